@@ -111,7 +111,7 @@ int main(void)
         VK(vkQueueWaitIdle(queue)); /* yours has fences */
     }
     const int last = POINTS - 1;
-    printf("the curve ends at %.3f, the network says %.3f\n", column[TARGET][last], column[LEARNED][last]);
+    printf("the curve ends at %.3f, the network predicts %.3f\n", column[TARGET][last], column[LEARNED][last]);
     vkt_program_destroy(&train);
     vkt_program_destroy(&ask);
     vkt_store_destroy(&store);

@@ -25,14 +25,14 @@ static const product reference[] = { { 10000, 200, 10000 }, { 10000, 100, 100000
 
 /* Holds back errors during the search for a tile, because a tile that is too large is not an error. */
 typedef struct errors {
-    bool held;
+    bool deferred;
     char last[512];
 } errors;
 
 static void on_line(void *user, vkt_log_level level, const char *line)
 {
     errors *e = user;
-    if (e->held && level == VKT_LOG_ERROR)
+    if (e->deferred && level == VKT_LOG_ERROR)
         snprintf(e->last, sizeof e->last, "%s", line);
     else
         message_log(NULL, level, line);
@@ -92,7 +92,7 @@ static vkt_result make_largest_tile(vkt_ctx *ctx, errors *e, const product *p, t
 {
     vkt_result r;
     *t = (tile){ .rows = p->m, .columns = p->n };
-    e->held = true;
+    e->deferred = true;
     while ((r = make_tile(ctx, p->k, t)) != VKT_OK || (r = warm_up(t, p->k)) != VKT_OK) {
         free_tile(t);
         if (!is_too_large(r) || (t->rows == 1 && t->columns == 1)) break;
@@ -100,7 +100,7 @@ static vkt_result make_largest_tile(vkt_ctx *ctx, errors *e, const product *p, t
         uint32_t *longer = t->rows > t->columns ? &t->rows : &t->columns;
         *longer = (*longer + 1) / 2;
     }
-    e->held = false;
+    e->deferred = false;
     if (r != VKT_OK && *e->last) on_line(e, VKT_LOG_ERROR, e->last);
     return r;
 }
@@ -300,11 +300,11 @@ static error_t on_option(int key, char *text, struct argp_state *state)
 int main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        { "size", OPT_SIZE, "M,K,N", 0, "one product (M,K) @ (K,N) in place of the two", 1 }, { 0 }
+        { "size", OPT_SIZE, "M,K,N", 0, "one product (M,K) @ (K,N) instead of the two", 1 }, { 0 }
     };
     static const struct argp more = { .options = options, .parser = on_option };
     product one = { 0 };
-    errors e = { .held = false };
+    errors e = { .deferred = false };
     const train_cli cli = {
         .doc = "Multiplies large matrices on a Vulkan device, in tiles where they do not fit, and checks "
                "the sums of the rows: 10000x200 @ 200x10000 and 10000x100 @ 100x100000.",

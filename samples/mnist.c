@@ -10,7 +10,7 @@
 #include "common/session.h"
 
 #define PROGRAM "vkt-mnist"
-enum { SMALLEST_PICTURE = 14 };
+enum { SMALLEST_IMAGE = 14 };
 
 /* Builds the network: x (B,C,H,W) -> (B,classes). It has 53,994 parameters for one channel and ten classes. */
 static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
@@ -28,10 +28,10 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc2", x, &(vkt_nn_linear_params){ .out_features = *classes });
 }
 
-static bool pictures_fit(const uint32_t chw[3])
+static bool images_fit(const uint32_t chw[3])
 {
-    if (chw[1] >= SMALLEST_PICTURE && chw[2] >= SMALLEST_PICTURE) return true;
-    complain("the network wants pictures of %ux%u or more, the data set has %ux%u", SMALLEST_PICTURE, SMALLEST_PICTURE,
+    if (chw[1] >= SMALLEST_IMAGE && chw[2] >= SMALLEST_IMAGE) return true;
+    complain("the network wants images of %ux%u or more, the data set has %ux%u", SMALLEST_IMAGE, SMALLEST_IMAGE,
              chw[1], chw[2]);
     return false;
 }
@@ -53,7 +53,7 @@ static vkt_result predict(session *s)
     const predict_kind kind = {
         .program = PROGRAM, .forward = forward, .model = &card.classes, .read = image_reader_read, .reader = &reader
     };
-    r = pictures_fit(card.chw) ? predict_files(s, &kind, &card) : VKT_E_SHAPE;
+    r = images_fit(card.chw) ? predict_files(s, &kind, &card) : VKT_E_SHAPE;
     card_close(&card);
     return r;
 }
@@ -95,7 +95,7 @@ int main(int argc, char **argv)
     if (r == VKT_OK) {
         session_set_data(&s, &(session_data){ data.source, data.made_up, data.train, data.test, data.test });
         vkt_dataset_sample_shape(data.train, chw);
-        r = pictures_fit(chw) ? run(&s, &data) : VKT_E_SHAPE;
+        r = images_fit(chw) ? run(&s, &data) : VKT_E_SHAPE;
     }
     mnist_data_close(&data);
     return session_end(&s, r);

@@ -29,9 +29,9 @@ enum {
 enum { PATH_ROOM = 1024, SMALLEST = 8, LARGEST = 1024, CIFAR_CLASSES = 10, IMAGENET_CLASSES = 1000 };
 
 static const char doc[] =
-    "Trains a residual network to tell photographs apart on a Vulkan device. It begins with pretrained weights: those "
+    "Trains a residual network to classify photographs on a Vulkan device. It begins with pretrained weights: those "
     "of "
-    "--load, or for resnet20 pretrained/cifar10-resnet20.safetensors, if that is here. It says how many pictures they "
+    "--load, or for resnet20 pretrained/cifar10-resnet20.safetensors, if that is here. It prints how many images they "
     "recognise, trains the last layer while the rest is frozen, then everything, the rest at a tenth of the rate. "
     "Without weights, or with --from-scratch, it begins at random.";
 
@@ -70,14 +70,14 @@ static const struct argp_option option_table[] = {
     { 0, 0, 0, 0, "Network", 5 },
     { "network", OPT_NETWORK, "NAME", 0,
       "resnet20 (default), 32, 44, 56 of the CIFAR form; resnet18, 34, 50, 101, 152 of torchvision's", 5 },
-    { "size", OPT_SIZE, "N", 0, "pictures become N x N (32 for the CIFAR form, else 224)", 5 },
+    { "size", OPT_SIZE, "N", 0, "images become N x N (32 for the CIFAR form, else 224)", 5 },
     { "from-scratch", OPT_SCRATCH, 0, 0, "begin at random, also if pretrained weights are here", 5 },
-    { "new-head", OPT_NEW_HEAD, 0, 0, "of the weights take all but the last layer: for other classes than theirs", 5 },
+    { "new-head", OPT_NEW_HEAD, 0, 0, "use all weights but the last layer's: for other classes than theirs", 5 },
     { "frozen-epochs", OPT_FROZEN_EPOCHS, "N", 0,
       "with weights: first so many epochs of the last layer alone, the rest frozen and in evaluation mode (1)", 5 },
-    { "evaluate", OPT_EVALUATE, 0, 0, "with weights: say how many pictures they recognise, and end", 5 },
-    { "limit", OPT_LIMIT, "N", 0, "take N pictures at most to learn from, and to check (0: all)", 5 },
-    { "no-augment", OPT_NO_AUGMENT, 0, 0, "learn from the pictures as they are: not cut out or mirrored at random", 5 },
+    { "evaluate", OPT_EVALUATE, 0, 0, "with weights: print how many images they recognise, and end", 5 },
+    { "limit", OPT_LIMIT, "N", 0, "take N images at most to learn from, and to check (0: all)", 5 },
+    { "no-augment", OPT_NO_AUGMENT, 0, 0, "learn from the images as they are: not cut out or mirrored at random", 5 },
     { 0 }
 };
 
@@ -178,7 +178,7 @@ static vkt_result evaluate(vkt_trainer *t, const start *from)
                               "pretrained_rows", (json_int_t)rows);
     if (!from->s->o.quiet)
         terminal_printf(stdout,
-                        "before  without training, with the weights as loaded: %.0f of %.0f pictures are recognised "
+                        "before  without training, with the weights as loaded: %.0f of %.0f images are recognised "
                         "(%.2f %%), loss %.4f\n",
                         right, rows, 100 * right / rows, loss / rows);
     return VKT_OK;
@@ -256,7 +256,7 @@ static vkt_result attach(vkt_trainer *t, const resnet_options *o, const vkt_data
 }
 
 /* Makes a card for weights without one: torchvision's, or those for CIFAR-10. */
-static void usual_card(const resnet_options *o, data_card *card)
+static void default_card(const resnet_options *o, data_card *card)
 {
     const bool cifar = networks[o->network].params.cifar;
     const uint32_t side = o->size ? o->size : cifar ? 32 : 224;
@@ -273,9 +273,9 @@ static vkt_result predict(session *s, const resnet_options *o)
     const bool there = exists(s->o.load);
     vkt_result r = card_read(s->o.load, PROGRAM, there, &card);
     if (r == VKT_E_NOT_FOUND && there) {
-        usual_card(o, &card);
+        default_card(o, &card);
         if (!s->o.quiet)
-            complain("%s does not tell what its classes are: taken as %s of %u classes, by their numbers", s->o.load,
+            complain("%s does not name its classes: used as %s of %u classes, by their numbers", s->o.load,
                      networks[o->network].name, card.classes);
     } else if (r != VKT_OK) {
         return r;
@@ -304,9 +304,9 @@ static vkt_result predict(session *s, const resnet_options *o)
 static const char *look_around(char room[PATH_ROOM])
 {
     const char *data = getenv("VKT_DATA");
-    const char *const places[] = { data && *data ? data : "data", "data", "../shared/data" };
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (snprintf(room, PATH_ROOM, "%s/pretrained/cifar10-resnet20.safetensors", places[i]) < PATH_ROOM &&
+    const char *const folders[] = { data && *data ? data : "data", "data", "../shared/data" };
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (snprintf(room, PATH_ROOM, "%s/pretrained/cifar10-resnet20.safetensors", folders[i]) < PATH_ROOM &&
             exists(room))
             return room;
     return NULL;

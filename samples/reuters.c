@@ -43,10 +43,10 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
 static void print_start(const char *text)
 {
     char room[SHOWN_BYTES + 1];
-    const bool cut = strlen(vkt_printable(text, room, sizeof room)) < strlen(text);
-    char *blank = cut ? strrchr(room, ' ') : NULL;
+    const bool truncated = strlen(vkt_printable(text, room, sizeof room)) < strlen(text);
+    char *blank = truncated ? strrchr(room, ' ') : NULL;
     if (blank) *blank = 0;
-    printf("%s%s\n", room, cut ? " .." : "");
+    printf("%s%s\n", room, truncated ? " .." : "");
 }
 
 /* Returns the name of a topic without control characters. */
@@ -185,11 +185,11 @@ int main(int argc, char **argv)
     static const struct argp more = { .options = options, .parser = on_option };
     bool lines = false;
     const train_cli cli = {
-        .doc = "Trains a convolutional network over sequences of 300 words to tell the topic of newswire stories "
+        .doc = "Trains a convolutional network over sequences of 300 words to classify newswire stories by topic "
                "(Reuters-21578, or another set of labelled texts) on a Vulkan device.",
         .data = "folder with train.tsv and test.tsv (label<TAB>text), plain or gzip, and classes.txt, if there is one",
         .classes = true,
-        .predict = "tell the topic of the story in each FILE (- is standard input, a story a line), with the weights "
+        .predict = "print the topic of the story in each FILE (- is standard input, a story a line), with the weights "
                    "of --load",
         .more = &more,
         .input = &lines

@@ -13,7 +13,7 @@ case ${1-} in
     ;;
 esac
 if [ ! -f "$root/samples/$sample.c" ] && [ ! -f "$root/samples/$sample/main.c" ]; then
-    say "there is no sample '$sample', but:" \
+    message "there is no sample '$sample', but:" \
         "$(cd "$root/samples" && ls ./*.c ./*/main.c | sed 's,^./,,; s,/main.c$,,; s,.c$,,' | tr '\n' ' ')"
     exit 2
 fi

@@ -6,7 +6,7 @@ VKT_BUILD_PACKAGES="build-essential cmake ninja-build pkg-config libvulkan-dev l
     mesa-vulkan-drivers zlib1g-dev libjpeg-dev libpng-dev libcairo2-dev libjansson-dev libglfw3-dev curl ca-certificates"
 VKT_TEST_PACKAGES="libcmocka-dev vulkan-validationlayers clang clang-format doxygen xvfb"
 
-say() { echo "vktrain: $*" >&2; }
+message() { echo "vktrain: $*" >&2; }
 
 # quietly LOG COMMAND...: its output goes to LOG; the errors in it, or else its end, are shown when COMMAND fails.
 quietly() {
@@ -20,7 +20,7 @@ quietly() {
 # show_errors COMMAND...: what $log says of the command's failure.
 show_errors() {
     { grep -A 5 -iE '(^|[^a-z])error|FAILED:' "$log" || tail -n 40 "$log"; } | head -n 100 >&2
-    say "failed: $* (whole output: $log)"
+    message "failed: $* (whole output: $log)"
 }
 
 is_installed() { dpkg -s "$1" 2>/dev/null | grep -q '^Status: install ok installed'; }
@@ -29,7 +29,7 @@ is_installed() { dpkg -s "$1" 2>/dev/null | grep -q '^Status: install ok install
 # install. Elsewhere than on Debian and Ubuntu it goes on: CMake says what it does not find.
 install_missing() {
     if ! command -v dpkg >/dev/null || ! command -v apt-get >/dev/null; then
-        say "no apt here: please see to the equivalents of $*"
+        message "no apt here: please see to the equivalents of $*"
         return 0
     fi
     missing=
@@ -40,15 +40,15 @@ install_missing() {
     elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
         as_root="sudo -n"
     else
-        say "packages are missing, and only root may install them. Please run:"
+        message "packages are missing, and only root may install them. Please run:"
         echo "    sudo apt-get update && sudo apt-get install -y$missing" >&2
         return 1
     fi
     apt_log=$(mktemp)
-    say "fetching the lists of packages (apt-get update)"
+    message "fetching the lists of packages (apt-get update)"
     # shellcheck disable=SC2086 # word splitting is wanted
     quietly "$apt_log" $as_root apt-get -qq update || return 1
-    say "installing (apt-get install; some minutes the first time):$missing"
+    message "installing (apt-get install; some minutes the first time):$missing"
     # shellcheck disable=SC2086
     quietly "$apt_log" $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
         -o DPkg::Lock::Timeout=120 $missing || return 1
@@ -58,14 +58,14 @@ install_missing() {
 # make_folder DIR: as mkdir -p, with a message that says what to do where that cannot be.
 make_folder() {
     mkdir -p "$1" 2>/dev/null && [ -w "$1" ] && return 0
-    say "$1 cannot be written: set VKT_BUILD_DIR to a folder for builds, for instance VKT_BUILD_DIR=\$HOME/vktrain-build"
+    message "$1 cannot be written: set VKT_BUILD_DIR to a folder for builds, for instance VKT_BUILD_DIR=\$HOME/vktrain-build"
     return 1
 }
 
 # show_build: reads ninja's output, writes it to stdout, and says on stderr how far it is: in one line that is rewritten on a
 # terminal, in a line for every tenth of a long build elsewhere.
 show_build() {
-    rewrites="" said=0
+    rewrites="" reported=0
     [ ! -t 2 ] || case ${TERM-} in "" | dumb) ;; *) rewrites=1 ;; esac
     while IFS= read -r line; do
         printf '%s\n' "$line"
@@ -78,13 +78,13 @@ show_build() {
         tenths=$((${count%/*} * 10 / ${count#*/}))
         if [ "$rewrites" ]; then
             printf '\rbuilding %s' "$count" >&2
-            said=1
-        elif [ "${count#*/}" -ge 50 ] && [ "$tenths" -gt "$said" ]; then
-            say "building: $count"
-            said=$tenths
+            reported=1
+        elif [ "${count#*/}" -ge 50 ] && [ "$tenths" -gt "$reported" ]; then
+            message "building: $count"
+            reported=$tenths
         fi
     done
-    [ ! "$rewrites" ] || [ "$said" = 0 ] || echo >&2
+    [ ! "$rewrites" ] || [ "$reported" = 0 ] || echo >&2
 }
 
 # build_quietly LOG COMMAND...: as quietly does, but shows how far ninja is.
@@ -104,9 +104,9 @@ build_sample() {
     build=${VKT_BUILD_DIR:-$1}/build
     make_folder "$build" || return 1
     if [ -f "$build/build.ninja" ] || [ -f "$build/Makefile" ]; then
-        say "building (build/)"
+        message "building (build/)"
     else
-        say "configuring and building (build/; a minute or two the first time)"
+        message "configuring and building (build/; a minute or two the first time)"
         quietly "$build/configure.log" cmake -S "$1" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
             -DVKT_BUILD_TESTS=OFF || return 1
     fi

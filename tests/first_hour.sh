@@ -8,7 +8,7 @@
 # BUILD_DIR/first_hour/transcript.txt has all that was seen, for a reader.
 #
 # Tables that are wider by nature (vkt-bench, vkt-info, vkt-audit) may be wrapped; so may messages, which name files, and,
-# at 40 columns, whole sentences. Data sets are those of VKT_DATA, where it is set; the rest is made up here.
+# at 40 columns, whole sentences. Data sets are those of VKT_DATA, where it is set; the rest is generated here.
 set -u
 case ${1-} in
 "" | -*)
@@ -143,7 +143,7 @@ put() { # put FORMAT: its bytes
     printf "$1"
 }
 
-make_digits() { # make_digits FOLDER: 120 pictures of 28 x 28 to train on, as many to check, ten classes
+make_digits() { # make_digits FOLDER: 120 images of 28 x 28 to train on, as many to check, ten classes
     mkdir -p "$1"
     for part in train t10k; do
         {
@@ -157,7 +157,7 @@ make_digits() { # make_digits FOLDER: 120 pictures of 28 x 28 to train on, as ma
     done
 }
 
-make_pictures() { # make_pictures FOLDER: two classes of 12
+make_images() { # make_images FOLDER: two classes of 12
     for class in gray noise; do
         mkdir -p "$1/$class"
         for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
@@ -179,7 +179,7 @@ make_news() { # make_news FOLDER
 }
 
 make_digits digits
-make_pictures pictures
+make_images images
 make_news news
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
     echo "Line $i: the quick brown fox jumps over the lazy dog, and over the other $i dogs, too."
@@ -220,7 +220,7 @@ if has images; then
     # shellcheck disable=SC2086
     everywhere "test    " "$bin/vkt-images" --epochs 1
     # shellcheck disable=SC2086
-    go 80 0 "2 classes" "$bin/vkt-images" --data pictures $small
+    go 80 0 "2 classes" "$bin/vkt-images" --data images $small
 fi
 # shellcheck disable=SC2086
 ! has gpt || everywhere "generated text" "$bin/vkt-gpt" --data text.txt $tiny
@@ -234,7 +234,7 @@ fi
 ! has linreg || everywhere "found   t = " "$bin/vkt-linreg" --rows 10000 --epochs 60
 ! has matmul || everywhere "GFLOP/s" "$bin/vkt-matmul" --size 100,20,30
 ! has train_minimal || everywhere "of the test images" "$bin/vkt-train_minimal"
-! has embed_minimal || everywhere "the network says" "$bin/vkt-embed_minimal"
+! has embed_minimal || everywhere "the network predicts" "$bin/vkt-embed_minimal"
 ! has view || everywhere "after 3 steps" "$bin/vkt-view" --headless 3 --save v.safetensors
 table=yes
 ! has info || everywhere "device 0" "$bin/vkt-info"
@@ -246,10 +246,10 @@ table=
 
 if has images && offers images predict; then
     # shellcheck disable=SC2086
-    go piped 0 "" "$bin/vkt-images" --data pictures $small -q --save pictures.safetensors
-    go 80 0 "noise" "$bin/vkt-images" --load pictures.safetensors --predict pictures/noise/1.png
-    mistake 1 "nowhere.jpg" "$bin/vkt-images" --load pictures.safetensors --predict nowhere.jpg
-    mistake 2 "--load" "$bin/vkt-images" --predict pictures/noise/1.png
+    go piped 0 "" "$bin/vkt-images" --data images $small -q --save images.safetensors
+    go 80 0 "noise" "$bin/vkt-images" --load images.safetensors --predict images/noise/1.png
+    mistake 1 "nowhere.jpg" "$bin/vkt-images" --load images.safetensors --predict nowhere.jpg
+    mistake 2 "--load" "$bin/vkt-images" --predict images/noise/1.png
 fi
 if has reuters && offers reuters predict; then
     # shellcheck disable=SC2086
@@ -282,7 +282,7 @@ from_real() { # from_real FOLDER SAMPLE STATUS SAYS OPTION...: in a terminal
     shift 4
     go 80 "$status_wanted" "$text" env VKT_DATA="$real" "$program" "$@"
 }
-if [ -n "$real" ] && [ -d "$real/mnist" ]; then # the 10,000 pictures to check are quicker than the 60,000 others
+if [ -n "$real" ] && [ -d "$real/mnist" ]; then # the 10,000 images to check are quicker than the 60,000 others
     mkdir -p real-digits
     for file in "$real"/mnist/t10k-*; do
         name=$(basename "$file")
@@ -353,7 +353,7 @@ if has images; then
     mistake 1 "class" "$bin/vkt-images" --data none
     one_message
     mistake 1 "" "$bin/vkt-images" --data digits
-    mistake 1 "of shape" "$bin/vkt-images" --data pictures --load weights.safetensors
+    mistake 1 "of shape" "$bin/vkt-images" --data images --load weights.safetensors
 fi
 if has table; then
     mistake 2 "--help" "$bin/vkt-table" --nonsense
@@ -362,7 +362,7 @@ if has table; then
     mistake 1 "want" "$bin/vkt-table" --data text.safetensors
 fi
 ! has reuters || mistake 1 "train.tsv" "$bin/vkt-reuters" --data none
-! has resnet || mistake 1 "" "$bin/vkt-resnet" --data pictures --load weights.safetensors
+! has resnet || mistake 1 "" "$bin/vkt-resnet" --data images --load weights.safetensors
 ! has view || mistake 1 "nowhere.png" "$bin/vkt-view" --headless 1 --image nowhere.png
 if has info; then
     mistake 1 "conv" "$bin/vkt-info" 'conv9d (1,2)'

@@ -104,7 +104,7 @@ export XDG_CACHE_HOME="$builds/build-tests/cache"        # neither reads nor wri
 export MESA_SHADER_CACHE_DIR="$builds/build-tests/cache" # the driver's cache, shared by all tests
 export UBSAN_OPTIONS=print_stacktrace=1
 unset VKT_DEBUG VKT_DEVICE
-for dir in data ../shared/data; do # tests run elsewhere, so they are told where data sets lie
+for dir in data ../shared/data; do # tests run elsewhere, so they get the folder of the data sets
     for file in "$dir"/mnist/train-images-idx3-ubyte*; do
         [ -n "${VKT_DATA-}" ] || [ ! -f "$file" ] || VKT_DATA=$(cd "$dir" && pwd)
     done
@@ -212,7 +212,7 @@ if [ "$mode" = full ]; then
     unset VKT_TEST_SMALL VKT_TEST_SEEDS VKT_TEST_FIRST
 
     phase "all tests under AddressSanitizer and UndefinedBehaviorSanitizer"
-    unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES # the layer of 1.3.239 leaks; it had its turn
+    unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES # the layer of 1.3.239 leaks, and the phases above used it
     # -O1 compiles in half the time of -O2 and has all checks, but it warns of what cannot happen: -Werror is for other builds.
     build build-asan all -DVKT_SANITIZE=address,undefined -DVKT_WERROR=OFF "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"
     # A quarantine of 8 MiB, not 256: its page faults took up to half of a test. The cases are those whose kernels the first

@@ -37,7 +37,7 @@ static bool ends_it(vkt_result r)
 }
 
 /* Makes the case smaller until the reference's cost is at most `most`. Returns false if that is not possible. */
-static bool cut(const audit *a, const vkt_op *op, vkt_case *c, double most, bool *was_cut)
+static bool reduce(const audit *a, const vkt_op *op, vkt_case *c, double most, bool *was_reduced)
 {
     double cost, less_cost;
     while (vkt_case_cost(&a->quiet, op, c, &cost) == VKT_OK && cost > most) {
@@ -47,7 +47,7 @@ static bool cut(const audit *a, const vkt_op *op, vkt_case *c, double most, bool
             if (!vkt_case_halve(op, &less) || vkt_case_cost(&a->quiet, op, &less, &less_cost) != VKT_OK) return false;
         }
         *c = less;
-        *was_cut = true;
+        *was_reduced = true;
     }
     return true;
 }
@@ -79,11 +79,11 @@ static vkt_result beside_differences(const audit *a, const vkt_op *op, const vkt
     vkt_differences d = { .tried = 0 };
     vkt_subject s = { .g = NULL };
     vkt_case small = *c;
-    bool was_cut = false;
+    bool was_reduced = false;
     const vkt_ref_op *ref = vkt_ref_find(op->name);
     const bool stopped = ref && ref->is_stopped && ref->is_stopped(c->attr);
     if (!op->diff) return VKT_OK;
-    vkt_result r = !stopped && cut(a, op, &small, DIFFERENCES_COST, &was_cut)
+    vkt_result r = !stopped && reduce(a, op, &small, DIFFERENCES_COST, &was_reduced)
                        ? vkt_subject_of_case(&a->host, &s, op, &small, seed)
                        : vkt_subject_make(&a->host, &s, op, seed);
     if (r == VKT_OK) r = vkt_subject_differences(&s, ELEMENTS, &d);
@@ -94,7 +94,7 @@ static vkt_result beside_differences(const audit *a, const vkt_op *op, const vkt
         char index[80], text[sizeof f->fault];
         snprintf(text, sizeof text, "the reference's own gradient d%u%s is %.9g, the difference quotient %.9g", d.input,
                  vkt_index_text(s.din[d.input].ref.shape, d.at, index), d.got, d.quotient);
-        vkt_say(&a->host, VKT_LOG_ERROR, "%s %s: %s", op->name, s.c.text, text);
+        vkt_log_line(&a->host, VKT_LOG_ERROR, "%s %s: %s", op->name, s.c.text, text);
         if (f->e.right) memcpy(f->fault, text, sizeof text);
         f->e.right = false;
     }
@@ -124,7 +124,7 @@ static vkt_result audit_case(const audit *a, const vkt_op *op, const vkt_case *c
     f.e.status = r;
     a->out->cases++;
     a->out->nodes += f.e.times;
-    a->out->cut += f.e.cut;
+    a->out->reduced += f.e.reduced;
     a->out->sampled += f.e.sampled;
     a->out->failed += !f.e.right;
     if (a->p.on_entry) a->p.on_entry(a->p.user, &f.e);
@@ -145,9 +145,9 @@ static vkt_result audit_node(const audit *a, const vkt_node *n, uint32_t times)
 {
     vkt_case c;
     vkt_audit_entry e = { .name = n->n_out ? vkt_node_out(n, 0)->name : "", .node = n->index, .times = times };
-    if (vkt_case_of_node(n, &c) && cut(a, n->op, &c, a->p.max_cost, &e.cut))
+    if (vkt_case_of_node(n, &c) && reduce(a, n->op, &c, a->p.max_cost, &e.reduced))
         return audit_case(a, n->op, &c, a->p.seed, &e);
-    e.cut = false;
+    e.reduced = false;
     e.sampled = true;
     for (uint64_t i = 0; i < RANDOM_CASES; i++) {
         e.times = i == 0 ? times : 0;

@@ -44,7 +44,7 @@ static void compare(const vkt_subject *s, const vkt_side *side, const void *got,
     const double value = side->ref.u ? ((const uint32_t *)got)[w.at] : (double)((const float *)got)[w.at];
     snprintf(fault, sizeof fault, "%s%s is %.9g, the reference %.9g; allowed: %.3g", what,
              vkt_index_text(side->ref.shape, w.at, index), value, vkt_side_get(side, w.at), w.allowed);
-    vkt_say(&s->host, VKT_LOG_ERROR, "%s %s: %s", s->op->name, s->c.text, fault);
+    vkt_log_line(&s->host, VKT_LOG_ERROR, "%s %s: %s", s->op->name, s->c.text, fault);
     if (!v->wrong) memcpy(v->fault, fault, sizeof fault);
     v->wrong = true;
 }

@@ -7,14 +7,14 @@
 
 #include <stdio.h>
 
-typedef struct walk {
+typedef struct traversal {
     vkt_graph *g;
     size_t n_values, n_nodes; /* sizes of the graph before the traversal */
     bool *wanted;             /* by value: depends on a value of wrt */
     vkt_tensor *grad;         /* by value: its gradient so far */
-} walk;
+} traversal;
 
-static void find_wanted(walk *w, const vkt_tensor *wrt, uint32_t n_wrt)
+static void find_wanted(traversal *w, const vkt_tensor *wrt, uint32_t n_wrt)
 {
     for (uint32_t i = 0; i < n_wrt; i++) w->wanted[wrt[i].id] = true;
     for (size_t i = 0; i < w->n_nodes; i++) {
@@ -26,7 +26,7 @@ static void find_wanted(walk *w, const vkt_tensor *wrt, uint32_t n_wrt)
 }
 
 /* Adds `dx` to the gradient of `x`. */
-static vkt_result accumulate(walk *w, vkt_tensor x, vkt_tensor dx)
+static vkt_result accumulate(traversal *w, vkt_tensor x, vkt_tensor dx)
 {
     vkt_graph *g = w->g;
     const vkt_value *v = &g->values[x.id], *d = &g->values[dx.id];
@@ -37,7 +37,7 @@ static vkt_result accumulate(walk *w, vkt_tensor x, vkt_tensor dx)
     return g->status;
 }
 
-static vkt_result visit(walk *w, const vkt_node *n)
+static vkt_result visit(traversal *w, const vkt_node *n)
 {
     vkt_tensor dy[VKT_MAX_OUT] = { { 0 } }, dx[VKT_MAX_IN] = { { 0 } };
     bool any = false, wanted = false;
@@ -53,7 +53,7 @@ static vkt_result visit(walk *w, const vkt_node *n)
     return w->g->status;
 }
 
-static vkt_result run_walk(walk *w, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs)
+static vkt_result traverse(traversal *w, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs)
 {
     for (uint32_t i = 0; i < n_outs; i++)
         if (w->wanted[outs[i].id]) VKT_TRY(accumulate(w, outs[i], seeds[i]));
@@ -62,9 +62,9 @@ static vkt_result run_walk(walk *w, const vkt_tensor *outs, const vkt_tensor *se
 }
 
 /* Prepares a traversal of the graph as it is now. The caller frees it in any case. */
-static vkt_result open_walk(walk *w, vkt_graph *g, const vkt_tensor *wrt, uint32_t n_wrt)
+static vkt_result traversal_begin(traversal *w, vkt_graph *g, const vkt_tensor *wrt, uint32_t n_wrt)
 {
-    *w = (walk){ .g = g, .n_values = g->n_values, .n_nodes = g->n_nodes };
+    *w = (traversal){ .g = g, .n_values = g->n_values, .n_nodes = g->n_nodes };
     w->wanted = vkt_alloc_array(&g->host, w->n_values, sizeof *w->wanted);
     w->grad = vkt_alloc_array(&g->host, w->n_values, sizeof *w->grad);
     if (!w->wanted || !w->grad) return vkt_fail_nomem(&g->host, "backward", w->n_values);
@@ -74,7 +74,7 @@ static vkt_result open_walk(walk *w, vkt_graph *g, const vkt_tensor *wrt, uint32
     return VKT_OK;
 }
 
-static void close_walk(walk *w)
+static void traversal_end(traversal *w)
 {
     w->g->wanted = NULL;
     vkt_free(&w->g->host, w->wanted);
@@ -85,14 +85,14 @@ static void close_walk(walk *w)
  * activation. */
 static vkt_result fuse(vkt_graph *g, vkt_tensor loss, vkt_tensor seed, const vkt_tensor *wrt, uint32_t n_wrt)
 {
-    walk w;
-    vkt_result r = open_walk(&w, g, wrt, n_wrt);
+    traversal w;
+    vkt_result r = traversal_begin(&w, g, wrt, n_wrt);
     for (size_t i = 0; r == VKT_OK && i < w.n_nodes; i++) {
         vkt_node *n = g->nodes[i];
         if (n->op->fuse) n->op->fuse(g, n, n->out[0].id == loss.id ? seed : (vkt_tensor){ 0 });
         r = g->status;
     }
-    close_walk(&w);
+    traversal_end(&w);
     return r;
 }
 
@@ -124,11 +124,11 @@ vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor 
             return vkt_fail(&g->host, VKT_E_ARG, "gradients: value %u is not of this graph", i);
         if (i < n_outs) VKT_TRY(check_seed(g, outs[i], seeds[i]));
     }
-    walk w;
-    vkt_result r = open_walk(&w, g, wrt, n_wrt);
-    if (r == VKT_OK) r = run_walk(&w, outs, seeds, n_outs);
+    traversal w;
+    vkt_result r = traversal_begin(&w, g, wrt, n_wrt);
+    if (r == VKT_OK) r = traverse(&w, outs, seeds, n_outs);
     for (uint32_t i = 0; r == VKT_OK && i < n_wrt; i++) grads[i] = w.grad[wrt[i].id];
-    close_walk(&w);
+    traversal_end(&w);
     vkt_graph_error(g, r);
     return r;
 }

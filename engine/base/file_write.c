@@ -15,9 +15,9 @@
 /* A temporary is "<name>.<16 hexadecimal digits>.vkttmp". A long name is cut, because names may have 255 bytes only. */
 #define TEMP_END ".vkttmp"
 enum {
-    NAME_KEPT = 200,
+    MAX_NAME_BYTES = 200,
     DIGITS = 16,
-    TEMP_ROOM = NAME_KEPT + 1 + DIGITS + sizeof TEMP_END,
+    TEMP_ROOM = MAX_NAME_BYTES + 1 + DIGITS + sizeof TEMP_END,
     TRIES = 100,
     LINKS = 40,
     LOOKS = 64
@@ -93,18 +93,18 @@ static vkt_result follow_links(vkt_file_writer *w)
     return descriptor_of(w->target) >= 0 ? VKT_OK : fail_write(w->h, "follow the link", w->path, ELOOP);
 }
 
-typedef struct place {
+typedef struct destination {
     struct stat old; /* state of the existing file */
     bool exists;
     bool in_place;  /* it is no regular file: it is written to and never replaced */
     int descriptor; /* the descriptor that the path names; -1: none */
-} place;
+} destination;
 
 /* Finds the target of `path`. The system resolves the path first, because it may forbid a link (protected_symlinks). */
-static vkt_result locate(vkt_file_writer *w, const vkt_host *h, const char *path, place *p)
+static vkt_result locate(vkt_file_writer *w, const vkt_host *h, const char *path, destination *p)
 {
     *w = (vkt_file_writer){ .h = h, .fd = -1, .dir_fd = -1 };
-    *p = (place){ .descriptor = -1 };
+    *p = (destination){ .descriptor = -1 };
     if (*base_name(path) == 0) return vkt_fail(h, VKT_E_IO, "cannot write \"%s\": it names no file", path);
     p->exists = stat(path, &p->old) == 0;
     if (!p->exists && errno != ENOENT) return fail_write(h, "write", path, errno);
@@ -125,7 +125,7 @@ static vkt_result locate(vkt_file_writer *w, const vkt_host *h, const char *path
     return vkt_fail(h, VKT_E_IO, "cannot write \"%s\": it leads to a file without a name", path);
 }
 
-static vkt_result open_in_place(vkt_file_writer *w, const place *p)
+static vkt_result open_in_place(vkt_file_writer *w, const destination *p)
 {
     do {
         w->fd = p->descriptor >= 0 ? fcntl(p->descriptor, F_DUPFD_CLOEXEC, 3)
@@ -184,7 +184,7 @@ static int open_at(int dir_fd, const char *name, int flags, mode_t mode)
 
 static bool is_temp_of(const char *name, const char *target)
 {
-    const size_t n = strnlen(target, NAME_KEPT);
+    const size_t n = strnlen(target, MAX_NAME_BYTES);
     return strncmp(name, target, n) == 0 && name[n] == '.' && strspn(name + n + 1, "0123456789abcdef") == DIGITS &&
            strcmp(name + n + 1 + DIGITS, TEMP_END) == 0;
 }
@@ -219,7 +219,7 @@ static int make_temp(vkt_file_writer *w, mode_t mode)
     for (int i = 0; i < TRIES; i++) {
         uint64_t number;
         if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) return errno;
-        snprintf(w->temp, TEMP_ROOM, "%.*s.%016llx" TEMP_END, NAME_KEPT, base_name(w->target),
+        snprintf(w->temp, TEMP_ROOM, "%.*s.%016llx" TEMP_END, MAX_NAME_BYTES, base_name(w->target),
                  (unsigned long long)number);
         const int fd = open_at(w->dir_fd, w->temp, O_CREAT | O_EXCL, mode);
         if (fd < 0 && errno == EEXIST) continue;
@@ -258,7 +258,7 @@ static vkt_result keep_permissions(const vkt_file_writer *w, const struct stat *
                                                    : fail_write(w->h, "set the permissions of", w->path, errno);
 }
 
-static vkt_result open_temp(vkt_file_writer *w, const place *p)
+static vkt_result open_temp(vkt_file_writer *w, const destination *p)
 {
     VKT_TRY(open_directory(w));
     w->temp = vkt_alloc(w->h, TEMP_ROOM);
@@ -273,7 +273,7 @@ static vkt_result open_temp(vkt_file_writer *w, const place *p)
 
 vkt_result vkt_file_writer_begin(const vkt_host *h, const char *path, vkt_file_writer *w)
 {
-    place p;
+    destination p;
     vkt_result r = locate(w, h, path, &p);
     if (r == VKT_OK) r = p.in_place ? open_in_place(w, &p) : open_temp(w, &p);
     if (r != VKT_OK) vkt_file_writer_abort(w);
@@ -356,7 +356,7 @@ vkt_result vkt_write_file(const vkt_host *host, const char *path, const void *by
 
 /* Checks a path that is written in place without opening it: opening would wait for a FIFO's reader, and closing would
  * end the reader's input. */
-static vkt_result try_in_place(const vkt_host *h, const char *path, const place *p)
+static vkt_result try_in_place(const vkt_host *h, const char *path, const destination *p)
 {
     const int flags = p->descriptor >= 0 ? fcntl(p->descriptor, F_GETFL) : O_WRONLY;
     if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) return fail_write(h, "write", path, EBADF);
@@ -368,7 +368,7 @@ vkt_result vkt_try_output(const vkt_host *host, const char *path)
 {
     const vkt_host h = vkt_host_resolve(host);
     vkt_file_writer w;
-    place p;
+    destination p;
     if (!path) return vkt_fail(&h, VKT_E_ARG, "try an output: want a path, got NULL");
     vkt_result r = locate(&w, &h, path, &p);
     if (r == VKT_OK) r = p.in_place ? try_in_place(&h, path, &p) : open_temp(&w, &p);

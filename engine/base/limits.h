@@ -7,7 +7,7 @@
 #include "base/variant.h"
 #include "vktrain/core.h"
 
-/* Every tensor, and every window that is bound, starts at a multiple of this many bytes: the largest value that Vulkan
+/* Every tensor, and every range that is bound, starts at a multiple of this many bytes: the largest value that Vulkan
  * allows for minStorageBufferOffsetAlignment and minTexelBufferOffsetAlignment. */
 #define VKT_ALIGN_BYTES 256u
 

@@ -21,7 +21,7 @@ enum {
     VKT_STREAM_INIT = 1,    /* initialisers: counter = (i, parameter number, 0, stream) */
     VKT_STREAM_SHUFFLE = 2, /* epoch shuffles: counter = (i, epoch, 0, stream) */
     VKT_STREAM_DROPOUT = 3, /* counter = (i, step, node, stream) */
-    VKT_STREAM_DIGITS = 4,  /* drawn digits */
+    VKT_STREAM_DIGITS = 4,  /* generated digits */
     VKT_STREAM_TEST = 5,    /* random cases of tests */
     VKT_STREAM_PLAN = 6,    /* packing */
     VKT_STREAM_AUGMENT = 7  /* augmented images: counter = (i, epoch, row, stream) */

@@ -15,8 +15,8 @@ static size_t plain_bytes(const unsigned char *s)
     }
     const bool character = c >= least[n] && c < 0x110000 && c >> 11 != 0x1b; /* 0x1b: surrogates */
     const bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);
-    const bool turns = (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-    return character && !control && !turns ? n : 0;
+    const bool reorders = (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+    return character && !control && !reorders ? n : 0;
 }
 
 char *vkt_printable(const char *text, char *out, size_t room)

@@ -66,13 +66,13 @@ vkt_result vkt_subject_differences(vkt_subject *s, uint32_t elements, vkt_differ
 {
     const size_t n = weighted_count(s);
     vkt_rng r = vkt_rng_make(s->seed, VKT_STREAM_TEST, 3, 0);
-    const size_t n_held = s->in[0].ref.f ? vkt_side_count(&s->in[0]) : 0;
+    const size_t n_constant = s->in[0].ref.f ? vkt_side_count(&s->in[0]) : 0;
     if (n == 0) return VKT_OK;
-    double *room = vkt_alloc_array(&s->host, 3 * n + n_held, sizeof *room), *held = room + 3 * n;
-    if (!room) return vkt_fail_nomem(&s->host, "difference quotients", (3 * n + n_held) * sizeof *room);
-    if (n_held) {
-        memcpy(held, s->in[0].ref.f, n_held * sizeof *held);
-        s->held = held;
+    double *room = vkt_alloc_array(&s->host, 3 * n + n_constant, sizeof *room), *constant = room + 3 * n;
+    if (!room) return vkt_fail_nomem(&s->host, "difference quotients", (3 * n + n_constant) * sizeof *room);
+    if (n_constant) {
+        memcpy(constant, s->in[0].ref.f, n_constant * sizeof *constant);
+        s->constant = constant;
     }
     vkt_subject_backward(s);
     for (uint32_t i = 0; i < s->c.n_in; i++) {
@@ -82,7 +82,7 @@ vkt_result vkt_subject_differences(vkt_subject *s, uint32_t elements, vkt_differ
         for (uint32_t k = 0; k < elements; k++)
             check_element(s, i, vkt_rng_range(&r, 0, (uint32_t)count - 1), scale, n, room, d);
     }
-    s->held = NULL;
+    s->constant = NULL;
     vkt_free(&s->host, room);
     vkt_subject_forward(s);
     return VKT_OK;

@@ -29,7 +29,7 @@ typedef struct vkt_subject {
     vkt_side in[VKT_MAX_IN], out[VKT_MAX_OUT];
     vkt_side dout[VKT_MAX_OUT]; /* seeds: gradients with respect to the outputs */
     vkt_side din[VKT_MAX_IN];
-    const double *held;   /* see vkt_ref_call; NULL except while difference quotients are computed */
+    const double *constant; /* see vkt_ref_call; NULL except while difference quotients are computed */
     const double *stored; /* see vkt_ref_call; NULL unless a test has read the values that a device stored in 16 bits */
 } vkt_subject;
 
@@ -48,7 +48,7 @@ vkt_result vkt_subject_begin(const vkt_host *h, vkt_subject *s, uint64_t seed);
 vkt_result vkt_subject_input(vkt_subject *s, const vkt_case_input *c, const float *data);
 /* Completes the subject. `out` is the result of the op under test. Adds seeds for its outputs and all its gradients to
  * the graph. */
-vkt_result vkt_subject_take(vkt_subject *s, vkt_tensor out);
+vkt_result vkt_subject_set_output(vkt_subject *s, vkt_tensor out);
 /* Replaces the drawn numbers of an input or seed by n numbers, as many as it has elements. */
 void vkt_side_set(vkt_side *v, const float *data, size_t n);
 

@@ -14,7 +14,7 @@ static vkt_result add_line(const char *path, const char *at, const char *end, vk
     if (memchr(at, 0, bytes)) return vkt_fail(names->h, VKT_E_FORMAT, "\"%s\" is no text: it has a byte 0", path);
     VKT_TRY(vkt_words_add(names, at, bytes, 1, &number));
     if (names->n > before) return VKT_OK;
-    return vkt_fail(names->h, VKT_E_FORMAT, "\"%s\": class \"%.*s\" is there twice", path, (int)VKT_MIN(bytes, 100),
+    return vkt_fail(names->h, VKT_E_FORMAT, "\"%s\": class \"%.*s\" is listed twice", path, (int)VKT_MIN(bytes, 100),
                     at);
 }
 

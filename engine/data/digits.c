@@ -161,9 +161,9 @@ static const glyph *random_glyph(uint32_t digit, vkt_rng *r)
 {
     size_t first = 0;
     while (glyphs[first].digit != digit) first++;
-    uint32_t ways = 0;
-    while (first + ways < VKT_COUNT(glyphs) && glyphs[first + ways].digit == digit) ways++;
-    return &glyphs[first + vkt_rng_range(r, 0, ways - 1)];
+    uint32_t n_glyphs = 0;
+    while (first + n_glyphs < VKT_COUNT(glyphs) && glyphs[first + n_glyphs].digit == digit) n_glyphs++;
+    return &glyphs[first + vkt_rng_range(r, 0, n_glyphs - 1)];
 }
 
 static void draw_digit(uint8_t *image, uint32_t digit, vkt_rng *r)
@@ -202,7 +202,7 @@ vkt_result vkt_dataset_digits(const vkt_host *host, uint32_t count, uint64_t see
     if (count == 0) return vkt_fail(&h, VKT_E_ARG, "digits: want 1 or more, got 0");
     uint8_t *images = vkt_alloc_array(&h, count, PIXELS);
     uint32_t *labels = vkt_alloc_array(&h, count, sizeof *labels);
-    vkt_result r = images && labels ? VKT_OK : vkt_fail_nomem(&h, "drawn digits", (size_t)count * PIXELS);
+    vkt_result r = images && labels ? VKT_OK : vkt_fail_nomem(&h, "generated digits", (size_t)count * PIXELS);
     uint32_t block[CLASSES];
     for (uint32_t i = 0; r == VKT_OK && i < count; i++) {
         if (i % CLASSES == 0) draw_labels(block, seed, i / CLASSES);

@@ -19,7 +19,8 @@ static void convert_row(const uint8_t *in, ptrdiff_t step, uint32_t in_channels,
 /* Writes `in` to *out, upright and with `channels` channels. The EXIF number says how the scene is stored: 5 to 8
  * exchange rows and columns; 3, 4, 6 and 7 begin with the last row of the image; 2, 3, 7 and 8 begin with its last
  * column. */
-static vkt_result turn(const vkt_host *h, const vkt_image *in, uint32_t orientation, uint32_t channels, vkt_image *out)
+static vkt_result orient(const vkt_host *h, const vkt_image *in, uint32_t orientation, uint32_t channels,
+                         vkt_image *out)
 {
     const bool swap = orientation >= 5;
     const bool from_bottom = (1u << orientation & (1u << 3 | 1u << 4 | 1u << 6 | 1u << 7)) != 0;
@@ -48,7 +49,7 @@ vkt_result vkt_image_decode(const vkt_host *h, const char *name, const uint8_t *
         return vkt_fail(h, VKT_E_FORMAT, "\"%s\" is neither JPEG nor PNG", name);
     *out = &s->decoded;
     if (orientation == 1 && s->decoded.channels == channels) return VKT_OK;
-    VKT_TRY(turn(h, &s->decoded, orientation, channels, &s->turned));
-    *out = &s->turned;
+    VKT_TRY(orient(h, &s->decoded, orientation, channels, &s->oriented));
+    *out = &s->oriented;
     return VKT_OK;
 }

@@ -21,7 +21,7 @@ static vkt_result make(const vkt_host *h, const vkt_image *in, uint32_t longest,
     fit(in, longest, &p.width, &p.height);
     const size_t bytes = (size_t)p.width * p.height * p.channels;
     uint8_t *planes = vkt_realloc(h, NULL, bytes);
-    if (!planes) return vkt_fail_nomem(h, "a picture", bytes);
+    if (!planes) return vkt_fail_nomem(h, "an image", bytes);
     vkt_result r = vkt_image_resize(h, in, p.width, p.height, s, planes);
     if (r == VKT_OK) r = vkt_dataset_adopt(h, &p, planes, out);
     if (r != VKT_OK) vkt_free(h, planes);

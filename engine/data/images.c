@@ -28,7 +28,7 @@ typedef struct base {
 /* The memory of one thread. */
 typedef struct worker {
     vkt_image_scratch image;
-    vkt_room file, planes;
+    vkt_byte_buffer file, planes;
     char why[256]; /* the last message */
 } worker;
 
@@ -69,7 +69,7 @@ static vkt_result read_file(const vkt_host *h, const char *path, worker *w, size
 {
     vkt_file f;
     VKT_TRY(vkt_file_open(h, path, &f));
-    vkt_result r = f.size <= VKT_IMAGE_MAX_FILE_BYTES ? vkt_room_reserve(h, &w->file, (size_t)f.size + 1)
+    vkt_result r = f.size <= VKT_IMAGE_MAX_FILE_BYTES ? vkt_byte_buffer_reserve(h, &w->file, (size_t)f.size + 1)
                                                       : vkt_fail(h, VKT_E_FORMAT, "\"%s\" is larger than 1 GiB", path);
     if (r == VKT_OK) r = vkt_file_read_at(&f, 0, w->file.p, (size_t)f.size);
     *n = (size_t)f.size;
@@ -99,7 +99,7 @@ static vkt_result decode_bytes(const vkt_host *h, const images *s, const char *n
     const vkt_image *image;
     VKT_TRY(vkt_image_decode(h, name, bytes, n, s->p.max_pixels, s->channels, &w->image, &image));
     VKT_TRY(target_size(h, s, image, name, n, out));
-    VKT_TRY(vkt_room_reserve(h, &w->planes, (size_t)out->width * out->height * s->channels));
+    VKT_TRY(vkt_byte_buffer_reserve(h, &w->planes, (size_t)out->width * out->height * s->channels));
     VKT_TRY(vkt_image_resize(h, image, out->width, out->height, &w->image, w->planes.p));
     out->planes = w->planes.p;
     return VKT_OK;
@@ -115,7 +115,7 @@ static vkt_result decode(const vkt_host *h, const images *s, uint32_t row, worke
 }
 
 /* Writes the pixels of the sample from (top, left) of `b` on. Pixels outside `b` are 0. */
-static void cut(const images *s, const base *b, int64_t top, int64_t left, bool mirror, uint8_t *dst)
+static void crop(const images *s, const base *b, int64_t top, int64_t left, bool mirror, uint8_t *dst)
 {
     const int64_t W = s->p.width, H = s->p.height, bw = b->width, bh = b->height;
     const int64_t from = VKT_MAX(0, VKT_MIN(-left, W)), to = VKT_MAX(from, VKT_MIN(bw - left, W)); /* columns inside */
@@ -156,7 +156,7 @@ static void write_row(const images *s, const base *b, uint32_t row, vkt_pass pas
         }
         if (s->p.random_flip) mirror = vkt_rng_range(&rng, 0, 1);
     }
-    cut(s, b, top, left, mirror, dst);
+    crop(s, b, top, left, mirror, dst);
 }
 
 static vkt_result fetch(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker_number)
@@ -230,7 +230,7 @@ static vkt_result keep(load *l, const vkt_host *h, uint32_t row, const base *b)
         return VKT_OK;
     }
     kept.planes = vkt_realloc(h, NULL, bytes);
-    if (!kept.planes) return vkt_fail_nomem(h, "a picture", bytes);
+    if (!kept.planes) return vkt_fail_nomem(h, "an image", bytes);
     if (s->p.random_crop)
         memcpy(kept.planes, b->planes, bytes);
     else
@@ -317,7 +317,7 @@ static vkt_result settle(load *l, uint32_t *left_out)
             if (s->bases && kept != i) s->bases[i] = (base){ 0 };
             kept++;
         } else if (broken++ < MAX_NAMED) {
-            vkt_say(&s->host, level, "%s", l->why[i] ? l->why[i] : vkt_result_text(l->status[i]));
+            vkt_log_line(&s->host, level, "%s", l->why[i] ? l->why[i] : vkt_result_text(l->status[i]));
         }
     }
     if (left_out) *left_out = broken;
@@ -325,7 +325,7 @@ static vkt_result settle(load *l, uint32_t *left_out)
     if (!s->p.skip_broken || kept == 0)
         return vkt_fail(&s->host, VKT_E_FORMAT, "images: %u of %u are broken or missing%s", broken, list->n,
                         kept ? "; skip_broken would leave them out" : "");
-    vkt_say(&s->host, VKT_LOG_WARN, "images: %u of %u are broken or missing, they are left out", broken, list->n);
+    vkt_log_line(&s->host, VKT_LOG_WARN, "images: %u of %u are broken or missing, they are left out", broken, list->n);
     for (uint32_t i = kept; i < list->n; i++) vkt_free(&s->host, list->paths[i]);
     list->n = kept;
     return VKT_OK;
@@ -337,10 +337,10 @@ static vkt_result load_all(images *s, uint32_t *left_out)
     const uint32_t n = s->list.n;
     const uint64_t row = (uint64_t)s->p.width * s->p.height * s->channels; /* below 2^32: checked */
     load l = { .s = s, .status = vkt_alloc_array(h, n, sizeof *l.status), .why = vkt_alloc_array(h, n, sizeof *l.why) };
-    vkt_result r = l.status && l.why ? VKT_OK : vkt_fail_nomem(h, "pictures", n * sizeof *l.why);
+    vkt_result r = l.status && l.why ? VKT_OK : vkt_fail_nomem(h, "images", n * sizeof *l.why);
     if (r == VKT_OK && row * n <= s->p.cache_bytes) { /* a lower bound: bases may be larger than samples */
         s->bases = vkt_alloc_array(h, n, sizeof *s->bases);
-        if (!s->bases) r = vkt_fail_nomem(h, "pictures", n * sizeof *s->bases);
+        if (!s->bases) r = vkt_fail_nomem(h, "images", n * sizeof *s->bases);
     }
     if (r == VKT_OK) {
         run_all(&l);
@@ -363,8 +363,7 @@ static vkt_result resolve(const vkt_host *h, const vkt_image_params *p, images *
     if ((uint64_t)p->width * p->height > UINT32_MAX / 3)
         return vkt_fail(h, VKT_E_ARG, "images: want rows below 4 GiB, got %u x %u pixels", p->width, p->height);
     if (p->resize && p->resize < VKT_MAX(p->width, p->height))
-        return vkt_fail(h, VKT_E_ARG,
-                        "images: resize: want 0 or %u or more, the longer side of what is cut out, got %u",
+        return vkt_fail(h, VKT_E_ARG, "images: resize: want 0 or %u or more, the longer side of the crop, got %u",
                         VKT_MAX(p->width, p->height), p->resize);
     if (p->crop_padding > UINT16_MAX)
         return vkt_fail(h, VKT_E_ARG, "images: crop_padding: want %u at most, got %u", UINT16_MAX, p->crop_padding);

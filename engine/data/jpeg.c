@@ -15,7 +15,7 @@
  * which takes some seconds. */
 #define MAX_SCANS 500
 #define MIN_SCANS 16
-#define MAX_WALK (UINT64_C(1) << 31)
+#define MAX_SCANNED_PIXELS (UINT64_C(1) << 31)
 
 typedef struct decoder {
     struct jpeg_decompress_struct c;
@@ -88,7 +88,7 @@ static void rgb_from_cmyk(const uint8_t *cmyk, uint32_t n, uint8_t *rgb)
 
 static int most_scans(uint64_t pixels)
 {
-    return (int)VKT_MAX(VKT_MIN(MAX_WALK / pixels, MAX_SCANS), MIN_SCANS);
+    return (int)VKT_MAX(VKT_MIN(MAX_SCANNED_PIXELS / pixels, MAX_SCANS), MIN_SCANS);
 }
 
 static vkt_result read_pixels(decoder *d)

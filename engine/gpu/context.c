@@ -64,13 +64,13 @@ static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
 }
 
 /* Opens a device. If `unless` returns true for it, returns VKT_OK without a device. */
-static vkt_result device_open(vkt_ctx *ctx, const char *wish, vkt_unless_fn unless)
+static vkt_result device_open(vkt_ctx *ctx, const char *selector, vkt_unless_fn unless)
 {
     vkt_candidate *list;
     const vkt_candidate *c;
     uint32_t n;
     VKT_TRY(vkt_candidates(ctx, &list, &n));
-    vkt_result r = vkt_candidate_choose(ctx, list, n, wish, &c);
+    vkt_result r = vkt_candidate_choose(ctx, list, n, selector, &c);
     if (r == VKT_OK && !(unless && unless(&c->info, c->driver))) {
         ctx->phys = c->phys;
         ctx->info = c->info;
@@ -165,8 +165,8 @@ static vkt_result device_adopt(vkt_ctx *ctx, const vkt_adopt_params *a, const vk
     ctx->driver = c.driver;
     ctx->device = a->device;
     ctx->allocation = a->allocation;
-    ctx->lock.take = a->lock_queue;
-    ctx->lock.give = a->unlock_queue;
+    ctx->lock.acquire = a->lock_queue;
+    ctx->lock.release = a->unlock_queue;
     ctx->lock.user = a->lock_user;
     ctx->compute = (vkt_queue){ .handle = a->queue, .family = a->queue_family };
     return VKT_OK;
@@ -201,9 +201,9 @@ static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
     char cap[24];
     vkt_memory_stats memory;
     vkt_ctx_memory(ctx, &memory);
-    vkt_say(&ctx->host, VKT_LOG_INFO, "device %u \"%s\", driver %s, subgroups of %u, memory cap %s%s", ctx->info.index,
-            ctx->info.name, ctx->info.driver, ctx->limits.subgroup_size, vkt_bytes_text(memory.cap_bytes, cap),
-            ctx->has_transfer_queue ? ", transfer queue" : "");
+    vkt_log_line(&ctx->host, VKT_LOG_INFO, "device %u \"%s\", driver %s, subgroups of %u, memory cap %s%s",
+                 ctx->info.index, ctx->info.name, ctx->info.driver, ctx->limits.subgroup_size,
+                 vkt_bytes_text(memory.cap_bytes, cap), ctx->has_transfer_queue ? ", transfer queue" : "");
     return VKT_OK;
 }
 
@@ -318,7 +318,7 @@ vkt_result vkt_list_devices_of(const vkt_host *host, const vkt_loader *loader, v
     if (r == VKT_OK && n == 0) {
         char why[512];
         vkt_explain_no_device(why);
-        vkt_say(&ctx->host, VKT_LOG_WARN, "%s", why);
+        vkt_log_line(&ctx->host, VKT_LOG_WARN, "%s", why);
     }
     for (uint32_t i = 0; i < n && i < capacity; i++) infos[i] = list[i].info;
     *count = n;

@@ -10,8 +10,8 @@ vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what)
     case VK_SUCCESS: return VKT_OK;
     case VK_ERROR_DEVICE_LOST:
         if (ctx->lost == VKT_OK)
-            vkt_say(&ctx->host, VKT_LOG_ERROR, "the device was lost; the last work submitted was \"%s\"",
-                    ctx->last_label);
+            vkt_log_line(&ctx->host, VKT_LOG_ERROR, "the device was lost; the last work submitted was \"%s\"",
+                         ctx->last_label);
         result = ctx->lost = VKT_E_DEVICE_LOST;
         break;
     case VK_ERROR_OUT_OF_HOST_MEMORY: result = VKT_E_NOMEM; break;

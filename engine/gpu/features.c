@@ -131,22 +131,22 @@ bool vkt_features_have_int64(const void *chain)
 vkt_result vkt_vk_add_features(const vkt_host *host, void *chain)
 {
     const vkt_host h = vkt_host_resolve(host);
-    vkt_text homeless = { .h = &h };
+    vkt_text missing = { .h = &h };
     for (size_t i = 0; i < VKT_COUNT(features); i++) {
         VkBool32 *at = find(chain, &features[i]);
         if (at)
             *at = VK_TRUE;
         else
-            vkt_text_add(&homeless, "%s%s", homeless.len ? ", " : "", features[i].name);
+            vkt_text_add(&missing, "%s%s", missing.len ? ", " : "", features[i].name);
     }
     vkt_result r = VKT_OK;
-    if (homeless.failed)
+    if (missing.failed)
         r = vkt_fail_nomem(&h, "a message", 0);
-    else if (homeless.len)
+    else if (missing.len)
         r = vkt_fail(&h, VKT_E_ARG,
                      "features: no struct of the chain has %s; want VkPhysicalDeviceVulkan12Features and "
                      "VkPhysicalDeviceVulkan13Features in it",
-                     homeless.s);
-    vkt_text_free(&homeless);
+                     missing.s);
+    vkt_text_free(&missing);
     return r;
 }

@@ -62,8 +62,9 @@ struct vkt_ctx {
     bool owns_device;                        /* false: the host owns instance and device; only context.c reads it */
     const VkAllocationCallbacks *allocation; /* the host's callbacks for all objects; NULL: none */
     struct {
-        void (*take)(void *user); /* take and give are called around each submission; NULL: no other thread submits */
-        void (*give)(void *user);
+        void (*acquire)(
+            void *user); /* acquire and release are called around each submission; NULL: no other thread submits */
+        void (*release)(void *user);
         void *user;
     } lock;
     VkDebugUtilsMessengerEXT messenger;
@@ -129,11 +130,11 @@ vkt_result vkt_lost_check(vkt_ctx *ctx, const char *what);
  * A buffer is a VkBuffer in a memory block. It is usable as storage buffer, storage texel buffer, source and
  * destination of copies. Its size is rounded up to VKT_ALIGN_BYTES; its content is undefined at first. A buffer can
  * also be a range of a host's VkBuffer. Then it has the usage of that VkBuffer. */
-typedef enum vkt_memory_place {
-    VKT_PLACE_DEVICE = 0, /* device-local */
-    VKT_PLACE_UPLOAD,     /* host-visible, host-coherent; device-local too if such memory is plentiful */
-    VKT_PLACE_READBACK    /* host-visible, host-coherent; cached if possible */
-} vkt_memory_place;
+typedef enum vkt_memory_kind {
+    VKT_MEMORY_DEVICE = 0, /* device-local */
+    VKT_MEMORY_UPLOAD,     /* host-visible, host-coherent; device-local too if such memory is plentiful */
+    VKT_MEMORY_READBACK    /* host-visible, host-coherent; cached if possible */
+} vkt_memory_kind;
 
 typedef struct vkt_buffer {
     VkBuffer handle;
@@ -150,7 +151,7 @@ typedef struct vkt_buffer {
 
 /* Creates a buffer. VKT_E_MEMORY_CAP (the message has cap, used and wanted bytes), VKT_E_DEVICE_MEMORY or VKT_E_NOMEM;
  * then *out does not change. */
-vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_place place, vkt_mem_class cls, uint64_t bytes, const char *name,
+vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_kind kind, vkt_mem_class cls, uint64_t bytes, const char *name,
                              vkt_buffer **out);
 /* Creates a buffer from a range of a host's buffer. VKT_E_ARG unless it starts at a multiple of VKT_ALIGN_BYTES and is
  * a storage buffer. */

@@ -19,7 +19,7 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlag
     for (char *c = line; *c; c++)
         if (*c == '\n' || *c == '\r') *c = ' ';
     const bool error = (severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT) != 0;
-    vkt_say(&ctx->host, error ? VKT_LOG_ERROR : VKT_LOG_WARN, "validation: %s", line);
+    vkt_log_line(&ctx->host, error ? VKT_LOG_ERROR : VKT_LOG_WARN, "validation: %s", line);
     return VK_FALSE;
 }
 

@@ -84,13 +84,13 @@ static void log_peaks(const vkt_ctx *ctx)
 {
     const vkt_memory_stats *s = &ctx->memory->stats;
     char a[24], b[24], c[24];
-    vkt_say(&ctx->host, VKT_LOG_DEBUG, "memory: at most %s in use and %s held, of a cap of %s",
-            vkt_bytes_text(s->peak_total_bytes, a), vkt_bytes_text(s->reserved_peak_bytes, b),
-            vkt_bytes_text(s->cap_bytes, c));
+    vkt_log_line(&ctx->host, VKT_LOG_DEBUG, "memory: at most %s in use and %s allocated, of a cap of %s",
+                 vkt_bytes_text(s->peak_total_bytes, a), vkt_bytes_text(s->reserved_peak_bytes, b),
+                 vkt_bytes_text(s->cap_bytes, c));
     for (int i = 0; i < VKT_MEM_CLASS_COUNT; i++)
         if (s->peak_bytes[i])
-            vkt_say(&ctx->host, VKT_LOG_DEBUG, "memory: at most %s of %s", vkt_bytes_text(s->peak_bytes[i], a),
-                    vkt_mem_class_name((vkt_mem_class)i));
+            vkt_log_line(&ctx->host, VKT_LOG_DEBUG, "memory: at most %s of %s", vkt_bytes_text(s->peak_bytes[i], a),
+                         vkt_mem_class_name((vkt_mem_class)i));
 }
 
 void vkt_memory_destroy(vkt_ctx *ctx)
@@ -103,7 +103,7 @@ void vkt_memory_destroy(vkt_ctx *ctx)
         left += m->blocks[i].buffers;
         if (m->blocks[i].memory) block_free(ctx, &m->blocks[i]);
     }
-    if (left) vkt_say(&ctx->host, VKT_LOG_WARN, "a context was destroyed before %u of its buffers", left);
+    if (left) vkt_log_line(&ctx->host, VKT_LOG_WARN, "a context was destroyed before %u of its buffers", left);
     vkt_free(&ctx->host, m->blocks);
     vkt_free(&ctx->host, m);
     ctx->memory = NULL;
@@ -119,7 +119,7 @@ uint64_t vkt_ctx_trim(vkt_ctx *ctx)
     return before - m->stats.reserved_bytes;
 }
 
-static uint64_t usual_block_bytes(const vkt_memory *m, uint32_t type)
+static uint64_t default_block_bytes(const vkt_memory *m, uint32_t type)
 {
     const VkMemoryType *t = &m->props.memoryTypes[type];
     const bool local = (t->propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
@@ -137,7 +137,7 @@ static vkt_result fit_cap(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
     if (s->reserved_bytes <= cap && *bytes <= cap - s->reserved_bytes) return VKT_OK;
     char c[24], u[24], r[24], w[24];
     return vkt_fail(&ctx->host, VKT_E_MEMORY_CAP,
-                    "device memory: want %s more, but %s of the cap of %s are taken (%s in use)",
+                    "device memory: want %s more, but %s of the cap of %s are allocated (%s in use)",
                     vkt_bytes_text(need, w), vkt_bytes_text(s->reserved_bytes, r), vkt_bytes_text(cap, c),
                     vkt_bytes_text(s->used_total_bytes, u));
 }
@@ -172,8 +172,8 @@ static vkt_result block_allocate(vkt_ctx *ctx, uint32_t type, uint64_t bytes, bl
 static vkt_result block_create(vkt_ctx *ctx, uint32_t type, uint64_t need, size_t *index)
 {
     vkt_memory *m = ctx->memory;
-    const uint64_t usual = usual_block_bytes(m, type);
-    uint64_t bytes = need > usual / 2 ? need : usual;
+    const uint64_t standard = default_block_bytes(m, type);
+    uint64_t bytes = need > standard / 2 ? need : standard;
     VKT_TRY(fit_cap(ctx, need, &bytes));
 
     size_t i = 0;
@@ -201,7 +201,7 @@ static vkt_result block_create(vkt_ctx *ctx, uint32_t type, uint64_t need, size_
 }
 
 /* Finds the first hole that fits; false: no hole is large enough. Offset and size are multiples of `align`. */
-static bool block_take(block *b, uint64_t bytes, uint64_t align, uint64_t *offset)
+static bool block_reserve(block *b, uint64_t bytes, uint64_t align, uint64_t *offset)
 {
     for (size_t i = 0; i < b->n_holes; i++) {
         range *hole = &b->holes[i];
@@ -221,7 +221,7 @@ static bool block_take(block *b, uint64_t bytes, uint64_t align, uint64_t *offse
     return false;
 }
 
-static void block_give(block *b, uint64_t offset, uint64_t bytes)
+static void block_release(block *b, uint64_t offset, uint64_t bytes)
 {
     size_t i = 0;
     while (i < b->n_holes && b->holes[i].offset < offset) i++;
@@ -241,16 +241,16 @@ static void block_give(block *b, uint64_t offset, uint64_t bytes)
 /* ---- memory types ---- */
 
 /* The properties that a buffer needs, and a score for each further property (negative: avoid it). */
-typedef struct wish {
+typedef struct memory_preference {
     VkMemoryPropertyFlags required;
     int local, visible, cached;
-} wish;
+} memory_preference;
 
-static wish wish_of(const vkt_memory *m, vkt_memory_place place)
+static memory_preference preference_of(const vkt_memory *m, vkt_memory_kind kind)
 {
     const VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-    if (place == VKT_PLACE_DEVICE) return (wish){ VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0, -2, -1 };
-    if (place == VKT_PLACE_READBACK) return (wish){ host, -1, 0, 2 };
+    if (kind == VKT_MEMORY_DEVICE) return (memory_preference){ VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0, -2, -1 };
+    if (kind == VKT_MEMORY_READBACK) return (memory_preference){ host, -1, 0, 2 };
     /* Host-visible device memory is plentiful if its heap has at least half of the size of the largest one. Otherwise
      * it is a small part of the main heap. */
     uint64_t largest = 0, seen = 0;
@@ -261,14 +261,14 @@ static wish wish_of(const vkt_memory *m, vkt_memory_place place)
         largest = VKT_MAX(largest, size);
         if ((t->propertyFlags & host) == host) seen = VKT_MAX(seen, size);
     }
-    return (wish){ host, seen >= largest / 2 && seen ? 2 : -2, 0, -1 };
+    return (memory_preference){ host, seen >= largest / 2 && seen ? 2 : -2, 0, -1 };
 }
 
-/* Sorts the memory types that fit `place` and that the buffer allows, best first. Returns their number. */
-static uint32_t rank_types(const vkt_memory *m, vkt_memory_place place, uint32_t allowed,
+/* Sorts the memory types that fit `kind` and that the buffer allows, best first. Returns their number. */
+static uint32_t rank_types(const vkt_memory *m, vkt_memory_kind kind, uint32_t allowed,
                            uint32_t order[VK_MAX_MEMORY_TYPES])
 {
-    const wish w = wish_of(m, place);
+    const memory_preference w = preference_of(m, kind);
     const VkMemoryPropertyFlags plain = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
                                         VK_MEMORY_PROPERTY_HOST_COHERENT_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
     int score[VK_MAX_MEMORY_TYPES];
@@ -292,40 +292,40 @@ static uint32_t rank_types(const vkt_memory *m, vkt_memory_place place, uint32_t
 
 /* ---- buffers ---- */
 
-static vkt_result place_in_type(vkt_ctx *ctx, uint32_t type, uint64_t bytes, uint64_t align, vkt_buffer *buf)
+static vkt_result allocate_in_type(vkt_ctx *ctx, uint32_t type, uint64_t bytes, uint64_t align, vkt_buffer *buf)
 {
     vkt_memory *m = ctx->memory;
     size_t i = 0;
-    bool placed = false;
-    for (; i < m->n_blocks && !placed; i++) {
+    bool allocated = false;
+    for (; i < m->n_blocks && !allocated; i++) {
         block *b = &m->blocks[i];
         if (!b->memory || b->type != type) continue;
         VKT_TRY(vkt_grow(&ctx->host, &b->holes, b->buffers + 2u, &b->cap_holes, sizeof *b->holes));
-        placed = block_take(b, bytes, align, &buf->block_offset);
+        allocated = block_reserve(b, bytes, align, &buf->block_offset);
     }
-    if (placed) {
+    if (allocated) {
         i--;
     } else {
         VKT_TRY(block_create(ctx, type, bytes, &i));
-        block_take(&m->blocks[i], bytes, align, &buf->block_offset);
+        block_reserve(&m->blocks[i], bytes, align, &buf->block_offset);
     }
     buf->block = (uint32_t)i;
     buf->block_bytes = bytes;
     return VKT_OK;
 }
 
-static vkt_result place_buffer(vkt_ctx *ctx, vkt_memory_place place, const VkMemoryRequirements *need, vkt_buffer *buf)
+static vkt_result allocate_buffer(vkt_ctx *ctx, vkt_memory_kind kind, const VkMemoryRequirements *need, vkt_buffer *buf)
 {
     uint32_t order[VK_MAX_MEMORY_TYPES];
-    const uint32_t n = rank_types(ctx->memory, place, need->memoryTypeBits, order);
+    const uint32_t n = rank_types(ctx->memory, kind, need->memoryTypeBits, order);
     const uint64_t align = VKT_MAX(need->alignment, VKT_ALIGN_BYTES);
     const uint64_t bytes = vkt_round_up(need->size, align);
     vkt_result r = VKT_E_DEVICE_MEMORY;
-    for (uint32_t i = 0; i < n && r == VKT_E_DEVICE_MEMORY; i++) r = place_in_type(ctx, order[i], bytes, align, buf);
+    for (uint32_t i = 0; i < n && r == VKT_E_DEVICE_MEMORY; i++) r = allocate_in_type(ctx, order[i], bytes, align, buf);
     if (r != VKT_E_DEVICE_MEMORY) return r;
-    char want[24], held[24];
+    char want[24], reserved[24];
     return vkt_fail(&ctx->host, r, "the device is out of memory: want %s more, hold %s%s", vkt_bytes_text(bytes, want),
-                    vkt_bytes_text(ctx->memory->stats.reserved_bytes, held), n ? "" : " (no memory type fits)");
+                    vkt_bytes_text(ctx->memory->stats.reserved_bytes, reserved), n ? "" : " (no memory type fits)");
 }
 
 /* UNIFORM_TEXEL_BUFFER is for kernel/self_test.c. */
@@ -358,20 +358,20 @@ static void count(vkt_memory_stats *s, vkt_mem_class cls, uint64_t bytes)
 }
 
 /* Creates everything but the object itself. After a failure, vkt_buffer_destroy frees the parts that *buf has. */
-static vkt_result fill_buffer(vkt_ctx *ctx, vkt_memory_place place, vkt_buffer *buf)
+static vkt_result fill_buffer(vkt_ctx *ctx, vkt_memory_kind kind, vkt_buffer *buf)
 {
     VKT_TRY(make_handle(ctx, buf->bytes, &buf->handle));
     VkMemoryRequirements need;
     ctx->vk.GetBufferMemoryRequirements(ctx->device, buf->handle, &need);
-    VKT_TRY(place_buffer(ctx, place, &need, buf));
+    VKT_TRY(allocate_buffer(ctx, kind, &need, buf));
     const block *b = &ctx->memory->blocks[buf->block];
     count(&ctx->memory->stats, buf->cls, buf->block_bytes);
-    if (place != VKT_PLACE_DEVICE) buf->mapped = (char *)b->mapped + buf->block_offset;
+    if (kind != VKT_MEMORY_DEVICE) buf->mapped = (char *)b->mapped + buf->block_offset;
     return vkt_vk_check(ctx, ctx->vk.BindBufferMemory(ctx->device, buf->handle, b->memory, buf->block_offset),
                         "vkBindBufferMemory");
 }
 
-vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_place place, vkt_mem_class cls, uint64_t bytes, const char *name,
+vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_kind kind, vkt_mem_class cls, uint64_t bytes, const char *name,
                              vkt_buffer **out)
 {
     char want[24], most[24];
@@ -387,15 +387,15 @@ vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_place place, vkt_mem_class
     buf->cls = cls;
     buf->bytes = vkt_round_up(bytes, VKT_ALIGN_BYTES);
     buf->usage = USAGE;
-    const vkt_result r = fill_buffer(ctx, place, buf);
+    const vkt_result r = fill_buffer(ctx, kind, buf);
     if (r != VKT_OK) {
         vkt_buffer_destroy(ctx, &buf);
         return r;
     }
     ctx->counters.buffers_created++;
     vkt_name(ctx, VK_OBJECT_TYPE_BUFFER, (uint64_t)buf->handle, name);
-    vkt_say(&ctx->host, VKT_LOG_DEBUG, "memory: %s for \"%s\" (%s), %s in use", vkt_bytes_text(buf->bytes, want),
-            name ? name : "", vkt_mem_class_name(cls), vkt_bytes_text(ctx->memory->stats.used_total_bytes, most));
+    vkt_log_line(&ctx->host, VKT_LOG_DEBUG, "memory: %s for \"%s\" (%s), %s in use", vkt_bytes_text(buf->bytes, want),
+                 name ? name : "", vkt_mem_class_name(cls), vkt_bytes_text(ctx->memory->stats.used_total_bytes, most));
     *out = buf;
     return VKT_OK;
 }
@@ -427,7 +427,7 @@ void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer)
     vkt_upload_finish(ctx, buf);
     if (!buf->lent) VKT_DROP(ctx, Buffer, buf->handle);
     if (buf->block_bytes) {
-        block_give(&ctx->memory->blocks[buf->block], buf->block_offset, buf->block_bytes);
+        block_release(&ctx->memory->blocks[buf->block], buf->block_offset, buf->block_bytes);
         ctx->memory->stats.used_bytes[buf->cls] -= buf->block_bytes;
         ctx->memory->stats.used_total_bytes -= buf->block_bytes;
     }

@@ -97,7 +97,8 @@ vkt_result vkt_pipeline_cache_open(vkt_ctx *ctx, bool keep)
     const char *fault = read == VKT_E_NOT_FOUND ? "not there"
                         : read != VKT_OK        ? "not readable"
                                                 : fault_of(ctx, data, n);
-    vkt_say(&ctx->host, VKT_LOG_DEBUG, "pipeline cache \"%s\": %s", ctx->pipeline_cache_path, fault ? fault : "used");
+    vkt_log_line(&ctx->host, VKT_LOG_DEBUG, "pipeline cache \"%s\": %s", ctx->pipeline_cache_path,
+                 fault ? fault : "used");
     const size_t skip = sizeof(file_header);
     const vkt_result r = fault ? create(ctx, NULL, 0) : create(ctx, (const char *)data + skip, n - skip);
     if (!fault) ctx->pipeline_cache_hash = vkt_hash(VKT_HASH_START, (const char *)data + skip, n - skip);
@@ -145,8 +146,8 @@ static void save(vkt_ctx *ctx)
     if (h.hash != ctx->pipeline_cache_hash) {
         vkt_cache_make_directories(ctx->pipeline_cache_path);
         const vkt_result r = vkt_file_write(&quiet, ctx->pipeline_cache_path, file, n);
-        vkt_say(&ctx->host, VKT_LOG_DEBUG, "pipeline cache \"%s\": %s", ctx->pipeline_cache_path,
-                r == VKT_OK ? "written" : "cannot be written");
+        vkt_log_line(&ctx->host, VKT_LOG_DEBUG, "pipeline cache \"%s\": %s", ctx->pipeline_cache_path,
+                     r == VKT_OK ? "written" : "cannot be written");
     }
     vkt_free(&quiet, file);
 }

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 
-#define MOST_FILE_BYTES ((uint64_t)1 << 16)
+#define MAX_FILE_BYTES ((uint64_t)1 << 16)
 
 vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type)
 {
@@ -47,7 +47,7 @@ static vkt_result set_by_file(vkt_ctx *ctx, const char *path)
 {
     void *text = NULL;
     size_t n;
-    VKT_TRY(vkt_file_read(&ctx->host, path, MOST_FILE_BYTES, &text, &n));
+    VKT_TRY(vkt_file_read(&ctx->host, path, MAX_FILE_BYTES, &text, &n));
     const vkt_result r =
         vkt_traits_parse(&ctx->host, path, text, ctx->limits.max_workgroup_lanes, &ctx->traits, &ctx->traits_set);
     vkt_free(&ctx->host, text);
@@ -63,7 +63,7 @@ vkt_result vkt_traits_fill(vkt_ctx *ctx, uint32_t vendor, VkDriverId driver, VkP
     if (ctx->device_class == VKT_CLASS_CPU) ask_this_machine(&ctx->traits);
     ctx->limits.traits = &ctx->traits;
     if (!env || !*env) return VKT_OK;
-    vkt_say(&ctx->host, VKT_LOG_INFO, "VKT_TRAITS sets traits of the device: %s", env);
+    vkt_log_line(&ctx->host, VKT_LOG_INFO, "VKT_TRAITS sets traits of the device: %s", env);
     if (*env == '@') return set_by_file(ctx, env + 1);
     return vkt_traits_parse(&ctx->host, "VKT_TRAITS", env, ctx->limits.max_workgroup_lanes, &ctx->traits,
                             &ctx->traits_set);

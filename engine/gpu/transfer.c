@@ -76,11 +76,11 @@ static vkt_result next_slot(vkt_ctx *ctx, slot **out)
 }
 
 /* Reserves a region of the ring for `bytes` (at most PIECE_BYTES), at *position. Blocks while it is in use. */
-static vkt_result ring_take(vkt_ctx *ctx, uint64_t bytes, uint64_t *position)
+static vkt_result ring_reserve(vkt_ctx *ctx, uint64_t bytes, uint64_t *position)
 {
     vkt_transfer *t = ctx->transfers;
     if (!t->ring)
-        VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_UPLOAD, VKT_MEM_STAGING, VKT_RING_BYTES, "upload ring", &t->ring));
+        VKT_TRY(vkt_buffer_create(ctx, VKT_MEMORY_UPLOAD, VKT_MEM_STAGING, VKT_RING_BYTES, "upload ring", &t->ring));
     const uint64_t rest = VKT_RING_BYTES - t->head % VKT_RING_BYTES;
     const uint64_t start = bytes > rest ? t->head + rest : t->head;
     for (uint32_t i = 1; i < SLOTS && start + bytes - t->tail > VKT_RING_BYTES; i++) {
@@ -111,7 +111,7 @@ static vkt_result upload_piece(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, c
     slot *s;
     uint64_t at;
     VKT_TRY(next_slot(ctx, &s));
-    VKT_TRY(ring_take(ctx, bytes, &at));
+    VKT_TRY(ring_reserve(ctx, bytes, &at));
     s->end = t->head;
     const VkBufferCopy region = { .srcOffset = at % VKT_RING_BYTES,
                                   .dstOffset = dst->base_bytes + offset,
@@ -160,7 +160,7 @@ static vkt_result back_open(vkt_ctx *ctx)
         if (!t->back_commands[i].pool)
             VKT_TRY(vkt_commands_create_for(ctx, vkt_transfer_queue(ctx)->family, "readback", &t->back_commands[i]));
     if (t->back) return VKT_OK;
-    return vkt_buffer_create(ctx, VKT_PLACE_READBACK, VKT_MEM_STAGING, 2 * PIECE_BYTES, "readback ring", &t->back);
+    return vkt_buffer_create(ctx, VKT_MEMORY_READBACK, VKT_MEM_STAGING, 2 * PIECE_BYTES, "readback ring", &t->back);
 }
 
 /* Starts the copy of one piece into half i & 1. */

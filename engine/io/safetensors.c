@@ -94,7 +94,7 @@ static vkt_result load_header(vkt_safetensors *st)
 }
 
 /* Logs the error that ended a loop over the header, or over an object in it. */
-static vkt_result fail_walk(const vkt_safetensors *st, const vkt_members *w, bool no_memory)
+static vkt_result fail_members(const vkt_safetensors *st, const vkt_members *w, bool no_memory)
 {
     if (no_memory) return vkt_fail_nomem(&st->host, "JSON", w->n);
     return malformed(st, "header byte %zu: %s", (size_t)(w->text - st->header) + w->at, w->why);
@@ -108,14 +108,14 @@ static vkt_result parse_meta(vkt_safetensors *st, const vkt_member *all)
     vkt_members w = vkt_members_of(all->value, all->value_bytes);
     for (vkt_member m = { 0 };;) {
         bool more, no_memory = false;
-        if (!vkt_members_next(&w, &m, &more)) return fail_walk(st, &w, false);
+        if (!vkt_members_next(&w, &m, &more)) return fail_members(st, &w, false);
         if (!more) return VKT_OK;
         VKT_TRY(vkt_grow(&st->host, &st->meta, st->n_meta, &st->cap_meta, sizeof *st->meta));
         const char *key = vkt_members_text(&w, m.key, m.key_bytes, &no_memory);
-        if (!key) return fail_walk(st, &w, no_memory);
+        if (!key) return fail_members(st, &w, no_memory);
         if (*m.value != '"') return malformed(st, "metadata \"%.80s\" is not text", key);
         const char *value = vkt_members_text(&w, m.value, m.value_bytes, &no_memory);
-        if (!value) return fail_walk(st, &w, no_memory);
+        if (!value) return fail_members(st, &w, no_memory);
         st->meta[st->n_meta++] = (vkt_meta){ .key = key, .value = value };
     }
 }
@@ -181,14 +181,14 @@ static vkt_result add_entry(vkt_safetensors *st, vkt_members *w, const vkt_membe
     bool no_memory = false;
     VKT_TRY(vkt_grow(&st->host, &st->entries, st->n, &st->cap, sizeof *st->entries));
     vkt_st_entry e = { .name = vkt_members_text(w, m->key, m->key_bytes, &no_memory) };
-    if (!e.name) return fail_walk(st, w, no_memory);
+    if (!e.name) return fail_members(st, w, no_memory);
     if (strcmp(e.name, "__metadata__") == 0) return parse_meta(st, m);
     if (*m->value != '{') return malformed(st, "tensor \"%.80s\" is not described by an object", e.name);
     if (m->value_bytes > MAX_DESCRIPTION)
         return malformed(st, "tensor \"%.80s\" is described by %zu bytes: want at most %u", e.name, m->value_bytes,
                          MAX_DESCRIPTION);
     json_t *info = vkt_members_parse(w, m->value, m->value_bytes, &no_memory);
-    vkt_result r = info ? parse_entry(st, info, &e) : fail_walk(st, w, no_memory);
+    vkt_result r = info ? parse_entry(st, info, &e) : fail_members(st, w, no_memory);
     if (r == VKT_OK) e.dtype_name = memcpy(m->value, e.dtype_name, strlen(e.dtype_name) + 1);
     json_decref(info);
     if (r == VKT_OK) st->entries[st->n++] = e;
@@ -257,7 +257,7 @@ static vkt_result load(vkt_safetensors *st)
     vkt_members w = vkt_members_of(st->header, st->header_bytes);
     for (vkt_member m = { 0 };;) {
         bool more;
-        if (!vkt_members_next(&w, &m, &more)) return fail_walk(st, &w, false);
+        if (!vkt_members_next(&w, &m, &more)) return fail_members(st, &w, false);
         if (!more) break;
         VKT_TRY(add_entry(st, &w, &m));
     }

@@ -40,7 +40,7 @@ void vkt_graph_destroy(vkt_graph **pg)
     vkt_free(&h, g->values);
     vkt_free(&h, g->params);
     vkt_free(&h, g->names);
-    vkt_free(&h, (void *)(uintptr_t)g->cuts);
+    vkt_free(&h, (void *)(uintptr_t)g->bucket_ends);
     vkt_free(&h, g);
     *pg = NULL;
 }
@@ -168,7 +168,7 @@ vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_sha
 }
 
 /* Returns the position of a parameter's name in the table, or the free position for it. */
-static uint32_t *place_of_name(vkt_graph *g, const char *name)
+static uint32_t *slot_of_name(vkt_graph *g, const char *name)
 {
     for (uint64_t i = vkt_hash(VKT_HASH_START, name, strlen(name));; i++) {
         uint32_t *id = &g->names[i & (g->cap_names - 1)];
@@ -186,7 +186,7 @@ static vkt_result make_room_for_name(vkt_graph *g)
     if (!names) return vkt_fail_nomem(&g->host, "the names of parameters", cap * sizeof *names);
     g->names = names;
     g->cap_names = cap;
-    for (size_t i = 0; i < g->n_params; i++) *place_of_name(g, g->values[g->params[i]].name) = g->params[i];
+    for (size_t i = 0; i < g->n_params; i++) *slot_of_name(g, g->values[g->params[i]].name) = g->params[i];
     vkt_free(&g->host, old);
     return VKT_OK;
 }
@@ -195,8 +195,8 @@ static vkt_result make_room_for_name(vkt_graph *g)
 static vkt_tensor arena_value(vkt_graph *g, const char *name, vkt_shape shape)
 {
     if (!name) return vkt_null_argument(g, "param", "name");
-    if (g->n_params && *place_of_name(g, name)) {
-        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "param: the name '%s' is taken already", name));
+    if (g->n_params && *slot_of_name(g, name)) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "param: the name '%s' is used already", name));
         return (vkt_tensor){ 0 };
     }
     const bool late = g->arena[0].id || g->arena[1].id;
@@ -213,7 +213,7 @@ static vkt_tensor arena_value(vkt_graph *g, const char *name, vkt_shape shape)
         g->values[t.id].arena_offset_bytes = g->arena_bytes;
         g->arena_bytes += vkt_round_up(g->values[t.id].bytes, VKT_ALIGN_BYTES);
         g->params[g->n_params++] = t.id;
-        *place_of_name(g, name) = t.id;
+        *slot_of_name(g, name) = t.id;
     }
     return t;
 }
@@ -440,7 +440,7 @@ const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t)
     return vkt_readers(g, t) == 1 ? g->nodes[v->producer - 1] : NULL;
 }
 
-const vkt_node *vkt_sole_maker(const vkt_graph *g, vkt_tensor t)
+const vkt_node *vkt_sole_producer_past_views(const vkt_graph *g, vkt_tensor t)
 {
     const vkt_node *n = vkt_sole_producer(g, t);
     while (n && !n->op->emit && vkt_value_of(g, n->out[0])->alias) n = vkt_sole_producer(g, n->in[0]);

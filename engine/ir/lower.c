@@ -166,12 +166,12 @@ static uint64_t key_as_stored(const vkt_emit *e)
     return h;
 }
 
-vkt_variant vkt_pick(vkt_emit *e, const vkt_way *ways, uint32_t n)
+vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n)
 {
     const uint64_t key = key_as_stored(e);
-    const vkt_variant v = vkt_variant_choose(&e->lim->choices, key, ways, n);
+    const vkt_variant v = vkt_variant_choose(&e->lim->choices, key, costs, n);
     uint64_t usable = 0;
-    for (uint32_t i = 0; i < n; i++) usable |= (uint64_t)1 << ways[i].variant;
+    for (uint32_t i = 0; i < n; i++) usable |= (uint64_t)1 << costs[i].variant;
     const vkt_result r = vkt_grow(&e->host, &e->picked, e->n_picked, &e->cap_picked, sizeof *e->picked);
     if (r == VKT_OK)
         e->picked[e->n_picked++] = (vkt_picked){ .node = e->node->index, .variant = v, .usable = usable, .key = key };
@@ -231,13 +231,13 @@ static void check_sizes(vkt_emit *e, const vkt_node *n)
 }
 
 /* Logs the node that the device cannot run. */
-static void say_where(const vkt_emit *e)
+static void log_node(const vkt_emit *e)
 {
     char text[2][80] = { "", "" };
     for (uint32_t i = 0; i < 2 && i < e->node->n_in; i++)
         if (e->node->in[i].id) vkt_shape_text(vkt_node_in(e->node, i)->shape, text[i]);
-    vkt_say(&e->host, VKT_LOG_WARN, "program: that was node %u, '%s', %s of %s %s", e->node->index,
-            e->node->n_out ? vkt_node_out(e->node, 0)->name : "", e->node->op->name, text[0], text[1]);
+    vkt_log_line(&e->host, VKT_LOG_WARN, "program: that was node %u, '%s', %s of %s %s", e->node->index,
+                 e->node->n_out ? vkt_node_out(e->node, 0)->name : "", e->node->op->name, text[0], text[1]);
 }
 
 /* Lowers a node with its epilogues. All dispatches get the node's number, so a pass that moves or repeats them handles
@@ -266,7 +266,7 @@ vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live
             const vkt_node *n = g->nodes[i];
             if (n->op->prologue != (bool)prologue || !n->op->emit || n->is_epilogue || (live && !live[i])) continue;
             lower_node(out, n);
-            if (out->status != VKT_OK) say_where(out);
+            if (out->status != VKT_OK) log_node(out);
         }
     const vkt_result r = out->status;
     if (r != VKT_OK) vkt_lower_free(out);

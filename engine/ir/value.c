@@ -115,7 +115,7 @@ static void load_element(const vkt_value *v, const char *from, char *to)
 }
 
 /* Copies every element, in logical order. */
-static void walk(const vkt_value *v, const char *from, char *to, bool to_physical)
+static void convert(const vkt_value *v, const char *from, char *to, bool to_physical)
 {
     const vkt_phys p = vkt_phys_of(v);
     const uint32_t size = vkt_dtype_bytes(v->dtype), stored = vkt_element_bytes(v);
@@ -141,10 +141,10 @@ static void walk(const vkt_value *v, const char *from, char *to, bool to_physica
 void vkt_pack_value(const vkt_value *v, const void *logical, void *physical)
 {
     memset(physical, 0, v->bytes);
-    walk(v, logical, physical, true);
+    convert(v, logical, physical, true);
 }
 
 void vkt_unpack_value(const vkt_value *v, const void *physical, void *logical)
 {
-    walk(v, physical, logical, false);
+    convert(v, physical, logical, false);
 }

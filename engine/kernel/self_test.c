@@ -7,7 +7,7 @@
 #include "abi/self_test.abi.h"
 
 /* x is 0 to 31, so the largest sum is 64 31^2. This is far below 2^24, so all sums are exact in f32. */
-enum { N = 1024, TURNS = 64, GROUPS = 8, MOST_LANES = 128 };
+enum { N = 1024, ITERATIONS = 64, GROUPS = 8, MAX_LANES = 128 };
 static const float untouched = -1;
 
 /* ---- expected results ---- */
@@ -38,7 +38,7 @@ static void fill_x(vec4 *x)
 static lane_state expect_lane(const vec4 *x, uint32_t group, uint32_t lane)
 {
     lane_state s = { 0 };
-    for (uint32_t t = 0; t < TURNS; t++) {
+    for (uint32_t t = 0; t < ITERATIONS; t++) {
         s.fetched = plus(s.fetched, x[(5 * lane + 11 * group + (lane + 1) * t) % N]);
         const vec4 b = x[(3 * lane + 7 * group + 2 * t) % N];
         for (uint32_t m = 0; m < 4; m++) {
@@ -55,7 +55,7 @@ static lane_state expect_lane(const vec4 *x, uint32_t group, uint32_t lane)
 /* Returns how many numbers of a group are wrong. */
 static uint32_t count_wrong(const vec4 *x, uint32_t group, uint32_t lanes, const vec4 *y)
 {
-    lane_state s[MOST_LANES];
+    lane_state s[MAX_LANES];
     uint32_t wrong = 0;
     for (uint32_t lane = 0; lane < lanes; lane++) s[lane] = expect_lane(x, group, lane);
     for (uint32_t lane = 0; lane < lanes; lane++) {
@@ -137,8 +137,8 @@ static vkt_result make_set(vkt_ctx *ctx, run *r)
 static vkt_result make_buffers(vkt_ctx *ctx, run *r)
 {
     const uint64_t n = (uint64_t)GROUPS * ctx->limits.subgroup_size * SELF_TEST_PARTS;
-    VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_UPLOAD, VKT_MEM_OTHER, N * sizeof(vec4), "self-test x", &r->x));
-    VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_READBACK, VKT_MEM_OTHER, n * sizeof(vec4), "self-test y", &r->y));
+    VKT_TRY(vkt_buffer_create(ctx, VKT_MEMORY_UPLOAD, VKT_MEM_OTHER, N * sizeof(vec4), "self-test x", &r->x));
+    VKT_TRY(vkt_buffer_create(ctx, VKT_MEMORY_READBACK, VKT_MEM_OTHER, n * sizeof(vec4), "self-test y", &r->y));
     fill_x(r->x->mapped);
     float *y = r->y->mapped;
     for (uint64_t i = 0; i < n * 4; i++) y[i] = untouched;
@@ -148,7 +148,7 @@ static vkt_result make_buffers(vkt_ctx *ctx, run *r)
 static vkt_result dispatch(vkt_ctx *ctx, run *r)
 {
     const uint32_t lanes = ctx->limits.subgroup_size;
-    const vkt_self_test_push push = { .n = N, .turns = TURNS };
+    const vkt_self_test_push push = { .n = N, .iterations = ITERATIONS };
     uint64_t value;
     VKT_TRY(vkt_pipeline_get(ctx, VKT_K_SELF_TEST, ctx->limits.max_texel_elements != 0, 0, &lanes, 1, &r->p));
     VKT_TRY(make_buffers(ctx, r));

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define WIDTH "LP_NATIVE_VECTOR_WIDTH"
-enum { USUAL_LANES = 8, WIDE_LANES = 16 };
+enum { DEFAULT_LANES = 8, WIDE_LANES = 16 };
 
 /* The drivers, as vkt_device_info names them, that are faster with 512 bits: 22.3.6 was measured, and passed the tests
  * of ops and training with them. No other driver is tried: on Mesa 25.0.7 a product of 1024 x 1024 took 150 ms instead
@@ -27,7 +27,7 @@ static bool this_cpu_gains(void)
 
 static bool gains(const vkt_device_info *info, VkDriverId driver)
 {
-    if (driver != VK_DRIVER_ID_MESA_LLVMPIPE || info->subgroup_size != USUAL_LANES) return false;
+    if (driver != VK_DRIVER_ID_MESA_LLVMPIPE || info->subgroup_size != DEFAULT_LANES) return false;
     for (size_t i = 0; i < VKT_COUNT(gaining); i++)
         if (strncmp(info->driver, gaining[i], strlen(gaining[i])) == 0) return true;
     return false;
@@ -56,16 +56,16 @@ static vkt_result open_tested(const vkt_ctx_params *params, const vkt_host *h, c
 static vkt_result fall_back(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader, vkt_ctx **out,
                             const char *why)
 {
-    vkt_say(h, VKT_LOG_WARN, "vectors of 512 bits cannot be used (%s); back to the driver's default", why);
+    vkt_log_line(h, VKT_LOG_WARN, "vectors of 512 bits cannot be used (%s); back to the driver's default", why);
     unsetenv(WIDTH);
     VKT_TRY(vkt_ctx_open(params, h, loader, out));
     const uint32_t lanes = (*out)->limits.subgroup_size;
-    if (lanes == USUAL_LANES) return VKT_OK;
+    if (lanes == DEFAULT_LANES) return VKT_OK;
     vkt_ctx_destroy(out);
     return vkt_fail(h, VKT_E_WRONG,
                     "subgroups of %u lanes cannot be used (%s), and the driver, which another instance of this process "
                     "holds, does not go back to %u: set " WIDTH "=256 before the program starts",
-                    lanes, why, USUAL_LANES);
+                    lanes, why, DEFAULT_LANES);
 }
 
 static vkt_result open_at_512(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader, vkt_ctx **out)
@@ -75,8 +75,8 @@ static vkt_result open_at_512(const vkt_ctx_params *params, const vkt_host *h, c
     if (open_tested(params, h, loader, NULL, out, why) != VKT_OK) return fall_back(params, h, loader, out, why);
     if ((*out)->limits.subgroup_size == WIDE_LANES) return VKT_OK;
     unsetenv(WIDTH);
-    vkt_say(h, VKT_LOG_INFO,
-            "vectors stay at 256 bits: the driver did not take up the width (another instance may hold it)");
+    vkt_log_line(h, VKT_LOG_INFO,
+                 "vectors stay at 256 bits: the driver did not use the width (another instance may hold it)");
     return VKT_OK;
 }
 

@@ -46,9 +46,9 @@ static vkt_tensor embed(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p)
                                             .weight_init = normal };
     const vkt_tensor x = vkt_nn_embedding(b, "wte", ids, &words);
     const vkt_shape table = vkt_shape2(p->context, p->width);
-    vkt_tensor places = vkt_nn_param(b, "wpe.weight", table, normal, p->width, p->context);
-    if (tokens < p->context) places = vkt_slice(b->g, places, 0, 0, tokens, 1);
-    return drop(b, vkt_builder_note(b, "wpe", "Embedding", vkt_add(b->g, x, places)), p);
+    vkt_tensor positions = vkt_nn_param(b, "wpe.weight", table, normal, p->width, p->context);
+    if (tokens < p->context) positions = vkt_slice(b->g, positions, 0, 0, tokens, 1);
+    return drop(b, vkt_builder_note(b, "wpe", "Embedding", vkt_add(b->g, x, positions)), p);
 }
 
 static vkt_tensor mlp(vkt_builder *b, vkt_tensor x, const vkt_gpt_params *p)
@@ -78,8 +78,8 @@ static vkt_tensor block(vkt_builder *b, vkt_tensor x, const vkt_gpt_params *p)
 vkt_tensor vkt_gpt(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p)
 {
     if (!b) return (vkt_tensor){ 0 };
-    static const vkt_gpt_params usual;
-    if (!p) p = &usual;
+    static const vkt_gpt_params defaults;
+    if (!p) p = &defaults;
     if (!ids_fit(b, ids, p)) return (vkt_tensor){ 0 };
     vkt_nn_push(b, "transformer");
     vkt_tensor x = embed(b, ids, p);

@@ -70,8 +70,8 @@ static void scale(const vectors *v, uint64_t i, double by)
 static void orthonormalize(const vectors *v)
 {
     for (uint64_t i = 0; i < v->count; i++) {
-        for (uint64_t turn = 0; turn < 2 * i; turn++) {
-            const uint64_t j = turn % i;
+        for (uint64_t iteration = 0; iteration < 2 * i; iteration++) {
+            const uint64_t j = iteration % i;
             const double along = dot(v, i, j);
             for (uint64_t k = 0; k < v->length; k++)
                 v->x[i * v->next + k * v->stride] -= (float)(along * (double)v->x[j * v->next + k * v->stride]);

@@ -63,7 +63,7 @@ vkt_result vkt_shard_sums(vkt_graph *g, const vkt_shard_params *p, vkt_shard_val
 /* Appends the update as vkt_update does, with another vector of gradients than the arena. */
 vkt_result vkt_update_from(vkt_graph *g, const vkt_optimizer *o, vkt_tensor gradients);
 /* Makes *g, which is empty, the update of the graph of shards `of`: declares its parameters and appends the update.
- * `sum` gets the external vector of gradients. Windows of the update end where buckets end, the last one first. */
+ * `sum` gets the external vector of gradients. The update goes bucket by bucket, the last one first. */
 vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimizer *o, const vkt_shard_params *p,
                              vkt_tensor *sum);
 
@@ -104,18 +104,18 @@ static inline uint32_t vkt_product_rows(const vkt_limits *lim)
     const uint32_t sg = lim->subgroup_size;
     return VKT_MIN(4 * sg, sg == 16 ? lim->traits->product_rows_16 : lim->traits->product_rows);
 }
-/* Returns the lanes of a work group that loops over `loads` loads, `walks` times. It starts with vkt_lanes_for. It
+/* Returns the lanes of a work group that loops over `loads` loads, `passes` times. It starts with vkt_lanes_for. It
  * doubles the lanes while an invocation would have more iterations than vkt_largest_loop. A loop around these loops is
  * counted too. If the most lanes are not enough, it sets the emission's error. */
-uint32_t vkt_lanes_for_walks(vkt_emit *e, uint64_t loads, uint64_t walks);
+uint32_t vkt_lanes_for_passes(vkt_emit *e, uint64_t loads, uint64_t passes);
 /* Returns the most bytes that one binding holds, as a multiple of VKT_ALIGN_BYTES. Larger tensors are split into such
  * ranges. */
-static inline uint64_t vkt_window_bytes(const vkt_limits *lim)
+static inline uint64_t vkt_bind_range_bytes(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
 }
 /* Returns the same in elements of 4 or 2 bytes. */
-static inline uint64_t vkt_window_elements(const vkt_limits *lim)
+static inline uint64_t vkt_bind_range_elements(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / (2 * VKT_ALIGN_BYTES) * (2 * VKT_ALIGN_BYTES) / 4;
 }
@@ -133,7 +133,7 @@ static inline uint64_t vkt_steps_in(uint64_t range_bytes, uint64_t step_bytes, u
 }
 /* Binds elements first .. first + count - 1 of t, from an aligned start. *base: the index of element `first` in the
  * binding. */
-static inline vkt_bind vkt_window(const vkt_emit *e, vkt_tensor t, uint64_t first, uint64_t count, uint32_t *base)
+static inline vkt_bind vkt_bind_range(const vkt_emit *e, vkt_tensor t, uint64_t first, uint64_t count, uint32_t *base)
 {
     const uint64_t size = vkt_element_bytes(vkt_lowered_value(e, t));
     const uint64_t start = first * size / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
@@ -142,7 +142,7 @@ static inline vkt_bind vkt_window(const vkt_emit *e, vkt_tensor t, uint64_t firs
 }
 /* Returns how many steps of `stride` f32 a range must move by, so that its start stays a multiple of VKT_ALIGN_BYTES.
  */
-static inline uint32_t vkt_window_step(uint32_t stride)
+static inline uint32_t vkt_bind_range_step(uint32_t stride)
 {
     const uint32_t power = stride & (0u - stride); /* the largest power of two that divides `stride` */
     return stride == 0 || power >= VKT_ALIGN_BYTES / 4 ? 1 : VKT_ALIGN_BYTES / 4 / power;

@@ -7,13 +7,13 @@
  * place. This saves one store and one load of the tensor. */
 #include "passes/passes.h"
 
-static bool lie_alike(const vkt_value *a, const vkt_value *b)
+static bool have_same_storage(const vkt_value *a, const vkt_value *b)
 {
     return a->dtype == b->dtype && a->layout == b->layout && vkt_shape_equal(a->shape, b->shape);
 }
 
 /* Returns the node whose dispatches write t's memory. NULL: no node of this graph. */
-static vkt_node *maker_of(const vkt_graph *g, vkt_tensor t)
+static vkt_node *producer_of(const vkt_graph *g, vkt_tensor t)
 {
     const uint32_t producer = g->values[vkt_root(g, t)].producer;
     return producer ? g->nodes[producer - 1] : NULL;
@@ -23,11 +23,11 @@ static vkt_node *maker_of(const vkt_graph *g, vkt_tensor t)
  * input. */
 static bool fits_behind(const vkt_graph *g, const vkt_node *n, uint32_t i)
 {
-    const vkt_node *last = vkt_sole_maker(g, n->in[i]), *head = maker_of(g, n->in[i]);
+    const vkt_node *last = vkt_sole_producer_past_views(g, n->in[i]), *head = producer_of(g, n->in[i]);
     if (!last || !head || (last != head && !last->is_epilogue) || last->epilogue) return false;
     const vkt_value *y = vkt_node_out(head, 0);
     return vkt_root(g, n->in[i]) == head->out[0].id && y->role == VKT_ROLE_ACTIVATION &&
-           (head->op->epilogues >> n->op->fuse_kind & 1) && lie_alike(vkt_node_in(n, i), vkt_node_out(n, 0));
+           (head->op->epilogues >> n->op->fuse_kind & 1) && have_same_storage(vkt_node_in(n, i), vkt_node_out(n, 0));
 }
 
 /* Returns whether head may write its output into t's memory (plan/plan.c). Then a dispatch after its first would not
@@ -44,27 +44,27 @@ static bool may_overwrite(const vkt_graph *g, const vkt_node *head, vkt_tensor t
 static bool is_ready(const vkt_graph *g, vkt_tensor t, const vkt_node *head)
 {
     const vkt_role role = g->values[vkt_root(g, t)].role;
-    const vkt_node *maker = maker_of(g, t);
-    return (role == VKT_ROLE_ACTIVATION || role == VKT_ROLE_INPUT) && (!maker || maker->index < head->index) &&
+    const vkt_node *producer = producer_of(g, t);
+    return (role == VKT_ROLE_ACTIVATION || role == VKT_ROLE_INPUT) && (!producer || producer->index < head->index) &&
            !may_overwrite(g, head, t);
 }
 
 static void put_behind(vkt_graph *g, vkt_node *n, uint32_t i)
 {
-    vkt_node *last = g->nodes[vkt_sole_maker(g, n->in[i])->index];
+    vkt_node *last = g->nodes[vkt_sole_producer_past_views(g, n->in[i])->index];
     last->epilogue = n->index + 1;
     n->is_epilogue = true;
     g->values[n->out[0].id].alias = n->in[i].id;
 }
 
-static void place(vkt_graph *g, vkt_node *n)
+static void fuse(vkt_graph *g, vkt_node *n)
 {
     const vkt_fuse_kind kind = n->op->fuse_kind;
     if ((kind == VKT_FUSE_RELU || kind == VKT_FUSE_DROPOUT) && fits_behind(g, n, 0)) put_behind(g, n, 0);
     if (kind != VKT_FUSE_SUM && kind != VKT_FUSE_SLOPE) return;
     for (uint32_t i = kind == VKT_FUSE_SLOPE; i < 2 && !n->is_epilogue; i++)
-        if (lie_alike(vkt_node_in(n, 0), vkt_node_in(n, 1)) && fits_behind(g, n, i) &&
-            is_ready(g, n->in[1 - i], maker_of(g, n->in[i])))
+        if (have_same_storage(vkt_node_in(n, 0), vkt_node_in(n, 1)) && fits_behind(g, n, i) &&
+            is_ready(g, n->in[1 - i], producer_of(g, n->in[i])))
             put_behind(g, n, i);
 }
 
@@ -74,6 +74,6 @@ void vkt_find_epilogues(vkt_graph *g, const bool *live)
     for (size_t i = 0; i < g->n_nodes; i++) {
         vkt_node *n = g->nodes[i];
         const vkt_value *y = n->n_out ? vkt_node_out(n, 0) : NULL;
-        if (live[i] && y && y->role == VKT_ROLE_ACTIVATION && !y->alias && !n->is_epilogue) place(g, n);
+        if (live[i] && y && y->role == VKT_ROLE_ACTIVATION && !y->alias && !n->is_epilogue) fuse(g, n);
     }
 }

@@ -2,7 +2,7 @@
  * handle in 16 bits stays f32 for all, so ops can support 16 bits one by one. */
 #include "passes/passes.h"
 
-/* Returns whether the value's memory consists of whole vec4s, in every window of it. */
+/* Returns whether the value's memory consists of whole vec4s, in every range of it. */
 static bool is_whole(const vkt_value *v)
 {
     return v->layout == VKT_BATCH_LAST || (v->shape.rank > 0 && v->shape.dim[v->shape.rank - 1] % 4 == 0);

@@ -6,12 +6,12 @@
 #include "plan/plan.h"
 
 typedef struct access {
-    vkt_place place;
+    vkt_region region;
     bool writes;
     uint32_t dispatch;
 } access;
 
-bool vkt_places_meet(vkt_place a, vkt_place b)
+bool vkt_regions_overlap(vkt_region a, vkt_region b)
 {
     if (a.role != b.role) return false;
     if (a.role == VKT_ROLE_EXTERNAL && a.index != b.index) return true;
@@ -20,9 +20,9 @@ bool vkt_places_meet(vkt_place a, vkt_place b)
            b.offset_bytes < a.offset_bytes + a.bytes;
 }
 
-vkt_place vkt_place_of(const vkt_plan *p, const vkt_bind *b)
+vkt_region vkt_region_of(const vkt_plan *p, const vkt_bind *b)
 {
-    vkt_place at = p->place[b->t.id];
+    vkt_region at = p->region[b->t.id];
     at.offset_bytes += b->offset_bytes;
     at.bytes = vkt_round_up(b->bytes, 16);
     return at;
@@ -34,11 +34,11 @@ static bool find_hazard(vkt_plan *p, const vkt_dispatch *x, vkt_access a, const 
 {
     for (uint32_t b = 0; b < x->n_bind; b++) {
         if (!x->bind[b].t.id) continue;
-        const vkt_place at = vkt_place_of(p, &x->bind[b]);
+        const vkt_region at = vkt_region_of(p, &x->bind[b]);
         const bool writes = a.writes >> b & 1;
         for (size_t i = n; i-- > 0;) {
             p->work++;
-            if ((!writes && !since[i].writes) || !vkt_places_meet(at, since[i].place)) continue;
+            if ((!writes && !since[i].writes) || !vkt_regions_overlap(at, since[i].region)) continue;
             *out = (vkt_barrier){ .hazard = !since[i].writes   ? VKT_WAR
                                             : a.reads >> b & 1 ? VKT_RAW
                                                                : VKT_WAW,
@@ -69,7 +69,7 @@ vkt_result vkt_find_barriers(const vkt_emit *e, vkt_access_fn masks, vkt_plan *p
         for (uint32_t i = 0; i < x->n_bind && r == VKT_OK; i++) {
             if (!x->bind[i].t.id) continue;
             r = vkt_grow(&p->host, &since, n, &cap, sizeof *since);
-            if (r == VKT_OK) since[n++] = (access){ vkt_place_of(p, &x->bind[i]), a.writes >> i & 1, d };
+            if (r == VKT_OK) since[n++] = (access){ vkt_region_of(p, &x->bind[i]), a.writes >> i & 1, d };
         }
     }
     vkt_free(&p->host, since);

@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-enum { BUCKET_STAGES = 16, MOST_BUCKETS = 4 }; /* stages of a bucket; the most buckets of one value */
+enum { BUCKET_STAGES = 16, MAX_BUCKETS = 4 }; /* stages of a bucket; the most buckets of one value */
 
 /* One value in the list of one bucket. */
 typedef struct mark {
@@ -48,7 +48,7 @@ typedef struct packer {
 
 static uint64_t area(const vkt_packed *v)
 {
-    return v->bytes / VKT_ALIGN_BYTES * (1 + (uint64_t)v->life.last - v->life.first);
+    return v->bytes / VKT_ALIGN_BYTES * (1 + (uint64_t)v->live_range.last - v->live_range.first);
 }
 
 /* Compares by id. No two ids are equal, so the result does not depend on qsort. */
@@ -76,10 +76,10 @@ static uint32_t bucket_of(uint32_t stage)
 
 static bool is_long(const packer *s, const vkt_packed *v)
 {
-    return s->o->guard_bytes != 0 || bucket_of(v->life.last) - bucket_of(v->life.first) >= MOST_BUCKETS;
+    return s->o->guard_bytes != 0 || bucket_of(v->live_range.last) - bucket_of(v->live_range.first) >= MAX_BUCKETS;
 }
 
-static bool lies_before(const vkt_packed *a, const vkt_packed *b)
+static bool is_before(const vkt_packed *a, const vkt_packed *b)
 {
     return a->block != b->block ? a->block < b->block : a->offset < b->offset;
 }
@@ -90,7 +90,7 @@ static void enter(vkt_packed **list, size_t *n, vkt_packed *v)
     size_t low = 0, high = *n;
     while (low < high) {
         const size_t middle = (low + high) / 2;
-        if (lies_before(v, list[middle]))
+        if (is_before(v, list[middle]))
             high = middle;
         else
             low = middle + 1;
@@ -102,24 +102,25 @@ static void enter(vkt_packed **list, size_t *n, vkt_packed *v)
 /* Finds the values in few buckets whose live ranges overlap that of v, which is in few buckets, too. */
 static void find_near(packer *s, const vkt_packed *v)
 {
-    for (uint32_t b = bucket_of(v->life.first); b <= bucket_of(v->life.last); b++)
+    for (uint32_t b = bucket_of(v->live_range.first); b <= bucket_of(v->live_range.last); b++)
         for (uint32_t m = s->bucket[b]; m; m = s->marks[m - 1].next) {
             vkt_packed *w = s->marks[m - 1].value;
             s->work++;
-            if (!vkt_lives_meet(w->life, v->life)) continue;
+            if (!vkt_live_ranges_overlap(w->live_range, v->live_range)) continue;
             /* only in the first bucket that holds both */
-            if (b == VKT_MAX(bucket_of(v->life.first), bucket_of(w->life.first))) enter(s->near, &s->n_near, w);
+            if (b == VKT_MAX(bucket_of(v->live_range.first), bucket_of(w->live_range.first)))
+                enter(s->near, &s->n_near, w);
         }
 }
 
-static void note_place(packer *s, vkt_packed *v)
+static void insert_placed(packer *s, vkt_packed *v)
 {
     enter(s->placed, &s->n_placed, v);
     if (is_long(s, v)) {
         enter(s->longs, &s->n_longs, v);
         return;
     }
-    for (uint32_t b = bucket_of(v->life.first); b <= bucket_of(v->life.last); b++) {
+    for (uint32_t b = bucket_of(v->live_range.first); b <= bucket_of(v->live_range.last); b++) {
         s->marks[s->n_marks++] = (mark){ v, s->bucket[b] };
         s->bucket[b] = s->n_marks;
     }
@@ -136,12 +137,12 @@ static void place_one(packer *s, vkt_packed *v)
     if (!all) find_near(s, v);
     v->block = 0;
     for (size_t i = 0, k = 0; i < n || k < s->n_near;) {
-        const bool near = i == n || (k < s->n_near && lies_before(s->near[k], others[i]));
+        const bool near = i == n || (k < s->n_near && is_before(s->near[k], others[i]));
         const vkt_packed *w = near ? s->near[k++] : others[i++];
         s->work++;
         for (; w->block > v->block && at + v->bytes > s->o->max_block_bytes; v->block++) at = 0;
         if (w->block > v->block) break; /* it fits at the end of its block */
-        if (s->o->guard_bytes == 0 && !vkt_lives_meet(w->life, v->life)) continue;
+        if (s->o->guard_bytes == 0 && !vkt_live_ranges_overlap(w->live_range, v->live_range)) continue;
         if (at + v->bytes <= w->offset) break;
         at = VKT_MAX(at, w->offset + w->bytes);
     }
@@ -150,7 +151,7 @@ static void place_one(packer *s, vkt_packed *v)
         at = 0;
     }
     v->offset = at;
-    note_place(s, v);
+    insert_placed(s, v);
 }
 
 /* Places all values in order. Returns the sum of the block sizes. */
@@ -208,24 +209,25 @@ static void search(packer *s)
 static vkt_result lower_bound(const vkt_packed *list, size_t n, vkt_plan *p)
 {
     uint32_t stages = 0; /* number of the last stage in which a live range starts, plus 1 */
-    for (size_t i = 0; i < n; i++) stages = VKT_MAX(stages, list[i].life.first + 1);
-    uint64_t *born = vkt_alloc_array(&p->host, 2 * ((size_t)stages + 1), sizeof *born); /* bytes that become live, by
-                                                                                         * stage; then bytes that die */
-    if (!born) return vkt_fail_nomem(&p->host, "the memory plan", stages * sizeof *born);
-    uint64_t *gone = born + stages + 1, alive = 0;
+    for (size_t i = 0; i < n; i++) stages = VKT_MAX(stages, list[i].live_range.first + 1);
+    uint64_t *starting =
+        vkt_alloc_array(&p->host, 2 * ((size_t)stages + 1), sizeof *starting); /* bytes that become live, by
+                                                                                * stage; then bytes that die */
+    if (!starting) return vkt_fail_nomem(&p->host, "the memory plan", stages * sizeof *starting);
+    uint64_t *ending = starting + stages + 1, live = 0;
     for (size_t i = 0; i < n; i++) {
-        born[list[i].life.first] += list[i].bytes;
-        if (list[i].life.last < stages) gone[list[i].life.last + 1] += list[i].bytes;
+        starting[list[i].live_range.first] += list[i].bytes;
+        if (list[i].live_range.last < stages) ending[list[i].live_range.last + 1] += list[i].bytes;
     }
     for (uint32_t s = 0; s < stages; s++) {
-        alive = alive + born[s] - gone[s];
-        p->lower_bound_bytes = VKT_MAX(p->lower_bound_bytes, alive);
+        live = live + starting[s] - ending[s];
+        p->lower_bound_bytes = VKT_MAX(p->lower_bound_bytes, live);
     }
-    vkt_free(&p->host, born);
+    vkt_free(&p->host, starting);
     return VKT_OK;
 }
 
-static void take_blocks(const packer *s, vkt_plan *p)
+static void set_blocks(const packer *s, vkt_plan *p)
 {
     p->packed_bytes = s->best_bytes;
     for (size_t i = 0; i < s->n; i++) {
@@ -240,12 +242,12 @@ static bool make_lists(packer *s, const vkt_host *h)
 {
     uint32_t last = 0; /* the last bucket in which a value of few buckets is live */
     for (size_t i = 0; i < s->n; i++)
-        if (!is_long(s, &s->list[i])) last = VKT_MAX(last, bucket_of(s->list[i].life.last));
+        if (!is_long(s, &s->list[i])) last = VKT_MAX(last, bucket_of(s->list[i].live_range.last));
     s->n_buckets = (size_t)last + 1;
     s->placed = vkt_alloc_array(h, s->n, sizeof *s->placed);
     s->longs = vkt_alloc_array(h, s->n, sizeof *s->longs);
     s->near = vkt_alloc_array(h, s->n, sizeof *s->near);
-    s->marks = vkt_alloc_array(h, s->n * MOST_BUCKETS, sizeof *s->marks);
+    s->marks = vkt_alloc_array(h, s->n * MAX_BUCKETS, sizeof *s->marks);
     s->bucket = vkt_alloc_array(h, s->n_buckets, sizeof *s->bucket);
     return s->placed && s->longs && s->near && s->marks && s->bucket;
 }
@@ -273,7 +275,7 @@ vkt_result vkt_pack(vkt_packed *list, size_t n, const vkt_plan_options *o, vkt_p
     const bool ok = make_lists(&s, &p->host) && s.order && s.ends && s.best && p->block_bytes;
     if (ok) {
         search(&s);
-        take_blocks(&s, p);
+        set_blocks(&s, p);
         p->work += s.work;
     }
     vkt_free(&p->host, s.order);

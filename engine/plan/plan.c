@@ -8,7 +8,7 @@ static const vkt_value *value_at(const vkt_emit *e, size_t id)
     return vkt_lowered_value(e, (vkt_tensor){ (uint32_t)id });
 }
 
-/* ---- homes: the value whose memory a value uses ---- */
+/* ---- owners: the value whose memory a value uses ---- */
 
 /* The nodes that touch a root value. */
 typedef struct touch {
@@ -20,13 +20,13 @@ typedef struct touch {
 
 static void find_touches(const vkt_emit *e, const vkt_plan *p, touch *t)
 {
-    for (size_t i = 1; i < e->g->n_values; i++) t[p->home[i]].kept |= e->g->values[i].keep;
+    for (size_t i = 1; i < e->g->n_values; i++) t[p->owner[i]].kept |= e->g->values[i].keep;
     size_t run = 0; /* a node that is recomputed runs twice and counts twice */
     for (size_t d = 0; d < e->n; d++) {
         if (d > 0 && e->list[d].node != e->list[d - 1].node) run++;
         for (uint32_t b = 0; b < e->list[d].n_bind; b++) {
             if (!e->list[d].bind[b].t.id) continue;
-            touch *x = &t[p->home[e->list[d].bind[b].t.id]];
+            touch *x = &t[p->owner[e->list[d].bind[b].t.id]];
             x->nodes += x->last != e->list[d].node + 1 || x->run != run;
             x->last = e->list[d].node + 1;
             x->run = run;
@@ -36,14 +36,14 @@ static void find_touches(const vkt_emit *e, const vkt_plan *p, touch *t)
 
 /* Returns whether the node may compute its first output in the memory of input i: only the input's producer and this
  * node touch that memory, so no order is violated. t is indexed by root, as it was before any output moved. */
-static bool is_free_to_take(const vkt_emit *e, const vkt_node *n, uint32_t i, const touch *t)
+static bool may_overwrite(const vkt_emit *e, const vkt_node *n, uint32_t i, const touch *t)
 {
     const uint32_t root = vkt_root(e->g, n->in[i]);
     return vkt_is_packed(&e->g->values[root]) && t[root].nodes == 2 && t[root].last == n->index + 1 && !t[root].kept;
 }
 
 /* Moves the node's first output to the memory of an input, if its op descriptor allows it. */
-static void take_place(const vkt_emit *e, const vkt_node *n, const touch *t, vkt_plan *p)
+static void overwrite_input(const vkt_emit *e, const vkt_node *n, const touch *t, vkt_plan *p)
 {
     const vkt_value *y = vkt_lowered_value(e, n->out[0]);
     if (!n->op->in_place || y->alias || y->role != VKT_ROLE_ACTIVATION) return;
@@ -54,47 +54,47 @@ static void take_place(const vkt_emit *e, const vkt_node *n, const touch *t, vkt
             return;
     }
     for (uint32_t i = 0; i < n->n_in; i++)
-        if ((n->op->in_place >> i & 1) && is_free_to_take(e, n, i, t)) {
-            p->home[n->out[0].id] = p->home[vkt_root(e->g, n->in[i])];
+        if ((n->op->in_place >> i & 1) && may_overwrite(e, n, i, t)) {
+            p->owner[n->out[0].id] = p->owner[vkt_root(e->g, n->in[i])];
             return;
         }
 }
 
-static vkt_result find_homes(const vkt_emit *e, bool in_place, vkt_plan *p)
+static vkt_result find_owners(const vkt_emit *e, bool in_place, vkt_plan *p)
 {
-    for (uint32_t i = 0; i < p->n; i++) p->home[i] = i < e->g->n_values ? vkt_root(e->g, (vkt_tensor){ i }) : i;
+    for (uint32_t i = 0; i < p->n; i++) p->owner[i] = i < e->g->n_values ? vkt_root(e->g, (vkt_tensor){ i }) : i;
     if (!in_place) return VKT_OK;
     touch *t = vkt_alloc_array(&p->host, p->n, sizeof *t);
     if (!t) return vkt_fail_nomem(&p->host, "the memory plan", p->n * sizeof *t);
     find_touches(e, p, t);
     for (size_t d = 0; d < e->n; d++)
-        if (d == 0 || e->list[d].node != e->list[d - 1].node) take_place(e, e->g->nodes[e->list[d].node], t, p);
+        if (d == 0 || e->list[d].node != e->list[d - 1].node) overwrite_input(e, e->g->nodes[e->list[d].node], t, p);
     for (uint32_t i = 1; i < e->g->n_values; i++) /* aliases follow their roots */
-        p->home[i] = p->home[vkt_root(e->g, (vkt_tensor){ i })];
+        p->owner[i] = p->owner[vkt_root(e->g, (vkt_tensor){ i })];
     vkt_free(&p->host, t);
     return VKT_OK;
 }
 
 /* ---- live ranges ---- */
 
-static void find_lives(const vkt_emit *e, vkt_plan *p)
+static void find_live_ranges(const vkt_emit *e, vkt_plan *p)
 {
-    for (size_t i = 0; i < p->n; i++) p->life[i] = (vkt_life){ UINT32_MAX, 0 };
+    for (size_t i = 0; i < p->n; i++) p->live_range[i] = (vkt_live_range){ UINT32_MAX, 0 };
     for (size_t d = 0; d < e->n; d++)
         for (uint32_t b = 0; b < e->list[d].n_bind; b++) {
             if (!e->list[d].bind[b].t.id) continue;
-            vkt_life *l = &p->life[p->home[e->list[d].bind[b].t.id]];
+            vkt_live_range *l = &p->live_range[p->owner[e->list[d].bind[b].t.id]];
             l->first = VKT_MIN(l->first, p->stage[d]);
             l->last = VKT_MAX(l->last, p->stage[d]);
         }
     for (size_t i = 1; i < e->g->n_values; i++)
-        if (e->g->values[i].keep) p->life[p->home[i]] = (vkt_life){ 0, KEPT };
+        if (e->g->values[i].keep) p->live_range[p->owner[i]] = (vkt_live_range){ 0, KEPT };
 }
 
 /* Returns whether packing has to place the value. */
-static bool is_home(const vkt_emit *e, const vkt_plan *p, size_t i)
+static bool is_owner(const vkt_emit *e, const vkt_plan *p, size_t i)
 {
-    return p->home[i] == i && vkt_is_packed(value_at(e, i)) && p->life[i].first <= p->life[i].last;
+    return p->owner[i] == i && vkt_is_packed(value_at(e, i)) && p->live_range[i].first <= p->live_range[i].last;
 }
 
 static vkt_result pack(const vkt_emit *e, const vkt_plan_options *o, vkt_plan *p)
@@ -103,31 +103,31 @@ static vkt_result pack(const vkt_emit *e, const vkt_plan_options *o, vkt_plan *p
     vkt_result r = list ? VKT_OK : vkt_fail_nomem(&p->host, "the memory plan", p->n * sizeof *list);
     size_t n = 0;
     for (size_t i = 1; r == VKT_OK && i < p->n; i++) {
-        if (!is_home(e, p, i)) continue;
+        if (!is_owner(e, p, i)) continue;
         const uint64_t bytes = vkt_round_up(value_at(e, i)->bytes, VKT_ALIGN_BYTES) + o->guard_bytes;
         if (bytes > o->max_block_bytes) {
             char want[24], have[24];
             r = vkt_fail(&p->host, VKT_E_DEVICE_MEMORY, "%s needs %s; the largest allocation of this device is %s",
                          value_at(e, i)->name, vkt_bytes_text(bytes, want), vkt_bytes_text(o->max_block_bytes, have));
         }
-        list[n++] = (vkt_packed){ .id = (uint32_t)i, .bytes = bytes, .life = p->life[i] };
+        list[n++] = (vkt_packed){ .id = (uint32_t)i, .bytes = bytes, .live_range = p->live_range[i] };
     }
     if (r == VKT_OK) r = vkt_pack(list, n, o, p);
     for (size_t i = 0; r == VKT_OK && i < n; i++)
-        p->place[list[i].id] =
-            (vkt_place){ .role = VKT_ROLE_ACTIVATION, .index = list[i].block, .offset_bytes = list[i].offset };
+        p->region[list[i].id] =
+            (vkt_region){ .role = VKT_ROLE_ACTIVATION, .index = list[i].block, .offset_bytes = list[i].offset };
     vkt_free(&p->host, list);
     return r;
 }
 
 /* Sets the memory of values that are not packed, then of values that use another's memory. */
-static void place_rest(const vkt_emit *e, vkt_plan *p)
+static void set_other_regions(const vkt_emit *e, vkt_plan *p)
 {
     for (size_t i = 1; i < p->n; i++) {
         const vkt_value *v = value_at(e, i);
-        vkt_place *at = &p->place[i];
+        vkt_region *at = &p->region[i];
         if (v->alias || vkt_is_packed(v)) continue;
-        *at = (vkt_place){ .role = v->role, .index = (uint32_t)i, .offset_bytes = v->arena_offset_bytes };
+        *at = (vkt_region){ .role = v->role, .index = (uint32_t)i, .offset_bytes = v->arena_offset_bytes };
         if (v->role == VKT_ROLE_CONST) {
             at->offset_bytes = p->const_bytes;
             p->const_bytes += vkt_round_up(v->bytes, VKT_ALIGN_BYTES);
@@ -135,8 +135,8 @@ static void place_rest(const vkt_emit *e, vkt_plan *p)
         if (v->role == VKT_ROLE_INPUT) p->input_bytes += vkt_round_up(v->bytes, VKT_ALIGN_BYTES);
     }
     for (size_t i = 1; i < p->n; i++) {
-        p->place[i] = p->place[p->home[i]];
-        p->place[i].bytes = value_at(e, i)->bytes;
+        p->region[i] = p->region[p->owner[i]];
+        p->region[i].bytes = value_at(e, i)->bytes;
     }
 }
 
@@ -146,19 +146,20 @@ static void place_rest(const vkt_emit *e, vkt_plan *p)
 static vkt_result plan_order(const vkt_emit *e, const uint32_t *stage, const vkt_plan_options *o, vkt_plan *p)
 {
     *p = (vkt_plan){ .host = e->host, .n = e->g->n_values + e->n_extra };
-    p->place = vkt_alloc_array(&e->host, p->n, sizeof *p->place);
-    p->home = vkt_alloc_array(&e->host, p->n, sizeof *p->home);
-    p->life = vkt_alloc_array(&e->host, p->n, sizeof *p->life);
+    p->region = vkt_alloc_array(&e->host, p->n, sizeof *p->region);
+    p->owner = vkt_alloc_array(&e->host, p->n, sizeof *p->owner);
+    p->live_range = vkt_alloc_array(&e->host, p->n, sizeof *p->live_range);
     p->stage = vkt_alloc_array(&e->host, e->n + 1, sizeof *p->stage);
-    vkt_result r = p->place && p->home && p->life && p->stage ? VKT_OK : vkt_fail_nomem(&e->host, "a plan", p->n);
+    vkt_result r =
+        p->region && p->owner && p->live_range && p->stage ? VKT_OK : vkt_fail_nomem(&e->host, "a plan", p->n);
     for (uint32_t d = 0; r == VKT_OK && d < e->n; d++) p->stage[d] = stage ? stage[d] : d;
-    if (r == VKT_OK) r = find_homes(e, o->in_place, p);
+    if (r == VKT_OK) r = find_owners(e, o->in_place, p);
     if (r == VKT_OK) {
-        find_lives(e, p);
+        find_live_ranges(e, p);
         r = pack(e, o, p);
     }
     if (r == VKT_OK) {
-        place_rest(e, p);
+        set_other_regions(e, p);
         r = vkt_find_barriers(e, o->access, p);
         p->emitted_barriers = p->n_barriers;
     }
@@ -209,9 +210,9 @@ vkt_result vkt_plan_make(vkt_emit *e, const vkt_plan_options *o, vkt_plan *out)
 
 void vkt_plan_free(vkt_plan *p)
 {
-    vkt_free(&p->host, p->place);
-    vkt_free(&p->host, p->home);
-    vkt_free(&p->host, p->life);
+    vkt_free(&p->host, p->region);
+    vkt_free(&p->host, p->owner);
+    vkt_free(&p->host, p->live_range);
     vkt_free(&p->host, p->stage);
     vkt_free(&p->host, p->block_bytes);
     vkt_free(&p->host, p->barriers);
@@ -226,12 +227,12 @@ void vkt_plan_text(const vkt_plan *p, const vkt_emit *e, vkt_text *t)
                  p->lower_bound_bytes ? (double)p->packed_bytes / (double)p->lower_bound_bytes : 1.0);
     for (size_t i = 1; i < p->n; i++) {
         const vkt_value *v = value_at(e, i);
-        const vkt_life l = p->life[p->home[i]];
+        const vkt_live_range l = p->live_range[p->owner[i]];
         if (!vkt_is_packed(v) || v->alias || l.first > l.last) continue;
-        vkt_text_add(t, "  block %u @ %10llu  %10llu B  ", p->place[i].index,
-                     (unsigned long long)p->place[i].offset_bytes, (unsigned long long)v->bytes);
-        if (p->home[i] != i)
-            vkt_text_add(t, "in place   %s, of %s\n", v->name, value_at(e, p->home[i])->name);
+        vkt_text_add(t, "  block %u @ %10llu  %10llu B  ", p->region[i].index,
+                     (unsigned long long)p->region[i].offset_bytes, (unsigned long long)v->bytes);
+        if (p->owner[i] != i)
+            vkt_text_add(t, "in place   %s, of %s\n", v->name, value_at(e, p->owner[i])->name);
         else if (l.last == KEPT)
             vkt_text_add(t, "kept       %s\n", v->name);
         else

@@ -10,16 +10,16 @@
 #include "ir/ir.h"
 
 /* The memory of a value: a range of one arena or buffer. */
-typedef struct vkt_place {
+typedef struct vkt_region {
     vkt_role role;  /* the arena or buffer; ACTIVATION is used for activations and scratch */
     uint32_t index; /* ACTIVATION: number of the block; else the id of the root value */
     uint64_t offset_bytes;
     uint64_t bytes;
-} vkt_place;
+} vkt_region;
 
-typedef struct vkt_life {
+typedef struct vkt_live_range {
     uint32_t first, last; /* stages, both inclusive; first > last: never touched */
-} vkt_life;
+} vkt_live_range;
 
 /* The bindings that a kernel reads and writes: bit i for binding i. */
 typedef struct vkt_access {
@@ -38,12 +38,12 @@ typedef struct vkt_barrier {
 
 typedef struct vkt_plan {
     vkt_host host;
-    size_t n;              /* number of values: of the graph and of the lowering */
-    vkt_place *place;      /* by value id */
-    uint32_t *home;        /* by value id: the value whose memory it uses; its root, or the input that it overwrites */
-    vkt_life *life;        /* live ranges, by home */
-    uint32_t *stage;       /* by dispatch, not falling, from 0 */
-    uint64_t *block_bytes; /* sizes of the activation blocks */
+    size_t n;           /* number of values: of the graph and of the lowering */
+    vkt_region *region; /* by value id */
+    uint32_t *owner;    /* by value id: the value whose memory it uses; its root, or the input that it overwrites */
+    vkt_live_range *live_range; /* live ranges, by owner */
+    uint32_t *stage;            /* by dispatch, not falling, from 0 */
+    uint64_t *block_bytes;      /* sizes of the activation blocks */
     size_t n_blocks;
     uint64_t const_bytes;       /* size of the buffer of constants */
     uint64_t packed_bytes;      /* size as packed */
@@ -78,7 +78,8 @@ void vkt_plan_text(const vkt_plan *p, const vkt_emit *lowered, vkt_text *t);
 /* Splits a list of n dispatches, which take ns[i], into parts of at most limit_ns; only a single dispatch may take
  * longer. A part ends at the end of a stage if it contains one. ends[k]: number of part k's last dispatch + 1. Returns
  * the number of parts. */
-uint32_t vkt_cut(const uint64_t *ns, const uint32_t *stage, uint32_t n, uint64_t limit_ns, uint32_t *ends);
+uint32_t vkt_split_submissions(const uint64_t *ns, const uint32_t *stage, uint32_t n, uint64_t limit_ns,
+                               uint32_t *ends);
 
 /* ---- shared by the files of plan/ ---- */
 
@@ -86,20 +87,20 @@ static inline bool vkt_is_packed(const vkt_value *v)
 {
     return v->role == VKT_ROLE_ACTIVATION || v->role == VKT_ROLE_SCRATCH;
 }
-static inline bool vkt_lives_meet(vkt_life a, vkt_life b)
+static inline bool vkt_live_ranges_overlap(vkt_live_range a, vkt_live_range b)
 {
     return a.first <= b.last && b.first <= a.last;
 }
 /* Returns whether two ranges may overlap. Two external values may be the same memory of an application. */
-bool vkt_places_meet(vkt_place a, vkt_place b);
+bool vkt_regions_overlap(vkt_region a, vkt_region b);
 /* Returns the range of a binding, with its size rounded up to 16 bytes as it is bound. */
-vkt_place vkt_place_of(const vkt_plan *p, const vkt_bind *b);
+vkt_region vkt_region_of(const vkt_plan *p, const vkt_bind *b);
 
 /* pack.c: places `n` values. Fills block and offset, p->block_bytes, n_blocks, packed_bytes, lower_bound_bytes. */
 typedef struct vkt_packed {
     uint32_t id, block;
     uint64_t bytes, offset;
-    vkt_life life;
+    vkt_live_range live_range;
 } vkt_packed;
 vkt_result vkt_pack(vkt_packed *list, size_t n, const vkt_plan_options *o, vkt_plan *p);
 

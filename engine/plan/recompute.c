@@ -14,25 +14,25 @@ typedef struct span {
     uint32_t first, last; /* dispatch numbers */
 } span;
 
-typedef struct remaker {
+typedef struct recomputation {
     vkt_emit *e;
     vkt_access_fn access;
-    uint32_t first_new;  /* values from this id on belong to second runs, which are not repeated */
-    span *lives;         /* live ranges by root value, for the present list */
-    size_t n_lives;      /* its capacity */
-    uint64_t *alive;     /* live bytes, by dispatch */
-    size_t cap_dispatch; /* its capacity */
-    uint32_t peak;       /* the first dispatch with the most live bytes */
-} remaker;
+    uint32_t first_new;   /* values from this id on belong to second runs, which are not repeated */
+    span *live_ranges;    /* live ranges by root value, for the present list */
+    size_t n_live_ranges; /* its capacity */
+    uint64_t *live;       /* live bytes, by dispatch */
+    size_t cap_dispatch;  /* its capacity */
+    uint32_t peak;        /* the first dispatch with the most live bytes */
+} recomputation;
 
-enum { MOST_ROOTS = 24 }; /* enough, because a cheap node binds few values */
+enum { MAX_ROOTS = 24 }; /* enough, because a cheap node binds few values */
 
 /* The dispatches first to end - 1 of one node, and the effect of computing them again. */
 typedef struct candidate {
     uint32_t first, end;
-    uint32_t roots[MOST_ROOTS]; /* the values that they bind */
-    bool made[MOST_ROOTS];      /* written by them */
-    bool late[MOST_ROOTS];      /* written by them, not touched at the peak, and read after it */
+    uint32_t roots[MAX_ROOTS]; /* the values that they bind */
+    bool made[MAX_ROOTS];      /* written by them */
+    bool late[MAX_ROOTS];      /* written by them, not touched at the peak, and read after it */
     uint32_t n_roots;
     uint32_t reader; /* the first of those reads */
     uint64_t gain_bytes;
@@ -60,44 +60,45 @@ static uint64_t bytes_of(const vkt_emit *e, uint32_t root)
 
 /* ---- live bytes ---- */
 
-static vkt_result make_room(remaker *m)
+static vkt_result make_room(recomputation *m)
 {
     const size_t values = m->e->g->n_values + m->e->n_extra;
-    if (values > m->n_lives) {
-        vkt_free(&m->e->host, m->lives);
-        m->n_lives = 2 * values;
-        m->lives = vkt_alloc_array(&m->e->host, m->n_lives, sizeof *m->lives);
+    if (values > m->n_live_ranges) {
+        vkt_free(&m->e->host, m->live_ranges);
+        m->n_live_ranges = 2 * values;
+        m->live_ranges = vkt_alloc_array(&m->e->host, m->n_live_ranges, sizeof *m->live_ranges);
     }
     if (m->e->n > m->cap_dispatch) {
-        vkt_free(&m->e->host, m->alive);
+        vkt_free(&m->e->host, m->live);
         m->cap_dispatch = 2 * m->e->n;
-        m->alive = vkt_alloc_array(&m->e->host, m->cap_dispatch, sizeof *m->alive);
+        m->live = vkt_alloc_array(&m->e->host, m->cap_dispatch, sizeof *m->live);
     }
-    return m->lives && m->alive ? VKT_OK : vkt_fail_nomem(&m->e->host, "recomputation", values * sizeof *m->lives);
+    return m->live_ranges && m->live ? VKT_OK
+                                     : vkt_fail_nomem(&m->e->host, "recomputation", values * sizeof *m->live_ranges);
 }
 
-static vkt_result look(remaker *m)
+static vkt_result measure_live_ranges(recomputation *m)
 {
     const vkt_emit *e = m->e;
     VKT_TRY(make_room(m));
     const size_t values = e->g->n_values + e->n_extra;
-    for (size_t i = 0; i < values; i++) m->lives[i] = (span){ UINT32_MAX, 0 };
+    for (size_t i = 0; i < values; i++) m->live_ranges[i] = (span){ UINT32_MAX, 0 };
     for (uint32_t d = 0; d < e->n; d++)
         for (uint32_t b = 0; b < e->list[d].n_bind; b++) {
             if (!e->list[d].bind[b].t.id) continue;
-            span *s = &m->lives[root_of(e, e->list[d].bind[b].t)];
+            span *s = &m->live_ranges[root_of(e, e->list[d].bind[b].t)];
             s->first = VKT_MIN(s->first, d);
             s->last = VKT_MAX(s->last, d);
         }
     for (uint32_t i = 1; i < e->g->n_values; i++)
-        if (e->g->values[i].keep) m->lives[root_of(e, (vkt_tensor){ i })] = (span){ 0, UINT32_MAX };
-    memset(m->alive, 0, e->n * sizeof *m->alive);
+        if (e->g->values[i].keep) m->live_ranges[root_of(e, (vkt_tensor){ i })] = (span){ 0, UINT32_MAX };
+    memset(m->live, 0, e->n * sizeof *m->live);
     for (uint32_t i = 1; i < values; i++)
-        for (uint32_t d = m->lives[i].first; is_packed(e, i) && d < e->n && d <= m->lives[i].last; d++)
-            m->alive[d] += bytes_of(e, i);
+        for (uint32_t d = m->live_ranges[i].first; is_packed(e, i) && d < e->n && d <= m->live_ranges[i].last; d++)
+            m->live[d] += bytes_of(e, i);
     m->peak = 0;
     for (uint32_t d = 1; d < e->n; d++)
-        if (m->alive[d] > m->alive[m->peak]) m->peak = d;
+        if (m->live[d] > m->live[m->peak]) m->peak = d;
     return VKT_OK;
 }
 
@@ -111,7 +112,7 @@ static bool touches(const vkt_emit *e, uint32_t d, uint32_t root)
 }
 
 /* Returns whether a dispatch of [from, to) writes memory that `root` may share: its own, or any arena of its role. */
-static bool is_written(const remaker *m, uint32_t root, uint32_t from, uint32_t to)
+static bool is_written(const recomputation *m, uint32_t root, uint32_t from, uint32_t to)
 {
     const vkt_emit *e = m->e;
     const vkt_role role = value_of(e, root)->role;
@@ -134,23 +135,23 @@ static bool find_roots(const vkt_emit *e, candidate *c)
             const uint32_t root = root_of(e, e->list[d].bind[b].t);
             uint32_t i = 0;
             while (i < c->n_roots && c->roots[i] != root) i++;
-            if (i == MOST_ROOTS) return false;
+            if (i == MAX_ROOTS) return false;
             if (i == c->n_roots) c->roots[c->n_roots++] = root;
         }
     return true;
 }
 
 /* Returns the first reader of `root` after the peak. 0: there is none, or the dispatch at the peak touches it. */
-static uint32_t late_reader(const remaker *m, uint32_t root)
+static uint32_t late_reader(const recomputation *m, uint32_t root)
 {
     if (touches(m->e, m->peak, root)) return 0;
-    for (uint32_t d = m->peak + 1; d < m->e->n && d <= m->lives[root].last; d++)
+    for (uint32_t d = m->peak + 1; d < m->e->n && d <= m->live_ranges[root].last; d++)
         if (touches(m->e, d, root)) return d;
     return 0;
 }
 
 /* Returns whether computing the node again saves memory and is allowed. */
-static bool judge(const remaker *m, candidate *c)
+static bool evaluate(const recomputation *m, candidate *c)
 {
     if (!find_roots(m->e, c)) return false;
     uint64_t idle_bytes = 0; /* outputs of the second run that have no reader */
@@ -160,23 +161,23 @@ static bool judge(const remaker *m, candidate *c)
         c->made[i] = is_written(m, root, c->first, c->end);
         if (!c->made[i]) continue;
         if (root >= m->first_new) return false;
-        if (!is_packed(m->e, root) || m->lives[root].first < c->first || m->lives[root].last == UINT32_MAX)
+        if (!is_packed(m->e, root) || m->live_ranges[root].first < c->first || m->live_ranges[root].last == UINT32_MAX)
             return false;
         const uint32_t reader = late_reader(m, root);
         c->late[i] = reader != 0;
         *(reader ? &c->gain_bytes : &idle_bytes) += bytes_of(m->e, root);
         if (reader) c->reader = VKT_MIN(c->reader, reader);
     }
-    if (!c->gain_bytes || m->alive[c->reader] + idle_bytes > m->alive[m->peak]) return false;
+    if (!c->gain_bytes || m->live[c->reader] + idle_bytes > m->live[m->peak]) return false;
     for (uint32_t i = 0; i < c->n_roots; i++) {
         if (c->made[i]) continue;
-        const bool there = !is_packed(m->e, c->roots[i]) || m->lives[c->roots[i]].last >= c->reader;
+        const bool there = !is_packed(m->e, c->roots[i]) || m->live_ranges[c->roots[i]].last >= c->reader;
         if (!there || is_written(m, c->roots[i], c->end, c->reader)) return false;
     }
     return true;
 }
 
-static bool find_best(const remaker *m, candidate *best)
+static bool find_best(const recomputation *m, candidate *best)
 {
     const vkt_emit *e = m->e;
     best->gain_bytes = 0;
@@ -185,7 +186,7 @@ static bool find_best(const remaker *m, candidate *best)
         }
         candidate c = { .first = first, .end = end };
         const vkt_op *op = e->g->nodes[e->list[first].node]->op;
-        if (op->cheap && end <= m->peak && judge(m, &c) && c.gain_bytes > best->gain_bytes) *best = c;
+        if (op->cheap && end <= m->peak && evaluate(m, &c) && c.gain_bytes > best->gain_bytes) *best = c;
     }
     return best->gain_bytes > 0;
 }
@@ -220,7 +221,7 @@ static void rebind(vkt_emit *e, uint32_t from, size_t end, const candidate *c, c
 static vkt_result make_again(vkt_emit *e, const candidate *c)
 {
     const uint32_t n = c->end - c->first;
-    uint32_t ids[MOST_ROOTS] = { 0 };
+    uint32_t ids[MAX_ROOTS] = { 0 };
     for (uint32_t k = 0; k < n; k++) VKT_TRY(vkt_grow(&e->host, &e->list, e->n + k, &e->cap, sizeof *e->list));
     for (uint32_t i = 0; i < c->n_roots; i++)
         if (c->made[i]) VKT_TRY(add_value(e, c->roots[i], &ids[i]));
@@ -234,16 +235,16 @@ static vkt_result make_again(vkt_emit *e, const candidate *c)
 
 vkt_result vkt_recompute(vkt_emit *e, vkt_access_fn access, uint32_t *again)
 {
-    remaker m = { .e = e, .access = access, .first_new = (uint32_t)(e->g->n_values + e->n_extra) };
+    recomputation m = { .e = e, .access = access, .first_new = (uint32_t)(e->g->n_values + e->n_extra) };
     const size_t n = e->n;
     candidate best;
-    vkt_result r = e->n ? look(&m) : VKT_OK;
+    vkt_result r = e->n ? measure_live_ranges(&m) : VKT_OK;
     while (r == VKT_OK && e->n && find_best(&m, &best)) {
         r = make_again(e, &best);
-        if (r == VKT_OK) r = look(&m);
+        if (r == VKT_OK) r = measure_live_ranges(&m);
     }
     *again = (uint32_t)(e->n - n);
-    vkt_free(&e->host, m.lives);
-    vkt_free(&e->host, m.alive);
+    vkt_free(&e->host, m.live_ranges);
+    vkt_free(&e->host, m.live);
     return r;
 }

@@ -14,7 +14,7 @@
 /* One binding of one dispatch, in the list of the readers or the writers of the same memory. */
 typedef struct access {
     uint32_t dispatch, next;
-    vkt_place place;
+    vkt_region region;
 } access;
 
 typedef struct edge {
@@ -26,18 +26,18 @@ typedef struct scheduler {
     const vkt_plan *p;
     access *accesses;
     size_t n_accesses, cap_accesses;
-    uint32_t *newest[2]; /* newest access by memory: home ids, then roles; [0] readers, [1] writers */
+    uint32_t *newest[2]; /* newest access by memory: owner ids, then roles; [0] readers, [1] writers */
     edge *edges;         /* [0] is unused */
     size_t n_edges, cap_edges;
     uint32_t *first_edge; /* by dispatch */
     uint32_t *waits;      /* by dispatch: edges to it from dispatches that have no stage yet */
     uint32_t *height;     /* by dispatch: edges on the longest path from it */
-    uint32_t *uses;       /* by home: dispatches without a stage that touch it */
-    bool *alive;          /* by home: holds memory now */
+    uint32_t *uses;       /* by owner: dispatches without a stage that touch it */
+    bool *live;           /* by owner: holds memory now */
     bool *taken;          /* by dispatch: has a stage */
     uint32_t *ready;      /* dispatches without a stage that wait for none, rising */
     uint32_t n_ready;
-    uint64_t alive_bytes, budget_bytes;
+    uint64_t live_bytes, budget_bytes;
     uint64_t work; /* accesses, edges and ready dispatches looked at */
 } scheduler;
 
@@ -52,19 +52,19 @@ static bool is_arena(vkt_role role)
  * role. */
 static uint32_t memory_of(const scheduler *s, vkt_tensor t)
 {
-    const uint32_t home = s->p->home[t.id];
-    const vkt_role role = s->p->place[home].role;
+    const uint32_t owner = s->p->owner[t.id];
+    const vkt_role role = s->p->region[owner].role;
     bool own = role == VKT_ROLE_ACTIVATION || role == VKT_ROLE_INPUT || is_arena(role);
-    for (int i = 0; i < VKT_ARENAS; i++) own = own && s->e->g->arena[i].id != home; /* the value is a whole arena */
-    return own ? home : (uint32_t)s->p->n + role;
+    for (int i = 0; i < VKT_ARENAS; i++) own = own && s->e->g->arena[i].id != owner; /* the value is a whole arena */
+    return own ? owner : (uint32_t)s->p->n + role;
 }
 
 /* Returns the range of a binding as if each value had its own memory. The plan's ranges are shared; they would give
  * hazards that do not exist in another order. */
-static vkt_place place_of(const scheduler *s, const vkt_bind *b)
+static vkt_region region_of(const scheduler *s, const vkt_bind *b)
 {
-    vkt_place at = vkt_place_of(s->p, b);
-    if (at.role == VKT_ROLE_ACTIVATION) at.index = s->p->home[b->t.id];
+    vkt_region at = vkt_region_of(s->p, b);
+    if (at.role == VKT_ROLE_ACTIVATION) at.index = s->p->owner[b->t.id];
     return at;
 }
 
@@ -79,9 +79,9 @@ static vkt_result add_edge(scheduler *s, uint32_t from, uint32_t to)
 }
 
 /* Returns whether a contains all of b. */
-static bool contains(vkt_place a, vkt_place b)
+static bool contains(vkt_region a, vkt_region b)
 {
-    return vkt_places_meet(a, b) && a.index == b.index && a.offset_bytes <= b.offset_bytes &&
+    return vkt_regions_overlap(a, b) && a.index == b.index && a.offset_bytes <= b.offset_bytes &&
            b.offset_bytes + b.bytes <= a.offset_bytes + a.bytes;
 }
 
@@ -92,9 +92,9 @@ static vkt_result wait_for(scheduler *s, const access *x, bool writes, uint32_t 
         for (uint32_t *i = &s->newest[of][memory]; *i != NO_ACCESS;) {
             access *y = &s->accesses[*i];
             s->work++;
-            if (y->dispatch != x->dispatch && vkt_places_meet(x->place, y->place))
+            if (y->dispatch != x->dispatch && vkt_regions_overlap(x->region, y->region))
                 VKT_TRY(add_edge(s, y->dispatch, x->dispatch));
-            if (writes && contains(x->place, y->place))
+            if (writes && contains(x->region, y->region))
                 *i = y->next; /* later accesses that conflict with y also conflict with x, so y can be dropped */
             else
                 i = &y->next;
@@ -104,12 +104,12 @@ static vkt_result wait_for(scheduler *s, const access *x, bool writes, uint32_t 
 
 static vkt_result add_access(scheduler *s, uint32_t d, const vkt_bind *b, bool writes)
 {
-    access x = { .dispatch = d, .place = place_of(s, b) };
-    const uint32_t memory = memory_of(s, b->t), whole = (uint32_t)s->p->n + x.place.role;
+    access x = { .dispatch = d, .region = region_of(s, b) };
+    const uint32_t memory = memory_of(s, b->t), whole = (uint32_t)s->p->n + x.region.role;
     VKT_TRY(wait_for(s, &x, writes, memory));
-    if (is_arena(x.place.role) && memory != whole) VKT_TRY(wait_for(s, &x, writes, whole));
-    for (uint32_t i = 1; is_arena(x.place.role) && memory == whole && i < s->p->n; i++)
-        if (s->p->place[i].role == x.place.role && s->p->home[i] == i) VKT_TRY(wait_for(s, &x, writes, i));
+    if (is_arena(x.region.role) && memory != whole) VKT_TRY(wait_for(s, &x, writes, whole));
+    for (uint32_t i = 1; is_arena(x.region.role) && memory == whole && i < s->p->n; i++)
+        if (s->p->region[i].role == x.region.role && s->p->owner[i] == i) VKT_TRY(wait_for(s, &x, writes, i));
     x.next = s->newest[writes][memory];
     VKT_TRY(vkt_grow(&s->e->host, &s->accesses, s->n_accesses, &s->cap_accesses, sizeof *s->accesses));
     s->accesses[s->n_accesses] = x;
@@ -126,7 +126,7 @@ static vkt_result find_edges(scheduler *s, vkt_access_fn masks)
         const vkt_dispatch *x = &s->e->list[d];
         const uint32_t writes = masks(x->kernel).writes;
         for (uint32_t b = 0; b < x->n_bind; b++)
-            if (x->bind[b].t.id && s->p->place[x->bind[b].t.id].role != VKT_ROLE_CONST)
+            if (x->bind[b].t.id && s->p->region[x->bind[b].t.id].role != VKT_ROLE_CONST)
                 VKT_TRY(add_access(s, d, &x->bind[b], writes >> b & 1));
     }
     for (size_t d = s->e->n; d-- > 0;)
@@ -137,60 +137,60 @@ static vkt_result find_edges(scheduler *s, vkt_access_fn masks)
 
 /* ---- memory ---- */
 
-/* Finds the homes of packed values that a dispatch touches, each once. Returns their number. */
-static uint32_t homes_of(const scheduler *s, size_t d, uint32_t homes[VKT_MAX_BINDINGS])
+/* Finds the owners of packed values that a dispatch touches, each once. Returns their number. */
+static uint32_t owners_of(const scheduler *s, size_t d, uint32_t owners[VKT_MAX_BINDINGS])
 {
     const vkt_dispatch *x = &s->e->list[d];
     uint32_t n = 0;
     for (uint32_t b = 0; b < x->n_bind; b++) {
-        if (!x->bind[b].t.id || s->p->place[x->bind[b].t.id].role != VKT_ROLE_ACTIVATION) continue;
-        const uint32_t home = s->p->home[x->bind[b].t.id];
+        if (!x->bind[b].t.id || s->p->region[x->bind[b].t.id].role != VKT_ROLE_ACTIVATION) continue;
+        const uint32_t owner = s->p->owner[x->bind[b].t.id];
         uint32_t i = 0;
-        while (i < n && homes[i] != home) i++;
-        if (i == n) homes[n++] = home;
+        while (i < n && owners[i] != owner) i++;
+        if (i == n) owners[n++] = owner;
     }
     return n;
 }
 
-static uint64_t bytes_of(const scheduler *s, uint32_t home)
+static uint64_t bytes_of(const scheduler *s, uint32_t owner)
 {
-    return vkt_round_up(vkt_lowered_value(s->e, (vkt_tensor){ home })->bytes, VKT_ALIGN_BYTES);
+    return vkt_round_up(vkt_lowered_value(s->e, (vkt_tensor){ owner })->bytes, VKT_ALIGN_BYTES);
 }
 
 /* Computes the bytes that become live with d, and the bytes that d is the last to touch. */
-static void weigh(const scheduler *s, size_t d, uint64_t *born, uint64_t *freed)
+static void weigh(const scheduler *s, size_t d, uint64_t *starting, uint64_t *freed)
 {
-    uint32_t homes[VKT_MAX_BINDINGS];
-    *born = *freed = 0;
-    for (uint32_t i = homes_of(s, d, homes); i-- > 0;) {
-        if (!s->alive[homes[i]]) *born += bytes_of(s, homes[i]);
-        if (s->uses[homes[i]] == 1) *freed += bytes_of(s, homes[i]);
+    uint32_t owners[VKT_MAX_BINDINGS];
+    *starting = *freed = 0;
+    for (uint32_t i = owners_of(s, d, owners); i-- > 0;) {
+        if (!s->live[owners[i]]) *starting += bytes_of(s, owners[i]);
+        if (s->uses[owners[i]] == 1) *freed += bytes_of(s, owners[i]);
     }
 }
 
 static void count_uses(scheduler *s)
 {
-    uint32_t homes[VKT_MAX_BINDINGS];
+    uint32_t owners[VKT_MAX_BINDINGS];
     for (size_t d = 0; d < s->e->n; d++)
-        for (uint32_t i = homes_of(s, d, homes); i-- > 0;) s->uses[homes[i]]++;
+        for (uint32_t i = owners_of(s, d, owners); i-- > 0;) s->uses[owners[i]]++;
     for (size_t i = 1; i < s->e->g->n_values; i++) { /* a kept value is live from the start to the end */
-        const uint32_t home = s->p->home[i];
-        if (!s->e->g->values[i].keep || s->p->place[home].role != VKT_ROLE_ACTIVATION) continue;
-        s->uses[home]++;
-        if (!s->alive[home]) s->alive_bytes += bytes_of(s, home);
-        s->alive[home] = true;
+        const uint32_t owner = s->p->owner[i];
+        if (!s->e->g->values[i].keep || s->p->region[owner].role != VKT_ROLE_ACTIVATION) continue;
+        s->uses[owner]++;
+        if (!s->live[owner]) s->live_bytes += bytes_of(s, owner);
+        s->live[owner] = true;
     }
 }
 
 /* ---- stages ---- */
 
-static void take(scheduler *s, uint32_t d)
+static void issue(scheduler *s, uint32_t d)
 {
-    uint32_t homes[VKT_MAX_BINDINGS];
-    for (uint32_t i = homes_of(s, d, homes); i-- > 0;) {
-        if (!s->alive[homes[i]]) s->alive_bytes += bytes_of(s, homes[i]);
-        s->alive[homes[i]] = true;
-        s->uses[homes[i]]--;
+    uint32_t owners[VKT_MAX_BINDINGS];
+    for (uint32_t i = owners_of(s, d, owners); i-- > 0;) {
+        if (!s->live[owners[i]]) s->live_bytes += bytes_of(s, owners[i]);
+        s->live[owners[i]] = true;
+        s->uses[owners[i]]--;
     }
     s->taken[d] = true;
 }
@@ -199,20 +199,20 @@ static void take(scheduler *s, uint32_t d)
 static uint32_t fill_stage(scheduler *s, uint32_t *order)
 {
     uint32_t n = 0, top = 0;
-    uint64_t born, freed;
+    uint64_t starting, freed;
     s->work += s->n_ready;
     for (uint32_t i = 0; i < s->n_ready; i++) top = VKT_MAX(top, s->height[s->ready[i]]);
     for (int others = 0; others < 2; others++)
         for (uint32_t i = 0; i < s->n_ready; i++) {
             const uint32_t d = s->ready[i];
             if (s->taken[d] || (s->height[d] == top) == others) continue;
-            weigh(s, d, &born, &freed);
-            if (s->alive_bytes + born > s->budget_bytes || (others && born > freed)) continue;
-            take(s, d);
+            weigh(s, d, &starting, &freed);
+            if (s->live_bytes + starting > s->budget_bytes || (others && starting > freed)) continue;
+            issue(s, d);
             order[n++] = d;
         }
     if (n == 0) {
-        take(s, s->ready[0]);
+        issue(s, s->ready[0]);
         order[n++] = s->ready[0];
     }
     return n;
@@ -227,17 +227,17 @@ static int rising(const void *a, const void *b)
 /* Updates the ready list, and frees memory that no later dispatch touches. */
 static void end_stage(scheduler *s, const uint32_t *order, uint32_t n)
 {
-    uint32_t homes[VKT_MAX_BINDINGS], left = 0;
+    uint32_t owners[VKT_MAX_BINDINGS], left = 0;
     for (uint32_t i = 0; i < s->n_ready; i++)
         if (!s->taken[s->ready[i]]) s->ready[left++] = s->ready[i];
     s->n_ready = left;
     for (uint32_t k = 0; k < n; k++) {
         for (uint32_t i = s->first_edge[order[k]]; i; i = s->edges[i].next)
             if (--s->waits[s->edges[i].to] == 0) s->ready[s->n_ready++] = s->edges[i].to;
-        for (uint32_t i = homes_of(s, order[k], homes); i-- > 0;) {
-            if (s->uses[homes[i]] || !s->alive[homes[i]]) continue;
-            s->alive[homes[i]] = false;
-            s->alive_bytes -= bytes_of(s, homes[i]);
+        for (uint32_t i = owners_of(s, order[k], owners); i-- > 0;) {
+            if (s->uses[owners[i]] || !s->live[owners[i]]) continue;
+            s->live[owners[i]] = false;
+            s->live_bytes -= bytes_of(s, owners[i]);
         }
     }
     if (s->n_ready > left) qsort(s->ready, s->n_ready, sizeof *s->ready, rising);
@@ -253,9 +253,9 @@ static bool make_room(scheduler *s)
     s->height = vkt_alloc_array(h, s->e->n + 1, sizeof *s->height);
     s->taken = vkt_alloc_array(h, s->e->n + 1, sizeof *s->taken);
     s->uses = vkt_alloc_array(h, s->p->n, sizeof *s->uses);
-    s->alive = vkt_alloc_array(h, s->p->n, sizeof *s->alive);
+    s->live = vkt_alloc_array(h, s->p->n, sizeof *s->live);
     return s->newest[0] && s->newest[1] && s->ready && s->first_edge && s->waits && s->height && s->taken && s->uses &&
-           s->alive;
+           s->live;
 }
 
 vkt_result vkt_plan_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn masks, uint64_t budget_bytes,
@@ -286,11 +286,11 @@ vkt_result vkt_plan_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn
     vkt_free(&e->host, s.height);
     vkt_free(&e->host, s.taken);
     vkt_free(&e->host, s.uses);
-    vkt_free(&e->host, s.alive);
+    vkt_free(&e->host, s.live);
     return r;
 }
 
-uint32_t vkt_cut(const uint64_t *ns, const uint32_t *stage, uint32_t n, uint64_t limit_ns, uint32_t *ends)
+uint32_t vkt_split_submissions(const uint64_t *ns, const uint32_t *stage, uint32_t n, uint64_t limit_ns, uint32_t *ends)
 {
     uint32_t parts = 0;
     for (uint32_t first = 0; first < n; first = ends[parts++]) {

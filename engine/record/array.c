@@ -15,7 +15,7 @@ vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_ar
     vkt_array *a = vkt_alloc(&ctx->host, sizeof *a);
     if (!a) return vkt_fail_nomem(&ctx->host, "an array", sizeof *a);
     *a = (vkt_array){ .ctx = ctx, .dtype = params->dtype, .shape = params->shape, .bytes = bytes };
-    vkt_result r = vkt_buffer_create(ctx, params->host_visible ? VKT_PLACE_UPLOAD : VKT_PLACE_DEVICE, VKT_MEM_DATA,
+    vkt_result r = vkt_buffer_create(ctx, params->host_visible ? VKT_MEMORY_UPLOAD : VKT_MEMORY_DEVICE, VKT_MEM_DATA,
                                      bytes, params->name ? params->name : "array", &a->buffer);
     if (r == VKT_OK && params->host_visible) {
         if (params->data)

@@ -41,17 +41,17 @@ static void log_times(const vkt_program *p)
         all += p->debug.ns[i];
     }
     const double per_run = 1e-6 / (double)p->debug.runs;
-    vkt_say(&p->ctx->host, VKT_LOG_DEBUG, "%s: %.3f ms of GPU time a run, over %llu runs", p->name,
-            (double)all * per_run, (unsigned long long)p->debug.runs);
+    vkt_log_line(&p->ctx->host, VKT_LOG_DEBUG, "%s: %.3f ms of GPU time a run, over %llu runs", p->name,
+                 (double)all * per_run, (unsigned long long)p->debug.runs);
     for (;;) {
         int longest = -1;
         for (int k = 0; k < VKT_K_END; k++)
             if (sums[k].dispatches && (longest < 0 || sums[k].ns > sums[longest].ns)) longest = k;
         if (longest < 0) return;
         const kernel_sum s = sums[longest];
-        vkt_say(&p->ctx->host, VKT_LOG_DEBUG, "%s: %10.3f ms %5.1f %%  %s x %u", p->name, (double)s.ns * per_run,
-                all ? 100.0 * (double)s.ns / (double)all : 0.0, vkt_kernel_get((vkt_kernel_id)longest)->name,
-                s.dispatches);
+        vkt_log_line(&p->ctx->host, VKT_LOG_DEBUG, "%s: %10.3f ms %5.1f %%  %s x %u", p->name, (double)s.ns * per_run,
+                     all ? 100.0 * (double)s.ns / (double)all : 0.0, vkt_kernel_get((vkt_kernel_id)longest)->name,
+                     s.dispatches);
         sums[longest].dispatches = 0;
     }
 }
@@ -68,8 +68,8 @@ void vkt_debug_end(vkt_program *p)
 static bool is_computed(const vkt_program *p, vkt_tensor t)
 {
     if (!t.id || p->g->values[t.id].dtype != VKT_F32) return false;
-    const vkt_life life = p->plan.life[p->plan.home[t.id]];
-    if (life.first > life.last) return false;
+    const vkt_live_range live_range = p->plan.live_range[p->plan.owner[t.id]];
+    if (live_range.first > live_range.last) return false;
     switch (p->g->values[vkt_root(p->g, t)].role) {
     case VKT_ROLE_ACTIVATION:
     case VKT_ROLE_PARAM:
@@ -158,8 +158,8 @@ vkt_result vkt_program_check_guards(vkt_program *p, uint32_t word, bool *intact,
     for (uint32_t i = 1; i < p->plan.n && *intact; i++) {
         const vkt_value *v = vkt_lowered_value(&p->lowered, (vkt_tensor){ i });
         const bool packed = v->role == VKT_ROLE_ACTIVATION || v->role == VKT_ROLE_SCRATCH;
-        if (!packed || v->alias || p->plan.life[i].first > p->plan.life[i].last) continue;
-        const vkt_place at = p->plan.place[i];
+        if (!packed || v->alias || p->plan.live_range[i].first > p->plan.live_range[i].last) continue;
+        const vkt_region at = p->plan.region[i];
         const uint64_t from = at.offset_bytes + vkt_round_up(v->bytes, 4);
         const uint64_t to = at.offset_bytes + vkt_round_up(v->bytes, VKT_ALIGN_BYTES) + p->options.guard_bytes;
         uint32_t words[2 * VKT_ALIGN_BYTES / 4];

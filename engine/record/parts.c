@@ -66,11 +66,11 @@ vkt_result vkt_parts_create(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
     const uint32_t n = (uint32_t)p->lowered.n;
-    const bool cut = n && ctx->max_submission_ns != UINT64_MAX && ctx->timestamp_period_ns > 0;
+    const bool split = n && ctx->max_submission_ns != UINT64_MAX && ctx->timestamp_period_ns > 0;
     p->ends = vkt_alloc_array(&ctx->host, n + 1, sizeof *p->ends);
     if (!p->ends) return vkt_fail_nomem(&ctx->host, "a program", n * sizeof *p->ends);
-    if (cut || p->profile) VKT_TRY(vkt_timer_create(ctx, 2 * n, &p->timer));
-    if (!cut) return record_parts(p, find_sections(p));
+    if (split || p->profile) VKT_TRY(vkt_timer_create(ctx, 2 * n, &p->timer));
+    if (!split) return record_parts(p, find_sections(p));
     for (uint32_t i = 0; i < n; i++) p->ends[i] = i + 1;
     return vkt_parts_record(p, p->ends, n, &p->timer, &p->pieces);
 }
@@ -83,10 +83,10 @@ static void warn_of_long_kernels(const vkt_program *p, const uint64_t *ns)
         if (ns[i] > ns[longest]) longest = i;
     }
     if (n)
-        vkt_say(&p->ctx->host, p->ctx->limits.traits->watchdog ? VKT_LOG_WARN : VKT_LOG_DEBUG,
-                "%s: %u kernels take longer than a submission should (%.1f ms); dispatch %u, %s, takes %.1f ms",
-                p->name, n, (double)p->ctx->max_submission_ns * 1e-6, longest,
-                vkt_kernel_get((vkt_kernel_id)p->lowered.list[longest].kernel)->name, (double)ns[longest] * 1e-6);
+        vkt_log_line(&p->ctx->host, p->ctx->limits.traits->watchdog ? VKT_LOG_WARN : VKT_LOG_DEBUG,
+                     "%s: %u kernels take longer than a submission should (%.1f ms); dispatch %u, %s, takes %.1f ms",
+                     p->name, n, (double)p->ctx->max_submission_ns * 1e-6, longest,
+                     vkt_kernel_get((vkt_kernel_id)p->lowered.list[longest].kernel)->name, (double)ns[longest] * 1e-6);
 }
 
 vkt_result vkt_parts_prepare(vkt_program *p)
@@ -103,7 +103,8 @@ vkt_result vkt_parts_prepare(vkt_program *p)
     uint32_t parts = 0;
     for (uint32_t i = 0, first = 0; i <= p->n_marks; i++) {
         const uint32_t end = i < p->n_marks ? p->marks[i] : n, before = parts;
-        parts += vkt_cut(ns + first, p->plan.stage + first, end - first, p->ctx->max_submission_ns, p->ends + parts);
+        parts += vkt_split_submissions(ns + first, p->plan.stage + first, end - first, p->ctx->max_submission_ns,
+                                       p->ends + parts);
         for (uint32_t k = before; k < parts; k++) p->ends[k] += first;
         first = end;
     }

@@ -30,7 +30,7 @@ static void graph_text(const vkt_program *p, vkt_text *t)
                          v->alias ? " (alias)" : "");
         }
         picked_text(p, n->index, t);
-        if (n->is_epilogue) vkt_text_add(t, " within %u", g->values[vkt_root(g, n->out[0])].producer - 1);
+        if (n->is_epilogue) vkt_text_add(t, " fused into %u", g->values[vkt_root(g, n->out[0])].producer - 1);
         vkt_text_add(t, "\n");
     }
 }
@@ -58,7 +58,7 @@ static void dispatches_text(const vkt_program *p, vkt_text *t)
                              value_name(p, b->value), b->other);
         }
         const vkt_dispatch *d = &p->lowered.list[i];
-        const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
+        const vkt_kernel_entry *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
         vkt_text_add(t, "  %3zu %-18s %5u x %u x %u  ", i, row->name, d->groups[0], d->groups[1], d->groups[2]);
         for (uint32_t b = 0; b < d->n_bind; b++) {
             if (!d->bind[b].t.id) continue;
@@ -84,7 +84,7 @@ void vkt_program_log(const vkt_program *p)
     if (!t.failed)
         for (char *line = t.s, *end; line && *line; line = end) {
             end = line + strcspn(line, "\n");
-            vkt_say(&p->ctx->host, VKT_LOG_DEBUG, "%.*s", (int)(end - line), line);
+            vkt_log_line(&p->ctx->host, VKT_LOG_DEBUG, "%.*s", (int)(end - line), line);
             end += *end != 0;
         }
     vkt_text_free(&t);
@@ -97,7 +97,7 @@ vkt_result vkt_program_print(const vkt_program *p, char **text)
     VKT_WANT(NULL, p);
     vkt_text t = { .h = &p->ctx->host };
     program_text(p, &t);
-    return vkt_text_give(&t, text);
+    return vkt_text_detach(&t, text);
 }
 
 void vkt_program_plan(const vkt_program *p, vkt_plan_info *out)

@@ -62,7 +62,7 @@ static vkt_result finish_graph(vkt_program *p)
 
 static vkt_access access_of(uint16_t kernel)
 {
-    const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)kernel);
+    const vkt_kernel_entry *row = vkt_kernel_get((vkt_kernel_id)kernel);
     return (vkt_access){ row->reads, row->writes };
 }
 
@@ -176,7 +176,7 @@ static vkt_result make_inputs(vkt_program *p)
     for (size_t i = 1; i < p->g->n_values; i++) {
         const vkt_value *v = &p->lowered.values[i];
         if (v->role != VKT_ROLE_INPUT || v->alias) continue;
-        VKT_TRY(vkt_buffer_create(p->ctx, VKT_PLACE_DEVICE, VKT_MEM_ACTIVATIONS, v->bytes, v->name, &p->inputs[i]));
+        VKT_TRY(vkt_buffer_create(p->ctx, VKT_MEMORY_DEVICE, VKT_MEM_ACTIVATIONS, v->bytes, v->name, &p->inputs[i]));
         VKT_TRY(vkt_fill(p->ctx, p->inputs[i], 0, vkt_round_up(v->bytes, 4), 0));
     }
     return VKT_OK;
@@ -185,11 +185,12 @@ static vkt_result make_inputs(vkt_program *p)
 static vkt_result make_consts(vkt_program *p)
 {
     if (p->plan.const_bytes == 0) return VKT_OK;
-    VKT_TRY(vkt_buffer_create(p->ctx, VKT_PLACE_DEVICE, VKT_MEM_SCRATCH, p->plan.const_bytes, "constants", &p->consts));
+    VKT_TRY(
+        vkt_buffer_create(p->ctx, VKT_MEMORY_DEVICE, VKT_MEM_SCRATCH, p->plan.const_bytes, "constants", &p->consts));
     for (uint32_t i = 1; i < p->plan.n; i++) {
         const vkt_value *v = vkt_lowered_value(&p->lowered, (vkt_tensor){ i });
         if (v->role == VKT_ROLE_CONST && !v->alias)
-            VKT_TRY(vkt_upload(p->ctx, p->consts, p->plan.place[i].offset_bytes, v->data, vkt_round_up(v->bytes, 4)));
+            VKT_TRY(vkt_upload(p->ctx, p->consts, p->plan.region[i].offset_bytes, v->data, vkt_round_up(v->bytes, 4)));
     }
     return VKT_OK;
 }
@@ -198,18 +199,18 @@ static vkt_result make_step(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
     if (p->g->step.id) {
-        VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_STAGING, STEP_WORDS * 4, "step", &p->step));
+        VKT_TRY(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_STAGING, STEP_WORDS * 4, "step", &p->step));
         VKT_TRY(vkt_fill(ctx, p->step, 0, STEP_WORDS * 4, 0));
         VKT_TRY(
-            vkt_buffer_create(ctx, VKT_PLACE_UPLOAD, VKT_MEM_STAGING, RING_WORDS * RING_ALL * 4, "words", &p->words));
+            vkt_buffer_create(ctx, VKT_MEMORY_UPLOAD, VKT_MEM_STAGING, RING_WORDS * RING_ALL * 4, "words", &p->words));
         memset(p->words->mapped, 0, RING_WORDS * RING_ALL * 4);
     }
     if (p->g->clock.id && !p->store) {
-        VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_STAGING, CLOCK_WORDS * 4, "clock", &p->own_clock));
+        VKT_TRY(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_STAGING, CLOCK_WORDS * 4, "clock", &p->own_clock));
         VKT_TRY(vkt_fill(ctx, p->own_clock, 0, CLOCK_WORDS * 4, 0));
     }
     if (p->g->metrics.id) {
-        VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_READBACK, VKT_MEM_STAGING, METRIC_WORDS * RING_ALL * 4, "metrics",
+        VKT_TRY(vkt_buffer_create(ctx, VKT_MEMORY_READBACK, VKT_MEM_STAGING, METRIC_WORDS * RING_ALL * 4, "metrics",
                                   &p->metrics));
         memset(p->metrics->mapped, 0, METRIC_WORDS * RING_ALL * 4);
     }
@@ -219,7 +220,7 @@ static vkt_result make_step(vkt_program *p)
 static vkt_result make_memory(vkt_program *p)
 {
     for (size_t i = 0; i < p->plan.n_blocks; i++)
-        VKT_TRY(vkt_buffer_create(p->ctx, VKT_PLACE_DEVICE, VKT_MEM_ACTIVATIONS, p->plan.block_bytes[i], "activations",
+        VKT_TRY(vkt_buffer_create(p->ctx, VKT_MEMORY_DEVICE, VKT_MEM_ACTIVATIONS, p->plan.block_bytes[i], "activations",
                                   &p->blocks[i]));
     VKT_TRY(make_inputs(p));
     VKT_TRY(make_consts(p));
@@ -343,7 +344,7 @@ void vkt_program_destroy(vkt_program **pp)
     vkt_buffer_destroy(ctx, &p->words);
     vkt_buffer_destroy(ctx, &p->metrics);
     vkt_buffer_destroy(ctx, &p->own_clock);
-    if (p->plan.place) vkt_plan_free(&p->plan);
+    if (p->plan.region) vkt_plan_free(&p->plan);
     if (p->lowered.g) vkt_lower_free(&p->lowered);
     vkt_free(&ctx->host, p->blocks);
     vkt_free(&ctx->host, p->inputs);

@@ -1,7 +1,7 @@
 /* record/range.c - returns the buffer, offset and size of each binding and of each value of a program. */
 #include "record/record.h"
 
-static const vkt_buffer *buffer_at(const vkt_program *p, vkt_place at)
+static const vkt_buffer *buffer_at(const vkt_program *p, vkt_region at)
 {
     switch (at.role) {
     case VKT_ROLE_ACTIVATION:
@@ -26,7 +26,7 @@ static const vkt_buffer *buffer_at(const vkt_program *p, vkt_place at)
 
 vkt_range vkt_range_of(const vkt_program *p, const vkt_bind *b)
 {
-    const vkt_place at = vkt_place_of(&p->plan, b);
+    const vkt_region at = vkt_region_of(&p->plan, b);
     return (vkt_range){ buffer_at(p, at), at.offset_bytes, at.bytes };
 }
 

@@ -18,7 +18,7 @@ vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *wor
                         run->rows);
     const float lr = run ? run->lr : 0.0f;
     memset(words, 0, RING_WORDS * sizeof *words);
-    words[RING_ROWS] = run && run->rows ? run->rows : p->g->batch ? p->g->batch : ROWS_UNTOLD;
+    words[RING_ROWS] = run && run->rows ? run->rows : p->g->batch ? p->g->batch : ROWS_ALL;
     words[RING_FIRST] = run ? run->first : 0;
     memcpy(&words[RING_LR], &lr, sizeof lr);
     if (!s) return VKT_OK;

@@ -3,7 +3,7 @@
 #include "reference/families.h"
 
 /* Returns the index in y of number d of the row for id number i. */
-static size_t place(const vkt_ref_call *c, size_t i, size_t d)
+static size_t index_of(const vkt_ref_call *c, size_t i, size_t d)
 {
     const vkt_embedding_attr *a = c->attr;
     const size_t rows = c->in[1].shape.dim[0], width = vkt_ref_count(c->in[1].shape) / rows;
@@ -19,7 +19,7 @@ static void embedding_forward(const vkt_ref_call *c)
     for (size_t i = 0; i < n; i++)
         for (size_t d = 0; d < width; d++) {
             const size_t id = c->in[0].u[i];
-            c->out[0].f[place(c, i, d)] = id < rows ? c->in[1].f[id * width + d] : 0;
+            c->out[0].f[index_of(c, i, d)] = id < rows ? c->in[1].f[id * width + d] : 0;
         }
 }
 
@@ -31,7 +31,7 @@ static void embedding_backward(const vkt_ref_call *c)
     for (size_t i = 0; i < n; i++)
         for (size_t d = 0; d < width; d++) {
             const size_t id = c->in[0].u[i];
-            if (id < rows && id != a->padding) c->din[1][id * width + d] += c->dout[0][place(c, i, d)];
+            if (id < rows && id != a->padding) c->din[1][id * width + d] += c->dout[0][index_of(c, i, d)];
         }
 }
 

@@ -6,8 +6,8 @@
 /* The arguments of a term. */
 typedef struct pair {
     double y, t;
-    double weight; /* weight of positives */
-    double held;   /* y as a constant, in the parts that the gradient treats as constant */
+    double weight;   /* weight of positives */
+    double constant; /* y as a constant, in the parts that the gradient treats as constant */
 } pair;
 
 /* One term and its derivative with respect to y. */
@@ -68,7 +68,7 @@ static term kl_div(const vkt_pair_loss_attr *a, pair p)
 
 static term relative_l2(const vkt_pair_loss_attr *a, pair p)
 {
-    const double d = p.y - p.t, size = p.held * p.held + (double)a->beta;
+    const double d = p.y - p.t, size = p.constant * p.constant + (double)a->beta;
     return (term){ d * d / size, 2 * d / size };
 }
 
@@ -91,11 +91,11 @@ static double divisor(const vkt_ref_call *c)
 static term term_at(const vkt_ref_call *c, term_fn fn, size_t i)
 {
     const bool weighted = c->n_in > 2 && c->in[2].f;
-    const double *held = c->held ? c->held : c->in[0].f;
+    const double *constant = c->constant ? c->constant : c->in[0].f;
     return fn(c->attr, (pair){ .y = c->in[0].f[i],
                                .t = c->in[1].f[i],
                                .weight = weighted ? c->in[2].f[i % vkt_ref_count(c->in[2].shape)] : 1,
-                               .held = held[i] });
+                               .constant = constant[i] });
 }
 
 static void forward(const vkt_ref_call *c, term_fn fn)

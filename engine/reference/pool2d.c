@@ -25,13 +25,13 @@ static span window(const vkt_pool2d_attr *a, int axis, uint32_t i, uint32_t size
     return (span){ (uint32_t)first, (uint32_t)VKT_MIN(end, (int64_t)size), (uint32_t)step, (uint32_t)(end - begin) };
 }
 
-#define NOBODY SIZE_MAX
-/* Returns the first maximum of the window (torch: a NaN counts as larger than all before it); NOBODY for an empty
+#define NO_WINNER SIZE_MAX
+/* Returns the first maximum of the window (torch: a NaN counts as larger than all before it); NO_WINNER for an empty
  * window. */
 static size_t find_max(const double *plane, uint32_t W, span h, span w)
 {
     size_t best = (size_t)h.begin * W + w.begin;
-    if (h.begin >= h.end || w.begin >= w.end) return NOBODY;
+    if (h.begin >= h.end || w.begin >= w.end) return NO_WINNER;
     for (size_t i = h.begin; i < h.end; i += h.step)
         for (size_t j = w.begin; j < w.end; j += w.step) {
             const double v = plane[i * W + j];
@@ -72,7 +72,7 @@ static void forward(const vkt_ref_call *c)
             continue;
         }
         const size_t best = find_max(from, x.dim[3], h, w);
-        c->out[0].f[i] = best == NOBODY ? -INFINITY : maximum(a, from[best]);
+        c->out[0].f[i] = best == NO_WINNER ? -INFINITY : maximum(a, from[best]);
     }
 }
 
@@ -87,7 +87,7 @@ static void backward(const vkt_ref_call *c)
         const size_t at = i / Q / P * plane;
         if (!a->average) {
             const size_t best = at + find_max(c->in[0].f + at, x.dim[3], h, w);
-            if (best == at + NOBODY) continue;
+            if (best == at + NO_WINNER) continue;
             if (!a->relu || !(c->in[0].f[best] <= 0)) c->din[0][best] += dy;
             continue;
         }

@@ -22,7 +22,7 @@ typedef struct vkt_ref_call {
     const void *attr;
     uint32_t n_in, n_out;
     const vkt_ref_tensor *in; /* absent inputs have f == u == NULL */
-    const double *held;       /* forward, for difference quotients: input 0 before one of its elements was moved. An op
+    const double *constant;   /* forward, for difference quotients: input 0 before one of its elements was moved. An op
                                * whose gradient treats a part of its formula as constant computes that part from this.
                                * NULL: use input 0 */
     const double *stored;     /* backward: output 0 as it is stored in 16 bits. An op whose kernel computes the gradient

@@ -7,7 +7,7 @@
 #include "base/numbers.h"
 #include "ops/ops.h"
 
-enum { TOLD = 5, OPS = 128 };
+enum { MAX_REPORTED = 5, OPS = 128 };
 
 /* A part of a text. It is not terminated by 0. */
 typedef struct part {
@@ -18,7 +18,7 @@ typedef struct part {
 void vkt_differences_add(vkt_differences *d, const char *fmt, ...)
 {
     char one[256];
-    if (d->n++ >= TOLD) return;
+    if (d->n++ >= MAX_REPORTED) return;
     va_list args;
     va_start(args, fmt);
     vsnprintf(one, sizeof one, fmt, args);
@@ -30,8 +30,8 @@ void vkt_differences_add(vkt_differences *d, const char *fmt, ...)
 
 const char *vkt_differences_text(vkt_differences *d)
 {
-    if (d->n > TOLD) vkt_text_add(&d->text, "; and %u more", d->n - TOLD);
-    d->n = VKT_MIN(d->n, (uint32_t)TOLD);
+    if (d->n > MAX_REPORTED) vkt_text_add(&d->text, "; and %u more", d->n - MAX_REPORTED);
+    d->n = VKT_MIN(d->n, (uint32_t)MAX_REPORTED);
     return d->text.failed || !d->text.s ? "" : d->text.s;
 }
 
@@ -75,7 +75,7 @@ static bool find(part text, char end, part name, part *value)
     return false;
 }
 
-static void tell(vkt_differences *d, part of, part name, const part *was, const part *is)
+static void report(vkt_differences *d, part of, part name, const part *was, const part *is)
 {
     static const part none = { "none", 4 };
     const part a = was ? *was : none, b = is ? *is : none;
@@ -114,15 +114,15 @@ static part as_fraction(const part *value, char room[32])
 }
 
 /* Adds the difference of one attribute in the words of the op's field. */
-static void tell_attribute(vkt_differences *d, part op, part of, part name, const part *was, const part *is)
+static void report_attribute(vkt_differences *d, part op, part of, part name, const part *was, const part *is)
 {
     const vkt_field *f = op.n ? field_of(op, name) : NULL;
     char a[32], b[32];
-    if (!f || !f->told) {
-        tell(d, of, name, was, is);
-    } else if (*f->told) {
+    if (!f || !f->label) {
+        report(d, of, name, was, is);
+    } else if (*f->label) {
         const part before = as_fraction(was, a), now = as_fraction(is, b);
-        tell(d, of, whole(f->told), &before, &now);
+        report(d, of, whole(f->label), &before, &now);
     }
 }
 
@@ -134,12 +134,12 @@ static void compare(part op, part of, part was, part is, char end, vkt_differenc
     for (part one; next(&at, end, &one);) {
         const part name = name_of(one, &value);
         const bool found = find(was, end, name, &other);
-        if (!found || !same(value, other)) tell_attribute(d, op, of, name, found ? &other : NULL, &value);
+        if (!found || !same(value, other)) report_attribute(d, op, of, name, found ? &other : NULL, &value);
     }
     at = was;
     for (part one; next(&at, end, &one);) {
         const part name = name_of(one, &value);
-        if (!find(is, end, name, &other)) tell_attribute(d, op, of, name, &value, NULL);
+        if (!find(is, end, name, &other)) report_attribute(d, op, of, name, &value, NULL);
     }
 }
 
@@ -153,13 +153,13 @@ void vkt_compare_settings(const char *was, const char *is, vkt_differences *d)
 /* ---- graphs ---- */
 
 /* The number of nodes of each op in two graphs. */
-typedef struct census {
+typedef struct op_counts {
     part op[OPS];
     uint32_t was[OPS], is[OPS];
     uint32_t n;
-} census;
+} op_counts;
 
-static void count(census *c, part text, bool is)
+static void count(op_counts *c, part text, bool is)
 {
     for (part line, op; next(&text, '\n', &line);) {
         if (!next(&line, ' ', &op)) continue;
@@ -172,9 +172,9 @@ static void count(census *c, part text, bool is)
 }
 
 /* Adds the ops whose counts differ in the two graphs. If all counts are equal, adds the first node that differs. */
-static void tell_ops(part was, part is, uint32_t node, part op, part other, vkt_differences *d)
+static void report_ops(part was, part is, uint32_t node, part op, part other, vkt_differences *d)
 {
-    census c = { .n = 0 };
+    op_counts c = { .n = 0 };
     const uint32_t before = d->n;
     count(&c, was, false);
     count(&c, is, true);
@@ -198,7 +198,7 @@ void vkt_compare_graphs(const char *was, const char *is, vkt_differences *d)
         if (!both || !next(&x, ' ', &op) || !next(&y, ' ', &other) || !same(op, other)) {
             d->n = before;
             d->text.len = len; /* the node numbers differ from here on: drop these differences */
-            tell_ops(whole(was), whole(is), node, op, other, d);
+            report_ops(whole(was), whole(is), node, op, other, d);
             return;
         }
         if (!next(&x, ' ', &label) || !next(&y, ' ', &ours)) continue;

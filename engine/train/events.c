@@ -232,7 +232,7 @@ void vkt_events_destroy(vkt_events **ee)
     vkt_events *e = *ee;
     const vkt_host h = e->h;
     if (e->file && fclose(e->file) != 0 && !e->broken)
-        vkt_say(&h, VKT_LOG_ERROR, "%s: the last events cannot be written: %s", e->path, strerror(errno));
+        vkt_log_line(&h, VKT_LOG_ERROR, "%s: the last events cannot be written: %s", e->path, strerror(errno));
     vkt_free(&h, e->path);
     vkt_free(&h, e);
     *ee = NULL;
@@ -324,12 +324,12 @@ static vkt_result encode(const vkt_host *h, const uint8_t *pixels, uint32_t heig
     png_alloc_size_t room = 0;
     *png = NULL;
     if (!png_image_write_to_memory(&image, NULL, &room, 0, pixels, 0, NULL))
-        return vkt_fail(h, VKT_E_IO, "a picture cannot be encoded: %s", image.message);
+        return vkt_fail(h, VKT_E_IO, "an image cannot be encoded: %s", image.message);
     *png = vkt_alloc(h, room);
-    if (!*png) return vkt_fail_nomem(h, "a picture", room);
+    if (!*png) return vkt_fail_nomem(h, "an image", room);
     if (!png_image_write_to_memory(&image, *png, &room, 0, pixels, 0, NULL)) {
         vkt_free(h, *png);
-        return vkt_fail(h, VKT_E_IO, "a picture cannot be encoded: %s", image.message);
+        return vkt_fail(h, VKT_E_IO, "an image cannot be encoded: %s", image.message);
     }
     *n = room;
     return VKT_OK;

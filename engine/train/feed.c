@@ -145,7 +145,8 @@ vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *d
     if (chw[0] > VKT_GATHER_CHANNELS)
         return vkt_fail(h, VKT_E_SHAPE, "data set: want %d channels at most, got %u", VKT_GATHER_CHANNELS, chw[0]);
     out->streams = stream || !fits(ctx, data);
-    if (out->streams && !stream) vkt_say(h, VKT_LOG_INFO, "the data set does not fit on the device: it is streamed");
+    if (out->streams && !stream)
+        vkt_log_line(h, VKT_LOG_INFO, "the data set does not fit on the device: it is streamed");
     out->host_order = vkt_alloc_array(h, out->n, sizeof *out->host_order);
     vkt_result r = out->host_order ? VKT_OK : vkt_fail_nomem(h, "an order of rows", out->n * sizeof *out->host_order);
     if (r == VKT_OK) vkt_order_identity(out->host_order, out->n);
@@ -216,7 +217,7 @@ vkt_tensor vkt_feed_gather_targets(vkt_graph *g, const vkt_feed *f, vkt_feed_val
     return vkt_gather_rows(g, v.targets, v.order, f->batch, vkt_shape1(vkt_dataset_target_width(f->data)), NULL, NULL);
 }
 
-static vkt_result take_back_slots(vkt_feed *f)
+static vkt_result reclaim_slots(vkt_feed *f)
 {
     bool waited = false;
     for (uint32_t i = 0; i < VKT_FEED_SLOTS; i++) {
@@ -232,7 +233,7 @@ static vkt_result take_back_slots(vkt_feed *f)
 vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass)
 {
     f->at = (uint32_t)VKT_MIN((uint64_t)skip * f->batch, f->n);
-    VKT_TRY(take_back_slots(f));
+    VKT_TRY(reclaim_slots(f));
     if (!f->streams) return vkt_array_write(f->order, 0, f->host_order, (uint64_t)f->n * 4);
     if (f->at == f->n) return VKT_OK;
     return vkt_loader_start_epoch(f->loader, f->host_order + f->at, f->n - f->at, pass);

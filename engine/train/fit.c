@@ -74,7 +74,7 @@ static void note_time(fit *f)
     f->last_ns = now;
 }
 
-static void tell_batch(const fit *f)
+static void report_batch(const fit *f)
 {
     const vkt_trainer *t = f->t;
     const vkt_fit_callbacks *c = &f->p->callbacks;
@@ -110,19 +110,19 @@ static vkt_result diverged(fit *f, const char *what)
     const uint32_t batch = over ? batches : t->at.batch;
     if (f->nonfinite) return VKT_OK;
     f->nonfinite = true;
-    vkt_say(&t->host, allowed ? VKT_LOG_WARN : VKT_LOG_ERROR,
-            "fit: epoch %u, batch %u of %u (step %llu): %s is not a finite number, at learning rate %g. %s. Try a "
-            "lower learning rate, a warm-up or a smaller clip_norm%s",
-            epoch, batch, batches, (unsigned long long)t->at.t, what, rate_of(t, epoch, batch ? batch - 1 : 0),
-            allowed ? "Training goes on; this epoch is not the best one, and no checkpoint is written of it"
-                    : "Training stops (allow_nonfinite goes on)",
-            t->params.precision == VKT_PRECISION_F32 ? "" : ", or precision f32");
+    vkt_log_line(&t->host, allowed ? VKT_LOG_WARN : VKT_LOG_ERROR,
+                 "fit: epoch %u, batch %u of %u (step %llu): %s is not a finite number, at learning rate %g. %s. Try a "
+                 "lower learning rate, a warm-up or a smaller clip_norm%s",
+                 epoch, batch, batches, (unsigned long long)t->at.t, what, rate_of(t, epoch, batch ? batch - 1 : 0),
+                 allowed ? "Training goes on; this epoch is not the best one, and no checkpoint is written of it"
+                         : "Training stops (allow_nonfinite goes on)",
+                 t->params.precision == VKT_PRECISION_F32 ? "" : ", or precision f32");
     return allowed ? VKT_OK : VKT_E_DIVERGED;
 }
 
 /* Reads the result of the oldest step that has not arrived, and waits for it. In half precision, a step may be skipped
  * because of its gradients; its loss is finite all the same. */
-static vkt_result take_one(fit *f)
+static vkt_result await_step(fit *f)
 {
     vkt_trainer *t = f->t;
     vkt_metrics m;
@@ -134,14 +134,14 @@ static vkt_result take_one(fit *f)
     t->at.batch++;
     t->at.t = m.t; /* a skipped step does not count */
     note_time(f);
-    tell_batch(f);
+    report_batch(f);
     f->last_cpu_ns = busy_ns(t); /* the time of a callback belongs to the application */
     return isfinite(m.loss) ? VKT_OK : diverged(f, "the loss");
 }
 
 static vkt_result drain(fit *f)
 {
-    while (f->arrived < f->submitted) VKT_TRY(take_one(f));
+    while (f->arrived < f->submitted) VKT_TRY(await_step(f));
     return VKT_OK;
 }
 
@@ -154,7 +154,8 @@ static vkt_result checkpoint(fit *f)
     if (r == VKT_E_DIVERGED) return diverged(f, "a weight");
     f->t->owes_checkpoint = r != VKT_OK;
     if (r != VKT_E_IO && r != VKT_E_NOT_FOUND) return r;
-    vkt_say(&f->t->host, VKT_LOG_WARN, "fit: training goes on without this checkpoint; the next one is tried again");
+    vkt_log_line(&f->t->host, VKT_LOG_WARN,
+                 "fit: training goes on without this checkpoint; the next one is tried again");
     f->written = VKT_E_CHECKPOINT;
     return VKT_OK;
 }
@@ -195,7 +196,7 @@ static vkt_result run_steps(fit *f)
         t->submitted++;
         /* Results are read two steps late. The very first one is read at once, to measure the latency of the first
          * step. */
-        if (f->submitted - f->arrived > 2 || !t->first_step_ns) VKT_TRY(take_one(f));
+        if (f->submitted - f->arrived > 2 || !t->first_step_ns) VKT_TRY(await_step(f));
         VKT_TRY(maybe_checkpoint(f));
         f->interrupted = c->stop && c->stop(c->user);
         if (f->interrupted) return drain(f);
@@ -256,8 +257,8 @@ static vkt_result choose_monitor(fit *f)
                         monitor_names[m]);
     if (t->at.monitor != m && t->at.best_epoch && t->at.best_epoch <= t->history.n) {
         t->at.best = monitored(m, &t->history.records[t->at.best_epoch - 1]);
-        vkt_say(&t->host, VKT_LOG_WARN, "fit: the monitor was %s and is %s: epoch %u is the best so far, with %g",
-                monitor_names[t->at.monitor], monitor_names[m], t->at.best_epoch, t->at.best);
+        vkt_log_line(&t->host, VKT_LOG_WARN, "fit: the monitor was %s and is %s: epoch %u is the best so far, with %g",
+                     monitor_names[t->at.monitor], monitor_names[m], t->at.best_epoch, t->at.best);
     }
     t->at.monitor = f->monitor = m;
     return VKT_OK;
@@ -277,8 +278,8 @@ static void follow(vkt_trainer *t, const vkt_epoch_record *r)
     const double loss = t->validation ? r->val_loss : r->train_loss, acc = t->validation ? r->val_acc : r->train_acc;
     const double value = !isfinite(loss) ? NAN : s->plateau.maximise ? acc : loss;
     if (vkt_plateau_next(&s->plateau, (double)t->params.lr, &t->at.plateau, value))
-        vkt_say(&t->host, VKT_LOG_INFO, "epoch %u: the learning rate goes down to %g", r->epoch,
-                (double)t->params.lr * t->at.plateau.scale);
+        vkt_log_line(&t->host, VKT_LOG_INFO, "epoch %u: the learning rate goes down to %g", r->epoch,
+                     (double)t->params.lr * t->at.plateau.scale);
 }
 
 /* Fills in the epoch's record. Sets *best if it is the best so far; then t->weights has its weights. */
@@ -390,8 +391,8 @@ static vkt_result train(fit *f)
     vkt_trainer *t = f->t;
     if (t->owes_checkpoint) VKT_TRY(checkpoint(f));
     if (t->at.stopped && t->at.epoch <= f->epochs)
-        vkt_say(&t->host, VKT_LOG_WARN, "fit: nothing is trained: the run has stopped early, after epoch %u",
-                t->at.epoch - 1);
+        vkt_log_line(&t->host, VKT_LOG_WARN, "fit: nothing is trained: the run has stopped early, after epoch %u",
+                     t->at.epoch - 1);
     if (t->diverged && !f->p->allow_nonfinite && !t->at.stopped && t->at.epoch <= f->epochs) VKT_TRY(go_on(f));
     for (bool stop = t->at.stopped; !stop && t->at.epoch <= f->epochs;) {
         f->nonfinite = false;

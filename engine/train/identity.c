@@ -215,7 +215,7 @@ static vkt_result add_run(const vkt_trainer *t, vkt_text *x)
     return VKT_OK;
 }
 
-vkt_result vkt_identity_know(vkt_trainer *t)
+vkt_result vkt_identity_compute(vkt_trainer *t)
 {
     if (t->run_lines) return VKT_OK;
     vkt_text run = { .h = &t->host }, rate = { .h = &t->host };
@@ -223,7 +223,7 @@ vkt_result vkt_identity_know(vkt_trainer *t)
     vkt_result r = add_run(t, &run);
     add_rate(&t->params, &rate);
     vkt_numbers_end(locale);
-    if (r == VKT_OK && (run.failed || rate.failed)) r = vkt_fail_nomem(&t->host, "what tells this run from others", 0);
+    if (r == VKT_OK && (run.failed || rate.failed)) r = vkt_fail_nomem(&t->host, "what identifies this run", 0);
     if (r == VKT_OK) {
         t->run_lines = run.s;
         t->rate_lines = rate.s;
@@ -239,7 +239,7 @@ vkt_result vkt_trainer_identity(vkt_trainer *t, const char **lines)
     VKT_WANT(NULL, t);
     VKT_WANT(&t->host, lines);
     *lines = NULL;
-    VKT_TRY(vkt_identity_know(t));
+    VKT_TRY(vkt_identity_compute(t));
     *lines = t->run_lines;
     return VKT_OK;
 }
@@ -329,7 +329,7 @@ static bool same_but_parameters(const char *a, const char *b)
 
 vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const char *path)
 {
-    VKT_TRY(vkt_identity_know(t));
+    VKT_TRY(vkt_identity_compute(t));
     const char *run = vkt_safetensors_meta(st, "vktrain.run"), *rate = vkt_safetensors_meta(st, "vktrain.rate");
     const char *graph = vkt_safetensors_meta(st, "vktrain.graph");
     if (!run || !rate || !graph)
@@ -351,8 +351,8 @@ vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const c
                      "%s is of another run: %s%s; give what the checkpoint has, or begin without it", path, network,
                      vkt_differences_text(&other));
     else if (changed.n)
-        vkt_say(&t->host, VKT_LOG_WARN, "%s goes on with this run's settings: %s", path,
-                vkt_differences_text(&changed));
+        vkt_log_line(&t->host, VKT_LOG_WARN, "%s goes on with this run's settings: %s", path,
+                     vkt_differences_text(&changed));
     vkt_text_free(&other.text);
     vkt_text_free(&changed.text);
     return r;

@@ -216,7 +216,7 @@ vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path)
     }
     if (t->at.best_epoch) add_parts(&s, "vktrain.best.", t->best);
     if (r == VKT_OK && !vkt_trainer_is_finite(t, s.part[VKT_PART_VALUE])) r = VKT_E_DIVERGED;
-    if (r == VKT_OK) r = vkt_identity_know(t);
+    if (r == VKT_OK) r = vkt_identity_compute(t);
     if (r == VKT_OK) r = write_state(t, &s, path);
     state_free(&s);
     return r;
@@ -404,7 +404,7 @@ vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const cha
         uint32_t k = 0;
         while (k < vkt_store_count(t->store) && strcmp(vkt_store_name(t->store, k), name) != 0) k++;
         if (k == vkt_store_count(t->store))
-            vkt_say(&t->host, VKT_LOG_INFO, "%s: '%s' is no parameter of the model", path, name);
+            vkt_log_line(&t->host, VKT_LOG_INFO, "%s: '%s' is no parameter of the model", path, name);
     }
     vkt_safetensors_close(&st);
     return r;

@@ -23,8 +23,8 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     t->batch_wanted = q->batch ? q->batch : 128;
     q->batch = VKT_MIN(t->batch_wanted, vkt_dataset_rows(q->train)); /* more would be padding */
     if (q->batch < t->batch_wanted)
-        vkt_say(h, VKT_LOG_INFO, "trainer: a batch of %u is more than the %u rows there are: it has all of them",
-                t->batch_wanted, q->batch);
+        vkt_log_line(h, VKT_LOG_INFO, "trainer: a batch of %u is more than the %u rows there are: it has all of them",
+                     t->batch_wanted, q->batch);
     const vkt_preset preset = q->optimizer.keras ? VKT_PRESET_KERAS3 : VKT_PRESET_TORCH;
     q->lr = vkt_or_f32(q->lr, q->optimizer.kind == VKT_SGD ? 0.01f : vkt_optimizer_lr(q->optimizer.kind, preset));
     if (q->lr < 0 || !isfinite(q->lr)) return vkt_fail(h, VKT_E_ARG, "trainer: want lr >= 0, got %g", (double)q->lr);
@@ -105,7 +105,8 @@ vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vk
     vkt_result r = resolve(t, params);
     const bool sound = r == VKT_OK;
     if (sound) r = build(t);
-    if (sound && (r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY || r == VKT_E_UNSUPPORTED)) vkt_trainer_advise(t);
+    if (sound && (r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY || r == VKT_E_UNSUPPORTED))
+        vkt_trainer_suggest_batch(t);
     if (r == VKT_OK)
         *out = t;
     else

@@ -222,7 +222,7 @@ typedef struct vkt_device_limits {
     uint32_t max_workgroups;       /* most work groups of a dispatch, along each axis */
     uint64_t shared_bytes;         /* shared memory of a work group */
     uint64_t max_binding_bytes;    /* the part of a tensor that a kernel can read at once; ops read larger tensors
-                                    * window by window */
+                                    * range by range */
     uint64_t max_texel_elements;   /* the same for loads through texel buffers; 0: not used, as on all GPUs */
     uint64_t max_allocation_bytes; /* the largest array, and the largest block of a program's activations */
     double timestamp_ns;           /* duration of one tick of the device's clock; 0: no clock, so programs are neither

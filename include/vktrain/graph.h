@@ -263,8 +263,8 @@ typedef struct vkt_run {
 } vkt_run;
 /* Submits the recorded commands. Does not wait, unless `VKT_RUN_RING` runs are pending already. *run_index (may be
  * NULL) counts this program's runs from 0. If the device has timestamps, the first two runs are submitted kernel by
- * kernel and measured. The third waits for the second, and records the commands for good: cut so that no submission is
- * longer than the context's max_submission_ns. The bits do not depend on the cuts. */
+ * kernel and measured. The third waits for the second, and records the commands for good: split so that no submission
+ * is longer than the context's max_submission_ns. The bits do not depend on the split. */
 #define VKT_RUN_RING 8 /* most runs of a program that are pending, or whose metrics are kept */
 VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index);
 /* The numbers that vkt_report() copied in run `run_index`, one of the last VKT_RUN_RING. vkt_program_metrics waits for

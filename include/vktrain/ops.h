@@ -4,8 +4,8 @@
  *
  * Limits: memory, and two limits of devices. If a tensor exceeds these, the op returns VKT_E_UNSUPPORTED, with numbers,
  * when a program is made.
- *   Bindings. A binding holds 128 MiB on every device, up to 4 GiB on some. Kernels read larger tensors window by
- *   window; windows start at multiples of 256 bytes. So a binding has to hold:
+ *   Bindings. A binding holds 128 MiB on every device, up to 4 GiB on some. Kernels read larger tensors range by
+ *   range; ranges start at multiples of 256 bytes. So a binding has to hold:
  *     convolutions, batch norms, upsampling   one channel with all samples
  *     softmax, losses                         one row, or 64 rows if a row has an odd number of elements
  *     sums, maxima, broadcasting              over some dimensions: one slice of the slowest one, or up to 64 slices if

@@ -2,8 +2,8 @@
  * step, and sharing buffers and images. docs/embedding.md is the guide. The rest of the library works as on a device of
  * its own.
  *
- * This is the only header that includes Vulkan's (types only: define VK_NO_PROTOTYPES before it if you load functions
- * yourself), and the only one that vktrain.h leaves out.
+ * This is the only header that includes Vulkan's (types only: define VK_NO_PROTOTYPES before it if you load
+ * functions yourself), and the only one that vktrain.h leaves out.
  *
  * Order. Each submission of a context ends with a full memory barrier: later submissions of the application to the same
  * queue see what it wrote. It does not begin with a barrier. If the library must wait for the application's writes, or

@@ -14,12 +14,12 @@
 enum { OPT_ALL = 256, OPT_SEEDS, OPT_SEED, OPT_EFFORT, OPT_JSON, OPT_LIST };
 
 static const char doc[] =
-    "Is this device right? Runs every op of a network, forward and backward, beside the same op in double precision on "
-    "the CPU, and holds the gradients of that against difference quotients."
+    "Checks this device: runs every op of a network, forward and backward, and compares it with the same op in double "
+    "precision on the CPU, whose gradients are compared with difference quotients."
     "\vNETWORK is one of the reference networks that --list prints; each node of its training step is audited once, on "
     "random numbers at its own shapes, or with a smaller batch where the reference would take too long. Graphs of your "
-    "own: vkt_audit_graph in vktrain/audit.h. Errors are printed in percent of what the op allows itself (and says "
-    "why). Exit status: 0 all is right, 1 something is wrong or could not be run, 2 the command line is.";
+    "own: vkt_audit_graph in vktrain/audit.h. Errors are printed in percent of the op's tolerance (docs/ops.md "
+    "has the reasons). Exit status: 0 all is right, 1 something is wrong or could not be run, 2 the command line is.";
 
 static const struct argp_option table[] = {
     { 0, 0, 0, 0, "What to audit", 1 },
@@ -27,7 +27,8 @@ static const struct argp_option table[] = {
     { "filter", 'f', "REGEX", 0, "with --all: only ops whose name matches (an extended regular expression)", 1 },
     { "seeds", OPT_SEEDS, "N", 0, "with --all: random cases of each op (8)", 1 },
     { "seed", OPT_SEED, "N", 0, "of the random numbers, the first one with --all (1)", 1 },
-    { "effort", OPT_EFFORT, "SECONDS", 0, "that the reference may take for a node, about (1); larger ones are cut", 1 },
+    { "effort", OPT_EFFORT, "SECONDS", 0, "that the reference may take for a node, about (1); larger ones are reduced",
+      1 },
     { "device", 'D', "N|NAME", 0, "number or a part of the name of a Vulkan device", 1 },
     { "list", OPT_LIST, 0, 0, "print networks and ops, and end", 1 },
     { 0, 0, 0, 0, "Results", 2 },

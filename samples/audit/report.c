@@ -52,19 +52,19 @@ static void differences_text(const vkt_audit_entry *e, char text[48])
 
 static void print(audit_report *r, const vkt_audit_entry *e)
 {
-    char place[32], gradients[96], differences[48], forward[16], times[24];
+    char node[32], gradients[96], differences[48], forward[16], times[24];
     if (r->quiet && e->right) return;
-    snprintf(place, sizeof place, strncmp(e->name, "seed ", 5) == 0 ? "%.0u%s" : "%u", e->node, e->name);
+    snprintf(node, sizeof node, strncmp(e->name, "seed ", 5) == 0 ? "%.0u%s" : "%u", e->node, e->name);
     snprintf(times, sizeof times, ", %u times", e->times);
     gradients_text(e, gradients, sizeof gradients);
     differences_text(e, differences);
-    const char *cut = e->cut ? ", cut" : "", *sampled = e->sampled ? ", random" : "";
+    const char *reduced = e->reduced ? ", reduced" : "", *sampled = e->sampled ? ", random" : "";
     if (e->times <= 1) *times = 0;
     if (e->status == VKT_OK)
-        terminal_printf(r->out, "%7s  %-15s %6s  %11s  %-22s %s%s%s%s\n", place, e->op, percent(e->forward, forward),
-                        differences, gradients, e->text, times, cut, sampled);
+        terminal_printf(r->out, "%7s  %-15s %6s  %11s  %-22s %s%s%s%s\n", node, e->op, percent(e->forward, forward),
+                        differences, gradients, e->text, times, reduced, sampled);
     else
-        terminal_printf(r->out, "%7s  %-15s %-43s %s%s%s%s\n", place, e->op, "", e->text, times, cut, sampled);
+        terminal_printf(r->out, "%7s  %-15s %-43s %s%s%s%s\n", node, e->op, "", e->text, times, reduced, sampled);
     if (!e->right) fprintf(r->out, "  WRONG: node %u, '%s': %s: %s\n", e->node, e->name, e->op, e->fault);
     fflush(r->out);
 }
@@ -90,7 +90,7 @@ void audit_report_entry(void *user, const vkt_audit_entry *e)
     json_array_append_new(r->entries,
                           json_pack("{s:s, s:s, s:s, s:i, s:i, s:b, s:b, s:s, s:o, s:o, s:i, s:i, s:o, s:b, s:s}", "op",
                                     e->op, "name", e->name, "case", e->text, "node", (int)e->node, "times",
-                                    (int)e->times, "cut", e->cut, "sampled", e->sampled, "status",
+                                    (int)e->times, "cut", e->reduced, "sampled", e->sampled, "status",
                                     vkt_result_name(e->status), "forward", number(e->forward), "gradients", gradients,
                                     "differences", (int)e->differences, "kinks", (int)e->kinks, "difference",
                                     number(e->difference), "right", e->right, "fault", e->fault));
@@ -103,11 +103,11 @@ void audit_report_end(audit_report *r, const vkt_audit_totals *t, vkt_result sta
     const bool ended = status != VKT_OK && status != VKT_E_WRONG;
     json_object_set_new(run, "totals",
                         json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "nodes", (int)t->nodes, "cases", (int)t->cases,
-                                  "parts", (int)t->parts, "cut", (int)t->cut, "sampled", (int)t->sampled, "failed",
+                                  "parts", (int)t->parts, "cut", (int)t->reduced, "sampled", (int)t->sampled, "failed",
                                   (int)t->failed));
     json_object_set_new(run, "status", json_string(vkt_result_name(status)));
     fprintf(r->out, "%u node%s, %u different", t->nodes, t->nodes == 1 ? "" : "s", t->cases);
-    if (t->cut) fprintf(r->out, ", %u of them cut", t->cut);
+    if (t->reduced) fprintf(r->out, ", %u of them reduced", t->reduced);
     if (t->sampled) fprintf(r->out, ", %u at random shapes", t->sampled);
     if (t->parts == 1)
         fprintf(r->out, "; 1 gradient or part of the step is audited with these");

@@ -23,7 +23,7 @@ static int list(void)
 {
     puts("ops (--sizes small, --shapes; measured as op forward, d0 = gradient of input 0, ...)");
     for (size_t i = 0; vkt_ops[i]; i++)
-        printf("  %-16s %s%s%s\n", vkt_ops[i]->name, vkt_ops[i]->formula, vkt_ops[i]->sample ? "" : "; within ",
+        printf("  %-16s %s%s%s\n", vkt_ops[i]->name, vkt_ops[i]->formula, vkt_ops[i]->sample ? "" : "; tested by ",
                vkt_ops[i]->sample      ? ""
                : vkt_ops[i]->tested_by ? vkt_ops[i]->tested_by
                                        : "steps");
@@ -51,7 +51,7 @@ static void print_device(const bench *b)
                     bench_rate_text(b->results.roof.flops_per_s, flops),
                     bench_rate_text(b->results.roof.bytes_per_s, bytes));
     terminal_print(stdout, "shapes, (..)b with the batch last; d0: gradient of the first input; * the variant that the "
-                           "engine takes; median time and spread; % and bar: of what this device can do at most\n\n");
+                           "engine chooses; median time and spread; % and bar: of what this device can do at most\n\n");
 }
 
 /* Writes the files and prints the table. */

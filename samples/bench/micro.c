@@ -74,8 +74,8 @@ static const vkt_op copy_op = {
 /* ---- programs of these ops ---- */
 
 /* Limits of the time per clock. All other results are compared with these numbers, and every run needs them. */
-#define LEAST_NS 20000000u
-#define MOST_NS 100000000u
+#define MIN_NS 20000000u
+#define MAX_NS 100000000u
 
 typedef struct rig {
     vkt_graph *g;
@@ -85,7 +85,7 @@ typedef struct rig {
 
 static vkt_result rig_open(bench *b, rig *t)
 {
-    *t = (rig){ .job = { .min_ns = VKT_MIN(VKT_MAX(b->o->min_ns, LEAST_NS), MOST_NS) } };
+    *t = (rig){ .job = { .min_ns = VKT_MIN(VKT_MAX(b->o->min_ns, MIN_NS), MAX_NS) } };
     return vkt_graph_create(&b->ctx->host, &t->g);
 }
 
@@ -272,7 +272,7 @@ static vkt_result transfers(bench *b)
     if (!host) return VKT_E_NOMEM;
     vkt_rng rng = vkt_rng_make(1, VKT_STREAM_TEST, 5, 0);
     for (size_t i = 0; i < BYTES / 4; i++) host[i] = vkt_rng_u32(&rng);
-    vkt_result r = vkt_buffer_create(b->ctx, VKT_PLACE_DEVICE, VKT_MEM_OTHER, BYTES, "transfer", &buffer);
+    vkt_result r = vkt_buffer_create(b->ctx, VKT_MEMORY_DEVICE, VKT_MEM_OTHER, BYTES, "transfer", &buffer);
     for (int i = 0; i < ROUNDS && r == VKT_OK; i++) {
         const uint64_t start = vkt_now_ns();
         r = vkt_upload(b->ctx, buffer, 0, host, BYTES);

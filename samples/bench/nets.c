@@ -65,7 +65,7 @@ static vkt_tensor mlp(vkt_builder *b, vkt_tensor x, void *user)
 }
 
 /* Builds a network that computes an image from positions x in [-1,1]. */
-static vkt_tensor picture(vkt_builder *b, vkt_tensor x, void *user)
+static vkt_tensor neural_field(vkt_builder *b, vkt_tensor x, void *user)
 {
     const vkt_nn_hash_grid_params p = { .grid = { .log2_table_size = 14, .per_level_scale = 1.5 } };
     return mlp(b, vkt_nn_hash_grid(b, "grid", vkt_scale(vkt_builder_graph(b), x, 0.5f, 0.5f), &p), user);
@@ -149,7 +149,7 @@ const bench_net bench_nets[] = {
       .range = 1,
       .optimizer = { .kind = VKT_ADAM, .eps = 1e-15f },
       .lr = 0.01f,
-      .forward = picture },
+      .forward = neural_field },
     { .name = "transformer-b4",
       .what = "a block of 768 features and 12 heads, 256 tokens, batch 4, MSE, AdamW",
       .batch = 4,

@@ -43,7 +43,7 @@ static const struct argp_option table[] = {
       1 },
     { "shapes", OPT_SHAPES, "FILE", 0, "cases of this file, a line each: see samples/bench/case.h", 1 },
     { "variant", OPT_VARIANT, "NAME", 0, "only by this variant, where there is a choice", 1 },
-    { "preferred", OPT_PREFERRED, 0, 0, "only by the variants that the engine takes on its own", 1 },
+    { "preferred", OPT_PREFERRED, 0, 0, "only by the variants that the engine chooses", 1 },
     { "precision", OPT_PRECISION, "f32|f16|bf16", 0, "in which steps store activations (f32)", 1 },
     { "min-time", OPT_MIN_TIME, "MS", 0, "to spend on each experiment, per clock (100)", 1 },
     { "device", 'D', "N|NAME", 0, "number or a part of the name of a Vulkan device", 1 },
@@ -82,7 +82,7 @@ static bench_sizes sizes(struct argp_state *state, const char *text)
 static uint64_t variant(struct argp_state *state, const char *text)
 {
     vkt_variant v;
-    if (!vkt_variant_find(text, &v)) argp_error(state, "--variant: '%s' is none; --list prints them", text);
+    if (!vkt_variant_find(text, &v)) argp_error(state, "--variant: '%s' is no variant; --list prints them", text);
     return (uint64_t)1 << v;
 }
 

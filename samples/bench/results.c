@@ -74,7 +74,7 @@ const char *bench_check_text(bench_check c)
 {
     static const char *const texts[] = { [BENCH_UNCHECKED] = "unchecked",
                                          [BENCH_CHECKED] = "checked",
-                                         [BENCH_CHECKED_CUT] = "checked-cut",
+                                         [BENCH_CHECKED_REDUCED] = "checked-cut",
                                          [BENCH_CHECKED_STEP] = "checked-step",
                                          [BENCH_WRONG] = "wrong" };
     return (unsigned)c < VKT_COUNT(texts) ? texts[c] : "?";

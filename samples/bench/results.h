@@ -10,11 +10,11 @@ typedef enum bench_kind { BENCH_OP = 0, BENCH_STEP, BENCH_MICRO } bench_kind;
 
 /* The result of the check of the computed numbers. */
 typedef enum bench_check {
-    BENCH_UNCHECKED = 0, /* there is no number to check */
-    BENCH_CHECKED,       /* equal to the double reference within the op's tolerance */
-    BENCH_CHECKED_CUT,   /* a smaller case of the same op and variant is equal: here the reference takes too long */
-    BENCH_CHECKED_STEP,  /* a step: the loss falls, and a second start gives the same bits */
-    BENCH_WRONG          /* not equal: there is no time */
+    BENCH_UNCHECKED = 0,   /* there is no number to check */
+    BENCH_CHECKED,         /* equal to the double reference within the op's tolerance */
+    BENCH_CHECKED_REDUCED, /* a smaller case of the same op and variant is equal: here the reference takes too long */
+    BENCH_CHECKED_STEP,    /* a step: the loss falls, and a second start gives the same bits */
+    BENCH_WRONG            /* not equal: there is no time */
 } bench_check;
 
 typedef struct bench_result {

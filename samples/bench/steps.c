@@ -48,8 +48,8 @@ static vkt_result check_training(const bench *b, const bench_net *net, bench_res
     const bool same = memcmp(first, second, (size_t)steps * sizeof *first) == 0;
     r->check = same && isfinite(after) && after < before ? BENCH_CHECKED_STEP : BENCH_WRONG;
     if (r->check == BENCH_WRONG)
-        vkt_say(&b->ctx->host, VKT_LOG_ERROR, "%s: %s; its loss goes from %.6g to %.6g in %d steps", net->name,
-                same ? "it does not train" : "two runs from one start differ", before, after, steps);
+        vkt_log_line(&b->ctx->host, VKT_LOG_ERROR, "%s: %s; its loss goes from %.6g to %.6g in %d steps", net->name,
+                     same ? "it does not train" : "two runs from one start differ", before, after, steps);
     return VKT_OK;
 }
 

@@ -96,7 +96,7 @@ static const char *check_mark(const bench_result *r)
     switch (r->check) {
     case BENCH_CHECKED:
     case BENCH_CHECKED_STEP: return "checked";
-    case BENCH_CHECKED_CUT: return "checked, cut";
+    case BENCH_CHECKED_REDUCED: return "checked, reduced";
     case BENCH_WRONG: return "WRONG";
     case BENCH_UNCHECKED: break;
     }

@@ -18,12 +18,12 @@ static uint32_t largest(const float *z, uint32_t n, uint32_t top[NAMED])
 {
     uint32_t found = 0;
     for (uint32_t k = 0; k < n; k++) {
-        uint32_t place = found;
-        while (place > 0 && z[k] > z[top[place - 1]]) place--;
-        if (place == NAMED) continue;
+        uint32_t rank = found;
+        while (rank > 0 && z[k] > z[top[rank - 1]]) rank--;
+        if (rank == NAMED) continue;
         if (found < NAMED) found++;
-        for (uint32_t i = found - 1; i > place; i--) top[i] = top[i - 1];
-        top[place] = k;
+        for (uint32_t i = found - 1; i > rank; i--) top[i] = top[i - 1];
+        top[rank] = k;
     }
     return found;
 }

@@ -12,10 +12,10 @@
 #include "vktrain/core.h"
 
 enum {
-    MADE_UP_BYTES = 1 << 16,
+    GENERATED_BYTES = 1 << 16,
     ALTERNATIVES = 8,
     LONGEST_SENTENCE = 256,
-    MOST_BYTES = 1 << 29,
+    MAX_BYTES = 1 << 29,
     NO_CHARACTER = 0x110000
 };
 
@@ -47,10 +47,10 @@ static void expand(char symbol, uint64_t *seed, char *text, size_t room, size_t 
 static char *make_up(size_t *n)
 {
     uint64_t seed = 1;
-    char *text = malloc(MADE_UP_BYTES);
+    char *text = malloc(GENERATED_BYTES);
     *n = 0;
-    while (text && *n < MADE_UP_BYTES - LONGEST_SENTENCE) {
-        expand('S', &seed, text, MADE_UP_BYTES, n);
+    while (text && *n < GENERATED_BYTES - LONGEST_SENTENCE) {
+        expand('S', &seed, text, GENERATED_BYTES, n);
         text[(*n)++] = '\n';
     }
     return text;
@@ -78,7 +78,7 @@ static char *read_file(const char *path, size_t *n)
         why = strerror(errno);
     else if (!S_ISREG(st.st_mode))
         why = "it is not a regular file";
-    else if (st.st_size >= MOST_BYTES)
+    else if (st.st_size >= MAX_BYTES)
         why = "want a text below 512 MiB";
     *n = (size_t)st.st_size;
     errno = EIO; /* for a file that ends too early */
@@ -162,8 +162,8 @@ static bool take(corpus *c, const char *text, size_t bytes)
 bool corpus_open(const char *path, corpus *c)
 {
     size_t bytes;
-    *c = (corpus){ .source = path ? path : "made-up sentences" };
-    if (!path) remark("no text is given (--data names a file): training on made-up sentences");
+    *c = (corpus){ .source = path ? path : "generated sentences" };
+    if (!path) remark("no text is given (--data names a file): training on generated sentences");
     char *text = path ? read_file(path, &bytes) : make_up(&bytes);
     if (!text) return false;
     const bool ok = take(c, text, bytes);

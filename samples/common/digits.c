@@ -12,13 +12,13 @@
 enum { COLUMNS = 14, LINES = 7, DOTS_WIDE = 2 * COLUMNS, DOTS_HIGH = 4 * LINES, GAP = 2, CAPTION_LINES = 3 };
 
 /* Returns the pixel under a dot. The image is sampled, not filtered. */
-static float pixel(const text_picture *p, uint32_t dot_y, uint32_t dot_x)
+static float pixel(const text_image *p, uint32_t dot_y, uint32_t dot_x)
 {
     const uint32_t y = (2 * dot_y + 1) * p->height / (2 * DOTS_HIGH), x = (2 * dot_x + 1) * p->width / (2 * DOTS_WIDE);
     return p->pixels[y * p->width + x];
 }
 
-static float middle(const text_picture *p)
+static float middle(const text_image *p)
 {
     float low = p->pixels[0], high = low;
     for (uint32_t i = 1; i < p->height * p->width; i++) {
@@ -29,7 +29,7 @@ static float middle(const text_picture *p)
 }
 
 /* Prints one character. Without `unicode`, it is an ASCII character: the more dots are set, the darker it is. */
-static void print_cell(FILE *out, const text_picture *p, float threshold, uint32_t line, uint32_t column, bool unicode)
+static void print_cell(FILE *out, const text_image *p, float threshold, uint32_t line, uint32_t column, bool unicode)
 {
     static const char darker[] = " .:-=+*#@";
     static const unsigned char bits[4][2] = { { 0x01, 0x08 }, { 0x02, 0x10 }, { 0x04, 0x20 }, { 0x40, 0x80 } };
@@ -76,12 +76,12 @@ static void print_caption_line(FILE *out, const char **at, uint32_t n)
     fputc('\n', out);
 }
 
-static void print_captions(FILE *out, const text_picture *pictures, uint32_t n)
+static void print_captions(FILE *out, const text_image *images, uint32_t n)
 {
     enum { MOST = 16 };
     const char *at[MOST];
     if (n > MOST) n = MOST;
-    for (uint32_t i = 0; i < n; i++) at[i] = pictures[i].caption;
+    for (uint32_t i = 0; i < n; i++) at[i] = images[i].caption;
     for (int line = 0; line < CAPTION_LINES; line++) {
         bool more = line == 0;
         for (uint32_t i = 0; i < n; i++) more = more || *at[i];
@@ -89,26 +89,26 @@ static void print_captions(FILE *out, const text_picture *pictures, uint32_t n)
     }
 }
 
-static void print_row(FILE *out, const text_picture *pictures, uint32_t n)
+static void print_row(FILE *out, const text_image *images, uint32_t n)
 {
     const bool unicode = terminal_unicode();
     for (uint32_t line = 0; line < LINES; line++) {
         for (uint32_t i = 0; i < n; i++) {
-            const float threshold = middle(&pictures[i]);
+            const float threshold = middle(&images[i]);
             for (uint32_t column = 0; column < COLUMNS; column++)
-                print_cell(out, &pictures[i], threshold, line, column, unicode);
+                print_cell(out, &images[i], threshold, line, column, unicode);
             fprintf(out, "%*s", i + 1 < n ? GAP : 0, "");
         }
         fputc('\n', out);
     }
-    print_captions(out, pictures, n);
+    print_captions(out, images, n);
 }
 
-void print_pictures(FILE *out, const text_picture *pictures, uint32_t n)
+void print_images(FILE *out, const text_image *images, uint32_t n)
 {
     const uint32_t columns = terminal_columns(out), fit = (columns + GAP) / (COLUMNS + GAP);
     const uint32_t a_row = columns == 0 ? n : fit ? fit : 1;
-    for (uint32_t i = 0; i < n; i += a_row) print_row(out, pictures + i, n - i < a_row ? n - i : a_row);
+    for (uint32_t i = 0; i < n; i += a_row) print_row(out, images + i, n - i < a_row ? n - i : a_row);
 }
 
 /* ---- predictions ---- */
@@ -116,13 +116,12 @@ void print_pictures(FILE *out, const text_picture *pictures, uint32_t n)
 enum { SHOWN = 5, SEARCHED = 1000 };
 
 /* Loads channel 0 of sample `row` as numbers. `raw` has room for the sample as it is stored. */
-static void load_picture(const vkt_dataset *d, uint32_t row, uint32_t guess, void *raw, float *pixels,
-                         text_picture *out)
+static void load_image(const vkt_dataset *d, uint32_t row, uint32_t guess, void *raw, float *pixels, text_image *out)
 {
     uint32_t chw[3];
     char a[CLASS_NAME_ROOM], b[CLASS_NAME_ROOM];
     vkt_dataset_sample_shape(d, chw);
-    *out = (text_picture){ .pixels = pixels, .height = chw[1], .width = chw[2] };
+    *out = (text_image){ .pixels = pixels, .height = chw[1], .width = chw[2] };
     if (vkt_dataset_fetch(d, row, raw) != VKT_OK) memset(raw, 0, vkt_dataset_row_bytes(d));
     for (uint32_t i = 0; i < chw[1] * chw[2]; i++)
         pixels[i] = vkt_dataset_type(d) == VKT_ROW_U8 ? ((const unsigned char *)raw)[i] : ((const float *)raw)[i];
@@ -141,15 +140,15 @@ static bool print_some(const vkt_dataset *d, const uint32_t *guesses, uint32_t n
     const size_t area = (size_t)chw[1] * chw[2];
     void *raw = malloc(vkt_dataset_row_bytes(d));
     float *pixels = malloc(SHOWN * area * sizeof *pixels);
-    text_picture pictures[SHOWN];
+    text_image images[SHOWN];
     for (uint32_t i = 0; raw && pixels && i < n && shown < SHOWN; i++)
         if ((guesses[i] == vkt_dataset_labels(d)[i]) == right) {
-            load_picture(d, i, guesses[i], raw, pixels + shown * area, &pictures[shown]);
+            load_image(d, i, guesses[i], raw, pixels + shown * area, &images[shown]);
             shown++;
         }
     if (shown) {
         printf("\n%s\n", title);
-        print_pictures(stdout, pictures, shown);
+        print_images(stdout, images, shown);
     }
     const bool ok = raw && pixels;
     free(raw);

@@ -7,16 +7,16 @@
 #include "vktrain/train.h"
 
 /* One image: its channel 0, row-major, with any range of values; and its caption. */
-typedef struct text_picture {
+typedef struct text_image {
     const float *pixels; /* height x width */
     uint32_t height, width;
     char caption[180]; /* UTF-8; blanks separate words, lines break there */
-} text_picture;
+} text_image;
 
 /* Prints the images next to each other, as many as fit into the width of the terminal. Each image has 14 columns and 7
  * lines of Braille letters, which are 28 x 28 dots, or of ASCII characters in a locale without UTF-8. The captions are
  * below, in up to three lines. */
-void print_pictures(FILE *out, const text_picture *pictures, uint32_t n);
+void print_images(FILE *out, const text_image *images, uint32_t n);
 /* Predicts the first samples of a labelled set, at most 1000. Prints up to five right predictions and up to five wrong
  * ones. */
 vkt_result print_predictions(vkt_trainer *t, const vkt_dataset *d);

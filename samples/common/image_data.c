@@ -10,11 +10,11 @@
 #include "common/random.h"
 #include "common/terminal.h"
 
-enum { PATH_ROOM = 1024, DRAWN_TRAIN = 2000, DRAWN_CHECK = 400, MOST_DRAWN_BYTES = 1 << 26 };
+enum { PATH_ROOM = 1024, DRAWN_TRAIN = 2000, DRAWN_CHECK = 400, MAX_DRAWN_BYTES = 1 << 26 };
 static const double CHECK_SHARE = 0.2;
 
 const char image_data_help[] = "folder with train.csv (and valid.csv, test.csv) of path,label, or with folders of "
-                               "pictures, one per class, or with folders train (and valid, test) of such";
+                               "images, one per class, or with folders train (and valid, test) of such";
 
 /* ---- files ---- */
 
@@ -76,7 +76,7 @@ static vkt_result open_classes(const vkt_host *host, const char *folder, const v
     if (r == VKT_E_NOT_FOUND)
         complain("--data: %s %s: want train.csv (and valid.csv, test.csv) with lines path,label, or folders train (and "
                  "valid, test) of a folder per class, or a folder per class",
-                 folder, stat(folder, &st) == 0 ? "has no pictures" : "does not exist");
+                 folder, stat(folder, &st) == 0 ? "has no images" : "does not exist");
     else if (r != VKT_OK)
         held.to.log(held.to.log_user, VKT_LOG_ERROR, held.line);
     return r;
@@ -105,10 +105,10 @@ static vkt_result open_folder(const vkt_host *host, const char *folder, const im
 static const char *look_around(const char *name, char room[PATH_ROOM])
 {
     const char *data = getenv("VKT_DATA");
-    const char *const places[] = { data && *data ? data : "data", "data", "../shared/data" };
+    const char *const folders[] = { data && *data ? data : "data", "data", "../shared/data" };
     char path[PATH_ROOM];
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (exists(places[i], name, "", room) &&
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (exists(folders[i], name, "", room) &&
             (exists(room, "train", ".csv", path) || exists(room, "test", ".csv", path)))
             return room;
     return NULL;
@@ -173,11 +173,11 @@ static vkt_result draw_part(const vkt_host *host, uint32_t rows, uint64_t seed, 
 /* Generates both sets. Says so on stderr, also under --quiet, because the results say nothing about photographs. */
 static vkt_result draw_all(const vkt_host *host, uint32_t side, image_data *d)
 {
-    const uint32_t most = MOST_DRAWN_BYTES / (3 * side * side), train = most < DRAWN_TRAIN ? most : DRAWN_TRAIN;
+    const uint32_t most = MAX_DRAWN_BYTES / (3 * side * side), train = most < DRAWN_TRAIN ? most : DRAWN_TRAIN;
     const uint32_t check = train * DRAWN_CHECK / DRAWN_TRAIN;
-    remark("no pictures found (--data FOLDER takes yours): training on drawn ones");
+    remark("no images found (--data FOLDER takes yours): training on generated ones");
     d->made_up = true;
-    snprintf(d->source, sizeof d->source, "drawn forms");
+    snprintf(d->source, sizeof d->source, "generated forms");
     vkt_result r = draw_part(host, train, 1, side, &d->train);
     if (r == VKT_OK) r = draw_part(host, check, 2, side, &d->check);
     if (r == VKT_OK) r = draw_part(host, check, 3, side, &d->test);

@@ -13,7 +13,7 @@ typedef struct image_data_params {
 
 typedef struct image_data {
     vkt_dataset *train, *check, *test; /* test: NULL if there is none */
-    char source[1024];                 /* the folder, or "drawn forms" */
+    char source[1024];                 /* the folder, or "generated forms" */
     bool made_up;                      /* the images are generated */
 } image_data;
 

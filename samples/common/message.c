@@ -10,7 +10,7 @@
 
 #include "common/terminal.h"
 
-static bool told; /* an error message was printed */
+static bool reported; /* an error message was printed */
 
 const char *program_name(void)
 {
@@ -33,7 +33,7 @@ void complain(const char *format, ...)
     va_start(args, format);
     print(format, args);
     va_end(args);
-    told = true;
+    reported = true;
 }
 
 void remark(const char *format, ...)
@@ -46,7 +46,7 @@ void remark(const char *format, ...)
 
 void complain_of_result(vkt_result r)
 {
-    if (!told) complain("%s", vkt_result_text(r));
+    if (!reported) complain("%s", vkt_result_text(r));
 }
 
 void complain_of_usage(const char *format, ...)

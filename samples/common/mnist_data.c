@@ -72,10 +72,10 @@ static vkt_result look_around(const vkt_host *host, mnist_data *d)
     char from_env[400] = "";
     const char *data = getenv("VKT_DATA");
     if (data && *data) snprintf(from_env, sizeof from_env, "%s/mnist", data);
-    const char *const places[] = { from_env, "data/mnist", "../shared/data/mnist" };
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        if (!*places[i] || !has_images(places[i])) continue;
-        const vkt_result r = open_folder(host, places[i], d);
+    const char *const folders[] = { from_env, "data/mnist", "../shared/data/mnist" };
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        if (!*folders[i] || !has_images(folders[i])) continue;
+        const vkt_result r = open_folder(host, folders[i], d);
         if (r != VKT_E_NOT_FOUND) return r;
     }
     return VKT_E_NOT_FOUND;
@@ -84,9 +84,9 @@ static vkt_result look_around(const vkt_host *host, mnist_data *d)
 /* Generates digits. Says so on stderr, also under --quiet, because the results say nothing about MNIST. */
 static vkt_result draw(const vkt_host *host, mnist_data *d)
 {
-    remark("MNIST is neither here nor can it be fetched: training on drawn digits");
+    remark("MNIST is neither here nor can it be fetched: training on generated digits");
     d->made_up = true;
-    snprintf(d->source, sizeof d->source, "drawn digits");
+    snprintf(d->source, sizeof d->source, "generated digits");
     vkt_result r = vkt_dataset_digits(host, DRAWN_TRAIN, 1, &d->train);
     if (r == VKT_OK) r = vkt_dataset_digits(host, DRAWN_TEST, 2, &d->test);
     if (r != VKT_OK) mnist_data_close(d);

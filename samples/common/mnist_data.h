@@ -8,7 +8,7 @@
 
 typedef struct mnist_data {
     vkt_dataset *train, *test;
-    char source[512]; /* the folder, or "drawn digits" */
+    char source[512]; /* the folder, or "generated digits" */
     bool made_up;     /* the digits are generated */
 } mnist_data;
 

@@ -67,8 +67,7 @@ static const struct argp_option table[] = {
     { "optimizer", OPT_OPTIMIZER, "NAME", 0,
       "adam, keras-adam, adamw, nadam, keras-nadam, rmsprop, adagrad, sgd; momentum or nesterov: sgd with momentum 0.9",
       2 },
-    { "weight-decay", OPT_WEIGHT_DECAY, "X", 0, "L2, or decoupled as adamw has it; in place of the optimizer's own",
-      2 },
+    { "weight-decay", OPT_WEIGHT_DECAY, "X", 0, "L2, or decoupled as adamw has it; instead of the optimizer's own", 2 },
     { "clip-norm", OPT_CLIP_NORM, "X", 0,
       "gradient clipping by global norm: scale all gradients down where their norm is larger than X", 2 },
     { "micro-batches", OPT_MICRO_BATCHES, "N", 0,
@@ -91,7 +90,7 @@ static const struct argp_option table[] = {
       "more); validation losses are not weighted",
       2 },
     { "label-smoothing", OPT_LABEL_SMOOTHING, "X", 0,
-      "in training, spread this part of each label over all classes (0; 0.1 is usual)", 2 },
+      "in training, spread this part of each label over all classes (0; often 0.1)", 2 },
     { "seed", OPT_SEED, "N", 0, "seed of all random numbers", 2 },
     { "patience", OPT_PATIENCE, "N", 0, "stop after N epochs that are no better (0: never)", 2 },
     { "monitor", OPT_MONITOR, "NAME", 0,
@@ -115,8 +114,7 @@ static const struct argp_option table[] = {
     { "history", OPT_HISTORY, "FILE", 0, "write the epochs as CSV", 3 },
     { "plot", OPT_PLOT, "FILE", 0, "draw loss and accuracy (.svg or .png)", 3 },
     { "profile", OPT_PROFILE, "FILE", 0, "write a Chrome/Perfetto trace of one step's GPU kernels", 3 },
-    { "confusion", OPT_CONFUSION, "FILE", 0,
-      "write how often each class is taken for each other, at the end (.svg, .png or .csv)", 3 },
+    { "confusion", OPT_CONFUSION, "FILE", 0, "write the confusion matrix at the end (.svg, .png or .csv)", 3 },
     { "report", OPT_REPORT, 0, 0, "print precision, recall and F1 of each class at the end", 3 },
     { "predict", OPT_PREDICT, 0, 0, "", 3 },
     { 0, 0, 0, 0, "Other", 9 }, /* groups 5 to 8 are for the options of a sample */
@@ -261,7 +259,7 @@ static bool has_option(const train_cli *cli, int key)
 
 /* The state of the parser. */
 typedef struct parse {
-    train_options *o, usual; /* usual: the sample's defaults */
+    train_options *o, defaults; /* defaults: the sample's defaults */
     const train_cli *cli;
     float weight_decay, clip_norm; /* settings of the optimizer, for any --optimizer; 0: not given */
     uint32_t micro_batches;
@@ -284,7 +282,7 @@ static void optimizer_text(const vkt_optimizer *o, char *out, size_t n)
 static char *with_default(int key, const char *text, void *input)
 {
     const parse *p = input;
-    const train_options *u = &p->usual;
+    const train_options *u = &p->defaults;
     char room[80] = "";
     if (key == OPT_EPOCHS) snprintf(room, sizeof room, " (%u)", u->epochs);
     if (key == OPT_BATCH) snprintf(room, sizeof room, " (%u)", u->batch);
@@ -317,7 +315,7 @@ static void check_predict(const train_options *o, struct argp_state *state)
 {
     if (!o->predict) return;
     if (!o->load) argp_error(state, "--predict needs --load FILE, the weights that --save has written");
-    if (o->run) argp_error(state, "--predict does not train: --load %s/best.safetensors in place of --run", o->run);
+    if (o->run) argp_error(state, "--predict does not train: --load %s/best.safetensors instead of --run", o->run);
     if (!o->n_files) argp_error(state, "--predict: want one FILE or more, or - for standard input");
     const char *const training[] = { o->checkpoint, o->resume, o->save, o->history, o->plot, o->profile, o->confusion };
     for (size_t i = 0; i < sizeof training / sizeof *training; i++)
@@ -432,7 +430,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_PREDICT: o->predict = true; break;
     case ARGP_KEY_ARG:
         if (o->predict) return ARGP_ERR_UNKNOWN; /* ARGP_KEY_ARGS gets them all */
-        argp_error(state, "'%s' is no option: what an option takes goes behind its name, as in --batch 64", text);
+        argp_error(state, "'%s' is no option: the value of an option goes behind its name, as in --batch 64", text);
         break;
     case ARGP_KEY_ARGS:
         o->files = (const char *const *)(state->argv + state->next);
@@ -470,7 +468,7 @@ void train_options_parse(train_options *o, const train_cli *cli, int argc, char 
                                  .doc = cli->doc,
                                  .children = children,
                                  .help_filter = with_default };
-    parse p = { .o = o, .usual = *o, .cli = cli };
+    parse p = { .o = o, .defaults = *o, .cli = cli };
     fit_help();
     parse_arguments(&parser, argc, argv, &p);
 }

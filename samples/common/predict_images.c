@@ -6,8 +6,9 @@
 
 enum { LOOKED_AT = 256 };
 
-const char image_predict_help[] = "say what each FILE shows, a PNG or JPEG of any size (- is standard input), with the "
-                                  "weights of --load";
+const char image_predict_help[] =
+    "print the class of each FILE, a PNG or JPEG of any size (- is standard input), with the "
+    "weights of --load";
 
 /* Returns the mean of the outermost pixels of a gray image. */
 static double border_of(const unsigned char *pixels, uint32_t height, uint32_t width)
@@ -72,8 +73,8 @@ static bool is_idx(const char *bytes, size_t n)
 
 /* ---- PNG and JPEG ---- */
 
-static vkt_result read_picture(const image_reader *reader, predict_list *list, const char *path, const char *bytes,
-                               size_t n)
+static vkt_result read_image(const image_reader *reader, predict_list *list, const char *path, const char *bytes,
+                             size_t n)
 {
     const size_t row_bytes = (size_t)reader->chw[0] * reader->chw[1] * reader->chw[2];
     unsigned char *row = malloc(row_bytes);
@@ -102,9 +103,9 @@ vkt_result image_reader_read(void *user, predict_list *list, const char *path)
     if (reader->idx && is_idx(bytes, n) && !(path[0] == '-' && !path[1]))
         r = read_idx(reader, list, path);
     else if (reader->chw[0] != 1 && reader->chw[0] != 3)
-        r = predict_fail(list, VKT_E_SHAPE, "the network wants %u channels, pictures have 1 or 3", reader->chw[0]);
+        r = predict_fail(list, VKT_E_SHAPE, "the network wants %u channels, images have 1 or 3", reader->chw[0]);
     else
-        r = read_picture(reader, list, path, bytes, n);
+        r = read_image(reader, list, path, bytes, n);
     free(bytes);
     return r;
 }

@@ -17,7 +17,7 @@ static vkt_result add_text(const text_reader *reader, predict_list *list, const 
         for (uint32_t i = 0; i < n; i++) unknown += ids[begin + i] == VKT_ID_UNKNOWN;
         ids[0] = begin ? VKT_ID_START : ids[0];
         vkt_pad_sequence(&reader->sequence, ids, n + begin, row);
-        r = predict_add(list, row, unknown == n ? "no word of it is known" : NULL);
+        r = predict_add(list, row, unknown == n ? "no word of it is in the vocabulary" : NULL);
     }
     free(ids);
     free(row);

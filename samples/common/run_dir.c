@@ -22,7 +22,7 @@ enum { FAILED = 1, PATH_ROOM = 4096 };
 /* The files of this process, which has one run. */
 static struct {
     char checkpoint[PATH_ROOM], save[PATH_ROOM], json[PATH_ROOM], history[PATH_ROOM], plot[PATH_ROOM],
-        options[PATH_ROOM], log_path[PATH_ROOM], picture[PATH_ROOM];
+        options[PATH_ROOM], log_path[PATH_ROOM], image[PATH_ROOM];
     FILE *log;
     vkt_events *events;
     bool failed; /* a file could not be written during the run */
@@ -114,7 +114,7 @@ int run_dir_begin(train_options *o, int argc, char **argv)
         if (!*files[i].option) *files[i].option = name_in(o->run, files[i].name, files[i].room);
     name_in(o->run, "options.json", run.options);
     name_in(o->run, "log.txt", run.log_path);
-    name_in(o->run, ".history.png", run.picture);
+    name_in(o->run, ".history.png", run.image);
     const int status = open_log();
     if (status) return status;
     write_log_head(argc, argv);
@@ -180,7 +180,7 @@ static vkt_result add_text(const char *tag, const char *kind, const char *text)
 }
 
 /* Adds an image. Converts planes (3,H,W) to pixels (H,W,3). */
-static vkt_result add_picture(const vkt_dataset *d, uint64_t step)
+static vkt_result add_image(const vkt_dataset *d, uint64_t step)
 {
     uint32_t chw[3];
     vkt_dataset_sample_shape(d, chw);
@@ -200,14 +200,14 @@ static vkt_result add_picture(const vkt_dataset *d, uint64_t step)
 static void add_plot(const session *s, vkt_trainer *t)
 {
     uint32_t epochs;
-    vkt_dataset *picture = NULL;
+    vkt_dataset *image = NULL;
     vkt_trainer_history(t, &epochs);
     if (epochs == 0) return;
-    vkt_result r = vkt_trainer_plot(t, run.picture);
-    if (r == VKT_OK) r = vkt_image_read(&s->host, run.picture, 0, 0, &picture);
-    if (r == VKT_OK) r = add_picture(picture, epochs);
-    vkt_dataset_destroy(&picture);
-    unlink(run.picture);
+    vkt_result r = vkt_trainer_plot(t, run.image);
+    if (r == VKT_OK) r = vkt_image_read(&s->host, run.image, 0, 0, &image);
+    if (r == VKT_OK) r = add_image(image, epochs);
+    vkt_dataset_destroy(&image);
+    unlink(run.image);
     keep_events(r);
 }
 

@@ -90,7 +90,7 @@ static vkt_result make_texts(const vkt_host *host, uint32_t first, uint32_t n, c
     FILE *f = open_memstream(&text, &bytes);
     for (uint32_t i = first; f && i < first + n; i++) put_line(f, i);
     const bool whole = f && fclose(f) == 0;
-    const vkt_result r = whole ? vkt_texts_from_tsv_text(host, "made-up news", text, p, out) : VKT_E_NOMEM;
+    const vkt_result r = whole ? vkt_texts_from_tsv_text(host, "generated news", text, p, out) : VKT_E_NOMEM;
     free(text);
     return r;
 }
@@ -98,9 +98,9 @@ static vkt_result make_texts(const vkt_host *host, uint32_t first, uint32_t n, c
 /* Generates texts. Says so on stderr, also under --quiet, because the results say nothing about Reuters. */
 static vkt_result make_up(const vkt_host *host, topics_data *d)
 {
-    remark("the Reuters corpus is not here: training on made-up news");
+    remark("the Reuters corpus is not here: training on generated news");
     d->made_up = true;
-    snprintf(d->source, sizeof d->source, "made-up news");
+    snprintf(d->source, sizeof d->source, "generated news");
     const vkt_result r = make_texts(host, 0, MADE_TRAIN, NULL, &d->train_texts);
     if (r != VKT_OK) return r;
     const vkt_tsv_params p = as_in(d->train_texts);
@@ -115,9 +115,9 @@ static vkt_result read_texts(const vkt_host *host, const char *folder, topics_da
     char from_env[400] = "";
     const char *data = getenv("VKT_DATA");
     if (data && *data) snprintf(from_env, sizeof from_env, "%s/reuters46-keras", data);
-    const char *const places[] = { from_env, "data/reuters46-keras", "../shared/data/reuters46-keras" };
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (*places[i] && is_corpus(places[i])) return read_folder(host, places[i], d);
+    const char *const folders[] = { from_env, "data/reuters46-keras", "../shared/data/reuters46-keras" };
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (*folders[i] && is_corpus(folders[i])) return read_folder(host, folders[i], d);
     return make_up(host, d);
 }
 

@@ -46,13 +46,13 @@ static bool same_file(const char *a, const char *b)
            sa.st_ino == sb.st_ino && sa.st_dev == sb.st_dev;
 }
 
-static bool is_picture(const char *path)
+static bool is_image(const char *path)
 {
     const char *dot = strrchr(path, '.');
     return dot && (strcasecmp(dot, ".svg") == 0 || strcasecmp(dot, ".png") == 0);
 }
 
-static void tell(void *option, vkt_log_level level, const char *line)
+static void report_error(void *option, vkt_log_level level, const char *line)
 {
     (void)level;
     complain("--%s: %s", (const char *)option, line);
@@ -101,7 +101,7 @@ int train_inputs_try(const train_options *o)
 
 static int try_one(const output *f)
 {
-    const vkt_host host = { .log = tell, .log_user = (void *)(size_t)f->option, .log_level = VKT_LOG_ERROR };
+    const vkt_host host = { .log = report_error, .log_user = (void *)(size_t)f->option, .log_level = VKT_LOG_ERROR };
     if (strcmp(*f->path, "-") == 0 && !f->is_text) {
         complain_of_usage("--%s: want the name of a file, got '-'", f->option);
         return USAGE;
@@ -124,11 +124,11 @@ int train_files_try(train_options *o)
                                   all[i].option, *all[k].path, *all[i].path);
                 return USAGE;
             }
-    const output *const pictures[] = { &all[4], &all[7] };
+    const output *const images[] = { &all[4], &all[7] };
     for (size_t i = 0; i < 2; i++)
-        if (*pictures[i]->path && !is_picture(*pictures[i]->path)) {
-            complain_of_usage("--%s: want a name that ends in .svg or .png, got '%s'", pictures[i]->option,
-                              *pictures[i]->path);
+        if (*images[i]->path && !is_image(*images[i]->path)) {
+            complain_of_usage("--%s: want a name that ends in .svg or .png, got '%s'", images[i]->option,
+                              *images[i]->path);
             return USAGE;
         }
     int status = 0;

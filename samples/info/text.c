@@ -10,10 +10,10 @@
 
 /* ---- tables: the widest cell sets the width of its column; the last column is not padded ---- */
 
-enum { MOST_COLUMNS = 8, CELL_BYTES = 400, LINE = 80 };
+enum { MAX_COLUMNS = 8, CELL_BYTES = 400, LINE = 80 };
 
 typedef struct table {
-    char (*cells)[MOST_COLUMNS][CELL_BYTES]; /* NULL: there was no memory, and nothing is printed */
+    char (*cells)[MAX_COLUMNS][CELL_BYTES]; /* NULL: there was no memory, and nothing is printed */
     size_t rows;
     int columns;
     unsigned right; /* bit i: column i is aligned to the right */
@@ -21,16 +21,16 @@ typedef struct table {
 
 static table table_make(size_t rows, int columns, unsigned right)
 {
-    return (table){ calloc(rows + 1, sizeof(char[MOST_COLUMNS][CELL_BYTES])), 0, columns, right };
+    return (table){ calloc(rows + 1, sizeof(char[MAX_COLUMNS][CELL_BYTES])), 0, columns, right };
 }
 
 static void table_print(FILE *out, table *t)
 {
-    int width[MOST_COLUMNS] = { 0 };
+    int width[MAX_COLUMNS] = { 0 };
     for (size_t r = 0; t->cells && r < t->rows; r++)
         for (int c = 0; c < t->columns; c++) width[c] = VKT_MAX(width[c], (int)strlen(t->cells[r][c]));
     for (size_t r = 0; t->cells && r < t->rows; r++) {
-        char row[MOST_COLUMNS * (CELL_BYTES + 2) + 2];
+        char row[MAX_COLUMNS * (CELL_BYTES + 2) + 2];
         size_t n = 0;
         for (int c = 0; c < t->columns; c++) {
             const bool right = t->right >> c & 1, last = c == t->columns - 1;
@@ -120,8 +120,8 @@ static void print_features(FILE *out, const info_facts *f)
         bool there;
     } rows[] = { { "texel loads", "tensors through texel buffers: faster on CPUs", l->max_texel_elements > 0 },
                  { "transfer queue", "uploads run beside computation", l->transfer_queue },
-                 { "timestamps", "steps are measured, and long ones cut", l->timestamp_ns > 0 },
-                 { "memory budget", "the memory limit follows what other programs hold", l->memory_budget },
+                 { "timestamps", "steps are measured, and long ones split", l->timestamp_ns > 0 },
+                 { "memory budget", "the memory limit follows what other programs use", l->memory_budget },
                  { "cooperative matrices", "faster matrix products in f16", l->matrix[0] > 0 } };
     for (size_t i = 0; i < VKT_COUNT(rows); i++) {
         cell(&t, 0, "%s", rows[i].name);
@@ -175,7 +175,7 @@ static void print_memory(FILE *out, const info_facts *f)
     table t = table_make(3, 2, 1u << 1);
     ROW(&t, "largest heap of the device", "%s", vkt_bytes_text(vkt_ctx_device(f->ctx)->memory_bytes, bytes));
     if (m->heap_budget_bytes)
-        ROW(&t, "for this process, says the driver", "%s", vkt_bytes_text(m->heap_budget_bytes, bytes));
+        ROW(&t, "for this process, as the driver reports", "%s", vkt_bytes_text(m->heap_budget_bytes, bytes));
     ROW(&t, "memory limit of a context, by default", "%s", vkt_bytes_text(m->cap_bytes, bytes));
     table_print(out, &t);
 }

@@ -19,23 +19,23 @@ enum { SHOWN_EVERY = 50 };
 static const double least_budget_ms = 0.25, most_budget_ms = 128;
 
 /* The action that a key requests. It happens between two steps. */
-typedef enum wish { WISH_NONE, WISH_RESET, WISH_SAVE, WISH_LOAD } wish;
+typedef enum request { REQUEST_NONE, REQUEST_RESET, REQUEST_SAVE, REQUEST_LOAD } request;
 
 typedef struct app {
     session *s;
     const view_options *o;
-    picture target;
-    picture_image texture; /* the target on the device: the frame shows it, and the training reads it */
+    rgba_image target;
+    gpu_image texture; /* the target on the device: the frame shows it, and the training reads it */
     device d;
     bool has_screen;
     window w;
-    picture_image sheet; /* the frame without a window */
+    gpu_image sheet; /* the frame without a window */
     frames f;
-    artist a;
+    renderer a;
     learner l;
     bool paused, quit;
     double budget_ms;
-    wish wish;
+    request request;
     times frame_times, training_times;
     times host_times, cpu_times; /* the library's calls: wall time; CPU time of this thread */
     uint64_t frame_start_ns;
@@ -70,10 +70,12 @@ static vkt_result open_learner(app *a)
     return a->o->load ? learn_load(&a->l, a->o->load) : VKT_OK;
 }
 
-static vkt_result open_artist(app *a)
+static vkt_result open_renderer(app *a)
 {
     const VkExtent2D size = natural_frame(&a->target);
-    artist_params p = { .d = &a->d, .target = &a->target, .texture = &a->texture, .format = VK_FORMAT_R8G8B8A8_UNORM };
+    renderer_params p = {
+        .d = &a->d, .target = &a->target, .texture = &a->texture, .format = VK_FORMAT_R8G8B8A8_UNORM
+    };
     TRY(learn_shown(&a->l, p.levels, p.parameters));
     if (a->has_screen) {
         TRY(window_open(&a->d, size.width, size.height, &a->w));
@@ -81,25 +83,25 @@ static vkt_result open_artist(app *a)
     } else
         TRY(image_create(&a->d, size, p.format, VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT,
                          &a->sheet));
-    TRY(artist_create(&p, &a->a));
-    return artist_set_width(&a->a, a->has_screen ? a->w.extent.width : size.width);
+    TRY(renderer_create(&p, &a->a));
+    return renderer_set_width(&a->a, a->has_screen ? a->w.extent.width : size.width);
 }
 
 static vkt_result open_app(app *a)
 {
-    TRY(a->o->image ? picture_read(a->o->image, a->o->side, a->o->max_pixels, &a->target)
-                    : picture_draw(a->o->side, &a->target));
+    TRY(a->o->image ? rgba_image_read(a->o->image, a->o->side, a->o->max_pixels, &a->target)
+                    : rgba_image_draw(a->o->side, &a->target));
     TRY(open_device(a));
     TRY(frames_create(&a->d, &a->f));
-    TRY(upload_picture(&a->d, &a->f, &a->target, &a->texture));
+    TRY(upload_image(&a->d, &a->f, &a->target, &a->texture));
     TRY(open_learner(a));
-    return open_artist(a);
+    return open_renderer(a);
 }
 
 static void close_app(app *a)
 {
     if (a->d.handle) a->d.vk.DeviceWaitIdle(a->d.handle);
-    artist_destroy(&a->a);
+    renderer_destroy(&a->a);
     learn_destroy(&a->l);
     vkt_ctx_destroy(&a->s->ctx);
     frames_destroy(&a->f);
@@ -110,20 +112,20 @@ static void close_app(app *a)
     window_close(&a->w);
     device_close(&a->d);
     if (a->has_screen) window_system_end();
-    picture_free(&a->target);
+    rgba_image_free(&a->target);
 }
 
 /* ---- the parts of a frame ---- */
 
-static vkt_result grant_wish(app *a)
+static vkt_result run_request(app *a)
 {
-    const wish w = a->wish;
+    const request w = a->request;
     if (a->l.under_way) return VKT_OK;
-    a->wish = WISH_NONE;
+    a->request = REQUEST_NONE;
     switch (w) {
-    case WISH_RESET: return learn_reset(&a->l);
-    case WISH_SAVE: return learn_save(&a->l, a->o->save ? a->o->save : "vkt-view.safetensors");
-    case WISH_LOAD: return learn_load(&a->l, a->o->load ? a->o->load : "vkt-view.safetensors");
+    case REQUEST_RESET: return learn_reset(&a->l);
+    case REQUEST_SAVE: return learn_save(&a->l, a->o->save ? a->o->save : "vkt-view.safetensors");
+    case REQUEST_LOAD: return learn_load(&a->l, a->o->load ? a->o->load : "vkt-view.safetensors");
     default: return VKT_OK;
     }
 }
@@ -133,9 +135,9 @@ static vkt_result train(app *a, const frame *now)
 {
     uint64_t used_ns = 0;
     TRY(learn_collect(&a->l, now->slot));
-    TRY(grant_wish(a));
-    if (!a->o->recorded && (!a->paused || a->wish))
-        TRY(learn_slices(&a->l, (uint64_t)(a->budget_ms * 1e6), a->wish != WISH_NONE, &used_ns));
+    TRY(run_request(a));
+    if (!a->o->recorded && (!a->paused || a->request))
+        TRY(learn_slices(&a->l, (uint64_t)(a->budget_ms * 1e6), a->request != REQUEST_NONE, &used_ns));
     times_add(&a->training_times, used_ns);
     return VKT_OK;
 }
@@ -178,8 +180,8 @@ static vkt_result record_drawing(app *a, const frame *now, const canvas *to, con
                             .paused = a->paused };
     TRY(panel_draw(&s, to->extent.width, a->a.upload[now->slot].map));
     record_results(a, now);
-    artist_record(&a->a, now, to);
-    artist_record_end(&a->a, now, to, copy);
+    renderer_record(&a->a, now, to);
+    renderer_record_end(&a->a, now, to, copy);
     record_hand_over(a, now);
     return VKT_OK;
 }
@@ -196,7 +198,7 @@ static void end_frame_time(app *a)
 static vkt_result begin_screenshot(const app *a, VkExtent2D e, buffer *copy)
 {
     if (a->has_screen && !(a->w.usage & VK_IMAGE_USAGE_TRANSFER_SRC_BIT)) {
-        complain("%s: pictures of this window cannot be copied", a->o->screenshot);
+        complain("%s: images of this window cannot be copied", a->o->screenshot);
         return VKT_E_UNSUPPORTED;
     }
     return buffer_create(&a->d, 4 * (VkDeviceSize)e.width * e.height, VK_BUFFER_USAGE_TRANSFER_DST_BIT, copy);
@@ -206,14 +208,14 @@ static vkt_result write_screenshot(const app *a, VkExtent2D e, const buffer *cop
 {
     const VkFormat f = a->has_screen ? a->w.format.format : VK_FORMAT_R8G8B8A8_UNORM;
     const bool swapped = f == VK_FORMAT_B8G8R8A8_UNORM || f == VK_FORMAT_B8G8R8A8_SRGB;
-    picture p = { e.width, e.height, copy->map };
+    rgba_image p = { e.width, e.height, copy->map };
     TRY_VK(&a->d.vk, DeviceWaitIdle, a->d.handle);
     for (size_t i = 0; swapped && i < (size_t)e.width * e.height; i++) {
         const uint8_t blue = p.rgba[4 * i];
         p.rgba[4 * i] = p.rgba[4 * i + 2];
         p.rgba[4 * i + 2] = blue;
     }
-    return picture_write(&p, a->o->screenshot);
+    return rgba_image_write(&p, a->o->screenshot);
 }
 
 /* ---- without a screen ---- */
@@ -266,9 +268,9 @@ static void on_key(app *a, char key)
 {
     switch (key) {
     case ' ': a->paused = !a->paused; break;
-    case 'r': a->wish = WISH_RESET; break;
-    case 's': a->wish = WISH_SAVE; break;
-    case 'l': a->wish = WISH_LOAD; break;
+    case 'r': a->request = REQUEST_RESET; break;
+    case 's': a->request = REQUEST_SAVE; break;
+    case 'l': a->request = REQUEST_LOAD; break;
     case '+':
         if (a->budget_ms < most_budget_ms) a->budget_ms *= 2;
         break;
@@ -280,9 +282,9 @@ static void on_key(app *a, char key)
     }
 }
 
-static void take_keys(app *a, uint64_t frame_number)
+static void handle_keys(app *a, uint64_t frame_number)
 {
-    char keys[WINDOW_MOST_KEYS];
+    char keys[WINDOW_MAX_KEYS];
     const uint32_t n = window_keys(&a->w, keys);
     for (uint32_t i = 0; i < n; i++) on_key(a, keys[i]);
     if (a->o->keys && frame_number < strlen(a->o->keys)) on_key(a, a->o->keys[frame_number]);
@@ -292,7 +294,7 @@ static vkt_result renew(app *a)
 {
     TRY_VK(&a->d.vk, DeviceWaitIdle, a->d.handle);
     TRY(window_renew(&a->w));
-    return a->w.extent.width == a->a.panel.extent.width ? VKT_OK : artist_set_width(&a->a, a->w.extent.width);
+    return a->w.extent.width == a->a.panel.extent.width ? VKT_OK : renderer_set_width(&a->a, a->w.extent.width);
 }
 
 typedef struct host_clock {
@@ -356,7 +358,7 @@ static vkt_result run_window(app *a)
 {
     const uint64_t first = a->f.n, wanted = a->o->frames ? first + a->o->frames : UINT64_MAX;
     while (!a->quit && a->f.n < wanted && window_poll(&a->w) && !session_interrupted()) {
-        take_keys(a, a->f.n - first);
+        handle_keys(a, a->f.n - first);
         if (window_is_minimised(&a->w)) {
             window_sleep();
             continue;
@@ -384,7 +386,7 @@ static json_t *json_rect(rect r)
     return json_pack("[i,i,i,i]", (int)r.x, (int)r.y, (int)r.width, (int)r.height);
 }
 
-static vkt_result tell(app *a, double psnr)
+static vkt_result report(app *a, double psnr)
 {
     const train_options *t = &a->s->o;
     if (!t->quiet) {
@@ -419,7 +421,7 @@ static vkt_result run(app *a)
     TRY(a->o->headless ? run_headless(a) : run_window(a));
     TRY(learn_psnr(&a->l, &psnr));
     if (a->o->save) TRY(learn_save(&a->l, a->o->save));
-    return tell(a, psnr);
+    return report(a, psnr);
 }
 
 vkt_result view_run(session *s, const view_options *o)

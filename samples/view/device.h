@@ -6,7 +6,7 @@
 #include "view/vk.h"
 #include "vktrain/vulkan.h"
 
-enum { DEVICE_MOST_EXTENSIONS = 8 };
+enum { DEVICE_MAX_EXTENSIONS = 8 };
 
 typedef struct device_params {
     const char *name;                      /* the value of --device; NULL: the best one */
@@ -32,7 +32,7 @@ typedef struct device {
     VkPhysicalDeviceVulkan11Features features11;
     VkPhysicalDeviceVulkan12Features features12;
     VkPhysicalDeviceVulkan13Features features13;
-    const char *extensions[DEVICE_MOST_EXTENSIONS];
+    const char *extensions[DEVICE_MAX_EXTENSIONS];
     uint32_t n_extensions;
 } device;
 
@@ -52,17 +52,16 @@ typedef struct buffer {
 vkt_result buffer_create(const device *d, VkDeviceSize bytes, VkBufferUsageFlags usage, buffer *out);
 void buffer_destroy(const device *d, buffer *b);
 
-typedef struct picture_image {
+typedef struct gpu_image {
     VkImage handle;
     VkDeviceMemory memory;
     VkImageView view;
     VkExtent2D extent;
-} picture_image;
+} gpu_image;
 /* Creates a 2D colour image in the device's memory. */
-vkt_result image_create(const device *d, VkExtent2D extent, VkFormat format, VkImageUsageFlags usage,
-                        picture_image *out);
+vkt_result image_create(const device *d, VkExtent2D extent, VkFormat format, VkImageUsageFlags usage, gpu_image *out);
 vkt_result view_create(const device *d, VkImage image, VkFormat format, VkImageView *out);
-void image_destroy(const device *d, picture_image *i);
+void image_destroy(const device *d, gpu_image *i);
 
 /* One side of a layout transition of a whole image. Stages and accesses as in VkImageMemoryBarrier2. */
 typedef struct stage_access {

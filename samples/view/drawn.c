@@ -1,12 +1,12 @@
-/* view/drawn.c - generates the sample's own image: see picture.h. Coordinates are in [0,1), y downwards. Each pixel is
- * the mean of 4 x 4 points. */
+/* view/drawn.c - generates the sample's own image: see rgba_image.h. Coordinates are in [0,1), y downwards. Each pixel
+ * is the mean of 4 x 4 points. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/message.h"
 
-#include "view/picture.h"
+#include "view/rgba_image.h"
 
 enum { POINTS = 4, LETTERS = 7, LETTER_WIDTH = 5, LETTER_HEIGHT = 7 };
 
@@ -75,7 +75,7 @@ static colour at(double x, double y)
     return c;
 }
 
-static void draw_pixel(const picture *p, uint32_t x, uint32_t y)
+static void draw_pixel(const rgba_image *p, uint32_t x, uint32_t y)
 {
     double sum[3] = { 0 };
     for (uint32_t i = 0; i < POINTS * POINTS; i++) {
@@ -88,11 +88,11 @@ static void draw_pixel(const picture *p, uint32_t x, uint32_t y)
     to[3] = 255;
 }
 
-vkt_result picture_draw(uint32_t side, picture *out)
+vkt_result rgba_image_draw(uint32_t side, rgba_image *out)
 {
-    *out = (picture){ side, side, malloc(4 * (size_t)side * side) };
+    *out = (rgba_image){ side, side, malloc(4 * (size_t)side * side) };
     if (!out->rgba) {
-        complain("no memory for a picture of %u x %u", side, side);
+        complain("no memory for an image of %u x %u", side, side);
         return VKT_E_NOMEM;
     }
     for (uint32_t y = 0; y < side; y++)

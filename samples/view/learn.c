@@ -11,10 +11,10 @@
 
 enum {
     COLOURS = 3,
-    CHECKED = 16384,    /* pixels of a run of `check` */
-    AHEAD = 3,          /* submitted runs; then learn_step waits for the loss of an earlier one */
-    MOST_WALKS = 8,     /* passes over all pixels, each in its own order; then the orders repeat */
-    MOST_ROWS = 1 << 24 /* limit for all passes; a single pass may have more */
+    CHECKED = 16384,   /* pixels of a run of `check` */
+    AHEAD = 3,         /* submitted runs; then learn_step waits for the loss of an earlier one */
+    MAX_PASSES = 8,    /* passes over all pixels, each in its own order; then the orders repeat */
+    MAX_ROWS = 1 << 24 /* limit for all passes; a single pass may have more */
 };
 
 /* ---- the data: a sample for each pixel ---- */
@@ -27,14 +27,15 @@ static vkt_result make_array(learner *l, const char *name, vkt_dtype dtype, vkt_
 }
 
 /* Makes the centres of the pixels, in (0,1). */
-static vkt_result make_places(learner *l)
+static vkt_result make_positions(learner *l)
 {
     float *xy = malloc(2 * (size_t)l->pixels * sizeof *xy);
     for (uint32_t i = 0; xy && i < l->pixels; i++) {
         xy[2 * (size_t)i] = ((float)(i % l->p.width) + 0.5f) / (float)l->p.width;
         xy[2 * (size_t)i + 1] = ((float)(i / l->p.width) + 0.5f) / (float)l->p.height;
     }
-    const vkt_result r = xy ? make_array(l, "places", VKT_F32, vkt_shape2(l->pixels, 2), xy, &l->places) : VKT_E_NOMEM;
+    const vkt_result r =
+        xy ? make_array(l, "positions", VKT_F32, vkt_shape2(l->pixels, 2), xy, &l->positions) : VKT_E_NOMEM;
     free(xy);
     return r;
 }
@@ -60,19 +61,19 @@ static vkt_result make_colours(learner *l)
 
 static vkt_result make_orders(learner *l)
 {
-    uint32_t *rows = malloc((size_t)l->walks * l->pixels * sizeof *rows);
+    uint32_t *rows = malloc((size_t)l->passes * l->pixels * sizeof *rows);
     if (!rows) return VKT_E_NOMEM;
     vkt_order_identity(rows, l->pixels);
     vkt_result r = make_array(l, "all", VKT_U32, vkt_shape1(l->pixels), rows, &l->all);
-    for (uint32_t i = 0; i < l->walks; i++) vkt_shuffle(rows + i * (size_t)l->pixels, l->pixels, l->p.seed, i + 1);
-    if (r == VKT_OK) r = make_array(l, "order", VKT_U32, vkt_shape1(l->walks * l->pixels), rows, &l->order);
+    for (uint32_t i = 0; i < l->passes; i++) vkt_shuffle(rows + i * (size_t)l->pixels, l->pixels, l->p.seed, i + 1);
+    if (r == VKT_OK) r = make_array(l, "order", VKT_U32, vkt_shape1(l->passes * l->pixels), rows, &l->order);
     free(rows);
     return r;
 }
 
 static vkt_result make_data(learner *l)
 {
-    TRY(make_places(l));
+    TRY(make_positions(l));
     TRY(make_orders(l));
     return make_colours(l);
 }
@@ -90,12 +91,12 @@ static vkt_hash_grid_params grid_of(const learn_params *p)
                                    .per_level_scale = pow(fmax(finest / coarsest, 1), 1.0 / (VIEW_LEVELS - 1)) };
 }
 
-static vkt_tensor encode(const learner *l, vkt_builder *b, vkt_tensor places)
+static vkt_tensor encode(const learner *l, vkt_builder *b, vkt_tensor positions)
 {
     const vkt_hash_grid_params p = grid_of(&l->p);
     const vkt_shape shape = vkt_hash_grid_table(&p, 2, NULL);
     const vkt_init tiny = { .kind = VKT_INIT_UNIFORM, .a = -1e-4f, .b = 1e-4f };
-    return vkt_hash_grid(vkt_builder_graph(b), places, vkt_nn_param(b, "grid", shape, tiny, 1, 1), &p);
+    return vkt_hash_grid(vkt_builder_graph(b), positions, vkt_nn_param(b, "grid", shape, tiny, 1, 1), &p);
 }
 
 static vkt_mlp_layer layer(vkt_builder *b, const char *name, uint32_t in, uint32_t out)
@@ -109,11 +110,11 @@ static vkt_mlp_layer layer(vkt_builder *b, const char *name, uint32_t in, uint32
     return l;
 }
 
-/* Builds the network: places (B,2) -> colours (B,3). */
-static vkt_tensor network(const learner *l, vkt_builder *b, vkt_tensor places)
+/* Builds the network: positions (B,2) -> colours (B,3). */
+static vkt_tensor network(const learner *l, vkt_builder *b, vkt_tensor positions)
 {
     vkt_graph *g = vkt_builder_graph(b);
-    const vkt_tensor features = encode(l, b, places);
+    const vkt_tensor features = encode(l, b, positions);
     const uint32_t width = vkt_tensor_shape(g, features).dim[1];
     vkt_nn_push(b, "mlp");
     const vkt_mlp_layer layers[] = { layer(b, "0", width, VIEW_HIDDEN), layer(b, "1", VIEW_HIDDEN, VIEW_HIDDEN),
@@ -128,10 +129,10 @@ static vkt_result begin_graph(const learner *l, uint32_t batch, uint32_t n, lear
     const vkt_host host = vkt_ctx_host(l->ctx);
     TRY(vkt_graph_create(&host, &out->g));
     TRY(vkt_builder_create(out->g, true, &out->b));
-    out->places = vkt_external(out->g, "places", VKT_F32, vkt_shape2(l->pixels, 2));
+    out->positions = vkt_external(out->g, "positions", VKT_F32, vkt_shape2(l->pixels, 2));
     out->colours = vkt_external(out->g, "colours", VKT_F32, vkt_shape2(l->pixels, COLOURS));
     out->order = vkt_external(out->g, "order", VKT_U32, vkt_shape1(n));
-    const vkt_tensor x = vkt_gather_rows(out->g, out->places, out->order, batch, vkt_shape1(2), NULL, NULL);
+    const vkt_tensor x = vkt_gather_rows(out->g, out->positions, out->order, batch, vkt_shape1(2), NULL, NULL);
     const vkt_tensor t = vkt_gather_rows(out->g, out->colours, out->order, batch, vkt_shape1(COLOURS), NULL, NULL);
     *loss = vkt_mse(out->g, network(l, out->b, x), t);
     return VKT_OK;
@@ -139,7 +140,7 @@ static vkt_result begin_graph(const learner *l, uint32_t batch, uint32_t n, lear
 
 static vkt_result make_program(learner *l, const char *name, const learn_graph *g, vkt_array *order, vkt_program **out)
 {
-    const vkt_binding arrays[] = { { g->places, l->places }, { g->colours, l->colours }, { g->order, order } };
+    const vkt_binding arrays[] = { { g->positions, l->positions }, { g->colours, l->colours }, { g->order, order } };
     const vkt_program_params p = { .name = name, .arrays = arrays, .n_arrays = 3 };
     return vkt_program_create(l->ctx, g->g, l->store, &p, out);
 }
@@ -148,7 +149,7 @@ static vkt_result make_step(learner *l)
 {
     const vkt_optimizer adam = { .kind = VKT_ADAM, .beta2 = 0.99, .eps = 1e-15f };
     vkt_tensor loss;
-    TRY(begin_graph(l, l->p.batch, l->walks * l->pixels, &l->train, &loss));
+    TRY(begin_graph(l, l->p.batch, l->passes * l->pixels, &l->train, &loss));
     TRY(vkt_backward(l->train.g, loss));
     TRY(vkt_update(l->train.g, &adam));
     TRY(vkt_publish(l->train.g, 0)); /* drawing reads parameters of whole steps, also while a step is split */
@@ -171,9 +172,9 @@ vkt_result learn_create(vkt_ctx *ctx, const learn_params *p, learner *l)
 {
     *l = (learner){ .ctx = ctx, .p = *p, .pixels = p->width * p->height };
     if (l->p.batch > l->pixels) l->p.batch = l->pixels;
-    l->walks = MOST_ROWS / l->pixels;
-    if (l->walks > MOST_WALKS) l->walks = MOST_WALKS;
-    if (l->walks == 0) l->walks = 1;
+    l->passes = MAX_ROWS / l->pixels;
+    if (l->passes > MAX_PASSES) l->passes = MAX_PASSES;
+    if (l->passes == 0) l->passes = 1;
     TRY(make_data(l));
     TRY(make_step(l));
     TRY(make_check(l));
@@ -193,7 +194,7 @@ void learn_destroy(learner *l)
     vkt_store_destroy(&l->store);
     forget_graph(&l->train);
     forget_graph(&l->measure);
-    vkt_array_destroy(&l->places);
+    vkt_array_destroy(&l->positions);
     vkt_array_destroy(&l->colours);
     vkt_array_destroy(&l->order);
     vkt_array_destroy(&l->all);
@@ -225,26 +226,26 @@ vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[VIEW_LEVELS]
 
 /* ---- steps ---- */
 
-static void take(learner *l, float loss)
+static void add_loss(learner *l, float loss)
 {
     l->recent[l->n_recent++ % LEARN_RECENT] = loss;
     curve_add(&l->loss, (double)loss);
 }
 
 /* Reads the loss of the next run. Waits for it. */
-static vkt_result take_run(learner *l)
+static vkt_result await_run(learner *l)
 {
     vkt_metrics m;
     TRY(vkt_program_metrics(l->step[0], l->reported, &m));
     l->reported++;
-    take(l, m.loss);
+    add_loss(l, m.loss);
     return VKT_OK;
 }
 
 /* Returns the parameters of the next run. Its batch follows the previous one in the passes. */
 static vkt_run run_of(const learner *l)
 {
-    const uint64_t batches = (uint64_t)l->walks * l->pixels / l->p.batch;
+    const uint64_t batches = (uint64_t)l->passes * l->pixels / l->p.batch;
     return (vkt_run){ .lr = l->p.lr, .first = (uint32_t)(l->steps % batches * l->p.batch) };
 }
 
@@ -253,7 +254,7 @@ vkt_result learn_step(learner *l)
     const vkt_run run = run_of(l);
     TRY(vkt_program_run(l->step[0], &run, NULL));
     l->steps++;
-    return l->steps - l->reported > AHEAD ? take_run(l) : VKT_OK;
+    return l->steps - l->reported > AHEAD ? await_run(l) : VKT_OK;
 }
 
 vkt_result learn_slices(learner *l, uint64_t budget_ns, bool finish, uint64_t *used_ns)
@@ -293,11 +294,11 @@ vkt_result learn_collect(learner *l, uint32_t slot)
         if (!l->has_metrics[slot]) return VKT_OK;
         l->has_metrics[slot] = false;
         TRY(vkt_program_recorded_metrics(l->step[slot], &m));
-        take(l, m.loss);
+        add_loss(l, m.loss);
         return VKT_OK;
     }
     if (l->steps > VKT_RUN_RING && l->reported < l->steps - VKT_RUN_RING) l->reported = l->steps - VKT_RUN_RING;
-    while (l->reported < l->steps && vkt_program_done(l->step[0], l->reported)) TRY(take_run(l));
+    while (l->reported < l->steps && vkt_program_done(l->step[0], l->reported)) TRY(await_run(l));
     return VKT_OK;
 }
 

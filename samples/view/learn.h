@@ -12,7 +12,7 @@ enum { LEARN_RECENT = 16 };
 
 typedef struct learn_params {
     uint32_t width, height;
-    VkImage image; /* the target, in the state after upload_picture */
+    VkImage image; /* the target, in the state after upload_image */
     uint64_t seed;
     uint32_t batch; /* pixels of a step */
     float lr;
@@ -23,14 +23,14 @@ typedef struct learn_params {
 typedef struct learn_graph {
     vkt_graph *g;
     vkt_builder *b;
-    vkt_tensor places, colours, order; /* vkt_external */
+    vkt_tensor positions, colours, order; /* vkt_external */
 } learn_graph;
 
 typedef struct learner {
     learn_params p;
-    uint32_t pixels, walks; /* walks: passes over all pixels in `order` */
+    uint32_t pixels, passes; /* passes: passes over all pixels in `order` */
     vkt_ctx *ctx;
-    vkt_array *places, *colours, *order, *all; /* (pixels,2) and (pixels,3) f32; sample numbers, shuffled and not */
+    vkt_array *positions, *colours, *order, *all; /* (pixels,2) and (pixels,3) f32; sample numbers, shuffled and not */
     learn_graph train, measure;
     vkt_store *store;
     vkt_program *step[FRAMES_IN_FLIGHT]; /* recorded: one for each frame in flight; otherwise only the first */

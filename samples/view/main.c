@@ -35,7 +35,7 @@ static const struct argp_option options[] = {
     { "batch", OPT_BATCH, "N", 0, "pixels of a step (8192)", 1 },
     { "lr", OPT_LR, "X", 0, "learning rate (0.01)", 1 },
     { "budget", OPT_BUDGET, "MS", 0, "training on the device in each frame (4); arrow keys change it", 1 },
-    { "recorded", OPT_RECORDED, 0, 0, "a whole step in each frame's own command buffer, in place of a budget", 1 },
+    { "recorded", OPT_RECORDED, 0, 0, "a whole step in each frame's own command buffer, instead of a budget", 1 },
     { "headless", OPT_HEADLESS, "N", 0, "no window: N steps, as fast as they go", 1 },
     { "frames", OPT_FRAMES, "N", 0, "close the window after N frames", 1 },
     { "screenshot", OPT_SCREENSHOT, "FILE", 0, "write the last frame as PNG; in a window it wants --frames", 1 },
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
     static const struct argp more = { .options = options, .parser = on_option };
     view_options o = { .side = 256, .batch = 8192, .lr = 0.01f, .budget_ms = 4 };
     const train_cli cli = {
-        .doc = "A network learns a picture while it is drawn, on the Vulkan device of this program's own.\v"
+        .doc = "A network learns an image while it is drawn, on the Vulkan device of this program's own.\v"
                "Keys: space pauses, r begins anew, up and down change the budget, s saves, l loads, q or escape ends.",
         .scope = TRAIN_NOTHING,
         .more = &more,

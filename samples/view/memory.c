@@ -53,8 +53,7 @@ vkt_result view_create(const device *d, VkImage image, VkFormat format, VkImageV
     return VKT_OK;
 }
 
-vkt_result image_create(const device *d, VkExtent2D extent, VkFormat format, VkImageUsageFlags usage,
-                        picture_image *out)
+vkt_result image_create(const device *d, VkExtent2D extent, VkFormat format, VkImageUsageFlags usage, gpu_image *out)
 {
     const VkImageCreateInfo info = { .sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO,
                                      .imageType = VK_IMAGE_TYPE_2D,
@@ -73,12 +72,12 @@ vkt_result image_create(const device *d, VkExtent2D extent, VkFormat format, VkI
     return view_create(d, out->handle, format, &out->view);
 }
 
-void image_destroy(const device *d, picture_image *i)
+void image_destroy(const device *d, gpu_image *i)
 {
     if (i->view) d->vk.DestroyImageView(d->handle, i->view, NULL);
     if (i->handle) d->vk.DestroyImage(d->handle, i->handle, NULL);
     if (i->memory) d->vk.FreeMemory(d->handle, i->memory, NULL);
-    *i = (picture_image){ .handle = VK_NULL_HANDLE };
+    *i = (gpu_image){ .handle = VK_NULL_HANDLE };
 }
 
 void image_barrier(const device *d, VkCommandBuffer cmd, VkImage image, stage_access from, stage_access to)

@@ -6,7 +6,7 @@
 static const VkPipelineStageFlags2 readers =
     VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT | VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
 
-void upload_record(const device *d, VkCommandBuffer cmd, const buffer *from, const picture_image *to)
+void upload_record(const device *d, VkCommandBuffer cmd, const buffer *from, const gpu_image *to)
 {
     const stage_access before = { readers, VK_ACCESS_2_NONE, VK_IMAGE_LAYOUT_UNDEFINED },
                        copied = { VK_PIPELINE_STAGE_2_COPY_BIT, VK_ACCESS_2_TRANSFER_WRITE_BIT,
@@ -19,7 +19,7 @@ void upload_record(const device *d, VkCommandBuffer cmd, const buffer *from, con
     image_barrier(d, cmd, to->handle, copied, sampled);
 }
 
-static vkt_result send(const device *d, frames *f, const buffer *from, const picture_image *to)
+static vkt_result send(const device *d, frames *f, const buffer *from, const gpu_image *to)
 {
     frame *now;
     TRY(frames_begin(f, &now));
@@ -29,7 +29,7 @@ static vkt_result send(const device *d, frames *f, const buffer *from, const pic
     return VKT_OK;
 }
 
-vkt_result upload_picture(const device *d, frames *f, const picture *p, picture_image *out)
+vkt_result upload_image(const device *d, frames *f, const rgba_image *p, gpu_image *out)
 {
     const size_t bytes = 4 * (size_t)p->width * p->height;
     buffer staging = { 0 };

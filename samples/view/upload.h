@@ -3,16 +3,16 @@
 #define VIEW_UPLOAD_H
 
 #include "view/frames.h"
-#include "view/picture.h"
+#include "view/rgba_image.h"
 
 /* The usage of an image that is uploaded. */
 #define UPLOAD_USAGE (VK_IMAGE_USAGE_SAMPLED_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT)
 
 /* Records the copy of a whole image from a buffer. The old content is lost. An earlier frame may still read it: the
  * copy waits. */
-void upload_record(const device *d, VkCommandBuffer cmd, const buffer *from, const picture_image *to);
+void upload_record(const device *d, VkCommandBuffer cmd, const buffer *from, const gpu_image *to);
 /* Uploads an image in a frame of `f` and waits for it. The image is R8G8B8A8_UNORM, SAMPLED, SHADER_READ_ONLY_OPTIMAL,
  * for fragment and compute shaders. Destroy *out in any case. */
-vkt_result upload_picture(const device *d, frames *f, const picture *p, picture_image *out);
+vkt_result upload_image(const device *d, frames *f, const rgba_image *p, gpu_image *out);
 
 #endif

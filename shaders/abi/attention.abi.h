@@ -26,5 +26,5 @@ VKT_PUSH(vkt_attention_push,
 #define ATTENTION_SPEC_ROWS   1 /* rows of a tile */
 #define ATTENTION_SPEC_PARTS  2 /* vec4s of a row per lane: more than one only if all lanes share a row */
 #define ATTENTION_ROTATED   16u /* subgroups with this number of lanes rotate the weights: attention.glsl */
-#define ATTENTION_MOST_ROWS 16u
-#define ATTENTION_MOST_SUMS 64u /* vec4s of sums per lane: rows times parts */
+#define ATTENTION_MAX_ROWS 16u
+#define ATTENTION_MAX_SUMS 64u /* vec4s of sums per lane: rows times parts */

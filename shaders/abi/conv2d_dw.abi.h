@@ -18,13 +18,13 @@ VKT_PUSH(vkt_conv2d_dw_push,
          VKT_U32(x_base) VKT_U32(dy_base)       /* start of the first group in its binding, in vec4s */
          VKT_U32(w_base) VKT_U32(b_base)        /* ... in floats */
          VKT_U32(dy_height) VKT_U32(dy_width)   /* dy in memory: P Q, or the size after pooling */
-         VKT_I32(to_index)                      /* CELLS: offset from a dy to its index, in vec4s */
+         VKT_I32(to_index)                      /* UNPOOL: offset from a dy to its index, in vec4s */
          VKT_U32(zero))                         /* 0 */
 #define DW_DY 0
 #define DW_X  1
 #define DW_W  2 /* (O, C/G R S), per slice */
 #define DW_B  3 /* (O), per slice */
-#define DW_INDEX 4 /* CELLS: see abi/pool_index.abi.h */
+#define DW_INDEX 4 /* UNPOOL: see abi/pool_index.abi.h */
 
 #define DW_SPEC_LANES 0
 #define DW_SPEC_COLS  1 /* weights (c,r,s) per tile */
@@ -32,6 +32,6 @@ VKT_PUSH(vkt_conv2d_dw_push,
 #define DW_SPEC_PAD   3 /* taps may be outside the image */
 #define DW_SPEC_BIAS  4
 #define DW_SPEC_QUADS 5 /* DW can be written by vec4s: cols, pitch, part, w_base and COLS are multiples of 4 */
-#define DW_SPEC_CELL_H 6 /* CELLS */
-#define DW_SPEC_CELL_W 7
+#define DW_SPEC_WINDOW_H 6 /* UNPOOL */
+#define DW_SPEC_WINDOW_W 7
 #define DW_SPECS       8

@@ -1,14 +1,14 @@
 /* gemm_tile.abi.h - C = A B (+ C) (+ bias). x is m for A and n for B. An operand is stored in tiles, with as many x as a tile
  * of C has. There are two layouts:
  *   along x   vec4 x of row k of tile p is at base + p panel + min(x, last - first x of the tile) + k step
- *   ..._ROWS  vec4 k of row x of tile p is at base + p panel + min(x, last - first x of the tile) step + k turn
- * Four k further, the index grows by `turn`. If an operand is not packed, `last` keeps loads inside its rows. Otherwise `last`
+ *   ..._ROWS  vec4 k of row x of tile p is at base + p panel + min(x, last - first x of the tile) step + k k_step
+ * Four k further, the index grows by `k_step`. If an operand is not packed, `last` keeps loads inside its rows. Otherwise `last`
  * is UINT32_MAX. */
 VKT_PUSH(vkt_gemm_tile_push, VKT_U32(k4) /* steps of four k, at least 1 */
          VKT_U32(M) VKT_U32(N) VKT_U32(ldc) VKT_U32(c_base) VKT_U32(c_batch) /* C in elements */
          VKT_U32(c_panel) /* ... from one tile of columns to the next */
-         VKT_U32(a_base) VKT_U32(a_step) VKT_U32(a_turn) VKT_U32(a_panel) VKT_U32(a_batch) VKT_U32(a_last) /* in vec4s */
-         VKT_U32(b_base) VKT_U32(b_step) VKT_U32(b_turn) VKT_U32(b_panel) VKT_U32(b_batch) VKT_U32(b_last))
+         VKT_U32(a_base) VKT_U32(a_step) VKT_U32(a_k_step) VKT_U32(a_panel) VKT_U32(a_batch) VKT_U32(a_last) /* in vec4s */
+         VKT_U32(b_base) VKT_U32(b_step) VKT_U32(b_k_step) VKT_U32(b_panel) VKT_U32(b_batch) VKT_U32(b_last))
 #define GEMM_SPEC_R          1 /* a power of two, at most the subgroup size: a tile has 4 R rows, and 4 columns per lane */
 #define GEMM_SPEC_VECTORS    2 /* 1: c_base, c_batch, ldc and N are multiples of 4 */
 #define GEMM_SPEC_ACCUMULATE 3 /* 1: add to the values in C */

@@ -10,7 +10,7 @@ VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT
 #define POOL_SPEC_R      1 /* the kernel; both 0: adaptive windows */
 #define POOL_SPEC_S      2
 #define POOL_SPEC_N4     3 /* pitch of the batch / 4 */
-#define POOL_SPEC_INSIDE 4 /* 1: no window reaches outside the image, and in POOL2D_DX_CELL the windows cover it exactly */
+#define POOL_SPEC_INSIDE 4 /* 1: no window reaches outside the image, and in POOL2D_DX_DISJOINT the windows cover it exactly */
 #define POOL_SPEC_RELU   5 /* 1: maximum of max(x, 0) */
 #define POOL_SPEC_DILATION_H 6 /* maximum: rows from one element of a window to the next */
 #define POOL_SPEC_DILATION_W 7 /* columns */

@@ -1,5 +1,5 @@
-/* shard_sum.abi.h - one window of a bucket of the gradients, and the partial sums of the same window. */
-VKT_PUSH(vkt_shard_sum_push, VKT_U32(n4) /* vec4s of the window, and of each plane of SHARD_SUM_PLANES */
+/* shard_sum.abi.h - a range of a bucket of the gradients, and the partial sums of the same range. */
+VKT_PUSH(vkt_shard_sum_push, VKT_U32(n4) /* vec4s of the range, and of each plane of SHARD_SUM_PLANES */
          VKT_U32(levels)                 /* planes of partial sums: this rank has 2^levels shards */
          VKT_U32(parts)                  /* runs of a shard; with several there is one more plane, the shard's sum so far */)
 #define SHARD_SUM_SPEC_BF16 1 /* each summand is rounded to bfloat16 */

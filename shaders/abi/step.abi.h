@@ -19,7 +19,7 @@
 #define STEP_Q1    12  /* CLOCK_Q1, Q2, Q3 of this run; with a scaled loss, the clock gets them only after finite gradients */
 #define STEP_Q_WORDS 6
 #define STEP_DRAW  18  /* counter of random draws: counts runs with update, micro-batches too; without micro-batches it is t.
-                        * In a graph of shards it counts shards */
+                        * In a graph of shards it counts their runs on all ranks */
 #define STEP_MICRO 19  /* number of this micro-batch in its step, from 1 */
 #define STEP_WEIGHT 20 /* f32: weight of this micro-batch's gradients: its rows, or 1 if the rows are not given */
 #define STEP_FACTOR 21 /* f32: factor of the gradients: 1 / (loss scale * sum of weights); clip_norm.comp lowers it */
@@ -27,8 +27,8 @@
 #define STEP_U_NEXT 23 /* f32: NAdam's u_(t+1), 1 - u_t and 1 - u_1 .. u_(t+1) */
 #define STEP_U_REST 24
 #define STEP_C_NEXT 25
-#define STEP_SHARD 26 /* graph of shards: number of this shard among those of this rank, and of this run among the shard's runs */
-#define STEP_PART  27
+#define STEP_SHARD 26  /* graph of shards: number of this shard among those of this rank */
+#define STEP_PART  27  /* ... and of this run among the runs of the shard */
 #define STEP_SCALE 64  /* f32: factor of the loss, and so of every gradient. Bound as a scalar: at byte 256 */
 #define STEP_WORDS 68
 
@@ -36,14 +36,14 @@
  * application's command buffer. They are not counted, and their words are part of the recording. */
 #define RING_SLOTS 8
 #define RING_ALL   9
-#define RING_ROWS  0 /* ROWS_UNTOLD: the whole batch, of any size */
-#define ROWS_UNTOLD 0xffffffffu
+#define RING_ROWS  0 /* ROWS_ALL: the whole batch, of any size */
+#define ROWS_ALL 0xffffffffu
 #define RING_FIRST 1
 #define RING_LR    2
 #define RING_RECORDED 3 /* in the last slot: not 0 while such a run is executed */
 #define RING_SHARD 4 /* graph of shards: see STEP_SHARD and STEP_PART */
 #define RING_PART  5
-#define RING_DRAW  6 /* number of this run among all runs of the step on all ranks, from 1 */
+#define RING_DRAW  6 /* ... number of this run among all runs of the step on all ranks, from 1 */
 #define RING_WORDS 8
 
 /* One slot of the metrics ring (VKT_ROLE_METRICS). */

@@ -40,7 +40,7 @@ void main()
     const uint zero = LANES == 8 ? pc.zero : 0, columns = pc.columns;
     const uint dst_plane = pc.dst_plane, dst_row = pc.dst_row, dst_col = pc.dst_col;
     load_weights(group, row);
-    place_taps(pc.src_base + group * CHANNELS * pc.src_height * pc.src_width * pc.n4);
+    init_taps(pc.src_base + group * CHANNELS * pc.src_height * pc.src_width * pc.n4);
     const uint dst_first = pc.dst_base + (group * pc.dst_group + row) * dst_plane;
 
     uint first = gl_WorkGroupID.x * pc.strip;

@@ -45,7 +45,7 @@ void main()
     float sum[ROWS * K], bias[ROWS];
     [[unroll]] for (uint i = 0; i < ROWS * K; i++) sum[i] = 0.0;
     [[unroll]] for (uint m = 0; m < ROWS; m++) bias[m] = 0.0;
-    place_taps(pc.x_base + group * CHANNELS * pc.src_height * pc.src_width * pc.n4);
+    init_taps(pc.x_base + group * CHANNELS * pc.src_height * pc.src_width * pc.n4);
     start_strip(gl_WorkGroupID.x * pc.strip);
     do {
         const bool on = column < end;

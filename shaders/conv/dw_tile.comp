@@ -4,9 +4,9 @@
 // samples of each channel and of its share of the columns. Shuffles with lane ^ j pass the columns to the other lanes, so the
 // same sum belongs to another column in each lane, as in gemm_tile.comp. This gives no gain with 8 lanes. Then one lane's value
 // goes to all lanes. The same holds for the last columns of a tile if they are fewer than LANES.
-// CELLS: y has a max pooling over disjoint windows, and dy is read from the pooling's gradient. The values are those that
+// UNPOOL: y has a max pooling over disjoint windows, and dy is read from the pooling's gradient. The values are those that
 // pool2d_dx.comp would write:
-//   dy[o][p][q][n] = dpool[o][p / CELL_H][q / CELL_W][n] if index is (p,q) there, else 0
+//   dy[o][p][q][n] = dpool[o][p / WINDOW_H][q / WINDOW_W][n] if index is (p,q) there, else 0
 // grid: x tiles of each slice of the plane (stride loop), z groups. If there are several slices, conv/dw_sum.comp adds them.
 // Deterministic: one lane computes an element of a slice, in the order of (p,q,n).
 // Whole vec4s can be summed: padding lanes are zero in dy and finite in x.
@@ -30,10 +30,10 @@ layout(constant_id = DW_SPEC_QUADS) const bool QUADS = true;
 
 VKT_IN4(DW_DY, dy_in);
 VKT_IN4(DW_X, x_in);
-#ifdef CELLS
+#ifdef UNPOOL
 VKT_IN4(DW_INDEX, index_in);
-layout(constant_id = DW_SPEC_CELL_H) const uint CELL_H = 2;
-layout(constant_id = DW_SPEC_CELL_W) const uint CELL_W = 2;
+layout(constant_id = DW_SPEC_WINDOW_H) const uint WINDOW_H = 2;
+layout(constant_id = DW_SPEC_WINDOW_W) const uint WINDOW_W = 2;
 #endif
 layout(binding = DW_W, std430) writeonly buffer Dw { float dw[]; };
 VKT_F32_OUT4(DW_W, dw_quads);
@@ -68,17 +68,17 @@ void start(uint row, uint col)
 }
 
 // True if column j is shuffled with lane ^ j.
-bool is_turned(uint j)
+bool shuffles_by_xor(uint j)
 {
     return LANES != 8 && j / LANES < COLS / LANES;
 }
 
 // Index of the gradient of pixel (p,q) in a plane of dy, in vec4s. Pixels past the last pooling window read the last one. Its
 // index never names them.
-uint place_in_dy(uint pixel, uint p, uint q)
+uint index_in_dy(uint pixel, uint p, uint q)
 {
-#ifdef CELLS
-    pixel = min(p / CELL_H, dy_height - 1) * dy_width + min(q / CELL_W, dy_width - 1);
+#ifdef UNPOOL
+    pixel = min(p / WINDOW_H, dy_height - 1) * dy_width + min(q / WINDOW_W, dy_width - 1);
 #endif
     return pixel * n4;
 }
@@ -86,7 +86,7 @@ uint place_in_dy(uint pixel, uint p, uint q)
 vec4 load_dy(uint at, uint index_at, uint pixel)
 {
     const vec4 dy = LOAD4(dy_in, at);
-#ifdef CELLS
+#ifdef UNPOOL
     const uvec4 winner = floatBitsToUint(LOAD4(index_in, index_at));
     return mix(vec4(0), dy, equal(winner, uvec4(POOL_INDEX_BIAS + pixel)));
 #else
@@ -98,7 +98,7 @@ vec4 load_dy(uint at, uint index_at, uint pixel)
 void add_samples(uint pixel, uint p, uint q, uint n, uint count)
 {
     const int h = int(p * stride_h), w = int(q * stride_w), at = (h * int(src_width) + w) * int(n4) + int(n);
-    const uint in_dy = place_in_dy(pixel, p, q);
+    const uint in_dy = index_in_dy(pixel, p, q);
     uint ia[SHARES], ib[ROWS];
     bool inside[SHARES];
     [[unroll]] for (uint i = 0; i < SHARES; i++) {
@@ -121,7 +121,7 @@ void add_samples(uint pixel, uint p, uint q, uint n, uint count)
             vec4 v;
             [[unroll]] for (uint k = 0; k < 4; k++) {
                 const float x = a[j / LANES][k];
-                v[k] = is_turned(j) ? subgroupShuffleXor(x, j % LANES) : subgroupShuffle(x, j % LANES + zero);
+                v[k] = shuffles_by_xor(j) ? subgroupShuffleXor(x, j % LANES) : subgroupShuffle(x, j % LANES + zero);
             }
             [[unroll]] for (uint t = 0; t < ROWS; t++) {
                 float sum = acc[j * ROWS + t];
@@ -141,7 +141,7 @@ void store_quad(uint t, uint j, uint to, uint col, uint cols)
     vec4 v;
     [[unroll]] for (uint i = 0; i < 4; i++) v[i] = acc[min(j + i, COLS - 1) * ROWS + t];
     uint column = col + j;
-    if (is_turned(j)) {
+    if (shuffles_by_xor(j)) {
         v = (lane & 1u) != 0u ? v.yxwz : v;
         v = (lane & 2u) != 0u ? v.zwxy : v;
         column = col + (j ^ lane & ~3u);
@@ -176,7 +176,7 @@ void main()
             if (QUADS)
                 [[unroll]] for (uint j = 0; j < COLS; j += 4) store_quad(t, j, to, col, m < pc.rows ? cols : 0);
             else [[unroll]] for (uint j = 0; j < COLS; j++) {
-                const uint column = col + (is_turned(j) ? j ^ lane : j);
+                const uint column = col + (shuffles_by_xor(j) ? j ^ lane : j);
                 if (m < pc.rows && column < cols) dw[to + column] = acc[j * ROWS + t];
             }
             if (BIAS && m < pc.rows && col == 0) db[pc.b_base + slice * pc.part + o] = (b.x + b.y) + (b.z + b.w);

@@ -24,7 +24,7 @@ layout(binding = FFT_OUT, std430) writeonly buffer Out { float dw[]; };
 layout(binding = FFT_BIAS, std430) writeonly buffer Bias { float db[]; };
 VKT_IN4(FFT_SUM, dy_spectrum);
 #else
-VKT_OUT4(FFT_OUT, picture);
+VKT_OUT4(FFT_OUT, image);
 layout(binding = FFT_BIAS, std430) readonly buffer Bias { float bias[]; };
 #endif
 
@@ -43,7 +43,7 @@ void store_row(uint channel, uint row, uint column, vec4 line[T])
     const float scale = pc.scale, offset = BIAS ? bias[channel] : 0;
     uint at = ((channel * pc.height + h) * pc.width + first) * pc.n4 + column - tile * pc.n4;
     [[unroll]] for (uint i = 0; i < COUNT; i++, at += pc.n4)
-        if (!CLIP || first + i < pc.width) STORE4(picture, at, line[FIRST + i * STEP] * scale + offset);
+        if (!CLIP || first + i < pc.width) STORE4(image, at, line[FIRST + i * STEP] * scale + offset);
 #endif
 }
 

@@ -38,11 +38,11 @@ vec4 b_re[4], b_im[4]; // by k
 uint a_at[SHARES], b_at[4];
 uint a_pitch, b_pitch, b_columns; // push constants, read once: on lavapipe each read costs a loop over lanes
 
-// The value `held` of lane i of this lane's block.
-float from(float held, uint i, uint zero)
+// The value `own` of lane i of this lane's block.
+float from(float own, uint i, uint zero)
 {
     const uint block = ACROSS < LANES ? gl_SubgroupInvocationID & ~(ACROSS - 1) : 0;
-    return subgroupShuffle(held, block + i + zero);
+    return subgroupShuffle(own, block + i + zero);
 }
 
 float a_part(uint i, uint k, uint zero) // row i of the block; i >= MB: imaginary part of row i - MB

@@ -22,7 +22,7 @@ layout(constant_id = FFT_SPEC_CLIP) const bool CLIP = true;
 #ifdef WEIGHTS
 layout(binding = FFT_IN, std430) readonly buffer In { float w[]; };
 #else
-VKT_IN4(FFT_IN, picture);
+VKT_IN4(FFT_IN, image);
 #endif
 VKT_F32_OUT4(FFT_OUT, dst);
 
@@ -42,7 +42,7 @@ void load_row(uint channel, uint row, uint column, out vec4 line[T])
     const int at = int((channel * pc.height + (inside ? uint(h) : 0)) * pc.width * n4 + n);
     [[unroll]] for (int i = 0; i < COUNT; i++) {
         const bool is_pixel = inside && (!CLIP || uint(first + i) < pc.width);
-        const vec4 v = LOAD4(picture, at + (is_pixel ? (first + i) * int(n4) : 0));
+        const vec4 v = LOAD4(image, at + (is_pixel ? (first + i) * int(n4) : 0));
         line[FIRST + i * STEP] = is_pixel ? v : vec4(0);
     }
 #endif

@@ -44,7 +44,7 @@ void main()
     const uint first_channel = group * pc.dst_group + row;
     const uint y_first = pc.y_base + first_channel * columns, index_first = pc.index_base + first_channel * columns;
     load_weights(group, row);
-    place_taps(pc.src_base + group * CHANNELS * pc.src_height * pc.src_width * pc.n4);
+    init_taps(pc.src_base + group * CHANNELS * pc.src_height * pc.src_width * pc.n4);
 
     uint first = gl_WorkGroupID.x * pc.strip;
     do {
@@ -61,7 +61,7 @@ void main()
             }
             uint i = 0, j = 0;
             do {
-                [[unroll]] for (uint turn = 0; turn < UNROLL; turn++) {
+                [[unroll]] for (uint iteration = 0; iteration < UNROLL; iteration++) {
                     load_taps(on, i * next_h, j * next_w);
                     [[unroll]] for (uint m = 0; m < ROWS; m++)
                         challenge(best[m], winner[m], product(m, zero), uvec4(corner + i * z_width + j));

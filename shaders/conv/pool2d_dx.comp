@@ -3,10 +3,10 @@
 //   p contains h:  p stride - pad <= h < p stride - pad + R;  adaptive:  floor(h P/H) <= p <= ceil((h+1) P/H) - 1
 //   with dilation (max): p contains h if h = p stride - pad + r dilation for some r < R. A lane loops over the taps r, last
 //   to first.
-// CELL: stride = kernel and no padding, so windows are disjoint. A lane reads dy and index of one window and writes its R x S
-// elements. Elements at the far edges without a window become 0.
-// grid: x over `rows` rows of dx of each channel (CELL: rows of windows), y over parts of a row, both with a stride; any group
-//       count is right.
+// DISJOINT: stride = kernel and no padding, so windows are disjoint. A lane reads dy and index of one window and writes its
+// R x S elements. Elements at the far edges without a window become 0.
+// grid: x over `rows` rows of dx of each channel (DISJOINT: rows of windows), y over parts of a row, both with a stride; any
+//       group count is right.
 // Deterministic: one lane computes an element.
 // Batch lanes past N stay 0, because they are 0 in dy.
 #version 460
@@ -31,8 +31,8 @@ vec4 where(uvec4 winner, uint at, vec4 g) { return mix(vec4(0.0), g, equal(winne
 #endif
 #include "lib/pool.glsl"
 
-#ifdef CELL
-void cell(uint c, uint p, uint q, uint n)
+#ifdef DISJOINT
+void write_window(uint c, uint p, uint q, uint n)
 {
     const uint i = pq_base + ((c * P + p) * Q + q) * N4 + n;
     const bool real = INSIDE != 0u || (p < P && q < Q);
@@ -117,7 +117,7 @@ vec4 gather(uint c, uint h, uint w, uint n)
 
 void main()
 {
-#ifdef CELL
+#ifdef DISJOINT
     const uint columns = (W + S - 1u) / S;
 #else
     const uint columns = W;
@@ -126,8 +126,8 @@ void main()
     for (uint row = gl_WorkGroupID.x; row < channels * rows; row += gl_NumWorkGroups.x) {
         const uint c = row / rows, h = first_row + row % rows;
         for (uint i = gl_WorkGroupID.y * lanes + gl_LocalInvocationID.x; i < row_items; i += lanes * gl_NumWorkGroups.y) {
-#ifdef CELL
-            cell(c, h, i / N4, i % N4);
+#ifdef DISJOINT
+            write_window(c, h, i / N4, i % N4);
 #else
             STORE4(dx, hw_base + (first_row + row) * row_items + i, gather(c, h, i / N4, i % N4));
 #endif

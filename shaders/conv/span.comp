@@ -30,8 +30,8 @@ layout(binding = SPAN_BIAS, std430) readonly buffer Bias { float bias_in[]; };
 VKT_OUT4(SPAN_DST, dst);
 
 const uint REACH = SPAN + TAPS - 1;                 // pixels of src that a lane reads
-const uint HELD = UNROLL * TAPS * MB / 4;           // vec4s of A per step
-const uint SHARES = (HELD + LANES - 1) / LANES;     // ... per lane
+const uint A_STEP = UNROLL * TAPS * MB / 4;           // vec4s of A per step
+const uint SHARES = (A_STEP + LANES - 1) / LANES;     // ... per lane
 const uint BIASES = (MB + LANES - 1) / LANES;
 vec4 acc[MB * SPAN];
 uint at[REACH]; // offsets of these pixels in a row of src
@@ -53,7 +53,7 @@ void start(uint first_bias, uint rows, uint zero)
 void add(uint ia, uint ib, uint src_plane, uint zero)
 {
     vec4 a[SHARES], b[UNROLL * REACH];
-    [[unroll]] for (uint i = 0; i < SHARES; i++) a[i] = LOAD4(a_in, ia + min(i * LANES + gl_SubgroupInvocationID, HELD - 1));
+    [[unroll]] for (uint i = 0; i < SHARES; i++) a[i] = LOAD4(a_in, ia + min(i * LANES + gl_SubgroupInvocationID, A_STEP - 1));
     [[unroll]] for (uint u = 0; u < UNROLL; u++)
         [[unroll]] for (uint j = 0; j < REACH; j++) {
             const vec4 v = LOAD4(src_in, ib + u * src_plane + at[j]);
@@ -101,7 +101,7 @@ void main()
             uint to_b = ib + (row_on ? uint(from) * src_row : 0), k = depth;
             do {
                 add(ia, to_b, src_plane, zero);
-                ia += HELD;
+                ia += A_STEP;
                 to_b += UNROLL * src_plane;
                 k -= UNROLL;
             } while (k != 0);

@@ -51,23 +51,23 @@ uint a_row[SHARES];   // M_MAJOR: start of this lane's rows of A, in vec4s
 
 // True if shuffles use lane ^ r. Then the same sum belongs to another channel in each lane, as in gemm_tile.comp. With 8 lanes
 // this gives no gain.
-bool turns()
+bool shuffles_by_xor()
 {
     return LANES != 8 && (M_MAJOR ? MB % ACROSS == 0 : (MB & MB - 1) == 0);
 }
 
-// The weight of row m, from the lane that holds it. With turns(): the weight of row row_of(m).
-float weight(float held, uint m)
+// The weight of row m, from the lane that holds it. With shuffles_by_xor(): the weight of row row_of(m).
+float weight(float own, uint m)
 {
     const uint r = M_MAJOR ? m % ACROSS : m >> 2;
-    return turns() ? subgroupShuffleXor(held, r) : subgroupShuffle(held, block + r + zero);
+    return shuffles_by_xor() ? subgroupShuffleXor(own, r) : subgroupShuffle(own, block + r + zero);
 }
 
 // The row of the block that this lane's acc[m] belongs to.
 uint row_of(uint m)
 {
     const uint lane = gl_SubgroupInvocationID;
-    if (!turns()) return m;
+    if (!shuffles_by_xor()) return m;
     return M_MAJOR ? m ^ lane % ACROSS : m ^ lane % (MB / 4) * 4;
 }
 
@@ -79,11 +79,11 @@ void start(uint to, uint rows)
 #else
 void start(uint first_bias, uint rows)
 {
-    const uint held = M_MAJOR ? SHARES : 4, in_block = gl_SubgroupInvocationID % ACROSS;
+    const uint per_lane = M_MAJOR ? SHARES : 4, in_block = gl_SubgroupInvocationID % ACROSS;
     const uint lane = M_MAJOR ? in_block : in_block % (MB / 4);
-    float share[held];
+    float share[per_lane];
     if (BIAS)
-        [[unroll]] for (uint i = 0; i < held; i++)
+        [[unroll]] for (uint i = 0; i < per_lane; i++)
             share[i] = bias_in[first_bias + min(M_MAJOR ? i * ACROSS + lane : 4 * lane + i, rows - 1)];
     [[unroll]] for (uint m = 0; m < MB; m++)
         acc[m] = vec4(BIAS ? weight(share[M_MAJOR ? m / ACROSS : m & 3u], m) : 0.0);

@@ -14,7 +14,7 @@
 layout(local_size_x_id = WINOGRAD_SPEC_LANES) in;
 layout(constant_id = WINOGRAD_SPEC_LANES) const uint LANES = 8;
 
-VKT_IN4(WINOGRAD_IN, picture);
+VKT_IN4(WINOGRAD_IN, image);
 VKT_F32_OUT4(WINOGRAD_OUT, dst);
 
 void main()
@@ -38,7 +38,7 @@ void main()
         [[unroll]] for (uint j = 0; j < 4; j++) {
             vec4 d[4];
             [[unroll]] for (uint i = 0; i < 4; i++) {
-                d[i] = LOAD4(picture, from + row[i] + col[j]);
+                d[i] = LOAD4(image, from + row[i] + col[j]);
                 d[i] = has_row[i] && has_col[j] ? d[i] : vec4(0);
             }
             v[0][j] = d[0] - d[2], v[1][j] = d[1] + d[2], v[2][j] = d[2] - d[1], v[3][j] = d[1] - d[3];

@@ -15,7 +15,7 @@ layout(constant_id = WINOGRAD_SPEC_LANES) const uint LANES = 8;
 layout(constant_id = WINOGRAD_SPEC_BIAS) const bool BIAS = true;
 
 VKT_IN4(WINOGRAD_IN, product);
-VKT_OUT4(WINOGRAD_OUT, picture);
+VKT_OUT4(WINOGRAD_OUT, image);
 layout(binding = WINOGRAD_BIAS, std430) readonly buffer Bias { float bias[]; };
 
 void main()
@@ -37,10 +37,10 @@ void main()
             above[j] = m[0] + m[1] + m[2], under[j] = m[1] - m[2] - m[3];
         }
         if (is_tile) {
-            STORE4(picture, to, above[0] + above[1] + above[2] + offset);
-            if (has_right) STORE4(picture, to + n4, above[1] - above[2] - above[3] + offset);
-            if (has_below) STORE4(picture, to + below, under[0] + under[1] + under[2] + offset);
-            if (has_right && has_below) STORE4(picture, to + below + n4, under[1] - under[2] - under[3] + offset);
+            STORE4(image, to, above[0] + above[1] + above[2] + offset);
+            if (has_right) STORE4(image, to + n4, above[1] - above[2] - above[3] + offset);
+            if (has_below) STORE4(image, to + below, under[0] + under[1] + under[2] + offset);
+            if (has_right && has_below) STORE4(image, to + below + n4, under[1] - under[2] - under[3] + offset);
         }
         from += LANES, to += plane;
     } while (++channel < end);

@@ -1,7 +1,7 @@
 // broadcast.comp - y = f(a, b, c) with NumPy's broadcasting over strided operands. OPERANDS 2 and 3: the functions of
 // lib/binary.glsl. OPERANDS 1: a copy (y = a).
 //   A row is a run of y's fastest dimension. A row number is converted to coordinates by division. For long rows this happens
-//   once per piece of TURNS iterations, for short rows once per load.
+//   once per piece of ITERATIONS iterations, for short rows once per load.
 //   WIDTH 4: four elements per lane. An operand either advances with y, and all its other strides are multiples of 4, or it
 //   repeats one element.
 // grid: x over pieces with a stride, or over elements in contiguous shares; any group count is right.
@@ -16,7 +16,7 @@
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
 layout(constant_id = BROADCAST_SPEC_DIMS) const uint DIMS = 5;
-layout(constant_id = BROADCAST_SPEC_TURNS) const uint TURNS = 0;
+layout(constant_id = BROADCAST_SPEC_ITERATIONS) const uint ITERATIONS = 0;
 layout(constant_id = BROADCAST_SPEC_A_STEP) const uint A_STEP = 1;
 layout(constant_id = BROADCAST_SPEC_B_STEP) const uint B_STEP = 1;
 layout(constant_id = BROADCAST_SPEC_C_STEP) const uint C_STEP = 1;
@@ -106,8 +106,8 @@ NUMBER f(uvec3 at, uint i)
 
 void main()
 {
-    if (TURNS != 0) {
-        const uint piece = TURNS * WIDTH * gl_WorkGroupSize.x, pieces = (pitch + piece - 1) / piece;
+    if (ITERATIONS != 0) {
+        const uint piece = ITERATIONS * WIDTH * gl_WorkGroupSize.x, pieces = (pitch + piece - 1) / piece;
         for (uint u = gl_WorkGroupID.x; u < rows * pieces; u += gl_NumWorkGroups.x) {
             const uint row = u / pieces, first = u % pieces * piece, end = min(first + piece, pitch);
             const uvec3 at = row_of(row);

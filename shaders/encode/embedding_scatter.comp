@@ -30,16 +30,16 @@ layout(binding = EMBEDDING_DW_OUT, std430) writeonly buffer Out { float y1[]; };
 const uint NONE = 0xffffffffu;
 
 // The index of position p in `sorted`, or NONE if p is not counted. `at` is the start of its gradient.
-uint place_of(uint p, uint at)
+uint position_of(uint p, uint at)
 {
     const uint id = p < pc.end ? LOAD1(ids, p) : NONE;
     const bool counts = id != pc.padding && id < pc.rows;
-    const uint place = LOAD1(start, counts ? id : 0) + LOAD1(rank, counts ? p : 0);
+    const uint position = LOAD1(start, counts ? id : 0) + LOAD1(rank, counts ? p : 0);
 #ifdef COPY
-    at = place * ((pc.width + 3) / 4 * 4);
+    at = position * ((pc.width + 3) / 4 * 4);
 #endif
-    if (counts && gl_WorkGroupID.y == 0) sorted[place] = uvec2(id, at);
-    return counts ? place : NONE;
+    if (counts && gl_WorkGroupID.y == 0) sorted[position] = uvec2(id, at);
+    return counts ? position : NONE;
 }
 
 void clear()
@@ -61,13 +61,14 @@ void main()
     const uvec2 share = share_of(pc.end == 0 ? 0 : columns);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         const uint l = i / pc.pitch4, b = 4 * (i - l * pc.pitch4);
-        uint place[4];
-        [[unroll]] for (uint k = 0; k < 4; k++) place[k] = place_of(b + k < batch ? (b + k) * pc.per_sample + l : NONE, 0);
+        uint position[4];
+        [[unroll]] for (uint k = 0; k < 4; k++)
+            position[k] = position_of(b + k < batch ? (b + k) * pc.per_sample + l : NONE, 0);
         for (uint q = first_of_chunk(); q < end_of_chunk(width4); q++) {
             vec4 v[4];
             [[unroll]] for (uint j = 0; j < 4; j++) v[j] = LOAD4(dy4, min(4 * q + j, pc.width - 1) * columns + i);
             [[unroll]] for (uint k = 0; k < 4; k++)
-                if (place[k] != NONE) rows_put(place[k] * width4 + q, vec4(v[0][k], v[1][k], v[2][k], v[3][k]));
+                if (position[k] != NONE) rows_put(position[k] * width4 + q, vec4(v[0][k], v[1][k], v[2][k], v[3][k]));
         }
     }
 }
@@ -77,13 +78,13 @@ void main()
     clear();
     const uvec2 share = share_of(pc.end);
     for (uint p = share.x + gl_LocalInvocationID.x; p < share.y; p += gl_WorkGroupSize.x) {
-        const uint place = place_of(p, p * pc.width);
+        const uint position = position_of(p, p * pc.width);
 #ifdef COPY
         const uint width4 = (pc.width + 3) / 4;
         for (uint q = first_of_chunk(); q < end_of_chunk(width4); q++) {
             vec4 v;
             [[unroll]] for (uint j = 0; j < 4; j++) v[j] = LOAD1(dy, p * pc.width + min(4 * q + j, pc.width - 1));
-            if (place != NONE) rows_put(place * width4 + q, v);
+            if (position != NONE) rows_put(position * width4 + q, v);
         }
 #endif
     }

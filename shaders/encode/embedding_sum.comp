@@ -39,10 +39,10 @@ const uint CHUNK = PARTS < LANES ? PARTS : LANES;
 
 void main()
 {
-    const uint places = LOAD1(start, pc.rows);
+    const uint entries = LOAD1(start, pc.rows);
     vec4 sum[VECS];
 #ifdef BLOCKS
-    const uvec2 share = share_of((places + BLOCK - 1) / BLOCK * CHUNK);
+    const uvec2 share = share_of((entries + BLOCK - 1) / BLOCK * CHUNK);
     for (uint c = gl_WorkGroupID.y * CHUNK; c < PARTS; c += gl_NumWorkGroups.y * CHUNK)
         for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
             const uint block = i / CHUNK, at = block * BLOCK, d = (c + i % CHUNK) * VECS, v = LOAD1(sorted, 2 * at);
@@ -56,14 +56,14 @@ void main()
             [[unroll]] for (uint q = 0; q < VECS; q++) y_put(block * WIDTH4 + d + q, sum[q]);
         }
 #else
-    const uvec2 share = share_of(places * CHUNK);
+    const uvec2 share = share_of(entries * CHUNK);
     for (uint c = gl_WorkGroupID.y * CHUNK; c < PARTS; c += gl_NumWorkGroups.y * CHUNK)
         for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
-            const uint place = i / CHUNK, d = (c + i % CHUNK) * VECS, v = LOAD1(sorted, 2 * place);
-            if (d >= WIDTH4 || v < pc.begin || v >= pc.end || place != LOAD1(start, v)) continue;
-            const uint end = LOAD1(start, v + 1), blocks = (end - place) / BLOCK;
+            const uint position = i / CHUNK, d = (c + i % CHUNK) * VECS, v = LOAD1(sorted, 2 * position);
+            if (d >= WIDTH4 || v < pc.begin || v >= pc.end || position != LOAD1(start, v)) continue;
+            const uint end = LOAD1(start, v + 1), blocks = (end - position) / BLOCK;
             [[unroll]] for (uint q = 0; q < VECS; q++) sum[q] = vec4(0.0);
-            uint s = place + blocks * BLOCK, k = (place + BLOCK - 1) / BLOCK;
+            uint s = position + blocks * BLOCK, k = (position + BLOCK - 1) / BLOCK;
             const uint last = k + blocks;
             if (s < end)
                 for (;;) {

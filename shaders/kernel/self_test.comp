@@ -23,7 +23,7 @@ VKT_F32_OUT4(SELF_TEST_Y, y4);
 void main()
 {
     const uint lane = gl_SubgroupInvocationID, group = gl_WorkGroupID.x, last = pc.n - 1u;
-    uint turn = pc.turns, a = 5u * lane + 11u * group, b = 3u * lane + 7u * group;
+    uint iteration = pc.iterations, a = 5u * lane + 11u * group, b = 3u * lane + 7u * group;
     vec4 sum[4] = vec4[](vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0)), fetched = vec4(0.0);
     do {
         const vec4 va = LOAD4(x4, a & last), vb = LOAD4(x4, b & last);
@@ -31,7 +31,7 @@ void main()
         fetched += texelFetch(fetched_x, int(a & last));
         a += lane + 1u;
         b += 2u;
-    } while (--turn != 0u);
+    } while (--iteration != 0u);
     vec4 apart = vec4(0.0);
     if ((lane & 1u) != 0u)
         apart = LOAD4(x4, lane * lane & last);

@@ -11,8 +11,8 @@
 // One read from global memory serves BN columns for an element of A and BM rows for an element of B. One read from shared
 // memory serves TN and TM. While the work group multiplies one k block, it loads the next one into registers. It then stores
 // that block in the other half of shared memory, so there is one barrier per BLOCKS_K products.
-// A lane's groups are BM / TM apart, so that lanes read neighbouring addresses at the same time. `place` rotates the columns of
-// a block row by its k. Without this, the stores of four lanes with the same m would hit one bank.
+// A lane's groups are BM / TM apart, so that lanes read neighbouring addresses at the same time. `tile_index` rotates the
+// columns of a block row by its k. Without this, the stores of four lanes with the same m would hit one bank.
 // Work groups that run at the same time compute neighbouring tiles within BAND rows of tiles. The next tile then finds the
 // lines of both operands in the cache.
 // No subgroup operations: any subgroup size works. Deterministic: k ascends in every element.
@@ -28,9 +28,9 @@ layout(constant_id = BLOCKS_SPEC_TN) const uint TN = 4;
 const uint LANES_M = BM / TM, LANES_N = BN / TN, LANES = LANES_M * LANES_N;
 const uint BLOCKS_A = BM * BLOCKS_K / 16, BLOCKS = BLOCKS_A + BN * BLOCKS_K / 16; // blocks of 4 x 4 elements
 const uint BAND = 8;
-const uint TURNS = (BLOCKS + LANES - 1) / LANES;
+const uint ITERATIONS = (BLOCKS + LANES - 1) / LANES;
 vec4 acc[TM * TN / 4];
-mat4 staged[TURNS];
+mat4 staged[ITERATIONS];
 
 uint tile_row(uint i) { return 4 * (i / 4 * LANES_M + gl_LocalInvocationID.x / LANES_N) + i % 4; }
 uint tile_column(uint j) { return 4 * (j / 4 * LANES_N + gl_LocalInvocationID.x % LANES_N) + j % 4; }
@@ -50,7 +50,7 @@ const uint PART_A = BM * BLOCKS_K / 4, HALF = PART_A + BN * BLOCKS_K / 4; // vec
 shared vec4 tile[2 * HALF]; // two halves, each A [k][m / 4] and then B [k][n / 4]
 
 // Index of the first k of block row k4, column group x4, in a part that is `width` column groups wide.
-uint place(uint k4, uint x4, uint width)
+uint tile_index(uint k4, uint x4, uint width)
 {
     return 4 * k4 * width + (x4 ^ (2 * (k4 & 3)));
 }
@@ -68,9 +68,9 @@ void multiply_tile(uint half_at)
         [[unroll]] for (uint j = 0; j < 4; j++) {
             vec4 a[TM / 4], b[TN / 4];
             [[unroll]] for (uint i = 0; i < TM / 4; i++)
-                a[i] = tile[half_at + place(k4, tile_row(4 * i) / 4, BM / 4) + j * BM / 4];
+                a[i] = tile[half_at + tile_index(k4, tile_row(4 * i) / 4, BM / 4) + j * BM / 4];
             [[unroll]] for (uint i = 0; i < TN / 4; i++)
-                b[i] = tile[half_at + PART_A + place(k4, tile_column(4 * i) / 4, BN / 4) + j * BN / 4];
+                b[i] = tile[half_at + PART_A + tile_index(k4, tile_column(4 * i) / 4, BN / 4) + j * BN / 4];
             [[unroll]] for (uint m = 0; m < TM; m++)
                 [[unroll]] for (uint n = 0; n < TN / 4; n++) acc[m * TN / 4 + n] += a[m / 4][m % 4] * b[n];
         }
@@ -87,7 +87,7 @@ uvec2 block_of(uint i, uint width, bool by_k)
 
 void fetch(uint m, uint n, uint k)
 {
-    [[unroll]] for (uint t = 0; t < TURNS; t++) {
+    [[unroll]] for (uint t = 0; t < ITERATIONS; t++) {
         const uint i = t * LANES + gl_LocalInvocationID.x;
         if (i < BLOCKS_A) {
             const uvec2 b = block_of(i, BM / 4, A_BY_K);
@@ -101,12 +101,12 @@ void fetch(uint m, uint n, uint k)
 
 void put(uint half_at)
 {
-    [[unroll]] for (uint t = 0; t < TURNS; t++) {
+    [[unroll]] for (uint t = 0; t < ITERATIONS; t++) {
         const uint i = t * LANES + gl_LocalInvocationID.x;
         const bool is_a = i < BLOCKS_A;
         const uint width = (is_a ? BM : BN) / 4;
         const uvec2 b = is_a ? block_of(i, width, A_BY_K) : block_of(i - BLOCKS_A, width, B_BY_K);
-        const uint to = half_at + (is_a ? 0 : PART_A) + place(b.y, b.x, width);
+        const uint to = half_at + (is_a ? 0 : PART_A) + tile_index(b.y, b.x, width);
         if (i < BLOCKS)
             [[unroll]] for (uint j = 0; j < 4; j++) put_vec4(to, j, width, staged[t][j], is_a);
     }

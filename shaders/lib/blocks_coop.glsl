@@ -32,7 +32,7 @@ shared f16vec4 tile[2 * HALF]; // two halves, each A [k][m / 4] and then B [k][n
 shared vec4 part[PART_M * PART_N / 4]; // [m][n / 4]
 coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator> sums[OWN_M * OWN_N];
 
-uint place(uint k4, uint x4, uint width) { return 4 * k4 * (width + PAD) + x4; }
+uint tile_index(uint k4, uint x4, uint width) { return 4 * k4 * (width + PAD) + x4; }
 
 // Rounds to nearest, ties to even, as load.glsl does. A plain conversion may round either way, so it is used only for values
 // that are f16 already.

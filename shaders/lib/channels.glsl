@@ -3,7 +3,7 @@
 //   for (uint i = first + lane; i < end; i += lanes, column = next_column(column)) ... is_real(column, rows) ...
 // The loop updates the column by addition. A division in each iteration would cost more than the rest of the iteration, and
 // llvmpipe does not hoist divisions out of loops.
-uint period4 = pc.period4, turn_columns = gl_WorkGroupSize.x % period4;
+uint period4 = pc.period4, step_columns = gl_WorkGroupSize.x % period4;
 
 uint column_of(uint i)
 {
@@ -13,7 +13,7 @@ uint column_of(uint i)
 // The column of the same lane's vec4 in the next iteration.
 uint next_column(uint column)
 {
-    const uint next = column + turn_columns;
+    const uint next = column + step_columns;
     return next >= period4 ? next - period4 : next;
 }
 

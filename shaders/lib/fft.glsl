@@ -19,7 +19,7 @@ const float FFT_SIN[10] = { 0, 0.38268343236508977, 0.70710678118654752, 0.92387
                             0.92387953251128674, 0.70710678118654752, 0.38268343236508977, 0, -0.38268343236508977 };
 
 // (re, im) *= exp(-2 pi i k / 16), k <= 9
-void fft_turn(inout vec4 re, inout vec4 im, uint k)
+void fft_twiddle(inout vec4 re, inout vec4 im, uint k)
 {
     const vec4 r = re, i = im;
     if (k == 0) return;
@@ -149,9 +149,9 @@ void fft(inout vec4 re[T], inout vec4 im[T])
         vec4 r0 = re[b], r1 = re[b + FFT_STEP], r2 = re[b + 2 * FFT_STEP], r3 = re[b + 3 * FFT_STEP];
         vec4 i0 = im[b], i1 = im[b + FFT_STEP], i2 = im[b + 2 * FFT_STEP], i3 = im[b + 3 * FFT_STEP];
         fft4(r0, i0, r1, i1, r2, i2, r3, i3);
-        fft_turn(r1, i1, b * (16 / T));
-        fft_turn(r2, i2, 2 * b * (16 / T));
-        fft_turn(r3, i3, 3 * b * (16 / T));
+        fft_twiddle(r1, i1, b * (16 / T));
+        fft_twiddle(r2, i2, 2 * b * (16 / T));
+        fft_twiddle(r3, i3, 3 * b * (16 / T));
         yr[4 * b] = r0, yr[4 * b + 1] = r1, yr[4 * b + 2] = r2, yr[4 * b + 3] = r3;
         yi[4 * b] = i0, yi[4 * b + 1] = i1, yi[4 * b + 2] = i2, yi[4 * b + 3] = i3;
     }

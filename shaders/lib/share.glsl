@@ -6,7 +6,7 @@
 //   for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) ...
 uvec2 share_of(uint n)
 {
-    const uint lanes = gl_WorkGroupSize.x, turns = (n - min(n, 1)) / (gl_NumWorkGroups.x * lanes) + 1;
-    const uint first = min(gl_WorkGroupID.x * turns * lanes, n);
-    return uvec2(first, min(first + turns * lanes, n));
+    const uint lanes = gl_WorkGroupSize.x, iterations = (n - min(n, 1)) / (gl_NumWorkGroups.x * lanes) + 1;
+    const uint first = min(gl_WorkGroupID.x * iterations * lanes, n);
+    return uvec2(first, min(first + iterations * lanes, n));
 }

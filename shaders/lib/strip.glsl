@@ -10,7 +10,7 @@ uint column, p, q, n; // this lane's vec4 of the plane
 vec4 x[K];
 
 // `base`: index of the first channel in x, in vec4s
-void place_taps(uint base)
+void init_taps(uint base)
 {
     n4 = pc.n4, width = pc.width, height_in = pc.src_height, width_in = pc.src_width;
     step_n = pc.step_n, step_q = pc.step_q, step_p = pc.step_p, stride_h = pc.stride_h, stride_w = pc.stride_w;

@@ -7,7 +7,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "abi/abi.h"
 #include "abi/move.abi.h"
-#include "lib/places.glsl"
+#include "lib/positions.glsl"
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
 #if WIDTH == 4
@@ -30,13 +30,13 @@ void main()
     const uint x_first = pc.x, y_first = pc.y; // read once: on lavapipe a read in the loop costs a loop over lanes
     const uvec2 share = share_of(pc.n);
     uint u = share.x + gl_LocalInvocationID.x;
-    for (uint c[6] = place_of(u, d); u < share.y; u += gl_WorkGroupSize.x) {
+    for (uint c[6] = position_of(u, d); u < share.y; u += gl_WorkGroupSize.x) {
         uint from = x_first, to = y_first;
         [[unroll]] for (uint k = FIRST; k < 6; k++) {
             from += c[k] * xs[k];
             to += c[k] * ys[k];
         }
         MOVE(to, from);
-        next_place(c, d, s);
+        next_position(c, d, s);
     }
 }

@@ -9,7 +9,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "abi/abi.h"
 #include "abi/pad.abi.h"
-#include "lib/places.glsl"
+#include "lib/positions.glsl"
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
 layout(constant_id = PAD_SPEC_FILL) const uint FILL = 0;
@@ -35,7 +35,7 @@ void main()
     const uint x_first = pc.x, y_first = pc.y; // read once: on lavapipe a read in the loop costs a loop over lanes
     const uvec2 share = share_of(pc.n);
     uint u = share.x + gl_LocalInvocationID.x;
-    for (uint c[6] = place_of(u, d); u < share.y; u += gl_WorkGroupSize.x) {
+    for (uint c[6] = position_of(u, d); u < share.y; u += gl_WorkGroupSize.x) {
         uint from = 0;
         bool inside = true;
         [[unroll]] for (uint k = FIRST; k < 6; k++) {
@@ -44,6 +44,6 @@ void main()
             from = from * n[k] + i;
         }
         COPY(y_first + u, inside ? x_first + from : 0, inside);
-        next_place(c, d, s);
+        next_position(c, d, s);
     }
 }

@@ -51,12 +51,12 @@ layout(binding = ROW_NORM_BETA, std430) readonly buffer BlockBeta { float beta[]
 // whole row.
 layout(constant_id = ROW_NORM_SPEC_SPLIT) const uint SPLIT = 1;
 // Runs body for each k < n of this lane, four per iteration while there are four. An iteration costs as much as several loads.
-const uint TURNS = 4;
+const uint ITERATIONS = 4;
 #define EACH(k, n, body)                                                         \
     {                                                                            \
         uint k##0 = FIRST;                                                       \
-        for (; k##0 + (TURNS - 1) * STEP < (n); k##0 += TURNS * STEP)            \
-            [[unroll]] for (uint k##1 = 0; k##1 < TURNS; k##1++) {               \
+        for (; k##0 + (ITERATIONS - 1) * STEP < (n); k##0 += ITERATIONS * STEP)            \
+            [[unroll]] for (uint k##1 = 0; k##1 < ITERATIONS; k##1++) {               \
                 const uint k = k##0 + k##1 * STEP;                               \
                 body                                                             \
             }                                                                    \
@@ -65,7 +65,7 @@ const uint TURNS = 4;
             body                                                                 \
         }                                                                        \
     }
-#define WALK(c, k, body) for (uint c = 0; c < (SPLIT != 0 ? pc.channels : 1u); c++) EACH(k, length(), body)
+#define EACH_OF(c, k, body) for (uint c = 0; c < (SPLIT != 0 ? pc.channels : 1u); c++) EACH(k, length(), body)
 
 uint length()
 {
@@ -85,7 +85,7 @@ void normalise(uint u)
     const uint channel = row % pc.groups * pc.channels;
     const float mean = RMS != 0 ? 0.0 : mean_of[row], scale = scale_of[row], n = float(pc.run);
     NUMBER a = NUMBER(0.0), b = NUMBER(0.0);
-    WALK(c, k, {
+    EACH_OF(c, k, {
         const uint i = c * length() + k;
         const NUMBER d = DY(dy_at + i) * gamma_of(channel, c, k);
         a += d;
@@ -93,7 +93,7 @@ void normalise(uint u)
     })
     const float m0 = RMS != 0 ? 0.0 : sum_of_lanes(across(a)) / n;
     const float m1 = sum_of_lanes(across(b)) / n * (scale * scale);
-    WALK(c, k, {
+    EACH_OF(c, k, {
         const uint i = c * length() + k;
         PUT(y_at + i, scale * (DY(dy_at + i) * gamma_of(channel, c, k) - m0 - (X(x_at + i) - mean) * m1));
     })
@@ -124,7 +124,7 @@ void normalise(uint u)
     const float left = RMS != 0 ? 0.0 : sum_of_lanes(across(a)) / n;
     mean += left;
     const float scale = 1.0 / sqrt(max(sum_of_lanes(across(b)) / n - left * left, 0.0) + pc.eps);
-    WALK(c, k, {
+    EACH_OF(c, k, {
         const uint i = c * length() + k;
         PUT(y_at + i, (X(x_at + i) - mean) * scale * gamma_of(channel, c, k) + beta_of(channel, c, k));
     })

@@ -44,7 +44,7 @@ layout(binding = SOFTMAX_DY, std430) readonly buffer Dy { float dy[]; };
 #endif
 #endif
 #define LOWEST uintBitsToFloat(0xff800000u) // -infinity
-const uint SPAN = 64, TURNS = 4;
+const uint SPAN = 64, ITERATIONS = 4;
 
 #ifdef ALONG
 #include "lib/lanes.glsl"
@@ -78,8 +78,8 @@ void line(uint at, uint all, uint n, uint visible)
     for (uint c = FIRST; c < n; c += SPAN * STEP) {
         const uint end = min(c + SPAN * STEP, n);
         VEC span = VEC(0.0);
-        for (uint k = c; k < end; k += TURNS * STEP)
-            [[unroll]] for (uint j = 0; j < TURNS; j++) {
+        for (uint k = c; k < end; k += ITERATIONS * STEP)
+            [[unroll]] for (uint j = 0; j < ITERATIONS; j++) {
                 const uint i = at + min(k + j * STEP, n - 1) * pc.inner;
                 const VEC dy = LOAD_DY(i);
                 const VEC term = LOG != 0 ? dy : dy * LOAD(i);
@@ -88,8 +88,8 @@ void line(uint at, uint all, uint n, uint visible)
         sum += span;
     }
     sum = VEC(total(sum));
-    for (uint k = FIRST; k < all; k += TURNS * STEP)
-        [[unroll]] for (uint j = 0; j < TURNS; j++)
+    for (uint k = FIRST; k < all; k += ITERATIONS * STEP)
+        [[unroll]] for (uint j = 0; j < ITERATIONS; j++)
             if (k + j * STEP < all) {
                 const uint i = at + (k + j * STEP) * pc.inner;
                 const VEC v = LOAD(i), dy = LOAD_DY(i), dx = LOG != 0 ? dy - exp_1ulp(v) * sum : v * (dy - sum);
@@ -106,14 +106,14 @@ VEC z(uint at, uint k, uint visible)
 void line(uint at, uint all, uint n, uint visible)
 {
     VEC m = VEC(LOWEST), rest = VEC(0.0), top = VEC(0.0); // sum of exp(z - m) over z < m; number of z equal to m
-    for (uint k = FIRST; k < n; k += TURNS * STEP)
-        [[unroll]] for (uint j = 0; j < TURNS; j++) m = max(m, z(at, min(k + j * STEP, n - 1), visible));
+    for (uint k = FIRST; k < n; k += ITERATIONS * STEP)
+        [[unroll]] for (uint j = 0; j < ITERATIONS; j++) m = max(m, z(at, min(k + j * STEP, n - 1), visible));
     m = VEC(largest(m));
     for (uint c = FIRST; c < n; c += SPAN * STEP) {
         const uint end = min(c + SPAN * STEP, n);
         VEC span = VEC(0.0);
-        for (uint k = c; k < end; k += TURNS * STEP)
-            [[unroll]] for (uint j = 0; j < TURNS; j++) {
+        for (uint k = c; k < end; k += ITERATIONS * STEP)
+            [[unroll]] for (uint j = 0; j < ITERATIONS; j++) {
                 const VEC v = z(at, min(k + j * STEP, n - 1), visible);
                 const VEC term = mix(exp_1ulp(v - m), v - m, SAME(v, m)); // v - m is 0, or NaN for infinite v
                 span += k + j * STEP < end ? term : VEC(0.0);
@@ -124,8 +124,8 @@ void line(uint at, uint all, uint n, uint visible)
     rest = VEC(total(rest));
     top = VEC(total(top));
     const VEC inverse = 1.0 / (top + rest), logarithm = log1p_1ulp(top - 1.0 + rest);
-    for (uint k = FIRST; k < all; k += TURNS * STEP)
-        [[unroll]] for (uint j = 0; j < TURNS; j++)
+    for (uint k = FIRST; k < all; k += ITERATIONS * STEP)
+        [[unroll]] for (uint j = 0; j < ITERATIONS; j++)
             if (k + j * STEP < all) {
                 const VEC v = z(at, k + j * STEP, visible) - m;
                 STORE(at + (k + j * STEP) * pc.inner, LOG != 0 ? v - logarithm : exp_1ulp(v) * inverse);

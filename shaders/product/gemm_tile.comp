@@ -71,11 +71,11 @@ void main()
         b_at[i] = pc.b_base + gl_WorkGroupID.z * pc.b_batch + gl_WorkGroupID.x * pc.b_panel +
                   (B_ROWS ? min(4u * lane + i, pc.b_last - 4u * column) * pc.b_step
                           : min(lane, pc.b_last - column) + i * pc.b_step);
-    const uint a_turn = pc.a_turn, b_turn = pc.b_turn;
+    const uint a_k_step = pc.a_k_step, b_k_step = pc.b_k_step;
     const vec4 first = from_bias(n);
     vec4 sum[R * 4];
     [[unroll]] for (uint m = 0; m < R * 4; m++) sum[m] = first;
-    uint turn = pc.k4, ia = 0, ib = 0;
+    uint iterations = pc.k4, ia = 0, ib = 0;
     do {
         vec4 a[4], b[4];
         [[unroll]] for (uint i = 0; i < 4; i++) a[i] = LOAD4(a4, a_at[i] + ia);
@@ -89,9 +89,9 @@ void main()
             }
             sum[m] = s;
         }
-        ia += a_turn;
-        ib += b_turn;
-    } while (--turn != 0u);
+        ia += a_k_step;
+        ib += b_k_step;
+    } while (--iterations != 0u);
     const uint columns = min(pc.N - min(n, pc.N), 4u);
     [[unroll]] for (uint i = 0; i < R * 4; i++) {
         const uint m = row + 4u * (group ^ i / 4u) + i % 4u;

@@ -27,7 +27,7 @@ layout(binding = MLP_LINE_B, std430) readonly buffer B { float b_in[]; };
 layout(binding = MLP_LINE_DLOSS, std430) readonly buffer Dloss { float dloss[]; };
 layout(binding = MLP_LINE_PART, std430) writeonly buffer Part { vec4 part[]; };
 
-const uint TURNS = 2, COLUMNS = K + 1;
+const uint ITERATIONS = 2, COLUMNS = K + 1;
 float w[M * COLUMNS];   // (M, K+1): column K is the bias
 vec4 sums[M * COLUMNS]; // sums of d x^T and of d
 vec4 loss;
@@ -74,8 +74,8 @@ void main()
     loss = vec4(0);
     uint i = gl_WorkGroupID.x * pc.per_group + lane;
     do {
-        [[unroll]] for (uint t = 0; t < TURNS; t++) add(i + t * LANES, end, rows);
-        i += TURNS * LANES;
+        [[unroll]] for (uint t = 0; t < ITERATIONS; t++) add(i + t * LANES, end, rows);
+        i += ITERATIONS * LANES;
     } while (i < end);
 
     const float n = float(rows) * float(M), scale = 2.0 * dloss[0] / n;

@@ -10,18 +10,18 @@
 #include "abi/texture.abi.h"
 layout(local_size_x_id = 0) in;
 #ifdef SAMPLED
-layout(binding = TEXTURE_IMAGE) uniform texture2D picture;
+layout(binding = TEXTURE_IMAGE) uniform texture2D image;
 #else
-layout(binding = TEXTURE_IMAGE, FORMAT) readonly uniform image2D picture;
+layout(binding = TEXTURE_IMAGE, FORMAT) readonly uniform image2D image;
 #endif
 layout(binding = TEXTURE_ARRAY, std430) writeonly buffer Array { float array[]; };
 
 vec4 pixel(ivec2 at)
 {
 #ifdef SAMPLED
-    return texelFetch(picture, at, 0);
+    return texelFetch(image, at, 0);
 #else
-    return imageLoad(picture, at);
+    return imageLoad(image, at);
 #endif
 }
 

@@ -6,7 +6,7 @@
 #include "abi/abi.h"
 #include "abi/texture.abi.h"
 layout(local_size_x_id = 0) in;
-layout(binding = TEXTURE_IMAGE, FORMAT) writeonly uniform image2D picture;
+layout(binding = TEXTURE_IMAGE, FORMAT) writeonly uniform image2D image;
 layout(binding = TEXTURE_ARRAY, std430) readonly buffer Array { float array[]; };
 
 void main()
@@ -14,6 +14,6 @@ void main()
     for (uint i = gl_GlobalInvocationID.x; i < pc.pixels; i += pc.lanes) {
         vec4 v = vec4(0.0, 0.0, 0.0, 1.0);
         for (uint c = 0u; c < pc.channels; c++) v[c] = array[i * pc.channels + c];
-        imageStore(picture, ivec2(i % pc.width, i / pc.width), v);
+        imageStore(image, ivec2(i % pc.width, i / pc.width), v);
     }
 }

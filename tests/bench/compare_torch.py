@@ -4,7 +4,7 @@
   python3 tests/bench/compare_torch.py [--rounds 3] [--vkt build/samples/vkt-bench] [--filter mnist] [--device cuda]
 
 A round is, for each row of the table, PyTorch with its defaults, PyTorch with its best settings, then vkt-bench. Both sides
-compute the same network over made-up data of the same shapes, from weights of their own: this compares time, not numbers
+compute the same network over generated data of the same shapes, from weights of their own: this compares time, not numbers
 (tests/golden and the op tests do). PyTorch is given its best case: its data lie in memory as float32, normalised, and its
 loss is never read; ours are gathered from 8-bit rows, and loss and accuracy are reported, as training does.
 
@@ -249,7 +249,7 @@ def torch_ms(make, device, best, seconds):
 
 
 def vkt_result(command, name, sizes, seconds):
-    """Runs vkt-bench for the one experiment, by the variant that the engine takes; returns its document and result."""
+    """Runs vkt-bench for the one experiment, by the variant that the engine chooses; returns its document and result."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "vkt.json")
         pattern = "^%s" % re.sub(r"([()])", r"\\\1", name)  # attributes may follow the shapes

@@ -145,7 +145,7 @@ static void every_node_of_a_graph_is_audited(void **state)
     assert_true(s.list[find(&s, "embedding")].e.gradients == 2);
     assert_string_equal(s.list[find(&s, "embedding")].text, "u32<50(12,5) (50,8) padding=3");
     assert_true(s.list[find(&s, "adam")].e.gradients == 0);
-    assert_true(t.failed == 0 && t.cut == 0 && t.sampled == 0 && t.cases == s.n);
+    assert_true(t.failed == 0 && t.reduced == 0 && t.sampled == 0 && t.cases == s.n);
     assert_int_equal(t.nodes + t.parts, g->n_nodes);
     vkt_graph_destroy(&g);
 }
@@ -161,14 +161,14 @@ static void a_wrong_node_is_named(void **state)
     vkt_test_expect_errors(true);
     assert_int_equal(audit(g, 0, &s, &t), VKT_E_WRONG);
     vkt_test_expect_errors(false);
-    vkt_test_error_says("relu (12,40): "); /* all faults are logged, and the first one is returned */
+    vkt_test_error_contains("relu (12,40): "); /* all faults are logged, and the first one is returned */
     const uint32_t relu = find(&s, "relu");
     assert_true(t.failed == 1 && s.wrong == 1 && !s.list[relu].e.right);
     assert_non_null(strstr(s.list[relu].fault, "output 0["));
     vkt_graph_destroy(&g);
 }
 
-static void large_nodes_are_cut_in_their_batch(void **state)
+static void large_nodes_are_reduced_in_their_batch(void **state)
 {
     (void)state;
     if (!ctx) skip();
@@ -177,12 +177,12 @@ static void large_nodes_are_cut_in_their_batch(void **state)
     vkt_graph *g = classifier(1024, 5, &vkt_op_relu);
     assert_int_equal(audit(g, 5e5, &s, &t), VKT_OK);
     const uint32_t linear = find(&s, "linear");
-    assert_true(s.list[linear].e.cut && !s.list[linear].e.sampled);
+    assert_true(s.list[linear].e.reduced && !s.list[linear].e.sampled);
     assert_string_equal(s.list[linear].text, "(128,40) (7,40) (7)");
     /* a node with its shape in its attributes cannot be reduced: three random cases */
     const uint32_t reshape = find(&s, "reshape");
-    assert_true(s.list[reshape].e.sampled && !s.list[reshape].e.cut);
-    assert_true(t.cut > 0 && t.sampled % 3 == 0);
+    assert_true(s.list[reshape].e.sampled && !s.list[reshape].e.reduced);
+    assert_true(t.reduced > 0 && t.sampled % 3 == 0);
     vkt_graph_destroy(&g);
 }
 
@@ -200,7 +200,7 @@ static void ops_are_audited_by_name(void **state)
     assert_int_equal(vkt_audit_op(ctx, "conv9d", 3, &p, &t), VKT_E_NOT_FOUND);
     assert_int_equal(vkt_audit_op(ctx, "conv2d_dx", 3, &p, &t), VKT_E_NOT_FOUND);
     vkt_test_expect_errors(false);
-    vkt_test_error_says("conv2d_dx");
+    vkt_test_error_contains("conv2d_dx");
 }
 
 /* A reference whose gradient is not its derivative does not pass. */
@@ -370,7 +370,7 @@ static void random_cases_are_audited_by_the_program(void **state)
     if (!schema_fits("audit", vkt_temp_dir_file(&dir, "b.json"), why)) fail_msg("%s", why);
 }
 
-static void wrong_options_say_what_was_expected(void **state)
+static void wrong_options_have_a_message_with_what_was_expected(void **state)
 {
     (void)state;
     assert_int_equal(RUN("--seeds", "0", "--all"), 2);
@@ -402,13 +402,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(every_node_of_a_graph_is_audited),
         TEST(a_wrong_node_is_named),
-        TEST(large_nodes_are_cut_in_their_batch),
+        TEST(large_nodes_are_reduced_in_their_batch),
         TEST(ops_are_audited_by_name),
         TEST(a_wrong_gradient_of_the_reference_is_found),
         TEST(cases_are_those_of_their_nodes),
         TEST(the_report_names_the_culprit_and_the_status_is_1),
         TEST(random_cases_are_audited_by_the_program),
-        TEST(wrong_options_say_what_was_expected),
+        TEST(wrong_options_have_a_message_with_what_was_expected),
     };
     return cmocka_run_group_tests_name("vkt-audit", tests, setup, teardown);
 }

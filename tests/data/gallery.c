@@ -10,7 +10,7 @@
 
 #include "base/philox.h"
 #include "data/image.h"
-#include "data/picture.h"
+#include "data/image_files.h"
 #include "support/host.h"
 
 void gallery_size(uint32_t seed, uint32_t *w, uint32_t *h)
@@ -27,10 +27,10 @@ static uint8_t sample(uint32_t seed, uint32_t i)
 void gallery_put(const vkt_temp_dir *t, const char *name, uint32_t seed)
 {
     static uint8_t rows[GALLERY_SIDE * GALLERY_SIDE * 3];
-    picture_png p = { .colour = 2, .depth = 8 };
+    png_params p = { .colour = 2, .depth = 8 };
     gallery_size(seed, &p.width, &p.height);
     for (uint32_t i = 0; i < p.width * p.height * 3; i++) rows[i] = sample(seed, i);
-    const picture f = picture_encode_png(&p, rows);
+    const image_file f = encode_png(&p, rows);
     temp_write(t, name, f.p, f.n, false);
     free(f.p);
 }

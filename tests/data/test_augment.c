@@ -20,8 +20,8 @@ static void fetch_as(const vkt_dataset *ds, uint32_t row, vkt_pass pass, uint8_t
 }
 
 /* Returns whether `row` (3,H,W) is the crop at (top, left) of planes (3,h,w), mirrored or not, with black around. */
-static bool is_cut(const uint8_t *row, int H, int W, const uint8_t *planes, int h, int w, int top, int left,
-                   bool mirror)
+static bool is_crop(const uint8_t *row, int H, int W, const uint8_t *planes, int h, int w, int top, int left,
+                    bool mirror)
 {
     for (int c = 0; c < 3; c++)
         for (int y = 0; y < H; y++)
@@ -33,7 +33,7 @@ static bool is_cut(const uint8_t *row, int H, int W, const uint8_t *planes, int 
     return true;
 }
 
-static void the_middle_is_cut_out_of_the_shorter_side(void **state)
+static void the_crop_is_the_middle_of_the_shorter_side(void **state)
 {
     const vkt_temp_dir *t = *state;
     static uint8_t planes[3 * 64 * 64];
@@ -48,28 +48,28 @@ static void the_middle_is_cut_out_of_the_shorter_side(void **state)
         gallery_resized(i, w, h, planes);
         assert_int_equal(vkt_dataset_fetch(ds, i, row), VKT_OK);
         const int top = (int)lrint((h - 12) / 2.0), left = (int)lrint((w - 13) / 2.0); /* a tie goes to even */
-        assert_true(is_cut(row, 12, 13, planes, (int)h, (int)w, top, left, false));
+        assert_true(is_crop(row, 12, 13, planes, (int)h, (int)w, top, left, false));
     }
     vkt_dataset_destroy(&ds);
 }
 
 /* Finds where `row` was cropped; fails the test if it was cropped nowhere. */
-static void find_cut(const uint8_t *row, int H, int W, const uint8_t *planes, int h, int w, int pad, int *top,
-                     int *left, bool *mirror)
+static void find_crop(const uint8_t *row, int H, int W, const uint8_t *planes, int h, int w, int pad, int *top,
+                      int *left, bool *mirror)
 {
     for (int m = 0; m < 2; m++)
         for (int y = -pad; y <= h + pad - H; y++)
             for (int x = -pad; x <= w + pad - W; x++)
-                if (is_cut(row, H, W, planes, h, w, y, x, m)) {
+                if (is_crop(row, H, W, planes, h, w, y, x, m)) {
                     *top = y;
                     *left = x;
                     *mirror = m;
                     return;
                 }
-    fail_msg("the row is no part of its picture");
+    fail_msg("the row is no part of its image");
 }
 
-static void augmentation_cuts_anywhere_and_mirrors_half(void **state)
+static void augmentation_crops_anywhere_and_mirrors_half(void **state)
 {
     const vkt_temp_dir *t = *state;
     enum { H = 10, W = 12, EPOCHS = 200 };
@@ -89,7 +89,7 @@ static void augmentation_cuts_anywhere_and_mirrors_half(void **state)
         const uint32_t shorter = VKT_MIN(w, h);
         const int bw = padded ? W : (int)(w * 14 / shorter), bh = padded ? H : (int)(h * 14 / shorter);
         gallery_resized(1, (uint32_t)bw, (uint32_t)bh, planes);
-        const int ways_y = bh + 2 * pad - H + 1, ways_x = bw + 2 * pad - W + 1;
+        const int offsets_y = bh + 2 * pad - H + 1, offsets_x = bw + 2 * pad - W + 1;
         int mirrored = 0, tops[64] = { 0 }, lefts[64] = { 0 };
         uint8_t row[3 * H * W], again[3 * H * W];
         for (uint32_t epoch = 1; epoch <= EPOCHS; epoch++) {
@@ -98,16 +98,16 @@ static void augmentation_cuts_anywhere_and_mirrors_half(void **state)
             fetch_as(ds, 1, (vkt_pass){ 9, epoch }, row, 0);
             fetch_as(ds, 1, (vkt_pass){ 9, epoch }, again, 63);
             assert_memory_equal(row, again, sizeof row);
-            find_cut(row, H, W, planes, bh, bw, pad, &top, &left, &mirror);
+            find_crop(row, H, W, planes, bh, bw, pad, &top, &left, &mirror);
             mirrored += mirror;
             tops[top + pad]++;
             lefts[left + pad]++;
         }
-        assert_in_range(mirrored, EPOCHS / 2 - 35, EPOCHS / 2 + 35); /* 5 standard deviations of 7 */
-        for (int i = 0; i < ways_y; i++) assert_true(tops[i] > 0);   /* each of 7 at most: missed with p = e^-28 */
-        for (int i = 0; i < ways_x; i++) assert_true(lefts[i] > 0);
+        assert_in_range(mirrored, EPOCHS / 2 - 35, EPOCHS / 2 + 35);  /* 5 standard deviations of 7 */
+        for (int i = 0; i < offsets_y; i++) assert_true(tops[i] > 0); /* each of 7 at most: missed with p = e^-28 */
+        for (int i = 0; i < offsets_x; i++) assert_true(lefts[i] > 0);
         fetch_as(ds, 1, (vkt_pass){ 9, 0 }, row, 0); /* the middle, unchanged */
-        assert_true(is_cut(row, H, W, planes, bh, bw, (bh - H) / 2, (bw - W) / 2, false));
+        assert_true(is_crop(row, H, W, planes, bh, bw, (bh - H) / 2, (bw - W) / 2, false));
         uint32_t same = 0;
         for (uint32_t epoch = 1; epoch <= 20; epoch++) {
             fetch_as(ds, 1, (vkt_pass){ 9, epoch }, row, 0);
@@ -202,8 +202,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, temp_setup, temp_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(the_middle_is_cut_out_of_the_shorter_side),
-        TEST(augmentation_cuts_anywhere_and_mirrors_half),
+        TEST(the_crop_is_the_middle_of_the_shorter_side),
+        TEST(augmentation_crops_anywhere_and_mirrors_half),
         TEST(kept_and_decoded_rows_are_the_same),
         TEST(the_number_of_workers_changes_nothing),
     };

@@ -16,7 +16,7 @@
 #include "base/base.h"
 #include "data/gallery.h"
 #include "data/image.h"
-#include "data/picture.h"
+#include "data/image_files.h"
 #include "data/temp.h"
 #include "support/host.h"
 #include "vktrain/table.h"
@@ -39,7 +39,7 @@ static void put_u32(uint8_t *p, uint32_t v)
 }
 
 /* Appends a chunk to f->p, which has enough memory. */
-static void add_chunk(picture *f, const char *type, const void *data, uint32_t n)
+static void add_chunk(image_file *f, const char *type, const void *data, uint32_t n)
 {
     uint8_t *p = f->p + f->n;
     put_u32(p, n);
@@ -50,9 +50,9 @@ static void add_chunk(picture *f, const char *type, const void *data, uint32_t n
 }
 
 /* Begins a gray PNG of 8 bits with `room` bytes for its chunks. */
-static picture begin_png(uint32_t width, uint32_t height, size_t room)
+static image_file begin_png(uint32_t width, uint32_t height, size_t room)
 {
-    picture f = { malloc(room), 8 };
+    image_file f = { malloc(room), 8 };
     uint8_t header[13] = { [8] = 8 };
     assert_non_null(f.p);
     memcpy(f.p, "\x89PNG\r\n\x1a\n", 8);
@@ -74,7 +74,7 @@ static uint8_t *packed_zeros(size_t n, uLongf *bytes)
     return packed;
 }
 
-static vkt_result decode(const picture *f, uint64_t max_pixels)
+static vkt_result decode(const image_file *f, uint64_t max_pixels)
 {
     const vkt_host h = vkt_test_host();
     vkt_image_scratch s = { 0 };
@@ -84,7 +84,7 @@ static vkt_result decode(const picture *f, uint64_t max_pixels)
     return r;
 }
 
-static void few_bytes_make_no_large_picture(void **state)
+static void few_bytes_make_no_large_image(void **state)
 {
     (void)state;
     static const uint32_t sizes[][2] = {
@@ -92,13 +92,13 @@ static void few_bytes_make_no_large_picture(void **state)
     };
     vkt_test_expect_errors(true);
     for (size_t i = 0; i < VKT_COUNT(sizes); i++) {
-        picture f = begin_png(sizes[i][0], sizes[i][1], 200000);
+        image_file f = begin_png(sizes[i][0], sizes[i][1], 200000);
         uint8_t *noise = calloc(130000, 1);
         add_chunk(&f, "IDAT", noise, i < 4 ? 130000 : 100); /* a file of 130 KB may have 25 million pixels */
         free(noise);
         vkt_test_peak_bytes();
         assert_int_equal(decode(&f, 0), VKT_E_FORMAT);
-        vkt_test_error_says("max_pixels allows more");
+        vkt_test_error_contains("max_pixels allows more");
         expect_peak(MIB, "a PNG");
         free(f.p);
     }
@@ -109,7 +109,7 @@ static void a_plain_drawing_is_read(void **state)
     (void)state;
     uLongf n;
     uint8_t *packed = packed_zeros((size_t)4001 * 4000, &n);
-    picture f = begin_png(4000, 4000, n + 200);
+    image_file f = begin_png(4000, 4000, n + 200);
     add_chunk(&f, "IDAT", packed, (uint32_t)n);
     add_chunk(&f, "IEND", NULL, 0);
     assert_int_equal(decode(&f, 0), VKT_OK);
@@ -130,7 +130,7 @@ static void packed_texts_of_a_png_are_not_kept(void **state)
     uint8_t *chunk = malloc(n + 3);
     memcpy(chunk, "a\0\0", 3);
     memcpy(chunk + 3, packed, n);
-    picture f = begin_png(1, 1, TEXTS * (n + 20) + 200);
+    image_file f = begin_png(1, 1, TEXTS * (n + 20) + 200);
     for (int i = 0; i < TEXTS; i++) add_chunk(&f, "zTXt", chunk, (uint32_t)n + 3);
     add_chunk(&f, "IDAT", pixel, (uint32_t)pixel_bytes);
     add_chunk(&f, "IEND", NULL, 0);
@@ -146,7 +146,7 @@ static void packed_texts_of_a_png_are_not_kept(void **state)
 /* ---- JPEG ---- */
 
 /* A gray progressive JPEG of one colour. Its last scan is repeated `again` times. */
-static picture progressive(uint32_t side, unsigned again)
+static image_file progressive(uint32_t side, unsigned again)
 {
     struct jpeg_compress_struct c = { 0 };
     struct jpeg_error_mgr errors;
@@ -169,7 +169,7 @@ static picture progressive(uint32_t side, unsigned again)
     size_t last = n - 2; /* the end marker follows */
     while (bytes[last] != 0xff || bytes[last + 1] != 0xda) last--;
     const size_t scan = n - 2 - last;
-    picture f = { malloc(n + again * scan), n - 2 };
+    image_file f = { malloc(n + again * scan), n - 2 };
     assert_non_null(f.p);
     memcpy(f.p, bytes, n);
     for (; again > 0; again--, f.n += scan) memcpy(f.p + f.n, bytes + last, scan);
@@ -182,13 +182,13 @@ static picture progressive(uint32_t side, unsigned again)
 static void a_large_jpeg_has_few_scans(void **state)
 {
     (void)state;
-    picture f = progressive(4096, 2);
+    image_file f = progressive(4096, 2);
     assert_int_equal(decode(&f, 0), VKT_OK);
     free(f.p);
     f = progressive(4096, 200);
     vkt_test_expect_errors(true);
     assert_int_equal(decode(&f, 0), VKT_E_FORMAT);
-    vkt_test_error_says("more than 128 scans");
+    vkt_test_error_contains("more than 128 scans");
     free(f.p);
 }
 
@@ -221,10 +221,10 @@ static void a_packed_file_unpacks_to_what_is_usual(void **state)
     const char *table = pack(t, "a.csv.gz", "x\n1\n", 4, '\n', BYTES), *images = pack(t, "i.gz", idx, 16, 0, BYTES);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_dataset_from_csv(&h, table, NULL, &ds), VKT_E_FORMAT);
-    vkt_test_error_says("VKT_MAX_UNPACKED");
+    vkt_test_error_contains("VKT_MAX_UNPACKED");
     expect_peak(180 * (size_t)MIB, "a packed table"); /* 64 MiB; buffers grow by half */
     assert_int_equal(vkt_dataset_from_idx(&h, images, NULL, 0, &ds), VKT_E_FORMAT);
-    vkt_test_error_says("VKT_MAX_UNPACKED");
+    vkt_test_error_contains("VKT_MAX_UNPACKED");
     expect_peak(MIB, "packed images");
     assert_int_equal(setenv("VKT_MAX_UNPACKED", "100000000", 1), 0);
     assert_int_equal(vkt_dataset_from_csv(&h, table, NULL, &ds), VKT_OK);
@@ -242,7 +242,7 @@ static void a_record_has_a_limit_of_fields(void **state)
     const char *table = pack(t, "a.csv.gz", "a", 1, ',', 8 * MIB);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_dataset_from_csv(&h, table, NULL, &ds), VKT_E_FORMAT);
-    vkt_test_error_says("want at most 1048576 fields");
+    vkt_test_error_contains("want at most 1048576 fields");
     expect_peak(40 * (size_t)MIB, "commas");
 }
 
@@ -265,13 +265,13 @@ static void only_regular_files_are_read(void **state)
         assert_int_equal(vkt_image_read(&h, paths[i], 0, 0, &ds), VKT_E_IO);
         assert_int_equal(vkt_texts_from_tsv(&h, paths[i], NULL, &texts), VKT_E_IO);
         assert_int_equal(vkt_vocab_load(&h, paths[i], &vocab), VKT_E_IO);
-        vkt_test_error_says("not a regular file");
+        vkt_test_error_contains("not a regular file");
     }
 }
 
 /* ---- one image ---- */
 
-static void one_picture_is_a_row(void **state)
+static void one_image_is_a_row(void **state)
 {
     const vkt_temp_dir *t = *state;
     const vkt_host h = vkt_test_host();
@@ -295,7 +295,7 @@ static void one_picture_is_a_row(void **state)
     }
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_image_read(&h, vkt_temp_dir_file(t, "none.png"), 0, 0, &ds), VKT_E_NOT_FOUND);
-    assert_int_equal(vkt_image_read(&h, gallery_text(t, "b.png", "no picture"), 0, 0, &ds), VKT_E_FORMAT);
+    assert_int_equal(vkt_image_read(&h, gallery_text(t, "b.png", "no image"), 0, 0, &ds), VKT_E_FORMAT);
     assert_int_equal(vkt_image_read(&h, vkt_temp_dir_file(t, "a.png"), 0, 4, &ds), VKT_E_FORMAT);
     assert_int_equal(vkt_image_read(&h, NULL, 0, 0, &ds), VKT_E_ARG);
     assert_null(ds);
@@ -304,13 +304,13 @@ static void one_picture_is_a_row(void **state)
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, temp_setup, temp_teardown)
-    const struct CMUnitTest tests[] = { TEST(few_bytes_make_no_large_picture),
+    const struct CMUnitTest tests[] = { TEST(few_bytes_make_no_large_image),
                                         TEST(a_plain_drawing_is_read),
                                         TEST(packed_texts_of_a_png_are_not_kept),
                                         TEST(a_large_jpeg_has_few_scans),
                                         TEST(a_packed_file_unpacks_to_what_is_usual),
                                         TEST(a_record_has_a_limit_of_fields),
                                         TEST(only_regular_files_are_read),
-                                        TEST(one_picture_is_a_row) };
+                                        TEST(one_image_is_a_row) };
     return cmocka_run_group_tests_name("costs", tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static void expect_bad(const char *text, size_t n, const vkt_csv_format *format,
     char got[512];
     vkt_test_expect_errors(true);
     assert_int_equal(read_all(text, n, format, got, sizeof got), VKT_E_FORMAT);
-    vkt_test_error_says(says);
+    vkt_test_error_contains(says);
 }
 
 #define READS(text, format, want) expect(text, sizeof(text) - 1, format, want)
@@ -80,7 +80,7 @@ static void quoted_fields_hold_anything(void **state)
     READS("a\tsay \"hi\"\nb\t\"\n", &tsv, "1:[a][say \"hi\"];2:[b][\"]");
 }
 
-static void malformed_texts_are_told_with_their_line(void **state)
+static void malformed_texts_are_reported_with_their_line(void **state)
 {
     (void)state;
     REFUSES("a,b\nc,\"d\n\ne", NULL, "2: a quote that is never closed");
@@ -177,10 +177,10 @@ static void a_file_is_read_and_its_header_found(void **state)
     assert_string_equal(first, "Path"); /* texts stay valid after their record */
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_csv_fail(&c, "want a label below %d, got %s", 2, c.fields[1]), VKT_E_FORMAT);
-    vkt_test_error_says("t.csv, line 2: want a label below 2, got 3");
+    vkt_test_error_contains("t.csv, line 2: want a label below 2, got 3");
     vkt_csv_close(&c);
     assert_int_equal(vkt_csv_open(&h, vkt_temp_dir_file(t, "none.csv"), NULL, &c), VKT_E_NOT_FOUND);
-    vkt_test_error_says("none.csv");
+    vkt_test_error_contains("none.csv");
 }
 
 static void failed_allocations_are_a_status(void **state)
@@ -210,7 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(records_and_fields_are_read),
         TEST(quoted_fields_hold_anything),
-        TEST(malformed_texts_are_told_with_their_line),
+        TEST(malformed_texts_are_reported_with_their_line),
         TEST(what_was_written_is_read),
         TEST(noise_does_no_harm),
         TEST(a_file_is_read_and_its_header_found),

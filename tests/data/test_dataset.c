@@ -24,7 +24,7 @@ typedef struct fixture {
     vkt_dataset_params p;
 } fixture;
 
-static void copies_live_alone_and_borrowed_arrays_stay_put(void **state)
+static void copies_are_independent_and_borrowed_arrays_stay_put(void **state)
 {
     fixture *t = *state;
     vkt_dataset *ds;
@@ -51,7 +51,7 @@ static void copies_live_alone_and_borrowed_arrays_stay_put(void **state)
     vkt_dataset_destroy(&ds);
 }
 
-static void what_was_described_is_told_back(void **state)
+static void a_description_is_returned_as_it_was(void **state)
 {
     fixture *t = *state;
     vkt_dataset *ds;
@@ -90,7 +90,7 @@ static void refuse(fixture *t, const char *says)
     vkt_dataset *ds = (vkt_dataset *)t;
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_E_ARG);
-    vkt_test_error_says(says);
+    vkt_test_error_contains(says);
     assert_null(ds);
     assert_int_equal(vkt_test_live_blocks(), 0);
 }
@@ -118,7 +118,7 @@ static void balanced_weights_are_scikit_learns(void **state)
     t->p.classes = 0;
     assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
     assert_int_equal(vkt_dataset_balanced_weights(ds, w), VKT_E_ARG);
-    vkt_test_error_says("want a data set with labels");
+    vkt_test_error_contains("want a data set with labels");
     vkt_test_expect_errors(false);
     vkt_dataset_destroy(&ds);
 }
@@ -161,9 +161,9 @@ static void wrong_descriptions_are_refused(void **state)
     refuse(t, "mean[0]: want a finite number, got");
     vkt_dataset *ds;
     assert_int_equal(vkt_dataset_from_arrays(&t->h, &good, NULL, &ds), VKT_E_ARG);
-    vkt_test_error_says("features is NULL");
+    vkt_test_error_contains("features is NULL");
     assert_int_equal(vkt_dataset_from_arrays(&t->h, NULL, t->u8, &ds), VKT_E_ARG);
-    vkt_test_error_says("params is NULL");
+    vkt_test_error_contains("params is NULL");
 }
 
 static void slices_share_rows_and_outlive_their_parent(void **state)
@@ -187,7 +187,7 @@ static void slices_share_rows_and_outlive_their_parent(void **state)
 
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_dataset_fetch(middle, 2, row), VKT_E_ARG);
-    vkt_test_error_says("want a row below 2, got 2");
+    vkt_test_error_contains("want a row below 2, got 2");
     const uint32_t bad[][2] = { { 0, 3 }, { 1, 2 }, { 2, 1 }, { 0, 0 }, { 1, UINT32_MAX }, { UINT32_MAX, 2 } };
     for (size_t i = 0; i < VKT_COUNT(bad); i++) {
         assert_int_equal(vkt_dataset_slice(middle, bad[i][0], bad[i][1], &tail), VKT_E_ARG);
@@ -247,7 +247,7 @@ static void targets_go_with_their_rows(void **state)
     vkt_dataset_destroy(&ds);
 }
 
-static void whole_numbers_are_kept_as_they_are(void **state)
+static void integers_are_stored_unchanged(void **state)
 {
     fixture *t = *state;
     const uint16_t ids[2][3] = { { 1, 65535, 3 }, { 4, 5, 6 } };
@@ -262,7 +262,7 @@ static void whole_numbers_are_kept_as_they_are(void **state)
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_dataset_measure(ds, &mean, &std), VKT_E_ARG);
     assert_int_equal(vkt_dataset_normalize(ds, &mean, &std), VKT_E_ARG);
-    vkt_test_error_says("whole numbers");
+    vkt_test_error_contains("whole numbers");
     vkt_dataset_destroy(&ds);
 }
 
@@ -283,7 +283,7 @@ static void sources_are_fetched_and_destroyed_once(void **state)
     assert_true(vkt_dataset_varies(slice));
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_dataset_fetch(slice, 2, row), VKT_E_IO);
-    vkt_test_error_says("row 2 could not be fetched: reading or writing a file failed");
+    vkt_test_error_contains("row 2 could not be fetched: reading or writing a file failed");
     double mean[C], std[C];
     assert_int_equal(vkt_dataset_measure(ds, mean, std), VKT_E_IO);
     vkt_dataset_destroy(&ds);
@@ -320,7 +320,7 @@ static void measured_statistics_are_exact(void **state)
 }
 
 /* Sums of u8 are computed in pieces of 2^16. */
-static void large_pictures_are_measured_exactly(void **state)
+static void large_images_are_measured_exactly(void **state)
 {
     enum { LONG = 3 * 65536 + 41 };
     fixture *t = *state;
@@ -393,16 +393,16 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, vkt_test_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(copies_live_alone_and_borrowed_arrays_stay_put),
-        TEST(what_was_described_is_told_back),
+        TEST(copies_are_independent_and_borrowed_arrays_stay_put),
+        TEST(a_description_is_returned_as_it_was),
         TEST(balanced_weights_are_scikit_learns),
         TEST(wrong_descriptions_are_refused),
         TEST(slices_share_rows_and_outlive_their_parent),
         TEST(targets_go_with_their_rows),
-        TEST(whole_numbers_are_kept_as_they_are),
+        TEST(integers_are_stored_unchanged),
         TEST(sources_are_fetched_and_destroyed_once),
         TEST(measured_statistics_are_exact),
-        TEST(large_pictures_are_measured_exactly),
+        TEST(large_images_are_measured_exactly),
         TEST(every_failed_allocation_is_a_status),
     };
     return cmocka_run_group_tests_name("dataset", tests, NULL, NULL);

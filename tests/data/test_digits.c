@@ -143,7 +143,7 @@ static void digits_are_recognisable_but_not_trivial(void **state)
     vkt_dataset_destroy(&test);
 }
 
-static void no_digits_and_no_memory_are_told(void **state)
+static void no_digits_and_no_memory_are_reported(void **state)
 {
     (void)state;
     const vkt_host h = vkt_test_host();
@@ -170,7 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_row_depends_on_seed_and_number_alone),  TEST(the_bytes_are_pinned),
         TEST(classes_are_balanced_in_every_block),     TEST(pixels_are_ink_on_a_dark_ground),
-        TEST(digits_are_recognisable_but_not_trivial), TEST(no_digits_and_no_memory_are_told),
+        TEST(digits_are_recognisable_but_not_trivial), TEST(no_digits_and_no_memory_are_reported),
     };
     return cmocka_run_group_tests_name("digits", tests, NULL, NULL);
 }

@@ -44,8 +44,8 @@ static void expect(vkt_temp_dir *t, const image *f, bool gzip, vkt_result want, 
         vkt_free(&h, idx.data);
         return;
     }
-    vkt_test_error_says(path);
-    vkt_test_error_says(says);
+    vkt_test_error_contains(path);
+    vkt_test_error_contains(says);
     assert_null(idx.data);
     assert_int_equal(vkt_test_live_blocks(), 0);
 }
@@ -76,7 +76,7 @@ static void all_ranks_are_read_plain_and_gzipped(void **state)
     }
 }
 
-static void a_file_cut_at_any_byte_is_refused(void **state)
+static void a_file_truncated_at_any_byte_is_refused(void **state)
 {
     vkt_temp_dir *t = *state;
     image f = idx_file(8, 4, dims, 120);
@@ -90,7 +90,7 @@ static void a_file_cut_at_any_byte_is_refused(void **state)
     }
 }
 
-static void a_gzip_stream_cut_or_damaged_at_any_byte_is_refused(void **state)
+static void a_gzip_stream_truncated_or_damaged_at_any_byte_is_refused(void **state)
 {
     vkt_temp_dir *t = *state;
     const image f = idx_file(8, 2, dims, 10);
@@ -100,8 +100,8 @@ static void a_gzip_stream_cut_or_damaged_at_any_byte_is_refused(void **state)
     g.n = fread(g.b, 1, sizeof g.b, file);
     fclose(file);
     assert_in_range(g.n, 20, 100);
-    image cut = g;
-    for (cut.n = 0; cut.n < g.n; cut.n++) expect(t, &cut, false, VKT_E_FORMAT, "");
+    image truncated = g;
+    for (truncated.n = 0; truncated.n < g.n; truncated.n++) expect(t, &truncated, false, VKT_E_FORMAT, "");
     for (size_t i = g.n - 8; i < g.n; i++) { /* the checksum and the length */
         image bad = g;
         bad.b[i] ^= 0x10;
@@ -127,7 +127,7 @@ static void bytes_behind_the_array_are_refused(void **state)
     const vkt_host h = vkt_test_host();
     vkt_idx idx;
     assert_int_equal(vkt_idx_read(&h, temp_write(t, "f", zeros, big, true), LIMIT, &idx), VKT_E_FORMAT);
-    vkt_test_error_says("the file has at least ");
+    vkt_test_error_contains("the file has at least ");
     free(zeros);
 }
 
@@ -161,7 +161,7 @@ static void wrong_header_fields_are_named(void **state)
     }
 }
 
-static void huge_sizes_are_refused_before_memory_is_taken(void **state)
+static void huge_sizes_are_refused_before_memory_is_allocated(void **state)
 {
     vkt_temp_dir *t = *state;
     const uint32_t overflow[4] = { UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX };
@@ -174,8 +174,8 @@ static void huge_sizes_are_refused_before_memory_is_taken(void **state)
     f = idx_file(8, 2, above, 16);
     expect_both(t, &f, "more than the 1048576 bytes that are allowed");
 
-    const uint32_t lies[1] = { 1u << 20 };
-    f = idx_file(8, 1, lies, 16);
+    const uint32_t wrong[1] = { 1u << 20 };
+    f = idx_file(8, 1, wrong, 16);
     const vkt_host h = vkt_test_host();
     for (int gzip = 0; gzip < 2; gzip++) {
         vkt_idx idx;
@@ -183,20 +183,20 @@ static void huge_sizes_are_refused_before_memory_is_taken(void **state)
         const unsigned long before = vkt_test_allocations();
         assert_int_equal(vkt_idx_read(&h, path, LIMIT, &idx), VKT_E_FORMAT);
         assert_int_equal(vkt_test_allocations() - before, 1); /* the file's name */
-        vkt_test_error_says("asks for 1048584 bytes");
+        vkt_test_error_contains("asks for 1048584 bytes");
     }
 }
 
-static void what_is_no_file_is_told(void **state)
+static void what_is_no_file_is_reported(void **state)
 {
     vkt_temp_dir *t = *state;
     const vkt_host h = vkt_test_host();
     vkt_idx idx;
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_idx_read(&h, vkt_temp_dir_file(t, "absent"), LIMIT, &idx), VKT_E_NOT_FOUND);
-    vkt_test_error_says("absent");
+    vkt_test_error_contains("absent");
     assert_int_equal(vkt_idx_read(&h, t->path, LIMIT, &idx), VKT_E_IO);
-    vkt_test_error_says(t->path);
+    vkt_test_error_contains(t->path);
 }
 
 static void every_failed_allocation_is_a_status(void **state)
@@ -223,12 +223,12 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, temp_setup, temp_teardown)
     const struct CMUnitTest tests[] = {
         TEST(all_ranks_are_read_plain_and_gzipped),
-        TEST(a_file_cut_at_any_byte_is_refused),
-        TEST(a_gzip_stream_cut_or_damaged_at_any_byte_is_refused),
+        TEST(a_file_truncated_at_any_byte_is_refused),
+        TEST(a_gzip_stream_truncated_or_damaged_at_any_byte_is_refused),
         TEST(bytes_behind_the_array_are_refused),
         TEST(wrong_header_fields_are_named),
-        TEST(huge_sizes_are_refused_before_memory_is_taken),
-        TEST(what_is_no_file_is_told),
+        TEST(huge_sizes_are_refused_before_memory_is_allocated),
+        TEST(what_is_no_file_is_reported),
         TEST(every_failed_allocation_is_a_status),
     };
     return cmocka_run_group_tests_name("idx", tests, NULL, NULL);

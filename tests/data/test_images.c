@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "data/gallery.h"
 #include "data/loader.h"
-#include "data/picture.h"
+#include "data/image_files.h"
 #include "support/find_data.h"
 #include "support/host.h"
 
@@ -103,11 +103,11 @@ static void classes_of_another_set_are_kept(void **state)
     vkt_test_expect_errors(true);
     const char *path = gallery_text(t, "t.csv", "path,label\na.png,y\n\na.png,z\n");
     assert_int_equal(vkt_dataset_from_image_table(&h, path, &p, &ds), VKT_E_FORMAT);
-    vkt_test_error_says("t.csv, line 4: \"z\" is none of the 3 classes");
+    vkt_test_error_contains("t.csv, line 4: \"z\" is none of the 3 classes");
     p.classes_like = numbered;
     path = gallery_text(t, "t.csv", "a.png,2\na.png,4\n");
     assert_int_equal(vkt_dataset_from_image_table(&h, path, &p, &ds), VKT_E_FORMAT);
-    vkt_test_error_says("line 2: want a class number below 4, got \"4\"");
+    vkt_test_error_contains("line 2: want a class number below 4, got \"4\"");
     vkt_dataset_destroy(&named);
     vkt_dataset_destroy(&numbered);
 }
@@ -119,7 +119,7 @@ static void refuse(const char *path, const vkt_image_params *p, vkt_result want,
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_dataset_from_image_table(&h, path, p, &ds), want);
     assert_null(ds);
-    vkt_test_error_says(says);
+    vkt_test_error_contains(says);
 }
 
 static void wrong_tables_and_settings_are_refused(void **state)
@@ -158,7 +158,7 @@ static void class_folders_are_read(void **state)
     gallery_put(t, "Zoo/a.png", 4);
     gallery_put(t, "ant/deep/x.png", 5);
     gallery_put(t, "ant/.x.png", 5);
-    gallery_text(t, "ant/notes.txt", "no picture");
+    gallery_text(t, "ant/notes.txt", "no image");
     gallery_text(t, "readme.png", "no folder");
     vkt_dataset *ds, *other;
     assert_int_equal(vkt_dataset_from_image_folders(&h, t->path, &gallery_small, &ds), VKT_OK);
@@ -179,11 +179,11 @@ static void class_folders_are_read(void **state)
     vkt_test_expect_errors(true);
     assert_int_equal(mkdir(vkt_temp_dir_file(t, "cat"), 0700), 0);
     assert_int_equal(vkt_dataset_from_image_folders(&h, t->path, &p, &other), VKT_E_FORMAT);
-    vkt_test_error_says("/cat\" is none of the 3 classes");
+    vkt_test_error_contains("/cat\" is none of the 3 classes");
     vkt_dataset_destroy(&ds);
     assert_int_equal(vkt_dataset_from_image_folders(&h, vkt_temp_dir_file(t, "cat"), &gallery_small, &ds),
                      VKT_E_NOT_FOUND);
-    vkt_test_error_says("want a folder per class");
+    vkt_test_error_contains("want a folder per class");
     assert_int_equal(vkt_dataset_from_image_folders(&h, vkt_temp_dir_file(t, "cow"), &gallery_small, &ds),
                      VKT_E_NOT_FOUND);
     assert_int_equal(vkt_dataset_from_image_folders(&h, vkt_temp_dir_file(t, "readme.png"), &gallery_small, &ds),
@@ -205,7 +205,7 @@ static void an_entry_that_cannot_be_looked_at_is_an_error(void **state)
     assert_int_equal(symlink("cat", vkt_temp_dir_file(t, "cat")), 0);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_dataset_from_image_folders(&h, t->path, &gallery_small, &ds), VKT_E_IO);
-    vkt_test_error_says("/cat\"");
+    vkt_test_error_contains("/cat\"");
 }
 
 /* ---- broken files ---- */
@@ -215,7 +215,7 @@ static void broken_files_are_named_counted_and_left_out(void **state)
     const vkt_temp_dir *t = *state;
     const vkt_host h = vkt_test_host();
     gallery_table(t, 6);
-    gallery_text(t, "p1.png", "no picture");
+    gallery_text(t, "p1.png", "no image");
     gallery_text(t, "p4.png", "");
     assert_int_equal(unlink(vkt_temp_dir_file(t, "p3.png")), 0);
     const char *table = vkt_temp_dir_file(t, "t.csv");
@@ -230,7 +230,7 @@ static void broken_files_are_named_counted_and_left_out(void **state)
         assert_int_equal(vkt_dataset_from_image_table(&h, table, &p, &ds), VKT_E_FORMAT);
         assert_int_equal(vkt_test_errors(), errors + 4);
         assert_int_equal(left_out, 3);
-        vkt_test_error_says("3 of 6 are broken or missing; skip_broken would leave them out");
+        vkt_test_error_contains("3 of 6 are broken or missing; skip_broken would leave them out");
         p.skip_broken = true;
         assert_int_equal(vkt_dataset_from_image_table(&h, table, &p, &ds), VKT_OK);
         assert_int_equal(vkt_test_errors(), errors + 4);
@@ -259,8 +259,8 @@ static void files_that_break_later_stop_the_epoch(void **state)
     uint8_t row[432];
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_dataset_fetch(ds, 7, row), VKT_E_NOT_FOUND);
-    vkt_test_error_says("row 7 could not be fetched: cannot open \"");
-    vkt_test_error_says("p7.png\": No such file");
+    vkt_test_error_contains("row 7 could not be fetched: cannot open \"");
+    vkt_test_error_contains("p7.png\": No such file");
     static uint8_t features[9 * 432];
     const vkt_loader_slot slot = { .features = features };
     const vkt_loader_params lp = { .dataset = ds, .batch = 9, .slots = &slot, .n_slots = 1, .workers = 3 };
@@ -270,7 +270,7 @@ static void files_that_break_later_stop_the_epoch(void **state)
     assert_int_equal(vkt_loader_create(&h, &lp, &l), VKT_OK);
     assert_int_equal(vkt_loader_start_epoch(l, NULL, 9, (vkt_pass){ 1, 1 }), VKT_OK);
     assert_int_equal(vkt_loader_next(l, &s, &n), VKT_E_NOT_FOUND);
-    vkt_test_error_says("loader: row 7 (7 of the epoch) could not be fetched: cannot open \"");
+    vkt_test_error_contains("loader: row 7 (7 of the epoch) could not be fetched: cannot open \"");
     assert_int_equal(vkt_test_errors(), errors + 1); /* workers log nothing */
     vkt_loader_destroy(&l);
     vkt_dataset_destroy(&ds);
@@ -282,7 +282,7 @@ static void long_strips_are_broken(void **state)
 {
     const vkt_temp_dir *t = *state;
     static uint8_t rows[4000];
-    const picture f = picture_encode_png(&(picture_png){ .width = 4000, .height = 1, .depth = 8 }, rows);
+    const image_file f = encode_png(&(png_params){ .width = 4000, .height = 1, .depth = 8 }, rows);
     temp_write(t, "a.png", f.p, f.n, false);
     free(f.p);
     refuse(gallery_text(t, "t.csv", "a.png,0\n"),
@@ -322,7 +322,7 @@ static void a_folder_that_cannot_be_read_to_its_end_is_refused(void **state)
         assert_int_equal(r, failed ? VKT_E_IO : VKT_OK);
         if (failed) {
             assert_null(ds);
-            vkt_test_error_says("Input/output error");
+            vkt_test_error_contains("Input/output error");
             continue;
         }
         assert_int_equal(vkt_dataset_rows(ds), 2);
@@ -414,13 +414,13 @@ static void one_image_in_memory_is_a_row(void **state)
 {
     const vkt_temp_dir *t = *state;
     const vkt_host h = vkt_test_host();
-    vkt_image_params cut = gallery_small, none = gallery_small;
-    cut.resize = 23;
-    cut.gray = true;
+    vkt_image_params cropped = gallery_small, none = gallery_small;
+    cropped.resize = 23;
+    cropped.gray = true;
     none.width = 0;
     const char *path = gallery_table(t, 3);
     for (int i = 0; i < 2; i++) {
-        const vkt_image_params *p = i ? &cut : &gallery_small;
+        const vkt_image_params *p = i ? &cropped : &gallery_small;
         vkt_dataset *ds = gallery_open(path, p);
         uint8_t want[3 * 9 * 11], got[3 * 9 * 11];
         void *file;

@@ -213,7 +213,7 @@ static void the_bytes_between_rows_are_zero(void **state)
         .dataset = t->ds, .batch = BATCH, .slots = t->slots, .n_slots = 2, .row_pitch = ROW - 1
     };
     assert_int_equal(vkt_loader_create(&t->h, &narrow, &t->l), VKT_E_ARG);
-    vkt_test_error_says("want a row pitch of 21 bytes or more, got 20");
+    vkt_test_error_contains("want a row pitch of 21 bytes or more, got 20");
 }
 
 static void workers_run_at_once_on_one_batch(void **state)
@@ -262,7 +262,7 @@ static void waits_for_rows_are_counted(void **state)
     vkt_loader_destroy(&t->l);
 }
 
-static void the_first_failing_row_in_order_is_told(void **state)
+static void the_first_failing_row_in_order_is_reported(void **state)
 {
     fixture *t = *state;
     vkt_test_expect_errors(true);
@@ -283,7 +283,7 @@ static void the_first_failing_row_in_order_is_told(void **state)
                 assert_int_equal(vkt_loader_next(t->l, &slot, &rows), want);
                 assert_true(slot == UINT32_MAX && rows == 0);
             }
-            vkt_test_error_says("(104 of the epoch) could not be fetched: the disk has a hole");
+            vkt_test_error_contains("(104 of the epoch) could not be fetched: the disk has a hole");
             assert_int_equal(vkt_loader_release(t->l, 0), VKT_OK);
             assert_int_equal(vkt_loader_release(t->l, 1), VKT_OK);
             assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 0, t->pass), VKT_E_ARG); /* stops the workers */
@@ -345,19 +345,19 @@ static void wrong_calls_are_refused(void **state)
     }
     start(t, 10, 1, 0);
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_E_STATE);
-    vkt_test_error_says("no epoch was started");
+    vkt_test_error_contains("no epoch was started");
     assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 0, t->pass), VKT_E_ARG);
     assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS + 1, t->pass), VKT_E_ARG);
     vkt_order_identity(t->order, ROWS);
     t->order[200] = ROWS;
     assert_int_equal(vkt_loader_start_epoch(t->l, t->order, ROWS, t->pass), VKT_E_ARG);
-    vkt_test_error_says("order[200]: want a row below 333, got 333");
+    vkt_test_error_contains("order[200]: want a row below 333, got 333");
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_E_STATE);
     assert_int_equal(vkt_loader_start_epoch(t->l, t->order, 200, t->pass), VKT_OK);
     assert_int_equal(vkt_loader_release(t->l, 0), VKT_E_STATE);
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_E_STATE); /* otherwise it would wait forever */
-    vkt_test_error_says("was not released");
+    vkt_test_error_contains("was not released");
     assert_int_equal(vkt_loader_release(t->l, 1), VKT_E_STATE);
     assert_int_equal(vkt_loader_release(t->l, 0), VKT_OK);
     assert_int_equal(vkt_loader_release(t->l, 0), VKT_E_STATE);
@@ -430,7 +430,7 @@ int main(void)
         TEST(workers_run_at_once_on_one_batch),
         TEST(free_slots_are_filled_ahead_and_no_more),
         TEST(waits_for_rows_are_counted),
-        TEST(the_first_failing_row_in_order_is_told),
+        TEST(the_first_failing_row_in_order_is_reported),
         TEST(it_can_be_destroyed_or_restarted_at_any_time),
         TEST(wrong_calls_are_refused),
         TEST(epochs_allocate_nothing_and_failed_allocations_are_a_status),

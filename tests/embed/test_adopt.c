@@ -94,12 +94,12 @@ static void a_device_without_a_feature_is_refused(void **state)
         vkt_test_expect_errors(true);
         assert_int_equal(vkt_ctx_adopt(&offer, NULL, &a.host, &ctx), VKT_E_FEATURE);
         assert_null(ctx);
-        vkt_test_error_says(names[i]);
-        if (i == 2) vkt_test_error_says("maintenance4");
+        vkt_test_error_contains(names[i]);
+        if (i == 2) vkt_test_error_contains("maintenance4");
         offer.features = NULL;
         assert_int_equal(vkt_ctx_adopt(&offer, NULL, &a.host, &ctx), VKT_E_FEATURE);
-        vkt_test_error_says("feature timelineSemaphore, feature synchronization2, feature maintenance4, "
-                            "feature subgroupSizeControl, feature computeFullSubgroups");
+        vkt_test_error_contains("feature timelineSemaphore, feature synchronization2, feature maintenance4, "
+                                "feature subgroupSizeControl, feature computeFullSubgroups");
         vkt_test_expect_errors(false);
         app_close(&a);
     }
@@ -115,7 +115,7 @@ static void a_device_made_without_a_feature_is_refused(void **state)
     const vkt_adopt_params offer = app_offer(&a);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_ctx_adopt(&offer, NULL, &a.host, &ctx), VKT_E_FEATURE);
-    vkt_test_error_says("made without feature maintenance4 ");
+    vkt_test_error_contains("made without feature maintenance4 ");
     vkt_test_expect_errors(false);
     app_close(&a);
 }
@@ -141,7 +141,7 @@ static void arguments_are_checked(void **state)
     }
     VkPhysicalDeviceVulkan12Features only = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES };
     assert_int_equal(vkt_vk_add_features(&a.host, &only), VKT_E_ARG);
-    vkt_test_error_says("feature synchronization2, feature maintenance4");
+    vkt_test_error_contains("feature synchronization2, feature maintenance4");
     vkt_test_expect_errors(false);
     app_close(&a);
 }
@@ -262,7 +262,7 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL watched_proc(VkInstance instance
     return (PFN_vkVoidFunction)watched_device_proc;
 }
 
-static void take(void *user)
+static void lock_queue(void *user)
 {
     lock *l = user;
     l->broken |= l->held;
@@ -270,7 +270,7 @@ static void take(void *user)
     l->taken++;
 }
 
-static void give(void *user)
+static void unlock_queue(void *user)
 {
     lock *l = user;
     l->broken |= !l->held;
@@ -290,8 +290,8 @@ static void a_device_without_a_function_is_refused(void **state)
     hides_submit = true;
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_ctx_adopt(&offer, NULL, &a.host, &ctx), VKT_E_DRIVER);
-    vkt_test_error_says("vkQueueSubmit2 is missing");
-    vkt_test_error_says("VkApplicationInfo.apiVersion");
+    vkt_test_error_contains("vkQueueSubmit2 is missing");
+    vkt_test_error_contains("VkApplicationInfo.apiVersion");
     vkt_test_expect_errors(false);
     hides_submit = false;
     assert_null(ctx);
@@ -304,8 +304,8 @@ static vkt_ctx *adopt_watched(app *a)
     vkt_ctx *ctx = NULL;
     real_proc = a->get_proc;
     offer.get_proc_addr = watched_proc;
-    offer.lock_queue = take;
-    offer.unlock_queue = give;
+    offer.lock_queue = lock_queue;
+    offer.unlock_queue = unlock_queue;
     offer.lock_user = &the_lock;
     the_lock = (lock){ 0 };
     submits = 0;
@@ -356,7 +356,7 @@ static void a_lost_device_is_a_status_and_the_application_goes_on(void **state)
     assert_int_equal(vkt_program_run(n.p, NULL, NULL), VKT_E_DEVICE_LOST);
     assert_int_equal(vkt_program_record(n.p, VK_NULL_HANDLE, NULL), VKT_E_DEVICE_LOST);
     assert_int_equal(vkt_program_recorded_metrics(n.p, &metrics), VKT_E_DEVICE_LOST);
-    vkt_test_error_says("lost");
+    vkt_test_error_contains("lost");
     net_free(&n);
     vkt_ctx_destroy(&ctx);
     vkt_test_expect_errors(false);

@@ -119,7 +119,7 @@ static void a_seed_is_like_its_output(void **state)
     assert_int_equal(vkt_tensor_dtype(g, vkt_argmax(g, x)), VKT_U32);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_gradients(g, &y, &rows, 1, &x, 1, &dx), VKT_E_SHAPE);
-    vkt_test_error_says("want a seed f32 (4,3) with the batch last");
+    vkt_test_error_contains("want a seed f32 (4,3) with the batch last");
     vkt_test_expect_errors(false);
     const vkt_tensor seed = vkt_to_layout(g, rows, vkt_tensor_layout(g, y));
     assert_int_equal(vkt_gradients(g, &y, &seed, 1, &x, 1, &dx), VKT_OK);
@@ -143,7 +143,7 @@ static void what_a_device_cannot_hold_is_named(void **state)
     vkt_keep(g, large);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_program_create(ctx, g, NULL, NULL, &p), VKT_E_DEVICE_MEMORY);
-    vkt_test_error_says("expand: its result 'large one'");
+    vkt_test_error_contains("expand: its result 'large one'");
     vkt_test_expect_errors(false);
     vkt_graph_destroy(&g);
     vkt_ctx_destroy(&ctx);
@@ -227,7 +227,7 @@ static void messages_name_what_was_wrong(void **state)
         const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(4, 3));
         assert_int_equal(cases[i].build(g, x).id, 0);
         assert_int_not_equal(vkt_graph_status(g), VKT_OK);
-        vkt_test_error_says(cases[i].says);
+        vkt_test_error_contains(cases[i].says);
         vkt_graph_destroy(&g);
     }
     vkt_test_expect_errors(false);
@@ -272,14 +272,14 @@ static void layers_want_a_name_and_an_input(void **state)
             const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, s);
             assert_int_equal(layers[i](b, names[k], k < 2 ? x : (vkt_tensor){ 0 }).id, 0);
             assert_int_equal(vkt_graph_status(g), VKT_E_ARG);
-            vkt_test_error_says(k < 2 ? "want a name" : "got the null tensor");
+            vkt_test_error_contains(k < 2 ? "want a name" : "got the null tensor");
             vkt_builder_destroy(&b);
             vkt_graph_destroy(&g);
         }
     vkt_test_expect_errors(false);
 }
 
-static void a_gpt_without_dropout_may_say_so(void **state)
+static void a_gpt_may_be_without_dropout(void **state)
 {
     const vkt_gpt_params p = {
         .vocabulary = 5, .context = 3, .layers = 1, .heads = 1, .width = 4, .dropout = VKT_ZERO
@@ -305,7 +305,7 @@ int main(void)
         TEST(what_a_device_cannot_hold_is_named),
         TEST(messages_name_what_was_wrong),
         TEST(layers_want_a_name_and_an_input),
-        TEST(a_gpt_without_dropout_may_say_so),
+        TEST(a_gpt_may_be_without_dropout),
     };
     return cmocka_run_group_tests_name("edges of the API", tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static float number(uint32_t i)
 }
 
 /* Points inside, with edges and corners, and a few outside. */
-static void place_points(network *n)
+static void upload_points(network *n)
 {
     for (uint32_t i = 0; i < POINTS * n->dims; i++) {
         const uint32_t point = i / n->dims;
@@ -76,7 +76,7 @@ static void make(network *n, vkt_ctx *ctx)
     vkt_keep(g, y);
     DO(vkt_store_create(ctx, g, &n->store));
     fill(n);
-    place_points(n);
+    upload_points(n);
     DO(vkt_program_create(ctx, g, n->store, NULL, &n->p));
     DO(vkt_program_write(n->p, x, n->x, POINTS * n->dims * sizeof n->x[0]));
     DO(vkt_program_run(n->p, NULL, NULL));

@@ -96,7 +96,7 @@ static void too_many_semaphores_are_refused(void **state)
     const vkt_sync sync = { .waits = waits, .n_waits = VKT_SYNC_MAX + 1 };
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_program_run_synced(r.n.p, NULL, &sync, NULL), VKT_E_ARG);
-    vkt_test_error_says("at most 8");
+    vkt_test_error_contains("at most 8");
     vkt_test_expect_errors(false);
     rig_check_and_free(&r);
 }
@@ -287,7 +287,7 @@ static void a_run_under_way_is_guarded(void **state)
     assert_true(progress.slice == 1 && progress.submitted_ns == 0 && !progress.completed);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_program_run(r.n.p, &run, NULL), VKT_E_STATE);
-    vkt_test_error_says("under way");
+    vkt_test_error_contains("under way");
     vkt_test_expect_errors(false);
     (void)frames(&r, 1, 1000000, true);
     rig_check_and_free(&r);
@@ -315,7 +315,7 @@ static void an_input_is_not_written_under_way(void **state)
     assert_true(progress.slice == 1 && progress.slices > 1);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_program_write(p, x, others, sizeof others), VKT_E_STATE);
-    vkt_test_error_says("under way");
+    vkt_test_error_contains("under way");
     vkt_test_expect_errors(false);
     for (uint32_t calls = 1; !progress.completed; calls++) {
         assert_true(calls < progress.slices);
@@ -373,7 +373,7 @@ static void a_clock_that_stands_ends_frames_too(void **state)
 }
 
 /* A context that splits nothing measures nothing, even if another program measures. */
-static void uncut_programs_have_no_budget(void **state)
+static void undivided_programs_have_no_budget(void **state)
 {
     (void)state;
     app a;
@@ -394,7 +394,7 @@ static void uncut_programs_have_no_budget(void **state)
         vkt_step_progress progress;
         vkt_test_expect_errors(true);
         assert_int_equal(vkt_step_budget(each[i], NULL, NULL, &left_ns, &progress), VKT_E_UNSUPPORTED);
-        vkt_test_error_says("max_submission_ns");
+        vkt_test_error_contains("max_submission_ns");
         vkt_test_expect_errors(false);
     }
     vkt_program_destroy(&p);
@@ -409,13 +409,13 @@ static void a_frame_never_waits(void **state)
     (void)state;
     rig r;
     rig_make(&r, 4);
-    VkSemaphore gate = app_timeline_make(&r.a), told = app_timeline_make(&r.a);
+    VkSemaphore gate = app_timeline_make(&r.a), signalled = app_timeline_make(&r.a);
     for (uint32_t s = 0; s < 3; s++) {
         const vkt_run run = net_run(s);
         assert_int_equal(vkt_program_run(r.n.p, &run, NULL), VKT_OK);
     }
     assert_int_equal(vkt_ctx_wait_idle(r.ctx), VKT_OK);
-    const VkSemaphoreSubmitInfo wait = app_semaphore(gate, 1), signal = app_semaphore(told, 1);
+    const VkSemaphoreSubmitInfo wait = app_semaphore(gate, 1), signal = app_semaphore(signalled, 1);
     const vkt_run run = net_run(3);
     uint64_t left_ns = 10000000000;
     vkt_step_progress progress;
@@ -432,16 +432,16 @@ static void a_frame_never_waits(void **state)
                                          .value = 1 };
     assert_int_equal(r.a.SignalSemaphore(r.a.device, &open), VK_SUCCESS);
     left_ns = 0;
-    const vkt_sync tell = { .signals = &signal, .n_signals = 1 };
-    assert_int_equal(vkt_step_budget(r.n.p, &run, &tell, &left_ns, &progress), VKT_OK);
+    const vkt_sync sync = { .signals = &signal, .n_signals = 1 };
+    assert_int_equal(vkt_step_budget(r.n.p, &run, &sync, &left_ns, &progress), VKT_OK);
     const VkSemaphoreWaitInfo end = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                       .semaphoreCount = 1,
-                                      .pSemaphores = &told,
+                                      .pSemaphores = &signalled,
                                       .pValues = &(const uint64_t){ 1 } };
     assert_int_equal(r.a.WaitSemaphores(r.a.device, &end, 60000000000), VK_SUCCESS);
     assert_int_equal(vkt_ctx_wait_idle(r.ctx), VKT_OK);
     app_timeline_free(&r.a, gate);
-    app_timeline_free(&r.a, told);
+    app_timeline_free(&r.a, signalled);
     rig_check_and_free(&r);
 }
 
@@ -461,7 +461,7 @@ int main(void)
         TEST(a_run_under_way_is_guarded),
         TEST(an_input_is_not_written_under_way),
         TEST(a_clock_that_stands_ends_frames_too),
-        TEST(uncut_programs_have_no_budget),
+        TEST(undivided_programs_have_no_budget),
         TEST(a_frame_never_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 #include "fuzz/fuzz.h"
 #include "vktrain/table.h"
 
-static void walk(const uint8_t *data, size_t size, const vkt_csv_format *format)
+static void read_all(const uint8_t *data, size_t size, const vkt_csv_format *format)
 {
     vkt_csv c;
     bool more = false;
@@ -24,8 +24,8 @@ static void walk(const uint8_t *data, size_t size, const vkt_csv_format *format)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    walk(data, size, NULL);
-    walk(data, size, &(vkt_csv_format){ .separator = '\t', .no_quotes = true });
+    read_all(data, size, NULL);
+    read_all(data, size, &(vkt_csv_format){ .separator = '\t', .no_quotes = true });
     static const char *const price = "price";
     const vkt_csv_params params[] = { { .no_header = true },
                                       { .targets = &price, .n_targets = 1 },

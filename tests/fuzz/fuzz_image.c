@@ -14,10 +14,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const uint64_t pixels = (uint64_t)image->width * image->height;
         fuzz_require(image->channels == channels && pixels > 0 && pixels <= MAX_PIXELS &&
                          image->pixels.bytes >= pixels * channels,
-                     "a picture of another size");
+                     "an image of another size");
         uint8_t planes[3 * 4 * 5];
         const vkt_result resized = vkt_image_resize(fuzz_host(), image, 4, 5, &s, planes);
-        fuzz_require(resized == VKT_OK || resized == VKT_E_NOMEM, "a picture that cannot be resized");
+        fuzz_require(resized == VKT_OK || resized == VKT_E_NOMEM, "an image that cannot be resized");
     }
     vkt_image_scratch_free(fuzz_host(), &s);
     fuzz_end();

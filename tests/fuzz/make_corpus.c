@@ -73,7 +73,7 @@ static void tables(void)
 }
 
 /* 7 x 5 pixels in colour, as JPEG and as PNG in two of its types. */
-static void pictures(void)
+static void images(void)
 {
     enum { W = 7, H = 5 };
     uint8_t rgb[H * 3 * W];
@@ -209,7 +209,7 @@ int main(int argc, char **argv)
     root = argv[1];
     idx();
     tables();
-    pictures();
+    images();
     vocabulary();
     scaler();
     tensors();

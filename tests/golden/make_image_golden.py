@@ -1,4 +1,4 @@
-"""Pictures, and what Pillow makes of them: tests/golden/images (see README.md).
+"""Images, and what Pillow makes of them: tests/golden/images (see README.md).
 
 python3 tests/golden/make_image_golden.py          writes the files
 python3 tests/golden/make_image_golden.py DATA     prints checksums of real data sets, for tests/data/test_images.c
@@ -79,13 +79,13 @@ def main():
         save(source.resize((width, height), Image.BILINEAR), f"noise_{width}x{height}.png")
         save(source.convert("L").resize((width, height), Image.BILINEAR), f"gray_{width}x{height}.png")
 
-    picture = scene(43, 29)
+    image = scene(43, 29)
     kinds = {
-        "420": (picture, {"subsampling": "4:2:0"}),
-        "444": (picture, {"subsampling": "4:4:4"}),
-        "progressive": (picture, {"progressive": True}),
-        "gray": (picture.convert("L"), {}),
-        "cmyk": (picture.convert("CMYK"), {}),
+        "420": (image, {"subsampling": "4:2:0"}),
+        "444": (image, {"subsampling": "4:4:4"}),
+        "progressive": (image, {"progressive": True}),
+        "gray": (image.convert("L"), {}),
+        "cmyk": (image.convert("CMYK"), {}),
     }
     for name, (image, options) in kinds.items():
         image.save(path(f"{name}.jpg"), quality=85, **options)

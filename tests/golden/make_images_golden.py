@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Records images.safetensors: 20 steps of the network of vkt-images in PyTorch, in float64 and in float32. Format: README.md.
 
-Five epochs of 3 batches of 32 and one of 12, a validation after each, ReduceLROnPlateau between them. Pictures and initial
-weights are integer arithmetic (`pictures`, `weights`), so that nothing need be stored of them; what is stored of a large
+Five epochs of 3 batches of 32 and one of 12, a validation after each, ReduceLROnPlateau between them. Images and initial
+weights are integer arithmetic (`images`, `weights`), so that nothing need be stored of them; what is stored of a large
 parameter are sums over its elements (`fold`).
 
     python3 tests/golden/make_images_golden.py    (a minute)
@@ -18,14 +18,14 @@ import safetensors_file
 from make_mnist_golden import VARIANTS, mix
 
 SIDE, CLASSES, BATCH, EPOCHS = 32, 101, 32, 5
-ROWS, CHECK = 108, 40  # pictures to learn from, and behind them those to check
+ROWS, CHECK = 108, 40  # images to learn from, and behind them those to check
 LR, PLATEAU = 0.001, {"patience": 1, "threshold": 1e-3}
 MEAN, STD = (0.4948052, 0.48568845, 0.44682974), (0.24580306, 0.24236229, 0.2603115)
 FOLD = 1021
 
 
-def pictures(first, count):
-    """(count, 3, 32, 32) u8 and labels (count), squares below 101, of pictures first .. first + count: for each channel a
+def images(first, count):
+    """(count, 3, 32, 32) u8 and labels (count), squares below 101, of images first .. first + count: for each channel a
     triangle wave whose direction and frequency tell the class, plus noise. All arithmetic in wrapping u32."""
     u = np.uint32
     i, c = np.arange(first, first + count, dtype=u)[:, None, None, None], np.arange(3, dtype=u)[None, :, None, None]
@@ -65,7 +65,7 @@ class Network(nn.Module):
 
 
 def prepare(first, rows, dtype, variant=None):
-    pixels, labels = pictures(first, rows)
+    pixels, labels = images(first, rows)
     x, t = torch.from_numpy(pixels).to(dtype), torch.from_numpy(labels)
     mean, std = (torch.tensor(v, dtype=torch.float64).view(1, 3, 1, 1) for v in (MEAN, STD))
     if variant == "scale_and_shift":

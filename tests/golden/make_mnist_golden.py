@@ -5,7 +5,7 @@
     python3 tests/golden/make_mnist_golden.py partial    (seconds: mnist_partial.safetensors, four steps of fewer rows)
 
 Everything starts from float32 weights that PyTorch drew (its defaults, from SEED), and sees the same batches, dropout off.
-The pictures are integer arithmetic (see `samples`), so that nothing need be stored of them. How SEED was chosen and what the
+The images are integer arithmetic (see `samples`), so that nothing need be stored of them. How SEED was chosen and what the
 runs besides the default one are for: README.md.
 """
 import os
@@ -41,7 +41,7 @@ def mix(v):
 
 
 def samples(first, count):
-    """Pictures (count, 28, 28) u8 and labels (count) of samples first .. first + count: a triangle wave, whose direction
+    """Images (count, 28, 28) u8 and labels (count) of samples first .. first + count: a triangle wave, whose direction
     and frequency tell the class, 0 to 124, plus noise, 0 to 127. All arithmetic in wrapping u32."""
     u = np.uint32
     i = np.arange(first, first + count, dtype=u)[:, None, None]

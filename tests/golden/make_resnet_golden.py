@@ -4,7 +4,7 @@
     python3 tests/golden/make_resnet_golden.py             (seconds)
     python3 tests/golden/make_resnet_golden.py search N    (looks for SEED among the first N: README.md tells why)
 
-Weights and pictures are integer arithmetic (`draw`, `samples`), so that nothing need be stored of them.
+Weights and images are integer arithmetic (`draw`, `samples`), so that nothing need be stored of them.
 """
 import math
 import os
@@ -25,7 +25,7 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def samples(first, count):
-    """Pictures (count, 3, 32, 32) u8 and labels: the stripes of make_mnist_golden, moved on from channel to channel."""
+    """Images (count, 3, 32, 32) u8 and labels: the stripes of make_mnist_golden, moved on from channel to channel."""
     u = np.uint32
     i, c, y, x = np.ogrid[first:first + count, 0:3, 0:SIDE, 0:SIDE]
     i, c, y, x = i.astype(u), c.astype(u), y.astype(u), x.astype(u)

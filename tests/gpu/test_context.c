@@ -14,7 +14,7 @@ static void refuses(const vkt_ctx_params *params, vkt_result want, const char *p
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_ctx_open(params, &host, fake_loader(), &ctx), want);
     assert_null(ctx);
-    vkt_test_error_says(part);
+    vkt_test_error_contains(part);
     assert_int_equal(vkt_test_live_blocks(), 0);
 }
 
@@ -66,7 +66,7 @@ static void lists_what_it_opens(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-static void takes_the_device_that_is_named(void **state)
+static void the_named_device_is_chosen(void **state)
 {
     (void)state;
     vkt_ctx *ctx = rig_open(NULL, NULL);
@@ -77,9 +77,9 @@ static void takes_the_device_that_is_named(void **state)
     snprintf(index, sizeof index, "%u", first.index);
     snprintf(part, sizeof part, "%.5s", first.name);
     for (char *c = part; *c; c++) *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 32 : *c);
-    const char *const wishes[] = { index, first.name, part, "" };
-    for (size_t i = 0; i < VKT_COUNT(wishes); i++) {
-        ctx = rig_open(&(vkt_ctx_params){ .device = wishes[i], .no_pipeline_cache = true }, NULL);
+    const char *const selectors[] = { index, first.name, part, "" };
+    for (size_t i = 0; i < VKT_COUNT(selectors); i++) {
+        ctx = rig_open(&(vkt_ctx_params){ .device = selectors[i], .no_pipeline_cache = true }, NULL);
         assert_string_equal(vkt_ctx_device(ctx)->name, first.name);
         vkt_ctx_destroy(&ctx);
     }
@@ -114,13 +114,13 @@ static void ranks_devices(void **state)
     };
     const uint32_t n = VKT_COUNT(list);
     const struct {
-        const char *wish;
+        const char *selector;
         uint32_t want;
     } cases[] = { { "", 4 },  { NULL, 4 }, { "radeon", 4 }, { "N B", 5 },
                   { "5", 5 }, { "0", 0 },  { "i", 2 },      { "iris", 2 } };
     const vkt_candidate *got;
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
-        assert_int_equal(vkt_candidate_choose(&ctx, list, n, cases[i].wish, &got), VKT_OK);
+        assert_int_equal(vkt_candidate_choose(&ctx, list, n, cases[i].selector, &got), VKT_OK);
         assert_int_equal(got->info.index, cases[i].want);
     }
     /* The order from best to worst: the better devices become unusable one after the other. */
@@ -132,12 +132,12 @@ static void ranks_devices(void **state)
     }
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_candidate_choose(&ctx, list, n, "3", &got), VKT_E_FEATURE);
-    vkt_test_error_says("lacks Vulkan 1.3");
+    vkt_test_error_contains("lacks Vulkan 1.3");
     assert_int_equal(vkt_candidate_choose(&ctx, list, n, "", &got), VKT_E_FEATURE);
     assert_int_equal(vkt_candidate_choose(&ctx, NULL, 0, "", &got), VKT_E_NO_DEVICE);
 }
 
-static void says_what_to_install_without_a_loader(void **state)
+static void without_a_loader_the_message_names_what_to_install(void **state)
 {
     (void)state;
     static const char *const names[] = { "libno-such-loader.so.1", NULL };
@@ -147,12 +147,12 @@ static void says_what_to_install_without_a_loader(void **state)
     uint32_t n = 7;
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_ctx_open(NULL, &host, &none, &ctx), VKT_E_NO_LOADER);
-    vkt_test_error_says("apt install libvulkan1 mesa-vulkan-drivers");
+    vkt_test_error_contains("apt install libvulkan1 mesa-vulkan-drivers");
     assert_int_equal(vkt_list_devices_of(&host, &none, NULL, 0, &n), VKT_E_NO_LOADER);
     assert_int_equal(n, 0);
     static const char *const no_vulkan[] = { "libm.so.6", NULL }; /* a library, but not the Vulkan loader */
     assert_int_equal(vkt_ctx_open(NULL, &host, &(vkt_loader){ .names = no_vulkan }, &ctx), VKT_E_DRIVER);
-    vkt_test_error_says("vkGetInstanceProcAddr");
+    vkt_test_error_contains("vkGetInstanceProcAddr");
 }
 
 static void no_device_is_no_error_of_a_list(void **state)
@@ -195,9 +195,9 @@ static void names_what_a_device_lacks(void **state)
     for (size_t i = 0; i < VKT_COUNT(needed); i++) {
         fake.without = needed[i];
         refuses(&no_cache, VKT_E_FEATURE, needed[i]);
-        uint32_t told = 0;
-        for (uint32_t k = 0; vkt_device_need(k); k++) told += strstr(vkt_device_need(k), needed[i]) != NULL;
-        assert_int_equal(told, 1);
+        uint32_t reported = 0;
+        for (uint32_t k = 0; vkt_device_need(k); k++) reported += strstr(vkt_device_need(k), needed[i]) != NULL;
+        assert_int_equal(reported, 1);
     }
     const uint32_t n_needs = VKT_COUNT(needed) + 2; /* those above, the version, and the choice of a subgroup size */
     assert_non_null(vkt_device_need(n_needs - 1));
@@ -251,7 +251,7 @@ static vkt_result open_and_use(vkt_ctx **ctx)
     uint32_t in[64] = { 1, 2, 3 }, out[64] = { 0 };
     vkt_buffer *b = NULL;
     VKT_TRY(vkt_ctx_open(&no_cache, &host, fake_loader(), ctx));
-    vkt_result r = vkt_buffer_create(*ctx, VKT_PLACE_DEVICE, VKT_MEM_OTHER, sizeof in, "used", &b);
+    vkt_result r = vkt_buffer_create(*ctx, VKT_MEMORY_DEVICE, VKT_MEM_OTHER, sizeof in, "used", &b);
     if (r == VKT_OK) r = vkt_upload(*ctx, b, 0, in, sizeof in);
     if (r == VKT_OK) r = vkt_readback(*ctx, b, 0, out, sizeof out);
     if (r == VKT_OK) r = memcmp(in, out, sizeof in) == 0 ? VKT_OK : VKT_E_STATE;
@@ -292,8 +292,8 @@ static void contexts_do_not_meet(void **state)
     assert_ptr_not_equal(a->device, b->device);
     vkt_buffer *in_a, *in_b;
     uint32_t got_a[64], got_b[64];
-    assert_int_equal(vkt_buffer_create(a, VKT_PLACE_DEVICE, VKT_MEM_DATA, sizeof got_a, "a", &in_a), VKT_OK);
-    assert_int_equal(vkt_buffer_create(b, VKT_PLACE_DEVICE, VKT_MEM_DATA, sizeof got_b, "b", &in_b), VKT_OK);
+    assert_int_equal(vkt_buffer_create(a, VKT_MEMORY_DEVICE, VKT_MEM_DATA, sizeof got_a, "a", &in_a), VKT_OK);
+    assert_int_equal(vkt_buffer_create(b, VKT_MEMORY_DEVICE, VKT_MEM_DATA, sizeof got_b, "b", &in_b), VKT_OK);
     assert_int_equal(vkt_fill(a, in_a, 0, sizeof got_a, 0xaaaaaaaa), VKT_OK);
     assert_int_equal(vkt_fill(b, in_b, 0, sizeof got_b, 0xbbbbbbbb), VKT_OK);
     assert_int_equal(vkt_readback(a, in_a, 0, got_a, sizeof got_a), VKT_OK);
@@ -341,7 +341,7 @@ static void fast_paths_are_switched_off_by_name(void **state)
     assert_true(ctx->limits.choices.off == VKT_V(TILE));
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_ctx_disable(ctx, "warp drive"), VKT_E_NOT_FOUND);
-    vkt_test_error_says("warp drive");
+    vkt_test_error_contains("warp drive");
     vkt_ctx_destroy(&ctx);
 
     assert_int_equal(setenv("VKT_TRAITS", "texel_loads=1", 1), 0);
@@ -374,7 +374,7 @@ static void validation_messages_reach_the_log(void **state)
     const vkt_result r =
         vkt_ctx_create(&(vkt_ctx_params){ .validation = true, .no_pipeline_cache = true }, &host, &ctx);
     if (r == VKT_E_FEATURE) {
-        vkt_test_error_says("apt install vulkan-validationlayers");
+        vkt_test_error_contains("apt install vulkan-validationlayers");
         print_message("SKIPPED: VK_LAYER_KHRONOS_validation is not installed\n");
         return;
     }
@@ -384,8 +384,8 @@ static void validation_messages_reach_the_log(void **state)
     assert_int_equal(vkt_test_messages(), 0);
     assert_int_equal(ctx->vk.CreateSemaphore(ctx->device, &wrong, NULL, &semaphore), VK_SUCCESS);
     assert_int_equal(vkt_test_messages(), 1);
-    vkt_test_error_says("validation: ");
-    vkt_test_error_says("VkSemaphoreCreateInfo");
+    vkt_test_error_contains("validation: ");
+    vkt_test_error_contains("VkSemaphoreCreateInfo");
     ctx->vk.DestroySemaphore(ctx->device, semaphore, NULL);
     vkt_ctx_destroy(&ctx);
     assert_int_equal(vkt_test_live_blocks(), 0);
@@ -406,9 +406,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(opens_and_closes),
         TEST(lists_what_it_opens),
-        TEST(takes_the_device_that_is_named),
+        TEST(the_named_device_is_chosen),
         TEST(ranks_devices),
-        TEST(says_what_to_install_without_a_loader),
+        TEST(without_a_loader_the_message_names_what_to_install),
         TEST(no_device_is_no_error_of_a_list),
         TEST(names_what_a_device_lacks),
         TEST(survives_every_failed_allocation),

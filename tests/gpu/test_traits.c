@@ -10,7 +10,7 @@
 
 static const vkt_ctx_params no_cache = { .no_pipeline_cache = true };
 
-static void made_up_devices_are_of_the_right_class(void **state)
+static void simulated_devices_have_the_right_class(void **state)
 {
     (void)state;
     static const struct {
@@ -96,8 +96,8 @@ static void refuses(const char *value, vkt_result want, const char *says, const 
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_ctx_create(&no_cache, &h, &ctx), want);
     assert_null(ctx);
-    vkt_test_error_says(says);
-    vkt_test_error_says(also);
+    vkt_test_error_contains(says);
+    vkt_test_error_contains(also);
     vkt_test_expect_errors(false);
     assert_int_equal(vkt_test_live_blocks(), 0);
     unsetenv("VKT_TRAITS");
@@ -125,7 +125,7 @@ static void wrong_settings_are_a_status(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(made_up_devices_are_of_the_right_class),
+        TEST(simulated_devices_have_the_right_class),
         TEST(a_context_has_the_traits_of_its_class),
         TEST(the_environment_and_files_set_traits),
         TEST(wrong_settings_are_a_status),

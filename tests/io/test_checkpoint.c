@@ -97,7 +97,7 @@ static void the_state_comes_back_bit_by_bit(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-static void every_flipped_bit_and_every_cut_is_found(void **state)
+static void every_flipped_bit_and_every_truncation_is_found(void **state)
 {
     (void)state;
     const vkt_host h = vkt_test_host();
@@ -116,12 +116,12 @@ static void every_flipped_bit_and_every_cut_is_found(void **state)
     bytes[n - 1] = (char)(bytes[n - 1] ^ 1);
     put(path, bytes, n);
     assert_int_equal(try_open(path), VKT_E_FORMAT);
-    vkt_test_error_says("is damaged");
+    vkt_test_error_contains("is damaged");
     bytes[n - 1] = (char)(bytes[n - 1] ^ 1);
-    for (size_t cut = 0; cut < n; cut++) {
-        put(path, bytes, cut);
+    for (size_t truncated = 0; truncated < n; truncated++) {
+        put(path, bytes, truncated);
         assert_int_equal(try_open(path), VKT_E_FORMAT);
-        if (cut >= 8) vkt_test_error_says("truncated");
+        if (truncated >= 8) vkt_test_error_contains("truncated");
     }
     put(path, bytes, n);
     assert_int_equal(try_open(path), VKT_OK);
@@ -150,7 +150,7 @@ static void edit_and_seal(const char *path, const char *from, const char *to)
     vkt_free(&h, bytes);
 }
 
-static void other_kinds_and_versions_are_told_apart(void **state)
+static void other_kinds_and_versions_are_distinguished(void **state)
 {
     (void)state;
     const vkt_host h = vkt_test_host();
@@ -161,27 +161,27 @@ static void other_kinds_and_versions_are_told_apart(void **state)
     static const char png[] = "\x89PNG\r\n\x1a\n and so on, and so on";
     put(path, png, sizeof png);
     assert_int_equal(try_open(path), VKT_E_FORMAT);
-    vkt_test_error_says("of another kind");
+    vkt_test_error_contains("of another kind");
     assert_int_equal(vkt_safetensors_write(&h, path, NULL, 0, NULL, 0), VKT_OK); /* 16 bytes */
     assert_int_equal(try_open(path), VKT_E_FORMAT);
-    vkt_test_error_says("not a vktrain checkpoint");
+    vkt_test_error_contains("not a vktrain checkpoint");
     assert_int_equal(vkt_safetensors_write(&h, path, blobs, VKT_COUNT(blobs), meta, VKT_COUNT(meta)), VKT_OK);
     assert_int_equal(try_open(path), VKT_E_FORMAT);
-    vkt_test_error_says("not a vktrain checkpoint");
+    vkt_test_error_contains("not a vktrain checkpoint");
 
     write_small(path);
     edit_and_seal(path, "469", "470"); /* the helper's checksum is right: harmless edits open */
     assert_int_equal(try_open(path), VKT_OK);
     edit_and_seal(path, "training-state", "tuning-results");
     assert_int_equal(try_open(path), VKT_E_FORMAT);
-    vkt_test_error_says("tuning-results");
+    vkt_test_error_contains("tuning-results");
     write_small(path);
     edit_and_seal(path, "vktrain.version\":\"2", "vktrain.version\":\"3");
     assert_int_equal(try_open(path), VKT_E_UNSUPPORTED);
-    vkt_test_error_says("version 3");
+    vkt_test_error_contains("version 3");
     edit_and_seal(path, "vktrain.version\":\"3", "vktrain.version\":\"1"); /* an older one */
     assert_int_equal(try_open(path), VKT_E_UNSUPPORTED);
-    vkt_test_error_says("version 1: this library knows version 2; the weights in it can be loaded");
+    vkt_test_error_contains("version 1: this library knows version 2; the weights in it can be loaded");
     vkt_temp_dir_remove(&dir);
 }
 
@@ -199,7 +199,7 @@ static void failures_leave_the_old_checkpoint(void **state)
     vkt_test_expect_errors(true);
     const vkt_meta reserved = { "vktrain.kind", "x" };
     assert_int_equal(vkt_checkpoint_write(&h, path, blobs, 1, &reserved, 1), VKT_E_ARG);
-    vkt_test_error_says("given twice");
+    vkt_test_error_contains("given twice");
     for (unsigned k = 1;; k++) {
         vkt_test_fail_allocation(k);
         const vkt_result r = vkt_checkpoint_write(&h, path, blobs, 1, meta, 1);
@@ -331,9 +331,12 @@ static void killed_writers_leave_a_whole_checkpoint(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_state_comes_back_bit_by_bit),         TEST(every_flipped_bit_and_every_cut_is_found),
-        TEST(other_kinds_and_versions_are_told_apart), TEST(failures_leave_the_old_checkpoint),
-        TEST(a_full_disk_leaves_the_old_checkpoint),   TEST(killed_writers_leave_a_whole_checkpoint),
+        TEST(the_state_comes_back_bit_by_bit),
+        TEST(every_flipped_bit_and_every_truncation_is_found),
+        TEST(other_kinds_and_versions_are_distinguished),
+        TEST(failures_leave_the_old_checkpoint),
+        TEST(a_full_disk_leaves_the_old_checkpoint),
+        TEST(killed_writers_leave_a_whole_checkpoint),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);
 }

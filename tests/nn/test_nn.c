@@ -118,7 +118,7 @@ static void an_embedding_starts_normal_with_a_row_of_zeros(void **state)
     vkt_nn_embedding(b, "wrong", ids, &p);
     vkt_test_expect_errors(false);
     assert_int_equal(vkt_graph_status(g), VKT_E_ARG);
-    vkt_test_error_says("padding_id");
+    vkt_test_error_contains("padding_id");
     vkt_builder_destroy(&b);
     vkt_graph_destroy(&g);
     vkt_test_no_messages_and_no_leaks();
@@ -159,7 +159,7 @@ static void a_hash_grid_starts_close_to_zero(void **state)
     vkt_nn_hash_grid(b, "wrong", y, NULL);
     vkt_test_expect_errors(false);
     assert_int_equal(vkt_graph_status(g), VKT_E_ARG);
-    vkt_test_error_says("wrong: want points");
+    vkt_test_error_contains("wrong: want points");
     vkt_builder_destroy(&b);
     vkt_graph_destroy(&g);
     vkt_test_no_messages_and_no_leaks();
@@ -182,7 +182,7 @@ static void initial_values_want_a_store_of_the_same_shapes(void **state)
         vkt_test_expect_errors(true);
         assert_int_equal(vkt_nn_init(b, store, 1), VKT_E_NOT_FOUND);
         vkt_test_expect_errors(false);
-        vkt_test_error_says("no parameter 'w' of shape (4)");
+        vkt_test_error_contains("no parameter 'w' of shape (4)");
         vkt_builder_destroy(&b);
         vkt_store_destroy(&store);
         vkt_graph_destroy(&ours);
@@ -411,7 +411,7 @@ static void attention_has_gpt2s_names_and_shapes(void **state)
     vkt_nn_multi_head_attention(b, "wrong", x, &p);
     vkt_test_expect_errors(false);
     assert_int_equal(vkt_graph_status(g), VKT_E_SHAPE);
-    vkt_test_error_says("heads that divide D, got (2,5,12) and 5");
+    vkt_test_error_contains("heads that divide D, got (2,5,12) and 5");
     vkt_builder_destroy(&b);
     vkt_graph_destroy(&g);
     vkt_test_no_messages_and_no_leaks();
@@ -433,7 +433,7 @@ static void attention_wants_operands_that_fit(void **state)
         assert_int_equal(vkt_attention(g, q, k, v, NULL).id, 0);
         vkt_test_expect_errors(false);
         assert_int_equal(vkt_graph_status(g), VKT_E_SHAPE);
-        vkt_test_error_says("attention: want q (..,T,D)");
+        vkt_test_error_contains("attention: want q (..,T,D)");
         vkt_graph_destroy(&g);
     }
     vkt_test_no_messages_and_no_leaks();

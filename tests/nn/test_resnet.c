@@ -132,7 +132,7 @@ static void a_depth_that_is_none_is_refused(void **state)
         net n = net_of(&wrong[i], 32);
         vkt_test_expect_errors(false);
         assert_int_equal(vkt_graph_status(n.g), VKT_E_ARG);
-        vkt_test_error_says(wrong[i].cifar ? "6 n + 2" : "18, 34, 50, 101 or 152");
+        vkt_test_error_contains(wrong[i].cifar ? "6 n + 2" : "18, 34, 50, 101 or 152");
         net_free(&n);
     }
     vkt_test_no_messages_and_no_leaks();
@@ -166,15 +166,15 @@ static void logits_of_pretrained_weights_are_those_recorded(void **state)
 {
     enum { N = 16, CLASSES = 10 };
     rig *r = rig_of(state);
-    char weights[512], pictures[512], table[512], line[512];
+    char weights[512], images[512], table[512], line[512];
     if (!vkt_test_find_data("pretrained/cifar10-resnet20.safetensors", weights) ||
-        !vkt_test_find_data("pretrained/ref/cifar16-images-idx4-ubyte", pictures) ||
+        !vkt_test_find_data("pretrained/ref/cifar16-images-idx4-ubyte", images) ||
         !vkt_test_find_data("pretrained/ref/cifar10-resnet20.tsv", table))
         skip();
     vkt_dataset *data;
     const uint32_t labels[N] = { 0 };
     vkt_dataset *unlabelled;
-    assert_int_equal(vkt_dataset_from_idx(&r->h, pictures, NULL, 0, &unlabelled), VKT_OK);
+    assert_int_equal(vkt_dataset_from_idx(&r->h, images, NULL, 0, &unlabelled), VKT_OK);
     const vkt_dataset_params p = {
         .rows = N, .channels = 3, .height = 32, .width = 32, .labels = labels, .classes = 10
     };
@@ -205,7 +205,7 @@ static void logits_of_pretrained_weights_are_those_recorded(void **state)
 }
 
 /* 1,627 of 2,000 according to the data set's README. Another JPEG decoder may change a few. */
-static void pretrained_weights_know_the_pictures_that_they_should(void **state)
+static void pretrained_weights_classify_the_images_that_they_should(void **state)
 {
     rig *r = rig_of(state);
     char weights[512], table[512];
@@ -288,7 +288,7 @@ int main(void)
         cmocka_unit_test(convolutions_begin_as_in_torchvision),
         cmocka_unit_test(a_depth_that_is_none_is_refused),
         rig_test(logits_of_pretrained_weights_are_those_recorded),
-        rig_test(pretrained_weights_know_the_pictures_that_they_should),
+        rig_test(pretrained_weights_classify_the_images_that_they_should),
         rig_test(frozen_and_in_evaluation_mode_are_two_switches),
     };
     return cmocka_run_group_tests_name("resnet", tests, NULL, NULL);

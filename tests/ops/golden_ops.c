@@ -265,7 +265,7 @@ static vkt_tensor cross_entropy(vkt_graph *g, const vkt_tensor *in, const json_t
     return vkt_cross_entropy(g, in[0], in[1], &p);
 }
 
-static vkt_tensor cross_entropy_pictures(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+static vkt_tensor cross_entropy_images(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
     vkt_cross_entropy_params p = label_options(in, a);
     p.classes_second = true;
@@ -451,20 +451,20 @@ static vkt_tensor frequency(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 }
 
 static const golden_op ops[] = {
-    { "conv2d", conv2d, 3, .pictures = true },
-    { "max_pool2d", max_pool2d, 1, .pictures = true },
-    { "avg_pool2d", avg_pool2d, 1, .pictures = true },
-    { "adaptive_max_pool2d", adaptive_max_pool2d, 1, .pictures = true },
-    { "adaptive_avg_pool2d", adaptive_avg_pool2d, 1, .pictures = true },
-    { "conv_transpose2d", conv_transpose2d, 3, .pictures = true },
-    { "conv_transpose1d", conv_transpose1d, 3, .pictures = true, .several = true },
-    { "conv1d", conv1d, 3, .pictures = true, .several = true },
-    { "max_pool1d", max_pool1d, 1, .pictures = true, .several = true },
-    { "avg_pool1d", avg_pool1d, 1, .pictures = true, .several = true },
-    { "adaptive_max_pool1d", adaptive_max_pool1d, 1, .pictures = true, .several = true },
-    { "adaptive_avg_pool1d", adaptive_avg_pool1d, 1, .pictures = true, .several = true },
-    { "global_max_pool", global_max_pool, 1, .pictures = true, .several = true },
-    { "global_avg_pool", global_avg_pool, 1, .pictures = true, .several = true },
+    { "conv2d", conv2d, 3, .images = true },
+    { "max_pool2d", max_pool2d, 1, .images = true },
+    { "avg_pool2d", avg_pool2d, 1, .images = true },
+    { "adaptive_max_pool2d", adaptive_max_pool2d, 1, .images = true },
+    { "adaptive_avg_pool2d", adaptive_avg_pool2d, 1, .images = true },
+    { "conv_transpose2d", conv_transpose2d, 3, .images = true },
+    { "conv_transpose1d", conv_transpose1d, 3, .images = true, .several = true },
+    { "conv1d", conv1d, 3, .images = true, .several = true },
+    { "max_pool1d", max_pool1d, 1, .images = true, .several = true },
+    { "avg_pool1d", avg_pool1d, 1, .images = true, .several = true },
+    { "adaptive_max_pool1d", adaptive_max_pool1d, 1, .images = true, .several = true },
+    { "adaptive_avg_pool1d", adaptive_avg_pool1d, 1, .images = true, .several = true },
+    { "global_max_pool", global_max_pool, 1, .images = true, .several = true },
+    { "global_avg_pool", global_avg_pool, 1, .images = true, .several = true },
     { "linear", linear, 3 },
     { "matmul", matmul, 2 },
     { "matmul_broadcast", matmul, 2, .several = true },
@@ -480,12 +480,12 @@ static const golden_op ops[] = {
     { "concat", concat, 3 },
     { "pad", pad, 1 },
     { "expand", expand, 1 },
-    { "upsample2d", upsample2d, 1, .pictures = true },
+    { "upsample2d", upsample2d, 1, .images = true },
     { "softmax_cross_entropy", softmax_cross_entropy, 2, .integers = 2 },
     { "mse", mse, 2 },
     { "cross_entropy", cross_entropy, 3, .integers = 2 },
     { "cross_entropy_tokens", cross_entropy, 3, .integers = 2, .several = true },
-    { "cross_entropy_pictures", cross_entropy_pictures, 3, .pictures = true, .integers = 2, .several = true },
+    { "cross_entropy_pictures", cross_entropy_images, 3, .images = true, .integers = 2, .several = true },
     { "nll_loss", nll_loss, 3, .integers = 2 },
     { "mse_loss", mse_loss, 2 },
     { "l1_loss", l1_loss, 2 },
@@ -529,8 +529,8 @@ static const golden_op ops[] = {
     { "attention", attention, 4, .several = true },
     { "attention_packed", attention_packed, 1 },
     { "attention_packed_masked", attention_packed_masked, 2, .several = true },
-    { "hash_grid", hash_grid, 2, .pictures = true },
-    { "frequency", frequency, 1, .pictures = true },
+    { "hash_grid", hash_grid, 2, .images = true },
+    { "frequency", frequency, 1, .images = true },
 };
 
 const golden_op *golden_op_of(const json_t *attr)

@@ -11,9 +11,9 @@ typedef struct golden_op {
     const char *name;
     vkt_tensor (*build)(vkt_graph *g, const vkt_tensor *in, const json_t *attr);
     uint32_t n_in;
-    bool pictures;     /* the first input is BATCH_LAST */
+    bool images;       /* the first input is BATCH_LAST */
     uint32_t integers; /* bit k: input k is u32 */
-    bool several;      /* the function makes several nodes: no row of its own, so no reference, and no harness */
+    bool several;      /* the function makes several nodes: no op of its own, so no reference, and no harness */
 } golden_op;
 
 /* The function of a case's attribute "op"; fails the test if there is none. */

@@ -84,7 +84,7 @@ static void few_groups(vkt_limits *lim)
     lim->max_groups = 7;
 }
 
-static void small_windows(vkt_limits *lim)
+static void small_bindings(vkt_limits *lim)
 {
     lim->max_storage_range_bytes = 16384;
     lim->max_texel_elements = VKT_MIN(lim->max_texel_elements, 100);
@@ -120,7 +120,7 @@ const harness_view harness_views[] = {
     { "as it is", as_it_is },
     { "without texel loads", without_texels },
     { "with 7 groups at most", few_groups, .may_refuse = true, .same_bits = true },
-    { "with bindings of 16 KiB", small_windows, .may_refuse = true },
+    { "with bindings of 16 KiB", small_bindings, .may_refuse = true },
     { "with storage bindings of 4 KiB", small_storage, .may_refuse = true },
     { "as GPU for CPU or CPU for GPU", other_kind },
 };
@@ -128,8 +128,8 @@ const size_t harness_n_views = VKT_COUNT(harness_views);
 const harness_view harness_half_views[4] = {
     { "stored as bf16", as_it_is, .precision = VKT_PRECISION_BF16 },
     { "stored as f16", as_it_is, .precision = VKT_PRECISION_F16 },
-    { "stored as bf16 with bindings of 16 KiB", small_windows, .may_refuse = true, .precision = VKT_PRECISION_BF16 },
-    { "stored as f16 with bindings of 16 KiB", small_windows, .may_refuse = true, .precision = VKT_PRECISION_F16 },
+    { "stored as bf16 with bindings of 16 KiB", small_bindings, .may_refuse = true, .precision = VKT_PRECISION_BF16 },
+    { "stored as f16 with bindings of 16 KiB", small_bindings, .may_refuse = true, .precision = VKT_PRECISION_F16 },
 };
 
 /* ---- one program of a subject ---- */

@@ -77,7 +77,7 @@ typedef struct conv_case {
 
 #define S4 vkt_shape4
 
-static void convolutions_take_the_cheapest_row(void **state)
+static void convolutions_use_the_cheapest_variant(void **state)
 {
     (void)state;
     const conv_case cases[] = {
@@ -120,7 +120,7 @@ static void convolutions_take_the_cheapest_row(void **state)
     }
 }
 
-static void programs_of_f16_take_cooperative_matrices(void **state)
+static void programs_of_f16_use_cooperative_matrices(void **state)
 {
     (void)state;
     for (int precision = VKT_PRECISION_F32; precision <= VKT_PRECISION_F16; precision++) {
@@ -146,7 +146,7 @@ typedef struct product_case {
     vkt_variant want;
 } product_case;
 
-static void products_take_the_cheapest_row(void **state)
+static void products_use_the_cheapest_variant(void **state)
 {
     (void)state;
     const device packing_cpu = { VKT_CLASS_CPU, "pack_reads=64", false };
@@ -174,7 +174,7 @@ static void products_take_the_cheapest_row(void **state)
     }
 }
 
-static void networks_take_the_cheapest_row(void **state)
+static void networks_use_the_cheapest_variant(void **state)
 {
     (void)state;
     const device shuffling_gpu = { VKT_CLASS_NVIDIA, "mlp_shuffles=1", false };
@@ -212,10 +212,10 @@ static void networks_take_the_cheapest_row(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(convolutions_take_the_cheapest_row),
-        cmocka_unit_test(programs_of_f16_take_cooperative_matrices),
-        cmocka_unit_test(products_take_the_cheapest_row),
-        cmocka_unit_test(networks_take_the_cheapest_row),
+        cmocka_unit_test(convolutions_use_the_cheapest_variant),
+        cmocka_unit_test(programs_of_f16_use_cooperative_matrices),
+        cmocka_unit_test(products_use_the_cheapest_variant),
+        cmocka_unit_test(networks_use_the_cheapest_variant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static void begin(subject *s, const conv *c, uint64_t seed)
     subject_input(s, &(vkt_case_input){ .layout = VKT_BATCH_LAST, .shape = c->x, .lo = -1, .hi = 1 }, NULL);
     subject_input(s, &(vkt_case_input){ .shape = c->w, .lo = -1, .hi = 1 }, NULL);
     if (!c->no_bias) subject_input(s, &(vkt_case_input){ .shape = vkt_shape1(c->w.dim[0]), .lo = -1, .hi = 1 }, NULL);
-    subject_take(s, vkt_conv2d(s->g, s->in[0].t, s->in[1].t, c->no_bias ? (vkt_tensor){ 0 } : s->in[2].t, &p));
+    subject_set_output(s, vkt_conv2d(s->g, s->in[0].t, s->in[1].t, c->no_bias ? (vkt_tensor){ 0 } : s->in[2].t, &p));
 }
 
 /* Returns how many nodes of the subject use the forced variant; if none is forced, how many use Winograd's. */
@@ -150,7 +150,7 @@ static void runs_of_pixels_are_right(void **state)
     check(&strided, 1, "span", VKT_V(SPAN), 1); /* dx: the pixels of a row, but not of a column, would be neighbours */
 }
 
-static void it_is_taken_where_it_wins(void **state)
+static void it_is_chosen_where_it_is_faster(void **state)
 {
     (void)state;
     const struct {
@@ -176,7 +176,7 @@ static void it_is_taken_where_it_wins(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_size_and_padding_is_right), cmocka_unit_test(it_is_taken_where_it_wins),
+        cmocka_unit_test(every_size_and_padding_is_right), cmocka_unit_test(it_is_chosen_where_it_is_faster),
         cmocka_unit_test(blocks_of_lanes_are_right),       cmocka_unit_test(a_kernel_of_one_pixel_is_right),
         cmocka_unit_test(runs_of_pixels_are_right),
     };

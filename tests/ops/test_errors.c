@@ -31,11 +31,11 @@ static void apply_wrongly(const vkt_op *op, uint32_t n, bool null_input, bool fo
     vkt_test_expect_errors(false);
     assert_int_equal(vkt_graph_status(g), want);
     assert_int_equal(vkt_test_errors(), before + 1);
-    vkt_test_error_says(op->name);
+    vkt_test_error_contains(op->name);
     vkt_graph_destroy(&g);
 }
 
-static void wrong_inputs_of_every_row_are_refused(void **state)
+static void wrong_inputs_of_every_op_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; vkt_ops[i]; i++) {
@@ -147,7 +147,7 @@ static void touch(vkt_graph *g, const char *order)
     X(conv_transpose2d_output_pad, VKT_E_ARG, "output_pad", \
       vkt_conv_transpose2d(g, P(2, 3, 4, 5), F(4, 3, 2, 1, 1), NONE, \
                            &(vkt_conv_transpose2d_params){ .stride = { 2, 2 }, .output_pad = { 1, 2 } })) \
-    X(conv_transpose2d_nothing, VKT_E_SHAPE, "leaves no picture", \
+    X(conv_transpose2d_nothing, VKT_E_SHAPE, "leaves no image", \
       vkt_conv_transpose2d(g, P(2, 3, 1, 1), F(4, 3, 2, 2, 2), NONE, \
                            &(vkt_conv_transpose2d_params){ .pad = { 1, 1 } })) \
     X(conv1d_rank, VKT_E_SHAPE, "conv1d: want x", vkt_conv1d(g, F(2, 2, 3), F(3, 1, 1, 1), NONE, NULL)) \
@@ -329,7 +329,7 @@ static void a_mistake_is_named(void **state)
     vkt_test_expect_errors(false);
     assert_string_equal(vkt_result_name(vkt_graph_status(g)), vkt_result_name(m->status));
     assert_int_equal(vkt_test_errors(), 1);
-    vkt_test_error_says(m->says);
+    vkt_test_error_contains(m->says);
     assert_int_equal(vkt_relu(g, vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(1))).id, 0); /* it is sticky */
     assert_int_equal(vkt_test_errors(), 1);
     vkt_graph_destroy(&g);
@@ -371,7 +371,7 @@ static void wrong_optimizers_are_refused(void **state)
         vkt_test_expect_errors(false);
         assert_int_equal(vkt_graph_status(g), updates[i].status);
         assert_int_equal(vkt_test_errors(), i + 1);
-        vkt_test_error_says(updates[i].says);
+        vkt_test_error_contains(updates[i].says);
         vkt_graph_destroy(&g);
     }
     /* An unknown kind does not get Adam's moments. */
@@ -394,7 +394,7 @@ static void an_update_comes_once_and_after_backward(void **state)
         vkt_test_expect_errors(true);
         assert_int_equal(vkt_update(g, &o), VKT_E_STATE);
         vkt_test_expect_errors(false);
-        vkt_test_error_says(twice ? "already" : "vkt_backward");
+        vkt_test_error_contains(twice ? "already" : "vkt_backward");
         vkt_graph_destroy(&g);
     }
 }
@@ -402,7 +402,7 @@ static void an_update_comes_once_and_after_backward(void **state)
 int main(void)
 {
     static const struct CMUnitTest others[] = {
-        cmocka_unit_test(wrong_inputs_of_every_row_are_refused),
+        cmocka_unit_test(wrong_inputs_of_every_op_are_refused),
         cmocka_unit_test(other_element_types_are_refused),
         cmocka_unit_test(wrong_optimizers_are_refused),
         cmocka_unit_test(an_update_comes_once_and_after_backward),

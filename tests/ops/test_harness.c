@@ -139,7 +139,7 @@ static void must_say(const vkt_op *op, const char *part)
         fail_msg("want a report that says \"%s\", got: %s", part, report.text);
 }
 
-static void a_sound_row_passes(void **state)
+static void a_correct_op_passes(void **state)
 {
     (void)state;
     harness_needs(ctx);
@@ -226,7 +226,7 @@ static void nothing_leaks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sound_row_passes),
+        cmocka_unit_test(a_correct_op_passes),
         cmocka_unit_test(an_element_that_is_not_written_is_found),
         cmocka_unit_test(a_write_behind_the_tensor_is_found),
         cmocka_unit_test(a_write_to_an_input_is_found),

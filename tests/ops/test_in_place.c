@@ -15,7 +15,7 @@ static const vkt_op *row_of(const char *name)
 {
     for (size_t i = 0; vkt_ops[i]; i++)
         if (strcmp(vkt_ops[i]->name, name) == 0) return vkt_ops[i];
-    fail_msg("no row %s", name);
+    fail_msg("no op %s", name);
     return NULL;
 }
 
@@ -88,7 +88,7 @@ static void *run(const aliased *a, const harness_view *view, bool in_place, uint
     const uint64_t bytes = vkt_value_of(a->g, a->out)->bytes;
     void *raw = test_malloc(bytes);
     assert_int_equal(vkt_program_read_raw(p, a->out, raw, bytes), VKT_OK);
-    *moved = p->plan.home[a->out.id] != a->out.id;
+    *moved = p->plan.owner[a->out.id] != a->out.id;
     vkt_program_destroy(&p);
     harness_forget(harness_ctx);
     return raw;
@@ -98,9 +98,9 @@ static void *run(const aliased *a, const harness_view *view, bool in_place, uint
  * of the others, in rotation. */
 static bool is_due(size_t view)
 {
-    static size_t turn;
-    if (view == 0) turn++;
-    return view == 0 || !vkt_env_int("VKT_TEST_SMALL", 0) || view == 1 + turn % (harness_n_views - 1);
+    static size_t call;
+    if (view == 0) call++;
+    return view == 0 || !vkt_env_int("VKT_TEST_SMALL", 0) || view == 1 + call % (harness_n_views - 1);
 }
 
 /* Returns whether the output was in the memory of the input. */

@@ -58,7 +58,7 @@ static void sums_use_work_groups_of_several_subgroups(void **state)
     }
 }
 
-static void few_elements_take_one_subgroup(void **state)
+static void few_elements_need_one_subgroup(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
@@ -101,7 +101,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_use_work_groups_of_several_subgroups),
-        cmocka_unit_test(few_elements_take_one_subgroup),
+        cmocka_unit_test(few_elements_need_one_subgroup),
         cmocka_unit_test(losses_and_choices_over_long_rows),
         cmocka_unit_test(squared_errors),
     };

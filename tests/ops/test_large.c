@@ -218,12 +218,12 @@ static void add_taps(const conv *v, sum *s, uint32_t n, uint32_t o, uint32_t c, 
 {
     const uint32_t k = v->kernel, pad = k / 2, size = v->size;
     const size_t plane = back ? (size_t)n * v->o + o : (size_t)n * v->c + c;
-    const float *picture = v->data[back ? DY : X] + plane * size * size;
+    const float *image = v->data[back ? DY : X] + plane * size * size;
     for (uint32_t r = 0; r < k; r++)
         for (uint32_t t = 0; t < k; t++) {
             const uint32_t row = back ? p + pad - r : p + r - pad, column = back ? q + pad - t : q + t - pad;
             if (row < size && column < size)
-                add_product(s, (double)picture[(size_t)row * size + column],
+                add_product(s, (double)image[(size_t)row * size + column],
                             (double)v->data[W][(((size_t)o * v->c + c) * k + r) * k + t]);
         }
 }
@@ -270,8 +270,8 @@ static void check_conv(uint32_t n, uint32_t c, uint32_t o, uint32_t size, uint32
     }
     for (int tensor = Y; tensor < CONV_TENSORS; tensor++) {
         const size_t elements = (size_t)vkt_shape_elements(vkt_tensor_shape(v.g, v.t[tensor]));
-        const size_t places = size > 1 && (tensor == DW || tensor == DB) ? 20 : 1000; /* these are long sums */
-        for (size_t i = 0; i < elements; i += 1 + elements / places) {
+        const size_t positions = size > 1 && (tensor == DW || tensor == DB) ? 20 : 1000; /* these are long sums */
+        for (size_t i = 0; i < elements; i += 1 + elements / positions) {
             const sum s = conv_reference(&v, tensor, i);
             const double got = (double)v.data[tensor][i];
             if (!(fabs(got - s.value) <= 4 * sqrt((double)s.terms) * 0x1p-24 * s.magnitude))

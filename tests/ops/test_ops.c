@@ -21,7 +21,7 @@
 
 static vkt_ctx *ctx; /* one for all tests; NULL: no device */
 
-static void a_row_agrees_with_its_reference(void **state)
+static void an_op_agrees_with_its_reference(void **state)
 {
     const vkt_op *op = *state;
     harness_needs(ctx);
@@ -45,23 +45,23 @@ static void a_row_agrees_with_its_reference(void **state)
     if (failures) fail_msg("%s: %lld of %lld cases failed", op->name, (long long)failures, (long long)(only ? 1 : n));
 }
 
-static const vkt_op *find_row(const char *name)
+static const vkt_op *find_op(const char *name)
 {
     for (size_t i = 0; name && vkt_ops[i]; i++)
         if (strcmp(vkt_ops[i]->name, name) == 0) return vkt_ops[i];
     return NULL;
 }
 
-static void every_row_is_tested_and_says_how_exact_it_is(void **state)
+static void every_op_is_tested_and_has_a_reason_for_its_tolerance(void **state)
 {
     (void)state;
     int faults = 0;
     for (size_t i = 0; vkt_ops[i]; i++) {
-        const vkt_op *op = vkt_ops[i], *by = find_row(op->tested_by);
+        const vkt_op *op = vkt_ops[i], *by = find_op(op->tested_by);
         const bool tested = op->sample || (by && by->sample) || op->side_effect; /* the last: test_step.c */
         const bool reasoned = !op->sample || op->tol_why;
-        if (find_row(op->name) != op || !op->formula || !tested || !reasoned) {
-            print_error("%s: want a name and formula of its own, a sample (or a row with one in tested_by), a reason "
+        if (find_op(op->name) != op || !op->formula || !tested || !reasoned) {
+            print_error("%s: want a name and formula of its own, a sample (or an op with one in tested_by), a reason "
                         "for its tolerance\n",
                         op->name);
             faults++;
@@ -100,14 +100,14 @@ int main(void)
 {
     static struct CMUnitTest tests[256];
     size_t n = 0;
-    const struct CMUnitTest audit = cmocka_unit_test(every_row_is_tested_and_says_how_exact_it_is);
+    const struct CMUnitTest audit = cmocka_unit_test(every_op_is_tested_and_has_a_reason_for_its_tolerance);
     const struct CMUnitTest last = cmocka_unit_test(nothing_leaks);
     harness_open(&ctx);
     tests[n++] = audit;
     for (size_t i = 0; vkt_ops[i] && n < VKT_COUNT(tests) - 1; i++)
         if (vkt_ops[i]->sample && is_wanted(vkt_ops[i]->name) && is_shared_out(i))
             tests[n++] = (struct CMUnitTest){ .name = vkt_ops[i]->name,
-                                              .test_func = a_row_agrees_with_its_reference,
+                                              .test_func = an_op_agrees_with_its_reference,
                                               .initial_state = (void *)(uintptr_t)vkt_ops[i] };
     tests[n++] = last;
     return _cmocka_run_group_tests("every op", tests, n, NULL, NULL);

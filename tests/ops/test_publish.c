@@ -193,10 +193,10 @@ static void published_parameters_are_only_read(void **state)
     vkt_test_expect_errors(true);
     for (size_t i = 0; i < VKT_COUNT(wrong); i++) {
         assert_int_equal(vkt_program_create(harness_ctx, wrong[i].g, wrong[i].store, &params, &p), VKT_E_STATE);
-        vkt_test_error_says(wrong[i].says);
+        vkt_test_error_contains(wrong[i].says);
     }
     assert_int_equal(vkt_program_create(harness_ctx, updates, without, NULL, &p), VKT_E_STATE);
-    vkt_test_error_says("or vkt_publish");
+    vkt_test_error_contains("or vkt_publish");
     vkt_test_expect_errors(false);
     OK(vkt_program_create(harness_ctx, plain, own, &params, &p));
     vkt_program_destroy(&p);
@@ -229,7 +229,7 @@ static void wrong_calls_are_refused(void **state)
         if (cases[i].twice) OK(vkt_publish(g, 0));
         assert_int_equal(vkt_publish(g, cases[i].decay), cases[i].status);
         assert_int_equal(vkt_graph_status(g), cases[i].status);
-        vkt_test_error_says(cases[i].says);
+        vkt_test_error_contains(cases[i].says);
         vkt_graph_destroy(&g);
     }
     vkt_test_expect_errors(false);

@@ -160,8 +160,8 @@ static void bits_stay_as_they_are(void **state)
             const uint32_t a = 8 - odd_size, b = 12 + odd_size, ab = a * b;
             vkt_graph *g = harness_graph();
             const vkt_tensor x = vkt_input(g, "x", type, VKT_ROWS, vkt_shape3(3, a, b));
-            const vkt_tensor turned = vkt_transpose(g, x, 1, 2);
-            const vkt_tensor framed = vkt_pad(g, turned, (uint32_t[]){ 1, 0, 0 }, (uint32_t[]){ 0, 0, 0 }, 5);
+            const vkt_tensor transposed = vkt_transpose(g, x, 1, 2);
+            const vkt_tensor framed = vkt_pad(g, transposed, (uint32_t[]){ 1, 0, 0 }, (uint32_t[]){ 0, 0, 0 }, 5);
             run(g, x, vkt_flip(g, framed, 0), in, out);
             for (uint32_t i = 0; i < 4 * ab; i++) {
                 const float five = 5;

@@ -23,7 +23,7 @@ typedef struct net {
     bool keep, fork, ask;   /* if the nodes are fused, it is not kept after that either */
     bool forget;            /* it is not kept in the end, when the nodes are one, either */
     bool linear;            /* (N,C,H,W) becomes (N,C,W,H) in between, which moves no data */
-    bool turned;            /* (N,C,H,W) is made (N,C,W,H) in between, which moves nothing */
+    bool reshaped;          /* (N,C,H,W) is made (N,C,W,H) in between, which moves nothing */
     vkt_precision precision;
     bool once; /* compare y of one run only: winners are chosen before rounding to 16 bits */
 } net;
@@ -51,7 +51,7 @@ static vkt_tensor features(vkt_graph *g, const net *n)
 static vkt_tensor pooled(vkt_graph *g, const net *n, vkt_tensor h)
 {
     const vkt_shape s = vkt_tensor_shape(g, h);
-    if (n->turned) h = vkt_reshape(g, h, vkt_shape4(s.dim[0], s.dim[1], s.dim[3], s.dim[2]));
+    if (n->reshaped) h = vkt_reshape(g, h, vkt_shape4(s.dim[0], s.dim[1], s.dim[3], s.dim[2]));
     if (n->adaptive) return vkt_adaptive_max_pool2d(g, h, n->adaptive, n->adaptive);
     if (n->source != CONV1D) return vkt_max_pool2d(g, h, &n->pool);
     return vkt_max_pool1d(g, h, &(vkt_pool1d_params){ n->pool.kernel[1], n->pool.stride[1], n->pool.pad[1] });
@@ -229,9 +229,9 @@ static void other_poolings_leave_it_alone(void **state)
         { CONV2D, { 4, { 5, 5, 7, 9 } }, { .kernel = { 2, 2 } }, .forget = true },
         { CONV2D, { 4, { 5, 4, 7, 9 } }, { .kernel = { 2, 2 } }, .forget = true }, /* transforms are possible */
     };
-    const net turned = { CONV2D, { 4, { 5, 3, 5, 4 } }, { .kernel = { 2, 2 } }, .forget = true, .turned = true };
+    const net reshaped = { CONV2D, { 4, { 5, 3, 5, 4 } }, { .kernel = { 2, 2 } }, .forget = true, .reshaped = true };
     for (size_t i = 0; i < VKT_COUNT(nets); i++) agree(&nets[i], 1);
-    agree(&turned, 0);
+    agree(&reshaped, 0);
 }
 
 static void another_reader_keeps_them_apart(void **state)

@@ -19,7 +19,7 @@ static const vkt_limits least = {
     .max_workgroup_lanes = 128, .max_groups = 65535, .shared_bytes = 16384, .traits = &vkt_class_traits[VKT_CLASS_OTHER]
 };
 
-static void tiles_are_cut_by_shape_and_device(void **state)
+static void tiles_are_chosen_by_shape_and_device(void **state)
 {
     (void)state;
     static const struct {
@@ -39,7 +39,7 @@ static void tiles_are_cut_by_shape_and_device(void **state)
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         vkt_blocks b;
-        assert_true(vkt_blocks_cut(cases[i].lim, &cases[i].job, cases[i].most_slices, &b));
+        assert_true(vkt_blocks_plan(cases[i].lim, &cases[i].job, cases[i].most_slices, &b));
         const uint32_t *s = b.spec, bm = s[BLOCKS_SPEC_BM], bn = s[BLOCKS_SPEC_BN];
         if (bm != cases[i].bm || bn != cases[i].bn || b.slices != cases[i].slices)
             fail_msg("case %zu: %u x %u in %u slices", i, bm, bn, b.slices);
@@ -61,11 +61,11 @@ static void loops_that_would_be_too_long_are_refused(void **state)
     cpu.traits = &vkt_class_traits[VKT_CLASS_CPU];
     vkt_limits few = cpu;
     few.max_groups = 7;
-    assert_true(vkt_blocks_cut(&cpu, &(vkt_blocks_job){ 32, 32, 190000, 1 }, 1, &b));
-    assert_false(vkt_blocks_cut(&cpu, &(vkt_blocks_job){ 32, 32, 200000, 1 }, 1, &b));
-    assert_true(vkt_blocks_cut(&gpu, &(vkt_blocks_job){ 32, 32, 200000, 1 }, 1, &b));
-    assert_true(vkt_blocks_cut(&cpu, &(vkt_blocks_job){ 32, 32, 200000, 1 }, 2, &b));
-    assert_false(vkt_blocks_cut(&few, &(vkt_blocks_job){ 1024, 1024, 65536, 1 }, 1, &b));
+    assert_true(vkt_blocks_plan(&cpu, &(vkt_blocks_job){ 32, 32, 190000, 1 }, 1, &b));
+    assert_false(vkt_blocks_plan(&cpu, &(vkt_blocks_job){ 32, 32, 200000, 1 }, 1, &b));
+    assert_true(vkt_blocks_plan(&gpu, &(vkt_blocks_job){ 32, 32, 200000, 1 }, 1, &b));
+    assert_true(vkt_blocks_plan(&cpu, &(vkt_blocks_job){ 32, 32, 200000, 1 }, 2, &b));
+    assert_false(vkt_blocks_plan(&few, &(vkt_blocks_job){ 1024, 1024, 65536, 1 }, 1, &b));
 }
 
 /* ---- matrix products ---- */
@@ -125,7 +125,7 @@ static void matmul_make(subject *s, uint32_t count, uint32_t m, uint32_t n, uint
     subject_begin(s, 1);
     subject_input(s, &(vkt_case_input){ .shape = vkt_shape3(count, ta ? k : m, ta ? m : k), .lo = -1, .hi = 1 }, NULL);
     subject_input(s, &(vkt_case_input){ .shape = vkt_shape3(count, tb ? n : k, tb ? k : n), .lo = -1, .hi = 1 }, NULL);
-    subject_take(s, vkt_matmul(s->g, s->in[0].t, s->in[1].t, ta, tb));
+    subject_set_output(s, vkt_matmul(s->g, s->in[0].t, s->in[1].t, ta, tb));
 }
 
 static void check_matmul(uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans, uint64_t force,
@@ -213,7 +213,7 @@ static void check_conv(const conv *c, uint64_t seed)
     subject_input(&s, &(vkt_case_input){ .layout = VKT_BATCH_LAST, .shape = c->x, .lo = -1, .hi = 1 }, NULL);
     subject_input(&s, &(vkt_case_input){ .shape = c->w, .lo = -1, .hi = 1 }, NULL);
     subject_input(&s, &(vkt_case_input){ .shape = vkt_shape1(c->w.dim[0]), .lo = -1, .hi = 1 }, NULL);
-    subject_take(&s, vkt_conv2d(s.g, s.in[0].t, s.in[1].t, s.in[2].t, &c->p));
+    subject_set_output(&s, vkt_conv2d(s.g, s.in[0].t, s.in[1].t, s.in[2].t, &c->p));
     check(&s, VKT_V(SHARED), c->tile, true, true);
     subject_free(&s);
 }
@@ -255,12 +255,12 @@ static void matrices_must_divide_the_tile(void **state)
         vkt_blocks b;
         lim.coop = cases[i].coop;
         lim.subgroup_size = cases[i].subgroup;
-        const bool cut = vkt_blocks_cut(&lim, &(vkt_blocks_job){ 4096, 4096, 4096, 1, true }, 1, &b);
-        assert_int_equal(cut ? b.spec[BLOCKS_SPEC_BM] : 0, cases[i].bm);
-        const bool small = vkt_blocks_cut(&lim, &(vkt_blocks_job){ 30, 30, 100, 1, true }, 1, &b);
-        assert_int_equal(small, cut && cases[i].subgroup <= 64);
+        const bool fits = vkt_blocks_plan(&lim, &(vkt_blocks_job){ 4096, 4096, 4096, 1, true }, 1, &b);
+        assert_int_equal(fits ? b.spec[BLOCKS_SPEC_BM] : 0, cases[i].bm);
+        const bool small = vkt_blocks_plan(&lim, &(vkt_blocks_job){ 30, 30, 100, 1, true }, 1, &b);
+        assert_int_equal(small, fits && cases[i].subgroup <= 64);
         lim.shared_bytes = 32768;
-        assert_int_equal(vkt_blocks_cut(&lim, &(vkt_blocks_job){ 4096, 4096, 4096, 1, true }, 1, &b), small);
+        assert_int_equal(vkt_blocks_plan(&lim, &(vkt_blocks_job){ 4096, 4096, 4096, 1, true }, 1, &b), small);
         if (small) assert_int_equal(b.spec[BLOCKS_SPEC_BM], 64);
     }
 }
@@ -268,7 +268,7 @@ static void matrices_must_divide_the_tile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tiles_are_cut_by_shape_and_device),
+        cmocka_unit_test(tiles_are_chosen_by_shape_and_device),
         cmocka_unit_test(loops_that_would_be_too_long_are_refused),
         cmocka_unit_test(every_tile_multiplies_in_every_orientation),
         cmocka_unit_test(slices_of_long_sums_add_up),

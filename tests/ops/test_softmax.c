@@ -22,10 +22,12 @@ static bool uses(const subject *s, vkt_kernel_id kernel)
 /* Only in `view`. NULL: on the device as it is, in one of the other views, and in 16 bits. */
 static void check_in(vkt_shape x, uint32_t axis, vkt_kernel_id forward, vkt_kernel_id back, const harness_view *view)
 {
-    static const vkt_softmax_attr ways[] = { { .scale = 1 }, { .scale = 1, .log = 1 }, { .scale = 0.3f, .causal = 1 } };
+    static const vkt_softmax_attr variants[] = { { .scale = 1 },
+                                                 { .scale = 1, .log = 1 },
+                                                 { .scale = 0.3f, .causal = 1 } };
     const vkt_host h = vkt_test_host();
-    for (size_t i = 0; i < VKT_COUNT(ways); i++) {
-        vkt_softmax_attr a = ways[i];
+    for (size_t i = 0; i < VKT_COUNT(variants); i++) {
+        vkt_softmax_attr a = variants[i];
         vkt_case c = { .n_in = 0 };
         subject s = { .seed = 0 };
         harness_report report = { .faults = 0 };
@@ -51,7 +53,7 @@ static void check(vkt_shape x, uint32_t axis, vkt_kernel_id forward, vkt_kernel_
     check_in(x, axis, forward, back, NULL);
 }
 
-static void a_lane_takes_a_line_by_fours_of_its_classes(void **state)
+static void a_lane_computes_a_line_four_classes_at_a_time(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
@@ -64,7 +66,7 @@ static void a_lane_takes_a_line_by_fours_of_its_classes(void **state)
         check_in(vkt_shape3(20, 29, 20), 2, VKT_K_SOFTMAX_LINE4, VKT_K_SOFTMAX_DX_LINE4, &harness_views[v]);
 }
 
-static void a_lane_takes_a_line(void **state)
+static void a_lane_computes_a_line(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
@@ -74,7 +76,7 @@ static void a_lane_takes_a_line(void **state)
     check(vkt_shape3(3, 5, 12), 1, VKT_K_SOFTMAX4, VKT_K_SOFTMAX_DX4);
 }
 
-static void a_work_group_takes_a_line(void **state)
+static void a_work_group_computes_a_line(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
@@ -85,9 +87,9 @@ static void a_work_group_takes_a_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lane_takes_a_line_by_fours_of_its_classes),
-        cmocka_unit_test(a_lane_takes_a_line),
-        cmocka_unit_test(a_work_group_takes_a_line),
+        cmocka_unit_test(a_lane_computes_a_line_four_classes_at_a_time),
+        cmocka_unit_test(a_lane_computes_a_line),
+        cmocka_unit_test(a_work_group_computes_a_line),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }

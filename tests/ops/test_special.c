@@ -278,13 +278,13 @@ static void an_epoch_is_gathered_from_arrays(void **state)
     vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     const vkt_tensor rows = vkt_external(g, "rows", VKT_U8, params[0].shape);
-    const vkt_tensor turn = vkt_external(g, "order", VKT_U32, params[1].shape);
+    const vkt_tensor indices = vkt_external(g, "order", VKT_U32, params[1].shape);
     const vkt_tensor classes = vkt_external(g, "labels", VKT_U32, params[2].shape);
-    const vkt_tensor x = vkt_gather_rows(g, rows, turn, BATCH, vkt_shape3(3, 1, 5), scale, shift);
-    const vkt_tensor t = vkt_gather_labels(g, classes, turn, BATCH);
+    const vkt_tensor x = vkt_gather_rows(g, rows, indices, BATCH, vkt_shape3(3, 1, 5), scale, shift);
+    const vkt_tensor t = vkt_gather_labels(g, classes, indices, BATCH);
     vkt_keep(g, x);
     vkt_keep(g, t);
-    const vkt_binding bindings[] = { { rows, array[0] }, { turn, array[1] }, { classes, array[2] } };
+    const vkt_binding bindings[] = { { rows, array[0] }, { indices, array[1] }, { classes, array[2] } };
     const vkt_program_params with_arrays = { .arrays = bindings, .n_arrays = 3 };
     OK(vkt_program_create_guarded(ctx, g, NULL, &with_arrays, &p));
     for (uint32_t first = 0; first < ROWS; first += BATCH) {
@@ -320,12 +320,12 @@ static void row_numbers_outside_the_table_give_zeros(void **state)
     vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     const vkt_tensor rows = vkt_input(g, "rows", VKT_F32, VKT_ROWS, vkt_shape2(ROWS, F));
-    const vkt_tensor turn = vkt_input(g, "order", VKT_U32, VKT_ROWS, vkt_shape1(BATCH));
-    const vkt_tensor x = vkt_gather_rows(g, rows, turn, BATCH, vkt_shape1(F), NULL, NULL);
+    const vkt_tensor indices = vkt_input(g, "order", VKT_U32, VKT_ROWS, vkt_shape1(BATCH));
+    const vkt_tensor x = vkt_gather_rows(g, rows, indices, BATCH, vkt_shape1(F), NULL, NULL);
     vkt_keep(g, x);
     OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
     OK(vkt_program_write(p, rows, table, sizeof table));
-    OK(vkt_program_write(p, turn, order, sizeof order));
+    OK(vkt_program_write(p, indices, order, sizeof order));
     OK(vkt_program_run(p, NULL, NULL));
     harness_read_f32(p, g, x, got);
     for (uint32_t k = 0; k < F; k++) {
@@ -509,12 +509,12 @@ static void ids_outside_the_table_are_zeros(void **state)
             vkt_graph *g = harness_graph();
             vkt_program *p = NULL;
             const vkt_tensor rows = vkt_input(g, "rows", VKT_U32, VKT_ROWS, vkt_shape2(ROWS, words));
-            const vkt_tensor turn = vkt_input(g, "order", VKT_U32, VKT_ROWS, vkt_shape1(BATCH));
-            const vkt_tensor x = vkt_gather_ids(g, rows, turn, BATCH, length, packed);
+            const vkt_tensor indices = vkt_input(g, "order", VKT_U32, VKT_ROWS, vkt_shape1(BATCH));
+            const vkt_tensor x = vkt_gather_ids(g, rows, indices, BATCH, length, packed);
             vkt_keep(g, x);
             OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
             OK(vkt_program_write(p, rows, table, ROWS * words * 4));
-            OK(vkt_program_write(p, turn, order, sizeof order));
+            OK(vkt_program_write(p, indices, order, sizeof order));
             OK(vkt_program_run(p, NULL, NULL));
             OK(vkt_program_read(p, x, got, BATCH * length * 4));
             for (uint32_t b = 0; b < BATCH; b++)

@@ -175,11 +175,11 @@ static void an_optimizer_that_does_not_fit_is_refused(void **state)
         if (i < VKT_COUNT(cases)) {
             assert_int_equal(vkt_backward(g, loss), VKT_OK);
             assert_int_equal(vkt_update(g, &cases[i].o), VKT_E_ARG);
-            vkt_test_error_says(cases[i].says);
+            vkt_test_error_contains(cases[i].says);
             assert_int_equal(vkt_graph_status(g), VKT_E_ARG);
         } else {
             assert_int_equal(vkt_update(g, &(vkt_optimizer){ .kind = VKT_ADAM }), VKT_E_STATE);
-            vkt_test_error_says("vkt_backward first");
+            vkt_test_error_contains("vkt_backward first");
         }
         vkt_graph_destroy(&g);
     }

@@ -194,7 +194,7 @@ static void arena_free(arena *a)
 }
 
 /* Element i of all parameters, one behind the other, in the arena. */
-static size_t place(const setting *s, const arena *a, size_t i)
+static size_t index_of(const setting *s, const arena *a, size_t i)
 {
     int k = 0;
     for (; i >= s->size[k]; k++) i -= s->size[k];
@@ -206,16 +206,16 @@ static void by_reference(course *c, const setting *s, const vkt_optimizer *o, ar
 {
     uint64_t t = 0;
     double rows = 0;
-    for (size_t i = 0; i < c->n; i++) a->p[place(s, a, i)] = (double)c->p0[i];
+    for (size_t i = 0; i < c->n; i++) a->p[index_of(s, a, i)] = (double)c->p0[i];
     for (size_t run = 0; run < c->T; run++) {
         const bool first = run % o->micro_batches == 0, last = run % o->micro_batches == o->micro_batches - 1;
         if (first) memset(a->g, 0, a->n * sizeof *a->g);
         rows = (first ? 0 : rows) + (double)c->rows[run];
         for (size_t i = 0; i < c->n; i++)
-            a->g[place(s, a, i)] += (double)c->rows[run] * (double)c->gradients[run * c->n + i];
+            a->g[index_of(s, a, i)] += (double)c->rows[run] * (double)c->gradients[run * c->n + i];
         for (size_t i = 0; last && i < a->n; i++) a->g[i] /= rows;
         if (last) vkt_ref_update(o, (double)c->lr[run], ++t, a->n, a->p, a->g, a->moments, a->groups);
-        for (size_t i = 0; i < c->n; i++) c->p[run * c->n + i] = a->p[place(s, a, i)];
+        for (size_t i = 0; i < c->n; i++) c->p[run * c->n + i] = a->p[index_of(s, a, i)];
     }
 }
 
@@ -398,7 +398,7 @@ static void check_moments(engine *e, const arena *a, const char *what)
     for (size_t m = 0; m < VKT_COUNT(moment_parts); m++) {
         if (!vkt_store_has(e->store, moment_parts[m])) continue;
         get(e, moment_parts[m], got);
-        for (size_t i = 0; i < n; i++) want[i] = a->moments[m][place(e->s, a, i)];
+        for (size_t i = 0; i < n; i++) want[i] = a->moments[m][index_of(e->s, a, i)];
         assert_true(harness_close(what, got, want, n, 2e-6, 2e-6));
     }
     free(got);

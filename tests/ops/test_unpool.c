@@ -12,7 +12,7 @@
 #include "support/host.h"
 
 #define OK(call) assert_int_equal((call), VKT_OK)
-#define NOBODYS 0x7fc5a5a5u /* a NaN */
+#define POISON 0x7fc5a5a5u /* a NaN */
 
 /* x -> convolution -> relu -> pooling */
 typedef struct net {
@@ -107,9 +107,9 @@ static void run(rig *r)
     }
     if (vkt_value_of(r->g, r->x)->role == VKT_ROLE_INPUT) write_input(r, r->x);
     write_input(r, r->weights);
-    OK(vkt_program_poison(r->program, NOBODYS));
+    OK(vkt_program_poison(r->program, POISON));
     OK(vkt_program_run(r->program, &(vkt_run){ .lr = 0.01f }, NULL));
-    OK(vkt_program_check_guards(r->program, NOBODYS, &intact, &bad));
+    OK(vkt_program_check_guards(r->program, POISON, &intact, &bad));
     if (!intact) fail_msg("words behind %s were written to", bad);
 }
 
@@ -145,20 +145,20 @@ static uint32_t count(const rig *r, vkt_kernel_id kernel)
 }
 
 /* How the gradient of the weights gets the gradient of the convolution's output. */
-typedef enum way { ARRAY, CELLS } way;
+typedef enum how { ARRAY, UNPOOL } how;
 
 /* How many dispatches read windows; 0 also if the view's device supports neither way. */
-static uint32_t agree(const net *n, const harness_view *view, way want)
+static uint32_t agree(const net *n, const harness_view *view, how want)
 {
     rig fused, plain;
-    uint32_t cells = 0;
+    uint32_t fused_kernels = 0;
     bool both = rig_make(&plain, n, view, false);
     both = rig_make(&fused, n, view, true) && both;
     if (both) {
-        cells = count(&fused, VKT_K_CONV2D_DW_CELLS);
-        assert_int_equal(cells > 0, want == CELLS);
-        assert_int_equal(count(&plain, VKT_K_CONV2D_DW_CELLS), 0);
-        if (cells) assert_int_equal(count(&fused, VKT_K_MAX_POOL2D_DX_CELL), n->ask);
+        fused_kernels = count(&fused, VKT_K_CONV2D_DW_UNPOOL);
+        assert_int_equal(fused_kernels > 0, want == UNPOOL);
+        assert_int_equal(count(&plain, VKT_K_CONV2D_DW_UNPOOL), 0);
+        if (fused_kernels) assert_int_equal(count(&fused, VKT_K_MAX_POOL2D_DX_DISJOINT), n->ask);
         run(&fused);
         run(&plain);
         same_gradients(&fused, &plain);
@@ -166,7 +166,7 @@ static uint32_t agree(const net *n, const harness_view *view, way want)
     }
     rig_free(&fused);
     rig_free(&plain);
-    return cells;
+    return fused_kernels;
 }
 
 static void as_it_is(vkt_limits *lim)
@@ -197,7 +197,7 @@ static net draw(uint64_t seed)
     return n;
 }
 
-static void cells_have_the_bits_of_the_array(void **state)
+static void fused_unpooling_has_the_bits_of_the_array(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
@@ -208,7 +208,7 @@ static void cells_have_the_bits_of_the_array(void **state)
         harness_view view =
             i < harness_n_views ? harness_views[i] : harness_half_views[i % VKT_COUNT(harness_half_views)];
         view.force = VKT_V(TILE);
-        checked += agree(&n, &view, CELLS) > 0;
+        checked += agree(&n, &view, UNPOOL) > 0;
     }
     assert_true(checked > (few ? 2 : 8));
 }
@@ -226,7 +226,7 @@ static void windows_of_channels_are_right(void **state)
         view.force = VKT_V(TILE);
         n.conv.groups = 1 + i % 2;
         n.w.dim[1] = 2 / n.conv.groups;
-        assert_true(agree(&n, &view, CELLS) > 1);
+        assert_true(agree(&n, &view, UNPOOL) > 1);
     }
 }
 
@@ -241,7 +241,7 @@ static void a_variant_that_wants_the_array_gets_it(void **state)
         agree(&n, &(harness_view){ "another variant", as_it_is, .force = variants[i] }, ARRAY);
 }
 
-static void memory_that_fails_is_told(void **state)
+static void failed_allocations_are_reported(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
@@ -267,12 +267,12 @@ static void memory_that_fails_is_told(void **state)
     rig_free(&r);
 }
 
-static void adaptive_cells_are_cells(void **state)
+static void adaptive_windows_may_be_disjoint(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
     net n = { vkt_shape4(5, 2, 10, 10), vkt_shape4(9, 2, 3, 3), .bias = true, .relu = true, .adaptive = 4 };
-    agree(&n, &tile, CELLS);
+    agree(&n, &tile, UNPOOL);
     n.adaptive = 3; /* 8 windows, which overlap */
     agree(&n, &tile, ARRAY);
 }
@@ -292,7 +292,7 @@ static void another_reader_or_other_windows_keep_the_array(void **state)
     gaps.pool.stride[1] = 3;
     const net *all[] = { &trained, &forked, &averaged, &overlapping, &padded, &gaps };
     for (size_t i = 0; i < VKT_COUNT(all); i++) agree(all[i], &tile, ARRAY);
-    agree(&n, &tile, CELLS);
+    agree(&n, &tile, UNPOOL);
 }
 
 /* The gradient is stored for the one reader that asked for it. */
@@ -302,17 +302,17 @@ static void what_was_asked_for_stays(void **state)
     harness_needs(harness_ctx);
     const net n = { vkt_shape4(6, 2, 8, 7), vkt_shape4(7, 2, 3, 2), .bias = true, .pool = { .kernel = { 2, 3 } },
                     .ask = true };
-    assert_int_equal(agree(&n, &tile, CELLS), 2);
+    assert_int_equal(agree(&n, &tile, UNPOOL), 2);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cells_have_the_bits_of_the_array),
+        cmocka_unit_test(fused_unpooling_has_the_bits_of_the_array),
         cmocka_unit_test(windows_of_channels_are_right),
         cmocka_unit_test(a_variant_that_wants_the_array_gets_it),
-        cmocka_unit_test(memory_that_fails_is_told),
-        cmocka_unit_test(adaptive_cells_are_cells),
+        cmocka_unit_test(failed_allocations_are_reported),
+        cmocka_unit_test(adaptive_windows_may_be_disjoint),
         cmocka_unit_test(another_reader_or_other_windows_keep_the_array),
         cmocka_unit_test(what_was_asked_for_stays),
     };

@@ -149,7 +149,7 @@ static void wrong_marks_are_refused(void **state)
         if (status == VKT_OK) status = vkt_backward(r.g, loss);
         assert_int_equal(status, cases[i].status);
         assert_int_equal(vkt_graph_status(r.g), cases[i].status);
-        vkt_test_error_says(cases[i].says);
+        vkt_test_error_contains(cases[i].says);
         vkt_graph_destroy(&r.g);
     }
     vkt_test_expect_errors(false);
@@ -187,7 +187,7 @@ static void a_resume_in_the_middle_of_a_step_changes_no_bit(void **state)
     harness_needs(harness_ctx);
     static const vkt_store_part parts[] = { VKT_PART_VALUE, VKT_PART_MOMENT1, VKT_PART_MOMENT2, VKT_PART_GRADIENT_SUM };
     const vkt_optimizer o = { .kind = VKT_NADAM, .micro_batches = 3, .weight_decay = 0.1f };
-    rig whole = rig_make(&o, NULL, VKT_PRECISION_F32, NULL), cut = rig_make(&o, NULL, VKT_PRECISION_F32, NULL);
+    rig whole = rig_make(&o, NULL, VKT_PRECISION_F32, NULL), split = rig_make(&o, NULL, VKT_PRECISION_F32, NULL);
     for (uint32_t i = 0; i < 12; i++) {
         run(&whole, 0.3f * (float)(i + 1), 1 + i % 5);
         assert_int_equal(whole.m.t, (i + 1) / 3);
@@ -200,21 +200,21 @@ static void a_resume_in_the_middle_of_a_step_changes_no_bit(void **state)
             assert_true(t == 2 && a.batches == 2 && a.rows == 1 + 6 % 5 + 1 + 7 % 5);
             for (uint32_t k = 0; k < 2 * VKT_COUNT(parts); k++) {
                 OK(vkt_store_read(whole.store, k / VKT_COUNT(parts), parts[k % VKT_COUNT(parts)], v));
-                OK(vkt_store_write(cut.store, k / VKT_COUNT(parts), parts[k % VKT_COUNT(parts)], v));
+                OK(vkt_store_write(split.store, k / VKT_COUNT(parts), parts[k % VKT_COUNT(parts)], v));
             }
-            OK(vkt_store_set_clock(cut.store, t, seed));
-            OK(vkt_store_set_accumulation(cut.store, &a));
+            OK(vkt_store_set_clock(split.store, t, seed));
+            OK(vkt_store_set_accumulation(split.store, &a));
         }
-        if (i > 7) run(&cut, 0.3f * (float)(i + 1), 1 + i % 5);
+        if (i > 7) run(&split, 0.3f * (float)(i + 1), 1 + i % 5);
     }
     for (uint32_t k = 0; k < 2 * VKT_COUNT(parts); k++) {
         float v[N], w[N];
         OK(vkt_store_read(whole.store, k / VKT_COUNT(parts), parts[k % VKT_COUNT(parts)], v));
-        OK(vkt_store_read(cut.store, k / VKT_COUNT(parts), parts[k % VKT_COUNT(parts)], w));
+        OK(vkt_store_read(split.store, k / VKT_COUNT(parts), parts[k % VKT_COUNT(parts)], w));
         assert_memory_equal(v, w, sizeof v);
     }
     rig_free(&whole, true);
-    rig_free(&cut, true);
+    rig_free(&split, true);
 }
 
 /* In f16 an overflow in one micro-batch of a step drops that step. The scale is halved only after the last micro-batch
@@ -286,7 +286,7 @@ static void presets_are_the_libraries_defaults(void **state)
 }
 
 /* VKT_ZERO means 0 for a field whose default is not 0. If the default is 0, it changes nothing. */
-static void a_real_zero_is_taken_for_each_member(void **state)
+static void a_real_zero_replaces_each_member(void **state)
 {
     (void)state;
     static const vkt_optimizer_kind kinds[] = { VKT_ADAM, VKT_ADAMW, VKT_NADAM, VKT_RMSPROP, VKT_ADAGRAD };
@@ -348,7 +348,7 @@ int main(void)
         cmocka_unit_test(a_resume_in_the_middle_of_a_step_changes_no_bit),
         cmocka_unit_test(an_overflow_drops_all_micro_batches_of_its_step),
         cmocka_unit_test(presets_are_the_libraries_defaults),
-        cmocka_unit_test(a_real_zero_is_taken_for_each_member),
+        cmocka_unit_test(a_real_zero_replaces_each_member),
         cmocka_unit_test(what_an_optimizer_cannot_be_is_refused),
     };
     return cmocka_run_group_tests_name("update", tests, harness_setup, harness_teardown);

@@ -73,7 +73,7 @@ static vkt_limits limits_of(size_t device)
 
 static vkt_access access_of(uint16_t kernel)
 {
-    const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)kernel);
+    const vkt_kernel_entry *row = vkt_kernel_get((vkt_kernel_id)kernel);
     return (vkt_access){ row->reads, row->writes };
 }
 
@@ -106,7 +106,7 @@ static void check(const vkt_host *h, size_t network, size_t device)
     assert_int_equal(vkt_lower(g, &limits, live, (vkt_storage){ 0 }, &e), VKT_OK);
     const vkt_plan_options o = { .max_block_bytes = 1u << 30, .in_place = true, .access = access_of };
     assert_int_equal(vkt_plan_make(&e, &o, &p), VKT_OK);
-    printf("%s, %s: %llu bytes, %.3f of what is alive at once; %zu barriers for %zu dispatches, %zu in the graph's "
+    printf("%s, %s: %llu bytes, %.3f of what is live at once; %zu barriers for %zu dispatches, %zu in the graph's "
            "order\n",
            networks[network].name, devices[device].name, (unsigned long long)p.packed_bytes,
            (double)p.packed_bytes / (double)p.lower_bound_bytes, p.n_barriers, e.n, p.emitted_barriers);

@@ -23,7 +23,7 @@ static vkt_trainer *trained(rig *r, uint64_t limit_ns, bool profile)
     return t;
 }
 
-static void cuts_do_not_change_bits(void **state)
+static void splits_do_not_change_bits(void **state)
 {
     rig *r = rig_of(state);
     assert_int_equal(r->ctx->max_submission_ns, 100000000); /* the default, unless the application sets it */
@@ -38,9 +38,9 @@ static void cuts_do_not_change_bits(void **state)
     }
 }
 
-/* The parts are those of vkt_cut (unit/test_plan.c tests its rules) for the durations that this program measured. So
- * other work on the machine does not matter. */
-static void parts_are_cut_where_the_limit_asks(void **state)
+/* The parts are those of vkt_split_submissions (unit/test_plan.c tests its rules) for the durations that this program
+ * measured. So other work on the machine does not matter. */
+static void parts_are_split_where_the_limit_asks(void **state)
 {
     rig *r = rig_of(state);
     const vkt_trainer *t = trained(r, 300000, true);
@@ -49,7 +49,7 @@ static void parts_are_cut_where_the_limit_asks(void **state)
     uint32_t ends[64], count;
     vkt_kernel_time times[64];
     assert_true(n <= VKT_COUNT(ends));
-    assert_int_equal(plan_of(t).submissions, vkt_cut(p->ns, p->plan.stage, n, 300000, ends));
+    assert_int_equal(plan_of(t).submissions, vkt_split_submissions(p->ns, p->plan.stage, n, 300000, ends));
     assert_memory_equal(p->ends, ends, plan_of(t).submissions * sizeof *ends);
     assert_int_equal(vkt_program_profile(t->program, &(vkt_run){ .lr = 0 }, times, n, &count), VKT_OK);
     assert_int_equal(count, n); /* the profiled step is split too */
@@ -76,7 +76,7 @@ static void note_counters(void *user, const vkt_fit_progress *p)
     }
 }
 
-static void a_cut_step_allocates_and_records_nothing(void **state)
+static void a_split_step_allocates_and_records_nothing(void **state)
 {
     rig *r = rig_of(state);
     r->ctx->max_submission_ns = 1;
@@ -93,7 +93,7 @@ static void a_cut_step_allocates_and_records_nothing(void **state)
     assert_int_equal(s.to.recordings, s.from.recordings);
 }
 
-static void the_cuts_are_printed(void **state)
+static void the_splits_are_printed(void **state)
 {
     rig *r = rig_of(state);
     vkt_trainer *t = trained(r, 1, false);
@@ -107,10 +107,10 @@ static void the_cuts_are_printed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(cuts_do_not_change_bits),
-        rig_test(parts_are_cut_where_the_limit_asks),
-        rig_test(a_cut_step_allocates_and_records_nothing),
-        rig_test(the_cuts_are_printed),
+        rig_test(splits_do_not_change_bits),
+        rig_test(parts_are_split_where_the_limit_asks),
+        rig_test(a_split_step_allocates_and_records_nothing),
+        rig_test(the_splits_are_printed),
     };
     return cmocka_run_group_tests_name("submissions", tests, NULL, NULL);
 }

@@ -65,8 +65,8 @@ static void much_is_saved_where_much_is_cheap(void **state)
     rig *r = rig_of(state);
     const vkt_plan_info a = plan_of(trained(r, deep_forward, false, false));
     const vkt_plan_info b = plan_of(trained(r, deep_forward, true, false));
-    const uint64_t picture = (uint64_t)RIG_BATCH * 8 * RIG_SIDE * RIG_SIDE * 4;
-    assert_true(a.total_bytes - b.total_bytes >= 2 * picture);
+    const uint64_t image = (uint64_t)RIG_BATCH * 8 * RIG_SIDE * RIG_SIDE * 4;
+    assert_true(a.total_bytes - b.total_bytes >= 2 * image);
 }
 
 int main(void)

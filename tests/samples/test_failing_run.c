@@ -59,7 +59,7 @@ static void an_error_in_epoch_2_leaves_the_results_of_epoch_1(void **state)
 }
 
 /* The checkpoint of epoch 1 stays, so that the same command ends as a run without the error. */
-static void a_folder_says_it_in_its_log_and_goes_on(void **state)
+static void a_folder_records_it_in_its_log_and_training_continues(void **state)
 {
     rig *r = rig_of(state);
     const char *const args[] = { "-q", "--run", "d", NULL };
@@ -102,7 +102,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(an_error_in_epoch_2_leaves_the_results_of_epoch_1),
-        rig_test(a_folder_says_it_in_its_log_and_goes_on),
+        rig_test(a_folder_records_it_in_its_log_and_training_continues),
         rig_test(an_error_within_an_epoch_saves_the_last_step_but_a_folder_keeps_the_best),
         rig_test(an_error_before_the_first_step_keeps_older_files),
     };

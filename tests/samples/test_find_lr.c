@@ -116,7 +116,7 @@ static void a_rate_that_is_too_large_is_refused(void **state)
     vkt_trainer *t = rig_trainer(r, &p);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_trainer_find_lr(t, NULL, &x), VKT_E_DIVERGED);
-    vkt_test_error_says("want a smaller learning rate, got 1e+30");
+    vkt_test_error_contains("want a smaller learning rate, got 1e+30");
     assert_int_equal(vkt_trainer_find_lr(t, NULL, NULL), VKT_E_ARG);
     vkt_test_expect_errors(false);
 }

@@ -55,7 +55,7 @@ static void it_learns_a_text_and_goes_on_with_it(void **state)
     json_t *report = program_json(r, "report");
     assert_int_equal(json_array_size(json_object_get(report, "epochs")), 20);
     assert_true(json_number_of(report, "final_loss") < 0.1);
-    /* V = 13 letters, 16 places, 16 numbers: two tables, a block, the last norm, lm_head */
+    /* V = 13 letters, 16 positions, 16 numbers: two tables, a block, the last norm, lm_head */
     assert_true(json_number_of(report, "parameters") == 16 * (13 + 16 + 13) + (12 * 16 * 16 + 13 * 16) + 32);
     json_decref(report);
     vkt_safetensors *st;
@@ -116,7 +116,7 @@ static void another_network_or_alphabet_is_refused_by_name(void **state)
            "--resume", "c");
 }
 
-static void it_says_what_is_wrong(void **state)
+static void errors_are_explained(void **state)
 {
     rig *r = rig_of(state);
     write_text(r, "abc ", 100);
@@ -185,7 +185,7 @@ int main(void)
         rig_test(what_it_writes_follows_the_options),
         rig_test(a_resumed_run_ends_in_the_same_bytes),
         rig_test(another_network_or_alphabet_is_refused_by_name),
-        rig_test(it_says_what_is_wrong),
+        rig_test(errors_are_explained),
         rig_test(help_names_its_options),
         rig_test(headings_of_help_are_in_order),
     };

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "bench/schema.h"
 
-#define PICTURES VKT_TEST_DIR "/golden/images/"
+#define IMAGES VKT_TEST_DIR "/golden/images/"
 enum { CLASSES = 4, TRAIN = 30, CHECK = 9 };
 
 static const char *const names[CLASSES] = { "gray.jpg", "cmyk.jpg", "turned.jpg", "noise.png" };
@@ -41,7 +41,7 @@ static void write_table(const rig *r, const char *name, uint32_t rows)
     char text[TRAIN * 300] = "path,label\n";
     for (uint32_t i = 0; i < rows; i++) {
         const size_t n = strlen(text);
-        snprintf(text + n, sizeof text - n, PICTURES "%s,%s\n", name_of(i), name_of(i));
+        snprintf(text + n, sizeof text - n, IMAGES "%s,%s\n", name_of(i), name_of(i));
     }
     write_text(r, name, text);
 }
@@ -63,7 +63,7 @@ static void link_folders(const rig *r, const char *folder, uint32_t rows)
         snprintf(path, sizeof path, "%s/%s", folder, name_of(i));
         mkdir(vkt_temp_dir_file(&r->dir, path), 0777);
         snprintf(path, sizeof path, "%s/%s/%u.png", folder, name_of(i), i);
-        snprintf(target, sizeof target, PICTURES "%s", name_of(i));
+        snprintf(target, sizeof target, IMAGES "%s", name_of(i));
         assert_int_equal(symlink(target, vkt_temp_dir_file(&r->dir, path)), 0);
     }
 }
@@ -84,7 +84,7 @@ static void a_run_learns_and_writes_what_it_was_asked_for(void **state)
     assert_non_null(strstr(done.out, "30 to train on, 9 to validate on, 3x32x32, 4 classes"));
     assert_non_null(strstr(done.out, "fc1 (Linear)"));
     assert_non_null(strstr(done.out, "epoch 4/4"));
-    assert_non_null(strstr(done.out, "test    9 pictures: loss "));
+    assert_non_null(strstr(done.out, "test    9 images: loss "));
     assert_non_null(strstr(done.out, "* gray.jpg           gray.jpg "));
     run_forget(r, &done);
     json_t *report = program_json(r, "report"), *epochs = json_object_get(report, "epochs");
@@ -142,7 +142,7 @@ static void a_resumed_run_ends_in_the_same_bytes(void **state)
 }
 
 /* At such a rate no answer changes, so that epoch 2 is no better than epoch 1. */
-static void a_run_that_stopped_early_says_that_it_does_not_go_on(void **state)
+static void a_run_that_stopped_early_reports_that_it_does_not_continue(void **state)
 {
     rig *r = rig_of(state);
     write_tables(r);
@@ -162,7 +162,7 @@ static void finds(const rig *r, const char *const *env, const char *data, const 
     assert_true(good);
 }
 
-static void pictures_are_found_in_tables_and_folders(void **state)
+static void images_are_found_in_tables_and_folders(void **state)
 {
     rig *r = rig_of(state);
     link_folders(r, "whole", 20);
@@ -176,10 +176,10 @@ static void pictures_are_found_in_tables_and_folders(void **state)
     finds(r, NULL, "parts", "parts: 10 to train on, 6 to validate on");
 }
 
-static void without_data_forms_are_drawn(void **state)
+static void without_data_forms_are_generated(void **state)
 {
     rig *r = rig_of(state);
-    finds(r, (const char *const[]){ "VKT_DATA", NULL }, NULL, "drawn forms: 2000 to train on, 400 to validate on");
+    finds(r, (const char *const[]){ "VKT_DATA", NULL }, NULL, "generated forms: 2000 to train on, 400 to validate on");
     assert_int_equal(mkdir(vkt_temp_dir_file(&r->dir, "data"), 0777), 0);
     assert_int_equal(mkdir(vkt_temp_dir_file(&r->dir, "data/caltech101"), 0777), 0);
     write_table(r, "data/caltech101/train.csv", TRAIN);
@@ -187,7 +187,7 @@ static void without_data_forms_are_drawn(void **state)
     finds(r, (const char *const[]){ "VKT_DATA=./data", NULL }, NULL, "./data/caltech101: 24 to train on");
 }
 
-static void wrong_options_end_with_2_and_say_why(void **state)
+static void wrong_options_end_with_2_and_a_reason(void **state)
 {
     rig *r = rig_of(state);
     EXPECT(r, 2, "from 10 to 1024, got '9'", "--size", "9");
@@ -206,20 +206,20 @@ static void one_error(const rig *r, const char *says, const char *data)
     run_forget(r, &done);
 }
 
-static void what_cannot_work_ends_with_1_and_says_why(void **state)
+static void what_cannot_work_ends_with_1_and_a_reason(void **state)
 {
     rig *r = rig_of(state);
     one_error(r, "vkt-images: --data: missing does not exist: want train.csv", "missing");
-    one_error(r, "vkt-images: --data: . has no pictures: want train.csv", ".");
-    write_text(r, "train.csv", "path,label\n" PICTURES "noise.png,noise\nnone.png,none\n");
+    one_error(r, "vkt-images: --data: . has no images: want train.csv", ".");
+    write_text(r, "train.csv", "path,label\n" IMAGES "noise.png,noise\nnone.png,none\n");
     EXPECT(r, 1, "none.png", SMALL);
     EXPECT(r, 1, "leaves both parts a row", SMALL, "--skip-broken");
     write_tables(r);
-    write_text(r, "valid.csv", "path,label\n" PICTURES "noise.png,sound\n");
+    write_text(r, "valid.csv", "path,label\n" IMAGES "noise.png,sound\n");
     EXPECT(r, 1, "sound", SMALL);
-    write_text(r, "valid.csv", "path\n" PICTURES "noise.png\n");
+    write_text(r, "valid.csv", "path\n" IMAGES "noise.png\n");
     EXPECT(r, 1, "labels", SMALL);
-    write_text(r, "train.csv", "path\n" PICTURES "noise.png\n" PICTURES "gray.jpg\n");
+    write_text(r, "train.csv", "path\n" IMAGES "noise.png\n" IMAGES "gray.jpg\n");
     EXPECT(r, 1, "labels", SMALL);
     write_tables(r);
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "1", "--save", "w");
@@ -230,7 +230,7 @@ static void broken_files_are_left_out_if_asked_for(void **state)
 {
     rig *r = rig_of(state);
     write_text(r, "train.csv",
-               "path,label\n" PICTURES "noise.png,a\nnone.png,b\n" PICTURES "gray.jpg,b\n" PICTURES "turned.jpg,a\n");
+               "path,label\n" IMAGES "noise.png,a\nnone.png,b\n" IMAGES "gray.jpg,b\n" IMAGES "turned.jpg,a\n");
     run done = finished(r, NULL, (const char *const[]){ SMALL, "--skip-broken", "--no-flip", "--epochs", "1", NULL });
     assert_int_equal(done.status, 0);
     assert_non_null(strstr(done.err, "none.png"));
@@ -256,11 +256,11 @@ int main(void)
         rig_test(a_run_learns_and_writes_what_it_was_asked_for),
         rig_test(the_rate_falls_when_the_validation_loss_does_not),
         rig_test(a_resumed_run_ends_in_the_same_bytes),
-        rig_test(a_run_that_stopped_early_says_that_it_does_not_go_on),
-        rig_test(pictures_are_found_in_tables_and_folders),
-        rig_test(without_data_forms_are_drawn),
-        rig_test(wrong_options_end_with_2_and_say_why),
-        rig_test(what_cannot_work_ends_with_1_and_says_why),
+        rig_test(a_run_that_stopped_early_reports_that_it_does_not_continue),
+        rig_test(images_are_found_in_tables_and_folders),
+        rig_test(without_data_forms_are_generated),
+        rig_test(wrong_options_end_with_2_and_a_reason),
+        rig_test(what_cannot_work_ends_with_1_and_a_reason),
         rig_test(broken_files_are_left_out_if_asked_for),
         rig_test(help_names_the_options_of_its_own),
     };

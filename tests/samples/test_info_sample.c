@@ -1,4 +1,4 @@
-/* The program vkt-info as its users run it: what it tells is what programs on this device get. */
+/* The program vkt-info as its users run it: what it prints is what programs on this device get. */
 #define _XOPEN_SOURCE 700 /* setenv */
 #include "samples/program.h"
 
@@ -76,7 +76,7 @@ static vkt_graph *product(const rig *r)
 }
 
 /* Those of VKT_TRAITS are marked; an unknown one is an error of the program, with the list of names. */
-static void traits_are_told(void **state)
+static void traits_are_printed(void **state)
 {
     rig *r = rig_of(state);
     use_own_cache(r);
@@ -208,7 +208,7 @@ static void dash_is_standard_output(void **state)
     if (!schema_fits("info", vkt_temp_dir_file(&r->dir, "out"), why)) fail_msg("%s", why);
 }
 
-static void it_says_what_is_wrong(void **state)
+static void errors_are_explained(void **state)
 {
     rig *r = rig_of(state);
     EXPECT(r, 2, "--list-devices goes alone", "--list-devices", "mnist-b128");
@@ -243,11 +243,11 @@ int main(void)
     setenv("LP_NATIVE_VECTOR_WIDTH", "256", 0); /* vkt-info asks for wider vectors than the rig */
     const struct CMUnitTest tests[] = {
         rig_test(limits_and_choices_are_those_of_programs),
-        rig_test(traits_are_told),
+        rig_test(traits_are_printed),
         rig_test(switched_off_and_tuned_variants_show),
         rig_test(it_prints_devices_features_and_all_networks),
         rig_test(dash_is_standard_output),
-        rig_test(it_says_what_is_wrong),
+        rig_test(errors_are_explained),
         rig_test(a_wrong_case_has_one_message),
         rig_test(help_and_version),
     };

@@ -33,7 +33,7 @@ static void check_epochs(const json_t *o, double step, double last)
     assert_true(epoch == last && loss == json_number_of(o, "final_loss"));
 }
 
-static void a_million_points_tell_their_plane(void **state)
+static void a_million_points_determine_their_plane(void **state)
 {
     static const double truth[3] = { 2, -3, 10 };
     rig *r = rig_of(state);
@@ -88,7 +88,7 @@ static void options_reach_the_run(void **state)
     assert_true(fabs(sgd[0] - 2) < 0.11 && fabs(sgd[1] + 3) < 0.11 && fabs(sgd[2] - 10) < 0.32);
 }
 
-static void it_says_what_is_wrong(void **state)
+static void errors_are_explained(void **state)
 {
     rig *r = rig_of(state);
     EXPECT(r, 2, "from 1 to 100000000", "--rows", "0");
@@ -134,9 +134,9 @@ static void help_names_its_options_and_no_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(a_million_points_tell_their_plane),
+        rig_test(a_million_points_determine_their_plane),
         rig_test(options_reach_the_run),
-        rig_test(it_says_what_is_wrong),
+        rig_test(errors_are_explained),
         rig_test(ctrl_c_ends_it),
         rig_test(help_names_its_options_and_no_others),
     };

@@ -72,7 +72,7 @@ static void it_prints_times_and_sums(void **state)
     run_forget(r, &done);
 }
 
-static void it_says_what_is_wrong(void **state)
+static void errors_are_explained(void **state)
 {
     rig *r = rig_of(state);
     static const char *const sizes[] = { "0,1,1",       "1,0,1", "1,1,0",  "1,1", "1,1,1,1",
@@ -92,7 +92,7 @@ int main(void)
         rig_test(a_product_is_right_at_any_size),
         rig_test(tiles_keep_below_the_cap_and_give_the_same_sum),
         rig_test(it_prints_times_and_sums),
-        rig_test(it_says_what_is_wrong),
+        rig_test(errors_are_explained),
     };
     return cmocka_run_group_tests_name("vkt-matmul", tests, NULL, NULL);
 }

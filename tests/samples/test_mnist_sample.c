@@ -261,7 +261,7 @@ static void a_checkpoint_that_cannot_be_written_costs_nothing_else(void **state)
     json_decref(report);
 }
 
-static void a_resume_says_where_it_goes_on_and_of_what_run_it_is(void **state)
+static void a_resume_prints_where_it_continues_and_which_run_it_is(void **state)
 {
     rig *r = rig_of(state);
     write_data(r, SIDE);
@@ -354,7 +354,7 @@ static void without_utf8_all_that_is_printed_is_ascii(void **state)
     }
 }
 
-static void wrong_options_end_with_2_and_say_why(void **state)
+static void wrong_options_end_with_2_and_a_reason(void **state)
 {
     rig *r = rig_of(state);
     EXPECT(r, 2, "--nonsense", "--nonsense");
@@ -380,7 +380,7 @@ static void wrong_options_end_with_2_and_say_why(void **state)
     EXPECT(r, 2, "'stray'", "stray");
 }
 
-static void what_cannot_work_ends_with_1_and_says_why(void **state)
+static void what_cannot_work_ends_with_1_and_a_reason(void **state)
 {
     rig *r = rig_of(state);
     write_data(r, SIDE);
@@ -441,17 +441,17 @@ static run look_for_data(const rig *r, const char *mirror)
     return done;
 }
 
-static void without_data_digits_are_drawn(void **state)
+static void without_data_digits_are_generated(void **state)
 {
     rig *r = rig_of(state);
     run done = look_for_data(r, "");
-    assert_non_null(strstr(done.err, "training on drawn digits\n"));
-    assert_non_null(strstr(done.out, "drawn digits: 20000 to train on"));
+    assert_non_null(strstr(done.err, "training on generated digits\n"));
+    assert_non_null(strstr(done.out, "generated digits: 20000 to train on"));
     run_forget(r, &done);
     const char *const env[] = { "VKT_MNIST_MIRROR=", "VKT_DATA", NULL };
     const char *const quiet[] = { "-q", "--class-weights", "1", NULL };
     done = program_finish(r, program_start(r, VKT_MNIST_PROGRAM, env, quiet));
-    assert_non_null(strstr(done.err, "training on drawn digits\n"));
+    assert_non_null(strstr(done.err, "training on generated digits\n"));
     run_forget(r, &done);
 }
 
@@ -466,7 +466,7 @@ static void a_folder_without_labels_is_passed_by(void **state)
     run done = look_for_data(r, "");
     assert_non_null(strstr(done.err, "data/mnist"));
     assert_non_null(strstr(done.err, "found no such pair"));
-    assert_non_null(strstr(done.err, "training on drawn digits\n"));
+    assert_non_null(strstr(done.err, "training on generated digits\n"));
     run_forget(r, &done);
 }
 
@@ -511,7 +511,7 @@ static void files_with_another_hash_are_not_kept(void **state)
         vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, "train-images-idx3-ubyte.gz"), gzip_of_nothing, 20), VKT_OK);
     snprintf(mirror, sizeof mirror, "file://%s", r->dir.path);
     run done = look_for_data(r, mirror);
-    assert_non_null(strstr(done.err, "training on drawn digits\n"));
+    assert_non_null(strstr(done.err, "training on generated digits\n"));
     run_forget(r, &done);
     assert_int_not_equal(access(vkt_temp_dir_file(&r->dir, "data"), F_OK), 0); /* a failed download leaves no folder */
 }
@@ -531,7 +531,7 @@ static void files_of_others_are_never_replaced(void **state)
     const char *own = vkt_temp_dir_file(&r->dir, "data/mnist/t10k-labels-idx1-ubyte");
     assert_int_equal(vkt_file_write(&r->h, own, "mine", 4), VKT_OK);
     run done = look_for_data(r, mirror);
-    assert_non_null(strstr(done.err, "training on drawn digits\n"));
+    assert_non_null(strstr(done.err, "training on generated digits\n"));
     run_forget(r, &done);
     struct stat kept;
     assert_int_equal(stat(vkt_temp_dir_file(&r->dir, "data/mnist/t10k-labels-idx1-ubyte"), &kept), 0);
@@ -549,14 +549,14 @@ int main(void)
         rig_test(activations_are_stored_as_asked_for),
         rig_test(a_diverged_run_fails_and_saves_nothing),
         rig_test(a_checkpoint_that_cannot_be_written_costs_nothing_else),
-        rig_test(a_resume_says_where_it_goes_on_and_of_what_run_it_is),
+        rig_test(a_resume_prints_where_it_continues_and_which_run_it_is),
         rig_test(the_optimizer_and_its_schedule_are_options),
         rig_test(an_interrupted_run_leaves_a_checkpoint),
         rig_test(without_utf8_all_that_is_printed_is_ascii),
-        rig_test(wrong_options_end_with_2_and_say_why),
-        rig_test(what_cannot_work_ends_with_1_and_says_why),
+        rig_test(wrong_options_end_with_2_and_a_reason),
+        rig_test(what_cannot_work_ends_with_1_and_a_reason),
         rig_test(devices_are_listed_and_help_names_every_option),
-        rig_test(without_data_digits_are_drawn),
+        rig_test(without_data_digits_are_generated),
         rig_test(a_folder_without_labels_is_passed_by),
         rig_test(data_are_fetched_checked_and_kept),
         rig_test(files_with_another_hash_are_not_kept),

@@ -8,11 +8,11 @@
 
 #include "base/file.h"
 #include "bench/schema.h"
-#include "data/picture.h"
+#include "data/image_files.h"
 
-#define PICTURES VKT_TEST_DIR "/golden/images/"
-enum { SIDE = 16, DIGIT_CLASSES = 4, TRAIN = 90, CHECK = 30, PICTURE_CLASSES = 4 };
-static const char *const pictures[PICTURE_CLASSES] = { "cmyk.jpg", "gray.jpg", "noise.png", "turned.jpg" };
+#define IMAGES VKT_TEST_DIR "/golden/images/"
+enum { SIDE = 16, DIGIT_CLASSES = 4, TRAIN = 90, CHECK = 30, IMAGE_CLASSES = 4 };
+static const char *const images[IMAGE_CLASSES] = { "cmyk.jpg", "gray.jpg", "noise.png", "turned.jpg" };
 
 #define RUN(r, program, ...) \
     program_finish(r, program_start(r, program, NULL, (const char *const[]){ __VA_ARGS__, NULL }))
@@ -92,7 +92,7 @@ static void write_png(const rig *r, const char *name, uint32_t row, bool light)
         const unsigned char p = digits[row * SIDE * SIDE + i];
         pixels[i] = light ? (unsigned char)(255 - p) : p;
     }
-    picture png = picture_encode_png(&(picture_png){ .width = SIDE, .height = SIDE, .colour = 0, .depth = 8 }, pixels);
+    image_file png = encode_png(&(png_params){ .width = SIDE, .height = SIDE, .colour = 0, .depth = 8 }, pixels);
     write_bytes(r, name, png.p, png.n);
     free(png.p);
 }
@@ -125,15 +125,15 @@ static void digits_of_an_idx_file_are_read_as_in_training(void **state)
     json_decref(all);
 }
 
-static void pictures_of_digits_are_read_and_inverted(void **state)
+static void images_of_digits_are_read_and_inverted(void **state)
 {
     rig *r = rig_of(state);
     train_digits(r);
     write_png(r, "dark.png", TRAIN + 5, false);
     write_png(r, "light.png", TRAIN + 5, true);
-    write_text(r, "text.png", "no picture\n");
+    write_text(r, "text.png", "no image\n");
     run done = RUN(r, VKT_MNIST_PROGRAM, "--load", "w", "--predict", "dark.png", "text.png", "none.png", "light.png",
-                   PICTURES "gray_100x37.png", "t10k-images-idx3-ubyte", "--json", "out.json");
+                   IMAGES "gray_100x37.png", "t10k-images-idx3-ubyte", "--json", "out.json");
     assert_int_equal(done.status, 1);
     assert_non_null(strstr(done.err, "text.png is left out: "));
     assert_non_null(strstr(done.err, "none.png is left out: "));
@@ -171,7 +171,7 @@ static void standard_input_and_checkpoints_will_do(void **state)
 }
 
 /* A weights file by any program: what it says of its data is checked before it is believed. */
-static void a_damaged_card_is_told(void **state)
+static void a_damaged_card_is_reported(void **state)
 {
 #define CARD(sample, mean, deviation, classes, names)                                               \
     "{\"program\":\"vkt-reuters\",\"sample\":" sample ",\"mean\":" mean ",\"deviation\":" deviation \
@@ -199,7 +199,7 @@ static void a_damaged_card_is_told(void **state)
     for (size_t i = 0; i < VKT_COUNT(cards); i++) {
         assert_int_equal(vkt_trainer_attach(t, "data", cards[i]), VKT_OK);
         assert_int_equal(vkt_trainer_save(t, vkt_temp_dir_file(&r->dir, "w")), VKT_OK);
-        EXPECT(r, VKT_REUTERS_PROGRAM, 1, "what it tells of its data is damaged", "--load", "w", "--predict", "story");
+        EXPECT(r, VKT_REUTERS_PROGRAM, 1, "its metadata of the data are damaged", "--load", "w", "--predict", "story");
     }
     assert_int_equal(
         vkt_trainer_attach(t, "vocabulary", "vktrain-vocabulary 1 index_from=3 lower=1 words=0\nfilters=\n"), VKT_OK);
@@ -221,8 +221,8 @@ static void write_tables(const rig *r, uint32_t rows)
     char text[32 * 300] = "path,label\n";
     for (uint32_t i = 0; i < rows; i++) {
         const size_t n = strlen(text);
-        snprintf(text + n, sizeof text - n, PICTURES "%s,%s" ODD "\n", pictures[i % PICTURE_CLASSES],
-                 pictures[i % PICTURE_CLASSES]);
+        snprintf(text + n, sizeof text - n, IMAGES "%s,%s" ODD "\n", images[i % IMAGE_CLASSES],
+                 images[i % IMAGE_CLASSES]);
     }
     write_text(r, "train.csv", text);
     write_text(r, "valid.csv", text);
@@ -232,17 +232,17 @@ static void write_tables(const rig *r, uint32_t rows)
 static uint32_t named_right(const json_t *all)
 {
     uint32_t right = 0;
-    for (uint32_t i = 0; i < PICTURE_CLASSES; i++) {
+    for (uint32_t i = 0; i < IMAGE_CLASSES; i++) {
         char want[32];
-        snprintf(want, sizeof want, "%s" ODD, pictures[i]);
+        snprintf(want, sizeof want, "%s" ODD, images[i]);
         right += strcmp(json_string_value(json_object_get(best(all, i), "name")), want) == 0;
     }
     return right;
 }
 
-#define FOUR PICTURES "cmyk.jpg", PICTURES "gray.jpg", PICTURES "noise.png", PICTURES "turned.jpg"
+#define FOUR IMAGES "cmyk.jpg", IMAGES "gray.jpg", IMAGES "noise.png", IMAGES "turned.jpg"
 
-static void pictures_are_named_as_in_training(void **state)
+static void images_are_named_as_in_training(void **state)
 {
     rig *r = rig_of(state);
     write_tables(r, 16);
@@ -272,7 +272,7 @@ static void a_residual_network_names_them_too(void **state)
 
 /* ---- texts ---- */
 
-static void topics_of_texts_are_told_as_in_training(void **state)
+static void topics_of_texts_are_predicted_as_in_training(void **state)
 {
     enum { STORIES = 30, TOPICS = 3 };
     static const char *const topics[TOPICS] = { "tea", "ale", "gin" };
@@ -304,7 +304,7 @@ static void topics_of_texts_are_told_as_in_training(void **state)
     run done = RUN(r, VKT_REUTERS_PROGRAM, "--load", "w", "--predict", "story", "other");
     assert_int_equal(done.status, 0);
     assert_non_null(strstr(done.out, "story: ")); /* one text, of two lines */
-    assert_non_null(strstr(done.out, "(no word of it is known)"));
+    assert_non_null(strstr(done.out, "(no word of it is in the vocabulary)"));
     run_forget(r, &done);
 }
 
@@ -381,12 +381,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(digits_of_an_idx_file_are_read_as_in_training),
-        rig_test(pictures_of_digits_are_read_and_inverted),
+        rig_test(images_of_digits_are_read_and_inverted),
         rig_test(standard_input_and_checkpoints_will_do),
-        rig_test(a_damaged_card_is_told),
-        rig_test(pictures_are_named_as_in_training),
+        rig_test(a_damaged_card_is_reported),
+        rig_test(images_are_named_as_in_training),
         rig_test(a_residual_network_names_them_too),
-        rig_test(topics_of_texts_are_told_as_in_training),
+        rig_test(topics_of_texts_are_predicted_as_in_training),
         rig_test(scores_are_of_the_best_weights),
         rig_test(class_weights_and_smoothing_reach_the_loss),
     };

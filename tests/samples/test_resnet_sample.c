@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 
-#define PICTURES VKT_TEST_DIR "/golden/images/"
+#define IMAGES VKT_TEST_DIR "/golden/images/"
 enum { CLASSES = 4, ROWS = 20, TRAIN = 16, PARAMETERS = 269722 - 65 * (10 - CLASSES) };
 
 #define EXPECT(r, status, says, ...) \
@@ -34,7 +34,7 @@ static void write_data(const rig *r)
     char text[ROWS * 300] = "path,label\n";
     for (uint32_t i = 0; i < ROWS; i++) {
         const size_t n = strlen(text);
-        snprintf(text + n, sizeof text - n, PICTURES "%s,%s\n", names[i % CLASSES], names[i % CLASSES]);
+        snprintf(text + n, sizeof text - n, IMAGES "%s,%s\n", names[i % CLASSES], names[i % CLASSES]);
     }
     assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, "test.csv"), text, strlen(text)), VKT_OK);
 }
@@ -64,7 +64,7 @@ static void weights_from_scratch_are_trained_on(void **state)
     check_report(r, 6, false);
 
     done = FINISHED(r, SMALL, "--load", "w", "--epochs", "2", "--json", "report", "--checkpoint", "c");
-    const char *before = strstr(done.out, " of 20 pictures are recognised"),
+    const char *before = strstr(done.out, " of 20 images are recognised"),
                *alone = strstr(done.out, "last layer alone");
     assert_true(before && alone && before < alone && strstr(done.out, "epoch 1/1") && strstr(done.out, "epoch 2/2"));
     run_forget(r, &done);
@@ -87,7 +87,7 @@ static void weights_from_scratch_are_trained_on(void **state)
 }
 
 /* The weights for ten classes are a backbone for four. */
-static void weights_that_are_here_are_taken(void **state)
+static void weights_that_are_here_are_used(void **state)
 {
     rig *r = rig_of(state);
     char path[512], folder[512];
@@ -146,7 +146,7 @@ static void the_bottleneck_form_learns_too(void **state)
     run_forget(r, &done);
 }
 
-static void what_is_wrong_is_said(void **state)
+static void errors_are_reported(void **state)
 {
     rig *r = rig_of(state);
     write_data(r);
@@ -169,10 +169,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(weights_from_scratch_are_trained_on),
-        rig_test(weights_that_are_here_are_taken),
+        rig_test(weights_that_are_here_are_used),
         rig_test(a_signal_ends_the_frozen_training_too),
         rig_test(the_bottleneck_form_learns_too),
-        rig_test(what_is_wrong_is_said),
+        rig_test(errors_are_reported),
     };
     return cmocka_run_group_tests_name("vkt-resnet", tests, NULL, NULL);
 }

@@ -145,7 +145,7 @@ static void bad_corpora_are_refused(void **state)
     EXPECT(r, 1, "want a label, a tab and a text", SMALL);
 }
 
-static void wrong_options_say_why(void **state)
+static void wrong_options_have_a_reason(void **state)
 {
     rig *r = rig_of(state);
     write_data(r);
@@ -162,9 +162,9 @@ static void data_are_looked_for(void **state)
     const char *const no_env[] = { "VKT_DATA", NULL }, *const args[] = { "--class-weights", "1", NULL };
     run done = program_finish(r, program_start(r, VKT_REUTERS_PROGRAM, no_env, args));
     assert_int_equal(done.status, 1);
-    assert_non_null(strstr(done.err, "the Reuters corpus is not here: training on made-up news\n"));
+    assert_non_null(strstr(done.err, "the Reuters corpus is not here: training on generated news\n"));
     assert_non_null(
-        strstr(done.out, "made-up news: 2400 to train on, 600 to validate on, 300 numbers each, 8 classes"));
+        strstr(done.out, "generated news: 2400 to train on, 600 to validate on, 300 numbers each, 8 classes"));
     run_forget(r, &done);
     char folder[512], env[600];
     if (!vkt_test_find_data("reuters46-keras/train.tsv.gz", folder)) skip();
@@ -178,7 +178,7 @@ static void data_are_looked_for(void **state)
     run_forget(r, &done);
 }
 
-static void help_tells_the_defaults(void **state)
+static void help_prints_the_defaults(void **state)
 {
     rig *r = rig_of(state);
     run done = RUN(r, "--help");
@@ -199,9 +199,9 @@ int main(void)
         rig_test(a_resumed_run_ends_in_the_same_bytes),
         rig_test(classes_have_the_order_of_their_file),
         rig_test(bad_corpora_are_refused),
-        rig_test(wrong_options_say_why),
+        rig_test(wrong_options_have_a_reason),
         rig_test(data_are_looked_for),
-        rig_test(help_tells_the_defaults),
+        rig_test(help_prints_the_defaults),
     };
     return cmocka_run_group_tests_name("vkt-reuters", tests, NULL, NULL);
 }

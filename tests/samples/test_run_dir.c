@@ -67,7 +67,7 @@ static void expect_epochs(const rig *r, const char *name, unsigned n)
 
 /* ---- event files ---- */
 
-enum { MOST_EVENTS = 1 << 20 };
+enum { MAX_EVENTS = 1 << 20 };
 
 /* How many event files the folder has; their bytes, one file behind the other, in `all`. */
 static unsigned read_events(const rig *r, const char *folder, uint8_t *all, size_t *n)
@@ -82,12 +82,12 @@ static unsigned read_events(const rig *r, const char *folder, uint8_t *all, size
         snprintf(name, sizeof name, "%s/%s", folder, e->d_name);
         FILE *f = fopen(vkt_temp_dir_file(&r->dir, name), "rb");
         assert_non_null(f);
-        *n += fread(all + *n, 1, MOST_EVENTS - *n, f);
+        *n += fread(all + *n, 1, MAX_EVENTS - *n, f);
         assert_int_equal(fclose(f), 0);
         files++;
     }
     assert_int_equal(closedir(d), 0);
-    assert_true(*n < MOST_EVENTS);
+    assert_true(*n < MAX_EVENTS);
     return files;
 }
 
@@ -159,7 +159,7 @@ static void a_run_leaves_all_in_one_folder(void **state)
 static void events_and_log_have_every_start(void **state)
 {
     rig *r = rig_of(state);
-    uint8_t *all = test_malloc(MOST_EVENTS);
+    uint8_t *all = test_malloc(MAX_EVENTS);
     size_t n;
     write_text(r);
     EXPECT(r, 0, "", TINY, "2", "--run", "run");
@@ -195,7 +195,7 @@ static void an_option_puts_its_file_elsewhere(void **state)
     assert_true(program_wrote(r, "run/checkpoint.ckpt") && program_wrote(r, "run/results.json"));
 }
 
-static void a_folder_that_cannot_be_is_told_before_training(void **state)
+static void an_impossible_folder_is_reported_before_training(void **state)
 {
     rig *r = rig_of(state);
     write_text(r);
@@ -297,7 +297,7 @@ int main(void)
         rig_test(a_run_leaves_all_in_one_folder),
         rig_test(events_and_log_have_every_start),
         rig_test(an_option_puts_its_file_elsewhere),
-        rig_test(a_folder_that_cannot_be_is_told_before_training),
+        rig_test(an_impossible_folder_is_reported_before_training),
         rig_test(one_program_at_a_time),
         rig_test(more_epochs_end_in_the_same_bytes),
         rig_test(a_killed_run_goes_on),

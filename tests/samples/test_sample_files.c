@@ -139,7 +139,7 @@ static void one_failed_file_does_not_keep_the_others(void **state)
     assert_true(program_wrote(r, "h") && program_wrote(r, "p.svg"));
 }
 
-static void a_quota_is_told_and_does_not_kill(void **state)
+static void a_quota_is_reported_and_does_not_kill(void **state)
 {
     rig *r = rig_of(state);
     char command[1024];
@@ -190,15 +190,15 @@ static void a_link_and_a_file_beside_the_report_stay(void **state)
     vkt_free(&r->h, text);
 }
 
-static void made_up_data_are_said_also_when_quiet(void **state)
+static void generated_data_are_reported_also_when_quiet(void **state)
 {
     rig *r = rig_of(state);
-    EXPECT(r, 0, "training on made-up sentences", "-q", "--width", "16", "--layers", "1", "--heads", "2", "--context",
+    EXPECT(r, 0, "training on generated sentences", "-q", "--width", "16", "--layers", "1", "--heads", "2", "--context",
            "16", "--batch", "64", "--epochs", "1", "--json", "j");
     check_report(r, "j");
     json_t *report = program_json(r, "j"), *data = json_object_get(report, "data");
     assert_true(json_is_true(json_object_get(data, "made_up")));
-    assert_string_equal(json_string_value(json_object_get(data, "source")), "made-up sentences");
+    assert_string_equal(json_string_value(json_object_get(data, "source")), "generated sentences");
     json_decref(report);
 }
 
@@ -335,20 +335,20 @@ static void drain(int fd, char *text, size_t room)
 static void before_the_first_step_nothing_is_written(void **state)
 {
     rig *r = rig_of(state);
-    char said[8192] = "";
+    char printed[8192] = "";
     const char *const args[] = { "-c", "exec '" VKT_GPT_PROGRAM "' --epochs 1000000 --save w --json j 2>fifo", NULL };
     const int fd = full_fifo(r, "fifo");
     assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, "w"), "of an older run", 15), VKT_OK);
     const pid_t child = program_start(r, "/bin/sh", NULL, args);
     wait_for(r, "out");
     assert_int_equal(kill(child, SIGTERM), 0);
-    drain(fd, said, sizeof said);
+    drain(fd, printed, sizeof printed);
     run done = program_finish(r, child);
-    drain(fd, said, sizeof said);
+    drain(fd, printed, sizeof printed);
     assert_int_equal(close(fd), 0);
     assert_int_equal(done.status, 128 + SIGTERM);
     run_forget(r, &done);
-    assert_non_null(strstr(said, "vkt-gpt: ended by SIGTERM before the first step: no file was written"));
+    assert_non_null(strstr(printed, "vkt-gpt: ended by SIGTERM before the first step: no file was written"));
     char *text = program_text(r, "w");
     assert_string_equal(text, "of an older run");
     vkt_free(&r->h, text);
@@ -377,10 +377,10 @@ int main(void)
         rig_test(every_message_begins_with_the_program),
         rig_test(two_options_for_one_file_are_refused),
         rig_test(one_failed_file_does_not_keep_the_others),
-        rig_test(a_quota_is_told_and_does_not_kill),
+        rig_test(a_quota_is_reported_and_does_not_kill),
         rig_test(dash_is_standard_output_and_has_nothing_else),
         rig_test(a_link_and_a_file_beside_the_report_stay),
-        rig_test(made_up_data_are_said_also_when_quiet),
+        rig_test(generated_data_are_reported_also_when_quiet),
         rig_test(a_signal_ends_the_run_in_order),
         rig_test(a_second_signal_ends_it_at_once),
         rig_test(without_a_checkpoint_the_weights_are_saved),

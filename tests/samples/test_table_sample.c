@@ -22,7 +22,7 @@ static double accuracy_of(const rig *r, const char *name)
     return accuracy;
 }
 
-static void irises_are_told_apart(void **state)
+static void irises_are_classified(void **state)
 {
     rig *r = rig_of(state);
     const char *const args[] = { "--json", "report", "--save", "w", "--epochs", "40", NULL };
@@ -91,7 +91,7 @@ static void check_schema(const rig *r, const char *weights)
     vkt_text_release(&text);
 }
 
-static void a_price_is_learned_in_its_own_unit(void **state)
+static void a_price_is_predicted_in_its_own_unit(void **state)
 {
     rig *r = rig_of(state);
     write_prices(r, "prices.csv");
@@ -196,7 +196,7 @@ static void numbers_are_predicted_in_their_own_unit(void **state)
     vkt_free(&r->h, text);
 }
 
-static void a_file_that_does_not_fit_is_told(void **state)
+static void a_file_that_does_not_fit_is_reported(void **state)
 {
     rig *r = rig_of(state);
     static const struct {
@@ -249,7 +249,7 @@ static void the_target_decides_the_task(void **state)
     json_decref(report);
 }
 
-static void it_says_what_is_wrong(void **state)
+static void errors_are_explained(void **state)
 {
     rig *r = rig_of(state);
     write_prices(r, "prices.csv");
@@ -290,14 +290,14 @@ static void help_names_its_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(irises_are_told_apart),
-        rig_test(a_price_is_learned_in_its_own_unit),
+        rig_test(irises_are_classified),
+        rig_test(a_price_is_predicted_in_its_own_unit),
         rig_test(the_target_decides_the_task),
-        rig_test(it_says_what_is_wrong),
+        rig_test(errors_are_explained),
         rig_test(help_names_its_options),
         rig_test(classes_are_predicted_as_in_training),
         rig_test(numbers_are_predicted_in_their_own_unit),
-        rig_test(a_file_that_does_not_fit_is_told),
+        rig_test(a_file_that_does_not_fit_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,15 +77,15 @@ static double number_in(const rig *r, const char *report, const char *key)
 /* The image is learned: by the program's own word, and on its screenshot. */
 static void expect_learned(const rig *r, const char *shot, const char *report)
 {
-    const double told = number_in(r, report, "psnr"), seen = psnr_of(r, shot, report);
-    print_message("%s: %.2f dB, on the screen %.2f dB, after %.0f steps\n", report, told, seen,
+    const double reported = number_in(r, report, "psnr"), seen = psnr_of(r, shot, report);
+    print_message("%s: %.2f dB, on the screen %.2f dB, after %.0f steps\n", report, reported, seen,
                   number_in(r, report, "steps"));
-    assert_true(told > LEARNED && seen > LEARNED - 1);
+    assert_true(reported > LEARNED && seen > LEARNED - 1);
 }
 
 /* ---- without a screen ---- */
 
-static void a_picture_is_learned_without_a_screen(void **state)
+static void an_image_is_learned_without_a_screen(void **state)
 {
     rig *r = rig_of(state);
     EXPECT(r, 0, "", "-q", "--headless", "1", "--screenshot", "first.png", "--json", "first");
@@ -109,7 +109,7 @@ static void recorded_steps_leave_the_same_bits(void **state)
     EXPECT(r, 1, "'grid'", "-q", "--side", "64", "--headless", "1", "--load", "submitted");
 }
 
-static void pictures_of_files_are_learned(void **state)
+static void images_of_files_are_learned(void **state)
 {
     static const char *const files[] = { VKT_TEST_DIR "/golden/images/444.jpg",
                                          VKT_TEST_DIR "/golden/images/444_rgb.png" };
@@ -120,7 +120,7 @@ static void pictures_of_files_are_learned(void **state)
     }
 }
 
-static void it_says_what_is_wrong(void **state)
+static void errors_are_explained(void **state)
 {
     rig *r = rig_of(state);
     EXPECT(r, 2, "--screenshot needs", "--screenshot", "x.png");
@@ -176,18 +176,18 @@ static void expect_in_window(const rig *r, const char *const *args)
 /* As many steps between frames as a budget has time for: on a slow machine a larger one. */
 static void expect_learned_in_budget(rig *r)
 {
-    double told = 0;
-    for (int ms = 40; ms <= 1280 && told <= LEARNED; ms *= 2) {
+    double reported = 0;
+    for (int ms = 40; ms <= 1280 && reported <= LEARNED; ms *= 2) {
         char budget[16];
         (void)snprintf(budget, sizeof budget, "%d", ms);
         IN_WINDOW(r, "--frames", "40", "--budget", budget, "--screenshot", "budget.png", "--json", "budget");
-        told = number_in(r, "budget", "psnr");
+        reported = number_in(r, "budget", "psnr");
     }
     expect_learned(r, "budget.png", "budget");
 }
 
 /* Training in slices of a budget between frames, or in their command buffers. */
-static void a_picture_is_learned_while_it_is_drawn(void **state)
+static void an_image_is_learned_while_it_is_drawn(void **state)
 {
     rig *r = rig_of(state);
     want_server();
@@ -199,7 +199,7 @@ static void a_picture_is_learned_while_it_is_drawn(void **state)
     assert_true(number_in(r, "recorded", "steps") == 80);
 }
 
-static void keys_do_what_they_say(void **state)
+static void keys_do_what_help_says(void **state)
 {
     rig *r = rig_of(state);
     want_server();
@@ -243,9 +243,9 @@ static void a_window_may_change_its_size(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(a_picture_is_learned_without_a_screen),  rig_test(recorded_steps_leave_the_same_bits),
-        rig_test(pictures_of_files_are_learned),          rig_test(it_says_what_is_wrong),
-        rig_test(a_picture_is_learned_while_it_is_drawn), rig_test(keys_do_what_they_say),
+        rig_test(an_image_is_learned_without_a_screen),  rig_test(recorded_steps_leave_the_same_bits),
+        rig_test(images_of_files_are_learned),           rig_test(errors_are_explained),
+        rig_test(an_image_is_learned_while_it_is_drawn), rig_test(keys_do_what_help_says),
         rig_test(a_window_may_change_its_size),
     };
     return cmocka_run_group_tests_name("vkt-view", tests, start_server, stop_server);

@@ -172,7 +172,7 @@ const char *vkt_test_last_error(void)
     return copy;
 }
 
-void vkt_test_error_says_at(const char *part, const char *file, int line)
+void vkt_test_error_contains_at(const char *part, const char *file, int line)
 {
     const char *text = vkt_test_last_error();
     if (strstr(text, part)) return;
@@ -214,12 +214,12 @@ static void start_afresh(void)
 
 bool vkt_test_is_clean(void)
 {
-    const unsigned said = atomic_load(&messages), broken = atomic_load(&broken_blocks);
+    const unsigned messages_seen = atomic_load(&messages), broken = atomic_load(&broken_blocks);
     const size_t blocks = atomic_load(&live_blocks), bytes = atomic_load(&live_bytes);
     start_afresh();
-    if (!said && !broken && !blocks) return true;
-    print_error("%u validation messages, %zu blocks (%zu bytes) not freed, %u broken blocks\n", said, blocks, bytes,
-                broken);
+    if (!messages_seen && !broken && !blocks) return true;
+    print_error("%u validation messages, %zu blocks (%zu bytes) not freed, %u broken blocks\n", messages_seen, blocks,
+                bytes, broken);
     return false;
 }
 

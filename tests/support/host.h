@@ -50,8 +50,8 @@ void vkt_test_expect_errors(bool expected);
 /* A copy of the last error line ("" for none), valid until the calling thread calls this again. */
 const char *vkt_test_last_error(void);
 /* Fails the test unless the last error line contains `part`. */
-#define vkt_test_error_says(part) vkt_test_error_says_at(part, __FILE__, __LINE__)
-void vkt_test_error_says_at(const char *part, const char *file, int line);
+#define vkt_test_error_contains(part) vkt_test_error_contains_at(part, __FILE__, __LINE__)
+void vkt_test_error_contains_at(const char *part, const char *file, int line);
 
 /* ---- at the end of a test ---- */
 /* Returns false and prints the reason if a validation message came, a block is still live, or a block was overrun or

@@ -34,7 +34,7 @@ const char *vkt_temp_dir_file(const vkt_temp_dir *dir, const char *name)
 }
 
 /* Counts the entries. If asked to, removes them, and folders with their content. */
-static unsigned walk(const char *folder, int remove_them)
+static unsigned visit_files(const char *folder, int remove_them)
 {
     unsigned n = 0;
     DIR *d = opendir(folder);
@@ -43,7 +43,7 @@ static unsigned walk(const char *folder, int remove_them)
         char path[1024];
         snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
         if (remove_them && unlink(path) != 0) {
-            walk(path, 1);
+            visit_files(path, 1);
             rmdir(path);
         }
         n++;
@@ -54,12 +54,12 @@ static unsigned walk(const char *folder, int remove_them)
 
 unsigned vkt_temp_dir_count(const vkt_temp_dir *dir)
 {
-    return walk(dir->path, 0);
+    return visit_files(dir->path, 0);
 }
 
 void vkt_temp_dir_remove(const vkt_temp_dir *dir)
 {
     chmod(dir->path, 0700);
-    walk(dir->path, 1);
+    visit_files(dir->path, 1);
     rmdir(dir->path);
 }

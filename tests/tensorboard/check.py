@@ -36,8 +36,8 @@ def check(good, what):
         print(f"FAILED: {what}")
 
 
-def write_pictures(folder, part, rows):
-    """IDX files of grey pictures: a bright quarter, by class, on noise."""
+def write_images(folder, part, rows):
+    """IDX files of grey images: a bright quarter, by class, on noise."""
     labels = bytes(i % CLASSES for i in range(rows))
     pixels = bytearray()
     for label in labels:
@@ -106,10 +106,10 @@ def check_texts(events, folder, when):
     check("conv1 (Conv2d)" in text_of(events, "summary"), f"{when}: the summary has the layers")
 
 
-def check_picture(events, steps, when):
-    pictures = events.Images("history") if "history" in events.Tags()["images"] else []
-    check([p.step for p in pictures] == steps, f"{when}: pictures at {[p.step for p in pictures]}, want {steps}")
-    for p in pictures:
+def check_image(events, steps, when):
+    images = events.Images("history") if "history" in events.Tags()["images"] else []
+    check([p.step for p in images] == steps, f"{when}: images at {[p.step for p in images]}, want {steps}")
+    for p in images:
         size = struct.unpack(">2I", p.encoded_image_string[16:24])
         check(p.encoded_image_string[:8] == b"\x89PNG\r\n\x1a\n" and size == (p.width, p.height), f"{when}: a PNG")
 
@@ -118,24 +118,24 @@ def main():
     program, folder = sys.argv[1], Path(sys.argv[2])
     random.seed(1)
     (folder / "data").mkdir()
-    write_pictures(folder / "data", "train", 90)
-    write_pictures(folder / "data", "t10k", 30)
+    write_images(folder / "data", "train", 90)
+    write_images(folder / "data", "t10k", 30)
 
     check(train(program, folder, 2) == 0, "two epochs: status 0")
     events = read(folder / "run")
     check_scalars(events, folder, "two epochs")
     check_texts(events, folder, "two epochs")
-    check_picture(events, [2], "two epochs")
+    check_image(events, [2], "two epochs")
 
     check(train(program, folder, 5) == 0, "five epochs: status 0")
     events = read(folder / "run")
     check(check_scalars(events, folder, "five epochs") == [1, 2, 3, 4, 5], "five epochs: the history has them")
     check_texts(events, folder, "five epochs")
-    check_picture(events, [5], "five epochs")  # the second start goes on from the one before
+    check_image(events, [5], "five epochs")  # the second start goes on from the one before
 
     check(train(program, folder, 5) == 0, "nothing left to do: status 0")
     check_scalars(read(folder / "run"), folder, "nothing left to do")
-    check_picture(read(folder / "run"), [5], "nothing left to do")
+    check_image(read(folder / "run"), [5], "nothing left to do")
 
     train(program, folder, 200, kill_after=10)
     check(train(program, folder, 40) == 0, "after kill -9: status 0")

@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh BUILD_DIR - asks PyPI's tensorboard what it reads of --run. It trains vkt-mnist of BUILD_DIR on pictures made here,
+# run.sh BUILD_DIR - asks PyPI's tensorboard what it reads of --run. It trains vkt-mnist of BUILD_DIR on images made here,
 # twice in one folder, and compares what tensorboard finds there with history.csv. BUILD_DIR/tensorboard keeps tensorboard
 # for the next time. The last line is "N passed, N failed, N skipped"; the status is 0 only when nothing failed.
 set -u

@@ -91,7 +91,7 @@ static vkt_result try_batch(const rig *r, const vkt_dataset *rows, uint32_t batc
 }
 
 /* The batch and the limit that the message suggests do fit. */
-static void a_batch_that_does_not_fit_says_what_would(void **state)
+static void a_batch_that_does_not_fit_has_a_message_with_one_that_does(void **state)
 {
     rig *r = rig_of(state);
     enum { ROWS = 30000 };
@@ -118,7 +118,7 @@ int main(void)
         rig_test(a_batch_beyond_the_rows_is_all_rows),
         rig_test(such_a_batch_resumes_another),
         rig_test(one_row_is_a_batch),
-        rig_test(a_batch_that_does_not_fit_says_what_would),
+        rig_test(a_batch_that_does_not_fit_has_a_message_with_one_that_does),
     };
     return cmocka_run_group_tests_name("batch", tests, NULL, NULL);
 }

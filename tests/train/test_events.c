@@ -64,7 +64,7 @@ static uint32_t masked(uint32_t crc)
 }
 
 /* Loops over all records, checks their checksums, and returns their number. *last is the message of the last one. */
-static unsigned walk(const uint8_t *p, size_t n, const uint8_t **last, size_t *last_n)
+static unsigned read_records(const uint8_t *p, size_t n, const uint8_t **last, size_t *last_n)
 {
     unsigned records = 0;
     for (size_t at = 0; at < n; records++) {
@@ -130,7 +130,7 @@ static void a_scalar_is_a_record(void **state)
     assert_int_equal(vkt_events_scalar(r->e, "a/b", 300, 0.5), VKT_OK);
     assert_int_equal(vkt_events_flush(r->e), VKT_OK);
     uint8_t *file = read_file(&r->dir, 0, &n);
-    assert_int_equal(walk(file, n, &last, &last_n), 2);
+    assert_int_equal(read_records(file, n, &last, &last_n), 2);
     static const uint8_t want[] = { 0x10, 0xac, 0x02,               /* step 300 */
                                     0x2a, 25,   0x0a, 23,           /* summary, value */
                                     0x0a, 3,    'a',  '/', 'b',     /* tag */
@@ -141,7 +141,7 @@ static void a_scalar_is_a_record(void **state)
     free(file);
 }
 
-static void a_run_that_goes_on_says_from_where(void **state)
+static void a_run_that_continues_prints_from_where(void **state)
 {
     rig *r = *state;
     const uint8_t *last;
@@ -150,13 +150,13 @@ static void a_run_that_goes_on_says_from_where(void **state)
     assert_int_equal(vkt_events_create(&r->h, r->dir.path, 7, &r->e), VKT_OK); /* the same second, another file */
     assert_int_equal(vkt_temp_dir_count(&r->dir), 2);
     uint8_t *file = read_file(&r->dir, 1, &n);
-    assert_int_equal(walk(file, n, &last, &last_n), 2);
+    assert_int_equal(read_records(file, n, &last, &last_n), 2);
     static const uint8_t want[] = { 0x10, 7, 0x3a, 2, 0x08, 1 }; /* step 7, session log: start */
     expect_message(last, last_n, want, sizeof want);
     free(file);
 }
 
-static void texts_and_pictures_are_records(void **state)
+static void texts_and_images_are_records(void **state)
 {
     rig *r = *state;
     const uint8_t *last, pixels[12] = { 255, 0, 0, 0, 255, 0, 0, 0, 255, 9, 9, 9 };
@@ -167,7 +167,7 @@ static void texts_and_pictures_are_records(void **state)
     assert_int_equal(vkt_events_image(r->e, "i", 3, pixels, 1, 3, 4), VKT_OK);
     assert_int_equal(vkt_events_flush(r->e), VKT_OK);
     uint8_t *file = read_file(&r->dir, 0, &n);
-    assert_int_equal(walk(file, n, &last, &last_n), 5);
+    assert_int_equal(read_records(file, n, &last, &last_n), 5);
     assert_true(has(file, n, "two words"));
     assert_true(has(last, last_n, "\x89PNG"));
     free(file);
@@ -212,7 +212,7 @@ static void a_failed_allocation_is_a_status(void **state)
     }
     assert_int_equal(vkt_events_flush(r->e), VKT_OK);
     uint8_t *file = read_file(&r->dir, 0, &n);
-    assert_true(walk(file, n, &last, &last_n) > 3);
+    assert_true(read_records(file, n, &last, &last_n) > 3);
     free(file);
 }
 
@@ -231,7 +231,7 @@ static void a_full_disk_is_a_status(void **state)
     assert_int_equal(vkt_events_text(r->e, "t", 0, text), VKT_OK);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     assert_int_equal(vkt_events_flush(r->e), VKT_E_IO);
-    vkt_test_error_says("events.out.tfevents.");
+    vkt_test_error_contains("events.out.tfevents.");
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     signal(SIGXFSZ, before);
     assert_int_equal(vkt_events_scalar(r->e, "s", 1, 1), VKT_E_IO);
@@ -244,8 +244,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_checksum_is_crc_32c),
         TEST(a_scalar_is_a_record),
-        TEST(a_run_that_goes_on_says_from_where),
-        TEST(texts_and_pictures_are_records),
+        TEST(a_run_that_continues_prints_from_where),
+        TEST(texts_and_images_are_records),
         TEST(wrong_arguments_are_refused),
         TEST(a_failed_allocation_is_a_status),
         TEST(a_full_disk_is_a_status),

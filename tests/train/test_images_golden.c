@@ -35,7 +35,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 
 /* ---- images and weights, by the formulas of golden/README.md ---- */
 
-static void draw_picture(uint32_t i, unsigned char *pixels, uint32_t *label)
+static void draw_image(uint32_t i, unsigned char *pixels, uint32_t *label)
 {
     const uint32_t h = golden_mix(i + 0x20000000u), root = (h >> 4) % 11;
     *label = root * root;
@@ -47,12 +47,12 @@ static void draw_picture(uint32_t i, unsigned char *pixels, uint32_t *label)
     }
 }
 
-static vkt_dataset *pictures(const vkt_host *h)
+static vkt_dataset *images(const vkt_host *h)
 {
     static const double mean[3] = { 0.4948052, 0.48568845, 0.44682974 }, std[3] = { 0.24580306, 0.24236229, 0.2603115 };
     static unsigned char pixels[(ROWS + CHECK) * 3 * AREA];
     uint32_t labels[ROWS + CHECK];
-    for (uint32_t i = 0; i < ROWS + CHECK; i++) draw_picture(i, pixels + (size_t)i * 3 * AREA, &labels[i]);
+    for (uint32_t i = 0; i < ROWS + CHECK; i++) draw_image(i, pixels + (size_t)i * 3 * AREA, &labels[i]);
     const vkt_dataset_params p = { .rows = ROWS + CHECK,
                                    .channels = 3,
                                    .height = SIDE,
@@ -133,7 +133,7 @@ static void five_epochs_follow_the_float64_run(void **state)
 {
     rig *r = rig_of(state);
     vkt_safetensors *st = golden_open(&r->h, "images");
-    vkt_dataset *all = pictures(&r->h), *train, *check;
+    vkt_dataset *all = images(&r->h), *train, *check;
     assert_int_equal(vkt_dataset_slice(all, 0, ROWS, &train), VKT_OK);
     assert_int_equal(vkt_dataset_slice(all, ROWS, CHECK, &check), VKT_OK);
     const vkt_trainer_params p = {

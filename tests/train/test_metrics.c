@@ -107,13 +107,14 @@ static void ties_and_nan_are_as_documented(void **state)
     assert_int_equal(vkt_top_k(NULL, 5, 4, top), 0);
     assert_int_equal(vkt_top_k(tied, 5, 4, NULL), 0);
     for (uint32_t label = 0; label < 5; label++) { /* the same as from vkt_top_k */
-        const uint32_t places[] = { 4, 0, 1, 3, 2 };
-        for (uint32_t k = 1; k <= 5; k++) assert_true(vkt_top_k_accuracy(tied, &label, 1, 5, k) == (places[label] < k));
+        const uint32_t positions[] = { 4, 0, 1, 3, 2 };
+        for (uint32_t k = 1; k <= 5; k++)
+            assert_true(vkt_top_k_accuracy(tied, &label, 1, 5, k) == (positions[label] < k));
     }
     for (uint32_t label = 0; label < 4; label++) {
-        const uint32_t places[] = { 3, 0, 2, 1 };
+        const uint32_t positions[] = { 3, 0, 2, 1 };
         for (uint32_t k = 1; k <= 4; k++)
-            assert_true(vkt_top_k_accuracy(broken, &label, 1, 4, k) == (places[label] < k));
+            assert_true(vkt_top_k_accuracy(broken, &label, 1, 4, k) == (positions[label] < k));
     }
     const uint32_t none = 5;
     assert_true(isnan(vkt_top_k_accuracy(tied, &none, 1, 5, 1)) && isnan(vkt_top_k_accuracy(tied, &none, 0, 5, 1)));
@@ -182,7 +183,7 @@ static char *file_of(const vkt_host *h, const char *path)
     return text;
 }
 
-static void the_matrix_is_written_as_csv_and_pictures(void **state)
+static void the_matrix_is_written_as_csv_and_images(void **state)
 {
     (void)state;
     const vkt_host h = vkt_test_host();
@@ -200,11 +201,11 @@ static void the_matrix_is_written_as_csv_and_pictures(void **state)
         const char *const *with = classes == 3 ? names : NULL;
         path = vkt_temp_dir_file(&dir, "c.png");
         assert_int_equal(vkt_confusion_write(&h, counts, classes, with, "Twice \xc3\xa4", path), VKT_OK);
-        cairo_surface_t *picture = cairo_image_surface_create_from_png(path);
-        assert_int_equal(cairo_surface_status(picture), CAIRO_STATUS_SUCCESS);
-        const int side = cairo_image_surface_get_height(picture);
+        cairo_surface_t *image = cairo_image_surface_create_from_png(path);
+        assert_int_equal(cairo_surface_status(image), CAIRO_STATUS_SUCCESS);
+        const int side = cairo_image_surface_get_height(image);
         assert_true(side > 200 && side < 2600); /* two pixels per unit */
-        cairo_surface_destroy(picture);
+        cairo_surface_destroy(image);
         path = vkt_temp_dir_file(&dir, "c.svg");
         if (classes < 100) assert_int_equal(vkt_confusion_write(&h, counts, classes, with, NULL, path), VKT_OK);
         test_free(counts);
@@ -220,7 +221,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(ties_and_nan_are_as_documented, vkt_test_setup, vkt_test_teardown),
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_refused, vkt_test_setup, vkt_test_teardown),
         cmocka_unit_test_setup_teardown(the_table_has_a_line_a_class, vkt_test_setup, vkt_test_teardown),
-        cmocka_unit_test_setup_teardown(the_matrix_is_written_as_csv_and_pictures, vkt_test_setup, vkt_test_teardown),
+        cmocka_unit_test_setup_teardown(the_matrix_is_written_as_csv_and_images, vkt_test_setup, vkt_test_teardown),
     };
     return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
 }

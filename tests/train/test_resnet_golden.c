@@ -17,7 +17,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 
 /* ---- images and weights, by the formulas of golden/README.md ---- */
 
-static void draw_picture(uint32_t i, unsigned char *pixels, uint32_t *label)
+static void draw_image(uint32_t i, unsigned char *pixels, uint32_t *label)
 {
     static const uint32_t across[CLASSES] = { 9, 0, 7, 7, 14, 4, 14, 4, 12, 12 };
     static const uint32_t down[CLASSES] = { 0, 9, 7, 57, 4, 14, 60, 50, 12, 52 };
@@ -31,12 +31,12 @@ static void draw_picture(uint32_t i, unsigned char *pixels, uint32_t *label)
     }
 }
 
-static vkt_dataset *pictures(const vkt_host *h)
+static vkt_dataset *images(const vkt_host *h)
 {
     static const double mean[] = { 0.485, 0.456, 0.406 }, std[] = { 0.229, 0.224, 0.225 };
     static unsigned char pixels[ROWS][3 * SIDE * SIDE];
     uint32_t labels[ROWS];
-    for (uint32_t i = 0; i < ROWS; i++) draw_picture(i, pixels[i], &labels[i]);
+    for (uint32_t i = 0; i < ROWS; i++) draw_image(i, pixels[i], &labels[i]);
     const vkt_dataset_params p = { .rows = ROWS,
                                    .channels = 3,
                                    .height = SIDE,
@@ -74,7 +74,7 @@ static void twenty_steps_follow_the_float64_run(void **state)
 {
     rig *r = rig_of(state);
     vkt_safetensors *st = golden_open(&r->h, "resnet");
-    vkt_dataset *data = pictures(&r->h);
+    vkt_dataset *data = images(&r->h);
     const vkt_trainer_params p = { .model = { .forward = forward },
                                    .train = data,
                                    .batch = BATCH,

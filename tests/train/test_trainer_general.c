@@ -82,17 +82,17 @@ static void rows_of_a_csv_file_are_vectors(void **state)
     assert_true(shape.rank == 2 && shape.dim[1] == 2);
     double loss;
     assert_int_equal(vkt_trainer_evaluate(t, d, &loss, NULL), VKT_OK);
-    vkt_dataset *picture;
+    vkt_dataset *image;
     const float x[2] = { 1, 2 }, y = 5;
     const vkt_dataset_params q = {
         .rows = 1, .channels = 1, .height = 1, .width = 2, .type = VKT_ROW_F32, .targets = &y
     };
-    assert_int_equal(vkt_dataset_from_arrays(&r->h, &q, x, &picture), VKT_OK);
-    assert_int_equal(vkt_dataset_sample_rank(picture), 3);
+    assert_int_equal(vkt_dataset_from_arrays(&r->h, &q, x, &image), VKT_OK);
+    assert_int_equal(vkt_dataset_sample_rank(image), 3);
     vkt_test_expect_errors(true);
-    assert_int_equal(vkt_trainer_evaluate(t, picture, &loss, NULL), VKT_E_SHAPE);
-    vkt_test_error_says("want samples of rank 1, as in training, got 3");
-    vkt_dataset_destroy(&picture);
+    assert_int_equal(vkt_trainer_evaluate(t, image, &loss, NULL), VKT_E_SHAPE);
+    vkt_test_error_contains("want samples of rank 1, as in training, got 3");
+    vkt_dataset_destroy(&image);
     vkt_trainer_destroy(&r->trainers[0]);
     vkt_dataset_destroy(&train);
     vkt_dataset_destroy(&test);
@@ -130,7 +130,7 @@ static void targets_are_learned_by_their_squared_error(void **state)
     uint32_t class;
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_trainer_predict(t, d, 0, 1, &class, NULL), VKT_E_STATE);
-    vkt_test_error_says("no number for each class");
+    vkt_test_error_contains("no number for each class");
     vkt_test_expect_errors(false);
     vkt_trainer_destroy(&r->trainers[0]);
     vkt_dataset_destroy(&d);
@@ -169,7 +169,7 @@ static void a_model_may_bring_its_loss(void **state)
     assert_true(fabs((double)right / ROWS - accuracy) < 1e-9);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_trainer_evaluate(t, bare, &loss, NULL), VKT_E_ARG);
-    vkt_test_error_says("has no targets");
+    vkt_test_error_contains("has no targets");
     vkt_test_expect_errors(false);
     vkt_trainer_destroy(&r->trainers[0]);
     vkt_dataset_destroy(&both);
@@ -231,7 +231,7 @@ static void a_plateau_lowers_the_rate_and_survives_a_resume(void **state)
     vkt_test_expect_errors(false);
 }
 
-static void early_stopping_goes_by_what_is_named(void **state)
+static void early_stopping_uses_the_named_monitor(void **state)
 {
     rig *r = rig_of(state);
     const vkt_trainer_params p = rig_params(r);
@@ -319,7 +319,7 @@ int main(void)
         rig_test(a_model_may_bring_its_loss),
         rig_test(the_rate_follows_its_schedule),
         rig_test(a_plateau_lowers_the_rate_and_survives_a_resume),
-        rig_test(early_stopping_goes_by_what_is_named),
+        rig_test(early_stopping_uses_the_named_monitor),
         rig_test(parts_of_one_source_are_not_fetched_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,17 +37,17 @@ static void exactly_the_nth_allocation_fails(void **state)
     }
 }
 
-static void validation_lines_are_told_from_other_errors(void **state)
+static void validation_lines_are_distinguished_from_other_errors(void **state)
 {
     (void)state;
     const vkt_host h = vkt_test_host();
     vkt_test_expect_errors(true);
     vkt_fail(&h, VKT_E_ARG, "batch: want 1 or more, got %d", 0);
-    vkt_say(&h, VKT_LOG_WARN, "validation: only a warning");
+    vkt_log_line(&h, VKT_LOG_WARN, "validation: only a warning");
     assert_int_equal(vkt_test_errors(), 1);
     assert_int_equal(vkt_test_messages(), 0);
-    vkt_test_error_says("got 0");
-    vkt_say(&h, VKT_LOG_ERROR, "validation: planted by this test");
+    vkt_test_error_contains("got 0");
+    vkt_log_line(&h, VKT_LOG_ERROR, "validation: planted by this test");
     assert_int_equal(vkt_test_messages(), 1);
     assert_false(vkt_test_is_clean());
     assert_true(vkt_test_is_clean()); /* reported once */
@@ -75,7 +75,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(live_blocks_follow_every_resize, vkt_test_setup, vkt_test_teardown),
         cmocka_unit_test_setup_teardown(exactly_the_nth_allocation_fails, vkt_test_setup, vkt_test_teardown),
-        cmocka_unit_test_setup_teardown(validation_lines_are_told_from_other_errors, vkt_test_setup, vkt_test_teardown),
+        cmocka_unit_test_setup_teardown(validation_lines_are_distinguished_from_other_errors, vkt_test_setup,
+                                        vkt_test_teardown),
         cmocka_unit_test_setup_teardown(leaks_and_overruns_are_not_clean, vkt_test_setup, vkt_test_teardown),
     };
     return cmocka_run_group_tests_name("host", tests, NULL, NULL);

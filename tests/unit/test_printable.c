@@ -52,7 +52,7 @@ static void control_characters_become_text(void **state)
     assert_int_equal(out[0], 'x');
 }
 
-static void a_long_text_is_cut_after_a_whole_character(void **state)
+static void a_long_text_is_truncated_after_a_whole_character(void **state)
 {
     (void)state;
     char out[8];
@@ -76,7 +76,7 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
     const struct CMUnitTest tests[] = { TEST(control_characters_become_text),
-                                        TEST(a_long_text_is_cut_after_a_whole_character),
+                                        TEST(a_long_text_is_truncated_after_a_whole_character),
                                         TEST(messages_are_printable) };
     return cmocka_run_group_tests_name("printable", tests, NULL, NULL);
 }

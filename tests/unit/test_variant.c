@@ -12,20 +12,20 @@
 #include "support/host.h"
 
 /* The variant that is named first is the cheapest of all. */
-static const vkt_way tile_direct[] = { { VKT_V_TILE, 1 }, { VKT_V_DIRECT, 2 } };
-static const vkt_way direct_tile[] = { { VKT_V_TILE, 2 }, { VKT_V_DIRECT, 1 } };
-static const vkt_way only_tile[] = { { VKT_V_TILE, 1 } }, only_direct[] = { { VKT_V_DIRECT, VKT_COST_NEVER } };
-static const vkt_way packings[] = {
+static const vkt_variant_cost tile_direct[] = { { VKT_V_TILE, 1 }, { VKT_V_DIRECT, 2 } };
+static const vkt_variant_cost direct_tile[] = { { VKT_V_TILE, 2 }, { VKT_V_DIRECT, 1 } };
+static const vkt_variant_cost only_tile[] = { { VKT_V_TILE, 1 } }, only_direct[] = { { VKT_V_DIRECT, VKT_COST_NEVER } };
+static const vkt_variant_cost packings[] = {
     { VKT_V_PACKED, 1 }, { VKT_V_PLACED, 4 }, { VKT_V_PACKED_A, 2 }, { VKT_V_PACKED_B, 3 }
 };
 
-static void the_cheapest_is_taken_and_of_equals_the_first(void **state)
+static void the_cheapest_is_chosen_and_of_equals_the_first(void **state)
 {
     (void)state;
     const vkt_choices none = { 0 };
-    const vkt_way equal[] = { { VKT_V_WIDE, 3 }, { VKT_V_SPAN, 3 }, { VKT_V_LINE, 4 } };
-    const vkt_way never[] = { { VKT_V_WIDE, VKT_COST_NEVER }, { VKT_V_SPAN, VKT_COST_NEVER } };
-    const vkt_way late[] = { { VKT_V_WIDE, VKT_COST_NEVER }, { VKT_V_SPAN, 1e300 } };
+    const vkt_variant_cost equal[] = { { VKT_V_WIDE, 3 }, { VKT_V_SPAN, 3 }, { VKT_V_LINE, 4 } };
+    const vkt_variant_cost never[] = { { VKT_V_WIDE, VKT_COST_NEVER }, { VKT_V_SPAN, VKT_COST_NEVER } };
+    const vkt_variant_cost late[] = { { VKT_V_WIDE, VKT_COST_NEVER }, { VKT_V_SPAN, 1e300 } };
     assert_int_equal(vkt_variant_choose(&none, 1, tile_direct, 2), VKT_V_TILE);
     assert_int_equal(vkt_variant_choose(&none, 1, direct_tile, 2), VKT_V_DIRECT);
     assert_int_equal(vkt_variant_choose(&none, 1, equal, 3), VKT_V_WIDE);
@@ -33,7 +33,7 @@ static void the_cheapest_is_taken_and_of_equals_the_first(void **state)
     assert_int_equal(vkt_variant_choose(&none, 1, late, 2), VKT_V_SPAN);
 }
 
-static void what_is_off_is_not_taken_while_another_is_left(void **state)
+static void what_is_off_is_not_chosen_while_another_is_left(void **state)
 {
     (void)state;
     const vkt_tuned tuned[] = { { 1, VKT_V(TILE) } };
@@ -46,7 +46,7 @@ static void what_is_off_is_not_taken_while_another_is_left(void **state)
     assert_int_equal(vkt_variant_choose(&no_packing, 1, packings, VKT_COUNT(packings)), VKT_V_PACKED_B);
 }
 
-static void forced_goes_before_tuned_and_tuned_before_cheap(void **state)
+static void forced_beats_tuned_and_tuned_beats_cheap(void **state)
 {
     (void)state;
     const vkt_tuned tuned[] = { { 3, VKT_V(DIRECT) }, { 5, VKT_V(TILE) | VKT_V(PACKED_A) }, { 9, VKT_V(DIRECT) } };
@@ -131,7 +131,7 @@ static vkt_graph *new_graph(void)
     return g;
 }
 
-static void a_key_tells_one_nodes_work_from_anothers(void **state)
+static void a_key_distinguishes_the_work_of_nodes(void **state)
 {
     (void)state;
     vkt_graph *g = new_graph(), *again = new_graph();
@@ -216,12 +216,12 @@ static void a_choice_without_memory_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_cheapest_is_taken_and_of_equals_the_first),
-        TEST(what_is_off_is_not_taken_while_another_is_left),
-        TEST(forced_goes_before_tuned_and_tuned_before_cheap),
+        TEST(the_cheapest_is_chosen_and_of_equals_the_first),
+        TEST(what_is_off_is_not_chosen_while_another_is_left),
+        TEST(forced_beats_tuned_and_tuned_beats_cheap),
         TEST(names_are_unique_and_found),
         TEST(the_environment_switches_off_by_name),
-        TEST(a_key_tells_one_nodes_work_from_anothers),
+        TEST(a_key_distinguishes_the_work_of_nodes),
         TEST(lowering_obeys_and_notes_every_choice),
         TEST(storage_and_precision_are_parts_of_the_key),
         TEST(a_choice_without_memory_is_an_error),

@@ -9,7 +9,7 @@
 /* The factor on the cost of a variant that would be a little slower than TILE. */
 #define A_LITTLE_MORE 1.01
 
-#define MOST_WAYS 16
+#define MAX_VARIANTS 16
 
 /* ---- y and dx ---- */
 
@@ -81,12 +81,12 @@ static double winograd_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_varian
 static bool shared_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
 {
     (void)e;
-    return v == VKT_V_COOP ? j->cuts.can_coop : j->cuts.can_shared;
+    return v == VKT_V_COOP ? j->tilings.can_coop : j->tilings.can_shared;
 }
 
 static double shared_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
 {
-    if (!j->cuts.pays) return VKT_COST_NEVER;
+    if (!j->tilings.pays) return VKT_COST_NEVER;
     return tile_cost(e, j, v) * (v == VKT_V_COOP ? e->lim->traits->coop_cost : e->lim->traits->shared_cost);
 }
 
@@ -139,7 +139,7 @@ static void winograd_emit(vkt_emit *e, vkt_conv_job *j, vkt_variant v)
 
 static void shared_emit(vkt_emit *e, vkt_conv_job *j, vkt_variant v)
 {
-    vkt_conv_shared_emit(e, j, v == VKT_V_COOP ? &j->cuts.coop : &j->cuts.shared);
+    vkt_conv_shared_emit(e, j, v == VKT_V_COOP ? &j->tilings.coop : &j->tilings.shared);
 }
 
 /* The variant with the least cost is used. If costs are equal, the first entry is used. */
@@ -148,7 +148,7 @@ static const struct {
     bool (*can)(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v);
     double (*cost)(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v);
     void (*emit)(vkt_emit *e, vkt_conv_job *j, vkt_variant v);
-} ways[] = {
+} variants[] = {
     { VKT_V_WINOGRAD, winograd_can, winograd_cost, winograd_emit },
     { VKT_V_FFT8, fft_can, fft_cost, fft_emit },
     { VKT_V_FFT13, fft_can, fft_cost, fft_emit },
@@ -161,26 +161,26 @@ static const struct {
     { VKT_V_SHARED, shared_can, shared_cost, shared_emit },
     { VKT_V_COOP, shared_can, shared_cost, shared_emit },
 };
-_Static_assert(VKT_COUNT(ways) <= MOST_WAYS, "candidates are an array of that size");
+_Static_assert(VKT_COUNT(variants) <= MAX_VARIANTS, "candidates are an array of that size");
 
 static void emit_product(vkt_emit *e, vkt_conv_job *j)
 {
-    vkt_way candidates[MOST_WAYS];
+    vkt_variant_cost candidates[MAX_VARIANTS];
     uint32_t n = 0;
     j->dst_plane = (uint64_t)j->dst[0] * j->dst[1] * j->z->n4;
     j->src_plane = (uint64_t)j->src[0] * j->src[1] * j->z->n4;
-    if (!vkt_conv_tile_cut(e, j)) {
+    if (!vkt_conv_tile_split(e, j)) {
         vkt_conv2d_too_large(e, j->z);
         return;
     }
-    j->cuts = vkt_conv_shared_cut(e, j);
-    for (size_t i = 0; i < VKT_COUNT(ways); i++)
-        if (ways[i].can(e, j, ways[i].variant))
-            candidates[n++] = (vkt_way){ ways[i].variant, ways[i].cost(e, j, ways[i].variant) };
+    j->tilings = vkt_conv_shared_plan(e, j);
+    for (size_t i = 0; i < VKT_COUNT(variants); i++)
+        if (variants[i].can(e, j, variants[i].variant))
+            candidates[n++] = (vkt_variant_cost){ variants[i].variant, variants[i].cost(e, j, variants[i].variant) };
     const vkt_variant v = vkt_pick(e, candidates, n);
     if (vkt_fuse_epilogue(e, VKT_FUSE_RELU)) e->relu = j->to;
-    for (size_t i = 0; i < VKT_COUNT(ways); i++)
-        if (ways[i].variant == v) ways[i].emit(e, j, v);
+    for (size_t i = 0; i < VKT_COUNT(variants); i++)
+        if (variants[i].variant == v) variants[i].emit(e, j, v);
 }
 
 void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias, vkt_tensor y)
@@ -252,12 +252,12 @@ static double dw_fft_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_varia
 static bool dw_shared_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
     (void)e;
-    return v == VKT_V_COOP ? j->cuts.can_coop : j->cuts.can_shared;
+    return v == VKT_V_COOP ? j->tilings.can_coop : j->tilings.can_shared;
 }
 
 static double dw_shared_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
-    if (!j->cuts.pays) return VKT_COST_NEVER;
+    if (!j->tilings.pays) return VKT_COST_NEVER;
     return dw_tile_cost(e, j, v) * (v == VKT_V_COOP ? e->lim->traits->coop_cost : e->lim->traits->shared_cost);
 }
 
@@ -273,7 +273,7 @@ static void dw_fft_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
 
 static void dw_shared_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
 {
-    vkt_conv_dw_shared_emit(e, j, v == VKT_V_COOP ? &j->cuts.coop : &j->cuts.shared);
+    vkt_conv_dw_shared_emit(e, j, v == VKT_V_COOP ? &j->tilings.coop : &j->tilings.shared);
 }
 
 /* The variant with the least cost is used. If costs are equal, the first entry is used. */
@@ -283,7 +283,7 @@ static const struct {
     bool (*can)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
     double (*cost)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
     void (*emit)(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v);
-} dw_ways[] = {
+} dw_variants[] = {
     { VKT_V_FFT8, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
     { VKT_V_FFT13, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
     { VKT_V_FFT14, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
@@ -294,7 +294,7 @@ static const struct {
     { VKT_V_SHARED, false, dw_shared_can, dw_shared_cost, dw_shared_emit },
     { VKT_V_COOP, false, dw_shared_can, dw_shared_cost, dw_shared_emit },
 };
-_Static_assert(VKT_COUNT(dw_ways) <= MOST_WAYS, "candidates are an array of that size");
+_Static_assert(VKT_COUNT(dw_variants) <= MAX_VARIANTS, "candidates are an array of that size");
 
 static vkt_conv_dw_job dw_job_of(const vkt_conv2d_dw_product *c)
 {
@@ -326,21 +326,22 @@ static void unpool(vkt_emit *e, vkt_conv_dw_job *j)
 
 void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_dw_product *product)
 {
-    vkt_way candidates[MOST_WAYS];
+    vkt_variant_cost candidates[MAX_VARIANTS];
     uint32_t n = 0;
     vkt_conv_dw_job j = dw_job_of(product);
-    if (!vkt_conv_dw_cut(e, &j)) {
+    if (!vkt_conv_dw_split(e, &j)) {
         vkt_conv2d_too_large(e, j.z);
         return;
     }
-    j.cuts = vkt_conv_dw_shared_cut(e, &j);
-    for (size_t i = 0; i < VKT_COUNT(dw_ways); i++)
-        if (dw_ways[i].can(e, &j, dw_ways[i].variant))
-            candidates[n++] = (vkt_way){ dw_ways[i].variant, dw_ways[i].cost(e, &j, dw_ways[i].variant) };
+    j.tilings = vkt_conv_dw_shared_plan(e, &j);
+    for (size_t i = 0; i < VKT_COUNT(dw_variants); i++)
+        if (dw_variants[i].can(e, &j, dw_variants[i].variant))
+            candidates[n++] =
+                (vkt_variant_cost){ dw_variants[i].variant, dw_variants[i].cost(e, &j, dw_variants[i].variant) };
     const vkt_variant v = vkt_pick(e, candidates, n);
-    for (size_t i = 0; i < VKT_COUNT(dw_ways); i++) {
-        if (dw_ways[i].variant != v) continue;
-        if (j.index.id && !dw_ways[i].reads_pooled) unpool(e, &j);
-        if (e->status == VKT_OK) dw_ways[i].emit(e, &j, v);
+    for (size_t i = 0; i < VKT_COUNT(dw_variants); i++) {
+        if (dw_variants[i].variant != v) continue;
+        if (j.index.id && !dw_variants[i].reads_pooled) unpool(e, &j);
+        if (e->status == VKT_OK) dw_variants[i].emit(e, &j, v);
     }
 }

@@ -152,7 +152,7 @@ static vkt_result dx_infer(vkt_infer *f)
 {
     const dx_attr *a = f->n->attr;
     const vkt_shape dy = vkt_in(f, 0)->shape, w = vkt_in(f, 1)->shape;
-    VKT_TRY(vkt_conv2d_want_picture(f, 0, "dy"));
+    VKT_TRY(vkt_conv2d_want_image(f, 0, "dy"));
     VKT_REQUIRE(f, w.rank == 4 && w.dim[0] == dy.dim[1], VKT_E_SHAPE, "conv2d_dx: dy and w do not fit");
     vkt_out(f, VKT_F32, VKT_BATCH_LAST, vkt_shape4(dy.dim[0], w.dim[1] * a->conv.groups, a->in[0], a->in[1]));
     return VKT_OK;
@@ -190,8 +190,8 @@ static vkt_result dw_infer(vkt_infer *f)
 {
     const dw_attr *a = f->n->attr;
     const vkt_shape x = vkt_in(f, 0)->shape, dy = vkt_in(f, 1)->shape;
-    VKT_TRY(vkt_conv2d_want_picture(f, 0, "x"));
-    VKT_TRY(vkt_conv2d_want_picture(f, 1, "dy"));
+    VKT_TRY(vkt_conv2d_want_image(f, 0, "x"));
+    VKT_TRY(vkt_conv2d_want_image(f, 1, "dy"));
     VKT_REQUIRE(f, x.dim[0] == dy.dim[0], VKT_E_SHAPE, "conv2d_dw: x and dy do not fit");
     vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape4(dy.dim[1], x.dim[1] / a->conv.groups, a->kernel[0], a->kernel[1]));
     if (a->bias) vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape1(dy.dim[1]));

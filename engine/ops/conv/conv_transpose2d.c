@@ -27,8 +27,8 @@ static uint32_t out_size(const vkt_conv_transpose2d_attr *a, int axis, uint32_t 
 {
     const uint64_t all =
         (in - 1ull) * a->stride[axis] + (uint64_t)a->dilation[axis] * (kernel - 1ull) + a->output_pad[axis] + 1;
-    const uint64_t cut = 2ull * a->pad[axis];
-    return all <= cut || all - cut > INT32_MAX ? 0 : (uint32_t)(all - cut);
+    const uint64_t padding = 2ull * a->pad[axis];
+    return all <= padding || all - padding > INT32_MAX ? 0 : (uint32_t)(all - padding);
 }
 
 static vkt_result infer(vkt_infer *f)
@@ -38,7 +38,7 @@ static vkt_result infer(vkt_infer *f)
     const vkt_conv2d_attr conv = conv_of(a);
     char xt[80], wt[80];
     VKT_TRY(vkt_conv2d_check_attr(f, &conv));
-    VKT_TRY(vkt_conv2d_want_picture(f, 0, "x"));
+    VKT_TRY(vkt_conv2d_want_image(f, 0, "x"));
     VKT_REQUIRE(f, w->dtype == VKT_F32, VKT_E_DTYPE, "conv_transpose2d: want w as f32, got %s",
                 vkt_dtype_name(w->dtype));
     VKT_REQUIRE(f,
@@ -61,7 +61,7 @@ static vkt_result infer(vkt_infer *f)
                     a->stride[i], a->dilation[i]);
     const uint32_t p = out_size(a, 0, x->shape.dim[2], w->shape.dim[2]),
                    q = out_size(a, 1, x->shape.dim[3], w->shape.dim[3]);
-    VKT_REQUIRE(f, p && q, VKT_E_SHAPE, "conv_transpose2d: x %s by w %s with pad %u,%u leaves no picture",
+    VKT_REQUIRE(f, p && q, VKT_E_SHAPE, "conv_transpose2d: x %s by w %s with pad %u,%u leaves no image",
                 vkt_shape_text(x->shape, xt), vkt_shape_text(w->shape, wt), a->pad[0], a->pad[1]);
     vkt_out(f, VKT_F32, VKT_BATCH_LAST, vkt_shape4(x->shape.dim[0], out_channels, p, q));
     return VKT_OK;
@@ -173,7 +173,7 @@ static vkt_result dx_infer(vkt_infer *f)
 {
     const dx_attr *a = f->n->attr;
     const vkt_shape dy = vkt_in(f, 0)->shape, w = vkt_in(f, 1)->shape;
-    VKT_TRY(vkt_conv2d_want_picture(f, 0, "dy"));
+    VKT_TRY(vkt_conv2d_want_image(f, 0, "dy"));
     VKT_REQUIRE(f, w.rank == 4 && w.dim[1] * a->conv.groups == dy.dim[1], VKT_E_SHAPE,
                 "conv_transpose2d_dx: dy and w do not fit");
     vkt_out(f, VKT_F32, VKT_BATCH_LAST, vkt_shape4(dy.dim[0], w.dim[0], a->x[0], a->x[1]));

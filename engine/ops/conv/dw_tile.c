@@ -24,7 +24,7 @@ static dw_tiles dw_tiles_of(const vkt_emit *e, const vkt_conv_dw_job *j, const v
     return t;
 }
 
-bool vkt_conv_dw_cut(const vkt_emit *e, vkt_conv_dw_job *j)
+bool vkt_conv_dw_split(const vkt_emit *e, vkt_conv_dw_job *j)
 {
     const vkt_conv2d_size *z = j->z;
     const uint64_t range = e->lim->max_storage_range_bytes, read = vkt_read_range(e->lim);
@@ -48,7 +48,7 @@ bool vkt_conv_dw_cut(const vkt_emit *e, vkt_conv_dw_job *j)
 /* Splits the plane into slices. `tiles` tiles are summed over the plane, in rounds of `unit` vec4s. There are so many
  * slices that every thread has work, the operands of a slice stay in a core's cache, and no loop is too long. But there
  * are no more slices than fit into a binding. */
-static void cut_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32_t unit)
+static void split_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32_t unit)
 {
     const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16 * unit,
                    longest = (uint32_t)VKT_MIN(vkt_largest_loop(e->lim) / 8, LONGEST_SLICE) * unit;
@@ -86,7 +86,7 @@ static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_par
     const uint32_t n_o = (p->groups - 1) * j->rows + p->rows;
     const bool bias = j->db.id && p->channel == 0;
     const uint32_t *dy_size = vkt_lowered_value(e, j->dy)->shape.dim + 2;
-    const uint64_t dy_lies = (uint64_t)dy_size[0] * dy_size[1] * z->n4; /* vec4s of a channel */
+    const uint64_t dy_pitch = (uint64_t)dy_size[0] * dy_size[1] * z->n4; /* vec4s of a channel */
     uint32_t index_base = 0;
     vkt_conv2d_dw_push push = { .plane = (uint32_t)j->dy_plane,
                                 .slice = j->slice,
@@ -110,21 +110,21 @@ static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_par
                                 .b_base = o };
     set_planes(j, dy_size, &push);
     if (!vkt_conv2d_is_short(e, works, j->slice + j->slice / push.n4 + 2ull)) return;
-    vkt_bind bind[] = { [DW_DY] = vkt_conv2d_channels(e, j->dy, dy_lies, o, n_o, &push.dy_base),
+    vkt_bind bind[] = { [DW_DY] = vkt_conv2d_channels(e, j->dy, dy_pitch, o, n_o, &push.dy_base),
                         [DW_X] = vkt_conv2d_channels(e, j->x, j->x_plane, (uint64_t)p->group * j->channels + p->channel,
                                                      (p->groups - 1ull) * j->channels + p->channels, &push.x_base),
                         [DW_W] = VKT_WHOLE(j->slices.t),
                         [DW_B] = VKT_WHOLE(j->slices.t),
                         [DW_INDEX] = VKT_WHOLE(j->index) };
     if (j->index.id) {
-        bind[DW_INDEX] = vkt_conv2d_channels(e, j->index, dy_lies, o, n_o, &index_base);
+        bind[DW_INDEX] = vkt_conv2d_channels(e, j->index, dy_pitch, o, n_o, &index_base);
         push.to_index = (int32_t)index_base - (int32_t)push.dy_base;
     }
     if (j->slices.t.id) {
         push.w_base = o * pitch;
         bind[DW_B].offset_bytes = bias ? 4 * j->slices.bias_start : 0;
     } else {
-        bind[DW_W] = vkt_window(e, j->dw, (uint64_t)o * pitch, (uint64_t)n_o * pitch, &push.w_base);
+        bind[DW_W] = vkt_bind_range(e, j->dw, (uint64_t)o * pitch, (uint64_t)n_o * pitch, &push.w_base);
         bind[DW_B] = bias ? VKT_WHOLE(j->db) : bind[DW_W]; /* not written if there is no bias */
     }
     push.w_base += p->channel * taps;
@@ -136,10 +136,10 @@ static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_par
         [DW_SPEC_BIAS] = bias,
         [DW_SPEC_QUADS] =
             (p->channels * taps | pitch | push.w_base | t.cols | (j->slices.n > 1 ? push.part : 0)) % 4 == 0,
-        [DW_SPEC_CELL_H] = j->cell[0],
-        [DW_SPEC_CELL_W] = j->cell[1]
+        [DW_SPEC_WINDOW_H] = j->cell[0],
+        [DW_SPEC_WINDOW_W] = j->cell[1]
     };
-    vkt_dispatch_add(e, &(vkt_launch){ .kernel = j->index.id ? VKT_K_CONV2D_DW_CELLS : VKT_K_CONV2D_DW,
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = j->index.id ? VKT_K_CONV2D_DW_UNPOOL : VKT_K_CONV2D_DW,
                                        VKT_LAUNCH_BIND(bind),
                                        VKT_LAUNCH_PUSH(push),
                                        VKT_LAUNCH_SPEC(spec),
@@ -196,7 +196,7 @@ static void emit_direct(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw
         push.w_base = o * depth_of(j);
         bind[DW_DIRECT_B].offset_bytes = j->db.id ? 4 * j->slices.bias_start : 0;
     } else {
-        bind[DW_DIRECT_W] = vkt_window(e, j->dw, (uint64_t)o * depth_of(j), weights, &push.w_base);
+        bind[DW_DIRECT_W] = vkt_bind_range(e, j->dw, (uint64_t)o * depth_of(j), weights, &push.w_base);
         bind[DW_DIRECT_B] = j->db.id ? VKT_WHOLE(j->db) : bind[DW_DIRECT_W]; /* not written if there is no bias */
     }
     const uint32_t spec[DW_DIRECT_SPECS] = {
@@ -225,9 +225,9 @@ void vkt_conv_dw_emit(vkt_emit *e, vkt_conv_dw_job *j, bool direct)
     vkt_conv_dw_part p;
     const dw_tiles t = dw_tiles_of(e, j, most);
     if (direct)
-        cut_slices(e, j, (uint64_t)vkt_div_up(j->rows, direct_rows(j)) * most->groups, e->lim->subgroup_size);
+        split_slices(e, j, (uint64_t)vkt_div_up(j->rows, direct_rows(j)) * most->groups, e->lim->subgroup_size);
     else
-        cut_slices(e, j, (uint64_t)t.row_tiles * t.col_tiles * most->groups, 1);
+        split_slices(e, j, (uint64_t)t.row_tiles * t.col_tiles * most->groups, 1);
     for (p.group = 0; p.group < j->z->a.groups; p.group += most->groups)
         for (p.row = 0; p.row < j->rows; p.row += most->rows)
             for (p.channel = 0; p.channel < j->channels; p.channel += most->channels) {

@@ -27,17 +27,17 @@ typedef struct axis {
 } axis;
 
 /* The split of a product along H or W. */
-typedef struct cut {
+typedef struct tiling {
     axis a, b, dst; /* source image, weights or dy, destination */
     uint32_t tiles, advance;
-} cut;
+} tiling;
 
 typedef struct fft_job {
     const vkt_conv2d_size *z;
     vkt_conv2d_which product;
     uint32_t t;           /* points of a transform */
     uint32_t frequencies; /* in the half plane, see fft_columns.comp */
-    cut cut[2];           /* H, W */
+    tiling tiling[2];     /* H, W */
     uint32_t columns;     /* vec4s of a channel: tiles * n4 */
 } fft_job;
 
@@ -63,14 +63,14 @@ static uint32_t reach_of(const vkt_conv2d_size *z, int i)
     return (z->kernel[i] - 1) * z->a.dilation[i] + 1;
 }
 
-static cut cut_axis(const vkt_conv2d_size *z, vkt_conv2d_which product, uint32_t t, int i)
+static tiling tile_axis(const vkt_conv2d_size *z, vkt_conv2d_which product, uint32_t t, int i)
 {
     const uint32_t in = z->in[i], out = z->out[i], pad = z->a.pad[i], reach = reach_of(z, i), room = t - reach + 1;
     const axis weights = { .first = 0, .step = z->a.dilation[i], .count = z->kernel[i], .origin = 0 };
     const bool whole = t >= in + pad;
     const axis x = whole ? (axis){ pad, 1, in, 0 } : (axis){ 0, 1, t, -(int32_t)pad };
     const axis y = { 0, 1, whole ? out : room, 0 };
-    cut c = { .tiles = whole ? 1 : vkt_div_up(out, room), .advance = whole ? 0 : room };
+    tiling c = { .tiles = whole ? 1 : vkt_div_up(out, room), .advance = whole ? 0 : room };
     switch (product) {
     case VKT_CONV2D_Y: c.a = x, c.b = weights, c.dst = y; break;
     case VKT_CONV2D_DW: c.a = y, c.b = x, c.dst = weights; break;
@@ -87,8 +87,8 @@ static cut cut_axis(const vkt_conv2d_size *z, vkt_conv2d_which product, uint32_t
 static fft_job plan_job(const vkt_conv2d_size *z, vkt_conv2d_which product, uint32_t t)
 {
     fft_job j = { .z = z, .product = product, .t = t, .frequencies = (2 - t % 2) * (t / 2 + 1) + (t - 1) / 2 * t };
-    for (int i = 0; i < 2; i++) j.cut[i] = cut_axis(z, product, t, i);
-    j.columns = j.cut[0].tiles * j.cut[1].tiles * z->n4;
+    for (int i = 0; i < 2; i++) j.tiling[i] = tile_axis(z, product, t, i);
+    j.columns = j.tiling[0].tiles * j.tiling[1].tiles * z->n4;
     return j;
 }
 
@@ -107,7 +107,7 @@ static uint64_t spectrum_bytes(const fft_job *j, uint64_t channels, uint64_t col
 
 static bool fits(const vkt_emit *e, const fft_job *j)
 {
-    const uint64_t most = vkt_window_bytes(e->lim), channels = VKT_MAX(j->z->channels, j->z->out_channels);
+    const uint64_t most = vkt_bind_range_bytes(e->lim), channels = VKT_MAX(j->z->channels, j->z->out_channels);
     const uint64_t groups_rounds = (uint64_t)e->lim->max_groups * vkt_largest_loop(e->lim);
     return spectrum_bytes(j, channels, j->columns) <= most &&
            spectrum_bytes(j, j->z->channels, j->z->out_channels / 4) <= most &&
@@ -136,7 +136,7 @@ typedef struct operand {
     uint32_t w_channel, w_lane; /* weights: floats from channel to channel, and from lane to lane of a vec4 */
 } operand;
 
-static operand picture(const fft_job *j, vkt_tensor t, uint32_t channels, const uint32_t size[2], axis h, axis w)
+static operand image(const fft_job *j, vkt_tensor t, uint32_t channels, const uint32_t size[2], axis h, axis w)
 {
     return (
         operand){ .t = t, .channels = channels, .columns = j->columns, .size = { size[0], size[1] }, .axis = { h, w } };
@@ -181,9 +181,9 @@ static void add_transform(vkt_emit *e, const fft_job *j, const operand *o, uint1
                                 .plane = back ? plane_of(o) : 2 * o->columns,
                                 .rows = rows,
                                 .n4 = j->z->n4,
-                                .tiles_w = j->cut[1].tiles,
-                                .step_h = j->cut[0].advance,
-                                .step_w = j->cut[1].advance,
+                                .tiles_w = j->tiling[1].tiles,
+                                .step_h = j->tiling[0].advance,
+                                .step_w = j->tiling[1].advance,
                                 .origin_h = o->axis[0].origin,
                                 .origin_w = o->axis[1].origin,
                                 .height = o->size[0],
@@ -194,8 +194,9 @@ static void add_transform(vkt_emit *e, const fft_job *j, const operand *o, uint1
                                 .sum_pitch = 2 * j->frequencies * j->columns + PITCH_GAP,
                                 .scale = 1 / ((float)j->t * (float)j->t) };
     const uint32_t spec[FFT_SPECS] = {
-        [FFT_SPEC_LANES] = lanes,  [FFT_SPEC_T] = j->t,         [FFT_SPEC_FIRST] = a->first,
-        [FFT_SPEC_STEP] = a->step, [FFT_SPEC_COUNT] = a->count, [FFT_SPEC_CLIP] = j->cut[0].tiles * j->cut[1].tiles > 1,
+        [FFT_SPEC_LANES] = lanes,    [FFT_SPEC_T] = j->t,
+        [FFT_SPEC_FIRST] = a->first, [FFT_SPEC_STEP] = a->step,
+        [FFT_SPEC_COUNT] = a->count, [FFT_SPEC_CLIP] = j->tiling[0].tiles * j->tiling[1].tiles > 1,
         [FFT_SPEC_BIAS] = bias
     };
     vkt_dispatch_add(
@@ -225,9 +226,11 @@ static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
         uint32_t kernel, t;
         operand o;
         uint32_t tiles[2], advance[2];
-    } key = {
-        VKT_K_FFT_COLUMNS, j->t, *o, { j->cut[0].tiles, j->cut[1].tiles }, { j->cut[0].advance, j->cut[1].advance }
-    };
+    } key = { VKT_K_FFT_COLUMNS,
+              j->t,
+              *o,
+              { j->tiling[0].tiles, j->tiling[1].tiles },
+              { j->tiling[0].advance, j->tiling[1].advance } };
     const vkt_tensor known = vkt_recall(e, &key, sizeof key);
     if (known.id) return known;
     const vkt_tensor lines = lines_of(e, j, o);
@@ -301,11 +304,11 @@ void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, b
                          vkt_tensor w, vkt_tensor bias, vkt_tensor to)
 {
     const fft_job j = plan_job(z, transposed ? VKT_CONV2D_DX : VKT_CONV2D_Y, points_of(v));
-    const cut *h = &j.cut[0], *q = &j.cut[1];
+    const tiling *h = &j.tiling[0], *q = &j.tiling[1];
     const operand x =
-        picture(&j, transposed ? to : from, z->channels, z->in, transposed ? h->dst : h->a, transposed ? q->dst : q->a);
-    const operand y = picture(&j, transposed ? from : to, z->out_channels, z->out, transposed ? h->a : h->dst,
-                              transposed ? q->a : q->dst);
+        image(&j, transposed ? to : from, z->channels, z->in, transposed ? h->dst : h->a, transposed ? q->dst : q->a);
+    const operand y = image(&j, transposed ? from : to, z->out_channels, z->out, transposed ? h->a : h->dst,
+                            transposed ? q->a : q->dst);
     const operand kernel = weights(&j, w, false, h->b, q->b), *in = transposed ? &y : &x, *out = transposed ? &x : &y;
     const vkt_tensor kernels = transform(e, &j, &kernel), inputs = transform(e, &j, in);
     const vkt_tensor outputs = new_product(e, &j, out);
@@ -317,9 +320,9 @@ void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v
                             vkt_tensor dw, vkt_tensor db)
 {
     const fft_job j = plan_job(z, VKT_CONV2D_DW, points_of(v));
-    const operand out = picture(&j, dy, z->out_channels, z->out, j.cut[0].a, j.cut[1].a);
-    const operand in = picture(&j, x, z->channels, z->in, j.cut[0].b, j.cut[1].b);
-    const operand kernel = weights(&j, dw, true, j.cut[0].dst, j.cut[1].dst);
+    const operand out = image(&j, dy, z->out_channels, z->out, j.tiling[0].a, j.tiling[1].a);
+    const operand in = image(&j, x, z->channels, z->in, j.tiling[0].b, j.tiling[1].b);
+    const operand kernel = weights(&j, dw, true, j.tiling[0].dst, j.tiling[1].dst);
     const vkt_tensor outputs = transform(e, &j, &out), inputs = transform(e, &j, &in);
     const vkt_tensor kernels = new_product(e, &j, &kernel);
     multiply(e, &j, &out, outputs, true, &in, inputs, true, &kernel, kernels);
@@ -330,7 +333,7 @@ void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v
 
 static bool has_tiles(const fft_job *j)
 {
-    return j->cut[0].tiles * j->cut[1].tiles > 1;
+    return j->tiling[0].tiles * j->tiling[1].tiles > 1;
 }
 
 /* Returns the cost, in the unit of conv/variants.h. */

@@ -14,12 +14,12 @@
 
 /* Every device can bind this much (Vulkan 1.3, maxStorageBufferRange). If a tensor is larger, the nodes are not fused.
  * They need less at a time. */
-#define MOST_BYTES (1ull << 27)
+#define MAX_BYTES (1ull << 27)
 /* The most elements of a pooling window. If windows are as large as images, there are too few of them to keep a device
  * busy. */
-#define MOST_ELEMENTS 64u
+#define MAX_ELEMENTS 64u
 /* The most products of vec4s that an iteration may unroll. */
-#define MOST_PRODUCTS 512u
+#define MAX_PRODUCTS 512u
 
 static vkt_pool2d_attr pool_of(const vkt_conv2d_max_pool_attr *a, const uint32_t z[2])
 {
@@ -36,7 +36,8 @@ static vkt_result infer(vkt_infer *f)
     VKT_TRY(vkt_conv2d_check(f, &a->conv, z));
     VKT_REQUIRE(f, a->relu <= 1, VKT_E_ARG, "%s: want relu 0 or 1, got %u", f->n->op->name, a->relu);
     VKT_REQUIRE(f, a->cell[0] && a->cell[1] && z[0] >= a->cell[0] && z[1] >= a->cell[1], VKT_E_ARG,
-                "%s: cells of %u x %u do not fit into %u x %u", f->n->op->name, a->cell[0], a->cell[1], z[0], z[1]);
+                "%s: pooling windows of %u x %u do not fit into %u x %u", f->n->op->name, a->cell[0], a->cell[1], z[0],
+                z[1]);
     const vkt_shape x = vkt_in(f, 0)->shape, w = vkt_in(f, 1)->shape;
     VKT_REQUIRE(f, vkt_conv2d_is_shallow(w.dim[1], w.dim + 2), VKT_E_ARG, "%s: %u x %u x %u products an element",
                 f->n->op->name, w.dim[1], w.dim[2], w.dim[3]);
@@ -78,7 +79,7 @@ static job job_of(const vkt_node *n)
 }
 
 /* Computes the largest part. Returns false if a channel of y, or a group's channels of x, do not fit. */
-static bool cut(const vkt_emit *e, const job *j, part *out)
+static bool split(const vkt_emit *e, const job *j, part *out)
 {
     const uint64_t groups = j->a->conv.groups, range = e->lim->max_storage_range_bytes;
     const uint64_t w_bytes = 4ull * j->depth * j->z.kernel[0] * j->z.kernel[1];
@@ -106,7 +107,7 @@ static uint32_t unrolled(const job *j, uint32_t rows)
     const uint32_t elements = j->a->cell[0] * j->a->cell[1];
     const uint32_t each = rows * j->depth * j->z.kernel[0] * j->z.kernel[1];
     uint32_t n = elements;
-    while (n > 1 && (elements % n != 0 || n * each > MOST_PRODUCTS)) n--;
+    while (n > 1 && (elements % n != 0 || n * each > MAX_PRODUCTS)) n--;
     return n;
 }
 
@@ -115,13 +116,13 @@ static void emit_part(vkt_emit *e, const job *j, const part *p)
     const vkt_conv2d_attr *a = &j->a->conv;
     const uint32_t lanes = e->lim->subgroup_size, n4 = j->z.n4, width = j->z.out[1], columns = (uint32_t)j->y_plane;
     const uint32_t *cell = j->a->cell, *kernel = j->z.kernel, taps = kernel[0] * kernel[1];
-    const uint32_t tiles = vkt_div_up(p->rows, VKT_DIRECT_ROWS), turns = cell[0] * cell[1] + 1;
+    const uint32_t tiles = vkt_div_up(p->rows, VKT_DIRECT_ROWS), iterations = cell[0] * cell[1] + 1;
     const uint32_t rows = vkt_div_up(p->rows, tiles);
     const uint32_t in_flight = vkt_div_up(e->lim->traits->groups_wanted, tiles * p->groups);
     const uint32_t rounds = (uint32_t)VKT_MIN(vkt_div_up(vkt_div_up(columns, in_flight), lanes),
-                                              VKT_MAX(vkt_largest_loop(e->lim) / 2 / turns, 1u));
+                                              VKT_MAX(vkt_largest_loop(e->lim) / 2 / iterations, 1u));
     const uint32_t strips = vkt_div_up(columns, rounds * lanes), o = p->group * j->rows + p->row;
-    if (!vkt_conv2d_is_short(e, strips, (uint64_t)rounds * turns + 1)) return;
+    if (!vkt_conv2d_is_short(e, strips, (uint64_t)rounds * iterations + 1)) return;
     vkt_conv2d_max_pool_push push = { .columns = columns,
                                       .n4 = n4,
                                       .width = width,
@@ -151,7 +152,7 @@ static void emit_part(vkt_emit *e, const job *j, const part *p)
     const vkt_tensor *in = j->n->in, *out = j->n->out, bias = in[2].id ? in[2] : in[1]; /* not read without bias */
     const uint64_t n_o = (p->groups - 1ull) * j->rows + p->rows, weights = (uint64_t)j->depth * taps;
     const vkt_bind bind[] = {
-        [CONV_POOL_W] = vkt_window(e, in[1], o * weights, n_o * weights, &push.w_base),
+        [CONV_POOL_W] = vkt_bind_range(e, in[1], o * weights, n_o * weights, &push.w_base),
         [CONV_POOL_X] = vkt_conv2d_channels(e, in[0], j->x_plane, (uint64_t)p->group * j->depth,
                                             (uint64_t)p->groups * j->depth, &push.src_base),
         [CONV_POOL_BIAS] = VKT_WHOLE(bias),
@@ -180,7 +181,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
 {
     const job j = job_of(n);
     part most, p;
-    if (!cut(e, &j, &most)) {
+    if (!split(e, &j, &most)) {
         vkt_conv2d_too_large(e, &j.z);
         return;
     }
@@ -206,7 +207,7 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
 }
 
 /* Returns true if a kernel can compute the windows as disjoint windows of z. */
-static bool has_cells(const vkt_pool2d_attr *a, const uint32_t z[2], uint32_t cell[2])
+static bool is_disjoint(const vkt_pool2d_attr *a, const uint32_t z[2], uint32_t cell[2])
 {
     for (int i = 0; i < 2; i++) {
         cell[i] = a->adaptive ? z[i] / a->out[i] : a->kernel[i];
@@ -214,7 +215,7 @@ static bool has_cells(const vkt_pool2d_attr *a, const uint32_t z[2], uint32_t ce
         if (!a->adaptive && a->dilation[i] > 1) return false;
         if (cell[i] == 0 || z[i] / cell[i] != a->out[i]) return false; /* the size is rounded up */
     }
-    return (uint64_t)cell[0] * cell[1] <= MOST_ELEMENTS;
+    return (uint64_t)cell[0] * cell[1] <= MAX_ELEMENTS;
 }
 
 bool vkt_conv2d_fuse_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, bool relu)
@@ -224,9 +225,9 @@ bool vkt_conv2d_fuse_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, b
     const vkt_shape w = vkt_node_in(conv, 1)->shape, z = vkt_node_out(conv, 0)->shape;
     vkt_conv2d_max_pool_attr a = { .conv = *(const vkt_conv2d_attr *)conv->attr, .relu = relu };
     if (!vkt_shape_equal(z, vkt_node_in(n, 0)->shape)) return false; /* a reshape is between them */
-    if (!has_cells(n->attr, z.dim + 2, a.cell) || !vkt_conv2d_is_shallow(w.dim[1], w.dim + 2)) return false;
+    if (!is_disjoint(n->attr, z.dim + 2, a.cell) || !vkt_conv2d_is_shallow(w.dim[1], w.dim + 2)) return false;
     if (w.dim[1] % 4 == 0 && w.dim[2] * w.dim[3] > 1) return false; /* the variants with transforms can run */
-    if (x->bytes > MOST_BYTES || y->bytes > MOST_BYTES) return false;
+    if (x->bytes > MAX_BYTES || y->bytes > MAX_BYTES) return false;
     vkt_node_become(g, n, &vkt_op_conv2d_max_pool, conv->in, conv->n_in, &a);
     return true;
 }
@@ -292,8 +293,8 @@ const vkt_op vkt_op_conv2d_max_pool = {
     .sample = sample,
     .rel_tol = 2e-5f,
     .abs_tol = 1e-5f,
-    .tol_why = "as conv2d's: a maximum is no further off than what it is taken of",
+    .tol_why = "as conv2d's: a maximum has no larger error than its operands",
     .flops = flops,
     .fields = fields,
-    .formula = "y[n,o,p,q] = max of z, or of max(z, 0), over the cell of (p,q); z = conv2d(x, w, bias)",
+    .formula = "y[n,o,p,q] = max of z, or of max(z, 0), over the pooling window of (p,q); z = conv2d(x, w, bias)",
 };

@@ -21,8 +21,8 @@ static vkt_result infer(vkt_infer *f)
 {
     const unpool_attr *a = f->n->attr;
     const vkt_value *x = vkt_in(f, 0), *dy = vkt_in(f, 1), *index = vkt_in(f, 2);
-    VKT_TRY(vkt_conv2d_want_picture(f, 0, "x"));
-    VKT_TRY(vkt_conv2d_want_picture(f, 1, "dy"));
+    VKT_TRY(vkt_conv2d_want_image(f, 0, "x"));
+    VKT_TRY(vkt_conv2d_want_image(f, 1, "dy"));
     VKT_REQUIRE(f,
                 x->shape.dim[0] == dy->shape.dim[0] && index->dtype == VKT_U32 && index->layout == dy->layout &&
                     vkt_shape_equal(index->shape, dy->shape),
@@ -68,9 +68,9 @@ const vkt_op vkt_op_conv2d_dw_unpool = {
     .half = VKT_HALF_IN(0) | VKT_HALF_IN(1), /* the index stays in 32 bits */
     .tested_by = "conv2d",
     .flops = flops,
-    .formula =
-        "dw and db as conv2d_dw has them, of dy[n,o,p,q] = dpool[n,o,h,w] where the maximum of cell (h,w) is at (p,q), "
-        "else 0",
+    .formula = "dw and db as conv2d_dw has them, of dy[n,o,p,q] = dpool[n,o,h,w] where the maximum of pooling window "
+               "(h,w) is at (p,q), "
+               "else 0",
 };
 
 vkt_tensor vkt_conv2d_dw_unpool(vkt_graph *g, vkt_tensor x, vkt_tensor dy, const vkt_conv2d_attr *a,

@@ -2,7 +2,7 @@
 #include "ops/conv/geometry.h"
 
 /* The limit of stride, dilation and padding: kernels compute the index that a tap reads in int32. */
-#define MOST_REACH (1u << 20)
+#define MAX_REACH (1u << 20)
 
 vkt_conv2d_size vkt_conv2d_size_of(const vkt_value *x, const vkt_value *y, const uint32_t kernel[2],
                                    const vkt_conv2d_attr *a)
@@ -16,7 +16,7 @@ vkt_conv2d_size vkt_conv2d_size_of(const vkt_value *x, const vkt_value *y, const
                               .a = *a };
 }
 
-vkt_result vkt_conv2d_want_picture(vkt_infer *f, uint32_t i, const char *name)
+vkt_result vkt_conv2d_want_image(vkt_infer *f, uint32_t i, const char *name)
 {
     const vkt_value *v = vkt_in(f, i);
     char text[80];
@@ -42,8 +42,8 @@ vkt_result vkt_conv2d_check_attr(vkt_infer *f, const vkt_conv2d_attr *a)
                 "%s: want a stride, dilation and groups of 1 or more, got %u,%u, %u,%u and %u", name, a->stride[0],
                 a->stride[1], a->dilation[0], a->dilation[1], a->groups);
     for (int i = 0; i < 2; i++)
-        VKT_REQUIRE(f, VKT_MAX(VKT_MAX(a->stride[i], a->dilation[i]), a->pad[i]) <= MOST_REACH, VKT_E_ARG,
-                    "%s: want a stride, dilation and pad of at most %u, got %u, %u and %u", name, MOST_REACH,
+        VKT_REQUIRE(f, VKT_MAX(VKT_MAX(a->stride[i], a->dilation[i]), a->pad[i]) <= MAX_REACH, VKT_E_ARG,
+                    "%s: want a stride, dilation and pad of at most %u, got %u, %u and %u", name, MAX_REACH,
                     a->stride[i], a->dilation[i], a->pad[i]);
     return VKT_OK;
 }
@@ -53,7 +53,7 @@ vkt_result vkt_conv2d_check(vkt_infer *f, const vkt_conv2d_attr *a, uint32_t out
     const vkt_value *x = vkt_in(f, 0), *w = vkt_in(f, 1);
     char xt[80], wt[80];
     VKT_TRY(vkt_conv2d_check_attr(f, a));
-    VKT_TRY(vkt_conv2d_want_picture(f, 0, "x"));
+    VKT_TRY(vkt_conv2d_want_image(f, 0, "x"));
     VKT_REQUIRE(f, w->dtype == VKT_F32, VKT_E_DTYPE, "%s: want w as f32, got %s", f->n->op->name,
                 vkt_dtype_name(w->dtype));
     VKT_REQUIRE(f, w->layout == VKT_ROWS, VKT_E_SHAPE, "%s: want w by rows (vkt_to_layout), got it with the batch last",

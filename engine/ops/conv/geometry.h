@@ -16,7 +16,7 @@ typedef struct vkt_conv2d_size {
 vkt_conv2d_size vkt_conv2d_size_of(const vkt_value *x, const vkt_value *y, const uint32_t kernel[2],
                                    const vkt_conv2d_attr *a);
 /* Checks, for infer, that input i, called `name`, is f32 (N,C,H,W), BATCH_LAST. */
-vkt_result vkt_conv2d_want_picture(vkt_infer *f, uint32_t i, const char *name);
+vkt_result vkt_conv2d_want_image(vkt_infer *f, uint32_t i, const char *name);
 /* Checks, for infer, that the attributes are legal for any image size. */
 vkt_result vkt_conv2d_check_attr(vkt_infer *f, const vkt_conv2d_attr *a);
 /* Checks, for infer, that the attributes are legal and that inputs x, w and, if there, bias match. out: P and Q. */

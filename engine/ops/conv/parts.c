@@ -25,13 +25,13 @@ void vkt_conv2d_too_large(vkt_emit *e, const vkt_conv2d_size *z)
 
 bool vkt_conv2d_is_short(vkt_emit *e, uint64_t groups, uint64_t rounds)
 {
-    const uint64_t in_turn = (groups + e->lim->max_groups - 1) / e->lim->max_groups;
+    const uint64_t per_group = (groups + e->lim->max_groups - 1) / e->lim->max_groups;
     const uint64_t most = vkt_largest_loop(e->lim);
-    if (in_turn <= most / rounds) return true;
+    if (per_group <= most / rounds) return true;
     vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                "%s: want at most %llu iterations of a work group on this device, got %llu x %llu: use "
                                "smaller batches or images",
-                               e->node->op->name, (unsigned long long)most, (unsigned long long)in_turn,
+                               e->node->op->name, (unsigned long long)most, (unsigned long long)per_group,
                                (unsigned long long)rounds));
     return false;
 }
@@ -39,7 +39,7 @@ bool vkt_conv2d_is_short(vkt_emit *e, uint64_t groups, uint64_t rounds)
 vkt_bind vkt_conv2d_channels(const vkt_emit *e, vkt_tensor t, uint64_t plane, uint64_t first, uint64_t n,
                              uint32_t *base)
 {
-    const vkt_bind b = vkt_window(e, t, 4 * plane * first, 4 * plane * n, base);
+    const vkt_bind b = vkt_bind_range(e, t, 4 * plane * first, 4 * plane * n, base);
     *base /= 4;
     return b;
 }
@@ -60,7 +60,7 @@ vkt_bind vkt_conv_weights(const vkt_emit *e, const vkt_conv_job *j, const vkt_co
     const uint64_t o_step = (uint64_t)(back ? j->rows : j->depth) * taps;
     const uint64_t o = (uint64_t)p->group * o_group + (back ? p->k : p->row), c = back ? p->row : p->k;
     const uint64_t n_o = (p->groups - 1ull) * o_group + (back ? p->depth : p->rows), n_c = back ? p->rows : p->depth;
-    return vkt_window(e, j->w, o * o_step + c * taps, (n_o - 1) * o_step + n_c * taps, base);
+    return vkt_bind_range(e, j->w, o * o_step + c * taps, (n_o - 1) * o_step + n_c * taps, base);
 }
 
 vkt_bind vkt_conv_source(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base)

@@ -28,11 +28,11 @@ vkt_bind vkt_conv2d_channels(const vkt_emit *e, vkt_tensor t, uint64_t plane, ui
                              uint32_t *base);
 
 /* The tiles of SHARED, and of COOP if the program and the device allow it. */
-typedef struct vkt_conv2d_cuts {
+typedef struct vkt_conv2d_tilings {
     vkt_blocks shared, coop;
     bool can_shared, can_coop; /* no tensor is larger than a binding, and no loop is too long */
     bool pays;                 /* the device is a GPU, and the product fills its tiles */
-} vkt_conv2d_cuts;
+} vkt_conv2d_tilings;
 
 /* ---- y and dx ---- */
 
@@ -56,7 +56,7 @@ typedef struct vkt_conv_job {
     bool in_place;           /* the tile kernel reads w itself, without a packed copy */
     bool halves;             /* its tiles are half of the lanes wide: see takes_halves in tile.c */
     vkt_conv_part most;      /* the largest part; no other part is larger */
-    vkt_conv2d_cuts cuts;
+    vkt_conv2d_tilings tilings;
 } vkt_conv_job;
 
 /* Returns true if some tap of these phases reads outside of the source. */
@@ -113,7 +113,7 @@ typedef struct vkt_conv_dw_job {
     uint32_t slice; /* vec4s of a plane of dy that one work group sums */
     vkt_conv2d_slices slices;
     vkt_conv_dw_part most; /* the largest part; no other part is larger */
-    vkt_conv2d_cuts cuts;
+    vkt_conv2d_tilings tilings;
 } vkt_conv_dw_job;
 
 /* Adds the slices, first to last, and writes the sums to dw and, if there, db. */

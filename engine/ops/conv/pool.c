@@ -1,14 +1,14 @@
 /* ops/conv/pool.c - max and average pooling over R x S windows of images, BATCH_LAST.
  *
  * Vectors run along the batch. So every window, stride and padding costs the same. Adaptive windows that divide the
- * image evenly are ordinary windows. Windows that neither overlap nor leave gaps have a faster gradient (CELL in
+ * image evenly are ordinary windows. Windows that neither overlap nor leave gaps have a faster gradient (DISJOINT in
  * conv/pool2d_dx.comp). */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
 
 /* ---- pool2d: x (N,C,H,W) -> y (N,C,P,Q), and for max: index (N,C,P,Q) u32, h W + w of the winner ---- */
 
-#define MOST_PIXELS 0x3f800000u /* the index is also the bits of a normal float: pool_index.abi.h */
+#define MAX_PIXELS 0x3f800000u /* the index is also the bits of a normal float: pool_index.abi.h */
 
 /* Returns the size of y, as torch: floor or ceil. A last window that would start behind the image and its left padding
  * is dropped. 0: no window fits. */
@@ -61,8 +61,8 @@ static vkt_result pool_infer(vkt_infer *f)
                 "pool2d: want f32 (N,C,H,W) with the batch last, got %s %s", vkt_dtype_name(x->dtype),
                 vkt_shape_text(x->shape, text));
     VKT_REQUIRE(f, !a->average || !a->relu, VKT_E_ARG, "pool2d: relu is part of a maximum alone");
-    VKT_REQUIRE(f, a->average || (uint64_t)x->shape.dim[2] * x->shape.dim[3] < MOST_PIXELS, VKT_E_SHAPE,
-                "pool2d: a maximum wants pictures of less than %u pixels, got %s", MOST_PIXELS,
+    VKT_REQUIRE(f, a->average || (uint64_t)x->shape.dim[2] * x->shape.dim[3] < MAX_PIXELS, VKT_E_SHAPE,
+                "pool2d: a maximum wants images of less than %u pixels, got %s", MAX_PIXELS,
                 vkt_shape_text(x->shape, text));
     VKT_REQUIRE(f, a->average || !a->exclude_pad, VKT_E_ARG, "pool2d: exclude_pad is part of an average alone");
     for (uint32_t axis = 0; axis < 2; axis++) VKT_TRY(infer_axis(f, a, axis, x->shape.dim[2 + axis]));
@@ -99,11 +99,11 @@ static void pool_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
     (void)dloss;
     vkt_pool2d_attr a = *(const vkt_pool2d_attr *)n->attr;
     if (a.average || a.relu || vkt_readers(g, n->out[1]) > 0 || g->no_fuse) return;
-    const vkt_node *before = vkt_sole_maker(g, n->in[0]);
+    const vkt_node *before = vkt_sole_producer_past_views(g, n->in[0]);
     if (!before) return;
     a.relu = before->op->fuse_kind == VKT_FUSE_RELU;
     const vkt_tensor x = a.relu ? seen_as(g, before->in[0], vkt_node_in(n, 0)) : n->in[0];
-    const vkt_node *conv = a.relu ? vkt_sole_maker(g, before->in[0]) : before;
+    const vkt_node *conv = a.relu ? vkt_sole_producer_past_views(g, before->in[0]) : before;
     if (conv && vkt_conv2d_fuse_max_pool(g, n, conv, a.relu)) return;
     if (a.relu && x.id) vkt_node_become(g, n, &vkt_op_pool2d, &x, 1, &a);
 }
@@ -125,7 +125,7 @@ static void pool_settle(void *attr, const vkt_case_input *in)
 static void pool_sample(vkt_rng *r, vkt_case *c)
 {
     vkt_pool2d_attr a = { .average = vkt_rng_range(r, 0, 1) != 0, .adaptive = vkt_rng_range(r, 0, 2) == 0 };
-    const bool cells = vkt_rng_range(r, 0, 1) != 0;
+    const bool disjoint = vkt_rng_range(r, 0, 1) != 0;
     const vkt_shape x =
         vkt_shape4(vkt_rng_range(r, 1, 37), vkt_rng_range(r, 1, 5), vkt_rng_range(r, 3, 17), vkt_rng_range(r, 3, 17));
     for (uint32_t i = 0; i < 2; i++) {
@@ -134,7 +134,7 @@ static void pool_sample(vkt_rng *r, vkt_case *c)
             continue;
         }
         a.kernel[i] = vkt_rng_range(r, 1, x.dim[2 + i] < 5 ? x.dim[2 + i] : 5);
-        if (cells) continue;
+        if (disjoint) continue;
         if (!a.average && a.kernel[i] > 1 && vkt_rng_range(r, 0, 2) == 0)
             a.dilation[i] = vkt_rng_range(r, 1, (x.dim[2 + i] - 1) / (a.kernel[i] - 1));
         a.stride[i] = vkt_rng_range(r, 1, 4);
@@ -205,7 +205,7 @@ static vkt_tensor pool2d(vkt_graph *g, vkt_tensor x, vkt_pool2d_attr *a)
     return vkt_apply(g, &vkt_op_pool2d, &x, 1, a, NULL);
 }
 
-static vkt_tensor windowed(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p, bool average)
+static vkt_tensor pool2d_by_params(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p, bool average)
 {
     static const vkt_pool2d_params none;
     if (!p) p = &none; /* a kernel of 0: infer reports the error */
@@ -225,13 +225,13 @@ static vkt_tensor windowed(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *
 vkt_tensor vkt_max_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p)
 {
     if (!g) return (vkt_tensor){ 0 };
-    return windowed(g, x, p, false);
+    return pool2d_by_params(g, x, p, false);
 }
 
 vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p)
 {
     if (!g) return (vkt_tensor){ 0 };
-    return windowed(g, x, p, true);
+    return pool2d_by_params(g, x, p, true);
 }
 
 static vkt_tensor adaptive(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w, bool average)

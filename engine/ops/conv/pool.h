@@ -1,5 +1,5 @@
-/* ops/conv/pool.h - the dispatches of poolings and of their gradients (conv/pool_cut.c), also for nodes that are fused
- * with one. */
+/* ops/conv/pool.h - the dispatches of poolings and of their gradients (conv/pool_split.c), also for nodes that are
+ * fused with one. */
 #ifndef VKT_POOL_H
 #define VKT_POOL_H
 

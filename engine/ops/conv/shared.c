@@ -13,11 +13,11 @@ static bool in_one_binding(const vkt_emit *e, vkt_tensor t)
     return vkt_lowered_value(e, t)->bytes <= e->lim->max_storage_range_bytes;
 }
 
-static vkt_conv2d_cuts cuts_of(const vkt_emit *e, const vkt_blocks_job *job, uint64_t most_slices)
+static vkt_conv2d_tilings tilings_of(const vkt_emit *e, const vkt_blocks_job *job, uint64_t most_slices)
 {
-    vkt_conv2d_cuts c = { .pays = vkt_blocks_pay(e->lim, job->m, job->n) };
-    c.can_shared = vkt_blocks_cut(e->lim, job, most_slices, &c.shared);
-    c.can_coop = vkt_blocks_cut_coop(e, *job, most_slices, &c.coop);
+    vkt_conv2d_tilings c = { .pays = vkt_blocks_pay(e->lim, job->m, job->n) };
+    c.can_shared = vkt_blocks_plan(e->lim, job, most_slices, &c.shared);
+    c.can_coop = vkt_blocks_plan_coop(e, *job, most_slices, &c.coop);
     return c;
 }
 
@@ -40,15 +40,15 @@ static vkt_blocks_job job_of(const vkt_conv_job *j)
                              .count = z->a.groups };
 }
 
-vkt_conv2d_cuts vkt_conv_shared_cut(const vkt_emit *e, const vkt_conv_job *j)
+vkt_conv2d_tilings vkt_conv_shared_plan(const vkt_emit *e, const vkt_conv_job *j)
 {
     const vkt_blocks_job job = job_of(j);
     if (!in_one_binding(e, j->from) || !in_one_binding(e, j->w) || !in_one_binding(e, j->to) || job.n > UINT32_MAX)
-        return (vkt_conv2d_cuts){ .can_shared = false };
-    return cuts_of(e, &job, 1);
+        return (vkt_conv2d_tilings){ .can_shared = false };
+    return tilings_of(e, &job, 1);
 }
 
-void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *cut)
+void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *tiling)
 {
     const vkt_conv2d_size *z = j->z;
     const vkt_blocks_job job = job_of(j);
@@ -73,7 +73,7 @@ void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *
                               [CONV2D_SHARED_BIAS] = VKT_WHOLE(j->bias.id ? j->bias : j->w),
                               [CONV2D_SHARED_DST] = VKT_WHOLE(j->to) };
     uint32_t spec[CONV2D_SHARED_SPECS];
-    memcpy(spec, cut->spec, sizeof cut->spec);
+    memcpy(spec, tiling->spec, sizeof tiling->spec);
     spec[CONV2D_SHARED_SPEC_TAPS] = taps;
     spec[CONV2D_SHARED_SPEC_KERNEL_W] = z->kernel[1];
     spec[CONV2D_SHARED_SPEC_N4] = z->n4;
@@ -83,11 +83,11 @@ void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *
     spec[CONV2D_SHARED_SPEC_VECTORS] = j->transposed ? taps == 1 && rows % 4 == 0 : job.k % 4 == 0;
     static const vkt_kernel_id kernels[2][2] = { { VKT_K_CONV2D_SHARED, VKT_K_CONV2D_SHARED_DX },
                                                  { VKT_K_CONV2D_COOP, VKT_K_CONV2D_COOP_DX } };
-    vkt_dispatch_add(e, &(vkt_launch){ .kernel = (uint16_t)kernels[cut->coop][j->transposed],
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = (uint16_t)kernels[tiling->coop][j->transposed],
                                        VKT_LAUNCH_BIND(bind),
                                        VKT_LAUNCH_PUSH(push),
                                        VKT_LAUNCH_SPEC(spec),
-                                       .groups = { cut->tiles, 1, z->a.groups } });
+                                       .groups = { tiling->tiles, 1, z->a.groups } });
 }
 
 /* ---- dw and db ---- */
@@ -103,7 +103,7 @@ static vkt_blocks_job dw_job_of(const vkt_conv_dw_job *j)
                              .count = z->a.groups };
 }
 
-vkt_conv2d_cuts vkt_conv_dw_shared_cut(const vkt_emit *e, const vkt_conv_dw_job *j)
+vkt_conv2d_tilings vkt_conv_dw_shared_plan(const vkt_emit *e, const vkt_conv_dw_job *j)
 {
     const vkt_blocks_job job = dw_job_of(j);
     const uint64_t most = e->lim->max_storage_range_bytes / 4 / vkt_conv2d_slices_of(e, j->dw, j->db).floats;
@@ -111,22 +111,22 @@ vkt_conv2d_cuts vkt_conv_dw_shared_cut(const vkt_emit *e, const vkt_conv_dw_job 
     const uint64_t dy_bytes = job.count * job.m * job.k * vkt_element_bytes(vkt_lowered_value(e, j->dy));
     if (!in_one_binding(e, j->x) || dy_bytes > e->lim->max_storage_range_bytes || !in_one_binding(e, j->dw) ||
         job.k > UINT32_MAX)
-        return (vkt_conv2d_cuts){ .can_shared = false };
-    return cuts_of(e, &job, most);
+        return (vkt_conv2d_tilings){ .can_shared = false };
+    return tilings_of(e, &job, most);
 }
 
-void vkt_conv_dw_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_blocks *cut)
+void vkt_conv_dw_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_blocks *tiling)
 {
     const vkt_conv2d_size *z = j->z;
     const vkt_blocks_job job = dw_job_of(j);
     vkt_conv2d_slices slices = vkt_conv2d_slices_of(e, j->dw, j->db);
-    slices.n = cut->slices;
+    slices.n = tiling->slices;
     if (slices.n > 1) slices.t = vkt_scratch(e, "slices", 4 * slices.floats * slices.n);
     const vkt_conv2d_dw_shared_push push = { .rows = (uint32_t)job.m,
                                              .columns = (uint32_t)job.n - (j->db.id != 0),
                                              .bias = j->db.id != 0,
                                              .plane = (uint32_t)job.k,
-                                             .slice = cut->slice,
+                                             .slice = tiling->slice,
                                              .depth = z->channels / z->a.groups,
                                              .src_height = z->in[0],
                                              .src_width = z->in[1],
@@ -144,15 +144,15 @@ void vkt_conv_dw_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_bl
                         [CONV2D_DW_SHARED_DB] = VKT_WHOLE(db) };
     if (slices.t.id && j->db.id) bind[CONV2D_DW_SHARED_DB].offset_bytes = 4 * slices.bias_start;
     uint32_t spec[CONV2D_DW_SHARED_SPECS];
-    memcpy(spec, cut->spec, sizeof cut->spec);
+    memcpy(spec, tiling->spec, sizeof tiling->spec);
     spec[CONV2D_DW_SHARED_SPEC_TAPS] = taps_of(z);
     spec[CONV2D_DW_SHARED_SPEC_KERNEL_W] = z->kernel[1];
     spec[CONV2D_DW_SHARED_SPEC_N4] = z->n4;
     spec[CONV2D_DW_SHARED_SPEC_WIDTH] = z->out[1];
-    vkt_dispatch_add(e, &(vkt_launch){ .kernel = cut->coop ? VKT_K_CONV2D_DW_COOP : VKT_K_CONV2D_DW_SHARED,
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = tiling->coop ? VKT_K_CONV2D_DW_COOP : VKT_K_CONV2D_DW_SHARED,
                                        VKT_LAUNCH_BIND(bind),
                                        VKT_LAUNCH_PUSH(push),
                                        VKT_LAUNCH_SPEC(spec),
-                                       .groups = { cut->tiles, cut->slices, z->a.groups } });
+                                       .groups = { tiling->tiles, tiling->slices, z->a.groups } });
     if (slices.t.id) vkt_conv2d_sum_slices(e, &slices, j->dw, j->db);
 }

@@ -130,7 +130,7 @@ static bool is_short(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_pa
 
 /* Sets j->most. Returns false if not even one channel fits. Few source channels per part cost more than few destination
  * channels, because their sums are stored and read again. */
-static bool cut(const vkt_emit *e, vkt_conv_job *j)
+static bool split(const vkt_emit *e, vkt_conv_job *j)
 {
     const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], groups = j->z->a.groups, unit = j->in_place ? 4 : 1;
     const uint64_t range = e->lim->max_storage_range_bytes, read = vkt_read_range(e->lim);
@@ -163,18 +163,18 @@ static bool cut(const vkt_emit *e, vkt_conv_job *j)
 
 /* Returns true if the kernel can read the weights without packing. The kernel is 1x1 and its rows are whole vec4s:
  * [m][k] for y, [k][m] for dx. */
-static bool can_lie(const vkt_conv_job *j)
+static bool needs_no_packing(const vkt_conv_job *j)
 {
     return j->z->kernel[0] * j->z->kernel[1] == 1 && (j->transposed ? j->rows : j->depth) % 4 == 0;
 }
 
-bool vkt_conv_tile_cut(const vkt_emit *e, vkt_conv_job *j)
+bool vkt_conv_tile_split(const vkt_emit *e, vkt_conv_job *j)
 {
-    j->in_place = can_lie(j);
+    j->in_place = needs_no_packing(j);
     j->halves = takes_halves(e->lim, j);
-    if (cut(e, j)) return true;
+    if (split(e, j)) return true;
     j->in_place = false;
-    return cut(e, j);
+    return split(e, j);
 }
 
 /* Packs weights into panels that are k-major or m-major, tap by tap. */

@@ -20,7 +20,7 @@ typedef struct upsample2d_dx_attr {
 
 /* ---- both ops ---- */
 
-static vkt_result infer_pictures(vkt_infer *f, vkt_shape want)
+static vkt_result infer_images(vkt_infer *f, vkt_shape want)
 {
     const vkt_value *v = vkt_in(f, 0);
     char text[80];
@@ -79,13 +79,13 @@ static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_u
     const uint64_t small = (uint64_t)pc.H * pc.W * n4 * 4, large = (uint64_t)pc.P * pc.Q * n4 * 4;
     const uint64_t fit = vkt_steps_in(e->lim->max_storage_range_bytes, 4 * VKT_MAX(small, large), s.dim[1]);
     const uint64_t parts = vkt_groups((uint64_t)columns * n4, lanes, 1), all_rows = rows * VKT_MAX(fit, 1u);
-    const uint64_t turns = vkt_groups(all_rows, e->lim->max_groups, 1) * (taps + 1); /* for one part of each row */
+    const uint64_t iterations = vkt_groups(all_rows, e->lim->max_groups, 1) * (taps + 1); /* for one part of each row */
     const uint64_t most = vkt_rough_loop(e->lim);
     const uint32_t wanted = e->lim->traits->groups_image;
     uint64_t gy = wanted ? vkt_groups(wanted, (uint32_t)VKT_MIN(all_rows, wanted), 1) : parts;
-    const uint64_t least = turns > most ? parts : vkt_groups(parts, (uint32_t)(most / turns), 1);
+    const uint64_t least = iterations > most ? parts : vkt_groups(parts, (uint32_t)(most / iterations), 1);
     gy = VKT_MIN(VKT_MIN(VKT_MAX(gy, least), parts), e->lim->max_groups);
-    if (fit == 0 || turns > most || least > gy) {
+    if (fit == 0 || iterations > most || least > gy) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                    "%s: %u x %u and %u x %u pixels of %u samples do not fit this device", n->op->name,
                                    pc.H, pc.W, pc.P, pc.Q, s.dim[0]));
@@ -95,8 +95,8 @@ static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_u
     const uint32_t spec[] = { lanes, [UPSAMPLE_SPEC_N4] = n4 };
     for (uint64_t c = 0; c < s.dim[1]; c += fit) {
         pc.channels = (uint32_t)VKT_MIN(fit, s.dim[1] - c);
-        const vkt_bind bind[] = { [UPSAMPLE_X] = vkt_window(e, x, c * small, pc.channels * small, &pc.x),
-                                  [UPSAMPLE_Y] = vkt_window(e, y, c * large, pc.channels * large, &pc.y) };
+        const vkt_bind bind[] = { [UPSAMPLE_X] = vkt_bind_range(e, x, c * small, pc.channels * small, &pc.x),
+                                  [UPSAMPLE_Y] = vkt_bind_range(e, y, c * large, pc.channels * large, &pc.y) };
         pc.x /= 4;
         pc.y /= 4;
         vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
@@ -113,7 +113,7 @@ static vkt_result upsample_infer(vkt_infer *f)
 {
     const vkt_upsample2d_attr *a = f->n->attr;
     VKT_REQUIRE(f, a->bilinear || !a->align_corners, VKT_E_ARG, "upsample2d: align_corners is of bilinear alone");
-    return infer_pictures(f, vkt_shape4(0, 0, a->out[0], a->out[1]));
+    return infer_images(f, vkt_shape4(0, 0, a->out[0], a->out[1]));
 }
 
 static void upsample_emit(const vkt_node *n, vkt_emit *e)
@@ -206,11 +206,11 @@ const vkt_op vkt_op_upsample2d = {
 static vkt_result dx_infer(vkt_infer *f)
 {
     const upsample2d_dx_attr *a = f->n->attr;
-    return infer_pictures(f, vkt_shape4(0, 0, a->size[0], a->size[1]));
+    return infer_images(f, vkt_shape4(0, 0, a->size[0], a->size[1]));
 }
 
 /* Returns the number of pixels of y, along an axis, in which a pixel of x has a weight. */
-static uint64_t takers(const vkt_upsample2d_attr *a, uint32_t size, uint32_t out)
+static uint64_t readers_of(const vkt_upsample2d_attr *a, uint32_t size, uint32_t out)
 {
     return VKT_MIN((a->bilinear ? 2u : 1u) * ((uint64_t)out / (size > 1 ? size - 1 : 1) + 2), out) + 3;
 }
@@ -220,7 +220,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     const upsample2d_dx_attr *a = n->attr;
     emit_channels(n, e, a->up.bilinear ? VKT_K_UPSAMPLE2D_BILINEAR_DX : VKT_K_UPSAMPLE2D_DX,
                   push_of(&a->up, a->size[0], a->size[1]), true,
-                  takers(&a->up, a->size[0], a->up.out[0]) * (takers(&a->up, a->size[1], a->up.out[1]) + 1));
+                  readers_of(&a->up, a->size[0], a->up.out[0]) * (readers_of(&a->up, a->size[1], a->up.out[1]) + 1));
 }
 
 /* Counts per element of dy: nearest, one addition; bilinear, an addition and a product for each of four elements. */

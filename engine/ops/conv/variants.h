@@ -10,7 +10,7 @@
 /* ---- tile.c, span.c, direct.c: y and dx, part by part ---- */
 
 /* Sets j->most, in_place and halves. Returns false if not even one channel fits into a binding. */
-bool vkt_conv_tile_cut(const vkt_emit *e, vkt_conv_job *j);
+bool vkt_conv_tile_split(const vkt_emit *e, vkt_conv_job *j);
 void vkt_conv_tile_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 
 bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j);
@@ -25,16 +25,16 @@ void vkt_conv_direct_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 /* ---- dw_tile.c: dw and db, by tiles (TILE) or with all sums of a group in registers (DIRECT) ---- */
 
 /* Sets j->most. Returns false if not even one channel fits into a binding. */
-bool vkt_conv_dw_cut(const vkt_emit *e, vkt_conv_dw_job *j);
+bool vkt_conv_dw_split(const vkt_emit *e, vkt_conv_dw_job *j);
 bool vkt_conv_dw_direct_can(const vkt_conv_dw_job *j);
 void vkt_conv_dw_emit(vkt_emit *e, vkt_conv_dw_job *j, bool direct);
 
 /* ---- shared.c: SHARED and COOP ---- */
 
-vkt_conv2d_cuts vkt_conv_shared_cut(const vkt_emit *e, const vkt_conv_job *j);
-void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *cut);
-vkt_conv2d_cuts vkt_conv_dw_shared_cut(const vkt_emit *e, const vkt_conv_dw_job *j);
-void vkt_conv_dw_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_blocks *cut);
+vkt_conv2d_tilings vkt_conv_shared_plan(const vkt_emit *e, const vkt_conv_job *j);
+void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *tiling);
+vkt_conv2d_tilings vkt_conv_dw_shared_plan(const vkt_emit *e, const vkt_conv_dw_job *j);
+void vkt_conv_dw_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_blocks *tiling);
 
 /* ---- fft.c: FFT8 .. FFT16 ---- */
 

@@ -20,7 +20,7 @@
 #define POINTS 16u
 /* Bytes of the larger of these: the transformed source, or the products. One iteration computes as many columns as fit.
  * So the next dispatch finds the results of the last one in the caches. Each iteration is three dispatches. */
-#define TURN_BYTES (4u << 20)
+#define PIECE_BYTES (4u << 20)
 
 typedef struct job {
     const vkt_conv2d_size *z;
@@ -48,7 +48,7 @@ static job job_of(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
     j.mb = vkt_product_rows(e->lim);
     while (j.mb > 4 && j.mb / 2 >= j.rows) j.mb /= 2;
     const uint64_t panel_bytes = 16ull * POINTS * j.lanes * VKT_MAX(j.rows, j.depth);
-    const uint64_t most = VKT_MIN(VKT_MAX(TURN_BYTES / panel_bytes, 1), e->lim->max_groups);
+    const uint64_t most = VKT_MIN(VKT_MAX(PIECE_BYTES / panel_bytes, 1), e->lim->max_groups);
     const uint32_t all = vkt_div_up(j.columns, j.lanes);
     j.panels = vkt_div_up(all, vkt_div_up(all, (uint32_t)most));
     return j;
@@ -60,7 +60,7 @@ static uint32_t weights_point(const job *j)
     return vkt_div_up(j->rows, j->mb) * j->mb / 4 * j->depth;
 }
 
-static uint64_t picture_bytes(const job *j, uint32_t channels)
+static uint64_t image_bytes(const job *j, uint32_t channels)
 {
     return 16ull * POINTS * j->panels * j->lanes * channels;
 }
@@ -77,12 +77,12 @@ bool vkt_conv_winograd_can(const vkt_emit *e, const vkt_conv2d_size *z, bool tra
 {
     if (!is_possible(z)) return false;
     const job j = job_of(e, z, transposed);
-    const uint64_t most = vkt_window_bytes(e->lim), channels = VKT_MAX(z->channels, z->out_channels);
+    const uint64_t most = vkt_bind_range_bytes(e->lim), channels = VKT_MAX(z->channels, z->out_channels);
     const uint64_t in = (uint64_t)z->in[0] * z->in[1] * z->channels,
                    out = (uint64_t)z->out[0] * z->out[1] * z->out_channels;
     const uint64_t weights = vkt_round_up(j.rows, j.mb) * j.depth;
     return 16 * z->n4 * VKT_MAX(in, out) <= most && 4 * POINTS * weights <= most &&
-           picture_bytes(&j, (uint32_t)channels) <= most && channels <= vkt_largest_loop(e->lim) &&
+           image_bytes(&j, (uint32_t)channels) <= most && channels <= vkt_largest_loop(e->lim) &&
            vkt_div_up(j.rows, 4) <= e->lim->max_groups &&
            weights_point(&j) / j.lanes / vkt_largest_loop(e->lim) < e->lim->max_groups;
 }
@@ -110,8 +110,8 @@ static vkt_tensor transform_weights(vkt_emit *e, const job *j, vkt_tensor w)
 }
 
 /* Transforms `panels` panels from panel `first` on: from the source or, if `back`, to the destination. */
-static void transform_picture(vkt_emit *e, const job *j, bool back, uint32_t first, uint32_t panels,
-                              const vkt_bind *bind, uint32_t n_bind, bool bias)
+static void transform_image(vkt_emit *e, const job *j, bool back, uint32_t first, uint32_t panels, const vkt_bind *bind,
+                            uint32_t n_bind, bool bias)
 {
     const uint32_t channels = back ? j->rows : j->depth, *size = back ? j->dst : j->src;
     const uint32_t slices = VKT_MIN(vkt_div_up(e->lim->traits->groups_wanted, panels), vkt_div_up(channels, 16));
@@ -145,12 +145,12 @@ static void multiply(vkt_emit *e, const job *j, uint32_t panels, vkt_tensor a, v
                                       .c_batch = panels * j->rows * across,
                                       .c_panel = j->rows * across,
                                       .a_step = j->transposed ? j->mb / 4 : 1,
-                                      .a_turn = j->mb,
+                                      .a_k_step = j->mb,
                                       .a_panel = j->depth * (j->mb / 4),
                                       .a_batch = weights_point(j),
                                       .a_last = UINT32_MAX,
                                       .b_step = j->lanes,
-                                      .b_turn = across,
+                                      .b_k_step = across,
                                       .b_panel = j->depth * j->lanes,
                                       .b_batch = panels * j->depth * j->lanes,
                                       .b_last = UINT32_MAX };
@@ -176,8 +176,8 @@ void vkt_emit_conv2d_winograd(vkt_emit *e, const vkt_conv2d_size *z, bool transp
 {
     const job j = job_of(e, z, transposed);
     const vkt_tensor weights = transform_weights(e, &j, w);
-    const vkt_tensor patches = vkt_scratch(e, "patches", picture_bytes(&j, j.depth));
-    const vkt_tensor products = vkt_scratch(e, "products", picture_bytes(&j, j.rows));
+    const vkt_tensor patches = vkt_scratch(e, "patches", image_bytes(&j, j.depth));
+    const vkt_tensor products = vkt_scratch(e, "products", image_bytes(&j, j.rows));
     const vkt_bind in[] = { [WINOGRAD_IN] = VKT_WHOLE(from), [WINOGRAD_OUT] = VKT_WHOLE(patches) };
     const vkt_bind out[] = { [WINOGRAD_IN] = VKT_WHOLE(products),
                              [WINOGRAD_OUT] = VKT_WHOLE(to),
@@ -185,9 +185,9 @@ void vkt_emit_conv2d_winograd(vkt_emit *e, const vkt_conv2d_size *z, bool transp
     const uint32_t all = vkt_div_up(j.columns, j.lanes);
     for (uint32_t first = 0; first < all; first += j.panels) {
         const uint32_t panels = VKT_MIN(j.panels, all - first);
-        transform_picture(e, &j, false, first, panels, in, VKT_COUNT(in), false);
+        transform_image(e, &j, false, first, panels, in, VKT_COUNT(in), false);
         multiply(e, &j, panels, weights, patches, products);
-        transform_picture(e, &j, true, first, panels, out, VKT_COUNT(out), bias.id != 0);
+        transform_image(e, &j, true, first, panels, out, VKT_COUNT(out), bias.id != 0);
     }
 }
 

@@ -45,11 +45,11 @@ typedef struct dim {
     uint32_t size, stride[N];
 } dim;
 
-typedef struct walk {
+typedef struct loop_nest {
     uint32_t n;
     dim dims[VKT_MAX_RANK];
     uint32_t pitch; /* elements of the fastest run in y */
-} walk;
+} loop_nest;
 
 /* The function and its operands. Operands that it does not have are {0}. */
 typedef struct call {
@@ -58,7 +58,7 @@ typedef struct call {
 } call;
 
 /* Appends a dimension. It merges it with the one before if all tensors continue there without a gap. */
-static void push_dim(walk *w, dim d)
+static void push_dim(loop_nest *w, dim d)
 {
     dim *before = w->n ? &w->dims[w->n - 1] : NULL;
     bool melts = before != NULL;
@@ -71,12 +71,12 @@ static void push_dim(walk *w, dim d)
     }
 }
 
-static walk walk_of(const vkt_emit *e, const call *c)
+static loop_nest loops_of(const vkt_emit *e, const call *c)
 {
     const vkt_value *y = vkt_lowered_value(e, c->bind[Y].t);
     const vkt_phys p = vkt_phys_of(y);
     uint32_t stride[N][VKT_MAX_RANK] = { { 0 } };
-    walk w = { .pitch = p.pitch };
+    loop_nest w = { .pitch = p.pitch };
     for (uint32_t x = A; x < c->operands; x++) strides_in(vkt_lowered_value(e, c->bind[x].t), y, stride[x]);
     for (uint32_t i = 0; i < p.rank; i++)
         if (p.dim[i] != 1 || i + 1 == p.rank)
@@ -87,7 +87,7 @@ static walk walk_of(const vkt_emit *e, const call *c)
 
 /* Returns true if the kernel can compute four elements at once. Along the run each operand has a stride of 1, in steps
  * of 4 along the other dimensions, or it repeats one element. */
-static bool is_wide(const walk *w)
+static bool is_wide(const loop_nest *w)
 {
     const dim *run = &w->dims[w->n - 1];
     if (w->pitch % 4) return false;
@@ -99,7 +99,7 @@ static bool is_wide(const walk *w)
     return true;
 }
 
-static uint64_t span(const walk *w, uint32_t x)
+static uint64_t span(const loop_nest *w, uint32_t x)
 {
     uint64_t last = 0;
     for (uint32_t i = 0; i < w->n; i++) last += (uint64_t)(w->dims[i].size - 1) * w->dims[i].stride[x];
@@ -118,7 +118,7 @@ static uint32_t longest_element(const vkt_emit *e, const call *c)
     return size;
 }
 
-static void dispatch(vkt_emit *e, const call *c, const walk *w)
+static void dispatch(vkt_emit *e, const call *c, const loop_nest *w)
 {
     static const uint16_t kernels[][2] = { { VKT_K_BROADCAST_COPY, VKT_K_BROADCAST_COPY4 },
                                            { VKT_K_BROADCAST_BINARY, VKT_K_BROADCAST_BINARY4 },
@@ -140,17 +140,18 @@ static void dispatch(vkt_emit *e, const call *c, const walk *w)
     pc.c0 = d[0].stride[C], pc.c1 = d[1].stride[C], pc.c2 = d[2].stride[C], pc.c3 = d[3].stride[C],
     pc.c4 = d[4].stride[C];
     const bool wide = is_wide(w);
-    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_move), per_turn = lanes * (wide ? 4 : 1);
-    const uint32_t turns = w->pitch < 4 * per_turn ? 0 : e->lim->traits->items_move;
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_move), per_iteration = lanes * (wide ? 4 : 1);
+    const uint32_t iterations = w->pitch < 4 * per_iteration ? 0 : e->lim->traits->items_move;
     const uint32_t spec[] = { lanes,
                               [BROADCAST_SPEC_DIMS] = w->n - 1,
-                              [BROADCAST_SPEC_TURNS] = turns,
+                              [BROADCAST_SPEC_ITERATIONS] = iterations,
                               [BROADCAST_SPEC_A_STEP] = run.stride[A],
                               [BROADCAST_SPEC_B_STEP] = run.stride[B],
                               [BROADCAST_SPEC_C_STEP] = run.stride[C],
                               [BROADCAST_SPEC_FUNCTION] = c->function };
-    const uint64_t groups = turns ? pc.rows * vkt_groups(w->pitch, per_turn, turns)
-                                  : vkt_groups((uint64_t)pc.rows * w->pitch, per_turn, e->lim->traits->items_move);
+    const uint64_t groups = iterations
+                                ? pc.rows * vkt_groups(w->pitch, per_iteration, iterations)
+                                : vkt_groups((uint64_t)pc.rows * w->pitch, per_iteration, e->lim->traits->items_move);
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernels[c->operands - 1][wide],
                                        .bind = c->bind,
                                        .n_bind = N,
@@ -159,34 +160,35 @@ static void dispatch(vkt_emit *e, const call *c, const walk *w)
                                        .groups = { groups, 1, 1 } });
 }
 
-static void emit_slices(vkt_emit *e, const call *c, const walk *w);
+static void emit_slices(vkt_emit *e, const call *c, const loop_nest *w);
 
 /* Splits the work if one step along the slowest dimension is more than a binding holds: it emits step by step. Returns
  * false if ranges cannot start at such offsets. */
-static bool emit_steps(vkt_emit *e, const call *c, const walk *w)
+static bool emit_steps(vkt_emit *e, const call *c, const loop_nest *w)
 {
     const dim slow = w->dims[0];
-    walk part = { .n = w->n - 1, .pitch = w->pitch };
+    loop_nest part = { .n = w->n - 1, .pitch = w->pitch };
     for (uint32_t x = A; x < N; x++)
         if ((uint64_t)slow.stride[x] * element_bytes(e, c, x) % VKT_ALIGN_BYTES) return false;
     if (part.n == 0) return false;
     memcpy(part.dims, w->dims + 1, part.n * sizeof *part.dims);
     for (uint32_t i = 0; i < slow.size && e->status == VKT_OK; i++) {
-        call window = *c;
+        call range = *c;
         for (uint32_t x = A; x < N; x++)
-            window.bind[x].offset_bytes += (uint64_t)i * slow.stride[x] * element_bytes(e, c, x);
-        emit_slices(e, &window, &part);
+            range.bind[x].offset_bytes += (uint64_t)i * slow.stride[x] * element_bytes(e, c, x);
+        emit_slices(e, &range, &part);
     }
     return true;
 }
 
 /* Splits the work if y is more than one binding holds, or an operand with as many, larger elements: slices of the
  * slowest dimension. */
-static void emit_slices(vkt_emit *e, const call *c, const walk *w)
+static void emit_slices(vkt_emit *e, const call *c, const loop_nest *w)
 {
     const dim slow = w->dims[0];
     uint32_t step = 1;
-    for (uint32_t x = A; x < N; x++) step = VKT_MAX(step, 4 / element_bytes(e, c, x) * vkt_window_step(slow.stride[x]));
+    for (uint32_t x = A; x < N; x++)
+        step = VKT_MAX(step, 4 / element_bytes(e, c, x) * vkt_bind_range_step(slow.stride[x]));
     const uint64_t most = e->lim->max_storage_range_bytes / longest_element(e, c) / slow.stride[Y];
     const uint64_t per = most - most % step;
     if (per == 0) {
@@ -198,16 +200,16 @@ static void emit_slices(vkt_emit *e, const call *c, const walk *w)
     }
     for (uint64_t at = 0; at < slow.size; at += per) {
         const uint64_t size = VKT_MIN(slow.size - at, per);
-        walk part = *w;
-        call window = *c;
+        loop_nest part = *w;
+        call range = *c;
         part.dims[0].size = (uint32_t)size;
         if (w->n == 1) part.pitch = (uint32_t)VKT_MIN(w->pitch - at, per);
         for (uint32_t x = A; x < N; x++) {
-            window.bind[x].offset_bytes += at * slow.stride[x] * element_bytes(e, c, x);
-            window.bind[x].bytes = span(&part, x) * element_bytes(e, c, x);
+            range.bind[x].offset_bytes += at * slow.stride[x] * element_bytes(e, c, x);
+            range.bind[x].bytes = span(&part, x) * element_bytes(e, c, x);
         }
-        window.bind[Y].bytes = (part.n == 1 ? part.pitch : size * slow.stride[Y]) * element_bytes(e, c, Y);
-        dispatch(e, &window, &part);
+        range.bind[Y].bytes = (part.n == 1 ? part.pitch : size * slow.stride[Y]) * element_bytes(e, c, Y);
+        dispatch(e, &range, &part);
     }
 }
 
@@ -221,7 +223,7 @@ void vkt_emit_broadcast(vkt_emit *e, uint32_t function, const vkt_tensor *in, ui
                                    e->node->op->name));
         return;
     }
-    const walk w = walk_of(e, &c);
+    const loop_nest w = loops_of(e, &c);
     if (elements * longest_element(e, &c) > e->lim->max_storage_range_bytes)
         emit_slices(e, &c, &w);
     else

@@ -25,7 +25,7 @@ void vkt_emit_flat(const vkt_node *n, vkt_emit *e, vkt_flat f)
 {
     const vkt_value *y = vkt_node_out(n, 0);
     const vkt_phys phys = vkt_phys_of(y);
-    const uint64_t total = phys.elements, window = vkt_window_elements(e->lim);
+    const uint64_t total = phys.elements, range = vkt_bind_range_elements(e->lim);
     const bool padded = y->layout == VKT_BATCH_LAST && phys.dim[phys.rank - 1] % 4 != 0;
     const uint32_t spec[] = {
         flat_lanes(e), [ELEMENTWISE_SPEC_FUNCTION] = f.function, [ELEMENTWISE_SPEC_PADDED] = padded
@@ -35,8 +35,8 @@ void vkt_emit_flat(const vkt_node *n, vkt_emit *e, vkt_flat f)
         pc.row4 = phys.pitch / 4;
         pc.last = phys.dim[phys.rank - 1] % 4;
     }
-    for (uint64_t at = 0; at < total; at += window) {
-        pc.n = (uint32_t)VKT_MIN(total - at, window);
+    for (uint64_t at = 0; at < total; at += range) {
+        pc.n = (uint32_t)VKT_MIN(total - at, range);
         if (padded) pc.begin4 = (uint32_t)(at / 4 % pc.row4);
         vkt_bind bind[] = { [ELEMENTWISE_Y] = vkt_part(e, n->out[0], at, pc.n) };
         for (uint32_t i = 0; i < n->n_in; i++) bind[i] = vkt_part(e, n->in[i], at, pc.n);
@@ -89,7 +89,7 @@ const vkt_node *vkt_take_dropout(vkt_emit *e)
 }
 
 /* Returns the epilogue fused into n. It is a function of two operands: n's output and *b. */
-static vkt_flat take_behind(const vkt_node *n, vkt_emit *e, vkt_tensor *b)
+static vkt_flat fuse_epilogue(const vkt_node *n, vkt_emit *e, vkt_tensor *b)
 {
     vkt_flat f = { .kernel = VKT_K_DROPOUT };
     const vkt_node *sum = vkt_fuse_epilogue(e, VKT_FUSE_SUM);
@@ -108,13 +108,13 @@ static vkt_flat take_behind(const vkt_node *n, vkt_emit *e, vkt_tensor *b)
 
 static void emit_masked(vkt_emit *e, const vkt_node *n, vkt_tensor x, vkt_tensor y, vkt_tensor b, vkt_flat f)
 {
-    const uint64_t total = vkt_node_in(n, 0)->bytes / 4, window = vkt_window_elements(e->lim);
+    const uint64_t total = vkt_node_in(n, 0)->bytes / 4, range = vkt_bind_range_elements(e->lim);
     vkt_dropout_push pc = dropout_push(vkt_node_in(n, 0), n->attr);
     const uint32_t spec[] = { flat_lanes(e), [DROPOUT_SPEC_FUNCTION] = f.function };
     pc.p = f.p;
     pc.q = f.q;
-    for (uint64_t at = 0; at < total; at += window) {
-        pc.n = (uint32_t)VKT_MIN(total - at, window);
+    for (uint64_t at = 0; at < total; at += range) {
+        pc.n = (uint32_t)VKT_MIN(total - at, range);
         pc.begin = (uint32_t)at;
         vkt_bind bind[4] = { [DROPOUT_X] = vkt_part(e, x, at, pc.n),
                              [DROPOUT_Y] = vkt_part(e, y, at, pc.n),
@@ -141,11 +141,11 @@ static void emit_planes(const vkt_node *n, vkt_emit *e)
     const bool columns = x->layout == VKT_BATCH_LAST;
     vkt_dropout_push pc = dropout_push(x, n->attr);
     const uint32_t spec[] = { flat_lanes(e) };
-    const uint64_t total = x->bytes / 4, window = vkt_window_elements(e->lim);
+    const uint64_t total = x->bytes / 4, range = vkt_bind_range_elements(e->lim);
     const uint64_t planes = (uint64_t)pc.channels * pc.columns,
                    groups = columns ? vkt_groups(planes, spec[0], 4) : planes;
-    for (uint64_t at = 0; at < total; at += window) {
-        pc.n = (uint32_t)VKT_MIN(total - at, window);
+    for (uint64_t at = 0; at < total; at += range) {
+        pc.n = (uint32_t)VKT_MIN(total - at, range);
         pc.begin = (uint32_t)at;
         const vkt_bind bind[] = { [DROPOUT_X] = vkt_part(e, n->in[0], at, pc.n),
                                   [DROPOUT_Y] = vkt_part(e, n->out[0], at, pc.n),
@@ -166,7 +166,7 @@ static void dropout_emit(const vkt_node *n, vkt_emit *e)
         return;
     }
     vkt_tensor b = { 0 };
-    const vkt_flat f = take_behind(n, e, &b);
+    const vkt_flat f = fuse_epilogue(n, e, &b);
     emit_masked(e, n, n->in[0], n->out[0], b, f);
 }
 
@@ -231,8 +231,8 @@ static void dropout_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-static const vkt_field dropout_fields[] = { VKT_FIELD_TOLD(vkt_dropout_attr, threshold, U32, 0, "probability"),
-                                            VKT_FIELD_TOLD(vkt_dropout_attr, scale, F32, 1, ""),
+static const vkt_field dropout_fields[] = { VKT_FIELD_LABELLED(vkt_dropout_attr, threshold, U32, 0, "probability"),
+                                            VKT_FIELD_LABELLED(vkt_dropout_attr, scale, F32, 1, ""),
                                             VKT_FIELD(vkt_dropout_attr, planes, BOOL, 1, 0),
                                             { .name = NULL } };
 

@@ -8,16 +8,16 @@
 #include "abi/lanes.abi.h"
 #include "abi/reduce.abi.h"
 
-uint32_t vkt_lanes_for_walks(vkt_emit *e, uint64_t loads, uint64_t walks)
+uint32_t vkt_lanes_for_passes(vkt_emit *e, uint64_t loads, uint64_t passes)
 {
     const uint64_t loop = vkt_largest_loop(e->lim);
-    const uint32_t most = VKT_MIN(e->lim->max_workgroup_lanes, SUBGROUPS_MOST * e->lim->subgroup_size);
+    const uint32_t most = VKT_MIN(e->lim->max_workgroup_lanes, SUBGROUPS_MAX * e->lim->subgroup_size);
     uint32_t lanes = vkt_lanes_for(e->lim, loads);
-    while (2 * lanes <= most && walks * (loads / lanes + 2) > loop) lanes *= 2;
-    if (walks * (loads / lanes + 2) > loop)
-        vkt_emit_error(e,
-                       vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %llu walks over %llu loads are too long for %u lanes",
-                                e->node->op->name, (unsigned long long)walks, (unsigned long long)loads, lanes));
+    while (2 * lanes <= most && passes * (loads / lanes + 2) > loop) lanes *= 2;
+    if (passes * (loads / lanes + 2) > loop)
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                   "%s: %llu passes over %llu loads are too long for %u lanes", e->node->op->name,
+                                   (unsigned long long)passes, (unsigned long long)loads, lanes));
     return lanes;
 }
 
@@ -43,13 +43,13 @@ typedef struct reduction {
 } reduction;
 
 /* How one dispatch computes a reduction. */
-typedef struct way {
-    bool along;            /* the fastest reduced dimension is x's fastest: lanes are neighbours along it */
-    uint32_t width, lanes; /* elements of a load */
-    uint32_t last;         /* length of the last run of the fastest row dimension */
-    uint64_t rows, turns;  /* rows of one invocation for one output, and loads per row */
+typedef struct plan {
+    bool along;                /* the fastest reduced dimension is x's fastest: lanes are neighbours along it */
+    uint32_t width, lanes;     /* elements of a load */
+    uint32_t last;             /* length of the last run of the fastest row dimension */
+    uint64_t rows, iterations; /* rows of one invocation for one output, and loads per row */
     uint32_t splits;
-} way;
+} plan;
 
 static void push_dim(dim *list, uint32_t *n, uint32_t size, uint32_t stride)
 {
@@ -114,18 +114,18 @@ static bool all_multiples_of_4(const reduction *r, const dim *but)
 }
 
 /* Chooses the kernel, and splits a long run into rows. A row is 64 to 128 iterations. */
-static way way_of(const vkt_emit *e, reduction *r)
+static plan plan_of(const vkt_emit *e, reduction *r)
 {
     dim *run = &r->reduced[r->n_reduced - 1];
     const dim *fastest = r->n_kept ? &r->kept[r->n_kept - 1] : NULL;
-    way w = {
+    plan w = {
         .along = run->stride == 1, .width = 1, .lanes = vkt_lanes(e->lim, e->lim->traits->lanes_reduce), .rows = 1
     };
     if (w.along ? all_multiples_of_4(r, run)
                 : fastest && fastest->stride == 1 && fastest->size % 4 == 0 && all_multiples_of_4(r, fastest))
         w.width = 4;
     if (w.along) w.lanes = vkt_lanes_for(e->lim, run->size / w.width);
-    const uint32_t turn = w.along ? w.width * w.lanes : 1, chunk = 64 * turn;
+    const uint32_t iteration = w.along ? w.width * w.lanes : 1, chunk = 64 * iteration;
     w.last = run->size;
     if (run->size > 2 * chunk) {
         const dim whole = *run;
@@ -134,7 +134,7 @@ static way way_of(const vkt_emit *e, reduction *r)
         r->reduced[r->n_reduced++] = (dim){ chunk, whole.stride };
         w.last = whole.size - (rows - 1) * chunk;
     }
-    w.turns = vkt_div_up(r->reduced[r->n_reduced - 1].size, turn) + 4;
+    w.iterations = vkt_div_up(r->reduced[r->n_reduced - 1].size, iteration) + 4;
     for (uint32_t i = 0; i + 1 < r->n_reduced; i++) w.rows *= r->reduced[i].size;
     return w;
 }
@@ -143,18 +143,18 @@ static way way_of(const vkt_emit *e, reduction *r)
 
 /* Returns over how many work groups the rows are split. If few outputs have many rows, the split uses all of the
  * device. On any device an invocation has at most LONG iterations, because shorter sums round less. */
-static uint32_t splits_for(const vkt_emit *e, const reduction *r, const way *w)
+static uint32_t splits_for(const vkt_emit *e, const reduction *r, const plan *w)
 {
-    const uint64_t turns = w->rows * w->turns,
+    const uint64_t iterations = w->rows * w->iterations,
                    groups = w->along ? r->outputs : vkt_groups(r->outputs, w->lanes, w->width);
     const uint64_t wanted = e->lim->traits->groups_reduce, least = e->lim->traits->iterations_split;
-    uint64_t splits = turns / VKT_MIN(vkt_largest_loop(e->lim), LONG) + 1;
-    if (groups < wanted && turns * groups > 16 * least)
-        splits = VKT_MAX(splits, VKT_MIN(wanted / groups, turns / least));
+    uint64_t splits = iterations / VKT_MIN(vkt_largest_loop(e->lim), LONG) + 1;
+    if (groups < wanted && iterations * groups > 16 * least)
+        splits = VKT_MAX(splits, VKT_MIN(wanted / groups, iterations / least));
     return (uint32_t)VKT_MIN(splits, w->rows);
 }
 
-static void dispatch(vkt_emit *e, const reduction *r, const way *w, vkt_bind x, vkt_bind y, function f)
+static void dispatch(vkt_emit *e, const reduction *r, const plan *w, vkt_bind x, vkt_bind y, function f)
 {
     dim k[5], t[5];
     for (uint32_t i = 0; i < 5; i++) {
@@ -192,7 +192,7 @@ static void dispatch(vkt_emit *e, const reduction *r, const way *w, vkt_bind x, 
                                      : (w->width == 4 ? VKT_K_REDUCE4 : VKT_K_REDUCE);
     const uint64_t groups = w->along ? r->outputs : vkt_groups(r->outputs, w->lanes, w->width);
     const uint64_t per_group =
-        VKT_MAX((uint64_t)e->lim->traits->iterations_group * w->splits / (w->rows * w->turns), 1u);
+        VKT_MAX((uint64_t)e->lim->traits->iterations_group * w->splits / (w->rows * w->iterations), 1u);
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
                                        VKT_LAUNCH_BIND(bind),
                                        VKT_LAUNCH_PUSH(pc),
@@ -249,7 +249,7 @@ static bool reduce_outputs(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind
     if (r->n_kept == 0) return false;
     const dim slow = r->kept[0];
     const uint32_t y_stride = r->outputs / slow.size, size = vkt_element_bytes(vkt_lowered_value(e, x.t));
-    const uint32_t step = VKT_MAX(4 / size * vkt_window_step(slow.stride), vkt_window_step(y_stride));
+    const uint32_t step = VKT_MAX(4 / size * vkt_bind_range_step(slow.stride), vkt_bind_range_step(y_stride));
     const uint64_t most = e->lim->max_storage_range_bytes / 8 / (4ull * y_stride), per = most - most % step;
     if (per == 0 || per >= slow.size) return false;
     for (uint64_t at = 0; at < slow.size && e->status == VKT_OK; at += per) {
@@ -269,7 +269,7 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     const dim slow = kept ? r->kept[0] : r->reduced[0];
     const uint32_t y_stride = kept ? r->outputs / slow.size : 0; /* elements of y per step along `slow` */
     const uint32_t size = vkt_element_bytes(vkt_lowered_value(e, x.t));
-    const uint32_t step = VKT_MAX(4 / size * vkt_window_step(slow.stride), vkt_window_step(y_stride));
+    const uint32_t step = VKT_MAX(4 / size * vkt_bind_range_step(slow.stride), vkt_bind_range_step(y_stride));
     const uint64_t x_bytes =
         (uint64_t)size * slow.stride; /* bytes per step; y_bytes: also per step or, without `kept`, of all of y */
     const uint64_t y_bytes = 4ull * (kept ? y_stride : r->outputs);
@@ -322,7 +322,7 @@ static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f)
     }
     const uint32_t fold = fold_columns(e, &r), K = r.outputs / fold;
     if (r.n_reduced == 0) r.reduced[r.n_reduced++] = (dim){ 1, 0 };
-    way w = way_of(e, &r);
+    plan w = plan_of(e, &r);
     w.splits = splits_for(e, &r, &w);
     if (w.splits * fold == 1) {
         dispatch(e, &r, &w, x, y, f);

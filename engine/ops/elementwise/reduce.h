@@ -25,6 +25,6 @@ void vkt_sample_to(vkt_rng *r, vkt_case *c, float lo, float hi);
 
 #define VKT_SUM_TOLERANCE               \
     .rel_tol = 8e-6f, .abs_tol = 1e-6f, \
-    .tol_why = "terms of one sign; a row and the running sum of rows: < 130 roundings of 2^-24 on the way of a term"
+    .tol_why = "terms of one sign; a row and the running sum of rows: < 130 roundings of 2^-24 per term"
 
 #endif

@@ -14,7 +14,7 @@
 enum { IDS = 0, TABLE, DY = 1 };
 
 /* If all ids are equal, a lane adds up 32,768 blocks of 64. No device ends such a loop. */
-#define MOST_IDS (1u << 21)
+#define MAX_IDS (1u << 21)
 
 static uint32_t row_elements(vkt_shape table)
 {
@@ -26,7 +26,7 @@ static uint32_t row_elements(vkt_shape table)
 static uint64_t rows_in(uint64_t range_bytes, uint64_t elements, uint32_t size, uint64_t all, uint32_t step)
 {
     const uint64_t most = range_bytes / size / elements;
-    return most >= all ? all : most - most % VKT_MAX(4 / size * vkt_window_step((uint32_t)elements), step);
+    return most >= all ? all : most - most % VKT_MAX(4 / size * vkt_bind_range_step((uint32_t)elements), step);
 }
 
 /* Returns the work groups for `units` vec4s. */
@@ -42,7 +42,7 @@ static uint32_t lanes_for(const vkt_emit *e)
 
 static void too_large(vkt_emit *e, const char *what)
 {
-    vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %s does not come apart into windows of %llu bytes",
+    vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %s cannot be split into ranges of %llu bytes",
                                e->node->op->name, what, (unsigned long long)e->lim->max_storage_range_bytes));
 }
 
@@ -74,8 +74,8 @@ static vkt_result embedding_infer(vkt_infer *f)
     VKT_REQUIRE(f, !a->channels || (s.rank >= 1 && t.rank == 2), VKT_E_SHAPE,
                 "embedding: for channels want ids (B, ..) and a table (V, D), got %s and %s", vkt_shape_text(s, it),
                 vkt_shape_text(t, tt));
-    VKT_REQUIRE(f, vkt_shape_elements(s) <= MOST_IDS, VKT_E_UNSUPPORTED, "embedding: want at most %u ids, got %s",
-                MOST_IDS, vkt_shape_text(s, it));
+    VKT_REQUIRE(f, vkt_shape_elements(s) <= MAX_IDS, VKT_E_UNSUPPORTED, "embedding: want at most %u ids, got %s",
+                MAX_IDS, vkt_shape_text(s, it));
     vkt_shape y = { .rank = s.rank + t.rank - 1 };
     const uint32_t lead = a->channels ? 1 : s.rank; /* dimensions of ids in front of those of a row */
     memcpy(y.dim, s.dim, lead * sizeof y.dim[0]);
@@ -321,7 +321,7 @@ static void sum(vkt_emit *e, const sums *s, bool blocks)
 }
 
 /* Emits rows begin .. end - 1 of the result. The first range also ends the sort and sums the blocks. */
-static void window(vkt_emit *e, sums *s, vkt_tensor out, uint64_t begin, uint64_t end)
+static void emit_range(vkt_emit *e, sums *s, vkt_tensor out, uint64_t begin, uint64_t end)
 {
     const uint64_t elements = (end - begin) * s->pc.width;
     s->all[EMBEDDING_DW_OUT] = (vkt_bind){ out, begin * s->pc.width * 4, elements * 4 };
@@ -369,7 +369,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     if (s.copy) s.all[EMBEDDING_DW_COPY] = VKT_WHOLE(vkt_scratch(e, "copy", positions * row));
     if (e->status != VKT_OK) return;
     rank(e, &s);
-    for (uint64_t v = 0; v < V; v += per) window(e, &s, n->out[0], v, VKT_MIN(v + per, (uint64_t)V));
+    for (uint64_t v = 0; v < V; v += per) emit_range(e, &s, n->out[0], v, VKT_MIN(v + per, (uint64_t)V));
 }
 
 /* Returns true if rows are whole vec4s. Else they are copied number by number. */

@@ -70,7 +70,7 @@ static vkt_result nll_infer(vkt_infer *f)
 /* Adds the sums of several blocks and divides. */
 static void divide(const vkt_node *n, vkt_emit *e, vkt_tensor part, vkt_tensor weights, uint32_t blocks, bool sum)
 {
-    const uint32_t spec[] = { vkt_lanes_for_walks(e, blocks, 1) };
+    const uint32_t spec[] = { vkt_lanes_for_passes(e, blocks, 1) };
     const vkt_loss_divide_push pc = { blocks, sum };
     const vkt_bind bind[] = { [DIVIDE_PART] = VKT_WHOLE(part),
                               [DIVIDE_WEIGHT] = VKT_WHOLE(weights),
@@ -109,7 +109,7 @@ static void emit(const vkt_node *n, vkt_emit *e, bool nll)
                                                         : XENT_DIVIDE_MEAN,
                                  .row_stride = columns ? 1 : s.classes,
                                  .class_stride = columns ? 4 * s.pitch4 : 1 };
-    for (vkt_sample_window w = { .end = 0 }; vkt_next_window(&s, &w);) {
+    for (vkt_sample_range w = { .end = 0 }; vkt_next_range(&s, &w);) {
         pc.first = w.first;
         pc.end = w.end;
         pc.vectors = w.vectors;
@@ -191,7 +191,7 @@ static vkt_tensor build(vkt_graph *g, const vkt_op *op, vkt_tensor z, vkt_tensor
     const bool many = vkt_tensor_shape(g, z).rank > 2;
     if (many && o.classes_second) z = classes_last(g, z);
     if (many && (g->status != VKT_OK || !make_rows(g, op->name, &z, &t, &a.group))) return (vkt_tensor){ 0 };
-    const vkt_tensor loss = vkt_apply(g, op, (vkt_tensor[]){ vkt_windowed_scores(g, z), t, o.weight }, 3, &a, NULL);
+    const vkt_tensor loss = vkt_apply(g, op, (vkt_tensor[]){ vkt_scores_by_range(g, z), t, o.weight }, 3, &a, NULL);
     return many && a.each && loss.id ? vkt_reshape(g, loss, ts) : loss;
 }
 
@@ -267,7 +267,7 @@ static void cross_entropy_dx_emit(const vkt_node *n, vkt_emit *e)
     const uint32_t lanes = vkt_score_lanes(e),
                    spec[] = { lanes, [XENT_DX_SPEC_BY_LANE] = s.by_lane, [XENT_DX_SPEC_WEIGHTED] = weight.id != 0,
                               [XENT_DX_SPEC_SMOOTH] = a->smoothing > 0, [XENT_DX_SPEC_EACH] = a->each != 0 };
-    for (vkt_sample_window w = { .end = 0 }; vkt_next_window(&s, &w);) {
+    for (vkt_sample_range w = { .end = 0 }; vkt_next_range(&s, &w);) {
         const vkt_softmax_xent_dx_push pc = { .batch = s.batch,
                                               .pitch4 = s.pitch4,
                                               .classes = s.classes,
@@ -305,7 +305,7 @@ static void nll_dx_emit(const vkt_node *n, vkt_emit *e)
     if (!vkt_sample_blocks_of(e, vkt_node_in(n, DX_Z), true, &s)) return;
     const uint32_t lanes = vkt_score_lanes(e),
                    spec[] = { lanes, [NLL_DX_SPEC_WEIGHTED] = weight.id != 0, [NLL_DX_SPEC_EACH] = a->each != 0 };
-    for (vkt_sample_window w = { .end = 0 }; vkt_next_window(&s, &w);) {
+    for (vkt_sample_range w = { .end = 0 }; vkt_next_range(&s, &w);) {
         const vkt_nll_dx_push pc = {
             s.batch, s.pitch4, s.classes, w.first, (uint32_t)(w.bytes / 4), a->group, a->ignore
         };
@@ -434,7 +434,7 @@ const vkt_op vkt_op_nll = {
     .backward = nll_backward,
     .sample = nll_sample,
     .rel_tol = 8e-6f,
-    .tol_why = "terms of one sign, at most 1024 of them on one way; roundings of 2^-24 add up like a random walk",
+    .tol_why = "terms of one sign, at most 1024 of them in one chain; roundings of 2^-24 add up like a random walk",
     .flops = nll_flops,
     .bytes = nll_bytes,
     .fields = fields,

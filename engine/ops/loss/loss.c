@@ -30,7 +30,7 @@ static void xent_emit(const vkt_node *n, vkt_emit *e)
     if (!vkt_sample_blocks_of(e, vkt_node_in(n, 0), false, &s)) return;
     const vkt_tensor partial = vkt_partial_sums(e, n->out[XENT_OUT_LOSS], s.blocks);
     const uint32_t spec[] = { s.lanes, [XENT_SPEC_BY_LANE] = s.by_lane };
-    for (vkt_sample_window w = { .end = 0 }; vkt_next_window(&s, &w);) {
+    for (vkt_sample_range w = { .end = 0 }; vkt_next_range(&s, &w);) {
         const vkt_softmax_xent_push pc = { s.batch,   s.pitch4,    s.classes, w.first, w.end,
                                            w.vectors, s.per_block, w.blocks,  w.part,  .group = 1 };
         const vkt_bind bind[] = { [XENT_Z] = { n->in[0], w.offset_bytes, w.bytes },
@@ -50,7 +50,7 @@ static void xent_emit(const vkt_node *n, vkt_emit *e)
 vkt_tensor vkt_softmax_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t)
 {
     if (!g) return (vkt_tensor){ 0 };
-    return vkt_apply(g, &vkt_op_softmax_xent, (vkt_tensor[]){ vkt_windowed_scores(g, z), t }, 2, NULL, NULL);
+    return vkt_apply(g, &vkt_op_softmax_xent, (vkt_tensor[]){ vkt_scores_by_range(g, z), t }, 2, NULL, NULL);
 }
 
 static void xent_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
@@ -109,7 +109,7 @@ static void xent_dx_emit(const vkt_node *n, vkt_emit *e)
     if (!vkt_sample_blocks_of(e, vkt_node_in(n, 0), false, &s)) return;
     const uint32_t lanes = vkt_score_lanes(e);
     const uint32_t spec[] = { lanes, [XENT_DX_SPEC_BY_LANE] = s.by_lane };
-    for (vkt_sample_window w = { .end = 0 }; vkt_next_window(&s, &w);) {
+    for (vkt_sample_range w = { .end = 0 }; vkt_next_range(&s, &w);) {
         const vkt_softmax_xent_dx_push pc = { s.batch, s.pitch4, s.classes, w.first, w.end, .group = 1 };
         const vkt_bind bind[] = { [XENT_DX_Z] = { n->in[0], w.offset_bytes, w.bytes },
                                   [XENT_DX_T] = VKT_WHOLE(n->in[1]),

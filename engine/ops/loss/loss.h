@@ -15,28 +15,28 @@ typedef struct vkt_sample_blocks {
     uint32_t batch, pitch4, classes;
     bool batch_last, columns, by_lane; /* `columns`: BATCH_LAST, four samples a lane */
     uint32_t lanes, per_block, blocks; /* blocks: of all ranges */
-    uint32_t window;                   /* rows of one range */
+    uint32_t range;                    /* rows of one range */
 } vkt_sample_blocks;
-typedef struct vkt_sample_window {
+typedef struct vkt_sample_range {
     uint32_t first, end;            /* rows */
     uint32_t vectors, part, blocks; /* its blocks are part .. part + blocks - 1 */
     uint64_t offset_bytes, bytes;   /* the range of z */
-} vkt_sample_window;
+} vkt_sample_range;
 
 /* Computes the blocks of z (B,K). `label_alone`: one class of each row is read, so each lane computes rows in either
  * layout. Sets the emission's error and returns false if z is too large for this device. */
 bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt_sample_blocks *out);
 /* Advances *w to the next range; a zeroed *w advances to the first. Returns false after the last one. */
-bool vkt_next_window(const vkt_sample_blocks *s, vkt_sample_window *w);
+bool vkt_next_range(const vkt_sample_blocks *s, vkt_sample_range *w);
 /* Converts z to ROWS if it is BATCH_LAST and has either more than 2^27 bytes, which every device binds at once, or more
  * classes than one lane loops over. Only ROWS can be split into ranges. */
-vkt_tensor vkt_windowed_scores(vkt_graph *g, vkt_tensor z);
+vkt_tensor vkt_scores_by_range(vkt_graph *g, vkt_tensor z);
 /* Return, for gradients over z, the lanes of a work group, and the number of work groups for the rows of a range. */
 static inline uint32_t vkt_score_lanes(const vkt_emit *e)
 {
     return vkt_lanes(e->lim, e->lim->traits->lanes_classes);
 }
-static inline uint64_t vkt_score_groups(const vkt_sample_blocks *s, const vkt_sample_window *w, uint32_t lanes)
+static inline uint64_t vkt_score_groups(const vkt_sample_blocks *s, const vkt_sample_range *w, uint32_t lanes)
 {
     return s->columns   ? vkt_groups(s->pitch4, lanes, 1)
            : s->by_lane ? vkt_groups(w->end - w->first, lanes, 1)

@@ -109,12 +109,12 @@ static void emit_elements(const vkt_node *n, vkt_emit *e, uint32_t kind, vkt_ten
     const bool each = !terms && a->reduction == VKT_LOSS_NONE;
     const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_elementwise);
     const uint32_t spec[] = { lanes, [LOSS_SPEC_KIND] = kind, [LOSS_SPEC_EACH] = each, [LOSS_SPEC_TERM] = terms };
-    const uint64_t total = y->bytes / 4, window = vkt_window_elements(e->lim);
+    const uint64_t total = y->bytes / 4, range = vkt_bind_range_elements(e->lim);
     const vkt_tensor weight = weight_of(n);
     vkt_loss_push pc = push_of(y, a);
-    for (uint64_t at = 0; at < total; at += window) {
+    for (uint64_t at = 0; at < total; at += range) {
         pc.begin4 = (uint32_t)(at / 4);
-        pc.n = (uint32_t)VKT_MIN(total - at, window);
+        pc.n = (uint32_t)VKT_MIN(total - at, range);
         const vkt_bind bind[] = {
             WINDOW(n, e, pc, at, weight), [LOSS_DLOSS] = each ? vkt_part(e, dloss, at, pc.n) : VKT_WHOLE(dloss),
             [LOSS_DY] = vkt_part(e, n->out[0], at, pc.n)
@@ -139,20 +139,20 @@ static void loss_emit(const vkt_node *n, vkt_emit *e)
         return;
     }
     const vkt_tensor weight = weight_of(n);
-    const uint64_t total = y->bytes / 4, window = vkt_window_elements(e->lim);
+    const uint64_t total = y->bytes / 4, range = vkt_bind_range_elements(e->lim);
     const uint32_t spec[] = { vkt_lanes_for(e->lim, y->bytes / 16), [LOSS_SPEC_KIND] = kind_of(n->op, a) };
-    const uint64_t turns = vkt_groups(total, spec[0], 4);
+    const uint64_t iterations = vkt_groups(total, spec[0], 4);
     /* On a CPU a second dispatch costs 2,000 iterations of a work group. Short blocks keep rounding small. */
-    const bool one = turns <= e->lim->traits->iterations_loss;
+    const bool one = iterations <= e->lim->traits->iterations_loss;
     vkt_loss_push pc = push_of(y, a);
-    pc.per_block = spec[0] * (one ? (uint32_t)turns : e->lim->traits->iterations_loss_block);
+    pc.per_block = spec[0] * (one ? (uint32_t)iterations : e->lim->traits->iterations_loss_block);
     uint32_t blocks = 0;
-    for (uint64_t at = 0; at < total; at += window)
-        blocks += vkt_div_up((uint32_t)((VKT_MIN(total - at, window) + 3) / 4), pc.per_block);
+    for (uint64_t at = 0; at < total; at += range)
+        blocks += vkt_div_up((uint32_t)((VKT_MIN(total - at, range) + 3) / 4), pc.per_block);
     const vkt_tensor partial = vkt_partial_sums(e, n->out[0], blocks);
-    for (uint64_t at = 0; at < total; at += window) {
+    for (uint64_t at = 0; at < total; at += range) {
         pc.begin4 = (uint32_t)(at / 4);
-        pc.n = (uint32_t)VKT_MIN(total - at, window);
+        pc.n = (uint32_t)VKT_MIN(total - at, range);
         pc.blocks = vkt_div_up((pc.n + 3) / 4, pc.per_block);
         const vkt_bind bind[] = { WINDOW(n, e, pc, at, weight), [LOSS_PART] = VKT_WHOLE(partial) };
         vkt_dispatch_add(e, &(vkt_launch){ .kernel = weight.id ? VKT_K_LOSS_WEIGHTED : VKT_K_LOSS,
@@ -285,7 +285,7 @@ static const vkt_field fields[] = { VKT_FIELD(vkt_pair_loss_attr, reduction, U32
                                     { .name = NULL } };
 
 #define ROUNDS_LIKE_A_SUM \
-    "terms of one sign, at most 1024 of them on one way; roundings of 2^-24 add up like a random walk"
+    "terms of one sign, at most 1024 of them in one chain; roundings of 2^-24 add up like a random walk"
 #define ROUNDS_LIKE_A_LOG ROUNDS_LIKE_A_SUM "; exp and log err by about one of them (lib/explog.glsl)"
 #define PAIR_LOSS(name_, inputs, diff_)                                                                     \
     .name = (name_), .min_in = 2, .max_in = (inputs), .uses_step = true, .diff = (diff_),                   \

@@ -13,12 +13,12 @@ static uint32_t vectors_in(const vkt_sample_blocks *s, uint32_t rows)
     return s->columns ? vkt_div_up(s->pitch4, s->lanes) : s->by_lane ? vkt_div_up(rows, s->lanes) : rows;
 }
 
-bool vkt_next_window(const vkt_sample_blocks *s, vkt_sample_window *w)
+bool vkt_next_range(const vkt_sample_blocks *s, vkt_sample_range *w)
 {
     if (w->end == s->batch) return false;
     const uint64_t row_bytes = 4ull * s->classes;
     w->first = w->end;
-    w->end = s->batch - w->first > s->window ? w->first + s->window : s->batch;
+    w->end = s->batch - w->first > s->range ? w->first + s->range : s->batch;
     w->vectors = vectors_in(s, w->end - w->first);
     w->part += w->blocks;
     w->blocks = vkt_div_up(w->vectors, s->per_block);
@@ -32,16 +32,16 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
     const uint32_t B = z->shape.dim[0], K = z->shape.dim[1];
     const uint64_t most = e->lim->max_storage_range_bytes;
     const uint64_t most_classes = vkt_largest_loop(e->lim) / 3 * 5; /* a lane loops twice, four classes an iteration */
-    vkt_sample_blocks s = { .batch = B, .pitch4 = vkt_div_up(B, 4), .classes = K, .window = B };
+    vkt_sample_blocks s = { .batch = B, .pitch4 = vkt_div_up(B, 4), .classes = K, .range = B };
     s.batch_last = z->layout == VKT_BATCH_LAST;
     s.columns = s.batch_last && !label_alone;
     s.by_lane = label_alone || (!s.columns && K <= 64);
     s.lanes = s.columns || s.by_lane ? e->lim->subgroup_size
-              : K > most_classes     ? vkt_lanes_for_walks(e, K, 3) /* two loops, and one for the spans of sums */
+              : K > most_classes     ? vkt_lanes_for_passes(e, K, 3) /* two loops, and one for the spans of sums */
                                      : vkt_lanes_for(e->lim, K);
     if (z->bytes > most)
-        s.window = s.batch_last ? 0 : (uint32_t)(most / 4 / K / vkt_window_step(K) * vkt_window_step(K));
-    if (s.window == 0 || (s.columns && K > most_classes)) {
+        s.range = s.batch_last ? 0 : (uint32_t)(most / 4 / K / vkt_bind_range_step(K) * vkt_bind_range_step(K));
+    if (s.range == 0 || (s.columns && K > most_classes)) {
         vkt_emit_error(e,
                        vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                 "%s: want rows in %llu bytes (batch last: all of z, and at most %llu classes; "
@@ -50,16 +50,17 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
         return false;
     }
     /* The iterations for one vector; 4 are for the shuffles. Several blocks need a second dispatch. */
-    const uint64_t turns = label_alone ? 1 : s.columns || s.by_lane ? K : vkt_div_up(K, s.lanes) + 4;
+    const uint64_t iterations = label_alone ? 1 : s.columns || s.by_lane ? K : vkt_div_up(K, s.lanes) + 4;
     const uint32_t vectors = vectors_in(&s, B);
-    s.per_block = vectors * turns <= e->lim->traits->iterations_score ? vectors : (uint32_t)VKT_MAX(512u / turns, 1u);
-    vkt_sample_window w = { .end = 0 };
-    while (vkt_next_window(&s, &w)) s.blocks += w.blocks;
+    s.per_block =
+        vectors * iterations <= e->lim->traits->iterations_score ? vectors : (uint32_t)VKT_MAX(512u / iterations, 1u);
+    vkt_sample_range w = { .end = 0 };
+    while (vkt_next_range(&s, &w)) s.blocks += w.blocks;
     *out = s;
     return true;
 }
 
-vkt_tensor vkt_windowed_scores(vkt_graph *g, vkt_tensor z)
+vkt_tensor vkt_scores_by_range(vkt_graph *g, vkt_tensor z)
 {
     if (!z.id || z.id >= g->n_values) return z;
     const vkt_value *v = &g->values[z.id];
@@ -107,7 +108,7 @@ static void emit(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_tensor out
 {
     const bool count = n->n_in > 1;
     const uint32_t spec[] = { s->lanes, [ARGMAX_SPEC_BY_LANE] = s->by_lane };
-    for (vkt_sample_window w = { .end = 0 }; vkt_next_window(s, &w);) {
+    for (vkt_sample_range w = { .end = 0 }; vkt_next_range(s, &w);) {
         const vkt_argmax_push pc = { s->batch,  s->pitch4,    s->classes, w.first, w.end,
                                      w.vectors, s->per_block, w.blocks,   w.part };
         const vkt_bind bind[] = { [ARGMAX_Z] = { n->in[0], w.offset_bytes, w.bytes },
@@ -157,7 +158,7 @@ static void argmax_emit(const vkt_node *n, vkt_emit *e)
 vkt_tensor vkt_argmax(vkt_graph *g, vkt_tensor z)
 {
     if (!g) return (vkt_tensor){ 0 };
-    z = vkt_windowed_scores(g, z);
+    z = vkt_scores_by_range(g, z);
     return vkt_apply(g, &vkt_op_argmax, &z, 1, NULL, NULL);
 }
 
@@ -192,7 +193,7 @@ static void count_emit(const vkt_node *n, vkt_emit *e)
 vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t)
 {
     if (!g) return (vkt_tensor){ 0 };
-    return vkt_apply(g, &vkt_op_count_correct, (vkt_tensor[]){ vkt_windowed_scores(g, z), t }, 2, NULL, NULL);
+    return vkt_apply(g, &vkt_op_count_correct, (vkt_tensor[]){ vkt_scores_by_range(g, z), t }, 2, NULL, NULL);
 }
 
 static void count_sample(vkt_rng *r, vkt_case *c)

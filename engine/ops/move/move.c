@@ -7,7 +7,7 @@
 
 #include "abi/abi.h"
 #include "abi/move.abi.h"
-#include "abi/places.abi.h"
+#include "abi/positions.abi.h"
 #include "abi/transpose.abi.h"
 
 void vkt_logical_strides(const vkt_value *v, int64_t stride[VKT_MAX_RANK])
@@ -16,7 +16,7 @@ void vkt_logical_strides(const vkt_value *v, int64_t stride[VKT_MAX_RANK])
     for (uint32_t i = 0; i < p.rank; i++) stride[p.logical[i]] = (int64_t)p.stride[i];
 }
 
-void vkt_place_step(uint32_t lanes, const uint32_t *size, uint32_t n, uint32_t *step)
+void vkt_position_step(uint32_t lanes, const uint32_t *size, uint32_t n, uint32_t *step)
 {
     for (uint32_t i = n; i-- > 1; lanes /= size[i]) step[i] = lanes % size[i];
     step[0] = lanes;
@@ -45,13 +45,13 @@ static side side_of(const vkt_emit *e, vkt_tensor t, const vkt_move *m, bool is_
 {
     int64_t low = 0, high = 0;
     for (uint32_t i = 0; i < m->n; i++) {
-        const int64_t way = (is_y ? m->dim[i].y : m->dim[i].x) * (int64_t)(m->dim[i].size - 1);
-        low += way < 0 ? way : 0;
-        high += way > 0 ? way : 0;
+        const int64_t extent = (is_y ? m->dim[i].y : m->dim[i].x) * (int64_t)(m->dim[i].size - 1);
+        low += extent < 0 ? extent : 0;
+        high += extent > 0 ? extent : 0;
     }
     const uint64_t at = is_y ? m->y : m->x;
     side s = { .base = 0 };
-    s.bind = vkt_window(e, t, at + (uint64_t)low, (uint64_t)(high - low) + 1, &s.base);
+    s.bind = vkt_bind_range(e, t, at + (uint64_t)low, (uint64_t)(high - low) + 1, &s.base);
     s.base += (uint32_t)-low;
     s.fits = s.bind.bytes <= e->lim->max_storage_range_bytes;
     return s;
@@ -72,7 +72,7 @@ static uint32_t lanes_of(const vkt_emit *e)
     return vkt_lanes(e->lim, e->lim->traits->lanes_move);
 }
 
-static void dispatch_places(vkt_emit *e, const vkt_move *m, const side *x, const side *y, bool vectors)
+static void dispatch_positions(vkt_emit *e, const vkt_move *m, const side *x, const side *y, bool vectors)
 {
     const uint32_t width = vectors ? 4 : 1, lanes = lanes_of(e), first = VKT_MAX_RANK - m->n;
     uint32_t d[VKT_MAX_RANK] = { 0 }, s[VKT_MAX_RANK] = { 0 }, xs[VKT_MAX_RANK] = { 0 }, ys[VKT_MAX_RANK] = { 0 };
@@ -84,7 +84,7 @@ static void dispatch_places(vkt_emit *e, const vkt_move *m, const side *x, const
         ys[first + i] = (uint32_t)(m->dim[i].y / (run ? 1 : width));
         n *= d[first + i];
     }
-    vkt_place_step(lanes, d + first, m->n, s + first);
+    vkt_position_step(lanes, d + first, m->n, s + first);
     const vkt_move_push pc = { .n = n,
                                .d1 = d[1],
                                .d2 = d[2],
@@ -112,7 +112,7 @@ static void dispatch_places(vkt_emit *e, const vkt_move *m, const side *x, const
                                .x = x->base / width,
                                .y = y->base / width };
     const vkt_bind bind[] = { [MOVE_X] = x->bind, [MOVE_Y] = y->bind };
-    const uint32_t spec[] = { lanes, [PLACES_SPEC_FIRST] = first };
+    const uint32_t spec[] = { lanes, [POSITIONS_SPEC_FIRST] = first };
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = vectors ? VKT_K_MOVE4 : VKT_K_MOVE,
                                        VKT_LAUNCH_BIND(bind),
                                        VKT_LAUNCH_PUSH(pc),
@@ -121,7 +121,7 @@ static void dispatch_places(vkt_emit *e, const vkt_move *m, const side *x, const
 }
 
 /* Returns the dimension that runs along x's memory if y's does not, or -1. */
-static int turned_dim(const vkt_move *m)
+static int transposed_dim(const vkt_move *m)
 {
     const vkt_move_dim run = m->dim[m->n - 1];
     for (uint32_t i = 0; i + 1 < m->n; i++)
@@ -129,14 +129,14 @@ static int turned_dim(const vkt_move *m)
     return -1;
 }
 
-static void dispatch_turned(vkt_emit *e, const vkt_move *m, const side *x, const side *y, uint32_t turned)
+static void dispatch_transposed(vkt_emit *e, const vkt_move *m, const side *x, const side *y, uint32_t transposed)
 {
-    const vkt_move_dim run = m->dim[m->n - 1], b = m->dim[turned];
+    const vkt_move_dim run = m->dim[m->n - 1], b = m->dim[transposed];
     uint32_t d[4] = { 1, 1, 1, 1 }, xs[4] = { 0 }, ys[4] = { 0 }, rows = 1;
     bool load4 = b.size % 4 == 0 && x->base % 4 == 0 && run.x % 4 == 0;
     bool store4 = run.size % 4 == 0 && y->base % 4 == 0 && b.y % 4 == 0;
     for (uint32_t i = m->n - 1, k = 4; i-- > 0;) {
-        if (i == turned) continue;
+        if (i == transposed) continue;
         d[--k] = m->dim[i].size;
         xs[k] = (uint32_t)m->dim[i].x;
         ys[k] = (uint32_t)m->dim[i].y;
@@ -186,8 +186,8 @@ static uint32_t longest_dim(const vkt_move *m, bool in_y)
     int64_t most = 0;
     for (uint32_t i = 0; i < m->n; i++) {
         const int64_t stride = in_y ? m->dim[i].y : m->dim[i].x;
-        const int64_t way = (stride < 0 ? -stride : stride) * (int64_t)(m->dim[i].size - 1);
-        if (way > most) most = way, longest = i;
+        const int64_t extent = (stride < 0 ? -stride : stride) * (int64_t)(m->dim[i].size - 1);
+        if (extent > most) most = extent, longest = i;
     }
     return longest;
 }
@@ -197,23 +197,23 @@ static void emit_box(vkt_emit *e, vkt_tensor tx, vkt_tensor ty, const vkt_move *
     const side x = side_of(e, tx, m, false), y = side_of(e, ty, m, true);
     if (x.fits && y.fits) {
         const bool is_float = vkt_lowered_value(e, ty)->dtype == VKT_F32;
-        const int turned = turned_dim(m);
-        if (turned >= 0)
-            dispatch_turned(e, m, &x, &y, (uint32_t)turned);
+        const int transposed = transposed_dim(m);
+        if (transposed >= 0)
+            dispatch_transposed(e, m, &x, &y, (uint32_t)transposed);
         else
-            dispatch_places(e, m, &x, &y, is_float && are_vectors(m, &x, &y));
+            dispatch_positions(e, m, &x, &y, is_float && are_vectors(m, &x, &y));
         return;
     }
-    const uint32_t cut = longest_dim(m, !y.fits);
-    const uint32_t size = m->dim[cut].size;
+    const uint32_t split = longest_dim(m, !y.fits);
+    const uint32_t size = m->dim[split].size;
     const uint32_t unit = size > 128 ? VKT_ALIGN_BYTES / 4 : size > 4 ? 4 : 1; /* ranges that share no bytes; vec4s */
     const uint32_t half = vkt_div_up(size / 2, unit) * unit;
     vkt_move part = *m;
-    part.dim[cut].size = half;
+    part.dim[split].size = half;
     emit_box(e, tx, ty, &part);
-    part.dim[cut].size = size - half;
-    part.x += (uint64_t)(m->dim[cut].x * (int64_t)half);
-    part.y += (uint64_t)(m->dim[cut].y * (int64_t)half);
+    part.dim[split].size = size - half;
+    part.x += (uint64_t)(m->dim[split].x * (int64_t)half);
+    part.y += (uint64_t)(m->dim[split].y * (int64_t)half);
     emit_box(e, tx, ty, &part);
 }
 

@@ -24,8 +24,8 @@ static inline uint32_t vkt_moved_size(const vkt_phys *p, uint32_t i)
     return i + 1 == p->rank ? p->pitch : p->dim[i];
 }
 /* Computes the coordinates of element number `lanes` in a box of n dimensions. The slowest dimension has no end
- * (lib/places.glsl). */
-void vkt_place_step(uint32_t lanes, const uint32_t *size, uint32_t n, uint32_t *step);
+ * (lib/positions.glsl). */
+void vkt_position_step(uint32_t lanes, const uint32_t *size, uint32_t n, uint32_t *step);
 
 /* Appends a dimension; the slower ones come first. A dimension of size 1 is left out. A dimension is merged with the
  * one before if both sides continue there without a gap. */

@@ -9,7 +9,7 @@
 
 #include "abi/abi.h"
 #include "abi/pad.abi.h"
-#include "abi/places.abi.h"
+#include "abi/positions.abi.h"
 
 static vkt_result pad_infer(vkt_infer *f)
 {
@@ -128,7 +128,7 @@ static void dispatch(const vkt_node *n, vkt_emit *e, const frame *f, const vkt_b
     const uint32_t first = VKT_MAX_RANK - f->rank;
     uint32_t d[VKT_MAX_RANK] = { 0 }, s[VKT_MAX_RANK] = { 0 }, b[VKT_MAX_RANK] = { 0 }, m[VKT_MAX_RANK] = { 0 },
              g[VKT_MAX_RANK] = { 0 };
-    uint32_t places = 1, gaps = 0;
+    uint32_t positions = 1, gaps = 0;
     for (uint32_t i = 0; i < f->rank; i++) {
         const uint32_t k = first + i, unit = i + 1 == f->rank ? width : 1;
         d[k] = f->d[i].size / unit;
@@ -136,10 +136,10 @@ static void dispatch(const vkt_node *n, vkt_emit *e, const frame *f, const vkt_b
         m[k] = f->d[i].n / unit;
         g[k] = f->d[i].gap;
         gaps |= g[k] != 1;
-        places *= d[k];
+        positions *= d[k];
     }
-    vkt_place_step(lanes, d + first, f->rank, s + first);
-    const vkt_pad_push pc = { .n = places,
+    vkt_position_step(lanes, d + first, f->rank, s + first);
+    const vkt_pad_push pc = { .n = positions,
                               .d1 = d[1],
                               .d2 = d[2],
                               .d3 = d[3],
@@ -172,14 +172,14 @@ static void dispatch(const vkt_node *n, vkt_emit *e, const frame *f, const vkt_b
                               .x = x,
                               .y = y / width };
     const uint32_t spec[] = {
-        lanes, [PLACES_SPEC_FIRST] = first, [PAD_SPEC_FILL] = fill_of(n), [PAD_SPEC_GAPS] = gaps
+        lanes, [POSITIONS_SPEC_FIRST] = first, [PAD_SPEC_FILL] = fill_of(n), [PAD_SPEC_GAPS] = gaps
     };
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = width == 4 ? VKT_K_PAD4 : VKT_K_PAD,
                                        .bind = bind,
                                        .n_bind = 2,
                                        VKT_LAUNCH_PUSH(pc),
                                        VKT_LAUNCH_SPEC(spec),
-                                       .groups = { vkt_groups(places, lanes, e->lim->traits->items_move), 1, 1 } });
+                                       .groups = { vkt_groups(positions, lanes, e->lim->traits->items_move), 1, 1 } });
 }
 
 /* Emits a part. Parts along the slowest dimensions are consecutive in y, and in x too. */
@@ -187,21 +187,21 @@ static void emit_part(const vkt_node *n, vkt_emit *e, const frame *f)
 {
     const uint32_t width = are_vectors(n, f) ? 4 : 1;
     const range x = part_of_x(f, width), y = part_of_y(f);
-    uint32_t base_x, base_y, cut = 0;
-    const vkt_bind bind[] = { [PAD_X] = vkt_window(e, n->in[0], x.first, x.count, &base_x),
-                              [PAD_Y] = vkt_window(e, n->out[0], y.first, y.count, &base_y) };
+    uint32_t base_x, base_y, split = 0;
+    const vkt_bind bind[] = { [PAD_X] = vkt_bind_range(e, n->in[0], x.first, x.count, &base_x),
+                              [PAD_Y] = vkt_bind_range(e, n->out[0], y.first, y.count, &base_y) };
     const uint64_t most = e->lim->max_storage_range_bytes;
     if (bind[PAD_X].bytes <= most && bind[PAD_Y].bytes <= most) {
         dispatch(n, e, f, bind, (uint32_t)(base_x / width - x.first / width), base_y);
         return;
     }
-    while (f->d[cut].size == 1) cut++;
-    const uint32_t size = f->d[cut].size, half = size > 4 ? (size / 2 + 3) / 4 * 4 : size / 2;
+    while (f->d[split].size == 1) split++;
+    const uint32_t size = f->d[split].size, half = size > 4 ? (size / 2 + 3) / 4 * 4 : size / 2;
     frame part = *f;
-    part.d[cut].size = half;
+    part.d[split].size = half;
     emit_part(n, e, &part);
-    part.d[cut].size = size - half;
-    part.d[cut].at += half;
+    part.d[split].size = size - half;
+    part.d[split].at += half;
     emit_part(n, e, &part);
 }
 
@@ -342,7 +342,7 @@ static vkt_tensor apply_slice(vkt_graph *g, vkt_tensor x, const vkt_slice_attr *
 }
 
 /* Limits an index by Python's rule: a negative one counts from the end, and none exceeds the ends. */
-static uint32_t place_in(int64_t i, uint32_t size)
+static uint32_t index_in(int64_t i, uint32_t size)
 {
     if (i < 0) i += size;
     return (uint32_t)VKT_MIN(VKT_MAX(i, 0), (int64_t)size);
@@ -354,7 +354,7 @@ vkt_tensor vkt_slice(vkt_graph *g, vkt_tensor x, int32_t axis, int64_t start, in
     uint32_t k;
     char text[80];
     if (!vkt_find_axis(g, "slice", x, axis, &k)) return (vkt_tensor){ 0 };
-    const uint32_t from = place_in(start, s.dim[k]), to = place_in(stop, s.dim[k]);
+    const uint32_t from = index_in(start, s.dim[k]), to = index_in(stop, s.dim[k]);
     if (step == 0 || from >= to) {
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG,
                                     "slice: nothing is left of dimension %u of %s from %lld to %lld in steps of %u", k,
@@ -406,19 +406,19 @@ static void slice_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy
 {
     const vkt_slice_attr *a = n->attr;
     const vkt_shape x = vkt_node_in(n, 0)->shape;
-    vkt_slice_attr turn = vkt_slice_all(vkt_node_out(n, 0)->shape);
+    vkt_slice_attr flip_back = vkt_slice_all(vkt_node_out(n, 0)->shape);
     vkt_pad_attr zeros = { .value = 0 };
-    bool turned = false;
+    bool is_flipped = false;
     for (uint32_t i = 0; i < VKT_MAX_RANK; i++) {
         zeros.gap[i] = 1;
         if (i >= x.rank) continue;
-        turn.flip[i] = a->flip[i];
-        turned = turned || a->flip[i];
+        flip_back.flip[i] = a->flip[i];
+        is_flipped = is_flipped || a->flip[i];
         zeros.before[i] = a->start[i];
         zeros.gap[i] = a->step[i];
         zeros.after[i] = x.dim[i] - 1 - a->start[i] - a->step[i] * (a->size[i] - 1);
     }
-    const vkt_tensor d = turned ? vkt_apply(g, &vkt_op_slice, &dy[0], 1, &turn, NULL) : dy[0];
+    const vkt_tensor d = is_flipped ? vkt_apply(g, &vkt_op_slice, &dy[0], 1, &flip_back, NULL) : dy[0];
     dx[0] = vkt_shape_equal(vkt_tensor_shape(g, d), x) ? d : vkt_apply(g, &vkt_op_pad, &d, 1, &zeros, NULL);
 }
 

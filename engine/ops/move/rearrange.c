@@ -109,7 +109,7 @@ static vkt_result concat_infer(vkt_infer *f)
     char text[80], got[80];
     VKT_TRY(vkt_infer_moved(f, &x));
     VKT_REQUIRE(f, axis < y.rank && (axis || x.layout == VKT_ROWS), VKT_E_SHAPE,
-                "concat: %s has no dimension %u to put tensors behind each other", vkt_shape_text(y, text), axis);
+                "concat: %s has no dimension %u to concatenate along", vkt_shape_text(y, text), axis);
     for (uint32_t i = 0; i < f->n->n_in; i++) {
         VKT_REQUIRE(f, vkt_has(f, i), VKT_E_ARG, "concat: tensor %u is null", i);
         const vkt_value v = *vkt_in(f, i);
@@ -205,4 +205,4 @@ const vkt_op vkt_op_concat = { .name = "concat",
                                .tol_why = "exact: a copy",
                                .flops = vkt_flops_none,
                                .fields = concat_fields,
-                               .formula = "the inputs behind each other along a dimension" };
+                               .formula = "the inputs one after the other along a dimension" };

@@ -169,10 +169,10 @@ static void emit_tile(vkt_emit *e, const relayout *r, const tile *t)
     const uint64_t pitch = 4ull * r->pitch4, samples = VKT_MIN(r->batch - 4 * t->column, 4 * t->columns);
     const uint64_t most = e->lim->max_storage_range_bytes;
     uint32_t rows_base, last_base;
-    const vkt_bind rows = vkt_window(e, r->to ? r->x : r->y, 4 * t->column * r->features + t->feature,
-                                     (samples - 1) * r->features + t->features, &rows_base);
-    const vkt_bind last = vkt_window(e, r->to ? r->y : r->x, t->feature * pitch + 4 * t->column,
-                                     (t->features - 1) * pitch + 4 * t->columns, &last_base);
+    const vkt_bind rows = vkt_bind_range(e, r->to ? r->x : r->y, 4 * t->column * r->features + t->feature,
+                                         (samples - 1) * r->features + t->features, &rows_base);
+    const vkt_bind last = vkt_bind_range(e, r->to ? r->y : r->x, t->feature * pitch + 4 * t->column,
+                                         (t->features - 1) * pitch + 4 * t->columns, &last_base);
     const bool fits = rows.bytes <= most && last.bytes <= most, wide = t->features > r->unit;
     if (!fits && t->columns > 1 && (rows.bytes > most || !wide)) {
         emit_halves(e, r, t, true);

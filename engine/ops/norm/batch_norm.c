@@ -49,12 +49,12 @@ static vkt_result check_channels(const vkt_infer *f)
 
 /* ---- dispatches ---- */
 
-/* The tensors of one dispatch, by binding. Those in `windows` are as large as x. */
+/* The tensors of one dispatch, by binding. Those in `ranged` are as large as x. */
 typedef struct plan {
     const vkt_node *n;
     uint16_t kernel;
     vkt_bind bind[BATCH_NORM_BINDINGS];
-    uint32_t windows;
+    uint32_t ranged;
     vkt_batch_norm_push push;
     bool summed; /* the lanes of a work group compute sums together */
     uint32_t spec[5];
@@ -96,8 +96,8 @@ static void emit_channels(vkt_emit *e, plan *p)
         uint32_t base[BATCH_NORM_BINDINGS] = { 0 };
         vkt_bind bind[BATCH_NORM_BINDINGS];
         for (uint32_t i = 0; i < VKT_COUNT(bind); i++)
-            bind[i] = p->windows >> i & 1
-                          ? vkt_window(e, p->bind[i].t, c * elements, p->push.channels * elements, &base[i])
+            bind[i] = p->ranged >> i & 1
+                          ? vkt_bind_range(e, p->bind[i].t, c * elements, p->push.channels * elements, &base[i])
                           : p->bind[i];
         p->push.x4 = base[BATCH_NORM_X] / 4;
         p->push.dy4 = base[BATCH_NORM_DY] / 4;
@@ -147,7 +147,7 @@ static void emit_normalise(const vkt_node *n, vkt_emit *e, vkt_tensor mean, vkt_
     p.bind[BATCH_NORM_GAMMA] = VKT_WHOLE(gamma.id ? gamma : mean);
     p.bind[BATCH_NORM_BETA] = VKT_WHOLE(beta.id ? beta : mean);
     p.bind[BATCH_NORM_Y] = VKT_WHOLE(n->out[0]);
-    p.windows = 1u << BATCH_NORM_X | 1u << BATCH_NORM_PLUS | 1u << BATCH_NORM_Y;
+    p.ranged = 1u << BATCH_NORM_X | 1u << BATCH_NORM_PLUS | 1u << BATCH_NORM_Y;
     p.spec[BATCH_NORM_SPEC_GAMMA] = gamma.id != 0;
     p.spec[BATCH_NORM_SPEC_BETA] = beta.id != 0;
     p.spec[BATCH_NORM_SPEC_GIVEN] = step.id == 0;
@@ -183,7 +183,7 @@ static void batch_norm_emit(const vkt_node *n, vkt_emit *e)
     p.bind[BATCH_NORM_X] = VKT_WHOLE(n->in[0]);
     p.bind[BATCH_NORM_STEP] = VKT_WHOLE(n->in[3]);
     p.bind[BATCH_NORM_PART] = blocks_scratch(e, &p);
-    p.windows = 1u << BATCH_NORM_X;
+    p.ranged = 1u << BATCH_NORM_X;
     p.summed = true;
     emit_channels(e, &p);
     vkt_bind finish[BATCH_NORM_BINDINGS] = {
@@ -324,7 +324,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     p.bind[BATCH_NORM_VAR] = VKT_WHOLE(n->in[3]);
     p.bind[BATCH_NORM_STEP] = VKT_WHOLE(n->in[5]);
     p.bind[BATCH_NORM_PART] = blocks_scratch(e, &p);
-    p.windows = 1u << BATCH_NORM_X | 1u << BATCH_NORM_DY;
+    p.ranged = 1u << BATCH_NORM_X | 1u << BATCH_NORM_DY;
     p.spec[BATCH_NORM_SPEC_GIVEN] = a->given;
     p.summed = true;
     emit_channels(e, &p);
@@ -339,7 +339,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     p.bind[BATCH_NORM_DGAMMA] = finish[BATCH_NORM_DGAMMA];
     p.bind[BATCH_NORM_DBETA] = finish[BATCH_NORM_DBETA];
     p.bind[BATCH_NORM_Y] = VKT_WHOLE(n->out[0]);
-    p.windows |= 1u << BATCH_NORM_Y;
+    p.ranged |= 1u << BATCH_NORM_Y;
     p.spec[BATCH_NORM_SPEC_GAMMA] = n->in[4].id != 0;
     emit_channels(e, &p);
 }
@@ -467,7 +467,7 @@ static bool is_state(vkt_graph *g, vkt_tensor t)
 
 vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p)
 {
-    const vkt_batch_norm_params usual = { .eps = 0 }, *q = p ? p : &usual;
+    const vkt_batch_norm_params defaults = { .eps = 0 }, *q = p ? p : &defaults;
     const vkt_batch_norm_attr a = { .eps = vkt_or_f32(q->eps, 1e-5f) };
     const float momentum = vkt_or_f32(q->momentum, 0.1f);
     if (!(a.eps >= 0) || isinf(a.eps) || !(momentum >= 0 && momentum <= 1)) {

@@ -74,8 +74,8 @@ static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind 
     const bool gradient = dy.id != 0;
     const bool gamma = bind[ROW_NORM_GAMMA].t.id != 0, beta = bind[ROW_NORM_BETA].t.id != 0;
     const bool split = a->inner > 1; /* each loop is along one channel */
-    const uint32_t spec[] = { vkt_lanes_for_walks(e, (split ? a->inner : a->channels) / (is_wide(a) ? 4 : 1),
-                                                  split ? 3ull * a->channels : 3),
+    const uint32_t spec[] = { vkt_lanes_for_passes(e, (split ? a->inner : a->channels) / (is_wide(a) ? 4 : 1),
+                                                   split ? 3ull * a->channels : 3),
                               [ROW_NORM_SPEC_GAMMA] = gamma, [ROW_NORM_SPEC_BETA] = beta, [ROW_NORM_SPEC_RMS] = a->rms,
                               [ROW_NORM_SPEC_SPLIT] = split };
     vkt_row_norm_push pc = push_of(a);
@@ -83,9 +83,9 @@ static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind 
         const uint64_t count = VKT_MIN(most, samples - s);
         pc.first = (uint32_t)(s * a->groups);
         pc.rows = (uint32_t)(count * a->groups);
-        bind[ROW_NORM_X] = vkt_window(e, x, s * sample, count * sample, &pc.x0);
-        bind[ROW_NORM_Y] = vkt_window(e, y, s * sample, count * sample, &pc.y0);
-        if (gradient) bind[ROW_NORM_DY] = vkt_window(e, dy, s * sample, count * sample, &pc.dy0);
+        bind[ROW_NORM_X] = vkt_bind_range(e, x, s * sample, count * sample, &pc.x0);
+        bind[ROW_NORM_Y] = vkt_bind_range(e, y, s * sample, count * sample, &pc.y0);
+        if (gradient) bind[ROW_NORM_DY] = vkt_bind_range(e, dy, s * sample, count * sample, &pc.dy0);
         if (!gamma) bind[ROW_NORM_GAMMA] = bind[ROW_NORM_X]; /* declared, but not read */
         if (!beta && !gradient) bind[ROW_NORM_BETA] = bind[ROW_NORM_X];
         vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
@@ -265,14 +265,14 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Returns the samples of a slice. A lane needs `turns` iterations per sample. 64 samples are enough work for a group,
- * and such sums are so short that rounding stays small. A slice has fewer samples if each needs many iterations. It has
- * more samples if the batch is large, because one lane adds up four sums over all slices. */
-static uint32_t slice_samples(const vkt_limits *lim, uint64_t samples, uint64_t turns)
+/* Returns the samples of a slice. A lane needs `iterations` iterations per sample. 64 samples are enough work for a
+ * group, and such sums are so short that rounding stays small. A slice has fewer samples if each needs many iterations.
+ * It has more samples if the batch is large, because one lane adds up four sums over all slices. */
+static uint32_t slice_samples(const vkt_limits *lim, uint64_t samples, uint64_t iterations)
 {
     const uint64_t loop = VKT_MIN(vkt_largest_loop(lim), 32768);
-    const uint64_t short_walks = VKT_MIN(64, VKT_MAX(loop / turns, 1));
-    return (uint32_t)VKT_MAX(short_walks, samples / (loop / 4) + 1);
+    const uint64_t short_loops = VKT_MIN(64, VKT_MAX(loop / iterations, 1));
+    return (uint32_t)VKT_MAX(short_loops, samples / (loop / 4) + 1);
 }
 
 static void dw_emit(const vkt_node *n, vkt_emit *e)
@@ -282,7 +282,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     const uint16_t kernels[2][2] = { { VKT_K_ROW_NORM_DW, VKT_K_ROW_NORM_DW4 },
                                      { VKT_K_ROW_NORM_DW_ALONG, VKT_K_ROW_NORM_DW_ALONG4 } };
     const uint32_t all = a->groups * a->channels, width = wide ? 4 : 1;
-    const uint32_t lanes = along ? vkt_lanes_for_walks(e, a->inner / width, 1) : e->lim->subgroup_size;
+    const uint32_t lanes = along ? vkt_lanes_for_passes(e, a->inner / width, 1) : e->lim->subgroup_size;
     const uint32_t spec[] = { lanes, [ROW_NORM_SPEC_RMS] = a->rms, [ROW_NORM_SPEC_GROUPED] = a->groups > 1 };
     const uint64_t most = samples_at_once(n, e, (vkt_tensor){ 0 }, n->in[1]), samples = samples_of(n);
     const uint64_t sample = (uint64_t)run_of(a) * a->groups;
@@ -298,8 +298,8 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
         pc.first = (uint32_t)(s * a->groups);
         pc.rows = (uint32_t)(count * a->groups);
         pc.slices = vkt_div_up((uint32_t)count, pc.slice_samples);
-        const vkt_bind bind[] = { [ROW_NORM_X] = vkt_window(e, n->in[0], s * sample, count * sample, &pc.x0),
-                                  [ROW_NORM_DY] = vkt_window(e, n->in[1], s * sample, count * sample, &pc.dy0),
+        const vkt_bind bind[] = { [ROW_NORM_X] = vkt_bind_range(e, n->in[0], s * sample, count * sample, &pc.x0),
+                                  [ROW_NORM_DY] = vkt_bind_range(e, n->in[1], s * sample, count * sample, &pc.dy0),
                                   [ROW_NORM_MEAN] = VKT_WHOLE(n->in[a->rms ? 2 : 3]),
                                   [ROW_NORM_SCALE] = VKT_WHOLE(n->in[2]),
                                   [ROW_NORM_PART] = VKT_WHOLE(part) };

@@ -39,38 +39,38 @@ static vkt_result infer(vkt_infer *f)
 
 /* The lanes that compute a line. LANE: one lane, beside lanes with neighbouring lines. LINE: one lane, four
  * neighbouring classes per step. ALONG: all lanes of a work group. */
-typedef enum walker { LANE, LINE, ALONG } walker;
+typedef enum lane_order { LANE, LINE, ALONG } lane_order;
 
 /* How the kernel loops over the lines of a tensor. */
-typedef struct walk {
+typedef struct loop_plan {
     uint32_t classes;
     uint64_t outer, inner; /* in elements: of the slowest dimensions; from one class to the next */
-    walker by;
+    lane_order by;
     uint32_t width, lanes;
-} walk;
+} loop_plan;
 
-static walk walk_of(vkt_emit *e, const vkt_value *x, uint32_t axis)
+static loop_plan loops_of(vkt_emit *e, const vkt_value *x, uint32_t axis)
 {
     const vkt_phys p = vkt_phys_of(x);
     uint32_t at = 0;
     while (p.logical[at] != axis) at++;
-    walk w = { .classes = p.dim[at], .inner = p.stride[at], .width = 1 };
+    loop_plan w = { .classes = p.dim[at], .inner = p.stride[at], .width = 1 };
     w.outer = p.elements / w.inner / w.classes;
     if (w.inner == 1) w.by = w.classes > 64 ? ALONG : w.classes % 4 == 0 ? LINE : LANE;
     if ((w.by == LANE ? w.inner : w.classes) % 4 == 0) w.width = 4;
     /* Three loops with four loads an iteration have fewer iterations than one loop with one load an iteration. */
-    w.lanes = w.by == ALONG ? vkt_lanes_for_walks(e, w.classes / w.width, 1)
+    w.lanes = w.by == ALONG ? vkt_lanes_for_passes(e, w.classes / w.width, 1)
                             : vkt_lanes(e->lim, e->lim->traits->lanes_classes);
     return w;
 }
 
 /* Returns the work groups. Each has as many iterations as the device wants (`iterations_group`). */
-static uint64_t groups_of(const vkt_emit *e, const walk *w, uint64_t units)
+static uint64_t groups_of(const vkt_emit *e, const loop_plan *w, uint64_t units)
 {
     const uint32_t at_once = w->by == ALONG ? w->width * w->lanes : w->by == LINE ? 16u : 4u;
-    const uint64_t turns = 3ull * w->classes / at_once + 8;
+    const uint64_t iterations = 3ull * w->classes / at_once + 8;
     return vkt_groups(units, w->by == ALONG ? 1 : w->lanes,
-                      (uint32_t)VKT_MAX(e->lim->traits->iterations_group / turns, 1u));
+                      (uint32_t)VKT_MAX(e->lim->traits->iterations_group / iterations, 1u));
 }
 
 /* Returns the most classes of a line that one lane computes. It loops over them three times, four an iteration. */
@@ -80,7 +80,7 @@ static uint64_t most_classes(const vkt_limits *lim)
 }
 
 static const uint16_t kernels[2][3][2] = {
-    /* gradient; by walker; wide */
+    /* gradient; by lane_order; wide */
     { [LANE] = { VKT_K_SOFTMAX, VKT_K_SOFTMAX4 },
       [LINE] = { VKT_K_SOFTMAX_LINE4, VKT_K_SOFTMAX_LINE4 },
       [ALONG] = { VKT_K_SOFTMAX_ALONG, VKT_K_SOFTMAX_ALONG4 } },
@@ -94,10 +94,10 @@ static void emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_softmax_attr *a = n->attr;
     const vkt_value *x = vkt_node_in(n, 0);
-    const walk w = walk_of(e, x, a->axis);
+    const loop_plan w = loops_of(e, x, a->axis);
     const bool dx = n->n_in == 2;
     const uint64_t slice = w.classes * w.inner, most = e->lim->max_storage_range_bytes / 4 / slice;
-    const uint64_t step = slice <= UINT32_MAX ? vkt_window_step((uint32_t)slice) : 1;
+    const uint64_t step = slice <= UINT32_MAX ? vkt_bind_range_step((uint32_t)slice) : 1;
     const uint64_t per = most >= w.outer ? w.outer : most - most % step;
     const uint32_t spec[] = { w.lanes, [SOFTMAX_SPEC_LOG] = a->log, [SOFTMAX_SPEC_CAUSAL] = a->causal };
     if (per == 0 || (w.by == LANE && w.classes > most_classes(e->lim))) {

@@ -9,11 +9,11 @@
 #include "abi/attention.abi.h"
 
 /* The most numbers in a row that the kernels can compute: whole vec4s, and few enough to keep sums in registers. */
-#define MOST_WIDTH 128u
+#define MAX_WIDTH 128u
 
 static bool has_kernels(uint32_t width)
 {
-    return width % 4 == 0 && width != 0 && width <= MOST_WIDTH;
+    return width % 4 == 0 && width != 0 && width <= MAX_WIDTH;
 }
 
 /* ---- attention: q, k, v, or all in one -> y, lse ---- */
@@ -105,7 +105,7 @@ static vkt_result check(const vkt_infer *f)
     VKT_REQUIRE(f, isfinite(a->scale) && a->scale > 0, VKT_E_ARG, "%s: want a scale above 0, got %g", name,
                 (double)a->scale);
     VKT_REQUIRE(f, has_kernels(o.width), VKT_E_SHAPE, "%s: want heads of 4, 8, .. or %u numbers, got %u", name,
-                MOST_WIDTH, o.width);
+                MAX_WIDTH, o.width);
     VKT_REQUIRE(f, o.samples * o.heads * o.queries <= UINT32_MAX, VKT_E_UNSUPPORTED, "%s: want at most 2^32 rows",
                 name);
     return VKT_OK;
@@ -129,9 +129,9 @@ static vkt_result infer(vkt_infer *f)
  * small tiles, because these compute fewer of the elements that a mask hides. */
 static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, uint32_t sums)
 {
-    uint32_t most = rows <= 64 ? 8 : ATTENTION_MOST_ROWS;
-    if (lim->traits->attention_few_rows) most = VKT_MIN(most, ATTENTION_MOST_ROWS / sums);
-    while (most * parts > ATTENTION_MOST_SUMS) most /= 2;
+    uint32_t most = rows <= 64 ? 8 : ATTENTION_MAX_ROWS;
+    if (lim->traits->attention_few_rows) most = VKT_MIN(most, ATTENTION_MAX_ROWS / sums);
+    while (most * parts > ATTENTION_MAX_SUMS) most /= 2;
     return most;
 }
 
@@ -145,10 +145,10 @@ static void emit_tiles(vkt_emit *e, uint16_t kernel, vkt_attention_push *pc, uin
     const uint32_t parts = vkt_div_up(pc->d4, pc->spread), rows = tile_rows(e->lim, pc->rows, parts, sums);
     const uint32_t spec[] = { lanes, [ATTENTION_SPEC_ROWS] = rows, [ATTENTION_SPEC_PARTS] = parts };
     const uint64_t units = vkt_div_up(pc->rows, rows) * heads, columns = vkt_div_up(pc->others, 4 * lanes);
-    const uint64_t turns = columns * (1 + products * pc->d4 + sums * pc->spread) + pc->d4;
+    const uint64_t iterations = columns * (1 + products * pc->d4 + sums * pc->spread) + pc->d4;
     const uint64_t most = vkt_largest_loop(e->lim);
     pc->units = (uint32_t)units;
-    if (units > UINT32_MAX || turns * ((units - 1) / e->lim->max_groups + 1) > most) {
+    if (units > UINT32_MAX || iterations * ((units - 1) / e->lim->max_groups + 1) > most) {
         vkt_emit_error(e,
                        vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                 "%s: %u rows against %u in %llu heads of %u numbers are too many for loops in %u work "
@@ -181,7 +181,7 @@ static uint64_t sample_bytes(const vkt_emit *e, const form *f, const vkt_tensor 
 static uint64_t samples_at_once(const vkt_node *n, vkt_emit *e, const form *f)
 {
     const uint64_t read = sample_bytes(e, f, n->in, n->n_in), written = sample_bytes(e, f, n->out, n->n_out);
-    const uint64_t most = VKT_MIN(vkt_steps_in(vkt_window_bytes(e->lim), written, f->samples),
+    const uint64_t most = VKT_MIN(vkt_steps_in(vkt_bind_range_bytes(e->lim), written, f->samples),
                                   vkt_steps_in(vkt_read_range(e->lim), read, f->samples));
     if (most == 0)
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
@@ -218,7 +218,7 @@ static part part_of(const vkt_node *n, uint64_t first, uint64_t most)
 static uint32_t bind_samples(const vkt_emit *e, part *p, uint32_t slot, vkt_tensor t, uint64_t sample)
 {
     uint32_t at;
-    p->bind[slot] = vkt_window(e, t, p->first * sample, p->count * sample, &at);
+    p->bind[slot] = vkt_bind_range(e, t, p->first * sample, p->count * sample, &at);
     return at;
 }
 
@@ -470,8 +470,8 @@ static vkt_result split_heads(vkt_graph *g, vkt_tensor qkv, uint32_t heads, vkt_
     static const uint32_t part_first[] = { 2, 0, 3, 1, 4 }, one_each[] = { 1, 1, 1 };
     const vkt_shape s = vkt_tensor_shape(g, qkv);
     const vkt_shape by_head = { 5, { s.dim[0], s.dim[1], 3, heads, s.dim[2] / 3 / heads } };
-    const vkt_tensor turned = vkt_permute(g, vkt_reshape(g, qkv, by_head), part_first);
-    VKT_TRY(vkt_split_sizes(g, turned, 0, one_each, 3, parts));
+    const vkt_tensor permuted = vkt_permute(g, vkt_reshape(g, qkv, by_head), part_first);
+    VKT_TRY(vkt_split_sizes(g, permuted, 0, one_each, 3, parts));
     for (int i = 0; i < 3; i++) parts[i] = vkt_squeeze(g, parts[i], 0);
     return VKT_OK;
 }

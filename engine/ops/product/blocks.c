@@ -2,7 +2,7 @@
 #include "ops/product/blocks.h"
 
 /* The iterations for a tile of k: one for the tile, and one for every fourth k. */
-#define TURNS_PER_TILE (1 + BLOCKS_K / 4)
+#define ITERATIONS_PER_TILE (1 + BLOCKS_K / 4)
 
 /* The tiles, largest first. A larger tile reads less: an element of an operand is read once per tile along the other
  * operand. Work groups of at most 128 lanes and 16 KiB run on every device (the minimum that Vulkan requires), so the
@@ -72,16 +72,17 @@ static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint6
     return t;
 }
 
-bool vkt_blocks_cut(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t most_slices, vkt_blocks *out)
+bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t most_slices, vkt_blocks *out)
 {
     const uint64_t most = VKT_MAX(VKT_MIN(VKT_MIN(most_slices, lim->max_groups), j->k / lim->traits->slice_shared), 1);
     const shape *t = choose(lim, j, most);
     const uint32_t bm = t->bm, bn = t->bn;
     if (j->coop && !divide(lim, t)) return false;
-    const uint64_t n = area(j, bm, bn) / bm / bn, in_turn = div_up(n, lim->max_groups);
+    const uint64_t n = area(j, bm, bn) / bm / bn, per_group = div_up(n, lim->max_groups);
     const uint64_t slices = VKT_MIN(div_up(lim->traits->groups_shared, n * j->count), most);
     const uint64_t slice = vkt_round_up(div_up(j->k, slices), BLOCKS_K);
-    if (n > UINT32_MAX || in_turn * (slice / BLOCKS_K * TURNS_PER_TILE + 1) > vkt_largest_loop(lim)) return false;
+    if (n > UINT32_MAX || per_group * (slice / BLOCKS_K * ITERATIONS_PER_TILE + 1) > vkt_largest_loop(lim))
+        return false;
     *out = (vkt_blocks){
         .tiles = (uint32_t)n, .slice = (uint32_t)slice, .slices = (uint32_t)div_up(j->k, slice), .coop = j->coop
     };
@@ -93,8 +94,8 @@ bool vkt_blocks_cut(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mos
     return true;
 }
 
-bool vkt_blocks_cut_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out)
+bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out)
 {
     job.coop = true;
-    return e->precision == VKT_PRECISION_F16 && vkt_blocks_cut(e->lim, &job, most_slices, out);
+    return e->precision == VKT_PRECISION_F16 && vkt_blocks_plan(e->lim, &job, most_slices, out);
 }

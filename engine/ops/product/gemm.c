@@ -31,9 +31,9 @@ void vkt_gemm_unsupported(vkt_emit *e, const vkt_gemm *g)
                                (unsigned long long)e->lim->max_storage_range_bytes));
 }
 
-bool vkt_gemm_cut_up(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_cut *o)
+bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o)
 {
-    const uint64_t n = vkt_gemm_room(e), groups = e->lim->max_groups;
+    const uint64_t n = vkt_gemm_capacity(e), groups = e->lim->max_groups;
     o->sg = e->lim->subgroup_size;
     o->nb = 4 * o->sg;
     o->mb = vkt_product_rows(e->lim);
@@ -67,8 +67,8 @@ bool vkt_gemm_cut_up(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_cut *o)
 
 /* Packs one block that fits into a binding to `dst`, from panel-row `dst_row` on. `dst` has panels `width` wide and
  * dst_k k long. */
-static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b, vkt_tensor dst,
-                             uint32_t width, uint32_t dst_k, uint64_t dst_row, uint64_t dst_batch)
+static void emit_pack_range(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b, vkt_tensor dst,
+                            uint32_t width, uint32_t dst_k, uint64_t dst_row, uint64_t dst_batch)
 {
     const uint32_t k4 = vkt_div_up(b->kn, 4), outer = src->x_outer ? b->xn : b->kn;
     vkt_gemm_pack_push push = { .xn = b->xn,
@@ -80,8 +80,8 @@ static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_
                                 .dst_panel = dst_k * (width / 4),
                                 .dst_batch = (uint32_t)dst_batch };
     const vkt_bind from =
-        vkt_window(e, src->t, vkt_gemm_start(src, b),
-                   vkt_gemm_span(src, b->batches, outer, src->x_outer ? b->kn : b->xn), &push.src_base);
+        vkt_bind_range(e, src->t, vkt_gemm_start(src, b),
+                       vkt_gemm_span(src, b->batches, outer, src->x_outer ? b->kn : b->xn), &push.src_base);
     const vkt_bind bind[] = { [PACK_SRC4] = from, [PACK_DST] = VKT_WHOLE(dst), [PACK_SRC] = from };
     const uint32_t count = vkt_div_up(b->xn, width), lanes = vkt_lanes(e->lim, e->lim->traits->lanes_pack_matrix);
     const bool vectors = src->ld % 4 == 0 && src->batch % 4 == 0 && push.src_base % 4 == 0;
@@ -107,8 +107,8 @@ static void emit_pack(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src
     const uint32_t dst_k = (uint32_t)vkt_round_up(b->kn, 4), unit = src->x_outer ? width : 4;
     const uint64_t dst_batch = vkt_round_up(b->xn, width) * dst_k / 4;
     uint64_t step = outer_n;
-    if (vkt_gemm_span(src, b->batches, outer_n, inner_n) > vkt_gemm_room(e))
-        step = round_down(vkt_gemm_room(e) / src->ld, unit);
+    if (vkt_gemm_span(src, b->batches, outer_n, inner_n) > vkt_gemm_capacity(e))
+        step = round_down(vkt_gemm_capacity(e) / src->ld, unit);
     if (step == 0) {
         vkt_gemm_unsupported(e, g);
         return;
@@ -120,15 +120,15 @@ static void emit_pack(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src
             part.x0 += (uint32_t)at, part.xn = n;
         else
             part.k0 += (uint32_t)at, part.kn = n;
-        emit_pack_window(e, src, &part, dst, width, dst_k, src->x_outer ? at / width * dst_k : at, dst_batch);
+        emit_pack_range(e, src, &part, dst, width, dst_k, src->x_outer ? at / width * dst_k : at, dst_batch);
     }
 }
 
-bool vkt_gemm_lies_well(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b)
+bool vkt_gemm_needs_no_packing(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b)
 {
     const uint32_t outer = src->x_outer ? b->xn : b->kn, inner = src->x_outer ? b->kn : b->xn;
     return inner % 4 == 0 && b->kn % 4 == 0 && src->ld % 4 == 0 && src->batch % 4 == 0 &&
-           vkt_gemm_start(src, b) % 4 == 0 && vkt_gemm_span(src, b->batches, outer, inner) <= vkt_gemm_room(e);
+           vkt_gemm_start(src, b) % 4 == 0 && vkt_gemm_span(src, b->batches, outer, inner) <= vkt_gemm_capacity(e);
 }
 
 static vkt_gemm_panels unpacked(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b, uint32_t width)
@@ -136,12 +136,12 @@ static vkt_gemm_panels unpacked(const vkt_emit *e, const vkt_gemm_matrix *src, c
     const uint32_t outer = src->x_outer ? b->xn : b->kn, inner = src->x_outer ? b->kn : b->xn;
     const uint32_t ld4 = src->ld / 4;
     vkt_gemm_panels p = { .step = ld4,
-                          .turn = src->x_outer ? 1 : 4 * ld4,
+                          .k_step = src->x_outer ? 1 : 4 * ld4,
                           .panel = src->x_outer ? width * ld4 : width / 4,
                           .batch = (uint32_t)(src->batch / 4),
                           .last = src->x_outer ? b->xn - 1 : b->xn / 4 - 1,
                           .rows = src->x_outer };
-    p.bind = vkt_window(e, src->t, vkt_gemm_start(src, b), vkt_gemm_span(src, b->batches, outer, inner), &p.base);
+    p.bind = vkt_bind_range(e, src->t, vkt_gemm_start(src, b), vkt_gemm_span(src, b->batches, outer, inner), &p.base);
     p.base /= 4;
     return p;
 }
@@ -150,7 +150,7 @@ vkt_gemm_panels vkt_gemm_operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_
                                  uint32_t width, bool placed, uint64_t bytes, vkt_tensor *scratch)
 {
     const bool is_a = src == &g->a;
-    if (placed && vkt_gemm_lies_well(e, src, b)) return unpacked(e, src, b, width);
+    if (placed && vkt_gemm_needs_no_packing(e, src, b)) return unpacked(e, src, b, width);
     vkt_gemm_part whole = *b;
     if (src->batch == 0) whole.batches = 1;
     if (!scratch->id) *scratch = vkt_scratch(e, is_a ? "a" : "b", bytes);
@@ -158,7 +158,7 @@ vkt_gemm_panels vkt_gemm_operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_
     const uint32_t panel = (uint32_t)vkt_round_up(b->kn, 4) * (width / 4);
     return (vkt_gemm_panels){ .bind = VKT_WHOLE(*scratch),
                               .step = src->x_outer ? 1 : width / 4,
-                              .turn = width,
+                              .k_step = width,
                               .panel = panel,
                               .batch = src->batch ? vkt_div_up(b->xn, width) * panel : 0,
                               .last = UINT32_MAX,
@@ -167,7 +167,7 @@ vkt_gemm_panels vkt_gemm_operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_
 
 /* ---- the product ---- */
 
-void vkt_gemm_emit_tiles(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o, const vkt_gemm_panels *a,
+void vkt_gemm_emit_tiles(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o, const vkt_gemm_panels *a,
                          const vkt_gemm_panels *b, const vkt_gemm_part *rows)
 {
     vkt_gemm_tile_push push = { .k4 = vkt_div_up(rows->kn, 4),
@@ -178,18 +178,19 @@ void vkt_gemm_emit_tiles(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o, 
                                 .c_panel = o->nb,
                                 .a_base = a->base,
                                 .a_step = a->step,
-                                .a_turn = a->turn,
+                                .a_k_step = a->k_step,
                                 .a_panel = a->panel,
                                 .a_batch = a->batch,
                                 .a_last = a->last,
                                 .b_base = b->base,
                                 .b_step = b->step,
-                                .b_turn = b->turn,
+                                .b_k_step = b->k_step,
                                 .b_panel = b->panel,
                                 .b_batch = b->batch,
                                 .b_last = b->last };
     const uint64_t first = rows->batch0 * g->c.batch + (uint64_t)rows->x0 * g->c.ld;
-    const vkt_bind c = vkt_window(e, g->c.t, first, vkt_gemm_span(&g->c, rows->batches, rows->xn, g->n), &push.c_base);
+    const vkt_bind c =
+        vkt_bind_range(e, g->c.t, first, vkt_gemm_span(&g->c, rows->batches, rows->xn, g->n), &push.c_base);
     const bool bias = g->bias.id && rows->k0 == 0;
     const bool vectors = push.c_base % 4 == 0 && g->c.batch % 4 == 0 && g->c.ld % 4 == 0 && g->n % 4 == 0;
     const vkt_bind bind[] = {

@@ -6,50 +6,50 @@
 
 static bool in_one_binding(const vkt_emit *e, const vkt_gemm_matrix *m, const vkt_gemm_part *b)
 {
-    return vkt_gemm_span(m, b->batches, m->x_outer ? b->xn : b->kn, m->x_outer ? b->kn : b->xn) <= vkt_gemm_room(e);
+    return vkt_gemm_span(m, b->batches, m->x_outer ? b->xn : b->kn, m->x_outer ? b->kn : b->xn) <= vkt_gemm_capacity(e);
 }
 
 /* The splits of the largest blocks for shared memory, by those variants that can run. */
-typedef struct shared_cuts {
+typedef struct shared_tilings {
     vkt_blocks shared, split_k, coop;
     bool can_shared, can_split_k, can_coop;
-} shared_cuts;
+} shared_tilings;
 
-static shared_cuts cut_shared(const vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o)
+static shared_tilings tile_shared(const vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o)
 {
-    shared_cuts c = { .can_shared = false };
+    shared_tilings c = { .can_shared = false };
     const bool placed = in_one_binding(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k }) &&
                         in_one_binding(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k });
     const vkt_blocks_job job = { .m = o->rows, .n = g->n, .k = o->k, .count = o->batches };
     const bool dense = g->c.ld == g->n && (o->batches == 1 || g->c.batch == (uint64_t)o->rows * g->n);
-    const uint64_t most = dense ? vkt_gemm_room(e) / ((uint64_t)o->batches * o->rows * g->n) : 0;
+    const uint64_t most = dense ? vkt_gemm_capacity(e) / ((uint64_t)o->batches * o->rows * g->n) : 0;
     if (!placed) return c;
-    c.can_shared = vkt_blocks_cut(e->lim, &job, 1, &c.shared);
-    c.can_split_k = vkt_blocks_cut(e->lim, &job, most, &c.split_k) && c.split_k.slices > 1;
-    c.can_coop = vkt_blocks_cut_coop(e, job, most, &c.coop);
+    c.can_shared = vkt_blocks_plan(e->lim, &job, 1, &c.shared);
+    c.can_split_k = vkt_blocks_plan(e->lim, &job, most, &c.split_k) && c.split_k.slices > 1;
+    c.can_coop = vkt_blocks_plan_coop(e, job, most, &c.coop);
     return c;
 }
 
 /* Returns the split of v; NULL if v does not use shared memory. */
-static const vkt_blocks *cut_of(const shared_cuts *c, vkt_variant v)
+static const vkt_blocks *tiling_of(const shared_tilings *c, vkt_variant v)
 {
     return v == VKT_V_SHARED ? &c->shared : v == VKT_V_SPLIT_K ? &c->split_k : v == VKT_V_COOP ? &c->coop : NULL;
 }
 
-static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *cut, const vkt_gemm_part *rows)
+static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *tiling, const vkt_gemm_part *rows)
 {
     const vkt_gemm_part columns = { rows->batch0, rows->batches, 0, g->n, rows->k0, rows->kn };
     const uint64_t first = rows->batch0 * g->c.batch + (uint64_t)rows->x0 * g->c.ld;
     vkt_gemm_block b = { .g = g, .m = rows->xn, .k = rows->kn, .batches = rows->batches, .accumulate = rows->k0 > 0 };
     b.bias = rows->k0 + rows->kn == g->k ? g->bias : (vkt_tensor){ 0 };
-    b.a =
-        vkt_window(e, g->a.t, vkt_gemm_start(&g->a, rows),
-                   vkt_gemm_span(&g->a, rows->batches, g->a.x_outer ? b.m : b.k, g->a.x_outer ? b.k : b.m), &b.a_base);
-    b.b = vkt_window(e, g->b.t, vkt_gemm_start(&g->b, &columns),
-                     vkt_gemm_span(&g->b, rows->batches, g->b.x_outer ? g->n : b.k, g->b.x_outer ? b.k : g->n),
-                     &b.b_base);
-    b.c = vkt_window(e, g->c.t, first, vkt_gemm_span(&g->c, rows->batches, rows->xn, g->n), &b.c_base);
-    vkt_gemm_shared_emit(e, &b, cut);
+    b.a = vkt_bind_range(e, g->a.t, vkt_gemm_start(&g->a, rows),
+                         vkt_gemm_span(&g->a, rows->batches, g->a.x_outer ? b.m : b.k, g->a.x_outer ? b.k : b.m),
+                         &b.a_base);
+    b.b = vkt_bind_range(e, g->b.t, vkt_gemm_start(&g->b, &columns),
+                         vkt_gemm_span(&g->b, rows->batches, g->b.x_outer ? g->n : b.k, g->b.x_outer ? b.k : g->n),
+                         &b.b_base);
+    b.c = vkt_bind_range(e, g->c.t, first, vkt_gemm_span(&g->c, rows->batches, rows->xn, g->n), &b.c_base);
+    vkt_gemm_shared_emit(e, &b, tiling);
 }
 
 /* ---- the choice of a variant ---- */
@@ -69,27 +69,27 @@ static double shared_cost(const vkt_emit *e, const vkt_gemm *g, double each)
 
 /* Chooses the variant with the least cost; if costs are equal, the first. Later blocks have the same alignment as the
  * first one, or they are packed anyway. */
-static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o, const shared_cuts *shared)
+static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o, const shared_tilings *shared)
 {
-    const bool a_lies = vkt_gemm_lies_well(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k });
-    const bool b_lies = vkt_gemm_lies_well(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k });
+    const bool a_unpacked = vkt_gemm_needs_no_packing(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k });
+    const bool b_unpacked = vkt_gemm_needs_no_packing(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k });
     const struct {
         vkt_variant variant;
         bool can;
         double cost;
-    } ways[] = {
+    } variants[] = {
         { VKT_V_PACKED, true, panels_cost(e, g, true, true) },
-        { VKT_V_PACKED_A, b_lies, panels_cost(e, g, true, false) },
-        { VKT_V_PACKED_B, a_lies, panels_cost(e, g, false, true) },
-        { VKT_V_PLACED, a_lies && b_lies, panels_cost(e, g, false, false) },
+        { VKT_V_PACKED_A, b_unpacked, panels_cost(e, g, true, false) },
+        { VKT_V_PACKED_B, a_unpacked, panels_cost(e, g, false, true) },
+        { VKT_V_PLACED, a_unpacked && b_unpacked, panels_cost(e, g, false, false) },
         { VKT_V_SHARED, shared->can_shared, shared_cost(e, g, e->lim->traits->shared_cost) },
         { VKT_V_SPLIT_K, shared->can_split_k, shared_cost(e, g, e->lim->traits->split_k_cost) },
         { VKT_V_COOP, shared->can_coop, shared_cost(e, g, e->lim->traits->coop_cost) },
     };
-    vkt_way candidates[VKT_COUNT(ways)];
+    vkt_variant_cost candidates[VKT_COUNT(variants)];
     uint32_t n = 0;
-    for (size_t i = 0; i < VKT_COUNT(ways); i++)
-        if (ways[i].can) candidates[n++] = (vkt_way){ ways[i].variant, ways[i].cost };
+    for (size_t i = 0; i < VKT_COUNT(variants); i++)
+        if (variants[i].can) candidates[n++] = (vkt_variant_cost){ variants[i].variant, variants[i].cost };
     return vkt_pick(e, candidates, n);
 }
 
@@ -98,24 +98,25 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o, c
 /* Converts one batch of C, which is stored in 16 bits, from its f32 sums. */
 static void emit_narrow(vkt_emit *e, const vkt_gemm *g, vkt_tensor sums, uint32_t batch)
 {
-    const uint64_t n = (uint64_t)g->m * g->n, most = vkt_window_elements(e->lim);
+    const uint64_t n = (uint64_t)g->m * g->n, most = vkt_bind_range_elements(e->lim);
     for (uint64_t at = 0; at < n; at += most) {
         vkt_gemm_sum sum = { .n = (uint32_t)VKT_MIN(most, n - at), .slices = 1 };
         sum.part = vkt_part(e, sums, at, sum.n);
-        sum.c = vkt_window(e, g->c.t, batch * g->c.batch + at, sum.n, &sum.c_base);
+        sum.c = vkt_bind_range(e, g->c.t, batch * g->c.batch + at, sum.n, &sum.c_base);
         vkt_gemm_sum_emit(e, &sum);
     }
 }
 
 /* Returns the f32 memory in which the sums of one batch of C accumulate from dispatch to dispatch; {0} if it is C
  * itself. */
-static vkt_tensor sums_for(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o)
+static vkt_tensor sums_for(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o)
 {
     if (o->k == g->k || vkt_lowered_value(e, g->c.t)->storage == VKT_PRECISION_F32) return (vkt_tensor){ 0 };
     return vkt_scratch(e, "sums", 4 * (uint64_t)g->m * g->n);
 }
 
-static void emit_blocks(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o, vkt_variant v, const vkt_blocks *shared)
+static void emit_blocks(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o, vkt_variant v,
+                        const vkt_blocks *shared)
 {
     const bool a_placed = v == VKT_V_PLACED || v == VKT_V_PACKED_B, b_placed = v == VKT_V_PLACED || v == VKT_V_PACKED_A;
     const uint64_t k = vkt_round_up(o->k, 4);
@@ -147,12 +148,12 @@ static void emit_blocks(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o, v
 
 void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)
 {
-    vkt_gemm_cut o;
-    if (!vkt_gemm_cut_up(e, g, &o)) {
+    vkt_gemm_split o;
+    if (!vkt_gemm_split_of(e, g, &o)) {
         vkt_gemm_unsupported(e, g);
         return;
     }
-    const shared_cuts shared = cut_shared(e, g, &o);
+    const shared_tilings shared = tile_shared(e, g, &o);
     const vkt_variant v = pick(e, g, &o, &shared);
-    emit_blocks(e, g, &o, v, cut_of(&shared, v));
+    emit_blocks(e, g, &o, v, tiling_of(&shared, v));
 }

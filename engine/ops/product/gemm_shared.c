@@ -12,7 +12,7 @@ static bool in_vectors(const vkt_gemm_matrix *m, uint32_t base, uint32_t inner)
     return base % 4 == 0 && m->ld % 4 == 0 && m->batch % 4 == 0 && inner % 4 == 0;
 }
 
-static void emit_product(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks *cut, const vkt_gemm_matrix *c,
+static void emit_product(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks *tiling, const vkt_gemm_matrix *c,
                          vkt_bind to, uint32_t base, bool finish)
 {
     const vkt_gemm *g = b->g;
@@ -28,7 +28,7 @@ static void emit_product(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks 
                                         .c_base = base,
                                         .c_ld = c->ld,
                                         .c_batch = (uint32_t)c->batch,
-                                        .slice = cut->slice,
+                                        .slice = tiling->slice,
                                         .part = b->batches * b->m * g->n };
     const bool bias = finish && b->bias.id;
     const vkt_bind bind[] = { [GEMM_SHARED_A] = b->a,
@@ -36,7 +36,7 @@ static void emit_product(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks 
                               [GEMM_SHARED_C] = to,
                               [GEMM_SHARED_BIAS] = bias ? VKT_WHOLE(b->bias) : b->a };
     uint32_t spec[GEMM_SHARED_SPECS];
-    memcpy(spec, cut->spec, sizeof cut->spec);
+    memcpy(spec, tiling->spec, sizeof tiling->spec);
     spec[GEMM_SHARED_SPEC_A_BY_K] = g->a.x_outer;
     spec[GEMM_SHARED_SPEC_B_BY_K] = g->b.x_outer;
     spec[GEMM_SHARED_SPEC_VECTORS] = (in_vectors(&g->a, b->a_base, g->a.x_outer ? b->k : b->m) ? 1 : 0) |
@@ -44,11 +44,11 @@ static void emit_product(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks 
                                      (in_vectors(c, base, g->n) ? 4 : 0);
     spec[GEMM_SHARED_SPEC_ACCUMULATE] = finish && b->accumulate;
     spec[GEMM_SHARED_SPEC_BIAS] = bias;
-    vkt_dispatch_add(e, &(vkt_launch){ .kernel = cut->coop ? VKT_K_GEMM_COOP : VKT_K_GEMM_SHARED,
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = tiling->coop ? VKT_K_GEMM_COOP : VKT_K_GEMM_SHARED,
                                        VKT_LAUNCH_BIND(bind),
                                        VKT_LAUNCH_PUSH(push),
                                        VKT_LAUNCH_SPEC(spec),
-                                       .groups = { cut->tiles, cut->slices, b->batches } });
+                                       .groups = { tiling->tiles, tiling->slices, b->batches } });
 }
 
 static void emit_sum(vkt_emit *e, const vkt_gemm_block *b, uint32_t slices, vkt_tensor part)
@@ -64,15 +64,15 @@ static void emit_sum(vkt_emit *e, const vkt_gemm_block *b, uint32_t slices, vkt_
     vkt_gemm_sum_emit(e, &sum);
 }
 
-void vkt_gemm_shared_emit(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks *cut)
+void vkt_gemm_shared_emit(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks *tiling)
 {
-    if (cut->slices == 1) {
-        emit_product(e, b, cut, &b->g->c, b->c, b->c_base, true);
+    if (tiling->slices == 1) {
+        emit_product(e, b, tiling, &b->g->c, b->c, b->c_base, true);
         return;
     }
     const uint64_t n = (uint64_t)b->batches * b->m * b->g->n;
-    const vkt_tensor part = vkt_scratch(e, "slices", 4 * n * cut->slices);
+    const vkt_tensor part = vkt_scratch(e, "slices", 4 * n * tiling->slices);
     const vkt_gemm_matrix dense = { .t = part, .ld = b->g->n, .batch = (uint64_t)b->m * b->g->n };
-    emit_product(e, b, cut, &dense, VKT_WHOLE(part), 0, false);
-    emit_sum(e, b, cut->slices, part);
+    emit_product(e, b, tiling, &dense, VKT_WHOLE(part), 0, false);
+    emit_sum(e, b, tiling->slices, part);
 }

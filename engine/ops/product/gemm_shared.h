@@ -18,6 +18,6 @@ typedef struct vkt_gemm_block {
 } vkt_gemm_block;
 
 /* Emits the product. With slices, C's elements of all batches must be consecutive, without gaps. */
-void vkt_gemm_shared_emit(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks *cut);
+void vkt_gemm_shared_emit(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks *tiling);
 
 #endif

@@ -6,20 +6,20 @@
 #include "ops/product/gemm.h"
 
 /* The split of a product into dispatches. */
-typedef struct vkt_gemm_cut {
+typedef struct vkt_gemm_split {
     uint32_t sg, mb, nb;       /* tile: mb rows, nb columns */
     uint32_t batches, rows, k; /* the size of one block; several batches only if rows and k are complete */
-} vkt_gemm_cut;
+} vkt_gemm_split;
 
 /* An operand that gemm_tile can read: abi/gemm_tile.abi.h. */
 typedef struct vkt_gemm_panels {
     vkt_bind bind;
-    uint32_t base, step, turn, panel, batch, last;
+    uint32_t base, step, k_step, panel, batch, last;
     bool rows; /* vec4s run along k */
 } vkt_gemm_panels;
 
 /* Returns the elements that a binding holds, for any alignment of the first one. */
-static inline uint64_t vkt_gemm_room(const vkt_emit *e)
+static inline uint64_t vkt_gemm_capacity(const vkt_emit *e)
 {
     return (e->lim->max_storage_range_bytes - VKT_ALIGN_BYTES) / 4;
 }
@@ -42,17 +42,17 @@ static inline uint64_t vkt_gemm_start(const vkt_gemm_matrix *src, const vkt_gemm
 }
 
 /* Computes the tile and the largest blocks that fit. Returns false if no block fits. */
-bool vkt_gemm_cut_up(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_cut *o);
+bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o);
 /* Logs that rows of the product are too long, as e's error. */
 void vkt_gemm_unsupported(vkt_emit *e, const vkt_gemm *g);
 /* Returns true if gemm_tile can read the block itself: it has whole vec4s only, in one binding. */
-bool vkt_gemm_lies_well(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b);
+bool vkt_gemm_needs_no_packing(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b);
 /* Returns the operand in panels of `width`. If it is `placed` and gemm_tile can read it, it is not packed. Otherwise it
  * is packed into `scratch`, which is allocated at the first use for blocks of up to `bytes`. */
 vkt_gemm_panels vkt_gemm_operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const vkt_gemm_part *b,
                                  uint32_t width, bool placed, uint64_t bytes, vkt_tensor *scratch);
 /* Emits the dispatch that multiplies. */
-void vkt_gemm_emit_tiles(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o, const vkt_gemm_panels *a,
+void vkt_gemm_emit_tiles(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o, const vkt_gemm_panels *a,
                          const vkt_gemm_panels *b, const vkt_gemm_part *rows);
 
 #endif

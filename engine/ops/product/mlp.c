@@ -224,7 +224,7 @@ static const vkt_field fields[] = { VKT_FIELD(vkt_mlp_attr, layers, U32, 1, 0),
 #define TOLERANCE                                                                                               \
     "Higham, Accuracy and Stability, 3.5: a sum of 100 products errs by 100 u of the sum of their sizes at "    \
     "most, u = 2^-24, and like a random walk by 10 u; four layers forward and back, and 900 samples in blocks " \
-    "of 128, hand that on: below 200 u of the largest element"
+    "of 128, pass that on: below 200 u of the largest element"
 
 const vkt_op vkt_op_mlp = {
     .name = "mlp",

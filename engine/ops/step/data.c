@@ -39,7 +39,7 @@ static bool fits(const vkt_node *n, vkt_emit *e, vkt_tensor t)
 
 /* Returns the samples of a table that fit into a binding. 64 samples of whole words are a multiple of VKT_ALIGN_BYTES.
  * If 64 do not fit, it sets the emission's error and returns 0. */
-static uint64_t window_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
+static uint64_t range_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
 {
     const uint64_t rows = e->lim->max_storage_range_bytes / row_bytes / 64 * 64;
     if (!rows)
@@ -50,11 +50,11 @@ static uint64_t window_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
 
 #define LONG 4096u /* iterations; a group with four times as many is long enough, and no device ends its loop */
 
-/* Returns the work groups for `items` lanes with `turns` iterations each. */
-static uint64_t groups(const vkt_limits *lim, uint64_t items, uint64_t turns, uint32_t lanes)
+/* Returns the work groups for `items` lanes with `iterations` iterations each. */
+static uint64_t groups(const vkt_limits *lim, uint64_t items, uint64_t iterations, uint32_t lanes)
 {
     const uint64_t n = vkt_groups(items, lanes, 1), wanted = lim->traits->groups_load;
-    return wanted ? VKT_MAX(VKT_MIN(n, wanted), vkt_groups(n * turns, 1, 4 * LONG)) : n;
+    return wanted ? VKT_MAX(VKT_MIN(n, wanted), vkt_groups(n * iterations, 1, 4 * LONG)) : n;
 }
 
 /* ---- gather_rows: table, order, step -> (batch, sample) BATCH_LAST ---- */
@@ -99,8 +99,8 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
     const vkt_value *table = vkt_node_in(n, TABLE);
     const bool u8 = table->dtype == VKT_U8;
     const uint32_t elements = (uint32_t)vkt_shape_elements(a->sample), words = u8 ? table->shape.dim[1] / 4 : elements;
-    const uint64_t row_bytes = (uint64_t)words * 4, window = window_rows(n, e, row_bytes);
-    if (!window || !fits(n, e, n->in[ORDER]) || !fits(n, e, n->out[0])) return;
+    const uint64_t row_bytes = (uint64_t)words * 4, range = range_rows(n, e, row_bytes);
+    if (!range || !fits(n, e, n->in[ORDER]) || !fits(n, e, n->out[0])) return;
     float affine[4 * VKT_GATHER_CHANNELS];
     for (uint32_t c = 0; c < a->channels; c++) split(a->scale[c], a->shift[c], affine + 4 * c);
     vkt_gather_rows_push push = { .batch4 = vkt_div_up(a->batch, 4),
@@ -119,8 +119,8 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
     push.parts = (uint32_t)(wanted ? VKT_MIN(few, channel_words) : channel_words);
     const uint64_t gx =
         groups(e->lim, (uint64_t)push.parts * push.batch4, vkt_div_up(channel_words, push.parts), lanes);
-    for (uint64_t row = 0; row < table->shape.dim[0]; row += window) {
-        const uint64_t end = VKT_MIN(row + window, (uint64_t)table->shape.dim[0]);
+    for (uint64_t row = 0; row < table->shape.dim[0]; row += range) {
+        const uint64_t end = VKT_MIN(row + range, (uint64_t)table->shape.dim[0]);
         const uint32_t spec[] = { lanes, [GATHER_SPEC_KEEP] = row > 0 };
         push.row_begin = (uint32_t)row;
         push.row_end = (uint32_t)end;
@@ -311,8 +311,8 @@ static void ids_emit(const vkt_node *n, vkt_emit *e)
     const vkt_gather_ids_attr *a = n->attr;
     const vkt_value *table = vkt_node_in(n, TABLE);
     const bool wide = a->length % 4 == 0;
-    const uint64_t row_bytes = (uint64_t)table->shape.dim[1] * 4, window = window_rows(n, e, row_bytes);
-    if (!window || !fits(n, e, n->in[ORDER]) || !fits(n, e, n->out[0])) return;
+    const uint64_t row_bytes = (uint64_t)table->shape.dim[1] * 4, range = range_rows(n, e, row_bytes);
+    if (!range || !fits(n, e, n->in[ORDER]) || !fits(n, e, n->out[0])) return;
     vkt_gather_ids_push push = { .batch = a->batch,
                                  .numbers = a->length,
                                  .parts = wide ? a->length / 4 : table->shape.dim[1],
@@ -324,8 +324,8 @@ static void ids_emit(const vkt_node *n, vkt_emit *e)
     static const uint16_t kernels[2][2] = { { VKT_K_GATHER_IDS, VKT_K_GATHER_IDS4 },
                                             { VKT_K_GATHER_IDS_PACKED, VKT_K_GATHER_IDS_PACKED4 } };
     const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_load);
-    for (uint64_t row = 0; row < table->shape.dim[0]; row += window) {
-        const uint64_t end = VKT_MIN(row + window, (uint64_t)table->shape.dim[0]);
+    for (uint64_t row = 0; row < table->shape.dim[0]; row += range) {
+        const uint64_t end = VKT_MIN(row + range, (uint64_t)table->shape.dim[0]);
         const uint32_t spec[] = { lanes, [IDS_SPEC_KEEP] = row > 0 };
         push.row_begin = (uint32_t)row;
         push.row_end = (uint32_t)end;

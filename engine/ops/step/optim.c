@@ -29,7 +29,7 @@
 
 /* ---- shared by all ops ---- */
 
-enum { MOST_BINDINGS = UPDATE_MOMENT3_OUT + 1, BLOCK_BYTES = UPDATE_BLOCK * 4 };
+enum { MAX_BINDINGS = UPDATE_MOMENT3_OUT + 1, BLOCK_BYTES = UPDATE_BLOCK * 4 };
 
 /* Returns the blocks of the table of groups for so many bytes of the arena. */
 static uint64_t blocks_of(uint64_t bytes)
@@ -123,10 +123,10 @@ typedef struct sweep {
     uint16_t kernel;
     uint32_t lanes, n_bind;
     uint32_t groups; /* work groups of the last dispatch */
-    vkt_bind bind[MOST_BINDINGS];
-    uint32_t windows; /* mask of the bindings that move with the range */
-    uint32_t extra;   /* specialisation constant 4 */
-    void *push;       /* starts with n4 and block */
+    vkt_bind bind[MAX_BINDINGS];
+    uint32_t ranged; /* mask of the bindings that move with the range */
+    uint32_t extra;  /* specialisation constant 4 */
+    void *push;      /* starts with n4 and block */
     size_t push_bytes;
 } sweep;
 
@@ -143,20 +143,20 @@ static uint32_t groups_for(const vkt_emit *e, uint64_t n4, uint32_t lanes)
 }
 
 /* Emits the range of `bytes` bytes from `at` on. */
-static void emit_window(const vkt_node *n, vkt_emit *e, sweep *s, uint64_t at, uint64_t bytes)
+static void emit_range(const vkt_node *n, vkt_emit *e, sweep *s, uint64_t at, uint64_t bytes)
 {
     const vkt_optimizer *o = n->attr;
     const vkt_tensor table = n->in[groups_at(n->op)];
     const uint64_t block = at / BLOCK_BYTES, blocks = blocks_of(bytes);
     uint32_t head[2] = { (uint32_t)(bytes / 16), 0 };
     for (uint32_t i = 0; i < s->n_bind; i++)
-        if (s->windows >> i & 1 && s->bind[i].t.id) {
+        if (s->ranged >> i & 1 && s->bind[i].t.id) {
             s->bind[i].offset_bytes = at;
             s->bind[i].bytes = bytes;
         }
     s->bind[UPDATE_GROUPS] = VKT_WHOLE(step_of(n)); /* a binding needs some tensor */
     if (table.id) {
-        s->bind[UPDATE_GROUPS] = vkt_window(e, table, 2 * block, 2 * blocks, &head[1]);
+        s->bind[UPDATE_GROUPS] = vkt_bind_range(e, table, 2 * block, 2 * blocks, &head[1]);
         head[1] /= 2;
     }
     memcpy(s->push, head, sizeof head);
@@ -177,18 +177,18 @@ static uint64_t arena_bytes(const vkt_node *n)
     return vkt_node_in(n, 0)->bytes;
 }
 
-/* Emits the ranges of bytes first .. end - 1. */
-static void emit_range(const vkt_node *n, vkt_emit *e, sweep *s, uint64_t first, uint64_t end)
+/* Emits bytes first .. end - 1, in ranges that a binding holds. */
+static void emit_bucket(const vkt_node *n, vkt_emit *e, sweep *s, uint64_t first, uint64_t end)
 {
-    const uint64_t most = vkt_window_bytes(e->lim);
-    for (uint64_t at = first; at < end; at += most) emit_window(n, e, s, at, VKT_MIN(end - at, most));
+    const uint64_t most = vkt_bind_range_bytes(e->lim);
+    for (uint64_t at = first; at < end; at += most) emit_range(n, e, s, at, VKT_MIN(end - at, most));
 }
 
 static void emit_sweep(const vkt_node *n, vkt_emit *e, sweep *s)
 {
     const vkt_graph *g = e->g;
-    if (!g->n_cuts) emit_range(n, e, s, 0, arena_bytes(n));
-    for (uint32_t i = g->n_cuts; i-- > 0;) emit_range(n, e, s, i ? g->cuts[i - 1] : 0, g->cuts[i]);
+    if (!g->n_buckets) emit_bucket(n, e, s, 0, arena_bytes(n));
+    for (uint32_t i = g->n_buckets; i-- > 0;) emit_bucket(n, e, s, i ? g->bucket_ends[i - 1] : 0, g->bucket_ends[i]);
 }
 
 /* ---- before the update ---- */
@@ -205,7 +205,7 @@ static void accumulate(const vkt_node *n, vkt_emit *e)
                           [UPDATE_GRAD] = VKT_WHOLE(n->in[1]),
                           [UPDATE_STEP] = VKT_WHOLE(step_of(n)),
                           [ACCUMULATE_SUM_OUT] = VKT_WHOLE(sum) },
-                .windows = 1u << ACCUMULATE_SUM | 1u << UPDATE_GRAD | 1u << ACCUMULATE_SUM_OUT,
+                .ranged = 1u << ACCUMULATE_SUM | 1u << UPDATE_GRAD | 1u << ACCUMULATE_SUM_OUT,
                 .push = &push,
                 .push_bytes = sizeof push };
     emit_sweep(n, e, &s);
@@ -219,7 +219,7 @@ static void settle_loss_scale(const vkt_node *n, vkt_emit *e)
                 .lanes = update_lanes(e),
                 .n_bind = UPDATE_GROUPS + 1,
                 .bind = { [UPDATE_GRAD] = VKT_WHOLE(gradient_of(n)), [UPDATE_STEP] = VKT_WHOLE(step_of(n)) },
-                .windows = 1u << UPDATE_GRAD,
+                .ranged = 1u << UPDATE_GRAD,
                 .push = &push,
                 .push_bytes = sizeof push };
     emit_sweep(n, e, &s);
@@ -234,7 +234,7 @@ static void clip_norm(const vkt_node *n, vkt_emit *e)
 {
     const vkt_optimizer *o = n->attr;
     if (o->clip_norm == 0) return;
-    const uint64_t bytes = arena_bytes(n), most = vkt_window_bytes(e->lim), n4 = VKT_MIN(bytes, most) / 16;
+    const uint64_t bytes = arena_bytes(n), most = vkt_bind_range_bytes(e->lim), n4 = VKT_MIN(bytes, most) / 16;
     const uint32_t lanes = vkt_lanes_for(e->lim, n4);
     const uint64_t parts = groups_for(e, n4, lanes) * ((bytes + most - 1) / most); /* at most */
     const vkt_tensor partial = vkt_scratch(e, "squares", parts * 16);
@@ -245,11 +245,11 @@ static void clip_norm(const vkt_node *n, vkt_emit *e)
                 .bind = { [GRAD_NORM_PARTIAL] = VKT_WHOLE(partial),
                           [UPDATE_GRAD] = VKT_WHOLE(gradient_of(n)),
                           [UPDATE_STEP] = VKT_WHOLE(step_of(n)) },
-                .windows = 1u << UPDATE_GRAD,
+                .ranged = 1u << UPDATE_GRAD,
                 .push = &push,
                 .push_bytes = sizeof push };
     for (uint64_t at = 0; at < bytes; at += most, push.first += s.groups)
-        emit_window(n, e, &s, at, VKT_MIN(bytes - at, most));
+        emit_range(n, e, &s, at, VKT_MIN(bytes - at, most));
     const vkt_clip_norm_push clip = { .n = push.first, .max_norm = o->clip_norm };
     const vkt_bind bind[] = { [CLIP_NORM_PARTIAL] = VKT_WHOLE(partial), [CLIP_NORM_STEP] = VKT_WHOLE(step_of(n)) };
     const uint32_t spec[] = { vkt_lanes_for(e->lim, push.first) };
@@ -273,7 +273,7 @@ static void emit_update(const vkt_node *n, vkt_emit *e, uint16_t kernel, void *p
                           [UPDATE_GRAD] = VKT_WHOLE(gradient_of(n)),
                           [UPDATE_STEP] = VKT_WHOLE(step_of(n)),
                           [UPDATE_PARAM_OUT] = VKT_WHOLE(n->in[0]) },
-                .windows = ~(1u << UPDATE_STEP | 1u << UPDATE_GROUPS),
+                .ranged = ~(1u << UPDATE_STEP | 1u << UPDATE_GROUPS),
                 .extra = extra,
                 .push = push,
                 .push_bytes = push_bytes };
@@ -320,10 +320,10 @@ static double common_flops(const vkt_optimizer *o)
     return 2 * (o->weight_decay != 0) + 2 * (o->clip_value != 0) + 3 * (o->clip_norm != 0);
 }
 
-#define COMMON_FIELDS(usual)                                                                             \
-    VKT_FIELD(vkt_optimizer, kind, U32, 1, usual), VKT_FIELD(vkt_optimizer, weight_decay, F32, 1, 0),    \
-        VKT_FIELD(vkt_optimizer, decoupled, BOOL, 1, 0), VKT_FIELD(vkt_optimizer, keras, BOOL, 1, 0),    \
-        VKT_FIELD(vkt_optimizer, clip_norm, F32, 1, 0), VKT_FIELD(vkt_optimizer, clip_value, F32, 1, 0), \
+#define COMMON_FIELDS(default_value)                                                                          \
+    VKT_FIELD(vkt_optimizer, kind, U32, 1, default_value), VKT_FIELD(vkt_optimizer, weight_decay, F32, 1, 0), \
+        VKT_FIELD(vkt_optimizer, decoupled, BOOL, 1, 0), VKT_FIELD(vkt_optimizer, keras, BOOL, 1, 0),         \
+        VKT_FIELD(vkt_optimizer, clip_norm, F32, 1, 0), VKT_FIELD(vkt_optimizer, clip_value, F32, 1, 0),      \
         VKT_FIELD(vkt_optimizer, micro_batches, U32, 1, 1)
 
 /* ---- sgd: buf if there is momentum ---- */

@@ -38,22 +38,22 @@ static vkt_result infer(vkt_infer *f)
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_publish_attr *a = n->attr;
-    const uint64_t total = vkt_node_in(n, IN_PARAM)->bytes, most = vkt_window_bytes(e->lim);
+    const uint64_t total = vkt_node_in(n, IN_PARAM)->bytes, most = vkt_bind_range_bytes(e->lim);
     const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_update);
     const vkt_tensor table = n->in[IN_GROUPS];
     for (uint64_t at = 0; at < total; at += most) {
         const uint64_t bytes = VKT_MIN(total - at, most),
                        blocks = vkt_round_up(bytes, 4 * UPDATE_BLOCK) / 4 / UPDATE_BLOCK;
-        const vkt_bind window = { n->in[IN_PUBLISHED], at, bytes };
+        const vkt_bind range = { n->in[IN_PUBLISHED], at, bytes };
         vkt_publish_push pc = { .n4 = (uint32_t)(bytes / 16), .decay = (float)a->decay, .rest = (float)(1 - a->decay) };
         vkt_bind groups = VKT_WHOLE(n->in[IN_STEP]); /* a binding needs some tensor */
-        if (table.id) groups = vkt_window(e, table, 2 * (at / 4 / UPDATE_BLOCK), 2 * blocks, &pc.block);
+        if (table.id) groups = vkt_bind_range(e, table, 2 * (at / 4 / UPDATE_BLOCK), 2 * blocks, &pc.block);
         pc.block /= 2;
         const vkt_bind bind[] = { [PUBLISH_PARAM] = { n->in[IN_PARAM], at, bytes },
-                                  [PUBLISH_OLD] = window,
+                                  [PUBLISH_OLD] = range,
                                   [UPDATE_STEP] = VKT_WHOLE(n->in[IN_STEP]),
                                   [UPDATE_GROUPS] = groups,
-                                  [PUBLISH_NEW] = window };
+                                  [PUBLISH_NEW] = range };
         const uint32_t spec[] = { lanes, [UPDATE_SPEC_GROUPS] = table.id != 0, [PUBLISH_SPEC_AVERAGE] = a->decay != 0 };
         vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_PUBLISH,
                                            VKT_LAUNCH_BIND(bind),

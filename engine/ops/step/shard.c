@@ -145,7 +145,8 @@ static void sum_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_shard_sum_attr *a = n->attr;
     const uint64_t planes = planes_of(a->levels, a->parts), end = a->offset_bytes + a->bytes;
-    const uint64_t most = vkt_window_bytes(e->lim) / VKT_MAX(planes, (uint64_t)1) / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
+    const uint64_t most =
+        vkt_bind_range_bytes(e->lim) / VKT_MAX(planes, (uint64_t)1) / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
     const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_update);
     for (uint64_t at = a->offset_bytes; at < end; at += most) {
         const uint64_t bytes = VKT_MIN(end - at, most);
@@ -220,13 +221,13 @@ vkt_result vkt_shard_sums(vkt_graph *g, const vkt_shard_params *p, vkt_shard_val
     return g->status;
 }
 
-static vkt_result copy_cuts(vkt_graph *g, const vkt_shard_params *p)
+static vkt_result copy_buckets(vkt_graph *g, const vkt_shard_params *p)
 {
-    uint64_t *cuts = vkt_alloc_array(&g->host, p->n_ends, sizeof *cuts);
-    if (!cuts) return vkt_fail_nomem(&g->host, "buckets", p->n_ends * sizeof *cuts);
-    memcpy(cuts, p->ends, p->n_ends * sizeof *cuts);
-    g->cuts = cuts;
-    g->n_cuts = p->n_ends;
+    uint64_t *ends = vkt_alloc_array(&g->host, p->n_ends, sizeof *ends);
+    if (!ends) return vkt_fail_nomem(&g->host, "buckets", p->n_ends * sizeof *ends);
+    memcpy(ends, p->ends, p->n_ends * sizeof *ends);
+    g->bucket_ends = ends;
+    g->n_buckets = p->n_ends;
     return VKT_OK;
 }
 
@@ -241,7 +242,7 @@ vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimi
         g->values[t.id].frozen = v->frozen;
     }
     VKT_TRY(g->status);
-    VKT_TRY(copy_cuts(g, p));
+    VKT_TRY(copy_buckets(g, p));
     g->sums = true;
     *sum = vector(g, "gradient.sum", g->arena_bytes);
     vkt_optimizer one = *o;

@@ -35,8 +35,7 @@ vkt_result vkt_set_group(vkt_graph *g, const char *pattern, uint32_t group)
     VKT_WANT(NULL, g);
     VKT_WANT(&g->host, pattern);
     vkt_result r = g->status;
-    if (r == VKT_OK && g->has_optimizer)
-        r = vkt_fail(&g->host, VKT_E_STATE, "set_group: groups are told before vkt_update");
+    if (r == VKT_OK && g->has_optimizer) r = vkt_fail(&g->host, VKT_E_STATE, "set_group: call it before vkt_update");
     if (r == VKT_OK && group >= VKT_PARAM_GROUPS)
         r = vkt_fail(&g->host, VKT_E_ARG, "set_group: want a group below %d, got %u", VKT_PARAM_GROUPS, group);
     if (r == VKT_OK) r = mark_params(g, pattern, (mark){ .group = (uint8_t)(group + 1) }, "set_group");

@@ -3,7 +3,7 @@
 #define VIEW_FEATURES 2 /* features per level */
 #define VIEW_HIDDEN 16  /* width of the two hidden layers: enough for an image. Each pixel of a frame runs them */
 /* Bindings of the fragment shaders. After the table come weights and biases of the three layers. */
-#define VIEW_PICTURES 0
+#define VIEW_IMAGES 0
 #define VIEW_LEVEL_TABLE 1
 #define VIEW_PARAMETERS 2
 #define VIEW_N_PARAMETERS 7

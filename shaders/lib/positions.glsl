@@ -1,14 +1,14 @@
-// places.glsl - a lane's loop over the positions of a box with up to six dimensions. c[0] is the slowest coordinate, c[5] the
-// fastest. Coordinates before FIRST do not exist.
+// positions.glsl - a lane's loop over the positions of a box with up to six dimensions. c[0] is the slowest coordinate, c[5]
+// is the fastest. Coordinates before FIRST do not exist.
 // Division converts a position number to coordinates once. After that, each iteration adds s with carries. s is the coordinates
 // of position gl_WorkGroupSize.x. Division by a runtime value is the most expensive operation, on CPU drivers and on GPUs.
 // Loops count up to a constant: Mesa 22.3 does not unroll a loop that counts down to FIRST, and it keeps the loop's arrays in
 // memory.
-//   uint c[6] = place_of(u, d);  ...  next_place(c, d, s);     d: sizes; d[FIRST] is not used
-#include "abi/places.abi.h"
-layout(constant_id = PLACES_SPEC_FIRST) const uint FIRST = 0;
+//   uint c[6] = position_of(u, d);  ...  next_position(c, d, s);     d: sizes; d[FIRST] is not used
+#include "abi/positions.abi.h"
+layout(constant_id = POSITIONS_SPEC_FIRST) const uint FIRST = 0;
 
-uint[6] place_of(uint u, uint d[6])
+uint[6] position_of(uint u, uint d[6])
 {
     uint c[6] = uint[](0, 0, 0, 0, 0, 0);
     [[unroll]] for (uint i = 0; i < 5; i++) {
@@ -21,7 +21,7 @@ uint[6] place_of(uint u, uint d[6])
     return c;
 }
 
-void next_place(inout uint c[6], uint d[6], uint s[6])
+void next_position(inout uint c[6], uint d[6], uint s[6])
 {
     uint carry = 0;
     [[unroll]] for (uint i = 0; i < 5; i++) {

@@ -1,21 +1,21 @@
-/* data/picture.h - image files for tests of readers. */
-#ifndef VKT_TEST_PICTURE_H
-#define VKT_TEST_PICTURE_H
+/* data/image_files.h - image files for tests of readers. */
+#ifndef VKT_TEST_IMAGE_FILES_H
+#define VKT_TEST_IMAGE_FILES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* A file in memory: free(p). */
-typedef struct picture {
+typedef struct image_file {
     uint8_t *p;
     size_t n;
-} picture;
+} image_file;
 
 /* Reads tests/golden/images/<name>, which must exist. */
-picture picture_golden(const char *name);
+image_file golden_image_file(const char *name);
 
-typedef struct picture_png {
+typedef struct png_params {
     uint32_t width, height;
     int colour, depth; /* PNG's colour type, 0, 2, 3, 4 or 6; bits of a sample */
     bool interlaced;
@@ -23,8 +23,8 @@ typedef struct picture_png {
     bool transparent;       /* with a tRNS chunk */
     const uint8_t *exif;    /* NULL, or an eXIf chunk of exif_bytes */
     size_t exif_bytes;
-} picture_png;
+} png_params;
 /* Encodes `rows`: height rows, packed as in PNG. Each is a whole number of bytes. */
-picture picture_encode_png(const picture_png *p, const uint8_t *rows);
+image_file encode_png(const png_params *p, const uint8_t *rows);
 
 #endif

@@ -144,5 +144,5 @@ int main(void)
         cmocka_unit_test(a_pixel_for_more_than_loops_may_be),
         cmocka_unit_test(a_softmax_larger_than_a_binding),
     };
-    return cmocka_run_group_tests_name("large pictures", tests, harness_setup, harness_teardown);
+    return cmocka_run_group_tests_name("large images", tests, harness_setup, harness_teardown);
 }

@@ -1,4 +1,5 @@
-/* train/advise.c - the advice after a trainer did not fit into memory: a smaller batch that fits, or a larger cap.
+/* train/suggest_batch.c - the advice after a trainer did not fit into memory: a smaller batch that fits, or a larger
+ * cap.
  *
  * The sizes come from memory plans, as programs make them. They need no work on the device. Each batch that is tried
  * needs two plans: training and validation. Only powers of two are tried, so these are few. */
@@ -97,7 +98,7 @@ static uint32_t batch_that_fits(const vkt_trainer *t, uint32_t batch, uint64_t c
     return 1u << low;
 }
 
-void vkt_trainer_advise(vkt_trainer *t)
+void vkt_trainer_suggest_batch(vkt_trainer *t)
 {
     const vkt_host h = t->host;
     const uint32_t batch = t->params.batch;
@@ -111,13 +112,13 @@ void vkt_trainer_advise(vkt_trainer *t)
     char advice[64] = "raise it, for no smaller batch would fit";
     if (fit) snprintf(advice, sizeof advice, "a batch of %u would fit; or raise the limit", fit);
     if (planned)
-        vkt_say(
+        vkt_log_line(
             &h, VKT_LOG_ERROR,
             "trainer: a batch of %u takes up to %llu MiB of device memory (activations and scratch, parameters, data), "
             "and the limit is %llu MiB: %s",
             batch, (unsigned long long)((n.program + n.data + n.data_streamed + SLACK_BYTES) >> 20) + 1,
             (unsigned long long)(m.cap_bytes >> 20), advice);
     else if (fit)
-        vkt_say(&h, VKT_LOG_ERROR, "trainer: a batch of %u is too large for this device: a batch of %u would fit",
-                batch, fit);
+        vkt_log_line(&h, VKT_LOG_ERROR, "trainer: a batch of %u is too large for this device: a batch of %u would fit",
+                     batch, fit);
 }

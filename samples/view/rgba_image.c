@@ -1,5 +1,5 @@
-/* view/picture.c - see picture.h. */
-#include "view/picture.h"
+/* view/rgba_image.c - see rgba_image.h. */
+#include "view/rgba_image.h"
 
 #include <cairo.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static vkt_result fail(const char *path, const char *why)
     return VKT_E_IO;
 }
 
-vkt_result picture_read(const char *path, uint32_t most, uint64_t max_pixels, picture *out)
+vkt_result rgba_image_read(const char *path, uint32_t most, uint64_t max_pixels, rgba_image *out)
 {
     vkt_dataset *file;
     uint32_t chw[3];
@@ -26,8 +26,8 @@ vkt_result picture_read(const char *path, uint32_t most, uint64_t max_pixels, pi
     vkt_dataset_sample_shape(file, chw);
     const size_t plane = (size_t)chw[1] * chw[2];
     const uint8_t *planes = vkt_dataset_features(file);
-    *out = (picture){ chw[2], chw[1], malloc(4 * plane) };
-    if (!out->rgba) complain("no memory for a picture of %u x %u", out->width, out->height);
+    *out = (rgba_image){ chw[2], chw[1], malloc(4 * plane) };
+    if (!out->rgba) complain("no memory for an image of %u x %u", out->width, out->height);
     for (size_t i = 0; out->rgba && i < plane; i++) {
         for (size_t c = 0; c < 3; c++) out->rgba[4 * i + c] = planes[c * plane + i];
         out->rgba[4 * i + 3] = 255;
@@ -57,7 +57,7 @@ static cairo_status_t append(void *to, const unsigned char *data, unsigned n)
     return CAIRO_STATUS_SUCCESS;
 }
 
-vkt_result picture_write(const picture *p, const char *path)
+vkt_result rgba_image_write(const rgba_image *p, const char *path)
 {
     cairo_surface_t *s = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)p->width, (int)p->height);
     unsigned char *data = cairo_image_surface_get_data(s);
@@ -77,7 +77,7 @@ vkt_result picture_write(const picture *p, const char *path)
     return r;
 }
 
-void picture_free(picture *p)
+void rgba_image_free(rgba_image *p)
 {
     free(p->rgba);
     p->rgba = NULL;

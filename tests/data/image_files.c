@@ -1,5 +1,5 @@
-/* data/picture.c - see picture.h. */
-#include "data/picture.h"
+/* data/image_files.c - see image_files.h. */
+#include "data/image_files.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,11 +13,11 @@
 #include "base/file.h"
 #include "support/host.h"
 
-picture picture_golden(const char *name)
+image_file golden_image_file(const char *name)
 {
     char path[1024];
     void *bytes;
-    picture f = { 0 };
+    image_file f = { 0 };
     const vkt_host h = vkt_test_host();
     snprintf(path, sizeof path, "%s/golden/images/%s", VKT_TEST_DIR, name);
     assert_int_equal(vkt_file_read(&h, path, 1u << 20, &bytes, &f.n), VKT_OK);
@@ -31,8 +31,8 @@ enum { ROOM = 1 << 16 };
 
 static void append(png_structp png, png_bytep from, size_t n)
 {
-    picture *f = png_get_io_ptr(png);
-    if (f->n + n > ROOM) png_error(png, "the test's picture is too large");
+    image_file *f = png_get_io_ptr(png);
+    if (f->n + n > ROOM) png_error(png, "the test's image is too large");
     memcpy(f->p + f->n, from, n);
     f->n += n;
 }
@@ -42,9 +42,9 @@ static void flush(png_structp png)
     (void)png;
 }
 
-picture picture_encode_png(const picture_png *p, const uint8_t *rows)
+image_file encode_png(const png_params *p, const uint8_t *rows)
 {
-    picture f = { malloc(ROOM), 0 };
+    image_file f = { malloc(ROOM), 0 };
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
     png_infop info = png_create_info_struct(png);
     if (setjmp(png_jmpbuf(png))) fail_msg("libpng cannot write colour %d, depth %d", p->colour, p->depth);

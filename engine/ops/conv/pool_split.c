@@ -1,4 +1,4 @@
-/* ops/conv/pool_cut.c - splits poolings and their gradients into dispatches whose bindings are small enough and whose
+/* ops/conv/pool_split.c - splits poolings and their gradients into dispatches whose bindings are small enough and whose
  * loops are short enough: by channels, then by rows. Large windows are split into parts. */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
@@ -18,9 +18,9 @@ typedef struct geometry {
     uint32_t dilation[2];
     uint32_t reach[2]; /* rows and columns from the first to the last element of a window, both included; 0: adaptive */
     uint32_t n4, channels;
-    bool inside;  /* no window extends beyond the image */
-    bool cells;   /* windows are disjoint and leave no gap except at the far edges */
-    bool covered; /* the disjoint windows cover the image exactly */
+    bool inside;   /* no window extends beyond the image */
+    bool disjoint; /* windows are disjoint and leave no gap except at the far edges */
+    bool covered;  /* the disjoint windows cover the image exactly */
 } geometry;
 
 uint64_t vkt_pool2d_reach(const vkt_pool2d_attr *a, uint32_t axis)
@@ -53,8 +53,8 @@ static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
     const bool dense = o.dilation[0] == 1 && o.dilation[1] == 1;
     o.inside = dense && no_pad && (uint64_t)(P - 1) * o.push.stride_h + o.R <= H &&
                (uint64_t)(Q - 1) * o.push.stride_w + o.S <= W;
-    o.cells = dense && no_pad && o.push.stride_h == o.R && o.push.stride_w == o.S;
-    o.covered = o.cells && P * o.R == H && Q * o.S == W;
+    o.disjoint = dense && no_pad && o.push.stride_h == o.R && o.push.stride_w == o.S;
+    o.covered = o.disjoint && P * o.R == H && Q * o.S == W;
     return o;
 }
 
@@ -66,9 +66,9 @@ typedef struct work {
     uint32_t n_bind;
     uint32_t rows;
     uint64_t items, taps;
-    bool cells;  /* rows are rows of disjoint windows */
-    bool inside; /* POOL_SPEC_INSIDE */
-    bool relu;   /* POOL_SPEC_RELU */
+    bool disjoint; /* rows are rows of disjoint windows */
+    bool inside;   /* POOL_SPEC_INSIDE */
+    bool relu;     /* POOL_SPEC_RELU */
 } work;
 
 /* The parts of a window of y that several invocations compute: h x w elements each, `across` of them along a row, n in
@@ -80,7 +80,7 @@ typedef struct parts {
 /* The least elements of a part, and the most parts. One invocation combines the results of the parts, as it combines
  * the elements of one part. */
 #define PART_ELEMENTS 1024u
-#define MOST_PARTS 4096u
+#define MAX_PARTS 4096u
 /* The most iterations in which one invocation computes a window alone, on any device. Larger windows are few, so cores
  * would be idle. */
 #define ALONE 50000u
@@ -121,7 +121,7 @@ static void largest_window(const geometry *o, uint64_t size[2])
 static parts parts_of(const vkt_limits *lim, const geometry *o)
 {
     const uint64_t half = lim->max_storage_range_bytes / 2, rows = half / (16ull * o->push.W * o->n4);
-    const uint64_t most = VKT_MIN(VKT_MAX(half / (16ull * o->push.Q * o->n4), 1), MOST_PARTS);
+    const uint64_t most = VKT_MIN(VKT_MAX(half / (16ull * o->push.Q * o->n4), 1), MAX_PARTS);
     uint64_t size[2];
     largest_window(o, size);
     const uint64_t taps = size[0] * (size[1] + 1), alone = VKT_MIN(vkt_rough_loop(lim), ALONE);
@@ -170,7 +170,7 @@ static void spans_of(const job *j, const block *b, span *pq, span *hw)
             hw->first = VKT_MIN(hw->first + b->part / j->parts.across * (uint64_t)j->parts.h, last - 1);
         }
         hw->n = last - hw->first;
-    } else if (j->w->cells) {
+    } else if (j->w->disjoint) {
         *hw = (span){ (uint64_t)b->row * o->R, VKT_MIN((uint64_t)b->rows * o->R, o->push.H - b->row * o->R) };
         *pq = (span){ VKT_MIN(b->row, o->push.P - 1), 0 };
         pq->n = VKT_MAX(VKT_MIN((uint64_t)b->row + b->rows, o->push.P) - pq->first, 1);
@@ -183,7 +183,7 @@ static void spans_of(const job *j, const block *b, span *pq, span *hw)
 }
 
 /* Binds the ranges of each tensor that a block needs. Returns false if the device cannot bind so much. */
-static bool place(const job *j, const block *b, vkt_bind *bind, vkt_pool2d_push *push)
+static bool bind_ranges(const job *j, const block *b, vkt_bind *bind, vkt_pool2d_push *push)
 {
     const geometry *o = j->o;
     const uint64_t lines[2] = { o->push.P, o->push.H };
@@ -198,8 +198,8 @@ static bool place(const job *j, const block *b, vkt_bind *bind, vkt_pool2d_push 
     for (uint32_t i = 0; i < j->w->n_bind; i++) {
         const bool big = i == j->w->big;
         uint32_t base;
-        bind[i] = vkt_window(j->e, j->t[i], (b->channel * lines[big] + s[big].first) * line[big],
-                             ((b->channels - 1) * lines[big] + s[big].n) * line[big], &base);
+        bind[i] = vkt_bind_range(j->e, j->t[i], (b->channel * lines[big] + s[big].first) * line[big],
+                                 ((b->channels - 1) * lines[big] + s[big].n) * line[big], &base);
         /* The base belongs to the first row of the image. That row may be before the start of the binding: modulo 2^32.
          */
         *(i == POOL_INDEX ? &push->index_base
@@ -218,9 +218,9 @@ static uint32_t groups_of(const job *j, const block *b, uint64_t taps)
     const uint32_t wanted = lim->traits->groups_image;
     const uint64_t most = vkt_rough_loop(lim), rows = b->channels * b->rows,
                    all = vkt_groups(j->w->items, j->spec[0], 1);
-    const uint64_t turns = vkt_groups(rows, lim->max_groups, 1) * (taps + 2); /* for one vector of each row */
-    if (turns > most) return 0;
-    const uint64_t least = vkt_groups(all, (uint32_t)(most / turns), 1);
+    const uint64_t iterations = vkt_groups(rows, lim->max_groups, 1) * (taps + 2); /* for one vector of each row */
+    if (iterations > most) return 0;
+    const uint64_t least = vkt_groups(all, (uint32_t)(most / iterations), 1);
     const uint64_t busy = wanted ? vkt_groups(wanted, (uint32_t)VKT_MIN(rows, wanted), 1) : all;
     if (least > lim->max_groups) return 0;
     return (uint32_t)VKT_MIN(VKT_MIN(VKT_MAX(busy, least), all), lim->max_groups);
@@ -258,7 +258,7 @@ static void emit_parts(const job *j, const block *b)
     const bool max = j->w->n_bind == 3;
     vkt_pool2d_push push;
     vkt_bind bind[3];
-    if (!place(j, b, bind, &push) || b->parts > j->e->lim->max_groups) {
+    if (!bind_ranges(j, b, bind, &push) || b->parts > j->e->lim->max_groups) {
         block half = *b;
         if (b->parts == 1) {
             too_large(j);
@@ -313,7 +313,7 @@ static void emit_block(job *j, const block *b)
     vkt_pool2d_push push;
     vkt_bind bind[3] = { { .bytes = 0 } };
     const bool loops = groups_of(j, b, taps) && partial <= j->e->lim->max_storage_range_bytes;
-    const bool fits = place(j, b, bind, &push) && loops;
+    const bool fits = bind_ranges(j, b, bind, &push) && loops;
     if (!fits && (b->channels > 1 || b->rows > 1)) {
         const bool channels = b->channels > 1;
         block half = *b;
@@ -371,23 +371,23 @@ void vkt_emit_pool2d(vkt_emit *e, const vkt_pool2d_attr *a, vkt_tensor x, vkt_te
 
 void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy, vkt_tensor index, vkt_tensor dx)
 {
-    static const uint16_t kernels[2][2] = { { VKT_K_MAX_POOL2D_DX, VKT_K_MAX_POOL2D_DX_CELL },
-                                            { VKT_K_AVG_POOL2D_DX, VKT_K_AVG_POOL2D_DX_CELL } };
+    static const uint16_t kernels[2][2] = { { VKT_K_MAX_POOL2D_DX, VKT_K_MAX_POOL2D_DX_DISJOINT },
+                                            { VKT_K_AVG_POOL2D_DX, VKT_K_AVG_POOL2D_DX_DISJOINT } };
     const geometry o = geometry_of(&a->pool, a->x);
     const vkt_tensor t[] = { [POOL_DY] = dy, [POOL_DX] = dx, [POOL_INDEX] = index };
     const parts whole = { .n = 1 };
-    const bool cells =
-        o.cells && parts_of(e->lim, &o).n == 1; /* else element by element: a window is too large for one lane */
-    const uint32_t columns = cells ? vkt_div_up(o.push.W, o.S) : o.push.W;
-    work w = { .kernel = kernels[a->pool.average][cells],
+    const bool disjoint =
+        o.disjoint && parts_of(e->lim, &o).n == 1; /* else element by element: a window is too large for one lane */
+    const uint32_t columns = disjoint ? vkt_div_up(o.push.W, o.S) : o.push.W;
+    work w = { .kernel = kernels[a->pool.average][disjoint],
                .big = POOL_DX,
                .n_bind = a->pool.average ? 2 : 3,
-               .rows = cells ? vkt_div_up(o.push.H, o.R) : o.push.H,
+               .rows = disjoint ? vkt_div_up(o.push.H, o.R) : o.push.H,
                .items = (uint64_t)columns * o.n4,
                .taps = (uint64_t)o.R * (o.S + 1ull),
-               .cells = cells,
-               .inside = cells ? o.covered : o.inside };
-    if (!cells && o.dilation[0] == 1 && o.dilation[1] == 1) {
+               .disjoint = disjoint,
+               .inside = disjoint ? o.covered : o.inside };
+    if (!disjoint && o.dilation[0] == 1 && o.dilation[1] == 1) {
         /* windows that contain one element: as many strides as fit into a kernel, at most P and Q; with dilation: taps
          */
         const uint64_t p = o.R ? o.R / o.push.stride_h + 1u : o.push.P / o.push.H + 2u;
@@ -401,7 +401,7 @@ bool vkt_pool2d_is_disjoint(const vkt_pool2d_attr *a, vkt_shape x, uint32_t cell
 {
     const geometry o = geometry_of(a, x);
     cell[0] = o.R, cell[1] = o.S;
-    return o.cells;
+    return o.disjoint;
 }
 
 void vkt_emit_unpool(vkt_emit *e, vkt_tensor dy, vkt_tensor index, const uint32_t cell[2], vkt_tensor dx)
