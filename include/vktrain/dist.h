@@ -50,24 +50,24 @@ typedef enum vkt_wire {
 /* Replaces data[0..n) of every rank by the sum over all ranks, the same bits on each: recursive halving, then recursive
  * doubling (Thakur, Rabenseifner & Gropp, Optimization of Collective Communication Operations in MPICH, 2005). In round
  * s, rank r exchanges with rank r xor 2^s, so the additions form the binary tree over the ranks in order. A rank sends
- * 2 n (ranks - 1) / ranks numbers. A number, and a sum, with a magnitude below 2^-126 becomes +0: the same on hosts and
- * devices that flush such numbers and on those that do not. `scratch` has room for (n + 1) / 2 numbers, or n for
- * VKT_WIRE_BF16. */
+ * 2 n (ranks - 1) / ranks numbers, and a few more if the ranks do not divide n. A number, and a sum, with a magnitude
+ * below 2^-126 becomes +0, and every NaN becomes 0x7fc00000: the same on hosts and devices that flush such numbers and
+ * on those that do not. `scratch` has room for (n + 1) / 2 numbers; one rank needs none. VKT_E_ARG, or the result of a
+ * failed exchange: then the contents of `data` are undefined. */
 VKT_API vkt_result vkt_all_reduce(const vkt_transport *t, float *data, size_t n, vkt_wire wire, float *scratch);
 /* Replaces the `ranks` records of `bytes` bytes at `records`: record r becomes that of rank r. Each rank has filled in
- * its own one. */
+ * its own one. Errors as above. */
 VKT_API vkt_result vkt_all_gather(const vkt_transport *t, void *records, size_t bytes);
 
 /* The ranks of one process, each a thread. */
 typedef struct vkt_thread_group vkt_thread_group;
 /* Makes the connections of `ranks` ranks (a power of two). timeout_seconds: a rank that keeps another one waiting for
- * longer has failed; 0: 60. VKT_E_ARG, VKT_E_NOMEM. Owner: the caller; destroy it after the last call of its
- * transports.
- */
+ * longer has failed; 0: 60. After a failure the group logs one message, and all calls of all ranks return VKT_E_PEER.
+ * VKT_E_ARG, VKT_E_NOMEM. Owner: the caller; destroy it after the last call of its transports. */
 VKT_API vkt_result vkt_thread_group_create(const vkt_host *host, uint32_t ranks, double timeout_seconds,
                                            vkt_thread_group **out);
 VKT_API void vkt_thread_group_destroy(vkt_thread_group **g);
-/* Returns the transport of one rank: valid as long as the group. */
+/* Returns the transport of one rank: valid as long as the group. All zeros if there is no such rank. */
 VKT_API vkt_transport vkt_thread_group_transport(vkt_thread_group *g, uint32_t rank);
 
 /* A cluster of which only this rank is real: see docs/scaling.md. */

@@ -1,0 +1,270 @@
+/* dist/threads.c - the transport between threads of one process. One mutex guards all state. A receiver copies from the
+ * sender's buffer without the mutex, so both directions of an exchange are copied at once and each byte once.
+ *
+ * A waiting rank watches the time. After the timeout it follows the chain of ranks that wait for each other. A rank at
+ * its end that is in no call does not answer. If the rank before the end has waited for a shorter time, the watcher
+ * leaves the decision to that one. */
+#include "base/base.h"
+#include "vktrain/dist.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+
+#define USUAL_TIMEOUT 60.0
+#define LONGEST_TIMEOUT 1e9
+
+/* The call in which a rank is now. */
+typedef enum call_kind { CALL_NONE = 0, CALL_EXCHANGE, CALL_BARRIER } call_kind;
+
+/* The state of one rank. */
+typedef struct member {
+    vkt_thread_group *group;
+    uint32_t number;
+    pthread_cond_t wake; /* something changed that this rank may wait for */
+    call_kind call;
+    uint64_t since_ns; /* the begin of the call */
+    uint32_t peer;     /* CALL_EXCHANGE: this and the next four */
+    const void *send;
+    size_t bytes;
+    bool reading; /* the peer copies from `send` */
+    bool taken;   /* the peer has copied all of it */
+} member;
+
+struct vkt_thread_group {
+    vkt_host host;
+    uint32_t n;
+    uint64_t timeout_ns;
+    pthread_mutex_t lock;
+    member *ranks;
+    uint32_t in_barrier;
+    uint64_t barriers; /* barriers that have ended */
+    bool failed;
+};
+
+static void wake_all(vkt_thread_group *g)
+{
+    for (uint32_t i = 0; i < g->n; i++) pthread_cond_signal(&g->ranks[i].wake);
+}
+
+/* Ends all work of the group after one message. The message comes before any call returns VKT_E_PEER, since the caller
+ * holds the lock. */
+static void fail_group(vkt_thread_group *g, const char *fmt, ...) VKT_PRINTF(2, 3);
+static void fail_group(vkt_thread_group *g, const char *fmt, ...)
+{
+    if (g->failed) return;
+    va_list args;
+    va_start(args, fmt);
+    vkt_sayv(&g->host, VKT_LOG_ERROR, fmt, args);
+    va_end(args);
+    g->failed = true;
+    wake_all(g);
+}
+
+/* ---- ranks that do not answer ---- */
+
+/* Returns the rank for which r waits: its peer, or the first one that is not in the barrier. */
+static const member *waits_for(const vkt_thread_group *g, const member *r)
+{
+    if (r->call == CALL_EXCHANGE) return &g->ranks[r->peer];
+    for (uint32_t i = 0; i < g->n; i++)
+        if (g->ranks[i].call != CALL_BARRIER) return &g->ranks[i];
+    return r;
+}
+
+/* Called after r has waited for the timeout. Fails the group, or returns until when r shall wait longer. The caller
+ * holds the lock. */
+static uint64_t find_culprit(vkt_thread_group *g, const member *r, uint64_t now_ns)
+{
+    const member *before = r, *end = waits_for(g, r);
+    for (uint32_t steps = 0; end->call != CALL_NONE && steps < g->n; steps++) {
+        before = end;
+        end = waits_for(g, end);
+    }
+    const uint64_t waited_ns = now_ns - before->since_ns;
+    if (waited_ns < g->timeout_ns) return before->since_ns + g->timeout_ns;
+    const double seconds = (double)waited_ns * 1e-9;
+    if (end->call == CALL_NONE)
+        fail_group(g, "rank %u does not answer: rank %u waits for it since %.3g s", end->number, before->number,
+                   seconds);
+    else
+        fail_group(g, "rank %u and rank %u wait for each other since %.3g s, in calls that do not match", end->number,
+                   before->number, seconds);
+    return now_ns;
+}
+
+/* Waits once for a change, or until *until_ns, which then moves if another rank is to decide. The caller holds the
+ * lock. */
+static void wait_once(vkt_thread_group *g, member *r, uint64_t *until_ns)
+{
+    const struct timespec until = { .tv_sec = (time_t)(*until_ns / 1000000000u),
+                                    .tv_nsec = (long)(*until_ns % 1000000000u) };
+    if (pthread_cond_timedwait(&r->wake, &g->lock, &until) != ETIMEDOUT || g->failed) return;
+    const uint64_t now_ns = vkt_now_ns();
+    if (now_ns >= *until_ns) *until_ns = find_culprit(g, r, now_ns);
+}
+
+/* ---- the functions of the transport ---- */
+
+static vkt_result enter(member *r, call_kind call)
+{
+    vkt_thread_group *g = r->group;
+    if (g->failed) return VKT_E_PEER;
+    r->call = call;
+    r->since_ns = vkt_now_ns();
+    return VKT_OK;
+}
+
+/* Returns whether the peer is in the matching exchange, and its data are not copied yet. */
+static bool meets(const member *r, const member *peer)
+{
+    return peer->call == CALL_EXCHANGE && peer->peer == r->number && !peer->taken;
+}
+
+/* Copies the peer's data. The caller holds the lock, except while it copies. */
+static void copy_from(member *peer, void *receive, size_t bytes)
+{
+    vkt_thread_group *g = peer->group;
+    const void *send = peer->send;
+    peer->reading = true;
+    pthread_mutex_unlock(&g->lock);
+    if (bytes) memcpy(receive, send, bytes);
+    pthread_mutex_lock(&g->lock);
+    peer->reading = false;
+    peer->taken = true;
+    pthread_cond_signal(&peer->wake);
+}
+
+/* The body of thread_exchange. The caller holds the lock. */
+static vkt_result meet_and_copy(member *r, member *peer, void *receive)
+{
+    vkt_thread_group *g = r->group;
+    uint64_t until_ns = r->since_ns + g->timeout_ns;
+    while (!g->failed && !meets(r, peer)) wait_once(g, r, &until_ns);
+    if (!g->failed && peer->bytes != r->bytes)
+        fail_group(g, "rank %u has failed: it exchanges %zu bytes with rank %u, which exchanges %zu", r->number,
+                   r->bytes, peer->number, peer->bytes);
+    const bool copied = !g->failed;
+    if (copied) copy_from(peer, receive, r->bytes);
+    while (!g->failed && !r->taken) wait_once(g, r, &until_ns);
+    while (r->reading) pthread_cond_wait(&r->wake, &g->lock); /* `send` must stay until then, also after a failure */
+    return copied && r->taken ? VKT_OK : VKT_E_PEER;
+}
+
+static vkt_result thread_exchange(void *user, uint32_t peer, const void *send, void *receive, size_t bytes)
+{
+    member *r = user;
+    vkt_thread_group *g = r->group;
+    if (peer >= g->n || peer == r->number || (bytes && (!send || !receive)))
+        return vkt_fail(&g->host, VKT_E_ARG, "rank %u of %u: exchange wants another rank and memory, got rank %u%s",
+                        r->number, g->n, peer, bytes && (!send || !receive) ? " and NULL" : "");
+    pthread_mutex_lock(&g->lock);
+    vkt_result result = enter(r, CALL_EXCHANGE);
+    if (result == VKT_OK) {
+        r->peer = peer;
+        r->send = send;
+        r->bytes = bytes;
+        r->taken = false;
+        pthread_cond_signal(&g->ranks[peer].wake);
+        result = meet_and_copy(r, &g->ranks[peer], receive);
+        r->call = CALL_NONE;
+    }
+    pthread_mutex_unlock(&g->lock);
+    return result;
+}
+
+static vkt_result thread_barrier(void *user)
+{
+    member *r = user;
+    vkt_thread_group *g = r->group;
+    pthread_mutex_lock(&g->lock);
+    vkt_result result = enter(r, CALL_BARRIER);
+    if (result == VKT_OK) {
+        const uint64_t number = g->barriers;
+        if (++g->in_barrier == g->n) {
+            g->in_barrier = 0;
+            g->barriers++;
+            for (uint32_t i = 0; i < g->n; i++) g->ranks[i].call = CALL_NONE; /* they are free from now on */
+            wake_all(g);
+        }
+        uint64_t until_ns = r->since_ns + g->timeout_ns;
+        while (!g->failed && g->barriers == number) wait_once(g, r, &until_ns);
+        result = g->barriers == number ? VKT_E_PEER : VKT_OK;
+        r->call = CALL_NONE;
+    }
+    pthread_mutex_unlock(&g->lock);
+    return result;
+}
+
+static void thread_fault(void *user, const char *reason)
+{
+    member *r = user;
+    vkt_thread_group *g = r->group;
+    pthread_mutex_lock(&g->lock);
+    fail_group(g, "rank %u has failed: %s", r->number, reason ? reason : "no reason given");
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* ---- the group ---- */
+
+static void make_wake(pthread_cond_t *wake)
+{
+    pthread_condattr_t attributes; /* these calls cannot fail on Linux */
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+vkt_result vkt_thread_group_create(const vkt_host *host, uint32_t ranks, double timeout_seconds, vkt_thread_group **out)
+{
+    VKT_WANT(host, out);
+    *out = NULL;
+    const vkt_host h = vkt_host_resolve(host);
+    if (ranks == 0 || ranks > VKT_MAX_SHARDS || (ranks & (ranks - 1)) != 0)
+        return vkt_fail(&h, VKT_E_ARG, "thread group: want a power of two of at most %d ranks, got %u", VKT_MAX_SHARDS,
+                        ranks);
+    if (!(timeout_seconds >= 0 && timeout_seconds <= LONGEST_TIMEOUT))
+        return vkt_fail(&h, VKT_E_ARG, "thread group: want a timeout of 0 to %g seconds, got %g", LONGEST_TIMEOUT,
+                        timeout_seconds);
+    vkt_thread_group *g = vkt_alloc(&h, sizeof *g);
+    if (!g) return vkt_fail_nomem(&h, "a thread group", sizeof *g);
+    *g = (vkt_thread_group){ .host = h, .n = ranks };
+    g->timeout_ns = (uint64_t)(vkt_or(timeout_seconds, USUAL_TIMEOUT) * 1e9);
+    g->ranks = vkt_alloc_array(&h, ranks, sizeof *g->ranks);
+    if (!g->ranks) {
+        vkt_free(&h, g);
+        return vkt_fail_nomem(&h, "the ranks of a thread group", ranks * sizeof *g->ranks);
+    }
+    pthread_mutex_init(&g->lock, NULL);
+    for (uint32_t i = 0; i < ranks; i++) {
+        g->ranks[i] = (member){ .group = g, .number = i };
+        make_wake(&g->ranks[i].wake);
+    }
+    *out = g;
+    return VKT_OK;
+}
+
+void vkt_thread_group_destroy(vkt_thread_group **g_ptr)
+{
+    if (!g_ptr || !*g_ptr) return;
+    vkt_thread_group *g = *g_ptr;
+    for (uint32_t i = 0; i < g->n; i++) pthread_cond_destroy(&g->ranks[i].wake);
+    pthread_mutex_destroy(&g->lock);
+    const vkt_host h = g->host;
+    vkt_free(&h, g->ranks);
+    vkt_free(&h, g);
+    *g_ptr = NULL;
+}
+
+vkt_transport vkt_thread_group_transport(vkt_thread_group *g, uint32_t rank)
+{
+    if (!g || rank >= g->n) return (vkt_transport){ 0 };
+    return (vkt_transport){ .user = &g->ranks[rank],
+                            .rank = rank,
+                            .ranks = g->n,
+                            .exchange = thread_exchange,
+                            .barrier = thread_barrier,
+                            .fault = thread_fault };
+}
