@@ -86,6 +86,11 @@ static inline uint32_t vkt_div_up(uint32_t a, uint32_t b)
 {
     return a / b + (a % b != 0);
 }
+/* Returns the largest k with 2^k <= n; n is not 0. */
+static inline uint32_t vkt_log2(uint32_t n)
+{
+    return 31u - (uint32_t)__builtin_clz(n);
+}
 static inline bool vkt_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
 {
     return !__builtin_mul_overflow(a, b, out);

@@ -99,9 +99,9 @@ struct vkt_graph {
     vkt_optimizer optimizer;                /* set by vkt_update */
     vkt_tensor groups;                      /* the optimizer's table of groups, abi/update.abi.h; {0}: no groups */
     bool has_optimizer, has_publish, has_advance;
-    uint32_t draws;       /* a graph of shards: runs of a step on all ranks; else 0 */
-    bool sums;            /* the update's gradient is a sum over shards, times their rows: vkt_update_by_sum */
-    const uint64_t *ends; /* windows of the update end at these offsets of the arena, rising; owned by the graph */
+    uint32_t draws;              /* a graph of shards: runs of a step on all ranks; else 0 */
+    bool sums;                   /* the update's gradient is a sum over shards, times their rows: vkt_update_by_sum */
+    const uint64_t *bucket_ends; /* no dispatch of the update crosses these offsets, rising; owned by the graph */
     uint32_t n_buckets;
     bool no_fuse;       /* VKT_NO_FUSE=1 at creation: no nodes are fused */
     bool finished;      /* a program was made from it: values and nodes no longer change */

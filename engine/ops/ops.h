@@ -57,6 +57,7 @@ typedef struct vkt_shard_values {
     vkt_tensor sum;    /* as long as the arena: each bucket's sum over this rank's shards, after its last run */
     vkt_tensor planes; /* vkt_shard_plane_bytes; {0}: none */
     vkt_tensor saved;  /* vkt_shard_saved_bytes; {0}: none */
+    vkt_tensor update; /* sum, in the graph of the update */
 } vkt_shard_values;
 /* Appends the sums. Call it after vkt_backward. */
 vkt_result vkt_shard_sums(vkt_graph *g, const vkt_shard_params *p, vkt_shard_values *out);

@@ -9,6 +9,7 @@
 typedef struct vkt_differences {
     vkt_text text;
     uint32_t n; /* number of all differences */
+    const char *was, *is; /* names of the two texts; NULL: "checkpoint" and "this run" */
 } vkt_differences;
 
 void vkt_differences_add(vkt_differences *d, const char *fmt, ...) VKT_PRINTF(2, 3);

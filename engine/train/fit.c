@@ -9,8 +9,6 @@ typedef struct fit {
     vkt_trainer *t;
     const vkt_fit_params *p;
     uint32_t epochs;
-    uint64_t run;                /* newest run of the program */
-    uint64_t submitted, arrived; /* steps of this call */
     uint64_t epoch_start_ns, last_ns;
     uint64_t last_cpu_ns; /* CPU time of this thread without its waits, when the last step's result had arrived */
     bool interrupted;     /* callbacks.stop returned true */
@@ -83,7 +81,7 @@ static void report_batch(const fit *f)
     const vkt_fit_progress progress = { .epoch = t->at.epoch,
                                         .epochs = f->epochs,
                                         .batch = t->at.batch,
-                                        .batches = vkt_div_up(t->feed.n, t->feed.batch),
+                                        .batches = vkt_steps_of_epoch(t),
                                         .loss = vkt_sums_loss(s),
                                         .accuracy = vkt_sums_accuracy(s, &t->head),
                                         .seconds = (double)(vkt_now_ns() - f->epoch_start_ns) * 1e-9,
@@ -95,7 +93,7 @@ static void report_batch(const fit *f)
 static double rate_of(const vkt_trainer *t, uint32_t epoch, uint64_t batch)
 {
     const vkt_schedule *s = &t->params.schedule;
-    const uint64_t batches = vkt_div_up(t->feed.n, t->feed.batch), before = epoch - 1;
+    const uint64_t batches = vkt_steps_of_epoch(t), before = epoch - 1;
     const bool by_epoch = s->by_epoch || s->kind == VKT_SCHEDULE_PLATEAU;
     const uint64_t at = by_epoch ? before : before * batches + batch;
     return vkt_schedule_lr(s, (double)t->params.lr, at) * t->at.plateau.scale;
@@ -106,7 +104,7 @@ static vkt_result diverged(fit *f, const char *what)
 {
     const vkt_trainer *t = f->t;
     const bool allowed = f->p->allow_nonfinite, over = t->at.batch == 0 && t->at.epoch > 1; /* the epoch has ended */
-    const uint32_t batches = vkt_div_up(t->feed.n, t->feed.batch), epoch = t->at.epoch - over;
+    const uint32_t batches = vkt_steps_of_epoch(t), epoch = t->at.epoch - over;
     const uint32_t batch = over ? batches : t->at.batch;
     if (f->nonfinite) return VKT_OK;
     f->nonfinite = true;
@@ -125,23 +123,22 @@ static vkt_result diverged(fit *f, const char *what)
 static vkt_result await_step(fit *f)
 {
     vkt_trainer *t = f->t;
-    vkt_metrics m;
-    VKT_TRY(vkt_program_metrics(t->program, f->run - (f->submitted - f->arrived - 1), &m));
-    f->arrived++;
-    t->at.sums.loss += (double)m.loss * m.rows;
-    t->at.sums.correct += (double)m.correct;
-    t->at.sums.rows += m.rows;
+    vkt_step_result r;
+    VKT_TRY(vkt_steps_take(t, &r));
+    t->at.sums.loss += r.loss;
+    t->at.sums.correct += r.correct;
+    t->at.sums.rows += r.rows;
     t->at.batch++;
-    t->at.t = m.t; /* a skipped step does not count */
+    t->at.t = r.t; /* a skipped step does not count */
     note_time(f);
     report_batch(f);
     f->last_cpu_ns = busy_ns(t); /* the time of a callback belongs to the application */
-    return isfinite(m.loss) ? VKT_OK : diverged(f, "the loss");
+    return r.finite ? VKT_OK : diverged(f, "the loss");
 }
 
 static vkt_result drain(fit *f)
 {
-    while (f->arrived < f->submitted) VKT_TRY(await_step(f));
+    while (vkt_steps_open(f->t)) VKT_TRY(await_step(f));
     return VKT_OK;
 }
 
@@ -164,8 +161,8 @@ static vkt_result checkpoint(fit *f)
 static vkt_result maybe_checkpoint(fit *f)
 {
     vkt_trainer *t = f->t;
-    const uint64_t every = f->p->checkpoint_every, epoch = vkt_div_up(t->feed.n, t->feed.batch);
-    const uint64_t done = (t->at.epoch - 1) * epoch + t->at.batch + (f->submitted - f->arrived);
+    const uint64_t every = f->p->checkpoint_every, epoch = vkt_steps_of_epoch(t);
+    const uint64_t done = (t->at.epoch - 1) * epoch + t->at.batch + vkt_steps_open(t);
     if (!f->p->checkpoint || !every || done % every) return VKT_OK;
     VKT_TRY(drain(f));
     VKT_TRY(checkpoint(f));
@@ -177,28 +174,21 @@ static vkt_result maybe_checkpoint(fit *f)
 static vkt_result run_steps(fit *f)
 {
     vkt_trainer *t = f->t;
-    if (t->params.no_shuffle)
-        vkt_order_identity(t->feed.host_order, t->feed.n);
-    else
-        vkt_shuffle(t->feed.host_order, t->feed.n, t->params.seed, t->at.epoch);
-    VKT_TRY(vkt_feed_start(&t->feed, t->at.batch, (vkt_pass){ t->params.seed, t->at.epoch }));
+    VKT_TRY(vkt_steps_begin(t, t->at.epoch, t->at.batch));
     f->epoch_start_ns = vkt_now_ns();
     f->last_ns = 0;
     const vkt_fit_callbacks *c = &f->p->callbacks;
     for (;;) {
-        vkt_batch b;
-        VKT_TRY(vkt_feed_next(&t->feed, t->program, &b));
-        if (b.rows == 0) return drain(f);
-        const double lr = rate_of(t, t->at.epoch, t->at.batch + (f->submitted - f->arrived));
-        VKT_TRY(vkt_program_run(t->program, &(vkt_run){ .lr = (float)lr, .rows = b.rows, .first = b.first }, &f->run));
-        vkt_feed_used(&t->feed, f->run);
-        f->submitted++;
+        bool submitted;
+        const double lr = rate_of(t, t->at.epoch, t->at.batch + vkt_steps_open(t));
+        VKT_TRY(vkt_steps_submit(t, lr, &submitted));
+        if (!submitted) return drain(f);
         t->submitted++;
         /* Results are read two steps late. The very first one is read at once, to measure the latency of the first
          * step. */
-        if (f->submitted - f->arrived > 2 || !t->first_step_ns) VKT_TRY(await_step(f));
+        if (vkt_steps_open(t) > 2 || !t->first_step_ns) VKT_TRY(await_step(f));
         VKT_TRY(maybe_checkpoint(f));
-        f->interrupted = c->stop && c->stop(c->user);
+        f->interrupted = vkt_steps_stop(t, c->stop && c->stop(c->user));
         if (f->interrupted) return drain(f);
     }
 }
@@ -208,7 +198,8 @@ static vkt_result run_steps(fit *f)
 static vkt_result train_epoch(fit *f)
 {
     const vkt_result r = run_steps(f);
-    if (r != VKT_OK && r != VKT_E_DEVICE_LOST) (void)drain(f);
+    const bool alone = f->t->shards.ranks == 1; /* the other ranks make no step more with this one, unless all diverge */
+    if (r != VKT_OK && r != VKT_E_DEVICE_LOST && (alone || r == VKT_E_DIVERGED)) (void)drain(f);
     vkt_feed_stop(&f->t->feed);
     return r;
 }

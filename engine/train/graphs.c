@@ -2,19 +2,32 @@
 #include "train/identity.h"
 
 /* Builds the graph: data -> forward -> loss -> backward -> update, and the two numbers of the progress bar. */
-vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_builder **b,
-                             vkt_feed_values *v, vkt_head *head, vkt_text *lines)
+vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_step_graphs *out, vkt_feed_values *v,
+                             vkt_head *head, vkt_text *lines)
 {
-    VKT_TRY(vkt_graph_create(&t->host, g));
-    VKT_TRY(vkt_builder_create(*g, true, b));
-    *v = vkt_feed_declare(*g, feed);
-    VKT_TRY(vkt_head_build(t, *b, feed, *v, true, head));
-    if (lines) VKT_TRY(vkt_identity_graph(*g, lines));
-    VKT_TRY(vkt_backward(*g, head->loss));
-    VKT_TRY(vkt_update(*g, &t->params.optimizer));
-    if (t->params.ema_decay != 0) VKT_TRY(vkt_publish(*g, t->params.ema_decay));
-    vkt_report(*g, head->loss, head->correct);
-    return vkt_graph_status(*g);
+    *out = (vkt_step_graphs){ 0 };
+    VKT_TRY(vkt_graph_create(&t->host, &out->g));
+    VKT_TRY(vkt_builder_create(out->g, true, &out->b));
+    vkt_graph *g = out->g;
+    *v = vkt_feed_declare(g, feed);
+    VKT_TRY(vkt_head_build(t, out->b, feed, *v, true, head));
+    if (lines) VKT_TRY(vkt_identity_graph(g, lines));
+    VKT_TRY(vkt_backward(g, head->loss));
+    if (t->shards.count) {
+        VKT_TRY(vkt_shards_graph(t, g, &out->shard, &out->update));
+    } else {
+        VKT_TRY(vkt_update(g, &t->params.optimizer));
+        if (t->params.ema_decay != 0) VKT_TRY(vkt_publish(g, t->params.ema_decay));
+    }
+    vkt_report(g, head->loss, head->correct);
+    return vkt_graph_status(g);
+}
+
+void vkt_step_graphs_free(vkt_step_graphs *g)
+{
+    vkt_builder_destroy(&g->b);
+    vkt_graph_destroy(&g->g);
+    vkt_graph_destroy(&g->update);
 }
 
 vkt_result vkt_evaluator_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_feed_values *v,

@@ -243,7 +243,7 @@ static vkt_result read_state(vkt_trainer *t, const vkt_safetensors *st, const ch
     VKT_TRY(vkt_identity_check(t, st, path));
     const vkt_st_entry *e = vkt_safetensors_find(st, "vktrain.history");
     if (!parse_position(vkt_safetensors_meta(st, "vktrain.position"), seed, at) || !e || e->dtype != VKT_ST_F64 ||
-        e->elements != (uint64_t)s->n_history * columns(t) || at->batch > vkt_div_up(t->feed.n, t->feed.batch) ||
+        e->elements != (uint64_t)s->n_history * columns(t) || at->batch > vkt_steps_of_epoch(t) ||
         at->epoch != s->n_history + 1 ||
         !parse_loss_scale(t, vkt_safetensors_meta(st, "vktrain.loss_scale"), &s->scale) ||
         !parse_accumulation(t, vkt_safetensors_meta(st, "vktrain.accumulation"), &s->accumulation))

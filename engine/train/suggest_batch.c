@@ -30,21 +30,29 @@ static uint64_t store_bytes(const vkt_graph *g)
     return bytes;
 }
 
+/* Returns the bytes of the arrays of a graph of shards. */
+static uint64_t shard_bytes(const vkt_step_graphs *g)
+{
+    const vkt_tensor all[] = { g->shard.sum, g->shard.planes, g->shard.saved };
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < VKT_COUNT(all); i++) bytes += vkt_value_of(g->g, all[i])->bytes;
+    return bytes;
+}
+
 static vkt_result plan_training(const vkt_trainer *t, uint32_t batch, need *n)
 {
     const vkt_program_params p = { .precision = t->params.precision, .recompute = t->params.recompute };
-    vkt_graph *g = NULL;
-    vkt_builder *b = NULL;
+    vkt_step_graphs g;
     vkt_feed feed;
     vkt_feed_values v;
     vkt_head head;
     uint64_t bytes = 0;
-    add_data(t, t->params.train, batch, n, &feed);
-    vkt_result r = vkt_trainer_graph(t, &feed, &g, &b, &v, &head, NULL);
-    if (r == VKT_OK) r = vkt_program_need(t->ctx, g, &p, &bytes);
-    if (r == VKT_OK) n->program += bytes + store_bytes(g);
-    vkt_builder_destroy(&b);
-    vkt_graph_destroy(&g);
+    add_data(t, t->params.train, VKT_MAX(1u, batch / VKT_MAX(1u, t->shards.count)), n, &feed);
+    vkt_result r = vkt_trainer_graph(t, &feed, &g, &v, &head, NULL);
+    if (r == VKT_OK) r = vkt_program_need(t->ctx, g.g, &p, &bytes);
+    if (r == VKT_OK) n->program += bytes + store_bytes(g.update ? g.update : g.g);
+    if (r == VKT_OK && g.update) n->program += shard_bytes(&g);
+    vkt_step_graphs_free(&g);
     return r;
 }
 
@@ -95,7 +103,7 @@ static uint32_t batch_that_fits(const vkt_trainer *t, uint32_t batch, uint64_t c
         else
             high = middle;
     }
-    return 1u << low;
+    return 1u << low >= t->shards.count ? 1u << low : 0;
 }
 
 void vkt_trainer_suggest_batch(vkt_trainer *t)

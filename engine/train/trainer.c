@@ -22,6 +22,7 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     q->model.name = t->name;
     t->batch_wanted = q->batch ? q->batch : 128;
     q->batch = VKT_MIN(t->batch_wanted, vkt_dataset_rows(q->train)); /* more would be padding */
+    VKT_TRY(vkt_shards_resolve(t));
     if (q->batch < t->batch_wanted)
         vkt_log_line(h, VKT_LOG_INFO, "trainer: a batch of %u is more than the %u rows there are: it has all of them",
                      t->batch_wanted, q->batch);
@@ -49,21 +50,28 @@ static vkt_result make_summary(vkt_trainer *t)
     return text.failed ? vkt_fail_nomem(&t->host, "a summary", text.len) : VKT_OK;
 }
 
-static vkt_result build(vkt_trainer *t)
+/* Makes the graphs of a step, and the store of their parameters. */
+static vkt_result make_graphs(vkt_trainer *t, vkt_feed_values *v, vkt_shard_values *shard)
+{
+    vkt_text lines = { .h = &t->host };
+    vkt_step_graphs g;
+    const vkt_result r = vkt_trainer_graph(t, &t->feed, &g, v, &t->head, &lines);
+    t->graph_lines = lines.s;
+    t->g = g.g;
+    t->builder = g.b;
+    t->shards.g = g.update;
+    *shard = g.shard;
+    VKT_TRY(r);
+    return vkt_store_create(t->ctx, g.update ? g.update : g.g, &t->store); /* the graph that has all arenas */
+}
+
+static vkt_result make_programs(vkt_trainer *t, vkt_feed_values v, const vkt_shard_values *shard)
 {
     const vkt_trainer_params *p = &t->params;
-    vkt_feed_values v;
-    VKT_TRY(vkt_feed_create(t->ctx, &t->host, p->train, p->batch, p->stream || vkt_dataset_varies(p->train), p->workers,
-                            &t->feed));
-    vkt_text lines = { .h = &t->host };
-    const vkt_result graph = vkt_trainer_graph(t, &t->feed, &t->g, &t->builder, &v, &t->head, &lines);
-    t->graph_lines = lines.s;
-    VKT_TRY(graph);
-    VKT_TRY(vkt_store_create(t->ctx, t->g, &t->store));
-    VKT_TRY(vkt_class_weights_create(t, p->class_weights));
-    vkt_binding arrays[VKT_FEED_BINDINGS + 1];
+    vkt_binding arrays[VKT_FEED_BINDINGS + 4];
     uint32_t n_arrays = vkt_feed_bind(&t->feed, v, arrays);
     if (t->class_weights) arrays[n_arrays++] = (vkt_binding){ t->head.weights, t->class_weights };
+    if (t->shards.count) VKT_TRY(vkt_shards_arrays(t, shard, arrays, &n_arrays));
     const vkt_program_params pp = { .name = "train",
                                     .arrays = arrays,
                                     .n_arrays = n_arrays,
@@ -71,8 +79,24 @@ static vkt_result build(vkt_trainer *t)
                                     .recompute = p->recompute,
                                     .precision = p->precision };
     VKT_TRY(vkt_program_create(t->ctx, t->g, t->store, &pp, &t->program));
+    return t->shards.count ? vkt_shards_programs(t, shard) : VKT_OK;
+}
+
+static vkt_result build(vkt_trainer *t)
+{
+    const vkt_trainer_params *p = &t->params;
+    vkt_feed_values v;
+    vkt_shard_values shard;
+    const vkt_feed_params fp = { .batch = t->shards.count ? t->shards.rows : p->batch,
+                                 .stream = p->stream || vkt_dataset_varies(p->train),
+                                 .workers = p->workers,
+                                 .room = vkt_steps_most_rows(t) };
+    VKT_TRY(vkt_feed_create(t->ctx, &t->host, p->train, &fp, &t->feed));
+    VKT_TRY(make_graphs(t, &v, &shard));
+    VKT_TRY(vkt_class_weights_create(t, p->class_weights));
+    VKT_TRY(make_programs(t, v, &shard));
     VKT_TRY(make_summary(t));
-    if (p->validation) VKT_TRY(vkt_evaluator_create(t, p->validation, &t->validation));
+    if (p->validation) VKT_TRY(vkt_evaluator_create(t, p->validation, vkt_splits_validation(t), &t->validation));
     const uint64_t n = vkt_store_elements(t->store);
     t->weights = vkt_alloc_array(&t->host, n, sizeof *t->weights);
     t->best = vkt_alloc_array(&t->host, n, sizeof *t->best);
@@ -120,6 +144,7 @@ void vkt_trainer_destroy(vkt_trainer **pt)
     if (!t) return;
     const vkt_host h = t->host;
     vkt_evaluator_destroy(t, &t->validation);
+    vkt_shards_destroy(t);
     vkt_program_destroy(&t->program);
     vkt_store_destroy(&t->store);
     vkt_feed_destroy(&t->feed);
@@ -238,7 +263,7 @@ vkt_fit_progress vkt_trainer_position(const vkt_trainer *t)
     const vkt_sums *s = &t->at.sums;
     return (vkt_fit_progress){ .epoch = t->at.epoch,
                                .batch = t->at.batch,
-                               .batches = vkt_div_up(t->feed.n, t->feed.batch),
+                               .batches = vkt_steps_of_epoch(t),
                                .loss = s->rows ? vkt_sums_loss(s) : NAN,
                                .accuracy = s->rows ? vkt_sums_accuracy(s, &t->head) : NAN };
 }

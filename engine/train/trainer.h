@@ -7,6 +7,7 @@
 #include "train/compare.h"
 #include "train/feed.h"
 #include "train/history.h"
+#include "train/steps.h"
 #include "vktrain/train.h"
 
 /* The values of a graph that training and evaluation read. */
@@ -78,7 +79,12 @@ struct vkt_trainer {
     vkt_builder *builder;
     char *graph_lines, *run_lines, *rate_lines; /* see identity.h; the last two are NULL before vkt_identity_compute */
     vkt_store *store;
-    vkt_program *program;
+    vkt_program *program; /* a step, or the shards of this rank */
+    vkt_shards shards;    /* the rest of a step that is split into shards */
+    vkt_steps steps;
+    vkt_trainer **replicas; /* the other ranks of this process: params.n_more_devices of them. Each has a rank above 0 */
+    vkt_thread_group *group;     /* their connections */
+    vkt_transport transport;     /* params.dist.transport points here, if there is a group */
     vkt_evaluator *validation; /* NULL: none */
     char *summary;
     vkt_history history;
@@ -121,11 +127,19 @@ vkt_result vkt_trainer_put(vkt_trainer *t, vkt_store_part part, const float *val
 /* Returns whether all of `values`, in the order of the store, are finite. Frozen parameters are not checked. */
 bool vkt_trainer_is_finite(const vkt_trainer *t, const float *values);
 
-/* Builds the graph of a training step over `feed`: data, forward, loss, backward, update. `lines` (may be NULL) gets
- * the lines of model and loss (identity.h). The caller destroys *g and *b and frees the lines, also after a failure. */
-vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_builder **b,
-                             vkt_feed_values *v, vkt_head *head, vkt_text *lines);
-/* Builds the graph of an evaluation, likewise. */
+/* The graphs of a training step. */
+typedef struct vkt_step_graphs {
+    vkt_graph *g; /* data, forward, loss, backward, update; with shards: .., backward, sums */
+    vkt_builder *b;
+    vkt_graph *update; /* NULL: without shards */
+    vkt_shard_values shard;
+} vkt_step_graphs;
+/* Builds the graphs of a training step over `feed`. `lines` (may be NULL) gets the lines of model and loss
+ * (identity.h). The caller frees *g by vkt_step_graphs_free, and the lines, also after a failure. */
+vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_step_graphs *g, vkt_feed_values *v,
+                             vkt_head *head, vkt_text *lines);
+void vkt_step_graphs_free(vkt_step_graphs *g);
+/* Builds the graph of an evaluation. The caller destroys *g, also after a failure. */
 vkt_result vkt_evaluator_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_feed_values *v,
                                vkt_head *head, vkt_tensor *classes);
 /* Logs, after a trainer did not fit, which smaller batch or which larger cap would fit. */

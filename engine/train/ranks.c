@@ -1,0 +1,167 @@
+/* train/ranks.c - what the ranks of a run compare: everything that decides about bits at the start of a fit, and the
+ * weights from time to time. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "record/record.h"
+#include "train/identity.h"
+
+/* ---- the start of a fit ---- */
+
+/* Computes the hash of a program's dispatches: their kernels, constants and groups. */
+static uint64_t hash_kernels(uint64_t h, const vkt_program *p)
+{
+    for (size_t i = 0; i < p->lowered.n; i++) {
+        const vkt_dispatch *d = &p->lowered.list[i];
+        h = vkt_hash(h, &d->kernel, sizeof d->kernel);
+        h = vkt_hash(h, d->spec, d->n_spec * sizeof d->spec[0]);
+        h = vkt_hash(h, d->groups, sizeof d->groups);
+    }
+    return h;
+}
+
+static vkt_result hash_weights(vkt_trainer *t, uint64_t *hash)
+{
+    VKT_TRY(vkt_trainer_get(t, VKT_PART_VALUE, t->weights));
+    *hash = vkt_hash(VKT_HASH_START, t->weights, vkt_store_elements(t->store) * sizeof *t->weights);
+    return VKT_OK;
+}
+
+/* Adds lines "name=value", as those of identity.h. */
+static vkt_result add_facts(vkt_trainer *t, const vkt_fit_params *p, vkt_text *x)
+{
+    const vkt_device_info *device = vkt_ctx_device(t->ctx);
+    const vkt_position *at = &t->at;
+    uint64_t weights, kernels = hash_kernels(VKT_HASH_START, t->program);
+    VKT_TRY(vkt_identity_know(t));
+    VKT_TRY(hash_weights(t, &weights));
+    kernels = hash_kernels(kernels, t->shards.update);
+    vkt_text_add(x, "library=%d.%d.%d\ndevice=%s\ndriver=%s\nsubgroup size=%u\nranks=%u\nbuckets=%u\ncheck_every=%u\n",
+                 VKT_VERSION_MAJOR, VKT_VERSION_MINOR, VKT_VERSION_PATCH, device->name, device->driver,
+                 t->ctx->limits.subgroup_size, t->shards.ranks, t->shards.x.n, t->params.dist.check_every);
+    vkt_text_add(x, "kernels=#%016" PRIx64 "\n%s%s", kernels, t->run_lines, t->rate_lines);
+    vkt_text_add(x, "network=#%016" PRIx64 "\n", vkt_hash(VKT_HASH_START, t->graph_lines, strlen(t->graph_lines)));
+    vkt_text_add(x, "seed=%" PRIu64 "\nstep=%" PRIu64 "\nepoch=%u\nbatch of the epoch=%u\nweights=#%016" PRIx64 "\n",
+                 t->params.seed, at->t, at->epoch, at->batch, weights);
+    vkt_text_add(x, "epochs=%u\npatience=%u\nmonitor=%d\nmin_delta=%a\ncheckpoint=%d\ncheckpoint_every=%" PRIu64 "\n",
+                 p->epochs, p->patience, (int)p->monitor, p->min_delta, p->checkpoint != NULL, p->checkpoint_every);
+    vkt_text_add(x, "allow_nonfinite=%d\n", p->allow_nonfinite);
+    return x->failed ? vkt_fail_nomem(&t->host, "what ranks compare", x->len) : VKT_OK;
+}
+
+/* Fails on all ranks, with the difference between rank 0 and the first rank that has other facts. `texts`: one for each
+ * rank, of `room` bytes. */
+static vkt_result report(const vkt_trainer *t, const char *texts, size_t room)
+{
+    char name[24];
+    uint32_t other = 1;
+    while (strcmp(texts, texts + other * room) == 0) other++; /* some rank differs */
+    snprintf(name, sizeof name, "rank %u", other);
+    vkt_differences d = { .text.h = &t->host, .was = "rank 0", .is = name };
+    vkt_compare_settings(texts, texts + other * room, &d);
+    if (t->shards.rank == 0)
+        (void)vkt_fail(&t->host, VKT_E_STATE, "fit: the ranks are not alike, so their bits would differ: %s",
+                       vkt_differences_text(&d));
+    vkt_text_free(&d.text);
+    return VKT_E_STATE;
+}
+
+/* The hash and the length of a rank's facts. */
+typedef struct digest {
+    uint64_t hash, bytes;
+} digest;
+
+static vkt_result compare(vkt_trainer *t, const vkt_text *mine, digest *all)
+{
+    const vkt_transport *transport = t->params.dist.transport;
+    const uint32_t ranks = t->shards.ranks, rank = t->shards.rank;
+    all[rank] = (digest){ vkt_hash(VKT_HASH_START, mine->s, mine->len), mine->len + 1 };
+    VKT_TRY(vkt_all_gather(transport, all, sizeof *all));
+    bool alike = true;
+    size_t room = 0;
+    for (uint32_t i = 0; i < ranks; i++) {
+        alike = alike && all[i].hash == all[0].hash;
+        room = VKT_MAX(room, (size_t)all[i].bytes);
+    }
+    if (alike) return VKT_OK;
+    char *texts = vkt_alloc_array(&t->host, ranks, room);
+    if (!texts) return vkt_fail_nomem(&t->host, "what ranks compare", ranks * room);
+    memcpy(texts + rank * room, mine->s, mine->len + 1);
+    vkt_result r = vkt_all_gather(transport, texts, room);
+    if (r == VKT_OK) r = report(t, texts, room);
+    vkt_free(&t->host, texts);
+    return r;
+}
+
+vkt_result vkt_ranks_compare(vkt_trainer *t, const vkt_fit_params *p)
+{
+    if (t->shards.ranks == 1) return VKT_OK;
+    vkt_text mine = { .h = &t->host };
+    digest *all = vkt_alloc_array(&t->host, t->shards.ranks, sizeof *all);
+    vkt_result r = all ? add_facts(t, p, &mine) : vkt_fail_nomem(&t->host, "ranks", t->shards.ranks * sizeof *all);
+    if (r == VKT_OK) r = compare(t, &mine, all);
+    vkt_text_free(&mine);
+    vkt_free(&t->host, all);
+    return r;
+}
+
+/* ---- during a fit ---- */
+
+/* Returns the value that most ranks have; of several, that of the lowest rank. */
+static uint64_t most_common(const uint64_t *values, uint32_t n)
+{
+    uint32_t best = 0, most = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t equal = 0;
+        for (uint32_t k = 0; k < n; k++) equal += values[k] == values[i];
+        if (equal > most) {
+            most = equal;
+            best = i;
+        }
+    }
+    return values[best];
+}
+
+/* Fails on all ranks if some hashes differ, and names the ranks that differ from most of them. */
+static vkt_result check_hashes(const vkt_trainer *t, const uint64_t *all)
+{
+    const uint32_t n = t->shards.ranks;
+    const uint64_t usual = most_common(all, n);
+    vkt_text names = { .h = &t->host };
+    uint32_t wrong = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (all[i] != usual) vkt_text_add(&names, "%s%u", wrong++ ? ", " : "", i);
+    if (wrong && t->shards.rank == 0)
+        (void)vkt_fail(&t->host, VKT_E_PEER,
+                       "fit: step %" PRIu64 ": the weights of rank %s differ from those of %s: memory or arithmetic of "
+                       "a device is at fault. The run ends; resume its last checkpoint",
+                       t->at.t, names.s ? names.s : "?", n == 2 ? "rank 0 (one of the two is right)" : "most ranks");
+    vkt_text_free(&names);
+    return wrong ? VKT_E_PEER : VKT_OK;
+}
+
+vkt_result vkt_ranks_compare_weights(vkt_trainer *t)
+{
+    const uint32_t n = t->shards.ranks;
+    uint64_t *all = vkt_alloc_array(&t->host, n, sizeof *all);
+    if (!all) return vkt_fail_nomem(&t->host, "hashes", n * sizeof *all);
+    vkt_result r = hash_weights(t, &all[t->shards.rank]);
+    if (r == VKT_OK) r = vkt_all_gather(t->params.dist.transport, all, sizeof *all);
+    if (r == VKT_OK) r = check_hashes(t, all);
+    vkt_free(&t->host, all);
+    return r;
+}
+
+vkt_result vkt_ranks_any(vkt_trainer *t, bool mine, bool *any)
+{
+    const uint32_t n = t->shards.ranks;
+    *any = mine;
+    if (n == 1) return VKT_OK;
+    uint32_t *all = vkt_alloc_array(&t->host, n, sizeof *all);
+    if (!all) return vkt_fail_nomem(&t->host, "ranks", n * sizeof *all);
+    all[t->shards.rank] = mine;
+    const vkt_result r = vkt_all_gather(t->params.dist.transport, all, sizeof *all);
+    for (uint32_t i = 0; i < n; i++) *any |= all[i] != 0;
+    vkt_free(&t->host, all);
+    return r;
+}
