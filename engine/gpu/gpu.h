@@ -198,6 +198,26 @@ vkt_result vkt_series_end(vkt_ctx *ctx, vkt_series *s, uint32_t i);
 vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32_t end, const vkt_sync *sync,
                              const char *label, uint64_t *value);
 
+/* ---- gates: work that waits for the host ----
+ * A submission can wait for a value that the host signals later. All later submissions wait too, and so does every call
+ * that waits for them: vkt_wait, vkt_readback, vkt_settle, the destruction of arrays and of the context. Mesa 22.3's
+ * lavapipe waits for all submitted work in vkt_timer_read too, which the third run of a program calls as it begins. So
+ * the host opens the gate before such a call, after an error too. */
+typedef struct vkt_gate {
+    VkSemaphore semaphore; /* a timeline semaphore */
+    uint64_t value;        /* the newest value that the host has signalled; 0 at first */
+} vkt_gate;
+vkt_result vkt_gate_create(vkt_ctx *ctx, const char *name, vkt_gate *out);
+/* Signals `value`, which is larger than gate->value; else VKT_E_ARG. Never waits. */
+vkt_result vkt_gate_open(vkt_ctx *ctx, vkt_gate *gate, uint64_t value);
+void vkt_gate_destroy(vkt_ctx *ctx, vkt_gate *gate); /* safe for a zeroed one; no submission waits for it any more */
+/* Returns the wait of a submission for `value`, for vkt_sync.waits. */
+VkSemaphoreSubmitInfo vkt_gate_wait(const vkt_gate *gate, uint64_t value);
+/* Records the barrier after which compute shaders and copies see what the host has written to mapped memory before it
+ * opened the gate. A submission makes visible only what the host wrote before vkt_submit, so a command buffer that
+ * reads or overwrites later writes needs this barrier before its first use of them. */
+void vkt_host_barrier(vkt_ctx *ctx, VkCommandBuffer cmd);
+
 /* ---- transfers: through the staging ring, on the transfer queue if there is one ---- */
 /* Copies `bytes` from host memory into `dst` at `offset`. Both are multiples of 4. `src` is read before the call
  * returns. Ordered after earlier compute submissions and before later ones. Blocks only if the staging ring is full. */

@@ -53,6 +53,7 @@
     X(DestroySemaphore)            \
     X(WaitSemaphores)              \
     X(GetSemaphoreCounterValue)    \
+    X(SignalSemaphore)             \
     X(AllocateMemory)              \
     X(FreeMemory)                  \
     X(MapMemory)                   \
