@@ -14,6 +14,17 @@ static vkt_memory_stats stats(const vkt_ctx *ctx)
     return s;
 }
 
+static bool lists_the_extension(const vkt_ctx *ctx)
+{
+    VkExtensionProperties list[400];
+    uint32_t n = VKT_COUNT(list);
+    bool found = false;
+    assert_true(ctx->vk.EnumerateDeviceExtensionProperties(ctx->phys, NULL, &n, list) >= 0);
+    for (uint32_t i = 0; i < n; i++)
+        found = found || strcmp(list[i].extensionName, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME) == 0;
+    return found;
+}
+
 /* The ways to get a shared buffer. */
 typedef enum view { IMPORTED, WITH_TRANSFER_QUEUE, WITHOUT_EXTENSION, SWITCHED_OFF, VIEWS } view;
 
@@ -25,6 +36,7 @@ static vkt_ctx *open_view(view v, uint64_t cap)
     if (v == WITH_TRANSFER_QUEUE) fake.transfer_queue = true;
     vkt_ctx *ctx = rig_open(&params, fake_loader());
     if (v == SWITCHED_OFF) assert_int_equal(vkt_ctx_disable(ctx, "host_import"), VKT_OK);
+    assert_true((ctx->vk.GetMemoryHostPointerPropertiesEXT != NULL) == lists_the_extension(ctx)); /* it is enabled */
     if (v >= WITHOUT_EXTENSION)
         assert_false(ctx->has_host_import);
     else if (!ctx->has_host_import)
