@@ -43,9 +43,10 @@ static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
           .queueCount = 1,
           .pQueuePriorities = &priority },
     };
-    const char *extensions[2];
+    const char *extensions[3];
     uint32_t n_extensions = 0;
     if (c->has_memory_budget) extensions[n_extensions++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
+    if (c->has_host_import) extensions[n_extensions++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
     if (ctx->has_coop) extensions[n_extensions++] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
     vkt_coop_features with_coop;
     const VkPhysicalDeviceFeatures core = { .shaderInt64 = ctx->has_int64 };
@@ -79,6 +80,7 @@ static vkt_result device_open(vkt_ctx *ctx, const char *selector, vkt_unless_fn 
         ctx->transfer.family = c->transfer_family;
         ctx->has_transfer_queue = c->transfer_family != VKT_NO_FAMILY && !vkt_env_disabled("transfer_queue");
         ctx->has_memory_budget = c->has_memory_budget;
+        ctx->has_host_import = c->has_host_import;
         ctx->has_coop = VKT_COOP_MODULES && c->has_coop && vkt_coop_offered(ctx, c->phys);
         ctx->has_int64 = c->has_int64;
         r = device_create(ctx, c);
@@ -158,6 +160,8 @@ static vkt_result device_adopt(vkt_ctx *ctx, const vkt_adopt_params *a, const vk
     for (uint32_t i = 0; i < a->n_extensions; i++)
         if (strcmp(a->extensions[i], VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) == 0)
             ctx->has_memory_budget = true;
+        else if (strcmp(a->extensions[i], VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME) == 0)
+            ctx->has_host_import = c.has_host_import;
         else if (strcmp(a->extensions[i], VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) == 0)
             ctx->has_coop = VKT_COOP_MODULES && vkt_features_have_coop(a->features);
     ctx->has_int64 = vkt_features_have_int64(a->features);
@@ -189,6 +193,7 @@ static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
 {
     VKT_TRY(vkt_vk_load_device(&ctx->host, &ctx->vk, ctx->device));
     VKT_TRY(vkt_limits_fill(ctx));
+    vkt_import_open(ctx);
     VKT_TRY(open_queue(ctx, &ctx->compute, "compute"));
     if (ctx->has_transfer_queue)
         VKT_TRY(open_queue(ctx, &ctx->transfer, "transfer"));
@@ -386,10 +391,13 @@ vkt_result vkt_ctx_disable(vkt_ctx *ctx, const char *feature)
     if (strcmp(feature, "transfer_queue") == 0) return drop_transfer_queue(ctx);
     if (strcmp(feature, "texel") == 0)
         ctx->limits.max_texel_elements = 0;
+    else if (strcmp(feature, "host_import") == 0)
+        ctx->has_host_import = false;
     else if (vkt_variant_find(feature, &v))
         ctx->limits.choices.off |= (uint64_t)1 << v;
     else
-        return vkt_fail(&ctx->host, VKT_E_NOT_FOUND,
-                        "disable: want \"texel\", \"transfer_queue\" or a variant of an op, got \"%s\"", feature);
+        return vkt_fail(
+            &ctx->host, VKT_E_NOT_FOUND,
+            "disable: want \"texel\", \"transfer_queue\", \"host_import\" or a variant of an op, got \"%s\"", feature);
     return VKT_OK;
 }

@@ -131,6 +131,7 @@ static vkt_result find_extensions(vkt_ctx *ctx, vkt_candidate *c)
     const VkResult r = ctx->vk.EnumerateDeviceExtensionProperties(c->phys, NULL, &n, list);
     for (uint32_t i = 0; i < n && r >= 0; i++) {
         const char *name = list[i].extensionName;
+        if (strcmp(name, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME) == 0) c->has_host_import = true;
         if (strcmp(name, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) == 0) c->has_memory_budget = true;
         if (strcmp(name, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) == 0) c->has_coop = true;
     }
@@ -371,5 +372,6 @@ void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out)
                                 .timestamp_ns = (double)ctx->timestamp_period_ns,
                                 .transfer_queue = ctx->has_transfer_queue,
                                 .memory_budget = ctx->has_memory_budget,
+                                .host_import = ctx->has_host_import,
                                 .matrix = { l->coop.m, l->coop.n, l->coop.k } };
 }

@@ -24,7 +24,8 @@ static const VkPhysicalDeviceVulkan12Features needs12 = {
 
 const vkt_vk_needs *vkt_vk_get_needs(void)
 {
-    static const char *const extensions[] = { VK_EXT_MEMORY_BUDGET_EXTENSION_NAME };
+    static const char *const extensions[] = { VK_EXT_MEMORY_BUDGET_EXTENSION_NAME,
+                                              VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME };
     static const vkt_vk_needs needs = { .api_version = VK_API_VERSION_1_3,
                                         .queue_flags = VK_QUEUE_COMPUTE_BIT,
                                         .features = &needs12,

@@ -72,8 +72,10 @@ struct vkt_ctx {
     vkt_queue transfer; /* equals compute (handle, family and timeline) if there is no transfer queue */
     bool has_transfer_queue;
     bool has_memory_budget;
-    bool has_coop;  /* VK_KHR_cooperative_matrix and its features are enabled */
-    bool has_int64; /* shaderInt64 is enabled */
+    bool has_host_import;       /* VK_EXT_external_memory_host is enabled, and our buffers can use it */
+    uint64_t host_import_align; /* alignment of imported memory and of its size */
+    bool has_coop;              /* VK_KHR_cooperative_matrix and its features are enabled */
+    bool has_int64;             /* shaderInt64 is enabled */
     bool has_debug_utils;
     bool subgroup_size_varies;  /* the device has several sizes: pipelines must ask for limits.subgroup_size */
     uint64_t uploads_awaited;   /* value of the transfer timeline that compute submissions already wait for */
@@ -133,8 +135,16 @@ vkt_result vkt_lost_check(vkt_ctx *ctx, const char *what);
 typedef enum vkt_memory_kind {
     VKT_MEMORY_DEVICE = 0, /* device-local */
     VKT_MEMORY_UPLOAD,     /* host-visible, host-coherent; device-local too if such memory is plentiful */
-    VKT_MEMORY_READBACK    /* host-visible, host-coherent; cached if possible */
+    VKT_MEMORY_READBACK,   /* host-visible, host-coherent; cached if possible */
+    VKT_MEMORY_SHARED      /* the host's own memory if the device can import it, else as READBACK */
 } vkt_memory_kind;
+
+/* Memory of the host that one buffer has for itself. */
+typedef struct vkt_imported {
+    void *allocation;      /* from the context's allocator; the memory begins at the next aligned address */
+    VkDeviceMemory memory; /* the same memory, for the device */
+    uint64_t bytes;        /* size of `memory`, as it is counted */
+} vkt_imported;
 
 typedef struct vkt_buffer {
     VkBuffer handle;
@@ -142,17 +152,24 @@ typedef struct vkt_buffer {
     uint64_t bytes;
     VkBufferUsageFlags usage;
     bool lent;    /* the host owns the handle */
-    void *mapped; /* host address for UPLOAD and READBACK, else NULL */
+    void *mapped; /* host address; NULL for DEVICE and for a host's buffer */
     vkt_mem_class cls;
     uint64_t upload; /* newest upload or fill of this buffer, as a value of the queue that transfers */
     uint32_t block;  /* private to memory.c */
     uint64_t block_offset, block_bytes;
+    vkt_imported imported; /* all 0: the buffer is in a block; private to shared.c */
 } vkt_buffer;
 
 /* Creates a buffer. VKT_E_MEMORY_CAP (the message has cap, used and wanted bytes), VKT_E_DEVICE_MEMORY or VKT_E_NOMEM;
  * then *out does not change. */
 vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_kind kind, vkt_mem_class cls, uint64_t bytes, const char *name,
                              vkt_buffer **out);
+/* Creates a buffer of VKT_MEMORY_SHARED, for data that the device and the host both read and write: memory of the
+ * context's allocator that the device imports (VK_EXT_external_memory_host). If that is not possible, it is a buffer of
+ * VKT_MEMORY_READBACK. Errors are those of vkt_buffer_create. See vkt_host_barrier for writes of the host after a
+ * submission. Destroy it only after the device's last use: its memory goes back to the host's allocator. */
+vkt_result vkt_buffer_create_shared(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes, const char *name,
+                                    vkt_buffer **out);
 /* Creates a buffer from a range of a host's buffer. VKT_E_ARG unless it starts at a multiple of VKT_ALIGN_BYTES and is
  * a storage buffer. */
 vkt_result vkt_buffer_adopt(vkt_ctx *ctx, const vkt_vk_buffer *at, VkBufferUsageFlags usage, vkt_buffer **out);
@@ -198,6 +215,26 @@ vkt_result vkt_series_end(vkt_ctx *ctx, vkt_series *s, uint32_t i);
 /* Submits command buffers first to end - 1 like vkt_submit_synced: all of them or none. *value is for the last one. */
 vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32_t end, const vkt_sync *sync,
                              const char *label, uint64_t *value);
+
+/* ---- gates: work that waits for the host ----
+ * A submission can wait for a value that the host signals later. All later submissions wait too, and so does every call
+ * that waits for them: vkt_wait, vkt_readback, vkt_settle, the destruction of arrays and of the context. Mesa 22.3's
+ * lavapipe waits for all submitted work in vkt_timer_read too, which the third run of a program calls as it begins. So
+ * the host opens the gate before such a call, after an error too. */
+typedef struct vkt_gate {
+    VkSemaphore semaphore; /* a timeline semaphore */
+    uint64_t value;        /* the newest value that the host has signalled; 0 at first */
+} vkt_gate;
+vkt_result vkt_gate_create(vkt_ctx *ctx, const char *name, vkt_gate *out);
+/* Signals `value`, which is larger than gate->value; else VKT_E_ARG. Never waits. */
+vkt_result vkt_gate_open(vkt_ctx *ctx, vkt_gate *gate, uint64_t value);
+void vkt_gate_destroy(vkt_ctx *ctx, vkt_gate *gate); /* safe for a zeroed one; no submission waits for it any more */
+/* Returns the wait of a submission for `value`, for vkt_sync.waits. */
+VkSemaphoreSubmitInfo vkt_gate_wait(const vkt_gate *gate, uint64_t value);
+/* Records the barrier after which compute shaders and copies see what the host has written to mapped memory before it
+ * opened the gate. A submission makes visible only what the host wrote before vkt_submit, so a command buffer that
+ * reads or overwrites later writes needs this barrier before its first use of them. */
+void vkt_host_barrier(vkt_ctx *ctx, VkCommandBuffer cmd);
 
 /* ---- transfers: through the staging ring, on the transfer queue if there is one ---- */
 /* Copies `bytes` from host memory into `dst` at `offset`. Both are multiples of 4. `src` is read before the call

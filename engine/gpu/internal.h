@@ -40,10 +40,10 @@ void vkt_explain_no_device(char out[512]);
 typedef struct vkt_candidate {
     VkPhysicalDevice phys;
     vkt_device_info info;
-    VkDriverId driver;                        /* 0: unknown, because the device is below Vulkan 1.3 */
-    uint32_t compute_family, transfer_family; /* VKT_NO_FAMILY: none; transfer_family can do nothing else */
-    bool has_memory_budget, has_coop;         /* extensions */
-    bool has_int64;                           /* a feature */
+    VkDriverId driver;                                 /* 0: unknown, because the device is below Vulkan 1.3 */
+    uint32_t compute_family, transfer_family;          /* VKT_NO_FAMILY: none; transfer_family can do nothing else */
+    bool has_memory_budget, has_coop, has_host_import; /* extensions */
+    bool has_int64;                                    /* a feature */
 } vkt_candidate;
 /* Lists all devices of ctx->instance, in the loader's order. The caller frees *list (vkt_free); NULL: there is no
  * device. */
@@ -79,6 +79,28 @@ vkt_result vkt_commands_create_for(vkt_ctx *ctx, uint32_t family, const char *na
 /* ---- memory.c ---- */
 vkt_result vkt_memory_create(vkt_ctx *ctx, uint64_t cap_bytes);
 void vkt_memory_destroy(vkt_ctx *ctx);
+/* The usage of every buffer of the engine. UNIFORM_TEXEL_BUFFER is for kernel/self_test.c. */
+#define VKT_BUFFER_USAGE                                                             \
+    (VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT | \
+     VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT)
+/* Creates a VkBuffer without memory; `next` is the pNext of its description. *out is VK_NULL_HANDLE after a failure. */
+VkResult vkt_handle_create(vkt_ctx *ctx, uint64_t bytes, const void *next, VkBuffer *out);
+/* Sorts the memory types that fit `kind` and that the bits of `allowed` name, best first. Returns their number. */
+uint32_t vkt_memory_types(const vkt_ctx *ctx, vkt_memory_kind kind, uint32_t allowed,
+                          uint32_t order[VK_MAX_MEMORY_TYPES]);
+/* Count memory of a buffer that is in no block, as held and used. Take returns false if it does not fit below the cap;
+ * then nothing is counted or logged. */
+bool vkt_memory_take(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes);
+void vkt_memory_give(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes);
+
+/* ---- shared.c: buffers in host memory that the device imports ---- */
+/* Leaves ctx->has_host_import only if the device can import memory for our buffers, and reads the alignment. Functions
+ * of the device must be loaded. */
+void vkt_import_open(vkt_ctx *ctx);
+/* Gives a new buffer host memory and a handle. Returns false, after a message at VKT_LOG_DEBUG, if that is not
+ * possible; then *buf does not change. */
+bool vkt_import(vkt_ctx *ctx, vkt_buffer *buf);
+void vkt_import_free(vkt_ctx *ctx, vkt_buffer *buf); /* after its handle; does nothing for other buffers */
 
 /* ---- transfer.c ---- */
 #define VKT_RING_BYTES (8u << 20)

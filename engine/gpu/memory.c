@@ -28,6 +28,7 @@ struct vkt_memory {
     VkPhysicalDeviceMemoryProperties props;
     block *blocks;
     size_t n_blocks, cap_blocks;
+    uint32_t others; /* buffers that are in no block (shared.c) */
 };
 
 /* ---- budget ---- */
@@ -97,7 +98,7 @@ void vkt_memory_destroy(vkt_ctx *ctx)
 {
     vkt_memory *m = ctx->memory;
     if (!m) return;
-    uint32_t left = 0;
+    uint32_t left = m->others;
     log_peaks(ctx);
     for (size_t i = 0; i < m->n_blocks; i++) {
         left += m->blocks[i].buffers;
@@ -127,18 +128,25 @@ static uint64_t default_block_bytes(const vkt_memory *m, uint32_t type)
     return VKT_MAX(VKT_MIN(local ? BLOCK_BYTES : HOST_BLOCK_BYTES, of_heap), SMALLEST_BLOCK_BYTES);
 }
 
-/* Makes *bytes more fit below the cap: frees cached blocks, and reduces *bytes to `need`. Else VKT_E_MEMORY_CAP. */
-static vkt_result fit_cap(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
+/* Makes *bytes more fit below the cap: frees cached blocks, and reduces *bytes to `need`. Returns whether they fit. */
+static bool has_room(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
 {
     const vkt_memory_stats *s = &ctx->memory->stats;
     const uint64_t cap = s->cap_bytes;
     if (s->reserved_bytes + *bytes > cap) vkt_ctx_trim(ctx);
     if (s->reserved_bytes + *bytes > cap) *bytes = need;
-    if (s->reserved_bytes <= cap && *bytes <= cap - s->reserved_bytes) return VKT_OK;
+    return s->reserved_bytes <= cap && *bytes <= cap - s->reserved_bytes;
+}
+
+/* The same. VKT_E_MEMORY_CAP, with a message, if they do not fit. */
+static vkt_result fit_cap(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
+{
+    if (has_room(ctx, need, bytes)) return VKT_OK;
+    const vkt_memory_stats *s = &ctx->memory->stats;
     char c[24], u[24], r[24], w[24];
     return vkt_fail(&ctx->host, VKT_E_MEMORY_CAP,
                     "device memory: want %s more, but %s of the cap of %s are allocated (%s in use)",
-                    vkt_bytes_text(need, w), vkt_bytes_text(s->reserved_bytes, r), vkt_bytes_text(cap, c),
+                    vkt_bytes_text(need, w), vkt_bytes_text(s->reserved_bytes, r), vkt_bytes_text(s->cap_bytes, c),
                     vkt_bytes_text(s->used_total_bytes, u));
 }
 
@@ -168,6 +176,12 @@ static vkt_result block_allocate(vkt_ctx *ctx, uint32_t type, uint64_t bytes, bl
     return vkt_vk_check(ctx, r, "vkMapMemory");
 }
 
+static void hold(vkt_memory_stats *s, uint64_t bytes)
+{
+    s->reserved_bytes += bytes;
+    s->reserved_peak_bytes = VKT_MAX(s->reserved_peak_bytes, s->reserved_bytes);
+}
+
 /* Creates a block with space for `need` bytes, at *index of the list. */
 static vkt_result block_create(vkt_ctx *ctx, uint32_t type, uint64_t need, size_t *index)
 {
@@ -193,8 +207,7 @@ static vkt_result block_create(vkt_ctx *ctx, uint32_t type, uint64_t need, size_
     b.holes[0] = (range){ 0, b.bytes };
     b.n_holes = 1;
     m->blocks[i] = b;
-    m->stats.reserved_bytes += b.bytes;
-    m->stats.reserved_peak_bytes = VKT_MAX(m->stats.reserved_peak_bytes, m->stats.reserved_bytes);
+    hold(&m->stats, b.bytes);
     vkt_name(ctx, VK_OBJECT_TYPE_DEVICE_MEMORY, (uint64_t)b.memory, "block");
     *index = i;
     return VKT_OK;
@@ -250,7 +263,7 @@ static memory_preference preference_of(const vkt_memory *m, vkt_memory_kind kind
 {
     const VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     if (kind == VKT_MEMORY_DEVICE) return (memory_preference){ VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0, -2, -1 };
-    if (kind == VKT_MEMORY_READBACK) return (memory_preference){ host, -1, 0, 2 };
+    if (kind == VKT_MEMORY_READBACK || kind == VKT_MEMORY_SHARED) return (memory_preference){ host, -1, 0, 2 };
     /* Host-visible device memory is plentiful if its heap has at least half of the size of the largest one. Otherwise
      * it is a small part of the main heap. */
     uint64_t largest = 0, seen = 0;
@@ -264,10 +277,10 @@ static memory_preference preference_of(const vkt_memory *m, vkt_memory_kind kind
     return (memory_preference){ host, seen >= largest / 2 && seen ? 2 : -2, 0, -1 };
 }
 
-/* Sorts the memory types that fit `kind` and that the buffer allows, best first. Returns their number. */
-static uint32_t rank_types(const vkt_memory *m, vkt_memory_kind kind, uint32_t allowed,
-                           uint32_t order[VK_MAX_MEMORY_TYPES])
+uint32_t vkt_memory_types(const vkt_ctx *ctx, vkt_memory_kind kind, uint32_t allowed,
+                          uint32_t order[VK_MAX_MEMORY_TYPES])
 {
+    const vkt_memory *m = ctx->memory;
     const memory_preference w = preference_of(m, kind);
     const VkMemoryPropertyFlags plain = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
                                         VK_MEMORY_PROPERTY_HOST_COHERENT_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
@@ -317,7 +330,7 @@ static vkt_result allocate_in_type(vkt_ctx *ctx, uint32_t type, uint64_t bytes, 
 static vkt_result allocate_buffer(vkt_ctx *ctx, vkt_memory_kind kind, const VkMemoryRequirements *need, vkt_buffer *buf)
 {
     uint32_t order[VK_MAX_MEMORY_TYPES];
-    const uint32_t n = rank_types(ctx->memory, kind, need->memoryTypeBits, order);
+    const uint32_t n = vkt_memory_types(ctx, kind, need->memoryTypeBits, order);
     const uint64_t align = VKT_MAX(need->alignment, VKT_ALIGN_BYTES);
     const uint64_t bytes = vkt_round_up(need->size, align);
     vkt_result r = VKT_E_DEVICE_MEMORY;
@@ -328,25 +341,21 @@ static vkt_result allocate_buffer(vkt_ctx *ctx, vkt_memory_kind kind, const VkMe
                     vkt_bytes_text(ctx->memory->stats.reserved_bytes, reserved), n ? "" : " (no memory type fits)");
 }
 
-/* UNIFORM_TEXEL_BUFFER is for kernel/self_test.c. */
-#define USAGE                                                                        \
-    (VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT | \
-     VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT)
-
-static vkt_result make_handle(vkt_ctx *ctx, uint64_t bytes, VkBuffer *out)
+VkResult vkt_handle_create(vkt_ctx *ctx, uint64_t bytes, const void *next, VkBuffer *out)
 {
     const uint32_t families[] = { ctx->compute.family, ctx->transfer.family };
     const VkBufferCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+        .pNext = next,
         .size = bytes,
-        .usage = USAGE,
+        .usage = VKT_BUFFER_USAGE,
         .sharingMode = ctx->has_transfer_queue ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE,
         .queueFamilyIndexCount = ctx->has_transfer_queue ? 2 : 0,
         .pQueueFamilyIndices = families,
     };
     const VkResult r = ctx->vk.CreateBuffer(ctx->device, &info, ctx->allocation, out);
     if (r != VK_SUCCESS) *out = VK_NULL_HANDLE;
-    return vkt_vk_check(ctx, r, "vkCreateBuffer");
+    return r;
 }
 
 static void count(vkt_memory_stats *s, vkt_mem_class cls, uint64_t bytes)
@@ -357,10 +366,35 @@ static void count(vkt_memory_stats *s, vkt_mem_class cls, uint64_t bytes)
     s->peak_total_bytes = VKT_MAX(s->peak_total_bytes, s->used_total_bytes);
 }
 
+static void uncount(vkt_memory_stats *s, vkt_mem_class cls, uint64_t bytes)
+{
+    s->used_bytes[cls] -= bytes;
+    s->used_total_bytes -= bytes;
+}
+
+bool vkt_memory_take(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes)
+{
+    vkt_memory *m = ctx->memory;
+    if (!has_room(ctx, bytes, &bytes)) return false;
+    hold(&m->stats, bytes);
+    count(&m->stats, cls, bytes);
+    m->others++;
+    return true;
+}
+
+void vkt_memory_give(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes)
+{
+    vkt_memory *m = ctx->memory;
+    m->stats.reserved_bytes -= bytes;
+    uncount(&m->stats, cls, bytes);
+    m->others--;
+}
+
 /* Creates everything but the object itself. After a failure, vkt_buffer_destroy frees the parts that *buf has. */
 static vkt_result fill_buffer(vkt_ctx *ctx, vkt_memory_kind kind, vkt_buffer *buf)
 {
-    VKT_TRY(make_handle(ctx, buf->bytes, &buf->handle));
+    if (kind == VKT_MEMORY_SHARED && vkt_import(ctx, buf)) return VKT_OK;
+    VKT_TRY(vkt_vk_check(ctx, vkt_handle_create(ctx, buf->bytes, NULL, &buf->handle), "vkCreateBuffer"));
     VkMemoryRequirements need;
     ctx->vk.GetBufferMemoryRequirements(ctx->device, buf->handle, &need);
     VKT_TRY(allocate_buffer(ctx, kind, &need, buf));
@@ -386,7 +420,7 @@ vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_kind kind, vkt_mem_class c
     if (!buf) return vkt_fail_nomem(&ctx->host, "a buffer", sizeof *buf);
     buf->cls = cls;
     buf->bytes = vkt_round_up(bytes, VKT_ALIGN_BYTES);
-    buf->usage = USAGE;
+    buf->usage = VKT_BUFFER_USAGE;
     const vkt_result r = fill_buffer(ctx, kind, buf);
     if (r != VKT_OK) {
         vkt_buffer_destroy(ctx, &buf);
@@ -426,10 +460,10 @@ void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer)
     if (!buf) return;
     vkt_upload_finish(ctx, buf);
     if (!buf->lent) VKT_DROP(ctx, Buffer, buf->handle);
+    vkt_import_free(ctx, buf);
     if (buf->block_bytes) {
         block_release(&ctx->memory->blocks[buf->block], buf->block_offset, buf->block_bytes);
-        ctx->memory->stats.used_bytes[buf->cls] -= buf->block_bytes;
-        ctx->memory->stats.used_total_bytes -= buf->block_bytes;
+        uncount(&ctx->memory->stats, buf->cls, buf->block_bytes);
     }
     vkt_free(&ctx->host, buf);
     *buffer = NULL;

@@ -72,6 +72,9 @@ vkt_result vkt_vk_load_device(const vkt_host *h, vkt_vk *vk, VkDevice device)
     if (!vk->name) return missing(h, #name);
     VKT_VK_DEVICE(LOAD)
 #undef LOAD
+#define LOAD_OPTIONAL(name) vk->name = (PFN_vk##name)vk->GetDeviceProcAddr(device, "vk" #name);
+    VKT_VK_HOST_IMPORT(LOAD_OPTIONAL)
+#undef LOAD_OPTIONAL
     return VKT_OK;
 }
 
@@ -97,6 +100,7 @@ const char *vkt_vk_result_name(VkResult r)
         NAME(VK_ERROR_TOO_MANY_OBJECTS)
         NAME(VK_ERROR_FRAGMENTED_POOL)
         NAME(VK_ERROR_OUT_OF_POOL_MEMORY)
+        NAME(VK_ERROR_INVALID_EXTERNAL_HANDLE)
         NAME(VK_ERROR_INVALID_SHADER_NV)
         NAME(VK_ERROR_UNKNOWN)
 #undef NAME

@@ -1,7 +1,7 @@
 /* gpu/vk_table.h - the Vulkan functions that the engine calls, as a table per context.
  *
  * No part of the library links libvulkan: the functions are found at run time. The lists below contain all functions in
- * use. All of them are core Vulkan 1.3, except VKT_VK_DEBUG_UTILS. Members have no prefix:
+ * use. All of them are core Vulkan 1.3, except VKT_VK_DEBUG_UTILS and VKT_VK_HOST_IMPORT. Members have no prefix:
  *
  *     ctx->vk.CmdDispatch(cmd, x, 1, 1); */
 #ifndef VKT_VK_TABLE_H
@@ -22,17 +22,18 @@
     X(EnumerateInstanceExtensionProperties)
 
 /* Functions that are found with an instance. */
-#define VKT_VK_INSTANCE(X)                    \
-    X(DestroyInstance)                        \
-    X(EnumeratePhysicalDevices)               \
-    X(EnumerateDeviceExtensionProperties)     \
-    X(GetPhysicalDeviceProperties)            \
-    X(GetPhysicalDeviceProperties2)           \
-    X(GetPhysicalDeviceFeatures2)             \
-    X(GetPhysicalDeviceMemoryProperties)      \
-    X(GetPhysicalDeviceMemoryProperties2)     \
-    X(GetPhysicalDeviceQueueFamilyProperties) \
-    X(CreateDevice)                           \
+#define VKT_VK_INSTANCE(X)                       \
+    X(DestroyInstance)                           \
+    X(EnumeratePhysicalDevices)                  \
+    X(EnumerateDeviceExtensionProperties)        \
+    X(GetPhysicalDeviceProperties)               \
+    X(GetPhysicalDeviceProperties2)              \
+    X(GetPhysicalDeviceFeatures2)                \
+    X(GetPhysicalDeviceMemoryProperties)         \
+    X(GetPhysicalDeviceMemoryProperties2)        \
+    X(GetPhysicalDeviceQueueFamilyProperties)    \
+    X(GetPhysicalDeviceExternalBufferProperties) \
+    X(CreateDevice)                              \
     X(GetDeviceProcAddr)
 
 /* Functions of VK_EXT_debug_utils: NULL unless the extension is enabled (ctx->has_debug_utils). */
@@ -42,6 +43,9 @@
     X(SetDebugUtilsObjectNameEXT)    \
     X(CmdBeginDebugUtilsLabelEXT)    \
     X(CmdEndDebugUtilsLabelEXT)
+
+/* Functions of VK_EXT_external_memory_host: NULL unless the extension is enabled. */
+#define VKT_VK_HOST_IMPORT(X) X(GetMemoryHostPointerPropertiesEXT)
 
 /* Functions that are found with a device. */
 #define VKT_VK_DEVICE(X)           \
@@ -53,6 +57,7 @@
     X(DestroySemaphore)            \
     X(WaitSemaphores)              \
     X(GetSemaphoreCounterValue)    \
+    X(SignalSemaphore)             \
     X(AllocateMemory)              \
     X(FreeMemory)                  \
     X(MapMemory)                   \
@@ -106,6 +111,7 @@ typedef struct vkt_vk {
     VKT_VK_INSTANCE(VKT_VK_MEMBER)
     VKT_VK_DEBUG_UTILS(VKT_VK_MEMBER)
     VKT_VK_DEVICE(VKT_VK_MEMBER)
+    VKT_VK_HOST_IMPORT(VKT_VK_MEMBER)
 #undef VKT_VK_MEMBER
 } vkt_vk;
 
@@ -119,7 +125,8 @@ typedef struct vkt_loader {
  * VKT_E_NO_LOADER (the message says what to install), or VKT_E_DRIVER if the loader lacks a function. */
 vkt_result vkt_vk_open(const vkt_host *h, const vkt_loader *loader, vkt_vk *vk, void **library);
 void vkt_vk_close(void *library);
-/* Fill the functions of an instance, or of a device. VKT_E_DRIVER if a function is missing (its name is logged). */
+/* Fill the functions of an instance, or of a device. VKT_E_DRIVER if a function is missing (its name is logged).
+ * Functions of device extensions may be missing: then they are NULL. */
 vkt_result vkt_vk_load_instance(const vkt_host *h, vkt_vk *vk, VkInstance instance, bool debug_utils);
 vkt_result vkt_vk_load_device(const vkt_host *h, vkt_vk *vk, VkDevice device);
 

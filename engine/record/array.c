@@ -1,6 +1,20 @@
 /* record/array.c - device memory that outlives programs. */
 #include "record/record.h"
 
+/* Makes an array without a buffer. */
+static vkt_result array_new(vkt_ctx *ctx, vkt_dtype dtype, vkt_shape shape, vkt_array **out)
+{
+    uint64_t bytes;
+    if (shape.rank > VKT_MAX_RANK || (unsigned)dtype >= VKT_DTYPE_COUNT ||
+        !vkt_physical_bytes(shape, VKT_ROWS, dtype, &bytes) || bytes == 0)
+        return vkt_fail(&ctx->host, VKT_E_ARG, "array: the shape or element type makes no sense");
+    vkt_array *a = vkt_alloc(&ctx->host, sizeof *a);
+    if (!a) return vkt_fail_nomem(&ctx->host, "an array", sizeof *a);
+    *a = (vkt_array){ .ctx = ctx, .dtype = dtype, .shape = shape, .bytes = bytes };
+    *out = a;
+    return VKT_OK;
+}
+
 vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_array **out)
 {
     if (out) *out = NULL;
@@ -8,13 +22,9 @@ vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_ar
     VKT_WANT(&ctx->host, out);
     VKT_WANT(&ctx->host, params);
     *out = NULL;
-    uint64_t bytes;
-    if (params->shape.rank > VKT_MAX_RANK || (unsigned)params->dtype >= VKT_DTYPE_COUNT ||
-        !vkt_physical_bytes(params->shape, VKT_ROWS, params->dtype, &bytes) || bytes == 0)
-        return vkt_fail(&ctx->host, VKT_E_ARG, "array: the shape or element type makes no sense");
-    vkt_array *a = vkt_alloc(&ctx->host, sizeof *a);
-    if (!a) return vkt_fail_nomem(&ctx->host, "an array", sizeof *a);
-    *a = (vkt_array){ .ctx = ctx, .dtype = params->dtype, .shape = params->shape, .bytes = bytes };
+    vkt_array *a;
+    VKT_TRY(array_new(ctx, params->dtype, params->shape, &a));
+    const uint64_t bytes = a->bytes;
     vkt_result r = vkt_buffer_create(ctx, params->host_visible ? VKT_MEMORY_UPLOAD : VKT_MEMORY_DEVICE, VKT_MEM_DATA,
                                      bytes, params->name ? params->name : "array", &a->buffer);
     if (r == VKT_OK && params->host_visible) {
@@ -39,6 +49,21 @@ vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_ar
     else
         vkt_array_destroy(&a);
     return r;
+}
+
+vkt_result vkt_array_create_shared(vkt_ctx *ctx, vkt_dtype dtype, vkt_shape shape, const char *name, vkt_array **out)
+{
+    vkt_array *a;
+    *out = NULL;
+    VKT_TRY(array_new(ctx, dtype, shape, &a));
+    const vkt_result r = vkt_buffer_create_shared(ctx, VKT_MEM_STAGING, a->bytes, name ? name : "shared", &a->buffer);
+    if (r != VKT_OK) {
+        vkt_free(&ctx->host, a); /* not vkt_array_destroy: it would wait for work that may wait for a gate */
+        return r;
+    }
+    memset(a->buffer->mapped, 0, a->buffer->bytes);
+    *out = a;
+    return VKT_OK;
 }
 
 void vkt_array_destroy(vkt_array **pa)

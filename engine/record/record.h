@@ -25,6 +25,11 @@ struct vkt_array {
     uint64_t bytes;
 };
 
+/* array.c: makes an array of zeros that the device and the host both read and write (vkt_buffer_create_shared), of the
+ * class VKT_MEM_STAGING. vkt_array_map returns its memory. name NULL: "shared". Errors are those of vkt_array_create.
+ */
+vkt_result vkt_array_create_shared(vkt_ctx *ctx, vkt_dtype dtype, vkt_shape shape, const char *name, vkt_array **out);
+
 typedef struct vkt_store_entry {
     char name[VKT_NAME_MAX];
     vkt_shape shape;

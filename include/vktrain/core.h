@@ -229,6 +229,8 @@ typedef struct vkt_device_limits {
                                     * measured nor cut */
     bool transfer_queue;           /* uploads use a queue of their own, in parallel with computing */
     bool memory_budget;            /* the driver reports free memory (VK_EXT_memory_budget) */
+    bool host_import;              /* the device uses memory of the host where both exchange data
+                                    * (VK_EXT_external_memory_host) */
     uint32_t matrix[3];            /* M, N, K of the cooperative matrices in use: f16 operands, sums in f32; 0: none */
 } vkt_device_limits;
 VKT_API void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out);
@@ -287,9 +289,9 @@ VKT_API void vkt_ctx_waits(const vkt_ctx *ctx, vkt_wait_stats *out);
 /* Blocks until all work submitted by this context is done. VKT_E_DEVICE_LOST is sticky. */
 VKT_API vkt_result vkt_ctx_wait_idle(vkt_ctx *ctx);
 /* Switches off a fast path by name for this context, to bisect a fault (the same as VKT_NO_<NAME>=1 in the environment
- * at creation). Names: "texel" (texel-buffer loads), "transfer_queue", and the variants of ops, which `vkt-bench
- * --list` prints. A variant that is the only one for some work is used all the same. VKT_E_NOT_FOUND for another name.
- * Call it before programs are created. */
+ * at creation). Names: "texel" (texel-buffer loads), "transfer_queue", "host_import" (memory of the host that the
+ * device uses), and the variants of ops, which `vkt-bench --list` prints. A variant that is the only one for some work
+ * is used all the same. VKT_E_NOT_FOUND for another name. Call it before programs are created. */
 VKT_API vkt_result vkt_ctx_disable(vkt_ctx *ctx, const char *feature);
 
 #ifdef __cplusplus

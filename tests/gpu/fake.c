@@ -14,6 +14,11 @@ void fake_reset(void)
 
 /* ---- instance level ---- */
 
+static bool lacks(const char *name)
+{
+    return fake.without && strcmp(fake.without, name) == 0;
+}
+
 static VKAPI_ATTR VkResult VKAPI_CALL CreateInstance(const VkInstanceCreateInfo *info, const VkAllocationCallbacks *a,
                                                      VkInstance *out)
 {
@@ -30,7 +35,12 @@ static VKAPI_ATTR VkResult VKAPI_CALL EnumeratePhysicalDevices(VkInstance instan
 static VKAPI_ATTR VkResult VKAPI_CALL EnumerateDeviceExtensionProperties(VkPhysicalDevice phys, const char *layer,
                                                                          uint32_t *n, VkExtensionProperties *out)
 {
-    if (!fake.budget) return real.EnumerateDeviceExtensionProperties(phys, layer, n, out);
+    if (!fake.budget) {
+        const VkResult r = real.EnumerateDeviceExtensionProperties(phys, layer, n, out);
+        for (uint32_t i = 0; out && i < *n; i++)
+            if (lacks(out[i].extensionName)) out[i] = out[--*n];
+        return r;
+    }
     if (out) *out = (VkExtensionProperties){ VK_EXT_MEMORY_BUDGET_EXTENSION_NAME, 1 };
     *n = 1;
     return VK_SUCCESS;
@@ -40,11 +50,6 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties(VkPhysicalDevice p
 {
     real.GetPhysicalDeviceProperties(phys, p);
     if (fake.api_version) p->apiVersion = fake.api_version;
-}
-
-static bool lacks(const char *name)
-{
-    return fake.without && strcmp(fake.without, name) == 0;
 }
 
 static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice phys, VkPhysicalDeviceProperties2 *p)
@@ -114,7 +119,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateDevice(VkPhysicalDevice phys, const 
 {
     VkDeviceCreateInfo changed = *info;
     if (fake.transfer_queue) changed.queueCreateInfoCount = 1;
-    if (fake.budget) changed.enabledExtensionCount = 0;
+    if (fake.budget) changed.enabledExtensionCount = 0; /* the real device need not have that extension */
     return fails("CreateDevice") ? VK_ERROR_INITIALIZATION_FAILED : real.CreateDevice(phys, &changed, a, out);
 }
 
@@ -167,6 +172,10 @@ static VKAPI_ATTR void VKAPI_CALL CmdDispatch(VkCommandBuffer c, uint32_t x, uin
     X(CreateSemaphore, (VkDevice d, const VkSemaphoreCreateInfo *i, const VkAllocationCallbacks *a, VkSemaphore *o),   \
       (d, i, a, o), o)                                                                                                 \
     X(AllocateCommandBuffers, (VkDevice d, const VkCommandBufferAllocateInfo *i, VkCommandBuffer *o), (d, i, o), o)    \
+    X(SignalSemaphore, (VkDevice d, const VkSemaphoreSignalInfo *i), (d, i), NULL)                                     \
+    X(GetMemoryHostPointerPropertiesEXT,                                                                               \
+      (VkDevice d, VkExternalMemoryHandleTypeFlagBits t, const void *p, VkMemoryHostPointerPropertiesEXT *o),          \
+      (d, t, p, o), NULL)                                                                                              \
     X(ResetCommandPool, (VkDevice d, VkCommandPool p, VkCommandPoolResetFlags f), (d, p, f), NULL)                     \
     X(BeginCommandBuffer, (VkCommandBuffer c, const VkCommandBufferBeginInfo *i), (c, i), NULL)                        \
     X(EndCommandBuffer, (VkCommandBuffer c), (c), NULL)                                                                \
@@ -224,6 +233,7 @@ FALLIBLE(DEFINE)
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL GetDeviceProcAddr(VkDevice device, const char *name)
 {
     const PFN_vkVoidFunction function = real.GetDeviceProcAddr(device, name);
+    if (!function) return NULL; /* of an extension that is not enabled */
     FOUND(GetDeviceQueue)
     FOUND(CreateCommandPool)
     FOUND(CreateBuffer)

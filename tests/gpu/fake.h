@@ -23,7 +23,7 @@ typedef struct fake_submit {
 
 typedef struct fake_vulkan {
     uint32_t api_version;     /* of every device; 0: its own */
-    const char *without;      /* a feature or subgroup operation that no device has, or "compute queue" */
+    const char *without;      /* a feature, extension or subgroup operation that no device has, or "compute queue" */
     VkResult create_instance; /* the error that vkCreateInstance returns */
     bool no_devices;
     bool transfer_queue;               /* a second family that can only copy; its queue is the first family's */

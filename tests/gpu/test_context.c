@@ -40,6 +40,7 @@ static void opens_and_closes(void **state)
     assert_true(limits.max_allocation_bytes >= 1u << 30 && limits.timestamp_ns >= 0);
     assert_int_equal(limits.transfer_queue, ctx->has_transfer_queue);
     assert_int_equal(limits.memory_budget, ctx->has_memory_budget);
+    assert_int_equal(limits.host_import, ctx->has_host_import);
     assert_true(ctx->has_coop || limits.matrix[0] == 0);
     assert_int_equal(limits.matrix[2], ctx->limits.coop.k);
     assert_int_equal(vkt_ctx_wait_idle(ctx), VKT_OK);
