@@ -26,7 +26,7 @@ static void c_name(const char *path, char name[256])
 enum { HEADER = 5 }; /* words */
 enum { OP_SOURCE = 3, OP_SOURCE_EXTENSION = 4, OP_NAME = 5, OP_MEMBER_NAME = 6, OP_TYPE_POINTER = 32 };
 enum { PUSH_CONSTANT = 9 };
-enum { MOST_BLOCKS = 256, BLOCK_NAME = 64 };
+enum { MAX_BLOCKS = 256, BLOCK_NAME = 64 };
 
 typedef struct module {
     uint32_t words[1 << 20];
@@ -57,7 +57,7 @@ static int take(module *m, FILE *in)
 /* Returns 1 if an earlier call had a push block of this name. Remembers the name; a module without a block has none. */
 static int is_known(const module *m)
 {
-    static char names[MOST_BLOCKS][BLOCK_NAME];
+    static char names[MAX_BLOCKS][BLOCK_NAME];
     static size_t n;
     for (size_t at = HEADER; at < m->n; at += length(m, at)) {
         const uint32_t *w = m->words + at;
@@ -65,7 +65,7 @@ static int is_known(const module *m)
         const char *name = (const char *)&w[2]; /* ends with a 0 (specification, 2.2.1) */
         for (size_t i = 0; i < n; i++)
             if (strncmp(names[i], name, BLOCK_NAME - 1) == 0) return 1;
-        if (n < MOST_BLOCKS) snprintf(names[n++], BLOCK_NAME, "%s", name);
+        if (n < MAX_BLOCKS) snprintf(names[n++], BLOCK_NAME, "%s", name);
     }
     return 0;
 }

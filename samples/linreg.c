@@ -20,7 +20,7 @@
         if (try_r != VKT_OK) return try_r; /* the library printed the error on stderr */ \
     } while (0)
 
-enum { SHOWN_EVERY = 50, MOST_ROWS = 100000000, OPT_ROWS = 512 };
+enum { SHOWN_EVERY = 50, MAX_ROWS = 100000000, OPT_ROWS = 512 };
 
 /* ---- the points: t = 2 x0 - 3 x1 + 10, and noise of standard deviation 2 ---- */
 
@@ -157,7 +157,7 @@ static vkt_result run(const session *s, uint32_t rows)
 static error_t on_option(int key, char *text, struct argp_state *state)
 {
     if (key != OPT_ROWS) return ARGP_ERR_UNKNOWN;
-    *(uint32_t *)state->input = (uint32_t)option_integer(state, "rows", text, 1, MOST_ROWS);
+    *(uint32_t *)state->input = (uint32_t)option_integer(state, "rows", text, 1, MAX_ROWS);
     return 0;
 }
 

@@ -256,7 +256,7 @@ static vkt_result attach(vkt_trainer *t, const resnet_options *o, const vkt_data
 }
 
 /* Makes a card for weights without one: torchvision's, or those for CIFAR-10. */
-static void usual_card(const resnet_options *o, data_card *card)
+static void default_card(const resnet_options *o, data_card *card)
 {
     const bool cifar = networks[o->network].params.cifar;
     const uint32_t side = o->size ? o->size : cifar ? 32 : 224;
@@ -273,7 +273,7 @@ static vkt_result predict(session *s, const resnet_options *o)
     const bool there = exists(s->o.load);
     vkt_result r = card_read(s->o.load, PROGRAM, there, &card);
     if (r == VKT_E_NOT_FOUND && there) {
-        usual_card(o, &card);
+        default_card(o, &card);
         if (!s->o.quiet)
             complain("%s does not name its classes: used as %s of %u classes, by their numbers", s->o.load,
                      networks[o->network].name, card.classes);

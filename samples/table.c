@@ -12,11 +12,11 @@
 
 #define PROGRAM "vkt-table"
 
-enum { OPT_TARGET = 512, OPT_TASK, OPT_HIDDEN, OPT_VALIDATION, OPT_MOST_VALUES, OPT_LEAVE_OUT };
-enum { MOST_LAYERS = 8, WIDEST = 65536, NAME_ROOM = 48 };
+enum { OPT_TARGET = 512, OPT_TASK, OPT_HIDDEN, OPT_VALIDATION, OPT_MAX_VALUES, OPT_LEAVE_OUT };
+enum { MAX_LAYERS = 8, WIDEST = 65536, NAME_ROOM = 48 };
 
 typedef struct layers {
-    uint32_t width[MOST_LAYERS], n, outputs;
+    uint32_t width[MAX_LAYERS], n, outputs;
 } layers;
 
 typedef struct table_options {
@@ -142,7 +142,7 @@ static bool layers_from_card(const data_card *card, layers *l)
 {
     const json_t *list = json_object_get(card->root, "hidden");
     const size_t n = json_array_size(list);
-    if (!json_is_array(list) || n > MOST_LAYERS) return false;
+    if (!json_is_array(list) || n > MAX_LAYERS) return false;
     for (l->n = 0; l->n < n; l->n++) {
         const json_int_t width = json_integer_value(json_array_get(list, l->n));
         if (width < 1 || width > WIDEST) return false;
@@ -202,8 +202,8 @@ static void parse_layers(struct argp_state *state, const char *text, layers *l)
     l->n = 0;
     for (const char *at = text; *at; l->n++) {
         const size_t n = strcspn(at, ",");
-        if (l->n == MOST_LAYERS || n >= sizeof number)
-            argp_error(state, "--hidden: want up to %d numbers, for instance 64,64, got '%s'", MOST_LAYERS, text);
+        if (l->n == MAX_LAYERS || n >= sizeof number)
+            argp_error(state, "--hidden: want up to %d numbers, for instance 64,64, got '%s'", MAX_LAYERS, text);
         memcpy(number, at, n);
         number[n] = 0;
         l->width[l->n] = (uint32_t)option_integer(state, "hidden", number, 1, WIDEST);
@@ -224,9 +224,9 @@ static error_t on_option(int key, char *text, struct argp_state *state)
         break;
     case OPT_HIDDEN: parse_layers(state, text, &o->layers); break;
     case OPT_VALIDATION: o->data.check_share = option_number(state, "validation-share", text, 0.001, 0.9); break;
-    case OPT_MOST_VALUES: g->most_values = (uint32_t)option_integer(state, "most-values", text, 1, 100000); break;
+    case OPT_MAX_VALUES: g->most_values = (uint32_t)option_integer(state, "most-values", text, 1, 100000); break;
     case OPT_LEAVE_OUT:
-        if (g->n_left_out == MOST_LEFT_OUT) argp_error(state, "--leave-out: want at most %d columns", MOST_LEFT_OUT);
+        if (g->n_left_out == MAX_LEFT_OUT) argp_error(state, "--leave-out: want at most %d columns", MAX_LEFT_OUT);
         g->left_out[g->n_left_out++] = text;
         break;
     default: return ARGP_ERR_UNKNOWN;
@@ -242,7 +242,7 @@ int main(int argc, char **argv)
           "classes or regression; without it by the target: texts and few whole numbers are classes, others numbers",
           1 },
         { "leave-out", OPT_LEAVE_OUT, "COLUMN", 0, "do not learn from this column; may come again", 1 },
-        { "most-values", OPT_MOST_VALUES, "N", 0, "leave out columns of more than N different texts (32)", 1 },
+        { "most-values", OPT_MAX_VALUES, "N", 0, "leave out columns of more than N different texts (32)", 1 },
         { "validation-share", OPT_VALIDATION, "X", 0, "part of the rows to check with, by --seed (0.2)", 1 },
         { "hidden", OPT_HIDDEN, "N,N,..", 0, "widths of the hidden layers (64,64); \"\": none", 1 },
         { 0 }

@@ -128,10 +128,10 @@ function take(line)
 {
     if (line ~ /^ *\*\/$/) return 1
     sub(/^ *\*? ?/, "", line)
-    return take_text(line)
+    return set_text(line)
 }
 # The same of a line without the mark that it begins with.
-function take_text(line,    ends)
+function set_text(line,    ends)
 {
     ends = sub(/ *\*\/.*$/, "", line)
     body[++n] = line
@@ -228,7 +228,7 @@ skip {
     own = 1
     line = $0
     sub(/^ *\/\* ?/, "", line)
-    if (take_text(line)) own_comment()
+    if (set_text(line)) own_comment()
     else in_comment = 1
     next
 }
@@ -287,7 +287,7 @@ list != "" && row_of(code) {
     else
         more = code !~ /[;{},] *$/ || (at_top && !depth && code ~ /, *$/) # arguments go on
     if (comment) {
-        if (take_text(line)) end_statement()
+        if (set_text(line)) end_statement()
         else {
             in_comment = 1
             own = 0

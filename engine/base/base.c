@@ -109,7 +109,7 @@ vkt_result vkt_grow(const vkt_host *h, void *items_ptr, size_t n, size_t *cap, s
     return VKT_OK;
 }
 
-void vkt_sayv(const vkt_host *h, vkt_log_level level, const char *fmt, va_list args)
+void vkt_log_line_v(const vkt_host *h, vkt_log_level level, const char *fmt, va_list args)
 {
     if (level > h->log_level) return;
     char line[1024], shown[2 * sizeof line];
@@ -122,7 +122,7 @@ void vkt_log_line(const vkt_host *h, vkt_log_level level, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    vkt_sayv(h, level, fmt, args);
+    vkt_log_line_v(h, level, fmt, args);
     va_end(args);
 }
 
@@ -130,7 +130,7 @@ vkt_result vkt_fail(const vkt_host *h, vkt_result r, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    vkt_sayv(h, VKT_LOG_ERROR, fmt, args);
+    vkt_log_line_v(h, VKT_LOG_ERROR, fmt, args);
     va_end(args);
     return r;
 }
@@ -186,7 +186,7 @@ typedef union text_owner {
     max_align_t align;
 } text_owner;
 
-vkt_result vkt_text_give(vkt_text *t, char **out)
+vkt_result vkt_text_detach(vkt_text *t, char **out)
 {
     const vkt_host *h = t->h;
     const size_t bytes = sizeof(text_owner) + t->len + 1;

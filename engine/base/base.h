@@ -37,7 +37,7 @@ vkt_result vkt_grow(const vkt_host *h, void *items_ptr, size_t n, size_t *cap, s
 
 /* ---- messages: a line is made printable (vkt_printable), so it may contain file names as they are ---- */
 void vkt_log_line(const vkt_host *h, vkt_log_level level, const char *fmt, ...) VKT_PRINTF(3, 4);
-void vkt_sayv(const vkt_host *h, vkt_log_level level, const char *fmt, va_list args);
+void vkt_log_line_v(const vkt_host *h, vkt_log_level level, const char *fmt, va_list args);
 /* Logs an error and returns `r`:  return vkt_fail(h, VKT_E_ARG, "batch: want 1 or more, got %u", n); */
 vkt_result vkt_fail(const vkt_host *h, vkt_result r, const char *fmt, ...) VKT_PRINTF(3, 4);
 /* vkt_fail for a failed allocation of `bytes` for `what`. */
@@ -60,7 +60,7 @@ typedef struct vkt_text {
 void vkt_text_add(vkt_text *t, const char *fmt, ...) VKT_PRINTF(2, 3);
 void vkt_text_free(vkt_text *t);
 /* Ends t; *out is its text, for vkt_text_release. VKT_E_NOMEM and *out = NULL also if an append failed. */
-vkt_result vkt_text_give(vkt_text *t, char **out);
+vkt_result vkt_text_detach(vkt_text *t, char **out);
 /* Writes "1.21 MiB" or "312 B": IEC units, three significant digits. Returns buf. */
 const char *vkt_bytes_text(uint64_t bytes, char buf[24]);
 
@@ -68,13 +68,13 @@ const char *vkt_bytes_text(uint64_t bytes, char buf[24]);
 bool vkt_name_matches(const char *pattern, const char *name);
 
 /* ---- numbers of params structs: 0 means `usual`, VKT_ZERO means 0 ---- */
-static inline double vkt_or(double x, double usual)
+static inline double vkt_or(double x, double fallback)
 {
-    return x == 0 ? usual : x == (double)VKT_ZERO ? 0 : x;
+    return x == 0 ? fallback : x == (double)VKT_ZERO ? 0 : x;
 }
-static inline float vkt_or_f32(float x, float usual)
+static inline float vkt_or_f32(float x, float fallback)
 {
-    return x == 0 ? usual : x == VKT_ZERO ? 0 : x;
+    return x == 0 ? fallback : x == VKT_ZERO ? 0 : x;
 }
 
 /* ---- small integer helpers ---- */

@@ -15,9 +15,9 @@
 /* A temporary is "<name>.<16 hexadecimal digits>.vkttmp". A long name is cut, because names may have 255 bytes only. */
 #define TEMP_END ".vkttmp"
 enum {
-    NAME_KEPT = 200,
+    MAX_NAME_BYTES = 200,
     DIGITS = 16,
-    TEMP_ROOM = NAME_KEPT + 1 + DIGITS + sizeof TEMP_END,
+    TEMP_ROOM = MAX_NAME_BYTES + 1 + DIGITS + sizeof TEMP_END,
     TRIES = 100,
     LINKS = 40,
     LOOKS = 64
@@ -184,7 +184,7 @@ static int open_at(int dir_fd, const char *name, int flags, mode_t mode)
 
 static bool is_temp_of(const char *name, const char *target)
 {
-    const size_t n = strnlen(target, NAME_KEPT);
+    const size_t n = strnlen(target, MAX_NAME_BYTES);
     return strncmp(name, target, n) == 0 && name[n] == '.' && strspn(name + n + 1, "0123456789abcdef") == DIGITS &&
            strcmp(name + n + 1 + DIGITS, TEMP_END) == 0;
 }
@@ -219,7 +219,7 @@ static int make_temp(vkt_file_writer *w, mode_t mode)
     for (int i = 0; i < TRIES; i++) {
         uint64_t number;
         if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) return errno;
-        snprintf(w->temp, TEMP_ROOM, "%.*s.%016llx" TEMP_END, NAME_KEPT, base_name(w->target),
+        snprintf(w->temp, TEMP_ROOM, "%.*s.%016llx" TEMP_END, MAX_NAME_BYTES, base_name(w->target),
                  (unsigned long long)number);
         const int fd = open_at(w->dir_fd, w->temp, O_CREAT | O_EXCL, mode);
         if (fd < 0 && errno == EEXIST) continue;

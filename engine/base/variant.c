@@ -53,14 +53,14 @@ static uint64_t tuned(const vkt_choices *c, uint64_t key)
     return lo < c->n_tuned && c->tuned[lo].key == key ? c->tuned[lo].variants : 0;
 }
 
-vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_way *ways, uint32_t n)
+vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_variant_cost *costs, uint32_t n)
 {
     uint64_t usable = 0;
-    for (uint32_t i = 0; i < n; i++) usable |= (uint64_t)1 << ways[i].variant;
+    for (uint32_t i = 0; i < n; i++) usable |= (uint64_t)1 << costs[i].variant;
     const uint64_t left = usable & ~c->off ? usable & ~c->off : usable, forced = left & c->force;
-    const uint64_t wished = forced ? forced : left & tuned(c, key), open = wished ? wished : left;
-    const vkt_way *best = NULL;
+    const uint64_t requested = forced ? forced : left & tuned(c, key), open = requested ? requested : left;
+    const vkt_variant_cost *best = NULL;
     for (uint32_t i = 0; i < n; i++)
-        if (open >> ways[i].variant & 1 && (!best || ways[i].cost < best->cost)) best = &ways[i];
-    return best ? best->variant : ways[0].variant;
+        if (open >> costs[i].variant & 1 && (!best || costs[i].cost < best->cost)) best = &costs[i];
+    return best ? best->variant : costs[0].variant;
 }

@@ -20,14 +20,14 @@
     X(FFT15, "fft15", "the same, of 15 x 15 points")                                                 \
     X(FFT16, "fft16", "the same, of 16 x 16 points")                                                 \
     X(DIRECT, "direct", "convolution of few products an element: all of them unrolled")              \
-    X(SPAN, "span", "as tile, by runs of pixels, which share the loads of their taps")               \
+    X(SPAN, "span", "as tile, by spans of pixels, which share the loads of their taps")              \
     X(TILE, "tile", "convolution as a product of matrices by tiles, no copy of the image")           \
     X(PLACED, "placed", "matrix product: operands are read without a copy")                          \
     X(PACKED_A, "packed_a", "matrix product: A is copied to panels first, B is read without a copy") \
     X(PACKED_B, "packed_b", "matrix product: B is copied to panels first, A is read without a copy") \
     X(PACKED, "packed", "matrix product: both operands are copied to panels first")                  \
     X(LINE, "line", "one narrow layer under a loss: every sum in registers")                         \
-    X(WIDE, "wide", "network: eight samples a lane, weights handed round by shuffles")               \
+    X(WIDE, "wide", "network: eight samples a lane, weights broadcast by shuffles")                  \
     X(NARROW, "narrow", "network: one sample a lane, weights by loads that all lanes share")         \
     X(SHARED, "shared", "for GPUs: matrix product or convolution by tiles in shared memory")         \
     X(SPLIT_K, "split_k", "for GPUs: the same, of few elements: the sum in slices, added up after")  \
@@ -64,16 +64,16 @@ const char *vkt_variant_what(vkt_variant v);
 bool vkt_variant_find(const char *name, vkt_variant *out);
 /* Returns the variants that the environment switches off with VKT_NO_<NAME>=1. */
 uint64_t vkt_variants_off(void);
-/* A variant that is correct for a node on this device, and its cost: a time, in one unit for all ways of a node. */
-typedef struct vkt_way {
+/* A variant that is correct for a node on this device, and its cost: a time, in one unit for all variants of a node. */
+typedef struct vkt_variant_cost {
     vkt_variant variant;
     double cost;
-} vkt_way;
+} vkt_variant_cost;
 /* The cost of a variant that is used only if the user asks for it. */
 #define VKT_COST_NEVER HUGE_VAL
 
-/* Returns the cheapest of n >= 1 ways, the first among equals: among the forced ones; else among those that are tuned
- * for `key`; else among all. A variant that is off is returned only if all of them are off. */
-vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_way *ways, uint32_t n);
+/* Returns the cheapest of n >= 1 variants, the first among equals: among the forced ones; else among those that are
+ * tuned for `key`; else among all. A variant that is off is returned only if all of them are off. */
+vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_variant_cost *costs, uint32_t n);
 
 #endif

@@ -169,7 +169,7 @@ static void draw_step(vkt_subject *s, const vkt_op *op, vkt_rng *r)
 }
 
 /* Adds the outputs of the node that makes `out`. */
-static vkt_result take_outputs(vkt_subject *s, vkt_tensor out)
+static vkt_result add_outputs(vkt_subject *s, vkt_tensor out)
 {
     const vkt_node *n = s->g->nodes[vkt_value_of(s->g, out)->producer - 1];
     s->op = n->op;
@@ -226,10 +226,10 @@ static void read_alias(vkt_subject *s)
     vkt_keep(s->g, is_float ? vkt_sum(s->g, y) : vkt_flip(s->g, vkt_flatten(s->g, y), -1));
 }
 
-vkt_result vkt_subject_take(vkt_subject *s, vkt_tensor out)
+vkt_result vkt_subject_set_output(vkt_subject *s, vkt_tensor out)
 {
     VKT_TRY(vkt_graph_status(s->g));
-    VKT_TRY(take_outputs(s, out));
+    VKT_TRY(add_outputs(s, out));
     s->n_forward = (uint32_t)s->g->n_nodes;
     if (s->op->diff) VKT_TRY(differentiate(s));
     read_alias(s);
@@ -251,7 +251,7 @@ static vkt_result build(vkt_subject *s, const vkt_op *op, vkt_rng *r)
         VKT_TRY(add_input(s, i));
         in[i] = s->in[i].t;
     }
-    return vkt_subject_take(s, vkt_apply(s->g, op, in, s->c.n_in, s->c.attr, NULL));
+    return vkt_subject_set_output(s, vkt_apply(s->g, op, in, s->c.n_in, s->c.attr, NULL));
 }
 
 vkt_result vkt_subject_make(const vkt_host *h, vkt_subject *s, const vkt_op *op, uint64_t seed)

@@ -48,7 +48,7 @@ vkt_result vkt_subject_begin(const vkt_host *h, vkt_subject *s, uint64_t seed);
 vkt_result vkt_subject_input(vkt_subject *s, const vkt_case_input *c, const float *data);
 /* Completes the subject. `out` is the result of the op under test. Adds seeds for its outputs and all its gradients to
  * the graph. */
-vkt_result vkt_subject_take(vkt_subject *s, vkt_tensor out);
+vkt_result vkt_subject_set_output(vkt_subject *s, vkt_tensor out);
 /* Replaces the drawn numbers of an input or seed by n numbers, as many as it has elements. */
 void vkt_side_set(vkt_side *v, const float *data, size_t n);
 

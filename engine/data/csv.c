@@ -21,7 +21,7 @@ static vkt_result begin(const vkt_host *h, const char *name, const vkt_csv_forma
 }
 
 /* Gives the reader ownership of `text`: n bytes and a NUL. */
-static void take_text(vkt_csv *c, char *text, size_t n)
+static void set_text(vkt_csv *c, char *text, size_t n)
 {
     c->text = c->at = text;
     c->end = text + n;
@@ -35,7 +35,7 @@ vkt_result vkt_csv_open(const vkt_host *h, const char *path, const vkt_csv_forma
     size_t n;
     const vkt_result r = vkt_gz_read_file(h, path, VKT_CSV_MAX_BYTES, &text, &n);
     if (r == VKT_OK)
-        take_text(c, text, n);
+        set_text(c, text, n);
     else
         vkt_csv_close(c);
     return r;
@@ -51,7 +51,7 @@ vkt_result vkt_csv_open_memory(const vkt_host *h, const char *name, const char *
         return vkt_fail_nomem(h, name, n + 1);
     }
     if (n > 0) memcpy(copy, text, n);
-    take_text(c, copy, n);
+    set_text(c, copy, n);
     return VKT_OK;
 }
 

@@ -161,9 +161,9 @@ static const glyph *random_glyph(uint32_t digit, vkt_rng *r)
 {
     size_t first = 0;
     while (glyphs[first].digit != digit) first++;
-    uint32_t ways = 0;
-    while (first + ways < VKT_COUNT(glyphs) && glyphs[first + ways].digit == digit) ways++;
-    return &glyphs[first + vkt_rng_range(r, 0, ways - 1)];
+    uint32_t n_glyphs = 0;
+    while (first + n_glyphs < VKT_COUNT(glyphs) && glyphs[first + n_glyphs].digit == digit) n_glyphs++;
+    return &glyphs[first + vkt_rng_range(r, 0, n_glyphs - 1)];
 }
 
 static void draw_digit(uint8_t *image, uint32_t digit, vkt_rng *r)

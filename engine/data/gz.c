@@ -32,13 +32,14 @@ bool vkt_gz_is_plain(const vkt_gz *g)
 vkt_result vkt_gz_check_size(const vkt_gz *g, uint64_t bytes)
 {
     if (bytes <= VKT_GZ_ALWAYS_BYTES || vkt_gz_is_plain(g)) return VKT_OK;
-    const uint64_t n = g->file.size, usual = VKT_GZ_ALWAYS_BYTES + VKT_GZ_USUAL_RATIO * VKT_MIN(n, UINT64_MAX >> 8);
+    const uint64_t n = g->file.size,
+                   standard = VKT_GZ_ALWAYS_BYTES + VKT_GZ_DEFAULT_RATIO * VKT_MIN(n, UINT64_MAX >> 8);
     const int64_t allowed = vkt_env_int("VKT_MAX_UNPACKED", 0);
-    if (bytes <= usual || (allowed > 0 && bytes <= (uint64_t)allowed)) return VKT_OK;
+    if (bytes <= standard || (allowed > 0 && bytes <= (uint64_t)allowed)) return VKT_OK;
     return vkt_fail(g->h, VKT_E_FORMAT,
                     "\"%s\": its %llu bytes unpack to more than %llu: unpack it with gunzip, or set "
                     "VKT_MAX_UNPACKED=BYTES in the environment",
-                    g->file.path, (unsigned long long)n, (unsigned long long)VKT_MAX(usual, (uint64_t)allowed));
+                    g->file.path, (unsigned long long)n, (unsigned long long)VKT_MAX(standard, (uint64_t)allowed));
 }
 
 /* Returns the result for an error of zlib. */

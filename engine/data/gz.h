@@ -10,7 +10,7 @@
 /* The largest expansion of a deflate stream (zlib's technical notes). */
 #define VKT_DEFLATE_MAX_RATIO 1032
 /* The largest expansion of data files, unless VKT_MAX_UNPACKED (vktrain/data.h) allows more. */
-#define VKT_GZ_USUAL_RATIO 32
+#define VKT_GZ_DEFAULT_RATIO 32
 #define VKT_GZ_ALWAYS_BYTES (UINT64_C(64) << 20)
 
 typedef struct vkt_gz {

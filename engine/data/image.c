@@ -2,11 +2,11 @@
  * data. */
 #include "data/image.h"
 
-vkt_result vkt_room_reserve(const vkt_host *h, vkt_room *r, size_t n)
+vkt_result vkt_byte_buffer_reserve(const vkt_host *h, vkt_byte_buffer *r, size_t n)
 {
     if (n <= r->bytes) return VKT_OK;
     vkt_free(h, r->p);
-    *r = (vkt_room){ .p = vkt_realloc(h, NULL, n) };
+    *r = (vkt_byte_buffer){ .p = vkt_realloc(h, NULL, n) };
     if (!r->p) return vkt_fail_nomem(h, "an image", n);
     r->bytes = n;
     return VKT_OK;
@@ -17,7 +17,7 @@ vkt_result vkt_image_reserve(const vkt_host *h, vkt_image *image, uint32_t width
     uint64_t bytes;
     if (!vkt_mul_u64((uint64_t)width * height, channels, &bytes) || bytes > PTRDIFF_MAX)
         return vkt_fail_nomem(h, "an image", SIZE_MAX);
-    VKT_TRY(vkt_room_reserve(h, &image->pixels, (size_t)bytes));
+    VKT_TRY(vkt_byte_buffer_reserve(h, &image->pixels, (size_t)bytes));
     image->width = width;
     image->height = height;
     image->channels = channels;
@@ -34,7 +34,7 @@ void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s)
 
 /* Returns the most pixels that n bytes may have. A photograph has 2 to 20 pixels per byte, a drawing up to 1000; small
  * files may have any number. */
-static uint64_t usual_pixels(size_t n)
+static uint64_t default_pixels(size_t n)
 {
     enum { ALWAYS = 1 << 24, PER_BYTE = 64, MOST = 1 << 27 };
     return VKT_MIN(ALWAYS + PER_BYTE * (uint64_t)VKT_MIN(n, (size_t)MOST), (uint64_t)MOST);
@@ -44,7 +44,7 @@ vkt_result vkt_image_check_size(const vkt_host *h, const char *name, uint64_t wi
                                 uint64_t max_pixels)
 {
     enum { LONGEST = 65535 };
-    const uint64_t most = max_pixels ? max_pixels : usual_pixels(n), side = max_pixels ? most : LONGEST;
+    const uint64_t most = max_pixels ? max_pixels : default_pixels(n), side = max_pixels ? most : LONGEST;
     if (width && height && width <= most / height && width <= side && height <= side) return VKT_OK;
     if (max_pixels)
         return vkt_fail(h, VKT_E_FORMAT, "\"%s\" has %llu x %llu pixels: want 1 to %llu", name,

@@ -11,17 +11,17 @@
 #define VKT_IMAGE_MAX_FILE_BYTES (UINT64_C(1) << 30)
 
 /* Memory for reuse. Zeroed: none yet. */
-typedef struct vkt_room {
+typedef struct vkt_byte_buffer {
     uint8_t *p;
     size_t bytes;
-} vkt_room;
+} vkt_byte_buffer;
 /* Makes it n bytes or more. If it grows, its content is lost. VKT_E_NOMEM. */
-vkt_result vkt_room_reserve(const vkt_host *h, vkt_room *r, size_t n);
+vkt_result vkt_byte_buffer_reserve(const vkt_host *h, vkt_byte_buffer *r, size_t n);
 
 /* An image: height x width pixels, row-major; the channels of a pixel are neighbours. */
 typedef struct vkt_image {
     uint32_t width, height, channels; /* 1: gray; 3: red, green, blue */
-    vkt_room pixels;
+    vkt_byte_buffer pixels;
 } vkt_image;
 /* Reserves memory for an image of this size. Its pixels are undefined. The product is checked. VKT_E_NOMEM. */
 vkt_result vkt_image_reserve(const vkt_host *h, vkt_image *image, uint32_t width, uint32_t height, uint32_t channels);
@@ -29,7 +29,7 @@ vkt_result vkt_image_reserve(const vkt_host *h, vkt_image *image, uint32_t width
 /* The memory of one thread. */
 typedef struct vkt_image_scratch {
     vkt_image decoded, oriented;
-    vkt_room filter;
+    vkt_byte_buffer filter;
 } vkt_image_scratch;
 void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s);
 

@@ -41,7 +41,7 @@ static int by_bytes(const void *a, const void *b)
 }
 
 /* Copies the names of an open data set. l->names stays NULL if it has none. */
-static vkt_result take_classes(vkt_image_list *l, const vkt_dataset *like)
+static vkt_result copy_classes(vkt_image_list *l, const vkt_dataset *like)
 {
     l->classes = vkt_dataset_classes(like);
     if (!l->classes || !vkt_dataset_class_name(like, 0)) return VKT_OK;
@@ -210,7 +210,7 @@ vkt_result vkt_image_list_from_table(const vkt_host *h, const char *csv_path, co
     table t = { .list = out, .p = p, .csv_path = csv_path, .folder_bytes = slash ? (size_t)(slash + 1 - csv_path) : 0 };
     vkt_result r = vkt_csv_open(h, csv_path, NULL, &t.csv);
     if (r == VKT_OK) r = read_records(&t);
-    if (r == VKT_OK && p->classes_like) r = take_classes(out, p->classes_like);
+    if (r == VKT_OK && p->classes_like) r = copy_classes(out, p->classes_like);
     if (r == VKT_OK && t.labels) r = number_labels(&t);
     vkt_csv_close(&t.csv);
     vkt_free(h, t.labels);
@@ -330,7 +330,7 @@ static vkt_result add_class(vkt_image_list *l, const named *index, const char *f
 static vkt_result add_classes(vkt_image_list *l, const char *folder, const vkt_image_params *p, names *found)
 {
     VKT_TRY(list_folder(l->h, folder, true, found));
-    if (p->classes_like) VKT_TRY(take_classes(l, p->classes_like));
+    if (p->classes_like) VKT_TRY(copy_classes(l, p->classes_like));
     if (p->classes_like && !l->names)
         return vkt_fail(l->h, VKT_E_ARG, "images: class folders have names, the classes of classes_like have none");
     if (found->n && !l->names) VKT_TRY(name_classes(l, found->s, found->n));

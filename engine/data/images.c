@@ -28,7 +28,7 @@ typedef struct base {
 /* The memory of one thread. */
 typedef struct worker {
     vkt_image_scratch image;
-    vkt_room file, planes;
+    vkt_byte_buffer file, planes;
     char why[256]; /* the last message */
 } worker;
 
@@ -69,7 +69,7 @@ static vkt_result read_file(const vkt_host *h, const char *path, worker *w, size
 {
     vkt_file f;
     VKT_TRY(vkt_file_open(h, path, &f));
-    vkt_result r = f.size <= VKT_IMAGE_MAX_FILE_BYTES ? vkt_room_reserve(h, &w->file, (size_t)f.size + 1)
+    vkt_result r = f.size <= VKT_IMAGE_MAX_FILE_BYTES ? vkt_byte_buffer_reserve(h, &w->file, (size_t)f.size + 1)
                                                       : vkt_fail(h, VKT_E_FORMAT, "\"%s\" is larger than 1 GiB", path);
     if (r == VKT_OK) r = vkt_file_read_at(&f, 0, w->file.p, (size_t)f.size);
     *n = (size_t)f.size;
@@ -99,7 +99,7 @@ static vkt_result decode_bytes(const vkt_host *h, const images *s, const char *n
     const vkt_image *image;
     VKT_TRY(vkt_image_decode(h, name, bytes, n, s->p.max_pixels, s->channels, &w->image, &image));
     VKT_TRY(target_size(h, s, image, name, n, out));
-    VKT_TRY(vkt_room_reserve(h, &w->planes, (size_t)out->width * out->height * s->channels));
+    VKT_TRY(vkt_byte_buffer_reserve(h, &w->planes, (size_t)out->width * out->height * s->channels));
     VKT_TRY(vkt_image_resize(h, image, out->width, out->height, &w->image, w->planes.p));
     out->planes = w->planes.p;
     return VKT_OK;

@@ -260,7 +260,7 @@ vkt_result vkt_loader_start_epoch(vkt_loader *l, const uint32_t *order, uint32_t
 }
 
 /* Waits for the batch at l->returned, which must exist, and gives its slot to the caller. The caller holds the lock. */
-static vkt_result take(vkt_loader *l, slot *s)
+static vkt_result wait_for_batch(vkt_loader *l, slot *s)
 {
     if (s->state == SLOT_TAKEN)
         return vkt_fail(&l->host, VKT_E_STATE, "loader: the slot of the next batch was not released");
@@ -285,7 +285,7 @@ vkt_result vkt_loader_next(vkt_loader *l, uint32_t *slot_index, uint32_t *rows)
     vkt_result r = l->started ? l->status : vkt_fail(&l->host, VKT_E_STATE, "loader: no epoch was started");
     if (r == VKT_OK && l->returned < l->n_rows) {
         slot *s = slot_of(l, l->returned);
-        r = take(l, s);
+        r = wait_for_batch(l, s);
         if (r == VKT_OK) {
             *slot_index = (uint32_t)(s - l->slots);
             *rows = batch_rows(l, l->returned);

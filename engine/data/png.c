@@ -41,7 +41,7 @@ static void ignore(png_structp png, png_const_charp why)
     (void)why;
 }
 
-static png_voidp take(png_structp png, png_alloc_size_t n)
+static png_voidp allocate(png_structp png, png_alloc_size_t n)
 {
     decoder *d = png_get_mem_ptr(png);
     void *p = vkt_realloc(d->h, NULL, n);
@@ -49,7 +49,7 @@ static png_voidp take(png_structp png, png_alloc_size_t n)
     return p;
 }
 
-static void give(png_structp png, png_voidp p)
+static void release(png_structp png, png_voidp p)
 {
     const decoder *d = png_get_mem_ptr(png);
     vkt_free(d->h, p);
@@ -82,7 +82,7 @@ static void leave_out_texts(decoder *d)
 
 static vkt_result read_pixels(decoder *d)
 {
-    d->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, d, stop, ignore, d, take, give);
+    d->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, d, stop, ignore, d, allocate, release);
     d->info = d->png ? png_create_info_struct(d->png) : NULL;
     if (!d->info) return fail(d, "this libpng is not the one of its header");
     png_set_read_fn(d->png, d, read_bytes);

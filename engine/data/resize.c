@@ -120,7 +120,7 @@ vkt_result vkt_image_resize(const vkt_host *h, const vkt_image *in, uint32_t wid
     if (!x_bytes || !y_bytes || !vkt_mul_u64(wide_bytes, rows ? C : 0, &wide_bytes) || wide_bytes > PTRDIFF_MAX / 4 ||
         (all = unit_bytes + sums_bytes + x_bytes + y_bytes + wide_bytes) > PTRDIFF_MAX)
         return vkt_fail_nomem(h, "resizing an image", SIZE_MAX);
-    VKT_TRY(vkt_room_reserve(h, &s->filter, (size_t)all));
+    VKT_TRY(vkt_byte_buffer_reserve(h, &s->filter, (size_t)all));
     uint8_t *at = s->filter.p; /* aligned for any type; each part but the last has a multiple of 8 bytes */
     double *unit = (double *)(void *)at;
     int32_t *sums = (int32_t *)(void *)(at += unit_bytes);

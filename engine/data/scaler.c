@@ -146,7 +146,7 @@ vkt_result vkt_scaler_to_text(const vkt_scaler *s, char **out)
     vkt_text_add(&t, HEADER "%u\n", s->n);
     for (uint32_t c = 0; c < s->n; c++) vkt_text_add(&t, "%.17g %.17g\n", s->mean[c], s->std[c]);
     vkt_numbers_end(locale);
-    return vkt_text_give(&t, out);
+    return vkt_text_detach(&t, out);
 }
 
 /* Reads a finite number from *at, up to `end`. Moves *at behind `end`. */

@@ -60,7 +60,7 @@ static vkt_result find_columns(reader *r, const char *const *names, uint32_t n, 
 }
 
 /* Selects all columns that are neither target nor label. */
-static vkt_result take_the_rest(reader *r)
+static vkt_result add_other_columns(reader *r)
 {
     part *f = &r->features;
     f->columns = vkt_alloc_array(r->h, r->n_header, sizeof *f->columns);
@@ -88,7 +88,7 @@ static vkt_result choose_columns(reader *r)
     if (p->label) VKT_TRY(find_column(r, p->label, &r->label));
     VKT_TRY(find_columns(r, p->targets, p->n_targets, &r->targets));
     VKT_TRY(find_columns(r, p->features, p->n_features, &r->features));
-    return r->features.n ? VKT_OK : take_the_rest(r);
+    return r->features.n ? VKT_OK : add_other_columns(r);
 }
 
 /* ---- rows ---- */
@@ -193,10 +193,10 @@ vkt_result vkt_dataset_from_csv(const vkt_host *host, const char *path, const vk
 {
     VKT_WANT(host, out);
     const vkt_host h = vkt_host_resolve(host);
-    const vkt_csv_params usual = { 0 };
+    const vkt_csv_params defaults = { 0 };
     *out = NULL;
     if (!path) return vkt_fail(&h, VKT_E_ARG, "data set: path is NULL");
-    reader r = { .h = &h, .p = params ? params : &usual, .classes = { .h = &h } };
+    reader r = { .h = &h, .p = params ? params : &defaults, .classes = { .h = &h } };
     VKT_TRY(vkt_csv_open(&h, path, &(vkt_csv_format){ .separator = r.p->separator }, &r.csv));
     const vkt_numbers locale = vkt_numbers_begin();
     vkt_result result = read_rows(&r);

@@ -15,7 +15,7 @@ struct vkt_texts {
     size_t rows, cap_texts, cap_labels;
 };
 
-static vkt_result take_class_names(vkt_texts *t, const vkt_tsv_params *p)
+static vkt_result copy_class_names(vkt_texts *t, const vkt_tsv_params *p)
 {
     if (p->classes_path && p->class_names)
         return vkt_fail(&t->host, VKT_E_ARG, "texts: want classes_path or class_names, got both");
@@ -78,7 +78,7 @@ static vkt_result read_table(const vkt_host *host, const source *from, const vkt
     if (!t) return vkt_fail_nomem(&h, "a table of texts", sizeof *t);
     t->host = h;
     t->seen.h = &t->host;
-    vkt_result r = take_class_names(t, params);
+    vkt_result r = copy_class_names(t, params);
     if (r == VKT_OK) r = read_rows(t, from, params->classes_path || params->class_names);
     if (r == VKT_OK) {
         t->names = vkt_alloc_array(&h, t->seen.n, sizeof *t->names);

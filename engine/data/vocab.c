@@ -138,11 +138,11 @@ vkt_result vkt_vocab_create(const vkt_host *host, const vkt_vocab_params *params
 {
     VKT_WANT(host, out);
     const vkt_host h = vkt_host_resolve(host);
-    const vkt_vocab_params usual = { 0 };
+    const vkt_vocab_params defaults = { 0 };
     *out = NULL;
     for (size_t i = 0; i < n; i++)
         if (!texts || !texts[i]) return vkt_fail(&h, VKT_E_ARG, "vocabulary: text %zu is NULL", i);
-    if (!params) params = &usual;
+    if (!params) params = &defaults;
     vkt_vocab *v;
     VKT_TRY(vkt_vocab_begin(&h, params, &v));
     vkt_words seen = { .h = &h };

@@ -41,7 +41,7 @@ vkt_result vkt_vocab_to_text(const vkt_vocab *v, char **out)
         add_escaped(&t, vkt_words_text(&v->words, i));
     }
     vkt_text_add(&t, "\n");
-    return vkt_text_give(&t, out);
+    return vkt_text_detach(&t, out);
 }
 
 /* ---- reading ---- */

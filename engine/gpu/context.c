@@ -64,13 +64,13 @@ static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
 }
 
 /* Opens a device. If `unless` returns true for it, returns VKT_OK without a device. */
-static vkt_result device_open(vkt_ctx *ctx, const char *wish, vkt_unless_fn unless)
+static vkt_result device_open(vkt_ctx *ctx, const char *selector, vkt_unless_fn unless)
 {
     vkt_candidate *list;
     const vkt_candidate *c;
     uint32_t n;
     VKT_TRY(vkt_candidates(ctx, &list, &n));
-    vkt_result r = vkt_candidate_choose(ctx, list, n, wish, &c);
+    vkt_result r = vkt_candidate_choose(ctx, list, n, selector, &c);
     if (r == VKT_OK && !(unless && unless(&c->info, c->driver))) {
         ctx->phys = c->phys;
         ctx->info = c->info;
@@ -165,8 +165,8 @@ static vkt_result device_adopt(vkt_ctx *ctx, const vkt_adopt_params *a, const vk
     ctx->driver = c.driver;
     ctx->device = a->device;
     ctx->allocation = a->allocation;
-    ctx->lock.take = a->lock_queue;
-    ctx->lock.give = a->unlock_queue;
+    ctx->lock.acquire = a->lock_queue;
+    ctx->lock.release = a->unlock_queue;
     ctx->lock.user = a->lock_user;
     ctx->compute = (vkt_queue){ .handle = a->queue, .family = a->queue_family };
     return VKT_OK;

@@ -245,10 +245,10 @@ static bool contains_ignoring_case(const char *text, const char *part)
 
 /* Returns whether the device matches. A number is an index, any other text is a part of the name, "" matches each
  * device. */
-static bool matches(const vkt_candidate *c, const char *wish)
+static bool matches(const vkt_candidate *c, const char *selector)
 {
-    if (!*wish || wish[strspn(wish, "0123456789")]) return contains_ignoring_case(c->info.name, wish);
-    return strtoull(wish, NULL, 10) == c->info.index;
+    if (!*selector || selector[strspn(selector, "0123456789")]) return contains_ignoring_case(c->info.name, selector);
+    return strtoull(selector, NULL, 10) == c->info.index;
 }
 
 static bool better(const vkt_candidate *a, const vkt_candidate *b)
@@ -284,15 +284,15 @@ void vkt_explain_no_device(char out[512])
         variable, value, access(first, R_OK) == 0 ? "could load none of these" : "the first of these cannot be read");
 }
 
-vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_t count, const char *wish,
+vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_t count, const char *selector,
                                 const vkt_candidate **out)
 {
     const char *env = getenv("VKT_DEVICE");
-    const bool by_env = (!wish || !*wish) && env && *env;
-    if (!wish || !*wish) wish = env ? env : "";
+    const bool by_env = (!selector || !*selector) && env && *env;
+    if (!selector || !*selector) selector = env ? env : "";
     const vkt_candidate *best = NULL;
     for (uint32_t i = 0; i < count; i++)
-        if (matches(&list[i], wish) && better(&list[i], best)) best = &list[i];
+        if (matches(&list[i], selector) && better(&list[i], best)) best = &list[i];
     if (best && best->info.usable) {
         *out = best;
         return VKT_OK;
@@ -310,8 +310,8 @@ vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_
         vkt_text_add(&names, "%s%u \"%s\"", i ? ", " : "", list[i].info.index, list[i].info.name);
     const vkt_result r = names.failed
                              ? vkt_fail_nomem(&ctx->host, "a message", 0)
-                             : vkt_fail(&ctx->host, VKT_E_NO_DEVICE, "no device matches \"%s\"%s; there are: %s", wish,
-                                        by_env ? " (from VKT_DEVICE)" : "", names.s);
+                             : vkt_fail(&ctx->host, VKT_E_NO_DEVICE, "no device matches \"%s\"%s; there are: %s",
+                                        selector, by_env ? " (from VKT_DEVICE)" : "", names.s);
     vkt_text_free(&names);
     return r;
 }

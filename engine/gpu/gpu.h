@@ -62,8 +62,9 @@ struct vkt_ctx {
     bool owns_device;                        /* false: the host owns instance and device; only context.c reads it */
     const VkAllocationCallbacks *allocation; /* the host's callbacks for all objects; NULL: none */
     struct {
-        void (*take)(void *user); /* take and give are called around each submission; NULL: no other thread submits */
-        void (*give)(void *user);
+        void (*acquire)(
+            void *user); /* acquire and release are called around each submission; NULL: no other thread submits */
+        void (*release)(void *user);
         void *user;
     } lock;
     VkDebugUtilsMessengerEXT messenger;

@@ -48,9 +48,9 @@ typedef struct vkt_candidate {
 /* Lists all devices of ctx->instance, in the loader's order. The caller frees *list (vkt_free); NULL: there is no
  * device. */
 vkt_result vkt_candidates(vkt_ctx *ctx, vkt_candidate **list, uint32_t *count);
-/* Chooses the device that `wish` names (NULL or "": $VKT_DEVICE, else the best). VKT_E_NO_DEVICE, VKT_E_FEATURE;
+/* Chooses the device that `selector` names (NULL or "": $VKT_DEVICE, else the best). VKT_E_NO_DEVICE, VKT_E_FEATURE;
  * logged. */
-vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_t count, const char *wish,
+vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_t count, const char *selector,
                                 const vkt_candidate **out);
 /* Fills ctx->limits, traits, subgroup_size_varies and the timestamp fields for ctx->phys and its compute family.
  * VKT_E_ARG if $VKT_TRAITS is wrong, VKT_E_NOT_FOUND if it names a file that does not exist; logged. */

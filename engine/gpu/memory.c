@@ -119,7 +119,7 @@ uint64_t vkt_ctx_trim(vkt_ctx *ctx)
     return before - m->stats.reserved_bytes;
 }
 
-static uint64_t usual_block_bytes(const vkt_memory *m, uint32_t type)
+static uint64_t default_block_bytes(const vkt_memory *m, uint32_t type)
 {
     const VkMemoryType *t = &m->props.memoryTypes[type];
     const bool local = (t->propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
@@ -172,8 +172,8 @@ static vkt_result block_allocate(vkt_ctx *ctx, uint32_t type, uint64_t bytes, bl
 static vkt_result block_create(vkt_ctx *ctx, uint32_t type, uint64_t need, size_t *index)
 {
     vkt_memory *m = ctx->memory;
-    const uint64_t usual = usual_block_bytes(m, type);
-    uint64_t bytes = need > usual / 2 ? need : usual;
+    const uint64_t standard = default_block_bytes(m, type);
+    uint64_t bytes = need > standard / 2 ? need : standard;
     VKT_TRY(fit_cap(ctx, need, &bytes));
 
     size_t i = 0;
@@ -201,7 +201,7 @@ static vkt_result block_create(vkt_ctx *ctx, uint32_t type, uint64_t need, size_
 }
 
 /* Finds the first hole that fits; false: no hole is large enough. Offset and size are multiples of `align`. */
-static bool block_take(block *b, uint64_t bytes, uint64_t align, uint64_t *offset)
+static bool block_reserve(block *b, uint64_t bytes, uint64_t align, uint64_t *offset)
 {
     for (size_t i = 0; i < b->n_holes; i++) {
         range *hole = &b->holes[i];
@@ -221,7 +221,7 @@ static bool block_take(block *b, uint64_t bytes, uint64_t align, uint64_t *offse
     return false;
 }
 
-static void block_give(block *b, uint64_t offset, uint64_t bytes)
+static void block_release(block *b, uint64_t offset, uint64_t bytes)
 {
     size_t i = 0;
     while (i < b->n_holes && b->holes[i].offset < offset) i++;
@@ -301,13 +301,13 @@ static vkt_result allocate_in_type(vkt_ctx *ctx, uint32_t type, uint64_t bytes, 
         block *b = &m->blocks[i];
         if (!b->memory || b->type != type) continue;
         VKT_TRY(vkt_grow(&ctx->host, &b->holes, b->buffers + 2u, &b->cap_holes, sizeof *b->holes));
-        allocated = block_take(b, bytes, align, &buf->block_offset);
+        allocated = block_reserve(b, bytes, align, &buf->block_offset);
     }
     if (allocated) {
         i--;
     } else {
         VKT_TRY(block_create(ctx, type, bytes, &i));
-        block_take(&m->blocks[i], bytes, align, &buf->block_offset);
+        block_reserve(&m->blocks[i], bytes, align, &buf->block_offset);
     }
     buf->block = (uint32_t)i;
     buf->block_bytes = bytes;
@@ -427,7 +427,7 @@ void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer)
     vkt_upload_finish(ctx, buf);
     if (!buf->lent) VKT_DROP(ctx, Buffer, buf->handle);
     if (buf->block_bytes) {
-        block_give(&ctx->memory->blocks[buf->block], buf->block_offset, buf->block_bytes);
+        block_release(&ctx->memory->blocks[buf->block], buf->block_offset, buf->block_bytes);
         ctx->memory->stats.used_bytes[buf->cls] -= buf->block_bytes;
         ctx->memory->stats.used_total_bytes -= buf->block_bytes;
     }

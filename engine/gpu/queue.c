@@ -102,9 +102,9 @@ static vkt_result submit_all(vkt_ctx *ctx, vkt_queue *q, const VkSubmitInfo2 *in
                              uint64_t *value)
 {
     snprintf(ctx->last_label, sizeof ctx->last_label, "%s", label);
-    if (ctx->lock.take) ctx->lock.take(ctx->lock.user);
+    if (ctx->lock.acquire) ctx->lock.acquire(ctx->lock.user);
     const VkResult r = ctx->vk.QueueSubmit2(q->handle, n, infos, VK_NULL_HANDLE);
-    if (ctx->lock.give) ctx->lock.give(ctx->lock.user);
+    if (ctx->lock.release) ctx->lock.release(ctx->lock.user);
     VKT_TRY(vkt_vk_check(ctx, r, "vkQueueSubmit2"));
     ctx->counters.submits += n;
     q->submitted += n;
@@ -292,7 +292,7 @@ vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32
     const bool uploads = has_new_uploads(ctx);
     const uint64_t upload = ctx->transfer.submitted;
     VkSemaphoreSubmitInfo waits[1 + VKT_SYNC_MAX], signals[1 + VKT_SYNC_MAX];
-    const VkSubmitInfo2 usual[2] = { s->infos[first], s->infos[end - 1] };
+    const VkSubmitInfo2 saved[2] = { s->infos[first], s->infos[end - 1] };
     s->infos[first].waitSemaphoreInfoCount = gather_waits(ctx, sync, waits);
     s->infos[first].pWaitSemaphoreInfos = waits;
     for (uint32_t i = first; i < end; i++) s->signals[i].value = ctx->compute.submitted + 1 + i - first;
@@ -303,8 +303,8 @@ vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32
         s->infos[end - 1].pSignalSemaphoreInfos = signals;
     }
     const vkt_result r = submit_all(ctx, &ctx->compute, s->infos + first, end - first, label, value);
-    s->infos[end - 1] = usual[1];
-    s->infos[first] = usual[0];
+    s->infos[end - 1] = saved[1];
+    s->infos[first] = saved[0];
     if (r == VKT_OK && uploads) ctx->uploads_awaited = upload;
     return r;
 }

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 
-#define MOST_FILE_BYTES ((uint64_t)1 << 16)
+#define MAX_FILE_BYTES ((uint64_t)1 << 16)
 
 vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type)
 {
@@ -47,7 +47,7 @@ static vkt_result set_by_file(vkt_ctx *ctx, const char *path)
 {
     void *text = NULL;
     size_t n;
-    VKT_TRY(vkt_file_read(&ctx->host, path, MOST_FILE_BYTES, &text, &n));
+    VKT_TRY(vkt_file_read(&ctx->host, path, MAX_FILE_BYTES, &text, &n));
     const vkt_result r =
         vkt_traits_parse(&ctx->host, path, text, ctx->limits.max_workgroup_lanes, &ctx->traits, &ctx->traits_set);
     vkt_free(&ctx->host, text);

@@ -76,7 +76,7 @@ static vkt_result next_slot(vkt_ctx *ctx, slot **out)
 }
 
 /* Reserves a region of the ring for `bytes` (at most PIECE_BYTES), at *position. Blocks while it is in use. */
-static vkt_result ring_take(vkt_ctx *ctx, uint64_t bytes, uint64_t *position)
+static vkt_result ring_reserve(vkt_ctx *ctx, uint64_t bytes, uint64_t *position)
 {
     vkt_transfer *t = ctx->transfers;
     if (!t->ring)
@@ -111,7 +111,7 @@ static vkt_result upload_piece(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, c
     slot *s;
     uint64_t at;
     VKT_TRY(next_slot(ctx, &s));
-    VKT_TRY(ring_take(ctx, bytes, &at));
+    VKT_TRY(ring_reserve(ctx, bytes, &at));
     s->end = t->head;
     const VkBufferCopy region = { .srcOffset = at % VKT_RING_BYTES,
                                   .dstOffset = dst->base_bytes + offset,

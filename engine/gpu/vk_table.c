@@ -14,17 +14,17 @@ static vkt_result missing(const vkt_host *h, const char *name)
 
 vkt_result vkt_vk_open(const vkt_host *h, const vkt_loader *loader, vkt_vk *vk, void **library)
 {
-    static const char *const usual[] = { "libvulkan.so.1", "libvulkan.so", NULL };
+    static const char *const standard[] = { "libvulkan.so.1", "libvulkan.so", NULL };
     *library = NULL;
     vk->GetInstanceProcAddr = loader ? loader->get_proc : NULL;
     if (!vk->GetInstanceProcAddr) {
-        const char *const *names = loader && loader->names ? loader->names : usual;
+        const char *const *names = loader && loader->names ? loader->names : standard;
         for (const char *const *n = names; *n && !*library; n++) *library = dlopen(*n, RTLD_NOW | RTLD_LOCAL);
         if (!*library)
             return vkt_fail(
                 h, VKT_E_NO_LOADER,
                 "no Vulkan loader (%s) was found; on Debian or Ubuntu: apt install libvulkan1 mesa-vulkan-drivers",
-                names[0] ? names[0] : usual[0]);
+                names[0] ? names[0] : standard[0]);
         /* POSIX allows to convert an object pointer to a function pointer; ISO C does not. A copy avoids a warning of
          * -Wpedantic. */
         void *symbol = dlsym(*library, "vkGetInstanceProcAddr");

@@ -33,10 +33,10 @@ static double get(const vkt_field *f, const void *attr, uint32_t i)
     return 0;
 }
 
-/* Returns f->usual as the member stores it. */
-static double usual_of(const vkt_field *f)
+/* Returns f->default_value as the member stores it. */
+static double default_of(const vkt_field *f)
 {
-    return f->kind == VKT_FIELD_F32 ? (double)(float)f->usual : f->usual;
+    return f->kind == VKT_FIELD_F32 ? (double)(float)f->default_value : f->default_value;
 }
 
 /* Returns false if the member cannot store x. */
@@ -55,10 +55,10 @@ static bool set(const vkt_field *f, void *attr, uint32_t i, double x)
     return false;
 }
 
-void vkt_attr_usual(const vkt_op *op, void *attr)
+void vkt_attr_defaults(const vkt_op *op, void *attr)
 {
     for (const vkt_field *f = op->fields; f && f->name; f++)
-        for (uint32_t i = 0; i < f->count; i++) set(f, attr, i, f->usual);
+        for (uint32_t i = 0; i < f->count; i++) set(f, attr, i, f->default_value);
 }
 
 void vkt_attr_text_exact(const vkt_op *op, const void *attr, vkt_text *t)
@@ -77,9 +77,9 @@ void vkt_attr_text(const vkt_op *op, const void *attr, vkt_text *t)
 {
     const char *space = "";
     for (const vkt_field *f = op->fields; f && f->name; f++) {
-        bool usual = true;
-        for (uint32_t i = 0; i < f->count; i++) usual = usual && get(f, attr, i) == usual_of(f);
-        if (usual) continue;
+        bool is_default = true;
+        for (uint32_t i = 0; i < f->count; i++) is_default = is_default && get(f, attr, i) == default_of(f);
+        if (is_default) continue;
         const bool whole = f->kind == VKT_FIELD_BOOL || f->kind == VKT_FIELD_U32;
         vkt_text_add(t, "%s%s=", space, f->name);
         for (uint32_t i = 0; i < f->count; i++)

@@ -123,19 +123,19 @@ typedef struct vkt_field {
     vkt_field_kind kind;
     uint16_t count; /* number of elements */
     uint16_t offset;
-    double usual;      /* value of the elements if the text does not set them */
-    const char *label; /* name in a message about a difference. NULL: its name and number; "": not mentioned, because
-                        * another member is; else the name of the fraction of 2^32 that this U32 is */
+    double default_value; /* value of the elements if the text does not set them */
+    const char *label;    /* name in a message about a difference. NULL: its name and number; "": not mentioned, because
+                           * another member is; else the name of the fraction of 2^32 that this U32 is */
 } vkt_field;
-#define VKT_FIELD(type, member, kind_, count_, usual_)                                                             \
+#define VKT_FIELD(type, member, kind_, count_, default_)                                                           \
     {                                                                                                              \
         .name = #member, .kind = VKT_FIELD_##kind_, .count = (count_), .offset = (uint16_t)offsetof(type, member), \
-        .usual = (usual_)                                                                                          \
+        .default_value = (default_)                                                                                \
     }
-#define VKT_FIELD_LABELLED(type, member, kind_, usual_, label_)                                             \
+#define VKT_FIELD_LABELLED(type, member, kind_, default_, label_)                                           \
     {                                                                                                       \
         .name = #member, .kind = VKT_FIELD_##kind_, .count = 1, .offset = (uint16_t)offsetof(type, member), \
-        .usual = (usual_), .label = (label_)                                                                \
+        .default_value = (default_), .label = (label_)                                                      \
     }
 
 /* An op descriptor. Every table, test, bench and document uses the list in ops/ops.def. */
@@ -363,7 +363,7 @@ struct vkt_emit {
 
 /* Chooses among n >= 1 ways (vkt_variant_choose) of the node that is being lowered, and records the choice. Only this
  * function looks at the user's switches. A node may choose several times, among sets that share no variant. */
-vkt_variant vkt_pick(vkt_emit *e, const vkt_way *ways, uint32_t n);
+vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n);
 /* Returns a hash of a node's work: op, bytes of the attributes, shape, layout and type of inputs and outputs. Equal
  * nodes have equal keys, in any graph and any run. */
 uint64_t vkt_node_key(const vkt_node *n);
@@ -455,7 +455,7 @@ void vkt_case_absent(vkt_case *c);
 void vkt_case_attr(vkt_case *c, const void *attr, size_t bytes);
 
 /* ---- attributes as text: members that differ from their usual value, "stride=2,2 groups=3" ---- */
-void vkt_attr_usual(const vkt_op *op, void *attr); /* attr must be zeroed */
+void vkt_attr_defaults(const vkt_op *op, void *attr); /* attr must be zeroed */
 void vkt_attr_text(const vkt_op *op, const void *attr, vkt_text *t);
 /* Appends all members, with all digits. Call it between vkt_numbers_begin and vkt_numbers_end. */
 void vkt_attr_text_exact(const vkt_op *op, const void *attr, vkt_text *t);

@@ -166,12 +166,12 @@ static uint64_t key_as_stored(const vkt_emit *e)
     return h;
 }
 
-vkt_variant vkt_pick(vkt_emit *e, const vkt_way *ways, uint32_t n)
+vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n)
 {
     const uint64_t key = key_as_stored(e);
-    const vkt_variant v = vkt_variant_choose(&e->lim->choices, key, ways, n);
+    const vkt_variant v = vkt_variant_choose(&e->lim->choices, key, costs, n);
     uint64_t usable = 0;
-    for (uint32_t i = 0; i < n; i++) usable |= (uint64_t)1 << ways[i].variant;
+    for (uint32_t i = 0; i < n; i++) usable |= (uint64_t)1 << costs[i].variant;
     const vkt_result r = vkt_grow(&e->host, &e->picked, e->n_picked, &e->cap_picked, sizeof *e->picked);
     if (r == VKT_OK)
         e->picked[e->n_picked++] = (vkt_picked){ .node = e->node->index, .variant = v, .usable = usable, .key = key };

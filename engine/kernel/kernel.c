@@ -244,18 +244,18 @@ static vkt_result finish_job(vkt_ctx *ctx, const job *j)
 
 /* ---- making many pipelines: drivers compile in these calls, so several threads make them in parallel ---- */
 
-enum { MOST_THREADS = 16 };
+enum { MAX_THREADS = 16 };
 
-typedef struct crew {
+typedef struct compile_pool {
     vkt_ctx *ctx;
     job *jobs;
     uint32_t n;
     atomic_uint next;
-} crew;
+} compile_pool;
 
 static void *work(void *user)
 {
-    crew *c = user;
+    compile_pool *c = user;
     for (uint32_t i; (i = atomic_fetch_add(&c->next, 1)) < c->n;) run_job(c->ctx, &c->jobs[i]);
     return NULL;
 }
@@ -264,10 +264,10 @@ static void *work(void *user)
  * validation layer may log, all jobs run on this thread, because the host's log is promised one call at a time. */
 static vkt_result run_jobs(vkt_ctx *ctx, job *jobs, uint32_t n)
 {
-    crew c = { .ctx = ctx, .jobs = jobs, .n = n };
-    pthread_t threads[MOST_THREADS];
+    compile_pool c = { .ctx = ctx, .jobs = jobs, .n = n };
+    pthread_t threads[MAX_THREADS];
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    const uint32_t most = VKT_MIN(n, VKT_MIN((uint32_t)VKT_MAX(cores, 1), MOST_THREADS + 1u));
+    const uint32_t most = VKT_MIN(n, VKT_MIN((uint32_t)VKT_MAX(cores, 1), MAX_THREADS + 1u));
     uint32_t others = 0;
     while (!ctx->messenger && others + 1 < most && pthread_create(&threads[others], NULL, work, &c) == 0) others++;
     work(&c);
@@ -295,9 +295,9 @@ static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_row *ro
                         "lacks or this library was built without");
     const uint32_t subgroups = spec[0] / ctx->limits.subgroup_size;
     if ((row->flags & VKT_KF_SUBGROUPS) &&
-        (spec[0] % ctx->limits.subgroup_size || subgroups < 1 || subgroups > SUBGROUPS_MOST))
+        (spec[0] % ctx->limits.subgroup_size || subgroups < 1 || subgroups > SUBGROUPS_MAX))
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want 1 to %u full subgroups of %u lanes, got %u lanes",
-                        row->name, SUBGROUPS_MOST, ctx->limits.subgroup_size, spec[0]);
+                        row->name, SUBGROUPS_MAX, ctx->limits.subgroup_size, spec[0]);
     return VKT_OK;
 }
 

@@ -7,7 +7,7 @@
 #include "abi/self_test.abi.h"
 
 /* x is 0 to 31, so the largest sum is 64 31^2. This is far below 2^24, so all sums are exact in f32. */
-enum { N = 1024, ITERATIONS = 64, GROUPS = 8, MOST_LANES = 128 };
+enum { N = 1024, ITERATIONS = 64, GROUPS = 8, MAX_LANES = 128 };
 static const float untouched = -1;
 
 /* ---- expected results ---- */
@@ -55,7 +55,7 @@ static lane_state expect_lane(const vec4 *x, uint32_t group, uint32_t lane)
 /* Returns how many numbers of a group are wrong. */
 static uint32_t count_wrong(const vec4 *x, uint32_t group, uint32_t lanes, const vec4 *y)
 {
-    lane_state s[MOST_LANES];
+    lane_state s[MAX_LANES];
     uint32_t wrong = 0;
     for (uint32_t lane = 0; lane < lanes; lane++) s[lane] = expect_lane(x, group, lane);
     for (uint32_t lane = 0; lane < lanes; lane++) {

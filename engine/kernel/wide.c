@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define WIDTH "LP_NATIVE_VECTOR_WIDTH"
-enum { USUAL_LANES = 8, WIDE_LANES = 16 };
+enum { DEFAULT_LANES = 8, WIDE_LANES = 16 };
 
 /* The drivers, as vkt_device_info names them, that are faster with 512 bits: 22.3.6 was measured, and passed the tests
  * of ops and training with them. No other driver is tried: on Mesa 25.0.7 a product of 1024 x 1024 took 150 ms instead
@@ -27,7 +27,7 @@ static bool this_cpu_gains(void)
 
 static bool gains(const vkt_device_info *info, VkDriverId driver)
 {
-    if (driver != VK_DRIVER_ID_MESA_LLVMPIPE || info->subgroup_size != USUAL_LANES) return false;
+    if (driver != VK_DRIVER_ID_MESA_LLVMPIPE || info->subgroup_size != DEFAULT_LANES) return false;
     for (size_t i = 0; i < VKT_COUNT(gaining); i++)
         if (strncmp(info->driver, gaining[i], strlen(gaining[i])) == 0) return true;
     return false;
@@ -60,12 +60,12 @@ static vkt_result fall_back(const vkt_ctx_params *params, const vkt_host *h, con
     unsetenv(WIDTH);
     VKT_TRY(vkt_ctx_open(params, h, loader, out));
     const uint32_t lanes = (*out)->limits.subgroup_size;
-    if (lanes == USUAL_LANES) return VKT_OK;
+    if (lanes == DEFAULT_LANES) return VKT_OK;
     vkt_ctx_destroy(out);
     return vkt_fail(h, VKT_E_WRONG,
                     "subgroups of %u lanes cannot be used (%s), and the driver, which another instance of this process "
                     "holds, does not go back to %u: set " WIDTH "=256 before the program starts",
-                    lanes, why, USUAL_LANES);
+                    lanes, why, DEFAULT_LANES);
 }
 
 static vkt_result open_at_512(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader, vkt_ctx **out)

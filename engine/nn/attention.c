@@ -17,8 +17,8 @@ vkt_tensor vkt_nn_multi_head_attention(vkt_builder *b, const char *name, vkt_ten
                                        const vkt_nn_multi_head_attention_params *p)
 {
     if (!b) return (vkt_tensor){ 0 };
-    static const vkt_nn_multi_head_attention_params usual;
-    if (!p) p = &usual;
+    static const vkt_nn_multi_head_attention_params defaults;
+    if (!p) p = &defaults;
     if (!heads_fit(b, name, x, p->heads)) return (vkt_tensor){ 0 };
     const vkt_shape s = vkt_tensor_shape(b->g, x);
     const uint32_t width = s.dim[2];

@@ -188,5 +188,5 @@ vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text)
     vkt_text_add(&t, ")   outputs: %s\n", vkt_bytes_text(activations, mem));
     vkt_text_add(&t, "trainable: %s", grouped(all - frozen, n));
     vkt_text_add(&t, "   frozen: %s\n", grouped(frozen, n));
-    return vkt_text_give(&t, text);
+    return vkt_text_detach(&t, text);
 }

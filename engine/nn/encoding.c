@@ -19,10 +19,10 @@ vkt_tensor vkt_nn_hash_grid(vkt_builder *b, const char *name, vkt_tensor x, cons
                                  b->scope, name, vkt_shape_text(s, text)));
         return (vkt_tensor){ 0 };
     }
-    const vkt_init usual = { VKT_INIT_UNIFORM, -1e-4f, 1e-4f };
+    const vkt_init defaults = { VKT_INIT_UNIFORM, -1e-4f, 1e-4f };
     snprintf(param, sizeof param, "%s.table", name);
-    const vkt_tensor t = vkt_nn_param(b, param, table, p->table_init.kind == VKT_INIT_DEFAULT ? usual : p->table_init,
-                                      table.dim[1], table.dim[0]);
+    const vkt_tensor t = vkt_nn_param(
+        b, param, table, p->table_init.kind == VKT_INIT_DEFAULT ? defaults : p->table_init, table.dim[1], table.dim[0]);
     return vkt_builder_note(b, name, "HashGrid", vkt_hash_grid(b->g, x, t, &p->grid));
 }
 

@@ -78,8 +78,8 @@ static vkt_tensor block(vkt_builder *b, vkt_tensor x, const vkt_gpt_params *p)
 vkt_tensor vkt_gpt(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p)
 {
     if (!b) return (vkt_tensor){ 0 };
-    static const vkt_gpt_params usual;
-    if (!p) p = &usual;
+    static const vkt_gpt_params defaults;
+    if (!p) p = &defaults;
     if (!ids_fit(b, ids, p)) return (vkt_tensor){ 0 };
     vkt_nn_push(b, "transformer");
     vkt_tensor x = embed(b, ids, p);

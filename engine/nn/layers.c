@@ -59,8 +59,8 @@ static bool want_conv(vkt_builder *b, const char *layer, uint32_t channels, uint
 vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv2d_params *p)
 {
     if (!b) return (vkt_tensor){ 0 };
-    static const vkt_nn_conv2d_params usual;
-    if (!p) p = &usual;
+    static const vkt_nn_conv2d_params defaults;
+    if (!p) p = &defaults;
     if (!want_rank(b, name, x, 4)) return (vkt_tensor){ 0 };
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t r = p->kernel[0], s = or_else(p->kernel[1], r), o = p->out_channels;
@@ -78,8 +78,8 @@ vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const v
 vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv1d_params *p)
 {
     if (!b) return (vkt_tensor){ 0 };
-    static const vkt_nn_conv1d_params usual;
-    if (!p) p = &usual;
+    static const vkt_nn_conv1d_params defaults;
+    if (!p) p = &defaults;
     if (!want_rank(b, name, x, 3)) return (vkt_tensor){ 0 };
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t k = p->kernel, o = p->out_channels;
@@ -95,8 +95,8 @@ vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt_tensor 
                                    const vkt_nn_conv_transpose2d_params *p)
 {
     if (!b) return (vkt_tensor){ 0 };
-    static const vkt_nn_conv_transpose2d_params usual;
-    if (!p) p = &usual;
+    static const vkt_nn_conv_transpose2d_params defaults;
+    if (!p) p = &defaults;
     if (!want_rank(b, name, x, 4)) return (vkt_tensor){ 0 };
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t r = p->kernel[0], s = or_else(p->kernel[1], r), o = p->out_channels;
@@ -119,8 +119,8 @@ vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor 
                                    const vkt_nn_conv_transpose1d_params *p)
 {
     if (!b) return (vkt_tensor){ 0 };
-    static const vkt_nn_conv_transpose1d_params usual;
-    if (!p) p = &usual;
+    static const vkt_nn_conv_transpose1d_params defaults;
+    if (!p) p = &defaults;
     if (!want_rank(b, name, x, 3)) return (vkt_tensor){ 0 };
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t k = p->kernel, o = p->out_channels;
@@ -137,8 +137,8 @@ vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor 
 vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p)
 {
     if (!b) return (vkt_tensor){ 0 };
-    static const vkt_nn_linear_params usual;
-    if (!p) p = &usual;
+    static const vkt_nn_linear_params defaults;
+    if (!p) p = &defaults;
     const vkt_shape s = vkt_tensor_shape(b->g, x);
     if (!want_rank(b, name, x, s.rank > 2 ? s.rank : 2)) return (vkt_tensor){ 0 };
     const uint32_t in = s.dim[s.rank - 1], out = p->out_features;
@@ -164,8 +164,8 @@ static vkt_pool2d_params pool2d_params(const vkt_nn_pool2d_params *p)
 vkt_tensor vkt_nn_max_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p)
 {
     if (!b) return (vkt_tensor){ 0 };
-    static const vkt_nn_pool2d_params usual;
-    if (!p) p = &usual;
+    static const vkt_nn_pool2d_params defaults;
+    if (!p) p = &defaults;
     const vkt_pool2d_params pool = pool2d_params(p);
     return vkt_builder_note(b, NULL, "MaxPool2d", vkt_max_pool2d(b->g, x, &pool));
 }
@@ -173,8 +173,8 @@ vkt_tensor vkt_nn_max_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_poo
 vkt_tensor vkt_nn_avg_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p)
 {
     if (!b) return (vkt_tensor){ 0 };
-    static const vkt_nn_pool2d_params usual;
-    if (!p) p = &usual;
+    static const vkt_nn_pool2d_params defaults;
+    if (!p) p = &defaults;
     const vkt_pool2d_params pool = pool2d_params(p);
     return vkt_builder_note(b, NULL, "AvgPool2d", vkt_avg_pool2d(b->g, x, &pool));
 }
@@ -195,8 +195,8 @@ vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, co
     }
     const uint32_t padding = p->has_padding ? p->padding_id : VKT_NO_PADDING;
     const vkt_init torch = { VKT_INIT_NORMAL, 0, 1 }, keras = { VKT_INIT_UNIFORM, -0.05f, 0.05f };
-    const vkt_init usual = b->preset == VKT_PRESET_TORCH ? torch : keras;
-    const vkt_init init = p->weight_init.kind == VKT_INIT_DEFAULT ? usual : p->weight_init;
+    const vkt_init defaults = b->preset == VKT_PRESET_TORCH ? torch : keras;
+    const vkt_init init = p->weight_init.kind == VKT_INIT_DEFAULT ? defaults : p->weight_init;
     const vkt_tensor w = layer_param(b, name, "weight", vkt_shape2(rows, width), init, width, rows);
     if (!w.id) return w;
     b->inits[b->n_inits - 1].zero_row = padding;

@@ -43,7 +43,7 @@ static bool keras_biased(const vkt_builder *b, vkt_tensor x)
 vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_batch_norm_params *p)
 {
     if (!b) return (vkt_tensor){ 0 };
-    const vkt_nn_batch_norm_params usual = { .eps = 0 }, *q = p ? p : &usual;
+    const vkt_nn_batch_norm_params defaults = { .eps = 0 }, *q = p ? p : &defaults;
     const uint32_t channels = features_of(b, name, x, false);
     if (!channels) return (vkt_tensor){ 0 };
     vkt_batch_norm_params norm = { .eps = or_keras(b, q->eps, 1e-3f),
@@ -59,7 +59,7 @@ vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tensor x, con
     return vkt_builder_note(b, name, "BatchNorm", vkt_batch_norm(b->g, x, &norm));
 }
 
-static const vkt_nn_norm_params usual_norm = { .eps = 0 };
+static const vkt_nn_norm_params default_norm = { .eps = 0 };
 
 /* Make the vectors of an affine layer; null for other layers. */
 static vkt_tensor weight_of(vkt_builder *b, const char *name, uint32_t n, const vkt_nn_norm_params *p)
@@ -77,7 +77,7 @@ vkt_tensor vkt_nn_layer_norm(vkt_builder *b, const char *name, vkt_tensor x, con
     if (!b) return (vkt_tensor){ 0 };
     const uint32_t n = features_of(b, name, x, true);
     if (!n) return (vkt_tensor){ 0 };
-    if (!p) p = &usual_norm;
+    if (!p) p = &default_norm;
     const vkt_tensor w = weight_of(b, name, n, p), bias = bias_of(b, name, n, p);
     return vkt_builder_note(b, name, "LayerNorm", vkt_layer_norm(b->g, x, 1, w, bias, or_keras(b, p->eps, 1e-3f)));
 }
@@ -87,7 +87,7 @@ vkt_tensor vkt_nn_rms_norm(vkt_builder *b, const char *name, vkt_tensor x, const
     if (!b) return (vkt_tensor){ 0 };
     const uint32_t n = features_of(b, name, x, true);
     if (!n) return (vkt_tensor){ 0 };
-    if (!p) p = &usual_norm;
+    if (!p) p = &default_norm;
     return vkt_builder_note(b, name, "RMSNorm",
                             vkt_rms_norm(b->g, x, 1, weight_of(b, name, n, p), or_keras(b, p->eps, 1e-6f)));
 }
@@ -98,7 +98,7 @@ vkt_tensor vkt_nn_group_norm(vkt_builder *b, const char *name, vkt_tensor x, uin
     if (!b) return (vkt_tensor){ 0 };
     const uint32_t n = features_of(b, name, x, false);
     if (!n) return (vkt_tensor){ 0 };
-    if (!p) p = &usual_norm;
+    if (!p) p = &default_norm;
     const vkt_tensor w = weight_of(b, name, n, p), bias = bias_of(b, name, n, p);
     return vkt_builder_note(b, name, "GroupNorm", vkt_group_norm(b->g, x, groups, w, bias, or_keras(b, p->eps, 1e-3f)));
 }

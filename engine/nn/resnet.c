@@ -94,8 +94,8 @@ static vkt_tensor stage(vkt_builder *b, vkt_tensor x, const form *f, uint32_t i,
 vkt_tensor vkt_resnet(vkt_builder *b, vkt_tensor x, const vkt_resnet_params *p)
 {
     if (!b) return (vkt_tensor){ 0 };
-    static const vkt_resnet_params usual;
-    if (!p) p = &usual;
+    static const vkt_resnet_params defaults;
+    if (!p) p = &defaults;
     form f;
     if (!form_of(p, &f)) {
         vkt_graph_error(b->g,

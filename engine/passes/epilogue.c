@@ -7,7 +7,7 @@
  * place. This saves one store and one load of the tensor. */
 #include "passes/passes.h"
 
-static bool lie_alike(const vkt_value *a, const vkt_value *b)
+static bool have_same_storage(const vkt_value *a, const vkt_value *b)
 {
     return a->dtype == b->dtype && a->layout == b->layout && vkt_shape_equal(a->shape, b->shape);
 }
@@ -27,7 +27,7 @@ static bool fits_behind(const vkt_graph *g, const vkt_node *n, uint32_t i)
     if (!last || !head || (last != head && !last->is_epilogue) || last->epilogue) return false;
     const vkt_value *y = vkt_node_out(head, 0);
     return vkt_root(g, n->in[i]) == head->out[0].id && y->role == VKT_ROLE_ACTIVATION &&
-           (head->op->epilogues >> n->op->fuse_kind & 1) && lie_alike(vkt_node_in(n, i), vkt_node_out(n, 0));
+           (head->op->epilogues >> n->op->fuse_kind & 1) && have_same_storage(vkt_node_in(n, i), vkt_node_out(n, 0));
 }
 
 /* Returns whether head may write its output into t's memory (plan/plan.c). Then a dispatch after its first would not
@@ -63,7 +63,7 @@ static void fuse(vkt_graph *g, vkt_node *n)
     if ((kind == VKT_FUSE_RELU || kind == VKT_FUSE_DROPOUT) && fits_behind(g, n, 0)) put_behind(g, n, 0);
     if (kind != VKT_FUSE_SUM && kind != VKT_FUSE_SLOPE) return;
     for (uint32_t i = kind == VKT_FUSE_SLOPE; i < 2 && !n->is_epilogue; i++)
-        if (lie_alike(vkt_node_in(n, 0), vkt_node_in(n, 1)) && fits_behind(g, n, i) &&
+        if (have_same_storage(vkt_node_in(n, 0), vkt_node_in(n, 1)) && fits_behind(g, n, i) &&
             is_ready(g, n->in[1 - i], producer_of(g, n->in[i])))
             put_behind(g, n, i);
 }

@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-enum { BUCKET_STAGES = 16, MOST_BUCKETS = 4 }; /* stages of a bucket; the most buckets of one value */
+enum { BUCKET_STAGES = 16, MAX_BUCKETS = 4 }; /* stages of a bucket; the most buckets of one value */
 
 /* One value in the list of one bucket. */
 typedef struct mark {
@@ -76,10 +76,10 @@ static uint32_t bucket_of(uint32_t stage)
 
 static bool is_long(const packer *s, const vkt_packed *v)
 {
-    return s->o->guard_bytes != 0 || bucket_of(v->live_range.last) - bucket_of(v->live_range.first) >= MOST_BUCKETS;
+    return s->o->guard_bytes != 0 || bucket_of(v->live_range.last) - bucket_of(v->live_range.first) >= MAX_BUCKETS;
 }
 
-static bool lies_before(const vkt_packed *a, const vkt_packed *b)
+static bool is_before(const vkt_packed *a, const vkt_packed *b)
 {
     return a->block != b->block ? a->block < b->block : a->offset < b->offset;
 }
@@ -90,7 +90,7 @@ static void enter(vkt_packed **list, size_t *n, vkt_packed *v)
     size_t low = 0, high = *n;
     while (low < high) {
         const size_t middle = (low + high) / 2;
-        if (lies_before(v, list[middle]))
+        if (is_before(v, list[middle]))
             high = middle;
         else
             low = middle + 1;
@@ -137,7 +137,7 @@ static void place_one(packer *s, vkt_packed *v)
     if (!all) find_near(s, v);
     v->block = 0;
     for (size_t i = 0, k = 0; i < n || k < s->n_near;) {
-        const bool near = i == n || (k < s->n_near && lies_before(s->near[k], others[i]));
+        const bool near = i == n || (k < s->n_near && is_before(s->near[k], others[i]));
         const vkt_packed *w = near ? s->near[k++] : others[i++];
         s->work++;
         for (; w->block > v->block && at + v->bytes > s->o->max_block_bytes; v->block++) at = 0;
@@ -227,7 +227,7 @@ static vkt_result lower_bound(const vkt_packed *list, size_t n, vkt_plan *p)
     return VKT_OK;
 }
 
-static void take_blocks(const packer *s, vkt_plan *p)
+static void set_blocks(const packer *s, vkt_plan *p)
 {
     p->packed_bytes = s->best_bytes;
     for (size_t i = 0; i < s->n; i++) {
@@ -247,7 +247,7 @@ static bool make_lists(packer *s, const vkt_host *h)
     s->placed = vkt_alloc_array(h, s->n, sizeof *s->placed);
     s->longs = vkt_alloc_array(h, s->n, sizeof *s->longs);
     s->near = vkt_alloc_array(h, s->n, sizeof *s->near);
-    s->marks = vkt_alloc_array(h, s->n * MOST_BUCKETS, sizeof *s->marks);
+    s->marks = vkt_alloc_array(h, s->n * MAX_BUCKETS, sizeof *s->marks);
     s->bucket = vkt_alloc_array(h, s->n_buckets, sizeof *s->bucket);
     return s->placed && s->longs && s->near && s->marks && s->bucket;
 }
@@ -275,7 +275,7 @@ vkt_result vkt_pack(vkt_packed *list, size_t n, const vkt_plan_options *o, vkt_p
     const bool ok = make_lists(&s, &p->host) && s.order && s.ends && s.best && p->block_bytes;
     if (ok) {
         search(&s);
-        take_blocks(&s, p);
+        set_blocks(&s, p);
         p->work += s.work;
     }
     vkt_free(&p->host, s.order);

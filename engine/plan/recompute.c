@@ -25,14 +25,14 @@ typedef struct recomputation {
     uint32_t peak;        /* the first dispatch with the most live bytes */
 } recomputation;
 
-enum { MOST_ROOTS = 24 }; /* enough, because a cheap node binds few values */
+enum { MAX_ROOTS = 24 }; /* enough, because a cheap node binds few values */
 
 /* The dispatches first to end - 1 of one node, and the effect of computing them again. */
 typedef struct candidate {
     uint32_t first, end;
-    uint32_t roots[MOST_ROOTS]; /* the values that they bind */
-    bool made[MOST_ROOTS];      /* written by them */
-    bool late[MOST_ROOTS];      /* written by them, not touched at the peak, and read after it */
+    uint32_t roots[MAX_ROOTS]; /* the values that they bind */
+    bool made[MAX_ROOTS];      /* written by them */
+    bool late[MAX_ROOTS];      /* written by them, not touched at the peak, and read after it */
     uint32_t n_roots;
     uint32_t reader; /* the first of those reads */
     uint64_t gain_bytes;
@@ -135,7 +135,7 @@ static bool find_roots(const vkt_emit *e, candidate *c)
             const uint32_t root = root_of(e, e->list[d].bind[b].t);
             uint32_t i = 0;
             while (i < c->n_roots && c->roots[i] != root) i++;
-            if (i == MOST_ROOTS) return false;
+            if (i == MAX_ROOTS) return false;
             if (i == c->n_roots) c->roots[c->n_roots++] = root;
         }
     return true;
@@ -221,7 +221,7 @@ static void rebind(vkt_emit *e, uint32_t from, size_t end, const candidate *c, c
 static vkt_result make_again(vkt_emit *e, const candidate *c)
 {
     const uint32_t n = c->end - c->first;
-    uint32_t ids[MOST_ROOTS] = { 0 };
+    uint32_t ids[MAX_ROOTS] = { 0 };
     for (uint32_t k = 0; k < n; k++) VKT_TRY(vkt_grow(&e->host, &e->list, e->n + k, &e->cap, sizeof *e->list));
     for (uint32_t i = 0; i < c->n_roots; i++)
         if (c->made[i]) VKT_TRY(add_value(e, c->roots[i], &ids[i]));

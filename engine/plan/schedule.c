@@ -184,7 +184,7 @@ static void count_uses(scheduler *s)
 
 /* ---- stages ---- */
 
-static void take(scheduler *s, uint32_t d)
+static void issue(scheduler *s, uint32_t d)
 {
     uint32_t owners[VKT_MAX_BINDINGS];
     for (uint32_t i = owners_of(s, d, owners); i-- > 0;) {
@@ -208,11 +208,11 @@ static uint32_t fill_stage(scheduler *s, uint32_t *order)
             if (s->taken[d] || (s->height[d] == top) == others) continue;
             weigh(s, d, &starting, &freed);
             if (s->live_bytes + starting > s->budget_bytes || (others && starting > freed)) continue;
-            take(s, d);
+            issue(s, d);
             order[n++] = d;
         }
     if (n == 0) {
-        take(s, s->ready[0]);
+        issue(s, s->ready[0]);
         order[n++] = s->ready[0];
     }
     return n;

@@ -7,17 +7,17 @@
 
 /* The grain is a quarter of the budget, so that little of the budget stays unused. It is at least a tenth of a
  * millisecond, because a submission costs more than a shorter slice is worth. */
-enum { GRAINS = 4, LEAST_GRAIN_NS = 100000 };
+enum { GRAINS = 4, MIN_GRAIN_NS = 100000 };
 
 /* The least time of a slice, for coarse timestamps that are equal. So a loop over a budget ends. */
-enum { LEAST_SLICE_NS = 1000 };
+enum { MIN_SLICE_NS = 1000 };
 
 /* A limit that is never reached. A few of them can be added without overflow. */
-#define MOST_BUDGET_NS (UINT64_MAX / 8)
+#define MAX_BUDGET_NS (UINT64_MAX / 8)
 
 static uint64_t grain_of(uint64_t budget_ns)
 {
-    return VKT_MAX(budget_ns / GRAINS, LEAST_GRAIN_NS);
+    return VKT_MAX(budget_ns / GRAINS, MIN_GRAIN_NS);
 }
 
 void vkt_budget_free(vkt_program *p)
@@ -33,7 +33,7 @@ static void expect(vkt_program *p, const uint32_t *ends, uint32_t n)
 {
     for (uint32_t i = 0, d = 0; i < n; i++) {
         for (p->budget.ns[i] = 0; d < ends[i]; d++) p->budget.ns[i] += p->ns[d];
-        p->budget.ns[i] = VKT_MAX(p->budget.ns[i], LEAST_SLICE_NS);
+        p->budget.ns[i] = VKT_MAX(p->budget.ns[i], MIN_SLICE_NS);
     }
 }
 
@@ -79,7 +79,7 @@ static vkt_result learn(vkt_program *p)
     if (!p->budget.has_times) return VKT_OK;
     p->budget.has_times = false;
     VKT_TRY(vkt_timer_read(p->ctx, &p->budget.timer, marks));
-    for (uint32_t i = 0; i < n; i++) ns[i] = VKT_MAX(marks[2 * i + 1] - marks[2 * i], LEAST_SLICE_NS);
+    for (uint32_t i = 0; i < n; i++) ns[i] = VKT_MAX(marks[2 * i + 1] - marks[2 * i], MIN_SLICE_NS);
     return VKT_OK;
 }
 
@@ -176,7 +176,7 @@ vkt_result vkt_step_budget(vkt_program *p, const vkt_run *run, const vkt_sync *s
     if (!p->timer.pool || (p->parts.n && !p->ns))
         return vkt_fail(&p->ctx->host, VKT_E_UNSUPPORTED,
                         "%s: a budget wants a queue with timestamps, and a context with a max_submission_ns", p->name);
-    *budget_ns = VKT_MIN(*budget_ns, MOST_BUDGET_NS);
+    *budget_ns = VKT_MIN(*budget_ns, MAX_BUDGET_NS);
     bool ready = has_room(p, *budget_ns);
     if (ready && p->budget.next == 0) VKT_TRY(begin(p, run, *budget_ns, &ready));
     vkt_series *s = p->parts.n ? &p->budget.slices : &p->pieces;

@@ -97,7 +97,7 @@ vkt_result vkt_program_print(const vkt_program *p, char **text)
     VKT_WANT(NULL, p);
     vkt_text t = { .h = &p->ctx->host };
     program_text(p, &t);
-    return vkt_text_give(&t, text);
+    return vkt_text_detach(&t, text);
 }
 
 void vkt_program_plan(const vkt_program *p, vkt_plan_info *out)

@@ -17,7 +17,7 @@ vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_ind
 }
 
 /* Reads the metrics from a slot of the ring. The run that wrote them is done. */
-static void take_metrics(const vkt_program *p, uint64_t slot, vkt_metrics *out)
+static void read_metrics(const vkt_program *p, uint64_t slot, vkt_metrics *out)
 {
     const uint32_t *m = (const uint32_t *)p->metrics->mapped + slot * METRIC_WORDS;
     memcpy(&out->loss, &m[METRIC_LOSS], sizeof out->loss);
@@ -43,7 +43,7 @@ vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *
     VKT_TRY(vkt_check_run(p, run_index));
     VKT_TRY(check_metrics(p, true));
     VKT_TRY(vkt_wait_run(p, run_index));
-    take_metrics(p, run_index % RING_SLOTS, out);
+    read_metrics(p, run_index % RING_SLOTS, out);
     return VKT_OK;
 }
 
@@ -54,7 +54,7 @@ vkt_result vkt_program_recorded_metrics(vkt_program *p, vkt_metrics *out)
     *out = (vkt_metrics){ 0 };
     VKT_TRY(vkt_lost_check(p->ctx, p->name));
     VKT_TRY(check_metrics(p, p->recorded));
-    take_metrics(p, RING_SLOTS, out);
+    read_metrics(p, RING_SLOTS, out);
     return VKT_OK;
 }
 

@@ -180,7 +180,7 @@ vkt_result vkt_store_set_loss_scale(vkt_store *s, const vkt_loss_scale *l)
     const float scale = l->scale == 0 ? LOSS_SCALE_FIRST : l->scale;
     uint32_t w[] = { 0, l->good_steps, l->skipped };
     memcpy(w, &scale, sizeof scale);
-    if (w[0] & 0x7fffff || w[0] < LOSS_SCALE_LEAST || w[0] > LOSS_SCALE_MOST || l->good_steps >= LOSS_SCALE_INTERVAL)
+    if (w[0] & 0x7fffff || w[0] < LOSS_SCALE_MIN || w[0] > LOSS_SCALE_MAX || l->good_steps >= LOSS_SCALE_INTERVAL)
         return vkt_fail(&s->ctx->host, VKT_E_ARG,
                         "store: want a loss scale that is a power of two, and fewer than %d good steps, got %g and %u",
                         LOSS_SCALE_INTERVAL, (double)scale, l->good_steps);

@@ -5,11 +5,11 @@
 #include "abi/texture.abi.h"
 
 /* One direction of copying: image to array, or array to image. */
-typedef struct way {
+typedef struct direction {
     const vkt_pipeline *pipeline; /* NULL: the image's usage does not allow it */
     VkDescriptorSet set;
     vkt_commands commands; /* commands to submit; made at the first use */
-} way;
+} direction;
 
 struct vkt_texture {
     vkt_ctx *ctx;
@@ -19,7 +19,7 @@ struct vkt_texture {
     VkDescriptorPool pool;
     vkt_texture_push push;
     uint32_t groups;
-    way ways[2];
+    direction directions[2];
 };
 
 enum { READ, WRITE };
@@ -121,7 +121,7 @@ static vkt_result make_pool(vkt_texture *t)
     return vkt_vk_check(t->ctx, r, "vkCreateDescriptorPool");
 }
 
-static vkt_result make_way(vkt_texture *t, vkt_kernel_id kernel, way *w)
+static vkt_result make_direction(vkt_texture *t, vkt_kernel_id kernel, direction *w)
 {
     vkt_ctx *ctx = t->ctx;
     const uint32_t spec[] = { VKT_MIN(LANES, ctx->limits.max_workgroup_lanes) };
@@ -168,9 +168,9 @@ static vkt_result build(vkt_texture *t, const vkt_texture_params *p)
     };
     VKT_TRY(make_view(t, p));
     VKT_TRY(make_pool(t));
-    VKT_TRY(make_way(t, sampled ? VKT_K_TEXTURE_READ_SAMPLED : f->storage[READ], &t->ways[READ]));
+    VKT_TRY(make_direction(t, sampled ? VKT_K_TEXTURE_READ_SAMPLED : f->storage[READ], &t->directions[READ]));
     if (!storage || !f->storage[WRITE] || p->layout != VK_IMAGE_LAYOUT_GENERAL) return VKT_OK;
-    return make_way(t, f->storage[WRITE], &t->ways[WRITE]);
+    return make_direction(t, f->storage[WRITE], &t->directions[WRITE]);
 }
 
 vkt_result vkt_texture_adopt(vkt_ctx *ctx, const vkt_texture_params *params, vkt_texture **out)
@@ -198,7 +198,7 @@ void vkt_texture_destroy(vkt_texture **pt)
     if (!t) return;
     vkt_ctx *ctx = t->ctx;
     vkt_settle(ctx);
-    for (int i = 0; i < 2; i++) vkt_commands_destroy(ctx, &t->ways[i].commands);
+    for (int i = 0; i < 2; i++) vkt_commands_destroy(ctx, &t->directions[i].commands);
     VKT_DROP(ctx, DescriptorPool, t->pool);
     VKT_DROP(ctx, ImageView, t->view);
     vkt_free(&ctx->host, t);
@@ -210,7 +210,7 @@ void vkt_texture_destroy(vkt_texture **pt)
 static vkt_result record(vkt_texture *t, int which, VkCommandBuffer cmd)
 {
     vkt_ctx *ctx = t->ctx;
-    const way *w = &t->ways[which];
+    const direction *w = &t->directions[which];
     if (!w->pipeline)
         return vkt_fail(&ctx->host, VKT_E_STATE, "%s: want the usage STORAGE, the layout GENERAL and a storage format",
                         names[which]);
@@ -234,7 +234,7 @@ static vkt_result prepare(vkt_texture *t, int which, vkt_commands *c)
 
 static vkt_result submit(vkt_texture *t, int which, const vkt_sync *sync)
 {
-    vkt_commands *c = &t->ways[which].commands;
+    vkt_commands *c = &t->directions[which].commands;
     uint64_t value;
     if (!c->pool) {
         const vkt_result r = prepare(t, which, c);

@@ -9,7 +9,7 @@
  * edge. */
 typedef struct cell {
     uint32_t corner[3], cells;
-    double way[3];
+    double fraction[3];
     bool outside[3];
     size_t first, entries;
     bool hashed;
@@ -37,7 +37,7 @@ static cell find(const vkt_ref_call *c, size_t n, uint32_t l)
     for (uint32_t d = 0; d < dims; d++) {
         const double x = c->in[0].f[n * dims + d], p = fmin(fmax(x, 0), 1) * at.cells;
         at.corner[d] = (uint32_t)fmin(floor(p), at.cells - 1.0);
-        at.way[d] = p - at.corner[d];
+        at.fraction[d] = p - at.corner[d];
         at.outside[d] = x < 0 || x > 1;
     }
     return at;
@@ -62,7 +62,7 @@ static double weight(const cell *at, uint32_t dims, uint32_t k, uint32_t but)
 {
     double w = 1;
     for (uint32_t d = 0; d < dims; d++)
-        if (d != but) w *= k >> d & 1 ? at->way[d] : 1 - at->way[d];
+        if (d != but) w *= k >> d & 1 ? at->fraction[d] : 1 - at->fraction[d];
     return w;
 }
 

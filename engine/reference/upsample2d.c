@@ -25,8 +25,8 @@ static taps taps_of(const vkt_upsample2d_attr *u, size_t p, size_t in, size_t ou
     else
         at = fmax(((double)p + 0.5) * (double)in / (double)out - 0.5, 0);
     const size_t i = VKT_MIN((size_t)at, in - 1), next = i + 1 < in ? i + 1 : i;
-    const double way = fmin(at - (double)i, 1);
-    return (taps){ { i, next }, { 1 - way, way } };
+    const double fraction = fmin(at - (double)i, 1);
+    return (taps){ { i, next }, { 1 - fraction, fraction } };
 }
 
 /* Calls fn for every element of y with every element of x that it depends on, and the weight. */
@@ -42,12 +42,12 @@ static void each(const vkt_ref_call *c, void (*fn)(const vkt_ref_call *c, size_t
     }
 }
 
-static void take(const vkt_ref_call *c, size_t y, size_t x, double weight)
+static void gather(const vkt_ref_call *c, size_t y, size_t x, double weight)
 {
     c->out[0].f[y] += weight * c->in[0].f[x];
 }
 
-static void give(const vkt_ref_call *c, size_t y, size_t x, double weight)
+static void scatter(const vkt_ref_call *c, size_t y, size_t x, double weight)
 {
     c->din[0][x] += weight * c->dout[0][y];
 }
@@ -55,12 +55,12 @@ static void give(const vkt_ref_call *c, size_t y, size_t x, double weight)
 static void upsample_forward(const vkt_ref_call *c)
 {
     for (size_t i = 0; i < vkt_ref_count(c->out[0].shape); i++) c->out[0].f[i] = 0;
-    each(c, take);
+    each(c, gather);
 }
 
 static void upsample_backward(const vkt_ref_call *c)
 {
-    each(c, give);
+    each(c, scatter);
 }
 
 const vkt_ref_op vkt_ref_upsample2d = { "upsample2d", 1, upsample_forward, upsample_backward };

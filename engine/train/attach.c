@@ -106,7 +106,7 @@ vkt_result vkt_read_attachment(const vkt_host *host, const char *path, const cha
         r = vkt_fail(&h, VKT_E_NOT_FOUND, "\"%s\" has no text \"%s\"", path, name);
     else {
         vkt_text_add(&copy, "%s", value);
-        r = vkt_text_give(&copy, text);
+        r = vkt_text_detach(&copy, text);
     }
     vkt_free(&h, key);
     vkt_safetensors_close(&st);

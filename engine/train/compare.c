@@ -153,13 +153,13 @@ void vkt_compare_settings(const char *was, const char *is, vkt_differences *d)
 /* ---- graphs ---- */
 
 /* The number of nodes of each op in two graphs. */
-typedef struct census {
+typedef struct op_counts {
     part op[OPS];
     uint32_t was[OPS], is[OPS];
     uint32_t n;
-} census;
+} op_counts;
 
-static void count(census *c, part text, bool is)
+static void count(op_counts *c, part text, bool is)
 {
     for (part line, op; next(&text, '\n', &line);) {
         if (!next(&line, ' ', &op)) continue;
@@ -174,7 +174,7 @@ static void count(census *c, part text, bool is)
 /* Adds the ops whose counts differ in the two graphs. If all counts are equal, adds the first node that differs. */
 static void report_ops(part was, part is, uint32_t node, part op, part other, vkt_differences *d)
 {
-    census c = { .n = 0 };
+    op_counts c = { .n = 0 };
     const uint32_t before = d->n;
     count(&c, was, false);
     count(&c, is, true);

@@ -4,17 +4,17 @@
 #include <strings.h>
 
 #include "base/file.h"
-#include "train/page.h"
+#include "train/figure.h"
 #include "vktrain/metrics.h"
 
-enum { MAX_IMAGE_CLASSES = 2048, MOST_NAMED = 128, NAME_ROOM = 64 };
+enum { MAX_IMAGE_CLASSES = 2048, MAX_NAMED = 128, NAME_ROOM = 64 };
 
 #define MARGIN 28.0
 #define TITLE_SIZE 20.0
 #define TEXT_SIZE 13.0
-#define HEADER 74.0     /* title and the line below it */
-#define MOST_NAME 190.0 /* largest width of the names */
-#define MIN_NAMED 9.0   /* smaller cells have no names */
+#define HEADER 74.0    /* title and the line below it */
+#define MAX_NAME 190.0 /* largest width of the names */
+#define MIN_NAMED 9.0  /* smaller cells have no names */
 #define MIN_COUNTED 26.0
 
 /* ---- CSV ---- */
@@ -70,7 +70,7 @@ typedef struct matrix {
     uint64_t right, all;
 } matrix;
 
-/* Writes a name that fits into MOST_NAME. A longer name is cut between letters. Control characters are removed. */
+/* Writes a name that fits into MAX_NAME. A longer name is cut between letters. Control characters are removed. */
 static void short_name(const matrix *m, cairo_t *cr, uint32_t k, char out[NAME_ROOM + 4])
 {
     char room[NAME_ROOM];
@@ -82,7 +82,7 @@ static void short_name(const matrix *m, cairo_t *cr, uint32_t k, char out[NAME_R
         snprintf(out, NAME_ROOM + 4, "%.*s%s", (int)n, s, truncated ? ".." : "");
         for (char *c = out; *c; c++)
             if ((unsigned char)*c < 32 || *c == 127) *c = '?';
-        if (n == 0 || vkt_page_text_width(cr, out) <= MOST_NAME) return;
+        if (n == 0 || vkt_figure_text_width(cr, out) <= MAX_NAME) return;
     }
 }
 
@@ -96,7 +96,7 @@ static vkt_rgb shade(double part)
 
 static void draw_cells(cairo_t *cr, const matrix *m)
 {
-    vkt_page_font(cr, fmin(TEXT_SIZE, m->cell * 0.36), false);
+    vkt_figure_font(cr, fmin(TEXT_SIZE, m->cell * 0.36), false);
     for (uint32_t y = 0; y < m->classes; y++)
         for (uint32_t x = 0; x < m->classes; x++) {
             const uint64_t n = m->counts[(size_t)y * m->classes + x];
@@ -104,13 +104,13 @@ static void draw_cells(cairo_t *cr, const matrix *m)
             const double left = m->left + x * m->cell, top = m->top + y * m->cell;
             char text[24];
             if (n == 0) continue;
-            vkt_page_color(cr, shade(part));
+            vkt_figure_color(cr, shade(part));
             cairo_rectangle(cr, left, top, m->cell, m->cell);
             cairo_fill(cr);
             if (m->cell < MIN_COUNTED) continue;
             snprintf(text, sizeof text, "%llu", (unsigned long long)n);
-            vkt_page_text(cr, left + m->cell / 2, top + m->cell * 0.5 + fmin(TEXT_SIZE, m->cell * 0.36) * 0.36, 0.5,
-                          part > 0.4 ? vkt_white : vkt_ink, text);
+            vkt_figure_text(cr, left + m->cell / 2, top + m->cell * 0.5 + fmin(TEXT_SIZE, m->cell * 0.36) * 0.36, 0.5,
+                            part > 0.4 ? vkt_white : vkt_ink, text);
         }
 }
 
@@ -123,8 +123,8 @@ static void draw_grid(cairo_t *cr, const matrix *m)
         if (!edge && !lines) continue;
         const double at = k * m->cell;
         const vkt_rgb color = edge ? vkt_axis_color : vkt_grid_color;
-        vkt_page_line(cr, m->left, m->top + at, m->left + side, m->top + at, 1, color);
-        vkt_page_line(cr, m->left + at, m->top, m->left + at, m->top + side, 1, color);
+        vkt_figure_line(cr, m->left, m->top + at, m->left + side, m->top + at, 1, color);
+        vkt_figure_line(cr, m->left + at, m->top, m->left + at, m->top + side, 1, color);
     }
 }
 
@@ -133,29 +133,29 @@ static void draw_names(cairo_t *cr, const matrix *m)
     const double size = fmin(TEXT_SIZE, m->cell * 0.8), side = m->cell * m->classes;
     char name[NAME_ROOM + 4];
     if (m->cell < MIN_NAMED) return;
-    vkt_page_font(cr, size, false);
+    vkt_figure_font(cr, size, false);
     for (uint32_t k = 0; k < m->classes; k++) {
         const double middle = (k + 0.5) * m->cell + size * 0.36;
         short_name(m, cr, k, name);
-        vkt_page_text(cr, m->left - 8, m->top + middle, 1, vkt_soft_ink, name);
+        vkt_figure_text(cr, m->left - 8, m->top + middle, 1, vkt_soft_ink, name);
         cairo_save(cr); /* text from top to bottom, below the columns */
         cairo_translate(cr, m->left + middle - size * 0.72, m->top + side + 8);
         cairo_rotate(cr, acos(-1.0) / 2);
-        vkt_page_text(cr, 0, 0, 0, vkt_soft_ink, name);
+        vkt_figure_text(cr, 0, 0, 0, vkt_soft_ink, name);
         cairo_restore(cr);
     }
 }
 
-static void draw_page(cairo_t *cr, const void *user)
+static void draw_figure(cairo_t *cr, const void *user)
 {
     const matrix *m = user;
     char text[128];
-    vkt_page_font(cr, TITLE_SIZE, true);
-    vkt_page_text(cr, MARGIN, MARGIN + 18, 0, vkt_ink, m->title ? m->title : "Confusion matrix");
+    vkt_figure_font(cr, TITLE_SIZE, true);
+    vkt_figure_text(cr, MARGIN, MARGIN + 18, 0, vkt_ink, m->title ? m->title : "Confusion matrix");
     snprintf(text, sizeof text, "rows: true class, columns: predicted class;  %llu of %llu right",
              (unsigned long long)m->right, (unsigned long long)m->all);
-    vkt_page_font(cr, TEXT_SIZE, false);
-    vkt_page_text(cr, MARGIN, MARGIN + 42, 0, vkt_soft_ink, text);
+    vkt_figure_font(cr, TEXT_SIZE, false);
+    vkt_figure_text(cr, MARGIN, MARGIN + 42, 0, vkt_soft_ink, text);
     draw_cells(cr, m);
     draw_grid(cr, m);
     draw_names(cr, m);
@@ -174,13 +174,13 @@ static vkt_result draw(const vkt_host *h, matrix *m, const char *path)
         m->all += rows[k];
     }
     m->rows = rows;
-    m->cell = fmax(fmin(46, 900.0 / m->classes), m->classes <= MOST_NAMED ? 1.15 * MIN_NAMED : 1);
-    const double names = m->cell < MIN_NAMED ? 0 : fmin(MOST_NAME, (double)longest * TEXT_SIZE * 0.62 + 12);
+    m->cell = fmax(fmin(46, 900.0 / m->classes), m->classes <= MAX_NAMED ? 1.15 * MIN_NAMED : 1);
+    const double names = m->cell < MIN_NAMED ? 0 : fmin(MAX_NAME, (double)longest * TEXT_SIZE * 0.62 + 12);
     m->left = MARGIN + names;
     m->top = MARGIN + HEADER;
     const double side = m->cell * m->classes;
     const vkt_result r =
-        vkt_page_write(h, path, fmax(m->left + side + MARGIN, 460), m->top + side + names + MARGIN, draw_page, m);
+        vkt_figure_write(h, path, fmax(m->left + side + MARGIN, 460), m->top + side + names + MARGIN, draw_figure, m);
     vkt_free(h, rows);
     return r;
 }

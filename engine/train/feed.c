@@ -217,7 +217,7 @@ vkt_tensor vkt_feed_gather_targets(vkt_graph *g, const vkt_feed *f, vkt_feed_val
     return vkt_gather_rows(g, v.targets, v.order, f->batch, vkt_shape1(vkt_dataset_target_width(f->data)), NULL, NULL);
 }
 
-static vkt_result take_back_slots(vkt_feed *f)
+static vkt_result reclaim_slots(vkt_feed *f)
 {
     bool waited = false;
     for (uint32_t i = 0; i < VKT_FEED_SLOTS; i++) {
@@ -233,7 +233,7 @@ static vkt_result take_back_slots(vkt_feed *f)
 vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass)
 {
     f->at = (uint32_t)VKT_MIN((uint64_t)skip * f->batch, f->n);
-    VKT_TRY(take_back_slots(f));
+    VKT_TRY(reclaim_slots(f));
     if (!f->streams) return vkt_array_write(f->order, 0, f->host_order, (uint64_t)f->n * 4);
     if (f->at == f->n) return VKT_OK;
     return vkt_loader_start_epoch(f->loader, f->host_order + f->at, f->n - f->at, pass);

@@ -151,17 +151,17 @@ vkt_result vkt_trainer_find_lr(vkt_trainer *t, const vkt_fit_callbacks *callback
     x.rows = t->feed.n;
     x.batch = t->feed.batch;
     *out = (vkt_lr_test){ .suggested = NAN };
-    vkt_kept kept;
+    vkt_snapshot kept;
     float *best = vkt_alloc_array(&t->host, vkt_store_elements(t->store), sizeof *best);
     vkt_result r = best ? VKT_OK : vkt_fail_nomem(&t->host, "a copy of the weights", vkt_store_elements(t->store) * 4);
     if (r == VKT_OK) {
-        r = vkt_trainer_keep(t, &kept);
+        r = vkt_trainer_snapshot(t, &kept);
         if (r == VKT_OK) {
             r = run(t, &x, best);
             const vkt_result back = vkt_trainer_restore(t, &kept);
             if (r == VKT_OK) r = back;
         }
-        vkt_kept_free(&t->host, &kept);
+        vkt_snapshot_free(&t->host, &kept);
     }
     vkt_free(&t->host, best);
     if (r != VKT_OK) return r;

@@ -122,7 +122,7 @@ static vkt_result diverged(fit *f, const char *what)
 
 /* Reads the result of the oldest step that has not arrived, and waits for it. In half precision, a step may be skipped
  * because of its gradients; its loss is finite all the same. */
-static vkt_result take_one(fit *f)
+static vkt_result await_step(fit *f)
 {
     vkt_trainer *t = f->t;
     vkt_metrics m;
@@ -141,7 +141,7 @@ static vkt_result take_one(fit *f)
 
 static vkt_result drain(fit *f)
 {
-    while (f->arrived < f->submitted) VKT_TRY(take_one(f));
+    while (f->arrived < f->submitted) VKT_TRY(await_step(f));
     return VKT_OK;
 }
 
@@ -196,7 +196,7 @@ static vkt_result run_steps(fit *f)
         t->submitted++;
         /* Results are read two steps late. The very first one is read at once, to measure the latency of the first
          * step. */
-        if (f->submitted - f->arrived > 2 || !t->first_step_ns) VKT_TRY(take_one(f));
+        if (f->submitted - f->arrived > 2 || !t->first_step_ns) VKT_TRY(await_step(f));
         VKT_TRY(maybe_checkpoint(f));
         f->interrupted = c->stop && c->stop(c->user);
         if (f->interrupted) return drain(f);

@@ -39,8 +39,8 @@ static bool classifies(const vkt_graph *g, const vkt_trainer *t, vkt_tensor y)
     return is_labelled(t->params.train) && s.rank == 2 && s.dim[1] >= vkt_dataset_classes(t->params.train);
 }
 
-static vkt_tensor usual_loss(vkt_graph *g, const vkt_trainer *t, vkt_tensor labels, vkt_tensor targets, bool training,
-                             vkt_head *h)
+static vkt_tensor default_loss(vkt_graph *g, const vkt_trainer *t, vkt_tensor labels, vkt_tensor targets, bool training,
+                               vkt_head *h)
 {
     const vkt_tensor y = h->y;
     if (!is_labelled(t->params.train)) return vkt_mse(g, y, targets);
@@ -74,7 +74,7 @@ vkt_result vkt_head_build(const vkt_trainer *t, vkt_builder *b, const vkt_feed *
     out->classifies = classifies(g, t, out->y);
     if (!is_measurable(t, feed->data)) return vkt_graph_status(g); /* enough for predictions */
     out->loss =
-        m->loss ? m->loss(b, out->y, x, labels, targets, m->user) : usual_loss(g, t, labels, targets, training, out);
+        m->loss ? m->loss(b, out->y, x, labels, targets, m->user) : default_loss(g, t, labels, targets, training, out);
     if (out->classifies) out->correct = vkt_count_correct(g, out->y, labels);
     return vkt_graph_status(g);
 }

@@ -92,9 +92,9 @@ vkt_result vkt_class_scores(const vkt_host *host, const uint64_t *counts, uint32
 
 /* ---- as a table ---- */
 
-enum { MOST_WIDE = 32, NAME_ROOM = 4 * MOST_WIDE + 1 };
+enum { MAX_WIDE = 32, NAME_ROOM = 4 * MAX_WIDE + 1 };
 
-/* Writes a name of at most MOST_WIDE letters, without control characters. *letters is the number of its letters. */
+/* Writes a name of at most MAX_WIDE letters, without control characters. *letters is the number of its letters. */
 static void plain_name(const char *const *names, uint32_t k, char out[NAME_ROOM], uint32_t *letters)
 {
     char number[16];
@@ -104,7 +104,7 @@ static void plain_name(const char *const *names, uint32_t k, char out[NAME_ROOM]
     *letters = 0;
     for (; *s; s++) {
         const unsigned char c = (unsigned char)*s;
-        if ((c & 0xc0) != 0x80 && ++*letters > MOST_WIDE) {
+        if ((c & 0xc0) != 0x80 && ++*letters > MAX_WIDE) {
             --*letters;
             break;
         }
@@ -154,7 +154,7 @@ vkt_result vkt_class_scores_text(const vkt_host *host, const uint64_t *counts, u
         const vkt_numbers locale = vkt_numbers_begin();
         add_table(&t, classes, names, each, &means);
         vkt_numbers_end(locale);
-        r = vkt_text_give(&t, text);
+        r = vkt_text_detach(&t, text);
     }
     vkt_free(&h, each);
     return r;

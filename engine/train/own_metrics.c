@@ -4,13 +4,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { MOST_NAME = 31 };
+enum { MAX_NAME = 31 };
 
 static bool is_name(const char *s)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
     const size_t n = s ? strlen(s) : 0;
-    return n >= 1 && n <= MOST_NAME && strspn(s, letters) == n;
+    return n >= 1 && n <= MAX_NAME && strspn(s, letters) == n;
 }
 
 /* Returns whether the column exists: in every history, or as an earlier metric. */
@@ -42,7 +42,7 @@ vkt_result vkt_own_metrics_create(vkt_trainer *t, const vkt_metric *metrics)
         if (!is_name(m->name) || is_taken(t, i, m->name))
             return vkt_fail(h, VKT_E_ARG,
                             "trainer: metric %u: want a name of its own, of 1 to %d letters, digits and _, got '%s'", i,
-                            MOST_NAME, m->name ? m->name : "NULL");
+                            MAX_NAME, m->name ? m->name : "NULL");
         if (!m->add || !m->result)
             return vkt_fail(h, VKT_E_ARG, "trainer: metric '%s': want add and result, got NULL", m->name);
         t->metrics[i] = *m;

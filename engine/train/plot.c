@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "train/page.h"
+#include "train/figure.h"
 
-/* The size of the page and of its parts, in units. */
+/* The size of the figure and of its parts, in units. */
 #define WIDTH 1120.0
 #define HEIGHT 460.0
 #define MARGIN 28.0
@@ -25,7 +25,7 @@
 
 typedef struct axis {
     double lo, hi, step; /* range of values; ticks are multiples of step */
-    double from, to;     /* positions of lo and hi on the page */
+    double from, to;     /* positions of lo and hi on the figure */
 } axis;
 
 typedef struct panel {
@@ -74,7 +74,7 @@ static bool fit_values(const chart *c, const panel *p, axis *a)
         span_hi = hi <= p->limit ? fmin(hi + around, p->limit) : hi + around;
     }
     if (lo > 0 && lo < hi / 4) span_lo = 0; /* zero is near: begin there, so that heights are proportional */
-    a->step = vkt_page_step(span_hi - span_lo, 4.5);
+    a->step = vkt_figure_step(span_hi - span_lo, 4.5);
     const double slack = 1e-9; /* in steps: 0.3 / 0.1 is not exactly 3 */
     a->lo = floor(span_lo / a->step + slack) * a->step;
     a->hi = ceil(span_hi / a->step - slack) * a->step;
@@ -88,7 +88,7 @@ static axis fit_epochs(const chart *c)
         a.lo = fmin(a.lo, c->records[i].epoch);
         a.hi = fmax(a.hi, c->records[i].epoch);
     }
-    a.step = a.hi - a.lo > 10 ? vkt_page_step(a.hi - a.lo, 8) : 1;
+    a.step = a.hi - a.lo > 10 ? vkt_figure_step(a.hi - a.lo, 8) : 1;
     return a;
 }
 
@@ -108,9 +108,9 @@ static void draw_marker(cairo_t *cr, double x, double y, bool val)
     } else {
         cairo_arc(cr, x, y, 4.1, 0, 2 * acos(-1.0));
     }
-    vkt_page_color(cr, val ? VAL_COLOR : TRAIN_COLOR);
+    vkt_figure_color(cr, val ? VAL_COLOR : TRAIN_COLOR);
     cairo_fill_preserve(cr);
-    vkt_page_color(cr, vkt_white);
+    vkt_figure_color(cr, vkt_white);
     cairo_set_line_width(cr, 1.3);
     cairo_stroke(cr);
 }
@@ -118,20 +118,20 @@ static void draw_marker(cairo_t *cr, double x, double y, bool val)
 static void draw_grid(cairo_t *cr, const axis *x, const axis *y)
 {
     char text[32];
-    vkt_page_font(cr, TEXT_SIZE, false);
+    vkt_figure_font(cr, TEXT_SIZE, false);
     for (double k = ceil(x->lo / x->step - 1e-9); k * x->step <= x->hi + x->step * 1e-9; k++) {
         const double at = to_pixels(x, k * x->step);
-        vkt_page_line(cr, at, PLOT_TOP, at, PLOT_BOTTOM, 1, vkt_grid_color);
-        vkt_page_tick(k * x->step, x->step, text);
-        vkt_page_text(cr, at, PLOT_BOTTOM + 21, 0.5, vkt_soft_ink, text);
+        vkt_figure_line(cr, at, PLOT_TOP, at, PLOT_BOTTOM, 1, vkt_grid_color);
+        vkt_figure_tick(k * x->step, x->step, text);
+        vkt_figure_text(cr, at, PLOT_BOTTOM + 21, 0.5, vkt_soft_ink, text);
     }
     for (double k = round(y->lo / y->step); k <= round(y->hi / y->step); k++) {
         const double at = to_pixels(y, k * y->step);
-        vkt_page_line(cr, x->from - 16, at, x->to + 16, at, 1, vkt_grid_color);
-        vkt_page_tick(k * y->step, y->step, text);
-        vkt_page_text(cr, x->from - 26, at + TEXT_SIZE * 0.36, 1, vkt_soft_ink, text);
+        vkt_figure_line(cr, x->from - 16, at, x->to + 16, at, 1, vkt_grid_color);
+        vkt_figure_tick(k * y->step, y->step, text);
+        vkt_figure_text(cr, x->from - 26, at + TEXT_SIZE * 0.36, 1, vkt_soft_ink, text);
     }
-    vkt_page_line(cr, x->from - 16, PLOT_BOTTOM, x->to + 16, PLOT_BOTTOM, 1.3, vkt_axis_color);
+    vkt_figure_line(cr, x->from - 16, PLOT_BOTTOM, x->to + 16, PLOT_BOTTOM, 1.3, vkt_axis_color);
 }
 
 static void draw_series(const chart *c, const axis *x, const axis *y, size_t offset, bool val)
@@ -148,7 +148,7 @@ static void draw_series(const chart *c, const axis *x, const axis *y, size_t off
         }
         inside = !isnan(v);
     }
-    vkt_page_color(cr, val ? VAL_COLOR : TRAIN_COLOR);
+    vkt_figure_color(cr, val ? VAL_COLOR : TRAIN_COLOR);
     cairo_set_line_width(cr, 2.2);
     cairo_stroke(cr);
     if (c->n > 1 && (x->to - x->from) / (double)(c->n - 1) < MIN_MARKER_STEP) return;
@@ -165,16 +165,16 @@ static void draw_best(const chart *c, const panel *p, const axis *x, const axis 
     cairo_t *cr = c->cr;
     const double at = to_pixels(x, c->records[c->best].epoch), dashes[] = { 5, 4 };
     cairo_set_dash(cr, dashes, 2, 0);
-    vkt_page_line(cr, at, PLOT_TOP - 4, at, PLOT_BOTTOM, 1.2, vkt_axis_color);
+    vkt_figure_line(cr, at, PLOT_TOP - 4, at, PLOT_BOTTOM, 1.2, vkt_axis_color);
     cairo_set_dash(cr, NULL, 0, 0);
-    vkt_page_font(cr, TEXT_SIZE - 1, false);
-    vkt_page_text(cr, at, PLOT_TOP - 10, 0.5, vkt_soft_ink, "best");
+    vkt_figure_font(cr, TEXT_SIZE - 1, false);
+    vkt_figure_text(cr, at, PLOT_TOP - 10, 0.5, vkt_soft_ink, "best");
     double v = field(&c->records[c->best], p->val);
     if (isnan(v)) v = field(&c->records[c->best], p->train);
     if (isnan(v)) return;
     cairo_new_path(cr);
     cairo_arc(cr, at, to_pixels(y, v), 9, 0, 2 * acos(-1.0));
-    vkt_page_color(cr, vkt_ink);
+    vkt_figure_color(cr, vkt_ink);
     cairo_set_line_width(cr, 1.5);
     cairo_stroke(cr);
 }
@@ -193,13 +193,13 @@ static void draw_legend(const chart *c, const panel *p)
 {
     static const char *const names[] = { "train", "validation" };
     double x = p->right;
-    vkt_page_font(c->cr, TEXT_SIZE, false);
+    vkt_figure_font(c->cr, TEXT_SIZE, false);
     for (int i = 1; i >= 0; i--) {
         if (!has_values(c, i ? p->val : p->train)) continue;
         const double y = PLOT_TOP - 32;
-        vkt_page_text(c->cr, x, y, 1, vkt_ink, names[i]);
-        x -= vkt_page_text_width(c->cr, names[i]) + 9;
-        vkt_page_line(c->cr, x - 30, y - 4.5, x, y - 4.5, 2.2, i ? VAL_COLOR : TRAIN_COLOR);
+        vkt_figure_text(c->cr, x, y, 1, vkt_ink, names[i]);
+        x -= vkt_figure_text_width(c->cr, names[i]) + 9;
+        vkt_figure_line(c->cr, x - 30, y - 4.5, x, y - 4.5, 2.2, i ? VAL_COLOR : TRAIN_COLOR);
         draw_marker(c->cr, x - 15, y - 4.5, i);
         x -= 30 + 20;
     }
@@ -209,19 +209,19 @@ static void draw_panel(const chart *c, const panel *p)
 {
     cairo_t *cr = c->cr;
     axis x = fit_epochs(c), y = { .from = PLOT_BOTTOM, .to = PLOT_TOP };
-    vkt_page_font(cr, HEADER_SIZE, true);
-    vkt_page_text(cr, p->left, PLOT_TOP - 32, 0, vkt_ink, p->header);
+    vkt_figure_font(cr, HEADER_SIZE, true);
+    vkt_figure_text(cr, p->left, PLOT_TOP - 32, 0, vkt_ink, p->header);
     if (!fit_values(c, p, &y)) {
-        vkt_page_font(cr, TEXT_SIZE, false);
-        vkt_page_text(cr, (p->left + p->right) / 2, (PLOT_TOP + PLOT_BOTTOM) / 2, 0.5, vkt_soft_ink, "not measured");
+        vkt_figure_font(cr, TEXT_SIZE, false);
+        vkt_figure_text(cr, (p->left + p->right) / 2, (PLOT_TOP + PLOT_BOTTOM) / 2, 0.5, vkt_soft_ink, "not measured");
         return;
     }
     double label_width = 0;
-    vkt_page_font(cr, TEXT_SIZE, false);
+    vkt_figure_font(cr, TEXT_SIZE, false);
     for (double k = round(y.lo / y.step); k <= round(y.hi / y.step); k++) {
         char text[32];
-        vkt_page_tick(k * y.step, y.step, text);
-        label_width = fmax(label_width, vkt_page_text_width(cr, text));
+        vkt_figure_tick(k * y.step, y.step, text);
+        label_width = fmax(label_width, vkt_figure_text_width(cr, text));
     }
     x.from = p->left + label_width + 26;
     x.to = p->right - 16;
@@ -230,11 +230,11 @@ static void draw_panel(const chart *c, const panel *p)
     draw_best(c, p, &x, &y);
     draw_series(c, &x, &y, p->train, false);
     draw_series(c, &x, &y, p->val, true);
-    vkt_page_font(cr, TEXT_SIZE, false);
-    vkt_page_text(cr, (x.from + x.to) / 2, PLOT_BOTTOM + 44, 0.5, vkt_ink, "epoch");
+    vkt_figure_font(cr, TEXT_SIZE, false);
+    vkt_figure_text(cr, (x.from + x.to) / 2, PLOT_BOTTOM + 44, 0.5, vkt_ink, "epoch");
 }
 
-/* ---- the page ---- */
+/* ---- the figure ---- */
 
 /* Writes "best epoch 7:  validation accuracy 0.9837,  validation loss 0.0512". */
 static void best_text(const chart *c, char *out, size_t size)
@@ -257,19 +257,19 @@ static void best_text(const chart *c, char *out, size_t size)
     if (c->best == c->n) *out = 0;
 }
 
-static void draw_page(cairo_t *cr, const void *user)
+static void draw_figure(cairo_t *cr, const void *user)
 {
     chart c = *(const chart *)user;
     c.cr = cr;
     const char *title = c.title ? c.title : "Training";
-    vkt_page_font(cr, TITLE_SIZE, true);
-    const double width = vkt_page_text_width(cr, title), room = WIDTH - 2 * MARGIN;
-    if (width > room) vkt_page_font(cr, fmax(TITLE_SIZE * room / width, 6), true);
-    vkt_page_text(cr, MARGIN, MARGIN + 18, 0, vkt_ink, title);
+    vkt_figure_font(cr, TITLE_SIZE, true);
+    const double width = vkt_figure_text_width(cr, title), room = WIDTH - 2 * MARGIN;
+    if (width > room) vkt_figure_font(cr, fmax(TITLE_SIZE * room / width, 6), true);
+    vkt_figure_text(cr, MARGIN, MARGIN + 18, 0, vkt_ink, title);
     char subtitle[160];
     best_text(&c, subtitle, sizeof subtitle);
-    vkt_page_font(cr, TEXT_SIZE, false);
-    vkt_page_text(cr, MARGIN, MARGIN + 42, 0, vkt_soft_ink, subtitle);
+    vkt_figure_font(cr, TEXT_SIZE, false);
+    vkt_figure_text(cr, MARGIN, MARGIN + 42, 0, vkt_soft_ink, subtitle);
 
     const double middle = WIDTH / 2;
     const panel loss = {
@@ -289,5 +289,5 @@ vkt_result vkt_history_plot(const vkt_host *h, const vkt_epoch_record *records, 
 {
     if (n == 0) return vkt_fail(h, VKT_E_ARG, "plot \"%s\": want one epoch or more, got none", path);
     const chart c = { .records = records, .n = n, .best = vkt_history_best(records, n), .title = title };
-    return vkt_page_write(h, path, WIDTH, HEIGHT, draw_page, &c);
+    return vkt_figure_write(h, path, WIDTH, HEIGHT, draw_figure, &c);
 }

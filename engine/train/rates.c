@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "train/page.h"
+#include "train/figure.h"
 #include "vktrain/train.h"
 
 #define WIDTH 760.0
@@ -54,7 +54,7 @@ static bool fit(chart *c)
         if (fabs(c->losses[i]) <= MOST) lo = fmin(lo, c->losses[i]);
     const double around = fmax(fmax(fabs(hi), fabs(lo)) * 1e-3, 1e-12);
     if (hi - lo < around) lo -= around, hi += around;
-    c->y_step = vkt_page_step(hi - lo, 5);
+    c->y_step = vkt_figure_step(hi - lo, 5);
     c->y_lo = floor(lo / c->y_step) * c->y_step;
     c->y_hi = ceil(hi / c->y_step) * c->y_step;
     c->x_lo = log10(c->rates[0]);
@@ -65,23 +65,23 @@ static bool fit(chart *c)
 static void draw_grid(cairo_t *cr, const chart *c)
 {
     char text[32];
-    vkt_page_font(cr, TEXT_SIZE, false);
+    vkt_figure_font(cr, TEXT_SIZE, false);
     const double decades = fmax(1, ceil((c->x_hi - c->x_lo) / 10)); /* between two labels */
     for (double k = ceil(c->x_lo - 1e-9); k <= c->x_hi + 1e-9; k += decades) {
         const double at = x_of(c, pow(10, k));
-        vkt_page_line(cr, at, TOP, at, BOTTOM, 1, vkt_grid_color);
+        vkt_figure_line(cr, at, TOP, at, BOTTOM, 1, vkt_grid_color);
         snprintf(text, sizeof text, "%g", pow(10, k));
-        vkt_page_text(cr, at, BOTTOM + 21, 0.5, vkt_soft_ink, text);
+        vkt_figure_text(cr, at, BOTTOM + 21, 0.5, vkt_soft_ink, text);
     }
     for (double k = round(c->y_lo / c->y_step); k <= round(c->y_hi / c->y_step); k++) {
         const double at = y_of(c, k * c->y_step);
-        vkt_page_line(cr, LEFT, at, RIGHT, at, 1, vkt_grid_color);
-        vkt_page_tick(k * c->y_step, c->y_step, text);
-        vkt_page_text(cr, LEFT - 10, at + TEXT_SIZE * 0.36, 1, vkt_soft_ink, text);
+        vkt_figure_line(cr, LEFT, at, RIGHT, at, 1, vkt_grid_color);
+        vkt_figure_tick(k * c->y_step, c->y_step, text);
+        vkt_figure_text(cr, LEFT - 10, at + TEXT_SIZE * 0.36, 1, vkt_soft_ink, text);
     }
-    vkt_page_line(cr, LEFT, BOTTOM, RIGHT, BOTTOM, 1.3, vkt_axis_color);
-    vkt_page_text(cr, (LEFT + RIGHT) / 2, BOTTOM + 46, 0.5, vkt_ink, "learning rate");
-    vkt_page_text(cr, LEFT - 10, TOP - 14, 1, vkt_ink, "loss");
+    vkt_figure_line(cr, LEFT, BOTTOM, RIGHT, BOTTOM, 1.3, vkt_axis_color);
+    vkt_figure_text(cr, (LEFT + RIGHT) / 2, BOTTOM + 46, 0.5, vkt_ink, "learning rate");
+    vkt_figure_text(cr, LEFT - 10, TOP - 14, 1, vkt_ink, "loss");
 }
 
 static void draw_losses(cairo_t *cr, const chart *c)
@@ -90,7 +90,7 @@ static void draw_losses(cairo_t *cr, const chart *c)
         if (!is_seen(c, c->losses[i])) continue;
         cairo_new_path(cr);
         cairo_arc(cr, x_of(c, c->rates[i]), y_of(c, c->losses[i]), 2.6, 0, 2 * acos(-1.0));
-        vkt_page_color(cr, vkt_axis_color);
+        vkt_figure_color(cr, vkt_axis_color);
         cairo_fill(cr);
     }
     bool inside = false;
@@ -101,7 +101,7 @@ static void draw_losses(cairo_t *cr, const chart *c)
         if (seen && !inside) cairo_move_to(cr, x_of(c, c->rates[i]), y_of(c, c->smoothed[i]));
         inside = seen;
     }
-    vkt_page_color(cr, vkt_series_color[0]);
+    vkt_figure_color(cr, vkt_series_color[0]);
     cairo_set_line_width(cr, 2.2);
     cairo_stroke(cr);
 }
@@ -111,19 +111,19 @@ static void draw_suggested(cairo_t *cr, const chart *c)
     const double at = x_of(c, c->suggested), dashes[] = { 5, 4 };
     char text[48];
     cairo_set_dash(cr, dashes, 2, 0);
-    vkt_page_line(cr, at, TOP - 4, at, BOTTOM, 1.4, vkt_series_color[1]);
+    vkt_figure_line(cr, at, TOP - 4, at, BOTTOM, 1.4, vkt_series_color[1]);
     cairo_set_dash(cr, NULL, 0, 0);
     snprintf(text, sizeof text, "%.2g", c->suggested);
-    vkt_page_text(cr, at, TOP - 14, 0.5, vkt_ink, text);
+    vkt_figure_text(cr, at, TOP - 14, 0.5, vkt_ink, text);
 }
 
-static void draw_page(cairo_t *cr, const void *user)
+static void draw_figure(cairo_t *cr, const void *user)
 {
     const chart *c = user;
-    vkt_page_font(cr, 20, true);
-    vkt_page_text(cr, 28, 38, 0, vkt_ink, "Loss over learning rate");
-    vkt_page_font(cr, TEXT_SIZE, false);
-    vkt_page_text(cr, 28, 62, 0, vkt_soft_ink, "points: steps; line: smoothed");
+    vkt_figure_font(cr, 20, true);
+    vkt_figure_text(cr, 28, 38, 0, vkt_ink, "Loss over learning rate");
+    vkt_figure_font(cr, TEXT_SIZE, false);
+    vkt_figure_text(cr, 28, 62, 0, vkt_soft_ink, "points: steps; line: smoothed");
     draw_grid(cr, c);
     draw_losses(cr, c);
     if (!isnan(c->suggested)) draw_suggested(cr, c);
@@ -147,5 +147,5 @@ vkt_result vkt_rates_plot(const vkt_host *host, const double *rates, const doubl
                         rates[0], rates[n - 1], suggested);
     chart c = { .rates = rates, .losses = losses, .smoothed = smoothed, .n = n, .suggested = suggested };
     if (!fit(&c)) return vkt_fail(&h, VKT_E_ARG, "plot \"%s\": want finite losses, got none", path);
-    return vkt_page_write(&h, path, WIDTH, HEIGHT, draw_page, &c);
+    return vkt_figure_write(&h, path, WIDTH, HEIGHT, draw_figure, &c);
 }

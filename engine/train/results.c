@@ -33,7 +33,7 @@ static json_t *optimizer_json(const vkt_optimizer *o)
     const vkt_optimizer d = vkt_optimizer_preset(o->kind, o->keras ? VKT_PRESET_KERAS3 : VKT_PRESET_TORCH);
     const struct {
         const char *name;
-        double value, usual;
+        double value, default_value;
     } numbers[] = {
         { "weight_decay", (double)o->weight_decay, (double)d.weight_decay },
         { "momentum", (double)o->momentum, 0 },
@@ -55,7 +55,7 @@ static json_t *optimizer_json(const vkt_optimizer *o)
     json_object_set_new(json, "amsgrad", json_boolean(o->amsgrad));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         json_object_set_new(json, numbers[i].name,
-                            short_real(fmax(numbers[i].value != 0 ? numbers[i].value : numbers[i].usual, 0)));
+                            short_real(fmax(numbers[i].value != 0 ? numbers[i].value : numbers[i].default_value, 0)));
     return json;
 }
 
@@ -105,12 +105,12 @@ static int add_text(const char *s, size_t n, void *user)
 }
 
 /* Takes ownership of `object`. */
-static vkt_result give(const vkt_host *h, json_t *object, char **out)
+static vkt_result write_json(const vkt_host *h, json_t *object, char **out)
 {
     vkt_text text = { .h = h };
     const bool whole = object && json_dump_callback(object, add_text, &text, JSON_INDENT(2)) == 0;
     json_decref(object);
-    if (whole) return vkt_text_give(&text, out);
+    if (whole) return vkt_text_detach(&text, out);
     vkt_text_free(&text);
     return vkt_fail_nomem(h, "JSON of the trainer", 0);
 }
@@ -121,12 +121,12 @@ vkt_result vkt_trainer_settings(const vkt_trainer *t, char **json)
     VKT_WANT(NULL, t);
     VKT_WANT(&t->host, json);
     const vkt_trainer_params *p = &t->params;
-    return give(&t->host,
-                json_pack("{s:I, s:o, s:s, s:s, s:o, s:o}", "batch", (json_int_t)t->batch_wanted, "lr",
-                          short_real((double)p->lr), "schedule", schedule_name(p->schedule.kind), "precision",
-                          precision_name(p->precision), "ema_decay", short_real(p->ema_decay), "optimizer",
-                          optimizer_json(&p->optimizer)),
-                json);
+    return write_json(&t->host,
+                      json_pack("{s:I, s:o, s:s, s:s, s:o, s:o}", "batch", (json_int_t)t->batch_wanted, "lr",
+                                short_real((double)p->lr), "schedule", schedule_name(p->schedule.kind), "precision",
+                                precision_name(p->precision), "ema_decay", short_real(p->ema_decay), "optimizer",
+                                optimizer_json(&p->optimizer)),
+                      json);
 }
 
 vkt_result vkt_trainer_results(const vkt_trainer *t, char **json)
@@ -136,7 +136,7 @@ vkt_result vkt_trainer_results(const vkt_trainer *t, char **json)
     VKT_WANT(&t->host, json);
     const vkt_epoch_record *last = t->history.n ? &t->history.records[t->history.n - 1] : NULL;
     const vkt_epoch_record *best = vkt_trainer_best(t);
-    return give(
+    return write_json(
         &t->host,
         json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters", (json_int_t)vkt_trainer_parameters(t),
                   "epochs", epochs_json(t), "final_loss", real_or_null(last ? last->train_loss : NAN), "best_epoch",

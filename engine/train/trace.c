@@ -45,9 +45,9 @@ static void trace_text(const vkt_trainer *t, const vkt_kernel_time *k, uint32_t 
 /* The profiled runs are real steps: what they change is restored, also after one that failed. */
 static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_t room, uint32_t *count)
 {
-    vkt_kept kept;
+    vkt_snapshot kept;
     vkt_batch b = { 0 };
-    vkt_result r = vkt_trainer_keep(t, &kept);
+    vkt_result r = vkt_trainer_snapshot(t, &kept);
     if (r == VKT_OK) r = vkt_feed_start(&t->feed, 0, (vkt_pass){ 0 });
     if (r == VKT_OK) r = vkt_feed_next(&t->feed, t->program, &b);
     if (r == VKT_OK) {
@@ -58,7 +58,7 @@ static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_
         const vkt_result back = vkt_trainer_restore(t, &kept);
         if (r == VKT_OK) r = back;
     }
-    vkt_kept_free(&t->host, &kept);
+    vkt_snapshot_free(&t->host, &kept);
     return r;
 }
 

@@ -105,7 +105,8 @@ vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vk
     vkt_result r = resolve(t, params);
     const bool sound = r == VKT_OK;
     if (sound) r = build(t);
-    if (sound && (r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY || r == VKT_E_UNSUPPORTED)) vkt_trainer_advise(t);
+    if (sound && (r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY || r == VKT_E_UNSUPPORTED))
+        vkt_trainer_suggest_batch(t);
     if (r == VKT_OK)
         *out = t;
     else

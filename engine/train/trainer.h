@@ -129,7 +129,7 @@ vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_gra
 vkt_result vkt_evaluator_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_feed_values *v,
                                vkt_head *head, vkt_tensor *classes);
 /* Logs, after a trainer did not fit, which smaller batch or which larger cap would fit. */
-void vkt_trainer_advise(vkt_trainer *t);
+void vkt_trainer_suggest_batch(vkt_trainer *t);
 
 vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator **out);
 void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **e);
@@ -153,15 +153,15 @@ void vkt_own_metrics_end(vkt_trainer *t, vkt_epoch_record *r);
 vkt_result vkt_own_metrics_add(vkt_evaluator *e, uint32_t rows);
 
 /* Copies of all that a training step changes on the device. vkt_trainer_restore writes them back, with the clock of
- * t->at; call vkt_kept_free in any case. */
-typedef struct vkt_kept {
+ * t->at; call vkt_snapshot_free in any case. */
+typedef struct vkt_snapshot {
     float *arenas[VKT_ARENAS]; /* NULL: the store has no such arena */
     vkt_loss_scale scale;
     vkt_accumulation accumulation;
-} vkt_kept;
-vkt_result vkt_trainer_keep(vkt_trainer *t, vkt_kept *out);
-vkt_result vkt_trainer_restore(vkt_trainer *t, const vkt_kept *kept);
-void vkt_kept_free(const vkt_host *h, vkt_kept *kept);
+} vkt_snapshot;
+vkt_result vkt_trainer_snapshot(vkt_trainer *t, vkt_snapshot *out);
+vkt_result vkt_trainer_restore(vkt_trainer *t, const vkt_snapshot *kept);
+void vkt_snapshot_free(const vkt_host *h, vkt_snapshot *kept);
 
 /* VKT_E_DIVERGED, which is not logged, and no file if the parameters are not finite. */
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);

@@ -72,7 +72,7 @@ vkt_result bench_case_parse(const vkt_host *h, const char *line, const vkt_op **
         return vkt_fail(h, VKT_E_FORMAT, "%s is measured as a part of %s", word,
                         found->tested_by ? found->tested_by : "whole steps");
     c->attr_bytes = found->attr_bytes;
-    vkt_attr_usual(found, c->attr);
+    vkt_attr_defaults(found, c->attr);
     while ((word = strtok_r(NULL, " \t", &rest))) {
         if (strchr(word, '=')) {
             VKT_TRY(vkt_attr_parse(h, found, word, c->attr));

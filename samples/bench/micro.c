@@ -74,8 +74,8 @@ static const vkt_op copy_op = {
 /* ---- programs of these ops ---- */
 
 /* Limits of the time per clock. All other results are compared with these numbers, and every run needs them. */
-#define LEAST_NS 20000000u
-#define MOST_NS 100000000u
+#define MIN_NS 20000000u
+#define MAX_NS 100000000u
 
 typedef struct rig {
     vkt_graph *g;
@@ -85,7 +85,7 @@ typedef struct rig {
 
 static vkt_result rig_open(bench *b, rig *t)
 {
-    *t = (rig){ .job = { .min_ns = VKT_MIN(VKT_MAX(b->o->min_ns, LEAST_NS), MOST_NS) } };
+    *t = (rig){ .job = { .min_ns = VKT_MIN(VKT_MAX(b->o->min_ns, MIN_NS), MAX_NS) } };
     return vkt_graph_create(&b->ctx->host, &t->g);
 }
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "train/page.h"
+#include "train/figure.h"
 
 #define WIDTH 1120.0
 #define HEIGHT 640.0
@@ -56,22 +56,22 @@ static void draw_grid(cairo_t *cr, const chart *c)
 {
     static const char *const units[] = { "", "k", "M", "G", "T", "P" };
     char text[32];
-    vkt_page_font(cr, TEXT_SIZE, false);
+    vkt_figure_font(cr, TEXT_SIZE, false);
     for (int k = c->x.lo; k <= c->x.hi; k++) {
         const double at = to_pixels(&c->x, pow(10, k));
-        vkt_page_line(cr, at, TOP, at, BOTTOM, 1, vkt_grid_color);
+        vkt_figure_line(cr, at, TOP, at, BOTTOM, 1, vkt_grid_color);
         snprintf(text, sizeof text, "%g", pow(10, k));
-        vkt_page_text(cr, at, BOTTOM + 21, 0.5, vkt_soft_ink, text);
+        vkt_figure_text(cr, at, BOTTOM + 21, 0.5, vkt_soft_ink, text);
     }
     for (int k = c->y.lo; k <= c->y.hi; k++) {
         const double at = to_pixels(&c->y, pow(10, k));
         const int unit = VKT_MAX(VKT_MIN(k / 3, 5), 0);
-        vkt_page_line(cr, LEFT, at, RIGHT, at, 1, vkt_grid_color);
+        vkt_figure_line(cr, LEFT, at, RIGHT, at, 1, vkt_grid_color);
         snprintf(text, sizeof text, "%g %s", pow(10, k - 3 * unit), units[unit]);
-        vkt_page_text(cr, LEFT - 10, at + TEXT_SIZE * 0.36, 1, vkt_soft_ink, text);
+        vkt_figure_text(cr, LEFT - 10, at + TEXT_SIZE * 0.36, 1, vkt_soft_ink, text);
     }
-    vkt_page_text(cr, (LEFT + RIGHT) / 2, BOTTOM + 46, 0.5, vkt_ink, "FLOP per byte that must be moved");
-    vkt_page_text(cr, LEFT - 10, TOP - 16, 1, vkt_ink, "FLOP/s");
+    vkt_figure_text(cr, (LEFT + RIGHT) / 2, BOTTOM + 46, 0.5, vkt_ink, "FLOP per byte that must be moved");
+    vkt_figure_text(cr, LEFT - 10, TOP - 16, 1, vkt_ink, "FLOP/s");
 }
 
 static void draw_roof(cairo_t *cr, const chart *c)
@@ -80,8 +80,8 @@ static void draw_roof(cairo_t *cr, const chart *c)
     const double ridge = roof->flops_per_s / roof->bytes_per_s;
     const double start = fmax(pow(10, c->x.lo), pow(10, c->y.lo) / roof->bytes_per_s);
     const double rx = to_pixels(&c->x, ridge), ry = to_pixels(&c->y, roof->flops_per_s);
-    vkt_page_line(cr, to_pixels(&c->x, start), to_pixels(&c->y, start * roof->bytes_per_s), rx, ry, 2, vkt_ink);
-    vkt_page_line(cr, rx, ry, RIGHT, ry, 2, vkt_ink);
+    vkt_figure_line(cr, to_pixels(&c->x, start), to_pixels(&c->y, start * roof->bytes_per_s), rx, ry, 2, vkt_ink);
+    vkt_figure_line(cr, rx, ry, RIGHT, ry, 2, vkt_ink);
 }
 
 /* Draws a point. `series` is the index of its op among those with points. It gives the color and the position in the
@@ -95,9 +95,9 @@ static void draw_point(cairo_t *cr, double x, double y, size_t series, bool holl
         cairo_rectangle(cr, x - r * 0.85, y - r * 0.85, 1.7 * r, 1.7 * r);
     else
         cairo_arc(cr, x, y, r, 0, 2 * acos(-1.0));
-    vkt_page_color(cr, hollow ? vkt_white : color);
+    vkt_figure_color(cr, hollow ? vkt_white : color);
     cairo_fill_preserve(cr);
-    vkt_page_color(cr, hollow ? color : vkt_white);
+    vkt_figure_color(cr, hollow ? color : vkt_white);
     cairo_set_line_width(cr, 1.4);
     cairo_stroke(cr);
 }
@@ -105,7 +105,7 @@ static void draw_point(cairo_t *cr, double x, double y, size_t series, bool holl
 static void draw_points(cairo_t *cr, const chart *c)
 {
     size_t series = 0;
-    vkt_page_font(cr, TEXT_SIZE, false);
+    vkt_figure_font(cr, TEXT_SIZE, false);
     for (size_t op = 0; vkt_ops[op]; op++) {
         bool any = false;
         for (size_t i = 0; i < c->all->n; i++) {
@@ -118,24 +118,24 @@ static void draw_points(cairo_t *cr, const chart *c)
         if (!any) continue;
         const double y = TOP + 22 * (double)series;
         draw_point(cr, RIGHT + 34, y - 4.5, series, false);
-        vkt_page_text(cr, RIGHT + 50, y, 0, vkt_ink, vkt_ops[op]->name);
+        vkt_figure_text(cr, RIGHT + 50, y, 0, vkt_ink, vkt_ops[op]->name);
         series++;
     }
     draw_point(cr, RIGHT + 34, BOTTOM - 4.5, 0, true);
-    vkt_page_text(cr, RIGHT + 50, BOTTOM, 0, vkt_soft_ink, "not the one chosen");
+    vkt_figure_text(cr, RIGHT + 50, BOTTOM, 0, vkt_soft_ink, "not the one chosen");
 }
 
-static void draw_page(cairo_t *cr, const void *user)
+static void draw_figure(cairo_t *cr, const void *user)
 {
     const chart *c = user;
     char text[160];
-    vkt_page_font(cr, 20, true);
+    vkt_figure_font(cr, 20, true);
     snprintf(text, sizeof text, "Roofline of %s", c->device);
-    vkt_page_text(cr, 28, 38, 0, vkt_ink, text);
-    vkt_page_font(cr, TEXT_SIZE, false);
+    vkt_figure_text(cr, 28, 38, 0, vkt_ink, text);
+    vkt_figure_font(cr, TEXT_SIZE, false);
     snprintf(text, sizeof text, "measured in this run: %.4g GFLOP/s, %.4g GB/s", c->all->roof.flops_per_s / 1e9,
              c->all->roof.bytes_per_s / 1e9);
-    vkt_page_text(cr, 28, 60, 0, vkt_soft_ink, text);
+    vkt_figure_text(cr, 28, 60, 0, vkt_soft_ink, text);
     draw_grid(cr, c);
     draw_roof(cr, c);
     draw_points(cr, c);
@@ -149,5 +149,5 @@ vkt_result bench_plot(const vkt_host *h, const char *path, const bench_results *
         return vkt_fail(h, VKT_E_ARG, "plot \"%s\": there is no op with a rate to draw", path);
     chart c = { .all = all, .device = device };
     fit(&c);
-    return vkt_page_write(h, path, WIDTH, HEIGHT, draw_page, &c);
+    return vkt_figure_write(h, path, WIDTH, HEIGHT, draw_figure, &c);
 }

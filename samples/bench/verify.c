@@ -4,7 +4,7 @@
 #include "bench/case.h"
 
 /* The reference computes about 3e8 operations per second. */
-#define MOST_FLOPS 4e8
+#define MAX_FLOPS 4e8
 
 static vkt_result verify_subject(vkt_ctx *ctx, vkt_subject *s, const bench_phase *phase, uint64_t force,
                                  bench_result *r)
@@ -32,7 +32,7 @@ vkt_result bench_verify(vkt_ctx *ctx, vkt_subject *s, const bench_verify_params 
 {
     r->excess = 0;
     r->check = BENCH_CHECKED;
-    if (total_flops(s, v->phase->what.forward) <= MOST_FLOPS) return verify_subject(ctx, s, v->phase, v->force, r);
+    if (total_flops(s, v->phase->what.forward) <= MAX_FLOPS) return verify_subject(ctx, s, v->phase, v->force, r);
     r->check = BENCH_CHECKED_REDUCED;
     vkt_case c = *v->c;
     vkt_subject reduced;
@@ -40,7 +40,7 @@ vkt_result bench_verify(vkt_ctx *ctx, vkt_subject *s, const bench_verify_params 
     for (bool fits = false; !fits && status == VKT_OK;) {
         if (!vkt_case_halve(v->op, &c)) return vkt_fail(&s->host, VKT_E_STATE, "%s: no smaller case", v->op->name);
         status = vkt_subject_of_case(&s->host, &reduced, v->op, &c, s->seed);
-        fits = status == VKT_OK && total_flops(&reduced, v->phase->what.forward) <= MOST_FLOPS;
+        fits = status == VKT_OK && total_flops(&reduced, v->phase->what.forward) <= MAX_FLOPS;
         if (fits) status = verify_subject(ctx, &reduced, v->phase, v->force, r);
         vkt_subject_free(&reduced);
     }

@@ -8,7 +8,7 @@
 #include "common/message.h"
 
 #define ATTACHMENT "data"
-enum { MOST_SIDE = 1 << 20, MOST_CLASSES = 1 << 24 };
+enum { MAX_SIDE = 1 << 20, MAX_CLASSES = 1 << 24 };
 
 /* ---- writing ---- */
 
@@ -79,10 +79,10 @@ static bool parse(data_card *c)
     const json_t *sample = json_object_get(c->root, "sample"), *names = json_object_get(c->root, "names");
     for (uint32_t i = 0; i < 3; i++) {
         const json_int_t side = json_integer_value(json_array_get(sample, i));
-        if (side < 1 || side > (i ? MOST_SIDE : CARD_CHANNELS)) return false;
+        if (side < 1 || side > (i ? MAX_SIDE : CARD_CHANNELS)) return false;
         c->chw[i] = (uint32_t)side;
     }
-    c->classes = card_integer(c, "classes", MOST_CLASSES, UINT32_MAX);
+    c->classes = card_integer(c, "classes", MAX_CLASSES, UINT32_MAX);
     return c->classes != UINT32_MAX && (!json_is_array(names) || json_array_size(names) == c->classes) &&
            read_numbers(json_object_get(c->root, "mean"), c->chw[0], -INFINITY, c->mean) &&
            read_numbers(json_object_get(c->root, "deviation"), c->chw[0], 0, c->deviation);
@@ -134,21 +134,21 @@ const char *card_class(const data_card *c, uint32_t k, char room[16])
     return name ? name : room;
 }
 
-uint32_t card_integer(const data_card *c, const char *key, uint32_t most, uint32_t usual)
+uint32_t card_integer(const data_card *c, const char *key, uint32_t most, uint32_t fallback)
 {
     const json_t *v = json_object_get(c->root, key);
     const json_int_t n = json_integer_value(v);
-    return json_is_integer(v) && n >= 0 && n <= most ? (uint32_t)n : usual;
+    return json_is_integer(v) && n >= 0 && n <= most ? (uint32_t)n : fallback;
 }
 
-double card_number(const data_card *c, const char *key, double usual)
+double card_number(const data_card *c, const char *key, double fallback)
 {
     const json_t *v = json_object_get(c->root, key);
-    return json_is_number(v) ? json_number_value(v) : usual;
+    return json_is_number(v) ? json_number_value(v) : fallback;
 }
 
-const char *card_text(const data_card *c, const char *key, const char *usual)
+const char *card_text(const data_card *c, const char *key, const char *fallback)
 {
     const char *text = json_string_value(json_object_get(c->root, key));
-    return text ? text : usual;
+    return text ? text : fallback;
 }

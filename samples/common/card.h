@@ -29,8 +29,8 @@ void card_close(data_card *c);
 /* Returns the name of class k. If the class has no name, writes its number to `room` and returns `room`. */
 const char *card_class(const data_card *c, uint32_t k, char room[16]);
 /* Read a member that one sample program added. Return `usual` if the member is missing or out of range. */
-uint32_t card_integer(const data_card *c, const char *key, uint32_t most, uint32_t usual);
-double card_number(const data_card *c, const char *key, double usual);
-const char *card_text(const data_card *c, const char *key, const char *usual);
+uint32_t card_integer(const data_card *c, const char *key, uint32_t most, uint32_t fallback);
+double card_number(const data_card *c, const char *key, double fallback);
+const char *card_text(const data_card *c, const char *key, const char *fallback);
 
 #endif

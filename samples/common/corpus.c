@@ -15,7 +15,7 @@ enum {
     MADE_UP_BYTES = 1 << 16,
     ALTERNATIVES = 8,
     LONGEST_SENTENCE = 256,
-    MOST_BYTES = 1 << 29,
+    MAX_BYTES = 1 << 29,
     NO_CHARACTER = 0x110000
 };
 
@@ -78,7 +78,7 @@ static char *read_file(const char *path, size_t *n)
         why = strerror(errno);
     else if (!S_ISREG(st.st_mode))
         why = "it is not a regular file";
-    else if (st.st_size >= MOST_BYTES)
+    else if (st.st_size >= MAX_BYTES)
         why = "want a text below 512 MiB";
     *n = (size_t)st.st_size;
     errno = EIO; /* for a file that ends too early */

@@ -10,7 +10,7 @@
 #include "common/random.h"
 #include "common/terminal.h"
 
-enum { PATH_ROOM = 1024, DRAWN_TRAIN = 2000, DRAWN_CHECK = 400, MOST_DRAWN_BYTES = 1 << 26 };
+enum { PATH_ROOM = 1024, DRAWN_TRAIN = 2000, DRAWN_CHECK = 400, MAX_DRAWN_BYTES = 1 << 26 };
 static const double CHECK_SHARE = 0.2;
 
 const char image_data_help[] = "folder with train.csv (and valid.csv, test.csv) of path,label, or with folders of "
@@ -173,7 +173,7 @@ static vkt_result draw_part(const vkt_host *host, uint32_t rows, uint64_t seed, 
 /* Generates both sets. Says so on stderr, also under --quiet, because the results say nothing about photographs. */
 static vkt_result draw_all(const vkt_host *host, uint32_t side, image_data *d)
 {
-    const uint32_t most = MOST_DRAWN_BYTES / (3 * side * side), train = most < DRAWN_TRAIN ? most : DRAWN_TRAIN;
+    const uint32_t most = MAX_DRAWN_BYTES / (3 * side * side), train = most < DRAWN_TRAIN ? most : DRAWN_TRAIN;
     const uint32_t check = train * DRAWN_CHECK / DRAWN_TRAIN;
     remark("no images found (--data FOLDER takes yours): training on generated ones");
     d->made_up = true;

@@ -259,7 +259,7 @@ static bool has_option(const train_cli *cli, int key)
 
 /* The state of the parser. */
 typedef struct parse {
-    train_options *o, usual; /* usual: the sample's defaults */
+    train_options *o, defaults; /* defaults: the sample's defaults */
     const train_cli *cli;
     float weight_decay, clip_norm; /* settings of the optimizer, for any --optimizer; 0: not given */
     uint32_t micro_batches;
@@ -282,7 +282,7 @@ static void optimizer_text(const vkt_optimizer *o, char *out, size_t n)
 static char *with_default(int key, const char *text, void *input)
 {
     const parse *p = input;
-    const train_options *u = &p->usual;
+    const train_options *u = &p->defaults;
     char room[80] = "";
     if (key == OPT_EPOCHS) snprintf(room, sizeof room, " (%u)", u->epochs);
     if (key == OPT_BATCH) snprintf(room, sizeof room, " (%u)", u->batch);
@@ -468,7 +468,7 @@ void train_options_parse(train_options *o, const train_cli *cli, int argc, char 
                                  .doc = cli->doc,
                                  .children = children,
                                  .help_filter = with_default };
-    parse p = { .o = o, .usual = *o, .cli = cli };
+    parse p = { .o = o, .defaults = *o, .cli = cli };
     fit_help();
     parse_arguments(&parser, argc, argv, &p);
 }

@@ -12,7 +12,7 @@
 #include "common/report.h"
 #include "vktrain/metrics.h"
 
-enum { TOP = 5, MOST_FILE_BYTES = 1 << 30, FIRST_ROOM = 1 << 16 };
+enum { TOP = 5, MAX_FILE_BYTES = 1 << 30, FIRST_ROOM = 1 << 16 };
 
 typedef struct origin {
     const char *path, *note;
@@ -83,7 +83,7 @@ static vkt_result read_stream(predict_list *l, FILE *f, char **bytes, size_t *n)
     for (;;) {
         if (room - *n < 2) {
             room = room ? 2 * room : FIRST_ROOM;
-            char *more = room <= MOST_FILE_BYTES ? realloc(*bytes, room) : NULL;
+            char *more = room <= MAX_FILE_BYTES ? realloc(*bytes, room) : NULL;
             if (!more) return predict_fail(l, VKT_E_NOMEM, "it is larger than the %d MiB that are read of a file", 512);
             *bytes = more;
         }

@@ -11,7 +11,7 @@
 #include "common/report.h"
 #include "vktrain/metrics.h"
 
-enum { TOP = 5, MOST_IN_JSON = 1000 };
+enum { TOP = 5, MAX_IN_JSON = 1000 };
 
 /* All predictions of a set, and the counts and scores of them. */
 typedef struct scores {
@@ -57,7 +57,7 @@ static json_t *json_classes(const scores *x)
 
 static json_t *json_matrix(const scores *x)
 {
-    if (x->classes > MOST_IN_JSON) return json_null();
+    if (x->classes > MAX_IN_JSON) return json_null();
     json_t *rows = json_array();
     for (uint32_t k = 0; k < x->classes; k++) {
         json_t *row = json_array();

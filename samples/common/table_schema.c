@@ -9,7 +9,7 @@
 #include "common/message.h"
 #include "common/table_text.h"
 
-enum { MOST_CLASSES = 20, LEAST_ROWS_PER_CLASS = 5, SHOWN_VALUES = 4, NAME_ROOM = 48 };
+enum { MAX_CLASSES = 20, MIN_ROWS_PER_CLASS = 5, SHOWN_VALUES = 4, NAME_ROOM = 48 };
 
 /* ---- one column ---- */
 
@@ -152,7 +152,7 @@ static bool guess_target(const vkt_records *r, uint32_t k, table_task task, cons
 {
     look l;
     if (!look_at(r, k, all, &l)) return false;
-    const bool few = l.whole && l.distinct <= MOST_CLASSES && (uint64_t)l.distinct * LEAST_ROWS_PER_CLASS <= l.n;
+    const bool few = l.whole && l.distinct <= MAX_CLASSES && (uint64_t)l.distinct * MIN_ROWS_PER_CLASS <= l.n;
     const bool classes = task == TASK_CLASSES || (task == TASK_GUESSED && (!l.numbers || few));
     char name[NAME_ROOM];
     vkt_printable(c->name, name, sizeof name);

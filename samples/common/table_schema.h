@@ -42,12 +42,12 @@ typedef struct table_schema {
 
 typedef enum table_task { TASK_GUESSED = 0, TASK_CLASSES, TASK_REGRESSION } table_task;
 
-enum { MOST_LEFT_OUT = 64 };
+enum { MAX_LEFT_OUT = 64 };
 typedef struct schema_params {
     const char *target; /* NULL: the last column */
     table_task task;    /* guessed: classes for texts, and for up to 20 whole numbers that come 5 times each or more */
     uint32_t most_values; /* a column with more different texts is left out */
-    const char *left_out[MOST_LEFT_OUT];
+    const char *left_out[MAX_LEFT_OUT];
     uint32_t n_left_out;
 } schema_params;
 

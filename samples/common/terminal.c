@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { USUAL_COLUMNS = 80, MOST_COLUMNS = 10000, INDENT = 4, LABEL = 8 };
+enum { DEFAULT_COLUMNS = 80, MAX_COLUMNS = 10000, INDENT = 4, LABEL = 8 };
 
 uint32_t terminal_columns(FILE *out)
 {
@@ -18,7 +18,7 @@ uint32_t terminal_columns(FILE *out)
     if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
     const char *text = getenv("COLUMNS");
     const long n = text ? strtol(text, NULL, 10) : 0;
-    return n > 0 && n <= MOST_COLUMNS ? (uint32_t)n : USUAL_COLUMNS;
+    return n > 0 && n <= MAX_COLUMNS ? (uint32_t)n : DEFAULT_COLUMNS;
 }
 
 bool terminal_unicode(void)

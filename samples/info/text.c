@@ -10,10 +10,10 @@
 
 /* ---- tables: the widest cell sets the width of its column; the last column is not padded ---- */
 
-enum { MOST_COLUMNS = 8, CELL_BYTES = 400, LINE = 80 };
+enum { MAX_COLUMNS = 8, CELL_BYTES = 400, LINE = 80 };
 
 typedef struct table {
-    char (*cells)[MOST_COLUMNS][CELL_BYTES]; /* NULL: there was no memory, and nothing is printed */
+    char (*cells)[MAX_COLUMNS][CELL_BYTES]; /* NULL: there was no memory, and nothing is printed */
     size_t rows;
     int columns;
     unsigned right; /* bit i: column i is aligned to the right */
@@ -21,16 +21,16 @@ typedef struct table {
 
 static table table_make(size_t rows, int columns, unsigned right)
 {
-    return (table){ calloc(rows + 1, sizeof(char[MOST_COLUMNS][CELL_BYTES])), 0, columns, right };
+    return (table){ calloc(rows + 1, sizeof(char[MAX_COLUMNS][CELL_BYTES])), 0, columns, right };
 }
 
 static void table_print(FILE *out, table *t)
 {
-    int width[MOST_COLUMNS] = { 0 };
+    int width[MAX_COLUMNS] = { 0 };
     for (size_t r = 0; t->cells && r < t->rows; r++)
         for (int c = 0; c < t->columns; c++) width[c] = VKT_MAX(width[c], (int)strlen(t->cells[r][c]));
     for (size_t r = 0; t->cells && r < t->rows; r++) {
-        char row[MOST_COLUMNS * (CELL_BYTES + 2) + 2];
+        char row[MAX_COLUMNS * (CELL_BYTES + 2) + 2];
         size_t n = 0;
         for (int c = 0; c < t->columns; c++) {
             const bool right = t->right >> c & 1, last = c == t->columns - 1;

@@ -19,7 +19,7 @@ enum { SHOWN_EVERY = 50 };
 static const double least_budget_ms = 0.25, most_budget_ms = 128;
 
 /* The action that a key requests. It happens between two steps. */
-typedef enum wish { WISH_NONE, WISH_RESET, WISH_SAVE, WISH_LOAD } wish;
+typedef enum request { REQUEST_NONE, REQUEST_RESET, REQUEST_SAVE, REQUEST_LOAD } request;
 
 typedef struct app {
     session *s;
@@ -35,7 +35,7 @@ typedef struct app {
     learner l;
     bool paused, quit;
     double budget_ms;
-    wish wish;
+    request request;
     times frame_times, training_times;
     times host_times, cpu_times; /* the library's calls: wall time; CPU time of this thread */
     uint64_t frame_start_ns;
@@ -115,15 +115,15 @@ static void close_app(app *a)
 
 /* ---- the parts of a frame ---- */
 
-static vkt_result grant_wish(app *a)
+static vkt_result run_request(app *a)
 {
-    const wish w = a->wish;
+    const request w = a->request;
     if (a->l.under_way) return VKT_OK;
-    a->wish = WISH_NONE;
+    a->request = REQUEST_NONE;
     switch (w) {
-    case WISH_RESET: return learn_reset(&a->l);
-    case WISH_SAVE: return learn_save(&a->l, a->o->save ? a->o->save : "vkt-view.safetensors");
-    case WISH_LOAD: return learn_load(&a->l, a->o->load ? a->o->load : "vkt-view.safetensors");
+    case REQUEST_RESET: return learn_reset(&a->l);
+    case REQUEST_SAVE: return learn_save(&a->l, a->o->save ? a->o->save : "vkt-view.safetensors");
+    case REQUEST_LOAD: return learn_load(&a->l, a->o->load ? a->o->load : "vkt-view.safetensors");
     default: return VKT_OK;
     }
 }
@@ -133,9 +133,9 @@ static vkt_result train(app *a, const frame *now)
 {
     uint64_t used_ns = 0;
     TRY(learn_collect(&a->l, now->slot));
-    TRY(grant_wish(a));
-    if (!a->o->recorded && (!a->paused || a->wish))
-        TRY(learn_slices(&a->l, (uint64_t)(a->budget_ms * 1e6), a->wish != WISH_NONE, &used_ns));
+    TRY(run_request(a));
+    if (!a->o->recorded && (!a->paused || a->request))
+        TRY(learn_slices(&a->l, (uint64_t)(a->budget_ms * 1e6), a->request != REQUEST_NONE, &used_ns));
     times_add(&a->training_times, used_ns);
     return VKT_OK;
 }
@@ -266,9 +266,9 @@ static void on_key(app *a, char key)
 {
     switch (key) {
     case ' ': a->paused = !a->paused; break;
-    case 'r': a->wish = WISH_RESET; break;
-    case 's': a->wish = WISH_SAVE; break;
-    case 'l': a->wish = WISH_LOAD; break;
+    case 'r': a->request = REQUEST_RESET; break;
+    case 's': a->request = REQUEST_SAVE; break;
+    case 'l': a->request = REQUEST_LOAD; break;
     case '+':
         if (a->budget_ms < most_budget_ms) a->budget_ms *= 2;
         break;
@@ -280,9 +280,9 @@ static void on_key(app *a, char key)
     }
 }
 
-static void take_keys(app *a, uint64_t frame_number)
+static void handle_keys(app *a, uint64_t frame_number)
 {
-    char keys[WINDOW_MOST_KEYS];
+    char keys[WINDOW_MAX_KEYS];
     const uint32_t n = window_keys(&a->w, keys);
     for (uint32_t i = 0; i < n; i++) on_key(a, keys[i]);
     if (a->o->keys && frame_number < strlen(a->o->keys)) on_key(a, a->o->keys[frame_number]);
@@ -356,7 +356,7 @@ static vkt_result run_window(app *a)
 {
     const uint64_t first = a->f.n, wanted = a->o->frames ? first + a->o->frames : UINT64_MAX;
     while (!a->quit && a->f.n < wanted && window_poll(&a->w) && !session_interrupted()) {
-        take_keys(a, a->f.n - first);
+        handle_keys(a, a->f.n - first);
         if (window_is_minimised(&a->w)) {
             window_sleep();
             continue;

@@ -9,7 +9,7 @@
 
 #include "common/message.h"
 
-enum { MOST_DEVICES = 32, MOST_FAMILIES = 32, MOST_INSTANCE_EXTENSIONS = 16 };
+enum { MAX_DEVICES = 32, MAX_FAMILIES = 32, MAX_INSTANCE_EXTENSIONS = 16 };
 
 /* ---- the instance ---- */
 
@@ -47,12 +47,12 @@ static vkt_result has_debug_utils(const device *d, bool *has)
 
 static vkt_result make_instance(const device_params *p, device *d)
 {
-    const char *extensions[MOST_INSTANCE_EXTENSIONS];
+    const char *extensions[MAX_INSTANCE_EXTENSIONS];
     uint32_t n = 0;
     bool debug_utils;
     TRY(has_debug_utils(d, &debug_utils));
     if (debug_utils) extensions[n++] = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
-    for (uint32_t i = 0; i < p->n_surface_extensions && n < MOST_INSTANCE_EXTENSIONS; i++)
+    for (uint32_t i = 0; i < p->n_surface_extensions && n < MAX_INSTANCE_EXTENSIONS; i++)
         extensions[n++] = p->surface_extensions[i];
     const VkApplicationInfo app = { .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
                                     .pApplicationName = "vkt-view",
@@ -73,8 +73,8 @@ static vkt_result make_instance(const device_params *p, device *d)
 /* Returns the queue family that draws, computes and, for a window, presents. UINT32_MAX: none. */
 static uint32_t find_family(const device *d, const device_params *p, VkPhysicalDevice physical)
 {
-    VkQueueFamilyProperties families[MOST_FAMILIES];
-    uint32_t n = MOST_FAMILIES;
+    VkQueueFamilyProperties families[MAX_FAMILIES];
+    uint32_t n = MAX_FAMILIES;
     const VkQueueFlags want = VK_QUEUE_GRAPHICS_BIT | vkt_vk_get_needs()->queue_flags;
     d->vk.GetPhysicalDeviceQueueFamilyProperties(physical, &n, families);
     for (uint32_t i = 0; i < n; i++)
@@ -116,8 +116,8 @@ static int rank(vkt_device_kind kind)
 
 static vkt_result choose(const vkt_host *host, const device_params *p, device *d)
 {
-    VkPhysicalDevice list[MOST_DEVICES];
-    uint32_t n = MOST_DEVICES;
+    VkPhysicalDevice list[MAX_DEVICES];
+    uint32_t n = MAX_DEVICES;
     TRY_VK(&d->vk, EnumeratePhysicalDevices, d->instance, &n, list);
     for (uint32_t i = 0; i < n; i++) {
         vkt_device_info info;
@@ -155,7 +155,7 @@ static vkt_result pick_extensions(const device_params *p, device *d)
     if (!list) return VKT_E_NOMEM;
     const VkResult r = d->vk.EnumerateDeviceExtensionProperties(d->physical, NULL, &n, list);
     if (p->can_present) d->extensions[d->n_extensions++] = VK_KHR_SWAPCHAIN_EXTENSION_NAME;
-    for (uint32_t i = 0; r >= 0 && i < needs->n_extensions && d->n_extensions < DEVICE_MOST_EXTENSIONS; i++)
+    for (uint32_t i = 0; r >= 0 && i < needs->n_extensions && d->n_extensions < DEVICE_MAX_EXTENSIONS; i++)
         if (has_extension(list, n, needs->extensions[i])) d->extensions[d->n_extensions++] = needs->extensions[i];
     free(list);
     return vk_check(r, "vkEnumerateDeviceExtensionProperties");

@@ -6,7 +6,7 @@
 #include "view/vk.h"
 #include "vktrain/vulkan.h"
 
-enum { DEVICE_MOST_EXTENSIONS = 8 };
+enum { DEVICE_MAX_EXTENSIONS = 8 };
 
 typedef struct device_params {
     const char *name;                      /* the value of --device; NULL: the best one */
@@ -32,7 +32,7 @@ typedef struct device {
     VkPhysicalDeviceVulkan11Features features11;
     VkPhysicalDeviceVulkan12Features features12;
     VkPhysicalDeviceVulkan13Features features13;
-    const char *extensions[DEVICE_MOST_EXTENSIONS];
+    const char *extensions[DEVICE_MAX_EXTENSIONS];
     uint32_t n_extensions;
 } device;
 

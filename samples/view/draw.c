@@ -7,7 +7,7 @@
 #include "view/panel.h"
 #include "view/upload.h"
 
-enum { GAP = 8, LEAST_WIDTH = 720 };
+enum { GAP = 8, MIN_WIDTH = 720 };
 
 /* ---- the layout of a frame ---- */
 
@@ -39,7 +39,7 @@ arrangement arrange(VkExtent2D e, const rgba_image *p)
 VkExtent2D natural_frame(const rgba_image *p)
 {
     const uint32_t width = 2 * p->width + 3 * GAP;
-    return (VkExtent2D){ width < LEAST_WIDTH ? LEAST_WIDTH : width, p->height + 2 * GAP + PANEL_HEIGHT };
+    return (VkExtent2D){ width < MIN_WIDTH ? MIN_WIDTH : width, p->height + 2 * GAP + PANEL_HEIGHT };
 }
 
 /* ---- the artist's objects ---- */

@@ -11,10 +11,10 @@
 
 enum {
     COLOURS = 3,
-    CHECKED = 16384,    /* pixels of a run of `check` */
-    AHEAD = 3,          /* submitted runs; then learn_step waits for the loss of an earlier one */
-    MAX_PASSES = 8,     /* passes over all pixels, each in its own order; then the orders repeat */
-    MOST_ROWS = 1 << 24 /* limit for all passes; a single pass may have more */
+    CHECKED = 16384,   /* pixels of a run of `check` */
+    AHEAD = 3,         /* submitted runs; then learn_step waits for the loss of an earlier one */
+    MAX_PASSES = 8,    /* passes over all pixels, each in its own order; then the orders repeat */
+    MAX_ROWS = 1 << 24 /* limit for all passes; a single pass may have more */
 };
 
 /* ---- the data: a sample for each pixel ---- */
@@ -172,7 +172,7 @@ vkt_result learn_create(vkt_ctx *ctx, const learn_params *p, learner *l)
 {
     *l = (learner){ .ctx = ctx, .p = *p, .pixels = p->width * p->height };
     if (l->p.batch > l->pixels) l->p.batch = l->pixels;
-    l->passes = MOST_ROWS / l->pixels;
+    l->passes = MAX_ROWS / l->pixels;
     if (l->passes > MAX_PASSES) l->passes = MAX_PASSES;
     if (l->passes == 0) l->passes = 1;
     TRY(make_data(l));
@@ -226,19 +226,19 @@ vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[VIEW_LEVELS]
 
 /* ---- steps ---- */
 
-static void take(learner *l, float loss)
+static void add_loss(learner *l, float loss)
 {
     l->recent[l->n_recent++ % LEARN_RECENT] = loss;
     curve_add(&l->loss, (double)loss);
 }
 
 /* Reads the loss of the next run. Waits for it. */
-static vkt_result take_run(learner *l)
+static vkt_result await_run(learner *l)
 {
     vkt_metrics m;
     TRY(vkt_program_metrics(l->step[0], l->reported, &m));
     l->reported++;
-    take(l, m.loss);
+    add_loss(l, m.loss);
     return VKT_OK;
 }
 
@@ -254,7 +254,7 @@ vkt_result learn_step(learner *l)
     const vkt_run run = run_of(l);
     TRY(vkt_program_run(l->step[0], &run, NULL));
     l->steps++;
-    return l->steps - l->reported > AHEAD ? take_run(l) : VKT_OK;
+    return l->steps - l->reported > AHEAD ? await_run(l) : VKT_OK;
 }
 
 vkt_result learn_slices(learner *l, uint64_t budget_ns, bool finish, uint64_t *used_ns)
@@ -294,11 +294,11 @@ vkt_result learn_collect(learner *l, uint32_t slot)
         if (!l->has_metrics[slot]) return VKT_OK;
         l->has_metrics[slot] = false;
         TRY(vkt_program_recorded_metrics(l->step[slot], &m));
-        take(l, m.loss);
+        add_loss(l, m.loss);
         return VKT_OK;
     }
     if (l->steps > VKT_RUN_RING && l->reported < l->steps - VKT_RUN_RING) l->reported = l->steps - VKT_RUN_RING;
-    while (l->reported < l->steps && vkt_program_done(l->step[0], l->reported)) TRY(take_run(l));
+    while (l->reported < l->steps && vkt_program_done(l->step[0], l->reported)) TRY(await_run(l));
     return VKT_OK;
 }
 

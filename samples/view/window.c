@@ -8,7 +8,7 @@
 
 #include "common/message.h"
 
-enum { MOST_FORMATS = 64 };
+enum { MAX_FORMATS = 64 };
 
 /* GLFW declares functions with Vulkan's types only after Vulkan's header was included. It was. */
 
@@ -49,10 +49,10 @@ static void on_key(GLFWwindow *handle, int key, int scancode, int action, int mo
     window *w = glfwGetWindowUserPointer(handle);
     if (action == GLFW_RELEASE) return;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (keys[i].key == key && w->n_keys < WINDOW_MOST_KEYS) w->keys[w->n_keys++] = keys[i].letter;
+        if (keys[i].key == key && w->n_keys < WINDOW_MAX_KEYS) w->keys[w->n_keys++] = keys[i].letter;
 }
 
-uint32_t window_keys(window *w, char keys[WINDOW_MOST_KEYS])
+uint32_t window_keys(window *w, char keys[WINDOW_MAX_KEYS])
 {
     const uint32_t n = w->n_keys;
     memcpy(keys, w->keys, n);
@@ -72,8 +72,8 @@ static void on_size(GLFWwindow *handle, int width, int height)
  * second choice. */
 static vkt_result choose_format(window *w)
 {
-    VkSurfaceFormatKHR formats[MOST_FORMATS];
-    uint32_t n = MOST_FORMATS;
+    VkSurfaceFormatKHR formats[MAX_FORMATS];
+    uint32_t n = MAX_FORMATS;
     TRY_VK(&w->d->vk, GetPhysicalDeviceSurfaceFormatsKHR, w->d->physical, w->surface, &n, formats);
     w->format = formats[0];
     for (uint32_t i = 0; i < n; i++)
@@ -137,8 +137,8 @@ static void forget_images(window *w)
 static vkt_result list_images(window *w)
 {
     const VkSemaphoreCreateInfo semaphore = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO };
-    VkImage images[WINDOW_MOST_IMAGES];
-    uint32_t n = WINDOW_MOST_IMAGES;
+    VkImage images[WINDOW_MAX_IMAGES];
+    uint32_t n = WINDOW_MAX_IMAGES;
     TRY_VK(&w->d->vk, GetSwapchainImagesKHR, w->d->handle, w->swapchain, &n, images);
     for (w->n_images = 0; w->n_images < n; w->n_images++) w->images[w->n_images].handle = images[w->n_images];
     for (uint32_t i = 0; i < n; i++) {

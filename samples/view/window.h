@@ -4,7 +4,7 @@
 
 #include "view/device.h"
 
-enum { WINDOW_MOST_IMAGES = 16, WINDOW_MOST_KEYS = 16 };
+enum { WINDOW_MAX_IMAGES = 16, WINDOW_MAX_KEYS = 16 };
 
 typedef struct GLFWwindow GLFWwindow;
 
@@ -22,10 +22,10 @@ typedef struct window {
     VkSwapchainKHR swapchain;
     VkExtent2D extent;
     VkImageUsageFlags usage;
-    window_image images[WINDOW_MOST_IMAGES];
+    window_image images[WINDOW_MAX_IMAGES];
     uint32_t n_images;
     bool stale; /* the swapchain does not fit the window any more */
-    char keys[WINDOW_MOST_KEYS];
+    char keys[WINDOW_MAX_KEYS];
     uint32_t n_keys; /* keys pressed since window_keys */
 } window;
 
@@ -42,7 +42,7 @@ bool window_is_minimised(const window *w);
 void window_sleep(void); /* waits for an event */
 /* Returns the keys pressed since the last call, in order: letters in lower case, '+' and '-' for up and down, 'q' for
  * escape, ' '. */
-uint32_t window_keys(window *w, char keys[WINDOW_MOST_KEYS]);
+uint32_t window_keys(window *w, char keys[WINDOW_MAX_KEYS]);
 void window_set_title(window *w, const char *title);
 
 /* Makes the swapchain again, in the window's present size. The device must be idle, the window not minimised. */

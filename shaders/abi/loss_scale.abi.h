@@ -1,7 +1,7 @@
 /* loss_scale.abi.h - see loss_scale.comp. The numbers are those of torch.amp.GradScaler. */
 #define LOSS_SCALE_CLOCK 0 /* u32 (CLOCK_WORDS) */
-#define LOSS_SCALE_STEP  1 /* u32 (STEP_WORDS) */
-#define LOSS_SCALE_FIRST    65536.0f
-#define LOSS_SCALE_INTERVAL 2000 /* steps without overflow before the scale is doubled */
-#define LOSS_SCALE_MOST  0x7e800000u /* 2^126 and 2^-126, as bits: the scale and its inverse stay normal floats */
-#define LOSS_SCALE_LEAST 0x00800000u
+#define LOSS_SCALE_STEP 1  /* u32 (STEP_WORDS) */
+#define LOSS_SCALE_FIRST 65536.0f
+#define LOSS_SCALE_INTERVAL 2000   /* steps without overflow before the scale is doubled */
+#define LOSS_SCALE_MAX 0x7e800000u /* 2^126 and 2^-126, as bits: the scale and its inverse stay normal floats */
+#define LOSS_SCALE_MIN 0x00800000u

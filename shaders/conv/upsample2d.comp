@@ -19,7 +19,7 @@ VKT_OUT4(UPSAMPLE_Y, y4);
 // The pixel before the source point of p, the pixel after it, and the distance from the first (0 to 1).
 struct Between {
     uint first, second;
-    float way;
+    float fraction;
 };
 Between between(uint p, Axis a)
 {
@@ -44,9 +44,9 @@ void main()
 #ifdef BILINEAR
             const Between u = between(i / N4, width());
             const uint left = u.first * N4 + n, right = u.second * N4 + n;
-            const vec4 above = (1.0 - u.way) * LOAD4(x4, top + left) + u.way * LOAD4(x4, top + right);
-            const vec4 under = (1.0 - u.way) * LOAD4(x4, bottom + left) + u.way * LOAD4(x4, bottom + right);
-            STORE4(y4, to, (1.0 - v.way) * above + v.way * under);
+            const vec4 above = (1.0 - u.fraction) * LOAD4(x4, top + left) + u.fraction * LOAD4(x4, top + right);
+            const vec4 under = (1.0 - u.fraction) * LOAD4(x4, bottom + left) + u.fraction * LOAD4(x4, bottom + right);
+            STORE4(y4, to, (1.0 - v.fraction) * above + v.fraction * under);
 #else
             STORE4(y4, to, LOAD4(x4, top + nearest(i / N4, pc.scale_w, pc.W) * N4 + n));
 #endif

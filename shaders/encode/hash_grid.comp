@@ -22,7 +22,7 @@ void main()
         const uvec4 level = level_of[pc.level + l];
         for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
             const Cells c = cells_of(i, level.x);
-            vec4 sum[4][MOST_QUADS];
+            vec4 sum[4][MAX_QUADS];
             [[unroll]] for (uint j = 0; j < 4; j++)
                 [[unroll]] for (uint q = 0; q < QUADS; q++) {
                     sum[j][q] = vec4(0.0);

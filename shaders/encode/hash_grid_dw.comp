@@ -46,7 +46,7 @@ void main()
         const uvec4 level = level_of[pc.level + l];
         for (uint i = slice * pc.share; i < end; i++) {
             const Cells c = cells_of(i, level.x);
-            vec4 dy[4][MOST_QUADS];
+            vec4 dy[4][MAX_QUADS];
             [[unroll]] for (uint f = 0; f < FEATURES; f++) {
                 const vec4 v = LOAD4(dy4, pc.y_base + (l * FEATURES + f) * pc.n4 + i);
                 [[unroll]] for (uint j = 0; j < 4; j++) dy[j][f / 4][f % 4] = v[j];

@@ -19,7 +19,7 @@ VKT_IN4(HASH_GRID_Y, dy4);
 VKT_INOUT4(HASH_GRID_DX, dx4);
 
 // Derivative of the loss by a point's position in the cells of a level, by point and dimension.
-void rise(Cells c, uvec4 level, vec4 dy[4][MOST_QUADS], out vec4 gain[3])
+void rise(Cells c, uvec4 level, vec4 dy[4][MAX_QUADS], out vec4 gain[3])
 {
     [[unroll]] for (uint d = 0; d < 3; d++) gain[d] = vec4(0.0);
     [[unroll]] for (uint j = 0; j < 4; j++)
@@ -43,7 +43,7 @@ void main()
         const uvec4 level = level_of[pc.level + l];
         for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
             const Cells c = cells_of(i, level.x);
-            vec4 dy[4][MOST_QUADS], gain[3];
+            vec4 dy[4][MAX_QUADS], gain[3];
             [[unroll]] for (uint j = 0; j < 4; j++)
                 [[unroll]] for (uint q = 0; q < QUADS; q++) dy[j][q] = vec4(0.0);
             [[unroll]] for (uint f = 0; f < FEATURES; f++) {

@@ -16,8 +16,8 @@ layout(constant_id = ATTENTION_SPEC_ROWS) const uint ROWS = 16;
 layout(constant_id = ATTENTION_SPEC_PARTS) const uint PARTS = 1;
 const uint COLUMNS = 4 * SG, LANE_ROWS = (ROWS + SG - 1) / SG; // LANE_ROWS numbers per lane, one per tile row j SG + lane
 // Sizes of array parameters. A specialisation constant cannot be such a size. Unused elements take no registers.
-const uint MOST_ROWS = ATTENTION_MOST_ROWS, MOST_SUMS = ATTENTION_MOST_SUMS, MOST_LANE_ROWS = MOST_ROWS / 4;
-const uint MOST_STEPS = 7; // enough for 128 lanes. Drivers know this bound, so they unroll the loops around it
+const uint MAX_ROWS = ATTENTION_MAX_ROWS, MAX_SUMS = ATTENTION_MAX_SUMS, MAX_LANE_ROWS = MAX_ROWS / 4;
+const uint MAX_STEPS = 7; // enough for 128 lanes. Drivers know this bound, so they unroll the loops around it
 const bool ROTATE = SG == ATTENTION_ROTATED;
 #define LOWEST uintBitsToFloat(0xff800000u)               // -infinity
 VKT_IN4(ATTENTION_Q, q4);
@@ -67,21 +67,21 @@ uint zero() // see conv/tile.comp
 }
 
 // The number of tile row m. One lane holds it.
-float of_row(float own[MOST_LANE_ROWS], uint m)
+float of_row(float own[MAX_LANE_ROWS], uint m)
 {
     return subgroupShuffle(own[m / SG], m % SG + zero());
 }
 
 // s[m][i] = sum over d of a[row + m][d] b[column + 4 lane + i][d]
-void scores(matrix a, uint row, matrix b, uint column, out vec4 s[MOST_ROWS])
+void scores(matrix a, uint row, matrix b, uint column, out vec4 s[MAX_ROWS])
 {
     const uint lane = gl_SubgroupInvocationID;
-    uint a_at[MOST_LANE_ROWS], b_at[4];
+    uint a_at[MAX_LANE_ROWS], b_at[4];
     [[unroll]] for (uint j = 0; j < LANE_ROWS; j++) a_at[j] = row_at(a, row + j * SG + lane);
     [[unroll]] for (uint i = 0; i < 4; i++) b_at[i] = row_at(b, column + 4 * lane + i);
     [[unroll]] for (uint m = 0; m < ROWS; m++) s[m] = vec4(0.0);
     [[dont_unroll]] for (uint k = 0; k < pc.d4; k++) {
-        vec4 x[MOST_LANE_ROWS];
+        vec4 x[MAX_LANE_ROWS];
         mat4 y;
         [[unroll]] for (uint j = 0; j < LANE_ROWS; j++) x[j] = load(a.of, a_at[j] + k);
         [[unroll]] for (uint i = 0; i < 4; i++) y[i] = load(b.of, b_at[i] + k);
@@ -96,7 +96,7 @@ void scores(matrix a, uint row, matrix b, uint column, out vec4 s[MOST_ROWS])
 
 // Adds the products of tile columns 4 k .. 4 k + 3 to sum. Another lane holds their weights p: lane k, or with ROTATE the lane
 // (this lane ^ known).
-void add_columns(inout vec4 sum[MOST_SUMS], vec4 p[MOST_ROWS], matrix b, uint column, uint k, uint known)
+void add_columns(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint column, uint k, uint known)
 {
     const uint lane = gl_SubgroupInvocationID;
     vec4 y[4 * PARTS];
@@ -118,7 +118,7 @@ void add_columns(inout vec4 sum[MOST_SUMS], vec4 p[MOST_ROWS], matrix b, uint co
 // sum[m] += sum over the tile's columns c of p[m][c] b[column + c]. Part n of a lane is vec4 n spread + lane % spread of a row.
 // llvmpipe compiles a shuffle from an unknown lane number to a loop over 16 lanes. With ROTATE, an iteration reads the weights
 // of lane ^ 0 .. 3 only. Then each lane gets the weights of the lane that is four further.
-void add_product(inout vec4 sum[MOST_SUMS], vec4 p[MOST_ROWS], matrix b, uint column)
+void add_product(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint column)
 {
     const uint lane = gl_SubgroupInvocationID, first = lane / pc.spread, step = SG / pc.spread;
     if (ROTATE)
@@ -133,7 +133,7 @@ void add_product(inout vec4 sum[MOST_SUMS], vec4 p[MOST_ROWS], matrix b, uint co
 // Adds the partial sums of the lanes that share a vec4.
 vec4 whole(vec4 v)
 {
-    [[unroll]] for (uint i = 0; i < MOST_STEPS; i++)
+    [[unroll]] for (uint i = 0; i < MAX_STEPS; i++)
         if (1u << i < SG) v += pc.spread <= 1u << i ? subgroupShuffleXor(v, 1u << i) : vec4(0.0);
     return v;
 }

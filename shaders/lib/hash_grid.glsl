@@ -3,7 +3,7 @@
 #include "vktrain/vktrain.glsl"
 layout(constant_id = HASH_GRID_SPEC_DIMS) const uint DIMS = 2;
 layout(constant_id = HASH_GRID_SPEC_FEATURES) const uint FEATURES = 2;
-const uint CORNERS = 1u << DIMS, QUADS = (FEATURES + 3) / 4, MOST_QUADS = 2;
+const uint CORNERS = 1u << DIMS, QUADS = (FEATURES + 3) / 4, MAX_QUADS = 2;
 VKT_IN4(HASH_GRID_X, x4);
 layout(binding = HASH_GRID_LEVEL, std430) readonly buffer Levels { uvec4 level_of[]; };
 
@@ -11,7 +11,7 @@ layout(binding = HASH_GRID_LEVEL, std430) readonly buffer Levels { uvec4 level_o
 // point is inside the grid.
 struct Cells {
     uvec4 corner[3];
-    vec4 way[3];
+    vec4 fraction[3];
     bvec4 inside[3];
 };
 
@@ -20,12 +20,12 @@ Cells cells_of(uint i, uint resolution)
     Cells c;
     [[unroll]] for (uint d = 0; d < 3; d++) {
         c.corner[d] = uvec4(0);
-        c.way[d] = vec4(0.0);
+        c.fraction[d] = vec4(0.0);
         c.inside[d] = bvec4(true);
         if (d >= DIMS) continue;
         const vec4 x = LOAD4(x4, d * pc.n4 + i);
         const bvec4 below = lessThan(x, vec4(0.0)), above = greaterThan(x, vec4(1.0));
-        vkt_hash_grid_cell(x, resolution, c.corner[d], c.way[d]);
+        vkt_hash_grid_cell(x, resolution, c.corner[d], c.fraction[d]);
         c.inside[d] = not(bvec4(uvec4(below) | uvec4(above)));
     }
     return c;
@@ -42,7 +42,7 @@ uint index_of(Cells c, uint j, uint k, uvec4 level)
 // Interpolation weight of corner k along dimension d.
 float share_along(Cells c, uint j, uint k, uint d)
 {
-    return (k >> d & 1u) != 0 ? c.way[d][j] : 1.0 - c.way[d][j];
+    return (k >> d & 1u) != 0 ? c.fraction[d][j] : 1.0 - c.fraction[d][j];
 }
 
 float weight_of(Cells c, uint j, uint k)

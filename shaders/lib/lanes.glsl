@@ -8,7 +8,7 @@
 #include "abi/lanes.abi.h"
 layout(constant_id = SUBGROUPS_SPEC) const uint SUBGROUPS = 1;
 const uint SUBGROUP_LANES = gl_WorkGroupSize.x / SUBGROUPS;
-shared uvec2 subgroup_result[SUBGROUPS_MOST];
+shared uvec2 subgroup_result[SUBGROUPS_MAX];
 
 // Shows every lane the value of each subgroup's first lane. Call barrier() before the next call.
 void show_subgroups(uvec2 v)

@@ -16,20 +16,20 @@ layout(binding = ATTENTION_LSE, std430) writeonly buffer Lse { float lse[]; };
 
 // Converts the scores of one tile of keys to weights exp(score - top). `top` is the largest score of each row so far. shrink:
 // the factor for the row's earlier sums.
-void weigh(uint row, uint column, inout vec4 s[MOST_ROWS], inout float top[MOST_LANE_ROWS], out float shrink[MOST_LANE_ROWS])
+void weigh(uint row, uint column, inout vec4 s[MAX_ROWS], inout float top[MAX_LANE_ROWS], out float shrink[MAX_LANE_ROWS])
 {
     const uint lane = gl_SubgroupInvocationID, key = column + 4 * lane;
-    float high[MOST_LANE_ROWS];
+    float high[MAX_LANE_ROWS];
     [[unroll]] for (uint j = 0; j < LANE_ROWS; j++) high[j] = top[j];
     [[unroll]] for (uint m = 0; m < ROWS; m++) {
         const uint seen = pc.causal != 0 ? min(row + m + 1, pc.others) : pc.others;
         s[m] = mix(vec4(LOWEST), pc.scale * s[m], lessThan(key + uvec4(0, 1, 2, 3), uvec4(seen)));
         float t = max(max(s[m].x, s[m].y), max(s[m].z, s[m].w));
-        [[unroll]] for (uint i = 0; i < MOST_STEPS; i++)
+        [[unroll]] for (uint i = 0; i < MAX_STEPS; i++)
             if (1u << i < SG) t = max(t, subgroupShuffleXor(t, 1u << i));
         high[m / SG] = lane == m % SG ? max(high[m / SG], t) : high[m / SG];
     }
-    float zero_at[MOST_LANE_ROWS]; // 0 if all scores are -infinity: then score - 0 is -infinity and not NaN
+    float zero_at[MAX_LANE_ROWS]; // 0 if all scores are -infinity: then score - 0 is -infinity and not NaN
     [[unroll]] for (uint j = 0; j < LANE_ROWS; j++) {
         zero_at[j] = high[j] == LOWEST ? 0.0 : high[j];
         shrink[j] = exp_1ulp(top[j] - zero_at[j]);
@@ -43,14 +43,14 @@ void attend(uint pair, uint row)
     const matrix q = matrix_of(OF_Q, pc.q0, pair, pc.rows);
     const matrix k = matrix_of(OF_K, pc.k0, pair, pc.others), v = matrix_of(OF_V, pc.v0, pair, pc.others);
     const uint lane = gl_SubgroupInvocationID, end = pc.causal != 0 ? min(pc.others, row + ROWS) : pc.others;
-    vec4 sum[MOST_SUMS];
-    float total[MOST_ROWS], top[MOST_LANE_ROWS];
+    vec4 sum[MAX_SUMS];
+    float total[MAX_ROWS], top[MAX_LANE_ROWS];
     [[unroll]] for (uint i = 0; i < ROWS * PARTS; i++) sum[i] = vec4(0.0);
     [[unroll]] for (uint m = 0; m < ROWS; m++) total[m] = 0.0;
     [[unroll]] for (uint j = 0; j < LANE_ROWS; j++) top[j] = LOWEST;
     [[dont_unroll]] for (uint c = 0; c < end; c += COLUMNS) {
-        vec4 s[MOST_ROWS];
-        float shrink[MOST_LANE_ROWS];
+        vec4 s[MAX_ROWS];
+        float shrink[MAX_LANE_ROWS];
         scores(q, row, k, c, s);
         weigh(row, c, s, top, shrink);
         [[unroll]] for (uint m = 0; m < ROWS; m++) {
@@ -61,7 +61,7 @@ void attend(uint pair, uint row)
         add_product(sum, s, v, c);
     }
     [[unroll]] for (uint m = 0; m < ROWS; m++) {
-        [[unroll]] for (uint i = 0; i < MOST_STEPS; i++)
+        [[unroll]] for (uint i = 0; i < MAX_STEPS; i++)
             if (1u << i < SG) total[m] += subgroupShuffleXor(total[m], 1u << i);
         const uint to = pc.y0 + (pair / pc.heads * pc.rows + row + m) * pc.heads * pc.d4 + pair % pc.heads * pc.d4 + lane;
         [[unroll]] for (uint n = 0; n < PARTS; n++) {

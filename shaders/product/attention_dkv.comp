@@ -20,11 +20,11 @@ void attend(uint pair, uint row)
     const matrix k = matrix_of(OF_K, pc.k0, pair, pc.rows), v = matrix_of(OF_V, pc.v0, pair, pc.rows);
     const matrix q = matrix_of(OF_Q, pc.q0, pair, pc.others), dy = matrix_of(OF_DY, pc.dy0, pair, pc.others);
     const uint lane = gl_SubgroupInvocationID, first = pc.causal != 0 ? row / COLUMNS * COLUMNS : 0u;
-    vec4 sum_k[MOST_SUMS], sum_v[MOST_SUMS];
+    vec4 sum_k[MAX_SUMS], sum_v[MAX_SUMS];
     [[unroll]] for (uint i = 0; i < ROWS * PARTS; i++) sum_k[i] = sum_v[i] = vec4(0.0);
     [[dont_unroll]] for (uint c = first; c < pc.others; c += COLUMNS) {
         const uvec4 query = c + 4 * lane + uvec4(0, 1, 2, 3);
-        vec4 s[MOST_ROWS], t[MOST_ROWS], lse_of, delta_of;
+        vec4 s[MAX_ROWS], t[MAX_ROWS], lse_of, delta_of;
         [[unroll]] for (uint i = 0; i < 4; i++) {
             const uint at = pair * pc.others + min(query[i], pc.others - 1);
             lse_of[i] = lse[pc.lse0 + at];

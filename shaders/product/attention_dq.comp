@@ -28,17 +28,17 @@ void attend(uint pair, uint row)
     const matrix q = matrix_of(OF_Q, pc.q0, pair, pc.rows), dy = matrix_of(OF_DY, pc.dy0, pair, pc.rows);
     const matrix k = matrix_of(OF_K, pc.k0, pair, pc.others), v = matrix_of(OF_V, pc.v0, pair, pc.others);
     const uint lane = gl_SubgroupInvocationID, end = pc.causal != 0 ? min(pc.others, row + ROWS) : pc.others;
-    float lse_of[MOST_LANE_ROWS], delta_of[MOST_LANE_ROWS];
+    float lse_of[MAX_LANE_ROWS], delta_of[MAX_LANE_ROWS];
     [[unroll]] for (uint j = 0; j < LANE_ROWS; j++) {
         const uint r = row + j * SG + lane, at = pair * pc.rows + min(r, pc.rows - 1);
         lse_of[j] = lse[pc.lse0 + at];
         delta_of[j] = along(row_at(dy, r), row_at(dy, r) - pc.dy0 + pc.y0);
         if (r < pc.rows && j * SG + lane < ROWS) delta[pc.delta0 + at] = delta_of[j];
     }
-    vec4 sum[MOST_SUMS];
+    vec4 sum[MAX_SUMS];
     [[unroll]] for (uint i = 0; i < ROWS * PARTS; i++) sum[i] = vec4(0.0);
     [[dont_unroll]] for (uint c = 0; c < end; c += COLUMNS) {
-        vec4 s[MOST_ROWS], t[MOST_ROWS];
+        vec4 s[MAX_ROWS], t[MAX_ROWS];
         scores(q, row, k, c, s);
         scores(dy, row, v, c, t);
         [[unroll]] for (uint m = 0; m < ROWS; m++) {

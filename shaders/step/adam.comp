@@ -54,8 +54,8 @@ void main()
         v = mix(v, LOAD4(most, i), lessThan(v, LOAD4(most, i))); // a NaN in v stays NaN
         STORE4(most_out, i, v);
 #endif
-        vec4 way = rule.factor * size * m;
-        if (NADAM) way += rule.factor * ahead * g;
-        STORE4(param_out, i, decayed(p, rule) - way / (sqrt(v) / scale + eps));
+        vec4 update = rule.factor * size * m;
+        if (NADAM) update += rule.factor * ahead * g;
+        STORE4(param_out, i, decayed(p, rule) - update / (sqrt(v) / scale + eps));
     }
 }

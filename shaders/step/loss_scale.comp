@@ -22,7 +22,7 @@ void main()
     const uint scale = clock[CLOCK_SCALE];
     if ((state[STEP_HOLD] & HOLD_MICRO) != 0u) return;
     if (state[STEP_HOLD] != 0u) {
-        clock[CLOCK_SCALE] = max(scale - DOUBLE, LOSS_SCALE_LEAST);
+        clock[CLOCK_SCALE] = max(scale - DOUBLE, LOSS_SCALE_MIN);
         clock[CLOCK_GOOD] = 0u;
         clock[CLOCK_SKIPPED]++;
         state[STEP_SKIPPED]++;
@@ -30,7 +30,7 @@ void main()
         return;
     }
     const uint good = clock[CLOCK_GOOD] + 1u;
-    clock[CLOCK_SCALE] = good == LOSS_SCALE_INTERVAL ? min(scale + DOUBLE, LOSS_SCALE_MOST) : scale;
+    clock[CLOCK_SCALE] = good == LOSS_SCALE_INTERVAL ? min(scale + DOUBLE, LOSS_SCALE_MAX) : scale;
     clock[CLOCK_GOOD] = good == LOSS_SCALE_INTERVAL ? 0u : good;
     clock[CLOCK_T] = state[STEP_T];
     for (uint i = 0u; i < STEP_Q_WORDS; i++) clock[CLOCK_Q1 + i] = state[STEP_Q1 + i];

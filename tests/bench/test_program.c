@@ -19,7 +19,7 @@
 #include "support/host.h"
 #include "support/temp_dir.h"
 
-enum { MOST_ARGS = 16 };
+enum { MAX_ARGS = 16 };
 
 static vkt_temp_dir dir; /* its working directory */
 static char cache[64];   /* its cache directory */
@@ -66,7 +66,7 @@ static char *text_of(const char *name)
 /* Runs it in the directory. Its output is in the files out and err there. Returns the exit code. */
 static int run(const char *const *args)
 {
-    const char *argv[MOST_ARGS + 2] = { VKT_BENCH_PROGRAM };
+    const char *argv[MAX_ARGS + 2] = { VKT_BENCH_PROGRAM };
     for (int i = 0; args[i]; i++) argv[i + 1] = args[i];
     const pid_t child = fork();
     assert_true(child >= 0);

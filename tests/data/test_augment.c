@@ -89,7 +89,7 @@ static void augmentation_crops_anywhere_and_mirrors_half(void **state)
         const uint32_t shorter = VKT_MIN(w, h);
         const int bw = padded ? W : (int)(w * 14 / shorter), bh = padded ? H : (int)(h * 14 / shorter);
         gallery_resized(1, (uint32_t)bw, (uint32_t)bh, planes);
-        const int ways_y = bh + 2 * pad - H + 1, ways_x = bw + 2 * pad - W + 1;
+        const int offsets_y = bh + 2 * pad - H + 1, offsets_x = bw + 2 * pad - W + 1;
         int mirrored = 0, tops[64] = { 0 }, lefts[64] = { 0 };
         uint8_t row[3 * H * W], again[3 * H * W];
         for (uint32_t epoch = 1; epoch <= EPOCHS; epoch++) {
@@ -103,9 +103,9 @@ static void augmentation_crops_anywhere_and_mirrors_half(void **state)
             tops[top + pad]++;
             lefts[left + pad]++;
         }
-        assert_in_range(mirrored, EPOCHS / 2 - 35, EPOCHS / 2 + 35); /* 5 standard deviations of 7 */
-        for (int i = 0; i < ways_y; i++) assert_true(tops[i] > 0);   /* each of 7 at most: missed with p = e^-28 */
-        for (int i = 0; i < ways_x; i++) assert_true(lefts[i] > 0);
+        assert_in_range(mirrored, EPOCHS / 2 - 35, EPOCHS / 2 + 35);  /* 5 standard deviations of 7 */
+        for (int i = 0; i < offsets_y; i++) assert_true(tops[i] > 0); /* each of 7 at most: missed with p = e^-28 */
+        for (int i = 0; i < offsets_x; i++) assert_true(lefts[i] > 0);
         fetch_as(ds, 1, (vkt_pass){ 9, 0 }, row, 0); /* the middle, unchanged */
         assert_true(is_crop(row, H, W, planes, bh, bw, (bh - H) / 2, (bw - W) / 2, false));
         uint32_t same = 0;

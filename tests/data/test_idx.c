@@ -174,8 +174,8 @@ static void huge_sizes_are_refused_before_memory_is_allocated(void **state)
     f = idx_file(8, 2, above, 16);
     expect_both(t, &f, "more than the 1048576 bytes that are allowed");
 
-    const uint32_t lies[1] = { 1u << 20 };
-    f = idx_file(8, 1, lies, 16);
+    const uint32_t wrong[1] = { 1u << 20 };
+    f = idx_file(8, 1, wrong, 16);
     const vkt_host h = vkt_test_host();
     for (int gzip = 0; gzip < 2; gzip++) {
         vkt_idx idx;

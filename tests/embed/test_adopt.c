@@ -262,7 +262,7 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL watched_proc(VkInstance instance
     return (PFN_vkVoidFunction)watched_device_proc;
 }
 
-static void take(void *user)
+static void lock_queue(void *user)
 {
     lock *l = user;
     l->broken |= l->held;
@@ -270,7 +270,7 @@ static void take(void *user)
     l->taken++;
 }
 
-static void give(void *user)
+static void unlock_queue(void *user)
 {
     lock *l = user;
     l->broken |= !l->held;
@@ -304,8 +304,8 @@ static vkt_ctx *adopt_watched(app *a)
     vkt_ctx *ctx = NULL;
     real_proc = a->get_proc;
     offer.get_proc_addr = watched_proc;
-    offer.lock_queue = take;
-    offer.unlock_queue = give;
+    offer.lock_queue = lock_queue;
+    offer.unlock_queue = unlock_queue;
     offer.lock_user = &the_lock;
     the_lock = (lock){ 0 };
     submits = 0;

@@ -13,7 +13,7 @@
 #include "embed/app.h"
 #include "support/temp_dir.h"
 
-enum { SCRATCH_BYTES = 1 << 16, MOST_BYTES = 64 << 20, SETS = 8, NO_TENSOR = 99999 };
+enum { SCRATCH_BYTES = 1 << 16, MAX_BYTES = 64 << 20, SETS = 8, NO_TENSOR = 99999 };
 
 /* The objects that exist for the whole test. */
 static vkt_host host;
@@ -370,7 +370,7 @@ static void what_is_out_of_range_is_refused(void **state)
 static void *resize(void *user, void *p, size_t bytes)
 {
     (void)user;
-    if (bytes) return bytes > MOST_BYTES ? NULL : realloc(p, bytes);
+    if (bytes) return bytes > MAX_BYTES ? NULL : realloc(p, bytes);
     free(p);
     return NULL;
 }

@@ -13,12 +13,12 @@ typedef struct frame_loop {
     unsigned frames;
 } frame_loop;
 
-static void take(void *user)
+static void lock_queue(void *user)
 {
     pthread_mutex_lock(user);
 }
 
-static void give(void *user)
+static void unlock_queue(void *user)
 {
     pthread_mutex_unlock(user);
 }
@@ -42,8 +42,8 @@ static vkt_ctx *adopt_locked(app *a, frame_loop *l)
 {
     vkt_ctx *ctx = NULL;
     vkt_adopt_params offer = app_offer(a);
-    offer.lock_queue = take;
-    offer.unlock_queue = give;
+    offer.lock_queue = lock_queue;
+    offer.unlock_queue = unlock_queue;
     offer.lock_user = &l->lock;
     assert_int_equal(vkt_ctx_adopt(&offer, &(vkt_ctx_params){ .no_pipeline_cache = true }, &a->host, &ctx), VKT_OK);
     return ctx;

@@ -5,8 +5,8 @@
 #include "check/subject.h"
 #include "fuzz/fuzz.h"
 
-#define MOST_COST 3e5           /* operations of the reference */
-#define MOST_BYTES 1e9          /* elements of all inputs and outputs: limit for lowering */
+#define MAX_COST 3e5            /* operations of the reference */
+#define MAX_BYTES 1e9           /* elements of all inputs and outputs: limit for lowering */
 #define SMALL_BINDING_BYTES 1e8 /* the same, with small bindings */
 
 static const vkt_limits devices[] = {
@@ -70,7 +70,7 @@ static void build(const vkt_op *op, const vkt_case *c)
     vkt_tensor all[VKT_MAX_OUT];
     vkt_apply(g, op, in, c->n_in, c->attr, all);
     if (g->status == VKT_OK) (void)vkt_node_cost(g->nodes[g->n_nodes - 1]);
-    if (g->status == VKT_OK && bytes_of(g) <= MOST_BYTES) {
+    if (g->status == VKT_OK && bytes_of(g) <= MAX_BYTES) {
         lower(g, bytes_of(g));
         for (uint32_t i = 0; i < VKT_MAX_OUT; i++) {
             const vkt_value *v = vkt_value_of(g, all[i]);
@@ -90,7 +90,7 @@ static void refer(const vkt_op *op, const vkt_case *c)
 {
     vkt_subject s;
     double cost;
-    if (vkt_case_cost(fuzz_host(), op, c, &cost) != VKT_OK || !(cost <= MOST_COST)) return;
+    if (vkt_case_cost(fuzz_host(), op, c, &cost) != VKT_OK || !(cost <= MAX_COST)) return;
     if (vkt_subject_of_case(fuzz_host(), &s, op, c, 1) == VKT_OK) {
         vkt_subject_forward(&s);
         vkt_subject_backward(&s);

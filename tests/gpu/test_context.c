@@ -77,9 +77,9 @@ static void the_named_device_is_chosen(void **state)
     snprintf(index, sizeof index, "%u", first.index);
     snprintf(part, sizeof part, "%.5s", first.name);
     for (char *c = part; *c; c++) *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 32 : *c);
-    const char *const wishes[] = { index, first.name, part, "" };
-    for (size_t i = 0; i < VKT_COUNT(wishes); i++) {
-        ctx = rig_open(&(vkt_ctx_params){ .device = wishes[i], .no_pipeline_cache = true }, NULL);
+    const char *const selectors[] = { index, first.name, part, "" };
+    for (size_t i = 0; i < VKT_COUNT(selectors); i++) {
+        ctx = rig_open(&(vkt_ctx_params){ .device = selectors[i], .no_pipeline_cache = true }, NULL);
         assert_string_equal(vkt_ctx_device(ctx)->name, first.name);
         vkt_ctx_destroy(&ctx);
     }
@@ -114,13 +114,13 @@ static void ranks_devices(void **state)
     };
     const uint32_t n = VKT_COUNT(list);
     const struct {
-        const char *wish;
+        const char *selector;
         uint32_t want;
     } cases[] = { { "", 4 },  { NULL, 4 }, { "radeon", 4 }, { "N B", 5 },
                   { "5", 5 }, { "0", 0 },  { "i", 2 },      { "iris", 2 } };
     const vkt_candidate *got;
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
-        assert_int_equal(vkt_candidate_choose(&ctx, list, n, cases[i].wish, &got), VKT_OK);
+        assert_int_equal(vkt_candidate_choose(&ctx, list, n, cases[i].selector, &got), VKT_OK);
         assert_int_equal(got->info.index, cases[i].want);
     }
     /* The order from best to worst: the better devices become unusable one after the other. */

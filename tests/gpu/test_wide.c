@@ -46,7 +46,7 @@ static vkt_result open_wide(vkt_ctx **ctx)
 }
 
 /* By the driver's default, which the test reads. */
-static vkt_device_info usual_device(void)
+static vkt_device_info default_device(void)
 {
     vkt_ctx *ctx = rig_open(NULL, NULL);
     const vkt_device_info info = *vkt_ctx_device(ctx);
@@ -104,17 +104,17 @@ static void what_was_not_computed_is_wrong(void **state)
 static void wide_where_it_gains(void **state)
 {
     (void)state;
-    const vkt_device_info usual = usual_device();
+    const vkt_device_info standard = default_device();
     vkt_ctx *ctx;
     for (int again = 0; again < 2; again++) {
         assert_int_equal(open_wide(&ctx), VKT_OK);
         const uint32_t lanes = ctx->limits.subgroup_size;
         vkt_ctx_destroy(&ctx);
-        assert_int_equal(lanes, gains(&usual) ? 16 : usual.subgroup_size);
-        assert_int_equal(getenv(WIDTH) != NULL, gains(&usual));
+        assert_int_equal(lanes, gains(&standard) ? 16 : standard.subgroup_size);
+        assert_int_equal(getenv(WIDTH) != NULL, gains(&standard));
     }
     assert_int_equal(heard.warnings, 0);
-    if (!gains(&usual)) skip();
+    if (!gains(&standard)) skip();
 }
 
 /* The public call inspects the CPU itself. */
@@ -129,27 +129,27 @@ static void only_amds_cpus_gain(void **state)
 #else
     const bool amd = false;
 #endif
-    const vkt_device_info usual = usual_device();
+    const vkt_device_info standard = default_device();
     assert_int_equal(vkt_ctx_create_wide(&quiet, &h, &ctx), VKT_OK);
-    assert_int_equal(ctx->limits.subgroup_size, amd && gains(&usual) ? 16 : usual.subgroup_size);
+    assert_int_equal(ctx->limits.subgroup_size, amd && gains(&standard) ? 16 : standard.subgroup_size);
     vkt_ctx_destroy(&ctx);
 }
 
 static void the_users_width_counts(void **state)
 {
     (void)state;
-    const vkt_device_info usual = usual_device();
+    const vkt_device_info standard = default_device();
     static const char *const widths[] = { "128", "256" };
     for (size_t i = 0; i < VKT_COUNT(widths); i++) {
         vkt_ctx *ctx;
         assert_int_equal(setenv(WIDTH, widths[i], 1), 0);
-        const vkt_device_info own = usual_device();
+        const vkt_device_info own = default_device();
         assert_int_equal(open_wide(&ctx), VKT_OK);
         assert_int_equal(ctx->limits.subgroup_size, own.subgroup_size);
         vkt_ctx_destroy(&ctx);
         assert_string_equal(getenv(WIDTH), widths[i]);
     }
-    if (!is_lavapipe(&usual)) skip();
+    if (!is_lavapipe(&standard)) skip();
 }
 
 static void refuses_the_users_512(void)
@@ -166,13 +166,13 @@ static void refuses_the_users_512(void)
 static void wrong_results_are_not_used(void **state)
 {
     (void)state;
-    const vkt_device_info usual = usual_device();
+    const vkt_device_info standard = default_device();
     vkt_ctx *ctx;
-    if (may_go_wide() && strncmp(usual.driver, "llvmpipe Mesa 25.0.7", 20) == 0) {
+    if (may_go_wide() && strncmp(standard.driver, "llvmpipe Mesa 25.0.7", 20) == 0) {
         refuses_the_users_512(); /* a driver that is really wrong */
         return;
     }
-    if (!gains(&usual)) skip();
+    if (!gains(&standard)) skip();
     fake.instead_of_dispatch = nothing;
     assert_int_equal(open_wide(&ctx), VKT_OK);
     assert_int_equal(ctx->limits.subgroup_size, 8);
@@ -193,8 +193,8 @@ static void hold_the_driver(void)
 static void a_driver_that_is_held_keeps_its_width(void **state)
 {
     (void)state;
-    const vkt_device_info usual = usual_device();
-    if (!gains(&usual)) skip();
+    const vkt_device_info standard = default_device();
+    if (!gains(&standard)) skip();
     vkt_ctx *ctx;
     hold_the_driver();
     assert_int_equal(open_wide(&ctx), VKT_OK);
@@ -250,7 +250,7 @@ static void set_width(const char *own)
 
 /* Returns false if there are fewer than n. An opening leaves only what it returns. The variable is as `own` (NULL: not
  * set), or as the opened wide vectors need it. A context without wide vectors reports why. */
-static bool survives(const vkt_device_info *usual, const char *own, fault what, unsigned n)
+static bool survives(const vkt_device_info *standard, const char *own, fault what, unsigned n)
 {
     vkt_ctx *ctx;
     set_width(own);
@@ -272,11 +272,11 @@ static bool survives(const vkt_device_info *usual, const char *own, fault what, 
     if (failed && what == ALLOCATION && r != VKT_OK) assert_int_equal(r, VKT_E_NOMEM);
     assert_true(heard.warnings <= (failed && !own));
     if (heard.warnings) assert_non_null(strstr(heard.why, what == ALLOCATION ? "(VKT_E_NOMEM: " : "(VKT_E_D"));
-    const bool wide = ctx && gains(usual) && !heard.warnings;
+    const bool wide = ctx && gains(standard) && !heard.warnings;
     const char *want = wide ? "512" : own, *width = getenv(WIDTH);
     assert_int_equal(width != NULL, want != NULL);
     if (want) assert_string_equal(width, want);
-    if (ctx) assert_int_equal(ctx->limits.subgroup_size, wide ? 16 : usual->subgroup_size);
+    if (ctx) assert_int_equal(ctx->limits.subgroup_size, wide ? 16 : standard->subgroup_size);
     vkt_ctx_destroy(&ctx);
     assert_int_equal(vkt_test_live_blocks(), 0);
     return failed;
@@ -286,12 +286,12 @@ static void opening_survives_every_failure(void **state)
 {
     (void)state;
     static const char *const widths[] = { NULL, "512" };
-    const vkt_device_info usual = usual_device();
+    const vkt_device_info standard = default_device();
     vkt_test_expect_errors(true);
-    for (size_t i = 0; i < (gains(&usual) ? VKT_COUNT(widths) : 1); i++)
+    for (size_t i = 0; i < (gains(&standard) ? VKT_COUNT(widths) : 1); i++)
         for (fault what = ALLOCATION; what < FAULTS; what++) {
             unsigned n = 1;
-            while (survives(&usual, widths[i], what, n)) n++;
+            while (survives(&standard, widths[i], what, n)) n++;
             assert_true(n > 5);
         }
 }

@@ -429,7 +429,7 @@ static void random_damage_never_gives_an_entry_outside_the_file(void **state)
 /* jansson's memory, counted like the host's. */
 static size_t json_now, json_peak;
 
-static void *json_take(size_t n)
+static void *json_allocate(size_t n)
 {
     max_align_t *p = malloc(sizeof *p + n);
     if (!p) return NULL;
@@ -439,7 +439,7 @@ static void *json_take(size_t n)
     return p + 1;
 }
 
-static void json_give(void *block)
+static void json_release(void *block)
 {
     if (!block) return;
     max_align_t *p = (max_align_t *)block - 1;
@@ -475,7 +475,7 @@ static void a_header_costs_a_few_times_its_bytes(void **state)
     (void)state;
     const vkt_temp_dir dir = vkt_temp_dir_make();
     const char *path = vkt_temp_dir_file(&dir, "a");
-    json_set_alloc_funcs(json_take, json_give);
+    json_set_alloc_funcs(json_allocate, json_release);
     assert_int_equal(open_repeated(path, "{", "\"%u\":{\"dtype\":\"F4\",\"shape\":[],\"data_offsets\":[0,0]}", "}"),
                      VKT_OK);
     assert_int_equal(open_repeated(path, "{\"__metadata__\":{", "\"%u\":\"\"", "}}"), VKT_OK);

@@ -89,15 +89,15 @@ void pair_show(net *n, vkt_tensor t, bool gradient)
     n->out[n->n_out++] = (pair_value){ t, .gradient = gradient };
 }
 
-bool pair_program(net *n, const harness_view *view, pair_lie lie, vkt_program **out)
+bool pair_program(net *n, const harness_view *view, pair_memory memory, vkt_program **out)
 {
     const vkt_limits real = harness_ctx->limits;
-    const vkt_program_params p = { .precision = view->precision, .recompute = lie == AGAIN };
+    const vkt_program_params p = { .precision = view->precision, .recompute = memory == AGAIN };
     view->change(&harness_ctx->limits);
     harness_ctx->limits.choices.force = view->force;
     vkt_test_expect_errors(view->may_refuse);
     const vkt_result made =
-        (lie == APART ? vkt_program_create_in_place : vkt_program_create)(harness_ctx, n->g, n->store, &p, out);
+        (memory == APART ? vkt_program_create_in_place : vkt_program_create)(harness_ctx, n->g, n->store, &p, out);
     vkt_test_expect_errors(false);
     harness_ctx->limits = real;
     assert_true(made == VKT_OK || (view->may_refuse && made == VKT_E_UNSUPPORTED));
@@ -111,7 +111,7 @@ static bool net_make(net *n, const spec *s, const harness_view *view, bool fuse)
     OK(vkt_graph_status(n->g));
     if (n->g->n_params) OK(vkt_store_create(harness_ctx, n->g, &n->store));
     n->g->no_fuse = !fuse;
-    return pair_program(n, view, s->lie, &n->p);
+    return pair_program(n, view, s->memory, &n->p);
 }
 
 static void net_free(net *n)
@@ -137,7 +137,7 @@ void pair_run(net *n)
     OK(vkt_program_wait(n->p));
     bool intact = true;
     const char *bad;
-    if (n->s->lie == APART) OK(vkt_program_check_guards(n->p, POISON, &intact, &bad));
+    if (n->s->memory == APART) OK(vkt_program_check_guards(n->p, POISON, &intact, &bad));
     if (!intact) fail_msg("words behind %s were written to", bad);
 }
 

@@ -12,13 +12,13 @@
 
 enum { PAIR_MANY = UINT16_MAX };
 typedef enum pair_values { SOME, WHOLE, SPECIAL } pair_values; /* in [-1,1]; small integers; also NaN and infinity */
-typedef enum pair_lie { APART, PACKED, AGAIN } pair_lie;       /* guarded; as users run it; recomputing cheap values */
+typedef enum pair_memory { APART, PACKED, AGAIN } pair_memory; /* guarded; as users run it; recomputing cheap values */
 
 typedef struct pair_net pair_net;
 typedef struct pair_spec {
     void (*build)(pair_net *n);
     pair_values values;
-    pair_lie lie;
+    pair_memory memory;
     uint32_t rows; /* real rows of the batch; 0: all */
     uint32_t left; /* elementwise dispatches */
     uint32_t gone; /* how many more the plain program has. PAIR_MANY: a view splits them, so the number is open; then no
@@ -52,7 +52,7 @@ vkt_tensor pair_input(pair_net *n, bool by_rows, vkt_shape shape, bool variance)
 void pair_show(pair_net *n, vkt_tensor t, bool gradient);
 
 /* Makes another program of the net's graph. Returns false if the view's device cannot run it. */
-bool pair_program(pair_net *n, const harness_view *view, pair_lie lie, vkt_program **out);
+bool pair_program(pair_net *n, const harness_view *view, pair_memory memory, vkt_program **out);
 /* Makes three runs from the same numbers. The third is one submission, in which only barriers keep the order. */
 void pair_run(pair_net *n);
 void pair_same(const pair_net *a, const pair_net *b);

@@ -28,9 +28,9 @@ static inline void subject_input(subject *s, const vkt_case_input *c, const floa
     assert_int_equal(vkt_subject_input(s, c, data), VKT_OK);
 }
 
-static inline void subject_take(subject *s, vkt_tensor out)
+static inline void subject_set_output(subject *s, vkt_tensor out)
 {
-    assert_int_equal(vkt_subject_take(s, out), VKT_OK);
+    assert_int_equal(vkt_subject_set_output(s, out), VKT_OK);
 }
 
 static inline void subject_set(side *v, const float *data, size_t n)

@@ -36,7 +36,7 @@ static void wide_and_long_heads_agree_with_the_reference(void **state)
         subject_begin(&s, i);
         for (int n = 0; n < 3; n++) subject_input(&s, &(vkt_case_input){ .shape = n ? k : q, .lo = -2, .hi = 2 }, NULL);
         const vkt_attention_params p = { .causal = cases[i].causal };
-        subject_take(&s, vkt_attention(s.g, s.in[0].t, s.in[1].t, s.in[2].t, &p));
+        subject_set_output(&s, vkt_attention(s.g, s.in[0].t, s.in[1].t, s.in[2].t, &p));
         assert_string_equal(s.op->name, "attention");
         subject_forward(&s);
         subject_backward(&s);

@@ -37,7 +37,7 @@ static void begin(subject *s, const conv *c, uint64_t seed)
     subject_input(s, &(vkt_case_input){ .layout = VKT_BATCH_LAST, .shape = c->x, .lo = -1, .hi = 1 }, NULL);
     subject_input(s, &(vkt_case_input){ .shape = c->w, .lo = -1, .hi = 1 }, NULL);
     if (!c->no_bias) subject_input(s, &(vkt_case_input){ .shape = vkt_shape1(c->w.dim[0]), .lo = -1, .hi = 1 }, NULL);
-    subject_take(s, vkt_conv2d(s->g, s->in[0].t, s->in[1].t, c->no_bias ? (vkt_tensor){ 0 } : s->in[2].t, &p));
+    subject_set_output(s, vkt_conv2d(s->g, s->in[0].t, s->in[1].t, c->no_bias ? (vkt_tensor){ 0 } : s->in[2].t, &p));
 }
 
 /* Returns how many nodes of the subject use the forced variant; if none is forced, how many use Winograd's. */

@@ -39,7 +39,7 @@ static void check(const conv *c, vkt_variant v)
     subject_input(&s, &(vkt_case_input){ .layout = VKT_BATCH_LAST, .shape = c->x, .lo = -1, .hi = 1 }, NULL);
     subject_input(&s, &(vkt_case_input){ .shape = c->w, .lo = -1, .hi = 1 }, NULL);
     subject_input(&s, &(vkt_case_input){ .shape = vkt_shape1(c->w.dim[0]), .lo = -1, .hi = 1 }, NULL);
-    subject_take(&s, vkt_conv2d(s.g, s.in[0].t, s.in[1].t, s.in[2].t, &c->p));
+    subject_set_output(&s, vkt_conv2d(s.g, s.in[0].t, s.in[1].t, s.in[2].t, &c->p));
     assert_true(is_taken(&s, v));
     subject_forward(&s);
     subject_backward(&s);

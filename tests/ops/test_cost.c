@@ -94,7 +94,7 @@ static void attributes_have_text(void **state)
     const vkt_host h = vkt_test_host();
     const vkt_op *conv = find_row("conv2d");
     vkt_conv2d_attr a = { 0 };
-    vkt_attr_usual(conv, &a);
+    vkt_attr_defaults(conv, &a);
     assert_true(a.stride[0] == 1 && a.stride[1] == 1 && a.dilation[0] == 1 && a.groups == 1 && a.pad[0] == 0);
     assert_int_equal(vkt_attr_parse(&h, conv, "stride=2,1", &a), VKT_OK);
     assert_int_equal(vkt_attr_parse(&h, conv, "groups=3", &a), VKT_OK);

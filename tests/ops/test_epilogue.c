@@ -132,15 +132,14 @@ static void any_variant_of_a_convolution(void **state)
     };
     const spec strided = { conv_transpose, .x = { 4, { 5, 4, 4, 5 } }, .w = { 4, { 4, 6, 3, 3 } },
                            .bias = true,   .conv.stride = { 2, 3 },    .gone = 1 };
-    static const vkt_variant ways[] = {
-        VKT_V_TILE, VKT_V_DIRECT, VKT_V_SPAN, VKT_V_WINOGRAD, VKT_V_FFT8, VKT_V_SHARED
-    };
+    static const vkt_variant variants[] = { VKT_V_TILE,     VKT_V_DIRECT, VKT_V_SPAN,
+                                            VKT_V_WINOGRAD, VKT_V_FFT8,   VKT_V_SHARED };
     spec back = forward;
     back.build = conv_transpose;
     back.w = vkt_shape4(4, 8, 3, 3);
-    for (size_t i = 0; i < VKT_COUNT(ways); i++) {
-        check_variant(&forward, ways[i]);
-        check_variant(&back, ways[i]);
+    for (size_t i = 0; i < VKT_COUNT(variants); i++) {
+        check_variant(&forward, variants[i]);
+        check_variant(&back, variants[i]);
     }
     check_variant(&strided, VKT_V_TILE);
     check_variant(&strided, VKT_V_DIRECT);
@@ -280,7 +279,7 @@ static void dropout_is_part_of_its_neighbours(void **state)
         { drop, WHOLE_VEC4S, .act = leak, .values = SPECIAL, .gone = 1 },
         { drop, WHOLE_VEC4S, .act = vkt_exp, .rows = 5, .gone = 1 },
         { drop, TABLE, .act = vkt_silu, .gone = 1 },
-        { drop, TABLE, .act = vkt_gelu, .lie = AGAIN, .gone = 1 },
+        { drop, TABLE, .act = vkt_gelu, .memory = AGAIN, .gone = 1 },
         { drop, .x = { 1, { 3 } }, .by_rows = true, .act = leak, .gone = 1 },
         { drop, WHOLE_VEC4S, .other = 1, .values = SPECIAL, .gone = 1 },
         { drop, BATCHES, .other = 1, .swap = true, .gone = 1 },
@@ -289,7 +288,7 @@ static void dropout_is_part_of_its_neighbours(void **state)
         { drop_slope, WHOLE_VEC4S, .act = vkt_gelu, .gone = 1 },
         { drop_slope, TABLE, .act = clip, .values = SPECIAL, .gone = 1 },
         { drop_slope, TABLE, .act = leak, .left = 1, .gone = 1 }, /* from y, which is stored */
-        { drop_slope, TABLE, .act = vkt_silu, .lie = PACKED, .gone = 1 },
+        { drop_slope, TABLE, .act = vkt_silu, .memory = PACKED, .gone = 1 },
         /* In place: functions of padding, and whole planes */
         { drop, BATCHES, .act = vkt_exp, .left = 1 },
         { drop_slope, BATCHES, .act = vkt_gelu, .left = 1 },
@@ -434,7 +433,7 @@ static void a_residual_network_trains_alike(void **state)
     (void)state;
     harness_needs(harness_ctx);
     const spec specs[] = {
-        { train, .x = { 4, { 6, 2, 5, 6 } }, .rows = 5, .lie = PACKED, .left = 8, .gone = 13 },
+        { train, .x = { 4, { 6, 2, 5, 6 } }, .rows = 5, .memory = PACKED, .left = 8, .gone = 13 },
         { train, .x = { 4, { 6, 2, 5, 6 } }, .left = 8, .gone = 13 },
     };
     pair_agree(specs, VKT_COUNT(specs));
@@ -559,10 +558,10 @@ static void what_is_made_again_has_the_same_bits(void **state)
         spec s;
         uint32_t again, relus;
     } cases[] = {
-        { { late, BATCHES, .other = RELU_OF_SUM, .lie = PACKED, .left = 2, .gone = 1 }, 1, 1 },
-        { { late, BATCHES, .other = AND_NORM, .given = true, .lie = PACKED, .left = 2, .gone = 2 }, 2, 2 },
-        { { late, WHOLE_VEC4S, .other = DROPPED_FUNCTION, .lie = PACKED, .left = 1, .gone = 1 }, 1, 0 },
-        { { late, WHOLE_VEC4S, .other = DROPPED_SUM, .lie = PACKED, .left = 1, .gone = 1 }, 1, 0 },
+        { { late, BATCHES, .other = RELU_OF_SUM, .memory = PACKED, .left = 2, .gone = 1 }, 1, 1 },
+        { { late, BATCHES, .other = AND_NORM, .given = true, .memory = PACKED, .left = 2, .gone = 2 }, 2, 2 },
+        { { late, WHOLE_VEC4S, .other = DROPPED_FUNCTION, .memory = PACKED, .left = 1, .gone = 1 }, 1, 0 },
+        { { late, WHOLE_VEC4S, .other = DROPPED_SUM, .memory = PACKED, .left = 1, .gone = 1 }, 1, 0 },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         net fused, plain;

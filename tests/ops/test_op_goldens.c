@@ -51,9 +51,9 @@ static vkt_tensor apply(subject *s, const char *name, bool *several)
     return out;
 }
 
-static void take(subject *s, const char *name, vkt_tensor out)
+static void set_output(subject *s, const char *name, vkt_tensor out)
 {
-    subject_take(s, out);
+    subject_set_output(s, out);
     float *dout = golden_f32(&file, name, "grad_out", NULL);
     assert_non_null(dout);
     subject_set(&s->dout[0], dout, side_count(&s->dout[0]));
@@ -161,7 +161,7 @@ static void a_case_is_as_in_pytorch(void **state)
         subject_free(&s);
         return;
     }
-    take(&s, name, out);
+    set_output(&s, name, out);
     check_reference(name, "out", &s.out[0]);
     for (uint32_t k = 0; k < s.c.n_in; k++) {
         char part[24];

@@ -125,7 +125,7 @@ static void matmul_make(subject *s, uint32_t count, uint32_t m, uint32_t n, uint
     subject_begin(s, 1);
     subject_input(s, &(vkt_case_input){ .shape = vkt_shape3(count, ta ? k : m, ta ? m : k), .lo = -1, .hi = 1 }, NULL);
     subject_input(s, &(vkt_case_input){ .shape = vkt_shape3(count, tb ? n : k, tb ? k : n), .lo = -1, .hi = 1 }, NULL);
-    subject_take(s, vkt_matmul(s->g, s->in[0].t, s->in[1].t, ta, tb));
+    subject_set_output(s, vkt_matmul(s->g, s->in[0].t, s->in[1].t, ta, tb));
 }
 
 static void check_matmul(uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans, uint64_t force,
@@ -213,7 +213,7 @@ static void check_conv(const conv *c, uint64_t seed)
     subject_input(&s, &(vkt_case_input){ .layout = VKT_BATCH_LAST, .shape = c->x, .lo = -1, .hi = 1 }, NULL);
     subject_input(&s, &(vkt_case_input){ .shape = c->w, .lo = -1, .hi = 1 }, NULL);
     subject_input(&s, &(vkt_case_input){ .shape = vkt_shape1(c->w.dim[0]), .lo = -1, .hi = 1 }, NULL);
-    subject_take(&s, vkt_conv2d(s.g, s.in[0].t, s.in[1].t, s.in[2].t, &c->p));
+    subject_set_output(&s, vkt_conv2d(s.g, s.in[0].t, s.in[1].t, s.in[2].t, &c->p));
     check(&s, VKT_V(SHARED), c->tile, true, true);
     subject_free(&s);
 }

@@ -22,10 +22,12 @@ static bool uses(const subject *s, vkt_kernel_id kernel)
 /* Only in `view`. NULL: on the device as it is, in one of the other views, and in 16 bits. */
 static void check_in(vkt_shape x, uint32_t axis, vkt_kernel_id forward, vkt_kernel_id back, const harness_view *view)
 {
-    static const vkt_softmax_attr ways[] = { { .scale = 1 }, { .scale = 1, .log = 1 }, { .scale = 0.3f, .causal = 1 } };
+    static const vkt_softmax_attr variants[] = { { .scale = 1 },
+                                                 { .scale = 1, .log = 1 },
+                                                 { .scale = 0.3f, .causal = 1 } };
     const vkt_host h = vkt_test_host();
-    for (size_t i = 0; i < VKT_COUNT(ways); i++) {
-        vkt_softmax_attr a = ways[i];
+    for (size_t i = 0; i < VKT_COUNT(variants); i++) {
+        vkt_softmax_attr a = variants[i];
         vkt_case c = { .n_in = 0 };
         subject s = { .seed = 0 };
         harness_report report = { .faults = 0 };

@@ -11,13 +11,13 @@
 
 #include "base/file.h"
 
-enum { MOST_ARGS = 32 };
+enum { MAX_ARGS = 32 };
 
 pid_t program_start(const rig *r, const char *program, const char *const *env, const char *const *args)
 {
-    const char *argv[MOST_ARGS + 2] = { program };
+    const char *argv[MAX_ARGS + 2] = { program };
     for (int i = 0; args[i]; i++) {
-        assert_true(i < MOST_ARGS);
+        assert_true(i < MAX_ARGS);
         argv[i + 1] = args[i];
     }
     const pid_t child = fork();

@@ -67,7 +67,7 @@ static void expect_epochs(const rig *r, const char *name, unsigned n)
 
 /* ---- event files ---- */
 
-enum { MOST_EVENTS = 1 << 20 };
+enum { MAX_EVENTS = 1 << 20 };
 
 /* How many event files the folder has; their bytes, one file behind the other, in `all`. */
 static unsigned read_events(const rig *r, const char *folder, uint8_t *all, size_t *n)
@@ -82,12 +82,12 @@ static unsigned read_events(const rig *r, const char *folder, uint8_t *all, size
         snprintf(name, sizeof name, "%s/%s", folder, e->d_name);
         FILE *f = fopen(vkt_temp_dir_file(&r->dir, name), "rb");
         assert_non_null(f);
-        *n += fread(all + *n, 1, MOST_EVENTS - *n, f);
+        *n += fread(all + *n, 1, MAX_EVENTS - *n, f);
         assert_int_equal(fclose(f), 0);
         files++;
     }
     assert_int_equal(closedir(d), 0);
-    assert_true(*n < MOST_EVENTS);
+    assert_true(*n < MAX_EVENTS);
     return files;
 }
 
@@ -159,7 +159,7 @@ static void a_run_leaves_all_in_one_folder(void **state)
 static void events_and_log_have_every_start(void **state)
 {
     rig *r = rig_of(state);
-    uint8_t *all = test_malloc(MOST_EVENTS);
+    uint8_t *all = test_malloc(MAX_EVENTS);
     size_t n;
     write_text(r);
     EXPECT(r, 0, "", TINY, "2", "--run", "run");

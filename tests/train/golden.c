@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #define TIMES 4.0
-enum { MOST_PARAMS = 128 };
+enum { MAX_PARAMS = 128 };
 
 vkt_safetensors *golden_open(const vkt_host *h, const char *name)
 {
@@ -104,8 +104,8 @@ static double *deviations(const vkt_safetensors *st, const char *const *runs, ui
 void golden_check_tensors(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix,
                           const char *const *runs, uint32_t fold)
 {
-    uint32_t which[MOST_PARAMS], n = 0; /* numbers in the store */
-    assert_true(vkt_store_count(vkt_trainer_store(t)) <= MOST_PARAMS);
+    uint32_t which[MAX_PARAMS], n = 0; /* numbers in the store */
+    assert_true(vkt_store_count(vkt_trainer_store(t)) <= MAX_PARAMS);
     for (uint32_t i = 0; i < vkt_store_count(vkt_trainer_store(t)); i++)
         if (part == VKT_PART_VALUE || !t->g->values[t->g->params[i]].state) which[n++] = i;
     double *limit = deviations(st, runs, n), worst = 0;

@@ -30,7 +30,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = RIG_CLASSES });
 }
 
-static const net usual = { .heads = 1, .eps = 1e-5f, .dropout = 0.1f, .causal = true };
+static const net defaults = { .heads = 1, .eps = 1e-5f, .dropout = 0.1f, .causal = true };
 
 static vkt_trainer_params params_of(const rig *r, net *n)
 {
@@ -57,7 +57,7 @@ static void another_network_is_refused_by_the_op_and_its_attribute(void **state)
 {
     rig *r = rig_of(state);
     const char *path = vkt_temp_dir_file(&r->dir, "c");
-    net n = usual;
+    net n = defaults;
     const vkt_trainer_params p = params_of(r, &n);
     rig_fit(rig_trainer(r, &p), &(vkt_fit_params){ .checkpoint = path });
     static const struct {
@@ -76,7 +76,7 @@ static void another_network_is_refused_by_the_op_and_its_attribute(void **state)
         n = cases[i].other;
         refused(r, &p, path, cases[i].says);
     }
-    n = usual;
+    n = defaults;
     assert_int_equal(vkt_trainer_resume(rig_trainer(r, &p), path), VKT_OK);
 }
 
@@ -86,21 +86,21 @@ static void another_setting_is_refused_by_its_name(void **state)
 {
     rig *r = rig_of(state);
     const char *path = vkt_temp_dir_file(&r->dir, "c");
-    const vkt_trainer_params usual_params = rig_params(r);
-    vkt_trainer_params p = usual_params;
+    const vkt_trainer_params default_params = rig_params(r);
+    vkt_trainer_params p = default_params;
     rig_fit(rig_trainer(r, &p), &(vkt_fit_params){ .checkpoint = path });
     p.batch = 16;
     p.no_shuffle = true;
     refused(r, &p, path, "batch: checkpoint 32, this run 16; shuffle: checkpoint 1, this run 0");
-    p = usual_params;
+    p = default_params;
     p.optimizer.beta1 = 0.8;
     refused(r, &p, path, "beta1: checkpoint 0, this run 0.8");
     p.optimizer = (vkt_optimizer){ .kind = VKT_ADAMW, .clip_norm = 0.1f };
     refused(r, &p, path, "optimizer: checkpoint adam, this run adamw; clip_norm: checkpoint 0, this run 0.1");
-    p = usual_params;
+    p = default_params;
     p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_COSINE, .total = 9 };
     refused(r, &p, path, "schedule: checkpoint constant, this run cosine");
-    p = usual_params;
+    p = default_params;
     p.validation = NULL;
     refused(r, &p, path, "validation set: checkpoint #");
 }
@@ -192,11 +192,11 @@ static void another_data_set_of_the_same_sizes_is_refused(void **state)
 {
     rig *r = rig_of(state);
     const char *path = vkt_temp_dir_file(&r->dir, "c");
-    const vkt_trainer_params usual_params = rig_params(r);
-    rig_fit(rig_trainer(r, &usual_params), &(vkt_fit_params){ .checkpoint = path });
+    const vkt_trainer_params default_params = rig_params(r);
+    rig_fit(rig_trainer(r, &default_params), &(vkt_fit_params){ .checkpoint = path });
     vkt_dataset *sets[] = { changed(r, r->train, 0, 0), changed(r, r->train, 20001, 0), changed(r, r->train, 0, 77),
                             changed(r, r->check, 1, 0) };
-    vkt_trainer_params p = usual_params;
+    vkt_trainer_params p = default_params;
     p.train = sets[0]; /* a copy */
     vkt_trainer *t;
     assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);

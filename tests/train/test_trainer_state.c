@@ -317,14 +317,14 @@ static void an_epoch_without_its_checkpoint_is_reported(void **state)
 }
 
 /* A file system that fails for a moment. */
-typedef struct hiccup {
+typedef struct transient_failure {
     const vkt_dataset *of;
     atomic_int left; /* number of rows before a fetch fails; below 1: no fetch fails */
-} hiccup;
+} transient_failure;
 
-static vkt_result fetch_with_hiccup(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker)
+static vkt_result fetch_with_failure(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker)
 {
-    hiccup *h = self;
+    transient_failure *h = self;
     (void)pass;
     (void)worker;
     return atomic_fetch_sub(&h->left, 1) == 1 ? VKT_E_IO : vkt_dataset_fetch(h->of, row, dst);
@@ -333,13 +333,13 @@ static vkt_result fetch_with_hiccup(void *self, uint32_t row, vkt_pass pass, voi
 static void a_row_that_could_not_be_fetched_once_changes_nothing(void **state)
 {
     rig *r = rig_of(state);
-    hiccup h = { .of = r->train };
+    transient_failure h = { .of = r->train };
     const vkt_dataset_params d = { .rows = RIG_ROWS,
                                    .height = RIG_SIDE,
                                    .width = RIG_SIDE,
                                    .labels = vkt_dataset_labels(r->train),
                                    .classes = RIG_CLASSES };
-    const vkt_data_source source = { .fetch = fetch_with_hiccup, .self = &h };
+    const vkt_data_source source = { .fetch = fetch_with_failure, .self = &h };
     vkt_dataset *data;
     assert_int_equal(vkt_dataset_from_source(&r->h, &d, &source, &data), VKT_OK);
     const char *whole = vkt_temp_dir_file(&r->dir, "whole"), *part = vkt_temp_dir_file(&r->dir, "part");

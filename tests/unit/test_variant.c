@@ -12,10 +12,10 @@
 #include "support/host.h"
 
 /* The variant that is named first is the cheapest of all. */
-static const vkt_way tile_direct[] = { { VKT_V_TILE, 1 }, { VKT_V_DIRECT, 2 } };
-static const vkt_way direct_tile[] = { { VKT_V_TILE, 2 }, { VKT_V_DIRECT, 1 } };
-static const vkt_way only_tile[] = { { VKT_V_TILE, 1 } }, only_direct[] = { { VKT_V_DIRECT, VKT_COST_NEVER } };
-static const vkt_way packings[] = {
+static const vkt_variant_cost tile_direct[] = { { VKT_V_TILE, 1 }, { VKT_V_DIRECT, 2 } };
+static const vkt_variant_cost direct_tile[] = { { VKT_V_TILE, 2 }, { VKT_V_DIRECT, 1 } };
+static const vkt_variant_cost only_tile[] = { { VKT_V_TILE, 1 } }, only_direct[] = { { VKT_V_DIRECT, VKT_COST_NEVER } };
+static const vkt_variant_cost packings[] = {
     { VKT_V_PACKED, 1 }, { VKT_V_PLACED, 4 }, { VKT_V_PACKED_A, 2 }, { VKT_V_PACKED_B, 3 }
 };
 
@@ -23,9 +23,9 @@ static void the_cheapest_is_chosen_and_of_equals_the_first(void **state)
 {
     (void)state;
     const vkt_choices none = { 0 };
-    const vkt_way equal[] = { { VKT_V_WIDE, 3 }, { VKT_V_SPAN, 3 }, { VKT_V_LINE, 4 } };
-    const vkt_way never[] = { { VKT_V_WIDE, VKT_COST_NEVER }, { VKT_V_SPAN, VKT_COST_NEVER } };
-    const vkt_way late[] = { { VKT_V_WIDE, VKT_COST_NEVER }, { VKT_V_SPAN, 1e300 } };
+    const vkt_variant_cost equal[] = { { VKT_V_WIDE, 3 }, { VKT_V_SPAN, 3 }, { VKT_V_LINE, 4 } };
+    const vkt_variant_cost never[] = { { VKT_V_WIDE, VKT_COST_NEVER }, { VKT_V_SPAN, VKT_COST_NEVER } };
+    const vkt_variant_cost late[] = { { VKT_V_WIDE, VKT_COST_NEVER }, { VKT_V_SPAN, 1e300 } };
     assert_int_equal(vkt_variant_choose(&none, 1, tile_direct, 2), VKT_V_TILE);
     assert_int_equal(vkt_variant_choose(&none, 1, direct_tile, 2), VKT_V_DIRECT);
     assert_int_equal(vkt_variant_choose(&none, 1, equal, 3), VKT_V_WIDE);

@@ -9,7 +9,7 @@
 /* The factor on the cost of a variant that would be a little slower than TILE. */
 #define A_LITTLE_MORE 1.01
 
-#define MOST_WAYS 16
+#define MAX_VARIANTS 16
 
 /* ---- y and dx ---- */
 
@@ -148,7 +148,7 @@ static const struct {
     bool (*can)(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v);
     double (*cost)(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v);
     void (*emit)(vkt_emit *e, vkt_conv_job *j, vkt_variant v);
-} ways[] = {
+} variants[] = {
     { VKT_V_WINOGRAD, winograd_can, winograd_cost, winograd_emit },
     { VKT_V_FFT8, fft_can, fft_cost, fft_emit },
     { VKT_V_FFT13, fft_can, fft_cost, fft_emit },
@@ -161,11 +161,11 @@ static const struct {
     { VKT_V_SHARED, shared_can, shared_cost, shared_emit },
     { VKT_V_COOP, shared_can, shared_cost, shared_emit },
 };
-_Static_assert(VKT_COUNT(ways) <= MOST_WAYS, "candidates are an array of that size");
+_Static_assert(VKT_COUNT(variants) <= MAX_VARIANTS, "candidates are an array of that size");
 
 static void emit_product(vkt_emit *e, vkt_conv_job *j)
 {
-    vkt_way candidates[MOST_WAYS];
+    vkt_variant_cost candidates[MAX_VARIANTS];
     uint32_t n = 0;
     j->dst_plane = (uint64_t)j->dst[0] * j->dst[1] * j->z->n4;
     j->src_plane = (uint64_t)j->src[0] * j->src[1] * j->z->n4;
@@ -174,13 +174,13 @@ static void emit_product(vkt_emit *e, vkt_conv_job *j)
         return;
     }
     j->tilings = vkt_conv_shared_plan(e, j);
-    for (size_t i = 0; i < VKT_COUNT(ways); i++)
-        if (ways[i].can(e, j, ways[i].variant))
-            candidates[n++] = (vkt_way){ ways[i].variant, ways[i].cost(e, j, ways[i].variant) };
+    for (size_t i = 0; i < VKT_COUNT(variants); i++)
+        if (variants[i].can(e, j, variants[i].variant))
+            candidates[n++] = (vkt_variant_cost){ variants[i].variant, variants[i].cost(e, j, variants[i].variant) };
     const vkt_variant v = vkt_pick(e, candidates, n);
     if (vkt_fuse_epilogue(e, VKT_FUSE_RELU)) e->relu = j->to;
-    for (size_t i = 0; i < VKT_COUNT(ways); i++)
-        if (ways[i].variant == v) ways[i].emit(e, j, v);
+    for (size_t i = 0; i < VKT_COUNT(variants); i++)
+        if (variants[i].variant == v) variants[i].emit(e, j, v);
 }
 
 void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias, vkt_tensor y)
@@ -283,7 +283,7 @@ static const struct {
     bool (*can)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
     double (*cost)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
     void (*emit)(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v);
-} dw_ways[] = {
+} dw_variants[] = {
     { VKT_V_FFT8, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
     { VKT_V_FFT13, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
     { VKT_V_FFT14, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
@@ -294,7 +294,7 @@ static const struct {
     { VKT_V_SHARED, false, dw_shared_can, dw_shared_cost, dw_shared_emit },
     { VKT_V_COOP, false, dw_shared_can, dw_shared_cost, dw_shared_emit },
 };
-_Static_assert(VKT_COUNT(dw_ways) <= MOST_WAYS, "candidates are an array of that size");
+_Static_assert(VKT_COUNT(dw_variants) <= MAX_VARIANTS, "candidates are an array of that size");
 
 static vkt_conv_dw_job dw_job_of(const vkt_conv2d_dw_product *c)
 {
@@ -326,7 +326,7 @@ static void unpool(vkt_emit *e, vkt_conv_dw_job *j)
 
 void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_dw_product *product)
 {
-    vkt_way candidates[MOST_WAYS];
+    vkt_variant_cost candidates[MAX_VARIANTS];
     uint32_t n = 0;
     vkt_conv_dw_job j = dw_job_of(product);
     if (!vkt_conv_dw_split(e, &j)) {
@@ -334,13 +334,14 @@ void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_dw_product *product)
         return;
     }
     j.tilings = vkt_conv_dw_shared_plan(e, &j);
-    for (size_t i = 0; i < VKT_COUNT(dw_ways); i++)
-        if (dw_ways[i].can(e, &j, dw_ways[i].variant))
-            candidates[n++] = (vkt_way){ dw_ways[i].variant, dw_ways[i].cost(e, &j, dw_ways[i].variant) };
+    for (size_t i = 0; i < VKT_COUNT(dw_variants); i++)
+        if (dw_variants[i].can(e, &j, dw_variants[i].variant))
+            candidates[n++] =
+                (vkt_variant_cost){ dw_variants[i].variant, dw_variants[i].cost(e, &j, dw_variants[i].variant) };
     const vkt_variant v = vkt_pick(e, candidates, n);
-    for (size_t i = 0; i < VKT_COUNT(dw_ways); i++) {
-        if (dw_ways[i].variant != v) continue;
-        if (j.index.id && !dw_ways[i].reads_pooled) unpool(e, &j);
-        if (e->status == VKT_OK) dw_ways[i].emit(e, &j, v);
+    for (size_t i = 0; i < VKT_COUNT(dw_variants); i++) {
+        if (dw_variants[i].variant != v) continue;
+        if (j.index.id && !dw_variants[i].reads_pooled) unpool(e, &j);
+        if (e->status == VKT_OK) dw_variants[i].emit(e, &j, v);
     }
 }

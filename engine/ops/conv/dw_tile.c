@@ -86,7 +86,7 @@ static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_par
     const uint32_t n_o = (p->groups - 1) * j->rows + p->rows;
     const bool bias = j->db.id && p->channel == 0;
     const uint32_t *dy_size = vkt_lowered_value(e, j->dy)->shape.dim + 2;
-    const uint64_t dy_lies = (uint64_t)dy_size[0] * dy_size[1] * z->n4; /* vec4s of a channel */
+    const uint64_t dy_pitch = (uint64_t)dy_size[0] * dy_size[1] * z->n4; /* vec4s of a channel */
     uint32_t index_base = 0;
     vkt_conv2d_dw_push push = { .plane = (uint32_t)j->dy_plane,
                                 .slice = j->slice,
@@ -110,14 +110,14 @@ static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_par
                                 .b_base = o };
     set_planes(j, dy_size, &push);
     if (!vkt_conv2d_is_short(e, works, j->slice + j->slice / push.n4 + 2ull)) return;
-    vkt_bind bind[] = { [DW_DY] = vkt_conv2d_channels(e, j->dy, dy_lies, o, n_o, &push.dy_base),
+    vkt_bind bind[] = { [DW_DY] = vkt_conv2d_channels(e, j->dy, dy_pitch, o, n_o, &push.dy_base),
                         [DW_X] = vkt_conv2d_channels(e, j->x, j->x_plane, (uint64_t)p->group * j->channels + p->channel,
                                                      (p->groups - 1ull) * j->channels + p->channels, &push.x_base),
                         [DW_W] = VKT_WHOLE(j->slices.t),
                         [DW_B] = VKT_WHOLE(j->slices.t),
                         [DW_INDEX] = VKT_WHOLE(j->index) };
     if (j->index.id) {
-        bind[DW_INDEX] = vkt_conv2d_channels(e, j->index, dy_lies, o, n_o, &index_base);
+        bind[DW_INDEX] = vkt_conv2d_channels(e, j->index, dy_pitch, o, n_o, &index_base);
         push.to_index = (int32_t)index_base - (int32_t)push.dy_base;
     }
     if (j->slices.t.id) {

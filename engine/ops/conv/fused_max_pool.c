@@ -14,12 +14,12 @@
 
 /* Every device can bind this much (Vulkan 1.3, maxStorageBufferRange). If a tensor is larger, the nodes are not fused.
  * They need less at a time. */
-#define MOST_BYTES (1ull << 27)
+#define MAX_BYTES (1ull << 27)
 /* The most elements of a pooling window. If windows are as large as images, there are too few of them to keep a device
  * busy. */
-#define MOST_ELEMENTS 64u
+#define MAX_ELEMENTS 64u
 /* The most products of vec4s that an iteration may unroll. */
-#define MOST_PRODUCTS 512u
+#define MAX_PRODUCTS 512u
 
 static vkt_pool2d_attr pool_of(const vkt_conv2d_max_pool_attr *a, const uint32_t z[2])
 {
@@ -107,7 +107,7 @@ static uint32_t unrolled(const job *j, uint32_t rows)
     const uint32_t elements = j->a->cell[0] * j->a->cell[1];
     const uint32_t each = rows * j->depth * j->z.kernel[0] * j->z.kernel[1];
     uint32_t n = elements;
-    while (n > 1 && (elements % n != 0 || n * each > MOST_PRODUCTS)) n--;
+    while (n > 1 && (elements % n != 0 || n * each > MAX_PRODUCTS)) n--;
     return n;
 }
 
@@ -215,7 +215,7 @@ static bool is_disjoint(const vkt_pool2d_attr *a, const uint32_t z[2], uint32_t 
         if (!a->adaptive && a->dilation[i] > 1) return false;
         if (cell[i] == 0 || z[i] / cell[i] != a->out[i]) return false; /* the size is rounded up */
     }
-    return (uint64_t)cell[0] * cell[1] <= MOST_ELEMENTS;
+    return (uint64_t)cell[0] * cell[1] <= MAX_ELEMENTS;
 }
 
 bool vkt_conv2d_fuse_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, bool relu)
@@ -227,7 +227,7 @@ bool vkt_conv2d_fuse_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, b
     if (!vkt_shape_equal(z, vkt_node_in(n, 0)->shape)) return false; /* a reshape is between them */
     if (!is_disjoint(n->attr, z.dim + 2, a.cell) || !vkt_conv2d_is_shallow(w.dim[1], w.dim + 2)) return false;
     if (w.dim[1] % 4 == 0 && w.dim[2] * w.dim[3] > 1) return false; /* the variants with transforms can run */
-    if (x->bytes > MOST_BYTES || y->bytes > MOST_BYTES) return false;
+    if (x->bytes > MAX_BYTES || y->bytes > MAX_BYTES) return false;
     vkt_node_become(g, n, &vkt_op_conv2d_max_pool, conv->in, conv->n_in, &a);
     return true;
 }

@@ -2,7 +2,7 @@
 #include "ops/conv/geometry.h"
 
 /* The limit of stride, dilation and padding: kernels compute the index that a tap reads in int32. */
-#define MOST_REACH (1u << 20)
+#define MAX_REACH (1u << 20)
 
 vkt_conv2d_size vkt_conv2d_size_of(const vkt_value *x, const vkt_value *y, const uint32_t kernel[2],
                                    const vkt_conv2d_attr *a)
@@ -42,8 +42,8 @@ vkt_result vkt_conv2d_check_attr(vkt_infer *f, const vkt_conv2d_attr *a)
                 "%s: want a stride, dilation and groups of 1 or more, got %u,%u, %u,%u and %u", name, a->stride[0],
                 a->stride[1], a->dilation[0], a->dilation[1], a->groups);
     for (int i = 0; i < 2; i++)
-        VKT_REQUIRE(f, VKT_MAX(VKT_MAX(a->stride[i], a->dilation[i]), a->pad[i]) <= MOST_REACH, VKT_E_ARG,
-                    "%s: want a stride, dilation and pad of at most %u, got %u, %u and %u", name, MOST_REACH,
+        VKT_REQUIRE(f, VKT_MAX(VKT_MAX(a->stride[i], a->dilation[i]), a->pad[i]) <= MAX_REACH, VKT_E_ARG,
+                    "%s: want a stride, dilation and pad of at most %u, got %u, %u and %u", name, MAX_REACH,
                     a->stride[i], a->dilation[i], a->pad[i]);
     return VKT_OK;
 }

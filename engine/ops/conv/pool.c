@@ -8,7 +8,7 @@
 
 /* ---- pool2d: x (N,C,H,W) -> y (N,C,P,Q), and for max: index (N,C,P,Q) u32, h W + w of the winner ---- */
 
-#define MOST_PIXELS 0x3f800000u /* the index is also the bits of a normal float: pool_index.abi.h */
+#define MAX_PIXELS 0x3f800000u /* the index is also the bits of a normal float: pool_index.abi.h */
 
 /* Returns the size of y, as torch: floor or ceil. A last window that would start behind the image and its left padding
  * is dropped. 0: no window fits. */
@@ -61,8 +61,8 @@ static vkt_result pool_infer(vkt_infer *f)
                 "pool2d: want f32 (N,C,H,W) with the batch last, got %s %s", vkt_dtype_name(x->dtype),
                 vkt_shape_text(x->shape, text));
     VKT_REQUIRE(f, !a->average || !a->relu, VKT_E_ARG, "pool2d: relu is part of a maximum alone");
-    VKT_REQUIRE(f, a->average || (uint64_t)x->shape.dim[2] * x->shape.dim[3] < MOST_PIXELS, VKT_E_SHAPE,
-                "pool2d: a maximum wants images of less than %u pixels, got %s", MOST_PIXELS,
+    VKT_REQUIRE(f, a->average || (uint64_t)x->shape.dim[2] * x->shape.dim[3] < MAX_PIXELS, VKT_E_SHAPE,
+                "pool2d: a maximum wants images of less than %u pixels, got %s", MAX_PIXELS,
                 vkt_shape_text(x->shape, text));
     VKT_REQUIRE(f, a->average || !a->exclude_pad, VKT_E_ARG, "pool2d: exclude_pad is part of an average alone");
     for (uint32_t axis = 0; axis < 2; axis++) VKT_TRY(infer_axis(f, a, axis, x->shape.dim[2 + axis]));

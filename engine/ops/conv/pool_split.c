@@ -80,7 +80,7 @@ typedef struct parts {
 /* The least elements of a part, and the most parts. One invocation combines the results of the parts, as it combines
  * the elements of one part. */
 #define PART_ELEMENTS 1024u
-#define MOST_PARTS 4096u
+#define MAX_PARTS 4096u
 /* The most iterations in which one invocation computes a window alone, on any device. Larger windows are few, so cores
  * would be idle. */
 #define ALONE 50000u
@@ -121,7 +121,7 @@ static void largest_window(const geometry *o, uint64_t size[2])
 static parts parts_of(const vkt_limits *lim, const geometry *o)
 {
     const uint64_t half = lim->max_storage_range_bytes / 2, rows = half / (16ull * o->push.W * o->n4);
-    const uint64_t most = VKT_MIN(VKT_MAX(half / (16ull * o->push.Q * o->n4), 1), MOST_PARTS);
+    const uint64_t most = VKT_MIN(VKT_MAX(half / (16ull * o->push.Q * o->n4), 1), MAX_PARTS);
     uint64_t size[2];
     largest_window(o, size);
     const uint64_t taps = size[0] * (size[1] + 1), alone = VKT_MIN(vkt_rough_loop(lim), ALONE);

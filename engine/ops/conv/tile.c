@@ -163,14 +163,14 @@ static bool split(const vkt_emit *e, vkt_conv_job *j)
 
 /* Returns true if the kernel can read the weights without packing. The kernel is 1x1 and its rows are whole vec4s:
  * [m][k] for y, [k][m] for dx. */
-static bool can_lie(const vkt_conv_job *j)
+static bool needs_no_packing(const vkt_conv_job *j)
 {
     return j->z->kernel[0] * j->z->kernel[1] == 1 && (j->transposed ? j->rows : j->depth) % 4 == 0;
 }
 
 bool vkt_conv_tile_split(const vkt_emit *e, vkt_conv_job *j)
 {
-    j->in_place = can_lie(j);
+    j->in_place = needs_no_packing(j);
     j->halves = takes_halves(e->lim, j);
     if (split(e, j)) return true;
     j->in_place = false;

@@ -89,7 +89,7 @@ const vkt_node *vkt_take_dropout(vkt_emit *e)
 }
 
 /* Returns the epilogue fused into n. It is a function of two operands: n's output and *b. */
-static vkt_flat take_behind(const vkt_node *n, vkt_emit *e, vkt_tensor *b)
+static vkt_flat fuse_epilogue(const vkt_node *n, vkt_emit *e, vkt_tensor *b)
 {
     vkt_flat f = { .kernel = VKT_K_DROPOUT };
     const vkt_node *sum = vkt_fuse_epilogue(e, VKT_FUSE_SUM);
@@ -166,7 +166,7 @@ static void dropout_emit(const vkt_node *n, vkt_emit *e)
         return;
     }
     vkt_tensor b = { 0 };
-    const vkt_flat f = take_behind(n, e, &b);
+    const vkt_flat f = fuse_epilogue(n, e, &b);
     emit_masked(e, n, n->in[0], n->out[0], b, f);
 }
 

@@ -11,7 +11,7 @@
 uint32_t vkt_lanes_for_passes(vkt_emit *e, uint64_t loads, uint64_t passes)
 {
     const uint64_t loop = vkt_largest_loop(e->lim);
-    const uint32_t most = VKT_MIN(e->lim->max_workgroup_lanes, SUBGROUPS_MOST * e->lim->subgroup_size);
+    const uint32_t most = VKT_MIN(e->lim->max_workgroup_lanes, SUBGROUPS_MAX * e->lim->subgroup_size);
     uint32_t lanes = vkt_lanes_for(e->lim, loads);
     while (2 * lanes <= most && passes * (loads / lanes + 2) > loop) lanes *= 2;
     if (passes * (loads / lanes + 2) > loop)
@@ -43,13 +43,13 @@ typedef struct reduction {
 } reduction;
 
 /* How one dispatch computes a reduction. */
-typedef struct way {
+typedef struct plan {
     bool along;                /* the fastest reduced dimension is x's fastest: lanes are neighbours along it */
     uint32_t width, lanes;     /* elements of a load */
     uint32_t last;             /* length of the last run of the fastest row dimension */
     uint64_t rows, iterations; /* rows of one invocation for one output, and loads per row */
     uint32_t splits;
-} way;
+} plan;
 
 static void push_dim(dim *list, uint32_t *n, uint32_t size, uint32_t stride)
 {
@@ -114,11 +114,11 @@ static bool all_multiples_of_4(const reduction *r, const dim *but)
 }
 
 /* Chooses the kernel, and splits a long run into rows. A row is 64 to 128 iterations. */
-static way way_of(const vkt_emit *e, reduction *r)
+static plan plan_of(const vkt_emit *e, reduction *r)
 {
     dim *run = &r->reduced[r->n_reduced - 1];
     const dim *fastest = r->n_kept ? &r->kept[r->n_kept - 1] : NULL;
-    way w = {
+    plan w = {
         .along = run->stride == 1, .width = 1, .lanes = vkt_lanes(e->lim, e->lim->traits->lanes_reduce), .rows = 1
     };
     if (w.along ? all_multiples_of_4(r, run)
@@ -143,7 +143,7 @@ static way way_of(const vkt_emit *e, reduction *r)
 
 /* Returns over how many work groups the rows are split. If few outputs have many rows, the split uses all of the
  * device. On any device an invocation has at most LONG iterations, because shorter sums round less. */
-static uint32_t splits_for(const vkt_emit *e, const reduction *r, const way *w)
+static uint32_t splits_for(const vkt_emit *e, const reduction *r, const plan *w)
 {
     const uint64_t iterations = w->rows * w->iterations,
                    groups = w->along ? r->outputs : vkt_groups(r->outputs, w->lanes, w->width);
@@ -154,7 +154,7 @@ static uint32_t splits_for(const vkt_emit *e, const reduction *r, const way *w)
     return (uint32_t)VKT_MIN(splits, w->rows);
 }
 
-static void dispatch(vkt_emit *e, const reduction *r, const way *w, vkt_bind x, vkt_bind y, function f)
+static void dispatch(vkt_emit *e, const reduction *r, const plan *w, vkt_bind x, vkt_bind y, function f)
 {
     dim k[5], t[5];
     for (uint32_t i = 0; i < 5; i++) {
@@ -322,7 +322,7 @@ static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f)
     }
     const uint32_t fold = fold_columns(e, &r), K = r.outputs / fold;
     if (r.n_reduced == 0) r.reduced[r.n_reduced++] = (dim){ 1, 0 };
-    way w = way_of(e, &r);
+    plan w = plan_of(e, &r);
     w.splits = splits_for(e, &r, &w);
     if (w.splits * fold == 1) {
         dispatch(e, &r, &w, x, y, f);

@@ -453,8 +453,9 @@ vkt_tensor vkt_softplus(vkt_graph *g, vkt_tensor x, float beta, float threshold)
 static void softplus_sample(vkt_rng *r, vkt_case *c)
 {
     unary_case(r, c, -12, 25);
-    const bool usual = vkt_rng_range(r, 0, 1);
-    const vkt_softplus_attr a = { usual ? 1 : vkt_rng_uniform(r, 0.2f, 3), usual ? 20 : vkt_rng_uniform(r, 5, 30) };
+    const bool standard = vkt_rng_range(r, 0, 1);
+    const vkt_softplus_attr a = { standard ? 1 : vkt_rng_uniform(r, 0.2f, 3),
+                                  standard ? 20 : vkt_rng_uniform(r, 5, 30) };
     vkt_case_attr(c, &a, sizeof a);
 }
 

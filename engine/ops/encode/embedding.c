@@ -14,7 +14,7 @@
 enum { IDS = 0, TABLE, DY = 1 };
 
 /* If all ids are equal, a lane adds up 32,768 blocks of 64. No device ends such a loop. */
-#define MOST_IDS (1u << 21)
+#define MAX_IDS (1u << 21)
 
 static uint32_t row_elements(vkt_shape table)
 {
@@ -74,8 +74,8 @@ static vkt_result embedding_infer(vkt_infer *f)
     VKT_REQUIRE(f, !a->channels || (s.rank >= 1 && t.rank == 2), VKT_E_SHAPE,
                 "embedding: for channels want ids (B, ..) and a table (V, D), got %s and %s", vkt_shape_text(s, it),
                 vkt_shape_text(t, tt));
-    VKT_REQUIRE(f, vkt_shape_elements(s) <= MOST_IDS, VKT_E_UNSUPPORTED, "embedding: want at most %u ids, got %s",
-                MOST_IDS, vkt_shape_text(s, it));
+    VKT_REQUIRE(f, vkt_shape_elements(s) <= MAX_IDS, VKT_E_UNSUPPORTED, "embedding: want at most %u ids, got %s",
+                MAX_IDS, vkt_shape_text(s, it));
     vkt_shape y = { .rank = s.rank + t.rank - 1 };
     const uint32_t lead = a->channels ? 1 : s.rank; /* dimensions of ids in front of those of a row */
     memcpy(y.dim, s.dim, lead * sizeof y.dim[0]);

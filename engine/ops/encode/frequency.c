@@ -5,7 +5,7 @@
 #include "abi/abi.h"
 #include "abi/frequency.abi.h"
 
-enum { MOST_FREQUENCIES = 32, USUAL_FREQUENCIES = 10 }; /* the second one is NeRF's value for positions */
+enum { MAX_FREQUENCIES = 32, DEFAULT_FREQUENCIES = 10 }; /* the second one is NeRF's value for positions */
 
 /* ---- both ops ---- */
 
@@ -17,8 +17,8 @@ static vkt_result check_points(vkt_infer *f)
     VKT_REQUIRE(f, x->dtype == VKT_F32, VKT_E_DTYPE, "%s: want f32, got %s", f->n->op->name, vkt_dtype_name(x->dtype));
     VKT_REQUIRE(f, x->shape.rank == 2 && x->layout == VKT_BATCH_LAST, VKT_E_SHAPE,
                 "%s: want points (B,D) with the batch last, got %s", f->n->op->name, vkt_shape_text(x->shape, text));
-    VKT_REQUIRE(f, K >= 1 && K <= MOST_FREQUENCIES && x->shape.dim[1] <= UINT32_MAX / (2 * K), VKT_E_ARG,
-                "%s: want 1 to %d frequencies, got %u of %s", f->n->op->name, MOST_FREQUENCIES, K,
+    VKT_REQUIRE(f, K >= 1 && K <= MAX_FREQUENCIES && x->shape.dim[1] <= UINT32_MAX / (2 * K), VKT_E_ARG,
+                "%s: want 1 to %d frequencies, got %u of %s", f->n->op->name, MAX_FREQUENCIES, K,
                 vkt_shape_text(x->shape, text));
     return VKT_OK;
 }
@@ -71,7 +71,7 @@ static void frequency_emit(const vkt_node *n, vkt_emit *e)
 
 vkt_tensor vkt_frequency(vkt_graph *g, vkt_tensor x, uint32_t frequencies)
 {
-    const vkt_frequency_attr a = { frequencies ? frequencies : USUAL_FREQUENCIES };
+    const vkt_frequency_attr a = { frequencies ? frequencies : DEFAULT_FREQUENCIES };
     x = vkt_to_layout(g, x, VKT_BATCH_LAST);
     return vkt_apply(g, &vkt_op_frequency, &x, 1, &a, NULL);
 }
@@ -94,7 +94,7 @@ static double frequency_flops(const vkt_node *n)
     return 1.5 * vkt_elements_out(n, 0);
 }
 
-static const vkt_field frequency_fields[] = { VKT_FIELD(vkt_frequency_attr, frequencies, U32, 1, USUAL_FREQUENCIES),
+static const vkt_field frequency_fields[] = { VKT_FIELD(vkt_frequency_attr, frequencies, U32, 1, DEFAULT_FREQUENCIES),
                                               { .name = NULL } };
 
 const vkt_op vkt_op_frequency = {

@@ -14,7 +14,7 @@
 #include "abi/hash_grid.abi.h"
 
 enum { X = 0, TABLE, DX_DY, DW_DY = 1 };
-enum { MOST_RESOLUTION = 1 << 23, ENTRY_ALIGN = 8 };
+enum { MAX_RESOLUTION = 1 << 23, ENTRY_ALIGN = 8 };
 #define SLICES_BYTES (64ull << 20) /* the most bytes of tables in scratch */
 
 /* Attributes of hash_grid_dw: its table is an output. */
@@ -42,7 +42,7 @@ static uint32_t lay_out(const vkt_hash_grid_attr *a, uint32_t dims, vkt_hash_gri
     uint32_t first = 0;
     for (uint32_t l = 0; legal && l < a->levels; l++) {
         const double resolution = floor(a->base_resolution * pow(a->per_level_scale, l) + 1e-9);
-        if (!(resolution <= MOST_RESOLUTION)) return 0;
+        if (!(resolution <= MAX_RESOLUTION)) return 0;
         const uint64_t all = corners((uint32_t)resolution, dims);
         const uint32_t entries = all > most ? most : (uint32_t)vkt_round_up(all, ENTRY_ALIGN);
         if (levels)
@@ -94,7 +94,7 @@ static vkt_result check_table(vkt_infer *f, const vkt_hash_grid_attr *a)
         f, entries > 0, VKT_E_ARG,
         "%s: want 1 to %d levels of 1, 2, 4 or 8 features, tables of 2^3 to 2^24 entries, a scale from 1 on and "
         "resolutions up to %d, got %u levels of %u features, 2^%u entries, resolution %u and scale %g",
-        f->n->op->name, VKT_HASH_GRID_MAX_LEVELS, MOST_RESOLUTION, a->levels, a->features, a->log2_table_size,
+        f->n->op->name, VKT_HASH_GRID_MAX_LEVELS, MAX_RESOLUTION, a->levels, a->features, a->log2_table_size,
         a->base_resolution, a->per_level_scale);
     VKT_REQUIRE(f, table->dtype == VKT_F32, VKT_E_DTYPE, "%s: want a table f32, got %s", f->n->op->name,
                 vkt_dtype_name(table->dtype));

@@ -45,9 +45,9 @@ static side side_of(const vkt_emit *e, vkt_tensor t, const vkt_move *m, bool is_
 {
     int64_t low = 0, high = 0;
     for (uint32_t i = 0; i < m->n; i++) {
-        const int64_t way = (is_y ? m->dim[i].y : m->dim[i].x) * (int64_t)(m->dim[i].size - 1);
-        low += way < 0 ? way : 0;
-        high += way > 0 ? way : 0;
+        const int64_t extent = (is_y ? m->dim[i].y : m->dim[i].x) * (int64_t)(m->dim[i].size - 1);
+        low += extent < 0 ? extent : 0;
+        high += extent > 0 ? extent : 0;
     }
     const uint64_t at = is_y ? m->y : m->x;
     side s = { .base = 0 };
@@ -186,8 +186,8 @@ static uint32_t longest_dim(const vkt_move *m, bool in_y)
     int64_t most = 0;
     for (uint32_t i = 0; i < m->n; i++) {
         const int64_t stride = in_y ? m->dim[i].y : m->dim[i].x;
-        const int64_t way = (stride < 0 ? -stride : stride) * (int64_t)(m->dim[i].size - 1);
-        if (way > most) most = way, longest = i;
+        const int64_t extent = (stride < 0 ? -stride : stride) * (int64_t)(m->dim[i].size - 1);
+        if (extent > most) most = extent, longest = i;
     }
     return longest;
 }

@@ -467,7 +467,7 @@ static bool is_state(vkt_graph *g, vkt_tensor t)
 
 vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p)
 {
-    const vkt_batch_norm_params usual = { .eps = 0 }, *q = p ? p : &usual;
+    const vkt_batch_norm_params defaults = { .eps = 0 }, *q = p ? p : &defaults;
     const vkt_batch_norm_attr a = { .eps = vkt_or_f32(q->eps, 1e-5f) };
     const float momentum = vkt_or_f32(q->momentum, 0.1f);
     if (!(a.eps >= 0) || isinf(a.eps) || !(momentum >= 0 && momentum <= 1)) {

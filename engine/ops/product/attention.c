@@ -9,11 +9,11 @@
 #include "abi/attention.abi.h"
 
 /* The most numbers in a row that the kernels can compute: whole vec4s, and few enough to keep sums in registers. */
-#define MOST_WIDTH 128u
+#define MAX_WIDTH 128u
 
 static bool has_kernels(uint32_t width)
 {
-    return width % 4 == 0 && width != 0 && width <= MOST_WIDTH;
+    return width % 4 == 0 && width != 0 && width <= MAX_WIDTH;
 }
 
 /* ---- attention: q, k, v, or all in one -> y, lse ---- */
@@ -105,7 +105,7 @@ static vkt_result check(const vkt_infer *f)
     VKT_REQUIRE(f, isfinite(a->scale) && a->scale > 0, VKT_E_ARG, "%s: want a scale above 0, got %g", name,
                 (double)a->scale);
     VKT_REQUIRE(f, has_kernels(o.width), VKT_E_SHAPE, "%s: want heads of 4, 8, .. or %u numbers, got %u", name,
-                MOST_WIDTH, o.width);
+                MAX_WIDTH, o.width);
     VKT_REQUIRE(f, o.samples * o.heads * o.queries <= UINT32_MAX, VKT_E_UNSUPPORTED, "%s: want at most 2^32 rows",
                 name);
     return VKT_OK;
@@ -129,9 +129,9 @@ static vkt_result infer(vkt_infer *f)
  * small tiles, because these compute fewer of the elements that a mask hides. */
 static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, uint32_t sums)
 {
-    uint32_t most = rows <= 64 ? 8 : ATTENTION_MOST_ROWS;
-    if (lim->traits->attention_few_rows) most = VKT_MIN(most, ATTENTION_MOST_ROWS / sums);
-    while (most * parts > ATTENTION_MOST_SUMS) most /= 2;
+    uint32_t most = rows <= 64 ? 8 : ATTENTION_MAX_ROWS;
+    if (lim->traits->attention_few_rows) most = VKT_MIN(most, ATTENTION_MAX_ROWS / sums);
+    while (most * parts > ATTENTION_MAX_SUMS) most /= 2;
     return most;
 }
 

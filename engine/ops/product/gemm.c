@@ -33,7 +33,7 @@ void vkt_gemm_unsupported(vkt_emit *e, const vkt_gemm *g)
 
 bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o)
 {
-    const uint64_t n = vkt_gemm_room(e), groups = e->lim->max_groups;
+    const uint64_t n = vkt_gemm_capacity(e), groups = e->lim->max_groups;
     o->sg = e->lim->subgroup_size;
     o->nb = 4 * o->sg;
     o->mb = vkt_product_rows(e->lim);
@@ -107,8 +107,8 @@ static void emit_pack(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src
     const uint32_t dst_k = (uint32_t)vkt_round_up(b->kn, 4), unit = src->x_outer ? width : 4;
     const uint64_t dst_batch = vkt_round_up(b->xn, width) * dst_k / 4;
     uint64_t step = outer_n;
-    if (vkt_gemm_span(src, b->batches, outer_n, inner_n) > vkt_gemm_room(e))
-        step = round_down(vkt_gemm_room(e) / src->ld, unit);
+    if (vkt_gemm_span(src, b->batches, outer_n, inner_n) > vkt_gemm_capacity(e))
+        step = round_down(vkt_gemm_capacity(e) / src->ld, unit);
     if (step == 0) {
         vkt_gemm_unsupported(e, g);
         return;
@@ -124,11 +124,11 @@ static void emit_pack(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src
     }
 }
 
-bool vkt_gemm_lies_well(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b)
+bool vkt_gemm_needs_no_packing(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b)
 {
     const uint32_t outer = src->x_outer ? b->xn : b->kn, inner = src->x_outer ? b->kn : b->xn;
     return inner % 4 == 0 && b->kn % 4 == 0 && src->ld % 4 == 0 && src->batch % 4 == 0 &&
-           vkt_gemm_start(src, b) % 4 == 0 && vkt_gemm_span(src, b->batches, outer, inner) <= vkt_gemm_room(e);
+           vkt_gemm_start(src, b) % 4 == 0 && vkt_gemm_span(src, b->batches, outer, inner) <= vkt_gemm_capacity(e);
 }
 
 static vkt_gemm_panels unpacked(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b, uint32_t width)
@@ -150,7 +150,7 @@ vkt_gemm_panels vkt_gemm_operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_
                                  uint32_t width, bool placed, uint64_t bytes, vkt_tensor *scratch)
 {
     const bool is_a = src == &g->a;
-    if (placed && vkt_gemm_lies_well(e, src, b)) return unpacked(e, src, b, width);
+    if (placed && vkt_gemm_needs_no_packing(e, src, b)) return unpacked(e, src, b, width);
     vkt_gemm_part whole = *b;
     if (src->batch == 0) whole.batches = 1;
     if (!scratch->id) *scratch = vkt_scratch(e, is_a ? "a" : "b", bytes);

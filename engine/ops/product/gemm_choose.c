@@ -6,7 +6,7 @@
 
 static bool in_one_binding(const vkt_emit *e, const vkt_gemm_matrix *m, const vkt_gemm_part *b)
 {
-    return vkt_gemm_span(m, b->batches, m->x_outer ? b->xn : b->kn, m->x_outer ? b->kn : b->xn) <= vkt_gemm_room(e);
+    return vkt_gemm_span(m, b->batches, m->x_outer ? b->xn : b->kn, m->x_outer ? b->kn : b->xn) <= vkt_gemm_capacity(e);
 }
 
 /* The splits of the largest blocks for shared memory, by those variants that can run. */
@@ -22,7 +22,7 @@ static shared_tilings tile_shared(const vkt_emit *e, const vkt_gemm *g, const vk
                         in_one_binding(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k });
     const vkt_blocks_job job = { .m = o->rows, .n = g->n, .k = o->k, .count = o->batches };
     const bool dense = g->c.ld == g->n && (o->batches == 1 || g->c.batch == (uint64_t)o->rows * g->n);
-    const uint64_t most = dense ? vkt_gemm_room(e) / ((uint64_t)o->batches * o->rows * g->n) : 0;
+    const uint64_t most = dense ? vkt_gemm_capacity(e) / ((uint64_t)o->batches * o->rows * g->n) : 0;
     if (!placed) return c;
     c.can_shared = vkt_blocks_plan(e->lim, &job, 1, &c.shared);
     c.can_split_k = vkt_blocks_plan(e->lim, &job, most, &c.split_k) && c.split_k.slices > 1;
@@ -71,25 +71,25 @@ static double shared_cost(const vkt_emit *e, const vkt_gemm *g, double each)
  * first one, or they are packed anyway. */
 static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o, const shared_tilings *shared)
 {
-    const bool a_lies = vkt_gemm_lies_well(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k });
-    const bool b_lies = vkt_gemm_lies_well(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k });
+    const bool a_unpacked = vkt_gemm_needs_no_packing(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k });
+    const bool b_unpacked = vkt_gemm_needs_no_packing(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k });
     const struct {
         vkt_variant variant;
         bool can;
         double cost;
-    } ways[] = {
+    } variants[] = {
         { VKT_V_PACKED, true, panels_cost(e, g, true, true) },
-        { VKT_V_PACKED_A, b_lies, panels_cost(e, g, true, false) },
-        { VKT_V_PACKED_B, a_lies, panels_cost(e, g, false, true) },
-        { VKT_V_PLACED, a_lies && b_lies, panels_cost(e, g, false, false) },
+        { VKT_V_PACKED_A, b_unpacked, panels_cost(e, g, true, false) },
+        { VKT_V_PACKED_B, a_unpacked, panels_cost(e, g, false, true) },
+        { VKT_V_PLACED, a_unpacked && b_unpacked, panels_cost(e, g, false, false) },
         { VKT_V_SHARED, shared->can_shared, shared_cost(e, g, e->lim->traits->shared_cost) },
         { VKT_V_SPLIT_K, shared->can_split_k, shared_cost(e, g, e->lim->traits->split_k_cost) },
         { VKT_V_COOP, shared->can_coop, shared_cost(e, g, e->lim->traits->coop_cost) },
     };
-    vkt_way candidates[VKT_COUNT(ways)];
+    vkt_variant_cost candidates[VKT_COUNT(variants)];
     uint32_t n = 0;
-    for (size_t i = 0; i < VKT_COUNT(ways); i++)
-        if (ways[i].can) candidates[n++] = (vkt_way){ ways[i].variant, ways[i].cost };
+    for (size_t i = 0; i < VKT_COUNT(variants); i++)
+        if (variants[i].can) candidates[n++] = (vkt_variant_cost){ variants[i].variant, variants[i].cost };
     return vkt_pick(e, candidates, n);
 }
 

@@ -19,7 +19,7 @@ typedef struct vkt_gemm_panels {
 } vkt_gemm_panels;
 
 /* Returns the elements that a binding holds, for any alignment of the first one. */
-static inline uint64_t vkt_gemm_room(const vkt_emit *e)
+static inline uint64_t vkt_gemm_capacity(const vkt_emit *e)
 {
     return (e->lim->max_storage_range_bytes - VKT_ALIGN_BYTES) / 4;
 }
@@ -46,7 +46,7 @@ bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o);
 /* Logs that rows of the product are too long, as e's error. */
 void vkt_gemm_unsupported(vkt_emit *e, const vkt_gemm *g);
 /* Returns true if gemm_tile can read the block itself: it has whole vec4s only, in one binding. */
-bool vkt_gemm_lies_well(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b);
+bool vkt_gemm_needs_no_packing(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b);
 /* Returns the operand in panels of `width`. If it is `placed` and gemm_tile can read it, it is not packed. Otherwise it
  * is packed into `scratch`, which is allocated at the first use for blocks of up to `bytes`. */
 vkt_gemm_panels vkt_gemm_operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const vkt_gemm_part *b,

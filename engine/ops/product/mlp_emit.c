@@ -212,9 +212,9 @@ void vkt_emit_mlp(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
     job j = job_of(n, e, pass);
     const bool shuffles = e->lim->traits->mlp_shuffles;
     /* These costs only give the order of the variants. */
-    const vkt_way candidates[] = { { VKT_V_WIDE, shuffles ? 1 : 2 },
-                                   { VKT_V_NARROW, shuffles ? 2 : 1 },
-                                   { VKT_V_LINE, 0.5 } };
+    const vkt_variant_cost candidates[] = { { VKT_V_WIDE, shuffles ? 1 : 2 },
+                                            { VKT_V_NARROW, shuffles ? 2 : 1 },
+                                            { VKT_V_LINE, 0.5 } };
     const vkt_variant v = vkt_pick(e, candidates, is_line(&j) ? 3 : 2);
     j.narrow = v == VKT_V_NARROW;
     if (v == VKT_V_LINE)

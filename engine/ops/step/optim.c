@@ -29,7 +29,7 @@
 
 /* ---- shared by all ops ---- */
 
-enum { MOST_BINDINGS = UPDATE_MOMENT3_OUT + 1, BLOCK_BYTES = UPDATE_BLOCK * 4 };
+enum { MAX_BINDINGS = UPDATE_MOMENT3_OUT + 1, BLOCK_BYTES = UPDATE_BLOCK * 4 };
 
 /* Returns the blocks of the table of groups for so many bytes of the arena. */
 static uint64_t blocks_of(uint64_t bytes)
@@ -123,7 +123,7 @@ typedef struct sweep {
     uint16_t kernel;
     uint32_t lanes, n_bind;
     uint32_t groups; /* work groups of the last dispatch */
-    vkt_bind bind[MOST_BINDINGS];
+    vkt_bind bind[MAX_BINDINGS];
     uint32_t ranged; /* mask of the bindings that move with the range */
     uint32_t extra;  /* specialisation constant 4 */
     void *push;      /* starts with n4 and block */
@@ -312,10 +312,10 @@ static double common_flops(const vkt_optimizer *o)
     return 2 * (o->weight_decay != 0) + 2 * (o->clip_value != 0) + 3 * (o->clip_norm != 0);
 }
 
-#define COMMON_FIELDS(usual)                                                                             \
-    VKT_FIELD(vkt_optimizer, kind, U32, 1, usual), VKT_FIELD(vkt_optimizer, weight_decay, F32, 1, 0),    \
-        VKT_FIELD(vkt_optimizer, decoupled, BOOL, 1, 0), VKT_FIELD(vkt_optimizer, keras, BOOL, 1, 0),    \
-        VKT_FIELD(vkt_optimizer, clip_norm, F32, 1, 0), VKT_FIELD(vkt_optimizer, clip_value, F32, 1, 0), \
+#define COMMON_FIELDS(default_value)                                                                          \
+    VKT_FIELD(vkt_optimizer, kind, U32, 1, default_value), VKT_FIELD(vkt_optimizer, weight_decay, F32, 1, 0), \
+        VKT_FIELD(vkt_optimizer, decoupled, BOOL, 1, 0), VKT_FIELD(vkt_optimizer, keras, BOOL, 1, 0),         \
+        VKT_FIELD(vkt_optimizer, clip_norm, F32, 1, 0), VKT_FIELD(vkt_optimizer, clip_value, F32, 1, 0),      \
         VKT_FIELD(vkt_optimizer, micro_batches, U32, 1, 1)
 
 /* ---- sgd: buf if there is momentum ---- */

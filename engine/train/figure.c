@@ -1,5 +1,5 @@
-/* train/page.c - see page.h. */
-#include "train/page.h"
+/* train/figure.c - see figure.h. */
+#include "train/figure.h"
 
 #include <cairo-svg.h>
 #include <math.h>
@@ -22,19 +22,19 @@ const vkt_rgb vkt_series_color[VKT_SERIES_COLORS] = {
     { 0xb8 / 255.0, 0xac / 255.0, 0x1c / 255.0 },
 };
 
-void vkt_page_color(cairo_t *cr, vkt_rgb color)
+void vkt_figure_color(cairo_t *cr, vkt_rgb color)
 {
     cairo_set_source_rgb(cr, color.r, color.g, color.b);
 }
 
-void vkt_page_font(cairo_t *cr, double size, bool bold)
+void vkt_figure_font(cairo_t *cr, double size, bool bold)
 {
     cairo_select_font_face(cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL,
                            bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
     cairo_set_font_size(cr, size);
 }
 
-double vkt_page_text_width(cairo_t *cr, const char *text)
+double vkt_figure_text_width(cairo_t *cr, const char *text)
 {
     cairo_text_extents_t e;
     cairo_text_extents(cr, text, &e);
@@ -43,7 +43,7 @@ double vkt_page_text_width(cairo_t *cr, const char *text)
 
 /* ---- the text of an SVG stays text: cairo would draw the outlines of its letters ---- */
 
-/* The key of the <text> elements of an SVG page. They are stored with its cairo_t. */
+/* The key of the <text> elements of an SVG figure. They are stored with its cairo_t. */
 static const cairo_user_data_key_t labels_key;
 
 static void add_escaped(vkt_text *t, const char *text)
@@ -69,22 +69,22 @@ static void add_label(cairo_t *cr, vkt_text *labels, double x, double y, double 
     vkt_text_add(labels, "</text>\n");
 }
 
-void vkt_page_text(cairo_t *cr, double x, double y, double anchor, vkt_rgb color, const char *text)
+void vkt_figure_text(cairo_t *cr, double x, double y, double anchor, vkt_rgb color, const char *text)
 {
-    const double width = vkt_page_text_width(cr, text); /* this call also checks that the text is UTF-8 */
+    const double width = vkt_figure_text_width(cr, text); /* this call also checks that the text is UTF-8 */
     vkt_text *labels = cairo_get_user_data(cr, &labels_key);
     if (labels) {
         add_label(cr, labels, x, y, anchor, color, text);
         return;
     }
-    vkt_page_color(cr, color);
+    vkt_figure_color(cr, color);
     cairo_move_to(cr, x - anchor * width, y);
     cairo_show_text(cr, text);
 }
 
-void vkt_page_line(cairo_t *cr, double x0, double y0, double x1, double y1, double width, vkt_rgb color)
+void vkt_figure_line(cairo_t *cr, double x0, double y0, double x1, double y1, double width, vkt_rgb color)
 {
-    vkt_page_color(cr, color);
+    vkt_figure_color(cr, color);
     cairo_set_line_width(cr, width);
     cairo_move_to(cr, x0, y0);
     cairo_line_to(cr, x1, y1);
@@ -93,13 +93,13 @@ void vkt_page_line(cairo_t *cr, double x0, double y0, double x1, double y1, doub
 
 /* ---- ticks ---- */
 
-double vkt_page_step(double span, double pieces)
+double vkt_figure_step(double span, double pieces)
 {
     const double raw = span / pieces, power = pow(10, floor(log10(raw))), f = raw / power;
     return power * (f < 1.5 ? 1 : f < 3.2 ? 2 : f < 7.1 ? 5 : 10);
 }
 
-void vkt_page_tick(double value, double step, char out[32])
+void vkt_figure_tick(double value, double step, char out[32])
 {
     if (fabs(value) < step * 1e-6) value = 0;
     if (step < 1e-4 || fabs(value) >= 1e6)
@@ -110,12 +110,12 @@ void vkt_page_tick(double value, double step, char out[32])
 
 /* ---- the file ---- */
 
-typedef struct page {
+typedef struct figure {
     double width, height;
     void (*draw)(cairo_t *cr, const void *user);
     const void *user;
     bool png;
-} page;
+} figure;
 
 /* A write function of cairo that writes to the file. */
 static cairo_status_t write_chunk(void *writer, const unsigned char *bytes, unsigned n)
@@ -130,12 +130,12 @@ static cairo_status_t keep_chunk(void *text, const unsigned char *bytes, unsigne
     return ((vkt_text *)text)->failed ? CAIRO_STATUS_NO_MEMORY : CAIRO_STATUS_SUCCESS;
 }
 
-static cairo_status_t draw_on(cairo_surface_t *surface, const page *p, vkt_text *labels)
+static cairo_status_t draw_on(cairo_surface_t *surface, const figure *p, vkt_text *labels)
 {
     cairo_t *cr = cairo_create(surface);
     cairo_set_user_data(cr, &labels_key, labels, NULL);
     if (p->png) cairo_scale(cr, PNG_SCALE, PNG_SCALE);
-    vkt_page_color(cr, vkt_white);
+    vkt_figure_color(cr, vkt_white);
     cairo_paint(cr);
     cairo_set_line_cap(cr, CAIRO_LINE_CAP_ROUND);
     cairo_set_line_join(cr, CAIRO_LINE_JOIN_ROUND);
@@ -145,7 +145,7 @@ static cairo_status_t draw_on(cairo_surface_t *surface, const page *p, vkt_text 
     return status;
 }
 
-static cairo_status_t render_png(const page *p, vkt_file_writer *w)
+static cairo_status_t render_png(const figure *p, vkt_file_writer *w)
 {
     cairo_surface_t *surface =
         cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(p->width * PNG_SCALE), (int)(p->height * PNG_SCALE));
@@ -175,7 +175,7 @@ static cairo_status_t join_svg(const vkt_text *drawing, const vkt_text *labels, 
     return CAIRO_STATUS_SUCCESS;
 }
 
-static cairo_status_t render_svg(const vkt_host *h, const page *p, vkt_file_writer *w)
+static cairo_status_t render_svg(const vkt_host *h, const figure *p, vkt_file_writer *w)
 {
     vkt_text drawing = { .h = h }, labels = { .h = h };
     const vkt_numbers numbers = vkt_numbers_begin();
@@ -192,11 +192,11 @@ static cairo_status_t render_svg(const vkt_host *h, const page *p, vkt_file_writ
     return status;
 }
 
-vkt_result vkt_page_write(const vkt_host *h, const char *path, double width, double height,
-                          void (*draw)(cairo_t *cr, const void *user), const void *user)
+vkt_result vkt_figure_write(const vkt_host *h, const char *path, double width, double height,
+                            void (*draw)(cairo_t *cr, const void *user), const void *user)
 {
     const char *dot = strrchr(path, '.');
-    const page p = { width, height, draw, user, .png = dot && strcasecmp(dot, ".png") == 0 };
+    const figure p = { width, height, draw, user, .png = dot && strcasecmp(dot, ".png") == 0 };
     if (!p.png && !(dot && strcasecmp(dot, ".svg") == 0))
         return vkt_fail(h, VKT_E_ARG, "plot \"%s\": want a name that ends in .svg or .png", path);
     vkt_file_writer w;

@@ -1,4 +1,5 @@
-/* train/advise.c - the advice after a trainer did not fit into memory: a smaller batch that fits, or a larger cap.
+/* train/suggest_batch.c - the advice after a trainer did not fit into memory: a smaller batch that fits, or a larger
+ * cap.
  *
  * The sizes come from memory plans, as programs make them. They need no work on the device. Each batch that is tried
  * needs two plans: training and validation. Only powers of two are tried, so these are few. */
@@ -97,7 +98,7 @@ static uint32_t batch_that_fits(const vkt_trainer *t, uint32_t batch, uint64_t c
     return 1u << low;
 }
 
-void vkt_trainer_advise(vkt_trainer *t)
+void vkt_trainer_suggest_batch(vkt_trainer *t)
 {
     const vkt_host h = t->host;
     const uint32_t batch = t->params.batch;

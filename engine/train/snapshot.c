@@ -1,10 +1,10 @@
-/* train/kept.c - copies and restores the state of a trainer on the device, for steps that must change nothing. */
+/* train/snapshot.c - copies and restores the state of a trainer on the device, for steps that must change nothing. */
 #include "train/trainer.h"
 
-vkt_result vkt_trainer_keep(vkt_trainer *t, vkt_kept *out)
+vkt_result vkt_trainer_snapshot(vkt_trainer *t, vkt_snapshot *out)
 {
     const uint64_t n = vkt_store_elements(t->store);
-    *out = (vkt_kept){ .arenas = { NULL } };
+    *out = (vkt_snapshot){ .arenas = { NULL } };
     VKT_TRY(vkt_store_get_loss_scale(t->store, &out->scale));
     VKT_TRY(vkt_store_get_accumulation(t->store, &out->accumulation));
     for (int i = 0; i < VKT_ARENAS; i++) {
@@ -16,16 +16,16 @@ vkt_result vkt_trainer_keep(vkt_trainer *t, vkt_kept *out)
     return VKT_OK;
 }
 
-vkt_result vkt_trainer_restore(vkt_trainer *t, const vkt_kept *kept)
+vkt_result vkt_trainer_restore(vkt_trainer *t, const vkt_snapshot *snapshot)
 {
     for (int i = 0; i < VKT_ARENAS; i++)
-        if (kept->arenas[i]) VKT_TRY(vkt_trainer_put(t, (vkt_store_part)i, kept->arenas[i]));
-    VKT_TRY(vkt_store_set_loss_scale(t->store, &kept->scale));
+        if (snapshot->arenas[i]) VKT_TRY(vkt_trainer_put(t, (vkt_store_part)i, snapshot->arenas[i]));
+    VKT_TRY(vkt_store_set_loss_scale(t->store, &snapshot->scale));
     VKT_TRY(vkt_store_set_clock(t->store, t->at.t, t->params.seed));
-    return vkt_store_set_accumulation(t->store, &kept->accumulation);
+    return vkt_store_set_accumulation(t->store, &snapshot->accumulation);
 }
 
-void vkt_kept_free(const vkt_host *h, vkt_kept *kept)
+void vkt_snapshot_free(const vkt_host *h, vkt_snapshot *snapshot)
 {
-    for (int i = 0; i < VKT_ARENAS; i++) vkt_free(h, kept->arenas[i]);
+    for (int i = 0; i < VKT_ARENAS; i++) vkt_free(h, snapshot->arenas[i]);
 }
