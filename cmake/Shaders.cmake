@@ -1,8 +1,8 @@
-# Compiles every row of shaders/kernels.def to SPIR-V, checks it with spirv-val, and embeds the words in one
-# header, <build>/spirv/spirv_modules.h. The rows of shaders/tools.def become <build>/spirv/tools_modules.h.
+# Compiles every entry of shaders/kernels.def to SPIR-V, checks it with spirv-val, and embeds the words in one
+# header, <build>/spirv/spirv_modules.h. The entries of shaders/tools.def become <build>/spirv/tools_modules.h.
 #
-# A row is VKT_KERNEL(ID, file, "DEFINE ...", reads, writes, texels, flags): shaders/<file>.comp compiled with -D for each
-# DEFINE. A row whose `texels` is not 0 is compiled a second time with VKT_TEXEL=1 (same bindings, texel-buffer loads).
+# An entry is VKT_KERNEL(ID, file, "DEFINE ...", reads, writes, texels, flags): shaders/<file>.comp compiled with -D for each
+# DEFINE. An entry whose `texels` is not 0 is compiled a second time with VKT_TEXEL=1 (same bindings, texel-buffer loads).
 set(VKT_SPIRV "" CACHE PATH "where another build of this tree, with the same VKT_GLSLANG_COOP, has its spirv_modules.h: taken as it is")
 file(GLOB VKT_SHADER_DEPENDS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/lib/*.glsl ${PROJECT_SOURCE_DIR}/shaders/abi/*.h
   ${PROJECT_SOURCE_DIR}/include/vktrain/*.glsl)
@@ -48,7 +48,7 @@ endif()
 
 function(vkt_compile_shader compiler validator file id defines out)
   set(spv ${PROJECT_BINARY_DIR}/spv/${id}.spv)
-  list(FILTER defines EXCLUDE REGEX "^$") # a row without defines
+  list(FILTER defines EXCLUDE REGEX "^$") # an entry without defines
   list(TRANSFORM defines PREPEND -D)
   set(check)
   if(validator)
@@ -71,17 +71,17 @@ endfunction()
 
 add_executable(vkt_embed ${PROJECT_SOURCE_DIR}/cmake/embed.c)
 
-# vkt_embed_shaders(target list header): the rows of shaders/<list> for `target`, which includes <header>.
+# vkt_embed_shaders(target list header): the entries of shaders/<list> for `target`, which includes <header>.
 function(vkt_embed_shaders target list header)
   set(def ${PROJECT_SOURCE_DIR}/shaders/${list})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${def})
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/spv)
   set(modules)
   set(absent)
-  file(STRINGS ${def} rows REGEX "^VKT_KERNEL\\(")
-  foreach(row IN LISTS rows)
-    if(NOT row MATCHES "^VKT_KERNEL\\( *([A-Z0-9_]+) *, *([a-z0-9_/]+) *, *\"([^\"]*)\" *,([^,]*),([^,]*),([^,]*),(.*)\\)$")
-      message(FATAL_ERROR "shaders/${list}: malformed row: ${row}")
+  file(STRINGS ${def} entries REGEX "^VKT_KERNEL\\(")
+  foreach(entry IN LISTS entries)
+    if(NOT entry MATCHES "^VKT_KERNEL\\( *([A-Z0-9_]+) *, *([a-z0-9_/]+) *, *\"([^\"]*)\" *,([^,]*),([^,]*),([^,]*),(.*)\\)$")
+      message(FATAL_ERROR "shaders/${list}: malformed entry: ${entry}")
     endif()
     set(id ${CMAKE_MATCH_1})
     set(file ${CMAKE_MATCH_2})

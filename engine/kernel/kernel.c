@@ -13,18 +13,18 @@
 #include "spirv_modules.h" /* generated: vkt_spv_<ID> and vkt_spv_<ID>_texel */
 
 /* Kernels that the program has added. */
-static const vkt_kernel_row *added;
+static const vkt_kernel_entry *added;
 static uint32_t n_added;
 
-void vkt_kernel_add(const vkt_kernel_row *rows, uint32_t n)
+void vkt_kernel_add(const vkt_kernel_entry *entries, uint32_t n)
 {
-    added = rows;
+    added = entries;
     n_added = VKT_MIN(n, (uint32_t)(VKT_K_END - VKT_K_COUNT));
 }
 
-const vkt_kernel_row *vkt_kernel_get(vkt_kernel_id id)
+const vkt_kernel_entry *vkt_kernel_get(vkt_kernel_id id)
 {
-    static const vkt_kernel_row rows[] = {
+    static const vkt_kernel_entry entries[] = {
         [VKT_K_NONE] = { .name = "NONE" },
 #define VKT_KERNEL(id, file, defines, reads, writes, texels, flags) \
     [VKT_K_##id] = VKT_KERNEL_ROW(id, reads, writes, texels, flags),
@@ -32,8 +32,8 @@ const vkt_kernel_row *vkt_kernel_get(vkt_kernel_id id)
 #undef VKT_KERNEL
     };
     const uint32_t i = (uint32_t)id;
-    if (i < VKT_COUNT(rows)) return &rows[i];
-    return i - VKT_COUNT(rows) < n_added ? &added[i - VKT_COUNT(rows)] : &rows[VKT_K_NONE];
+    if (i < VKT_COUNT(entries)) return &entries[i];
+    return i - VKT_COUNT(entries) < n_added ? &added[i - VKT_COUNT(entries)] : &entries[VKT_K_NONE];
 }
 
 /* ---- the pipelines of a context ---- */
@@ -117,25 +117,25 @@ static cache *cache_open(vkt_ctx *ctx)
 
 /* ---- making one pipeline ---- */
 
-static VkDescriptorType type_of(const vkt_kernel_row *row, bool texel, uint32_t binding)
+static VkDescriptorType type_of(const vkt_kernel_entry *kernel, bool texel, uint32_t binding)
 {
-    if (binding == 0 && row->flags & VKT_KF_SAMPLED) return VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE;
-    if (binding == 0 && row->flags & VKT_KF_IMAGE) return VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
-    if (binding == 0 && row->flags & VKT_KF_FETCHED) return VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
-    return texel && row->texels >> binding & 1 ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER
-                                               : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    if (binding == 0 && kernel->flags & VKT_KF_SAMPLED) return VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE;
+    if (binding == 0 && kernel->flags & VKT_KF_IMAGE) return VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
+    if (binding == 0 && kernel->flags & VKT_KF_FETCHED) return VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
+    return texel && kernel->texels >> binding & 1 ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER
+                                                  : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
 }
 
 /* Makes a set layout. After a failed call a handle is undefined: it is reset, for cache_destroy. */
-static vkt_result make_set_layout(vkt_ctx *ctx, const vkt_kernel_row *row, bool texel, variant *v)
+static vkt_result make_set_layout(vkt_ctx *ctx, const vkt_kernel_entry *kernel, bool texel, variant *v)
 {
     VkDescriptorSetLayoutBinding bindings[VKT_MAX_BINDINGS];
     uint32_t n = 0;
     for (uint32_t i = 0; i < VKT_MAX_BINDINGS; i++) {
-        if (!((row->reads | row->writes) >> i & 1)) continue;
+        if (!((kernel->reads | kernel->writes) >> i & 1)) continue;
         bindings[n++] = (VkDescriptorSetLayoutBinding){
             .binding = i,
-            .descriptorType = type_of(row, texel, i),
+            .descriptorType = type_of(kernel, texel, i),
             .descriptorCount = 1,
             .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
         };
@@ -150,9 +150,9 @@ static vkt_result make_set_layout(vkt_ctx *ctx, const vkt_kernel_row *row, bool 
     return vkt_vk_check(ctx, r, "vkCreateDescriptorSetLayout");
 }
 
-static vkt_result make_layouts(vkt_ctx *ctx, const vkt_kernel_row *row, bool texel, variant *v)
+static vkt_result make_layouts(vkt_ctx *ctx, const vkt_kernel_entry *kernel, bool texel, variant *v)
 {
-    if (!v->set_layout) VKT_TRY(make_set_layout(ctx, row, texel, v));
+    if (!v->set_layout) VKT_TRY(make_set_layout(ctx, kernel, texel, v));
     if (v->layout) return VKT_OK;
     const VkPushConstantRange push = { VK_SHADER_STAGE_COMPUTE_BIT, 0, ctx->limits.max_push_bytes };
     const VkPipelineLayoutCreateInfo layout = {
@@ -169,25 +169,25 @@ static vkt_result make_layouts(vkt_ctx *ctx, const vkt_kernel_row *row, bool tex
 
 /* A pipeline to make. Any thread makes the Vulkan calls; the caller's thread checks their results. */
 typedef struct job {
-    const vkt_kernel_row *row;
+    const vkt_kernel_entry *kernel;
     entry *e;
     VkResult module, pipeline;
 } job;
 
-static VkResult make_module(vkt_ctx *ctx, const vkt_kernel_row *row, bool texel, VkShaderModule *out)
+static VkResult make_module(vkt_ctx *ctx, const vkt_kernel_entry *kernel, bool texel, VkShaderModule *out)
 {
     const VkShaderModuleCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-        .codeSize = texel ? row->spv_texel_bytes : row->spv_bytes,
-        .pCode = texel ? row->spv_texel : row->spv,
+        .codeSize = texel ? kernel->spv_texel_bytes : kernel->spv_bytes,
+        .pCode = texel ? kernel->spv_texel : kernel->spv,
     };
     return ctx->vk.CreateShaderModule(ctx->device, &info, ctx->allocation, out);
 }
 
-static VkResult make_pipeline(vkt_ctx *ctx, const vkt_kernel_row *row, const key *k, VkShaderModule module,
+static VkResult make_pipeline(vkt_ctx *ctx, const vkt_kernel_entry *kernel, const key *k, VkShaderModule module,
                               vkt_pipeline *p)
 {
-    const bool full = (row->flags & (VKT_KF_SUBGROUP | VKT_KF_SUBGROUPS)) != 0;
+    const bool full = (kernel->flags & (VKT_KF_SUBGROUP | VKT_KF_SUBGROUPS)) != 0;
     const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
         .requiredSubgroupSize = ctx->limits.subgroup_size,
@@ -217,9 +217,9 @@ static VkResult make_pipeline(vkt_ctx *ctx, const vkt_kernel_row *row, const key
 static void run_job(vkt_ctx *ctx, job *j)
 {
     VkShaderModule module;
-    j->module = make_module(ctx, j->row, j->e->key.texel, &module);
+    j->module = make_module(ctx, j->kernel, j->e->key.texel, &module);
     if (j->module != VK_SUCCESS) return;
-    j->pipeline = make_pipeline(ctx, j->row, &j->e->key, module, &j->e->pipeline);
+    j->pipeline = make_pipeline(ctx, j->kernel, &j->e->key, module, &j->e->pipeline);
     if (j->pipeline != VK_SUCCESS) j->e->pipeline.handle = VK_NULL_HANDLE;
     ctx->vk.DestroyShaderModule(ctx->device, module, ctx->allocation);
 }
@@ -230,10 +230,10 @@ static vkt_result finish_job(vkt_ctx *ctx, const job *j)
     const key *k = &j->e->key;
     VKT_TRY(vkt_vk_check(ctx, j->module, "vkCreateShaderModule"));
     char what[96];
-    snprintf(what, sizeof what, "vkCreateComputePipelines for %s%s", j->row->name, k->texel ? " (texel)" : "");
+    snprintf(what, sizeof what, "vkCreateComputePipelines for %s%s", j->kernel->name, k->texel ? " (texel)" : "");
     VKT_TRY(vkt_vk_check(ctx, j->pipeline, what));
     char name[96];
-    size_t n = (size_t)snprintf(name, sizeof name, "%s%s", j->row->name, k->texel ? ".texel" : "");
+    size_t n = (size_t)snprintf(name, sizeof name, "%s%s", j->kernel->name, k->texel ? ".texel" : "");
     for (uint32_t i = 0; i < k->n_spec && n < sizeof name; i++)
         n += (size_t)snprintf(name + n, sizeof name - n, "%c%u", i ? ',' : ' ', k->spec[i]);
     if (k->storage && n < sizeof name) snprintf(name + n, sizeof name - n, " storage %x", k->storage);
@@ -277,27 +277,27 @@ static vkt_result run_jobs(vkt_ctx *ctx, job *jobs, uint32_t n)
 }
 
 /* Checks the arguments that a driver need not check. */
-static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_row *row, const uint32_t *spec,
+static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_entry *kernel, const uint32_t *spec,
                         uint32_t n_spec)
 {
-    if (row == vkt_kernel_get(VKT_K_NONE)) return vkt_fail(&ctx->host, VKT_E_ARG, "there is no kernel %d", (int)id);
+    if (kernel == vkt_kernel_get(VKT_K_NONE)) return vkt_fail(&ctx->host, VKT_E_ARG, "there is no kernel %d", (int)id);
     if (n_spec < 1 || n_spec > VKT_MAX_SPECS)
-        return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want 1 to %u specialisation constants, got %u", row->name,
+        return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want 1 to %u specialisation constants, got %u", kernel->name,
                         VKT_MAX_SPECS, n_spec);
     if (spec[0] == 0 || spec[0] > ctx->limits.max_workgroup_lanes)
-        return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want 1 to %u lanes in a work group, got %u", row->name,
+        return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want 1 to %u lanes in a work group, got %u", kernel->name,
                         ctx->limits.max_workgroup_lanes, spec[0]);
-    if ((row->flags & VKT_KF_SUBGROUP) && spec[0] != ctx->limits.subgroup_size)
-        return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want one full subgroup of %u lanes, got %u", row->name,
+    if ((kernel->flags & VKT_KF_SUBGROUP) && spec[0] != ctx->limits.subgroup_size)
+        return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want one full subgroup of %u lanes, got %u", kernel->name,
                         ctx->limits.subgroup_size, spec[0]);
-    if ((row->flags & VKT_KF_COOP) && !ctx->limits.coop.m)
-        return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want cooperative matrices, which the device %s", row->name,
-                        "lacks or this library was built without");
+    if ((kernel->flags & VKT_KF_COOP) && !ctx->limits.coop.m)
+        return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want cooperative matrices, which the device %s",
+                        kernel->name, "lacks or this library was built without");
     const uint32_t subgroups = spec[0] / ctx->limits.subgroup_size;
-    if ((row->flags & VKT_KF_SUBGROUPS) &&
+    if ((kernel->flags & VKT_KF_SUBGROUPS) &&
         (spec[0] % ctx->limits.subgroup_size || subgroups < 1 || subgroups > SUBGROUPS_MAX))
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want 1 to %u full subgroups of %u lanes, got %u lanes",
-                        row->name, SUBGROUPS_MAX, ctx->limits.subgroup_size, spec[0]);
+                        kernel->name, SUBGROUPS_MAX, ctx->limits.subgroup_size, spec[0]);
     return VKT_OK;
 }
 
@@ -307,36 +307,36 @@ typedef struct job_list {
 } job_list;
 
 /* Adds a job for `k`. */
-static vkt_result add_job(vkt_ctx *ctx, cache *c, const vkt_kernel_row *row, const key *k, job_list *jobs)
+static vkt_result add_job(vkt_ctx *ctx, cache *c, const vkt_kernel_entry *kernel, const key *k, job_list *jobs)
 {
     variant *v = &c->variants[k->id][k->texel];
-    VKT_TRY(make_layouts(ctx, row, k->texel, v));
+    VKT_TRY(make_layouts(ctx, kernel, k->texel, v));
     VKT_TRY(vkt_grow(&ctx->host, &jobs->list, jobs->n, &jobs->cap, sizeof *jobs->list));
     entry *e = vkt_alloc(&ctx->host, sizeof *e);
     if (!e) return vkt_fail_nomem(&ctx->host, "a pipeline", sizeof *e);
     *e = (entry){ .key = *k,
                   .pipeline = {
-                      .layout = v->layout, .set_layout = v->set_layout, .texels = k->texel ? row->texels : 0 } };
-    jobs->list[jobs->n++] = (job){ .row = row, .e = e };
+                      .layout = v->layout, .set_layout = v->set_layout, .texels = k->texel ? kernel->texels : 0 } };
+    jobs->list[jobs->n++] = (job){ .kernel = kernel, .e = e };
     return VKT_OK;
 }
 
 /* Finds the pipeline in the cache or among the jobs, or adds a job. */
 static vkt_result want(vkt_ctx *ctx, cache *c, const vkt_pipeline_want *w, job_list *jobs, const vkt_pipeline **out)
 {
-    const vkt_kernel_row *row = vkt_kernel_get(w->id);
-    VKT_TRY(check(ctx, w->id, row, w->spec, w->n_spec));
-    key k = { .id = (uint32_t)w->id, .texel = w->texel && row->texels, .storage = w->storage, .n_spec = w->n_spec };
+    const vkt_kernel_entry *kernel = vkt_kernel_get(w->id);
+    VKT_TRY(check(ctx, w->id, kernel, w->spec, w->n_spec));
+    key k = { .id = (uint32_t)w->id, .texel = w->texel && kernel->texels, .storage = w->storage, .n_spec = w->n_spec };
     if (k.texel && !ctx->limits.traits->words64) k.storage |= STORAGE_NO_WORDS64;
-    if (row->flags & VKT_KF_SUBGROUPS) k.subgroups = w->spec[0] / ctx->limits.subgroup_size;
-    if (row->flags & VKT_KF_COOP) k.coop = ctx->limits.coop;
+    if (kernel->flags & VKT_KF_SUBGROUPS) k.subgroups = w->spec[0] / ctx->limits.subgroup_size;
+    if (kernel->flags & VKT_KF_COOP) k.coop = ctx->limits.coop;
     memcpy(k.spec, w->spec, w->n_spec * sizeof *w->spec);
     VKT_TRY(make_room(ctx, c));
     entry *e = *find(c, &k);
     for (size_t i = 0; i < jobs->n && !e; i++)
         if (memcmp(&jobs->list[i].e->key, &k, sizeof k) == 0) e = jobs->list[i].e;
     if (!e) {
-        VKT_TRY(add_job(ctx, c, row, &k, jobs));
+        VKT_TRY(add_job(ctx, c, kernel, &k, jobs));
         e = jobs->list[jobs->n - 1].e;
     }
     *out = &e->pipeline;

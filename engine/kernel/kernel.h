@@ -7,20 +7,20 @@
 #include "kernel/ids.h"
 
 /* One entry of kernels.def. Masks have bit i for binding i. */
-typedef struct vkt_kernel_row {
+typedef struct vkt_kernel_entry {
     const char *name;       /* "CONV2D_TILE" */
     uint32_t reads, writes; /* bindings that the shader reads, and those that it writes (a binding may be in both) */
     uint32_t texels;        /* bindings that the texel variant reads through a texel buffer; 0: no texel variant */
     uint32_t flags;         /* VKT_KF_* */
     const uint32_t *spv, *spv_texel; /* SPIR-V words; spv_texel is NULL if texels is 0 */
     size_t spv_bytes, spv_texel_bytes;
-} vkt_kernel_row;
+} vkt_kernel_entry;
 /* Returns the entry of an id. For an id without a kernel it returns the entry of VKT_K_NONE. */
-const vkt_kernel_row *vkt_kernel_get(vkt_kernel_id id);
+const vkt_kernel_entry *vkt_kernel_get(vkt_kernel_id id);
 /* Adds kernels that are not in the library, with the ids VKT_K_COUNT to VKT_K_COUNT + n - 1; n is at most
  * VKT_K_END - VKT_K_COUNT. The list has no lock: call it before other threads use this floor. A second call replaces
  * the list. `rows` must stay valid. tools/tools.h adds the kernels of tests and vkt-bench. */
-void vkt_kernel_add(const vkt_kernel_row *rows, uint32_t n);
+void vkt_kernel_add(const vkt_kernel_entry *rows, uint32_t n);
 /* The initialiser of an entry whose modules are vkt_spv_<id> and vkt_spv_<id>_texel. */
 #define VKT_KERNEL_ROW(id, reads_, writes_, texels_, flags_)                                                         \
     {                                                                                                                \

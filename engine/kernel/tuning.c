@@ -134,9 +134,9 @@ static vkt_tuning_id id_of(vkt_ctx *ctx)
         n += (size_t)snprintf(id.device + n, sizeof id.device - n, "%02x", p.pipelineCacheUUID[i]);
     snprintf(id.device + n, sizeof id.device - n, "-%u", ctx->limits.subgroup_size);
     for (int k = VKT_K_NONE + 1; k < VKT_K_COUNT; k++) {
-        const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)k);
-        id.shaders = vkt_hash(id.shaders, row->spv, row->spv_bytes);
-        if (row->texels) id.shaders = vkt_hash(id.shaders, row->spv_texel, row->spv_texel_bytes);
+        const vkt_kernel_entry *kernel = vkt_kernel_get((vkt_kernel_id)k);
+        id.shaders = vkt_hash(id.shaders, kernel->spv, kernel->spv_bytes);
+        if (kernel->texels) id.shaders = vkt_hash(id.shaders, kernel->spv_texel, kernel->spv_texel_bytes);
     }
     return id;
 }

@@ -3,14 +3,14 @@
 
 #include <stdio.h>
 
-static uint32_t kernel_bindings(const vkt_kernel_row *row)
+static uint32_t kernel_bindings(const vkt_kernel_entry *row)
 {
     return row->reads | row->writes;
 }
 
 /* Returns whether the dispatch uses texel loads. The device must want them, each range must fit into a view, and a
  * host's buffer must have the usage for them. */
-static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_row *row)
+static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_entry *row)
 {
     const uint64_t most = p->ctx->limits.max_texel_elements;
     if (!row->texels || most == 0) return false;
@@ -24,7 +24,7 @@ static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_ke
 
 /* Checks the bindings of a dispatch. `texels` are the bindings that are texel buffers; these may be larger than storage
  * buffers. */
-static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_row *row,
+static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_entry *row,
                                  uint32_t texels)
 {
     const vkt_host *h = &p->ctx->host;
@@ -51,7 +51,7 @@ static vkt_result find_wants(const vkt_program *p, vkt_pipeline_want *wants)
 {
     for (size_t i = 0; i < p->lowered.n; i++) {
         const vkt_dispatch *d = &p->lowered.list[i];
-        const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
+        const vkt_kernel_entry *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
         const bool texel = use_texels(p, d, row);
         VKT_TRY(check_dispatch(p, d, row, texel ? row->texels : 0));
         wants[i] = (vkt_pipeline_want){ (vkt_kernel_id)d->kernel, texel, d->storage, d->spec, d->n_spec };

@@ -58,7 +58,7 @@ static void dispatches_text(const vkt_program *p, vkt_text *t)
                              value_name(p, b->value), b->other);
         }
         const vkt_dispatch *d = &p->lowered.list[i];
-        const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
+        const vkt_kernel_entry *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
         vkt_text_add(t, "  %3zu %-18s %5u x %u x %u  ", i, row->name, d->groups[0], d->groups[1], d->groups[2]);
         for (uint32_t b = 0; b < d->n_bind; b++) {
             if (!d->bind[b].t.id) continue;

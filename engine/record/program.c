@@ -62,7 +62,7 @@ static vkt_result finish_graph(vkt_program *p)
 
 static vkt_access access_of(uint16_t kernel)
 {
-    const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)kernel);
+    const vkt_kernel_entry *row = vkt_kernel_get((vkt_kernel_id)kernel);
     return (vkt_access){ row->reads, row->writes };
 }
 

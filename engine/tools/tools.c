@@ -7,7 +7,7 @@ _Static_assert(VKT_K_COUNT + VKT_TOOL_COUNT <= VKT_K_END, "VKT_K_END has no room
 
 void vkt_tools_begin(void)
 {
-    static const vkt_kernel_row rows[] = {
+    static const vkt_kernel_entry rows[] = {
 #define VKT_KERNEL(id, file, defines, reads, writes, texels, flags) VKT_KERNEL_ROW(id, reads, writes, texels, flags),
 #include "tools.def"
 #undef VKT_KERNEL

@@ -129,7 +129,7 @@ static void pipelines_refuse_nonsense(void **state)
 static void kernels_of_tests_are_added_by_a_program(void **state)
 {
     (void)state;
-    static vkt_kernel_row many[VKT_K_END - VKT_K_COUNT + 1];
+    static vkt_kernel_entry many[VKT_K_END - VKT_K_COUNT + 1];
     const uint32_t spec[] = { 8 };
     const vkt_pipeline *p = NULL;
     vkt_kernel_add(NULL, 0);

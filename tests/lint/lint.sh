@@ -113,23 +113,23 @@ rule_calls() {
 # shaders/kernels.def and shaders/tools.def name each shaders/*/*.comp, and nothing else. The kernels of tests and vkt-bench
 # are in tools.def, so that the library does not have them.
 rule_shaders() {
-    rows=
+    entries=
     for list in kernels tools; do
         of_list=$(sed -nE 's/^VKT_KERNEL\( *[A-Z0-9_]+ *, *([a-z0-9_/]+) *,.*/\1/p' shaders/$list.def | sort -u)
-        for row in $of_list; do
-            [ -f "shaders/$row.comp" ] || echo "shaders/$list.def:0: shaders/$row.comp does not exist"
-            case $list:$row in
+        for entry in $of_list; do
+            [ -f "shaders/$entry.comp" ] || echo "shaders/$list.def:0: shaders/$entry.comp does not exist"
+            case $list:$entry in
             tools:test/* | tools:bench/*) ;;
-            kernels:test/* | kernels:bench/*) echo "shaders/kernels.def:0: $row belongs in tools.def" ;;
-            tools:*) echo "shaders/tools.def:0: $row belongs in kernels.def, or in shaders/test or shaders/bench" ;;
+            kernels:test/* | kernels:bench/*) echo "shaders/kernels.def:0: $entry belongs in tools.def" ;;
+            tools:*) echo "shaders/tools.def:0: $entry belongs in kernels.def, or in shaders/test or shaders/bench" ;;
             esac
         done
-        rows="$rows
+        entries="$entries
 $of_list"
     done
     find shaders -name '*.comp' | sort | while read -r file; do
         name=${file#shaders/}
-        echo "$rows" | grep -qx "${name%.comp}" || echo "$file:1: no row of shaders/kernels.def or tools.def compiles it"
+        echo "$entries" | grep -qx "${name%.comp}" || echo "$file:1: no entry of shaders/kernels.def or tools.def compiles it"
     done
 }
 

@@ -208,7 +208,7 @@ plant calls 'ops/x.c:1' engine/ops/x.c 'int x = assert(1);'
 plant calls 'ops/x.c:1' engine/ops/x.c 'int x = fputs("x", stdout);'
 
 plant shaders 'gone.comp does not exist' shaders/kernels.def 'VKT_KERNEL(GONE, gone, "", 1, 2, 0, 0)'
-plant shaders 'orphan.comp:1: no row' shaders/orphan.comp '// x'
+plant shaders 'orphan.comp:1: no entry' shaders/orphan.comp '// x'
 plant shaders 'tools.def:0: .*gone.comp does not exist' shaders/tools.def 'VKT_KERNEL(GONE, test/gone, "", 1, 2, 0, 0)'
 plant shaders 'kernels.def:0: test/t belongs in tools.def' shaders/kernels.def 'VKT_KERNEL(T, test/t, "", 1, 2, 0, 0)'
 plant shaders 'tools.def:0: k belongs in kernels.def' shaders/tools.def 'VKT_KERNEL(K, k, "", 1, 2, 0, 0)'

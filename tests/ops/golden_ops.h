@@ -13,7 +13,7 @@ typedef struct golden_op {
     uint32_t n_in;
     bool images;       /* the first input is BATCH_LAST */
     uint32_t integers; /* bit k: input k is u32 */
-    bool several;      /* the function makes several nodes: no row of its own, so no reference, and no harness */
+    bool several;      /* the function makes several nodes: no op of its own, so no reference, and no harness */
 } golden_op;
 
 /* The function of a case's attribute "op"; fails the test if there is none. */

@@ -80,7 +80,7 @@ static void costs_are_those_worked_out_by_hand(void **state)
     vkt_graph_destroy(&g);
 }
 
-static const vkt_op *find_row(const char *name)
+static const vkt_op *find_op(const char *name)
 {
     for (size_t i = 0; vkt_ops[i]; i++)
         if (strcmp(vkt_ops[i]->name, name) == 0) return vkt_ops[i];
@@ -92,7 +92,7 @@ static void attributes_have_text(void **state)
 {
     (void)state;
     const vkt_host h = vkt_test_host();
-    const vkt_op *conv = find_row("conv2d");
+    const vkt_op *conv = find_op("conv2d");
     vkt_conv2d_attr a = { 0 };
     vkt_attr_defaults(conv, &a);
     assert_true(a.stride[0] == 1 && a.stride[1] == 1 && a.dilation[0] == 1 && a.groups == 1 && a.pad[0] == 0);
@@ -107,7 +107,7 @@ static void attributes_have_text(void **state)
     static const char *const bad[] = { "strid=1,1",   "stride",       "stride=",  "stride=1", "stride=1,2,3",
                                        "stride=1,-2", "stride=1.5,1", "groups=x", "groups=1 " };
     for (size_t i = 0; i < VKT_COUNT(bad); i++) assert_int_equal(vkt_attr_parse(&h, conv, bad[i], &a), VKT_E_FORMAT);
-    assert_int_equal(vkt_attr_parse(&h, find_row("relu"), "slope=1", &a), VKT_E_FORMAT);
+    assert_int_equal(vkt_attr_parse(&h, find_op("relu"), "slope=1", &a), VKT_E_FORMAT);
     vkt_test_error_contains("there are: none");
     vkt_test_expect_errors(false);
 }

@@ -15,7 +15,7 @@ static const vkt_op *row_of(const char *name)
 {
     for (size_t i = 0; vkt_ops[i]; i++)
         if (strcmp(vkt_ops[i]->name, name) == 0) return vkt_ops[i];
-    fail_msg("no row %s", name);
+    fail_msg("no op %s", name);
     return NULL;
 }
 

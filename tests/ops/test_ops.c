@@ -45,7 +45,7 @@ static void an_op_agrees_with_its_reference(void **state)
     if (failures) fail_msg("%s: %lld of %lld cases failed", op->name, (long long)failures, (long long)(only ? 1 : n));
 }
 
-static const vkt_op *find_row(const char *name)
+static const vkt_op *find_op(const char *name)
 {
     for (size_t i = 0; name && vkt_ops[i]; i++)
         if (strcmp(vkt_ops[i]->name, name) == 0) return vkt_ops[i];
@@ -57,11 +57,11 @@ static void every_op_is_tested_and_has_a_reason_for_its_tolerance(void **state)
     (void)state;
     int faults = 0;
     for (size_t i = 0; vkt_ops[i]; i++) {
-        const vkt_op *op = vkt_ops[i], *by = find_row(op->tested_by);
+        const vkt_op *op = vkt_ops[i], *by = find_op(op->tested_by);
         const bool tested = op->sample || (by && by->sample) || op->side_effect; /* the last: test_step.c */
         const bool reasoned = !op->sample || op->tol_why;
-        if (find_row(op->name) != op || !op->formula || !tested || !reasoned) {
-            print_error("%s: want a name and formula of its own, a sample (or a row with one in tested_by), a reason "
+        if (find_op(op->name) != op || !op->formula || !tested || !reasoned) {
+            print_error("%s: want a name and formula of its own, a sample (or an op with one in tested_by), a reason "
                         "for its tolerance\n",
                         op->name);
             faults++;

@@ -73,7 +73,7 @@ static vkt_limits limits_of(size_t device)
 
 static vkt_access access_of(uint16_t kernel)
 {
-    const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)kernel);
+    const vkt_kernel_entry *row = vkt_kernel_get((vkt_kernel_id)kernel);
     return (vkt_access){ row->reads, row->writes };
 }
 

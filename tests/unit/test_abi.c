@@ -191,7 +191,7 @@ static void check_push(const module *m, const thing *block, const item *table, r
     }
 }
 
-static void check_binding(const module *m, const thing *v, const vkt_kernel_row *row, bool texel, reason why)
+static void check_binding(const module *m, const thing *v, const vkt_kernel_entry *kernel, bool texel, reason why)
 {
     const uint32_t storage = v->words[3], bit = v->binding < VKT_MAX_BINDINGS ? 1u << v->binding : 0;
     const thing *block = &m->things[m->things[v->words[1]].words[3]];
@@ -200,30 +200,30 @@ static void check_binding(const module *m, const thing *v, const vkt_kernel_row 
         read_only |= block->member[0].non_writable;
         write_only |= block->member[0].non_readable;
     }
-    const bool sampled = v->binding == 0 && (row->flags & (VKT_KF_SAMPLED | VKT_KF_FETCHED));
-    const bool image = sampled || (v->binding == 0 && (row->flags & VKT_KF_IMAGE));
+    const bool sampled = v->binding == 0 && (kernel->flags & (VKT_KF_SAMPLED | VKT_KF_FETCHED));
+    const bool image = sampled || (v->binding == 0 && (kernel->flags & VKT_KF_IMAGE));
     read_only |= sampled;
     const char *fault = NULL;
-    if (v->set != 0 || !bit || !((row->reads | row->writes) & bit))
-        fault = "is not in the row";
-    else if ((storage == UNIFORM_CONSTANT) != (image || (texel && (row->texels & bit))))
-        fault = storage == UNIFORM_CONSTANT ? "is no buffer, but the row says so"
-                                            : "is a buffer, but the row says otherwise";
-    else if (!read_only && !(row->writes & bit))
+    if (v->set != 0 || !bit || !((kernel->reads | kernel->writes) & bit))
+        fault = "is not in the entry";
+    else if ((storage == UNIFORM_CONSTANT) != (image || (texel && (kernel->texels & bit))))
+        fault = storage == UNIFORM_CONSTANT ? "is no buffer, but the entry says so"
+                                            : "is a buffer, but the entry says otherwise";
+    else if (!read_only && !(kernel->writes & bit))
         fault = "may be written, but is not in writes (or not marked readonly)";
-    else if (!write_only && !(row->reads & bit))
+    else if (!write_only && !(kernel->reads & bit))
         fault = "may be read, but is not in reads (or not marked writeonly)";
     if (fault) snprintf(why, WHY, "binding %u %s", v->binding, fault);
 }
 
-static void check(const vkt_kernel_row *row, bool texel, const item *table, reason why)
+static void check(const vkt_kernel_entry *kernel, bool texel, const item *table, reason why)
 {
-    const bool coop = (row->flags & VKT_KF_COOP) != 0;
+    const bool coop = (kernel->flags & VKT_KF_COOP) != 0;
     bool lanes = false;
     why[0] = 0;
-    if (coop && row->spv_bytes == sizeof row->spv[0]) return; /* built without it: cmake/Shaders.cmake */
-    const module m =
-        parse(texel ? row->spv_texel : row->spv, texel ? row->spv_texel_bytes : row->spv_bytes, coop, texel);
+    if (coop && kernel->spv_bytes == sizeof kernel->spv[0]) return; /* built without it: cmake/Shaders.cmake */
+    const module m = parse(texel ? kernel->spv_texel : kernel->spv, texel ? kernel->spv_texel_bytes : kernel->spv_bytes,
+                           coop, texel);
     if (m.capability != NONE) snprintf(why, WHY, "capability %u, which gpu/device.c does not demand", m.capability);
     for (uint32_t i = 0; i < m.bound && !why[0]; i++) {
         const thing *t = &m.things[i];
@@ -233,7 +233,7 @@ static void check(const vkt_kernel_row *row, bool texel, const item *table, reas
         if (t->spec != NONE && t->spec >= VKT_MAX_SPECS && !given) snprintf(why, WHY, "specialisation id %u", t->spec);
         if (t->op != OP_VARIABLE) continue;
         if (t->words[3] == PUSH_CONSTANT) check_push(&m, &m.things[m.things[t->words[1]].words[3]], table, why);
-        if (t->words[3] == UNIFORM_CONSTANT || t->words[3] == STORAGE_BUFFER) check_binding(&m, t, row, texel, why);
+        if (t->words[3] == UNIFORM_CONSTANT || t->words[3] == STORAGE_BUFFER) check_binding(&m, t, kernel, texel, why);
     }
     if (!lanes && !why[0]) snprintf(why, WHY, "specialisation id 0 is not the size of the work group");
     free(m.things);
@@ -247,11 +247,11 @@ static void every_module_fits_its_entry_and_abi_header(void **state)
     unsigned bad = 0;
     reason why;
     for (int id = VKT_K_NONE + 1; id < VKT_K_COUNT + VKT_TOOL_COUNT; id++) {
-        const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)id);
-        assert_int_equal(row->texels & ~row->reads, 0); /* texel buffers are read-only */
-        for (int texel = 0; texel <= (row->texels != 0); texel++) {
-            check(row, texel, abi, why);
-            if (why[0]) print_error("%s%s: %s\n", row->name, texel ? " (texel)" : "", why);
+        const vkt_kernel_entry *kernel = vkt_kernel_get((vkt_kernel_id)id);
+        assert_int_equal(kernel->texels & ~kernel->reads, 0); /* texel buffers are read-only */
+        for (int texel = 0; texel <= (kernel->texels != 0); texel++) {
+            check(kernel, texel, abi, why);
+            if (why[0]) print_error("%s%s: %s\n", kernel->name, texel ? " (texel)" : "", why);
             bad += why[0] != 0;
         }
     }
@@ -270,13 +270,13 @@ static void every_difference_is_found(void **state)
                                   { "key_lo", 'u' },
                                   { "key_hi", 'u' },
                                   { NULL, 'P' } };
-    const vkt_kernel_row *row = vkt_kernel_get(VKT_K_PHILOX_TEST);
+    const vkt_kernel_entry *kernel = vkt_kernel_get(VKT_K_PHILOX_TEST);
     reason why;
-    check(row, false, right, why);
+    check(kernel, false, right, why);
     assert_string_equal(why, "");
     for (int fault = 0; fault < 9; fault++) {
         item table[VKT_COUNT(right) + 1];
-        vkt_kernel_row changed = *row;
+        vkt_kernel_entry changed = *kernel;
         memcpy(table, right, sizeof right);
         switch (fault) {
         case 0: table[2].kind = 'f'; break;
@@ -292,14 +292,14 @@ static void every_difference_is_found(void **state)
         check(&changed, false, table, why);
         assert_int_equal(why[0] != 0, fault != 8);
     }
-    const vkt_kernel_row *texel = vkt_kernel_get(VKT_K_SGD);
-    vkt_kernel_row changed = *texel;
+    const vkt_kernel_entry *texel = vkt_kernel_get(VKT_K_SGD);
+    vkt_kernel_entry changed = *texel;
     changed.texels = 1;
     check(&changed, true, abi, why);
-    assert_string_equal(why, "binding 1 is no buffer, but the row says so");
+    assert_string_equal(why, "binding 1 is no buffer, but the entry says so");
     changed.texels = 1 | 2 | 1u << 3;
     check(&changed, true, abi, why);
-    assert_string_equal(why, "binding 3 is a buffer, but the row says otherwise");
+    assert_string_equal(why, "binding 3 is a buffer, but the entry says otherwise");
 }
 
 int main(void)
