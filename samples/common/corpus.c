@@ -12,7 +12,7 @@
 #include "vktrain/core.h"
 
 enum {
-    MADE_UP_BYTES = 1 << 16,
+    GENERATED_BYTES = 1 << 16,
     ALTERNATIVES = 8,
     LONGEST_SENTENCE = 256,
     MAX_BYTES = 1 << 29,
@@ -47,10 +47,10 @@ static void expand(char symbol, uint64_t *seed, char *text, size_t room, size_t 
 static char *make_up(size_t *n)
 {
     uint64_t seed = 1;
-    char *text = malloc(MADE_UP_BYTES);
+    char *text = malloc(GENERATED_BYTES);
     *n = 0;
-    while (text && *n < MADE_UP_BYTES - LONGEST_SENTENCE) {
-        expand('S', &seed, text, MADE_UP_BYTES, n);
+    while (text && *n < GENERATED_BYTES - LONGEST_SENTENCE) {
+        expand('S', &seed, text, GENERATED_BYTES, n);
         text[(*n)++] = '\n';
     }
     return text;

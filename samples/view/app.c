@@ -31,7 +31,7 @@ typedef struct app {
     window w;
     gpu_image sheet; /* the frame without a window */
     frames f;
-    artist a;
+    renderer a;
     learner l;
     bool paused, quit;
     double budget_ms;
@@ -70,10 +70,12 @@ static vkt_result open_learner(app *a)
     return a->o->load ? learn_load(&a->l, a->o->load) : VKT_OK;
 }
 
-static vkt_result open_artist(app *a)
+static vkt_result open_renderer(app *a)
 {
     const VkExtent2D size = natural_frame(&a->target);
-    artist_params p = { .d = &a->d, .target = &a->target, .texture = &a->texture, .format = VK_FORMAT_R8G8B8A8_UNORM };
+    renderer_params p = {
+        .d = &a->d, .target = &a->target, .texture = &a->texture, .format = VK_FORMAT_R8G8B8A8_UNORM
+    };
     TRY(learn_shown(&a->l, p.levels, p.parameters));
     if (a->has_screen) {
         TRY(window_open(&a->d, size.width, size.height, &a->w));
@@ -81,8 +83,8 @@ static vkt_result open_artist(app *a)
     } else
         TRY(image_create(&a->d, size, p.format, VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT,
                          &a->sheet));
-    TRY(artist_create(&p, &a->a));
-    return artist_set_width(&a->a, a->has_screen ? a->w.extent.width : size.width);
+    TRY(renderer_create(&p, &a->a));
+    return renderer_set_width(&a->a, a->has_screen ? a->w.extent.width : size.width);
 }
 
 static vkt_result open_app(app *a)
@@ -93,13 +95,13 @@ static vkt_result open_app(app *a)
     TRY(frames_create(&a->d, &a->f));
     TRY(upload_image(&a->d, &a->f, &a->target, &a->texture));
     TRY(open_learner(a));
-    return open_artist(a);
+    return open_renderer(a);
 }
 
 static void close_app(app *a)
 {
     if (a->d.handle) a->d.vk.DeviceWaitIdle(a->d.handle);
-    artist_destroy(&a->a);
+    renderer_destroy(&a->a);
     learn_destroy(&a->l);
     vkt_ctx_destroy(&a->s->ctx);
     frames_destroy(&a->f);
@@ -178,8 +180,8 @@ static vkt_result record_drawing(app *a, const frame *now, const canvas *to, con
                             .paused = a->paused };
     TRY(panel_draw(&s, to->extent.width, a->a.upload[now->slot].map));
     record_results(a, now);
-    artist_record(&a->a, now, to);
-    artist_record_end(&a->a, now, to, copy);
+    renderer_record(&a->a, now, to);
+    renderer_record_end(&a->a, now, to, copy);
     record_hand_over(a, now);
     return VKT_OK;
 }
@@ -292,7 +294,7 @@ static vkt_result renew(app *a)
 {
     TRY_VK(&a->d.vk, DeviceWaitIdle, a->d.handle);
     TRY(window_renew(&a->w));
-    return a->w.extent.width == a->a.panel.extent.width ? VKT_OK : artist_set_width(&a->a, a->w.extent.width);
+    return a->w.extent.width == a->a.panel.extent.width ? VKT_OK : renderer_set_width(&a->a, a->w.extent.width);
 }
 
 typedef struct host_clock {

@@ -42,9 +42,9 @@ VkExtent2D natural_frame(const rgba_image *p)
     return (VkExtent2D){ width < MIN_WIDTH ? MIN_WIDTH : width, p->height + 2 * GAP + PANEL_HEIGHT };
 }
 
-/* ---- the artist's objects ---- */
+/* ---- the renderer's objects ---- */
 
-static vkt_result make_sampler(artist *a)
+static vkt_result make_sampler(renderer *a)
 {
     const VkSamplerCreateInfo info = { .sType = VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO,
                                        .magFilter = VK_FILTER_LINEAR,
@@ -57,7 +57,7 @@ static vkt_result make_sampler(artist *a)
 }
 
 /* Makes the one descriptor set: both textures, the levels and the parameters. */
-static vkt_result make_set(artist *a)
+static vkt_result make_set(renderer *a)
 {
     const vk_table *vk = &a->d->vk;
     VkDescriptorSetLayoutBinding bindings[VIEW_PARAMETERS + VIEW_N_PARAMETERS] = {
@@ -94,7 +94,7 @@ static vkt_result make_set(artist *a)
     return VKT_OK;
 }
 
-static void put_image(const artist *a, uint32_t which, VkImageView view)
+static void put_image(const renderer *a, uint32_t which, VkImageView view)
 {
     const VkDescriptorImageInfo image = { a->sampler, view, VK_IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL };
     const VkWriteDescriptorSet write = { .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
@@ -107,7 +107,7 @@ static void put_image(const artist *a, uint32_t which, VkImageView view)
     a->d->vk.UpdateDescriptorSets(a->d->handle, 1, &write, 0, NULL);
 }
 
-static vkt_result put_network(artist *a, const artist_params *p)
+static vkt_result put_network(renderer *a, const renderer_params *p)
 {
     VkDescriptorBufferInfo buffers[1 + VIEW_N_PARAMETERS];
     TRY(buffer_create(a->d, sizeof p->levels, VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT, &a->levels));
@@ -134,13 +134,13 @@ static vkt_result put_network(artist *a, const artist_params *p)
 
 /* ---- the panel ---- */
 
-static void forget_panel(artist *a)
+static void forget_panel(renderer *a)
 {
     image_destroy(a->d, &a->panel);
     for (uint32_t i = 0; i < FRAMES_IN_FLIGHT; i++) buffer_destroy(a->d, &a->upload[i]);
 }
 
-vkt_result artist_set_width(artist *a, uint32_t width)
+vkt_result renderer_set_width(renderer *a, uint32_t width)
 {
     forget_panel(a);
     for (uint32_t i = 0; i < FRAMES_IN_FLIGHT; i++)
@@ -151,17 +151,17 @@ vkt_result artist_set_width(artist *a, uint32_t width)
     return VKT_OK;
 }
 
-vkt_result artist_create(const artist_params *p, artist *a)
+vkt_result renderer_create(const renderer_params *p, renderer *a)
 {
-    *a = (artist){ .d = p->d, .p = p->target };
+    *a = (renderer){ .d = p->d, .p = p->target };
     TRY(make_sampler(a));
     TRY(make_set(a));
     put_image(a, 0, p->texture->view);
     TRY(put_network(a, p));
-    return artist_make_pipelines(a, p->format);
+    return renderer_make_pipelines(a, p->format);
 }
 
-void artist_destroy(artist *a)
+void renderer_destroy(renderer *a)
 {
     if (!a->d) return;
     const vk_table *vk = &a->d->vk;
@@ -186,7 +186,7 @@ static const stage_access drawn = { VK_PIPELINE_STAGE_2_COLOR_ATTACHMENT_OUTPUT_
                           presented = { VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, VK_ACCESS_2_NONE,
                                         VK_IMAGE_LAYOUT_PRESENT_SRC_KHR };
 
-static void draw(const artist *a, VkCommandBuffer cmd, VkPipeline pipeline, rect r)
+static void draw(const renderer *a, VkCommandBuffer cmd, VkPipeline pipeline, rect r)
 {
     const VkViewport viewport = { (float)r.x, (float)r.y, (float)r.width, (float)r.height, 0, 1 };
     const VkRect2D scissor = { { (int32_t)r.x, (int32_t)r.y }, { r.width, r.height } };
@@ -196,7 +196,7 @@ static void draw(const artist *a, VkCommandBuffer cmd, VkPipeline pipeline, rect
     a->d->vk.CmdDraw(cmd, 3, 1, 0, 0);
 }
 
-void artist_record(artist *a, const frame *f, const canvas *to)
+void renderer_record(renderer *a, const frame *f, const canvas *to)
 {
     const arrangement at = arrange(to->extent, a->p);
     const vk_table *vk = &a->d->vk;
@@ -222,7 +222,7 @@ void artist_record(artist *a, const frame *f, const canvas *to)
     vk->CmdEndRendering(f->cmd);
 }
 
-void artist_record_end(artist *a, const frame *f, const canvas *c, const buffer *copy)
+void renderer_record_end(renderer *a, const frame *f, const canvas *c, const buffer *copy)
 {
     stage_access now = drawn;
     if (copy) {

@@ -28,7 +28,7 @@ typedef struct canvas {
     bool window; /* it is presented afterwards */
 } canvas;
 
-typedef struct artist {
+typedef struct renderer {
     const device *d;
     const rgba_image *p;
     gpu_image panel;
@@ -40,29 +40,29 @@ typedef struct artist {
     VkDescriptorSet set;
     VkPipelineLayout layout;
     VkPipeline draws_target, draws_panel, draws_network;
-} artist;
+} renderer;
 
-/* Parameters of artist_create. All objects are lent: they must exist longer than the artist. */
-typedef struct artist_params {
+/* Parameters of renderer_create. All objects are lent: they must exist longer than the renderer. */
+typedef struct renderer_params {
     const device *d;
     const rgba_image *target;
     const gpu_image *texture;                    /* the target on the device */
     VkFormat format;                             /* the format of every canvas */
     vkt_hash_grid_level levels[VIEW_LEVELS];     /* levels of the network's grid */
     vkt_vk_buffer parameters[VIEW_N_PARAMETERS]; /* in the order of network.frag */
-} artist_params;
-/* Creates an artist. Destroy it in any case. */
-vkt_result artist_create(const artist_params *p, artist *a);
-void artist_destroy(artist *a); /* the device must be idle */
+} renderer_params;
+/* Creates an renderer. Destroy it in any case. */
+vkt_result renderer_create(const renderer_params *p, renderer *a);
+void renderer_destroy(renderer *a); /* the device must be idle */
 /* Sets the width of the panel. The device must be idle. */
-vkt_result artist_set_width(artist *a, uint32_t width);
+vkt_result renderer_set_width(renderer *a, uint32_t width);
 /* Records a frame. upload[slot] must have its panel. */
-void artist_record(artist *a, const frame *f, const canvas *to);
-/* Records the end of a frame, after artist_record. If `copy` is not NULL, copies the frame to it: extent.width *
+void renderer_record(renderer *a, const frame *f, const canvas *to);
+/* Records the end of a frame, after renderer_record. If `copy` is not NULL, copies the frame to it: extent.width *
  * extent.height * 4 bytes. Prepares a window image for its presentation. */
-void artist_record_end(artist *a, const frame *f, const canvas *c, const buffer *copy);
+void renderer_record_end(renderer *a, const frame *f, const canvas *c, const buffer *copy);
 
 /* view/pipelines.c */
-vkt_result artist_make_pipelines(artist *a, VkFormat format);
+vkt_result renderer_make_pipelines(renderer *a, VkFormat format);
 
 #endif

@@ -23,7 +23,7 @@ static bool encodes(VkFormat f)
 }
 
 /* Makes a pipeline. `constants` are ENCODES and WHICH of the fragment shaders. */
-static vkt_result make_pipeline(const artist *a, VkFormat format, VkShaderModule vertex, VkShaderModule fragment,
+static vkt_result make_pipeline(const renderer *a, VkFormat format, VkShaderModule vertex, VkShaderModule fragment,
                                 const uint32_t constants[2], VkPipeline *out)
 {
     static const VkSpecializationMapEntry entries[] = { { 0, 0, 4 }, { 1, 4, 4 } };
@@ -80,7 +80,7 @@ static vkt_result make_pipeline(const artist *a, VkFormat format, VkShaderModule
     return VKT_OK;
 }
 
-vkt_result artist_make_pipelines(artist *a, VkFormat format)
+vkt_result renderer_make_pipelines(renderer *a, VkFormat format)
 {
     static const module texts[] = { { vkt_spv_whole, sizeof vkt_spv_whole },
                                     { vkt_spv_texture, sizeof vkt_spv_texture },

@@ -20,12 +20,12 @@ void curve_add(curve *c, double value)
 
 void times_add(times *t, uint64_t ns)
 {
-    t->ms[t->n++ % TIMES_KEPT] = (float)ns * 1e-6f;
+    t->ms[t->n++ % MAX_TIMES] = (float)ns * 1e-6f;
 }
 
 static uint32_t kept(const times *t)
 {
-    return t->n < TIMES_KEPT ? (uint32_t)t->n : TIMES_KEPT;
+    return t->n < MAX_TIMES ? (uint32_t)t->n : MAX_TIMES;
 }
 
 double times_mean(const times *t)
@@ -43,7 +43,7 @@ static int compare(const void *a, const void *b)
 
 double times_quantile(const times *t, double q)
 {
-    float sorted[TIMES_KEPT];
+    float sorted[MAX_TIMES];
     const uint32_t n = kept(t);
     if (n == 0) return 0;
     memcpy(sorted, t->ms, n * sizeof *sorted);
@@ -53,5 +53,5 @@ double times_quantile(const times *t, double q)
 
 float times_last(const times *t, uint32_t i)
 {
-    return t->ms[(t->n - 1 - i) % TIMES_KEPT];
+    return t->ms[(t->n - 1 - i) % MAX_TIMES];
 }

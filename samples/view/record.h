@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-enum { CURVE_POINTS = 1024, TIMES_KEPT = 4096 };
+enum { CURVE_POINTS = 1024, MAX_TIMES = 4096 };
 
 /* A curve over any number of steps. Each point is the mean of `stride` values. `stride` doubles when all points are
  * used. */
@@ -17,14 +17,14 @@ typedef struct curve {
 void curve_add(curve *c, double value);
 
 typedef struct times {
-    float ms[TIMES_KEPT]; /* a ring */
-    uint64_t n;           /* number of all values so far */
+    float ms[MAX_TIMES]; /* a ring */
+    uint64_t n;          /* number of all values so far */
 } times;
 void times_add(times *t, uint64_t ns);
-/* Returns the mean of the last TIMES_KEPT times, in ms. 0 if there are none. */
+/* Returns the mean of the last MAX_TIMES times, in ms. 0 if there are none. */
 double times_mean(const times *t);
 double times_quantile(const times *t, double q);
-/* Returns the i-th last time. i must be below n and TIMES_KEPT. */
+/* Returns the i-th last time. i must be below n and MAX_TIMES. */
 float times_last(const times *t, uint32_t i);
 
 #endif

@@ -84,7 +84,7 @@ static void rates_are_of_the_roofline(void **state)
     assert_true(bench_time(&no_timestamps) == &no_timestamps.wall);
 }
 
-static bench_results made_up(void)
+static bench_results simulated(void)
 {
     bench_results all = { .roof = { 100e9, 10e9 } };
     bench_result r = result(BENCH_OP, "relu", 1e6, 8e6, 1e6);
@@ -111,7 +111,7 @@ static void json_fits_its_schema_and_is_compared_with(void **state)
     const char *path = vkt_temp_dir_file(&dir, "a.json");
     char why[256];
     size_t matched;
-    bench_results all = made_up();
+    bench_results all = simulated();
     assert_int_equal(bench_write_json(&h, path, &all, &none, &device, "2026-01-01T00:00:00Z"), VKT_OK);
     if (!schema_fits("bench", path, why)) fail_msg("%s", why);
 
@@ -139,7 +139,7 @@ static void the_schema_refuses_what_does_not_fit(void **state)
     const vkt_temp_dir dir = vkt_temp_dir_make();
     const char *path = vkt_temp_dir_file(&dir, "a.json");
     char why[256];
-    bench_results all = made_up();
+    bench_results all = simulated();
     static const struct {
         const char *key, *value; /* added to the first result; NULL: the key is removed */
     } cases[] = { { "kind", "\"other\"" }, { "gpu_ns", "3" },    { "copies", "1.5" },
@@ -170,7 +170,7 @@ static void other_files_are_no_results(void **state)
     static const char *const bad[] = { "", "{", "[]", "{\"schema\": \"x\", \"results\": []}",
                                        "{\"schema\": \"vktrain-bench-1\"}" };
     size_t matched;
-    bench_results all = made_up();
+    bench_results all = simulated();
     vkt_test_expect_errors(true);
     for (size_t i = 0; i < VKT_COUNT(bad); i++) {
         assert_int_equal(vkt_file_write(&h, path, bad[i], strlen(bad[i])), VKT_OK);
@@ -190,7 +190,7 @@ static void csv_has_a_line_per_result(void **state)
     const char *path = vkt_temp_dir_file(&dir, "a.csv");
     char *text;
     size_t n, lines = 0;
-    bench_results all = made_up();
+    bench_results all = simulated();
     assert_int_equal(bench_write_csv(&h, path, &all), VKT_OK);
     assert_int_equal(vkt_file_read(&h, path, 1 << 20, (void **)&text, &n), VKT_OK);
     for (size_t i = 0; i < n; i++) lines += text[i] == '\n';
@@ -208,7 +208,7 @@ static void a_roofline_is_drawn(void **state)
     const vkt_temp_dir dir = vkt_temp_dir_make();
     char *text;
     size_t n;
-    bench_results all = made_up();
+    bench_results all = simulated();
     assert_int_equal(bench_plot(&h, vkt_temp_dir_file(&dir, "a.png"), &all, "generated"), VKT_OK);
     assert_int_equal(bench_plot(&h, vkt_temp_dir_file(&dir, "a.svg"), &all, "generated"), VKT_OK);
     assert_int_equal(vkt_file_read(&h, vkt_temp_dir_file(&dir, "a.svg"), 1 << 22, (void **)&text, &n), VKT_OK);
@@ -228,7 +228,7 @@ static void a_roofline_is_drawn(void **state)
 /* Returns whether a table, whose first op took 1 ms +- `spread`, has a line with this end. */
 static bool table_has(double spread, const char *end_of_line)
 {
-    bench_results all = made_up();
+    bench_results all = simulated();
     char *text = NULL;
     size_t n;
     all.list[0].gpu = around(1e6, spread);

@@ -409,13 +409,13 @@ static void a_frame_never_waits(void **state)
     (void)state;
     rig r;
     rig_make(&r, 4);
-    VkSemaphore gate = app_timeline_make(&r.a), told = app_timeline_make(&r.a);
+    VkSemaphore gate = app_timeline_make(&r.a), signalled = app_timeline_make(&r.a);
     for (uint32_t s = 0; s < 3; s++) {
         const vkt_run run = net_run(s);
         assert_int_equal(vkt_program_run(r.n.p, &run, NULL), VKT_OK);
     }
     assert_int_equal(vkt_ctx_wait_idle(r.ctx), VKT_OK);
-    const VkSemaphoreSubmitInfo wait = app_semaphore(gate, 1), signal = app_semaphore(told, 1);
+    const VkSemaphoreSubmitInfo wait = app_semaphore(gate, 1), signal = app_semaphore(signalled, 1);
     const vkt_run run = net_run(3);
     uint64_t left_ns = 10000000000;
     vkt_step_progress progress;
@@ -432,16 +432,16 @@ static void a_frame_never_waits(void **state)
                                          .value = 1 };
     assert_int_equal(r.a.SignalSemaphore(r.a.device, &open), VK_SUCCESS);
     left_ns = 0;
-    const vkt_sync tell = { .signals = &signal, .n_signals = 1 };
-    assert_int_equal(vkt_step_budget(r.n.p, &run, &tell, &left_ns, &progress), VKT_OK);
+    const vkt_sync sync = { .signals = &signal, .n_signals = 1 };
+    assert_int_equal(vkt_step_budget(r.n.p, &run, &sync, &left_ns, &progress), VKT_OK);
     const VkSemaphoreWaitInfo end = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                       .semaphoreCount = 1,
-                                      .pSemaphores = &told,
+                                      .pSemaphores = &signalled,
                                       .pValues = &(const uint64_t){ 1 } };
     assert_int_equal(r.a.WaitSemaphores(r.a.device, &end, 60000000000), VK_SUCCESS);
     assert_int_equal(vkt_ctx_wait_idle(r.ctx), VKT_OK);
     app_timeline_free(&r.a, gate);
-    app_timeline_free(&r.a, told);
+    app_timeline_free(&r.a, signalled);
     rig_check_and_free(&r);
 }
 

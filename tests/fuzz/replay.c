@@ -8,7 +8,7 @@
 #include "base/philox.h"
 #include "fuzz/fuzz.h"
 
-enum { MAX_FILE = 1 << 20, CUTS = 200, DAMAGES = 400 };
+enum { MAX_FILE = 1 << 20, TRUNCATIONS = 200, DAMAGES = 400 };
 
 static unsigned inputs;
 
@@ -55,7 +55,7 @@ static void run_file(const char *path)
     fuzz_require(feof(f) || size < sizeof data, "a file of the corpus is too large");
     fclose(f);
     run(data, size);
-    for (size_t i = 0; i < CUTS && i < size; i++) run(data, size <= CUTS ? i : size * i / CUTS);
+    for (size_t i = 0; i < TRUNCATIONS && i < size; i++) run(data, size <= TRUNCATIONS ? i : size * i / TRUNCATIONS);
     vkt_rng r = vkt_rng_make(1, VKT_STREAM_TEST, 0, 0);
     for (int i = 0; i < DAMAGES; i++) {
         memcpy(damaged, data, size);

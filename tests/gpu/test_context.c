@@ -195,9 +195,9 @@ static void names_what_a_device_lacks(void **state)
     for (size_t i = 0; i < VKT_COUNT(needed); i++) {
         fake.without = needed[i];
         refuses(&no_cache, VKT_E_FEATURE, needed[i]);
-        uint32_t told = 0;
-        for (uint32_t k = 0; vkt_device_need(k); k++) told += strstr(vkt_device_need(k), needed[i]) != NULL;
-        assert_int_equal(told, 1);
+        uint32_t reported = 0;
+        for (uint32_t k = 0; vkt_device_need(k); k++) reported += strstr(vkt_device_need(k), needed[i]) != NULL;
+        assert_int_equal(reported, 1);
     }
     const uint32_t n_needs = VKT_COUNT(needed) + 2; /* those above, the version, and the choice of a subgroup size */
     assert_non_null(vkt_device_need(n_needs - 1));

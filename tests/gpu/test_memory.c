@@ -144,7 +144,7 @@ static void the_default_cap_is_a_share_of_what_is_free(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-static void host_places_are_mapped(void **state)
+static void host_memory_is_mapped(void **state)
 {
     (void)state;
     vkt_ctx *ctx = rig_open(NULL, NULL);
@@ -236,7 +236,7 @@ int main(void)
         TEST(statistics_count_by_class),
         TEST(the_cap_holds),
         TEST(the_default_cap_is_a_share_of_what_is_free),
-        TEST(host_places_are_mapped),
+        TEST(host_memory_is_mapped),
         TEST(asks_for_less_when_the_driver_refuses),
         TEST(survives_every_failed_allocation),
     };

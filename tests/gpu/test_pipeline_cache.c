@@ -13,11 +13,11 @@
 static char root[64]; /* $XDG_CACHE_HOME of this program */
 
 /* The engine's last message about the cache. */
-static char said[1024];
+static char logged[1024];
 static void keep_debug(void *user, vkt_log_level level, const char *line)
 {
     (void)user;
-    if (level == VKT_LOG_DEBUG && strstr(line, "pipeline cache")) snprintf(said, sizeof said, "%s", line);
+    if (level == VKT_LOG_DEBUG && strstr(line, "pipeline cache")) snprintf(logged, sizeof logged, "%s", line);
 }
 
 /* Opens and closes a context that creates a pipeline. Writes the message of the opening to `opening`. */
@@ -30,15 +30,15 @@ static void run(bool no_cache)
     vkt_ctx *ctx = NULL;
     host.log = keep_debug;
     host.log_level = VKT_LOG_DEBUG;
-    said[0] = 0;
+    logged[0] = 0;
     const vkt_result r = vkt_ctx_create(&(vkt_ctx_params){ .no_pipeline_cache = no_cache }, &host, &ctx);
 #ifndef VKT_REQUIRE_DEVICE
     if (r == VKT_E_NO_LOADER || r == VKT_E_NO_DEVICE) skip();
 #endif
     assert_int_equal(r, VKT_OK);
-    snprintf(opening, sizeof opening, "%s", said);
+    snprintf(opening, sizeof opening, "%s", logged);
     assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, 1, &p), VKT_OK);
-    said[0] = 0;
+    logged[0] = 0;
     vkt_ctx_destroy(&ctx);
 }
 
@@ -71,7 +71,7 @@ static void is_written_once_and_used(void **state)
     char path[512];
     run(false);
     says(opening, "not there");
-    says(said, "written");
+    says(logged, "written");
     assert_true(cache_file(path));
     run(false);
     says(opening, "used");
@@ -127,7 +127,7 @@ static void bad_files_are_ignored(void **state)
         free(bad);
         run(false);
         says(opening, cases[i].want);
-        says(said, "written");
+        says(logged, "written");
         run(false);
         says(opening, "used");
     }
@@ -144,17 +144,17 @@ static void a_path_that_cannot_be_written_is_no_error(void **state)
     fclose(f);
     assert_int_equal(setenv("XDG_CACHE_HOME", blocked, 1), 0);
     run(false);
-    says(said, "cannot be written");
+    says(logged, "cannot be written");
     assert_int_equal(setenv("XDG_CACHE_HOME", "relative/is/ignored", 1), 0);
     const char *home = getenv("HOME");
     char kept[256];
     snprintf(kept, sizeof kept, "%s", home ? home : "");
     assert_int_equal(unsetenv("HOME"), 0);
     run(false); /* no directory for the cache */
-    assert_true(opening[0] == 0 && said[0] == 0);
+    assert_true(opening[0] == 0 && logged[0] == 0);
     assert_int_equal(setenv("HOME", root, 1), 0);
     run(false);
-    says(said, ".cache/vktrain/");
+    says(logged, ".cache/vktrain/");
     assert_int_equal(setenv("HOME", kept, 1) | setenv("XDG_CACHE_HOME", root, 1) | unlink(blocked), 0);
 }
 

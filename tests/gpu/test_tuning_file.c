@@ -15,14 +15,14 @@
 
 static char root[64]; /* $XDG_CACHE_HOME of this program */
 static unsigned warnings;
-static char said[1024];
+static char logged[1024];
 
 static void keep(void *user, vkt_log_level level, const char *line)
 {
     (void)user;
     if (level != VKT_LOG_WARN || !strstr(line, "tuning")) return;
     warnings++;
-    snprintf(said, sizeof said, "%s", line);
+    snprintf(logged, sizeof logged, "%s", line);
 }
 
 static vkt_ctx *open_ctx(bool no_cache)
@@ -103,7 +103,7 @@ static void a_bad_file_is_ignored_with_one_warning(void **state)
         assert_int_equal(vkt_file_write(&h, path, bad[i], strlen(bad[i])), VKT_OK);
         assert_int_equal(entries_seen(false, NULL), 0);
         assert_int_equal(warnings, 1);
-        assert_non_null(strstr(said, "truncated or damaged: ignored"));
+        assert_non_null(strstr(logged, "truncated or damaged: ignored"));
     }
     add((const vkt_tuned[]){ { 9, VKT_V(TILE) } }, 1); /* replaces it */
     assert_int_equal(entries_seen(false, NULL), 1);

@@ -35,27 +35,27 @@ static void net_close(net *n)
 
 /* ---- distributions ---- */
 
-enum { ROWS = 400, COLUMNS = 250, DRAWN = ROWS * COLUMNS };
+enum { ROWS = 400, COLUMNS = 250, SAMPLES = ROWS * COLUMNS };
 
 /* Generates ROWS x COLUMNS numbers. Checks mean and variance, to four deviations of their estimates (`kurtosis`: the
  * fourth moment over the square of the second), and that all numbers are in [least, most]. */
 static void expect_moments(vkt_init init, double mean, double variance, double kurtosis, double least, double most)
 {
-    static float w[DRAWN];
+    static float w[SAMPLES];
     net n = net_open();
     vkt_nn_param(n.b, "w", vkt_shape2(ROWS, COLUMNS), init, COLUMNS, ROWS);
     vkt_builder_draw(n.b, 0, 5, w);
     double sum = 0, squares = 0;
-    for (uint32_t i = 0; i < DRAWN; i++) {
+    for (uint32_t i = 0; i < SAMPLES; i++) {
         const double x = (double)w[i];
         if (!(x >= least && x <= most)) fail_msg("kind %d: %g is not within [%g, %g]", init.kind, x, least, most);
         sum += x - mean;
         squares += (x - mean) * (x - mean);
     }
-    if (fabs(sum / DRAWN) > 4 * sqrt(variance / DRAWN) ||
-        fabs(squares / DRAWN - variance) > 4 * variance * sqrt((kurtosis - 1) / DRAWN))
-        fail_msg("kind %d: mean %g and variance %g beside %g and %g", init.kind, mean + sum / DRAWN, squares / DRAWN,
-                 mean, variance);
+    if (fabs(sum / SAMPLES) > 4 * sqrt(variance / SAMPLES) ||
+        fabs(squares / SAMPLES - variance) > 4 * variance * sqrt((kurtosis - 1) / SAMPLES))
+        fail_msg("kind %d: mean %g and variance %g beside %g and %g", init.kind, mean + sum / SAMPLES,
+                 squares / SAMPLES, mean, variance);
     net_close(&n);
 }
 

@@ -212,13 +212,13 @@ static void check_dispatches(const net *fused, const net *plain)
     const spec *s = fused->s;
     const uint32_t some = elementwise(fused->p), all = elementwise(plain->p);
     assert_int_equal(fused->p->lowered.n - some, plain->p->lowered.n - all);
-    if (s->gone == PAIR_MANY) {
+    if (s->fused == PAIR_MANY) {
         assert_true(all > some && (some > 0) == (s->left > 0));
         assert_int_equal(count(fused->p, VKT_K_UNARY), 0);
         return;
     }
     assert_int_equal(some, s->left);
-    assert_int_equal(all, s->left + s->gone);
+    assert_int_equal(all, s->left + s->fused);
 }
 
 bool pair_make(net *fused, net *plain, const spec *s, const harness_view *view)

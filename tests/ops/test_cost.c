@@ -47,7 +47,7 @@ static void costs(const vkt_node *n, double flops, double bytes)
         fail_msg("%s: %g flops and %g bytes, want %g and %g", n->op->name, c.flops, c.bytes, flops, bytes);
 }
 
-static const vkt_node *maker(const vkt_graph *g, vkt_tensor t)
+static const vkt_node *producer(const vkt_graph *g, vkt_tensor t)
 {
     return g->nodes[vkt_value_of(g, t)->producer - 1];
 }
@@ -62,21 +62,21 @@ static void costs_are_those_worked_out_by_hand(void **state)
     const vkt_tensor b = vkt_input(g, "b", VKT_F32, VKT_ROWS, vkt_shape2(7, 5));
     const vkt_tensor bias = vkt_input(g, "bias", VKT_F32, VKT_ROWS, vkt_shape1(7));
     const vkt_tensor rows = vkt_input(g, "rows", VKT_F32, VKT_ROWS, vkt_shape2(4, 5));
-    costs(maker(g, vkt_matmul(g, a, b, false, true)), 2 * 42 * 5, 4 * (30 + 35 + 42));
-    costs(maker(g, vkt_linear(g, rows, b, bias)), 28 * 11, 4 * (20 + 35 + 7 + 28));
-    costs(maker(g, vkt_linear(g, rows, b, (vkt_tensor){ 0 })), 28 * 10, 4 * (20 + 35 + 28));
-    costs(maker(g, vkt_relu(g, a)), 30, 240);
-    costs(maker(g, vkt_sum(g, a)), 30, 124);
+    costs(producer(g, vkt_matmul(g, a, b, false, true)), 2 * 42 * 5, 4 * (30 + 35 + 42));
+    costs(producer(g, vkt_linear(g, rows, b, bias)), 28 * 11, 4 * (20 + 35 + 7 + 28));
+    costs(producer(g, vkt_linear(g, rows, b, (vkt_tensor){ 0 })), 28 * 10, 4 * (20 + 35 + 28));
+    costs(producer(g, vkt_relu(g, a)), 30, 240);
+    costs(producer(g, vkt_sum(g, a)), 30, 124);
     const vkt_tensor x =
         vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape4(3, 4, 6, 6)); /* padding is not counted */
     const vkt_tensor w = vkt_input(g, "w", VKT_F32, VKT_ROWS, vkt_shape4(8, 2, 3, 3));
     const vkt_conv2d_params two_groups = { .groups = 2, .stride = { 2, 1 } };
     const vkt_tensor y = vkt_conv2d(g, x, w, (vkt_tensor){ 0 }, &two_groups); /* (3,8,2,4) */
     const double products = 2.0 * 3 * 8 * 2 * 4 * 2 * 9;
-    costs(maker(g, y), products, 4 * (3 * 4 * 36 + 8 * 2 * 9 + 3 * 8 * 8));
+    costs(producer(g, y), products, 4 * (3 * 4 * 36 + 8 * 2 * 9 + 3 * 8 * 8));
     vkt_tensor wrt[] = { x, w }, grads[2], seed = vkt_input(g, "dy", VKT_F32, VKT_BATCH_LAST, vkt_shape4(3, 8, 2, 4));
     assert_int_equal(vkt_gradients(g, &y, &seed, 1, wrt, 2, grads), VKT_OK);
-    for (int i = 0; i < 2; i++) costs(maker(g, grads[i]), products, 4 * (3 * 4 * 36 + 8 * 2 * 9 + 3 * 8 * 8));
+    for (int i = 0; i < 2; i++) costs(producer(g, grads[i]), products, 4 * (3 * 4 * 36 + 8 * 2 * 9 + 3 * 8 * 8));
     vkt_graph_destroy(&g);
 }
 

@@ -94,19 +94,19 @@ static void relu_is_stored_by_the_node_before_it(void **state)
     (void)state;
     harness_needs(harness_ctx);
     static const spec specs[] = {
-        { norm, BATCHES, .gone = 1 },
-        { norm, BATCHES, .bias = true, .rows = 4, .gone = 1 },
-        { norm, .x = { 2, { 7, 5 } }, .bias = true, .rows = 5, .gone = 1 },
-        { norm, BATCHES, .given = true, .gone = 1 },
-        { norm, BATCHES, .given = true, .bias = true, .values = SPECIAL, .gone = 1 },
-        { add, BATCHES, .values = SPECIAL, .left = 1, .gone = 1 },
-        { add, .x = { 4, { 6, 3, 5, 7 } }, .by_rows = true, .values = SPECIAL, .left = 1, .gone = 1 },
-        { add, .x = { 1, { 3 } }, .by_rows = true, .values = SPECIAL, .left = 1, .gone = 1 },
-        { add, .x = { 2, { 37, 113 } }, .by_rows = true, .values = SPECIAL, .left = 1, .gone = 1 },
-        { conv, .x = { 3, { 5, 3, 11 } }, .w = { 3, { 4, 3, 3 } }, .conv.stride = { 0, 2 }, .bias = true, .gone = 1 },
-        { conv, .x = { 4, { 5, 4, 6, 5 } }, .w = { 4, { 6, 2, 2, 3 } }, .conv.groups = 2, .gone = 1 },
-        { linear, .x = { 2, { 9, 12 } }, .w = { 2, { 7, 12 } }, .bias = true, .gone = 1 },
-        { linear, .x = { 2, { 9, 13 } }, .w = { 2, { 7, 13 } }, .gone = 1 },
+        { norm, BATCHES, .fused = 1 },
+        { norm, BATCHES, .bias = true, .rows = 4, .fused = 1 },
+        { norm, .x = { 2, { 7, 5 } }, .bias = true, .rows = 5, .fused = 1 },
+        { norm, BATCHES, .given = true, .fused = 1 },
+        { norm, BATCHES, .given = true, .bias = true, .values = SPECIAL, .fused = 1 },
+        { add, BATCHES, .values = SPECIAL, .left = 1, .fused = 1 },
+        { add, .x = { 4, { 6, 3, 5, 7 } }, .by_rows = true, .values = SPECIAL, .left = 1, .fused = 1 },
+        { add, .x = { 1, { 3 } }, .by_rows = true, .values = SPECIAL, .left = 1, .fused = 1 },
+        { add, .x = { 2, { 37, 113 } }, .by_rows = true, .values = SPECIAL, .left = 1, .fused = 1 },
+        { conv, .x = { 3, { 5, 3, 11 } }, .w = { 3, { 4, 3, 3 } }, .conv.stride = { 0, 2 }, .bias = true, .fused = 1 },
+        { conv, .x = { 4, { 5, 4, 6, 5 } }, .w = { 4, { 6, 2, 2, 3 } }, .conv.groups = 2, .fused = 1 },
+        { linear, .x = { 2, { 9, 12 } }, .w = { 2, { 7, 12 } }, .bias = true, .fused = 1 },
+        { linear, .x = { 2, { 9, 13 } }, .w = { 2, { 7, 13 } }, .fused = 1 },
         { linear, .x = { 2, { 9, 12 } }, .w = { 2, { 7, 12 } }, .by_rows = true, .bias = true, .left = 1 },
     };
     pair_agree(specs, VKT_COUNT(specs));
@@ -128,10 +128,10 @@ static void any_variant_of_a_convolution(void **state)
     (void)state;
     harness_needs(harness_ctx);
     const spec forward = {
-        conv, .x = { 4, { 5, 4, 9, 7 } }, .w = { 4, { 8, 4, 3, 3 } }, .conv.pad = { 1, 1 }, .bias = true, .gone = 1
+        conv, .x = { 4, { 5, 4, 9, 7 } }, .w = { 4, { 8, 4, 3, 3 } }, .conv.pad = { 1, 1 }, .bias = true, .fused = 1
     };
     const spec strided = { conv_transpose, .x = { 4, { 5, 4, 4, 5 } }, .w = { 4, { 4, 6, 3, 3 } },
-                           .bias = true,   .conv.stride = { 2, 3 },    .gone = 1 };
+                           .bias = true,   .conv.stride = { 2, 3 },    .fused = 1 };
     static const vkt_variant variants[] = { VKT_V_TILE,     VKT_V_DIRECT, VKT_V_SPAN,
                                             VKT_V_WINOGRAD, VKT_V_FFT8,   VKT_V_SHARED };
     spec back = forward;
@@ -172,9 +172,9 @@ static void only_a_complete_sum_is_clamped_at_zero(void **state)
     (void)state;
     harness_needs(harness_ctx);
     const spec forward = { conv,         .x = { 4, { 3, 8, 7, 7 } }, .w = { 4, { 6, 8, 3, 3 } }, .conv.pad = { 1, 1 },
-                           .bias = true, .gone = PAIR_MANY };
+                           .bias = true, .fused = PAIR_MANY };
     const spec back = { conv_transpose, .x = { 4, { 3, 8, 7, 7 } }, .w = { 4, { 8, 6, 3, 3 } }, .conv.pad = { 1, 1 },
-                        .gone = PAIR_MANY };
+                        .fused = PAIR_MANY };
     harness_view view = { "with bindings of 4 KiB", small_bindings, .force = VKT_V(TILE) }; /* four channels of eight */
     for (int i = 0; i < 4; i++) {
         net fused, plain;
@@ -211,17 +211,17 @@ static void a_sum_is_its_norms(void **state)
     harness_needs(harness_ctx);
     for (int swap = 0; swap < 2; swap++)
         for (int flat = 0; flat < 2; flat++) {
-            const spec s = { sum, BATCHES, .bias = true, .rows = 4, .swap = swap, .flat = flat, .gone = 2 };
+            const spec s = { sum, BATCHES, .bias = true, .rows = 4, .swap = swap, .flat = flat, .fused = 2 };
             spec specs[] = { s, s, s, s, s, s, s };
             specs[1].other = BEFORE, specs[1].left = 1;
-            specs[2].other = BEHIND, specs[2].left = 2, specs[2].gone = 1; /* waits: relu is the sum's */
-            specs[3].other = NORM;                                         /* the later norm's */
+            specs[2].other = BEHIND, specs[2].left = 2, specs[2].fused = 1; /* waits: relu is the sum's */
+            specs[3].other = NORM;                                          /* the later norm's */
             specs[4].other = OWN;
-            specs[5].bare = true, specs[5].gone = 1;
+            specs[5].bare = true, specs[5].fused = 1;
             specs[6].given = true, specs[6].values = SPECIAL;
             pair_agree(specs, VKT_COUNT(specs));
         }
-    const spec blocks = { sum, .x = { 3, { 9, 2, 2750 } }, .gone = 2 }; /* several work groups a channel */
+    const spec blocks = { sum, .x = { 3, { 9, 2, 2750 } }, .fused = 2 }; /* several work groups a channel */
     pair_agree(&blocks, 1);
 }
 
@@ -275,20 +275,20 @@ static void dropout_is_part_of_its_neighbours(void **state)
     (void)state;
     harness_needs(harness_ctx);
     static const spec specs[] = {
-        { drop, WHOLE_VEC4S, .act = vkt_gelu, .gone = 1 },
-        { drop, WHOLE_VEC4S, .act = leak, .values = SPECIAL, .gone = 1 },
-        { drop, WHOLE_VEC4S, .act = vkt_exp, .rows = 5, .gone = 1 },
-        { drop, TABLE, .act = vkt_silu, .gone = 1 },
-        { drop, TABLE, .act = vkt_gelu, .memory = AGAIN, .gone = 1 },
-        { drop, .x = { 1, { 3 } }, .by_rows = true, .act = leak, .gone = 1 },
-        { drop, WHOLE_VEC4S, .other = 1, .values = SPECIAL, .gone = 1 },
-        { drop, BATCHES, .other = 1, .swap = true, .gone = 1 },
-        { drop, TABLE, .other = 1, .gone = 1 },
-        { drop, TABLE, .other = 1, .act = vkt_tanh, .left = 1, .gone = 1 }, /* the sum is in place */
-        { drop_slope, WHOLE_VEC4S, .act = vkt_gelu, .gone = 1 },
-        { drop_slope, TABLE, .act = clip, .values = SPECIAL, .gone = 1 },
-        { drop_slope, TABLE, .act = leak, .left = 1, .gone = 1 }, /* from y, which is stored */
-        { drop_slope, TABLE, .act = vkt_silu, .memory = PACKED, .gone = 1 },
+        { drop, WHOLE_VEC4S, .act = vkt_gelu, .fused = 1 },
+        { drop, WHOLE_VEC4S, .act = leak, .values = SPECIAL, .fused = 1 },
+        { drop, WHOLE_VEC4S, .act = vkt_exp, .rows = 5, .fused = 1 },
+        { drop, TABLE, .act = vkt_silu, .fused = 1 },
+        { drop, TABLE, .act = vkt_gelu, .memory = AGAIN, .fused = 1 },
+        { drop, .x = { 1, { 3 } }, .by_rows = true, .act = leak, .fused = 1 },
+        { drop, WHOLE_VEC4S, .other = 1, .values = SPECIAL, .fused = 1 },
+        { drop, BATCHES, .other = 1, .swap = true, .fused = 1 },
+        { drop, TABLE, .other = 1, .fused = 1 },
+        { drop, TABLE, .other = 1, .act = vkt_tanh, .left = 1, .fused = 1 }, /* the sum is in place */
+        { drop_slope, WHOLE_VEC4S, .act = vkt_gelu, .fused = 1 },
+        { drop_slope, TABLE, .act = clip, .values = SPECIAL, .fused = 1 },
+        { drop_slope, TABLE, .act = leak, .left = 1, .fused = 1 }, /* from y, which is stored */
+        { drop_slope, TABLE, .act = vkt_silu, .memory = PACKED, .fused = 1 },
         /* In place: functions of padding, and whole planes */
         { drop, BATCHES, .act = vkt_exp, .left = 1 },
         { drop_slope, BATCHES, .act = vkt_gelu, .left = 1 },
@@ -303,10 +303,10 @@ static void dropout_is_stored_where_its_operand_was(void **state)
     (void)state;
     harness_needs(harness_ctx);
     static const spec specs[] = {
-        { drop, WHOLE_VEC4S, .flat = true, .act = vkt_gelu, .gone = 1 },
-        { drop, WHOLE_VEC4S, .flat = true, .other = 1, .gone = 1 },
-        { drop, BATCHES, .flat = true, .other = 1, .swap = true, .gone = 1 },
-        { drop_slope, WHOLE_VEC4S, .flat = true, .act = vkt_gelu, .gone = 1 },
+        { drop, WHOLE_VEC4S, .flat = true, .act = vkt_gelu, .fused = 1 },
+        { drop, WHOLE_VEC4S, .flat = true, .other = 1, .fused = 1 },
+        { drop, BATCHES, .flat = true, .other = 1, .swap = true, .fused = 1 },
+        { drop_slope, WHOLE_VEC4S, .flat = true, .act = vkt_gelu, .fused = 1 },
     };
     for (size_t i = 0; i < VKT_COUNT(specs); i++) {
         net fused, plain;
@@ -325,13 +325,13 @@ static void in_every_view(void **state)
     (void)state;
     harness_needs(harness_ctx);
     static const spec specs[] = {
-        { add, .x = { 2, { 41, 131 } }, .by_rows = true, .values = SPECIAL, .left = 1, .gone = PAIR_MANY },
-        { norm, .x = { 4, { 6, 7, 9, 11 } }, .bias = true, .rows = 5, .gone = PAIR_MANY },
-        { linear, .x = { 2, { 9, 12 } }, .w = { 2, { 7, 12 } }, .bias = true, .gone = PAIR_MANY },
-        { sum, .x = { 4, { 6, 7, 9, 11 } }, .bias = true, .rows = 5, .gone = PAIR_MANY },
-        { drop, .x = { 2, { 41, 131 } }, .by_rows = true, .act = vkt_gelu, .gone = PAIR_MANY },
-        { drop, .x = { 2, { 41, 131 } }, .by_rows = true, .other = 1, .gone = PAIR_MANY },
-        { drop_slope, .x = { 4, { 8, 7, 9, 11 } }, .act = vkt_gelu, .gone = PAIR_MANY },
+        { add, .x = { 2, { 41, 131 } }, .by_rows = true, .values = SPECIAL, .left = 1, .fused = PAIR_MANY },
+        { norm, .x = { 4, { 6, 7, 9, 11 } }, .bias = true, .rows = 5, .fused = PAIR_MANY },
+        { linear, .x = { 2, { 9, 12 } }, .w = { 2, { 7, 12 } }, .bias = true, .fused = PAIR_MANY },
+        { sum, .x = { 4, { 6, 7, 9, 11 } }, .bias = true, .rows = 5, .fused = PAIR_MANY },
+        { drop, .x = { 2, { 41, 131 } }, .by_rows = true, .act = vkt_gelu, .fused = PAIR_MANY },
+        { drop, .x = { 2, { 41, 131 } }, .by_rows = true, .other = 1, .fused = PAIR_MANY },
+        { drop_slope, .x = { 4, { 8, 7, 9, 11 } }, .act = vkt_gelu, .fused = PAIR_MANY },
     };
     for (size_t i = 0; i < VKT_COUNT(specs); i++) {
         uint32_t views = 0;
@@ -354,8 +354,8 @@ static void the_rest_is_done_in_place(void **state)
     (void)state;
     harness_needs(harness_ctx);
     const spec specs[] = {
-        { chain, BATCHES, .bias = true, .left = 3, .gone = 2 }, /* norm and relu, sum, sum and relu, relu */
-        { chain, BATCHES, .bare = true, .left = 2, .gone = 2 }, /* norm and sum, sum and relu, relu */
+        { chain, BATCHES, .bias = true, .left = 3, .fused = 2 }, /* norm and relu, sum, sum and relu, relu */
+        { chain, BATCHES, .bare = true, .left = 2, .fused = 2 }, /* norm and sum, sum and relu, relu */
     };
     pair_agree(specs, VKT_COUNT(specs));
 }
@@ -381,9 +381,9 @@ static void the_sum_of_two_gradients_goes_on_through_relus(void **state)
     (void)state;
     harness_needs(harness_ctx);
     const spec specs[] = {
-        { slope, BATCHES, .act = vkt_relu, .left = 2, .gone = 1 },
-        { slope, .x = { 2, { 5, 7 } }, .act = vkt_relu, .by_rows = true, .values = SPECIAL, .left = 2, .gone = 1 },
-        { slope, BATCHES, .act = vkt_relu, .flat = true, .left = 2, .gone = 1 },
+        { slope, BATCHES, .act = vkt_relu, .left = 2, .fused = 1 },
+        { slope, .x = { 2, { 5, 7 } }, .act = vkt_relu, .by_rows = true, .values = SPECIAL, .left = 2, .fused = 1 },
+        { slope, BATCHES, .act = vkt_relu, .flat = true, .left = 2, .fused = 1 },
         /* In the memory of the sum: */
         { slope, BATCHES, .act = vkt_tanh, .left = 3 },
         { slope, BATCHES, .act = vkt_tanh, .flat = true, .left = 3 },
@@ -433,8 +433,8 @@ static void a_residual_network_trains_alike(void **state)
     (void)state;
     harness_needs(harness_ctx);
     const spec specs[] = {
-        { train, .x = { 4, { 6, 2, 5, 6 } }, .rows = 5, .memory = PACKED, .left = 8, .gone = 13 },
-        { train, .x = { 4, { 6, 2, 5, 6 } }, .left = 8, .gone = 13 },
+        { train, .x = { 4, { 6, 2, 5, 6 } }, .rows = 5, .memory = PACKED, .left = 8, .fused = 13 },
+        { train, .x = { 4, { 6, 2, 5, 6 } }, .left = 8, .fused = 13 },
     };
     pair_agree(specs, VKT_COUNT(specs));
 }
@@ -474,7 +474,7 @@ static void what_others_want_stays(void **state)
     harness_needs(harness_ctx);
     const spec specs[] = {
         { kept, BATCHES, .left = 1 },
-        { kept, BATCHES, .given = true, .left = 1, .gone = 1 }, /* the sum, whose norm has no other reader */
+        { kept, BATCHES, .given = true, .left = 1, .fused = 1 }, /* the sum, whose norm has no other reader */
         { shared, BATCHES, .left = 2 },
         { repeated, BATCHES, .left = 1 },
         { repeated, BATCHES, .bare = true, .left = 1 },
@@ -491,18 +491,18 @@ static void stored_in_16_bits(void **state)
     (void)state;
     harness_needs(harness_ctx);
     const spec specs[] = {
-        { add, BATCHES, .values = SPECIAL, .left = 1, .gone = 1 },
-        { add, .x = { 2, { 5, 12 } }, .by_rows = true, .values = SPECIAL, .left = 1, .gone = 1 },
-        { conv, .x = { 4, { 5, 3, 6, 7 } }, .w = { 4, { 4, 3, 2, 2 } }, .bias = true, .gone = 1 },
-        { norm, BATCHES, .bias = true, .rows = 4, .gone = 1 },
-        { sum, BATCHES, .bias = true, .given = true, .values = WHOLE, .gone = 2 },
-        { sum, BATCHES, .bias = true, .given = true, .values = WHOLE, .other = NORM, .gone = 2 },
-        { sum, BATCHES, .bias = true, .given = true, .values = WHOLE, .other = WIDE, .gone = 2 },
-        { slope, BATCHES, .act = vkt_relu, .left = 2, .gone = 1 },
+        { add, BATCHES, .values = SPECIAL, .left = 1, .fused = 1 },
+        { add, .x = { 2, { 5, 12 } }, .by_rows = true, .values = SPECIAL, .left = 1, .fused = 1 },
+        { conv, .x = { 4, { 5, 3, 6, 7 } }, .w = { 4, { 4, 3, 2, 2 } }, .bias = true, .fused = 1 },
+        { norm, BATCHES, .bias = true, .rows = 4, .fused = 1 },
+        { sum, BATCHES, .bias = true, .given = true, .values = WHOLE, .fused = 2 },
+        { sum, BATCHES, .bias = true, .given = true, .values = WHOLE, .other = NORM, .fused = 2 },
+        { sum, BATCHES, .bias = true, .given = true, .values = WHOLE, .other = WIDE, .fused = 2 },
+        { slope, BATCHES, .act = vkt_relu, .left = 2, .fused = 1 },
         { slope, BATCHES, .act = vkt_gelu, .left = 2 },
-        { drop, WHOLE_VEC4S, .act = vkt_gelu, .bare = true, .gone = 1 },
-        { drop, WHOLE_VEC4S, .other = 1, .values = WHOLE, .bare = true, .gone = 1 },
-        { drop_slope, WHOLE_VEC4S, .act = vkt_gelu, .bare = true, .gone = 1 },
+        { drop, WHOLE_VEC4S, .act = vkt_gelu, .bare = true, .fused = 1 },
+        { drop, WHOLE_VEC4S, .other = 1, .values = WHOLE, .bare = true, .fused = 1 },
+        { drop_slope, WHOLE_VEC4S, .act = vkt_gelu, .bare = true, .fused = 1 },
     };
     for (size_t i = 0; i < 2 * VKT_COUNT(specs); i++) {
         const harness_view *view = &harness_half_views[i % 2];
@@ -558,10 +558,10 @@ static void what_is_made_again_has_the_same_bits(void **state)
         spec s;
         uint32_t again, relus;
     } cases[] = {
-        { { late, BATCHES, .other = RELU_OF_SUM, .memory = PACKED, .left = 2, .gone = 1 }, 1, 1 },
-        { { late, BATCHES, .other = AND_NORM, .given = true, .memory = PACKED, .left = 2, .gone = 2 }, 2, 2 },
-        { { late, WHOLE_VEC4S, .other = DROPPED_FUNCTION, .memory = PACKED, .left = 1, .gone = 1 }, 1, 0 },
-        { { late, WHOLE_VEC4S, .other = DROPPED_SUM, .memory = PACKED, .left = 1, .gone = 1 }, 1, 0 },
+        { { late, BATCHES, .other = RELU_OF_SUM, .memory = PACKED, .left = 2, .fused = 1 }, 1, 1 },
+        { { late, BATCHES, .other = AND_NORM, .given = true, .memory = PACKED, .left = 2, .fused = 2 }, 2, 2 },
+        { { late, WHOLE_VEC4S, .other = DROPPED_FUNCTION, .memory = PACKED, .left = 1, .fused = 1 }, 1, 0 },
+        { { late, WHOLE_VEC4S, .other = DROPPED_SUM, .memory = PACKED, .left = 1, .fused = 1 }, 1, 0 },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         net fused, plain;

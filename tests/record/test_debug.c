@@ -13,27 +13,27 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-static char said[1 << 16];
-static size_t said_n;
+static char logged[1 << 16];
+static size_t log_bytes;
 
 static void keep_line(void *user, vkt_log_level level, const char *line)
 {
     (void)user, (void)level;
     const size_t n = strlen(line);
-    if (said_n + n + 2 > sizeof said) return;
-    memcpy(said + said_n, line, n);
-    said_n += n;
-    memcpy(said + said_n++, "\n", 2);
+    if (log_bytes + n + 2 > sizeof logged) return;
+    memcpy(logged + log_bytes, line, n);
+    log_bytes += n;
+    memcpy(logged + log_bytes++, "\n", 2);
 }
 
-static bool was_said(const char *part)
+static bool was_logged(const char *part)
 {
-    return strstr(said, part) != NULL;
+    return strstr(logged, part) != NULL;
 }
 
-static void must_be_said(const char *part)
+static void expect_log(const char *part)
 {
-    if (!was_said(part)) fail_msg("want a line that says \"%s\", got:\n%s", part, said);
+    if (!was_logged(part)) fail_msg("want a line that says \"%s\", got:\n%s", part, logged);
 }
 
 /* A context at a debug level. Its lines are kept from here on. */
@@ -43,8 +43,8 @@ static vkt_ctx *context(const char *level)
     vkt_host h = vkt_test_host();
     h.log = keep_line;
     setenv("VKT_DEBUG", level, 1);
-    said_n = 0;
-    said[0] = 0;
+    log_bytes = 0;
+    logged[0] = 0;
     OK(vkt_ctx_create(&(vkt_ctx_params){ .no_pipeline_cache = true }, &h, &ctx));
     return ctx;
 }
@@ -84,7 +84,7 @@ static void level_0_prints_nothing(void **state)
     vkt_ctx *ctx = context("0");
     run_three_times(ctx);
     end(ctx);
-    assert_string_equal(said, "");
+    assert_string_equal(logged, "");
 }
 
 static void level_1_prints_device_and_memory(void **state)
@@ -95,14 +95,14 @@ static void level_1_prints_device_and_memory(void **state)
     vkt_array *array;
     const vkt_array_params params = { .dtype = VKT_U32, .shape = vkt_shape1(1000), .name = "numbers" };
     OK(vkt_array_create(ctx, &params, &array));
-    must_be_said(vkt_ctx_device(ctx)->name);
-    must_be_said("memory: 4.00 KiB for \"numbers\" (data set), ");
+    expect_log(vkt_ctx_device(ctx)->name);
+    expect_log("memory: 4.00 KiB for \"numbers\" (data set), ");
     vkt_array_destroy(&array);
     run_three_times(ctx);
     end(ctx);
-    must_be_said("memory: at most 4.00 KiB of data set");
-    assert_false(was_said("of GPU time"));
-    assert_false(was_said("graph: "));
+    expect_log("memory: at most 4.00 KiB of data set");
+    assert_false(was_logged("of GPU time"));
+    assert_false(was_logged("graph: "));
 }
 
 static void level_2_prints_the_time_of_each_kernel(void **state)
@@ -116,16 +116,16 @@ static void level_2_prints_the_time_of_each_kernel(void **state)
     vkt_ctx *ctx = context("2");
     run_three_times(ctx);
     end(ctx);
-    must_be_said("ms of GPU time a run, over 3 runs");
-    must_be_said(" UNARY x 1");
-    must_be_said(" BINARY x 1");
+    expect_log("ms of GPU time a run, over 3 runs");
+    expect_log(" UNARY x 1");
+    expect_log(" BINARY x 1");
     double all, one, sum = 0;
-    const char *line = strstr(said, "sums: ");
+    const char *line = strstr(logged, "sums: ");
     for (; line && sscanf(line, "sums: %lf ms of GPU", &all) != 1; line = strstr(line + 1, "sums: ")) continue;
     assert_non_null(line);
     while ((line = strstr(line + 1, "sums: ")) && sscanf(line, "sums: %lf ms", &one) == 1) sum += one;
     assert_true(all > 0 && fabs(sum - all) <= 0.0021); /* three numbers with three decimals */
-    assert_false(was_said("graph: "));
+    assert_false(was_logged("graph: "));
 }
 
 static void level_3_prints_graph_plan_and_commands(void **state)
@@ -135,10 +135,10 @@ static void level_3_prints_graph_plan_and_commands(void **state)
     vkt_ctx *ctx = context("3");
     run_three_times(ctx);
     end(ctx);
-    must_be_said("graph: 2 nodes");
-    must_be_said("memory: 1 block(s)");
-    must_be_said("commands: 2 dispatches, 1 barriers between them");
-    must_be_said("---- barrier: 1 reads relu.0 (after 0)");
+    expect_log("graph: 2 nodes");
+    expect_log("memory: 1 block(s)");
+    expect_log("commands: 2 dispatches, 1 barriers between them");
+    expect_log("---- barrier: 1 reads relu.0 (after 0)");
 }
 
 /* a = b x, c = a 0, d = c + x. If x is large, a has an infinity, so c and d have NaN. */
@@ -166,7 +166,7 @@ static void level_4_names_the_first_nan(void **state)
         char want[160];
         snprintf(want, sizeof want, "run 1: the first NaN was written by node %u, mul, to '%s'[3,1]",
                  vkt_value_of(g, c)->producer - 1, vkt_value_of(g, c)->name);
-        must_be_said(want);
+        expect_log(want);
         OK(vkt_program_read(p, d, out, sizeof out)); /* the run itself was complete */
         for (int i = 0; i < 15; i++) assert_true(isnan(out[i]) == (in[i] > 0));
         vkt_program_destroy(&p);
@@ -195,7 +195,7 @@ static void level_4_names_the_parameter_of_an_update(void **state)
         const vkt_result r = vkt_program_run(p, &(vkt_run){ .lr = 1 }, NULL);
         assert_int_equal(r, level ? VKT_E_NAN : VKT_OK);
         OK(vkt_program_wait(p));
-        if (level) must_be_said(" of b[1,1]");
+        if (level) expect_log(" of b[1,1]");
         vkt_program_destroy(&p);
         vkt_store_destroy(&store);
         vkt_graph_destroy(&g);

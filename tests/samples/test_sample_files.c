@@ -335,20 +335,20 @@ static void drain(int fd, char *text, size_t room)
 static void before_the_first_step_nothing_is_written(void **state)
 {
     rig *r = rig_of(state);
-    char said[8192] = "";
+    char printed[8192] = "";
     const char *const args[] = { "-c", "exec '" VKT_GPT_PROGRAM "' --epochs 1000000 --save w --json j 2>fifo", NULL };
     const int fd = full_fifo(r, "fifo");
     assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, "w"), "of an older run", 15), VKT_OK);
     const pid_t child = program_start(r, "/bin/sh", NULL, args);
     wait_for(r, "out");
     assert_int_equal(kill(child, SIGTERM), 0);
-    drain(fd, said, sizeof said);
+    drain(fd, printed, sizeof printed);
     run done = program_finish(r, child);
-    drain(fd, said, sizeof said);
+    drain(fd, printed, sizeof printed);
     assert_int_equal(close(fd), 0);
     assert_int_equal(done.status, 128 + SIGTERM);
     run_forget(r, &done);
-    assert_non_null(strstr(said, "vkt-gpt: ended by SIGTERM before the first step: no file was written"));
+    assert_non_null(strstr(printed, "vkt-gpt: ended by SIGTERM before the first step: no file was written"));
     char *text = program_text(r, "w");
     assert_string_equal(text, "of an older run");
     vkt_free(&r->h, text);

@@ -77,10 +77,10 @@ static double number_in(const rig *r, const char *report, const char *key)
 /* The image is learned: by the program's own word, and on its screenshot. */
 static void expect_learned(const rig *r, const char *shot, const char *report)
 {
-    const double told = number_in(r, report, "psnr"), seen = psnr_of(r, shot, report);
-    print_message("%s: %.2f dB, on the screen %.2f dB, after %.0f steps\n", report, told, seen,
+    const double reported = number_in(r, report, "psnr"), seen = psnr_of(r, shot, report);
+    print_message("%s: %.2f dB, on the screen %.2f dB, after %.0f steps\n", report, reported, seen,
                   number_in(r, report, "steps"));
-    assert_true(told > LEARNED && seen > LEARNED - 1);
+    assert_true(reported > LEARNED && seen > LEARNED - 1);
 }
 
 /* ---- without a screen ---- */
@@ -176,12 +176,12 @@ static void expect_in_window(const rig *r, const char *const *args)
 /* As many steps between frames as a budget has time for: on a slow machine a larger one. */
 static void expect_learned_in_budget(rig *r)
 {
-    double told = 0;
-    for (int ms = 40; ms <= 1280 && told <= LEARNED; ms *= 2) {
+    double reported = 0;
+    for (int ms = 40; ms <= 1280 && reported <= LEARNED; ms *= 2) {
         char budget[16];
         (void)snprintf(budget, sizeof budget, "%d", ms);
         IN_WINDOW(r, "--frames", "40", "--budget", budget, "--screenshot", "budget.png", "--json", "budget");
-        told = number_in(r, "budget", "psnr");
+        reported = number_in(r, "budget", "psnr");
     }
     expect_learned(r, "budget.png", "budget");
 }

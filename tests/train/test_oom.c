@@ -10,7 +10,7 @@ static void a_cap_below_the_plan_is_refused_with_the_plan(void **state)
     rig *r = rig_of(state);
     vkt_trainer_params p = rig_params(r);
     p.batch = RIG_ROWS;
-    bool told_plan = false;
+    bool reported_plan = false;
     vkt_trainer *t = NULL;
     vkt_result status = VKT_E_MEMORY_CAP;
     for (uint64_t cap = 1u << 18; status != VKT_OK; cap += cap / 4) {
@@ -21,7 +21,7 @@ static void a_cap_below_the_plan_is_refused_with_the_plan(void **state)
         if (status == VKT_OK) status = vkt_trainer_create(small, &p, &t);
         vkt_test_expect_errors(false);
         assert_true(status == VKT_OK || status == VKT_E_MEMORY_CAP);
-        if (status != VKT_OK) told_plan |= strstr(vkt_test_last_error(), "activations and scratch") != NULL;
+        if (status != VKT_OK) reported_plan |= strstr(vkt_test_last_error(), "activations and scratch") != NULL;
         if (status == VKT_OK) {
             rig_fit(t, NULL);
             vkt_memory_stats m;
@@ -33,7 +33,7 @@ static void a_cap_below_the_plan_is_refused_with_the_plan(void **state)
         vkt_trainer_destroy(&t);
         vkt_ctx_destroy(&small);
     }
-    assert_true(told_plan);
+    assert_true(reported_plan);
 }
 
 /* ---- the device is lost ---- */

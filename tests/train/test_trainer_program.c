@@ -20,7 +20,7 @@ static bool device_is_the_pinned_one(const vkt_ctx *ctx)
 }
 
 /* Prints the first line that differs. */
-static void tell_difference(const char *want, const char *got)
+static void print_difference(const char *want, const char *got)
 {
     int line = 1;
     while (*want && *want == *got) {
@@ -56,7 +56,7 @@ static void the_recorded_mnist_step_is_the_pinned_one(void **state)
     if (getenv("VKT_UPDATE_GOLDEN")) assert_int_equal(vkt_file_write(&r->h, PINNED, text, strlen(text)), VKT_OK);
     assert_int_equal(vkt_file_read(&r->h, PINNED, 1u << 20, (void **)&pinned, &n), VKT_OK);
     const bool same = strcmp(text, pinned) == 0;
-    if (!same) tell_difference(pinned, text);
+    if (!same) print_difference(pinned, text);
     vkt_free(&r->h, pinned);
     vkt_text_release(&text);
     vkt_trainer_destroy(&t);

@@ -60,17 +60,17 @@ static vkt_tensor apply(vkt_graph *g, const vkt_op *op, vkt_tensor a, vkt_tensor
 static void draw_shapes(vkt_rng *r, vkt_shape *in, uint32_t n)
 {
     const uint32_t rank = vkt_rng_range(r, 0, 4);
-    vkt_shape s = { .rank = rank }, drawn[3] = { { 0 } };
+    vkt_shape s = { .rank = rank }, shapes[3] = { { 0 } };
     for (uint32_t i = 0; i < rank; i++) s.dim[i] = vkt_rng_range(r, 1, i == 0 ? 19 : 9);
     const uint32_t how = vkt_rng_range(r, 0, 3);
     for (uint32_t k = 0; k < n; k++) {
         const uint32_t omitted = how == 0 || k == 0 ? 0 : vkt_rng_range(r, 0, rank); /* leading dimensions left out */
-        drawn[k].rank = rank - omitted;
-        for (uint32_t i = 0; i < drawn[k].rank; i++)
-            drawn[k].dim[i] = how && vkt_rng_range(r, 0, 2) == 0 ? 1 : s.dim[i + omitted];
+        shapes[k].rank = rank - omitted;
+        for (uint32_t i = 0; i < shapes[k].rank; i++)
+            shapes[k].dim[i] = how && vkt_rng_range(r, 0, 2) == 0 ? 1 : s.dim[i + omitted];
     }
     const uint32_t first = vkt_rng_range(r, 0, n - 1);
-    for (uint32_t k = 0; k < n; k++) in[k] = drawn[(first + k) % n];
+    for (uint32_t k = 0; k < n; k++) in[k] = shapes[(first + k) % n];
 }
 
 typedef struct range {
