@@ -9,7 +9,7 @@
 # The last lines are "N passed, N failed, N skipped" (cases, over all phases) and "ran on: <devices>". The exit code is 0
 # only when nothing failed. A phase that fails does not keep later phases from running. Environment:
 #
-#   VKT_TEST_DRIVER=FILE.json   another Vulkan driver in place of the system's lavapipe
+#   VKT_TEST_DRIVER=FILE.json   another Vulkan driver instead of the system's lavapipe
 #   VKT_BUILD_DIR=DIR           builds (build-*/) and drivers (.drivers/) go to DIR, so that the checkout may be read-only
 #   VKT_DATA=DIR                where the data sets lie; without it data/ and ../shared/data are looked through
 set -u

@@ -79,12 +79,13 @@ static void report(vkt_differences *d, part of, part name, const part *was, cons
 {
     static const part none = { "none", 4 };
     const part a = was ? *was : none, b = is ? *is : none;
-    const char *space = of.n ? " " : "", *old = d->was ? d->was : "checkpoint", *old_one = d->was ? d->was : "the checkpoint", *new = d->is ? d->is : "this run";
+    const char *space = of.n ? " " : "", *old = d->was ? d->was : "checkpoint",
+               *old_one = d->was ? d->was : "the checkpoint", *new = d->is ? d->is : "this run";
     if (a.n && b.n && a.s[0] == '#' && b.s[0] == '#')
         vkt_differences_add(d, "%.*s%s%.*s: not the same as in %s", of.n, of.s, space, name.n, name.s, old_one);
     else
-        vkt_differences_add(d, "%.*s%s%.*s: %s %.*s, %s %.*s", of.n, of.s, space, name.n, name.s, old,
-                            VKT_MIN(a.n, 60), a.s, new, VKT_MIN(b.n, 60), b.s);
+        vkt_differences_add(d, "%.*s%s%.*s: %s %.*s, %s %.*s", of.n, of.s, space, name.n, name.s, old, VKT_MIN(a.n, 60),
+                            a.s, new, VKT_MIN(b.n, 60), b.s);
 }
 
 /* Returns the field of an op's attributes with this name; NULL: the op has none. */

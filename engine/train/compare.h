@@ -8,7 +8,7 @@
  * empty. */
 typedef struct vkt_differences {
     vkt_text text;
-    uint32_t n; /* number of all differences */
+    uint32_t n;           /* number of all differences */
     const char *was, *is; /* names of the two texts; NULL: "checkpoint" and "this run" */
 } vkt_differences;
 

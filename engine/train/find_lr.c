@@ -147,13 +147,15 @@ vkt_result vkt_trainer_find_lr(vkt_trainer *t, const vkt_fit_callbacks *callback
     VKT_WANT(NULL, t);
     VKT_WANT(&t->host, out);
     const uint32_t micro = t->params.optimizer.micro_batches;
-    test x = { .caller = callbacks ? callbacks : &none, .per_step = micro && !t->shards.count ? micro : 1, .lowest = INFINITY };
+    test x = { .caller = callbacks ? callbacks : &none,
+               .per_step = micro && !t->shards.count ? micro : 1,
+               .lowest = INFINITY };
     x.rows = t->feed.n;
     x.batch = vkt_steps_rows(t);
     *out = (vkt_lr_test){ .suggested = NAN };
     if (t->shards.ranks > 1)
-        return vkt_fail(&t->host, VKT_E_UNSUPPORTED, "find_lr: want a trainer of one rank, got %u: find the rate on one",
-                        t->shards.ranks);
+        return vkt_fail(&t->host, VKT_E_UNSUPPORTED,
+                        "find_lr: want a trainer of one rank, got %u: find the rate on one", t->shards.ranks);
     vkt_snapshot kept;
     float *best = vkt_alloc_array(&t->host, vkt_store_elements(t->store), sizeof *best);
     vkt_result r = best ? VKT_OK : vkt_fail_nomem(&t->host, "a copy of the weights", vkt_store_elements(t->store) * 4);

@@ -198,7 +198,8 @@ static vkt_result run_steps(fit *f)
 static vkt_result train_epoch(fit *f)
 {
     const vkt_result r = run_steps(f);
-    const bool alone = f->t->shards.ranks == 1; /* the other ranks make no step more with this one, unless all diverge */
+    const bool alone =
+        f->t->shards.ranks == 1; /* the other ranks make no step more with this one, unless all diverge */
     if (r != VKT_OK && r != VKT_E_DEVICE_LOST && (alone || r == VKT_E_DIVERGED)) (void)drain(f);
     vkt_feed_stop(&f->t->feed);
     return r;

@@ -58,10 +58,9 @@ vkt_result vkt_shards_resolve(vkt_trainer *t)
 
 static vkt_shard_params params_of(const vkt_shards *s, const vkt_dist_params *p)
 {
-    return (vkt_shard_params){ .levels = vkt_log2(s->own),
-                               .parts = s->parts,
-                               .draws = s->count * s->parts,
-                               .bf16 = p->wire == VKT_WIRE_BF16 };
+    return (vkt_shard_params){
+        .levels = vkt_log2(s->own), .parts = s->parts, .draws = s->count * s->parts, .bf16 = p->wire == VKT_WIRE_BF16
+    };
 }
 
 vkt_result vkt_shards_graph(const vkt_trainer *t, vkt_graph *g, vkt_shard_values *v, vkt_graph **update)
@@ -107,9 +106,7 @@ vkt_result vkt_shards_programs(vkt_trainer *t, const vkt_shard_values *v)
 {
     vkt_shards *s = &t->shards;
     const vkt_binding sum = { v->update, s->x.sum };
-    const vkt_program_params p = {
-        .name = "update", .arrays = &sum, .n_arrays = 1, .precision = t->params.precision
-    };
+    const vkt_program_params p = { .name = "update", .arrays = &sum, .n_arrays = 1, .precision = t->params.precision };
     VKT_TRY(vkt_program_create(t->ctx, s->g, t->store, &p, &s->update));
     return vkt_exchange_connect(&s->x, t->program, v->sum, s->update, v->update);
 }

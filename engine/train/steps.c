@@ -116,7 +116,6 @@ static vkt_result take_plain(vkt_trainer *t, vkt_step_result *out)
 
 /* ---- a step of shards ---- */
 
-
 /* Exchanges the gradients of all submitted steps. */
 static vkt_result exchange_all(vkt_shards *s)
 {

@@ -16,8 +16,8 @@
 typedef struct vkt_step_result {
     double loss, correct; /* sums over samples; loss times rows */
     uint64_t rows;
-    uint32_t t;      /* the optimizer's completed steps */
-    bool finite;     /* the loss */
+    uint32_t t;  /* the optimizer's completed steps */
+    bool finite; /* the loss */
 } vkt_step_result;
 
 /* The result of one run of a program of shards. */
@@ -34,16 +34,16 @@ typedef struct vkt_pending_step {
 enum { VKT_STEPS_PENDING = 4 }; /* at most */
 
 typedef struct vkt_shards {
-    uint32_t count;        /* V; 0: a step is one run, and nothing below is used */
-    uint32_t own, parts;   /* shards of this rank; runs of each */
-    uint32_t rows, first;  /* samples of a run; number of this rank's first shard */
+    uint32_t count;       /* V; 0: a step is one run, and nothing below is used */
+    uint32_t own, parts;  /* shards of this rank; runs of each */
+    uint32_t rows, first; /* samples of a run; number of this rank's first shard */
     uint32_t rank, ranks;
-    vkt_graph *g;          /* of the update */
+    vkt_graph *g; /* of the update */
     vkt_program *update;
     vkt_array *planes, *saved; /* NULL: not needed */
     vkt_exchange x;
     vkt_pending_step pending[VKT_STEPS_PENDING]; /* a ring, by number of the step */
-    vkt_shard_result *results;                   /* VKT_STEPS_PENDING times the results of all ranks and a header each */
+    vkt_shard_result *results; /* VKT_STEPS_PENDING times the results of all ranks and a header each */
     bool wants_stop, all_stop; /* the caller of this rank wants to stop; all ranks know that some rank wants to */
     bool broken;               /* the exchange has failed: weights may be those of no step */
 } vkt_shards;
@@ -57,7 +57,8 @@ typedef struct vkt_steps {
 /* Returns the samples of a whole step, and the steps of an epoch. */
 uint32_t vkt_steps_rows(const vkt_trainer *t);
 uint32_t vkt_steps_of_epoch(const vkt_trainer *t);
-/* Returns the most samples of an epoch on this rank, if it has a part of them; 0: it has all. Before the feed exists. */
+/* Returns the most samples of an epoch on this rank, if it has a part of them; 0: it has all. Before the feed exists.
+ */
 uint32_t vkt_steps_most_rows(const vkt_trainer *t);
 /* Begins an epoch at batch `skip` of its order. */
 vkt_result vkt_steps_begin(vkt_trainer *t, uint32_t epoch, uint32_t skip);

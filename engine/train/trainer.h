@@ -82,9 +82,10 @@ struct vkt_trainer {
     vkt_program *program; /* a step, or the shards of this rank */
     vkt_shards shards;    /* the rest of a step that is split into shards */
     vkt_steps steps;
-    vkt_trainer **replicas; /* the other ranks of this process: params.n_more_devices of them. Each has a rank above 0 */
-    vkt_thread_group *group;     /* their connections */
-    vkt_transport transport;     /* params.dist.transport points here, if there is a group */
+    vkt_trainer *
+        *replicas; /* the other ranks of this process: params.n_more_devices of them. Each has a rank above 0 */
+    vkt_thread_group *group;   /* their connections */
+    vkt_transport transport;   /* params.dist.transport points here, if there is a group */
     vkt_evaluator *validation; /* NULL: none */
     char *summary;
     vkt_history history;

@@ -14,18 +14,18 @@ extern "C" {
 
 /* The result of one op on one case. It is valid only during the call that passes it. */
 typedef struct vkt_audit_entry {
-    const char *op;    /* "conv2d" */
-    const char *name;  /* the node's first output in the graph; for a random case: "seed 3" */
-    const char *text;  /* the audited shapes and attributes: a line for vkt-bench --shapes */
-    uint32_t node;     /* number of the first such node */
-    uint32_t times;    /* number of nodes that do the same work */
-    bool reduced;      /* a smaller case replaces the node, with a smaller batch first: the reference would take too
-                        * long */
-    bool sampled;      /* a random case of the op replaces the node: it cannot be reduced, or the values that its inputs
-                        * may have are not known */
-    vkt_result status; /* not VKT_OK: it could not be run; then of the members below only `fault` is set */
-    double forward;    /* error of the worst output element / the op's tolerance; wrong if above 1 or NaN */
-    uint32_t gradients;                /* bit i: the gradient of input i was compared */
+    const char *op;     /* "conv2d" */
+    const char *name;   /* the node's first output in the graph; for a random case: "seed 3" */
+    const char *text;   /* the audited shapes and attributes: a line for vkt-bench --shapes */
+    uint32_t node;      /* number of the first such node */
+    uint32_t times;     /* number of nodes that do the same work */
+    bool reduced;       /* a smaller case replaces the node, with a smaller batch first: the reference would take too
+                         * long */
+    bool sampled;       /* a random case of the op replaces the node: it cannot be reduced, or the values its inputs
+                         * may have are not known */
+    vkt_result status;  /* not VKT_OK: it could not be run; then of the members below only `fault` is set */
+    double forward;     /* error of the worst output element / the op's tolerance; wrong if above 1 or NaN */
+    uint32_t gradients; /* bit i: the gradient of input i was compared */
     double gradient[VKT_AUDIT_INPUTS]; /* as `forward` */
     uint32_t differences; /* number of elements of the reference's gradients, of this case or a smaller one, that were
                            * compared with difference quotients */

@@ -52,7 +52,7 @@
 
 // ---- hash grids: vkt_hash_grid ----
 
-// For four coordinates: the cell of a grid, and `fraction`, the coordinate's fraction inside the cell (0 to 1). Coordinates are
+// For four coordinates: the cell of a grid, and `fraction`, the coordinate's position inside the cell (0 to 1). Coordinates are
 // clamped to [0,1]. The product of resolution and x is computed in fractions of 2^32: in fine grids a product of floats would
 // leave no digits for `fraction`. If x is NaN, `fraction` is NaN.
 void vkt_hash_grid_cell(vec4 x, uint resolution, out uvec4 cell, out vec4 fraction)
@@ -78,12 +78,12 @@ uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
         VKT_LOOP for (uint l = 0u; l < uint(LEVELS); l++) {                                          \
             const uvec4 level = VKT_LEVEL(l);                                                        \
             uvec4 cell;                                                                              \
-            vec4 fraction;                                                                                \
-            vkt_hash_grid_cell(vec4(x, vec2(0.0)), level.x, cell, fraction);                              \
+            vec4 fraction;                                                                           \
+            vkt_hash_grid_cell(vec4(x, vec2(0.0)), level.x, cell, fraction);                         \
             VKT_LOOP for (uint f = 0u; f < uint(F); f++) y[l * F + f] = 0.0;                         \
             VKT_LOOP for (uint k = 0u; k < 1u << D; k++) {                                           \
                 const uvec3 side = uvec3(k, k >> 1, k >> 2) & 1u;                                    \
-                const vec3 share = mix(1.0 - fraction.xyz, fraction.xyz, bvec3(side));                         \
+                const vec3 share = mix(1.0 - fraction.xyz, fraction.xyz, bvec3(side));               \
                 const uint at = table + (level.z + vkt_hash_grid_entry(cell.xyz + side, level)) * F; \
                 VKT_LOOP for (uint f = 0u; f < uint(F); f++)                                         \
                     y[l * F + f] += share.x * share.y * share.z * VKT_FLOAT(at + f);                 \

@@ -18,9 +18,9 @@ static bool run(const char *const *argv, const char *input)
     int in[2];
     if (pipe(in) != 0) return false;
     const size_t n = strlen(input);
-    const bool told = n == 0 || write(in[1], input, n) == (ssize_t)n;
+    const bool written = n == 0 || write(in[1], input, n) == (ssize_t)n;
     close(in[1]);
-    const pid_t child = told ? fork() : -1;
+    const pid_t child = written ? fork() : -1;
     if (child == 0) {
         const int nowhere = open("/dev/null", O_WRONLY);
         dup2(in[0], STDIN_FILENO);

@@ -30,8 +30,8 @@ layout(binding = SPAN_BIAS, std430) readonly buffer Bias { float bias_in[]; };
 VKT_OUT4(SPAN_DST, dst);
 
 const uint REACH = SPAN + TAPS - 1;                 // pixels of src that a lane reads
-const uint A_STEP = UNROLL * TAPS * MB / 4;           // vec4s of A per step
-const uint SHARES = (A_STEP + LANES - 1) / LANES;     // ... per lane
+const uint A_STEP = UNROLL * TAPS * MB / 4;       // vec4s of A per step
+const uint SHARES = (A_STEP + LANES - 1) / LANES; // ... per lane
 const uint BIASES = (MB + LANES - 1) / LANES;
 vec4 acc[MB * SPAN];
 uint at[REACH]; // offsets of these pixels in a row of src

@@ -52,18 +52,18 @@ layout(binding = ROW_NORM_BETA, std430) readonly buffer BlockBeta { float beta[]
 layout(constant_id = ROW_NORM_SPEC_SPLIT) const uint SPLIT = 1;
 // Runs body for each k < n of this lane, four per iteration while there are four. An iteration costs as much as several loads.
 const uint ITERATIONS = 4;
-#define EACH(k, n, body)                                                         \
-    {                                                                            \
-        uint k##0 = FIRST;                                                       \
-        for (; k##0 + (ITERATIONS - 1) * STEP < (n); k##0 += ITERATIONS * STEP)            \
-            [[unroll]] for (uint k##1 = 0; k##1 < ITERATIONS; k##1++) {               \
-                const uint k = k##0 + k##1 * STEP;                               \
-                body                                                             \
-            }                                                                    \
-        for (; k##0 < (n); k##0 += STEP) {                                       \
-            const uint k = k##0;                                                 \
-            body                                                                 \
-        }                                                                        \
+#define EACH(k, n, body)                                                        \
+    {                                                                           \
+        uint k##0 = FIRST;                                                      \
+        for (; k##0 + (ITERATIONS - 1) * STEP < (n); k##0 += ITERATIONS * STEP) \
+            [[unroll]] for (uint k##1 = 0; k##1 < ITERATIONS; k##1++) {         \
+                const uint k = k##0 + k##1 * STEP;                              \
+                body                                                            \
+            }                                                                   \
+        for (; k##0 < (n); k##0 += STEP) {                                      \
+            const uint k = k##0;                                                \
+            body                                                                \
+        }                                                                       \
     }
 #define EACH_OF(c, k, body) for (uint c = 0; c < (SPLIT != 0 ? pc.channels : 1u); c++) EACH(k, length(), body)
 

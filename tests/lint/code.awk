@@ -1,4 +1,4 @@
-# Prints "file:line:code" for C files: comments are left out and strings emptied.
+# Prints "file:line:code" for C and GLSL files: comments are left out and strings emptied. With -v strings=1, strings stay.
 FNR == 1 { comment = 0 }
 {
     rest = $0
@@ -18,11 +18,11 @@ FNR == 1 { comment = 0 }
             break
         }
         code = code substr(rest, 1, RSTART - 1)
-        found = substr(rest, RSTART, 2)
+        found = substr(rest, RSTART, RLENGTH)
         rest = substr(rest, RSTART + RLENGTH)
         if (found == "//") break
         if (found == "/*") comment = 1
-        else code = code "\"\""
+        else code = code (strings ? found : "\"\"")
     }
     if (code ~ /[^ \t]/) print FILENAME ":" FNR ":" code
 }

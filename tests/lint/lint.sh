@@ -187,16 +187,23 @@ rule_environment() {
     done
 }
 
-# Comments have the words of docs/glossary.md. The rule knows those that have no other sense here; "turn", "place" and "row" may
-# be right, so only a reader can judge them. A comment begins with its subject or its verb.
+# Comments, names and strings have the words of docs/glossary.md. The rule knows those that have no other sense here; "turn",
+# "place" and "row" may be right, so only a reader can judge them. A comment begins with its subject or its verb.
 rule_words() {
-    comments=$(find engine include shaders samples tests -name '*.[ch]' -o -name '*.comp' -o -name '*.glsl' -o -name '*.def' | sort)
+    files=$(find engine include shaders samples tests -name '*.[ch]' -o -name '*.comp' -o -name '*.glsl' -o -name '*.def' \
+        -o -name '*.vert' -o -name '*.frag' | sort)
     # shellcheck disable=SC2086
-    comments=$(awk -f "$here/comments.awk" $comments /dev/null)
-    words='[Pp]ictures?|[Ll]attices?|[Mm]aker|[Ww]hoever|[Nn]obody|[Dd]ear(er|est)?|[Ii]n place of|[Hh]anded round|[Hh]eld against'
-    words="$words|[Gg]one over|[Ll]ooked over"
-    echo "$comments" | grep -vE 'picture\.[ch]' | grep -E "^[^:]*:[0-9]+:(.*[^A-Za-z0-9_.])?($words)([^A-Za-z0-9_]|\$)" |
-        why "docs/glossary.md has the field's word"
+    comments=$(awk -f "$here/comments.awk" $files /dev/null)
+    words='pictures?|lattices?|(re)?makers?|whoever|nobodys?|dear(er|est)?|walk(s|ed|ing|er|ers)?|told|untold|vkt_say'
+    words="$words|in place of|handed round|held against|gone over|looked over"
+    {
+        echo "$comments"
+        # shellcheck disable=SC2086
+        awk -v strings=1 -f "$here/code.awk" $files /dev/null
+        find samples scripts tests -name '*.sh' ! -path 'tests/lint/*' -exec grep -Hn '' {} +
+        echo "$files" | sed "s|.*|&:1:&|"
+    } | sed 's/[Rr]andom walks\{0,1\}//g; s/\(cross_entropy\|global_[a-z]*_pool\)_pictures//g' | # names inside golden files
+        grep -iE "^[^:]*:[0-9]+:(.*[^A-Za-z0-9])?($words)([^A-Za-z0-9]|\$)" | why "docs/glossary.md has the field's word"
     echo "$comments" | grep -E '^[^:]*:[0-9]+:>[*!]* *(Of|What|Where) ' |
         why "begin with the subject, or with the verb of what a function does"
 }

@@ -63,7 +63,7 @@ END
 END
     put tree/engine/train/train.c <<'END'
 #include "base/base.h" /* an image: whatever it is, the comment's word is that of the glossary */
-const char *picture = "Of a picture, which nobody reads"; // Returns nothing
+const char *clockmaker = "Of what adds up like a random walk"; // Returns nothing
 #include "ops/ops.h"
 END
     put tree/engine/gpu/gpu.c <<'END'
@@ -221,6 +221,13 @@ plant samples 'samples/view/x.c:1' samples/view/x.c '#include "bench/bench.h"'
 
 plant words "x.c:1:.*field's word" engine/ir/x.c 'int x; /* Reads a picture. */'
 plant words "x.glsl:1:.*field's word" shaders/lib/x.glsl '// Whoever reads it.'
+plant words "x.c:1:.*field's word" engine/ir/x.c 'int read_picture(void);'
+plant words "x.h:1:.*field's word" engine/ir/x.h '#define NOBODY 0'
+plant words "x.c:1:.*field's word" tests/x.c 'const char *s = "a Picture";'
+plant words "x.c:1:.*field's word" samples/x.c 'const char *s = "\"in place of\""; /* a comment */'
+plant words "x.glsl:1:.*field's word" shaders/lib/x.glsl 'uint maker_of(uint i);'
+plant words "b.sh:1:.*field's word" scripts/b.sh 'make_pictures'
+plant words "walk.h:1:.*field's word" engine/ir/walk.h 'int x;'
 plant words 'x.c:1:.*begin with the subject' engine/ir/x.c '/* Of x. */'
 plant words 'x.c:1:.*begin with the subject' samples/x.c '/* What x is. */'
 

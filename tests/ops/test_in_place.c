@@ -117,7 +117,7 @@ static bool check(const vkt_op *op, const vkt_case *c, uint32_t k, uint64_t seed
         if (got) {
             assert_false(apart);
             if (memcmp(want, got, vkt_value_of(a.g, a.out)->bytes) != 0)
-                fail_msg("%s in place of input %u (%s), seed %llu: other bits", op->name, k, harness_views[v].name,
+                fail_msg("%s in the memory of input %u (%s), seed %llu: other bits", op->name, k, harness_views[v].name,
                          (unsigned long long)seed);
             ever |= moved;
         }

@@ -26,7 +26,7 @@ static golden file;
 #define BLOCK 64 /* floats: parameters start at multiples of it */
 static const vkt_store_part moment_parts[] = { VKT_PART_MOMENT1, VKT_PART_MOMENT2, VKT_PART_MOMENT3 };
 
-/* An optimizer and what it is told of each parameter. */
+/* An optimizer and its settings for each parameter. */
 typedef struct setting {
     vkt_optimizer o;
     uint32_t size[PARAMS]; /* of the parameters; 0 ends */

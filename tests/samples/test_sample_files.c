@@ -81,7 +81,7 @@ static void two_options_for_one_file_are_refused(void **state)
     vkt_free(&r->h, text);
 }
 
-/* Data that are not there would be told first, were the files not looked at before them. */
+/* Data that are not there would be reported first, were the files not checked before them. */
 static void inputs_are_tried_before_the_data(void **state)
 {
     rig *r = rig_of(state);
