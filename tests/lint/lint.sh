@@ -136,9 +136,10 @@ $of_list"
 # Samples are for readers who copy them: they include public headers, samples/common and their own folder. The tools (bench,
 # info, audit) look into the engine.
 rule_samples() {
-    inside=$(find engine samples -mindepth 1 -maxdepth 1 -type d ! -path samples/common ! -path samples/view |
+    inside=$(find engine samples -mindepth 1 -maxdepth 1 -type d ! -path samples/common ! -path samples/scaling \
+        ! -path samples/view |
         sed 's|.*/||' | paste -sd '|' -)
-    find samples/*.c samples/common samples/view -name '*.[ch]' -exec \
+    find samples/*.c samples/common samples/scaling samples/view -name '*.[ch]' -exec \
         grep -HnE "^[ \t]*#[ \t]*include[ \t]*[<\"]((\.\./)+)?(engine/|abi/|shaders/|($inside)/)" {} + |
         why "a sample includes vktrain/, common/ and its own folder"
 }

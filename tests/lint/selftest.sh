@@ -83,6 +83,7 @@ VKT_KERNEL(T, test/t, "", 1, 2, 0, 0)
 END
     put tree/shaders/test/t.comp </dev/null
     put tree/samples/view/view.h </dev/null
+    put tree/samples/scaling/scaling.h </dev/null
     put tree/samples/common/common.c <<'END'
 #include "common/common.h"
 #include "vktrain/train.h"
@@ -218,6 +219,7 @@ plant samples 'samples/common/x.h:1' samples/common/x.h '#include "base/base.h"'
 plant samples 'samples/common/x.c:1' samples/common/x.c '#include "abi/k.abi.h"'
 plant samples 'samples/view/x.c:1' samples/view/x.c '#include <ops/ops.h>'
 plant samples 'samples/view/x.c:1' samples/view/x.c '#include "bench/bench.h"'
+plant samples 'samples/scaling/x.c:1' samples/scaling/x.c '#include "ops/ops.h"'
 
 plant words "x.c:1:.*field's word" engine/ir/x.c 'int x; /* Reads a picture. */'
 plant words "x.glsl:1:.*field's word" shaders/lib/x.glsl '// Whoever reads it.'

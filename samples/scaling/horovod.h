@@ -1,0 +1,24 @@
+/* scaling/horovod.h - the efficiencies that Horovod's authors published, and those of the model. docs/scaling.md has
+ * the source of each number. */
+#ifndef SCALING_HOROVOD_H
+#define SCALING_HOROVOD_H
+
+#include "scaling/model.h"
+
+enum { HOROVOD_NETWORKS = 3, HOROVOD_CLUSTERS = 3 };
+
+typedef struct horovod_case {
+    const char *network;
+    uint32_t ranks;
+    double parameters;
+    double published, model; /* efficiencies */
+} horovod_case;
+
+/* Returns Horovod's network as the model has it. The bandwidth is the only fitted number. */
+scaling_network horovod_network(void);
+/* Compares the efficiency of one network in one cluster. Cluster 0 has 512 ranks; the bandwidth was fitted to its three
+ * networks. If net->fuse_bytes is 0, buckets are filled up to the size of the fusion buffer. Else each layer is a
+ * bucket, and an exchange has those that are ready. */
+horovod_case horovod_compare(const scaling_network *net, size_t network, size_t cluster);
+
+#endif

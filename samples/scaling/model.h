@@ -1,0 +1,50 @@
+/* scaling/model.h - a model of one data parallel step: when buckets of gradients are ready, and how long each exchange
+ * takes. docs/scaling.md explains it. */
+#ifndef SCALING_MODEL_H
+#define SCALING_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Gradients that are exchanged together. */
+typedef struct scaling_bucket {
+    double bytes;
+    double ready_ms; /* from the beginning of the step */
+} scaling_bucket;
+
+/* A step of one rank alone. The batch of a rank is the same for any number of ranks (weak scaling). */
+typedef struct scaling_profile {
+    double forward_ms, backward_ms, update_ms;
+    scaling_bucket *buckets; /* in the order of their exchanges */
+    size_t n_buckets;
+} scaling_profile;
+
+typedef enum scaling_algorithm {
+    SCALING_HALVING = 0, /* recursive halving, then doubling: 2 log2(ranks) messages one after the other */
+    SCALING_RING         /* 2 (ranks - 1) messages one after the other */
+} scaling_algorithm;
+
+/* The connection of a rank to the others. */
+typedef struct scaling_network {
+    scaling_algorithm algorithm;
+    double latency_us;    /* alpha: of each message */
+    double gb_per_s;      /* beta: in each direction, 10^9 bytes per second; 0: infinite */
+    double contention;    /* so many ranks share that bandwidth; 0: 1 */
+    double copy_gb_per_s; /* the host copies each bucket before and after its exchange; 0: no copies */
+    double fuse_bytes;    /* an exchange has all buckets that are ready when it begins, up to so many bytes; 0: one */
+} scaling_network;
+
+typedef struct scaling_step {
+    double step_ms;
+    double exposed_ms; /* exchanges behind the end of the backward pass: the ranks only wait */
+    double efficiency; /* time of one rank alone / step_ms */
+    size_t exchanges;
+} scaling_step;
+
+/* Returns the time of one all-reduce. ranks: from 1; 1 takes no time. */
+double scaling_exchange_ms(const scaling_network *net, double bytes, uint32_t ranks);
+scaling_step scaling_predict(const scaling_profile *p, const scaling_network *net, uint32_t ranks);
+/* Merges neighbours in p->buckets while their sum is at most `bytes`. A merged bucket is ready with its last part. */
+void scaling_fill(scaling_profile *p, double bytes);
+
+#endif
