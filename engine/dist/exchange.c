@@ -1,7 +1,6 @@
 /* dist/exchange.c - see exchange.h. */
 #include "dist/exchange.h"
 
-#include "gpu/shared.h"
 #include "record/record.h"
 
 vkt_result vkt_exchange_split(const vkt_graph *g, uint64_t bucket_bytes, uint64_t **ends, uint32_t *n)
@@ -59,7 +58,7 @@ vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const uin
     if (!x->active) return VKT_OK;
     x->scratch = vkt_alloc(h, most + 16); /* VKT_WIRE_BF16 needs as much as the bucket, VKT_WIRE_F32 half of it */
     if (!x->scratch) return vkt_fail_nomem(h, "a bucket", most);
-    return vkt_gate_create(ctx, &x->gate);
+    return vkt_gate_create(ctx, "exchange", &x->gate);
 }
 
 void vkt_exchange_destroy(vkt_exchange *x)

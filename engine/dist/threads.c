@@ -56,7 +56,7 @@ static void fail_group(vkt_thread_group *g, const char *fmt, ...)
     if (g->failed) return;
     va_list args;
     va_start(args, fmt);
-    vkt_sayv(&g->host, VKT_LOG_ERROR, fmt, args);
+    vkt_log_line_v(&g->host, VKT_LOG_ERROR, fmt, args);
     va_end(args);
     g->failed = true;
     wake_all(g);

@@ -40,6 +40,11 @@ vkt_result vkt_program_mark(vkt_program *p, const uint32_t *at, uint32_t n)
     return vkt_parts_mark(p);
 }
 
+bool vkt_program_is_measured(const vkt_program *p)
+{
+    return p->parts.n != 0;
+}
+
 /* Submits the command buffers of section i. *next: the first of them; it becomes that of the next section. */
 static vkt_result submit_section(vkt_program *p, vkt_series *s, uint32_t i, const VkSemaphoreSubmitInfo *wait,
                                  uint32_t *next, uint64_t *value)

@@ -1,11 +1,39 @@
 /* train/evaluate.c - the evaluation program: loss and accuracy over a data set, and outputs for single samples. */
 #include "train/trainer.h"
 
-/* Builds the program. Its batch is the trainer's, or all samples if there are fewer. */
-static vkt_result build(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator *e)
+bool vkt_splits_validation(const vkt_trainer *t)
 {
-    const uint32_t batch = VKT_MIN(t->params.batch, vkt_dataset_rows(data));
-    VKT_TRY(vkt_feed_create(t->ctx, &t->host, data, batch, t->params.stream, t->params.workers, &e->feed));
+    return t->shards.ranks > 1 && !t->params.n_metrics;
+}
+
+/* Gives each rank its batches of a set of `rows` samples. Sets *room to the most samples of a rank. */
+static vkt_result split(const vkt_trainer *t, uint32_t rows, uint32_t batch, vkt_evaluator *e, uint32_t *room)
+{
+    const uint32_t ranks = t->shards.ranks, batches = vkt_div_up(rows, batch);
+    e->transport = t->params.dist.transport;
+    e->own_batches = vkt_div_up(batches, ranks);
+    e->first_batch = t->shards.rank * e->own_batches;
+    e->results = vkt_alloc_array(&t->host, (size_t)ranks * e->own_batches, sizeof *e->results);
+    *room = (uint32_t)VKT_MIN((uint64_t)e->own_batches * batch, rows);
+    return e->results ? VKT_OK
+                      : vkt_fail_nomem(&t->host, "results", (size_t)ranks * e->own_batches * sizeof *e->results);
+}
+
+/* Returns the batch of an evaluation: the trainer's, or all samples if there are fewer. A batch of many shards is more
+ * than one device computes at once; its evaluation has batches of one shard, or of 128 samples. */
+static uint32_t batch_of(const vkt_trainer *t, uint32_t rows)
+{
+    const uint32_t most = t->shards.count ? VKT_MAX(t->shards.rows, 128u) : UINT32_MAX;
+    return VKT_MIN(VKT_MIN(t->params.batch, most), rows);
+}
+
+/* Builds the program. */
+static vkt_result build(vkt_trainer *t, const vkt_dataset *data, bool splits, vkt_evaluator *e)
+{
+    const uint32_t rows = vkt_dataset_rows(data);
+    vkt_feed_params p = { .batch = batch_of(t, rows), .stream = t->params.stream, .workers = t->params.workers };
+    if (splits) VKT_TRY(split(t, rows, p.batch, e, &p.room));
+    VKT_TRY(vkt_feed_create(t->ctx, &t->host, data, &p, &e->feed));
     vkt_feed_values v;
     VKT_TRY(vkt_evaluator_graph(t, &e->feed, &e->g, &v, &e->head, &e->classes));
     vkt_binding arrays[VKT_FEED_BINDINGS];
@@ -18,7 +46,7 @@ static vkt_result build(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator *
     return vkt_program_create(t->ctx, e->g, t->store, &pp, &e->program);
 }
 
-vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator **out)
+vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, bool splits, vkt_evaluator **out)
 {
     uint32_t have[3], want[3];
     vkt_dataset_sample_shape(data, have);
@@ -36,7 +64,7 @@ vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, vkt_eva
     vkt_evaluator *e = vkt_alloc(&t->host, sizeof *e);
     if (!e) return vkt_fail_nomem(&t->host, "an evaluation", sizeof *e);
     e->feed.h = &t->host;
-    const vkt_result r = build(t, data, e);
+    const vkt_result r = build(t, data, splits, e);
     if (r == VKT_OK)
         *out = e;
     else
@@ -50,6 +78,7 @@ void vkt_evaluator_clear(vkt_evaluator *e)
     vkt_feed_destroy(&e->feed);
     vkt_graph_destroy(&e->g);
     vkt_free(e->feed.h, e->outputs);
+    vkt_free(e->feed.h, e->results);
 }
 
 void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **pe)
@@ -61,13 +90,44 @@ void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **pe)
     *pe = NULL;
 }
 
-static vkt_result collect(vkt_evaluator *e, uint64_t run, vkt_sums *s)
+static void add_result(vkt_sums *s, const vkt_batch_result *r)
+{
+    s->loss += (double)r->loss * r->rows;
+    s->correct += (double)r->correct;
+    s->rows += r->rows;
+}
+
+/* Adds the result of batch number `batch` of this rank. */
+static vkt_result collect(vkt_evaluator *e, uint64_t run, uint64_t batch, vkt_sums *s)
 {
     vkt_metrics m;
     VKT_TRY(vkt_program_metrics(e->program, run, &m));
-    s->loss += (double)m.loss * m.rows;
-    s->correct += (double)m.correct;
-    s->rows += m.rows;
+    const vkt_batch_result result = { m.loss, m.correct, m.rows };
+    if (e->results) e->results[e->first_batch + batch] = result;
+    add_result(s, &result);
+    return VKT_OK;
+}
+
+/* Chooses the samples of this rank: the first ones of the order of the feed. */
+static void choose_samples(vkt_evaluator *e)
+{
+    vkt_feed *f = &e->feed;
+    vkt_order_identity(f->host_order, f->n);
+    f->length = f->n;
+    if (!e->transport) return;
+    const uint64_t first = VKT_MIN((uint64_t)e->first_batch * f->batch, f->n);
+    f->length = (uint32_t)VKT_MIN((uint64_t)e->own_batches * f->batch, f->n - first);
+    memmove(f->host_order, f->host_order + first, f->length * sizeof *f->host_order);
+}
+
+/* Adds the results of all ranks, in the order of the batches. */
+static vkt_result join(vkt_evaluator *e, vkt_sums *s)
+{
+    const uint32_t ranks = e->transport->ranks;
+    VKT_TRY(vkt_all_gather(e->transport, e->results, e->own_batches * sizeof *e->results));
+    *s = (vkt_sums){ 0 };
+    for (uint32_t i = 0; i < ranks * e->own_batches; i++)
+        if (e->results[i].rows) add_result(s, &e->results[i]);
     return VKT_OK;
 }
 
@@ -75,7 +135,7 @@ static vkt_result collect(vkt_evaluator *e, uint64_t run, vkt_sums *s)
 static vkt_result run_batches(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress, vkt_sums *s)
 {
     uint64_t run = 0, arrived = 0, submitted = 0;
-    vkt_order_identity(e->feed.host_order, e->feed.n);
+    choose_samples(e);
     VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));
     const uint64_t start = vkt_now_ns();
     /* Results are read two batches late. With metrics, the outputs are read before the next batch. */
@@ -90,12 +150,12 @@ static vkt_result run_batches(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_
         }
         if (arrived == submitted) break;
         if (b.rows && submitted - arrived < late) continue;
-        VKT_TRY(collect(e, run - (submitted - arrived - 1), s));
+        VKT_TRY(collect(e, run - (submitted - arrived - 1), arrived, s));
         arrived++;
         if (e->metrics) VKT_TRY(vkt_own_metrics_add(e, b.rows));
         if (!c || !c->on_batch) continue;
         progress->batch = (uint32_t)arrived;
-        progress->batches = vkt_div_up(e->feed.n, e->feed.batch);
+        progress->batches = vkt_div_up(e->feed.length, e->feed.batch);
         progress->validating = true;
         progress->loss = vkt_sums_loss(s);
         progress->accuracy = vkt_sums_accuracy(s, &e->head);
@@ -109,8 +169,9 @@ vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_f
                              double *accuracy)
 {
     vkt_sums s = { 0 };
-    const vkt_result r = run_batches(e, c, progress, &s);
+    vkt_result r = run_batches(e, c, progress, &s);
     vkt_feed_stop(&e->feed);
+    if (r == VKT_OK && e->transport) r = join(e, &s);
     if (r != VKT_OK) return r;
     if (loss) *loss = vkt_sums_loss(&s);
     if (accuracy) *accuracy = vkt_sums_accuracy(&s, &e->head);
@@ -122,10 +183,10 @@ vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double 
     VKT_WANT(NULL, t);
     VKT_WANT(&t->host, data);
     VKT_TRY(vkt_head_check(t, data, "evaluate"));
-    if (t->validation && t->validation->feed.data == data)
+    if (t->validation && t->validation->feed.data == data && !t->validation->transport)
         return vkt_evaluator_run(t->validation, NULL, NULL, loss, accuracy);
     vkt_evaluator *e;
-    VKT_TRY(vkt_evaluator_create(t, data, &e));
+    VKT_TRY(vkt_evaluator_create(t, data, false, &e));
     const vkt_result r = vkt_evaluator_run(e, NULL, NULL, loss, accuracy);
     vkt_evaluator_destroy(t, &e);
     return r;
@@ -141,6 +202,7 @@ static vkt_result predict(vkt_evaluator *e, uint32_t first, uint32_t count, uint
     uint32_t *k = (uint32_t *)(void *)(y + B * K);
     /* The wanted samples come first in the order. Both kinds of feed begin with them: resident and streamed. */
     for (uint32_t i = 0; i < e->feed.n; i++) e->feed.host_order[i] = (first + i) % e->feed.n;
+    e->feed.length = e->feed.n;
     VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));
     for (uint32_t done = 0; done < count;) {
         vkt_batch b;
@@ -191,8 +253,8 @@ vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t
     if (classes && !t->head.classifies)
         return vkt_fail(&t->host, VKT_E_STATE, "predict: the model gives no number for each class");
     vkt_evaluator *own = NULL, *e = t->validation;
-    if (!e || e->feed.data != data) {
-        VKT_TRY(vkt_evaluator_create(t, data, &own));
+    if (!e || e->feed.data != data || e->transport) {
+        VKT_TRY(vkt_evaluator_create(t, data, false, &own));
         e = own;
     }
     const vkt_result r = vkt_evaluator_predict(&t->host, e, first, count, classes, outputs);

@@ -13,7 +13,7 @@ static uint32_t pitch_of(const vkt_dataset *d)
 /* Returns the number of samples in the tables on the device. */
 static uint32_t table_rows(const vkt_feed *f)
 {
-    return f->streams ? VKT_FEED_SLOTS * f->batch : f->n;
+    return f->streams ? VKT_FEED_SLOTS * f->batch : f->room ? f->room : f->n;
 }
 
 static vkt_shape table_shape(const vkt_feed *f)
@@ -44,52 +44,87 @@ static vkt_result make_array(vkt_feed *f, const char *name, vkt_dtype dtype, vkt
     return vkt_array_create(f->ctx, &p, out);
 }
 
-/* Moves every batch of a loader's epoch to the device. */
-static vkt_result upload_batches(vkt_feed *f, vkt_loader *l, const vkt_loader_slot *slots)
+/* Moves every batch of a loader's epoch to the device: n samples in `order` (NULL: in the order of the data set). */
+static vkt_result upload_batches(vkt_feed *f, vkt_loader *l, const vkt_loader_slot *slots, const uint32_t *order,
+                                 uint32_t n_samples)
 {
-    const uint64_t pitch = pitch_of(f->data);
-    VKT_TRY(vkt_loader_start_epoch(l, NULL, f->n, (vkt_pass){ 0 }));
+    const uint64_t pitch = pitch_of(f->data), target_bytes = 4ull * vkt_dataset_target_width(f->data);
+    VKT_TRY(vkt_loader_start_epoch(l, order, n_samples, (vkt_pass){ 0 }));
     for (uint64_t first = 0;;) {
         uint32_t slot, n;
         VKT_TRY(vkt_loader_next(l, &slot, &n));
         if (n == 0) return VKT_OK;
         VKT_TRY(vkt_array_write(f->features, first * pitch, slots[slot].features, n * pitch));
+        if (slots[slot].labels) VKT_TRY(vkt_array_write(f->labels, first * 4, slots[slot].labels, n * 4ull));
+        if (slots[slot].targets)
+            VKT_TRY(vkt_array_write(f->targets, first * target_bytes, slots[slot].targets, n * target_bytes));
         VKT_TRY(vkt_loader_release(l, slot));
         first += n;
     }
 }
 
-/* Uploads samples in chunks: samples whose bytes are no multiple of 4, or samples that workers make. */
-static vkt_result upload_rows(vkt_feed *f, uint32_t workers)
+/* Uploads n samples in chunks: samples whose bytes are no multiple of 4, samples that workers make, or those of one
+ * epoch. `all`: with labels and targets. */
+static vkt_result upload_samples(vkt_feed *f, const uint32_t *order, uint32_t n, bool all)
 {
-    const uint32_t pitch = pitch_of(f->data), chunk = VKT_MAX(1u, (4u << 20) / pitch);
-    char *rows = vkt_alloc_array(f->h, 2 * (size_t)chunk, pitch);
-    if (!rows) return vkt_fail_nomem(f->h, "rows of the data set", 2 * (size_t)chunk * pitch);
-    const vkt_loader_slot slots[2] = { { rows, NULL }, { rows + (size_t)chunk * pitch, NULL } };
+    const uint32_t pitch = pitch_of(f->data), width = vkt_dataset_target_width(f->data);
+    const size_t sample = pitch + (all ? 4 + 4 * (size_t)width : 0);
+    const uint32_t chunk = (uint32_t)VKT_MAX((size_t)1, (4u << 20) / sample);
+    char *room = vkt_alloc_array(f->h, 2 * (size_t)chunk, sample);
+    if (!room) return vkt_fail_nomem(f->h, "rows of the data set", 2 * (size_t)chunk * sample);
+    vkt_loader_slot slots[2] = { { room, NULL }, { room + (size_t)chunk * pitch, NULL } };
+    uint32_t *labels = (uint32_t *)(void *)(room + 2 * (size_t)chunk * pitch);
+    float *targets = (float *)(void *)(labels + 2 * (size_t)chunk);
+    for (uint32_t i = 0; all && i < 2; i++) {
+        slots[i].labels = labels + (size_t)i * chunk;
+        slots[i].targets = width ? targets + (size_t)i * chunk * width : NULL;
+    }
     const vkt_loader_params p = {
-        .dataset = f->data, .batch = chunk, .slots = slots, .n_slots = 2, .workers = workers, .row_pitch = pitch
+        .dataset = f->data, .batch = chunk, .slots = slots, .n_slots = 2, .workers = f->workers, .row_pitch = pitch
     };
     vkt_loader *l;
     vkt_result r = vkt_loader_create(f->h, &p, &l);
-    if (r == VKT_OK) r = upload_batches(f, l, slots);
+    if (r == VKT_OK) r = upload_batches(f, l, slots, order, n);
     vkt_loader_destroy(&l);
-    vkt_free(f->h, rows);
+    vkt_free(f->h, room);
     return r;
 }
 
-static vkt_result make_resident(vkt_feed *f, uint32_t workers)
+/* Makes tables for the samples of one epoch. */
+static vkt_result make_room(vkt_feed *f)
 {
+    VKT_TRY(make_array(f, "data.features", table_type(f), table_shape(f), NULL, &f->features));
+    VKT_TRY(make_array(f, "data.labels", VKT_U32, vkt_shape1(f->room), NULL, &f->labels));
+    if (vkt_dataset_target_width(f->data))
+        VKT_TRY(make_array(f, "data.targets", VKT_F32, target_shape(f), NULL, &f->targets));
+    return make_array(f, "data.order", VKT_U32, vkt_shape1(f->room), f->host_order, &f->order); /* 0, 1, 2, .. */
+}
+
+/* Fills the tables with the samples of the epoch that begins, unless they have these already. */
+static vkt_result fill_room(vkt_feed *f)
+{
+    const uint64_t hash = vkt_hash(VKT_HASH_START, f->host_order, f->length * sizeof *f->host_order) | 1;
+    if (f->in_room == hash || f->length == 0) return VKT_OK;
+    f->in_room = 0;
+    VKT_TRY(upload_samples(f, f->host_order, f->length, true));
+    f->in_room = hash;
+    return VKT_OK;
+}
+
+static vkt_result make_resident(vkt_feed *f)
+{
+    if (f->room) return make_room(f);
     const bool as_is = vkt_dataset_features(f->data) && vkt_dataset_row_bytes(f->data) % 4 == 0;
     VKT_TRY(make_array(f, "data.features", table_type(f), table_shape(f), as_is ? vkt_dataset_features(f->data) : NULL,
                        &f->features));
-    if (!as_is) VKT_TRY(upload_rows(f, workers));
+    if (!as_is) VKT_TRY(upload_samples(f, NULL, f->n, false));
     VKT_TRY(make_array(f, "data.labels", VKT_U32, vkt_shape1(f->n), vkt_dataset_labels(f->data), &f->labels));
     const float *targets = vkt_dataset_targets(f->data);
     if (targets) VKT_TRY(make_array(f, "data.targets", VKT_F32, target_shape(f), targets, &f->targets));
     return make_array(f, "data.order", VKT_U32, vkt_shape1(f->n), f->host_order, &f->order);
 }
 
-static vkt_result make_ring(vkt_feed *f, uint32_t workers)
+static vkt_result make_ring(vkt_feed *f)
 {
     const uint32_t rows = table_rows(f), target_width = vkt_dataset_target_width(f->data);
     VKT_TRY(make_array(f, "data.features", table_type(f), table_shape(f), NULL, &f->features));
@@ -108,18 +143,17 @@ static vkt_result make_ring(vkt_feed *f, uint32_t workers)
                                   .batch = f->batch,
                                   .slots = slots,
                                   .n_slots = VKT_FEED_SLOTS,
-                                  .workers = workers,
+                                  .workers = f->workers,
                                   .row_pitch = pitch_of(f->data) };
     return vkt_loader_create(f->h, &p, &f->loader);
 }
 
 /* Returns whether the data fit into half of the memory left below the cap. The other half is for the program. */
-static bool fits(vkt_ctx *ctx, const vkt_dataset *d)
+static bool fits(vkt_ctx *ctx, const vkt_dataset *d, uint32_t rows)
 {
     vkt_memory_stats m;
     vkt_ctx_memory(ctx, &m);
-    const uint64_t bytes = (uint64_t)pitch_of(d) * vkt_dataset_rows(d),
-                   target_bytes = 4ull * vkt_dataset_target_width(d) * vkt_dataset_rows(d),
+    const uint64_t bytes = (uint64_t)pitch_of(d) * rows, target_bytes = 4ull * vkt_dataset_target_width(d) * rows,
                    max = vkt_array_max_bytes(ctx);
     return bytes <= max && target_bytes <= max && bytes + target_bytes <= (m.cap_bytes - m.used_total_bytes) / 2;
 }
@@ -127,13 +161,21 @@ static bool fits(vkt_ctx *ctx, const vkt_dataset *d)
 uint64_t vkt_feed_bytes(const vkt_feed *f)
 {
     const uint64_t row = pitch_of(f->data) + 4ull * vkt_dataset_target_width(f->data) + 8; /* label, order */
-    return row * (f->streams ? (uint64_t)VKT_FEED_SLOTS * f->batch : f->n);
+    return row * table_rows(f);
 }
 
-vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *data, uint32_t batch, bool stream,
-                           uint32_t workers, vkt_feed *out)
+vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *data, const vkt_feed_params *p,
+                           vkt_feed *out)
 {
-    *out = (vkt_feed){ .ctx = ctx, .h = h, .data = data, .batch = batch, .n = vkt_dataset_rows(data) };
+    const uint32_t batch = p->batch;
+    *out = (vkt_feed){ .ctx = ctx,
+                       .h = h,
+                       .data = data,
+                       .batch = batch,
+                       .n = vkt_dataset_rows(data),
+                       .length = vkt_dataset_rows(data),
+                       .room = p->room,
+                       .workers = p->workers };
     uint32_t chw[3];
     vkt_dataset_sample_shape(data, chw);
     const uint64_t target_bytes = 4ull * vkt_dataset_target_width(data);
@@ -144,13 +186,13 @@ vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *d
                         batch, vkt_dataset_row_bytes(data), (unsigned long long)target_bytes);
     if (chw[0] > VKT_GATHER_CHANNELS)
         return vkt_fail(h, VKT_E_SHAPE, "data set: want %d channels at most, got %u", VKT_GATHER_CHANNELS, chw[0]);
-    out->streams = stream || !fits(ctx, data);
-    if (out->streams && !stream)
+    out->streams = p->stream || !fits(ctx, data, p->room ? p->room : out->n);
+    if (out->streams && !p->stream)
         vkt_log_line(h, VKT_LOG_INFO, "the data set does not fit on the device: it is streamed");
     out->host_order = vkt_alloc_array(h, out->n, sizeof *out->host_order);
     vkt_result r = out->host_order ? VKT_OK : vkt_fail_nomem(h, "an order of rows", out->n * sizeof *out->host_order);
     if (r == VKT_OK) vkt_order_identity(out->host_order, out->n);
-    if (r == VKT_OK) r = out->streams ? make_ring(out, workers) : make_resident(out, workers);
+    if (r == VKT_OK) r = out->streams ? make_ring(out) : make_resident(out);
     if (r != VKT_OK) vkt_feed_destroy(out);
     return r;
 }
@@ -232,11 +274,12 @@ static vkt_result reclaim_slots(vkt_feed *f)
 
 vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass)
 {
-    f->at = (uint32_t)VKT_MIN((uint64_t)skip * f->batch, f->n);
+    f->at = (uint32_t)VKT_MIN((uint64_t)skip * f->batch, f->length);
     VKT_TRY(reclaim_slots(f));
-    if (!f->streams) return vkt_array_write(f->order, 0, f->host_order, (uint64_t)f->n * 4);
-    if (f->at == f->n) return VKT_OK;
-    return vkt_loader_start_epoch(f->loader, f->host_order + f->at, f->n - f->at, pass);
+    if (!f->streams && f->room) return fill_room(f);
+    if (!f->streams) return vkt_array_write(f->order, 0, f->host_order, (uint64_t)f->length * 4);
+    if (f->at == f->length) return VKT_OK;
+    return vkt_loader_start_epoch(f->loader, f->host_order + f->at, f->length - f->at, pass);
 }
 
 /* Frees the slots of finished runs. If no slot is free, waits for the oldest run. */
@@ -258,7 +301,7 @@ static vkt_result free_slots(vkt_feed *f, vkt_program *p)
 
 vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out)
 {
-    *out = (vkt_batch){ .rows = VKT_MIN(f->batch, f->n - f->at), .first = f->at };
+    *out = (vkt_batch){ .rows = VKT_MIN(f->batch, f->length - f->at), .first = f->at };
     if (out->rows == 0) return VKT_OK;
     if (f->streams) {
         VKT_TRY(free_slots(f, p));

@@ -17,6 +17,11 @@ typedef struct vkt_feed {
     const vkt_host *h;
     const vkt_dataset *data;
     uint32_t batch, n; /* samples of a batch; samples of the data set */
+    uint32_t length;   /* samples of the current epoch: the first ones of host_order */
+    uint32_t room;    /* not 0: the tables on the device have the samples of one epoch only, this many at most, in their
+                       * order; vkt_feed_start fills them */
+    uint64_t in_room; /* hash of the order whose samples they have; 0: none yet */
+    uint32_t workers;
     bool streams;
     vkt_array *features, *labels, *order;
     vkt_array *targets;           /* NULL: the data set has none */
@@ -32,16 +37,22 @@ typedef struct vkt_batch {
     uint32_t rows, first; /* rows 0: the epoch is over */
 } vkt_batch;
 
+typedef struct vkt_feed_params {
+    uint32_t batch;
+    bool stream;
+    uint32_t workers; /* as vkt_loader_params.workers */
+    uint32_t room;    /* most samples of an epoch, if an epoch has a part of the data set only; 0: all of it */
+} vkt_feed_params;
 /* Creates a feed. Samples without labels have label 0. `data` and `h` must outlive the feed. VKT_E_SHAPE for too many
  * channels. */
-vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *data, uint32_t batch, bool stream,
-                           uint32_t workers, vkt_feed *out);
+vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *data, const vkt_feed_params *p,
+                           vkt_feed *out);
 void vkt_feed_destroy(vkt_feed *f);
 /* Returns the bytes of device memory of its tables. Reads only data, batch, n and streams of the feed. */
 uint64_t vkt_feed_bytes(const vkt_feed *f);
 
 /* The external values of a graph, which vkt_feed_bind binds to the feed's arrays. To build a graph, the feed needs no
- * arrays: only data, batch, n and streams. */
+ * arrays: only data, batch, n, room and streams. */
 typedef struct vkt_feed_values {
     vkt_tensor features, labels, order, targets; /* targets: null if the data set has none */
 } vkt_feed_values;
@@ -55,7 +66,8 @@ void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_ten
 /* Returns the batch's targets (B,K) f32, BATCH_LAST; the null tensor if the data set has none. */
 vkt_tensor vkt_feed_gather_targets(vkt_graph *g, const vkt_feed *f, vkt_feed_values v);
 
-/* Begins an epoch of this pass at batch `skip` of f->host_order, which the caller has filled. If an earlier epoch was
+/* Begins an epoch of this pass at batch `skip` of f->host_order. The caller has filled it and f->length, which is the
+ * number of samples at first. If an earlier epoch was
  * not finished, first waits for its runs and frees its slots. */
 vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass);
 /* Returns the next batch. If all slots are used, waits for the oldest run of `p`. */

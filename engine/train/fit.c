@@ -331,7 +331,8 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     const vkt_result written = checkpoint(f);
     *stop = at->stopped;
     if (f->p->callbacks.on_epoch) *stop |= f->p->callbacks.on_epoch(f->p->callbacks.user, &r, best);
-    return finite != VKT_OK ? finite : written;
+    if (finite != VKT_OK || written != VKT_OK) return finite != VKT_OK ? finite : written;
+    return vkt_ranks_any(t, *stop, stop);
 }
 
 /* Returns the error for a fit without a best epoch. The caller's own metric may be NaN in each epoch, even if the
@@ -395,24 +396,40 @@ static vkt_result train(fit *f)
     return t->history.n && !t->at.best_epoch ? fail_without_best(f) : VKT_OK;
 }
 
-vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
+static vkt_result fit_rank(fit *f)
 {
-    VKT_WANT(NULL, t);
-    const vkt_fit_params none = { 0 };
-    fit f = { .t = t, .p = params ? params : &none };
-    f.epochs = f.p->epochs ? f.p->epochs : 1;
-    if (f.p->monitor == VKT_MONITOR_METRIC && !t->params.n_metrics)
+    vkt_trainer *t = f->t;
+    if (f->p->monitor == VKT_MONITOR_METRIC && !t->params.n_metrics)
         return vkt_fail(&t->host, VKT_E_ARG, "fit: VKT_MONITOR_METRIC wants metrics in the trainer's params, got none");
-    if ((unsigned)f.p->monitor > VKT_MONITOR_METRIC || !(f.p->min_delta >= 0))
+    if ((unsigned)f->p->monitor > VKT_MONITOR_METRIC || !(f->p->min_delta >= 0))
         return vkt_fail(&t->host, VKT_E_ARG, "fit: want a vkt_monitor and min_delta >= 0, got %d and %g",
-                        (int)f.p->monitor, f.p->min_delta);
-    VKT_TRY(choose_monitor(&f));
-    const vkt_result r = train(&f);
-    const bool ended = (r == VKT_OK && !f.interrupted) || r == VKT_E_DIVERGED;
+                        (int)f->p->monitor, f->p->min_delta);
+    VKT_TRY(choose_monitor(f));
+    VKT_TRY(vkt_ranks_compare(t, f->p));
+    const vkt_result r = train(f);
+    const bool ended = (r == VKT_OK && !f->interrupted) || r == VKT_E_DIVERGED;
     if (r == VKT_E_DIVERGED) {
         t->owes_checkpoint = false; /* the finite state that this checkpoint would have is lost */
         t->diverged = true;
     }
     if (ended && t->at.best_epoch) VKT_TRY(vkt_trainer_put(t, VKT_PART_VALUE, t->best));
-    return r != VKT_OK ? r : f.written;
+    return r != VKT_OK ? r : f->written;
+}
+
+vkt_result vkt_fit_rank(vkt_trainer *t, const vkt_fit_params *params)
+{
+    fit f = { .t = t, .p = params };
+    f.epochs = params->epochs ? params->epochs : 1;
+    t->steps = (vkt_steps){ 0 };
+    t->shards.wants_stop = t->shards.all_stop = false;
+    const vkt_result r = fit_rank(&f);
+    if (r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT) vkt_steps_fail(t, r);
+    return r;
+}
+
+vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
+{
+    VKT_WANT(NULL, t);
+    const vkt_fit_params none = { 0 };
+    return vkt_replicas_fit(t, params ? params : &none);
 }

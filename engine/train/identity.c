@@ -202,6 +202,7 @@ static vkt_result add_run(const vkt_trainer *t, vkt_text *x)
 {
     static const char *const precisions[] = { "f32", "f16", "bf16" }; /* indexed by vkt_precision */
     const vkt_trainer_params *p = &t->params;
+    vkt_text_add(x, "shards=%u\nmessages=%s\n", p->dist.shards, p->dist.wire == VKT_WIRE_BF16 ? "bf16" : "f32");
     vkt_text_add(x, "batch=%u\nshuffle=%d\nprecision=%s\n", p->batch, !p->no_shuffle, precisions[p->precision]);
     add_number(x, "ema_decay", p->ema_decay, false);
     add_number(x, "label_smoothing", (double)p->label_smoothing, true);

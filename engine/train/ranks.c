@@ -33,7 +33,7 @@ static vkt_result add_facts(vkt_trainer *t, const vkt_fit_params *p, vkt_text *x
     const vkt_device_info *device = vkt_ctx_device(t->ctx);
     const vkt_position *at = &t->at;
     uint64_t weights, kernels = hash_kernels(VKT_HASH_START, t->program);
-    VKT_TRY(vkt_identity_know(t));
+    VKT_TRY(vkt_identity_compute(t));
     VKT_TRY(hash_weights(t, &weights));
     kernels = hash_kernels(kernels, t->shards.update);
     vkt_text_add(x, "library=%d.%d.%d\ndevice=%s\ndriver=%s\nsubgroup size=%u\nranks=%u\nbuckets=%u\ncheck_every=%u\n",

@@ -216,8 +216,9 @@ vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path)
     }
     if (t->at.best_epoch) add_parts(&s, "vktrain.best.", t->best);
     if (r == VKT_OK && !vkt_trainer_is_finite(t, s.part[VKT_PART_VALUE])) r = VKT_E_DIVERGED;
-    if (r == VKT_OK) r = vkt_identity_compute(t);
-    if (r == VKT_OK) r = write_state(t, &s, path);
+    const bool writes = t->shards.rank == 0; /* the other ranks have the same state */
+    if (r == VKT_OK && writes) r = vkt_identity_compute(t);
+    if (r == VKT_OK && writes) r = write_state(t, &s, path);
     state_free(&s);
     return r;
 }
@@ -292,6 +293,7 @@ static vkt_result apply_state(vkt_trainer *t, const state *s, const float *best,
         if (s->part[i]) VKT_TRY(vkt_trainer_put(t, (vkt_store_part)i, s->part[i]));
     memcpy(t->best, best, vkt_store_elements(t->store) * sizeof *best);
     t->at = *at;
+    t->shards.broken = false;
     t->owes_checkpoint = t->diverged = false; /* both belong to the run before */
     t->params.seed = seed;
     VKT_TRY(vkt_store_set_clock(t->store, at->t, seed));
@@ -319,7 +321,7 @@ vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path)
         state_free(&s);
     }
     vkt_safetensors_close(&st);
-    return r;
+    return r == VKT_OK ? vkt_replicas_resume(t, path) : r;
 }
 
 /* ---- weights alone ---- */
@@ -328,6 +330,9 @@ vkt_result vkt_trainer_save(vkt_trainer *t, const char *path)
 {
     VKT_WANT(NULL, t);
     VKT_WANT(&t->host, path);
+    if (t->shards.broken)
+        return vkt_fail(&t->host, VKT_E_STATE,
+                        "%s is not written: the last fit ended in the middle of a step; resume its checkpoint", path);
     state s;
     VKT_TRY(state_alloc(t, 0, &s));
     vkt_result r = vkt_trainer_get(t, vkt_trainer_served(t), s.part[0]);
@@ -407,7 +412,7 @@ vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const cha
             vkt_log_line(&t->host, VKT_LOG_INFO, "%s: '%s' is no parameter of the model", path, name);
     }
     vkt_safetensors_close(&st);
-    return r;
+    return r == VKT_OK ? vkt_replicas_load(t, path, pattern) : r;
 }
 
 vkt_result vkt_trainer_load(vkt_trainer *t, const char *path)

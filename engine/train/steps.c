@@ -182,7 +182,8 @@ static vkt_result submit_sharded(vkt_trainer *t, double lr, bool *submitted)
     *submitted = rows != 0;
     if (rows == 0) return VKT_OK;
     const bool eager = vkt_debug_level() >= 2; /* runs then end before the call that submits them returns */
-    if (runs_of(s) > VKT_MIN(VKT_FEED_SLOTS, VKT_RUN_RING / 2) || eager) VKT_TRY(exchange_all(s));
+    const bool measured = vkt_program_is_measured(t->program) && vkt_program_is_measured(s->update);
+    if (runs_of(s) > VKT_MIN(VKT_FEED_SLOTS, VKT_RUN_RING / 2) || eager || !measured) VKT_TRY(exchange_all(s));
     const uint64_t before = s->x.begun;
     VKT_TRY(submit_shards(t, rows, vkt_exchange_values(&s->x)));
     const VkSemaphoreSubmitInfo *waits = vkt_exchange_begin(&s->x);

@@ -10,7 +10,9 @@
 #define VKT_STEPS_H
 
 #include "dist/exchange.h"
+#include "ops/ops.h"
 #include "train/feed.h"
+#include "vktrain/train.h"
 
 /* The result of one step, over all ranks. */
 typedef struct vkt_step_result {

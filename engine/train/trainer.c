@@ -126,11 +126,14 @@ vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vk
     t->history.h = &t->host;
     t->feed.h = &t->host;
     t->at = (vkt_position){ .epoch = 1, .best = NAN, .plateau.scale = 1 };
-    vkt_result r = resolve(t, params);
+    vkt_trainer_params mine = *params;
+    vkt_result r = vkt_replicas_connect(t, &mine);
+    if (r == VKT_OK) r = resolve(t, &mine);
     const bool sound = r == VKT_OK;
     if (sound) r = build(t);
     if (sound && (r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY || r == VKT_E_UNSUPPORTED))
         vkt_trainer_suggest_batch(t);
+    if (r == VKT_OK) r = vkt_replicas_create(t, &mine);
     if (r == VKT_OK)
         *out = t;
     else
@@ -143,6 +146,7 @@ void vkt_trainer_destroy(vkt_trainer **pt)
     vkt_trainer *t = pt ? *pt : NULL;
     if (!t) return;
     const vkt_host h = t->host;
+    vkt_replicas_destroy(t);
     vkt_evaluator_destroy(t, &t->validation);
     vkt_shards_destroy(t);
     vkt_program_destroy(&t->program);
@@ -164,6 +168,7 @@ void vkt_trainer_destroy(vkt_trainer **pt)
     vkt_free(&h, t->step_ms);
     vkt_free(&h, t->host_us);
     vkt_free(&h, t->sorted);
+    vkt_replicas_disconnect(t);
     vkt_free(&h, t);
     *pt = NULL;
 }
@@ -272,6 +277,11 @@ bool vkt_trainer_streams(const vkt_trainer *t)
 {
     if (!t) return false;
     return t->feed.streams;
+}
+
+void vkt_trainer_dist_stats(const vkt_trainer *t, vkt_dist_stats *out)
+{
+    if (t && out) *out = t->shards.x.stats;
 }
 
 uint64_t vkt_trainer_first_step_ns(const vkt_trainer *t)

@@ -29,7 +29,18 @@ typedef struct vkt_evaluator {
     const vkt_metric *metrics;    /* NULL: none at the moment */
     uint32_t n_metrics, measured; /* measured: samples of the epoch so far */
     float *outputs;               /* space for the outputs of a batch; NULL: not needed so far */
+    /* With several ranks, each one evaluates own_batches batches, from batch first_batch on; the last ranks may have
+     * fewer. */
+    const vkt_transport *transport; /* NULL: this rank evaluates all */
+    uint32_t own_batches, first_batch;
+    struct vkt_batch_result *results; /* of the batches of all ranks */
 } vkt_evaluator;
+
+/* The result of one batch of an evaluation. */
+typedef struct vkt_batch_result {
+    float loss, correct;
+    uint32_t rows;
+} vkt_batch_result;
 
 /* Sums over the batches of an epoch whose results have arrived. */
 typedef struct vkt_sums {
@@ -82,10 +93,10 @@ struct vkt_trainer {
     vkt_program *program; /* a step, or the shards of this rank */
     vkt_shards shards;    /* the rest of a step that is split into shards */
     vkt_steps steps;
-    vkt_trainer *
-        *replicas; /* the other ranks of this process: params.n_more_devices of them. Each has a rank above 0 */
-    vkt_thread_group *group;   /* their connections */
-    vkt_transport transport;   /* params.dist.transport points here, if there is a group */
+    /* The other ranks of this process, params.n_more_devices of them, and the connections of all ranks. NULL: none. */
+    vkt_trainer **replicas;
+    vkt_thread_group *group;
+    vkt_transport *transports;
     vkt_evaluator *validation; /* NULL: none */
     char *summary;
     vkt_history history;
@@ -146,7 +157,10 @@ vkt_result vkt_evaluator_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_g
 /* Logs, after a trainer did not fit, which smaller batch or which larger cap would fit. */
 void vkt_trainer_suggest_batch(vkt_trainer *t);
 
-vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator **out);
+/* Returns whether each rank validates a part of the validation set. Metrics of the caller need all of it. */
+bool vkt_splits_validation(const vkt_trainer *t);
+/* `split`: vkt_evaluator_run is called by all ranks, and each one evaluates its part. */
+vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, bool split, vkt_evaluator **out);
 void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **e);
 /* Frees the contents of *e, not *e itself. */
 void vkt_evaluator_clear(vkt_evaluator *e);
@@ -177,6 +191,18 @@ typedef struct vkt_snapshot {
 vkt_result vkt_trainer_snapshot(vkt_trainer *t, vkt_snapshot *out);
 vkt_result vkt_trainer_restore(vkt_trainer *t, const vkt_snapshot *kept);
 void vkt_snapshot_free(const vkt_host *h, vkt_snapshot *kept);
+
+/* replicas.c: the ranks of this process. Connect: before the trainer is made; changes p->dist. Create: when it is made.
+ * Destroy and disconnect: before and after the rest of it. */
+vkt_result vkt_replicas_connect(vkt_trainer *t, vkt_trainer_params *p);
+vkt_result vkt_replicas_create(vkt_trainer *t, const vkt_trainer_params *p);
+void vkt_replicas_destroy(vkt_trainer *t);
+void vkt_replicas_disconnect(vkt_trainer *t);
+vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p);
+vkt_result vkt_replicas_resume(vkt_trainer *t, const char *path);
+vkt_result vkt_replicas_load(vkt_trainer *t, const char *path, const char *pattern);
+/* A fit of this rank alone: fit.c. */
+vkt_result vkt_fit_rank(vkt_trainer *t, const vkt_fit_params *p);
 
 /* VKT_E_DIVERGED, which is not logged, and no file if the parameters are not finite. */
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);

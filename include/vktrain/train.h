@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "vktrain/data.h"
+#include "vktrain/dist.h"
 #include "vktrain/nn.h"
 #include "vktrain/optim.h"
 #include "vktrain/schedule.h"
@@ -142,10 +143,17 @@ typedef struct vkt_trainer_params {
     /* For the usual loss of a labelled set, in training only. Losses of validation and vkt_trainer_evaluate are plain
      * cross-entropy, so that runs with different weights can be compared. vkt_cross_entropy has the formula: a batch's
      * loss is divided by the sum of the weights of its labels, as in PyTorch. VKT_E_ARG with model.loss. */
-    const float *class_weights; /* one for each class, 0 or more; NULL: 1 each. Copied */
-    float label_smoothing;      /* in [0,1) */
-    const vkt_metric *metrics;  /* your own metrics, at most VKT_MAX_METRICS; they need a validation set. Copied */
-    uint32_t n_metrics;         /* how many these are */
+    const float *class_weights;   /* one for each class, 0 or more; NULL: 1 each. Copied */
+    float label_smoothing;        /* in [0,1) */
+    const vkt_metric *metrics;    /* your own metrics, at most VKT_MAX_METRICS; they need a validation set. Copied */
+    uint32_t n_metrics;           /* how many these are */
+    vkt_dist_params dist;         /* data parallel training; zero: none. See dist.h */
+    vkt_ctx *const *more_devices; /* further contexts of this process, of devices like the first one (the same device is
+                                   * allowed, the same context is not): each one becomes a rank, and vkt_trainer_fit
+                                   * starts a thread for it. The model's functions run on the caller's thread. They must
+                                   * outlive the trainer. Their number plus 1 is a power of two; not together with
+                                   * dist.transport */
+    uint32_t n_more_devices;      /* how many these are */
 } vkt_trainer_params;
 
 /* A model with its graphs, programs, weights and history. */
@@ -357,6 +365,8 @@ VKT_API double vkt_trainer_host_us_per_step(const vkt_trainer *t);
 VKT_API double vkt_trainer_data_wait_us_per_step(const vkt_trainer *t);
 /* Returns whether the training set is streamed, by request or by need. */
 VKT_API bool vkt_trainer_streams(const vkt_trainer *t);
+/* Returns what the exchange of gradients with other ranks has cost so far: zero without other ranks. */
+VKT_API void vkt_trainer_dist_stats(const vkt_trainer *t, vkt_dist_stats *out);
 /* Returns the CLOCK_MONOTONIC time at which the first training step was complete; 0: not yet. */
 VKT_API uint64_t vkt_trainer_first_step_ns(const vkt_trainer *t);
 VKT_API vkt_store *vkt_trainer_store(vkt_trainer *t);     /* the trainer's store, to read or write its parameters; the

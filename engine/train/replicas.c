@@ -1,0 +1,112 @@
+/* train/replicas.c - the other ranks of this process: a trainer for each further device, and a thread for each of their
+ * fits. The caller sees the trainer of rank 0 only. */
+#include <pthread.h>
+
+#include "train/trainer.h"
+
+static uint32_t count(const vkt_trainer *t)
+{
+    return t->replicas ? t->params.n_more_devices : 0;
+}
+
+vkt_result vkt_replicas_connect(vkt_trainer *t, vkt_trainer_params *p)
+{
+    const vkt_host *h = &t->host;
+    const uint32_t ranks = p->n_more_devices + 1;
+    if (!p->n_more_devices) return VKT_OK;
+    if (p->dist.transport) return vkt_fail(h, VKT_E_ARG, "trainer: want dist.transport or more_devices, got both");
+    for (uint32_t i = 0; i < p->n_more_devices; i++) {
+        bool once = p->more_devices && p->more_devices[i] && p->more_devices[i] != t->ctx;
+        for (uint32_t k = 0; once && k < i; k++) once = p->more_devices[k] != p->more_devices[i];
+        if (!once) return vkt_fail(h, VKT_E_ARG, "trainer: want contexts in more_devices, each one once");
+    }
+    t->transports = vkt_alloc_array(h, ranks, sizeof *t->transports);
+    t->replicas = vkt_alloc_array(h, ranks, sizeof(vkt_trainer *));
+    if (!t->transports || !t->replicas) return vkt_fail_nomem(h, "ranks", ranks * sizeof *t->transports);
+    VKT_TRY(vkt_thread_group_create(h, ranks, 0, &t->group));
+    for (uint32_t i = 0; i < ranks; i++) t->transports[i] = vkt_thread_group_transport(t->group, i);
+    p->dist.transport = &t->transports[0];
+    return VKT_OK;
+}
+
+vkt_result vkt_replicas_create(vkt_trainer *t, const vkt_trainer_params *p)
+{
+    for (uint32_t i = 0; i < p->n_more_devices; i++) {
+        vkt_trainer_params mine = *p;
+        mine.dist.transport = &t->transports[i + 1];
+        mine.more_devices = NULL;
+        mine.n_more_devices = 0;
+        VKT_TRY(vkt_trainer_create(p->more_devices[i], &mine, &t->replicas[i]));
+        /* Rank 0 logs what all ranks would. */
+        t->replicas[i]->host.log_level = VKT_MIN(t->replicas[i]->host.log_level, VKT_LOG_ERROR);
+    }
+    return VKT_OK;
+}
+
+void vkt_replicas_destroy(vkt_trainer *t)
+{
+    for (uint32_t i = 0; i < count(t); i++) vkt_trainer_destroy(&t->replicas[i]);
+    vkt_free(&t->host, t->replicas);
+    t->replicas = NULL;
+}
+
+void vkt_replicas_disconnect(vkt_trainer *t)
+{
+    vkt_thread_group_destroy(&t->group);
+    vkt_free(&t->host, t->transports);
+}
+
+/* ---- calls of all ranks ---- */
+
+/* A fit in a thread of its own. */
+typedef struct job {
+    vkt_trainer *t;
+    vkt_fit_params params;
+    pthread_t thread;
+    vkt_result result;
+} job;
+
+static void *fit(void *arg)
+{
+    job *j = arg;
+    j->result = vkt_fit_rank(j->t, &j->params);
+    return NULL;
+}
+
+vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p)
+{
+    const uint32_t n = count(t);
+    if (n == 0) return vkt_fit_rank(t, p);
+    job *jobs = vkt_alloc_array(&t->host, n, sizeof *jobs);
+    if (!jobs) return vkt_fail_nomem(&t->host, "threads", n * sizeof *jobs);
+    uint32_t started = 0;
+    for (; started < n; started++) {
+        job *j = &jobs[started];
+        *j = (job){ .t = t->replicas[started], .params = *p };
+        j->params.callbacks = (vkt_fit_callbacks){ 0 };
+        if (pthread_create(&j->thread, NULL, fit, j) != 0) break;
+    }
+    vkt_result r;
+    if (started == n) {
+        r = vkt_fit_rank(t, p);
+    } else {
+        t->transports[0].fault(t->transports[0].user, "a thread does not start");
+        r = VKT_E_NOMEM;
+    }
+    for (uint32_t i = 0; i < started; i++) pthread_join(jobs[i].thread, NULL);
+    for (uint32_t i = 0; i < started && r == VKT_OK; i++) r = jobs[i].result;
+    vkt_free(&t->host, jobs);
+    return r;
+}
+
+vkt_result vkt_replicas_resume(vkt_trainer *t, const char *path)
+{
+    for (uint32_t i = 0; i < count(t); i++) VKT_TRY(vkt_trainer_resume(t->replicas[i], path));
+    return VKT_OK;
+}
+
+vkt_result vkt_replicas_load(vkt_trainer *t, const char *path, const char *pattern)
+{
+    for (uint32_t i = 0; i < count(t); i++) VKT_TRY(vkt_trainer_load_matching(t->replicas[i], path, pattern));
+    return VKT_OK;
+}
