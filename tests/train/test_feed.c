@@ -39,7 +39,7 @@ typedef struct pass {
 
 static void begin(rig *r, pass *s, const vkt_dataset *d, bool stream)
 {
-    assert_int_equal(vkt_feed_create(r->ctx, &r->h, d, BATCH, stream, 0, &s->feed), VKT_OK);
+    assert_int_equal(vkt_feed_create(r->ctx, &r->h, d, &(vkt_feed_params){ .batch = BATCH, .stream = stream }, &s->feed), VKT_OK);
     assert_int_equal(s->feed.streams, stream);
     assert_int_equal(vkt_graph_create(&r->h, &s->g), VKT_OK);
     const vkt_feed_values v = vkt_feed_declare(s->g, &s->feed);
@@ -135,7 +135,7 @@ static void a_set_without_targets_has_none_on_the_device(void **state)
     rig *r = rig_of(state);
     vkt_feed feed;
     vkt_graph *g;
-    assert_int_equal(vkt_feed_create(r->ctx, &r->h, r->train, BATCH, false, 0, &feed), VKT_OK);
+    assert_int_equal(vkt_feed_create(r->ctx, &r->h, r->train, &(vkt_feed_params){ .batch = BATCH }, &feed), VKT_OK);
     assert_int_equal(vkt_graph_create(&r->h, &g), VKT_OK);
     const vkt_feed_values v = vkt_feed_declare(g, &feed);
     assert_int_equal(v.targets.id, 0);
