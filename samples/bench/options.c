@@ -82,7 +82,7 @@ static bench_sizes sizes(struct argp_state *state, const char *text)
 static uint64_t variant(struct argp_state *state, const char *text)
 {
     vkt_variant v;
-    if (!vkt_variant_find(text, &v)) argp_error(state, "--variant: '%s' is none; --list prints them", text);
+    if (!vkt_variant_find(text, &v)) argp_error(state, "--variant: '%s' is no variant; --list prints them", text);
     return (uint64_t)1 << v;
 }
 
