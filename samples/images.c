@@ -60,7 +60,7 @@ static vkt_result show_test(const session *s, vkt_trainer *t)
     const vkt_dataset *test = s->data.test;
     const uint32_t rows = vkt_dataset_rows(test), n = rows < SHOWN ? rows : SHOWN;
     terminal_printf(stdout,
-                    "test    %u pictures: loss %.4f, accuracy %.4f\n\n"
+                    "test    %u images: loss %.4f, accuracy %.4f\n\n"
                     "the first of them: class, and the likeliest by the network (*: correct)\n",
                     rows, s->test_loss, s->test_accuracy);
     float *logits = malloc((size_t)n * vkt_dataset_classes(test) * sizeof *logits);
@@ -74,7 +74,7 @@ static vkt_result run(session *s, const image_data *data, uint32_t lr_patience)
 {
     uint32_t classes = vkt_dataset_classes(data->train);
     const vkt_trainer_params p = {
-        .model = { .name = "picture network", .forward = forward, .user = &classes },
+        .model = { .name = "image network", .forward = forward, .user = &classes },
         .train = data->train,
         .validation = data->check,
         .schedule = { .kind = VKT_SCHEDULE_PLATEAU,
@@ -127,11 +127,11 @@ static error_t on_option(int key, char *text, struct argp_state *state)
 int main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        { "size", OPT_SIZE, "N", 0, "pictures are resized to NxN (32)", 1 },
-        { "no-flip", OPT_NO_FLIP, 0, 0, "do not mirror pictures to learn from at random", 1 },
-        { "skip-broken", OPT_SKIP_BROKEN, 0, 0, "leave out files that are missing or no pictures", 1 },
+        { "size", OPT_SIZE, "N", 0, "images are resized to NxN (32)", 1 },
+        { "no-flip", OPT_NO_FLIP, 0, 0, "do not mirror training images at random", 1 },
+        { "skip-broken", OPT_SKIP_BROKEN, 0, 0, "leave out files that are missing or are no images", 1 },
         { "max-pixels", OPT_MAX_PIXELS, "N", 0,
-          "read pictures of up to N pixels (16 million, and 64 for each byte of the file)", 1 },
+          "read images of up to N pixels (16 million, and 64 for each byte of the file)", 1 },
         { "lr-patience", OPT_LR_PATIENCE, "N", 0,
           "after more than N epochs without a lower validation loss, a tenth of the learning rate (10)", 2 },
         { 0 }
@@ -144,9 +144,9 @@ int main(int argc, char **argv)
                         .lr_patience = 10 };
     const train_cli cli = {
         .doc =
-            "Trains a small convolutional network to tell pictures apart, on a Vulkan device: by stochastic gradient "
-            "descent with momentum 0.9 and dampening 0.1, at a rate that falls when the validation loss stops falling. "
-            "The default rate is that of a PyTorch program and learns slowly; --lr 0.03 is faster.",
+            "Trains a small convolutional network to classify images on a Vulkan device. It uses stochastic gradient "
+            "descent with momentum 0.9 and dampening 0.1. The rate falls when the validation loss stops falling. The "
+            "default rate is that of a PyTorch program. It is low for small data sets: --lr 0.03 learns faster.",
         .data = image_data_help,
         .classes = true,
         .predict = image_predict_help,

@@ -31,7 +31,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 static bool pictures_fit(const uint32_t chw[3])
 {
     if (chw[1] >= SMALLEST_PICTURE && chw[2] >= SMALLEST_PICTURE) return true;
-    complain("the network wants pictures of %ux%u or more, the data set has %ux%u", SMALLEST_PICTURE, SMALLEST_PICTURE,
+    complain("the network wants images of %ux%u or more, the data set has %ux%u", SMALLEST_PICTURE, SMALLEST_PICTURE,
              chw[1], chw[2]);
     return false;
 }

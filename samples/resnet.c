@@ -31,7 +31,7 @@ enum { PATH_ROOM = 1024, SMALLEST = 8, LARGEST = 1024, CIFAR_CLASSES = 10, IMAGE
 static const char doc[] =
     "Trains a residual network to tell photographs apart on a Vulkan device. It begins with pretrained weights: those "
     "of "
-    "--load, or for resnet20 pretrained/cifar10-resnet20.safetensors, if that is here. It says how many pictures they "
+    "--load, or for resnet20 pretrained/cifar10-resnet20.safetensors, if that is here. It says how many images they "
     "recognise, trains the last layer while the rest is frozen, then everything, the rest at a tenth of the rate. "
     "Without weights, or with --from-scratch, it begins at random.";
 
@@ -70,14 +70,14 @@ static const struct argp_option option_table[] = {
     { 0, 0, 0, 0, "Network", 5 },
     { "network", OPT_NETWORK, "NAME", 0,
       "resnet20 (default), 32, 44, 56 of the CIFAR form; resnet18, 34, 50, 101, 152 of torchvision's", 5 },
-    { "size", OPT_SIZE, "N", 0, "pictures become N x N (32 for the CIFAR form, else 224)", 5 },
+    { "size", OPT_SIZE, "N", 0, "images become N x N (32 for the CIFAR form, else 224)", 5 },
     { "from-scratch", OPT_SCRATCH, 0, 0, "begin at random, also if pretrained weights are here", 5 },
     { "new-head", OPT_NEW_HEAD, 0, 0, "of the weights take all but the last layer: for other classes than theirs", 5 },
     { "frozen-epochs", OPT_FROZEN_EPOCHS, "N", 0,
       "with weights: first so many epochs of the last layer alone, the rest frozen and in evaluation mode (1)", 5 },
-    { "evaluate", OPT_EVALUATE, 0, 0, "with weights: say how many pictures they recognise, and end", 5 },
-    { "limit", OPT_LIMIT, "N", 0, "take N pictures at most to learn from, and to check (0: all)", 5 },
-    { "no-augment", OPT_NO_AUGMENT, 0, 0, "learn from the pictures as they are: not cut out or mirrored at random", 5 },
+    { "evaluate", OPT_EVALUATE, 0, 0, "with weights: say how many images they recognise, and end", 5 },
+    { "limit", OPT_LIMIT, "N", 0, "use at most N images for training and for validation (0: all)", 5 },
+    { "no-augment", OPT_NO_AUGMENT, 0, 0, "use the training images as they are: not cropped or mirrored at random", 5 },
     { 0 }
 };
 
@@ -178,7 +178,7 @@ static vkt_result evaluate(vkt_trainer *t, const start *from)
                               "pretrained_rows", (json_int_t)rows);
     if (!from->s->o.quiet)
         terminal_printf(stdout,
-                        "before  without training, with the weights as loaded: %.0f of %.0f pictures are recognised "
+                        "before  without training, with the weights as loaded: %.0f of %.0f images are recognised "
                         "(%.2f %%), loss %.4f\n",
                         right, rows, 100 * right / rows, loss / rows);
     return VKT_OK;

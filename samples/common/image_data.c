@@ -14,7 +14,7 @@ enum { PATH_ROOM = 1024, DRAWN_TRAIN = 2000, DRAWN_CHECK = 400, MOST_DRAWN_BYTES
 static const double CHECK_SHARE = 0.2;
 
 const char image_data_help[] = "folder with train.csv (and valid.csv, test.csv) of path,label, or with folders of "
-                               "pictures, one per class, or with folders train (and valid, test) of such";
+                               "images, one per class, or with folders train (and valid, test) of such";
 
 /* ---- files ---- */
 
@@ -76,7 +76,7 @@ static vkt_result open_classes(const vkt_host *host, const char *folder, const v
     if (r == VKT_E_NOT_FOUND)
         complain("--data: %s %s: want train.csv (and valid.csv, test.csv) with lines path,label, or folders train (and "
                  "valid, test) of a folder per class, or a folder per class",
-                 folder, stat(folder, &st) == 0 ? "has no pictures" : "does not exist");
+                 folder, stat(folder, &st) == 0 ? "has no images" : "does not exist");
     else if (r != VKT_OK)
         held.to.log(held.to.log_user, VKT_LOG_ERROR, held.line);
     return r;
@@ -175,7 +175,7 @@ static vkt_result draw_all(const vkt_host *host, uint32_t side, image_data *d)
 {
     const uint32_t most = MOST_DRAWN_BYTES / (3 * side * side), train = most < DRAWN_TRAIN ? most : DRAWN_TRAIN;
     const uint32_t check = train * DRAWN_CHECK / DRAWN_TRAIN;
-    remark("no pictures found (--data FOLDER takes yours): training on drawn ones");
+    remark("no images found (--data FOLDER: your own): training on generated ones");
     d->made_up = true;
     snprintf(d->source, sizeof d->source, "drawn forms");
     vkt_result r = draw_part(host, train, 1, side, &d->train);

@@ -102,7 +102,7 @@ vkt_result image_reader_read(void *user, predict_list *list, const char *path)
     if (reader->idx && is_idx(bytes, n) && !(path[0] == '-' && !path[1]))
         r = read_idx(reader, list, path);
     else if (reader->chw[0] != 1 && reader->chw[0] != 3)
-        r = predict_fail(list, VKT_E_SHAPE, "the network wants %u channels, pictures have 1 or 3", reader->chw[0]);
+        r = predict_fail(list, VKT_E_SHAPE, "the network wants %u channels, images have 1 or 3", reader->chw[0]);
     else
         r = read_picture(reader, list, path, bytes, n);
     free(bytes);

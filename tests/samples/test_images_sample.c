@@ -84,7 +84,7 @@ static void a_run_learns_and_writes_what_it_was_asked_for(void **state)
     assert_non_null(strstr(done.out, "30 to train on, 9 to validate on, 3x32x32, 4 classes"));
     assert_non_null(strstr(done.out, "fc1 (Linear)"));
     assert_non_null(strstr(done.out, "epoch 4/4"));
-    assert_non_null(strstr(done.out, "test    9 pictures: loss "));
+    assert_non_null(strstr(done.out, "test    9 images: loss "));
     assert_non_null(strstr(done.out, "* gray.jpg           gray.jpg "));
     run_forget(r, &done);
     json_t *report = program_json(r, "report"), *epochs = json_object_get(report, "epochs");
@@ -210,7 +210,7 @@ static void what_cannot_work_ends_with_1_and_says_why(void **state)
 {
     rig *r = rig_of(state);
     one_error(r, "vkt-images: --data: missing does not exist: want train.csv", "missing");
-    one_error(r, "vkt-images: --data: . has no pictures: want train.csv", ".");
+    one_error(r, "vkt-images: --data: . has no images: want train.csv", ".");
     write_text(r, "train.csv", "path,label\n" PICTURES "noise.png,noise\nnone.png,none\n");
     EXPECT(r, 1, "none.png", SMALL);
     EXPECT(r, 1, "want a share of test rows that leaves both parts at least one row of ", SMALL, "--skip-broken");

@@ -64,7 +64,7 @@ static void weights_from_scratch_are_trained_on(void **state)
     check_report(r, 6, false);
 
     done = FINISHED(r, SMALL, "--load", "w", "--epochs", "2", "--json", "report", "--checkpoint", "c");
-    const char *before = strstr(done.out, " of 20 pictures are recognised"),
+    const char *before = strstr(done.out, " of 20 images are recognised"),
                *alone = strstr(done.out, "last layer alone");
     assert_true(before && alone && before < alone && strstr(done.out, "epoch 1/1") && strstr(done.out, "epoch 2/2"));
     run_forget(r, &done);
