@@ -17,7 +17,7 @@ endif()
 
 # Rows with VKT_KF_COOP want a compiler that knows GL_KHR_cooperative_matrix, which Debian 12's does not: another one may be
 # named. Where there is none, their modules are empty and gpu/coop.c knows it.
-set(VKT_GLSLANG_COOP "" CACHE FILEPATH "a glslang for cooperative matrices, where the one on the path does not know them")
+set(VKT_GLSLANG_COOP "" CACHE FILEPATH "a glslangValidator for cooperative matrices, if the one on the path does not support them")
 file(WRITE ${PROJECT_BINARY_DIR}/coop.comp "#version 460
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_cooperative_matrix : require
@@ -35,14 +35,14 @@ foreach(compiler ${GLSLANG} ${VKT_GLSLANG_COOP})
   endif()
 endforeach()
 if(NOT VKT_COOP_COMPILER)
-  message(STATUS "Cooperative matrices: left out, for ${GLSLANG} does not know them (VKT_GLSLANG_COOP names one that does)")
+  message(STATUS "Cooperative matrices: left out, because ${GLSLANG} does not support them (VKT_GLSLANG_COOP=PATH: a compiler that does)")
 elseif(SPIRV_VAL)
   execute_process(COMMAND ${SPIRV_VAL} --target-env vulkan1.3 coop.spv
     WORKING_DIRECTORY ${PROJECT_BINARY_DIR} RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
   if(failed EQUAL 0)
     set(VKT_COOP_VALIDATOR ${SPIRV_VAL})
   else()
-    message(STATUS "Cooperative matrices: not validated, for ${SPIRV_VAL} does not know them")
+    message(STATUS "Cooperative matrices: not validated, because ${SPIRV_VAL} does not support them")
   endif()
 endif()
 

@@ -128,8 +128,8 @@ int main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         { "size", OPT_SIZE, "N", 0, "images are resized to NxN (32)", 1 },
-        { "no-flip", OPT_NO_FLIP, 0, 0, "do not mirror images to learn from at random", 1 },
-        { "skip-broken", OPT_SKIP_BROKEN, 0, 0, "leave out files that are missing or no images", 1 },
+        { "no-flip", OPT_NO_FLIP, 0, 0, "do not mirror training images at random", 1 },
+        { "skip-broken", OPT_SKIP_BROKEN, 0, 0, "leave out files that are missing or are no images", 1 },
         { "max-pixels", OPT_MAX_PIXELS, "N", 0,
           "read images of up to N pixels (16 million, and 64 for each byte of the file)", 1 },
         { "lr-patience", OPT_LR_PATIENCE, "N", 0,
@@ -144,9 +144,9 @@ int main(int argc, char **argv)
                         .lr_patience = 10 };
     const train_cli cli = {
         .doc =
-            "Trains a small convolutional network to classify images, on a Vulkan device: by stochastic gradient "
-            "descent with momentum 0.9 and dampening 0.1, at a rate that falls when the validation loss stops falling. "
-            "The default rate is that of a PyTorch program and learns slowly; --lr 0.03 is faster.",
+            "Trains a small convolutional network to classify images on a Vulkan device. It uses stochastic gradient "
+            "descent with momentum 0.9 and dampening 0.1. The rate falls when the validation loss stops falling. The "
+            "default rate is that of a PyTorch program. It is low for small data sets: --lr 0.03 learns faster.",
         .data = image_data_help,
         .classes = true,
         .predict = image_predict_help,

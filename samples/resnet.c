@@ -76,8 +76,8 @@ static const struct argp_option option_table[] = {
     { "frozen-epochs", OPT_FROZEN_EPOCHS, "N", 0,
       "with weights: first so many epochs of the last layer alone, the rest frozen and in evaluation mode (1)", 5 },
     { "evaluate", OPT_EVALUATE, 0, 0, "with weights: print how many images they recognise, and end", 5 },
-    { "limit", OPT_LIMIT, "N", 0, "take N images at most to learn from, and to check (0: all)", 5 },
-    { "no-augment", OPT_NO_AUGMENT, 0, 0, "learn from the images as they are: not cut out or mirrored at random", 5 },
+    { "limit", OPT_LIMIT, "N", 0, "use at most N images for training and for validation (0: all)", 5 },
+    { "no-augment", OPT_NO_AUGMENT, 0, 0, "use the training images as they are: not cropped or mirrored at random", 5 },
     { 0 }
 };
 

@@ -29,7 +29,7 @@ is_installed() { dpkg -s "$1" 2>/dev/null | grep -q '^Status: install ok install
 # install. Elsewhere than on Debian and Ubuntu it goes on: CMake says what it does not find.
 install_missing() {
     if ! command -v dpkg >/dev/null || ! command -v apt-get >/dev/null; then
-        message "no apt here: please see to the equivalents of $*"
+        message "this system has no apt; install the packages that it has for: $*"
         return 0
     fi
     missing=

@@ -120,14 +120,35 @@ static bool is_legal(uint32_t i, double x, uint32_t most_lanes, char want[80])
 
 /* ---- setting ---- */
 
+/* Returns true if trait i has one of the words of `name` in its name. A word has three letters or more; '_' and '='
+ * separate words. */
+static bool is_similar(uint32_t i, const char *name, size_t n)
+{
+    for (size_t at = 0, end; at < n; at = end + 1) {
+        char word[32];
+        for (end = at; end < n && !strchr("_= \t", name[end]);) end++;
+        if (end - at < 3 || end - at >= sizeof word) continue;
+        memcpy(word, name + at, end - at);
+        word[end - at] = 0;
+        if (strstr(rows[i].name, word)) return true;
+    }
+    return false;
+}
+
+/* A message has room for some names only, so it has those that are similar. */
 static vkt_result unknown(const vkt_host *h, const char *from, const char *name, size_t n)
 {
     vkt_text names = { .h = h };
-    for (uint32_t i = 0; i < VKT_TRAIT_COUNT; i++) vkt_text_add(&names, "%s%s", i ? ", " : "", rows[i].name);
-    const vkt_result r = names.failed
-                             ? vkt_fail_nomem(h, "a message", 0)
-                             : vkt_fail(h, VKT_E_ARG, "%s: want name=value with one of these names, got \"%.*s\": %s",
-                                        from, (int)VKT_MIN(n, 80), name, names.s);
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < VKT_TRAIT_COUNT; i++)
+        if (is_similar(i, name, n) && found++ < 20)
+            vkt_text_add(&names, "%s%s", found > 1 ? ", " : "; similar names: ", rows[i].name);
+    if (found > 20) vkt_text_add(&names, ", ...");
+    const vkt_result r =
+        names.failed
+            ? vkt_fail_nomem(h, "a message", 0)
+            : vkt_fail(h, VKT_E_ARG, "%s: want name=value of a trait, got \"%.*s\"%s; vkt-info prints all traits", from,
+                       (int)VKT_MIN(n, 80), name, names.s ? names.s : "");
     vkt_text_free(&names);
     return r;
 }

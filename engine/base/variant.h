@@ -12,25 +12,25 @@
 
 /* X(ID, "name", "description"). C code uses VKT_V_<ID>; VKT_NO_<NAME>=1, vkt_ctx_disable, vkt-bench --variant and
  * tuning files use the name. */
-#define VKT_VARIANTS(X)                                                                              \
-    X(WINOGRAD, "winograd", "convolution by 3 x 3 as 16 products for tiles of 2 x 2 pixels")         \
-    X(FFT8, "fft8", "convolution as a product of spectra: Fourier transforms of 8 x 8 points")       \
-    X(FFT13, "fft13", "the same, of 13 x 13 points")                                                 \
-    X(FFT14, "fft14", "the same, of 14 x 14 points")                                                 \
-    X(FFT15, "fft15", "the same, of 15 x 15 points")                                                 \
-    X(FFT16, "fft16", "the same, of 16 x 16 points")                                                 \
-    X(DIRECT, "direct", "convolution of few products an element: all of them unrolled")              \
-    X(SPAN, "span", "as tile, by spans of pixels, which share the loads of their taps")              \
-    X(TILE, "tile", "convolution as a product of matrices by tiles, no copy of the image")           \
-    X(PLACED, "placed", "matrix product: operands are read without a copy")                          \
-    X(PACKED_A, "packed_a", "matrix product: A is copied to panels first, B is read without a copy") \
-    X(PACKED_B, "packed_b", "matrix product: B is copied to panels first, A is read without a copy") \
-    X(PACKED, "packed", "matrix product: both operands are copied to panels first")                  \
-    X(LINE, "line", "one narrow layer under a loss: every sum in registers")                         \
-    X(WIDE, "wide", "network: eight samples a lane, weights broadcast by shuffles")                  \
-    X(NARROW, "narrow", "network: one sample a lane, weights by loads that all lanes share")         \
-    X(SHARED, "shared", "for GPUs: matrix product or convolution by tiles in shared memory")         \
-    X(SPLIT_K, "split_k", "for GPUs: the same, of few elements: the sum in slices, added up after")  \
+#define VKT_VARIANTS(X)                                                                                          \
+    X(WINOGRAD, "winograd", "convolution by 3 x 3 as 16 products for tiles of 2 x 2 pixels")                     \
+    X(FFT8, "fft8", "convolution as a product of spectra: Fourier transforms of 8 x 8 points")                   \
+    X(FFT13, "fft13", "the same, of 13 x 13 points")                                                             \
+    X(FFT14, "fft14", "the same, of 14 x 14 points")                                                             \
+    X(FFT15, "fft15", "the same, of 15 x 15 points")                                                             \
+    X(FFT16, "fft16", "the same, of 16 x 16 points")                                                             \
+    X(DIRECT, "direct", "convolution with few products per element: all of them unrolled")                       \
+    X(SPAN, "span", "as tile, by spans of pixels, which share the loads of their taps")                          \
+    X(TILE, "tile", "convolution as a product of matrices by tiles, no copy of the image")                       \
+    X(PLACED, "placed", "matrix product: both operands are read where they are stored")                          \
+    X(PACKED_A, "packed_a", "matrix product: A is copied to panels first, B is read where it is stored")         \
+    X(PACKED_B, "packed_b", "matrix product: B is copied to panels first, A is read where it is stored")         \
+    X(PACKED, "packed", "matrix product: both operands are copied to panels first")                              \
+    X(LINE, "line", "one narrow layer before a loss: every sum is in registers")                                 \
+    X(WIDE, "wide", "network: eight samples per lane, weights are broadcast by shuffles")                        \
+    X(NARROW, "narrow", "network: one sample per lane, weights by loads that all lanes share")                   \
+    X(SHARED, "shared", "for GPUs: matrix product or convolution by tiles in shared memory")                     \
+    X(SPLIT_K, "split_k", "for GPUs: as shared, if the result is small: slices of the sum are added at the end") \
     X(COOP, "coop", "for GPUs, in programs of f16: shared, by cooperative matrices")
 
 typedef enum vkt_variant {

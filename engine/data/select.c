@@ -159,7 +159,9 @@ vkt_result vkt_dataset_split(const vkt_dataset *ds, double test_share, uint64_t 
     const double tests = ceil(test_share * n);
     *train = *test = NULL;
     if (!(tests >= 1 && tests < n))
-        return vkt_fail(h, VKT_E_ARG, "split: want a share that leaves both parts a row of %u, got %g", n, test_share);
+        return vkt_fail(h, VKT_E_ARG,
+                        "split: want a share of test rows that leaves both parts at least one row of %u, got %g", n,
+                        test_share);
     uint32_t *order = vkt_alloc_array(h, n, sizeof *order);
     if (!order) return vkt_fail_nomem(h, "an order of rows", n * sizeof *order);
     vkt_shuffle(order, n, seed, 0);

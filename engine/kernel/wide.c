@@ -72,7 +72,12 @@ static vkt_result open_at_512(const vkt_ctx_params *params, const vkt_host *h, c
 {
     char why[80];
     if (setenv(WIDTH, "512", 1) != 0) return vkt_fail_nomem(h, "the environment", sizeof WIDTH "=512");
-    if (open_tested(params, h, loader, NULL, out, why) != VKT_OK) return fall_back(params, h, loader, out, why);
+    const vkt_result r = open_tested(params, h, loader, NULL, out, why);
+    if (r == VKT_E_ARG || r == VKT_E_NOT_FOUND || r == VKT_E_IO) { /* VKT_TRAITS or its file: wrong at any width */
+        unsetenv(WIDTH);
+        return r;
+    }
+    if (r != VKT_OK) return fall_back(params, h, loader, out, why);
     if ((*out)->limits.subgroup_size == WIDE_LANES) return VKT_OK;
     unsetenv(WIDTH);
     vkt_log_line(h, VKT_LOG_INFO,

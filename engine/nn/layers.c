@@ -51,7 +51,8 @@ static bool want_conv(vkt_builder *b, const char *layer, uint32_t channels, uint
         vkt_graph_error(
             b->g,
             vkt_fail(&b->g->host, VKT_E_ARG,
-                     "%s%s: want channels, a kernel, and groups that divide both, got %u channels, %u to %u, groups %u",
+                     "%s%s: want out_channels and a kernel of 1 or more, and groups that divide the channels of x and "
+                     "out_channels; got %u channels of x, %u out_channels, kernel %u, groups %u",
                      b->scope, layer, channels, out, kernel, groups));
     return fits;
 }
@@ -143,7 +144,8 @@ vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const v
     if (!want_rank(b, name, x, s.rank > 2 ? s.rank : 2)) return (vkt_tensor){ 0 };
     const uint32_t in = s.dim[s.rank - 1], out = p->out_features;
     if (!out) {
-        vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_ARG, "%s%s: want out_features", b->scope, name));
+        vkt_graph_error(
+            b->g, vkt_fail(&b->g->host, VKT_E_ARG, "%s%s: want out_features of 1 or more, got 0", b->scope, name));
         return (vkt_tensor){ 0 };
     }
     const vkt_tensor w = layer_weight(b, name, vkt_shape2(out, in), p->weight_init, in, out);

@@ -98,20 +98,21 @@ static const vkt_field *field_of(part op, part name)
     return f && f->name ? f : NULL;
 }
 
-/* Returns a whole number of 32 bits as a fraction of 2^32, in `room`; any other text unchanged. */
+/* Returns a whole number of 32 bits, for instance "858993472" or "1.28849024e+09", as a fraction of 2^32, in `room`;
+ * any other text unchanged. */
 static part as_fraction(const part *value, char room[32])
 {
-    char digits[12], *end;
+    char digits[32], *end;
     if (!value) return (part){ "none", 4 };
     if (value->n <= 0 || value->n >= (int)sizeof digits) return *value;
     memcpy(digits, value->s, (size_t)value->n);
     digits[value->n] = 0;
-    const unsigned long long count = strtoull(digits, &end, 10);
-    if (*end || count > UINT32_MAX) return *value;
     const vkt_numbers locale = vkt_numbers_begin();
-    vkt_number_text((double)count * 0x1p-32, true, room);
+    const double count = strtod(digits, &end);
+    const bool is_count = !*end && count >= 0 && count <= UINT32_MAX;
+    if (is_count) vkt_number_text(count * 0x1p-32, true, room);
     vkt_numbers_end(locale);
-    return whole(room);
+    return is_count ? whole(room) : *value;
 }
 
 /* Adds the difference of one attribute in the words of the op's field. */

@@ -349,8 +349,8 @@ vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const c
         r = vkt_fail_nomem(&t->host, "a comparison", 0);
     else if (other.n)
         r = vkt_fail(&t->host, VKT_E_STATE,
-                     "%s is of another run: %s%s; give what the checkpoint has, or begin without it", path, network,
-                     vkt_differences_text(&other));
+                     "%s is of another run: %s%s; use the checkpoint's settings, or start without this checkpoint",
+                     path, network, vkt_differences_text(&other));
     else if (changed.n)
         vkt_log_line(&t->host, VKT_LOG_WARN, "%s goes on with this run's settings: %s", path,
                      vkt_differences_text(&changed));

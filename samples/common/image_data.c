@@ -175,7 +175,7 @@ static vkt_result draw_all(const vkt_host *host, uint32_t side, image_data *d)
 {
     const uint32_t most = MAX_DRAWN_BYTES / (3 * side * side), train = most < DRAWN_TRAIN ? most : DRAWN_TRAIN;
     const uint32_t check = train * DRAWN_CHECK / DRAWN_TRAIN;
-    remark("no images found (--data FOLDER takes yours): training on generated ones");
+    remark("no images found (--data FOLDER: your own): training on generated ones");
     d->made_up = true;
     snprintf(d->source, sizeof d->source, "generated forms");
     vkt_result r = draw_part(host, train, 1, side, &d->train);

@@ -183,6 +183,25 @@ static void wrong_results_are_not_used(void **state)
     refuses_the_users_512();
 }
 
+/* A setting that is wrong at any width is not blamed on the width, and is reported once. */
+static void wrong_settings_are_not_blamed_on_the_width(void **state)
+{
+    (void)state;
+    const vkt_device_info usual = usual_device();
+    vkt_ctx *ctx;
+    assert_int_equal(setenv("VKT_TRAITS", "lanes_move=3", 1), 0);
+    vkt_test_expect_errors(true);
+    const unsigned errors = vkt_test_errors();
+    assert_int_equal(open_wide(&ctx), VKT_E_ARG);
+    assert_int_equal(unsetenv("VKT_TRAITS"), 0);
+    assert_null(ctx);
+    assert_int_equal(heard.warnings, 0);
+    assert_int_equal(vkt_test_errors() - errors, 1);
+    vkt_test_error_says("want lanes_move=N");
+    assert_null(getenv(WIDTH));
+    if (!gains(&usual)) skip();
+}
+
 static vkt_ctx *held; /* another instance of the process */
 
 static void hold_the_driver(void)
@@ -314,6 +333,7 @@ int main(void)
         TEST(only_amds_cpus_gain),
         TEST(the_users_width_counts),
         TEST(wrong_results_are_not_used),
+        TEST(wrong_settings_are_not_blamed_on_the_width),
         TEST(a_driver_that_is_held_keeps_its_width),
         TEST(the_self_test_survives_every_failure),
         TEST(opening_survives_every_failure),

@@ -348,6 +348,31 @@ static void params_that_are_null_are_defaults(void **state)
 
 /* ---- the summary ---- */
 
+static void a_layer_without_a_size_says_which(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    for (int i = 0; i < 2; i++) {
+        vkt_graph *g;
+        vkt_builder *b;
+        assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+        assert_int_equal(vkt_builder_create(g, true, &b), VKT_OK);
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape4(2, 3, 8, 8));
+        vkt_test_expect_errors(true);
+        if (i == 0)
+            vkt_nn_conv2d(b, "conv", x, &(vkt_nn_conv2d_params){ .out_channels = 16 });
+        else
+            vkt_nn_linear(b, "fc", vkt_nn_flatten(b, x), NULL);
+        vkt_test_expect_errors(false);
+        vkt_test_error_says(i == 0 ? "conv: want out_channels and a kernel of 1 or more"
+                                   : "fc: want out_features of 1 or more");
+        if (i == 0) vkt_test_error_says("got 3 channels of x, 16 out_channels, kernel 0, groups 1");
+        vkt_builder_destroy(&b);
+        vkt_graph_destroy(&g);
+    }
+    vkt_test_no_messages_and_no_leaks();
+}
+
 static void the_summary_shows_sums_and_what_is_frozen(void **state)
 {
     (void)state;
@@ -443,6 +468,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(params_that_are_null_are_defaults, vkt_test_setup, vkt_test_teardown),
+        cmocka_unit_test_setup_teardown(a_layer_without_a_size_says_which, vkt_test_setup, vkt_test_teardown),
         cmocka_unit_test_setup_teardown(the_summary_shows_sums_and_what_is_frozen, vkt_test_setup, vkt_test_teardown),
         cmocka_unit_test(padding_of_one_axis_is_padding_of_one_axis),
         cmocka_unit_test(pools_and_sequences_have_torchs_shapes),

@@ -213,7 +213,7 @@ static void what_cannot_work_ends_with_1_and_a_reason(void **state)
     one_error(r, "vkt-images: --data: . has no images: want train.csv", ".");
     write_text(r, "train.csv", "path,label\n" IMAGES "noise.png,noise\nnone.png,none\n");
     EXPECT(r, 1, "none.png", SMALL);
-    EXPECT(r, 1, "leaves both parts a row", SMALL, "--skip-broken");
+    EXPECT(r, 1, "want a share of test rows that leaves both parts at least one row of ", SMALL, "--skip-broken");
     write_tables(r);
     write_text(r, "valid.csv", "path,label\n" IMAGES "noise.png,sound\n");
     EXPECT(r, 1, "sound", SMALL);

@@ -174,7 +174,7 @@ static void a_resumed_run_reports_all_epochs_and_ends_in_the_same_bytes(void **s
     write_data(r, SIDE);
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--checkpoint", "whole", "--ema", "0.9", "--seed", "3");
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "1", "--checkpoint", "c", "--stream", "--ema", "0.9", "--seed", "3");
-    EXPECT(r, 1, "is of another run: ema_decay: checkpoint 0.9, this run 0; give what the checkpoint has", SMALL, "-q",
+    EXPECT(r, 1, "is of another run: ema_decay: checkpoint 0.9, this run 0; use the checkpoint's settings", SMALL, "-q",
            "--epochs", "3", "--resume", "c");
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--resume", "c", "--checkpoint", "c", "--json", "report", "--ema",
            "0.9");

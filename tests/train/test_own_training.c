@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "vktrain/vktrain.h"
@@ -63,6 +64,27 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc2", x, &(vkt_nn_linear_params){ .out_features = *classes });
 }
 
+/* Two convolutions, and the input added to their result. */
+static vkt_tensor residual(vkt_builder *b, const char *name, vkt_tensor x, uint32_t channels)
+{
+    const vkt_nn_conv2d_params conv = { .out_channels = channels, .kernel = { 3 }, .pad = { 1 }, .no_bias = true };
+    vkt_nn_push(b, name); /* the names of the layers begin with it: block1.conv1.weight */
+    vkt_tensor y = vkt_nn_relu(b, vkt_nn_batch_norm(b, "bn1", vkt_nn_conv2d(b, "conv1", x, &conv), NULL));
+    y = vkt_nn_batch_norm(b, "bn2", vkt_nn_conv2d(b, "conv2", y, &conv), NULL);
+    vkt_nn_pop(b);
+    return vkt_nn_relu(b, vkt_nn_add(b, x, y)); /* x must have as many channels */
+}
+
+/* For images, with residual() and a layer that makes its channels. */
+static vkt_tensor image_forward(vkt_builder *b, vkt_tensor x, void *user)
+{
+    const uint32_t *classes = user;
+    x = vkt_nn_conv2d(b, "stem", x, &(vkt_nn_conv2d_params){ .out_channels = 8, .kernel = { 3 }, .pad = { 1 } });
+    x = residual(b, "block1", vkt_nn_max_pool2d(b, x, 4), 8);
+    x = vkt_nn_dropout(b, vkt_nn_global_avg_pool(b, x), 0.1f);
+    return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = *classes });
+}
+
 static vkt_tensor smooth_loss(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets,
                               void *user)
 {
@@ -80,8 +102,10 @@ static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
     return r->val_loss < 1e-3; /* true: stop after this epoch */
 }
 
-static void train(rig *r, const vkt_dataset *data, const char *weights, vkt_loss_fn loss)
+/* Trains up to `epochs`; continues `checkpoint` if there is one. */
+static void train(rig *r, const vkt_dataset *data, const char *checkpoint, uint32_t epochs, vkt_loss_fn loss)
 {
+    const char *weights = vkt_temp_dir_file(&r->dir, "own.safetensors");
     vkt_ctx *ctx = r->ctx;
     vkt_trainer *trainer;
     vkt_dataset *train, *check;
@@ -97,13 +121,17 @@ static void train(rig *r, const vkt_dataset *data, const char *weights, vkt_loss
                                         .schedule = { .kind = VKT_SCHEDULE_COSINE, .by_epoch = true, .total = EPOCHS },
                                         .seed = 1 };
     CHECK(vkt_trainer_create(ctx, &params, &trainer));
-    const vkt_fit_params fit = { .epochs = EPOCHS,
+    if (access(checkpoint, F_OK) == 0) CHECK(vkt_trainer_resume(trainer, checkpoint));
+    const vkt_fit_params fit = { .epochs = epochs, /* in all, with those before the resume */
                                  .patience = 5,
-                                 .checkpoint = vkt_temp_dir_file(&r->dir, "own.ckpt"),
+                                 .checkpoint = checkpoint,
                                  .callbacks = { .user = losses, .on_epoch = on_epoch } };
     CHECK(vkt_trainer_fit(trainer, &fit));
     CHECK(vkt_trainer_save(trainer, weights));
-    assert_true(losses[0] > 0);
+    assert_true(losses[epochs - 1] > 0);
+    uint32_t done;
+    vkt_trainer_history(trainer, &done);
+    assert_int_equal(done, epochs);
     vkt_trainer_destroy(&trainer);
     vkt_dataset_destroy(&train);
     vkt_dataset_destroy(&check);
@@ -139,11 +167,65 @@ static void the_parts_work_together(void **state)
     const char *weights = vkt_temp_dir_file(&r->dir, "own.safetensors");
     fill(numbers, labels);
     vkt_dataset *arrays = from_arrays(numbers, labels), *source = from_source(numbers, labels);
-    train(r, arrays, weights, NULL);
-    train(r, source, weights, smooth_loss);
+    train(r, arrays, vkt_temp_dir_file(&r->dir, "own.ckpt"), 1, NULL);
+    train(r, arrays, vkt_temp_dir_file(&r->dir, "own.ckpt"), EPOCHS, NULL);
+    train(r, source, vkt_temp_dir_file(&r->dir, "source.ckpt"), EPOCHS, smooth_loss);
     vkt_dataset_destroy(&arrays);
     vkt_dataset_destroy(&source);
     predict(r, numbers, weights);
+}
+
+/* Predicts the class of a file with a predictor that has one row. */
+static uint32_t predict_file(rig *r, const char *path, const char *weights, const double *mean, const double *std)
+{
+    vkt_ctx *ctx = r->ctx;
+    uint32_t two = 2, answer;
+    vkt_dataset *rows;
+    vkt_predictor *predictor;
+    const vkt_image_params size = { .height = 32, .width = 32 };
+    static uint8_t file[16 << 20], pixels[3 * 32 * 32];
+    FILE *f = fopen(path, "rb");
+    const size_t bytes = f ? fread(file, 1, sizeof file, f) : 0;
+    if (f) fclose(f);
+    CHECK(vkt_image_row(NULL, &size, path, file, bytes, pixels)); /* `size` as for training */
+    const vkt_dataset_params one = { .rows = 1, .channels = 3, .height = 32, .width = 32, .mean = mean, .std = std };
+    CHECK(vkt_dataset_from_arrays(NULL, &one, pixels, &rows));
+    const vkt_predictor_params params = { .model = { .forward = image_forward, .user = &two },
+                                          .data = rows,
+                                          .weights = weights };
+    CHECK(vkt_predictor_create(ctx, &params, &predictor));
+    CHECK(vkt_predictor_run(predictor, 0, 1, &answer, NULL));
+    vkt_predictor_destroy(&predictor);
+    vkt_dataset_destroy(&rows);
+    return answer;
+}
+
+static void an_image_file_is_predicted_as_in_training(void **state)
+{
+    rig *r = rig_of(state);
+    static const char *const files[] = { VKT_TEST_DIR "/golden/images/420.jpg",
+                                         VKT_TEST_DIR "/golden/images/gray.jpg" };
+    const vkt_image_params size = { .height = 32, .width = 32 };
+    const char *weights = vkt_temp_dir_file(&r->dir, "image.safetensors");
+    const double mean[3] = { 0.4, 0.5, 0.6 }, std[3] = { 0.2, 0.3, 0.4 };
+    char table[1024];
+    vkt_dataset *data;
+    vkt_trainer *trainer;
+    uint32_t two = 2, answers[2];
+    const int n = snprintf(table, sizeof table, "%s,0\n%s,1\n", files[0], files[1]);
+    assert_in_range(n, 1, sizeof table - 1);
+    const char *csv = vkt_temp_dir_file(&r->dir, "t.csv");
+    CHECK(vkt_write_file(NULL, csv, table, (size_t)n));
+    CHECK(vkt_dataset_from_image_table(NULL, csv, &size, &data));
+    CHECK(vkt_dataset_normalize(data, mean, std));
+    CHECK(vkt_trainer_create(
+        r->ctx, &(vkt_trainer_params){ .model = { .forward = image_forward, .user = &two }, .train = data }, &trainer));
+    CHECK(vkt_trainer_fit(trainer, &(vkt_fit_params){ .epochs = 3 }));
+    CHECK(vkt_trainer_save(trainer, weights));
+    CHECK(vkt_trainer_predict(trainer, data, 0, 2, answers, NULL));
+    for (size_t i = 0; i < 2; i++) assert_int_equal(predict_file(r, files[i], weights, mean, std), answers[i]);
+    vkt_trainer_destroy(&trainer);
+    vkt_dataset_destroy(&data);
 }
 
 /* ---- the page ---- */
@@ -196,6 +278,8 @@ static void the_page_has_no_other_code(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { rig_test(the_parts_work_together), rig_test(the_page_has_no_other_code) };
+    const struct CMUnitTest tests[] = { rig_test(the_parts_work_together),
+                                        rig_test(an_image_file_is_predicted_as_in_training),
+                                        rig_test(the_page_has_no_other_code) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

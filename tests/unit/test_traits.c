@@ -94,8 +94,8 @@ static void what_is_wrong_is_named_and_changes_nothing(void **state)
     static const struct {
         const char *text, *says;
     } wrong[] = {
-        { "lanes_mvoe=128", "got \"lanes_mvoe=128\": lanes_elementwise, lanes_update, " },
-        { "lanes_mvoe=128", ", largest_loop, " },
+        { "lanes_mvoe=128", "got \"lanes_mvoe=128\"; similar names: lanes_elementwise, lanes_update, " },
+        { "lanes_mvoe=128", ", lanes_gather, lanes_together, lanes_copy; vkt-info prints all traits" },
         { "move=1", "got \"move=1\"" },
         { "=1", "got \"=1\"" },
         { "lanes_move", "want lanes_move=N, 0 (one subgroup) or a power of two from 1 to 256; got \"\"" },
@@ -141,7 +141,7 @@ static void a_message_without_memory_is_a_status(void **state)
     const vkt_host h = vkt_test_host();
     vkt_traits t = vkt_class_traits[VKT_CLASS_CPU];
     vkt_test_fail_allocation(1);
-    assert_int_equal(vkt_traits_parse(&h, "test", "nothing=1", 1024, &t, NULL), VKT_E_NOMEM);
+    assert_int_equal(vkt_traits_parse(&h, "test", "lanes_nothing=1", 1024, &t, NULL), VKT_E_NOMEM);
     assert_true(vkt_test_allocation_failed());
     vkt_test_fail_allocation(0);
 }

@@ -101,7 +101,7 @@ static void a_damaged_file_is_ignored(void **state)
 static void content_that_makes_no_sense_is_ignored(void **state)
 {
     (void)state;
-    static const char *const lines[] = { "0000000000000001 warp\n",
+    static const char *const lines[] = { "0000000000000001 no_variant\n",
                                          "0000000000000001 \n",
                                          "0000000000000001\n",
                                          "1 tile\n",
