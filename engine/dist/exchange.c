@@ -147,12 +147,15 @@ uint64_t *vkt_exchange_values(vkt_exchange *x)
     return x->values + x->begun % 2 * (x->n + 1);
 }
 
-const VkSemaphoreSubmitInfo *vkt_exchange_begin(vkt_exchange *x)
+vkt_result vkt_exchange_update(vkt_exchange *x, vkt_program *update, const vkt_run *run, uint64_t *run_index)
 {
-    if (!x->active) return NULL;
+    if (!x->active) return vkt_program_run_sections(update, run, NULL, NULL, NULL, run_index);
+    const bool eager = vkt_debug_level() >= 2; /* a run then ends before the call that submits it returns */
     for (uint32_t i = 0; i < x->n_waits; i++) x->waits[i] = vkt_gate_wait(&x->gate, x->begun * x->n + x->needs[i]);
     x->begun++;
-    return x->waits;
+    if (eager)
+        while (x->done < x->begun) VKT_TRY(vkt_exchange_step(x));
+    return vkt_program_run_sections(update, run, NULL, x->waits, NULL, run_index);
 }
 
 static vkt_result exchange_bucket(vkt_exchange *x, uint32_t b)

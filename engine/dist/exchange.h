@@ -42,8 +42,8 @@ vkt_result vkt_exchange_connect(vkt_exchange *x, vkt_program *shards, vkt_tensor
 void vkt_exchange_destroy(vkt_exchange *x);
 /* Returns the room for the values of the step that is submitted next: n_sections numbers. */
 uint64_t *vkt_exchange_values(vkt_exchange *x);
-/* Begins a step: returns the waits of its update; NULL: it need not wait. */
-const VkSemaphoreSubmitInfo *vkt_exchange_begin(vkt_exchange *x);
+/* Begins the exchange of the step whose shards were just submitted, and submits its update. */
+vkt_result vkt_exchange_update(vkt_exchange *x, vkt_program *update, const vkt_run *run, uint64_t *run_index);
 /* Exchanges the buckets of the oldest step that is begun and not exchanged. */
 vkt_result vkt_exchange_step(vkt_exchange *x);
 /* After a failure: opens all gates, so that the device can finish. The sums are wrong then. */

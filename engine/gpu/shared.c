@@ -100,8 +100,9 @@ bool vkt_import(vkt_ctx *ctx, vkt_buffer *buf)
     const VkResult r = make(ctx, buf, &step);
     if (r == VK_SUCCESS) return true;
     char bytes[24];
-    vkt_log_line(&ctx->host, VKT_LOG_DEBUG, "memory: %s of the host cannot be imported (%s: %s); the driver allocates them",
-            vkt_bytes_text(buf->bytes, bytes), step, vkt_vk_result_name(r));
+    vkt_log_line(&ctx->host, VKT_LOG_DEBUG,
+                 "memory: %s of the host cannot be imported (%s: %s); the driver allocates them",
+                 vkt_bytes_text(buf->bytes, bytes), step, vkt_vk_result_name(r));
     VKT_DROP(ctx, Buffer, buf->handle);
     buf->handle = VK_NULL_HANDLE;
     buf->mapped = NULL;

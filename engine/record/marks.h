@@ -19,8 +19,8 @@ vkt_result vkt_program_users(const vkt_program *p, vkt_tensor t, const uint64_t 
 /* Ends a section before each of the dispatches at[0] < at[1] < ..., n of them, all above 0. Call it before the first
  * run. The last section ends with the step; so there are n + 1 sections. */
 vkt_result vkt_program_mark(vkt_program *p, const uint32_t *at, uint32_t n);
-/* Returns whether later runs read no timestamps: true from the third run on. Before that, a run must not begin while work
- * waits for a gate: Mesa 22.3 reads timestamps only when all submitted work is done. */
+/* Returns whether later runs read no timestamps: true from the third run on. Before that, a run must not begin while
+ * work waits for a gate: Mesa 22.3 reads timestamps only when all submitted work is done. */
 bool vkt_program_is_measured(const vkt_program *p);
 /* Runs the program like vkt_program_run, section by section. `words`: NULL for a graph that is none of shards; with
  * words, run->rows may be 0, which means no rows. waits[i] (waits may be NULL): section i waits for that semaphore, and

@@ -181,15 +181,12 @@ static vkt_result submit_sharded(vkt_trainer *t, double lr, bool *submitted)
     const uint32_t rows = rows_of_step(t, t->steps.batch);
     *submitted = rows != 0;
     if (rows == 0) return VKT_OK;
-    const bool eager = vkt_debug_level() >= 2; /* runs then end before the call that submits them returns */
     const bool measured = vkt_program_is_measured(t->program) && vkt_program_is_measured(s->update);
-    if (runs_of(s) > VKT_MIN(VKT_FEED_SLOTS, VKT_RUN_RING / 2) || eager || !measured) VKT_TRY(exchange_all(s));
+    if (runs_of(s) > VKT_MIN(VKT_FEED_SLOTS, VKT_RUN_RING / 2) || !measured) VKT_TRY(exchange_all(s));
     const uint64_t before = s->x.begun;
     VKT_TRY(submit_shards(t, rows, vkt_exchange_values(&s->x)));
-    const VkSemaphoreSubmitInfo *waits = vkt_exchange_begin(&s->x);
-    if (eager) VKT_TRY(exchange_all(s));
-    VKT_TRY(vkt_program_run_sections(s->update, &(vkt_run){ .lr = (float)lr, .rows = rows }, NULL, waits, NULL,
-                                     &s->pending[t->steps.submitted % VKT_STEPS_PENDING].update));
+    VKT_TRY(vkt_exchange_update(&s->x, s->update, &(vkt_run){ .lr = (float)lr, .rows = rows },
+                                &s->pending[t->steps.submitted % VKT_STEPS_PENDING].update));
     return s->x.done < before ? vkt_exchange_step(&s->x) : VKT_OK;
 }
 

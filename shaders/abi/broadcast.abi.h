@@ -14,7 +14,8 @@ VKT_PUSH(vkt_broadcast_push,
 #define BROADCAST_C 2
 #define BROADCAST_Y 3
 #define BROADCAST_SPEC_DIMS     1 /* dimensions of row numbers, 0 to 5 */
-#define BROADCAST_SPEC_ITERATIONS    2 /* iterations per piece of a row; a work group processes pieces. 0: shares of all elements */
+/* Iterations per piece of a row; a work group processes pieces. 0: shares of all elements. */
+#define BROADCAST_SPEC_ITERATIONS 2
 #define BROADCAST_SPEC_A_STEP   3 /* a5, b5 and c5 again, 0 or 1, if loads are four elements wide */
 #define BROADCAST_SPEC_B_STEP   4
 #define BROADCAST_SPEC_C_STEP   5

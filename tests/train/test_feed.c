@@ -39,7 +39,8 @@ typedef struct pass {
 
 static void begin(rig *r, pass *s, const vkt_dataset *d, bool stream)
 {
-    assert_int_equal(vkt_feed_create(r->ctx, &r->h, d, &(vkt_feed_params){ .batch = BATCH, .stream = stream }, &s->feed), VKT_OK);
+    assert_int_equal(
+        vkt_feed_create(r->ctx, &r->h, d, &(vkt_feed_params){ .batch = BATCH, .stream = stream }, &s->feed), VKT_OK);
     assert_int_equal(s->feed.streams, stream);
     assert_int_equal(vkt_graph_create(&r->h, &s->g), VKT_OK);
     const vkt_feed_values v = vkt_feed_declare(s->g, &s->feed);
