@@ -365,7 +365,7 @@ static void a_layer_without_a_size_says_which(void **state)
             vkt_nn_linear(b, "fc", vkt_nn_flatten(b, x), NULL);
         vkt_test_expect_errors(false);
         vkt_test_error_contains(i == 0 ? "conv: want out_channels and a kernel of 1 or more"
-                                   : "fc: want out_features of 1 or more");
+                                       : "fc: want out_features of 1 or more");
         if (i == 0) vkt_test_error_contains("got 3 channels of x, 16 out_channels, kernel 0, groups 1");
         vkt_builder_destroy(&b);
         vkt_graph_destroy(&g);
