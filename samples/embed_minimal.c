@@ -18,7 +18,7 @@ static VkPhysicalDevice gpu;
 static VkDevice device;
 static VkQueue queue;
 static VkCommandBuffer frame;
-static VkBuffer buffer; /* three columns of floats: x, target, what the network says */
+static VkBuffer buffer; /* three columns of floats: x, target, what the network predicts */
 static float (*column)[POINTS];
 
 /* The device has what the library needs. If you have a feature chain, call vkt_vk_add_features. */

@@ -18,8 +18,8 @@ static const char doc[] =
     "precision on the CPU, whose gradients are compared with difference quotients."
     "\vNETWORK is one of the reference networks that --list prints; each node of its training step is audited once, on "
     "random numbers at its own shapes, or with a smaller batch where the reference would take too long. Graphs of your "
-    "own: vkt_audit_graph in vktrain/audit.h. Errors are printed in percent of the op's tolerance (docs/ops.md "
-    "has the reasons). Exit status: 0 all is right, 1 something is wrong or could not be run, 2 the command line is.";
+    "own: vkt_audit_graph in vktrain/audit.h. Errors are printed in percent of the op's tolerance. "
+    "Exit status: 0 all is right, 1 something is wrong or could not be run, 2 the command line is.";
 
 static const struct argp_option table[] = {
     { 0, 0, 0, 0, "What to audit", 1 },

@@ -295,7 +295,7 @@ static void touch(vkt_graph *g, const char *order)
     X(masked_fill_shape, VKT_E_SHAPE, "mask", vkt_masked_fill(g, F(1, 3), U(2, 2, 3), 0)) \
     X(input_shape, VKT_E_SHAPE, "dimensions", vkt_relu(g, F(2, 3, 0))) \
     X(input_size, VKT_E_SHAPE, "2^63", vkt_relu(g, F(4, 65536, 65536, 65536, 65536))) \
-    X(param_name_twice, VKT_E_ARG, "taken", (vkt_param(g, "w", S(1, 2)), vkt_param(g, "w", S(1, 2)))) \
+    X(param_name_twice, VKT_E_ARG, "is used already", (vkt_param(g, "w", S(1, 2)), vkt_param(g, "w", S(1, 2)))) \
     X(param_name_long, VKT_E_ARG, "too long", vkt_param(g, "a234567890123456789012345678901234567890123456789", S(1, 2))) \
     X(backward_of_vector, VKT_E_SHAPE, "scalar", vkt_backward(g, F(1, 2))) \
     X(backward_no_influence, VKT_E_ARG, "idle", (vkt_param(g, "idle", S(1, 2)), vkt_backward(g, vkt_sum(g, F(1, 2)))))

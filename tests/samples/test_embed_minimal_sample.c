@@ -15,7 +15,7 @@ static void it_learns_the_curve(void **state)
     const char *const env[] = { "LSAN_OPTIONS=detect_leaks=0", NULL }, *const none[] = { NULL };
     run done = program_finish(r, program_start(r, VKT_EMBED_MINIMAL_PROGRAM, env, none));
     assert_int_equal(done.status, 0);
-    assert_int_equal(sscanf(done.out, "the curve ends at %lf, the network says %lf", &want, &got), 2);
+    assert_int_equal(sscanf(done.out, "the curve ends at %lf, the network predicts %lf", &want, &got), 2);
     assert_float_equal(want, sin(4 * 511.0 / 512), 1e-3);
     assert_float_equal(got, want, 0.1);
     assert_null(strstr(done.out, "alidation"));
