@@ -185,7 +185,11 @@ vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_
 {
     *out = NULL;
     VKT_TRY(check_params(h, p));
-    const uint32_t workers = p->workers ? p->workers : default_workers(p->dataset);
+    uint32_t workers = p->workers ? p->workers : default_workers(p->dataset);
+    if (p->max_workers) workers = VKT_MIN(workers, p->max_workers);
+    if (p->first_worker + workers >= VKT_DATA_MAX_WORKERS)
+        return vkt_fail(h, VKT_E_ARG, "loader: want fewer than %d workers in all, got %u and %u of other loaders",
+                        VKT_DATA_MAX_WORKERS, workers, p->first_worker);
     vkt_loader *l = vkt_alloc(h, sizeof *l);
     if (!l) return vkt_fail_nomem(h, "a loader", sizeof *l);
     *l = (vkt_loader){
@@ -209,7 +213,7 @@ vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_
     for (uint32_t i = 0; i < p->n_slots; i++) l->slots[i].memory = p->slots[i];
     for (; l->n_workers < workers; l->n_workers++) {
         worker *w = &l->workers[l->n_workers];
-        *w = (worker){ .loader = l, .number = l->n_workers + 1 };
+        *w = (worker){ .loader = l, .number = p->first_worker + l->n_workers + 1 };
         if (pthread_create(&w->thread, NULL, run_worker, w) != 0) {
             const uint32_t got = l->n_workers;
             vkt_loader_destroy(&l);

@@ -12,6 +12,11 @@
 
 #define VKT_FEED_SLOTS 4
 
+/* As vkt_loader_params: workers, first_worker, max_workers. */
+typedef struct vkt_feed_workers {
+    uint32_t n, first, max;
+} vkt_feed_workers;
+
 typedef struct vkt_feed {
     vkt_ctx *ctx;
     const vkt_host *h;
@@ -21,7 +26,7 @@ typedef struct vkt_feed {
     uint32_t room;    /* not 0: the tables on the device have the samples of one epoch only, this many at most, in their
                        * order; vkt_feed_start fills them */
     uint64_t in_room; /* hash of the order whose samples they have; 0: none yet */
-    uint32_t workers;
+    vkt_feed_workers workers;
     bool streams;
     vkt_array *features, *labels, *order;
     vkt_array *targets;           /* NULL: the data set has none */
@@ -40,8 +45,8 @@ typedef struct vkt_batch {
 typedef struct vkt_feed_params {
     uint32_t batch;
     bool stream;
-    uint32_t workers; /* as vkt_loader_params.workers */
-    uint32_t room;    /* most samples of an epoch, if an epoch has a part of the data set only; 0: all of it */
+    vkt_feed_workers workers;
+    uint32_t room; /* most samples of an epoch, if an epoch has a part of the data set only; 0: all of it */
 } vkt_feed_params;
 /* Creates a feed. Samples without labels have label 0. `data` and `h` must outlive the feed. VKT_E_SHAPE for too many
  * channels. */

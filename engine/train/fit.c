@@ -274,6 +274,22 @@ static void follow(vkt_trainer *t, const vkt_epoch_record *r)
                      (double)t->params.lr * t->at.plateau.scale);
 }
 
+/* Measures the validation set. Rank 0 alone does it if the caller has metrics of its own: they are called on one rank
+ * only, for all samples. */
+static vkt_result validate(const fit *f, vkt_epoch_record *r)
+{
+    vkt_trainer *t = f->t;
+    vkt_fit_progress progress = { .epoch = r->epoch, .epochs = f->epochs, .ms_per_step = f->median_ms };
+    const bool split = vkt_splits_validation(t);
+    if (split || t->shards.rank == 0) {
+        vkt_own_metrics_begin(t);
+        const vkt_result run = vkt_evaluator_run(t->validation, &f->p->callbacks, &progress, &r->val_loss, &r->val_acc);
+        vkt_own_metrics_end(t, r);
+        VKT_TRY(run);
+    }
+    return split || t->shards.ranks == 1 ? VKT_OK : vkt_ranks_share(t, r);
+}
+
 /* Fills in the epoch's record. Sets *best if it is the best so far; then t->weights has its weights. */
 static vkt_result look_at_epoch(fit *f, vkt_epoch_record *r, bool *best)
 {
@@ -286,13 +302,7 @@ static vkt_result look_at_epoch(fit *f, vkt_epoch_record *r, bool *best)
                              .val_acc = NAN,
                              .lr = rate_of(t, at->epoch, 0) };
     f->median_ms = vkt_trainer_ms_per_step(t);
-    if (t->validation) {
-        vkt_fit_progress progress = { .epoch = at->epoch, .epochs = f->epochs, .ms_per_step = f->median_ms };
-        vkt_own_metrics_begin(t);
-        const vkt_result run = vkt_evaluator_run(t->validation, &f->p->callbacks, &progress, &r->val_loss, &r->val_acc);
-        vkt_own_metrics_end(t, r);
-        VKT_TRY(run);
-    }
+    if (t->validation) VKT_TRY(validate(f, r));
     r->seconds = (double)(vkt_now_ns() - f->epoch_start_ns) * 1e-9;
     vkt_result d = VKT_OK;
     if (!isfinite(r->train_loss) || (t->validation && !isfinite(r->val_loss)))

@@ -165,3 +165,22 @@ vkt_result vkt_ranks_any(vkt_trainer *t, bool mine, bool *any)
     vkt_free(&t->host, all);
     return r;
 }
+
+vkt_result vkt_ranks_share(vkt_trainer *t, vkt_epoch_record *r)
+{
+    enum { NUMBERS = 2 + VKT_MAX_METRICS };
+    const uint32_t n = t->shards.ranks;
+    double(*all)[NUMBERS] = vkt_alloc_array(&t->host, n, sizeof *all);
+    if (!all) return vkt_fail_nomem(&t->host, "ranks", n * sizeof *all);
+    double *mine = all[t->shards.rank];
+    mine[0] = r->val_loss;
+    mine[1] = r->val_acc;
+    for (uint32_t i = 0; i < r->n_metrics; i++) mine[2 + i] = r->metrics[i].value;
+    const vkt_result result = vkt_all_gather(t->params.dist.transport, all, sizeof *all);
+    r->val_loss = all[0][0];
+    r->val_acc = all[0][1];
+    r->n_metrics = t->params.n_metrics;
+    for (uint32_t i = 0; i < r->n_metrics; i++) r->metrics[i] = (vkt_metric_value){ t->metrics[i].name, all[0][2 + i] };
+    vkt_free(&t->host, all);
+    return result;
+}

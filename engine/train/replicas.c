@@ -2,7 +2,7 @@
  * fits. The caller sees the trainer of rank 0 only. */
 #include <pthread.h>
 
-#include "train/trainer.h"
+#include "train/identity.h"
 
 static uint32_t count(const vkt_trainer *t)
 {
@@ -36,7 +36,7 @@ vkt_result vkt_replicas_create(vkt_trainer *t, const vkt_trainer_params *p)
         mine.dist.transport = &t->transports[i + 1];
         mine.more_devices = NULL;
         mine.n_more_devices = 0;
-        VKT_TRY(vkt_trainer_create(p->more_devices[i], &mine, &t->replicas[i]));
+        VKT_TRY(vkt_trainer_create_rank(p->more_devices[i], &mine, i + 1, p->n_more_devices + 1, &t->replicas[i]));
         /* Rank 0 logs what all ranks would. */
         t->replicas[i]->host.log_level = VKT_MIN(t->replicas[i]->host.log_level, VKT_LOG_ERROR);
     }
@@ -80,16 +80,17 @@ vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p)
     job *jobs = vkt_alloc_array(&t->host, n, sizeof *jobs);
     if (!jobs) return vkt_fail_nomem(&t->host, "threads", n * sizeof *jobs);
     uint32_t started = 0;
-    for (; started < n; started++) {
+    vkt_result r = vkt_identity_compute(t); /* reads data sets: one after the other, since they share a source */
+    for (uint32_t i = 0; i < n && r == VKT_OK; i++) r = vkt_identity_compute(t->replicas[i]);
+    for (; started < n && r == VKT_OK; started++) {
         job *j = &jobs[started];
         *j = (job){ .t = t->replicas[started], .params = *p };
         j->params.callbacks = (vkt_fit_callbacks){ 0 };
         if (pthread_create(&j->thread, NULL, fit, j) != 0) break;
     }
-    vkt_result r;
-    if (started == n) {
+    if (r == VKT_OK && started == n) {
         r = vkt_fit_rank(t, p);
-    } else {
+    } else if (r == VKT_OK) {
         t->transports[0].fault(t->transports[0].user, "a thread does not start");
         r = VKT_E_NOMEM;
     }

@@ -90,6 +90,8 @@ void vkt_shards_destroy(vkt_trainer *t);
 vkt_result vkt_ranks_compare(vkt_trainer *t, const vkt_fit_params *p);
 /* Compares a hash of all parameters. VKT_E_PEER names the ranks that differ from most of them. */
 vkt_result vkt_ranks_compare_weights(vkt_trainer *t);
+/* Gives all ranks the results of validation that rank 0 has. */
+vkt_result vkt_ranks_share(vkt_trainer *t, vkt_epoch_record *r);
 /* Returns whether any rank says true. All ranks call it. */
 vkt_result vkt_ranks_any(vkt_trainer *t, bool mine, bool *any);
 

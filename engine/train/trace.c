@@ -48,7 +48,8 @@ static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_
     vkt_snapshot kept;
     vkt_batch b = { 0 };
     vkt_result r = vkt_trainer_snapshot(t, &kept);
-    if (r == VKT_OK) r = vkt_feed_start(&t->feed, 0, (vkt_pass){ 0 });
+    if (r == VKT_OK && t->shards.count) r = vkt_steps_begin(t, 1, 0); /* the samples of this rank */
+    if (r == VKT_OK && !t->shards.count) r = vkt_feed_start(&t->feed, 0, (vkt_pass){ 0 });
     if (r == VKT_OK) r = vkt_feed_next(&t->feed, t->program, &b);
     if (r == VKT_OK) {
         for (int warm = 0; warm < 2 && r == VKT_OK; warm++) /* the first run compiles shaders on some drivers */

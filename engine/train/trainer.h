@@ -84,6 +84,7 @@ struct vkt_trainer {
     vkt_trainer_params params; /* resolved; the data sets are borrowed */
     char *name;                /* a copy of params.model.name */
     uint32_t batch_wanted;     /* more than params.batch if the training set has fewer samples */
+    vkt_feed_workers workers;  /* of all feeds: the ranks of a process share the numbers that a data source knows */
     vkt_feed feed;
     vkt_graph *g;
     vkt_head head;
@@ -201,6 +202,9 @@ void vkt_replicas_disconnect(vkt_trainer *t);
 vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p);
 vkt_result vkt_replicas_resume(vkt_trainer *t, const char *path);
 vkt_result vkt_replicas_load(vkt_trainer *t, const char *path, const char *pattern);
+/* Creates a trainer, the one of rank `rank` of the `ranks` ranks of this process. */
+vkt_result vkt_trainer_create_rank(vkt_ctx *ctx, const vkt_trainer_params *params, uint32_t rank, uint32_t ranks,
+                                   vkt_trainer **out);
 /* A fit of this rank alone: fit.c. */
 vkt_result vkt_fit_rank(vkt_trainer *t, const vkt_fit_params *p);
 
