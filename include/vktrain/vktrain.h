@@ -14,6 +14,7 @@
 #include "vktrain/optim.h"    /* optimizers */
 #include "vktrain/table.h"    /* tables of numbers */
 #include "vktrain/text.h"     /* texts, vocabularies */
+#include "vktrain/run_dir.h"  /* a folder for all files of a run */
 #include "vktrain/schedule.h" /* learning rates */
 #include "vktrain/train.h"    /* fit, evaluate, predict */
 

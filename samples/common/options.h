@@ -22,8 +22,7 @@ typedef struct train_options {
     vkt_monitor monitor;
     bool allow_nonfinite, seed_given;
     uint64_t seed, memory_limit_bytes;
-    const char *run; /* a folder; run_dir.h fills in the files that are not given */
-    bool goes_on;    /* `resume` is the checkpoint of that folder */
+    const char *run; /* a folder; session_begin fills in the files that are not given */
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;

@@ -31,6 +31,7 @@ static vkt_vocab *the_vocab;
 static vkt_trainer *the_trainer;
 static vkt_predictor *the_predictor;
 static vkt_progress *the_progress;
+static vkt_run_dir *the_run_dir;
 static FILE *stream;
 static vkt_temp_dir folder; /* the current directory: calls write their files there */
 
@@ -132,6 +133,7 @@ ENUM(vkt_optimizer_kind)
 ENUM(vkt_dtype)
 ENUM(vkt_split)
 ENUM(vkt_mem_class)
+ENUM(vkt_run_file)
 PLAIN(vkt_init, (vkt_init){ 0 }, { .kind = (vkt_init_kind)99 }, { .kind = (vkt_init_kind)INT32_MAX })
 PLAIN(VkCommandBuffer, NULL, NULL)
 PLAIN(VkInstance, NULL, NULL)
@@ -187,6 +189,7 @@ static void *pointer(int i, const char *type)
 #define the_vkt_trainer the_trainer
 #define the_vkt_predictor the_predictor
 #define the_vkt_progress the_progress
+#define the_vkt_run_dir the_run_dir
 #define the_vkt_texture ((vkt_texture *)NULL) /* needs an application's image */
 
 static void *handle(int i, void *right)
@@ -402,6 +405,7 @@ static int setup(void **state)
         vkt_texts_from_tsv_text(&host, "texts", "tea\tgreen tea\nale\tpale ale\n", NULL, &the_texts) == VKT_OK &&
         vkt_records_from_text(&host, "records", "name,price\ngreen,2\n", ',', &the_records) == VKT_OK &&
         vkt_events_create(&host, ".", 0, &the_events) == VKT_OK &&
+        vkt_run_dir_open(&host, "run", NULL, &the_run_dir) == VKT_OK &&
         vkt_vocab_create(&host, NULL, words, 2, &the_vocab) == VKT_OK &&
         vkt_progress_create(&host, stream, &the_progress) == VKT_OK &&
         vkt_array_create(the_ctx, &(vkt_array_params){ .shape = vkt_shape1(8) }, &the_array) == VKT_OK &&
@@ -426,6 +430,7 @@ static int teardown(void **state)
     vkt_store_destroy(&the_store);
     vkt_array_destroy(&the_array);
     vkt_progress_destroy(&the_progress);
+    vkt_run_dir_destroy(&the_run_dir);
     vkt_vocab_destroy(&the_vocab);
     vkt_texts_destroy(&the_texts);
     vkt_events_destroy(&the_events);
