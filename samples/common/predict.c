@@ -2,7 +2,6 @@
 #include "common/predict.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,10 +172,8 @@ typedef struct answer {
 /* Returns the likeliest classes by the softmax of logits z (K). */
 static answer answer_of(const float *z, uint32_t classes)
 {
-    answer a = { .n = vkt_top_k(z, classes, TOP, a.top) };
-    double sum = 0;
-    for (uint32_t k = 0; k < classes; k++) sum += exp((double)z[k] - (double)z[a.top[0]]);
-    for (uint32_t i = 0; i < a.n; i++) a.probability[i] = exp((double)z[a.top[i]] - (double)z[a.top[0]]) / sum;
+    answer a;
+    a.n = vkt_likeliest(z, classes, TOP, a.top, a.probability);
     return a;
 }
 

@@ -32,6 +32,7 @@ static vkt_trainer *the_trainer;
 static vkt_predictor *the_predictor;
 static vkt_progress *the_progress;
 static vkt_run_dir *the_run_dir;
+static vkt_scores *the_scores;
 static FILE *stream;
 static vkt_temp_dir folder; /* the current directory: calls write their files there */
 
@@ -77,6 +78,7 @@ static bool counts_memory(int i)
         { "vkt_confusion_add", 3 },     { "vkt_confusion_add", 4 },   { "vkt_class_scores", 2 },
         { "vkt_class_scores_text", 2 }, { "vkt_confusion_write", 2 }, { "vkt_top_k", 1 },
         { "vkt_top_k_accuracy", 2 },    { "vkt_top_k_accuracy", 3 },  { "vkt_rates_plot", 4 },
+        { "vkt_likeliest", 1 },
     };
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
         if (strcmp(counts[k].name, now.name) == 0 && counts[k].at == i) return true;
@@ -190,6 +192,7 @@ static void *pointer(int i, const char *type)
 #define the_vkt_predictor the_predictor
 #define the_vkt_progress the_progress
 #define the_vkt_run_dir the_run_dir
+#define the_vkt_scores the_scores
 #define the_vkt_texture ((vkt_texture *)NULL) /* needs an application's image */
 
 static void *handle(int i, void *right)
@@ -411,6 +414,7 @@ static int setup(void **state)
         vkt_array_create(the_ctx, &(vkt_array_params){ .shape = vkt_shape1(8) }, &the_array) == VKT_OK &&
         vkt_trainer_create(the_ctx, &(vkt_trainer_params){ .model = { .forward = forward }, .train = the_dataset },
                            &the_trainer) == VKT_OK &&
+        vkt_trainer_scores(the_trainer, the_dataset, &the_scores) == VKT_OK &&
         vkt_predictor_create(the_ctx, &(vkt_predictor_params){ .model = { .forward = forward }, .data = the_dataset },
                              &the_predictor) == VKT_OK;
     if (!ok) return -1;
@@ -431,6 +435,7 @@ static int teardown(void **state)
     vkt_array_destroy(&the_array);
     vkt_progress_destroy(&the_progress);
     vkt_run_dir_destroy(&the_run_dir);
+    vkt_scores_destroy(&the_scores);
     vkt_vocab_destroy(&the_vocab);
     vkt_texts_destroy(&the_texts);
     vkt_events_destroy(&the_events);
