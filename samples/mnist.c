@@ -40,21 +40,23 @@ static bool pictures_fit(const uint32_t chw[3])
 static vkt_result attach(vkt_trainer *t, const vkt_dataset *train)
 {
     const double ground = image_ground(train);
-    return card_attach(t, PROGRAM, train, isnan(ground) ? NULL : json_pack("{s:f}", "ground", ground));
+    char more[48];
+    snprintf(more, sizeof more, "{\"ground\": %.17g}", ground);
+    return vkt_trainer_attach_card(t, PROGRAM, isnan(ground) ? NULL : more);
 }
 
 static vkt_result predict(session *s)
 {
-    data_card card;
-    vkt_result r = card_read(s->o.load, PROGRAM, false, &card);
+    vkt_card *card;
+    vkt_result r = predict_card(s, PROGRAM, &card);
     if (r != VKT_OK) return r;
     image_reader reader = { .idx = true };
-    image_reader_init(&reader, &card);
+    image_reader_init(&reader, card);
     const predict_kind kind = {
-        .program = PROGRAM, .forward = forward, .model = &card.classes, .read = image_reader_read, .reader = &reader
+        .program = PROGRAM, .forward = forward, .model = &card->classes, .read = image_reader_read, .reader = &reader
     };
-    r = pictures_fit(card.chw) ? predict_files(s, &kind, &card) : VKT_E_SHAPE;
-    card_close(&card);
+    r = pictures_fit(card->chw) ? predict_files(s, &kind, card) : VKT_E_SHAPE;
+    vkt_card_destroy(&card);
     return r;
 }
 

@@ -106,7 +106,7 @@ static vkt_result run(session *s, const topics_data *d)
     vkt_trainer *t = NULL;
     vkt_result r = session_trainer(s, &p, &t);
     if (r == VKT_OK) r = attach_vocabulary(t, d->vocab);
-    if (r == VKT_OK) r = card_attach(t, PROGRAM, d->train, NULL);
+    if (r == VKT_OK) r = vkt_trainer_attach_card(t, PROGRAM, NULL);
     if (r == VKT_OK) r = session_fit(s, NULL, t);
     if (r == VKT_OK && !s->o.quiet && !session_interrupted()) r = show_predictions(t, d);
     vkt_trainer_destroy(&t);
@@ -128,24 +128,24 @@ static vkt_result read_vocabulary(const session *s, vkt_vocab **out)
 
 static vkt_result predict(session *s, bool lines)
 {
-    data_card card;
+    vkt_card *card;
     vkt_vocab *vocab = NULL;
-    vkt_result r = card_read(s->o.load, PROGRAM, false, &card);
+    vkt_result r = predict_card(s, PROGRAM, &card);
     if (r != VKT_OK) return r;
     r = read_vocabulary(s, &vocab);
     if (r == VKT_OK) {
-        sizes n = { vkt_vocab_size(vocab), card.classes };
-        text_reader reader = { .vocab = vocab, .sequence = { .maxlen = card.chw[2] }, .lines = lines };
+        sizes n = { vkt_vocab_size(vocab), card->classes };
+        text_reader reader = { .vocab = vocab, .sequence = { .maxlen = card->chw[2] }, .lines = lines };
         const predict_kind kind = { .program = PROGRAM,
                                     .type = VKT_ROW_U32,
                                     .forward = forward,
                                     .model = &n,
                                     .read = text_reader_read,
                                     .reader = &reader };
-        r = predict_files(s, &kind, &card);
+        r = predict_files(s, &kind, card);
     }
     vkt_vocab_destroy(&vocab);
-    card_close(&card);
+    vkt_card_destroy(&card);
     return r;
 }
 

@@ -111,12 +111,13 @@ static vkt_result attach_schema(vkt_trainer *t, const table_schema *schema)
     return r;
 }
 
-/* Returns the widths of the hidden layers, which --predict needs. */
-static json_t *layers_json(const layers *l)
+/* Attaches the data card, with the widths of the hidden layers, which --predict needs. */
+static vkt_result attach_card(vkt_trainer *t, const layers *l)
 {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < l->n; i++) json_array_append_new(list, json_integer(l->width[i]));
-    return json_pack("{s:o}", "hidden", list);
+    char more[32 + MOST_LAYERS * 8] = "{\"hidden\": [";
+    for (uint32_t i = 0; i < l->n; i++)
+        snprintf(more + strlen(more), sizeof more - strlen(more), "%s%u", i ? "," : "", l->width[i]);
+    return vkt_trainer_attach_card(t, PROGRAM, strcat(more, "]}"));
 }
 
 static vkt_result run(session *s, table_options *o, table_data *d)
@@ -130,7 +131,7 @@ static vkt_result run(session *s, table_options *o, table_data *d)
     s->user = d;
     vkt_result r = session_trainer(s, &p, &t);
     if (r == VKT_OK) r = attach_schema(t, &d->schema);
-    if (r == VKT_OK) r = card_attach(t, PROGRAM, d->train, layers_json(&o->layers));
+    if (r == VKT_OK) r = attach_card(t, &o->layers);
     if (r == VKT_OK) r = session_fit(s, NULL, t);
     vkt_trainer_destroy(&t);
     return r;
@@ -138,21 +139,19 @@ static vkt_result run(session *s, table_options *o, table_data *d)
 
 /* ---- predictions ---- */
 
-static bool layers_from_card(const data_card *card, layers *l)
+static bool layers_from_card(const vkt_card *card, layers *l)
 {
-    const json_t *list = json_object_get(card->root, "hidden");
-    const size_t n = json_array_size(list);
-    if (!json_is_array(list) || n > MOST_LAYERS) return false;
-    for (l->n = 0; l->n < n; l->n++) {
-        const json_int_t width = json_integer_value(json_array_get(list, l->n));
-        if (width < 1 || width > WIDEST) return false;
-        l->width[l->n] = (uint32_t)width;
+    double width[MOST_LAYERS];
+    l->n = vkt_card_numbers(card, "hidden", MOST_LAYERS, width);
+    for (uint32_t i = 0; i < l->n && l->n <= MOST_LAYERS; i++) {
+        if (!(width[i] >= 1 && width[i] <= WIDEST)) return false;
+        l->width[i] = (uint32_t)width[i];
     }
-    return true;
+    return l->n <= MOST_LAYERS;
 }
 
 /* Predicts rows. The columns and the layers come from the weights file. */
-static vkt_result predict_rows(session *s, const data_card *card, const table_schema *schema)
+static vkt_result predict_rows(session *s, const vkt_card *card, const table_schema *schema)
 {
     const table_column *target = &schema->columns[schema->target];
     layers l = { .outputs = card->classes ? card->classes : 1 };
@@ -174,14 +173,14 @@ static vkt_result predict_rows(session *s, const data_card *card, const table_sc
 
 static vkt_result predict(session *s, const char *target)
 {
-    data_card card;
+    vkt_card *card;
     table_schema schema;
-    vkt_result r = card_read(s->o.load, PROGRAM, false, &card);
+    vkt_result r = predict_card(s, PROGRAM, &card);
     if (r != VKT_OK) return r;
     r = table_schema_load(&s->host, s->o.load, target, &schema);
-    if (r == VKT_OK) r = predict_rows(s, &card, &schema);
+    if (r == VKT_OK) r = predict_rows(s, card, &schema);
     schema_free(&schema);
-    card_close(&card);
+    vkt_card_destroy(&card);
     return r;
 }
 

@@ -3,6 +3,7 @@
 #define VKTRAIN_VKTRAIN_H
 
 #include "vktrain/audit.h"    /* checks of a device's results */
+#include "vktrain/card.h"     /* what a network was trained on */
 #include "vktrain/core.h"     /* results, logger, devices, memory */
 #include "vktrain/data.h"     /* data sets */
 #include "vktrain/events.h"   /* files for TensorBoard */

@@ -177,14 +177,14 @@ static answer answer_of(const float *z, uint32_t classes)
     return a;
 }
 
-static void print_class(const data_card *card, const answer *a, uint32_t i)
+static void print_class(const vkt_card *card, const answer *a, uint32_t i)
 {
     char room[16];
-    put_plain(stdout, card_class(card, a->top[i], room));
+    put_plain(stdout, vkt_card_class(card, a->top[i], room));
     printf(" %.1f %%", 100 * a->probability[i]);
 }
 
-static void print_row(const data_card *card, const origin *o, const float *y, uint64_t width)
+static void print_row(const vkt_card *card, const origin *o, const float *y, uint64_t width)
 {
     put_plain(stdout, shown(o->path));
     if (o->several) printf("[%u]", o->index);
@@ -201,7 +201,7 @@ static void print_row(const data_card *card, const origin *o, const float *y, ui
     putchar('\n');
 }
 
-static json_t *json_row(const data_card *card, const origin *o, const float *y, uint64_t width)
+static json_t *json_row(const vkt_card *card, const origin *o, const float *y, uint64_t width)
 {
     json_t *row = json_pack("{s:o, s:I, s:o}", "file", json_plain(o->path), "index", (json_int_t)o->index, "note",
                             o->note ? json_string(o->note) : json_null());
@@ -210,7 +210,7 @@ static json_t *json_row(const data_card *card, const origin *o, const float *y, 
     for (uint32_t i = 0; i < a.n; i++) {
         char room[16];
         json_array_append_new(list, json_pack("{s:I, s:o, s:o}", "class", (json_int_t)a.top[i], "name",
-                                              json_plain(card_class(card, a.top[i], room)), "probability",
+                                              json_plain(vkt_card_class(card, a.top[i], room)), "probability",
                                               real_or_null(a.probability[i])));
     }
     for (uint64_t i = 0; !card->classes && i < width; i++) json_array_append_new(list, real_or_null((double)y[i]));
@@ -218,7 +218,7 @@ static json_t *json_row(const data_card *card, const origin *o, const float *y, 
     return row;
 }
 
-static vkt_result write_json(const session *s, const predict_kind *k, const data_card *card, const predict_list *l,
+static vkt_result write_json(const session *s, const predict_kind *k, const vkt_card *card, const predict_list *l,
                              const float *y, uint64_t width)
 {
     json_t *rows = json_array();
@@ -232,20 +232,12 @@ static vkt_result write_json(const session *s, const predict_kind *k, const data
 
 /* ---- the run ---- */
 
-static vkt_result compute(const session *s, const predict_kind *k, const data_card *card, const predict_list *l,
+static vkt_result compute(const session *s, const predict_kind *k, const vkt_card *card, const predict_list *l,
                           float **outputs, uint64_t *width)
 {
-    const vkt_dataset_params dp = { .rows = l->n,
-                                    .channels = card->chw[0],
-                                    .height = card->chw[1],
-                                    .width = card->chw[2],
-                                    .type = k->type,
-                                    .mean = k->type <= VKT_ROW_F32 ? card->mean : NULL,
-                                    .std = k->type <= VKT_ROW_F32 ? card->deviation : NULL,
-                                    .borrow = true };
     vkt_dataset *rows = NULL;
     vkt_predictor *p = NULL;
-    vkt_result r = vkt_dataset_from_arrays(&s->host, &dp, l->rows, &rows);
+    vkt_result r = vkt_card_dataset(card, k->type, l->rows, l->n, &rows);
     const vkt_predictor_params pp = { .model = { .forward = k->forward, .user = k->model },
                                       .data = rows,
                                       .weights = s->o.load,
@@ -267,7 +259,7 @@ static vkt_result compute(const session *s, const predict_kind *k, const data_ca
     return r;
 }
 
-static vkt_result answer_all(session *s, const predict_kind *k, const data_card *card, const predict_list *l)
+static vkt_result answer_all(session *s, const predict_kind *k, const vkt_card *card, const predict_list *l)
 {
     float *outputs = NULL;
     uint64_t width = 0;
@@ -281,13 +273,23 @@ static vkt_result answer_all(session *s, const predict_kind *k, const data_card 
     return r;
 }
 
-static size_t row_bytes(const predict_kind *k, const data_card *card)
+static size_t row_bytes(const predict_kind *k, const vkt_card *card)
 {
     static const size_t sizes[] = { [VKT_ROW_U8] = 1, [VKT_ROW_F32] = 4, [VKT_ROW_U16] = 2, [VKT_ROW_U32] = 4 };
     return sizes[k->type] * card->chw[0] * card->chw[1] * card->chw[2];
 }
 
-vkt_result predict_files(session *s, const predict_kind *k, const data_card *card)
+vkt_result predict_card(const session *s, const char *program, vkt_card **out)
+{
+    const vkt_result r = vkt_card_read(&s->host, s->o.load, program, out);
+    if (r == VKT_E_NOT_FOUND)
+        complain("%s: want weights that %s --save has written, with what its data were like: there is no such "
+                 "file, or it does not tell",
+                 s->o.load, program);
+    return r;
+}
+
+vkt_result predict_files(session *s, const predict_kind *k, const vkt_card *card)
 {
     if (k->type >= VKT_ROW_U16 && (card->chw[0] != 1 || card->chw[1] != 1)) {
         complain("%s: want rows that are sequences, got %ux%ux%u", s->o.load, card->chw[0], card->chw[1], card->chw[2]);

@@ -35,13 +35,13 @@ double image_ground(const vkt_dataset *d)
     return sum / n;
 }
 
-void image_reader_init(image_reader *reader, const data_card *card)
+void image_reader_init(image_reader *reader, const vkt_card *card)
 {
     for (int i = 0; i < 3; i++) reader->chw[i] = card->chw[i];
     reader->images.height = card->chw[1];
     reader->images.width = card->chw[2];
     reader->images.gray = card->chw[0] == 1;
-    reader->ground = card_number(card, "ground", NAN);
+    if (vkt_card_numbers(card, "ground", 1, &reader->ground) != 1) reader->ground = NAN;
 }
 
 /* ---- IDX ---- */

@@ -15,7 +15,7 @@ typedef struct image_reader {
 extern const char image_predict_help[]; /* the help text of --predict, for PNG and JPEG files */
 
 /* Copies the sizes and the ground of the card. */
-void image_reader_init(image_reader *reader, const data_card *card);
+void image_reader_init(image_reader *reader, const vkt_card *card);
 /* Is predict_kind.read. `reader` is an image_reader. */
 vkt_result image_reader_read(void *reader, predict_list *list, const char *path);
 

@@ -33,6 +33,7 @@ static vkt_predictor *the_predictor;
 static vkt_progress *the_progress;
 static vkt_run_dir *the_run_dir;
 static vkt_scores *the_scores;
+static vkt_card *the_card;
 static FILE *stream;
 static vkt_temp_dir folder; /* the current directory: calls write their files there */
 
@@ -136,6 +137,7 @@ ENUM(vkt_dtype)
 ENUM(vkt_split)
 ENUM(vkt_mem_class)
 ENUM(vkt_run_file)
+ENUM(vkt_row_type)
 PLAIN(vkt_init, (vkt_init){ 0 }, { .kind = (vkt_init_kind)99 }, { .kind = (vkt_init_kind)INT32_MAX })
 PLAIN(VkCommandBuffer, NULL, NULL)
 PLAIN(VkInstance, NULL, NULL)
@@ -193,6 +195,7 @@ static void *pointer(int i, const char *type)
 #define the_vkt_progress the_progress
 #define the_vkt_run_dir the_run_dir
 #define the_vkt_scores the_scores
+#define the_vkt_card the_card
 #define the_vkt_texture ((vkt_texture *)NULL) /* needs an application's image */
 
 static void *handle(int i, void *right)
@@ -395,6 +398,7 @@ static int setup(void **state)
     static const float features[12];
     static const uint32_t labels[4] = { 0, 1, 1, 0 };
     static const char *const words[] = { "green tea", "pale ale" };
+    static const char card[] = "{\"sample\": [1,1,3], \"mean\": [0], \"deviation\": [1], \"classes\": 2}";
     (void)state;
     host = (vkt_host){ .alloc = { .resize = resize }, .log = log_faults };
     folder = vkt_temp_dir_make();
@@ -415,6 +419,7 @@ static int setup(void **state)
         vkt_trainer_create(the_ctx, &(vkt_trainer_params){ .model = { .forward = forward }, .train = the_dataset },
                            &the_trainer) == VKT_OK &&
         vkt_trainer_scores(the_trainer, the_dataset, &the_scores) == VKT_OK &&
+        vkt_card_from_text(&host, "card", card, &the_card) == VKT_OK &&
         vkt_predictor_create(the_ctx, &(vkt_predictor_params){ .model = { .forward = forward }, .data = the_dataset },
                              &the_predictor) == VKT_OK;
     if (!ok) return -1;
@@ -436,6 +441,7 @@ static int teardown(void **state)
     vkt_progress_destroy(&the_progress);
     vkt_run_dir_destroy(&the_run_dir);
     vkt_scores_destroy(&the_scores);
+    vkt_card_destroy(&the_card);
     vkt_vocab_destroy(&the_vocab);
     vkt_texts_destroy(&the_texts);
     vkt_events_destroy(&the_events);
