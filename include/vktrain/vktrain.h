@@ -4,6 +4,7 @@
 
 #include "vktrain/audit.h"    /* checks of a device's results */
 #include "vktrain/card.h"     /* what a network was trained on */
+#include "vktrain/columns.h"  /* columns of a table as numbers */
 #include "vktrain/core.h"     /* results, logger, devices, memory */
 #include "vktrain/data.h"     /* data sets */
 #include "vktrain/events.h"   /* files for TensorBoard */
