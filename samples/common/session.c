@@ -378,7 +378,7 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
     p.precision = o->precision;
     p.ema_decay = o->ema_decay;
     p.profile = o->profile != NULL;
-    p.label_smoothing = o->label_smoothing;
+    p.label_smoothing = (float)o->label_smoothing;
     if (o->find_lr) { /* the test does not validate */
         p.validation = NULL;
         p.n_metrics = 0;
