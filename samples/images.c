@@ -95,13 +95,7 @@ static vkt_result predict(session *s)
 {
     vkt_card *card;
     vkt_result r = predict_card(s, PROGRAM, &card);
-    if (r != VKT_OK) return r;
-    image_reader reader = { .idx = false };
-    image_reader_init(&reader, card);
-    const predict_kind kind = {
-        .program = PROGRAM, .forward = forward, .model = &card->classes, .read = image_reader_read, .reader = &reader
-    };
-    r = predict_files(s, &kind, card);
+    if (r == VKT_OK) r = predict_images(s, PROGRAM, forward, &card->classes, card);
     vkt_card_destroy(&card);
     return r;
 }

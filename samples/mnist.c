@@ -49,13 +49,8 @@ static vkt_result predict(session *s)
 {
     vkt_card *card;
     vkt_result r = predict_card(s, PROGRAM, &card);
-    if (r != VKT_OK) return r;
-    image_reader reader = { .idx = true };
-    image_reader_init(&reader, card);
-    const predict_kind kind = {
-        .program = PROGRAM, .forward = forward, .model = &card->classes, .read = image_reader_read, .reader = &reader
-    };
-    r = pictures_fit(card->chw) ? predict_files(s, &kind, card) : VKT_E_SHAPE;
+    if (r == VKT_OK && !pictures_fit(card->chw)) r = VKT_E_SHAPE;
+    if (r == VKT_OK) r = predict_images(s, PROGRAM, forward, &card->classes, card);
     vkt_card_destroy(&card);
     return r;
 }

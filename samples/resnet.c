@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "common/find_data.h"
 #include "common/image_data.h"
 #include "common/message.h"
 #include "common/predict_images.h"
@@ -26,7 +27,7 @@ enum {
     OPT_NO_AUGMENT,
     OPT_LIMIT
 };
-enum { PATH_ROOM = 1024, SMALLEST = 8, LARGEST = 1024, CIFAR_CLASSES = 10, IMAGENET_CLASSES = 1000 };
+enum { SMALLEST = 8, LARGEST = 1024, CIFAR_CLASSES = 10, IMAGENET_CLASSES = 1000 };
 
 static const char doc[] =
     "Trains a residual network to tell photographs apart on a Vulkan device. It begins with pretrained weights: those "
@@ -282,16 +283,9 @@ static vkt_result predict_with(session *s, const vkt_card *card)
         complain("%s: want one of the networks of --network, got '%.40s'", s->o.load, name ? name : "");
         return VKT_E_FORMAT;
     }
-    double resize = 0;
-    vkt_card_numbers(card, "resize", 1, &resize);
     model m = { .net = networks[which].params };
     m.net.classes = card->classes;
-    image_reader reader = { .images = { .resize = resize >= 1 && resize <= 8 * LARGEST ? (uint32_t)resize : 0 } };
-    image_reader_init(&reader, card);
-    const predict_kind kind = {
-        .program = PROGRAM, .forward = forward, .model = &m, .read = image_reader_read, .reader = &reader
-    };
-    return predict_files(s, &kind, card);
+    return predict_images(s, PROGRAM, forward, &m, card);
 }
 
 static vkt_result predict(session *s, const resnet_options *o)
@@ -307,27 +301,15 @@ static vkt_result predict(session *s, const resnet_options *o)
 
 /* ---- the run ---- */
 
-/* Finds weights for resnet20, in the folders where data sets are searched. */
-static const char *look_around(char room[PATH_ROOM])
-{
-    const char *data = getenv("VKT_DATA");
-    const char *const places[] = { data && *data ? data : "data", "data", "../shared/data" };
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (snprintf(room, PATH_ROOM, "%s/pretrained/cifar10-resnet20.safetensors", places[i]) < PATH_ROOM &&
-            exists(room))
-            return room;
-    return NULL;
-}
-
 /* Returns the weights file of the start; NULL: random weights. The file that it finds has ten classes. For another
  * number of classes its backbone is used. */
-static const char *weights_of(const session *s, resnet_options *o, uint32_t classes, char room[PATH_ROOM])
+static const char *weights_of(const session *s, resnet_options *o, uint32_t classes, char room[DATA_PATH])
 {
     if (o->scratch) return NULL;
     if (s->o.load) return s->o.load;
     if (strcmp(networks[o->network].name, "resnet20") != 0) return NULL;
     o->new_head |= classes != CIFAR_CLASSES;
-    return look_around(room);
+    return find_data("pretrained/cifar10-resnet20.safetensors", exists, room);
 }
 
 /* The attachment that says how a run began. A resumed run must train pretrained weights at the same rate. */
@@ -352,7 +334,7 @@ static float decay_of(const vkt_optimizer *o)
 
 static vkt_result run(session *s, resnet_options *o, const image_data *data, uint32_t resize)
 {
-    char room[PATH_ROOM];
+    char room[DATA_PATH];
     model all = { .net = networks[o->network].params };
     all.net.classes = vkt_dataset_classes(data->train);
     start from = { .s = s, .o = o, .data = data, .weights = weights_of(s, o, all.net.classes, room) };

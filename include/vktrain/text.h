@@ -118,6 +118,10 @@ typedef struct vkt_sequence_params {
 
 /* Cuts or fills n ids to p->maxlen (at least 1), as Keras' pad_sequences. */
 VKT_API void vkt_pad_sequence(const vkt_sequence_params *p, const uint32_t *ids, uint32_t n, uint32_t *out);
+/* Makes the row of one text, p->maxlen ids (at least 1), as vkt_dataset_from_texts does. *words: how many words it has;
+ * *unknown: how many of them the vocabulary lacks; both may be NULL. VKT_E_ARG, VKT_E_NOMEM. */
+VKT_API vkt_result vkt_vocab_row(const vkt_vocab *v, const vkt_sequence_params *params, const char *text, uint32_t *row,
+                                 uint32_t *words, uint32_t *unknown);
 /* Makes a data set with a row of `maxlen` ids per text: u16 if they fit, else u32; with the table's labels and class
  * names. */
 VKT_API vkt_result vkt_dataset_from_texts(const vkt_texts *t, const vkt_vocab *v, const vkt_sequence_params *params,
