@@ -35,6 +35,7 @@ static vkt_run_dir *the_run_dir;
 static vkt_scores *the_scores;
 static vkt_card *the_card;
 static vkt_columns *the_columns;
+static vkt_alphabet *the_alphabet;
 static FILE *stream;
 static vkt_temp_dir folder; /* the current directory: calls write their files there */
 
@@ -97,6 +98,9 @@ static bool counts_memory(int i)
         { "vkt_top_k_accuracy", 3 },
         { "vkt_rates_plot", 4 },
         { "vkt_likeliest", 1 },
+        { "vkt_alphabet_create", 2 },
+        { "vkt_alphabet_encode", 2 },
+        { "vkt_alphabet_encode", 4 },
         { "vkt_dataset_from_columns", 4 },
     };
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
@@ -215,6 +219,7 @@ static void *pointer(int i, const char *type)
 #define the_vkt_scores the_scores
 #define the_vkt_card the_card
 #define the_vkt_columns the_columns
+#define the_vkt_alphabet the_alphabet
 #define the_vkt_texture ((vkt_texture *)NULL) /* needs an application's image */
 
 static void *handle(int i, void *right)
@@ -430,6 +435,7 @@ static int setup(void **state)
         vkt_scaler_fit(the_dataset, &the_scaler) == VKT_OK &&
         vkt_texts_from_tsv_text(&host, "texts", "tea\tgreen tea\nale\tpale ale\n", NULL, &the_texts) == VKT_OK &&
         vkt_records_from_text(&host, "records", "name,price\ngreen,2\nred,3\n", ',', &the_records) == VKT_OK &&
+        vkt_alphabet_create(&host, "green tea", 9, &the_alphabet) == VKT_OK &&
         vkt_columns_guess(&host, the_records, NULL, &the_columns) == VKT_OK &&
         vkt_events_create(&host, ".", 0, &the_events) == VKT_OK &&
         vkt_run_dir_open(&host, "run", NULL, &the_run_dir) == VKT_OK &&
@@ -463,6 +469,7 @@ static int teardown(void **state)
     vkt_scores_destroy(&the_scores);
     vkt_card_destroy(&the_card);
     vkt_columns_destroy(&the_columns);
+    vkt_alphabet_destroy(&the_alphabet);
     vkt_vocab_destroy(&the_vocab);
     vkt_texts_destroy(&the_texts);
     vkt_events_destroy(&the_events);
