@@ -32,7 +32,7 @@ struct vkt_card {
     uint32_t chw[3];                /* shape of a sample */
     uint32_t classes;               /* 0: the data had no classes */
     double mean[VKT_CARD_CHANNELS]; /* of each channel: see vkt_dataset_normalize */
-    double std[VKT_CARD_CHANNELS];
+    double std[VKT_CARD_CHANNELS];  /* of each channel, above 0 */
 };
 
 /* Attaches the card of the trainer's training set (vkt_trainer_attach). `program` names the kind of network, so that

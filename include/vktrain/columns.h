@@ -36,8 +36,8 @@ typedef enum vkt_column_use {
 
 /* One column. Pointers are valid as long as the columns. */
 typedef struct vkt_column {
-    const char *name;
-    vkt_column_use use;
+    const char *name;           /* without blanks before it */
+    vkt_column_use use;         /* what becomes of it */
     double mean, std;           /* of numbers; std > 0 */
     const char *const *values;  /* of texts: n_values different ones, sorted; of a target: the names of the classes */
     uint32_t n_values, missing; /* missing: rows of the guess without a value */

@@ -59,7 +59,8 @@ VKT_API vkt_result vkt_confusion_write(const vkt_host *host, const uint64_t *cou
 typedef struct vkt_scores vkt_scores;
 /* The scores of a classifier. The caller reads the members. */
 struct vkt_scores {
-    uint32_t rows, classes;
+    uint32_t rows;               /* of the data set */
+    uint32_t classes;            /* K, outputs of the model */
     const uint64_t *counts;      /* (classes, classes): the confusion matrix */
     const vkt_class_score *each; /* (classes); a score whose divisor is 0 is 0 */
     vkt_class_means means;       /* accuracy and both means */

@@ -2,13 +2,13 @@
 #include "common/corpus.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/message.h"
 #include "common/random.h"
+#include "common/read_file.h"
 
 enum { MADE_UP_BYTES = 1 << 16, ALTERNATIVES = 8, LONGEST_SENTENCE = 256, MOST_BYTES = 1 << 29 };
 
@@ -51,35 +51,15 @@ static char *make_up(size_t *n)
 
 /* ---- files ---- */
 
-/* Returns the bytes of an open file, or NULL. */
-static char *read_bytes(FILE *f, size_t n)
-{
-    char *text = malloc(n + 1);
-    if (text && fread(text, 1, n, f) == n) return text;
-    free(text);
-    return NULL;
-}
-
 /* Reads a regular file only, because a device or a FIFO may never end. Returns NULL, with a message on stderr, if it
  * fails. */
-static char *read_file(const char *path, size_t *n)
+static char *read_text(const char *path, size_t *n)
 {
-    struct stat st = { 0 };
-    const char *why = NULL;
-    char *text = NULL;
-    if (stat(path, &st) != 0)
-        why = strerror(errno);
-    else if (!S_ISREG(st.st_mode))
-        why = "it is not a regular file";
-    else if (st.st_size >= MOST_BYTES)
-        why = "want a text below 512 MiB";
-    *n = (size_t)st.st_size;
-    errno = EIO; /* for a file that ends too early */
-    FILE *f = why ? NULL : fopen(path, "rb");
-    if (f) text = read_bytes(f, *n);
-    if (!why && !text) why = strerror(errno);
-    if (f) fclose(f);
-    if (why) complain("%s: cannot be read: %s", path, why);
+    struct stat st;
+    char why[READ_WHY] = "it is not a regular file";
+    const bool other = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    char *text = other ? NULL : read_file(path, MOST_BYTES, n, why);
+    if (!text) complain("%s: cannot be read: %s", path, why);
     return text;
 }
 
@@ -113,7 +93,7 @@ bool corpus_open(const char *path, corpus *c)
     size_t bytes;
     *c = (corpus){ .source = path ? path : "made-up sentences" };
     if (!path) remark("no text is given (--data names a file): training on made-up sentences");
-    char *text = path ? read_file(path, &bytes) : make_up(&bytes);
+    char *text = path ? read_text(path, &bytes) : make_up(&bytes);
     if (!text) return false;
     const bool ok = take(c, text, bytes);
     free(text);

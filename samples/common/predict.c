@@ -1,17 +1,17 @@
 /* common/predict.c - see predict.h. */
 #include "common/predict.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/message.h"
+#include "common/read_file.h"
 #include "common/report.h"
 #include "vktrain/metrics.h"
 
-enum { TOP = 5, MOST_FILE_BYTES = 1 << 30, FIRST_ROOM = 1 << 16 };
+enum { TOP = 5, MOST_FILE_BYTES = 1 << 29 };
 
 typedef struct origin {
     const char *path, *note;
@@ -73,39 +73,11 @@ vkt_result predict_add(predict_list *l, const void *row, const char *note)
     return VKT_OK;
 }
 
-/* Reads the rest of `f`, which may be a pipe. */
-static vkt_result read_stream(predict_list *l, FILE *f, char **bytes, size_t *n)
-{
-    size_t room = 0;
-    *bytes = NULL;
-    *n = 0;
-    for (;;) {
-        if (room - *n < 2) {
-            room = room ? 2 * room : FIRST_ROOM;
-            char *more = room <= MOST_FILE_BYTES ? realloc(*bytes, room) : NULL;
-            if (!more) return predict_fail(l, VKT_E_NOMEM, "it is larger than the %d MiB that are read of a file", 512);
-            *bytes = more;
-        }
-        const size_t got = fread(*bytes + *n, 1, room - *n - 1, f);
-        *n += got;
-        if (got == 0) break;
-    }
-    (*bytes)[*n] = 0;
-    return ferror(f) ? predict_fail(l, VKT_E_IO, "%s", strerror(errno)) : VKT_OK;
-}
-
 vkt_result predict_bytes(predict_list *l, const char *path, char **bytes, size_t *n)
 {
-    const bool standard = strcmp(path, "-") == 0;
-    FILE *f = standard ? stdin : fopen(path, "rb");
-    *bytes = NULL;
-    if (!f) return predict_fail(l, VKT_E_NOT_FOUND, "%s", strerror(errno));
-    const vkt_result r = read_stream(l, f, bytes, n);
-    if (!standard) fclose(f);
-    if (r == VKT_OK) return VKT_OK;
-    free(*bytes);
-    *bytes = NULL;
-    return r;
+    char why[READ_WHY];
+    *bytes = read_file(path, MOST_FILE_BYTES, n, why);
+    return *bytes ? VKT_OK : predict_fail(l, VKT_E_IO, "%s", why);
 }
 
 /* ---- texts from files and command lines, on a terminal ---- */
@@ -145,7 +117,7 @@ static json_t *json_plain(const char *text)
     return s ? s : json_string("(its name is not UTF-8)");
 }
 
-static bool read_file(const predict_kind *k, predict_list *l, const char *path)
+static bool add_file(const predict_kind *k, predict_list *l, const char *path)
 {
     l->path = path;
     l->first = l->n;
@@ -298,7 +270,7 @@ vkt_result predict_files(session *s, const predict_kind *k, const vkt_card *card
     predict_list l = { .row_bytes = row_bytes(k, card), .failed = json_array() };
     l.host = (vkt_host){ .log = keep_line, .log_user = &l, .log_level = VKT_LOG_ERROR };
     uint32_t failed = 0;
-    for (uint32_t i = 0; i < s->o.n_files; i++) failed += !read_file(k, &l, s->o.files[i]);
+    for (uint32_t i = 0; i < s->o.n_files; i++) failed += !add_file(k, &l, s->o.files[i]);
     vkt_result r = answer_all(s, k, card, &l);
     if (failed && s->o.n_files > 1) complain("%u of %u files were left out", failed, s->o.n_files);
     if (r == VKT_OK && failed) r = VKT_E_FORMAT;

@@ -2,12 +2,12 @@
 #include "common/scores.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/message.h"
+#include "common/read_file.h"
 #include "vktrain/metrics.h"
 
 /* ---- --report and --confusion ---- */
@@ -54,6 +54,8 @@ vkt_result scores_write(session *s, vkt_trainer *t, const vkt_dataset *d, const 
 
 /* ---- --class-weights ---- */
 
+enum { MOST_BYTES = 1 << 22 };
+
 /* Reads numbers with blanks or commas between them. *n is their number, at most `most` + 1. Returns false if the text
  * has anything else. */
 static bool read_numbers(const char *text, uint32_t most, float *out, uint32_t *n)
@@ -72,19 +74,6 @@ static bool read_numbers(const char *text, uint32_t most, float *out, uint32_t *
         out[(*n)++] = x;
         p = end;
     }
-}
-
-static char *file_text(const char *path)
-{
-    enum { ROOM = 1 << 22 };
-    FILE *f = fopen(path, "r");
-    char *text = f ? calloc(ROOM, 1) : NULL;
-    const bool whole = text && fread(text, 1, ROOM - 1, f) < ROOM - 1 && !ferror(f);
-    if (!whole) complain("--class-weights: %s cannot be read: %s", path, strerror(errno));
-    if (f) fclose(f);
-    if (whole) return text;
-    free(text);
-    return NULL;
 }
 
 vkt_result class_weights_of(const char *text, const vkt_dataset *d, float **out)
@@ -106,8 +95,11 @@ vkt_result class_weights_of(const char *text, const vkt_dataset *d, float **out)
         r = vkt_dataset_balanced_weights(d, weights);
         n = classes;
     } else if (!read_numbers(text, classes, weights, &n)) {
-        char *file = file_text(text);
+        char why[READ_WHY];
+        size_t bytes;
+        char *file = read_file(text, MOST_BYTES, &bytes, why);
         r = file ? VKT_OK : VKT_E_IO;
+        if (!file) complain("--class-weights: %s cannot be read: %s", text, why);
         if (file && !read_numbers(file, classes, weights, &n)) n = UINT32_MAX;
         free(file);
     }
