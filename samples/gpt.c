@@ -244,7 +244,7 @@ static vkt_result attach_alphabet(vkt_trainer *t, const corpus *c)
     char *text = NULL;
     size_t bytes;
     FILE *f = open_memstream(&text, &bytes);
-    for (uint32_t id = 0; f && id < c->size; id++) corpus_put(c, id, f);
+    for (uint32_t id = 0; f && id < vkt_alphabet_size(c->alphabet); id++) corpus_put(c, id, f);
     vkt_result r = f && fclose(f) == 0 ? VKT_OK : VKT_E_NOMEM;
     if (r == VKT_OK) r = vkt_trainer_attach(t, "alphabet", text);
     free(text);
@@ -268,11 +268,12 @@ static vkt_result run(session *s, const corpus *c, const texts *data, gpt_option
 {
     enum { LONGEST_PROMPT = 1024 };
     uint32_t prompt[LONGEST_PROMPT] = { c->ids[0] }, n = 1;
-    if (o->prompt && (!corpus_encode(c, o->prompt, prompt, LONGEST_PROMPT, &n) || n == 0)) {
+    if (o->prompt && (vkt_alphabet_encode(c->alphabet, o->prompt, strlen(o->prompt), prompt, LONGEST_PROMPT, &n) ||
+                      n == 0 || n > LONGEST_PROMPT)) {
         complain("--prompt: want 1 to %d characters of the text, got '%s'", LONGEST_PROMPT, o->prompt);
         return VKT_E_ARG;
     }
-    o->model.vocabulary = c->size;
+    o->model.vocabulary = vkt_alphabet_size(c->alphabet);
     const vkt_trainer_params p = { .model = { .name = "GPT", .forward = forward, .user = &o->model, .loss = loss },
                                    .train = data->train,
                                    .validation = data->check,
@@ -305,7 +306,8 @@ int main(int argc, char **argv)
     vkt_result r = corpus_open(s.o.data, &c) ? split(&s.host, &c, o.model.context, &data) : VKT_E_IO;
     s.data = (session_data){ c.source, s.o.data == NULL, data.train, data.check, NULL };
     if (r == VKT_OK && !s.o.quiet)
-        terminal_printf(stdout, "data    %s: %u characters, a vocabulary of %u\n", c.source, c.n, c.size);
+        terminal_printf(stdout, "data    %s: %u characters, a vocabulary of %u\n", c.source, c.n,
+                        vkt_alphabet_size(c.alphabet));
     if (r == VKT_OK) r = run(&s, &c, &data, &o);
     vkt_dataset_destroy(&data.train);
     vkt_dataset_destroy(&data.check);

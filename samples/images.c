@@ -84,7 +84,7 @@ static vkt_result run(session *s, const image_data *data, uint32_t lr_patience)
     s->scored_set = data->test ? "test" : "validation";
     vkt_trainer *t = NULL;
     vkt_result r = session_trainer(s, &p, &t);
-    if (r == VKT_OK) r = card_attach(t, PROGRAM, data->train, NULL);
+    if (r == VKT_OK) r = vkt_trainer_attach_card(t, PROGRAM, NULL);
     if (r == VKT_OK) r = session_fit(s, NULL, t);
     if (r == VKT_OK && !s->o.quiet && !session_interrupted() && data->test) r = show_test(s, t);
     vkt_trainer_destroy(&t);
@@ -93,16 +93,10 @@ static vkt_result run(session *s, const image_data *data, uint32_t lr_patience)
 
 static vkt_result predict(session *s)
 {
-    data_card card;
-    vkt_result r = card_read(s->o.load, PROGRAM, false, &card);
-    if (r != VKT_OK) return r;
-    image_reader reader = { .idx = false };
-    image_reader_init(&reader, &card);
-    const predict_kind kind = {
-        .program = PROGRAM, .forward = forward, .model = &card.classes, .read = image_reader_read, .reader = &reader
-    };
-    r = predict_files(s, &kind, &card);
-    card_close(&card);
+    vkt_card *card;
+    vkt_result r = predict_card(s, PROGRAM, &card);
+    if (r == VKT_OK) r = predict_images(s, PROGRAM, forward, &card->classes, card);
+    vkt_card_destroy(&card);
     return r;
 }
 

@@ -40,21 +40,18 @@ static bool images_fit(const uint32_t chw[3])
 static vkt_result attach(vkt_trainer *t, const vkt_dataset *train)
 {
     const double ground = image_ground(train);
-    return card_attach(t, PROGRAM, train, isnan(ground) ? NULL : json_pack("{s:f}", "ground", ground));
+    char more[48];
+    snprintf(more, sizeof more, "{\"ground\": %.17g}", ground);
+    return vkt_trainer_attach_card(t, PROGRAM, isnan(ground) ? NULL : more);
 }
 
 static vkt_result predict(session *s)
 {
-    data_card card;
-    vkt_result r = card_read(s->o.load, PROGRAM, false, &card);
-    if (r != VKT_OK) return r;
-    image_reader reader = { .idx = true };
-    image_reader_init(&reader, &card);
-    const predict_kind kind = {
-        .program = PROGRAM, .forward = forward, .model = &card.classes, .read = image_reader_read, .reader = &reader
-    };
-    r = images_fit(card.chw) ? predict_files(s, &kind, &card) : VKT_E_SHAPE;
-    card_close(&card);
+    vkt_card *card;
+    vkt_result r = predict_card(s, PROGRAM, &card);
+    if (r == VKT_OK && !images_fit(card->chw)) r = VKT_E_SHAPE;
+    if (r == VKT_OK) r = predict_images(s, PROGRAM, forward, &card->classes, card);
+    vkt_card_destroy(&card);
     return r;
 }
 

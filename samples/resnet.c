@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "common/find_data.h"
 #include "common/image_data.h"
 #include "common/message.h"
 #include "common/predict_images.h"
@@ -26,7 +27,7 @@ enum {
     OPT_NO_AUGMENT,
     OPT_LIMIT
 };
-enum { PATH_ROOM = 1024, SMALLEST = 8, LARGEST = 1024, CIFAR_CLASSES = 10, IMAGENET_CLASSES = 1000 };
+enum { SMALLEST = 8, LARGEST = 1024, CIFAR_CLASSES = 10, IMAGENET_CLASSES = 1000 };
 
 static const char doc[] =
     "Trains a residual network to classify photographs on a Vulkan device. It begins with pretrained weights: those "
@@ -249,78 +250,66 @@ static bool exists(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-static vkt_result attach(vkt_trainer *t, const resnet_options *o, const vkt_dataset *train, uint32_t resize)
+/* Attaches the card, with the network and the length to which images are resized. */
+static vkt_result attach(vkt_trainer *t, const resnet_options *o, uint32_t resize)
 {
-    return card_attach(t, PROGRAM, train,
-                       json_pack("{s:s, s:I}", "network", networks[o->network].name, "resize", (json_int_t)resize));
+    char more[80];
+    snprintf(more, sizeof more, "{\"network\": \"%s\", \"resize\": %u}", networks[o->network].name, resize);
+    return vkt_trainer_attach_card(t, PROGRAM, more);
 }
 
 /* Makes a card for weights without one: torchvision's, or those for CIFAR-10. */
-static void default_card(const resnet_options *o, data_card *card)
+static vkt_result usual_card(const session *s, const resnet_options *o, vkt_card **out)
 {
     const bool cifar = networks[o->network].params.cifar;
     const uint32_t side = o->size ? o->size : cifar ? 32 : 224;
-    *card = (data_card){ .chw = { 3, side, side }, .classes = cifar ? CIFAR_CLASSES : IMAGENET_CLASSES };
-    memcpy(card->mean, mean, sizeof mean);
-    memcpy(card->deviation, deviation, sizeof deviation);
-    card->root = json_pack("{s:s, s:I}", "network", networks[o->network].name, "resize",
-                           (json_int_t)(cifar ? side : side * 8 / 7));
+    char text[400];
+    snprintf(text, sizeof text,
+             "{\"sample\": [3,%u,%u], \"classes\": %d, \"mean\": [%g,%g,%g], \"deviation\": [%g,%g,%g], "
+             "\"network\": \"%s\", \"resize\": %u}",
+             side, side, cifar ? CIFAR_CLASSES : IMAGENET_CLASSES, mean[0], mean[1], mean[2], deviation[0],
+             deviation[1], deviation[2], networks[o->network].name, cifar ? side : side * 8 / 7);
+    if (!s->o.quiet)
+        complain("%s does not tell what its classes are: taken as %s of %d classes, by their numbers", s->o.load,
+                 networks[o->network].name, cifar ? CIFAR_CLASSES : IMAGENET_CLASSES);
+    return vkt_card_from_text(&s->host, s->o.load, text, out);
+}
+
+static vkt_result predict_with(session *s, const vkt_card *card)
+{
+    const char *name = vkt_card_text(card, "network");
+    const uint32_t which = name ? find_network(name) : NETWORKS;
+    if (which == NETWORKS) {
+        complain("%s: want one of the networks of --network, got '%.40s'", s->o.load, name ? name : "");
+        return VKT_E_FORMAT;
+    }
+    model m = { .net = networks[which].params };
+    m.net.classes = card->classes;
+    return predict_images(s, PROGRAM, forward, &m, card);
 }
 
 static vkt_result predict(session *s, const resnet_options *o)
 {
-    data_card card;
-    const bool there = exists(s->o.load);
-    vkt_result r = card_read(s->o.load, PROGRAM, there, &card);
-    if (r == VKT_E_NOT_FOUND && there) {
-        default_card(o, &card);
-        if (!s->o.quiet)
-            complain("%s does not name its classes: used as %s of %u classes, by their numbers", s->o.load,
-                     networks[o->network].name, card.classes);
-    } else if (r != VKT_OK) {
-        return r;
-    }
-    const uint32_t which = find_network(card_text(&card, "network", ""));
-    if (which < NETWORKS) {
-        model m = { .net = networks[which].params };
-        m.net.classes = card.classes;
-        image_reader reader = { .images = { .resize = card_integer(&card, "resize", 8 * LARGEST, 0) } };
-        image_reader_init(&reader, &card);
-        const predict_kind kind = {
-            .program = PROGRAM, .forward = forward, .model = &m, .read = image_reader_read, .reader = &reader
-        };
-        r = predict_files(s, &kind, &card);
-    } else {
-        complain("%s: want one of the networks of --network, got '%.40s'", s->o.load, card_text(&card, "network", ""));
-        r = VKT_E_FORMAT;
-    }
-    card_close(&card);
+    vkt_card *card = NULL;
+    vkt_result r =
+        exists(s->o.load) ? vkt_card_read(&s->host, s->o.load, PROGRAM, &card) : predict_card(s, PROGRAM, &card);
+    if (r == VKT_E_NOT_FOUND && exists(s->o.load)) r = usual_card(s, o, &card);
+    if (r == VKT_OK) r = predict_with(s, card);
+    vkt_card_destroy(&card);
     return r;
 }
 
 /* ---- the run ---- */
 
-/* Finds weights for resnet20, in the folders where data sets are searched. */
-static const char *look_around(char room[PATH_ROOM])
-{
-    const char *data = getenv("VKT_DATA");
-    const char *const folders[] = { data && *data ? data : "data", "data", "../shared/data" };
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-        if (snprintf(room, PATH_ROOM, "%s/pretrained/cifar10-resnet20.safetensors", folders[i]) < PATH_ROOM &&
-            exists(room))
-            return room;
-    return NULL;
-}
-
 /* Returns the weights file of the start; NULL: random weights. The file that it finds has ten classes. For another
  * number of classes its backbone is used. */
-static const char *weights_of(const session *s, resnet_options *o, uint32_t classes, char room[PATH_ROOM])
+static const char *weights_of(const session *s, resnet_options *o, uint32_t classes, char room[DATA_PATH])
 {
     if (o->scratch) return NULL;
     if (s->o.load) return s->o.load;
     if (strcmp(networks[o->network].name, "resnet20") != 0) return NULL;
     o->new_head |= classes != CIFAR_CLASSES;
-    return look_around(room);
+    return find_data("pretrained/cifar10-resnet20.safetensors", exists, room);
 }
 
 /* The attachment that says how a run began. A resumed run must train pretrained weights at the same rate. */
@@ -345,7 +334,7 @@ static float decay_of(const vkt_optimizer *o)
 
 static vkt_result run(session *s, resnet_options *o, const image_data *data, uint32_t resize)
 {
-    char room[PATH_ROOM];
+    char room[DATA_PATH];
     model all = { .net = networks[o->network].params };
     all.net.classes = vkt_dataset_classes(data->train);
     start from = { .s = s, .o = o, .data = data, .weights = weights_of(s, o, all.net.classes, room) };
@@ -379,7 +368,7 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data, uin
         r = session_trainer(s, &p, &t);
         if (r == VKT_OK) r = vkt_trainer_attach(t, start_name, all.slow ? "weights" : "random numbers");
         if (r == VKT_OK && begin) r = give(&from, t);
-        if (r == VKT_OK) r = attach(t, o, data->train, resize);
+        if (r == VKT_OK) r = attach(t, o, resize);
         if (r == VKT_OK) r = session_fit(s, NULL, t);
     }
     vkt_trainer_destroy(&t);

@@ -1,5 +1,4 @@
 /* reuters.c - vkt-reuters: trains a convolutional network over word sequences to find the topic of newswire stories. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "common/predict_texts.h"
 #include "common/session.h"
 #include "common/topics_data.h"
+#include "vktrain/metrics.h"
 
 #define PROGRAM "vkt-reuters"
 enum { OPT_LINES = 512 };
@@ -49,36 +49,20 @@ static void print_start(const char *text)
     printf("%s%s\n", room, truncated ? " .." : "");
 }
 
-/* Returns the name of a topic without control characters. */
-static const char *topic_name(const topics_data *d, uint32_t topic, char room[CLASS_NAME_ROOM])
-{
-    return vkt_printable(vkt_texts_class_names(d->test_texts)[topic], room, CLASS_NAME_ROOM);
-}
-
-/* Returns the largest probability: the softmax of K logits. */
-static double confidence(const float *logits, uint32_t topics, uint32_t guess)
-{
-    double sum = 0;
-    for (uint32_t k = 0; k < topics; k++) sum += exp((double)logits[k] - (double)logits[guess]);
-    return 1 / sum;
-}
-
-typedef struct predictions {
-    uint32_t *topics, n;
-    float *logits;
-} predictions;
-
-static void show(const topics_data *d, const predictions *p, bool right, const char *title)
+/* Prints up to SHOWN of the first n stories whose prediction is right, or wrong. */
+static void show(const topics_data *d, uint32_t n, const float *logits, bool right, const char *title)
 {
     char room[CLASS_NAME_ROOM];
-    const uint32_t classes = vkt_texts_classes(d->test_texts);
-    for (uint32_t i = 0, shown = 0; i < p->n && shown < SHOWN; i++) {
-        const uint32_t guess = p->topics[i], truth = vkt_texts_labels(d->test_texts)[i];
+    const uint32_t classes = vkt_dataset_classes(d->test);
+    for (uint32_t i = 0, shown = 0; i < n && shown < SHOWN; i++) {
+        const uint32_t truth = vkt_dataset_labels(d->test)[i];
+        uint32_t guess;
+        double probability;
+        vkt_likeliest(logits + (size_t)i * classes, classes, 1, &guess, &probability);
         if ((guess == truth) != right) continue;
         if (!shown++) printf("\n%s\n", title);
-        printf("  %-13s %3.0f%%  ", topic_name(d, guess, room),
-               100 * confidence(p->logits + (size_t)i * classes, classes, guess));
-        if (!right) printf("[%s] ", topic_name(d, truth, room));
+        printf("  %-13s %3.0f%%  ", class_name(d->test, guess, room), 100 * probability);
+        if (!right) printf("[%s] ", class_name(d->test, truth, room));
         print_start(vkt_texts_all(d->test_texts)[i]);
     }
 }
@@ -86,18 +70,15 @@ static void show(const topics_data *d, const predictions *p, bool right, const c
 static vkt_result show_predictions(vkt_trainer *t, const topics_data *d)
 {
     const uint32_t rows = vkt_dataset_rows(d->test), n = rows < SEARCHED ? rows : SEARCHED;
-    predictions p = { .n = n,
-                      .topics = malloc(n * sizeof *p.topics),
-                      .logits = malloc((size_t)n * vkt_dataset_classes(d->test) * sizeof *p.logits) };
-    vkt_result r = p.topics && p.logits ? vkt_trainer_predict(t, d->test, 0, n, p.topics, p.logits) : VKT_E_NOMEM;
+    float *logits = malloc((size_t)n * vkt_dataset_classes(d->test) * sizeof *logits);
+    const vkt_result r = logits ? vkt_trainer_predict(t, d->test, 0, n, NULL, logits) : VKT_E_NOMEM;
     if (r == VKT_OK) {
         char title[80];
         snprintf(title, sizeof title, "wrong among the first %u: guess, its probability, [topic]", n);
-        show(d, &p, true, "correct: topic and its probability");
-        show(d, &p, false, title);
+        show(d, n, logits, true, "correct: topic and its probability");
+        show(d, n, logits, false, title);
     }
-    free(p.topics);
-    free(p.logits);
+    free(logits);
     return r;
 }
 
@@ -125,7 +106,7 @@ static vkt_result run(session *s, const topics_data *d)
     vkt_trainer *t = NULL;
     vkt_result r = session_trainer(s, &p, &t);
     if (r == VKT_OK) r = attach_vocabulary(t, d->vocab);
-    if (r == VKT_OK) r = card_attach(t, PROGRAM, d->train, NULL);
+    if (r == VKT_OK) r = vkt_trainer_attach_card(t, PROGRAM, NULL);
     if (r == VKT_OK) r = session_fit(s, NULL, t);
     if (r == VKT_OK && !s->o.quiet && !session_interrupted()) r = show_predictions(t, d);
     vkt_trainer_destroy(&t);
@@ -147,24 +128,24 @@ static vkt_result read_vocabulary(const session *s, vkt_vocab **out)
 
 static vkt_result predict(session *s, bool lines)
 {
-    data_card card;
+    vkt_card *card;
     vkt_vocab *vocab = NULL;
-    vkt_result r = card_read(s->o.load, PROGRAM, false, &card);
+    vkt_result r = predict_card(s, PROGRAM, &card);
     if (r != VKT_OK) return r;
     r = read_vocabulary(s, &vocab);
     if (r == VKT_OK) {
-        sizes n = { vkt_vocab_size(vocab), card.classes };
-        text_reader reader = { .vocab = vocab, .sequence = { .maxlen = card.chw[2] }, .lines = lines };
+        sizes n = { vkt_vocab_size(vocab), card->classes };
+        text_reader reader = { .vocab = vocab, .sequence = { .maxlen = card->chw[2] }, .lines = lines };
         const predict_kind kind = { .program = PROGRAM,
                                     .type = VKT_ROW_U32,
                                     .forward = forward,
                                     .model = &n,
                                     .read = text_reader_read,
                                     .reader = &reader };
-        r = predict_files(s, &kind, &card);
+        r = predict_files(s, &kind, card);
     }
     vkt_vocab_destroy(&vocab);
-    card_close(&card);
+    vkt_card_destroy(&card);
     return r;
 }
 

@@ -13,7 +13,7 @@
 #define PROGRAM "vkt-table"
 
 enum { OPT_TARGET = 512, OPT_TASK, OPT_HIDDEN, OPT_VALIDATION, OPT_MAX_VALUES, OPT_LEAVE_OUT };
-enum { MAX_LAYERS = 8, WIDEST = 65536, NAME_ROOM = 48 };
+enum { MAX_LAYERS = 8, WIDEST = 65536, MOST_LEFT_OUT = 64, NAME_ROOM = 48 };
 
 typedef struct layers {
     uint32_t width[MAX_LAYERS], n, outputs;
@@ -21,6 +21,7 @@ typedef struct layers {
 
 typedef struct table_options {
     table_data_params data;
+    const char *left_out[MOST_LEFT_OUT];
     layers layers;
 } table_options;
 
@@ -43,7 +44,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
  * mean of the validation rows as the only guess, which is the reference of R2, too. */
 static json_t *regression(const session *s, const table_data *d, const float *guess)
 {
-    const table_column *c = &d->schema.columns[d->schema.target];
+    const vkt_column *c = table_target(d->columns);
     const float *y = vkt_dataset_targets(d->check);
     const uint32_t n = vkt_dataset_rows(d->check);
     double error = 0, mean = 0, spread = 0;
@@ -53,18 +54,18 @@ static json_t *regression(const session *s, const table_data *d, const float *gu
         error += ((double)guess[i] - (double)y[i]) * ((double)guess[i] - (double)y[i]);
         spread += ((double)y[i] - mean) * ((double)y[i] - mean);
     }
-    const double rmse = sqrt(error / n) * c->deviation, r2 = spread > 0 ? 1 - error / spread : NAN;
+    const double rmse = sqrt(error / n) * c->std, r2 = spread > 0 ? 1 - error / spread : NAN;
     if (!s->o.quiet)
         terminal_printf(stdout,
                         "outcome %s is off by %.4g (RMSE over %u rows), R2 %.4f; its mean alone would be off by %.4g\n",
-                        vkt_printable(c->name, name, sizeof name), rmse, n, r2, sqrt(spread / n) * c->deviation);
+                        vkt_printable(c->name, name, sizeof name), rmse, n, r2, sqrt(spread / n) * c->std);
     return json_pack("{s:f, s:o?}", "rmse", rmse, "r2", isfinite(r2) ? json_real(r2) : NULL);
 }
 
 static json_t *classification(const session *s, const table_data *d, const uint32_t *guess)
 {
     const uint32_t *labels = vkt_dataset_labels(d->check), n = vkt_dataset_rows(d->check);
-    const table_column *c = &d->schema.columns[d->schema.target];
+    const vkt_column *c = table_target(d->columns);
     uint32_t right = 0, most = 0;
     for (uint32_t i = 0; i < n; i++) right += guess[i] == labels[i];
     for (uint32_t k = 0; k < c->n_values; k++) {
@@ -84,7 +85,8 @@ static vkt_result report(session *s, vkt_trainer *t)
 {
     const table_data *d = s->user;
     const uint32_t n = vkt_dataset_rows(d->check);
-    const bool classes = schema_has_classes(&d->schema);
+    const vkt_column *target = table_target(d->columns);
+    const bool classes = target->use == VKT_COLUMN_VALUES;
     uint32_t *guesses = malloc(n * sizeof *guesses);
     float *outputs = malloc(n * sizeof *outputs);
     vkt_result r = guesses && outputs
@@ -93,7 +95,7 @@ static vkt_result report(session *s, vkt_trainer *t)
     if (r == VKT_OK) {
         s->more = classes ? classification(s, d, guesses) : regression(s, d, outputs);
         json_object_set_new(s->more, "task", json_string(classes ? "classes" : "regression"));
-        json_object_set_new(s->more, "target", json_string(d->schema.columns[d->schema.target].name));
+        json_object_set_new(s->more, "target", json_string(target->name));
     }
     free(guesses);
     free(outputs);
@@ -102,26 +104,18 @@ static vkt_result report(session *s, vkt_trainer *t)
 
 /* ---- the run ---- */
 
-/* Attaches the schema. --predict with these weights needs to know how each column is used. */
-static vkt_result attach_schema(vkt_trainer *t, const table_schema *schema)
+/* Attaches the data card, with the widths of the hidden layers, which --predict needs. */
+static vkt_result attach_card(vkt_trainer *t, const layers *l)
 {
-    char *text = schema_to_text(schema);
-    const vkt_result r = text ? vkt_trainer_attach(t, TABLE_SCHEMA, text) : VKT_E_FORMAT;
-    free(text);
-    return r;
-}
-
-/* Returns the widths of the hidden layers, which --predict needs. */
-static json_t *layers_json(const layers *l)
-{
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < l->n; i++) json_array_append_new(list, json_integer(l->width[i]));
-    return json_pack("{s:o}", "hidden", list);
+    char more[32 + MAX_LAYERS * 8] = "{\"hidden\": [";
+    for (uint32_t i = 0; i < l->n; i++)
+        snprintf(more + strlen(more), sizeof more - strlen(more), "%s%u", i ? "," : "", l->width[i]);
+    return vkt_trainer_attach_card(t, PROGRAM, strcat(more, "]}"));
 }
 
 static vkt_result run(session *s, table_options *o, table_data *d)
 {
-    o->layers.outputs = schema_has_classes(&d->schema) ? vkt_dataset_classes(d->train) : 1;
+    o->layers.outputs = vkt_dataset_classes(d->train) ? vkt_dataset_classes(d->train) : 1;
     const vkt_trainer_params p = { .model = { .name = "table network", .forward = forward, .user = &o->layers },
                                    .train = d->train,
                                    .validation = d->check };
@@ -129,8 +123,8 @@ static vkt_result run(session *s, table_options *o, table_data *d)
     s->finish = report;
     s->user = d;
     vkt_result r = session_trainer(s, &p, &t);
-    if (r == VKT_OK) r = attach_schema(t, &d->schema);
-    if (r == VKT_OK) r = card_attach(t, PROGRAM, d->train, layers_json(&o->layers));
+    if (r == VKT_OK) r = table_attach(t, d->columns);
+    if (r == VKT_OK) r = attach_card(t, &o->layers);
     if (r == VKT_OK) r = session_fit(s, NULL, t);
     vkt_trainer_destroy(&t);
     return r;
@@ -138,35 +132,32 @@ static vkt_result run(session *s, table_options *o, table_data *d)
 
 /* ---- predictions ---- */
 
-static bool layers_from_card(const data_card *card, layers *l)
+static bool layers_from_card(const vkt_card *card, layers *l)
 {
-    const json_t *list = json_object_get(card->root, "hidden");
-    const size_t n = json_array_size(list);
-    if (!json_is_array(list) || n > MAX_LAYERS) return false;
-    for (l->n = 0; l->n < n; l->n++) {
-        const json_int_t width = json_integer_value(json_array_get(list, l->n));
-        if (width < 1 || width > WIDEST) return false;
-        l->width[l->n] = (uint32_t)width;
+    double width[MAX_LAYERS];
+    l->n = vkt_card_numbers(card, "hidden", MAX_LAYERS, width);
+    for (uint32_t i = 0; i < l->n && l->n <= MAX_LAYERS; i++) {
+        if (!(width[i] >= 1 && width[i] <= WIDEST)) return false;
+        l->width[i] = (uint32_t)width[i];
     }
-    return true;
+    return l->n <= MAX_LAYERS;
 }
 
 /* Predicts rows. The columns and the layers come from the weights file. */
-static vkt_result predict_rows(session *s, const data_card *card, const table_schema *schema)
+static vkt_result predict_rows(session *s, const vkt_card *card, vkt_columns *columns)
 {
-    const table_column *target = &schema->columns[schema->target];
+    const vkt_column *target = table_target(columns);
     layers l = { .outputs = card->classes ? card->classes : 1 };
-    table_reader reader = { schema };
     const predict_kind kind = { .program = PROGRAM,
                                 .type = VKT_ROW_F32,
                                 .forward = forward,
                                 .model = &l,
                                 .read = table_reader_read,
-                                .reader = &reader,
+                                .reader = columns,
                                 .mean = target->mean,
-                                .deviation = target->deviation };
-    const bool fits = card->chw[0] == 1 && card->chw[1] == 1 && card->chw[2] == schema_inputs(schema) &&
-                      card->classes == (schema_has_classes(schema) ? target->n_values : 0);
+                                .deviation = target->std };
+    const bool fits = card->chw[0] == 1 && card->chw[1] == 1 && card->chw[2] == vkt_columns_inputs(columns) &&
+                      card->classes == (target->use == VKT_COLUMN_VALUES ? target->n_values : 0);
     if (fits && layers_from_card(card, &l)) return session_open(s) ? predict_files(s, &kind, card) : VKT_E_NO_DEVICE;
     complain("%s: its metadata of the table are damaged", s->o.load);
     return VKT_E_FORMAT;
@@ -174,23 +165,23 @@ static vkt_result predict_rows(session *s, const data_card *card, const table_sc
 
 static vkt_result predict(session *s, const char *target)
 {
-    data_card card;
-    table_schema schema;
-    vkt_result r = card_read(s->o.load, PROGRAM, false, &card);
+    vkt_card *card;
+    vkt_columns *columns;
+    vkt_result r = predict_card(s, PROGRAM, &card);
     if (r != VKT_OK) return r;
-    r = table_schema_load(&s->host, s->o.load, target, &schema);
-    if (r == VKT_OK) r = predict_rows(s, &card, &schema);
-    schema_free(&schema);
-    card_close(&card);
+    r = table_columns_of(&s->host, s->o.load, target, &columns);
+    if (r == VKT_OK) r = predict_rows(s, card, columns);
+    vkt_columns_destroy(&columns);
+    vkt_card_destroy(&card);
     return r;
 }
 
-static void take_table(session *s, const table_data *d)
+static void take_table(session *s, const table_data *d, uint32_t most_values)
 {
     session_set_data(s, &(session_data){ d->source, false, d->train, d->check, NULL });
     if (s->o.quiet) return;
     printf("columns, and what they are\n");
-    schema_print(&d->schema, stdout);
+    table_print(d->columns, most_values);
     if (d->without_target) printf("  %u of %u rows have no target: left out\n", d->without_target, d->rows);
 }
 
@@ -214,11 +205,11 @@ static void parse_layers(struct argp_state *state, const char *text, layers *l)
 static error_t on_option(int key, char *text, struct argp_state *state)
 {
     table_options *o = state->input;
-    schema_params *g = &o->data.guess;
+    vkt_columns_params *g = &o->data.guess;
     switch (key) {
     case OPT_TARGET: g->target = text; break;
     case OPT_TASK:
-        g->task = strcmp(text, "classes") == 0 ? TASK_CLASSES : TASK_REGRESSION;
+        g->kind = strcmp(text, "classes") == 0 ? VKT_TARGET_CLASSES : VKT_TARGET_NUMBER;
         if (strcmp(text, "classes") != 0 && strcmp(text, "regression") != 0)
             argp_error(state, "--task: want classes or regression, got '%s'", text);
         break;
@@ -226,8 +217,9 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_VALIDATION: o->data.check_share = option_number(state, "validation-share", text, 0.001, 0.9); break;
     case OPT_MAX_VALUES: g->most_values = (uint32_t)option_integer(state, "most-values", text, 1, 100000); break;
     case OPT_LEAVE_OUT:
-        if (g->n_left_out == MAX_LEFT_OUT) argp_error(state, "--leave-out: want at most %d columns", MAX_LEFT_OUT);
-        g->left_out[g->n_left_out++] = text;
+        if (g->n_left_out == MOST_LEFT_OUT) argp_error(state, "--leave-out: want at most %d columns", MOST_LEFT_OUT);
+        o->left_out[g->n_left_out++] = text;
+        g->left_out = o->left_out;
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -273,7 +265,7 @@ int main(int argc, char **argv)
     vkt_result r = table_data_open(&s.host, &o.data, &data);
     if (r != VKT_OK) return session_end(&s, r);
     if (session_open(&s)) {
-        take_table(&s, &data);
+        take_table(&s, &data, o.data.guess.most_values);
         r = run(&s, &o, &data);
     } else {
         r = VKT_E_NO_DEVICE;

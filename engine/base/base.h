@@ -64,6 +64,10 @@ vkt_result vkt_text_detach(vkt_text *t, char **out);
 /* Writes "1.21 MiB" or "312 B": IEC units, three significant digits. Returns buf. */
 const char *vkt_bytes_text(uint64_t bytes, char buf[24]);
 
+/* Reads the character at the start of a text of n > 0 bytes, UTF-8 (RFC 3629). Returns its bytes; 0: it is not UTF-8.
+ */
+size_t vkt_utf8_decode(const char *text, size_t n, uint32_t *character);
+
 /* Returns whether `name` matches `pattern`: '*' matches any text, every other character itself. */
 bool vkt_name_matches(const char *pattern, const char *name);
 

@@ -2,6 +2,7 @@
 #include "data/class_names.h"
 #include "data/csv.h"
 #include "data/dataset.h"
+#include "data/vocab.h"
 #include "data/words.h"
 #include "vktrain/text.h"
 
@@ -156,23 +157,23 @@ const char *const *vkt_texts_class_names(const vkt_texts *t)
 
 /* The ids of a text. The next text reuses the memory. */
 typedef struct encoder {
-    const vkt_texts *t;
+    const vkt_host *h;
+    const vkt_texts *t; /* NULL: a single text */
     const vkt_vocab *v;
     bool start;
     uint32_t *ids;
     uint32_t n, cap;
 } encoder;
 
-static vkt_result encode(encoder *e, uint32_t row)
+static vkt_result encode(encoder *e, const char *text)
 {
-    const vkt_host *h = &e->t->host;
     const uint32_t skip = e->start;
     for (;;) {
-        VKT_TRY(vkt_vocab_encode(e->v, e->t->texts[row], e->ids + skip, e->cap - skip, &e->n));
+        VKT_TRY(vkt_vocab_encode(e->v, text, e->ids + skip, e->cap - skip, &e->n));
         e->n += skip;
         if (e->n <= e->cap) break;
-        uint32_t *ids = vkt_realloc(h, e->ids, (size_t)e->n * sizeof *ids);
-        if (!ids) return vkt_fail_nomem(h, "a text's ids", (size_t)e->n * sizeof *ids);
+        uint32_t *ids = vkt_realloc(e->h, e->ids, (size_t)e->n * sizeof *ids);
+        if (!ids) return vkt_fail_nomem(e->h, "a text's ids", (size_t)e->n * sizeof *ids);
         e->ids = ids;
         e->cap = e->n;
     }
@@ -188,7 +189,7 @@ static vkt_result fill(encoder *e, const vkt_sequence_params *p, bool narrow, vo
     vkt_result r = VKT_OK;
     for (uint32_t i = 0; i < e->t->rows && r == VKT_OK; i++) {
         const size_t at = (size_t)i * p->maxlen;
-        r = encode(e, i);
+        r = encode(e, e->t->texts[i]);
         if (r != VKT_OK) break;
         vkt_pad_sequence(p, e->ids, e->n, row);
         if (!narrow) memcpy((uint32_t *)out + at, row, p->maxlen * sizeof *row);
@@ -203,7 +204,7 @@ static vkt_result measure(encoder *e, uint32_t *longest)
 {
     *longest = 1;
     for (uint32_t i = 0; i < e->t->rows; i++) {
-        VKT_TRY(encode(e, i));
+        VKT_TRY(encode(e, e->t->texts[i]));
         *longest = VKT_MAX(*longest, e->n);
     }
     return VKT_OK;
@@ -245,11 +246,33 @@ vkt_result vkt_dataset_from_texts(const vkt_texts *t, const vkt_vocab *v, const 
     VKT_WANT(&t->host, v);
     vkt_sequence_params p = params ? *params : (vkt_sequence_params){ 0 };
     *out = NULL;
-    encoder e = { .t = t, .v = v, .start = !p.no_start, .cap = 1024 };
+    encoder e = { .h = &t->host, .t = t, .v = v, .start = !p.no_start, .cap = 1024 };
     e.ids = vkt_alloc_array(&t->host, e.cap, sizeof *e.ids);
     vkt_result r = e.ids ? VKT_OK : vkt_fail_nomem(&t->host, "a text's ids", e.cap * sizeof *e.ids);
     if (r == VKT_OK && !p.maxlen) r = measure(&e, &p.maxlen);
     if (r == VKT_OK) r = make(&e, &p, out);
     vkt_free(&t->host, e.ids);
+    return r;
+}
+
+vkt_result vkt_vocab_row(const vkt_vocab *v, const vkt_sequence_params *params, const char *text, uint32_t *row,
+                         uint32_t *words, uint32_t *unknown)
+{
+    VKT_WANT(NULL, v);
+    const vkt_host *h = &v->host;
+    VKT_WANT(h, params);
+    VKT_WANT(h, text);
+    VKT_WANT(h, row);
+    if (!params->maxlen) return vkt_fail(h, VKT_E_ARG, "sequence: want a maxlen of 1 or more, got 0");
+    const uint32_t skip = !params->no_start;
+    encoder e = { .h = h, .v = v, .start = skip, .cap = 1024 };
+    e.ids = vkt_alloc_array(h, e.cap, sizeof *e.ids);
+    const vkt_result r = e.ids ? encode(&e, text) : vkt_fail_nomem(h, "a text's ids", e.cap * sizeof *e.ids);
+    uint32_t lacks = 0;
+    for (uint32_t i = skip; r == VKT_OK && i < e.n; i++) lacks += e.ids[i] == VKT_ID_UNKNOWN;
+    if (r == VKT_OK) vkt_pad_sequence(params, e.ids, e.n, row);
+    if (r == VKT_OK && words) *words = e.n - skip;
+    if (r == VKT_OK && unknown) *unknown = lacks;
+    vkt_free(h, e.ids);
     return r;
 }

@@ -182,6 +182,15 @@ uint32_t vkt_top_k(const float *scores, uint32_t n, uint32_t k, uint32_t *top)
     return found;
 }
 
+uint32_t vkt_likeliest(const float *logits, uint32_t n, uint32_t k, uint32_t *top, double *probabilities)
+{
+    const uint32_t found = probabilities ? vkt_top_k(logits, n, k, top) : 0;
+    double sum = 0;
+    for (uint32_t i = 0; found && i < n; i++) sum += exp((double)logits[i] - (double)logits[top[0]]);
+    for (uint32_t i = 0; i < found; i++) probabilities[i] = exp((double)logits[top[i]] - (double)logits[top[0]]) / sum;
+    return found;
+}
+
 double vkt_top_k_accuracy(const float *outputs, const uint32_t *labels, uint64_t n, uint32_t classes, uint32_t k)
 {
     uint64_t right = 0;

@@ -1,13 +1,13 @@
 /* train/results.c - settings and results of a trainer as JSON. */
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/numbers.h"
+#include "train/json.h"
 #include "train/trainer.h"
 
-static json_t *real_or_null(double x)
+json_t *vkt_json_real(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();
 }
@@ -87,11 +87,11 @@ static json_t *epochs_json(const vkt_trainer *t)
     for (size_t i = 0; i < t->history.n; i++) {
         const vkt_epoch_record *r = &t->history.records[i];
         json_t *epoch = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "epoch", (json_int_t)r->epoch, "train_loss",
-                                  real_or_null(r->train_loss), "train_acc", real_or_null(r->train_acc), "val_loss",
-                                  real_or_null(r->val_loss), "val_acc", real_or_null(r->val_acc), "lr",
-                                  real_or_null(r->lr), "seconds", real_or_null(r->seconds));
+                                  vkt_json_real(r->train_loss), "train_acc", vkt_json_real(r->train_acc), "val_loss",
+                                  vkt_json_real(r->val_loss), "val_acc", vkt_json_real(r->val_acc), "lr",
+                                  vkt_json_real(r->lr), "seconds", vkt_json_real(r->seconds));
         for (uint32_t k = 0; k < r->n_metrics; k++)
-            json_object_set_new(epoch, r->metrics[k].name, real_or_null(r->metrics[k].value));
+            json_object_set_new(epoch, r->metrics[k].name, vkt_json_real(r->metrics[k].value));
         json_array_append_new(list, epoch);
     }
     return list;
@@ -104,15 +104,14 @@ static int add_text(const char *s, size_t n, void *user)
     return text->failed ? -1 : 0;
 }
 
-/* Takes ownership of `object`. */
-static vkt_result write_json(const vkt_host *h, json_t *object, char **out)
+vkt_result vkt_json_give(const vkt_host *h, json_t *object, size_t flags, char **out)
 {
     vkt_text text = { .h = h };
-    const bool whole = object && json_dump_callback(object, add_text, &text, JSON_INDENT(2)) == 0;
+    const bool whole = object && json_dump_callback(object, add_text, &text, flags) == 0;
     json_decref(object);
     if (whole) return vkt_text_detach(&text, out);
     vkt_text_free(&text);
-    return vkt_fail_nomem(h, "JSON of the trainer", 0);
+    return vkt_fail_nomem(h, "JSON", 0);
 }
 
 vkt_result vkt_trainer_settings(const vkt_trainer *t, char **json)
@@ -121,12 +120,12 @@ vkt_result vkt_trainer_settings(const vkt_trainer *t, char **json)
     VKT_WANT(NULL, t);
     VKT_WANT(&t->host, json);
     const vkt_trainer_params *p = &t->params;
-    return write_json(&t->host,
-                      json_pack("{s:I, s:o, s:s, s:s, s:o, s:o}", "batch", (json_int_t)t->batch_wanted, "lr",
-                                short_real((double)p->lr), "schedule", schedule_name(p->schedule.kind), "precision",
-                                precision_name(p->precision), "ema_decay", short_real(p->ema_decay), "optimizer",
-                                optimizer_json(&p->optimizer)),
-                      json);
+    return vkt_json_give(&t->host,
+                         json_pack("{s:I, s:o, s:s, s:s, s:o, s:o}", "batch", (json_int_t)t->batch_wanted, "lr",
+                                   short_real((double)p->lr), "schedule", schedule_name(p->schedule.kind), "precision",
+                                   precision_name(p->precision), "ema_decay", short_real(p->ema_decay), "optimizer",
+                                   optimizer_json(&p->optimizer)),
+                         JSON_INDENT(2), json);
 }
 
 vkt_result vkt_trainer_results(const vkt_trainer *t, char **json)
@@ -136,13 +135,13 @@ vkt_result vkt_trainer_results(const vkt_trainer *t, char **json)
     VKT_WANT(&t->host, json);
     const vkt_epoch_record *last = t->history.n ? &t->history.records[t->history.n - 1] : NULL;
     const vkt_epoch_record *best = vkt_trainer_best(t);
-    return write_json(
+    return vkt_json_give(
         &t->host,
         json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters", (json_int_t)vkt_trainer_parameters(t),
-                  "epochs", epochs_json(t), "final_loss", real_or_null(last ? last->train_loss : NAN), "best_epoch",
+                  "epochs", epochs_json(t), "final_loss", vkt_json_real(last ? last->train_loss : NAN), "best_epoch",
                   best ? json_integer((json_int_t)best->epoch) : json_null(), "best_val_acc",
-                  real_or_null(vkt_trainer_best_accuracy(t)), "ms_per_step", real_or_null(vkt_trainer_ms_per_step(t)),
-                  "host_us_per_step", real_or_null(vkt_trainer_host_us_per_step(t)), "data_wait_us_per_step",
-                  real_or_null(vkt_trainer_data_wait_us_per_step(t))),
-        json);
+                  vkt_json_real(vkt_trainer_best_accuracy(t)), "ms_per_step", vkt_json_real(vkt_trainer_ms_per_step(t)),
+                  "host_us_per_step", vkt_json_real(vkt_trainer_host_us_per_step(t)), "data_wait_us_per_step",
+                  vkt_json_real(vkt_trainer_data_wait_us_per_step(t))),
+        JSON_INDENT(2), json);
 }

@@ -1,12 +1,13 @@
 /* vktrain/metrics.h - scores of predictions: confusion matrix, precision, recall, F1, top-k accuracy.
  *
  * All functions run on the host, in double precision, on the caller's arrays: labels (N) and predicted classes (N) from
- * vkt_trainer_predict, or outputs (N,K). Definitions are those of sklearn.metrics 1.2 with labels=range(K): a mean
- * counts all K classes, also those that never occur. Threads: any. `host` may be NULL. */
+ * vkt_trainer_predict, or outputs (N,K); vkt_trainer_scores does all of it. Definitions are those of
+ * sklearn.metrics 1.2 with labels=range(K): a mean counts all K classes, also those that never occur. Threads: any.
+ * `host` may be NULL. */
 #ifndef VKTRAIN_METRICS_H
 #define VKTRAIN_METRICS_H
 
-#include "vktrain/core.h"
+#include "vktrain/train.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -53,12 +54,38 @@ VKT_API vkt_result vkt_class_scores_text(const vkt_host *host, const uint64_t *c
 VKT_API vkt_result vkt_confusion_write(const vkt_host *host, const uint64_t *counts, uint32_t classes,
                                        const char *const *names, const char *title, const char *path);
 
+/* ---- all of it, for a classifier and a labelled data set ---- */
+
+typedef struct vkt_scores vkt_scores;
+/* The scores of a classifier. The caller reads the members. */
+struct vkt_scores {
+    uint32_t rows;               /* of the data set */
+    uint32_t classes;            /* K, outputs of the model */
+    const uint64_t *counts;      /* (classes, classes): the confusion matrix */
+    const vkt_class_score *each; /* (classes); a score whose divisor is 0 is 0 */
+    vkt_class_means means;       /* accuracy and both means */
+    double top5;                 /* fraction of the rows whose class is among the five likeliest */
+    const char *const *names;    /* (classes), of the data set; NULL: no names */
+};
+
+/* Predicts all rows of `data` with the trainer's weights and scores them. vkt_class_scores_text and vkt_confusion_write
+ * take the members. VKT_E_ARG: `data` has no labels. VKT_E_STATE: the model does not classify. VKT_E_NOMEM and the
+ * results of vkt_trainer_predict; *out = NULL then. Owner: the caller; `data` must outlive it. */
+VKT_API vkt_result vkt_trainer_scores(vkt_trainer *t, const vkt_dataset *data, vkt_scores **out);
+VKT_API void vkt_scores_destroy(vkt_scores **s);
+/* Writes the scores as a JSON object, as docs/scores.schema.json describes it, without "set". The matrix is null for
+ * more than 1000 classes. vkt_text_release frees *json. VKT_E_NOMEM. */
+VKT_API vkt_result vkt_scores_json(const vkt_scores *s, char **json);
+
 /* ---- outputs ---- */
 
 /* Writes the indices of the k largest of scores[0..n), the largest first, to top[0..m). Returns m, the smaller of k and
  * n. Among equal scores the lower index comes first (PyTorch's topk does not define the order). NaN counts as largest,
  * as in PyTorch. */
 VKT_API uint32_t vkt_top_k(const float *scores, uint32_t n, uint32_t k, uint32_t *top);
+
+/* Finds the k likeliest classes by the softmax of logits[0..n), as vkt_top_k, and their probabilities. Returns m. */
+VKT_API uint32_t vkt_likeliest(const float *logits, uint32_t n, uint32_t k, uint32_t *top, double *probabilities);
 
 /* Returns the fraction of the rows whose label is among the k largest outputs of the row, as vkt_top_k orders them.
  * outputs (n, classes), labels (n). NaN if there is no row, for NULL, and for a label that is no class. */

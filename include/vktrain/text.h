@@ -104,6 +104,24 @@ VKT_API vkt_result vkt_vocab_from_text(const vkt_host *host, const char *name, c
 VKT_API vkt_result vkt_vocab_save(const vkt_vocab *v, const char *path);
 VKT_API vkt_result vkt_vocab_load(const vkt_host *host, const char *path, vkt_vocab **out);
 
+/* ---- characters, for a model that writes letter by letter ---- */
+
+/* Characters and their ids: 0, 1, .. in the order of their Unicode numbers. */
+typedef struct vkt_alphabet vkt_alphabet;
+
+/* Finds the different characters of a text of n bytes. VKT_E_FORMAT: it is empty, or not UTF-8 (the message has the
+ * byte). The characters of an alphabet, one behind the other, are a text that gives the same alphabet. */
+VKT_API vkt_result vkt_alphabet_create(const vkt_host *host, const char *text, size_t n, vkt_alphabet **out);
+VKT_API void vkt_alphabet_destroy(vkt_alphabet **a);
+VKT_API uint32_t vkt_alphabet_size(const vkt_alphabet *a); /* how many: every id is below it */
+/* Returns a character as UTF-8, valid as long as the alphabet; NULL for an id that it does not have. */
+VKT_API const char *vkt_alphabet_character(const vkt_alphabet *a, uint32_t id);
+/* Encodes a text of n bytes: *count is its number of characters, and the first `capacity` ids are written.
+ * VKT_E_FORMAT, not logged: the alphabet lacks one of the characters, or the text is not UTF-8; *count characters are
+ * before it. */
+VKT_API vkt_result vkt_alphabet_encode(const vkt_alphabet *a, const char *text, size_t n, uint32_t *ids,
+                                       uint32_t capacity, uint32_t *count);
+
 /* ---- sequences of one length ---- */
 
 /* The options of sequences. Zero is Keras' default. */
@@ -118,6 +136,10 @@ typedef struct vkt_sequence_params {
 
 /* Cuts or fills n ids to p->maxlen (at least 1), as Keras' pad_sequences. */
 VKT_API void vkt_pad_sequence(const vkt_sequence_params *p, const uint32_t *ids, uint32_t n, uint32_t *out);
+/* Makes the row of one text, p->maxlen ids (at least 1), as vkt_dataset_from_texts does. *words: how many words it has;
+ * *unknown: how many of them the vocabulary lacks; both may be NULL. VKT_E_ARG, VKT_E_NOMEM. */
+VKT_API vkt_result vkt_vocab_row(const vkt_vocab *v, const vkt_sequence_params *params, const char *text, uint32_t *row,
+                                 uint32_t *words, uint32_t *unknown);
 /* Makes a data set with a row of `maxlen` ids per text: u16 if they fit, else u32; with the table's labels and class
  * names. */
 VKT_API vkt_result vkt_dataset_from_texts(const vkt_texts *t, const vkt_vocab *v, const vkt_sequence_params *params,

@@ -3,6 +3,8 @@
 #define VKTRAIN_VKTRAIN_H
 
 #include "vktrain/audit.h"    /* checks of a device's results */
+#include "vktrain/card.h"     /* what a network was trained on */
+#include "vktrain/columns.h"  /* columns of a table as numbers */
 #include "vktrain/core.h"     /* results, logger, devices, memory */
 #include "vktrain/data.h"     /* data sets */
 #include "vktrain/events.h"   /* files for TensorBoard */
@@ -14,6 +16,7 @@
 #include "vktrain/optim.h"    /* optimizers */
 #include "vktrain/table.h"    /* tables of numbers */
 #include "vktrain/text.h"     /* texts, vocabularies */
+#include "vktrain/run_dir.h"  /* a folder for all files of a run */
 #include "vktrain/schedule.h" /* learning rates */
 #include "vktrain/train.h"    /* fit, evaluate, predict */
 

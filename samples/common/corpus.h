@@ -2,24 +2,21 @@
 #ifndef SAMPLE_CORPUS_H
 #define SAMPLE_CORPUS_H
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 
+#include "vktrain/text.h"
+
 typedef struct corpus {
-    const char *source;   /* the path, or a name for the generated text */
-    uint32_t *ids;        /* (n), each below `size` */
-    uint32_t *characters; /* (size): the Unicode number of each id, rising */
-    uint32_t n, size;
+    const char *source; /* the path, or a name for the generated text */
+    vkt_alphabet *alphabet;
+    uint32_t *ids; /* (n) characters of the text */
+    uint32_t n;
 } corpus;
 
 /* Reads `path`, which must be UTF-8. If `path` is NULL, generates sentences from a small grammar, always the same ones,
  * and says so on stderr. Returns false, with a message on stderr, if that fails. corpus_close frees *c in any case. */
 bool corpus_open(const char *path, corpus *c);
 void corpus_close(corpus *c);
-/* Converts a text to *n ids, at most `room`. Returns false if the corpus does not have one of the characters, or if the
- * text is too long. */
-bool corpus_encode(const corpus *c, const char *text, uint32_t *ids, uint32_t room, uint32_t *n);
 /* Writes the character of an id as UTF-8. Writes control characters, except line ends and tabs, as vkt_printable does.
  */
 void corpus_put(const corpus *c, uint32_t id, FILE *to);

@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "common/find_data.h"
 #include "common/message.h"
 #include "common/random.h"
 #include "common/terminal.h"
 
-enum { PATH_ROOM = 1024, DRAWN_TRAIN = 2000, DRAWN_CHECK = 400, MAX_DRAWN_BYTES = 1 << 26 };
+enum { DRAWN_TRAIN = 2000, DRAWN_CHECK = 400, MAX_DRAWN_BYTES = 1 << 26 };
 static const double CHECK_SHARE = 0.2;
 
 const char image_data_help[] = "folder with train.csv (and valid.csv, test.csv) of path,label, or with folders of "
@@ -18,17 +19,17 @@ const char image_data_help[] = "folder with train.csv (and valid.csv, test.csv) 
 
 /* ---- files ---- */
 
-static bool exists(const char *folder, const char *name, const char *end, char path[PATH_ROOM])
+static bool exists(const char *folder, const char *name, const char *end, char path[DATA_PATH])
 {
     struct stat s;
-    return (size_t)snprintf(path, PATH_ROOM, "%s/%s%s", folder, name, end) < PATH_ROOM && stat(path, &s) == 0;
+    return (size_t)snprintf(path, DATA_PATH, "%s/%s%s", folder, name, end) < DATA_PATH && stat(path, &s) == 0;
 }
 
 /* Opens <name>.csv, or the class folders in <name>. Returns VKT_OK and no data set if neither exists. */
 static vkt_result open_part(const vkt_host *host, const char *folder, const char *name, const vkt_image_params *p,
                             vkt_dataset **out)
 {
-    char path[PATH_ROOM];
+    char path[DATA_PATH];
     if (exists(folder, name, ".csv", path)) return vkt_dataset_from_image_table(host, path, p, out);
     if (exists(folder, name, "", path)) return vkt_dataset_from_image_folders(host, path, p, out);
     *out = NULL;
@@ -102,16 +103,10 @@ static vkt_result open_folder(const vkt_host *host, const char *folder, const im
     return r;
 }
 
-static const char *look_around(const char *name, char room[PATH_ROOM])
+static bool has_tables(const char *folder)
 {
-    const char *data = getenv("VKT_DATA");
-    const char *const folders[] = { data && *data ? data : "data", "data", "../shared/data" };
-    char path[PATH_ROOM];
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-        if (exists(folders[i], name, "", room) &&
-            (exists(room, "train", ".csv", path) || exists(room, "test", ".csv", path)))
-            return room;
-    return NULL;
+    char path[DATA_PATH];
+    return exists(folder, "train", ".csv", path) || exists(folder, "test", ".csv", path);
 }
 
 /* ---- generated images ---- */
@@ -188,9 +183,9 @@ static vkt_result draw_all(const vkt_host *host, uint32_t side, image_data *d)
 
 vkt_result image_data_open(const vkt_host *host, const image_data_params *p, image_data *out)
 {
-    char room[PATH_ROOM];
+    char room[DATA_PATH];
     *out = (image_data){ 0 };
-    const char *folder = p->folder ? p->folder : look_around(p->name, room);
+    const char *folder = p->folder ? p->folder : find_data(p->name, has_tables, room);
     vkt_result r = folder ? open_folder(host, folder, p, out) : draw_all(host, p->images.height, out);
     vkt_dataset *const parts[] = { out->train, out->check, out->test };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

@@ -72,6 +72,16 @@ void message_log(void *user, vkt_log_level level, const char *line)
         complain("%s", line);
 }
 
+static void option_log(void *option, vkt_log_level level, const char *line)
+{
+    if (level == VKT_LOG_ERROR) complain("--%s: %s", (const char *)option, line);
+}
+
+vkt_host message_host(const char *option)
+{
+    return (vkt_host){ .log = option_log, .log_user = (void *)(size_t)option, .log_level = VKT_LOG_ERROR };
+}
+
 void parse_arguments(const struct argp *parser, int argc, char **argv, void *input)
 {
     char *const path = argc > 0 ? argv[0] : NULL;

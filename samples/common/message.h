@@ -19,6 +19,8 @@ void complain_of_usage(const char *format, ...) __attribute__((format(printf, 1,
 void complain_of_result(vkt_result r);
 /* Is the log function of a vkt_host. Sends errors to complain, and other lines to remark with their level in front. */
 void message_log(void *user, vkt_log_level level, const char *line);
+/* Returns a host whose errors are printed as "--option: ...". Other lines are dropped. `option` must outlive it. */
+vkt_host message_host(const char *option);
 /* Calls argp_parse and makes its messages begin with program_name(), too. A wrong option ends the program with
  * status 2. */
 void parse_arguments(const struct argp *parser, int argc, char **argv, void *input);

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,113 +16,129 @@
 #include "common/terminal.h"
 #include "common/version.h"
 
+/* The keys of options that need a name here. OPT_ROW + i is the key of row i, if the row has none. Those of a sample
+ * begin at 512. */
 enum {
-    OPT_LIST_DEVICES = 256,
-    OPT_EPOCHS,
+    OPT_EPOCHS = 256,
     OPT_BATCH,
     OPT_LR,
     OPT_OPTIMIZER,
-    OPT_WEIGHT_DECAY,
-    OPT_CLIP_NORM,
-    OPT_MICRO_BATCHES,
     OPT_SCHEDULE,
-    OPT_WARMUP,
-    OPT_FIND_LR,
-    OPT_RECOMPUTE,
     OPT_PRECISION,
-    OPT_EMA,
     OPT_SEED,
     OPT_PATIENCE,
     OPT_MONITOR,
-    OPT_ALLOW_NONFINITE,
-    OPT_RUN,
-    OPT_CHECKPOINT,
-    OPT_CHECKPOINT_EVERY,
-    OPT_RESUME,
-    OPT_LOAD,
-    OPT_SAVE,
-    OPT_MEMORY_LIMIT,
-    OPT_STREAM,
-    OPT_JSON,
-    OPT_HISTORY,
-    OPT_PLOT,
-    OPT_PROFILE,
     OPT_PREDICT,
-    OPT_CLASS_WEIGHTS,
-    OPT_LABEL_SMOOTHING,
-    OPT_REPORT,
-    OPT_CONFUSION
+    OPT_ROW
 };
 
-static const struct argp_option table[] = {
-    { 0, 0, 0, 0, "Device and data", 1 },
-    { "device", 'D', "N|NAME", 0, "number of --list-devices or a part of the device's name", 1 },
-    { "list-devices", OPT_LIST_DEVICES, 0, 0, "print the devices and end", 1 },
-    { "memory-limit", OPT_MEMORY_LIMIT, "SIZE", 0, "most device memory to hold, for instance 512MiB or 2GiB", 1 },
-    { "data", 'd', "PATH", 0, "", 1 },
-    { "stream", OPT_STREAM, 0, 0, "keep the data in host memory and stream it", 1 },
-    { 0, 0, 0, 0, "Training", 2 },
-    { "epochs", OPT_EPOCHS, "N", 0, "passes over the training set", 2 },
-    { "batch", OPT_BATCH, "N", 0, "samples per step, or per micro-batch", 2 },
-    { "lr", OPT_LR, "X", 0, "learning rate", 2 },
-    { "optimizer", OPT_OPTIMIZER, "NAME", 0,
-      "adam, keras-adam, adamw, nadam, keras-nadam, rmsprop, adagrad, sgd; momentum or nesterov: sgd with momentum 0.9",
-      2 },
-    { "weight-decay", OPT_WEIGHT_DECAY, "X", 0, "L2, or decoupled as adamw has it; instead of the optimizer's own", 2 },
-    { "clip-norm", OPT_CLIP_NORM, "X", 0,
-      "gradient clipping by global norm: scale all gradients down where their norm is larger than X", 2 },
-    { "micro-batches", OPT_MICRO_BATCHES, "N", 0,
-      "gradient accumulation: add up the gradients of N batches for each step (1)", 2 },
-    { "schedule", OPT_SCHEDULE, "NAME", 0, schedules_help, 2 },
-    { "warmup", OPT_WARMUP, "N", 0,
-      "let the rate rise linearly over the first N steps; with a schedule by epochs, over N epochs", 2 },
-    { "find-lr", OPT_FIND_LR, "FILE", 0,
+/* The samples that have an option. */
+typedef enum scope {
+    TRAINER = 0, /* those that train with session_trainer */
+    TRAINING,    /* those that train */
+    ALL,
+    DATA, /* those whose train_cli has the text or the flag */
+    CLASSES,
+    PREDICT
+} scope;
+
+/* The type of an option's member of train_options, and how its value is read. */
+typedef enum kind {
+    OTHER = 0, /* on_option has a case for it */
+    TEXT,      /* const char * */
+    FLAG,      /* bool: true */
+    COUNT,     /* uint32_t, from `bound` on */
+    COUNT64,   /* uint64_t, from `bound` on */
+    POSITIVE,  /* float above 0 */
+    NUMBER,    /* double from 0 to `bound` */
+    SIZE       /* uint64_t, such as 512MiB */
+} kind;
+
+typedef struct option_row {
+    const char *name; /* NULL: the row is a title */
+    int key;
+    const char *value; /* NULL: it has none */
+    int group;
+    scope scope;
+    kind kind;
+    size_t at; /* offset of the member */
+    double bound;
+    const char *help;
+} option_row;
+#define AT(member) offsetof(train_options, member)
+
+/* A new option is a member of train_options and a row. */
+static const option_row table[] = {
+    { .help = "Device and data", .group = 1 },
+    { "device", 'D', "N|NAME", 1, ALL, TEXT, AT(device), 0, "number of --list-devices or a part of the device's name" },
+    { "list-devices", 0, 0, 1, ALL, FLAG, AT(list_devices), 0, "print the devices and end" },
+    { "memory-limit", 0, "SIZE", 1, ALL, SIZE, AT(memory_limit_bytes), 0,
+      "most device memory to hold, for instance 512MiB or 2GiB" },
+    { "data", 'd', "PATH", 1, DATA, TEXT, AT(data), 0, "" },
+    { "stream", 0, 0, 1, TRAINER, FLAG, AT(stream), 0, "keep the data in host memory and stream it" },
+    { .help = "Training", .group = 2 },
+    { "epochs", OPT_EPOCHS, "N", 2, TRAINING, COUNT, AT(epochs), 1, "passes over the training set" },
+    { "batch", OPT_BATCH, "N", 2, TRAINER, COUNT, AT(batch), 1, "samples per step, or per micro-batch" },
+    { "lr", OPT_LR, "X", 2, TRAINING, POSITIVE, AT(lr), 0, "learning rate" },
+    { "optimizer", OPT_OPTIMIZER, "NAME", 2, TRAINING, OTHER, 0, 0,
+      "adam, keras-adam, adamw, nadam, keras-nadam, rmsprop, adagrad, sgd; momentum or nesterov: sgd with momentum "
+      "0.9" },
+    { "weight-decay", 0, "X", 2, TRAINER, POSITIVE, AT(weight_decay), 0,
+      "L2, or decoupled as adamw has it; instead of the optimizer's own" },
+    { "clip-norm", 0, "X", 2, TRAINER, POSITIVE, AT(clip_norm), 0,
+      "gradient clipping by global norm: scale all gradients down where their norm is larger than X" },
+    { "micro-batches", 0, "N", 2, TRAINER, COUNT, AT(micro_batches), 1,
+      "gradient accumulation: add up the gradients of N batches for each step (1)" },
+    { "schedule", OPT_SCHEDULE, "NAME", 2, TRAINER, OTHER, 0, 0, schedules_help },
+    { "warmup", 0, "N", 2, TRAINER, COUNT, AT(warmup), 1,
+      "let the rate rise linearly over the first N steps; with a schedule by epochs, over N epochs" },
+    { "find-lr", 0, "FILE", 2, TRAINER, TEXT, AT(find_lr), 0,
       "train 100 steps at most, at rates that rise from a thousandth of --lr to a thousand times it, draw their losses "
-      "(.svg or .png), suggest a rate and end",
-      2 },
-    { "recompute", OPT_RECOMPUTE, 0, 0,
-      "compute cheap activations again instead of keeping them: less memory, more time", 2 },
-    { "precision", OPT_PRECISION, "NAME", 0,
-      "how activations are stored: f32 (default), f16 (with loss scaling) or bf16", 2 },
-    { "ema", OPT_EMA, "DECAY", 0,
-      "average the weights over the steps, with 0.999 for instance; what is evaluated and saved is the average", 2 },
-    { "class-weights", OPT_CLASS_WEIGHTS, "LIST|FILE", 0,
+      "(.svg or .png), suggest a rate and end" },
+    { "recompute", 0, 0, 2, TRAINER, FLAG, AT(recompute), 0,
+      "compute cheap activations again instead of keeping them: less memory, more time" },
+    { "precision", OPT_PRECISION, "NAME", 2, TRAINER, OTHER, 0, 0,
+      "how activations are stored: f32 (default), f16 (with loss scaling) or bf16" },
+    { "ema", 0, "DECAY", 2, TRAINER, NUMBER, AT(ema_decay), 0.999999,
+      "average the weights over the steps, with 0.999 for instance; what is evaluated and saved is the average" },
+    { "class-weights", 0, "LIST|FILE", 2, CLASSES, TEXT, AT(class_weights), 0,
       "how much a row of each class counts in training: numbers with commas, a file of them, or balanced (rare classes "
-      "more); validation losses are not weighted",
-      2 },
-    { "label-smoothing", OPT_LABEL_SMOOTHING, "X", 0,
-      "in training, spread this part of each label over all classes (0; often 0.1)", 2 },
-    { "seed", OPT_SEED, "N", 0, "seed of all random numbers", 2 },
-    { "patience", OPT_PATIENCE, "N", 0, "stop after N epochs that are no better (0: never)", 2 },
-    { "monitor", OPT_MONITOR, "NAME", 0,
+      "more); validation losses are not weighted" },
+    { "label-smoothing", 0, "X", 2, CLASSES, NUMBER, AT(label_smoothing), 0.999,
+      "in training, spread this part of each label over all classes (0; 0.1 is usual)" },
+    { "seed", OPT_SEED, "N", 2, ALL, OTHER, 0, 0, "seed of all random numbers" },
+    { "patience", OPT_PATIENCE, "N", 2, TRAINER, COUNT, AT(patience), 0,
+      "stop after N epochs that are no better (0: never)" },
+    { "monitor", OPT_MONITOR, "NAME", 2, TRAINER, OTHER, 0, 0,
       "what the best epoch (marked *) is chosen by: accuracy or loss (of the validation set), train_acc or train_loss; "
-      "default: "
-      "the accuracy if there is one, else the loss",
-      2 },
-    { "allow-nonfinite", OPT_ALLOW_NONFINITE, 0, 0,
-      "train on when a loss is NaN or infinite (default: stop with status 1)", 2 },
-    { 0, 0, 0, 0, "Files", 3 },
-    { "run", OPT_RUN, "DIR", 0,
+      "default: the accuracy if there is one, else the loss" },
+    { "allow-nonfinite", 0, 0, 2, TRAINER, FLAG, AT(allow_nonfinite), 0,
+      "train on when a loss is NaN or infinite (default: stop with status 1)" },
+    { .help = "Files", .group = 3 },
+    { "run", 0, "DIR", 3, TRAINER, TEXT, AT(run), 0,
       "one folder for all of it: checkpoint, best weights, results, history, plot, options, log and event files for "
-      "TensorBoard; the same --run again goes on",
-      3 },
-    { "checkpoint", OPT_CHECKPOINT, "FILE", 0, "full training state, rewritten after every epoch", 3 },
-    { "checkpoint-every", OPT_CHECKPOINT_EVERY, "N", 0, "and after every so many batches", 3 },
-    { "resume", OPT_RESUME, "FILE", 0, "go on from a checkpoint, bit for bit, to --epochs in all", 3 },
-    { "load", OPT_LOAD, "FILE", 0, "begin with these weights (safetensors, PyTorch's names)", 3 },
-    { "save", OPT_SAVE, "FILE", 0, "write the best weights at the end (safetensors)", 3 },
-    { "json", OPT_JSON, "FILE", 0, "write the results as one JSON object; here and below, - is standard output", 3 },
-    { "history", OPT_HISTORY, "FILE", 0, "write the epochs as CSV", 3 },
-    { "plot", OPT_PLOT, "FILE", 0, "draw loss and accuracy (.svg or .png)", 3 },
-    { "profile", OPT_PROFILE, "FILE", 0, "write a Chrome/Perfetto trace of one step's GPU kernels", 3 },
-    { "confusion", OPT_CONFUSION, "FILE", 0, "write the confusion matrix at the end (.svg, .png or .csv)", 3 },
-    { "report", OPT_REPORT, 0, 0, "print precision, recall and F1 of each class at the end", 3 },
-    { "predict", OPT_PREDICT, 0, 0, "", 3 },
-    { 0, 0, 0, 0, "Other", 9 }, /* groups 5 to 8 are for the options of a sample */
-    { "quiet", 'q', 0, 0, "print nothing but errors", 9 },
-    VERSION_OPTIONS,
-    { 0 }
+      "TensorBoard; the same --run again goes on" },
+    { "checkpoint", 0, "FILE", 3, TRAINER, TEXT, AT(checkpoint), 0,
+      "full training state, rewritten after every epoch" },
+    { "checkpoint-every", 0, "N", 3, TRAINER, COUNT64, AT(checkpoint_every), 1, "and after every so many batches" },
+    { "resume", 0, "FILE", 3, TRAINER, TEXT, AT(resume), 0,
+      "go on from a checkpoint, bit for bit, to --epochs in all" },
+    { "load", 0, "FILE", 3, TRAINER, TEXT, AT(load), 0, "begin with these weights (safetensors, PyTorch's names)" },
+    { "save", 0, "FILE", 3, TRAINER, TEXT, AT(save), 0, "write the best weights at the end (safetensors)" },
+    { "json", 0, "FILE", 3, ALL, TEXT, AT(json), 0,
+      "write the results as one JSON object; here and below, - is standard output" },
+    { "history", 0, "FILE", 3, TRAINER, TEXT, AT(history), 0, "write the epochs as CSV" },
+    { "plot", 0, "FILE", 3, TRAINER, TEXT, AT(plot), 0, "draw loss and accuracy (.svg or .png)" },
+    { "profile", 0, "FILE", 3, TRAINER, TEXT, AT(profile), 0,
+      "write a Chrome/Perfetto trace of one step's GPU kernels" },
+    { "confusion", 0, "FILE", 3, CLASSES, TEXT, AT(confusion), 0,
+      "write how often each class is taken for each other, at the end (.svg, .png or .csv)" },
+    { "report", 0, 0, 3, CLASSES, FLAG, AT(report), 0, "print precision, recall and F1 of each class at the end" },
+    { "predict", OPT_PREDICT, 0, 3, PREDICT, FLAG, AT(predict), 0, "" },
+    { .help = "Other", .group = 9 }, /* groups 5 to 8 are for the options of a sample */
+    { "quiet", 'q', 0, 9, ALL, FLAG, AT(quiet), 0, "print nothing but errors" },
 };
+enum { ROWS = sizeof table / sizeof *table };
 
 static const struct {
     const char *name;
@@ -138,14 +155,6 @@ static const struct {
     { "momentum", { .kind = VKT_SGD, .momentum = 0.9f } },
     { "nesterov", { .kind = VKT_SGD, .momentum = 0.9f, .nesterov = true } },
 };
-
-const char *precision_name(vkt_precision p)
-{
-    static const char *const names[] = {
-        [VKT_PRECISION_F32] = "f32", [VKT_PRECISION_F16] = "f16", [VKT_PRECISION_BF16] = "bf16"
-    };
-    return names[p];
-}
 
 /* ---- values: each function ends the program with a message if `text` is not valid ---- */
 
@@ -167,11 +176,6 @@ double option_number(struct argp_state *state, const char *option, const char *t
     if (end == text || *end || !(x >= least && x <= most))
         argp_error(state, "--%s: want a number from %g to %g, got '%s'", option, least, most, text);
     return x;
-}
-
-static uint32_t integer32(struct argp_state *state, const char *option, const char *text, uint32_t least)
-{
-    return (uint32_t)option_integer(state, option, text, least, UINT32_MAX);
 }
 
 static float above_zero(struct argp_state *state, const char *option, const char *text)
@@ -212,8 +216,11 @@ static vkt_optimizer optimizer(struct argp_state *state, const char *text)
 
 static vkt_precision precision(struct argp_state *state, const char *text)
 {
+    static const char *const names[] = {
+        [VKT_PRECISION_F32] = "f32", [VKT_PRECISION_F16] = "f16", [VKT_PRECISION_BF16] = "bf16"
+    };
     for (int i = 0; i < 3; i++)
-        if (strcmp(text, precision_name((vkt_precision)i)) == 0) return (vkt_precision)i;
+        if (strcmp(text, names[i]) == 0) return (vkt_precision)i;
     argp_error(state, "--precision: want f32, f16 or bf16, got '%s'", text);
     return VKT_PRECISION_F32;
 }
@@ -232,28 +239,15 @@ static vkt_monitor monitor(struct argp_state *state, const char *text)
     return VKT_MONITOR_AUTO;
 }
 
-static bool has_option(const train_cli *cli, int key)
+static bool has_option(const train_cli *cli, scope of)
 {
-    switch (key) {
-    case 'd': return cli->data != NULL;
-    case OPT_PREDICT: return cli->predict != NULL;
-    case OPT_CLASS_WEIGHTS:
-    case OPT_LABEL_SMOOTHING:
-    case OPT_REPORT:
-    case OPT_CONFUSION: return cli->classes;
-    case 'D':
-    case 'q':
-    case 'h':
-    case 'V':
-    case 0: /* a title, or the end */
-    case OPT_LIST_DEVICES:
-    case OPT_MEMORY_LIMIT:
-    case OPT_SEED:
-    case OPT_JSON: return true;
-    case OPT_EPOCHS:
-    case OPT_LR:
-    case OPT_OPTIMIZER: return cli->scope != TRAIN_NOTHING;
-    default: return cli->scope == TRAIN_BY_TRAINER;
+    switch (of) {
+    case TRAINER: return cli->scope == TRAIN_BY_TRAINER;
+    case TRAINING: return cli->scope != TRAIN_NOTHING;
+    case DATA: return cli->data != NULL;
+    case CLASSES: return cli->classes;
+    case PREDICT: return cli->predict != NULL;
+    default: return true;
     }
 }
 
@@ -261,8 +255,6 @@ static bool has_option(const train_cli *cli, int key)
 typedef struct parse {
     train_options *o, defaults; /* defaults: the sample's defaults */
     const train_cli *cli;
-    float weight_decay, clip_norm; /* settings of the optimizer, for any --optimizer; 0: not given */
-    uint32_t micro_batches;
 } parse;
 
 /* Writes the name of a default optimizer. One without a name is SGD. */
@@ -302,12 +294,11 @@ static char *with_default(int key, const char *text, void *input)
     return out;
 }
 
-static const char *matrix_path(struct argp_state *state, const char *text)
+static void check_matrix(const char *path, struct argp_state *state)
 {
-    const char *dot = strrchr(text, '.');
+    const char *dot = path ? strrchr(path, '.') : ".svg";
     if (!dot || (strcasecmp(dot, ".svg") != 0 && strcasecmp(dot, ".png") != 0 && strcasecmp(dot, ".csv") != 0))
-        argp_error(state, "--confusion: want a name that ends in .svg, .png or .csv, got '%s'", text);
-    return text;
+        argp_error(state, "--confusion: want a name that ends in .svg, .png or .csv, got '%s'", path);
 }
 
 /* Refuses --predict without weights, and with options that only a training has. */
@@ -322,26 +313,6 @@ static void check_predict(const train_options *o, struct argp_state *state)
         if (training[i])
             argp_error(state, "--predict does not train: leave out --checkpoint, --resume, --save, --history, --plot, "
                               "--profile and --confusion");
-}
-
-/* Returns the member of an option whose value is a text. NULL: the option is of another kind. */
-static const char **text_option(train_options *o, int key)
-{
-    switch (key) {
-    case 'D': return &o->device;
-    case 'd': return &o->data;
-    case OPT_RUN: return &o->run;
-    case OPT_CHECKPOINT: return &o->checkpoint;
-    case OPT_RESUME: return &o->resume;
-    case OPT_LOAD: return &o->load;
-    case OPT_SAVE: return &o->save;
-    case OPT_JSON: return &o->json;
-    case OPT_HISTORY: return &o->history;
-    case OPT_PLOT: return &o->plot;
-    case OPT_PROFILE: return &o->profile;
-    case OPT_CLASS_WEIGHTS: return &o->class_weights;
-    default: return NULL;
-    }
 }
 
 /* Refuses options that --find-lr does not use: it writes only its figure. */
@@ -359,6 +330,7 @@ static void check_find_lr(const train_options *o, struct argp_state *state)
 static void finish_options(parse *p, struct argp_state *state)
 {
     train_options *o = p->o;
+    check_matrix(o->confusion, state);
     check_predict(o, state);
     check_find_lr(o, state);
     if (o->run && o->checkpoint)
@@ -371,63 +343,59 @@ static void finish_options(parse *p, struct argp_state *state)
         argp_error(state, "--checkpoint-every needs --checkpoint FILE or --run DIR");
     if (o->resume && o->seed_given) argp_error(state, "--seed: a run that --resume goes on with keeps its seed");
     if (o->resume && o->load) argp_error(state, "--load: a run that --resume goes on with has weights of its own");
-    if (p->weight_decay > 0) o->optimizer.weight_decay = p->weight_decay;
-    if (p->clip_norm > 0) o->optimizer.clip_norm = p->clip_norm;
-    if (p->micro_batches) o->optimizer.micro_batches = p->micro_batches;
+    if (o->weight_decay > 0) o->optimizer.weight_decay = o->weight_decay;
+    if (o->clip_norm > 0) o->optimizer.clip_norm = o->clip_norm;
+    if (o->micro_batches) o->optimizer.micro_batches = o->micro_batches;
+}
+
+/* Returns the key of row i: its own, or OPT_ROW + i. 0 for a title. */
+static int key_of(size_t i)
+{
+    return table[i].key || !table[i].name ? table[i].key : OPT_ROW + (int)i;
+}
+
+/* Reads the value of an option into its member. Returns false for an option of kind OTHER. */
+static bool read_value(const option_row *x, train_options *o, const char *text, struct argp_state *state)
+{
+    void *at = (char *)o + x->at;
+    const char *name = x->name;
+    const uint64_t least = (uint64_t)x->bound;
+    switch (x->kind) {
+    case TEXT: *(const char **)at = text; break;
+    case FLAG: *(bool *)at = true; break;
+    case COUNT: *(uint32_t *)at = (uint32_t)option_integer(state, name, text, least, UINT32_MAX); break;
+    case COUNT64: *(uint64_t *)at = option_integer(state, name, text, least, UINT64_MAX); break;
+    case POSITIVE: *(float *)at = above_zero(state, name, text); break;
+    case NUMBER: *(double *)at = option_number(state, name, text, 0, x->bound); break;
+    case SIZE: *(uint64_t *)at = size(state, text); break;
+    default: return false;
+    }
+    return true;
 }
 
 static error_t on_option(int key, char *text, struct argp_state *state)
 {
     parse *p = state->input;
     train_options *o = p->o;
-    const char **plain = text_option(o, key);
-    if (plain) {
-        *plain = text;
-        return 0;
-    }
+    for (size_t i = 0; i < ROWS; i++)
+        if (key && key_of(i) == key && read_value(&table[i], o, text, state)) return 0;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = p->cli->input; break;
-    case 'q': o->quiet = true; break;
-    case OPT_LIST_DEVICES: o->list_devices = true; break;
-    case OPT_MEMORY_LIMIT: o->memory_limit_bytes = size(state, text); break;
-    case OPT_STREAM: o->stream = true; break;
-    case OPT_EPOCHS: o->epochs = integer32(state, "epochs", text, 1); break;
-    case OPT_BATCH: o->batch = integer32(state, "batch", text, 1); break;
-    case OPT_LR: o->lr = above_zero(state, "lr", text); break;
     case OPT_OPTIMIZER: o->optimizer = optimizer(state, text); break;
-    case OPT_WEIGHT_DECAY: p->weight_decay = above_zero(state, "weight-decay", text); break;
-    case OPT_CLIP_NORM: p->clip_norm = above_zero(state, "clip-norm", text); break;
-    case OPT_MICRO_BATCHES: p->micro_batches = integer32(state, "micro-batches", text, 1); break;
     case OPT_SCHEDULE:
         if (!schedule_parse(text, &o->schedule))
             argp_error(state,
                        "--schedule: want constant, cosine, one-cycle, plateau, step=N, multi-step=N,N or exponential=X "
-                       "with N of 1 "
-                       "or more, rising, and X above 0 and up to 1, got '%s'",
+                       "with N of 1 or more, rising, and X above 0 and up to 1, got '%s'",
                        text);
         o->has_schedule = true;
         break;
-    case OPT_WARMUP: o->warmup = integer32(state, "warmup", text, 1); break;
-    case OPT_FIND_LR: o->find_lr = text; break;
-    case OPT_RECOMPUTE: o->recompute = true; break;
     case OPT_PRECISION: o->precision = precision(state, text); break;
-    case OPT_EMA: o->ema_decay = option_number(state, "ema", text, 0, 0.999999); break;
     case OPT_SEED:
         o->seed = option_integer(state, "seed", text, 0, UINT64_MAX);
         o->seed_given = true;
         break;
-    case OPT_PATIENCE: o->patience = integer32(state, "patience", text, 0); break;
     case OPT_MONITOR: o->monitor = monitor(state, text); break;
-    case OPT_ALLOW_NONFINITE: o->allow_nonfinite = true; break;
-    case OPT_CHECKPOINT_EVERY:
-        o->checkpoint_every = option_integer(state, "checkpoint-every", text, 1, UINT64_MAX);
-        break;
-    case OPT_LABEL_SMOOTHING:
-        o->label_smoothing = (float)option_number(state, "label-smoothing", text, 0, 0.999);
-        break;
-    case OPT_REPORT: o->report = true; break;
-    case OPT_CONFUSION: o->confusion = matrix_path(state, text); break;
-    case OPT_PREDICT: o->predict = true; break;
     case ARGP_KEY_ARG:
         if (o->predict) return ARGP_ERR_UNKNOWN; /* ARGP_KEY_ARGS gets them all */
         argp_error(state, "'%s' is no option: the value of an option goes behind its name, as in --batch 64", text);
@@ -455,11 +423,17 @@ static void fit_help(void)
 
 void train_options_parse(train_options *o, const train_cli *cli, int argc, char **argv)
 {
-    enum { ROWS = sizeof table / sizeof *table };
-    static struct argp_option rows[ROWS]; /* the options that the sample has */
+    static const struct argp_option version[] = { VERSION_OPTIONS };
+    static struct argp_option rows[ROWS + sizeof version / sizeof *version + 1]; /* the options that the sample has */
     size_t n = 0;
     for (size_t i = 0; i < ROWS; i++)
-        if (has_option(cli, table[i].key)) rows[n++] = table[i];
+        if (!table[i].name || has_option(cli, table[i].scope))
+            rows[n++] = (struct argp_option){ .name = table[i].name,
+                                              .key = key_of(i),
+                                              .arg = table[i].value,
+                                              .doc = table[i].help,
+                                              .group = table[i].group };
+    memcpy(rows + n, version, sizeof version);
     static const struct argp nothing;
     const struct argp_child children[] = { { .argp = cli->more ? cli->more : &nothing }, { 0 } };
     const struct argp parser = { .options = rows,

@@ -13,30 +13,29 @@ typedef struct train_options {
     uint32_t epochs, batch, patience;
     float lr;
     vkt_optimizer optimizer;
-    bool has_schedule;     /* false: the sample's own schedule */
-    vkt_schedule schedule; /* session_train fills in its total, if it has one */
-    uint32_t warmup;       /* warm-up of this schedule, or of the sample's own */
+    float weight_decay, clip_norm; /* for any optimizer; 0: not given */
+    uint32_t micro_batches;        /* the same */
+    bool has_schedule;             /* false: the sample's own schedule */
+    vkt_schedule schedule;         /* session_train fills in its total, if it has one */
+    uint32_t warmup;               /* warm-up of this schedule, or of the sample's own */
     bool recompute;
     vkt_precision precision;
     double ema_decay;
     vkt_monitor monitor;
     bool allow_nonfinite, seed_given;
     uint64_t seed, memory_limit_bytes;
-    const char *run; /* a folder; run_dir.h fills in the files that are not given */
-    bool goes_on;    /* `resume` is the checkpoint of that folder */
+    const char *run; /* a folder; session_begin fills in the files that are not given */
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;
     const char *find_lr; /* the file of a figure: no training but a test of learning rates */
     const char *confusion, *class_weights;
     bool report;
-    float label_smoothing;
+    double label_smoothing;
     bool predict;             /* no training: use the weights `load` for `files` */
     const char *const *files; /* the files of --predict; "-": standard input */
     uint32_t n_files;
 } train_options;
-
-const char *precision_name(vkt_precision p); /* the word that --precision takes */
 
 /* Says which options a sample has. */
 typedef enum train_scope {

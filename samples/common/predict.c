@@ -1,18 +1,17 @@
 /* common/predict.c - see predict.h. */
 #include "common/predict.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/message.h"
+#include "common/read_file.h"
 #include "common/report.h"
 #include "vktrain/metrics.h"
 
-enum { TOP = 5, MAX_FILE_BYTES = 1 << 30, FIRST_ROOM = 1 << 16 };
+enum { TOP = 5, MOST_FILE_BYTES = 1 << 29 };
 
 typedef struct origin {
     const char *path, *note;
@@ -74,39 +73,11 @@ vkt_result predict_add(predict_list *l, const void *row, const char *note)
     return VKT_OK;
 }
 
-/* Reads the rest of `f`, which may be a pipe. */
-static vkt_result read_stream(predict_list *l, FILE *f, char **bytes, size_t *n)
-{
-    size_t room = 0;
-    *bytes = NULL;
-    *n = 0;
-    for (;;) {
-        if (room - *n < 2) {
-            room = room ? 2 * room : FIRST_ROOM;
-            char *more = room <= MAX_FILE_BYTES ? realloc(*bytes, room) : NULL;
-            if (!more) return predict_fail(l, VKT_E_NOMEM, "it is larger than the %d MiB that are read of a file", 512);
-            *bytes = more;
-        }
-        const size_t got = fread(*bytes + *n, 1, room - *n - 1, f);
-        *n += got;
-        if (got == 0) break;
-    }
-    (*bytes)[*n] = 0;
-    return ferror(f) ? predict_fail(l, VKT_E_IO, "%s", strerror(errno)) : VKT_OK;
-}
-
 vkt_result predict_bytes(predict_list *l, const char *path, char **bytes, size_t *n)
 {
-    const bool standard = strcmp(path, "-") == 0;
-    FILE *f = standard ? stdin : fopen(path, "rb");
-    *bytes = NULL;
-    if (!f) return predict_fail(l, VKT_E_NOT_FOUND, "%s", strerror(errno));
-    const vkt_result r = read_stream(l, f, bytes, n);
-    if (!standard) fclose(f);
-    if (r == VKT_OK) return VKT_OK;
-    free(*bytes);
-    *bytes = NULL;
-    return r;
+    char why[READ_WHY];
+    *bytes = read_file(path, MOST_FILE_BYTES, n, why);
+    return *bytes ? VKT_OK : predict_fail(l, VKT_E_IO, "%s", why);
 }
 
 /* ---- texts from files and command lines, on a terminal ---- */
@@ -146,7 +117,7 @@ static json_t *json_plain(const char *text)
     return s ? s : json_string("(its name is not UTF-8)");
 }
 
-static bool read_file(const predict_kind *k, predict_list *l, const char *path)
+static bool add_file(const predict_kind *k, predict_list *l, const char *path)
 {
     l->path = path;
     l->first = l->n;
@@ -173,21 +144,19 @@ typedef struct answer {
 /* Returns the likeliest classes by the softmax of logits z (K). */
 static answer answer_of(const float *z, uint32_t classes)
 {
-    answer a = { .n = vkt_top_k(z, classes, TOP, a.top) };
-    double sum = 0;
-    for (uint32_t k = 0; k < classes; k++) sum += exp((double)z[k] - (double)z[a.top[0]]);
-    for (uint32_t i = 0; i < a.n; i++) a.probability[i] = exp((double)z[a.top[i]] - (double)z[a.top[0]]) / sum;
+    answer a;
+    a.n = vkt_likeliest(z, classes, TOP, a.top, a.probability);
     return a;
 }
 
-static void print_class(const data_card *card, const answer *a, uint32_t i)
+static void print_class(const vkt_card *card, const answer *a, uint32_t i)
 {
     char room[16];
-    put_plain(stdout, card_class(card, a->top[i], room));
+    put_plain(stdout, vkt_card_class(card, a->top[i], room));
     printf(" %.1f %%", 100 * a->probability[i]);
 }
 
-static void print_row(const data_card *card, const origin *o, const float *y, uint64_t width)
+static void print_row(const vkt_card *card, const origin *o, const float *y, uint64_t width)
 {
     put_plain(stdout, shown(o->path));
     if (o->several) printf("[%u]", o->index);
@@ -204,7 +173,7 @@ static void print_row(const data_card *card, const origin *o, const float *y, ui
     putchar('\n');
 }
 
-static json_t *json_row(const data_card *card, const origin *o, const float *y, uint64_t width)
+static json_t *json_row(const vkt_card *card, const origin *o, const float *y, uint64_t width)
 {
     json_t *row = json_pack("{s:o, s:I, s:o}", "file", json_plain(o->path), "index", (json_int_t)o->index, "note",
                             o->note ? json_string(o->note) : json_null());
@@ -213,7 +182,7 @@ static json_t *json_row(const data_card *card, const origin *o, const float *y, 
     for (uint32_t i = 0; i < a.n; i++) {
         char room[16];
         json_array_append_new(list, json_pack("{s:I, s:o, s:o}", "class", (json_int_t)a.top[i], "name",
-                                              json_plain(card_class(card, a.top[i], room)), "probability",
+                                              json_plain(vkt_card_class(card, a.top[i], room)), "probability",
                                               real_or_null(a.probability[i])));
     }
     for (uint64_t i = 0; !card->classes && i < width; i++) json_array_append_new(list, real_or_null((double)y[i]));
@@ -221,7 +190,7 @@ static json_t *json_row(const data_card *card, const origin *o, const float *y, 
     return row;
 }
 
-static vkt_result write_json(const session *s, const predict_kind *k, const data_card *card, const predict_list *l,
+static vkt_result write_json(const session *s, const predict_kind *k, const vkt_card *card, const predict_list *l,
                              const float *y, uint64_t width)
 {
     json_t *rows = json_array();
@@ -235,20 +204,12 @@ static vkt_result write_json(const session *s, const predict_kind *k, const data
 
 /* ---- the run ---- */
 
-static vkt_result compute(const session *s, const predict_kind *k, const data_card *card, const predict_list *l,
+static vkt_result compute(const session *s, const predict_kind *k, const vkt_card *card, const predict_list *l,
                           float **outputs, uint64_t *width)
 {
-    const vkt_dataset_params dp = { .rows = l->n,
-                                    .channels = card->chw[0],
-                                    .height = card->chw[1],
-                                    .width = card->chw[2],
-                                    .type = k->type,
-                                    .mean = k->type <= VKT_ROW_F32 ? card->mean : NULL,
-                                    .std = k->type <= VKT_ROW_F32 ? card->deviation : NULL,
-                                    .borrow = true };
     vkt_dataset *rows = NULL;
     vkt_predictor *p = NULL;
-    vkt_result r = vkt_dataset_from_arrays(&s->host, &dp, l->rows, &rows);
+    vkt_result r = vkt_card_dataset(card, k->type, l->rows, l->n, &rows);
     const vkt_predictor_params pp = { .model = { .forward = k->forward, .user = k->model },
                                       .data = rows,
                                       .weights = s->o.load,
@@ -270,7 +231,7 @@ static vkt_result compute(const session *s, const predict_kind *k, const data_ca
     return r;
 }
 
-static vkt_result answer_all(session *s, const predict_kind *k, const data_card *card, const predict_list *l)
+static vkt_result answer_all(session *s, const predict_kind *k, const vkt_card *card, const predict_list *l)
 {
     float *outputs = NULL;
     uint64_t width = 0;
@@ -284,13 +245,23 @@ static vkt_result answer_all(session *s, const predict_kind *k, const data_card 
     return r;
 }
 
-static size_t row_bytes(const predict_kind *k, const data_card *card)
+static size_t row_bytes(const predict_kind *k, const vkt_card *card)
 {
     static const size_t sizes[] = { [VKT_ROW_U8] = 1, [VKT_ROW_F32] = 4, [VKT_ROW_U16] = 2, [VKT_ROW_U32] = 4 };
     return sizes[k->type] * card->chw[0] * card->chw[1] * card->chw[2];
 }
 
-vkt_result predict_files(session *s, const predict_kind *k, const data_card *card)
+vkt_result predict_card(const session *s, const char *program, vkt_card **out)
+{
+    const vkt_result r = vkt_card_read(&s->host, s->o.load, program, out);
+    if (r == VKT_E_NOT_FOUND)
+        complain("%s: want weights that %s --save has written, with what its data were like: there is no such "
+                 "file, or it does not tell",
+                 s->o.load, program);
+    return r;
+}
+
+vkt_result predict_files(session *s, const predict_kind *k, const vkt_card *card)
 {
     if (k->type >= VKT_ROW_U16 && (card->chw[0] != 1 || card->chw[1] != 1)) {
         complain("%s: want rows that are sequences, got %ux%ux%u", s->o.load, card->chw[0], card->chw[1], card->chw[2]);
@@ -299,7 +270,7 @@ vkt_result predict_files(session *s, const predict_kind *k, const data_card *car
     predict_list l = { .row_bytes = row_bytes(k, card), .failed = json_array() };
     l.host = (vkt_host){ .log = keep_line, .log_user = &l, .log_level = VKT_LOG_ERROR };
     uint32_t failed = 0;
-    for (uint32_t i = 0; i < s->o.n_files; i++) failed += !read_file(k, &l, s->o.files[i]);
+    for (uint32_t i = 0; i < s->o.n_files; i++) failed += !add_file(k, &l, s->o.files[i]);
     vkt_result r = answer_all(s, k, card, &l);
     if (failed && s->o.n_files > 1) complain("%u of %u files were left out", failed, s->o.n_files);
     if (r == VKT_OK && failed) r = VKT_E_FORMAT;

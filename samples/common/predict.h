@@ -6,8 +6,8 @@
 #ifndef SAMPLE_PREDICT_H
 #define SAMPLE_PREDICT_H
 
-#include "common/card.h"
 #include "common/session.h"
+#include "vktrain/card.h"
 
 /* The samples that were read so far. */
 typedef struct predict_list predict_list;
@@ -25,8 +25,10 @@ typedef struct predict_kind {
     double mean, deviation;
 } predict_kind;
 
+/* Reads the card of s->o.load, which `program` has saved. Prints a message if it fails. */
+vkt_result predict_card(const session *s, const char *program, vkt_card **out);
 /* Reads s->o.files, predicts with the weights s->o.load and prints the answers. VKT_OK: every file had an answer. */
-vkt_result predict_files(session *s, const predict_kind *kind, const data_card *card);
+vkt_result predict_files(session *s, const predict_kind *kind, const vkt_card *card);
 
 /* ---- for readers ---- */
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { LOOKED_AT = 256 };
+enum { LOOKED_AT = 256, LARGEST = 8192 };
 
 const char image_predict_help[] =
     "print the class of each FILE, a PNG or JPEG of any size (- is standard input), with the "
@@ -36,14 +36,12 @@ double image_ground(const vkt_dataset *d)
     return sum / n;
 }
 
-void image_reader_init(image_reader *reader, const data_card *card)
-{
-    for (int i = 0; i < 3; i++) reader->chw[i] = card->chw[i];
-    reader->images.height = card->chw[1];
-    reader->images.width = card->chw[2];
-    reader->images.gray = card->chw[0] == 1;
-    reader->ground = card_number(card, "ground", NAN);
-}
+/* The samples of the card, and how a file becomes one. */
+typedef struct image_reader {
+    const vkt_card *card;
+    vkt_image_params images;
+    double ground; /* NaN: no image is inverted */
+} image_reader;
 
 /* ---- IDX ---- */
 
@@ -54,9 +52,9 @@ static vkt_result read_idx(const image_reader *reader, predict_list *list, const
     vkt_result r = vkt_dataset_from_idx(predict_host(list), path, NULL, 0, &d);
     if (r != VKT_OK) return r;
     vkt_dataset_sample_shape(d, chw);
-    if (chw[0] != reader->chw[0] || chw[1] != reader->chw[1] || chw[2] != reader->chw[2])
-        r = predict_fail(list, VKT_E_SHAPE, "want images of %ux%ux%u, got %ux%ux%u", reader->chw[0], reader->chw[1],
-                         reader->chw[2], chw[0], chw[1], chw[2]);
+    if (chw[0] != reader->card->chw[0] || chw[1] != reader->card->chw[1] || chw[2] != reader->card->chw[2])
+        r = predict_fail(list, VKT_E_SHAPE, "want images of %ux%ux%u, got %ux%ux%u", reader->card->chw[0],
+                         reader->card->chw[1], reader->card->chw[2], chw[0], chw[1], chw[2]);
     const size_t row_bytes = vkt_dataset_row_bytes(d);
     const unsigned char *rows = vkt_dataset_features(d);
     for (uint32_t i = 0; r == VKT_OK && i < vkt_dataset_rows(d); i++) r = predict_add(list, rows + i * row_bytes, NULL);
@@ -76,13 +74,13 @@ static bool is_idx(const char *bytes, size_t n)
 static vkt_result read_image(const image_reader *reader, predict_list *list, const char *path, const char *bytes,
                              size_t n)
 {
-    const size_t row_bytes = (size_t)reader->chw[0] * reader->chw[1] * reader->chw[2];
+    const size_t row_bytes = (size_t)reader->card->chw[0] * reader->card->chw[1] * reader->card->chw[2];
     unsigned char *row = malloc(row_bytes);
     if (!row) return predict_fail(list, VKT_E_NOMEM, "there is no memory for a row of %zu bytes", row_bytes);
     vkt_result r = vkt_image_row(predict_host(list), &reader->images, path, bytes, n, row);
     const char *note = NULL;
-    if (r == VKT_OK && !isnan(reader->ground) && reader->chw[0] == 1) {
-        const bool light = border_of(row, reader->chw[1], reader->chw[2]) > 0.5;
+    if (r == VKT_OK && !isnan(reader->ground) && reader->card->chw[0] == 1) {
+        const bool light = border_of(row, reader->card->chw[1], reader->card->chw[2]) > 0.5;
         if (light != (reader->ground > 0.5)) {
             for (size_t i = 0; i < row_bytes; i++) row[i] = (unsigned char)(255 - row[i]);
             note = light ? "dark on light: inverted" : "light on dark: inverted";
@@ -93,19 +91,33 @@ static vkt_result read_image(const image_reader *reader, predict_list *list, con
     return r;
 }
 
-vkt_result image_reader_read(void *user, predict_list *list, const char *path)
+static vkt_result read_images(void *user, predict_list *list, const char *path)
 {
     const image_reader *reader = user;
     char *bytes;
     size_t n;
     vkt_result r = predict_bytes(list, path, &bytes, &n);
     if (r != VKT_OK) return r;
-    if (reader->idx && is_idx(bytes, n) && !(path[0] == '-' && !path[1]))
+    if (is_idx(bytes, n) && !(path[0] == '-' && !path[1]))
         r = read_idx(reader, list, path);
-    else if (reader->chw[0] != 1 && reader->chw[0] != 3)
-        r = predict_fail(list, VKT_E_SHAPE, "the network wants %u channels, images have 1 or 3", reader->chw[0]);
+    else if (reader->card->chw[0] != 1 && reader->card->chw[0] != 3)
+        r = predict_fail(list, VKT_E_SHAPE, "the network wants %u channels, images have 1 or 3", reader->card->chw[0]);
     else
         r = read_image(reader, list, path, bytes, n);
     free(bytes);
     return r;
+}
+
+vkt_result predict_images(session *s, const char *program, vkt_forward_fn forward, void *model, const vkt_card *card)
+{
+    double resize;
+    image_reader reader = { .card = card,
+                            .images = { .height = card->chw[1], .width = card->chw[2], .gray = card->chw[0] == 1 } };
+    if (vkt_card_numbers(card, "ground", 1, &reader.ground) != 1) reader.ground = NAN;
+    if (vkt_card_numbers(card, "resize", 1, &resize) == 1 && resize >= 1 && resize <= LARGEST)
+        reader.images.resize = (uint32_t)resize;
+    const predict_kind kind = {
+        .program = program, .forward = forward, .model = model, .read = read_images, .reader = &reader
+    };
+    return predict_files(s, &kind, card);
 }

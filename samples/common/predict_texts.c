@@ -4,22 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Adds one sample. Adds none, and returns VKT_OK, if the text has no word. `note` lists words that the vocabulary
- * lacks. */
+/* Adds one sample. Adds none, and returns VKT_OK, if the text has no word. */
 static vkt_result add_text(const text_reader *reader, predict_list *list, const char *text)
 {
-    const uint32_t most = (uint32_t)(strlen(text) / 2 + 2), begin = !reader->sequence.no_start;
-    uint32_t *ids = malloc((most + 1) * sizeof *ids), *row = malloc(reader->sequence.maxlen * sizeof *row), n = 0;
-    vkt_result r = ids && row ? vkt_vocab_encode(reader->vocab, text, ids + begin, most, &n) : VKT_E_NOMEM;
+    uint32_t *row = malloc(reader->sequence.maxlen * sizeof *row), words = 0, unknown = 0;
+    vkt_result r = row ? vkt_vocab_row(reader->vocab, &reader->sequence, text, row, &words, &unknown) : VKT_E_NOMEM;
     if (r != VKT_OK) r = predict_fail(list, r, "there is no memory for its words");
-    if (r == VKT_OK && n > 0) {
-        uint32_t unknown = 0;
-        for (uint32_t i = 0; i < n; i++) unknown += ids[begin + i] == VKT_ID_UNKNOWN;
-        ids[0] = begin ? VKT_ID_START : ids[0];
-        vkt_pad_sequence(&reader->sequence, ids, n + begin, row);
-        r = predict_add(list, row, unknown == n ? "no word of it is in the vocabulary" : NULL);
-    }
-    free(ids);
+    if (r == VKT_OK && words) r = predict_add(list, row, unknown == words ? "no word of it is known" : NULL);
     free(row);
     return r;
 }

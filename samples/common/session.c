@@ -14,7 +14,6 @@
 #include "common/message.h"
 #include "common/outputs.h"
 #include "common/report.h"
-#include "common/run_dir.h"
 #include "common/scores.h"
 #include "common/stop.h"
 #include "common/terminal.h"
@@ -39,16 +38,11 @@ __attribute__((format(printf, 2, 3))) static void say(const session *s, const ch
     char text[1024];
     va_list args;
     va_start(args, format);
-    run_dir_say(format, args);
-    va_end(args);
-    if (s->o.quiet) return;
-    va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    terminal_print(stdout, text);
+    vkt_run_dir_log(s->folder, text);
+    if (!s->o.quiet) terminal_print(stdout, text);
 }
-
-/* ---- begin and end ---- */
 
 static int list_devices(const vkt_host *host)
 {
@@ -72,6 +66,72 @@ uint64_t session_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* ---- --run: the folder of the run ---- */
+
+/* Is the log function of the session's host: writes to stderr and to log.txt. */
+static void log_line(void *user, vkt_log_level level, const char *line)
+{
+    static const char *const names[] = { [VKT_LOG_ERROR] = "error: ",
+                                         [VKT_LOG_WARN] = "warning: ",
+                                         [VKT_LOG_INFO] = "info: ",
+                                         [VKT_LOG_DEBUG] = "debug: " };
+    const session *s = user;
+    const size_t i = (size_t)level;
+    message_log(NULL, level, line);
+    vkt_run_dir_log(s->folder, i < sizeof names / sizeof *names && names[i] ? names[i] : "");
+    vkt_run_dir_log(s->folder, line);
+    vkt_run_dir_log(s->folder, "\n");
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat sa, sb;
+    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_ino == sb.st_ino && sa.st_dev == sb.st_dev;
+}
+
+/* Opens the folder. Its files are the values of the options that are not given. */
+static vkt_result open_folder(session *s, int argc, char **argv)
+{
+    train_options *o = &s->o;
+    const struct {
+        const char **option;
+        vkt_run_file file;
+    } files[] = { { &o->save, VKT_RUN_WEIGHTS },
+                  { &o->history, VKT_RUN_HISTORY },
+                  { &o->plot, VKT_RUN_PLOT },
+                  { &o->json, VKT_RUN_RESULTS } };
+    const vkt_host host = message_host("run");
+    char title[4096] = "";
+    for (int i = 0, at = 0; i < argc && at < (int)sizeof title; i++)
+        at += snprintf(title + at, sizeof title - (size_t)at, "%s%s", i ? " " : "", argv[i]);
+    const vkt_result r = vkt_run_dir_open(&host, o->run, title, &s->folder);
+    if (r != VKT_OK) return r;
+    vkt_run_dir_omit(s->folder, VKT_RUN_RESULTS); /* report.c writes more than the trainer's results */
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (*files[i].option)
+            vkt_run_dir_omit(s->folder, files[i].file);
+        else
+            *files[i].option = vkt_run_dir_path(s->folder, files[i].file);
+    o->checkpoint = vkt_run_dir_path(s->folder, VKT_RUN_CHECKPOINT);
+    if (!vkt_run_dir_resumes(s->folder)) return VKT_OK;
+    if (o->resume && !same_file(o->resume, o->checkpoint)) {
+        complain("--resume: %s has a run of its own, %s: leave out --resume to go on with it, or name another folder",
+                 o->run, o->checkpoint);
+        return VKT_E_STATE;
+    }
+    o->resume = o->checkpoint;
+    o->load = NULL; /* the checkpoint has the weights */
+    return VKT_OK;
+}
+
+/* Returns the path of a file that the session writes: NULL if there is none, or if the folder's fit wrote it. */
+static const char *own_file(const session *s, const char *path, vkt_run_file file)
+{
+    return s->in_folder && path == vkt_run_dir_path(s->folder, file) ? NULL : path;
+}
+
+/* ---- begin and end ---- */
+
 void session_begin(session *s, const train_cli *cli, int argc, char **argv)
 {
     s->start_ns = session_now_ns();
@@ -85,11 +145,12 @@ void session_begin(session *s, const train_cli *cli, int argc, char **argv)
     if (s->o.list_devices) exit(list_devices(&s->host));
     stop_begin();
     outputs_begin();
-    int status = s->o.run ? run_dir_begin(&s->o, argc, argv) : 0;
+    int status = s->o.run && open_folder(s, argc, argv) != VKT_OK;
     if (!status) status = train_inputs_try(&s->o);
     if (!status) status = train_files_try(&s->o);
     if (status) exit(status);
-    if (s->o.run) s->host.log = run_dir_log;
+    s->host.log = log_line;
+    s->host.log_user = s;
 }
 
 bool session_open(session *s)
@@ -104,6 +165,7 @@ bool session_open(session *s)
 int session_end(session *s, vkt_result r)
 {
     vkt_ctx_destroy(&s->ctx);
+    vkt_run_dir_destroy(&s->folder);
     json_decref(s->more);
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
@@ -182,7 +244,8 @@ static bool is_file(const char *path)
 /* Returns whether the folder of --run has the best weights. Then the weights of the last step do not replace them. */
 static bool keeps_best(const session *s, const vkt_trainer *t)
 {
-    return (session_interrupted() || s->failed) && vkt_trainer_best_epoch(t) && run_dir_keeps_best(s);
+    return (session_interrupted() || s->failed) && vkt_trainer_best_epoch(t) &&
+           !own_file(s, s->o.save, VKT_RUN_WEIGHTS);
 }
 
 /* Prints the content of --save after a signal or an error. */
@@ -216,37 +279,21 @@ static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
 
 /* ---- the run ---- */
 
-typedef struct follower {
-    const session *s;
-    vkt_trainer *t;
-    vkt_fit_callbacks bar; /* callbacks of the progress bar, if there is one */
-} follower;
-
-static void on_batch(void *user, const vkt_fit_progress *p)
-{
-    const follower *f = user;
-    if (f->bar.on_batch) f->bar.on_batch(f->bar.user, p);
-}
-
-static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
-{
-    const follower *f = user;
-    if (f->bar.on_epoch) f->bar.on_epoch(f->bar.user, r, best);
-    run_dir_epoch(f->s, f->t, r, best);
-    return false;
-}
-
 vkt_result session_follow(const session *s, const vkt_fit_params *params, vkt_trainer *t)
 {
     vkt_progress *progress = NULL;
-    follower f = { .s = s, .t = t };
     vkt_fit_params p = *params;
     vkt_result r = s->o.quiet ? VKT_OK : vkt_progress_create(NULL, stdout, &progress);
     if (r != VKT_OK) return r;
-    if (progress) f.bar = vkt_progress_callbacks(progress);
-    p.callbacks =
-        (vkt_fit_callbacks){ .user = &f, .on_batch = on_batch, .on_epoch = on_epoch, .stop = was_interrupted };
-    r = vkt_trainer_fit(t, &p);
+    if (progress) p.callbacks = vkt_progress_callbacks(progress);
+    p.callbacks.stop = was_interrupted;
+    if (s->in_folder) {
+        char *options = options_text(s, t);
+        r = options ? vkt_run_dir_fit(s->folder, t, &p, options) : VKT_E_NOMEM;
+        free(options);
+    } else {
+        r = vkt_trainer_fit(t, &p);
+    }
     vkt_progress_destroy(&progress);
     return r;
 }
@@ -273,7 +320,6 @@ static void print_failure(const session *s, const vkt_trainer *t)
  * run that diverged before it had a best epoch. */
 static vkt_result save_weights(const session *s, vkt_trainer *t)
 {
-    if (keeps_best(s, t)) return VKT_OK;
     if (vkt_trainer_best_epoch(t) || session_interrupted() || s->failed) return vkt_trainer_save(t, s->o.save);
     remark("%s is not written: no epoch had a finite loss", s->o.save);
     return VKT_OK;
@@ -287,9 +333,10 @@ static void write_files(const session *s, vkt_trainer *t, vkt_result *r)
     vkt_trainer_history(t, &epochs);
     fflush(stdout); /* if stdout is also a file of results, they follow the printed lines */
     const bool lost = *r == VKT_E_DEVICE_LOST;
-    if (o->save && !lost) keep_first(r, save_weights(s, t));
-    if (o->history) keep_first(r, vkt_trainer_write_history(t, o->history));
-    if (o->plot && epochs) keep_first(r, vkt_trainer_plot(t, o->plot));
+    const char *history = own_file(s, o->history, VKT_RUN_HISTORY), *plot = own_file(s, o->plot, VKT_RUN_PLOT);
+    if (own_file(s, o->save, VKT_RUN_WEIGHTS) && !lost) keep_first(r, save_weights(s, t));
+    if (history) keep_first(r, vkt_trainer_write_history(t, history));
+    if (plot && epochs) keep_first(r, vkt_trainer_plot(t, plot));
     if (o->profile && !lost) keep_first(r, vkt_trainer_profile(t, o->profile));
     if (o->json && !write_report(s, t)) keep_first(r, VKT_E_IO);
 }
@@ -331,7 +378,7 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
     p.precision = o->precision;
     p.ema_decay = o->ema_decay;
     p.profile = o->profile != NULL;
-    p.label_smoothing = o->label_smoothing;
+    p.label_smoothing = (float)o->label_smoothing;
     if (o->find_lr) { /* the test does not validate */
         p.validation = NULL;
         p.n_metrics = 0;
@@ -343,6 +390,13 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
     free(weights);
     if (r == VKT_OK && o->load) r = vkt_trainer_load(*t, o->load);
     return r;
+}
+
+static void log_end(const session *s, const char *how, const char *what)
+{
+    char line[128];
+    snprintf(line, sizeof line, "%s %s\n", how, what);
+    vkt_run_dir_log(s->folder, line);
 }
 
 vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t, vkt_result r, bool resumable)
@@ -359,7 +413,8 @@ vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t,
     if (has_best && s->finish) keep_first(&r, s->finish(s, t));
     if (has_best && !stopped) keep_first(&r, scores_write(s, t, s->scored, s->scored_set));
     write_files(s, t, &r);
-    keep_first(&r, run_dir_end(s, t));
+    if (stopped) log_end(s, "ended by", stop_name(stop_signal()));
+    if (failed) log_end(s, "ended by an error:", vkt_result_text(s->failed));
     if (stopped) print_stop(s, t, resumable);
     if (failed) print_failure(s, t);
     return r;
@@ -424,9 +479,9 @@ vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
     f.checkpoint = s->o.checkpoint;
     f.checkpoint_every = s->o.checkpoint_every;
     vkt_result r = s->o.resume ? resume(s, t) : VKT_OK;
-    if (r == VKT_OK) r = run_dir_train(s, t);
     if (r != VKT_OK) return r;
     print_summary(s, t);
+    s->in_folder = s->folder != NULL;
     r = session_follow(s, &f, t);
     if (r == VKT_E_DIVERGED) print_way_out(s);
     return session_finish(s, &f, t, r, f.checkpoint != NULL);

@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "common/options.h"
+#include "vktrain/run_dir.h"
 
 /* The data set that the numbers of --json describe. */
 typedef struct session_data {
@@ -29,6 +30,8 @@ typedef struct session {
     double test_loss, test_accuracy; /* results of the best weights on data.test; NaN: not measured */
     uint64_t start_ns;
     vkt_host host;
+    vkt_run_dir *folder; /* the folder of --run; NULL: none */
+    bool in_folder;      /* the fit writes its files there */
     vkt_ctx *ctx;
     const vkt_dataset *scored; /* the data set of --report and --confusion; NULL: none */
     const char *scored_set;    /* "test" or "validation" */

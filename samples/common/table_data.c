@@ -6,8 +6,9 @@
 #include <strings.h>
 
 #include "common/message.h"
-#include "common/table_text.h"
-#include "vktrain/train.h"
+
+#define ATTACHMENT "table"
+enum { SHOWN_VALUES = 4, NAME_ROOM = 48 };
 
 /* 150 irises of three species: R. A. Fisher, "The use of multiple measurements in taxonomic problems" (1936), table I.
  */
@@ -17,139 +18,150 @@ static const char irises[] =
 
 /* ---- reading ---- */
 
-/* Tries each separator and uses the first one that gives two columns or more. */
-static vkt_result read_records(const vkt_host *host, const char *path, vkt_records **out)
+static vkt_result read_with(const vkt_host *h, const char *path, const char *text, char separator, vkt_records **out)
+{
+    return text ? vkt_records_from_text(h, path, text, separator, out) : vkt_records_read(h, path, separator, out);
+}
+
+vkt_result table_read(const vkt_host *host, const char *path, const char *text, vkt_records **out)
 {
     static const char separators[] = { ',', ';', '\t', '|' };
-    if (!path) return vkt_records_from_text(host, "irises", irises, 0, out);
     vkt_host quiet = *host;
     quiet.log_level = VKT_LOG_NONE;
+    char best = ',';
+    uint32_t most = 1;
     for (size_t i = 0; i < sizeof separators; i++) {
-        const vkt_result r = vkt_records_read(&quiet, path, separators[i], out);
-        if (r == VKT_OK && vkt_records_columns(*out) > 1) return VKT_OK;
+        const vkt_result r = read_with(&quiet, path, text, separators[i], out);
+        const uint32_t columns = r == VKT_OK ? vkt_records_columns(*out) : 0;
         vkt_records_destroy(out);
+        if (columns > most) {
+            most = columns;
+            best = separators[i];
+        }
         if (r != VKT_OK && r != VKT_E_FORMAT) break;
     }
-    const vkt_result r = vkt_records_read(host, path, 0, out); /* logs the error */
-    if (r != VKT_OK) return r;
+    return read_with(host, path, text, best, out);
+}
+
+static vkt_result read_table(const vkt_host *host, const char *path, vkt_records **out)
+{
+    const vkt_result r = path ? table_read(host, path, NULL, out) : table_read(host, "irises", irises, out);
+    if (r != VKT_OK || vkt_records_columns(*out) > 1) return r;
     vkt_records_destroy(out);
     complain("%s: want two columns or more, parted by , ; | or tabs, got one", path);
     return VKT_E_FORMAT;
 }
 
-/* ---- choice of rows ---- */
+/* ---- the columns ---- */
 
-/* Chooses the rows that have a target, in a random order. The caller frees all->index. */
-static vkt_result choose_rows(const vkt_records *r, uint32_t target, uint64_t seed, table_rows *all)
+const vkt_column *table_target(const vkt_columns *c)
 {
-    const uint32_t n = vkt_records_rows(r);
-    uint32_t *order = malloc(((size_t)n + 1) * sizeof *order);
-    *all = (table_rows){ .index = order };
-    if (!order) return VKT_E_NOMEM;
-    vkt_shuffle(order, n, seed, 0);
-    for (uint32_t i = 0; i < n; i++)
-        if (!schema_is_missing(table_field(r, order[i], target))) order[all->n++] = order[i];
-    if (all->n >= 2) return VKT_OK;
-    complain("the table has %u rows with a target: want 2 or more", all->n);
-    return VKT_E_FORMAT;
+    return vkt_columns_at(c, vkt_columns_target(c));
 }
 
-/* ---- numbers ---- */
-
-typedef struct numbers {
-    float *x, *y;
-    uint32_t *labels;
-} numbers;
-
-static bool fill(const table_schema *s, const vkt_records *r, const uint32_t *map, const table_rows *rows, numbers *n)
+vkt_result table_attach(vkt_trainer *t, const vkt_columns *c)
 {
-    const uint32_t inputs = schema_inputs(s);
-    bool ok = true;
-    char why[SCHEMA_WHY];
-    for (uint32_t i = 0; ok && i < rows->n; i++) {
-        ok = schema_encode(s, r, map, rows->index[i], n->x + (size_t)i * inputs, why);
-        if (!ok) break;
-        ok = schema_has_classes(s) ? schema_label(s, r, map, rows->index[i], &n->labels[i], why)
-                                   : schema_value(s, r, map, rows->index[i], &n->y[i], why);
-    }
-    if (!ok) complain("%s", why);
-    return ok;
+    char *text;
+    vkt_result r = vkt_columns_to_text(c, &text);
+    if (r == VKT_OK) r = vkt_trainer_attach(t, ATTACHMENT, text);
+    vkt_text_release(&text);
+    return r;
 }
 
-static vkt_result make_part(const vkt_host *host, const table_schema *s, const vkt_records *r, const uint32_t *map,
-                            const table_rows *rows, vkt_dataset **out)
+vkt_result table_columns_of(const vkt_host *host, const char *path, const char *target, vkt_columns **out)
 {
-    const table_column *target = &s->columns[s->target];
-    const bool classes = schema_has_classes(s);
-    vkt_dataset_params p = { .rows = rows->n, .width = schema_inputs(s), .type = VKT_ROW_F32 };
-    numbers n = { .x = malloc((size_t)rows->n * p.width * sizeof *n.x),
-                  .y = malloc(rows->n * sizeof *n.y),
-                  .labels = malloc(rows->n * sizeof *n.labels) };
-    vkt_result result = n.x && n.y && n.labels ? VKT_OK : VKT_E_NOMEM;
-    if (result == VKT_OK && !fill(s, r, map, rows, &n)) result = VKT_E_FORMAT;
-    if (classes) {
-        p.labels = n.labels;
-        p.classes = target->n_values;
-        p.class_names = (const char *const *)target->values;
-    } else {
-        p.targets = n.y;
-    }
-    if (result == VKT_OK) result = vkt_dataset_from_arrays(host, &p, n.x, out);
-    free(n.x);
-    free(n.y);
-    free(n.labels);
+    char *text, room[80];
+    *out = NULL;
+    vkt_result r = vkt_read_attachment(host, path, ATTACHMENT, &text);
+    if (r == VKT_OK) r = vkt_columns_from_text(host, path, text, out);
+    vkt_text_release(&text);
+    if (r != VKT_OK || !target || strcasecmp(table_target(*out)->name, target) == 0) return r;
+    complain("--target %s: %s predicts \"%s\"", target, path,
+             vkt_printable(table_target(*out)->name, room, sizeof room));
+    vkt_columns_destroy(out);
+    return VKT_E_ARG;
+}
+
+static vkt_result guess(const vkt_host *host, const vkt_records *r, const vkt_columns_params *p, vkt_columns **out)
+{
+    const vkt_host left_out = message_host("leave-out");
+    uint32_t column;
+    vkt_result result = VKT_OK;
+    for (uint32_t i = 0; i < p->n_left_out && result == VKT_OK; i++)
+        result = vkt_records_column(&left_out, r, p->left_out[i], &column);
+    if (result == VKT_OK) result = vkt_columns_guess(host, r, p, out);
+    if (result == VKT_E_ARG) complain("--task regression wants numbers");
     return result;
 }
 
-static vkt_result make_parts(const vkt_host *host, const vkt_records *r, const table_rows *train,
-                             const table_rows *check, table_data *d)
+static void print_values(const vkt_column *c, const char *what)
 {
-    uint32_t *map = malloc(d->schema.n * sizeof *map);
-    char why[SCHEMA_WHY];
-    vkt_result result = !map ? VKT_E_NOMEM : schema_match(&d->schema, r, map, why) ? VKT_OK : VKT_E_FORMAT;
-    if (result == VKT_E_FORMAT) complain("%s", why);
-    if (result == VKT_OK) result = make_part(host, &d->schema, r, map, train, &d->train);
-    if (result == VKT_OK) result = make_part(host, &d->schema, r, map, check, &d->check);
-    free(map);
-    return result;
+    char room[NAME_ROOM];
+    printf("%u %s: ", c->n_values, what);
+    for (uint32_t i = 0; i < c->n_values && i < SHOWN_VALUES; i++)
+        printf("%s%s", i ? ", " : "", vkt_printable(c->values[i], room, sizeof room));
+    if (c->n_values > SHOWN_VALUES) fputs(", ..", stdout);
+}
+
+void table_print(const vkt_columns *columns, uint32_t most_values)
+{
+    static const char *const uses[] = { "left out", "number", "text" };
+    char room[NAME_ROOM];
+    for (uint32_t i = 0; i < vkt_columns_count(columns); i++) {
+        const vkt_column *c = vkt_columns_at(columns, i);
+        const bool target = i == vkt_columns_target(columns);
+        printf("  %-20s %-9s ", vkt_printable(c->name, room, sizeof room), target ? "target" : uses[c->use]);
+        if (c->use == VKT_COLUMN_LEFT_OUT) fputs(c->why, stdout);
+        if (c->distinct) printf(" (--most-values %u)", most_values);
+        if (c->use == VKT_COLUMN_NUMBER) printf("mean %.4g, deviation %.4g", c->mean, c->std);
+        if (c->use == VKT_COLUMN_VALUES) print_values(c, target ? "classes" : "values");
+        if (c->missing && c->use != VKT_COLUMN_LEFT_OUT) printf("; missing in %u rows", c->missing);
+        putchar('\n');
+    }
 }
 
 /* ---- the data sets ---- */
 
-vkt_result table_schema_load(const vkt_host *host, const char *path, const char *target, table_schema *s)
+/* Splits the n rows in `order`: the first ones are for validation. */
+static vkt_result make_parts(const vkt_host *host, const table_data_params *p, const vkt_records *r, uint32_t *order,
+                             uint32_t n, table_data *d)
 {
-    char *text, room[80];
-    *s = (table_schema){ .n = 0 };
-    const vkt_result r = vkt_read_attachment(host, path, TABLE_SCHEMA, &text);
-    if (r != VKT_OK) return r;
-    const bool ok = schema_from_text(text, s);
-    vkt_text_release(&text);
-    if (!ok) return VKT_E_FORMAT;
-    if (!target || strcasecmp(s->columns[s->target].name, target) == 0) return VKT_OK;
-    complain("--target %s: %s predicts \"%s\"", target, path,
-             vkt_printable(s->columns[s->target].name, room, sizeof room));
-    return VKT_E_ARG;
+    if (n < 2) {
+        complain("the table has %u rows with a target: want 2 or more", n);
+        return VKT_E_FORMAT;
+    }
+    const uint32_t put_aside = (uint32_t)ceil(p->check_share * n), n_check = put_aside < n ? put_aside : n - 1;
+    vkt_columns_params with = p->guess;
+    with.rows = order + n_check;
+    with.n_rows = n - n_check;
+    vkt_result result = p->like ? VKT_OK : guess(host, r, &with, &d->columns);
+    if (result == VKT_OK)
+        result = vkt_dataset_from_columns(host, d->columns, r, with.rows, with.n_rows, true, &d->train);
+    if (result == VKT_OK) result = vkt_dataset_from_columns(host, d->columns, r, order, n_check, true, &d->check);
+    return result;
 }
 
 static vkt_result open_records(const vkt_host *host, const table_data_params *p, const vkt_records *r, table_data *d)
 {
+    const vkt_host option = message_host("target");
     const char *name = p->guess.target;
-    uint32_t target;
-    table_rows all = { .n = 0 };
-    vkt_result result = p->like ? table_schema_load(host, p->like, name, &d->schema) : VKT_OK;
+    uint32_t target = vkt_records_columns(r) - 1, n = 0;
+    vkt_result result = p->like ? table_columns_of(host, p->like, name, &d->columns) : VKT_OK;
+    if (result == VKT_OK && p->like) name = table_target(d->columns)->name;
+    if (result == VKT_OK && name) result = vkt_records_column(&option, r, name, &target);
     if (result != VKT_OK) return result;
-    if (p->like) name = d->schema.columns[d->schema.target].name;
-    if (!schema_find_target(r, name, &target)) return VKT_E_FORMAT;
-    result = choose_rows(r, target, p->seed, &all);
     d->rows = vkt_records_rows(r);
-    d->without_target = d->rows - all.n;
-    const uint32_t put_aside = (uint32_t)ceil(p->check_share * all.n),
-                   n_check = put_aside < all.n ? put_aside : all.n - 1;
-    const table_rows check = { all.index, n_check },
-                     train = { all.index ? all.index + n_check : NULL, all.n - n_check };
-    if (result == VKT_OK && !p->like && !schema_guess(r, &p->guess, &all, &train, &d->schema)) result = VKT_E_FORMAT;
-    if (result == VKT_OK) result = make_parts(host, r, &train, &check, d);
-    free(all.index);
+    uint32_t *order = malloc(((size_t)d->rows + 1) * sizeof *order);
+    if (!order) {
+        complain("no memory for a table");
+        return VKT_E_NOMEM;
+    }
+    vkt_shuffle(order, d->rows, p->seed, 0);
+    for (uint32_t i = 0; i < d->rows; i++)
+        if (!vkt_records_missing(r, order[i], target)) order[n++] = order[i];
+    d->without_target = d->rows - n;
+    result = make_parts(host, p, r, order, n, d);
+    free(order);
     return result;
 }
 
@@ -157,18 +169,17 @@ vkt_result table_data_open(const vkt_host *host, const table_data_params *p, tab
 {
     *out = (table_data){ .source = p->path ? p->path : "Fisher's irises" };
     vkt_records *r;
-    vkt_result result = read_records(host, p->path, &r);
+    vkt_result result = read_table(host, p->path, &r);
     if (result != VKT_OK) return result;
     result = open_records(host, p, r, out);
     vkt_records_destroy(&r);
-    if (result == VKT_E_NOMEM) complain("no memory for a table");
     if (result != VKT_OK) table_data_close(out);
     return result;
 }
 
 void table_data_close(table_data *d)
 {
-    schema_free(&d->schema);
+    vkt_columns_destroy(&d->columns);
     vkt_dataset_destroy(&d->train);
     vkt_dataset_destroy(&d->check);
 }

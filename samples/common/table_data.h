@@ -2,30 +2,41 @@
 #ifndef SAMPLE_TABLE_DATA_H
 #define SAMPLE_TABLE_DATA_H
 
-#include "common/table_schema.h"
+#include <stdio.h>
+
+#include "vktrain/columns.h"
+#include "vktrain/train.h"
 
 typedef struct table_data_params {
     const char *path;   /* a CSV file with a line of names, plain or gzip; NULL: Fisher's irises */
-    const char *like;   /* weights or a checkpoint with a schema to use; NULL: the schema is guessed */
+    const char *like;   /* weights or a checkpoint with columns to use; NULL: the columns are guessed */
     double check_share; /* share of the validation rows, chosen at random by `seed` */
     uint64_t seed;
-    schema_params guess;
+    vkt_columns_params guess;
 } table_data_params;
 
 typedef struct table_data {
     const char *source;
-    table_schema schema;
+    vkt_columns *columns;
     vkt_dataset *train, *check;
     uint32_t rows, without_target; /* rows of the file; rows left out because their target is missing */
 } table_data;
 
-/* Opens the file. The separator is ',', or one of ';', tab and '|' if that gives more columns. On failure, with a
- * message on stderr, there is nothing to free. */
+/* Opens the file. The separator is the one of , ; | and tab that gives the most columns. On failure, with a message on
+ * stderr, there is nothing to free. */
 vkt_result table_data_open(const vkt_host *host, const table_data_params *p, table_data *out);
 void table_data_close(table_data *d);
+const vkt_column *table_target(const vkt_columns *c);
 
-/* Loads the schema of weights or a checkpoint, which must predict `target` (NULL: any). Call schema_free in any case.
- */
-vkt_result table_schema_load(const vkt_host *host, const char *path, const char *target, table_schema *s);
+/* Reads a CSV file, plain or gzip; or `text`, if it is not NULL. If all separators fail, the message is the one for
+ * commas. */
+vkt_result table_read(const vkt_host *host, const char *path, const char *text, vkt_records **out);
+
+/* The attachment that keeps the columns with the weights. */
+vkt_result table_attach(vkt_trainer *t, const vkt_columns *c);
+/* Reads the columns of weights or a checkpoint, which must predict `target` (NULL: any). */
+vkt_result table_columns_of(const vkt_host *host, const char *path, const char *target, vkt_columns **out);
+/* Prints one line for each column: how it is used. */
+void table_print(const vkt_columns *c, uint32_t most_values);
 
 #endif

@@ -4,24 +4,25 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/find_data.h"
 #include "common/message.h"
 
-enum { PATH_ROOM = 600, MADE_TRAIN = 2400, MADE_TEST = 600 };
+enum { MADE_TRAIN = 2400, MADE_TEST = 600 };
 
 /* ---- a folder ---- */
 
 /* Finds folder/name.gz or folder/name. Writes the first one that exists to `path`. */
-static bool find(const char *folder, const char *name, char path[PATH_ROOM])
+static bool find(const char *folder, const char *name, char path[DATA_PATH])
 {
-    snprintf(path, PATH_ROOM, "%s/%s.gz", folder, name);
+    snprintf(path, DATA_PATH, "%s/%s.gz", folder, name);
     if (access(path, F_OK) == 0) return true;
-    snprintf(path, PATH_ROOM, "%s/%s", folder, name);
+    snprintf(path, DATA_PATH, "%s/%s", folder, name);
     return access(path, F_OK) == 0;
 }
 
 static bool is_corpus(const char *folder)
 {
-    char path[PATH_ROOM];
+    char path[DATA_PATH];
     return find(folder, "train.tsv", path) && find(folder, "test.tsv", path);
 }
 
@@ -33,7 +34,7 @@ static vkt_tsv_params as_in(const vkt_texts *train)
 
 static vkt_result read_folder(const vkt_host *host, const char *folder, topics_data *d)
 {
-    char path[PATH_ROOM], classes[PATH_ROOM];
+    char path[DATA_PATH], classes[DATA_PATH];
     const bool named = find(folder, "classes.txt", classes);
     if (!is_corpus(folder)) {
         complain("want a folder with train.tsv and test.tsv (or .tsv.gz), got '%s'", folder);
@@ -112,13 +113,9 @@ static vkt_result make_up(const vkt_host *host, topics_data *d)
 static vkt_result read_texts(const vkt_host *host, const char *folder, topics_data *d)
 {
     if (folder) return read_folder(host, folder, d);
-    char from_env[400] = "";
-    const char *data = getenv("VKT_DATA");
-    if (data && *data) snprintf(from_env, sizeof from_env, "%s/reuters46-keras", data);
-    const char *const folders[] = { from_env, "data/reuters46-keras", "../shared/data/reuters46-keras" };
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-        if (*folders[i] && is_corpus(folders[i])) return read_folder(host, folders[i], d);
-    return make_up(host, d);
+    char room[DATA_PATH];
+    folder = find_data("reuters46-keras", is_corpus, room);
+    return folder ? read_folder(host, folder, d) : make_up(host, d);
 }
 
 vkt_result topics_data_open(const vkt_host *host, const char *folder, uint32_t length, topics_data *out)

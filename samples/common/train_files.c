@@ -52,12 +52,6 @@ static bool is_image(const char *path)
     return dot && (strcasecmp(dot, ".svg") == 0 || strcasecmp(dot, ".png") == 0);
 }
 
-static void report_error(void *option, vkt_log_level level, const char *line)
-{
-    (void)level;
-    complain("--%s: %s", (const char *)option, line);
-}
-
 /* Keeps the last line. */
 static void keep(void *room, vkt_log_level level, const char *line)
 {
@@ -101,7 +95,7 @@ int train_inputs_try(const train_options *o)
 
 static int try_one(const output *f)
 {
-    const vkt_host host = { .log = report_error, .log_user = (void *)(size_t)f->option, .log_level = VKT_LOG_ERROR };
+    const vkt_host host = message_host(f->option);
     if (strcmp(*f->path, "-") == 0 && !f->is_text) {
         complain_of_usage("--%s: want the name of a file, got '-'", f->option);
         return USAGE;

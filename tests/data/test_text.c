@@ -132,6 +132,15 @@ static void a_table_becomes_a_data_set(void **state)
         assert_int_equal(vkt_dataset_type(d), VKT_ROW_U32);
         assert_memory_equal(vkt_dataset_features(d), wide, sizeof wide);
         vkt_dataset_destroy(&d);
+        uint32_t row[4], words, unknown; /* one text gives the same row */
+        assert_int_equal(vkt_vocab_row(v, &p, "Pale ale, pale!", row, &words, &unknown), VKT_OK);
+        assert_true(row[0] == 5 && row[1] == 3 && words == 3 && unknown == 0);
+        const vkt_sequence_params four = { .maxlen = 4 };
+        assert_int_equal(vkt_vocab_row(v, &four, "green gin", row, &words, &unknown), VKT_OK);
+        assert_memory_equal(row, ((uint32_t[]){ 0, 1, 4, VKT_ID_UNKNOWN }), sizeof row);
+        assert_true(words == 2 && unknown == 1);
+        assert_int_equal(vkt_vocab_row(v, &four, "!", row, &words, NULL), VKT_OK);
+        assert_true(row[2] == 0 && row[3] == 1 && words == 0);
         vkt_vocab_destroy(&v);
 
         vkt_texts *again; /* with its classes in another order */
@@ -309,6 +318,8 @@ static vkt_result read_all(const vkt_host *h, const char *path)
     vkt_result r = vkt_texts_from_tsv(h, path, &(vkt_tsv_params){ .class_names = names, .classes = 2 }, &t);
     if (r == VKT_OK) r = vkt_vocab_create(h, NULL, vkt_texts_all(t), vkt_texts_rows(t), &v);
     if (r == VKT_OK) r = vkt_dataset_from_texts(t, v, NULL, &d);
+    uint32_t row[2];
+    if (r == VKT_OK) r = vkt_vocab_row(v, &(vkt_sequence_params){ .maxlen = 2 }, "a b", row, NULL, NULL);
     if (r == VKT_OK) r = vkt_vocab_to_text(v, &text);
     if (r == VKT_OK) r = vkt_vocab_from_text(h, "it", text, &w);
     vkt_text_release(&text);

@@ -31,6 +31,11 @@ static vkt_vocab *the_vocab;
 static vkt_trainer *the_trainer;
 static vkt_predictor *the_predictor;
 static vkt_progress *the_progress;
+static vkt_run_dir *the_run_dir;
+static vkt_scores *the_scores;
+static vkt_card *the_card;
+static vkt_columns *the_columns;
+static vkt_alphabet *the_alphabet;
 static FILE *stream;
 static vkt_temp_dir folder; /* the current directory: calls write their files there */
 
@@ -68,14 +73,35 @@ static bool counts_memory(int i)
         const char *name;
         int at;
     } counts[] = {
-        { "vkt_order_identity", 1 },    { "vkt_shuffle", 1 },         { "vkt_scaler_rows", 2 },
-        { "vkt_pad_sequence", 2 },      { "vkt_vocab_create", 3 },    { "vkt_dataset_select", 2 },
-        { "vkt_gradients", 3 },         { "vkt_gradients", 5 },       { "vkt_split_sizes", 4 },
-        { "vkt_audit_op", 2 },          { "vkt_write_file", 3 },      { "vkt_image_row", 4 },
-        { "vkt_events_image", 4 },      { "vkt_events_image", 5 },    { "vkt_events_image", 6 },
-        { "vkt_confusion_add", 3 },     { "vkt_confusion_add", 4 },   { "vkt_class_scores", 2 },
-        { "vkt_class_scores_text", 2 }, { "vkt_confusion_write", 2 }, { "vkt_top_k", 1 },
-        { "vkt_top_k_accuracy", 2 },    { "vkt_top_k_accuracy", 3 },  { "vkt_rates_plot", 4 },
+        { "vkt_order_identity", 1 },
+        { "vkt_shuffle", 1 },
+        { "vkt_scaler_rows", 2 },
+        { "vkt_pad_sequence", 2 },
+        { "vkt_vocab_create", 3 },
+        { "vkt_dataset_select", 2 },
+        { "vkt_gradients", 3 },
+        { "vkt_gradients", 5 },
+        { "vkt_split_sizes", 4 },
+        { "vkt_audit_op", 2 },
+        { "vkt_write_file", 3 },
+        { "vkt_image_row", 4 },
+        { "vkt_events_image", 4 },
+        { "vkt_events_image", 5 },
+        { "vkt_events_image", 6 },
+        { "vkt_confusion_add", 3 },
+        { "vkt_confusion_add", 4 },
+        { "vkt_class_scores", 2 },
+        { "vkt_class_scores_text", 2 },
+        { "vkt_confusion_write", 2 },
+        { "vkt_top_k", 1 },
+        { "vkt_top_k_accuracy", 2 },
+        { "vkt_top_k_accuracy", 3 },
+        { "vkt_rates_plot", 4 },
+        { "vkt_likeliest", 1 },
+        { "vkt_alphabet_create", 2 },
+        { "vkt_alphabet_encode", 2 },
+        { "vkt_alphabet_encode", 4 },
+        { "vkt_dataset_from_columns", 4 },
     };
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
         if (strcmp(counts[k].name, now.name) == 0 && counts[k].at == i) return true;
@@ -132,6 +158,8 @@ ENUM(vkt_optimizer_kind)
 ENUM(vkt_dtype)
 ENUM(vkt_split)
 ENUM(vkt_mem_class)
+ENUM(vkt_run_file)
+ENUM(vkt_row_type)
 PLAIN(vkt_init, (vkt_init){ 0 }, { .kind = (vkt_init_kind)99 }, { .kind = (vkt_init_kind)INT32_MAX })
 PLAIN(VkCommandBuffer, NULL, NULL)
 PLAIN(VkInstance, NULL, NULL)
@@ -187,6 +215,11 @@ static void *pointer(int i, const char *type)
 #define the_vkt_trainer the_trainer
 #define the_vkt_predictor the_predictor
 #define the_vkt_progress the_progress
+#define the_vkt_run_dir the_run_dir
+#define the_vkt_scores the_scores
+#define the_vkt_card the_card
+#define the_vkt_columns the_columns
+#define the_vkt_alphabet the_alphabet
 #define the_vkt_texture ((vkt_texture *)NULL) /* needs an application's image */
 
 static void *handle(int i, void *right)
@@ -389,6 +422,7 @@ static int setup(void **state)
     static const float features[12];
     static const uint32_t labels[4] = { 0, 1, 1, 0 };
     static const char *const words[] = { "green tea", "pale ale" };
+    static const char card[] = "{\"sample\": [1,1,3], \"mean\": [0], \"deviation\": [1], \"classes\": 2}";
     (void)state;
     host = (vkt_host){ .alloc = { .resize = resize }, .log = log_faults };
     folder = vkt_temp_dir_make();
@@ -400,13 +434,18 @@ static int setup(void **state)
         vkt_dataset_from_arrays(&host, &rows_of_three, features, &the_dataset) == VKT_OK &&
         vkt_scaler_fit(the_dataset, &the_scaler) == VKT_OK &&
         vkt_texts_from_tsv_text(&host, "texts", "tea\tgreen tea\nale\tpale ale\n", NULL, &the_texts) == VKT_OK &&
-        vkt_records_from_text(&host, "records", "name,price\ngreen,2\n", ',', &the_records) == VKT_OK &&
+        vkt_records_from_text(&host, "records", "name,price\ngreen,2\nred,3\n", ',', &the_records) == VKT_OK &&
+        vkt_alphabet_create(&host, "green tea", 9, &the_alphabet) == VKT_OK &&
+        vkt_columns_guess(&host, the_records, NULL, &the_columns) == VKT_OK &&
         vkt_events_create(&host, ".", 0, &the_events) == VKT_OK &&
+        vkt_run_dir_open(&host, "run", NULL, &the_run_dir) == VKT_OK &&
         vkt_vocab_create(&host, NULL, words, 2, &the_vocab) == VKT_OK &&
         vkt_progress_create(&host, stream, &the_progress) == VKT_OK &&
         vkt_array_create(the_ctx, &(vkt_array_params){ .shape = vkt_shape1(8) }, &the_array) == VKT_OK &&
         vkt_trainer_create(the_ctx, &(vkt_trainer_params){ .model = { .forward = forward }, .train = the_dataset },
                            &the_trainer) == VKT_OK &&
+        vkt_trainer_scores(the_trainer, the_dataset, &the_scores) == VKT_OK &&
+        vkt_card_from_text(&host, "card", card, &the_card) == VKT_OK &&
         vkt_predictor_create(the_ctx, &(vkt_predictor_params){ .model = { .forward = forward }, .data = the_dataset },
                              &the_predictor) == VKT_OK;
     if (!ok) return -1;
@@ -426,6 +465,11 @@ static int teardown(void **state)
     vkt_store_destroy(&the_store);
     vkt_array_destroy(&the_array);
     vkt_progress_destroy(&the_progress);
+    vkt_run_dir_destroy(&the_run_dir);
+    vkt_scores_destroy(&the_scores);
+    vkt_card_destroy(&the_card);
+    vkt_columns_destroy(&the_columns);
+    vkt_alphabet_destroy(&the_alphabet);
     vkt_vocab_destroy(&the_vocab);
     vkt_texts_destroy(&the_texts);
     vkt_events_destroy(&the_events);

@@ -128,10 +128,12 @@ static void train(rig *r, const vkt_dataset *data, const char *checkpoint, uint3
                                  .callbacks = { .user = losses, .on_epoch = on_epoch } };
     CHECK(vkt_trainer_fit(trainer, &fit));
     CHECK(vkt_trainer_save(trainer, weights));
-    assert_true(losses[epochs - 1] > 0);
-    uint32_t done;
-    vkt_trainer_history(trainer, &done);
-    assert_int_equal(done, epochs);
+    assert_true(losses[0] > 0);
+    vkt_run_dir *run;
+    const char *runs = vkt_temp_dir_file(&r->dir, "runs/first");
+    CHECK(vkt_run_dir_open(NULL, runs, NULL, &run));
+    CHECK(vkt_run_dir_fit(run, trainer, &fit, NULL)); /* instead of vkt_trainer_fit */
+    vkt_run_dir_destroy(&run);
     vkt_trainer_destroy(&trainer);
     vkt_dataset_destroy(&train);
     vkt_dataset_destroy(&check);
@@ -164,7 +166,8 @@ static void the_parts_work_together(void **state)
     rig *r = rig_of(state);
     static float numbers[N * WIDTH];
     static uint32_t labels[N];
-    const char *weights = vkt_temp_dir_file(&r->dir, "own.safetensors");
+    char weights[256]; /* a copy: vkt_temp_dir_file forgets older paths */
+    snprintf(weights, sizeof weights, "%s", vkt_temp_dir_file(&r->dir, "own.safetensors"));
     fill(numbers, labels);
     vkt_dataset *arrays = from_arrays(numbers, labels), *source = from_source(numbers, labels);
     train(r, arrays, vkt_temp_dir_file(&r->dir, "own.ckpt"), 1, NULL);

@@ -1,0 +1,29 @@
+/* train/columns.h - the columns of a table (vktrain/columns.h): what the files columns*.c share. */
+#ifndef VKT_TRAIN_COLUMNS_H
+#define VKT_TRAIN_COLUMNS_H
+
+#include "base/base.h"
+#include "vktrain/columns.h"
+
+struct vkt_columns {
+    vkt_host h;
+    vkt_column *columns; /* owns their names and values */
+    uint32_t n, target;
+};
+
+enum { VKT_COLUMN_NAME_ROOM = 80 };
+
+/* Creates an object with room for `room` columns; its n is 0. */
+vkt_result vkt_columns_create(const vkt_host *h, size_t room, vkt_columns **out);
+/* Copies n values to a column. */
+vkt_result vkt_column_set_values(const vkt_host *h, vkt_column *c, const char *const *values, size_t n);
+
+/* Return texts of a table without the blanks before them. */
+const char *vkt_column_name(const vkt_records *r, uint32_t column);
+const char *vkt_column_field(const vkt_records *r, uint32_t row, uint32_t column);
+bool vkt_field_missing(const char *field);
+/* Reads a finite decimal number, with blanks around it. For anything else, returns false and does not change *x. Call
+ * it between vkt_numbers_begin and vkt_numbers_end. */
+bool vkt_field_number(const char *field, double *x);
+
+#endif

@@ -1,0 +1,14 @@
+/* train/json.h - JSON that the files of train/ write. */
+#ifndef VKT_TRAIN_JSON_H
+#define VKT_TRAIN_JSON_H
+
+#include <jansson.h>
+
+#include "base/base.h"
+
+json_t *vkt_json_real(double x); /* null if x is not finite: JSON has no NaN and no infinity */
+/* Writes `object`, which it takes over, to a text for vkt_text_release. `object` may be NULL: VKT_E_NOMEM. `flags` as
+ * of json_dumps. */
+vkt_result vkt_json_give(const vkt_host *h, json_t *object, size_t flags, char **out);
+
+#endif

@@ -1,0 +1,299 @@
+/* train/run_dir.c - one folder for all files of a run; see vktrain/run_dir.h. */
+#include "vktrain/run_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "train/trainer.h"
+#include "vktrain/events.h"
+
+enum { IMAGE = VKT_RUN_FILE_COUNT /* the plot on its way to TensorBoard */, PATHS };
+
+struct vkt_run_dir {
+    vkt_host h;
+    char *folder, *paths[PATHS];
+    bool omitted[PATHS], resumes;
+    FILE *log;
+    /* Only during a fit. */
+    vkt_trainer *t;
+    vkt_events *events;
+    vkt_fit_callbacks caller;
+    uint32_t epochs;
+    bool failed, stopped; /* a file could not be written; the caller stopped the fit */
+};
+
+/* ---- the folder ---- */
+
+static vkt_result fail(const vkt_host *h, const char *path, const char *what)
+{
+    return vkt_fail(h, VKT_E_IO, "%s cannot be %s: %s", path, what, strerror(errno));
+}
+
+/* Makes the folder and the folders above it. */
+static vkt_result make_folders(const vkt_run_dir *d)
+{
+    struct stat st;
+    for (char *slash = strchr(d->folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(d->folder, 0777);
+        *slash = '/';
+    }
+    if (mkdir(d->folder, 0777) == 0) return VKT_OK;
+    if (errno == EEXIST && stat(d->folder, &st) == 0) {
+        if (S_ISDIR(st.st_mode)) return VKT_OK;
+        errno = ENOTDIR;
+    }
+    return fail(&d->h, d->folder, "made");
+}
+
+static vkt_result open_log(vkt_run_dir *d, const char *title)
+{
+    const char *path = d->paths[VKT_RUN_LOG];
+    const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0) return fail(&d->h, path, "opened");
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        close(fd);
+        return vkt_fail(&d->h, VKT_E_STATE,
+                        "another program runs in this folder (it holds %s): wait for it, or name another folder", path);
+    }
+    d->log = fdopen(fd, "a");
+    if (!d->log) {
+        close(fd);
+        return fail(&d->h, path, "opened");
+    }
+    setvbuf(d->log, NULL, _IOLBF, BUFSIZ);
+    char when[32];
+    const time_t now = time(NULL);
+    struct tm utc;
+    strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&now, &utc));
+    fprintf(d->log, "==== %s%s%s\n", when, title ? ": " : "", title ? title : "");
+    return VKT_OK;
+}
+
+static vkt_result open_folder(vkt_run_dir *d, const char *folder, const char *title)
+{
+    static const char *const names[PATHS] = { "checkpoint.ckpt", "best.safetensors", "results.json", "history.csv",
+                                              "history.svg",     "options.json",     "log.txt",      ".history.png" };
+    d->folder = vkt_strdup(&d->h, folder);
+    if (!d->folder) return vkt_fail_nomem(&d->h, "a path", strlen(folder));
+    for (int i = 0; i < PATHS; i++) {
+        vkt_text path = { .h = &d->h };
+        vkt_text_add(&path, "%s/%s", folder, names[i]);
+        VKT_TRY(vkt_text_detach(&path, &d->paths[i]));
+    }
+    VKT_TRY(make_folders(d));
+    VKT_TRY(open_log(d, title));
+    d->resumes = access(d->paths[VKT_RUN_CHECKPOINT], F_OK) == 0;
+    return VKT_OK;
+}
+
+vkt_result vkt_run_dir_open(const vkt_host *host, const char *folder, const char *title, vkt_run_dir **out)
+{
+    VKT_WANT(host, out);
+    *out = NULL;
+    VKT_WANT(host, folder);
+    const vkt_host h = vkt_host_resolve(host);
+    if (!*folder) return vkt_fail(&h, VKT_E_ARG, "want a folder, got ''");
+    vkt_run_dir *d = vkt_alloc(&h, sizeof *d);
+    if (!d) return vkt_fail_nomem(&h, "a run's folder", sizeof *d);
+    d->h = h;
+    const vkt_result r = open_folder(d, folder, title);
+    if (r == VKT_OK)
+        *out = d;
+    else
+        vkt_run_dir_destroy(&d);
+    return r;
+}
+
+void vkt_run_dir_destroy(vkt_run_dir **pd)
+{
+    if (!pd || !*pd) return;
+    vkt_run_dir *d = *pd;
+    const vkt_host h = d->h;
+    *pd = NULL;
+    if (d->log && fclose(d->log) != 0) (void)fail(&h, d->paths[VKT_RUN_LOG], "written");
+    for (int i = 0; i < PATHS; i++) vkt_text_release(&d->paths[i]);
+    vkt_free(&h, d->folder);
+    vkt_free(&h, d);
+}
+
+const char *vkt_run_dir_path(const vkt_run_dir *d, vkt_run_file file)
+{
+    return d && (unsigned)file < VKT_RUN_FILE_COUNT ? d->paths[file] : NULL;
+}
+
+bool vkt_run_dir_resumes(const vkt_run_dir *d)
+{
+    return d && d->resumes;
+}
+
+void vkt_run_dir_omit(vkt_run_dir *d, vkt_run_file file)
+{
+    if (d && (unsigned)file < VKT_RUN_FILE_COUNT) d->omitted[file] = true;
+}
+
+void vkt_run_dir_log(vkt_run_dir *d, const char *text)
+{
+    if (d && text) fputs(text, d->log);
+}
+
+/* ---- TensorBoard ---- */
+
+/* The training continues without events after one could not be written. */
+static void keep_events(vkt_run_dir *d, vkt_result r)
+{
+    if (r == VKT_OK) return;
+    vkt_log_line(&d->h, VKT_LOG_ERROR, "TensorBoard gets no more events of this run");
+    d->failed = true;
+    vkt_events_destroy(&d->events);
+}
+
+/* Adds a text in the fences of a Markdown code block, so that TensorBoard shows it unchanged. */
+static vkt_result add_text(vkt_run_dir *d, const char *tag, const char *kind, const char *text)
+{
+    vkt_text fenced = { .h = &d->h };
+    vkt_text_add(&fenced, "```%s\n%s\n```\n", kind, text);
+    const vkt_result r =
+        fenced.failed ? vkt_fail_nomem(&d->h, "a text", fenced.len) : vkt_events_text(d->events, tag, 0, fenced.s);
+    vkt_text_free(&fenced);
+    return r;
+}
+
+/* Converts planes (3,H,W) to pixels (H,W,3), and adds them. */
+static vkt_result add_image(vkt_run_dir *d, const vkt_dataset *image, uint64_t step)
+{
+    uint32_t chw[3];
+    vkt_dataset_sample_shape(image, chw);
+    const size_t plane = (size_t)chw[1] * chw[2];
+    const uint8_t *from = vkt_dataset_features(image);
+    uint8_t *pixels = vkt_alloc_array(&d->h, plane, 3);
+    if (!pixels) return vkt_fail_nomem(&d->h, "an image", 3 * plane);
+    for (size_t i = 0; i < 3 * plane; i++) pixels[i] = from[i % 3 * plane + i / 3];
+    const vkt_result r = vkt_events_image(d->events, "history", step, pixels, chw[1], chw[2], 3);
+    vkt_free(&d->h, pixels);
+    return r;
+}
+
+/* Adds the plot of the run. It goes through a file, because vkt_trainer_plot writes files. */
+static void add_plot(vkt_run_dir *d)
+{
+    vkt_dataset *image = NULL;
+    vkt_result r = vkt_trainer_plot(d->t, d->paths[IMAGE]);
+    if (r == VKT_OK) r = vkt_image_read(&d->h, d->paths[IMAGE], 0, 0, &image);
+    if (r == VKT_OK) r = add_image(d, image, d->t->history.n);
+    vkt_dataset_destroy(&image);
+    unlink(d->paths[IMAGE]);
+    keep_events(d, r);
+}
+
+static vkt_result begin_events(vkt_run_dir *d, const char *options)
+{
+    const size_t done = d->t->history.n;
+    VKT_TRY(vkt_events_create(&d->h, d->folder, done, &d->events));
+    VKT_TRY(add_text(d, "options", "json", options));
+    VKT_TRY(add_text(d, "summary", "", vkt_trainer_summary(d->t)));
+    VKT_TRY(vkt_events_flush(d->events));
+    /* If a run was killed after its checkpoint, its events may lack the last epoch. If they have it, TensorBoard drops
+     * it and shows the one of this file. */
+    if (done) keep_events(d, vkt_events_epoch(d->events, &d->t->history.records[done - 1]));
+    return VKT_OK;
+}
+
+/* ---- the fit ---- */
+
+static void keep(vkt_run_dir *d, vkt_result r)
+{
+    d->failed |= r != VKT_OK;
+}
+
+static vkt_result begin(vkt_run_dir *d, const char *options)
+{
+    char *settings = NULL;
+    if (!options) VKT_TRY(vkt_trainer_settings(d->t, &settings));
+    const char *text = options ? options : settings;
+    vkt_result r =
+        d->omitted[VKT_RUN_OPTIONS] ? VKT_OK : vkt_file_write(&d->h, d->paths[VKT_RUN_OPTIONS], text, strlen(text));
+    if (r == VKT_OK) r = begin_events(d, text);
+    vkt_text_release(&settings);
+    return r;
+}
+
+static void on_batch(void *user, const vkt_fit_progress *p)
+{
+    const vkt_run_dir *d = user;
+    if (d->caller.on_batch) d->caller.on_batch(d->caller.user, p);
+}
+
+static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
+{
+    vkt_run_dir *d = user;
+    const bool stop = d->caller.on_epoch && d->caller.on_epoch(d->caller.user, r, best);
+    fprintf(d->log, "epoch %u/%u  %.1f s  loss %.4g", r->epoch, d->epochs, r->seconds, r->train_loss);
+    if (!isnan(r->train_acc)) fprintf(d->log, "  acc %.4f", r->train_acc);
+    if (!isnan(r->val_loss)) fprintf(d->log, "  val_loss %.4g", r->val_loss);
+    if (!isnan(r->val_acc)) fprintf(d->log, "  val_acc %.4f", r->val_acc);
+    fprintf(d->log, "  lr %.3g%s\n", r->lr, best ? "  *" : "");
+    if (!d->omitted[VKT_RUN_HISTORY]) /* a failure is logged; the end of the fit tries again */
+        (void)vkt_trainer_write_history(d->t, d->paths[VKT_RUN_HISTORY]);
+    if (best && !d->omitted[VKT_RUN_WEIGHTS]) keep(d, vkt_trainer_save(d->t, d->paths[VKT_RUN_WEIGHTS]));
+    if (d->events) keep_events(d, vkt_events_epoch(d->events, r));
+    return stop;
+}
+
+static bool on_step(void *user)
+{
+    vkt_run_dir *d = user;
+    return d->stopped = d->caller.stop && d->caller.stop(d->caller.user);
+}
+
+static void write_results(vkt_run_dir *d)
+{
+    char *text = NULL;
+    vkt_result r = vkt_trainer_results(d->t, &text);
+    if (r == VKT_OK) r = vkt_file_write(&d->h, d->paths[VKT_RUN_RESULTS], text, strlen(text));
+    vkt_text_release(&text);
+    keep(d, r);
+}
+
+/* Writes the files of the end. `r` is the result of the fit. */
+static void end(vkt_run_dir *d, vkt_result r)
+{
+    const bool error = r != VKT_OK && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT;
+    const bool best = vkt_trainer_best_epoch(d->t) != 0, served = best && !error && !d->stopped;
+    if (!d->omitted[VKT_RUN_WEIGHTS] && r != VKT_E_DEVICE_LOST && (served || (!best && r != VKT_E_DIVERGED)))
+        keep(d, vkt_trainer_save(d->t, d->paths[VKT_RUN_WEIGHTS]));
+    if (!d->omitted[VKT_RUN_HISTORY]) keep(d, vkt_trainer_write_history(d->t, d->paths[VKT_RUN_HISTORY]));
+    if (!d->omitted[VKT_RUN_PLOT] && d->t->history.n) keep(d, vkt_trainer_plot(d->t, d->paths[VKT_RUN_PLOT]));
+    if (!d->omitted[VKT_RUN_RESULTS]) write_results(d);
+    if (d->events && d->t->history.n) add_plot(d);
+    d->failed |= fflush(d->log) != 0 || ferror(d->log);
+}
+
+vkt_result vkt_run_dir_fit(vkt_run_dir *d, vkt_trainer *t, const vkt_fit_params *params, const char *options)
+{
+    VKT_WANT(NULL, d);
+    VKT_WANT(&d->h, t);
+    vkt_fit_params p = params ? *params : (vkt_fit_params){ .epochs = 1 };
+    if (!p.checkpoint) p.checkpoint = d->paths[VKT_RUN_CHECKPOINT];
+    if (d->resumes && t->at.t == 0 && t->at.batch == 0 && t->history.n == 0)
+        VKT_TRY(vkt_trainer_resume(t, p.checkpoint));
+    d->t = t;
+    d->caller = p.callbacks;
+    d->epochs = p.epochs ? p.epochs : 1;
+    d->failed = d->stopped = false;
+    p.callbacks = (vkt_fit_callbacks){ .user = d, .on_batch = on_batch, .on_epoch = on_epoch, .stop = on_step };
+    vkt_result r = begin(d, options);
+    if (r == VKT_OK) {
+        r = vkt_trainer_fit(t, &p);
+        if (r == VKT_OK || t->first_step_ns) end(d, r);
+    }
+    vkt_events_destroy(&d->events);
+    return r == VKT_OK && d->failed ? VKT_E_CHECKPOINT : r;
+}

@@ -1,0 +1,13 @@
+/* common/read_file.h - reads a file, or standard input. */
+#ifndef SAMPLE_READ_FILE_H
+#define SAMPLE_READ_FILE_H
+
+#include <stddef.h>
+
+enum { READ_WHY = 128 };
+
+/* Reads a whole file, which may be a pipe; "-" is standard input. Returns its *n bytes and a NUL, for free(). NULL: it
+ * cannot be read, or has more than `most` bytes; `why` has the reason. */
+char *read_file(const char *path, size_t most, size_t *n, char why[READ_WHY]);
+
+#endif

@@ -1,0 +1,110 @@
+/* vktrain/card.h: a card says what the training set was, and a predictor with it answers as the trainer does.
+ * tests/samples/test_predictions.c has damaged cards. */
+#include "train/rig.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "vktrain/card.h"
+
+static void a_card_repeats_the_training_data(void **state)
+{
+    rig *r = rig_of(state);
+    enum { BYTES = RIG_SIDE * RIG_SIDE };
+    const double mean = 0.25, std = 0.125;
+    uint32_t classes = RIG_CLASSES;
+    float want[RIG_CLASSES], got[RIG_CLASSES];
+    unsigned char row[BYTES];
+    double list[2];
+    char room[16], path[256];
+    vkt_card *c;
+    vkt_dataset *rows;
+    vkt_predictor *q;
+    snprintf(path, sizeof path, "%s", vkt_temp_dir_file(&r->dir, "w"));
+    assert_int_equal(vkt_dataset_normalize(r->train, &mean, &std), VKT_OK);
+    assert_int_equal(vkt_dataset_normalize(r->check, &mean, &std), VKT_OK);
+    const vkt_trainer_params p = rig_params(r);
+    vkt_trainer *t = rig_trainer(r, &p);
+    rig_fit(t, &(vkt_fit_params){ .epochs = 1 });
+    assert_int_equal(vkt_trainer_attach_card(t, "rig", "{\"sizes\": [3, 4.5], \"note\": \"small\"}"), VKT_OK);
+    assert_int_equal(vkt_trainer_save(t, path), VKT_OK);
+    assert_int_equal(vkt_trainer_predict(t, r->check, 5, 1, NULL, want), VKT_OK);
+
+    assert_int_equal(vkt_card_read(&r->h, path, "rig", &c), VKT_OK);
+    assert_true(c->chw[0] == 1 && c->chw[1] == RIG_SIDE && c->chw[2] == RIG_SIDE && c->classes == RIG_CLASSES);
+    assert_true(c->mean[0] == mean && c->std[0] == std);
+    assert_string_equal(vkt_card_class(c, 7, room), "7");
+    assert_string_equal(vkt_card_text(c, "note"), "small");
+    assert_true(!vkt_card_text(c, "sizes") && vkt_card_numbers(c, "note", 2, list) == UINT32_MAX);
+    assert_true(vkt_card_numbers(c, "sizes", 2, list) == 2 && list[1] == 4.5);
+    assert_true(vkt_card_numbers(c, "classes", 1, list) == 1 && list[0] == RIG_CLASSES);
+    assert_int_equal(vkt_dataset_fetch(r->check, 5, row), VKT_OK);
+    assert_int_equal(vkt_card_dataset(c, VKT_ROW_U8, row, 1, &rows), VKT_OK);
+    vkt_card_destroy(&c);
+    assert_null(c);
+    const vkt_predictor_params pp = { .model = { .forward = rig_forward, .user = &classes },
+                                      .data = rows,
+                                      .weights = path };
+    assert_int_equal(vkt_predictor_create(r->ctx, &pp, &q), VKT_OK);
+    assert_int_equal(vkt_predictor_run(q, 0, 1, NULL, got), VKT_OK);
+    for (int k = 0; k < RIG_CLASSES; k++) assert_true(fabsf(got[k] - want[k]) < 1e-5f);
+    vkt_predictor_destroy(&q);
+    vkt_dataset_destroy(&rows);
+}
+
+static void names_are_kept(void **state)
+{
+    vkt_card *c;
+    char room[16];
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    assert_int_equal(vkt_card_from_text(&h, "a text",
+                                        "{\"sample\": [1,1,2], \"mean\": [0], \"deviation\": [1], \"classes\": 2, "
+                                        "\"names\": [\"cat\", null]}",
+                                        &c),
+                     VKT_OK);
+    assert_string_equal(vkt_card_class(c, 0, room), "cat");
+    assert_string_equal(vkt_card_class(c, 1, room), "1");
+    vkt_card_destroy(&c);
+}
+
+static void wrong_cards_are_refused(void **state)
+{
+    rig *r = rig_of(state);
+    const vkt_trainer_params p = rig_params(r);
+    vkt_trainer *t = rig_trainer(r, &p);
+    char path[256];
+    vkt_card *c;
+    snprintf(path, sizeof path, "%s", vkt_temp_dir_file(&r->dir, "w"));
+    assert_int_equal(vkt_card_read(&r->h, path, "rig", &c), VKT_E_NOT_FOUND); /* not logged */
+    assert_int_equal(vkt_trainer_save(t, path), VKT_OK);
+    assert_int_equal(vkt_card_read(&r->h, path, "rig", &c), VKT_E_NOT_FOUND);
+    assert_int_equal(vkt_trainer_attach_card(t, "rig", NULL), VKT_OK);
+    assert_int_equal(vkt_trainer_save(t, path), VKT_OK);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_card_read(&r->h, path, "another", &c), VKT_E_FORMAT);
+    vkt_test_error_contains("want weights of another, got those of rig");
+    assert_null(c);
+    assert_int_equal(vkt_trainer_attach_card(t, "rig", "[1]"), VKT_E_ARG);
+    assert_int_equal(vkt_card_from_text(&r->h, "text", "{\"sample\": [1,1,2]}", &c), VKT_E_FORMAT);
+    vkt_test_error_contains("text: what it tells of its data is damaged");
+    for (unsigned n = 1, failed = 1; failed; n++) {
+        vkt_test_fail_allocation(n);
+        const vkt_result status = vkt_card_read(&r->h, path, "rig", &c);
+        failed = vkt_test_allocation_failed();
+        vkt_test_fail_allocation(0);
+        assert_int_equal(status, failed ? VKT_E_NOMEM : VKT_OK);
+        vkt_card_destroy(&c);
+    }
+    vkt_test_expect_errors(false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(a_card_repeats_the_training_data),
+        cmocka_unit_test(names_are_kept),
+        rig_test(wrong_cards_are_refused),
+    };
+    return cmocka_run_group_tests_name("cards", tests, NULL, NULL);
+}
