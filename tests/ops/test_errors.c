@@ -338,7 +338,7 @@ static void a_mistake_is_named(void **state)
 /* ---- optimizers ---- */
 
 #define UPDATES(X)                                                                  \
-    X(VKT_E_ARG, "kind", .kind = (vkt_optimizer_kind)7)                             \
+    X(VKT_E_ARG, "kind", .kind = VKT_OPTIMIZER_KIND_COUNT)                          \
     X(VKT_E_ARG, "weight_decay", .weight_decay = -1)                                \
     X(VKT_E_ARG, "weight_decay", .weight_decay = NAN)                               \
     X(VKT_E_ARG, "momentum", .momentum = -0.5f)                                     \

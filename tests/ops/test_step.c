@@ -157,7 +157,7 @@ static void an_optimizer_that_does_not_fit_is_refused(void **state)
         vkt_optimizer o;
         const char *says;
     } cases[] = {
-        { { .kind = (vkt_optimizer_kind)9 }, "unknown kind" },
+        { { .kind = VKT_OPTIMIZER_KIND_COUNT }, "unknown kind" },
         { { .kind = VKT_SGD, .weight_decay = -1 }, "weight_decay" },
         { { .kind = VKT_SGD, .momentum = -1 }, "momentum >= 0" },
         { { .kind = VKT_SGD, .nesterov = true }, "nesterov" },
