@@ -10,7 +10,7 @@
 /* The largest file. A limit is necessary because whole files are read. */
 #define VKT_IMAGE_MAX_FILE_BYTES (UINT64_C(1) << 30)
 
-/* Memory for reuse. Zeroed: none yet. */
+/* Memory that is used again. A zeroed one has none yet. */
 typedef struct vkt_room {
     uint8_t *p;
     size_t bytes;

@@ -163,7 +163,8 @@ vkt_result vkt_trainer_keep(vkt_trainer *t, vkt_kept *out);
 vkt_result vkt_trainer_restore(vkt_trainer *t, const vkt_kept *kept);
 void vkt_kept_free(const vkt_host *h, vkt_kept *kept);
 
-/* VKT_E_DIVERGED, which is not logged, and no file if the parameters are not finite. */
+/* Writes a checkpoint. If the parameters are not finite, returns VKT_E_DIVERGED without a message, and writes no file.
+ */
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);
 
 /* Finds the entry of a file for parameter i, under `prefix`. VKT_E_NOT_FOUND; VKT_E_SHAPE if its shape differs. */

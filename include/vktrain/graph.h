@@ -283,8 +283,9 @@ VKT_API bool vkt_program_done(vkt_program *p, uint64_t run_index);           /* 
 VKT_API vkt_result vkt_program_wait_run(vkt_program *p, uint64_t run_index); /* one of the last VKT_RUN_RING */
 VKT_API vkt_result vkt_program_wait(vkt_program *p);                         /* waits for all runs */
 
-/* Write and read host data in logical row-major order, of exactly the tensor's size. A write is ordered before the next
- * run; a read waits for the last run. VKT_E_ARG for a value that is no input (write) or is not kept (read). */
+/* Write and read host data in logical row-major order. The size must be exactly that of the tensor. A write is ordered
+ * before the next run. A read waits for the last run. VKT_E_ARG: a write to a value that is no input, or a read of a
+ * value that is not kept. */
 VKT_API vkt_result vkt_program_write(vkt_program *p, vkt_tensor t, const void *data, uint64_t bytes);
 VKT_API vkt_result vkt_program_read(vkt_program *p, vkt_tensor t, void *data, uint64_t bytes);
 

@@ -10,9 +10,9 @@
 #include "abi/abi.h"
 #include "abi/conv2d_pack.abi.h"
 
-/* Output channels of a tile of a direct convolution. Each channel is a stream of writes. Prefetchers follow at most
- * eight streams. With so few products, writes are most of the work. 7 channels to 64 with 5 taps take half the time of
- * 32 rows. */
+/* The output channels of a tile of a direct convolution. Each channel is a stream of writes, and writes are most of the
+ * time because there are few products. Prefetchers follow at most eight streams: with 8 channels to a tile, 7 channels
+ * to 64 with 5 taps take half the time that they take with 32. */
 #define VKT_DIRECT_ROWS 8u
 
 /* Splits n into even shares of at most `most`. Shares are multiples of `unit`, unless one share is all of n. Returns 0

@@ -13,7 +13,7 @@
 
 enum { IDS = 0, TABLE, DY = 1 };
 
-/* If all ids are equal, a lane adds up 32,768 blocks of 64. No device ends such a loop. */
+/* The most ids. If all of them are equal, a lane adds up 32,768 blocks of 64. No device ends such a loop. */
 #define MOST_IDS (1u << 21)
 
 static uint32_t row_elements(vkt_shape table)
