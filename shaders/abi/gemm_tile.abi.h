@@ -2,8 +2,8 @@
  * of C has. There are two layouts:
  *   along x   vec4 x of row k of tile p is at base + p panel + min(x, last - first x of the tile) + k step
  *   ..._ROWS  vec4 k of row x of tile p is at base + p panel + min(x, last - first x of the tile) step + k turn
- * Four k further, the index grows by `turn`. If an operand is not packed, `last` keeps loads inside its rows. Otherwise `last`
- * is UINT32_MAX. */
+ * In both layouts `turn` is the distance in memory from k to k + 4. If an operand is not packed, `last` keeps loads inside its
+ * rows. Otherwise `last` is UINT32_MAX. */
 VKT_PUSH(vkt_gemm_tile_push, VKT_U32(k4) /* steps of four k, at least 1 */
          VKT_U32(M) VKT_U32(N) VKT_U32(ldc) VKT_U32(c_base) VKT_U32(c_batch) /* C in elements */
          VKT_U32(c_panel) /* ... from one tile of columns to the next */

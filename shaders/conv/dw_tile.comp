@@ -73,8 +73,8 @@ bool is_turned(uint j)
     return LANES != 8 && j / LANES < COLS / LANES;
 }
 
-// Index of the gradient of pixel (p,q) in a plane of dy, in vec4s. Pixels past the last pooling window read the last one. Its
-// index never names them.
+// Returns the index in dy, in vec4s, of the gradient of pixel (p,q) in a plane. A pixel past the last pooling window gets the
+// index of the last window. This does no harm, because that window's maximum is another pixel.
 uint place_in_dy(uint pixel, uint p, uint q)
 {
 #ifdef CELLS

@@ -49,8 +49,8 @@ uint block; // first lane of this lane's block
 uint a_pitch, src_plane, zero; // push constants, read once: on lavapipe each read costs a loop over lanes
 uint a_row[SHARES];   // M_MAJOR: start of this lane's rows of A, in vec4s
 
-// True if shuffles use lane ^ r. Then the same sum belongs to another channel in each lane, as in gemm_tile.comp. With 8 lanes
-// this gives no gain.
+// Returns true if shuffles use lane ^ r. Then each lane has the sum of another channel, as in gemm_tile.comp. With 8 lanes this
+// is not faster.
 bool turns()
 {
     return LANES != 8 && (M_MAJOR ? MB % ACROSS == 0 : (MB & MB - 1) == 0);

@@ -49,7 +49,7 @@ uvec2 tile_at(uint id, uint M, uint N)
 const uint PART_A = BM * BLOCKS_K / 4, HALF = PART_A + BN * BLOCKS_K / 4; // vec4s
 shared vec4 tile[2 * HALF]; // two halves, each A [k][m / 4] and then B [k][n / 4]
 
-// Index of the first k of block row k4, column group x4, in a part that is `width` column groups wide.
+// Returns the index of the first k of block row k4 and column group x4, in a part that is `width` column groups wide.
 uint place(uint k4, uint x4, uint width)
 {
     return 4 * k4 * width + (x4 ^ (2 * (k4 & 3)));

@@ -38,7 +38,7 @@ vec4 sigmoid(vec4 x)
     return mix(e, vec4(1.0), greaterThanEqual(x, vec4(0.0))) / (1.0 + e);
 }
 
-// exp of a log-probability. For x >= 89, which is none, it is infinity.
+// Returns e^x for a log-probability x. For x >= 89 the result is infinity, but no log-probability is so large.
 vec4 exp_of_log(vec4 x)
 {
     return exp_1ulp(mix(x, vec4(89.0), greaterThan(x, vec4(89.0))));
