@@ -72,7 +72,7 @@ static void tables(void)
     put_text("tsv", "classes", "tea\nale\r\n\ngin");
 }
 
-/* 7 x 5 pixels in colour, as JPEG and as PNG in two of its types. */
+/* Writes an image of 7 x 5 pixels in colour, as JPEG and as PNG in two of its types. */
 static void pictures(void)
 {
     enum { W = 7, H = 5 };

@@ -6,7 +6,7 @@
 
 static const vkt_ctx_params no_cache = { .no_pipeline_cache = true };
 
-/* Opening must fail with `want`, and the message must name `part`. */
+/* Checks that opening fails with `want` and that the message names `part`. */
 static void refuses(const vkt_ctx_params *params, vkt_result want, const char *part)
 {
     const vkt_host host = vkt_test_host();

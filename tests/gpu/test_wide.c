@@ -9,7 +9,7 @@
 
 #define WIDTH "LP_NATIVE_VECTOR_WIDTH"
 
-/* The result of vkt_ctx_open_wide, and vkt_test_host after it. */
+/* The warnings that `hear` has counted, and the host that gets each line after it. */
 static struct {
     vkt_host host;
     unsigned warnings; /* warnings that 512 bits cannot be used */
@@ -45,7 +45,7 @@ static vkt_result open_wide(vkt_ctx **ctx)
     return vkt_ctx_open_wide(&quiet, &h, fake_loader(), has_avx512(), ctx);
 }
 
-/* By the driver's default, which the test reads. */
+/* Returns the device as it is without vkt_ctx_create_wide. */
 static vkt_device_info usual_device(void)
 {
     vkt_ctx *ctx = rig_open(NULL, NULL);

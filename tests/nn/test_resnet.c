@@ -99,7 +99,7 @@ static void names_and_shapes_are_torchvisions(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
-/* N(0, 2 / fan_out), fan_out = 32 * 3 * 3. */
+/* Weights are drawn from N(0, 2 / fan_out) with fan_out = 32 * 3 * 3. */
 static void convolutions_begin_as_in_torchvision(void **state)
 {
     (void)state;
@@ -204,7 +204,7 @@ static void logits_of_pretrained_weights_are_those_recorded(void **state)
     vkt_dataset_destroy(&unlabelled);
 }
 
-/* 1,627 of 2,000 according to the data set's README. Another JPEG decoder may change a few. */
+/* The README of the data set says 1,627 of 2,000. With another JPEG decoder a few may differ. */
 static void pretrained_weights_know_the_pictures_that_they_should(void **state)
 {
     rig *r = rig_of(state);

@@ -47,7 +47,7 @@ static void wrong_inputs_of_every_row_are_refused(void **state)
     }
 }
 
-/* A legal case of `op`, except for the element type of input `wrong`. */
+/* Applies `op` to a legal case, in which only the element type of input `wrong` is another one. */
 static vkt_result apply_with_type(const vkt_op *op, vkt_case *c, uint32_t wrong, vkt_dtype type)
 {
     const vkt_host h = vkt_test_host();

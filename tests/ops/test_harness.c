@@ -87,7 +87,7 @@ static void emit_swapped(const vkt_node *n, vkt_emit *e)
     d->bind[ELEMENTWISE_Y] = x;
 }
 
-/* Wrong only if the device has no texel loads: the first view does not find it. */
+/* Emits a wrong result only if the device has no texel loads. So the first view does not find it. */
 static void emit_wrong_without_texels(const vkt_node *n, vkt_emit *e)
 {
     if (e->lim->max_texel_elements)

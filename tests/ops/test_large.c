@@ -47,7 +47,7 @@ static void broadcasting_larger_than_a_binding(void **state)
     }
 }
 
-/* Transposed, padded, and with every third column: ranges end within rows and columns. */
+/* Tensors are transposed, padded, and sliced to every third column. Ranges end within rows and columns. */
 static void rearranging_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static void a_sum_larger_than_a_binding(void **state)
 
 /* ---- products ---- */
 
-/* C = A B in rows, against dot products in double for about 3000 of its elements. */
+/* Checks C = A B by rows. About 3000 elements are compared with dot products in double precision. */
 static void check_product(uint32_t m, uint32_t n, uint32_t k)
 {
     job j;
@@ -136,8 +136,8 @@ static void more_rows_than_work_groups(void **state)
 
 /* ---- convolutions, linear layers ---- */
 
-/* y = x * w + bias and its gradients, with all data on the host. Images and kernels are square, the stride is 1, and y
- * is as large as x. */
+/* A convolution y = x * w + bias and its gradients, with all data on the host. Images and kernels are square, the
+ * stride is 1, and y is as large as x. */
 typedef struct conv {
     uint32_t n, c, o, size, kernel;
     vkt_graph *g;
@@ -228,7 +228,7 @@ static void add_taps(const conv *v, sum *s, uint32_t n, uint32_t o, uint32_t c, 
         }
 }
 
-/* Element i of one of the results. */
+/* Returns element i of one of the results. */
 static sum conv_reference(const conv *v, int tensor, size_t i)
 {
     const size_t pixels = (size_t)v->size * v->size, k = v->kernel;

@@ -246,8 +246,8 @@ static void nan_stays_nan(void **state)
     }
 }
 
-/* d/dt of (x - t)^2 with a parameter t. A network in one node gives targets no gradient, so this network must stay as
- * it is. */
+/* The loss is (x - t)^2 with a parameter t, which needs a gradient. A network in one node gives targets no gradient, so
+ * this network must not become one node. */
 static void a_target_with_parameters_has_its_gradient(void **state)
 {
     (void)state;

@@ -19,7 +19,7 @@ static golden file;
 
 /* ---- a case ---- */
 
-/* Input k of the case, absent where the file has none. */
+/* Adds input k of the case. It is absent if the file has none. */
 static void add_input(subject *s, const char *name, uint32_t k, vkt_layout layout, vkt_dtype dtype)
 {
     char part[16];

@@ -50,7 +50,7 @@ static uint32_t bits_of(float f)
     return u;
 }
 
-/* Clock and step state after run number `run`, the optimizer's step t. */
+/* Checks clock and step state after run number `run`, in which the optimizer made step t. */
 static void check_state(const trainer *tr, const double beta[2], uint32_t run, uint32_t t, uint64_t seed, float lr)
 {
     uint32_t clock[CLOCK_WORDS], step[STEP_WORDS];

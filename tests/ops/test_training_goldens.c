@@ -102,7 +102,7 @@ static void step(engine *e, const float *gradient, float lr, uint32_t rows)
 
 /* ---- trajectories ---- */
 
-/* T runs from p0, n parameters: gradients (T,n), learning rates and rows (T). */
+/* A sequence of T runs that begins with the n parameters p0: gradients (T,n), learning rates and rows (T). */
 typedef struct course {
     size_t T, n;
     float *p0, *gradients, *lr, *rows;
@@ -193,7 +193,7 @@ static void arena_free(arena *a)
     for (int i = 0; i < 3; i++) free(a->moments[i]);
 }
 
-/* Element i of all parameters, one behind the other, in the arena. */
+/* Returns the index in the arena of element i. i counts the elements of all parameters, one behind the other. */
 static size_t place(const setting *s, const arena *a, size_t i)
 {
     int k = 0;
@@ -201,7 +201,7 @@ static size_t place(const setting *s, const arena *a, size_t i)
     return a->start[k] + i;
 }
 
-/* c->p by the reference; a is left as the last step left it. `o` is resolved. */
+/* Computes c->p by the reference. Afterwards `a` has the state after the last step. `o` has its defaults filled in. */
 static void by_reference(course *c, const setting *s, const vkt_optimizer *o, arena *a)
 {
     uint64_t t = 0;
@@ -287,7 +287,7 @@ static course golden_course(const char *name)
     return c;
 }
 
-/* With the defaults that optim.h states. */
+/* Returns `o` with the defaults that optim.h states. */
 static vkt_optimizer resolved(vkt_optimizer o)
 {
     const bool keras = o.keras;

@@ -14,7 +14,7 @@
 #define OK(call) assert_int_equal((call), VKT_OK)
 #define NOBODYS 0x7fc5a5a5u /* a NaN */
 
-/* x -> convolution -> relu -> pooling */
+/* The network x -> convolution -> relu -> pooling. */
 typedef struct net {
     vkt_shape x, w;
     bool bias, relu;
@@ -144,10 +144,11 @@ static uint32_t count(const rig *r, vkt_kernel_id kernel)
     return n;
 }
 
-/* How the gradient of the weights gets the gradient of the convolution's output. */
+/* How the gradient of the weights reads the gradient of the convolution's output: as an array, or as pooling windows.
+ */
 typedef enum way { ARRAY, CELLS } way;
 
-/* How many dispatches read windows; 0 also if the view's device supports neither way. */
+/* Returns how many dispatches read pooling windows. It is 0, too, if the device of the view supports neither way. */
 static uint32_t agree(const net *n, const harness_view *view, way want)
 {
     rig fused, plain;
@@ -213,7 +214,7 @@ static void cells_have_the_bits_of_the_array(void **state)
     assert_true(checked > (few ? 2 : 8));
 }
 
-/* 60 windows, in f32 and in 16 bits; dy and index start at different offsets in their buffers. */
+/* There are 60 windows, in f32 and in 16 bits. dy and the index start at different offsets in their buffers. */
 static void windows_of_channels_are_right(void **state)
 {
     (void)state;

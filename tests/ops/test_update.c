@@ -34,7 +34,7 @@ static vkt_tensor declare(rig *r)
     return vkt_add(r->g, vkt_sum(r->g, vkt_mul(r->g, a, r->x)), vkt_sum(r->g, vkt_mul(r->g, b, r->x)));
 }
 
-/* `store`: NULL for a new store. */
+/* Makes the rig. `store` is NULL for a new store. */
 static rig rig_make(const vkt_optimizer *o, const char *frozen, vkt_precision precision, vkt_store *store)
 {
     rig r = { .store = store };
@@ -245,7 +245,7 @@ static void an_overflow_drops_all_micro_batches_of_its_step(void **state)
 
 /* ---- presets ---- */
 
-/* PyTorch documentation of torch.optim; Keras documentation of keras.optimizers. */
+/* Sources: PyTorch documentation of torch.optim, Keras documentation of keras.optimizers. */
 static void presets_are_the_libraries_defaults(void **state)
 {
     (void)state;

@@ -26,7 +26,7 @@ char *program_text(const rig *r, const char *name);
 bool program_wrote(const rig *r, const char *name); /* it is there, and not empty */
 /* A JSON file of the rig's folder: json_decref. Fails the test if it is none. */
 json_t *program_json(const rig *r, const char *name);
-/* Member `key`, which must be a number. */
+/* Returns member `key`, which must be a number. */
 double json_number_of(const json_t *o, const char *key);
 
 #endif

@@ -53,7 +53,7 @@ static void write_tables(const rig *r)
     write_table(r, "test.csv", CHECK);
 }
 
-/* <folder>/<class>/<number>.png for `rows` rows. */
+/* Makes links <folder>/<class>/<number>.png for `rows` rows. */
 static void link_folders(const rig *r, const char *folder, uint32_t rows)
 {
     char path[128];
@@ -107,7 +107,7 @@ static void a_run_learns_and_writes_what_it_was_asked_for(void **state)
                 program_wrote(r, "p.svg"));
 }
 
-/* At such a rate no epoch is better than the first one by 1e-4. */
+/* The rate of 1e-5 is so small that no epoch is better than the first one by 1e-4. */
 static void the_rate_falls_when_the_validation_loss_does_not(void **state)
 {
     rig *r = rig_of(state);
@@ -141,7 +141,7 @@ static void a_resumed_run_ends_in_the_same_bytes(void **state)
     EXPECT(r, 1, "is of another run", SMALL, "-q", "--size", "16", "--resume", "c");
 }
 
-/* At such a rate no answer changes, so that epoch 2 is no better than epoch 1. */
+/* The rate of 1e-12 is so small that no prediction changes. So epoch 2 is no better than epoch 1. */
 static void a_run_that_stopped_early_says_that_it_does_not_go_on(void **state)
 {
     rig *r = rig_of(state);

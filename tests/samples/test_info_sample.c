@@ -75,7 +75,7 @@ static vkt_graph *product(const rig *r)
     return g;
 }
 
-/* Those of VKT_TRAITS are marked; an unknown one is an error of the program, with the list of names. */
+/* Traits that VKT_TRAITS sets are marked. An unknown trait is an error of the program. Its message lists the names. */
 static void traits_are_told(void **state)
 {
     rig *r = rig_of(state);

@@ -81,7 +81,7 @@ static void two_options_for_one_file_are_refused(void **state)
     vkt_free(&r->h, text);
 }
 
-/* Data that are not there would be told first, were the files not looked at before them. */
+/* The program tries the files before it looks for the data. Otherwise it would report the missing data first. */
 static void inputs_are_tried_before_the_data(void **state)
 {
     rig *r = rig_of(state);

@@ -12,7 +12,7 @@
 #include "io/safetensors.h"
 #include "train/rig.h"
 
-/* golden/<name>.safetensors: vkt_safetensors_close. */
+/* Opens golden/<name>.safetensors. Close it with vkt_safetensors_close. */
 vkt_safetensors *golden_open(const vkt_host *h, const char *name);
 /* All numbers of a tensor as doubles: test_free. */
 double *golden_numbers(const vkt_safetensors *st, const char *name, uint64_t *n);

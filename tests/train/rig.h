@@ -39,13 +39,14 @@ rig *rig_here(void **state);
 
 /* A context like the rig's; false if there is no device. */
 bool rig_open(const vkt_host *h, vkt_ctx **ctx);
-/* Blurred squares whose position gives the class, with noise. A row depends on its number alone. */
+/* Makes a data set of blurred squares with noise. The position of the square gives the class. A row depends on its
+ * number alone. */
 vkt_dataset *rig_data(const vkt_host *h, uint32_t first, uint32_t rows);
-/* r->train with each pixel moved by up to 40 at random, again in every epoch; and as it is in epoch 0. Destroy it
- * first. */
+/* Makes a data set that varies: r->train with each pixel moved by up to 40 at random, again in every epoch. In epoch 0
+ * it is r->train itself. Destroy it before r->train. */
 vkt_dataset *rig_varying(rig *r);
 
-/* conv 3x3 1->8, max pool, dropout2d, max pool to 2x2, linear to ten classes. */
+/* Builds the rig's network: conv 3x3 1->8, max pool, dropout2d, max pool to 2x2, linear to ten classes. */
 vkt_tensor rig_forward(vkt_builder *b, vkt_tensor x, void *user);
 /* The network of samples/mnist.c on (B,1,28,28), ten classes; user: const float *, the probability of dropout. */
 vkt_tensor rig_mnist_forward(vkt_builder *b, vkt_tensor x, void *user);

@@ -181,7 +181,7 @@ static void unmake(life *l)
     vkt_dataset_destroy(&l->train);
 }
 
-/* From the checkpoint or the current state to the end of the second epoch, and its weights. */
+/* Trains from the checkpoint, or from the current state, to the end of the second epoch. Reads the weights. */
 static vkt_result finish(const rig *r, life *l)
 {
     const char *checkpoint = checkpoint_of(r);
@@ -205,7 +205,8 @@ static vkt_result live(const rig *r, vkt_ctx *ctx, bool stream, life *l)
     return vkt_trainer_profile(l->t, vkt_temp_dir_file(&r->dir, "trace.json"));
 }
 
-/* Without the tuning file: a context looks for it once, and stores nothing if there is none. */
+/* Opens a context that has looked for the tuning file already. A context looks for it once, and stores nothing if there
+ * is none. */
 static vkt_ctx *open_fresh(const rig *r)
 {
     vkt_ctx *ctx;

@@ -18,7 +18,7 @@ static const vkt_limits limits = { .traits = &vkt_class_traits[VKT_CLASS_OTHER],
                                    .max_storage_range_bytes = 1u << 27,
                                    .max_allocation_bytes = 1u << 30 };
 
-/* y = f(a, b?), one dispatch and 1000 bytes of scratch. */
+/* The fake op: y = f(a, b), where b may be absent. It has one dispatch and 1000 bytes of scratch. */
 static vkt_result fake_infer(vkt_infer *f)
 {
     VKT_REQUIRE(f, vkt_in(f, 0)->dtype == VKT_F32, VKT_E_DTYPE, "fake: want f32");
@@ -53,7 +53,7 @@ static vkt_access fake_access(uint16_t kernel)
     return (vkt_access){ .reads = 0xb, .writes = 0xc };
 }
 
-/* y = f(a, b?) element by element, so it may have the memory of a or of b. */
+/* The cell op: y = f(a, b) element by element, so y may have the memory of a or of b. b may be absent. */
 static void cell_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_bind bind[] = { { .t = n->in[0] }, { .t = n->n_in > 1 ? n->in[1] : n->in[0] }, { .t = n->out[0] } };
@@ -372,7 +372,7 @@ static uint64_t cost_of(uint32_t n, uint64_t *names)
     return work;
 }
 
-/* Counted, not timed. */
+/* The test counts operations instead of measuring time. */
 static void a_chain_twice_as_long_costs_twice_as_much(void **state)
 {
     (void)state;
