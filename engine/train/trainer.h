@@ -125,7 +125,7 @@ bool vkt_trainer_is_finite(const vkt_trainer *t, const float *values);
  * the lines of model and loss (identity.h). The caller destroys *g and *b and frees the lines, also after a failure. */
 vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_builder **b,
                              vkt_feed_values *v, vkt_head *head, vkt_text *lines);
-/* Builds the graph of an evaluation, likewise. */
+/* Builds the graph of an evaluation over `feed`. The caller destroys *g, also after a failure. */
 vkt_result vkt_evaluator_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_feed_values *v,
                                vkt_head *head, vkt_tensor *classes);
 /* Logs, after a trainer did not fit, which smaller batch or which larger cap would fit. */

@@ -160,9 +160,9 @@ VKT_API void *vkt_array_map(vkt_array *a);
  * gradients and moments too; if `g` has a vkt_publish, a published part. */
 VKT_API vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out);
 VKT_API void vkt_store_destroy(vkt_store **s); /* after the programs that use it */
-/* Return the number of parameters and states, in the order in which the graph declared them; and name (valid as long as
- * the store) and shape of number i. */
+/* Returns the number of parameters and states. Their numbers have the order in which the graph declared them. */
 VKT_API uint32_t vkt_store_count(const vkt_store *s);
+/* Return the name of number i, which is valid as long as the store, and its shape. */
 VKT_API const char *vkt_store_name(const vkt_store *s, uint32_t i);
 VKT_API vkt_shape vkt_store_shape(const vkt_store *s, uint32_t i);
 VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* all of them together, without padding */

@@ -75,7 +75,8 @@ vec4 slope_of(vec4 y, vec4 t, vec4 weight)
 
 #ifdef WEIGHTED
 layout(binding = LOSS_WEIGHT, std430) readonly buffer Weight { float weight[]; };
-// Weights of the four elements of vec4 i. Batch last, all four belong to one feature; else to four consecutive features.
+// Returns the weights of the four elements of vec4 i. With the batch last all four belong to one feature. Otherwise they belong
+// to four consecutive features.
 vec4 weights_at(uint i)
 {
     if (pc.per_row == 1) return vec4(weight[i / pc.period4]);

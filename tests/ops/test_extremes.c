@@ -151,7 +151,7 @@ static void a_nan_is_an_extreme(void **state)
     }
 }
 
-/* The first of equal elements; a NaN is above infinity. */
+/* The index is that of the first of equal elements. A NaN is above infinity. */
 static void indices_along_every_axis(void **state)
 {
     (void)state;

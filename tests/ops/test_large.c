@@ -29,7 +29,7 @@ static void an_elementwise_op_larger_than_a_binding(void **state)
     job_end(&j);
 }
 
-/* A row is added to each row; then once more with the batch last, in which memory order follows the other axis. */
+/* Adds one row to each row. Then adds it with the batch last, where the samples are neighbours in memory. */
 static void broadcasting_larger_than_a_binding(void **state)
 {
     (void)state;

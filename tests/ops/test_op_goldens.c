@@ -73,7 +73,7 @@ static double *expected(const char *name, const char *part, const side *v)
     return want;
 }
 
-/* The reference is PyTorch's number but for the order of float64 additions. */
+/* Checks that the reference has PyTorch's number. Only the order of float64 additions may differ. */
 static void check_reference(const char *name, const char *part, const side *v)
 {
     double *want = expected(name, part, v);

@@ -193,8 +193,8 @@ static vkt_tensor rearranged(vkt_graph *g, vkt_tensor x, int how)
     }
 }
 
-/* Integers with the batch last, among them the bits of denormal and of signalling floats: as if they were stored in
- * rows. */
+/* Integers give the same result with the batch last as by rows. Some have the bits of denormal floats and of signalling
+ * NaNs. */
 static void integers_go_through_rows_and_back(void **state)
 {
     (void)state;

@@ -14,7 +14,7 @@
 
 /* Opens golden/<name>.safetensors. Close it with vkt_safetensors_close. */
 vkt_safetensors *golden_open(const vkt_host *h, const char *name);
-/* All numbers of a tensor as doubles: test_free. */
+/* Returns all numbers of a tensor as doubles. Free them with test_free. */
 double *golden_numbers(const vkt_safetensors *st, const char *name, uint64_t *n);
 
 /* Scatters the bits of a number, as the scripts that generated images and weights did. */

@@ -59,7 +59,7 @@ void rig_fit(vkt_trainer *t, const vkt_fit_params *p);
 /* Fails the test unless both trainers have the same bits in this part. */
 #define rig_same(a, b, part) rig_same_at(a, b, part, __FILE__, __LINE__)
 void rig_same_at(vkt_trainer *a, vkt_trainer *b, vkt_store_part part, const char *file, int line);
-/* All parameters, in the order of the store: test_free. */
+/* Returns all parameters, in the order of the store. Free them with test_free. */
 float *rig_weights(vkt_trainer *t, vkt_store_part part, uint64_t *n);
 
 /* Fails the test unless both files have the same bytes. */

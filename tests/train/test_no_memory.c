@@ -214,7 +214,7 @@ static vkt_ctx *open_fresh(const rig *r)
     return ctx;
 }
 
-/* The bytes of a checkpoint after the first epoch. */
+/* Returns the bytes of a checkpoint after the first epoch. */
 static void *first_epoch(const rig *r, bool stream, size_t *n)
 {
     life l = { 0 };

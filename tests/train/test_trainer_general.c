@@ -259,7 +259,7 @@ static void early_stopping_goes_by_what_is_named(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* Fetches a row. Like a decoder with scratch memory, the source allows each worker one row at a time. */
+/* A source that allows each worker one row at a time, like a decoder with scratch memory. */
 typedef struct busy_source {
     atomic_uint fetching[VKT_DATA_MAX_WORKERS], overlaps;
 } busy_source;

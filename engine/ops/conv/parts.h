@@ -61,10 +61,11 @@ typedef struct vkt_conv_job {
 
 /* Returns true if some tap of these phases reads outside of the source. */
 bool vkt_conv_reaches_out(const vkt_conv_job *j, const vkt_conv_phase *h, const vkt_conv_phase *v);
-/* Return the bindings of a part: w from the part's first group, row, channel and tap on; its source channels; its
- * destination channels. *base is the index of the first element, counted from the start of the binding: in floats for
- * w, in vec4s for the others. */
+/* Returns the binding of w for a part, from the part's first group, row, channel and tap on. *base is the index of the
+ * first element in the binding, in floats. */
 vkt_bind vkt_conv_weights(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
+/* Return the bindings of a part's source channels and destination channels. *base is the index of the first element in
+ * the binding, in vec4s. */
 vkt_bind vkt_conv_source(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
 vkt_bind vkt_conv_destination(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
 /* Copies w to panels of `mb` rows. `push` has the order: `inner`, and the steps from tap to tap. */
