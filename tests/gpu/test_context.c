@@ -244,7 +244,7 @@ static void survives_every_failed_allocation(void **state)
     }
 }
 
-/* The first use of all parts: a context that uploads and reads back. */
+/* Opens a context, uploads and reads back, so that every part is used once. */
 static vkt_result open_and_use(vkt_ctx **ctx)
 {
     const vkt_host host = vkt_test_host();

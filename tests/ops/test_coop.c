@@ -121,7 +121,7 @@ static void operands_are_rounded_in_programs_of_f16_alone(void **state)
     }
 }
 
-/* The default choices of devices. */
+/* Without a forced variant, a GPU that has matrices uses them in programs of f16 only. A CPU does not use them. */
 static void gpus_prefer_matrices_in_programs_of_f16(void **state)
 {
     (void)state;

@@ -309,7 +309,7 @@ static void a_convolution_longer_than_loops_may_be(void **state)
     check_conv(2, 1100000, 3, 1, 1, true); /* and more rows of dx than 16 times the work groups */
 }
 
-/* Without texel loads a source is split too. */
+/* Each case runs with and without texel loads. Without them an operand that is only read is split, too. */
 static void a_linear_layer_larger_than_a_binding(void **state)
 {
     (void)state;

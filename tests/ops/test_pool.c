@@ -138,7 +138,7 @@ static void a_window_of_padding_alone_has_no_winner(void **state)
 
 /* ---- windows that several invocations share, because one loop would be too long ---- */
 
-/* Some rows of the images below. Nothing is refused. */
+/* Sets bindings that hold only some rows of the images below. The op can still compute all cases. */
 static void small_storage(vkt_limits *lim)
 {
     lim->max_storage_range_bytes = 16384;

@@ -388,7 +388,7 @@ static course random_course(vkt_rng *r, size_t T, size_t n)
     return c;
 }
 
-/* Some 30 roundings of 2^-24. */
+/* Compares the moments. The tolerance is that of some 30 roundings of 2^-24. */
 static void check_moments(engine *e, const arena *a, const char *what)
 {
     const uint32_t n = total(e->s);
