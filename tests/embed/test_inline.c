@@ -35,7 +35,7 @@ static float number(uint32_t i)
     return (float)(i * 2654435761u >> 8) / (float)(1 << 23) - 1;
 }
 
-/* Points inside, with edges and corners, and a few outside. */
+/* Places the points: inside, on edges and corners, and a few outside. */
 static void place_points(network *n)
 {
     for (uint32_t i = 0; i < POINTS * n->dims; i++) {

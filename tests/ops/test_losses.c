@@ -35,7 +35,7 @@ static void draw_scores(scores *s)
     for (size_t b = 0; b < B; b++) s->t[b] = vkt_rng_range(&r, 0, K - 1);
 }
 
-/* Loss and gradient by vkt_cross_entropy without options, or by the form that has no options (`plain`). */
+/* Computes loss and gradient by vkt_cross_entropy without options, or, if `plain`, by the form that has no options. */
 static void run_scores(scores *s, vkt_layout layout, bool plain, uint32_t rows)
 {
     vkt_graph *g = harness_graph();

@@ -79,7 +79,7 @@ static void engine_free(engine *e)
     vkt_graph_destroy(&e->g);
 }
 
-/* All parameters, one behind the other. */
+/* Writes a part of all parameters, which `all` has one behind the other. */
 static void put(engine *e, vkt_store_part part, const float *all)
 {
     for (uint32_t k = 0; k < PARAMS && e->s->size[k]; all += e->s->size[k], k++)
