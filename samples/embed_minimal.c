@@ -54,7 +54,8 @@ static void make_buffer(void)
     VK(vkMapMemory(device, bytes, 0, VK_WHOLE_SIZE, 0, (void **)&column));
 }
 
-/* The training step, which also makes the store; or what writes the network's answers for x. */
+/* Makes the program of a training step (`training`), and the store. Otherwise makes the program that computes the
+ * network's output for x. */
 static vkt_program *make_program(vkt_ctx *ctx, vkt_store **store, bool training)
 {
     vkt_graph *g;

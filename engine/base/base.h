@@ -40,7 +40,7 @@ void vkt_log_line(const vkt_host *h, vkt_log_level level, const char *fmt, ...) 
 void vkt_log_line_v(const vkt_host *h, vkt_log_level level, const char *fmt, va_list args);
 /* Logs an error and returns `r`:  return vkt_fail(h, VKT_E_ARG, "batch: want 1 or more, got %u", n); */
 vkt_result vkt_fail(const vkt_host *h, vkt_result r, const char *fmt, ...) VKT_PRINTF(3, 4);
-/* vkt_fail for a failed allocation of `bytes` for `what`. */
+/* Calls vkt_fail for a failed allocation of `bytes` bytes for `what`. */
 vkt_result vkt_fail_nomem(const vkt_host *h, const char *what, size_t bytes);
 /* Logs VKT_E_ARG for a NULL argument of a public function. `h` may be NULL or not resolved. */
 vkt_result vkt_fail_null(const vkt_host *h, const char *function, const char *argument);

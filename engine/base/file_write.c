@@ -200,7 +200,8 @@ static void drop_if_left(int dir_fd, const char *name)
     close(fd);
 }
 
-/* Removes left temporaries of this target. Failures are ignored: they do not concern the file that is to be written. */
+/* Removes the temporary files of this target that a killed process left. Failures are ignored, because they do not
+ * concern the file that is to be written. */
 static void drop_left_temporaries(const vkt_file_writer *w)
 {
     const int fd = openat(w->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -7,9 +7,9 @@
 
 #include "data/dataset.h"
 
-/* Most samples that a worker claims at once. Few, so that the workers end a batch together. Not too few, so that the
- * mutex costs little (784-byte samples: about 1 us per claim). If samples are large, fewer are claimed, because they
- * take long to make. */
+/* The most samples that a worker claims at once. They are few, so that the workers end a batch together. They are not
+ * fewer, so that the mutex costs little: with samples of 784 bytes, about 1 us per claim. Large samples take long to
+ * make, so fewer of them are claimed. */
 #define CHUNK_ROWS 16
 #define CHUNK_BYTES (CHUNK_ROWS * 1024)
 

@@ -17,7 +17,7 @@
 
 #include "data/image.h"
 
-/* 8 bits for the pixel, 22 for the weight, 2 for sums above 255 and below 0. */
+/* The weights have 22 bits. The pixel has 8 bits, and 2 bits are for sums above 255 and below 0. */
 #define WEIGHT_BITS 22
 
 /* The filter of one axis. */

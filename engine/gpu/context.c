@@ -265,8 +265,8 @@ vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vk
     return vkt_ctx_open(params, host, NULL, out);
 }
 
-/* Waits for the engine's own work only: it never waits for a whole host's device. After a loss no work runs, but the
- * engine still asks the driver to wait for its own device. */
+/* Waits for the engine's own work. It never waits for all work of a device that an application owns. After a loss no
+ * work runs, but the engine still asks the driver to wait for a device that it made itself. */
 static void drain(vkt_ctx *ctx)
 {
     if (ctx->owns_device)

@@ -139,7 +139,7 @@ static vkt_result find_extensions(vkt_ctx *ctx, vkt_candidate *c)
     return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;
 }
 
-/* Our kind for each VkPhysicalDeviceType, its rank, and the rank in words. */
+/* The vkt_device_kind for each VkPhysicalDeviceType, its rank, and the rank in words. */
 static const struct {
     vkt_device_kind kind;
     int rank; /* 0 is best */

@@ -1,5 +1,5 @@
-/* gpu/gpu.h - one open Vulkan device, its memory and its queues. Vulkan names are in gpu/, kernel/, record/ and dist/
- * only. gpu/ does not depend on tensors or graphs.
+/* gpu/gpu.h - one open Vulkan device, its memory and its queues. Vulkan names are in gpu/, kernel/ and record/ only.
+ * gpu/ does not depend on tensors or graphs.
  *
  * Threads: as for vkt_ctx (one call at a time per context), unless a function says otherwise. */
 #ifndef VKT_GPU_H

@@ -242,7 +242,7 @@ static void block_release(block *b, uint64_t offset, uint64_t bytes)
     b->holes[i] = (range){ offset, bytes };
     b->n_holes++;
     b->buffers--;
-    /* Merge with the hole behind it, then with the hole before it. */
+    /* Merges the hole with the one behind it, then with the one before it. */
     for (size_t k = i + 1; k-- > (i ? i - 1 : 0);)
         if (k + 1 < b->n_holes && b->holes[k].offset + b->holes[k].bytes == b->holes[k + 1].offset) {
             b->holes[k].bytes += b->holes[k + 1].bytes;

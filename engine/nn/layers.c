@@ -42,7 +42,7 @@ static bool want_rank(vkt_builder *b, const char *layer, vkt_tensor x, uint32_t 
     return s.rank == rank;
 }
 
-/* Checks channels, kernel and groups, for the same reason. */
+/* Checks channels, kernel and groups before parameters are made whose shapes depend on them. */
 static bool want_conv(vkt_builder *b, const char *layer, uint32_t channels, uint32_t out, uint32_t kernel,
                       uint32_t groups)
 {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/numbers.h"
+#include "ops/step/optimizer.h"
 #include "train/compare.h"
 
 enum { HASHED_BYTES = 64 << 20, FETCHED_ROWS = 256 };
@@ -132,8 +133,6 @@ static void add_groups(const vkt_trainer *t, vkt_text *x)
 
 static void add_optimizer(const vkt_trainer *t, vkt_text *x)
 {
-    static const char *const kinds[] = { [VKT_SGD] = "sgd",     [VKT_ADAM] = "adam",       [VKT_ADAMW] = "adamw",
-                                         [VKT_NADAM] = "nadam", [VKT_RMSPROP] = "rmsprop", [VKT_ADAGRAD] = "adagrad" };
     const vkt_optimizer *o = &t->params.optimizer;
     const struct {
         const char *name;
@@ -157,7 +156,7 @@ static void add_optimizer(const vkt_trainer *t, vkt_text *x)
                     { "clip_norm", (double)o->clip_norm, true },
                     { "clip_value", (double)o->clip_value, true },
                     { "micro_batches", VKT_MAX(o->micro_batches, 1u), false } };
-    vkt_text_add(x, "optimizer=%s\n", kinds[o->kind]);
+    vkt_text_add(x, "optimizer=%s\n", vkt_optimizer_name(o->kind));
     for (size_t i = 0; i < VKT_COUNT(numbers); i++) add_number(x, numbers[i].name, numbers[i].value, numbers[i].single);
     add_groups(t, x);
 }

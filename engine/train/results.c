@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/numbers.h"
+#include "ops/step/optimizer.h"
 #include "train/json.h"
 #include "train/trainer.h"
 
@@ -23,39 +24,33 @@ static json_t *short_real(double x)
     return json_real(y);
 }
 
-/* Writes the settings. A setting of 0 means the default. A setting below 0 means the number 0. */
-static json_t *optimizer_json(const vkt_optimizer *o)
+/* Returns the settings of an optimizer, with its defaults filled in. */
+static json_t *optimizer_json(vkt_optimizer o)
 {
-    static const char *const names[VKT_OPTIMIZER_KIND_COUNT] = {
-        [VKT_SGD] = "sgd",     [VKT_ADAM] = "adam",       [VKT_ADAMW] = "adamw",
-        [VKT_NADAM] = "nadam", [VKT_RMSPROP] = "rmsprop", [VKT_ADAGRAD] = "adagrad",
-    };
-    const vkt_optimizer d = vkt_optimizer_preset(o->kind, o->keras ? VKT_PRESET_KERAS3 : VKT_PRESET_TORCH);
+    vkt_optimizer_fill_in(&o);
     const struct {
         const char *name;
-        double value, default_value;
+        double value;
     } numbers[] = {
-        { "weight_decay", (double)o->weight_decay, (double)d.weight_decay },
-        { "momentum", (double)o->momentum, 0 },
-        { "dampening", (double)o->dampening, 0 },
-        { "alpha", o->alpha, d.alpha },
-        { "beta1", o->beta1, d.beta1 },
-        { "beta2", o->beta2, d.beta2 },
-        { "momentum_decay", o->momentum_decay, d.momentum_decay },
-        { "lr_decay", (double)o->lr_decay, 0 },
-        { "initial_accumulator", (double)o->initial_accumulator, (double)d.initial_accumulator },
-        { "eps", (double)o->eps, (double)d.eps },
-        { "clip_norm", (double)o->clip_norm, 0 },
-        { "clip_value", (double)o->clip_value, 0 },
+        { "weight_decay", (double)o.weight_decay },
+        { "momentum", (double)o.momentum },
+        { "dampening", (double)o.dampening },
+        { "alpha", o.alpha },
+        { "beta1", o.beta1 },
+        { "beta2", o.beta2 },
+        { "momentum_decay", o.momentum_decay },
+        { "lr_decay", (double)o.lr_decay },
+        { "initial_accumulator", (double)o.initial_accumulator },
+        { "eps", (double)o.eps },
+        { "clip_norm", (double)o.clip_norm },
+        { "clip_value", (double)o.clip_value },
     };
-    json_t *json =
-        json_pack("{s:s, s:s, s:b, s:b, s:b, s:i}", "name", names[o->kind], "formula", o->keras ? "keras" : "torch",
-                  "decoupled", o->decoupled || o->kind == VKT_ADAMW, "nesterov", (int)o->nesterov, "centered",
-                  (int)o->centered, "micro_batches", o->micro_batches ? (int)o->micro_batches : 1);
-    json_object_set_new(json, "amsgrad", json_boolean(o->amsgrad));
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        json_object_set_new(json, numbers[i].name,
-                            short_real(fmax(numbers[i].value != 0 ? numbers[i].value : numbers[i].default_value, 0)));
+    json_t *json = json_pack("{s:s, s:s, s:b, s:b, s:b, s:i}", "name", vkt_optimizer_name(o.kind), "formula",
+                             o.keras ? "keras" : "torch", "decoupled", (int)o.decoupled, "nesterov", (int)o.nesterov,
+                             "centered", (int)o.centered, "micro_batches", (int)o.micro_batches);
+    json_object_set_new(json, "amsgrad", json_boolean(o.amsgrad));
+    for (size_t i = 0; i < VKT_COUNT(numbers); i++)
+        json_object_set_new(json, numbers[i].name, short_real(numbers[i].value));
     return json;
 }
 
@@ -124,7 +119,7 @@ vkt_result vkt_trainer_settings(const vkt_trainer *t, char **json)
                          json_pack("{s:I, s:o, s:s, s:s, s:o, s:o}", "batch", (json_int_t)t->batch_wanted, "lr",
                                    short_real((double)p->lr), "schedule", schedule_name(p->schedule.kind), "precision",
                                    precision_name(p->precision), "ema_decay", short_real(p->ema_decay), "optimizer",
-                                   optimizer_json(&p->optimizer)),
+                                   optimizer_json(p->optimizer)),
                          JSON_INDENT(2), json);
 }
 

@@ -6,7 +6,8 @@
 #include "record/record.h"
 #include "train/trainer.h"
 
-/* Memory beside the plan: blocks that are not full (gpu/memory.c), staging, and a program's own small buffers. */
+/* The memory that a program needs beside its plan: blocks that are not full (gpu/memory.c), staging, and small buffers.
+ */
 static const uint64_t SLACK_BYTES = 96ull << 20;
 
 typedef struct need {

@@ -208,7 +208,8 @@ vkt_result vkt_trainer_create_rank(vkt_ctx *ctx, const vkt_trainer_params *param
 /* A fit of this rank alone: fit.c. */
 vkt_result vkt_fit_rank(vkt_trainer *t, const vkt_fit_params *p);
 
-/* VKT_E_DIVERGED, which is not logged, and no file if the parameters are not finite. */
+/* Writes a checkpoint. If the parameters are not finite, returns VKT_E_DIVERGED without a message, and writes no file.
+ */
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);
 
 /* Finds the entry of a file for parameter i, under `prefix`. VKT_E_NOT_FOUND; VKT_E_SHAPE if its shape differs. */

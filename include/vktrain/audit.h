@@ -66,7 +66,7 @@ VKT_API vkt_result vkt_audit_graph(vkt_ctx *ctx, const vkt_graph *g, const vkt_a
  * to *totals. Returns as vkt_audit_graph; VKT_E_NOT_FOUND if there is no such op. */
 VKT_API vkt_result vkt_audit_op(vkt_ctx *ctx, const char *op, uint64_t count, const vkt_audit_params *params,
                                 vkt_audit_totals *totals);
-/* Returns the name of op number i that vkt_audit_op knows; NULL after the last one. Static strings; any thread. */
+/* Returns the name of op number i that vkt_audit_op can check; NULL after the last one. Static strings; any thread. */
 VKT_API const char *vkt_audit_op_name(uint32_t i);
 
 #ifdef __cplusplus

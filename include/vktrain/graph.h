@@ -160,9 +160,9 @@ VKT_API void *vkt_array_map(vkt_array *a);
  * gradients and moments too; if `g` has a vkt_publish, a published part. */
 VKT_API vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out);
 VKT_API void vkt_store_destroy(vkt_store **s); /* after the programs that use it */
-/* Return the number of parameters and states, in the order in which the graph declared them; and name (valid as long as
- * the store) and shape of number i. */
+/* Returns the number of parameters and states. Their numbers have the order in which the graph declared them. */
 VKT_API uint32_t vkt_store_count(const vkt_store *s);
+/* Return the name of number i, which is valid as long as the store, and its shape. */
 VKT_API const char *vkt_store_name(const vkt_store *s, uint32_t i);
 VKT_API vkt_shape vkt_store_shape(const vkt_store *s, uint32_t i);
 VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* all of them together, without padding */
@@ -283,8 +283,9 @@ VKT_API bool vkt_program_done(vkt_program *p, uint64_t run_index);           /* 
 VKT_API vkt_result vkt_program_wait_run(vkt_program *p, uint64_t run_index); /* one of the last VKT_RUN_RING */
 VKT_API vkt_result vkt_program_wait(vkt_program *p);                         /* waits for all runs */
 
-/* Write and read host data in logical row-major order, of exactly the tensor's size. A write is ordered before the next
- * run; a read waits for the last run. VKT_E_ARG for a value that is no input (write) or is not kept (read). */
+/* Write and read host data in logical row-major order. The size must be exactly that of the tensor. A write is ordered
+ * before the next run. A read waits for the last run. VKT_E_ARG: a write to a value that is no input, or a read of a
+ * value that is not kept. */
 VKT_API vkt_result vkt_program_write(vkt_program *p, vkt_tensor t, const void *data, uint64_t bytes);
 VKT_API vkt_result vkt_program_read(vkt_program *p, vkt_tensor t, void *data, uint64_t bytes);
 

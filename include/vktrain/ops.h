@@ -180,7 +180,8 @@ VKT_API vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample
 VKT_API vkt_tensor vkt_relu(vkt_graph *g, vkt_tensor x);
 /* Computes x > 0 ? x : slope x. torch's slope: 0.01. */
 VKT_API vkt_tensor vkt_leaky_relu(vkt_graph *g, vkt_tensor x, float slope);
-/* Computes x > 0 ? x : w x: w (1), or (C) for x (N,C,..). dw = sum of x dy where x <= 0. torch starts from w = 0.25. */
+/* Computes x > 0 ? x : w x, where w has the shape (1), or (C) for x (N,C,..). dw = sum of x dy where x <= 0. torch
+ * starts from w = 0.25. */
 VKT_API vkt_tensor vkt_prelu(vkt_graph *g, vkt_tensor x, vkt_tensor w);
 /* Computes x > 0 ? x : alpha (e^x - 1); dx = x > 0 ? dy : alpha e^x dy. torch's alpha: 1. Clevert et al., arXiv
  * 1511.07289. */
@@ -202,10 +203,11 @@ VKT_API vkt_tensor vkt_tanh(vkt_graph *g, vkt_tensor x);
 /* Computes beta x > threshold ? x : ln(1 + e^(beta x)) / beta; dx = dy above the threshold, else dy / (1 + e^(-beta
  * x)). torch's values: beta 1, threshold 20. VKT_E_ARG: a beta that is not above 0. */
 VKT_API vkt_tensor vkt_softplus(vkt_graph *g, vkt_tensor x, float beta, float threshold);
-/* Compute e^x, ln x (-inf at 0, NaN below) and the square root of x (NaN below 0), accurate to one or two units in the
- * last place. The gradients are y dy, dy / x and dy / (2 y); the last two are infinite at 0. */
+/* Computes e^x, accurate to one or two units in the last place, as vkt_log and vkt_sqrt are. dx = y dy. */
 VKT_API vkt_tensor vkt_exp(vkt_graph *g, vkt_tensor x);
+/* Computes ln x: -inf at 0, NaN below. dx = dy / x, infinite at 0. */
 VKT_API vkt_tensor vkt_log(vkt_graph *g, vkt_tensor x);
+/* Computes the square root of x: NaN below 0. dx = dy / (2 y), infinite at 0. */
 VKT_API vkt_tensor vkt_sqrt(vkt_graph *g, vkt_tensor x);
 /* Computes |x|; the gradient at 0 is 0. */
 VKT_API vkt_tensor vkt_abs(vkt_graph *g, vkt_tensor x);
@@ -257,8 +259,9 @@ VKT_API vkt_tensor vkt_group_norm(vkt_graph *g, vkt_tensor x, uint32_t groups, v
 VKT_API vkt_tensor vkt_reshape(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* Reshapes (N, ...) -> (N, product of the rest). */
 VKT_API vkt_tensor vkt_flatten(vkt_graph *g, vkt_tensor x);
-/* Remove dimension `axis`, which must be 1; or insert a dimension of 1 as dimension `axis`. Both are reshapes. Here and
- * below a negative axis counts from the end: -1 is the last (for unsqueeze, the last of the result). */
+/* Removes dimension `axis`, which must be 1 (squeeze), or inserts a dimension of 1 as dimension `axis` (unsqueeze).
+ * Both are reshapes. Here and below a negative axis counts from the end: -1 is the last dimension (of unsqueeze's
+ * result). */
 VKT_API vkt_tensor vkt_squeeze(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_unsqueeze(vkt_graph *g, vkt_tensor x, int32_t axis);
 /* Converts to another layout: the same values, f32 or u32. */
@@ -301,9 +304,11 @@ VKT_API vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_l
  * is summed over repeated dimensions. The result has the layout of the operand of larger rank (of `a` if ranks are
  * equal). */
 
-/* Compute a + b, a - b and a b; da = dy, dy and b dy, db = dy, -dy and a dy. */
+/* Computes a + b; da = dy, db = dy. */
 VKT_API vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b);
+/* Computes a - b; da = dy, db = -dy. */
 VKT_API vkt_tensor vkt_sub(vkt_graph *g, vkt_tensor a, vkt_tensor b);
+/* Computes a b; da = b dy, db = a dy. */
 VKT_API vkt_tensor vkt_mul(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 /* Computes a / b; da = dy / b, db = -dy a / b^2. */
 VKT_API vkt_tensor vkt_div(vkt_graph *g, vkt_tensor a, vkt_tensor b);
@@ -522,7 +527,7 @@ VKT_API vkt_tensor vkt_binary_cross_entropy_with_logits(vkt_graph *g, vkt_tensor
  * With log_target, t is a logarithm too: e^t (t - y), dy = -e^t. VKT_LOSS_BATCHMEAN is the mathematical definition. */
 VKT_API vkt_tensor vkt_kl_div(vkt_graph *g, vkt_tensor y, vkt_tensor target, bool log_target,
                               vkt_loss_reduction reduction);
-/* Computes the squared error relative to the size of y, for targets of high dynamic range (radiance, mainly noisy one):
+/* Computes the squared error relative to the size of y, for targets of high dynamic range, for instance noisy radiance:
  *   (y - target)^2 / (y^2 + epsilon),  dy = 2 (y - target) / (y^2 + epsilon)
  * The gradient treats the divisor as a constant. It is deliberately not the derivative: with that, y could reduce its
  * loss by growing. epsilon 0: 0.01. (tiny-cuda-nn's documentation of RelativeL2; Lehtinen et al., Noise2Noise, 2018,

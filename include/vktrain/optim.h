@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* The kind of an optimizer. Formulas: see vkt_update. ORDER: cases as text and tuning files contain these numbers, so a
- * new one goes to the end. Tests draw a kind of Adam from VKT_ADAM to VKT_NADAM. */
+/* The kind of an optimizer. Formulas: see vkt_update. ORDER: cases as text contain these numbers, so a new kind
+ * is the last one. Tests draw a random kind from VKT_ADAM to VKT_NADAM, so no other kind may be between these. */
 typedef enum vkt_optimizer_kind {
     VKT_SGD = 0,             /* with momentum, dampening, Nesterov's form */
     VKT_ADAM,                /* weight decay is L2 */

@@ -1,5 +1,6 @@
 /* vktrain/schedule.h - learning rates over time: pure functions of a step number, and one that follows a measured
- * value. A change of the rate records nothing again: a step reads the rate from a word that the host writes.
+ * value. Nothing is recorded again when the rate changes, because a step reads the rate from a word that the host
+ * writes.
  *
  * Formulas, names and defaults are PyTorch's (documentation of torch.optim.lr_scheduler); ReduceLROnPlateau also has
  * Keras' form. Threads: any. */

@@ -27,7 +27,8 @@ extern "C" {
 /* Texts in memory, each with a class number. */
 typedef struct vkt_texts vkt_texts;
 
-/* The classes of a table, given in at most one of two ways. In neither: classes are numbered as they first appear. */
+/* The classes of a table. Give a file, or the names, or neither. If neither is given, classes are numbered in the order
+ * in which the table has them first. */
 typedef struct vkt_tsv_params {
     const char *classes_path;       /* a file with one class name a line, in the order of their numbers */
     const char *const *class_names; /* or the names themselves, `classes` of them */

@@ -21,7 +21,8 @@ vkt_result bench_measure(const bench_job *job, bench_stat *gpu, bench_stat *wall
  * waiting. */
 vkt_result bench_measure_loop(const bench_job *job, bench_stat *wall, double *host_ns);
 
-/* Returns the number of copies of `bytes` that exceed twice the size of the caches, within the free memory. */
+/* Returns how many copies of a problem of `bytes` bytes are together larger than twice the caches. They must fit into
+ * the free memory. */
 uint32_t bench_copies(const vkt_ctx *ctx, uint64_t bytes);
 
 #endif

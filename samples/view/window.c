@@ -10,7 +10,7 @@
 
 enum { MAX_FORMATS = 64 };
 
-/* GLFW declares functions with Vulkan's types only after Vulkan's header was included. It was. */
+/* GLFW declares functions with Vulkan's types only if Vulkan's header is included before it, as here. */
 
 static void on_error(int code, const char *text)
 {

@@ -48,7 +48,8 @@ void store_row(uint channel, uint row, uint column, vec4 line[T])
 }
 
 #ifdef WEIGHTS
-// Adds dy_spectrum[channel][0][re][..], the sums of the tiles.
+// Stores the gradient of the bias, the sum of dy. Frequency 0 of a tile is the sum of dy over the tile, so this function adds
+// up all tiles.
 void store_bias(uint channel)
 {
     uint at = channel * pc.sum_pitch;

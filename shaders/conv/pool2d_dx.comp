@@ -1,5 +1,6 @@
-// pool2d_dx.comp - gradient of pool2d by gathering: dx[c][h][w][n] = sum over the windows (p, q) that contain (h, w), in
-// ascending order, of  max: dy if index is (h, w), else 0;  mean (AVERAGE): dy / divisor(p, q)
+// pool2d_dx.comp - gradient of pool2d by gathering: dx[c][h][w][n] = the sum of a term over the windows (p, q) that contain
+// (h, w), in ascending order. The term of a maximum is dy if index is (h, w), else 0. That of a mean (AVERAGE) is
+// dy / divisor(p, q).
 //   p contains h:  p stride - pad <= h < p stride - pad + R;  adaptive:  floor(h P/H) <= p <= ceil((h+1) P/H) - 1
 //   with dilation (max): p contains h if h = p stride - pad + r dilation for some r < R. A lane loops over the taps r, last
 //   to first.

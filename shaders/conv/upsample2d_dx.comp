@@ -28,7 +28,8 @@ uint behind(int limit, Axis a, uint most)
     return limit < a.offset ? 0 : min(uint((limit - a.offset) / a.up) + 1, most);
 }
 
-// The pixels of y in which h has a weight: first .. end - 1, of `most`. A source point outside x shows the edge pixel.
+// Returns the pixels of y to which pixel h contributes: first .. end - 1, of `most`. A source point outside x takes the edge
+// pixel.
 uvec2 takers(uint h, Axis a, uint most)
 {
     const int here = int(h) * a.below;

@@ -21,7 +21,7 @@ layout(constant_id = WINOGRAD_WEIGHTS_SPEC_BACK) const bool BACK = false;
 VKT_IN4(WINOGRAD_W, w4);
 VKT_F32_OUT4(WINOGRAD_A, dst);
 
-// G x
+// Computes y = G x.
 void spread(vec4 x[3], out vec4 y[4])
 {
     const vec4 ends = 0.5 * (x[0] + x[2]), middle = 0.5 * x[1];

@@ -30,8 +30,8 @@ layout(binding = ELEMENTWISE_Y, std430) writeonly buffer Y1 { float y[]; };
 #include "lib/unary.glsl"
 #endif
 
-// f(i) is y[i]. quick_f(i) is the same if f is QUICK. Some drivers do not fold constants before they unroll loops. There, f in
-// an unrolled loop takes seconds to compile (SwiftShader).
+// f(i) is y[i]. quick_f(i) is the same for functions that are QUICK, and only quick_f is in an unrolled loop. Some drivers
+// unroll loops before they fold constants (SwiftShader): they would compile f for seconds there.
 #if defined(UNARY)
 vec4 f(uint i) { return unary(LOAD4(a4, i)); }
 vec4 quick_f(uint i) { return quick_unary(LOAD4(a4, i)); }

@@ -1,6 +1,8 @@
-// hash_grid_dx.comp - dx[d][n] = sum over levels of resolution times the slope of the features in x[n]'s cell along dimension
-// d, each feature times its dy; 0 for a point outside the grid along d.
-// A lane adds level by level to the values that it has written itself. KEEP: it adds to the sums of an earlier dispatch.
+// hash_grid_dx.comp - the gradient of points: dx[d][n] = sum over levels l of N(l) times the sum over features f of
+// dy[l F + f][n] times the slope of feature f along dimension d in the cell of x[n]. N(l) is the resolution of level l.
+// dx[d][n] is 0 if the point is outside the grid along d.
+// A lane computes the levels one after the other and adds each to the dx that it has stored. KEEP: it adds to the dx of an
+// earlier dispatch, too.
 // grid: x over vec4s of the batch in contiguous shares; any group count is right.
 // Deterministic: one lane computes an element.
 // Batch lanes past N stay 0, because they are 0 in dy.

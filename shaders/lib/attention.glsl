@@ -54,8 +54,9 @@ uint row_at(matrix m, uint i)
     return m.at + min(i, m.rows - 1) * m.ld;
 }
 
-// Tile i of a head with n tiles. The order is first, last, second, ... With a causal mask later tiles have more work. This
-// order balances neighbouring work groups, which a CPU driver gives to one thread.
+// Returns the number of the i-th tile of a head with n tiles. The order is first, last, second, last but one, and so on. With a
+// causal mask later tiles have more work. A CPU driver gives neighbouring work groups to one thread, and this order balances
+// them.
 uint tile_of(uint i, uint n)
 {
     return (i & 1u) == 0 ? i / 2 : n - 1 - i / 2;

@@ -17,14 +17,15 @@ uvec2 fixed_mul(uvec2 a, uvec2 b)
     return uvec2(sum, h11 + c2 + c3 + c4);
 }
 
-// 1 - q for q in (0,1), exactly.
+// Returns 1 - q, exactly, for q in (0,1).
 uvec2 fixed_negate(uvec2 q)
 {
     const uint low = ~q.x + 1u;
     return uvec2(low, ~q.y + (low == 0u ? 1u : 0u));
 }
 
-// 1 - q rounded to the nearest float, ties to even. It uses integers only, so the device's rounding mode has no effect.
+// Returns 1 - q, rounded to the nearest float, ties to even. It uses integers only, so the device's rounding mode has no
+// effect.
 float fixed_complement(uvec2 q)
 {
     if (q == uvec2(0xffffffffu)) return 0.0;

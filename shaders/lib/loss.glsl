@@ -38,7 +38,7 @@ vec4 sigmoid(vec4 x)
     return mix(e, vec4(1.0), greaterThanEqual(x, vec4(0.0))) / (1.0 + e);
 }
 
-// exp of a log-probability. For x >= 89, which is none, it is infinity.
+// Returns e^x for a log-probability x. For x >= 89 the result is infinity, but no log-probability is so large.
 vec4 exp_of_log(vec4 x)
 {
     return exp_1ulp(mix(x, vec4(89.0), greaterThan(x, vec4(89.0))));
@@ -75,7 +75,8 @@ vec4 slope_of(vec4 y, vec4 t, vec4 weight)
 
 #ifdef WEIGHTED
 layout(binding = LOSS_WEIGHT, std430) readonly buffer Weight { float weight[]; };
-// Weights of the four elements of vec4 i. Batch last, all four belong to one feature; else to four consecutive features.
+// Returns the weights of the four elements of vec4 i. With the batch last all four belong to one feature. Otherwise they belong
+// to four consecutive features.
 vec4 weights_at(uint i)
 {
     if (pc.per_row == 1) return vec4(weight[i / pc.period4]);

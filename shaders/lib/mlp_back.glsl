@@ -15,7 +15,7 @@ void take_dy(uint tile)
 }
 #endif
 
-// dy[l] -> dy[l-1]. For l = 1 the result is dx.
+// Computes dy[l-1] from dy[l]. For l = 1 the result is dx.
 void back(const uint l, uint tile)
 {
     const uint K = width(l), M = width(l - 1), G = K > 64 ? 1 : 2, at = tile_at(tile) + UNITS * lane;
@@ -40,15 +40,15 @@ void back(const uint l, uint tile)
     subgroupBarrier();
 }
 
-// VEC n of the block's samples in row r of h[l-1]. With dy: of dy[l].
+// Returns VEC n of the block's samples in row r of h[l-1], or of dy[l] if `dy` is true.
 VEC samples(const uint l, const bool dy, uint r, uint n)
 {
     if (!dy && l == 1) return LOAD_VEC(x_in, r * pc.pitch + min(block * TILES * ROW + n, pc.pitch - 1));
     return AGAIN(act, tile_at(n / ROW) + ((dy ? dy_row(l) : h_row(max(l, 2) - 1)) + r) * ROW + n % ROW);
 }
 
-// PART of layer l += a b^T, summed over the block's samples. One of a and b is dy[l]. The other is h[l-1] with a row of ones
-// below it, which gives the bias gradient.
+// Adds a b^T to the PART of layer l, summed over the block's samples. One of a and b is dy[l]. The other is h[l-1] with a row
+// of ones below it, which gives the gradient of the bias.
 void weights(const uint l, bool first)
 {
     const uint K = width(l - 1), M = width(l), N = TILES * ROW;

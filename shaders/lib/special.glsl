@@ -8,7 +8,7 @@
 // 1971).
 vec4 upper_half(vec4 x) { return uintBitsToFloat(floatBitsToUint(x) & 0xfffff000u); }
 
-// y 2^n in two factors, because one factor does not cover the whole range.
+// Returns y 2^n. It multiplies twice, because one factor does not cover the whole range of n.
 vec4 times_power(vec4 y, ivec4 n)
 {
     const ivec4 half_n = n >> 1;
@@ -24,7 +24,7 @@ vec4 expm1_reduced(vec4 x, out ivec4 n)
     return r + r * r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * y)));
 }
 
-// Outside the bounds the result is 0 or infinity. A comparison keeps NaN, clamp() does not.
+// Returns e^x. Outside the bounds the result is 0 or infinity. A comparison keeps NaN, clamp() does not.
 vec4 exp_any(vec4 x)
 {
     x = mix(mix(x, vec4(89.0), greaterThan(x, vec4(89.0))), vec4(-104.0), lessThan(x, vec4(-104.0)));
@@ -102,7 +102,7 @@ vec4 log_twice(vec4 a, out vec4 low)
 
 bvec4 both(bvec4 a, bvec4 b) { return mix(bvec4(false), b, a); }
 
-// a^b as C's pow: e^(b log |a|). The exponent is also two floats, so the error does not grow with it.
+// Computes a^b as C's pow: e^(b log |a|). The exponent is the sum of two floats, so a large exponent costs no digits.
 vec4 pow_any(vec4 a, vec4 b)
 {
     const vec4 x = abs(a);

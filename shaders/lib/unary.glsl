@@ -24,7 +24,7 @@ vec4 gelu_dx(vec4 x)
     return mix(1.0 - above + t * density, above - t * density, lessThan(x, vec4(0.0)));
 }
 
-// 0.5 (1 + tanh u) = sigmoid(2 u)
+// Uses 0.5 (1 + tanh u) = sigmoid(2 u).
 vec4 gelu_tanh(vec4 x)
 {
     return x * sigmoid(2.0 * GELU_SCALE * (x + GELU_CUBE * x * x * x));

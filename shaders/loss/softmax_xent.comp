@@ -2,7 +2,8 @@
 //   The kernel counts the classes at the maximum and uses log(1 + rest), so that a loss near 0 keeps its digits.
 //   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)), m = max_k z[b,k]. The gradient needs only stat and z, so there is no (B,K)
 //   output. A label that is no class gives NaN. z, stat: batch last; ROWS: row-major.
-// OPTIONS: class weights w, an ignored label, label smoothing; norm[j] = sum w[t[b]] is the divisor of the loss:
+// OPTIONS: class weights w, an ignored label, label smoothing s. hard = 1 - s, soft = s / K, lse = log sum_k exp z[b,k]. inv is
+//   the second number of stat. norm[j] = sum w[t[b]] is the divisor of the loss:
 //   part[j] = sum_b  hard w[t] (lse z - z[t]) + soft sum_k w[k] (lse z - z[k])
 //   stat[b] = (m, inv, hard w[t] + soft sum_k w[k])
 //   EACH: part[b] is the loss of row b, norm[0] = 1

@@ -59,7 +59,7 @@ const uint SPAN = 64, ITERATIONS = 4;
 #if WIDTH == 4 && (defined(ALONG) || defined(LINE))
 float total(vec4 v) { return sum_of_lanes((v.x + v.y) + (v.z + v.w)); }
 float largest(vec4 v) { return max_of_lanes(max(max(v.x, v.y), max(v.z, v.w))); }
-// v[j] if class 4k + j is visible, else `other`.
+// Returns v, with `other` instead of v[j] if class 4k + j is not visible.
 vec4 seen(vec4 v, uint k, uint visible, float other)
 {
     return mix(vec4(other), v, lessThan(4 * k + uvec4(0, 1, 2, 3), uvec4(visible)));

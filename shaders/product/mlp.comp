@@ -72,7 +72,7 @@ void keep(uint tile, uint row, uint g)
     [[unroll]] for (uint u = 0; u < UNITS; u++) act_put(at + u, sums[UNITS * g + u]);
 }
 
-// sums[g] += row o + g of a matrix (M, K) at `at`, times inputs[]
+// Adds to sums[g] the product of row o + g of a matrix (M, K) at `at` with inputs[].
 void multiply(const uint K, const uint M, const uint G, uint at, uint o)
 {
     const uint KQ = (K + 3) / 4, V = (KQ + LANES - 1) / LANES;

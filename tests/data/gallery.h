@@ -8,7 +8,7 @@
 /* The longest side of a generated image. */
 enum { GALLERY_SIDE = 64 };
 
-/* Image `seed` is RGB noise. Each seed has its own size. */
+/* Returns the size of image `seed`. An image is RGB noise, and each seed has its own size. */
 void gallery_size(uint32_t seed, uint32_t *w, uint32_t *h);
 /* Writes the image as PNG. */
 void gallery_put(const vkt_temp_dir *t, const char *name, uint32_t seed);
@@ -17,7 +17,7 @@ const char *gallery_text(const vkt_temp_dir *t, const char *name, const char *te
 const char *gallery_table(const vkt_temp_dir *t, uint32_t n);
 /* Makes the data set; fails the test if that is not possible. */
 vkt_dataset *gallery_open(const char *path, const vkt_image_params *p);
-/* Image `seed` resized to w x h, as planes. */
+/* Returns image `seed`, resized to w x h, as planes. */
 void gallery_resized(uint32_t seed, uint32_t w, uint32_t h, uint8_t *planes);
 
 /* Two ways to make samples: stretched to 9 x 11; cropped at random and mirrored, 12 x 12. */

@@ -62,7 +62,7 @@ static image_file begin_png(uint32_t width, uint32_t height, size_t room)
     return f;
 }
 
-/* zlib's stream of n zeros; it has *bytes bytes. */
+/* Returns zlib's stream of n zeros. *bytes is its size. */
 static uint8_t *packed_zeros(size_t n, uLongf *bytes)
 {
     uint8_t *zeros = calloc(n, 1);

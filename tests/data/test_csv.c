@@ -138,8 +138,8 @@ static void what_was_written_is_read(void **state)
     }
 }
 
-/* Noise of special characters: any status is right, but no read may leave the text (the test host guards it, and so
- * does AddressSanitizer). */
+/* Reads random special characters as CSV. Any status is right, but no read may leave the text. The test host and
+ * AddressSanitizer check that. */
 static void noise_does_no_harm(void **state)
 {
     (void)state;

@@ -39,7 +39,7 @@ static void a_row_depends_on_seed_and_number_alone(void **state)
 static void the_bytes_are_pinned(void **state)
 {
     (void)state;
-    /* Generated with + - * / and sqrt alone: the same on every machine with IEEE arithmetic. */
+    /* Digits are generated with + - * / and sqrt alone. So they are the same on every machine with IEEE arithmetic. */
     vkt_dataset *ds = digits(1000, 1);
     const uint64_t hash = vkt_hash(VKT_HASH_START, vkt_dataset_features(ds), 1000 * PIXELS);
     if (hash != PIN) print_error("got 0x%016llx\n", (unsigned long long)hash);

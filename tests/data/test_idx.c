@@ -19,7 +19,7 @@ typedef struct image { /* of a file */
     size_t n;
 } image;
 
-/* Header of `rank` sizes and `payload` bytes i * 7 + 1. */
+/* Makes a file: a header of `rank` sizes, and `payload` bytes i * 7 + 1. */
 static image idx_file(unsigned type, unsigned rank, const uint32_t *dim, size_t payload)
 {
     image f = { .b = { 0, 0, (uint8_t)type, (uint8_t)rank }, .n = 4 };

@@ -88,7 +88,7 @@ static const png_case png_cases[] = { { 0, 1, 1 }, { 0, 2, 1 },  { 0, 4, 1 },  {
 
 enum { PNG_W = 13, PNG_H = 9, PNG_ROW = PNG_W * 8 };
 
-/* Random samples, packed into `rows`, and the RGB pixels that they encode. */
+/* Draws random samples, packed into `rows`, and computes the RGB pixels that they encode. */
 static void draw_png(vkt_rng *rng, const png_case *c, const uint8_t *palette, uint8_t *rows, uint8_t *rgb)
 {
     const uint32_t most = (1u << c->depth) - 1, row_bytes = vkt_div_up(PNG_W * (uint32_t)(c->samples * c->depth), 8);
@@ -149,7 +149,7 @@ static void png_files_of_every_kind_give_their_samples(void **state)
 
 /* ---- EXIF ---- */
 
-/* TIFF data with one entry before the orientation. Returns their size in bytes. */
+/* Writes TIFF data with one entry before the orientation. Returns their size in bytes. */
 static size_t tiff_with(uint8_t out[64], bool little, uint32_t type, uint32_t count, uint32_t value)
 {
     const uint32_t words[] = { 42, 0, 8, 2, 0x0100, 4, 0, 1, 0, 7, 0x0112, type, 0, count, value, 0, 0, 0 };

@@ -365,7 +365,7 @@ static void failed_allocations_are_a_status(void **state)
 
 /* ---- real images ---- */
 
-/* CRC-32 of all rows; make_image_golden.py prints that of Pillow's pixels. */
+/* Returns the CRC-32 of all rows. make_image_golden.py prints that of Pillow's pixels. */
 static uint32_t checksum(const vkt_dataset *ds)
 {
     uLong crc = 0;
@@ -409,7 +409,8 @@ static void real_data_sets_give_pillows_bytes(void **state)
     vkt_dataset_destroy(&all);
 }
 
-/* vkt_image_row: the same bytes as the file's row in a data set, stretched and cropped from the middle. */
+/* vkt_image_row gives the bytes that the same file has as a row of a data set, stretched and cropped from the middle.
+ */
 static void one_image_in_memory_is_a_row(void **state)
 {
     const vkt_temp_dir *t = *state;

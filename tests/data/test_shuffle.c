@@ -12,8 +12,8 @@
 static void orders_are_pinned(void **state)
 {
     (void)state;
-    /* From an independent implementation (Python) of Philox4x32-10, Lemire's reduction and the descending shuffle. If a
-     * value changes, no old checkpoint can be resumed. */
+    /* Numbers of an independent implementation (Python) of Philox4x32-10, Lemire's reduction and the descending
+     * shuffle. If a value changes, no old checkpoint can be resumed. */
     static const struct pin {
         uint64_t seed;
         uint32_t epoch, want[10];

@@ -413,8 +413,8 @@ static void the_reuters_corpus(void **state)
     check_sequences(train, v, UINT64_C(0x29f43b1de36813ef));
     vkt_vocab_destroy(&v);
 
-    /* Split at every character that is neither letter nor digit. The corpus' own notes count 25,873 words, 2,374 and
-     * 1,038 in the longest texts; they do not count a u with dots as a letter. */
+    /* These params split at every character that is neither letter nor digit. The corpus' own notes count 25,873 words,
+     * and 2,374 and 1,038 words in the two longest texts. The notes do not count a u with dots as a letter. */
     const vkt_vocab_params alnum = { .filters = VKT_TEXT_FILTERS "'" };
     assert_int_equal(vkt_vocab_create(&h, &alnum, vkt_texts_all(train), 8982, &v), VKT_OK);
     assert_int_equal(vkt_vocab_size(v), 3 + 25873 + 1);

@@ -326,7 +326,7 @@ static vkt_tensor layer(vkt_graph *g, const char *weight, const char *bias, vkt_
     return vkt_linear(g, x, w, b);
 }
 
-/* With dropout: random numbers too must be the same for each way of submission. */
+/* The network has dropout, because random numbers must be the same for each way of submission, too. */
 void net_make(net *n, vkt_ctx *ctx, vkt_array *x, vkt_array *t)
 {
     float xs[NET_ROWS * NET_IN], ts[NET_ROWS * NET_OUT];

@@ -80,8 +80,8 @@ typedef struct app {
 #undef APP_MEMBER
 } app;
 
-/* `without`: a feature that the library needs and the device is made without; NULL: it has all features. Skips the test
- * if no Vulkan is installed, unless the build requires a device. */
+/* Opens the application. `without`: a feature that the library needs and that the device does not get. NULL: it gets
+ * all features. Skips the test if no Vulkan is installed, unless the build requires a device. */
 void app_open(app *a, const char *without);
 void app_close(app *a);
 /* The argument of vkt_ctx_adopt; the caller may extend it. */
@@ -125,7 +125,7 @@ void app_barrier(app *a, VkCommandBuffer cmd);
 
 enum { NET_ROWS = 37, NET_IN = 5, NET_OUT = 3 };
 
-/* y = linear(relu(linear(x))) to t by Adam; x and t are arrays. */
+/* A network y = linear(relu(linear(x))) that Adam trains to give t. x and t are arrays. */
 typedef struct net {
     vkt_ctx *ctx;
     vkt_graph *g;
@@ -135,7 +135,7 @@ typedef struct net {
     vkt_array *x_array, *t_array; /* the net's own, unless the caller gave them */
     bool lends;                   /* the caller gave them */
 } net;
-/* NULL arrays: the net makes and fills its own. Weights are the same for every net. */
+/* Makes a network. If x and t are NULL, it makes and fills its own arrays. All networks start with the same weights. */
 void net_make(net *n, vkt_ctx *ctx, vkt_array *x, vkt_array *t);
 void net_free(net *n);
 void net_data(float x[NET_ROWS * NET_IN], float t[NET_ROWS * NET_OUT]);

@@ -277,7 +277,8 @@ static void unlock_queue(void *user)
     l->held = false;
 }
 
-/* As for an instance that was made for a version below Vulkan 1.3, which cannot be queried. */
+/* The test hides vkQueueSubmit2. An instance that was made for a version below Vulkan 1.3 lacks it, too. The version of
+ * an instance cannot be queried, so the message names the likely cause. */
 static void a_device_without_a_function_is_refused(void **state)
 {
     (void)state;

@@ -29,7 +29,7 @@ typedef struct network {
     float x[POINTS * 3], y[POINTS * 3]; /* the program's results for the points */
 } network;
 
-/* Random numbers from -1 to 1. */
+/* Returns random number i, from -1 to 1. */
 static float number(uint32_t i)
 {
     return (float)(i * 2654435761u >> 8) / (float)(1 << 23) - 1;

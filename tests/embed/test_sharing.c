@@ -26,8 +26,8 @@ static vkt_array *adopt(vkt_ctx *ctx, const app_buffer *b, uint64_t offset, VkBu
 
 /* ---- buffers ---- */
 
-/* Input, target and output are the application's, with and without the usage flag that texel loads need. The bytes
- * beside them must not change. */
+/* Input, target and output are buffers of the application, with and without the usage flag that texel loads need. The
+ * bytes beside them must not change. */
 static void buffers_are_inputs_targets_and_outputs(void **state)
 {
     (void)state;
@@ -63,7 +63,8 @@ static void buffers_are_inputs_targets_and_outputs(void **state)
     }
 }
 
-/* out = 2 in + 1, both the application's. It writes and reads them between the runs, ordered by semaphores alone. */
+/* The program computes out = 2 in + 1. Both are buffers of the application, which writes and reads them between the
+ * runs. Only semaphores order the accesses. */
 static void an_output_is_the_applications_to_read(void **state)
 {
     (void)state;
@@ -272,7 +273,7 @@ static void copy_image(app *a, const app_image *i, VkBuffer b, bool up, VkImageL
     app_wait(a);
 }
 
-/* Channel c of pixel i in the format's bytes, and its number. */
+/* Returns the number that channel c of pixel i stands for, from bytes of this format. */
 static double texel(VkFormat format, const void *bytes, int i, int c)
 {
     const bool bgra = format == VK_FORMAT_B8G8R8A8_UNORM || format == VK_FORMAT_B8G8R8A8_SRGB;

@@ -29,7 +29,8 @@ static void run_command(const char *path, char **command)
     _exit(127);
 }
 
-/* Rows [first, end) are one line: is it a message, or does it name a file? */
+/* Returns whether the line that rows [first, end) show is a message or names a file. Such a line may be wider than the
+ * terminal. */
 static bool may_be_wide(const terminal *t, size_t first, size_t end)
 {
     const char *text = terminal_text(t, first);

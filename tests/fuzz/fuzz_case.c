@@ -1,6 +1,6 @@
-/* Cases of ops as text, as in --shapes files and vkt-info. Each line is parsed, inferred, differentiated and lowered to
- * dispatches for two invented devices; the bindings must be within their values. Small cases get random data and go
- * through the double-precision reference. */
+/* Reads cases of ops as text, as in --shapes files and vkt-info. Each line is parsed, inferred, differentiated and
+ * lowered to dispatches for two invented devices. The bindings must be within their values. Small cases get random data
+ * and go through the double-precision reference. */
 #include "bench/case.h"
 #include "check/subject.h"
 #include "fuzz/fuzz.h"

@@ -1,4 +1,4 @@
-/* Checkpoints: the input as it is, and with a correct checksum, so that the code behind the checksum runs. */
+/* Reads the input as a checkpoint: as it is, and with a correct checksum, so that the code behind the checksum runs. */
 #include <stdio.h>
 #include <zlib.h>
 

@@ -1,4 +1,4 @@
-/* IDX files, plain and gzip, as an array, as images, and as images and their labels at once. */
+/* Reads IDX files, plain and gzip, as an array, as images, and as images with their labels. */
 #include "data/dataset.h"
 #include "data/idx.h"
 #include "fuzz/fuzz.h"

@@ -1,4 +1,4 @@
-/* JPEG and PNG, gray and in colour, and their resizing. */
+/* Decodes JPEG and PNG, gray and in colour, and resizes the image. */
 #include "data/image.h"
 #include "fuzz/fuzz.h"
 

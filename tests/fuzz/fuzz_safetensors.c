@@ -1,4 +1,4 @@
-/* safetensors: every entry is within the file, is found by its name, and can be read. */
+/* Reads safetensors files. Every entry must be within the file, must be found by its name, and can be read. */
 #include "fuzz/fuzz.h"
 #include "io/safetensors.h"
 

@@ -1,4 +1,4 @@
-/* Scalers as text. */
+/* Reads scalers as text. */
 #include <math.h>
 
 #include "fuzz/fuzz.h"

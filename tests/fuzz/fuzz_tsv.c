@@ -1,5 +1,5 @@
-/* label<TAB>text, then its vocabulary, which must survive the conversion to text and back, and its sequences. Also the
- * input as class names. */
+/* Reads the input as lines label<TAB>text. Makes its vocabulary, which must be the same after a conversion to text and
+ * back, and its sequences. Also reads the input as class names. */
 #include "fuzz/fuzz.h"
 #include "vktrain/text.h"
 

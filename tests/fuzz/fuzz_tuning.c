@@ -1,4 +1,4 @@
-/* Tuning files: the input as it is, and with a correct checksum. */
+/* Reads tuning files: the input as it is, and with a correct checksum. */
 #include <stdio.h>
 
 #include "fuzz/fuzz.h"

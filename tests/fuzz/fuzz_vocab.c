@@ -1,4 +1,4 @@
-/* Vocabulary files: a file that was read is written with the same bytes, except for the order of the filters. */
+/* Reads vocabulary files. A file that was read is written with the same bytes, except for the order of the filters. */
 #include "fuzz/fuzz.h"
 #include "vktrain/text.h"
 

@@ -12,7 +12,7 @@ enum { MAX_FILE = 1 << 20, TRUNCATIONS = 200, DAMAGES = 400 };
 
 static unsigned inputs;
 
-/* In memory of exactly its size, so that a read behind the end of the input is a read behind a block. */
+/* Runs an input from a block of exactly its size, so a read behind the input is a read behind the block. */
 static void run(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size ? size : 1);

@@ -166,8 +166,8 @@ static VKAPI_ATTR void VKAPI_CALL CmdDispatch(VkCommandBuffer c, uint32_t x, uin
         real.CmdDispatch(c, x, y, z);
 }
 
-/* X(function, parameters, arguments, out): forwards the call unless it is the one that has to fail. Then `out`, if not
- * NULL, has garbage in it, as Vulkan allows. */
+/* X(function, parameters, arguments, out) for each function that may fail. It forwards the call, unless the call is the
+ * one that has to fail. Then it writes garbage to `out`, if that is not NULL, as Vulkan allows. */
 #define FALLIBLE(X)                                                                                                    \
     X(CreateSemaphore, (VkDevice d, const VkSemaphoreCreateInfo *i, const VkAllocationCallbacks *a, VkSemaphore *o),   \
       (d, i, a, o), o)                                                                                                 \

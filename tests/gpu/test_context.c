@@ -6,7 +6,7 @@
 
 static const vkt_ctx_params no_cache = { .no_pipeline_cache = true };
 
-/* Opening must fail with `want`, and the message must name `part`. */
+/* Checks that opening fails with `want` and that the message names `part`. */
 static void refuses(const vkt_ctx_params *params, vkt_result want, const char *part)
 {
     const vkt_host host = vkt_test_host();
@@ -245,7 +245,7 @@ static void survives_every_failed_allocation(void **state)
     }
 }
 
-/* The first use of all parts: a context that uploads and reads back. */
+/* Opens a context, uploads and reads back, so that every part is used once. */
 static vkt_result open_and_use(vkt_ctx **ctx)
 {
     const vkt_host host = vkt_test_host();

@@ -17,7 +17,7 @@ static vkt_buffer *make(vkt_ctx *ctx, uint64_t bytes)
     return b;
 }
 
-/* Bit-equal numbers on host and device, in pipelines of several group sizes. */
+/* Host and device draw numbers with the same bits, in pipelines of several group sizes. */
 static void device_and_host_draw_the_same_numbers(void **state)
 {
     (void)state;

@@ -42,7 +42,7 @@ static void run(bool no_cache)
     vkt_ctx_destroy(&ctx);
 }
 
-/* Path of the only file in the cache directory; false if there is none. */
+/* Writes the path of the only file in the cache directory. Returns false if there is none. */
 static bool cache_file(char path[512])
 {
     char dir[128];

@@ -312,7 +312,8 @@ static void a_read_without_a_barrier_is_reported(void **state)
     must_not_report(&(program){ .set = { 0, 1 }, .barrier = true });
 }
 
-/* Debian 12's layer (1.3.239) takes two writes through one binding for intended. Newer ones need their heuristic. */
+/* The layer of Debian 12 (1.3.239) does not report two writes through one binding, because they may be intended. Newer
+ * layers report them if their heuristic is on. */
 static void a_second_write_without_a_barrier_is_reported(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* A process around a context: variables that hide all drivers, and a forked child. */
+/* Tests of what is one per process: environment variables that hide all drivers, and a child of fork. */
 #define _DEFAULT_SOURCE
 #include "fake.h"
 
@@ -13,7 +13,7 @@ static const vkt_ctx_params no_cache = { .no_pipeline_cache = true };
 
 /* ---- drivers ---- */
 
-/* Opening with the variable set to this must fail, and the message must name the variable and contain `part`. */
+/* Sets the variable to `value`. Then opening must fail, and the message must name the variable and contain `part`. */
 static void hides(const char *variable, const char *value, const char *part)
 {
     const vkt_host host = vkt_test_host();

@@ -9,7 +9,7 @@
 
 #define WIDTH "LP_NATIVE_VECTOR_WIDTH"
 
-/* The result of vkt_ctx_open_wide, and vkt_test_host after it. */
+/* The warnings that `hear` has counted, and the host that gets each line after it. */
 static struct {
     vkt_host host;
     unsigned warnings; /* warnings that 512 bits cannot be used */

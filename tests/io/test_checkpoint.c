@@ -223,7 +223,7 @@ static void failures_leave_the_old_checkpoint(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* In a child, because the limit is for the process: every size of disk below the whole file. */
+/* Tries every size of disk below that of the whole file. It runs in a child, because the limit is for the process. */
 static void a_full_disk_leaves_the_old_checkpoint(void **state)
 {
     (void)state;
@@ -261,7 +261,7 @@ static void a_full_disk_leaves_the_old_checkpoint(void **state)
 
 enum { BIG = 1 << 18 };
 
-/* A state in which every word identifies the state. */
+/* Writes a training state. Each of its words is `step`, so a mixture of two states would show. */
 static vkt_result write_step(const char *path, uint32_t *words, uint32_t step)
 {
     const vkt_host h = vkt_test_host();

@@ -25,7 +25,7 @@ static const vkt_st_dtype all_dtypes[] = {
 #undef NAME
 };
 
-/* Random files of 0 to 12 tensors of every dtype, rank 0 to 8, dims 0 to 5. */
+/* Writes and reads random files of 0 to 12 tensors of every dtype, rank 0 to 8, sizes 0 to 5. */
 static void random_files_come_back(void **state)
 {
     (void)state;
@@ -426,7 +426,7 @@ static void random_damage_never_gives_an_entry_outside_the_file(void **state)
 
 /* ---- headers that declare more than the file has ---- */
 
-/* jansson's memory, counted like the host's. */
+/* The memory that jansson has now, and the most that it had. It is counted like the host's. */
 static size_t json_now, json_peak;
 
 static void *json_allocate(size_t n)
@@ -447,7 +447,8 @@ static void json_release(void *block)
     free(p);
 }
 
-/* A header of some 2 MB: `begin`, then `again` with increasing numbers instead of its "%u", then `end`. */
+/* Opens a file whose header has some 2 MB: `begin`, then `again` many times with increasing numbers instead of its
+ * "%u", then `end`. */
 static vkt_result open_repeated(const char *path, const char *begin, const char *again, const char *end)
 {
     enum { BYTES = 2000000 };

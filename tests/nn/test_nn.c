@@ -86,7 +86,7 @@ static void pools_and_sequences_have_torchs_shapes(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
-/* torch's initial values: N(0, 1), except for the padding's row. */
+/* The initial values are torch's: N(0, 1), and zeros in the row of the padding. */
 static void an_embedding_starts_normal_with_a_row_of_zeros(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void a_hash_grid_starts_close_to_zero(void **state)
     static float w[4 * 1024];
     assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
     assert_int_equal(vkt_builder_create(g, true, &b), VKT_OK);
-    /* 5^2 corners, 7^2, 10^2 of 64 entries: rounded up to eights, or hashed */
+    /* the levels have 5^2 and 7^2 corners, rounded up to multiples of 8, and 10^2 corners, hashed to 64 entries */
     const vkt_nn_hash_grid_params p = {
         { .levels = 3, .log2_table_size = 6, .base_resolution = 4, .per_level_scale = 1.5 }
     };
@@ -300,7 +300,7 @@ static vkt_tensor gpt_without(vkt_builder *b, vkt_tensor x)
     return vkt_gpt(b, x, NULL);
 }
 
-/* They are the defaults. A size without a default causes an error, not a crash. */
+/* NULL params are the defaults. A size without a default causes an error, not a crash. */
 static void params_that_are_null_are_defaults(void **state)
 {
     (void)state;

@@ -78,7 +78,8 @@ static void initialisers_have_their_moments(void **state)
     expect_moments((vkt_init){ VKT_INIT_ORTHOGONAL }, 0, 1.0 / ROWS, normal, -1, 1);
 }
 
-/* Products of rows, or of columns if there are fewer: gain^2 on the diagonal, else 0. */
+/* Checks the products of any two rows (of any two columns, if there are fewer columns): gain^2 for a row with itself, 0
+ * for two different rows. */
 static void expect_orthogonal(vkt_shape s, float gain)
 {
     static float w[4096];

@@ -99,7 +99,7 @@ static void names_and_shapes_are_torchvisions(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
-/* N(0, 2 / fan_out), fan_out = 32 * 3 * 3. */
+/* Weights are drawn from N(0, 2 / fan_out) with fan_out = 32 * 3 * 3. */
 static void convolutions_begin_as_in_torchvision(void **state)
 {
     (void)state;

@@ -17,8 +17,9 @@ typedef struct golden {
 void golden_open(golden *g, const char *name);
 void golden_close(golden *g);
 
-/* Tensor "<name>/<part>", or "<name>" with part NULL, and its shape (may be NULL); NULL if there is none. The caller
- * frees with free(). F32 tensors can be read as either, F64 ones too, rounded to f32. */
+/* Returns the tensor "<name>/<part>", or "<name>" if part is NULL. NULL: there is none. *shape (may be NULL) is its
+ * shape. The caller frees it with free(). F32 tensors can be read as f32 and as f64. F64 tensors can be read as both
+ * too; as f32 they are rounded. */
 float *golden_f32(const golden *g, const char *name, const char *part, vkt_shape *shape);
 double *golden_f64(const golden *g, const char *name, const char *part, vkt_shape *shape);
 
@@ -28,7 +29,7 @@ double golden_number(const json_t *attr, const char *key, double fallback);
 bool golden_flag(const json_t *attr, const char *key);
 /* A pair such as a stride, for the two axes; false (and pair untouched) if there is none. */
 bool golden_pair(const json_t *attr, const char *key, uint32_t pair[2]);
-/* Up to VKT_MAX_RANK numbers, one a dimension; how many there are. */
+/* Reads up to VKT_MAX_RANK numbers, one for each dimension. Returns how many there are. */
 uint32_t golden_list(const json_t *attr, const char *key, uint32_t list[VKT_MAX_RANK]);
 
 #endif

@@ -246,7 +246,7 @@ static void write_inputs(rig *r)
     if (r->store) assert_int_equal(vkt_store_set_clock(r->store, r->s->t, r->s->key), VKT_OK);
 }
 
-/* Whether value t is the memory of an output (an update in place). */
+/* Returns whether value t is the memory of an output, as in an update in place. */
 static bool is_written(const rig *r, vkt_tensor t)
 {
     for (uint32_t i = 0; i < r->s->n_out; i++)

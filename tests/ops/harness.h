@@ -3,7 +3,7 @@
  * Every run checks:
  * - Each output and gradient is within the op's tolerance.
  * - All memory starts as a NaN, so a missing write of a kernel shows. Words between values keep that NaN.
- * - Inputs do not change. Their padding lanes have garbage if they are values.
+ * - Inputs do not change. The padding lanes of an input have random numbers, unless the input is a gradient.
  * - Padding lanes are finite in values and zero in gradients.
  * - A second run gives the same bits.
  * - There is no validation message. */
@@ -33,7 +33,7 @@ void harness_forget(vkt_ctx *ctx);
 
 /* A new graph of vkt_test_host(). */
 vkt_graph *harness_graph(void);
-/* vkt_program_read of a whole f32 tensor. */
+/* Reads a whole f32 tensor with vkt_program_read. */
 void harness_read_f32(vkt_program *p, const vkt_graph *g, vkt_tensor t, float *out);
 
 /* The views are the device as it is, and the device with other limits and traits. The choices of ops must not change
@@ -48,7 +48,7 @@ typedef struct harness_view {
 } harness_view;
 extern const harness_view harness_views[];
 extern const size_t harness_n_views;
-/* For a view: the traits of a GPU (base/traits.h), without those that this device does not support. */
+/* Gives a view the traits of a GPU (base/traits.h), without those that this device does not support. */
 void harness_as_gpu(vkt_limits *lim);
 /* Values that can be stored in 16 bits are stored so, on the device as it is and with small bindings. Such a value may
  * be off by another half unit in the last place: 2^-11 (f16) or 2^-8 (bf16) of itself. The reference starts from the

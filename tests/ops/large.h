@@ -13,13 +13,13 @@ typedef struct job {
     float *in_a, *in_b, *out;
 } job;
 
-/* n numbers in [-1, 1); the caller frees them. */
+/* Returns n random numbers in [-1, 1). The caller frees them. */
 float *large_random(uint64_t n, uint32_t stream);
-/* Both end the test as skipped. The first does so if VKT_TEST_SMALL is set. The second does so because there is not
- * enough memory; it ends the job first. */
+/* Both skip the test. The first one does so if VKT_TEST_SMALL is set. The second one ends the job, and does so because
+ * there is not enough memory. */
 void large_skip_if_small(void);
 void large_skip_for_memory(job *j);
-/* a in `layout` and b in rows, both f32, with random numbers. */
+/* Begins a job with two f32 inputs of random numbers: a in `layout`, and b by rows. */
 void job_begin(job *j, vkt_layout layout, vkt_shape a, vkt_shape b);
 /* Runs the graph and reads y into `out`. Returns false if the device does not have the memory. */
 bool job_run(job *j, vkt_tensor y);

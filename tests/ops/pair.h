@@ -47,7 +47,7 @@ struct pair_net {
 
 extern const harness_view pair_whole; /* the device as it is */
 
-/* For `build`. `variance`: the numbers are above 0. */
+/* Adds an input; `build` calls it. `variance`: the numbers are above 0. */
 vkt_tensor pair_input(pair_net *n, bool by_rows, vkt_shape shape, bool variance);
 void pair_show(pair_net *n, vkt_tensor t, bool gradient);
 

@@ -18,8 +18,8 @@
 
 /* ---- larger than the random cases ---- */
 
-/* A lane has several vec4s of a row; tiles have more rows; there are more queries than keys, and fewer. Then the same
- * in 16 bits. */
+/* In these cases a lane has several vec4s of a row, tiles have more rows, and there are more queries than keys, or
+ * fewer. Each case is checked in f32 and in 16 bits. */
 static void wide_and_long_heads_agree_with_the_reference(void **state)
 {
     (void)state;
@@ -215,7 +215,7 @@ static void memory_grows_with_the_sequence_not_with_its_square(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    /* y (32 T), log sums and sums of dy y (4 T each), gradient (96 T) */
+    /* the plan has y (32 T), log sums and sums of dy y (4 T each), and the gradient (96 T) */
     const uint64_t bytes = plan_bytes(4096, VKT_PRECISION_F32), half = plan_bytes(4096, VKT_PRECISION_BF16);
     assert_int_equal(bytes, 4ull * 4096 * (32 + 4 + 4 + 96));
     assert_int_equal(half, 4ull * 4096 * (4 + 4) + 2ull * 4096 * (32 + 96));

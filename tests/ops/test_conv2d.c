@@ -26,7 +26,7 @@ static void small_storage(vkt_limits *lim)
     lim->max_storage_range_bytes = 8192;
 }
 
-/* y = conv2d(x, w, bias) and all gradients. Lowering does not need their data. */
+/* Makes the graph of y = conv2d(x, w, bias) with random inputs. */
 static void begin(subject *s, const conv *c, uint64_t seed)
 {
     const vkt_conv2d_params p = { .pad = { c->pad[0], c->pad[1] },
@@ -59,8 +59,8 @@ static uint32_t taken(const subject *s, bool cpu, uint64_t force)
     return n;
 }
 
-/* Forward and every gradient by the forced variant, which `nodes` nodes use on CPUs; on the device as it is and split.
- */
+/* Checks y and every gradient, with the variant forced: on the device as it is, and with a limit that splits the work.
+ * On CPUs `nodes` nodes must use the variant. */
 static void check(const conv *cases, size_t n, const char *name, uint64_t force, uint32_t nodes)
 {
     harness_needs(harness_ctx);
@@ -98,7 +98,8 @@ static void every_size_and_padding_is_right(void **state)
     check(cases, VKT_COUNT(cases), "winograd", VKT_V(WINOGRAD), 2); /* y and dx */
 }
 
-/* 8 vec4s a pixel, and 24: blocks of 8 lanes instead of 16. The last block has no channels or only a few. */
+/* Pixels have 8 and 24 vec4s, so 16 lanes are divided into blocks of 8. The last block has no channels or only a few.
+ */
 static void blocks_of_lanes_are_right(void **state)
 {
     (void)state;

@@ -32,7 +32,7 @@ static vkt_program *program_make(vkt_graph *g, vkt_store *store, vkt_precision p
     return p;
 }
 
-/* How many products COOP computes. All of them can choose. */
+/* Returns how many products COOP computes. Each product chooses its variant. */
 static size_t by_coop(const vkt_emit *e)
 {
     size_t n = 0;
@@ -53,13 +53,14 @@ static float odd_element(uint32_t k)
     return some[k % VKT_COUNT(some)] * (float)(1 - (int)(k / VKT_COUNT(some) % 2) * 2);
 }
 
-/* y = x w^T and dw = dy^T x, each N x N. The product with the unit matrix is the other operand as it was multiplied. */
+/* Two products, each N x N: y = x w^T and dw = dy^T x. One operand is the unit matrix, so the product is the other
+ * operand as it was rounded for the multiplication. */
 typedef struct products {
     vkt_graph *g;
     vkt_tensor in[OPERANDS], y, dw;
 } products;
 
-/* `wide`: a reader that supports only f32 keeps x, y and dy in f32. */
+/* Makes the two products. `wide`: another node reads x, y and dy. It supports only f32, so they are stored as f32. */
 static products products_make(vkt_layout layout, bool wide)
 {
     static const char *const names[OPERANDS] = { "x", "w", "dy" };
@@ -120,7 +121,7 @@ static void operands_are_rounded_in_programs_of_f16_alone(void **state)
     }
 }
 
-/* The default choices of devices. */
+/* Without a forced variant, a GPU that has matrices uses them in programs of f16 only. A CPU does not use them. */
 static void gpus_prefer_matrices_in_programs_of_f16(void **state)
 {
     (void)state;
@@ -149,8 +150,8 @@ static void gpus_prefer_matrices_in_programs_of_f16(void **state)
 
 /* ---- a scaled loss ---- */
 
-/* loss = sum(x w^T). Rows of 3 keep dy in f32, and each of its elements is the scale. The scale is 65536 at first,
- * which is more than the largest f16. All else is exact. */
+/* loss = sum(x w^T), so each element of dy is the scale of the loss. Rows of 3 elements keep dy in f32. The scale is
+ * 65536 at first, which is more than the largest f16. All other numbers are exact. */
 static void a_gradient_that_overflows_as_operand_skips_the_step(void **state)
 {
     (void)state;

@@ -40,7 +40,7 @@ static void run(vkt_graph *g, vkt_tensor y, const vkt_tensor *x, float (*const d
     vkt_graph_destroy(&g);
 }
 
-/* Equal: both NaN, the same infinity, or numbers within some units in the last place. */
+/* Returns whether both are NaN, the same infinity, or numbers within some units in the last place. */
 static bool is_same(float got, double want)
 {
     if (isnan(want)) return isnan(got);

@@ -151,7 +151,7 @@ static void small_bindings(vkt_limits *lim)
     lim->max_texel_elements = VKT_MIN(lim->max_texel_elements, 256);
 }
 
-/* For each dispatch that stores to the output: whether it applies relu. A sum in parts uses CONV2D_TILE_ADD. */
+/* Checks, for each dispatch that stores to the output, whether it applies relu. A sum in parts uses CONV2D_TILE_ADD. */
 static void check_parts(const vkt_program *p)
 {
     uint32_t begun = 0, ended = 0, steps = 0;
@@ -187,7 +187,7 @@ static void only_a_complete_sum_is_clamped_at_zero(void **state)
 
 /* ---- sums ---- */
 
-/* relu(norm(x) + o), or the sum without relu. */
+/* Builds relu(norm(x) + o), or the sum without relu. */
 static void sum(net *n)
 {
     const spec *s = n->s;
@@ -227,7 +227,7 @@ static void a_sum_is_its_norms(void **state)
 
 /* ---- dropout ---- */
 
-/* In 16-bit storage, twice a number is as exact as the number. */
+/* Returns the p of dropout. With 1/2 dropout multiplies by 2, which costs no digits in 16-bit storage. */
 static float chance(const net *n)
 {
     return n->s->bare ? 0.5f : 0.3f;
@@ -238,7 +238,7 @@ static vkt_tensor dropped(net *n, vkt_tensor x)
     return n->s->given ? vkt_dropout2d(n->g, x, chance(n)) : vkt_dropout(n->g, x, chance(n));
 }
 
-/* dropout(act(x)). `other`: another tensor is added. `flat`: x is the result of a norm, so its memory can be reused. */
+/* Builds dropout(act(x)). `other`: adds another tensor. `flat`: x is a norm's output, whose memory may be reused. */
 static void drop(net *n)
 {
     const spec *s = n->s;
@@ -467,7 +467,7 @@ static void of_another_layout(net *n)
     pair_show(n, vkt_relu(n->g, n->s->swap ? vkt_add(n->g, o, y) : vkt_add(n->g, y, o)), false);
 }
 
-/* elementwise.comp does not add operands of different shapes; relu follows that sum in place. */
+/* The norm keeps an output that is kept, shared, or added to one of another shape or layout. */
 static void what_others_want_stays(void **state)
 {
     (void)state;

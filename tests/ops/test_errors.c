@@ -47,7 +47,7 @@ static void wrong_inputs_of_every_op_are_refused(void **state)
     }
 }
 
-/* A legal case of `op`, except for the element type of input `wrong`. */
+/* Applies `op` to a legal case, in which only the element type of input `wrong` is another one. */
 static vkt_result apply_with_type(const vkt_op *op, vkt_case *c, uint32_t wrong, vkt_dtype type)
 {
     const vkt_host h = vkt_test_host();
@@ -338,7 +338,7 @@ static void a_mistake_is_named(void **state)
 /* ---- optimizers ---- */
 
 #define UPDATES(X)                                                                  \
-    X(VKT_E_ARG, "kind", .kind = (vkt_optimizer_kind)7)                             \
+    X(VKT_E_ARG, "kind", .kind = VKT_OPTIMIZER_KIND_COUNT)                          \
     X(VKT_E_ARG, "weight_decay", .weight_decay = -1)                                \
     X(VKT_E_ARG, "weight_decay", .weight_decay = NAN)                               \
     X(VKT_E_ARG, "momentum", .momentum = -0.5f)                                     \

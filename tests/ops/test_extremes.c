@@ -117,8 +117,9 @@ static void extremes_over_every_set_of_axes(void **state)
     }
 }
 
-/* (R,C) with one NaN, over either axis: the output and the gradient that the NaN belongs to are NaN, and no others. The
- * lengths reach every kernel: along lines and across them, by fours and one by one, with and without splits. */
+/* A matrix (R,C) has one NaN, and is reduced over either axis. Only the output and the gradients to which the NaN
+ * belongs are NaN. The lengths reach every kernel: along lines and across them, by fours and one by one, with and
+ * without splits. */
 static void a_nan_is_an_extreme(void **state)
 {
     (void)state;
@@ -150,7 +151,7 @@ static void a_nan_is_an_extreme(void **state)
     }
 }
 
-/* The first of equal elements; a NaN is above infinity. */
+/* The index is that of the first of equal elements. A NaN is above infinity. */
 static void indices_along_every_axis(void **state)
 {
     (void)state;

@@ -87,7 +87,7 @@ static void emit_swapped(const vkt_node *n, vkt_emit *e)
     d->bind[ELEMENTWISE_Y] = x;
 }
 
-/* Wrong only if the device has no texel loads: the first view does not find it. */
+/* Emits a wrong result only if the device has no texel loads. So the first view does not find it. */
 static void emit_wrong_without_texels(const vkt_node *n, vkt_emit *e)
 {
     if (e->lim->max_texel_elements)
@@ -102,8 +102,8 @@ static void pass_gradient(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     dx[0] = dy[0];
 }
 
-/* The maximum of dx and x - 50. In the elements of a case, which are small, that is dx; but the harness writes +-77
- * into padding lanes. Convolution and pooling leave those lanes as they are. */
+/* A planted fault: dx becomes the maximum of dx and x - 50. The elements of a case are small, so their maximum is dx.
+ * But the harness writes +-77 into padding lanes of x, and convolution and pooling pass them on. */
 static void soil_padding(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_shape shape = vkt_node_in(n, 0)->shape;
@@ -119,7 +119,7 @@ static void soil_padding(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
     dx[0] = vkt_reshape(g, vkt_to_layout(g, larger, vkt_node_in(n, 0)->layout), shape);
 }
 
-/* The faults that the harness finds in `seeds` cases of a faulty relu. */
+/* Returns the faults that the harness finds in `seeds` cases of a faulty relu. */
 static harness_report report_on(const vkt_op *op, uint64_t seeds)
 {
     harness_report report = { .faults = 0 };

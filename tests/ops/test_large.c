@@ -29,7 +29,7 @@ static void an_elementwise_op_larger_than_a_binding(void **state)
     job_end(&j);
 }
 
-/* A row is added to each row; then once more with the batch last, in which memory order follows the other axis. */
+/* Adds one row to each row. Then adds it with the batch last, where the samples are neighbours in memory. */
 static void broadcasting_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -47,7 +47,7 @@ static void broadcasting_larger_than_a_binding(void **state)
     }
 }
 
-/* Transposed, padded, and with every third column: ranges end within rows and columns. */
+/* Tensors are transposed, padded, and sliced to every third column. Ranges end within rows and columns. */
 static void rearranging_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static void a_sum_larger_than_a_binding(void **state)
 
 /* ---- products ---- */
 
-/* C = A B in rows, against dot products in double for about 3000 of its elements. */
+/* Checks C = A B by rows. About 3000 elements are compared with dot products in double precision. */
 static void check_product(uint32_t m, uint32_t n, uint32_t k)
 {
     job j;
@@ -136,8 +136,8 @@ static void more_rows_than_work_groups(void **state)
 
 /* ---- convolutions, linear layers ---- */
 
-/* y = x * w + bias and its gradients, with all data on the host. Images and kernels are square, the stride is 1, and y
- * is as large as x. */
+/* A convolution y = x * w + bias and its gradients, with all data on the host. Images and kernels are square, the
+ * stride is 1, and y is as large as x. */
 typedef struct conv {
     uint32_t n, c, o, size, kernel;
     vkt_graph *g;
@@ -228,7 +228,7 @@ static void add_taps(const conv *v, sum *s, uint32_t n, uint32_t o, uint32_t c, 
         }
 }
 
-/* Element i of one of the results. */
+/* Returns element i of one of the results. */
 static sum conv_reference(const conv *v, int tensor, size_t i)
 {
     const size_t pixels = (size_t)v->size * v->size, k = v->kernel;
@@ -309,7 +309,7 @@ static void a_convolution_longer_than_loops_may_be(void **state)
     check_conv(2, 1100000, 3, 1, 1, true); /* and more rows of dx than 16 times the work groups */
 }
 
-/* Without texel loads a source is split too. */
+/* Each case runs with and without texel loads. Without them an operand that is only read is split, too. */
 static void a_linear_layer_larger_than_a_binding(void **state)
 {
     (void)state;

@@ -14,7 +14,8 @@
 
 /* ---- layouts ---- */
 
-/* Few features of many samples, and many of few: on neither side do all ranges begin at a multiple of 256 bytes. */
+/* Tensors have few features and many samples, or the reverse. In neither layout do all ranges begin at a multiple of
+ * 256 bytes. */
 static void a_layout_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -32,8 +33,8 @@ static void a_layout_larger_than_a_binding(void **state)
 
 /* ---- poolings ---- */
 
-/* y and dx, for dy = b, of a pooling of images with the batch last, at positions spread over them, against the
- * definition. */
+/* Checks y and dx of a pooling by its definition, for dy = b. Images have the batch last. The positions that it checks
+ * are spread over them. */
 static void check_pool(vkt_shape x, uint32_t kernel, bool average)
 {
     const uint32_t height = x.dim[2], width = x.dim[3];

@@ -42,7 +42,7 @@ static float *read_floats(vkt_program *p, const vkt_graph *g, vkt_tensor t)
 
 /* ---- sums ---- */
 
-/* x (R,K,S) -> (K,1) by sum_to; if K == 1, by sum. */
+/* Checks the sum of x (R,K,S) -> (K,1) by sum_to. If K is 1, it uses sum. */
 static void check_sum(vkt_layout layout, uint32_t R, uint32_t K, uint32_t S)
 {
     vkt_graph *g = harness_graph();
@@ -61,7 +61,7 @@ static void check_sum(vkt_layout layout, uint32_t R, uint32_t K, uint32_t S)
     float *got = read_floats(p, g, y);
     char what[80];
     snprintf(what, sizeof what, "sum of (%u,%u,%u) in layout %d", R, K, S, (int)layout);
-    /* Up to 128 + 16384 / 64 additions in a chain, of terms of one sign, each off by 2^-24 at most. */
+    /* A chain has up to 128 + 16384 / 64 additions of terms of one sign. Each is off by 2^-24 at most. */
     assert_true(harness_close(what, got, want, K, 2e-5, 0));
     free(got);
     free(want);
@@ -100,7 +100,7 @@ static void sums_over_steps_larger_than_a_binding(void **state)
     harness_ctx->limits.max_texel_elements = texels;
 }
 
-/* x (R,K,S) + b (S) and the gradient of b, with bindings of 8 KiB. */
+/* Computes x (R,K,S) + b (S) and the gradient of b, with bindings of 8 KiB. */
 static void broadcasts_over_steps_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -378,7 +378,7 @@ static void scores_larger_than_a_binding(void **state)
 
 /* ---- softmax of long lines ---- */
 
-/* Softmax or its logarithm, and the gradient; each line against doubles. */
+/* Checks softmax, or its logarithm, and the gradient. Each line is compared with double precision. */
 static void check_softmax(vkt_layout layout, vkt_shape s, int32_t axis, bool logarithm)
 {
     vkt_graph *g = harness_graph();

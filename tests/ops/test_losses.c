@@ -35,7 +35,7 @@ static void draw_scores(scores *s)
     for (size_t b = 0; b < B; b++) s->t[b] = vkt_rng_range(&r, 0, K - 1);
 }
 
-/* Loss and gradient by vkt_cross_entropy without options, or by the form that has no options (`plain`). */
+/* Computes loss and gradient by vkt_cross_entropy without options, or, if `plain`, by the form that has no options. */
 static void run_scores(scores *s, vkt_layout layout, bool plain, uint32_t rows)
 {
     vkt_graph *g = harness_graph();
@@ -246,8 +246,8 @@ static void nan_stays_nan(void **state)
     }
 }
 
-/* d/dt of (x - t)^2 with a parameter t. A network in one node gives targets no gradient, so this network must stay as
- * it is. */
+/* The loss is (x - t)^2 with a parameter t, which needs a gradient. A network in one node gives targets no gradient, so
+ * this network must not become one node. */
 static void a_target_with_parameters_has_its_gradient(void **state)
 {
     (void)state;

@@ -109,7 +109,8 @@ static double step(rig *r, float lr)
 
 /* ---- PyTorch ---- */
 
-/* 20 steps in float32: each adds some roundings to a loss, and the error of its step to a parameter. */
+/* Compares 20 steps in float32 with the file. Each step adds some roundings to a loss, and the error of the step to a
+ * parameter. */
 static void follows(const golden *file, const char *name)
 {
     vkt_shape xs, ts, ws;

@@ -11,8 +11,8 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-/* n numbers that differ from `mean` by at most `spread`, a multiple of the spacing of floats at that mean; their
- * variance in `var`. */
+/* Draws n numbers that differ from `mean` by at most `spread`. `spread` is a multiple of the spacing of floats at
+ * `mean`. *var is their variance. */
 static void far_from_zero(float *x, uint32_t n, float mean, float spread, double *var)
 {
     double sum = 0, squares = 0;

@@ -19,7 +19,7 @@ static golden file;
 
 /* ---- a case ---- */
 
-/* Input k of the case, absent where the file has none. */
+/* Adds input k of the case. It is absent if the file has none. */
 static void add_input(subject *s, const char *name, uint32_t k, vkt_layout layout, vkt_dtype dtype)
 {
     char part[16];
@@ -73,7 +73,7 @@ static double *expected(const char *name, const char *part, const side *v)
     return want;
 }
 
-/* The reference is PyTorch's number but for the order of float64 additions. */
+/* Checks that the reference has PyTorch's number. Only the order of float64 additions may differ. */
 static void check_reference(const char *name, const char *part, const side *v)
 {
     double *want = expected(name, part, v);

@@ -11,7 +11,7 @@
 #include "ops/ops.h"
 #include "support/host.h"
 
-/* y and dx (for dy = 1, 2, 3, ..) of a max pooling of one 4 x 4 image. */
+/* Computes y and dx (for dy = 1, 2, 3, ..) of a max pooling of one 4 x 4 image. */
 static void max_pool(const float x[16], const vkt_pool2d_params *params, float *y, float dx[16])
 {
     const vkt_host h = vkt_test_host();
@@ -138,7 +138,7 @@ static void a_window_of_padding_alone_has_no_winner(void **state)
 
 /* ---- windows that several invocations share, because one loop would be too long ---- */
 
-/* Some rows of the images below. Nothing is refused. */
+/* Sets bindings that hold only some rows of the images below. The op can still compute all cases. */
 static void small_storage(vkt_limits *lim)
 {
     lim->max_storage_range_bytes = 16384;
@@ -219,8 +219,8 @@ static void dilated_windows_are_split_by_rows(void **state)
     check_case(&high, vkt_shape4(3, 3, 8, 90), true); /* its rows are -1 and 8: only padding */
 }
 
-/* Nine windows that are three elements wide contain an element. With 225 x 225 of them, the number exceeds the
- * iterations of a loop. */
+/* An element is in nine windows, whose elements are far apart. The area from the first window to the last one has 225 x
+ * 225 windows, more than a loop may have iterations. */
 static void far_apart_elements_cost_no_more(void **state)
 {
     (void)state;
@@ -231,7 +231,7 @@ static void far_apart_elements_cost_no_more(void **state)
     check_case(&far, vkt_shape4(1, 1, 525, 525), false);
 }
 
-/* 32,944 iterations for each of three vectors of 64 rows: one work group with two vectors would exceed the limit of a
+/* Each of three vectors of 64 rows takes 32,944 iterations. A work group with two of them would exceed the limit of a
  * loop. */
 static void loops_end_in_time(void **state)
 {

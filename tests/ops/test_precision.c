@@ -28,8 +28,8 @@ static uint16_t narrowed(vkt_precision p, float f)
 
 /* ---- conversions ---- */
 
-/* y = x, bit for bit, of n numbers; `where` chooses the storage. A reader that supports only f32 keeps one of the two
- * in f32. */
+/* A program y = x, bit for bit, of n numbers: y = vkt_where(any, x, x). A sum, which supports only f32, reads x if
+ * `narrow`, else y. So this one is f32, and the other one is stored in 16 bits. */
 typedef struct copier {
     vkt_graph *g;
     vkt_program *p;

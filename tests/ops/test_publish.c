@@ -14,7 +14,8 @@
 enum { N = 5, B = 6, C = 2, PARAMS = 6, MOST = 6 };
 enum { FROZEN = 2, MEAN = 4, VAR = 5 }; /* number of parameters that are copied */
 
-/* loss = sum(a x) + mean(b a x) + mean(z normalised z): the gradients change as a and b change. */
+/* The program of a training step. loss = sum(a x) + mean(b a x) + mean(batch_norm(z) z). The gradients of a and b
+ * depend on b and a, so they change from step to step. */
 typedef struct rig {
     vkt_graph *g;
     vkt_store *store;
@@ -83,7 +84,8 @@ static void read_all(rig *r, vkt_store_part part, float v[PARAMS][MOST])
     for (uint32_t i = 0; i < PARAMS; i++) OK(vkt_store_read(r->store, i, part, v[i]));
 }
 
-/* Twenty completed steps, against an average in double precision of the device's parameters. */
+/* Runs twenty steps, and compares the published values with an average in double precision of the device's parameters.
+ */
 static void what_is_published_is_the_average_of_completed_steps(void **state)
 {
     (void)state;
@@ -136,7 +138,7 @@ static void what_is_published_is_the_average_of_completed_steps(void **state)
     }
 }
 
-/* Another graph over the same store reads the average or the values, as it asks for. */
+/* Another graph over the same store reads the average or the values. Its params say which. */
 static void a_program_reads_the_part_that_it_was_made_for(void **state)
 {
     (void)state;

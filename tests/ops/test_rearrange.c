@@ -49,7 +49,7 @@ static const struct {
     { INT64_MIN, INT64_MAX, 1, 7, { 0, 1, 2, 3, 4, 5, 6 } },
 };
 
-/* Along every dimension of (7,7,7), in both layouts. */
+/* Slices (7,7,7) along every dimension, in both layouts. */
 static void slices_follow_pythons_rules(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void a_batch_that_moves_comes_back_by_rows(void **state)
     }
 }
 
-/* torch.nn.functional.pad with -inf, as before a maximum. The padding of the batch must stay finite. */
+/* Pads with -inf, as before a maximum (torch.nn.functional.pad). The padding of the batch must stay finite. */
 static void padding_with_infinity(void **state)
 {
     (void)state;
@@ -193,8 +193,8 @@ static vkt_tensor rearranged(vkt_graph *g, vkt_tensor x, int how)
     }
 }
 
-/* Integers with the batch last, among them the bits of denormal and of signalling floats: as if they were stored in
- * rows. */
+/* Integers give the same result with the batch last as by rows. Some have the bits of denormal floats and of signalling
+ * NaNs. */
 static void integers_go_through_rows_and_back(void **state)
 {
     (void)state;

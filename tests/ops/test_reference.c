@@ -113,7 +113,7 @@ static void a_constant_gradient_moves_adam_by_lr(void **state)
     assert_true(fabs(p[0] - 0) < 1e-12 && fabs(p[1] - 3) < 1e-12);
 }
 
-/* p falls by lr (1 + b + b^2 + .. ) g; with Nesterov it is one step ahead. */
+/* After n steps p is smaller by lr (1 + b + b^2 + .. ) g. Nesterov's form is one step ahead. */
 static void momentum_is_a_geometric_series(void **state)
 {
     (void)state;

@@ -88,7 +88,8 @@ static void rig_free(rig *r)
     vkt_graph_destroy(&r->g);
 }
 
-/* Ties, windows with nothing above 0, both zeros, and sometimes NaN or infinity. */
+/* Draws a number of which there are few, so that windows have ties, nothing above 0, both zeros, and sometimes NaN or
+ * infinity. */
 static float number(vkt_rng *rng)
 {
     static const float rare[] = { NAN, INFINITY, -INFINITY, 1e-30f };
@@ -143,7 +144,8 @@ static uint32_t dispatches(const rig *r)
     return info.dispatches;
 }
 
-/* `fewer`: how many dispatches the fusion saves. relu itself runs for its output, which is kept after vkt_backward. */
+/* Checks that the fused and the separate nodes agree. `fewer`: how many dispatches the fusion saves. relu runs by
+ * itself too if its output is kept after vkt_backward. */
 static void agree(const net *n, uint32_t fewer)
 {
     rig fused, plain;
@@ -190,7 +192,7 @@ static void one_node_has_the_bits_of_two(void **state)
     agree(&(net){ CONV1D, vkt_shape3(5, 3, 19), { .kernel = { 0, 3 }, .stride = { 0, 2 } }, .adaptive = 0 }, 0);
 }
 
-/* Disjoint windows of images and sequences; in 7 x 9 some pixels belong to no window. */
+/* The windows are disjoint, in images and in sequences. In 7 x 9 some pixels belong to no window. */
 static void a_convolution_joins_them(void **state)
 {
     (void)state;

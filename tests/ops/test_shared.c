@@ -94,7 +94,8 @@ static uint32_t tile_rows(const subject *s, const harness_view *view)
     return rows;
 }
 
-/* `half`: once more with 16-bit storage. `coop`: by cooperative matrices too, if the device has them. */
+/* Checks a subject. `half`: once more with 16-bit storage. `coop`: also by cooperative matrices, if the device has
+ * them. */
 static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coop)
 {
     const harness_view view = { "in shared memory", as_it_is, .force = force };
@@ -118,7 +119,7 @@ static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coo
     if (report.faults) fail_msg("%s", report.text);
 }
 
-/* c = op(a) op(b), `count` of them, and both gradients. */
+/* Makes `count` products c = op(a) op(b), and both gradients. */
 static void matmul_make(subject *s, uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans)
 {
     const bool ta = trans & 1, tb = trans & 2;
@@ -148,8 +149,8 @@ static void every_tile_multiplies_in_every_orientation(void **state)
     };
     const bool small = vkt_env_int("VKT_TEST_SMALL", 0);
     for (uint32_t i = small; i < VKT_COUNT(tiles); i++) {
-        /* ragged, then whole vec4s, in each orientation of A and B at least once; small: three of the four in rotation
-         */
+        /* tiles that are not full, then whole vec4s, each with every orientation of A and B at least once; small: three
+         * of the four orientations, in rotation */
         if (!small || i % 2) check_matmul(128, tiles[i][0], tiles[i][1], 19, i, VKT_V(SHARED), tiles[i][2]);
         if (!small || i % 2 == 0)
             check_matmul(128, tiles[i][0] / 4 * 4, tiles[i][1] / 4 * 4, 36, small ? i : 3 - i, VKT_V(SHARED),
@@ -205,7 +206,7 @@ typedef struct conv {
     uint32_t tile; /* of the convolution itself */
 } conv;
 
-/* y = conv2d(x, w, bias) and all gradients. */
+/* Checks y = conv2d(x, w, bias) and all gradients. */
 static void check_conv(const conv *c, uint64_t seed)
 {
     subject s;

@@ -19,7 +19,7 @@ static bool uses(const subject *s, vkt_kernel_id kernel)
     return found;
 }
 
-/* Only in `view`. NULL: on the device as it is, in one of the other views, and in 16 bits. */
+/* Checks the shape in `view` only. If it is NULL: on the device as it is, in one of the other views, and in 16 bits. */
 static void check_in(vkt_shape x, uint32_t axis, vkt_kernel_id forward, vkt_kernel_id back, const harness_view *view)
 {
     static const vkt_softmax_attr variants[] = { { .scale = 1 },

@@ -50,7 +50,7 @@ static uint32_t bits_of(float f)
     return u;
 }
 
-/* Clock and step state after run number `run`, the optimizer's step t. */
+/* Checks clock and step state after run number `run`, in which the optimizer made step t. */
 static void check_state(const trainer *tr, const double beta[2], uint32_t run, uint32_t t, uint64_t seed, float lr)
 {
     uint32_t clock[CLOCK_WORDS], step[STEP_WORDS];
@@ -157,7 +157,7 @@ static void an_optimizer_that_does_not_fit_is_refused(void **state)
         vkt_optimizer o;
         const char *says;
     } cases[] = {
-        { { .kind = (vkt_optimizer_kind)9 }, "unknown kind" },
+        { { .kind = VKT_OPTIMIZER_KIND_COUNT }, "unknown kind" },
         { { .kind = VKT_SGD, .weight_decay = -1 }, "weight_decay" },
         { { .kind = VKT_SGD, .momentum = -1 }, "momentum >= 0" },
         { { .kind = VKT_SGD, .nesterov = true }, "nesterov" },

@@ -79,7 +79,7 @@ static void engine_free(engine *e)
     vkt_graph_destroy(&e->g);
 }
 
-/* All parameters, one behind the other. */
+/* Writes a part of all parameters, which `all` has one behind the other. */
 static void put(engine *e, vkt_store_part part, const float *all)
 {
     for (uint32_t k = 0; k < PARAMS && e->s->size[k]; all += e->s->size[k], k++)
@@ -102,7 +102,7 @@ static void step(engine *e, const float *gradient, float lr, uint32_t rows)
 
 /* ---- trajectories ---- */
 
-/* T runs from p0, n parameters: gradients (T,n), learning rates and rows (T). */
+/* A sequence of T runs that begins with the n parameters p0: gradients (T,n), learning rates and rows (T). */
 typedef struct course {
     size_t T, n;
     float *p0, *gradients, *lr, *rows;
@@ -201,7 +201,7 @@ static size_t index_of(const setting *s, const arena *a, size_t i)
     return a->start[k] + i;
 }
 
-/* c->p by the reference; a is left as the last step left it. `o` is resolved. */
+/* Computes c->p by the reference. Afterwards `a` has the state after the last step. `o` has its defaults filled in. */
 static void by_reference(course *c, const setting *s, const vkt_optimizer *o, arena *a)
 {
     uint64_t t = 0;
@@ -287,7 +287,7 @@ static course golden_course(const char *name)
     return c;
 }
 
-/* With the defaults that optim.h states. */
+/* Returns `o` with the defaults that optim.h states. */
 static vkt_optimizer resolved(vkt_optimizer o)
 {
     const bool keras = o.keras;
@@ -388,7 +388,7 @@ static course random_course(vkt_rng *r, size_t T, size_t n)
     return c;
 }
 
-/* Some 30 roundings of 2^-24. */
+/* Compares the moments. The tolerance is that of some 30 roundings of 2^-24. */
 static void check_moments(engine *e, const arena *a, const char *what)
 {
     const uint32_t n = total(e->s);

@@ -14,7 +14,7 @@
 #define OK(call) assert_int_equal((call), VKT_OK)
 #define POISON 0x7fc5a5a5u /* a NaN */
 
-/* x -> convolution -> relu -> pooling */
+/* The network x -> convolution -> relu -> pooling. */
 typedef struct net {
     vkt_shape x, w;
     bool bias, relu;
@@ -213,7 +213,7 @@ static void fused_unpooling_has_the_bits_of_the_array(void **state)
     assert_true(checked > (few ? 2 : 8));
 }
 
-/* 60 windows, in f32 and in 16 bits; dy and index start at different offsets in their buffers. */
+/* There are 60 windows, in f32 and in 16 bits. dy and the index start at different offsets in their buffers. */
 static void windows_of_channels_are_right(void **state)
 {
     (void)state;

@@ -10,6 +10,7 @@
 
 #include "ops/harness.h"
 #include "ops/ops.h"
+#include "ops/step/optimizer.h"
 #include "support/host.h"
 
 #define OK(call) assert_int_equal((call), VKT_OK)
@@ -33,7 +34,7 @@ static vkt_tensor declare(rig *r)
     return vkt_add(r->g, vkt_sum(r->g, vkt_mul(r->g, a, r->x)), vkt_sum(r->g, vkt_mul(r->g, b, r->x)));
 }
 
-/* `store`: NULL for a new store. */
+/* Makes the rig. `store` is NULL for a new store. */
 static rig rig_make(const vkt_optimizer *o, const char *frozen, vkt_precision precision, vkt_store *store)
 {
     rig r = { .store = store };
@@ -244,7 +245,7 @@ static void an_overflow_drops_all_micro_batches_of_its_step(void **state)
 
 /* ---- presets ---- */
 
-/* PyTorch documentation of torch.optim; Keras documentation of keras.optimizers. */
+/* Sources: PyTorch documentation of torch.optim, Keras documentation of keras.optimizers. */
 static void presets_are_the_libraries_defaults(void **state)
 {
     (void)state;
@@ -320,6 +321,22 @@ static void a_real_zero_replaces_each_member(void **state)
         }
 }
 
+/* Each kind has a name of its own, an op and a default learning rate. */
+static void every_kind_is_complete(void **state)
+{
+    (void)state;
+    for (int i = 0; i < VKT_OPTIMIZER_KIND_COUNT; i++) {
+        const vkt_optimizer_kind kind = (vkt_optimizer_kind)i;
+        uint32_t room;
+        assert_non_null(vkt_optimizer_name(kind));
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(vkt_optimizer_name(kind), vkt_optimizer_name((vkt_optimizer_kind)k));
+        assert_non_null(vkt_optimizer_op(kind, &room));
+        assert_true(vkt_optimizer_lr(kind, VKT_PRESET_TORCH) > 0 && vkt_optimizer_lr(kind, VKT_PRESET_KERAS3) > 0);
+    }
+    assert_null(vkt_optimizer_name(VKT_OPTIMIZER_KIND_COUNT));
+}
+
 /* An eps of 0 would give NaN in the memory between parameters. Only Adam and AdamW have amsgrad. */
 static void what_an_optimizer_cannot_be_is_refused(void **state)
 {
@@ -347,6 +364,7 @@ int main(void)
         cmocka_unit_test(norms_are_right_to_the_ends_of_the_range),
         cmocka_unit_test(a_resume_in_the_middle_of_a_step_changes_no_bit),
         cmocka_unit_test(an_overflow_drops_all_micro_batches_of_its_step),
+        cmocka_unit_test(every_kind_is_complete),
         cmocka_unit_test(presets_are_the_libraries_defaults),
         cmocka_unit_test(a_real_zero_replaces_each_member),
         cmocka_unit_test(what_an_optimizer_cannot_be_is_refused),

@@ -64,7 +64,7 @@ static void end(vkt_ctx *ctx)
     unsetenv("VKT_DEBUG");
 }
 
-/* relu(x) + relu(x), run three times. */
+/* Runs relu(x) + relu(x) three times. */
 static void run_three_times(vkt_ctx *ctx)
 {
     vkt_graph *g = graph();
@@ -141,7 +141,7 @@ static void level_3_prints_graph_plan_and_commands(void **state)
     expect_log("---- barrier: 1 reads relu.0 (after 0)");
 }
 
-/* a = b x, c = a 0, d = c + x. If x is large, a has an infinity, so c and d have NaN. */
+/* The graph is a = b x, c = a 0, d = c + x. If x is large, a has an infinity, so c and d have NaN. */
 static void level_4_names_the_first_nan(void **state)
 {
     (void)state;

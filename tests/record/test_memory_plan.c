@@ -13,7 +13,7 @@
 #include "support/host.h"
 #include "train/rig.h"
 
-/* Small colour images (B,3,32,32) of 101 classes. */
+/* Builds a network for small colour images (B,3,32,32) of 101 classes. */
 static vkt_tensor image_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;
@@ -26,7 +26,7 @@ static vkt_tensor image_forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc3", x, &(vkt_nn_linear_params){ .out_features = 101 });
 }
 
-/* 32-64-64-3. */
+/* Builds a network of layers with 32, 64, 64 and 3 features. */
 static vkt_tensor mlp_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;

@@ -59,7 +59,8 @@ static void what_is_made_again_has_the_same_bits(void **state)
     }
 }
 
-/* The first three of the four dropouts wait for their layer's gradient. */
+/* Without recomputation, the outputs of three dropouts stay in memory until the gradients of their layers are computed.
+ * Recomputation saves at least two of these outputs. */
 static void much_is_saved_where_much_is_cheap(void **state)
 {
     rig *r = rig_of(state);

@@ -21,12 +21,12 @@ void run_forget(const rig *r, run *done);
 /* Runs it and fails the test unless it ends with `status` and stderr holds `says`. */
 void program_expect(const rig *r, const char *program, int status, const char *says, const char *const *args);
 
-/* A whole file of the rig's folder as text: vkt_free. */
+/* Returns a whole file of the rig's folder as text. Free it with vkt_free. */
 char *program_text(const rig *r, const char *name);
 bool program_wrote(const rig *r, const char *name); /* it is there, and not empty */
 /* A JSON file of the rig's folder: json_decref. Fails the test if it is none. */
 json_t *program_json(const rig *r, const char *name);
-/* Member `key`, which must be a number. */
+/* Returns member `key`, which must be a number. */
 double json_number_of(const json_t *o, const char *key);
 
 #endif

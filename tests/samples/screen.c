@@ -42,7 +42,7 @@ void screen_stop(screen *s)
     waitpid(s->server, NULL, 0);
 }
 
-/* libX11, as far as it is called; its XID is an unsigned long. */
+/* The functions of libX11 that this file calls. Its XID is an unsigned long. */
 typedef struct x11 {
     void *(*open)(const char *);
     unsigned long (*root)(void *);

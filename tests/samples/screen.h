@@ -10,7 +10,7 @@ typedef struct screen {
     char display[32]; /* "DISPLAY=:7", for a program's environment */
 } screen;
 
-/* False: Xvfb is not installed, or does not start. */
+/* Starts Xvfb. Returns false if it is not installed or does not start. */
 bool screen_start(screen *s);
 void screen_stop(screen *s);
 /* Gives the only window of the screen another size, once it is there; false: it never came, or libX11 is not here. */

@@ -6,8 +6,8 @@
 
 #include "base/file.h"
 
-/* It has no messenger: what the validation layer has to say it says on stdout. What it made lasts as long as the
- * process, which a leak check would call a leak. */
+/* The program has no messenger, so the validation layer prints its messages on stdout. The program does not destroy
+ * what it made, so a leak check would report that. */
 static void it_learns_the_curve(void **state)
 {
     rig *r = rig_of(state);

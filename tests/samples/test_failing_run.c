@@ -15,7 +15,7 @@ static run failed_run(const rig *r, const char *fail, const char *const *args)
     return done;
 }
 
-/* How often `what` is in the text. */
+/* Returns how often `what` is in the text. */
 static uint32_t count_of(const char *text, const char *what)
 {
     uint32_t n = 0;
@@ -75,7 +75,8 @@ static void a_folder_records_it_in_its_log_and_training_continues(void **state)
                   vkt_temp_dir_file(&r->dir, "d/best.safetensors"));
 }
 
-/* Row 40 is in the last batch of epoch 2. --save gets the weights of the batches before; a folder keeps the best. */
+/* Row 40 is in the last batch of epoch 2. --save writes the weights after the batches before it. A folder of --run
+ * keeps the best weights. */
 static void an_error_within_an_epoch_saves_the_last_step_but_a_folder_keeps_the_best(void **state)
 {
     rig *r = rig_of(state);

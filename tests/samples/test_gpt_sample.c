@@ -11,7 +11,7 @@
     program_expect(r, VKT_GPT_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
 #define TINY "--data", "text", "--layers", "1", "--heads", "2", "--width", "16", "--context", "16", "--batch", "8"
 
-/* `times` times `part`, as the file "text". */
+/* Writes `part`, repeated `times` times, as the file "text". */
 static void write_text(const rig *r, const char *part, uint32_t times)
 {
     const size_t n = strlen(part);
@@ -88,7 +88,7 @@ static void what_it_writes_follows_the_options(void **state)
     test_free(e);
 }
 
-/* Warm-up and cosine go by the number of the step, so they too go on where they were. */
+/* Warm-up and cosine depend on the number of the step. So they continue where they were, too. */
 static void a_resumed_run_ends_in_the_same_bytes(void **state)
 {
     rig *r = rig_of(state);

@@ -53,7 +53,7 @@ static void write_tables(const rig *r)
     write_table(r, "test.csv", CHECK);
 }
 
-/* <folder>/<class>/<number>.png for `rows` rows. */
+/* Makes links <folder>/<class>/<number>.png for `rows` rows. */
 static void link_folders(const rig *r, const char *folder, uint32_t rows)
 {
     char path[128];
@@ -107,7 +107,7 @@ static void a_run_learns_and_writes_what_it_was_asked_for(void **state)
                 program_wrote(r, "p.svg"));
 }
 
-/* At such a rate no epoch is better than the first one by 1e-4. */
+/* The rate of 1e-5 is so small that no epoch is better than the first one by 1e-4. */
 static void the_rate_falls_when_the_validation_loss_does_not(void **state)
 {
     rig *r = rig_of(state);

@@ -84,7 +84,7 @@ static void options_reach_the_run(void **state)
     weights_of(r, "sgd", sgd);
     assert_memory_equal(first, again, sizeof first);
     for (int i = 0; i < 3; i++) assert_true(first[i] != other[i] && first[i] != sgd[i]);
-    /* Gradient descent is there by now: of 1003 points, within five standard deviations of the estimate. */
+    /* Gradient descent has converged. The estimate from 1003 points is within five standard deviations. */
     assert_true(fabs(sgd[0] - 2) < 0.11 && fabs(sgd[1] + 3) < 0.11 && fabs(sgd[2] - 10) < 0.32);
 }
 

@@ -101,7 +101,7 @@ static void check_report(const json_t *o, size_t epochs, size_t resumed)
                 json_number_of(o, "test_loss") == json_number_of(of_best, "val_loss"));
 }
 
-/* Data and settings. */
+/* Checks the data and the settings in the report. */
 static void check_run(const rig *r, const json_t *o)
 {
     static const char *const arguments[] = { SMALL, "--epochs" };
@@ -429,7 +429,7 @@ static void devices_are_listed_and_help_names_every_option(void **state)
 
 /* ---- where the data come from; every run ends at a wrong --class-weights, before it trains ---- */
 
-/* With a mirror ("": none) it finds no data elsewhere. */
+/* Runs the sample with this mirror ("": none), and without data on this machine. */
 static run look_for_data(const rig *r, const char *mirror)
 {
     char assignment[640];

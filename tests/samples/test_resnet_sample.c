@@ -27,7 +27,7 @@ static run finished(const rig *r, const char *const *args)
 }
 #define FINISHED(r, ...) finished(r, (const char *const[]){ __VA_ARGS__, NULL })
 
-/* A table that is to test with, alone, as cifar10-jpeg has it. */
+/* Writes only a table of test images, as cifar10-jpeg has only such a table. */
 static void write_data(const rig *r)
 {
     static const char *const names[CLASSES] = { "gray.jpg", "cmyk.jpg", "turned.jpg", "noise.png" };

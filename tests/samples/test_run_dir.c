@@ -69,7 +69,7 @@ static void expect_epochs(const rig *r, const char *name, unsigned n)
 
 enum { MAX_EVENTS = 1 << 20 };
 
-/* How many event files the folder has; their bytes, one file behind the other, in `all`. */
+/* Returns how many event files the folder has. `all` gets their bytes, one file behind the other. */
 static unsigned read_events(const rig *r, const char *folder, uint8_t *all, size_t *n)
 {
     char name[512];
@@ -91,7 +91,7 @@ static unsigned read_events(const rig *r, const char *folder, uint8_t *all, size
     return files;
 }
 
-/* How often the bytes are in it. */
+/* Returns how often the bytes are in `all`. */
 static unsigned count(const uint8_t *all, size_t n, const void *what, size_t size)
 {
     unsigned times = 0;

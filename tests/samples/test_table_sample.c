@@ -70,7 +70,7 @@ static void write_prices(const rig *r, const char *name)
 
 #define PRICES "--data", "prices.csv", "--target", "price"
 
-/* The schema that a weights file carries. */
+/* Checks the schema of the table in a file of weights. */
 static void check_schema(const rig *r, const char *weights)
 {
     char *text;

@@ -31,7 +31,7 @@ int main(void)
 
 /* ---- screenshots ---- */
 
-/* The pixel (x,y) of a member [x, y, width, height] of the report. */
+/* Returns pixel (x,y) of the part [x, y, width, height] of a screenshot. The report has such parts as members. */
 static const unsigned char *pixel(cairo_surface_t *s, const json_t *rect, int x, int y)
 {
     x += (int)json_integer_value(json_array_get(rect, 0));
@@ -41,7 +41,8 @@ static const unsigned char *pixel(cairo_surface_t *s, const json_t *rect, int x,
     return cairo_image_surface_get_data(s) + y * cairo_image_surface_get_stride(s) + 4 * x;
 }
 
-/* How like the reconstruction is to the target beside it, in a screenshot as its report arranges it. */
+/* Returns the PSNR of the network's image in a screenshot, compared with the target beside it. The report says where
+ * both are. */
 static double psnr_of(const rig *r, const char *shot, const char *report)
 {
     cairo_surface_t *s = cairo_image_surface_create_from_png(vkt_temp_dir_file(&r->dir, shot));
@@ -74,7 +75,7 @@ static double number_in(const rig *r, const char *report, const char *key)
     return x;
 }
 
-/* The image is learned: by the program's own word, and on its screenshot. */
+/* Checks that the image is learned: in the program's report and on its screenshot. */
 static void expect_learned(const rig *r, const char *shot, const char *report)
 {
     const double reported = number_in(r, report, "psnr"), seen = psnr_of(r, shot, report);
@@ -173,7 +174,8 @@ static void expect_in_window(const rig *r, const char *const *args)
 }
 #define IN_WINDOW(r, ...) expect_in_window(r, (const char *const[]){ SMALL, __VA_ARGS__, NULL })
 
-/* As many steps between frames as a budget has time for: on a slow machine a larger one. */
+/* Trains with a budget of time between frames. The budget is doubled until the image is learned, because a machine may
+ * be slow. */
 static void expect_learned_in_budget(rig *r)
 {
     double reported = 0;

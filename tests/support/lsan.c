@@ -2,7 +2,8 @@
  * follow offsets and reports the settings as leaks. A host may use fontconfig too, so the library must not call
  * FcFini(). Leaks of this project are still reported. */
 #ifdef VKT_SANITIZED
-/* Visible, because the sanitizer's shared library looks it up and the project compiles with hidden symbols. */
+/* The symbol is visible, because the sanitizer's shared library looks it up. The project compiles with hidden symbols.
+ */
 __attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

@@ -9,9 +9,9 @@ typedef struct vkt_temp_dir {
 /* Makes it in $TMPDIR, else in /dev/shm, where fsync costs nothing, else in /tmp. Fails the test if that is not
  * possible. */
 vkt_temp_dir vkt_temp_dir_make(void);
-/* "<dir>/<name>", valid until the next four calls. */
+/* Returns "<dir>/<name>", which is valid until the next four calls. */
 const char *vkt_temp_dir_file(const vkt_temp_dir *dir, const char *name);
-/* The number of files in it. */
+/* Returns the number of files in the folder. */
 unsigned vkt_temp_dir_count(const vkt_temp_dir *dir);
 /* Removes it with its content. */
 void vkt_temp_dir_remove(const vkt_temp_dir *dir);

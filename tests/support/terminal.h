@@ -41,7 +41,8 @@ void terminal_close(terminal *t);
 bool terminal_resize(terminal *t, unsigned columns); /* existing text does not move */
 /* Reads what the program has written so far. Returns false if the program's side was closed. */
 bool terminal_look(terminal *t, int wait_ms);
-/* Row `i` as text without blanks at its end; "" behind the last row. Valid until the next call. */
+/* Returns row `i` as text, without blanks at its end, and "" for a row behind the last one. The text is valid until the
+ * next call. */
 const char *terminal_text(const terminal *t, size_t i);
 
 #endif

@@ -58,7 +58,7 @@ double golden_step(vkt_trainer *t, float lr, uint32_t first, uint32_t rows)
     return (double)m.loss;
 }
 
-/* Parameter i of our store as the file has it: test_free. */
+/* Returns parameter i of our store in double precision and in the order of the file. Free it with test_free. */
 static double *ours(vkt_trainer *t, vkt_store_part part, uint32_t i, uint32_t fold, uint64_t *n)
 {
     const uint64_t all = vkt_shape_elements(vkt_store_shape(vkt_trainer_store(t), i));
@@ -71,7 +71,7 @@ static double *ours(vkt_trainer *t, vkt_store_part part, uint32_t i, uint32_t fo
     return d;
 }
 
-/* Largest absolute difference, over what is stored of `prefix`<name>. */
+/* Returns the largest absolute difference from `prefix`<name>, over the elements that the file has. */
 static double deviation(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix, uint32_t i,
                         uint32_t fold)
 {
@@ -86,7 +86,7 @@ static double deviation(const vkt_safetensors *st, vkt_trainer *t, vkt_store_par
     return worst;
 }
 
-/* theirs[i] = the largest of the deviations of PyTorch's runs, `n` numbers each: test_free. */
+/* Returns, for each of `n` numbers, the largest deviation of PyTorch's runs. Free it with test_free. */
 static double *deviations(const vkt_safetensors *st, const char *const *runs, uint64_t n)
 {
     double *theirs = test_malloc(n * sizeof *theirs);

@@ -12,24 +12,26 @@
 #include "io/safetensors.h"
 #include "train/rig.h"
 
-/* golden/<name>.safetensors: vkt_safetensors_close. */
+/* Opens golden/<name>.safetensors. Close it with vkt_safetensors_close. */
 vkt_safetensors *golden_open(const vkt_host *h, const char *name);
-/* All numbers of a tensor as doubles: test_free. */
+/* Returns all numbers of a tensor as doubles. Free them with test_free. */
 double *golden_numbers(const vkt_safetensors *st, const char *name, uint64_t *n);
 
 /* Scatters the bits of a number, as the scripts that generated images and weights did. */
 uint32_t golden_mix(uint32_t v);
 
-/* Has the rows of the training set come in their own order; then runs a step of `rows` of them: its loss. */
+/* Sets the order of the training set: the rows come in their own order. */
 void golden_start(vkt_trainer *t);
+/* Runs a step of `rows` rows, from row `first` on. Returns its loss. */
 double golden_step(vkt_trainer *t, float lr, uint32_t first, uint32_t rows);
 
-/* A golden file has of each tensor: its first elements; or, with a `fold`, the sums over all elements whose
- * numbers are equal modulo `fold`. `runs` names arrays of deviations of one run of PyTorch or of several, one number
- * for each parameter and, where `part` is the value, each state; it ends with NULL. Both fail the test where we are too
- * far off. */
+/* Compares the tensors of a store part with those of a golden file, and fails the test if one is too far off. The file
+ * has the first elements of a tensor or, with a `fold`, the sums over all elements whose numbers are equal modulo
+ * `fold`. `runs` ends with NULL. It names arrays of the deviations of one or several runs of PyTorch: one number for
+ * each parameter and, if `part` is the value, for each state. */
 void golden_check_tensors(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix,
                           const char *const *runs, uint32_t fold);
+/* Does the same with the losses of n steps. */
 void golden_check_losses(const vkt_safetensors *st, const char *name, const double *got, uint32_t n,
                          const char *const *runs);
 

@@ -39,13 +39,14 @@ rig *rig_here(void **state);
 
 /* A context like the rig's; false if there is no device. */
 bool rig_open(const vkt_host *h, vkt_ctx **ctx);
-/* Blurred squares whose position gives the class, with noise. A row depends on its number alone. */
+/* Makes a data set of blurred squares with noise. The position of the square gives the class. A row depends on its
+ * number alone. */
 vkt_dataset *rig_data(const vkt_host *h, uint32_t first, uint32_t rows);
-/* r->train with each pixel moved by up to 40 at random, again in every epoch; and as it is in epoch 0. Destroy it
- * first. */
+/* Makes a data set that varies: r->train with each pixel moved by up to 40 at random, again in every epoch. In epoch 0
+ * it is r->train itself. Destroy it before r->train. */
 vkt_dataset *rig_varying(rig *r);
 
-/* conv 3x3 1->8, max pool, dropout2d, max pool to 2x2, linear to ten classes. */
+/* Builds the rig's network: conv 3x3 1->8, max pool, dropout2d, max pool to 2x2, linear to ten classes. */
 vkt_tensor rig_forward(vkt_builder *b, vkt_tensor x, void *user);
 /* The network of samples/mnist.c on (B,1,28,28), ten classes; user: const float *, the probability of dropout. */
 vkt_tensor rig_mnist_forward(vkt_builder *b, vkt_tensor x, void *user);
@@ -58,7 +59,7 @@ void rig_fit(vkt_trainer *t, const vkt_fit_params *p);
 /* Fails the test unless both trainers have the same bits in this part. */
 #define rig_same(a, b, part) rig_same_at(a, b, part, __FILE__, __LINE__)
 void rig_same_at(vkt_trainer *a, vkt_trainer *b, vkt_store_part part, const char *file, int line);
-/* All parameters, in the order of the store: test_free. */
+/* Returns all parameters, in the order of the store. Free them with test_free. */
 float *rig_weights(vkt_trainer *t, vkt_store_part part, uint64_t *n);
 
 /* Fails the test unless both files have the same bytes. */

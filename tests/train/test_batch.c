@@ -70,7 +70,7 @@ static void one_row_is_a_batch(void **state)
 
 /* ---- larger than the memory ---- */
 
-/* Under a cap of `megabytes`, with this batch. *says is the last error. */
+/* Makes a trainer with this batch, under a memory cap of `megabytes`. *says is the last error. */
 static vkt_result try_batch(const rig *r, const vkt_dataset *rows, uint32_t batch, uint64_t megabytes, char says[512])
 {
     vkt_ctx *ctx = NULL;

@@ -88,7 +88,7 @@ static bool has(const uint8_t *p, size_t n, const char *text)
     return false;
 }
 
-/* The message behind the wall time, which has the first 9 bytes. */
+/* Checks that a message is `want` after its first 9 bytes, which have the wall time. */
 static void expect_message(const uint8_t *message, size_t n, const uint8_t *want, size_t want_n)
 {
     assert_true(n >= 9);

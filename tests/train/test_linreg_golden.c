@@ -4,7 +4,7 @@
 
 enum { ROWS = 4096, STEPS = 20 };
 
-/* The points and where the runs start: test_free. */
+/* The points, and the parameters with which the runs start. Free them with test_free. */
 typedef struct start {
     float *x, *t, *weight, *bias;
 } start;

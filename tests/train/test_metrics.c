@@ -10,7 +10,7 @@
 
 enum { K = 7, N = 230 };
 
-/* A tensor of metrics.safetensors as integers: test_free. */
+/* Returns a tensor of metrics.safetensors as integers. Free it with test_free. */
 static uint32_t *integers(const vkt_safetensors *st, const char *name)
 {
     uint64_t n;

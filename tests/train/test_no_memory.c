@@ -11,8 +11,8 @@
 /* ---- a sweep: the n-th allocation of an attempt fails, for every n ---- */
 
 /* A context keeps some of its allocations (pipelines, lists, rings), and the next attempt does not make them again. So
- * n goes back by the number of these blocks, and by SLACK more for lists that grew or were freed again. Some
- * allocations fail twice; none is left out. */
+ * after an attempt n becomes smaller by the number of these blocks, and by SLACK more for lists that grew or were freed
+ * again. Some allocations fail in two attempts, but each one fails. */
 enum { SLACK = 4 };
 
 typedef struct sweep {
@@ -205,7 +205,7 @@ static vkt_result run_lifetime(const rig *r, vkt_ctx *ctx, bool stream, lifetime
     return vkt_trainer_profile(l->t, vkt_temp_dir_file(&r->dir, "trace.json"));
 }
 
-/* Without the tuning file: a context looks for it once, and stores nothing if there is none. */
+/* Opens a new context. It looks for a tuning file once, and stores nothing if there is none. */
 static vkt_ctx *open_fresh(const rig *r)
 {
     vkt_ctx *ctx;
@@ -213,7 +213,7 @@ static vkt_ctx *open_fresh(const rig *r)
     return ctx;
 }
 
-/* The bytes of a checkpoint after the first epoch. */
+/* Returns the bytes of a checkpoint after the first epoch. */
 static void *first_epoch(const rig *r, bool stream, size_t *n)
 {
     lifetime l = { 0 };

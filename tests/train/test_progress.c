@@ -83,7 +83,7 @@ static void epoch(screen_rig *s, uint32_t n)
     terminal_look(&s->seen, 0);
 }
 
-/* At the end a reader sees these rows, and the row after them is empty. */
+/* Checks that the terminal shows these rows at the end, and that the row after them is empty. */
 static void expect_rows(const screen_rig *s, const char *const *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) assert_string_equal(terminal_text(&s->seen, i), rows[i]);
@@ -227,7 +227,7 @@ static void without_utf8_all_is_ascii(void **state)
     }
 }
 
-/* Without a size from the terminal: COLUMNS of the environment, else 80. */
+/* If the terminal has no size, the width is COLUMNS of the environment, else 80. */
 static void columns_of_the_environment_are_the_second_choice(void **state)
 {
     (void)state;

@@ -141,8 +141,8 @@ static void each_schedule_has_its_name(void **state)
     }
 }
 
-/* Learning rate, length of a cosine, streaming and threads may change: the run continues. From there on, a longer run
- * gives what a run with that length from the start gives. */
+/* The run continues with another learning rate, length of the cosine, streaming or number of threads. It then ends with
+ * the same bits as a run that had this length from the start. */
 static void what_may_change_does(void **state)
 {
     rig *r = rig_of(state);

@@ -158,9 +158,12 @@ static void no_memory_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(a_fit_leaves_all_files),         rig_test(the_same_program_goes_on),
-        rig_test(files_can_be_left_out),          rig_test(a_stopped_fit_keeps_the_best_weights),
-        rig_test(what_cannot_be_written_is_reported), rig_test(no_memory_is_an_error),
+        rig_test(a_fit_leaves_all_files),
+        rig_test(the_same_program_goes_on),
+        rig_test(files_can_be_left_out),
+        rig_test(a_stopped_fit_keeps_the_best_weights),
+        rig_test(what_cannot_be_written_is_reported),
+        rig_test(no_memory_is_an_error),
     };
     return cmocka_run_group_tests_name("a run's folder", tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static double one_over(void *user, uint64_t t)
         .kind = VKT_SCHEDULE_PLATEAU, .plateau = { __VA_ARGS__ } \
     }
 
-/* As in make_schedule_golden.py; lr is 0.1. */
+/* The schedules of make_schedule_golden.py. lr is 0.1. */
 static const struct {
     const char *name;
     vkt_schedule s;

@@ -195,8 +195,8 @@ static void a_bad_epoch_is_passed_by_where_that_is_allowed(void **state)
     }
 }
 
-/* Epoch 1 is good, but its checkpoint cannot be written. Epoch 2 diverges, so the state for the missing checkpoint is
- * lost. */
+/* Epoch 1 is good, but its checkpoint cannot be written. Epoch 2 diverges, and the state of epoch 1 is lost. So the
+ * trainer does not try to write that checkpoint at the end. */
 static void after_a_divergence_no_checkpoint_is_owed(void **state)
 {
     rig *r = rig_of(state);

@@ -16,7 +16,7 @@ static bool after_ten_steps(void *user)
     return ++*(uint32_t *)user == 10;
 }
 
-/* Stopped in the second epoch, so that the weights are those of the last step. */
+/* Makes a trainer that stops in the second epoch. So its weights are those of the last step, not the best ones. */
 static vkt_trainer *stopped(rig *r, const vkt_trainer_params *p, const char *checkpoint)
 {
     uint32_t asked = 0;
@@ -53,7 +53,7 @@ static void the_averaged_weights_are_evaluated_and_saved(void **state)
     assert_int_equal(vkt_trainer_save(t, saved), VKT_OK);
     assert_int_equal(vkt_trainer_load(values, saved), VKT_OK);
     rig_same(values, average, VKT_PART_VALUE);
-    /* Loaded parameters are published at once. The others stay. */
+    /* Parameters that are loaded are published at once. The others do not change. */
     float *before = rig_weights(t, VKT_PART_VALUE, &n);
     assert_int_equal(vkt_trainer_load_matching(t, saved, "fc.*"), VKT_OK);
     float *after = rig_weights(t, VKT_PART_VALUE, &n), *also = rig_weights(t, VKT_PART_PUBLISHED, &n);

@@ -11,7 +11,7 @@
 enum { ROWS = 300, FEATURES = 3, TARGETS = 2, EPOCHS = 12 };
 static const float slope[TARGETS][FEATURES] = { { 1.5f, -2, 0.5f }, { 0, 1, -1 } }, shift[TARGETS] = { 3, -1 };
 
-/* y = slope x + shift over points of a grid. The class is the sign of the first target. */
+/* Makes a data set of y = slope x + shift over points of a grid. The class is the sign of the first target. */
 static vkt_dataset *plane(const rig *r, bool labels, bool targets)
 {
     static float x[ROWS][FEATURES], y[ROWS][TARGETS];
@@ -136,7 +136,7 @@ static void targets_are_learned_by_their_squared_error(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* Squares around targets computed from classes: checks that all three reach the model. */
+/* The model's own loss: twice the squared error. Checks that x, labels, targets and `user` reach it. */
 static vkt_tensor twice_the_error(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets,
                                   void *user)
 {
@@ -193,7 +193,7 @@ static void the_rate_follows_its_schedule(void **state)
         for (uint64_t k = 0; k < n; k++)
             assert_true(e[k].lr == vkt_schedule_lr(&schedules[i], (double)p.lr, k * (i ? 1 : RIG_STEPS)));
     }
-    /* With a learning rate of zero no weight changes: the step state reaches the device. */
+    /* A learning rate of zero changes no weight. So the learning rate of the run reaches the device. */
     vkt_trainer_params p = rig_params(r);
     p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_MULTI_STEP, .by_epoch = true, .n_milestones = 1, .gamma = 1e-30 };
     p.schedule.milestones[0] = 1;
@@ -259,7 +259,7 @@ static void early_stopping_uses_the_named_monitor(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* Rows of a source that allows each worker one row at a time, like decoders with scratch memory. */
+/* A source that allows each worker one row at a time, like a decoder with scratch memory. */
 typedef struct busy_source {
     atomic_uint fetching[VKT_DATA_MAX_WORKERS], overlaps;
 } busy_source;

@@ -10,7 +10,7 @@ static bool after_six_batches(void *user)
     return ++*(uint32_t *)user == 6;
 }
 
-/* In f16 the scale at the start is far too large. */
+/* Makes a trainer. In f16 the scale of the loss is far too large at the start, so the first steps are skipped. */
 static vkt_trainer *start(rig *r, vkt_precision precision)
 {
     vkt_trainer_params p = rig_params(r);

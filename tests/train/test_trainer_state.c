@@ -486,7 +486,7 @@ static void weights_of_another_network_are_refused(void **state)
     rig_same(t, untouched, VKT_PART_VALUE);
 }
 
-/* Without trainers: the same file and the same refusals. */
+/* Stores without a trainer write the same file, and refuse the same files. */
 static void stores_have_the_same_files(void **state)
 {
     rig *r = rig_of(state);

@@ -10,7 +10,8 @@ enum {
     MICRO = 4
 }; /* an epoch is three steps of BATCH rows, in micro-batches or in one batch */
 
-/* conv 3x3 1->8, max pool to 2x2, linear: the rig's network without dropout, because masks differ by micro-batch. */
+/* Builds conv 3x3 1->8, max pool to 2x2, linear. This is the rig's network without dropout, because dropout masks
+ * differ by micro-batch. */
 static vkt_tensor plain_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;
@@ -31,7 +32,8 @@ static vkt_tensor frozen_forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_freeze(vkt_builder_graph(b), "conv.*") == VKT_OK ? y : (vkt_tensor){ 0 };
 }
 
-/* Momentum: a difference in the last digit of the gradients stays one in the weights. */
+/* Returns params with momentum. With it, a difference in the last digit of a gradient stays in the last digit of the
+ * weights. */
 static vkt_trainer_params params(const vkt_dataset *train, uint32_t batch)
 {
     return (vkt_trainer_params){ .model = { .forward = plain_forward },
@@ -74,7 +76,8 @@ static void micro_batches_are_one_batch(void **state)
     rig_fit(a, &(vkt_fit_params){ .epochs = 2 });
     rig_fit(b, &(vkt_fit_params){ .epochs = 2 });
     rig_fit(small, &(vkt_fit_params){ .epochs = 2 });
-    /* 6 steps, each a sum of 64 rows in another order: 1e-7 for each, ten times that through the momentum of 0.9 */
+    /* a sum of 64 rows in another order differs by 1e-7 in each of 6 steps; the momentum of 0.9 makes that ten times as
+     * large */
     assert_true(apart(a, b) < 1e-5);
     assert_true(apart(a, small) > 1e-2); /* four times the steps: the comparison would see a difference */
     uint32_t n;
@@ -98,7 +101,8 @@ static bool stop_at_zero(void *user)
     return --*left == 0;
 }
 
-/* With dropout and a batch that is not full: 7 runs an epoch, so a step extends beyond the end of the epoch. */
+/* The network has dropout. An epoch has 7 runs, the last one with a batch that is not full. So a step extends beyond
+ * the end of the epoch. */
 static void a_checkpoint_in_the_middle_of_a_step_goes_on(void **state)
 {
     rig *r = rig_of(state);
@@ -210,7 +214,8 @@ static void a_clipped_step_has_the_length_of_the_bound(void **state)
     rig_fit(t, &(vkt_fit_params){ .epochs = 1 });
     float *after = rig_weights(t, VKT_PART_VALUE, &n);
     for (uint64_t i = 0; i < n; i++) moved += pow((double)after[i] - (double)before[i], 2);
-    /* weights of up to 1/3 are rounded to 3e-8 each: beside 5e-4 / sqrt(410) a weight, 1e-3 */
+    /* weights of up to 1/3 are rounded by 3e-8 each; each of the 410 moves by some 5e-4 / sqrt(410), so the relative
+     * error is 1e-3 */
     assert_true(fabs(sqrt(moved) / (0.05 * 0.01) - 1) < 2e-3);
     test_free(before);
     test_free(after);

@@ -104,13 +104,14 @@ static void decorate_member(thing *t, const uint32_t *w)
     }
 }
 
-/* Shader, SampledBuffer, ImageBuffer, and GroupNonUniform alone and with Vote, Arithmetic, Ballot, Shuffle. */
+/* Returns whether every device has it: Shader, SampledBuffer, ImageBuffer, and GroupNonUniform alone and with Vote,
+ * Arithmetic, Ballot, Shuffle. */
 static bool every_device_has(uint32_t capability)
 {
     return capability == 1 || capability == 46 || capability == 47 || (capability >= 61 && capability <= 65);
 }
 
-/* Float16, VulkanMemoryModel, CooperativeMatrixKHR. */
+/* Returns whether only modules with cooperative matrices need it: Float16, VulkanMemoryModel, CooperativeMatrixKHR. */
 static bool is_for_coop(uint32_t capability)
 {
     return capability == 9 || capability == 5345 || capability == 6022;

@@ -202,7 +202,7 @@ static void permissions_are_kept(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Without a lock, like the temporary file of a killed process. */
+/* Makes a file without a lock, like the temporary file of a killed process. */
 static void make_file(const char *path, const char *text)
 {
     const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);

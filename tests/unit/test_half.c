@@ -33,8 +33,7 @@ static void every_half_has_its_value_and_comes_back(void **state)
     }
 }
 
-/* Between two neighbours, everything below the middle is rounded down and everything above it up. The middle is rounded
- * to the even one. */
+/* A number between two neighbours is rounded to the nearer one. The middle is rounded to the even one. */
 static void every_half_boundary_rounds_to_nearest_even(void **state)
 {
     (void)state;

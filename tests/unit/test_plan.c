@@ -18,7 +18,7 @@ static const vkt_limits limits = { .traits = &vkt_class_traits[VKT_CLASS_OTHER],
                                    .max_storage_range_bytes = 1u << 27,
                                    .max_allocation_bytes = 1u << 30 };
 
-/* y = f(a, b?), one dispatch and 1000 bytes of scratch. */
+/* The fake op: y = f(a, b), where b may be absent. It has one dispatch and 1000 bytes of scratch. */
 static vkt_result fake_infer(vkt_infer *f)
 {
     VKT_REQUIRE(f, vkt_in(f, 0)->dtype == VKT_F32, VKT_E_DTYPE, "fake: want f32");
@@ -374,7 +374,7 @@ static uint64_t cost_of(uint32_t n, uint64_t *names)
     return work;
 }
 
-/* Counted, not timed. */
+/* The test counts operations instead of measuring time. */
 static void a_chain_twice_as_long_costs_twice_as_much(void **state)
 {
     (void)state;

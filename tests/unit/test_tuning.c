@@ -97,7 +97,7 @@ static void a_damaged_file_is_ignored(void **state)
         }
 }
 
-/* Content that this program never wrote, with a correct checksum. */
+/* A file may have content that this program never wrote, and still a correct checksum. */
 static void content_that_makes_no_sense_is_ignored(void **state)
 {
     (void)state;

@@ -88,7 +88,7 @@ static void the_environment_switches_off_by_name(void **state)
     assert_true(vkt_variants_off() == 0);
 }
 
-/* y = x, by DIRECT or TILE; TILE is the default. The variant is the kernel's number. */
+/* The copy op: y = x, by DIRECT or TILE. TILE is the default. The number of the kernel is that of the variant. */
 static vkt_result copy_infer(vkt_infer *f)
 {
     vkt_out(f, VKT_F32, vkt_in(f, 0)->layout, vkt_in(f, 0)->shape);

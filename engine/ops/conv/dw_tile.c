@@ -148,7 +148,8 @@ static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_par
 
 /* ---- few products per element, and few output channels per group ---- */
 
-/* The most products per element of a group's dw. The most sums in a lane, beside the elements that it multiplies. */
+/* DIRECT_DEPTH: the most products per output channel and pixel, for the direct kernel. DIRECT_SUMS: the most sums that
+ * a lane has in registers, beside the elements that it multiplies. */
 #define DIRECT_DEPTH 32u
 #define DIRECT_SUMS 64u
 

@@ -92,8 +92,8 @@ static fft_job plan_job(const vkt_conv2d_size *z, vkt_conv2d_which product, uint
     return j;
 }
 
-/* vec4s between channels of an operand's spectrum, and between frequencies of a product. The number of columns is often
- * a power of two. Gaps distribute data that are read together over the sets of a cache. */
+/* A gap of this many vec4s between the channels of an operand's spectrum, and between the frequencies of a product.
+ * Without it, data that are read together would often be a power of two apart, and use the same set of a cache. */
 #define PITCH_GAP 16u
 #define PLANE_GAP 4u
 

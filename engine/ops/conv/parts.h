@@ -10,9 +10,9 @@
 #include "abi/abi.h"
 #include "abi/conv2d_pack.abi.h"
 
-/* Output channels of a tile of a direct convolution. Each channel is a stream of writes. Prefetchers follow at most
- * eight streams. With so few products, writes are most of the work. 7 channels to 64 with 5 taps take half the time of
- * 32 rows. */
+/* The output channels of a tile of a direct convolution. Each channel is a stream of writes, and writes are most of the
+ * time because there are few products. Prefetchers follow at most eight streams: with 8 channels to a tile, 7 channels
+ * to 64 with 5 taps take half the time that they take with 32. */
 #define VKT_DIRECT_ROWS 8u
 
 /* Splits n into even shares of at most `most`. Shares are multiples of `unit`, unless one share is all of n. Returns 0
@@ -61,10 +61,11 @@ typedef struct vkt_conv_job {
 
 /* Returns true if some tap of these phases reads outside of the source. */
 bool vkt_conv_reaches_out(const vkt_conv_job *j, const vkt_conv_phase *h, const vkt_conv_phase *v);
-/* Return the bindings of a part: w from the part's first group, row, channel and tap on; its source channels; its
- * destination channels. *base is the index of the first element, counted from the start of the binding: in floats for
- * w, in vec4s for the others. */
+/* Returns the binding of w for a part, from the part's first group, row, channel and tap on. *base is the index of the
+ * first element in the binding, in floats. */
 vkt_bind vkt_conv_weights(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
+/* Return the bindings of a part's source channels and destination channels. *base is the index of the first element in
+ * the binding, in vec4s. */
 vkt_bind vkt_conv_source(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
 vkt_bind vkt_conv_destination(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
 /* Copies w to panels of `mb` rows. `push` has the order: `inner`, and the steps from tap to tap. */

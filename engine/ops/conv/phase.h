@@ -16,14 +16,17 @@ typedef struct vkt_conv_phase {
     int32_t stride, offset, reach;
 } vkt_conv_phase;
 
-/* Return the number of phases, and one phase. Destination: y or, if `transposed`, dx. y has one phase. dx has as many
- * as the stride, or as many as its pixels if those are fewer. */
+/* Returns the number of phases of y or, if `transposed`, of dx. y has one phase. dx has as many as the stride, or as
+ * many as its pixels if those are fewer. */
 uint32_t vkt_conv_phases(const vkt_conv2d_size *z, bool transposed, int axis);
+/* Returns the phase whose first pixel is `first`. */
 vkt_conv_phase vkt_conv_phase_of(const vkt_conv2d_size *z, bool transposed, int axis, uint32_t first);
-/* Return the source index that tap k of pixel i reads; true if it is inside the source; true if some tap is outside. */
+/* Returns the source index that tap k of pixel i reads. */
 int64_t vkt_conv_phase_source(const vkt_conv_phase *l, int64_t i, int64_t k);
+/* Returns whether tap k of pixel i reads inside the source. */
 bool vkt_conv_phase_inside(const vkt_conv2d_size *z, bool transposed, int axis, const vkt_conv_phase *l, int64_t i,
                            int64_t k);
+/* Returns whether some tap of some pixel is outside of the source. */
 bool vkt_conv_phase_reaches_out(const vkt_conv2d_size *z, bool transposed, int axis, const vkt_conv_phase *l);
 /* Returns which fraction of all products of taps and pixels reads inside the source. */
 double vkt_conv_phases_filled(const vkt_conv2d_size *z, bool transposed);

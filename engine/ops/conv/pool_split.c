@@ -116,8 +116,8 @@ static void largest_window(const geometry *o, uint64_t size[2])
     size[1] = o->R ? o->S : o->push.W / o->push.Q + 2;
 }
 
-/* Splits windows into parts if one invocation cannot compute a window. A binding must hold the rows of a part. It must
- * hold the results of all parts for a row of y. */
+/* Splits windows into parts if one invocation cannot compute a window. A part is small enough that one binding holds
+ * its rows of x. There are so few parts that one binding holds the results of all parts for a row of y. */
 static parts parts_of(const vkt_limits *lim, const geometry *o)
 {
     const uint64_t half = lim->max_storage_range_bytes / 2, rows = half / (16ull * o->push.W * o->n4);

@@ -27,8 +27,8 @@ static void fill_axis(const vkt_conv_job *j, int axis, int32_t *range, int32_t *
     }
 }
 
-/* Computes the offsets of the parts of the table: ranges of rows and of columns, sources of rows and of columns, the
- * end. */
+/* Computes where the parts of the table start: part[0] ranges of rows, part[1] ranges of columns, part[2] sources of
+ * rows, part[3] sources of columns. part[4] is the size of the table. */
 static void table_parts(const vkt_conv_job *j, uint64_t part[5])
 {
     part[0] = 0;

@@ -9,14 +9,16 @@
  * x's shape repeats. y is ROWS; scale is 1 unless it is a sum. */
 void vkt_emit_reduce_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, uint32_t function, float scale);
 
-/* For reductions over all elements: infers x f32 -> scalar; makes a sample of x. */
+/* Reductions over all elements. Infers x f32 -> scalar. */
 vkt_result vkt_infer_whole(vkt_infer *f);
+/* Draws a random x. */
 void vkt_sample_whole(vkt_rng *r, vkt_case *c);
 
-/* For reductions with a vkt_shape_attr: infers x f32 -> that shape, which broadcasts to x's; adds the node; makes a
- * sample with elements of x from lo to hi. */
+/* Reductions to the shape of a vkt_shape_attr. Infers x f32 -> that shape, which must broadcast to x's shape. */
 vkt_result vkt_infer_to(vkt_infer *f);
+/* Adds the node of `op` that reduces x to `shape`. */
 vkt_tensor vkt_reduce_to(vkt_graph *g, const vkt_op *op, vkt_tensor x, vkt_shape shape);
+/* Draws a random shape, and an x with elements from lo to hi. */
 void vkt_sample_to(vkt_rng *r, vkt_case *c, float lo, float hi);
 
 /* Rows of whole vec4s are read as vec4s. All strides but that of the last dimension are multiples of the last

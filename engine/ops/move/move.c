@@ -1,6 +1,6 @@
-/* ops/move/move.c - see move.h. A box is copied by vec4s if its last dimension runs along memory on both sides. If
- * memory runs along different dimensions on the two sides, it is copied through blocks of 4 x 4. Else it is copied word
- * by word. */
+/* ops/move/move.c - see move.h. A box is copied by vec4s if its last dimension is contiguous on both sides. If
+ * different dimensions are contiguous on the two sides, it is copied through blocks of 4 x 4. Else it is copied word by
+ * word. */
 #include "ops/move/move.h"
 
 #include "kernel/ids.h"
@@ -179,7 +179,8 @@ static void dispatch_transposed(vkt_emit *e, const vkt_move *m, const side *x, c
 
 /* ---- as many dispatches as needed ---- */
 
-/* Returns the dimension to split if a box does not fit: the one with the longest distance in that side's memory. */
+/* Returns the dimension to split if a box does not fit: the one along which the box is longest in the memory of that
+ * side. */
 static uint32_t longest_dim(const vkt_move *m, bool in_y)
 {
     uint32_t longest = 0;

@@ -18,7 +18,7 @@
 #include "abi/batch_norm.abi.h"
 #include "abi/running_stats.abi.h"
 
-/* Vec4s of a block: 32 KiB. A first-level cache keeps them for the second read. */
+/* The vec4s of a block: 32 KiB. They are still in a first-level cache at the second read. */
 #define BLOCK4 2048u
 
 vkt_result vkt_norm_check_vector(const vkt_infer *f, uint32_t i, uint32_t n, const char *name)
@@ -235,7 +235,8 @@ static void sample(vkt_rng *r, vkt_case *c, bool given)
             vkt_case_absent(c);
     const vkt_batch_norm_attr a = { .eps = vkt_rng_range(r, 0, 1) ? 1e-5f : 1e-3f };
     vkt_case_attr(c, &a, sizeof a);
-    /* With two numbers in a channel, both become +-1 for any values. Then the gradient is little more than rounding. */
+    /* The sample has many rows. If a channel has two numbers, they become +1 and -1 for any values, and the gradient is
+     * little more than rounding. */
     c->rows = vkt_rng_range(r, 0, s.dim[0] - 7) + 7;
 }
 

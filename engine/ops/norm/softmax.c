@@ -9,8 +9,7 @@
 #include "abi/abi.h"
 #include "abi/softmax.abi.h"
 
-/* If a line has more classes, the axis becomes the fastest one on any device, so that all lanes of a work group share a
- * line. */
+/* A line with more classes is made the fastest axis on any device, so that all lanes of a work group share a line. */
 #define MANY_CLASSES 75000u
 
 /* ---- softmax: x -> y ---- */
@@ -195,8 +194,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     dx[0] = vkt_apply(g, &vkt_op_softmax_dx, (vkt_tensor[]){ n->out[0], dy[0] }, 2, n->attr, NULL);
 }
 
-/* If logits are far apart, the gradient is only differences of equal numbers. So they are far apart only if there are
- * enough lines for other ones. */
+/* Draws a case. If logits are far apart, the gradient is little more than differences of equal numbers. So they are far
+ * apart only if there are enough other lines. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     vkt_softmax_attr a = { .scale = 1, .log = vkt_rng_range(r, 0, 2) == 0 };

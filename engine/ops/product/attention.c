@@ -49,12 +49,13 @@ static form form_of_node(const vkt_node *n)
     return form_of(n->attr, vkt_node_in(n, 0), k.id ? vkt_value_of(n->g, k) : NULL);
 }
 
-/* Return the elements of a sample: of y; of q, or of the tensor that has q, k and v. */
+/* Returns the number of elements of a sample of y. */
 static uint64_t y_sample(const form *f)
 {
     return (uint64_t)f->queries * f->heads * f->width;
 }
 
+/* Returns the number of elements of a sample of q. If q, k and v are one tensor, it is that of this tensor. */
 static uint64_t q_sample(const form *f)
 {
     return y_sample(f) * (f->packed ? 3 : 1);

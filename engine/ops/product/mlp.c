@@ -156,7 +156,7 @@ static void mse_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
 
 /* ---- random cases ---- */
 
-/* Wide networks are few: a kernel is unrolled and compiled for each. */
+/* Draws a case. Wide networks are rare, because a kernel is unrolled and compiled for each. */
 static void sample(vkt_rng *r, vkt_case *c, bool mse)
 {
     const uint32_t kind = vkt_rng_range(r, 0, 23), most = kind == 0 ? 100 : kind == 1 ? 33 : kind < 8 ? 4 : 9;

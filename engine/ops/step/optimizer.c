@@ -26,9 +26,20 @@ static const defaults table[VKT_OPTIMIZER_KIND_COUNT][2] = {
     [VKT_ADAGRAD] = { { .eps = 1e-10f, .lr = 1e-2f }, { .initial_accumulator = 0.1f, .eps = 1e-7f, .lr = 1e-3f } },
 };
 
+/* The names in checkpoints and in JSON. */
+static const char *const names[VKT_OPTIMIZER_KIND_COUNT] = {
+    [VKT_SGD] = "sgd",     [VKT_ADAM] = "adam",       [VKT_ADAMW] = "adamw",
+    [VKT_NADAM] = "nadam", [VKT_RMSPROP] = "rmsprop", [VKT_ADAGRAD] = "adagrad"
+};
+
 static bool is_kind(vkt_optimizer_kind kind)
 {
     return (unsigned)kind < VKT_OPTIMIZER_KIND_COUNT;
+}
+
+const char *vkt_optimizer_name(vkt_optimizer_kind kind)
+{
+    return is_kind(kind) ? names[kind] : NULL;
 }
 
 void vkt_optimizer_fill_in(vkt_optimizer *o)

@@ -1,9 +1,11 @@
-/* ops/step/optimizer.h - settings of optimizers, and the op that updates by them. For update.c and optim.c. */
+/* ops/step/optimizer.h - settings of optimizers, and the op that updates by them. */
 #ifndef VKT_OPTIMIZER_H
 #define VKT_OPTIMIZER_H
 
 #include "ops/ops.h"
 
+/* Returns the name of a kind in checkpoints and in JSON, "sgd" for instance. NULL: the kind is not valid. */
+const char *vkt_optimizer_name(vkt_optimizer_kind kind);
 /* Replaces each zero by the default of the kind, and each VKT_ZERO by zero. If the kind is not valid, nothing changes.
  */
 void vkt_optimizer_fill_in(vkt_optimizer *o);
