@@ -54,6 +54,7 @@ vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const uin
     uint64_t most = 0;
     for (uint32_t i = 0; i < n; i++) most = VKT_MAX(most, bucket_bytes(x, i));
     x->stats.buckets = n;
+    x->stats.ranks = ranks;
     VKT_TRY(make_sum(x));
     if (!x->active) return VKT_OK;
     x->scratch = vkt_alloc(h, most + 16); /* VKT_WIRE_BF16 needs as much as the bucket, VKT_WIRE_F32 half of it */

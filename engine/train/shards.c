@@ -7,14 +7,19 @@ static bool is_power_of_two(uint32_t n)
     return n && (n & (n - 1)) == 0;
 }
 
+vkt_result vkt_ranks_check(const vkt_host *h, uint32_t ranks)
+{
+    if (is_power_of_two(ranks) && ranks <= VKT_MAX_SHARDS) return VKT_OK;
+    return vkt_fail(h, VKT_E_ARG,
+                    "trainer: want a number of ranks that is a power of two, at most %d, got %u: %u would work",
+                    VKT_MAX_SHARDS, ranks, VKT_MIN(1u << vkt_log2(ranks ? ranks : 1), (uint32_t)VKT_MAX_SHARDS));
+}
+
 /* Checks shards, ranks and batch. `batch` is what the caller wants. */
 static vkt_result check(const vkt_trainer *t, uint32_t ranks, uint32_t shards, uint32_t batch)
 {
     const vkt_host *h = &t->host;
-    if (!is_power_of_two(ranks) || ranks > VKT_MAX_SHARDS)
-        return vkt_fail(h, VKT_E_ARG,
-                        "trainer: want a number of ranks that is a power of two, at most %d, got %u: use %u of them",
-                        VKT_MAX_SHARDS, ranks, VKT_MIN(1u << vkt_log2(ranks ? ranks : 1), (uint32_t)VKT_MAX_SHARDS));
+    VKT_TRY(vkt_ranks_check(h, ranks));
     if (!is_power_of_two(shards) || shards > VKT_MAX_SHARDS)
         return vkt_fail(h, VKT_E_ARG, "trainer: want a number of shards that is a power of two, at most %d, got %u",
                         VKT_MAX_SHARDS, shards);

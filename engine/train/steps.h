@@ -76,7 +76,9 @@ bool vkt_steps_stop(vkt_trainer *t, bool wish);
 /* After a failure: lets the device finish, and tells the other ranks unless they have failed first. */
 void vkt_steps_fail(vkt_trainer *t, vkt_result r);
 
-/* shards.c: checks vkt_trainer_params.dist and sets the numbers of t->shards. VKT_E_ARG. */
+/* shards.c: checks a number of ranks. VKT_E_ARG. */
+vkt_result vkt_ranks_check(const vkt_host *h, uint32_t ranks);
+/* Checks vkt_trainer_params.dist and sets the numbers of t->shards. VKT_E_ARG. */
 vkt_result vkt_shards_resolve(vkt_trainer *t);
 /* Appends the sums to the graph of shards `g`, and builds the graph of the update. The caller destroys *update, also
  * after a failure. */

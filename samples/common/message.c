@@ -10,7 +10,8 @@
 
 #include "common/terminal.h"
 
-static bool reported; /* an error message was printed */
+static bool reported;     /* an error message was printed */
+static uint32_t own_rank; /* above 0: see message_rank */
 
 const char *program_name(void)
 {
@@ -21,7 +22,8 @@ const char *program_name(void)
 static void print(const char *format, va_list args)
 {
     char text[2048];
-    const int n = snprintf(text, sizeof text, "%.40s: ", program_name());
+    int n = snprintf(text, sizeof text, "%.40s: ", program_name());
+    if (own_rank) n += snprintf(text + n, sizeof text - (size_t)n, "rank %u: ", own_rank);
     vsnprintf(text + n, sizeof text - (size_t)n - 1, format, args);
     strcat(text, "\n");
     terminal_print(stderr, text);
@@ -36,8 +38,14 @@ void complain(const char *format, ...)
     reported = true;
 }
 
+void message_rank(uint32_t rank)
+{
+    own_rank = rank;
+}
+
 void remark(const char *format, ...)
 {
+    if (own_rank) return;
     va_list args;
     va_start(args, format);
     print(format, args);
@@ -46,7 +54,7 @@ void remark(const char *format, ...)
 
 void complain_of_result(vkt_result r)
 {
-    if (!reported) complain("%s", vkt_result_text(r));
+    if (!reported && !(own_rank && r == VKT_E_PEER)) complain("%s", vkt_result_text(r));
 }
 
 void complain_of_usage(const char *format, ...)
@@ -58,6 +66,12 @@ void complain_of_usage(const char *format, ...)
     fprintf(stderr, "Try `%s --help' or `%s --usage' for more information.\n", program_name(), program_name());
 }
 
+/* Returns whether a message is about a rank other than 0. The transports begin it so. */
+static bool is_of_another(const char *line)
+{
+    return strncmp(line, "rank ", 5) == 0 && strncmp(line, "rank 0 ", 7) != 0;
+}
+
 void message_log(void *user, vkt_log_level level, const char *line)
 {
     static const char *const names[] = {
@@ -65,6 +79,7 @@ void message_log(void *user, vkt_log_level level, const char *line)
     };
     const size_t i = (size_t)level;
     (void)user;
+    if (own_rank && is_of_another(line)) return;
     const char *name = i < sizeof names / sizeof *names && names[i] ? names[i] : NULL;
     if (name)
         remark("%s%s", name, line);
@@ -74,6 +89,7 @@ void message_log(void *user, vkt_log_level level, const char *line)
 
 static void option_log(void *option, vkt_log_level level, const char *line)
 {
+    if (own_rank && is_of_another(line)) return;
     if (level == VKT_LOG_ERROR) complain("--%s: %s", (const char *)option, line);
 }
 

@@ -15,6 +15,9 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints an error in the command line, in the same form. A second line names --help. */
 void complain_of_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Makes this process rank `rank` above 0 of several: it prints no remarks, and an error with its number. It drops
+ * errors of other ranks, which rank 0 prints, but not those of rank 0. */
+void message_rank(uint32_t rank);
 /* Prints the meaning of `r`, unless an error was printed before: that message is more precise. */
 void complain_of_result(vkt_result r);
 /* Is the log function of a vkt_host. Sends errors to complain, and other lines to remark with their level in front. */

@@ -29,6 +29,7 @@ enum {
     OPT_PATIENCE,
     OPT_MONITOR,
     OPT_PREDICT,
+    OPT_MESSAGES,
     OPT_ROW
 };
 
@@ -135,6 +136,16 @@ static const option_row table[] = {
       "write how often each class is taken for each other, at the end (.svg, .png or .csv)" },
     { "report", 0, 0, 3, CLASSES, FLAG, AT(report), 0, "print precision, recall and F1 of each class at the end" },
     { "predict", OPT_PREDICT, 0, 3, PREDICT, FLAG, AT(predict), 0, "" },
+    { .help = "Several devices (the result does not depend on their number)", .group = 4 },
+    { "devices", 0, "LIST", 4, TRAINER, TEXT, AT(devices), 0,
+      "train on several devices, named as for --device: 0,1 for instance; 0,0 uses one device twice" },
+    { "mpi", 0, 0, 4, TRAINER, FLAG, AT(mpi), 0, "train in several processes: mpirun -n 4 vkt-mnist --mpi" },
+    { "shards", 0, "N", 4, TRAINER, COUNT, AT(shards), 1,
+      "virtual shards of a batch, a power of two and a multiple of the devices (8 with several devices, else 1); the "
+      "result depends on it" },
+    { "bucket", 0, "SIZE", 4, TRAINER, SIZE, AT(bucket_bytes), 0, "gradients exchanged at once (4MiB)" },
+    { "messages", OPT_MESSAGES, "NAME", 4, TRAINER, OTHER, 0, 0,
+      "how gradients are sent: f32 (default) or bf16, half as long; the result depends on it" },
     { .help = "Other", .group = 9 }, /* groups 5 to 8 are for the options of a sample */
     { "quiet", 'q', 0, 9, ALL, FLAG, AT(quiet), 0, "print nothing but errors" },
 };
@@ -188,7 +199,7 @@ static float above_zero(struct argp_state *state, const char *option, const char
 }
 
 /* Reads "512M": a number of bytes, or one with K, M, G, T (powers of 1024, also KiB or KB). */
-static uint64_t size(struct argp_state *state, const char *text)
+static uint64_t size(struct argp_state *state, const char *option, const char *text)
 {
     static const char units[] = "KMGT";
     char *end;
@@ -199,7 +210,7 @@ static uint64_t size(struct argp_state *state, const char *text)
     const char *rest = end + (unit != NULL);
     const bool good = !*rest || strcmp(rest, "B") == 0 || (unit && strcmp(rest, "iB") == 0);
     if (!isdigit((unsigned char)text[0]) || errno || !good || n == 0 || n > UINT64_MAX >> shift)
-        argp_error(state, "--memory-limit: want a size such as 512MiB or 2GiB, got '%s'", text);
+        argp_error(state, "--%s: want a size such as 512MiB or 2GiB, got '%s'", option, text);
     return n << shift;
 }
 
@@ -237,6 +248,13 @@ static vkt_monitor monitor(struct argp_state *state, const char *text)
         if (strcmp(text, monitors[i].name) == 0) return monitors[i].value;
     argp_error(state, "--monitor: want accuracy, loss, train_acc or train_loss, got '%s'", text);
     return VKT_MONITOR_AUTO;
+}
+
+static vkt_wire wire(struct argp_state *state, const char *text)
+{
+    const bool bf16 = strcmp(text, "bf16") == 0;
+    if (!bf16 && strcmp(text, "f32") != 0) argp_error(state, "--messages: want f32 or bf16, got '%s'", text);
+    return bf16 ? VKT_WIRE_BF16 : VKT_WIRE_F32;
 }
 
 static bool has_option(const train_cli *cli, scope of)
@@ -333,6 +351,7 @@ static void finish_options(parse *p, struct argp_state *state)
     check_matrix(o->confusion, state);
     check_predict(o, state);
     check_find_lr(o, state);
+    if (o->device && o->devices) argp_error(state, "--device: --devices names all of them: leave out --device");
     if (o->run && o->checkpoint)
         argp_error(
             state,
@@ -367,7 +386,7 @@ static bool read_value(const option_row *x, train_options *o, const char *text, 
     case COUNT64: *(uint64_t *)at = option_integer(state, name, text, least, UINT64_MAX); break;
     case POSITIVE: *(float *)at = above_zero(state, name, text); break;
     case NUMBER: *(double *)at = option_number(state, name, text, 0, x->bound); break;
-    case SIZE: *(uint64_t *)at = size(state, text); break;
+    case SIZE: *(uint64_t *)at = size(state, name, text); break;
     default: return false;
     }
     return true;
@@ -395,6 +414,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
         o->seed = option_integer(state, "seed", text, 0, UINT64_MAX);
         o->seed_given = true;
         break;
+    case OPT_MESSAGES: o->messages = wire(state, text); break;
     case OPT_MONITOR: o->monitor = monitor(state, text); break;
     case ARGP_KEY_ARG:
         if (o->predict) return ARGP_ERR_UNKNOWN; /* ARGP_KEY_ARGS gets them all */

@@ -24,7 +24,12 @@ typedef struct train_options {
     vkt_monitor monitor;
     bool allow_nonfinite, seed_given;
     uint64_t seed, memory_limit_bytes;
-    const char *run; /* a folder; session_begin fills in the files that are not given */
+    const char *devices;   /* names or numbers with commas: each device is a rank */
+    bool mpi;              /* each process is a rank */
+    uint32_t shards;       /* of a batch; 0: the library's default */
+    uint64_t bucket_bytes; /* of gradients in one exchange; 0: the library's default */
+    vkt_wire messages;     /* the form of gradients between ranks */
+    const char *run;       /* a folder; session_begin fills in the files that are not given */
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;

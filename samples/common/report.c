@@ -75,6 +75,21 @@ static json_t *object_of(vkt_result (*write)(const vkt_trainer *t, char **json),
 
 /* ---- the results ---- */
 
+/* Returns what the exchange of gradients has cost: null if there is none. */
+static json_t *ranks_json(const vkt_trainer *t)
+{
+    vkt_dist_stats d = { 0 };
+    vkt_trainer_dist_stats(t, &d);
+    if (!d.steps) return json_null();
+    json_t *buckets = json_array();
+    for (uint32_t i = 0; i < d.buckets && i < VKT_DIST_BUCKETS; i++)
+        json_array_append_new(buckets, json_pack("{s:I, s:f}", "bytes", (json_int_t)d.bucket_bytes[i], "ready_ms",
+                                                 d.ready_ms[i] / (double)d.steps));
+    return json_pack("{s:I, s:I, s:I, s:f, s:f, s:o}", "ranks", (json_int_t)d.ranks, "steps", (json_int_t)d.steps,
+                     "sent_bytes", (json_int_t)d.bytes, "exchange_ms_per_step", d.exchange_ms / (double)d.steps,
+                     "exposed_ms_per_step", d.exposed_ms / (double)d.steps, "buckets", buckets);
+}
+
 /* Returns the trainer's results and the results that the session measured. */
 static json_t *results_json(const session *s, vkt_trainer *t)
 {
@@ -88,6 +103,7 @@ static json_t *results_json(const session *s, vkt_trainer *t)
                             "first_step_ms", real_or_null(first_ns ? (double)(first_ns - s->start_ns) * 1e-6 : NAN),
                             "skipped_steps", (json_int_t)scale.skipped);
     json_t *all = object_of(vkt_trainer_results, t);
+    if (all) json_object_set_new(all, "ranks", ranks_json(t));
     const bool ok = own && all && json_object_update(all, own) == 0;
     json_decref(own);
     if (ok) return all;

@@ -83,6 +83,12 @@ static void log_line(void *user, vkt_log_level level, const char *line)
     vkt_run_dir_log(s->folder, "\n");
 }
 
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return path && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 static bool same_file(const char *a, const char *b)
 {
     struct stat sa, sb;
@@ -130,6 +136,25 @@ static const char *own_file(const session *s, const char *path, vkt_run_file fil
     return s->in_folder && path == vkt_run_dir_path(s->folder, file) ? NULL : path;
 }
 
+/* Opens the folder of --run on rank 0. The other ranks know its checkpoint by name, when rank 0 has opened it. */
+static vkt_result open_run(session *s, int argc, char **argv)
+{
+    static char checkpoint[4096];
+    train_options *o = &s->o;
+    vkt_result r = ranks_is_first(&s->ranks) ? open_folder(s, argc, argv) : VKT_OK;
+    if (r != VKT_OK && s->ranks.mpi) s->ranks.transport.fault(s->ranks.transport.user, vkt_result_text(r));
+    if (r == VKT_OK) r = ranks_meet(&s->ranks);
+    if (r != VKT_OK || ranks_is_first(&s->ranks)) return r;
+    snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.ckpt", o->run);
+    o->run = NULL;
+    o->checkpoint = checkpoint;
+    if (is_file(checkpoint)) {
+        o->resume = checkpoint;
+        o->load = NULL;
+    }
+    return VKT_OK;
+}
+
 /* ---- begin and end ---- */
 
 void session_begin(session *s, const train_cli *cli, int argc, char **argv)
@@ -145,25 +170,43 @@ void session_begin(session *s, const train_cli *cli, int argc, char **argv)
     if (s->o.list_devices) exit(list_devices(&s->host));
     stop_begin();
     outputs_begin();
-    int status = s->o.run && open_folder(s, argc, argv) != VKT_OK;
+    int status = !ranks_connect(&s->ranks, &s->o);
+    if (!status && s->o.run) status = open_run(s, argc, argv) != VKT_OK;
     if (!status) status = train_inputs_try(&s->o);
     if (!status) status = train_files_try(&s->o);
-    if (status) exit(status);
+    if (status) {
+        ranks_leave(&s->ranks, status);
+        exit(status);
+    }
     s->host.log = log_line;
     s->host.log_user = s;
 }
 
+/* Prints the devices of all ranks of this process. */
+static void print_devices(const session *s)
+{
+    const ranks *r = &s->ranks;
+    for (uint32_t i = 0; i <= r->n_more; i++) {
+        const vkt_device_info *device = vkt_ctx_device(i ? r->more[i - 1] : s->ctx);
+        say(s, "%s  %u: %s, %s\n", i ? "      " : "device", device->index, device->name, device->driver);
+    }
+    if (r->mpi) say(s, "ranks   %u processes\n", r->transport.ranks);
+}
+
 bool session_open(session *s)
 {
-    const vkt_ctx_params p = { .device = s->o.device, .max_device_bytes = s->o.memory_limit_bytes };
+    char room[256];
+    const vkt_ctx_params p = { .device = ranks_device(&s->ranks, &s->o, room),
+                               .max_device_bytes = s->o.memory_limit_bytes };
     if (vkt_ctx_create_wide(&p, &s->host, &s->ctx) != VKT_OK) return false;
-    const vkt_device_info *device = vkt_ctx_device(s->ctx);
-    if (!s->o.predict) say(s, "device  %u: %s, %s\n", device->index, device->name, device->driver);
+    if (ranks_open(&s->ranks, &s->o, &s->host) != VKT_OK) return false;
+    if (!s->o.predict) print_devices(s);
     return true;
 }
 
 int session_end(session *s, vkt_result r)
 {
+    ranks_close(&s->ranks);
     vkt_ctx_destroy(&s->ctx);
     vkt_run_dir_destroy(&s->folder);
     json_decref(s->more);
@@ -173,7 +216,9 @@ int session_end(session *s, vkt_result r)
         if (r == VKT_OK) r = VKT_E_IO;
     }
     if (r != VKT_OK) complain_of_result(r);
-    return stop_signal() ? 128 + stop_signal() : r != VKT_OK;
+    const int status = stop_signal() ? 128 + stop_signal() : r != VKT_OK;
+    ranks_leave(&s->ranks, status);
+    return status;
 }
 
 /* ---- output ---- */
@@ -222,6 +267,17 @@ static void print_best(const session *s, const vkt_trainer *t, vkt_monitor m)
     say(s, "\nbest    epoch %u: %s %.4f\n", r->epoch, names[m], values[m]);
 }
 
+/* Prints what the exchange of gradients has cost a step. */
+static void print_exchange(const session *s, const vkt_trainer *t)
+{
+    vkt_dist_stats d = { 0 };
+    vkt_trainer_dist_stats(t, &d);
+    if (!d.steps) return;
+    const double n = (double)d.steps;
+    say(s, "ranks   %u, %.2f MiB sent per step in %u buckets: %.2f ms, of which %.2f ms after the last gradient\n",
+        d.ranks, (double)d.bytes / n / (1 << 20), d.buckets, d.exchange_ms / n, d.exposed_ms / n);
+}
+
 static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_params *p, vkt_result fitted)
 {
     uint32_t n;
@@ -232,13 +288,8 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
     const double ms = vkt_trainer_ms_per_step(t), us = vkt_trainer_host_us_per_step(t);
     if (!isnan(ms))
         say(s, "speed   %.*f ms per step, %.3f ms of it on the host (medians)\n", ms < 10 ? 3 : 1, ms, us / 1000);
+    print_exchange(s, t);
     session_print_memory(s);
-}
-
-static bool is_file(const char *path)
-{
-    struct stat st;
-    return path && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 /* Returns whether the folder of --run has the best weights. Then the weights of the last step do not replace them. */
@@ -379,6 +430,7 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
     p.ema_decay = o->ema_decay;
     p.profile = o->profile != NULL;
     p.label_smoothing = (float)o->label_smoothing;
+    ranks_set(&s->ranks, o, &p);
     if (o->find_lr) { /* the test does not validate */
         p.validation = NULL;
         p.n_metrics = 0;

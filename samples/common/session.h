@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "common/options.h"
+#include "common/ranks.h"
 #include "vktrain/run_dir.h"
 
 /* The data set that the numbers of --json describe. */
@@ -33,6 +34,7 @@ typedef struct session {
     vkt_run_dir *folder; /* the folder of --run; NULL: none */
     bool in_folder;      /* the fit writes its files there */
     vkt_ctx *ctx;
+    ranks ranks;               /* the other ranks of data parallel training */
     const vkt_dataset *scored; /* the data set of --report and --confusion; NULL: none */
     const char *scored_set;    /* "test" or "validation" */
     json_t *more;              /* NULL, or more members of --json; session_end frees it */
