@@ -15,6 +15,7 @@ vkt_result vkt_replicas_connect(vkt_trainer *t, vkt_trainer_params *p)
     const uint32_t ranks = p->n_more_devices + 1;
     if (!p->n_more_devices) return VKT_OK;
     if (p->dist.transport) return vkt_fail(h, VKT_E_ARG, "trainer: want dist.transport or more_devices, got both");
+    VKT_TRY(vkt_ranks_check(h, ranks));
     for (uint32_t i = 0; i < p->n_more_devices; i++) {
         bool once = p->more_devices && p->more_devices[i] && p->more_devices[i] != t->ctx;
         for (uint32_t k = 0; once && k < i; k++) once = p->more_devices[k] != p->more_devices[i];
