@@ -1,4 +1,4 @@
-/* vktrain/vktrain.h - the library's public API, except vulkan.h. It includes no Vulkan header. */
+/* vktrain/vktrain.h - the library's public API, except vulkan.h and mpi.h. It includes no Vulkan header. */
 #ifndef VKTRAIN_VKTRAIN_H
 #define VKTRAIN_VKTRAIN_H
 
@@ -7,6 +7,7 @@
 #include "vktrain/columns.h"  /* columns of a table as numbers */
 #include "vktrain/core.h"     /* results, logger, devices, memory */
 #include "vktrain/data.h"     /* data sets */
+#include "vktrain/dist.h"     /* data parallel training */
 #include "vktrain/events.h"   /* files for TensorBoard */
 #include "vktrain/graph.h"    /* tensors, programs */
 #include "vktrain/metrics.h"  /* confusion, precision, recall, top-k */
