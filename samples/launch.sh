@@ -1,0 +1,106 @@
+#!/bin/sh
+# launch.sh [-n RANKS] [-H HOST[:SLOTS],..] [-r TRIES] PROGRAM OPTION... - trains in several processes, and goes on after a
+# failure.
+#
+#   sh samples/launch.sh -n 4 build/samples/vkt-mnist --checkpoint mnist.ckpt --epochs 20
+#   sh samples/launch.sh -H node1:4,node2:4 build/samples/vkt-resnet --run runs/first
+#
+# It starts `mpirun -n RANKS PROGRAM --mpi OPTION...`. If a rank fails, all ranks end, and the checkpoint stays. The script then
+# asks which hosts answer, and goes on from the checkpoint with as many ranks as these have room for: a power of two. If all
+# hosts answer, the number of ranks stays; if a try then fails before its first checkpoint, it is halved. The result does not
+# depend on the number of ranks, so the run ends with the same bits as one without a failure.
+#
+#   -n RANKS   ranks at first, a power of two; without it, as many as the hosts have room for
+#   -H HOSTS   hosts and their slots (without a number: 1), as mpirun's --host; without it, this machine with RANKS slots
+#   -r TRIES   tries, the first one included (5)
+#
+# OPTION... needs --checkpoint FILE or --run DIR. In the environment: MPIRUN, the launcher (mpirun); VKT_ASK, a command that
+# succeeds if the host in its last argument answers (ssh -o BatchMode=yes -o ConnectTimeout=10 HOST true).
+set -u
+
+complain() { echo "launch.sh: $*" >&2; }
+usage() { awk 'NR > 1 { if (!sub(/^# ?/, "")) exit; print }' "$0"; }
+
+ranks='' hosts='' tries=5
+while getopts n:H:r:h option; do
+    case $option in
+    n) ranks=$OPTARG ;;
+    H) hosts=$OPTARG ;;
+    r) tries=$OPTARG ;;
+    h) usage && exit 0 ;;
+    *) usage >&2 && exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
+case "x$ranks$tries" in *[!x0-9]*) complain "-n and -r want numbers" && exit 2 ;; esac
+[ $# -gt 0 ] && [ -n "$ranks$hosts" ] || { usage >&2 && exit 2; }
+[ -n "$hosts" ] || hosts=localhost:$ranks
+
+# The file from which a run goes on, and whether the program must be told so (--run finds it itself).
+checkpoint='' resumes='' previous=''
+for argument; do
+    case $previous in
+    --checkpoint) checkpoint=$argument resumes=yes ;;
+    --run) checkpoint=$argument/checkpoint.ckpt ;;
+    --resume) complain "leave out --resume: with --checkpoint FILE, the script resumes FILE when it exists" && exit 2 ;;
+    esac
+    previous=$argument
+done
+[ -n "$checkpoint" ] || { complain "want --checkpoint FILE or --run DIR among the options" && exit 2; }
+
+answers() { # answers HOST: returns whether it does
+    case $1 in localhost | 127.0.0.1) return 0 ;; esac
+    if [ -n "${VKT_ASK-}" ]; then $VKT_ASK "$1"; else ssh -o BatchMode=yes -o ConnectTimeout=10 "$1" true </dev/null; fi
+}
+
+# Sets `alive` to the hosts that answer, with their slots, and `slots` to the sum.
+find_hosts() {
+    alive='' slots=0
+    for host in $(echo "$hosts" | tr , ' '); do
+        name=${host%:*} count=1
+        [ "$name" = "$host" ] || count=${host##*:}
+        if answers "$name" >/dev/null 2>&1; then
+            alive="$alive${alive:+,}$name:$count"
+            slots=$((slots + count))
+        else
+            complain "$name does not answer"
+        fi
+    done
+}
+
+power_of_two() { # power_of_two N: the largest one that is at most N
+    power=1
+    while [ $((power * 2)) -le "$1" ]; do power=$((power * 2)); done
+    echo $power
+}
+
+state_of() { # state_of FILE: changes when the file is written
+    if [ -f "$1" ]; then cksum "$1"; else echo none; fi
+}
+
+launcher=${MPIRUN:-mpirun}
+if "$launcher" --version 2>/dev/null | grep -q 'Open MPI'; then
+    on_hosts() { echo "--oversubscribe --host $alive"; }
+else
+    on_hosts() { echo "-hosts $(echo "$alive" | sed 's/:[0-9]*//g')"; }
+fi
+
+try=1
+while :; do
+    find_hosts
+    [ "$slots" -gt 0 ] || { complain "no host answers" && exit 1; }
+    most=$(power_of_two "$slots")
+    [ -n "$ranks" ] && [ "$ranks" -le "$most" ] || ranks=$most
+    before=$(state_of "$checkpoint")
+    again=
+    [ -z "$resumes" ] || [ "$before" = none ] || again=yes
+    complain "$ranks ranks${again:+, from $checkpoint}"
+    # shellcheck disable=SC2046 # word splitting is wanted
+    "$launcher" -n "$ranks" $(on_hosts) "$@" --mpi ${again:+--resume "$checkpoint"}
+    status=$?
+    [ "$status" -ne 0 ] || exit 0
+    case $status in 2 | 129 | 130 | 143) exit $status ;; esac # a wrong option, or somebody ended the run
+    [ "$try" -lt "$tries" ] || { complain "the last of $tries tries failed" && exit $status; }
+    try=$((try + 1))
+    if [ "$(state_of "$checkpoint")" = "$before" ] && [ "$ranks" -gt 1 ]; then ranks=$((ranks / 2)); fi
+done
