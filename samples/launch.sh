@@ -33,10 +33,10 @@ while getopts n:H:r:h option; do
 done
 shift $((OPTIND - 1))
 case "x$ranks$tries" in *[!x0-9]*) complain "-n and -r want numbers" && exit 2 ;; esac
-[ $# -gt 0 ] && [ -n "$ranks$hosts" ] || { usage >&2 && exit 2; }
+if [ $# = 0 ] || [ -z "$ranks$hosts" ]; then usage >&2 && exit 2; fi
 [ -n "$hosts" ] || hosts=localhost:$ranks
 
-# The file from which a run goes on, and whether the program must be told so (--run finds it itself).
+# The file from which a run goes on, and whether the program needs --resume for it (--run finds it itself).
 checkpoint='' resumes='' previous=''
 for argument; do
     case $previous in
@@ -90,7 +90,7 @@ while :; do
     find_hosts
     [ "$slots" -gt 0 ] || { complain "no host answers" && exit 1; }
     most=$(power_of_two "$slots")
-    [ -n "$ranks" ] && [ "$ranks" -le "$most" ] || ranks=$most
+    if [ -z "$ranks" ] || [ "$ranks" -gt "$most" ]; then ranks=$most; fi
     before=$(state_of "$checkpoint")
     again=
     [ -z "$resumes" ] || [ "$before" = none ] || again=yes
@@ -99,7 +99,7 @@ while :; do
     "$launcher" -n "$ranks" $(on_hosts) "$@" --mpi ${again:+--resume "$checkpoint"}
     status=$?
     [ "$status" -ne 0 ] || exit 0
-    case $status in 2 | 129 | 130 | 143) exit $status ;; esac # a wrong option, or somebody ended the run
+    case $status in 2 | 129 | 130 | 143) exit $status ;; esac # a wrong option, or a signal ended the run
     [ "$try" -lt "$tries" ] || { complain "the last of $tries tries failed" && exit $status; }
     try=$((try + 1))
     if [ "$(state_of "$checkpoint")" = "$before" ] && [ "$ranks" -gt 1 ]; then ranks=$((ranks / 2)); fi
