@@ -411,6 +411,9 @@ static vkt_result fit_rank(fit *f)
     vkt_trainer *t = f->t;
     if (f->p->monitor == VKT_MONITOR_METRIC && !t->params.n_metrics)
         return vkt_fail(&t->host, VKT_E_ARG, "fit: VKT_MONITOR_METRIC wants metrics in the trainer's params, got none");
+    if (t->shards.broken)
+        return vkt_fail(&t->host, VKT_E_STATE,
+                        "fit: the last fit ended in the middle of a step: resume its checkpoint first");
     if ((unsigned)f->p->monitor > VKT_MONITOR_METRIC || !(f->p->min_delta >= 0))
         return vkt_fail(&t->host, VKT_E_ARG, "fit: want a vkt_monitor and min_delta >= 0, got %d and %g",
                         (int)f->p->monitor, f->p->min_delta);

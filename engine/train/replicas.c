@@ -9,6 +9,15 @@ static uint32_t count(const vkt_trainer *t)
     return t->replicas ? t->params.n_more_devices : 0;
 }
 
+/* Connects all ranks anew: after a failure, a group stays failed. */
+static vkt_result connect(vkt_trainer *t, uint32_t ranks)
+{
+    vkt_thread_group_destroy(&t->group);
+    VKT_TRY(vkt_thread_group_create(&t->host, ranks, 0, &t->group));
+    for (uint32_t i = 0; i < ranks; i++) t->transports[i] = vkt_thread_group_transport(t->group, i);
+    return VKT_OK;
+}
+
 vkt_result vkt_replicas_connect(vkt_trainer *t, vkt_trainer_params *p)
 {
     const vkt_host *h = &t->host;
@@ -24,8 +33,7 @@ vkt_result vkt_replicas_connect(vkt_trainer *t, vkt_trainer_params *p)
     t->transports = vkt_alloc_array(h, ranks, sizeof *t->transports);
     t->replicas = vkt_alloc_array(h, ranks, sizeof(vkt_trainer *));
     if (!t->transports || !t->replicas) return vkt_fail_nomem(h, "ranks", ranks * sizeof *t->transports);
-    VKT_TRY(vkt_thread_group_create(h, ranks, 0, &t->group));
-    for (uint32_t i = 0; i < ranks; i++) t->transports[i] = vkt_thread_group_transport(t->group, i);
+    VKT_TRY(connect(t, ranks));
     p->dist.transport = &t->transports[0];
     return VKT_OK;
 }
@@ -57,7 +65,36 @@ void vkt_replicas_disconnect(vkt_trainer *t)
     vkt_free(&t->host, t->transports);
 }
 
-/* ---- calls of all ranks ---- */
+/* ---- a fit of all ranks ---- */
+
+/* Copies the state of rank 0 to a replica. The caller may have changed it: loaded weights, resumed a checkpoint,
+ * written to the store. */
+static vkt_result follow(vkt_trainer *r, const vkt_trainer *first, const vkt_snapshot *state)
+{
+    vkt_history_free(&r->history);
+    for (size_t i = 0; i < first->history.n; i++) VKT_TRY(vkt_history_add(&r->history, &first->history.records[i]));
+    memcpy(r->best, first->best, vkt_store_elements(r->store) * sizeof *r->best);
+    r->at = first->at;
+    r->diverged = first->diverged;
+    r->params.seed = first->params.seed;
+    r->shards.broken = false;
+    return vkt_trainer_restore(r, state);
+}
+
+/* Makes all replicas like rank 0. */
+static vkt_result prepare(vkt_trainer *t, uint32_t n)
+{
+    vkt_snapshot state;
+    VKT_TRY(connect(t, n + 1));
+    VKT_TRY(vkt_identity_compute(t)); /* reads data sets: one rank after the other, since they share a source */
+    vkt_result r = vkt_trainer_snapshot(t, &state);
+    for (uint32_t i = 0; i < n && r == VKT_OK; i++) {
+        r = vkt_identity_compute(t->replicas[i]);
+        if (r == VKT_OK) r = follow(t->replicas[i], t, &state);
+    }
+    vkt_snapshot_free(&t->host, &state);
+    return r;
+}
 
 /* A fit in a thread of its own. */
 typedef struct job {
@@ -81,8 +118,7 @@ vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p)
     job *jobs = vkt_alloc_array(&t->host, n, sizeof *jobs);
     if (!jobs) return vkt_fail_nomem(&t->host, "threads", n * sizeof *jobs);
     uint32_t started = 0;
-    vkt_result r = vkt_identity_compute(t); /* reads data sets: one after the other, since they share a source */
-    for (uint32_t i = 0; i < n && r == VKT_OK; i++) r = vkt_identity_compute(t->replicas[i]);
+    vkt_result r = prepare(t, n);
     for (; started < n && r == VKT_OK; started++) {
         job *j = &jobs[started];
         *j = (job){ .t = t->replicas[started], .params = *p };
@@ -99,16 +135,4 @@ vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p)
     for (uint32_t i = 0; i < started && r == VKT_OK; i++) r = jobs[i].result;
     vkt_free(&t->host, jobs);
     return r;
-}
-
-vkt_result vkt_replicas_resume(vkt_trainer *t, const char *path)
-{
-    for (uint32_t i = 0; i < count(t); i++) VKT_TRY(vkt_trainer_resume(t->replicas[i], path));
-    return VKT_OK;
-}
-
-vkt_result vkt_replicas_load(vkt_trainer *t, const char *path, const char *pattern)
-{
-    for (uint32_t i = 0; i < count(t); i++) VKT_TRY(vkt_trainer_load_matching(t->replicas[i], path, pattern));
-    return VKT_OK;
 }

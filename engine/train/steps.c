@@ -259,7 +259,7 @@ void vkt_steps_fail(vkt_trainer *t, vkt_result r)
 {
     vkt_shards *s = &t->shards;
     if (!s->count || r == VKT_OK) return;
-    s->broken = s->ranks > 1 || s->x.done < s->x.begun;
+    if (t->steps.submitted) s->broken = s->ranks > 1 || s->x.done < s->x.begun;
     vkt_exchange_abandon(&s->x);
     if (r != VKT_E_PEER && s->ranks > 1)
         t->params.dist.transport->fault(t->params.dist.transport->user, vkt_result_text(r));

@@ -200,8 +200,6 @@ vkt_result vkt_replicas_create(vkt_trainer *t, const vkt_trainer_params *p);
 void vkt_replicas_destroy(vkt_trainer *t);
 void vkt_replicas_disconnect(vkt_trainer *t);
 vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p);
-vkt_result vkt_replicas_resume(vkt_trainer *t, const char *path);
-vkt_result vkt_replicas_load(vkt_trainer *t, const char *path, const char *pattern);
 /* Creates a trainer, the one of rank `rank` of the `ranks` ranks of this process. */
 vkt_result vkt_trainer_create_rank(vkt_ctx *ctx, const vkt_trainer_params *params, uint32_t rank, uint32_t ranks,
                                    vkt_trainer **out);
