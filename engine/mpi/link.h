@@ -1,10 +1,10 @@
 /* mpi/link.h - what mpi.c and liveness.c share: the state of one process as a rank, and control messages.
  *
  * A rank that waits polls. While it polls it also receives control messages: faults of other ranks, and questions
- * whether it is alive. A rank that has waited for the timeout asks all ranks for whom they wait. Whoever is in a call
- * answers at once. The asker follows the chain of ranks that wait for each other; a rank that does not answer is its
- * end, and the asker sends its verdict to all ranks. Of two ranks that ask at once, the lower one goes on, so that all
- * ranks get one message. */
+ * whether it is alive. A rank that has waited for the timeout asks all ranks for whom they wait. A rank that is in
+ * a call answers at once. The asker follows the chain of ranks that wait for each other; a rank that does not answer is
+ * its end, and the asker sends its verdict to all ranks. Of two ranks that ask at once, the lower one goes on, so that
+ * all ranks get one message. */
 #ifndef VKT_MPI_LINK_H
 #define VKT_MPI_LINK_H
 

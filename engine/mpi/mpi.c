@@ -1,6 +1,7 @@
-/* mpi/mpi.c - the transport between processes. An exchange sends a header and the data at once. Until the peer's header
- * is there, the rank sleeps between looks at its messages: the device may compute on the same core. Afterwards both
- * ranks are in the call, and the rank looks without pauses, since many implementations of MPI move data only then. */
+/* mpi/mpi.c - the transport between processes. An exchange sends a header, and the data behind it. Until the peer's
+ * header is there, the rank sleeps between looks at its messages: the device may compute on the same core. Afterwards
+ * both ranks are in the call, and the rank looks without pauses, since many implementations of MPI move data only then.
+ */
 #include "mpi/link.h"
 
 #include <sched.h>
@@ -21,6 +22,7 @@
 #define MAX_SLEEP_NS 400000u
 #define TRANSFER_SPIN_NS 20000000u /* and TRANSFER_SPIN_NS_PER_BYTE */
 #define TRANSFER_SPIN_NS_PER_BYTE 20
+#define DATA_REQUESTS (1u << VKT_MPI_DATA_OUT | 1u << VKT_MPI_DATA_IN)
 
 /* ---- waiting ---- */
 
@@ -85,13 +87,16 @@ static int post_header(vkt_mpi *m, bool barrier, size_t bytes)
                                            &m->request[VKT_MPI_HEADER_IN]);
 }
 
-static int post_data(vkt_mpi *m, const void *send, void *receive, size_t bytes)
+static int post_send(vkt_mpi *m, const void *send, size_t bytes)
 {
-    const int code =
-        MPI_Isend(send, (int)bytes, MPI_BYTE, (int)m->peer, VKT_MPI_TAG_DATA, m->comm, &m->request[VKT_MPI_DATA_OUT]);
-    return code != MPI_SUCCESS ? code
-                               : MPI_Irecv(receive, (int)bytes, MPI_BYTE, (int)m->peer, VKT_MPI_TAG_DATA, m->comm,
-                                           &m->request[VKT_MPI_DATA_IN]);
+    return MPI_Isend(send, (int)bytes, MPI_BYTE, (int)m->peer, VKT_MPI_TAG_DATA, m->comm,
+                     &m->request[VKT_MPI_DATA_OUT]);
+}
+
+static int post_receive(vkt_mpi *m, void *receive, size_t bytes)
+{
+    return MPI_Irecv(receive, (int)bytes, MPI_BYTE, (int)m->peer, VKT_MPI_TAG_DATA, m->comm,
+                     &m->request[VKT_MPI_DATA_IN]);
 }
 
 /* Fails with the same message on both ranks. */
@@ -106,19 +111,24 @@ static vkt_result check_headers(vkt_mpi *m)
                         b->barrier ? "a barrier" : "an exchange", (unsigned long long)b->bytes);
 }
 
-/* Meets the peer in the same call, and exchanges the first message of data. */
+/* Meets the peer in the same call, and exchanges the first message of data. It is received once its size is known to be
+ * right: MPICH would end the process if it were longer. */
 static vkt_result exchange_first(vkt_mpi *m, bool barrier, const void *send, void *receive, size_t bytes)
 {
     const size_t part = VKT_MIN(bytes, VKT_MPI_MESSAGE_BYTES);
-    const uint32_t header = 1u << VKT_MPI_HEADER_IN, rest = 1u << VKT_MPI_HEADER_OUT,
-                   data = 1u << VKT_MPI_DATA_OUT | 1u << VKT_MPI_DATA_IN;
+    uint32_t rest = 1u << VKT_MPI_HEADER_OUT;
     int code = post_header(m, barrier, bytes);
-    if (code == MPI_SUCCESS && part) code = post_data(m, send, receive, part);
+    if (code == MPI_SUCCESS && part) code = post_send(m, send, part);
     if (code != MPI_SUCCESS) return vkt_mpi_fail_code(m, m->peer, code);
-    VKT_TRY(wait_requests(m, header, SPIN_NS));
+    VKT_TRY(wait_requests(m, 1u << VKT_MPI_HEADER_IN, SPIN_NS));
     VKT_TRY(check_headers(m));
     vkt_mpi_begin(m, VKT_MPI_TRANSFER, m->peer);
-    return wait_requests(m, part ? rest | data : rest, TRANSFER_SPIN_NS + part * TRANSFER_SPIN_NS_PER_BYTE);
+    if (part) {
+        rest |= DATA_REQUESTS;
+        code = post_receive(m, receive, part);
+        if (code != MPI_SUCCESS) return vkt_mpi_fail_code(m, m->peer, code);
+    }
+    return wait_requests(m, rest, TRANSFER_SPIN_NS + part * TRANSFER_SPIN_NS_PER_BYTE);
 }
 
 static vkt_result exchange_more(vkt_mpi *m, const uint8_t *send, uint8_t *receive, size_t bytes)
@@ -126,10 +136,10 @@ static vkt_result exchange_more(vkt_mpi *m, const uint8_t *send, uint8_t *receiv
     for (size_t at = VKT_MPI_MESSAGE_BYTES; at < bytes; at += VKT_MPI_MESSAGE_BYTES) {
         const size_t part = VKT_MIN(bytes - at, VKT_MPI_MESSAGE_BYTES);
         vkt_mpi_begin(m, VKT_MPI_TRANSFER, m->peer);
-        const int code = post_data(m, send + at, receive + at, part);
+        int code = post_send(m, send + at, part);
+        if (code == MPI_SUCCESS) code = post_receive(m, receive + at, part);
         if (code != MPI_SUCCESS) return vkt_mpi_fail_code(m, m->peer, code);
-        VKT_TRY(wait_requests(m, 1u << VKT_MPI_DATA_OUT | 1u << VKT_MPI_DATA_IN,
-                              TRANSFER_SPIN_NS + part * TRANSFER_SPIN_NS_PER_BYTE));
+        VKT_TRY(wait_requests(m, DATA_REQUESTS, TRANSFER_SPIN_NS + part * TRANSFER_SPIN_NS_PER_BYTE));
     }
     return VKT_OK;
 }
@@ -276,7 +286,7 @@ vkt_result vkt_mpi_open(const vkt_host *host, double timeout_seconds, vkt_mpi **
     MPI_Comm_get_errhandler(MPI_COMM_WORLD, &before);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     const vkt_result connected = connect(m, &pending);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, before);
+    if (!owns) MPI_Comm_set_errhandler(MPI_COMM_WORLD, before); /* it is the program's */
     MPI_Errhandler_free(&before);
     if (connected == VKT_OK)
         *out = m;
