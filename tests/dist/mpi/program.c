@@ -210,7 +210,6 @@ static void fail_together(vkt_mpi *m, const char *mode)
     vkt_mpi_close(&m);
     clock_gettime(CLOCK_MONOTONIC, &end);
     WANT(end.tv_sec - begin.tv_sec < 5);
-    WANT(blocks == 0 || strcmp(mode, "kill") == 0 || strcmp(mode, "stop") == 0); /* MPI may still send to that rank */
     say("closed");
     pause_ms(1500); /* the others get their message before the end */
     vkt_mpi_abort(7);
