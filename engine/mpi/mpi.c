@@ -14,7 +14,7 @@
 
 #define USUAL_TIMEOUT 60.0
 #define LONGEST_TIMEOUT 1e9
-#define MIN_GRACE_NS 500000000u
+#define MIN_GRACE_NS 2000000000u
 #define MAX_GRACE_NS 5000000000u
 #define LINGER_NS 1000000000u /* the longest wait for messages after a failure */
 #define SPIN_NS 30000u

@@ -5,7 +5,7 @@
  *
  *     vkt_mpi *mpi;
  *     vkt_mpi_open(NULL, 0, &mpi);                 // calls MPI_Init_thread, unless MPI runs already
- *     vkt_transport t = vkt_mpi_transport(mpi);    // vkt_trainer_params.dist.transport = &t
+ *     vkt_transport t = vkt_mpi_transport(mpi);    // vkt_dist_params.transport = &t
  *     ...
  *     vkt_mpi_close(&mpi);                         // calls MPI_Finalize, if vkt_mpi_open has called MPI_Init_thread
  *

@@ -129,7 +129,7 @@ static void a_fault_ends_all_ranks(void **state)
 /* The launcher would end all ranks when it sees that one was killed. So a shell hides that for some seconds. */
 static void a_killed_rank_is_named(void **state)
 {
-    run(installed(state), 4, "sh -c '\"$0\" \"$@\"; sleep 8' ", "kill 2");
+    run(installed(state), 4, "sh -c '\"$0\" \"$@\"; sleep 12' ", "kill 2");
     one_message(2, "rank 2 does not answer: rank ");
 }
 
