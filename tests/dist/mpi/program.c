@@ -177,7 +177,7 @@ static vkt_result work(const vkt_transport *t, const char *mode)
         if (i == 20 && culprit) {
             if (strcmp(mode, "kill") == 0) raise(SIGKILL);
             if (strcmp(mode, "stop") == 0) raise(SIGSTOP);
-            if (strcmp(mode, "late") == 0) pause_ms(9000);
+            if (strcmp(mode, "late") == 0) pause_ms(5500);
             if (strcmp(mode, "fault") == 0) {
                 t->fault(t->user, "the disk is full");
                 return t->barrier(t->user);
@@ -211,7 +211,7 @@ static void fail_together(vkt_mpi *m, const char *mode)
     clock_gettime(CLOCK_MONOTONIC, &end);
     WANT(end.tv_sec - begin.tv_sec < 5);
     say("closed");
-    pause_ms(4000); /* the others get their message before the end */
+    pause_ms(5000); /* the others get their message before the end */
     vkt_mpi_abort(7);
 }
 
