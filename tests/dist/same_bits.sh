@@ -1,0 +1,57 @@
+#!/bin/sh
+# same_bits.sh BUILD MPIRUN [NAME..] - trains the samples with 1, 2, 4 and 8 ranks, as threads and as processes, in f32 and f16,
+# and prints the SHA-256 of the weights of each run. All of one network and precision must be equal. Exit code 1 if some are not.
+#
+#   sh tests/dist/same_bits.sh build mpirun.openmpi            # all: mnist (469 steps), resnet20 (200), gpt (200)
+#   sh tests/dist/same_bits.sh build-mpich mpirun.mpich gpt    # one of them
+#
+# BUILD must be configured for that MPI (VKT_MPI_C_COMPILER). RANKS="1 2 4 8" in the environment changes the numbers, PRECISIONS
+# the precisions, WAYS="threads mpi" the ways. For docs/scaling.md; tests/samples/test_ranks_sample.c is the small form of it.
+set -u
+[ $# -ge 2 ] || { awk 'NR > 1 { if (!sub(/^# ?/, "")) exit; print }' "$0" >&2; exit 2; }
+build=$(cd "$1" && pwd) || exit 2
+mpirun=$2
+shift 2
+[ $# -gt 0 ] || set -- mnist resnet20 gpt
+out=$(mktemp -d) || exit 2
+trap 'rm -rf "$out"' EXIT
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+status=0
+
+# Prints the program and the options of a network.
+command_of() {
+    case $1 in
+    mnist) echo "$build/samples/vkt-mnist --epochs 1" ;;
+    resnet20) echo "$build/samples/vkt-resnet --epochs 2 --batch 16 --limit 1600 --no-augment" ;;
+    gpt) echo "$build/samples/vkt-gpt --epochs 1 --batch 16 --context 32 --layers 2 --heads 2 --width 32 --sample 0" ;;
+    *) echo "same_bits.sh: mnist, resnet20 or gpt, not $1" >&2 && exit 2 ;;
+    esac
+}
+
+for network; do
+    base=$(command_of "$network") || exit 2
+    for precision in ${PRECISIONS:-f32 f16}; do
+        first=
+        for way in ${WAYS:-threads mpi}; do
+            for ranks in ${RANKS:-1 2 4 8}; do
+                weights=$out/weights
+                rm -f "$weights"
+                devices=0
+                i=1
+                while [ "$way" = threads ] && [ $i -lt "$ranks" ]; do devices=$devices,0 i=$((i + 1)); done
+                # shellcheck disable=SC2086 # word splitting is wanted
+                if [ "$way" = threads ]; then
+                    $base --devices $devices --shards 8 --seed 1 --precision "$precision" --save "$weights" -q
+                else
+                    $mpirun -n "$ranks" $base --mpi --shards 8 --seed 1 --precision "$precision" --save "$weights" -q
+                fi >"$out/log" 2>&1 || { cat "$out/log" && status=1; }
+                sum=none
+                [ ! -f "$weights" ] || sum=$(sha256sum <"$weights" | cut -c1-16)
+                : "${first:=$sum}"
+                [ "$sum" = "$first" ] && [ "$sum" != none ] || status=1
+                echo "$network $precision $way $ranks $sum"
+            done
+        done
+    done
+done
+exit $status
