@@ -40,8 +40,8 @@ typedef struct vkt_loader_params {
 } vkt_loader_params;
 
 /* Starts the workers, which wait for an epoch. VKT_E_ARG; VKT_E_NOMEM, also if a thread does not start; then *out is
- * NULL. `h` must be resolved. If a source has scratch per worker, it serves one loader at a time. The workers have the
- * numbers 1, 2, .., so vkt_dataset_fetch (number 0) may run at the same time. */
+ * NULL. `h` must be resolved. Several loaders and vkt_dataset_fetch may have one source at the same time
+ * (vkt_dataset_take_worker). */
 vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_loader **out);
 
 /* Starts an epoch of `n_rows` samples (1 or more), from order[0] on, all of one pass. order NULL: 0, 1, .. . Otherwise

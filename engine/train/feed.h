@@ -74,8 +74,8 @@ vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass);
 vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out);
 /* Sets the run that uses the newest batch of vkt_feed_next. */
 void vkt_feed_used(vkt_feed *f, uint64_t run_index);
-/* Ends the epoch: its workers stop. Then the feed of another data set with the same source may start (a data source
- * serves one loader at a time). */
+/* Ends the epoch: its workers stop. Then the feed of another data set with the same source may start (feeds of
+ * several ranks may have the same data set, see vkt_dataset_take_worker). */
 void vkt_feed_stop(vkt_feed *f);
 /* Returns how long vkt_feed_next has waited for samples, in ns; 0 if the data are on the device. */
 uint64_t vkt_feed_waited_ns(const vkt_feed *f);
