@@ -290,8 +290,7 @@ static vkt_result look_at_epoch(fit *f, vkt_epoch_record *r, bool *best)
         vkt_fit_progress progress = { .epoch = at->epoch, .epochs = f->epochs, .ms_per_step = f->median_ms };
         vkt_own_metrics_begin(t);
         const vkt_result run = vkt_evaluator_run(t->validation, &f->p->callbacks, &progress, &r->val_loss, &r->val_acc);
-        vkt_own_metrics_end(t, r);
-        VKT_TRY(run);
+        VKT_TRY(vkt_own_metrics_end(t, run, r));
     }
     r->seconds = (double)(vkt_now_ns() - f->epoch_start_ns) * 1e-9;
     vkt_result d = VKT_OK;

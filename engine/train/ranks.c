@@ -152,6 +152,19 @@ vkt_result vkt_ranks_compare_weights(vkt_trainer *t)
     return r;
 }
 
+vkt_result vkt_ranks_share(vkt_trainer *t, void *data, size_t bytes)
+{
+    const uint32_t n = t->shards.ranks;
+    if (n == 1) return VKT_OK;
+    char *all = vkt_alloc_array(&t->host, n, bytes);
+    if (!all) return vkt_fail_nomem(&t->host, "ranks", n * bytes);
+    memcpy(all + t->shards.rank * bytes, data, bytes);
+    const vkt_result r = vkt_all_gather(t->params.dist.transport, all, bytes);
+    if (r == VKT_OK) memcpy(data, all, bytes);
+    vkt_free(&t->host, all);
+    return r;
+}
+
 vkt_result vkt_ranks_any(vkt_trainer *t, bool mine, bool *any)
 {
     const uint32_t n = t->shards.ranks;

@@ -94,3 +94,5 @@ vkt_result vkt_ranks_compare_weights(vkt_trainer *t);
 vkt_result vkt_ranks_any(vkt_trainer *t, bool mine, bool *any);
 
 #endif
+/* Replaces `data` by that of rank 0. All ranks call it. */
+vkt_result vkt_ranks_share(vkt_trainer *t, void *data, size_t bytes);

@@ -174,10 +174,11 @@ vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_f
 /* Copies the caller's metrics (own_metrics.c). VKT_E_ARG, VKT_E_NOMEM. */
 vkt_result vkt_own_metrics_create(vkt_trainer *t, const vkt_metric *metrics);
 void vkt_own_metrics_free(vkt_trainer *t);
-/* Begin: the next validation calls the metrics. End: writes all results to the record; no later validation calls the
- * metrics. */
+/* Begin: the next validation calls the metrics. End: after a validation that returned `run`; no later one calls the
+ * metrics. Writes all results to the record and returns `run`, or why the results did not arrive. With several ranks,
+ * only rank 0 calls the metrics, and the others get its results. */
 void vkt_own_metrics_begin(vkt_trainer *t);
-void vkt_own_metrics_end(vkt_trainer *t, vkt_epoch_record *r);
+vkt_result vkt_own_metrics_end(vkt_trainer *t, vkt_result run, vkt_epoch_record *r);
 /* Adds one batch. Its run must be the newest run of the program. */
 vkt_result vkt_own_metrics_add(vkt_evaluator *e, uint32_t rows);
 
