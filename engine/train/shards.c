@@ -1,5 +1,7 @@
 /* train/shards.c - the graphs, arrays and programs of a step that is split into shards. */
 #include "train/steps.h"
+
+#include "record/record.h"
 #include "train/trainer.h"
 
 static bool is_power_of_two(uint32_t n)
@@ -116,6 +118,20 @@ void vkt_shards_destroy(vkt_trainer *t)
     vkt_shards *s = &t->shards;
     vkt_exchange_abandon(&s->x);
     vkt_program_destroy(&s->update);
+vkt_result vkt_shards_restore_states(vkt_trainer *t)
+{
+    vkt_shards *s = &t->shards;
+    uint64_t at = 0; /* the states are packed, in the order of the parameters */
+    for (uint32_t i = 0; s->saved && i < t->g->n_params; i++) {
+        const vkt_value *v = &t->g->values[t->g->params[i]];
+        if (!v->state) continue;
+        VKT_TRY(vkt_readback(t->ctx, s->saved->buffer, at, t->weights, v->bytes));
+        VKT_TRY(vkt_store_write(t->store, i, VKT_PART_VALUE, t->weights));
+        at += vkt_round_up(v->bytes, VKT_ALIGN_BYTES);
+    }
+    return VKT_OK;
+}
+
     vkt_exchange_destroy(&s->x);
     vkt_array_destroy(&s->planes);
     vkt_array_destroy(&s->saved);
