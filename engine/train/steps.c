@@ -243,7 +243,7 @@ vkt_result vkt_steps_take(vkt_trainer *t, vkt_step_result *out)
     VKT_TRY((t->shards.count ? take_sharded : take_plain)(t, out));
     t->steps.arrived++;
     const uint32_t every = t->params.dist.check_every ? t->params.dist.check_every : 100;
-    return t->shards.ranks > 1 && out->t % every == 0 ? vkt_ranks_compare_weights(t) : VKT_OK;
+    return t->shards.ranks > 1 && out->t % every == 0 ? vkt_ranks_compare_weights(t, out->t) : VKT_OK;
 }
 
 uint32_t vkt_steps_open(const vkt_trainer *t)

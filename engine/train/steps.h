@@ -93,11 +93,11 @@ void vkt_shards_destroy(vkt_trainer *t);
 /* alike.c: compares this run with that of rank 0, at the start of a fit. VKT_E_STATE on all ranks if they differ; the
  * message names rank and difference. */
 vkt_result vkt_ranks_compare(vkt_trainer *t, const vkt_fit_params *p);
-/* Compares a hash of all parameters. VKT_E_PEER names the ranks that differ from most of them. */
-vkt_result vkt_ranks_compare_weights(vkt_trainer *t);
+/* Compares a hash of all parameters after step `step`. VKT_E_PEER names the ranks that differ from most of them. */
+vkt_result vkt_ranks_compare_weights(vkt_trainer *t, uint64_t step);
+/* Replaces `data` by that of rank 0. All ranks call it. */
+vkt_result vkt_ranks_share(vkt_trainer *t, void *data, size_t bytes);
 /* Returns whether any rank says true. All ranks call it. */
 vkt_result vkt_ranks_any(vkt_trainer *t, bool mine, bool *any);
 
 #endif
-/* Replaces `data` by that of rank 0. All ranks call it. */
-vkt_result vkt_ranks_share(vkt_trainer *t, void *data, size_t bytes);
