@@ -9,12 +9,28 @@ static uint32_t count(const vkt_trainer *t)
     return t->replicas ? t->params.n_more_devices : 0;
 }
 
+/* How long a rank of this process may keep the others waiting. A rank that fails says so. So this is no limit for
+ * failures but for hangs, and longer than a callback of the application or the first run of a slow driver takes. */
+static const double patience_seconds = 3600;
+
+/* Makes the connections of all ranks. After a failure, the old ones stay. */
+static vkt_result connect(vkt_trainer *t, uint32_t ranks)
+{
+    vkt_thread_group *group;
+    VKT_TRY(vkt_thread_group_create(&t->host, ranks, patience_seconds, &group));
+    vkt_thread_group_destroy(&t->group);
+    t->group = group;
+    for (uint32_t i = 0; i < ranks; i++) t->transports[i] = vkt_thread_group_transport(group, i);
+    return VKT_OK;
+}
+
 vkt_result vkt_replicas_connect(vkt_trainer *t, vkt_trainer_params *p)
 {
     const vkt_host *h = &t->host;
     const uint32_t ranks = p->n_more_devices + 1;
     if (!p->n_more_devices) return VKT_OK;
     if (p->dist.transport) return vkt_fail(h, VKT_E_ARG, "trainer: want dist.transport or more_devices, got both");
+    VKT_TRY(vkt_shards_check_ranks(h, ranks));
     for (uint32_t i = 0; i < p->n_more_devices; i++) {
         bool once = p->more_devices && p->more_devices[i] && p->more_devices[i] != t->ctx;
         for (uint32_t k = 0; once && k < i; k++) once = p->more_devices[k] != p->more_devices[i];
@@ -23,8 +39,7 @@ vkt_result vkt_replicas_connect(vkt_trainer *t, vkt_trainer_params *p)
     t->transports = vkt_alloc_array(h, ranks, sizeof *t->transports);
     t->replicas = vkt_alloc_array(h, ranks, sizeof(vkt_trainer *));
     if (!t->transports || !t->replicas) return vkt_fail_nomem(h, "ranks", ranks * sizeof *t->transports);
-    VKT_TRY(vkt_thread_group_create(h, ranks, 0, &t->group));
-    for (uint32_t i = 0; i < ranks; i++) t->transports[i] = vkt_thread_group_transport(t->group, i);
+    VKT_TRY(connect(t, ranks));
     p->dist.transport = &t->transports[0];
     return VKT_OK;
 }
@@ -101,6 +116,7 @@ vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p)
 
 vkt_result vkt_replicas_resume(vkt_trainer *t, const char *path)
 {
+    if (t->replicas) VKT_TRY(connect(t, count(t) + 1)); /* a group has no more messages after a failure */
     for (uint32_t i = 0; i < count(t); i++) VKT_TRY(vkt_trainer_resume(t->replicas[i], path));
     return VKT_OK;
 }

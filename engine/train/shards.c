@@ -9,14 +9,19 @@ static bool is_power_of_two(uint32_t n)
     return n && (n & (n - 1)) == 0;
 }
 
+vkt_result vkt_shards_check_ranks(const vkt_host *h, uint32_t ranks)
+{
+    if (is_power_of_two(ranks) && ranks <= VKT_MAX_SHARDS) return VKT_OK;
+    return vkt_fail(h, VKT_E_ARG,
+                    "trainer: want a number of ranks that is a power of two, at most %d, got %u: use %u of them",
+                    VKT_MAX_SHARDS, ranks, VKT_MIN(1u << vkt_log2(ranks ? ranks : 1), (uint32_t)VKT_MAX_SHARDS));
+}
+
 /* Checks shards, ranks and batch. `batch` is what the caller wants. */
 static vkt_result check(const vkt_trainer *t, uint32_t ranks, uint32_t shards, uint32_t batch)
 {
     const vkt_host *h = &t->host;
-    if (!is_power_of_two(ranks) || ranks > VKT_MAX_SHARDS)
-        return vkt_fail(h, VKT_E_ARG,
-                        "trainer: want a number of ranks that is a power of two, at most %d, got %u: use %u of them",
-                        VKT_MAX_SHARDS, ranks, VKT_MIN(1u << vkt_log2(ranks ? ranks : 1), (uint32_t)VKT_MAX_SHARDS));
+    VKT_TRY(vkt_shards_check_ranks(h, ranks));
     if (!is_power_of_two(shards) || shards > VKT_MAX_SHARDS)
         return vkt_fail(h, VKT_E_ARG, "trainer: want a number of shards that is a power of two, at most %d, got %u",
                         VKT_MAX_SHARDS, shards);
@@ -113,11 +118,6 @@ vkt_result vkt_shards_programs(vkt_trainer *t, const vkt_shard_values *v)
     return vkt_exchange_connect(&s->x, t->program, v->sum, s->update, v->update);
 }
 
-void vkt_shards_destroy(vkt_trainer *t)
-{
-    vkt_shards *s = &t->shards;
-    vkt_exchange_abandon(&s->x);
-    vkt_program_destroy(&s->update);
 vkt_result vkt_shards_restore_states(vkt_trainer *t)
 {
     vkt_shards *s = &t->shards;
@@ -132,6 +132,11 @@ vkt_result vkt_shards_restore_states(vkt_trainer *t)
     return VKT_OK;
 }
 
+void vkt_shards_destroy(vkt_trainer *t)
+{
+    vkt_shards *s = &t->shards;
+    vkt_exchange_abandon(&s->x);
+    vkt_program_destroy(&s->update);
     vkt_exchange_destroy(&s->x);
     vkt_array_destroy(&s->planes);
     vkt_array_destroy(&s->saved);
