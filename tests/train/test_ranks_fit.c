@@ -1,4 +1,4 @@
-/* What a fit of several ranks does beside its steps: own metrics, early stopping, schedules, callbacks, the calls after
+/* A fit of several ranks beside its steps: own metrics, early stopping, schedules, callbacks, the calls after
  * it, a second fit, and ranks that are replaced. */
 #include "train/group.h"
 
