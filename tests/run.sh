@@ -225,6 +225,7 @@ if [ "$mode" = full ]; then
 
     phase "data loader, a queue that two threads share, and ranks that are threads, under ThreadSanitizer"
     threaded="data_test_augment data_test_images data_test_loader embed_test_threads dist_test_threads dist_test_all_reduce"
+    threaded="$threaded train_test_ranks_resume train_test_ranks_fit train_test_ranks_faults"
     build build-tsan "$threaded" -DVKT_SANITIZE=thread
     ! setarch -R true 2>/dev/null || wrapper="setarch -R" # gcc 12's runtime dislikes much address randomisation
     export TSAN_OPTIONS="suppressions='$PWD/tests/support/tsan.supp'"

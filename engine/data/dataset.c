@@ -2,6 +2,7 @@
 #include "data/dataset.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 /* The part that a data set and its slices share. The last of them frees it. */
@@ -20,7 +21,12 @@ typedef struct table {
     double *norm; /* C means, then C standard deviations */
     char **names; /* `classes` of them, or NULL */
     bool own_features, own_labels, own_targets;
+    pthread_mutex_t lock; /* guards `busy` */
+    pthread_cond_t given; /* a worker number is free again */
+    uint64_t busy;        /* worker numbers in use, a bit each */
 } table;
+
+_Static_assert(VKT_DATA_MAX_WORKERS == 64, "a worker number is a bit of table.busy");
 
 struct vkt_dataset {
     table *t;
@@ -46,6 +52,8 @@ static void table_free(table *t)
     for (uint32_t i = 0; t->names && i < t->classes; i++) vkt_free(&h, t->names[i]);
     vkt_free(&h, t->names);
     vkt_free(&h, t->norm);
+    pthread_cond_destroy(&t->given);
+    pthread_mutex_destroy(&t->lock);
     vkt_free(&h, t);
 }
 
@@ -144,6 +152,8 @@ static vkt_result make(const vkt_host *h, const vkt_dataset_params *p, vkt_datas
         return vkt_fail_nomem(h, "a data set", sizeof *t);
     }
     atomic_init(&t->handles, 1);
+    pthread_mutex_init(&t->lock, NULL); /* these two cannot fail with default attributes on Linux */
+    pthread_cond_init(&t->given, NULL);
     t->host = *h;
     ds->rows = p->rows;
     vkt_result r = set_shape(t, p);
@@ -395,14 +405,41 @@ const char *vkt_dataset_why(const vkt_dataset *ds, uint32_t worker, vkt_result r
     return why ? why : vkt_result_text(r);
 }
 
+uint32_t vkt_dataset_take_worker(const vkt_dataset *ds, uint32_t first, uint32_t last)
+{
+    table *t = ds->t;
+    pthread_mutex_lock(&t->lock);
+    uint32_t number = first;
+    while (t->busy >> number & 1) {
+        if (number++ < last) continue;
+        number = first;
+        pthread_cond_wait(&t->given, &t->lock);
+    }
+    t->busy |= 1ull << number;
+    pthread_mutex_unlock(&t->lock);
+    return number;
+}
+
+void vkt_dataset_give_worker(const vkt_dataset *ds, uint32_t number)
+{
+    table *t = ds->t;
+    pthread_mutex_lock(&t->lock);
+    t->busy &= ~(1ull << number);
+    pthread_cond_broadcast(&t->given);
+    pthread_mutex_unlock(&t->lock);
+}
+
 vkt_result vkt_dataset_fetch(const vkt_dataset *ds, uint32_t row, void *out)
 {
     VKT_WANT(NULL, ds);
     VKT_WANT(vkt_dataset_host(ds), out);
     if (row >= ds->rows) return vkt_fail(&ds->t->host, VKT_E_ARG, "fetch: want a row below %u, got %u", ds->rows, row);
-    const vkt_result r = vkt_dataset_fetch_as(ds, row, (vkt_pass){ 0 }, out, 0);
-    if (r == VKT_OK) return r;
-    return vkt_fail(&ds->t->host, r, "row %u could not be fetched: %s", row, vkt_dataset_why(ds, 0, r));
+    const uint32_t worker = vkt_dataset_take_worker(ds, 0, 0);
+    vkt_result r = vkt_dataset_fetch_as(ds, row, (vkt_pass){ 0 }, out, worker);
+    if (r != VKT_OK)
+        r = vkt_fail(&ds->t->host, r, "row %u could not be fetched: %s", row, vkt_dataset_why(ds, worker, r));
+    vkt_dataset_give_worker(ds, worker);
+    return r;
 }
 
 vkt_result vkt_dataset_normalize(vkt_dataset *ds, const double *mean, const double *std)

@@ -24,6 +24,12 @@ vkt_result vkt_dataset_derive(const vkt_dataset *ds, const uint32_t *rows, uint3
 /* Returns the resolved host of the data set. It is valid as long as the data set. */
 const vkt_host *vkt_dataset_host(const vkt_dataset *ds);
 
+/* Takes a free worker number from `first` to `last`, the lowest one, and waits for one if all are in use. Several
+ * loaders may have one source: those of the ranks of a process. Give the number back after vkt_dataset_why.
+ * Thread-safe. vkt_dataset_fetch takes number 0; loaders take the others. */
+uint32_t vkt_dataset_take_worker(const vkt_dataset *ds, uint32_t first, uint32_t last);
+void vkt_dataset_give_worker(const vkt_dataset *ds, uint32_t number);
+
 /* Fetches a sample like vkt_dataset_fetch, of any pass, as `worker` (below VKT_DATA_MAX_WORKERS). Does not check `row`.
  * Logs nothing. */
 vkt_result vkt_dataset_fetch_as(const vkt_dataset *ds, uint32_t row, vkt_pass pass, void *out, uint32_t worker);

@@ -32,7 +32,6 @@ typedef struct slot {
 typedef struct worker {
     vkt_loader *loader;
     pthread_t thread;
-    uint32_t number; /* number for the source's fetch: 1, 2, .. */
 } worker;
 
 struct vkt_loader {
@@ -151,9 +150,11 @@ static void *run_worker(void *arg)
         }
         pthread_mutex_unlock(&l->lock);
         uint32_t failed_row = UINT32_MAX;
-        const vkt_result r = fill(l, &c, w->number, &failed_row);
+        const uint32_t number = vkt_dataset_take_worker(l->dataset, 1, VKT_DATA_MAX_WORKERS - 1);
+        const vkt_result r = fill(l, &c, number, &failed_row);
         pthread_mutex_lock(&l->lock);
-        finish(l, &c, r, failed_row, w->number);
+        finish(l, &c, r, failed_row, number);
+        vkt_dataset_give_worker(l->dataset, number);
     }
     pthread_mutex_unlock(&l->lock);
     return NULL;
@@ -185,11 +186,7 @@ vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_
 {
     *out = NULL;
     VKT_TRY(check_params(h, p));
-    uint32_t workers = p->workers ? p->workers : default_workers(p->dataset);
-    if (p->max_workers) workers = VKT_MIN(workers, p->max_workers);
-    if (p->first_worker + workers >= VKT_DATA_MAX_WORKERS)
-        return vkt_fail(h, VKT_E_ARG, "loader: want fewer than %d workers in all, got %u and %u of other loaders",
-                        VKT_DATA_MAX_WORKERS, workers, p->first_worker);
+    const uint32_t workers = p->workers ? p->workers : default_workers(p->dataset);
     vkt_loader *l = vkt_alloc(h, sizeof *l);
     if (!l) return vkt_fail_nomem(h, "a loader", sizeof *l);
     *l = (vkt_loader){
@@ -213,7 +210,7 @@ vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_
     for (uint32_t i = 0; i < p->n_slots; i++) l->slots[i].memory = p->slots[i];
     for (; l->n_workers < workers; l->n_workers++) {
         worker *w = &l->workers[l->n_workers];
-        *w = (worker){ .loader = l, .number = p->first_worker + l->n_workers + 1 };
+        *w = (worker){ .loader = l };
         if (pthread_create(&w->thread, NULL, run_worker, w) != 0) {
             const uint32_t got = l->n_workers;
             vkt_loader_destroy(&l);

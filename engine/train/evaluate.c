@@ -31,7 +31,7 @@ static uint32_t batch_of(const vkt_trainer *t, uint32_t rows)
 static vkt_result build(vkt_trainer *t, const vkt_dataset *data, bool splits, vkt_evaluator *e)
 {
     const uint32_t rows = vkt_dataset_rows(data);
-    vkt_feed_params p = { .batch = batch_of(t, rows), .stream = t->params.stream, .workers = t->workers };
+    vkt_feed_params p = { .batch = batch_of(t, rows), .stream = t->params.stream, .workers = t->params.workers };
     if (splits) VKT_TRY(split(t, rows, p.batch, e, &p.room));
     VKT_TRY(vkt_feed_create(t->ctx, &t->host, data, &p, &e->feed));
     vkt_feed_values v;

@@ -79,14 +79,9 @@ static vkt_result upload_samples(vkt_feed *f, const uint32_t *order, uint32_t n,
         slots[i].labels = labels + (size_t)i * chunk;
         slots[i].targets = width ? targets + (size_t)i * chunk * width : NULL;
     }
-    const vkt_loader_params p = { .dataset = f->data,
-                                  .batch = chunk,
-                                  .slots = slots,
-                                  .n_slots = 2,
-                                  .workers = f->workers.n,
-                                  .first_worker = f->workers.first,
-                                  .max_workers = f->workers.max,
-                                  .row_pitch = pitch };
+    const vkt_loader_params p = {
+        .dataset = f->data, .batch = chunk, .slots = slots, .n_slots = 2, .workers = f->workers, .row_pitch = pitch
+    };
     vkt_loader *l;
     vkt_result r = vkt_loader_create(f->h, &p, &l);
     if (r == VKT_OK) r = upload_batches(f, l, slots, order, n);
@@ -148,9 +143,7 @@ static vkt_result make_ring(vkt_feed *f)
                                   .batch = f->batch,
                                   .slots = slots,
                                   .n_slots = VKT_FEED_SLOTS,
-                                  .workers = f->workers.n,
-                                  .first_worker = f->workers.first,
-                                  .max_workers = f->workers.max,
+                                  .workers = f->workers,
                                   .row_pitch = pitch_of(f->data) };
     return vkt_loader_create(f->h, &p, &f->loader);
 }

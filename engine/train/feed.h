@@ -12,11 +12,6 @@
 
 #define VKT_FEED_SLOTS 4
 
-/* As vkt_loader_params: workers, first_worker, max_workers. */
-typedef struct vkt_feed_workers {
-    uint32_t n, first, max;
-} vkt_feed_workers;
-
 typedef struct vkt_feed {
     vkt_ctx *ctx;
     const vkt_host *h;
@@ -26,7 +21,7 @@ typedef struct vkt_feed {
     uint32_t room;    /* not 0: the tables on the device have the samples of one epoch only, this many at most, in their
                        * order; vkt_feed_start fills them */
     uint64_t in_room; /* hash of the order whose samples they have; 0: none yet */
-    vkt_feed_workers workers;
+    uint32_t workers; /* as vkt_loader_params.workers */
     bool streams;
     vkt_array *features, *labels, *order;
     vkt_array *targets;           /* NULL: the data set has none */
@@ -45,8 +40,8 @@ typedef struct vkt_batch {
 typedef struct vkt_feed_params {
     uint32_t batch;
     bool stream;
-    vkt_feed_workers workers;
-    uint32_t room; /* most samples of an epoch, if an epoch has a part of the data set only; 0: all of it */
+    uint32_t workers; /* as vkt_loader_params.workers */
+    uint32_t room;    /* most samples of an epoch, if an epoch has a part of the data set only; 0: all of it */
 } vkt_feed_params;
 /* Creates a feed. Samples without labels have label 0. `data` and `h` must outlive the feed. VKT_E_SHAPE for too many
  * channels. */
@@ -79,8 +74,8 @@ vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass);
 vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out);
 /* Sets the run that uses the newest batch of vkt_feed_next. */
 void vkt_feed_used(vkt_feed *f, uint64_t run_index);
-/* Ends the epoch: its workers stop. Then the feed of another data set with the same source may start (a data source
- * serves one loader at a time). */
+/* Ends the epoch: its workers stop. Then the feed of another data set with the same source may start (feeds of
+ * several ranks may have the same data set, see vkt_dataset_take_worker). */
 void vkt_feed_stop(vkt_feed *f);
 /* Returns how long vkt_feed_next has waited for samples, in ns; 0 if the data are on the device. */
 uint64_t vkt_feed_waited_ns(const vkt_feed *f);

@@ -11,6 +11,7 @@ typedef struct fit {
     uint32_t epochs;
     uint64_t epoch_start_ns, last_ns;
     uint64_t last_cpu_ns; /* CPU time of this thread without its waits, when the last step's result had arrived */
+    bool in_steps;        /* other ranks may wait for a message of this one */
     bool interrupted;     /* callbacks.stop returned true */
     vkt_monitor monitor;  /* the monitor in use; never AUTO */
     bool nonfinite;       /* a loss or a weight of this epoch is not finite, and this was logged */
@@ -108,6 +109,7 @@ static vkt_result diverged(fit *f, const char *what)
     const uint32_t batch = over ? batches : t->at.batch;
     if (f->nonfinite) return VKT_OK;
     f->nonfinite = true;
+    if (t->shards.rank > 0) return allowed ? VKT_OK : VKT_E_DIVERGED; /* all ranks have this loss; rank 0 says so */
     vkt_log_line(&t->host, allowed ? VKT_LOG_WARN : VKT_LOG_ERROR,
                  "fit: epoch %u, batch %u of %u (step %llu): %s is not a finite number, at learning rate %g. %s. Try a "
                  "lower learning rate, a warm-up or a smaller clip_norm%s",
@@ -185,8 +187,10 @@ static vkt_result run_steps(fit *f)
         if (!submitted) return drain(f);
         t->submitted++;
         /* Results are read two steps late. The very first one is read at once, to measure the latency of the first
-         * step. */
-        if (vkt_steps_open(t) > 2 || !t->first_step_ns) VKT_TRY(await_step(f));
+         * step. All ranks read a result at the same time, also if one of them has trained before: the first of the fit.
+         */
+        const bool first = t->shards.ranks > 1 ? t->steps.arrived == 0 : !t->first_step_ns;
+        if (vkt_steps_open(t) > 2 || first) VKT_TRY(await_step(f));
         VKT_TRY(maybe_checkpoint(f));
         f->interrupted = vkt_steps_stop(t, c->stop && c->stop(c->user));
         if (f->interrupted) return drain(f);
@@ -230,13 +234,16 @@ static double monitored(vkt_monitor m, const vkt_epoch_record *r)
     }
 }
 
-/* Resolves AUTO. Refuses a monitor that this trainer does not measure. If the monitor has changed, sets at.best to the
- * new monitor's value of the best epoch. */
-static vkt_result choose_monitor(fit *f)
+/* Resolves AUTO. Refuses params that do not fit this trainer, for instance a monitor that it does not measure. */
+static vkt_result check_params(const vkt_trainer *t, const vkt_fit_params *p, vkt_monitor *monitor)
 {
-    vkt_trainer *t = f->t;
-    vkt_monitor m = f->p->monitor;
+    vkt_monitor m = p->monitor;
     const bool accuracy = t->head.correct.id != 0;
+    if (m == VKT_MONITOR_METRIC && !t->params.n_metrics)
+        return vkt_fail(&t->host, VKT_E_ARG, "fit: VKT_MONITOR_METRIC wants metrics in the trainer's params, got none");
+    if ((unsigned)m > VKT_MONITOR_METRIC || !(p->min_delta >= 0))
+        return vkt_fail(&t->host, VKT_E_ARG, "fit: want a vkt_monitor and min_delta >= 0, got %d and %g", (int)m,
+                        p->min_delta);
     if (m == VKT_MONITOR_AUTO)
         m = !t->validation ? VKT_MONITOR_TRAIN_LOSS : accuracy ? VKT_MONITOR_VAL_ACC : VKT_MONITOR_VAL_LOSS;
     if ((m == VKT_MONITOR_VAL_ACC || m == VKT_MONITOR_VAL_LOSS || m == VKT_MONITOR_METRIC) && !t->validation)
@@ -247,13 +254,20 @@ static vkt_result choose_monitor(fit *f)
     if (is_accuracy(m) && !accuracy)
         return vkt_fail(&t->host, VKT_E_ARG, "fit: monitor %s wants an accuracy, the model has none: monitor a loss",
                         monitor_names[m]);
+    *monitor = m;
+    return VKT_OK;
+}
+
+/* If the monitor has changed, sets at.best to the new monitor's value of the best epoch. */
+static void use_monitor(fit *f, vkt_monitor m)
+{
+    vkt_trainer *t = f->t;
     if (t->at.monitor != m && t->at.best_epoch && t->at.best_epoch <= t->history.n) {
         t->at.best = monitored(m, &t->history.records[t->at.best_epoch - 1]);
         vkt_log_line(&t->host, VKT_LOG_WARN, "fit: the monitor was %s and is %s: epoch %u is the best so far, with %g",
                      monitor_names[t->at.monitor], monitor_names[m], t->at.best_epoch, t->at.best);
     }
     t->at.monitor = f->monitor = m;
-    return VKT_OK;
 }
 
 static bool is_better(const fit *f, double now)
@@ -274,22 +288,6 @@ static void follow(vkt_trainer *t, const vkt_epoch_record *r)
                      (double)t->params.lr * t->at.plateau.scale);
 }
 
-/* Measures the validation set. Rank 0 alone does it if the caller has metrics of its own: they are called on one rank
- * only, for all samples. */
-static vkt_result validate(const fit *f, vkt_epoch_record *r)
-{
-    vkt_trainer *t = f->t;
-    vkt_fit_progress progress = { .epoch = r->epoch, .epochs = f->epochs, .ms_per_step = f->median_ms };
-    const bool split = vkt_splits_validation(t);
-    if (split || t->shards.rank == 0) {
-        vkt_own_metrics_begin(t);
-        const vkt_result run = vkt_evaluator_run(t->validation, &f->p->callbacks, &progress, &r->val_loss, &r->val_acc);
-        vkt_own_metrics_end(t, r);
-        VKT_TRY(run);
-    }
-    return split || t->shards.ranks == 1 ? VKT_OK : vkt_ranks_share(t, r);
-}
-
 /* Fills in the epoch's record. Sets *best if it is the best so far; then t->weights has its weights. */
 static vkt_result look_at_epoch(fit *f, vkt_epoch_record *r, bool *best)
 {
@@ -302,7 +300,12 @@ static vkt_result look_at_epoch(fit *f, vkt_epoch_record *r, bool *best)
                              .val_acc = NAN,
                              .lr = rate_of(t, at->epoch, 0) };
     f->median_ms = vkt_trainer_ms_per_step(t);
-    if (t->validation) VKT_TRY(validate(f, r));
+    if (t->validation) {
+        vkt_fit_progress progress = { .epoch = at->epoch, .epochs = f->epochs, .ms_per_step = f->median_ms };
+        vkt_own_metrics_begin(t);
+        const vkt_result run = vkt_evaluator_run(t->validation, &f->p->callbacks, &progress, &r->val_loss, &r->val_acc);
+        VKT_TRY(vkt_own_metrics_end(t, run, r));
+    }
     r->seconds = (double)(vkt_now_ns() - f->epoch_start_ns) * 1e-9;
     vkt_result d = VKT_OK;
     if (!isfinite(r->train_loss) || (t->validation && !isfinite(r->val_loss)))
@@ -356,7 +359,9 @@ static vkt_result fail_without_best(const fit *f)
         finite |= vkt_epoch_is_finite(e);
         unmeasured = unmeasured && isnan(monitored(f->monitor, e));
     }
-    if (finite && unmeasured)
+    const vkt_result r = finite && unmeasured ? VKT_E_STATE : VKT_E_DIVERGED;
+    if (f->t->shards.rank > 0) return r; /* rank 0 says so */
+    if (r == VKT_E_STATE)
         return vkt_fail(&t->host, VKT_E_STATE, "fit: no epoch is the best: the monitor, metric '%s', is always NaN",
                         t->metrics[0].name);
     return vkt_fail(&t->host, VKT_E_DIVERGED, "fit: no epoch has a finite loss and finite weights: none is the best");
@@ -377,6 +382,7 @@ static vkt_result go_on(fit *f)
         if (!names[part] || !vkt_store_has(t->store, (vkt_store_part)part)) continue;
         VKT_TRY(vkt_trainer_get(t, (vkt_store_part)part, t->weights));
         if (vkt_trainer_is_finite(t, t->weights)) continue;
+        if (t->shards.rank > 0) return VKT_E_STATE; /* rank 0 says so */
         return vkt_fail(&t->host, VKT_E_STATE,
                         "fit: the run has diverged, and its %s are not finite: resume a checkpoint or load weights "
                         "first (vkt_trainer_resume, vkt_trainer_load), or set allow_nonfinite",
@@ -397,27 +403,23 @@ static vkt_result train(fit *f)
         vkt_log_line(&t->host, VKT_LOG_WARN, "fit: nothing is trained: the run has stopped early, after epoch %u",
                      t->at.epoch - 1);
     if (t->diverged && !f->p->allow_nonfinite && !t->at.stopped && t->at.epoch <= f->epochs) VKT_TRY(go_on(f));
+    f->in_steps = true;
     for (bool stop = t->at.stopped; !stop && t->at.epoch <= f->epochs;) {
         f->nonfinite = false;
         VKT_TRY(train_epoch(f));
         if (f->interrupted) return checkpoint(f);
         VKT_TRY(finish_epoch(f, &stop));
     }
+    f->in_steps = false;
     return t->history.n && !t->at.best_epoch ? fail_without_best(f) : VKT_OK;
 }
 
 static vkt_result fit_rank(fit *f)
 {
     vkt_trainer *t = f->t;
-    if (f->p->monitor == VKT_MONITOR_METRIC && !t->params.n_metrics)
-        return vkt_fail(&t->host, VKT_E_ARG, "fit: VKT_MONITOR_METRIC wants metrics in the trainer's params, got none");
-    if (t->shards.broken)
-        return vkt_fail(&t->host, VKT_E_STATE,
-                        "fit: the last fit ended in the middle of a step: resume its checkpoint first");
-    if ((unsigned)f->p->monitor > VKT_MONITOR_METRIC || !(f->p->min_delta >= 0))
-        return vkt_fail(&t->host, VKT_E_ARG, "fit: want a vkt_monitor and min_delta >= 0, got %d and %g",
-                        (int)f->p->monitor, f->p->min_delta);
-    VKT_TRY(choose_monitor(f));
+    vkt_monitor monitor;
+    VKT_TRY(check_params(t, f->p, &monitor));
+    use_monitor(f, monitor);
     VKT_TRY(vkt_ranks_compare(t, f->p));
     const vkt_result r = train(f);
     const bool ended = (r == VKT_OK && !f->interrupted) || r == VKT_E_DIVERGED;
@@ -436,13 +438,21 @@ vkt_result vkt_fit_rank(vkt_trainer *t, const vkt_fit_params *params)
     t->steps = (vkt_steps){ 0 };
     t->shards.wants_stop = t->shards.all_stop = false;
     const vkt_result r = fit_rank(&f);
-    if (r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT) vkt_steps_fail(t, r);
+    /* These fail on all ranks alike: a divergence, ranks that are not alike, a run without a best epoch. */
+    if (r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT && (f.in_steps || r != VKT_E_STATE)) vkt_steps_fail(t, r);
     return r;
 }
 
 vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
 {
     VKT_WANT(NULL, t);
-    const vkt_fit_params none = { 0 };
-    return vkt_replicas_fit(t, params ? params : &none);
+    static const vkt_fit_params none;
+    const vkt_fit_params *p = params ? params : &none;
+    vkt_monitor monitor;
+    if (!t->replicas) return vkt_fit_rank(t, p);
+    VKT_TRY(check_params(t, p, &monitor)); /* before any rank begins: a rank that fails alone ends the run of all */
+    if (t->shards.broken)
+        return vkt_fail(&t->host, VKT_E_STATE,
+                        "fit: the last fit ended in the middle of a step: resume its checkpoint (vkt_trainer_resume)");
+    return vkt_replicas_fit(t, p);
 }

@@ -61,7 +61,7 @@ void vkt_own_metrics_free(vkt_trainer *t)
 void vkt_own_metrics_begin(vkt_trainer *t)
 {
     vkt_evaluator *e = t->validation;
-    if (!t->params.n_metrics) return;
+    if (!t->params.n_metrics || t->shards.rank > 0) return;
     e->metrics = t->metrics;
     e->n_metrics = t->params.n_metrics;
     e->measured = 0;
@@ -69,14 +69,17 @@ void vkt_own_metrics_begin(vkt_trainer *t)
         if (e->metrics[i].reset) e->metrics[i].reset(e->metrics[i].user);
 }
 
-void vkt_own_metrics_end(vkt_trainer *t, vkt_epoch_record *r)
+vkt_result vkt_own_metrics_end(vkt_trainer *t, vkt_result run, vkt_epoch_record *r)
 {
-    vkt_evaluator *e = t->validation;
-    if (!e->metrics) return;
-    e->metrics = NULL;
-    r->n_metrics = t->params.n_metrics;
-    for (uint32_t i = 0; i < r->n_metrics; i++)
-        r->metrics[i] = (vkt_metric_value){ t->metrics[i].name, t->metrics[i].result(t->metrics[i].user) };
+    const uint32_t n = t->params.n_metrics;
+    double values[VKT_MAX_METRICS] = { 0 };
+    t->validation->metrics = NULL;
+    if (run != VKT_OK || n == 0) return run;
+    for (uint32_t i = 0; i < n && t->shards.rank == 0; i++) values[i] = t->metrics[i].result(t->metrics[i].user);
+    VKT_TRY(vkt_ranks_share(t, values, n * sizeof *values));
+    r->n_metrics = n;
+    for (uint32_t i = 0; i < n; i++) r->metrics[i] = (vkt_metric_value){ t->metrics[i].name, values[i] };
+    return VKT_OK;
 }
 
 vkt_result vkt_own_metrics_add(vkt_evaluator *e, uint32_t rows)

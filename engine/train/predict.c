@@ -42,7 +42,7 @@ static vkt_result build(vkt_predictor *q, const vkt_predictor_params *p)
     vkt_evaluator *e = &q->e;
     const vkt_feed_params fp = { .batch = VKT_MIN(p->batch ? p->batch : 128, vkt_dataset_rows(p->data)),
                                  .stream = p->stream,
-                                 .workers.n = p->workers };
+                                 .workers = p->workers };
     VKT_TRY(vkt_feed_create(q->ctx, &q->host, p->data, &fp, &e->feed));
     VKT_TRY(vkt_graph_create(&q->host, &e->g));
     const vkt_feed_values v = vkt_feed_declare(e->g, &e->feed);

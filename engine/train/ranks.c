@@ -123,7 +123,7 @@ static uint64_t most_common(const uint64_t *values, uint32_t n)
 }
 
 /* Fails on all ranks if some hashes differ, and names the ranks that differ from most of them. */
-static vkt_result check_hashes(const vkt_trainer *t, const uint64_t *all)
+static vkt_result check_hashes(const vkt_trainer *t, uint64_t step, const uint64_t *all)
 {
     const uint32_t n = t->shards.ranks;
     const uint64_t usual = most_common(all, n);
@@ -135,19 +135,32 @@ static vkt_result check_hashes(const vkt_trainer *t, const uint64_t *all)
         (void)vkt_fail(&t->host, VKT_E_PEER,
                        "fit: step %" PRIu64 ": the weights of rank %s differ from those of %s: memory or arithmetic of "
                        "a device is at fault. The run ends; resume its last checkpoint",
-                       t->at.t, names.s ? names.s : "?", n == 2 ? "rank 0 (one of the two is right)" : "most ranks");
+                       step, names.s ? names.s : "?", n == 2 ? "rank 0 (one of the two is right)" : "most ranks");
     vkt_text_free(&names);
     return wrong ? VKT_E_PEER : VKT_OK;
 }
 
-vkt_result vkt_ranks_compare_weights(vkt_trainer *t)
+vkt_result vkt_ranks_compare_weights(vkt_trainer *t, uint64_t step)
 {
     const uint32_t n = t->shards.ranks;
     uint64_t *all = vkt_alloc_array(&t->host, n, sizeof *all);
     if (!all) return vkt_fail_nomem(&t->host, "hashes", n * sizeof *all);
     vkt_result r = hash_weights(t, &all[t->shards.rank]);
     if (r == VKT_OK) r = vkt_all_gather(t->params.dist.transport, all, sizeof *all);
-    if (r == VKT_OK) r = check_hashes(t, all);
+    if (r == VKT_OK) r = check_hashes(t, step, all);
+    vkt_free(&t->host, all);
+    return r;
+}
+
+vkt_result vkt_ranks_share(vkt_trainer *t, void *data, size_t bytes)
+{
+    const uint32_t n = t->shards.ranks;
+    if (n == 1) return VKT_OK;
+    char *all = vkt_alloc_array(&t->host, n, bytes);
+    if (!all) return vkt_fail_nomem(&t->host, "ranks", n * bytes);
+    memcpy(all + t->shards.rank * bytes, data, bytes);
+    const vkt_result r = vkt_all_gather(t->params.dist.transport, all, bytes);
+    if (r == VKT_OK) memcpy(data, all, bytes);
     vkt_free(&t->host, all);
     return r;
 }
@@ -164,23 +177,4 @@ vkt_result vkt_ranks_any(vkt_trainer *t, bool mine, bool *any)
     for (uint32_t i = 0; i < n; i++) *any |= all[i] != 0;
     vkt_free(&t->host, all);
     return r;
-}
-
-vkt_result vkt_ranks_share(vkt_trainer *t, vkt_epoch_record *r)
-{
-    enum { NUMBERS = 2 + VKT_MAX_METRICS };
-    const uint32_t n = t->shards.ranks;
-    double(*all)[NUMBERS] = vkt_alloc_array(&t->host, n, sizeof *all);
-    if (!all) return vkt_fail_nomem(&t->host, "ranks", n * sizeof *all);
-    double *mine = all[t->shards.rank];
-    mine[0] = r->val_loss;
-    mine[1] = r->val_acc;
-    for (uint32_t i = 0; i < r->n_metrics; i++) mine[2 + i] = r->metrics[i].value;
-    const vkt_result result = vkt_all_gather(t->params.dist.transport, all, sizeof *all);
-    r->val_loss = all[0][0];
-    r->val_acc = all[0][1];
-    r->n_metrics = t->params.n_metrics;
-    for (uint32_t i = 0; i < r->n_metrics; i++) r->metrics[i] = (vkt_metric_value){ t->metrics[i].name, all[0][2 + i] };
-    vkt_free(&t->host, all);
-    return result;
 }

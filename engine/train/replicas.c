@@ -9,12 +9,18 @@ static uint32_t count(const vkt_trainer *t)
     return t->replicas ? t->params.n_more_devices : 0;
 }
 
-/* Connects all ranks anew: after a failure, a group stays failed. */
+/* How long a rank of this process may keep the others waiting. A rank that fails says so. So this is no limit for
+ * failures but for hangs, and longer than a callback of the application or the first run of a slow driver takes. */
+static const double patience_seconds = 3600;
+
+/* Makes the connections of all ranks. After a failure, the old ones stay. */
 static vkt_result connect(vkt_trainer *t, uint32_t ranks)
 {
+    vkt_thread_group *group;
+    VKT_TRY(vkt_thread_group_create(&t->host, ranks, patience_seconds, &group));
     vkt_thread_group_destroy(&t->group);
-    VKT_TRY(vkt_thread_group_create(&t->host, ranks, 0, &t->group));
-    for (uint32_t i = 0; i < ranks; i++) t->transports[i] = vkt_thread_group_transport(t->group, i);
+    t->group = group;
+    for (uint32_t i = 0; i < ranks; i++) t->transports[i] = vkt_thread_group_transport(group, i);
     return VKT_OK;
 }
 
@@ -24,7 +30,7 @@ vkt_result vkt_replicas_connect(vkt_trainer *t, vkt_trainer_params *p)
     const uint32_t ranks = p->n_more_devices + 1;
     if (!p->n_more_devices) return VKT_OK;
     if (p->dist.transport) return vkt_fail(h, VKT_E_ARG, "trainer: want dist.transport or more_devices, got both");
-    VKT_TRY(vkt_ranks_check(h, ranks));
+    VKT_TRY(vkt_shards_check_ranks(h, ranks));
     for (uint32_t i = 0; i < p->n_more_devices; i++) {
         bool once = p->more_devices && p->more_devices[i] && p->more_devices[i] != t->ctx;
         for (uint32_t k = 0; once && k < i; k++) once = p->more_devices[k] != p->more_devices[i];
@@ -45,7 +51,7 @@ vkt_result vkt_replicas_create(vkt_trainer *t, const vkt_trainer_params *p)
         mine.dist.transport = &t->transports[i + 1];
         mine.more_devices = NULL;
         mine.n_more_devices = 0;
-        VKT_TRY(vkt_trainer_create_rank(p->more_devices[i], &mine, i + 1, p->n_more_devices + 1, &t->replicas[i]));
+        VKT_TRY(vkt_trainer_create(p->more_devices[i], &mine, &t->replicas[i]));
         /* Rank 0 logs what all ranks would. */
         t->replicas[i]->host.log_level = VKT_MIN(t->replicas[i]->host.log_level, VKT_LOG_ERROR);
     }

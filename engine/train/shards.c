@@ -1,5 +1,7 @@
 /* train/shards.c - the graphs, arrays and programs of a step that is split into shards. */
 #include "train/steps.h"
+
+#include "record/record.h"
 #include "train/trainer.h"
 
 static bool is_power_of_two(uint32_t n)
@@ -7,7 +9,7 @@ static bool is_power_of_two(uint32_t n)
     return n && (n & (n - 1)) == 0;
 }
 
-vkt_result vkt_ranks_check(const vkt_host *h, uint32_t ranks)
+vkt_result vkt_shards_check_ranks(const vkt_host *h, uint32_t ranks)
 {
     if (is_power_of_two(ranks) && ranks <= VKT_MAX_SHARDS) return VKT_OK;
     return vkt_fail(h, VKT_E_ARG,
@@ -19,7 +21,7 @@ vkt_result vkt_ranks_check(const vkt_host *h, uint32_t ranks)
 static vkt_result check(const vkt_trainer *t, uint32_t ranks, uint32_t shards, uint32_t batch)
 {
     const vkt_host *h = &t->host;
-    VKT_TRY(vkt_ranks_check(h, ranks));
+    VKT_TRY(vkt_shards_check_ranks(h, ranks));
     if (!is_power_of_two(shards) || shards > VKT_MAX_SHARDS)
         return vkt_fail(h, VKT_E_ARG, "trainer: want a number of shards that is a power of two, at most %d, got %u",
                         VKT_MAX_SHARDS, shards);
@@ -114,6 +116,20 @@ vkt_result vkt_shards_programs(vkt_trainer *t, const vkt_shard_values *v)
     const vkt_program_params p = { .name = "update", .arrays = &sum, .n_arrays = 1, .precision = t->params.precision };
     VKT_TRY(vkt_program_create(t->ctx, s->g, t->store, &p, &s->update));
     return vkt_exchange_connect(&s->x, t->program, v->sum, s->update, v->update);
+}
+
+vkt_result vkt_shards_restore_states(vkt_trainer *t)
+{
+    vkt_shards *s = &t->shards;
+    uint64_t at = 0; /* the states are packed, in the order of the parameters */
+    for (uint32_t i = 0; s->saved && i < t->g->n_params; i++) {
+        const vkt_value *v = &t->g->values[t->g->params[i]];
+        if (!v->state) continue;
+        VKT_TRY(vkt_readback(t->ctx, s->saved->buffer, at, t->weights, v->bytes));
+        VKT_TRY(vkt_store_write(t->store, i, VKT_PART_VALUE, t->weights));
+        at += vkt_round_up(v->bytes, VKT_ALIGN_BYTES);
+    }
+    return VKT_OK;
 }
 
 void vkt_shards_destroy(vkt_trainer *t)

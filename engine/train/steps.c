@@ -166,6 +166,7 @@ static vkt_result submit_shards(vkt_trainer *t, uint32_t rows, uint64_t *values)
         const bool last = i + 1 == runs_of(s);
         VKT_TRY(vkt_program_run_sections(t->program, &(vkt_run){ .rows = b.rows, .first = b.first }, &words, NULL,
                                          last ? values : NULL, &run));
+        s->torn = true;
         if (i == 0) p->run = run;
         if (left) vkt_feed_used(&t->feed, run);
         left -= b.rows;
@@ -187,6 +188,7 @@ static vkt_result submit_sharded(vkt_trainer *t, double lr, bool *submitted)
     VKT_TRY(submit_shards(t, rows, vkt_exchange_values(&s->x)));
     VKT_TRY(vkt_exchange_update(&s->x, s->update, &(vkt_run){ .lr = (float)lr, .rows = rows },
                                 &s->pending[t->steps.submitted % VKT_STEPS_PENDING].update));
+    s->torn = false;
     return s->x.done < before ? vkt_exchange_step(&s->x) : VKT_OK;
 }
 
@@ -241,7 +243,7 @@ vkt_result vkt_steps_take(vkt_trainer *t, vkt_step_result *out)
     VKT_TRY((t->shards.count ? take_sharded : take_plain)(t, out));
     t->steps.arrived++;
     const uint32_t every = t->params.dist.check_every ? t->params.dist.check_every : 100;
-    return t->shards.ranks > 1 && out->t % every == 0 ? vkt_ranks_compare_weights(t) : VKT_OK;
+    return t->shards.ranks > 1 && out->t % every == 0 ? vkt_ranks_compare_weights(t, out->t) : VKT_OK;
 }
 
 uint32_t vkt_steps_open(const vkt_trainer *t)
@@ -261,6 +263,10 @@ void vkt_steps_fail(vkt_trainer *t, vkt_result r)
     if (!s->count || r == VKT_OK) return;
     if (t->steps.submitted) s->broken = s->ranks > 1 || s->x.done < s->x.begun;
     vkt_exchange_abandon(&s->x);
+    /* One rank without a part of an update: the weights are those of the last step, and its states come back. So the
+     * next fit continues there. */
+    if (!s->broken && s->torn) s->broken = vkt_shards_restore_states(t) != VKT_OK;
+    s->torn = false;
     if (r != VKT_E_PEER && s->ranks > 1)
         t->params.dist.transport->fault(t->params.dist.transport->user, vkt_result_text(r));
 }

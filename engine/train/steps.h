@@ -47,6 +47,7 @@ typedef struct vkt_shards {
     vkt_pending_step pending[VKT_STEPS_PENDING]; /* a ring, by number of the step */
     vkt_shard_result *results; /* VKT_STEPS_PENDING times the results of all ranks and a header each */
     bool wants_stop, all_stop; /* the caller of this rank wants to stop; all ranks know that some rank wants to */
+    bool torn;                 /* some shards of a step are submitted, and its update is not: states are a shard's */
     bool broken;               /* the exchange has failed: weights may be those of no step */
 } vkt_shards;
 
@@ -76,8 +77,10 @@ bool vkt_steps_stop(vkt_trainer *t, bool wish);
 /* After a failure: lets the device finish, and tells the other ranks unless they have failed first. */
 void vkt_steps_fail(vkt_trainer *t, vkt_result r);
 
-/* shards.c: checks a number of ranks. VKT_E_ARG. */
-vkt_result vkt_ranks_check(const vkt_host *h, uint32_t ranks);
+/* shards.c: checks a number of ranks: VKT_E_ARG. */
+vkt_result vkt_shards_check_ranks(const vkt_host *h, uint32_t ranks);
+/* Gives the states (running statistics) the values from before the step whose shards were submitted last. */
+vkt_result vkt_shards_restore_states(vkt_trainer *t);
 /* Checks vkt_trainer_params.dist and sets the numbers of t->shards. VKT_E_ARG. */
 vkt_result vkt_shards_resolve(vkt_trainer *t);
 /* Appends the sums to the graph of shards `g`, and builds the graph of the update. The caller destroys *update, also
@@ -90,10 +93,10 @@ void vkt_shards_destroy(vkt_trainer *t);
 /* alike.c: compares this run with that of rank 0, at the start of a fit. VKT_E_STATE on all ranks if they differ; the
  * message names rank and difference. */
 vkt_result vkt_ranks_compare(vkt_trainer *t, const vkt_fit_params *p);
-/* Compares a hash of all parameters. VKT_E_PEER names the ranks that differ from most of them. */
-vkt_result vkt_ranks_compare_weights(vkt_trainer *t);
-/* Gives all ranks the results of validation that rank 0 has. */
-vkt_result vkt_ranks_share(vkt_trainer *t, vkt_epoch_record *r);
+/* Compares a hash of all parameters after step `step`. VKT_E_PEER names the ranks that differ from most of them. */
+vkt_result vkt_ranks_compare_weights(vkt_trainer *t, uint64_t step);
+/* Replaces `data` by that of rank 0. All ranks call it. */
+vkt_result vkt_ranks_share(vkt_trainer *t, void *data, size_t bytes);
 /* Returns whether any rank says true. All ranks call it. */
 vkt_result vkt_ranks_any(vkt_trainer *t, bool mine, bool *any);
 

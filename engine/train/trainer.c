@@ -89,7 +89,7 @@ static vkt_result build(vkt_trainer *t)
     vkt_shard_values shard;
     const vkt_feed_params fp = { .batch = t->shards.count ? t->shards.rows : p->batch,
                                  .stream = p->stream || vkt_dataset_varies(p->train),
-                                 .workers = t->workers,
+                                 .workers = p->workers,
                                  .room = vkt_steps_most_rows(t) };
     VKT_TRY(vkt_feed_create(t->ctx, &t->host, p->train, &fp, &t->feed));
     VKT_TRY(make_graphs(t, &v, &shard));
@@ -111,9 +111,12 @@ static vkt_result build(vkt_trainer *t)
     return vkt_trainer_get(t, VKT_PART_VALUE, t->best);
 }
 
-vkt_result vkt_trainer_create_rank(vkt_ctx *ctx, const vkt_trainer_params *params, uint32_t rank, uint32_t ranks,
-                                   vkt_trainer **out)
+vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vkt_trainer **out)
 {
+    if (out) *out = NULL;
+    VKT_WANT(NULL, ctx);
+    VKT_WANT(NULL, out);
+    VKT_WANT(NULL, params);
     *out = NULL;
     const vkt_host h = vkt_ctx_host(ctx);
     vkt_trainer *t = vkt_alloc(&h, sizeof *t);
@@ -122,8 +125,6 @@ vkt_result vkt_trainer_create_rank(vkt_ctx *ctx, const vkt_trainer_params *param
     t->host = h;
     t->history.h = &t->host;
     t->feed.h = &t->host;
-    const uint32_t share = ranks > 1 ? VKT_MAX(1u, (VKT_DATA_MAX_WORKERS - 1) / ranks) : 0;
-    t->workers = (vkt_feed_workers){ .n = params->workers, .first = rank * share, .max = share };
     t->at = (vkt_position){ .epoch = 1, .best = NAN, .plateau.scale = 1 };
     vkt_trainer_params mine = *params;
     vkt_result r = vkt_replicas_connect(t, &mine);
@@ -138,15 +139,6 @@ vkt_result vkt_trainer_create_rank(vkt_ctx *ctx, const vkt_trainer_params *param
     else
         vkt_trainer_destroy(&t);
     return r;
-}
-
-vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vkt_trainer **out)
-{
-    if (out) *out = NULL;
-    VKT_WANT(NULL, ctx);
-    VKT_WANT(NULL, out);
-    VKT_WANT(NULL, params);
-    return vkt_trainer_create_rank(ctx, params, 0, params->n_more_devices + 1, out);
 }
 
 void vkt_trainer_destroy(vkt_trainer **pt)

@@ -84,7 +84,6 @@ struct vkt_trainer {
     vkt_trainer_params params; /* resolved; the data sets are borrowed */
     char *name;                /* a copy of params.model.name */
     uint32_t batch_wanted;     /* more than params.batch if the training set has fewer samples */
-    vkt_feed_workers workers;  /* of all feeds: the ranks of a process share the numbers that a data source knows */
     vkt_feed feed;
     vkt_graph *g;
     vkt_head head;
@@ -175,10 +174,11 @@ vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_f
 /* Copies the caller's metrics (own_metrics.c). VKT_E_ARG, VKT_E_NOMEM. */
 vkt_result vkt_own_metrics_create(vkt_trainer *t, const vkt_metric *metrics);
 void vkt_own_metrics_free(vkt_trainer *t);
-/* Begin: the next validation calls the metrics. End: writes all results to the record; no later validation calls the
- * metrics. */
+/* Begin: the next validation calls the metrics. End: after a validation that returned `run`; no later one calls the
+ * metrics. Writes all results to the record and returns `run`, or why the results did not arrive. With several ranks,
+ * only rank 0 calls the metrics, and the others get its results. */
 void vkt_own_metrics_begin(vkt_trainer *t);
-void vkt_own_metrics_end(vkt_trainer *t, vkt_epoch_record *r);
+vkt_result vkt_own_metrics_end(vkt_trainer *t, vkt_result run, vkt_epoch_record *r);
 /* Adds one batch. Its run must be the newest run of the program. */
 vkt_result vkt_own_metrics_add(vkt_evaluator *e, uint32_t rows);
 
@@ -200,9 +200,6 @@ vkt_result vkt_replicas_create(vkt_trainer *t, const vkt_trainer_params *p);
 void vkt_replicas_destroy(vkt_trainer *t);
 void vkt_replicas_disconnect(vkt_trainer *t);
 vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p);
-/* Creates a trainer, the one of rank `rank` of the `ranks` ranks of this process. */
-vkt_result vkt_trainer_create_rank(vkt_ctx *ctx, const vkt_trainer_params *params, uint32_t rank, uint32_t ranks,
-                                   vkt_trainer **out);
 /* A fit of this rank alone: fit.c. */
 vkt_result vkt_fit_rank(vkt_trainer *t, const vkt_fit_params *p);
 

@@ -64,7 +64,8 @@ typedef struct vkt_metric_batch {
     uint32_t target_width;  /* numbers to predict for one row; 0: none */
 } vkt_metric_batch;
 
-/* A metric: a sum over batches, in the order of the rows, on the thread of vkt_trainer_fit. Its value is in the epoch's
+/* A metric: a sum over batches, in the order of the rows, on the thread of vkt_trainer_fit. With several ranks, only
+ * rank 0 calls it, with all rows, and the others get its value. Its value is in the epoch's
  * record, in history, checkpoint and progress, and can be the monitor. With metrics, the validation reads back the
  * outputs of each batch before it starts the next one. vktrain/metrics.h has common scores. */
 typedef struct vkt_metric {

@@ -1,119 +1,214 @@
-/* Data parallel training by threads, on one device: the number of ranks is no part of the result. */
-#include "train/rig.h"
+/* Data parallel training by threads, on one device: the number of ranks is no part of the result, whatever the settings
+ * are. (test_ranks_fit.c has what a fit does; test_ranks_resume.c has checkpoints.) */
+#include "train/group.h"
 
-enum { MOST_RANKS = 8, EPOCHS = 2 };
+#include <math.h>
 
-/* conv, batch norm, relu, pooling, dropout, linear: everything that depends on the place of a sample in its step. */
-static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
-{
-    (void)user;
-    x = vkt_nn_conv2d(b, "conv", x, &(vkt_nn_conv2d_params){ .out_channels = 6, .kernel = { 3 }, .pad = { 1 } });
-    x = vkt_nn_max_pool2d(b, vkt_nn_relu(b, vkt_nn_batch_norm(b, "norm", x, NULL)), 2);
-    x = vkt_nn_dropout(b, vkt_nn_flatten(b, x), 0.25);
-    return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = RIG_CLASSES });
-}
-
-/* The trainers of one number of ranks: further contexts, and the trainer of rank 0. */
-typedef struct group {
-    vkt_ctx *more[MOST_RANKS];
-    uint32_t n;
-    vkt_trainer *t;
-} group;
-
-static vkt_trainer_params params_of(const rig *r)
-{
-    vkt_trainer_params p = rig_params(r);
-    p.model.forward = forward;
-    p.dist.shards = 8;
-    p.dist.bucket_bytes = 1024; /* several buckets */
-    p.dist.check_every = 3;
-    return p;
-}
-
-static group make(rig *r, vkt_trainer_params p, uint32_t ranks)
-{
-    group g = { .n = ranks - 1 };
-    for (uint32_t i = 0; i < g.n; i++) assert_true(rig_open(&r->h, &g.more[i]));
-    p.more_devices = g.more;
-    p.n_more_devices = g.n;
-    assert_int_equal(vkt_trainer_create(r->ctx, &p, &g.t), VKT_OK);
-    return g;
-}
-
-static void unmake(group *g)
-{
-    vkt_trainer_destroy(&g->t);
-    for (uint32_t i = 0; i < g->n; i++) vkt_ctx_destroy(&g->more[i]);
-}
-
-/* Trains with 1, 2, 4 and 8 ranks and compares all that a run leaves. */
-static void same_for_all_ranks(rig *r, vkt_trainer_params p)
-{
-    static const vkt_store_part parts[] = { VKT_PART_VALUE, VKT_PART_MOMENT1, VKT_PART_MOMENT2, VKT_PART_PUBLISHED };
-    const vkt_fit_params fit = { .epochs = EPOCHS };
-    group one = make(r, p, 1);
-    assert_int_equal(vkt_trainer_fit(one.t, &fit), VKT_OK);
-    for (uint32_t ranks = 2; ranks <= MOST_RANKS; ranks *= 2) {
-        group g = make(r, p, ranks);
-        assert_int_equal(vkt_trainer_fit(g.t, &fit), VKT_OK);
-        for (size_t i = 0; i < VKT_COUNT(parts); i++)
-            if (vkt_store_has(vkt_trainer_store(one.t), parts[i])) rig_same(one.t, g.t, parts[i]);
-        uint32_t n, m;
-        const vkt_epoch_record *a = vkt_trainer_history(one.t, &n), *b = vkt_trainer_history(g.t, &m);
-        assert_int_equal(n, EPOCHS);
-        assert_int_equal(m, EPOCHS);
-        for (uint32_t i = 0; i < n; i++) {
-            assert_memory_equal(&a[i].train_loss, &b[i].train_loss, sizeof a->train_loss);
-            assert_memory_equal(&a[i].train_acc, &b[i].train_acc, sizeof a->train_acc);
-            assert_memory_equal(&a[i].val_loss, &b[i].val_loss, sizeof a->val_loss);
-            assert_memory_equal(&a[i].val_acc, &b[i].val_acc, sizeof a->val_acc);
-        }
-        unmake(&g);
-    }
-    assert_true(vkt_trainer_history(one.t, &(uint32_t){ 0 })[EPOCHS - 1].train_loss < 2.2);
-    unmake(&one);
-}
+static const uint32_t two[] = { 2, 0 }, four[] = { 4, 0 }, all[] = { 2, 4, 8, 0 };
+static const vkt_fit_params once = { .epochs = 1 }, twice = { .epochs = 2 };
 
 static void adam_has_the_same_bits(void **state)
 {
     rig *r = rig_of(state);
-    same_for_all_ranks(r, params_of(r));
+    const vkt_trainer_params p = group_params(r);
+    group_alike(r, &p, &twice, all);
+    group g = group_make(r, p, 2);
+    rig_fit(g.t, &twice);
+    assert_true(vkt_trainer_history(g.t, &(uint32_t){ 0 })[1].train_loss < 2.2); /* it learns */
+    assert_true(g.t->shards.x.n > 2);                                            /* in several buckets */
+    group_free(&g);
 }
 
 static void streamed_samples_have_the_same_bits(void **state)
 {
     rig *r = rig_of(state);
-    vkt_trainer_params p = params_of(r);
+    vkt_trainer_params p = group_params(r);
     p.stream = true;
-    same_for_all_ranks(r, p);
+    group_alike(r, &p, &twice, all);
 }
 
 static void clipping_micro_batches_and_averages_have_the_same_bits(void **state)
 {
     rig *r = rig_of(state);
-    vkt_trainer_params p = params_of(r);
+    vkt_trainer_params p = group_params(r);
     p.batch = 16;
     p.optimizer.clip_norm = 0.5f;
     p.optimizer.micro_batches = 3;
     p.ema_decay = 0.9;
     p.no_shuffle = true;
-    same_for_all_ranks(r, p);
+    group_alike(r, &p, &twice, all);
 }
 
 static void half_precision_has_the_same_bits(void **state)
 {
     rig *r = rig_of(state);
-    vkt_trainer_params p = params_of(r);
+    vkt_trainer_params p = group_params(r);
     p.precision = VKT_PRECISION_F16;
-    same_for_all_ranks(r, p);
+    group_alike(r, &p, &twice, all);
 }
 
 static void messages_in_bf16_have_the_same_bits(void **state)
 {
     rig *r = rig_of(state);
-    vkt_trainer_params p = params_of(r);
+    vkt_trainer_params p = group_params(r);
     p.dist.wire = VKT_WIRE_BF16;
-    same_for_all_ranks(r, p);
+    group_alike(r, &p, &twice, all);
+}
+
+static void every_optimizer_has_the_same_bits(void **state)
+{
+    rig *r = rig_of(state);
+    for (int kind = 0; kind < VKT_OPTIMIZER_KIND_COUNT; kind++) {
+        vkt_trainer_params p = group_params(r);
+        p.optimizer = (vkt_optimizer){ .kind = (vkt_optimizer_kind)kind, .weight_decay = 0.01f, .clip_value = 0.1f };
+        p.validation = NULL;
+        group_alike(r, &p, &once, two);
+    }
+}
+
+/* Lengths of the last step. A shard has 4 samples and a rank has 8: some shards, or whole ranks, have none. */
+static void a_last_step_of_any_length_has_the_same_bits(void **state)
+{
+    rig *r = rig_of(state);
+    static const uint32_t lengths[] = { 1, 4, 13, 16, 29 };
+    for (size_t i = 0; i < VKT_COUNT(lengths); i++) {
+        vkt_trainer_params p = group_params(r);
+        vkt_dataset *part;
+        assert_int_equal(vkt_dataset_slice(r->train, 0, RIG_BATCH + lengths[i], &part), VKT_OK);
+        p.train = part;
+        p.validation = NULL;
+        p.stream = i % 2;
+        p.optimizer.micro_batches = i == 4 ? 2 : 0;
+        group_alike(r, &p, &twice, four);
+        vkt_dataset_destroy(&part);
+    }
+}
+
+/* One sample a shard, and more shards than the ring of runs has slots. */
+static void any_number_of_shards_has_the_same_bits(void **state)
+{
+    rig *r = rig_of(state);
+    static const struct {
+        uint32_t shards, batch, ranks[2];
+    } cases[] = { { 8, 8, { 2 } }, { 2, 32, { 2 } }, { 16, 32, { 4 } }, { 32, 32, { 4 } } };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        vkt_trainer_params p = group_params(r);
+        p.dist.shards = cases[i].shards;
+        p.batch = cases[i].batch;
+        p.validation = NULL;
+        group_alike(r, &p, &once, cases[i].ranks);
+    }
+}
+
+static vkt_tensor frozen_forward(vkt_builder *b, vkt_tensor x, void *user)
+{
+    x = group_forward(b, x, user);
+    assert_int_equal(vkt_freeze(vkt_builder_graph(b), "conv.*"), VKT_OK);
+    assert_int_equal(vkt_set_group(vkt_builder_graph(b), "*.bias", 0), VKT_OK);
+    return x;
+}
+
+static void frozen_parameters_stay_on_all_ranks(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_trainer_params p = group_params(r);
+    p.model.forward = frozen_forward;
+    p.optimizer.clip_norm = 0.3f; /* reads all of the sum */
+    group_alike(r, &p, &once, four);
+    group g = group_make(r, p, 2);
+    uint64_t n;
+    float *before = rig_weights(g.t, VKT_PART_VALUE, &n);
+    rig_fit(g.t, &once);
+    float *after = rig_weights(g.t, VKT_PART_VALUE, &n);
+    const uint64_t frozen = vkt_shape_elements(vkt_store_shape(vkt_trainer_store(g.t), 0));
+    assert_memory_equal(before, after, frozen * sizeof *before);
+    assert_memory_not_equal(before, after, n * sizeof *before);
+    test_free(before);
+    test_free(after);
+    group_free(&g);
+}
+
+static void losses_of_classes_have_the_same_bits(void **state)
+{
+    rig *r = rig_of(state);
+    static const float weights[RIG_CLASSES] = { 1, 2, 0.5f, 1, 1, 0, 1, 3, 1, 1 };
+    vkt_trainer_params p = group_params(r);
+    p.class_weights = weights;
+    p.label_smoothing = 0.1f;
+    p.recompute = true;
+    group_alike(r, &p, &once, four);
+}
+
+static vkt_tensor regress(vkt_builder *b, vkt_tensor x, void *user)
+{
+    (void)user;
+    x = vkt_nn_relu(b, vkt_nn_linear(b, "in", vkt_nn_flatten(b, x), &(vkt_nn_linear_params){ .out_features = 12 }));
+    x = vkt_nn_layer_norm(b, "norm", x, NULL);
+    return vkt_nn_linear(b, "out", x, &(vkt_nn_linear_params){ .out_features = 3 });
+}
+
+static void targets_have_the_same_bits(void **state)
+{
+    enum { ROWS = 75, WIDTH = 5, TARGETS = 3 };
+    rig *r = rig_of(state);
+    float x[ROWS * WIDTH], y[ROWS * TARGETS];
+    for (uint32_t i = 0; i < ROWS * WIDTH; i++) x[i] = (float)(i * 37 % 101) / 50 - 1;
+    for (uint32_t i = 0; i < ROWS * TARGETS; i++) y[i] = x[i / TARGETS * WIDTH + i % TARGETS] * 2 - 1;
+    const vkt_dataset_params dp = {
+        .rows = ROWS, .height = 1, .width = WIDTH, .type = VKT_ROW_F32, .targets = y, .target_width = TARGETS
+    };
+    vkt_dataset *d;
+    assert_int_equal(vkt_dataset_from_arrays(&r->h, &dp, x, &d), VKT_OK);
+    for (int stream = 0; stream < 2; stream++) {
+        vkt_trainer_params p = group_params(r);
+        p.model.forward = regress;
+        p.train = p.validation = d;
+        p.stream = stream;
+        group_alike(r, &p, &twice, four);
+    }
+    vkt_dataset_destroy(&d);
+}
+
+static void rows_that_vary_have_the_same_bits(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_dataset *varying = rig_varying(r);
+    vkt_trainer_params p = group_params(r);
+    p.train = varying;
+    group_alike(r, &p, &twice, four);
+    vkt_dataset_destroy(&varying);
+}
+
+/* ---- shards, beside a step that is not split ---- */
+
+/* Nothing in it depends on the position of a sample in its step, but for the order of sums. */
+static vkt_tensor plain_forward(vkt_builder *b, vkt_tensor x, void *user)
+{
+    (void)user;
+    x = vkt_nn_conv2d(b, "conv", x, &(vkt_nn_conv2d_params){ .out_channels = 6, .kernel = { 3 }, .pad = { 1 } });
+    x = vkt_nn_flatten(b, vkt_nn_max_pool2d(b, vkt_nn_relu(b, x), 2));
+    return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = RIG_CLASSES });
+}
+
+static void shards_train_like_a_step_that_is_not_split(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_trainer_params p = group_params(r);
+    p.model.forward = plain_forward;
+    p.optimizer = (vkt_optimizer){ .kind = VKT_SGD, .momentum = 0.9f };
+    const vkt_fit_params fit = { .epochs = 3 };
+    vkt_trainer *split = rig_trainer(r, &p);
+    p.dist = (vkt_dist_params){ 0 };
+    vkt_trainer *plain = rig_trainer(r, &p);
+    rig_fit(split, &fit);
+    rig_fit(plain, &fit);
+    uint32_t n;
+    const vkt_epoch_record *a = vkt_trainer_history(split, &n), *b = vkt_trainer_history(plain, &n);
+    for (uint32_t i = 0; i < 3; i++) { /* 21 steps of sums in another order: each rounding is 6e-8 of its sum */
+        assert_true(fabs(a[i].train_loss - b[i].train_loss) < 2e-5);
+        assert_true(fabs(a[i].val_loss - b[i].val_loss) < 2e-5);
+    }
+    assert_true(a[2].train_loss < a[0].train_loss - 0.1);
 }
 
 int main(void)
@@ -124,6 +219,14 @@ int main(void)
         rig_test(clipping_micro_batches_and_averages_have_the_same_bits),
         rig_test(half_precision_has_the_same_bits),
         rig_test(messages_in_bf16_have_the_same_bits),
+        rig_test(every_optimizer_has_the_same_bits),
+        rig_test(a_last_step_of_any_length_has_the_same_bits),
+        rig_test(any_number_of_shards_has_the_same_bits),
+        rig_test(frozen_parameters_stay_on_all_ranks),
+        rig_test(losses_of_classes_have_the_same_bits),
+        rig_test(targets_have_the_same_bits),
+        rig_test(rows_that_vary_have_the_same_bits),
+        rig_test(shards_train_like_a_step_that_is_not_split),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("ranks", tests, NULL, NULL);
 }

@@ -1,0 +1,251 @@
+/* Ranks that fail: silently, with a lost device, without memory, or not at all. The others end in bounded time, with
+ * one message that names the rank, and the last checkpoint stays. */
+#include "train/hands.h"
+
+#include <stdio.h>
+
+#include "gpu/gpu.h"
+
+enum { RANKS = 4, WRONG = 2 };
+
+/* ---- a device that computes wrong numbers ---- */
+
+/* Changes a weight of its own rank, once. */
+typedef struct poke {
+    vkt_trainer *t;
+    uint32_t batch;
+} poke;
+
+static void change_a_weight(void *user, const vkt_fit_progress *p)
+{
+    const poke *k = user;
+    float w[6 * 9];
+    if (p->validating || p->epoch != 2 || p->batch != k->batch) return;
+    vkt_store *s = vkt_trainer_store(k->t);
+    if (vkt_store_read(s, 0, VKT_PART_VALUE, w) != VKT_OK) return;
+    uint32_t bits;
+    memcpy(&bits, &w[5], sizeof bits);
+    bits ^= 1u; /* the last digit */
+    memcpy(&w[5], &bits, sizeof bits);
+    (void)vkt_store_write(s, 0, VKT_PART_VALUE, w);
+}
+
+static void silent_corruption_is_found_by_its_rank(void **state)
+{
+    rig *r = rig_of(state);
+    hands h = hands_make(r, RANKS, 20);
+    poke k = { .batch = 1 };
+    vkt_trainer_params p = group_params(r);
+    p.dist.check_every = 6;
+    for (uint32_t i = 0; i < RANKS; i++) {
+        vkt_fit_params fit = { .epochs = 3 };
+        if (i == WRONG) fit.callbacks = (vkt_fit_callbacks){ .user = &k, .on_batch = change_a_weight };
+        hands_train(&h, i, p, &fit);
+    }
+    k.t = h.rank[WRONG].t;
+    const unsigned before = vkt_test_errors();
+    vkt_test_expect_errors(true);
+    hands_fit(&h);
+    vkt_test_expect_errors(false);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        assert_int_equal(h.rank[i].result, VKT_E_PEER);
+        assert_int_equal(h.rank[i].t->at.t, 11); /* the next comparison is that of step 12 */
+    }
+    assert_int_equal(vkt_test_errors() - before, 1);
+    vkt_test_error_contains("step 12: the weights of rank 2 differ from those of most ranks");
+    hands_free(&h);
+}
+
+/* Without a change the comparison is silent. */
+static void sound_ranks_are_not_accused(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_trainer_params p = group_params(r);
+    p.dist.check_every = 1;
+    group g = group_make(r, p, 2);
+    rig_fit(g.t, &(vkt_fit_params){ .epochs = 2 });
+    group_free(&g);
+}
+
+/* ---- a device that is lost, or lacks memory ---- */
+
+static struct {
+    PFN_vkQueueSubmit2 submit;
+    vkt_ctx *ctx;
+    const vkt_gate *gate; /* of the trainer's exchange */
+    uint32_t left;        /* submissions until the fault; 0: it has happened */
+    VkResult fault;
+} injected; /* the swapped entry has no context argument */
+
+static VKAPI_ATTR VkResult VKAPI_CALL fail_once(VkQueue queue, uint32_t n, const VkSubmitInfo2 *infos, VkFence fence)
+{
+    if (injected.left == 0 || --injected.left > 0) return injected.submit(queue, n, infos, fence);
+    if (injected.fault == VK_ERROR_DEVICE_LOST) { /* the work of a lost device counts as done: nothing waits any more */
+        for (uint64_t v = injected.gate->value + 1; v < injected.gate->value + 200; v++) {
+            const VkSemaphoreSignalInfo all = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO,
+                                                .semaphore = injected.gate->semaphore,
+                                                .value = v };
+            injected.ctx->vk.SignalSemaphore(injected.ctx->device, &all);
+        }
+        injected.ctx->vk.DeviceWaitIdle(injected.ctx->device);
+    }
+    return injected.fault;
+}
+
+/* The fault comes in one rank after `left` submissions. */
+static void inject(group *g, uint32_t rank, VkResult fault, uint32_t left)
+{
+    vkt_trainer *t = g->t->replicas[rank - 1];
+    injected.ctx = g->more[rank - 1];
+    injected.gate = &t->shards.x.gate;
+    injected.submit = injected.ctx->vk.QueueSubmit2;
+    injected.left = left;
+    injected.fault = fault;
+    injected.ctx->vk.QueueSubmit2 = fail_once;
+}
+
+static void a_lost_device_ends_the_run_of_all(void **state)
+{
+    rig *r = rig_of(state);
+    char path[256];
+    snprintf(path, sizeof path, "%s", vkt_temp_dir_file(&r->dir, "checkpoint"));
+    const vkt_fit_params fit = { .epochs = 3, .checkpoint = path };
+    group one = group_make(r, group_params(r), 1);
+    rig_fit(one.t, &(vkt_fit_params){ .epochs = 3 });
+    for (uint32_t left = 20; left < 60; left += 13) {
+        group g = group_make(r, group_params(r), RANKS);
+        rig_fit(g.t, &(vkt_fit_params){ .epochs = 1, .checkpoint = path });
+        inject(&g, 3, VK_ERROR_DEVICE_LOST, left);
+        vkt_test_expect_errors(true);
+        assert_int_equal(vkt_trainer_fit(g.t, &fit), VKT_E_PEER);
+        assert_int_equal(injected.left, 0);
+        vkt_test_error_contains("rank 3 has failed: ");
+        assert_int_equal(vkt_trainer_save(g.t, path), VKT_E_STATE);
+        group_free(&g);
+        vkt_test_expect_errors(false);
+        group again = group_make(r, group_params(r), 2);
+        assert_int_equal(vkt_trainer_resume(again.t, path), VKT_OK);
+        assert_int_equal(vkt_trainer_position(again.t).batch, 0); /* the last complete epoch */
+        rig_fit(again.t, &fit);
+        group_same(one.t, again.t);
+        group_free(&again);
+    }
+    group_free(&one);
+}
+
+/* A submission is refused, at each kind of submission of a step. The device goes on, and so does the trainer after a
+ * resume: from the last checkpoint to the same end. */
+static void a_refused_submission_ends_the_run_of_all(void **state)
+{
+    rig *r = rig_of(state);
+    char path[256];
+    snprintf(path, sizeof path, "%s", vkt_temp_dir_file(&r->dir, "checkpoint"));
+    const vkt_fit_params fit = { .epochs = 2, .checkpoint = path };
+    group one = group_make(r, group_params(r), 1), g = group_make(r, group_params(r), 2);
+    rig_fit(one.t, &(vkt_fit_params){ .epochs = 2 });
+    rig_fit(g.t, &(vkt_fit_params){ .epochs = 1, .checkpoint = path });
+    vkt_test_expect_errors(true);
+    uint32_t failures = 0;
+    for (uint32_t left = 1; left < 40; left += 3) {
+        inject(&g, 1, VK_ERROR_OUT_OF_DEVICE_MEMORY, left);
+        const vkt_result result = vkt_trainer_fit(g.t, &(vkt_fit_params){ .epochs = 2 });
+        g.more[0]->vk.QueueSubmit2 = injected.submit;
+        assert_true(result == VKT_E_PEER || result == VKT_E_DEVICE_MEMORY);
+        vkt_test_error_contains("rank 1 has failed: ");
+        assert_int_equal(vkt_trainer_resume(g.t, path), VKT_OK);
+        failures++;
+    }
+    vkt_test_expect_errors(false);
+    assert_true(failures > 10);
+    rig_fit(g.t, &fit);
+    group_same(one.t, g.t);
+    group_free(&g);
+    group_free(&one);
+}
+
+/* Host allocations of a fit fail: whichever rank makes them, all end. */
+static void a_failed_allocation_ends_the_run_of_all(void **state)
+{
+    rig *r = rig_of(state);
+    char path[256];
+    snprintf(path, sizeof path, "%s", vkt_temp_dir_file(&r->dir, "checkpoint"));
+    group one = group_make(r, group_params(r), 1), g = group_make(r, group_params(r), 2);
+    rig_fit(one.t, &(vkt_fit_params){ .epochs = 2 });
+    rig_fit(g.t, &(vkt_fit_params){ .epochs = 1, .checkpoint = path });
+    unsigned n = 1;
+    for (bool failed = true; failed; n += 7) {
+        vkt_test_fail_allocation(n);
+        const vkt_result result = vkt_trainer_fit(g.t, &(vkt_fit_params){ .epochs = 2 });
+        failed = vkt_test_allocation_failed();
+        vkt_test_fail_allocation(0);
+        assert_true(failed ? result == VKT_E_PEER || result == VKT_E_NOMEM : result == VKT_OK);
+        if (failed) assert_int_equal(vkt_trainer_resume(g.t, path), VKT_OK);
+    }
+    assert_true(n > 20);
+    group_same(one.t, g.t);
+    group_free(&g);
+    group_free(&one);
+}
+
+/* ---- a rank that hangs ---- */
+
+typedef struct hang {
+    pthread_mutex_t lock;
+    pthread_cond_t over;
+    bool is_over;
+} hang;
+
+static bool wait_for_the_end(void *user)
+{
+    hang *h = user;
+    pthread_mutex_lock(&h->lock);
+    while (!h->is_over) pthread_cond_wait(&h->over, &h->lock);
+    pthread_mutex_unlock(&h->lock);
+    return false;
+}
+
+static void *fit_one(void *arg)
+{
+    hand *one = arg;
+    one->result = vkt_trainer_fit(one->t, &one->fit);
+    return NULL;
+}
+
+/* Rank 1 stays in a callback until the fits of all others have ended. */
+static void a_rank_that_hangs_is_named(void **state)
+{
+    rig *r = rig_of(state);
+    hands h = hands_make(r, RANKS, 1);
+    hang k = { .lock = PTHREAD_MUTEX_INITIALIZER, .over = PTHREAD_COND_INITIALIZER };
+    for (uint32_t i = 0; i < RANKS; i++) {
+        vkt_fit_params p = { .epochs = 2 };
+        if (i == 1) p.callbacks = (vkt_fit_callbacks){ .user = &k, .stop = wait_for_the_end };
+        hands_train(&h, i, group_params(r), &p);
+    }
+    const unsigned before = vkt_test_errors();
+    vkt_test_expect_errors(true);
+    for (uint32_t i = 0; i < RANKS; i++)
+        assert_int_equal(pthread_create(&h.rank[i].thread, NULL, fit_one, &h.rank[i]), 0);
+    for (uint32_t i = 0; i < RANKS; i++)
+        if (i != 1) pthread_join(h.rank[i].thread, NULL);
+    pthread_mutex_lock(&k.lock);
+    k.is_over = true;
+    pthread_cond_signal(&k.over);
+    pthread_mutex_unlock(&k.lock);
+    pthread_join(h.rank[1].thread, NULL);
+    vkt_test_expect_errors(false);
+    for (uint32_t i = 0; i < RANKS; i++) assert_int_equal(h.rank[i].result, VKT_E_PEER);
+    assert_int_equal(vkt_test_errors() - before, 1);
+    vkt_test_error_contains("rank 1 does not answer");
+    hands_free(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(silent_corruption_is_found_by_its_rank),  rig_test(sound_ranks_are_not_accused),
+        rig_test(a_lost_device_ends_the_run_of_all),       rig_test(a_refused_submission_ends_the_run_of_all),
+        rig_test(a_failed_allocation_ends_the_run_of_all), rig_test(a_rank_that_hangs_is_named),
+    };
+    return cmocka_run_group_tests_name("ranks that fail", tests, NULL, NULL);
+}

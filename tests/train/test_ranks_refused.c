@@ -1,0 +1,230 @@
+/* Data parallel training that is refused: numbers that do not fit, and ranks that are not alike. */
+#include "train/hands.h"
+
+#include <stdio.h>
+
+/* ---- numbers that do not fit ---- */
+
+static void refused(const rig *r, vkt_trainer_params p, const char *says)
+{
+    vkt_trainer *t = (vkt_trainer *)(void *)&p;
+    const unsigned before = vkt_test_errors();
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_E_ARG);
+    vkt_test_expect_errors(false);
+    assert_null(t);
+    vkt_test_error_contains(says);
+    assert_int_equal(vkt_test_errors() - before, 1);
+}
+
+static void numbers_that_do_not_fit_are_refused(void **state)
+{
+    rig *r = rig_of(state);
+    static const struct {
+        uint32_t shards, batch, ranks;
+        const char *says;
+    } cases[] = {
+        { 8, 32, 3, "want a number of ranks that is a power of two, at most 4096, got 3: 2 would work" },
+        { 6, 30, 1, "want a number of shards that is a power of two, at most 4096, got 6" },
+        { 8192, 8192, 1, "at most 4096, got 8192" },
+        { 2, 32, 4, "want at least one shard for each of the 4 ranks, got 2 shards" },
+        { 8, 30, 1, "want a batch that is a multiple of the 8 shards, got 30: 24 would work" },
+        { 8, 5, 2, "got 5: 8 would work" },
+        { 256, 256, 1, "want at least one sample for each of the 256 shards, got 200" },
+    };
+    vkt_ctx *more[3] = { NULL };
+    for (int i = 0; i < 3; i++) assert_true(rig_open(&r->h, &more[i]));
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        vkt_trainer_params p = group_params(r);
+        p.dist.shards = cases[i].shards;
+        p.batch = cases[i].batch;
+        p.more_devices = more;
+        p.n_more_devices = cases[i].ranks - 1;
+        refused(r, p, cases[i].says);
+    }
+    for (int i = 0; i < 3; i++) vkt_ctx_destroy(&more[i]);
+}
+
+static void contexts_and_transports_that_do_not_fit_are_refused(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_ctx *other;
+    assert_true(rig_open(&r->h, &other));
+    vkt_ctx *const own[] = { r->ctx }, *const twice[] = { other, other, NULL }, *const none[] = { NULL };
+    const vkt_transport three = { .ranks = 3 }, one = { .ranks = 1 };
+    vkt_trainer_params p = group_params(r);
+    p.n_more_devices = 1;
+    refused(r, p, "want contexts in more_devices, each one once");
+    p.more_devices = own;
+    refused(r, p, "each one once");
+    p.more_devices = none;
+    refused(r, p, "each one once");
+    p.more_devices = twice;
+    p.n_more_devices = 3;
+    refused(r, p, "each one once");
+    p.n_more_devices = 1;
+    p.dist.transport = &one;
+    refused(r, p, "want dist.transport or more_devices, got both");
+    p.n_more_devices = 0;
+    p.dist.transport = &three;
+    refused(r, p, "got 3: 2 would work");
+    p = group_params(r);
+    p.dist.wire = (vkt_wire)2;
+    refused(r, p, "want a vkt_wire, got 2");
+    vkt_ctx_destroy(&other);
+}
+
+/* ---- ranks that are not alike ---- */
+
+/* The settings of one rank. */
+typedef struct own {
+    float momentum;
+    vkt_trainer_params p;
+    vkt_fit_params fit;
+    float weight; /* not 0: the first weight */
+} own;
+
+static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
+{
+    const own *o = user;
+    const vkt_nn_batch_norm_params norm = { .momentum = o->momentum };
+    x = vkt_nn_conv2d(b, "conv", x, &(vkt_nn_conv2d_params){ .out_channels = 4, .kernel = { 3 } });
+    x = vkt_nn_max_pool2d(b, vkt_nn_batch_norm(b, "norm", x, &norm), 2);
+    return vkt_nn_linear(b, "fc", vkt_nn_flatten(b, x), &(vkt_nn_linear_params){ .out_features = RIG_CLASSES });
+}
+
+static own own_of(const rig *r)
+{
+    own o = { .momentum = 0.1f, .p = group_params(r), .fit = { .epochs = 1 } };
+    o.p.model.forward = forward;
+    return o;
+}
+
+static void make(hands *h, uint32_t rank, own *o)
+{
+    o->p.model.user = o;
+    hands_train(h, rank, o->p, &o->fit);
+    if (!o->weight) return;
+    vkt_store *s = vkt_trainer_store(h->rank[rank].t);
+    float w[4 * 9];
+    assert_int_equal(vkt_store_read(s, 0, VKT_PART_VALUE, w), VKT_OK);
+    w[0] = o->weight;
+    assert_int_equal(vkt_store_write(s, 0, VKT_PART_VALUE, w), VKT_OK);
+}
+
+/* Both ranks refuse, one message has the difference, and nothing is broken. */
+static void unlike(rig *r, own *other, const char *says)
+{
+    hands h = hands_make(r, 2, 0);
+    own usual = own_of(r);
+    make(&h, 0, &usual);
+    make(&h, 1, other);
+    const unsigned before = vkt_test_errors();
+    vkt_test_expect_errors(true);
+    hands_fit(&h);
+    vkt_test_expect_errors(false);
+    assert_int_equal(h.rank[0].result, VKT_E_STATE);
+    assert_int_equal(h.rank[1].result, VKT_E_STATE);
+    assert_int_equal(vkt_test_errors() - before, 1);
+    vkt_test_error_contains("fit: the ranks are not alike, so their bits would differ: ");
+    vkt_test_error_contains(says);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(vkt_trainer_save(h.rank[i].t, vkt_temp_dir_file(&r->dir, "weights")), VKT_OK);
+    hands_free(&h);
+}
+
+static void ranks_that_are_not_alike_are_refused(void **state)
+{
+    rig *r = rig_of(state);
+    own o = own_of(r);
+    o.momentum = 0.2f;
+    unlike(r, &o, "network: not the same as in rank 0");
+    o = own_of(r);
+    o.p.lr = 0.02f;
+    unlike(r, &o, "learning rate: rank 0 0.01, rank 1 0.02");
+    o = own_of(r);
+    o.p.precision = VKT_PRECISION_F16;
+    unlike(r, &o, "precision: rank 0 f32, rank 1 f16");
+    o = own_of(r);
+    o.p.seed = 8;
+    unlike(r, &o, "seed: rank 0 7, rank 1 8");
+    o = own_of(r);
+    o.weight = 0.25f;
+    unlike(r, &o, "weights: not the same as in rank 0");
+    o = own_of(r);
+    vkt_dataset *data = rig_data(&r->h, 1, RIG_ROWS);
+    o.p.train = data;
+    unlike(r, &o, "train data");
+    vkt_dataset_destroy(&data);
+    o = own_of(r);
+    o.fit.epochs = 2;
+    unlike(r, &o, "epochs: rank 0 1, rank 1 2");
+    o = own_of(r);
+    o.p.optimizer.clip_norm = 1;
+    unlike(r, &o, "clip_norm");
+    o = own_of(r);
+    o.p.dist.bucket_bytes = 1u << 20;
+    unlike(r, &o, "buckets: rank 0 ");
+    o = own_of(r);
+    o.p.dist.wire = VKT_WIRE_BF16;
+    unlike(r, &o, "messages: rank 0 f32, rank 1 bf16");
+}
+
+/* The comparison can succeed, and a rank that was refused can go on. */
+static void ranks_become_alike(void **state)
+{
+    rig *r = rig_of(state);
+    hands h = hands_make(r, 2, 0);
+    own a = own_of(r), b = own_of(r);
+    b.weight = 0.25f;
+    make(&h, 0, &a);
+    make(&h, 1, &b);
+    vkt_test_expect_errors(true);
+    hands_fit(&h);
+    vkt_test_expect_errors(false);
+    const char *path = vkt_temp_dir_file(&r->dir, "weights");
+    assert_int_equal(vkt_trainer_save(h.rank[0].t, path), VKT_OK);
+    assert_int_equal(vkt_trainer_load(h.rank[1].t, path), VKT_OK);
+    hands_fit(&h);
+    assert_int_equal(h.rank[0].result, VKT_OK);
+    assert_int_equal(h.rank[1].result, VKT_OK);
+    group_same(h.rank[0].t, h.rank[1].t);
+    hands_free(&h);
+}
+
+/* A rank that is new in a run has made no step yet, the others have. They go on in step. */
+static void a_rank_is_replaced(void **state)
+{
+    rig *r = rig_of(state);
+    char path[256];
+    snprintf(path, sizeof path, "%s", vkt_temp_dir_file(&r->dir, "checkpoint"));
+    hands h = hands_make(r, 2, 5);
+    const vkt_fit_params first = { .epochs = 1, .checkpoint = path }, second = { .epochs = 2, .checkpoint = path };
+    for (uint32_t i = 0; i < 2; i++) hands_train(&h, i, group_params(r), &first);
+    hands_fit(&h);
+    vkt_trainer_destroy(&h.rank[1].t);
+    hands_train(&h, 1, group_params(r), &second);
+    h.rank[0].fit = second;
+    for (uint32_t i = 0; i < 2; i++) assert_int_equal(vkt_trainer_resume(h.rank[i].t, path), VKT_OK);
+    hands_fit(&h);
+    assert_int_equal(h.rank[0].result, VKT_OK);
+    assert_int_equal(h.rank[1].result, VKT_OK);
+    group one = group_make(r, group_params(r), 1);
+    assert_int_equal(vkt_trainer_fit(one.t, &(vkt_fit_params){ .epochs = 2 }), VKT_OK);
+    group_same(one.t, h.rank[0].t);
+    group_same(one.t, h.rank[1].t);
+    group_free(&one);
+    hands_free(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(numbers_that_do_not_fit_are_refused),
+        rig_test(contexts_and_transports_that_do_not_fit_are_refused),
+        rig_test(ranks_that_are_not_alike_are_refused),
+        rig_test(ranks_become_alike),
+        rig_test(a_rank_is_replaced),
+    };
+    return cmocka_run_group_tests_name("refused ranks", tests, NULL, NULL);
+}

@@ -1,0 +1,190 @@
+/* The steps of several ranks: they allocate and record nothing, and the exchange of a bucket begins as soon as its last
+ * gradient is there. */
+#include "train/hands.h"
+
+#include "kernel/ids.h"
+#include "record/record.h"
+#include "vktrain/models.h"
+
+/* ---- the steady state ---- */
+
+typedef struct steady {
+    vkt_ctx *ctx;
+    uint32_t batches;
+    vkt_gpu_counters from, to;
+    unsigned long host_from, host_to;
+} steady;
+
+static void note_counters(void *user, const vkt_fit_progress *p)
+{
+    steady *s = user;
+    if (p->validating || p->epoch != 2) return;
+    s->batches++;
+    if (p->batch == 2) {
+        s->from = s->ctx->counters;
+        s->host_from = vkt_test_allocations();
+    }
+    if (p->batch == 5) {
+        s->to = s->ctx->counters;
+        s->host_to = vkt_test_allocations();
+    }
+}
+
+static void a_step_allocates_and_records_nothing(void **state)
+{
+    enum { RANKS = 2 };
+    rig *r = rig_of(state);
+    for (int stream = 0; stream < 2; stream++) {
+        hands h = hands_make(r, RANKS, 20);
+        steady s[RANKS] = { { 0 } };
+        for (uint32_t i = 0; i < RANKS; i++) {
+            vkt_trainer_params p = group_params(r);
+            p.stream = stream;
+            p.dist.check_every = 0;
+            s[i].ctx = h.rank[i].ctx;
+            hands_train(&h, i, p,
+                        &(vkt_fit_params){ .epochs = 2, .callbacks = { .user = &s[i], .on_batch = note_counters } });
+        }
+        hands_fit(&h);
+        for (uint32_t i = 0; i < RANKS; i++) {
+            assert_int_equal(h.rank[i].result, VKT_OK);
+            assert_int_equal(s[i].batches, RIG_STEPS);
+            assert_true(s[i].to.submits > s[i].from.submits); /* the counters work */
+            assert_int_equal(s[i].host_to, s[i].host_from);
+            assert_int_equal(s[i].to.host_allocs, s[i].from.host_allocs);
+            assert_int_equal(s[i].to.device_allocs, s[i].from.device_allocs);
+            assert_int_equal(s[i].to.buffers_created, s[i].from.buffers_created);
+            assert_int_equal(s[i].to.recordings, s[i].from.recordings);
+        }
+        hands_free(&h);
+    }
+}
+
+/* ---- the sections of a step ---- */
+
+/* Returns the last dispatch that writes a gradient of the bucket [first, end); 0 if none does. */
+static uint32_t last_gradient(const vkt_trainer *t, uint64_t first, uint64_t end)
+{
+    const vkt_program *p = t->program;
+    uint32_t last = 0;
+    for (uint32_t d = 0; d < p->lowered.n; d++) {
+        const vkt_dispatch *x = &p->lowered.list[d];
+        for (uint32_t b = 0; b < x->n_bind; b++) {
+            const vkt_bind *bind = &x->bind[b];
+            if (!bind->t.id || bind->t.id >= p->g->n_values || x->kernel == VKT_K_SHARD_SUM) continue;
+            const vkt_value *v = &p->g->values[vkt_root(p->g, bind->t)];
+            if (v->role != VKT_ROLE_GRAD || !(vkt_kernel_get((vkt_kernel_id)x->kernel)->writes >> b & 1)) continue;
+            const uint64_t at = v->arena_offset_bytes + bind->offset_bytes;
+            if (at < end && at + bind->bytes > first) last = d;
+        }
+    }
+    return last;
+}
+
+/* Each bucket is summed in the stage behind its last gradient, or behind the sum of the bucket before, and its section
+ * ends there. So no stage of other gradients comes between. */
+static void check_overlap(const vkt_trainer *t)
+{
+    const vkt_exchange *x = &t->shards.x;
+    const vkt_program *p = t->program;
+    uint32_t before = 0; /* stage of the sum before */
+    assert_true(x->n > 2 && x->n_sections > 2);
+    for (uint32_t i = 0; i < x->n; i++) {
+        const uint32_t b = x->order[i], gradient = last_gradient(t, b ? x->ends[b - 1] : 0, x->ends[b]);
+        const uint32_t end = x->section[b] < p->n_marks ? p->marks[x->section[b]] : (uint32_t)p->lowered.n;
+        assert_true(gradient > 0 && gradient < end);
+        const uint32_t earliest = VKT_MAX(p->plan.stage[gradient], before) + 1;
+        before = p->plan.stage[end - 1];
+        if (before <= earliest) continue;
+        fail_msg("%s: bucket %u: the last gradient is dispatch %u of stage %u, the section ends at dispatch %u of %u, "
+                 "stage %u",
+                 t->params.model.name, b, gradient, p->plan.stage[gradient], end, (unsigned)p->lowered.n,
+                 p->plan.stage[end - 1]);
+    }
+}
+
+static vkt_dataset *images(const rig *r, uint32_t channels, uint32_t side, uint32_t rows)
+{
+    const size_t bytes = (size_t)rows * channels * side * side;
+    uint8_t *pixels = test_malloc(bytes);
+    uint32_t *labels = test_malloc(rows * sizeof *labels);
+    for (size_t i = 0; i < bytes; i++) pixels[i] = (uint8_t)(i * 37 % 251);
+    for (uint32_t i = 0; i < rows; i++) labels[i] = i % RIG_CLASSES;
+    const vkt_dataset_params p = {
+        .rows = rows, .channels = channels, .height = side, .width = side, .labels = labels, .classes = RIG_CLASSES
+    };
+    vkt_dataset *d;
+    assert_int_equal(vkt_dataset_from_arrays(&r->h, &p, pixels, &d), VKT_OK);
+    test_free(pixels);
+    test_free(labels);
+    return d;
+}
+
+static void sums_follow_their_gradients(rig *r, vkt_model model, vkt_dataset *d, uint64_t bucket_bytes)
+{
+    const vkt_trainer_params p = { .model = model,
+                                   .train = d,
+                                   .batch = 16,
+                                   .optimizer = { .kind = VKT_SGD, .momentum = 0.9f },
+                                   .seed = 1,
+                                   .dist = { .shards = 2, .bucket_bytes = bucket_bytes, .wire = VKT_WIRE_BF16 } };
+    vkt_trainer *t;
+    assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
+    check_overlap(t);
+    vkt_trainer_destroy(&t);
+}
+
+static void the_exchange_of_mnist_overlaps(void **state)
+{
+    rig *r = rig_of(state);
+    float dropout = 0.25f;
+    vkt_dataset *d = images(r, 1, 28, 16);
+    sums_follow_their_gradients(r, (vkt_model){ .name = "mnist", .forward = rig_mnist_forward, .user = &dropout }, d,
+                                8192);
+    vkt_dataset_destroy(&d);
+}
+
+static vkt_tensor resnet_forward(vkt_builder *b, vkt_tensor x, void *user)
+{
+    return vkt_resnet(b, x, user);
+}
+
+static void the_exchange_of_resnet_overlaps(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_resnet_params resnet20 = { .depth = 20, .cifar = true };
+    vkt_dataset *d = images(r, 3, 32, 16);
+    sums_follow_their_gradients(r, (vkt_model){ .name = "ResNet-20", .forward = resnet_forward, .user = &resnet20 }, d,
+                                65536);
+    vkt_dataset_destroy(&d);
+}
+
+/* Layers without branches, whose order in the graph needs no more barriers than another one. */
+static vkt_tensor chain_forward(vkt_builder *b, vkt_tensor x, void *user)
+{
+    (void)user;
+    x = vkt_nn_flatten(b, x);
+    for (int i = 0; i < 8; i++) {
+        const char name[] = { (char)('a' + i), 0 };
+        x = vkt_nn_relu(b, vkt_nn_linear(b, name, x, &(vkt_nn_linear_params){ .out_features = 64 }));
+    }
+    return vkt_nn_linear(b, "out", x, &(vkt_nn_linear_params){ .out_features = RIG_CLASSES });
+}
+
+static void the_exchange_of_a_chain_overlaps(void **state)
+{
+    rig *r = rig_of(state);
+    sums_follow_their_gradients(r, (vkt_model){ .name = "chain", .forward = chain_forward }, r->train, 4096);
+    sums_follow_their_gradients(r, (vkt_model){ .name = "norms", .forward = group_forward }, r->train, 64);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(a_step_allocates_and_records_nothing),
+        rig_test(the_exchange_of_mnist_overlaps),
+        rig_test(the_exchange_of_resnet_overlaps),
+        rig_test(the_exchange_of_a_chain_overlaps),
+    };
+    return cmocka_run_group_tests_name("steps of ranks", tests, NULL, NULL);
+}
