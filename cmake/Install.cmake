@@ -1,4 +1,5 @@
-# What `cmake --install` leaves: the library, its headers, a CMake package, a pkg-config file, and vkt-info (samples/). Tested by
+# What `cmake --install` leaves: the library, its headers, a CMake package, a pkg-config file, and vkt-info (samples/); libvktrain_mpi
+# likewise, where MPI was found. Tested by
 # tests/package.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -19,6 +20,11 @@ pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(CAIRO REQUIRED IMPORTED_TARGET cairo)")
 endif()
 
+if(TARGET vktrain_mpi AND type STREQUAL "STATIC_LIBRARY")
+  string(JOIN " " VKT_PC_MPI_LIBS "" ${MPI_C_LINK_FLAGS} ${MPI_C_LIBRARIES})
+  set(VKT_MPI_DEPENDENCY "find_dependency(MPI COMPONENTS C)")
+endif()
+
 configure_package_config_file(cmake/vktrainConfig.cmake.in vktrainConfig.cmake INSTALL_DESTINATION ${package})
 write_basic_package_version_file(vktrainConfigVersion.cmake COMPATIBILITY SameMinorVersion) # 0.x: a minor may change the API
 file(RELATIVE_PATH VKT_PC_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p) # the package may be moved
@@ -31,3 +37,10 @@ install(EXPORT vktrainTargets NAMESPACE vktrain:: DESTINATION ${package})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vktrainConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/vktrainConfigVersion.cmake
   DESTINATION ${package})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vktrain.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+if(TARGET vktrain_mpi) # find_package(vktrain COMPONENTS mpi), or vktrain_mpi.pc
+  configure_file(cmake/vktrain_mpi.pc.in vktrain_mpi.pc @ONLY)
+  install(TARGETS vktrain_mpi EXPORT vktrain_mpiTargets)
+  install(EXPORT vktrain_mpiTargets NAMESPACE vktrain:: DESTINATION ${package})
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vktrain_mpi.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()

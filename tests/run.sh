@@ -25,6 +25,8 @@ cd "$(dirname "$0")/.." || exit 2
 . scripts/setup.sh
 # shellcheck disable=SC2086
 install_missing $VKT_BUILD_PACKAGES $VKT_TEST_PACKAGES || exit 1
+# shellcheck disable=SC2086
+install_missing $VKT_MPI_PACKAGES || say "going on without MPI: its tests are skipped"
 builds=${VKT_BUILD_DIR:-$PWD}
 make_folder "$builds" || exit 1
 
@@ -221,8 +223,8 @@ if [ "$mode" = full ]; then
     check build-asan -LE 'lint|sanitizers_not'
     unset ASAN_OPTIONS VKT_TEST_SEEDS VKT_TEST_FIRST
 
-    phase "data loader, and a queue that two threads share, under ThreadSanitizer"
-    threaded="data_test_augment data_test_images data_test_loader embed_test_threads"
+    phase "data loader, a queue that two threads share, and ranks that are threads, under ThreadSanitizer"
+    threaded="data_test_augment data_test_images data_test_loader embed_test_threads dist_test_threads dist_test_all_reduce"
     build build-tsan "$threaded" -DVKT_SANITIZE=thread
     ! setarch -R true 2>/dev/null || wrapper="setarch -R" # gcc 12's runtime dislikes much address randomisation
     export TSAN_OPTIONS="suppressions='$PWD/tests/support/tsan.supp'"

@@ -77,10 +77,12 @@ typedef struct vkt_emulation_params {
     double bytes_per_second; /* of each message; 0: infinite */
 } vkt_emulation_params;
 typedef struct vkt_emulation vkt_emulation;
-/* Makes rank 0 of an emulated cluster. Every exchange takes latency + bytes / bandwidth, and receives what it sent. So
- * times are those of a cluster; sums are not. VKT_E_ARG, VKT_E_NOMEM. Owner: the caller. */
+/* Makes rank 0 of an emulated cluster. Every exchange takes latency + bytes / bandwidth, and receives what it sent; a
+ * barrier takes the latency once for each bit of a rank's number. So times are those of a cluster; sums are not.
+ * VKT_E_ARG, VKT_E_NOMEM. Owner: the caller. */
 VKT_API vkt_result vkt_emulation_create(const vkt_host *host, const vkt_emulation_params *params, vkt_emulation **out);
 VKT_API void vkt_emulation_destroy(vkt_emulation **e);
+/* Returns the transport of rank 0: valid as long as the emulation. All zeros for NULL. */
 VKT_API vkt_transport vkt_emulation_transport(vkt_emulation *e);
 
 /* ---- the part of a trainer (vkt_trainer_params.dist) ---------------------------------------------------------------

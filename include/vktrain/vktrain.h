@@ -1,10 +1,11 @@
-/* vktrain/vktrain.h - the library's public API, except vulkan.h. It includes no Vulkan header. */
+/* vktrain/vktrain.h - the library's public API, except vulkan.h and mpi.h. It includes no Vulkan header. */
 #ifndef VKTRAIN_VKTRAIN_H
 #define VKTRAIN_VKTRAIN_H
 
 #include "vktrain/audit.h"    /* checks of a device's results */
 #include "vktrain/core.h"     /* results, logger, devices, memory */
 #include "vktrain/data.h"     /* data sets */
+#include "vktrain/dist.h"     /* data parallel training */
 #include "vktrain/events.h"   /* files for TensorBoard */
 #include "vktrain/graph.h"    /* tensors, programs */
 #include "vktrain/metrics.h"  /* confusion, precision, recall, top-k */

@@ -31,6 +31,8 @@ static vkt_vocab *the_vocab;
 static vkt_trainer *the_trainer;
 static vkt_predictor *the_predictor;
 static vkt_progress *the_progress;
+static vkt_thread_group *the_group; /* of one rank */
+static vkt_emulation *the_emulation;
 static FILE *stream;
 static vkt_temp_dir folder; /* the current directory: calls write their files there */
 
@@ -132,6 +134,7 @@ ENUM(vkt_optimizer_kind)
 ENUM(vkt_dtype)
 ENUM(vkt_split)
 ENUM(vkt_mem_class)
+ENUM(vkt_wire)
 PLAIN(vkt_init, (vkt_init){ 0 }, { .kind = (vkt_init_kind)99 }, { .kind = (vkt_init_kind)INT32_MAX })
 PLAIN(VkCommandBuffer, NULL, NULL)
 PLAIN(VkInstance, NULL, NULL)
@@ -164,6 +167,8 @@ static void *pointer(int i, const char *type)
     if (strcmp(type, "vkt_dataset_params") == 0)
         *(vkt_dataset_params *)p = (vkt_dataset_params){ .rows = 4, .width = 3 };
     if (strcmp(type, "vkt_image_params") == 0) *(vkt_image_params *)p = (vkt_image_params){ .height = 2, .width = 2 };
+    if (strcmp(type, "vkt_transport") == 0) *(vkt_transport *)p = vkt_thread_group_transport(the_group, 0);
+    if (strcmp(type, "vkt_emulation_params") == 0) *(vkt_emulation_params *)p = (vkt_emulation_params){ .ranks = 2 };
     if (strcmp(type, "vkt_predictor_params") == 0)
         *(vkt_predictor_params *)p = (vkt_predictor_params){ .model = { .forward = forward }, .data = the_dataset };
     if (strcmp(type, "vkt_trainer_params") == 0)
@@ -187,6 +192,8 @@ static void *pointer(int i, const char *type)
 #define the_vkt_trainer the_trainer
 #define the_vkt_predictor the_predictor
 #define the_vkt_progress the_progress
+#define the_vkt_thread_group the_group
+#define the_vkt_emulation the_emulation
 #define the_vkt_texture ((vkt_texture *)NULL) /* needs an application's image */
 
 static void *handle(int i, void *right)
@@ -404,6 +411,8 @@ static int setup(void **state)
         vkt_events_create(&host, ".", 0, &the_events) == VKT_OK &&
         vkt_vocab_create(&host, NULL, words, 2, &the_vocab) == VKT_OK &&
         vkt_progress_create(&host, stream, &the_progress) == VKT_OK &&
+        vkt_thread_group_create(&host, 1, 0, &the_group) == VKT_OK &&
+        vkt_emulation_create(&host, &(vkt_emulation_params){ .ranks = 2 }, &the_emulation) == VKT_OK &&
         vkt_array_create(the_ctx, &(vkt_array_params){ .shape = vkt_shape1(8) }, &the_array) == VKT_OK &&
         vkt_trainer_create(the_ctx, &(vkt_trainer_params){ .model = { .forward = forward }, .train = the_dataset },
                            &the_trainer) == VKT_OK &&
@@ -426,6 +435,8 @@ static int teardown(void **state)
     vkt_store_destroy(&the_store);
     vkt_array_destroy(&the_array);
     vkt_progress_destroy(&the_progress);
+    vkt_emulation_destroy(&the_emulation);
+    vkt_thread_group_destroy(&the_group);
     vkt_vocab_destroy(&the_vocab);
     vkt_texts_destroy(&the_texts);
     vkt_events_destroy(&the_events);

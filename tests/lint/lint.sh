@@ -182,7 +182,7 @@ rule_environment() {
             sed -E 's/.*"(.*)"/\1/; y/abcdefghijklmnopqrstuvwxyz/ABCDEFGHIJKLMNOPQRSTUVWXYZ/; s/^/VKT_NO_/'
         [ ! -f engine/base/variant.h ] || sed -nE 's/^ *X\(([A-Z0-9_]+), ".*/VKT_NO_\1/p' engine/base/variant.h
         find samples tests scripts -name '*.sh' ! -path 'tests/lint/*' -exec grep -hoE '[$][{]?VKT_[A-Z0-9_]+' {} + 2>/dev/null |
-            sed 's/^[${]*//' | grep -vE '^VKT_(BUILD|TEST)_PACKAGES$'
+            sed 's/^[${]*//' | grep -vE '^VKT_(BUILD|TEST|MPI)_PACKAGES$'
     } | sort -u | while read -r name; do
         grep -qF "\`$name\`" docs/environment.md 2>/dev/null || echo "docs/environment.md:0: $name is not explained"
     done

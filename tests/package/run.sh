@@ -28,6 +28,9 @@ use_package() { # use_package NAME PREFIX: through CMake
     step "$1: run, C" env LD_LIBRARY_PATH="$2/lib" "$work/cmake-$1/app_c"
     step "$1: run, C++" env LD_LIBRARY_PATH="$2/lib" "$work/cmake-$1/app_cpp"
     step "$1: run, a device of its own" env LD_LIBRARY_PATH="$2/lib" "$work/cmake-$1/app_vk"
+    if [ -f "$2/lib/pkgconfig/vktrain_mpi.pc" ]; then
+        step "$1: run, with libvktrain_mpi" env LD_LIBRARY_PATH="$2/lib" "$work/cmake-$1/app_mpi"
+    fi
 }
 
 use_pkg_config() { # use_pkg_config NAME PREFIX OPTION...
@@ -45,6 +48,11 @@ use_pkg_config() { # use_pkg_config NAME PREFIX OPTION...
     # shellcheck disable=SC2086
     step "$name: the program of README.md" "${CC:-cc}" -std=c11 "$source/samples/train_minimal.c" -o "$work/readme-$name" $flags
     step "$name: run" env LD_LIBRARY_PATH="$prefix/lib" "$work/app-$name"
+    [ -f "$prefix/lib/pkgconfig/vktrain_mpi.pc" ] || return 0
+    flags=$(pkg-config "$@" --cflags --libs vktrain_mpi)
+    # shellcheck disable=SC2086
+    step "$name: pkg-config, libvktrain_mpi" "${CC:-cc}" -std=c11 "$app/app_mpi.c" -o "$work/app_mpi-$name" $flags
+    step "$name: run, libvktrain_mpi" env LD_LIBRARY_PATH="$prefix/lib" "$work/app_mpi-$name"
 }
 
 if [ -f "$build/libvktrain.a" ] && grep -q '^CMAKE_BUILD_TYPE:.*=Rel' "$build/CMakeCache.txt"; then
@@ -79,7 +87,7 @@ step "subdirectory: a shader" cmake --build "$work/sub" --target vktrain/spv/REP
 step "subdirectory: the other shaders" cmake -DVKT_SPIRV="$spirv" "$work/sub"
 step "subdirectory: build" cmake --build "$work/sub"
 step "subdirectory: run" "$work/sub/app_cpp"
-foreign=$(nm -D --defined-only "$work/sub/vktrain/libvktrain.so" | awk '$3 !~ /^vkt_/')
+foreign=$(nm -D --defined-only "$work"/sub/vktrain/libvktrain*.so | awk 'NF == 3 && $3 !~ /^vkt_/')
 [ -z "$foreign" ] || {
     echo "FAILED: the library exports: $foreign"
     exit 1

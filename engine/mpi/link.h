@@ -1,0 +1,88 @@
+/* mpi/link.h - what mpi.c and liveness.c share: the state of one process as a rank, and control messages.
+ *
+ * A rank that waits polls. While it polls it also receives control messages: faults of other ranks, and questions
+ * whether it is alive. A rank that has waited for the timeout asks all ranks for whom they wait. A rank that is in
+ * a call answers at once. The asker follows the chain of ranks that wait for each other; a rank that does not answer is
+ * its end, and the asker sends its verdict to all ranks. Of two ranks that ask at once, the lower one goes on, so that
+ * all ranks get one message. */
+#ifndef VKT_MPI_LINK_H
+#define VKT_MPI_LINK_H
+
+#include <mpi.h>
+
+#include "base/base.h"
+#include "vktrain/mpi.h"
+
+enum { VKT_MPI_TAG_HEADER = 1, VKT_MPI_TAG_DATA, VKT_MPI_TAG_CONTROL };
+
+/* A rank is in no call, or waits for its peer's header, or for data of a peer that is in the same call. */
+typedef enum vkt_mpi_phase { VKT_MPI_IDLE = 0, VKT_MPI_MEET, VKT_MPI_TRANSFER } vkt_mpi_phase;
+
+typedef enum vkt_mpi_control_kind { VKT_MPI_FAULT = 1, VKT_MPI_ASK, VKT_MPI_ANSWER } vkt_mpi_control_kind;
+
+/* A control message. Short, so that MPI buffers it and a send completes without the receiver. */
+typedef struct vkt_mpi_control {
+    uint32_t kind;
+    uint32_t inquiry;   /* ASK, ANSWER: its number */
+    uint32_t peer;      /* ANSWER: for whom the rank waits */
+    uint32_t phase;     /* ANSWER: a vkt_mpi_phase */
+    uint64_t waited_ns; /* ANSWER: since when */
+    char text[360];     /* FAULT: the message */
+} vkt_mpi_control;
+
+/* A control message on its way. */
+typedef struct vkt_mpi_slot {
+    vkt_mpi_control control;
+    MPI_Request request;
+} vkt_mpi_slot;
+
+/* The begin of an exchange or of a round of a barrier. */
+typedef struct vkt_mpi_header {
+    uint64_t bytes;
+    uint64_t barrier; /* 1: a round of a barrier */
+} vkt_mpi_header;
+
+enum { VKT_MPI_HEADER_OUT = 0, VKT_MPI_HEADER_IN, VKT_MPI_DATA_OUT, VKT_MPI_DATA_IN, VKT_MPI_REQUESTS };
+
+struct vkt_mpi {
+    vkt_host host;
+    MPI_Comm comm;
+    uint32_t rank, n;
+    uint64_t timeout_ns;
+    uint64_t grace_ns; /* how long an asker waits for answers */
+    bool owns_mpi;     /* vkt_mpi_open has called MPI_Init_thread */
+    bool failed;
+    bool stuck; /* MPI may still use memory of a failed exchange */
+
+    vkt_mpi_phase phase; /* the call of this rank now */
+    uint32_t peer;
+    uint64_t since_ns;
+    vkt_mpi_header out, in;
+    MPI_Request request[VKT_MPI_REQUESTS];
+
+    vkt_mpi_control arriving; /* the control message that is being received */
+    MPI_Request arriving_request;
+    uint32_t arriving_from;
+    vkt_mpi_slot *slots; /* control messages that are being sent */
+    uint32_t n_slots, next_slot;
+
+    bool asking;
+    uint32_t inquiry;         /* the number of the last one */
+    uint64_t ask_ns;          /* when to ask */
+    uint64_t until_ns;        /* when answers are late */
+    vkt_mpi_control *answers; /* one per rank; kind 0: none */
+    uint32_t n_answers;
+};
+
+/* Begins a wait for another rank. */
+void vkt_mpi_begin(vkt_mpi *m, vkt_mpi_phase phase, uint32_t peer);
+/* Receives control messages, answers, asks and judges. VKT_E_PEER once any rank has failed. Never waits. */
+vkt_result vkt_mpi_poll(vkt_mpi *m);
+/* Logs the message, sends it to all other ranks and returns VKT_E_PEER. Does nothing after an earlier failure. */
+vkt_result vkt_mpi_fail(vkt_mpi *m, const char *fmt, ...) VKT_PRINTF(2, 3);
+/* Fails because of an error code of MPI in a call for `peer`. */
+vkt_result vkt_mpi_fail_code(vkt_mpi *m, uint32_t peer, int code);
+/* Returns whether all control messages have left. */
+bool vkt_mpi_has_sent(vkt_mpi *m);
+
+#endif
