@@ -6,6 +6,7 @@
 
 #define TIMES 4.0
 enum { MAX_PARAMS = 128 };
+enum { SIDE = GOLDEN_SIDE, CLASSES = GOLDEN_CLASSES };
 
 vkt_safetensors *golden_open(const vkt_host *h, const char *name)
 {
@@ -39,6 +40,41 @@ uint32_t golden_mix(uint32_t v)
     v ^= v >> 15;
     v *= 2246822519u;
     return v ^ v >> 13;
+}
+
+static void draw_image(uint32_t i, unsigned char *pixels, uint32_t *label)
+{
+    static const uint32_t across[CLASSES] = { 9, 0, 7, 7, 14, 4, 14, 4, 12, 12 };
+    static const uint32_t down[CLASSES] = { 0, 9, 7, 57, 4, 14, 60, 50, 12, 52 };
+    const uint32_t h = golden_mix(i + 0x10000000u);
+    *label = (h >> 4) % CLASSES;
+    for (uint32_t k = 0; k < 3 * SIDE * SIDE; k++) {
+        const uint32_t c = k / (SIDE * SIDE), y = k / SIDE % SIDE, x = k % SIDE;
+        const uint32_t phase = (across[*label] * x + down[*label] * y + 21 * c + (h >> 20)) % 64;
+        const uint32_t wave = phase < 32 ? phase : 63 - phase;
+        pixels[k] = (unsigned char)(4 * wave + (golden_mix(3 * SIDE * SIDE * i + k) >> 25));
+    }
+}
+
+vkt_dataset *golden_images(const vkt_host *h, uint32_t rows)
+{
+    static const double mean[] = { 0.485, 0.456, 0.406 }, std[] = { 0.229, 0.224, 0.225 };
+    unsigned char *pixels = test_malloc((size_t)rows * 3 * SIDE * SIDE);
+    uint32_t *labels = test_malloc(rows * sizeof *labels);
+    for (uint32_t i = 0; i < rows; i++) draw_image(i, pixels + (size_t)i * 3 * SIDE * SIDE, &labels[i]);
+    const vkt_dataset_params p = { .rows = rows,
+                                   .channels = 3,
+                                   .height = SIDE,
+                                   .width = SIDE,
+                                   .labels = labels,
+                                   .classes = CLASSES,
+                                   .mean = mean,
+                                   .std = std };
+    vkt_dataset *d;
+    assert_int_equal(vkt_dataset_from_arrays(h, &p, pixels, &d), VKT_OK);
+    test_free(pixels);
+    test_free(labels);
+    return d;
 }
 
 void golden_start(vkt_trainer *t)

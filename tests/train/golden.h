@@ -20,6 +20,10 @@ double *golden_numbers(const vkt_safetensors *st, const char *name, uint64_t *n)
 /* Scatters the bits of a number, as the scripts that generated images and weights did. */
 uint32_t golden_mix(uint32_t v);
 
+/* The images 0 .. rows of resnet.safetensors, GOLDEN_CLASSES classes of (3, GOLDEN_SIDE, GOLDEN_SIDE). */
+enum { GOLDEN_SIDE = 12, GOLDEN_CLASSES = 10 };
+vkt_dataset *golden_images(const vkt_host *h, uint32_t rows);
+
 /* Sets the order of the training set: the rows come in their own order. */
 void golden_start(vkt_trainer *t);
 /* Runs a step of `rows` rows, from row `first` on. Returns its loss. */

@@ -6,7 +6,7 @@
 
 #include "vktrain/models.h"
 
-enum { SEED = 31, ROWS = 37, BATCH = 8, STEPS = 20, SIDE = 12, CLASSES = 10 };
+enum { SEED = 31, ROWS = 37, BATCH = 8, STEPS = 20 };
 static const float LR = 0.05f;
 
 static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
@@ -15,42 +15,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_resnet(b, x, &(vkt_resnet_params){ .depth = 8, .cifar = true });
 }
 
-/* ---- images and weights, by the formulas of golden/README.md ---- */
-
-static void draw_image(uint32_t i, unsigned char *pixels, uint32_t *label)
-{
-    static const uint32_t across[CLASSES] = { 9, 0, 7, 7, 14, 4, 14, 4, 12, 12 };
-    static const uint32_t down[CLASSES] = { 0, 9, 7, 57, 4, 14, 60, 50, 12, 52 };
-    const uint32_t h = golden_mix(i + 0x10000000u);
-    *label = (h >> 4) % CLASSES;
-    for (uint32_t k = 0; k < 3 * SIDE * SIDE; k++) {
-        const uint32_t c = k / (SIDE * SIDE), y = k / SIDE % SIDE, x = k % SIDE;
-        const uint32_t phase = (across[*label] * x + down[*label] * y + 21 * c + (h >> 20)) % 64;
-        const uint32_t wave = phase < 32 ? phase : 63 - phase;
-        pixels[k] = (unsigned char)(4 * wave + (golden_mix(3 * SIDE * SIDE * i + k) >> 25));
-    }
-}
-
-static vkt_dataset *images(const vkt_host *h)
-{
-    static const double mean[] = { 0.485, 0.456, 0.406 }, std[] = { 0.229, 0.224, 0.225 };
-    static unsigned char pixels[ROWS][3 * SIDE * SIDE];
-    uint32_t labels[ROWS];
-    for (uint32_t i = 0; i < ROWS; i++) draw_image(i, pixels[i], &labels[i]);
-    const vkt_dataset_params p = { .rows = ROWS,
-                                   .channels = 3,
-                                   .height = SIDE,
-                                   .width = SIDE,
-                                   .labels = labels,
-                                   .classes = CLASSES,
-                                   .mean = mean,
-                                   .std = std };
-    vkt_dataset *d;
-    assert_int_equal(vkt_dataset_from_arrays(h, &p, pixels, &d), VKT_OK);
-    return d;
-}
-
-/* Convolutions and the last layer; norms begin as they are. Tensors are numbered without running statistics. */
+/* By the formula of golden/README.md: convolutions and the last layer; norms begin as they are. Tensors are numbered
+ * without running statistics. */
 static void set_weights(const vkt_trainer *t, vkt_store *store)
 {
     for (uint32_t i = 0, number = 0; i < vkt_store_count(store); i++) {
@@ -74,7 +40,7 @@ static void twenty_steps_follow_the_float64_run(void **state)
 {
     rig *r = rig_of(state);
     vkt_safetensors *st = golden_open(&r->h, "resnet");
-    vkt_dataset *data = images(&r->h);
+    vkt_dataset *data = golden_images(&r->h, ROWS);
     const vkt_trainer_params p = { .model = { .forward = forward },
                                    .train = data,
                                    .batch = BATCH,
