@@ -26,7 +26,7 @@ typedef struct vkt_loader vkt_loader;
 typedef struct vkt_loader_slot {
     void *features;   /* batch * row_pitch bytes, aligned for the element type */
     uint32_t *labels; /* `batch` of them; NULL: not wanted. Ignored if the data set has none */
-    float *targets;   /* batch * vkt_dataset_target_width, likewise */
+    float *targets;   /* batch * vkt_dataset_target_width of them; NULL: not wanted. Ignored if the data set has none */
 } vkt_loader_slot;
 
 typedef struct vkt_loader_params {
@@ -36,16 +36,16 @@ typedef struct vkt_loader_params {
     uint32_t n_slots;             /* 1 or more; 2 or more to work ahead */
     uint32_t workers;             /* threads, below VKT_DATA_MAX_WORKERS; 0: 2, or one per core (2 to 16) if
                                    * samples are made and not in memory */
-    uint32_t first_worker;        /* number of workers of other loaders that fetch from the same source at the same
-                                   * time; the workers of this one are counted from there */
-    uint32_t max_workers;         /* most threads, whatever `workers` says; 0: no limit */
-    size_t row_pitch; /* bytes from sample to sample in a slot; 0: vkt_dataset_row_bytes. Bytes between are zero */
+    uint32_t first_worker; /* number of workers of other loaders that fetch from the same source at the same time. This
+                            * loader's workers have the numbers after it */
+    uint32_t max_workers;  /* most threads, whatever `workers` says; 0: no limit */
+    size_t row_pitch;      /* bytes from sample to sample in a slot; 0: vkt_dataset_row_bytes. Bytes between are zero */
 } vkt_loader_params;
 
 /* Starts the workers, which wait for an epoch. VKT_E_ARG; VKT_E_NOMEM, also if a thread does not start; then *out is
- * NULL. `h` must be resolved. If a source has scratch per worker, it serves one loader at a time, unless they have
- * other numbers of workers. The workers have the numbers first_worker + 1, + 2, .., so vkt_dataset_fetch (number 0) may
- * run at the same time. */
+ * NULL. `h` must be resolved. If a source has scratch per worker, it serves one loader at a time, unless no two workers
+ * of these loaders have the same number. The workers have the numbers first_worker + 1, first_worker + 2, .., so
+ * vkt_dataset_fetch (number 0) may run at the same time. */
 vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_loader **out);
 
 /* Starts an epoch of `n_rows` samples (1 or more), from order[0] on, all of one pass. order NULL: 0, 1, .. . Otherwise
