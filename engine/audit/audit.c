@@ -12,11 +12,11 @@ _Static_assert(VKT_AUDIT_INPUTS == VKT_MAX_IN, "an entry has room for every inpu
 
 enum { RANDOM_CASES = 3, ELEMENTS = 4 /* elements of each input whose differences are compared */ };
 #define MAX_COST 3e8
-#define DIFFERENCES_COST 1.2e7 /* the forward runs 3 ELEMENTS times for each input */
+#define DIFFERENCES_COST 1.2e7 /* 3 * ELEMENTS forward passes for each input */
 
 typedef struct audit {
     vkt_ctx *ctx;
-    vkt_host host, quiet; /* the context's; the same without messages */
+    vkt_host host, quiet; /* host: the context's; quiet: that host without messages */
     vkt_audit_params p;   /* with all defaults filled in */
     vkt_audit_totals *out;
 } audit;
@@ -72,8 +72,8 @@ static vkt_result beside_the_reference(const audit *a, vkt_subject *s, finding *
     return VKT_OK;
 }
 
-/* Compares the reference's gradients with differences, on the case or a smaller one. Uses a random case if the case
- * cannot be made smaller or the gradient is deliberately not the derivative. */
+/* Compares the reference's gradients with difference quotients, on the case or a smaller one. Uses a random case if the
+ * case cannot be made smaller or the gradient is deliberately not the derivative. */
 static vkt_result beside_differences(const audit *a, const vkt_op *op, const vkt_case *c, uint64_t seed, finding *f)
 {
     vkt_differences d = { .tried = 0 };

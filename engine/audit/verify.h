@@ -18,14 +18,14 @@ vkt_result vkt_phase_write(vkt_program *p, const vkt_subject *s);
 
 typedef struct vkt_verdict {
     double forward;          /* error / tolerance of the worst element: above 1, or NaN, is wrong */
-    double grad[VKT_MAX_IN]; /* the same for gradients */
+    double grad[VKT_MAX_IN]; /* error / tolerance of the worst element of each gradient */
     uint32_t grads;          /* bit i: the gradient of input i was compared */
     bool wrong;
-    char fault[240]; /* the first fault; "": none */
+    char fault[240]; /* the first fault; "" if there is none */
 } vkt_verdict;
 
-/* Runs the phase with a program and a store of its own, so that clocks and values in place start as in the reference,
- * with the variants in `force`. Wrong results are logged and set v->wrong; the status is an error only if something
+/* Runs the phase with the variants in `force`. It makes a program and a store of its own, so that clocks and values in
+ * place start as in the reference. Wrong results are logged and set v->wrong. The status is an error only if something
  * could not be run. */
 vkt_result vkt_verify(vkt_ctx *ctx, vkt_subject *s, vkt_phase p, uint64_t force, vkt_verdict *v);
 

@@ -10,8 +10,8 @@
 typedef struct traversal {
     vkt_graph *g;
     size_t n_values, n_nodes; /* sizes of the graph before the traversal */
-    bool *wanted;             /* by value: depends on a value of wrt */
-    vkt_tensor *grad;         /* by value: its gradient so far */
+    bool *wanted;             /* for each value: it depends on a value of wrt */
+    vkt_tensor *grad;         /* for each value: its gradient so far */
 } traversal;
 
 static void find_wanted(traversal *w, const vkt_tensor *wrt, uint32_t n_wrt)
@@ -61,7 +61,7 @@ static vkt_result traverse(traversal *w, const vkt_tensor *outs, const vkt_tenso
     return VKT_OK;
 }
 
-/* Prepares a traversal of the graph as it is now. The caller frees it in any case. */
+/* Prepares a traversal of the graph as it is now. The caller frees it, also after a failure. */
 static vkt_result traversal_begin(traversal *w, vkt_graph *g, const vkt_tensor *wrt, uint32_t n_wrt)
 {
     *w = (traversal){ .g = g, .n_values = g->n_values, .n_nodes = g->n_nodes };
@@ -81,8 +81,8 @@ static void traversal_end(traversal *w)
     vkt_free(&w->g->host, w->grad);
 }
 
-/* Lets ops fuse nodes with those before them. At this point all needed gradients are known; none of them is of an
- * activation. */
+/* Lets ops fuse nodes with those before them. It runs before the reverse traversal: the needed gradients are known, and
+ * no activation has a gradient yet. */
 static vkt_result fuse(vkt_graph *g, vkt_tensor loss, vkt_tensor seed, const vkt_tensor *wrt, uint32_t n_wrt)
 {
     traversal w;

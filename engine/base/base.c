@@ -180,7 +180,7 @@ void vkt_text_free(vkt_text *t)
     t->len = t->cap = 0;
 }
 
-/* Precedes a text that was returned to the caller: the allocator that frees it. */
+/* The allocator of a text that was returned to the caller. It is stored in front of the text, for vkt_text_release. */
 typedef union text_owner {
     vkt_allocator alloc;
     max_align_t align;

@@ -32,7 +32,7 @@ void *vkt_realloc(const vkt_host *h, void *p, size_t bytes);     /* new bytes ar
 void vkt_free(const vkt_host *h, void *p);                       /* p may be NULL */
 char *vkt_strdup(const vkt_host *h, const char *s);
 
-/* Makes room for one more element: `*items` has room for *cap elements of `size` bytes, and n are used. */
+/* Makes room for one more element. The array *items_ptr has room for *cap elements of `size` bytes, and n are used. */
 vkt_result vkt_grow(const vkt_host *h, void *items_ptr, size_t n, size_t *cap, size_t size);
 
 /* ---- messages: a line is made printable (vkt_printable), so it may contain file names as they are ---- */
@@ -59,19 +59,20 @@ typedef struct vkt_text {
 } vkt_text;
 void vkt_text_add(vkt_text *t, const char *fmt, ...) VKT_PRINTF(2, 3);
 void vkt_text_free(vkt_text *t);
-/* Ends t; *out is its text, for vkt_text_release. VKT_E_NOMEM and *out = NULL also if an append failed. */
+/* Ends t. *out gets its text, which the caller frees with vkt_text_release. VKT_E_NOMEM, also if an append failed: then
+ * *out is NULL. */
 vkt_result vkt_text_detach(vkt_text *t, char **out);
 /* Writes "1.21 MiB" or "312 B": IEC units, three significant digits. Returns buf. */
 const char *vkt_bytes_text(uint64_t bytes, char buf[24]);
 
-/* Reads the character at the start of a text of n > 0 bytes, UTF-8 (RFC 3629). Returns its bytes; 0: it is not UTF-8.
- */
+/* Reads the character at the start of a text of n > 0 bytes, UTF-8 (RFC 3629). Returns the number of its bytes; 0: not
+ * UTF-8. */
 size_t vkt_utf8_decode(const char *text, size_t n, uint32_t *character);
 
-/* Returns whether `name` matches `pattern`: '*' matches any text, every other character itself. */
+/* Returns whether `name` matches `pattern`: '*' matches any text, and every other character matches itself. */
 bool vkt_name_matches(const char *pattern, const char *name);
 
-/* ---- numbers of params structs: 0 means `usual`, VKT_ZERO means 0 ---- */
+/* ---- numbers of params structs: 0 means `fallback`, VKT_ZERO means 0 ---- */
 static inline double vkt_or(double x, double fallback)
 {
     return x == 0 ? fallback : x == (double)VKT_ZERO ? 0 : x;
@@ -100,8 +101,8 @@ static inline bool vkt_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
     return !__builtin_mul_overflow(a, b, out);
 }
 
-/* Computes FNV-1a, 64 bit (Fowler, Noll, Vo; draft-eastlake-fnv): for keys of caches and identities of data sets; not a
- * protection against damage or forgery. */
+/* Computes FNV-1a, 64 bit (Fowler, Noll, Vo; draft-eastlake-fnv). It is for keys of caches and identities of data sets.
+ * It does not protect against damage or forgery. */
 #define VKT_HASH_START 0xcbf29ce484222325ull
 uint64_t vkt_hash(uint64_t seed, const void *bytes, size_t n);
 
@@ -112,12 +113,12 @@ uint64_t vkt_thread_cpu_ns(void);
 
 /* Returns an integer from the environment; `fallback` when unset or not a number. */
 int64_t vkt_env_int(const char *name, int64_t fallback);
-/* Returns VKT_DEBUG (vktrain/core.h). */
+/* Returns the value of $VKT_DEBUG (vktrain/core.h); 0 if it is not set. */
 static inline int64_t vkt_debug_level(void)
 {
     return vkt_env_int("VKT_DEBUG", 0);
 }
-/* The vendor of this CPU, if it has the AVX-512 that LLVM uses for vectors of 512 bits (F, BW, DQ, VL). */
+/* The vendor of this CPU. NONE: it lacks an AVX-512 part that LLVM uses for vectors of 512 bits (F, BW, DQ, VL). */
 typedef enum vkt_avx512 { VKT_AVX512_NONE, VKT_AVX512_AMD, VKT_AVX512_INTEL } vkt_avx512;
 vkt_avx512 vkt_cpu_avx512(void);
 /* Returns true when VKT_NO_<NAME>=1 (name in lower case, as in vkt_ctx_disable). */

@@ -7,10 +7,11 @@
  * holds a lock on its own temporary, if the file system has locks.
  *
  * A symbolic link as `path` stays, and its target is written. If `path` is not a regular file (a device, a FIFO,
- * /dev/stdout whatever it is), it is written in place and never replaced; that is not atomic.
+ * /dev/stdout in every case), it is written in place and never replaced; that is not atomic.
  *
  * Every message names the path and the system's error text. Calls that a signal interrupts are repeated. Threads: any;
- * one call at a time per object. Several threads and processes may write the same path: the last commit wins, whole. */
+ * one call at a time per object. Several threads and processes may write the same path: the file has all bytes of the
+ * last commit. */
 #ifndef VKT_FILE_H
 #define VKT_FILE_H
 
@@ -31,7 +32,8 @@ typedef struct vkt_file {
     uint64_t size; /* when it was opened */
 } vkt_file;
 
-/* Opens a regular file for reading. VKT_E_NOT_FOUND if there is none, VKT_E_IO, VKT_E_NOMEM; *f is then closed. */
+/* Opens a regular file for reading. VKT_E_NOT_FOUND if there is no file, VKT_E_IO, VKT_E_NOMEM; after an error *f is
+ * closed. */
 vkt_result vkt_file_open(const vkt_host *h, const char *path, vkt_file *f);
 /* Reads exactly n bytes from `offset` on; VKT_E_IO also if the file ends before. */
 vkt_result vkt_file_read_at(const vkt_file *f, uint64_t offset, void *dst, size_t n);
@@ -59,9 +61,9 @@ typedef struct vkt_file_writer {
 vkt_result vkt_file_writer_begin(const vkt_host *h, const char *path, vkt_file_writer *w);
 /* Appends bytes. After a failure (VKT_E_IO: disk full, quota, ...) the writer is aborted already. */
 vkt_result vkt_file_writer_write(vkt_file_writer *w, const void *bytes, size_t n);
-/* Makes the new version visible at `path` and closes the writer, whatever it returns. On failure the old file stays.
- * Exception: if only the last step fails, flushing the directory, the new file is in place. VKT_E_STATE when an earlier
- * write failed. */
+/* Makes the new version visible at `path`. Closes the writer, also after a failure. On failure the old file stays.
+ * Exception: the last step is to flush the directory. If only that step fails, the new file stays. VKT_E_STATE when an
+ * earlier write failed. */
 vkt_result vkt_file_writer_commit(vkt_file_writer *w);
 /* Drops the written bytes. The old file is untouched (bytes written in place stay). The writer may be zeroed or closed.
  */

@@ -23,7 +23,7 @@ enum {
     LOOKS = 64
 };
 
-/* Reports a failed write as VKT_E_IO: for a writer a missing directory is not VKT_E_NOT_FOUND. */
+/* Logs a failed write and returns VKT_E_IO, also if the directory is missing. */
 static vkt_result fail_write(const vkt_host *h, const char *verb, const char *path, int error)
 {
     vkt_file_fail(h, verb, path, error);
@@ -96,7 +96,7 @@ static vkt_result follow_links(vkt_file_writer *w)
 typedef struct destination {
     struct stat old; /* state of the existing file */
     bool exists;
-    bool in_place;  /* it is no regular file: it is written to and never replaced */
+    bool in_place;  /* the path is no regular file: it is written to and never replaced */
     int descriptor; /* the descriptor that the path names; -1: none */
 } destination;
 
@@ -189,7 +189,8 @@ static bool is_temp_of(const char *name, const char *target)
            strcmp(name + n + 1 + DIGITS, TEMP_END) == 0;
 }
 
-/* Removes a temporary whose process ended before it could. Its owner must be this user, and its lock must be free. */
+/* Removes a temporary whose process ended before it removed the temporary itself. Its owner must be this user, and its
+ * lock must be free. */
 static void drop_if_left(int dir_fd, const char *name)
 {
     struct stat s;
@@ -333,7 +334,7 @@ vkt_result vkt_file_writer_commit(vkt_file_writer *w)
 void vkt_file_writer_abort(vkt_file_writer *w)
 {
     if (!w->h) return;
-    if (w->fd >= 0 && w->temp) unlinkat(w->dir_fd, w->temp, 0); /* this writer made it */
+    if (w->fd >= 0 && w->temp) unlinkat(w->dir_fd, w->temp, 0); /* this writer made the temporary */
     close_writer(w);
 }
 
@@ -355,8 +356,8 @@ vkt_result vkt_write_file(const vkt_host *host, const char *path, const void *by
     return vkt_file_write(&h, path, bytes, n_bytes);
 }
 
-/* Checks a path that is written in place without opening it: opening would wait for a FIFO's reader, and closing would
- * end the reader's input. */
+/* Checks a path that is written in place. It does not open the path: opening would wait for a FIFO's reader, and
+ * closing would end the reader's input. */
 static vkt_result try_in_place(const vkt_host *h, const char *path, const destination *p)
 {
     const int flags = p->descriptor >= 0 ? fcntl(p->descriptor, F_GETFL) : O_WRONLY;

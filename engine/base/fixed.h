@@ -13,10 +13,11 @@
 /* Converts x in [0,1). Exact for x >= 2^-11; otherwise digits below 2^-64 are cut off. An x outside gives 0 or
  * VKT_FIXED_ONE, the nearer one (NaN: 0). */
 uint64_t vkt_fixed_from_double(double x);
-/* Multiplies; the result is cut off: at most 2^-64 too small. */
+/* Returns a b. Digits below 2^-64 are cut off, so the result is at most 2^-64 too small. */
 uint64_t vkt_fixed_mul(uint64_t a, uint64_t b);
-/* Computes b^t as t products from the left, the order in which a device computes it step by step: at most 2^-64 / (1 -
- * b) too small. Stops at 0, so the time is bounded by 64 ln 2 / (1 - b) products (44,000 for b = 0.999). */
+/* Returns b^t. It multiplies t times from the left, in the order in which a device computes it step by step. The result
+ * is at most 2^-64 / (1 - b) too small. Stops at 0, so there are at most 64 ln 2 / (1 - b) products (44,000 for b =
+ * 0.999). */
 uint64_t vkt_fixed_pow(uint64_t b, uint64_t t);
 /* Computes NAdam's momentum b (1 - p / 2). */
 uint64_t vkt_fixed_momentum(uint64_t b, uint64_t p);

@@ -7,8 +7,8 @@
 #include "base/variant.h"
 #include "vktrain/core.h"
 
-/* Every tensor, and every range that is bound, starts at a multiple of this many bytes: the largest value that Vulkan
- * allows for minStorageBufferOffsetAlignment and minTexelBufferOffsetAlignment. */
+/* The alignment of every tensor, and of every range that is bound, in bytes. It is the largest value that Vulkan allows
+ * for minStorageBufferOffsetAlignment and minTexelBufferOffsetAlignment. */
 #define VKT_ALIGN_BYTES 256u
 
 /* Most bindings and specialisation constants of a kernel. A device is used only if it can bind this many storage

@@ -135,7 +135,8 @@ static bool is_similar(uint32_t i, const char *name, size_t n)
     return false;
 }
 
-/* A message has room for some names only, so it has those that are similar. */
+/* Logs an unknown name and returns VKT_E_ARG. The message has room for some names of traits only: it lists similar
+ * ones. */
 static vkt_result unknown(const vkt_host *h, const char *from, const char *name, size_t n)
 {
     vkt_text names = { .h = h };

@@ -54,7 +54,7 @@ typedef struct vkt_tuned {
 typedef struct vkt_choices {
     uint64_t off;           /* variants that are switched off */
     uint64_t force;         /* variants to use wherever they are usable */
-    const vkt_tuned *tuned; /* by rising key; not owned */
+    const vkt_tuned *tuned; /* sorted by rising key; not owned */
     size_t n_tuned;
 } vkt_choices;
 
@@ -72,8 +72,9 @@ typedef struct vkt_variant_cost {
 /* The cost of a variant that is used only if the user asks for it. */
 #define VKT_COST_NEVER HUGE_VAL
 
-/* Returns the cheapest of n >= 1 variants, the first among equals: among the forced ones; else among those that are
- * tuned for `key`; else among all. A variant that is off is returned only if all of them are off. */
+/* Returns the cheapest of n >= 1 variants; if costs are equal, the first. If some variants are forced, it chooses among
+ * these. Else it chooses among those that are tuned for `key`; if there are none, among all. A variant that is off is
+ * returned only if all are off. */
 vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_variant_cost *costs, uint32_t n);
 
 #endif

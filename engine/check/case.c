@@ -70,7 +70,7 @@ static double elements_of(const vkt_node *n)
     return sum;
 }
 
-/* Makes a graph with the case as its only node. The caller destroys it in any case. */
+/* Makes a graph with the case as its only node. The caller destroys it, also after a failure. */
 static vkt_result graph_of(const vkt_host *h, const vkt_op *op, const vkt_case *c, vkt_graph **g)
 {
     vkt_tensor in[VKT_MAX_IN] = { { 0 } };
@@ -97,7 +97,8 @@ vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c,
 
 /* ---- cases of nodes ---- */
 
-enum { SAMPLES = 64, SLACK = 2 }; /* a bound may exceed its dimension by this much: invalid ids */
+/* SLACK: a bound may exceed its dimension by this much, so that a case may have invalid ids. */
+enum { SAMPLES = 64, SLACK = 2 };
 
 /* Draws the op's random case for `seed`. */
 static void draw(const vkt_op *op, uint64_t seed, vkt_case *c)
@@ -127,9 +128,9 @@ static size_t likeness(const vkt_case *a, const vkt_case *b)
 
 /* The bound of integers in an op's random cases. */
 typedef struct bound {
-    bool same;                              /* the same number in all cases: `least` */
-    bool follows[VKT_MAX_IN][VKT_MAX_RANK]; /* the bound is the size of this dimension of this input, or at most `slack`
-                                             * above it */
+    bool same;                              /* all cases have the same bound: `least` */
+    bool follows[VKT_MAX_IN][VKT_MAX_RANK]; /* [i][k]: the bound is the size of dimension k of input i, or at most
+                                             * `slack` above it */
     uint32_t least, slack[VKT_MAX_IN][VKT_MAX_RANK];
 } bound;
 
@@ -167,8 +168,9 @@ static bool find_dimension(const bound *b, const vkt_case *c, uint32_t *in, uint
     return false;
 }
 
-/* Returns the bound of the integers in input i. If all samples have the same bound, that one; else the case's size of
- * the dimension that the bound follows in all samples; else the smallest bound. */
+/* Returns the bound of the integers in input i. If the bound is the same in all random cases of the op, it is that
+ * bound. If the bound follows a dimension in all random cases, it is the size of this dimension in the case. Otherwise
+ * it is the smallest bound of the random cases. */
 static uint32_t bound_of(const vkt_op *op, const vkt_case *c, uint32_t i)
 {
     const bound b = find_bound(op, c, i);

@@ -8,15 +8,17 @@
  * 159 bytes. */
 void vkt_case_text(const vkt_host *h, const vkt_op *op, const vkt_case *c, char out[160]);
 
-/* Halves the largest dimension above 16 wherever its size occurs, also in bounds of integers, and recomputes the
- * attributes that follow from it. Returns false if there is none. */
+/* Finds the largest dimension, and halves all dimensions and bounds of integers that have its size. Recomputes the
+ * attributes that follow from them. Returns false if no dimension is above 16. */
 bool vkt_case_halve(const vkt_op *op, vkt_case *c);
-/* Halves dimension 0 of input 0, if it is above 4, in all inputs with this dimension 0. If input 0 has the batch last,
- * floats by rows are weights without a batch and do not change. Returns false if it is 4 or less. */
+/* Halves the batch, if it is above 4. The batch is dimension 0 of input 0, and of all inputs with the same dimension 0.
+ * If input 0 has the batch last, floats by rows are weights, which have no batch and do not change. Returns false if
+ * the batch is 4 or less. */
 bool vkt_case_halve_batch(vkt_case *c);
 
-/* Estimates the cost of the double reference in operations, forward and backward: three times the forward's, plus 16
- * for each element that is drawn, copied and compared. Returns the op's own status if the case is not legal, logged. */
+/* Estimates the cost of the double reference, forward and backward, in operations. It is three times the cost of the
+ * forward pass, plus 16 for each element that is drawn, copied and compared. If the case is not legal, logs that and
+ * returns the op's own status. */
 vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c, double *cost);
 
 /* Checks whether the case may be drawn and computed. Its inputs and attributes must pass the op's infer, as those of a

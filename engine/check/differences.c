@@ -6,9 +6,10 @@
 /* The error of central differences is h^2 f''' / 6, plus rounding of 1e-16 f / h. With this h both are some 1e-10. */
 #define STEP 1e-5
 #define ALLOWED 1e-6 /* tolerance, relative to the largest gradient */
-#define BEND 1e-2    /* also relative to it: if the two one-sided quotients differ by more, there is a kink between */
+#define BEND 1e-2    /* relative to it too: if the two one-sided quotients differ by more, a kink is near */
 
-/* Computes the subject's outputs, with element `at` of input i moved by `by`, as one vector weighted with dout. */
+/* Moves element `at` of input i by `by` and computes the subject's outputs. Writes each output times its dout to
+ * `weighted`. */
 static void moved(vkt_subject *s, uint32_t i, size_t at, double by, double *weighted)
 {
     double *x = &s->in[i].ref.f[at];

@@ -217,7 +217,7 @@ static vkt_result differentiate(vkt_subject *s)
     return VKT_OK;
 }
 
-/* Adds a node that reads the result if it is an alias of an input: such an op has no dispatch of its own. */
+/* Adds a node that reads the result, if the result is an alias of an input: the op has no dispatch of its own then. */
 static void read_alias(vkt_subject *s)
 {
     const vkt_tensor y = s->out[0].t;

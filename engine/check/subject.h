@@ -42,9 +42,10 @@ vkt_result vkt_subject_of_case(const vkt_host *h, vkt_subject *s, const vkt_op *
 /* Frees a subject; a zeroed one is allowed. */
 void vkt_subject_free(vkt_subject *s);
 
-/* Builds a subject by hand: begin, then the inputs in order, then an op that the caller applies to them, then take. */
+/* Builds a subject by hand: begin, then the inputs in order, then an op that the caller applies to them, then
+ * vkt_subject_set_output. */
 vkt_result vkt_subject_begin(const vkt_host *h, vkt_subject *s, uint64_t seed);
-/* Appends an input, absent or not. `data` NULL: its numbers are drawn. */
+/* Appends an input, which may be absent. If `data` is NULL, its numbers are drawn. */
 vkt_result vkt_subject_input(vkt_subject *s, const vkt_case_input *c, const float *data);
 /* Completes the subject. `out` is the result of the op under test. Adds seeds for its outputs and all its gradients to
  * the graph. */

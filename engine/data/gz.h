@@ -29,7 +29,7 @@ vkt_result vkt_gz_check_size(const vkt_gz *g, uint64_t bytes);
 /* Reads n bytes. *got < n only at the end of the data. A gzip file that stops too early has the same result. VKT_E_IO;
  * VKT_E_FORMAT for data that zlib rejects. */
 vkt_result vkt_gz_read(vkt_gz *g, void *dst, size_t n, size_t *got);
-/* Call this at the end of the data. VKT_E_FORMAT if a gzip member stopped too early. */
+/* Checks the end of the data. Call it when all data are read. VKT_E_FORMAT if a gzip member stopped too early. */
 vkt_result vkt_gz_check_end(vkt_gz *g);
 
 /* Reads a file like vkt_file_read. It may be compressed; max_bytes counts uncompressed bytes. */

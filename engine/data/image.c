@@ -1,4 +1,4 @@
-/* data/image.c - see image.h: the common part of the decoders: memory, the limit of the size, the orientation in EXIF
+/* data/image.c - the common part of the decoders (image.h): memory, the limit of the size, the orientation in EXIF
  * data. */
 #include "data/image.h"
 

@@ -15,7 +15,7 @@ typedef struct vkt_byte_buffer {
     uint8_t *p;
     size_t bytes;
 } vkt_byte_buffer;
-/* Makes it n bytes or more. If it grows, its content is lost. VKT_E_NOMEM. */
+/* Enlarges the memory to n bytes, if it is smaller; then its content is lost. VKT_E_NOMEM. */
 vkt_result vkt_byte_buffer_reserve(const vkt_host *h, vkt_byte_buffer *r, size_t n);
 
 /* An image: height x width pixels, row-major; the channels of a pixel are neighbours. */
@@ -47,7 +47,8 @@ void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s);
 vkt_result vkt_image_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,
                             uint32_t channels, vkt_image_scratch *s, const vkt_image **out);
 
-/* The two decoders. The result is gray or RGB like the file, not rotated. *orientation is the EXIF number, 1 to 8. */
+/* Decode a JPEG, and a PNG. The result is gray or RGB like the file, not rotated. *orientation is the EXIF number, 1
+ * to 8. */
 vkt_result vkt_jpeg_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,
                            vkt_image *out, uint32_t *orientation);
 vkt_result vkt_png_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,

@@ -105,7 +105,7 @@ static vkt_result decode_bytes(const vkt_host *h, const images *s, const char *n
     return VKT_OK;
 }
 
-/* Does the same for image `row`, from its file. */
+/* Decodes and resizes image `row` from its file into w->planes. */
 static vkt_result decode(const vkt_host *h, const images *s, uint32_t row, worker *w, base *out)
 {
     const char *path = s->list.paths[row];
@@ -335,17 +335,17 @@ static vkt_result load_all(images *s, uint32_t *left_out)
 {
     const vkt_host *h = &s->host;
     const uint32_t n = s->list.n;
-    const uint64_t row = (uint64_t)s->p.width * s->p.height * s->channels; /* below 2^32: checked */
+    const uint64_t row = (uint64_t)s->p.width * s->p.height * s->channels; /* below 2^32: checked before */
     load l = { .s = s, .status = vkt_alloc_array(h, n, sizeof *l.status), .why = vkt_alloc_array(h, n, sizeof *l.why) };
     vkt_result r = l.status && l.why ? VKT_OK : vkt_fail_nomem(h, "images", n * sizeof *l.why);
-    if (r == VKT_OK && row * n <= s->p.cache_bytes) { /* a lower bound: bases may be larger than samples */
+    if (r == VKT_OK && row * n <= s->p.cache_bytes) { /* row * n is a lower bound: bases may be larger than samples */
         s->bases = vkt_alloc_array(h, n, sizeof *s->bases);
         if (!s->bases) r = vkt_fail_nomem(h, "images", n * sizeof *s->bases);
     }
     if (r == VKT_OK) {
         run_all(&l);
         if (atomic_load(&l.full)) free_bases(s);
-        if (s->bases) free_workers(s); /* no more decoding */
+        if (s->bases) free_workers(s); /* nothing is decoded later */
         r = settle(&l, left_out);
     }
     for (uint32_t i = 0; l.why && i < n; i++) vkt_free(h, l.why[i]);

@@ -198,7 +198,7 @@ vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_
     l->row_bytes = vkt_dataset_row_bytes(p->dataset);
     l->row_pitch = p->row_pitch ? p->row_pitch : l->row_bytes;
     l->chunk_rows = (uint32_t)VKT_MAX(1, VKT_MIN(CHUNK_ROWS, CHUNK_BYTES / l->row_bytes));
-    pthread_mutex_init(&l->lock, NULL); /* these three cannot fail with default attributes on Linux */
+    pthread_mutex_init(&l->lock, NULL); /* the three init calls cannot fail with default attributes on Linux */
     pthread_cond_init(&l->work, NULL);
     pthread_cond_init(&l->ready, NULL);
     l->slots = vkt_alloc_array(h, p->n_slots, sizeof *l->slots);

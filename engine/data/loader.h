@@ -26,7 +26,7 @@ typedef struct vkt_loader vkt_loader;
 typedef struct vkt_loader_slot {
     void *features;   /* batch * row_pitch bytes, aligned for the element type */
     uint32_t *labels; /* `batch` of them; NULL: not wanted. Ignored if the data set has none */
-    float *targets;   /* batch * vkt_dataset_target_width, likewise */
+    float *targets;   /* batch * vkt_dataset_target_width of them; NULL: not wanted. Ignored if the data set has none */
 } vkt_loader_slot;
 
 typedef struct vkt_loader_params {

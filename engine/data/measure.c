@@ -34,7 +34,7 @@ static moments floats_moments(const float *p, size_t n)
 
 enum { PIECE = 1 << 16 }; /* elements of u8; the sum of their squares is below 2^32 */
 
-/* Does the same for u8, in whole numbers, which compilers vectorize. */
+/* Computes the moments of u8. The sums are whole numbers, because compilers vectorize these. */
 static moments bytes_moments(const uint8_t *p, size_t n)
 {
     moments all = { 0 };

@@ -111,8 +111,8 @@ static vkt_result count_words(const vkt_vocab *v, const char *const *texts, size
     return r;
 }
 
-/* Compares by falling count; equal counts keep the order in which the words were first seen, that of their texts in the
- * pool. */
+/* Compares by falling count. Words of equal counts keep the order in which they were first seen, which is the order of
+ * their texts in the pool. */
 static int by_rank(const void *a, const void *b)
 {
     const vkt_word *x = a, *y = b;

@@ -187,8 +187,8 @@ static vkt_result open_queue(vkt_ctx *ctx, vkt_queue *q, const char *name)
     return vkt_queue_create(ctx, q, name);
 }
 
-/* Completes a context. It must have vk's global and instance functions, instance, phys, device, info, the families of
- * both queues and the has_ flags; for a host's device the compute queue too. */
+/* Completes a context. These members must be set: vk's global and instance functions, instance, phys, device, info, the
+ * families of both queues, the has_ flags and, for a host's device, the compute queue. */
 static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
 {
     VKT_TRY(vkt_vk_load_device(&ctx->host, &ctx->vk, ctx->device));

@@ -43,8 +43,9 @@ VkSemaphoreSubmitInfo vkt_gate_wait(const vkt_gate *gate, uint64_t value)
                                     .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT };
 }
 
-/* A wait for a semaphore does not hold back the host's stage. ALL_COMMANDS puts the barrier behind the wait, so that it
- * makes available what was written until then. */
+/* Records the barrier for what the host has written. A wait for a semaphore does not hold back the host's stage. So the
+ * first stages include ALL_COMMANDS: the barrier then comes after the wait, and covers all writes before the wait
+ * ended. */
 void vkt_host_barrier(vkt_ctx *ctx, VkCommandBuffer cmd)
 {
     const VkMemoryBarrier2 barrier = {

@@ -43,7 +43,7 @@ typedef struct vkt_gpu_counters {
     uint64_t wait_cpu_ns; /* CPU time of the waiting thread in these waits: the driver's work */
 } vkt_gpu_counters;
 
-/* kernel/ and record/ may read the fields; only gpu/ writes them. */
+/* An open context. kernel/ and record/ may read its fields; only gpu/ writes them. */
 struct vkt_ctx {
     vkt_host host;            /* counts, then calls host_alloc */
     vkt_allocator host_alloc; /* the application's allocator */
@@ -100,8 +100,8 @@ struct vkt_ctx {
 
 /* Creates a context like vkt_ctx_create, on another Vulkan (NULL: the installed one). */
 vkt_result vkt_ctx_open(const vkt_ctx_params *params, const vkt_host *host, const vkt_loader *loader, vkt_ctx **out);
-/* Does the same, but first calls `unless` with the chosen device. If it returns true, no device is created, the
- * instance is destroyed, *out is NULL and the result is VKT_OK. */
+/* Creates a context like vkt_ctx_open, but first calls `unless` with the chosen device. If `unless` returns true, no
+ * device is created, the instance is destroyed, *out is NULL and the result is VKT_OK. */
 typedef bool (*vkt_unless_fn)(const vkt_device_info *info, VkDriverId driver);
 vkt_result vkt_ctx_open_unless(const vkt_ctx_params *params, const vkt_host *host, const vkt_loader *loader,
                                vkt_unless_fn unless, vkt_ctx **out);
@@ -142,7 +142,7 @@ typedef enum vkt_memory_kind {
 /* Memory of the host that one buffer has for itself. */
 typedef struct vkt_imported {
     void *allocation;      /* from the context's allocator; the memory begins at the next aligned address */
-    VkDeviceMemory memory; /* the same memory, for the device */
+    VkDeviceMemory memory; /* the allocation, as memory of the device */
     uint64_t bytes;        /* size of `memory`, as it is counted */
 } vkt_imported;
 
@@ -164,8 +164,8 @@ typedef struct vkt_buffer {
  * then *out does not change. */
 vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_kind kind, vkt_mem_class cls, uint64_t bytes, const char *name,
                              vkt_buffer **out);
-/* Creates a buffer of VKT_MEMORY_SHARED, for data that the device and the host both read and write: memory of the
- * context's allocator that the device imports (VK_EXT_external_memory_host). If that is not possible, it is a buffer of
+/* Creates a buffer of VKT_MEMORY_SHARED, for data that the device and the host both read and write. The device imports
+ * memory of the context's allocator (VK_EXT_external_memory_host). If that is not possible, creates a buffer of
  * VKT_MEMORY_READBACK. Errors are those of vkt_buffer_create. See vkt_host_barrier for writes of the host after a
  * submission. Destroy it only after the device's last use: its memory goes back to the host's allocator. */
 vkt_result vkt_buffer_create_shared(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes, const char *name,
@@ -183,7 +183,7 @@ void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer);
  * between a submission and the host that waited for it. So `cmd` needs barriers only for hazards between its own
  * commands. */
 vkt_result vkt_submit(vkt_ctx *ctx, VkCommandBuffer cmd, const char *label, uint64_t *value);
-/* Does the same with semaphores of a host (NULL: none) before and after it. cmd may be VK_NULL_HANDLE. */
+/* Submits like vkt_submit, with a host's semaphores before and after it (NULL: none). cmd may be VK_NULL_HANDLE. */
 vkt_result vkt_submit_synced(vkt_ctx *ctx, VkCommandBuffer cmd, const vkt_sync *sync, const char *label,
                              uint64_t *value);
 /* Blocks until the compute timeline reaches `value`. */
@@ -209,7 +209,8 @@ typedef struct vkt_series {
 } vkt_series;
 vkt_result vkt_series_create(vkt_ctx *ctx, const char *name, uint32_t n, vkt_series *out);
 void vkt_series_destroy(vkt_ctx *ctx, vkt_series *s); /* safe for a zeroed one; must not be pending */
-/* Starts recording command buffer i, once. It may be submitted again while it is still pending. */
+/* Starts recording command buffer i. Call it once for each i. The buffer may be submitted again while it is still
+ * pending. */
 vkt_result vkt_series_begin(vkt_ctx *ctx, vkt_series *s, uint32_t i);
 vkt_result vkt_series_end(vkt_ctx *ctx, vkt_series *s, uint32_t i);
 /* Submits command buffers first to end - 1 like vkt_submit_synced: all of them or none. *value is for the last one. */
@@ -218,9 +219,9 @@ vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32
 
 /* ---- gates: work that waits for the host ----
  * A submission can wait for a value that the host signals later. All later submissions wait too, and so does every call
- * that waits for them: vkt_wait, vkt_readback, vkt_settle, the destruction of arrays and of the context. Mesa 22.3's
- * lavapipe waits for all submitted work in vkt_timer_read too, which the third run of a program calls as it begins. So
- * the host opens the gate before such a call, after an error too. */
+ * that waits for them: vkt_wait, vkt_readback, vkt_settle, the destruction of arrays and of the context. On lavapipe of
+ * Mesa 22.3, vkt_timer_read waits for all submitted work too, and the third run of a program calls it first. So the
+ * host must open the gate before such a call, also after an error. */
 typedef struct vkt_gate {
     VkSemaphore semaphore; /* a timeline semaphore */
     uint64_t value;        /* the newest value that the host has signalled; 0 at first */
@@ -228,7 +229,7 @@ typedef struct vkt_gate {
 vkt_result vkt_gate_create(vkt_ctx *ctx, const char *name, vkt_gate *out);
 /* Signals `value`, which is larger than gate->value; else VKT_E_ARG. Never waits. */
 vkt_result vkt_gate_open(vkt_ctx *ctx, vkt_gate *gate, uint64_t value);
-void vkt_gate_destroy(vkt_ctx *ctx, vkt_gate *gate); /* safe for a zeroed one; no submission waits for it any more */
+void vkt_gate_destroy(vkt_ctx *ctx, vkt_gate *gate); /* gate may be zeroed; no submission may wait for it any more */
 /* Returns the wait of a submission for `value`, for vkt_sync.waits. */
 VkSemaphoreSubmitInfo vkt_gate_wait(const vkt_gate *gate, uint64_t value);
 /* Records the barrier after which compute shaders and copies see what the host has written to mapped memory before it

@@ -88,8 +88,8 @@ VkResult vkt_handle_create(vkt_ctx *ctx, uint64_t bytes, const void *next, VkBuf
 /* Sorts the memory types that fit `kind` and that the bits of `allowed` name, best first. Returns their number. */
 uint32_t vkt_memory_types(const vkt_ctx *ctx, vkt_memory_kind kind, uint32_t allowed,
                           uint32_t order[VK_MAX_MEMORY_TYPES]);
-/* Count memory of a buffer that is in no block, as held and used. Take returns false if it does not fit below the cap;
- * then nothing is counted or logged. */
+/* Add the memory of a buffer that is in no block to the bytes held and used, or subtract it (give). Take returns false
+ * if the bytes do not fit below the cap; then it adds and logs nothing. */
 bool vkt_memory_take(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes);
 void vkt_memory_give(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes);
 

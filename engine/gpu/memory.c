@@ -128,7 +128,8 @@ static uint64_t default_block_bytes(const vkt_memory *m, uint32_t type)
     return VKT_MAX(VKT_MIN(local ? BLOCK_BYTES : HOST_BLOCK_BYTES, of_heap), SMALLEST_BLOCK_BYTES);
 }
 
-/* Makes *bytes more fit below the cap: frees cached blocks, and reduces *bytes to `need`. Returns whether they fit. */
+/* Makes space below the cap for *bytes more: frees cached blocks, and reduces *bytes to `need`. Returns whether they
+ * fit. */
 static bool has_room(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
 {
     const vkt_memory_stats *s = &ctx->memory->stats;
@@ -138,7 +139,7 @@ static bool has_room(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
     return s->reserved_bytes <= cap && *bytes <= cap - s->reserved_bytes;
 }
 
-/* The same. VKT_E_MEMORY_CAP, with a message, if they do not fit. */
+/* Calls has_room. Logs and returns VKT_E_MEMORY_CAP if the bytes do not fit. */
 static vkt_result fit_cap(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
 {
     if (has_room(ctx, need, bytes)) return VKT_OK;

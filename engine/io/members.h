@@ -27,7 +27,7 @@ vkt_members vkt_members_of(char *text, size_t n);
 bool vkt_members_next(vkt_members *w, vkt_member *m, bool *more);
 /* Parses a key or a value. The caller releases the result. NULL: malformed, or jansson had no memory (*no_memory). */
 json_t *vkt_members_parse(vkt_members *w, const char *text, size_t n, bool *no_memory);
-/* Parses a text and writes it, with its NUL, over its own JSON, which is never shorter. NULL as above. */
+/* Parses a text and writes it, with its NUL, over its own JSON, which is never shorter. NULL as vkt_members_parse. */
 const char *vkt_members_text(vkt_members *w, char *text, size_t n, bool *no_memory);
 
 #endif

@@ -81,7 +81,7 @@ typedef struct vkt_row_norm_attr {
 typedef struct vkt_running_stats_attr {
     uint32_t batch, positions; /* batch that the new statistics are computed from: numbers per channel, with padding */
     uint32_t unbiased;
-    float momentum; /* weight of the new ones */
+    float momentum; /* weight of the new statistics */
 } vkt_running_stats_attr;
 
 typedef struct vkt_publish_attr {
@@ -98,7 +98,7 @@ typedef struct vkt_shard_state_attr {
 typedef struct vkt_shard_sum_attr {
     uint64_t offset_bytes, bytes; /* in the arena; multiples of VKT_ALIGN_BYTES */
     uint32_t levels;              /* this rank has 2^levels shards */
-    uint32_t parts;               /* runs of a shard */
+    uint32_t parts;               /* runs that compute one shard */
     uint32_t bf16;                /* 1: each summand is rounded to bfloat16 */
     uint32_t unused;              /* 0: the struct has no padding bytes */
 } vkt_shard_sum_attr;
@@ -142,14 +142,14 @@ typedef struct vkt_permute_attr {
     uint32_t perm[VKT_MAX_RANK];
 } vkt_permute_attr;
 
-/* By dimension: y[i] = x[start + step i], or with flip x[start + step (size - 1 - i)]. Entries beyond the rank select a
- * whole dimension. */
+/* For each dimension: y[i] = x[start + step i], or with flip x[start + step (size - 1 - i)]. Entries beyond the rank
+ * select a whole dimension. */
 typedef struct vkt_slice_attr {
     uint32_t start[VKT_MAX_RANK], step[VKT_MAX_RANK], size[VKT_MAX_RANK]; /* step >= 1 */
     bool flip[VKT_MAX_RANK];
 } vkt_slice_attr;
 
-/* By dimension: y[before + gap i] = x[i], and `value` elsewhere; `after` elements follow the last. gap >= 1. */
+/* For each dimension: y[before + gap i] = x[i], and `value` elsewhere; `after` elements follow the last. gap >= 1. */
 typedef struct vkt_pad_attr {
     uint32_t before[VKT_MAX_RANK], after[VKT_MAX_RANK], gap[VKT_MAX_RANK];
     float value; /* a whole number for u32 */
@@ -167,13 +167,13 @@ typedef struct vkt_upsample2d_attr {
 typedef struct vkt_softmax_attr {
     uint32_t axis;
     uint32_t log;    /* 1: the logarithm */
-    uint32_t causal; /* 1: over (.., T, S), query t sees classes 0 .. t; not with log */
+    uint32_t causal; /* 1: x is (.., T, S), and query t uses classes 0 .. t only; not with log */
     float scale;
 } vkt_softmax_attr;
 
 typedef struct vkt_attention_attr {
     uint32_t heads;  /* number of heads, if q, k and v are in one (B,T,3 D); else 1 */
-    uint32_t causal; /* 1: query t sees keys 0 .. t */
+    uint32_t causal; /* 1: query t uses keys 0 .. t only */
     float scale;
 } vkt_attention_attr;
 

@@ -40,7 +40,7 @@ typedef enum vkt_role {
     VKT_ROLE_WORDS,   /* ring of words that the host writes, one slot per run */
     VKT_ROLE_METRICS, /* ring of metrics that the host reads, one slot per run */
     VKT_ROLE_CONST,   /* fixed bytes, uploaded when the program is made */
-    VKT_ROLE_SCRATCH  /* made by emit; used by the dispatches of one node, or until a later node recalls it */
+    VKT_ROLE_SCRATCH  /* made by emit; its live range ends with its node, or with the last node that recalls it */
 } vkt_role;
 
 #define VKT_ARENAS 7
@@ -88,19 +88,20 @@ struct vkt_graph {
     size_t n_nodes, cap_nodes;
     uint32_t *params; /* value ids in the order of declaration */
     size_t n_params, cap_params;
-    uint32_t *names;                        /* the same ids by their names' hashes, 0: empty; at most half full */
-    size_t cap_names;                       /* a power of two, or 0 */
-    uint64_t names_looked;                  /* at, in all: what declaring parameters costs */
-    uint64_t arena_bytes;                   /* all parameters, each at a multiple of VKT_ALIGN_BYTES */
-    vkt_tensor arena[VKT_ARENAS];           /* whole arenas from PARAM to PUBLISHED; {0} until first used */
+    uint32_t *names;              /* hash table of the same ids, by name; 0: a free entry; at most half full */
+    size_t cap_names;             /* a power of two, or 0 */
+    uint64_t names_looked;        /* entries of `names` that were compared so far: the cost of all declarations */
+    uint64_t arena_bytes;         /* all parameters, each at a multiple of VKT_ALIGN_BYTES */
+    vkt_tensor arena[VKT_ARENAS]; /* whole arenas from PARAM to PUBLISHED; {0} until first used */
     vkt_tensor step, words, clock, metrics; /* {0} until first used */
     vkt_tensor seed;                        /* the gradient that vkt_backward starts from; {0}: not called yet */
     uint32_t batch;                         /* largest batch of a gather, used for `rows = 0`; 0: none */
     vkt_optimizer optimizer;                /* set by vkt_update */
     vkt_tensor groups;                      /* the optimizer's table of groups, abi/update.abi.h; {0}: no groups */
     bool has_optimizer, has_publish, has_advance;
-    uint32_t draws;              /* a graph of shards: runs of a step on all ranks; else 0 */
-    bool sums;                   /* the update's gradient is a sum over shards, times their rows: vkt_update_by_sum */
+    uint32_t draws; /* a graph of shards: runs of a step on all ranks; else 0 */
+    bool sums;      /* the update's gradient is a sum over shards, and each shard has the weight of its rows: see
+                     * vkt_update_by_sum */
     const uint64_t *bucket_ends; /* no dispatch of the update crosses these offsets, rising; owned by the graph */
     uint32_t n_buckets;
     bool no_fuse;       /* VKT_NO_FUSE=1 at creation: no nodes are fused */
@@ -128,8 +129,9 @@ typedef struct vkt_field {
     uint16_t count; /* number of elements */
     uint16_t offset;
     double default_value; /* value of the elements if the text does not set them */
-    const char *label;    /* name in a message about a difference. NULL: its name and number; "": not mentioned, because
-                           * another member is; else the name of the fraction of 2^32 that this U32 is */
+    const char *label;    /* for messages about two networks that differ in this member. NULL: they show its name and
+                           * number. "": they do not mention it, because they mention another member. Else the member is a
+                           * U32, and they show it under this name, as a fraction of 2^32 */
 } vkt_field;
 #define VKT_FIELD(type, member, kind_, count_, default_)                                                           \
     {                                                                                                              \
@@ -152,7 +154,7 @@ struct vkt_op {
     uint8_t in_place; /* bit i: output 0 may overwrite input i, if all inputs with a bit have the output's type, shape
                        * and layout. The invocation that writes an element is then the only one that reads this element
                        * of the input, and it reads it first */
-    bool prologue;    /* runs before all other nodes, whenever it was added */
+    bool prologue;    /* runs before all other nodes, also if it was added later */
     vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0: vkt_fuse_epilogue */
     uint32_t diff;           /* bit i: input i has a gradient */
@@ -262,7 +264,7 @@ bool vkt_is_usable(vkt_graph *g, const char *op, vkt_tensor t);
 vkt_tensor vkt_null_argument(vkt_graph *g, const char *op, const char *argument);
 /* Returns the producer of t if t is not kept and has one reader; that reader may be fused with it. Else NULL. */
 const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t);
-/* Returns the same, but looks through reshapes that have one reader each. */
+/* Returns the producer like vkt_sole_producer, but skips reshapes that have one reader each. */
 const vkt_node *vkt_sole_producer_past_views(const vkt_graph *g, vkt_tensor t);
 /* Returns the number of node inputs that refer to t. */
 uint32_t vkt_readers(const vkt_graph *g, vkt_tensor t);
@@ -391,8 +393,8 @@ typedef struct vkt_launch {
 /* Appends one dispatch. An x above limits.max_groups is reduced to it, because kernels stride over x. Kernels need not
  * stride over y and z: a larger y or z is VKT_E_UNSUPPORTED. */
 void vkt_dispatch_add(vkt_emit *e, const vkt_launch *launch);
-/* Makes a scratch value. Its live range is from the first dispatch that binds it to the last: within this node unless a
- * later node recalls it. */
+/* Makes a scratch value. Its live range is from the first dispatch that binds it to the last one. Both are in this
+ * node, unless a later node recalls the value. */
 vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes);
 /* Makes a scratch value with the type, layout and storage of `like` and another shape. */
 vkt_tensor vkt_scratch_like(vkt_emit *e, const char *name, vkt_tensor like, vkt_shape shape);

@@ -42,9 +42,8 @@ typedef struct vkt_pipeline {
  * abi/storage.abi.h. VKT_E_ARG, VKT_E_DRIVER, VKT_E_NOMEM. */
 vkt_result vkt_pipeline_get(vkt_ctx *ctx, vkt_kernel_id id, bool texel, uint32_t storage, const uint32_t *spec,
                             uint32_t n_spec, const vkt_pipeline **out);
-/* The arguments of one pipeline for vkt_pipelines_get, which returns n of them. Missing pipelines are made in parallel,
- * by up to 17 threads and no more than the machine has cores. Of several failures the first in the order of `wants` is
- * reported. */
+/* The arguments of one pipeline for vkt_pipelines_get, which returns n pipelines. Missing ones are made in parallel, by
+ * at most 17 threads and at most one per core. If several fail, the first one in the order of `wants` is reported. */
 typedef struct vkt_pipeline_want {
     vkt_kernel_id id;
     bool texel;

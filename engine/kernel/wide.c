@@ -11,9 +11,10 @@
 #define WIDTH "LP_NATIVE_VECTOR_WIDTH"
 enum { DEFAULT_LANES = 8, WIDE_LANES = 16 };
 
-/* The drivers, as vkt_device_info names them, that are faster with 512 bits: 22.3.6 was measured, and passed the tests
- * of ops and training with them. No other driver is tried: on Mesa 25.0.7 a product of 1024 x 1024 took 150 ms instead
- * of 12, and Mesa 26 ended the process. Only the text has the version: llvmpipe's driverVersion is 1 for every Mesa. */
+/* The drivers that are faster with 512 bits, by their names in vkt_device_info. Mesa 22.3.6 was measured, and passed
+ * the tests of ops and training with 512 bits. No other driver is tried: on Mesa 25.0.7 a product of 1024 x 1024 took
+ * 150 ms instead of 12, and Mesa 26 ended the process. Only the text has the version: llvmpipe's driverVersion is 1 for
+ * every Mesa. */
 static const char *const gaining[] = { "llvmpipe Mesa 22.3." };
 
 /* Returns whether the CPU is one of AMD's with AVX-512. Intel's have it too, but are slower with it. llvmpipe stores a
@@ -33,7 +34,8 @@ static bool gains(const vkt_device_info *info, VkDriverId driver)
     return false;
 }
 
-/* Opens a context as vkt_ctx_open_unless, and checks wide vectors, whatever made them wide. `why` gets the failure. */
+/* Opens a context like vkt_ctx_open_unless. If its vectors are wide, for any reason, tests them. `why` gets the
+ * failure. */
 static vkt_result open_tested(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader,
                               vkt_unless_fn unless, vkt_ctx **out, char why[80])
 {

@@ -33,7 +33,7 @@ struct vkt_builder {
 
 /* Adds a row to the summary for everything made since the last row; returns `out`. */
 vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, vkt_tensor out);
-/* Returns `given`, or with a preset of Keras `keras` if given is VKT_INIT_DEFAULT. */
+/* Returns `keras` if `given` is VKT_INIT_DEFAULT and the preset is one of Keras; else returns `given`. */
 vkt_init vkt_builder_init(const vkt_builder *b, vkt_init given, vkt_init keras);
 /* Computes the initial values of the builder's parameter number i (b->inits), row-major. `out` has room for all
  * elements. */

@@ -25,8 +25,8 @@ static bool ids_fit(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p)
     return false;
 }
 
-/* Returns the initial distribution of the projections. Their outputs are summed over all layers, so it is smaller for
- * more layers: the size of the sum does not depend on their number. */
+/* Returns the initial distribution of the projections. Their outputs are summed over all layers. So the deviation is
+ * smaller for more layers, and the size of the sum does not depend on the number of layers. */
 static vkt_init projection(const vkt_gpt_params *p)
 {
     return (vkt_init){ VKT_INIT_NORMAL, 0, (float)(0.02 / sqrt(2.0 * p->layers)) };

@@ -102,7 +102,7 @@ vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt_tensor 
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t r = p->kernel[0], s = or_else(p->kernel[1], r), o = p->out_channels;
     if (!want_conv(b, name, channels, o, r, groups)) return (vkt_tensor){ 0 };
-    /* torch uses the second dimension of a weight as the input, here too. */
+    /* torch computes fan-in from dimension 1 of a weight, also if the convolution is transposed. */
     const uint32_t fan_in = o / groups * r * s, fan_out = channels * r * s;
     const vkt_tensor w = layer_weight(b, name, vkt_shape4(channels, o / groups, r, s), p->weight_init, fan_in, fan_out);
     const vkt_tensor bias = layer_bias(b, name, p->no_bias, o, p->bias_init, fan_in);

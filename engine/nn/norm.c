@@ -26,7 +26,8 @@ static uint32_t features_of(vkt_builder *b, const char *name, vkt_tensor x, bool
     return 0;
 }
 
-/* Returns `keras` for a param that is 0 with a preset of Keras. For torch it stays 0, the op's own default. */
+/* Returns `keras` if `given` is 0 and the preset is one of Keras; else returns `given`. A result of 0 means the op's
+ * default, which is torch's. */
 static float or_keras(const vkt_builder *b, float given, float keras)
 {
     return given == 0 && b->preset != VKT_PRESET_TORCH ? keras : given;

@@ -15,7 +15,7 @@ extern const vkt_op *const vkt_ops[];
 /* Sums x over the dimensions that broadcasting `shape` to x's shape would repeat. The result is ROWS, unless shape is
  * x's own. */
 vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
-/* Return the maximum and the minimum over these dimensions instead. */
+/* Return the maximum or the minimum of x over the same dimensions as vkt_sum_to. */
 vkt_tensor vkt_max_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 vkt_tensor vkt_min_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* Returns d where x = y, and 0 d elsewhere. The result has x's shape and layout; d and y broadcast to x. No gradient.
@@ -42,7 +42,7 @@ void vkt_step_advance(vkt_graph *g, bool update);
  * over all ranks. */
 typedef struct vkt_shard_params {
     uint32_t levels;      /* this rank has 2^levels shards */
-    uint32_t parts;       /* runs of a shard */
+    uint32_t parts;       /* runs that compute one shard */
     uint32_t draws;       /* runs of a step on all ranks */
     bool bf16;            /* each summand is rounded to bfloat16 */
     const uint64_t *ends; /* buckets of the arena: the offset behind each, rising; multiples of VKT_ALIGN_BYTES; the
@@ -63,7 +63,7 @@ typedef struct vkt_shard_values {
 vkt_result vkt_shard_sums(vkt_graph *g, const vkt_shard_params *p, vkt_shard_values *out);
 /* Appends the update as vkt_update does, with another vector of gradients than the arena. */
 vkt_result vkt_update_from(vkt_graph *g, const vkt_optimizer *o, vkt_tensor gradients);
-/* Makes *g, which is empty, the update of the graph of shards `of`: declares its parameters and appends the update.
+/* Builds the update of the graph of shards `of` in the empty graph g: declares its parameters and appends the update.
  * `sum` gets the external vector of gradients. The update goes bucket by bucket, the last one first. */
 vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimizer *o, const vkt_shard_params *p,
                              vkt_tensor *sum);
@@ -94,7 +94,7 @@ static inline uint64_t vkt_largest_loop(const vkt_limits *lim)
 {
     return lim->traits->largest_loop ? lim->traits->largest_loop : UINT32_MAX;
 }
-/* Returns five sixths of that, for kernels whose iterations are counted roughly. */
+/* Returns five sixths of vkt_largest_loop, for kernels whose iterations are counted roughly. */
 static inline uint64_t vkt_rough_loop(const vkt_limits *lim)
 {
     return vkt_largest_loop(lim) / 6 * 5;
@@ -115,12 +115,14 @@ static inline uint64_t vkt_bind_range_bytes(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
 }
-/* Returns the same in elements of 4 or 2 bytes. */
+/* Returns the most elements that one binding holds, for elements of 4 or of 2 bytes. Ranges of so many elements start
+ * at multiples of VKT_ALIGN_BYTES. */
 static inline uint64_t vkt_bind_range_elements(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / (2 * VKT_ALIGN_BYTES) * (2 * VKT_ALIGN_BYTES) / 4;
 }
-/* Returns the most bytes that a binding of `texels` (kernels.def) holds. It is a texel buffer if that holds more. */
+/* Returns the most bytes that a binding of `texels` (kernels.def) holds. The binding is a texel buffer if that holds
+ * more. */
 static inline uint64_t vkt_read_range(const vkt_limits *lim)
 {
     return VKT_MAX(lim->max_storage_range_bytes, 16 * lim->max_texel_elements);
@@ -153,8 +155,8 @@ typedef struct vkt_cost {
     double flops, bytes;
 } vkt_cost;
 vkt_cost vkt_node_cost(const vkt_node *n);
-/* Functions for op descriptors. They return 0; one per element of output 0; one per element of input 0; four per logit
- * in input 0 (maximum, difference, exponential, sum). */
+/* Functions for op descriptors. In this order they return: 0; one per element of output 0; one per element of input 0;
+ * four per logit in input 0 (maximum, difference, exponential, sum). */
 double vkt_flops_none(const vkt_node *n);
 double vkt_flops_an_output(const vkt_node *n);
 double vkt_flops_an_input(const vkt_node *n);

@@ -1,5 +1,5 @@
-/* passes/half.c - mixed precision: chooses the values that are stored in 16 bits. A value that one of its ops cannot
- * handle in 16 bits stays f32 for all, so ops can support 16 bits one by one. */
+/* passes/half.c - mixed precision: chooses the values that are stored in 16 bits. A value stays f32 if one of its ops
+ * cannot handle it in 16 bits. So support of 16 bits can be added op by op. */
 #include "passes/passes.h"
 
 /* Returns whether the value's memory consists of whole vec4s, in every range of it. */

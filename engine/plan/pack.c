@@ -30,16 +30,16 @@ typedef struct packer {
     vkt_packed **order;  /* the order in which values are placed */
     vkt_packed **placed; /* sorted by block and offset */
     size_t n_placed;
-    vkt_packed **longs; /* those that are live in many buckets, in the same order */
+    vkt_packed **longs; /* the values that are live in many buckets, in the same order */
     size_t n_longs;
-    mark *marks; /* entries of the others in the lists of buckets */
+    mark *marks; /* entries of the other values in the lists of buckets */
     uint32_t n_marks;
     uint32_t *bucket; /* by bucket: the newest mark's number + 1; 0: none */
     size_t n_buckets;
-    vkt_packed **near; /* those of the others whose live ranges overlap that of the value being placed, in the same
-                        * order */
+    vkt_packed **near; /* the values of few buckets whose live ranges overlap that of the value being placed, in the
+                        * same order */
     size_t n_near;
-    uint64_t work;   /* number of values looked at */
+    uint64_t work;   /* number of scanned values */
     uint64_t *ends;  /* end of each block in this round */
     size_t n_blocks; /* number of blocks in this round */
     vkt_packed *best;
@@ -107,7 +107,7 @@ static void find_near(packer *s, const vkt_packed *v)
             vkt_packed *w = s->marks[m - 1].value;
             s->work++;
             if (!vkt_live_ranges_overlap(w->live_range, v->live_range)) continue;
-            /* only in the first bucket that holds both */
+            /* Several buckets may hold both values. Only the first of these enters w. */
             if (b == VKT_MAX(bucket_of(v->live_range.first), bucket_of(w->live_range.first)))
                 enter(s->near, &s->n_near, w);
         }
@@ -141,7 +141,7 @@ static void place_one(packer *s, vkt_packed *v)
         const vkt_packed *w = near ? s->near[k++] : others[i++];
         s->work++;
         for (; w->block > v->block && at + v->bytes > s->o->max_block_bytes; v->block++) at = 0;
-        if (w->block > v->block) break; /* it fits at the end of its block */
+        if (w->block > v->block) break; /* v fits at the end of its block */
         if (s->o->guard_bytes == 0 && !vkt_live_ranges_overlap(w->live_range, v->live_range)) continue;
         if (at + v->bytes <= w->offset) break;
         at = VKT_MAX(at, w->offset + w->bytes);

@@ -35,7 +35,8 @@ static void find_touches(const vkt_emit *e, const vkt_plan *p, touch *t)
 }
 
 /* Returns whether the node may compute its first output in the memory of input i: only the input's producer and this
- * node touch that memory, so no order is violated. t is indexed by root, as it was before any output moved. */
+ * node touch that memory, so no order is violated. t is indexed by root value, and is from the time before any output
+ * moved. */
 static bool may_overwrite(const vkt_emit *e, const vkt_node *n, uint32_t i, const touch *t)
 {
     const uint32_t root = vkt_root(e->g, n->in[i]);

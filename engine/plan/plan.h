@@ -33,7 +33,7 @@ typedef struct vkt_barrier {
     uint32_t before; /* dispatch number */
     vkt_hazard hazard;
     uint32_t value; /* the value that this dispatch accesses */
-    uint32_t other; /* the dispatch that it waits for */
+    uint32_t other; /* the dispatch that the barrier waits for */
 } vkt_barrier;
 
 typedef struct vkt_plan {

@@ -30,9 +30,9 @@ enum { MAX_ROOTS = 24 }; /* enough, because a cheap node binds few values */
 /* The dispatches first to end - 1 of one node, and the effect of computing them again. */
 typedef struct candidate {
     uint32_t first, end;
-    uint32_t roots[MAX_ROOTS]; /* the values that they bind */
-    bool made[MAX_ROOTS];      /* written by them */
-    bool late[MAX_ROOTS];      /* written by them, not touched at the peak, and read after it */
+    uint32_t roots[MAX_ROOTS]; /* the values that the dispatches bind */
+    bool made[MAX_ROOTS];      /* written by the dispatches */
+    bool late[MAX_ROOTS];      /* written by the dispatches, not touched at the peak, and read after it */
     uint32_t n_roots;
     uint32_t reader; /* the first of those reads */
     uint64_t gain_bytes;

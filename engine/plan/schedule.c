@@ -38,7 +38,7 @@ typedef struct scheduler {
     uint32_t *ready;      /* dispatches without a stage that wait for none, rising */
     uint32_t n_ready;
     uint64_t live_bytes, budget_bytes;
-    uint64_t work; /* accesses, edges and ready dispatches looked at */
+    uint64_t work; /* number of scanned accesses, edges and ready dispatches */
 } scheduler;
 
 /* ---- dependences ---- */
@@ -48,8 +48,8 @@ static bool is_arena(vkt_role role)
     return role >= VKT_ROLE_PARAM && role <= VKT_ROLE_PUBLISHED;
 }
 
-/* Returns the list of an access: that of the value, of one parameter, gradient or moment of an arena, or else of the
- * role. */
+/* Returns the list of an access. A value has a list of its own, and so has a parameter, gradient or moment of an arena.
+ * All other accesses are in the list of their role. */
 static uint32_t memory_of(const scheduler *s, vkt_tensor t)
 {
     const uint32_t owner = s->p->owner[t.id];

@@ -126,8 +126,8 @@ static vkt_result begin(vkt_program *p, const vkt_run *run, uint64_t budget_ns, 
     return split(p, budget_ns);
 }
 
-/* Returns the end of the slices from `next` on that fit. If nothing is pending, at least one slice fits: it would not
- * fit later either. */
+/* Returns the end of the slices, from `next` on, that fit into the budget. If nothing is pending, it returns at least
+ * one slice, because a slice that is too long now is too long later too. */
 static uint32_t fit(const vkt_program *p, const vkt_series *s, uint64_t budget_ns, uint64_t *cost_ns)
 {
     uint32_t end = p->budget.next;
@@ -137,7 +137,7 @@ static uint32_t fit(const vkt_program *p, const vkt_series *s, uint64_t budget_n
         return end + 1;
     }
     while (end < s->n && p->budget.ns[end] <= budget_ns - *cost_ns) *cost_ns += p->budget.ns[end++];
-    if (end == p->budget.next && idle(p)) *cost_ns = p->budget.ns[end++]; /* more than the budget */
+    if (end == p->budget.next && idle(p)) *cost_ns = p->budget.ns[end++]; /* this slice takes more than the budget */
     return end;
 }
 

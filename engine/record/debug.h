@@ -7,7 +7,7 @@
 /* Creates a program whose values share no memory. 256 bytes that no value uses follow each value. */
 vkt_result vkt_program_create_guarded(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out);
-/* The same, but outputs use the memory of inputs if the op descriptor allows it. */
+/* Creates such a program, in which outputs also use the memory of inputs if the op descriptor allows it. */
 vkt_result vkt_program_create_in_place(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                        vkt_program **out);
 /* Fills all memory of activations and scratch, guards included, with `word`. */

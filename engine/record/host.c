@@ -139,7 +139,7 @@ static vkt_result hand_over(vkt_array *a, bool acquire, uint32_t other, const vk
     vkt_handover *h = &a->handover[acquire];
     if (!h->commands.cmd || h->family != other) {
         VKT_TRY(check_other_family(a->ctx, other));
-        VKT_TRY(vkt_wait(a->ctx, h->value)); /* they must be done before they are recorded again */
+        VKT_TRY(vkt_wait(a->ctx, h->value)); /* the commands must be done before they are recorded again */
         const vkt_result r = record_handover(a, acquire, other, &h->commands);
         if (r != VKT_OK) {
             vkt_commands_destroy(a->ctx, &h->commands);

@@ -20,7 +20,7 @@ static vkt_result match_store(vkt_program *p)
         vkt_value *v = &g->values[g->params[i]];
         const vkt_store_entry *e = NULL;
         if (i < p->store->n && strcmp(p->store->entries[i].name, v->name) == 0)
-            e = &p->store->entries[i]; /* the usual case */
+            e = &p->store->entries[i]; /* the usual case: the store has the same order */
         for (uint32_t k = 0; k < p->store->n && !e; k++)
             if (strcmp(p->store->entries[k].name, v->name) == 0) e = &p->store->entries[k];
         char want[80], have[80];
@@ -282,7 +282,7 @@ static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt
                         .options = options,
                         .budget.left_ns = UINT64_MAX,
                         .debug.level = vkt_debug_level() };
-    if (p->debug.level >= 4) p->options = apart; /* so that each value stays as it was written */
+    if (p->debug.level >= 4) p->options = apart; /* each value then stays as it was written */
     snprintf(p->name, sizeof p->name, "%s", params && params->name ? params->name : "program");
     const vkt_result r = build(p, params ? params : &none);
     if (r == VKT_OK)

@@ -54,7 +54,7 @@ typedef struct vkt_range {
 
 /* Submitted work that may not be done yet. */
 typedef struct vkt_pending {
-    uint64_t value; /* value of the compute timeline when it is done */
+    uint64_t value; /* value of the compute timeline when the work is done */
     uint64_t ns;    /* its expected time; 0: nothing is pending */
 } vkt_pending;
 
@@ -133,12 +133,12 @@ vkt_result vkt_parts_create(vkt_program *p);
 void vkt_parts_free(vkt_program *p);
 /* Records the command buffers again, after the marks have changed. */
 vkt_result vkt_parts_mark(vkt_program *p);
-/* Before a run: splits the step and records the parts, as soon as the time of each dispatch is known. */
+/* Prepares a run. As soon as the time of each dispatch is known, splits the step and records the parts. */
 vkt_result vkt_parts_prepare(vkt_program *p);
 /* Records dispatches as a series of n command buffers. Command buffer i ends before dispatch ends[i]. */
 vkt_result vkt_parts_record(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, vkt_series *out);
-/* submit.c: the steps of each run, for all ways to submit it: write the words of its slot (RING_WORDS); prepare the
- * submission, which may wait; finish it. */
+/* submit.c: the steps of each run, for all ways to submit it. The first function writes the words of its slot
+ * (RING_WORDS), the second one prepares the submission and may wait, the third one finishes it. */
 vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *words);
 vkt_result vkt_run_begin(vkt_program *p, const vkt_run *run);
 void vkt_run_end(vkt_program *p, uint64_t value, uint64_t *run_index);

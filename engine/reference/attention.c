@@ -93,8 +93,8 @@ static void forward(const vkt_ref_call *c)
     }
 }
 
-/* Adds the gradients of one query. The gradient of a weight p is dy v. The gradient of its score is p times the
- * difference of this from its mean, weighted with the weights of the row; the mean is dy y. */
+/* Adds the gradients of one query. The gradient of a weight p is dy v. The mean of these gradients over the row,
+ * weighted with p, is dy y. The gradient of a score is p (dy v - dy y). */
 static void backward_of_query(const vkt_ref_call *c, const head *h, size_t t)
 {
     const double *dy = c->dout[0] + h->y + t * h->y_step, all = log_sum(c, h, t);

@@ -40,7 +40,7 @@ static const double *run(network *n, size_t sample)
     return n->h[n->layers];
 }
 
-/* Adds the gradients for dy of the sample that ran last to din. */
+/* Adds to din the gradients of the sample that ran last, from its dy. */
 static void run_back(const network *n, size_t sample, const double *dy)
 {
     double d[2][VKT_MLP_MAX_WIDTH];

@@ -8,7 +8,7 @@
 typedef struct span {
     uint32_t begin, end; /* real rows (or columns) of the window; begin >= end: none */
     uint32_t step;       /* distance between neighbouring ones */
-    uint32_t padded;     /* number with padding; ceil mode may reduce it */
+    uint32_t padded;     /* rows with padding; ceil mode may reduce their number */
 } span;
 
 static span window(const vkt_pool2d_attr *a, int axis, uint32_t i, uint32_t size)

@@ -13,7 +13,7 @@ enum { MOST_CLASSES = 20, LEAST_ROWS_PER_CLASS = 5, USUAL_VALUES = 32 };
 typedef struct look {
     const char **texts; /* the n texts that are not missing; after sort_texts the `distinct` different ones */
     uint32_t n, distinct, missing;
-    bool numbers, whole; /* all of them are */
+    bool numbers, whole; /* all texts are numbers; all are whole numbers */
     bool counts;         /* each value is the number of its row plus a constant */
     double mean, std;
 } look;

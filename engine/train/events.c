@@ -116,8 +116,8 @@ uint32_t vkt_crc32c(const void *p, size_t n)
     return ~crc;
 }
 
-/* Returns the form in which a checksum is stored: rotated, plus a constant (record_writer.h). The reason is data that
- * contain checksums. */
+/* Returns the form in which a checksum is stored: rotated, plus a constant (record_writer.h). The reason: a checksum
+ * over data that contain their own checksum detects fewer errors. */
 static uint32_t masked(uint32_t crc)
 {
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
@@ -299,7 +299,8 @@ vkt_result vkt_events_epoch(vkt_events *e, const vkt_epoch_record *r)
     return vkt_events_flush(e);
 }
 
-/* Summary.Value: 8 tensor, with 1 dtype (DT_STRING is 7), 2 tensor_shape (empty: one text), 8 string_val. */
+/* Writes a Summary.Value with field 8 tensor, which has 1 dtype (DT_STRING is 7), 2 tensor_shape (empty: one text) and
+ * 8 string_val. */
 vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const char *text)
 {
     VKT_WANT(NULL, e);

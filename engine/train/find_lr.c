@@ -66,7 +66,7 @@ static void on_batch(void *user, const vkt_fit_progress *p)
     if (x->caller->on_batch) x->caller->on_batch(x->caller->user, p);
 }
 
-/* Called after each batch. */
+/* Returns whether the test is over. The fit calls it after each batch. */
 static bool is_over(void *user)
 {
     test *x = user;

@@ -339,9 +339,11 @@ vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const c
     if (!same_but_parameters(run, t->run_lines)) vkt_compare_settings(run, t->run_lines, &other);
     vkt_attachments_compare(&t->attached, st, &other);
     const uint32_t settings = other.n;
-    if (!settings) vkt_compare_graphs(graph, t->graph_lines, &other); /* another batch would change all of its nodes */
+    /* Other settings, such as another batch, would change every node. */
+    if (!settings) vkt_compare_graphs(graph, t->graph_lines, &other);
     const char *network = other.n > settings ? "the network is another: " : "";
-    if (!other.n) vkt_compare_settings(run, t->run_lines, &other); /* groups or frozen parameters of the same graph */
+    /* Now only groups and frozen parameters of the same graph can differ. */
+    if (!other.n) vkt_compare_settings(run, t->run_lines, &other);
     vkt_compare_settings(rate, t->rate_lines, &changed);
     vkt_result r = VKT_OK;
     if (other.text.failed || changed.text.failed)

@@ -16,8 +16,8 @@
 
 /* Writes the lines of a graph, one for each node that it has so far. VKT_E_NOMEM. */
 vkt_result vkt_identity_graph(const vkt_graph *g, vkt_text *out);
-/* Writes the other lines to t->run_lines and t->rate_lines. The first call reads the data sets: VKT_E_NOMEM, or a
- * source's error. The lines do not change after that. */
+/* Writes the lines of vktrain.run and vktrain.rate to t->run_lines and t->rate_lines. The first call reads the data
+ * sets: VKT_E_NOMEM, or a source's error. The lines do not change after that. */
 vkt_result vkt_identity_compute(vkt_trainer *t);
 /* Compares the trainer with a checkpoint. VKT_E_STATE if they differ; the message names the differences. Logs
  * differences that are allowed. `path` is for messages. */

@@ -1,8 +1,8 @@
 /* train/progress.c - a progress bar on a terminal; elsewhere one line an epoch.
  *
- * The bar is one line, rewritten in place, and always shorter than the width of the terminal. Each redraw would leave a
- * line behind if it wrapped. Each redraw reads the width, so a resized window needs no signal handler. There are no
- * colours, so NO_COLOR has no effect. */
+ * The bar is one line, rewritten in place, and always shorter than the width of the terminal. If the bar wrapped, each
+ * redraw would leave a line behind. Each redraw reads the width, so a resized window needs no signal handler. There are
+ * no colours, so NO_COLOR has no effect. */
 #include <math.h>
 #include <stdarg.h>
 

@@ -38,7 +38,8 @@ static bool is_seen(const chart *c, double loss)
 }
 
 /* Computes the range of the smoothed losses, or of all losses if there are none of these, widened to ticks. Losses
- * above it are not visible: the last ones of a test are much larger than the rest. Returns false without a loss. */
+ * above this range are not visible: the last losses of a test are much larger than the others. Returns false without a
+ * loss. */
 static bool fit(chart *c)
 {
     double lo = INFINITY, hi = -INFINITY;

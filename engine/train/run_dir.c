@@ -21,7 +21,7 @@ struct vkt_run_dir {
     char *folder, *paths[PATHS];
     bool omitted[PATHS], resumes;
     FILE *log;
-    /* Only during a fit. */
+    /* These members are valid only during a fit. */
     vkt_trainer *t;
     vkt_events *events;
     vkt_fit_callbacks caller;
@@ -146,7 +146,7 @@ void vkt_run_dir_log(vkt_run_dir *d, const char *text)
 
 /* ---- TensorBoard ---- */
 
-/* The training continues without events after one could not be written. */
+/* Closes the event file after a failure. The training continues without it. */
 static void keep_events(vkt_run_dir *d, vkt_result r)
 {
     if (r == VKT_OK) return;

@@ -7,7 +7,7 @@
 
 enum { TOP = 5, MOST_IN_JSON = 1000 };
 
-/* The public scores come first, so a pointer to them is a pointer to this. */
+/* Scores with their private members. The public scores are the first member, so both have the same address. */
 typedef struct owned {
     vkt_scores s;
     vkt_host h;

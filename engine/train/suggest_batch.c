@@ -11,7 +11,7 @@
 static const uint64_t SLACK_BYTES = 96ull << 20;
 
 typedef struct need {
-    uint64_t program, data, data_streamed; /* bytes: all but the data; the whole data; a ring of batches */
+    uint64_t program, data, data_streamed; /* bytes of: all but the data; the whole data; a ring of batches */
 } need;
 
 static void add_data(const vkt_trainer *t, const vkt_dataset *d, uint32_t batch, need *n, vkt_feed *feed)

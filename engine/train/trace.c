@@ -42,7 +42,7 @@ static void trace_text(const vkt_trainer *t, const vkt_kernel_time *k, uint32_t 
     vkt_text_add(out, "}\n");
 }
 
-/* The profiled runs are real steps: what they change is restored, also after one that failed. */
+/* Runs real steps with timestamps. Restores what they changed, also after a failure. */
 static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_t room, uint32_t *count)
 {
     vkt_snapshot kept;

@@ -53,7 +53,7 @@ typedef struct vkt_position {
     uint64_t t;     /* completed steps, without skipped ones */
     uint32_t epoch; /* current epoch, from 1 */
     uint32_t batch; /* completed batches of this epoch */
-    vkt_sums sums;  /* sums over those batches */
+    vkt_sums sums;  /* sums over the completed batches */
     double best;    /* monitored value of the best epoch; NaN if there is none yet */
     uint32_t best_epoch;
     uint32_t since_best; /* epochs since the best one */
@@ -75,7 +75,7 @@ vkt_result vkt_attachments_join(const vkt_host *h, const vkt_attachments *a, con
 /* Attaches texts that a checkpoint has and the trainer does not have. Otherwise the next checkpoint would not have
  * them. */
 vkt_result vkt_attachments_resume(vkt_trainer *t, const vkt_safetensors *st);
-/* Adds the texts that both have and that differ. */
+/* Adds to *d the texts that trainer and checkpoint have under one name, and that differ. */
 void vkt_attachments_compare(const vkt_attachments *a, const vkt_safetensors *st, vkt_differences *d);
 
 struct vkt_trainer {
@@ -108,10 +108,10 @@ struct vkt_trainer {
     vkt_array *class_weights;            /* head.weights; NULL: none */
     uint64_t weights_hash;               /* hash of the class weights */
     float *weights;                      /* room for all parameters, in the order of the store */
-    float *best;                         /* those of the best epoch, in the same order; valid if at.best_epoch > 0 */
-    float *step_ms;                      /* wall times of the last steps, a ring */
-    float *host_us;                      /* CPU times of the same steps on the thread of fit, a ring */
-    float *sorted;                       /* space to sort one of them */
+    float *best;    /* the parameters of the best epoch, in the same order; valid if at.best_epoch > 0 */
+    float *step_ms; /* wall times of the last steps, a ring */
+    float *host_us; /* CPU times of the same steps on the thread of fit, a ring */
+    float *sorted;  /* space to sort one of the two rings */
     uint32_t n_steps;
     uint64_t submitted;     /* training steps of all fits */
     uint64_t first_step_ns; /* vkt_now_ns() when the first step's result had arrived; 0: not yet */
@@ -124,7 +124,8 @@ vkt_result vkt_head_check(const vkt_trainer *t, const vkt_dataset *d, const char
 /* Builds batch, model and loss in the builder's graph. `training`: with class weights and label smoothing. */
 vkt_result vkt_head_build(const vkt_trainer *t, vkt_builder *b, const vkt_feed *feed, vkt_feed_values v, bool training,
                           vkt_head *out);
-/* Checks class weights and label smoothing: VKT_E_ARG. The second function creates the array of the weights. */
+/* The first function checks class weights and label smoothing: VKT_E_ARG. The second one creates the array of the
+ * weights. */
 vkt_result vkt_class_loss_check(const vkt_trainer *t);
 vkt_result vkt_class_weights_create(vkt_trainer *t, const float *weights);
 double vkt_sums_loss(const vkt_sums *s);
@@ -159,12 +160,13 @@ void vkt_trainer_suggest_batch(vkt_trainer *t);
 
 /* Returns whether each rank validates a part of the validation set. Metrics of the caller need all of it. */
 bool vkt_splits_validation(const vkt_trainer *t);
-/* `split`: vkt_evaluator_run is called by all ranks, and each one evaluates its part. */
+/* Creates an evaluator of `data` in *out. `split`: all ranks call vkt_evaluator_run, each for its part. */
 vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, bool split, vkt_evaluator **out);
 void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **e);
 /* Frees the contents of *e, not *e itself. */
 void vkt_evaluator_clear(vkt_evaluator *e);
-/* Predicts samples [first, first + count) of its data set, a batch at a time. `classes` and `outputs` may be NULL. */
+/* Predicts samples [first, first + count) of the evaluator's data set, a batch at a time. `classes` and `outputs` may
+ * be NULL. */
 vkt_result vkt_evaluator_predict(const vkt_host *h, vkt_evaluator *e, uint32_t first, uint32_t count, uint32_t *classes,
                                  float *outputs);
 /* Evaluates the whole data set. `c` and its on_batch may be NULL. */
@@ -183,7 +185,7 @@ vkt_result vkt_own_metrics_end(vkt_trainer *t, vkt_result run, vkt_epoch_record 
 vkt_result vkt_own_metrics_add(vkt_evaluator *e, uint32_t rows);
 
 /* Copies of all that a training step changes on the device. vkt_trainer_restore writes them back, with the clock of
- * t->at; call vkt_snapshot_free in any case. */
+ * t->at; call vkt_snapshot_free also after a failure. */
 typedef struct vkt_snapshot {
     float *arenas[VKT_ARENAS]; /* NULL: the store has no such arena */
     vkt_loss_scale scale;
@@ -200,7 +202,7 @@ vkt_result vkt_replicas_create(vkt_trainer *t, const vkt_trainer_params *p);
 void vkt_replicas_destroy(vkt_trainer *t);
 void vkt_replicas_disconnect(vkt_trainer *t);
 vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p);
-/* A fit of this rank alone: fit.c. */
+/* Runs a fit of this rank alone: see fit.c. */
 vkt_result vkt_fit_rank(vkt_trainer *t, const vkt_fit_params *p);
 
 /* Writes a checkpoint. If the parameters are not finite, returns VKT_E_DIVERGED without a message, and writes no file.

@@ -17,13 +17,13 @@ typedef struct vkt_audit_entry {
     const char *op;     /* "conv2d" */
     const char *name;   /* the node's first output in the graph; for a random case: "seed 3" */
     const char *text;   /* the audited shapes and attributes: a line for vkt-bench --shapes */
-    uint32_t node;      /* number of the first such node */
+    uint32_t node;      /* number of the first node with this work */
     uint32_t times;     /* number of nodes that do the same work */
     bool reduced;       /* a smaller case replaces the node, with a smaller batch first: the reference would take too
                          * long */
     bool sampled;       /* a random case of the op replaces the node: it cannot be reduced, or the values its inputs
                          * may have are not known */
-    vkt_result status;  /* not VKT_OK: it could not be run; then of the members below only `fault` is set */
+    vkt_result status;  /* not VKT_OK: the case could not be run, and of the members below only `fault` is set */
     double forward;     /* error of the worst output element / the op's tolerance; wrong if above 1 or NaN */
     uint32_t gradients; /* bit i: the gradient of input i was compared */
     double gradient[VKT_AUDIT_INPUTS]; /* as `forward` */
@@ -31,7 +31,7 @@ typedef struct vkt_audit_entry {
                            * compared with difference quotients */
     uint32_t kinks;       /* number of elements that were left out because they are too near to a kink */
     double difference;    /* as `forward`; the tolerance is 1e-6 of the largest gradient */
-    bool right;           /* it could be run, and none of these errors is above 1 or NaN */
+    bool right;           /* the case could be run, and none of these errors is above 1 or NaN */
     const char *fault;    /* the first fault, in one line; "": none */
 } vkt_audit_entry;
 
@@ -55,10 +55,10 @@ typedef struct vkt_audit_totals {
 
 /* Audits each node of the graph alone: with its shapes and attributes, and with the kernels that this device would run.
  * The inputs are random numbers of the kind that the op's own tests draw. The graph is only read; its own values and
- * stores are not read. It may have gradients or not, and vkt_program_create may come before or after. *totals is set in
- * any case. Returns VKT_OK if everything is right; VKT_E_WRONG if something is wrong, and each fault is logged.
- * VKT_E_NOMEM, VKT_E_DEVICE_LOST and the status of a graph that is not VKT_OK end the audit. params may be NULL.
- * Threads: as any call on the context. */
+ * stores are not read. It may have gradients or not, and vkt_program_create may come before or after. *totals is always
+ * set. Returns VKT_OK if everything is right; VKT_E_WRONG if something is wrong, and each fault is logged. VKT_E_NOMEM,
+ * VKT_E_DEVICE_LOST and the status of a graph that is not VKT_OK end the audit. params may be NULL. Threads: as any
+ * call on the context. */
 VKT_API vkt_result vkt_audit_graph(vkt_ctx *ctx, const vkt_graph *g, const vkt_audit_params *params,
                                    vkt_audit_totals *totals);
 

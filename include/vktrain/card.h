@@ -44,8 +44,8 @@ VKT_API vkt_result vkt_trainer_attach_card(vkt_trainer *t, const char *program, 
  * has no card. VKT_E_FORMAT: it is no safetensors file, the card is damaged, or it belongs to another program than
  * `program`. VKT_E_IO, VKT_E_NOMEM; *out = NULL then. Owner: the caller. `host` may be NULL. */
 VKT_API vkt_result vkt_card_read(const vkt_host *host, const char *path, const char *program, vkt_card **out);
-/* Makes a card for weights that have none, for instance those of PyTorch, from the JSON text of a card. The same
- * results; messages call the text `name`. */
+/* Makes a card for weights that have none, for instance those of PyTorch, from the JSON text of a card. Returns what
+ * vkt_card_read would return; messages call the text `name`. */
 VKT_API vkt_result vkt_card_from_text(const vkt_host *host, const char *name, const char *text, vkt_card **out);
 VKT_API void vkt_card_destroy(vkt_card **c); /* data sets stay valid */
 

@@ -37,7 +37,7 @@ typedef enum vkt_column_use {
 /* One column. Pointers are valid as long as the columns. */
 typedef struct vkt_column {
     const char *name;           /* without blanks before it */
-    vkt_column_use use;         /* what becomes of it */
+    vkt_column_use use;         /* how it is used */
     double mean, std;           /* of numbers; std > 0 */
     const char *const *values;  /* of texts: n_values different ones, sorted; of a target: the names of the classes */
     uint32_t n_values, missing; /* missing: rows of the guess without a value */
@@ -57,11 +57,11 @@ typedef struct vkt_columns_params {
     const char *target;          /* NULL: the last column */
     vkt_target_kind kind;        /* the kind of the target */
     const char *const *left_out; /* n_left_out names of columns that are not used */
-    uint32_t n_left_out;         /* how many these are */
+    uint32_t n_left_out;         /* number of left_out */
     uint32_t most_values;        /* a column with more different texts is left out; 0: 32 */
     const uint32_t *rows;        /* n_rows: the training rows, from which the inputs are guessed; NULL: all. The target
                                   * is guessed from all rows that have one */
-    uint32_t n_rows;             /* how many these are */
+    uint32_t n_rows;             /* number of rows */
 } vkt_columns_params;
 
 /* The columns of a table, and how they are used. */
@@ -89,8 +89,8 @@ VKT_API vkt_result vkt_columns_to_text(const vkt_columns *c, char **text);
 VKT_API vkt_result vkt_columns_from_text(const vkt_host *host, const char *name, const char *text, vkt_columns **out);
 
 /* Makes a data set (N,F) f32 of rows[0..n) of a table; rows NULL: all rows. with_target: each row needs a target, which
- * becomes its label or its target (N,1). VKT_E_FORMAT: the table has no row, or lacks a column; a text where numbers
- * were; a class that the columns do not have. */
+ * becomes its label or its target (N,1). VKT_E_FORMAT: the table has no row or lacks a column; a column of numbers has
+ * a text; a class is unknown to the columns. */
 VKT_API vkt_result vkt_dataset_from_columns(const vkt_host *host, const vkt_columns *c, const vkt_records *r,
                                             const uint32_t *rows, uint32_t n, bool with_target, vkt_dataset **out);
 

@@ -223,15 +223,15 @@ typedef struct vkt_device_limits {
     uint64_t shared_bytes;         /* shared memory of a work group */
     uint64_t max_binding_bytes;    /* the part of a tensor that a kernel can read at once; ops read larger tensors
                                     * range by range */
-    uint64_t max_texel_elements;   /* the same for loads through texel buffers; 0: not used, as on all GPUs */
+    uint64_t max_texel_elements;   /* most elements of a texel buffer; 0: kernels use none, as on all GPUs */
     uint64_t max_allocation_bytes; /* the largest array, and the largest block of a program's activations */
-    double timestamp_ns;           /* duration of one tick of the device's clock; 0: no clock, so programs are neither
-                                    * measured nor cut */
-    bool transfer_queue;           /* uploads use a queue of their own, in parallel with computing */
-    bool memory_budget;            /* the driver reports free memory (VK_EXT_memory_budget) */
-    bool host_import;              /* the device uses memory of the host where both exchange data
-                                    * (VK_EXT_external_memory_host) */
-    uint32_t matrix[3];            /* M, N, K of the cooperative matrices in use: f16 operands, sums in f32; 0: none */
+    double timestamp_ns; /* duration of one tick of the device's clock; 0: no clock, so programs are neither measured
+                          * nor split */
+    bool transfer_queue; /* uploads use a queue of their own, in parallel with computing */
+    bool memory_budget;  /* the driver reports free memory (VK_EXT_memory_budget) */
+    bool host_import;    /* the device uses memory of the host where both exchange data
+                          * (VK_EXT_external_memory_host) */
+    uint32_t matrix[3];  /* M, N, K of the cooperative matrices in use: f16 operands, sums in f32; 0: none */
 } vkt_device_limits;
 VKT_API void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out);
 /* Returns number i of the things that a usable device must have: "Vulkan 1.3", "feature timelineSemaphore". NULL after

@@ -43,8 +43,8 @@ typedef struct vkt_transport {
 /* The form of a number in a message. All sums are f32. */
 typedef enum vkt_wire {
     VKT_WIRE_F32 = 0, /* 4 bytes */
-    VKT_WIRE_BF16     /* 2 bytes: each summand is rounded to bfloat16, at every node of the tree and so for every number
-                       * of ranks, and the result too */
+    VKT_WIRE_BF16 /* 2 bytes: each summand at every node of the tree is rounded to bfloat16, and so is the result. The
+                   * rounding does not depend on the number of ranks */
 } vkt_wire;
 
 /* Replaces data[0..n) of every rank by the sum over all ranks, the same bits on each: recursive halving, then recursive
@@ -55,8 +55,9 @@ typedef enum vkt_wire {
  * on those that do not. `scratch` has room for (n + 1) / 2 numbers; one rank needs none. VKT_E_ARG, or the result of a
  * failed exchange: then the contents of `data` are undefined. */
 VKT_API vkt_result vkt_all_reduce(const vkt_transport *t, float *data, size_t n, vkt_wire wire, float *scratch);
-/* Replaces the `ranks` records of `bytes` bytes at `records`: record r becomes that of rank r. Each rank has filled in
- * its own one. Errors as above. */
+/* Collects one record of `bytes` bytes from each rank, on all ranks. `records` holds `ranks` of them. Before the call,
+ * a rank has filled in the record of its own number. After it, record r is that of rank r. Errors as for
+ * vkt_all_reduce. */
 VKT_API vkt_result vkt_all_gather(const vkt_transport *t, void *records, size_t bytes);
 
 /* The ranks of one process, each a thread. */
@@ -102,10 +103,10 @@ typedef struct vkt_dist_params {
 /* The exchange of gradients so far. ready_ms / steps, bucket_bytes: a profile for the model of docs/scaling.md. */
 #define VKT_DIST_BUCKETS 64 /* buckets with times of their own */
 typedef struct vkt_dist_stats {
-    uint64_t steps;     /* that were measured */
+    uint64_t steps;     /* measured steps */
     uint64_t bytes;     /* sent by this rank */
     double exchange_ms; /* time of all exchanges, with waits for other ranks */
-    double exposed_ms;  /* the part of it after the last gradient of a step was complete on this rank */
+    double exposed_ms;  /* the part of exchange_ms after the last gradient of a step was complete on this rank */
     uint32_t ranks;
     uint32_t buckets;                        /* of a step */
     uint64_t bucket_bytes[VKT_DIST_BUCKETS]; /* in the order in which they are complete */

@@ -135,7 +135,7 @@ VKT_API vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt
 
 /* The description of an array. */
 typedef struct vkt_array_params {
-    vkt_dtype dtype;   /* a vkt_external that is bound to it must have the same */
+    vkt_dtype dtype;   /* a vkt_external that is bound to it must have the same type */
     vkt_shape shape;   /* a vkt_external may be smaller */
     const void *data;  /* NULL: zeros. Row-major, read before the call returns */
     bool host_visible; /* mapped for the host (vkt_array_map): for slots that worker threads fill */
@@ -169,12 +169,12 @@ VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* all of them together
 
 /* The parts that a store holds of each parameter. */
 typedef enum vkt_store_part {
-    VKT_PART_VALUE = 0, /* the parameter or state itself */
-    VKT_PART_GRADIENT,  /* gradient of the last run, before the loss scale is divided out and before clipping */
-    VKT_PART_MOMENT1,   /* moments are in the order in which optim.h's formulas name them: SGD's buf, Adam's m, v and s
-                         * of others */
-    VKT_PART_MOMENT2,   /* Adam's v, RMSprop's buf */
-    VKT_PART_MOMENT3,   /* RMSprop's a */
+    VKT_PART_VALUE = 0,    /* the parameter or state itself */
+    VKT_PART_GRADIENT,     /* gradient of the last run, before the loss scale is divided out and before clipping */
+    VKT_PART_MOMENT1,      /* moments have the order of the formulas in optim.h. The first one is SGD's buf, Adam's m,
+                            * RMSprop's v and Adagrad's s */
+    VKT_PART_MOMENT2,      /* Adam's v, RMSprop's buf */
+    VKT_PART_MOMENT3,      /* RMSprop's a */
     VKT_PART_GRADIENT_SUM, /* the sum over the micro-batches of a step so far, each times its number of rows */
     VKT_PART_PUBLISHED     /* the values that vkt_publish wrote */
 } vkt_store_part;
@@ -207,7 +207,7 @@ VKT_API vkt_result vkt_store_get_loss_scale(vkt_store *s, vkt_loss_scale *l);
  * part, a value other than zero is VKT_E_STATE. */
 typedef struct vkt_accumulation {
     uint32_t batches; /* micro-batches that the sum of gradients contains */
-    uint32_t rows;    /* rows of these */
+    uint32_t rows;    /* rows of these micro-batches */
 } vkt_accumulation;
 VKT_API vkt_result vkt_store_set_accumulation(vkt_store *s, const vkt_accumulation *a);
 VKT_API vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a);

@@ -14,7 +14,8 @@ typedef struct vkt_resnet_params {
     bool cifar;       /* the form for images of 32x32 */
     uint32_t classes; /* 0: 1000; in the CIFAR form 10 */
     /* Batch norms use their running statistics in training too, and do not change them. Set it if you freeze the layers
-     * of batch norms (vkt_freeze: "conv1.*", "bn1.*", "layer*"). vkt_freeze does not set it, and it does not freeze. */
+     * of batch norms (vkt_freeze: "conv1.*", "bn1.*", "layer*"). vkt_freeze does not set this member, and this member
+     * does not freeze. */
     bool use_running;
 } vkt_resnet_params;
 /* Builds a residual network: x (B,C,H,W) -> logits (B,classes). Any size works that leaves a pixel at the end.

@@ -77,7 +77,7 @@ VKT_API void vkt_nn_pop(vkt_builder *b);
 VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init, uint32_t fan_in,
                                 uint32_t fan_out);
 
-/* Makes a vkt_state in the same way. It does not count as a parameter. */
+/* Makes a vkt_state "<scopes>.<name>". It does not count as a parameter. */
 VKT_API vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init);
 
 /* ---- layers ---- Params that are NULL are all zero: the defaults. Some sizes have no default (out_channels, kernel,
@@ -159,7 +159,7 @@ typedef struct vkt_nn_norm_params {
  * has no bias. */
 VKT_API vkt_tensor vkt_nn_layer_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p);
 VKT_API vkt_tensor vkt_nn_rms_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p);
-/* Normalises groups of channels of each sample, x (N,C,...). The same parameters, of shape (C). */
+/* Normalises groups of channels of each sample, x (N,C,...). Parameters as of vkt_nn_layer_norm, of shape (C). */
 VKT_API vkt_tensor vkt_nn_group_norm(vkt_builder *b, const char *name, vkt_tensor x, uint32_t groups,
                                      const vkt_nn_norm_params *p);
 

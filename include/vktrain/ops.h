@@ -241,13 +241,13 @@ typedef struct vkt_batch_norm_params {
 VKT_API vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p);
 
 /* Computes y = gamma (x - mean) / sqrt(var + eps) + beta, with mean and biased variance of each row: the last `dims`
- * dimensions of x together. gamma and beta have the shape of these dimensions (or its product), or are null. eps 0:
- * 1e-5, VKT_ZERO: 0. Any layout; ROWS needs no conversion. (Ba, Kiros & Hinton, Layer Normalization, 2016; PyTorch
- * documentation of LayerNorm.) */
+ * dimensions of x together. gamma and beta have the shape of these dimensions, or one dimension with as many elements,
+ * or are null. eps 0: 1e-5, VKT_ZERO: 0. Any layout; ROWS needs no conversion. (Ba, Kiros & Hinton, Layer
+ * Normalization, 2016; PyTorch documentation of LayerNorm.) */
 VKT_API vkt_tensor vkt_layer_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, vkt_tensor beta,
                                   float eps);
-/* Computes y = gamma x / sqrt(mean of x^2 + eps), for the same rows. eps 0: 2^-23, VKT_ZERO: 0. (Zhang & Sennrich, Root
- * Mean Square Layer Normalization, 2019; PyTorch documentation of RMSNorm.) */
+/* Computes y = gamma x / sqrt(mean of x^2 + eps), for the rows of vkt_layer_norm. eps 0: 2^-23, VKT_ZERO: 0. (Zhang &
+ * Sennrich, Root Mean Square Layer Normalization, 2019; PyTorch documentation of RMSNorm.) */
 VKT_API vkt_tensor vkt_rms_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, float eps);
 /* Normalises as vkt_layer_norm, for each sample's groups of C / groups neighbouring channels: x (N,C,...), gamma and
  * beta (C) or null. groups = C: instance norm; 1: all channels together. (Wu & He, Group Normalization, 2018.) */
@@ -272,9 +272,9 @@ VKT_API vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout);
  * f32 or u32, any rank. The results are copies in x's layout. If dimension 0 of a BATCH_LAST tensor itself is sliced,
  * padded or joined, the tensor is converted to ROWS and back: two more copies. */
 
-/* Permutes dimensions: dimension i of the result is dimension perm[i] of x: y[i_0, i_1, ..] = x at i_k along dimension
- * perm[k]. perm has an entry for each dimension of x (torch.permute). The result is ROWS if a BATCH_LAST x does not
- * keep its dimension 0. `transpose` exchanges two dimensions. The gradient is permuted back. */
+/* Permutes dimensions. Dimension i of the result is dimension perm[i] of x: y[i_0, i_1, ..] is x at index i_k along
+ * dimension perm[k]. perm has an entry for each dimension of x (torch.permute). The result is ROWS if a BATCH_LAST x
+ * does not keep its dimension 0. `transpose` exchanges two dimensions. The gradient is permuted back. */
 VKT_API vkt_tensor vkt_permute(vkt_graph *g, vkt_tensor x, const uint32_t *perm);
 VKT_API vkt_tensor vkt_transpose(vkt_graph *g, vkt_tensor x, int32_t axis0, int32_t axis1);
 /* Joins 1 to 12 tensors along `axis` (torch.cat). All other dimensions must be equal. The result has the first tensor's
@@ -312,8 +312,8 @@ VKT_API vkt_tensor vkt_sub(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_mul(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 /* Computes a / b; da = dy / b, db = -dy a / b^2. */
 VKT_API vkt_tensor vkt_div(vkt_graph *g, vkt_tensor a, vkt_tensor b);
-/* Compute the smaller or the larger operand; NaN if either is NaN. dy goes to the operand that was chosen, half to each
- * at a tie, all to both at NaN. */
+/* Compute the smaller or the larger operand; NaN if either is NaN. dy goes to the operand that was chosen. At a tie
+ * each gets half of it, at NaN both get all of it. */
 VKT_API vkt_tensor vkt_minimum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_maximum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 /* Computes a^b as C's pow: NaN for a < 0 and a b that is no integer. da = b a^(b-1) dy, 0 where b is 0; db = a^b ln(a)
@@ -493,7 +493,7 @@ typedef struct vkt_cross_entropy_params {
  * is the loss of each label, in t's shape, ROWS, not divided; it is 0 for labels that do not count and after the real
  * rows. weight has no gradient. */
 VKT_API vkt_tensor vkt_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t, const vkt_cross_entropy_params *p);
-/* Computes the same for log-probabilities y of any origin, without smoothing:
+/* Computes vkt_cross_entropy from log-probabilities y of any origin, without smoothing:
  *   loss = sum_b -w[t] y[b,t] / norm,  dy[b,k] = -dloss w[k] (k == t[b]) / norm */
 VKT_API vkt_tensor vkt_nll_loss(vkt_graph *g, vkt_tensor y, vkt_tensor t, const vkt_cross_entropy_params *p);
 
@@ -519,8 +519,8 @@ VKT_API vkt_tensor vkt_mse(vkt_graph *g, vkt_tensor y, vkt_tensor target);
  * (1-y), 1e-12). A y outside [0,1] gives NaN. */
 VKT_API vkt_tensor vkt_binary_cross_entropy(vkt_graph *g, vkt_tensor y, vkt_tensor target,
                                             vkt_loss_reduction reduction);
-/* Computes the same for sigmoid(z), without overflow or loss of digits: p t log(1 + e^-z) + (1-t) log(1 + e^z), dz =
- * (1-t) sigmoid(z) - p t sigmoid(-z). pos_weight p (null: 1) broadcasts, as in NumPy, to a row of z. */
+/* Computes vkt_binary_cross_entropy of sigmoid(z), without overflow or loss of digits: p t log(1 + e^-z) + (1-t)
+ * log(1 + e^z), dz = (1-t) sigmoid(z) - p t sigmoid(-z). pos_weight p (null: 1) broadcasts to a row of z. */
 VKT_API vkt_tensor vkt_binary_cross_entropy_with_logits(vkt_graph *g, vkt_tensor z, vkt_tensor target,
                                                         vkt_tensor pos_weight, vkt_loss_reduction reduction);
 /* Computes the Kullback-Leibler divergence of a target t from log-probabilities y: t (log t - y), 0 log 0 = 0; dy = -t.
@@ -537,9 +537,9 @@ VKT_API vkt_tensor vkt_relative_l2_loss(vkt_graph *g, vkt_tensor y, vkt_tensor t
 
 /* Returns the index of the largest element of each row, the first at a tie: z (B,K) -> (B) u32. */
 VKT_API vkt_tensor vkt_argmax(vkt_graph *g, vkt_tensor z);
-/* Returns the same along one axis of x, of any shape. With `keepdim` the axis is 1 in the result, else it is removed. A
- * negative axis counts from the end. NaN counts as largest. u32 ROWS. The last axis is fastest: others are moved there
- * first. */
+/* Returns the index of the largest element along one axis of x, of any shape. With `keepdim` the axis is 1 in the
+ * result, else it is removed. A negative axis counts from the end. NaN counts as largest. u32 ROWS. The last axis is
+ * fastest: others are moved there first. */
 VKT_API vkt_tensor vkt_argmax_over(vkt_graph *g, vkt_tensor x, int32_t axis, bool keepdim);
 /* Counts the real rows with argmax(z[b]) == t[b] -> scalar f32 (exact below 2^24 rows). */
 VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);

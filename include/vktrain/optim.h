@@ -17,7 +17,7 @@ typedef enum vkt_optimizer_kind {
     VKT_NADAM,               /* Adam with Nesterov's momentum */
     VKT_RMSPROP,             /* plain, centered, with momentum */
     VKT_ADAGRAD,             /* the sum of all squares, without decay */
-    VKT_OPTIMIZER_KIND_COUNT /* how many there are */
+    VKT_OPTIMIZER_KIND_COUNT /* number of kinds */
 } vkt_optimizer_kind;
 
 /* The settings of a parameter group that differ from the optimizer's. VKT_ZERO is 0. */

@@ -49,8 +49,8 @@ VKT_API void vkt_run_dir_destroy(vkt_run_dir **d);
 VKT_API const char *vkt_run_dir_path(const vkt_run_dir *d, vkt_run_file file);
 /* Returns whether the folder had a checkpoint when it was opened: then vkt_run_dir_fit continues that run. */
 VKT_API bool vkt_run_dir_resumes(const vkt_run_dir *d);
-/* vkt_run_dir_fit shall not write this file: for a program that writes it itself, or elsewhere. The checkpoint is
- * moved by vkt_fit_params.checkpoint. */
+/* Leaves this file out of vkt_run_dir_fit, for a program that writes it itself. To write the checkpoint to another
+ * path, set vkt_fit_params.checkpoint instead. */
 VKT_API void vkt_run_dir_omit(vkt_run_dir *d, vkt_run_file file);
 /* Appends a text to log.txt as it is. An error of the file is found at the end of vkt_run_dir_fit. */
 VKT_API void vkt_run_dir_log(vkt_run_dir *d, const char *text);

@@ -27,7 +27,7 @@ typedef enum vkt_schedule_kind {
      * warmup), then min_lr + (lr - min_lr) (1 + cos(pi (t - warmup) / (total - warmup))) / 2; min_lr from `total` on.
      * (Transformers: get_cosine_schedule_with_warmup, whose min_lr and from are 0.) */
     VKT_SCHEDULE_WARMUP_COSINE,
-    VKT_SCHEDULE_KIND_COUNT /* how many there are */
+    VKT_SCHEDULE_KIND_COUNT /* number of kinds */
 } vkt_schedule_kind;
 
 /* The library whose ReduceLROnPlateau is used. */
@@ -41,7 +41,8 @@ typedef enum vkt_plateau_form {
  *   keras  better: below best - threshold (its min_delta)
  *          lowers when bad epochs REACH patience
  *
- * Above instead of below with `maximise`. Zero is the default of each field; VKT_ZERO is 0. */
+ * With `maximise`, larger values are better: read "above" for "below", and + for -. Zero is the default of each field;
+ * VKT_ZERO is 0. */
 typedef struct vkt_plateau {
     vkt_plateau_form form; /* selects the rules above */
     bool maximise;         /* larger values are better, as for an accuracy */
@@ -67,7 +68,7 @@ typedef struct vkt_schedule {
     double gamma;                               /* STEP, MULTI_STEP: 0: 0.1; EXPONENTIAL: must be given */
     uint32_t step_size;                         /* STEP */
     uint32_t milestones[8];                     /* MULTI_STEP, rising */
-    uint32_t n_milestones;                      /* MULTI_STEP: how many these are */
+    uint32_t n_milestones;                      /* MULTI_STEP: number of milestones */
     uint64_t total;                             /* COSINE (its T_max), ONE_CYCLE, WARMUP_COSINE */
     double min_lr;                              /* COSINE, WARMUP_COSINE: the last rate */
     bool linear;                                /* ONE_CYCLE: anneal_strategy "linear" (default: "cos") */

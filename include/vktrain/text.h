@@ -32,7 +32,7 @@ typedef struct vkt_texts vkt_texts;
 typedef struct vkt_tsv_params {
     const char *classes_path;       /* a file with one class name a line, in the order of their numbers */
     const char *const *class_names; /* or the names themselves, `classes` of them */
-    uint32_t classes;               /* how many class_names there are */
+    uint32_t classes;               /* number of class_names */
 } vkt_tsv_params;
 
 /* Reads lines label<TAB>text, plain or gzip, without header or quoting. `params` may be NULL. VKT_E_NOT_FOUND,
@@ -40,12 +40,12 @@ typedef struct vkt_tsv_params {
  * class name, no line at all. */
 VKT_API vkt_result vkt_texts_from_tsv(const vkt_host *host, const char *path, const vkt_tsv_params *params,
                                       vkt_texts **out);
-/* Reads the same from a text in memory, which messages call `name`. */
+/* Reads such lines from a text in memory, which messages call `name`. */
 VKT_API vkt_result vkt_texts_from_tsv_text(const vkt_host *host, const char *name, const char *text,
                                            const vkt_tsv_params *params, vkt_texts **out);
 VKT_API void vkt_texts_destroy(vkt_texts **t); /* data sets made from it stay valid */
 /* Return the contents; pointers are valid as long as the table. */
-VKT_API uint32_t vkt_texts_rows(const vkt_texts *t);                  /* how many texts */
+VKT_API uint32_t vkt_texts_rows(const vkt_texts *t);                  /* number of texts */
 VKT_API const char *const *vkt_texts_all(const vkt_texts *t);         /* (rows) */
 VKT_API const uint32_t *vkt_texts_labels(const vkt_texts *t);         /* (rows) */
 VKT_API uint32_t vkt_texts_classes(const vkt_texts *t);               /* every label is below it */
@@ -100,7 +100,7 @@ VKT_API vkt_result vkt_vocab_encode(const vkt_vocab *v, const char *text, uint32
  */
 VKT_API vkt_result vkt_vocab_to_text(const vkt_vocab *v, char **text);
 VKT_API vkt_result vkt_vocab_from_text(const vkt_host *host, const char *name, const char *text, vkt_vocab **out);
-/* Save and load the same text in a file. Saving writes the whole file or nothing. VKT_E_IO; loading as
+/* Save and load a vocabulary as this text in a file. Saving writes the whole file or nothing. VKT_E_IO; loading as
  * vkt_texts_from_tsv. */
 VKT_API vkt_result vkt_vocab_save(const vkt_vocab *v, const char *path);
 VKT_API vkt_result vkt_vocab_load(const vkt_host *host, const char *path, vkt_vocab **out);
@@ -114,7 +114,7 @@ typedef struct vkt_alphabet vkt_alphabet;
  * byte). The characters of an alphabet, one behind the other, are a text that gives the same alphabet. */
 VKT_API vkt_result vkt_alphabet_create(const vkt_host *host, const char *text, size_t n, vkt_alphabet **out);
 VKT_API void vkt_alphabet_destroy(vkt_alphabet **a);
-VKT_API uint32_t vkt_alphabet_size(const vkt_alphabet *a); /* how many: every id is below it */
+VKT_API uint32_t vkt_alphabet_size(const vkt_alphabet *a); /* number of characters; every id is below it */
 /* Returns a character as UTF-8, valid as long as the alphabet; NULL for an id that it does not have. */
 VKT_API const char *vkt_alphabet_character(const vkt_alphabet *a, uint32_t id);
 /* Encodes a text of n bytes: *count is its number of characters, and the first `capacity` ids are written.

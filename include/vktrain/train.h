@@ -141,20 +141,20 @@ typedef struct vkt_trainer_params {
     bool recompute;                /* less memory for more time: see vkt_program_params */
     bool profile;                  /* allow vkt_trainer_profile */
     vkt_precision precision;       /* storage of activations, in training and evaluation: see graph.h */
-    /* For the usual loss of a labelled set, in training only. Losses of validation and vkt_trainer_evaluate are plain
-     * cross-entropy, so that runs with different weights can be compared. vkt_cross_entropy has the formula: a batch's
-     * loss is divided by the sum of the weights of its labels, as in PyTorch. VKT_E_ARG with model.loss. */
+    /* Options of the usual loss of a labelled set, in training only. Losses of validation and vkt_trainer_evaluate are
+     * plain cross-entropy, so that runs with different weights can be compared. vkt_cross_entropy has the formula: a
+     * batch's loss is divided by the sum of the weights of its labels, as in PyTorch. VKT_E_ARG with model.loss. */
     const float *class_weights;   /* one for each class, 0 or more; NULL: 1 each. Copied */
     float label_smoothing;        /* in [0,1) */
     const vkt_metric *metrics;    /* your own metrics, at most VKT_MAX_METRICS; they need a validation set. Copied */
-    uint32_t n_metrics;           /* how many these are */
+    uint32_t n_metrics;           /* number of metrics */
     vkt_dist_params dist;         /* data parallel training; zero: none. See dist.h */
     vkt_ctx *const *more_devices; /* further contexts of this process, of devices like the first one (the same device is
                                    * allowed, the same context is not): each one becomes a rank, and vkt_trainer_fit
-                                   * starts a thread for it. The model's functions run on the caller's thread. They must
-                                   * outlive the trainer. Their number plus 1 is a power of two; not together with
-                                   * dist.transport */
-    uint32_t n_more_devices;      /* how many these are */
+                                   * starts a thread for it. The model's functions run on the caller's thread. The
+                                   * contexts must outlive the trainer. Their number plus 1 is a power of two; not
+                                   * together with dist.transport */
+    uint32_t n_more_devices;      /* number of more_devices */
 } vkt_trainer_params;
 
 /* A model with its graphs, programs, weights and history. */
@@ -274,7 +274,7 @@ VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
  * another last layer. The others do not change. VKT_E_NOT_FOUND if no name matches. */
 VKT_API vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const char *pattern);
 
-/* Save and load the same without a trainer: `part` of every parameter and state of a store, under its name. Loading
+/* Save and load weights without a trainer: `part` of every parameter and state of a store, under its name. Loading
  * writes VKT_PART_VALUE only (the caller handles moments and clock), and nothing if anything is missing. host may be
  * NULL. */
 VKT_API vkt_result vkt_store_save(const vkt_host *host, vkt_store *s, vkt_store_part part, const char *path);
@@ -293,7 +293,7 @@ VKT_API vkt_result vkt_read_attachment(const vkt_host *host, const char *path, c
 /* Returns the records so far, oldest first; valid until the next call that trains. Seconds of epochs before a resume
  * are NaN. */
 VKT_API const vkt_epoch_record *vkt_trainer_history(const vkt_trainer *t, uint32_t *count);
-/* Writes the same as CSV: a line of names, those of metrics last, then one line per epoch. A number that was not
+/* Writes the history as CSV: a line of names, those of metrics last, then one line per epoch. A number that was not
  * measured is empty. The file holds numbers only, as readers of CSV expect; the application must note which run they
  * belong to. VKT_E_IO. */
 VKT_API vkt_result vkt_trainer_write_history(const vkt_trainer *t, const char *csv_path);
@@ -324,8 +324,8 @@ typedef struct vkt_lr_test {
     bool stopped;                       /* callbacks->stop ended the test */
 } vkt_lr_test;
 
-/* A learning rate range test (Smith, "Cyclical Learning Rates for Training Neural Networks", 2017). It trains up to
- * VKT_LR_TEST_STEPS steps. The rate rises by the same factor from step to step, from a thousandth of params.lr to a
+/* Runs a learning rate range test (Smith, "Cyclical Learning Rates for Training Neural Networks", 2017). It trains up
+ * to VKT_LR_TEST_STEPS steps. The rate rises by the same factor from step to step, from a thousandth of params.lr to a
  * thousand times params.lr. The test ends when the smoothed loss is four times its lowest value, or not finite.
  * `suggested` is the step before the lowest smoothed loss at which the smoothed loss has the steepest slope over the
  * logarithm of the rate.
@@ -356,9 +356,9 @@ VKT_API uint32_t vkt_trainer_best_epoch(const vkt_trainer *t);  /* by the fit's 
 /* Returns the position at which the next fit continues: the epoch, and the number of its batches that are done, with
  * their loss and accuracy (NaN: none). `epochs`, `seconds` and `ms_per_step` are 0. */
 VKT_API vkt_fit_progress vkt_trainer_position(const vkt_trainer *t);
-VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t); /* median wall time of a training step; NaN */
+VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t); /* median wall time of a training step; NaN: none yet */
 /* Returns the median CPU time that the thread of vkt_trainer_fit spends on a training step, in microseconds, without
- * waits for the device and without callbacks; NaN. */
+ * waits for the device and without callbacks; NaN: there is none yet. */
 VKT_API double vkt_trainer_host_us_per_step(const vkt_trainer *t);
 /* Returns the mean time that a training step waited for worker threads to make its rows, in microseconds. If this is
  * more than a small part of vkt_trainer_ms_per_step, the device idles for lack of data, and more workers help. 0 if the
@@ -389,7 +389,7 @@ VKT_API vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path);
 typedef struct vkt_progress vkt_progress;
 /* Writes to `stream`, which must outlive it. */
 VKT_API vkt_result vkt_progress_create(const vkt_host *host, FILE *stream, vkt_progress **out);
-/* Call it after the fit. The stream stays open. The line of an unfinished bar is ended. */
+/* Ends the line of an unfinished bar and frees the object. Call it after the fit. The stream stays open. */
 VKT_API void vkt_progress_destroy(vkt_progress **p);
 VKT_API vkt_fit_callbacks vkt_progress_callbacks(vkt_progress *p); /* for vkt_fit_params; `stop` is NULL */
 

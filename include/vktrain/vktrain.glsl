@@ -52,9 +52,9 @@
 
 // ---- hash grids: vkt_hash_grid ----
 
-// For four coordinates: the cell of a grid, and `fraction`, the coordinate's position inside the cell (0 to 1). Coordinates are
-// clamped to [0,1]. The product of resolution and x is computed in fractions of 2^32: in fine grids a product of floats would
-// leave no digits for `fraction`. If x is NaN, `fraction` is NaN.
+// Computes for four coordinates: the cell of a grid, and `fraction`, the coordinate's position inside the cell (0 to 1).
+// Coordinates are clamped to [0,1]. The product of resolution and x is computed in fractions of 2^32: in fine grids a product
+// of floats would leave no digits for `fraction`. If x is NaN, `fraction` is NaN.
 void vkt_hash_grid_cell(vec4 x, uint resolution, out uvec4 cell, out vec4 fraction)
 {
     uvec4 rest;
@@ -63,8 +63,8 @@ void vkt_hash_grid_cell(vec4 x, uint resolution, out uvec4 cell, out vec4 fracti
     fraction = mix(fraction, x, isnan(x));
 }
 
-// The index of the entry for corner c, counted from the level's first entry. In two dimensions c.z = 0. (Mueller et al. 2022,
-// section 3 and equation 4.)
+// Returns the index of the entry for corner c, counted from the level's first entry. In two dimensions c.z = 0. (Mueller et
+// al. 2022, section 3 and equation 4.)
 uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
 {
     const uint row = level.x + 1u;
@@ -93,9 +93,9 @@ uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
 
 // ---- frequencies: vkt_frequency ----
 
-// sin(pi x) and cos(pi x). x is reduced to the distance from the nearest multiple of 1/2, which is at most 1/4, and then the
-// series is used. The error is one or two ulp. The result is exact if x is a multiple of 1/2. Whole periods are subtracted
-// without rounding.
+// Computes sin(pi x) and cos(pi x). x is reduced to the distance from the nearest multiple of 1/2, which is at most 1/4, and
+// then the series is used. The error is one or two ulp. The result is exact if x is a multiple of 1/2. Whole periods are
+// subtracted without rounding.
 void vkt_sin_cos_pi(vec4 x, out vec4 sin_pi, out vec4 cos_pi)
 {
     const vec4 t = x - 2.0 * round(0.5 * x), quarter = round(2.0 * t), r = t - 0.5 * quarter, u = r * r;

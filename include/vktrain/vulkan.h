@@ -28,7 +28,7 @@ typedef struct vkt_vk_needs {
     VkQueueFlags queue_flags; /* flags that the queue's family must have */
     const void *features; /* required: a chain of feature structs, as for VkDeviceCreateInfo.pNext; do not change it */
     const char *const *extensions; /* device extensions, recommended: the library works without any of them */
-    uint32_t n_extensions;         /* how many these are */
+    uint32_t n_extensions;         /* number of extensions */
 } vkt_vk_needs;
 /* Returns the requirements. They are static and the same on every machine. */
 VKT_API const vkt_vk_needs *vkt_vk_get_needs(void);
@@ -41,7 +41,7 @@ VKT_API vkt_result vkt_vk_add_features(const vkt_host *host, void *chain);
 VKT_API vkt_result vkt_vk_examine(const vkt_host *host, PFN_vkGetInstanceProcAddr get_proc_addr, VkInstance instance,
                                   VkPhysicalDevice physical_device, vkt_device_info *out);
 
-/* ---- adopting it ------------------------------------------------------------------------------------------------- */
+/* ---- adopting the device ----------------------------------------------------------------------------------------- */
 
 /* The application's objects. The application keeps the ownership of all of them. */
 typedef struct vkt_adopt_params {
@@ -50,7 +50,7 @@ typedef struct vkt_adopt_params {
     VkDevice device;                         /* made from it, with the features of vkt_vk_get_needs */
     const void *features;                    /* the chain that the device was made with: VkDeviceCreateInfo.pNext */
     const char *const *extensions;           /* extensions that the device was made with */
-    uint32_t n_extensions;                   /* how many these are */
+    uint32_t n_extensions;                   /* number of extensions */
     VkQueue queue;                           /* its family has VK_QUEUE_COMPUTE_BIT; the library submits all its work to
                                               * it */
     uint32_t queue_family;                   /* index of the queue's family */
@@ -135,8 +135,8 @@ typedef struct vkt_step_progress {
  * run. Call it in a loop, once per frame with a fresh budget: uint64_t left_ns = 4000000; do r = vkt_step_budget(train,
  * &run, NULL, &left_ns, &progress); while (r == VKT_OK && progress.completed);
  *
- * It never waits: if the earlier submissions still have more work than one budget, it submits nothing. Slices are cut
- * at barriers. A single kernel that takes longer than a whole budget is submitted in a frame of its own. The first two
+ * It never waits: if the earlier submissions still have more work than one budget, it submits nothing. A slice ends at
+ * a barrier. A single kernel that takes longer than a whole budget is submitted in a frame of its own. The first two
  * runs go kernel by kernel, one per call, and are measured. UINT64_MAX is no limit: in a loop until `completed` it
  * finishes the run in progress. VKT_E_UNSUPPORTED without timestamps, or if vkt_ctx_params.max_submission_ns is
  * UINT64_MAX.
@@ -216,8 +216,9 @@ VKT_API void vkt_texture_destroy(vkt_texture **t); /* after its last use on the 
  * the usage does not allow it. */
 VKT_API vkt_result vkt_texture_read(vkt_texture *t, const vkt_sync *sync);
 VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
-/* Record the same copies, under the conditions of vkt_program_record. Barriers before and after: for buffers, stages
- * and accesses as vkt_program_barriers returns them; for the image, as vkt_texture_adopt says. */
+/* Record the copies of vkt_texture_read and vkt_texture_write, under the conditions of vkt_program_record. Barriers
+ * before and after: for buffers, stages and accesses as vkt_program_barriers returns them; for the image, as
+ * vkt_texture_adopt says. */
 VKT_API vkt_result vkt_texture_record_read(vkt_texture *t, VkCommandBuffer cmd);
 VKT_API vkt_result vkt_texture_record_write(vkt_texture *t, VkCommandBuffer cmd);
 

@@ -6,7 +6,7 @@ VKT_PUSH(vkt_attention_push,
          VKT_U32(heads) VKT_U32(d4) VKT_U32(ld)
          VKT_U32(spread) /* lanes that share a row of d4 vec4s: a power of two, at most the subgroup size; at
                              least 4 in subgroups of ATTENTION_ROTATED lanes */
-         VKT_U32(causal) /* 1: query t sees keys 0 .. t */
+         VKT_U32(causal) /* 1: query t uses keys 0 .. t only */
          VKT_U32(q0) VKT_U32(k0) VKT_U32(v0) VKT_U32(y0) VKT_U32(dy0) /* vec4s: start of the first sample in its binding */
          VKT_U32(dq0) VKT_U32(dk0) VKT_U32(dv0)
          VKT_U32(lse0) VKT_U32(delta0) /* elements */

@@ -1,8 +1,8 @@
-/* broadcast.abi.h - y = f(a, b, c) with operands that repeat along some dimensions of y. A row is a run of y's fastest
- * dimension: `run` elements, padded to `pitch`. a5, b5 and c5 are the operands' strides along it. A row number is divided into
- * coordinates of BROADCAST_SPEC_DIMS dimensions, slow to fast, with sizes d1..d4 (the slowest size is not needed). The
- * operands' strides are a0..a4, b0..b4 and c0..c4. Strides are in elements, and 0 where an operand repeats.
- * f: functions.abi.h. */
+/* broadcast.abi.h - y = f(a, b, c) with operands that repeat along some dimensions of y. A row runs along y's fastest
+ * dimension: it has `run` elements, padded to `pitch`. a5, b5 and c5 are the operands' strides along it. A row number is
+ * divided into coordinates of BROADCAST_SPEC_DIMS dimensions, slow to fast, with sizes d1..d4 (the slowest size is not
+ * needed). The operands' strides are a0..a4, b0..b4 and c0..c4. Strides are in elements, and 0 where an operand repeats. f:
+ * functions.abi.h. */
 VKT_PUSH(vkt_broadcast_push,
          VKT_U32(rows) VKT_U32(run) VKT_U32(pitch)
          VKT_U32(d1) VKT_U32(d2) VKT_U32(d3) VKT_U32(d4)

@@ -6,7 +6,7 @@ VKT_PUSH(vkt_conv2d_max_pool_push,
          VKT_U32(width)                         /* Q */
          VKT_U32(z_width)                       /* pixels of an image row of z */
          VKT_U32(strip)                         /* columns per work group and iteration; a multiple of LANES */
-         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* LANES columns further: (p,q,n) grow by these, then carry */
+         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* steps of (p,q,n) over LANES columns, before carries */
          VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H W */

@@ -1,9 +1,9 @@
 /* conv2d_span.abi.h - see conv/span.comp. "vec4s" count four neighbouring samples of an image, or four floats of A. */
 VKT_PUSH(vkt_conv2d_span_push,
-         VKT_U32(columns)                      /* vec4s of a destination plane, one pixel per run: height * runs * n4 */
+         VKT_U32(columns)                      /* vec4s of a destination plane, one pixel per span: height * runs * n4 */
          VKT_U32(n4)                           /* vec4s of one pixel: pitch / 4 */
-         VKT_U32(runs)                         /* runs of SPAN pixels in a destination row; the last may be shorter */
-         VKT_U32(width)                        /* pixels in such a row */
+         VKT_U32(runs)                         /* spans of SPAN pixels in a destination row; the last may be shorter */
+         VKT_U32(width)                        /* pixels in a destination row */
          VKT_U32(dst_plane)                    /* vec4s of one destination plane */
          VKT_U32(rows)                         /* destination channels of a group that are computed: rows of A */
          VKT_U32(row_tiles)                    /* rows / MB, rounded up */

@@ -12,7 +12,7 @@ VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(src_plane)                    /* vec4s of one source plane */
          VKT_U32(depth)                        /* source channels of a group that are read */
          VKT_U32(src_group) VKT_U32(dst_group) /* channels from group to group */
-         VKT_U32(kernel_h) VKT_U32(kernel_w)   /* taps that these pixels use */
+         VKT_U32(kernel_h) VKT_U32(kernel_w)   /* taps that the computed pixels use */
          VKT_U32(a_group)                      /* vec4s of A from group to group */
          VKT_U32(a_tile)                       /* ... from MB rows to the next */
          VKT_U32(a_tap_h) VKT_U32(a_tap_w)     /* ... from tap to tap */

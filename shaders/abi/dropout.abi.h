@@ -1,4 +1,4 @@
-/* dropout.abi.h - y = x * mask * scale over a window of `n` elements that starts at element `begin` of the tensor. Both are
+/* dropout.abi.h - y = x * mask * scale over a range of `n` elements that starts at element `begin` of the tensor. Both are
  * multiples of 4, except at the tensor's end. Planes: see dropout.comp. p, q: parameters of a function (functions.abi.h). */
 VKT_PUSH(vkt_dropout_push,
          VKT_U32(n) VKT_U32(begin) VKT_U32(threshold) VKT_F32(scale) VKT_U32(salt)

@@ -1,11 +1,11 @@
-/* embedding.abi.h - rows of a table (V, width) for N ids. A window of the table holds rows row_begin .. row_end - 1. ROWS: y is
- * a window of `positions` ids from `first` on. CHANNELS: ids are (batch, per_sample), y is [width][per_sample][4 pitch4], and
- * the dispatch writes a window of `features` features from `feature` on. */
+/* embedding.abi.h - rows of a table (V, width) for N ids. A range of the table holds rows row_begin .. row_end - 1. ROWS: y is
+ * a range of `positions` ids from `first` on. CHANNELS: ids are (batch, per_sample), y is [width][per_sample][4 pitch4], and
+ * the dispatch writes a range of `features` features from `feature` on. */
 VKT_PUSH(vkt_embedding_push,
          VKT_U32(row_begin) VKT_U32(row_end) VKT_U32(width)
          VKT_U32(first) VKT_U32(positions)
          VKT_U32(batch) VKT_U32(pitch4) VKT_U32(per_sample) VKT_U32(feature) VKT_U32(features))
-#define EMBEDDING_SPEC_KEEP 1 /* 1: an id outside the window does not change y, which an earlier window wrote; 0: it gives 0 */
+#define EMBEDDING_SPEC_KEEP 1 /* 1: an id outside the range does not change y, which an earlier range wrote; 0: it gives 0 */
 #define EMBEDDING_IDS   0 /* u32 (N) */
 #define EMBEDDING_TABLE 1 /* f32 (V, width) */
 #define EMBEDDING_Y     2

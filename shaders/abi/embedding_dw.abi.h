@@ -17,7 +17,7 @@ VKT_PUSH(vkt_embedding_dw_push,
 #define EMBEDDING_DW_SORTED 3
 #define EMBEDDING_DW_DY     4 /* embedding_sum COPIED: the buffer that was COPY */
 #define EMBEDDING_DW_PART   5 /* f32 (N / EMBEDDING_DW_BLOCK rounded up, width rounded up to 4): sums of blocks of one id */
-#define EMBEDDING_DW_OUT    6 /* f32 (rows of this window, width); embedding_sum BLOCKS: PART, written */
+#define EMBEDDING_DW_OUT    6 /* f32 (rows of this dispatch, width); embedding_sum BLOCKS: PART, written */
 #define EMBEDDING_DW_COPY   7 /* f32 (N, width rounded up to 4): the gradients in the order of SORTED */
 #define EMBEDDING_DW_BLOCK 64 /* entries of SORTED */
 #define EMBEDDING_DW_CHUNK 64 /* embedding_scatter: vec4s of a row per work group */

@@ -6,7 +6,7 @@ VKT_PUSH(vkt_hash_grid_push,
          VKT_U32(table_base) VKT_U32(y_base)
          VKT_U32(slices)        /* dw: slices of the batch; each has `share` vec4s and its own table */
          VKT_U32(share)
-         VKT_U32(floats))       /* dw: floats of such a table */
+         VKT_U32(floats))       /* dw: floats of a slice's table */
 #define HASH_GRID_SPEC_DIMS     1 /* 2 or 3 */
 #define HASH_GRID_SPEC_FEATURES 2 /* 1, 2, 4 or 8 */
 #define HASH_GRID_SPEC_KEEP     3 /* dx: 1: add to the values in DX */

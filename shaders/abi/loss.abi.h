@@ -4,14 +4,14 @@
  * The sum is divided by `elements`, and by the real rows if `by_rows` is 1. */
 VKT_PUSH(vkt_loss_push,
          VKT_U32(batch) VKT_U32(per_row) VKT_U32(period4) VKT_U32(by_rows) VKT_U32(elements) VKT_F32(beta)
-         VKT_U32(begin4) VKT_U32(n) /* the window: elements from vec4 begin4 on */
+         VKT_U32(begin4) VKT_U32(n) /* the range: elements from vec4 begin4 on */
          VKT_U32(per_block) VKT_U32(blocks) VKT_U32(first_block) /* forward: vec4s per block, blocks, first block's index */)
 #define LOSS_Y      0 /* f32 (B, ..) */
 #define LOSS_TARGET 1 /* f32, as y */
 #define LOSS_STEP   2 /* u32 (STEP_WORDS) */
 #define LOSS_PART   3 /* f32 (all blocks) */
 #define LOSS_DLOSS  3 /* f32 scalar; with LOSS_SPEC_EACH, as y; with LOSS_SPEC_TERM, any buffer, not read */
-#define LOSS_DY     4 /* f32, as y; also the terms */
+#define LOSS_DY     4 /* f32, as y; with LOSS_SPEC_TERM the terms */
 #define LOSS_WEIGHT 5 /* f32 (elements of a row): weight of positives in LOSS_LOGITS */
 
 #define LOSS_SPEC_KIND 1

@@ -1,4 +1,4 @@
-/* pool2d.abi.h - max and average pooling of BATCH_LAST images, a window of `channels` channels; forward and gradient.
+/* pool2d.abi.h - max and average pooling of BATCH_LAST images, a range of `channels` channels; forward and gradient.
  * Vectors run over the batch: x is vec4 [channels][H][W][N4], y, dy and index are [channels][P][Q][N4]. */
 VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT_U32(Q) VKT_U32(stride_h) VKT_U32(stride_w)
          VKT_U32(pad_h) VKT_U32(pad_w) VKT_U32(exclude_pad) /* average: count only real elements in the divisor */

@@ -1,4 +1,4 @@
-/* publish.abi.h - a window of the parameters, and the same window of the published ones. The other bindings and specialisation
+/* publish.abi.h - a range of the parameters, and the same range of the published ones. The other bindings and specialisation
  * ids are in update.abi.h. */
 #include "abi/update.abi.h"
 VKT_PUSH(vkt_publish_push, VKT_U32(n4) VKT_U32(block) VKT_F32(decay) VKT_F32(rest) /* 1 - decay */)

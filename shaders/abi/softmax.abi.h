@@ -3,7 +3,7 @@
 VKT_PUSH(vkt_softmax_push,
          VKT_U32(units)   /* with ALONG or LINE: lines; else VECs of lines */
          VKT_U32(classes) VKT_U32(inner) /* inner: VECs from one class to the next; with ALONG or LINE 1 */
-         VKT_U32(first) VKT_U32(queries) /* CAUSAL: line u is query i = (first + u) % queries and sees classes 0 .. i */
+         VKT_U32(first) VKT_U32(queries) /* CAUSAL: line u is query i = (first + u) % queries and uses classes 0 .. i */
          VKT_F32(scale))
 #define SOFTMAX_SPEC_LOG    1
 #define SOFTMAX_SPEC_CAUSAL 2

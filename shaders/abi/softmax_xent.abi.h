@@ -1,6 +1,6 @@
 /* softmax_xent.abi.h - mean cross-entropy of integer labels over z (B,K). A work group processes one vector at a time. If the
  * batch is the fastest dimension, a vector is four samples per lane. Otherwise it is one row, or with XENT_SPEC_BY_LANE one row
- * per lane. A block of vectors gives one partial sum. For row-major z, z is a window of rows first .. end - 1, with blocks from
+ * per lane. A block of vectors gives one partial sum. For row-major z, z is a range of rows first .. end - 1, with blocks from
  * `part` on. */
 VKT_PUSH(vkt_softmax_xent_push,
          VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classes) VKT_U32(first) VKT_U32(end)

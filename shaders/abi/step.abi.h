@@ -13,9 +13,9 @@
 #define STEP_C2    8   /* f32: 1 - beta2^t */
 #define STEP_NEXT  9   /* number of the next run; zero in a new buffer */
 #define STEP_HOLD  10  /* not 0: no update in this run */
-#define HOLD_MICRO 1u  /* ... more micro-batches follow before it */
+#define HOLD_MICRO 1u  /* ... more micro-batches of this step follow */
 #define HOLD_FOUND 2u  /* ... some gradients are not finite */
-#define STEP_SKIPPED 11 /* number of steps skipped for this reason so far */
+#define STEP_SKIPPED 11 /* number of steps skipped so far because of HOLD_FOUND */
 #define STEP_Q1    12  /* CLOCK_Q1, Q2, Q3 of this run; with a scaled loss, the clock gets them only after finite gradients */
 #define STEP_Q_WORDS 6
 #define STEP_DRAW  18  /* counter of random draws: counts runs with update, micro-batches too; without micro-batches it is t.
@@ -40,7 +40,7 @@
 #define ROWS_ALL 0xffffffffu
 #define RING_FIRST 1
 #define RING_LR    2
-#define RING_RECORDED 3 /* in the last slot: not 0 while such a run is executed */
+#define RING_RECORDED 3 /* in the last slot: not 0 while a run in the application's command buffer executes */
 #define RING_SHARD 4 /* graph of shards: see STEP_SHARD and STEP_PART */
 #define RING_PART  5
 #define RING_DRAW  6 /* ... number of this run among all runs of the step on all ranks, from 1 */
@@ -67,5 +67,5 @@
 #define CLOCK_ROWS 11
 #define CLOCK_SCALE   12 /* f32, a power of two: see loss_scale.comp */
 #define CLOCK_GOOD    13 /* steps since the scale changed or a step was skipped */
-#define CLOCK_SKIPPED 14 /* steps, in all */
+#define CLOCK_SKIPPED 14 /* all skipped steps so far */
 #define CLOCK_WORDS 16

@@ -1,12 +1,12 @@
-/* update.abi.h - shared by the optimizers' kernels. Each dispatch processes one window: the same range of every arena.
+/* update.abi.h - shared by the optimizers' kernels. Each dispatch processes one range, the same in every arena.
  *
  * Parameters start at multiples of UPDATE_BLOCK floats. A table has a pair for each such block: the factor of the learning
  * rate, which is negative for a frozen parameter, and the weight decay. */
 #ifndef VKT_UPDATE_ABI_H
 #define VKT_UPDATE_ABI_H
 #define UPDATE_PUSH                                                                                            \
-    VKT_U32(n4)           /* vec4s of the window */                                                            \
-    VKT_U32(block)        /* the window's first pair of UPDATE_GROUPS */                                       \
+    VKT_U32(n4)           /* vec4s of the range */                                                             \
+    VKT_U32(block)        /* the range's first pair of UPDATE_GROUPS */                                        \
     VKT_F32(weight_decay) /* if there are no groups */                                                         \
     VKT_U32(decoupled)    /* 1: weight decay is p -= lr wd p; 0: it is added to the gradient */                \
     VKT_F32(clip)         /* with UPDATE_SPEC_CLIP: limit of |element| of the gradient */

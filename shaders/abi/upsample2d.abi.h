@@ -1,5 +1,5 @@
 /* upsample2d.abi.h - resizes `channels` images from H x W to P x Q, N4 vec4s per pixel. x and y (dx and dy) start at vec4s x
- * and y of their bindings. Nearest: pixel p shows pixel floor(p scale) of x. Bilinear: the source point of pixel p is
+ * and y of their bindings. Nearest: pixel p is a copy of pixel floor(p scale) of x. Bilinear: the source point of pixel p is
  * (p up + offset) / below in x, between pixels. A point outside x moves to the nearest pixel. `_h`: along the height, `_w`:
  * along the width. */
 VKT_PUSH(vkt_upsample2d_push,

@@ -2,8 +2,8 @@
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] x[c][p stride - pad + r dil][q stride - pad + s dil][n]     db[o] = sum dy[o]
 // A subgroup computes ROWS LANES output channels x COLS columns (c,r,s). A lane holds ROWS channels. Per step it loads four
 // samples of each channel and of its share of the columns. Shuffles with lane ^ j pass the columns to the other lanes, so the
-// same sum belongs to another column in each lane, as in gemm_tile.comp. This gives no gain with 8 lanes. Then one lane's value
-// goes to all lanes. The same holds for the last columns of a tile if they are fewer than LANES.
+// same sum belongs to another column in each lane, as in gemm_tile.comp. With 8 lanes this gives no gain, so there a shuffle
+// passes one lane's value to all lanes. It does so too for the last columns of a tile, if these are fewer than LANES.
 // UNPOOL: y has a max pooling over disjoint windows, and dy is read from the pooling's gradient. The values are those that
 // pool2d_dx.comp would write:
 //   dy[o][p][q][n] = dpool[o][p / WINDOW_H][q / WINDOW_W][n] if index is (p,q) there, else 0
@@ -67,14 +67,14 @@ void start(uint row, uint col)
     }
 }
 
-// True if column j is shuffled with lane ^ j.
+// Returns true if column j is shuffled with lane ^ j.
 bool shuffles_by_xor(uint j)
 {
     return LANES != 8 && j / LANES < COLS / LANES;
 }
 
-// Index of the gradient of pixel (p,q) in a plane of dy, in vec4s. Pixels past the last pooling window read the last one. Its
-// index never names them.
+// Returns the index of the gradient of pixel (p,q) in a plane of dy, in vec4s. Pixels past the last pooling window read that
+// window; its winner is never one of them.
 uint index_in_dy(uint pixel, uint p, uint q)
 {
 #ifdef UNPOOL

@@ -38,7 +38,7 @@ vec4 b_re[4], b_im[4]; // by k
 uint a_at[SHARES], b_at[4];
 uint a_pitch, b_pitch, b_columns; // push constants, read once: on lavapipe each read costs a loop over lanes
 
-// The value `own` of lane i of this lane's block.
+// Returns the value `own` of lane i of this lane's block.
 float from(float own, uint i, uint zero)
 {
     const uint block = ACROSS < LANES ? gl_SubgroupInvocationID & ~(ACROSS - 1) : 0;

@@ -56,7 +56,7 @@ void write_window(uint c, uint p, uint q, uint n)
         }
 }
 #else
-// First and last window along one axis that contain element `at`. last < first: none.
+// Returns the first and the last window along one axis that contain element `at`. If last < first, there is none.
 ivec2 holders(uint at, uint stride, uint pad, uint kernel, uint size, uint P)
 {
     if (kernel == 0u) return ivec2(at * P / size, ((at + 1u) * P + size - 1u) / size - 1u);
@@ -66,14 +66,14 @@ ivec2 holders(uint at, uint stride, uint pad, uint kernel, uint size, uint P)
 }
 
 #ifndef AVERAGE
-// The gradient that window (p, q) passes to (h, w).
+// Returns the gradient that window (p, q) passes to (h, w).
 vec4 share(uint c, uint p, uint q, uint h, uint w, uint n)
 {
     const uint i = pq_base + ((c * P + p) * Q + q) * N4 + n;
     return where(floatBitsToUint(LOAD4(index, i - pq_base + index_base)), h * W + w, LOAD4(dy, i));
 }
 
-// The window along one axis whose element `tap` is at index `at`, or -1.
+// Returns the window along one axis whose element `tap` is at index `at`; -1: there is none.
 int window_of(uint at, uint tap, uint dilation, uint stride, uint pad, uint P)
 {
     const int from = int(at + pad) - int(tap * dilation), p = from / int(stride);

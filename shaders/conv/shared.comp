@@ -60,7 +60,8 @@ mat4 load_a(uint m, uint k)
     return v;
 }
 
-// The source index that tap r of destination i reads along one axis. An index that is not below the image's size means: none.
+// Returns the source index that tap r of destination i reads along one axis. If the tap reads no source, the index is not
+// below the image's size.
 uint source(uint i, uint r, uint stride, uint pad, uint dilation)
 {
 #ifdef TRANSPOSED

@@ -34,8 +34,8 @@ const uint A_STEP = UNROLL * TAPS * MB / 4;       // vec4s of A per step
 const uint SHARES = (A_STEP + LANES - 1) / LANES; // ... per lane
 const uint BIASES = (MB + LANES - 1) / LANES;
 vec4 acc[MB * SPAN];
-uint at[REACH]; // offsets of these pixels in a row of src
-bool col_on[REACH], on[REACH]; // true if they are inside the row; inside src
+uint at[REACH]; // offsets of the REACH pixels in a row of src
+bool col_on[REACH], on[REACH]; // true if the pixels are inside the row; inside src
 
 void start(uint first_bias, uint rows, uint zero)
 {
@@ -49,7 +49,7 @@ void start(uint first_bias, uint rows, uint zero)
     }
 }
 
-// acc += A[k .. k+UNROLL) src[k .. k+UNROLL). ia, ib: indices of A and of src's row at k.
+// Computes acc += A[k .. k+UNROLL) src[k .. k+UNROLL). ia, ib: indices of A and of src's row at k.
 void add(uint ia, uint ib, uint src_plane, uint zero)
 {
     vec4 a[SHARES], b[UNROLL * REACH];

@@ -3,7 +3,7 @@
 // forward:  m = output channel, k = input channel,  row(p,r) = p stride - pad + r dil
 // dx:       m = input channel,  k = output channel, row(p,r) = (p + pad - r dil) / stride
 // The table TAPS holds row and col, or -1 if a tap is outside the image. Pixels of dx that are `stride` apart use the same
-// taps. They form one phase, and one dispatch computes one phase. ADD: dst += the sum. It continues with further source
+// taps. They form one phase, and one dispatch computes one phase. ADD: dst += the sum, in a dispatch that adds further source
 // channels.
 //
 // ACROSS lanes compute MB channels x ACROSS vec4s of samples. Both operands are read k by k. A lane loads its own vec4 of src
@@ -14,7 +14,8 @@
 // Deterministic: one lane computes an element, in the order of (r,s,k).
 // `zero`: lane numbers of shuffles are written k + zero. With 8 lanes, lavapipe compiles a shuffle from a constant lane to two
 // permutes, and from an unknown lane to one permute. So zero is a push constant, whose value the compiler does not know. With
-// any other number of lanes, lavapipe compiles a shuffle from an unknown lane to a loop over lanes. So zero is a constant.
+// any other number of lanes, lavapipe compiles a shuffle from an unknown lane to a loop over lanes. So zero is a constant
+// there.
 // Loops end with their test (do .. while): lavapipe runs the body of a for loop once more than needed, with all lanes off.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -49,21 +50,21 @@ uint block; // first lane of this lane's block
 uint a_pitch, src_plane, zero; // push constants, read once: on lavapipe each read costs a loop over lanes
 uint a_row[SHARES];   // M_MAJOR: start of this lane's rows of A, in vec4s
 
-// True if shuffles use lane ^ r. Then the same sum belongs to another channel in each lane, as in gemm_tile.comp. With 8 lanes
-// this gives no gain.
+// Returns true if shuffles use lane ^ r. Then the same sum belongs to another channel in each lane, as in gemm_tile.comp. With
+// 8 lanes this gives no gain.
 bool shuffles_by_xor()
 {
     return LANES != 8 && (M_MAJOR ? MB % ACROSS == 0 : (MB & MB - 1) == 0);
 }
 
-// The weight of row m, from the lane that holds it. With shuffles_by_xor(): the weight of row row_of(m).
+// Returns the weight of row m, from the lane that holds it. With shuffles_by_xor(): the weight of row row_of(m).
 float weight(float own, uint m)
 {
     const uint r = M_MAJOR ? m % ACROSS : m >> 2;
     return shuffles_by_xor() ? subgroupShuffleXor(own, r) : subgroupShuffle(own, block + r + zero);
 }
 
-// The row of the block that this lane's acc[m] belongs to.
+// Returns the row of the block that this lane's acc[m] belongs to.
 uint row_of(uint m)
 {
     const uint lane = gl_SubgroupInvocationID;
@@ -90,7 +91,7 @@ void start(uint first_bias, uint rows)
 }
 #endif
 
-// acc += A[.., k .. k+UNROLL) src[k .. k+UNROLL, ..]. ia, ib: indices of this lane's vec4s of A and src at k.
+// Computes acc += A[.., k .. k+UNROLL) src[k .. k+UNROLL, ..]. ia, ib: indices of this lane's vec4s of A and src at k.
 void add_k_major(uint ia, uint ib, bool inside)
 {
     vec4 a[UNROLL], b[UNROLL];

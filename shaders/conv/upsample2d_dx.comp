@@ -1,6 +1,6 @@
 // upsample2d_dx.comp - gradient of upsample2d by gathering: dx[c][h][w][n] = sum over (p, q) of dy[c][p][q][n] times the weight
 // of pixel (h, w) in pixel (p, q) of y, in ascending order.
-//   nearest: 1 if (p, q) shows (h, w);  BILINEAR: per axis max(0, 1 - |point(p) - h|)
+//   nearest: 1 if (p, q) is a copy of (h, w);  BILINEAR: per axis max(0, 1 - |point(p) - h|)
 // grid: x over channels * H rows of dx, y over parts of a row, both with a stride; any group count is right.
 // Deterministic: one lane computes an element.
 // Batch lanes past N stay 0, because they are 0 in dy.
@@ -16,19 +16,19 @@ VKT_OUT4(UPSAMPLE_X, x4);
 #include "lib/upsample.glsl"
 
 #ifdef BILINEAR
-// Weight of pixel h in pixel p of y.
+// Returns the weight of pixel h in pixel p of y.
 float weight(uint p, uint h, Axis a)
 {
     return float(max(a.below - abs(point(p, a) - int(h) * a.below), 0)) / float(a.below);
 }
 
-// The first pixel p with up p + offset > limit (up > 0), from 0 to `most`.
+// Returns the first pixel p with up p + offset > limit (up > 0), from 0 to `most`.
 uint behind(int limit, Axis a, uint most)
 {
     return limit < a.offset ? 0 : min(uint((limit - a.offset) / a.up) + 1, most);
 }
 
-// Returns the pixels of y to which pixel h contributes: first .. end - 1, of `most`. A source point outside x takes the edge
+// Returns the pixels of y to which pixel h contributes: first .. end - 1, of `most`. A source point outside x uses the edge
 // pixel.
 uvec2 takers(uint h, Axis a, uint most)
 {
@@ -38,7 +38,8 @@ uvec2 takers(uint h, Axis a, uint most)
                  h == a.size - 1 ? most : behind(here + a.below - 1, a, most));
 }
 #else
-// The first pixel of y that shows h or a later pixel. The quotient is off by one at most; the loop corrects it.
+// Returns the first pixel of y that is a copy of pixel h or of a later one. The quotient is off by one at most; the loop
+// corrects it.
 uint shows(uint h, float scale, uint size, uint most)
 {
     uint p = uint(max(float(h) / scale - 1.0, 0.0));

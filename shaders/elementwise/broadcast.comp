@@ -1,6 +1,6 @@
 // broadcast.comp - y = f(a, b, c) with NumPy's broadcasting over strided operands. OPERANDS 2 and 3: the functions of
 // lib/binary.glsl. OPERANDS 1: a copy (y = a).
-//   A row is a run of y's fastest dimension. A row number is converted to coordinates by division. For long rows this happens
+//   A row runs along y's fastest dimension. A row number is converted to coordinates by division. For long rows this happens
 //   once per piece of ITERATIONS iterations, for short rows once per load.
 //   WIDTH 4: four elements per lane. An operand either advances with y, and all its other strides are multiples of 4, or it
 //   repeats one element.
@@ -59,7 +59,7 @@ uint d1 = pc.d1, d2 = pc.d2, d3 = pc.d3, d4 = pc.d4, run = pc.run, pitch = pc.pi
 uvec3 hop0 = uvec3(pc.a0, pc.b0, pc.c0), hop1 = uvec3(pc.a1, pc.b1, pc.c1), hop2 = uvec3(pc.a2, pc.b2, pc.c2);
 uvec3 hop3 = uvec3(pc.a3, pc.b3, pc.c3), hop4 = uvec3(pc.a4, pc.b4, pc.c4), hop5 = uvec3(pc.a5, pc.b5, pc.c5);
 
-// The start of row r in a, b and c.
+// Returns the start of row r in a, b and c.
 uvec3 row_of(uint r)
 {
     uvec3 at = uvec3(0);
@@ -82,7 +82,7 @@ uvec3 row_of(uint r)
     return DIMS > 0 ? at + r * hop0 : at;
 }
 
-// Elements i .. i + WIDTH - 1 of a row. With WIDTH 1 the compiler keeps one of the four vector elements.
+// Returns elements i .. i + WIDTH - 1 of a row. With WIDTH 1 the compiler keeps one of the four vector elements.
 NUMBER f(uvec3 at, uint i)
 {
 #if WIDTH == 4

@@ -1,8 +1,8 @@
 // embedding_scatter.comp - sorted[start[id] + rank[p]] = (id, start of the gradient of position p), id = ids[p]
 //   COPY: rows of dy are not whole vec4s, so each gradient is copied to the sorted order, padded to vec4s.
 //   CHANNELS: dy is batch last.
-//   The kernel also clears a window of the table, because embedding_sum writes only the rows that have an id.
-// grid: x over positions (CHANNELS: over (l, four samples)) and over vec4s of the window, all in contiguous shares; y over
+//   The kernel also clears a range of the table, because embedding_sum writes only the rows that have an id.
+// grid: x over positions (CHANNELS: over (l, four samples)) and over vec4s of the range, all in contiguous shares; y over
 //       chunks of copied rows. The first chunk also does the rest of the work.
 // Deterministic: every element is written once.
 #version 460
@@ -29,7 +29,7 @@ VKT_STORED(EMBEDDING_DW_OUT, writeonly, y)
 layout(binding = EMBEDDING_DW_OUT, std430) writeonly buffer Out { float y1[]; };
 const uint NONE = 0xffffffffu;
 
-// The index of position p in `sorted`, or NONE if p is not counted. `at` is the start of its gradient.
+// Returns the index of position p in `sorted`, or NONE if p is not counted. `at` is the start of its gradient.
 uint position_of(uint p, uint at)
 {
     const uint id = p < pc.end ? LOAD1(ids, p) : NONE;

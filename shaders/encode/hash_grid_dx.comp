@@ -20,7 +20,7 @@ layout(constant_id = HASH_GRID_SPEC_KEEP) const uint KEEP = 0;
 VKT_IN4(HASH_GRID_Y, dy4);
 VKT_INOUT4(HASH_GRID_DX, dx4);
 
-// Derivative of the loss by a point's position in the cells of a level, by point and dimension.
+// Computes the derivative of the loss with respect to each point's position in the cells of a level: gain[dimension][point].
 void rise(Cells c, uvec4 level, vec4 dy[4][MAX_QUADS], out vec4 gain[3])
 {
     [[unroll]] for (uint d = 0; d < 3; d++) gain[d] = vec4(0.0);

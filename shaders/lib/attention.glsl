@@ -67,13 +67,13 @@ uint zero() // see conv/tile.comp
     return SG == 8 ? pc.zero : 0;
 }
 
-// The number of tile row m. One lane holds it.
+// Returns the number of tile row m, from the lane that holds it.
 float of_row(float own[MAX_LANE_ROWS], uint m)
 {
     return subgroupShuffle(own[m / SG], m % SG + zero());
 }
 
-// s[m][i] = sum over d of a[row + m][d] b[column + 4 lane + i][d]
+// Computes s[m][i] = sum over d of a[row + m][d] b[column + 4 lane + i][d]
 void scores(matrix a, uint row, matrix b, uint column, out vec4 s[MAX_ROWS])
 {
     const uint lane = gl_SubgroupInvocationID;
@@ -103,7 +103,7 @@ void add_columns(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint colu
     vec4 y[4 * PARTS];
     [[unroll]] for (uint j = 0; j < 4; j++) {
         const uint at = row_at(b, column + 4 * k + j);
-        const bool is_row = column + 4 * k + j < b.rows; // else it is the last row again: 0 times its infinity is NaN
+        const bool is_row = column + 4 * k + j < b.rows; // else b repeats its last row: 0 times its infinity is NaN
         [[unroll]] for (uint n = 0; n < PARTS; n++) {
             const vec4 row = load(b.of, at + min(n * pc.spread + lane % pc.spread, pc.d4 - 1));
             y[j * PARTS + n] = is_row ? row : vec4(0.0);
@@ -116,9 +116,9 @@ void add_columns(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint colu
         }
 }
 
-// sum[m] += sum over the tile's columns c of p[m][c] b[column + c]. Part n of a lane is vec4 n spread + lane % spread of a row.
-// llvmpipe compiles a shuffle from an unknown lane number to a loop over 16 lanes. With ROTATE, an iteration reads the weights
-// of lane ^ 0 .. 3 only. Then each lane gets the weights of the lane that is four further.
+// Computes sum[m] += sum over the tile's columns c of p[m][c] b[column + c]. Part n of a lane is vec4 n spread + lane % spread
+// of a row. llvmpipe compiles a shuffle from an unknown lane number to a loop over 16 lanes. With ROTATE, an iteration reads
+// the weights of lane ^ 0 .. 3 only. Then each lane gets the weights of the lane that is four further.
 void add_product(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint column)
 {
     const uint lane = gl_SubgroupInvocationID, first = lane / pc.spread, step = SG / pc.spread;
@@ -131,7 +131,7 @@ void add_product(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint colu
         [[dont_unroll]] for (uint i = 0; i < pc.spread; i++) add_columns(sum, p, b, column, first + i * step, 0);
 }
 
-// Adds the partial sums of the lanes that share a vec4.
+// Returns the sum of the partial sums of the lanes that share a vec4.
 vec4 whole(vec4 v)
 {
     [[unroll]] for (uint i = 0; i < MAX_STEPS; i++)
@@ -139,7 +139,7 @@ vec4 whole(vec4 v)
     return v;
 }
 
-// True if this lane writes vec4 n spread + lane of a row.
+// Returns true if this lane writes vec4 n spread + lane of a row.
 bool writes(uint n)
 {
     return gl_SubgroupInvocationID < pc.spread && n * pc.spread + gl_SubgroupInvocationID < pc.d4;

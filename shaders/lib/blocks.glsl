@@ -49,7 +49,7 @@ uvec2 tile_at(uint id, uint M, uint N)
 const uint PART_A = BM * BLOCKS_K / 4, HALF = PART_A + BN * BLOCKS_K / 4; // vec4s
 shared vec4 tile[2 * HALF]; // two halves, each A [k][m / 4] and then B [k][n / 4]
 
-// Index of the first k of block row k4, column group x4, in a part that is `width` column groups wide.
+// Returns the index of the first k of block row k4, column group x4, in a part that is `width` column groups wide.
 uint tile_index(uint k4, uint x4, uint width)
 {
     return 4 * k4 * width + (x4 ^ (2 * (k4 & 3)));
@@ -79,7 +79,7 @@ void multiply_tile(uint half_at)
 void finish_sums() {}
 #endif
 
-// Block i of a part as (column group, block row).
+// Returns block i of a part as (column group, block row).
 uvec2 block_of(uint i, uint width, bool by_k)
 {
     return by_k ? uvec2(i / (BLOCKS_K / 4), i % (BLOCKS_K / 4)) : uvec2(i % width, i / width);

@@ -43,7 +43,7 @@ void put_vec4(uint at, uint j, uint width, vec4 v, bool is_a)
     tile[at + j * (width + PAD)] = rounds ? f16vec4(unpackFloat2x16(h.x), unpackFloat2x16(h.y)) : f16vec4(v);
 }
 
-// Position of the subgroup's first matrix in a part.
+// Returns the position of the subgroup's first matrix in a part.
 uvec2 own_corner()
 {
     const uint across = ROW / EACH_N;

@@ -10,20 +10,20 @@ uint column_of(uint i)
     return i % period4;
 }
 
-// The column of the same lane's vec4 in the next iteration.
+// Returns the column of the same lane's vec4 in the next iteration.
 uint next_column(uint column)
 {
     const uint next = column + step_columns;
     return next >= period4 ? next - period4 : next;
 }
 
-// The elements of a vec4 in this column that are real samples.
+// Returns which elements of a vec4 in this column are real samples.
 bvec4 is_real(uint column, uint rows)
 {
     return lessThan(4 * column + uvec4(0, 1, 2, 3), uvec4(rows));
 }
 
-// Number of real elements in the first i vec4s of a channel.
+// Returns the number of real elements in the first i vec4s of a channel.
 uint real_before(uint i, uint rows)
 {
     return i / period4 * rows + min(4 * (i % period4), rows);

@@ -9,8 +9,8 @@ layout(binding = XENT_NORM, std430) writeonly buffer Norm { float norm[]; };
 float counted = 0.0; // sum of the weights of the rows that this lane has processed
 float weight_of(uint k) { return WEIGHTED != 0 ? weight[k] : 1.0; }
 
-// Loss of a row. lse = log sum exp(z - m), miss = m - z[t], slack = sum w (m - z), all = sum w (sums over the classes).
-// factor: the coefficient of p in dz.
+// Returns the loss of a row. lse = log sum exp(z - m), miss = m - z[t], slack = sum w (m - z), all = sum w (sums over the
+// classes). factor: the coefficient of p in dz.
 float loss_of(uint label, float lse, float miss, float slack, float all, out float factor)
 {
     factor = 0.0;
@@ -40,7 +40,7 @@ float keep(uint b, float loss)
 #ifdef NLL
 layout(binding = XENT_Z, std430) readonly buffer Z { float z[]; };
 
-// The loss of this lane's row, 0 past the real rows.
+// Returns the loss of this lane's row, 0 past the real rows.
 float losses(uint vector, uint rows)
 {
     const uint b = pc.first + vector * gl_WorkGroupSize.x + gl_LocalInvocationID.x;

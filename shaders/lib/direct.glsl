@@ -20,7 +20,7 @@ void load_weights(uint group, uint row)
                        : 0.0;
 }
 
-// Output channel row + m of this lane's pixel. It uses the inputs that load_taps has loaded. m must be a constant after
+// Returns output channel row + m of this lane's pixel. It uses the inputs that load_taps has loaded. m must be a constant after
 // unrolling. `zero`: see conv/tile.comp.
 vec4 product(uint m, uint zero)
 {

@@ -1,6 +1,5 @@
 // explog.glsl - exp and log with an error of about one unit in the last place. A driver's own functions may err by 3 + 2|x|
-// units (Vulkan 1.3, "Precision of individual operations"). If a loss is always slightly too small, that is a bias and not
-// noise.
+// units (Vulkan 1.3, "Precision of individual operations"). In a loss, such an error would be a bias and not noise.
 //   exp_1ulp(x): x <= 0 or NaN; 0 below -87     log_1ulp(x): x >= 2^-126, +inf or NaN     log1p_1ulp(x): x >= 0 or NaN
 // exp: x = n ln 2 + r, |r| <= ln 2 / 2, then the series of e^r. n ln 2 has two parts, and the first is exact (W. J. Cody &
 // W. Waite, Software Manual for the Elementary Functions, 1980, chapter 6).

@@ -1,7 +1,7 @@
 // fixed.glsl - numbers in [0,1) as 64-bit binary fractions (low word, high word), bit-equal to engine/base/fixed.c.
 // All ones means 1.
 
-// The product, truncated to 64 bits.
+// Returns the product, truncated to 64 bits.
 uvec2 fixed_mul(uvec2 a, uvec2 b)
 {
     if (a == uvec2(0xffffffffu)) return b;
@@ -40,7 +40,7 @@ float fixed_complement(uvec2 q)
     return uintBitsToFloat((uint(top + 63 - 1) << 23) + keep + (up ? 1u : 0u)); // keep's leading one adds 1 to the exponent
 }
 
-// NAdam's momentum b (1 - p / 2).
+// Returns NAdam's momentum b (1 - p / 2).
 uvec2 fixed_momentum(uvec2 b, uvec2 p)
 {
     const uvec2 half_p = uvec2(p.x >> 1 | p.y << 31, p.y >> 1);

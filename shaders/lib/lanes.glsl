@@ -38,7 +38,7 @@ float max_of_lanes(float v)
     return v;
 }
 
-// The pair with the larger x. For equal x, the pair with the smaller y.
+// Returns the pair with the larger x. For equal x, returns the pair with the smaller y.
 uvec2 better_of(uvec2 a, uvec2 b)
 {
     return b.x > a.x || (b.x == a.x && b.y < a.y) ? b : a;

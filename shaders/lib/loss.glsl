@@ -9,13 +9,14 @@ vec4 sign_of(vec4 d) // 0 for 0, NaN for NaN
     return mix(mix(d, vec4(-1.0), lessThan(d, vec4(0.0))), vec4(1.0), greaterThan(d, vec4(0.0)));
 }
 
-// log p as in torch's binary_cross_entropy: at least -100. A value that a device may flush to 0 counts as 0.
+// Returns log p as in torch's binary_cross_entropy: at least -100. A value that a device may flush to 0 counts as 0.
 vec4 log_of_probability(vec4 p)
 {
     return mix(log_1ulp(p), vec4(-100.0), lessThan(p, vec4(1.17549435e-38)));
 }
 
-// The same for 1 - p. The rounding error of the difference is added to the result, as in log1p_1ulp, which names the source.
+// Returns log(1 - p), at least -100. The rounding error of 1 - p is added to the result, as in log1p_1ulp, which names the
+// source.
 vec4 log_of_complement(vec4 p)
 {
     precise const vec4 rest = 1.0 - p, lost = (1.0 - rest) - p;

@@ -11,7 +11,7 @@ struct Window {
     uint padded;       // size after clipping to the padded image, before clipping to the image
 };
 
-// Window `p` of `P` over `size` elements. kernel 0: adaptive pooling.
+// Returns window `p` of `P` over `size` elements. kernel 0: adaptive pooling.
 Window window(uint p, uint stride, uint pad, uint kernel, uint size, uint P)
 {
     if (kernel == 0u) {
@@ -24,7 +24,7 @@ Window window(uint p, uint stride, uint pad, uint kernel, uint size, uint P)
     return Window(uint(first), uint(last - first), uint(end - begin));
 }
 
-// The same for elements `dilation` apart. begin is the first element inside the image. count may be 0.
+// Returns window `p`, whose elements are `dilation` apart. begin is the first element inside the image. count may be 0.
 Window dilated_window(uint p, uint stride, uint pad, uint kernel, uint size, uint dilation)
 {
     const int begin = int(p * stride) - int(pad), hop = int(dilation);
@@ -33,7 +33,7 @@ Window dilated_window(uint p, uint stride, uint pad, uint kernel, uint size, uin
     return Window(uint(first), last < first ? 0u : uint((last - first) / hop) + 1u, kernel);
 }
 
-// The divisor of the average over window (v, u).
+// Returns the divisor of the average over window (v, u).
 float divisor(Window v, Window u)
 {
     return float(exclude_pad != 0u ? v.count * u.count : v.padded * u.padded);

@@ -4,8 +4,8 @@
 #define INFINITY4 uintBitsToFloat(uvec4(0x7f800000u))
 #define NAN4 uintBitsToFloat(uvec4(0x7fc00000u))
 
-// x with the upper 12 bits of its significand. A product of two such numbers is exact (T. J. Dekker, Numerische Mathematik 18,
-// 1971).
+// Returns x with the upper 12 bits of its significand. A product of two such numbers is exact (T. J. Dekker, Numerische
+// Mathematik 18, 1971).
 vec4 upper_half(vec4 x) { return uintBitsToFloat(floatBitsToUint(x) & 0xfffff000u); }
 
 // Returns y 2^n. It multiplies twice, because one factor does not cover the whole range of n.
@@ -15,7 +15,7 @@ vec4 times_power(vec4 y, ivec4 n)
     return y * uintBitsToFloat(uvec4(half_n + 127) << 23) * uintBitsToFloat(uvec4(n - half_n + 127) << 23);
 }
 
-// x = n ln 2 + r as in exp_1ulp; returns e^r - 1.
+// Returns e^r - 1 and n, with x = n ln 2 + r as in exp_1ulp.
 vec4 expm1_reduced(vec4 x, out ivec4 n)
 {
     const vec4 k = round(x * 1.44269504088896341), r = (x - k * LN2_HIGH) - k * LN2_LOW;
@@ -33,7 +33,7 @@ vec4 exp_any(vec4 x)
     return times_power(1.0 + y, n);
 }
 
-// e^x - 1 for x <= 0, as 2^n y + (2^n - 1). The second term is exact where precision matters.
+// Returns e^x - 1 for x <= 0, as 2^n y + (2^n - 1). The second term is exact where precision matters.
 vec4 expm1_negative(vec4 x)
 {
     x = mix(x, vec4(-104.0), lessThan(x, vec4(-104.0)));
@@ -51,7 +51,7 @@ vec4 log_any(vec4 x)
     return mix(y, NAN4, lessThan(x, vec4(0.0)));
 }
 
-// 1 / (1 + e^-x), computed from e^-|x|, so that both signs keep full precision.
+// Returns 1 / (1 + e^-x), computed from e^-|x|, so that both signs keep full precision.
 vec4 sigmoid(vec4 x)
 {
     const vec4 e = exp_any(-abs(x)), r = 1.0 / (1.0 + e);
@@ -64,7 +64,8 @@ vec4 tanh_any(vec4 x)
     return mix(y, -y, lessThan(x, vec4(0.0)));
 }
 
-// For t in [0, 20] or NaN: the probability that a normal variable exceeds t, and its density e^(-t^2/2) / sqrt(2 pi) at t.
+// Computes, for t in [0, 20] or NaN: the probability that a normal variable exceeds t, and its density e^(-t^2/2) / sqrt(2 pi)
+// at t.
 //   The probability is e^(-t^2/2) R(t). (1 + t) R(t) is smooth in v = (t - 2.5) / (t + 2.5) over all t >= 0 (M. M. Shepherd &
 //   J. G. Laframboise, Mathematics of Computation 36, 1981, for erfc). Here it is a polynomial through Chebyshev nodes with an
 //   error of 5.3e-9. erfc(x) = 2 normal_above(sqrt(2) x).
@@ -83,8 +84,9 @@ vec4 normal_above(vec4 t, out vec4 density)
     return e * (r / (1.0 + t));
 }
 
-// log a as a sum of two floats, for 2^-126 <= a < infinity. It works as log_1ulp, but computes the quotient s = f / (2 + f) and
-// the terms after it with twice the digits (after "e_pow.c", fdlibm 5.3, Sun Microsystems 1993). Relative error: 2^-28.
+// Returns log a as a sum of two floats, for 2^-126 <= a < infinity. It works as log_1ulp, but computes the quotient
+// s = f / (2 + f) and the terms after it with twice the digits (after "e_pow.c", fdlibm 5.3, Sun Microsystems 1993). Relative
+// error: 2^-28.
 vec4 log_twice(vec4 a, out vec4 low)
 {
     const bvec4 tiny = lessThan(a, vec4(1.17549435e-38));

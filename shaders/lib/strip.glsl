@@ -9,7 +9,7 @@ int row_at[KERNEL_H], col_at[KERNEL_W], tap_at[K]; // for p = q = n = 0: row, co
 uint column, p, q, n; // this lane's vec4 of the plane
 vec4 x[K];
 
-// `base`: index of the first channel in x, in vec4s
+// Prepares the taps. `base`: index of the first channel in x, in vec4s.
 void init_taps(uint base)
 {
     n4 = pc.n4, width = pc.width, height_in = pc.src_height, width_in = pc.src_width;

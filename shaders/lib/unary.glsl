@@ -7,7 +7,7 @@ const bool QUICK = FUNCTION < UNARY_QUICK;
 const float GELU_SCALE = 0.797884560802865356; // sqrt(2 / pi)
 const float GELU_CUBE = 0.044715;
 
-// min(|x|, 20). At 20 the tail terms of f' are 0, and no product of them overflows.
+// Returns min(|x|, 20). At 20 the tail terms of f' are 0, and no product of them overflows.
 vec4 at_most_20(vec4 x) { return mix(abs(x), vec4(20.0), greaterThan(abs(x), vec4(20.0))); }
 
 vec4 gelu(vec4 x)
@@ -24,7 +24,7 @@ vec4 gelu_dx(vec4 x)
     return mix(1.0 - above + t * density, above - t * density, lessThan(x, vec4(0.0)));
 }
 
-// Uses 0.5 (1 + tanh u) = sigmoid(2 u).
+// Computes gelu's form by tanh. Uses 0.5 (1 + tanh u) = sigmoid(2 u).
 vec4 gelu_tanh(vec4 x)
 {
     return x * sigmoid(2.0 * GELU_SCALE * (x + GELU_CUBE * x * x * x));

@@ -1,7 +1,7 @@
 // update.glsl - the steps that all optimizers share. Gradients are unscaled, clipped by value and decayed. The parameter's
 // group gives the learning rate and the weight decay.
 //   if (update_waits()) return;
-//   const Rule rule = rule_of(i);                  for vec4 i of the window; nothing is done if rule.frozen
+//   const Rule rule = rule_of(i);                  for vec4 i of the range; nothing is done if rule.frozen
 //   const vec4 g = gradient(i, p, rule.decay);     the formula's g; p is the parameter before this step
 //   ... param_out[i] = decayed(p, rule) - ...
 #include "lib/groups.glsl"

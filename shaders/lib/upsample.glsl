@@ -1,6 +1,7 @@
 // upsample.glsl - the source pixels of a resized image: for upsample2d.comp and its gradient.
 
-// Nearest: torch's formula with the same order and precision, because the last bit decides between two pixels.
+// Returns the nearest pixel: torch's formula with the same order and precision, because the last bit decides between two
+// pixels.
 uint nearest(uint p, float scale, uint size)
 {
     return min(uint(float(p) * scale), size - 1);
@@ -14,7 +15,7 @@ struct Axis {
 Axis height() { return Axis(pc.up_h, pc.offset_h, pc.below_h, pc.H); }
 Axis width() { return Axis(pc.up_w, pc.offset_w, pc.below_w, pc.W); }
 
-// The source point times `below`, clamped to x.
+// Returns the source point times `below`, clamped to x.
 int point(uint p, Axis a)
 {
     return clamp(int(p) * a.up + a.offset, 0, int(a.size - 1) * a.below);

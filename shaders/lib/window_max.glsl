@@ -14,7 +14,7 @@ void challenge(inout vec4 best, inout uvec4 winner, vec4 e, uvec4 at)
     winner = mix(winner, at, wins);
 }
 
-// The winner's index in its stored form.
+// Returns the winner's index in its stored form.
 vec4 index_of(uvec4 winner, vec4 best)
 {
     return uintBitsToFloat(RELU ? mix(winner, uvec4(0u), lessThanEqual(best, vec4(0.0))) : winner);

@@ -29,7 +29,7 @@ uint key(float v)
     return u == magnitude ? 0x80000000u + magnitude : 0x80000000u - magnitude;
 }
 
-// The largest class of sample b is k. Writes k, or with COUNT returns 1 if k is the label of a real row.
+// Handles k, the largest class of sample b: writes it, or with COUNT returns 1 if k is the label of a real row.
 float state(uint b, uint k, uint rows)
 {
 #ifdef COUNT

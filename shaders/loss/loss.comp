@@ -1,6 +1,6 @@
 // loss.comp - partial sums of a loss: part[j] = 1/n times the sum of term(y, target) over the elements of block j that are in
 // real rows. n: see loss.abi.h.
-//   The window has n elements from vec4 begin4 on, of two tensors of one layout. Elements past the real rows do not count.
+//   The range has n elements from vec4 begin4 on, of two tensors of one layout. Elements past the real rows do not count.
 // grid: x over blocks with a stride, one work group each.
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 #version 460

@@ -1,6 +1,6 @@
 // loss_dx.comp - dy = dloss/n d term(y, target) / dy in the real rows, else 0; n: loss.abi.h
 //   EACH: dloss is a tensor like y.  TERM: writes term(y, target) itself, a loss without reduction.
-//   The window has n elements from vec4 begin4 on, of tensors of one layout.
+//   The range has n elements from vec4 begin4 on, of tensors of one layout.
 // grid: x over vec4s in contiguous shares; any group count is right.
 // Deterministic: elementwise.
 // The last 1 to 3 elements are stored one by one, because the memory after the tensor belongs to others.

@@ -40,7 +40,7 @@ layout(constant_id = XENT_SPEC_BY_LANE) const uint BY_LANE = 0;
 layout(binding = XENT_Z, std430) readonly buffer Z { float z[]; };
 layout(binding = XENT_STAT, std430) writeonly buffer Stat { float stat[]; };
 
-// The loss of this lane's row. If the work group shares one row, lane 0 returns its loss. 0 past the real rows.
+// Returns the loss of this lane's row. If the work group shares one row, lane 0 returns its loss. 0 past the real rows.
 float losses(uint vector, uint rows)
 {
     const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
@@ -96,7 +96,7 @@ float losses(uint vector, uint rows)
 VKT_IN4(XENT_Z, z4);
 layout(binding = XENT_STAT, std430) writeonly buffer Stat { vec4 stat4[]; };
 
-// The sum of the losses of this lane's four samples.
+// Returns the sum of the losses of this lane's four samples.
 float losses(uint vector, uint rows)
 {
     const uint column = vector * gl_WorkGroupSize.x + gl_LocalInvocationID.x;

@@ -37,13 +37,13 @@ layout(binding = RELAYOUT_Y, std430) writeonly buffer Y { uvec4 y4[]; };
 VKT_OUT4(RELAYOUT_Y, y4);
 #endif
 
-// Index of feature f of the tile's sample n in the window of rows.
+// Returns the index of feature f of the tile's sample n in the range of rows.
 uint row_at(uint n, uint f)
 {
     return pc.rows_base + n * pc.stride + f;
 }
 
-// Four features of sample n, from feature f on; 0 outside. n and f count from the tile's first.
+// Returns four features of sample n, from feature f on; 0 outside. n and f count from the tile's first.
 NUMBERS sample_at(uint n, uint f)
 {
     NUMBERS v = NUMBERS(0);

@@ -30,7 +30,7 @@ VKT_OUT4(TRANSPOSE_Y, y4);
 layout(binding = TRANSPOSE_Y, std430) writeonly buffer Y { WORD y[]; };
 #endif
 
-// Words at .. at + count - 1 of x, at most four.
+// Returns words at .. at + count - 1 of x, at most four.
 WORDS words_of_x(uint at, uint count)
 {
 #if LOAD == 4
@@ -60,7 +60,7 @@ void move(uvec2 at, uint i, uint j)
         if (j + k < pc.b) words_to_y(at.y + (j + k) * pc.yb + i, pc.a - i, WORDS(v[0][k], v[1][k], v[2][k], v[3][k]));
 }
 
-// The start of outer position r in x and in y.
+// Returns the start of outer position r in x and in y.
 uvec2 matrix_of(uint r)
 {
     uvec2 at = uvec2(pc.x, pc.y) + r % pc.d3 * uvec2(pc.x3, pc.y3);

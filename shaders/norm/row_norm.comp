@@ -50,7 +50,8 @@ layout(binding = ROW_NORM_BETA, std430) readonly buffer BlockBeta { float beta[]
 // SPLIT: the loop over a row goes channel by channel. Without it a channel is one element (inner == 1), and one loop covers the
 // whole row.
 layout(constant_id = ROW_NORM_SPEC_SPLIT) const uint SPLIT = 1;
-// Runs body for each k < n of this lane, four per iteration while there are four. An iteration costs as much as several loads.
+// Runs `body` for each k < n of this lane. An iteration runs it four times, as long as four k are left. An iteration costs as
+// much as several loads.
 const uint ITERATIONS = 4;
 #define EACH(k, n, body)                                                        \
     {                                                                           \
@@ -72,7 +73,7 @@ uint length()
     return SPLIT != 0 ? pc.inner : pc.run;
 }
 
-// gamma of element k of channel c, in a group whose first channel is `channel`.
+// Returns gamma of element k of channel c, in a group whose first channel is `channel`.
 NUMBER gamma_of(uint channel, uint c, uint k)
 {
     return GAMMA != 0 ? OF_CHANNELS(gamma, channel + (SPLIT != 0 ? c : k)) : NUMBER(1.0);

@@ -24,7 +24,7 @@ layout(binding = ROW_NORM_SCALE, std430) readonly buffer Scale { float scale_of[
 layout(binding = ROW_NORM_PART, std430) writeonly buffer Part { float part[]; };
 
 #ifdef ALONG
-// One channel of a slice: along `inner` elements of each sample.
+// Adds up one channel of a slice: `inner` elements of each sample.
 void add(uint c, uint group, uint first, uint end, inout NUMBER dgamma, inout NUMBER dbeta)
 {
     for (uint s = first; s < end; s++) {

@@ -19,7 +19,7 @@ VKT_F32_OUT4(PACK_DST, dst);
 
 const uint ACROSS = X_OUTER ? WIDTH : WIDTH / 4u; // vec4s of a tile per k; X_OUTER: per four k
 
-// Elements inner .. inner + 3 of source row `outer`. Zero outside the block.
+// Returns elements inner .. inner + 3 of source row `outer`. Zero outside the block.
 vec4 load(uint base, uint outer, uint outer_n, uint inner, uint inner_n)
 {
     const uvec4 at = uvec4(inner) + uvec4(0u, 1u, 2u, 3u);

@@ -29,7 +29,7 @@ mat4 load_a(uint m, uint k);
 mat4 load_b(uint n, uint k);
 #include "lib/blocks.glsl"
 
-// Elements inner .. inner + 3 of row `outer` of A (is_a) or B. Zero outside the matrix.
+// Returns elements inner .. inner + 3 of row `outer` of A (is_a) or B. Zero outside the matrix.
 vec4 run(bool is_a, uint outer, uint outer_n, uint inner, uint inner_n)
 {
     const uint at = is_a ? pc.a_base + gl_WorkGroupID.z * pc.a_batch + outer * pc.a_ld + inner

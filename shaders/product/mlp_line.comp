@@ -1,8 +1,8 @@
 // mlp_line.comp - one narrow layer with a mean squared error, forward and backward in one pass over the samples:
 //   d = w x + b - t in the real rows, else 0;   loss = sum d^2 / n,  n = rows M
 //   dw = 2/n dloss sum d x^T,  db = 2/n dloss sum d
-// A lane processes four samples at a time and keeps all sums, one per sample of the four. An iteration does this twice: on
-// llvmpipe every sum that lives longer than an iteration costs a blend.
+// A lane processes four samples at a time. Each of its sums is a vec4, with an element for each of these samples. An iteration
+// processes two times four samples: on llvmpipe every sum that is needed longer than an iteration costs a blend.
 // grid: x over per_group vec4s of samples. mlp_sum adds the groups' parts.
 // Deterministic: the order of additions depends only on the shape and the subgroup size.
 #version 460
@@ -48,7 +48,8 @@ void add(uint i, uint end, uint rows)
     }
 }
 
-// No loop: if it were not unrolled, the loops around it would not be unrolled either.
+// Returns the sum of v over all lanes. It has no loop: a loop that is not unrolled prevents the unrolling of the loops around
+// it.
 float over_lanes(vec4 v)
 {
     float sum = (v.x + v.y) + (v.z + v.w);

@@ -1,4 +1,4 @@
-// adagrad.comp - Adagrad over a window of the parameter arena, in place. g: see lib/update.glsl.
+// adagrad.comp - Adagrad over a range of the parameter arena, in place. g: see lib/update.glsl.
 //   s += g g
 //   torch:  p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)        keras:  p -= lr g / sqrt(s + eps)
 // grid: each group processes one contiguous range; any group count is right.

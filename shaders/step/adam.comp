@@ -1,4 +1,4 @@
-// adam.comp - Adam and its variants over a window of the parameter arena, in place. g: see lib/update.glsl.
+// adam.comp - Adam and its variants over a range of the parameter arena, in place. g: see lib/update.glsl.
 //   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g g
 //   torch:  p -= lr / c1 * m / (sqrt(v) / sqrt(c2) + eps)        keras:  p -= lr sqrt(c2) / c1 * m / (sqrt(v) + eps)
 //   AMSGRAD: w = max(w, v) replaces v in p's formula

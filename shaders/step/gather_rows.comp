@@ -2,8 +2,8 @@
 //   table (rows, words) u8 four to a word (U8) or f32, order (n) u32  ->  out (F, batch4) vec4 over the batch
 // Scale and shift are each the sum of two floats, so that their rounding error does not bias all pixels.
 // A lane processes four neighbouring samples and every parts-th word of a channel. With U8, a word is a 4x4 transposition in
-// registers. If two channels share a word, it is read for both. A table that is larger than a binding comes in windows of rows,
-// one dispatch per window. Row numbers outside the table give 0.
+// registers. If two channels share a word, it is read for both. A table that is larger than a binding comes in ranges of rows,
+// one dispatch per range. Row numbers outside the table give 0.
 // grid: x over batch4 * parts with a stride, y one per channel; any group count in x is right.
 // Deterministic: elementwise.
 #version 460

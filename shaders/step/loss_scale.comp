@@ -2,7 +2,7 @@
 // If the gradients are finite, the clock takes the values that step_advance computed, and the scale is doubled after every
 // LOSS_SCALE_INTERVAL such steps. If not, the clock keeps its values and the scale is halved. The optimizer then does nothing,
 // and the next run repeats this step with other samples.
-// A factor of two is 1 in the exponent.
+// To double or halve the scale, the kernel adds or subtracts 1 in its exponent.
 // grid: one invocation.
 // source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.2; PyTorch documentation of torch.amp.GradScaler.
 // Deterministic: one invocation.

@@ -1,4 +1,4 @@
-// publish.comp - published = decay published + (1 - decay) param over a window of the arenas, in place. A run that completes no
+// publish.comp - published = decay published + (1 - decay) param over a range of the arenas, in place. A run that completes no
 // step writes nothing.
 //   It copies the parameter after the first step, without a decay, and in frozen blocks. So these published values are exact.
 //   The formula starts from the operand with the larger weight. Then the added term is small, and so is its rounding error.

@@ -1,4 +1,4 @@
-// rmsprop.comp - RMSprop over a window of the parameter arena, in place. g: see lib/update.glsl.
+// rmsprop.comp - RMSprop over a range of the parameter arena, in place. g: see lib/update.glsl.
 //   v = alpha v + (1 - alpha) g g;  CENTERED: a = alpha a + (1 - alpha) g, else a = 0
 //   torch:  d = g / (sqrt(v - a a) + eps);      MOMENTUM: buf = momentum buf + d, p -= lr buf, else p -= lr d
 //   keras:  d = lr g / sqrt(v - a a + eps);     MOMENTUM: buf = momentum buf + d, p -= buf,    else p -= d

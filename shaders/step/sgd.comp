@@ -1,4 +1,4 @@
-// sgd.comp - stochastic gradient descent over a window of the parameter arena, in place:
+// sgd.comp - stochastic gradient descent over a range of the parameter arena, in place:
 //   torch:  buf = t == 1 ? g : momentum buf + (1 - dampening) g;  p -= lr (nesterov ? g + momentum buf : buf)
 //   keras:  buf = momentum buf + lr g;  p -= nesterov ? lr g + momentum buf : buf
 // Without MOMENTUM there is no buf. lr and t come from the step state. g: see lib/update.glsl.

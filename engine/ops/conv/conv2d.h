@@ -5,8 +5,8 @@
 
 #include "ops/conv/geometry.h"
 
-/* Fuses n, a max pooling, with `conv` and, if `relu`, the relu between them, if there is a kernel for it
- * (conv/fused_max_pool.c). No other node may read the values between them. */
+/* Fuses the max pooling n with `conv` and, if `relu`, with the relu between them. Returns false if there is no kernel
+ * for it (conv/fused_max_pool.c). No other node may read the values between them. */
 bool vkt_conv2d_fuse_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, bool relu);
 
 /* Adds the gradients of a node whose inputs are x, w and, optionally, bias: those of dx[0..2] that are wanted. */

@@ -13,7 +13,7 @@ typedef struct dw_tiles {
     uint32_t row_tiles, col_tiles; /* the number of tiles in a group */
 } dw_tiles;
 
-/* Returns tiles of even size. They are whole vec4s if the rows are. */
+/* Returns tiles of equal size. Their rows are whole vec4s if the rows of the group are. */
 static dw_tiles dw_tiles_of(const vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_part *p)
 {
     const uint32_t lanes = e->lim->subgroup_size, cols = p->channels * j->z->kernel[0] * j->z->kernel[1];
@@ -42,7 +42,7 @@ bool vkt_conv_dw_split(const vkt_emit *e, vkt_conv_dw_job *j)
     return true;
 }
 
-/* The most rounds of a slice. Its operands stay in a core's cache. */
+/* The most rounds of a slice, so that its operands stay in a core's cache. */
 #define LONGEST_SLICE 7500u
 
 /* Splits the plane into slices. `tiles` tiles are summed over the plane, in rounds of `unit` vec4s. There are so many

@@ -19,7 +19,7 @@
 #include "abi/fft.abi.h"
 #include "abi/fft_product.abi.h"
 
-/* The layout of one axis: element i of a tile, i < count, is element first + i step of the transform and element tile *
+/* The layout of one axis. Element i < count of a tile is element first + i step of the transform. It is element tile *
  * advance + origin + i of the image. */
 typedef struct axis {
     uint32_t first, step, count;
@@ -142,7 +142,8 @@ static operand image(const fft_job *j, vkt_tensor t, uint32_t channels, const ui
         operand){ .t = t, .channels = channels, .columns = j->columns, .size = { size[0], size[1] }, .axis = { h, w } };
 }
 
-/* Returns [o][c][r][s] as channels c and columns o / 4 or, if `by_output`, the other way round. */
+/* Returns weights [o][c][r][s] as an operand: its channels are c and its columns o / 4; if `by_output`, channels o and
+ * columns c / 4. */
 static operand weights(const fft_job *j, vkt_tensor t, bool by_output, axis h, axis w)
 {
     const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], c_step = taps, o_step = j->z->channels * taps;

@@ -2,7 +2,7 @@
  *
  * z = x * w + bias, as in conv2d      y[n,o,p,q] = max of z, or of max(z, 0), over the window of (p,q)
  *
- * Only the gradient of y's winners flows back. So no node reads z. */
+ * The gradients need the index of each winner, but not z. So no node reads z. */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/variants.h"
 #include "ops/conv/pool.h"
@@ -12,8 +12,8 @@
 #include "abi/abi.h"
 #include "abi/conv2d_max_pool.abi.h"
 
-/* Every device can bind this much (Vulkan 1.3, maxStorageBufferRange). If a tensor is larger, the nodes are not fused.
- * They need less at a time. */
+/* Every device can bind this much (Vulkan 1.3, maxStorageBufferRange). If a tensor is larger, the nodes are not fused:
+ * separate nodes bind less at a time. */
 #define MAX_BYTES (1ull << 27)
 /* The most elements of a pooling window. If windows are as large as images, there are too few of them to keep a device
  * busy. */

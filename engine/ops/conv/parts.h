@@ -11,11 +11,11 @@
 #include "abi/conv2d_pack.abi.h"
 
 /* The output channels of a tile of a direct convolution. Each channel is a stream of writes, and writes are most of the
- * time because there are few products. Prefetchers follow at most eight streams: with 8 channels to a tile, 7 channels
- * to 64 with 5 taps take half the time that they take with 32. */
+ * time because there are few products. Prefetchers follow at most eight streams. Example: a convolution of 7 channels
+ * to 64, with 5 taps, takes half as long with 8 channels per tile as with 32. */
 #define VKT_DIRECT_ROWS 8u
 
-/* Splits n into even shares of at most `most`. Shares are multiples of `unit`, unless one share is all of n. Returns 0
+/* Splits n into equal shares of at most `most`. Shares are multiples of `unit`, unless one share is all of n. Returns 0
  * if no share is small enough. */
 uint32_t vkt_conv2d_share(uint32_t n, uint64_t most, uint32_t unit);
 void vkt_conv2d_too_large(vkt_emit *e, const vkt_conv2d_size *z);

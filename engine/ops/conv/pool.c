@@ -209,7 +209,7 @@ static vkt_tensor pool2d_by_params(vkt_graph *g, vkt_tensor x, const vkt_pool2d_
 {
     static const vkt_pool2d_params none;
     if (!p) p = &none; /* a kernel of 0: infer reports the error */
-    /* A dilation of 1 is stored as 0, so that a network has one text only. */
+    /* A dilation of 1 is stored as 0, so that equal networks have equal texts (train/identity.h). */
     uint32_t dilation[2];
     for (int i = 0; i < 2; i++) dilation[i] = p->dilation[i] > 1 ? p->dilation[i] : 0;
     vkt_pool2d_attr a = { .average = average,

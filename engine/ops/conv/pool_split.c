@@ -127,7 +127,7 @@ static parts parts_of(const vkt_limits *lim, const geometry *o)
     const uint64_t taps = size[0] * (size[1] + 1), alone = VKT_MIN(vkt_rough_loop(lim), ALONE);
     const bool dilated = (o->R > 1 && o->dilation[0] > 1) || (o->S > 1 && o->dilation[1] > 1);
     parts p = { (uint32_t)size[0], (uint32_t)size[1], 1, 1 };
-    if (dilated || taps + 2 <= alone) return p; /* no kernel shares windows with dilation */
+    if (dilated || taps + 2 <= alone) return p; /* no kernel splits windows with dilation into parts */
     const uint64_t elements = VKT_MAX(PART_ELEMENTS, vkt_groups(taps, (uint32_t)most, 1));
     p.w = (uint32_t)VKT_MIN(size[1], elements);
     p.h = p.w < size[1] ? 1 : (uint32_t)VKT_MAX(VKT_MIN(elements / p.w, rows), 1);
@@ -200,7 +200,8 @@ static bool bind_ranges(const job *j, const block *b, vkt_bind *bind, vkt_pool2d
         uint32_t base;
         bind[i] = vkt_bind_range(j->e, j->t[i], (b->channel * lines[big] + s[big].first) * line[big],
                                  ((b->channels - 1) * lines[big] + s[big].n) * line[big], &base);
-        /* The base belongs to the first row of the image. That row may be before the start of the binding: modulo 2^32.
+        /* The base is the index of the first row of the image. That row may be before the start of the binding. Then
+         * the base is negative, modulo 2^32.
          */
         *(i == POOL_INDEX ? &push->index_base
           : big           ? &push->hw_base

@@ -70,7 +70,7 @@ static bool takes_halves(const vkt_limits *lim, const vkt_conv_job *j)
            (j->dst_plane == 8 || vkt_conv_phases_filled(j->z, j->transposed) <= 0.875);
 }
 
-/* Returns the channels of a lane: as many as the accumulators allow, but no more than an even share of the rows. */
+/* Returns the channels of a lane: as many as the accumulators allow, but no more than an equal share of the rows. */
 static uint32_t tile_rows(const vkt_limits *lim, const vkt_conv_job *j, uint32_t rows)
 {
     const uint32_t across = lanes_across(lim, j, rows), blocks = lim->subgroup_size / across;
@@ -103,7 +103,8 @@ static uint64_t tile_rounds(uint64_t taps, uint32_t depth)
     return taps * (depth / step_depth(depth) + 2) + 1;
 }
 
-/* Returns the same for part p in its worst phase, times the tiles that a work group computes one after the other. */
+/* Returns the iterations for part p: those of the phase with the most taps, times the tiles that a work group computes
+ * one after the other. */
 static uint64_t rounds_of(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p)
 {
     uint64_t taps[2] = { 0 }, count[2] = { 0 };
@@ -201,8 +202,9 @@ static vkt_bind weights_in_place(const vkt_emit *e, const vkt_conv_job *j, const
     return b;
 }
 
-/* Returns true if weights are [m][k]: for y, if they are read without packing; and if the rows are so few that a lane
- * holds four k of one or two rows. That needs one or two loads instead of four. */
+/* Returns true if the kernel reads weights as [m][k]. Weights of y that are not packed have this order. Packed weights
+ * get it if the rows are so few that a lane holds four k of one or two rows: that needs one or two loads instead of
+ * four. */
 static bool is_m_major(const vkt_limits *lim, const vkt_conv_job *j, const vkt_conv_part *p)
 {
     const uint32_t across = lanes_across(lim, j, p->rows), mb = tile_rows(lim, j, p->rows);

@@ -6,8 +6,8 @@
 #include "abi/abi.h"
 #include "abi/upsample2d.abi.h"
 
-/* The most pixels along an axis. The shaders compute positions as numerators of a fraction over 2 P, at most H times
- * that: they must fit into signed 32-bit integers. */
+/* The most pixels along an axis. The shaders compute a position as a fraction over 2 P. Its numerator is at most 2 P H,
+ * and must fit into a signed 32-bit integer. */
 #define MAX_SIZE 32767u
 /* The gradient of an image of one pixel is a sum over all pixels of y. If that takes so many iterations or more,
  * vkt_expand computes y instead, on any device. */

@@ -18,8 +18,8 @@
 #include "abi/winograd_weights.abi.h"
 
 #define POINTS 16u
-/* Bytes of the larger of these: the transformed source, or the products. One iteration computes as many columns as fit.
- * So the next dispatch finds the results of the last one in the caches. Each iteration is three dispatches. */
+/* The most bytes that the transformed source, or the products, may have in one iteration. An iteration is three
+ * dispatches over as many columns as fit. So each dispatch finds the results of the one before in the caches. */
 #define PIECE_BYTES (4u << 20)
 
 typedef struct job {

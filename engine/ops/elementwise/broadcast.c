@@ -57,7 +57,7 @@ typedef struct call {
     vkt_bind bind[N];
 } call;
 
-/* Appends a dimension. It merges it with the one before if all tensors continue there without a gap. */
+/* Appends a dimension, or merges it with the one before if all tensors continue there without a gap. */
 static void push_dim(loop_nest *w, dim d)
 {
     dim *before = w->n ? &w->dims[w->n - 1] : NULL;
@@ -162,8 +162,8 @@ static void dispatch(vkt_emit *e, const call *c, const loop_nest *w)
 
 static void emit_slices(vkt_emit *e, const call *c, const loop_nest *w);
 
-/* Splits the work if one step along the slowest dimension is more than a binding holds: it emits step by step. Returns
- * false if ranges cannot start at such offsets. */
+/* Emits the work step by step along the slowest dimension, if one step is more than a binding holds. Returns false if
+ * ranges cannot start at such offsets. */
 static bool emit_steps(vkt_emit *e, const call *c, const loop_nest *w)
 {
     const dim slow = w->dims[0];
@@ -181,8 +181,8 @@ static bool emit_steps(vkt_emit *e, const call *c, const loop_nest *w)
     return true;
 }
 
-/* Splits the work if y is more than one binding holds, or an operand with as many, larger elements: slices of the
- * slowest dimension. */
+/* Splits the work into slices of the slowest dimension if one binding does not hold y. It does the same if one binding
+ * does not hold an operand that has as many elements as y, but larger ones. */
 static void emit_slices(vkt_emit *e, const call *c, const loop_nest *w)
 {
     const dim slow = w->dims[0];

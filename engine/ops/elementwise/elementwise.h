@@ -13,8 +13,8 @@ typedef struct vkt_flat {
 } vkt_flat;
 /* Computes output 0 from all inputs. All of them have its shape and layout. */
 void vkt_emit_flat(const vkt_node *n, vkt_emit *e, vkt_flat f);
-/* Computes y = dropout(f(x)), with the attributes of the node `dropout`; {VKT_K_DROPOUT}: dropout(x). Not for dropout
- * of planes. */
+/* Computes y = dropout(f(x)), with the attributes of the node `dropout`. If f is {VKT_K_DROPOUT}, computes y =
+ * dropout(x). Not for dropout of planes. */
 void vkt_emit_dropout(vkt_emit *e, const vkt_node *dropout, vkt_tensor x, vkt_tensor y, vkt_flat f);
 /* Returns the dropout that is fused into the node being lowered, if vkt_emit_dropout can compute both. Then the caller
  * must emit it. */

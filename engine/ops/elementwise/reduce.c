@@ -242,8 +242,8 @@ static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y
     reduce(e, last, to, y, kept ? part_of(f) : f);
 }
 
-/* Splits the outputs if a binding does not hold two sets of them: it reduces range by range of the slowest kept
- * dimension. Returns false if no ranges reduce their number. */
+/* Splits the outputs if a binding does not hold two sets of them. Each part has a range of the slowest kept dimension.
+ * Returns false if no such part has fewer outputs. */
 static bool reduce_outputs(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f)
 {
     if (r->n_kept == 0) return false;

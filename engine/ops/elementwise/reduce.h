@@ -9,12 +9,12 @@
  * x's shape repeats. y is ROWS; scale is 1 unless it is a sum. */
 void vkt_emit_reduce_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, uint32_t function, float scale);
 
-/* Reductions over all elements. Infers x f32 -> scalar. */
+/* Infers a reduction over all elements: x f32 -> scalar. */
 vkt_result vkt_infer_whole(vkt_infer *f);
 /* Draws a random x. */
 void vkt_sample_whole(vkt_rng *r, vkt_case *c);
 
-/* Reductions to the shape of a vkt_shape_attr. Infers x f32 -> that shape, which must broadcast to x's shape. */
+/* Infers a reduction of x f32 to the shape of the node's vkt_shape_attr, which must broadcast to x's shape. */
 vkt_result vkt_infer_to(vkt_infer *f);
 /* Adds the node of `op` that reduces x to `shape`. */
 vkt_tensor vkt_reduce_to(vkt_graph *g, const vkt_op *op, vkt_tensor x, vkt_shape shape);

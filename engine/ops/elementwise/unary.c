@@ -8,8 +8,9 @@
 
 #include "abi/functions.abi.h"
 
-/* The data of a function beside its op descriptor. `from_y`: the gradient is computed from y, which the next op keeps
- * anyway, if that costs no digits. `flops`: as in the formula; a tanh or erf counts one. */
+/* The data of a function beside its op descriptor. `from_y`: the gradient is computed from y instead of x. This saves
+ * memory, because the next op often keeps y anyway. It is false if y lacks digits that the gradient needs. `flops`: as
+ * in the formula; a tanh or erf counts one. */
 typedef struct function {
     const vkt_op *op;
     uint32_t number;

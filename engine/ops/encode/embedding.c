@@ -181,7 +181,7 @@ static void embedding_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor
 }
 
 /* A table with few rows gives long spans of one id. A table with many rows gives rows that no id names; some ids name
- * no row. There is no padding: its gradient is not a derivative, so it does not match a sampled one.
+ * no row. There is no padding: its gradient is not a derivative, so it does not match difference quotients.
  * tests/ops/test_op_goldens.c tests it. */
 static void embedding_sample(vkt_rng *r, vkt_case *c)
 {

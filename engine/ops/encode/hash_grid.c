@@ -230,8 +230,8 @@ static void grid_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     }
 }
 
-/* Makes some points outside, and levels of all kinds: dense, hashed, with some entries or all of them used several
- * times. */
+/* Draws points, some of them outside the grid, and levels of all kinds: dense levels, and hashed ones whose entries are
+ * used once or several times. */
 static void grid_sample(vkt_rng *r, vkt_case *c)
 {
     const bool many = vkt_rng_range(r, 0, 3) == 0;

@@ -1,5 +1,5 @@
 /* ops/loss/cross_entropy.c - losses of integer labels with all options: cross_entropy of logits and nll of
- * log-probabilities. loss.c has the form without any, which need not count what it divides by.
+ * log-probabilities. loss.c has the form without options, which needs no sum for the divisor.
  *
  *   z (B,K), t (B), w (K) or null -> loss, norm, and from cross_entropy stat (B,3)
  *   l[b] = (1-s) w[t] -log p[t] + s/K sum_k w[k] -log p[k],  p = softmax(z[b]), 0 where t[b] is `ignore`;  s: smoothing
@@ -376,7 +376,7 @@ static double nll_bytes(const vkt_node *n)
     return 8 * vkt_elements_in(n, IN_T);
 }
 
-/* Uses the shape of z alone: z is not read. */
+/* Does not count z: the op uses its shape only. */
 static double nll_dx_bytes(const vkt_node *n)
 {
     return 4 * (vkt_elements_in(n, DX_T) + vkt_elements_out(n, 0));

@@ -33,7 +33,7 @@ static vkt_tensor drop(vkt_graph *g, vkt_tensor y, uint32_t axes)
     return vkt_reshape(g, y, to);
 }
 
-/* Returns factor * sum of x over the axes that `shape` has as 1. */
+/* Returns factor * sum of x over the axes whose size in `shape` is 1. */
 static vkt_tensor scaled_sum(vkt_graph *g, vkt_tensor x, vkt_shape shape, double factor)
 {
     const float f = (float)factor;

@@ -179,8 +179,8 @@ static void dispatch_transposed(vkt_emit *e, const vkt_move *m, const side *x, c
 
 /* ---- as many dispatches as needed ---- */
 
-/* Returns the dimension to split if a box does not fit: the one along which the box is longest in the memory of that
- * side. */
+/* Returns the dimension to split if a box does not fit: the one along which it is longest in y's memory or, if not
+ * `in_y`, in x's. */
 static uint32_t longest_dim(const vkt_move *m, bool in_y)
 {
     uint32_t longest = 0;

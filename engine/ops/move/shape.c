@@ -303,7 +303,7 @@ static void write_sample(vkt_rng *r, vkt_case *c)
     const vkt_shape s = vkt_shape3(vkt_rng_range(r, 1, 90), vkt_rng_range(r, 1, 23), vkt_rng_range(r, 1, 5));
     if (vkt_rng_range(r, 0, 3)) {
         vkt_case_f32(c, layout, s, -1, 1);
-        vkt_case_f32(c, VKT_ROWS, s, 2, 3); /* other values than x: they show if not overwritten */
+        vkt_case_f32(c, VKT_ROWS, s, 2, 3); /* no value of x: elements that are not overwritten differ */
     } else {
         vkt_case_u32(c, layout, s, 1000);
         vkt_case_u32(c, VKT_ROWS, s, UINT32_MAX);

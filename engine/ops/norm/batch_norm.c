@@ -1,13 +1,13 @@
 /* ops/norm/batch_norm.c - normalisation of channels over the batch: batch_norm, its gradient, and running statistics.
  *
- *   x (N,C,...), BATCH_LAST: a channel is one run of memory, of which the lanes of real rows count
+ *   x (N,C,...), BATCH_LAST: a channel is contiguous in memory; only its elements of real rows count
  *   y = gamma (x - mean) / sqrt(var + eps) + beta, mean and biased variance over the real rows and all positions; 0 in
  *   the other rows
  *   dbeta = sum dy, dgamma = sum dy xhat, dx = gamma / sqrt(var + eps) (dy - dbeta / n - xhat dgamma / n)
  *   (Ioffe & Szegedy, Batch Normalization, 2015.)
  *
- * Three dispatches each way: statistics of blocks of channels, of channels, and the elementwise rest. Where mean and
- * variance are given (evaluation, or frozen statistics) only the last one is left forward. */
+ * Each pass has three dispatches: statistics of blocks of channels, statistics of channels, and the elementwise part.
+ * If mean and variance are given (evaluation, or frozen statistics), the forward pass has the last one only. */
 #include "ops/norm/norm.h"
 
 #include <math.h>

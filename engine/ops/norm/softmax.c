@@ -88,7 +88,7 @@ static const uint16_t kernels[2][3][2] = {
       [ALONG] = { VKT_K_SOFTMAX_DX_ALONG, VKT_K_SOFTMAX_DX_ALONG4 } },
 };
 
-/* Emits both ops: x, or y and dy, and a result of the same shape, in ranges of the slowest dimensions. */
+/* Emits softmax, with input x, or its gradient, with inputs y and dy. It emits ranges of the slowest dimensions. */
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_softmax_attr *a = n->attr;
@@ -128,8 +128,9 @@ static void emit(const vkt_node *n, vkt_emit *e)
     }
 }
 
-/* Returns true if lines along the axis are not contiguous, and either they are longer than one lane can loop over, or
- * together they are larger than every device binds at once (2^27 bytes). */
+/* Returns true if the axis must be moved to the end first. Its lines are not contiguous then, and there is one more
+ * reason. Either a line has more classes than one lane can loop over, or a slice of neighbouring lines has more than
+ * 2^27 bytes, which every device binds at once. */
 static bool are_too_long(const vkt_value *x, uint32_t axis)
 {
     if (axis >= x->shape.rank) return false;

@@ -263,8 +263,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     for (uint32_t i = 0; i < n->n_in; i++) dx[i] = outs[i];
 }
 
-/* Makes scores of some units, so that weights differ and no row has one weight alone. Widths are few and heads are
- * short, because each width or long head needs kernels of its own (test_attention.c has some). */
+/* Draws numbers whose scores are a few units apart. So weights differ, and no row has only one weight above 0. Widths
+ * are few and heads are short, because each width or long head needs kernels of its own (test_attention.c has some). */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t widths[] = { 4, 8, 20, 32, 36 };
@@ -397,7 +397,7 @@ static float scale_of(const vkt_attention_params *p, uint32_t width)
     return vkt_or_f32(p->scale, (float)(1 / sqrt((double)width)));
 }
 
-/* Returns true if one node can compute it. */
+/* Returns true if one node can compute the attention. */
 static bool is_plain_attention(const vkt_attention_params *p, uint32_t width)
 {
     return vkt_or_f32(p->dropout, 0) == 0 && !p->mask.id && has_kernels(width);

@@ -16,8 +16,8 @@ static const shape tiles[] = {
     { 32, 64, 4, 4 },   /* 128 lanes, 12 KiB */
     { 32, 32, 4, 4 },   /* 64 lanes, 8 KiB */
 };
-/* Tiles with fewer lanes, and with more matrices per subgroup: a subgroup reads an operand once for all of its
- * matrices. */
+/* The tiles of COOP. They have fewer lanes than those above, so a subgroup computes more matrices. It reads an operand
+ * once for all of its matrices. */
 static const shape coop_tiles[] = {
     { 128, 128, 8, 8 }, /* 256 lanes, 33 KiB */
     { 64, 64, 8, 8 },   /* 64 lanes, 13 KiB */

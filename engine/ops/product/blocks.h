@@ -23,8 +23,8 @@ typedef struct vkt_blocks {
 /* Splits the sums into at most most_slices slices; 0 or 1: no split. Returns false if loops would be too long, or if
  * the device has no cooperative matrices that fit. */
 bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *job, uint64_t most_slices, vkt_blocks *out);
-/* The same for COOP, in programs of VKT_PRECISION_F16: only these may round operands to f16. Returns false in all
- * others. */
+/* Splits like vkt_blocks_plan, for COOP. Returns false unless the program has VKT_PRECISION_F16: other programs must
+ * not round operands to f16. */
 bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out);
 
 /* Returns true if these tiles are the device's first choice: it has the trait shared_pays, and the product has at least

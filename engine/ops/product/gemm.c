@@ -15,8 +15,8 @@ static uint64_t round_down(uint64_t x, uint64_t multiple)
     return x / multiple * multiple;
 }
 
-/* Splits n into as many parts as parts of `most` elements would be, but into even ones. Parts are multiples of `unit`.
- * So is `most`, unless it is all of n. */
+/* Returns the size of a part if n is split into parts of equal size. There are as few parts as with `most` elements
+ * each. The size is a multiple of `unit`. So is `most`, unless it is all of n. */
 static uint64_t even(uint64_t n, uint64_t most, uint64_t unit)
 {
     const uint64_t parts = (n + most - 1) / most;

@@ -11,9 +11,9 @@
 
 #include "ops/ops.h"
 
-/* A matrix in a tensor of f32: rows of `ld` elements. Stored in 16 bits, it has whole vec4s, `ld` and `batch` are
- * multiples of 4, and as C it has no gaps. In an operand of a product, x is m or n. x_outer: the rows of the matrix run
- * along x (A of an untransposed product, B of a transposed one), else along k. */
+/* A matrix in a tensor of f32: rows of `ld` elements. If it is stored in 16 bits, it has whole vec4s, and `ld` and
+ * `batch` are multiples of 4; if it is C, it has no gaps. In an operand of a product, x is m or n. x_outer: the rows of
+ * the matrix run along x (A of an untransposed product, B of a transposed one), else along k. */
 typedef struct vkt_gemm_matrix {
     vkt_tensor t;
     bool x_outer;

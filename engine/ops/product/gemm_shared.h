@@ -6,8 +6,8 @@
 #include "ops/product/blocks.h"
 #include "ops/product/gemm.h"
 
-/* Some rows of some batches of a product, over some k: ranges of its matrices, and the offsets of the first elements in
- * them. */
+/* Some rows of some batches of a product, over some k. It has a range of each matrix, and the offset of the first
+ * element in each range. */
 typedef struct vkt_gemm_block {
     const vkt_gemm *g;
     uint32_t m, k, batches;

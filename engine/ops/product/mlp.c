@@ -30,8 +30,8 @@ static vkt_result check_layer(vkt_infer *f, uint32_t layer, uint32_t in)
     return VKT_OK;
 }
 
-/* Checks x and the input behind it with y's shape (`second`: its name, or NULL if there is none). The parameters start
- * at input `params`. */
+/* Checks x and the input after x, which must have y's shape. `second` is the name of that input; NULL: there is none.
+ * The parameters start at input `params`. */
 static vkt_result check_network(vkt_infer *f, const char *second, uint32_t params, uint32_t *out_width)
 {
     const vkt_mlp_attr *a = f->n->attr;
@@ -128,7 +128,7 @@ static uint32_t wanted_grads(const vkt_graph *g, const vkt_tensor *in, const vkt
 static void mlp_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_mlp_attr *a = n->attr;
-    const uint32_t grads = wanted_grads(g, n->in, a); /* dy is between them */
+    const uint32_t grads = wanted_grads(g, n->in, a); /* dy is between x and the parameters */
     const vkt_mlp_attr wanted = { a->layers, a->params + 1, (grads & 1) | (grads & ~1u) << 1 };
     vkt_tensor in[2 + 2 * VKT_MLP_MAX_LAYERS] = { n->in[0], dy[0] }, out[VKT_MAX_OUT];
     for (uint32_t i = 0; i < 2 * a->layers; i++) in[2 + i] = n->in[a->params + i];
@@ -297,7 +297,7 @@ typedef struct chain {
     uint32_t layers;
 } chain;
 
-/* Returns the node that produces t, if it is such a part of a network and only one node reads t. */
+/* Returns the node that produces t, if it has this kind and only one node reads t; else NULL. */
 static const vkt_node *kind_before(const vkt_graph *g, vkt_tensor t, vkt_fuse_kind kind)
 {
     const vkt_node *n = vkt_sole_producer(g, t);

@@ -14,7 +14,7 @@ typedef struct step_attr {
     uint32_t micro; /* micro-batches of a step; 0: no update */
     vkt_clock_rates rates;
     uint32_t draws; /* graph of shards: runs of a step on all ranks; else 0 */
-    uint32_t sums;  /* 1: the gradient is a sum over shards, times their rows */
+    uint32_t sums;  /* 1: the gradient is a sum over shards, each multiplied by its rows */
 } step_attr;
 
 static vkt_result step_infer(vkt_infer *f)
