@@ -105,7 +105,7 @@ export VK_DRIVER_FILES="${VKT_TEST_DRIVER:-$system_driver}"
 export XDG_CACHE_HOME="$builds/build-tests/cache"        # neither reads nor writes the user's caches
 export MESA_SHADER_CACHE_DIR="$builds/build-tests/cache" # the driver's cache, shared by all tests
 export UBSAN_OPTIONS=print_stacktrace=1
-unset VKT_DEBUG VKT_DEVICE
+unset VKT_DEBUG VKT_DEVICE VKT_OTHER_DRIVER
 for dir in data ../shared/data; do # tests run elsewhere, so they get the folder of the data sets
     for file in "$dir"/mnist/train-images-idx3-ubyte*; do
         [ -n "${VKT_DATA-}" ] || [ ! -f "$file" ] || VKT_DATA=$(cd "$dir" && pwd)
@@ -141,6 +141,7 @@ coop_compiler=
 if [ "$mode" = full ]; then
     phase "more drivers, and a shader compiler that knows cooperative matrices"
     sh tests/drivers.sh "$drivers"
+    [ ! -f "$drivers/swiftshader.json" ] || export VKT_OTHER_DRIVER="$drivers/swiftshader.json"
     coop_compiler=$(find "$drivers/glslang" -type f 2>/dev/null) # empty: kernels of cooperative matrices are left out
 fi
 

@@ -96,6 +96,24 @@ static void wrong_numbers_say_what_would_work(void **state)
     EXPECT(r, 1, "want a trainer of one rank", TINY, "--devices", "0,0", "--find-lr", "rates.svg");
 }
 
+/* Two drivers side by side: their bits differ, so they cannot be ranks of one run. */
+static void unlike_devices_are_refused(void **state)
+{
+    rig *r = rig_of(state);
+    const char *other = getenv("VKT_OTHER_DRIVER"), *first = getenv("VK_DRIVER_FILES");
+    if (!other || !*other || !first) {
+        puts("SKIPPED: unlike devices: VKT_OTHER_DRIVER names no second driver");
+        skip();
+    }
+    char both[1200];
+    snprintf(both, sizeof both, "VK_DRIVER_FILES=%s:%s", first, other);
+    write_text(r);
+    const pid_t child = program_start(r, VKT_GPT_PROGRAM, (const char *const[]){ both, NULL },
+                                      (const char *const[]){ TINY, EPOCHS, "--devices", "0,1", "--save", "w", NULL });
+    finish(r, child, 1, "the ranks are not alike, so their bits would differ: device: rank 0 ");
+    assert_false(program_wrote(r, "w"));
+}
+
 /* Returns the rig if the samples have MPI; else NULL, after a message. */
 static rig *with_mpi(void **state)
 {
@@ -216,6 +234,7 @@ int main(void)
         rig_test(devices_change_no_byte),
         rig_test(a_run_goes_on_with_other_devices),
         rig_test(wrong_numbers_say_what_would_work),
+        rig_test(unlike_devices_are_refused),
         rig_test(processes_change_no_byte),
         rig_test(a_killed_rank_loses_nothing),
         rig_test(the_launcher_goes_on_with_hosts_that_answer),
