@@ -6,7 +6,7 @@
 #   sh tests/dist/same_bits.sh build-mpich mpirun.mpich gpt    # one of them
 #
 # BUILD must be configured for that MPI (VKT_MPI_C_COMPILER). RANKS="1 2 4 8" in the environment changes the numbers, PRECISIONS
-# the precisions, WAYS="threads mpi" the ways. For docs/scaling.md; tests/samples/test_ranks_sample.c is the small form of it.
+# the precisions, WAYS="threads mpi" the ways. For docs/scaling.md; tests/samples/test_devices.c is the small form of it.
 set -u
 [ $# -ge 2 ] || { awk 'NR > 1 { if (!sub(/^# ?/, "")) exit; print }' "$0" >&2; exit 2; }
 build=$(cd "$1" && pwd) || exit 2
