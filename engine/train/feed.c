@@ -282,21 +282,20 @@ vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass)
     return vkt_loader_start_epoch(f->loader, f->host_order + f->at, f->length - f->at, pass);
 }
 
-/* Frees the slots of finished runs. If no slot is free, waits for the oldest run. */
+/* Frees the slots of finished runs. If no slot is free, waits for the oldest run. The loader fills the slots in the
+ * order of the runs, so they are freed in this order: never one whose run ended between two questions, before an older
+ * one. */
 static vkt_result free_slots(vkt_feed *f, vkt_program *p)
 {
-    uint32_t busy = 0, oldest = 0;
-    for (uint32_t i = 0; i < VKT_FEED_SLOTS; i++) {
-        if (f->busy[i] && vkt_program_done(p, f->run[i])) {
-            VKT_TRY(vkt_loader_release(f->loader, i));
-            f->busy[i] = false;
-        }
-        if (f->busy[i] && (busy++ == 0 || f->run[i] < f->run[oldest])) oldest = i;
+    for (;;) {
+        uint32_t busy = 0, oldest = 0;
+        for (uint32_t i = 0; i < VKT_FEED_SLOTS; i++)
+            if (f->busy[i] && (busy++ == 0 || f->run[i] < f->run[oldest])) oldest = i;
+        if (busy == 0 || (busy < VKT_FEED_SLOTS && !vkt_program_done(p, f->run[oldest]))) return VKT_OK;
+        VKT_TRY(vkt_program_wait_run(p, f->run[oldest]));
+        f->busy[oldest] = false;
+        VKT_TRY(vkt_loader_release(f->loader, oldest));
     }
-    if (busy < VKT_FEED_SLOTS) return VKT_OK;
-    VKT_TRY(vkt_program_wait_run(p, f->run[oldest]));
-    f->busy[oldest] = false;
-    return vkt_loader_release(f->loader, oldest);
 }
 
 vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out)

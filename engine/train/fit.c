@@ -159,6 +159,15 @@ static vkt_result checkpoint(fit *f)
     return VKT_OK;
 }
 
+/* The same, at a position where all ranks are. Ranks that differ end the run first: a checkpoint of weights that a sick
+ * device has changed would replace a sound one. */
+static vkt_result checkpoint_of_all(fit *f)
+{
+    vkt_trainer *t = f->t;
+    if (f->p->checkpoint && t->shards.ranks > 1) VKT_TRY(vkt_ranks_compare_weights(t, t->at.t));
+    return checkpoint(f);
+}
+
 /* Writes a checkpoint if it is due. It describes the state between two steps, so it waits for all submitted steps. */
 static vkt_result maybe_checkpoint(fit *f)
 {
@@ -167,7 +176,7 @@ static vkt_result maybe_checkpoint(fit *f)
     const uint64_t done = (t->at.epoch - 1) * epoch + t->at.batch + vkt_steps_open(t);
     if (!f->p->checkpoint || !every || done % every) return VKT_OK;
     VKT_TRY(drain(f));
-    VKT_TRY(checkpoint(f));
+    VKT_TRY(checkpoint_of_all(f));
     f->last_ns = vkt_now_ns(); /* the time to write the file does not count for the next step */
     f->last_cpu_ns = busy_ns(t);
     return VKT_OK;
@@ -341,7 +350,7 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     at->epoch++;
     at->batch = 0;
     at->sums = (vkt_sums){ 0 };
-    const vkt_result written = checkpoint(f);
+    const vkt_result written = checkpoint_of_all(f);
     *stop = at->stopped;
     if (f->p->callbacks.on_epoch) *stop |= f->p->callbacks.on_epoch(f->p->callbacks.user, &r, best);
     if (finite != VKT_OK || written != VKT_OK) return finite != VKT_OK ? finite : written;
@@ -407,7 +416,7 @@ static vkt_result train(fit *f)
     for (bool stop = t->at.stopped; !stop && t->at.epoch <= f->epochs;) {
         f->nonfinite = false;
         VKT_TRY(train_epoch(f));
-        if (f->interrupted) return checkpoint(f);
+        if (f->interrupted) return checkpoint_of_all(f);
         VKT_TRY(finish_epoch(f, &stop));
     }
     f->in_steps = false;

@@ -154,7 +154,7 @@ static void ranks_that_are_not_alike_are_refused(void **state)
     o = own_of(r);
     vkt_dataset *data = rig_data(&r->h, 1, RIG_ROWS);
     o.p.train = data;
-    unlike(r, &o, "train data");
+    unlike(r, &o, "data: not the same as in rank 0");
     vkt_dataset_destroy(&data);
     o = own_of(r);
     o.fit.epochs = 2;
