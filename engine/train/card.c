@@ -112,7 +112,7 @@ vkt_result vkt_card_from_text(const vkt_host *host, const char *name, const char
     *out = &o->c;
     if (parse(o)) return VKT_OK;
     vkt_card_destroy(out);
-    return vkt_fail(&h, VKT_E_FORMAT, "%s: what it tells of its data is damaged", name);
+    return vkt_fail(&h, VKT_E_FORMAT, "%s: its metadata of the data are damaged", name);
 }
 
 vkt_result vkt_card_read(const vkt_host *host, const char *path, const char *program, vkt_card **out)

@@ -73,8 +73,7 @@ void vkt_replicas_disconnect(vkt_trainer *t)
 
 /* ---- a fit of all ranks ---- */
 
-/* Copies the state of rank 0 to a replica. The caller may have changed it: loaded weights, resumed a checkpoint,
- * written to the store. */
+/* Copies the state of rank 0 to a replica. */
 static vkt_result follow(vkt_trainer *r, const vkt_trainer *first, const vkt_snapshot *state)
 {
     vkt_history_free(&r->history);
@@ -87,19 +86,24 @@ static vkt_result follow(vkt_trainer *r, const vkt_trainer *first, const vkt_sna
     return vkt_trainer_restore(r, state);
 }
 
-/* Makes all replicas like rank 0. */
-static vkt_result prepare(vkt_trainer *t, uint32_t n)
+vkt_result vkt_replicas_follow(vkt_trainer *t)
 {
     vkt_snapshot state;
-    VKT_TRY(connect(t, n + 1));
-    VKT_TRY(vkt_identity_compute(t)); /* reads data sets: one rank after the other, since they share a source */
+    const uint32_t n = count(t);
+    if (n == 0) return VKT_OK;
     vkt_result r = vkt_trainer_snapshot(t, &state);
-    for (uint32_t i = 0; i < n && r == VKT_OK; i++) {
-        r = vkt_identity_compute(t->replicas[i]);
-        if (r == VKT_OK) r = follow(t->replicas[i], t, &state);
-    }
+    for (uint32_t i = 0; i < n && r == VKT_OK; i++) r = follow(t->replicas[i], t, &state);
     vkt_snapshot_free(&t->host, &state);
     return r;
+}
+
+/* Before the threads begin: connections, hashes of the data sets and the state of rank 0 for all ranks. */
+static vkt_result prepare(vkt_trainer *t, uint32_t n)
+{
+    VKT_TRY(connect(t, n + 1));
+    VKT_TRY(vkt_identity_compute(t));
+    for (uint32_t i = 0; i < n; i++) VKT_TRY(vkt_identity_compute(t->replicas[i]));
+    return t->store_given ? vkt_replicas_follow(t) : VKT_OK;
 }
 
 /* A fit in a thread of its own. */

@@ -321,7 +321,7 @@ vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path)
         state_free(&s);
     }
     vkt_safetensors_close(&st);
-    return r;
+    return r == VKT_OK ? vkt_replicas_follow(t) : r;
 }
 
 /* ---- weights alone ---- */
@@ -412,7 +412,7 @@ vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const cha
             vkt_log_line(&t->host, VKT_LOG_INFO, "%s: '%s' is no parameter of the model", path, name);
     }
     vkt_safetensors_close(&st);
-    return r;
+    return r == VKT_OK ? vkt_replicas_follow(t) : r;
 }
 
 vkt_result vkt_trainer_load(vkt_trainer *t, const char *path)

@@ -293,6 +293,7 @@ uint64_t vkt_trainer_first_step_ns(const vkt_trainer *t)
 vkt_store *vkt_trainer_store(vkt_trainer *t)
 {
     if (!t) return NULL;
+    t->store_given = true;
     return t->store;
 }
 

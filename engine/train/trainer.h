@@ -97,6 +97,7 @@ struct vkt_trainer {
     vkt_trainer **replicas;
     vkt_thread_group *group;
     vkt_transport *transports;
+    bool store_given;          /* the caller may write to the store at any time */
     vkt_evaluator *validation; /* NULL: none */
     char *summary;
     vkt_history history;
@@ -202,6 +203,8 @@ vkt_result vkt_replicas_create(vkt_trainer *t, const vkt_trainer_params *p);
 void vkt_replicas_destroy(vkt_trainer *t);
 void vkt_replicas_disconnect(vkt_trainer *t);
 vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p);
+/* Copies the state of this trainer to its replicas, after weights or a checkpoint were loaded. */
+vkt_result vkt_replicas_follow(vkt_trainer *t);
 /* Runs a fit of this rank alone: see fit.c. */
 vkt_result vkt_fit_rank(vkt_trainer *t, const vkt_fit_params *p);
 

@@ -87,7 +87,7 @@ static void wrong_cards_are_refused(void **state)
     assert_null(c);
     assert_int_equal(vkt_trainer_attach_card(t, "rig", "[1]"), VKT_E_ARG);
     assert_int_equal(vkt_card_from_text(&r->h, "text", "{\"sample\": [1,1,2]}", &c), VKT_E_FORMAT);
-    vkt_test_error_contains("text: what it tells of its data is damaged");
+    vkt_test_error_contains("text: its metadata of the data are damaged");
     for (unsigned n = 1, failed = 1; failed; n++) {
         vkt_test_fail_allocation(n);
         const vkt_result status = vkt_card_read(&r->h, path, "rig", &c);

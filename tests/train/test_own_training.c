@@ -128,7 +128,10 @@ static void train(rig *r, const vkt_dataset *data, const char *checkpoint, uint3
                                  .callbacks = { .user = losses, .on_epoch = on_epoch } };
     CHECK(vkt_trainer_fit(trainer, &fit));
     CHECK(vkt_trainer_save(trainer, weights));
-    assert_true(losses[0] > 0);
+    assert_true(losses[epochs - 1] > 0);
+    uint32_t done;
+    vkt_trainer_history(trainer, &done);
+    assert_int_equal(done, epochs);
     vkt_run_dir *run;
     const char *runs = vkt_temp_dir_file(&r->dir, "runs/first");
     CHECK(vkt_run_dir_open(NULL, runs, NULL, &run));
