@@ -1,7 +1,7 @@
 # libvktrain_mpi, the transport between processes: a library of its own, so that libvktrain does not link MPI.
 set(VKT_WITH_MPI AUTO CACHE STRING "build libvktrain_mpi: AUTO (if MPI is found), ON or OFF")
 set_property(CACHE VKT_WITH_MPI PROPERTY STRINGS AUTO ON OFF)
-set(VKT_MPI_C_COMPILER "" CACHE FILEPATH "the MPI of libvktrain_mpi, by its compiler, e.g. mpicc.mpich; empty: CMake's choice")
+set(VKT_MPI_C_COMPILER "" CACHE STRING "the MPI of libvktrain_mpi, by its compiler, e.g. mpicc.mpich; empty: CMake's choice")
 
 if(VKT_WITH_MPI STREQUAL "AUTO" OR VKT_WITH_MPI)
   if(VKT_MPI_C_COMPILER)

@@ -54,8 +54,7 @@ static void make_buffer(void)
     VK(vkMapMemory(device, bytes, 0, VK_WHOLE_SIZE, 0, (void **)&column));
 }
 
-/* Makes the program of a training step (`training`), and the store. Otherwise makes the program that computes the
- * network's output for x. */
+/* Makes the program of a training step and its store, or else the one that computes the network's output. */
 static vkt_program *make_program(vkt_ctx *ctx, vkt_store **store, bool training)
 {
     vkt_graph *g;

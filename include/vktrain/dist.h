@@ -107,8 +107,8 @@ typedef struct vkt_dist_stats {
     uint64_t bytes;     /* sent by this rank */
     double exchange_ms; /* time of all exchanges, with waits for other ranks */
     double exposed_ms;  /* the part of exchange_ms after the last gradient of a step was complete on this rank */
-    uint32_t ranks;
-    uint32_t buckets;                        /* of a step */
+    uint32_t ranks;     /* of the run */
+    uint32_t buckets;   /* of a step */
     uint64_t bucket_bytes[VKT_DIST_BUCKETS]; /* in the order in which they are complete */
     double ready_ms[VKT_DIST_BUCKETS]; /* sums over the steps: from the end of the exchange before to the bucket */
 } vkt_dist_stats;
