@@ -76,7 +76,8 @@ typedef struct vkt_schedule {
     double div_factor;                          /* ONE_CYCLE: the first rate is lr / div_factor; 0: 25 */
     double final_div_factor;                    /* ONE_CYCLE: the last rate is the first one / final_div_factor; 0:
                                                  * 1e4 */
-    double (*function)(void *user, uint64_t t); /* FUNCTION */
+    double (*function)(void *user, uint64_t t); /* FUNCTION: must depend on t alone. With several ranks each rank's
+                                                 * thread calls it */
     void *user;                                 /* FUNCTION: passed to it */
     vkt_plateau plateau;                        /* PLATEAU */
 } vkt_schedule;

@@ -102,7 +102,7 @@ static vkt_result fetch_varying(void *self, uint32_t row, vkt_pass pass, void *d
     return VKT_OK;
 }
 
-vkt_dataset *rig_varying(rig *r)
+vkt_dataset *rig_from_source(const rig *r, const vkt_data_source *source)
 {
     const vkt_dataset_params p = { .rows = RIG_ROWS,
                                    .height = RIG_SIDE,
@@ -111,10 +111,14 @@ vkt_dataset *rig_varying(rig *r)
                                    .classes = RIG_CLASSES,
                                    .mean = vkt_dataset_mean(r->train),
                                    .std = vkt_dataset_std(r->train) };
-    const vkt_data_source source = { .fetch = fetch_varying, .self = r->train, .varies = true };
     vkt_dataset *d;
-    assert_int_equal(vkt_dataset_from_source(&r->h, &p, &source, &d), VKT_OK);
+    assert_int_equal(vkt_dataset_from_source(&r->h, &p, source, &d), VKT_OK);
     return d;
+}
+
+vkt_dataset *rig_varying(rig *r)
+{
+    return rig_from_source(r, &(vkt_data_source){ .fetch = fetch_varying, .self = r->train, .varies = true });
 }
 
 vkt_tensor rig_forward(vkt_builder *b, vkt_tensor x, void *user)
@@ -174,6 +178,21 @@ float *rig_weights(vkt_trainer *t, vkt_store_part part, uint64_t *n)
     float *values = test_malloc(*n * sizeof *values);
     assert_int_equal(vkt_trainer_get(t, part, values), VKT_OK);
     return values;
+}
+
+void rig_count_steady(void *user, const vkt_fit_progress *p)
+{
+    rig_steady *s = user;
+    if (p->validating || p->epoch != 2) return;
+    s->batches++;
+    if (p->batch == 2) {
+        s->from = s->ctx->counters;
+        s->host_from = vkt_test_allocations();
+    }
+    if (p->batch == 5) {
+        s->to = s->ctx->counters;
+        s->host_to = vkt_test_allocations();
+    }
 }
 
 void rig_same_at(vkt_trainer *a, vkt_trainer *b, vkt_store_part part, const char *file, int line)

@@ -45,6 +45,8 @@ vkt_dataset *rig_data(const vkt_host *h, uint32_t first, uint32_t rows);
 /* Makes a data set that varies: r->train with each pixel moved by up to 40 at random, again in every epoch. In epoch 0
  * it is r->train itself. Destroy it before r->train. */
 vkt_dataset *rig_varying(rig *r);
+/* Makes a data set like r->train whose rows come from this source. */
+vkt_dataset *rig_from_source(const rig *r, const vkt_data_source *source);
 
 /* Builds the rig's network: conv 3x3 1->8, max pool, dropout2d, max pool to 2x2, linear to ten classes. */
 vkt_tensor rig_forward(vkt_builder *b, vkt_tensor x, void *user);
@@ -55,6 +57,16 @@ vkt_trainer_params rig_params(const rig *r);
 /* Makes it; fails the test if that is not possible. */
 vkt_trainer *rig_trainer(rig *r, const vkt_trainer_params *p);
 void rig_fit(vkt_trainer *t, const vkt_fit_params *p);
+
+/* The counters at two batches of the second epoch, between which nothing may be allocated or recorded. Pass
+ * rig_count_steady as on_batch, and this as its user. */
+typedef struct rig_steady {
+    vkt_ctx *ctx;
+    uint32_t batches; /* of the second epoch */
+    vkt_gpu_counters from, to;
+    unsigned long host_from, host_to;
+} rig_steady;
+void rig_count_steady(void *user, const vkt_fit_progress *p);
 
 /* Fails the test unless both trainers have the same bits in this part. */
 #define rig_same(a, b, part) rig_same_at(a, b, part, __FILE__, __LINE__)

@@ -126,18 +126,8 @@ static vkt_result fetch(void *self, uint32_t row, vkt_pass pass, void *dst, uint
 
 static vkt_dataset *flaky_data(const rig *r, flaky *f)
 {
-    const vkt_dataset_params p = { .rows = RIG_ROWS,
-                                   .height = RIG_SIDE,
-                                   .width = RIG_SIDE,
-                                   .labels = vkt_dataset_labels(r->train),
-                                   .classes = RIG_CLASSES,
-                                   .mean = vkt_dataset_mean(r->train),
-                                   .std = vkt_dataset_std(r->train) };
-    const vkt_data_source source = { .fetch = fetch, .self = f, .varies = true };
-    vkt_dataset *d;
     f->data = r->train;
-    assert_int_equal(vkt_dataset_from_source(&r->h, &p, &source, &d), VKT_OK);
-    return d;
+    return rig_from_source(r, &(vkt_data_source){ .fetch = fetch, .self = f, .varies = true });
 }
 
 /* Returns the sample at this position of the order of an epoch. */

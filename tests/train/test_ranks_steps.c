@@ -6,29 +6,7 @@
 #include "record/record.h"
 #include "vktrain/models.h"
 
-/* ---- the steady state ---- */
-
-typedef struct steady {
-    vkt_ctx *ctx;
-    uint32_t batches;
-    vkt_gpu_counters from, to;
-    unsigned long host_from, host_to;
-} steady;
-
-static void note_counters(void *user, const vkt_fit_progress *p)
-{
-    steady *s = user;
-    if (p->validating || p->epoch != 2) return;
-    s->batches++;
-    if (p->batch == 2) {
-        s->from = s->ctx->counters;
-        s->host_from = vkt_test_allocations();
-    }
-    if (p->batch == 5) {
-        s->to = s->ctx->counters;
-        s->host_to = vkt_test_allocations();
-    }
-}
+/* ---- the rig_steady state ---- */
 
 static void a_step_allocates_and_records_nothing(void **state)
 {
@@ -36,14 +14,14 @@ static void a_step_allocates_and_records_nothing(void **state)
     rig *r = rig_of(state);
     for (int stream = 0; stream < 2; stream++) {
         hands h = hands_make(r, RANKS, 20);
-        steady s[RANKS] = { { 0 } };
+        rig_steady s[RANKS] = { { 0 } };
         for (uint32_t i = 0; i < RANKS; i++) {
             vkt_trainer_params p = group_params(r);
             p.stream = stream;
             p.dist.check_every = 0;
             s[i].ctx = h.rank[i].ctx;
             hands_train(&h, i, p,
-                        &(vkt_fit_params){ .epochs = 2, .callbacks = { .user = &s[i], .on_batch = note_counters } });
+                        &(vkt_fit_params){ .epochs = 2, .callbacks = { .user = &s[i], .on_batch = rig_count_steady } });
         }
         hands_fit(&h);
         for (uint32_t i = 0; i < RANKS; i++) {

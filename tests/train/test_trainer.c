@@ -326,29 +326,7 @@ static void a_fit_stopped_between_steps_goes_on_bit_for_bit(void **state)
     rig_same(t, whole, VKT_PART_VALUE);
 }
 
-/* ---- the steady state ---- */
-
-typedef struct steady {
-    vkt_ctx *ctx;
-    uint32_t batches;
-    vkt_gpu_counters from, to;
-    unsigned long host_from, host_to;
-} steady;
-
-static void note_counters(void *user, const vkt_fit_progress *p)
-{
-    steady *s = user;
-    if (p->validating || p->epoch != 2) return;
-    s->batches++;
-    if (p->batch == 2) {
-        s->from = s->ctx->counters;
-        s->host_from = vkt_test_allocations();
-    }
-    if (p->batch == 5) {
-        s->to = s->ctx->counters;
-        s->host_to = vkt_test_allocations();
-    }
-}
+/* ---- the rig_steady state ---- */
 
 static void a_step_allocates_and_records_nothing(void **state)
 {
@@ -357,8 +335,8 @@ static void a_step_allocates_and_records_nothing(void **state)
         vkt_trainer_params p = rig_params(r);
         p.stream = stream;
         vkt_trainer *t = rig_trainer(r, &p);
-        steady s = { .ctx = r->ctx };
-        rig_fit(t, &(vkt_fit_params){ .epochs = 2, .callbacks = { .user = &s, .on_batch = note_counters } });
+        rig_steady s = { .ctx = r->ctx };
+        rig_fit(t, &(vkt_fit_params){ .epochs = 2, .callbacks = { .user = &s, .on_batch = rig_count_steady } });
         assert_int_equal(s.batches, RIG_STEPS);
         assert_int_equal(s.to.submits - s.from.submits, 3); /* one per step: so the counters work */
         assert_int_equal(s.to.host_allocs, s.from.host_allocs);
