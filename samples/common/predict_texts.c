@@ -10,7 +10,8 @@ static vkt_result add_text(const text_reader *reader, predict_list *list, const 
     uint32_t *row = malloc(reader->sequence.maxlen * sizeof *row), words = 0, unknown = 0;
     vkt_result r = row ? vkt_vocab_row(reader->vocab, &reader->sequence, text, row, &words, &unknown) : VKT_E_NOMEM;
     if (r != VKT_OK) r = predict_fail(list, r, "there is no memory for its words");
-    if (r == VKT_OK && words) r = predict_add(list, row, unknown == words ? "no word of it is in the vocabulary" : NULL);
+    if (r == VKT_OK && words)
+        r = predict_add(list, row, unknown == words ? "no word of it is in the vocabulary" : NULL);
     free(row);
     return r;
 }
