@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Measures weak scaling: a step of ResNet-20 with one process and with two, each pinned to a core of its own with one thread.
+
+  python3 tests/bench/weak_scaling.py [--rounds 5] [--build build] [--mpirun mpirun.openmpi] [--json FILE]
+
+A rank has the same work in all rows: --batch images of 32 x 32, cut into 4 shards by vktrain. A round measures, one after the
+other: vktrain alone, vktrain as two processes over MPI, two vktrain that do not know of each other, and the same three of
+PyTorch (DistributedDataParallel over Gloo). The efficiency of a round is the time of a step alone / the time of a step of two.
+The two independent runs show how much of the loss is the machine's, as two cores share its memory. All values are medians:
+of the steps of a run, then of the rounds. It needs an idle machine, the data of samples/vkt-resnet, and Debian's python3-torch.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+SHARDS = 4  # of a rank
+# MPI's launchers name the rank in one of these. A process alone is rank 0.
+PINNED = 'exec taskset -c "${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-$CORE}}" "$@"'
+
+
+# ---- vktrain
+
+
+def vktrain(a, ranks, independent):
+    """Returns the reports of `ranks` processes: one where they work together."""
+    with tempfile.TemporaryDirectory() as folder:
+        together = 1 if independent else ranks
+        images = a.batch * together
+        program = [f"{a.build}/samples/vkt-resnet", "--epochs", "1", "--batch", str(images), "--limit", str(images * a.steps)]
+        program += ["--shards", str(SHARDS * together), "--no-augment", "--seed", "1", "--bucket", a.bucket, "-q"]
+        pinned = ["sh", "-c", PINNED, "sh"] + program
+        commands = []
+        for i in range(ranks if independent else 1):
+            launcher = [] if together == 1 else [a.mpirun, "-n", str(ranks)] + a.mpirun_args.split()
+            commands.append((launcher + pinned + (["--mpi"] if launcher else []) + ["--run", f"{folder}/{i}"], i))
+        running = [subprocess.Popen(c, env=environment(i), stdout=subprocess.DEVNULL) for c, i in commands]
+        if any([p.wait() for p in running]):
+            sys.exit("weak_scaling.py: vkt-resnet failed, see above")
+        return [json.loads(next(pathlib.Path(folder, str(i)).glob("**/results.json")).read_text()) for _, i in commands]
+
+
+def environment(core):
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
+    return {**os.environ, **allowed, "LP_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "CORE": str(core)}
+
+
+# ---- PyTorch
+
+
+def torch_rank(rank, ranks, independent, a, meeting, out):
+    """A process: trains, and puts the median time of a step into `out`."""
+    os.sched_setaffinity(0, {rank})
+    sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "golden"))
+    import torch
+    import torch.distributed as dist
+    import torch.nn.functional as F
+    from make_resnet_golden import Network
+
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    model = Network(3)
+    if ranks > 1:
+        dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=ranks)
+    if ranks > 1 and not independent:
+        model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=a.torch_bucket)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4, foreach=True)
+    x, target = torch.rand(a.batch, 3, 32, 32), torch.randint(10, (a.batch,))
+    times = []
+    if ranks > 1:
+        dist.barrier()
+    for _ in range(a.steps):
+        begin = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        F.cross_entropy(model(x), target).backward()
+        optimizer.step()
+        times.append((time.perf_counter() - begin) * 1e3)
+    out.put(statistics.median(times[len(times) // 4:]))
+
+
+def pytorch(a, ranks, independent):
+    """Returns the median times of a step of `ranks` processes."""
+    import torch.multiprocessing as mp
+
+    context = mp.get_context("spawn")
+    out = context.SimpleQueue()
+    with tempfile.TemporaryDirectory() as folder:
+        processes = [
+            context.Process(target=torch_rank, args=(i, ranks, independent, a, f"{folder}/meeting", out)) for i in range(ranks)
+        ]
+        for p in processes:
+            p.start()
+        for p in processes:
+            p.join()
+        if any(p.exitcode for p in processes):
+            sys.exit("weak_scaling.py: PyTorch failed, see above")
+        return [out.get() for _ in processes]
+
+
+# ---- the table
+
+
+def measure_round(a):
+    results = {}
+    for kind, ranks, independent in (("alone", 1, True), ("two", 2, False), ("independent", 2, True)):
+        reports = vktrain(a, ranks, independent)
+        results["vktrain " + kind] = statistics.mean(r["ms_per_step"] for r in reports)
+        if kind == "two":
+            results["ranks"] = reports[0]["ranks"]
+        results["PyTorch " + kind] = statistics.mean(pytorch(a, ranks, independent))
+    return results
+
+
+def print_table(rounds):
+    def median(f):
+        return statistics.median(f(r) for r in rounds)
+
+    print(f"{'':8} {'alone ms':>9} {'two ms':>9} {'efficiency':>11} {'independent ms':>15} {'of independent':>15}")
+    for name in ("vktrain", "PyTorch"):
+        alone, two, apart = (name + kind for kind in (" alone", " two", " independent"))
+        print(f"{name:8} {median(lambda r: r[alone]):9.1f} {median(lambda r: r[two]):9.1f}"
+              f" {median(lambda r: r[alone] / r[two]):11.3f} {median(lambda r: r[apart]):15.1f}"
+              f" {median(lambda r: r[apart] / r[two]):15.3f}")
+    exchange, exposed = (median(lambda r: r["ranks"][f"{kind}_ms_per_step"]) for kind in ("exchange", "exposed"))
+    print(f"vktrain: {len(rounds[0]['ranks']['buckets'])} buckets, exchange {exchange:.2f} ms per step,"
+          f" {exposed:.2f} ms of it exposed ({100 * exposed / exchange:.0f} %)")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    p.add_argument("--build", default="build", help="our build folder, with MPI (%(default)s)")
+    p.add_argument("--mpirun", default="mpirun", help="launcher of that MPI (%(default)s)")
+    p.add_argument("--mpirun-args", default="", help="more options for it")
+    p.add_argument("--rounds", type=int, default=5, help="turns of each (%(default)s)")
+    p.add_argument("--batch", type=int, default=32, help="images of a rank and step (%(default)s)")
+    p.add_argument("--steps", type=int, default=40, help="steps of a measurement (%(default)s)")
+    p.add_argument("--bucket", default="256KiB", help="vktrain's buckets (%(default)s)")
+    p.add_argument("--torch-bucket", type=float, default=0.25, help="PyTorch's buckets in MB (%(default)s)")
+    p.add_argument("--json", help="write all rounds to this file")
+    a = p.parse_args()
+    rounds = []
+    for i in range(a.rounds):
+        rounds.append(measure_round(a))
+        print(f"round {i + 1} of {a.rounds}", file=sys.stderr)
+        if a.json:
+            pathlib.Path(a.json).write_text(json.dumps(rounds, indent=1))
+    print_table(rounds)
+
+
+if __name__ == "__main__":
+    main()
