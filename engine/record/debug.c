@@ -113,7 +113,7 @@ static void element_text(const vkt_program *p, vkt_tensor t, uint64_t at, char o
 
 static vkt_result check_value(vkt_program *p, const vkt_node *n, vkt_tensor t)
 {
-    uint64_t at;
+    uint64_t at = 0;
     VKT_TRY(first_nan(p, t, &at));
     const vkt_value *v = &p->g->values[t.id];
     if (at == vkt_shape_elements(v->shape)) return VKT_OK;
