@@ -178,7 +178,7 @@ static void check_step(rig *r, const shard_runs *s)
     test_free(got);
 }
 
-/* Draws gradients: ordinary numbers, and in every seventh position one that is none. No subnormal numbers: a device may
+/* Draws gradients: ordinary numbers, and about one in eight that is none. No subnormal numbers: a device may
  * keep them until they are multiplied by the rows. */
 static float *draw(uint32_t seed, uint32_t runs, uint32_t n)
 {
@@ -189,7 +189,7 @@ static float *draw(uint32_t seed, uint32_t runs, uint32_t n)
     for (size_t i = 0; i < (size_t)runs * n; i++) {
         const float x = ((float)vkt_rng_range(&rng, 0, 1u << 24) - 0x1p23f) * 0x1p-22f;
         const uint32_t kind = vkt_rng_range(&rng, 0, 7);
-        g[i] = kind ? x : from_bits(odd[vkt_rng_range(&rng, 0, VKT_COUNT(odd))]);
+        g[i] = kind ? x : from_bits(odd[vkt_rng_range(&rng, 0, VKT_COUNT(odd) - 1)]);
     }
     return g;
 }
