@@ -178,8 +178,8 @@ static void check_step(rig *r, const shard_runs *s)
     test_free(got);
 }
 
-/* Draws gradients: ordinary numbers, and about one in eight that is none. No subnormal numbers: a device may
- * keep them until they are multiplied by the rows. */
+/* Draws gradients. About one in eight is infinite, a NaN, or a number with which rounding is difficult. None is
+ * subnormal: a device may keep subnormal numbers until they are multiplied by the rows. */
 static float *draw(uint32_t seed, uint32_t runs, uint32_t n)
 {
     static const uint32_t odd[] = { 0x00800000u, 0x80800001u, 0x7f800000u, 0xff800000u, 0x7fc00000u, 0x80000000u,
