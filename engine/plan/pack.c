@@ -107,7 +107,7 @@ static void find_near(packer *s, const vkt_packed *v)
             vkt_packed *w = s->marks[m - 1].value;
             s->work++;
             if (!vkt_live_ranges_overlap(w->live_range, v->live_range)) continue;
-            /* Several buckets may hold both values. Only the first of these enters w. */
+            /* The lists of several buckets may have both v and w. Only the first of these buckets adds w to s->near. */
             if (b == VKT_MAX(bucket_of(v->live_range.first), bucket_of(w->live_range.first)))
                 enter(s->near, &s->n_near, w);
         }

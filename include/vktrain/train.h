@@ -326,13 +326,14 @@ typedef struct vkt_lr_test {
 
 /* Runs a learning rate range test (Smith, "Cyclical Learning Rates for Training Neural Networks", 2017). It trains up
  * to VKT_LR_TEST_STEPS steps. The rate rises by the same factor from step to step, from a thousandth of params.lr to a
- * thousand times params.lr. The test ends when the smoothed loss is four times its lowest value, or not finite.
- * `suggested` is the step before the lowest smoothed loss at which the smoothed loss has the steepest slope over the
- * logarithm of the rate.
+ * thousand times params.lr. The test ends early if a loss is not finite. It also ends early if the mean loss of the
+ * last steps is more than four times the lowest such mean so far. `suggested` is the rate of the step at which the
+ * smoothed loss falls fastest over the logarithm of the rate. Only steps before the lowest smoothed loss count.
  *
- * The steps do not count: weights, moments, history and position are then what they were. It needs host memory for
- * copies of the weights and moments. `callbacks` may be NULL; on_epoch is not called. VKT_E_DIVERGED if the loss is not
- * finite after fewer than four steps; VKT_E_NOMEM, and the errors of vkt_trainer_fit. */
+ * After the test, weights, moments, history and position are the same as before it. The test needs host memory for
+ * copies of the weights and moments. `callbacks` may be NULL. The test does not call on_epoch. VKT_E_DIVERGED if fewer
+ * than four steps have a finite loss, unless callbacks->stop ended the test. VKT_E_UNSUPPORTED if there are several
+ * ranks. VKT_E_NOMEM, and the errors of vkt_trainer_fit. */
 VKT_API vkt_result vkt_trainer_find_lr(vkt_trainer *t, const vkt_fit_callbacks *callbacks, vkt_lr_test *out);
 
 /* Plots the result of a learning rate test, in which the rate rose from step to step, with the rates on a logarithmic

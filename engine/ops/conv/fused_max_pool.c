@@ -264,7 +264,8 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Counts all pixels of z that are in a window: products, a comparison and, with relu, another comparison. */
+/* Counts the operations for the pixels of z that are in a pooling window. Each pixel costs its convolution and one
+ * comparison. With relu it costs another comparison. */
 static double flops(const vkt_node *n)
 {
     const vkt_conv2d_max_pool_attr *a = n->attr;

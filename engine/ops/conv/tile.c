@@ -129,8 +129,8 @@ static bool is_short(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_pa
     return rounds_of(e, j, p) <= vkt_largest_loop(e->lim) && rounds_of(e, j, &last) <= vkt_largest_loop(e->lim);
 }
 
-/* Sets j->most. Returns false if not even one channel fits. Few source channels per part cost more than few destination
- * channels, because their sums are stored and read again. */
+/* Sets j->most. Returns false if not even one channel fits. Parts with few source channels cost more than parts with
+ * few destination channels: each part stores its sums, and the next part along the source channels reads them again. */
 static bool split(const vkt_emit *e, vkt_conv_job *j)
 {
     const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], groups = j->z->a.groups, unit = j->in_place ? 4 : 1;

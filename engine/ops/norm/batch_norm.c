@@ -250,7 +250,8 @@ static void given_sample(vkt_rng *r, vkt_case *c)
     sample(r, c, true);
 }
 
-/* Counts mean, difference, square and sum; then difference, product and sum. */
+/* Counts 7 operations per element: mean, difference, square and sum; then difference, product and sum. If the
+ * statistics are given, it counts only the last 3. */
 static double batch_norm_flops(const vkt_node *n)
 {
     return vkt_elements_in(n, 0) * (n->op->uses_step ? 7 : 3);
