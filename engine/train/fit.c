@@ -201,6 +201,7 @@ static vkt_result run_steps(fit *f)
         const bool first = t->shards.ranks > 1 ? t->steps.arrived == 0 : !t->first_step_ns;
         if (vkt_steps_open(t) > 2 || first) VKT_TRY(await_step(f));
         VKT_TRY(maybe_checkpoint(f));
+        if (c->stop) VKT_TRY(vkt_steps_exchange(t)); /* `stop` may read the weights */
         f->interrupted = vkt_steps_stop(t, c->stop && c->stop(c->user));
         if (f->interrupted) return drain(f);
     }

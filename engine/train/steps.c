@@ -246,6 +246,11 @@ vkt_result vkt_steps_take(vkt_trainer *t, vkt_step_result *out)
     return t->shards.ranks > 1 && out->t % every == 0 ? vkt_ranks_compare_weights(t, out->t) : VKT_OK;
 }
 
+vkt_result vkt_steps_exchange(vkt_trainer *t)
+{
+    return exchange_all(&t->shards);
+}
+
 uint32_t vkt_steps_open(const vkt_trainer *t)
 {
     return (uint32_t)(t->steps.submitted - t->steps.arrived);

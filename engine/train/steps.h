@@ -69,6 +69,9 @@ vkt_result vkt_steps_begin(vkt_trainer *t, uint32_t epoch, uint32_t skip);
 vkt_result vkt_steps_submit(vkt_trainer *t, double lr, bool *submitted);
 /* Waits for the oldest submitted step whose result was not taken. */
 vkt_result vkt_steps_take(vkt_trainer *t, vkt_step_result *out);
+/* Exchanges the gradients of all submitted steps. Until then the host may not wait for the newest one: the device waits
+ * for the host. */
+vkt_result vkt_steps_exchange(vkt_trainer *t);
 /* Returns the number of steps that are submitted and not taken. */
 uint32_t vkt_steps_open(const vkt_trainer *t);
 /* Returns whether the fit shall stop. `wish`: this rank's caller wants to. The ranks stop together, so with several of

@@ -68,6 +68,48 @@ static void own_metrics_see_every_sample_once(void **state)
     group_free(&g[1]);
 }
 
+/* ---- a callback that reads weights ---- */
+
+enum { LOOKS = 64 };
+
+/* The hash of the weights at each call of `stop`. */
+typedef struct looks {
+    vkt_trainer *t;
+    uint64_t hash[LOOKS];
+    uint32_t n;
+} looks;
+
+static bool look(void *user)
+{
+    looks *l = user;
+    uint64_t n;
+    float *weights = rig_weights(l->t, VKT_PART_VALUE, &n);
+    assert_true(l->n < LOOKS);
+    l->hash[l->n++] = vkt_hash(VKT_HASH_START, weights, n * sizeof *weights);
+    test_free(weights);
+    return false;
+}
+
+/* `stop` is called after a step was submitted. A read of the weights then waits for that step, also for its exchange.
+ */
+static void stop_sees_the_weights_of_each_step(void **state)
+{
+    rig *r = rig_of(state);
+    looks seen[3] = { { 0 } };
+    for (uint32_t i = 0; i < 3; i++) {
+        group g = group_make(r, group_params(r), 1u << i);
+        seen[i].t = g.t;
+        rig_fit(g.t, &(vkt_fit_params){ .epochs = 2, .callbacks = { .user = &seen[i], .stop = look } });
+        group_free(&g);
+    }
+    assert_int_equal(seen[0].n, 2 * RIG_STEPS);
+    for (uint32_t i = 1; i < 3; i++) {
+        assert_int_equal(seen[i].n, seen[0].n);
+        assert_memory_equal(seen[i].hash, seen[0].hash, seen[0].n * sizeof seen[0].hash[0]);
+    }
+    for (uint32_t k = 1; k < seen[0].n; k++) assert_true(seen[0].hash[k] != seen[0].hash[k - 1]); /* a step each */
+}
+
 /* ---- what ends a fit, and what changes its rate ---- */
 
 static void early_stopping_is_the_same(void **state)
@@ -287,6 +329,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(own_metrics_see_every_sample_once),
+        rig_test(stop_sees_the_weights_of_each_step),
         rig_test(early_stopping_is_the_same),
         rig_test(a_plateau_lowers_the_rate_of_all_ranks),
         rig_test(callbacks_come_once),
