@@ -167,14 +167,15 @@ static vkt_result exchange_bucket(vkt_exchange *x, uint32_t b)
     return vkt_all_reduce(x->transport ? x->transport : &alone, data, bytes / 4, x->wire, x->scratch);
 }
 
-/* Adds the times of one bucket: `ready` when it was complete, `back` when its sum was there. */
-static void count(vkt_exchange *x, uint32_t b, uint32_t number, uint64_t ready, uint64_t back)
+/* Adds the times of one bucket: `ready` when it was complete, `back` when its sum was there. `exposed`: the backward
+ * pass had ended by then. */
+static void count(vkt_exchange *x, uint32_t b, uint32_t number, uint64_t ready, uint64_t back, bool exposed)
 {
     vkt_dist_stats *s = &x->stats;
     const uint32_t ranks = x->transport ? x->transport->ranks : 1;
     s->bytes += 2 * bucket_bytes(x, b) / (x->wire == VKT_WIRE_BF16 ? 2 : 1) / ranks * (ranks - 1);
     s->exchange_ms += (double)(back - ready) * 1e-6;
-    if (number + 1 == x->n) s->exposed_ms += (double)(back - ready) * 1e-6;
+    if (exposed) s->exposed_ms += (double)(back - ready) * 1e-6;
     if (number >= VKT_DIST_BUCKETS) return;
     s->bucket_bytes[number] = bucket_bytes(x, b);
     if (x->last_ns) s->ready_ms[number] += (double)(ready - x->last_ns) * 1e-6;
@@ -184,6 +185,7 @@ vkt_result vkt_exchange_step(vkt_exchange *x)
 {
     if (x->done == x->begun || !x->active) return VKT_OK;
     const uint64_t *values = x->values + x->done % 2 * (x->n + 1);
+    const uint64_t last = values[x->section[x->order[x->n - 1]]];
     uint64_t back = 0;
     for (uint32_t i = 0; i < x->n; i++) {
         const uint32_t b = x->order[i];
@@ -192,7 +194,7 @@ vkt_result vkt_exchange_step(vkt_exchange *x)
         VKT_TRY(exchange_bucket(x, b));
         VKT_TRY(vkt_gate_open(x->ctx, &x->gate, x->done * x->n + i + 1));
         back = vkt_now_ns();
-        count(x, b, i, ready, back);
+        count(x, b, i, ready, back, vkt_reached(x->ctx, last));
     }
     x->stats.steps += x->last_ns != 0;
     x->last_ns = back;

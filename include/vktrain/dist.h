@@ -106,7 +106,7 @@ typedef struct vkt_dist_stats {
     uint64_t steps;     /* measured steps */
     uint64_t bytes;     /* sent by this rank */
     double exchange_ms; /* time of all exchanges, with waits for other ranks */
-    double exposed_ms;  /* of the last buckets alone: too small if an earlier exchange outlasts the backward pass */
+    double exposed_ms;  /* time of those that ended after the backward pass of their step; an upper bound */
     uint32_t ranks;     /* of the run */
     uint32_t buckets;   /* of a step */
     uint64_t bucket_bytes[VKT_DIST_BUCKETS]; /* in the order in which they are complete */

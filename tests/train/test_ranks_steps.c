@@ -156,6 +156,58 @@ static void the_exchange_of_a_chain_overlaps(void **state)
     sums_follow_their_gradients(r, (vkt_model){ .name = "norms", .forward = group_forward }, r->train, 64);
 }
 
+/* ---- the time that no backward pass hides ---- */
+
+/* A transport whose exchanges end after the backward pass of their step. */
+typedef struct late {
+    vkt_transport emulated;
+    vkt_trainer *t;
+} late;
+
+static vkt_result late_exchange(void *user, uint32_t peer, const void *send, void *receive, size_t bytes)
+{
+    const late *l = user;
+    const vkt_exchange *x = l->t ? &l->t->shards.x : NULL;
+    if (x && x->done < x->begun) {
+        const uint64_t *values = x->values + x->done % 2 * (x->n + 1);
+        VKT_TRY(vkt_wait(l->t->ctx, values[x->section[x->order[x->n - 1]]]));
+    }
+    return l->emulated.exchange(l->emulated.user, peer, send, receive, bytes);
+}
+
+static vkt_result late_barrier(void *user)
+{
+    const late *l = user;
+    return l->emulated.barrier(l->emulated.user);
+}
+
+static void late_fault(void *user, const char *reason)
+{
+    const late *l = user;
+    l->emulated.fault(l->emulated.user, reason);
+}
+
+static void exchanges_behind_the_backward_pass_are_exposed(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_emulation *e;
+    assert_int_equal(vkt_emulation_create(&r->h, &(vkt_emulation_params){ .ranks = 2 }, &e), VKT_OK);
+    late l = { .emulated = vkt_emulation_transport(e) };
+    const vkt_transport transport = {
+        .user = &l, .ranks = 2, .exchange = late_exchange, .barrier = late_barrier, .fault = late_fault
+    };
+    vkt_trainer_params p = group_params(r);
+    p.dist.transport = &transport;
+    assert_int_equal(vkt_trainer_create(r->ctx, &p, &l.t), VKT_OK);
+    assert_int_equal(vkt_trainer_fit(l.t, &(vkt_fit_params){ .epochs = 1 }), VKT_OK);
+    vkt_dist_stats s = { 0 };
+    vkt_trainer_dist_stats(l.t, &s);
+    assert_true(s.buckets > 2 && s.steps > 0 && s.exchange_ms > 0);
+    assert_true(s.exposed_ms == s.exchange_ms);
+    vkt_trainer_destroy(&l.t);
+    vkt_emulation_destroy(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +215,7 @@ int main(void)
         rig_test(the_exchange_of_mnist_overlaps),
         rig_test(the_exchange_of_resnet_overlaps),
         rig_test(the_exchange_of_a_chain_overlaps),
+        rig_test(exchanges_behind_the_backward_pass_are_exposed),
     };
     return cmocka_run_group_tests_name("steps of ranks", tests, NULL, NULL);
 }
