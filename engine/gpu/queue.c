@@ -372,8 +372,8 @@ vkt_queue *vkt_transfer_queue(vkt_ctx *ctx)
 
 void vkt_upload_finish(vkt_ctx *ctx, const vkt_buffer *dst)
 {
-    /* The value may be from a transfer queue that was disabled since. That upload is done, and the smaller value avoids
-     * an error. */
+    /* dst->upload may be a value of a transfer queue that is disabled now. Then the upload is complete. A wait for more
+     * than `submitted` would fail, so the code waits for the smaller of the two values. */
     const uint64_t value = VKT_MIN(dst->upload, vkt_transfer_queue(ctx)->submitted);
     if (value && ctx->lost == VKT_OK && !vkt_is_forked(ctx)) (void)vkt_queue_wait(ctx, vkt_transfer_queue(ctx), value);
 }

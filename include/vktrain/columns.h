@@ -1,5 +1,5 @@
-/* vktrain/columns.h - the columns of a CSV file as numbers for a network: standardised numbers, a 0 or 1 for each value
- * of a text, gaps.
+/* vktrain/columns.h - turns the columns of a CSV file into numbers for a network. Numbers are standardised. A text
+ * becomes a 0 or 1 for each of its values. Gaps are allowed.
  *
  *   vkt_records_read(NULL, "houses.csv", ',', &records);
  *   vkt_columns_guess(NULL, records, &(vkt_columns_params){ .target = "price" }, &columns);

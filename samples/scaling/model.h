@@ -31,7 +31,7 @@ typedef struct scaling_network {
     double gb_per_s;      /* beta: in each direction, 10^9 bytes per second; 0: infinite */
     double contention;    /* so many ranks share that bandwidth; 0: 1 */
     double copy_gb_per_s; /* the host copies each bucket before and after its exchange; 0: no copies */
-    double fuse_bytes;    /* an exchange has all buckets that are ready when it begins, up to so many bytes; 0: one */
+    double fuse_bytes;    /* limit of an exchange that has several ready buckets; 0: each exchange has one bucket */
 } scaling_network;
 
 typedef struct scaling_step {

@@ -167,8 +167,8 @@ static void what_is_written_belongs_to_no_other_value(void **state)
     app_close(&a);
 }
 
-/* There is one queue family here, so ownership changes only with users outside of Vulkan, who record their own half.
- * The barriers are there and in order. */
+/* The application uses one queue family, so only iteration 2 transfers ownership, from and to an external user. The
+ * library records its half of each transfer. The test has no external user, so no code records the other half. */
 static void ownership_is_transferred_and_returned(void **state)
 {
     (void)state;

@@ -306,7 +306,8 @@ static void contexts_do_not_meet(void **state)
     for (size_t i = 0; i < VKT_COUNT(got_a); i++) assert_true(got_a[i] == 0xaaaaaaaa && got_b[i] == 0xbbbbbbbb);
 }
 
-/* The chain of a host that lends its device: in the struct of a version, or in separate structs. */
+/* A host that lends its device passes a chain of feature structs. A feature is in the struct of its Vulkan version, or
+ * in a struct of its own. */
 static void cooperative_matrices_want_four_features(void **state)
 {
     (void)state;

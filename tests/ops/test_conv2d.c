@@ -20,7 +20,8 @@ static void as_it_is(vkt_limits *lim)
     (void)lim;
 }
 
-/* Weights in panels and stored results come in parts. Texel loads read a buffer as a whole. */
+/* A binding holds only a part of the weights in panels or of a stored result, so dispatches are split. An operand that
+ * texel loads read is not split. */
 static void small_storage(vkt_limits *lim)
 {
     lim->max_storage_range_bytes = 8192;

@@ -102,8 +102,8 @@ static void pass_gradient(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     dx[0] = dy[0];
 }
 
-/* A planted fault: dx becomes the maximum of dx and x - 50. The elements of a case are small, so their maximum is dx.
- * But the harness writes +-77 into padding lanes of x, and convolution and pooling pass them on. */
+/* A planted fault: dx becomes the maximum of dx and x - 50. The elements of a case are small, so x - 50 is less than
+ * dx. But the harness writes +-77 into padding lanes of x, and convolution and pooling pass these numbers on. */
 static void soil_padding(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_shape shape = vkt_node_in(n, 0)->shape;

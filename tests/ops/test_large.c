@@ -296,8 +296,8 @@ static void a_first_convolution_larger_than_a_binding(void **state)
     check_conv(16, 3, 49, 224, 3, true);
 }
 
-/* Channels times taps exceed the iterations of a loop (180,099 for 20,011 channels): y is computed in parts of the
- * source's channels, and so is dx if the output has as many channels. */
+/* The product of channels and taps (180,099 for 20,011 channels) exceeds the limit of a loop. If the input has so many
+ * channels, y is computed in parts of them. If the output has so many channels, dx is computed in parts of them. */
 static void a_convolution_longer_than_loops_may_be(void **state)
 {
     (void)state;

@@ -204,7 +204,7 @@ static void a_later_block_may_have_more_rows(void **state)
     check_case(&a, vkt_shape4(2, 1, 1501, 100), true);
 }
 
-/* Bindings of 16 KiB hold 11 rows of x. A window with three rows spans 9 of them, or more than a binding holds. */
+/* Bindings of 16 KiB hold 11 rows of x. A window of the first case spans 9 rows. One of the second case spans 10. */
 static void dilated_windows_are_split_by_rows(void **state)
 {
     (void)state;

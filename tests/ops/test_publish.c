@@ -84,8 +84,8 @@ static void read_all(rig *r, vkt_store_part part, float v[PARAMS][MOST])
     for (uint32_t i = 0; i < PARAMS; i++) OK(vkt_store_read(r->store, i, part, v[i]));
 }
 
-/* Runs twenty steps, and compares the published values with an average in double precision of the device's parameters.
- */
+/* Runs twenty steps. Compares the published values with an average of the device's parameters. The test computes this
+ * average in double precision. */
 static void what_is_published_is_the_average_of_completed_steps(void **state)
 {
     (void)state;

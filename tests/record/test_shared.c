@@ -50,8 +50,8 @@ static void square_later(void)
     vkt_commands barrier = record_barrier();
     vkt_gate gate;
     OK(vkt_gate_create(harness_ctx, "gate", &gate));
-    /* The third run reads the times of the second, and some drivers wait for all work then: it comes before the gates.
-     */
+    /* The third run reads the times of the second one, and some drivers then wait for all work. So the first three runs
+     * come before the gates. */
     for (int i = 0; i < 3; i++) OK(vkt_program_run(p, NULL, NULL));
     for (uint64_t run = 1; run <= 5; run++) {
         const VkSemaphoreSubmitInfo wait = vkt_gate_wait(&gate, run);

@@ -14,7 +14,8 @@ bool vkt_conv_tile_split(const vkt_emit *e, vkt_conv_job *j);
 void vkt_conv_tile_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 
 bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j);
-/* Returns true if the device computes so few channels faster by SPAN than by TILE. */
+/* Returns true if SPAN is faster than TILE on this device. The answer depends on the number of destination channels of
+ * a group (j->rows) and on the height of the kernel. */
 bool vkt_conv_span_pays(const vkt_limits *lim, const vkt_conv_job *j);
 void vkt_conv_span_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 
