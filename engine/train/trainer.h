@@ -84,7 +84,7 @@ struct vkt_trainer {
     vkt_trainer_params params; /* resolved; the data sets are borrowed */
     char *name;                /* a copy of params.model.name */
     uint32_t batch_wanted;     /* more than params.batch if the training set has fewer samples */
-    vkt_feed_workers workers;  /* of all feeds: the ranks of a process share the numbers that a data source knows */
+    vkt_feed_workers workers;  /* worker numbers of all feeds; each rank of a process has its own */
     vkt_feed feed;
     vkt_graph *g;
     vkt_head head;
