@@ -97,7 +97,8 @@ vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c,
 
 /* ---- cases of nodes ---- */
 
-/* SLACK: a bound may exceed its dimension by this much, so that a case may have invalid ids. */
+/* SLACK: the bound of an input of ids may exceed the dimension that the ids count by this much. So a case may have
+ * invalid ids. */
 enum { SAMPLES = 64, SLACK = 2 };
 
 /* Draws the op's random case for `seed`. */

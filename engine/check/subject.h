@@ -35,7 +35,7 @@ typedef struct vkt_subject {
 
 /* Draws the case of `seed` with the op's `sample`, and makes its graph and numbers. The reference's results are not
  * computed yet. Every random number comes from Philox (seed, VKT_STREAM_TEST), so the case is the same on every
- * machine. An error is a status and one logged line. The caller frees in any case. */
+ * machine. An error is a status and one logged line. The caller frees the subject, also after a failure. */
 vkt_result vkt_subject_make(const vkt_host *h, vkt_subject *s, const vkt_op *op, uint64_t seed);
 /* Makes the subject of a given case; numbers and step state are drawn. */
 vkt_result vkt_subject_of_case(const vkt_host *h, vkt_subject *s, const vkt_op *op, const vkt_case *c, uint64_t seed);

@@ -7,7 +7,7 @@
 
 #include "data/gz.h"
 
-/* Sets everything but the text. On failure *c is closed. */
+/* Fills in the reader, except for the text. On failure *c is closed. */
 static vkt_result begin(const vkt_host *h, const char *name, const vkt_csv_format *format, vkt_csv *c)
 {
     *c = (vkt_csv){ .h = h, .separator = ',', .quote = '"', .next_line = 1 };

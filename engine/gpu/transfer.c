@@ -75,7 +75,7 @@ static vkt_result next_slot(vkt_ctx *ctx, slot **out)
     return VKT_OK;
 }
 
-/* Reserves a region of the ring for `bytes` (at most PIECE_BYTES), at *position. Blocks while it is in use. */
+/* Reserves a region of the ring for `bytes` (at most PIECE_BYTES), at *position. Blocks while the region is in use. */
 static vkt_result ring_reserve(vkt_ctx *ctx, uint64_t bytes, uint64_t *position)
 {
     vkt_transfer *t = ctx->transfers;

@@ -20,7 +20,7 @@
 #define VKT_CHECKPOINT_VERSION 2
 
 /* Writes the state. An old checkpoint at `path` is replaced as a whole or not changed. VKT_E_ARG also for a metadata
- * key that is one of the three. Other errors as vkt_safetensors_write. */
+ * key that is one of the three keys above. Other errors as vkt_safetensors_write. */
 vkt_result vkt_checkpoint_write(const vkt_host *h, const char *path, const vkt_blob *blobs, size_t n_blobs,
                                 const vkt_meta *meta, size_t n_meta);
 

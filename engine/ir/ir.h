@@ -169,7 +169,7 @@ struct vkt_op {
     void (*emit)(const vkt_node *n, vkt_emit *e);
     /* The inputs and outputs that the kernels can read and write in 16 bits: VKT_HALF_IN(i) | VKT_HALF_OUT(k). `half`
      * is for f32 values with the batch last, `half_rows` for f32 values by rows that consist of whole vec4s.
-     * `half_when` (may be NULL) returns whether the kernels of this node can. */
+     * `half_when` (may be NULL) returns whether the kernels of this node can do so. */
     uint32_t half, half_rows;
     bool (*half_when)(const vkt_node *n);
     /* Adds nodes that compute dx[i] for the inputs in `diff`. dy[i] is {0} if output i has no gradient. NULL if diff is

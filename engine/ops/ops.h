@@ -59,17 +59,16 @@ typedef struct vkt_shard_values {
     vkt_tensor saved;  /* vkt_shard_saved_bytes; {0}: none */
     vkt_tensor update; /* sum, in the graph of the update */
 } vkt_shard_values;
-/* Appends the sums. Call it after vkt_backward. */
+/* Appends the sums of the gradients to the graph of shards g. Call it after vkt_backward. */
 vkt_result vkt_shard_sums(vkt_graph *g, const vkt_shard_params *p, vkt_shard_values *out);
-/* Appends the update as vkt_update does, with another vector of gradients than the arena. */
+/* Appends the update as vkt_update does, but takes the gradients from `gradients`. */
 vkt_result vkt_update_from(vkt_graph *g, const vkt_optimizer *o, vkt_tensor gradients);
 /* Builds the update of the graph of shards `of` in the empty graph g: declares its parameters and appends the update.
  * `sum` gets the external vector of gradients. The update goes bucket by bucket, the last one first. */
 vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimizer *o, const vkt_shard_params *p,
                              vkt_tensor *sum);
 
-/* Returns a number of work groups: enough groups of `lanes` lanes, `per_lane` elements a lane, for n elements (at least
- * 1). */
+/* Returns how many work groups of `lanes` lanes, with `per_lane` elements a lane, n elements need (at least 1). */
 static inline uint64_t vkt_groups(uint64_t n, uint32_t lanes, uint32_t per_lane)
 {
     const uint64_t per_group = (uint64_t)lanes * per_lane;

@@ -130,7 +130,7 @@ const vkt_ref_op vkt_ref_running_stats = { "running_stats", 2, running_forward, 
 /* A row of x and its statistics. */
 typedef struct row {
     const vkt_row_norm_attr *a;
-    size_t run, first, group; /* first: its first element */
+    size_t run, first, group; /* first: index of the row's first element */
     double mean, scale;
 } row;
 

@@ -115,7 +115,7 @@ static part as_fraction(const part *value, char room[32])
     return is_count ? whole(room) : *value;
 }
 
-/* Adds the difference of one attribute in the words of the op's field. */
+/* Adds the difference of one attribute with the label of the op's field. */
 static void report_attribute(vkt_differences *d, part op, part of, part name, const part *was, const part *is)
 {
     const vkt_field *f = op.n ? field_of(op, name) : NULL;

@@ -17,8 +17,8 @@ vkt_result vkt_history_add(vkt_history *history, const vkt_epoch_record *record)
 /* Frees the records; the list is then empty. */
 void vkt_history_free(vkt_history *history);
 
-/* Returns whether every measured loss is finite. An epoch with another loss is never the best, whatever its accuracy
- * is. */
+/* Returns whether every measured loss is finite. An epoch for which it returns false is never the best, whatever its
+ * accuracy is. */
 bool vkt_epoch_is_finite(const vkt_epoch_record *r);
 /* Returns the index of the best finite epoch, the first of equals. The best has the highest val_acc, else the lowest
  * val_loss; without validation, the lowest train_loss. Returns n if none of these was measured. */

@@ -339,7 +339,7 @@ vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const c
     if (!same_but_parameters(run, t->run_lines)) vkt_compare_settings(run, t->run_lines, &other);
     vkt_attachments_compare(&t->attached, st, &other);
     const uint32_t settings = other.n;
-    /* Other settings, such as another batch, would change every node. */
+    /* Compares the nodes only if the settings are equal. Another batch, for instance, changes every node. */
     if (!settings) vkt_compare_graphs(graph, t->graph_lines, &other);
     const char *network = other.n > settings ? "the network is another: " : "";
     /* Now only groups and frozen parameters of the same graph can differ. */

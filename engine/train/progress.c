@@ -161,7 +161,7 @@ static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
     for (uint32_t i = 0; i < r->n_metrics; i++)
         if (!isnan(r->metrics[i].value)) add_field(&l, "%s %.4f", r->metrics[i].name, r->metrics[i].value);
     if (p->lr != 0 && r->lr != p->lr) add_field(&l, "lr %.3g", r->lr);
-    char *last = l.fields[l.n - 1]; /* a line never consists of the star alone */
+    char *last = l.fields[l.n - 1]; /* every line has a field besides "*" */
     if (best) snprintf(last + strlen(last), PART_ROOM - strlen(last), "  *");
     if (p->open) fputs("\r\x1b[K", p->out);
     put_record(p->out, &l, vkt_terminal_columns(p->out));

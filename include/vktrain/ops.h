@@ -511,9 +511,10 @@ VKT_API vkt_tensor vkt_smooth_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor tar
                                       vkt_loss_reduction reduction);
 VKT_API vkt_tensor vkt_huber_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float delta,
                                   vkt_loss_reduction reduction);
-/* Computes vkt_mse_loss with the mean. vkt_backward fuses network, loss and gradients to one dispatch if y comes from 1
- * to 4 vkt_linear of at most 128 features with vkt_relu between them, BATCH_LAST, these have no other reader, and the
- * target depends on no parameter. VKT_NO_FUSE=1, when the graph is created, switches this off. */
+/* Computes vkt_mse_loss with the mean. vkt_backward fuses network, loss and gradients to one dispatch under three
+ * conditions. y comes from 1 to 4 vkt_linear of at most 128 features, with vkt_relu between them. These values are
+ * BATCH_LAST and have no other reader. The target depends on no parameter. VKT_NO_FUSE=1, when the graph is created,
+ * switches this off. */
 VKT_API vkt_tensor vkt_mse(vkt_graph *g, vkt_tensor y, vkt_tensor target);
 /* Computes -t log y - (1-t) log(1-y), logarithms are at least -100 (as torch's), for probabilities y; dy = d / max(y
  * (1-y), 1e-12). A y outside [0,1] gives NaN. */

@@ -13,7 +13,7 @@ typedef struct dw_tiles {
     uint32_t row_tiles, col_tiles; /* the number of tiles in a group */
 } dw_tiles;
 
-/* Returns tiles of equal size. Their rows are whole vec4s if the rows of the group are. */
+/* Returns tiles of equal size. Their columns are whole vec4s if the weights of an output channel are. */
 static dw_tiles dw_tiles_of(const vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_part *p)
 {
     const uint32_t lanes = e->lim->subgroup_size, cols = p->channels * j->z->kernel[0] * j->z->kernel[1];

@@ -100,8 +100,8 @@ static bool reaches_out(const job *j, int axis)
     return a->pad[axis] > 0 || last >= j->z.in[axis];
 }
 
-/* Returns how many elements of a window one iteration computes. All, if the code stays small: between iterations the
- * maxima and winners of all rows are stored and loaded again. */
+/* Returns how many elements of a window one iteration computes. It is all of them if the code stays small, because
+ * between iterations the maxima and winners of all rows are stored and loaded again. */
 static uint32_t unrolled(const job *j, uint32_t rows)
 {
     const uint32_t elements = j->a->cell[0] * j->a->cell[1];

@@ -75,7 +75,8 @@ vkt_bind vkt_conv_destination(const vkt_emit *e, const vkt_conv_job *j, const vk
                                (p->groups - 1ull) * j->rows + p->rows, base);
 }
 
-/* Packs w into panels of `mb` rows. `push` has the order: `inner`, and the steps from tap to tap. */
+/* Packs w into panels of `mb` rows. The caller gives the order of the weights: it sets `inner` and the steps from tap
+ * to tap in `push`. */
 vkt_bind vkt_conv_pack(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p, uint32_t mb, bool m_major,
                        vkt_conv2d_pack_push push)
 {

@@ -54,7 +54,7 @@ typedef struct vkt_conv_job {
     vkt_tensor taps, packed; /* the table of the tile kernel; weights in the order of the tile or span kernel; both are
                               * made at their first use */
     bool in_place;           /* the tile kernel reads w itself, without a packed copy */
-    bool halves;             /* its tiles are half of the lanes wide: see takes_halves in tile.c */
+    bool halves;             /* tiles are half a subgroup wide: see takes_halves in tile.c */
     vkt_conv_part most;      /* the largest part; no other part is larger */
     vkt_conv2d_tilings tilings;
 } vkt_conv_job;

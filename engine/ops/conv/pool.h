@@ -18,9 +18,9 @@ uint64_t vkt_pool2d_reach(const vkt_pool2d_attr *a, uint32_t axis);
  * {R, S}. */
 bool vkt_pool2d_is_disjoint(const vkt_pool2d_attr *a, vkt_shape x, uint32_t cell[2]);
 
-/* Computes y from x (N,C,H,W) and, unless it is an average, the index. */
+/* Computes y from x (N,C,H,W) and, unless the pooling is an average, the index. */
 void vkt_emit_pool2d(vkt_emit *e, const vkt_pool2d_attr *a, vkt_tensor x, vkt_tensor y, vkt_tensor index);
-/* Computes dx from dy and, unless it is an average, from the index. */
+/* Computes dx from dy and, unless the pooling is an average, from the index. */
 void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy, vkt_tensor index, vkt_tensor dx);
 
 /* Adds dx (`x`: its shape), from dy (N,C,P,Q) and the indices of the winners, as pool2d computes them. */
@@ -28,7 +28,7 @@ vkt_tensor vkt_max_pool2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor index, cons
 /* Returns true if n is the gradient of a max pooling whose windows are disjoint, R x S each: in[0] is dy, in[1] the
  * index. */
 bool vkt_is_unpool(const vkt_node *n, uint32_t cell[2]);
-/* Emits its dispatches, for dx (N,C,H,W). */
+/* Emits the dispatches of such a gradient, for dx (N,C,H,W). */
 void vkt_emit_unpool(vkt_emit *e, vkt_tensor dy, vkt_tensor index, const uint32_t cell[2], vkt_tensor dx);
 
 #endif

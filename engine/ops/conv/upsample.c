@@ -169,7 +169,8 @@ static void upsample_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Counts three interpolations of two numbers per output, if bilinear. */
+/* Counts for each output of the bilinear formula three interpolations between two numbers; the nearest pixel costs
+ * nothing. */
 static double upsample_flops(const vkt_node *n)
 {
     return ((const vkt_upsample2d_attr *)n->attr)->bilinear ? 9 * vkt_elements_out(n, 0) : 0;

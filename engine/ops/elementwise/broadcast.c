@@ -1,5 +1,5 @@
-/* ops/elementwise/broadcast.c - repeating: how expand, and functions of two and three operands, read operands that lack
- * dimensions of their result. */
+/* ops/elementwise/broadcast.c - repeating: expand, and functions of two and three operands, read operands that lack
+ * dimensions of the result. */
 #include "ops/elementwise/broadcast.h"
 
 #include "kernel/ids.h"
@@ -39,8 +39,8 @@ static void strides_in(const vkt_value *x, const vkt_value *y, uint32_t stride[V
 /* Operands by their binding numbers in broadcast.abi.h. */
 enum { A = BROADCAST_A, B = BROADCAST_B, C = BROADCAST_C, Y = BROADCAST_Y, N };
 
-/* Physical dimensions of y from slow to fast, as few as possible, with the strides of all tensors. The last one is the
- * run. */
+/* Physical dimensions of y from slow to fast, as few as possible, with the strides of all tensors. The last dimension,
+ * the fastest one, is called the run. */
 typedef struct dim {
     uint32_t size, stride[N];
 } dim;
@@ -162,8 +162,9 @@ static void dispatch(vkt_emit *e, const call *c, const loop_nest *w)
 
 static void emit_slices(vkt_emit *e, const call *c, const loop_nest *w);
 
-/* Emits the work step by step along the slowest dimension, if one step is more than a binding holds. Returns false if
- * ranges cannot start at such offsets. */
+/* Emits the work for each index of the slowest dimension, one index after the other. This is needed if a tensor has
+ * more bytes for one index than a binding holds. Returns false if the elements of an index do not start at a multiple
+ * of VKT_ALIGN_BYTES, or if there is no other dimension. */
 static bool emit_steps(vkt_emit *e, const call *c, const loop_nest *w)
 {
     const dim slow = w->dims[0];

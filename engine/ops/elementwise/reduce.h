@@ -21,8 +21,8 @@ vkt_tensor vkt_reduce_to(vkt_graph *g, const vkt_op *op, vkt_tensor x, vkt_shape
 /* Draws a random shape, and an x with elements from lo to hi. */
 void vkt_sample_to(vkt_rng *r, vkt_case *c, float lo, float hi);
 
-/* Rows of whole vec4s are read as vec4s. All strides but that of the last dimension are multiples of the last
- * dimension, whichever dimensions are kept. */
+/* The kernel reads rows of whole vec4s as vec4s, whichever dimensions are kept. This is possible because each stride,
+ * except that of the last dimension, is a multiple of the length of a row. */
 #define VKT_REDUCE_HALF .half_rows = VKT_HALF_IN(0)
 
 #define VKT_SUM_TOLERANCE               \

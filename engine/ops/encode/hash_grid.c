@@ -25,7 +25,7 @@ typedef struct hash_grid_dw_attr {
 
 /* ---- the grid ---- */
 
-/* Returns the corners of a grid, or some number above 2^24. */
+/* Returns the number of corners of a grid; some number above 2^24 if there are more than that. */
 static uint64_t corners(uint32_t resolution, uint32_t dims)
 {
     const uint64_t row = (uint64_t)resolution + 1;

@@ -328,8 +328,9 @@ static void nll_dx_emit(const vkt_node *n, vkt_emit *e)
 
 /* ---- op descriptors ---- */
 
-/* Labels that do not count are one of the classes, or one more. Then there are many rows, so that some remain. As in
- * loss.c, a loss near 0 has no digits to compare. */
+/* Draws a case. In some cases one label does not count: one of the classes, or the number after the last class. Such
+ * cases have many rows, so that some rows count. Logits are small or rows are many, as in xent_sample (loss.c), so that
+ * the loss has digits to compare. */
 static void sample(vkt_rng *r, vkt_case *c, bool nll)
 {
     const uint32_t ignoring = vkt_rng_range(r, 0, 2), kind = vkt_rng_range(r, 0, 5);
@@ -370,7 +371,7 @@ static double nll_flops(const vkt_node *n)
     return 2 * vkt_elements_in(n, IN_T);
 }
 
-/* Counts one label per row, and the loss. */
+/* Counts 8 bytes for each row: its label, and the log-probability of that label. */
 static double nll_bytes(const vkt_node *n)
 {
     return 8 * vkt_elements_in(n, IN_T);

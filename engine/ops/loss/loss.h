@@ -47,8 +47,8 @@ vkt_result vkt_check_scores(vkt_infer *f, bool labels);
 /* Sets the graph's error if an input of n needs a gradient and n's op does not compute it. Without the error, the
  * gradient would be missing without a message. For `backward`. */
 void vkt_refuse_other_gradients(vkt_graph *g, const vkt_node *n);
-/* Returns the tensor for the blocks' partial sums: y itself if there is one block. vkt_sum_partials adds them up to y.
- */
+/* Returns the tensor for the blocks' partial sums: y itself if there is one block. vkt_sum_partials adds the partial
+ * sums up to y. */
 vkt_tensor vkt_partial_sums(vkt_emit *e, vkt_tensor y, uint32_t blocks);
 void vkt_sum_partials(vkt_emit *e, vkt_tensor partial, vkt_tensor y);
 

@@ -36,8 +36,8 @@ static vkt_result pad_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Dimensions from slow to fast, in y's order: `whole` elements. The n elements at before, before + gap, .. are those of
- * x. A part of y has `size` elements from `at` on. */
+/* A dimension of y; lists go from slow to fast. It has `whole` elements. The n elements at before, before + gap, .. are
+ * those of x. A part of y has `size` elements from `at` on. */
 typedef struct dim {
     uint32_t whole, n, before, gap, at, size;
 } dim;

@@ -250,8 +250,8 @@ static void given_sample(vkt_rng *r, vkt_case *c)
     sample(r, c, true);
 }
 
-/* Counts 7 operations per element: mean, difference, square and sum; then difference, product and sum. If the
- * statistics are given, it counts only the last 3. */
+/* Counts for each element four operations of the statistics (sum, difference, square, sum), unless they are given, and
+ * three of y (difference, product, sum). */
 static double batch_norm_flops(const vkt_node *n)
 {
     return vkt_elements_in(n, 0) * (n->op->uses_step ? 7 : 3);
@@ -346,7 +346,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     emit_channels(e, &p);
 }
 
-/* Counts 5 for both sums; then subtracting both means, and three products. */
+/* Counts for each element five operations of both sums, and six of dx (three differences, three products). */
 static double dx_flops(const vkt_node *n)
 {
     return vkt_elements_in(n, 0) * 11;

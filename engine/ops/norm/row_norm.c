@@ -177,7 +177,8 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Counts mean, difference, square and sum; difference and product; and the operations of gamma and beta. */
+/* Counts for each element four operations of the statistics (sum, difference, square, sum), and four of y (difference,
+ * two products, sum). */
 static double flops(const vkt_node *n)
 {
     return vkt_elements_in(n, 0) * 8;
@@ -233,7 +234,8 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     emit_rows(n, e, is_wide(a) ? VKT_K_ROW_NORM_DX4 : VKT_K_ROW_NORM_DX, bind, VKT_COUNT(bind));
 }
 
-/* Counts two products and two sums each way, and a difference; then two products, two differences and a scale. */
+/* Counts for each element six operations of the two sums (one difference, three products, two sums), and five of dx
+ * (two differences, three products). */
 static double dx_flops(const vkt_node *n)
 {
     return vkt_elements_in(n, 0) * 11;
@@ -324,7 +326,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
                                        .groups = { vkt_groups(2 * (uint64_t)all, sum_spec[0], 4), 1, 1 } });
 }
 
-/* Counts difference, two products, two sums. */
+/* Counts for each element a difference, two products and two sums. */
 static double dw_flops(const vkt_node *n)
 {
     return vkt_elements_in(n, 0) * 5;

@@ -79,7 +79,7 @@ static uint64_t most_classes(const vkt_limits *lim)
 }
 
 static const uint16_t kernels[2][3][2] = {
-    /* gradient; by lane_order; wide */
+    /* [gradient][lane_order][wide] */
     { [LANE] = { VKT_K_SOFTMAX, VKT_K_SOFTMAX4 },
       [LINE] = { VKT_K_SOFTMAX_LINE4, VKT_K_SOFTMAX_LINE4 },
       [ALONG] = { VKT_K_SOFTMAX_ALONG, VKT_K_SOFTMAX_ALONG4 } },
@@ -195,8 +195,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     dx[0] = vkt_apply(g, &vkt_op_softmax_dx, (vkt_tensor[]){ n->out[0], dy[0] }, 2, n->attr, NULL);
 }
 
-/* Draws a case. If logits are far apart, the gradient is little more than differences of equal numbers. So they are far
- * apart only if there are enough other lines. */
+/* Draws a case. If logits are far apart, the gradient is little more than differences of equal numbers. So logits are
+ * far apart only in cases with many lines. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     vkt_softmax_attr a = { .scale = 1, .log = vkt_rng_range(r, 0, 2) == 0 };

@@ -293,7 +293,8 @@ static double pairs_of(const vkt_node *n)
     return heads * (most * (most + 1) / 2 + (queries - most) * keys);
 }
 
-/* Counts two products; scale, maximum, difference, exponential and sum. */
+/* Counts for each score two products of `width` numbers, and five operations: scale, maximum, difference, exponential,
+ * sum. */
 static double flops(const vkt_node *n)
 {
     return pairs_of(n) * (4.0 * form_of_node(n).width + 5);
@@ -365,7 +366,8 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     }
 }
 
-/* Counts five products, one of them the scores; exponential and scale, difference and product. */
+/* Counts for each score five products of `width` numbers (one of them computes the score again), and five other
+ * operations. */
 static double dx_flops(const vkt_node *n)
 {
     return pairs_of(n) * (10.0 * form_of_node(n).width + 5);

@@ -47,8 +47,8 @@ static bool runs(const vkt_limits *lim, const shape *t, bool coop)
     return lanes <= lim->max_workgroup_lanes && bytes <= lim->shared_bytes;
 }
 
-/* Returns true if the device's matrices divide a tile: its k, and each part of it (4 x 4 elements per lane). The parts
- * must be even among subgroups. */
+/* Returns true if the device's matrices divide a tile: its k, and each part of it (4 x 4 elements per lane). Each
+ * subgroup must get equally many of the matrices. */
 static bool divide(const vkt_limits *lim, const shape *t)
 {
     const uint32_t m = 4 * (t->bm / t->tm), n = 4 * (t->bn / t->tn);

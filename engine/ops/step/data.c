@@ -48,7 +48,7 @@ static uint64_t range_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
     return rows;
 }
 
-#define LONG 4096u /* iterations; a group with four times as many is long enough, and no device ends its loop */
+#define LONG 4096u /* iterations; 4 LONG of them are enough for a group, and no device ends such a loop */
 
 /* Returns the work groups for `items` lanes with `iterations` iterations each. */
 static uint64_t groups(const vkt_limits *lim, uint64_t items, uint64_t iterations, uint32_t lanes)

@@ -31,7 +31,7 @@
 
 enum { MAX_BINDINGS = UPDATE_MOMENT3_OUT + 1, BLOCK_BYTES = UPDATE_BLOCK * 4 };
 
-/* Returns the blocks of the table of groups for so many bytes of the arena. */
+/* Returns how many blocks the table of groups has for `bytes` bytes of the arena. */
 static uint64_t blocks_of(uint64_t bytes)
 {
     return vkt_round_up(bytes, BLOCK_BYTES) / BLOCK_BYTES;
@@ -407,7 +407,8 @@ static void adam_sample(vkt_rng *r, vkt_case *c)
     sample(r, c, &o, (const float[][2]){ { -1, 1 }, { 1e-3f, 1 }, { 1e-3f, 1 } }, 3);
 }
 
-/* Counts 3 for each moment, and a square; root, division, sum, division, product and difference of the step. */
+/* Counts per element: 3 operations for each of two moments, a square, and six operations of the step (root, division,
+ * sum, division, product, difference). */
 static double adam_flops(const vkt_node *n)
 {
     const vkt_optimizer *o = n->attr;

@@ -1,10 +1,10 @@
-/* ops/step/publish.c - parameters for other programs to read, by completed steps: published, param, groups or null,
- * step -> published, in place.
+/* ops/step/publish.c - parameters that other programs read, and that change only when a step is complete: published,
+ * param, groups or null, step -> published, in place.
  *
  * published = decay published + (1 - decay) param
  *
- * published = param after the first completed step, if decay is 0, and in blocks that the table of groups fixes (frozen
- * parameters, running statistics). A run that completes no step changes nothing. */
+ * published = param in three cases: after the first completed step, if decay is 0, and in blocks that the table of
+ * groups fixes (frozen parameters, running statistics). A run that completes no step changes nothing. */
 #include "ops/ops.h"
 
 #include "kernel/ids.h"
