@@ -88,6 +88,12 @@ VkResult vkt_handle_create(vkt_ctx *ctx, uint64_t bytes, const void *next, VkBuf
 /* Sorts the memory types that fit `kind` and that the bits of `allowed` name, best first. Returns their number. */
 uint32_t vkt_memory_types(const vkt_ctx *ctx, vkt_memory_kind kind, uint32_t allowed,
                           uint32_t order[VK_MAX_MEMORY_TYPES]);
+/* Gives a buffer a range of a block, and *memory the block's memory. Sets buf->block.., and mapped if it is for the
+ * host. Free: the range is free again; does nothing for a buffer without one. */
+vkt_result vkt_memory_allocate(vkt_ctx *ctx, vkt_memory_kind kind, const VkMemoryRequirements *need, vkt_buffer *buf,
+                               VkDeviceMemory *memory);
+void vkt_memory_free(vkt_ctx *ctx, vkt_buffer *buf);
+uint64_t vkt_memory_used(const vkt_ctx *ctx); /* bytes of all buffers */
 /* Add the memory of a buffer that is in no block to the bytes held and used, or subtract it (give). Take returns false
  * if the bytes do not fit below the cap; then it adds and logs nothing. */
 bool vkt_memory_take(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes);

@@ -1,4 +1,4 @@
-/* gpu/memory.c - device memory: blocks from the driver, divided into buffers, with a hard cap.
+/* gpu/memory.c - device memory: blocks from the driver, divided among buffers, with a hard cap.
  *
  * A block has one memory type and a list of its free ranges. The list is sorted by offset, and neighbours are merged. A
  * buffer gets the first free range that fits, over all blocks. A request larger than half a block gets a block of its
@@ -304,7 +304,21 @@ uint32_t vkt_memory_types(const vkt_ctx *ctx, vkt_memory_kind kind, uint32_t all
     return n;
 }
 
-/* ---- buffers ---- */
+/* ---- memory of buffers ---- */
+
+static void count(vkt_memory_stats *s, vkt_mem_class cls, uint64_t bytes)
+{
+    s->used_bytes[cls] += bytes;
+    s->used_total_bytes += bytes;
+    s->peak_bytes[cls] = VKT_MAX(s->peak_bytes[cls], s->used_bytes[cls]);
+    s->peak_total_bytes = VKT_MAX(s->peak_total_bytes, s->used_total_bytes);
+}
+
+static void uncount(vkt_memory_stats *s, vkt_mem_class cls, uint64_t bytes)
+{
+    s->used_bytes[cls] -= bytes;
+    s->used_total_bytes -= bytes;
+}
 
 static vkt_result allocate_in_type(vkt_ctx *ctx, uint32_t type, uint64_t bytes, uint64_t align, vkt_buffer *buf)
 {
@@ -328,7 +342,8 @@ static vkt_result allocate_in_type(vkt_ctx *ctx, uint32_t type, uint64_t bytes, 
     return VKT_OK;
 }
 
-static vkt_result allocate_buffer(vkt_ctx *ctx, vkt_memory_kind kind, const VkMemoryRequirements *need, vkt_buffer *buf)
+vkt_result vkt_memory_allocate(vkt_ctx *ctx, vkt_memory_kind kind, const VkMemoryRequirements *need, vkt_buffer *buf,
+                               VkDeviceMemory *memory)
 {
     uint32_t order[VK_MAX_MEMORY_TYPES];
     const uint32_t n = vkt_memory_types(ctx, kind, need->memoryTypeBits, order);
@@ -336,6 +351,12 @@ static vkt_result allocate_buffer(vkt_ctx *ctx, vkt_memory_kind kind, const VkMe
     const uint64_t bytes = vkt_round_up(need->size, align);
     vkt_result r = VKT_E_DEVICE_MEMORY;
     for (uint32_t i = 0; i < n && r == VKT_E_DEVICE_MEMORY; i++) r = allocate_in_type(ctx, order[i], bytes, align, buf);
+    if (r == VKT_OK) {
+        const block *b = &ctx->memory->blocks[buf->block];
+        count(&ctx->memory->stats, buf->cls, buf->block_bytes);
+        if (kind != VKT_MEMORY_DEVICE) buf->mapped = (char *)b->mapped + buf->block_offset;
+        *memory = b->memory;
+    }
     if (r != VKT_E_DEVICE_MEMORY) return r;
     char want[24], reserved[24];
     return vkt_fail(&ctx->host, r, "the device is out of memory: want %s more, hold %s%s", vkt_bytes_text(bytes, want),
@@ -359,20 +380,6 @@ VkResult vkt_handle_create(vkt_ctx *ctx, uint64_t bytes, const void *next, VkBuf
     return r;
 }
 
-static void count(vkt_memory_stats *s, vkt_mem_class cls, uint64_t bytes)
-{
-    s->used_bytes[cls] += bytes;
-    s->used_total_bytes += bytes;
-    s->peak_bytes[cls] = VKT_MAX(s->peak_bytes[cls], s->used_bytes[cls]);
-    s->peak_total_bytes = VKT_MAX(s->peak_total_bytes, s->used_total_bytes);
-}
-
-static void uncount(vkt_memory_stats *s, vkt_mem_class cls, uint64_t bytes)
-{
-    s->used_bytes[cls] -= bytes;
-    s->used_total_bytes -= bytes;
-}
-
 bool vkt_memory_take(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes)
 {
     vkt_memory *m = ctx->memory;
@@ -391,83 +398,16 @@ void vkt_memory_give(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes)
     m->others--;
 }
 
-/* Creates everything but the object itself. After a failure, vkt_buffer_destroy frees the parts that *buf has. */
-static vkt_result fill_buffer(vkt_ctx *ctx, vkt_memory_kind kind, vkt_buffer *buf)
+void vkt_memory_free(vkt_ctx *ctx, vkt_buffer *buf)
 {
-    if (kind == VKT_MEMORY_SHARED && vkt_import(ctx, buf)) return VKT_OK;
-    VKT_TRY(vkt_vk_check(ctx, vkt_handle_create(ctx, buf->bytes, NULL, &buf->handle), "vkCreateBuffer"));
-    VkMemoryRequirements need;
-    ctx->vk.GetBufferMemoryRequirements(ctx->device, buf->handle, &need);
-    VKT_TRY(allocate_buffer(ctx, kind, &need, buf));
-    const block *b = &ctx->memory->blocks[buf->block];
-    count(&ctx->memory->stats, buf->cls, buf->block_bytes);
-    if (kind != VKT_MEMORY_DEVICE) buf->mapped = (char *)b->mapped + buf->block_offset;
-    return vkt_vk_check(ctx, ctx->vk.BindBufferMemory(ctx->device, buf->handle, b->memory, buf->block_offset),
-                        "vkBindBufferMemory");
+    if (!buf->block_bytes) return;
+    block_release(&ctx->memory->blocks[buf->block], buf->block_offset, buf->block_bytes);
+    uncount(&ctx->memory->stats, buf->cls, buf->block_bytes);
 }
 
-vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_kind kind, vkt_mem_class cls, uint64_t bytes, const char *name,
-                             vkt_buffer **out)
+uint64_t vkt_memory_used(const vkt_ctx *ctx)
 {
-    char want[24], most[24];
-    VKT_TRY(vkt_lost_check(ctx, "creating a buffer"));
-    if (bytes == 0 || (unsigned)cls >= VKT_MEM_CLASS_COUNT)
-        return vkt_fail(&ctx->host, VKT_E_ARG, "buffer \"%s\": want 1 byte or more of a known class", name ? name : "");
-    if (bytes > ctx->limits.max_allocation_bytes)
-        return vkt_fail(&ctx->host, VKT_E_DEVICE_MEMORY, "buffer \"%s\": want %s, the device's largest is %s",
-                        name ? name : "", vkt_bytes_text(bytes, want),
-                        vkt_bytes_text(ctx->limits.max_allocation_bytes, most));
-    vkt_buffer *buf = vkt_alloc(&ctx->host, sizeof *buf);
-    if (!buf) return vkt_fail_nomem(&ctx->host, "a buffer", sizeof *buf);
-    buf->cls = cls;
-    buf->bytes = vkt_round_up(bytes, VKT_ALIGN_BYTES);
-    buf->usage = VKT_BUFFER_USAGE;
-    const vkt_result r = fill_buffer(ctx, kind, buf);
-    if (r != VKT_OK) {
-        vkt_buffer_destroy(ctx, &buf);
-        return r;
-    }
-    ctx->counters.buffers_created++;
-    vkt_name(ctx, VK_OBJECT_TYPE_BUFFER, (uint64_t)buf->handle, name);
-    vkt_log_line(&ctx->host, VKT_LOG_DEBUG, "memory: %s for \"%s\" (%s), %s in use", vkt_bytes_text(buf->bytes, want),
-                 name ? name : "", vkt_mem_class_name(cls), vkt_bytes_text(ctx->memory->stats.used_total_bytes, most));
-    *out = buf;
-    return VKT_OK;
-}
-
-vkt_result vkt_buffer_adopt(vkt_ctx *ctx, const vkt_vk_buffer *at, VkBufferUsageFlags usage, vkt_buffer **out)
-{
-    if (!at->buffer || at->bytes == 0 || at->offset_bytes % VKT_ALIGN_BYTES ||
-        !(usage & VK_BUFFER_USAGE_STORAGE_BUFFER_BIT))
-        return vkt_fail(&ctx->host, VKT_E_ARG,
-                        "adopting a buffer: want a storage buffer from a multiple of %d bytes on, got %llu bytes from "
-                        "%llu, usage 0x%x",
-                        VKT_ALIGN_BYTES, (unsigned long long)at->bytes, (unsigned long long)at->offset_bytes, usage);
-    vkt_buffer *buf = vkt_alloc(&ctx->host, sizeof *buf);
-    if (!buf) return vkt_fail_nomem(&ctx->host, "a buffer", sizeof *buf);
-    *buf = (vkt_buffer){ .handle = at->buffer,
-                         .base_bytes = at->offset_bytes,
-                         .bytes = at->bytes,
-                         .usage = usage,
-                         .lent = true,
-                         .cls = VKT_MEM_OTHER };
-    *out = buf;
-    return VKT_OK;
-}
-
-void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer)
-{
-    vkt_buffer *buf = *buffer;
-    if (!buf) return;
-    vkt_upload_finish(ctx, buf);
-    if (!buf->lent) VKT_DROP(ctx, Buffer, buf->handle);
-    vkt_import_free(ctx, buf);
-    if (buf->block_bytes) {
-        block_release(&ctx->memory->blocks[buf->block], buf->block_offset, buf->block_bytes);
-        uncount(&ctx->memory->stats, buf->cls, buf->block_bytes);
-    }
-    vkt_free(&ctx->host, buf);
-    *buffer = NULL;
+    return ctx->memory->stats.used_total_bytes;
 }
 
 void vkt_ctx_memory(const vkt_ctx *ctx, vkt_memory_stats *out)

@@ -118,8 +118,3 @@ void vkt_import_free(vkt_ctx *ctx, vkt_buffer *buf)
     if (i->bytes) vkt_memory_give(ctx, buf->cls, i->bytes);
     *i = (vkt_imported){ 0 };
 }
-
-vkt_result vkt_buffer_create_shared(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes, const char *name, vkt_buffer **out)
-{
-    return vkt_buffer_create(ctx, VKT_MEMORY_SHARED, cls, bytes, name, out);
-}

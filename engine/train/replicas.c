@@ -1,10 +1,10 @@
-/* train/replicas.c - the other ranks of this process: a trainer for each further device, and a thread for each of their
- * fits. The caller sees the trainer of rank 0 only. */
+/* train/replicas.c - the other ranks of this process: their connections, and a thread for each of their fits. The
+ * caller sees the trainer of rank 0 only. */
 #include <pthread.h>
 
 #include "train/identity.h"
 
-static uint32_t count(const vkt_trainer *t)
+uint32_t vkt_replicas_count(const vkt_trainer *t)
 {
     return t->replicas ? t->params.n_more_devices : 0;
 }
@@ -44,31 +44,11 @@ vkt_result vkt_replicas_connect(vkt_trainer *t, vkt_trainer_params *p)
     return VKT_OK;
 }
 
-vkt_result vkt_replicas_create(vkt_trainer *t, const vkt_trainer_params *p)
-{
-    for (uint32_t i = 0; i < p->n_more_devices; i++) {
-        vkt_trainer_params mine = *p;
-        mine.dist.transport = &t->transports[i + 1];
-        mine.more_devices = NULL;
-        mine.n_more_devices = 0;
-        VKT_TRY(vkt_trainer_create(p->more_devices[i], &mine, &t->replicas[i]));
-        /* Rank 0 logs what all ranks would. */
-        t->replicas[i]->host.log_level = VKT_MIN(t->replicas[i]->host.log_level, VKT_LOG_ERROR);
-    }
-    return VKT_OK;
-}
-
-void vkt_replicas_destroy(vkt_trainer *t)
-{
-    for (uint32_t i = 0; i < count(t); i++) vkt_trainer_destroy(&t->replicas[i]);
-    vkt_free(&t->host, t->replicas);
-    t->replicas = NULL;
-}
-
 void vkt_replicas_disconnect(vkt_trainer *t)
 {
     vkt_thread_group_destroy(&t->group);
     vkt_free(&t->host, t->transports);
+    vkt_free(&t->host, t->replicas);
 }
 
 /* ---- a fit of all ranks ---- */
@@ -89,7 +69,7 @@ static vkt_result follow(vkt_trainer *r, const vkt_trainer *first, const vkt_sna
 vkt_result vkt_replicas_follow(vkt_trainer *t)
 {
     vkt_snapshot state;
-    const uint32_t n = count(t);
+    const uint32_t n = vkt_replicas_count(t);
     if (n == 0) return VKT_OK;
     vkt_result r = vkt_trainer_snapshot(t, &state);
     for (uint32_t i = 0; i < n && r == VKT_OK; i++) r = follow(t->replicas[i], t, &state);
@@ -110,33 +90,34 @@ static vkt_result prepare(vkt_trainer *t, uint32_t n)
 typedef struct job {
     vkt_trainer *t;
     vkt_fit_params params;
+    vkt_fit_function fit;
     pthread_t thread;
     vkt_result result;
 } job;
 
-static void *fit(void *arg)
+static void *run(void *arg)
 {
     job *j = arg;
-    j->result = vkt_fit_rank(j->t, &j->params);
+    j->result = j->fit(j->t, &j->params);
     return NULL;
 }
 
-vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p)
+vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p, vkt_fit_function fit)
 {
-    const uint32_t n = count(t);
-    if (n == 0) return vkt_fit_rank(t, p);
+    const uint32_t n = vkt_replicas_count(t);
+    if (n == 0) return fit(t, p);
     job *jobs = vkt_alloc_array(&t->host, n, sizeof *jobs);
     if (!jobs) return vkt_fail_nomem(&t->host, "threads", n * sizeof *jobs);
     uint32_t started = 0;
     vkt_result r = prepare(t, n);
     for (; started < n && r == VKT_OK; started++) {
         job *j = &jobs[started];
-        *j = (job){ .t = t->replicas[started], .params = *p };
+        *j = (job){ .t = t->replicas[started], .params = *p, .fit = fit };
         j->params.callbacks = (vkt_fit_callbacks){ 0 };
-        if (pthread_create(&j->thread, NULL, fit, j) != 0) break;
+        if (pthread_create(&j->thread, NULL, run, j) != 0) break;
     }
     if (r == VKT_OK && started == n) {
-        r = vkt_fit_rank(t, p);
+        r = fit(t, p);
     } else if (r == VKT_OK) {
         t->transports[0].fault(t->transports[0].user, "a thread does not start");
         r = VKT_E_NOMEM;

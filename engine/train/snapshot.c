@@ -1,5 +1,37 @@
-/* train/snapshot.c - copies and restores the state of a trainer on the device, for steps that must change nothing. */
+/* train/snapshot.c - copies of what a trainer has on the device: all parameters, or all that a step changes. */
+#include <math.h>
+
 #include "train/trainer.h"
+
+vkt_result vkt_trainer_get(vkt_trainer *t, vkt_store_part part, float *values)
+{
+    for (uint32_t i = 0; i < vkt_store_count(t->store); i++) {
+        VKT_TRY(vkt_store_read(t->store, i, part, values));
+        values += vkt_shape_elements(vkt_store_shape(t->store, i));
+    }
+    return VKT_OK;
+}
+
+vkt_result vkt_trainer_put(vkt_trainer *t, vkt_store_part part, const float *values)
+{
+    for (uint32_t i = 0; i < vkt_store_count(t->store); i++) {
+        VKT_TRY(vkt_store_write(t->store, i, part, values));
+        values += vkt_shape_elements(vkt_store_shape(t->store, i));
+    }
+    return VKT_OK;
+}
+
+bool vkt_trainer_is_finite(const vkt_trainer *t, const float *values)
+{
+    for (size_t i = 0; i < t->g->n_params; i++) {
+        const vkt_value *v = &t->g->values[t->g->params[i]];
+        const uint64_t n = vkt_shape_elements(v->shape);
+        for (uint64_t k = 0; !v->frozen && k < n; k++)
+            if (!isfinite(values[k])) return false;
+        values += n;
+    }
+    return true;
+}
 
 vkt_result vkt_trainer_snapshot(vkt_trainer *t, vkt_snapshot *out)
 {

@@ -111,6 +111,21 @@ static vkt_result build(vkt_trainer *t)
     return vkt_trainer_get(t, VKT_PART_VALUE, t->best);
 }
 
+/* Makes the trainers of the other ranks of this process. */
+static vkt_result make_replicas(vkt_trainer *t, const vkt_trainer_params *p)
+{
+    for (uint32_t i = 0; i < p->n_more_devices; i++) {
+        vkt_trainer_params mine = *p;
+        mine.dist.transport = &t->transports[i + 1];
+        mine.more_devices = NULL;
+        mine.n_more_devices = 0;
+        VKT_TRY(vkt_trainer_create(p->more_devices[i], &mine, &t->replicas[i]));
+        /* Rank 0 logs what all ranks would. */
+        t->replicas[i]->host.log_level = VKT_MIN(t->replicas[i]->host.log_level, VKT_LOG_ERROR);
+    }
+    return VKT_OK;
+}
+
 vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vkt_trainer **out)
 {
     if (out) *out = NULL;
@@ -133,7 +148,7 @@ vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vk
     if (sound) r = build(t);
     if (sound && (r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY || r == VKT_E_UNSUPPORTED))
         vkt_trainer_suggest_batch(t);
-    if (r == VKT_OK) r = vkt_replicas_create(t, &mine);
+    if (r == VKT_OK) r = make_replicas(t, &mine);
     if (r == VKT_OK)
         *out = t;
     else
@@ -146,7 +161,7 @@ void vkt_trainer_destroy(vkt_trainer **pt)
     vkt_trainer *t = pt ? *pt : NULL;
     if (!t) return;
     const vkt_host h = t->host;
-    vkt_replicas_destroy(t);
+    for (uint32_t i = 0; i < vkt_replicas_count(t); i++) vkt_trainer_destroy(&t->replicas[i]);
     vkt_evaluator_destroy(t, &t->validation);
     vkt_shards_destroy(t);
     vkt_program_destroy(&t->program);
@@ -171,36 +186,6 @@ void vkt_trainer_destroy(vkt_trainer **pt)
     vkt_replicas_disconnect(t);
     vkt_free(&h, t);
     *pt = NULL;
-}
-
-vkt_result vkt_trainer_get(vkt_trainer *t, vkt_store_part part, float *values)
-{
-    for (uint32_t i = 0; i < vkt_store_count(t->store); i++) {
-        VKT_TRY(vkt_store_read(t->store, i, part, values));
-        values += vkt_shape_elements(vkt_store_shape(t->store, i));
-    }
-    return VKT_OK;
-}
-
-vkt_result vkt_trainer_put(vkt_trainer *t, vkt_store_part part, const float *values)
-{
-    for (uint32_t i = 0; i < vkt_store_count(t->store); i++) {
-        VKT_TRY(vkt_store_write(t->store, i, part, values));
-        values += vkt_shape_elements(vkt_store_shape(t->store, i));
-    }
-    return VKT_OK;
-}
-
-bool vkt_trainer_is_finite(const vkt_trainer *t, const float *values)
-{
-    for (size_t i = 0; i < t->g->n_params; i++) {
-        const vkt_value *v = &t->g->values[t->g->params[i]];
-        const uint64_t n = vkt_shape_elements(v->shape);
-        for (uint64_t k = 0; !v->frozen && k < n; k++)
-            if (!isfinite(values[k])) return false;
-        values += n;
-    }
-    return true;
 }
 
 /* ---- reports ---- */

@@ -196,17 +196,16 @@ vkt_result vkt_trainer_snapshot(vkt_trainer *t, vkt_snapshot *out);
 vkt_result vkt_trainer_restore(vkt_trainer *t, const vkt_snapshot *kept);
 void vkt_snapshot_free(const vkt_host *h, vkt_snapshot *kept);
 
-/* replicas.c: the ranks of this process. Connect: before the trainer is made; changes p->dist. Create: when it is made.
- * Destroy and disconnect: before and after the rest of it. */
+/* replicas.c: the other ranks of this process. Connect: before the trainer is made; changes p->dist. Disconnect: after
+ * the trainers of the ranks are destroyed. */
 vkt_result vkt_replicas_connect(vkt_trainer *t, vkt_trainer_params *p);
-vkt_result vkt_replicas_create(vkt_trainer *t, const vkt_trainer_params *p);
-void vkt_replicas_destroy(vkt_trainer *t);
 void vkt_replicas_disconnect(vkt_trainer *t);
-vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p);
+uint32_t vkt_replicas_count(const vkt_trainer *t); /* without this one */
+/* Calls `fit` for this rank, and for each other rank in a thread of its own. */
+typedef vkt_result (*vkt_fit_function)(vkt_trainer *t, const vkt_fit_params *p);
+vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p, vkt_fit_function fit);
 /* Copies the state of this trainer to its replicas, after weights or a checkpoint were loaded. */
 vkt_result vkt_replicas_follow(vkt_trainer *t);
-/* Runs a fit of this rank alone: see fit.c. */
-vkt_result vkt_fit_rank(vkt_trainer *t, const vkt_fit_params *p);
 
 /* Writes a checkpoint. If the parameters are not finite, returns VKT_E_DIVERGED without a message, and writes no file.
  */

@@ -178,8 +178,8 @@ static void check_step(rig *r, const shard_runs *s)
     test_free(got);
 }
 
-/* Draws gradients: ordinary numbers, and in every seventh position one that is none. No subnormal numbers: a device may
- * keep them until they are multiplied by the rows. */
+/* Draws gradients. About one in eight is infinite, a NaN, or a number with which rounding is difficult. None is
+ * subnormal: a device may keep subnormal numbers until they are multiplied by the rows. */
 static float *draw(uint32_t seed, uint32_t runs, uint32_t n)
 {
     static const uint32_t odd[] = { 0x00800000u, 0x80800001u, 0x7f800000u, 0xff800000u, 0x7fc00000u, 0x80000000u,
@@ -189,7 +189,7 @@ static float *draw(uint32_t seed, uint32_t runs, uint32_t n)
     for (size_t i = 0; i < (size_t)runs * n; i++) {
         const float x = ((float)vkt_rng_range(&rng, 0, 1u << 24) - 0x1p23f) * 0x1p-22f;
         const uint32_t kind = vkt_rng_range(&rng, 0, 7);
-        g[i] = kind ? x : from_bits(odd[vkt_rng_range(&rng, 0, VKT_COUNT(odd))]);
+        g[i] = kind ? x : from_bits(odd[vkt_rng_range(&rng, 0, VKT_COUNT(odd) - 1)]);
     }
     return g;
 }

@@ -153,11 +153,10 @@ static void what_cannot_be_learned_is_refused(void **state)
     assert_null(d);
     static const char *const wrong[] = {
         "", "{}", "{\"format\":\"vktrain-table\",\"version\":2,\"target\":\"a\",\"columns\":[{}]}",
-        "{\"format\":\"vktrain-table\",\"version\":1,\"target\":\"a\",\"columns\":[{\"name\":\"a\",\"use\":\"number\","
-        "\"mean\":0,"
-        "\"deviation\":0}]}",
-        "{\"format\":\"vktrain-table\",\"version\":1,\"target\":\"a\",\"columns\":[{\"name\":\"a\",\"use\":\"values\","
-        "\"values\":[1]}]}"
+        ("{\"format\":\"vktrain-table\",\"version\":1,\"target\":\"a\",\"columns\":[{\"name\":\"a\",\"use\":\"number\","
+         "\"mean\":0,\"deviation\":0}]}"),
+        ("{\"format\":\"vktrain-table\",\"version\":1,\"target\":\"a\",\"columns\":[{\"name\":\"a\",\"use\":\"values\","
+         "\"values\":[1]}]}")
     };
     for (size_t i = 0; i < VKT_COUNT(wrong); i++)
         assert_int_equal(vkt_columns_from_text(&h, "a text", wrong[i], &none), VKT_E_FORMAT);

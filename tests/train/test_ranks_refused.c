@@ -104,7 +104,7 @@ static void make(hands *h, uint32_t rank, own *o)
 {
     o->p.model.user = o;
     hands_train(h, rank, o->p, &o->fit);
-    if (!o->weight) return;
+    if (o->weight == 0) return;
     vkt_store *s = vkt_trainer_store(h->rank[rank].t);
     float w[4 * 9];
     assert_int_equal(vkt_store_read(s, 0, VKT_PART_VALUE, w), VKT_OK);
