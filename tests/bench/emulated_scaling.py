@@ -4,9 +4,10 @@
   python3 tests/bench/emulated_scaling.py [--build build] [--net resnet20] [--rounds 5] [--profile FILE]
 
 The rank is real, and the messages take their time; only the other ranks are not there. A round measures a step whose messages
-take no time, and then a step for each number of ranks, one after the other. The profile has the medians of the first one.
-`measured` is the median over the rounds of time / time without messages, times the step of the profile: so it compares runs that
-are neighbours in time. The device computes with one thread (LP_NUM_THREADS=1); the host exchanges on another core.
+take no time, and then a step for each number of ranks, one after the other. The profile is that of the median run without
+messages.
+`measured` is the median over the rounds of time / time without messages, times the step of the profile: so it compares runs
+that are neighbours in time. The device computes with one thread (LP_NUM_THREADS=1); the host exchanges on another core.
 """
 import argparse
 import json
@@ -25,15 +26,9 @@ def step(a, ranks, alpha, beta):
 
 
 def median_profile(runs):
-    """The median of each number, in the form of vkt-scaling."""
-    def median(f):
-        return round(statistics.median(f(r) for r in runs), 3)
-
-    profile = {k: median(lambda r: r[k]) for k in ("forward_ms", "backward_ms", "update_ms")}
-    buckets = range(len(runs[0]["buckets"]))
-    profile["buckets"] = [{"bytes": runs[0]["buckets"][i]["bytes"], "ready_ms": median(lambda r: r["buckets"][i]["ready_ms"])}
-                          for i in buckets]
-    return profile
+    """The run whose step is the median one, in the form of vkt-scaling."""
+    run = sorted(runs, key=lambda r: r["forward_ms"] + r["backward_ms"] + r["update_ms"])[len(runs) // 2]
+    return {k: run[k] for k in ("forward_ms", "backward_ms", "update_ms", "buckets")}
 
 
 def predictions(a):
@@ -64,7 +59,9 @@ def main():
             emulated[n].append(step(a, n, a.alpha, a.beta))
         print(f"round {i + 1} of {a.rounds}", file=sys.stderr)
     profile = median_profile(free)
-    pathlib.Path(a.profile).write_text(json.dumps(profile, indent=1) + "\n")
+    buckets = ",\n".join("    " + json.dumps(b) for b in profile["buckets"])
+    numbers = "".join(f'  "{k}": {profile[k]},\n' for k in ("forward_ms", "backward_ms", "update_ms"))
+    pathlib.Path(a.profile).write_text(f'{{\n{numbers}  "buckets": [\n{buckets}\n  ]\n}}\n')
     alone = sum(profile[k] for k in ("forward_ms", "backward_ms", "update_ms"))
     predicted = predictions(a)
     print(f"one rank: {alone:.1f} ms, {len(profile['buckets'])} buckets; alpha {a.alpha} us, beta {a.beta} GB/s")
