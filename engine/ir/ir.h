@@ -155,6 +155,7 @@ struct vkt_op {
                        * and layout. The invocation that writes an element is then the only one that reads this element
                        * of the input, and it reads it first */
     bool prologue;    /* runs before all other nodes, also if it was added later */
+    bool early;       /* runs as soon as what it depends on has run: plan/early.c */
     vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0: vkt_fuse_epilogue */
     uint32_t diff;           /* bit i: input i has a gradient */

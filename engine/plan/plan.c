@@ -203,6 +203,7 @@ static vkt_result improve(vkt_emit *e, const vkt_plan_options *o, vkt_plan *p)
 
 vkt_result vkt_plan_make(vkt_emit *e, const vkt_plan_options *o, vkt_plan *out)
 {
+    vkt_run_early(e, o->access);
     VKT_TRY(plan_order(e, NULL, o, out));
     const vkt_result r = improve(e, o, out);
     if (r != VKT_OK) vkt_plan_free(out);

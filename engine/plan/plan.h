@@ -67,6 +67,9 @@ typedef struct vkt_plan_options {
  * VKT_E_NOMEM the list is still valid, and vkt_lower_free frees it. */
 vkt_result vkt_recompute(vkt_emit *e, vkt_access_fn access, uint32_t *again);
 
+/* Moves the dispatches of `early` ops forward, each behind the last node that it depends on. vkt_plan_make calls it. */
+void vkt_run_early(vkt_emit *e, vkt_access_fn access);
+
 /* Makes the plan and puts e->list into the planned order: the graph's order, or one that needs no more barriers and no
  * more memory. On VKT_OK the caller frees with vkt_plan_free. VKT_E_DEVICE_MEMORY: a value is larger than a block may
  * be. */

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Measures weak scaling: a step of ResNet-20 with one process and with two, each pinned to a core of its own with one thread.
+"""Measures weak scaling: a step of ResNet-20, or of the network of vkt-mnist, with one process and with two, each pinned to a
+core of its own with one thread.
 
-  python3 tests/bench/weak_scaling.py [--rounds 5] [--build build] [--mpirun mpirun.openmpi] [--json FILE]
+  python3 tests/bench/weak_scaling.py [--rounds 5] [--build build] [--mpirun mpirun.openmpi] [--network mnist] [--json FILE]
 
-A rank has the same work in all rows: --batch images of 32 x 32, cut into 4 shards by vktrain. A round measures, one after the
-other: vktrain alone, vktrain as two processes over MPI, two vktrain that do not know of each other, and the same three of
-PyTorch (DistributedDataParallel over Gloo). The efficiency of a round is the time of a step alone / the time of a step of two.
+A rank has the same work in all rows: --batch images, in --shards shards of vktrain. With one shard, the run alone has a plain
+step, without sums of shards: that is what one device costs. A round measures, one after the other: vktrain alone, vktrain as
+two processes over MPI, two vktrain that do not know of each other, and the same three of PyTorch (DistributedDataParallel over
+Gloo). The efficiency of a round is the time of a step alone / the time of a step of two.
 The two independent runs show how much of the loss is the machine's, as two cores share its memory. All values are medians:
-of the steps of a run, then of the rounds. It needs an idle machine, the data of samples/vkt-resnet, and Debian's python3-torch.
+of the steps of a run, then of the rounds. It needs an idle machine, the data of samples/vkt-resnet or vkt-mnist, and Debian's
+python3-torch.
 """
 import argparse
 import json
@@ -19,7 +22,6 @@ import sys
 import tempfile
 import time
 
-SHARDS = 4  # of a rank
 # MPI's launchers name the rank in one of these. A process alone is rank 0.
 PINNED = 'exec taskset -c "${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-$CORE}}" "$@"'
 
@@ -32,8 +34,11 @@ def vktrain(a, ranks, independent):
     with tempfile.TemporaryDirectory() as folder:
         together = 1 if independent else ranks
         images = a.batch * together
-        program = [f"{a.build}/samples/vkt-resnet", "--epochs", "1", "--batch", str(images), "--limit", str(images * a.steps)]
-        program += ["--shards", str(SHARDS * together), "--no-augment", "--seed", "1", "--bucket", a.bucket, "-q"]
+        sample = "vkt-mnist" if a.network == "mnist" else "vkt-resnet"
+        program = [f"{a.build}/samples/{sample}", "--epochs", "1", "--seed", "1", "-q"]
+        program += ["--batch", str(images), "--shards", str(a.shards * together), "--bucket", a.bucket]
+        if a.network == "resnet20":
+            program += ["--network", "resnet20", "--from-scratch", "--limit", str(images * a.steps), "--no-augment"]
         pinned = ["sh", "-c", PINNED, "sh"] + program
         commands = []
         for i in range(ranks if independent else 1):
@@ -41,7 +46,7 @@ def vktrain(a, ranks, independent):
             commands.append((launcher + pinned + (["--mpi"] if launcher else []) + ["--run", f"{folder}/{i}"], i))
         running = [subprocess.Popen(c, env=environment(i), stdout=subprocess.DEVNULL) for c, i in commands]
         if any([p.wait() for p in running]):
-            sys.exit("weak_scaling.py: vkt-resnet failed, see above")
+            sys.exit(f"weak_scaling.py: {program[0]} failed, see above")
         return [json.loads(next(pathlib.Path(folder, str(i)).glob("**/results.json")).read_text()) for _, i in commands]
 
 
@@ -60,17 +65,22 @@ def torch_rank(rank, ranks, independent, a, meeting, out):
     import torch
     import torch.distributed as dist
     import torch.nn.functional as F
-    from make_resnet_golden import Network
+    import make_mnist_golden
+    import make_resnet_golden
 
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    model = Network(3)
+    mnist = a.network == "mnist"
+    model = make_mnist_golden.Network() if mnist else make_resnet_golden.Network(3)
     if ranks > 1:
         dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=ranks)
     if ranks > 1 and not independent:
         model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=a.torch_bucket)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4, foreach=True)
-    x, target = torch.rand(a.batch, 3, 32, 32), torch.randint(10, (a.batch,))
+    if mnist:
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01, foreach=True)
+    else:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4, foreach=True)
+    x, target = torch.rand(a.batch, *((1, 28, 28) if mnist else (3, 32, 32))), torch.randint(10, (a.batch,))
     times = []
     if ranks > 1:
         dist.barrier()
@@ -137,10 +147,12 @@ def main():
     p.add_argument("--mpirun", default="mpirun", help="launcher of that MPI (%(default)s)")
     p.add_argument("--mpirun-args", default="", help="more options for it")
     p.add_argument("--rounds", type=int, default=5, help="turns of each (%(default)s)")
+    p.add_argument("--network", choices=("resnet20", "mnist"), default="resnet20", help="(%(default)s)")
     p.add_argument("--batch", type=int, default=32, help="images of a rank and step (%(default)s)")
-    p.add_argument("--steps", type=int, default=40, help="steps of a measurement (%(default)s)")
-    p.add_argument("--bucket", default="256KiB", help="vktrain's buckets (%(default)s)")
-    p.add_argument("--torch-bucket", type=float, default=0.25, help="PyTorch's buckets in MB (%(default)s)")
+    p.add_argument("--shards", type=int, default=1, help="shards of a rank (%(default)s)")
+    p.add_argument("--steps", type=int, default=40, help="steps of a measurement; vkt-mnist makes an epoch (%(default)s)")
+    p.add_argument("--bucket", default="128KiB", help="vktrain's buckets (%(default)s)")
+    p.add_argument("--torch-bucket", type=float, default=0.125, help="PyTorch's buckets in MB (%(default)s)")
     p.add_argument("--json", help="write all rounds to this file")
     a = p.parse_args()
     rounds = []

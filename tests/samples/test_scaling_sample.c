@@ -6,6 +6,7 @@
 #include "base/file.h"
 
 #define EXAMPLE VKT_TEST_DIR "/../samples/scaling/example.json"
+#define MEASURED VKT_TEST_DIR "/../samples/scaling/resnet20.json"
 #define EXPECT(r, status, says, ...) \
     program_expect(r, VKT_SCALING_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
 
@@ -13,8 +14,13 @@ static void the_document_has_its_output(void **state)
 {
     rig *r = rig_of(state);
     static const char *const commands[][6] = {
-        { "--horovod" }, { "--horovod", "--fuse", "64" },    { "--horovod", "--alpha", "31", "--beta", "2.56" },
-        { EXAMPLE },     { EXAMPLE, "--algorithm", "ring" },
+        { "--horovod" },
+        { "--horovod", "--fuse", "64" },
+        { "--horovod", "--alpha", "31", "--beta", "2.56" },
+        { EXAMPLE },
+        { EXAMPLE, "--algorithm", "ring" },
+        { MEASURED },
+        { MEASURED, "--alpha", "50", "--beta", "0.125" },
     };
     void *document;
     size_t n;

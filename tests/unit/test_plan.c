@@ -374,6 +374,49 @@ static uint64_t cost_of(uint32_t n, uint64_t *names)
     return work;
 }
 
+/* Two dispatches of `cheap`. */
+static void two_parts_emit(const vkt_node *n, vkt_emit *e)
+{
+    cheap_emit(n, e);
+    cheap_emit(n, e);
+}
+static const vkt_op two_parts = {
+    .name = "two_parts", .min_in = 1, .max_in = 2, .infer = fake_infer, .emit = two_parts_emit
+};
+static const vkt_op early = {
+    .name = "early", .min_in = 1, .max_in = 2, .early = true, .infer = fake_infer, .emit = cheap_emit
+};
+
+static vkt_access cheap_access(uint16_t kernel)
+{
+    (void)kernel;
+    return (vkt_access){ .reads = 3, .writes = 4 };
+}
+
+/* A chain of nodes of two dispatches; then early nodes of values 1 and 3, and one of both early nodes. */
+static void early_dispatches_follow_what_they_depend_on(void **state)
+{
+    (void)state;
+    enum { CHAIN = 5 };
+    vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    vkt_emit e;
+    vkt_tensor t[CHAIN + 1], made[3];
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    t[0] = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(64));
+    for (uint32_t i = 0; i < CHAIN; i++) t[i + 1] = vkt_apply(g, &two_parts, &t[i], 1, NULL, NULL);
+    made[0] = vkt_apply(g, &early, &t[1], 1, NULL, NULL);
+    made[1] = vkt_apply(g, &early, &t[3], 1, NULL, NULL);
+    made[2] = vkt_apply(g, &early, made, 2, NULL, NULL);
+    assert_int_equal(vkt_lower(g, &limits, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
+    vkt_run_early(&e, cheap_access);
+    static const uint32_t nodes[] = { 0, 0, 5, 1, 1, 2, 2, 6, 7, 3, 3, 4, 4 };
+    assert_int_equal(e.n, VKT_COUNT(nodes));
+    for (uint32_t i = 0; i < e.n; i++) assert_int_equal(e.list[i].node, nodes[i]);
+    vkt_lower_free(&e);
+    vkt_graph_destroy(&g);
+}
+
 /* The test counts operations instead of measuring time. */
 static void a_chain_twice_as_long_costs_twice_as_much(void **state)
 {
@@ -487,6 +530,7 @@ int main(void)
         TEST(independent_branches_stand_between_the_same_barriers),
         TEST(a_chain_is_packed_into_its_lower_bound),
         TEST(a_chain_twice_as_long_costs_twice_as_much),
+        TEST(early_dispatches_follow_what_they_depend_on),
         TEST(parts_end_in_time),
         TEST(a_value_larger_than_a_block_is_refused),
         TEST(every_allocation_may_fail),

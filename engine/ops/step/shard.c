@@ -72,6 +72,7 @@ static void emit_take(const vkt_node *n, vkt_emit *e)
         .uses_step = true,                          \
         .side_effect = true,                        \
         .prologue = (first),                        \
+        .early = !(first),                          \
         .attr_bytes = sizeof(vkt_shard_state_attr), \
         .infer = state_infer,                       \
         .emit = (emit_),                            \
@@ -175,6 +176,7 @@ const vkt_op vkt_op_shard_sum = {
     .max_in = 3,
     .uses_step = true,
     .side_effect = true,
+    .early = true,
     .attr_bytes = sizeof(vkt_shard_sum_attr),
     .infer = sum_infer,
     .emit = sum_emit,
