@@ -91,8 +91,8 @@ static bool take(corpus *c, const char *text, size_t bytes)
 bool corpus_open(const char *path, corpus *c)
 {
     size_t bytes;
-    *c = (corpus){ .source = path ? path : "made-up sentences" };
-    if (!path) remark("no text is given (--data names a file): training on made-up sentences");
+    *c = (corpus){ .source = path ? path : "generated sentences" };
+    if (!path) remark("no text is given (--data names a file): training on generated sentences");
     char *text = path ? read_text(path, &bytes) : make_up(&bytes);
     if (!text) return false;
     const bool ok = take(c, text, bytes);
