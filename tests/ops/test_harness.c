@@ -18,7 +18,7 @@ static vkt_ctx *ctx;
 
 /* ---- relu with faults ---- */
 
-/* The node as a node of the correct op: the functions of relu read the op from it. */
+/* Returns the node as a node of the correct op, because the functions of relu read the op from the node. */
 static vkt_node as_relu(const vkt_node *n)
 {
     vkt_node as = *n;
@@ -102,7 +102,7 @@ static void pass_gradient(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     dx[0] = dy[0];
 }
 
-/* A planted fault: dx becomes the maximum of dx and x - 50. The elements of a case are small, so their maximum is dx.
+/* Plants a fault: dx becomes the maximum of dx and x - 50. The elements of a case are small, so their maximum is dx.
  * But the harness writes +-77 into padding lanes of x, and convolution and pooling pass them on. */
 static void soil_padding(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
