@@ -20,8 +20,8 @@ static vkt_array *make(vkt_dtype dtype, vkt_shape shape)
     return a;
 }
 
-/* A command buffer with the barrier alone. The submission of it waits for the gate, and later submissions come after.
- */
+/* Records a command buffer that has only the barrier. Its submission waits for the gate, and later submissions come
+ * after it. */
 static vkt_commands record_barrier(void)
 {
     vkt_commands c;
@@ -32,7 +32,7 @@ static vkt_commands record_barrier(void)
     return c;
 }
 
-/* A program squares an array into another one. It is submitted before the host writes the first. */
+/* Runs a program that squares an array into another one. It is submitted before the host writes the first array. */
 static void square_later(void)
 {
     const vkt_shape shape = vkt_shape1(N);
@@ -50,8 +50,8 @@ static void square_later(void)
     vkt_commands barrier = record_barrier();
     vkt_gate gate;
     OK(vkt_gate_create(harness_ctx, "gate", &gate));
-    /* The third run reads the times of the second, and some drivers wait for all work then: it comes before the gates.
-     */
+    /* The third run reads the times of the second one, and some drivers then wait for all work. So it comes before the
+     * gates. */
     for (int i = 0; i < 3; i++) OK(vkt_program_run(p, NULL, NULL));
     for (uint64_t run = 1; run <= 5; run++) {
         const VkSemaphoreSubmitInfo wait = vkt_gate_wait(&gate, run);

@@ -50,7 +50,8 @@ static vkt_dataset *images(const vkt_host *h)
     return d;
 }
 
-/* Convolutions and the last layer; norms begin as they are. Tensors are numbered without running statistics. */
+/* Sets the weights of convolutions and of the last layer. Norms keep their initial values. The numbers of tensors do
+ * not count running statistics. */
 static void set_weights(const vkt_trainer *t, vkt_store *store)
 {
     for (uint32_t i = 0, number = 0; i < vkt_store_count(store); i++) {
