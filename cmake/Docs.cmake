@@ -1,5 +1,5 @@
-# Target docs: the API reference by Doxygen, docs/html/index.html of the build folder; what lacks a comment fails it. Tested by
-# tests/docs.
+# Adds the target docs: Doxygen writes the API reference to docs/html/index.html of the build folder. The target fails if a
+# public symbol has no comment. tests/docs tests it.
 find_program(DOXYGEN doxygen)
 set(VKT_DOCS_DIR ${CMAKE_CURRENT_BINARY_DIR}/docs)
 configure_file(docs/api/Doxyfile.in docs/Doxyfile @ONLY)

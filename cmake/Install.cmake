@@ -1,14 +1,13 @@
-# What `cmake --install` leaves: the library, its headers, a CMake package, a pkg-config file, and vkt-info (samples/); libvktrain_mpi
-# likewise, where MPI was found. Tested by
-# tests/package.
+# Lists what `cmake --install` installs: the library, its headers, a CMake package, a pkg-config file and, where MPI was found,
+# libvktrain_mpi. samples/CMakeLists.txt adds vkt-info. tests/package tests all of it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/vktrain)
 get_target_property(type vktrain TYPE)
 if(type STREQUAL "STATIC_LIBRARY")
-  # A program that links an archive also links what the archive needs. There is no shared library beside it, so these are
-  # not private: `pkg-config --libs vktrain` links, with and without --static.
+  # A program that links an archive must also link the libraries that the archive uses. So these libraries are public
+  # requirements here, and `pkg-config --libs vktrain` has them with and without --static.
   set(VKT_PC_REQUIRES "Requires: jansson cairo zlib libjpeg libpng")
   set(VKT_PC_LIBS " -pthread -ldl -lm")
   set(VKT_DEPENDENCIES "find_dependency(Threads)
@@ -26,8 +25,8 @@ if(TARGET vktrain_mpi AND type STREQUAL "STATIC_LIBRARY")
 endif()
 
 configure_package_config_file(cmake/vktrainConfig.cmake.in vktrainConfig.cmake INSTALL_DESTINATION ${package})
-write_basic_package_version_file(vktrainConfigVersion.cmake COMPATIBILITY SameMinorVersion) # 0.x: a minor may change the API
-file(RELATIVE_PATH VKT_PC_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p) # the package may be moved
+write_basic_package_version_file(vktrainConfigVersion.cmake COMPATIBILITY SameMinorVersion) # a minor version 0.x may change the API
+file(RELATIVE_PATH VKT_PC_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p) # a relative path, because the package may be moved
 configure_file(cmake/vktrain.pc.in vktrain.pc @ONLY)
 
 install(TARGETS vktrain EXPORT vktrainTargets)

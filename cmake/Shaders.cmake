@@ -15,8 +15,9 @@ if(NOT SPIRV_VAL)
   message(STATUS "spirv-val not found: SPIR-V is not validated at build time (install spirv-tools)")
 endif()
 
-# Rows with VKT_KF_COOP want a compiler that knows GL_KHR_cooperative_matrix, which Debian 12's does not: another one may be
-# named. Where there is none, their modules are empty and gpu/coop.c knows it.
+# Entries with VKT_KF_COOP need a compiler that supports GL_KHR_cooperative_matrix. Debian 12's compiler does not, so
+# VKT_GLSLANG_COOP may name another one. If no compiler supports it, the modules of these entries are empty, and gpu/coop.c is
+# compiled with VKT_COOP_MODULES=0.
 set(VKT_GLSLANG_COOP "" CACHE FILEPATH "a glslangValidator for cooperative matrices, if the one on the path does not support them")
 file(WRITE ${PROJECT_BINARY_DIR}/coop.comp "#version 460
 #extension GL_KHR_memory_scope_semantics : require
@@ -48,7 +49,7 @@ endif()
 
 function(vkt_compile_shader compiler validator file id defines out)
   set(spv ${PROJECT_BINARY_DIR}/spv/${id}.spv)
-  list(FILTER defines EXCLUDE REGEX "^$") # an entry without defines
+  list(FILTER defines EXCLUDE REGEX "^$") # the empty element of an entry without defines
   list(TRANSFORM defines PREPEND -D)
   set(check)
   if(validator)
@@ -71,7 +72,8 @@ endfunction()
 
 add_executable(vkt_embed ${PROJECT_SOURCE_DIR}/cmake/embed.c)
 
-# vkt_embed_shaders(target list header): the entries of shaders/<list> for `target`, which includes <header>.
+# vkt_embed_shaders(target list header): compiles the entries of shaders/<list> and embeds them in <header>, which `target`
+# includes.
 function(vkt_embed_shaders target list header)
   set(def ${PROJECT_SOURCE_DIR}/shaders/${list})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${def})

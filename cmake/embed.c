@@ -1,8 +1,8 @@
 /* embed OUT.h A.spv B.spv B.texel.spv ... - writes the words of each SPIR-V module as a C array.
  *
- * Names are left out: they are an eighth of a module, and no driver needs them. The name of the push block stays, and
- * the first module with a block of that name keeps the names of its members: unit/test_abi.c compares them with
- * shaders/abi/.
+ * Names are left out, because they are an eighth of a module and no driver needs them. The name of the push block
+ * stays. The first module with a block of that name also keeps the names of its members, because unit/test_abi.c
+ * compares them with shaders/abi/.
  *
  * A.spv becomes `static const uint32_t vkt_spv_A[]`; dots in a name become '_'. An argument "A.texel=" means a module
  * that does not exist: its array is one zero, so that a table can name it. */
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The file name of a path, as a C name, without what follows its last '.' or '='. */
+/* Writes the file name of a path as a C name. Drops the last '.' or '=' and the text after it. */
 static void c_name(const char *path, char name[256])
 {
     const char *slash = strrchr(path, '/');
@@ -31,7 +31,7 @@ enum { MAX_BLOCKS = 256, BLOCK_NAME = 64 };
 typedef struct module {
     uint32_t words[1 << 20];
     size_t n;
-    uint32_t push; /* the id of the push block, which the first pointer to push constants is for; 0: it has none */
+    uint32_t push; /* the id of the push block, to which the first pointer to push constants points; 0: none */
     int is_second; /* an earlier module names the members of its push block */
 } module;
 
@@ -40,7 +40,7 @@ static size_t length(const module *m, size_t at)
     return m->words[at] >> 16;
 }
 
-/* Reads a module and finds its push block. Not 0: it is none. */
+/* Reads a module and finds its push block. Returns 0, or 1 if the file is not a SPIR-V module. */
 static int take(module *m, FILE *in)
 {
     m->n = fread(m->words, sizeof m->words[0], sizeof m->words / sizeof m->words[0], in);
@@ -70,7 +70,8 @@ static int is_known(const module *m)
     return 0;
 }
 
-/* Whether an instruction is there for people only. */
+/* Returns whether an instruction is left out, because only readers need it: the source, and names except those of the
+ * push block. */
 static int is_comment(const module *m, size_t at)
 {
     const uint32_t op = m->words[at] & 0xffff;

@@ -21,7 +21,7 @@ static VkCommandBuffer frame;
 static VkBuffer buffer; /* three columns of floats: x, target, what the network predicts */
 static float (*column)[POINTS];
 
-/* The device has what the library needs. If you have a feature chain, call vkt_vk_add_features. */
+/* Makes a device with all that the library needs. If you have your own feature chain, call vkt_vk_add_features. */
 static void make_device(void)
 {
     const vkt_vk_needs *needs = vkt_vk_get_needs();
@@ -34,7 +34,7 @@ static void make_device(void)
     VK(vkCreateInstance(&i, NULL, &instance));
     VK(vkEnumeratePhysicalDevices(instance, &(uint32_t){ 1 }, &gpu));
     VK(vkCreateDevice(gpu, &d, NULL, &device));
-    vkGetDeviceQueue(device, 0, 0, &queue); /* family 0: yours is one with VK_QUEUE_COMPUTE_BIT */
+    vkGetDeviceQueue(device, 0, 0, &queue); /* here family 0; choose one with VK_QUEUE_COMPUTE_BIT */
     VK(vkCreateCommandPool(device, &pool, NULL, &c.commandPool));
     VK(vkAllocateCommandBuffers(device, &c, &frame));
 }
@@ -54,7 +54,7 @@ static void make_buffer(void)
     VK(vkMapMemory(device, bytes, 0, VK_WHOLE_SIZE, 0, (void **)&column));
 }
 
-/* Makes the program of a training step and its store, or else the one that computes the network's output. */
+/* Makes the store and the training program or, if not `training`, the program that computes the output for x. */
 static vkt_program *make_program(vkt_ctx *ctx, vkt_store **store, bool training)
 {
     vkt_graph *g;
@@ -79,7 +79,7 @@ static vkt_program *make_program(vkt_ctx *ctx, vkt_store **store, bool training)
         VKT(vkt_nn_init(b, *store, 1));
     }
     VKT(vkt_program_create(ctx, g, *store, &(vkt_program_params){ .arrays = bound, .n_arrays = 2 }, &p));
-    return p; /* graph and arrays must outlive it: here they end with the process */
+    return p; /* graph and arrays must exist as long as the program */
 }
 
 int main(void)
@@ -92,28 +92,28 @@ int main(void)
     vkt_adopt_params ours = { instance, gpu, device, vkt_vk_get_needs()->features, .queue = queue };
     VKT(vkt_ctx_adopt(&ours, NULL, NULL, &ctx));
     vkt_program *train = make_program(ctx, &store, true), *ask = make_program(ctx, &store, false);
-    /* A frame draws with this: here the network's answers alone, recorded once. */
+    /* Records the commands of a frame once. A real frame draws; this one only computes the network's output. */
     VkMemoryBarrier2 before, after;
     vkt_program_barriers(ask, &before, &after);
-    after.dstStageMask = before.dstStageMask | VK_PIPELINE_STAGE_2_HOST_BIT; /* the next training, and who looks at */
-    after.dstAccessMask = VK_ACCESS_2_HOST_READ_BIT;                         /* the answers: else a shader of yours */
+    after.dstStageMask = before.dstStageMask | VK_PIPELINE_STAGE_2_HOST_BIT; /* before the next training step, and */
+    after.dstAccessMask = VK_ACCESS_2_HOST_READ_BIT;                         /* before the host reads the output */
     VK(vkBeginCommandBuffer(frame, &(VkCommandBufferBeginInfo){ TYPE(COMMAND_BUFFER_BEGIN_INFO) }));
     VKT(vkt_program_record(ask, frame, NULL));
     vkCmdPipelineBarrier2(frame, &(VkDependencyInfo){ TYPE(DEPENDENCY_INFO), NULL, 0, 1, &after });
     VK(vkEndCommandBuffer(frame));
-    for (int steps = 0; steps < STEPS;) { /* training submits what 2 ms allow, then comes the frame */
+    for (int steps = 0; steps < STEPS;) { /* submits 2 ms of training, then a frame */
         uint64_t left_ns = 2000000;
         vkt_step_progress progress;
         do VKT(vkt_step_budget(train, &(vkt_run){ .lr = 0.01f }, NULL, &left_ns, &progress));
         while (progress.completed && ++steps < STEPS);
         VkSubmitInfo submit = { TYPE(SUBMIT_INFO), .commandBufferCount = 1, .pCommandBuffers = &frame };
         VK(vkQueueSubmit(queue, 1, &submit, VK_NULL_HANDLE));
-        VK(vkQueueWaitIdle(queue)); /* yours has fences */
+        VK(vkQueueWaitIdle(queue)); /* use fences instead */
     }
     const int last = POINTS - 1;
     printf("the curve ends at %.3f, the network predicts %.3f\n", column[TARGET][last], column[LEARNED][last]);
     vkt_program_destroy(&train);
     vkt_program_destroy(&ask);
     vkt_store_destroy(&store);
-    vkt_ctx_destroy(&ctx); /* the device goes on, being yours */
+    vkt_ctx_destroy(&ctx); /* does not destroy the device, which you own */
 }

@@ -192,7 +192,7 @@ static uint32_t draw(const float *z, uint32_t n, const gpt_options *o, uint64_t 
     for (uint32_t i = 0; i < n; i++)
         if (rank_of(z, n, i) < kept) sum += exp(((double)z[i] - most) / temperature);
     double left = (double)random_unit(seed) * sum;
-    uint32_t last = 0; /* the last candidate; the loop ends with it if rounding leaves a rest of the sum */
+    uint32_t last = 0; /* the last candidate, which is the result if rounding errors leave a rest of the sum */
     for (uint32_t i = 0; i < n && left >= 0; i++)
         if (rank_of(z, n, i) < kept) {
             left -= exp(((double)z[i] - most) / temperature);

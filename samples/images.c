@@ -12,7 +12,11 @@
 
 #define PROGRAM "vkt-images"
 enum { OPT_SIZE = 512, OPT_NO_FLIP, OPT_SKIP_BROKEN, OPT_LR_PATIENCE, OPT_MAX_PIXELS };
-enum { SMALLEST = 10 /* two times: 3x3 without padding, then half the size */, LARGEST = 1024, SHOWN = 8 };
+enum {
+    SMALLEST = 10 /* the network does this twice: 3x3 without padding, then half the size */,
+    LARGEST = 1024,
+    SHOWN = 8
+};
 
 /* Mean and deviation of the images of Caltech-101 at 32 x 32, from the reference program. */
 static const double mean[3] = { 0.4948052, 0.48568845, 0.44682974 },

@@ -49,7 +49,7 @@ typedef struct fit {
     vkt_graph *g;
     vkt_store *store;
     vkt_program *step;
-    json_t *epochs; /* the printed ones */
+    json_t *epochs; /* the epochs that are printed */
     double loss;    /* loss of the last step */
     double first_step_ms, ms_per_step;
     float w[3]; /* w0, w1, b: at first w ~ N(0,1), b = 0 */
@@ -119,7 +119,7 @@ static vkt_result finish(const session *s, const fit *f)
         printf("speed   %.3f ms per step\n", f->ms_per_step);
         session_print_memory(s);
     }
-    if (session_interrupted()) remark("ended by a signal: this is how far it came");
+    if (session_interrupted()) remark("ended by a signal: these are the results so far");
     if (!s->o.json) return VKT_OK;
     json_t *results =
         json_pack("{s:{s:s, s:b, s:I}, s:i, s:O, s:o, s:o, s:o, s:[f,f], s:f}", "data", "source",

@@ -225,7 +225,7 @@ static vkt_result begin_pretrained(start *from, const vkt_trainer_params *params
     vkt_trainer_params p = *params;
     p.model.user = &frozen;
     p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_CONSTANT };
-    session bare = *s; /* `from` loads the weights */
+    session bare = *s; /* without --load, because `from` loads the weights */
     bare.o.load = bare.o.resume = bare.o.find_lr = NULL;
     vkt_trainer *t = NULL;
     vkt_result r = session_trainer(&bare, &p, &t);
@@ -270,8 +270,8 @@ static vkt_result usual_card(const session *s, const resnet_options *o, vkt_card
              side, side, cifar ? CIFAR_CLASSES : IMAGENET_CLASSES, mean[0], mean[1], mean[2], deviation[0],
              deviation[1], deviation[2], networks[o->network].name, cifar ? side : side * 8 / 7);
     if (!s->o.quiet)
-        complain("%s does not tell what its classes are: taken as %s of %d classes, by their numbers", s->o.load,
-                 networks[o->network].name, cifar ? CIFAR_CLASSES : IMAGENET_CLASSES);
+        complain("%s does not name its classes: using it as %s with %d classes, which are printed as numbers",
+                 s->o.load, networks[o->network].name, cifar ? CIFAR_CLASSES : IMAGENET_CLASSES);
     return vkt_card_from_text(&s->host, s->o.load, text, out);
 }
 
@@ -301,8 +301,8 @@ static vkt_result predict(session *s, const resnet_options *o)
 
 /* ---- the run ---- */
 
-/* Returns the weights file of the start; NULL: random weights. The file that it finds has ten classes. For another
- * number of classes its backbone is used. */
+/* Returns the weights file with which the training starts; NULL: random weights. Without --load it searches for the
+ * CIFAR weights, which have ten classes. For another number of classes, only their backbone is used. */
 static const char *weights_of(const session *s, resnet_options *o, uint32_t classes, char room[DATA_PATH])
 {
     if (o->scratch) return NULL;

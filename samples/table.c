@@ -40,8 +40,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 
 /* ---- the outcome, on the validation rows ---- */
 
-/* Prints the root of the mean squared error of `guess`, in the target's unit. For comparison, prints the error of the
- * mean of the validation rows as the only guess, which is the reference of R2, too. */
+/* Prints the root of the mean squared error of `guess`, in the target's unit. For comparison, prints the error if every
+ * guess is the mean target of the validation rows. R2 has the same reference. */
 static json_t *regression(const session *s, const table_data *d, const float *guess)
 {
     const vkt_column *c = table_target(d->columns);

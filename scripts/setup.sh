@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2034 # used by those who read it
-# setup.sh - read by samples/run.sh, samples/bench/run.sh and tests/run.sh: the packages, how missing ones are installed, and
-# how a sample is built. VKT_BUILD_DIR=DIR in the environment puts all builds into DIR, so that the checkout may be read-only.
+# setup.sh - functions that install missing packages and build a sample. samples/run.sh, samples/bench/run.sh and tests/run.sh
+# read this file. VKT_BUILD_DIR=DIR in the environment puts all builds into DIR, so that the checkout may be read-only.
 
 VKT_BUILD_PACKAGES="build-essential cmake ninja-build pkg-config libvulkan-dev libvulkan1 glslang-tools spirv-tools
     mesa-vulkan-drivers zlib1g-dev libjpeg-dev libpng-dev libcairo2-dev libjansson-dev libglfw3-dev curl ca-certificates"
@@ -9,7 +9,8 @@ VKT_MPI_PACKAGES="libopenmpi-dev openmpi-bin libmpich-dev mpich" # both, for the
 
 message() { echo "vktrain: $*" >&2; }
 
-# quietly LOG COMMAND...: its output goes to LOG; the errors in it, or else its end, are shown when COMMAND fails.
+# quietly LOG COMMAND...: runs COMMAND and writes its output to LOG. If COMMAND fails, prints the errors in LOG. If it finds no
+# errors there, prints the end of LOG.
 quietly() {
     log=$1
     shift
@@ -18,7 +19,7 @@ quietly() {
     return 1
 }
 
-# show_errors COMMAND...: what $log says of the command's failure.
+# show_errors COMMAND...: prints the errors of COMMAND, which failed, from $log.
 show_errors() {
     { grep -A 5 -iE '(^|[^a-z])error|FAILED:' "$log" || tail -n 40 "$log"; } | head -n 100 >&2
     message "failed: $* (whole output: $log)"
@@ -26,8 +27,9 @@ show_errors() {
 
 is_installed() { dpkg -s "$1" 2>/dev/null | grep -q '^Status: install ok installed'; }
 
-# install_missing PACKAGE...: leaves apt alone when nothing is missing. Fails, with the command to run, when it may not
-# install. Elsewhere than on Debian and Ubuntu it goes on: CMake says what it does not find.
+# install_missing PACKAGE...: installs the packages that are missing. Does not call apt if none is missing. If it may not
+# install packages, prints the command for the user and fails. On a system without apt it prints a message and succeeds: CMake
+# reports what is missing.
 install_missing() {
     if ! command -v dpkg >/dev/null || ! command -v apt-get >/dev/null; then
         message "this system has no apt; install the packages that it has for: $*"
@@ -56,15 +58,15 @@ install_missing() {
     rm -f "$apt_log"
 }
 
-# make_folder DIR: as mkdir -p, with a message that says what to do where that cannot be.
+# make_folder DIR: makes the folder like mkdir -p. If DIR cannot be written, prints what to do and fails.
 make_folder() {
     mkdir -p "$1" 2>/dev/null && [ -w "$1" ] && return 0
     message "$1 cannot be written: set VKT_BUILD_DIR to a folder for builds, for instance VKT_BUILD_DIR=\$HOME/vktrain-build"
     return 1
 }
 
-# show_build: reads ninja's output, writes it to stdout, and says on stderr how far it is: in one line that is rewritten on a
-# terminal, in a line for every tenth of a long build elsewhere.
+# show_build: copies ninja's output to stdout and prints the progress on stderr. On a terminal it rewrites one line. Elsewhere
+# it prints a line for every tenth of a long build.
 show_build() {
     rewrites="" reported=0
     [ ! -t 2 ] || case ${TERM-} in "" | dumb) ;; *) rewrites=1 ;; esac
@@ -88,7 +90,7 @@ show_build() {
     [ ! "$rewrites" ] || [ "$reported" = 0 ] || echo >&2
 }
 
-# build_quietly LOG COMMAND...: as quietly does, but shows how far ninja is.
+# build_quietly LOG COMMAND...: does the same as quietly, and also prints ninja's progress.
 build_quietly() {
     log=$1
     shift

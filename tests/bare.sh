@@ -1,9 +1,9 @@
 #!/bin/sh
-# bare.sh - the README's two commands as a newcomer meets them: in a copy of this tree with no data beside it, in a folder whose
-# name has a space, without network, and as a user who is not root. The packages are installed before.
+# bare.sh - runs the two commands of the README as a newcomer would: in a copy of this tree without data beside it, in a folder
+# whose name has a space, without network, and as a user who is not root. The packages are installed before.
 #
-# Then the same from a checkout that may not be written, with VKT_BUILD_DIR. Root is needed to change the user; without root it
-# stays. Where the kernel does not allow `unshare -n`, the network stays too, and a line says so.
+# Then runs a sample from a read-only checkout, with VKT_BUILD_DIR. Only root can change the user; otherwise the commands run as
+# the present user. If the kernel does not allow `unshare -n`, the commands have network, and a line says so.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 . scripts/setup.sh
@@ -32,14 +32,14 @@ else
     echo "bare.sh: this kernel allows no unshare -n: the network stays"
 fi
 
-bare() ( # bare COMMAND...: in the copy, as that user, with an environment of its own
+bare() ( # bare COMMAND...: runs it in the copy, as that user, with an environment of its own
     cd "$tree" || exit 1
     # shellcheck disable=SC2086
     exec $offline $as_user env -i PATH="$PATH" HOME="$home" TERM=dumb LANG=C.UTF-8 "$@"
 )
 
 status=0
-step() { # step COMMAND...
+step() { # step COMMAND...: runs it, prints its time, and notes a failure
     echo "==== without data, without network: $*"
     began=$(date +%s)
     "$@" || { status=1; echo "FAILED: $*"; }

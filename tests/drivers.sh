@@ -1,24 +1,24 @@
 #!/bin/sh
-# drivers.sh DIR - more CPU Vulkan drivers and a current validation layer for Debian 12, unpacked under DIR:
+# drivers.sh DIR - downloads more CPU Vulkan drivers and a current validation layer for Debian 12, and unpacks them under DIR:
 #   DIR/mesa25.json       lavapipe of Mesa 25.0.7 (bookworm-backports), on the libraries of the system's mesa-vulkan-drivers
-#   DIR/swiftshader.json  SwiftShader (out of chromium-common): subgroups of 4, no fp16, int64 or float atomics
-#   DIR/layers/           a current VK_LAYER_KHRONOS_validation (out of chromium-common), for VK_LAYER_PATH
-#   DIR/mesa26.json       lavapipe of Mesa 26 (trixie-backports), with cooperative matrices. It wants Debian 13's C library: for
-#                         programs that are started as DIR/newer/run PROGRAM ARGUMENT...
-#   DIR/glslang           Debian 13's shader compiler, which knows GL_KHR_cooperative_matrix
-# Nothing is installed, nothing needs root. What is there already is kept; what cannot be had is said and left out, and the
-# exit code is 0 all the same: tests/run.sh counts it as skipped.
+#   DIR/swiftshader.json  SwiftShader (from chromium-common): subgroups of 4, no fp16, int64 or float atomics
+#   DIR/layers/           a current VK_LAYER_KHRONOS_validation (from chromium-common), for VK_LAYER_PATH
+#   DIR/mesa26.json       lavapipe of Mesa 26 (trixie-backports), with cooperative matrices. It needs Debian 13's C library, so
+#                         start programs with DIR/newer/run PROGRAM ARGUMENT...
+#   DIR/glslang           Debian 13's shader compiler, which supports GL_KHR_cooperative_matrix
+# It installs nothing and does not need root. It keeps files that DIR already has. If a package cannot be downloaded, it prints
+# that, continues, and ends with exit code 0. tests/run.sh counts the missing driver as skipped.
 set -u
 mkdir -p "${1:?usage: drivers.sh DIR}/layers" || exit 1
 dir=$(cd "$1" && pwd)
 
-# The mirror that the system's own sources name, in either of apt's formats.
+# Finds the mirror in the system's own sources, which have one of apt's two formats.
 mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v '^ *#' |
     grep -oE 'https?://[^ ]+/debian/?( |$)' | head -n 1 | tr -d ' ')
 mirror=${mirror:-http://deb.debian.org/debian}
 mirror=${mirror%/}
 
-# sources LINE...: an apt with lists of its own, of these sources, so that the system's stay as they are.
+# sources LINE...: prepares package lists for these sources under DIR, so that the system's own lists do not change.
 sources() {
     rm -rf "$dir/apt"
     mkdir -p "$dir/apt/lists/partial" "$dir/apt/cache/archives/partial"
@@ -46,14 +46,14 @@ fetch() {
     return 1
 }
 
-# provide FILE PACKAGE SUITE URL...: prints where FILE lies, fetching the package first when it is not there.
+# provide FILE PACKAGE SUITE URL...: prints the path of FILE. Fetches the package first if FILE is missing.
 provide() {
     file=$1
     shift
     [ -n "$(find "$dir/root" -name "$file" 2>/dev/null)" ] || fetch "$@" || return 1
     find "$dir/root" -name "$file" | head -n 1
 }
-# Debian 13's lavapipe and shader compiler with all that they stand on, in DIR/newer.
+# Unpacks Debian 13's lavapipe and shader compiler, with all libraries that they need, in DIR/newer.
 fetch_newer() {
     sources "$mirror trixie" "$mirror trixie-backports"
     # shellcheck disable=SC2046 # word splitting is wanted

@@ -1,14 +1,14 @@
 #!/bin/sh
-# first_hour.sh BUILD_DIR - what a newcomer types in the first hour, with the samples of BUILD_DIR.
+# first_hour.sh BUILD_DIR - runs the commands of a newcomer's first hour, with the samples of BUILD_DIR.
 #
-# Runs every sample in terminals of 80 and 40 columns and with its output in a file, without network where that may be
-# switched off, and makes the mistakes that people make. Looks at each run: the exit status; that no line is wider than the
-# terminal and no rewritten line is left behind; that a file gets no escape sequence; that an error says what to do. Prints
-# what failed, and ends with "N passed, N failed, N skipped"; the status is 0 only when nothing failed.
-# BUILD_DIR/first_hour/transcript.txt has all that was seen, for a reader.
+# Runs every sample in terminals of 80 and 40 columns and with its output in a file. Runs them without network, if the system
+# allows that. Also makes the usual mistakes of users. Checks of each run: the exit status; that no line is wider than the
+# terminal; that no part of a rewritten line stays; that a file gets no escape sequence; that an error says what to do. Prints
+# the failures, and ends with "N passed, N failed, N skipped". The status is 0 only if nothing failed.
+# BUILD_DIR/first_hour/transcript.txt has all output, for a reader.
 #
-# Tables that are wider by nature (vkt-bench, vkt-info, vkt-audit) may be wrapped; so may messages, which name files, and,
-# at 40 columns, whole sentences. Data sets are those of VKT_DATA, where it is set; the rest is generated here.
+# Wide tables (vkt-bench, vkt-info, vkt-audit) may be wrapped. So may messages that name files and, at 40 columns, whole
+# sentences. Real data sets come from VKT_DATA, if it is set. All other data are generated here.
 set -u
 case ${1-} in
 "" | -*)
@@ -30,13 +30,13 @@ transcript=$out/transcript.txt
 export XDG_CACHE_HOME="${XDG_CACHE_HOME:-$out/cache}" MESA_SHADER_CACHE_DIR="${MESA_SHADER_CACHE_DIR:-$out/cache}"
 export LANG=C.UTF-8 TERM=xterm VKT_MNIST_MIRROR=
 unset LC_ALL LC_CTYPE NO_COLOR COLUMNS VKT_DEBUG VKT_DEVICE
-real=${VKT_DATA-} # made data, unless a run says otherwise
+real=${VKT_DATA-} # the folder of real data; only from_real uses it
 [ -z "$real" ] || real=$(cd "$real" && pwd)
 unset VKT_DATA
 cd "$out/work" || exit 2
 passed=0 failed=0 skipped=0
 
-fail() { # fail WHY: of the run that `go` is looking at
+fail() { # fail WHY: reports a failure of the run that `go` checks
     echo "FAILED: $what: $*" | tee -a "$transcript"
     good=
 }
@@ -53,7 +53,8 @@ else
     skip "runs without network: this system does not let a user switch it off"
 fi
 
-# go WHERE STATUS SAYS COMMAND...: WHERE is piped, or a number of columns; STATUS one or more, "1|2"; SAYS is in the output.
+# go WHERE STATUS SAYS COMMAND...: runs COMMAND and checks the run. WHERE is "piped" or a number of columns. STATUS is one
+# status or several, such as "1|2". The output must contain SAYS.
 go() {
     where=$1 want=$2 says=$3 good=yes
     shift 3
@@ -76,7 +77,7 @@ go() {
     *"|$status|"*) ;;
     *) fail "status $status, want $want" ;;
     esac
-    # A terminal folds lines, also within words: without white space both texts are the same.
+    # A terminal breaks lines, also within words. So both texts are compared without white space.
     [ ! "$says" ] || tr -d ' \n\r' <seen | grep -qF -e "$(echo "$says" | tr -d ' \n')" || fail "it does not say '$says'"
     ! grep -q 'validation:' seen || fail "a message of the validation layer"
     [ "$where" != piped ] || look_at_file
@@ -86,7 +87,7 @@ go() {
     if [ "$good" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 }
 
-# Words by which a message tells what to do next, or that a name is to be looked at.
+# Words of a message that says what to do next, or which name to check.
 help='want |use |[Tt]ry |needs? |would |instead|leave out|--[a-z]|install|set |there are|the columns are|another kind|whole output'
 help="$help|No such file|Is a directory|Not a directory|this run|in the checkpoint"
 
@@ -106,44 +107,44 @@ look_at_screen() {
     [ "${LANG-}" != C ] || grep -qx 'letters 0' report || fail "letters beyond ASCII in the locale C"
 }
 
-everywhere() { # everywhere SAYS COMMAND...: that succeeds
+everywhere() { # everywhere SAYS COMMAND...: runs a command, which must succeed, in both terminals and piped
     said=$1
     shift
     for place in 80 40 piped; do go "$place" 0 "$said" "$@"; done
 }
 
-mistake() { # mistake STATUS SAYS COMMAND...
+mistake() { # mistake STATUS SAYS COMMAND...: runs a command, which must fail
     go piped "$@"
 }
 
-one_message() { # of the run before: one mistake, one error
+one_message() { # checks that the run before printed exactly one error
     [ "$(grep -c '^vkt-[a-z]*: ' seen)" = 1 ] && return
     fail "more than one message, or none"
     failed=$((failed + 1))
 }
 
-has() { # has SAMPLE: counts a skip where it was not built
+has() { # has SAMPLE: returns whether it was built, and counts a skip if not
     [ -x "$bin/vkt-$1" ] || {
         skip "vkt-$1: it is not built"
         return 1
     }
 }
 
-offers() { # offers SAMPLE OPTION: counts a skip where this build has none
+offers() { # offers SAMPLE OPTION: returns whether it has the option, and counts a skip if not
     "$bin/vkt-$1" --help | grep -q -e "--$2" || {
         skip "vkt-$1 --$2: there is no such option"
         return 1
     }
 }
 
-# ---- made data
+# ---- generated data
 
-put() { # put FORMAT: its bytes
-    # shellcheck disable=SC2059 # a format is what it is
+put() { # put FORMAT: prints its bytes
+    # shellcheck disable=SC2059 # the argument is a format
     printf "$1"
 }
 
-make_digits() { # make_digits FOLDER: 120 images of 28 x 28 to train on, as many to check, ten classes
+make_digits() { # make_digits FOLDER: 120 training images of 28 x 28, as many validation images, ten classes
     mkdir -p "$1"
     for part in train t10k; do
         {
@@ -157,7 +158,7 @@ make_digits() { # make_digits FOLDER: 120 images of 28 x 28 to train on, as many
     done
 }
 
-make_images() { # make_images FOLDER: two classes of 12
+make_images() { # make_images FOLDER: two classes of 12 images
     for class in gray noise; do
         mkdir -p "$1/$class"
         for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
@@ -169,7 +170,7 @@ make_images() { # make_images FOLDER: two classes of 12
     done
 }
 
-make_news() { # make_news FOLDER
+make_news() { # make_news FOLDER: two topics
     mkdir -p "$1"
     for part in train test; do
         for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
@@ -192,7 +193,7 @@ mkdir -p half
 cp digits/train-images-idx3-ubyte half/
 echo "this is no weights file" >text.safetensors
 
-# ---- every sample, as its users begin
+# ---- every sample, by a user's first commands
 
 small="--epochs 2 --batch 32"
 tiny="--epochs 1 --layers 1 --width 32 --heads 2 --context 16 --sample 40"
@@ -242,7 +243,7 @@ table=yes
 ! has bench || everywhere "softmax_xent" "$bin/vkt-bench" --filter '^softmax_xent' --sizes small --min-time 1
 table=
 
-# ---- what was learned, used
+# ---- predictions with trained weights
 
 if has images && offers images predict; then
     # shellcheck disable=SC2086
@@ -272,7 +273,7 @@ done
 
 # ---- real data
 
-from_real() { # from_real FOLDER SAMPLE STATUS SAYS OPTION...: in a terminal
+from_real() { # from_real FOLDER SAMPLE STATUS SAYS OPTION...: runs it on real data in a terminal
     if [ -z "$real" ] || [ ! -d "$real/$1" ]; then
         skip "vkt-$2 with $1: VKT_DATA has no such folder"
         return
@@ -282,7 +283,7 @@ from_real() { # from_real FOLDER SAMPLE STATUS SAYS OPTION...: in a terminal
     shift 4
     go 80 "$status_wanted" "$text" env VKT_DATA="$real" "$program" "$@"
 }
-if [ -n "$real" ] && [ -d "$real/mnist" ]; then # the 10,000 images to check are quicker than the 60,000 others
+if [ -n "$real" ] && [ -d "$real/mnist" ]; then # trains on the 10,000 test images, because the 60,000 others take longer
     mkdir -p real-digits
     for file in "$real"/mnist/t10k-*; do
         name=$(basename "$file")
@@ -297,7 +298,7 @@ from_real cifar10-jpeg resnet 0 "are recognised" --evaluate --limit 64
 
 # ---- mistakes
 
-wrong() { # wrong SAMPLE OPTION...: an unknown option, a stray word, a number that is none
+wrong() { # wrong SAMPLE OPTION...: an unknown option, then options with invalid values
     sample=$1
     has "$sample" || return
     mistake 2 "--help" "$bin/vkt-$sample" --nonsense
@@ -326,7 +327,7 @@ if has mnist; then
     mistake 1 "none" "$bin/vkt-mnist" --data digits --epochs 1 --save none
     mistake 1 "missing.st" "$bin/vkt-mnist" --data digits --load missing.st
     mistake 1 "text.safetensors" "$bin/vkt-mnist" --data digits --load text.safetensors
-    mistake 1 "missing.st" "$bin/vkt-mnist" --data nowhere --load missing.st # before the data are read
+    mistake 1 "missing.st" "$bin/vkt-mnist" --data nowhere --load missing.st # --load is checked before the data are read
     mistake 2 "leave out --checkpoint" "$bin/vkt-mnist" --data digits --run run --checkpoint run.ckpt
     mistake 1 "missing.ckpt" "$bin/vkt-mnist" --data digits --resume missing.ckpt
     mistake 1 "weights.safetensors" "$bin/vkt-mnist" --data digits --resume weights.safetensors
@@ -369,7 +370,7 @@ if has info; then
     one_message
 fi
 
-# ---- the first build shows that it goes on (scripts/setup.sh)
+# ---- the first build prints its progress (scripts/setup.sh)
 
 cat >building.sh <<EOF
 . "$root/scripts/setup.sh"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh [full] - installs what is missing (Debian, Ubuntu), builds the engine and tests it.
+# run.sh [full] - installs missing packages (Debian, Ubuntu), builds the engine and tests it.
 #
 #   without an option   every op, the trainer and the samples on lavapipe, under the validation layer: at most 8 minutes on two
 #                       cores
@@ -11,7 +11,7 @@
 #
 #   VKT_TEST_DRIVER=FILE.json   another Vulkan driver instead of the system's lavapipe
 #   VKT_BUILD_DIR=DIR           builds (build-*/) and drivers (.drivers/) go to DIR, so that the checkout may be read-only
-#   VKT_DATA=DIR                where the data sets lie; without it data/ and ../shared/data are looked through
+#   VKT_DATA=DIR                the folder of the data sets; without it data/ or ../shared/data
 set -u
 case ${1-} in
 "" | full) mode=${1-} ;;
@@ -36,7 +36,7 @@ touch "$out/counts" "$out/failures" "$out/skips" "$out/devices"
 start=$(date +%s)
 title=
 
-phase() { # phase TITLE: ends the phase before and prints its time
+phase() { # phase TITLE: ends the phase before, prints its time, and begins another one
     [ -z "$title" ] || echo "---- $(($(date +%s) - phase_start)) s"
     title=$1
     phase_start=$(date +%s)
@@ -48,12 +48,12 @@ failed() { # failed WHAT: counts one failure that is no test case
     echo "$title: $1" >>"$out/failures"
 }
 
-skipped() { # skipped WHY
+skipped() { # skipped WHY: counts one skip
     echo "0 0 1" >>"$out/counts"
     echo "SKIPPED: $1" | tee -a "$out/skips"
 }
 
-build() { # build NAME TARGETS CMAKE-OPTION...: a target that does not build is a failure; the others are tested all the same
+build() { # build NAME TARGETS CMAKE-OPTION...: a target that does not build counts as a failure, and the others are still tested
     dir=$builds/$1
     targets=$2
     shift 2
@@ -66,7 +66,7 @@ build() { # build NAME TARGETS CMAKE-OPTION...: a target that does not build is 
 }
 
 ctest_noise='^ +Start |^Test project|^Internal ctest|Label Time|sec[*]proc|^Errors while'
-ctest_noise="$ctest_noise|^Could not find exec|^Unable to find|^Looked in|^/?[^ ]*/tests/" # when a build failed
+ctest_noise="$ctest_noise|^Could not find exec|^Unable to find|^Looked in|^/?[^ ]*/tests/" # lines after a failed build
 
 check() { # check NAME CTEST-OPTION...: runs tests of a build and counts their cases
     dir=$builds/$1
@@ -85,7 +85,7 @@ check() { # check NAME CTEST-OPTION...: runs tests of a build and counts their c
     grep -o 'ran on: .*' "$logs/LastTest.log" | sed 's/^ran on: //' >>"$out/devices"
 }
 
-check_script() { # check_script SCRIPT ARGUMENT...: a script whose last line is "N passed, N failed, N skipped"
+check_script() { # check_script SCRIPT ARGUMENT...: runs a script whose last line is "N passed, N failed, N skipped"
     sh "$@" >"$out/script" 2>&1 || true
     cat "$out/script"
     cases=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$out/script" | tail -n 1)
@@ -102,7 +102,7 @@ has_libfuzzer() {
 # ---- the environment of every test
 system_driver=$(find /usr/share/vulkan/icd.d /etc/vulkan/icd.d -name 'lvp_icd*.json' 2>/dev/null | head -n 1)
 export VK_DRIVER_FILES="${VKT_TEST_DRIVER:-$system_driver}"
-export XDG_CACHE_HOME="$builds/build-tests/cache"        # neither reads nor writes the user's caches
+export XDG_CACHE_HOME="$builds/build-tests/cache"        # tests neither read nor write the user's caches
 export MESA_SHADER_CACHE_DIR="$builds/build-tests/cache" # the driver's cache, shared by all tests
 export UBSAN_OPTIONS=print_stacktrace=1
 unset VKT_DEBUG VKT_DEVICE VKT_OTHER_DRIVER
@@ -112,27 +112,27 @@ for dir in data ../shared/data; do # tests run elsewhere, so they get the folder
     done
 done
 [ -z "${VKT_DATA-}" ] || export VKT_DATA
-wrapper= # a command that starts ctest
+wrapper= # a command that starts ctest; empty: none
 
-# Debian 12's layer, 1.3.239. The separator must be ':'; with another one the second setting is off, without a message.
-# gpu/test_planted_faults.c proves that both are on.
+# Switches on two checks of Debian 12's layer, 1.3.239. The separator must be ':'. With another one the second check is off,
+# without a message. gpu/test_planted_faults.c proves that both are on.
 export VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation
 sync_1_3_239=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
 sync_1_3_239=$sync_1_3_239:VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT
 export VK_LAYER_ENABLES="$sync_1_3_239"
 
-current_layer() ( # current_layer COMMAND...: under a current validation layer, the only one that sees write after write
+current_layer() ( # current_layer COMMAND...: runs it under a current validation layer, which alone reports a write after a write
     unset VK_LAYER_ENABLES
     export VK_LAYER_PATH="$drivers/layers" VK_LAYER_VALIDATE_SYNC=1 VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC=1
     "$@"
 )
-on_driver() ( # on_driver DRIVER.json NAME CTEST-OPTION...
+on_driver() ( # on_driver DRIVER.json NAME CTEST-OPTION...: calls check on this driver
     export VK_DRIVER_FILES="$1"
     shift
     check "$@"
 )
-# lavapipe's compiler takes most of the time of an op's test. Without LLVM's passes (lavapipe's GALLIVM_PERF=nopt) it takes half
-# as long, and the kernels compute the same. Phases that are about the driver's optimizer do not use this.
+# Switches LLVM's passes in lavapipe off. lavapipe's compiler takes most of the time of an op's test. Without these passes it
+# takes half as long, and the kernels compute the same. Phases that test the driver's optimizer do not call this.
 compile_quickly() { export GALLIVM_PERF=nopt; }
 has_512_bits() { grep -q avx512bw /proc/cpuinfo 2>/dev/null; }
 
@@ -146,10 +146,10 @@ if [ "$mode" = full ]; then
 fi
 
 phase "build"
-build build-tests all "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG" # -g1: lines of a backtrace, for less time
+build build-tests all "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG" # -g1 gives the line numbers of a backtrace, in less time than -g
 
-# A phase draws cases VKT_TEST_FIRST .. VKT_TEST_FIRST + VKT_TEST_SEEDS - 1 of each op. A case also says which limits of a
-# device are pretended (harness_views), so together the phases go through all of them.
+# A phase runs cases VKT_TEST_FIRST .. VKT_TEST_FIRST + VKT_TEST_SEEDS - 1 of each op. The number of a case also chooses the
+# limits of the simulated device (harness_views). So together the phases test all of these limits.
 phase "all tests on lavapipe, validation with synchronization"
 if [ "$mode" = full ]; then
     export VKT_TEST_SEEDS=6 VKT_TEST_FIRST=4
@@ -170,10 +170,10 @@ if [ "$mode" = full ]; then
         (
             export LP_NATIVE_VECTOR_WIDTH=$bits VKT_TEST_SEEDS=2 VKT_TEST_FIRST=2
             [ "$bits" = 128 ] || VKT_TEST_FIRST=10
-            export VKT_TRAITS=words64=$((bits / 512)) # both ways to store, whatever this CPU prefers
-            [ "$bits" = 128 ] || has_512_bits || compile_quickly # the CPU has no such vectors: LLVM splits each one
+            export VKT_TRAITS=words64=$((bits / 512)) # tests both ways to store, whatever the default of this CPU is
+            [ "$bits" = 128 ] || has_512_bits || compile_quickly # without such vectors in the CPU, LLVM splits each one
             check build-tests -L 'ops|record' -LE one_width
-            if [ "$bits" = 512 ] && has_512_bits; then # vkt_ctx_create_wide trains with these
+            if [ "$bits" = 512 ] && has_512_bits; then # vkt_ctx_create_wide uses such vectors
                 check build-tests -R '^train/test_(.*_golden|trainer_state|ranks_steps)$'
             elif [ "$bits" = 512 ]; then
                 skipped "training with vectors of 512 bits: the CPU has none"
@@ -189,7 +189,7 @@ if [ "$mode" = full ]; then
         skipped "ops on SwiftShader: it could not be had"
     fi
     compile_quickly
-    VKT_TEST_FIRST=7 # not case 5, which pretends a device without texel loads: Mesa 25 compiles its tiles for minutes
+    VKT_TEST_FIRST=7 # not case 5, a device without texel loads: Mesa 25 compiles its tiles for minutes
     if [ ! -f "$drivers/mesa25.json" ]; then
         skipped "ops on Mesa 25: it could not be had"
     elif [ -f "$drivers/layers/VkLayer_khronos_validation.json" ]; then
@@ -202,7 +202,7 @@ if [ "$mode" = full ]; then
 
     phase "cooperative matrices on Mesa 26"
     if [ -f "$drivers/mesa26.json" ] && [ -f "$drivers/layers/VkLayer_khronos_validation.json" ]; then
-        mkdir -p "$builds/build-coop" # its tests are programs of build-tests, under Debian 13's C library
+        mkdir -p "$builds/build-coop" # its tests run the programs of build-tests under Debian 13's C library
         for test in ops_test_shared ops_test_ops ops_test_coop; do
             echo "add_test($test \"$drivers/newer/run\" \"$builds/build-tests/tests/$test\")"
         done >"$builds/build-coop/CTestTestfile.cmake"
@@ -216,10 +216,10 @@ if [ "$mode" = full ]; then
 
     phase "all tests under AddressSanitizer and UndefinedBehaviorSanitizer"
     unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES # the layer of 1.3.239 leaks, and the phases above used it
-    # -O1 compiles in half the time of -O2 and has all checks, but it warns of what cannot happen: -Werror is for other builds.
+    # -O1 compiles in half the time of -O2 and has all checks. But it also warns of impossible cases, so -Werror is off here.
     build build-asan all -DVKT_SANITIZE=address,undefined -DVKT_WERROR=OFF "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"
-    # A quarantine of 8 MiB, not 256: its page faults took up to half of a test. The cases are those whose kernels the first
-    # phase compiled.
+    # The quarantine has 8 MiB instead of 256 MiB, because the page faults of a large one took up to half of a test's time. The
+    # first phase has already compiled the kernels of these cases.
     export ASAN_OPTIONS=quarantine_size_mb=8 VKT_TEST_SEEDS=1 VKT_TEST_FIRST=4
     check build-asan -LE 'lint|sanitizers_not'
     unset ASAN_OPTIONS VKT_TEST_SEEDS VKT_TEST_FIRST
@@ -228,7 +228,7 @@ if [ "$mode" = full ]; then
     threaded="data_test_augment data_test_images data_test_loader embed_test_threads dist_test_threads dist_test_all_reduce"
     threaded="$threaded train_test_ranks_resume train_test_ranks_fit train_test_ranks_faults"
     build build-tsan "$threaded" -DVKT_SANITIZE=thread
-    ! setarch -R true 2>/dev/null || wrapper="setarch -R" # gcc 12's runtime dislikes much address randomisation
+    ! setarch -R true 2>/dev/null || wrapper="setarch -R" # gcc 12's runtime may fail if addresses are too random
     export TSAN_OPTIONS="suppressions='$PWD/tests/support/tsan.supp'"
     check build-tsan -R "^($(echo "$threaded" | sed 's/_test/.test/g; s/ /|/g'))\$"
     unset TSAN_OPTIONS
@@ -236,7 +236,7 @@ if [ "$mode" = full ]; then
 
     phase "a newcomer's first hour, and event files as TensorBoard reads them"
     check_script tests/first_hour.sh "$builds/build-tests"
-    install_missing python3-venv # without it the script skips, and says so
+    install_missing python3-venv # without it the script skips its tests and prints that
     check_script tests/tensorboard/run.sh "$builds/build-tests"
 
     phase "lint, a build without warnings by clang, and every reader of files under libFuzzer"

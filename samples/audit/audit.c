@@ -37,7 +37,7 @@ static int list(const audit *a)
     return 0;
 }
 
-/* Ends a report. Wrong numbers are only noted, and the result is VKT_OK. Any other error ends the program. */
+/* Ends a report. Notes wrong numbers and returns VKT_OK for them. Returns any other error, which ends the program. */
 static vkt_result note(audit *a, const vkt_audit_totals *t, vkt_result r)
 {
     audit_report_end(&a->report, t, r);

@@ -27,13 +27,13 @@ static const struct argp_option table[] = {
     { "filter", 'f', "REGEX", 0, "with --all: only ops whose name matches (an extended regular expression)", 1 },
     { "seeds", OPT_SEEDS, "N", 0, "with --all: random cases of each op (8)", 1 },
     { "seed", OPT_SEED, "N", 0, "of the random numbers, the first one with --all (1)", 1 },
-    { "effort", OPT_EFFORT, "SECONDS", 0, "that the reference may take for a node, about (1); larger ones are reduced",
-      1 },
+    { "effort", OPT_EFFORT, "SECONDS", 0,
+      "about the time of the reference for a node (1); larger nodes are made smaller", 1 },
     { "device", 'D', "N|NAME", 0, "number or a part of the name of a Vulkan device", 1 },
     { "list", OPT_LIST, 0, 0, "print networks and ops, and end", 1 },
     { 0, 0, 0, 0, "Results", 2 },
     { "json", OPT_JSON, "FILE", 0, "write everything: docs/audit.schema.json; - is standard output", 2 },
-    { "quiet", 'q', 0, 0, "print what is wrong, and totals, alone", 2 },
+    { "quiet", 'q', 0, 0, "print only errors and totals", 2 },
     VERSION_OPTIONS,
     { 0 }
 };

@@ -10,7 +10,7 @@
 typedef struct audit_options {
     const char *device, *json;
     const regex_t *filter; /* for names of ops; NULL: all */
-    char **networks;       /* names */
+    char **networks;       /* names of networks */
     int n_networks;
     bool all;       /* every op at random shapes */
     uint64_t seeds; /* number of cases of each op */
@@ -22,7 +22,8 @@ typedef struct audit_options {
     char **argv; /* as given, for the JSON file */
 } audit_options;
 
-/* Prints a message and exits with status 2 when an option is wrong, with 0 after --help. */
+/* Reads the command line into *o. If an option is wrong, prints a message and exits with status 2. Exits with status 0
+ * after --help. */
 void audit_options_parse(audit_options *o, int argc, char **argv);
 
 #endif

@@ -18,7 +18,8 @@ void audit_report_begin(audit_report *r, const char *name, const char *what)
 
 /* ---- lines ---- */
 
-/* Writes the error in percent of the allowed one: "7%". From 10 times the allowed error on it is a factor: "x12". */
+/* Writes the error in percent of the allowed error: "7%". If it is 10 times the allowed error or more, writes a factor:
+ * "x12". */
 static const char *percent(double excess, char text[16])
 {
     const double p = 100 * excess;

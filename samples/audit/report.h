@@ -11,7 +11,7 @@
 typedef struct audit_report {
     FILE *out;
     bool quiet;
-    json_t *runs, *entries; /* entries of all networks; entries of the present one */
+    json_t *runs, *entries; /* entries of all networks; entries of the current network */
 } audit_report;
 
 /* Begins the report of a network or of all ops. `name` and `what` describe it. */

@@ -5,7 +5,7 @@
 #include "bench/options.h"
 #include "bench/results.h"
 
-/* Both functions replace the file atomically. `date` is ISO 8601. */
+/* Write the results. Both functions replace the file atomically. `date` is ISO 8601. */
 vkt_result bench_write_json(const vkt_host *h, const char *path, const bench_results *all, const bench_options *o,
                             const vkt_device_info *device, const char *date);
 vkt_result bench_write_csv(const vkt_host *h, const char *path, const bench_results *all);

@@ -89,7 +89,8 @@ vkt_result bench_measure(const bench_job *job, bench_stat *gpu, bench_stat *wall
 
 /* ---- back to back ---- */
 
-/* Submits `runs` runs and waits for the last one. The caller chooses runs that take a 20th of min_ns, at least 4. */
+/* Submits `runs` runs and waits for the last one. The caller chooses `runs` so that they take a 20th of min_ns, but at
+ * least 4. */
 static vkt_result loop_group(const bench_job *job, uint32_t runs, uint64_t *loop_ns, uint64_t *host_ns)
 {
     vkt_ctx *ctx = job->programs[0]->ctx;

@@ -73,7 +73,8 @@ static const vkt_op copy_op = {
 
 /* ---- programs of these ops ---- */
 
-/* Limits of the time per clock. All other results are compared with these numbers, and every run needs them. */
+/* Limits of the measured time per clock. MIN_NS makes the ceilings accurate, because all other results are compared
+ * with them. MAX_NS limits their time, because every run measures them. */
 #define MIN_NS 20000000u
 #define MAX_NS 100000000u
 
@@ -206,12 +207,12 @@ vkt_result bench_run_roofline(bench *b)
     return copy_ceiling(b);
 }
 
-/* ---- cost of commands: slopes over many of them ---- */
+/* ---- cost of a command: the additional time of MANY commands, divided by MANY ---- */
 
 enum { MANY = 256 };
 
-/* Measures the wall time of a program of n small copies. `chained`: each copies the one before; otherwise all copy one
- * source. */
+/* Measures the wall time of a program of n small copies. `chained`: each one copies the result of the copy before.
+ * Otherwise all of them copy the same source. */
 static vkt_result time_copies(bench *b, uint32_t n, bool chained, bench_stat *wall)
 {
     rig t;

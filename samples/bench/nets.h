@@ -10,14 +10,14 @@ typedef struct bench_net {
     const char *what;
     uint32_t batch;
     vkt_shape sample; /* (C,H,W), (F), or (T,D): T rows of D numbers, in the layout rows */
-    uint32_t words;   /* samples are sequences (F) of whole numbers below `words`; 0: they are not */
+    uint32_t words;   /* samples are sequences (F) of whole numbers below `words`; 0: samples are no sequences */
     uint32_t classes; /* number of classes, for cross-entropy; 0: regression on `targets` numbers */
     uint32_t targets; /* 0: targets have the sample's shape */
     float range;      /* inputs are uniform in +-range */
     vkt_optimizer optimizer;
     float lr;
     vkt_forward_fn forward;
-    bool large; /* in --sizes large, not in net; it trains fewer steps for the check */
+    bool large; /* the network is in --sizes large, not in net; the check trains fewer steps */
 } bench_net;
 
 /* The last entry has no name. */

@@ -195,7 +195,8 @@ static vkt_result run_phase(experiment *x, const bench_result *proto)
     find_timed(x->s, x->phase, x->timed);
     const uint64_t only = x->b->o->variant;
     vkt_result status = VKT_OK;
-    if (memchr(x->timed, true, x->s->g->n_nodes)) status = run_variant(x, r, only, &others); /* otherwise it is free */
+    /* Without timed nodes the phase costs nothing. */
+    if (memchr(x->timed, true, x->s->g->n_nodes)) status = run_variant(x, r, only, &others);
     for (int v = 0; v < VKT_V_COUNT && status == VKT_OK && !only && !x->b->o->preferred; v++)
         if (others >> v & 1) status = run_variant(x, r, (uint64_t)1 << v, &ignored);
     free(x->timed);
@@ -250,7 +251,8 @@ static bool could_match(const bench *b, const vkt_op *op, const vkt_case *c)
     if (!b->o->filter) return true;
     vkt_case_text(&b->ctx->host, op, c, shape);
     for (size_t i = 0; i < VKT_COUNT(phases); i++)
-        for (int second = 0; second <= VKT_V_COUNT; second++) /* VKT_V_COUNT: no variant; first == second: only one */
+        /* VKT_V_COUNT means no variant. If `first` and `second` are equal, the result names one variant. */
+        for (int second = 0; second <= VKT_V_COUNT; second++)
             for (int first = 0; first <= second; first++) {
                 const bool none = second == VKT_V_COUNT, one = first == second;
                 snprintf(name, sizeof name, "%s %s %s%s%s%s%s%s", op->name, phases[i], shape, none ? "" : " [",

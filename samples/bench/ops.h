@@ -12,7 +12,7 @@ typedef struct bench {
     vkt_ctx *ctx;
     const bench_options *o;
     bench_results results;
-    uint32_t done, failed; /* experiments so far; those that were wrong or failed */
+    uint32_t done, failed; /* number of experiments so far; number of those that were wrong or failed */
 } bench;
 
 /* Returns whether --filter accepts the name. */

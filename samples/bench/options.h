@@ -14,10 +14,10 @@ typedef enum bench_sizes { BENCH_SIZES_NET = 0, BENCH_SIZES_SMALL, BENCH_SIZES_L
 /* Texts point into argv; NULL: not given. */
 typedef struct bench_options {
     const char *device, *shapes, *json, *csv, *compare, *plot, *tune;
-    const regex_t *filter; /* for names */
+    const regex_t *filter; /* for names of experiments */
     bench_sizes sizes;
-    uint64_t min_ns;         /* per clock and experiment */
-    uint64_t variant;        /* one of VKT_V, or 0: the one that ops prefer, then each other */
+    uint64_t min_ns;         /* measured time, per clock and experiment */
+    uint64_t variant;        /* one of VKT_V; 0: the variant that ops prefer, then each other one */
     vkt_precision precision; /* precision of steps */
     bool preferred;          /* only the variants that ops prefer */
     bool list;
@@ -25,7 +25,8 @@ typedef struct bench_options {
     char **argv; /* as given, for the JSON file */
 } bench_options;
 
-/* Prints a message and exits with status 2 when an option is wrong, with 0 after --help. */
+/* Reads the command line into *o. If an option is wrong, prints a message and exits with status 2. Exits with status 0
+ * after --help. */
 void bench_options_parse(bench_options *o, int argc, char **argv);
 const char *bench_sizes_name(bench_sizes s);
 const char *bench_precision_name(vkt_precision p);

@@ -14,7 +14,7 @@
 #define BOTTOM 570.0
 #define TEXT_SIZE 13.0
 
-/* Decades from lo to hi. `from` and `to` are positions on the page. */
+/* An axis with the decades from lo to hi. `from` and `to` are positions on the page. */
 typedef struct axis {
     int lo, hi;
     double from, to;

@@ -13,8 +13,8 @@ typedef enum bench_check {
     BENCH_UNCHECKED = 0,   /* there is no number to check */
     BENCH_CHECKED,         /* equal to the double reference within the op's tolerance */
     BENCH_CHECKED_REDUCED, /* a smaller case of the same op and variant is equal: here the reference takes too long */
-    BENCH_CHECKED_STEP,    /* a step: the loss falls, and a second start gives the same bits */
-    BENCH_WRONG            /* not equal: there is no time */
+    BENCH_CHECKED_STEP,    /* a step: the loss falls, and a second training from the same start gives the same bits */
+    BENCH_WRONG            /* not equal: the result has no time */
 } bench_check;
 
 typedef struct bench_result {
@@ -26,14 +26,15 @@ typedef struct bench_result {
     bool preferred;    /* the engine uses the variant by default */
     char kernels[128]; /* "GEMM_PACK GEMM_TILE" */
     double flops, bytes;
-    bench_stat gpu, wall; /* ns; of a step: per step */
+    bench_stat gpu, wall; /* in ns; for training: ns per step */
     bench_check check;
     double excess; /* error / allowed of the worst element */
     uint64_t working_bytes;
-    uint32_t copies;                          /* copies run by turns, so that each finds cold caches */
-    double host_ns;                           /* a step: the host's time in the call that submits it, without waiting */
-    uint64_t packed_bytes, lower_bound_bytes; /* a step: activations as packed, and the largest sum of live ones */
-    bench_change change;                      /* compared with --compare; ratio 0: there is no other result */
+    uint32_t copies; /* number of copies, which run in rotation, so that each one finds cold caches */
+    double host_ns;  /* a step: the host's time in the call that submits the step, without waiting */
+    /* A step: bytes of the activations in the memory plan; the largest sum of live activations. */
+    uint64_t packed_bytes, lower_bound_bytes;
+    bench_change change; /* the change since the file of --compare; ratio 0: the file does not have this result */
 } bench_result;
 
 /* The ceilings of this device, measured in this run; 0: not measured. */
@@ -63,7 +64,7 @@ double bench_bytes_per_s(const bench_result *r);
 /* Returns the least time of the roofline, max(flops / ceiling, bytes / ceiling), divided by the measured time, in
  * percent. 0: not known. */
 double bench_roof_percent(const bench_result *r, const bench_roofline *roof);
-/* Returns whether memory determines that least time. */
+/* Returns whether memory, not computation, limits the speed: bytes / ceiling is larger than flops / ceiling. */
 bool bench_memory_bound(const bench_result *r, const bench_roofline *roof);
 const char *bench_check_text(bench_check c); /* "checked", "checked-cut", ... as in the JSON */
 

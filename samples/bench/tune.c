@@ -170,7 +170,8 @@ vkt_result bench_tune(bench *b)
     for (const bench_net *net = bench_nets; net->name; net++) {
         if (strcmp(b->o->tune, "all") == 0 ? net->large : strcmp(b->o->tune, net->name) != 0) continue;
         found = true;
-        b->ctx->has_read_tuning = true; /* measures the preferred variants, not older tuning */
+        /* Prevents reading the tuning file: its choices would replace the preferred variants. */
+        b->ctx->has_read_tuning = true;
         b->ctx->limits.choices.n_tuned = 0;
         VKT_TRY(tune_net(b, net));
     }

@@ -16,7 +16,7 @@ typedef struct bench_verify_params {
     const vkt_op *op;
     const vkt_case *c;
     const bench_phase *phase;
-    uint64_t force; /* variants */
+    uint64_t force; /* the variants that are forced */
 } bench_verify_params;
 
 /* Sets r->check and r->excess. A case whose reference would take too long is halved until it is small enough. Wrong

@@ -4,8 +4,8 @@
 
 #include "common/session.h"
 
-/* Runs the test, prints the suggestion unless --quiet, and draws o->find_lr. VKT_E_DIVERGED: the loss is not finite
- * from the start. VKT_OK without a file: a signal stopped the test. */
+/* Runs the test, prints the suggestion unless --quiet, and draws the figure o->find_lr. VKT_E_DIVERGED: the loss is not
+ * finite from the start. VKT_OK without a file: a signal stopped the test. */
 vkt_result find_lr_run(const session *s, vkt_trainer *t);
 
 #endif

@@ -127,7 +127,7 @@ static bool inside(uint32_t form, float x, float y)
     }
 }
 
-/* Draws a form at a random position on gray ground, (3, side, side). */
+/* Draws a form at a random position on a gray background. `pixels` has (3, side, side) bytes. */
 static void draw(uint32_t label, uint64_t *state, uint32_t side, unsigned char *pixels)
 {
     const float x0 = 0.3f + 0.4f * random_unit(state), y0 = 0.3f + 0.4f * random_unit(state);

@@ -8,7 +8,7 @@ typedef struct image_data_params {
     const char *folder;             /* NULL: see image_data_open */
     const char *name;               /* name of the data set; used to find a folder if `folder` is NULL */
     vkt_image_params images;        /* its random_.. members are for training samples only */
-    const double *mean, *deviation; /* for red, green and blue, for all samples */
+    const double *mean, *deviation; /* of red, green and blue; used for all samples */
 } image_data_params;
 
 typedef struct image_data {

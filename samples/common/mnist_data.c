@@ -84,7 +84,7 @@ static vkt_result look_around(const vkt_host *host, mnist_data *d)
 /* Generates digits. Says so on stderr, also under --quiet, because the results say nothing about MNIST. */
 static vkt_result draw(const vkt_host *host, mnist_data *d)
 {
-    remark("MNIST is neither here nor can it be fetched: training on generated digits");
+    remark("MNIST was not found and could not be downloaded: training on generated digits");
     d->made_up = true;
     snprintf(d->source, sizeof d->source, "generated digits");
     vkt_result r = vkt_dataset_digits(host, DRAWN_TRAIN, 1, &d->train);

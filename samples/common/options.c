@@ -38,7 +38,7 @@ typedef enum scope {
     TRAINER = 0, /* those that train with session_trainer */
     TRAINING,    /* those that train */
     ALL,
-    DATA, /* those whose train_cli has the text or the flag */
+    DATA, /* this one and the next two: those whose train_cli has the text or the flag */
     CLASSES,
     PREDICT
 } scope;
@@ -62,7 +62,7 @@ typedef struct option_row {
     int group;
     scope scope;
     kind kind;
-    size_t at; /* offset of the member */
+    size_t at; /* offset of the member in train_options */
     double bound;
     const char *help;
 } option_row;
@@ -123,7 +123,7 @@ static const option_row table[] = {
       "full training state, rewritten after every epoch" },
     { "checkpoint-every", 0, "N", 3, TRAINER, COUNT64, AT(checkpoint_every), 1, "and after every so many batches" },
     { "resume", 0, "FILE", 3, TRAINER, TEXT, AT(resume), 0,
-      "go on from a checkpoint, bit for bit, to --epochs in all" },
+      "continue a checkpoint, up to --epochs in total; gives the same bits as one run" },
     { "load", 0, "FILE", 3, TRAINER, TEXT, AT(load), 0, "begin with these weights (safetensors, PyTorch's names)" },
     { "save", 0, "FILE", 3, TRAINER, TEXT, AT(save), 0, "write the best weights at the end (safetensors)" },
     { "json", 0, "FILE", 3, ALL, TEXT, AT(json), 0,
@@ -133,7 +133,7 @@ static const option_row table[] = {
     { "profile", 0, "FILE", 3, TRAINER, TEXT, AT(profile), 0,
       "write a Chrome/Perfetto trace of one step's GPU kernels" },
     { "confusion", 0, "FILE", 3, CLASSES, TEXT, AT(confusion), 0,
-      "write how often each class is taken for each other, at the end (.svg, .png or .csv)" },
+      "write the confusion matrix at the end (.svg, .png or .csv)" },
     { "report", 0, 0, 3, CLASSES, FLAG, AT(report), 0, "print precision, recall and F1 of each class at the end" },
     { "predict", OPT_PREDICT, 0, 3, PREDICT, FLAG, AT(predict), 0, "" },
     { .help = "Several devices (the result does not depend on their number)", .group = 4 },
@@ -417,7 +417,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_MESSAGES: o->messages = wire(state, text); break;
     case OPT_MONITOR: o->monitor = monitor(state, text); break;
     case ARGP_KEY_ARG:
-        if (o->predict) return ARGP_ERR_UNKNOWN; /* ARGP_KEY_ARGS gets them all */
+        if (o->predict) return ARGP_ERR_UNKNOWN; /* ARGP_KEY_ARGS then gets all files */
         argp_error(state, "'%s' is no option: the value of an option goes behind its name, as in --batch 64", text);
         break;
     case ARGP_KEY_ARGS:

@@ -14,9 +14,9 @@ typedef struct train_options {
     float lr;
     vkt_optimizer optimizer;
     float weight_decay, clip_norm; /* for any optimizer; 0: not given */
-    uint32_t micro_batches;        /* the same */
+    uint32_t micro_batches;        /* for any optimizer; 0: not given */
     bool has_schedule;             /* false: the sample's own schedule */
-    vkt_schedule schedule;         /* session_train fills in its total, if it has one */
+    vkt_schedule schedule;         /* session_train sets its total, if it has one */
     uint32_t warmup;               /* warm-up of this schedule, or of the sample's own */
     bool recompute;
     vkt_precision precision;
@@ -29,11 +29,11 @@ typedef struct train_options {
     uint32_t shards;       /* of a batch; 0: the library's default */
     uint64_t bucket_bytes; /* of gradients in one exchange; 0: the library's default */
     vkt_wire messages;     /* the form of gradients between ranks */
-    const char *run;       /* a folder; session_begin fills in the files that are not given */
+    const char *run;       /* a folder; session_begin puts the files that are not given there */
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;
-    const char *find_lr; /* the file of a figure: no training but a test of learning rates */
+    const char *find_lr; /* the file of the figure; NULL: a training, not a test of learning rates */
     const char *confusion, *class_weights;
     bool report;
     double label_smoothing;
@@ -42,7 +42,7 @@ typedef struct train_options {
     uint32_t n_files;
 } train_options;
 
-/* Says which options a sample has. */
+/* The training options that a sample has. */
 typedef enum train_scope {
     TRAIN_BY_TRAINER = 0, /* all of them, for session_train */
     TRAIN_BY_PROGRAM,     /* only --epochs, --lr and --optimizer of the training options */

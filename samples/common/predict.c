@@ -255,8 +255,8 @@ vkt_result predict_card(const session *s, const char *program, vkt_card **out)
 {
     const vkt_result r = vkt_card_read(&s->host, s->o.load, program, out);
     if (r == VKT_E_NOT_FOUND)
-        complain("%s: want weights that %s --save has written, with what its data were like: there is no such "
-                 "file, or it does not tell",
+        complain("%s: want weights that %s --save has written, with a description of their data: there is no such "
+                 "file, or it has no description",
                  s->o.load, program);
     return r;
 }

@@ -21,7 +21,8 @@ typedef struct predict_kind {
      * messages (to predict_host). The samples of a file that fails are dropped. */
     vkt_result (*read)(void *reader, predict_list *list, const char *path);
     void *reader; /* the first argument of `read` */
-    /* Networks without classes: an output y is printed as deviation y + mean. 0: as it is. */
+    /* For networks without classes: an output y is printed as deviation * y + mean. If deviation is 0, y is printed as
+     * it is. */
     double mean, deviation;
 } predict_kind;
 

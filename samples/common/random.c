@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-/* SplitMix64: Steele, Lea & Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014). */
+/* Returns the next number of SplitMix64: Steele, Lea & Flood, "Fast splittable pseudorandom number generators" (OOPSLA
+ * 2014). */
 static uint64_t next(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;

@@ -113,14 +113,14 @@ static json_t *results_json(const session *s, vkt_trainer *t)
 
 /* ---- the file ---- */
 
-/* Takes over both objects. */
+/* Adds the members of `object` to `run` and writes them to the file of --json. Frees both objects. */
 static bool write_both(const session *s, json_t *run, json_t *object)
 {
     const bool whole = run && object && json_object_update(run, object) == 0;
     char *text = whole ? json_dumps(run, JSON_INDENT(2)) : NULL;
     fflush(stdout); /* stdout may be the same file */
     bool ok = text != NULL;
-    if (!ok) complain("no memory for what %s is to hold", s->o.json);
+    if (!ok) complain("no memory for the content of %s", s->o.json);
     if (ok) ok = vkt_write_file(&s->host, s->o.json, text, strlen(text)) == VKT_OK;
     free(text);
     json_decref(run);

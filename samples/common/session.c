@@ -318,13 +318,13 @@ static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
     remark("ended by %s after %u of %u epochs", stop_name(stop_signal()), n, o->epochs);
     print_saved(s, t);
     if (resumable && !is_file(o->checkpoint)) {
-        remark("it cannot go on, for no checkpoint could be written");
+        remark("the run cannot continue, because no checkpoint could be written");
     } else if (resumable) {
-        remark("this goes on with the run:");
+        remark("this command continues the run:");
         fputs("  ", stderr);
         stop_print_command(stderr, s->argc, s->argv, o->run ? NULL : o->checkpoint);
     } else {
-        remark("it cannot go on, for no checkpoint was written: --checkpoint FILE writes them");
+        remark("the run cannot continue, because no checkpoint was written: --checkpoint FILE writes them");
     }
 }
 
@@ -431,7 +431,7 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
     p.profile = o->profile != NULL;
     p.label_smoothing = (float)o->label_smoothing;
     ranks_set(&s->ranks, o, &p);
-    if (o->find_lr) { /* the test does not validate */
+    if (o->find_lr) { /* the learning rate test does not validate */
         p.validation = NULL;
         p.n_metrics = 0;
     }
@@ -454,9 +454,10 @@ static void log_end(const session *s, const char *how, const char *what)
 vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t, vkt_result r, bool resumable)
 {
     const bool failed = r != VKT_OK && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT;
-    if (failed && !vkt_trainer_first_step_ns(t)) return r; /* before the first step, older files are kept */
+    if (failed && !vkt_trainer_first_step_ns(t)) return r; /* no step was made, so older files are kept */
     const bool stopped = session_interrupted() && r != VKT_E_DIVERGED && !failed;
-    const bool has_best = vkt_trainer_best_epoch(t) && !failed; /* after an error it has the weights of the last step */
+    /* After an error the trainer has the weights of the last step. */
+    const bool has_best = vkt_trainer_best_epoch(t) && !failed;
     s->error = r;
     s->failed = failed ? r : VKT_OK;
     if (!s->o.quiet && stopped) putchar('\n'); /* ends the line of the progress bar */
@@ -477,7 +478,8 @@ static vkt_result resume(const session *s, vkt_trainer *t)
     const char *path = s->o.resume;
     const vkt_result r = vkt_trainer_resume(t, path);
     if (r != VKT_OK) return r;
-    if (s->o.seed_given && s->o.seed != vkt_trainer_seed(t)) { /* only with --run: --resume refuses --seed */
+    /* Possible only with --run, because --resume refuses --seed. */
+    if (s->o.seed_given && s->o.seed != vkt_trainer_seed(t)) {
         complain("--seed: the run in %s has the seed %llu, got %llu: leave it out, or name another folder", s->o.run,
                  (unsigned long long)vkt_trainer_seed(t), (unsigned long long)s->o.seed);
         return VKT_E_STATE;

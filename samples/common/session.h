@@ -25,9 +25,9 @@ typedef struct session {
     train_options o; /* the sample's defaults at first */
     int argc;
     char **argv;
-    session_data data;               /* the sample's, before it trains */
+    session_data data;               /* set by the sample, before it trains */
     vkt_result error;                /* the error that ended the run, for --json */
-    vkt_result failed;               /* the same, but VKT_OK if the fit ended in order */
+    vkt_result failed;               /* the same error, but VKT_OK if the fit ended in order */
     double test_loss, test_accuracy; /* results of the best weights on data.test; NaN: not measured */
     uint64_t start_ns;
     vkt_host host;
@@ -41,15 +41,16 @@ typedef struct session {
     /* NULL, or a function that session_fit calls after the fit, before it writes files. It may measure, print and set
      * `more` */
     vkt_result (*finish)(struct session *s, vkt_trainer *t);
-    void *user; /* the sample's pointer */
+    void *user; /* a pointer that only the sample uses */
 } session;
 
-/* Reads the command line and tests whether each output file can be written. Ends the program if an option is wrong (2),
- * if a file cannot be written (1), after --help and --list-devices (0). From then on signals end the run in order. */
+/* Reads the command line and tests whether each output file can be written. Ends the program with status 2 if an option
+ * is wrong, with 1 if a file cannot be written, and with 0 after --help and --list-devices. From then on signals end
+ * the run in order. */
 void session_begin(session *s, const train_cli *cli, int argc, char **argv);
 /* Creates the context and prints its device. Returns false, logged, if there is none. */
 bool session_open(session *s);
-uint64_t session_now_ns(void);               /* CLOCK_MONOTONIC, as start_ns */
+uint64_t session_now_ns(void);               /* returns the time of CLOCK_MONOTONIC, like start_ns */
 void session_print_memory(const session *s); /* prints one line: the largest amount of device memory */
 /* Keeps `data`, and prints a line: name, number of training and validation samples, shape of a sample. */
 void session_set_data(session *s, const session_data *data);

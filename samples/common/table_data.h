@@ -32,7 +32,7 @@ const vkt_column *table_target(const vkt_columns *c);
  * commas. */
 vkt_result table_read(const vkt_host *host, const char *path, const char *text, vkt_records **out);
 
-/* The attachment that keeps the columns with the weights. */
+/* Attaches the columns to the trainer, so that its weights files and checkpoints have them. */
 vkt_result table_attach(vkt_trainer *t, const vkt_columns *c);
 /* Reads the columns of weights or a checkpoint, which must predict `target` (NULL: any). */
 vkt_result table_columns_of(const vkt_host *host, const char *path, const char *target, vkt_columns **out);

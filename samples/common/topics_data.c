@@ -26,7 +26,7 @@ static bool is_corpus(const char *folder)
     return find(folder, "train.tsv", path) && find(folder, "test.tsv", path);
 }
 
-/* Returns parameters with the labels of the training set, for the test set. */
+/* Returns the parameters for the test set, which have the labels of the training set. */
 static vkt_tsv_params as_in(const vkt_texts *train)
 {
     return (vkt_tsv_params){ .class_names = vkt_texts_class_names(train), .classes = vkt_texts_classes(train) };
@@ -99,7 +99,7 @@ static vkt_result make_texts(const vkt_host *host, uint32_t first, uint32_t n, c
 /* Generates texts. Says so on stderr, also under --quiet, because the results say nothing about Reuters. */
 static vkt_result make_up(const vkt_host *host, topics_data *d)
 {
-    remark("the Reuters corpus is not here: training on generated news");
+    remark("the Reuters corpus was not found: training on generated news");
     d->made_up = true;
     snprintf(d->source, sizeof d->source, "generated news");
     const vkt_result r = make_texts(host, 0, MADE_TRAIN, NULL, &d->train_texts);

@@ -84,7 +84,7 @@ static bool is_weights_file(const char *option, const char *path)
 
 int train_inputs_try(const train_options *o)
 {
-    if (o->predict) return 0; /* card_read has the better message */
+    if (o->predict) return 0; /* vkt_card_read prints a better message */
     if (o->load && !is_weights_file("load", o->load)) return FAILED;
     if (!o->resume) return 0;
     if (!is_weights_file("resume", o->resume)) return FAILED;

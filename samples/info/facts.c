@@ -14,7 +14,7 @@ vkt_result info_find_devices(const vkt_host *host, info_facts *f)
     f->devices = calloc(n + 1, sizeof *f->devices);
     if (!f->devices) return VKT_E_NOMEM;
     VKT_TRY(vkt_list_devices(host, f->devices, n, &f->n_devices));
-    f->n_devices = VKT_MIN(f->n_devices, n); /* a device may be new since the first call */
+    f->n_devices = VKT_MIN(f->n_devices, n); /* a device may have been added since the first call */
     return VKT_OK;
 }
 

@@ -12,7 +12,8 @@ typedef struct info_options {
     int n_work;  /* 0: all networks */
 } info_options;
 
-/* Prints a message and exits with status 2 when an option is wrong, with 0 after --help. */
+/* Reads the command line into *o. If an option is wrong, prints a message and exits with status 2. Exits with status 0
+ * after --help. */
 void info_options_parse(info_options *o, int argc, char **argv);
 
 #endif

@@ -29,7 +29,7 @@ typedef struct app {
     device d;
     bool has_screen;
     window w;
-    gpu_image sheet; /* the frame without a window */
+    gpu_image sheet; /* the image to draw on if there is no window */
     frames f;
     renderer a;
     learner l;

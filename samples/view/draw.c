@@ -213,7 +213,8 @@ void renderer_record(renderer *a, const frame *f, const canvas *to)
                                         .colorAttachmentCount = 1,
                                         .pColorAttachments = &colour };
     upload_record(a->d, f->cmd, &a->upload[f->slot], &a->panel);
-    image_barrier(a->d, f->cmd, to->image, before, drawn); /* the same stage as the semaphore of a window image */
+    /* The barrier begins at the stage that waits for the semaphore of a window image. */
+    image_barrier(a->d, f->cmd, to->image, before, drawn);
     vk->CmdBeginRendering(f->cmd, &rendering);
     vk->CmdBindDescriptorSets(f->cmd, VK_PIPELINE_BIND_POINT_GRAPHICS, a->layout, 0, 1, &a->set, 0, NULL);
     draw(a, f->cmd, a->draws_target, at.target);

@@ -25,7 +25,7 @@ typedef struct canvas {
     VkImage image;
     VkImageView view;
     VkExtent2D extent;
-    bool window; /* it is presented afterwards */
+    bool window; /* the image is presented afterwards */
 } canvas;
 
 typedef struct renderer {
@@ -51,7 +51,7 @@ typedef struct renderer_params {
     vkt_hash_grid_level levels[VIEW_LEVELS];     /* levels of the network's grid */
     vkt_vk_buffer parameters[VIEW_N_PARAMETERS]; /* in the order of network.frag */
 } renderer_params;
-/* Creates an renderer. Destroy it in any case. */
+/* Creates a renderer. Destroy it in any case. */
 vkt_result renderer_create(const renderer_params *p, renderer *a);
 void renderer_destroy(renderer *a); /* the device must be idle */
 /* Sets the width of the panel. The device must be idle. */
@@ -62,7 +62,7 @@ void renderer_record(renderer *a, const frame *f, const canvas *to);
  * extent.height * 4 bytes. Prepares a window image for its presentation. */
 void renderer_record_end(renderer *a, const frame *f, const canvas *c, const buffer *copy);
 
-/* view/pipelines.c */
+/* Makes the three pipelines. It is in view/pipelines.c. */
 vkt_result renderer_make_pipelines(renderer *a, VkFormat format);
 
 #endif

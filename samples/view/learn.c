@@ -12,7 +12,7 @@
 enum {
     COLOURS = 3,
     CHECKED = 16384,   /* pixels of a run of `check` */
-    AHEAD = 3,         /* submitted runs; then learn_step waits for the loss of an earlier one */
+    AHEAD = 3,         /* number of submitted runs; with more, learn_step waits for the loss of an earlier run */
     MAX_PASSES = 8,    /* passes over all pixels, each in its own order; then the orders repeat */
     MAX_ROWS = 1 << 24 /* limit for all passes; a single pass may have more */
 };
@@ -40,7 +40,7 @@ static vkt_result make_positions(learner *l)
     return r;
 }
 
-/* Reads the colours on the device, from the image that is drawn. */
+/* Reads the colours on the device, from the image that the frame shows, too. */
 static vkt_result make_colours(learner *l)
 {
     TRY(make_array(l, "colours", VKT_F32, vkt_shape2(l->pixels, COLOURS), NULL, &l->colours));

@@ -23,7 +23,7 @@ typedef struct learn_params {
 typedef struct learn_graph {
     vkt_graph *g;
     vkt_builder *b;
-    vkt_tensor positions, colours, order; /* vkt_external */
+    vkt_tensor positions, colours, order; /* vkt_external values */
 } learn_graph;
 
 typedef struct learner {
@@ -40,7 +40,7 @@ typedef struct learner {
     uint64_t reported; /* steps whose loss is known or was lost */
     bool under_way;    /* a part of a step was submitted */
     bool has_metrics[FRAMES_IN_FLIGHT];
-    float recent[LEARN_RECENT]; /* the last losses, a ring */
+    float recent[LEARN_RECENT]; /* the last losses, in a ring buffer */
     uint64_t n_recent;
     curve loss;
 } learner;

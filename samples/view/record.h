@@ -11,13 +11,13 @@ enum { CURVE_POINTS = 1024, MAX_TIMES = 4096 };
 typedef struct curve {
     float points[CURVE_POINTS];
     uint32_t n;
-    uint64_t stride, taken; /* taken: number of values in the unfinished point; stride 0: 1 */
+    uint64_t stride, taken; /* taken: number of values in the unfinished point; a stride of 0 means 1 */
     double sum;             /* sum of those values */
 } curve;
 void curve_add(curve *c, double value);
 
 typedef struct times {
-    float ms[MAX_TIMES]; /* a ring */
+    float ms[MAX_TIMES]; /* a ring buffer */
     uint64_t n;          /* number of all values so far */
 } times;
 void times_add(times *t, uint64_t ns);

@@ -50,7 +50,8 @@ typedef struct vk_table {
 #undef VIEW_VK_MEMBER
 } vk_table;
 
-/* Each fills its part of the table. Returns false, with a message on stderr, if a function is missing. */
+/* Each of these functions fills a part of the table. Returns false, with a message on stderr, if a function is missing.
+ */
 bool vk_load_global(vk_table *vk, PFN_vkGetInstanceProcAddr get);
 bool vk_load_instance(vk_table *vk, VkInstance instance);
 bool vk_load_device(vk_table *vk, VkDevice device);

@@ -11,7 +11,9 @@ typedef struct GLFWwindow GLFWwindow;
 typedef struct window_image {
     VkImage handle;
     VkImageView view;
-    VkSemaphore drawn; /* its presentation waits for it. One per image: both become free together */
+    /* Signalled after the drawing; the presentation waits for it. Each image has its own one, and both become free
+     * together. */
+    VkSemaphore drawn;
 } window_image;
 
 typedef struct window {

@@ -3,15 +3,16 @@
 
   python3 tests/bench/compare_torch.py [--rounds 3] [--vkt build/samples/vkt-bench] [--filter mnist] [--device cuda]
 
-A round is, for each row of the table, PyTorch with its defaults, PyTorch with its best settings, then vkt-bench. Both sides
-compute the same network over generated data of the same shapes, from weights of their own: this compares time, not numbers
-(tests/golden and the op tests do). PyTorch is given its best case: its data lie in memory as float32, normalised, and its
-loss is never read; ours are gathered from 8-bit rows, and loss and accuracy are reported, as training does.
+In a round, each row of the table runs PyTorch with its defaults, PyTorch with its best settings, then vkt-bench. Both sides
+compute the same network on generated data of the same shapes, each with its own weights. The script compares times, not
+results (tests/golden and the op tests compare results). PyTorch gets its best case: its data are normalised float32 numbers
+in memory, and its loss is never read. vkt-bench gathers its data from 8-bit rows and reports loss and accuracy, as in
+training.
 
 Best settings of PyTorch: as many threads as cores, pinned to them; channels-last memory format for convolutions; foreach
-optimizers; zero_grad(set_to_none=True); results of products written in place. A setting that this version of PyTorch does not
-have is left out. Where vkt-bench is missing, PyTorch is measured alone. On a machine that does other work too PyTorch's threads
-wait for each other: compare on an idle one.
+optimizers; zero_grad(set_to_none=True); results of products written in place. A setting that this version of PyTorch does
+not have is left out. If vkt-bench is missing, only PyTorch is measured. Use an idle machine, because other work makes
+PyTorch's threads wait for each other.
 """
 import argparse
 import datetime
@@ -33,11 +34,11 @@ import torch.nn as nn
 WARMUP = 3
 
 
-# ---- what is timed: each returns a function whose call is one training step or product
+# ---- the timed work: each function returns a function that computes one training step or product
 
 
 def optimizer_of(kind, parameters, lr, best, **options):
-    """`best`: the fastest implementation that this PyTorch has."""
+    """Returns an optimizer. `best`: in the fastest implementation that this PyTorch has."""
     known = inspect.signature(kind).parameters
     if best and "foreach" in known:
         options["foreach"] = True
@@ -87,8 +88,8 @@ def image(device, best):
 
 
 class Nadam:
-    """Keras 3's, in the interface of torch.optim: PyTorch's own has another schedule of momentum. `foreach`: whole lists of
-    tensors per call, as torch.optim has it."""
+    """Keras 3's Nadam, with the interface of torch.optim. (PyTorch's NAdam has another schedule of momentum.) `foreach`: each
+    call updates whole lists of tensors, as in torch.optim."""
 
     def __init__(self, parameters, lr, foreach=False):
         self.p, self.lr, self.foreach, self.t, self.product = list(parameters), lr, foreach, 0, 1.0
@@ -206,7 +207,7 @@ def gemm(n):
     return make
 
 
-# name, PyTorch, the name of vkt-bench's result, and what it is asked for
+# name, function for PyTorch, name of vkt-bench's result, --sizes of vkt-bench
 CASES = [
     ("linear regression, 1e6 x 2, Adam", linreg, "step linreg-1e6 train", "net"),
     ("MNIST CNN, batch 128, Adam", mnist, "step mnist-b128 train", "net"),
@@ -226,14 +227,15 @@ CASES = [
 
 
 def set_threads(best, threads):
-    """Defaults: where the system puts them. Best: on as many cores as there are threads, and on no others."""
+    """Sets the number of threads. With the best settings, they run only on as many cores as there are threads. With the
+    defaults, the system chooses the cores."""
     if best:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     torch.set_num_threads(threads)
 
 
 def torch_ms(make, device, best, seconds):
-    """ms of each call, for about `seconds`, at least five."""
+    """Returns the ms of each call. Calls for about `seconds`, at least five times."""
     torch.manual_seed(1)
     step = make(device, best)
     sync = torch.cuda.synchronize if device == "cuda" else (lambda: None)
@@ -249,7 +251,7 @@ def torch_ms(make, device, best, seconds):
 
 
 def vkt_result(command, name, sizes, seconds):
-    """Runs vkt-bench for the one experiment, by the variant that the engine chooses; returns its document and result."""
+    """Runs vkt-bench for one experiment, by the variant that the engine chooses. Returns its JSON document and the result."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "vkt.json")
         pattern = "^%s" % re.sub(r"([()])", r"\\\1", name)  # attributes may follow the shapes
@@ -262,7 +264,7 @@ def vkt_result(command, name, sizes, seconds):
 
 
 def vkt_ms(result):
-    """Wall time from submission to the end, as PyTorch is timed; of steps, back to back."""
+    """Returns the wall time in ms, from submission to the end, as for PyTorch. Steps run back to back."""
     return result["wall_ns"]["median"] / 1e6
 
 
@@ -299,7 +301,7 @@ def arguments():
 
 
 def measure(a, command, rows):
-    """One round. Returns vkt-bench's last document."""
+    """Runs one round. Returns vkt-bench's last document."""
     document, cores = None, os.sched_getaffinity(0)
     for name, make, ours, sizes in CASES:
         if not re.search(a.filter, name):

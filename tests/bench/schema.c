@@ -89,7 +89,7 @@ static bool fits_items(const check *c, const json_t *rule, const json_t *v, cons
     return true;
 }
 
-/* "#/$defs/NAME" */
+/* Returns the definition that a reference "#/$defs/NAME" names. */
 static const json_t *definition(const check *c, const json_t *ref)
 {
     const char *text = json_string_value(ref), *prefix = "#/$defs/";

@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-/* Fails the running test if the schema uses a word that is not implemented here. `why` gets the first fault. */
+/* Returns whether the document conforms. If not, `why` gets the first fault. Fails the running test if the schema uses
+ * a word that is not implemented here. */
 bool schema_fits(const char *name, const char *json_path, char why[256]);
 
 #endif

@@ -55,7 +55,7 @@ typedef struct seen {
     uint32_t n, wrong, differences;
     struct {
         char op[24], text[160], name[48], fault[240];
-        vkt_audit_entry e; /* the texts of the graph are freed */
+        vkt_audit_entry e; /* its texts are freed with the graph: use the copies above */
     } list[64];
 } seen;
 
@@ -111,7 +111,8 @@ static vkt_op spoilt(void)
     return op;
 }
 
-/* A text classifier with its gradients and an update: ids, an embedding, the same relu twice, labels. */
+/* Makes a text classifier with its gradients and an update. It has ids, an embedding, the same relu twice, and labels.
+ */
 static vkt_graph *classifier(uint32_t batch, uint32_t words, const vkt_op *activation)
 {
     const vkt_host h = vkt_test_host();
@@ -203,7 +204,7 @@ static void ops_are_audited_by_name(void **state)
     vkt_test_error_contains("conv2d_dx");
 }
 
-/* A reference whose gradient is not its derivative does not pass. */
+/* Computes a reference with a wrong gradient: half of the derivative. The audit must find that. */
 static void half_a_gradient(const vkt_ref_call *c)
 {
     vkt_ref_find("relu")->backward(c);
@@ -281,7 +282,7 @@ static vkt_tensor good_net(vkt_builder *b, vkt_tensor x, void *user)
 
 static vkt_tensor bad_net(vkt_builder *b, vkt_tensor x, void *user)
 {
-    static vkt_op bad; /* the graph keeps its address */
+    static vkt_op bad; /* static, because the graph keeps its address */
     bad = spoilt();
     x = vkt_apply(vkt_builder_graph(b), &bad, &x, 1, NULL, NULL);
     vkt_tensor_set_name(vkt_builder_graph(b), x, "culprit");

@@ -16,7 +16,7 @@ static const char *const sizes[] = {
 #undef BENCH_SIZE
 };
 
-/* The node of the case is legal according to its infer function. */
+/* Applies the op to the inputs of the case, and returns the status of the graph. */
 static vkt_result infers(const vkt_host *h, const vkt_op *op, const vkt_case *c)
 {
     vkt_graph *g;
@@ -111,7 +111,7 @@ static void a_case_is_halved_as_a_whole(void **state)
     assert_int_equal(infers(&h, op, &c), VKT_OK);
     for (size_t i = 0; i < VKT_COUNT(sizes); i++) {
         assert_int_equal(bench_case_parse(&h, sizes[i], &op, &c), VKT_OK);
-        const bool fixed = /* a dimension follows from attributes */
+        const bool fixed = /* attributes give a dimension, which cannot be halved */
             strstr(sizes[i], "groups=") || strstr(sizes[i], "batch=") || strstr(sizes[i], "log2_table_size=");
         for (int times = 0; times < 2 && vkt_case_halve(op, &c); times++)
             if (!fixed && infers(&h, op, &c) != VKT_OK) {

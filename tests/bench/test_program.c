@@ -21,8 +21,8 @@
 
 enum { MAX_ARGS = 16 };
 
-static vkt_temp_dir dir; /* its working directory */
-static char cache[64];   /* its cache directory */
+static vkt_temp_dir dir; /* the program's working directory */
+static char cache[64];   /* the program's cache directory */
 static bool has_device;
 
 static int open_device(void **state)
@@ -63,7 +63,7 @@ static char *text_of(const char *name)
     return text;
 }
 
-/* Runs it in the directory. Its output is in the files out and err there. Returns the exit code. */
+/* Runs the program in the directory. Its output is in the files out and err there. Returns the exit code. */
 static int run(const char *const *args)
 {
     const char *argv[MAX_ARGS + 2] = { VKT_BENCH_PROGRAM };
@@ -150,7 +150,8 @@ static void shapes_come_from_a_file(void **state)
     assert_int_equal(RUN("--shapes", "shapes", "--min-time", "1", "--variant", "packed", "--csv", "c.csv"), 0);
     says("c.csv", "\"matmul forward (24,20) (20,28) [packed]\"");
     assert_int_equal(RUN("--shapes", "shapes", "--min-time", "1", "--preferred", "--csv", "d.csv"), 0);
-    assert_int_equal(count("d.csv", "\"matmul forward (24,20) (20,28) ["), 1); /* several variants */
+    /* The product is measured by several variants. */
+    assert_int_equal(count("d.csv", "\"matmul forward (24,20) (20,28) ["), 1);
     assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, "shapes"), bad, sizeof bad - 1), VKT_OK);
     assert_int_equal(RUN("--shapes", "shapes", "--min-time", "1"), 1);
     says("err", "want an input");
@@ -164,7 +165,7 @@ static void tuning_is_used_by_programs_to_come(void **state)
     says("out", "entries written to");
     const vkt_host h = vkt_test_host();
     vkt_ctx *ctx;
-    assert_int_equal(vkt_ctx_create_wide(NULL, &h, &ctx), VKT_OK); /* as the program does */
+    assert_int_equal(vkt_ctx_create_wide(NULL, &h, &ctx), VKT_OK); /* the program does the same */
     assert_int_equal(vkt_tuning_use(ctx), VKT_OK);
     assert_true(ctx->limits.choices.n_tuned > 0);
     vkt_ctx_destroy(&ctx);

@@ -117,7 +117,7 @@ static void json_fits_its_schema_and_is_compared_with(void **state)
 
     all.list[0].gpu = around(0.5e6, 0.01);                        /* relu: twice as fast */
     all.list[1].gpu = around(1.3e7, 0.01);                        /* matmul: slower */
-    snprintf(all.list[2].shape, sizeof all.list[2].shape, "(9)"); /* another experiment */
+    snprintf(all.list[2].shape, sizeof all.list[2].shape, "(9)"); /* relu's name differs: another experiment */
     assert_int_equal(bench_compare_with(&h, path, &all, &matched), VKT_OK);
     assert_int_equal(matched, 3);
     assert_int_equal(all.list[0].change.real, -1);
@@ -131,7 +131,7 @@ static void json_fits_its_schema_and_is_compared_with(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* The check of the test above can fail. */
+/* Proves that the check of the test above can fail. */
 static void the_schema_refuses_what_does_not_fit(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@ enum { GALLERY_SIDE = 64 };
 
 /* Returns the size of image `seed`. An image is RGB noise, and each seed has its own size. */
 void gallery_size(uint32_t seed, uint32_t *w, uint32_t *h);
-/* Writes the image as PNG. */
+/* Writes image `seed` as the PNG file `name`. */
 void gallery_put(const vkt_temp_dir *t, const char *name, uint32_t seed);
 const char *gallery_text(const vkt_temp_dir *t, const char *name, const char *text);
 /* Writes images 0 to n - 1 as p0.png .., and t.csv, which lists them with labels i % 3. Returns the path of t.csv. */

@@ -31,7 +31,8 @@ static void characters_are_numbered(void **state)
     assert_memory_equal(ids, want, sizeof want);
     assert_int_equal(vkt_alphabet_encode(a, text, strlen(text), ids, 0, &n), VKT_OK);
     assert_int_equal(n, 8);
-    assert_int_equal(vkt_alphabet_encode(a, "abc", 3, ids, 8, &n), VKT_E_FORMAT); /* there is no c; not logged */
+    /* The alphabet has no c; the error is not logged. */
+    assert_int_equal(vkt_alphabet_encode(a, "abc", 3, ids, 8, &n), VKT_E_FORMAT);
     assert_int_equal(n, 2);
     assert_int_equal(vkt_alphabet_create(&h, all, strlen(all), &again), VKT_OK);
     assert_int_equal(vkt_alphabet_size(again), 6);

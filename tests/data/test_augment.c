@@ -103,10 +103,11 @@ static void augmentation_crops_anywhere_and_mirrors_half(void **state)
             tops[top + pad]++;
             lefts[left + pad]++;
         }
-        assert_in_range(mirrored, EPOCHS / 2 - 35, EPOCHS / 2 + 35);  /* 5 standard deviations of 7 */
-        for (int i = 0; i < offsets_y; i++) assert_true(tops[i] > 0); /* each of 7 at most: missed with p = e^-28 */
+        assert_in_range(mirrored, EPOCHS / 2 - 35, EPOCHS / 2 + 35); /* 5 standard deviations of 7 */
+        /* There are 7 at most; one is missed with a probability of e^-28. */
+        for (int i = 0; i < offsets_y; i++) assert_true(tops[i] > 0);
         for (int i = 0; i < offsets_x; i++) assert_true(lefts[i] > 0);
-        fetch_as(ds, 1, (vkt_pass){ 9, 0 }, row, 0); /* the middle, unchanged */
+        fetch_as(ds, 1, (vkt_pass){ 9, 0 }, row, 0); /* epoch 0 gives the middle, not mirrored */
         assert_true(is_crop(row, H, W, planes, bh, bw, (bh - H) / 2, (bw - W) / 2, false));
         uint32_t same = 0;
         for (uint32_t epoch = 1; epoch <= 20; epoch++) {
@@ -114,7 +115,7 @@ static void augmentation_crops_anywhere_and_mirrors_half(void **state)
             fetch_as(ds, 1, (vkt_pass){ 10, epoch }, again, 0);
             same += memcmp(row, again, sizeof row) == 0;
         }
-        assert_true(same < 10); /* another seed, another epoch */
+        assert_true(same < 10); /* another seed and another epoch give other crops */
         vkt_dataset_destroy(&ds);
     }
 }
@@ -152,7 +153,7 @@ static void kept_and_decoded_rows_are_the_same(void **state)
     vkt_dataset_destroy(&all[0]);
 }
 
-/* A whole epoch through the loader. */
+/* Loads a whole epoch by the loader. */
 static void load_epoch(const vkt_dataset *ds, uint32_t workers, vkt_pass pass, uint8_t *rows, uint32_t *labels)
 {
     const vkt_host h = vkt_test_host();

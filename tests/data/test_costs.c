@@ -116,7 +116,7 @@ static void a_plain_drawing_is_read(void **state)
     put_u32(f.p + 16, 4000 * 1000);
     put_u32(f.p + 20, 1);
     put_u32(f.p + 29, (uint32_t)crc32(0, f.p + 12, 17));
-    assert_int_equal(decode(&f, 4000 * 4000), VKT_OK); /* one row of it, as long as the caller asks for */
+    assert_int_equal(decode(&f, 4000 * 4000), VKT_OK); /* one row may be as long as the caller allows */
     free(f.p);
     free(packed);
 }
@@ -145,7 +145,7 @@ static void packed_texts_of_a_png_are_not_kept(void **state)
 
 /* ---- JPEG ---- */
 
-/* A gray progressive JPEG of one colour. Its last scan is repeated `again` times. */
+/* Makes a gray progressive JPEG of one colour. Its last scan is repeated `again` times. */
 static image_file progressive(uint32_t side, unsigned again)
 {
     struct jpeg_compress_struct c = { 0 };
@@ -194,7 +194,7 @@ static void a_large_jpeg_has_few_scans(void **state)
 
 /* ---- gzip ---- */
 
-/* A file of `begin` and `n` times the byte `fill`; gzip packs it 1000 to 1. */
+/* Writes a file of `begin` and `n` times the byte `fill`. gzip packs it 1000 to 1. */
 static const char *pack(const vkt_temp_dir *t, const char *name, const void *begin, size_t begin_bytes, char fill,
                         size_t n)
 {
@@ -222,7 +222,7 @@ static void a_packed_file_unpacks_to_what_is_usual(void **state)
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_dataset_from_csv(&h, table, NULL, &ds), VKT_E_FORMAT);
     vkt_test_error_contains("VKT_MAX_UNPACKED");
-    expect_peak(180 * (size_t)MIB, "a packed table"); /* 64 MiB; buffers grow by half */
+    expect_peak(180 * (size_t)MIB, "a packed table"); /* the file has 64 MiB, and buffers grow by half */
     assert_int_equal(vkt_dataset_from_idx(&h, images, NULL, 0, &ds), VKT_E_FORMAT);
     vkt_test_error_contains("VKT_MAX_UNPACKED");
     expect_peak(MIB, "packed images");

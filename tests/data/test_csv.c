@@ -174,7 +174,7 @@ static void a_file_is_read_and_its_header_found(void **state)
     assert_int_equal(vkt_csv_find(&c, "labels"), SIZE_MAX);
     const char *first = c.fields[0];
     assert_int_equal(vkt_csv_next(&c, &more), VKT_OK);
-    assert_string_equal(first, "Path"); /* texts stay valid after their record */
+    assert_string_equal(first, "Path"); /* texts stay valid after the next record is read */
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_csv_fail(&c, "want a label below %d, got %s", 2, c.fields[1]), VKT_E_FORMAT);
     vkt_test_error_contains("t.csv, line 2: want a label below 2, got 3");

@@ -195,7 +195,8 @@ static void slices_share_rows_and_outlive_their_parent(void **state)
     }
     assert_int_equal(vkt_dataset_normalize(middle, NULL, (const double[]){ 1, 1 }), VKT_E_ARG);
     assert_int_equal(vkt_dataset_normalize(middle, (const double[]){ 1, 1 }, (const double[]){ 1, -1 }), VKT_E_ARG);
-    assert_true(vkt_dataset_mean(middle)[0] == 3 && vkt_dataset_std(middle)[1] == 6); /* unchanged */
+    /* The slice's numbers have not changed. */
+    assert_true(vkt_dataset_mean(middle)[0] == 3 && vkt_dataset_std(middle)[1] == 6);
     vkt_dataset_destroy(&middle);
 }
 

@@ -21,7 +21,7 @@ typedef struct fixture {
     image_file files[4];
 } fixture;
 
-/* A golden that the teardown frees. */
+/* Reads a golden image file. The teardown frees it. */
 static const image_file *golden(fixture *t, const char *name)
 {
     image_file *f = t->files;
@@ -80,7 +80,7 @@ static void jpeg_files_give_pillows_pixels(void **state)
 /* ---- PNG: conversion of samples ---- */
 
 typedef struct png_case {
-    int colour, depth, samples; /* a pixel */
+    int colour, depth, samples; /* samples: number of samples of a pixel */
 } png_case;
 static const png_case png_cases[] = { { 0, 1, 1 }, { 0, 2, 1 },  { 0, 4, 1 },  { 0, 8, 1 }, { 0, 16, 1 },
                                       { 2, 8, 3 }, { 2, 16, 3 }, { 3, 1, 1 },  { 3, 2, 1 }, { 3, 4, 1 },
@@ -109,7 +109,7 @@ static void draw_png(vkt_rng *rng, const png_case *c, const uint8_t *palette, ui
             }
             for (uint32_t k = 0; k < 3; k++) {
                 const uint32_t sample = v[c->samples >= 3 ? k : 0];
-                const uint32_t scaled = (sample * 510 + most) / (2 * most); /* to the nearest */
+                const uint32_t scaled = (sample * 510 + most) / (2 * most); /* rounded to the nearest */
                 rgb[k] = (uint8_t)(c->colour == 3 ? palette[3 * sample + k] : scaled);
             }
         }
@@ -177,7 +177,7 @@ static void orientations_are_applied_as_by_pillow(void **state)
             memcpy(file + 12 + n, plain->p + 2, plain->n - 2);
             expect_golden(t, &(image_file){ file, 12 + n + plain->n - 2 }, name, 3);
             forget(t);
-            const image_file *upright = golden(t, "turned_1.png"); /* the same in a PNG's chunk */
+            const image_file *upright = golden(t, "turned_1.png"); /* the same orientations, in a chunk of a PNG */
             const vkt_image *pixels;
             assert_int_equal(decode(t, upright, 3, &pixels), VKT_OK);
             const png_params p = {
@@ -208,7 +208,7 @@ static void malformed_exif_means_upright(void **state)
         assert_int_equal(vkt_exif_orientation(tiff, tiff_with(tiff, little, 4, 1, 6)), 1);
         assert_int_equal(vkt_exif_orientation(tiff, tiff_with(tiff, little, 3, 2, 6)), 1);
         tiff_with(tiff, little, 3, 1, 6);
-        tiff[little ? 7 : 4] = 0xff; /* an IFD far from the header */
+        tiff[little ? 7 : 4] = 0xff; /* an IFD that is too far from the header */
         assert_int_equal(vkt_exif_orientation(tiff, n), 1);
         tiff_with(tiff, !little, 3, 1, 6);
         tiff[1] = 'X';

@@ -61,12 +61,14 @@ static void tables_of_all_forms_are_read(void **state)
         assert_false(vkt_dataset_varies(ds));
         vkt_dataset_destroy(&ds);
     }
-    vkt_dataset *ds = gallery_open(gallery_text(t, "t.csv", "a.png,4\nd.png,0\n"), &gallery_small); /* numbers */
+    /* Labels are numbers. */
+    vkt_dataset *ds = gallery_open(gallery_text(t, "t.csv", "a.png,4\nd.png,0\n"), &gallery_small);
     assert_int_equal(vkt_dataset_classes(ds), 5);
     assert_null(vkt_dataset_class_name(ds, 0));
     assert_memory_equal(vkt_dataset_labels(ds), ((uint32_t[]){ 4, 0 }), 8);
     vkt_dataset_destroy(&ds);
-    snprintf(text, sizeof text, "file,kind,path\n%s/d.png,5,x\n", t->path); /* absolute; other names; a decoy */
+    /* An absolute path; other column names; a column "path" without paths. */
+    snprintf(text, sizeof text, "file,kind,path\n%s/d.png,5,x\n", t->path);
     vkt_image_params p = gallery_small;
     p.path_column = "file";
     p.label_column = "kind";
@@ -74,12 +76,12 @@ static void tables_of_all_forms_are_read(void **state)
     assert_int_equal(vkt_dataset_labels(ds)[0], 5);
     expect_row(ds, 0, 3);
     vkt_dataset_destroy(&ds);
-    ds = gallery_open(gallery_text(t, "t.csv", "path\na.png\n"), &gallery_small); /* only paths of images */
+    ds = gallery_open(gallery_text(t, "t.csv", "path\na.png\n"), &gallery_small); /* the table has paths only */
     assert_null(vkt_dataset_labels(ds));
     expect_row(ds, 0, 1);
     vkt_dataset_destroy(&ds);
     assert_int_equal(chdir(t->path), 0);
-    ds = gallery_open("t.csv", &gallery_small); /* no folder at all */
+    ds = gallery_open("t.csv", &gallery_small); /* a path without a folder */
     expect_row(ds, 0, 1);
     vkt_dataset_destroy(&ds);
     assert_int_equal(chdir("/"), 0);
@@ -90,8 +92,8 @@ static void classes_of_another_set_are_kept(void **state)
     const vkt_temp_dir *t = *state;
     const vkt_host h = vkt_test_host();
     gallery_put(t, "a.png", 1);
-    vkt_dataset *named =
-        gallery_open(gallery_text(t, "t.csv", "a.png,x\na.png,7\na.png,y\n"), &gallery_small); /* 7 is a name here */
+    vkt_dataset *named = gallery_open(gallery_text(t, "t.csv", "a.png,x\na.png,7\na.png,y\n"),
+                                      &gallery_small); /* 7 is a name here, because other labels are no numbers */
     vkt_dataset *numbered = gallery_open(gallery_text(t, "t.csv", "a.png,3\n"), &gallery_small);
     vkt_image_params p = gallery_small;
     p.classes_like = named;
@@ -167,14 +169,14 @@ static void class_folders_are_read(void **state)
     assert_string_equal(vkt_dataset_class_name(ds, 2), "bee");
     assert_memory_equal(vkt_dataset_labels(ds), ((uint32_t[]){ 0, 1, 1 }), 12);
     expect_row(ds, 0, 4);
-    expect_row(ds, 1, 3); /* "10" before "2" */
+    expect_row(ds, 1, 3); /* "10.png" is before "2.png" */
     expect_row(ds, 2, 2);
     vkt_image_params p = gallery_small;
     p.classes_like = ds;
     assert_int_equal(unlink(vkt_temp_dir_file(t, "Zoo/a.png")), 0);
     assert_int_equal(rmdir(vkt_temp_dir_file(t, "Zoo")), 0);
     assert_int_equal(vkt_dataset_from_image_folders(&h, t->path, &p, &other), VKT_OK);
-    assert_int_equal(vkt_dataset_labels(other)[0], 1); /* as before */
+    assert_int_equal(vkt_dataset_labels(other)[0], 1); /* the file has the same label as before */
     vkt_dataset_destroy(&other);
     vkt_test_expect_errors(true);
     assert_int_equal(mkdir(vkt_temp_dir_file(t, "cat"), 0700), 0);
@@ -222,7 +224,7 @@ static void broken_files_are_named_counted_and_left_out(void **state)
     uint32_t left_out = 99;
     vkt_dataset *ds;
     vkt_test_expect_errors(true);
-    for (uint64_t cache = 0; cache < 2; cache++) { /* all are reported, in the order of the table */
+    for (uint64_t cache = 0; cache < 2; cache++) { /* all broken files are reported, in the order of the table */
         vkt_image_params p = gallery_small;
         p.cache_bytes = cache;
         p.left_out = &left_out;

@@ -86,7 +86,7 @@ static void start(fixture *t, uint32_t batch, uint32_t n_slots, uint32_t workers
     assert_int_equal(vkt_loader_create(&t->h, &p, &t->l), VKT_OK);
 }
 
-/* The batch at `position` of the epoch, against direct fetches. */
+/* Compares the batch at `position` of the epoch with direct fetches. */
 static void check_batch(fixture *t, uint32_t batch, uint32_t slot, uint32_t rows, const uint32_t *order,
                         uint32_t position)
 {
@@ -106,7 +106,7 @@ static void check_batch(fixture *t, uint32_t batch, uint32_t slot, uint32_t rows
     assert_memory_equal(t->slot_targets[slot][batch], guard, sizeof guard);
 }
 
-/* A whole epoch, keeping up to `hold` slots unreleased. */
+/* Checks a whole epoch. Releases each slot `hold` batches later. */
 static void check_epoch(fixture *t, uint32_t batch, uint32_t n_slots, const uint32_t *order, uint32_t n, uint32_t hold)
 {
     assert_int_equal(vkt_loader_start_epoch(t->l, order, n, t->pass), VKT_OK);
@@ -174,7 +174,7 @@ static void tables_in_memory_and_slices_are_loaded(void **state)
     vkt_shuffle(t->order, 300, 1, 0);
     start(t, 64, 2, 3);
     check_epoch(t, 64, 2, t->order, 300, 1);
-    t->slots[0].labels = t->slots[1].labels = NULL; /* not requested */
+    t->slots[0].labels = t->slots[1].labels = NULL; /* labels are not requested */
     t->slots[0].targets = t->slots[1].targets = NULL;
     vkt_loader_destroy(&t->l);
     start(t, 300, 1, 3);
@@ -245,7 +245,8 @@ static void waits_for_rows_are_counted(void **state)
     uint32_t slot, rows;
     uint64_t waited = 0;
     t->src.slow_us = 20000;
-    for (int i = 0; i < 20 && waited <= 1000000; i++) { /* of 100 ms, unless this thread was suspended before */
+    /* A batch takes 100 ms. The loop repeats only if this thread was suspended. */
+    for (int i = 0; i < 20 && waited <= 1000000; i++) {
         vkt_loader_destroy(&t->l);
         atomic_store(&t->src.fetched, 0);
         start(t, 5, 2, 1);
@@ -255,10 +256,11 @@ static void waits_for_rows_are_counted(void **state)
     }
     assert_true(waited > 1000000);
     assert_int_equal(vkt_loader_release(t->l, slot), VKT_OK);
-    for (int i = 0; i < 5000 && atomic_load(&t->src.fetched) < 11; i++) pause_us(1000); /* one row of the third batch */
+    /* Waits until one row of the third batch is fetched. */
+    for (int i = 0; i < 5000 && atomic_load(&t->src.fetched) < 11; i++) pause_us(1000);
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
     assert_int_equal(rows, 5);
-    assert_true(vkt_loader_waited_ns(t->l) == waited); /* it was ready */
+    assert_true(vkt_loader_waited_ns(t->l) == waited); /* the batch was ready, so there was no wait */
     vkt_loader_destroy(&t->l);
 }
 
@@ -269,7 +271,7 @@ static void the_first_failing_row_in_order_is_reported(void **state)
     vkt_shuffle(t->order, ROWS, 8, 0);
     for (uint32_t workers = 1; workers <= 5; workers += 2)
         for (int swap = 0; swap < 2; swap++) {
-            t->src.bad[swap] = t->order[130]; /* both in the third batch of 50, in two chunks */
+            t->src.bad[swap] = t->order[130]; /* both bad rows are in the third batch of 50, in two chunks */
             t->src.bad[!swap] = t->order[104];
             start(t, 50, 4, workers);
             assert_int_equal(vkt_loader_start_epoch(t->l, t->order, ROWS, t->pass), VKT_OK);
@@ -298,7 +300,7 @@ static void it_can_be_destroyed_or_restarted_at_any_time(void **state)
 {
     fixture *t = *state;
     uint32_t slot, rows;
-    start(t, 30, 3, 3); /* never started */
+    start(t, 30, 3, 3); /* destroyed without a start */
     vkt_loader_destroy(&t->l);
     t->src.slow_us = 100;
     for (uint32_t taken = 0; taken <= 3; taken++) {

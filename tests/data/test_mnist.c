@@ -137,7 +137,7 @@ static void a_folder_is_searched_for_every_usual_name(void **state)
         { "train-images-idx4-ubyte.gz", "train-labels-idx1-ubyte", VKT_SPLIT_TRAIN, true, 4 },
         { "train-images.idx3-ubyte", "train-labels.idx1-ubyte", VKT_SPLIT_TRAIN, false, 3 },
         { "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz", VKT_SPLIT_TEST, false,
-          3 }, /* unpacked, not renamed */
+          3 }, /* unpacked, but with the old name */
         { "test-images-idx4-ubyte", "test-labels-idx1-ubyte", VKT_SPLIT_TEST, false, 4 },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {

@@ -204,7 +204,7 @@ static void selected_rows_are_independent(void **state)
         expect_rows(part, &t, rows, 5);
         assert_true(vkt_dataset_varies(part) == source);
         assert_true((vkt_dataset_features(part) == NULL) == source);
-        assert_int_equal(vkt_dataset_slice(part, 2, 3, &tail), VKT_OK); /* of a slice, too */
+        assert_int_equal(vkt_dataset_slice(part, 2, 3, &tail), VKT_OK); /* a slice of a selection works, too */
         vkt_dataset_destroy(&part);
         assert_int_equal(vkt_dataset_select(tail, (const uint32_t[]){ 2, 0 }, 2, &part), VKT_OK);
         expect_rows(part, &t, (const uint32_t[]){ 3, 4 }, 2);
@@ -229,7 +229,7 @@ static void a_split_parts_all_rows_by_seed(void **state)
     fill(&t);
     vkt_dataset *d = dataset_of(&t, false), *train, *test;
     float first[2] = { -1, -1 };
-    for (uint64_t seed = 1; seed <= 3; seed++) { /* the third as the second */
+    for (uint64_t seed = 1; seed <= 3; seed++) { /* the third iteration repeats the second one */
         bool seen[N] = { false };
         assert_int_equal(vkt_dataset_split(d, 0.25, seed < 3 ? seed : 2, &train, &test), VKT_OK);
         assert_int_equal(vkt_dataset_rows(test), 3);

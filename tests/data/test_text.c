@@ -132,7 +132,7 @@ static void a_table_becomes_a_data_set(void **state)
         assert_int_equal(vkt_dataset_type(d), VKT_ROW_U32);
         assert_memory_equal(vkt_dataset_features(d), wide, sizeof wide);
         vkt_dataset_destroy(&d);
-        uint32_t row[4], words, unknown; /* one text gives the same row */
+        uint32_t row[4], words, unknown; /* for a single text, which must give the same row */
         assert_int_equal(vkt_vocab_row(v, &p, "Pale ale, pale!", row, &words, &unknown), VKT_OK);
         assert_true(row[0] == 5 && row[1] == 3 && words == 3 && unknown == 0);
         const vkt_sequence_params four = { .maxlen = 4 };
@@ -160,7 +160,7 @@ static void a_table_may_be_in_memory(void **state)
     vkt_texts *t;
     char tsv[] = "tea\tgreen tea\nale\tPale ale\n";
     assert_int_equal(vkt_texts_from_tsv_text(&h, "drinks", tsv, NULL, &t), VKT_OK);
-    memset(tsv, 0, sizeof tsv); /* the texts have copies */
+    memset(tsv, 0, sizeof tsv); /* the texts must have copies */
     assert_int_equal(vkt_texts_rows(t), 2);
     assert_string_equal(vkt_texts_all(t)[1], "Pale ale");
     assert_string_equal(vkt_texts_class_names(t)[0], "tea");
@@ -206,7 +206,7 @@ static void bad_tables_are_refused_by_line(void **state)
     refuse_tsv(state, "a\tx\n", &both, VKT_E_ARG, "got both");
     vkt_texts *t;
     const char *truncated = temp_write(*state, "truncated.gz", "a\tb\n", 4, true);
-    assert_int_equal(truncate(truncated, 20), 0); /* in the middle of the checksum */
+    assert_int_equal(truncate(truncated, 20), 0); /* truncated in the middle of the checksum */
     assert_int_equal(vkt_texts_from_tsv(&h, truncated, NULL, &t), VKT_E_FORMAT);
     vkt_test_error_contains("ends without its checksum");
     assert_int_equal(vkt_texts_from_tsv(&h, vkt_temp_dir_file(*state, "none"), NULL, &t), VKT_E_NOT_FOUND);
@@ -302,7 +302,7 @@ static void damaged_vocabularies_are_refused(void **state)
     refuse_vocab(HEADER(3, 1, 0) " \n", "line 2: ");
     refuse_vocab("vktrain-vocabulary 2 index_from=3 lower=1 words=0\nfilters=\n", "line 1: ");
     vkt_vocab *v;
-    const char *path = temp_write(*state, "v", saved, sizeof saved, false); /* with its NUL */
+    const char *path = temp_write(*state, "v", saved, sizeof saved, false); /* the file has the NUL, too */
     assert_int_equal(vkt_vocab_load(&h, path, &v), VKT_E_FORMAT);
     vkt_test_error_contains("byte 0");
     assert_int_equal(vkt_vocab_load(&h, vkt_temp_dir_file(*state, "none"), &v), VKT_E_NOT_FOUND);
@@ -351,7 +351,7 @@ static void every_failed_allocation_is_a_status(void **state)
 
 /* ---- the real corpus ---- */
 
-/* Numbers from a Python program that computes the same as Keras' text.py and sequence.py. */
+/* Compares sequences with numbers of a Python program that computes the same as Keras' text.py and sequence.py. */
 static void check_sequences(const vkt_texts *t, const vkt_vocab *v, uint64_t hash)
 {
     vkt_dataset *d;

@@ -1,5 +1,5 @@
-# awk -f check.awk HEADER... XML... - what Doxygen's XML lacks of the headers, one line each: a function of theirs that is not in
-# it, and every symbol in it without a text. Doxygen itself warns of neither what a filter hides nor values of enums.
+# awk -f check.awk HEADER... XML... - prints what Doxygen's XML lacks, one line each: a function of the headers that it does not
+# have, and a symbol without a text. Doxygen itself does not warn of functions that a filter hides, nor of values of enums.
 
 # ---- headers: a declaration from VKT_API to its ";" ----
 FILENAME ~ /\.h$/ {
@@ -12,7 +12,7 @@ FILENAME ~ /\.h$/ {
     next
 }
 
-# ---- XML, one element a line: symbols lie within each other, so they are a stack ----
+# ---- XML, one element per line: symbols contain other symbols, so the current ones are a stack ----
 /<(memberdef|enumvalue|compounddef) / {
     depth++
     kind[depth] = $0

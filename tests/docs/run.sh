@@ -1,6 +1,7 @@
 #!/bin/sh
-# run.sh SOURCE DOXYFILE - the API reference comes out without a warning, and has every public function and a text for every
-# symbol. Then faults are planted in a copy of the headers, and each must be named.
+# run.sh SOURCE DOXYFILE - checks that Doxygen makes the API reference without a warning, and that the reference has every
+# public function and a text for every symbol. Then plants faults in a copy of the headers, and checks that each fault is
+# reported.
 set -u
 source=$(cd "$1" && pwd)
 doxyfile=$2
@@ -15,7 +16,7 @@ trap 'rm -rf "$work"' EXIT
 passed=0
 failed=0
 
-verdict() { # verdict NAME FAULTS
+verdict() { # verdict NAME FAULTS: counts a success if FAULTS is empty, otherwise a failure
     if [ -z "$2" ]; then
         passed=$((passed + 1))
     else
@@ -25,7 +26,7 @@ verdict() { # verdict NAME FAULTS
     fi
 }
 
-faults_of() { # faults_of INCLUDE: of the reference of these headers
+faults_of() { # faults_of INCLUDE: prints the faults of the reference of the headers in INCLUDE
     rm -rf "$work/docs"
     printf '%s\n' "@INCLUDE = \"$doxyfile\"" "OUTPUT_DIRECTORY = \"$work/docs\"" "INPUT = \"$1/vktrain\" \"$first_page\"" \
         "STRIP_FROM_PATH = \"$1\"" |
@@ -35,7 +36,7 @@ faults_of() { # faults_of INCLUDE: of the reference of these headers
 
 verdict "the reference is whole" "$(faults_of "$source/include")"
 verdict "the first page has every header" "$(for header in "$source"/include/vktrain/*.h; do
-    name=$(basename "$header" .h) # vktrain.h declares nothing
+    name=$(basename "$header" .h) # vktrain.h declares nothing itself
     [ "$name" = vktrain ] || grep -q "@ref $name " "$first_page" || echo "$first_page lacks $name"
 done)"
 

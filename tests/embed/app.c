@@ -152,7 +152,7 @@ vkt_ctx *app_adopt(app *a)
 
 /* ---- memory ---- */
 
-/* Lavapipe and real devices have memory with all of these properties. */
+/* Allocates memory with all properties of `want`. Lavapipe and real devices have such memory. */
 static VkDeviceMemory allocate(app *a, const VkMemoryRequirements *need, VkMemoryPropertyFlags want)
 {
     VkPhysicalDeviceMemoryProperties m;
@@ -326,7 +326,7 @@ static vkt_tensor layer(vkt_graph *g, const char *weight, const char *bias, vkt_
     return vkt_linear(g, x, w, b);
 }
 
-/* The network has dropout, because random numbers must be the same for each way of submission, too. */
+/* Makes the network. It has dropout, because random numbers must be the same for each way of submission, too. */
 void net_make(net *n, vkt_ctx *ctx, vkt_array *x, vkt_array *t)
 {
     float xs[NET_ROWS * NET_IN], ts[NET_ROWS * NET_OUT];

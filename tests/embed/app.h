@@ -84,9 +84,9 @@ typedef struct app {
  * all features. Skips the test if no Vulkan is installed, unless the build requires a device. */
 void app_open(app *a, const char *without);
 void app_close(app *a);
-/* The argument of vkt_ctx_adopt; the caller may extend it. */
+/* Returns the argument of vkt_ctx_adopt. The caller may change it. */
 vkt_adopt_params app_offer(const app *a);
-/* The context, adopted without a pipeline cache. */
+/* Makes a context on the device, without a pipeline cache. */
 vkt_ctx *app_adopt(app *a);
 
 typedef struct app_buffer {
@@ -112,13 +112,13 @@ VkCommandBuffer app_begin(app *a, bool reusable);
 void app_end(app *a, VkCommandBuffer cmd);
 /* Submits after `waits` (may be NULL), and increments the timeline when the work is done. */
 void app_submit(app *a, VkCommandBuffer cmd, const VkSemaphoreSubmitInfo *waits, uint32_t n_waits);
-void app_wait(app *a); /* of its own submissions */
+void app_wait(app *a); /* waits for all submissions of the application */
 VkSemaphoreSubmitInfo app_semaphore(VkSemaphore s, uint64_t value);
 VkSemaphore app_timeline_make(app *a);
-/* Waits until the device is idle: Mesa's submit thread (22.3) still uses a semaphore after those who waited for it
- * continue. */
+/* Waits until the device is idle, then destroys the semaphore. The wait is necessary, because Mesa 22.3's submit thread
+ * still uses a semaphore after a wait for it has ended. */
 void app_timeline_free(app *a, VkSemaphore s);
-/* A barrier from all work before it to all work after it. */
+/* Records a barrier from all work before it to all work after it. */
 void app_barrier(app *a, VkCommandBuffer cmd);
 
 /* ---- a small network that learns ---- */
@@ -132,15 +132,16 @@ typedef struct net {
     vkt_store *store;
     vkt_program *p;
     vkt_tensor x, t, y;
-    vkt_array *x_array, *t_array; /* the net's own, unless the caller gave them */
-    bool lends;                   /* the caller gave them */
+    vkt_array *x_array, *t_array; /* the net owns them, unless `lends` */
+    bool lends;                   /* the arrays belong to the caller */
 } net;
 /* Makes a network. If x and t are NULL, it makes and fills its own arrays. All networks start with the same weights. */
 void net_make(net *n, vkt_ctx *ctx, vkt_array *x, vkt_array *t);
 void net_free(net *n);
 void net_data(float x[NET_ROWS * NET_IN], float t[NET_ROWS * NET_OUT]);
 vkt_run net_run(uint32_t step); /* its learning rate varies */
-/* All parameters after `steps` runs of another net on this context, by vkt_program_run. */
+/* net_params returns all parameters of a net. net_expected returns those of a new net on this context after `steps`
+ * calls of vkt_program_run. */
 enum { NET_PARAMS = 16 * NET_IN + 16 + NET_OUT * 16 + NET_OUT };
 void net_params(net *n, float out[NET_PARAMS]);
 void net_expected(vkt_ctx *ctx, uint32_t steps, float out[NET_PARAMS]);

@@ -1,9 +1,10 @@
-# embed/calls.awk - for each function of the public headers, a C function that calls it with arguments of the right types:
+# embed/calls.awk - writes, for each function of the public headers, a C function that calls it with arguments of the right
+# types:
 #
 #   static void call_vkt_keep(void) { vkt_keep(HANDLE(0, vkt_graph), VALUE(1, vkt_tensor)); }
 #
-# then DROPS, the handles' types, and CALLS, a table of the functions. test_calls.c says what the arguments are: a handle
-# or a plain type that it does not know does not compile.
+# Then writes DROPS, the types of handles, and CALLS, a table of the functions. test_calls.c defines the arguments. A handle or
+# plain type that it does not define is a compile error.
 {
     while (match($0, /\/\*([^*]|\*+[^*\/])*\*+\//)) $0 = substr($0, 1, RSTART - 1) substr($0, RSTART + RLENGTH)
     if (in_comment) {

@@ -18,7 +18,7 @@ enum { SCRATCH_BYTES = 1 << 16, MAX_BYTES = 64 << 20, SETS = 8, NO_TENSOR = 9999
 /* The objects that exist for the whole test. */
 static vkt_host host;
 static vkt_ctx *the_ctx;
-static vkt_graph *stored; /* of the store, program and builder below */
+static vkt_graph *stored; /* the graph of the store, program and builder below */
 static vkt_store *the_store;
 static vkt_program *the_program;
 static vkt_array *the_array;
@@ -116,7 +116,8 @@ static vkt_tensor typical(int i)
                                        { scalar, scalar, scalar },   { image, kernel, bias }, { rows, weight, bias },
                                        { rows, ids, { NO_TENSOR } }, { line, line, line } };
     now.has_tensors = true;
-    const vkt_tensor t = sets[now.set][i < 2 ? 0 : i > 3 ? 2 : i - 1]; /* after a graph or builder */
+    /* Tensors begin at argument 1, behind a graph or builder. */
+    const vkt_tensor t = sets[now.set][i < 2 ? 0 : i > 3 ? 2 : i - 1];
     return t.id == NO_TENSOR ? (vkt_tensor){ 0 } : t;
 }
 
@@ -183,7 +184,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc", vkt_nn_flatten(b, x), &(vkt_nn_linear_params){ .out_features = 2 });
 }
 
-/* A right struct is zeroed, except for structs without such a default. */
+/* Returns a pointer argument. A right struct is zeroed, unless it needs some members. */
 static void *pointer(int i, const char *type)
 {
     if (is_wrong(i, 1)) return NULL;
@@ -268,7 +269,7 @@ static void fault(const char *what)
     faults++;
 }
 
-/* Handles that may be NULL. */
+/* Returns whether the handle of the current call may be NULL. */
 static bool may_be_null(void)
 {
     return strcmp(now.name, "vkt_program_create") == 0 && now.at == 2;
@@ -492,7 +493,7 @@ static int teardown(void **state)
     fclose(stream);
     if (chdir("/") != 0) return -1;
     vkt_temp_dir_remove(&folder);
-    return faults ? -1 : 0; /* messages of the validation layer at the end */
+    return faults ? -1 : 0; /* the validation layer may print messages at the end */
 }
 
 int main(void)

@@ -57,7 +57,7 @@ static void an_input_or_a_reshape_of_one_is_an_output(void **state)
 
 /* ---- a forked child ---- */
 
-/* The child destroys all objects that an application may have. Nothing hangs, and nothing is logged. */
+/* Destroys, in the child, all objects that an application may have. No call may hang, and none may log. */
 static int destroy_all(vkt_program **p, vkt_store **s, vkt_array *a[2], vkt_ctx **ctx)
 {
     const unsigned before = vkt_test_errors();
@@ -91,7 +91,8 @@ static void a_forked_child_may_destroy_what_it_inherits(void **state)
     }
     assert_int_equal(vkt_store_write(s, 0, VKT_PART_VALUE, data), VKT_OK);
     assert_int_equal(vkt_program_write(p, x, data, sizeof data), VKT_OK);
-    assert_int_equal(vkt_program_run(p, NULL, NULL), VKT_OK); /* it may still be working */
+    /* The device may still be working when the process forks. */
+    assert_int_equal(vkt_program_run(p, NULL, NULL), VKT_OK);
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) _exit(destroy_all(&p, &s, a, &ctx));

@@ -13,8 +13,8 @@
 
 enum { POINTS = 301, HIDDEN = 16, BINDINGS = 4, LANES = 16, MOST = 1 << 13 };
 
-/* Sums of 8, 24, 16 and 16 products. Another driver may add them in another order or fuse operations: 64 roundings of
- * 2^-24 of terms that are some times the largest result. (Lavapipe gives equal bits.) */
+/* Sums of 8, 24, 16 and 16 products. Another driver may add them in another order or fuse operations. The bound is 64
+ * roundings of 2^-24, because terms are some times larger than the largest result. (Lavapipe gives equal bits.) */
 #define CLOSE 1e-5f
 
 /* ---- the network ---- */
@@ -35,7 +35,7 @@ static float number(uint32_t i)
     return (float)(i * 2654435761u >> 8) / (float)(1 << 23) - 1;
 }
 
-/* Points inside, with edges and corners, and a few outside. */
+/* Uploads points: most are inside, some on edges and corners, and a few outside. */
 static void upload_points(network *n)
 {
     for (uint32_t i = 0; i < POINTS * n->dims; i++) {
@@ -56,7 +56,7 @@ static void fill(network *n)
     }
 }
 
-/* Parameters in this order: the table, w1, b1, w2, b2, w3. */
+/* Makes the network. Its parameters have this order: the table, w1, b1, w2, b2, w3. */
 static void make(network *n, vkt_ctx *ctx)
 {
     const vkt_host host = vkt_ctx_host(ctx);
@@ -192,7 +192,8 @@ static void bind(const shader *s, uint32_t binding, VkBuffer buffer, uint64_t of
     s->UpdateDescriptorSets(s->a->device, 1, &write, 0, NULL);
 }
 
-/* All parameters, from the start of the first one to the end of the last one: the offset of each, in floats. */
+/* Binds the range of the store from the first parameter to the last one. Writes the offset of each parameter in it, in
+ * floats, to *pc. */
 static void bind_store(const shader *s, const vkt_store *store, push *pc)
 {
     const vkt_vk_buffer first = vkt_store_buffer(store, 0, VKT_PART_VALUE);

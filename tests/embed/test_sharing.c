@@ -345,7 +345,7 @@ static void read_one(app *a, vkt_ctx *ctx, const read_case *r, uint32_t channels
                                         .layout = r->layout,
                                         .array = array };
     DO(vkt_texture_adopt(ctx, &params, &t));
-    DO(vkt_ctx_wait_idle(ctx)); /* the zeros of a new array */
+    DO(vkt_ctx_wait_idle(ctx)); /* waits for the zeros of a new array */
     if (r->recorded) {
         VkCommandBuffer cmd = app_begin(a, false);
         DO(vkt_texture_record_read(t, cmd));

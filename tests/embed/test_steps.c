@@ -122,7 +122,7 @@ static void put(app *a, VkCommandBuffer cmd, const VkMemoryBarrier2 *b)
                                                      .pMemoryBarriers = b });
 }
 
-/* One run with no barriers except those that vkt_program_barriers returns. */
+/* Records one run with no barriers except those that vkt_program_barriers returns. */
 static void record_run(rig *r, VkCommandBuffer cmd, uint32_t step)
 {
     VkMemoryBarrier2 before, after;
@@ -212,7 +212,7 @@ static uint32_t frames(rig *r, uint32_t steps, uint64_t budget_ns, bool drain)
 {
     uint32_t s = 0, n = 0;
     for (; s < steps; n++) {
-        assert_in_range(n, 0, 1000000); /* also on a busy machine */
+        assert_in_range(n, 0, 1000000); /* fewer frames than this are enough, also on a busy machine */
         uint64_t left_ns = budget_ns;
         vkt_step_progress progress;
         do {
@@ -240,8 +240,9 @@ static void slices_add_up_to_runs(void **state)
         taken[i] = frames(&r, STEPS, budgets[i], i != 1);
         rig_check_and_free(&r);
     }
-    assert_true(taken[0] > 4 * STEPS);    /* a nanosecond: one slice at a time */
-    assert_true(taken[3] < taken[0] / 2); /* ten seconds: one frame does all the rest, once it is measured */
+    assert_true(taken[0] > 4 * STEPS); /* a budget of 1 ns: one slice per frame */
+    /* A budget of ten seconds: once the program is measured, one frame does all the rest. */
+    assert_true(taken[3] < taken[0] / 2);
 }
 
 /* A program that ran before needs no measurement. A smaller budget splits it again. */
@@ -262,7 +263,8 @@ static void budgets_may_change(void **state)
         vkt_step_progress progress;
         assert_int_equal(vkt_step_budget(r.n.p, &run, NULL, &left_ns, &progress), VKT_OK);
         if (s == 3) assert_true(progress.completed);
-        if (budgets[s % 3] == 1) assert_true(progress.submitted_ns > 1); /* the time it takes, not its limit */
+        /* The reported time is the measured one, not the limit. */
+        if (budgets[s % 3] == 1) assert_true(progress.submitted_ns > 1);
         slices = progress.slices > slices ? progress.slices : slices;
         s += progress.completed;
         assert_int_equal(vkt_ctx_wait_idle(r.ctx), VKT_OK);

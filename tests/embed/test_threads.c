@@ -9,7 +9,7 @@ enum { STEPS = 30 };
 typedef struct frame_loop {
     app *a;
     pthread_mutex_t lock;
-    bool stop; /* under the lock */
+    bool stop; /* guarded by the lock */
     unsigned frames;
 } frame_loop;
 
@@ -49,7 +49,7 @@ static vkt_ctx *adopt_locked(app *a, frame_loop *l)
     return ctx;
 }
 
-/* Whole runs alternate with slices. */
+/* Makes one step. Steps are whole runs and runs by slices, in turn. */
 static void step(net *n, uint32_t s)
 {
     const vkt_run run = net_run(s);

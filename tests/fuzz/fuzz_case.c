@@ -58,7 +58,7 @@ static double bytes_of(const vkt_graph *g)
     return sum;
 }
 
-/* A graph of the case with seeds for all float outputs and gradients of all float inputs. */
+/* Builds a graph of the case, with seeds for all float outputs and gradients of all float inputs. */
 static void build(const vkt_op *op, const vkt_case *c)
 {
     vkt_graph *g;

@@ -72,7 +72,7 @@ static void tables(void)
     put_text("tsv", "classes", "tea\nale\r\n\ngin");
 }
 
-/* 7 x 5 pixels in colour, as JPEG and as PNG in two of its types. */
+/* Writes 7 x 5 pixels in colour, as JPEG and as PNG of two colour types. */
 static void images(void)
 {
     enum { W = 7, H = 5 };
@@ -177,7 +177,7 @@ static void tuning(void)
     }
 }
 
-/* The first random cases of each op, several ops per file. */
+/* Writes the first random cases of each op, several ops per file. */
 static void cases(void)
 {
     enum { SEEDS = 2, OPS_A_FILE = 3 };

@@ -3,7 +3,7 @@
 
     python3 tests/golden/make_gpt_golden.py             (seconds)
 
-Weights and tokens are integer arithmetic (`draw`, `samples`), so that nothing need be stored of them.
+Weights and tokens come from integer arithmetic (`draw`, `samples`), so the file does not store them.
 """
 import math
 import os
@@ -19,12 +19,13 @@ from make_mnist_golden import deviation, mix
 SEED, LR, MIN_LR, WARMUP, STEPS = 1, 3e-3, 3e-4, 4, 20
 ROWS, BATCH = 22, 6  # four steps an epoch, the last one of 4 rows
 VOCABULARY, CONTEXT, LAYERS, HEADS, WIDTH = 40, 16, 2, 4, 32
-# Float32 runs besides the default: how far float32 strays by accident (README.md).
+# Other float32 runs. They show how much float32 results vary by chance (README.md).
 VARIANTS = ("no_mkldnn", "reversed_rows", "shuffled_rows", "written_out")
 
 
 def samples(first, count):
-    """Rows of CONTEXT + 1 tokens: i begins somewhere and goes on by 1 to 3 from token to token."""
+    """Returns rows of CONTEXT + 1 tokens. A hash of i gives the first token of row i, and the step of 1 to 3 from token to
+    token."""
     u = np.uint32
     i, t = np.ogrid[first:first + count, 0:CONTEXT + 1]
     h = mix(i.astype(u) + u(0x10000000))
@@ -90,7 +91,7 @@ class Network(nn.Module):
 
 
 def draw(model):
-    """All parameters, by tensor number and element, within 1/8; the weights of norms around 1."""
+    """Sets all parameters by a hash of tensor number and element: within +-1/8 of 0, or of 1 for the weights of norms."""
     for k, (name, p) in enumerate(model.named_parameters()):
         h = mix(np.uint32(SEED << 24 | k << 16) + np.arange(p.numel(), dtype=np.uint32)) >> np.uint32(8)
         w = (h.astype(np.float32) - np.float32(1 << 23)) * np.float32(0.125 / (1 << 23))
@@ -100,7 +101,7 @@ def draw(model):
 
 
 def optimizer_of(model):
-    """Matrices are decayed, biases and norms are not; the rate warms up, then falls along a cosine."""
+    """Returns optimizer and schedule. Matrices decay; biases and norms do not. The rate warms up, then falls along a cosine."""
     groups = [dict(params=[p for p in model.parameters() if p.dim() >= 2], weight_decay=0.1),
               dict(params=[p for p in model.parameters() if p.dim() < 2], weight_decay=0.0)]
     optimizer = torch.optim.AdamW(groups, lr=LR, betas=(0.9, 0.95))
@@ -110,13 +111,13 @@ def optimizer_of(model):
 
 
 def snapshot(named):
-    """Name -> all elements (float64, exact)."""
+    """Returns name -> all elements (float64, exact)."""
     return {name: p.detach().double().numpy().reshape(-1).copy() for name, p in named}
 
 
 def without_key_bias(params):
-    """A bias of the keys moves all scores of a query alike, and so no weight: its gradient is 0 but for rounding, which Adam
-    divides by itself. Of c_attn.bias only the queries' third is kept."""
+    """Returns params with only the queries' third of each c_attn.bias. A bias of the keys adds the same number to all scores
+    of a query, so its gradient is 0 except for rounding. Adam divides this rounding by itself, so the result is random."""
     return {name: p[:WIDTH] if name.endswith("c_attn.bias") else p for name, p in params.items()}
 
 

@@ -1,4 +1,4 @@
-"""Images, and what Pillow makes of them: tests/golden/images (see README.md).
+"""Makes tests/golden/images: images, and Pillow's results for them (see README.md).
 
 python3 tests/golden/make_image_golden.py          writes the files
 python3 tests/golden/make_image_golden.py DATA     prints checksums of real data sets, for tests/data/test_images.c
@@ -12,7 +12,7 @@ import numpy
 from PIL import Image, ImageOps
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "images")
-SIZES = [(1, 1), (7, 5), (20, 20), (31, 64), (53, 20), (52, 38), (100, 37), (80, 90)]  # from 53 x 37
+SIZES = [(1, 1), (7, 5), (20, 20), (31, 64), (53, 20), (52, 38), (100, 37), (80, 90)]  # target sizes; the source has 53 x 37
 
 
 def path(name):
@@ -24,7 +24,7 @@ def save(image, name):
 
 
 def noise(width, height):
-    """Flat parts, ramps and noise of full range: what rounds, clips and averages."""
+    """Returns flat parts, ramps and noise of full range, so that resizing rounds, clips and averages."""
     rng = numpy.random.default_rng(3)
     pixels = rng.integers(0, 256, (height, width, 3))
     pixels[:, : width // 3] = numpy.linspace(0, 255, height)[:, None, None]
@@ -34,7 +34,7 @@ def noise(width, height):
 
 
 def scene(width, height):
-    """Smooth colours with one edge: nothing that JPEG would blow up."""
+    """Returns smooth colours with one edge, which JPEG stores in few bytes."""
     y, x = numpy.mgrid[0:height, 0:width]
     red = 255 * x / (width - 1)
     green = 255 * y / (height - 1)
@@ -45,7 +45,7 @@ def scene(width, height):
 
 
 def checksum(table, prepare):
-    """CRC-32 of all rows (C,H,W), in the order of the table."""
+    """Returns the CRC-32 of all rows (C,H,W), in the order of the table."""
     crc = 0
     with open(table, newline="") as lines:
         for row in csv.DictReader(lines):
@@ -55,7 +55,7 @@ def checksum(table, prepare):
 
 
 def cut_middle(image, shorter, width, height):
-    """Resize(shorter) and CenterCrop((height, width)) of torchvision."""
+    """Does Resize(shorter) and CenterCrop((height, width)) of torchvision."""
     w, h = image.size
     image = image.resize((shorter * w // min(w, h), shorter * h // min(w, h)), Image.BILINEAR)
     left, top = round((image.width - width) / 2), round((image.height - height) / 2)

@@ -2,8 +2,8 @@
 """Records images.safetensors: 20 steps of the network of vkt-images in PyTorch, in float64 and in float32. Format: README.md.
 
 Five epochs of 3 batches of 32 and one of 12, a validation after each, ReduceLROnPlateau between them. Images and initial
-weights are integer arithmetic (`images`, `weights`), so that nothing need be stored of them; what is stored of a large
-parameter are sums over its elements (`fold`).
+weights come from integer arithmetic (`images`, `weights`), so the file does not store them. For a large parameter it stores
+sums over its elements (`fold`).
 
     python3 tests/golden/make_images_golden.py    (a minute)
 """
@@ -18,15 +18,16 @@ import safetensors_file
 from make_mnist_golden import VARIANTS, mix
 
 SIDE, CLASSES, BATCH, EPOCHS = 32, 101, 32, 5
-ROWS, CHECK = 108, 40  # images to learn from, and behind them those to check
+ROWS, CHECK = 108, 40  # training images; after them the validation images
 LR, PLATEAU = 0.001, {"patience": 1, "threshold": 1e-3}
 MEAN, STD = (0.4948052, 0.48568845, 0.44682974), (0.24580306, 0.24236229, 0.2603115)
 FOLD = 1021
 
 
 def images(first, count):
-    """(count, 3, 32, 32) u8 and labels (count), squares below 101, of images first .. first + count: for each channel a
-    triangle wave whose direction and frequency tell the class, plus noise. All arithmetic in wrapping u32."""
+    """Returns images first .. first + count, (count, 3, 32, 32) u8, and their labels (count), which are squares below 101.
+    Each channel is a triangle wave plus noise. The class gives direction and frequency of the wave. All arithmetic is in
+    wrapping u32."""
     u = np.uint32
     i, c = np.arange(first, first + count, dtype=u)[:, None, None, None], np.arange(3, dtype=u)[None, :, None, None]
     y, x = np.arange(SIDE, dtype=u)[None, None, :, None], np.arange(SIDE, dtype=u)[None, None, None, :]
@@ -40,7 +41,8 @@ def images(first, count):
 
 
 def weights(number, shape, std):
-    """Nearly normal: the sum of a hash's four bytes, less its mean, has the variance 4 (256^2 - 1) / 12 = 21845."""
+    """Returns nearly normal numbers: the sum of a hash's four bytes, minus its mean, has the variance 4 (256^2 - 1) / 12 =
+    21845."""
     h = mix(np.arange(np.prod(shape), dtype=np.uint32) + np.uint32(number << 24))
     total = sum((h >> np.uint32(8 * k) & np.uint32(255)).astype(np.int64) for k in range(4)) - 510
     return (total * (std / np.sqrt(21845.0))).astype(np.float32).reshape(shape)
@@ -53,7 +55,7 @@ class Network(nn.Module):
         self.fc1, self.fc2, self.fc3 = nn.Linear(2304, 256), nn.Linear(256, 128), nn.Linear(128, CLASSES)
         with torch.no_grad():
             for number, p in enumerate(self.parameters()):
-                p.zero_()  # biases stay so; Xavier's normal for convolutions, 0.01 for linear layers
+                p.zero_()  # biases stay 0; Xavier's normal for convolutions, 0.01 for linear layers
                 if p.dim() > 1:
                     std = np.sqrt(2 / ((p.shape[0] + p.shape[1]) * 9)) if p.dim() == 4 else 0.01
                     p.copy_(torch.from_numpy(weights(number, tuple(p.shape), std)))
@@ -81,7 +83,7 @@ def prepare(first, rows, dtype, variant=None):
 
 
 def fold(p):
-    """Sums over the elements whose number is k modulo FOLD: all of a parameter counts, and little of it is stored."""
+    """Returns sums over the elements whose index is k modulo FOLD. Every element counts, but the file stays small."""
     v = p.detach().double().numpy().reshape(-1)
     padded = np.zeros(-(-v.size // FOLD) * FOLD)
     padded[: v.size] = v
@@ -93,7 +95,7 @@ def snapshot(model, part=lambda p: p):
 
 
 def train(dtype, variant=None):
-    """What a run is compared by: name -> array, and parameters, name -> array, of three kinds."""
+    """Returns the results that the runs compare: name -> array, and kind -> name -> array for three kinds of parameters."""
     model = Network().to(dtype)
     optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=0.9, dampening=0.1)
     plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **PLATEAU)

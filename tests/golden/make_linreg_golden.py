@@ -21,7 +21,8 @@ class Line(torch.nn.Module):
 
 
 def train(x, t, init, dtype):
-    """-> losses, each before its update; gradients of the first step and parameters after the last, name -> array."""
+    """Returns the losses, each before its update; the gradients of the first step and the parameters after the last one, name
+    -> array."""
     model = Line().to(dtype)
     model.load_state_dict({k: v.to(dtype) for k, v in init.items()})
     optimizer, losses, gradients = torch.optim.Adam(model.parameters(), lr=LR), [], None

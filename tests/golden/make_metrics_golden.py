@@ -1,5 +1,5 @@
-"""Makes metrics.safetensors: scikit-learn's scores of predictions, PyTorch's topk, and a training with class weights and
-label smoothing. Wants python3-sklearn 1.2, python3-torch. See README.md."""
+"""Makes metrics.safetensors: scikit-learn's scores of predictions, PyTorch's topk, and a training with class weights and label
+smoothing. Needs python3-sklearn 1.2 and python3-torch. See README.md."""
 import os
 
 import numpy as np
@@ -12,7 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 rng = np.random.default_rng(5)
 out, meta = {}, {}
 
-# Seven classes: 4 is never predicted, 5 never occurs, 6 neither.
+# There are seven classes. Class 4 is never predicted, class 5 has no rows, class 6 has neither.
 K, N = 7, 230
 labels = rng.choice(5, N, p=[0.4, 0.3, 0.15, 0.1, 0.05])
 guesses = np.where(rng.random(N) < 0.6, labels, rng.choice([0, 1, 2, 3, 5], N))
@@ -29,7 +29,7 @@ for zero in (0, 1):
         m = precision_recall_fscore_support(labels, guesses, labels=classes, average=mean, zero_division=zero)
         out[f"{mean}{zero}"] = np.array(m[:3], dtype=np.float64)
 
-# Without ties: all of a row's scores differ.
+# There are no ties: all scores of a row differ.
 scores = rng.permuted(np.tile(np.arange(K, dtype=np.float32), (N, 1)), axis=1) - np.float32(2.5)
 out["scores"] = scores
 out["top3"] = torch.topk(torch.tensor(scores), 3).indices.numpy().astype(np.float32)
@@ -49,7 +49,7 @@ out["w0"], out["b0"], out["class_weights"] = w0, b0, weights
 for name, cw, smoothing in (("weighted", weights, 0.0), ("smoothed", None, 0.1), ("both", weights, 0.2)):
     w = torch.tensor(w0.astype(np.float64), requires_grad=True)
     b = torch.tensor(b0.astype(np.float64), requires_grad=True)
-    # The op's smoothing is a float, as all of the library's settings.
+    # The op's smoothing is a float, like all settings of the library.
     loss = torch.nn.CrossEntropyLoss(weight=None if cw is None else torch.tensor(cw.astype(np.float64)),
                                      label_smoothing=float(np.float32(smoothing)))
     losses = []

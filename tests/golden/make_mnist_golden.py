@@ -4,9 +4,9 @@
     python3 tests/golden/make_mnist_golden.py            (minutes: PyTorch's float64 convolutions are slow)
     python3 tests/golden/make_mnist_golden.py partial    (seconds: mnist_partial.safetensors, four steps of fewer rows)
 
-Everything starts from float32 weights that PyTorch drew (its defaults, from SEED), and sees the same batches, dropout off.
-The images are integer arithmetic (see `samples`), so that nothing need be stored of them. How SEED was chosen and what the
-runs besides the default one are for: README.md.
+All runs start from PyTorch's default random float32 weights for SEED, and use the same batches, without dropout. The images
+come from integer arithmetic (see `samples`), so the file does not store them. README.md explains the choice of SEED and the
+other runs.
 """
 import os
 import sys
@@ -20,11 +20,11 @@ import safetensors_file
 
 SEED, LR, STEPS, BATCH, SIDE = 102, 0.01, 50, 128, 28
 FULL = [(BATCH * s, BATCH) for s in range(STEPS)]  # (first sample, rows) of each step
-# Of all starts that are multiples of 60, the one whose poolings are farthest from a tie: in float64 the largest element of a
-# window and the next are never closer than 1.4e-6 of the largest of the tensor, so that rounding decides nothing.
+# The start is a multiple of 60. It is the one whose poolings are farthest from a tie, so that rounding decides nothing: in
+# float64, the two largest elements of a window differ by at least 1.4e-6 of the tensor's largest element.
 PARTIAL = [(3780, 16), (3796, 16), (3812, 12), (3824, 16)]
 PARTIAL_ROWS = 8  # output channels of conv2.weight that are kept of the partial run
-# Float32 runs besides the default: how far float32 strays by accident (README.md).
+# Other float32 runs. They show how much float32 results vary by chance (README.md).
 VARIANTS = ("no_mkldnn", "reversed_rows", "shuffled_rows", "scale_and_shift")
 
 # Stripes of class k: phase = ACROSS[k] x + DOWN[k] y, in 64ths of a period.
@@ -41,8 +41,8 @@ def mix(v):
 
 
 def samples(first, count):
-    """Images (count, 28, 28) u8 and labels (count) of samples first .. first + count: a triangle wave, whose direction
-    and frequency tell the class, 0 to 124, plus noise, 0 to 127. All arithmetic in wrapping u32."""
+    """Returns images (count, 28, 28) u8 and labels (count) of samples first .. first + count. An image is a triangle wave, 0
+    to 124, plus noise, 0 to 127. The class gives direction and frequency of the wave. All arithmetic is in wrapping u32."""
     u = np.uint32
     i = np.arange(first, first + count, dtype=u)[:, None, None]
     y, x = np.arange(SIDE, dtype=u)[None, :, None], np.arange(SIDE, dtype=u)[None, None, :]
@@ -80,14 +80,14 @@ class Network(nn.Module):
 
 
 def snapshot(model, part=lambda p: p):
-    """Name -> array (float64, exact) of part(parameter)."""
+    """Returns name -> array (float64, exact) of part(parameter)."""
     return {name: part(p).detach().double().numpy().copy() for name, p in model.named_parameters()}
 
 
 def train(dtype, steps, variant=None):
     """Returns (losses, final parameters, gradients of the first step)."""
     torch.manual_seed(SEED)
-    model = Network().to(dtype)  # PyTorch draws in float32; the change to float64 is exact
+    model = Network().to(dtype)  # PyTorch generates the weights in float32; the conversion to float64 is exact
     optimizer = torch.optim.Adam(model.parameters(), lr=LR)
     losses, first = [], None
     with torch.backends.mkldnn.flags(enabled=variant != "no_mkldnn"):
@@ -103,7 +103,7 @@ def train(dtype, steps, variant=None):
 
 
 def deviation(a, b):
-    """Largest absolute difference of each parameter, in the order of the network."""
+    """Returns the largest absolute difference of each parameter, in the order of the network."""
     return np.array([np.abs(a[name] - b[name]).max() for name in a])
 
 
@@ -156,7 +156,7 @@ def write(name, t, metadata):
 
 
 def report(t):
-    """What README.md tells: the losses, the deviations of float32, and how the other float32 runs compare."""
+    """Prints the numbers of README.md: the losses, the deviations of float32, and the comparison with the other float32 runs."""
     np.set_printoptions(precision=2, linewidth=120)
     dev = np.abs(t["loss32"] - t["loss64"])
     print("loss", t["loss64"][[0, 4, 9, 19, 29, 39, 49]], "\nloss deviation", dev)

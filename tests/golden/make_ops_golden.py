@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Records ops.safetensors: values and gradients of ops at awkward shapes, by PyTorch in float64. Format: README.md.
 
-A case is (op, attributes, shapes of the inputs). No two dimensions of a shape are equal where that can be had: an exchange
-of axes or strides must show. Inputs are drawn in float32, so that a float32 engine starts from the same numbers.
+A case is (op, attributes, shapes of the inputs). If possible, all dimensions of a shape differ, so that exchanged axes or
+strides give wrong numbers. Inputs are random float32 numbers, so that a float32 engine starts from the same numbers.
 """
 import json
 import os
@@ -67,7 +67,8 @@ POOL1D = {
 
 
 def grids(a, dims):
-    """Of each level of a hash grid: cells along an axis, entries, whether corners are hashed. The formulas of the paper, by numpy."""
+    """Returns for each level of a hash grid: cells along an axis, entries, whether corners are hashed. These are the formulas
+    of the paper, in numpy."""
     most, levels = 2 ** a["log2_table_size"], []
     for level in range(a["levels"]):
         cells = int(a["base_resolution"] * a["per_level_scale"] ** level + 1e-9)
@@ -77,7 +78,8 @@ def grids(a, dims):
 
 
 def hash_grid(x, table, a):
-    """Mueller et al. 2022, section 3. x is bound to [0,1]; the cell is a constant, so the gradient is that of its interpolation."""
+    """Computes the hash grid of Mueller et al. 2022, section 3. x is clamped to [0,1]. The cell is a constant, so the gradient
+    is that of the interpolation."""
     dims, first, features = x.shape[1], 0, []
     for cells, entries, hashed in grids(a, dims):
         p = x.clamp(0, 1) * cells
@@ -100,13 +102,13 @@ def hash_grid(x, table, a):
 
 
 def frequency(x, frequencies):
-    """Mildenhall et al. 2020, equation 4."""
+    """Computes the frequency encoding of Mildenhall et al. 2020, equation 4."""
     angles = x[:, :, None] * np.pi * 2.0 ** torch.arange(frequencies)
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
 
 
 def table():
-    """name -> (op, attributes, input shapes; None: the input is absent)"""
+    """Returns name -> (op, attributes, input shapes; None: the input is absent)."""
     t = {}
     for name, (attr, x, w, *bias) in CONV.items():
         t["conv2d_" + name] = ("conv2d", attr, x, w, None if bias else (w[0],))
@@ -269,20 +271,20 @@ LOSSES = LABELS[1:] + EVEN[1:] + ("binary_cross_entropy", "binary_cross_entropy_
 def loss(op, options, x):
     if op == "binary_cross_entropy_with_logits":
         return F.binary_cross_entropy_with_logits(x[0], x[1], pos_weight=x[2], **options)
-    if op == "relative_l2_loss":  # tiny-cuda-nn's: the divisor is a constant to the gradient
+    if op == "relative_l2_loss":  # tiny-cuda-nn's: the gradient treats the divisor as a constant
         each = (x[0] - x[1]) ** 2 / (x[0].detach() ** 2 + options.get("epsilon", float(np.float32(0.01))))
         return each.sum() if options.get("reduction") == "sum" else each.mean()
     if op not in LABELS:
         return getattr(F, op)(*x, **options)
     z, t = x[0], x[1].long()
-    if op == "cross_entropy_tokens":  # torch has the classes second
+    if op == "cross_entropy_tokens":  # in torch, dimension 1 has the classes
         z = z.transpose(1, 2)
     op = "cross_entropy" if op.startswith("cross") else op
     return getattr(F, op)(z, t, x[2], **options)
 
 
 def evaluate(op, a, x):
-    """The op on its inputs x (None: absent) with attributes a."""
+    """Computes the op on its inputs x (None: absent) with attributes a."""
     stride, pad, dilation = a.get("stride"), a.get("pad", [0, 0]), a.get("dilation", [1, 1])
     if op == "conv2d":
         return F.conv2d(*x, stride or [1, 1], pad, dilation, a.get("groups", 1))
@@ -315,7 +317,7 @@ def evaluate(op, a, x):
     if op.startswith("attention_packed"):
         parts = list(x[0].unflatten(2, (3, a["heads"], -1)).permute(2, 0, 3, 1, 4)) + x[1:]
         return evaluate("attention", a, parts).transpose(1, 2).flatten(2)
-    if op == "attention":  # what its documentation gives as equivalent: this version has no such public function
+    if op == "attention":  # the equivalent in torch's documentation, because this version has no such public function
         scores = x[0] @ x[1].transpose(-2, -1) * a.get("factor", x[0].shape[-1] ** -0.5) + (x[3] if len(x) > 3 else 0)
         hidden = torch.ones(scores.shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(scores.shape[-2:]) == 1
         return torch.softmax(scores.masked_fill(hidden, -np.inf), -1) @ x[2]
@@ -371,7 +373,7 @@ def is_mask(op, k):
 
 
 def draw(rng, op, attr, k, shape, first_shape):
-    """Input k of an op, float32; labels, weights and probabilities where a loss has them, ids of embeddings."""
+    """Returns input k of an op: float32 numbers; for losses also labels, weights or probabilimakes ties; for embeddings ids."""
     if op in LABELS and k == 1:
         return rng.integers(0, first_shape[1 if op.endswith("pictures") else -1], shape).astype(np.float32)
     if op in LOSSES and k == 2 or op == "binary_cross_entropy" or op.startswith(("binary", "kl")) and k == 1:

@@ -2,9 +2,10 @@
 """Records optim.safetensors: 20 runs of three parameters (1, 5 and 31 elements) under each optimizer, in float64. Format:
 README.md.
 
-What PyTorch has is torch.optim and torch.nn.utils run on float64 tensors. NAdam is its documented formula: torch 1.13's own
-multiplies by u_t twice in the product up to t + 1. Keras' forms are those of Keras' documentation and source. Inputs, and the
-numbers that a vkt_optimizer holds as floats, are float32 values, so that a float32 engine starts from the same ones.
+For PyTorch's optimizers, torch.optim and torch.nn.utils run on float64 tensors. NAdam is PyTorch's documented formula,
+because torch 1.13 itself multiplies by u_t twice in the product up to t + 1. Keras' optimizers follow Keras' documentation
+and source. Inputs, and the numbers that a vkt_optimizer stores as floats, are float32 values, so that a float32 engine
+starts from the same ones.
 """
 import json
 import os
@@ -17,7 +18,7 @@ import safetensors_file
 RUNS, SIZES = 20, (1, 5, 31)
 N = sum(SIZES)
 DECAY_LAST = [[1, 0], [1, 0], [1, 0.1]]  # by parameter: factor of the learning rate (-1: frozen), weight decay
-MIXED = [[0.5, 0.3], None, [2, 0.05]]    # None: the optimizer's own
+MIXED = [[0.5, 0.3], None, [2, 0.05]]    # None: the optimizer's own settings
 FROZEN = [None, [-1, 0], None]
 CASES = {
     "sgd": dict(kind="sgd", lr=0.1),
@@ -83,7 +84,7 @@ for case in CASES.values():
 
 
 def gradients(rng):
-    """(RUNS, N), from 1e-9 (below eps) to 10; element 0 is always 0, element 1 from run 6 on."""
+    """Returns gradients (RUNS, N), from 1e-9 (below eps) to 10. Element 0 is always 0. Element 1 is 0 from run 6 on."""
     g = rng.standard_normal((RUNS, N)) * 10.0 ** np.linspace(-9, 1, N)
     g[:, 0] = 0
     g[6:, 1] = 0
@@ -91,7 +92,8 @@ def gradients(rng):
 
 
 def learning_rates(case):
-    """Constant, or tenfold lower from run 5 and tripled from run 9, as the step state of a float32 engine holds them."""
+    """Returns the learning rates, as the step state of a float32 engine stores them: constant, or a tenth from run 5 on and
+    three times that from run 9 on."""
     lr = np.full(RUNS, case["lr"])
     if case.get("schedule"):
         lr[4:] /= 10
@@ -100,7 +102,7 @@ def learning_rates(case):
 
 
 class KerasLike:
-    """What PyTorch 1.13 has not, with the interface of torch.optim as far as it is needed here."""
+    """The optimizers that PyTorch 1.13 does not have, with the part of torch.optim's interface that this script needs."""
 
     def __init__(self, groups, case):
         self.param_groups, self.case, self.t, self.state, self.product = groups, case, 0, {}, 1.0

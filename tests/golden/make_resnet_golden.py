@@ -2,9 +2,9 @@
 """Records resnet.safetensors: 20 steps of ResNet-8 (CIFAR form) in PyTorch, in float64 and in float32. Format: README.md.
 
     python3 tests/golden/make_resnet_golden.py             (seconds)
-    python3 tests/golden/make_resnet_golden.py search N    (looks for SEED among the first N: README.md tells why)
+    python3 tests/golden/make_resnet_golden.py search N    (searches the first N seeds for SEED; README.md has the reason)
 
-Weights and images are integer arithmetic (`draw`, `samples`), so that nothing need be stored of them.
+Weights and images come from integer arithmetic (`draw`, `samples`), so the file does not store them.
 """
 import math
 import os
@@ -20,12 +20,13 @@ from make_mnist_golden import ACROSS, DOWN, VARIANTS, deviation, mix
 
 SEED = 31
 LR, ROWS, BATCH, STEPS, SIDE = 0.05, 37, 8, 20, 12  # five steps an epoch, the last one of 5 rows
-KEPT = 128  # elements of a tensor that are kept, from the first on
+KEPT = 128  # number of elements of a tensor that the file has: the first ones
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def samples(first, count):
-    """Images (count, 3, 32, 32) u8 and labels: the stripes of make_mnist_golden, moved on from channel to channel."""
+    """Returns images (count, 3, SIDE, SIDE) u8 and labels: the stripes of make_mnist_golden.py, shifted from channel to
+    channel."""
     u = np.uint32
     i, c, y, x = np.ogrid[first:first + count, 0:3, 0:SIDE, 0:SIDE]
     i, c, y, x = i.astype(u), c.astype(u), y.astype(u), x.astype(u)
@@ -81,7 +82,7 @@ class Network(nn.Module):
 
 
 def draw(model, seed):
-    """Convolutions and the last layer, by tensor number and element; norms begin as they do."""
+    """Sets convolutions and the last layer by a hash of tensor number and element. Norms keep their initial values."""
     for k, (name, p) in enumerate(model.named_parameters()):
         if "bn" in name:
             continue
@@ -92,7 +93,7 @@ def draw(model, seed):
 
 
 def snapshot(named):
-    """Name -> the first elements (float64, exact)."""
+    """Returns name -> the first elements (float64, exact)."""
     return {name: p.detach().double().numpy().reshape(-1)[:KEPT].copy() for name, p in named}
 
 
@@ -118,8 +119,8 @@ def train(dtype, variant=None, seed=SEED):
 
 
 def margin(seed):
-    """The smallest size of what a ReLU takes in, over all steps in float64 (those of a norm have deviation 1): the distance
-    from where rounding would decide about a gradient."""
+    """Returns the smallest magnitude of an input of a ReLU, over all steps in float64. Near 0, rounding would decide whether a
+    gradient passes. (Outputs of a norm have a deviation of 1.)"""
     relu, least = F.relu, [math.inf]
 
     def watched(x):

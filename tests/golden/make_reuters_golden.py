@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Records reuters.safetensors: 20 steps of the network of vkt-reuters, in float64 and in float32. Format: README.md.
 
-Four epochs of 4 batches of 32 and one of 20, over sequences of 300 of 1,000 words. The layers are PyTorch's; Nadam is Keras 3's
-formula (KerasLike in make_optim_golden.py). Sequences and initial weights are integer arithmetic (`texts`, `weights`), so that
-nothing need be stored of them; what is stored of a large parameter are sums over its elements (`fold`).
+Four epochs of 4 batches of 32 and one of 20, over sequences of 300 words from a vocabulary of 1,000. The layers are
+PyTorch's. Nadam is Keras 3's formula (KerasLike in make_optim_golden.py). Sequences and initial weights come from integer
+arithmetic (`texts`, `weights`), so the file does not store them. For a large parameter it stores sums over its elements
+(`fold`).
 
     python3 tests/golden/make_reuters_golden.py    (a minute)
 """
@@ -21,14 +22,15 @@ from make_optim_golden import KerasLike
 WORDS, WIDTH, LENGTH, CLASSES = 1000, 7, 300, 46
 ROWS, BATCH, EPOCHS = 148, 32, 4
 FOLD = 1021
-# Of the multiples of 4096 from 0x30000000 on, the first where rounding decides nothing (README.md).
+# The first multiple of 4096 from 0x30000000 on with which rounding decides nothing (README.md).
 SALT = 0x30001000
 VARIANTS = (None, "no_mkldnn", "reversed_rows", "shuffled_rows", "as_products")
 
 
 def texts():
-    """Ids (ROWS, LENGTH) and labels (ROWS): 20 to 419 words behind a start, cut or filled up at the front as pad_sequences
-    does. A quarter of the words tell the class, of the others low numbers are frequent. All arithmetic in wrapping u32."""
+    """Returns ids (ROWS, LENGTH) and labels (ROWS). A text is a start id and 20 to 419 words, truncated or padded at the front
+    as by pad_sequences. A quarter of the words depend on the class. Among the others, low numbers are frequent. All
+    arithmetic is in wrapping u32."""
     u = np.uint32
     ids, labels = np.zeros((ROWS, LENGTH), np.int64), np.zeros(ROWS, np.int64)
     for i in range(ROWS):
@@ -43,7 +45,7 @@ def texts():
 
 
 def weights(number, shape, limit):
-    """Uniform in +-limit, by a hash's upper 24 bits: exact in float32 but for the factor."""
+    """Returns numbers uniform in +-limit, from the upper 24 bits of a hash. They are exact in float32 except for the factor."""
     h = mix(np.arange(np.prod(shape), dtype=np.uint32) + np.uint32((number + 16) << 24))
     return (((h >> np.uint32(8)).astype(np.float64) - 2**23) * (limit / 2**23)).astype(np.float32).reshape(shape)
 
@@ -56,7 +58,7 @@ class Network(nn.Module):
         self.fc = nn.Linear(2336, CLASSES)
         with torch.no_grad():
             for number, (name, p) in enumerate(self.named_parameters()):
-                p.zero_()  # biases stay so; glorot_uniform, the embedding in +-0.05
+                p.zero_()  # biases stay 0; glorot_uniform; the embedding is in +-0.05
                 if p.dim() > 1:
                     fan = (p.shape[0] + p.shape[1]) * p[0, 0].numel()
                     limit = 0.05 if name == "embedding.weight" else np.sqrt(6 / fan)
@@ -72,7 +74,7 @@ class Network(nn.Module):
         x = self.embedding(ids).transpose(1, 2)
         x = F.max_pool1d(F.relu(self.convolve(self.conv1, x, variant)), 2)
         x = F.max_pool1d(F.relu(self.convolve(self.conv2, x, variant)), 2)
-        return self.fc(x.flatten(1))  # by channels; Keras flattens by positions, which only renames the weights of fc
+        return self.fc(x.flatten(1))  # channels before positions; Keras has the other order, which only changes the order of fc's weights
 
 
 def order(first, rows, variant):
@@ -84,7 +86,7 @@ def order(first, rows, variant):
 
 
 def fold(p):
-    """Sums over the elements whose number is k modulo FOLD: all of a parameter counts, and little of it is stored."""
+    """Returns sums over the elements whose index is k modulo FOLD. Every element counts, but the file stays small."""
     v = p.detach().double().numpy().reshape(-1)
     padded = np.zeros(-(-v.size // FOLD) * FOLD)
     padded[: v.size] = v
@@ -96,10 +98,10 @@ def snapshot(model, part=lambda p: p):
 
 
 def train(dtype, variant=None):
-    """Losses of all steps, and parameters of three kinds: name -> array."""
+    """Returns the losses of all steps, and three kinds of parameters: name -> array."""
     ids, labels = (torch.from_numpy(x) for x in texts())
     model = Network().to(dtype)
-    lr = float(np.float32(1e-3))  # as the step state of a float32 engine holds it
+    lr = float(np.float32(1e-3))  # as the step state of a float32 engine stores it
     groups = [dict(params=list(model.parameters()), lr=lr, weight_decay=0)]
     optimizer = KerasLike(groups, dict(kind="nadam", keras=True))
     losses, grad = [], None

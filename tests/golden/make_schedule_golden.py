@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Records schedules.txt: learning rates of PyTorch's schedulers, step by step, and Keras' ReduceLROnPlateau as its
-documentation words it. A line: name, then the rates; test_schedule.c has the same settings under the same name.
-Plateaus see VALUES, one a step."""
+"""Records schedules.txt: learning rates of PyTorch's schedulers, step by step, and of Keras' ReduceLROnPlateau as its
+documentation defines it. A line has a name, then the rates. test_schedule.c has the same settings under the same name. Each
+step gives a plateau the next number of VALUES."""
 import math
 import os
 
@@ -9,7 +9,7 @@ import torch
 from torch.optim import lr_scheduler as sched
 
 STEPS = 40
-# Falls, rises, stalls within the threshold, falls again, stays: every branch of a plateau.
+# The values fall, rise, stay within the threshold, fall again, and stay: every branch of a plateau.
 VALUES = [1.0, 0.8, 0.9, 0.79995, 0.85, 0.9, 0.95, 0.7, 0.7, 0.7, 0.69999, 0.6, 0.65, 0.66, 0.67, 0.68, 0.69, 0.5, 0.5, 0.49] + 20 * [0.49]
 
 
@@ -40,7 +40,7 @@ def keras_plateau(lr=0.1, factor=0.1, patience=10, min_delta=1e-4, cooldown=0, m
 
 
 def warmup_cosine(t, warmup, total):
-    """get_cosine_schedule_with_warmup of the Transformers library, whose documentation gives the formula."""
+    """Computes get_cosine_schedule_with_warmup of the Transformers library, by the formula of its documentation."""
     return t / warmup if t < warmup else 0.5 * (1 + math.cos(math.pi * min((t - warmup) / (total - warmup), 1)))
 
 

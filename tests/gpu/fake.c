@@ -233,7 +233,7 @@ FALLIBLE(DEFINE)
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL GetDeviceProcAddr(VkDevice device, const char *name)
 {
     const PFN_vkVoidFunction function = real.GetDeviceProcAddr(device, name);
-    if (!function) return NULL; /* of an extension that is not enabled */
+    if (!function) return NULL; /* the function belongs to an extension that is not enabled */
     FOUND(GetDeviceQueue)
     FOUND(CreateCommandPool)
     FOUND(CreateBuffer)

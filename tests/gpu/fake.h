@@ -22,7 +22,7 @@ typedef struct fake_submit {
 } fake_submit;
 
 typedef struct fake_vulkan {
-    uint32_t api_version;     /* of every device; 0: its own */
+    uint32_t api_version;     /* the version that every device reports; 0: its own */
     const char *without;      /* a feature, extension or subgroup operation that no device has, or "compute queue" */
     VkResult create_instance; /* the error that vkCreateInstance returns */
     bool no_devices;
@@ -40,8 +40,8 @@ extern fake_vulkan fake;
 void fake_reset(void);
 const vkt_loader *fake_loader(void);
 
-/* A context on the device under test, of vkt_test_host(). The pipeline cache is off unless params ask for it. Skips the
- * test if there is no device, or fails it if the build requires one. */
+/* Makes a context on the device under test, with vkt_test_host(). The pipeline cache is off unless params ask for it.
+ * Skips the test if there is no device, or fails it if the build requires one. */
 vkt_ctx *rig_open(const vkt_ctx_params *params, const vkt_loader *loader);
 
 #endif

@@ -91,7 +91,8 @@ static void the_named_device_is_chosen(void **state)
 
     assert_int_equal(setenv("VKT_DEVICE", "no such device", 1), 0);
     refuses(&no_cache, VKT_E_NO_DEVICE, "VKT_DEVICE");
-    ctx = rig_open(&(vkt_ctx_params){ .device = index, .no_pipeline_cache = true }, NULL); /* params go first */
+    /* Params have priority over the environment. */
+    ctx = rig_open(&(vkt_ctx_params){ .device = index, .no_pipeline_cache = true }, NULL);
     vkt_ctx_destroy(&ctx);
     assert_int_equal(setenv("VKT_DEVICE", index, 1), 0);
     ctx = rig_open(NULL, NULL);
@@ -191,7 +192,7 @@ static void names_what_a_device_lacks(void **state)
                                           "subgroups in compute",
                                           "12 storage buffers",
                                           "compute queue" };
-    vkt_ctx *ctx = rig_open(NULL, fake_loader()); /* nothing missing */
+    vkt_ctx *ctx = rig_open(NULL, fake_loader()); /* no feature is missing */
     vkt_ctx_destroy(&ctx);
     for (size_t i = 0; i < VKT_COUNT(needed); i++) {
         fake.without = needed[i];
@@ -391,7 +392,7 @@ static void validation_messages_reach_the_log(void **state)
     ctx->vk.DestroySemaphore(ctx->device, semaphore, NULL);
     vkt_ctx_destroy(&ctx);
     assert_int_equal(vkt_test_live_blocks(), 0);
-    vkt_test_setup(state); /* the message was expected */
+    vkt_test_setup(state); /* clears the count, because the message was expected */
 }
 
 static int setup(void **state)

@@ -158,7 +158,7 @@ static void host_memory_is_mapped(void **state)
     assert_int_equal(vkt_readback(ctx, up, 0, got, sizeof got), VKT_OK);
     assert_memory_equal(got, up->mapped, sizeof got);
     assert_int_equal(vkt_upload(ctx, back, 0, got, sizeof got), VKT_OK);
-    assert_int_equal(vkt_ctx_wait_idle(ctx), VKT_OK); /* and the host can see it */
+    assert_int_equal(vkt_ctx_wait_idle(ctx), VKT_OK); /* after the wait, the host sees the data */
     assert_memory_equal(got, back->mapped, sizeof got);
     vkt_buffer_destroy(ctx, &up);
     vkt_buffer_destroy(ctx, &back);

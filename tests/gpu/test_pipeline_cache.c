@@ -103,7 +103,7 @@ static void bad_files_are_ignored(void **state)
     const size_t vendor = 24 + 8; /* our header; then headerSize and headerVersion of Vulkan's header */
     const struct {
         size_t bytes, flip; /* bytes of the file, and the byte that is changed; SIZE_MAX: none */
-        bool rehash;        /* with a checksum that is right again */
+        bool rehash;        /* the checksum is made right again */
         const char *want;
     } cases[] = {
         { 0, SIZE_MAX, false, "too short" },

@@ -118,7 +118,8 @@ static void open_device(rig *r)
     vkt_test_ran_on(device.properties.deviceName, driver.driverInfo);
     const float priority = 1;
     const VkDeviceQueueCreateInfo queue = { .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
-                                            .queueCount = 1, /* of family 0: all known drivers compute with it */
+                                            /* A queue of family 0, which can compute in all known drivers. */
+                                            .queueCount = 1,
                                             .pQueuePriorities = &priority };
     const VkDeviceCreateInfo info = { .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
                                       .queueCreateInfoCount = 1,
@@ -227,8 +228,8 @@ static void close_rig(rig *r)
 /* Two dispatches of shift.comp. */
 typedef struct program {
     bool gpu_assisted;
-    bool two_submits; /* one in each of two command buffers instead of both in one */
-    bool barrier;     /* between the two */
+    bool two_submits; /* the dispatches are in two command buffers, not in one */
+    bool barrier;     /* there is a barrier between the dispatches */
     uint32_t set[2];
     uint32_t shift;
 } program;
@@ -247,7 +248,8 @@ static void record(rig *r, const program *p, VkCommandBuffer cmd, uint32_t dispa
     r->CmdDispatch(cmd, 1, 1, 1);
 }
 
-/* Runs it on its own device. Returns the number of validation errors and copies the last one to `text`. */
+/* Runs the program on a device of its own. Returns the number of validation errors and copies the last one to `text`.
+ */
 static unsigned run(const program *p, char text[2048])
 {
     rig r = { 0 };

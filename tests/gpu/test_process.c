@@ -1,4 +1,4 @@
-/* Tests of what is one per process: environment variables that hide all drivers, and a child of fork. */
+/* The effects of a process: environment variables that hide all drivers, and a fork. */
 #define _DEFAULT_SOURCE
 #include "fake.h"
 
@@ -71,7 +71,7 @@ static bool is_refused(vkt_ctx *ctx, vkt_buffer *b)
               vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_OTHER, 256, "child", &other) == VKT_E_STATE &&
               strstr(vkt_test_last_error(), "fork") != NULL;
     vkt_buffer_destroy(ctx, &b);
-    ok = ok && vkt_ctx_trim(ctx) == 0; /* the blocks belong to the parent */
+    ok = ok && vkt_ctx_trim(ctx) == 0; /* nothing is freed, because the blocks belong to the parent */
     vkt_ctx_destroy(&ctx);
     return ok && !ctx && host.log;
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A recorded fill of `words` words, as work for a submission. */
+/* Records a fill of the buffer with `word`, as work for a submission. */
 static vkt_commands record_fill(vkt_ctx *ctx, vkt_buffer *b, uint32_t word)
 {
     vkt_commands c;
@@ -34,7 +34,8 @@ static void values_count_submissions(void **state)
     assert_true(vkt_reached(ctx, 0));
     for (int i = 0; i < 20; i++) {
         uint64_t value;
-        assert_int_equal(vkt_submit(ctx, c.cmd, "fill", &value), VKT_OK); /* pending more than once */
+        /* The same commands may be pending more than once. */
+        assert_int_equal(vkt_submit(ctx, c.cmd, "fill", &value), VKT_OK);
         assert_true(value > last);
         last = value;
     }
@@ -42,12 +43,12 @@ static void values_count_submissions(void **state)
     assert_int_equal(vkt_wait(ctx, last), VKT_OK);
     assert_true(vkt_reached(ctx, last));
     const uint64_t waits = ctx->counters.waits;
-    assert_int_equal(vkt_wait(ctx, last), VKT_OK); /* done: no wait any more */
+    assert_int_equal(vkt_wait(ctx, last), VKT_OK); /* the work is done, so this does not wait */
     assert_int_equal(vkt_wait(ctx, 1), VKT_OK);
     assert_int_equal(ctx->counters.waits, waits);
     assert_int_equal(ctx->counters.submits, 20);
     vkt_test_expect_errors(true);
-    assert_int_equal(vkt_wait(ctx, last + 1), VKT_E_ARG); /* would never end */
+    assert_int_equal(vkt_wait(ctx, last + 1), VKT_E_ARG); /* the wait would never end */
     vkt_commands_destroy(ctx, &c);
     vkt_buffer_destroy(ctx, &b);
     vkt_ctx_destroy(&ctx);
@@ -110,7 +111,7 @@ static void timestamps_grow(void **state)
     assert_int_equal(vkt_timer_read(ctx, &t, ns), VKT_OK);
     assert_int_equal(ns[0], 0);
     assert_true(ns[1] > 0 && ns[2] >= ns[1]);
-    assert_true(ns[2] <= host); /* both in nanoseconds, and within the host's measurement */
+    assert_true(ns[2] <= host); /* both are in nanoseconds, and the device's time is part of the host's */
     vkt_timer_destroy(ctx, &t);
     vkt_commands_destroy(ctx, &c);
     vkt_buffer_destroy(ctx, &b);
@@ -147,7 +148,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL counter_at_zero(VkDevice d, VkSemaphore s,
     return VK_SUCCESS;
 }
 
-/* After the device is lost, every call reports it, none uses the device, and closing still frees everything. */
+/* Checks that every call reports the lost device, that none uses the device, and that closing still frees everything.
+ */
 static void everything_is_lost(vkt_ctx *ctx, vkt_buffer *b, vkt_commands *c)
 {
     uint32_t word = 0;
@@ -180,7 +182,7 @@ static void a_lost_device_stays_lost(void **state)
             assert_int_equal(vkt_submit(ctx, c.cmd, "conv1 backward", NULL), VKT_E_DEVICE_LOST);
         } else {
             assert_int_equal(vkt_submit(ctx, c.cmd, "conv1 backward", NULL), VKT_OK);
-            assert_int_equal(ctx->vk.DeviceWaitIdle(ctx->device), VK_SUCCESS); /* it is not really lost */
+            assert_int_equal(ctx->vk.DeviceWaitIdle(ctx->device), VK_SUCCESS); /* the loss is simulated */
             ctx->vk.WaitSemaphores = lost_wait;
             ctx->vk.GetSemaphoreCounterValue = where == 1 ? counter_at_zero : lost_counter;
             assert_int_equal(vkt_wait(ctx, 1), VKT_E_DEVICE_LOST);

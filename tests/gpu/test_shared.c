@@ -36,7 +36,8 @@ static vkt_ctx *open_view(view v, uint64_t cap)
     if (v == WITH_TRANSFER_QUEUE) fake.transfer_queue = true;
     vkt_ctx *ctx = rig_open(&params, fake_loader());
     if (v == SWITCHED_OFF) assert_int_equal(vkt_ctx_disable(ctx, "host_import"), VKT_OK);
-    assert_true((ctx->vk.GetMemoryHostPointerPropertiesEXT != NULL) == lists_the_extension(ctx)); /* it is enabled */
+    /* The function is there if the extension is enabled. */
+    assert_true((ctx->vk.GetMemoryHostPointerPropertiesEXT != NULL) == lists_the_extension(ctx));
     if (v >= WITHOUT_EXTENSION)
         assert_false(ctx->has_host_import);
     else if (!ctx->has_host_import)
@@ -72,8 +73,8 @@ static vkt_commands record_copy(vkt_ctx *ctx, const vkt_buffer *from, const vkt_
     return c;
 }
 
-/* One exchange: the device writes to the shared buffer, the host changes what it finds there, the device reads it. The
- * second half is submitted before the host begins. */
+/* Does one exchange. The device writes to the shared buffer, the host changes these data, and the device reads them.
+ * The read is submitted before the host begins. */
 static void exchange(vkt_ctx *ctx)
 {
     vkt_buffer *in = make(ctx), *out = make(ctx), *shared = make_shared(ctx, BYTES);
@@ -93,7 +94,8 @@ static void exchange(vkt_ctx *ctx)
         assert_int_equal(vkt_wait(ctx, wrote), VKT_OK);
         assert_memory_equal(words, src, BYTES);
         for (uint32_t i = 0; i < WORDS; i++) words[i] = words[i] * 3 + 1;
-        if (round > 1) assert_int_equal(vkt_gate_open(ctx, &gate, 10 * round - 5), VKT_OK); /* not far enough */
+        /* The value is still too small for the wait. */
+        if (round > 1) assert_int_equal(vkt_gate_open(ctx, &gate, 10 * round - 5), VKT_OK);
         assert_false(vkt_reached(ctx, done));
         assert_int_equal(vkt_gate_open(ctx, &gate, 10 * round), VKT_OK);
         assert_int_equal(vkt_wait(ctx, done), VKT_OK);
@@ -183,7 +185,7 @@ static void shared_buffers_count_below_the_cap(void **state)
         vkt_buffer_destroy(ctx, &c);
         vkt_buffer_destroy(ctx, &a);
         vkt_buffer_destroy(ctx, &b);
-        a = make_shared(ctx, 10 * MiB); /* cached blocks make room */
+        a = make_shared(ctx, 10 * MiB); /* cached blocks are freed for it */
         assert_int_equal(stats(ctx).reserved_bytes, 10 * MiB);
         vkt_buffer_destroy(ctx, &a);
         vkt_ctx_trim(ctx);
@@ -219,8 +221,9 @@ static void listen(void *user, vkt_log_level level, const char *line)
         memcpy(said, line, VKT_MIN(strlen(line) + 1, 255u));
 }
 
-/* Each Vulkan call fails once: an import that fails is replaced by memory of the driver, with a message for debugging.
- * Each call and all calls after it fail: that is a status. Nothing is left behind, for which the layer looks too. */
+/* First each Vulkan call fails once. If it is a call of the import, memory of the driver replaces the import, with a
+ * debug message. Then each call fails together with all calls after it, and the result is an error status. Nothing is
+ * left behind. The validation layer checks that, too. */
 static void survives_every_failed_vulkan_call(void **state)
 {
     (void)state;
@@ -316,7 +319,7 @@ static void gates_want_growing_values(void **state)
     fake.fail_call = 1;
     assert_int_equal(vkt_gate_create(ctx, "gate", &gate), VKT_E_DEVICE_MEMORY);
     assert_true(gate.semaphore == VK_NULL_HANDLE);
-    vkt_gate_destroy(ctx, &gate); /* nothing to destroy */
+    vkt_gate_destroy(ctx, &gate); /* allowed, although there is no gate */
     assert_int_equal(vkt_gate_create(ctx, "gate", &gate), VKT_OK);
     assert_int_equal(vkt_gate_open(ctx, &gate, 0), VKT_E_ARG);
     fake.fail_call = 1;
@@ -330,7 +333,7 @@ static void gates_want_growing_values(void **state)
     uint64_t now = 0;
     assert_int_equal(ctx->vk.GetSemaphoreCounterValue(ctx->device, gate.semaphore, &now), VK_SUCCESS);
     assert_int_equal(now, 7);
-    ctx->lost = VKT_E_DEVICE_LOST; /* pretended */
+    ctx->lost = VKT_E_DEVICE_LOST; /* the loss is simulated */
     assert_int_equal(vkt_gate_open(ctx, &gate, 8), VKT_E_DEVICE_LOST);
     ctx->lost = VKT_OK;
     vkt_gate_destroy(ctx, &gate);

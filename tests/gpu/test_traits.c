@@ -113,7 +113,7 @@ static void wrong_settings_are_a_status(void **state)
             "similar names: ", "lanes_pack, lanes_pack_matrix, items_pack, groups_pack_matrix, pack_reads");
     refuses("xyz=1", VKT_E_ARG, "got \"xyz=1\"", "vkt-info prints all traits");
     refuses("lanes_items_groups_cost_fft=1", VKT_E_ARG, ", ...",
-            "vkt-info prints all traits"); /* too many are similar */
+            "vkt-info prints all traits"); /* too many names are similar to list them */
     refuses("lanes_move=3", VKT_E_ARG, "VKT_TRAITS: want lanes_move=N", "got \"3\"");
     refuses("@/nowhere/traits", VKT_E_NOT_FOUND, "/nowhere/traits", "");
     const vkt_host h = vkt_test_host();

@@ -15,7 +15,7 @@ static vkt_buffer *make(vkt_ctx *ctx, uint64_t bytes)
     return b;
 }
 
-/* A context with the queues of the device, or with a fake transfer queue. */
+/* Makes a context with the queues of the device, or with a fake transfer queue. */
 static vkt_ctx *open_with(bool transfer_queue)
 {
     fake_reset();
@@ -25,7 +25,7 @@ static vkt_ctx *open_with(bool transfer_queue)
     return ctx;
 }
 
-/* A random sequence of transfers on the device and on a copy in host memory. */
+/* Makes a random sequence of transfers, on the device and on a copy in host memory, and compares both. */
 static void follow(vkt_ctx *ctx, uint64_t bytes, uint32_t iterations, uint64_t seed)
 {
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
@@ -41,7 +41,7 @@ static void follow(vkt_ctx *ctx, uint64_t bytes, uint32_t iterations, uint64_t s
         if (what < 3) {
             for (uint32_t i = 0; i < len; i++) want[at + i] = src[i] = word + i;
             assert_int_equal(vkt_upload(ctx, b, at * 4, src, len * 4), VKT_OK);
-            memset(src, 0xee, len * 4); /* the call read it before it returned */
+            memset(src, 0xee, len * 4); /* the call must have read `src` before it returned */
         } else if (what == 3) {
             for (uint32_t i = 0; i < len; i++) want[at + i] = word;
             assert_int_equal(vkt_fill(ctx, b, at * 4, len * 4, word), VKT_OK);
@@ -91,7 +91,7 @@ static void sizes_around_a_piece(void **state)
         assert_memory_equal(got + 4, src, sizes[i]);
         if (sizes[i] + 8 > VKT_RING_BYTES) continue;
         assert_int_equal(vkt_readback(ctx, b, sizes[i] + 4, got, 4), VKT_OK);
-        assert_int_equal(*(uint32_t *)(void *)got, 0); /* and nothing behind it */
+        assert_int_equal(*(uint32_t *)(void *)got, 0); /* no byte behind it was written */
     }
     free(src);
     free(got);
@@ -167,13 +167,14 @@ static void queues_wait_for_each_other(void **state)
     vkt_buffer *b = make(ctx, 1024);
     uint32_t words[4] = { 0 };
     fake.n_submits = 0;
-    assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);            /* 0: nothing to wait for */
-    assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);            /* 1: the same */
-    assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "a", NULL), VKT_OK);  /* 2: both uploads */
-    assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "b", NULL), VKT_OK);  /* 3: waited for before */
+    assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);           /* 0: nothing to wait for */
+    assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);           /* 1: the same */
+    assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "a", NULL), VKT_OK); /* 2: both uploads */
+    /* 3: nothing new, because 2 has waited for the uploads. */
+    assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "b", NULL), VKT_OK);
     assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);            /* 4: a and b may read b */
-    assert_int_equal(vkt_upload_after(ctx, b, 512, words, 16, 1), VKT_OK); /* 5: only a does */
-    assert_int_equal(vkt_upload_after(ctx, b, 256, words, 16, 0), VKT_OK); /* 6: no transfer does */
+    assert_int_equal(vkt_upload_after(ctx, b, 512, words, 16, 1), VKT_OK); /* 5: only a may read b */
+    assert_int_equal(vkt_upload_after(ctx, b, 256, words, 16, 0), VKT_OK); /* 6: no submission may read b */
     assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "c", NULL), VKT_OK);  /* 7: the three uploads */
     assert_int_equal(vkt_readback(ctx, b, 0, words, 16), VKT_OK);          /* 8: all compute work */
     const fake_submit want[] = { { .wait = VK_NULL_HANDLE },

@@ -39,7 +39,7 @@ static vkt_ctx *open_ctx(bool no_cache)
     return ctx;
 }
 
-/* The entries of a context that has read the file. */
+/* Returns the number of entries of a context that has read the file. */
 static size_t entries_seen(bool no_cache, vkt_tuned *first)
 {
     vkt_ctx *ctx = open_ctx(no_cache);
@@ -105,7 +105,7 @@ static void a_bad_file_is_ignored_with_one_warning(void **state)
         assert_int_equal(warnings, 1);
         assert_non_null(strstr(logged, "truncated or damaged: ignored"));
     }
-    add((const vkt_tuned[]){ { 9, VKT_V(TILE) } }, 1); /* replaces it */
+    add((const vkt_tuned[]){ { 9, VKT_V(TILE) } }, 1); /* replaces the entry */
     assert_int_equal(entries_seen(false, NULL), 1);
     assert_int_equal(warnings, 0);
     assert_int_equal(unlink(path), 0);

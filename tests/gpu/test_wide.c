@@ -13,7 +13,7 @@
 static struct {
     vkt_host host;
     unsigned warnings; /* warnings that 512 bits cannot be used */
-    char why[128];     /* the last warning, from that text on */
+    char why[128];     /* the last warning, from "512 bits" on */
 } heard;
 
 static void hear(void *user, vkt_log_level level, const char *line)
@@ -45,7 +45,7 @@ static vkt_result open_wide(vkt_ctx **ctx)
     return vkt_ctx_open_wide(&quiet, &h, fake_loader(), has_avx512(), ctx);
 }
 
-/* By the driver's default, which the test reads. */
+/* Returns the device of a context with the driver's default width. */
 static vkt_device_info default_device(void)
 {
     vkt_ctx *ctx = rig_open(NULL, NULL);
@@ -59,7 +59,8 @@ static bool is_lavapipe(const vkt_device_info *info)
     return strncmp(info->driver, "llvmpipe ", 9) == 0;
 }
 
-/* Sanitizer builds never unload a driver. */
+/* Returns whether a context can get wider vectors. Sanitizer builds never unload a driver, so they cannot change the
+ * width. */
 static bool may_go_wide(void)
 {
 #ifdef VKT_SANITIZED
@@ -202,7 +203,7 @@ static void wrong_settings_are_not_blamed_on_the_width(void **state)
     if (!gains(&usual)) skip();
 }
 
-static vkt_ctx *held; /* another instance of the process */
+static vkt_ctx *held; /* a context on another instance of this process */
 
 static void hold_the_driver(void)
 {
@@ -222,7 +223,8 @@ static void a_driver_that_is_held_keeps_its_width(void **state)
     vkt_ctx_destroy(&ctx);
     vkt_ctx_destroy(&held);
 
-    fake.instead_of_dispatch = hold_the_driver; /* at 512 bits, while the self-test finds them wrong */
+    /* Opens the other instance while the self-test at 512 bits runs and fails. */
+    fake.instead_of_dispatch = hold_the_driver;
     vkt_test_expect_errors(true);
     assert_int_equal(open_wide(&ctx), VKT_E_WRONG);
     assert_null(ctx);
@@ -267,8 +269,9 @@ static void set_width(const char *own)
     assert_int_equal(own ? setenv(WIDTH, own, 1) : unsetenv(WIDTH), 0);
 }
 
-/* Returns false if there are fewer than n. An opening leaves only what it returns. The variable is as `own` (NULL: not
- * set), or as the opened wide vectors need it. A context without wide vectors reports why. */
+/* Opens a context while the n-th of these fails. Returns false if there are fewer than n. Checks that the opening
+ * leaves only its result, and that a context without wide vectors reports the reason. Checks the variable: it is `own`
+ * (NULL: not set), or what opened wide vectors need. */
 static bool survives(const vkt_device_info *standard, const char *own, fault what, unsigned n)
 {
     vkt_ctx *ctx;
@@ -327,7 +330,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_device_passes, vkt_test_setup,
-                                        vkt_test_teardown), /* at the width of the environment */
+                                        vkt_test_teardown), /* uses the width of the environment */
         TEST(what_was_not_computed_is_wrong),
         TEST(wide_where_it_gains),
         TEST(only_amds_cpus_gain),

@@ -36,7 +36,7 @@ static void write_small(const char *path)
     assert_int_equal(vkt_checkpoint_write(&h, path, blobs, VKT_COUNT(blobs), meta, VKT_COUNT(meta)), VKT_OK);
 }
 
-/* Replaces the file without the time of a flush. */
+/* Replaces the file. Does not flush it, because that takes time. */
 static void put(const char *path, const void *bytes, size_t n)
 {
     FILE *f = fopen(path, "wb");
@@ -91,7 +91,7 @@ static void the_state_comes_back_bit_by_bit(void **state)
     write_small(path);
     char *second = get(path, &n2);
     assert_int_equal(n, n2);
-    assert_memory_equal(first, second, n); /* deterministic */
+    assert_memory_equal(first, second, n); /* the same state gives the same bytes */
     vkt_free(&h, first);
     vkt_free(&h, second);
     vkt_temp_dir_remove(&dir);
@@ -170,7 +170,7 @@ static void other_kinds_and_versions_are_distinguished(void **state)
     vkt_test_error_contains("not a vktrain checkpoint");
 
     write_small(path);
-    edit_and_seal(path, "469", "470"); /* the helper's checksum is right: harmless edits open */
+    edit_and_seal(path, "469", "470"); /* a harmless edit opens, so the helper's checksum is right */
     assert_int_equal(try_open(path), VKT_OK);
     edit_and_seal(path, "training-state", "tuning-results");
     assert_int_equal(try_open(path), VKT_E_FORMAT);
@@ -179,7 +179,7 @@ static void other_kinds_and_versions_are_distinguished(void **state)
     edit_and_seal(path, "vktrain.version\":\"2", "vktrain.version\":\"3");
     assert_int_equal(try_open(path), VKT_E_UNSUPPORTED);
     vkt_test_error_contains("version 3");
-    edit_and_seal(path, "vktrain.version\":\"3", "vktrain.version\":\"1"); /* an older one */
+    edit_and_seal(path, "vktrain.version\":\"3", "vktrain.version\":\"1"); /* an older version */
     assert_int_equal(try_open(path), VKT_E_UNSUPPORTED);
     vkt_test_error_contains("version 1: this library knows version 2; the weights in it can be loaded");
     vkt_temp_dir_remove(&dir);
@@ -301,14 +301,15 @@ static void killed_writers_leave_a_whole_checkpoint(void **state)
     const vkt_temp_dir dir = vkt_temp_dir_make();
     const char *path = vkt_temp_dir_file(&dir, "a.ckpt");
     uint32_t *words = malloc(BIG * sizeof *words);
-    vkt_rng rng = vkt_rng_make(vkt_now_ns(), VKT_STREAM_TEST, 0, 0); /* another time in every run */
+    /* The seed differs in every run of the test, so the times of the kills differ. */
+    vkt_rng rng = vkt_rng_make(vkt_now_ns(), VKT_STREAM_TEST, 0, 0);
     unsigned left_temporaries = 0;
     assert_int_equal(write_step(path, words, 0), VKT_OK);
     for (uint32_t round = 1; round <= 30; round++) {
         const pid_t a = start_writer(path, words, round * 1000), b = start_writer(path, words, round * 1000 + 500000);
         const struct timespec nap = { 0, (long)vkt_rng_range(&rng, 100000, 40000000) };
         nanosleep(&nap, NULL);
-        assert_whole(path, words); /* also while they write */
+        assert_whole(path, words); /* the file is complete, even while both processes write */
         int status_a, status_b;
         kill(a, SIGKILL);
         kill(b, SIGKILL);

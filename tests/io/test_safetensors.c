@@ -233,7 +233,7 @@ static void the_pretrained_mnist_network_loads(void **state)
         assert_int_equal(e->dtype, want[i].rank == 0 ? VKT_ST_I64 : VKT_ST_F32);
         if (want[i].rank == 0) continue;
         assert_int_equal(vkt_safetensors_read_f32(st, e, values, e->elements), VKT_OK);
-        for (uint64_t k = 0; k < e->elements; k++) assert_true(fabsf(values[k]) < 1000); /* trained weights, no noise */
+        for (uint64_t k = 0; k < e->elements; k++) assert_true(fabsf(values[k]) < 1000); /* trained weights are small */
     }
     free(values);
     vkt_safetensors_close(&st);
@@ -327,8 +327,9 @@ static const struct {
     { "{" X("[1]", "0", "4") ",}", 4, "want a name" },
     { "{" X("[1]", "0", "4") " 5}", 4, "want ',' or '}'" },
     { "{\"\\u0000\":{}}", 0, "header byte" },
-    { "{\"e\x1b[31m\":5}", 0, "header byte" },                  /* JSON has control characters as escapes only, */
-    { "{\"e\\u001b[31m\":5}", 0, "\"e\\x1b[31m\" is not des" }, /* so that no terminal executes them */
+    { "{\"e\x1b[31m\":5}", 0, "header byte" }, /* JSON allows control characters only as escapes */
+    /* The message has an escape, so no terminal executes it. */
+    { "{\"e\\u001b[31m\":5}", 0, "\"e\\x1b[31m\" is not des" },
 };
 
 static void malformed_headers_are_refused_with_the_reason(void **state)

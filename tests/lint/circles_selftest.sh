@@ -1,5 +1,5 @@
 #!/bin/sh
-# circles_selftest.sh - compiles small libraries and demands that circles.sh reports the circles in them, and nothing else.
+# circles_selftest.sh - compiles small libraries and checks that circles.sh reports the circles in them, and nothing else.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp -d) || exit 2
@@ -14,7 +14,7 @@ file() { # file NAME TEXT: one source file of the library, compiled
     ${CC:-cc} -c "$1.c" -o "$1.c.o" || exit 2
     echo "$1.c.o" >> lib.objects
 }
-expect() { # expect STATUS LINE WHAT: the status of circles.sh, and a line of its output ("": none but the last)
+expect() { # expect STATUS LINE WHAT: circles.sh must end with STATUS and print LINE ("": only its last line)
     sh "$here/circles.sh" lib.objects > out 2>&1
     status=$?
     if [ "$status" -eq "$1" ] && if [ -n "$2" ]; then grep -qxF "$2" out; else [ "$(wc -l < out)" -eq 1 ]; fi; then

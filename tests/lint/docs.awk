@@ -1,8 +1,8 @@
-# awk -f docs.awk FILE.md... - what the documents refer to, a line each:
-#   FILE:LINE link TARGET      the target of [text](TARGET), but for web addresses
+# awk -f docs.awk FILE.md... - prints what the documents refer to, one reference per line:
+#   FILE:LINE link TARGET      the target of [text](TARGET), except web addresses
 #   FILE:LINE path PATH        `PATH` in code quotes that begins with a folder of this tree
 #   FILE:LINE name NAME        `NAME` in code quotes that is a name of the API: vkt_...
-#   FILE:LINE heading SLUG     a heading, as links call it: #SLUG
+#   FILE:LINE heading SLUG     a heading; links write it as #SLUG
 # Text between lines of ``` is skipped.
 FNR == 1 { fenced = 0 }
 /^ *```/ { fenced = !fenced; next }

@@ -1,7 +1,7 @@
 # awk -f floors.awk engine/README.md engine/*/*.[ch] - reports every #include "..." that the table of floors does not allow.
 #
-# A row `| 3 | ops | what lives there | base, ir, kernel ids |` lets engine/ops include its own folder, the folders it
-# knows, what those know, and kernel/ids.h. `all but gpu, kernel` is every lower floor without these, and is not extended.
+# A row `| 3 | ops | content | base, ir, kernel ids |` lets engine/ops include its own folder, the folders base and ir, all that
+# these two may include, and kernel/ids.h. `all but gpu, kernel` means every lower floor except these two, and nothing more.
 
 function trim(s) { gsub(/^[ \t`]+|[ \t`]+$/, "", s); return s }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# lint.sh [TREE [RULE...]] - rules of the house that no compiler checks. One line "RULE: file:line: what" per violation.
-# selftest.sh plants a violation of each, so that a rule which cannot fail is found.
+# lint.sh [TREE [RULE...]] - checks the rules of this project that no compiler checks. Prints one line "RULE: file:line: what"
+# per violation. selftest.sh plants violations of each rule, to prove that the rule can fail.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 cd "${1:-$here/../..}" || exit 2
@@ -10,14 +10,14 @@ engine_code() { find engine -name '*.[ch]' | sort; }
 code_of() { awk -f "$here/code.awk" "$@" /dev/null; }
 why() { sed "s|\$|   <- $1|"; }
 
-# A file of engine/ includes only its own folder and those it may know (engine/README.md).
+# A file of engine/ includes only its own folder and the folders that the table of engine/README.md allows.
 rule_floors() {
     [ -f engine/README.md ] || { echo "engine/README.md:0: the table of floors is missing"; return; }
     # shellcheck disable=SC2046 # file names of this tree have no blanks, here and below
     awk -f "$here/floors.awk" engine/README.md $(engine_code)
 }
 
-# Vulkan is spoken on few floors; a program that does not adopt a device needs no Vulkan header.
+# Only a few floors use Vulkan. A program that does not adopt a device needs no Vulkan header.
 rule_vulkan() {
     files=$(find engine include -name '*.[ch]' | grep -vE '^engine/(gpu|kernel|record|dist)/|^include/vktrain/vulkan\.h$')
     # shellcheck disable=SC2086
@@ -41,7 +41,8 @@ rule_headers() {
     done
 }
 
-# Files of .c up to 600 lines, .comp 200, functions 70 ("{" to "}" at the start of a line); tables (*.def) are exempt.
+# A .c file has up to 600 lines, a .comp file up to 200, a function up to 70 ("{" to "}" at the start of a line). Tables (*.def)
+# have no limit.
 rule_sizes() {
     # shellcheck disable=SC2046
     awk 'function end() { if (lines > max) print file ":1: " lines " lines, split it at " max }
@@ -53,8 +54,8 @@ rule_sizes() {
          END { end() }' $(find engine samples tests cmake shaders -name '*.c' -o -name '*.comp' | sort) /dev/null
 }
 
-# Lines of at most 128 columns in GLSL and in headers that GLSL reads, and of 132 in Markdown. There, tables, code and the
-# targets of links do not count. (Lines of C are rule_format's.)
+# A line has at most 128 columns in GLSL and in headers that GLSL includes, and 132 in Markdown. In Markdown, tables, code and
+# the targets of links do not count. (rule_format checks the lines of C.)
 rule_lines() {
     # shellcheck disable=SC2046
     awk 'length($0) > 128 { print FILENAME ":" FNR ": " length($0) " columns, break the line at 128" }' \
@@ -69,8 +70,8 @@ rule_lines() {
         $(find . -name '*.md' ! -path './build*' ! -path './.drivers/*' | sed 's|^\./||' | sort) /dev/null
 }
 
-# No two headers, and no two files of GLSL, include each other, directly or by way of others. Circles of calls between source
-# files: circles.sh, which wants their objects.
+# No two headers, and no two files of GLSL, include each other, directly or through other files. (circles.sh reports circles of
+# calls between source files. It needs their objects.)
 rule_includes() {
     for root in engine shaders samples tests include; do
         [ -d "$root" ] || continue
@@ -83,7 +84,7 @@ rule_includes() {
     done | why "these include each other: move what both need to a header of its own"
 }
 
-# The layout of .clang-format; clang-format 14 (Debian 12) decides, other versions differ in details.
+# Files have the layout of .clang-format. clang-format 14 (Debian 12) decides, because other versions differ in details.
 rule_format() {
     tool=$(command -v clang-format-14 || command -v clang-format) || { echo "clang-format is not installed"; return; }
     # shellcheck disable=SC2046
@@ -94,14 +95,14 @@ rule_format() {
     esac
 }
 
-# No path of one machine.
+# No file has a path of one machine.
 rule_paths() {
     find . -type f ! -path './.git' ! -path './.git/*' ! -path './build*' ! -path './.drivers/*' ! -path './data/*' ! -path './.cache/*' \
         -exec grep -HnIE '(^|[^A-Za-z0-9_.~})-])/(work|farm|home|root|mnt|Users)/' {} +
 }
 
-# The library never takes its host down, prints to stdout or changes the environment (but where a host asks for that:
-# kernel/wide.c).
+# The library never ends its host's process, never prints to stdout and never changes the environment. (Only kernel/wide.c sets
+# a variable, if the host asks for that.)
 rule_calls() {
     # shellcheck disable=SC2046
     code_of $(engine_code) |
@@ -133,8 +134,8 @@ $of_list"
     done
 }
 
-# Samples are for readers who copy them: they include public headers, samples/common and their own folder. The tools (bench,
-# info, audit) look into the engine.
+# Readers copy samples, so a sample includes only public headers, samples/common and its own folder. The tools (bench, info,
+# audit) may include headers of the engine.
 rule_samples() {
     inside=$(find engine samples -mindepth 1 -maxdepth 1 -type d ! -path samples/common ! -path samples/scaling \
         ! -path samples/view |
@@ -144,7 +145,8 @@ rule_samples() {
         why "a sample includes vktrain/, common/ and its own folder"
 }
 
-# What documents refer to exists: links and their headings, paths, names of the API. Diaries and changes are of their day.
+# The references in documents exist: links and their headings, paths, names of the API. The lab diaries and the changelog are
+# not checked, because they describe older versions.
 rule_docs() {
     files=$(documents)
     [ -n "$files" ] || return
@@ -188,8 +190,8 @@ rule_environment() {
     done
 }
 
-# Comments, names and strings have the words of docs/glossary.md. The rule knows those that have no other sense here; "turn",
-# "place" and "row" may be right, so only a reader can judge them. A comment begins with its subject or its verb.
+# Comments, names and strings have the words of docs/glossary.md. The rule checks only words that have no other sense here.
+# "turn", "place" and "row" may be right, so only a reader can judge them. A comment begins with its subject or its verb.
 rule_words() {
     files=$(find engine include shaders samples tests -name '*.[ch]' -o -name '*.comp' -o -name '*.glsl' -o -name '*.def' \
         -o -name '*.vert' -o -name '*.frag' | sort)

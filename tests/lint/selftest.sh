@@ -1,6 +1,6 @@
 #!/bin/sh
-# selftest.sh - plants one violation after the other in a small clean tree and demands that lint.sh reports each: a rule
-# that cannot fail is worthless. What looks like a violation and is none stands in the clean tree.
+# selftest.sh - plants one violation after the other in a small clean tree and checks that lint.sh reports each one. The clean
+# tree also has lines that look like violations but are not.
 set -u
 lint=$(cd "$(dirname "$0")" && pwd)/lint.sh
 tmp=$(mktemp -d) || exit 2
@@ -9,7 +9,7 @@ passed=0
 failed=0
 
 put() { mkdir -p "$(dirname "$tmp/$1")" && cat > "$tmp/$1"; }
-expect() { # expect NAME CONDITION...
+expect() { # expect NAME CONDITION...: counts a failure if the command CONDITION fails
     name=$1
     shift
     if "$@"; then
@@ -20,7 +20,7 @@ expect() { # expect NAME CONDITION...
         cat "$tmp/out"
     fi
 }
-reports_only() { # reports_only RULE PATTERN: lint fails, by this rule alone, with a line that matches
+reports_only() { # reports_only RULE PATTERN: lint must fail by this rule alone, with a line that matches PATTERN
     [ "$status" -ne 0 ] && grep -E "^$1: .*$2" "$tmp/out" >/dev/null && ! grep ': ' "$tmp/out" | grep -vE "^($1|lint): "
 }
 run_lint() { sh "$lint" "$tmp/tree" > "$tmp/out" 2>&1; status=$?; }
@@ -115,7 +115,7 @@ echo "${VKT_HERE-}" $VKT_BUILD_PACKAGES
 END
 }
 
-# plant RULE PATTERN FILE TEXT: TEXT appended to FILE must be reported by RULE alone, in a line that matches PATTERN.
+# plant RULE PATTERN FILE TEXT: appends TEXT to FILE. RULE alone must report it, in a line that matches PATTERN.
 plant() {
     clean_tree
     mkdir -p "$(dirname "$tmp/tree/$3")"
@@ -140,7 +140,7 @@ plant floors 'engine/attic is not in the table' engine/attic/x.c 'int x;'
 plant floors 'not on a lower floor' engine/README.md '| 2 | plan | memory | ops |'
 plant floors 'no folder of the table' engine/README.md '| 2 | plan | memory | bass |'
 
-# The table of this repository itself: of kernel, ops may know the ids alone.
+# Checks the table of this repository itself: ops may include only the ids of kernel.
 clean_tree
 echo '#include "kernel/kernel.h"' | put tree/engine/ops/x.c
 (cd "$tmp/tree" && awk -f "$(dirname "$lint")/floors.awk" "$(dirname "$lint")/../../engine/README.md" engine/ops/*.c) \
@@ -198,7 +198,7 @@ case $(clang-format --version 2>/dev/null) in
 *"version 14."*) plant format 'tests/x.c:1' tests/x.c 'int  x ;' ;;
 esac
 
-slash=/ # so that this file does not break the rule itself
+slash=/ # a variable, so that this file itself does not break the rule
 plant paths 'README.md:2' README.md "see ${slash}work/x"
 plant paths 'run.sh:1' samples/run.sh "DIR=${slash}home/me"
 

@@ -149,7 +149,7 @@ static void expect_init(const net *n, const char *name, vkt_init_kind kind, floa
     fail_msg("no parameter %s", name);
 }
 
-/* Attributes of the last node of the op. */
+/* Returns the attributes of the last node of the op. */
 static const void *attr_of(const net *n, const char *op)
 {
     size_t i = n->g->n_nodes;
@@ -172,7 +172,7 @@ static void expect_batch_norm(const net *n, vkt_tensor y, float eps, float momen
     assert_int_equal(running->unbiased, unbiased);
 }
 
-/* All layers that a preset affects. `keras`: as in Keras' documentation. */
+/* Checks all layers that a preset affects. `keras`: they must be as in Keras' documentation. */
 static void expect_layers(vkt_preset preset, bool keras)
 {
     net n = net_open();

@@ -14,7 +14,7 @@ typedef struct net {
     vkt_tensor y;
 } net;
 
-/* The layers of the training graph, on two images of side x side. */
+/* Builds the training graph, for two images of side x side. */
 static net net_of(const vkt_resnet_params *p, uint32_t side)
 {
     const vkt_host h = vkt_test_host();
@@ -99,7 +99,7 @@ static void names_and_shapes_are_torchvisions(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
-/* Weights are drawn from N(0, 2 / fan_out) with fan_out = 32 * 3 * 3. */
+/* Weights are random numbers from N(0, 2 / fan_out) with fan_out = 32 * 3 * 3. */
 static void convolutions_begin_as_in_torchvision(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 
 static const double mean[] = { 0.485, 0.456, 0.406 }, deviation[] = { 0.229, 0.224, 0.225 };
 
-/* A trainer for `data` with the weights of the file. */
+/* Makes a trainer for `data` with the weights of the file. */
 static vkt_trainer *pretrained(rig *r, vkt_dataset *data, const char *weights)
 {
     static vkt_resnet_params resnet20 = { .depth = 20, .cifar = true };
@@ -198,7 +198,7 @@ static void logits_of_pretrained_weights_are_those_recorded(void **state)
     }
     fclose(f);
     print_message("logits off by %.2g at most\n", worst);
-    assert_true(worst < 1e-4); /* printed with six decimals; float32 through 20 layers */
+    assert_true(worst < 1e-4); /* the file has six decimals, and float32 errors come from 20 layers */
     vkt_trainer_destroy(&r->trainers[0]);
     vkt_dataset_destroy(&data);
     vkt_dataset_destroy(&unlabelled);

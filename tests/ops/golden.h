@@ -23,11 +23,12 @@ void golden_close(golden *g);
 float *golden_f32(const golden *g, const char *name, const char *part, vkt_shape *shape);
 double *golden_f64(const golden *g, const char *name, const char *part, vkt_shape *shape);
 
-/* The attributes of a case. Owner: the caller (json_decref). */
+/* Returns the attributes of a case. The caller frees them with json_decref. */
 json_t *golden_attributes(const golden *g, const char *name);
 double golden_number(const json_t *attr, const char *key, double fallback);
 bool golden_flag(const json_t *attr, const char *key);
-/* A pair such as a stride, for the two axes; false (and pair untouched) if there is none. */
+/* Reads a pair of numbers for the two axes, such as a stride. Returns false, and does not change `pair`, if there is
+ * none. */
 bool golden_pair(const json_t *attr, const char *key, uint32_t pair[2]);
 /* Reads up to VKT_MAX_RANK numbers, one for each dimension. Returns how many there are. */
 uint32_t golden_list(const json_t *attr, const char *key, uint32_t list[VKT_MAX_RANK]);

@@ -51,7 +51,7 @@ static vkt_tensor adaptive_avg_pool2d(vkt_graph *g, const vkt_tensor *in, const 
     return vkt_adaptive_avg_pool2d(g, in[0], out[0], out[1]);
 }
 
-/* The one number of a list such as a sequence's stride. */
+/* Returns the only number of a list, such as a sequence's stride. */
 static uint32_t single(const json_t *a, const char *key)
 {
     uint32_t pair[2] = { 0 };
@@ -333,7 +333,7 @@ static vkt_tensor softmax_of_scores(vkt_graph *g, const vkt_tensor *in, const js
     return vkt_softmax_of_scores(g, in[0], (float)golden_number(a, "factor", 1), golden_flag(a, "causal"));
 }
 
-/* The ids are input 0 of an embedding, whatever the order of PyTorch's arguments. */
+/* Applies an embedding. In the file the ids are input 0, whatever the order of PyTorch's arguments. */
 static vkt_tensor embedding(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
     const uint32_t padding = (uint32_t)golden_number(a, "padding", VKT_NO_PADDING);

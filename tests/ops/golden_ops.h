@@ -13,10 +13,10 @@ typedef struct golden_op {
     uint32_t n_in;
     bool images;       /* the first input is BATCH_LAST */
     uint32_t integers; /* bit k: input k is u32 */
-    bool several;      /* the function makes several nodes: no op of its own, so no reference, and no harness */
+    bool several;      /* the function makes several nodes, so there is no op with a reference for the harness */
 } golden_op;
 
-/* The function of a case's attribute "op"; fails the test if there is none. */
+/* Returns the function of a case's attribute "op". Fails the test if there is none. */
 const golden_op *golden_op_of(const json_t *attr);
 
 #endif

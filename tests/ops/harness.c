@@ -110,7 +110,8 @@ void harness_as_gpu(vkt_limits *lim)
     as_class(lim, VKT_CLASS_OTHER);
 }
 
-/* The two classes differ in whether they use tiles in shared memory. */
+/* Sets the limits of a CPU on a GPU, and of a GPU on a CPU. The two differ in whether they use tiles in shared memory.
+ */
 static void other_kind(vkt_limits *lim)
 {
     as_class(lim, lim->traits->shared_pays ? VKT_CLASS_CPU : VKT_CLASS_OTHER);
@@ -181,7 +182,7 @@ static side *result_at(subject *s, size_t i)
     return i < VKT_MAX_OUT ? &s->out[i] : &s->din[i - VKT_MAX_OUT];
 }
 
-/* Converts a number to that storage type and back. */
+/* Reads an element of this storage type as a float. */
 static float get_element(vkt_precision storage, const void *at)
 {
     uint16_t h;
@@ -227,7 +228,7 @@ static void pack_inputs(rig *r)
         const side *v = input_at(r->s, i);
         if (!v->t.id) continue;
         const vkt_value *value = value_of(r, v->t);
-        float garbage = 77.0f; /* the product of two f16 is rounded to f16 */
+        float garbage = 77.0f; /* for padding lanes; a product of two is finite in f16, too */
         r->in[i] = calloc(1, vkt_round_up(value->bytes, 4));
         assert_non_null(r->in[i]);
         vkt_pack_value(value, v->data, r->in[i]);
@@ -351,8 +352,8 @@ static bool is_half(const rig *r)
     return any;
 }
 
-/* A value in 16 bits is rounded to 16 bits. If the program has such values, a gradient may depend on one of them. Below
- * 2^-14, f16 numbers are 2^-24 apart. */
+/* Compares floats with the reference. A value that is stored in 16 bits may be off by its rounding, and so may each
+ * gradient, because it may depend on such a value. Below 2^-14, f16 numbers are 2^-24 apart. */
 static void check_floats(rig *r, const side *v, const float *got, bool gradient)
 {
     static const double half_ulps[] = { [VKT_PRECISION_F16] = 0x1p-11, [VKT_PRECISION_BF16] = 0x1p-8 };
@@ -379,7 +380,7 @@ static void check_integers(rig *r, const side *v, const uint32_t *got)
         }
 }
 
-/* An op may keep outputs that the reference does not have. They cannot be compared, but they must have been written. */
+/* Checks outputs that the reference does not have. They cannot be compared, but they must have been written. */
 static void check_written(rig *r, const side *v, const uint32_t *got)
 {
     for (size_t i = 0; i < side_count(v); i++)
@@ -431,7 +432,7 @@ static uint64_t not_taken(const vkt_emit *e)
     return usable & ~taken;
 }
 
-/* No binding is larger than the view's limit for a texel buffer or a storage buffer. */
+/* Checks that no binding is larger than the view's limit for a texel buffer or a storage buffer. */
 static void check_bindings(rig *r, const vkt_limits *lim)
 {
     for (size_t i = 0; i < r->p->lowered.n; i++) {

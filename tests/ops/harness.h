@@ -22,8 +22,8 @@ bool harness_open(vkt_ctx **ctx);
 extern vkt_ctx *harness_ctx;
 int harness_setup(void **state);
 int harness_teardown(void **state);
-/* Call this between two cases, when no work is pending. The validation layer forgets accesses only at vkDeviceWaitIdle.
- * Without it each submission takes longer than the one before. */
+/* Waits until the device is idle. Call this between two cases. The validation layer forgets accesses only at
+ * vkDeviceWaitIdle, so without it each submission takes longer than the one before. */
 void harness_forget(vkt_ctx *ctx);
 /* Skips the test if it needs a device and there is none. */
 #define harness_needs(ctx)  \
@@ -31,7 +31,7 @@ void harness_forget(vkt_ctx *ctx);
         if (!(ctx)) skip(); \
     } while (0)
 
-/* A new graph of vkt_test_host(). */
+/* Makes a graph with vkt_test_host(). */
 vkt_graph *harness_graph(void);
 /* Reads a whole f32 tensor with vkt_program_read. */
 void harness_read_f32(vkt_program *p, const vkt_graph *g, vkt_tensor t, float *out);
@@ -43,7 +43,7 @@ typedef struct harness_view {
     void (*change)(vkt_limits *lim);
     bool may_refuse; /* VKT_E_UNSUPPORTED is allowed */
     bool same_bits;  /* results are those of the first view, bit for bit */
-    uint64_t force;  /* variants */
+    uint64_t force;  /* the variants that are forced */
     vkt_precision precision;
 } harness_view;
 extern const harness_view harness_views[];
@@ -72,9 +72,8 @@ void harness_check(vkt_ctx *ctx, subject *s, harness_report *report);
 /* Runs the subject only in `view`. */
 void harness_check_in(vkt_ctx *ctx, subject *s, const harness_view *view, harness_report *report);
 
-/* One comparison, for tests with their own graph: |got - ref| <= abs_tol * scale + rel_tol * |ref| for n numbers. The
- * scale is the largest |ref|, or 1 if that is 0. If it fails, prints the worst number after `what` and returns false.
- */
+/* Returns whether |got - ref| <= abs_tol * scale + rel_tol * |ref| for n numbers, for tests with their own graph. The
+ * scale is the largest |ref|, or 1 if that is 0. If it returns false, it prints the worst number after `what`. */
 bool harness_close(const char *what, const float *got, const double *ref, size_t n, double rel_tol, double abs_tol);
 
 #endif

@@ -15,8 +15,8 @@ typedef struct job {
 
 /* Returns n random numbers in [-1, 1). The caller frees them. */
 float *large_random(uint64_t n, uint32_t stream);
-/* Both skip the test. The first one does so if VKT_TEST_SMALL is set. The second one ends the job, and does so because
- * there is not enough memory. */
+/* Skip the test. The first function skips it if VKT_TEST_SMALL is set. The second function frees the job and skips the
+ * test, because there is not enough memory. */
 void large_skip_if_small(void);
 void large_skip_for_memory(job *j);
 /* Begins a job with two f32 inputs of random numbers: a in `layout`, and b by rows. */

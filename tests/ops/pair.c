@@ -60,7 +60,7 @@ static bool is_padding(const vkt_value *v, const vkt_phys *p, uint64_t i)
     return v->layout == VKT_BATCH_LAST && i % p->pitch >= p->dim[p->rank - 1];
 }
 
-/* Padding lanes have numbers too, but only finite ones. */
+/* Writes random numbers to an input. Padding lanes get numbers too, but only finite ones. */
 static void write_input(net *n, const pair_value *o, vkt_rng *r)
 {
     const vkt_value *v = vkt_lowered_value(&n->p->lowered, o->t);
@@ -150,8 +150,8 @@ static void same_bits(const void *a, const void *b, size_t bytes, const char *wh
     if (bytes > 32 && memcmp(a, (const char *)a + 16, bytes - 16) == 0) fail_msg("%s is one number", what);
 }
 
-/* Padding is finite in a value and zero in a gradient. A sum of two NaN may return either of them, so a NaN may have
- * either sign. */
+/* Checks that both outputs have the same bits. Padding must be finite in a value and zero in a gradient. A sum of two
+ * NaN may return either of them, so a NaN may have either sign. */
 static void same_output(const net *a, const net *b, const pair_value *o)
 {
     const vkt_value *v = vkt_lowered_value(&a->p->lowered, o->t);

@@ -19,10 +19,11 @@ typedef struct pair_spec {
     void (*build)(pair_net *n);
     pair_values values;
     pair_memory memory;
-    uint32_t rows;  /* real rows of the batch; 0: all */
-    uint32_t left;  /* elementwise dispatches */
-    uint32_t fused; /* how many more the plain program has. PAIR_MANY: a view splits them, so the number is open; then
-                     * no relu is left, and no elementwise dispatch if left is 0 */
+    uint32_t rows; /* real rows of the batch; 0: all */
+    uint32_t left; /* elementwise dispatches */
+    /* How many more elementwise dispatches the plain program has. PAIR_MANY: the view splits dispatches, so the number
+     * is not known. Then no relu may be left and, if `left` is 0, no elementwise dispatch. */
+    uint32_t fused;
     /* ---- for `build` ---- */
     vkt_shape x, w;
     vkt_conv2d_params conv;

@@ -8,7 +8,7 @@
 typedef vkt_side side;
 typedef vkt_subject subject;
 
-/* The case of `seed` with all its references. The caller frees it. */
+/* Makes the case of `seed` with all its references. The caller frees it. */
 static inline void subject_make(subject *s, const vkt_op *op, uint64_t seed)
 {
     const vkt_host h = vkt_test_host();

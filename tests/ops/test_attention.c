@@ -192,7 +192,8 @@ static void a_mask_hides_keys(void **state)
 
 /* ---- memory and loops ---- */
 
-/* Bytes of a step of self-attention with its gradient over T tokens of four heads: activations and scratch. */
+/* Returns the bytes of activations and scratch of a step: self-attention over T tokens with four heads, with its
+ * gradient. */
 static uint64_t plan_bytes(uint32_t T, vkt_precision precision)
 {
     vkt_graph *g = harness_graph();

@@ -184,7 +184,7 @@ static void networks_use_the_cheapest_variant(void **state)
         vkt_variant want;
     } cases[] = {
         { &cpu, 8, 16, 4, VKT_V_WIDE }, { &gpu, 8, 16, 4, VKT_V_NARROW }, { &shuffling_gpu, 8, 16, 4, VKT_V_WIDE },
-        { &cpu, 2, 0, 1, VKT_V_LINE }, /* one layer */
+        { &cpu, 2, 0, 1, VKT_V_LINE }, /* the network has one layer */
         { &gpu, 2, 0, 1, VKT_V_LINE },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {

@@ -70,7 +70,7 @@ static void check(const conv *cases, size_t n, const char *name, uint64_t force,
             { name, as_it_is, .force = force },
             harness_half_views[i % 2],
             { "with storage bindings of 8 KiB", small_storage, .may_refuse = force == VKT_V(WINOGRAD), .force = force }
-        }; /* some of Winograd's images are larger */
+        }; /* the device may refuse Winograd, because some of its transformed images are larger */
         harness_report report = { .faults = 0 };
         subject s;
         views[1].force = force;
@@ -94,7 +94,8 @@ static void every_size_and_padding_is_right(void **state)
         { vkt_shape4(17, 8, 3, 4), vkt_shape4(4, 8, 3, 3), { 0, 0 } },
         { vkt_shape4(33, 20, 6, 13), vkt_shape4(68, 20, 3, 3), { 1, 2 } },
         { vkt_shape4(2, 4, 1, 1), vkt_shape4(4, 4, 3, 3), { 1, 1 } },
-        { vkt_shape4(1, 4, 34, 34), vkt_shape4(64, 4, 3, 3), { 1, 1 } }, /* in two iterations */
+        /* The loop over channels takes two iterations. */
+        { vkt_shape4(1, 4, 34, 34), vkt_shape4(64, 4, 3, 3), { 1, 1 } },
     };
     check(cases, VKT_COUNT(cases), "winograd", VKT_V(WINOGRAD), 2); /* y and dx */
 }
@@ -107,7 +108,7 @@ static void blocks_of_lanes_are_right(void **state)
     const conv cases[] = {
         { vkt_shape4(30, 36, 5, 3), vkt_shape4(37, 36, 2, 1), { 1, 0 } },
         { vkt_shape4(95, 33, 2, 3), vkt_shape4(66, 33, 2, 2), { 0, 1 } },
-        { vkt_shape4(32, 40, 1, 1), vkt_shape4(68, 40, 1, 1), { 0, 0 } }, /* weights as they are stored */
+        { vkt_shape4(32, 40, 1, 1), vkt_shape4(68, 40, 1, 1), { 0, 0 } }, /* weights are read as they are stored */
         { vkt_shape4(29, 64, 2, 1), vkt_shape4(97, 64, 2, 1), { 0, 0 } }, /* a block without channels; dx: 32 a block */
         { vkt_shape4(29, 36, 1, 9),
           vkt_shape4(41, 36, 1, 2),
@@ -116,7 +117,8 @@ static void blocks_of_lanes_are_right(void **state)
     check(cases, VKT_COUNT(cases), "tile", VKT_V(TILE), 3);
 }
 
-/* Gradients of weights whose planes are summed as one pixel, also in slices; and by pixels, if the planes differ. */
+/* Kernels of one pixel. If x and y have equal planes, the gradient of the weights sums a plane like one large pixel,
+ * also in slices. Otherwise it sums by pixels. */
 static void a_kernel_of_one_pixel_is_right(void **state)
 {
     (void)state;
@@ -144,12 +146,14 @@ static void runs_of_pixels_are_right(void **state)
         { vkt_shape4(30, 13, 5, 3), vkt_shape4(11, 13, 2, 6), { 1, 3 } },
         { vkt_shape4(2, 6, 7, 1), vkt_shape4(3, 6, 3, 4), { 1, 2 } },
         { vkt_shape4(9, 12, 5, 8), vkt_shape4(18, 4, 3, 3), { 1, 2 }, .dilation_h = 2, .groups = 3 },
-        { vkt_shape4(14, 66, 2, 5), vkt_shape4(60, 22, 1, 3), { 0, 1 }, .groups = 3, .no_bias = true }, /* w: 15 KiB */
+        /* The weights have 15 KiB. */
+        { vkt_shape4(14, 66, 2, 5), vkt_shape4(60, 22, 1, 3), { 0, 1 }, .groups = 3, .no_bias = true },
         { vkt_shape4(61, 5, 1, 23), vkt_shape4(33, 5, 1, 4), { 0, 0 } },
     };
     check(cases, VKT_COUNT(cases), "span", VKT_V(SPAN), 2); /* y and dx */
     const conv strided = { vkt_shape4(6, 4, 9, 7), vkt_shape4(10, 4, 3, 3), { 1, 1 }, .stride_h = 2 };
-    check(&strided, 1, "span", VKT_V(SPAN), 1); /* dx: the pixels of a row, but not of a column, would be neighbours */
+    /* Only y uses spans. For dx, the pixels of a row would be neighbours, but not the pixels of a column. */
+    check(&strided, 1, "span", VKT_V(SPAN), 1);
 }
 
 static void it_is_chosen_where_it_is_faster(void **state)

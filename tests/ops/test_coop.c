@@ -17,11 +17,11 @@
 static bool has_matrices(void)
 {
     const bool has = harness_ctx && harness_ctx->limits.coop.m;
-    assert_true(has || !vkt_env_int("VKT_REQUIRE_COOP", 0)); /* set by tests/run.sh */
+    assert_true(has || !vkt_env_int("VKT_REQUIRE_COOP", 0)); /* tests/run.sh sets VKT_REQUIRE_COOP */
     return has;
 }
 
-/* A program for which COOP is forced or switched off. */
+/* Makes a program for which COOP is forced or switched off. */
 static vkt_program *program_make(vkt_graph *g, vkt_store *store, vkt_precision precision, bool off)
 {
     vkt_program *p = NULL;
@@ -45,7 +45,7 @@ static size_t by_coop(const vkt_emit *e)
 enum { N = 44 };
 typedef enum operand { X, W, DY, OPERANDS } operand;
 
-/* The kth element: ties to even and their neighbours, the largest f16, and subnormal numbers. */
+/* Returns element k. The elements are ties and their neighbours, the largest f16, and subnormal numbers. */
 static float odd_element(uint32_t k)
 {
     static const float some[] = { 0x1.002p0f,  0x1.006p0f,    0x1.002002p0f, 0x1.001ffep0f, -0x1.552p-3f, 65519.0f,
@@ -77,8 +77,8 @@ static products products_make(vkt_layout layout, bool wide)
     return p;
 }
 
-/* One operand has odd numbers; the others are unit matrices. `f16`: the operand must be rounded to nearest, ties to
- * even. Otherwise it must not change. */
+/* Checks the conversion of one operand. It has numbers that f16 must round; the others are unit matrices. `f16`: the
+ * operand must be rounded to nearest, ties to even. Otherwise it must not change. */
 static void check_operand(const products *s, vkt_program *p, operand odd, bool f16)
 {
     static float unit[N * N], some[N * N], got[N * N];
@@ -134,7 +134,8 @@ static void gpus_prefer_matrices_in_programs_of_f16(void **state)
                              .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
     for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
         products s = products_make((vkt_layout)layout, false);
-        for (int kind = 0; kind < 5; kind++) { /* by precision; then f16 without matrices, and on a CPU */
+        /* One for each precision; then f16 without matrices; then f16 on a CPU. */
+        for (int kind = 0; kind < 5; kind++) {
             const vkt_precision precision = kind < 3 ? (vkt_precision)kind : VKT_PRECISION_F16;
             vkt_limits lim = gpu;
             vkt_emit e;
@@ -210,8 +211,8 @@ static vkt_tensor classify(vkt_graph *g, vkt_tensor x)
     return random_linear(g, vkt_mean_over(g, seen, 1u << 1, false), "out", CLASSES);
 }
 
-/* The losses of STEPS steps over the same batch. The classes are unrelated to the inputs: the network has to memorise
- * them. */
+/* Trains STEPS steps on the same batch and returns the losses. The classes are unrelated to the inputs, so the network
+ * has to memorise them. */
 static void train(vkt_precision precision, bool off, float loss[STEPS])
 {
     static float x[SEQUENCES * TOKENS * WIDTH], w[WIDTH * WIDTH];

@@ -29,7 +29,7 @@ static void costs_are_sane(void **state)
             for (size_t k = 0; k < s.g->n_nodes; k++) {
                 const vkt_node *n = s.g->nodes[k];
                 const vkt_cost c = vkt_node_cost(n);
-                double most = 0; /* the bytes of its inputs and outputs */
+                double most = 0; /* the bytes of the node's inputs and outputs */
                 for (uint32_t j = 0; j < n->n_in; j++) most += n->in[j].id ? (double)vkt_node_in(n, j)->bytes : 0;
                 for (uint32_t j = 0; j < n->n_out; j++) most += (double)vkt_node_out(n, j)->bytes;
                 if (!(c.flops >= 0) || !isfinite(c.flops) || !(c.bytes > 0) || (!n->op->bytes && c.bytes > most))

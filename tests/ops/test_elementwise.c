@@ -105,7 +105,7 @@ static const one ones[] = {
     { "gelu", vkt_gelu, NAN, NAN, NAN },
     { "gelu", vkt_gelu, 0, 0, 0.5 },
     { "gelu", vkt_gelu, -INF, NAN, 0 }, /* torch: NaN, because infinity is multiplied by 0 */
-    { "gelu", vkt_gelu, INF, INF, 1 },  /* the same */
+    { "gelu", vkt_gelu, INF, INF, 1 },  /* the same as above */
     { "gelu", vkt_gelu, -3e38, 0, 0 },
     { "gelu", vkt_gelu, 3e38, 3e38, 1 },
     { "gelu", vkt_gelu, -9, -1.015729565358458e-18, -9.13893737390664e-18 }, /* torch's float32: 0 */

@@ -70,7 +70,7 @@ static void linear(net *n)
     pair_show(n, vkt_relu(n->g, vkt_linear(n->g, x, w, bias_of(n, n->s->w.dim[0]))), false);
 }
 
-/* Integers that are exact in 16 bits if mean and variance are given: eps vanishes beside a variance of 1. */
+/* Builds a norm. With given mean and variance its results are integers, exact in 16 bits: eps vanishes beside 1. */
 static vkt_tensor norm_of(net *n, vkt_tensor x)
 {
     const uint32_t channels = n->s->x.dim[1];
@@ -175,7 +175,8 @@ static void only_a_complete_sum_is_clamped_at_zero(void **state)
                            .bias = true, .fused = PAIR_MANY };
     const spec back = { conv_transpose, .x = { 4, { 3, 8, 7, 7 } }, .w = { 4, { 8, 6, 3, 3 } }, .conv.pad = { 1, 1 },
                         .fused = PAIR_MANY };
-    harness_view view = { "with bindings of 4 KiB", small_bindings, .force = VKT_V(TILE) }; /* four channels of eight */
+    /* A binding has four of the eight channels. */
+    harness_view view = { "with bindings of 4 KiB", small_bindings, .force = VKT_V(TILE) };
     for (int i = 0; i < 4; i++) {
         net fused, plain;
         view.precision = i / 2 ? VKT_PRECISION_F16 : VKT_PRECISION_F32;
@@ -214,8 +215,8 @@ static void a_sum_is_its_norms(void **state)
             const spec s = { sum, BATCHES, .bias = true, .rows = 4, .swap = swap, .flat = flat, .fused = 2 };
             spec specs[] = { s, s, s, s, s, s, s };
             specs[1].other = BEFORE, specs[1].left = 1;
-            specs[2].other = BEHIND, specs[2].left = 2, specs[2].fused = 1; /* waits: relu is the sum's */
-            specs[3].other = NORM;                                          /* the later norm's */
+            specs[2].other = BEHIND, specs[2].left = 2, specs[2].fused = 1; /* the sum waits for o and fuses relu */
+            specs[3].other = NORM;                                          /* the later norm fuses the sum */
             specs[4].other = OWN;
             specs[5].bare = true, specs[5].fused = 1;
             specs[6].given = true, specs[6].values = SPECIAL;
@@ -247,7 +248,7 @@ static void drop(net *n)
     pair_show(n, !o.id ? y : s->swap ? vkt_add(n->g, o, y) : vkt_add(n->g, y, o), false);
 }
 
-/* The gradient of x through dropout(act(x)). `flat`: dy is the result of a norm. */
+/* Builds the gradient of x through dropout(act(x)). `flat`: dy is the result of a norm. */
 static void drop_slope(net *n)
 {
     const vkt_tensor x = input_x(n), y = dropped(n, n->s->act(n->g, x));
@@ -287,9 +288,9 @@ static void dropout_is_part_of_its_neighbours(void **state)
         { drop, TABLE, .other = 1, .act = vkt_tanh, .left = 1, .fused = 1 }, /* the sum is in place */
         { drop_slope, WHOLE_VEC4S, .act = vkt_gelu, .fused = 1 },
         { drop_slope, TABLE, .act = clip, .values = SPECIAL, .fused = 1 },
-        { drop_slope, TABLE, .act = leak, .left = 1, .fused = 1 }, /* from y, which is stored */
+        { drop_slope, TABLE, .act = leak, .left = 1, .fused = 1 }, /* the slope is computed from y, which is stored */
         { drop_slope, TABLE, .act = vkt_silu, .memory = PACKED, .fused = 1 },
-        /* In place: functions of padding, and whole planes */
+        /* In place: functions that change padding, and whole planes */
         { drop, BATCHES, .act = vkt_exp, .left = 1 },
         { drop_slope, BATCHES, .act = vkt_gelu, .left = 1 },
         { drop, WHOLE_VEC4S, .act = vkt_gelu, .given = true, .left = 1 },
@@ -340,7 +341,7 @@ static void in_every_view(void **state)
     }
 }
 
-/* Nodes that an op does not fuse, or not in this order, get their own dispatches, in place. */
+/* Builds nodes that an op does not fuse, or not in this order. They get their own dispatches, in place. */
 static void chain(net *n)
 {
     vkt_graph *g = n->g;
@@ -354,16 +355,16 @@ static void the_rest_is_done_in_place(void **state)
     (void)state;
     harness_needs(harness_ctx);
     const spec specs[] = {
-        { chain, BATCHES, .bias = true, .left = 3, .fused = 2 }, /* norm and relu, sum, sum and relu, relu */
-        { chain, BATCHES, .bare = true, .left = 2, .fused = 2 }, /* norm and sum, sum and relu, relu */
+        { chain, BATCHES, .bias = true, .left = 3, .fused = 2 }, /* dispatches: norm + relu, sum, sum + relu, relu */
+        { chain, BATCHES, .bare = true, .left = 2, .fused = 2 }, /* dispatches: norm + sum, sum + relu, relu */
     };
     pair_agree(specs, VKT_COUNT(specs));
 }
 
 /* ---- gradients ---- */
 
-/* The gradient of x through y = act(x), as the sum of two. `flat`: y is reshaped. `swap`: one of the two is y itself.
- */
+/* Builds the gradient of x through y = act(x), where dy is a sum of two. `flat`: y is reshaped. `swap`: one of the two
+ * is y itself. */
 static void slope(net *n)
 {
     const spec *s = n->s;
@@ -384,11 +385,11 @@ static void the_sum_of_two_gradients_goes_on_through_relus(void **state)
         { slope, BATCHES, .act = vkt_relu, .left = 2, .fused = 1 },
         { slope, .x = { 2, { 5, 7 } }, .act = vkt_relu, .by_rows = true, .values = SPECIAL, .left = 2, .fused = 1 },
         { slope, BATCHES, .act = vkt_relu, .flat = true, .left = 2, .fused = 1 },
-        /* In the memory of the sum: */
+        /* The result is in the memory of the sum: */
         { slope, BATCHES, .act = vkt_tanh, .left = 3 },
         { slope, BATCHES, .act = vkt_tanh, .flat = true, .left = 3 },
         { slope, BATCHES, .act = vkt_gelu, .left = 2 },
-        /* Apart, because the sum may have the memory of y: */
+        /* The nodes stay apart, because the sum may have the memory of y: */
         { slope, BATCHES, .act = vkt_relu, .swap = true, .left = 3 },
         { slope, BATCHES, .act = vkt_tanh, .swap = true, .left = 3 },
     };
@@ -474,7 +475,7 @@ static void what_others_want_stays(void **state)
     harness_needs(harness_ctx);
     const spec specs[] = {
         { kept, BATCHES, .left = 1 },
-        { kept, BATCHES, .given = true, .left = 1, .fused = 1 }, /* the sum, whose norm has no other reader */
+        { kept, BATCHES, .given = true, .left = 1, .fused = 1 }, /* fuses the sum, whose norm has no other reader */
         { shared, BATCHES, .left = 2 },
         { repeated, BATCHES, .left = 1 },
         { repeated, BATCHES, .bare = true, .left = 1 },
@@ -530,8 +531,8 @@ static vkt_tensor early(net *n, vkt_tensor x, vkt_tensor o)
     return vkt_relu(n->g, vkt_add(n->g, x, o));
 }
 
-/* A cheap value waits for its second reader, while two images with four times its channels come and go. With a norm it
- * is two dispatches; the second one is in place. */
+/* Builds a cheap value whose second reader comes late. Between its two readers there are two images with four times its
+ * channels. With a norm the value takes two dispatches; the second one is in place. */
 static void late(net *n)
 {
     vkt_graph *g = n->g;
@@ -566,7 +567,7 @@ static void what_is_made_again_has_the_same_bits(void **state)
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         net fused, plain;
         assert_true(pair_make(&fused, &plain, &cases[i].s, &pair_whole));
-        net again = fused; /* another program of its graph */
+        net again = fused; /* another program of the same graph */
         assert_true(pair_program(&again, &pair_whole, AGAIN, &again.p));
         assert_int_equal(again.p->again, cases[i].again);
         assert_int_equal(relus_stored(fused.p), cases[i].relus);

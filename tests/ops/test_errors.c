@@ -17,7 +17,7 @@
 static void apply_wrongly(const vkt_op *op, uint32_t n, bool null_input, bool foreign, vkt_result want)
 {
     const vkt_host h = vkt_test_host();
-    static const unsigned char attr[512]; /* not read: the inputs are refused before */
+    static const unsigned char attr[512]; /* not read, because the inputs are refused first */
     vkt_graph *g = NULL;
     vkt_tensor in[VKT_MAX_IN + 1], out[VKT_MAX_OUT];
     assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
@@ -65,7 +65,7 @@ static vkt_result apply_with_type(const vkt_op *op, vkt_case *c, uint32_t wrong,
     return r;
 }
 
-/* Ops that move integers as they move floats. */
+/* Returns whether an op moves integers as it moves floats. */
 static bool moves_integers(const vkt_op *op)
 {
     static const char *const names[] = { "to_layout", "permute", "slice", "pad" };
@@ -82,7 +82,7 @@ static void other_element_types_are_refused(void **state)
         const vkt_op *op = vkt_ops[k];
         vkt_rng r = vkt_rng_make(7, VKT_STREAM_TEST, 0, 0);
         vkt_case c = { .n_in = 0 };
-        if (!op->sample || strcmp(op->name, "reshape") == 0) continue; /* which moves any type */
+        if (!op->sample || strcmp(op->name, "reshape") == 0) continue; /* reshape moves any type */
         op->sample(&r, &c);
         for (uint32_t i = 0; i < c.n_in; i++) {
             if (c.in[i].absent) continue;
@@ -113,7 +113,7 @@ static void other_element_types_are_refused(void **state)
 #define UP(...) (&(vkt_upsample2d_params){ __VA_ARGS__ })
 #define NONE ((vkt_tensor){ 0 })
 
-/* One external value: written (w), read (r) and read with another shape (s). */
+/* Uses one external value in the given order: w writes it, r reads it, s reads it with another shape. */
 static void touch(vkt_graph *g, const char *order)
 {
     const vkt_tensor out = vkt_external(g, "out", VKT_F32, S(1, 4));
@@ -330,7 +330,8 @@ static void a_mistake_is_named(void **state)
     assert_string_equal(vkt_result_name(vkt_graph_status(g)), vkt_result_name(m->status));
     assert_int_equal(vkt_test_errors(), 1);
     vkt_test_error_contains(m->says);
-    assert_int_equal(vkt_relu(g, vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(1))).id, 0); /* it is sticky */
+    /* The error of the graph is sticky. */
+    assert_int_equal(vkt_relu(g, vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(1))).id, 0);
     assert_int_equal(vkt_test_errors(), 1);
     vkt_graph_destroy(&g);
 }

@@ -47,7 +47,7 @@ static void end(rig *r)
     vkt_graph_destroy(&r->g);
 }
 
-/* The gradient of y for x, with dy = 1. */
+/* Returns the gradient of y for x, with dy = 1. */
 static vkt_tensor gradient(rig *r, vkt_tensor y)
 {
     const vkt_tensor one = vkt_graph_const(r->g, "one", VKT_F32, vkt_shape0(), &(float){ 1 });
@@ -61,7 +61,8 @@ static vkt_tensor gradient(rig *r, vkt_tensor y)
 
 enum { RANK = 4, N = 3 * 4 * 5 * 6 };
 
-/* The output element that element i of a tensor of shape s belongs to, in the logical order of the outputs. */
+/* Returns the index of the output to which element i of a tensor of shape s belongs, in the logical order of the
+ * outputs. */
 static uint32_t output_of(vkt_shape s, uint32_t axes, uint32_t i)
 {
     uint32_t at = 0, stride = 1;

@@ -18,7 +18,7 @@ static vkt_ctx *ctx;
 
 /* ---- relu with faults ---- */
 
-/* The node as a node of the correct op: the functions of relu read the op from it. */
+/* Returns the node as a node of the correct op, because the functions of relu read the op from the node. */
 static vkt_node as_relu(const vkt_node *n)
 {
     vkt_node as = *n;

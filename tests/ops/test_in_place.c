@@ -19,7 +19,7 @@ static const vkt_op *row_of(const char *name)
     return NULL;
 }
 
-/* A case of the op. For an op that another op's cases test: inputs like those. */
+/* Makes a random case of the op. An op without its own cases gets inputs like those of the op whose cases test it. */
 static void draw(const vkt_op *op, uint64_t seed, vkt_case *c)
 {
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
@@ -33,7 +33,7 @@ typedef struct aliased {
     vkt_tensor in[VKT_MAX_IN], out;
 } aliased;
 
-/* The op over inputs of the host. Input k is copied first, and the output may have the memory of the copy. */
+/* Builds the op on inputs of the host. Input k is copied first, and the output may have the memory of the copy. */
 static aliased build(const vkt_op *op, const vkt_case *c, uint32_t k)
 {
     const vkt_host h = vkt_test_host();
@@ -55,15 +55,15 @@ static void write_inputs(const aliased *a, vkt_program *p, uint32_t n, uint64_t 
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 1, 0);
     for (uint32_t i = 0; i < n; i++) {
         const uint64_t elements = vkt_shape_elements(vkt_tensor_shape(a->g, a->in[i]));
-        float *x = test_malloc(elements * sizeof *x); /* the zeros of a condition are words too */
+        float *x = test_malloc(elements * sizeof *x); /* may be a condition: its zeros are words, too */
         for (uint64_t e = 0; e < elements; e++) x[e] = vkt_rng_range(&r, 0, 4) ? vkt_rng_uniform(&r, -2, 2) : 0;
         assert_int_equal(vkt_program_write(p, a->in[i], x, elements * sizeof *x), VKT_OK);
         test_free(x);
     }
 }
 
-/* The physical bytes of the output, padding included; NULL: the view refuses the case. The memory plan reports whether
- * the output is in the input's memory. */
+/* Returns the physical bytes of the output, with padding. NULL: the view refuses the case. *moved is whether the memory
+ * plan put the output in the input's memory. */
 static void *run(const aliased *a, const harness_view *view, bool in_place, uint32_t n, uint64_t seed, bool *moved)
 {
     const vkt_limits real = harness_ctx->limits;
@@ -94,8 +94,8 @@ static void *run(const aliased *a, const harness_view *view, bool in_place, uint
     return raw;
 }
 
-/* The views of a case: all. With VKT_TEST_SMALL (the phases of tests/run.sh on another driver), the first view and one
- * of the others, in rotation. */
+/* Returns whether a case uses the view. A case uses all views. With VKT_TEST_SMALL (phases of tests/run.sh on another
+ * driver) it uses the first view and one of the others, in rotation. */
 static bool is_due(size_t view)
 {
     static size_t call;

@@ -11,7 +11,7 @@
 
 static const harness_view gpu = { "as GPU", harness_as_gpu };
 
-/* The number of lanes of the subject's largest work group. */
+/* Returns the number of lanes of the subject's largest work group. */
 static uint32_t most_lanes(const subject *s)
 {
     vkt_limits lim = harness_ctx->limits;

@@ -258,7 +258,7 @@ static sum conv_reference(const conv *v, int tensor, size_t i)
     return s;
 }
 
-/* Every result at positions spread over it, against sums in double; the bound is that of check_product. */
+/* Compares elements of every result, spread over it, with sums in double. The bound is that of check_product. */
 static void check_conv(uint32_t n, uint32_t c, uint32_t o, uint32_t size, uint32_t kernel, bool texels)
 {
     conv v;
@@ -270,7 +270,8 @@ static void check_conv(uint32_t n, uint32_t c, uint32_t o, uint32_t size, uint32
     }
     for (int tensor = Y; tensor < CONV_TENSORS; tensor++) {
         const size_t elements = (size_t)vkt_shape_elements(vkt_tensor_shape(v.g, v.t[tensor]));
-        const size_t positions = size > 1 && (tensor == DW || tensor == DB) ? 20 : 1000; /* these are long sums */
+        /* DW and DB are long sums, so fewer positions are checked. */
+        const size_t positions = size > 1 && (tensor == DW || tensor == DB) ? 20 : 1000;
         for (size_t i = 0; i < elements; i += 1 + elements / positions) {
             const sum s = conv_reference(&v, tensor, i);
             const double got = (double)v.data[tensor][i];
@@ -303,10 +304,10 @@ static void a_convolution_longer_than_loops_may_be(void **state)
     (void)state;
     harness_needs(harness_ctx);
     check_conv(2, 20011, 3, 5, 3, false);
-    check_conv(2, 3, 20011, 5, 3, true); /* dx sums over as many */
+    check_conv(2, 3, 20011, 5, 3, true); /* dx is a sum over 20,011 channels */
     check_conv(5, 12345, 33, 3, 3, true);
-    check_conv(3, 2, 100003, 2, 3, true);  /* in parts; the last one is no multiple of 4 */
-    check_conv(2, 1100000, 3, 1, 1, true); /* and more rows of dx than 16 times the work groups */
+    check_conv(3, 2, 100003, 2, 3, true);  /* computed in parts; the last part is no multiple of 4 */
+    check_conv(2, 1100000, 3, 1, 1, true); /* also, dx has more rows than 16 times the work groups */
 }
 
 /* Each case runs with and without texel loads. Without them an operand that is only read is split, too. */
@@ -316,14 +317,14 @@ static void a_linear_layer_larger_than_a_binding(void **state)
     large_skip_if_small();
     for (int texels = 0; texels <= 1; texels++) {
         check_conv(12, 6151, 6007, 1, 1, texels);  /* w and dw 148 MB, packed */
-        check_conv(12, 6148, 6007, 1, 1, texels);  /* read as it is stored */
+        check_conv(12, 6148, 6007, 1, 1, texels);  /* w is read as it is stored */
         check_conv(36003, 1001, 10, 1, 1, texels); /* x and dx 144 MB */
     }
 }
 
 /* ---- losses ---- */
 
-/* Cross-entropy with its gradient and the argmax, over scores of 148 MB. */
+/* Checks cross-entropy with its gradient, and the argmax, on scores of 148 MB. */
 static void check_scores(vkt_layout layout)
 {
     enum { B = 6007, K = 6151 };

@@ -121,7 +121,7 @@ static void a_softmax_larger_than_a_binding(void **state)
     job_begin(&j, VKT_BATCH_LAST, vkt_shape2(B, K), vkt_shape1(1));
     const vkt_tensor y = vkt_softmax(j.g, j.a, 1);
     vkt_tensor dx;
-    assert_int_equal(vkt_gradients(j.g, &y, &j.a, 1, &j.a, 1, &dx), VKT_OK); /* of x y, with constant x */
+    assert_int_equal(vkt_gradients(j.g, &y, &j.a, 1, &j.a, 1, &dx), VKT_OK); /* the gradient of x y, with constant x */
     if (!job_run(&j, dx)) large_skip_for_memory(&j);
     for (size_t b = 0; b < B; b += 16) {
         const float *x = j.in_a + b * K, *got = j.out + b * K;
@@ -130,7 +130,7 @@ static void a_softmax_larger_than_a_binding(void **state)
         for (size_t k = 0; k < K; k++) dot += exp((double)x[k]) / all * (double)x[k];
         for (size_t k = 0; k < K; k++) {
             const double want = exp((double)x[k]) / all * ((double)x[k] - dot);
-            if (!(fabs((double)got[k] - want) <= 1e-10)) /* the largest is 2e-5 */
+            if (!(fabs((double)got[k] - want) <= 1e-10)) /* the largest value is 2e-5 */
                 fail_msg("dx[%zu,%zu] is %g, wanted %g", b, k, (double)got[k], want);
         }
     }

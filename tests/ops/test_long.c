@@ -172,7 +172,7 @@ static void long_mean_squares(void **state)
 
 /* ---- norms of long rows ---- */
 
-/* One group of x (N,C,L) and its gradients for a dy of one sign, against doubles. */
+/* Compares a norm of one group of x (N,C,L), and its gradients for a dy of one sign, with doubles. */
 static void check_norm(uint32_t N, uint32_t C, uint32_t L)
 {
     enum { X = 0, GAMMA, BETA, WRT };
@@ -239,7 +239,7 @@ static void norms_of_long_rows(void **state)
     harness_needs(harness_ctx);
     check_norm(64, 1, 16641);  /* dgamma: 64 samples of one slice, 133,000 iterations of 8 lanes */
     check_norm(2, 3, 100003);  /* rows of 300,009 numbers, one by one */
-    check_norm(1, 2, 1000000); /* and of 2,000,000, by vec4s */
+    check_norm(1, 2, 1000000); /* rows of 2,000,000 numbers, by vec4s */
 }
 
 /* ---- losses over many rows or classes ---- */
@@ -248,7 +248,7 @@ typedef struct scores {
     vkt_graph *g;
     vkt_program *p;
     vkt_tensor z, t, loss, dz, correct, index;
-    vkt_tensor counted, dcounted, nll; /* the loss by the form with a row count, and z as if of logarithms */
+    vkt_tensor counted, dcounted, nll; /* the loss in the form with a row count, its gradient, and the nll of z */
     uint32_t B, K;
     float *logits;
     uint32_t *labels;
@@ -295,7 +295,7 @@ static void scores_end(scores *s)
     free(s->labels);
 }
 
-/* The loss of row b. Writes its gradient, over `rows`, to dz and its argmax to *best. */
+/* Returns the loss of row b. Writes its gradient, divided by `rows`, to dz and its argmax to *best. */
 static double row_loss(const scores *s, uint32_t b, uint32_t rows, double *dz, uint32_t *best)
 {
     const float *z = s->logits + (size_t)b * s->K;
@@ -319,7 +319,7 @@ static void check_scores(vkt_layout layout, uint32_t B, uint32_t K)
     for (uint32_t b = 0; b < B; b++) {
         const double l = row_loss(&s, b, rows, dz + (size_t)b * K, &best[b]);
         if (b >= rows) continue;
-        if (b % 3 == 0) s.labels[b] = best[b]; /* some are right */
+        if (b % 3 == 0) s.labels[b] = best[b]; /* makes every third label right */
         loss += b % 3 == 0 ? row_loss(&s, b, rows, dz + (size_t)b * K, &best[b]) : l;
         correct += best[b] == s.labels[b];
         nll -= (double)s.logits[(size_t)b * K + s.labels[b]] / rows;
@@ -474,7 +474,7 @@ static void a_label_that_is_no_class_shows(void **state)
             assert_true(isnan(loss[0]));
             for (uint32_t i = 0; i < 6 * K; i++) assert_true(isfinite(dz[i]));
             free(loss);
-            scores_run(&s, 4); /* not in a real row, so harmless */
+            scores_run(&s, 4); /* the label is not in a real row, so it is harmless */
             loss = read_floats(s.p, s.g, s.loss);
             assert_true(isfinite(loss[0]));
             free(loss);

@@ -113,7 +113,7 @@ static void a_label_that_is_no_class_shows(void **state)
 
 typedef vkt_tensor (*pair_fn)(vkt_graph *g, vkt_tensor y, vkt_tensor t);
 
-/* The loss of one pair, and its slope. */
+/* Returns the loss of one pair of numbers, and writes its slope to *slope. */
 static float pair(pair_fn fn, float y, float t, float *slope)
 {
     vkt_graph *g = harness_graph();
@@ -241,7 +241,7 @@ static void nan_stays_nan(void **state)
     for (size_t i = 0; i < VKT_COUNT(fns); i++) {
         float slope;
         assert_true(isnan(pair(fns[i], NAN, 0.5f, &slope)));
-        assert_true(isnan(slope) || fns[i] == kl || fns[i] == kl_log); /* which do not depend on y */
+        assert_true(isnan(slope) || fns[i] == kl || fns[i] == kl_log); /* the slopes of these two do not depend on y */
         assert_true(isnan(pair(fns[i], 0.5f, NAN, &slope)) && isnan(slope));
     }
 }

@@ -24,7 +24,7 @@ typedef struct net {
     bool no_bias, rows_layout, network_op;
     uint32_t keep_hidden; /* this layer's output is kept; 0: none */
     uint32_t fork;        /* this layer's output has a second reader, its mean, in the loss; 0: none */
-    float factor;         /* of the loss; 0: 1 */
+    float factor;         /* a factor of the loss; 0 means 1 */
     bool keep_y;
     vkt_precision precision;
 } net;
@@ -190,7 +190,7 @@ static void fill(rig *r)
     }
 }
 
-/* The gradient of every parameter, as doubles too. */
+/* Returns the gradients of all parameters as doubles. *out has them as floats. */
 static double *gradients(rig *r, float **out, size_t *n)
 {
     *n = (size_t)vkt_store_elements(r->store);
@@ -215,7 +215,7 @@ static double first_of(rig *r, vkt_tensor t)
     return first;
 }
 
-/* Two steps of both; `fewer`: some nodes were fused. */
+/* Compares two steps with and without fusion. `fewer`: fusion must save dispatches; otherwise it must not. */
 static void agree(const net *n, const char *what, bool fewer)
 {
     rig fused, plain;

@@ -1,5 +1,5 @@
-/* Ops at awkward shapes against PyTorch (tests/golden/ops.safetensors, float64): first the references, to the last
- * digits; then, through the public functions of ops.h, the engine, as every other subject of the op tests. */
+/* Ops at awkward shapes against PyTorch (tests/golden/ops.safetensors, float64). The references must agree to the last
+ * digits. Then the public functions of ops.h run on the device, and the harness compares them with the references. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static void add_input(subject *s, const char *name, uint32_t k, vkt_layout layou
     free(data);
 }
 
-/* The inputs and the result of the function. */
+/* Adds the inputs of the case, applies its function and returns the result. */
 static vkt_tensor apply(subject *s, const char *name, bool *several)
 {
     json_t *attr = golden_attributes(&file, name);
@@ -86,9 +86,9 @@ static void check_reference(const char *name, const char *part, const side *v)
     free(want);
 }
 
-/* ---- functions of several nodes: what the device makes beside PyTorch's numbers ---- */
+/* ---- functions of several nodes: the device's results against PyTorch's numbers ---- */
 
-/* Sums of at most 2^5 products, see the rows' own tolerances. */
+/* The tolerance of these functions, which add at most 2^5 products. Other ops have their own tolerance. */
 #define CLOSE 2e-5
 
 static void check_value(vkt_program *p, const vkt_graph *g, const char *name, const char *part, vkt_tensor t)
@@ -184,7 +184,7 @@ int main(void)
                                         .test_func = a_case_is_as_in_pytorch,
                                         .initial_state = file.cases[n] };
     const int failures = _cmocka_run_group_tests("ops as in PyTorch", tests, n, NULL, NULL);
-    golden_close(&file); /* only now: the tests' names are in it */
+    golden_close(&file); /* not earlier, because the names of the tests are in it */
     vkt_ctx_destroy(&ctx);
     return failures + !vkt_test_is_clean();
 }

@@ -58,7 +58,8 @@ static void every_op_is_tested_and_has_a_reason_for_its_tolerance(void **state)
     int faults = 0;
     for (size_t i = 0; vkt_ops[i]; i++) {
         const vkt_op *op = vkt_ops[i], *by = find_op(op->tested_by);
-        const bool tested = op->sample || (by && by->sample) || op->side_effect; /* the last: test_step.c */
+        /* test_step.c tests ops with side effects. */
+        const bool tested = op->sample || (by && by->sample) || op->side_effect;
         const bool reasoned = !op->sample || op->tol_why;
         if (find_op(op->name) != op || !op->formula || !tested || !reasoned) {
             print_error("%s: want a name and formula of its own, a sample (or an op with one in tested_by), a reason "

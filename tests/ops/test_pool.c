@@ -115,7 +115,7 @@ static void dilated_windows_skip_elements(void **state)
     float x[16], y[16], dx[16] = { 0 };
     for (int i = 0; i < 16; i++) x[i] = (float)(i % 4 == 0 ? 20 : i);
     const vkt_pool2d_params p = { .kernel = { 1, 2 }, .stride = { 1, 1 }, .pad = { 0, 1 }, .dilation = { 1, 3 } };
-    max_pool(x, &p, y, dx); /* 4 x 3 */
+    max_pool(x, &p, y, dx); /* y has 4 x 3 elements */
     for (int h = 0; h < 4; h++) {
         assert_true(y[3 * h] == x[4 * h + 2] && y[3 * h + 1] == 20 && y[3 * h + 2] == x[4 * h + 1]);
         const float first = (float)(3 * h + 1), want[4] = { first + 1, first + 2, first, 0 };
@@ -181,8 +181,9 @@ static void long_windows_are_shared(void **state)
     (void)state;
     harness_needs(harness_ctx);
     const vkt_pool2d_attr global = { .adaptive = true, .out = { 1, 1 } };
-    check_case(&global, vkt_shape4(3, 2, 601, 97), true);   /* rows of parts */
-    check_case(&global, vkt_shape4(2, 3, 1, 70001), false); /* parts of rows, of more than 65,535 elements */
+    check_case(&global, vkt_shape4(3, 2, 601, 97), true); /* several rows per part */
+    /* Several parts per row, which has more than 65,535 elements. */
+    check_case(&global, vkt_shape4(2, 3, 1, 70001), false);
     const vkt_pool2d_attr uneven = { .adaptive = true, .out = { 2, 1 } };
     check_case(&uneven, vkt_shape4(2, 1, 1201, 100), true);
     const vkt_pool2d_attr overlapping = { .kernel = { 485, 106 },

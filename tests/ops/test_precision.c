@@ -72,7 +72,8 @@ static void check_widening(vkt_precision precision)
     }
 }
 
-/* Each number, the middle between it and the next one (in magnitude), and the floats on either side of that middle. */
+/* Checks the rounding of each 16-bit number, of the middle between it and the next one (in magnitude), and of the
+ * floats on either side of that middle. */
 static void check_narrowing(vkt_precision precision)
 {
     static float f[4 * PATTERNS];
@@ -123,13 +124,13 @@ static void values_are_halved_where_all_agree_and_hosts_see_floats(void **state)
     const vkt_tensor lin = vkt_linear(g, tx, tw, (vkt_tensor){ 0 }),
                      act = vkt_relu(g, vkt_reshape(g, lin, vkt_shape3(B, O, 1)));
     vkt_keep(g, act);
-    vkt_keep(g, vkt_argmax(g, lin)); /* which reads f32 */
+    vkt_keep(g, vkt_argmax(g, lin)); /* argmax reads f32 */
     vkt_program *full = NULL, *p = NULL;
     vkt_plan_info plan[2];
     OK(vkt_program_create(harness_ctx, g, NULL, NULL, &full));
     OK(vkt_program_create(harness_ctx, g, NULL, &(vkt_program_params){ .precision = VKT_PRECISION_F16 }, &p));
     assert_int_equal(p->lowered.values[tx.id].storage, VKT_PRECISION_F16);
-    assert_int_equal(p->lowered.values[tw.id].storage, VKT_PRECISION_F32); /* in rows */
+    assert_int_equal(p->lowered.values[tw.id].storage, VKT_PRECISION_F32); /* f32, because it is in rows */
     assert_int_equal(p->lowered.values[lin.id].storage, VKT_PRECISION_F32);
     assert_int_equal(p->lowered.values[act.id].storage, VKT_PRECISION_F16);
     assert_int_equal(2 * p->lowered.values[tx.id].bytes, full->lowered.values[tx.id].bytes);
@@ -172,7 +173,7 @@ static void the_largest_and_the_least_are_found_in_rows_in_16_bits(void **state)
     harness_needs(harness_ctx);
     enum { A = 7, B = 5, D = 12 };
     float x[A * B * D], most[A * D], least[A * B];
-    for (int i = 0; i < A * B * D; i++) x[i] = (float)(i * 37 % 211 - 105); /* of few bits */
+    for (int i = 0; i < A * B * D; i++) x[i] = (float)(i * 37 % 211 - 105); /* numbers of few bits */
     for (int i = 0; i < A * D; i++) most[i] = -1000;
     for (int i = 0; i < A * B; i++) least[i] = 1000;
     for (int i = 0; i < A * B * D; i++) {
@@ -256,7 +257,7 @@ static void trainer_free(trainer *t)
     vkt_graph_destroy(&t->g);
 }
 
-/* One step with x = k + 1, k + 2, ..; x[3] = odd if that is not 0. */
+/* Makes one step with x = k + 1, k + 2, .. If `odd` is not 0, x[3] = odd. */
 static void step(trainer *t, uint32_t k, float odd)
 {
     float x[N];
@@ -300,7 +301,8 @@ static void a_step_that_overflows_is_skipped_and_nothing_else(void **state)
         static const struct {
             uint32_t at;
             float odd;
-        } bad[] = { { 1, INFINITY }, { 5, NAN }, { 6, -INFINITY }, { 11, 3e38f } }; /* the last: by the scale alone */
+            /* The last one overflows only with the scale. */
+        } bad[] = { { 1, INFINITY }, { 5, NAN }, { 6, -INFINITY }, { 11, 3e38f } };
         float scale = 65536;
         uint32_t next = 0, t_good = 0;
         for (uint32_t k = 0; k < 14; k++) {
@@ -362,7 +364,7 @@ static void the_scale_doubles_after_2000_good_steps_and_keeps_its_bounds(void **
     OK(vkt_store_get_loss_scale(t.store, &l));
     assert_int_equal(l.good_steps, 2);
     OK(vkt_store_set_loss_scale(t.store, &(vkt_loss_scale){ .scale = 4, .good_steps = 1999 }));
-    step(&t, 0, INFINITY); /* the count starts again */
+    step(&t, 0, INFINITY); /* the count of good steps starts again */
     step(&t, 1, 0);
     step(&t, 2, 0);
     assert_true(t.m.loss_scale == 2);

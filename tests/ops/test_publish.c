@@ -12,7 +12,7 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { N = 5, B = 6, C = 2, PARAMS = 6, MOST = 6 };
-enum { FROZEN = 2, MEAN = 4, VAR = 5 }; /* number of parameters that are copied */
+enum { FROZEN = 2, MEAN = 4, VAR = 5 }; /* numbers of the parameters whose values are copied */
 
 /* The program of a training step. loss = sum(a x) + mean(b a x) + mean(batch_norm(z) z). The gradients of a and b
  * depend on b and a, so they change from step to step. */

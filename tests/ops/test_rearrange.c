@@ -100,7 +100,8 @@ static void what_is_split_and_joined_is_the_same(void **state)
 
 /* ---- batch last ---- */
 
-/* An image is transposed together with its batch: both layouts give the result of an index by hand. */
+/* An image is transposed together with its batch: both layouts must give the elements that the test's own index finds.
+ */
 static void a_batch_that_moves_comes_back_by_rows(void **state)
 {
     (void)state;
@@ -175,7 +176,7 @@ static void bits_stay_as_they_are(void **state)
 
 /* ---- dimensions of 1 ---- */
 
-/* The ops that rearrange dimension 0 of x (N,C,H). */
+/* Applies one of the ops that rearrange dimension 0 of x (N,C,H). */
 static vkt_tensor rearranged(vkt_graph *g, vkt_tensor x, int how)
 {
     const vkt_shape s = vkt_tensor_shape(g, x);

@@ -87,7 +87,7 @@ static void losses_are_those_of_the_textbook(void **state)
     vkt_ref_tensor out = { .f = &loss };
     vkt_ref_call c = { .n_in = 2, .n_out = 1, .in = in, .out = &out, .rows = 2 };
     xent->forward(&c);
-    assert_true(fabs(loss - log(2)) < 1e-15); /* the third row is not real */
+    assert_true(fabs(loss - log(2)) < 1e-15); /* the third row is beyond the number of real rows */
     c.rows = 3;
     xent->forward(&c);
     assert_true(fabs(loss - (2 * log(2) + 2 + log1p(exp(-2))) / 3) < 1e-15);

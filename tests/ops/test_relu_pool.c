@@ -19,13 +19,13 @@ typedef struct net {
     source source;
     vkt_shape x;
     vkt_pool2d_params pool; /* a sequence uses the second number of each pair */
-    uint32_t adaptive;      /* relu's output is kept; its sum in the loss is a second reader; its gradient is wanted */
-    bool keep, fork, ask;   /* if the nodes are fused, it is not kept after that either */
-    bool forget;            /* it is not kept in the end, when the nodes are one, either */
-    bool linear;            /* (N,C,H,W) becomes (N,C,W,H) in between, which moves no data */
-    bool reshaped;          /* (N,C,H,W) is made (N,C,W,H) in between, which moves nothing */
+    uint32_t adaptive;      /* output height and width of an adaptive pooling; 0: `pool` is used */
+    bool keep, fork, ask; /* relu's output is kept; its sum in the loss is a second reader; its gradient is requested */
+    bool forget;          /* relu's output is not kept after vkt_backward */
+    bool linear;          /* there is no relu */
+    bool reshaped;        /* before the pooling, (N,C,H,W) is reshaped to (N,C,W,H), which moves no data */
     vkt_precision precision;
-    bool once; /* compare y of one run only: winners are chosen before rounding to 16 bits */
+    bool once; /* compare only y, of one run: the fused node chooses winners before it rounds to 16 bits */
 } net;
 
 typedef struct rig {
@@ -187,7 +187,9 @@ static void one_node_has_the_bits_of_two(void **state)
         n.pool.ceil_mode = i % 3 == 1;
         n.adaptive = i % 4 == 2 ? 2 : 0;
         if (i >= 6) n.precision = i % 2 ? VKT_PRECISION_F16 : VKT_PRECISION_BF16;
-        agree(&n, n.source == AS_IT_IS); /* else relu, whose output is kept, has its own dispatch instead */
+        /* Fusion saves a dispatch. Behind a convolution it saves none, because relu's output, which is kept, needs one.
+         */
+        agree(&n, n.source == AS_IT_IS);
     }
     agree(&(net){ CONV1D, vkt_shape3(5, 3, 19), { .kernel = { 0, 3 }, .stride = { 0, 2 } }, .adaptive = 0 }, 0);
 }
@@ -204,14 +206,15 @@ static void a_convolution_joins_them(void **state)
         { CONV1D, { 3, { 6, 5, 19 } }, { .kernel = { 0, 3 } }, .forget = true },
         { CONV1D, { 3, { 130, 2, 8 } }, { .kernel = { 0, 2 } }, .forget = true, .linear = true },
     };
-    for (size_t i = 0; i < VKT_COUNT(nets); i++) agree(&nets[i], nets[i].linear ? 1 : 2); /* relu has a gradient */
+    /* Fusion saves the pooling's dispatch and, if there is a relu, that of relu's gradient. */
+    for (size_t i = 0; i < VKT_COUNT(nets); i++) agree(&nets[i], nets[i].linear ? 1 : 2);
     for (vkt_precision p = VKT_PRECISION_F16; p <= VKT_PRECISION_BF16; p++) {
         net stored = nets[0];
         stored.precision = p;
         stored.once = true;
         agree(&stored, 2);
     }
-    net shown = nets[0]; /* kept after vkt_backward: then convolution and relu run for that output alone */
+    net shown = nets[0]; /* its output is kept after vkt_backward, so convolution and relu run for this output alone */
     shown.forget = false;
     agree(&shown, 1);
 }

@@ -75,7 +75,7 @@ static void as_it_is(vkt_limits *lim)
     (void)lim;
 }
 
-/* The tile of the subject's first dispatch by a variant in shared memory; 0: there is none. */
+/* Returns the tile of the subject's first dispatch by a variant in shared memory. 0: there is none. */
 static uint32_t tile_rows(const subject *s, const harness_view *view)
 {
     vkt_limits lim = gpu;
@@ -132,7 +132,7 @@ static void matmul_make(subject *s, uint32_t count, uint32_t m, uint32_t n, uint
 static void check_matmul(uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans, uint64_t force,
                          uint32_t tile)
 {
-    const bool coop = !vkt_env_int("VKT_TEST_SMALL", 0) || trans & 1; /* Mesa compiles a kernel in seconds */
+    const bool coop = !vkt_env_int("VKT_TEST_SMALL", 0) || trans & 1; /* Mesa takes seconds to compile a kernel */
     const bool half = n % 4 == 0 || (trans & 1 ? m : k) % 4 == 0 || (trans & 2 && k % 4 == 0);
     subject s;
     matmul_make(&s, count, m, n, k, trans);
@@ -166,7 +166,7 @@ static void slices_of_long_sums_add_up(void **state)
     check_matmul(1, 9, 13, 5003, 3, VKT_V(SPLIT_K), 32032);
 }
 
-/* Two products in rows of k. Blocks can be split between these rows. */
+/* Checks two products with rows of k numbers. Blocks can be split between these rows. */
 static void check_blocks(uint32_t m, uint32_t n, uint32_t k, const harness_view *view, uint64_t force, bool half)
 {
     harness_report report = { .faults = 0 };
@@ -244,7 +244,7 @@ static void matrices_must_divide_the_tile(void **state)
     (void)state;
     static const struct {
         vkt_coop coop;
-        uint32_t subgroup, bm; /* 0: none of them */
+        uint32_t subgroup, bm; /* bm: rows of the tile; 0: no size fits */
     } cases[] = {
         { { 16, 16, 16 }, 32, 128 }, { { 16, 8, 16 }, 32, 128 }, { { 16, 16, 16 }, 64, 128 },
         { { 8, 16, 16 }, 16, 128 },  { { 8, 8, 8 }, 8, 128 },    { { 8, 8, 8 }, 4, 128 },

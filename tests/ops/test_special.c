@@ -388,7 +388,8 @@ static void reductions_over_every_set_of_axes(void **state)
             harness_read_f32(p, g, y[k], got[k]);
             harness_read_f32(p, g, grad[k], dx[k]);
         }
-        /* A mean near 1000 is rounded by at most 2^-15, with deviations of 0.5: 2^-14 of a difference x - mean. */
+        /* A mean near 1000 is rounded by at most 2^-15. Deviations are about 0.5, so a difference x - mean is off by at
+         * most 2^-14 of itself. */
         assert_true(harness_close("sum", got[0], sum, outs, 2e-6, 0));
         assert_true(harness_close("mean", got[1], mean, outs, 2e-6, 0));
         assert_true(harness_close("var", got[2], squares, outs, 0, 2e-4));
@@ -437,7 +438,7 @@ static void softmax_of_infinities(void **state)
         }
 }
 
-/* ids over a table of 3 rows of D numbers. One id is frequent enough for whole blocks of 64, one is the padding, and
+/* Checks an embedding of 3 rows of D numbers. One id is frequent enough for whole blocks of 64, one is the padding, and
  * some are out of range. Gradients are integers, so their sums are exact. */
 static void frequent_rows(uint32_t D, bool channels)
 {

@@ -29,7 +29,7 @@ static const vkt_store_part moment_parts[] = { VKT_PART_MOMENT1, VKT_PART_MOMENT
 /* An optimizer and its settings for each parameter. */
 typedef struct setting {
     vkt_optimizer o;
-    uint32_t size[PARAMS]; /* of the parameters; 0 ends */
+    uint32_t size[PARAMS]; /* elements of each parameter; a 0 ends the list */
     bool grouped[PARAMS];  /* parameter k is in group k */
     bool frozen[PARAMS];
 } setting;
@@ -79,7 +79,7 @@ static void engine_free(engine *e)
     vkt_graph_destroy(&e->g);
 }
 
-/* Writes a part of all parameters, which `all` has one behind the other. */
+/* Writes a part (values, gradients or moments) of all parameters. `all` has them one after the other. */
 static void put(engine *e, vkt_store_part part, const float *all)
 {
     for (uint32_t k = 0; k < PARAMS && e->s->size[k]; all += e->s->size[k], k++)
@@ -118,9 +118,9 @@ static void course_free(course *c)
     free(c->p);
 }
 
-/* The error that T steps in float32 may add up to in element i: per step a rounding of p, and 1e-5 of the largest step.
- * Moments gather a few roundings per step and forget them at the rate 1 - beta, so a step is exact to some 100 of
- * 2^-24. */
+/* Returns the error that T steps in float32 may add up to in element i. Each step adds a rounding of p and 1e-5 of the
+ * largest step. Moments collect a few roundings per step and lose them at the rate 1 - beta, so a step is off by about
+ * 100 * 2^-24. */
 static double allowed(const course *c, size_t i)
 {
     double size = fabs((double)c->p0[i]), step_size = fabs(c->p[i] - (double)c->p0[i]);
@@ -151,12 +151,12 @@ static void follow(engine *e, const course *c, const char *what)
     free(got);
 }
 
-/* ---- the reference's ---- */
+/* ---- the reference's trajectory ---- */
 
-/* Vectors laid out as the arena: parameter k at block start[k]. */
+/* Vectors with the layout of the arena: parameter k begins at block start[k]. */
 typedef struct arena {
     size_t n, start[PARAMS];
-    double *p, *g, *moments[3], *groups; /* groups: NULL where all are alike */
+    double *p, *g, *moments[3], *groups; /* groups: NULL if all parameters have the same settings */
 } arena;
 
 static arena arena_make(const setting *s, const vkt_optimizer *o)
@@ -193,7 +193,7 @@ static void arena_free(arena *a)
     for (int i = 0; i < 3; i++) free(a->moments[i]);
 }
 
-/* Element i of all parameters, one behind the other, in the arena. */
+/* Returns the index in the arena of element i. i counts over all parameters, one after the other. */
 static size_t index_of(const setting *s, const arena *a, size_t i)
 {
     int k = 0;
@@ -230,7 +230,7 @@ static vkt_optimizer_kind kind_of(const char *name)
     return (vkt_optimizer_kind)i;
 }
 
-/* Like golden_number, but a 0 that is given is VKT_ZERO. */
+/* Does the same as golden_number, but returns VKT_ZERO if the file has a 0. */
 static double option(const json_t *a, const char *key)
 {
     const double x = golden_number(a, key, NAN);
@@ -312,7 +312,8 @@ static vkt_optimizer resolved(vkt_optimizer o)
     return o;
 }
 
-/* The reference's trajectory beside the file's. eps is a float in vkt_optimizer, 6e-9 of itself away from torch's. */
+/* Compares the reference's trajectory with the file's. eps is a float in vkt_optimizer, so it differs from torch's by
+ * 6e-9 of itself. */
 static void check_reference(const course *want, const setting *s, const char *name)
 {
     course c = *want;
@@ -428,8 +429,8 @@ static void trajectories_are_those_of_the_reference(void **state)
     }
 }
 
-/* Each factor that depends on t is exact for any t: a clock that is set to step 100,000 is that of a run that went
- * there. */
+/* Each factor that depends on t is exact for any t. So a clock that is set to step 100,000 equals the clock of a run
+ * with 100,000 steps. */
 static void the_clock_can_be_set(void **state)
 {
     (void)state;

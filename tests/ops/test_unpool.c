@@ -20,9 +20,10 @@ typedef struct net {
     bool bias, relu;
     vkt_conv2d_params conv;
     vkt_pool2d_params pool;
-    uint32_t adaptive;           /* output height and width; 0: windows are as `pool` says */
-    bool average, trained, fork; /* x is a parameter; the convolution's output has a second reader, in the loss */
-    bool ask;                    /* before vkt_backward, the program asks for gradients */
+    uint32_t adaptive; /* output height and width; 0: windows are as `pool` says */
+    /* `trained`: x is a parameter. `fork`: the convolution's output has a second reader, in the loss. */
+    bool average, trained, fork;
+    bool ask; /* before vkt_backward, the program asks for gradients */
 } net;
 
 typedef struct rig {
@@ -49,7 +50,7 @@ static bool rig_make(rig *r, const net *n, const harness_view *view, bool fuse)
     const vkt_tensor w = vkt_param(g, "w", n->w), none = { 0 };
     const vkt_tensor bias = n->bias ? vkt_param(g, "bias", vkt_shape1(n->w.dim[0])) : none;
     const vkt_tensor h = vkt_conv2d(g, r->x, w, bias, &n->conv), y = pooled(g, n, n->relu ? vkt_relu(g, h) : h);
-    vkt_keep(g, h); /* here they stay two nodes; test_relu_pool.c tests the fused node */
+    vkt_keep(g, h); /* keeps convolution and pooling two nodes; test_relu_pool.c tests the fused node */
     r->weights = vkt_input(g, "weights", VKT_F32, VKT_BATCH_LAST, vkt_tensor_shape(g, y));
     vkt_tensor loss = vkt_sum(g, vkt_mul(g, y, r->weights));
     if (n->fork) loss = vkt_add(g, loss, vkt_sum(g, h));
@@ -79,7 +80,8 @@ static void rig_free(rig *r)
     vkt_graph_destroy(&r->g);
 }
 
-/* A few different values, so that windows have ties and, before relu, nothing above 0. The caller frees them. */
+/* Makes an array of a few different values. So windows have ties, and some have nothing above 0 before relu. The caller
+ * frees it. */
 static float *numbers(uint64_t count, uint32_t stream)
 {
     vkt_rng rng = vkt_rng_make(3, VKT_STREAM_TEST, 8, stream);
@@ -144,10 +146,11 @@ static uint32_t count(const rig *r, vkt_kernel_id kernel)
     return n;
 }
 
-/* How the gradient of the weights gets the gradient of the convolution's output. */
+/* The two ways in which the gradient of the weights reads the gradient of the convolution's output. */
 typedef enum how { ARRAY, UNPOOL } how;
 
-/* How many dispatches read windows; 0 also if the view's device supports neither way. */
+/* Compares the fused and the plain program. Returns how many dispatches read windows; 0 also if the view's device
+ * supports neither way. */
 static uint32_t agree(const net *n, const harness_view *view, how want)
 {
     rig fused, plain;

@@ -1,7 +1,7 @@
 #!/bin/sh
-# run.sh SOURCE BUILD SPIRV - installs the library that is built in BUILD, static, and one that is built here, shared; then
-# an application uses both through find_package and through pkg-config, and the source as a subdirectory. vkt-info comes
-# with it. SPIRV has the compiled shaders: of the subdirectory's own one is compiled.
+# run.sh SOURCE BUILD SPIRV - installs the static library of BUILD, and a shared library that it builds itself. An application
+# uses both through find_package and through pkg-config, and uses the source as a subdirectory. vkt-info is installed, too.
+# SPIRV has the compiled shaders, so the subdirectory compiles only one shader, as a test.
 set -eu
 source=$(cd "$1" && pwd)
 build=$(cd "$2" && pwd)
@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 app=$source/tests/package/app
 version=$(sed -nE 's/^#define VKT_VERSION_(MAJOR|MINOR|PATCH) +//p' "$source/include/vktrain/core.h" | paste -sd .)
 
-step() { # step WHAT COMMAND...: shows its output where it fails
+step() { # step WHAT COMMAND...: runs it; if it fails, prints its output and ends
     what=$1
     shift
     echo "$what"
@@ -22,7 +22,7 @@ step() { # step WHAT COMMAND...: shows its output where it fails
     }
 }
 
-use_package() { # use_package NAME PREFIX: through CMake
+use_package() { # use_package NAME PREFIX: builds and runs the application through CMake
     step "$1: find_package" cmake -S "$app" -B "$work/cmake-$1" -DCMAKE_PREFIX_PATH="$2"
     step "$1: build" cmake --build "$work/cmake-$1"
     step "$1: run, C" env LD_LIBRARY_PATH="$2/lib" "$work/cmake-$1/app_c"
@@ -33,7 +33,7 @@ use_package() { # use_package NAME PREFIX: through CMake
     fi
 }
 
-use_pkg_config() { # use_pkg_config NAME PREFIX OPTION...
+use_pkg_config() { # use_pkg_config NAME PREFIX OPTION...: builds and runs the application through pkg-config
     name=$1 prefix=$2
     shift 2
     PKG_CONFIG_PATH=$prefix/lib/pkgconfig
@@ -72,7 +72,7 @@ else
 fi
 
 step "static: install" cmake --install "$build" --prefix "$work/static"
-mv "$work/static" "$work/moved" # a package may be put elsewhere
+mv "$work/static" "$work/moved" # an installed package may be moved
 use_package static "$work/moved"
 use_pkg_config static "$work/moved"
 use_pkg_config static-static "$work/moved" --static
@@ -80,9 +80,9 @@ use_pkg_config static-static "$work/moved" --static
 [ -z "$(command -v glslangValidator)" ] || step "vktrain.glsl" glslangValidator -V --quiet -I"$work/moved/include" -o "$work/inline.spv" \
     -DDIMS=2 -DLEVELS=3 -DFEATURES=1 -DFREQUENCIES=1 -DHIDDEN=2 "$source/tests/embed/shaders/inline.comp"
 
-# The shared one, as a subdirectory of an application: what it exports begins with vkt_.
+# Builds the shared library as a subdirectory of an application. All symbols that it exports begin with vkt_.
 step "subdirectory: configure" cmake -G Ninja -S "$app" -B "$work/sub" -DVKTRAIN_SOURCE="$source" -DBUILD_SHARED_LIBS=ON \
-    -DVKT_INSTALL=ON -DVKT_BUILD_SAMPLES=ON -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_BUILD_TYPE=Debug # compiles in a third of the time
+    -DVKT_INSTALL=ON -DVKT_BUILD_SAMPLES=ON -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_BUILD_TYPE=Debug # Debug compiles in a third of the time
 step "subdirectory: a shader" cmake --build "$work/sub" --target vktrain/spv/REPORT.spv vkt_embed
 step "subdirectory: the other shaders" cmake -DVKT_SPIRV="$spirv" "$work/sub"
 step "subdirectory: build" cmake --build "$work/sub"

@@ -36,7 +36,7 @@ static void expect_log(const char *part)
     if (!was_logged(part)) fail_msg("want a line that says \"%s\", got:\n%s", part, logged);
 }
 
-/* A context at a debug level. Its lines are kept from here on. */
+/* Makes a context at a debug level. From here on its lines are kept. */
 static vkt_ctx *context(const char *level)
 {
     vkt_ctx *ctx;

@@ -178,7 +178,7 @@ static void a_program_may_be_made_again_after_a_failed_allocation(void **state)
         assert_int_equal(r, failed ? VKT_E_NOMEM : VKT_OK);
         OK(vkt_graph_status(g));
         if (failed) continue;
-        assert_true(n > 20); /* there is something that can fail */
+        assert_true(n > 20); /* some allocations did fail */
         break;
     }
     const float ones[15] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };

@@ -4,7 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* The size of images does not change, and each layer keeps a relu and a dropout of them. */
+/* Builds a network that keeps the size of images. For its gradient, each layer keeps a relu and a dropout of that size.
+ */
 static vkt_tensor deep_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;

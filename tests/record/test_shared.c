@@ -20,8 +20,8 @@ static vkt_array *make(vkt_dtype dtype, vkt_shape shape)
     return a;
 }
 
-/* A command buffer with the barrier alone. The submission of it waits for the gate, and later submissions come after.
- */
+/* Records a command buffer that has only the barrier. Its submission waits for the gate, and later submissions come
+ * after it. */
 static vkt_commands record_barrier(void)
 {
     vkt_commands c;
@@ -32,7 +32,7 @@ static vkt_commands record_barrier(void)
     return c;
 }
 
-/* A program squares an array into another one. It is submitted before the host writes the first. */
+/* Runs a program that squares an array into another one. It is submitted before the host writes the first array. */
 static void square_later(void)
 {
     const vkt_shape shape = vkt_shape1(N);

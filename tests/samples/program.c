@@ -28,7 +28,7 @@ pid_t program_start(const rig *r, const char *program, const char *const *env, c
         if ((strchr(*env, '=') ? putenv((char *)(size_t)*env) : unsetenv(*env)) != 0) _exit(127);
     dup2(open("out", O_WRONLY | O_CREAT | O_TRUNC, 0666), STDOUT_FILENO);
     dup2(open("err", O_WRONLY | O_CREAT | O_TRUNC, 0666), STDERR_FILENO);
-    execv(program, (char *const *)(size_t)argv); /* likewise */
+    execv(program, (char *const *)(size_t)argv); /* execv does not change them, either */
     _exit(127);
 }
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The server takes a display that is free and writes its number, when it is ready, to a pipe. */
+/* Starts Xvfb, which chooses a free display. When it is ready, it writes the number of the display to a pipe. */
 bool screen_start(screen *s)
 {
     int ready[2];
@@ -21,7 +21,7 @@ bool screen_start(screen *s)
         char number[16];
         snprintf(number, sizeof number, "%d", ready[1]);
         close(ready[0]);
-        prctl(PR_SET_PDEATHSIG, SIGTERM); /* it does not outlive a test that is killed */
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* Xvfb ends if the test is killed */
         if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(127);
         execlp("Xvfb", "Xvfb", "-displayfd", number, "-screen", "0", "800x600x24", "-nolisten", "tcp", (char *)NULL);
         _exit(127);
@@ -70,7 +70,7 @@ static bool load(void *library, x11 *x)
     return true;
 }
 
-/* The window that can be seen, if it is there yet; others, of toolkits, are tiny. */
+/* Resizes the program's window. The other windows, of toolkits, are tiny. Returns false if it is not there yet. */
 static bool resize_largest(const x11 *x, void *display, unsigned width, unsigned height)
 {
     unsigned long root = x->root(display), parent, *windows = NULL;

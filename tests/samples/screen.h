@@ -1,4 +1,5 @@
-/* samples/screen.h - an X server without a screen (Xvfb) for programs with windows, and what a user does to windows. */
+/* samples/screen.h - an X server without a screen (Xvfb) for programs with windows. It can resize a window as a user
+ * does. */
 #ifndef VKT_TEST_SCREEN_H
 #define VKT_TEST_SCREEN_H
 
@@ -13,7 +14,8 @@ typedef struct screen {
 /* Starts Xvfb. Returns false if it is not installed or does not start. */
 bool screen_start(screen *s);
 void screen_stop(screen *s);
-/* Gives the only window of the screen another size, once it is there; false: it never came, or libX11 is not here. */
+/* Waits for the only window of the screen and resizes it. Returns false if no window appears, or if libX11 is not
+ * installed. */
 bool screen_resize(const screen *s, unsigned width, unsigned height);
 
 #endif

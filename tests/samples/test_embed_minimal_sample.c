@@ -1,4 +1,4 @@
-/* samples/embed_minimal.c as its readers meet it: short, word for word in docs/embedding.md, and it learns. */
+/* samples/embed_minimal.c: it is short, docs/embedding.md has it word for word, and it learns. */
 #include "samples/program.h"
 
 #include <math.h>

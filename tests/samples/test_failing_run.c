@@ -3,7 +3,7 @@
 
 #include "bench/schema.h"
 
-enum { WEIGHTS = 18 }; /* of the program's network */
+enum { WEIGHTS = 18 }; /* number of parameters of the program's network */
 
 /* Runs the program, whose data end as `fail` says (failing/main.c). Fails the test unless it ends with status 1. */
 static run failed_run(const rig *r, const char *fail, const char *const *args)
@@ -54,7 +54,7 @@ static void an_error_in_epoch_2_leaves_the_results_of_epoch_1(void **state)
     assert_non_null(json_string_value(json_object_get(report, "error")));
     assert_int_equal(json_array_size(json_object_get(report, "epochs")), 1);
     json_decref(report);
-    program_expect(r, VKT_FAILING_PROGRAM, 0, "", /* the weights are whole */
+    program_expect(r, VKT_FAILING_PROGRAM, 0, "", /* the weights file is complete */
                    (const char *const[]){ "-q", "--load", "w", "--epochs", "1", NULL });
 }
 

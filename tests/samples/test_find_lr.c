@@ -26,7 +26,7 @@ static unsigned count(const char *text, const char *what)
     return n;
 }
 
-/* The network learns this text at a hundredth, and at a millionth nothing happens. */
+/* The network learns this text at a rate of 0.01. At a rate of 1e-6 its loss does not change. */
 static void a_rate_is_suggested_and_nothing_else_happens(void **state)
 {
     rig *r = rig_of(state);

@@ -46,7 +46,7 @@ static void it_learns_a_text_and_goes_on_with_it(void **state)
                                          "transformer.ln_f.weight",
                                          "lm_head.weight" };
     rig *r = rig_of(state);
-    write_text(r, "Fünf là, ∀x 🌍!\n", 150); /* 15 letters, prime to the context: rows begin at each of them */
+    write_text(r, "Fünf là, ∀x 🌍!\n", 150); /* 15 letters, coprime to the context, so some row begins at each letter */
     char *text =
         written(r, (const char *const[]){ TINY, "--epochs", "20", "--lr", "0.02", "--prompt", "Fünf", "--sample", "30",
                                           "--temperature", "0", "--json", "report", "--save", "weights", NULL });
@@ -110,8 +110,9 @@ static void another_network_or_alphabet_is_refused_by_name(void **state)
     EXPECT(r, 1, "heads: checkpoint 2, this run 1", TINY, "-q", "--epochs", "2", "--resume", "c", "--heads", "1");
     EXPECT(r, 1, "dropout: checkpoint has 0, this run ", TINY, "-q", "--epochs", "2", "--resume", "c", "--dropout",
            "0.1");
-    EXPECT(r, 0, "length of the schedule: checkpoint ", TINY, "--epochs", "2", "--resume", "c"); /* a longer cosine */
-    write_text(r, "pof uxp uisff gpvs ", 30); /* each letter is the next one: the same numbers of letters */
+    /* More epochs make a longer cosine. */
+    EXPECT(r, 0, "length of the schedule: checkpoint ", TINY, "--epochs", "2", "--resume", "c");
+    write_text(r, "pof uxp uisff gpvs ", 30); /* each letter is replaced by the next one of the alphabet */
     EXPECT(r, 1, "c is of another run: alphabet: not the same as in the checkpoint", TINY, "-q", "--epochs", "2",
            "--resume", "c");
 }
@@ -134,7 +135,7 @@ static void errors_are_explained(void **state)
     EXPECT(r, 1, "want 650 characters or more for a context of 64, got 400", "--data", "text");
     write_text(r, "ab\xe2\x80", 1);
     EXPECT(r, 1, "text: byte 2 is not UTF-8", TINY);
-    write_text(r, "ab\xc0\x80", 100); /* a zero, longer than it need be */
+    write_text(r, "ab\xc0\x80", 100); /* an overlong encoding of zero */
     EXPECT(r, 1, "text: byte 2 is not UTF-8", TINY);
 }
 
@@ -152,7 +153,7 @@ static void help_names_its_options(void **state)
     run_forget(r, &done);
 }
 
-/* Every heading stands above its own options, and "Other" comes last. */
+/* Each heading is above its own options, and "Other" is the last one. */
 static void headings_of_help_are_in_order(void **state)
 {
     rig *r = rig_of(state);

@@ -35,7 +35,7 @@ static void write_text(const rig *r, const char *name, const char *text)
     assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, name), text, strlen(text)), VKT_OK);
 }
 
-/* Each image is its own class, named after its file. */
+/* Writes a table of images. Each image is its own class, which has the name of its file. */
 static void write_table(const rig *r, const char *name, uint32_t rows)
 {
     char text[TRAIN * 300] = "path,label\n";
@@ -151,7 +151,8 @@ static void a_run_that_stopped_early_reports_that_it_does_not_continue(void **st
            "1", "--epochs", "9", "--resume", "c");
 }
 
-/* Fails the test unless a run with these arguments says so about its data; it ends at wrong class weights. */
+/* Fails the test unless a run with these arguments prints `says` about its data. The run ends before the training,
+ * because its class weights are wrong. */
 static void finds(const rig *r, const char *const *env, const char *data, const char *says)
 {
     const char *const args[] = { "--class-weights", "1", data ? "--data" : NULL, data, NULL };
@@ -196,7 +197,7 @@ static void wrong_options_end_with_2_and_a_reason(void **state)
     EXPECT(r, 2, "'stray'", "stray");
 }
 
-/* Fails the test unless this is all that a run with this data set says. */
+/* Fails the test unless `says` is the only message of a run with this data set. */
 static void one_error(const rig *r, const char *says, const char *data)
 {
     run done = finished(r, NULL, (const char *const[]){ "--data", data, NULL });

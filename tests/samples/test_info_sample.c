@@ -1,4 +1,4 @@
-/* The program vkt-info as its users run it: what it prints is what programs on this device get. */
+/* The program vkt-info as its users run it: its output is what programs on this device really use. */
 #define _XOPEN_SOURCE 700 /* setenv */
 #include "samples/program.h"
 
@@ -14,13 +14,13 @@
 #define EXPECT(r, status, says, ...) \
     program_expect(r, VKT_INFO_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
 
-/* The program and this test look for files in the rig's folder. */
+/* Makes the rig's folder the cache directory of the program and of this test. */
 static void use_own_cache(const rig *r)
 {
     assert_int_equal(setenv("XDG_CACHE_HOME", r->dir.path, 1), 0);
 }
 
-/* The printed text. */
+/* Runs the program. Returns the text that it printed. */
 static char *text_of(const rig *r, const char *const *env, const char *const *args)
 {
     run done = program_finish(r, program_start(r, VKT_INFO_PROGRAM, env, args));
@@ -29,7 +29,7 @@ static char *text_of(const rig *r, const char *const *env, const char *const *ar
     return done.out;
 }
 
-/* The entry of --json about CASE; it fits the schema. */
+/* Runs the program on CASE. Returns the file of --json, which must conform to the schema. */
 static json_t *report_of(const rig *r, const char *const *env)
 {
     char why[256];
@@ -39,7 +39,7 @@ static json_t *report_of(const rig *r, const char *const *env)
     return program_json(r, "report");
 }
 
-/* The variant that the product itself chose. */
+/* Returns the report's choice for the matrix product of CASE. */
 static const json_t *choice_of(const json_t *report)
 {
     const json_t *work = json_array_get(json_object_get(report, "work"), 0);
@@ -64,7 +64,7 @@ static void says(char *text, const char *part, const rig *r)
     assert_true(found);
 }
 
-/* The product of CASE. */
+/* Returns a graph with the matrix product of CASE. */
 static vkt_graph *product(const rig *r)
 {
     vkt_graph *g;
@@ -75,7 +75,7 @@ static vkt_graph *product(const rig *r)
     return g;
 }
 
-/* Those of VKT_TRAITS are marked; an unknown one is an error of the program, with the list of names. */
+/* Traits that VKT_TRAITS sets are marked. An unknown name is an error, and the message lists the names. */
 static void traits_are_printed(void **state)
 {
     rig *r = rig_of(state);
@@ -203,7 +203,7 @@ static void dash_is_standard_output(void **state)
     run done =
         program_finish(r, program_start(r, VKT_INFO_PROGRAM, NULL, (const char *const[]){ CASE, "--json", "-", NULL }));
     assert_int_equal(done.status, 0);
-    assert_non_null(strstr(done.err, vkt_ctx_device(r->ctx)->name)); /* what is printed besides */
+    assert_non_null(strstr(done.err, vkt_ctx_device(r->ctx)->name)); /* the text, which goes to stderr */
     run_forget(r, &done);
     if (!schema_fits("info", vkt_temp_dir_file(&r->dir, "out"), why)) fail_msg("%s", why);
 }

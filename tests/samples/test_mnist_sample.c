@@ -44,7 +44,7 @@ static void write_part(const rig *r, const char *part, uint32_t n, uint32_t side
     unsigned char *pixels = test_calloc((size_t)n * side, side), labels[TRAIN];
     for (uint32_t i = 0; i < n; i++) {
         labels[i] = (unsigned char)(i % CLASSES);
-        for (uint32_t y = 0; y < side; y++) /* a bright quarter, by class */
+        for (uint32_t y = 0; y < side; y++) /* the quarter whose number is the class is bright */
             for (uint32_t x = 0; x < side; x++)
                 if (y / (side / 2) * 2 + x / (side / 2) == labels[i])
                     pixels[(i * side + y) * side + x] = (unsigned char)(150 + (i * 37 + x * y) % 100);
@@ -147,10 +147,10 @@ static void a_run_writes_what_it_was_asked_for(void **state)
     json_decref(trace);
     assert_true(program_wrote(r, "c") && program_wrote(r, "w") && program_wrote(r, "h.csv") &&
                 program_wrote(r, "p.svg"));
-    assert_int_equal(vkt_temp_dir_count(&r->dir), 4 + 2 + 6); /* data, output, files: no temporary */
+    assert_int_equal(vkt_temp_dir_count(&r->dir), 4 + 2 + 6); /* data, output and results, but no temporary file */
 }
 
-/* Names come from a file: the terminal shows them, and obeys nothing in them. */
+/* The names come from a file. A terminal shows them and executes no control sequence in them. */
 static void classes_have_the_names_of_the_folder(void **state)
 {
     rig *r = rig_of(state);
@@ -181,7 +181,7 @@ static void a_resumed_run_reports_all_epochs_and_ends_in_the_same_bytes(void **s
     rig_same_file(vkt_temp_dir_file(&r->dir, "whole"), vkt_temp_dir_file(&r->dir, "c"));
     json_t *report = program_json(r, "report");
     check_report(report, 3, 1);
-    assert_true(json_number_of(report, "seed") == 3); /* the checkpoint's */
+    assert_true(json_number_of(report, "seed") == 3); /* the seed of the checkpoint */
     json_decref(report);
     assert_false(program_wrote(r, "out")); /* --quiet */
     EXPECT(r, 1, "batch: checkpoint 32, this run 16", SMALL, "--batch", "16", "--resume", "c");
@@ -225,12 +225,13 @@ static void a_diverged_run_fails_and_saves_nothing(void **state)
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "1", "--lr", "0.003", "--checkpoint", "c", "--save", "good");
     EXPECT(r, 1, "epoch 2", SMALL, "-q", "--epochs", "3", "--lr", "1e30", "--resume", "c", "--checkpoint", "c",
            "--save", "w");
-    rig_same_file(vkt_temp_dir_file(&r->dir, "w"), vkt_temp_dir_file(&r->dir, "good")); /* the best there was */
+    /* The weights of the best epoch. */
+    rig_same_file(vkt_temp_dir_file(&r->dir, "w"), vkt_temp_dir_file(&r->dir, "good"));
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "2", "--lr", "0.003", "--resume", "c");
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--lr", "1e30", "--resume", "c", "--allow-nonfinite");
 }
 
-/* The largest file is between the weights and the checkpoint. */
+/* The limit for a file is larger than the weights and smaller than the checkpoint. */
 static void a_checkpoint_that_cannot_be_written_costs_nothing_else(void **state)
 {
     rig *r = rig_of(state);
@@ -279,7 +280,7 @@ static void a_resume_prints_where_it_continues_and_which_run_it_is(void **state)
     assert_non_null(strstr(done.err, "the monitor was val_loss and is val_acc"));
     run_forget(r, &done);
     unsigned char *images;
-    size_t n; /* the same data set but for one pixel */
+    size_t n; /* the same data set except for one pixel */
     const char *path = vkt_temp_dir_file(&r->dir, "train-images-idx3-ubyte");
     assert_int_equal(vkt_file_read(&r->h, path, 1u << 20, (void **)&images, &n), VKT_OK);
     images[n - 1] ^= 1;
@@ -289,7 +290,7 @@ static void a_resume_prints_where_it_continues_and_which_run_it_is(void **state)
            "c");
 }
 
-/* The rate of every epoch, in the last run's history. */
+/* Checks the learning rate of every epoch in the last run's history. */
 static void expect_rates(const rig *r, const double *rates, int n)
 {
     char *text = program_text(r, "history"), *line = strchr(text, '\n');
@@ -336,7 +337,7 @@ static void an_interrupted_run_leaves_a_checkpoint(void **state)
     EXPECT(r, 0, "", SMALL, "--epochs", "1", "--resume", "c");
 }
 
-/* Digits are drawn with Braille letters only where the locale has them. */
+/* Digits are printed in Braille letters only if the locale uses UTF-8. */
 static void without_utf8_all_that_is_printed_is_ascii(void **state)
 {
     rig *r = rig_of(state);
@@ -409,7 +410,7 @@ static void devices_are_listed_and_help_names_every_option(void **state)
     assert_int_equal(done.status, 0);
     assert_memory_equal(done.out, "vktrain ", 8);
     run_forget(r, &done);
-    done = program_finish(r, start(r, (const char *const[]){ "-h", NULL })); /* as --help */
+    done = program_finish(r, start(r, (const char *const[]){ "-h", NULL })); /* the same as --help */
     assert_int_equal(done.status, 0);
     static const char *const options[] = {
         "data",     "device",       "list-devices",   "epochs",    "batch",
@@ -427,9 +428,9 @@ static void devices_are_listed_and_help_names_every_option(void **state)
     run_forget(r, &done);
 }
 
-/* ---- where the data come from; every run ends at a wrong --class-weights, before it trains ---- */
+/* ---- the source of the data; each run ends before the training, because --class-weights is wrong ---- */
 
-/* Runs the sample with this mirror ("": none), and without data on this machine. */
+/* Runs the sample with this mirror ("": none), where it finds no data. */
 static run look_for_data(const rig *r, const char *mirror)
 {
     char assignment[640];
@@ -479,7 +480,7 @@ static void remove_data(const rig *r)
         snprintf(path, sizeof path, "data/mnist/%s", names[i]);
         unlink(vkt_temp_dir_file(&r->dir, path));
     }
-    assert_int_equal(rmdir(vkt_temp_dir_file(&r->dir, "data/mnist")), 0); /* nothing else stayed there */
+    assert_int_equal(rmdir(vkt_temp_dir_file(&r->dir, "data/mnist")), 0); /* the folder must be empty */
     assert_int_equal(rmdir(vkt_temp_dir_file(&r->dir, "data")), 0);
 }
 
@@ -516,7 +517,7 @@ static void files_with_another_hash_are_not_kept(void **state)
     assert_int_not_equal(access(vkt_temp_dir_file(&r->dir, "data"), F_OK), 0); /* a failed download leaves no folder */
 }
 
-/* A folder with files of somebody else's: none of them is replaced. */
+/* A download replaces no file that is in the folder already. */
 static void files_of_others_are_never_replaced(void **state)
 {
     rig *r = rig_of(state);

@@ -1,5 +1,6 @@
-/* --predict of the sample programs: weights alone, files in, answers out. The accuracy over files must be the one that
- * the training run measured for the same rows. And --report, --confusion, --class-weights, --label-smoothing. */
+/* --predict of the sample programs: it reads weights and files, and prints answers. The accuracy over files must be
+ * equal to that of the training run on the same rows. Also tests --report, --confusion, --class-weights and
+ * --label-smoothing. */
 #include "samples/program.h"
 
 #include <math.h>
@@ -29,7 +30,8 @@ static void write_text(const rig *r, const char *name, const char *text)
     write_bytes(r, name, text, strlen(text));
 }
 
-/* The answers, which must be as docs/predict.schema.json says: json_decref. */
+/* Reads answers from a JSON file, which must conform to docs/predict.schema.json. The caller frees them with
+ * json_decref. */
 static json_t *answers(const rig *r, const char *name)
 {
     char why[256];
@@ -116,7 +118,7 @@ static void digits_of_an_idx_file_are_read_as_in_training(void **state)
     if (done.status != 0) print_error("%s", done.err);
     assert_int_equal(done.status, 0);
     assert_non_null(strstr(done.out, "t10k-images-idx3-ubyte[29]: "));
-    assert_null(strstr(done.out, "device")); /* answers, and nothing else */
+    assert_null(strstr(done.out, "device")); /* only answers are printed */
     run_forget(r, &done);
     json_t *all = answers(r, "out.json");
     uint32_t right = 0;
@@ -140,12 +142,12 @@ static void images_of_digits_are_read_and_inverted(void **state)
     assert_non_null(strstr(done.err, "2 of 6 files were left out"));
     assert_non_null(strstr(done.out, "light.png: "));
     assert_non_null(strstr(done.out, "(dark on light: inverted)"));
-    assert_non_null(strstr(done.out, "gray_100x37.png: ")); /* of any size */
+    assert_non_null(strstr(done.out, "gray_100x37.png: ")); /* images may have any size */
     run_forget(r, &done);
     json_t *all = answers(r, "out.json");
     assert_int_equal(json_array_size(json_object_get(all, "failed")), 2);
     assert_int_equal(json_array_size(json_object_get(all, "predictions")), 3 + CHECK);
-    for (size_t i = 0; i < 2; i++) /* the same numbers as those of the row of the IDX file */
+    for (size_t i = 0; i < 2; i++) /* the numbers are the same as for the row of the IDX file */
         assert_true(json_equal(best(all, i), best(all, 3 + 5)));
     json_decref(all);
 }
@@ -170,7 +172,7 @@ static void standard_input_and_checkpoints_will_do(void **state)
            "dark.png");
 }
 
-/* A weights file by any program: what it says of its data is checked before it is believed. */
+/* A weights file may come from any program, so its card is checked before it is used. */
 static void a_damaged_card_is_reported(void **state)
 {
 #define CARD(sample, mean, deviation, classes, names)                                               \
@@ -207,12 +209,13 @@ static void a_damaged_card_is_reported(void **state)
     assert_int_equal(vkt_trainer_save(t, vkt_temp_dir_file(&r->dir, "w")), VKT_OK);
     EXPECT(r, VKT_REUTERS_PROGRAM, 1, "want rows that are sequences, got 2x9x300", "--load", "w", "--predict", "story");
     assert_int_equal(vkt_trainer_attach(t, "data", CARD("[1,1,300]", "[0]", "[1]", "2", "null")), VKT_OK);
-    assert_int_equal(vkt_trainer_save(t, vkt_temp_dir_file(&r->dir, "w")), VKT_OK); /* another network's weights */
+    assert_int_equal(vkt_trainer_save(t, vkt_temp_dir_file(&r->dir, "w")),
+                     VKT_OK); /* these are weights of another network */
     EXPECT(r, VKT_REUTERS_PROGRAM, 1, "want tensor 'embedding.weight'", "--load", "w", "--predict", "story");
 #undef CARD
 }
 
-/* ---- images: four classes, each one image, the file's name and what a terminal would obey ---- */
+/* ---- images: four classes of one image each; a class name has a control sequence of terminals ---- */
 
 #define ODD "\x1b[2J"
 
@@ -228,7 +231,7 @@ static void write_tables(const rig *r, uint32_t rows)
     write_text(r, "valid.csv", text);
 }
 
-/* Counts which of the four images have their own name as the answer; their number. */
+/* Returns how many of the four images are predicted as their own class. */
 static uint32_t named_right(const json_t *all)
 {
     uint32_t right = 0;
@@ -308,7 +311,7 @@ static void topics_of_texts_are_predicted_as_in_training(void **state)
     run_forget(r, &done);
 }
 
-/* ---- scores, and what the loss weighs ---- */
+/* ---- scores and class weights ---- */
 
 static void scores_are_of_the_best_weights(void **state)
 {
@@ -366,7 +369,7 @@ static void class_weights_and_smoothing_reach_the_loss(void **state)
                  balanced = last_loss(r, "balanced", "0"), smooth = last_loss(r, "1,1,1,1", "0.3"),
                  other = last_loss(r, "1,9,1,1", "0");
     assert_true(file == plain);
-    assert_true(fabs(balanced - plain) < 0.1 && balanced != plain); /* 23, 23, 22 and 22 rows */
+    assert_true(fabs(balanced - plain) < 0.1 && balanced != plain); /* the classes have 23, 23, 22 and 22 rows */
     assert_true(fabs(smooth - plain) > 1e-3 && fabs(other - plain) > 1e-3);
     EXPECT(r, VKT_MNIST_PROGRAM, 1, "want 4 numbers, one for each class, got fewer", "--data", ".", "--class-weights",
            "1,2");

@@ -16,7 +16,7 @@ enum { CLASSES = 4, ROWS = 20, TRAIN = 16, PARAMETERS = 269722 - 65 * (10 - CLAS
 #define START(r, ...) program_start(r, VKT_RESNET_PROGRAM, NULL, (const char *const[]){ __VA_ARGS__, NULL })
 #define SMALL "--data", ".", "--batch", "8", "--size", "16"
 
-/* Runs it where nothing is found elsewhere, and fails the test unless it ends well. */
+/* Runs the program where it finds no other data and weights. Fails the test unless its status is 0. */
 static run finished(const rig *r, const char *const *args)
 {
     run done = program_finish(r, program_start(r, VKT_RESNET_PROGRAM, (const char *const[]){ "VKT_DATA", NULL }, args));
@@ -70,7 +70,8 @@ static void weights_from_scratch_are_trained_on(void **state)
     run_forget(r, &done);
     check_report(r, 2, true);
 
-    done = FINISHED(r, SMALL, "--resume", "c", "--epochs", "2"); /* with the groups of a run that began with weights */
+    /* The optimizer has the groups of a run that began with weights. */
+    done = FINISHED(r, SMALL, "--resume", "c", "--epochs", "2");
     assert_null(strstr(done.out, "last layer alone"));
     run_forget(r, &done);
 
@@ -86,7 +87,7 @@ static void weights_from_scratch_are_trained_on(void **state)
     EXPECT(r, 1, "'layer1.3.conv1.weight'", SMALL, "-q", "--load", "w", "--network", "resnet32");
 }
 
-/* The weights for ten classes are a backbone for four. */
+/* The weights have ten classes. For four classes the program uses their backbone. */
 static void weights_that_are_here_are_used(void **state)
 {
     rig *r = rig_of(state);
@@ -107,7 +108,7 @@ static void weights_that_are_here_are_used(void **state)
     EXPECT(r, 0, "", SMALL, "-q", "--load", path, "--new-head", "--frozen-epochs", "0", "--epochs", "1");
 }
 
-/* While the rest is frozen there is no checkpoint yet; weights and report are written all the same. */
+/* During the frozen training there is no checkpoint yet. But weights and report are written. */
 static void a_signal_ends_the_frozen_training_too(void **state)
 {
     rig *r = rig_of(state);

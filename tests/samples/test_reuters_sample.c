@@ -25,7 +25,7 @@ static void write_text(const rig *r, const char *name, const char *text)
     assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, name), text, strlen(text)), VKT_OK);
 }
 
-/* Texts of 40 words, every other one of the topic. */
+/* Writes texts of 40 words. Every second word belongs to the topic. */
 static void write_part(const rig *r, const char *name, uint32_t n)
 {
     static const char *const topics[TOPICS] = { "tea", "ale", "gin" };
@@ -155,14 +155,14 @@ static void wrong_options_have_a_reason(void **state)
     EXPECT(r, 1, "none/w", SMALL, "-q", "--epochs", "1", "--save", "none/w");
 }
 
-/* The source of the data; each run ends at a checkpoint that is not there, before it trains. */
+/* Each run prints the source of its data. It ends before the training, because its checkpoint does not exist. */
 static void data_are_looked_for(void **state)
 {
     rig *r = rig_of(state);
     const char *const no_env[] = { "VKT_DATA", NULL }, *const args[] = { "--class-weights", "1", NULL };
     run done = program_finish(r, program_start(r, VKT_REUTERS_PROGRAM, no_env, args));
     assert_int_equal(done.status, 1);
-    assert_non_null(strstr(done.err, "the Reuters corpus is not here: training on generated news\n"));
+    assert_non_null(strstr(done.err, "the Reuters corpus was not found: training on generated news\n"));
     assert_non_null(
         strstr(done.out, "generated news: 2400 to train on, 600 to validate on, 300 numbers each, 8 classes"));
     run_forget(r, &done);

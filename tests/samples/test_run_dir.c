@@ -1,4 +1,4 @@
-/* --run DIR by vkt-gpt on a small text: what it leaves in the folder, and how a run goes on in it. */
+/* --run DIR by vkt-gpt on a small text: the files in the folder, and how a run continues in it. */
 #include "samples/program.h"
 
 #include <dirent.h>
@@ -30,7 +30,7 @@ static void write_text(const rig *r)
     assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, "text"), text, 400), VKT_OK);
 }
 
-/* Waits for a file of a program that runs. */
+/* Waits until a running program has written the file. */
 static void wait_for(const rig *r, const char *name)
 {
     for (int i = 0; i < 240000 && !program_wrote(r, name); i++)
@@ -43,7 +43,7 @@ static bool is_there(const rig *r, const char *name)
     return access(vkt_temp_dir_file(&r->dir, name), F_OK) == 0;
 }
 
-/* Fails the test unless the file holds `text`. */
+/* Fails the test unless the file contains `text`. */
 static void expect_text(const rig *r, const char *name, const char *text)
 {
     char *all = program_text(r, name);
@@ -99,7 +99,7 @@ static unsigned count(const uint8_t *all, size_t n, const void *what, size_t siz
     return times;
 }
 
-/* The scalar as a value of the message Summary: field 1 is its tag, 2 the number. */
+/* Counts a scalar in the event files. It is a value of the message Summary: field 1 is its tag, field 2 the number. */
 static unsigned count_scalar(const uint8_t *all, size_t n, const char *tag, double value)
 {
     uint8_t bytes[64];
@@ -109,11 +109,11 @@ static unsigned count_scalar(const uint8_t *all, size_t n, const char *tag, doub
     bytes[1] = (uint8_t)length;
     memcpy(bytes + 2, tag, length);
     bytes[2 + length] = 2 << 3 | 5;
-    memcpy(bytes + 3 + length, &number, sizeof number); /* little-endian, as the machines are that this runs on */
+    memcpy(bytes + 3 + length, &number, sizeof number); /* the test needs a little-endian machine */
     return count(all, n, bytes, 7 + length);
 }
 
-/* Every loss of results.json is in the event files. */
+/* Checks that every loss of results.json is in the event files. */
 static void expect_losses(const rig *r, const char *folder, const uint8_t *all, size_t n)
 {
     char name[64];
@@ -166,7 +166,7 @@ static void events_and_log_have_every_start(void **state)
     assert_int_equal(read_events(r, "run", all, &n), 1);
     expect_losses(r, "run", all, n);
     assert_int_equal(count(all, n, "vktrain-options-1", 17), 1);
-    assert_int_equal(count(all, n, "transformer.wte", 15), 1); /* of the summary */
+    assert_int_equal(count(all, n, "transformer.wte", 15), 1); /* this text is a line of the summary */
     assert_true(count(all, n, "\x89PNG\r\n\x1a\n", 8) == 1 && count(all, n, "history", 7) == 1);
     EXPECT(r, 0, "", TINY, "3", "--run", "run", "--lr", "0.001");
     assert_int_equal(read_events(r, "run", all, &n), 2);
@@ -181,7 +181,7 @@ static void events_and_log_have_every_start(void **state)
     expect_text(r, "run/log.txt", "\nresume  run/checkpoint.ckpt: goes on with epoch 3 of 3\n");
     expect_text(r, "run/log.txt", "\nepoch 3/3  ");
     EXPECT(r, 1, "batch: checkpoint 16, this run 8", TINY, "4", "--run", "run", "--batch", "8");
-    expect_text(r, "run/log.txt", "batch: checkpoint 16, this run 8"); /* messages are in it too */
+    expect_text(r, "run/log.txt", "batch: checkpoint 16, this run 8"); /* the log has messages, too */
 }
 
 static void an_option_puts_its_file_elsewhere(void **state)
@@ -214,13 +214,13 @@ static void one_program_at_a_time(void **state)
     assert_int_equal(mkdir(vkt_temp_dir_file(&r->dir, "run"), 0777), 0);
     const int fd = open(vkt_temp_dir_file(&r->dir, "run/log.txt"), O_WRONLY | O_CREAT, 0666);
     assert_true(fd >= 0);
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) skip(); /* a file system without */
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) skip(); /* a file system without locks */
     EXPECT(r, 1, "another program runs in this folder", TINY, "1000000", "--run", "run");
     assert_false(program_wrote(r, "run/log.txt") || is_there(r, "run/checkpoint.ckpt"));
     assert_int_equal(close(fd), 0);
 }
 
-/* ---- a run that goes on ---- */
+/* ---- a run that continues ---- */
 
 static void expect_same_end(const rig *r, const char *a, const char *b)
 {
@@ -242,7 +242,7 @@ static void more_epochs_end_in_the_same_bytes(void **state)
     EXPECT(r, 0, "", TINY, "5", "--run", "again");
     expect_epochs(r, "again/history.csv", 5);
     expect_same_end(r, "whole", "again");
-    EXPECT(r, 0, "", TINY, "5", "--run", "again", "--load", "none"); /* nothing is left to do, and to load */
+    EXPECT(r, 0, "", TINY, "5", "--run", "again", "--load", "none"); /* no epoch is left, so "none" is not loaded */
     expect_epochs(r, "again/history.csv", 5);
     expect_same_end(r, "whole", "again");
 }
@@ -262,7 +262,7 @@ static void a_killed_run_goes_on(void **state)
         wait_for(r, history);
         assert_int_equal(kill(child, signals[i]), 0);
         run done = program_finish(r, child);
-        if (done.status == 128 + SIGTERM) { /* a machine may be so fast that it was at its end */
+        if (done.status == 128 + SIGTERM) { /* otherwise the run had already ended */
             assert_non_null(strstr(done.err, " --run ended --checkpoint-every 1\n"));
             expect_text(r, log, "\nended by SIGTERM\n");
         }

@@ -1,4 +1,5 @@
-/* The files of a training sample and its end by a signal, by vkt-gpt on a small text: what all samples share. */
+/* The parts that all samples share, tested by vkt-gpt on a small text: the files of a training, and its end by a
+ * signal. */
 #include "samples/program.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ static void pause_ms(long ms)
     nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
 }
 
-/* Waits for a file of a program that runs. */
+/* Waits until a running program has written the file. */
 static void wait_for(const rig *r, const char *name)
 {
     for (int i = 0; i < 240000 && !program_wrote(r, name); i++) pause_ms(1);
@@ -81,7 +82,7 @@ static void two_options_for_one_file_are_refused(void **state)
     vkt_free(&r->h, text);
 }
 
-/* Data that are not there would be reported first, were the files not checked before them. */
+/* The data do not exist, either. The message names the file, so files are checked before the data. */
 static void inputs_are_tried_before_the_data(void **state)
 {
     rig *r = rig_of(state);
@@ -204,10 +205,10 @@ static void generated_data_are_reported_also_when_quiet(void **state)
 
 /* ---- signals ---- */
 
-/* The command that the program printed, with one epoch and no more. */
+/* Returns the command that the program printed, with --epochs 1. */
 static char *command_of(const rig *r, const run *done)
 {
-    const char *begin = strstr(done->err, "goes on with the run:\n  ");
+    const char *begin = strstr(done->err, "continues the run:\n  ");
     assert_non_null(begin);
     begin = strchr(begin, '\n') + 3;
     const size_t n = strcspn(begin, "\n");
@@ -242,7 +243,7 @@ static void a_signal_ends_the_run_in_order(void **state)
         assert_string_equal(json_string_value(json_object_get(report, "stopped_by")), signals[i].name);
         json_decref(report);
         assert_true(program_wrote(r, "w") && program_wrote(r, "it's"));
-        if (i == 0) { /* the command does what it says */
+        if (i == 0) { /* the printed command works */
             char *command = command_of(r, &done);
             program_expect(r, "/bin/sh", 0, "", (const char *const[]){ "-c", command, NULL });
             vkt_free(&r->h, command);
@@ -252,8 +253,8 @@ static void a_signal_ends_the_run_in_order(void **state)
     }
 }
 
-/* The report goes to a FIFO without a reader, so that the program waits at its end. The pause is longer than that in
- * which a second signal counts as the same (unit tests of stop.c: train/test_stop.c). */
+/* The report goes to a FIFO without a reader, so that the program waits at its end. The pause is longer than the time
+ * in which a second signal counts as an echo of the first one (samples/test_stop.c). */
 static void a_second_signal_ends_it_at_once(void **state)
 {
     rig *r = rig_of(state);
@@ -306,7 +307,7 @@ static void a_checkpoint_that_failed_is_not_offered(void **state)
     run_forget(r, &done);
 }
 
-/* A FIFO that is full: a program that writes to it waits until somebody reads. */
+/* Makes a full FIFO. A program that writes to it waits until another process reads. */
 static int full_fifo(const rig *r, const char *name)
 {
     static const char zeros[4096];
@@ -319,7 +320,7 @@ static int full_fifo(const rig *r, const char *name)
     return fd;
 }
 
-/* Reads what is there, without the zeros. */
+/* Reads all bytes that are in the FIFO, and drops the zeros. */
 static void drain(int fd, char *text, size_t room)
 {
     char part[4096];
@@ -330,8 +331,8 @@ static void drain(int fd, char *text, size_t room)
     text[n] = 0;
 }
 
-/* The program makes up its data, which it says on stderr: a full FIFO, where it waits before it has a network. That
- * it has begun shows in its first line on stdout. */
+/* The program generates its data and reports that on stderr. Stderr is a full FIFO, so the program waits there, before
+ * it has a network. Its first line on stdout shows that it has begun. */
 static void before_the_first_step_nothing_is_written(void **state)
 {
     rig *r = rig_of(state);
@@ -359,7 +360,7 @@ static void nohup_is_heeded(void **state)
 {
     rig *r = rig_of(state);
     write_text(r);
-    signal(SIGHUP, SIG_IGN); /* which the program inherits */
+    signal(SIGHUP, SIG_IGN); /* the program inherits this */
     const pid_t child = START(r, TINY, "40", "-q", "--checkpoint", "c", "--checkpoint-every", "1");
     signal(SIGHUP, SIG_DFL);
     wait_for(r, "c");

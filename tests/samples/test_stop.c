@@ -1,4 +1,4 @@
-/* When a second signal ends a sample: common/stop.c by a clock of the test's own, so that no machine is too slow. */
+/* common/stop.c: which second signal ends a sample. The test has its own clock, so a slow machine does not matter. */
 #define _XOPEN_SOURCE 700 /* as stop.c */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static int fake_clock(clockid_t id, struct timespec *t)
 
 enum { ALIVE = 7 };
 
-/* The wait status of a process that got SIGTERM, and `second` so many ms later. */
+/* Returns the wait status of a process that got SIGTERM, and the signal `second` `ms` milliseconds later. */
 static int status_after(int second, long ms)
 {
     int status;
@@ -56,7 +56,7 @@ static void an_echo_is_no_second_wish(void **state)
     static const int numbers[] = { SIGTERM, SIGINT, SIGHUP };
     for (size_t i = 0; i < sizeof echoes / sizeof *echoes; i++)
         for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
-            const int status = status_after(numbers[k], echoes[i]); /* as timeout(1) does it */
+            const int status = status_after(numbers[k], echoes[i]); /* timeout(1) sends such an echo */
             assert_true(WIFEXITED(status));
             assert_int_equal(WEXITSTATUS(status), ALIVE);
         }
@@ -75,7 +75,7 @@ static void a_later_one_ends_the_program(void **state)
 
 int main(void)
 {
-    signal(SIGHUP, SIG_DFL); /* nohup may run this */
+    signal(SIGHUP, SIG_DFL); /* nohup may have set it to be ignored */
     const struct CMUnitTest tests[] = { cmocka_unit_test(an_echo_is_no_second_wish),
                                         cmocka_unit_test(a_later_one_ends_the_program) };
     return cmocka_run_group_tests_name("signals of samples", tests, NULL, NULL);

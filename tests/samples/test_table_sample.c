@@ -1,4 +1,4 @@
-/* The program vkt-table as its users run it: a real table, and made ones with what real ones have. */
+/* The program vkt-table as its users run it: on a real table, and on generated ones with the faults of real tables. */
 #include "samples/program.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #define EXPECT(r, status, says, ...) \
     program_expect(r, VKT_TABLE_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
 
-/* ---- the real one: 150 irises (Fisher, 1936), samples/data/iris.csv ---- */
+/* ---- the real table: 150 irises (Fisher, 1936), samples/data/iris.csv ---- */
 
 static double accuracy_of(const rig *r, const char *name)
 {
@@ -39,7 +39,7 @@ static void irises_are_classified(void **state)
     rig_same_file(vkt_temp_dir_file(&r->dir, "w"), vkt_temp_dir_file(&r->dir, "file"));
 }
 
-/* ---- a made one: a price by size and colour, with gaps, and columns that nothing is to be learned from ---- */
+/* ---- a generated table: the price depends on size and colour; values are missing; some columns are useless ---- */
 
 enum { ROWS = 240 };
 
@@ -111,7 +111,7 @@ static void a_price_is_predicted_in_its_own_unit(void **state)
                                         "outcome price is off by " };
     for (size_t i = 0; i < VKT_COUNT(says); i++)
         if (!strstr(done.out, says[i])) fail_msg("want \"%s\" in\n%s", says[i], done.out);
-    assert_null(strstr(done.err, "prices.csv")); /* that it is no table of commas is no error */
+    assert_null(strstr(done.err, "prices.csv")); /* a separator other than the comma is no error */
     run_forget(r, &done);
     json_t *first = program_json(r, "report");
     assert_true(json_number_of(first, "r2") > 0.97 && json_number_of(first, "rmse") < 1.4);
@@ -119,7 +119,7 @@ static void a_price_is_predicted_in_its_own_unit(void **state)
     const json_t *optimizer = json_object_get(first, "optimizer");
     assert_true(json_is_false(json_object_get(optimizer, "amsgrad")));
     check_schema(r, "w");
-    /* Weights bring their schema: another split changes neither means nor values. */
+    /* The weights file has the schema of the table, so another split changes neither means nor values. */
     EXPECT(r, 0, "", PRICES, "-q", "--load", "w", "--seed", "9", "--validation-share", "0.5", "--lr", "1e-30",
            "--epochs", "1", "--json", "again");
     json_t *again = program_json(r, "again");
@@ -132,7 +132,8 @@ static void a_price_is_predicted_in_its_own_unit(void **state)
 
 /* ---- --predict: the trainer's answers, in the order of the file ---- */
 
-/* The rows to check with: the first of those that have a target, in an order that is shuffled by --seed 1. */
+/* Writes the validation rows to `order`: the first rows with a target, in the order that --seed 1 gives. Returns their
+ * number. */
 static uint32_t check_rows(uint32_t n, bool gaps, uint32_t *order)
 {
     uint32_t with_target = 0;

@@ -1,4 +1,4 @@
-/* samples/train_minimal.c as its readers meet it: short, word for word in README.md, and it learns. */
+/* samples/train_minimal.c: it is short, README.md has it word for word, and it learns. */
 #include "samples/program.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The program vkt-view as its users run it: without a screen, and in a window of an X server that has none either. */
+/* The program vkt-view as its users run it: without a window, and in a window of an X server without a screen. */
 #include "samples/program.h"
 
 #include <cairo.h>
@@ -140,7 +140,7 @@ static void errors_are_explained(void **state)
 
 /* ---- in a window ---- */
 
-static screen server; /* of all tests that want one */
+static screen server; /* of all tests that need one */
 static bool has_server;
 
 static int start_server(void **state)
@@ -226,7 +226,8 @@ static void a_window_may_change_its_size(void **state)
     const char *const args[] = { SMALL,      "--recorded", "--frames", "60", "--screenshot",
                                  "shot.png", "--json",     "report",   NULL };
     int width = 0, height = 0;
-    for (int i = 0; i < 5 && width != 500; i++) { /* once, unless this process stood still until its frames were over */
+    /* The loop repeats only if the program ended before this process could resize the window. */
+    for (int i = 0; i < 5 && width != 500; i++) {
         const pid_t child = program_start(r, VKT_VIEW_PROGRAM, env, args);
         (void)screen_resize(&server, 500, 420);
         run done = program_finish(r, child);

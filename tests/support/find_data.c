@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The first data set folder that has all of `files` (up to a NULL), plain or packed, under `name`. */
+/* Finds the first data set folder that has all of `files` (up to a NULL), plain or packed, under `name`. */
 static bool find(const char *name, const char *const *files, char path[512])
 {
     const char *env = getenv("VKT_DATA");

@@ -20,7 +20,7 @@
 typedef struct header {
     alignas(max_align_t) size_t bytes;
     unsigned magic; /* LIVE or FREED */
-    unsigned epoch; /* of its allocation: blocks of an earlier test are not counted any more */
+    unsigned epoch; /* the epoch of the allocation, because blocks of an earlier test do not count any more */
 } header;
 
 static const unsigned char guard[GUARD_BYTES] = { 0xa5, 0x5a, 0xa5, 0x5a, 0xa5, 0x5a, 0xa5, 0x5a };
@@ -32,7 +32,7 @@ static atomic_uint until_failure; /* 0: no failure is pending */
 static atomic_bool failed, quiet;
 
 static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER;
-static char last_error[1024], ran_on[640]; /* under text_lock */
+static char last_error[1024], ran_on[640]; /* guarded by text_lock */
 
 /* ---- memory ---- */
 
@@ -77,7 +77,7 @@ static void uncount_block(header *h)
     atomic_fetch_sub(&live_bytes, h->bytes);
 }
 
-/* Every resize moves the block: a stale pointer is then a use after free for AddressSanitizer. */
+/* Resizes a block. It always moves the block, so that AddressSanitizer reports the use of an old pointer. */
 static void *counting_resize(void *user, void *p, size_t bytes)
 {
     (void)user;

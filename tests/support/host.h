@@ -22,32 +22,33 @@
 
 #include "vktrain/core.h"
 
-/* A resolved host (see base/base.h) that logs errors and warnings. For other levels, set log_level in the copy. */
+/* Returns a resolved host (see base/base.h). It logs errors and warnings. For other levels, set log_level in the copy.
+ */
 vkt_host vkt_test_host(void);
 
 /* ---- memory ---- */
-/* The n-th allocation from now on (1: the next one) returns NULL, once; 0: none. A growing resize is an allocation.
- * From a call with n > 0 to one with 0, error lines are captured but not printed. */
+/* Makes the n-th allocation from now on fail once (1: the next one; 0: none). A growing resize is an allocation. From a
+ * call with n > 0 to one with 0, error lines are captured but not printed. */
 void vkt_test_fail_allocation(unsigned n);
 /* Returns whether the program reached that allocation since vkt_test_fail_allocation. */
 bool vkt_test_allocation_failed(void);
-/* The number of allocations so far, for tests that a steady state allocates nothing. */
+/* Returns the number of allocations so far, for tests that a steady state allocates nothing. */
 unsigned long vkt_test_allocations(void);
-/* The blocks that are not freed yet, and their bytes. */
+/* Return the number of blocks that are not freed yet, and their bytes. */
 size_t vkt_test_live_blocks(void);
 size_t vkt_test_live_bytes(void);
-/* The most bytes that were live at once since the test began, or since the last call. */
+/* Returns the most bytes that were live at once since the test began, or since the last call. */
 size_t vkt_test_peak_bytes(void);
 
 /* ---- messages ---- */
-/* The number of lines from a Vulkan validation layer: errors that begin with "validation: ". They are always printed.
- */
+/* Returns the number of lines from a Vulkan validation layer: errors that begin with "validation: ". They are always
+ * printed. */
 unsigned vkt_test_messages(void);
-/* The number of other error lines. They are printed unless they are expected. */
+/* Returns the number of other error lines. They are printed unless they are expected. */
 unsigned vkt_test_errors(void);
-/* The test provokes errors: do not print them. They still count and are captured. */
+/* Says whether the test provokes errors. Expected errors are not printed, but they count and are captured. */
 void vkt_test_expect_errors(bool expected);
-/* A copy of the last error line ("" for none), valid until the calling thread calls this again. */
+/* Returns a copy of the last error line ("" for none). It is valid until the calling thread calls this again. */
 const char *vkt_test_last_error(void);
 /* Fails the test unless the last error line contains `part`. */
 #define vkt_test_error_contains(part) vkt_test_error_contains_at(part, __FILE__, __LINE__)

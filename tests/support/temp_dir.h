@@ -6,14 +6,14 @@ typedef struct vkt_temp_dir {
     char path[256];
 } vkt_temp_dir;
 
-/* Makes it in $TMPDIR, else in /dev/shm, where fsync costs nothing, else in /tmp. Fails the test if that is not
- * possible. */
+/* Makes the directory in $TMPDIR, else in /dev/shm, where fsync costs nothing, else in /tmp. Fails the test if that is
+ * not possible. */
 vkt_temp_dir vkt_temp_dir_make(void);
 /* Returns "<dir>/<name>", which is valid until the next four calls. */
 const char *vkt_temp_dir_file(const vkt_temp_dir *dir, const char *name);
 /* Returns the number of files in the folder. */
 unsigned vkt_temp_dir_count(const vkt_temp_dir *dir);
-/* Removes it with its content. */
+/* Removes the directory with its content. */
 void vkt_temp_dir_remove(const vkt_temp_dir *dir);
 
 #endif

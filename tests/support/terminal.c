@@ -74,7 +74,7 @@ static void control(terminal *t, unsigned char c)
     if (c == '\n') {
         const unsigned column = t->column;
         add_row(t, false);
-        t->column = column; /* these are as for a terminal driver that adds the carriage return itself */
+        t->column = column; /* newline keeps the column; the terminal driver adds the carriage return */
     } else if (c == '\r') {
         t->column = 0;
         t->returned = true;
@@ -93,7 +93,7 @@ static void escape(terminal *t, unsigned char c)
 {
     if (t->in_escape < sizeof t->escape - 1) t->escape[t->in_escape++] = (char)c;
     if (t->in_escape == 1 || (t->in_escape == 2 && c == '[')) return;
-    if (t->escape[1] == '[' && (c < 0x40 || c > 0x7e)) return; /* parameters */
+    if (t->escape[1] == '[' && (c < 0x40 || c > 0x7e)) return; /* a parameter of the sequence */
     t->escapes++;
     t->colours += c == 'm';
     if (c == 'K' && t->column < TERMINAL_WIDEST)

@@ -1,4 +1,4 @@
-"""check.py VKT_MNIST FOLDER - trains VKT_MNIST with --run in FOLDER and reads the event files back by tensorboard.
+"""check.py VKT_MNIST FOLDER - runs VKT_MNIST with --run in FOLDER and reads the event files by tensorboard.
 
 The last line is "N passed, N failed, N skipped"; the status is 0 only when nothing failed.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-logging.getLogger("tensorboard").setLevel(logging.ERROR)  # it tells of each restart
+logging.getLogger("tensorboard").setLevel(logging.ERROR)  # it logs a line for each restart of a run
 
 SIDE, CLASSES = 16, 4
 COLUMNS = {
@@ -37,7 +37,7 @@ def check(good, what):
 
 
 def write_images(folder, part, rows):
-    """IDX files of grey images: a bright quarter, by class, on noise."""
+    """Writes IDX files of gray images. An image is noise with one brighter quarter. The number of this quarter is the class."""
     labels = bytes(i % CLASSES for i in range(rows))
     pixels = bytearray()
     for label in labels:
@@ -50,7 +50,7 @@ def write_images(folder, part, rows):
 
 
 def train(program, folder, epochs, kill_after=None):
-    """Runs it to its end, or kills it when history.csv has so many epochs."""
+    """Runs the program to its end, or kills it when history.csv has `kill_after` epochs. Returns the status."""
     command = [program, "-q", "--data", folder / "data", "--batch", "32", "--schedule", "exponential=0.9"]
     child = subprocess.Popen(command + ["--run", folder / "run", "--epochs", str(epochs)])
     while kill_after is not None and child.poll() is None:
@@ -59,7 +59,7 @@ def train(program, folder, epochs, kill_after=None):
             child.kill()
         time.sleep(0.002)
     status = child.wait()
-    # Names of event files begin with the second in which they were made: tensorboard reads them in the order of their names.
+    # The name of an event file has the second in which it was made, and tensorboard reads files in the order of their names.
     time.sleep(1.1)
     return status
 
@@ -75,14 +75,14 @@ def as_f32(text):
 
 
 def check_scalars(events, folder, when):
-    """Every number of history.csv is there once, and nothing else."""
+    """Checks that the events have each number of history.csv once, and no other number. Returns the steps."""
     with open(folder / "run" / "history.csv", newline="") as f:
         rows = list(csv.DictReader(f))
     steps = [int(row["epoch"]) for row in rows]
     for tag, column in COLUMNS.items():
         scalars = events.Scalars(tag) if tag in events.Tags()["scalars"] else []
         check([s.step for s in scalars] == steps, f"{when}: steps of {tag} are {[s.step for s in scalars]}, want {steps}")
-        # history.csv has nine digits, which is more than an f32
+        # history.csv has nine digits, which is more than an f32 has
         values = [(s.value, as_f32(row[column])) for s, row in zip(scalars, rows)]
         wrong = [v for v in values if abs(v[0] - v[1]) > 1e-6 * abs(v[1])]
         check(values and not wrong, f"{when}: values of {tag} (read, written): {wrong}")
@@ -90,7 +90,7 @@ def check_scalars(events, folder, when):
 
 
 def text_of(events, tag):
-    """tensorboard gives texts of Summary.Value.tensor under /text_summary or as they are."""
+    """Returns the text of a tag, or "". Some versions of tensorboard add /text_summary to the tag."""
     for name in (tag, f"{tag}/text_summary"):
         if name in events.Tags()["tensors"]:
             return b"".join(events.Tensors(name)[-1].tensor_proto.string_val).decode()
@@ -131,7 +131,7 @@ def main():
     events = read(folder / "run")
     check(check_scalars(events, folder, "five epochs") == [1, 2, 3, 4, 5], "five epochs: the history has them")
     check_texts(events, folder, "five epochs")
-    check_image(events, [5], "five epochs")  # the second start goes on from the one before
+    check_image(events, [5], "five epochs")  # the second start continues the first one
 
     check(train(program, folder, 5) == 0, "nothing left to do: status 0")
     check_scalars(read(folder / "run"), folder, "nothing left to do")

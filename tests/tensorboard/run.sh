@@ -1,7 +1,8 @@
 #!/bin/sh
-# run.sh BUILD_DIR - asks PyPI's tensorboard what it reads of --run. It trains vkt-mnist of BUILD_DIR on images made here,
-# twice in one folder, and compares what tensorboard finds there with history.csv. BUILD_DIR/tensorboard keeps tensorboard
-# for the next time. The last line is "N passed, N failed, N skipped"; the status is 0 only when nothing failed.
+# run.sh BUILD_DIR - checks the event files of --run by PyPI's tensorboard. It runs vkt-mnist of BUILD_DIR twice in one folder,
+# on generated images, and compares the numbers that tensorboard reads with history.csv. It installs tensorboard in
+# BUILD_DIR/tensorboard, where it stays for the next run. The last line is "N passed, N failed, N skipped". The status is 0 only
+# if nothing failed.
 set -u
 case ${1-} in
 "" | -*)

@@ -140,7 +140,7 @@ static double *deviations(const vkt_safetensors *st, const char *const *runs, ui
 void golden_check_tensors(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix,
                           const char *const *runs, uint32_t fold)
 {
-    uint32_t which[MAX_PARAMS], n = 0; /* numbers in the store */
+    uint32_t which[MAX_PARAMS], n = 0; /* numbers of the compared parameters in the store */
     assert_true(vkt_store_count(vkt_trainer_store(t)) <= MAX_PARAMS);
     for (uint32_t i = 0; i < vkt_store_count(vkt_trainer_store(t)); i++)
         if (part == VKT_PART_VALUE || !t->g->values[t->g->params[i]].state) which[n++] = i;

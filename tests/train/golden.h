@@ -1,11 +1,11 @@
-/* train/golden.h - training runs that PyTorch recorded in float64 and float32, and how far ours may be from them:
+/* train/golden.h - compares training runs with PyTorch's in float64. PyTorch's float32 runs give the tolerance:
  * golden/README.md.
  *
- * The yardstick is PyTorch's own float32: we stay within four times its deviation from float64, tensor by tensor and
- * loss by loss. One run of it can fall on a float64 value by luck, so its deviation is the largest of five runs: of its
- * default, without oneDNN, with the rows of a batch in two other orders, with another form of the normalisation. Even
- * so all five can meet at a loss (they are float32 numbers), so a loss is measured by those of its step and the two
- * beside it. */
+ * The tolerance of each tensor and each loss is four times the deviation of PyTorch's float32 from float64. One float32
+ * run may be equal to float64 by chance. So the deviation is the largest of five runs: the default, without oneDNN,
+ * with the rows of a batch in two other orders, and with another form of the normalisation. At a single loss even all
+ * five may be equal by chance. So the deviation of a loss is the largest one of its step, the step before and the step
+ * after. */
 #ifndef VKT_TEST_GOLDEN_H
 #define VKT_TEST_GOLDEN_H
 

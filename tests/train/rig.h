@@ -23,7 +23,7 @@ typedef struct rig {
     vkt_ctx *ctx;
     vkt_dataset *train, *check; /* RIG_ROWS and RIG_CHECK_ROWS of 1x12x12 u8: 6 full batches and one of 8 rows */
     vkt_temp_dir dir;
-    vkt_trainer *trainers[8]; /* rig_trainer makes it, the teardown destroys it */
+    vkt_trainer *trainers[8]; /* rig_trainer makes them, the teardown destroys them */
 } rig;
 
 /* Fixtures of one test: they make and free everything. At the end nothing may leak and no validation message may have
@@ -37,24 +37,25 @@ rig *rig_here(void **state);
     rig_here(state);  \
     if (!*(state)) skip()
 
-/* A context like the rig's; false if there is no device. */
+/* Opens a context like the rig's. Returns false if there is no device. */
 bool rig_open(const vkt_host *h, vkt_ctx **ctx);
 /* Makes a data set of blurred squares with noise. The position of the square gives the class. A row depends on its
  * number alone. */
 vkt_dataset *rig_data(const vkt_host *h, uint32_t first, uint32_t rows);
-/* Makes a data set that varies: r->train with each pixel moved by up to 40 at random, again in every epoch. In epoch 0
- * it is r->train itself. Destroy it before r->train. */
+/* Makes a data set that varies: r->train with a random number of up to +-40 added to each pixel, another one in every
+ * epoch. In epoch 0 it is r->train itself. Destroy it before r->train. */
 vkt_dataset *rig_varying(rig *r);
 /* Makes a data set like r->train whose rows come from this source. */
 vkt_dataset *rig_from_source(const rig *r, const vkt_data_source *source);
 
 /* Builds the rig's network: conv 3x3 1->8, max pool, dropout2d, max pool to 2x2, linear to ten classes. */
 vkt_tensor rig_forward(vkt_builder *b, vkt_tensor x, void *user);
-/* The network of samples/mnist.c on (B,1,28,28), ten classes; user: const float *, the probability of dropout. */
+/* Builds the network of samples/mnist.c on (B,1,28,28) for ten classes. `user` is a const float *, the probability of
+ * dropout. */
 vkt_tensor rig_mnist_forward(vkt_builder *b, vkt_tensor x, void *user);
-/* The small network on the rig's data: Adam, lr 0.01, seed 7. */
+/* Returns params for the small network on the rig's data: Adam, lr 0.01, seed 7. */
 vkt_trainer_params rig_params(const rig *r);
-/* Makes it; fails the test if that is not possible. */
+/* Makes a trainer. Fails the test if that is not possible. */
 vkt_trainer *rig_trainer(rig *r, const vkt_trainer_params *p);
 void rig_fit(vkt_trainer *t, const vkt_fit_params *p);
 

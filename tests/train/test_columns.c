@@ -1,4 +1,4 @@
-/* vktrain/columns.h: what becomes of columns, their numbers, their text, and what is refused.
+/* vktrain/columns.h: the use of each column, its numbers, its text, and refused tables.
  * tests/samples/test_table_sample.c trains on tables. */
 #include "train/rig.h"
 
@@ -20,7 +20,7 @@ static vkt_records *records_of(const vkt_host *h, const char *text)
     return r;
 }
 
-/* The columns of the table from its first three rows. */
+/* Returns the columns of the table, guessed from its first three rows. */
 static vkt_columns *guess(const vkt_host *h, const vkt_records *r)
 {
     static const uint32_t rows[] = { 0, 1, 2 };
@@ -87,7 +87,8 @@ static void rows_become_numbers(void **state)
     assert_memory_equal(vkt_dataset_features(d), want[2], sizeof want[2]);
     assert_true(vkt_dataset_target_width(d) == 1 && fabsf(vkt_dataset_targets(d)[1] + sqrtf(1.5f)) < 1e-6f);
     vkt_dataset_destroy(&d);
-    other = records_of(&h, "size;more;Colour\n5;;green\n"); /* other columns, and a value that is not known */
+    /* Another order of columns, an additional column, and an unknown value. */
+    other = records_of(&h, "size;more;Colour\n5;;green\n");
     static const float green[] = { 0, 0, 0, 3, 0 };
     assert_int_equal(vkt_dataset_from_columns(&h, c, other, NULL, 0, false, &d), VKT_OK);
     assert_memory_equal(vkt_dataset_features(d), green, sizeof green);

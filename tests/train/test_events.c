@@ -29,7 +29,7 @@ static void the_checksum_is_crc_32c(void **state)
     assert_int_equal(vkt_crc32c(rising, 32), 0x46dd794e);
 }
 
-/* The bytes of the n-th event file of the folder. The caller frees them. */
+/* Returns the bytes of event file number `which` of the folder. The caller frees them. */
 static uint8_t *read_file(const vkt_temp_dir *dir, unsigned which, size_t *n)
 {
     struct dirent **list;

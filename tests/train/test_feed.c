@@ -64,7 +64,7 @@ static void end(pass *s)
     vkt_feed_destroy(&s->feed);
 }
 
-/* One sample of the batch. Row ROWS means no sample: zeros. */
+/* Checks one sample of the batch. Row ROWS means no sample: the batch must have zeros. */
 static void check_row(const table *t, vkt_row_type type, uint32_t row, const uint32_t *x, uint32_t label,
                       const float *y)
 {

@@ -106,7 +106,7 @@ static void ties_and_nan_are_as_documented(void **state)
     assert_int_equal(vkt_top_k(tied, 5, 0, top), 0);
     assert_int_equal(vkt_top_k(NULL, 5, 4, top), 0);
     assert_int_equal(vkt_top_k(tied, 5, 4, NULL), 0);
-    for (uint32_t label = 0; label < 5; label++) { /* the same as from vkt_top_k */
+    for (uint32_t label = 0; label < 5; label++) { /* the result must be that of vkt_top_k */
         const uint32_t positions[] = { 4, 0, 1, 3, 2 };
         for (uint32_t k = 1; k <= 5; k++)
             assert_true(vkt_top_k_accuracy(tied, &label, 1, 5, k) == (positions[label] < k));
@@ -204,7 +204,7 @@ static void the_matrix_is_written_as_csv_and_images(void **state)
         cairo_surface_t *image = cairo_image_surface_create_from_png(path);
         assert_int_equal(cairo_surface_status(image), CAIRO_STATUS_SUCCESS);
         const int side = cairo_image_surface_get_height(image);
-        assert_true(side > 200 && side < 2600); /* two pixels per unit */
+        assert_true(side > 200 && side < 2600); /* the file has two pixels per unit */
         cairo_surface_destroy(image);
         path = vkt_temp_dir_file(&dir, "c.svg");
         if (classes < 100) assert_int_equal(vkt_confusion_write(&h, counts, classes, with, NULL, path), VKT_OK);

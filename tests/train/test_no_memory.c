@@ -144,7 +144,7 @@ static void every_failed_allocation_of_a_prediction_is_survived(void **state)
 typedef struct lifetime {
     vkt_dataset *train, *check;
     vkt_trainer *t;
-    bool resumed; /* from the checkpoint of the first epoch */
+    bool resumed; /* the trainer has resumed the checkpoint of the first epoch */
 } lifetime;
 
 static const char *checkpoint_of(const rig *r)
@@ -181,7 +181,7 @@ static void unmake(lifetime *l)
     vkt_dataset_destroy(&l->train);
 }
 
-/* From the checkpoint or the current state to the end of the second epoch, and its weights. */
+/* Trains from the checkpoint, or from the current state, to the end of the second epoch. Then saves its weights. */
 static vkt_result finish(const rig *r, lifetime *l)
 {
     const char *checkpoint = checkpoint_of(r);
@@ -244,11 +244,12 @@ static void expect_wanted_files(const rig *r)
 {
     rig_same_file(checkpoint_of(r), vkt_temp_dir_file(&r->dir, "wanted checkpoint"));
     rig_same_file(vkt_temp_dir_file(&r->dir, "weights"), vkt_temp_dir_file(&r->dir, "wanted weights"));
-    assert_int_equal(vkt_temp_dir_count(&r->dir), 6); /* no partial files beside them */
+    assert_int_equal(vkt_temp_dir_count(&r->dir), 6); /* there are no partial files */
 }
 
-/* After each failure the same trainer continues, from the checkpoint or, if it streams, from its state, and ends with
- * the same bytes. If there is no trainer yet, the next attempt shows that the context still works. */
+/* Sweeps a run. After each failure the same trainer continues and must end with the same bytes. It continues from the
+ * checkpoint or, if it streams, from its state. If there is no trainer yet, the next attempt shows that the context
+ * still works. */
 static void sweep_run(const rig *r, bool stream)
 {
     size_t first_bytes;

@@ -76,7 +76,7 @@ static void a_lost_device_ends_the_run_and_keeps_the_checkpoint(void **state)
     const vkt_fit_params fit = { .epochs = 3, .checkpoint = path };
     assert_int_equal(vkt_trainer_fit(u, &fit), VKT_E_DEVICE_LOST);
     assert_int_equal(submissions_left, 0);
-    assert_int_equal(vkt_trainer_fit(u, &fit), VKT_E_DEVICE_LOST); /* permanently */
+    assert_int_equal(vkt_trainer_fit(u, &fit), VKT_E_DEVICE_LOST); /* the loss is permanent */
     assert_int_equal(vkt_trainer_save(u, copy), VKT_E_DEVICE_LOST);
     rig_same_file(path, copy);
     vkt_trainer_destroy(&u);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* The rig's check rows without labels. */
+/* Returns the rig's check rows without labels. */
 static vkt_dataset *bare_rows(const rig *r, uint32_t rows)
 {
     const vkt_dataset_params p = { .rows = rows,

@@ -19,7 +19,7 @@
 
 enum { EPOCHS = 3, BATCHES = 469, CHECKS = 79 };
 
-/* The environment of a program: NULL removes a name. LC_ALL and NO_COLOR are always removed. */
+/* Sets TERM, the locale and COLUMNS. NULL removes a variable. LC_ALL and NO_COLOR are always removed. */
 static void set_environment(const char *kind, const char *locale, const char *columns)
 {
     static const char *const names[] = { "TERM", "LC_CTYPE", "COLUMNS" };

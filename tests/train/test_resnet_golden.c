@@ -15,8 +15,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_resnet(b, x, &(vkt_resnet_params){ .depth = 8, .cifar = true });
 }
 
-/* By the formula of golden/README.md: convolutions and the last layer; norms begin as they are. Tensors are numbered
- * without running statistics. */
+/* Sets the weights of convolutions and of the last layer, by the formula of golden/README.md. Norms keep their initial
+ * values. The numbers of tensors do not count running statistics. */
 static void set_weights(const vkt_trainer *t, vkt_store *store)
 {
     for (uint32_t i = 0, number = 0; i < vkt_store_count(store); i++) {

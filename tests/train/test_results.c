@@ -123,7 +123,7 @@ static void events_of_an_epoch_have_its_numbers(void **state)
     record.metrics[1] = (vkt_metric_value){ "none", NAN };
     assert_int_equal(vkt_events_create(&r->h, folder, 0, &e), VKT_OK);
     assert_int_equal(vkt_events_epoch(e, &record), VKT_OK);
-    char *bytes = events_of(r, folder, &n); /* it is flushed */
+    char *bytes = events_of(r, folder, &n); /* the file is complete, because the epoch was flushed */
     assert_true(has(bytes, n, "loss/training") && has(bytes, n, "loss/validation") && has(bytes, n, "metric/auc"));
     assert_false(has(bytes, n, "accuracy/") || has(bytes, n, "metric/none"));
     vkt_free(&r->h, bytes);

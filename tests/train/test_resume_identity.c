@@ -199,7 +199,7 @@ static void another_data_set_of_the_same_sizes_is_refused(void **state)
     vkt_dataset *sets[] = { changed(r, r->train, 0, 0), changed(r, r->train, 20001, 0), changed(r, r->train, 0, 77),
                             changed(r, r->check, 1, 0) };
     vkt_trainer_params p = default_params;
-    p.train = sets[0]; /* a copy */
+    p.train = sets[0]; /* a copy of the same data */
     vkt_trainer *t;
     assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
     assert_int_equal(vkt_trainer_resume(t, path), VKT_OK);
@@ -218,7 +218,7 @@ static void another_data_set_of_the_same_sizes_is_refused(void **state)
     for (size_t i = 0; i < VKT_COUNT(sets); i++) vkt_dataset_destroy(&sets[i]);
 }
 
-/* Rows of a source are compared by some of them. */
+/* If the rows come from a source, only some of them are compared. */
 static void rows_that_are_made_are_compared_too(void **state)
 {
     rig *r = rig_of(state);

@@ -50,7 +50,7 @@ static vkt_dataset *texts(const vkt_host *h)
     for (uint32_t i = 0; i < ROWS; i++) {
         const uint32_t hash = golden_mix(i + 0x30001000u), words = 20 + (hash >> 12) % 400;
         labels[i] = (hash >> 4) % CLASSES;
-        for (uint32_t k = 0; k < LENGTH && k < words; k++) /* from the end */
+        for (uint32_t k = 0; k < LENGTH && k < words; k++) /* fills the row from its end */
             ids[i][LENGTH - 1 - k] = word(512 * i + words - 1 - k, labels[i]);
         if (words < LENGTH) ids[i][LENGTH - 1 - words] = 1;
     }

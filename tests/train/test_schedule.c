@@ -64,7 +64,7 @@ static const struct {
 
 enum { STEPS = 40 };
 
-/* The numbers of the line `name`. */
+/* Reads the numbers of the line `name`. */
 static void read_line(const char *name, double out[STEPS])
 {
     char line[4096];

@@ -6,7 +6,7 @@
 
 #include "vktrain/metrics.h"
 
-/* A model with more outputs than the data have classes. */
+/* Builds a model with more outputs than the data have classes. */
 static vkt_tensor wide_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;

@@ -70,7 +70,7 @@ static void rows_that_vary_do_so_by_seed_and_epoch_alone(void **state)
     double a, b;
     assert_int_equal(vkt_trainer_evaluate(plain, r->train, &a, NULL), VKT_OK);
     assert_int_equal(vkt_trainer_evaluate(one, varying, &b, NULL), VKT_OK);
-    assert_true(a == b); /* resident, unchanged */
+    assert_true(a == b); /* resident data do not vary */
     rig_fit(plain, &(vkt_fit_params){ .epochs = 2 });
     rig_fit(one, &(vkt_fit_params){ .epochs = 2 });
     rig_fit(five, &(vkt_fit_params){ .epochs = 2 });
@@ -83,8 +83,9 @@ static void rows_that_vary_do_so_by_seed_and_epoch_alone(void **state)
     vkt_dataset_destroy(&varying);
 }
 
-/* The mean over an epoch weighs each batch by its real rows, so the last batch counts with 8. With a learning rate too
- * small to change a weight, training without shuffle or dropout measures the same as evaluation. */
+/* Builds a network without dropout for the next test. The mean over an epoch weighs each batch by its real rows, so the
+ * last batch counts with 8. With a learning rate too small to change a weight, training without shuffle or dropout
+ * measures the same as evaluation. */
 static vkt_tensor forward_plain(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;
@@ -109,7 +110,7 @@ static void a_partial_last_batch_counts_its_real_rows(void **state)
     assert_true(h[0].train_acc == accuracy);
     assert_true(fabs(h[0].train_loss - loss) < 1e-6 * loss);
 
-    float *z = test_malloc(RIG_ROWS * RIG_CLASSES * sizeof *z); /* and the logits agree, row by row */
+    float *z = test_malloc(RIG_ROWS * RIG_CLASSES * sizeof *z); /* the logits of both agree, row by row */
     uint32_t *classes = test_malloc(RIG_ROWS * sizeof *classes), right = 0;
     assert_int_equal(vkt_trainer_predict(t, r->train, 0, RIG_ROWS, classes, z), VKT_OK);
     double mean = 0;
@@ -202,7 +203,8 @@ static void rows_without_labels_can_be_predicted_but_not_evaluated(void **state)
 
 /* ---- early stopping, history ---- */
 
-/* All validation labels contradict the training set: accuracy falls while training makes progress. */
+/* Makes a validation set whose labels contradict the training set. So its accuracy falls while training makes progress.
+ */
 static vkt_dataset *mislabelled(const rig *r)
 {
     uint32_t labels[RIG_CHECK_ROWS];
@@ -233,14 +235,14 @@ static void early_stopping_restores_the_best_epoch(void **state)
     uint32_t best = 0;
     for (uint32_t i = 0; i < n; i++) {
         assert_int_equal(h[i].epoch, i + 1);
-        if (h[i].val_acc > h[best].val_acc) best = i; /* the first of equals */
+        if (h[i].val_acc > h[best].val_acc) best = i; /* of equal epochs, the first one is the best */
     }
     assert_int_equal(n, best + 1 + 2); /* two epochs in a row did not improve */
     assert_true(vkt_trainer_best_accuracy(t) == h[best].val_acc);
     double loss, accuracy;
     assert_int_equal(vkt_trainer_evaluate(t, wrong, &loss, &accuracy), VKT_OK);
     assert_true(accuracy == h[best].val_acc && loss == h[best].val_loss);
-    rig_fit(t, &(vkt_fit_params){ .epochs = 30 }); /* has stopped: no further effect */
+    rig_fit(t, &(vkt_fit_params){ .epochs = 30 }); /* the run has stopped, so this has no effect */
     vkt_trainer_history(t, &n);
     assert_int_equal(n, best + 3);
     vkt_dataset_destroy(&wrong);
@@ -338,7 +340,7 @@ static void a_step_allocates_and_records_nothing(void **state)
         rig_steady s = { .ctx = r->ctx };
         rig_fit(t, &(vkt_fit_params){ .epochs = 2, .callbacks = { .user = &s, .on_batch = rig_count_steady } });
         assert_int_equal(s.batches, RIG_STEPS);
-        assert_int_equal(s.to.submits - s.from.submits, 3); /* one per step: so the counters work */
+        assert_int_equal(s.to.submits - s.from.submits, 3); /* one per step, which shows that the counters work */
         assert_int_equal(s.to.host_allocs, s.from.host_allocs);
         assert_int_equal(s.host_to, s.host_from);
         assert_int_equal(s.to.device_allocs, s.from.device_allocs);

@@ -14,7 +14,7 @@ static bool exists(const char *path)
     return f != NULL;
 }
 
-/* An ordinary first epoch, saved as the file `path`. The trainer has its weights. */
+/* Trains an ordinary first epoch and saves it as the file `path`. Returns the trainer. */
 static vkt_trainer *first_epoch(rig *r, const char *path)
 {
     const vkt_trainer_params p = rig_params(r);
@@ -40,13 +40,13 @@ static void a_run_that_diverges_stops_with_a_status_of_its_own(void **state)
     vkt_test_error_contains("the loss is not a finite number, at learning rate 1e+30");
     vkt_test_error_contains("Try a lower learning rate");
     assert_int_equal(vkt_trainer_best_epoch(t), 0);
-    assert_true(t->at.epoch == 1 && t->at.batch < RIG_STEPS); /* at once */
+    assert_true(t->at.epoch == 1 && t->at.batch < RIG_STEPS); /* the run stopped at once */
     assert_int_equal(vkt_trainer_save(t, weights), VKT_E_DIVERGED);
     vkt_test_error_contains(weights);
     vkt_test_expect_errors(false);
     assert_int_equal(vkt_trainer_load(t, weights), VKT_OK); /* the good weights are still there */
     rig_same(t, good, VKT_PART_VALUE);
-    if (!exists(checkpoint)) return; /* that of an earlier step, if there was time for it */
+    if (!exists(checkpoint)) return; /* there may be a checkpoint of an earlier step */
     p.lr = 0.01f;
     vkt_trainer *again = rig_trainer(r, &p);
     assert_int_equal(vkt_trainer_resume(again, checkpoint), VKT_OK);
@@ -77,7 +77,7 @@ static void what_was_finite_outlives_a_divergence(void **state)
     assert_int_equal(vkt_trainer_save(t, path), VKT_OK);
 }
 
-/* Rows of NaN, all of class 0. The largest of several NaNs is the first, so every answer seems right. */
+/* Makes rows of NaN, all of class 0. The largest of several NaNs is the first one, so every answer seems right. */
 static vkt_dataset *no_numbers(const rig *r)
 {
     enum { N = RIG_CHECK_ROWS * RIG_SIDE * RIG_SIDE };
@@ -215,8 +215,8 @@ static void after_a_divergence_no_checkpoint_is_owed(void **state)
     assert_false(exists(path));
 }
 
-/* A trainer that diverged in its second epoch: the moments are not finite, and the weights are those of the first
- * epoch. */
+/* Returns a trainer that diverged in its second epoch. Its moments are not finite, and its weights are those of the
+ * first epoch. */
 static vkt_trainer *diverged(rig *r, const vkt_trainer_params *p)
 {
     vkt_trainer *t = rig_trainer(r, p);
@@ -296,14 +296,14 @@ static void another_monitor_after_a_resume_keeps_the_best_epoch(void **state)
 {
     rig *r = rig_of(state);
     const char *path = vkt_temp_dir_file(&r->dir, "c");
-    first_epoch(r, path); /* the accuracy of the validation set */
+    first_epoch(r, path); /* its monitor is the accuracy of the validation set */
     const vkt_trainer_params p = rig_params(r);
     vkt_trainer *t = rig_trainer(r, &p);
     assert_int_equal(vkt_trainer_resume(t, path), VKT_OK);
     uint32_t n;
     rig_fit(t, &(vkt_fit_params){ .epochs = 2, .monitor = VKT_MONITOR_VAL_LOSS });
     const vkt_epoch_record *e = vkt_trainer_history(t, &n);
-    const uint32_t lower = e[1].val_loss < e[0].val_loss ? 2 : 1; /* a second loss */
+    const uint32_t lower = e[1].val_loss < e[0].val_loss ? 2 : 1; /* the monitor is a loss here */
     assert_int_equal(vkt_trainer_best_epoch(t), lower);
     assert_true(t->at.best == e[lower - 1].val_loss);
 }

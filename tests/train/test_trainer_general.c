@@ -136,7 +136,7 @@ static void targets_are_learned_by_their_squared_error(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* The model's own loss: twice the squared error. Checks that x, labels, targets and `user` reach it. */
+/* Builds the model's own loss: twice the squared error. Checks that it gets x, labels, targets and `user`. */
 static vkt_tensor twice_the_error(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets,
                                   void *user)
 {

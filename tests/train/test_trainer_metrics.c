@@ -52,7 +52,7 @@ static void expect(const vkt_safetensors *st, const char *run, const char *what,
     test_free(want);
 }
 
-/* Three epochs of three steps each, starting from the weights of the golden. The last batch has 4 rows. */
+/* Trains three epochs of three steps each, from the weights of the golden. The last batch has 4 rows. */
 static void train(rig *r, const vkt_safetensors *st, const char *run, const vkt_trainer_params *p)
 {
     vkt_trainer *t = rig_trainer(r, p);
@@ -73,7 +73,8 @@ static void train(rig *r, const vkt_safetensors *st, const char *run, const vkt_
     assert_int_equal(n, EPOCHS);
     for (int i = 0; i < EPOCHS; i++) numbers[i] = history[i].train_loss;
     expect(st, run, "loss", numbers, EPOCHS);
-    expect(st, run, "val_loss", &history[EPOCHS - 1].val_loss, 1); /* plain */
+    /* The validation loss has no weights and no smoothing. */
+    expect(st, run, "val_loss", &history[EPOCHS - 1].val_loss, 1);
     double loss;
     assert_int_equal(vkt_trainer_evaluate(t, p->train, &loss, NULL), VKT_OK);
     expect(st, run, "val_loss", &loss, 1);
@@ -122,7 +123,7 @@ static void wrong_weights_are_refused(void **state)
     vkt_trainer *t;
     vkt_trainer_params p = rig_params(r);
     p.class_weights = weights;
-    assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_E_ARG); /* all 0 */
+    assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_E_ARG); /* all weights are 0 */
     weights[3] = 1;
     weights[4] = -1;
     assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_E_ARG);
@@ -165,7 +166,7 @@ static void a_resumed_run_has_the_same_weights(void **state)
 /* Counts rows, and rows whose label is among the two largest. */
 typedef struct top2 {
     uint32_t rows, right, resets, adds;
-    const vkt_dataset *data; /* labels come in their order */
+    const vkt_dataset *data; /* the set whose rows give the order of the labels */
 } top2;
 
 static void reset(void *user)
@@ -219,12 +220,12 @@ static void metrics_are_in_record_history_and_checkpoint(void **state)
         const vkt_epoch_record *h = vkt_trainer_history(t, &n);
         assert_true(n == 2 && h[1].n_metrics == 1 && strcmp(h[1].metrics[0].name, "top2") == 0);
         assert_true(h[1].metrics[0].value == result(&m) && h[1].metrics[0].value >= h[1].val_acc);
-        static float outputs[RIG_CHECK_ROWS * RIG_CLASSES]; /* of the best weights by this monitor */
+        static float outputs[RIG_CHECK_ROWS * RIG_CLASSES]; /* the outputs of the weights that this monitor chooses */
         assert_int_equal(vkt_trainer_predict(t, r->check, 0, RIG_CHECK_ROWS, NULL, outputs), VKT_OK);
         const double best = vkt_top_k_accuracy(outputs, vkt_dataset_labels(r->check), RIG_CHECK_ROWS, RIG_CLASSES, 2);
         assert_true(best == fmax(h[0].metrics[0].value, h[1].metrics[0].value));
         assert_int_equal(vkt_trainer_evaluate(t, r->check, NULL, NULL), VKT_OK);
-        assert_int_equal(m.resets, 2); /* only during a fit */
+        assert_int_equal(m.resets, 2); /* metrics are reset only during a fit */
         assert_int_equal(vkt_trainer_write_history(t, vkt_temp_dir_file(&r->dir, "h.csv")), VKT_OK);
         void *csv;
         size_t bytes;
@@ -291,7 +292,7 @@ static void wrong_metrics_are_refused(void **state)
     p.n_metrics = VKT_MAX_METRICS + 1;
     assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_E_ARG);
     p.n_metrics = 2;
-    assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_E_ARG); /* the same name twice */
+    assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_E_ARG); /* two metrics have the same name */
     p.n_metrics = 1;
     for (size_t i = 0; i < VKT_COUNT(wrong); i++) {
         m[0].name = wrong[i];

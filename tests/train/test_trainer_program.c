@@ -10,8 +10,8 @@
 
 #define PINNED VKT_TEST_DIR "/golden/mnist_program.txt"
 
-/* The choice of kernels depends on these. The file is for a CPU with eight lanes: Debian 12's lavapipe with default
- * settings. */
+/* Returns whether this device is the one of the file, because the choice of kernels depends on the device. The file is
+ * for a CPU with eight lanes: Debian 12's lavapipe with default settings. */
 static bool device_is_the_pinned_one(const vkt_ctx *ctx)
 {
     const vkt_limits *l = &ctx->limits;

@@ -29,7 +29,7 @@ static void two_runs_of_one_seed_end_in_the_same_bytes(void **state)
     rig *r = rig_of(state);
     const char *a = vkt_temp_dir_file(&r->dir, "a"), *b = vkt_temp_dir_file(&r->dir, "b");
     run_to(r, EPOCHS, 0, a);
-    run_to(r, EPOCHS, 2, b); /* how often it is written does not matter either */
+    run_to(r, EPOCHS, 2, b); /* the interval between checkpoints does not matter, either */
     rig_same_file(a, b);
 
     vkt_trainer_params p = rig_params(r);
@@ -168,7 +168,7 @@ static void a_run_killed_again_and_again_ends_in_the_same_bytes(void **state)
     rig *r = rig_of(state);
     const char *whole = vkt_temp_dir_file(&r->dir, "whole"), *part = vkt_temp_dir_file(&r->dir, "part");
     run_to(r, WORKER_EPOCHS, 0, whole);
-    vkt_rng rng = vkt_rng_make((uint64_t)getpid(), VKT_STREAM_TEST, 0, 0); /* another time in every iteration */
+    vkt_rng rng = vkt_rng_make((uint64_t)getpid(), VKT_STREAM_TEST, 0, 0); /* another seed in every run */
     int killed = 0, status;
     for (int round = 0; killed < 3 && round < (killed ? 20 : 200);
          round++) /* a worker that has finished starts again */
@@ -242,7 +242,7 @@ static void a_failed_write_keeps_the_old_checkpoint_and_the_run_goes_on(void **s
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
     assert_int_equal(full, VKT_E_CHECKPOINT);
     vkt_test_error_contains(path);
-    assert_int_equal(t->at.t, RIG_STEPS); /* all of them */
+    assert_int_equal(t->at.t, RIG_STEPS); /* all steps were made */
     rig_same_file(path, copy);
     char nowhere[300];
     snprintf(nowhere, sizeof nowhere, "%s/none/a", r->dir.path);
@@ -256,7 +256,7 @@ static void a_failed_write_keeps_the_old_checkpoint_and_the_run_goes_on(void **s
     rig_same_file(path, copy);
 }
 
-/* The disk has space again after four batches. */
+/* Removes the limit for the file size after four batches, as if the disk had space again. */
 static void make_room(void *user, const vkt_fit_progress *p)
 {
     if (p->batch == 4 && !p->validating) assert_int_equal(setrlimit(RLIMIT_FSIZE, user), 0);
@@ -281,8 +281,8 @@ static void the_checkpoint_after_a_failed_one_is_tried_again(void **state)
     const vkt_result result = vkt_trainer_fit(t, &full);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
     vkt_test_expect_errors(false);
-    assert_int_equal(result, VKT_E_CHECKPOINT); /* one was missing for a while, and that is reported */
-    rig_same_file(path, whole);                 /* but nothing is lost */
+    assert_int_equal(result, VKT_E_CHECKPOINT); /* one checkpoint was not written in time, and that is reported */
+    rig_same_file(path, whole);                 /* the last checkpoint is complete */
     assert_int_equal(vkt_temp_dir_count(&r->dir), 2);
 }
 
@@ -312,7 +312,7 @@ static void an_epoch_without_its_checkpoint_is_reported(void **state)
     vkt_test_expect_errors(false);
     assert_int_equal(heard, 1);
     assert_int_equal(vkt_trainer_resume(t, good), VKT_OK);
-    rig_fit(t, &(vkt_fit_params){ .epochs = 1, .checkpoint = other }); /* everything is done */
+    rig_fit(t, &(vkt_fit_params){ .epochs = 1, .checkpoint = other }); /* no epoch is left */
     assert_int_equal(vkt_temp_dir_count(&r->dir), 1);
 }
 
@@ -348,7 +348,7 @@ static void a_row_that_could_not_be_fetched_once_changes_nothing(void **state)
     p.stream = true;
     rig_fit(rig_trainer(r, &p), &(vkt_fit_params){ .checkpoint = whole });
     vkt_trainer *t = rig_trainer(r, &p);
-    atomic_store(&h.left, 4 * RIG_BATCH + 3); /* with pending steps of the epoch */
+    atomic_store(&h.left, 4 * RIG_BATCH + 3); /* the failure comes while steps of the epoch are pending */
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .checkpoint = part }), VKT_E_IO);
     vkt_test_expect_errors(false);

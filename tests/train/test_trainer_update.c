@@ -51,7 +51,7 @@ static double largest(const float *x, uint64_t n)
     return most;
 }
 
-/* The largest difference of the two trainers' weights, divided by the largest weight. */
+/* Returns the largest difference of the two trainers' weights, divided by the largest weight. */
 static double apart(vkt_trainer *a, vkt_trainer *b)
 {
     uint64_t n, m;
@@ -94,7 +94,7 @@ static void micro_batches_are_one_batch(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* Called after each batch; `user` counts down. */
+/* Returns true when the count at `user` is 0. It is called after each batch and counts down. */
 static bool stop_at_zero(void *user)
 {
     uint32_t *left = user;

@@ -32,7 +32,7 @@ static const item abi[] = {
     { NULL, 'P' },
 };
 
-/* The members of a block, up to the next 'P'; NULL when no header has it. */
+/* Returns the members of a block, which end at the next 'P'. NULL: no header has the block. */
 static const item *find_block(const item *table, const char *name)
 {
     for (const item *i = table; i->name; i++)
@@ -65,7 +65,7 @@ typedef struct thing { /* anything that has an id */
     const char *name;
     uint32_t binding, set, spec;
     bool non_writable, non_readable;
-    uint32_t members; /* for a struct */
+    uint32_t members; /* number of members of a struct */
     struct {
         const char *name;
         uint32_t offset;
@@ -104,14 +104,15 @@ static void decorate_member(thing *t, const uint32_t *w)
     }
 }
 
-/* Returns whether every device has it: Shader, SampledBuffer, ImageBuffer, and GroupNonUniform alone and with Vote,
- * Arithmetic, Ballot, Shuffle. */
+/* Returns whether every device has the capability: Shader, SampledBuffer, ImageBuffer, and GroupNonUniform alone and
+ * with Vote, Arithmetic, Ballot, Shuffle. */
 static bool every_device_has(uint32_t capability)
 {
     return capability == 1 || capability == 46 || capability == 47 || (capability >= 61 && capability <= 65);
 }
 
-/* Returns whether only modules with cooperative matrices need it: Float16, VulkanMemoryModel, CooperativeMatrixKHR. */
+/* Returns whether only modules with cooperative matrices need the capability: Float16, VulkanMemoryModel,
+ * CooperativeMatrixKHR. */
 static bool is_for_coop(uint32_t capability)
 {
     return capability == 9 || capability == 5345 || capability == 6022;
@@ -222,7 +223,8 @@ static void check(const vkt_kernel_entry *kernel, bool texel, const item *table,
     const bool coop = (kernel->flags & VKT_KF_COOP) != 0;
     bool lanes = false;
     why[0] = 0;
-    if (coop && kernel->spv_bytes == sizeof kernel->spv[0]) return; /* built without it: cmake/Shaders.cmake */
+    /* The module is empty, because the compiler lacks the extension: cmake/Shaders.cmake. */
+    if (coop && kernel->spv_bytes == sizeof kernel->spv[0]) return;
     const module m = parse(texel ? kernel->spv_texel : kernel->spv, texel ? kernel->spv_texel_bytes : kernel->spv_bytes,
                            coop, texel);
     if (m.capability != NONE) snprintf(why, WHY, "capability %u, which gpu/device.c does not demand", m.capability);
@@ -230,7 +232,7 @@ static void check(const vkt_kernel_entry *kernel, bool texel, const item *table,
         const thing *t = &m.things[i];
         lanes |= t->spec == 0;
         const bool size = coop && (t->spec == COOP_SPEC_M || t->spec == COOP_SPEC_N || t->spec == COOP_SPEC_K);
-        const bool given = size || t->spec == STORAGE_SPEC || t->spec == SUBGROUPS_SPEC; /* checked by kernel.c */
+        const bool given = size || t->spec == STORAGE_SPEC || t->spec == SUBGROUPS_SPEC; /* kernel.c checks these */
         if (t->spec != NONE && t->spec >= VKT_MAX_SPECS && !given) snprintf(why, WHY, "specialisation id %u", t->spec);
         if (t->op != OP_VARIABLE) continue;
         if (t->words[3] == PUSH_CONSTANT) check_push(&m, &m.things[m.things[t->words[1]].words[3]], table, why);
@@ -282,13 +284,13 @@ static void every_difference_is_found(void **state)
         switch (fault) {
         case 0: table[2].kind = 'f'; break;
         case 1: table[2].kind = 'i'; break;
-        case 2: table[1].name = "a", table[2].name = "n"; break;                         /* swapped */
-        case 3: table[6] = (item){ NULL, 'P' }; break;                                   /* one less */
-        case 4: table[7] = (item){ "more", 'u' }, table[8] = (item){ NULL, 'P' }; break; /* one more */
+        case 2: table[1].name = "a", table[2].name = "n"; break;                         /* two members are swapped */
+        case 3: table[6] = (item){ NULL, 'P' }; break;                                   /* one member less */
+        case 4: table[7] = (item){ "more", 'u' }, table[8] = (item){ NULL, 'P' }; break; /* one member more */
         case 5: table[0].name = "vkt_other_push"; break;
         case 6: changed.writes = 0, changed.reads = 1; break; /* its writes would have no barrier */
         case 7: changed.writes = 2; break;
-        default: changed.writes = 3, changed.reads = 1; break; /* harmless: more than it uses */
+        default: changed.writes = 3, changed.reads = 1; break; /* harmless: the entry has more than the module uses */
         }
         check(&changed, false, table, why);
         assert_int_equal(why[0] != 0, fault != 8);

@@ -83,7 +83,7 @@ static void what_cannot_be_read_is_refused_with_a_reason(void **state)
     assert_int_equal(vkt_file_read(&h, dir.path, 10, &bytes, &n), VKT_E_IO);
     vkt_test_error_contains("not a regular file");
     assert_int_equal(mkfifo(fifo, 0600), 0);
-    assert_int_equal(vkt_file_read(&h, fifo, 10, &bytes, &n), VKT_E_IO); /* and does not wait for a writer */
+    assert_int_equal(vkt_file_read(&h, fifo, 10, &bytes, &n), VKT_E_IO); /* the call does not wait for a writer */
     assert_int_equal(vkt_file_write(&h, path, "0123456789", 10), VKT_OK);
     assert_int_equal(vkt_file_read(&h, path, 10, &bytes, &n), VKT_OK);
     vkt_free(&h, bytes);
@@ -113,8 +113,8 @@ static void an_aborted_write_leaves_the_old_file_alone(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* With RLIMIT_FSIZE the kernel first writes fewer bytes and then fails, like a full disk. This runs in a child, because
- * the limit is for the whole process. */
+/* Writes more than RLIMIT_FSIZE allows. The kernel first writes fewer bytes and then fails, as on a full disk. This
+ * runs in a child, because the limit is for the whole process. */
 static int write_beyond_the_limit(const char *path)
 {
     const vkt_host h = vkt_test_host();
@@ -138,7 +138,7 @@ static int write_into_a_readonly_directory(const char *path)
     return vkt_test_live_blocks() == 0 ? 0 : 5;
 }
 
-/* The result of the child; a nonzero number identifies the check that failed. */
+/* Runs a function in a child and returns its result. A nonzero result identifies the check that failed. */
 static int in_a_child(int (*run)(const char *), const char *path)
 {
     fflush(NULL);
@@ -376,7 +376,7 @@ static void a_descriptor_is_written_where_it_stands(void **state)
     assert_int_equal(vkt_file_write(&h, path, "x", 1), VKT_E_IO);
     vkt_test_error_contains(path);
     vkt_test_expect_errors(false);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0); /* which a name cannot open */
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0); /* a socket cannot be opened by a name */
     snprintf(path, sizeof path, "/proc/self/fd/%d", pair[0]);
     assert_int_equal(vkt_file_write(&h, path, "socket", 6), VKT_OK);
     assert_int_equal(read(pair[1], got, sizeof got), 6);
@@ -423,7 +423,8 @@ static void an_output_is_tried_and_nothing_changes(void **state)
     assert_int_equal(vkt_try_output(&h, path), VKT_OK);
     assert_content(path, "old");
     assert_int_equal(mkfifo(vkt_temp_dir_file(&dir, "fifo"), 0600), 0);
-    assert_int_equal(vkt_try_output(&h, vkt_temp_dir_file(&dir, "fifo")), VKT_OK); /* and does not wait for a reader */
+    /* The call does not wait for a reader. */
+    assert_int_equal(vkt_try_output(&h, vkt_temp_dir_file(&dir, "fifo")), VKT_OK);
     assert_int_equal(vkt_try_output(NULL, "/dev/null"), VKT_OK);
     assert_int_equal(vkt_temp_dir_count(&dir), 2);
     vkt_test_expect_errors(true);

@@ -25,7 +25,7 @@ typedef enum call { OPEN, OPENAT, READ, WRITE, FLOCK, FSYNC, CALLS } call;
 
 static struct {
     int error[CALLS];      /* the call fails with it; 0: it does not fail */
-    unsigned times[CALLS]; /* how often from now on */
+    unsigned times[CALLS]; /* how many calls fail from now on */
     unsigned failed[CALLS];
     bool armed, same_random;
 } faults;
@@ -136,7 +136,7 @@ static void files_are_written_where_there_are_no_locks(void **state)
     const vkt_host h = vkt_test_host();
     const vkt_temp_dir dir = vkt_temp_dir_make();
     const char *path = vkt_temp_dir_file(&dir, "a"), *other = vkt_temp_dir_file(&dir, "a.0123456789abcdef.vkttmp");
-    close(open(other, O_WRONLY | O_CREAT, 0600)); /* another process' file, perhaps, which cannot lock it either */
+    close(open(other, O_WRONLY | O_CREAT, 0600)); /* it may belong to another process that cannot lock it, either */
     for (size_t i = 0; i < VKT_COUNT(errors); i++) {
         fail_next(FLOCK, errors[i], 100);
         assert_int_equal(vkt_file_write(&h, path, "text", 4), VKT_OK);

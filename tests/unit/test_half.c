@@ -9,7 +9,7 @@
 
 #include "base/half.h"
 
-/* The value by definition, in double, from the fields of IEEE 754-2008, section 3.4. */
+/* Returns the value in double, by the definition of its fields in IEEE 754-2008, section 3.4. */
 static double half_by_definition(uint16_t h)
 {
     const int exponent = h >> 10 & 31, fraction = h & 1023;
@@ -37,7 +37,7 @@ static void every_half_has_its_value_and_comes_back(void **state)
 static void every_half_boundary_rounds_to_nearest_even(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < 0x7c00; i++) { /* i + 1 is infinity in the end: its boundary is as if it were 2^16 */
+    for (uint32_t i = 0; i < 0x7c00; i++) { /* the last i + 1 is infinity, whose boundary is that of 2^16 */
         const double lo = half_by_definition((uint16_t)i),
                      hi = i == 0x7bff ? 65536 : half_by_definition((uint16_t)(i + 1));
         const float middle = (float)((lo + hi) / 2); /* exact: 12 bits */

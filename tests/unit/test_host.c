@@ -50,7 +50,7 @@ static void validation_lines_are_distinguished_from_other_errors(void **state)
     vkt_log_line(&h, VKT_LOG_ERROR, "validation: planted by this test");
     assert_int_equal(vkt_test_messages(), 1);
     assert_false(vkt_test_is_clean());
-    assert_true(vkt_test_is_clean()); /* reported once */
+    assert_true(vkt_test_is_clean()); /* a fault is reported only once */
 }
 
 static void leaks_and_overruns_are_not_clean(void **state)

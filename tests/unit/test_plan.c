@@ -18,7 +18,7 @@ static const vkt_limits limits = { .traits = &vkt_class_traits[VKT_CLASS_OTHER],
                                    .max_storage_range_bytes = 1u << 27,
                                    .max_allocation_bytes = 1u << 30 };
 
-/* The fake op: y = f(a, b), where b may be absent. It has one dispatch and 1000 bytes of scratch. */
+/* Infers the fake op: y = f(a, b), where b may be absent. It has one dispatch and 1000 bytes of scratch. */
 static vkt_result fake_infer(vkt_infer *f)
 {
     VKT_REQUIRE(f, vkt_in(f, 0)->dtype == VKT_F32, VKT_E_DTYPE, "fake: want f32");
@@ -46,14 +46,14 @@ static const vkt_op fake = {
     .name = "fake", .cheap = true, .min_in = 1, .max_in = 2, .infer = fake_infer, .emit = fake_emit
 };
 
-/* Bindings 0 and 1 are read, 2 is written, 3 is scratch: read and written. */
+/* Returns the accesses of the fake op. Bindings 0 and 1 are read, 2 is written, 3 is scratch: read and written. */
 static vkt_access fake_access(uint16_t kernel)
 {
     (void)kernel;
     return (vkt_access){ .reads = 0xb, .writes = 0xc };
 }
 
-/* y = f(a, b?) element by element, so it may have the memory of a or of b. */
+/* Emits y = f(a, b?). It computes element by element, so y may have the memory of a or of b. */
 static void cheap_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_bind bind[] = { { .t = n->in[0] }, { .t = n->n_in > 1 ? n->in[1] : n->in[0] }, { .t = n->out[0] } };
@@ -137,7 +137,7 @@ static void errors_in_a_graph_are_sticky(void **state)
     const vkt_tensor y = vkt_apply(g, &fake, &labels, 1, NULL, NULL);
     assert_int_equal(y.id, 0);
     assert_int_equal(vkt_apply(g, &fake, &x, 1, NULL, NULL).id,
-                     0); /* a correct op on a broken graph: null, no new message */
+                     0); /* a correct op on a failed graph returns null and logs nothing */
     assert_int_equal(vkt_test_errors(), before + 1);
     assert_int_equal(vkt_graph_status(g), VKT_E_DTYPE);
     vkt_test_expect_errors(false);
@@ -159,7 +159,7 @@ static void a_parameter_name_is_given_once(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* A random graph whose nodes read one or two of the values before. */
+/* Makes a random graph whose nodes read one or two of the values before. */
 static vkt_graph *random_graph(vkt_rng *r, const vkt_host *h, uint32_t nodes)
 {
     vkt_graph *g;
@@ -169,7 +169,8 @@ static vkt_graph *random_graph(vkt_rng *r, const vkt_host *h, uint32_t nodes)
     for (uint32_t i = 0; i < 4; i++)
         pool[n++] = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(vkt_rng_range(r, 1, 5000)));
     for (uint32_t i = 0; i < nodes; i++) {
-        const uint32_t near = vkt_rng_range(r, 0, 1) ? n - VKT_MIN(n, 4u) : 0; /* often a chain */
+        /* Half of the nodes read a value that is near, so chains are frequent. */
+        const uint32_t near = vkt_rng_range(r, 0, 1) ? n - VKT_MIN(n, 4u) : 0;
         const vkt_tensor in[2] = { pool[vkt_rng_range(r, near, n - 1)], pool[vkt_rng_range(r, 0, n - 1)] };
         const uint32_t kind = vkt_rng_range(r, 0, 5);
         const vkt_op *op = kind == 0 ? &alias : kind < 3 ? &cheap : &fake;
@@ -227,7 +228,7 @@ static void check_contents(const vkt_plan *p, const vkt_emit *e)
                 assert_int_equal(memory[p->region[t.id].index][i], root);
             }
         }
-    for (uint32_t i = 1; i < e->g->n_values; i++) /* and kept values are there at the end */
+    for (uint32_t i = 1; i < e->g->n_values; i++) /* kept values must still be there at the end */
         if (e->g->values[i].keep && is_packed(p, i))
             assert_int_equal(memory[p->region[i].index][p->region[i].offset_bytes / VKT_ALIGN_BYTES],
                              vkt_root(e->g, (vkt_tensor){ i }));
@@ -244,7 +245,7 @@ static bool collide(const vkt_plan *p, const vkt_dispatch *x, const vkt_dispatch
     return false;
 }
 
-/* No two dispatches between two barriers conflict, and every barrier separates two that do. */
+/* Checks that no two dispatches between two barriers conflict, and that every barrier separates two that do. */
 static void check_barriers(const vkt_plan *p, const vkt_emit *e)
 {
     size_t next = 0, from = 0;
@@ -300,7 +301,7 @@ static void values_alive_together_never_share_bytes(void **state)
         vkt_lower_free(&e);
         vkt_graph_destroy(&g);
     }
-    assert_true(moved > 50 && fewer > 20 && remade > 20); /* all of them occurred */
+    assert_true(moved > 50 && fewer > 20 && remade > 20); /* all three cases occurred */
 }
 
 /* Two independent chains of three nodes, emitted one after the other, and their sum. */
@@ -349,7 +350,7 @@ static void a_chain_is_packed_into_its_lower_bound(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* The cost to declare n parameters, and to plan a chain of n nodes. */
+/* Returns the cost to plan a chain of n nodes. *names is the cost to declare n parameters. */
 static uint64_t cost_of(uint32_t n, uint64_t *names)
 {
     const vkt_host h = vkt_test_host();

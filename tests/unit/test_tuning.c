@@ -29,7 +29,7 @@ static char *text_of(const vkt_tuning_id *of, const vkt_tuned *list, size_t n, s
     return text;
 }
 
-/* The error in the text; NULL: the text gives `want` entries. */
+/* Returns the error in the text. NULL: the text has the entries `want`. */
 static const char *fault_of(const char *text, size_t bytes, const vkt_tuned *want, size_t n_want)
 {
     const vkt_host h = vkt_test_host();

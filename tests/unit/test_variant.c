@@ -88,7 +88,8 @@ static void the_environment_switches_off_by_name(void **state)
     assert_true(vkt_variants_off() == 0);
 }
 
-/* The copy op: y = x, by DIRECT or TILE. TILE is the default. The number of the kernel is that of the variant. */
+/* Infers the copy op: y = x, by DIRECT or TILE. TILE is the default. The number of the kernel is that of the variant.
+ */
 static vkt_result copy_infer(vkt_infer *f)
 {
     vkt_out(f, VKT_F32, vkt_in(f, 0)->layout, vkt_in(f, 0)->shape);
@@ -114,7 +115,7 @@ static const vkt_op other = {
     .name = "other", .min_in = 1, .max_in = 2, .attr_bytes = 4, .infer = copy_infer, .emit = copy_emit
 };
 
-/* The node of `op` with an input of that layout and shape. */
+/* Adds a node of `op` with an input of that layout and shape. Returns it. */
 static const vkt_node *add_node(vkt_graph *g, const vkt_op *op, uint32_t attr, vkt_layout layout, vkt_shape shape)
 {
     const vkt_tensor x = vkt_input(g, "x", VKT_F32, layout, shape);
@@ -184,7 +185,7 @@ static void storage_and_precision_are_parts_of_the_key(void **state)
     const vkt_limits lim = { .max_groups = 65535, .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
     uint64_t keys[5];
     bool half[8] = { 0 };
-    for (int i = 0; i < 5; i++) { /* f32, both others without a 16-bit value, then with one */
+    for (int i = 0; i < 5; i++) { /* f32; f16 and bf16 without a 16-bit value; then both with one */
         const vkt_storage storage = { (vkt_precision)(i < 3 ? i : i - 2), half };
         vkt_emit e;
         half[n->in[0].id] = i >= 3;

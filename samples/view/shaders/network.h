@@ -1,8 +1,9 @@
 /* network.h - sizes of the network, for the shader that draws it and the program that trains it. C and GLSL. */
 #define VIEW_LEVELS 8   /* levels of the hash grid */
 #define VIEW_FEATURES 2 /* features per level */
-#define VIEW_HIDDEN 16  /* width of the two hidden layers: enough for an image. Each pixel of a frame runs them */
-/* Bindings of the fragment shaders. After the table come weights and biases of the three layers. */
+#define VIEW_HIDDEN 16  /* width of the two hidden layers; small, because each pixel of a frame computes both */
+/* Bindings of the fragment shaders. VIEW_PARAMETERS is the first of VIEW_N_PARAMETERS bindings: the table, then weights
+ * and biases of the three layers. */
 #define VIEW_IMAGES 0
 #define VIEW_LEVEL_TABLE 1
 #define VIEW_PARAMETERS 2

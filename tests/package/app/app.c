@@ -1,4 +1,4 @@
-/* Builds a graph, which needs no device, and asks for the devices that there are. */
+/* Builds a graph, which needs no device, and lists the devices. */
 #include <vktrain/vktrain.h>
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// The same in C++.
+// Does the same as app.c, in C++.
 #include <vktrain/vktrain.h>
 
 #include <cstdio>

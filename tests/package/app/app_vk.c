@@ -1,4 +1,4 @@
-/* The questions of an application before it creates its own device. */
+/* Calls the functions that an application needs before it creates its own device. */
 #include <vktrain/vulkan.h>
 
 #include <stdio.h>

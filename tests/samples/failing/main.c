@@ -9,11 +9,11 @@
 enum { ROWS = 64, WIDTH = 8, CLASSES = 2 };
 
 typedef struct source {
-    uint32_t epoch; /* from which it fails; 0: never */
-    uint32_t row;   /* that fails; ROWS: all do */
+    uint32_t epoch; /* the first epoch that fails; 0: none */
+    uint32_t row;   /* the row that fails; ROWS: all rows fail */
 } source;
 
-/* The class of a row is the sign of its first number. */
+/* Fetches a row, or fails. The class of a row is the sign of its first number. */
 static vkt_result fetch(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker)
 {
     const source *s = self;
