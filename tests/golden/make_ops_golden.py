@@ -373,7 +373,7 @@ def is_mask(op, k):
 
 
 def draw(rng, op, attr, k, shape, first_shape):
-    """Returns input k of an op: float32 numbers; for losses also labels, weights or probabilimakes ties; for embeddings ids."""
+    """Returns input k of an op: float32 numbers; for losses also labels, weights or probabilities; for embeddings ids."""
     if op in LABELS and k == 1:
         return rng.integers(0, first_shape[1 if op.endswith("pictures") else -1], shape).astype(np.float32)
     if op in LOSSES and k == 2 or op == "binary_cross_entropy" or op.startswith(("binary", "kl")) and k == 1:
