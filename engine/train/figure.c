@@ -62,9 +62,15 @@ static void add_label(cairo_t *cr, vkt_text *labels, double x, double y, double 
     cairo_matrix_t font;
     cairo_get_font_matrix(cr, &font);
     const bool bold = cairo_toy_font_face_get_weight(cairo_get_font_face(cr)) == CAIRO_FONT_WEIGHT_BOLD;
-    vkt_text_add(labels, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"%.2f\"%s text-anchor=\"%s\" fill=\"#%02x%02x%02x\">",
+    vkt_text_add(labels, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"%.2f\"%s text-anchor=\"%s\" fill=\"#%02x%02x%02x\"",
                  x, y, font.xx, bold ? " font-weight=\"bold\"" : "", anchors[(int)(2 * anchor)],
                  (unsigned)(255 * color.r + 0.5), (unsigned)(255 * color.g + 0.5), (unsigned)(255 * color.b + 0.5));
+    cairo_matrix_t m;
+    cairo_get_matrix(cr, &m);
+    if (m.xx != 1 || m.yx != 0 || m.x0 != 0 || m.y0 != 0)
+        vkt_text_add(labels, " transform=\"matrix(%.4f %.4f %.4f %.4f %.2f %.2f)\"", m.xx, m.yx, m.xy, m.yy, m.x0,
+                     m.y0);
+    vkt_text_add(labels, ">");
     add_escaped(labels, text);
     vkt_text_add(labels, "</text>\n");
 }

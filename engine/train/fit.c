@@ -460,10 +460,10 @@ vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
     static const vkt_fit_params none;
     const vkt_fit_params *p = params ? params : &none;
     vkt_monitor monitor;
-    if (!t->replicas) return fit_alone(t, p);
-    VKT_TRY(check_params(t, p, &monitor)); /* before any rank begins: a rank that fails alone ends the run of all */
     if (t->shards.broken)
         return vkt_fail(&t->host, VKT_E_STATE,
                         "fit: the last fit ended in the middle of a step: resume its checkpoint (vkt_trainer_resume)");
+    if (!t->replicas) return fit_alone(t, p);
+    VKT_TRY(check_params(t, p, &monitor)); /* before any rank begins: a rank that fails alone ends the run of all */
     return vkt_replicas_fit(t, p, fit_alone);
 }
