@@ -75,6 +75,7 @@ vkt_result vkt_subject_differences(vkt_subject *s, uint32_t elements, vkt_differ
         memcpy(constant, s->in[0].ref.f, n_constant * sizeof *constant);
         s->constant = constant;
     }
+    vkt_subject_forward(s); /* the gradients of some ops read the outputs */
     vkt_subject_backward(s);
     for (uint32_t i = 0; i < s->c.n_in; i++) {
         if (!s->din[i].t.id) continue;
