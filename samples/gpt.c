@@ -244,7 +244,8 @@ static vkt_result attach_alphabet(vkt_trainer *t, const corpus *c)
     char *text = NULL;
     size_t bytes;
     FILE *f = open_memstream(&text, &bytes);
-    for (uint32_t id = 0; f && id < vkt_alphabet_size(c->alphabet); id++) corpus_put(c, id, f);
+    for (uint32_t id = 0; f && id < vkt_alphabet_size(c->alphabet); id++)
+        fputs(vkt_alphabet_character(c->alphabet, id), f);
     vkt_result r = f && fclose(f) == 0 ? VKT_OK : VKT_E_NOMEM;
     if (r == VKT_OK) r = vkt_trainer_attach(t, "alphabet", text);
     free(text);

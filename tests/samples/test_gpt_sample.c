@@ -117,6 +117,21 @@ static void another_network_or_alphabet_is_refused_by_name(void **state)
            "--resume", "c");
 }
 
+/* The weights have the alphabet as it is. What the program prints has other characters for the control characters. */
+static void the_attached_alphabet_has_control_characters(void **state)
+{
+    rig *r = rig_of(state);
+    write_text(r, "ab\r\n\x1b c ", 60);
+    EXPECT(r, 0, "", TINY, "-q", "--epochs", "1", "--save", "weights");
+    vkt_safetensors *st;
+    assert_int_equal(vkt_safetensors_open(&r->h, vkt_temp_dir_file(&r->dir, "weights"), &st), VKT_OK);
+    const char *alphabet = vkt_safetensors_meta(st, "vktrain.text.alphabet");
+    assert_non_null(alphabet);
+    assert_int_equal(strlen(alphabet), 7);
+    assert_int_equal(strspn(alphabet, "ab\r\n\x1b c"), 7);
+    vkt_safetensors_close(&st);
+}
+
 static void errors_are_explained(void **state)
 {
     rig *r = rig_of(state);
@@ -186,6 +201,7 @@ int main(void)
         rig_test(what_it_writes_follows_the_options),
         rig_test(a_resumed_run_ends_in_the_same_bytes),
         rig_test(another_network_or_alphabet_is_refused_by_name),
+        rig_test(the_attached_alphabet_has_control_characters),
         rig_test(errors_are_explained),
         rig_test(help_names_its_options),
         rig_test(headings_of_help_are_in_order),
