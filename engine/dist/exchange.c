@@ -57,8 +57,8 @@ vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const uin
     x->stats.ranks = ranks;
     VKT_TRY(make_sum(x));
     if (!x->active) return VKT_OK;
-    x->scratch = vkt_alloc(h, most + 16); /* VKT_WIRE_BF16 needs as much as the bucket, VKT_WIRE_F32 half of it */
-    if (!x->scratch) return vkt_fail_nomem(h, "a bucket", most);
+    x->scratch = vkt_alloc(h, most / 2); /* the size that vkt_all_reduce asks for; a bucket is whole blocks */
+    if (!x->scratch) return vkt_fail_nomem(h, "half a bucket", most / 2);
     return vkt_gate_create(ctx, "exchange", &x->gate);
 }
 

@@ -288,7 +288,7 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--vkt", default="build/samples/vkt-bench", help="our program (%(default)s)")
     p.add_argument("--vkt-args", default="", help="more options for it, e.g. '--device 1'")
-    p.add_argument("--rounds", type=int, default=3, help="turns of each (%(default)s)")
+    p.add_argument("--rounds", type=int, default=3, help="measurements of each (%(default)s)")
     p.add_argument("--seconds", type=float, default=1.0, help="per measurement (%(default)s)")
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="PyTorch's threads (%(default)s)")
     p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="PyTorch's device (%(default)s)")
@@ -328,7 +328,7 @@ def main():
     for k in range(a.rounds):
         print("round %d of %d" % (k + 1, a.rounds), file=sys.stderr)
         document = measure(a, command, rows)
-    print("%s: %d rounds in turns, medians of medians.  " % (datetime.date.today(), a.rounds))
+    print("%s: %d rounds, medians of medians.  " % (datetime.date.today(), a.rounds))
     print("PyTorch %s on %s, %d threads, %s.  " % (torch.__version__,
           torch.cuda.get_device_name() if a.device == "cuda" else "the CPU", a.threads, platform.machine()))
     if document:

@@ -40,7 +40,7 @@ def predictions(a):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--build", default="build", help="our build folder, with bench_emulate (%(default)s)")
+    p.add_argument("--build", default="build", help="the build folder, with bench_emulate (%(default)s)")
     p.add_argument("--net", default="resnet20", help="resnet20 or mnist (%(default)s)")
     p.add_argument("--ranks", default="2,4,8,16,32,64", help="numbers of ranks (%(default)s)")
     p.add_argument("--batch", type=int, default=32, help="samples of a rank (%(default)s)")
@@ -48,7 +48,7 @@ def main():
     p.add_argument("--bucket", type=int, default=128, help="KiB of a bucket (%(default)s)")
     p.add_argument("--alpha", type=float, default=50, help="latency of a message in microseconds (%(default)s)")
     p.add_argument("--beta", type=float, default=0.125, help="GB/s of a message (%(default)s: Gigabit Ethernet)")
-    p.add_argument("--rounds", type=int, default=5, help="turns of each (%(default)s)")
+    p.add_argument("--rounds", type=int, default=5, help="measurements of each (%(default)s)")
     p.add_argument("--profile", default="profile.json", help="file for the profile (%(default)s)")
     a = p.parse_args()
     ranks = [int(n) for n in a.ranks.split(",")]

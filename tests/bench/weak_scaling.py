@@ -143,10 +143,10 @@ def print_table(rounds):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    p.add_argument("--build", default="build", help="our build folder, with MPI (%(default)s)")
+    p.add_argument("--build", default="build", help="the build folder, with MPI (%(default)s)")
     p.add_argument("--mpirun", default="mpirun", help="launcher of that MPI (%(default)s)")
     p.add_argument("--mpirun-args", default="", help="more options for it")
-    p.add_argument("--rounds", type=int, default=5, help="turns of each (%(default)s)")
+    p.add_argument("--rounds", type=int, default=5, help="measurements of each (%(default)s)")
     p.add_argument("--network", choices=("resnet20", "mnist"), default="resnet20", help="(%(default)s)")
     p.add_argument("--batch", type=int, default=32, help="images of a rank and step (%(default)s)")
     p.add_argument("--shards", type=int, default=1, help="shards of a rank (%(default)s)")

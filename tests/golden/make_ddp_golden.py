@@ -136,13 +136,14 @@ def margin(case, seed):
     model = Network(norm)
     draw(model, seed)
     model.double()
-    optimizer, smallest = make(model.parameters()), 0
+    optimizer, smallest = make(model.parameters()), None
     for s in range(STEPS):
         optimizer.zero_grad()
         for rank in range(RANKS):
             x, t = batch(first_row(s, rank), OWN, torch.float64, None)
             (F.cross_entropy(model(x), t) / RANKS).backward()
-        smallest = smallest or min(p.grad.abs().min().item() for p in model.parameters())
+        if smallest is None:
+            smallest = min(p.grad.abs().min().item() for p in model.parameters())
         optimizer.step()
     F.relu = relu
     return least[0], smallest
