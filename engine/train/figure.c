@@ -43,7 +43,7 @@ double vkt_figure_text_width(cairo_t *cr, const char *text)
 
 /* ---- the text of an SVG stays text: cairo would draw the outlines of its letters ---- */
 
-/* The key of the <text> elements of an SVG figure. They are stored with its cairo_t. */
+/* The key under which the cairo_t of an SVG figure has a vkt_text: the <text> elements of the figure. */
 static const cairo_user_data_key_t labels_key;
 
 static void add_escaped(vkt_text *t, const char *text)
@@ -52,7 +52,8 @@ static void add_escaped(vkt_text *t, const char *text)
         case '<': vkt_text_add(t, "&lt;"); break;
         case '>': vkt_text_add(t, "&gt;"); break;
         case '&': vkt_text_add(t, "&amp;"); break;
-        default: vkt_text_add(t, "%c", (unsigned char)*text < ' ' ? ' ' : *text); /* XML allows no control characters */
+        default:
+            vkt_text_add(t, "%c", (unsigned char)*text < ' ' ? ' ' : *text); /* XML allows few control characters */
         }
 }
 
@@ -123,13 +124,13 @@ typedef struct figure {
     bool png;
 } figure;
 
-/* A write function of cairo that writes to the file. */
+/* Writes bytes from cairo to the file (cairo_write_func_t). */
 static cairo_status_t write_chunk(void *writer, const unsigned char *bytes, unsigned n)
 {
     return vkt_file_writer_write(writer, bytes, n) == VKT_OK ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
 }
 
-/* A write function of cairo that appends to a vkt_text. */
+/* Appends bytes from cairo to a vkt_text (cairo_write_func_t). */
 static cairo_status_t keep_chunk(void *text, const unsigned char *bytes, unsigned n)
 {
     vkt_text_add(text, "%.*s", (int)n, (const char *)bytes);
@@ -188,7 +189,7 @@ static cairo_status_t render_svg(const vkt_host *h, const figure *p, vkt_file_wr
     cairo_surface_t *surface = cairo_svg_surface_create_for_stream(keep_chunk, &drawing, p->width, p->height);
     cairo_svg_surface_set_document_unit(surface, CAIRO_SVG_UNIT_PX);
     cairo_status_t status = draw_on(surface, p, &labels);
-    cairo_surface_finish(surface); /* cairo writes the file here */
+    cairo_surface_finish(surface); /* cairo writes the drawing here */
     if (status == CAIRO_STATUS_SUCCESS) status = cairo_surface_status(surface);
     cairo_surface_destroy(surface);
     vkt_numbers_end(numbers);

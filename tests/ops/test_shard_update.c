@@ -11,9 +11,9 @@
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { N = 70, B = 4, C = 3, PARAMS = 6, STEPS = 4 };
 
-/* loss = sum(a x) + mean(b a x) + mean(z normalised z): the gradients change as the parameters change. */
+/* loss = sum(a x) + mean(b a x) + mean(batch_norm(z) z): the gradients change as the parameters change. */
 typedef struct rig {
-    vkt_graph *g, *update; /* update: NULL for the plain one */
+    vkt_graph *g, *update; /* update: NULL for the plain update */
     vkt_store *store;
     vkt_program *p, *u;
     vkt_array *sum, *saved;
@@ -66,7 +66,7 @@ static vkt_array *vector_for(const rig *r, vkt_tensor t)
     return a;
 }
 
-/* One shard, three buckets. */
+/* Makes the rig of an update by the sum: one shard, three buckets. */
 static rig make_by_sum(const vkt_optimizer *o)
 {
     rig r = { 0 };
@@ -148,7 +148,7 @@ static const vkt_optimizer optimizers[] = {
     { .kind = VKT_ADAGRAD, .lr_decay = 0.1f },
 };
 
-/* clip: 0: none, 1: by norm, 2: by value. */
+/* Returns optimizer i with a parameter group. It clips gradients by norm if `clip` is 1, and by value if it is 2. */
 static vkt_optimizer clipped(size_t i, int clip)
 {
     vkt_optimizer o = optimizers[i];
@@ -179,7 +179,7 @@ static void every_optimizer_has_the_bits_of_the_plain_update(void **state)
         }
 }
 
-/* The comparison can fail: another factor has other bits. */
+/* Shows that the comparison can fail: another update by the same sum, with another number of rows, has other bits. */
 static void another_number_of_rows_has_other_bits(void **state)
 {
     (void)state;

@@ -143,7 +143,7 @@ static void what_does_not_fit_is_refused(void **state)
     assert_int_equal(vkt_confusion_write(&h, counts, 2, NULL, NULL, NULL), VKT_E_ARG);
     assert_int_equal(vkt_confusion_write(&h, counts, 2, NULL, NULL, "c.txt"), VKT_E_ARG);
     assert_int_equal(vkt_confusion_write(&h, counts, 4096, NULL, NULL, "c.svg"), VKT_E_ARG);
-    assert_int_equal(vkt_class_scores(&h, counts, 2, NAN, NULL, &m), VKT_OK); /* no rows */
+    assert_int_equal(vkt_class_scores(&h, counts, 2, NAN, NULL, &m), VKT_OK); /* no rows were counted */
     assert_true(isnan(m.accuracy) && isnan(m.macro.f1) && isnan(m.weighted.recall));
     assert_int_equal(vkt_class_scores(&h, counts, 2, 1, NULL, &m), VKT_OK);
     assert_true(m.macro.f1 == 1 && m.weighted.recall == 1);
