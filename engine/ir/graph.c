@@ -82,7 +82,7 @@ const char *vkt_tensor_name(const vkt_graph *g, vkt_tensor t)
 
 void vkt_tensor_set_name(vkt_graph *g, vkt_tensor t, const char *name)
 {
-    if (!g) return;
+    if (!g || !name) return;
     if (t.id && t.id < g->n_values && g->values[t.id].role != VKT_ROLE_PARAM)
         snprintf(g->values[t.id].name, VKT_NAME_MAX, "%s", name);
 }

@@ -103,7 +103,6 @@ struct vkt_program {
     /* budget.c: the slices of a run that several frames share. */
     struct {
         vkt_series slices;
-        uint32_t *ends;
         uint64_t *ns;            /* time of each slice, as last measured; then the marks of one run */
         vkt_timer timer;         /* start and end of each slice */
         uint64_t grain_ns;       /* no slice takes longer, unless it is one slow kernel */

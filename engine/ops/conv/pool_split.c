@@ -8,9 +8,6 @@
 #include "abi/abi.h"
 #include "abi/pool2d.abi.h"
 
-/* Not used: the trait groups_image has the number of work groups that keep every core busy. */
-#define MIN_GROUPS 64u
-
 /* The geometry of a pooling, as the shaders use it. */
 typedef struct geometry {
     vkt_pool2d_push push;
