@@ -59,13 +59,24 @@ static uint64_t hash_class_names(const vkt_dataset *d)
     return h;
 }
 
-/* Computes the hash of a validation set: type, shape, labels, targets, features. */
-static vkt_result hash_set(const vkt_host *h, const vkt_dataset *d, uint64_t *hash)
+/* Computes the hash of mean and deviation of each channel. */
+static uint64_t hash_numbers(const vkt_dataset *d, uint32_t channels)
+{
+    const uint64_t h = vkt_hash(VKT_HASH_START, vkt_dataset_mean(d), channels * sizeof(double));
+    return vkt_hash(h, vkt_dataset_std(d), channels * sizeof(double));
+}
+
+/* Computes the hash of a validation set: type, shape, labels, targets, features. Mean, deviation and class names are in
+ * it only if they are not those of the training set `train`, which have lines of their own. */
+static vkt_result hash_set(const vkt_host *h, const vkt_dataset *d, const vkt_dataset *train, uint64_t *hash)
 {
     uint32_t shape[5] = { 0, 0, 0, vkt_dataset_rows(d), (uint32_t)vkt_dataset_type(d) };
     vkt_dataset_sample_shape(d, shape);
     const uint64_t parts[] = { hash_labels(d), hash_targets(d) };
     *hash = vkt_hash(vkt_hash(VKT_HASH_START, shape, sizeof shape), parts, sizeof parts);
+    const uint64_t rest[] = { hash_numbers(d, shape[0]), hash_class_names(d) };
+    if (rest[0] != hash_numbers(train, shape[0]) || rest[1] != hash_class_names(train))
+        *hash = vkt_hash(*hash, rest, sizeof rest);
     return hash_features(h, d, hash);
 }
 
@@ -109,7 +120,7 @@ static vkt_result add_data(const vkt_trainer *t, vkt_text *x)
     add_hash(x, "class names", hash_class_names(d));
     add_list(x, "mean", vkt_dataset_mean(d), chw[0]);
     add_list(x, "std", vkt_dataset_std(d), chw[0]);
-    if (t->params.validation) VKT_TRY(hash_set(&t->host, t->params.validation, &hash));
+    if (t->params.validation) VKT_TRY(hash_set(&t->host, t->params.validation, d, &hash));
     if (t->params.validation)
         add_hash(x, "validation set", hash);
     else

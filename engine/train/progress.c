@@ -116,7 +116,7 @@ static void on_batch(void *user, const vkt_fit_progress *f)
 
 /* ---- the line of an epoch ---- */
 
-enum { FIELDS = 8 };
+enum { FIELDS = 7 + VKT_MAX_METRICS };
 
 typedef struct record {
     char fields[FIELDS][PART_ROOM];

@@ -382,12 +382,13 @@ static vkt_result reset_optimizer(vkt_trainer *t)
 {
     static const vkt_store_part parts[] = { VKT_PART_MOMENT1, VKT_PART_MOMENT2, VKT_PART_MOMENT3,
                                             VKT_PART_GRADIENT_SUM };
-    const vkt_optimizer *o = &t->params.optimizer;
+    vkt_optimizer o = t->params.optimizer;
+    vkt_optimizer_fill_in(&o);
     const uint64_t n = vkt_store_elements(t->store);
     for (size_t i = 0; i < VKT_COUNT(parts); i++) {
-        const bool sums = o->kind == VKT_ADAGRAD && parts[i] == VKT_PART_MOMENT1;
+        const bool sums = o.kind == VKT_ADAGRAD && parts[i] == VKT_PART_MOMENT1;
         if (!vkt_store_has(t->store, parts[i])) continue;
-        for (uint64_t k = 0; k < n; k++) t->weights[k] = sums ? o->initial_accumulator : 0;
+        for (uint64_t k = 0; k < n; k++) t->weights[k] = sums ? o.initial_accumulator : 0;
         VKT_TRY(vkt_trainer_put(t, parts[i], t->weights));
     }
     VKT_TRY(vkt_store_set_loss_scale(t->store, &(vkt_loss_scale){ .scale = 0 }));

@@ -23,9 +23,10 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     t->batch_wanted = q->batch ? q->batch : 128;
     q->batch = VKT_MIN(t->batch_wanted, vkt_dataset_rows(q->train)); /* more would be padding */
     VKT_TRY(vkt_shards_resolve(t));
+    const uint32_t rows = vkt_dataset_rows(q->train);
     if (q->batch < t->batch_wanted)
-        vkt_log_line(h, VKT_LOG_INFO, "trainer: a batch of %u is more than the %u rows there are: it has all of them",
-                     t->batch_wanted, q->batch);
+        vkt_log_line(h, VKT_LOG_INFO, "trainer: a batch of %u is more than the %u rows there are: it has %s%u of them",
+                     t->batch_wanted, rows, q->batch == rows ? "all " : "", q->batch);
     const vkt_preset preset = q->optimizer.keras ? VKT_PRESET_KERAS3 : VKT_PRESET_TORCH;
     q->lr = vkt_or_f32(q->lr, q->optimizer.kind == VKT_SGD ? 0.01f : vkt_optimizer_lr(q->optimizer.kind, preset));
     if (q->lr < 0 || !isfinite(q->lr)) return vkt_fail(h, VKT_E_ARG, "trainer: want lr >= 0, got %g", (double)q->lr);
@@ -44,7 +45,9 @@ static vkt_result make_summary(vkt_trainer *t)
     vkt_text_add(&text, "step memory: %s of activations and scratch, %s of them live at once\n",
                  vkt_bytes_text(plan.total_bytes, packed), vkt_bytes_text(plan.lower_bound_bytes, bound));
     if (t->params.batch < t->batch_wanted)
-        vkt_text_add(&text, "a batch: all %u rows, fewer than the %u asked for\n", t->params.batch, t->batch_wanted);
+        vkt_text_add(&text, "a batch: %s%u rows, fewer than the %u asked for\n",
+                     t->params.batch == vkt_dataset_rows(t->params.train) ? "all " : "", t->params.batch,
+                     t->batch_wanted);
     vkt_text_release(&layers);
     t->summary = text.s;
     return text.failed ? vkt_fail_nomem(&t->host, "a summary", text.len) : VKT_OK;

@@ -35,6 +35,17 @@ static void a_batch_beyond_the_rows_is_all_rows(void **state)
     assert_non_null(strstr(vkt_trainer_summary(u), "a batch: all 200 rows, fewer than the 1000000 asked for\n"));
 }
 
+/* A batch is whole shards, so some rows may be left over. */
+static void a_batch_of_shards_says_how_many_rows_it_has(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_trainer_params p = rig_params(r);
+    p.batch = 1024;
+    p.dist.shards = 16; /* of 200 rows: 12 each */
+    const vkt_trainer *t = rig_trainer(r, &p);
+    assert_non_null(strstr(vkt_trainer_summary(t), "a batch: 192 rows, fewer than the 1024 asked for\n"));
+}
+
 /* Both batch sizes exceed the data set and stand for all rows. So one run can resume the checkpoint of the other. */
 static void such_a_batch_resumes_another(void **state)
 {
@@ -117,6 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(a_batch_beyond_the_rows_is_all_rows),
+        rig_test(a_batch_of_shards_says_how_many_rows_it_has),
         rig_test(such_a_batch_resumes_another),
         rig_test(one_row_is_a_batch),
         rig_test(a_batch_that_does_not_fit_has_a_message_with_one_that_does),

@@ -288,15 +288,44 @@ static void a_file_gets_one_line_an_epoch(void **state)
               "epoch 2/2  1.0 s  loss 1.0000  acc 0.5000  val_loss 123456.5000  val_acc 0.2500  lr 0.001  *\n");
 }
 
+/* An epoch with everything that can be measured: all losses and accuracies, the most metrics, another learning rate. */
+static void a_record_has_room_for_all_metrics(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    char text[512] = "";
+    vkt_progress *bar;
+    vkt_epoch_record r = { 1, 1, .5, 2, .25, .01, 1, .n_metrics = VKT_MAX_METRICS };
+    for (int i = 0; i < VKT_MAX_METRICS; i++) r.metrics[i] = (vkt_metric_value){ "f1", i };
+    FILE *out = tmpfile();
+    assert_non_null(out);
+    assert_int_equal(vkt_progress_create(&h, out, &bar), VKT_OK);
+    vkt_fit_callbacks c = vkt_progress_callbacks(bar);
+    c.on_batch(c.user, &(vkt_fit_progress){ .epoch = 1, .epochs = 2, .batch = 1, .batches = 2 });
+    c.on_epoch(c.user, &r, false);
+    r.epoch = 2;
+    r.lr = .001;
+    c.on_epoch(c.user, &r, true);
+    vkt_progress_destroy(&bar);
+    rewind(out);
+    assert_true(fread(text, 1, sizeof text - 1, out) > 0);
+    fclose(out);
+    assert_string_equal(text, "epoch 1/2  1.0 s  loss 1.0000  acc 0.5000  val_loss 2.0000  val_acc 0.2500"
+                              "  f1 0.0000  f1 1.0000  f1 2.0000  f1 3.0000\n"
+                              "epoch 2/2  1.0 s  loss 1.0000  acc 0.5000  val_loss 2.0000  val_acc 0.2500"
+                              "  f1 0.0000  f1 1.0000  f1 2.0000  f1 3.0000  lr 0.001  *\n");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, vkt_test_setup, vkt_test_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_fit_leaves_one_record_an_epoch), TEST(no_width_is_too_small),
-        TEST(a_resized_window_counts_at_once),  TEST(a_dumb_terminal_gets_plain_lines),
-        TEST(without_utf8_all_is_ascii),        TEST(columns_of_the_environment_are_the_second_choice),
-        TEST(an_interrupted_bar_ends_its_line), TEST(a_file_gets_one_line_an_epoch),
+        TEST(a_fit_leaves_one_record_an_epoch),  TEST(no_width_is_too_small),
+        TEST(a_resized_window_counts_at_once),   TEST(a_dumb_terminal_gets_plain_lines),
+        TEST(without_utf8_all_is_ascii),         TEST(columns_of_the_environment_are_the_second_choice),
+        TEST(an_interrupted_bar_ends_its_line),  TEST(a_file_gets_one_line_an_epoch),
+        TEST(a_record_has_room_for_all_metrics),
     };
     return cmocka_run_group_tests_name("progress", tests, NULL, NULL);
 }

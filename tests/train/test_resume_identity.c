@@ -197,7 +197,7 @@ static void another_data_set_of_the_same_sizes_is_refused(void **state)
     const vkt_trainer_params default_params = rig_params(r);
     rig_fit(rig_trainer(r, &default_params), &(vkt_fit_params){ .checkpoint = path });
     vkt_dataset *sets[] = { changed(r, r->train, 0, 0), changed(r, r->train, 20001, 0), changed(r, r->train, 0, 77),
-                            changed(r, r->check, 1, 0) };
+                            changed(r, r->check, 1, 0), changed(r, r->check, 0, 0) };
     vkt_trainer_params p = default_params;
     p.train = sets[0]; /* a copy of the same data */
     vkt_trainer *t;
@@ -211,8 +211,11 @@ static void another_data_set_of_the_same_sizes_is_refused(void **state)
     p.train = sets[0];
     p.validation = sets[3];
     refused(r, &p, path, "another run: validation set: not the same as in the checkpoint");
-    p.validation = r->check;
     const double mean = 0.31, std = 0.2;
+    p.validation = sets[4];
+    assert_int_equal(vkt_dataset_normalize(sets[4], &mean, &std), VKT_OK);
+    refused(r, &p, path, "another run: validation set: not the same as in the checkpoint");
+    p.validation = r->check;
     assert_int_equal(vkt_dataset_normalize(sets[0], &mean, &std), VKT_OK);
     refused(r, &p, path, "mean: checkpoint 0.3, this run 0.31");
     for (size_t i = 0; i < VKT_COUNT(sets); i++) vkt_dataset_destroy(&sets[i]);

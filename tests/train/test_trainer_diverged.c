@@ -259,6 +259,30 @@ static void a_diverged_trainer_wants_finite_numbers(void **state)
     }
 }
 
+/* Adagrad's sum of squares starts at a number that depends on the form, and may be given. */
+static void a_loaded_adagrad_starts_as_a_new_one(void **state)
+{
+    rig *r = rig_of(state);
+    const char *weights = vkt_temp_dir_file(&r->dir, "w");
+    const vkt_optimizer forms[] = { { .kind = VKT_ADAGRAD, .keras = true },
+                                    { .kind = VKT_ADAGRAD, .keras = true, .initial_accumulator = VKT_ZERO },
+                                    { .kind = VKT_ADAGRAD, .initial_accumulator = 0.5f } };
+    const float starts[] = { 0.1f, 0, 0.5f };
+    for (size_t i = 0; i < VKT_COUNT(forms); i++) {
+        vkt_trainer_params p = rig_params(r);
+        p.model.loss = loss_with_extra;
+        p.optimizer = forms[i];
+        float sum[8 * 9];
+        vkt_trainer *good = rig_trainer(r, &p);
+        assert_int_equal(vkt_trainer_save(good, weights), VKT_OK);
+        vkt_trainer *t = diverged(r, &p);
+        assert_int_equal(vkt_trainer_load(t, weights), VKT_OK);
+        assert_int_equal(vkt_store_read(t->store, 0, VKT_PART_MOMENT1, sum), VKT_OK);
+        for (size_t k = 0; k < VKT_COUNT(sum); k++) assert_true(sum[k] == starts[i]);
+        rig_same(t, good, VKT_PART_MOMENT1);
+    }
+}
+
 /* Steps whose gradients overflow in half precision are skipped. The loss stays finite. */
 static void a_skipped_step_is_no_divergence(void **state)
 {
@@ -317,6 +341,7 @@ int main(void)
         rig_test(a_bad_epoch_is_passed_by_where_that_is_allowed),
         rig_test(after_a_divergence_no_checkpoint_is_owed),
         rig_test(a_diverged_trainer_wants_finite_numbers),
+        rig_test(a_loaded_adagrad_starts_as_a_new_one),
         rig_test(a_skipped_step_is_no_divergence),
         rig_test(a_monitor_that_is_not_measured_is_refused),
         rig_test(another_monitor_after_a_resume_keeps_the_best_epoch),
