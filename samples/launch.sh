@@ -43,7 +43,11 @@ for argument; do
     case $previous in
     --checkpoint) checkpoint=$argument resumes=yes ;;
     --run) checkpoint=$argument/checkpoint.ckpt ;;
-    --resume) complain "leave out --resume: with --checkpoint FILE, the script resumes FILE when it exists" && exit 2 ;;
+    esac
+    case $argument in
+    --checkpoint=*) checkpoint=${argument#*=} resumes=yes ;;
+    --run=*) checkpoint=${argument#*=}/checkpoint.ckpt ;;
+    --resume | --resume=*) complain "leave out --resume: with --checkpoint FILE, the script resumes FILE when it exists" && exit 2 ;;
     esac
     previous=$argument
 done

@@ -175,7 +175,7 @@ static vkt_result evaluate(vkt_trainer *t, const start *from)
         right += round(a * n);
         rows += n;
     }
-    from->s->more = json_pack("{s:f, s:I, s:I}", "pretrained_loss", loss / rows, "pretrained_right", (json_int_t)right,
+    from->s->more = json_pack("{s:o, s:I, s:I}", "pretrained_loss", real_or_null(loss / rows), "pretrained_right", (json_int_t)right,
                               "pretrained_rows", (json_int_t)rows);
     if (!from->s->o.quiet)
         terminal_printf(stdout,

@@ -351,7 +351,8 @@ void vkt_subject_backward(vkt_subject *s)
 static double scale_of(const double *ref, size_t n)
 {
     double scale = 0;
-    for (size_t i = 0; i < n; i++) scale = fmax(scale, fabs(ref[i]));
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(ref[i])) scale = fmax(scale, fabs(ref[i]));
     return scale > 0 ? scale : 1;
 }
 

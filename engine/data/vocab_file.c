@@ -129,7 +129,7 @@ static vkt_result read(reader *r, vkt_vocab **out)
     uint32_t index_from;
     int lower;
     size_t words;
-    const bool header = line && sscanf(line, "vktrain-vocabulary 1 index_from=%9" SCNu32 " lower=%1d words=%10zu",
+    const bool header = line && sscanf(line, "vktrain-vocabulary 1 index_from=%10" SCNu32 " lower=%1d words=%10zu",
                                        &index_from, &lower, &words) == 3;
     if (header) snprintf(copy, sizeof copy, HEADER, index_from, lower, words);
     if (!header || strncmp(copy, line, strlen(line)) != 0 || strlen(copy) != strlen(line) + 1 || lower < 0 || lower > 1)
