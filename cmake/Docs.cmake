@@ -1,5 +1,5 @@
 # Adds the target docs: Doxygen writes the API reference to docs/html/index.html of the build folder. The target fails if a
-# public symbol has no comment. tests/docs tests it.
+# public symbol has no comment, or if doxygen is not installed. tests/docs tests the target.
 find_program(DOXYGEN doxygen)
 set(VKT_DOCS_DIR ${CMAKE_CURRENT_BINARY_DIR}/docs)
 configure_file(docs/api/Doxyfile.in docs/Doxyfile @ONLY)

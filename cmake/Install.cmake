@@ -1,5 +1,5 @@
-# Lists what `cmake --install` installs: the library, its headers, a CMake package, a pkg-config file, the licence and, where MPI
-# was found, libvktrain_mpi. samples/CMakeLists.txt adds vkt-info. tests/package tests the installation.
+# Lists what `cmake --install` installs: the library, its headers, a CMake package, a pkg-config file and the licence. If
+# libvktrain_mpi is built, it is installed too. samples/CMakeLists.txt adds vkt-info. tests/package tests the installation.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

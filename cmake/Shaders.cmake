@@ -1,5 +1,5 @@
-# Compiles every entry of shaders/kernels.def to SPIR-V, checks it with spirv-val (if installed), and embeds the words in one
-# header, <build>/spirv/spirv_modules.h. The entries of shaders/tools.def become <build>/spirv/tools_modules.h.
+# Compiles every entry of shaders/kernels.def to SPIR-V, checks it with spirv-val (if that is installed), and embeds the words in
+# one header, <build>/spirv/spirv_modules.h. The entries of shaders/tools.def become <build>/spirv/tools_modules.h.
 #
 # An entry is VKT_KERNEL(ID, file, "DEFINE ...", reads, writes, texels, flags): shaders/<file>.comp compiled with -D for each
 # DEFINE. An entry whose `texels` is not 0 is compiled a second time with VKT_TEXEL=1 (same bindings, texel-buffer loads).
@@ -17,8 +17,8 @@ if(NOT SPIRV_VAL)
 endif()
 
 # Entries with VKT_KF_COOP need a compiler that supports GL_KHR_cooperative_matrix. Debian 12's compiler does not, so
-# VKT_GLSLANG_COOP may name another one. If no compiler supports it, the modules of these entries are empty, and gpu/coop.c is
-# compiled with VKT_COOP_MODULES=0.
+# VKT_GLSLANG_COOP may name another one. If no compiler supports it, each module of these entries becomes an array of one zero,
+# and gpu/coop.c is compiled with VKT_COOP_MODULES=0. If spirv-val does not support it, these modules are not checked.
 set(VKT_GLSLANG_COOP "" CACHE FILEPATH "a glslangValidator for cooperative matrices, if the one on the path does not support them")
 file(WRITE ${PROJECT_BINARY_DIR}/coop.comp "#version 460
 #extension GL_KHR_memory_scope_semantics : require

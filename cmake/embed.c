@@ -1,17 +1,18 @@
 /* embed OUT.h A.spv B.spv B.texel.spv ... - writes the words of each SPIR-V module as a C array.
  *
  * Names are left out, because they are an eighth of a module and no driver needs them. The name of the push block is
- * kept. The first module with a block of that name also keeps the names of its members, because unit/test_abi.c
- * compares them with shaders/abi/.
+ * kept. The first module with a push block of that name also keeps the names of the block's members, because
+ * tests/unit/test_abi.c compares them with shaders/abi/.
  *
- * A.spv becomes `static const uint32_t vkt_spv_A[]`; dots in a name become '_'. An argument "A.texel=" means a module
- * that does not exist: its array is one zero, so that a table can name it. */
+ * A.spv becomes `static const uint32_t vkt_spv_A[]`; dots in a name become '_'. An argument "A=" or "A.texel=" means a
+ * module that does not exist. Its array is one zero, so that a table can name it. */
 #include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Writes the file name of a path as a C name. Drops the last '.' or '=' and the text after it. */
+/* Writes the file name of a path as a C name. Drops the last '=' (or the last '.', if there is no '=') and the text
+ * after it. Replaces each character that is not a letter or a digit by '_'. */
 static void c_name(const char *path, char name[256])
 {
     const char *slash = strrchr(path, '/');
@@ -22,7 +23,7 @@ static void c_name(const char *path, char name[256])
         if (!isalnum((unsigned char)*c)) *c = '_';
 }
 
-/* Numbers from the SPIR-V specification 1.6, section 3. */
+/* Numbers from the SPIR-V specification 1.6, sections 2.3 and 3. */
 enum { HEADER = 5 }; /* words */
 enum { OP_SOURCE = 3, OP_SOURCE_EXTENSION = 4, OP_NAME = 5, OP_MEMBER_NAME = 6, OP_TYPE_POINTER = 32 };
 enum { PUSH_CONSTANT = 9 };
@@ -31,8 +32,8 @@ enum { MAX_BLOCKS = 256, BLOCK_NAME = 64 };
 typedef struct module {
     uint32_t words[1 << 20];
     size_t n;
-    uint32_t push; /* the id of the push block, to which the first pointer to push constants points; 0: none */
-    int is_second; /* an earlier module has the names of the members of this push block */
+    uint32_t push; /* the type id of the push block, to which the first pointer to push constants points; 0: none */
+    int is_second; /* an earlier module has a push block of the same name, and keeps the names of its members */
 } module;
 
 static size_t length(const module *m, size_t at)

@@ -90,8 +90,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
     return vkt_gpt(b, vkt_slice(vkt_builder_graph(b), ids, 1, 0, p->context, 1), p);
 }
 
-/* Computes the mean loss of the characters, each predicted from the characters before it. Biases and norms have no
- * weight decay: they are in group 0, whose members are all zero. */
+/* Computes the mean loss of the characters, each predicted from the characters before it in its sample. Puts biases and
+ * the weights of norms into group 0, so that they have no weight decay: optimizer.groups[0] is zeroed. */
 static vkt_tensor loss(vkt_builder *b, vkt_tensor z, vkt_tensor ids, vkt_tensor labels, vkt_tensor targets, void *user)
 {
     vkt_graph *g = vkt_builder_graph(b);
@@ -138,7 +138,7 @@ typedef struct writer {
     vkt_graph *g;
     vkt_builder *b;
     vkt_program *p;
-    vkt_tensor window, z; /* (1,T) u32, (1,T,V) */
+    vkt_tensor window, z; /* (1,T) u32, (1,T,V); T: context length, V: size of the vocabulary */
     uint32_t *ids;        /* (T): the last characters, then zeros */
     float *logits;        /* (T,V) */
     uint32_t n;           /* characters in the window */
@@ -192,7 +192,7 @@ static uint32_t draw(const float *z, uint32_t n, const gpt_options *o, uint64_t 
     for (uint32_t i = 0; i < n; i++)
         if (rank_of(z, n, i) < kept) sum += exp(((double)z[i] - most) / temperature);
     double left = (double)random_unit(seed) * sum;
-    uint32_t last = 0; /* the last candidate, which is the result if rounding errors leave a rest of the sum */
+    uint32_t last = 0; /* the last candidate so far. It is the result, also if rounding keeps `left` at 0 or above */
     for (uint32_t i = 0; i < n && left >= 0; i++)
         if (rank_of(z, n, i) < kept) {
             left -= exp(((double)z[i] - most) / temperature);
@@ -238,7 +238,7 @@ static vkt_result sample(const session *s, vkt_trainer *t, const corpus *c, cons
 /* ---- the run ---- */
 
 /* Attaches the characters in the order of their numbers. A checkpoint is valid for this alphabet only, and users of the
- * weights need it. */
+ * weights need the alphabet. */
 static vkt_result attach_alphabet(vkt_trainer *t, const corpus *c)
 {
     char *text = NULL;
@@ -252,8 +252,8 @@ static vkt_result attach_alphabet(vkt_trainer *t, const corpus *c)
     return r;
 }
 
-/* Returns a schedule. The rate rises to lr over the first twentieth of all steps, at most 1000 steps. Then it falls to
- * a tenth of lr along a cosine. */
+/* Returns a schedule. The rate rises from lr / 100 to lr over the first twentieth of all steps, at most 1000 steps.
+ * Then it falls to a tenth of lr along a cosine. */
 static vkt_schedule schedule(const train_options *o, uint32_t rows)
 {
     const uint64_t steps = (uint64_t)o->epochs * ((rows + o->batch - 1) / o->batch);

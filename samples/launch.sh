@@ -5,13 +5,13 @@
 #   sh samples/launch.sh -n 4 build/samples/vkt-mnist --checkpoint mnist.ckpt --epochs 20
 #   sh samples/launch.sh -H node1:4,node2:4 build/samples/vkt-resnet --run runs/first
 #
-# It starts `mpirun -n RANKS PROGRAM --mpi OPTION...`. If a rank fails, all ranks end, and the checkpoint stays. The
+# It starts `mpirun -n RANKS PROGRAM OPTION... --mpi`. If a rank fails, all ranks end, and the checkpoint stays. The
 # script then asks which hosts answer, and goes on from the checkpoint. The number of ranks stays, if these hosts have
-# room for it; otherwise it becomes the largest power of two for which they have room. It is halved if a try failed
-# before it wrote a checkpoint. The result does not depend on the number of ranks, so the run ends with the same bits as
-# one without a failure.
+# room for it; otherwise it becomes the largest power of two for which they have room. If a try fails before it writes a
+# checkpoint, the number of ranks is halved. The result does not depend on the number of ranks, so the run ends with the
+# same bits as one without a failure. After a wrong option or a signal there is no further try.
 #
-#   -n RANKS   ranks of the first try, a power of two; without it: the largest one for which the hosts have room
+#   -n RANKS   ranks of the first try, a power of two; without it: the largest one for which the hosts have slots
 #   -H HOSTS   hosts and their slots (without a number: 1), as mpirun's --host; without it: this machine, RANKS slots
 #   -r TRIES   tries, the first one included (5)
 #
@@ -37,7 +37,8 @@ case "x$ranks$tries" in *[!x0-9]*) complain "-n and -r want numbers" && exit 2 ;
 if [ $# = 0 ] || [ -z "$ranks$hosts" ]; then usage >&2 && exit 2; fi
 [ -n "$hosts" ] || hosts=localhost:$ranks
 
-# The file from which a run goes on, and whether the program needs --resume for it (--run finds it itself).
+# The checkpoint from which a run goes on. `resumes` is set if the program needs --resume for it: with --run the program
+# finds the checkpoint itself.
 checkpoint='' resumes='' previous=''
 for argument; do
     case $previous in

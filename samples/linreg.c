@@ -1,8 +1,8 @@
 /* linreg.c - vkt-linreg: the graph API in a few lines. Finds w and b of t = w0 x0 + w1 x1 + b from a million noisy
  * points, by full batches of Adam on the mean squared error.
  *
- * A trainer gathers each batch by sample number. The gather would take far longer than this step, which reads all
- * points where they are stored. For this reason, the points are inputs of a program. */
+ * A trainer gathers each batch by sample number. The gather would take far longer than a step of this program, which
+ * reads all points where they are stored. For this reason, the points are inputs of a vkt_program. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ typedef struct fit {
     vkt_graph *g;
     vkt_store *store;
     vkt_program *step;
-    json_t *epochs; /* the results of the epochs that are printed */
+    json_t *epochs; /* the results of each epoch whose loss the host reads */
     double loss;    /* loss of the last step */
     double first_step_ms, ms_per_step;
     float w[3]; /* w0, w1, b: at first w ~ N(0,1), b = 0 */
@@ -83,8 +83,8 @@ static void show(const session *s, fit *f, uint32_t epoch, uint64_t ns)
     if (!s->o.quiet) printf("epoch %u/%u  loss %.4f\n", epoch, s->o.epochs, f->loss);
 }
 
-/* Runs the steps. The host waits for the device after the first step and when it reads a loss. Otherwise it waits only
- * if VKT_RUN_RING runs are pending. */
+/* Runs the steps. The host waits for the device after the first step, and when it reads a loss or the weights.
+ * Otherwise it waits only if VKT_RUN_RING runs are pending. */
 static vkt_result descend(const session *s, fit *f)
 {
     uint64_t run, first = 0, shown = session_now_ns();

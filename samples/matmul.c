@@ -1,8 +1,8 @@
 /* matmul.c - vkt-matmul: two large matrix products on a Vulkan device. The result of the second one has 4 GB.
  *
- * C = A B is computed in tiles. The tile is halved until the device and the memory cap have room for it. One program
- * computes all tiles, and returns only the row sums of each tile. The sums are checked: the sum of row i of C is sum_k
- * A[i,k] (sum_j B[k,j]), so the host needs M K + K N additions instead of M K N. */
+ * C = A B is computed in tiles. A tile is at first all of C. It is halved until the device and the memory cap have room
+ * for it. One program computes all tiles, and returns only the row sums of each tile. The sums are checked: the sum of
+ * row i of C is sum_k A[i,k] * (sum_j B[k,j]), so the host needs M * K + K * N additions instead of M * K * N. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,8 +60,8 @@ static vkt_result make_tile(vkt_ctx *ctx, uint32_t k, tile *t)
     return vkt_program_create(ctx, t->g, NULL, &(vkt_program_params){ .name = "matmul" }, &t->program);
 }
 
-/* Runs the program once on zeros. After that, the transfers have their memory and the driver has compiled the shaders.
- */
+/* Runs the program once on zeros. After that, the transfers have their staging memory, and the driver has compiled the
+ * shaders. */
 static vkt_result warm_up(const tile *t, uint32_t k)
 {
     const size_t a = (size_t)t->rows * k, b = (size_t)k * t->columns, most = a > b ? a : b;
@@ -87,7 +87,8 @@ static bool is_too_large(vkt_result r)
     return r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY || r == VKT_E_UNSUPPORTED;
 }
 
-/* Halves the longer side until the tile fits. */
+/* Makes a tile of all of C, and runs its program once. If the tile is too large, halves its longer side and tries
+ * again. On failure, returns the last error and prints its message. */
 static vkt_result make_largest_tile(vkt_ctx *ctx, errors *e, const product *p, tile *t)
 {
     vkt_result r;
@@ -107,7 +108,7 @@ static vkt_result make_largest_tile(vkt_ctx *ctx, errors *e, const product *p, t
 
 /* ---- the operands ---- */
 
-/* The matrices, padded with zeros to whole tiles: A has rows behind row m, B has columns behind column n. */
+/* The matrices, padded with zeros to whole tiles: A can have more than m rows, B more than n columns. */
 typedef struct operands {
     float *a;       /* (rows of whole tiles, k) */
     float *b;       /* panels (k, t->columns), one for each tile along n */
@@ -121,8 +122,9 @@ static uint32_t tiles_of(uint32_t whole, uint32_t part)
     return (whole + part - 1) / part;
 }
 
-/* Generates numbers, uniform in [0,1), row by row. They do not depend on the tile. The sum of a row of B is exact: its
- * terms are multiples of 2^-24, and a double can hold the sum of 2^29 such terms. */
+/* Generates B, then A: numbers uniform in [0,1), row by row. They do not depend on the tile. The sum of a row of B is
+ * exact: its terms are multiples of 2^-24, and a double can hold the sum of 2^29 such terms. Returns false, with a
+ * message, if there is no memory. */
 static bool draw_operands(const product *p, const tile *t, uint64_t seed, operands *o)
 {
     const size_t panel = (size_t)p->k * t->columns;
@@ -165,7 +167,7 @@ static void free_operands(operands *o)
 /* ---- the run ---- */
 
 typedef struct outcome {
-    double host_ms;          /* upload of the operands, tiles, readback of the sums */
+    double host_ms;          /* time to upload the operands, compute all tiles and read back the sums */
     double device_ms;        /* part of host_ms: from the submission of each tile to its end */
     double checksum, wanted; /* the device's sum of C, and the host's */
     double worst, allowed;   /* relative errors of row sums: the largest one, and the limit */

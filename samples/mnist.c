@@ -37,7 +37,7 @@ static bool images_fit(const uint32_t chw[3])
     return false;
 }
 
-/* Attaches the data card, with "ground" (image_ground), which --predict needs. */
+/* Attaches the data card, with "ground" for --predict. Leaves out "ground" if image_ground returns NaN. */
 static vkt_result attach(vkt_trainer *t, const vkt_dataset *train)
 {
     const double ground = image_ground(train);

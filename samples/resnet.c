@@ -1,5 +1,6 @@
 /* resnet.c - vkt-resnet: trains a residual network to classify photographs on a Vulkan device. It begins with random
- * weights or with pretrained weights. In the second case it trains the last layer alone before it trains all layers. */
+ * weights or with pretrained weights. With pretrained weights, it first trains the last layer alone for --frozen-epochs
+ * epochs, then all layers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,17 +53,19 @@ static const struct {
 };
 enum { NETWORKS = sizeof networks / sizeof *networks };
 
-/* The factor of the learning rate for pretrained weights. A small rate changes them little. */
+/* If a run begins with pretrained weights, this factor multiplies the learning rate of all layers except the last one.
+ * A small rate changes the pretrained weights little. */
 static const float SLOWER = 0.1f;
 
-/* Mean and deviation that torchvision's weights and the CIFAR weights expect of their images. */
+/* Mean and standard deviation of red, green and blue (0 to 1). Torchvision's weights and the CIFAR weights expect
+ * images that are normalised by them. */
 static const double mean[3] = { 0.485, 0.456, 0.406 }, deviation[3] = { 0.229, 0.224, 0.225 };
 
 /* ---- options ---- */
 
 typedef struct resnet_options {
     uint32_t network; /* index in `networks` */
-    uint32_t size;    /* side of an image; 0: 32 for the CIFAR form, otherwise 224 */
+    uint32_t size;    /* side of an image, in pixels; 0: 32 for the CIFAR form, otherwise 224 */
     uint32_t frozen_epochs, limit;
     bool scratch, new_head, evaluate, no_augment;
 } resnet_options;
@@ -148,7 +151,7 @@ typedef struct start {
     const resnet_options *o;
     const image_data *data;
     const char *weights; /* the weights file */
-    float **values;      /* all parameters and states before the main training, by number in the store */
+    float **values;      /* by index in the store: all parameters and states, before the training of all layers */
     uint32_t n;
 } start;
 
@@ -160,7 +163,8 @@ static vkt_result load(vkt_trainer *t, const start *from)
     return r;
 }
 
-/* Prints the mean loss and the number of correct predictions over all images, and adds them to --json. */
+/* Prints the mean loss and the number of correct predictions over all images: training, validation and test. Adds the
+ * numbers to the results of --json. */
 static vkt_result evaluate(vkt_trainer *t, const start *from)
 {
     const vkt_dataset *const parts[] = { from->data->train, from->data->check, from->data->test };
@@ -215,8 +219,8 @@ static void start_free(start *from)
     free(from->values);
 }
 
-/* Loads the weights, evaluates them (not with --new-head), trains the last layer for --frozen-epochs epochs (not with
- * --evaluate), and keeps the values. */
+/* Loads the weights. Evaluates them, unless the last layer is new. Trains the last layer for --frozen-epochs epochs,
+ * unless --evaluate is given. Stores all values in from->values. */
 static vkt_result begin_pretrained(start *from, const vkt_trainer_params *params)
 {
     session *s = from->s;
@@ -226,7 +230,7 @@ static vkt_result begin_pretrained(start *from, const vkt_trainer_params *params
     vkt_trainer_params p = *params;
     p.model.user = &frozen;
     p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_CONSTANT };
-    session bare = *s; /* without --load, because `from` loads the weights */
+    session bare = *s; /* without --load, --resume and --find-lr: load() loads the weights */
     bare.o.load = bare.o.resume = bare.o.find_lr = NULL;
     vkt_trainer *t = NULL;
     vkt_result r = session_trainer(&bare, &p, &t);
@@ -251,7 +255,7 @@ static bool exists(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Attaches the card, with the network and the length to which images are resized. */
+/* Attaches the card. It names the network, and the length to which the shorter side of an image is resized. */
 static vkt_result attach(vkt_trainer *t, const resnet_options *o, uint32_t resize)
 {
     char more[80];
@@ -259,7 +263,8 @@ static vkt_result attach(vkt_trainer *t, const resnet_options *o, uint32_t resiz
     return vkt_trainer_attach_card(t, PROGRAM, more);
 }
 
-/* Makes a card for weights without one: torchvision's, or those for CIFAR-10. */
+/* Makes a card for weights that have none. Those of the CIFAR form have the ten classes of CIFAR-10. Others have the
+ * 1000 classes of ImageNet, as torchvision's weights do. */
 static vkt_result usual_card(const session *s, const resnet_options *o, vkt_card **out)
 {
     const bool cifar = networks[o->network].params.cifar;
@@ -302,9 +307,9 @@ static vkt_result predict(session *s, const resnet_options *o)
 
 /* ---- the run ---- */
 
-/* Returns the weights file with which the training starts; NULL: random weights. Without --load, resnet20 uses the
- * CIFAR weights if they are found. These have ten classes. For another number of classes, only their backbone is used.
- */
+/* Returns the weights file with which the training starts; NULL: random weights, for instance with --from-scratch.
+ * Without --load, resnet20 uses the CIFAR weights if they are found. These have ten classes. For another number of
+ * classes, sets o->new_head: only the weights of the backbone are used. */
 static const char *weights_of(const session *s, resnet_options *o, uint32_t classes, char room[DATA_PATH])
 {
     if (o->scratch) return NULL;
@@ -314,7 +319,7 @@ static const char *weights_of(const session *s, resnet_options *o, uint32_t clas
     return find_data("pretrained/cifar10-resnet20.safetensors", exists, room);
 }
 
-/* The attachment that says how a run began. A resumed run must train pretrained weights at the same rate. */
+/* The attachment that says whether a run began with pretrained weights. If so, a resumed run must also use SLOWER. */
 static const char start_name[] = "start";
 
 static bool began_with_weights(const char *checkpoint)
@@ -366,7 +371,7 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data, uin
     s->scored_set = data->test ? "test" : "validation";
     vkt_trainer *t = NULL;
     if (r == VKT_OK && !o->evaluate && !session_interrupted()) {
-        s->o.load = NULL; /* begin_pretrained has loaded the weights */
+        s->o.load = NULL; /* begin_pretrained has loaded the file, or it is not used (--from-scratch, --resume) */
         r = session_trainer(s, &p, &t);
         if (r == VKT_OK) r = vkt_trainer_attach(t, start_name, all.slow ? "weights" : "random numbers");
         if (r == VKT_OK && begin) r = give(&from, t);

@@ -39,7 +39,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
 
 /* ---- a few test texts with their predictions ---- */
 
-/* Prints the beginning of a text, cut between two words. */
+/* Prints a text. A text that does not fit into SHOWN_BYTES bytes is cut, between two words if possible. */
 static void print_start(const char *text)
 {
     char room[SHOWN_BYTES + 1];

@@ -40,9 +40,9 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 
 /* ---- the outcome, on the validation rows ---- */
 
-/* Prints the root of the mean squared error of `guess`, in the target's unit. For comparison, prints the error that a
- * guess of the mean target for all validation rows would have. R2 compares with this error, too. Returns the numbers
- * for --json. */
+/* Prints (unless --quiet) the root of the mean squared error of `guess`, in the target's unit. For comparison, prints
+ * the error that a guess of the mean target for all validation rows would have. R2 compares the squares of both errors.
+ * Returns the numbers for --json. */
 static json_t *regression(const session *s, const table_data *d, const float *guess)
 {
     const vkt_column *c = table_target(d->columns);
@@ -81,7 +81,7 @@ static json_t *classification(const session *s, const table_data *d, const uint3
     return json_pack("{s:f}", "accuracy", (double)right / n);
 }
 
-/* Measures the best weights, prints the result and adds it to --json. */
+/* Predicts the validation rows with the best weights, prints the result (unless --quiet) and adds it to --json. */
 static vkt_result report(session *s, vkt_trainer *t)
 {
     const table_data *d = s->user;

@@ -10,8 +10,7 @@ VKT_MPI_PACKAGES="libopenmpi-dev openmpi-bin libmpich-dev mpich" # both kinds of
 
 message() { echo "vktrain: $*" >&2; }
 
-# quietly LOG COMMAND...: runs COMMAND and writes its output to LOG. If COMMAND fails, prints the errors in LOG. If it finds no
-# errors there, prints the end of LOG.
+# quietly LOG COMMAND...: runs COMMAND and writes its output to LOG. If COMMAND fails, calls show_errors and returns 1.
 quietly() {
     log=$1
     shift
@@ -20,7 +19,8 @@ quietly() {
     return 1
 }
 
-# show_errors COMMAND...: prints the errors of COMMAND, which failed, from $log.
+# show_errors COMMAND...: prints the lines of $log that report errors (if there are none, the last 40 lines), and that COMMAND
+# failed.
 show_errors() {
     { grep -A 5 -iE '(^|[^a-z])error|FAILED:' "$log" || tail -n 40 "$log"; } | head -n 100 >&2
     message "failed: $* (whole output: $log)"
@@ -28,9 +28,9 @@ show_errors() {
 
 is_installed() { dpkg -s "$1" 2>/dev/null | grep -q '^Status: install ok installed'; }
 
-# install_missing PACKAGE...: installs the packages that are missing. Does not call apt if none is missing. If it may not
-# install packages, prints the command for the user and fails. On a system without apt it prints a message and succeeds: CMake
-# reports what is missing.
+# install_missing PACKAGE...: installs the packages that are missing. Does not call apt-get if none is missing. If the user is
+# not root, and sudo needs a password or does not exist, prints the command for the user and fails. On a system without apt it
+# prints a message and succeeds: CMake reports what is missing.
 install_missing() {
     if ! command -v dpkg >/dev/null || ! command -v apt-get >/dev/null; then
         message "this system has no apt; install the packages that it has for: $*"
@@ -66,8 +66,8 @@ make_folder() {
     return 1
 }
 
-# show_build: copies ninja's output to stdout and prints the progress on stderr. On a terminal it rewrites one line. Elsewhere
-# it prints a line for every tenth of a long build.
+# show_build: copies ninja's output from stdin to stdout, and prints the progress on stderr. On a terminal it rewrites one
+# line. Elsewhere it prints a line for every tenth of a build of 50 or more commands.
 show_build() {
     rewrites="" reported=0
     [ ! -t 2 ] || case ${TERM-} in "" | dumb) ;; *) rewrites=1 ;; esac
@@ -101,7 +101,8 @@ build_quietly() {
     return 1
 }
 
-# build_sample ROOT TARGET: installs what the build needs, and builds TARGET in $build.
+# build_sample ROOT TARGET: installs what the build needs. Sets `build` to $VKT_BUILD_DIR/build (ROOT/build if the variable is
+# empty or not set), and builds TARGET there.
 build_sample() {
     # shellcheck disable=SC2086
     install_missing $VKT_BUILD_PACKAGES || return 1

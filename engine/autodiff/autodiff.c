@@ -10,7 +10,7 @@
 typedef struct traversal {
     vkt_graph *g;
     size_t n_values, n_nodes; /* sizes of the graph before the traversal */
-    bool *wanted;             /* by value id: the value is in wrt, or gradients lead from it to a value of wrt */
+    bool *wanted;             /* by value id: in wrt, or depends on a value of wrt by differentiable inputs */
     vkt_tensor *grad;         /* by value id: the value's gradient so far; {0}: none yet */
 } traversal;
 
@@ -81,8 +81,8 @@ static void traversal_end(traversal *w)
     vkt_free(&w->g->host, w->grad);
 }
 
-/* Lets each op fuse its node with the nodes before it. This runs before the reverse traversal: it is known which
- * gradients are needed, and no activation has a gradient yet. */
+/* Lets each op fuse its node with the nodes before it. This runs before the reverse traversal. At that time the needed
+ * gradients are known, and no activation has a gradient yet. */
 static vkt_result fuse(vkt_graph *g, vkt_tensor loss, vkt_tensor seed, const vkt_tensor *wrt, uint32_t n_wrt)
 {
     traversal w;

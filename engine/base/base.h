@@ -21,8 +21,8 @@
         if (vkt_try_r_ != VKT_OK) return vkt_try_r_; \
     } while (0)
 
-/* Returns a copy of `host` (NULL: all defaults) with alloc.resize, log and log_level filled in. A debug level of at
- * least 1 sets the log level to VKT_LOG_DEBUG. */
+/* Returns a copy of `host` in which alloc.resize, log and log_level have their defaults where they were not set. NULL:
+ * all are defaults. If VKT_DEBUG is 1 or more, the log level is VKT_LOG_DEBUG. */
 vkt_host vkt_host_resolve(const vkt_host *host);
 
 /* ---- memory: the engine itself allocates only by these functions, so that a test can make the n-th call fail ---- */
@@ -41,11 +41,12 @@ void vkt_log_line(const vkt_host *h, vkt_log_level level, const char *fmt, ...) 
 void vkt_log_line_v(const vkt_host *h, vkt_log_level level, const char *fmt, va_list args);
 /* Logs an error and returns `r`:  return vkt_fail(h, VKT_E_ARG, "batch: want 1 or more, got %u", n); */
 vkt_result vkt_fail(const vkt_host *h, vkt_result r, const char *fmt, ...) VKT_PRINTF(3, 4);
-/* Calls vkt_fail for a failed allocation of `bytes` bytes for `what`. */
+/* Logs that `bytes` bytes for `what` could not be allocated. Returns VKT_E_NOMEM. */
 vkt_result vkt_fail_nomem(const vkt_host *h, const char *what, size_t bytes);
-/* Logs VKT_E_ARG for a NULL argument of a public function. `h` may be NULL or not resolved. */
+/* Logs that an argument of a public function is NULL. Returns VKT_E_ARG. `h` may be NULL or not resolved. */
 vkt_result vkt_fail_null(const vkt_host *h, const char *function, const char *argument);
-/* Checks an argument in the first lines of a public function, before anything is allocated. */
+/* If `pointer` is NULL, logs this, and the function in which the macro stands returns VKT_E_ARG. The macro stands in
+ * the first lines of a public function, before anything is allocated. */
 #define VKT_WANT(h, pointer)                                         \
     do {                                                             \
         if (!(pointer)) return vkt_fail_null(h, __func__, #pointer); \

@@ -1,14 +1,15 @@
 /* base/file.h - whole-file and positioned reading, and writing that never leaves half a file behind.
  *
  * Writing is atomic. Bytes go to a temporary file in the same directory, with a new random name ("<name>.<16
- * hexadecimal digits>.vkttmp"). Commit flushes it to the disk (fsync) and renames it over `path`; then it flushes the
+ * hexadecimal digits>.vkttmp"). Commit flushes this file to the disk (fsync), renames it to `path`, and flushes the
  * directory too. A reader, also after a crash, a kill -9 or a full disk, finds either the whole old file or the whole
- * new one. A killed process may leave a temporary behind. A writer holds a lock on its own temporary, so the same
- * user's next writer of that path removes each temporary whose lock is free. (On a file system without locks, they
- * stay.)
+ * new one. A killed process may leave a temporary behind. Each writer holds a lock on its own temporary. So the next
+ * writer of the same user and path removes the temporaries of this path whose lock is free. (On a file system without
+ * locks, left temporaries stay.)
  *
  * A symbolic link as `path` stays, and its target is written. If `path` is not a regular file (a device, a FIFO), or is
- * /dev/stdout, /dev/stderr or /dev/fd/N, it is written in place and never replaced; that is not atomic.
+ * /dev/stdout, /dev/stderr, /dev/fd/N or /proc/self/fd/N, it is written in place and never replaced. That is not
+ * atomic.
  *
  * A message about a file has its path, and the system's error text if there is one. System calls that a signal
  * interrupts are repeated. Threads: any; one call at a time per object. Several threads and processes may write the
@@ -64,8 +65,8 @@ vkt_result vkt_file_writer_begin(const vkt_host *h, const char *path, vkt_file_w
 /* Appends bytes. A failure (VKT_E_IO: disk full, quota, ...) aborts the writer. VKT_E_STATE: the writer is closed. */
 vkt_result vkt_file_writer_write(vkt_file_writer *w, const void *bytes, size_t n);
 /* Makes the new version visible at `path`. Closes the writer, also after a failure. VKT_E_STATE: the writer is closed,
- * for example because an earlier write failed. VKT_E_IO: the old file stays, unless only the last action failed, the
- * flush of the directory. Then the new file stays. */
+ * for example because an earlier write failed. VKT_E_IO: the old file stays. There are two exceptions. If only the last
+ * action (the flush of the directory) failed, the new file stays. Bytes written in place stay, too. */
 vkt_result vkt_file_writer_commit(vkt_file_writer *w);
 /* Drops the written bytes. The old file is untouched (bytes written in place stay). The writer may be zeroed or closed.
  */

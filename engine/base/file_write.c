@@ -98,7 +98,7 @@ static vkt_result follow_links(vkt_file_writer *w)
 typedef struct destination {
     struct stat old; /* state of the existing file */
     bool exists;
-    bool in_place;  /* the path is no regular file: it is written to and never replaced */
+    bool in_place;  /* the path is no regular file, or names a descriptor: it is written to and never replaced */
     int descriptor; /* the descriptor that the path names; -1: none */
 } destination;
 
@@ -151,7 +151,7 @@ static vkt_result open_directory(vkt_file_writer *w)
     return w->dir_fd < 0 ? fail_write(w->h, "open the directory of", w->path, error) : VKT_OK;
 }
 
-/* Checks whether `name` still refers to `fd`. Returns 0, ESTALE if not, or another errno. */
+/* Checks whether `name` still refers to the file of `fd`. Returns 0; ESTALE if it does not; or another errno. */
 static int check_name(int dir_fd, const char *name, int fd)
 {
     struct stat by_fd, by_name;

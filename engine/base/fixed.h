@@ -13,13 +13,12 @@
 /* Converts x in [0,1). Exact for x >= 2^-12; for a smaller x, digits below 2^-64 are cut off. An x below 0 or NaN gives
  * 0, and an x of 1 or more gives VKT_FIXED_ONE. */
 uint64_t vkt_fixed_from_double(double x);
-/* Returns a b. Digits below 2^-64 are cut off, so the result is at most 2^-64 too small. */
+/* Returns a * b. Digits below 2^-64 are cut off, so the result is at most 2^-64 too small. */
 uint64_t vkt_fixed_mul(uint64_t a, uint64_t b);
-/* Returns b^t. Multiplies t times from the left, in the order in which a device computes the power step by step. The
- * result is at most 2^-64 / (1 - b) too small. Stops at 0, so there are at most 64 ln 2 / (1 - b) products (44,000 for
- * b = 0.999). */
+/* Returns b^t. Multiplies 1 by b t times, as a device does: one multiplication in each step. The result is at most
+ * 2^-64 / (1 - b) too small. Stops at 0, so there are at most 64 * ln(2) / (1 - b) products (44,000 for b = 0.999). */
 uint64_t vkt_fixed_pow(uint64_t b, uint64_t t);
-/* Computes NAdam's momentum b (1 - p / 2). */
+/* Computes NAdam's momentum b * (1 - p / 2). */
 uint64_t vkt_fixed_momentum(uint64_t b, uint64_t p);
 /* Computes the product of vkt_fixed_momentum(b, r^i) over i = 1 .. t, step by step as the device does; stops at 0. */
 uint64_t vkt_fixed_momentum_product(uint64_t b, uint64_t r, uint64_t t);

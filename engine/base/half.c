@@ -53,9 +53,9 @@ uint16_t vkt_half_from_f32(float f)
         if (h == 0x7c00) h = 0x7e00;
     } else if (magnitude >= 0x47800000) { /* 2^16 and above */
         h = 0x7c00;
-    } else if (magnitude >= 0x38800000) { /* from 2^-14 on: normal; a carry out of the fraction is right, to infinity */
+    } else if (magnitude >= 0x38800000) { /* from 2^-14 on: normal; a carry moves into the exponent, up to infinity */
         h = shift_round(magnitude - ((127u - 15u) << 23), 13);
-    } else if (magnitude >= 0x33000000) { /* from 2^-25 on, half of the smallest subnormal; smaller ones become 0 */
+    } else if (magnitude >= 0x33000000) { /* from 2^-25 on, half of the smallest subnormal. Smaller values become 0 */
         const uint32_t exponent = magnitude >> 23; /* 102..112: value = significand * 2^(exponent - 150) */
         h = shift_round((magnitude & 0x7fffff) | 0x800000, 126 - exponent);
     } else {

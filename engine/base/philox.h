@@ -16,7 +16,7 @@ typedef struct vkt_philox {
 vkt_philox vkt_philox4x32(vkt_philox counter, uint64_t key);
 
 /* The streams: one per purpose, so that no two purposes share numbers under one seed. The stream is the fourth counter
- * word on host and device. */
+ * word on host and device. i counts blocks of four random words, from 0. */
 enum {
     VKT_STREAM_INIT = 1,    /* initialisers: counter = (i, parameter number, 0, stream) */
     VKT_STREAM_SHUFFLE = 2, /* epoch shuffles: counter = (i, epoch, 0, stream) */

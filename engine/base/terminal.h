@@ -11,9 +11,9 @@
 
 /* Returns the columns of the terminal behind `stream`; 0 if `stream` is no terminal. Each call asks the terminal, so
  * the result is right after the window was resized. If the terminal does not know its size, the result is COLUMNS of
- * the environment, or 80 without that. */
+ * the environment; 80 if COLUMNS is not set, or is not a number from 1 to 10,000. */
 uint32_t vkt_terminal_columns(FILE *stream);
-/* Returns whether `stream` is a terminal that can erase and rewrite a line: TERM is set and not "dumb". */
+/* Returns whether `stream` is a terminal that can erase and rewrite a line: TERM is neither empty nor "dumb". */
 bool vkt_terminal_rewrites(FILE *stream);
 /* Returns whether text may contain letters beyond ASCII: the environment's locale uses UTF-8. */
 bool vkt_terminal_unicode(void);

@@ -66,8 +66,9 @@ double vkt_trait_value(const vkt_traits *t, uint32_t i);
 
 /* Sets the traits that `text` names, and marks them in *set (may be NULL). The text is "name=value" items, separated by
  * commas or newlines; blanks are skipped, and comments from # to the end of the line. `from` is the variable or the
- * file, for messages. A trait of the kind LANES is 0 or a power of two of at most `most_lanes`. VKT_E_ARG if a name is
- * unknown or a value is not allowed; VKT_E_NOMEM. Then *t and *set do not change. */
+ * file, for messages. A trait of the kind LANES is 0 or a power of two, at most `most_lanes` and at most the `most` of
+ * its entry. VKT_E_ARG if a name is unknown or a value is not allowed; VKT_E_NOMEM. After an error *t and *set have not
+ * changed. */
 vkt_result vkt_traits_parse(const vkt_host *h, const char *from, const char *text, uint32_t most_lanes, vkt_traits *t,
                             vkt_traits_set *set);
 

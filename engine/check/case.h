@@ -1,4 +1,5 @@
-/* check/case.h - cases of ops: as text, made smaller, with their cost, and made from a node of a graph. */
+/* check/case.h - cases of ops: writes them as text, makes them smaller, estimates their cost, checks them, and makes
+ * them from nodes of a graph. */
 #ifndef VKT_CHECK_CASE_H
 #define VKT_CHECK_CASE_H
 
@@ -8,12 +9,13 @@
  * text is cut at 159 bytes. */
 void vkt_case_text(const vkt_host *h, const vkt_op *op, const vkt_case *c, char out[160]);
 
-/* Finds the largest dimension, and halves all dimensions and bounds of integers that have its size. Recomputes the
- * attributes that follow from them. Returns false if no dimension is above 16. */
+/* Finds the largest dimension, and halves all dimensions and bounds of integers that have its size. Half of a multiple
+ * of 4 is rounded up to a multiple of 4; any other half is rounded down. Recomputes the attributes that follow from the
+ * shapes. Returns false if no dimension is above 16. */
 bool vkt_case_halve(const vkt_op *op, vkt_case *c);
-/* Halves the batch, if it is above 4. The batch is dimension 0 of input 0, and of all inputs with the same dimension 0.
- * If input 0 has the batch last, floats by rows are weights, which have no batch and do not change. Returns false if
- * the batch is 4 or less. */
+/* Halves the batch (rounded as above), if it is above 4. The batch is dimension 0 of input 0, and of all inputs with
+ * the same dimension 0. If input 0 has the batch last, floats by rows are weights, which have no batch and do not
+ * change. Returns false if the batch is 4 or less. */
 bool vkt_case_halve_batch(vkt_case *c);
 
 /* Estimates the cost of the double reference, forward and backward, in operations. For an op with a gradient it is
@@ -29,9 +31,9 @@ vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c,
 vkt_result vkt_case_check(const vkt_host *h, const vkt_op *op, const vkt_case *c);
 
 /* Makes a case with the node's inputs and attributes. Ranges of numbers are those of the op's random case that is most
- * like the node. If in random cases the bound of integers follows a dimension (labels and the number of classes), the
- * node's dimension is the bound. Returns false, and an empty case, if no random case of the op has such inputs: legal
- * numbers are not known then. */
+ * like the node. If in random cases the bound of integers follows a dimension (for instance, the bound of labels is the
+ * number of classes), the node's dimension is the bound. Returns false, and an empty case, if no random case of the op
+ * has such inputs: legal numbers are not known then. */
 bool vkt_case_of_node(const vkt_node *n, vkt_case *c);
 
 #endif

@@ -3,14 +3,14 @@
 
 #include <math.h>
 
-/* The error of central differences is h^2 f''' / 6, plus rounding of 1e-16 f / h. With this h both are about 1e-11 if f
- * and f''' are about 1. */
+/* The error of central differences is h^2 * f''' / 6, plus an error of rounding, 1e-16 * f / h. With this h both are
+ * about 1e-11 if f and f''' are about 1. */
 #define STEP 1e-5
 #define ALLOWED 1e-6 /* tolerance, relative to the input's largest gradient */
 #define BEND 1e-2    /* relative to the same: if the two one-sided quotients differ by more, a kink is near */
 
-/* Computes the subject's outputs with element `at` of input i changed by `by`. Writes each element of the outputs
- * times that of its dout to `weighted`. */
+/* Adds `by` to element `at` of input i, and computes the subject's outputs. Writes to `weighted` each element of each
+ * output times the same element of its dout. Sets the input back. */
 static void moved(vkt_subject *s, uint32_t i, size_t at, double by, double *weighted)
 {
     double *x = &s->in[i].ref.f[at];
@@ -31,7 +31,8 @@ static size_t weighted_count(const vkt_subject *s)
     return n;
 }
 
-/* Compares the gradient of one element with (f(x+h) - f(x-h)) / 2h. n is weighted_count; `room` holds 3 n numbers. */
+/* Compares the gradient of one element with (f(x + h) - f(x - h)) / (2 * h). n is weighted_count; `room` has memory for
+ * 3 * n numbers. */
 static void check_element(vkt_subject *s, uint32_t i, size_t at, double scale, size_t n, double *room,
                           vkt_differences *d)
 {

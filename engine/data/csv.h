@@ -1,11 +1,11 @@
 /* data/csv.h - reader of CSV (RFC 4180) and of similar formats with another separator.
  *
- * Records end with CRLF or LF; the last one may also end with the text. The separator is between fields. A field in
- * double quotes may contain separators, line ends, and quotes, which are doubled. Its quotes are its first and last
- * character. Beyond RFC 4180: the reader skips a byte order mark of UTF-8 and lines without any character. Blanks are
- * part of a field. Bytes above 127 stay as they are. These are errors, reported with their line: a quote that is never
- * closed, text behind a closing quote, a quote in a field that began without one, a CR without its LF, a byte 0, a
- * record with more or fewer fields than the first one.
+ * Records end with CRLF or LF; the last one may also end where the text ends. The separator is between fields. A field
+ * in double quotes may contain separators, line ends, and quotes, which are doubled. The quotes around it are its first
+ * and last character. Beyond RFC 4180: the reader skips a byte order mark of UTF-8 and lines without any character.
+ * Blanks are part of a field. Bytes above 127 stay as they are. These are errors, reported with their line: a quote
+ * that is never closed, text behind a closing quote, a quote in a field that began without one, a CR without its LF, a
+ * byte 0, a record with more or fewer fields than the first one.
  *
  *     vkt_csv c;
  *     VKT_TRY(vkt_csv_open(h, path, NULL, &c));

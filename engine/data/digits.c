@@ -64,7 +64,7 @@ static const glyph glyphs[] = {
 };
 /* clang-format on */
 
-/* Maps the box of the glyph to pixels: x' = a x + b y + dx,  y' = c x + d y + dy. */
+/* Maps the box of the glyph to pixels: x' = a * x + b * y + dx,  y' = c * x + d * y + dy. */
 typedef struct affine {
     float a, b, c, d, dx, dy;
 } affine;
@@ -80,7 +80,8 @@ typedef struct brush {
 
 static affine random_warp(vkt_rng *r)
 {
-    /* A rotation by 2 atan(t): cos = (1 - t^2) / (1 + t^2), sin = 2 t / (1 + t^2). |t| <= 0.13: 15 degrees. */
+    /* A rotation by 2 * atan(t): cos = (1 - t^2) / (1 + t^2), sin = 2 * t / (1 + t^2). As |t| <= 0.13, the angle is at
+     * most 15 degrees. */
     const float t = vkt_rng_uniform(r, -0.13f, 0.13f);
     const float cs = (1 - t * t) / (1 + t * t), sn = 2 * t / (1 + t * t);
     const float sx = 0.5f * vkt_rng_uniform(r, 0.65f, 1.05f), sy = 0.5f * vkt_rng_uniform(r, 0.75f, 1.08f);
@@ -173,7 +174,7 @@ static void draw_digit(uint8_t *image, uint32_t digit, vkt_rng *r)
     float cover[PIXELS] = { 0 };
     for (size_t i = 0; i < VKT_COUNT(g->strokes) && g->strokes[i].n; i++) draw_stroke(cover, &pen, &g->strokes[i], r);
     for (int i = 0; i < PIXELS; i++) {
-        /* Triangular noise in [-1, 1]: the sum of two bytes of one word, centred. */
+        /* Triangular noise in [-1, 1]: the sum of two bytes of one word, scaled and centred. */
         const uint32_t w = vkt_rng_u32(r);
         const float noise = ((float)(w & 255) + (float)(w >> 8 & 255)) / 255 - 1;
         const float v = pen.ink * cover[i] + pen.noise * noise;
@@ -181,7 +182,7 @@ static void draw_digit(uint8_t *image, uint32_t digit, vkt_rng *r)
     }
 }
 
-/* Writes the labels of the samples 10 block to 10 block + 9: each digit once, in random order. */
+/* Writes the labels of the samples 10 * block to 10 * block + 9: each digit once, in random order. */
 static void draw_labels(uint32_t labels[CLASSES], uint64_t seed, uint32_t block)
 {
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_DIGITS, block, 1);

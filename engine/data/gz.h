@@ -25,7 +25,8 @@ typedef struct vkt_gz {
 vkt_result vkt_gz_open(const vkt_host *h, const char *path, vkt_gz *g);
 void vkt_gz_close(vkt_gz *g);
 bool vkt_gz_is_plain(const vkt_gz *g);
-/* Checks that the file may expand to `bytes` bytes. VKT_E_FORMAT: that is more than the limit above. */
+/* Checks that the file may expand to `bytes` bytes. VKT_E_FORMAT: the file is compressed, and `bytes` is above the
+ * limit that is described at VKT_GZ_DEFAULT_RATIO. */
 vkt_result vkt_gz_check_size(const vkt_gz *g, uint64_t bytes);
 /* Reads n bytes. *got < n only at the end of the data. A gzip file that stops too early has the same result. VKT_E_IO;
  * VKT_E_NOMEM; VKT_E_FORMAT for data that zlib rejects. */

@@ -40,7 +40,7 @@ void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s);
  *
  * If a format allows a choice, the result is that of Pillow's convert("RGB") and convert("L"). Gray is, by ITU-R 601:
  *
- *     (19595 R + 38470 G + 7471 B + 32768) >> 16
+ *     (19595 * R + 38470 * G + 7471 * B + 32768) >> 16
  *
  * Alpha is dropped. CMYK is read as inverted, because Adobe writes it so. Gamma and profiles are ignored. 16 bits are
  * rounded to 8.
@@ -58,7 +58,7 @@ vkt_result vkt_jpeg_decode(const vkt_host *h, const char *name, const uint8_t *b
 vkt_result vkt_png_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,
                           vkt_image *out, uint32_t *orientation);
 /* Returns VKT_E_FORMAT for an image without pixels, or with more than max_pixels. If max_pixels is 0, the limit depends
- * on the `n` bytes of the file: 2^24 + 64 n pixels, at most 2^27, and sides of at most 65535 (JPEG's own limit). */
+ * on the `n` bytes of the file: 2^24 + 64 * n pixels, at most 2^27, and sides of at most 65535 (JPEG's own limit). */
 vkt_result vkt_image_check_size(const vkt_host *h, const char *name, uint64_t width, uint64_t height, size_t n,
                                 uint64_t max_pixels);
 

@@ -105,7 +105,7 @@ typedef struct table {
     const vkt_image_params *p;
     size_t path_column, label_column; /* label_column SIZE_MAX: none */
     const char *csv_path;
-    size_t folder_bytes; /* bytes of the folder of csv_path, with the slash; relative paths begin with it */
+    size_t folder_bytes; /* bytes of the folder in csv_path, including the slash. Relative paths get this prefix */
     char **labels;
     size_t *lines;
     size_t cap, lines_cap;

@@ -119,7 +119,8 @@ static vkt_result decode(const vkt_host *h, const images *s, uint32_t row, worke
 static void crop(const images *s, const base *b, int64_t top, int64_t left, bool mirror, uint8_t *dst)
 {
     const int64_t W = s->p.width, H = s->p.height, bw = b->width, bh = b->height;
-    const int64_t from = VKT_MAX(0, VKT_MIN(-left, W)), to = VKT_MAX(from, VKT_MIN(bw - left, W)); /* columns in `b` */
+    /* Columns from .. to - 1 of the sample, before it is mirrored, are in `b`. */
+    const int64_t from = VKT_MAX(0, VKT_MIN(-left, W)), to = VKT_MAX(from, VKT_MIN(bw - left, W));
     for (uint32_t c = 0; c < s->channels; c++)
         for (int64_t y = 0; y < H; y++, dst += W) {
             if (y + top < 0 || y + top >= bh) {
@@ -299,8 +300,9 @@ static void run_all(load *l)
     while (--n > 0) pthread_join(workers[n].thread, NULL);
 }
 
-/* Logs the first MAX_NAMED broken files. With skip_broken, removes all broken files from the list; else, or if no file
- * is left, returns VKT_E_FORMAT. *left_out (may be NULL) gets their number. */
+/* Logs the first MAX_NAMED broken files. *left_out (may be NULL) gets the number of all broken files. If skip_broken is
+ * set and other files are left, removes the broken ones from the list. Otherwise, returns VKT_E_FORMAT if a file is
+ * broken. Returns VKT_E_NOMEM at the first file for which a worker got no memory. */
 static vkt_result settle(load *l, uint32_t *left_out)
 {
     images *s = l->s;

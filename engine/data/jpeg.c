@@ -76,8 +76,8 @@ static void read_orientation(decoder *d)
 }
 
 /* Converts one row of inverted CMYK, as Adobe's programs write it, to RGB. The bytes are c, m, y, k. The ink of c is
- * 255 - c, and red is k - k ink / 255; m gives green, and y gives blue. The quotient is rounded to the nearest integer,
- * as in Pillow. */
+ * 255 - c, and red is k - k * ink / 255. In the same way, m gives green, and y gives blue. The quotient is rounded to
+ * the nearest integer, as in Pillow. */
 static void rgb_from_cmyk(const uint8_t *cmyk, uint32_t n, uint8_t *rgb)
 {
     for (uint32_t x = 0; x < n; x++, cmyk += 4)

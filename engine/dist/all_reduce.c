@@ -3,8 +3,8 @@
  *
  * In round s a rank has a range of numbers, of which rank xor 2^s has the other summand. The two share the work: the
  * rank whose bit s is 0 adds up the lower half, the other one the upper half. A range of odd length has its middle
- * number in both halves, so both messages have one size; both ranks then compute the same sum. The second part goes
- * through the rounds in reverse, and the ranks exchange their finished halves. */
+ * number in both halves, so both messages have one size; both ranks then compute the same sum of this number. The
+ * second part goes through the rounds in reverse, and the ranks exchange their finished halves. */
 #include "dist/dist.h"
 
 #define MAX_ROUNDS 12 /* of VKT_MAX_SHARDS ranks */
@@ -235,7 +235,7 @@ vkt_result vkt_all_gather(const vkt_transport *t, void *records, size_t bytes)
     if (bytes > SIZE_MAX / t->ranks)
         return vkt_fail(&h, VKT_E_ARG, "vkt_all_gather: no memory has %u records of %zu bytes", t->ranks, bytes);
     VKT_WANT(NULL, records);
-    for (uint32_t have = 1; have < t->ranks; have *= 2) { /* this rank has `have` records, from a multiple of it on */
+    for (uint32_t have = 1; have < t->ranks; have *= 2) { /* this rank has `have` records, from a multiple of have on */
         const uint32_t first = t->rank & ~(have - 1), theirs = first ^ have;
         uint8_t *all = records;
         VKT_TRY(exchange(t, t->rank ^ have, all + first * bytes, all + theirs * bytes, have * bytes, NULL));

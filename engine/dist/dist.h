@@ -1,9 +1,9 @@
 /* dist/dist.h - the sum over a binary tree, as other folders of the engine use it. vktrain/dist.h says what it is for.
  *
- * An addition of the tree: an operand with a magnitude below 2^-126 becomes +0. With VKT_WIRE_BF16, both operands are
- * then rounded to bfloat16. They are added in f32. A sum with a magnitude below 2^-126 becomes +0, and a NaN becomes
- * 0x7fc00000. So the bits of a sum depend neither on the order of its two operands nor on whether the processor keeps
- * denormal numbers. */
+ * Each addition of the tree has these steps. An operand with a magnitude below 2^-126 becomes +0. With VKT_WIRE_BF16,
+ * both operands are then rounded to bfloat16. They are added in f32. A sum with a magnitude below 2^-126 becomes +0,
+ * and a NaN becomes 0x7fc00000. So the bits of a sum depend neither on the order of its two operands nor on whether the
+ * processor keeps denormal numbers. */
 #ifndef VKT_DIST_H
 #define VKT_DIST_H
 

@@ -113,7 +113,7 @@ static vkt_result mark_update(vkt_exchange *x, vkt_program *p, const uint32_t *f
     sort_by(users, x->n, first);
     x->needs[0] = 0;
     for (uint32_t i = 0; i < x->n; i++) {
-        uint32_t back = 0; /* number of buckets that are back as soon as this one is */
+        uint32_t back = 0; /* number of buckets that are back as soon as this one is back */
         while (x->order[back++] != users[i]) {
         }
         if (back <= x->needs[n]) continue;
@@ -168,8 +168,8 @@ static vkt_result exchange_bucket(vkt_exchange *x, uint32_t b)
     return vkt_all_reduce(x->transport ? x->transport : &alone, data, bytes / 4, x->wire, x->scratch);
 }
 
-/* Adds the bytes and times of bucket b, number `number` of x->order: `ready` when it was complete, `back` when its sum
- * was there. `exposed`: the backward pass had ended by the time `back`. */
+/* Adds the bytes and times of bucket b, which is at index `number` of x->order. It was complete at the time `ready`,
+ * and its sum was there at the time `back` (ns). `exposed`: at that time the backward pass had ended. */
 static void count(vkt_exchange *x, uint32_t b, uint32_t number, uint64_t ready, uint64_t back, bool exposed)
 {
     vkt_dist_stats *s = &x->stats;

@@ -75,7 +75,7 @@ static const member *waits_for(const vkt_thread_group *g, const member *r)
     return r;
 }
 
-/* Fails the group, or returns the time until which r has to wait longer. Called after r has waited for the timeout. The
+/* Fails the group, or returns a later time until which r has to wait. Called after r has waited for the timeout. The
  * caller holds the lock. */
 static uint64_t find_culprit(vkt_thread_group *g, const member *r, uint64_t now_ns)
 {

@@ -91,7 +91,7 @@ static vkt_result device_open(vkt_ctx *ctx, const char *selector, vkt_unless_fn 
 
 /* ---- a host's device ---- */
 
-/* Checks a queue family: the device has it, and it can compute. */
+/* Checks that the device has a queue family of this index, and that the family can compute. */
 static vkt_result check_family(vkt_ctx *ctx, uint32_t family)
 {
     uint32_t n = 0;
@@ -120,7 +120,7 @@ static vkt_result check_enabled(vkt_ctx *ctx, const void *chain)
     return r;
 }
 
-/* Finds the device in the instance's list, which has its index and description. */
+/* Finds the host's device in the instance's list of devices. *out gets its entry, which has index and description. */
 static vkt_result find_adopted(vkt_ctx *ctx, vkt_candidate *out)
 {
     vkt_candidate *list;
@@ -372,7 +372,7 @@ const vkt_device_info *vkt_ctx_device(const vkt_ctx *ctx)
     return ctx ? &ctx->info : NULL;
 }
 
-/* Moves all transfers to the compute queue. Creates the rings again, for its queue family. */
+/* Moves all transfers to the compute queue. Creates the staging rings again, for the family of this queue. */
 static vkt_result drop_transfer_queue(vkt_ctx *ctx)
 {
     if (!ctx->has_transfer_queue) return VKT_OK;

@@ -52,7 +52,7 @@ vkt_result vkt_coop_sizes(vkt_ctx *ctx, vkt_coop *out)
     if (!list) return vkt_fail_nomem(&ctx->host, "the list of cooperative matrices", n * sizeof *list);
     for (uint32_t i = 0; i < n; i++) list[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
     const VkResult r = get(ctx->phys, &n, list);
-    for (uint32_t i = 0; i < n && r >= 0; i++) { /* use the largest matrix: it reads each element the fewest times */
+    for (uint32_t i = 0; i < n && r >= 0; i++) { /* use the largest matrix: elements are then read the fewest times */
         const VkCooperativeMatrixPropertiesKHR *p = &list[i];
         if (is_ours(p) && p->MSize * p->NSize * p->KSize > out->m * out->n * out->k)
             *out = (vkt_coop){ p->MSize, p->NSize, p->KSize };

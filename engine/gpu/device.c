@@ -60,7 +60,7 @@ static void properties_get(vkt_ctx *ctx, VkPhysicalDevice phys, properties *p)
     ctx->vk.GetPhysicalDeviceProperties2(phys, &p->core);
 }
 
-/* A text that lists missing features. It is cut at the end of its buffer. */
+/* A text that lists missing features. It is truncated if its buffer is too small. */
 typedef struct shortage {
     char *text;
     size_t len, cap;
@@ -245,8 +245,8 @@ static bool contains_ignoring_case(const char *text, const char *part)
     return !*part;
 }
 
-/* Returns whether the device matches. A number is an index, any other text is a part of the name, "" matches each
- * device. */
+/* Returns whether the device matches. A number is an index. Any other text is a part of the name, in any case of
+ * letters. "" matches each device. */
 static bool matches(const vkt_candidate *c, const char *selector)
 {
     if (!*selector || selector[strspn(selector, "0123456789")]) return contains_ignoring_case(c->info.name, selector);

@@ -34,9 +34,9 @@ typedef struct vkt_queue {
 /* Counters of calls and times. Tests check that a repeated step allocates nothing; vkt_ctx_waits returns the waits. */
 typedef struct vkt_gpu_counters {
     uint64_t host_allocs;   /* allocations and resizes by the context's host allocator; any thread may add */
-    uint64_t device_allocs; /* vkAllocateMemory */
+    uint64_t device_allocs; /* calls of vkAllocateMemory */
     uint64_t buffers_created;
-    uint64_t recordings; /* vkBeginCommandBuffer */
+    uint64_t recordings; /* calls of vkBeginCommandBuffer */
     uint64_t submits;
     uint64_t waits; /* calls of vkWaitSemaphores */
     uint64_t wait_ns;
@@ -74,7 +74,7 @@ struct vkt_ctx {
     bool has_transfer_queue;
     bool has_memory_budget;
     bool has_host_import;       /* VK_EXT_external_memory_host is enabled, not switched off, and fits our buffers */
-    uint64_t host_import_align; /* alignment of imported memory and of its size */
+    uint64_t host_import_align; /* alignment of address and size of imported memory, in bytes */
     bool has_coop;              /* VK_KHR_cooperative_matrix and its features are enabled, and the library has modules
                                  * that use them */
     bool has_int64;             /* shaderInt64 is enabled */
@@ -122,8 +122,8 @@ vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what);
 /* Returns whether this process is a fork of the process that created the context. A fork lacks the driver's threads, so
  * a wait for them would never end. */
 bool vkt_is_forked(const vkt_ctx *ctx);
-/* Waits until all submitted compute work is done. Call it before destroying what this work uses. Does nothing in a
- * fork. */
+/* Waits until all submitted compute work is done. Call it before destroying what this work uses. Does not wait in a
+ * fork, or after a loss. */
 void vkt_settle(vkt_ctx *ctx);
 /* Calls the driver's Destroy##kind. Does nothing if there is no handle, or in a fork, because the parent owns the
  * handle. */
@@ -136,8 +136,9 @@ vkt_result vkt_lost_check(vkt_ctx *ctx, const char *what);
 
 /* ---- buffers -------------------------------------------------------------------------------------------------------
  * A buffer is a VkBuffer in a memory block, or in imported memory of its own. It is usable as storage buffer, texel
- * buffer, source and destination of copies. Its size is rounded up to VKT_ALIGN_BYTES; its content is undefined at
- * first. A buffer can also be a range of a host's VkBuffer: then size, content and usage are the host's. */
+ * buffer, source and destination of copies. Its size is rounded up to a multiple of VKT_ALIGN_BYTES; its content is
+ * undefined at first. A buffer can also be a range of a host's VkBuffer. Then size, content and usage are the
+ * host's. */
 typedef enum vkt_memory_kind {
     VKT_MEMORY_DEVICE = 0, /* device-local */
     VKT_MEMORY_UPLOAD,     /* host-visible, host-coherent; device-local too if such memory is plentiful */
@@ -163,7 +164,7 @@ typedef struct vkt_buffer {
     uint64_t upload; /* newest upload or fill of this buffer, as a timeline value of vkt_transfer_queue; 0: none */
     uint32_t block;  /* index of its block in the list of memory.c */
     uint64_t block_offset, block_bytes;
-    vkt_imported imported; /* all 0: the buffer is in a block; private to shared.c */
+    vkt_imported imported; /* all 0: no memory is imported for the buffer; private to shared.c */
 } vkt_buffer;
 
 /* Creates a buffer. VKT_E_ARG (no bytes, or an unknown class), VKT_E_MEMORY_CAP (the message has cap, used and wanted
@@ -177,8 +178,8 @@ vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_kind kind, vkt_mem_class c
  * submission. Destroy it only after the device's last use: its memory goes back to the host's allocator. */
 vkt_result vkt_buffer_create_shared(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes, const char *name,
                                     vkt_buffer **out);
-/* Creates a buffer from a range of a host's buffer. VKT_E_ARG unless the range has bytes and starts at a multiple of
- * VKT_ALIGN_BYTES, and the host's buffer is a storage buffer. VKT_E_NOMEM. */
+/* Creates a buffer from a range of a host's buffer. VKT_E_ARG: there is no VkBuffer, the range has no bytes, its start
+ * is no multiple of VKT_ALIGN_BYTES, or `usage` has no STORAGE_BUFFER. VKT_E_NOMEM. */
 vkt_result vkt_buffer_adopt(vkt_ctx *ctx, const vkt_vk_buffer *at, VkBufferUsageFlags usage, vkt_buffer **out);
 /* Destroys a buffer. The caller guarantees that no submission uses it any more. This function waits for uploads and
  * fills, because no caller waits for these. */
@@ -230,8 +231,8 @@ vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32
 /* ---- gates: work that waits for the host ----
  * A submission can wait for a value that the host signals later. All later submissions wait too, and so does every call
  * that waits for them: vkt_wait, vkt_readback, vkt_settle, the destruction of arrays and of the context. On lavapipe of
- * Mesa 22.3, vkt_timer_read waits for all submitted work too, and the third run of a program may begin with it. So the
- * host must open the gate before such a call, also after an error. */
+ * Mesa 22.3, vkt_timer_read waits for all submitted work too, and the third run of a program may begin by calling it.
+ * So the host must open the gate before such a call, also after an error. */
 typedef struct vkt_gate {
     VkSemaphore semaphore; /* a timeline semaphore */
     uint64_t value;        /* the newest value that the host has signalled; 0 at first */
@@ -253,9 +254,9 @@ void vkt_host_barrier(vkt_ctx *ctx, VkCommandBuffer cmd);
  * only if the staging ring is full, or all its command buffers are in use. VKT_E_ARG: a wrong range. VKT_E_STATE: an
  * adopted buffer without TRANSFER_DST. */
 vkt_result vkt_upload(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes);
-/* Uploads like vkt_upload, but the copy is ordered only after the compute submission `after` (0: none). No submission
- * between that one and this call may use the destination. With a transfer queue, the copy overlaps with current work.
- */
+/* Uploads like vkt_upload, but the copy is ordered only after the compute submission `after` (0: none). Submissions
+ * between `after` and this call must not use the destination. With a transfer queue, the copy can run at the same time
+ * as these submissions. */
 vkt_result vkt_upload_after(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes,
                             uint64_t after);
 /* Waits for all submitted work, then copies `bytes` bytes of `src`, from byte `offset` on, to `dst` on the host. Both

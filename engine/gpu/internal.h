@@ -16,7 +16,7 @@ void vkt_instance_close(vkt_ctx *ctx);
 
 /* ---- features.c: required features, by number ---- */
 uint32_t vkt_feature_count(void);
-const char *vkt_feature_name(uint32_t i); /* "feature timelineSemaphore" */
+const char *vkt_feature_name(uint32_t i); /* for instance "feature timelineSemaphore" */
 bool vkt_feature_is_on(const void *chain, uint32_t i);
 
 /* The part of the chain of vkt_features_with_coop that the caller owns. */
@@ -98,9 +98,10 @@ uint32_t vkt_memory_types(const vkt_ctx *ctx, vkt_memory_kind kind, uint32_t all
 vkt_result vkt_memory_allocate(vkt_ctx *ctx, vkt_memory_kind kind, const VkMemoryRequirements *need, vkt_buffer *buf,
                                VkDeviceMemory *memory);
 void vkt_memory_free(vkt_ctx *ctx, vkt_buffer *buf);
-uint64_t vkt_memory_used(const vkt_ctx *ctx); /* bytes of all buffers */
-/* vkt_memory_take adds the memory of a buffer that is in no block to the bytes held and used; vkt_memory_give subtracts
- * it. Take returns false if the bytes do not fit below the cap; then it neither adds nor logs. */
+uint64_t vkt_memory_used(const vkt_ctx *ctx); /* bytes of all buffers, without those of a host */
+/* vkt_memory_take adds the memory of a buffer that is in no block to the reserved bytes and to the used bytes.
+ * vkt_memory_give subtracts it. If the bytes do not fit below the cap, vkt_memory_take returns false, and neither adds
+ * nor logs. */
 bool vkt_memory_take(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes);
 void vkt_memory_give(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes);
 
@@ -111,8 +112,8 @@ void vkt_import_open(vkt_ctx *ctx);
 /* Gives a new buffer host memory and a handle. Returns false if that is not possible; then *buf does not change. A
  * message at VKT_LOG_DEBUG has the reason, if ctx->has_host_import is set. */
 bool vkt_import(vkt_ctx *ctx, vkt_buffer *buf);
-void vkt_import_free(vkt_ctx *ctx, vkt_buffer *buf); /* call it after its handle is destroyed; does nothing if nothing
-                                                      * was imported for it */
+void vkt_import_free(vkt_ctx *ctx, vkt_buffer *buf); /* call it after buf->handle is destroyed; does nothing for a
+                                                      * buffer without imported memory */
 
 /* ---- transfer.c ---- */
 #define VKT_RING_BYTES (8u << 20)
@@ -121,6 +122,6 @@ void vkt_transfers_destroy(vkt_ctx *ctx); /* the device must have no transfer le
 
 /* ---- pipeline_cache.c ---- */
 vkt_result vkt_pipeline_cache_open(vkt_ctx *ctx, bool keep);
-void vkt_pipeline_cache_close(vkt_ctx *ctx); /* writes the cache to its file if it changed, then destroys it */
+void vkt_pipeline_cache_close(vkt_ctx *ctx); /* writes a changed cache to its file, then destroys the cache */
 
 #endif

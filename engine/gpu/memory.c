@@ -7,7 +7,7 @@
 #include "gpu/internal.h"
 
 #define BLOCK_BYTES ((uint64_t)64 << 20)
-#define HOST_BLOCK_BYTES ((uint64_t)16 << 20) /* staging memory that is not device-local */
+#define HOST_BLOCK_BYTES ((uint64_t)16 << 20) /* block size of staging memory that is not device-local */
 #define SMALLEST_BLOCK_BYTES ((uint64_t)1 << 20)
 
 typedef struct range {
@@ -35,7 +35,7 @@ struct vkt_memory {
 /* ---- budget ---- */
 
 typedef struct heap_room {
-    uint64_t size, budget, usage; /* budget 0: unknown */
+    uint64_t size, budget, usage; /* in bytes; budget 0: unknown */
 } heap_room;
 
 /* Returns size, budget and usage of the largest device-local heap, in bytes. */
@@ -129,8 +129,8 @@ static uint64_t default_block_bytes(const vkt_memory *m, uint32_t type)
     return VKT_MAX(VKT_MIN(local ? BLOCK_BYTES : HOST_BLOCK_BYTES, of_heap), SMALLEST_BLOCK_BYTES);
 }
 
-/* Makes space for *bytes below the cap. If they do not fit, frees cached blocks. If they still do not fit, reduces
- * *bytes to `need`. Returns whether they fit then. */
+/* Makes space for *bytes below the cap. If they do not fit, frees the blocks without buffers. If they still do not fit,
+ * reduces *bytes to `need`. Returns whether they fit then. */
 static bool has_room(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
 {
     const vkt_memory_stats *s = &ctx->memory->stats;
@@ -185,7 +185,7 @@ static void hold(vkt_memory_stats *s, uint64_t bytes)
     s->reserved_peak_bytes = VKT_MAX(s->reserved_peak_bytes, s->reserved_bytes);
 }
 
-/* Creates a block with space for `need` bytes, at *index of the list. */
+/* Creates a block with space for `need` bytes. *index gets its index in the list of blocks. */
 static vkt_result block_create(vkt_ctx *ctx, uint32_t type, uint64_t need, size_t *index)
 {
     vkt_memory *m = ctx->memory;
@@ -268,8 +268,8 @@ static memory_preference preference_of(const vkt_memory *m, vkt_memory_kind kind
     const VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     if (kind == VKT_MEMORY_DEVICE) return (memory_preference){ VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0, -2, -1 };
     if (kind == VKT_MEMORY_READBACK || kind == VKT_MEMORY_SHARED) return (memory_preference){ host, -1, 0, 2 };
-    /* Host-visible device memory is plentiful if its heap has at least half of the size of the largest one. Otherwise
-     * it is a small part of the main heap. */
+    /* Host-visible device memory is plentiful if its heap has at least half the size of the largest device-local heap.
+     * A buffer for uploads prefers such memory if it is plentiful, and else avoids it. */
     uint64_t largest = 0, seen = 0;
     for (uint32_t i = 0; i < m->props.memoryTypeCount; i++) {
         const VkMemoryType *t = &m->props.memoryTypes[i];

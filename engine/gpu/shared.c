@@ -70,7 +70,7 @@ static VkResult import_memory(vkt_ctx *ctx, void *at, uint32_t allowed, vkt_impo
     return r;
 }
 
-/* Makes all parts of *buf. After a failure, *step is the one that failed, and *buf has the parts before it. */
+/* Makes all parts of *buf. After a failure, *step names the step that failed, and *buf has the parts made before it. */
 static VkResult make(vkt_ctx *ctx, vkt_buffer *buf, const char **step)
 {
     const VkExternalMemoryBufferCreateInfo external = { .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,

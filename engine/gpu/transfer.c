@@ -5,8 +5,8 @@
  * offset is the position modulo the size of the ring. A piece never wraps. Readback: one host-visible buffer of two
  * halves. The host copies from one half while the device fills the other.
  *
- * The ring and the readback buffer are created at the first use. queue.c keeps the order between pieces, and with
- * compute work: see vkt_queue_submit. */
+ * The ring and the readback buffer are created at the first use. queue.c keeps the order of pieces, and the order of
+ * pieces and compute work: see vkt_queue_submit. */
 #include "gpu/internal.h"
 
 #define SLOTS 16u
@@ -15,7 +15,7 @@
 typedef struct slot {
     vkt_commands commands;
     uint64_t value; /* value of its submission; 0: never used */
-    uint64_t end;   /* end of its region: the ring's tail after the submission is done */
+    uint64_t end;   /* end of its region, which becomes the ring's tail when the submission is done */
 } slot;
 
 struct vkt_transfer {

@@ -25,8 +25,8 @@ vkt_result vkt_vk_open(const vkt_host *h, const vkt_loader *loader, vkt_vk *vk, 
                 h, VKT_E_NO_LOADER,
                 "no Vulkan loader (%s) was found; on Debian or Ubuntu: apt install libvulkan1 mesa-vulkan-drivers",
                 names[0] ? names[0] : standard[0]);
-        /* POSIX allows to convert an object pointer to a function pointer; ISO C does not. A copy avoids a warning of
-         * -Wpedantic. */
+        /* POSIX allows the conversion of an object pointer to a function pointer; ISO C does not. A copy avoids a
+         * warning of -Wpedantic. */
         void *symbol = dlsym(*library, "vkGetInstanceProcAddr");
         memcpy(&vk->GetInstanceProcAddr, &symbol, sizeof symbol);
         if (!symbol) {

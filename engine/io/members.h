@@ -10,7 +10,7 @@
 #include "base/base.h"
 
 typedef struct vkt_member {
-    char *key, *value; /* parts of the object's text: JSON, the key with its quotes */
+    char *key, *value; /* parts of the object's text, still JSON: the key has its quotes */
     size_t key_bytes, value_bytes;
 } vkt_member;
 
@@ -25,7 +25,8 @@ vkt_members vkt_members_of(char *text, size_t n);
 /* Reads the next member to *m. *more is false if the object has no further member; then only white space may follow the
  * object. Returns false if the text is malformed. */
 bool vkt_members_next(vkt_members *w, vkt_member *m, bool *more);
-/* Parses a key or a value. The caller releases the result. NULL: malformed, or jansson had no memory (*no_memory). */
+/* Parses a key or a value. The caller releases the result. Returns NULL if the text is malformed, or if jansson had no
+ * memory. *no_memory says which of the two it was. */
 json_t *vkt_members_parse(vkt_members *w, const char *text, size_t n, bool *no_memory);
 /* Parses a JSON string and writes its text, with a NUL, over the JSON, which is never shorter. NULL in the cases of
  * vkt_members_parse. */

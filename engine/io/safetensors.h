@@ -36,7 +36,7 @@ typedef enum vkt_st_dtype {
 #undef VKT_ST_ENUM
 } vkt_st_dtype;
 
-/* Returns the name ("F32"), a static string; "?" for UNKNOWN. */
+/* Returns the name, for instance "F32", as a static string; "?" for UNKNOWN. */
 const char *vkt_st_dtype_name(vkt_st_dtype dtype);
 /* Returns the bytes of one element; 0 for UNKNOWN. */
 uint32_t vkt_st_dtype_bytes(vkt_st_dtype dtype);
@@ -101,12 +101,12 @@ vkt_result vkt_meta_check(const vkt_host *h, const vkt_meta *m);
 /* Writes a file atomically (base/file.h). The same arguments give the same bytes. Tensors and metadata keep their
  * order, and data begin at a multiple of 8; if the widest dtypes come first, every tensor is aligned for its elements.
  * VKT_E_ARG for a bad name, key, value, dtype, rank or size, or for missing data. VKT_E_NOMEM, VKT_E_IO. After an error
- * an old file is as before, except if only the last step fails (vkt_file_writer_commit). */
+ * an old file is as before, with the two exceptions of vkt_file_writer_commit. */
 vkt_result vkt_safetensors_write(const vkt_host *h, const char *path, const vkt_blob *blobs, size_t n_blobs,
                                  const vkt_meta *meta, size_t n_meta);
 
 /* Do the two halves of vkt_safetensors_write, for a format that changes the header before it is written. The header is
- * everything before the data, with the length word. The caller owns *header (vkt_free); NULL on an error. */
+ * everything before the data, including the length word. The caller owns *header (vkt_free); NULL on an error. */
 vkt_result vkt_safetensors_make_header(const vkt_host *h, const vkt_blob *blobs, size_t n_blobs, const vkt_meta *meta,
                                        size_t n_meta, char **header, size_t *header_bytes);
 vkt_result vkt_safetensors_write_file(const vkt_host *h, const char *path, const char *header, size_t header_bytes,

@@ -27,7 +27,7 @@ typedef struct vkt_pool2d_attr {
     uint32_t out[2]; /* P, Q: if adaptive, given by the user; else computed before infer, which checks them */
 } vkt_pool2d_attr;
 
-/* A convolution with a max pooling of its output. The pooling windows (`cell`) neither overlap nor reach into padding.
+/* A convolution and a max pooling of its output z. The pooling windows (`cell`) neither overlap nor reach into padding.
  * `relu` is a uint32_t so that the struct has no padding bytes: see vkt_op.attr_bytes. */
 typedef struct vkt_conv2d_max_pool_attr {
     vkt_conv2d_attr conv;
@@ -37,10 +37,10 @@ typedef struct vkt_conv2d_max_pool_attr {
 
 /* The mask of physical element e is word e % 4 of philox((e / 4, t, salt, VKT_STREAM_DROPOUT), seed), where t is
  * STEP_DRAW. The element is kept if the word is at least `threshold`. With `planes`, e counts (n,c) planes as
- * BATCH_LAST (N,C) does: e = c pitch + n. */
+ * BATCH_LAST (N,C) does: e = c * pitch + n. */
 typedef struct vkt_dropout_attr {
-    uint32_t threshold; /* round(p 2^32), at most 0xffffffff */
-    float scale;        /* 1 / (1-p); 0 for p = 1 */
+    uint32_t threshold; /* round(p * 2^32), at most 0xffffffff */
+    float scale;        /* 1 / (1 - p); 0 for p = 1 */
     uint32_t salt;      /* distinguishes the dropouts of a graph */
     bool planes;
 } vkt_dropout_attr;
@@ -104,10 +104,11 @@ typedef struct vkt_shard_sum_attr {
     uint32_t unused;              /* 0; without this member the struct would have padding bytes */
 } vkt_shard_sum_attr;
 
-/* Inputs `params` .. params + 2 layers - 1 are weight and bias of each layer; an absent bias is {0}. */
+/* Inputs `params` .. params + 2 * layers - 1 are weight and bias of each layer; an absent bias is {0}. */
 typedef struct vkt_mlp_attr {
     uint32_t layers, params;
-    uint32_t grads; /* bit i: an output is the gradient of input i; they have the inputs' order. 0 in op `mlp` */
+    uint32_t grads; /* bit i: one output is the gradient of input i. The outputs have the order of these inputs. 0 in op
+                     * `mlp` */
 } vkt_mlp_attr;
 
 typedef struct vkt_pair_loss_attr {
@@ -120,7 +121,7 @@ typedef struct vkt_pair_loss_attr {
 typedef struct vkt_cross_entropy_attr {
     uint32_t ignore; /* rows with this label do not count */
     uint32_t sum;    /* 1: the loss is not divided */
-    uint32_t group;  /* number of rows of z for one row of the batch: the tokens of a text */
+    uint32_t group;  /* number of rows of z for each sample of the batch, for instance the tokens of a text */
     float smoothing;
     uint32_t each; /* 1: one loss for each row of z, neither added nor divided */
 } vkt_cross_entropy_attr;
@@ -143,14 +144,14 @@ typedef struct vkt_permute_attr {
     uint32_t perm[VKT_MAX_RANK];
 } vkt_permute_attr;
 
-/* For each dimension: y[i] = x[start + step i], or with flip x[start + step (size - 1 - i)]. Entries beyond the rank
- * select a whole dimension. */
+/* For each dimension: y[i] = x[start + step * i]. If `flip` is set, y[i] = x[start + step * (size - 1 - i)]. Entries
+ * beyond the rank select a whole dimension. */
 typedef struct vkt_slice_attr {
     uint32_t start[VKT_MAX_RANK], step[VKT_MAX_RANK], size[VKT_MAX_RANK]; /* step >= 1 */
     bool flip[VKT_MAX_RANK];
 } vkt_slice_attr;
 
-/* For each dimension: y[before + gap i] = x[i], gap >= 1. All other elements of y are `value`; `after` of them follow
+/* For each dimension: y[before + gap * i] = x[i], gap >= 1. All other elements of y are `value`; `after` of them follow
  * the last element of x. */
 typedef struct vkt_pad_attr {
     uint32_t before[VKT_MAX_RANK], after[VKT_MAX_RANK], gap[VKT_MAX_RANK];
@@ -174,7 +175,7 @@ typedef struct vkt_softmax_attr {
 } vkt_softmax_attr;
 
 typedef struct vkt_attention_attr {
-    uint32_t heads;  /* number of heads, if q, k and v are in one (B,T,3 D); else 1 */
+    uint32_t heads;  /* number of heads, if q, k and v are in one (B,T,3 * D); else 1 */
     uint32_t causal; /* 1: query t uses keys 0 .. t only */
     float scale;
 } vkt_attention_attr;

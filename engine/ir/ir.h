@@ -62,7 +62,7 @@ typedef struct vkt_value {
     uint8_t group;               /* PARAM: number + 1 of its vkt_param_group; 0: no group */
     bool frozen;                 /* PARAM: no gradient, no update */
     const void *data;            /* CONST: `bytes` bytes, owned by the graph or the lowering */
-    uint64_t bytes;              /* physical size, with the padding of the batch */
+    uint64_t bytes;              /* physical size, including the padding of the batch */
     vkt_precision storage;       /* stored type of an f32 value in a lowering; always F32 in the graph */
 } vkt_value;
 
@@ -91,16 +91,16 @@ struct vkt_graph {
     uint32_t *names;              /* hash table of the ids in `params`, by name; 0: a free entry; at most half full */
     size_t cap_names;             /* a power of two, or 0 */
     uint64_t names_looked;        /* entries of `names` that were compared so far: the cost of all declarations */
-    uint64_t arena_bytes;         /* all parameters, each at a multiple of VKT_ALIGN_BYTES */
+    uint64_t arena_bytes;         /* size of all parameters and states, each at a multiple of VKT_ALIGN_BYTES */
     vkt_tensor arena[VKT_ARENAS]; /* whole arenas from PARAM to PUBLISHED; {0} until first used */
     vkt_tensor step, words, clock, metrics; /* {0} until first used */
-    vkt_tensor seed;                        /* the gradient that vkt_backward starts from; {0}: not called yet */
-    uint32_t batch;                         /* largest batch of a gather: the rows of a run with vkt_run.rows = 0;
+    vkt_tensor seed;                        /* the gradient that vkt_backward starts from; {0} before that call */
+    uint32_t batch;                         /* largest batch of a gather, and the rows of a run whose vkt_run.rows is 0;
                                              * 0: there is no gather */
     vkt_optimizer optimizer;                /* set by vkt_update */
     vkt_tensor groups;                      /* the optimizer's table of groups, abi/update.abi.h; {0}: no groups */
     bool has_optimizer, has_publish, has_advance;
-    uint32_t draws; /* a graph of shards: runs of a step on all ranks; else 0 */
+    uint32_t draws; /* in a graph of shards: number of runs that make a step, on all ranks together; else 0 */
     bool sums;      /* the update's gradient is a sum over shards, and each shard has the weight of its rows: see
                      * vkt_update_by_sum */
     const uint64_t *bucket_ends; /* rising offsets in the arena that no dispatch of the update crosses; owned */
@@ -118,8 +118,8 @@ typedef enum vkt_fuse_kind {
     VKT_FUSE_RELU,    /* input x: max(x, 0) */
     VKT_FUSE_NETWORK, /* input x and those of vkt_mlp_attr: AFFINE and RELU alternately, the last one AFFINE */
     VKT_FUSE_SUM,     /* inputs a, b: a + b, if both have the same shape and layout */
-    VKT_FUSE_SLOPE,   /* inputs v, dy: dy f'(v), for some function f */
-    VKT_FUSE_DROPOUT  /* inputs x, step: mask x / (1-p) */
+    VKT_FUSE_SLOPE,   /* inputs v, dy: dy * f'(v), for some function f */
+    VKT_FUSE_DROPOUT  /* inputs x, step: mask * x / (1 - p) */
 } vkt_fuse_kind;
 
 /* One member of an op's attributes as text ("stride=2,2"), for shapes files and names of benchmarks. */
@@ -130,9 +130,10 @@ typedef struct vkt_field {
     uint16_t count; /* number of elements */
     uint16_t offset;
     double default_value; /* value of the elements if the text does not set them */
-    const char *label;    /* for messages about two networks that differ in this member. NULL: a message shows the name
-                           * and the number of the member. "": it does not mention the member, because it mentions
-                           * another one. Else the member is a U32: it is shown by this name, as a fraction of 2^32 */
+    const char *label;    /* for messages about two networks that differ in this member. NULL: the message shows the
+                           * member's name and value. "": the message does not show the member, because it shows another
+                           * one that differs too. Else the member is a U32: the message shows this label, and the value
+                           * divided by 2^32 */
 } vkt_field;
 #define VKT_FIELD(type, member, kind_, count_, default_)                                                           \
     {                                                                                                              \
@@ -153,12 +154,12 @@ struct vkt_op {
     bool side_effect;       /* runs even if nothing reads its outputs (updates, reports) */
     bool cheap;             /* it takes little time, so it may be recomputed to save memory */
     uint8_t in_place; /* bit i: output 0 may overwrite input i, if all inputs with a bit have the output's type, shape
-                       * and layout. Then only the lane that writes an element of the output reads the same element of
-                       * the input, and it reads before it writes */
+                       * and layout. The kernels must allow this: only the lane that writes an element of the output
+                       * reads this element of the input, and it reads before it writes */
     bool prologue;    /* runs before all other nodes, even if it was added later */
     bool early;       /* runs as soon as the nodes on which it depends have run: plan/early.c */
     vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
-    uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0: vkt_fuse_epilogue */
+    uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0 (vkt_fuse_epilogue) */
     uint32_t diff;           /* bit i: input i has a gradient */
     size_t attr_bytes;       /* size of the struct of attributes. If the op chooses variants, the struct has no padding
                               * bytes, because vkt_node_key hashes all its bytes */
@@ -167,8 +168,8 @@ struct vkt_op {
     vkt_result (*infer)(vkt_infer *f);
     /* Recomputes the attributes that follow from the shapes of the inputs. NULL: there are none. */
     void (*settle)(void *attr, const vkt_case_input *in);
-    /* Appends dispatches. A pure function of node and device limits: no Vulkan, and no allocation except through `e`.
-     * NULL: nothing runs on the device (aliases). */
+    /* Appends dispatches. It is a pure function of node and device limits: it uses no Vulkan, and allocates only
+     * through `e`. NULL: nothing runs on the device (aliases). */
     void (*emit)(const vkt_node *n, vkt_emit *e);
     /* The inputs and outputs that the kernels can read and write in 16 bits: VKT_HALF_IN(i) | VKT_HALF_OUT(k). `half`
      * is for f32 values with the batch last, `half_rows` for f32 values by rows that consist of whole vec4s.
@@ -179,8 +180,8 @@ struct vkt_op {
      * 0. An input that needs no gradient may be skipped: vkt_wants_grad(g, n->in[i]). */
     void (*backward)(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx);
     /* Called by vkt_backward before the reverse traversal, when the needed gradients are known. May fuse n and the
-     * chain of nodes before it to one node (vkt_node_become). If output 0 is the loss, `dloss` is the gradient that the
-     * traversal will start from; else it is {0}. */
+     * chain of nodes before it into one node (vkt_node_become). If output 0 is the loss, `dloss` is the gradient that
+     * the traversal will start from; else it is {0}. */
     void (*fuse)(vkt_graph *g, vkt_node *n, vkt_tensor dloss);
     /* Generates a legal random case. NULL: the op is a gradient and is tested through the forward op `tested_by`. */
     void (*sample)(vkt_rng *r, vkt_case *c);
@@ -226,8 +227,8 @@ uint32_t vkt_element_bytes(const vkt_value *v);   /* as stored */
 const char *vkt_element_name(const vkt_value *v); /* as stored: "f32", "f16", "bf16", "u32" or "u8" */
 
 /* A value as shaders see it: dimensions from slow to fast, strides in elements. BATCH_LAST (N,C,H,W) has dim {C,H,W,N}
- * and stride {H W N', W N', N', 1}, where N' is the pitch. logical[i] is the logical dimension of physical dimension i.
- * A value of rank 0 has rank 1 and dim {1}. */
+ * and stride {H * W * N', W * N', N', 1}, where N' is the pitch. logical[i] is the logical dimension of physical
+ * dimension i. For a value of rank 0, rank is 1 and dim is {1}. */
 typedef struct vkt_phys {
     uint32_t rank;
     uint32_t dim[VKT_MAX_RANK];
@@ -262,15 +263,16 @@ vkt_tensor vkt_apply(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint3
  * the status is set. */
 void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tensor *in, uint32_t n_in,
                      const void *attr);
-/* Returns whether a builder may use t: the graph exists and has not failed, and t is one of its values. If not, sets
- * the graph's status and logs a message that begins with `op`. */
+/* Returns whether a builder may use t: the graph exists and has not failed, and t is one of its values. If only the
+ * last is not true, sets the graph's status to VKT_E_ARG and logs a message that begins with `op`. */
 bool vkt_is_usable(vkt_graph *g, const char *op, vkt_tensor t);
-/* Sets the status for an argument of a builder that is NULL. Returns the null tensor. */
+/* Logs that an argument of a builder is NULL, and sets the status to VKT_E_ARG. Does neither if g is NULL. Returns the
+ * null tensor. */
 vkt_tensor vkt_null_argument(vkt_graph *g, const char *op, const char *argument);
 /* Returns the producer of t if t is not kept and has one reader: then producer and reader may be fused. Else NULL. */
 const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t);
-/* Returns the producer like vkt_sole_producer, but goes on from a reshape to the producer of its input, if that input
- * has no other reader. */
+/* Returns the producer like vkt_sole_producer. If that is a reshape, returns the sole producer of its input instead,
+ * and so on; NULL if an input on this way is kept or has another reader. */
 const vkt_node *vkt_sole_producer_past_views(const vkt_graph *g, vkt_tensor t);
 /* Returns the number of node inputs that refer to t. */
 uint32_t vkt_readers(const vkt_graph *g, vkt_tensor t);
@@ -310,7 +312,7 @@ static inline bool vkt_has(const vkt_infer *f, uint32_t i)
 void vkt_out(vkt_infer *f, vkt_dtype dtype, vkt_layout layout, vkt_shape shape);
 /* Describes the next output as an alias of input i with another shape and layout (same physical bytes). */
 void vkt_out_alias(vkt_infer *f, uint32_t i, vkt_layout layout, vkt_shape shape);
-/* Returns `result` from infer, with a message, if cond is false. */
+/* If cond is false, logs a message, and infer returns `result`. */
 #define VKT_REQUIRE(f, cond, result, ...)                                   \
     do {                                                                    \
         if (!(cond)) return vkt_fail(&(f)->g->host, (result), __VA_ARGS__); \
@@ -403,7 +405,7 @@ void vkt_dispatch_add(vkt_emit *e, const vkt_launch *launch);
 /* Makes a scratch value. Its live range is from the first dispatch that binds it to the last one. Both are in this
  * node, unless a later node recalls the value. */
 vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes);
-/* Makes a scratch value with the type, layout and storage of `like` and another shape. */
+/* Makes a scratch value of this shape. Type, layout and storage are those of `like`. */
 vkt_tensor vkt_scratch_like(vkt_emit *e, const char *name, vkt_tensor like, vkt_shape shape);
 /* Makes a constant that the program holds from its creation on; the bytes are copied. */
 vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint64_t bytes);
@@ -430,7 +432,7 @@ static inline const vkt_value *vkt_node_out(const vkt_node *n, uint32_t i)
 /* The values that are stored in 16 bits, and their type. */
 typedef struct vkt_storage {
     vkt_precision precision;
-    const bool *half; /* by value id; an alias has the value of its root. NULL: no value is stored in 16 bits */
+    const bool *half; /* by value id; an alias has the entry of its root. NULL: no value is stored in 16 bits */
 } vkt_storage;
 /* Calls emit for the nodes in order, prologue nodes first. `live` (by node number; NULL: all) leaves out dead nodes. On
  * VKT_OK the caller frees with vkt_lower_free. */
@@ -451,7 +453,7 @@ struct vkt_case_input {
                      * exact, so a maximum has the same winner in f32 and in the reference */
     uint32_t bound; /* u32, u8: values are uniform in [0, bound) */
     bool absent;    /* an optional input that is left out */
-    bool distinct;  /* f32: any two of the n values differ by (hi - lo) / (2 n) or more, so maxima have no ties */
+    bool distinct;  /* f32: any two of the n values differ by (hi - lo) / (2 * n) or more, so maxima have no ties */
 };
 struct vkt_case {
     uint32_t n_in;

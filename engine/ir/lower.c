@@ -239,7 +239,7 @@ static void log_node(const vkt_emit *e)
                  e->node->n_out ? vkt_node_out(e->node, 0)->name : "", e->node->op->name, text[0], text[1]);
 }
 
-/* Lowers a node with its epilogues. All dispatches get the node's number, so a pass that moves or repeats them handles
+/* Lowers a node and its epilogues. All dispatches get the node's number, so a pass that moves or repeats them handles
  * all of them together. */
 static void lower_node(vkt_emit *e, const vkt_node *n)
 {

@@ -69,7 +69,7 @@ static entry **find(const cache *c, const key *k)
     return &c->slots[i];
 }
 
-/* Makes room for one more entry, with a load of at most one half. */
+/* Makes room for one more entry. At most half of the slots are used. */
 static vkt_result make_room(vkt_ctx *ctx, cache *c)
 {
     if (c->cap && (c->n + 1) * 2 <= c->cap) return VKT_OK;

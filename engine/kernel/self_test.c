@@ -6,7 +6,7 @@
 #include "abi/abi.h"
 #include "abi/self_test.abi.h"
 
-/* x is 0 to 31, so the largest sum is 64 31^2. This is far below 2^24, so all sums are exact in f32. */
+/* x is 0 to 31, so the largest sum is 64 * 31^2. This is far below 2^24, so all sums are exact in f32. */
 enum { N = 1024, ITERATIONS = 64, GROUPS = 8, MAX_LANES = 128 };
 static const float untouched = -1;
 

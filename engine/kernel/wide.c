@@ -34,8 +34,8 @@ static bool gains(const vkt_device_info *info, VkDriverId driver)
     return false;
 }
 
-/* Opens a context like vkt_ctx_open_unless. If its vectors are wide, for any reason, tests them: VKT_E_WRONG. `why`
- * gets a text about any failure. */
+/* Opens a context like vkt_ctx_open_unless. If its vectors are wide, for any reason, runs the self-test. VKT_E_WRONG: a
+ * number of the self-test is wrong. `why` gets a text about any failure. */
 static vkt_result open_tested(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader,
                               vkt_unless_fn unless, vkt_ctx **out, char why[80])
 {

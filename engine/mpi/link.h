@@ -1,10 +1,11 @@
 /* mpi/link.h - what mpi.c and liveness.c share: the state of one process as a rank, and control messages.
  *
  * A waiting rank polls. While it polls it also receives control messages: faults of other ranks, and questions whether
- * it is alive. A rank that has waited for the timeout asks each rank which rank it waits for. A rank that is in a call
- * answers at once. The asker follows the chain of ranks that wait for each other. If a rank of the chain has not
- * answered, the chain ends there, and the asker sends the failure to all ranks. Of two ranks that ask at the same time,
- * only the one with the lower number goes on, so that all ranks get the same message. */
+ * it is alive. A rank that has waited for the timeout asks all other ranks for which rank they wait. A rank that is in
+ * a call answers at once. The asker follows the chain of ranks that wait for each other. If a rank of the chain has not
+ * answered, the chain ends there. If the rank before it has waited for the timeout too, the asker sends the failure to
+ * all ranks; else that rank will ask. Of two ranks that ask at the same time, only the one with the lower number goes
+ * on, so that all ranks get the same message. */
 #ifndef VKT_MPI_LINK_H
 #define VKT_MPI_LINK_H
 
@@ -15,7 +16,8 @@
 
 enum { VKT_MPI_TAG_HEADER = 1, VKT_MPI_TAG_DATA, VKT_MPI_TAG_CONTROL };
 
-/* A rank is in no call, or waits for its peer's header, or for data of a peer that is in the same call. */
+/* IDLE: the rank is in no call. MEET: it waits for its peer's header. TRANSFER: it waits for data of its peer, which is
+ * in the same call. */
 typedef enum vkt_mpi_phase { VKT_MPI_IDLE = 0, VKT_MPI_MEET, VKT_MPI_TRANSFER } vkt_mpi_phase;
 
 typedef enum vkt_mpi_control_kind { VKT_MPI_FAULT = 1, VKT_MPI_ASK, VKT_MPI_ANSWER } vkt_mpi_control_kind;

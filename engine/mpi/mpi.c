@@ -30,8 +30,8 @@ static void sleep_ns(uint64_t ns)
     nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
 }
 
-/* Waits until the requests of `mask` are done. Polls without sleeping for spin_ns. Then it sleeps between
- * polls, longer and longer. */
+/* Waits until the requests of `mask` are done. Polls without sleeping for spin_ns. After that it sleeps between polls,
+ * longer and longer, up to MAX_SLEEP_NS. */
 static vkt_result wait_requests(vkt_mpi *m, uint32_t mask, uint64_t spin_ns)
 {
     const uint64_t start_ns = vkt_now_ns();
@@ -165,7 +165,8 @@ static vkt_result mpi_exchange(void *user, uint32_t peer, const void *send, void
     return call(m, peer, false, send, receive, bytes);
 }
 
-/* Meets rank xor 1, then rank xor 2, and so on. Then the rank has heard of all ranks, directly or not. */
+/* Meets rank xor 1, then rank xor 2, and so on. At the end the rank has heard of all ranks, directly or through others.
+ */
 static vkt_result mpi_barrier(void *user)
 {
     vkt_mpi *m = user;

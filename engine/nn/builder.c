@@ -147,7 +147,7 @@ vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, 
     return out;
 }
 
-/* Writes a number with commas, "53,994". Returns buf. */
+/* Writes a number with commas, for instance "53,994". Returns buf. */
 static const char *grouped(uint64_t n, char buf[32])
 {
     char digits[24];

@@ -6,7 +6,7 @@
 #include "vktrain/nn.h"
 
 typedef struct vkt_layer_row {
-    char name[2 * VKT_NAME_MAX]; /* "conv1 (Conv2d)" */
+    char name[2 * VKT_NAME_MAX]; /* for instance "conv1 (Conv2d)" */
     vkt_tensor out;
     uint64_t parameters;
 } vkt_layer_row;
@@ -15,7 +15,7 @@ typedef struct vkt_init_row {
     vkt_tensor param;
     vkt_init init;
     uint32_t fan_in, fan_out;
-    uint32_t zero_row; /* row (of dimension 0) whose elements are drawn like the others and then set to zero;
+    uint32_t zero_row; /* index in dimension 0 of a row that is generated like the others and then set to zero;
                         * VKT_NO_PADDING: none */
 } vkt_init_row;
 
@@ -23,7 +23,7 @@ struct vkt_builder {
     vkt_graph *g;
     bool training;
     vkt_preset preset;
-    char scope[VKT_NAME_MAX]; /* "layer1.0." */
+    char scope[VKT_NAME_MAX]; /* for instance "layer1.0."; "": no scope */
     vkt_layer_row *layers;
     size_t n_layers, cap_layers;
     vkt_init_row *inits;
@@ -39,8 +39,8 @@ vkt_init vkt_builder_init(const vkt_builder *b, vkt_init given, vkt_init keras);
  * elements. */
 void vkt_builder_draw(const vkt_builder *b, size_t i, uint64_t seed, float *out);
 
-/* Returns whether `name`, of a layer or scope, is not empty, and the graph has no error. A missing name sets the
- * graph's status. */
+/* Returns whether `name`, of a layer or scope, is not empty, and the graph has no error. A name that is NULL or empty
+ * sets the graph's status to VKT_E_ARG. */
 bool vkt_builder_is_named(vkt_builder *b, const char *name);
 
 #endif

@@ -37,7 +37,7 @@ static vkt_tensor drop(vkt_builder *b, vkt_tensor x, const vkt_gpt_params *p)
     return vkt_or_f32(p->dropout, 0) != 0 ? vkt_nn_dropout(b, x, p->dropout) : x;
 }
 
-/* Returns wte[ids] + wpe[0 .. T), with dropout, of shape (B,T,D). */
+/* Returns dropout(wte[ids] + wpe[0 .. T)), of shape (B,T,D). */
 static vkt_tensor embed(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p)
 {
     const uint32_t tokens = vkt_tensor_shape(b->g, ids).dim[1];

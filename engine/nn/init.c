@@ -3,11 +3,13 @@
 
 #include <math.h>
 
-/* The standard deviation of a standard normal variable that is truncated at +-2: sqrt(1 - 4 phi(2) / (2 Phi(2) - 1)),
- * where phi and Phi are the normal density and distribution function. Keras divides by it too. */
+/* The standard deviation of a standard normal variable that is truncated at +-2. It is
+ * sqrt(1 - 4 * phi(2) / (2 * Phi(2) - 1)), where phi and Phi are the normal density and distribution function. Keras
+ * divides by it too. */
 static const double truncated_std = 0.87962566103423978;
 
-/* The distribution of a kind: uniform in [a, b), or normal with mean a and deviation b, `truncated` at a -+ 2 b. */
+/* The distribution of a kind: uniform in [a, b), or normal with mean a and deviation b. `truncated`: only numbers from
+ * a - 2 * b to a + 2 * b. A deviation of 0 gives the constant a. */
 typedef struct spread {
     bool normal, truncated;
     double a, b;
@@ -44,7 +46,7 @@ static double draw(const spread *s, vkt_rng *rng)
     return s->a + s->b * z;
 }
 
-/* `count` vectors of `length` numbers. The vectors start `next` apart; the numbers of a vector are `stride` apart. */
+/* `count` vectors of `length` numbers. The vectors start `next` floats apart; the numbers of one are `stride` apart. */
 typedef struct vectors {
     float *x;
     uint64_t count, length, next, stride;

@@ -13,8 +13,8 @@ static vkt_tensor vector(vkt_builder *b, const char *layer, const char *part, ui
     return state ? vkt_nn_state(b, name, vkt_shape1(n), init) : vkt_nn_param(b, name, vkt_shape1(n), init, n, n);
 }
 
-/* Returns the size of dimension 1 of x, or with `last` the size of its last dimension. Sets an error and returns 0 if x
- * has fewer than two dimensions. */
+/* Returns the size of dimension 1 of x; if `last`, that of its last dimension. Returns 0 after an error: the name is
+ * missing, x is not usable (vkt_is_usable), or x has fewer than two dimensions. */
 static uint32_t features_of(vkt_builder *b, const char *name, vkt_tensor x, bool last)
 {
     if (!vkt_builder_is_named(b, name) || !vkt_is_usable(b->g, name, x)) return 0;

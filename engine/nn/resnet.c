@@ -6,8 +6,8 @@
 
 #include "nn/builder.h"
 
-/* The differences between the depths: blocks of each stage (0: there is no such stage), the kind of the blocks, and
- * channels of the first stage. */
+/* The differences between the depths: number of blocks of each stage (0: there is no such stage), the kind of the
+ * blocks, and channels of the first stage. */
 typedef struct form {
     uint32_t blocks[4];
     bool bottleneck;
@@ -37,7 +37,7 @@ static bool form_of(const vkt_resnet_params *p, form *out)
     return false;
 }
 
-/* Adds a convolution without bias, then a norm. The padding keeps the size, except for the stride. */
+/* Adds a convolution without bias, then a norm. With stride 1, the padding keeps the size of the image. */
 static vkt_tensor conv_norm(vkt_builder *b, const char *conv, const char *norm, vkt_tensor x, uint32_t out,
                             uint32_t kernel, uint32_t stride, const vkt_resnet_params *p)
 {
@@ -76,7 +76,7 @@ static vkt_tensor block(vkt_builder *b, vkt_tensor x, uint32_t channels, bool bo
     return vkt_nn_relu(b, vkt_nn_add(b, y, x));
 }
 
-/* Adds stage number i, from 0. In all stages but the first, the first block halves the image. */
+/* Adds stage number i, from 0. In all stages but the first, the first block halves height and width. */
 static vkt_tensor stage(vkt_builder *b, vkt_tensor x, const form *f, uint32_t i, const vkt_resnet_params *p)
 {
     char name[16];

@@ -13,14 +13,14 @@
 /* All op descriptors, NULL at the end. */
 extern const vkt_op *const vkt_ops[];
 
-/* Sums x over the dimensions that broadcasting `shape` to x's shape would repeat. If x has this shape already, returns
- * x. Otherwise the result is ROWS. */
+/* Returns the sum of x over the dimensions that broadcasting `shape` to x's shape would repeat. If x has this shape
+ * already, the result is x itself. Otherwise the result is ROWS. */
 vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
-/* Return the maximum or the minimum of x over the same dimensions as vkt_sum_to, in the same layout. */
+/* Return the maximum or the minimum of x over the same dimensions as vkt_sum_to. The layout is as for vkt_sum_to. */
 vkt_tensor vkt_max_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 vkt_tensor vkt_min_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* Returns d where x = y, and d times 0 elsewhere, which is NaN if d is not finite. The result has x's shape and layout;
- * d and y broadcast to x. It has no gradient. */
+ * d and y broadcast to x. No gradient passes through the result. */
 vkt_tensor vkt_where_equal(vkt_graph *g, vkt_tensor d, vkt_tensor x, vkt_tensor y);
 /* Turns the node `mse` into an mlp_mse that also computes the layers before it, if that is possible. */
 void vkt_fuse_mlp_mse(vkt_graph *g, vkt_node *mse, vkt_tensor dloss);
@@ -31,11 +31,11 @@ typedef struct vkt_clock_rates {
     uint64_t decay; /* NAdam: 0.96^momentum_decay */
 } vkt_clock_rates;
 vkt_clock_rates vkt_optimizer_rates(const vkt_optimizer *o);
-/* Returns a mask of the optimizer's moments. Bit i: it has moment i + 1. */
+/* Returns a mask of the optimizer's moments. Bit i: the optimizer has moment i + 1. */
 uint32_t vkt_optimizer_moments(const vkt_optimizer *o);
-/* Appends the node that advances the step state. It runs before all other nodes, also if it is added later.
- * vkt_shard_sums adds it to a graph of shards; record/ adds it to any other graph that uses a step. `update`: the
- * optimizer's clock advances too. */
+/* Appends the node that advances the step state. The node runs before all other nodes, even if it is added after them.
+ * vkt_shard_sums adds it to a graph of shards; record/ adds it to any other graph that uses a step. `update`: the node
+ * also advances the optimizer's clock. */
 void vkt_step_advance(vkt_graph *g, bool update);
 
 /* ---- a step that is split into shards (data parallel training: train/shards.h) ----
@@ -44,15 +44,15 @@ void vkt_step_advance(vkt_graph *g, bool update);
  * over all ranks. */
 typedef struct vkt_shard_params {
     uint32_t levels;      /* this rank has 2^levels shards */
-    uint32_t parts;       /* runs that compute one shard */
-    uint32_t draws;       /* runs of a step on all ranks */
+    uint32_t parts;       /* number of runs that compute one shard */
+    uint32_t draws;       /* number of runs of a step, on all ranks together */
     bool bf16;            /* each summand is rounded to bfloat16 */
-    const uint64_t *ends; /* buckets of the arena: the offset behind each, rising; multiples of VKT_ALIGN_BYTES; the
-                           * last is the arena's size */
+    const uint64_t *ends; /* the offset behind each bucket of the arena, in bytes, rising; multiples of
+                           * VKT_ALIGN_BYTES; the last is the arena's size */
     uint32_t n_ends;
 } vkt_shard_params;
-/* Return the bytes of the partial sums of a rank (0: it needs none), and of the saved states of a graph (0: it has
- * none). */
+/* vkt_shard_plane_bytes returns the bytes of a rank's partial sums (0: it needs none). vkt_shard_saved_bytes returns
+ * the bytes of the graph's saved states (0: the graph has no states). */
 uint64_t vkt_shard_plane_bytes(const vkt_graph *g, const vkt_shard_params *p);
 uint64_t vkt_shard_saved_bytes(const vkt_graph *g);
 /* The external f32 vectors of a graph of shards. */
@@ -67,11 +67,13 @@ vkt_result vkt_shard_sums(vkt_graph *g, const vkt_shard_params *p, vkt_shard_val
 /* Appends the update as vkt_update does, but takes the gradients from `gradients`. */
 vkt_result vkt_update_from(vkt_graph *g, const vkt_optimizer *o, vkt_tensor gradients);
 /* Builds the update of the graph of shards `of` in the empty graph g: declares the parameters of `of` and appends the
- * update. `sum` gets the external vector of gradients. The update goes bucket by bucket, the last one first. */
+ * update. Sets *sum to the external vector of gradients. The update processes the buckets one after the other, the last
+ * one first. */
 vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimizer *o, const vkt_shard_params *p,
                              vkt_tensor *sum);
 
-/* Returns how many work groups of `lanes` lanes, with `per_lane` elements a lane, n elements need (at least 1). */
+/* Returns how many work groups n elements need, at least 1. A work group has `lanes` lanes, and a lane has `per_lane`
+ * elements. */
 static inline uint64_t vkt_groups(uint64_t n, uint32_t lanes, uint32_t per_lane)
 {
     const uint64_t per_group = (uint64_t)lanes * per_lane;
@@ -82,9 +84,9 @@ static inline uint32_t vkt_lanes(const vkt_limits *lim, uint32_t trait)
 {
     return trait ? trait : lim->subgroup_size;
 }
-/* Returns the lanes of a work group that sum `loads` loads together (lib/lanes.glsl): one subgroup, doubled while each
- * lane still has four loads or more. There are no more lanes than the trait `lanes_together` says and the device
- * allows. */
+/* Returns the lanes of a work group that sum `loads` loads together (lib/lanes.glsl): one subgroup, doubled as long as
+ * each lane then has four loads or more. There are no more lanes than the trait `lanes_together` (0: one subgroup) and
+ * the device allow. */
 static inline uint32_t vkt_lanes_for(const vkt_limits *lim, uint64_t loads)
 {
     const uint32_t most = VKT_MIN(lim->max_workgroup_lanes, vkt_lanes(lim, lim->traits->lanes_together));
@@ -102,16 +104,17 @@ static inline uint64_t vkt_rough_loop(const vkt_limits *lim)
 {
     return vkt_largest_loop(lim) / 6 * 5;
 }
-/* Returns the most rows of a tile of a matrix product. */
+/* Returns the most rows of a tile of a matrix product: four times the subgroup size, or the trait product_rows
+ * (product_rows_16 for subgroups of 16) if that is less. */
 static inline uint32_t vkt_product_rows(const vkt_limits *lim)
 {
     const uint32_t sg = lim->subgroup_size;
     return VKT_MIN(4 * sg, sg == 16 ? lim->traits->product_rows_16 : lim->traits->product_rows);
 }
 /* Returns the lanes of a work group that loops over `loads` loads, `passes` times. It starts with vkt_lanes_for, and
- * doubles the lanes while an invocation would have more iterations than vkt_largest_loop. Each pass counts two more
- * iterations: a partial one, and one of a loop around it. If the most lanes are not enough, it sets the emission's
- * error. */
+ * doubles the lanes while an invocation would have more iterations than vkt_largest_loop. Each pass counts as two
+ * iterations more: a partial one, and one of a loop around the pass. If even the most lanes are not enough, this sets
+ * the emission's error. */
 uint32_t vkt_lanes_for_passes(vkt_emit *e, uint64_t loads, uint64_t passes);
 /* Returns the most bytes that one binding holds, as a multiple of VKT_ALIGN_BYTES. Larger tensors are split into such
  * ranges. */
@@ -154,13 +157,14 @@ static inline uint32_t vkt_bind_range_step(uint32_t stride)
     const uint32_t power = stride & (0u - stride); /* the largest power of two that divides `stride` */
     return stride == 0 || power >= VKT_ALIGN_BYTES / 4 ? 1 : VKT_ALIGN_BYTES / 4 / power;
 }
-/* The least cost of a node: the flops and bytes of its op descriptor. */
+/* The least cost of a node: the results of its op descriptor's functions `flops` and `bytes`. If the op has no function
+ * `bytes`: every input is read once, and every output is written once. */
 typedef struct vkt_cost {
     double flops, bytes;
 } vkt_cost;
 vkt_cost vkt_node_cost(const vkt_node *n);
-/* Functions for op descriptors. In this order they return: 0; one operation for each element of output 0; one for each
- * element of input 0; four for each logit in input 0 (maximum, difference, exponential, sum). */
+/* Functions `flops` for op descriptors. In this order they count: nothing; one operation for each element of output 0;
+ * one for each element of input 0; four for each logit in input 0 (maximum, difference, exponential, sum). */
 double vkt_flops_none(const vkt_node *n);
 double vkt_flops_an_output(const vkt_node *n);
 double vkt_flops_an_input(const vkt_node *n);

@@ -4,9 +4,9 @@
  * with overlapping live ranges. There are two searches. The first one starts with the values in the order of size, the
  * second one in the order of size times live range (Pisarchyk & Lee, "Efficient Memory Management for Deep Neural Net
  * Inference", 2020, section 5.1). Then each value that ends above the lower bound moves to a random earlier position in
- * the list, and the list is placed again: squeaky wheel optimization (Joslin & Clements, JAIR 10, 1999; with a fixed
- * distance the search would cycle). The best of all rounds is used. The random numbers are Philox's, so the plan is
- * always the same.
+ * the list, and the list is placed again: squeaky wheel optimization (Joslin & Clements, JAIR 10, 1999). If values
+ * moved by a fixed distance, the search would cycle. The best of all rounds is used. The random numbers are Philox's,
+ * so the plan is always the same.
  *
  * Most live ranges are a few stages long. The stages are divided into buckets, and each bucket lists the values that
  * are live in it, so a value need not be compared with all others. Values that are live in many buckets are in one list
@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-enum { BUCKET_STAGES = 16, MAX_BUCKETS = 4 }; /* stages of a bucket; the most buckets of one value */
+enum { BUCKET_STAGES = 16, MAX_BUCKETS = 4 }; /* stages of a bucket; a value of more buckets is in the list for all */
 
 /* One value in the list of one bucket. */
 typedef struct mark {
@@ -37,8 +37,8 @@ typedef struct packer {
     uint32_t n_marks;
     uint32_t *bucket; /* by bucket: the newest mark's number + 1; 0: none */
     size_t n_buckets;
-    vkt_packed **near; /* the placed values of few buckets whose live ranges overlap that of the value being placed,
-                        * sorted by block and offset */
+    vkt_packed **near; /* the placed values that are live in few buckets, and whose live ranges overlap that of the
+                        * value being placed, sorted by block and offset */
     size_t n_near;
     uint64_t work;   /* number of scanned values */
     uint64_t *ends;  /* end of each block in this round */
@@ -215,7 +215,7 @@ static vkt_result lower_bound(const vkt_packed *list, size_t n, vkt_plan *p)
     for (size_t i = 0; i < n; i++) stages = VKT_MAX(stages, list[i].live_range.first + 1);
     uint64_t *starting =
         vkt_alloc_array(&p->host, 2 * ((size_t)stages + 1), sizeof *starting); /* by stage: bytes that become live.
-                                                                                * Second half: bytes that die */
+                                                                                * Second half: bytes no longer live */
     if (!starting) return vkt_fail_nomem(&p->host, "the memory plan", stages * sizeof *starting);
     uint64_t *ending = starting + stages + 1, live = 0;
     for (size_t i = 0; i < n; i++) {

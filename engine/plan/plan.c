@@ -34,9 +34,9 @@ static void find_touches(const vkt_emit *e, const vkt_plan *p, touch *t)
     }
 }
 
-/* Returns whether the node may compute its first output in the memory of input i. This is so if only the input's
- * producer and this node touch that memory: then no order is violated. t[root] describes the root value before any
- * output was moved. */
+/* Returns whether the node may compute its first output in the memory of input i. That memory must be packed and not
+ * kept, and only the input's producer and this node may touch it: then the order of dispatches stays right. t[root]
+ * describes the root value before any output was moved. */
 static bool may_overwrite(const vkt_emit *e, const vkt_node *n, uint32_t i, const touch *t)
 {
     const uint32_t root = vkt_root(e->g, n->in[i]);

@@ -1,9 +1,10 @@
 /* plan/plan.h - the order in which the dispatches of a lowered graph run, the memory of its values, and the barriers.
  * All of this is decided before anything is allocated.
  *
- * Dispatches run in stages: dispatches of one stage need no barrier between them, and a barrier separates two stages. A
- * live range is counted in stages, from the first that touches the value to the last; kept values are live in the whole
- * program. Values whose live ranges do not overlap may share bytes, so sharing never needs an additional barrier. */
+ * Dispatches run in stages. Dispatches of one stage need no barrier between them; between two stages there may be a
+ * barrier. In the graph's order, each dispatch is a stage of its own. A live range is counted in stages, from the first
+ * that touches the value to the last; kept values are live in the whole program. Values whose live ranges do not
+ * overlap may share bytes, so sharing never needs a barrier within a stage. */
 #ifndef VKT_PLAN_H
 #define VKT_PLAN_H
 
@@ -40,7 +41,7 @@ typedef struct vkt_plan {
     vkt_host host;
     size_t n;           /* number of values: of the graph and of the lowering */
     vkt_region *region; /* by value id */
-    uint32_t *owner;    /* by value id: the value whose memory is used: the root, or an input that is overwritten */
+    uint32_t *owner;    /* by value id: the value whose memory is used (the root, or an input that is overwritten) */
     vkt_live_range *live_range; /* live ranges, by owner */
     uint32_t *stage;            /* by dispatch: its stage, from 0 on; never falls */
     uint64_t *block_bytes;      /* sizes of the activation blocks */
@@ -79,9 +80,9 @@ void vkt_plan_free(vkt_plan *p);
 /* Appends a readable table of the values and their memory. */
 void vkt_plan_text(const vkt_plan *p, const vkt_emit *lowered, vkt_text *t);
 
-/* Splits a list of n dispatches, of which dispatch i takes ns[i], into parts of at most limit_ns; only a single
- * dispatch may take longer. A part that contains the end of a stage ends there. ends[k]: index of the last dispatch of
- * part k, + 1. Returns the number of parts. */
+/* Splits a list of n dispatches, of which dispatch i takes ns[i], into parts of at most limit_ns; only a part of one
+ * dispatch may take longer. If a part contains ends of stages, it ends at the last of them. ends[k]: index of the last
+ * dispatch of part k, + 1. Returns the number of parts. */
 uint32_t vkt_split_submissions(const uint64_t *ns, const uint32_t *stage, uint32_t n, uint64_t limit_ns,
                                uint32_t *ends);
 

@@ -112,8 +112,9 @@ static bool touches(const vkt_emit *e, uint32_t d, uint32_t root)
     return false;
 }
 
-/* Returns whether a dispatch of [from, to) writes to `root`, or to a value that may have the same memory: in an arena,
- * any value with the same role. */
+/* Returns whether a dispatch of [from, to) writes to `root`, or to a value that may have the same memory. No other
+ * value has the memory of a packed value, an input or a constant. For all others, any value with the same role may have
+ * it. */
 static bool is_written(const recomputation *m, uint32_t root, uint32_t from, uint32_t to)
 {
     const vkt_emit *e = m->e;

@@ -4,7 +4,7 @@
  * A stage gets dispatches that depend on earlier stages only. First it gets those with the longest path of followers,
  * as far as the budget allows; they determine the number of stages. Then it gets other dispatches that free at least as
  * much memory as they need. The results of the remaining ones would only occupy memory for several stages. If nothing
- * fits, the dispatch that comes first in the graph runs alone, because the graph's order keeps to the budget. */
+ * fits, the first ready dispatch in the graph's order runs alone, because that order keeps to the budget. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -85,7 +85,7 @@ static bool contains(vkt_region a, vkt_region b)
            b.offset_bytes + b.bytes <= a.offset_bytes + a.bytes;
 }
 
-/* For each access in one list that conflicts with x, adds an edge from its dispatch to the dispatch of x. */
+/* For each access in list `memory` that conflicts with x, adds an edge from its dispatch to the dispatch of x. */
 static vkt_result wait_for(scheduler *s, const access *x, bool writes, uint32_t memory)
 {
     for (int of = writes ? 0 : 1; of < 2; of++) /* a reader waits for writers only */
@@ -195,7 +195,7 @@ static void issue(scheduler *s, uint32_t d)
     s->taken[d] = true;
 }
 
-/* Appends the dispatches that can run now to *order. Returns their number. */
+/* Chooses the dispatches of one stage among the ready ones, and writes them to order. Returns their number. */
 static uint32_t fill_stage(scheduler *s, uint32_t *order)
 {
     uint32_t n = 0, top = 0;

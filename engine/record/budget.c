@@ -1,15 +1,16 @@
 /* record/budget.c - distributes a run over frames: each frame gets as much of the run as the frame's budget allows.
  *
- * The step is recorded once more, as slices. A slice is short in comparison with the budget, and it ends at a barrier
- * of the plan. Each slice has its own timestamps. So its time is known from the last run, even if clock rates or other
- * work change this time. */
+ * The step is recorded once more, as slices. A slice takes at most about a quarter of the budget (GRAINS), unless it is
+ * one slow kernel. If it contains ends of stages of the plan, it ends at the last of them. Each slice has its own
+ * timestamps. So its time is known from the last run, even if clock rates or other work change this time. */
 #include "record/record.h"
 
 /* The grain, the longest time of a slice, is a quarter of the budget, so that little of the budget stays unused. It is
  * at least a tenth of a millisecond, because shorter slices are not worth the cost of a submission. */
 enum { GRAINS = 4, MIN_GRAIN_NS = 100000 };
 
-/* The least time that a slice counts, even if its two timestamps are equal. So a loop over a budget ends. */
+/* The expected time of a slice is at least this, even if its two timestamps are equal. So each slice reduces the rest
+ * of the budget, and a loop that submits slices until the budget is used up ends. */
 enum { MIN_SLICE_NS = 1000 };
 
 /* The largest budget. No run takes so long, and a few such times can be added without overflow. */
@@ -128,8 +129,9 @@ static vkt_result begin(vkt_program *p, const vkt_run *run, uint64_t budget_ns, 
     return split(p, budget_ns);
 }
 
-/* Returns the end of the slices, from `next` on, that fit into the budget. If nothing is pending, the next slice is
- * always among them, because a slice that is too long now is too long later too. */
+/* Returns the end of the slices, from `next` on, that fit into the budget. *cost_ns gets their expected time. If
+ * nothing is pending, the next slice is always among them, because a slice that is too long now is too long later too.
+ */
 static uint32_t fit(const vkt_program *p, const vkt_series *s, uint64_t budget_ns, uint64_t *cost_ns)
 {
     uint32_t end = p->budget.next;

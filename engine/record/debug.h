@@ -15,7 +15,8 @@ vkt_result vkt_program_poison(vkt_program *p, uint32_t word);
 /* Checks that the words behind each value, up to the next value, still are `word`. If not, *intact is false, and *bad
  * is the name of a value with a wrong word behind it (a string of the program). */
 vkt_result vkt_program_check_guards(vkt_program *p, uint32_t word, bool *intact, const char **bad);
-/* Reads the physical bytes of a value of the graph, padding included. `bytes` must be its physical size (VKT_E_ARG). */
+/* Reads the physical bytes of a value of the graph, padding included. VKT_E_ARG: `bytes` is not its physical size, or
+ * not a multiple of 4. */
 vkt_result vkt_program_read_raw(vkt_program *p, vkt_tensor t, void *physical, uint64_t bytes);
 
 #endif

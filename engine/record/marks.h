@@ -26,7 +26,8 @@ bool vkt_program_is_measured(const vkt_program *p);
 /* Runs the program like vkt_program_run, section by section. `words` is NULL unless the graph is a graph of shards;
  * with words, run->rows = 0 means no rows. Section i waits for the semaphore waits[i] (waits may be NULL), and begins
  * with a barrier for what the host wrote before it signaled this semaphore. values[i] (values may be NULL) gets the
- * value of the context's timeline when section i is done. */
+ * value of the context's timeline when section i is done. If VKT_DEBUG is 2 or more, the run is not divided into
+ * sections: it waits for no semaphore of `waits`, and the call returns when the run is done. */
 vkt_result vkt_program_run_sections(vkt_program *p, const vkt_run *run, const vkt_shard_run *words,
                                     const VkSemaphoreSubmitInfo *waits, uint64_t *values, uint64_t *run_index);
 

@@ -8,8 +8,8 @@
 #include "ops/ops.h"
 #include "passes/passes.h"
 
-/* Finds the graph's parameters in the store, by name. If the graph uses an arena as a whole, its layout must be the
- * store's. */
+/* Finds the graph's parameters in the store, by name. If the graph uses an arena as a whole, the store's arena must
+ * have the same offsets and size. */
 static vkt_result match_store(vkt_program *p)
 {
     const vkt_host *h = &p->ctx->host;
@@ -85,7 +85,7 @@ static vkt_result lower_and_plan(vkt_program *p, vkt_precision precision, bool r
     return vkt_plan_make(&p->lowered, &p->options, &p->plan);
 }
 
-/* Checks a program with `published`: its store has published parameters, and it does not write to parameters. */
+/* If `published` is set, checks that the store has published parameters, and that the program writes no parameters. */
 static vkt_result check_published(const vkt_program *p)
 {
     const vkt_emit *e = &p->lowered;

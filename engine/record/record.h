@@ -19,7 +19,7 @@ typedef struct vkt_handover {
 struct vkt_array {
     vkt_ctx *ctx;
     vkt_buffer *buffer;
-    vkt_handover handover[2]; /* [0] releases a host's buffer, [1] acquires it; made at the first use */
+    vkt_handover handover[2]; /* [0] releases an application's buffer, [1] acquires it; made at the first use */
     vkt_dtype dtype;
     vkt_shape shape;
     uint64_t bytes;
@@ -103,7 +103,8 @@ struct vkt_program {
     /* budget.c: the slices of a run that several frames share. */
     struct {
         vkt_series slices;
-        uint64_t *ns;            /* time of each slice, as last measured; then the marks of one run */
+        uint64_t *ns;            /* expected time of each slice: from its last run, or before that from the times of its
+                                  * kernels. Behind these, the marks of one run */
         vkt_timer timer;         /* start and end of each slice */
         uint64_t grain_ns;       /* no slice takes longer, unless it is one slow kernel */
         uint32_t next;           /* next slice of the current run; 0: no run is in progress */
@@ -111,7 +112,7 @@ struct vkt_program {
         bool has_times;          /* a run by slices has ended, and its times are not read yet */
         uint64_t left_ns;        /* rest of the frame's budget, if the last call ended a run; else UINT64_MAX */
     } budget;
-    bool recorded; /* at least one run was recorded into a host's command buffer */
+    bool recorded; /* at least one run was recorded into an application's command buffer */
 
     uint64_t runs;                 /* number of submitted runs */
     uint64_t values[VKT_RUN_RING]; /* timeline value of run r at r % VKT_RUN_RING */
@@ -125,8 +126,9 @@ vkt_range vkt_range_of_value(const vkt_program *p, vkt_tensor t);
 /* commands.c: creates pipelines and descriptor sets. */
 vkt_result vkt_bind_all(vkt_program *p);
 void vkt_bind_free(vkt_program *p);
-/* Records the dispatches `first` .. end - 1, with the barriers between them. With a timer, also records marks 2 i and
- * 2 i + 1 around dispatch i. No barrier is necessary before or behind them: see vkt_submit. */
+/* Records the dispatches `first` .. end - 1, and the barriers between them. If there is a timer, also records marks
+ * 2 * i and 2 * i + 1 around dispatch i. No barrier is necessary before the first dispatch or behind the last one: see
+ * vkt_submit. */
 void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t first, uint32_t end, vkt_timer *timer);
 /* parts.c: creates the first command buffers of a program. Its descriptor sets must exist. */
 vkt_result vkt_parts_create(vkt_program *p);

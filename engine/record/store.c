@@ -23,8 +23,8 @@ static vkt_result fill_entries(vkt_store *s, const vkt_graph *g)
     return VKT_OK;
 }
 
-/* Creates a buffer of zeros. The gaps between parameters stay zero for ever, so kernels over a whole arena need not
- * skip these gaps. */
+/* Creates a buffer of zeros. Kernels over a whole arena do not skip the gaps between parameters: there, values and
+ * gradients stay zero for ever. */
 static vkt_result make_buffer(vkt_store *s, vkt_mem_class cls, uint64_t bytes, const char *name, vkt_buffer **out)
 {
     VKT_TRY(vkt_buffer_create(s->ctx, VKT_MEMORY_DEVICE, cls, bytes, name, out));

@@ -1,16 +1,16 @@
-/* reference/attention.c - softmax(scale q k^T) v by heads. The inputs are q (..,T,D), k and v (..,S,D), or one (B,T,3 H
- * D) that has q, k and v of H heads. */
+/* reference/attention.c - softmax(scale * q k^T) v for each head. Either the inputs are q (..,T,D), k and v (..,S,D).
+ * Or there is one input (B,T,3 * D), which has q, k and v of H heads with D / H numbers each. */
 #include "reference/families.h"
 
 #include <math.h>
 
-/* The position of element d of row t in one head's q, k or v: first + t step + d. */
+/* The position of element d of row t in one head's q, k or v: first + t * step + d. */
 typedef struct operand {
     size_t input, first, step;
 } operand;
 
 typedef struct head {
-    size_t queries, keys, width, y, y_step; /* element d of row t of the result is at y + t y_step + d */
+    size_t queries, keys, width, y, y_step; /* element d of row t of the result is at y + t * y_step + d */
     operand q, k, v;
 } head;
 
@@ -53,7 +53,7 @@ static double dot(const double *a, const double *b, size_t n)
     return sum;
 }
 
-/* Adds x a to y; does nothing if y is NULL. */
+/* Adds x * a to y; does nothing if y is NULL. */
 static void add(double *y, double x, const double *a, size_t n)
 {
     for (size_t i = 0; y && i < n; i++) y[i] += x * a[i];
@@ -71,7 +71,7 @@ static double score(const vkt_ref_call *c, const head *h, size_t t, size_t s)
     return (double)a->scale * dot(row_of(c, &h->q, t), row_of(c, &h->k, s), h->width);
 }
 
-/* Computes log sum exp of the scores of query t. */
+/* Computes the logarithm of the sum of exp(score) over the keys that query t uses. */
 static double log_sum(const vkt_ref_call *c, const head *h, size_t t)
 {
     double m = -INFINITY, sum = 0;
@@ -94,8 +94,8 @@ static void forward(const vkt_ref_call *c)
     }
 }
 
-/* Adds the gradients that come from one query. The gradient of a weight p is the dot product dy v. The mean of these
- * gradients over the row, weighted with p, is dy y. The gradient of a score is p (dy v - dy y). */
+/* Adds the gradients that come from one query. <a,b> is the dot product. The gradient of a weight p is <dy,v>. The mean
+ * of these gradients over the row, weighted with p, is <dy,y>. The gradient of a score is p * (<dy,v> - <dy,y>). */
 static void backward_of_query(const vkt_ref_call *c, const head *h, size_t t)
 {
     const double *dy = c->dout[0] + h->y + t * h->y_step, all = log_sum(c, h, t);

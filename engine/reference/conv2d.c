@@ -1,6 +1,8 @@
-/* reference/conv2d.c - cross-correlation of images, and the same with a max pooling of its output:
- *   y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
- * with G = groups, and g = the group of o: o / (O / G). */
+/* reference/conv2d.c - cross-correlation of images, and the same followed by a max pooling:
+ *   y[n,o,p,q] = bias[o] + sum over c, r, s of w[o,c,r,s] * x[n,k,i,j]
+ *   k = g * (C / G) + c,  i = p * stride - pad + r * dil,  j = q * stride - pad + s * dil
+ * where x has C channels, y has O channels, G = groups, and g = floor(o / (O / G)) is the group of o. Elements of x
+ * outside of the image are 0. */
 #include "reference/families.h"
 
 /* Handles one product of the sum, by the positions of its factors and of the element that it is added to. */
@@ -72,7 +74,8 @@ typedef struct pixel {
     uint32_t n, o, p, q;
 } pixel;
 
-/* Returns the value of a pixel: the bias and the sum of all products. With dz, also adds their gradients to din. */
+/* Returns the value of a pixel: the bias plus the sum of all products. If dz is not NULL, also adds to din the
+ * gradients of x, w and bias that come from this pixel. */
 static double each_product(const vkt_ref_call *c, pixel at, const double *dz)
 {
     const vkt_conv2d_attr *a = &((const vkt_conv2d_max_pool_attr *)c->attr)->conv;

@@ -1,5 +1,6 @@
-/* reference/conv_transpose2d.c - transposed convolution of images, as a scatter: each x[n,c,h,v] times w[c,o,r,s] is
- * added to y[n, g O/G + o, h stride - pad + r dil, v stride - pad + s dil]. G = groups, and g = the group of c. */
+/* reference/conv_transpose2d.c - transposed convolution of images, as a scatter: each x[n,c,h,v] * w[c,o,r,s] is added
+ * to y[n,k,i,j] with k = g * (O / G) + o, i = h * stride - pad + r * dil, j = v * stride - pad + s * dil. x has C
+ * channels, y has O channels, G = groups, and g = floor(c / (C / G)) is the group of c. */
 #include "reference/families.h"
 
 /* Computes the row or column of y that tap k of input position `in` adds to. Returns false if y does not have it. */

@@ -1,4 +1,5 @@
-/* reference/data.c - gathers a batch from a table: row order[first + b] for b < rows, else 0. */
+/* reference/data.c - gathers a batch from a table: sample b is row order[first + b]. It is 0 for b >= rows, and after
+ * the end of the order. */
 #include "reference/families.h"
 
 /* Finds the table's row for sample b. Returns false for a sample after the real ones, or after the end of the order. */
@@ -9,7 +10,7 @@ static bool row_of(const vkt_ref_call *c, uint32_t b, size_t *row)
     return true;
 }
 
-/* Computes out[b,i] = scale[channel] table[row,i] + shift[channel]. A row of u8 may be longer than a sample. */
+/* Computes out[b,i] = scale[channel] * table[row,i] + shift[channel]. A row of u8 may be longer than a sample. */
 static void rows_forward(const vkt_ref_call *c)
 {
     const vkt_gather_attr *a = c->attr;

@@ -1,5 +1,5 @@
-/* reference/embedding.c - y[i] = table[ids[i]], a row of the table; zeros if there is no such row. `channels`: y (B, D,
- * ..) for ids (B, ..). */
+/* reference/embedding.c - y[i] = table[ids[i]], a row of the table; zeros if there is no such row. If `channels` is
+ * set, y is (B,D,..) for ids (B,..). */
 #include "reference/families.h"
 
 /* Returns the index in y of element d of the table's row for the i-th id. */

@@ -5,8 +5,8 @@
 
 /* ---- hash_grid ---- */
 
-/* The grid cell of a point in one grid, and the point's position in it. Along an axis, a point outside is moved to the
- * edge. */
+/* The grid cell of a point in one grid, and the point's position in the cell. A point that is outside along an axis is
+ * moved to the edge of the grid. */
 typedef struct cell {
     uint32_t corner[3], cells;
     double fraction[3];
@@ -44,7 +44,7 @@ static cell find(const vkt_ref_call *c, size_t n, uint32_t l)
     return at;
 }
 
-/* Returns the entry of corner k. Bit d of k is 1 on the far side along axis d. */
+/* Returns the index of the table's entry for corner k. Bit d of k is 1 on the far side along axis d. */
 static size_t entry(const cell *at, uint32_t dims, uint32_t k)
 {
     static const uint32_t prime[] = { 1, 2654435761u, 805459861u };
@@ -58,7 +58,7 @@ static size_t entry(const cell *at, uint32_t dims, uint32_t k)
     return at->first + (at->hashed ? hash % at->entries : index);
 }
 
-/* Returns the weight of corner k, without the factor of axis `but` (dims: with all factors). */
+/* Returns the weight of corner k without the factor of axis `but`. If `but` is dims, all factors are in it. */
 static double weight(const cell *at, uint32_t dims, uint32_t k, uint32_t but)
 {
     double w = 1;

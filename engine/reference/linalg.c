@@ -1,7 +1,7 @@
 /* reference/linalg.c - matrix products.
- *   matmul:  c[z,m,n] = sum_k op(a)[z,m,k] op(b)[z,k,n],  op(x) = x or its transpose
+ *   matmul:  c[z,m,n] = sum over k of op(a)[z,m,k] * op(b)[z,k,n],  op(x) = x or its transpose
  *            an operand of rank 2 is used for every z
- *   linear:  y[b,o] = sum_i x[b,i] w[o,i] + bias[o] */
+ *   linear:  y[b,o] = bias[o] + sum over i of x[b,i] * w[o,i] */
 #include "reference/families.h"
 
 /* One operand of a product: element (row, column) of op(x) in batch z is at z * batch + row * down + column * right. */

@@ -1,7 +1,7 @@
 /* reference/loss.c - losses of labels over the real rows of a batch, and predictions.
- *   softmax_xent: 1/rows sum_b -log softmax(z[b])[t[b]], in nats
+ *   softmax_xent: the mean over the real rows b of -log(softmax(z[b])[t[b]]), in nats
  *   cross_entropy, nll: see below
- *   argmax: the first largest element of each row
+ *   argmax: the index of the first largest element of each row
  *   count_correct: number of real rows whose argmax is t[b] */
 #include "reference/families.h"
 
@@ -80,7 +80,8 @@ static double share(const vkt_ref_call *c, size_t b, size_t k)
     return label == a->ignore ? 0 : weight(c, k) * (even + (k == label ? 1 - s : 0));
 }
 
-/* Writes the loss of each row (0 after the real rows), or the sum of these losses divided by the divisor. */
+/* If `each` is set, writes the loss of each row, and 0 after the real rows. Else writes the sum of the losses, divided
+ * by the divisor. */
 static void reduce(const vkt_ref_call *c, double (*loss)(const vkt_ref_call *c, size_t b))
 {
     const vkt_cross_entropy_attr *a = c->attr;

@@ -41,7 +41,8 @@ static const double *run(network *n, size_t sample)
     return n->h[n->layers];
 }
 
-/* Adds to din the gradients of the sample that ran last, from its dy. */
+/* Adds to din the gradients that come from a sample. `run` must have computed this sample last. dy: the gradient with
+ * respect to its y. */
 static void run_back(const network *n, size_t sample, const double *dy)
 {
     double d[2][VKT_MLP_MAX_WIDTH];

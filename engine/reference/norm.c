@@ -1,6 +1,6 @@
 /* reference/norm.c - normalisations.
- *   batch_norm: y = gamma xhat + beta, xhat = (x - mean) / sqrt(var + eps), with mean and var of a channel over the
- *   real rows and all positions; 0 in the other rows (Ioffe & Szegedy 2015)
+ *   batch_norm: y = gamma * xhat + beta, xhat = (x - mean) / sqrt(var + eps), with mean and var of a channel over the
+ *   real rows and all positions; y is 0 in the other rows (Ioffe & Szegedy 2015)
  *   batch_norm_given: the same for all rows, with mean and var as inputs
  *   running_stats: an exponential average of mean and var
  *   row_norm: as batch_norm, for one group of channels of a sample (Ba et al. 2016; Wu & He 2018; RMS: Zhang & Sennrich
@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-/* The statistics of channel k, and the sizes that give the index of an element. x is (N,C,positions); `rows` rows
- * count. */
+/* The statistics of channel k, and the sizes that give the index of an element. x is (N,C,positions); the first `rows`
+ * rows count. */
 typedef struct channel {
     size_t rows, channels, positions, k;
     double mean, scale, gamma, beta; /* scale: 1 / sqrt(var + eps) */
@@ -174,7 +174,7 @@ static void row_backward(const vkt_ref_call *c)
 {
     for (size_t r = 0; r < rows_of(c); r++) {
         const row w = row_of(c, r);
-        double sum = 0, along = 0; /* sum of gamma dy; sum of gamma dy xhat */
+        double sum = 0, along = 0; /* sum of gamma * dy; sum of gamma * dy * xhat */
         for (size_t k = 0; k < w.run; k++) {
             const size_t i = w.first + k, at = row_channel(&w, k);
             const double dy = c->dout[0][i], xhat = (c->in[0].f[i] - w.mean) * w.scale;

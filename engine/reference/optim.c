@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* The numbers of a formula. Only lr depends on the element: on its group. */
+/* The numbers of a formula. Only lr depends on the element, by the element's group. */
 typedef struct rule {
     const vkt_optimizer *o;
     double lr, t;

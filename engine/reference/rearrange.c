@@ -1,7 +1,7 @@
 /* reference/rearrange.c - moves elements: for each element of the result, finds the element of x that it comes from.
  *   permute: index k of the result is index perm[k] of x
- *   slice: start + step i, i from the end if flipped
- *   pad: (i - before) / gap if that is an index of x, else the value
+ *   slice: index start + step * i of x; if flipped, i counts from the end
+ *   pad: index (i - before) / gap of x, if x has this index; else the element is `value`
  *   concat: the input that contains this index of the axis */
 #include "reference/families.h"
 

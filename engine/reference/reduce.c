@@ -3,7 +3,7 @@
  *   sum_to: over the dimensions that broadcasting the result's shape to x's would repeat
  *   expand: broadcasting itself
  *   max_to, min_to: the largest and the smallest element over the dimensions of sum_to; the gradient is divided equally
- *   among the elements that are equal to it */
+ *   among the elements that are equal to the result */
 #include "reference/families.h"
 
 #include <math.h>

@@ -28,7 +28,7 @@ typedef struct vkt_ref_call {
                                * this. NULL: use input 0 */
     const double *stored;     /* backward: output 0 as it is stored in 16 bits. An op whose kernel computes the gradient
                                * from the stored output does the same from this. NULL: use the formula */
-    vkt_ref_tensor *out; /* forward: shapes are given, elements are to be filled in; backward: the same after forward */
+    vkt_ref_tensor *out; /* forward: shapes are given, elements are to be filled in; backward: results of forward */
     const double *const *dout; /* backward: gradient of each output; NULL: none */
     double *const *din;        /* backward: gradient of each input, zeroed by the caller; the op adds to it. NULL: not
                                 * wanted */

@@ -1,4 +1,4 @@
-/* reference/softmax.c - softmax of scale x over one axis, its logarithm, and the causal mask over (.., T, S): query t
+/* reference/softmax.c - softmax of scale * x over one axis, its logarithm, and the causal mask over (.., T, S): query t
  * uses classes 0 .. t. */
 #include "reference/families.h"
 
@@ -26,7 +26,8 @@ static size_t count_lines(const vkt_ref_call *c)
     return vkt_ref_count(c->in[0].shape) / c->in[0].shape.dim[((const vkt_softmax_attr *)c->attr)->axis];
 }
 
-/* Computes log sum exp(scale x) of a line; the largest term is subtracted first. */
+/* Computes the logarithm of the sum of exp(scale * x) over the visible classes of a line. The largest exponent is
+ * subtracted first. */
 static double log_sum(const vkt_ref_call *c, line l)
 {
     const double scale = (double)((const vkt_softmax_attr *)c->attr)->scale, *x = c->in[0].f + l.first;

@@ -1,12 +1,12 @@
 /* reference/upsample2d.c - resizes images by torch's formulas (torch.nn.functional.interpolate).
- *   nearest: index min(floor(p scale), H - 1), scale = H / P, in float32, as torch computes it for float32
- *   bilinear: at = p (H-1)/(P-1) with align_corners, else max((p + 1/2) H/P - 1/2, 0); y is interpolated
- *   between pixel floor(at) and the next one */
+ *   nearest: index min(floor(p * scale), H - 1), scale = H / P, in float32, as torch computes it for float32
+ *   bilinear: y is interpolated between pixel floor(at) and the next one. With align_corners,
+ *   at = p * (H - 1) / (P - 1), or 0 if P is 1. Without, at = max((p + 1/2) * H / P - 1/2, 0) */
 #include "reference/families.h"
 
 #include <math.h>
 
-/* The sources of an output row or column: a[0] of row or column i[0] of x, plus a[1] of i[1]. */
+/* The sources of an output row or column: a[0] times row or column i[0] of x, plus a[1] times row or column i[1]. */
 typedef struct taps {
     size_t i[2];
     double a[2];

@@ -21,7 +21,8 @@ vkt_result vkt_column_set_values(const vkt_host *h, vkt_column *c, const char *c
 /* Return a text of a table without the blanks before it; "" if it does not exist. */
 const char *vkt_column_name(const vkt_records *r, uint32_t column);
 const char *vkt_column_field(const vkt_records *r, uint32_t row, uint32_t column);
-bool vkt_field_missing(const char *field); /* whether it is empty, "?", "NA" or another mark of vktrain/columns.h */
+/* Returns whether a field is empty, or "?", "NA" or another mark of vktrain/columns.h. */
+bool vkt_field_missing(const char *field);
 /* Reads a finite decimal number; blanks around it are skipped. If the field is anything else, returns false and does
  * not change *x. Call this function between vkt_numbers_begin and vkt_numbers_end. */
 bool vkt_field_number(const char *field, double *x);

@@ -14,7 +14,7 @@ typedef struct look {
     const char **texts; /* the n texts that are not missing; after sort_texts, first the `distinct` different ones */
     uint32_t n, distinct, missing;
     bool numbers, whole; /* all texts are numbers; no text is a number with a fraction */
-    bool counts;         /* each value is the number of its row plus a constant */
+    bool counts;         /* n > 2, no field is missing, and each value is the number of its row plus a constant */
     double mean, std;
 } look;
 
@@ -151,7 +151,7 @@ static vkt_result guess_column(const vkt_columns *all, const vkt_records *r, con
     return result;
 }
 
-/* Logs why no column can be learned from. */
+/* Logs for each input why it is left out, and returns VKT_E_FORMAT. The list may be truncated. */
 static vkt_result fail_empty(const vkt_columns *all)
 {
     char why[800] = "";

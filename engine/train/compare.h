@@ -4,8 +4,8 @@
 
 #include "base/base.h"
 
-/* A list of differences: "batch: checkpoint 32, this run 16; ..". It contains only the first few. {.text.h = h} is an
- * empty list. */
+/* A list of differences, for instance "batch: checkpoint 32, this run 16; ..". It contains only the first few.
+ * {.text.h = h} is an empty list. */
 typedef struct vkt_differences {
     vkt_text text;
     uint32_t n;           /* number of all differences */

@@ -19,8 +19,9 @@ static vkt_result split(const vkt_trainer *t, uint32_t rows, uint32_t batch, vkt
                       : vkt_fail_nomem(&t->host, "results", (size_t)ranks * e->own_batches * sizeof *e->results);
 }
 
-/* Returns the batch of an evaluation: the trainer's, or all samples if there are fewer. A batch of many shards is more
- * than one device computes at once. So with shards, the batch is at most the larger of 128 and the samples of a run. */
+/* Returns how many samples a batch of an evaluation has: as many as the trainer's, or all samples if there are fewer. A
+ * batch of many shards is more than one device computes at once. So with shards, the batch is at most the larger of 128
+ * and the samples of a run. */
 static uint32_t batch_of(const vkt_trainer *t, uint32_t rows)
 {
     const uint32_t most = t->shards.count ? VKT_MAX(t->shards.rows, 128u) : UINT32_MAX;
@@ -97,7 +98,7 @@ static void add_result(vkt_sums *s, const vkt_batch_result *r)
     s->rows += r->rows;
 }
 
-/* Waits for the run of batch number `batch` of this rank, and adds its result. */
+/* Waits for the run of batch number `batch` of this rank, and adds its result to *s. */
 static vkt_result collect(vkt_evaluator *e, uint64_t run, uint64_t batch, vkt_sums *s)
 {
     vkt_metrics m;
@@ -120,7 +121,7 @@ static void choose_samples(vkt_evaluator *e)
     memmove(f->host_order, f->host_order + first, f->length * sizeof *f->host_order);
 }
 
-/* Adds the results of all ranks, in the order of the batches. */
+/* Sets *s to the sums over the results of all ranks, which are added in the order of the batches. */
 static vkt_result join(vkt_evaluator *e, vkt_sums *s)
 {
     const uint32_t ranks = e->transport->ranks;
@@ -200,7 +201,7 @@ static vkt_result predict(vkt_evaluator *e, uint32_t first, uint32_t count, uint
     const uint32_t B = e->feed.batch;
     float *y = room;
     uint32_t *k = (uint32_t *)(void *)(y + B * K);
-    /* The wanted samples come first in the order. Both kinds of feed begin with them: resident and streamed. */
+    /* The wanted samples come first in the order. Both kinds of feed, resident and streamed, begin with them. */
     for (uint32_t i = 0; i < e->feed.n; i++) e->feed.host_order[i] = (first + i) % e->feed.n;
     e->feed.length = e->feed.n;
     VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));

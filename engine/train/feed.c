@@ -65,7 +65,8 @@ static vkt_result upload_batches(vkt_feed *f, vkt_loader *l, const vkt_loader_sl
 }
 
 /* Uploads n samples in chunks, in `order` (NULL: in the order of the data set). It is for samples whose bytes are no
- * multiple of 4, for samples that workers make, and for the samples of one epoch. `all`: with labels and targets. */
+ * multiple of 4, for samples that workers make, and for the samples of one epoch. If `all`, uploads labels and targets
+ * too. */
 static vkt_result upload_samples(vkt_feed *f, const uint32_t *order, uint32_t n, bool all)
 {
     const uint32_t pitch = pitch_of(f->data), width = vkt_dataset_target_width(f->data);
@@ -162,7 +163,7 @@ static bool fits(vkt_ctx *ctx, const vkt_dataset *d, uint32_t rows)
 
 uint64_t vkt_feed_bytes(const vkt_feed *f)
 {
-    const uint64_t row = pitch_of(f->data) + 4ull * vkt_dataset_target_width(f->data) + 8; /* label, order */
+    const uint64_t row = pitch_of(f->data) + 4ull * vkt_dataset_target_width(f->data) + 8; /* 8: label and order */
     return row * table_rows(f);
 }
 

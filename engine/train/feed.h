@@ -19,7 +19,7 @@ typedef struct vkt_feed {
     const vkt_host *h;
     const vkt_dataset *data;
     uint32_t batch, n; /* samples of a batch; samples of the data set */
-    uint32_t length;   /* samples of the current epoch: the first ones of host_order */
+    uint32_t length;   /* number of samples of the current epoch, which are the first ones of host_order */
     uint32_t room;     /* not 0: the tables on the device have the samples of one epoch only, this many at most, in the
                         * epoch's order; vkt_feed_start fills them */
     uint64_t in_room;  /* hash of the order whose samples the tables have; 0: none yet */
@@ -43,7 +43,7 @@ typedef struct vkt_feed_params {
     uint32_t batch;
     bool stream;
     uint32_t workers; /* as vkt_loader_params.workers */
-    uint32_t room;    /* most samples of an epoch, if an epoch has a part of the data set only; 0: all of it */
+    uint32_t room;    /* most samples of an epoch, if an epoch has a part of the data set only; 0: it has all of it */
 } vkt_feed_params;
 /* Creates a feed. Samples without labels have label 0. `data` and `h` must outlive the feed. VKT_E_SHAPE for too many
  * channels; VKT_E_ARG for a batch or a sample that is too large; the errors of vkt_array_create and of the loader. */
@@ -68,7 +68,7 @@ void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_ten
 /* Returns the batch's targets (B,K) f32, BATCH_LAST; the null tensor if the data set has none. */
 vkt_tensor vkt_feed_gather_targets(vkt_graph *g, const vkt_feed *f, vkt_feed_values v);
 
-/* Begins an epoch of `pass` at batch `skip`. The caller has written the epoch's order to f->host_order. It may also
+/* Begins the epoch of `pass` at batch `skip`. The caller has written the epoch's order to f->host_order. It may also
  * have changed f->length, which vkt_feed_create sets to the number of all samples. If an earlier epoch was not
  * finished, waits for its runs and frees its slots first. */
 vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass);

@@ -26,7 +26,7 @@ void vkt_figure_font(cairo_t *cr, double size, bool bold);
 double vkt_figure_text_width(cairo_t *cr, const char *text);
 /* Draws a text. `anchor` is the part of the text that is at x: 0 its start, 0.5 its middle, 1 its end. y is the base
  * line. In an SVG the text is a <text> element in a generic sans-serif font, in front of everything that is no text.
- * There it ignores the transformation of `cr`: `cr` must not be rotated or moved. */
+ * In both formats, the transformation of `cr` applies to the text. */
 void vkt_figure_text(cairo_t *cr, double x, double y, double anchor, vkt_rgb color, const char *text);
 void vkt_figure_line(cairo_t *cr, double x0, double y0, double x1, double y1, double width, vkt_rgb color);
 

@@ -4,10 +4,12 @@
 #include "train/trainer.h"
 
 enum { STEPS = VKT_LR_TEST_STEPS, DECADES = 6, NEIGHBOURS = 5, LEAST = 4 };
-/* The test ends when the mean loss of the last steps is more than BLOWN_UP times the lowest such mean. */
+/* The test ends when the mean loss of the last NEIGHBOURS + 1 steps is above 0 and more than BLOWN_UP times the lowest
+ * such mean so far. */
 #define BLOWN_UP 4.0
 
-/* The measurements of a test. A result arrives up to two batches late, so its loss is added to the sum of its step. */
+/* The measurements of a test. A result arrives up to two batches late, so its loss is added to the sum of the step that
+ * it belongs to. */
 typedef struct test {
     const vkt_fit_callbacks *caller;
     uint32_t per_step; /* batches per step */
@@ -75,14 +77,14 @@ static bool is_over(void *user)
     return ++x->begun >= (uint64_t)STEPS * x->per_step || x->ended || x->stopped;
 }
 
-/* Returns the step at which the smoothed loss falls fastest, before its lowest value; n: it does not fall. */
+/* Returns the step at which the smoothed loss falls fastest, before its lowest value; n: there is no such step. */
 static uint32_t steepest(const double *smoothed, uint32_t n)
 {
     uint32_t lowest = 0, best = n;
     double slope = 0;
     for (uint32_t i = 1; i < n; i++)
         if (smoothed[i] < smoothed[lowest]) lowest = i;
-    for (uint32_t i = 1; i < lowest; i++) /* the rates' logarithms are evenly spaced */
+    for (uint32_t i = 1; i < lowest; i++) /* the rates' logarithms are evenly spaced, so differences are enough */
         if (smoothed[i + 1] - smoothed[i - 1] < slope) {
             slope = smoothed[i + 1] - smoothed[i - 1];
             best = i;

@@ -10,13 +10,13 @@ typedef struct fit {
     const vkt_fit_params *p;
     uint32_t epochs;
     uint64_t epoch_start_ns, last_ns;
-    uint64_t last_cpu_ns; /* CPU time of this thread without its waits, when the last step's result had arrived */
+    uint64_t last_cpu_ns; /* CPU time of this thread without its waits, when the last step's result was reported */
     bool in_steps;        /* other ranks may wait for a message of this rank */
     bool interrupted;     /* callbacks.stop returned true, on this rank or on another one */
     vkt_monitor monitor;  /* the monitor in use; never AUTO */
     bool nonfinite;       /* a loss or a weight of this epoch is not finite, and this was logged */
     vkt_result written;   /* VKT_E_CHECKPOINT once a checkpoint could not be written */
-    double median_ms;     /* median time of a step, up to the end of the last epoch; 0: no epoch has ended */
+    double median_ms;     /* median time of a step, at the end of the last complete epoch; 0: there is none yet */
 } fit;
 
 static int ascending(const void *a, const void *b)
@@ -105,7 +105,7 @@ static double rate_of(const vkt_trainer *t, uint32_t epoch, uint64_t batch)
 static vkt_result diverged(fit *f, const char *what)
 {
     const vkt_trainer *t = f->t;
-    const bool allowed = f->p->allow_nonfinite, over = t->at.batch == 0 && t->at.epoch > 1; /* its epoch is over */
+    const bool allowed = f->p->allow_nonfinite, over = t->at.batch == 0 && t->at.epoch > 1; /* the epoch has ended */
     const uint32_t batches = vkt_steps_of_epoch(t), epoch = t->at.epoch - over;
     const uint32_t batch = over ? batches : t->at.batch;
     if (f->nonfinite) return VKT_OK;
@@ -121,8 +121,8 @@ static vkt_result diverged(fit *f, const char *what)
     return allowed ? VKT_OK : VKT_E_DIVERGED;
 }
 
-/* Waits for the result of the oldest open step, and adds it. In VKT_PRECISION_F16, a step may be skipped because its
- * gradients overflow; its loss is finite all the same. */
+/* Waits for the result of the oldest open step, and adds it to the sums of the epoch. In VKT_PRECISION_F16, a step may
+ * be skipped because its gradients overflow. The loss of such a step is finite all the same. */
 static vkt_result await_step(fit *f)
 {
     vkt_trainer *t = f->t;
@@ -169,7 +169,8 @@ static vkt_result checkpoint_of_all(fit *f)
     return checkpoint(f);
 }
 
-/* Writes a checkpoint if it is due. It describes the state between two steps, so it waits for all submitted steps. */
+/* Writes a checkpoint if one is due. A checkpoint has the state between two steps, so this function first waits for all
+ * submitted steps. */
 static vkt_result maybe_checkpoint(fit *f)
 {
     vkt_trainer *t = f->t;
@@ -451,8 +452,9 @@ static vkt_result fit_alone(vkt_trainer *t, const vkt_fit_params *params)
     t->steps = (vkt_steps){ 0 };
     t->shards.wants_stop = t->shards.all_stop = false;
     const vkt_result r = fit_rank(&f);
-    /* The other ranks need no report of these results: a divergence, ranks that are not alike and a run without a best
-     * epoch end the fit on all ranks, and a checkpoint that could not be written ends no fit. */
+    /* A failure is reported to the other ranks, with three exceptions. VKT_E_DIVERGED: all ranks find it themselves.
+     * VKT_E_STATE outside of the steps: all ranks find it, too (ranks that differ, a state that is not finite, or no
+     * best epoch). VKT_E_CHECKPOINT ends no fit. */
     if (r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT && (f.in_steps || r != VKT_E_STATE)) vkt_steps_fail(t, r);
     return r;
 }

@@ -17,16 +17,16 @@ vkt_result vkt_history_add(vkt_history *history, const vkt_epoch_record *record)
 /* Frees the records; the list is then empty. */
 void vkt_history_free(vkt_history *history);
 
-/* Returns whether every measured loss is finite. An epoch for which it returns false is never the best, whatever its
- * accuracy is. */
+/* Returns whether every measured loss is finite. The validation was measured if val_acc or val_loss is not NaN. An
+ * epoch for which the function returns false is never the best, whatever its accuracy is. */
 bool vkt_epoch_is_finite(const vkt_epoch_record *r);
 /* Returns the index of the best finite epoch, the first of equals. The best has the highest val_acc, else the lowest
  * val_loss; without validation, the lowest train_loss. Returns n if no epoch is finite. */
 size_t vkt_history_best(const vkt_epoch_record *records, size_t n);
 
 /* Writes CSV: the line "epoch,train_loss,train_acc,val_loss,val_acc,lr,seconds" and the names of metrics, then one line
- * per record. Numbers are %.9g with a decimal point in every locale; NaN is an empty field. Atomic. VKT_E_IO,
- * VKT_E_NOMEM. */
+ * per record. Numbers are %.9g with a decimal point in every locale; NaN is an empty field. The file is
+ * replaced atomically. VKT_E_IO, VKT_E_NOMEM. */
 vkt_result vkt_history_write_csv(const vkt_host *h, const vkt_epoch_record *records, size_t n, const char *path);
 
 #endif

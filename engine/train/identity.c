@@ -268,7 +268,9 @@ static void add_word(vkt_text *x, const char *name, size_t n)
     vkt_text_add(x, "%s", word);
 }
 
-/* Adds "conv1" for a node that reads conv1.weight; otherwise the name of its output, "attention.7". */
+/* Adds the label of a node. A node that reads the parameter conv1.weight has the label "conv1". If a node reads no
+ * parameter with a dot in its name, the label is the name of its first output, for instance "attention.7", or the op's
+ * name if there is no output. */
 static void add_label(vkt_text *x, const vkt_node *n)
 {
     for (uint32_t i = 0; i < n->n_in; i++) {

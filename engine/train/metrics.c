@@ -46,7 +46,7 @@ static double part(uint64_t of, uint64_t all, double zero_division)
     return all ? (double)of / (double)all : zero_division;
 }
 
-/* Returns the scores of a class. F1 is 2 right / (predicted + support). So F1 is zero_division only if both precision
+/* Returns the scores of a class. F1 is 2 * right / (predicted + support). So F1 is zero_division only if both precision
  * and recall have the divisor 0; if only one of them has it, F1 is 0. */
 static vkt_class_score score_of(const tally *t, double zero_division)
 {

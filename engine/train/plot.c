@@ -75,7 +75,7 @@ static bool fit_values(const chart *c, const panel *p, axis *a)
     }
     if (lo > 0 && lo < hi / 4) span_lo = 0; /* zero is near: begin there, so that heights are proportional */
     a->step = vkt_figure_step(span_hi - span_lo, 4.5);
-    const double slack = 1e-9; /* in steps: 0.3 / 0.1 is not exactly 3 */
+    const double slack = 1e-9; /* as a part of a step, because 0.3 / 0.1 is not exactly 3 */
     a->lo = floor(span_lo / a->step + slack) * a->step;
     a->hi = ceil(span_hi / a->step - slack) * a->step;
     return true;
@@ -94,7 +94,7 @@ static axis fit_epochs(const chart *c)
 
 /* ---- parts of a panel ---- */
 
-/* Draws a circle for training or a diamond for validation. Both are distinguishable in black and white. */
+/* Draws a circle for training or a diamond for validation. They differ in black and white, too. */
 static void draw_marker(cairo_t *cr, double x, double y, bool val)
 {
     cairo_new_path(cr);
@@ -158,7 +158,8 @@ static void draw_series(const chart *c, const axis *x, const axis *y, size_t off
     }
 }
 
-/* Draws a dashed line at the best epoch, and a ring around its value of the validation, else of the training. */
+/* Draws a dashed line at the best epoch, and a ring around its validation value, or around its training value if the
+ * validation was not measured. */
 static void draw_best(const chart *c, const panel *p, const axis *x, const axis *y)
 {
     if (c->best == c->n) return;
@@ -236,7 +237,8 @@ static void draw_panel(const chart *c, const panel *p)
 
 /* ---- the figure ---- */
 
-/* Writes "best epoch 7:  validation accuracy 0.9837,  validation loss 0.0512", or "" if no epoch is the best. */
+/* Writes for instance "best epoch 7:  validation accuracy 0.9837,  validation loss 0.0512". A number of the training
+ * replaces one that the validation lacks. Writes "" if no epoch is the best. */
 static void best_text(const chart *c, char *out, size_t size)
 {
     const vkt_epoch_record *r = &c->records[c->best < c->n ? c->best : 0];

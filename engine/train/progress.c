@@ -21,7 +21,7 @@ struct vkt_progress {
 
 enum { BAR = 24, SHORTEST_BAR = 8, PART_ROOM = 64 };
 
-/* Writes "0:07" or "1:02:03". */
+/* Writes a time, for instance "0:07" or "1:02:03". */
 static void clock_text(double seconds, char out[24])
 {
     const unsigned s = seconds > 0 && seconds < 1e8 ? (unsigned)(seconds + 0.5) : 0;
@@ -31,7 +31,7 @@ static void clock_text(double seconds, char out[24])
         snprintf(out, 24, "%u:%02u", s / 60, s % 60);
 }
 
-/* Writes "0.1234", or "1.235e+30" if four decimals would make a long number. */
+/* Writes a loss, for instance "0.1234". A large loss has the form "1.235e+30". */
 static const char *loss_text(double loss, char out[24])
 {
     snprintf(out, 24, fabs(loss) < 1e6 ? "%.4f" : "%.4g", loss);
@@ -131,8 +131,8 @@ static void add_field(record *l, const char *format, ...)
     va_end(args);
 }
 
-/* Writes the fields side by side. Continues on the next line if the terminal has no more columns. columns 0: not a
- * terminal. */
+/* Writes the fields side by side. Continues on the next line if the terminal has no more columns. `columns` 0: `out` is
+ * no terminal. */
 static void put_record(FILE *out, const record *l, uint32_t columns)
 {
     uint32_t column = 0;

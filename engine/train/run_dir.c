@@ -166,7 +166,7 @@ static vkt_result add_text(vkt_run_dir *d, const char *tag, const char *kind, co
     return r;
 }
 
-/* Converts planes (3,H,W) to pixels (H,W,3), and adds them. */
+/* Converts planes (3,H,W) to pixels (H,W,3), and adds these as an image. */
 static vkt_result add_image(vkt_run_dir *d, const vkt_dataset *image, uint64_t step)
 {
     uint32_t chw[3];
@@ -200,8 +200,8 @@ static vkt_result begin_events(vkt_run_dir *d, const char *options)
     VKT_TRY(add_text(d, "options", "json", options));
     VKT_TRY(add_text(d, "summary", "", vkt_trainer_summary(d->t)));
     VKT_TRY(vkt_events_flush(d->events));
-    /* If a run was killed after its checkpoint, its events may lack the last epoch. If they have it, TensorBoard drops
-     * it and shows the one of this file. */
+    /* Adds the last epoch again. If the run was killed after its checkpoint, the older event file may lack this epoch.
+     * If the older file has the epoch, TensorBoard shows only that of the new file. */
     if (done) keep_events(d, vkt_events_epoch(d->events, &d->t->history.records[done - 1]));
     return VKT_OK;
 }

@@ -56,7 +56,7 @@ static double line(double from, double to, double part)
     return from + (to - from) * part;
 }
 
-/* Returns the rate of the one-cycle schedule. As in torch, the rise ends at t = pct_start total - 1, and the fall at
+/* Returns the rate of the one-cycle schedule. As in torch, the rise ends at t = pct_start * total - 1, and the fall at
  * t = total - 1. */
 static double one_cycle(const vkt_schedule *s, double lr, double t)
 {
@@ -108,7 +108,7 @@ bool vkt_plateau_next(const vkt_plateau *p, double lr, vkt_plateau_state *s, dou
     const bool keras = p->form == VKT_PLATEAU_KERAS, cooling = s->cooling > 0;
     const double min_lr = vkt_or(p->min_lr, 0);
     const uint32_t patience = p->patience == VKT_PATIENCE_NONE ? 0 : p->patience ? p->patience : 10;
-    if (keras && cooling) { /* Keras: the epoch that ends the cooldown is not part of it */
+    if (keras && cooling) { /* Keras: the epoch that ends the cooldown does not belong to it */
         s->cooling--;
         s->bad = 0;
     }

@@ -123,7 +123,7 @@ static vkt_result exchange_all(vkt_shards *s)
     return VKT_OK;
 }
 
-/* Waits for the next run of a pending step, and stores its result. */
+/* Waits for the first run of a pending step whose result is not collected yet, and stores this result. */
 static vkt_result collect(vkt_trainer *t, uint64_t step)
 {
     vkt_pending_step *p = &t->shards.pending[step % VKT_STEPS_PENDING];
@@ -135,8 +135,8 @@ static vkt_result collect(vkt_trainer *t, uint64_t step)
     return VKT_OK;
 }
 
-/* Collects the result that the next run of step `step` would overwrite, if there is one: a program keeps the results of
- * VKT_RUN_RING runs. `submitted`: runs of this step so far. */
+/* Collects the oldest result if the caller's next submission would overwrite it: a program keeps the results of
+ * VKT_RUN_RING runs. This submission is a run of step `step`, of which `submitted` runs are submitted already. */
 static vkt_result make_room(vkt_trainer *t, uint64_t step, uint32_t submitted)
 {
     const uint32_t runs = runs_of(&t->shards);
@@ -176,9 +176,9 @@ static vkt_result submit_shards(vkt_trainer *t, uint32_t rows, uint64_t *values)
     return VKT_OK;
 }
 
-/* Submits a step of shards. The device computes them while the host exchanges the gradients of the step before. But if
- * the host has to wait for a run of this step, that run waits for the exchange. So a step of many runs, or of a program
- * that is not measured yet, is submitted after the exchange. */
+/* Submits a step of shards. The device computes its shards while the host exchanges the gradients of the step before.
+ * But if the host has to wait for a run of this step, that run waits for the exchange. So a step of many runs, or of a
+ * program that is not measured yet, is submitted after the exchange. */
 static vkt_result submit_sharded(vkt_trainer *t, double lr, bool *submitted)
 {
     vkt_shards *s = &t->shards;

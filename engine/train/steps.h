@@ -47,7 +47,8 @@ typedef struct vkt_shards {
     vkt_pending_step pending[VKT_STEPS_PENDING]; /* a ring, by number of the step */
     vkt_shard_result *results; /* for each pending step, a block of each rank: see block_of in steps.c */
     bool wants_stop, all_stop; /* the caller of this rank wants to stop; all ranks know that some rank wants to */
-    bool torn;                 /* some shards of a step are submitted, but not its update: the states are a shard's */
+    bool torn;                 /* some shards of a step are submitted, but not its update. The states are those of a
+                                * shard */
     bool broken;               /* a fit has failed in the middle of a step: the weights may be those of no step */
 } vkt_shards;
 
@@ -78,22 +79,23 @@ uint32_t vkt_steps_open(const vkt_trainer *t);
  * some steps after the first wish. */
 bool vkt_steps_stop(vkt_trainer *t, bool wish);
 /* Ends the steps of a fit that failed with `r`. Lets the device finish. If the weights may be those of no step, sets
- * t->shards.broken; else restores the states of the last step. Reports the failure to the other ranks, unless `r` is
- * VKT_E_PEER. Does nothing if `r` is VKT_OK, or without shards. */
+ * t->shards.broken. Else restores the states of the last step if shards have changed them; if that fails, sets `broken`
+ * too. Reports the failure to the other ranks, unless `r` is VKT_E_PEER. Does nothing if `r` is VKT_OK, or without
+ * shards. */
 void vkt_steps_fail(vkt_trainer *t, vkt_result r);
 
 /* Checks a number of ranks: VKT_E_ARG. */
 vkt_result vkt_shards_check_ranks(const vkt_host *h, uint32_t ranks);
-/* Restores the states (running statistics) from before the step whose shards were submitted last. */
+/* Restores the states (running statistics) to those before the step whose shards were submitted last. */
 vkt_result vkt_shards_restore_states(vkt_trainer *t);
 /* Checks vkt_trainer_params.dist. Sets the numbers of t->shards, and rounds params.batch down to whole shards.
  * VKT_E_ARG. */
 vkt_result vkt_shards_resolve(vkt_trainer *t);
-/* Appends the sums to the graph of shards `g`, and builds the graph of the update. The caller destroys *update, also
- * after a failure. */
+/* Appends the sums of the gradients to the graph of shards `g`, and builds the graph of the update. The caller destroys
+ * *update, also after a failure. */
 vkt_result vkt_shards_graph(const vkt_trainer *t, vkt_graph *g, vkt_shard_values *v, vkt_graph **update);
-/* Make the arrays of a step of shards and append their bindings to arrays[*n]; later, when t->program exists, make the
- * program of the update, and connect it with t->program. */
+/* vkt_shards_arrays makes the arrays of a step of shards, and appends their bindings to arrays[*n]. When t->program
+ * exists, vkt_shards_programs makes the program of the update, and connects it with t->program. */
 vkt_result vkt_shards_arrays(vkt_trainer *t, const vkt_shard_values *v, vkt_binding *arrays, uint32_t *n);
 vkt_result vkt_shards_programs(vkt_trainer *t, const vkt_shard_values *v);
 void vkt_shards_destroy(vkt_trainer *t);

@@ -27,7 +27,7 @@ typedef struct vkt_evaluator {
     vkt_tensor classes; /* classes of the last batch, kept like head.y; null if the model does not classify */
     /* The caller's own metrics, only during a validation in a fit: see own_metrics.c. */
     const vkt_metric *metrics;    /* NULL: none at the moment */
-    uint32_t n_metrics, measured; /* measured: samples of the epoch so far */
+    uint32_t n_metrics, measured; /* measured: samples that the metrics have got so far */
     float *outputs;               /* space for the outputs of a batch; NULL: not needed so far */
     /* If the ranks share the evaluation, each rank evaluates own_batches batches, from batch first_batch on; the last
      * ranks may have fewer. */
@@ -44,7 +44,7 @@ typedef struct vkt_batch_result {
 
 /* Sums over the batches of an epoch whose results have arrived. */
 typedef struct vkt_sums {
-    double loss, correct; /* loss: of the batches' mean losses times their rows */
+    double loss, correct; /* loss: sum of the batches' mean losses, each times its rows */
     uint64_t rows;
 } vkt_sums;
 
@@ -114,7 +114,7 @@ struct vkt_trainer {
     float *host_us; /* CPU times of the same steps on the thread of fit, a ring */
     float *sorted;  /* space to sort one of the two rings */
     uint32_t n_steps;
-    uint64_t submitted;     /* training steps of all fits */
+    uint64_t submitted;     /* training steps that all fits have submitted */
     uint64_t first_step_ns; /* vkt_now_ns() when the first step's result had arrived; 0: not yet */
 };
 
@@ -123,10 +123,12 @@ enum { VKT_STEP_TIMES = 4096 };
 /* Checks that `d` has the labels and targets that the training set has (the loss may need them), and that these are
  * enough for a loss. VKT_E_ARG; `what` begins the message. */
 vkt_result vkt_head_check(const vkt_trainer *t, const vkt_dataset *d, const char *what);
-/* Builds batch, model and loss in the builder's graph. `training`: with class weights and label smoothing. */
+/* Builds batch, model and loss in the builder's graph. If `training`, the default loss uses class weights and label
+ * smoothing. */
 vkt_result vkt_head_build(const vkt_trainer *t, vkt_builder *b, const vkt_feed *feed, vkt_feed_values v, bool training,
                           vkt_head *out);
-/* Check class weights and label smoothing (VKT_E_ARG), and create the array of head.weights. */
+/* vkt_class_loss_check checks class weights and label smoothing (VKT_E_ARG). vkt_class_weights_create creates the array
+ * of head.weights. */
 vkt_result vkt_class_loss_check(const vkt_trainer *t);
 vkt_result vkt_class_weights_create(vkt_trainer *t, const float *weights);
 double vkt_sums_loss(const vkt_sums *s);
@@ -180,17 +182,17 @@ vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_f
 /* Copies the caller's metrics (own_metrics.c). VKT_E_ARG, VKT_E_NOMEM. */
 vkt_result vkt_own_metrics_create(vkt_trainer *t, const vkt_metric *metrics);
 void vkt_own_metrics_free(vkt_trainer *t);
-/* Start and stop the caller's metrics: a validation between these two calls calls them. With several ranks, only rank 0
- * calls them, and the other ranks get its results. `run` is the result of the validation. If it is VKT_OK,
- * vkt_own_metrics_end writes the results of the metrics to *r, and returns the status of their exchange; else it
- * returns `run`. */
+/* Start and stop the caller's metrics, which a validation between the two functions calls. With several ranks, only
+ * rank 0 calls the metrics, and the other ranks get its results. `run` is the result of the validation. If `run` is
+ * VKT_OK, vkt_own_metrics_end writes the results of the metrics to *r, and returns the status of their exchange; else
+ * it returns `run`. */
 void vkt_own_metrics_begin(vkt_trainer *t);
 vkt_result vkt_own_metrics_end(vkt_trainer *t, vkt_result run, vkt_epoch_record *r);
 /* Calls the metrics with one batch of `rows` samples. Its run must be the newest run of the program. */
 vkt_result vkt_own_metrics_add(vkt_evaluator *e, uint32_t rows);
 
-/* Copies of all that a training step changes on the device. vkt_trainer_restore writes them back, with the clock of
- * t->at; call vkt_snapshot_free also after a failure. */
+/* Copies of all that a training step changes on the device, except the clock. vkt_trainer_restore writes them back, and
+ * sets the clock to step t->at.t. Call vkt_snapshot_free also after a failure. */
 typedef struct vkt_snapshot {
     float *arenas[VKT_ARENAS]; /* NULL: the store has no such arena */
     vkt_loss_scale scale;

@@ -5,7 +5,7 @@
 
 enum { SHAPE_ROOM = 24 * VKT_ST_MAX_RANK };
 
-/* Writes the shape of a tensor of a file to `buf`: "(128,1,28,28)". Returns `buf`. */
+/* Writes the shape of a tensor of a file to `buf`, for instance "(128,1,28,28)". Returns `buf`. */
 static const char *entry_shape_text(const vkt_st_entry *e, char buf[SHAPE_ROOM])
 {
     size_t at = (size_t)snprintf(buf, SHAPE_ROOM, "(");

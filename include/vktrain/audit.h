@@ -15,15 +15,17 @@ extern "C" {
 /* The result of one op on one case. It is valid only during the call that passes it. */
 typedef struct vkt_audit_entry {
     const char *op;     /* name of the op, for instance "conv2d" */
-    const char *name;   /* name of the node's first output in the graph; of vkt_audit_op: "seed 3", for instance */
+    const char *name;   /* name of the node's first output in the graph; "": the node has none. Of vkt_audit_op: the
+                         * seed, for instance "seed 3" */
     const char *text;   /* the audited shapes and attributes. The op and this text are a line for vkt-bench --shapes */
     uint32_t node;      /* number of the first node with this work; of vkt_audit_op: 0 */
     uint32_t times;     /* number of nodes with this work. If several random cases replace a node, only the first of
-                         * these cases has the number, and the others have 0 */
+                         * these cases has the number, and the others have 0. Of vkt_audit_op: 1 */
     bool reduced;       /* a smaller case replaces the node, because the reference would take too long. The batch is
                          * halved first, then the largest dimensions */
     bool sampled;       /* random cases of the op replace the node, because the node cannot be made smaller or because
-                         * it is not known which values its inputs may have. This is one of these cases */
+                         * it is not known which values its inputs may have. This is one of these cases. Of
+                         * vkt_audit_op: false, although each of its cases is random */
     vkt_result status;  /* not VKT_OK: the case could not be run. Then only `right` and `fault` of the members below are
                          * valid */
     double forward;     /* error of the worst output element / the op's tolerance; wrong if above 1 or NaN */
@@ -50,7 +52,8 @@ typedef struct vkt_audit_params {
 typedef struct vkt_audit_totals {
     uint32_t nodes;   /* audited nodes, all nodes with the same work included; of vkt_audit_op: random cases */
     uint32_t cases;   /* cases that were audited: one for nodes with the same work, or several random ones */
-    uint32_t parts;   /* nodes that are not audited alone: gradients (audited with their op) and the step */
+    uint32_t parts;   /* nodes of ops without random cases: gradients (audited with their op), step_advance, report
+                       * and shard_* */
     uint32_t reduced; /* cases with vkt_audit_entry.reduced */
     uint32_t sampled; /* cases with vkt_audit_entry.sampled */
     uint32_t failed;  /* cases that are wrong or could not be run */
@@ -65,8 +68,10 @@ typedef struct vkt_audit_totals {
 VKT_API vkt_result vkt_audit_graph(vkt_ctx *ctx, const vkt_graph *g, const vkt_audit_params *params,
                                    vkt_audit_totals *totals);
 
-/* Audits one op of ops.h by its name, on the random cases of `count` seeds from params->seed on. The results are added
- * to *totals. Results as vkt_audit_graph, and VKT_E_NOT_FOUND if there is no such op or it has no random cases. */
+/* Audits one op by its name, on one random case for each of the `count` seeds from params->seed on. Adds the numbers of
+ * these cases to *totals, which the caller sets to zero before the first call. Returns VKT_OK if these cases are right;
+ * otherwise the errors are those of vkt_audit_graph, and VKT_E_NOT_FOUND if there is no such op or it has no random
+ * cases. */
 VKT_API vkt_result vkt_audit_op(vkt_ctx *ctx, const char *op, uint64_t count, const vkt_audit_params *params,
                                 vkt_audit_totals *totals);
 /* Returns the name of op number i that vkt_audit_op can check; NULL after the last one. Static strings; any thread. */

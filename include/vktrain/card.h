@@ -30,7 +30,7 @@ extern "C" {
 typedef struct vkt_card vkt_card;
 /* A card that was read. The caller reads the members. */
 struct vkt_card {
-    uint32_t chw[3];                /* shape of a sample */
+    uint32_t chw[3];                /* C, H, W of a sample */
     uint32_t classes;               /* 0: the data had no classes */
     double mean[VKT_CARD_CHANNELS]; /* mean of each channel: see vkt_dataset_normalize */
     double std[VKT_CARD_CHANNELS];  /* standard deviation of each channel, above 0 */

@@ -68,10 +68,11 @@ typedef struct vkt_columns_params {
 /* The columns of a table, and how they are used. */
 typedef struct vkt_columns vkt_columns;
 
-/* Guesses the use of each column. An input is left out if it has no values, has the same value in all rows or counts
- * the rows. VKT_E_NOT_FOUND: there is no column with a name of the params. VKT_E_FORMAT: the target cannot be learned,
- * or no inputs are left. VKT_E_ARG: VKT_TARGET_NUMBER for a target with texts, or a row that does not exist. `params`
- * may be NULL. */
+/* Guesses the use of each column. An input is left out if it has no values, has the same value in all rows, has too
+ * many different texts (most_values), or counts the rows (each value is the number of its row plus a constant).
+ * VKT_E_NOT_FOUND: there is no column with a name of the params. VKT_E_FORMAT: the target cannot be learned, or no
+ * inputs are left. VKT_E_ARG: VKT_TARGET_NUMBER for a target with texts, or a row that does not exist. `params` may be
+ * NULL. */
 VKT_API vkt_result vkt_columns_guess(const vkt_host *host, const vkt_records *r, const vkt_columns_params *params,
                                      vkt_columns **out);
 VKT_API void vkt_columns_destroy(vkt_columns **c);                           /* data sets stay valid */
@@ -80,9 +81,9 @@ VKT_API const vkt_column *vkt_columns_at(const vkt_columns *c, uint32_t at); /* 
 VKT_API uint32_t vkt_columns_target(const vkt_columns *c);                   /* index of the target */
 VKT_API uint32_t vkt_columns_inputs(const vkt_columns *c);                   /* F, how many numbers a sample has */
 
-/* Write the columns as a JSON text, and read the text back. vkt_text_release frees *text. VKT_E_FORMAT of the first: a
- * name or text of a column is not UTF-8. VKT_E_FORMAT of the second: the text has another form; the message calls the
- * text `name`.
+/* Write the columns as a JSON text, and read the text back. vkt_text_release frees *text. vkt_columns_to_text returns
+ * VKT_E_FORMAT if a name or text of a column is not UTF-8. vkt_columns_from_text returns VKT_E_FORMAT if the text has
+ * another form; the message calls the text `name`. For instance:
  *   {"format": "vktrain-table", "version": 1, "target": "species", "columns": [
  *     {"name": "petal_width", "use": "number", "mean": 1.2, "deviation": 0.8, "missing": 0},
  *     {"name": "colour", "use": "values", "values": ["blue", "red"], "missing": 3},
@@ -91,9 +92,10 @@ VKT_API uint32_t vkt_columns_inputs(const vkt_columns *c);                   /* 
 VKT_API vkt_result vkt_columns_to_text(const vkt_columns *c, char **text);
 VKT_API vkt_result vkt_columns_from_text(const vkt_host *host, const char *name, const char *text, vkt_columns **out);
 
-/* Makes a data set (N,F) f32 of the n rows of a table with the numbers rows[0..n). rows NULL: all rows; then n is not
- * used. with_target: the target of each row becomes its label, or its target (N,1). VKT_E_FORMAT: there is no row, the
- * table lacks a column, a column of numbers has a text, or a target is missing or an unknown class. */
+/* Makes a data set (n,F) f32 of the n rows of a table with the numbers rows[0..n). rows NULL: all rows; then n is not
+ * used. with_target: the target column becomes the labels of the data set if it has classes, else the targets (n,1).
+ * VKT_E_FORMAT: there is no row, the table lacks a column, a column of numbers has a text, or a target is missing or an
+ * unknown class. VKT_E_ARG: the table has no row with one of the numbers. */
 VKT_API vkt_result vkt_dataset_from_columns(const vkt_host *host, const vkt_columns *c, const vkt_records *r,
                                             const uint32_t *rows, uint32_t n, bool with_target, vkt_dataset **out);
 

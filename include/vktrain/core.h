@@ -76,8 +76,8 @@ typedef enum vkt_result {
         VKT_RESULT_COUNT /* number of results */
 } vkt_result;
 
-/* Returns the name, "VKT_E_SHAPE" for VKT_E_SHAPE; "VKT_E_?" for a value that is not in the list. Static strings; any
- * thread. */
+/* Returns the name of a result, for instance "VKT_E_SHAPE"; "VKT_E_?" for a value that is not in the list. Static
+ * strings; any thread. */
 VKT_API const char *vkt_result_name(vkt_result r);
 /* Returns the sentence of the list above; "unknown status" for a value that is not in the list. Static strings; any
  * thread. */
@@ -93,20 +93,21 @@ typedef enum vkt_log_level {
     VKT_LOG_DEBUG        /* plans, allocations, pipelines */
 } vkt_log_level;
 
-/* VKT_DEBUG=N in the environment has these effects. It is read when a context or a program is made. Each level includes
- * the lower ones. From level 1 on, lines of all levels are logged, whatever log_level says.
+/* VKT_DEBUG=N in the environment has these effects. Each object, for instance a context or a program, reads the
+ * variable when it is made. Each level includes the lower ones. From level 1 on, lines of all levels are logged,
+ * whatever log_level says.
  *   1  logs the device, each buffer and the most memory in use; Vulkan objects get names
  *   2  logs the GPU time per kernel when a program is destroyed; vkt_program_run returns when the run is done
  *   3  logs graph, memory plan, dispatches and barriers of a program
- *   4  values share no memory. If a run makes a NaN, vkt_program_run returns VKT_E_NAN; the message names the first op,
- *      in the order of the graph, that wrote a NaN, with value and index */
+ *   4  values share no memory. If a run makes a NaN, vkt_program_run returns VKT_E_NAN. The message names the first
+ *      node, in the order of the graph, that wrote a NaN; the value that it wrote; and the NaN's index in this value */
 
 /* Gets one line without a newline. Threads of the library may call it too. Calls for one context do not overlap; calls
  * for different contexts may overlap. */
 typedef void (*vkt_log_fn)(void *user, vkt_log_level level, const char *line);
 
 /* The allocator of host memory. `resize` works as realloc: p NULL allocates; bytes 0 frees and returns NULL. Blocks are
- * aligned for any object. Any thread may call it. */
+ * aligned for any object. Any thread of the library may call `resize`. */
 typedef struct vkt_allocator {
     void *(*resize)(void *user, void *p, size_t bytes); /* returns NULL if there is no memory */
     void *user;                                         /* passed to `resize` */
@@ -121,7 +122,8 @@ typedef struct vkt_host {
 } vkt_host;
 
 /* Frees a text that the library made and sets *text to NULL; *text may be NULL already. The text may outlive the object
- * that made it, but not the allocator. */
+ * that made it, but neither the allocator nor the context of this object (a program or trainer, for instance, has
+ * one). */
 VKT_API void vkt_text_release(char **text);
 
 /* ---- files: as the library writes its own ------------------------------------------------------------------------ */
@@ -157,13 +159,13 @@ typedef enum vkt_device_kind {
 typedef struct vkt_device_info {
     uint32_t index;         /* the N of `--device N`: index in the loader's list */
     char name[256];         /* as the driver reports it, e.g. "llvmpipe (LLVM 15.0.6, 256 bits)" */
-    char driver[320];       /* driver name and its version text, e.g. "llvmpipe Mesa 22.3.6" */
+    char driver[320];       /* driver name and its version text, e.g. "llvmpipe Mesa 22.3.6"; "" below Vulkan 1.3 */
     vkt_device_kind kind;   /* decides the order of preference: see vkt_ctx_params.device */
     uint32_t api_version;   /* as VK_MAKE_API_VERSION packs it */
     uint64_t memory_bytes;  /* size of the largest device-local heap */
     uint32_t subgroup_size; /* lanes; 0: not known, because a device below Vulkan 1.3 is not asked */
     bool usable;            /* the device has everything that vkt_device_need lists */
-    char reason[160];       /* why it is not usable; if it is usable, when it is chosen: "discrete GPU: chosen first" */
+    char reason[160];       /* what it lacks; if it is usable: when it is chosen, e.g. "discrete GPU: chosen first" */
 } vkt_device_info;
 
 /* Fills up to `capacity` entries of `infos` and stores the number of devices in *count (which may be larger than
@@ -191,7 +193,9 @@ typedef struct vkt_ctx_params {
      * submission that takes too long. 0: 100 ms. UINT64_MAX, or a device without timestamps: each run is one
      * submission. */
     uint64_t max_submission_ns;
-    bool no_pipeline_cache; /* no files in $XDG_CACHE_HOME/vktrain (~/.cache/vktrain): pipelines, tuning */
+    /* Neither read nor write the files of compiled pipelines and of tuning. Their folder is $XDG_CACHE_HOME/vktrain, or
+     * ~/.cache/vktrain if XDG_CACHE_HOME is no absolute path. */
+    bool no_pipeline_cache;
     bool debug_names; /* name Vulkan objects and label dispatches, as VKT_DEBUG=1 does; needs VK_EXT_debug_utils */
     bool validation;  /* enable VK_LAYER_KHRONOS_validation; VKT_E_FEATURE if it is not installed */
 } vkt_ctx_params;
@@ -202,18 +206,19 @@ typedef struct vkt_ctx_params {
  * must not overlap; different contexts are independent. Processes: only the process that made a context may use it. In
  * a forked child, calls that would reach the device return VKT_E_STATE, and destroy functions free host memory and
  * leave the device alone. A child may open a context of its own. The environment variables VK_DRIVER_FILES and
- * VK_ICD_FILENAMES give the loader its list of drivers. If the variable that is set hides all drivers, the message of
- * VKT_E_NO_DEVICE names it. */
+ * VK_ICD_FILENAMES give the loader its list of drivers. If one of them is set and hides all drivers, the message of
+ * VKT_E_NO_DEVICE names this variable. */
 VKT_API vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out);
 /* Opens a device as vkt_ctx_create does. If the device is lavapipe, and wider vectors are known to be faster on this
- * CPU, it is opened with wider vectors. Call it while the program has only one thread.
+ * CPU, opens it with wider vectors. Call this function while the program has only one thread.
  *
  * lavapipe runs a subgroup as one vector. A vector has 256 bits unless LP_NATIVE_VECTOR_WIDTH in the environment says
  * otherwise when the driver is loaded. This call sets the variable to 512 if the device is lavapipe of Mesa 22.3, the
  * CPU is one of AMD's with AVX-512 (Intel's are slower with wide vectors) and the variable is not set. A small kernel
  * then checks that the wider vectors compute correctly. If so, the setting stays for the rest of the process and for
  * the processes that it starts. If not, or if the device cannot be opened with wider vectors, the call removes the
- * variable, logs a warning with the reason and opens the device as vkt_ctx_create does.
+ * variable, logs a warning with the reason and opens the device as vkt_ctx_create does. But for wrong traits
+ * (VKT_TRAITS) it only removes the variable and returns their error.
  *
  * If the user's own setting gives lavapipe subgroups of 16 lanes, these are checked too. VKT_E_WRONG: subgroups of 16
  * lanes compute wrong numbers, and this call cannot change the width. If another instance of the process has loaded the
@@ -233,7 +238,7 @@ typedef struct vkt_device_limits {
     uint64_t max_binding_bytes;    /* most bytes of a tensor that one binding of a kernel covers; most ops compute
                                     * larger tensors range by range */
     uint64_t max_texel_elements;   /* most elements of a texel buffer; 0: kernels use no texel buffers, as on GPUs */
-    uint64_t max_allocation_bytes; /* size of the largest buffer: an array, or a block of a program's activations */
+    uint64_t max_allocation_bytes; /* most bytes of a buffer, for instance of an array or of a block of activations */
     double timestamp_ns; /* duration of one tick of the device's clock; 0: no clock, so programs are neither measured
                           * nor split */
     bool transfer_queue; /* uploads use a queue of their own, in parallel with computing */
@@ -243,8 +248,8 @@ typedef struct vkt_device_limits {
     uint32_t matrix[3];  /* M, N, K of the cooperative matrices in use: f16 operands, sums in f32; 0: none */
 } vkt_device_limits;
 VKT_API void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out);
-/* Returns number i of the things that a usable device must have: "Vulkan 1.3", "feature timelineSemaphore". NULL after
- * the last one. Static strings; any thread. */
+/* Returns requirement number i of a usable device, from 0, for instance "Vulkan 1.3" or "feature timelineSemaphore".
+ * NULL after the last one. Static strings; any thread. */
 VKT_API const char *vkt_device_need(uint32_t i);
 
 /* The classes of device memory by purpose, with the names that vkt_mem_class_name() gives. */
@@ -282,7 +287,8 @@ typedef struct vkt_memory_stats {
 /* Returns the name of a class, for example "activations"; "?" for a value that is not in the list. Static strings; any
  * thread. */
 VKT_API const char *vkt_mem_class_name(vkt_mem_class c);
-/* Returns the host services of the context, with the defaults filled in: no function is NULL. */
+/* Returns the host services of the context, with the defaults filled in: no function is NULL. They are valid as long as
+ * the context, and so are objects that are made with them. */
 VKT_API vkt_host vkt_ctx_host(const vkt_ctx *ctx);
 /* Fills *out with the memory of this context, now and at its peaks. */
 VKT_API void vkt_ctx_memory(const vkt_ctx *ctx, vkt_memory_stats *out);

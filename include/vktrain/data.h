@@ -71,7 +71,7 @@ typedef struct vkt_pass {
  * writes nothing else, writes in ascending order, and does not read `dst`. A row depends on row number and pass alone.
  * `fetch` may run on several threads at once. Calls with the same `worker` (below VKT_DATA_MAX_WORKERS) do not overlap,
  * so a source can keep scratch memory per worker (vkt_dataset_select has an exception). `fetch` logs nothing. If it
- * fails, the call that needs the row returns the same result. The message of this call includes the text that `why`
+ * fails, the call that needs the row returns the same result. The message of that call includes the text that `why`
  * (may be NULL) returns for the worker's last fetch. `destroy` (may be NULL) is called once, when the last data set
  * that uses the source is destroyed. If vkt_dataset_from_source fails, `destroy` is not called, and the caller still
  * owns the source. */
@@ -128,8 +128,8 @@ typedef struct vkt_image_params {
     bool random_flip;      /* mirrored left to right with probability 1/2 (RandomHorizontalFlip) */
     /* Labels. */
     const char *path_column, *label_column; /* column names in a table's header; NULL: "path", "label" */
-    const vkt_dataset *classes_like;        /* uses the numbers and names of this set's classes, for example the
-                                             * training set's for a validation set; NULL: the classes that are found */
+    const vkt_dataset *classes_like;        /* a data set whose class numbers and names are used: the training set, for
+                                             * instance, for a validation set. NULL: the classes that are found */
     /* Files. */
     bool skip_broken;     /* leave broken and missing files out; else one of them fails the call */
     uint32_t *left_out;   /* gets the number of broken and missing files; may be NULL */
@@ -142,18 +142,19 @@ typedef struct vkt_image_params {
 
 /* Reads images that a CSV file (RFC 4180) lists, one path and label per line. If a field of the first line is
  * path_column (in any case of letters), the line is a header: it names the columns, and other columns are ignored.
- * Without a header, a line holds a path and a label, or a path alone. Without a column of labels, rows have no labels.
- * Paths are absolute, or relative to the CSV's folder. With classes_like, labels are names of its classes, or class
- * numbers if its classes have no names. Otherwise, if all labels are numbers, labels are class numbers. If not, labels
- * are names of classes, and classes are numbered in the order of the bytes of their names.
+ * Without a header, a line holds a path and a label, or a path alone; path_column and label_column must be NULL then,
+ * else the result is VKT_E_FORMAT. Without a column of labels, rows have no labels. Paths are absolute, or relative to
+ * the CSV's folder. With classes_like, labels are names of its classes, or class numbers if its classes have no names.
+ * Otherwise, if all labels are numbers, labels are class numbers. If not, labels are names of classes, and classes are
+ * numbered in the order of the bytes of their names.
  *
  * PNG files may have any colour type and depth (16 bits are rounded to 8, transparency is ignored). JPEG files may be
  * gray, YCbCr, RGB or CMYK, progressive or not. Images are rotated upright as EXIF says. The first 20 broken files are
- * logged, as warnings with skip_broken, else as errors. If images do not fit into the cache and skip_broken is not set,
- * only the first bytes of a file are read at the start, so other damage is found at the fetch.
+ * logged, as warnings with skip_broken, else as errors. Without skip_broken, files whose images find no room in the
+ * cache are checked by their first bytes only. Other damage to these files is found at the fetch.
  *
  * Returns also VKT_E_NOT_FOUND and VKT_E_IO (for the CSV or the folder); VKT_E_FORMAT: the CSV is malformed (the
- * message has the line), a label is no class, or images are broken (with skip_broken: all images). */
+ * message has the line), a label is no class, or images are broken or missing (with skip_broken: all images). */
 VKT_API vkt_result vkt_dataset_from_image_table(const vkt_host *host, const char *csv_path,
                                                 const vkt_image_params *params, vkt_dataset **out);
 /* Reads the .jpg, .jpeg, .jpe and .png files of folder/<class>/, sorted by the bytes of class and name. Each folder is
@@ -218,12 +219,13 @@ VKT_API vkt_result vkt_dataset_fetch(const vkt_dataset *ds, uint32_t row, void *
  * scikit-learn, and 0 for a class without rows. For vkt_trainer_params.class_weights. VKT_E_ARG without labels. */
 VKT_API vkt_result vkt_dataset_balanced_weights(const vkt_dataset *ds, float *weights);
 
-/* Sets the normalisation of the data set and of every slice that shares its memory. mean and std: C finite numbers
- * each, std > 0. No other thread may read the normalisation at the same time. VKT_E_ARG for rows of u16 or u32. */
+/* Sets the normalisation of `ds` and of every data set that shares its memory (vkt_dataset_slice). mean and std: C
+ * finite numbers each, std > 0. No other thread may read the normalisation at the same time. VKT_E_ARG for rows of u16
+ * or u32. */
 VKT_API vkt_result vkt_dataset_normalize(vkt_dataset *ds, const double *mean, const double *std);
-/* Computes mean and (biased) standard deviation per channel over all rows of `ds`, for vkt_dataset_normalize: of x /
- * 255 for u8, of x for f32. A constant channel gets the deviation 1. Reads every row once. VKT_E_ARG for rows of u16 or
- * u32. Returns also a source's error. */
+/* Computes mean and (biased) standard deviation per channel over all rows of `ds`, for vkt_dataset_normalize. For u8
+ * they are those of x / 255, for f32 those of x. A constant channel gets the deviation 1. Reads every row once.
+ * VKT_E_ARG for rows of u16 or u32. Returns also a source's error. */
 VKT_API vkt_result vkt_dataset_measure(const vkt_dataset *ds, double *mean, double *std);
 
 /* ---- orders ---- */

@@ -25,7 +25,8 @@ extern "C" {
 /* ---- transports -------------------------------------------------------------------------------------------------- */
 
 /* One rank's connection to all other ranks. If a rank fails, exchange and barrier return VKT_E_PEER, after a message
- * that names this rank. After VKT_E_PEER every later call returns it too. VKT_E_ARG: there is no other rank `peer`. */
+ * that names this rank. After VKT_E_PEER every later call returns it too. VKT_E_ARG: there is no other rank `peer`, or
+ * `send` or `receive` is NULL although `bytes` is not 0. */
 typedef struct vkt_transport {
     void *user;     /* passed to all functions */
     uint32_t rank;  /* from 0 */
@@ -50,10 +51,10 @@ typedef enum vkt_wire {
 /* Replaces data[0..n) of every rank by the sum over all ranks, which has the same bits on each rank. The method is
  * recursive halving, then recursive doubling (Thakur, Rabenseifner & Gropp, Optimization of Collective Communication
  * Operations in MPICH, 2005). In round s, rank r exchanges with rank r xor 2^s, so the additions form the binary tree
- * over the ranks in order. A rank sends 2 n (ranks - 1) / ranks numbers, and a few more if n is no multiple of the
- * ranks. A number or a sum with a magnitude below 2^-126 becomes +0, and every NaN becomes 0x7fc00000. So hosts and
- * devices that flush such numbers have the same result as those that do not. `scratch` has room for (n + 1) / 2
- * numbers; it may be NULL if there is only one rank. VKT_E_ARG, or the result of a failed exchange; after the latter
+ * over the ranks in order. A rank sends 2 * n * (ranks - 1) / ranks numbers, and a few more if n is no multiple of
+ * `ranks`. A number or a sum with a magnitude below 2^-126 becomes +0, and every NaN becomes 0x7fc00000. So hosts and
+ * devices that flush such numbers have the same result as those that do not. `scratch` has room for n / 2 numbers,
+ * rounded up; it may be NULL if there is only one rank. VKT_E_ARG, or the result of a failed exchange; after the latter
  * the contents of `data` are undefined. */
 VKT_API vkt_result vkt_all_reduce(const vkt_transport *t, float *data, size_t n, vkt_wire wire, float *scratch);
 /* Collects one record of `bytes` bytes from each rank, on all ranks. `records` has room for one record of each rank.
@@ -92,21 +93,22 @@ VKT_API vkt_transport vkt_emulation_transport(vkt_emulation *e);
 /* How a step is split among the ranks. Zero is the default. */
 typedef struct vkt_dist_params {
     const vkt_transport *transport; /* NULL: this is the only rank. Must outlive the trainer */
-    uint32_t shards;       /* V: a power of two, a multiple of the ranks, and a divisor of the batch. 0: 8 with a
-                            * transport (or the number of ranks, if it is larger), else 1. With 1 shard, the step is not
-                            * split. The result depends on V, and a checkpoint states V */
-    uint64_t bucket_bytes; /* gradients are exchanged in buckets of about this size; 0: 4 MiB */
-    vkt_wire wire;         /* the form of gradients in messages. The result depends on it */
-    uint32_t check_every;  /* the ranks compare a hash of their weights each time after this many steps; 0: 100 */
+    uint32_t shards;                /* V: a power of two, a multiple of the ranks, and a divisor of the batch. 0: with a
+                                     * transport or vkt_trainer_params.more_devices, the larger of 8 and the number of
+                                     * ranks; else 1. With 1 shard, the step is not split. The result depends on V, and
+                                     * a checkpoint states V */
+    uint64_t bucket_bytes;          /* gradients are exchanged in buckets of about this size; 0: 4 MiB */
+    vkt_wire wire;                  /* the form of gradients in messages. The result depends on it */
+    uint32_t check_every;           /* steps between two comparisons of a hash of the ranks' weights; 0: 100 */
 } vkt_dist_params;
 
+#define VKT_DIST_BUCKETS 64 /* most buckets whose sizes and times are in vkt_dist_stats */
 /* The exchange of gradients so far. bucket_bytes, and ready_ms divided by `steps`, are a profile for the model of
  * docs/scaling.md. */
-#define VKT_DIST_BUCKETS 64 /* most buckets with sizes and times of their own */
 typedef struct vkt_dist_stats {
-    uint64_t steps;     /* measured steps */
+    uint64_t steps;     /* number of steps that ready_ms contains: all but the first one, before which no step ended */
     uint64_t bytes;     /* sent by this rank */
-    double exchange_ms; /* time of all exchanges, with waits for other ranks */
+    double exchange_ms; /* time of all exchanges, including waits for other ranks */
     double exposed_ms;  /* time of the exchanges that ended after the backward pass of their step; an upper bound of
                          * the time that exchanges add */
     uint32_t ranks;     /* number of ranks */

@@ -24,9 +24,9 @@ extern "C" {
 typedef struct vkt_events vkt_events;
 
 /* Makes a new file in `folder`, which must exist: events.out.tfevents.<seconds>.<host>.<process>.<number>. first_step
- * is 0 for a new run. A run that is resumed passes the step at which it continues: TensorBoard then drops the later
- * steps of an earlier file in the folder. VKT_E_ARG, VKT_E_IO or VKT_E_NOMEM; *out = NULL then. Owner: the caller.
- * `host` may be NULL. */
+ * is 0 for a new run. A run that is resumed passes the step at which it continues. TensorBoard then drops this step and
+ * all later ones of earlier files in the folder. VKT_E_ARG, VKT_E_IO or VKT_E_NOMEM; *out = NULL then. Owner: the
+ * caller. `host` may be NULL. */
 VKT_API vkt_result vkt_events_create(const vkt_host *host, const char *folder, uint64_t first_step, vkt_events **out);
 /* Flushes and closes the file. A failed flush is logged. */
 VKT_API void vkt_events_destroy(vkt_events **e);
@@ -36,8 +36,8 @@ VKT_API void vkt_events_destroy(vkt_events **e);
 VKT_API vkt_result vkt_events_scalar(vkt_events *e, const char *tag, uint64_t step, double value);
 /* Adds the numbers of an epoch of a fit at the step `r->epoch`, and flushes. The tags are loss/training,
  * loss/validation, accuracy/training, accuracy/validation, run/learning rate, run/seconds an epoch, and metric/<name>
- * for each metric. Numbers that were not measured (NaN) are left out. For vkt_fit_callbacks.on_epoch. VKT_E_ARG,
- * VKT_E_IO, VKT_E_NOMEM. */
+ * for each metric. Numbers that were not measured (NaN) are left out. Call it from vkt_fit_callbacks.on_epoch.
+ * VKT_E_ARG, VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_events_epoch(vkt_events *e, const vkt_epoch_record *r);
 /* Adds a text, which TensorBoard shows as Markdown. Errors as for vkt_events_scalar. */
 VKT_API vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const char *text);

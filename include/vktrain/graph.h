@@ -35,9 +35,10 @@ typedef struct vkt_shape {
 /* The order of a tensor's elements in device memory. Reads and writes from the host always use logical row-major order;
  * only shaders see the layout.
  *   ROWS        row-major, no padding
- *   BATCH_LAST  dimension 0 (the batch) is the fastest; its pitch is rounded up to 4. The other dimensions keep their
- *               order. So (N,C,H,W) is stored as [C][H][W][N'], and neighbouring lanes compute neighbouring samples,
- *               whatever the kernel size or stride. Elements past N are finite in a value and zero in a gradient. */
+ *   BATCH_LAST  dimension 0 (the batch) is the fastest; its pitch N' is N rounded up to a multiple of 4. The other
+ *               dimensions keep their order. So (N,C,H,W) is stored as [C][H][W][N'], and neighbouring lanes compute
+ *               neighbouring samples, whatever the kernel size or stride. Elements past N are finite in a value and
+ *               zero in a gradient. */
 typedef enum vkt_layout {
     VKT_ROWS = 0,  /* row-major */
     VKT_BATCH_LAST /* dimension 0 is the fastest */
@@ -123,13 +124,14 @@ VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
 
 /* Appends the gradients of `loss` (a scalar, else VKT_E_SHAPE) with respect to every parameter that is not frozen
  * (vkt_freeze). Call it once in a graph; if there are several losses, add them before. VKT_E_STATE: a second call, or
- * there is no parameter that is not frozen. VKT_E_ARG: a parameter does not influence the loss; the message names it.
- */
+ * the graph has no parameters, or all of them are frozen. VKT_E_ARG: one of these parameters does not influence the
+ * loss; the message names the parameter. */
 VKT_API vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss);
-/* Appends the gradient of sum_i <outs[i], seeds[i]> with respect to the values wrt[j]; grads[j] is null if wrt[j] has
- * no influence. A seed is f32 and has its output's shape and layout (vkt_tensor_layout; vkt_to_layout). A gradient has
- * the shape and layout of its value. vkt_backward fuses some chains of ops into one node (vkt_mse, vkt_max_pool2d). A
- * value within such a chain has no gradient afterwards: call vkt_gradients before vkt_backward. */
+/* Appends the gradients of the sum over i of the inner products <outs[i], seeds[i]>. grads[j] becomes the gradient with
+ * respect to the value wrt[j], or null if wrt[j] has no influence. A seed is f32 and has its output's shape and layout
+ * (vkt_tensor_layout; vkt_to_layout). A gradient has the shape and layout of its value. vkt_backward fuses some chains
+ * of ops into one node (vkt_mse, vkt_max_pool2d). A value within such a chain has no gradient afterwards: call
+ * vkt_gradients before vkt_backward. */
 VKT_API vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
                                  const vkt_tensor *wrt, uint32_t n_wrt, vkt_tensor *grads);
 
@@ -166,7 +168,8 @@ VKT_API vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store 
 VKT_API void vkt_store_destroy(vkt_store **s); /* after the programs that use it */
 /* Returns the number of parameters and states. They are numbered in the order in which the graph declared them. */
 VKT_API uint32_t vkt_store_count(const vkt_store *s);
-/* Return name and shape of parameter or state i. The name is valid as long as the store. */
+/* Return name and shape of parameter or state i; "?" and rank 0 if there is no number i. The name is valid as long as
+ * the store. */
 VKT_API const char *vkt_store_name(const vkt_store *s, uint32_t i);
 VKT_API vkt_shape vkt_store_shape(const vkt_store *s, uint32_t i);
 VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* of all parameters and states together, without padding */
@@ -185,12 +188,12 @@ typedef enum vkt_store_part {
 /* Returns whether the store has a part. */
 VKT_API bool vkt_store_has(const vkt_store *s, vkt_store_part part);
 /* Read and write the part of one parameter or state as a whole, in row-major order, f32. Reading waits for submitted
- * work. Writing VKT_PART_VALUE also writes VKT_PART_PUBLISHED, if the store has it. VKT_E_STATE: the store does not
- * have this part. */
+ * work. Writing VKT_PART_VALUE also writes VKT_PART_PUBLISHED, if the store has it. VKT_E_ARG: there is no number i.
+ * VKT_E_STATE: the store does not have this part. */
 VKT_API vkt_result vkt_store_read(vkt_store *s, uint32_t i, vkt_store_part part, float *out);
 VKT_API vkt_result vkt_store_write(vkt_store *s, uint32_t i, vkt_store_part part, const float *data);
 /* Set and get the optimizer's clock: the number t of completed steps, and the seed of dropout. Setting t restores the
- * bias corrections exactly. */
+ * bias corrections exactly. VKT_E_ARG: t is above 2^32 - 1. */
 VKT_API vkt_result vkt_store_set_clock(vkt_store *s, uint64_t t, uint64_t seed);
 VKT_API vkt_result vkt_store_get_clock(vkt_store *s, uint64_t *t, uint64_t *seed);
 
@@ -247,7 +250,7 @@ typedef struct vkt_program_params {
     const char *name;          /* for labels and prints; NULL: "program" */
     const vkt_binding *arrays; /* one for every vkt_external of the graph */
     uint32_t n_arrays;         /* number of arrays */
-    uint64_t max_bytes;        /* most bytes of the plan, below the context's cap; 0: only the cap counts */
+    uint64_t max_bytes;        /* most bytes of the plan, in addition to the context's cap; 0: only the cap counts */
     bool recompute; /* compute cheap activations again if this lowers the peak of memory: the same bits, more time */
     bool profile;   /* allow vkt_program_profile; VKT_E_UNSUPPORTED if the device has no timestamps */
     vkt_precision precision; /* storage of activations */
@@ -257,9 +260,10 @@ typedef struct vkt_program_params {
 
 /* Plans memory and records command buffers. `store` may be NULL for a graph without parameters. This call finishes the
  * graph: a later op or vkt_keep is VKT_E_STATE. Graph, store and arrays must outlive the program. A graph can have
- * several programs. VKT_E_MEMORY_CAP: the plan does not fit; the message has the plan. VKT_E_NOT_FOUND: the store does
- * not have a parameter of the graph with its shape. VKT_E_STATE: the store was made for another graph. VKT_E_ARG,
- * VKT_E_UNSUPPORTED, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
+ * several programs. Owner: the caller. After an error *out = NULL. If the graph has an error, returns that error.
+ * VKT_E_MEMORY_CAP: the plan does not fit; the message has the plan. VKT_E_NOT_FOUND: the store lacks a parameter of
+ * the graph, or has it with another shape. VKT_E_STATE: the store was made for another graph. VKT_E_ARG,
+ * VKT_E_UNSUPPORTED, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out);
 VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */
@@ -271,29 +275,34 @@ typedef struct vkt_run {
     uint32_t first; /* index of the batch's first row in the row order; rows past the order's end are zeros of class
                      * 0 */
 } vkt_run;
-/* Submits the recorded commands. Does not wait, unless VKT_RUN_RING runs are pending already. *run_index (may be NULL)
- * gets the number of this run among the program's runs, from 0. If the device has timestamps and max_submission_ns of
- * the context is not UINT64_MAX, the first two runs are submitted kernel by kernel, and the second run is measured. The
- * third run waits for the second, and records the commands for all later runs: split so that no submission takes longer
- * than max_submission_ns, unless a single kernel does. The bits do not depend on the split. */
+/* Submits the recorded commands. *run_index (may be NULL) gets the number of this run among the program's runs, from 0.
+ *
+ * If the device has timestamps and max_submission_ns of the context is not UINT64_MAX, the first two runs are submitted
+ * kernel by kernel, and the second run is measured. The third call waits for the second run, and records the commands
+ * for all runs from the third on. They are split so that no submission takes longer than max_submission_ns, unless a
+ * single kernel does. The bits do not depend on the split.
+ *
+ * Apart from that (and from VKT_DEBUG, see core.h) a call waits only if VKT_RUN_RING runs are pending already. Then it
+ * waits for the oldest of them. */
 #define VKT_RUN_RING 8 /* most runs of a program that are pending, or whose metrics are kept */
 VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index);
 /* The numbers that vkt_report() copied in one run. */
 typedef struct vkt_metrics {
     float loss;       /* a mean or sum over the real rows, as the graph made it */
     float correct;    /* a count of rows; 0 if vkt_report had no `correct` */
-    uint32_t rows;    /* real rows; 0: all rows, of a graph without a gather whose run did not pass `rows` */
+    uint32_t rows;    /* real rows; 0: all rows (the graph has no gather, and the run did not pass `rows`) */
     uint32_t t;       /* the optimizer's completed steps after the run */
     float loss_scale; /* scale in this run; 1: the loss is not scaled */
-    uint32_t skipped; /* number of steps skipped so far, with the step of this run: see vkt_loss_scale */
+    uint32_t skipped; /* number of steps skipped so far, including the step of this run: see vkt_loss_scale */
     float grad_norm;  /* norm of all gradients before clipping; 0 without vkt_optimizer.clip_norm or without update */
 } vkt_metrics;
-/* Waits for run `run_index`, and returns its metrics. VKT_E_ARG: it is none of the last VKT_RUN_RING runs. VKT_E_STATE:
- * the graph has no vkt_report. */
+/* Waits for run `run_index`, and returns its metrics. VKT_E_ARG: the run is none of the last VKT_RUN_RING runs.
+ * VKT_E_STATE: the graph has no vkt_report. */
 VKT_API vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *out);
 /* Returns whether a run is done. Never waits. */
 VKT_API bool vkt_program_done(vkt_program *p, uint64_t run_index);
-/* Wait for run `run_index` (VKT_E_ARG if it is none of the last VKT_RUN_RING runs), and for all runs. */
+/* vkt_program_wait_run waits for run `run_index`; VKT_E_ARG if this is none of the last VKT_RUN_RING runs.
+ * vkt_program_wait waits for all runs. */
 VKT_API vkt_result vkt_program_wait_run(vkt_program *p, uint64_t run_index);
 VKT_API vkt_result vkt_program_wait(vkt_program *p);
 
@@ -320,11 +329,12 @@ VKT_API vkt_result vkt_program_print(const vkt_program *p, char **text);
 /* One dispatch of a profiled run. */
 typedef struct vkt_kernel_time {
     const char *kernel;        /* name of the shader; both names are valid as long as the program */
-    const char *node;          /* name of the first output of the dispatch's node */
+    const char *node;          /* name of the first output of the dispatch's node; of its op, if it has no output */
     uint64_t start_ns, end_ns; /* from the run's first timestamp */
 } vkt_kernel_time;
 /* Runs the program once, as vkt_program_run does, with timestamps around each dispatch, and waits for it. Fills the
- * first `capacity` of its *count dispatches. VKT_E_STATE without vkt_program_params.profile. */
+ * first `capacity` elements of `times`, one for each of the *count dispatches. VKT_E_STATE without
+ * vkt_program_params.profile. */
 VKT_API vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_time *times, uint32_t capacity,
                                        uint32_t *count);
 

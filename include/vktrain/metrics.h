@@ -1,9 +1,9 @@
 /* vktrain/metrics.h - scores of predictions: confusion matrix, precision, recall, F1, top-k accuracy.
  *
- * All functions run on the host, in double precision, on the caller's arrays: labels (N) and predicted classes (N) from
- * vkt_trainer_predict, or outputs (N,K); vkt_trainer_scores does all of it. Definitions are those of
- * sklearn.metrics 1.2 with labels=range(K): a mean counts all K classes, also classes that never occur. Threads: any.
- * `host` may be NULL. */
+ * All functions run on the host, in double precision, on the caller's arrays: the labels (N), and what
+ * vkt_trainer_predict returns, predicted classes (N) or outputs (N,K). vkt_trainer_scores predicts and computes all
+ * scores. Definitions are those of sklearn.metrics 1.2 with labels=range(K): a mean counts all K classes, also classes
+ * that never occur. Threads: any. `host` may be NULL. */
 #ifndef VKTRAIN_METRICS_H
 #define VKTRAIN_METRICS_H
 
@@ -24,7 +24,7 @@ VKT_API vkt_result vkt_confusion_add(const vkt_host *host, const uint32_t *label
 typedef struct vkt_class_score {
     double precision; /* fraction of the rows predicted as this class that belong to it */
     double recall;    /* fraction of the rows of this class that are predicted as it */
-    double f1;        /* 2 precision recall / (precision + recall) = 2 right / (predicted + true) */
+    double f1;        /* harmonic mean of both: 2 * right rows / (rows predicted as this class + rows of this class) */
     uint64_t support; /* rows of this class; for a mean: all rows */
 } vkt_class_score;
 
@@ -37,9 +37,8 @@ typedef struct vkt_class_means {
 
 /* Computes precision, recall and F1 of each class into each[0..classes), and their means. `each` and `means` may be
  * NULL. A score whose divisor is 0 is `zero_division`: 0, 1 or NaN, as in scikit-learn. (A class that is never
- * predicted has no precision; a class without rows has no recall.) VKT_E_ARG for counts NULL, 0 classes or another
- * zero_division.
- */
+ * predicted has no precision; a class without rows has no recall.) VKT_E_ARG: counts is NULL, classes is 0, or
+ * zero_division is another number. */
 VKT_API vkt_result vkt_class_scores(const vkt_host *host, const uint64_t *counts, uint32_t classes,
                                     double zero_division, vkt_class_score *each, vkt_class_means *means);
 
@@ -62,8 +61,8 @@ VKT_API vkt_result vkt_confusion_write(const vkt_host *host, const uint64_t *cou
 typedef struct vkt_scores vkt_scores;
 /* The scores of a classifier. The caller reads the members. */
 struct vkt_scores {
-    uint32_t rows;               /* of the data set */
-    uint32_t classes;            /* K, outputs of the model */
+    uint32_t rows;               /* number of rows of the data set */
+    uint32_t classes;            /* K, the number of outputs of the model */
     const uint64_t *counts;      /* (classes, classes): the confusion matrix */
     const vkt_class_score *each; /* (classes); a score whose divisor is 0 is 0 */
     vkt_class_means means;       /* accuracy and both means */

@@ -18,7 +18,7 @@ typedef struct vkt_resnet_params {
      * not freeze. */
     bool use_running;
 } vkt_resnet_params;
-/* Builds a residual network: x (B,C,H,W) -> logits (B,classes). Any size works that leaves a pixel at the end.
+/* Builds a residual network: x (B,C,H,W) -> logits (B,classes). H and W may be any sizes.
  *
  * Layers and names are torchvision's: conv1 (7x7, stride 2), bn1, max pool 3x3, layer1.0 .. layer4.<n>, mean over the
  * pixels, fc. So torchvision's weights, saved as safetensors, can be loaded. For depths 18 and 34, a block is conv1,
@@ -45,7 +45,7 @@ typedef struct vkt_gpt_params {
     float dropout;       /* in training: of embeddings, attention weights and the branches that a block adds */
 } vkt_gpt_params;
 /* Builds the model: ids (B,T) u32, T at most `context` -> logits (B,T,V) of the next token at each position, ROWS.
- * VKT_E_ARG: a size is 0. VKT_E_SHAPE.
+ * VKT_E_ARG: a size is 0. VKT_E_SHAPE: ids are not (B,T) with T up to `context`, or heads does not divide width.
  *
  * Names are minGPT's and nanoGPT's:
  *   transformer.wte (V,D) and transformer.wpe (context,D), added

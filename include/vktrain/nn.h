@@ -40,8 +40,8 @@ typedef enum vkt_init_kind {
                                 * (Keras; torch's trunc_normal_ with bounds a -+ 2 b) */
     VKT_INIT_GLOROT_NORMAL,    /* as TRUNCATED_NORMAL with mean 0 and variance 2 / (fan_in + fan_out) (Keras) */
     VKT_INIT_ORTHOGONAL        /* gain a (0: 1) times a random matrix (dimension 0, all others) with orthonormal rows,
-                                * or orthonormal columns if there are fewer columns; all such matrices are equally
-                                * likely; Saxe et al. 2014 */
+                                * or orthonormal columns if there are fewer columns than rows; all such matrices are
+                                * equally likely; Saxe et al. 2014 */
 } vkt_init_kind;
 /* The initial distribution of a parameter. Zero: the default of the layer, by the builder's preset. */
 typedef struct vkt_init {
@@ -74,7 +74,8 @@ VKT_API void vkt_builder_set_preset(vkt_builder *b, vkt_preset preset);
 VKT_API void vkt_nn_push(vkt_builder *b, const char *scope);
 VKT_API void vkt_nn_pop(vkt_builder *b);
 
-/* Makes a parameter "<scopes>.<name>". fan_in and fan_out are used by the initialiser. */
+/* Makes a parameter "<scopes>.<name>". fan_in and fan_out are those of the formulas of vkt_init_kind. Here
+ * VKT_INIT_DEFAULT is torch's default, also with a preset of Keras. */
 VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init, uint32_t fan_in,
                                 uint32_t fan_out);
 
@@ -123,7 +124,7 @@ typedef struct vkt_nn_conv_transpose1d_params {
     vkt_init weight_init, bias_init;                    /* zero: the preset's */
 } vkt_nn_conv_transpose1d_params;
 /* Add parameters <name>.weight (C, O/groups, R, S), 1d: (C, O/groups, K), and <name>.bias (O). x (N,C,H,W), 1d:
- * (N,C,L). For initialisers fan_in is O/groups R S, as in torch. */
+ * (N,C,L). The fan_in of initialisers is O/groups * R * S (1d: O/groups * K), as in torch. */
 VKT_API vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt_tensor x,
                                            const vkt_nn_conv_transpose2d_params *p);
 VKT_API vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor x,
@@ -141,7 +142,8 @@ VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x,
 
 /* The options of a batch norm. Zero is the preset's default. */
 typedef struct vkt_nn_batch_norm_params {
-    float eps, momentum; /* momentum: weight of the new statistics. 0: the preset's (torch: 1e-5 and 0.1) */
+    float eps, momentum; /* momentum: weight of the new statistics. 0: the preset's (torch: eps 1e-5, momentum 0.1);
+                          * VKT_ZERO: 0 */
     bool no_affine;      /* no weight and no bias */
     bool biased;         /* the running variance is biased (ONNX). With Keras' presets it is always biased, except for
                           * (N,C,H,W) with VKT_PRESET_TF_KERAS */
@@ -154,7 +156,7 @@ VKT_API vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tenso
 
 /* The options of vkt_nn_layer_norm, vkt_nn_rms_norm and vkt_nn_group_norm. */
 typedef struct vkt_nn_norm_params {
-    float eps;      /* 0: the op's, or the preset's; VKT_ZERO: 0 */
+    float eps;      /* 0: the preset's, which for torch is the op's (ops.h); VKT_ZERO: 0 */
     bool no_affine; /* no weight and no bias */
 } vkt_nn_norm_params;
 /* Normalise over the last dimension of x. They add parameters <name>.weight, 1 at first, and <name>.bias, 0 at first;
@@ -201,8 +203,8 @@ VKT_API vkt_tensor vkt_nn_hardswish(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_sigmoid(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_tanh(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_softplus(vkt_builder *b, vkt_tensor x, float beta, float threshold);
-/* Adds parameter <name>.weight (1), or (C) for x (N,C,..) with per_channel; at first 0.25 (He et al. 2015), or the
- * preset's. */
+/* Adds parameter <name>.weight (1), or with per_channel (C) for x (N,C,..). At first it is 0.25 (He et al. 2015) with
+ * torch's preset, and 0 with a preset of Keras. */
 VKT_API vkt_tensor vkt_nn_prelu(vkt_builder *b, const char *name, vkt_tensor x, bool per_channel);
 VKT_API vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p);   /* identity outside training */
 VKT_API vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p); /* identity outside training */
@@ -254,7 +256,7 @@ VKT_API vkt_tensor vkt_nn_multi_head_attention(vkt_builder *b, const char *name,
 
 /* Initialises every parameter and state that was made with the builder, by random numbers of Philox. The values of a
  * parameter depend on the seed, the number of the parameter and its distribution, not on other random numbers.
- * VKT_E_NOT_FOUND: the store does not have a parameter with its shape. */
+ * VKT_E_NOT_FOUND: the store lacks one of these parameters or states, or has it with another shape. */
 VKT_API vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t seed);
 
 /* Prints the table of layers: name, output shape, parameters, and memory of parameters and output together. Below the

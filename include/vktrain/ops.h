@@ -2,8 +2,8 @@
  *
  * An op appends a node to the graph and returns its value. Errors are sticky, as graph.h says.
  *
- * Tensors are limited by memory, and by two limits of the device. If an op exceeds one of these two,
- * vkt_program_create returns VKT_E_UNSUPPORTED, and its message has the numbers.
+ * Tensors are limited by memory, and by two limits of the device. If an op exceeds one of these two, vkt_program_create
+ * returns VKT_E_UNSUPPORTED, and its message has the numbers.
  *   Bindings. A binding holds 128 MiB on every device, and up to 4 GiB on some. Kernels read larger tensors range by
  *   range. Ranges start at multiples of 256 bytes. So a binding has to hold:
  *     convolutions, batch norms, upsampling   one channel with all samples
@@ -12,8 +12,8 @@
  *                                             start at such multiples
  *     layer, group, RMS norm, layouts         up to four samples
  *     products                                a few rows
- *   Elementwise ops, and losses of y and a target, have no such limit. If another op has one, its comment or the
- *   message states it.
+ *   Elementwise ops, and losses of y and a target, have no such limit. The limits of ops that are not listed here are
+ *   in their comments or in the message.
  *   Loops. On the CPU, Mesa before 23 silently ends all loops of an invocation after 65,535 iterations. So on CPU
  *   devices long sums are split. Ops that do not split a sum state their limit. Other devices have no such limit.
  *
@@ -71,8 +71,8 @@ typedef struct vkt_conv2d_params {
  *   y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
  *   x (N,C,H,W), w (O,C/groups,R,S), bias (O) or null -> (N,O,P,Q), BATCH_LAST (a ROWS input is converted first)
  *   P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1, and Q likewise. p may be NULL.
- * On CPU devices R S is at most 19,999, because one invocation loops over the taps. One channel of x, and one of y,
- * with all samples, must fit into a binding (128 MiB on every device). */
+ * On CPU devices R * S is at most 19,999, because one invocation loops over the taps. A binding (128 MiB on every
+ * device) must hold one channel of x with all samples, and another binding must hold one channel of y. */
 VKT_API vkt_tensor vkt_conv2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv2d_params *p);
 
 /* The options of a 1d convolution. Zero is torch's default. */
@@ -120,28 +120,30 @@ typedef struct vkt_pool2d_params {
 } vkt_pool2d_params;
 /* Compute the maximum or average of R x S windows: x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS x is converted first).
  * The rules are torch's: padding never wins a maximum, the first maximum wins a tie, and NaN propagates. An average
- * divides by R S, or in ceil mode by the size of the part of the window that is within the padded image. With dilation
- * d a window spans d (R - 1) + 1 rows. A maximum over padding alone is -inf, and no element gets its gradient.
+ * divides by R * S, or in ceil mode by the size of the part of the window that is within the padded image (exclude_pad:
+ * see above). With dilation d a window spans d * (R - 1) + 1 rows. A maximum over padding alone is -inf, and no element
+ * gets its gradient.
  *
  * Fusion: vkt_backward fuses a relu and the maximum into one node if relu's output is not kept and has no other reader.
- * If the same holds for the output of a convolution before them, or before the maximum alone, it fuses the convolution
- * too. Further conditions: the windows have at most 64 elements, no overlap, gap, padding or dilation, and all of them
- * end within the image. An element of the convolution's output is a sum of at most 40 products. The channels of a group
- * are no multiple of 4, or the kernel is 1 x 1. The convolution's input and the maxima have at most 128 MiB each. Many
- * first layers are like that. Fusion saves two or three dispatches. The bits are the same, except in a program with 16
- * bits: a fused node does not round the values in between. If rounding would make two elements equal, another one may
- * win. VKT_NO_FUSE=1, when the graph is created, switches fusion off.
+ * It also fuses a convolution before the relu, or before the maximum if there is no relu, under these conditions. The
+ * convolution's output is not kept and has no other reader. The windows have at most 64 elements, no overlap, gap,
+ * padding or dilation, and all of them end within the image. An element of the convolution's output is a sum of at most
+ * 40 products. The channels of a group are no multiple of 4, or the kernel is 1 x 1. The convolution's input and the
+ * maxima have at most 128 MiB each. Many first layers are like that. Fusion saves two or three dispatches. The bits are
+ * the same, except in a program with 16 bits: a fused node does not round the values in between. If rounding would make
+ * two elements equal, another one may win. VKT_NO_FUSE=1, when the graph is created, switches fusion off.
  *
  * Limits: a binding (128 MiB on every device) must hold, for all samples, the rows of x that one window spans. If a
- * window has more than about 50,000 elements, several invocations share it, and a binding must hold one row only. They
- * cannot share a window with dilation. So on CPU devices R (S + 1) is at most 49,998 with dilation. On CPU devices at
- * most about 50,000 windows may contain an element, because one invocation sums its gradient. A maximum needs images of
- * fewer than 1,065,353,216 pixels, because of its index. */
+ * window has more than about 50,000 elements, several invocations share it, and a binding must hold only one row of x
+ * for all samples. Invocations cannot share a window with dilation: so with dilation, R * (S + 1) is at most 49,998 on
+ * CPU devices. On CPU devices an element may be in at most about 50,000 windows, because one invocation sums its
+ * gradient. A maximum needs images of fewer than 1,065,353,216 pixels, because it stores the index of the winner in a
+ * word that must have the bits of a normal float. */
 VKT_API vkt_tensor vkt_max_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
 VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
 /* Pool to a given size: x (N,C,H,W) -> (N,C,out_h,out_w). Along an axis of `in` pixels, window i of n is
- * [floor(i in/n), ceil((i+1) in/n)). Windows may overlap. (in + 1) (n + 1) must be below 2^31 - 1, because kernels
- * count in 32 bits. */
+ * [floor(i * in / n), ceil((i+1) * in / n)). Windows may overlap. (in + 1) * (n + 1) must be below 2^31 - 1, because
+ * kernels count in 32 bits. */
 VKT_API vkt_tensor vkt_adaptive_max_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 
@@ -171,15 +173,15 @@ typedef enum vkt_upsample_mode {
 } vkt_upsample_mode;
 /* The options of upsampling: either size or scale, for both dimensions. */
 typedef struct vkt_upsample2d_params {
-    uint32_t size[2];       /* P, Q, at most 32767; 0: computed from `scale` */
-    uint32_t scale[2];      /* P = scale[0] H, Q = scale[1] W */
+    uint32_t size[2];       /* P, Q; 0: computed from `scale`. H, W, P and Q are at most 32767 */
+    uint32_t scale[2];      /* P = scale[0] * H, Q = scale[1] * W */
     vkt_upsample_mode mode; /* the formula */
-    bool align_corners;     /* bilinear: corner pixels map to corner pixels; false: edges map to edges */
+    bool align_corners;     /* bilinear only. true: corner pixels map to corner pixels; false: edges map to edges */
 } vkt_upsample2d_params;
 /* Resizes images to a larger or smaller size, without a filter against aliasing (torch.nn.functional.interpolate).
- *   nearest: y[n,c,p,q] = x[n, c, floor(p H/P), floor(q W/Q)], where H/P and W/Q are rounded to f32, as torch does
- *   bilinear: interpolates by distance between the pixels around ((p + 1/2) H/P - 1/2, ..), or with align_corners
- *   around (p (H-1)/(P-1), ..)
+ *   nearest: y[n,c,p,q] = x[n, c, floor(p * H/P), floor(q * W/Q)], where H/P and W/Q are rounded to f32, as torch does
+ *   bilinear: interpolates by distance between the pixels around the point ((p + 1/2) * H/P - 1/2, ..) of x, or with
+ *   align_corners around the point (p * (H-1)/(P-1), ..)
  * x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS input is converted first). dx is a sum in a fixed order, so its bits are
  * always the same. One invocation sums the gradient of a pixel of x. So on CPU devices at most about 50,000 pixels of y
  * may depend on one pixel of x, unless x is a single pixel and align_corners is false. */
@@ -229,8 +231,8 @@ VKT_API vkt_tensor vkt_clamp(vkt_graph *g, vkt_tensor x, float min, float max);
 VKT_API vkt_tensor vkt_scale(vkt_graph *g, vkt_tensor x, float scale, float shift);
 /* Keeps an element with probability 1-p and divides it by 1-p; other elements become 0. p = 0 returns x. vkt_dropout2d
  * keeps or zeroes whole (n,c) planes of (N,C,H,W), or of (N,C,..). The mask comes from Philox with the seed, the step
- * (or micro-batch), the node's number and the element's index. So it is the same after a resume, and if a training is
- * repeated. VKT_E_ARG: p is not in [0,1]. Leave the op out of graphs that evaluate. */
+ * (or micro-batch), the node's number and the element's index. So the mask is the same after a resume, and if a
+ * training is repeated. VKT_E_ARG: p is not in [0,1]. Leave the op out of graphs that evaluate. */
 VKT_API vkt_tensor vkt_dropout(vkt_graph *g, vkt_tensor x, float p);
 VKT_API vkt_tensor vkt_dropout2d(vkt_graph *g, vkt_tensor x, float p);
 
@@ -283,8 +285,9 @@ VKT_API vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout);
 
 /* ---- moving elements ----
  *
- * For f32 or u32 of any rank. The results are copies in x's layout, or x itself if nothing changes. If dimension 0 of
- * a BATCH_LAST tensor is sliced, reversed, padded or joined, it is converted to ROWS and back: two more copies. */
+ * For f32 or u32 of any rank. The results are copies in x's layout, or x itself if nothing changes. If dimension 0 of a
+ * BATCH_LAST tensor is sliced, reversed, padded or joined, the tensor is converted to ROWS and back: two more copies.
+ */
 
 /* Permutes dimensions. Dimension i of the result is dimension perm[i] of x: y[i_0, i_1, ..] is x at index i_k along
  * dimension perm[k]. perm has an entry for each dimension of x (torch.permute). The result is ROWS if a BATCH_LAST x
@@ -335,8 +338,9 @@ VKT_API vkt_tensor vkt_maximum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
  * db = a^b ln(a) dy, but 0 where a is 0 and b >= 0. Where a < 0, db is NaN, because ln(a) is. */
 VKT_API vkt_tensor vkt_pow(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 /* Selects condition ? a : b; all three broadcast. The condition is u32 and true where it is not 0. So token ids can be
- * used directly as a mask of all tokens that are not padding. The condition has no gradient. The layout is that of a or
- * b, chosen as above, or that of the condition if its rank is larger than theirs. */
+ * the condition: it is then true for all tokens whose id is not 0, the usual id of padding. The condition has no
+ * gradient. The layout is that of a or b, chosen as above, or that of the condition if its rank is larger than theirs.
+ */
 VKT_API vkt_tensor vkt_where(vkt_graph *g, vkt_tensor condition, vkt_tensor a, vkt_tensor b);
 /* Computes mask ? value : x, where mask (u32) broadcasts to x's shape. */
 VKT_API vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, float value);
@@ -402,10 +406,10 @@ typedef struct vkt_attention_params {
  * keys, and with gradients 46,000 keys and 39,000 queries. At D = 4 it allows about 640,000 keys. Wider subgroups allow
  * more.
  *
- * vkt_attention_packed computes self-attention with `heads` heads of width D: qkv (B,T,3 heads D) -> (B,T,heads D). A
- * row of qkv has q, k and v one after the other, as one layer computes them, and each of them has its heads one after
- * the other. If the weights are computed tile by tile, a qkv in ROWS is not copied, and its gradient is written in the
- * same form. */
+ * vkt_attention_packed computes self-attention with `heads` heads of width D: qkv (B, T, 3 * heads * D) ->
+ * (B, T, heads * D). A row of qkv has q, k and v one after the other, as one layer computes them, and each of them has
+ * its heads one after the other. If the weights are computed tile by tile, a qkv in ROWS is not copied, and its
+ * gradient is written in the same form. */
 VKT_API vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, const vkt_attention_params *p);
 VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t heads, const vkt_attention_params *p);
 
@@ -436,7 +440,7 @@ typedef struct vkt_hash_grid_params {
 typedef struct vkt_hash_grid_level {
     uint32_t resolution; /* N: grid cells along an axis */
     uint32_t mask;       /* number of entries minus 1 if corners are hashed; 0: each corner has its own entry */
-    uint32_t first;      /* index of its first entry in the table */
+    uint32_t first;      /* index of the level's first entry in the table */
     uint32_t entries;    /* number of entries, a multiple of 8 */
 } vkt_hash_grid_level;
 /* Returns the shape (E,F) of the table for points of `dims` dimensions, 2 or 3, and sets levels[0 .. L-1]. Returns rank
@@ -445,28 +449,28 @@ VKT_API vkt_shape vkt_hash_grid_table(const vkt_hash_grid_params *p, uint32_t di
                                       vkt_hash_grid_level levels[VKT_HASH_GRID_MAX_LEVELS]);
 /* Encodes points with a multiresolution hash grid (Mueller, Evans, Schied & Keller, Instant Neural Graphics Primitives,
  * 2022, section 3, with its conventions; defaults are tiny-cuda-nn's):
- *   x (B,D), where D is 2 or 3, table (E,F)  ->  (B, L F), BATCH_LAST (a ROWS x is converted first). x is in [0,1]; a
+ *   x (B,D), where D is 2 or 3, table (E,F)  ->  (B, L * F), BATCH_LAST (a ROWS x is converted first). x is in [0,1]; a
  *   point outside counts as the nearest point inside. The table has the levels one after the other. The entries of a
  *   level are rounded up to a multiple of 8.
- *   y[n, l F + f] = sum of w(c) table[first(l) + entry(l, c), f] over the 2^D corners c of x[n]'s cell in grid l
+ *   y[n, l * F + f] = sum of w(c) * table[first(l) + entry(l, c), f] over the 2^D corners c of x[n]'s cell in grid l
  *   N = floor(N_min b^l) is the number of cells along an axis, at most 2^23. A number less than 1e-9 below an integer
  *   counts as that integer.
  *   u = N x, without an offset (tiny-cuda-nn adds 1/2 and uses N_min b^l - 1 instead of N_min b^l). The cell is
  *   floor(u), at most N - 1, so that x = 1 is the last corner. w(c) is the product over the axes of 1 - |u - c|.
- *   entry(l, c) = c_0 + (N + 1) (c_1 + (N + 1) c_2) if the (N + 1)^D corners are no more than 2^T,
- *   else (c_0 xor c_1 2654435761 xor c_2 805459861) mod 2^T
+ *   entry(l, c) = c_0 + (N + 1) * (c_1 + (N + 1) * c_2) if the (N + 1)^D corners are no more than 2^T,
+ *   else (c_0 xor (2654435761 * c_1) xor (805459861 * c_2)) mod 2^T
  *   dtable sums over points in a fixed order, without atomics.
- *   dx[d] = sum over levels, corners and features of N dw(c)/du_d table[..] dy, with the derivative inside the cell. It
- *   is 0 along an axis where x is outside.
+ *   dx[d] = sum over levels, corners and features of N * dw(c)/du_d * table[..] * dy, with the derivative inside the
+ *   cell. dx[d] is 0 if x is outside along axis d.
  * p may be NULL. */
 VKT_API vkt_tensor vkt_hash_grid(vkt_graph *g, vkt_tensor x, vkt_tensor table, const vkt_hash_grid_params *p);
 /* Encodes points with frequencies, as NeRF (Mildenhall et al. 2020, equation 4):
- *   y[n, 2 (d K + k)] = sin(2^k pi x[n,d]), y[n, 2 (d K + k) + 1] = cos(2^k pi x[n,d])    k = 0 .. K - 1
- *   x (B,D) -> (B, 2 D K), BATCH_LAST (a ROWS x is converted first). K = `frequencies`, 1 to 32; 0: 10
+ *   y[n, 2 * (d * K + k)] = sin(2^k pi x[n,d]), y[n, 2 * (d * K + k) + 1] = cos(2^k pi x[n,d])    k = 0 .. K - 1
+ *   x (B,D) -> (B, 2 * D * K), BATCH_LAST (a ROWS x is converted first). K = `frequencies`, 1 to 32; 0: 10
  *   dx[n,d] = sum over k of 2^k pi (cos(2^k pi x[n,d]) dy_sin - sin(2^k pi x[n,d]) dy_cos)
  * The result is accurate to one or two units in the last place for every x, because 2^k x is reduced to one period
- * exactly. A binding must hold the encoding of one coordinate of all points, 8 K B bytes: 10,000,000 points at 10
- * frequencies need 800 MB, but lavapipe binds 128 MiB. Split more points into several batches. */
+ * exactly. A binding must hold the encoding of one coordinate of all points: 8 * K * B bytes. For instance, 10,000,000
+ * points at 10 frequencies need 800 MB, but lavapipe binds 128 MiB. Split more points into several batches. */
 VKT_API vkt_tensor vkt_frequency(vkt_graph *g, vkt_tensor x, uint32_t frequencies);
 
 /* The reduction of a loss to a scalar. A loss is over the real rows of the batch (the step's `rows`, along dimension
@@ -496,7 +500,7 @@ VKT_API vkt_tensor vkt_softmax_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_ten
 typedef struct vkt_cross_entropy_params {
     vkt_tensor weight;            /* (K) f32, one for each class; null: 1 */
     bool has_ignore_index;        /* use ignore_index instead of VKT_IGNORE_INDEX */
-    int32_t ignore_index;         /* labels of this value do not count */
+    int32_t ignore_index;         /* with has_ignore_index: labels of this value do not count */
     float label_smoothing;        /* in [0,1]; 0: none */
     vkt_loss_reduction reduction; /* mean, sum or none */
     bool classes_second;          /* z (N,K,d..), t (N,d..) as in torch; false: classes are z's last dimension */
@@ -511,9 +515,9 @@ typedef struct vkt_cross_entropy_params {
  *   norm = sum_b w[t[b]] for the mean, and 1 for the sum
  *   dz[b,k] = dloss ((P[k] - (k == t)) (1-s) w[t] + s/K (P[k] sum_j w[j] - w[k])) / norm
  *
- * If no label counts, the mean is NaN and its gradient is 0. Another label that is no class makes the loss NaN. Without
- * reduction the result is the loss of each label, with norm 1, in t's shape, ROWS. It is 0 for labels that do not
- * count, and after the real rows. `weight` has no gradient. */
+ * If no label counts, the mean is NaN and its gradient is 0. A label that is neither a class nor the ignored value
+ * makes the loss NaN. With VKT_LOSS_NONE the result is the loss of each label, with norm 1, in t's shape, ROWS. It is 0
+ * for labels that do not count, and after the real rows. `weight` has no gradient. */
 VKT_API vkt_tensor vkt_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t, const vkt_cross_entropy_params *p);
 /* Computes vkt_cross_entropy from log-probabilities y of any origin. p must not have label_smoothing:
  *   loss = -sum_b w[t] y[b,t] / norm,  dy[b,k] = -dloss w[k] (k == t[b]) / norm */
@@ -525,8 +529,8 @@ VKT_API vkt_tensor vkt_nll_loss(vkt_graph *g, vkt_tensor y, vkt_tensor t, const 
  *   smooth_l1   |d| < beta ? d^2 / (2 beta) : |d| - beta/2    dy = |d| < beta ? d / beta : sign(d)
  *   huber       |d| < delta ? d^2/2 : delta (|d| - delta/2)   dy = |d| < delta ? d : delta sign(d)
  * dy is multiplied by dloss and divided like the loss. The target's gradient is -dy. beta and delta are positive
- * (torch: 1). The targets of the losses below vkt_mse have no gradient: if such a target depends on a parameter,
- * vkt_backward fails. */
+ * (torch: 1). The losses that follow vkt_mse in this file give their targets no gradient: if such a target depends on a
+ * parameter, vkt_backward fails. */
 VKT_API vkt_tensor vkt_mse_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, vkt_loss_reduction reduction);
 VKT_API vkt_tensor vkt_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, vkt_loss_reduction reduction);
 VKT_API vkt_tensor vkt_smooth_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float beta,
@@ -553,7 +557,7 @@ VKT_API vkt_tensor vkt_binary_cross_entropy_with_logits(vkt_graph *g, vkt_tensor
  * mathematical divergences. */
 VKT_API vkt_tensor vkt_kl_div(vkt_graph *g, vkt_tensor y, vkt_tensor target, bool log_target,
                               vkt_loss_reduction reduction);
-/* Computes the squared error relative to the size of y, for targets of high dynamic range, for instance noisy radiance:
+/* Computes the squared error relative to y^2. It is for targets of high dynamic range, for instance noisy radiance:
  *   (y - target)^2 / (y^2 + epsilon),  dy = 2 (y - target) / (y^2 + epsilon)
  * The gradient treats the divisor as a constant. The true derivative is deliberately not used: with it, a larger y
  * could reduce the loss. An epsilon of 0 means 0.01. (tiny-cuda-nn's documentation of RelativeL2; Lehtinen et al.,

@@ -45,7 +45,7 @@ typedef struct vkt_optimizer {
     float lr_decay;            /* of Adagrad (torch) */
     float initial_accumulator; /* of Adagrad: s at first, which vkt_store_create writes; 0: 0 (torch) or 0.1 (keras) */
     float eps;                 /* of all kinds but SGD; 0: 1e-8 (torch; Adagrad: 1e-10) or 1e-7 (keras) */
-    float clip_norm;           /* > 0: gradients are scaled down if the norm of all of them together is larger */
+    float clip_norm;           /* > 0: gradients are scaled down if the norm of all of them together is above this */
     float clip_value;          /* > 0: each element of a gradient is clamped to +-clip_value; not together with
                                 * clip_norm */
     uint32_t micro_batches;    /* runs that make one step; 0: 1 */
@@ -58,20 +58,22 @@ typedef struct vkt_optimizer {
  *                   if momentum is 0: p -= lr g
  *            keras  buf = momentum buf + lr g;  p -= nesterov ? lr g + momentum buf : buf
  *   Adam            m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
- *            torch  p -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps)
- *            keras  p -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps)
+ *            torch  p -= lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)
+ *            keras  p -= lr * sqrt(1 - b2^t) / (1 - b1^t) * m / (sqrt(v) + eps)
  *            amsgrad  w = max(w, v) replaces v in the formula of p; w is a third moment, 0 at first
  *   AdamW           Adam with decoupled weight decay
- *   NAdam           m and v as Adam's;  u_t = b1 (1 - 0.96^(momentum_decay t) / 2);  P = u_1 u_2 .. u_t;
- *                   p -= lr (u_(t+1) m / (1 - P u_(t+1)) + (1 - u_t) g / (1 - P)) / (sqrt(v) / sqrt(1 - b2^t) + eps)
+ *   NAdam           m and v as Adam's;  u_t = b1 (1 - 0.96^(momentum_decay t) / 2);  P = u_1 * .. * u_t;
+ *                   d = u_(t+1) * m / (1 - P * u_(t+1)) + (1 - u_t) * g / (1 - P);
+ *                   p -= lr * d / (sqrt(v) / sqrt(1 - b2^t) + eps)
  *   RMSprop         v = alpha v + (1 - alpha) g^2;  a = centered ? alpha a + (1 - alpha) g : 0
  *            torch  buf = momentum buf + g / (sqrt(v - a^2) + eps);  p -= lr buf
  *            keras  buf = momentum buf + lr g / sqrt(v - a^2 + eps);  p -= buf
  *   Adagrad         s += g^2
- *            torch  p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)
+ *            torch  p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps)
  *            keras  p -= lr g / sqrt(s + eps)
- * Before that, g is clipped: by value, or by the factor clip_norm / (norm + 1e-6) if it is below 1
- * (vkt_metrics.grad_norm is the norm). Then weight decay adds g += wd p, or p -= lr wd p if it is decoupled.
+ * Before these formulas, g is clipped: by value, or by the factor clip_norm / (norm + 1e-6) if this factor is below 1
+ * (vkt_metrics.grad_norm is the norm). Weight decay comes after clipping, but still before these formulas:
+ * g += wd * p, or p -= lr * wd * p if it is decoupled.
  *
  * With micro_batches = k, a run adds its gradients, times its rows, to VKT_PART_GRADIENT_SUM. Every k-th run then
  * divides by the rows of all k, changes the parameters and advances t. If the loss is a mean over rows, such a step
@@ -100,7 +102,7 @@ VKT_API vkt_result vkt_publish(vkt_graph *g, double decay);
  * group uses the optimizer's own settings. A later call overrides an earlier one. Call it before vkt_update (else
  * VKT_E_STATE). Biases have no decay, for instance, after
  *   vkt_set_group(g, "*.bias", 0);                          with groups[0] = { .weight_decay = 0 }
- * VKT_E_NOT_FOUND if no name matches. */
+ * VKT_E_NOT_FOUND if no name matches. VKT_E_ARG if `group` is not below VKT_PARAM_GROUPS. */
 VKT_API vkt_result vkt_set_group(vkt_graph *g, const char *pattern, uint32_t group);
 /* Freezes all parameters whose names match. They have no gradient, and the update does not change them or their
  * moments. Nothing is computed that only their gradients would need. They need not influence the loss. Call it before

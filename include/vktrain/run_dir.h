@@ -62,9 +62,9 @@ VKT_API void vkt_run_dir_log(vkt_run_dir *d, const char *text);
  *
  * Returns the result of vkt_trainer_resume or vkt_trainer_fit. If options.json or the event file cannot be written at
  * the start, returns the error, and there is no training. If another file cannot be written later, this is logged at
- * once and does not disturb the training; the result is then VKT_E_CHECKPOINT. A fit that fails before its first step
- * leaves older files as they are, except options, log and events. After an error or a stop, best.safetensors still has
- * the best epoch. */
+ * once and does not disturb the training; the result is then VKT_E_CHECKPOINT. If a fit fails before the trainer's
+ * first step, older files stay as they are, except options, log and events. After an error or a stop, best.safetensors
+ * still has the best epoch so far. */
 VKT_API vkt_result vkt_run_dir_fit(vkt_run_dir *d, vkt_trainer *t, const vkt_fit_params *params, const char *options);
 
 #ifdef __cplusplus

@@ -46,8 +46,9 @@ VKT_API vkt_result vkt_dataset_from_csv(const vkt_host *host, const char *path, 
 /* A CSV file with a header, as texts: for programs that interpret the columns themselves. */
 typedef struct vkt_records vkt_records;
 
-/* Read a CSV file, plain or gzip, or a text, which messages call `name`. `separator` as in vkt_csv_params.
- * VKT_E_FORMAT: the text is no CSV (RFC 4180) or has no header. Of a file also VKT_E_NOT_FOUND, VKT_E_IO. */
+/* vkt_records_read reads a CSV file, plain or gzip. vkt_records_from_text reads a text, which messages call `name`.
+ * `separator` as in vkt_csv_params. VKT_E_FORMAT: the file or text is no CSV (RFC 4180) or has no header. For a file
+ * also VKT_E_NOT_FOUND, VKT_E_IO. */
 VKT_API vkt_result vkt_records_read(const vkt_host *host, const char *path, char separator, vkt_records **out);
 VKT_API vkt_result vkt_records_from_text(const vkt_host *host, const char *name, const char *text, char separator,
                                          vkt_records **out);
@@ -76,8 +77,8 @@ VKT_API const double *vkt_scaler_std(const vkt_scaler *s);  /* (F), above 0 */
 VKT_API vkt_result vkt_scaler_transform(const vkt_scaler *s, const vkt_dataset *ds, vkt_dataset **out);
 /* Standardises n rows of F numbers in place. */
 VKT_API void vkt_scaler_rows(const vkt_scaler *s, float *rows, size_t n);
-/* Write a scaler as a text for vkt_trainer_attach, and read the text back. The scaler has the same bits then.
- * vkt_text_release frees *text.
+/* Write a scaler as a text for vkt_trainer_attach, and read the text back. The scaler that is read has the same bits as
+ * the one that was written. vkt_text_release frees *text.
  *     vktrain-scaler 1 columns=2
  *     0.5 1.25                                                mean and std of the first column
  *     -3 1

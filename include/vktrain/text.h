@@ -89,7 +89,8 @@ VKT_API const char *vkt_vocab_word(const vkt_vocab *v, uint32_t id, uint64_t *co
 /* Returns the id of a word; VKT_ID_UNKNOWN if the vocabulary does not have this word. Without keep_case, the vocabulary
  * has words in lower case only. */
 VKT_API uint32_t vkt_vocab_id(const vkt_vocab *v, const char *word);
-/* Encodes a text. Writes the ids of its first `capacity` words, and the number of all its words to *n. VKT_E_NOMEM. */
+/* Encodes a text. Writes the ids of its first `capacity` words to `ids`, and the number of all its words to *n.
+ * VKT_E_NOMEM. */
 VKT_API vkt_result vkt_vocab_encode(const vkt_vocab *v, const char *text, uint32_t *ids, uint32_t capacity,
                                     uint32_t *n);
 
@@ -113,15 +114,15 @@ VKT_API vkt_result vkt_vocab_load(const vkt_host *host, const char *path, vkt_vo
 typedef struct vkt_alphabet vkt_alphabet;
 
 /* Finds the different characters of a text of n bytes. VKT_E_FORMAT: the text is empty, or not UTF-8 (the message has
- * the number of the byte). The text of all characters of an alphabet gives the same alphabet. */
+ * the number of the byte, from 0). An alphabet made from all characters of another alphabet is equal to it. */
 VKT_API vkt_result vkt_alphabet_create(const vkt_host *host, const char *text, size_t n, vkt_alphabet **out);
 VKT_API void vkt_alphabet_destroy(vkt_alphabet **a);
 VKT_API uint32_t vkt_alphabet_size(const vkt_alphabet *a); /* number of characters; every id is below it */
 /* Returns a character as UTF-8, valid as long as the alphabet; NULL if no character has this id. */
 VKT_API const char *vkt_alphabet_character(const vkt_alphabet *a, uint32_t id);
-/* Encodes a text of n bytes. Writes the ids of its first `capacity` characters, and the number of all its characters to
- * *count. VKT_E_FORMAT, not logged: the alphabet does not have a character, or the text is not UTF-8. Then *count is
- * the number of characters before the error. */
+/* Encodes a text of n bytes. Writes the ids of its first `capacity` characters to `ids`, and the number of all its
+ * characters to *count. VKT_E_FORMAT, not logged: the alphabet does not have a character, or the text is not UTF-8.
+ * Then *count is the number of characters before the error. */
 VKT_API vkt_result vkt_alphabet_encode(const vkt_alphabet *a, const char *text, size_t n, uint32_t *ids,
                                        uint32_t capacity, uint32_t *count);
 

@@ -64,11 +64,11 @@ typedef struct vkt_metric_batch {
     uint32_t target_width;  /* numbers to predict for one row; 0: none */
 } vkt_metric_batch;
 
-/* A metric. Its functions get the batches in the order of the rows, on the thread of vkt_trainer_fit. With several
- * ranks, only rank 0 calls them, with all rows, and the other ranks get its result. The result is in the epoch's
- * record, the history, the checkpoint and the lines of vkt_progress, and can be the monitor. With metrics, the
- * validation reads back the outputs of each batch before it starts the next one. vktrain/metrics.h has common scores.
- */
+/* A metric. Its functions are called on the thread of vkt_trainer_fit. `add` gets the batches in the order of the rows.
+ * With several ranks, only rank 0 calls these functions, with all rows, and the other ranks get the result. The result
+ * is in the epoch's record, the history, the checkpoint and the lines of vkt_progress. The result of the first metric
+ * can be the monitor (VKT_MONITOR_METRIC). With metrics, the validation reads back the outputs of each batch before it
+ * starts the next one. vktrain/metrics.h has common scores. */
 typedef struct vkt_metric {
     const char *name;                                   /* 1 to 31 letters, digits and _. It names a column of the CSV,
                                                          * so no other column may have this name. Copied */
@@ -126,8 +126,9 @@ typedef struct vkt_trainer_params {
     vkt_model model;               /* copied */
     const vkt_dataset *train;      /* must outlive the trainer */
     const vkt_dataset *validation; /* must outlive the trainer; NULL: none */
-    uint32_t batch;                /* samples of a batch; 0: 128. If `train` has fewer rows, a batch has them all. The
-                                    * last batch of an epoch may be smaller; no batch is dropped */
+    uint32_t batch;                /* samples of a batch; 0: 128. If `train` has fewer rows, their number (rounded down
+                                    * to a multiple of dist.shards). The last batch of an epoch may be smaller; no batch
+                                    * is dropped */
     vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
     float lr;                      /* learning rate; 0: 0.01 for SGD, else that of vkt_optimizer_lr (0.001 for Adam);
                                     * VKT_ZERO: 0 */
@@ -168,8 +169,8 @@ typedef struct vkt_trainer vkt_trainer;
 
 /* Builds the model's graphs, copies the data to the device or prepares to stream it, records the training step and
  * generates the initial weights. VKT_E_ARG (the message names the field), VKT_E_SHAPE (the model does not fit the
- * data), VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM, and the errors of the ops and of vkt_program_create; *out
- * = NULL then. Owner: the caller; destroy it before the context. */
+ * data), VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM, and the errors of the ops and of vkt_program_create.
+ * After an error *out = NULL. Owner: the caller; destroy the trainer before the context. */
 VKT_API vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vkt_trainer **out);
 VKT_API void vkt_trainer_destroy(vkt_trainer **t); /* waits for its last step */
 
@@ -191,12 +192,12 @@ typedef struct vkt_fit_params {
  * fit. Another fit continues from these weights, with the optimizer's state of the last step. To continue from the last
  * weights, call vkt_trainer_resume with the checkpoint first.
  *
- * VKT_E_ARG for params that do not fit the trainer; nothing is changed then. VKT_E_STATE if VKT_MONITOR_METRIC was NaN
- * in every epoch: then there is no best epoch, and the trainer has the weights of the last step. After VKT_E_IO,
- * VKT_E_FORMAT or another error of a data source, and after VKT_E_NOMEM, the trainer has the weights of the last step,
- * and another fit continues where this one failed. With several ranks such a failure ends the run: resume its
- * checkpoint. After VKT_E_DEVICE_LOST the context can only be destroyed. In all these cases the last checkpoint file
- * stays whole.
+ * VKT_E_ARG for params that do not fit the trainer; nothing is changed then. VKT_E_STATE if the metric of
+ * VKT_MONITOR_METRIC was NaN in every epoch: then there is no best epoch, and the trainer has the weights of the last
+ * step. VKT_E_STATE also if the ranks do not have the same run, data and state. After VKT_E_IO, VKT_E_FORMAT or another
+ * error of a data source, and after VKT_E_NOMEM, the trainer has the weights of the last step, and another fit
+ * continues where this one failed. With several ranks such a failure ends the run: resume its checkpoint. After
+ * VKT_E_DEVICE_LOST the context can only be destroyed. In all these cases the last checkpoint file stays whole.
  *
  * VKT_E_DIVERGED: a loss of training or validation, or a weight, is not finite. The message names epoch, batch and
  * learning rate. The trainer has the weights of the best epoch, if there was one (vkt_trainer_best_epoch). To continue,
@@ -204,8 +205,8 @@ typedef struct vkt_fit_params {
  * weights or the optimizer's state are not finite. vkt_trainer_resume replaces both. vkt_trainer_load replaces the
  * weights and, if the last fit diverged, resets the optimizer to its start. The next fit then begins the epoch again.
  * With allow_nonfinite the fit logs a warning and continues; it returns VKT_E_DIVERGED only if no epoch of the run was
- * finite. In both cases an epoch that is not finite is never the best, and no checkpoint of it is written. (A step that
- * VKT_PRECISION_F16 skips because its gradients overflow has a finite loss and does not count.)
+ * finite. With and without allow_nonfinite, an epoch that is not finite is never the best, and no checkpoint of it is
+ * written. (A step that VKT_PRECISION_F16 skips because its gradients overflow has a finite loss and does not count.)
  *
  * VKT_E_CHECKPOINT: a checkpoint could not be written (disk full, no such folder). The failure is logged at once, the
  * previous file stays whole, training continues, and the fit returns this result at its end. Another fit first writes
@@ -216,21 +217,24 @@ VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
  * (vkt_trainer_position returns this position). VKT_E_NOT_FOUND or VKT_E_IO for a file that cannot be read;
  * VKT_E_FORMAT for a damaged file or another kind of file; VKT_E_UNSUPPORTED for another version of the checkpoint
  * format (vkt_trainer_load reads the weights); VKT_E_STATE for a checkpoint of another run. Then the message has the
- * differences: "attention.7 heads: checkpoint 2, this run 4". None of these errors changes anything.
+ * differences, for instance "attention.7 heads: checkpoint 2, this run 4". None of these errors changes anything.
  *
  * These must be the same: every op of the model and of the loss, with its attributes; the parameters, their groups, and
  * which of them are frozen; batch, no_shuffle, optimizer, schedule, precision, ema_decay, label_smoothing,
- * class_weights, dist.shards, dist.wire, and the names of the metrics; both data sets, with mean, std and class names.
- * Features are compared by a hash of evenly spaced rows: at most 64 MiB of them, and at most 256 rows if a source makes
- * them. Texts must be the same if both have one under the same name (call vkt_trainer_attach before this function).
- * These may change, with a warning: learning rate, and the schedule's total, warmup and min_lr. These may change
- * freely: stream, workers, recompute, profile and all of vkt_fit_params. The seed is the checkpoint's. A run that has
- * stopped early stays stopped, whatever the patience: vkt_trainer_fit then trains nothing and logs a warning. */
+ * class_weights, dist.shards, dist.wire, and the names of the metrics; the training set, with mean, std and class
+ * names; the validation set, without these. Features are compared by a hash of evenly spaced rows: at most 64 MiB of
+ * them, and at most 256 rows if a source makes them. Texts must be the same if both have one under the same name (call
+ * vkt_trainer_attach before this function). These may change, with a warning: learning rate, and the schedule's total,
+ * warmup and min_lr. These may change freely: stream, workers, recompute, profile and all of vkt_fit_params. The seed
+ * is the checkpoint's. A run that has stopped early stays stopped, whatever the patience: vkt_trainer_fit then trains
+ * nothing and logs a warning. */
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
-/* Computes mean loss and accuracy (NaN: not measured) over a data set of the same sample shape. Either output may be
- * NULL. Unless `data` is the validation set, this function and vkt_trainer_predict copy the data to the device and
- * record a program in each call. With several ranks they do so for the validation set, too. */
+/* Computes mean loss and accuracy (NaN: not measured) over a data set of the same sample shape (else VKT_E_SHAPE).
+ * VKT_E_ARG: `data` has no labels or targets, although the training set has them, or has more classes than the training
+ * set. `loss` and `accuracy` may be NULL. Unless `data` is the validation set, this function and vkt_trainer_predict
+ * copy the data to the device and record a program in each call. With several ranks and without metrics they do so for
+ * the validation set, too. */
 VKT_API vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double *loss, double *accuracy);
 /* Predicts rows [first, first + count) of `data`: their classes (VKT_E_STATE for a model that does not classify), and
  * the model's outputs, row-major. Either may be NULL. VKT_E_ARG: count is 0, or `data` has no such rows. */
@@ -273,10 +277,10 @@ VKT_API vkt_result vkt_predictor_run(vkt_predictor *p, uint32_t first, uint32_t 
 VKT_API vkt_store *vkt_predictor_store(vkt_predictor *p);
 
 /* Save and load weights as safetensors, with the names and shapes of PyTorch's state_dict. Saving returns
- * VKT_E_DIVERGED and writes nothing if a weight that is not frozen is not finite. After a fit of several ranks that
- * failed, saving is VKT_E_STATE. For loading, the file must have every parameter, with its shape, as F32, F16, BF16 or
- * F64. Other tensors of the file are skipped and listed at VKT_LOG_INFO. VKT_E_NOT_FOUND, VKT_E_SHAPE, VKT_E_IO,
- * VKT_E_FORMAT, VKT_E_NOMEM. */
+ * VKT_E_DIVERGED and writes nothing if a weight is not finite (frozen weights are not checked). Saving is VKT_E_STATE
+ * after a fit of several ranks or shards that failed in the middle of a step, until a checkpoint is resumed. For
+ * loading, the file must have every parameter, with its shape, as F32, F16, BF16 or F64. Other tensors of the file are
+ * skipped and listed at VKT_LOG_INFO. VKT_E_NOT_FOUND, VKT_E_SHAPE, VKT_E_IO, VKT_E_FORMAT, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_save(vkt_trainer *t, const char *path);
 VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
 /* Loads only the parameters (and running statistics) whose names match `pattern`, as in vkt_freeze: for instance
@@ -371,8 +375,8 @@ VKT_API uint32_t vkt_trainer_best_epoch(const vkt_trainer *t);  /* by the fit's 
 VKT_API vkt_fit_progress vkt_trainer_position(const vkt_trainer *t);
 VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t); /* median wall time of the last 4096 training steps, in
                                                                * milliseconds; NaN: none yet */
-/* Returns the median CPU time that the thread of vkt_trainer_fit spent on each of these steps, in microseconds, without
- * waits for the device and without callbacks. NaN: there is none yet. */
+/* Returns the median CPU time that the thread of vkt_trainer_fit spent on each of the last 4096 training steps, in
+ * microseconds, without waits for the device and without callbacks. NaN: no step has been measured yet. */
 VKT_API double vkt_trainer_host_us_per_step(const vkt_trainer *t);
 /* Returns the mean time that a training step waited for worker threads to make its rows, in microseconds. If this is
  * more than a small part of vkt_trainer_ms_per_step, the device waits for data, and more workers help. 0 if the data
@@ -390,8 +394,9 @@ VKT_API vkt_store *vkt_trainer_store(vkt_trainer *t);     /* the trainer's store
 VKT_API vkt_program *vkt_trainer_program(vkt_trainer *t); /* the recorded training step, or with dist the recorded run
                                                            * of a shard; the trainer owns it */
 
-/* Runs a training step twice with timestamps and writes a Chrome/Perfetto trace of the second run's kernels to `path`.
- * The state is restored, so these runs do not count. VKT_E_STATE if the trainer was made without `profile`. */
+/* Runs a training step (with dist.shards: one run of a shard) twice with timestamps. Writes a Chrome/Perfetto trace of
+ * the kernels of the second run to `path`. The state is restored, so these runs do not count. VKT_E_STATE if the
+ * trainer was made without `profile`. */
 VKT_API vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path);
 
 /* ---- ready-made progress ---- */
@@ -403,8 +408,8 @@ VKT_API vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path);
  * no terminal, or TERM is "dumb" or not set, there is no bar and no escape sequence. In a locale without UTF-8 (LC_ALL,
  * else LC_CTYPE, else LANG) all text is ASCII. */
 typedef struct vkt_progress vkt_progress;
-/* Creates a progress that writes to `stream`, which must outlive it. `host` may be NULL. VKT_E_ARG, VKT_E_NOMEM; *out =
- * NULL then. */
+/* Creates a progress that writes to `stream`, which must outlive it. `host` may be NULL. VKT_E_ARG, VKT_E_NOMEM. After
+ * an error *out = NULL. */
 VKT_API vkt_result vkt_progress_create(const vkt_host *host, FILE *stream, vkt_progress **out);
 /* Ends the line of an unfinished bar and frees the object. Call it after the fit. The stream stays open. */
 VKT_API void vkt_progress_destroy(vkt_progress **p);

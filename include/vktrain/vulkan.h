@@ -6,9 +6,10 @@
  * if you load Vulkan's functions yourself. vktrain.h does not include this header.
  *
  * Order. Each submission of a context ends with a full memory barrier: later submissions of the application to the same
- * queue see what it wrote. It does not begin with a barrier. If the library must wait for the application's writes, or
- * for its reads of memory that the library writes, the application makes it wait: with a semaphore (vkt_sync), or with
- * a barrier at the end of the application's own commands (vkt_program_barriers returns its stages and accesses). */
+ * queue see what it wrote. A submission does not begin with a barrier. The library may have to wait for writes of the
+ * application, or for the application's reads of memory that the library then writes. The application makes the library
+ * wait: with a semaphore (vkt_sync), or with a barrier at the end of the application's own commands
+ * (vkt_program_barriers returns its stages and accesses). */
 #ifndef VKTRAIN_VULKAN_H
 #define VKTRAIN_VULKAN_H
 
@@ -37,9 +38,9 @@ VKT_API const vkt_vk_needs *vkt_vk_get_needs(void);
  * features. If no struct of the chain has a required feature, the result is VKT_E_ARG, and the message names it. The
  * other features are set nevertheless. `host` may be NULL. */
 VKT_API vkt_result vkt_vk_add_features(const vkt_host *host, void *chain);
-/* Describes a physical device in *out: out->usable, and in out->reason what it lacks. If `get_proc_addr` is NULL, the
- * installed loader is used. `host` may be NULL. VKT_E_ARG for a missing handle, or a device of another instance;
- * VKT_E_NO_LOADER, VKT_E_DRIVER, VKT_E_NOMEM. */
+/* Describes a physical device in *out, for instance by out->usable, and by out->reason if it is not usable. If
+ * `get_proc_addr` is NULL, the installed loader is used. `host` may be NULL. VKT_E_ARG for a missing handle, or a
+ * device of another instance; VKT_E_NO_LOADER, VKT_E_DRIVER, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_vk_examine(const vkt_host *host, PFN_vkGetInstanceProcAddr get_proc_addr, VkInstance instance,
                                   VkPhysicalDevice physical_device, vkt_device_info *out);
 
@@ -78,8 +79,9 @@ typedef struct vkt_adopt_params {
  * In `params` (may be NULL) device and validation are not used, and debug_names needs debug_utils. Cooperative matrices
  * are used if the device was made with VK_KHR_cooperative_matrix and the features cooperativeMatrix, shaderFloat16,
  * vulkanMemoryModel and vulkanMemoryModelDeviceScope. If a device was made with vulkanMemoryModel, programs in
- * VKT_PRECISION_F16 also need vulkanMemoryModelDeviceScope; this is not checked. On CPU devices the fast kernels need
- * shaderInt64 (VkPhysicalDeviceFeatures2 in the chain). */
+ * VKT_PRECISION_F16 also need vulkanMemoryModelDeviceScope; this is not checked. On CPU devices, kernels use texel
+ * buffers, which makes them faster, only if the device was made with shaderInt64 (VkPhysicalDeviceFeatures2 in the
+ * chain). */
 VKT_API vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_params *params, const vkt_host *host,
                                  vkt_ctx **out);
 
@@ -188,11 +190,12 @@ VKT_API vkt_result vkt_array_release(vkt_array *a, uint32_t to_family, const vkt
  * until the array is destroyed. The ranges of the two functions below are valid until the store or the program is
  * destroyed. */
 VKT_API vkt_vk_buffer vkt_array_buffer(const vkt_array *a);
-/* Returns the range of parameter i, which is in row-major order; all zero if the store has no such part or no parameter
- * i. */
+/* Returns the range of one part of parameter or state i, in row-major order; all zero if the store has no such part or
+ * no number i. */
 VKT_API vkt_vk_buffer vkt_store_buffer(const vkt_store *s, uint32_t i, vkt_store_part part);
-/* Returns the range of a kept value (vkt_keep) or an input in *out. Its elements have the value's type. *layout (may be
- * NULL) gets its layout. VKT_E_ARG for another value, or a value that is stored in 16 bits. */
+/* Returns in *out the range of a value that vkt_program_read can read, for instance of an input or a kept value
+ * (vkt_keep). The elements of the range have the value's type. *layout (may be NULL) gets the value's layout. VKT_E_ARG
+ * for an activation that is not kept, or a value that is stored in 16 bits. */
 VKT_API vkt_result vkt_program_buffer(const vkt_program *p, vkt_tensor t, vkt_vk_buffer *out, vkt_layout *layout);
 
 /* ---- sharing images ---------------------------------------------------------------------------------------------- */

@@ -37,8 +37,8 @@ static int list(const audit *a)
     return 0;
 }
 
-/* Ends a report. Notes in a->wrong whether r is an error. Returns VKT_OK for VKT_E_WRONG, so that the audit continues.
- * Returns any other error, which ends the audit. */
+/* Ends a report. Sets a->wrong if r is an error. Returns VKT_OK for VKT_E_WRONG, so that the audit continues. Returns
+ * any other error, which ends the audit. */
 static vkt_result note(audit *a, const vkt_audit_totals *t, vkt_result r)
 {
     audit_report_end(&a->report, t, r);

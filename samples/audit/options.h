@@ -15,7 +15,7 @@ typedef struct audit_options {
     bool all;       /* every op at random shapes */
     uint64_t seeds; /* number of cases of each op */
     uint64_t seed;
-    double effort; /* approximate seconds of the reference for a case; 0: the library's default */
+    double effort; /* approximate time of the reference for a case, in seconds; 0: the library's default */
     bool quiet;    /* print only errors and totals */
     bool list;
     int argc;

@@ -72,7 +72,7 @@ static void print(audit_report *r, const vkt_audit_entry *e)
 
 /* ---- JSON ---- */
 
-/* Makes a JSON number. Infinity and NaN become 1e300, because JSON does not have them. */
+/* Makes a JSON number of x, which is not negative. Infinity and NaN become 1e300, because JSON does not have them. */
 static json_t *number(double x)
 {
     return json_real(x <= 1e300 ? x : 1e300);

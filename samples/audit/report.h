@@ -11,7 +11,7 @@
 typedef struct audit_report {
     FILE *out;
     bool quiet;
-    json_t *runs, *entries; /* one object for each network and one for --all; the entries of the current object */
+    json_t *runs, *entries; /* runs: an object for each network, and one for --all; entries: those of the last object */
 } audit_report;
 
 /* Begins the report of a network or of all ops. `name` and `what` describe it. */

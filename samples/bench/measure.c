@@ -5,8 +5,8 @@
 
 enum { WARM_UP = 2, LEAST = 5, MOST = 2000 };
 
-/* The samples of a measurement: one time each. The measurement ends after min_ns if there are LEAST samples. If there
- * are fewer, it ends after 20 min_ns, but not without a sample. It also ends at MOST samples. */
+/* The samples of a measurement: one time in ns each. The measurement ends after min_ns if there are LEAST samples. If
+ * there are fewer, it ends after 20 * min_ns, but not without a sample. It also ends at MOST samples. */
 typedef struct collection {
     double list[MOST];
     size_t n;

@@ -11,7 +11,7 @@ typedef struct bench_job {
     uint32_t n;
     vkt_run run;
     const bool *timed; /* by node number: the nodes whose dispatches count for GPU time; NULL: all */
-    uint64_t min_ns;   /* time for each of the two clocks, after the warm-up */
+    uint64_t min_ns;   /* approximate time to measure by each of the two clocks, after the warm-up */
 } bench_job;
 
 /* Measures a program. Times are in ns. gpu: the time in which at least one of the timed dispatches ran. gpu->n is 0 if
@@ -21,8 +21,9 @@ vkt_result bench_measure(const bench_job *job, bench_stat *gpu, bench_stat *wall
  * submits the run, without waiting. */
 vkt_result bench_measure_loop(const bench_job *job, bench_stat *wall, double *host_ns);
 
-/* Returns how many copies of a program with `bytes` bytes of data exceed twice the size of the caches. The result is 1
- * to 16. If it is above 1, the copies fit into a third of the free memory. */
+/* Returns the number of copies whose data together exceed twice the size of the caches. One copy has `bytes` bytes of
+ * data. The result is at most 16, and the data need at most a third of the memory that is left below the memory cap.
+ * But the result is at least 1. */
 uint32_t bench_copies(const vkt_ctx *ctx, uint64_t bytes);
 
 #endif

@@ -126,8 +126,8 @@ static bool wanted(const bench *b, const bench_result *r)
 
 /* ---- ceilings ---- */
 
-/* Returns the rate of the fastest sample, per second. A ceiling is the best rate, because other work only makes a
- * machine slower. */
+/* Returns the rate of the fastest sample, per second; 0 if there is no time. A ceiling is the best rate, because other
+ * work only makes a machine slower. */
 static double best_rate(double amount, const bench_result *r)
 {
     const bench_stat *t = bench_time(r);
@@ -170,8 +170,8 @@ static vkt_result fma_ceiling(bench *b)
     return report(b, &best);
 }
 
-/* Measures a kernel that copies 32 MiB. So many programs, each with its own data, run in rotation that the data exceed
- * the caches. */
+/* Measures a kernel that copies 32 MiB. Several programs run in rotation (bench_copies). Each program has its own data,
+ * and all data together exceed the caches. */
 static vkt_result copy_ceiling(bench *b)
 {
     enum { FLOATS = 8 << 20 };

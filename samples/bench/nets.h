@@ -6,7 +6,7 @@
 #include "vktrain/optim.h"
 
 typedef struct bench_net {
-    const char *name; /* "mnist-b128" */
+    const char *name; /* for instance "mnist-b128" */
     const char *what;
     uint32_t batch;
     vkt_shape sample; /* (C,H,W), (F), or (T,D): T rows of D numbers, in the layout rows */
@@ -17,7 +17,7 @@ typedef struct bench_net {
     vkt_optimizer optimizer;
     float lr;
     vkt_forward_fn forward;
-    bool large; /* the network is in --sizes large, not in net, and its check trains fewer steps */
+    bool large; /* the network is in --sizes large instead of net, and its check trains fewer steps */
 } bench_net;
 
 /* The last entry has no name. */

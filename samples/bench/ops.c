@@ -244,8 +244,8 @@ static vkt_result run_case(bench *b, const vkt_op *op, const vkt_case *c, uint64
     return VKT_OK;
 }
 
-/* Returns whether the filter could accept a result of the case. Tries the names with the usual phases, and with no, one
- * and two variants. Makes no data. */
+/* Returns whether the filter could accept a result of the case. Tries the names with the usual phases, without a
+ * variant, and with one or two variants. Makes no data. */
 static bool could_match(const bench *b, const vkt_op *op, const vkt_case *c)
 {
     static const char *const phases[] = { "forward", "d0", "d1", "d2", "d3", "d0+d1", "d1+d2", "d0+d1+d2" };
@@ -253,7 +253,7 @@ static bool could_match(const bench *b, const vkt_op *op, const vkt_case *c)
     if (!b->o->filter) return true;
     vkt_case_text(&b->ctx->host, op, c, shape);
     for (size_t i = 0; i < VKT_COUNT(phases); i++)
-        /* If `second` is VKT_V_COUNT, the name has no variant. If `first` and `second` are equal, it has one. */
+        /* The name has no variant if `second` is VKT_V_COUNT. Else it has `second`, and `first` too if it differs. */
         for (int second = 0; second <= VKT_V_COUNT; second++)
             for (int first = 0; first <= second; first++) {
                 const bool none = second == VKT_V_COUNT, one = first == second;

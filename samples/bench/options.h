@@ -16,7 +16,7 @@ typedef struct bench_options {
     const char *device, *shapes, *json, *csv, *compare, *plot, *tune;
     const regex_t *filter; /* for names of experiments; NULL: all */
     bench_sizes sizes;
-    uint64_t min_ns;         /* measured time, per clock and experiment */
+    uint64_t min_ns;         /* approximate time to measure, per clock and experiment */
     uint64_t variant;        /* 1 << the only variant; 0: the variants that ops prefer, then each other one */
     vkt_precision precision; /* precision of steps */
     bool preferred;          /* only the variants that ops prefer */

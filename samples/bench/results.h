@@ -22,9 +22,9 @@ typedef struct bench_result {
     char op[48];       /* name of an op, of a network, or of a micro-measurement */
     char phase[24];    /* "forward", "d0" (gradient of input 0), "d1+d2"; a step: "train" */
     char shape[160];   /* inputs and attributes */
-    char variant[64];  /* the op's variants, "tile" or "packed+tile"; "": the op has none. A step: "f16", "bf16", "" */
+    char variant[64];  /* the op's variants, for instance "packed+tile"; "": none. A step: its precision, "" for f32 */
     bool preferred;    /* the engine uses the variant by default */
-    char kernels[128]; /* "GEMM_PACK GEMM_TILE" */
+    char kernels[128]; /* names of the kernels, for instance "GEMM_PACK GEMM_TILE" */
     double flops, bytes;
     bench_stat gpu, wall; /* in ns; of a step: ns per step */
     bench_check check;
@@ -48,7 +48,7 @@ typedef struct bench_results {
     bench_roofline roof;
 } bench_results;
 
-/* Writes the name to buf: "conv2d d0 (128,32,13,13)b ... [tile]". Returns buf. */
+/* Writes the name to buf, for instance "conv2d d0 (128,32,13,13)b ... [tile]". Returns buf. */
 const char *bench_name(const bench_result *r, char buf[320]);
 /* Appends a copy. Returns false if there is no memory. */
 bool bench_add(bench_results *all, const bench_result *r);

@@ -39,7 +39,7 @@ typedef struct layout {
     FILE *out;
     const bench_roofline *roof;
     bool unicode, color, compare;
-    int shape, variant; /* widths */
+    int shape, variant; /* widths of these two columns, in characters */
 } layout;
 
 static void bar(const layout *l, double percent)

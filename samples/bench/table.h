@@ -9,9 +9,9 @@
 /* Prints the whole table: micro-measurements, steps, then ops in the order of ops.def. A star marks the engine's
  * default variant. */
 void bench_print(FILE *out, const bench_results *all);
-/* Writes a time with three digits: "17.2 ms", "842 us", "35.1 us", "950 ns". Returns buf. */
+/* Writes a time with three digits, for instance "17.2 ms" or "842 us". Returns buf. */
 const char *bench_time_text(double ns, char buf[16]);
-/* Writes a rate with its prefix: "61.7 G", "1.25 T". Returns buf. */
+/* Writes a rate with three digits and its prefix, for instance "61.7 G". Returns buf. */
 const char *bench_rate_text(double per_s, char buf[16]);
 
 #endif

@@ -32,7 +32,8 @@ typedef struct tuning {
 
 /* ---- timing ---- */
 
-/* Measures the GPU time of each node of a program, the sum of the medians of its dispatches, and adds it to node_ns. */
+/* Measures the GPU time of each node of a program, in ns: the sum of the medians of the node's dispatches. Adds it to
+ * node_ns[node]. */
 static vkt_result time_nodes(bench *b, const bench_step *s, double *node_ns)
 {
     enum { ROUNDS = 15 };
@@ -81,9 +82,9 @@ static choice *find(tuning *t, const vkt_node *n, const vkt_picked *p)
     return c;
 }
 
-/* Measures a step and adds the times of its nodes to the choices. `force`: a set of one variant, which nodes use if
- * they can; then only choices that have this variant get a time. 0: nodes use the variants that they prefer, and the
- * nodes of each choice are counted. */
+/* Measures a step and adds the times of its nodes to the choices. `force` is a set of one variant, or 0. With a
+ * variant, nodes use it if they can, and only choices that have this variant get a time. With 0, nodes use the variants
+ * that they prefer, and the nodes of each choice are counted. */
 static vkt_result time_step(tuning *t, const bench_net *net, uint64_t force)
 {
     bench_step s;
@@ -95,7 +96,7 @@ static vkt_result time_step(tuning *t, const bench_net *net, uint64_t force)
     if (r == VKT_OK) r = node_ns ? time_nodes(t->b, &s, node_ns) : VKT_E_NOMEM;
     for (size_t i = 0; r == VKT_OK && i < s.program->lowered.n_picked; i++) {
         const vkt_picked *p = &s.program->lowered.picked[i];
-        const bool counts = !force || (p->usable & force); /* a forced variant gives no time for other choices */
+        const bool counts = !force || (p->usable & force); /* a choice without the forced variant gets no time */
         choice *c = counts ? find(t, s.g->nodes[p->node], p) : NULL;
         if (counts && !c) r = VKT_E_NOMEM;
         if (c) c->ns[p->variant] += node_ns[p->node];
@@ -173,7 +174,7 @@ vkt_result bench_tune(bench *b)
     for (const bench_net *net = bench_nets; net->name; net++) {
         if (strcmp(b->o->tune, "all") == 0 ? net->large : strcmp(b->o->tune, net->name) != 0) continue;
         found = true;
-        /* Prevents reading the tuning file: its choices would replace the preferred variants. */
+        /* The tuning file must not be read: its choices would replace the preferred variants. */
         b->ctx->has_read_tuning = true;
         b->ctx->limits.choices.n_tuned = 0;
         VKT_TRY(tune_net(b, net));

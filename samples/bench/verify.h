@@ -6,7 +6,7 @@
 #include "bench/results.h"
 #include "gpu/gpu.h"
 
-/* A phase and its name in a result: "forward", "d1+d2". */
+/* A phase and its name in a result, for instance "forward" or "d1+d2". */
 typedef struct bench_phase {
     char name[24];
     vkt_phase what;

@@ -51,8 +51,8 @@ static char *make_up(size_t *n)
 
 /* ---- files ---- */
 
-/* Reads a regular file only, because a device or a FIFO may never end. Returns NULL, with a message on stderr, if it
- * fails. */
+/* Reads a regular file, or standard input for "-". Refuses a device or a FIFO, which may never end. Returns NULL, with
+ * a message on stderr, if it fails. */
 static char *read_text(const char *path, size_t *n)
 {
     struct stat st;

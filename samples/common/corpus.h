@@ -9,13 +9,13 @@
 typedef struct corpus {
     const char *source; /* the path, or a name for the generated text */
     vkt_alphabet *alphabet;
-    uint32_t *ids; /* (n) characters of the text */
+    uint32_t *ids; /* (n) the numbers of the text's characters */
     uint32_t n;
 } corpus;
 
-/* Reads the file `path`, which must be UTF-8. If `path` is NULL, generates sentences from a small grammar, always the
- * same ones, and says so on stderr. Returns false, with a message on stderr, if it fails. Call corpus_close in any
- * case. */
+/* Reads the file `path` ("-": standard input), which must be UTF-8. If `path` is NULL, generates sentences from a small
+ * grammar, always the same ones, and says so on stderr. Returns false, with a message on stderr, if it fails. Call
+ * corpus_close in any case. */
 bool corpus_open(const char *path, corpus *c);
 void corpus_close(corpus *c);
 /* Writes the character of an id as UTF-8. Writes control characters, except line ends and tabs, as vkt_printable does.

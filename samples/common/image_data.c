@@ -36,7 +36,7 @@ static vkt_result open_part(const vkt_host *host, const char *folder, const char
     return VKT_OK;
 }
 
-/* Splits the training samples: a part becomes the validation set. */
+/* Splits the training samples: CHECK_SHARE of them become the validation set. */
 static vkt_result part(image_data *d)
 {
     vkt_dataset *all = d->train;
@@ -115,7 +115,7 @@ static const char *const drawn_classes[] = { "warm disc",   "cold disc",   "warm
                                              "warm square", "cold square", "warm cross", "cold cross" };
 enum { DRAWN_CLASSES = sizeof drawn_classes / sizeof *drawn_classes };
 
-/* Returns whether a point is inside a form that reaches from -1 to 1. */
+/* Returns whether a point is inside a form. All forms are between -1 and 1. */
 static bool inside(uint32_t form, float x, float y)
 {
     const float square = x * x + y * y, wide = fmaxf(fabsf(x), fabsf(y)), narrow = fminf(fabsf(x), fabsf(y));

@@ -6,10 +6,10 @@
 
 #include "vktrain/core.h"
 
-/* Returns the name by which the program was called, without its folder: "vkt-mnist". */
+/* Returns the name by which the program was called, without its folder, for instance "vkt-mnist". */
 const char *program_name(void);
-/* Prints an error. Writes "vkt-mnist: ", the text of printf's arguments (cut after about 2000 bytes) and a newline to
- * standard error. On a terminal, a long line is broken between words. */
+/* Prints an error. Writes the program's name and ": ", the text of printf's arguments (cut after about 2000 bytes) and
+ * a newline to standard error. On a terminal, a long line is broken between words. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints a message that is not an error, in the same form. */
 void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -16,15 +16,15 @@ typedef struct train_options {
     float weight_decay, clip_norm; /* for any optimizer; 0: not given */
     uint32_t micro_batches;        /* for any optimizer; 0: not given */
     bool has_schedule;             /* false: the sample's own schedule */
-    vkt_schedule schedule;         /* session_trainer sets its total, if it has one */
-    uint32_t warmup;               /* of `schedule` or of the sample's own schedule; 0: not given */
+    vkt_schedule schedule;         /* session_trainer sets the total of cosine and one-cycle */
+    uint32_t warmup;               /* for any schedule; steps, or epochs of a schedule by epochs; 0: not given */
     bool recompute;
     vkt_precision precision;
     double ema_decay;
     vkt_monitor monitor;
     bool allow_nonfinite, seed_given;
     uint64_t seed, memory_limit_bytes;
-    const char *devices;   /* names or numbers with commas: each device is a rank */
+    const char *devices;   /* names or numbers with commas. Each device is a rank (with `mpi`: see ranks_device) */
     bool mpi;              /* each process is a rank */
     uint32_t shards;       /* number of shards of a batch; 0: the library's default */
     uint64_t bucket_bytes; /* bytes of gradients in one exchange; 0: the library's default */
@@ -37,7 +37,7 @@ typedef struct train_options {
     const char *confusion, *class_weights;
     bool report;
     double label_smoothing;
-    bool predict;             /* no training: use the weights `load` for `files` */
+    bool predict;             /* the sample does not train: it uses the weights `load` for `files` */
     const char *const *files; /* the files of --predict; "-": standard input */
     uint32_t n_files;
 } train_options;
@@ -64,8 +64,8 @@ typedef struct train_cli {
  * status 2 if an option is wrong, with 0 after --help and --version. */
 void train_options_parse(train_options *o, const train_cli *cli, int argc, char **argv);
 
-/* Return the value of an option, which `text` has. The value must be `least` to `most`. If it is not, or if `text` is
- * no number, each function ends the program with a message. */
+/* Return the value of an option, which `text` has. The value must be from `least` to `most`. If it is not, or if `text`
+ * is not a number, each function prints a message and ends the program with status 2. */
 uint64_t option_integer(struct argp_state *state, const char *option, const char *text, uint64_t least, uint64_t most);
 double option_number(struct argp_state *state, const char *option, const char *text, double least, double most);
 

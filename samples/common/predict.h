@@ -13,7 +13,7 @@
 typedef struct predict_list predict_list;
 
 typedef struct predict_kind {
-    const char *program;    /* "vkt-mnist" */
+    const char *program;    /* name of the sample program, for instance "vkt-mnist" */
     vkt_row_type type;      /* type of the samples; their shape is the card's */
     vkt_forward_fn forward; /* the network */
     void *model;            /* the user pointer of `forward` */
@@ -28,8 +28,9 @@ typedef struct predict_kind {
 
 /* Reads the card of s->o.load, which `program` has saved. Prints a message if it fails. */
 vkt_result predict_card(const session *s, const char *program, vkt_card **out);
-/* Reads s->o.files, predicts with the weights s->o.load and prints the predictions. VKT_OK: no file was skipped.
- * VKT_E_FORMAT: a file was skipped. Other errors are those of the prediction and of the JSON file. */
+/* Reads s->o.files, predicts with the weights s->o.load, prints the predictions (unless --quiet) and writes the file of
+ * --json. VKT_OK: no file was skipped. VKT_E_FORMAT: a file was skipped. VKT_E_SHAPE: card, kind and network do not fit
+ * together. Other errors are those of the prediction and of the JSON file. */
 vkt_result predict_files(session *s, const predict_kind *kind, const vkt_card *card);
 
 /* ---- for readers ---- */
@@ -40,7 +41,8 @@ vkt_result predict_add(predict_list *list, const void *row, const char *note);
 vkt_result predict_fail(predict_list *list, vkt_result why, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 const vkt_host *predict_host(const predict_list *list); /* its errors become the error of the file */
-/* Reads the whole file, or standard input for "-". The caller frees *bytes. A NUL follows its *n bytes. */
+/* Reads the whole file, or standard input for "-". The caller frees *bytes. A NUL follows its *n bytes. VKT_E_IO, also
+ * for more than 512 MiB. */
 vkt_result predict_bytes(predict_list *list, const char *path, char **bytes, size_t *n);
 
 #endif

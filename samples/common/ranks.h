@@ -23,9 +23,9 @@ const char *ranks_device(const ranks *r, const train_options *o, char room[256])
 /* Creates the other contexts of --devices, if there is no --mpi. VKT_E_ARG: there are too many devices. Other errors
  * are those of vkt_ctx_create_wide. Call ranks_close in any case. */
 vkt_result ranks_open(ranks *r, const train_options *o, const vkt_host *host);
-/* Sets the members of *p for data parallel training. *r must outlive the trainer. */
+/* Sets dist, more_devices and n_more_devices of *p. *r must outlive the trainer. */
 void ranks_set(const ranks *r, const train_options *o, vkt_trainer_params *p);
-/* Returns whether this process is the one that prints and writes. */
+/* Returns whether this process prints and writes the results: it is rank 0, or there is no --mpi. */
 bool ranks_is_first(const ranks *r);
 /* Waits until all processes have called it. Returns VKT_E_PEER if a rank has failed. */
 vkt_result ranks_meet(const ranks *r);

@@ -129,7 +129,8 @@ static bool write_both(const session *s, json_t *run, json_t *object)
     return ok;
 }
 
-/* Converts lines "name=value" to {"batch": "128", "data": "#0123..", ..}. */
+/* Converts lines "name=value" to an object, for instance {"batch": "128", "data": "#0123.."}. All values are strings.
+ */
 static json_t *identity_json(const char *lines)
 {
     json_t *all = json_object();

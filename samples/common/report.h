@@ -8,17 +8,17 @@
 
 /* Writes the file of --json as docs/train.schema.json describes it, completely or not at all. It has the facts of the
  * run (command line, versions, device, data, settings), its epochs and results, then the members of s->more. A number
- * that was not measured is null. Returns false, with a message, if it fails. */
+ * that was not measured is null. Returns false, with a message, if this fails. */
 bool write_report(const session *s, vkt_trainer *t);
 
-/* Writes the results of a sample without a trainer to the file of --json: the members of `object`, which it frees, and
- * vktrain, arguments, device, driver, seed, data (null if the sample has not set it), stopped_by and peak_device_bytes.
- * Returns false, with a message, if it fails. */
+/* Writes the results of a run to the file of --json, for samples or options that do not write a report. The file has
+ * the members of `object`, and vktrain, arguments, device, driver, seed, data (null if the sample has not set it),
+ * stopped_by and peak_device_bytes. Frees `object`. Returns false, with a message, if this fails. */
 bool write_results(const session *s, json_t *object);
 json_t *real_or_null(double x); /* null for NaN and infinity, which JSON does not have */
 
-/* Returns the settings of the run, without results, and the facts that a checkpoint compares: docs/options.schema.json.
- * The caller frees the text. NULL after a message. */
+/* Returns a JSON text (docs/options.schema.json): the facts and settings of the run, and the settings that a resume
+ * compares, but no results. The caller frees the text. NULL after a message. */
 char *options_text(const session *s, vkt_trainer *t);
 
 #endif

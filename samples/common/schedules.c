@@ -11,7 +11,7 @@ const char schedules_help[] =
     "plateau (a tenth when nothing improves); step=N (a tenth every N epochs); multi-step=N,N,... (a tenth at each of "
     "these epochs); exponential=X (X times the rate, every epoch)";
 
-/* Reads a whole number above 0 that ends at a comma or at the end of the text. Moves *text behind it. */
+/* Reads a whole number above 0 that ends at a comma or at the end of the text. Moves *text behind the number. */
 static bool number(const char **text, uint32_t *out)
 {
     char *end;

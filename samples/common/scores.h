@@ -10,8 +10,8 @@
 vkt_result scores_write(session *s, vkt_trainer *t, const vkt_dataset *d, const char *set);
 
 /* Reads the numbers of --class-weights, one for each class of d. The caller frees *out. `text` is "balanced" (samples /
- * (classes * samples of the class), as in scikit-learn; 0 for a class without samples), numbers with commas, or a file
- * of numbers. VKT_E_ARG, VKT_E_IO and VKT_E_NOMEM, with a message on stderr. */
+ * (classes * samples of the class), as in scikit-learn; 0 for a class without samples), numbers with commas or blanks
+ * between them, or a file of such numbers. VKT_E_ARG, VKT_E_IO and VKT_E_NOMEM, with a message on stderr. */
 vkt_result class_weights_of(const char *text, const vkt_dataset *d, float **out);
 
 #endif

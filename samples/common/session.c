@@ -95,7 +95,9 @@ static bool same_file(const char *a, const char *b)
     return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_ino == sb.st_ino && sa.st_dev == sb.st_dev;
 }
 
-/* Opens the folder of --run. Options for files that are not given get the paths of the files in the folder. */
+/* Opens the folder of --run. Sets --save, --history, --plot and --json, unless they are given, to paths in the folder,
+ * and --checkpoint as well. If the folder has a checkpoint, sets --resume to it and drops --load. VKT_E_STATE: --resume
+ * names another file than that. Other errors are those of vkt_run_dir_open. */
 static vkt_result open_folder(session *s, int argc, char **argv)
 {
     train_options *o = &s->o;
@@ -136,7 +138,8 @@ static const char *own_file(const session *s, const char *path, vkt_run_file fil
     return s->in_folder && path == vkt_run_dir_path(s->folder, file) ? NULL : path;
 }
 
-/* Opens the folder of --run on rank 0. After that, the other ranks get the path of its checkpoint from its name. */
+/* Opens the folder of --run on rank 0. After that, the other ranks make the checkpoint's path from the folder's name.
+ */
 static vkt_result open_run(session *s, int argc, char **argv)
 {
     static char checkpoint[4096];
@@ -292,7 +295,8 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
     session_print_memory(s);
 }
 
-/* Returns whether the folder of --run has the best weights. Then the weights of the last step do not replace them. */
+/* Returns whether, after a signal or an error, the folder of --run has the best weights. Then the weights of the last
+ * step do not replace them. */
 static bool keeps_best(const session *s, const vkt_trainer *t)
 {
     return (session_interrupted() || s->failed) && vkt_trainer_best_epoch(t) &&
@@ -308,7 +312,8 @@ static void print_saved(const session *s, const vkt_trainer *t)
         remark("%s has the weights so far", s->o.save);
 }
 
-/* Prints how far a run came that a signal ended, which weights it saved, and the command that continues the run. */
+/* Prints how far a run came that a signal ended, which weights it saved, and the command that continues the run, or why
+ * the run cannot continue. */
 static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
 {
     const train_options *o = &s->o;
@@ -367,8 +372,8 @@ static void print_failure(const session *s, const vkt_trainer *t)
         print_saved(s, t);
 }
 
-/* Saves the weights of the best epoch, or of the last step if a signal or an error ended the run. Saves nothing for a
- * run that diverged before it had a best epoch. */
+/* Saves the weights of the best epoch, or of the last step if a signal or an error ended the run. Saves nothing if the
+ * run ended in another way without a best epoch: then no epoch had a finite loss. */
 static vkt_result save_weights(const session *s, vkt_trainer *t)
 {
     if (vkt_trainer_best_epoch(t) || session_interrupted() || s->failed) return vkt_trainer_save(t, s->o.save);
@@ -376,7 +381,8 @@ static vkt_result save_weights(const session *s, vkt_trainer *t)
     return VKT_OK;
 }
 
-/* Writes the files. A plot needs at least one epoch. */
+/* Writes the files, except those that the fit wrote to the folder of --run. A plot needs at least one epoch. If the
+ * device is lost, leaves out weights and profile. *r becomes the first error. */
 static void write_files(const session *s, vkt_trainer *t, vkt_result *r)
 {
     const train_options *o = &s->o;
@@ -392,7 +398,8 @@ static void write_files(const session *s, vkt_trainer *t, vkt_result *r)
     if (o->json && !write_report(s, t)) keep_first(r, VKT_E_IO);
 }
 
-/* Measures the test set. If it is the validation set, the best epoch has its numbers already. */
+/* Measures the test set. If it is the validation set, the best epoch has its numbers already. Does nothing after a
+ * signal, or if the numbers are neither printed nor written (--quiet without --json). */
 static vkt_result measure_test(session *s, vkt_trainer *t)
 {
     const vkt_epoch_record *best = vkt_trainer_best(t);
@@ -403,8 +410,8 @@ static vkt_result measure_test(session *s, vkt_trainer *t)
     return VKT_OK;
 }
 
-/* Returns the schedule of --schedule, otherwise the sample's own. The total of cosine and one-cycle of --schedule is
- * the number of batches after the warm-up. */
+/* Returns the schedule of --schedule, otherwise the sample's own. --warmup replaces the warm-up of either. For cosine
+ * and one-cycle of --schedule, `total` is the number of batches in all epochs, less the warm-up, but at least 1. */
 static vkt_schedule schedule_of(const train_options *o, const vkt_trainer_params *p)
 {
     vkt_schedule s = o->has_schedule ? o->schedule : p->schedule;

@@ -16,7 +16,7 @@
 
 /* The data of a run, for --json. */
 typedef struct session_data {
-    const char *source;                           /* a path, or a name for generated data */
+    const char *source;                           /* a path, or the name of data without a path */
     bool made_up;                                 /* the data are generated */
     const vkt_dataset *train, *validation, *test; /* NULL: none; `test` may be the same set as `validation` */
 } session_data;
@@ -32,14 +32,14 @@ typedef struct session {
     uint64_t start_ns;
     vkt_host host;
     vkt_run_dir *folder; /* the folder of --run; NULL: none */
-    bool in_folder;      /* the fit writes its files there */
+    bool in_folder;      /* the fit writes its files to `folder` */
     vkt_ctx *ctx;
     ranks ranks;               /* the other ranks of data parallel training */
     const vkt_dataset *scored; /* the data set of --report and --confusion; NULL: none */
     const char *scored_set;    /* "test" or "validation" */
     json_t *more;              /* NULL, or more members of --json; session_end frees it */
     /* A function that session_finish calls before it writes files, if there is a best epoch and the fit did not fail.
-     * NULL: none. It may measure, print and set `more` */
+     * NULL: none. It may measure, print and set `more`. */
     vkt_result (*finish)(struct session *s, vkt_trainer *t);
     void *user; /* a pointer that only the sample uses */
 } session;
@@ -48,34 +48,36 @@ typedef struct session {
  * files can be read and the output files written. Ends the program with status 2 if an option is wrong, with 1 if
  * something fails, and with 0 after --help, --version and --list-devices. From then on signals end the run in order. */
 void session_begin(session *s, const train_cli *cli, int argc, char **argv);
-/* Creates the contexts of this process. Prints their devices, unless --predict or --quiet. Returns false, logged, if it
- * fails. */
+/* Creates the contexts of this process. Prints their devices, unless --predict or --quiet is given. Returns false, with
+ * a message, if this fails. */
 bool session_open(session *s);
 uint64_t session_now_ns(void);               /* returns the time of CLOCK_MONOTONIC, like start_ns */
-void session_print_memory(const session *s); /* prints one line: the largest amount of device memory */
-/* Copies *data to s->data, and prints a line: source, number of training and validation samples, shape of a sample,
- * number of classes. */
+void session_print_memory(const session *s); /* unless --quiet: prints the largest amount of device memory */
+/* Copies *data to s->data. Unless --quiet is given, prints a line: source, number of training and validation samples,
+ * shape of a sample, number of classes. */
 void session_set_data(session *s, const session_data *data);
 /* Creates a trainer of p. The options replace batch, optimizer, lr, seed, stream, recompute, precision, ema_decay,
  * profile, label_smoothing, class_weights, dist and more_devices, and --schedule and --warmup change the schedule.
  * --find-lr removes validation and metrics. The other members are the sample's. Loads the weights of --load. Afterwards
- * the sample attaches the texts that identify its data. Destroy *t in any case. */
+ * the sample attaches the texts that identify its data. *t must be NULL before the call. Destroy *t in any case. */
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
 /* Resumes the run if an option asks for it, prints the summary, trains, prints the outcome and writes the files. `fit`
- * (NULL: none) has the sample's own monitor and min_delta. Returns VKT_OK also if a signal ended the run: then the
- * files describe the run so far, and the command that continues it is printed. After an error, too, the files describe
- * the run so far. If a signal or an error comes before the first step, nothing is written. With --find-lr it only runs
- * the learning rate test. */
+ * (NULL: none) has the sample's own monitor and min_delta. If a signal ends the run, returns VKT_OK. Then the files
+ * describe the run so far. If there is a checkpoint, prints the command that continues the run. After an error, too,
+ * the files describe the run so far. If a signal or an error comes before the first step, writes nothing. With
+ * --find-lr, only runs the learning rate test. */
 vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);
 /* Calls session_trainer, then session_fit. */
 vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);
-/* Calls vkt_trainer_fit with `p` (with --run: vkt_run_dir_fit), and shows the progress unless --quiet. A signal ends
- * the fit. The callbacks of `p` are not called. */
+/* Calls vkt_trainer_fit with `p` (vkt_run_dir_fit if s->in_folder), and shows the progress unless --quiet is given. A
+ * signal ends the fit. The callbacks of `p` are not called. */
 vkt_result session_follow(const session *s, const vkt_fit_params *p, vkt_trainer *t);
 /* Prints the outcome of a fit that ended with `r`, and writes the files. It tries each file, even after another one
- * failed. `resumable`: the fit wrote checkpoints. */
+ * failed. After an error before the first step, it only returns `r`. Returns the first error. `resumable`: the fit
+ * wrote checkpoints. */
 vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t, vkt_result r, bool resumable);
-/* Returns whether a signal came or --find-lr is done. Then the sample prints no predictions. */
+/* Returns whether a signal came, or whether the learning rate test of --find-lr has begun. Then the sample prints no
+ * predictions. */
 bool session_interrupted(void);
 /* Destroys the contexts, closes the folder of --run and disconnects from the other processes. Prints the result if it
  * is an error without a message. Returns the program's exit status: 0, 1, or 128 + signal. */

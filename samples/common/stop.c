@@ -14,8 +14,8 @@ static const struct {
 } kinds[] = { { SIGINT, "SIGINT" }, { SIGTERM, "SIGTERM" }, { SIGHUP, "SIGHUP" } };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* timeout(1) signals its child and then the whole group. A terminal and its shell may both send SIGHUP. A signal so
- * soon after the first one is not a second request. */
+/* timeout(1) signals its child and then the whole group. A terminal and its shell may both send SIGHUP. So a signal
+ * within this time after the first one is not a second request. */
 #define ECHO_NS 250000000
 
 static volatile sig_atomic_t came;

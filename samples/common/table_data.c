@@ -122,7 +122,7 @@ void table_print(const vkt_columns *columns, uint32_t most_values)
 
 /* ---- the data sets ---- */
 
-/* Splits the n rows in `order`: the first ones are for validation. */
+/* Makes the two data sets of the n rows in `order`: the first rows are for validation, the others for training. */
 static vkt_result make_parts(const vkt_host *host, const table_data_params *p, const vkt_records *r, uint32_t *order,
                              uint32_t n, table_data *d)
 {

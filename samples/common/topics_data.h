@@ -15,10 +15,11 @@ typedef struct topics_data {
     bool made_up;              /* the texts are generated */
 } topics_data;
 
-/* Opens `folder`, if given. Otherwise opens the first of $VKT_DATA/reuters46-keras, data/reuters46-keras and
- * ../shared/data/reuters46-keras that has the files train.tsv and test.tsv (plain, or .gz), with lines label<TAB>text.
- * If the folder has classes.txt, it lists the labels in the order of their numbers. If no folder has the files,
- * generates texts and says so on stderr. On failure (with a message on stderr) there is nothing to free. */
+/* Opens `folder`, which must have the files train.tsv and test.tsv (plain, or .gz), with lines label<TAB>text. If the
+ * folder has classes.txt, it lists the labels in the order of their numbers. If `folder` is NULL, opens the first of
+ * $VKT_DATA/reuters46-keras, data/reuters46-keras and ../shared/data/reuters46-keras that has the two files. If none
+ * has them, generates texts and says so on stderr. `length`: number of ids of a sample. On failure (with a message on
+ * stderr) there is nothing to free. */
 vkt_result topics_data_open(const vkt_host *host, const char *folder, uint32_t length, topics_data *out);
 void topics_data_close(topics_data *d);
 

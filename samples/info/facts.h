@@ -6,7 +6,8 @@
 #include "info/options.h"
 #include "vktrain/core.h"
 
-/* Nodes of a work that are equal, and the variant that the op chose for them. */
+/* Equal nodes of an info_work, and the variant that their op chose. Equal nodes have the same op, text, usable variants
+ * and chosen variant. */
 typedef struct info_choice {
     const char *op;
     char text[160];  /* inputs and attributes, as in a shapes file */
@@ -45,7 +46,8 @@ typedef struct info_facts {
 
 /* Finds only the devices. The caller calls info_free in any case, also after info_find_facts. */
 vkt_result info_find_devices(const vkt_host *host, info_facts *f);
-/* Finds all other facts. VKT_E_NOT_FOUND or VKT_E_FORMAT, logged: a text of o->work is neither a network nor a case. */
+/* Finds all other facts, after info_find_devices. VKT_E_NOT_FOUND or VKT_E_FORMAT, logged: a text of o->work is neither
+ * a network nor a valid case. Other errors are those of the library. */
 vkt_result info_find_facts(const vkt_host *host, const info_options *o, info_facts *f);
 void info_free(info_facts *f);
 

@@ -206,7 +206,7 @@ static void print_files(FILE *out, const info_facts *f)
 
 /* ---- variants ---- */
 
-/* Writes the names of the usable variants except the chosen one: "fft16 tile". */
+/* Writes the names of the usable variants except the chosen one, for instance "fft16 tile". */
 static void others_text(const info_choice *c, char *text, size_t bytes)
 {
     size_t n = 0;

@@ -3,7 +3,7 @@
 
 #include "scaling/layers.h"
 
-#define LINK_GB_PER_S (25.0 / 8)           /* 25 Gbit/s: one connection per server */
+#define LINK_GB_PER_S (25.0 / 8)           /* the connection of a server has 25 Gbit/s */
 #define FITTED 0.70                        /* the fraction of LINK_GB_PER_S that the ring gets */
 #define FUSION_BUFFER (64.0 * 1024 * 1024) /* bytes: Horovod's default */
 #define BATCH 64
@@ -37,8 +37,8 @@ scaling_network horovod_network(void)
                               .gb_per_s = FITTED * LINK_GB_PER_S };
 }
 
-/* Fills in the times, and one bucket per layer, from the last layer to the first. The backward pass has twice the
- * products of the forward pass, in each layer. Returns the number of parameters. */
+/* Fills in the times of *p, and one bucket per layer, from the last layer to the first. The backward pass of each layer
+ * has twice the products of its forward pass. The update takes no time. Returns the number of parameters. */
 static double profile_of(const layers *l, double images_per_s, scaling_profile *p)
 {
     const double alone = 1e3 * BATCH / images_per_s;

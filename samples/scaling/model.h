@@ -20,8 +20,8 @@ typedef struct scaling_profile {
 } scaling_profile;
 
 typedef enum scaling_algorithm {
-    SCALING_HALVING = 0, /* recursive halving, then doubling: 2 log2(ranks) messages one after the other */
-    SCALING_RING         /* 2 (ranks - 1) messages one after the other */
+    SCALING_HALVING = 0, /* recursive halving, then doubling: 2 * ceil(log2(ranks)) messages one after the other */
+    SCALING_RING         /* 2 * (ranks - 1) messages one after the other */
 } scaling_algorithm;
 
 /* The connection of a rank to the other ranks. */
@@ -29,9 +29,9 @@ typedef struct scaling_network {
     scaling_algorithm algorithm;
     double latency_us;    /* alpha: the time that each message needs in addition to its bytes */
     double gb_per_s;      /* beta: bandwidth in each direction, 10^9 bytes per second; 0: infinite */
-    double contention;    /* number of ranks that share that bandwidth; 0: 1 */
+    double contention;    /* number of ranks that share that bandwidth; 0 counts as 1 */
     double copy_gb_per_s; /* rate of the host's copies of a bucket before and after its exchange; 0: no copies */
-    double fuse_bytes;    /* limit of an exchange that has several ready buckets; 0: each exchange has one bucket */
+    double fuse_bytes;    /* most bytes of an exchange of several ready buckets; 0: each exchange has one bucket */
 } scaling_network;
 
 typedef struct scaling_step {

@@ -130,8 +130,8 @@ static vkt_result run_request(app *a)
     }
 }
 
-/* Collects losses, does what a key requested, and submits this frame's slices of steps. With --recorded it submits no
- * slices: record_training records a step. */
+/* Collects losses, does what a key requested, and submits this frame's slices of steps. During a pause it submits only
+ * slices that finish a step for a request. With --recorded it submits no slices: record_training records a step. */
 static vkt_result train(app *a, const frame *now)
 {
     uint64_t used_ns = 0;
@@ -148,7 +148,8 @@ static vkt_result record_training(app *a, const frame *now)
     return a->o->recorded && !a->paused ? learn_record(&a->l, now) : VKT_OK;
 }
 
-/* Records the barrier before the training. Earlier frames and steps finish their use of the parameters first. */
+/* Records, at the end of a frame, the barrier before the next training. The training then waits until this frame and
+ * earlier steps have finished their use of the parameters. */
 static void record_hand_over(const app *a, const frame *now)
 {
     VkMemoryBarrier2 before, after;
@@ -316,7 +317,8 @@ static void add_since(host_clock *spent, host_clock start)
     spent->cpu_ns += now.cpu_ns - start.cpu_ns;
 }
 
-/* Trains and draws one frame. `copy` gets a copy of the frame (NULL: no copy). */
+/* Trains and draws one frame. `copy` gets a copy of the frame (NULL: no copy). If the swapchain does not fit the window
+ * any more, draws nothing and returns VKT_OK. */
 static vkt_result one_frame(app *a, const buffer *copy)
 {
     frame *now;

@@ -10,7 +10,7 @@ typedef struct view_options {
     const char *save, *load;
     const char *keys;    /* simulated keys, one per frame; '.': no key. NULL: none */
     uint32_t headless;   /* number of steps without a screen; 0: in a window */
-    uint32_t frames;     /* number of frames after which the window closes; 0: only the user closes it */
+    uint32_t frames;     /* number of frames after which the window closes; 0: no limit */
     uint32_t batch;      /* pixels of a step */
     uint32_t side;       /* side of the sample's own image; limit for the longest side of a file's image */
     uint64_t max_pixels; /* limit for the pixels of a file's image; 0: the default */

@@ -94,7 +94,7 @@ static bool is_part(const char *part, const char *name)
 }
 
 /* Returns whether `want`, the value of --device, selects the device: by its number in --list-devices, or by a part of
- * its name. */
+ * its name. NULL and "" select every device. */
 static bool is_wanted(const char *want, const vkt_device_info *info, uint32_t index)
 {
     char *end;

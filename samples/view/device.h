@@ -49,7 +49,7 @@ typedef struct buffer {
     VkDeviceMemory memory;
     void *map; /* the buffer's memory for the host */
 } buffer;
-/* Creates a host-visible and coherent buffer. */
+/* Creates a host-visible and coherent buffer, and maps it. Destroy it in any case. */
 vkt_result buffer_create(const device *d, VkDeviceSize bytes, VkBufferUsageFlags usage, buffer *out);
 void buffer_destroy(const device *d, buffer *b);
 
@@ -59,12 +59,13 @@ typedef struct gpu_image {
     VkImageView view;
     VkExtent2D extent;
 } gpu_image;
-/* Creates a 2D colour image in the device's memory. */
+/* Creates a 2D colour image in the device's memory, and its view. Destroy it in any case. */
 vkt_result image_create(const device *d, VkExtent2D extent, VkFormat format, VkImageUsageFlags usage, gpu_image *out);
 vkt_result view_create(const device *d, VkImage image, VkFormat format, VkImageView *out);
 void image_destroy(const device *d, gpu_image *i);
 
-/* One side of a layout transition of a whole image. Stages and accesses as in VkImageMemoryBarrier2. */
+/* One side of a layout transition of a whole image. Its members have the meaning that they have in
+ * VkImageMemoryBarrier2. */
 typedef struct stage_access {
     VkPipelineStageFlags2 stage;
     VkAccessFlags2 access;

@@ -56,7 +56,7 @@ static vkt_result make_sampler(renderer *a)
     return VKT_OK;
 }
 
-/* Makes the descriptor set, with bindings for both textures, the levels and the parameters, and the pipeline layout. */
+/* Makes the pipeline layout and the descriptor set. The set has both textures, the levels and the parameters. */
 static vkt_result make_set(renderer *a)
 {
     const vk_table *vk = &a->d->vk;

@@ -43,7 +43,7 @@ typedef struct renderer {
     VkPipeline draws_target, draws_panel, draws_network;
 } renderer;
 
-/* Parameters of renderer_create. The renderer does not own the objects: they must outlive it. */
+/* Parameters of renderer_create. The renderer does not own the objects to which they point: these must outlive it. */
 typedef struct renderer_params {
     const device *d;
     const rgba_image *target;
@@ -52,7 +52,7 @@ typedef struct renderer_params {
     vkt_hash_grid_level levels[VIEW_LEVELS];     /* levels of the network's grid */
     vkt_vk_buffer parameters[VIEW_N_PARAMETERS]; /* in the order of network.frag */
 } renderer_params;
-/* Creates a renderer. Destroy it in any case. */
+/* Creates a renderer. Call renderer_set_width before the first frame. Destroy the renderer in any case. */
 vkt_result renderer_create(const renderer_params *p, renderer *a);
 void renderer_destroy(renderer *a); /* the device must be idle */
 /* Sets the width of the panel. The device must be idle. */

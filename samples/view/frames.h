@@ -23,11 +23,11 @@ typedef struct frames {
 vkt_result frames_create(const device *d, frames *f);
 void frames_destroy(frames *f); /* the device must be idle */
 
-/* Waits until the frame before the last one is done. Returns its slot, whose command buffer is in the recording state.
- */
+/* Waits until the frame before the last submitted one is done. *out is the slot of that frame. The slot's command
+ * buffer is then in the recording state. */
 vkt_result frames_begin(frames *f, frame **out);
-/* Ends the recording and submits it. The writes of colours wait for `wait`, and `signal` is signalled at the end. Each
- * of them may be null. */
+/* Ends the recording and submits it. The writes of colours wait for `wait`, and `signal` is signalled at the end. Both
+ * semaphores may be VK_NULL_HANDLE. */
 vkt_result frames_submit(frames *f, const frame *now, VkSemaphore wait, VkSemaphore signal);
 
 #endif

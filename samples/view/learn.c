@@ -11,7 +11,7 @@
 
 enum {
     COLOURS = 3,
-    CHECKED = 16384,   /* pixels of a run of `check` */
+    CHECKED = 16384,   /* most pixels of a run of `check` */
     AHEAD = 3,         /* most steps whose loss is not known; with more, learn_step waits for the oldest one */
     MAX_PASSES = 8,    /* passes over all pixels, each in its own order; then the orders repeat */
     MAX_ROWS = 1 << 24 /* limit for the rows of all passes together; a single pass may have more */
@@ -80,7 +80,8 @@ static vkt_result make_data(learner *l)
 
 /* ---- the network ---- */
 
-/* Returns a hash grid with cells from a 16th of the image's longer side down to one pixel. */
+/* Returns a hash grid. Its coarsest level has 16 cells along each axis. Its finest level has as many as the longer side
+ * of the image has pixels, but at least 16. */
 static vkt_hash_grid_params grid_of(const learn_params *p)
 {
     const double finest = p->width > p->height ? p->width : p->height, coarsest = 16;
@@ -243,7 +244,8 @@ static vkt_result await_run(learner *l)
     return VKT_OK;
 }
 
-/* Returns the parameters of the next run. Its batch follows the previous one in the passes. */
+/* Returns the parameters of the next run. Its batch follows the previous one in the passes. After the last whole batch,
+ * the first one is next. */
 static vkt_run run_of(const learner *l)
 {
     const uint64_t batches = (uint64_t)l->passes * l->pixels / l->p.batch;

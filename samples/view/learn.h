@@ -28,7 +28,7 @@ typedef struct learn_graph {
 
 typedef struct learner {
     learn_params p;
-    uint32_t pixels, passes; /* passes: passes over all pixels in `order` */
+    uint32_t pixels, passes; /* passes: number of passes over all pixels in `order` */
     vkt_ctx *ctx;
     /* positions (pixels,2) and colours (pixels,3) are f32. order: the sample numbers, shuffled anew for each pass. all:
      * the sample numbers, not shuffled */
@@ -70,7 +70,7 @@ vkt_result learn_collect(learner *l, uint32_t slot);
 
 uint64_t learn_steps(const learner *l);     /* steps since the last reset */
 double learn_recent_psnr(const learner *l); /* in dB, over the pixels of the last LEARN_RECENT steps */
-/* Computes the PSNR over all pixels with the present parameters. Waits. */
+/* Computes the PSNR in dB over all pixels, with the present parameters. Waits for the device. */
 vkt_result learn_psnr(learner *l, double *psnr);
 
 /* Sets the parameters to their initial values, and begins a new training. Before this call and learn_load, a step that

@@ -1,9 +1,9 @@
 /* view/main.c - vkt-view: training inside a program that owns its Vulkan device and draws frames with it. The network
  * is a hash grid and a small MLP. It computes the colour at a position of an image. A fragment shader draws the image,
- * and reads the parameters in the training's own buffers.
+ * and reads the published parameters directly in the library's buffers.
  *
  *   device, memory, frames, window   the parts of any application that draws with Vulkan. They do not use the library.
- *                                    Exception: device.c asks what the library needs of a device, and makes its context
+ *                                    Exception: device.c asks what the library needs, and makes the library's context
  *   learn                            uses the library: the program that trains, and its three ways to step
  *   draw, pipelines, panel           draw a frame
  *   app                              the loop around all of it */

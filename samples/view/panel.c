@@ -62,7 +62,7 @@ static void draw_curve(cairo_t *c, box b, const curve *k, double (*scale)(double
     cairo_stroke(c);
 }
 
-/* Draws a line every `step` between low and high, with its number. */
+/* Draws a horizontal line and its number at each multiple of `step` in [low, high). */
 static void draw_scale(cairo_t *c, box b, double low, double high, double step)
 {
     for (double v = ceil(low / step) * step; v < high; v += step) {
@@ -92,7 +92,7 @@ static void draw_loss(cairo_t *c, box b, const panel_state *s)
     draw_curve(c, b, s->loss, logarithm, -4.8, -0.8);
 }
 
-/* ---- times of the last frames: one bar for each frame, the newest on the right, 0 to 50 ms high ---- */
+/* ---- times of the last frames: one bar for each frame, the newest on the right; the scale is 0 to 50 ms ---- */
 
 static void draw_bars(cairo_t *c, box b, const times *t)
 {

@@ -12,7 +12,7 @@ typedef struct panel_state {
     uint64_t steps;
     const curve *loss;                     /* mean squared error of the steps */
     double psnr;                           /* in dB, of the last steps */
-    const times *frames, *training, *host; /* of each frame: all; training on the device; calls of the library */
+    const times *frames, *training, *host; /* frames: whole frames; training: on the device; host: library calls */
     double budget_ms;                      /* 0: one whole step per frame */
     bool paused;
 } panel_state;

@@ -1,5 +1,5 @@
-/* view/vk.h - a table of the Vulkan functions that the sample calls. It does not link libvulkan. Members are named
- * without the prefix: vk->CmdDraw(cmd, 3, 1, 0, 0). */
+/* view/vk.h - a table of the Vulkan functions that the sample calls. The sample does not link libvulkan. Members are
+ * named without the prefix "vk", for instance vk->CmdDraw(cmd, 3, 1, 0, 0). */
 #ifndef VIEW_VK_H
 #define VIEW_VK_H
 
@@ -50,13 +50,14 @@ typedef struct vk_table {
 #undef VIEW_VK_MEMBER
 } vk_table;
 
-/* Fill a part of the table each. Return false, with a message on stderr, if the driver lacks a function. */
+/* Fill in the table: the global functions, those of an instance, and those of a device. Each returns false, with a
+ * message on stderr, if the driver lacks one of its functions. Functions of extensions may be missing. */
 bool vk_load_global(vk_table *vk, PFN_vkGetInstanceProcAddr get);
 bool vk_load_instance(vk_table *vk, VkInstance instance);
 bool vk_load_device(vk_table *vk, VkDevice device);
 
-/* Returns VKT_OK if r is not an error. Otherwise prints `call` and the number on stderr, and returns VKT_E_DRIVER or
- * VKT_E_DEVICE_LOST. */
+/* Returns VKT_OK if r is not an error. Otherwise prints `call` and the number r on stderr, and returns
+ * VKT_E_DEVICE_LOST or VKT_E_DRIVER. */
 vkt_result vk_check(VkResult r, const char *call);
 
 #define TRY(call)                                                                                     \
@@ -64,7 +65,7 @@ vkt_result vk_check(VkResult r, const char *call);
         const vkt_result try_r = (call);                                                              \
         if (try_r != VKT_OK) return try_r; /* session_end prints the error if there was no message */ \
     } while (0)
-/* Calls a function of the table that returns a VkResult. */
+/* Calls a function of the table. If its VkResult is an error, returns from the calling function. */
 #define TRY_VK(vk, name, ...) TRY(vk_check((vk)->name(__VA_ARGS__), "vk" #name))
 
 #endif

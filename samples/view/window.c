@@ -148,7 +148,8 @@ static vkt_result list_images(window *w)
     return VKT_OK;
 }
 
-/* Returns the surface's extent, or the window's if the surface leaves it open (Wayland). */
+/* Returns the surface's extent. If the surface leaves it open (Wayland), returns the window's extent, within the
+ * surface's limits. */
 static VkExtent2D choose_extent(const window *w, const VkSurfaceCapabilitiesKHR *c)
 {
     if (c->currentExtent.width != UINT32_MAX) return c->currentExtent;
@@ -166,7 +167,7 @@ vkt_result window_renew(window *w)
 {
     VkSurfaceCapabilitiesKHR c;
     TRY_VK(&w->d->vk, GetPhysicalDeviceSurfaceCapabilitiesKHR, w->d->physical, w->surface, &c);
-    const uint32_t wanted = c.minImageCount + 1; /* with one more, acquiring does not wait for the screen */
+    const uint32_t wanted = c.minImageCount + 1; /* with the minimum, window_acquire could wait for the driver */
     w->extent = choose_extent(w, &c);
     w->usage = VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT | (c.supportedUsageFlags & VK_IMAGE_USAGE_TRANSFER_SRC_BIT);
     const VkSwapchainCreateInfoKHR info = {

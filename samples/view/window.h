@@ -42,12 +42,14 @@ void window_close(window *w); /* the device must be idle */
 bool window_poll(window *w);  /* handles events; false: the window was closed */
 bool window_is_minimised(const window *w);
 void window_sleep(void); /* waits for an event */
-/* Returns the keys pressed since the last call, in order: letters in lower case, '+' and '-' for up and down, 'q' for
- * escape, ' '. */
+/* Writes the keys that were pressed since the last call to `keys`, in their order. Returns their number. A key is ' ',
+ * 'r', 's', 'l', 'q' (also for escape), '+' (up) or '-' (down). Others are dropped, and so are more than
+ * WINDOW_MAX_KEYS keys. */
 uint32_t window_keys(window *w, char keys[WINDOW_MAX_KEYS]);
 void window_set_title(window *w, const char *title);
 
-/* Makes the swapchain again, in the window's present size. The device must be idle, the window not minimised. */
+/* Makes the swapchain again, in the window's present size. The device must be idle, and the window must not be
+ * minimised. */
 vkt_result window_renew(window *w);
 /* Acquires the next image. `acquired` is signalled when the image may be drawn. *image is UINT32_MAX if the swapchain
  * does not fit the window any more: then call window_renew. */

@@ -1,9 +1,9 @@
-/* attention.abi.h - softmax(scale q k^T) v for `heads` heads of each sample. In q, k and v, row t of a head is 4 d4
- * neighbouring elements and starts at vec4 (sample n + t) ld + head d4; n is the number of rows of a head. In y and dy,
- * ld is heads d4. */
+/* attention.abi.h - softmax(scale * q k^T) v for `heads` heads of each sample. In q, k and v, a row of a head has d4
+ * vec4s. Row t starts at vec4 (sample * n + t) * ld + head * d4, where n is the number of rows of a head. In y and dy,
+ * ld is heads * d4. */
 VKT_PUSH(vkt_attention_push,
          VKT_U32(units) /* tiles of rows of all heads of all samples in this dispatch */
-         VKT_U32(rows) VKT_U32(others) /* queries and keys of a head; in attention_dkv.comp keys and queries */
+         VKT_U32(rows) VKT_U32(others) /* queries and keys per head; in attention_dkv.comp keys and queries */
          VKT_U32(heads) VKT_U32(d4) VKT_U32(ld)
          VKT_U32(spread) /* lanes that share a row of d4 vec4s: a power of two, at most the subgroup size; at
                              least 4 in subgroups of ATTENTION_ROTATED lanes */
@@ -17,9 +17,9 @@ VKT_PUSH(vkt_attention_push,
 #define ATTENTION_K     1
 #define ATTENTION_V     2
 #define ATTENTION_Y     3
-#define ATTENTION_LSE   4 /* f32 (samples, heads, queries): log sum exp(scale q k^T) */
+#define ATTENTION_LSE   4 /* f32 (samples, heads, queries): log sum exp(scale * q k^T) */
 #define ATTENTION_DY    5
-#define ATTENTION_DELTA 6 /* f32 (samples, heads, queries): sum of dy y */
+#define ATTENTION_DELTA 6 /* f32 (samples, heads, queries): sum of dy * y over the row */
 #define ATTENTION_DQ    7
 #define ATTENTION_DK    8
 #define ATTENTION_DV    9
@@ -28,4 +28,4 @@ VKT_PUSH(vkt_attention_push,
 #define ATTENTION_SPEC_PARTS  2 /* vec4s of a row per lane: more than one only if all lanes share a row */
 #define ATTENTION_ROTATED   16u /* subgroups with this number of lanes rotate the weights: attention.glsl */
 #define ATTENTION_MAX_ROWS 16u
-#define ATTENTION_MAX_SUMS 64u /* most vec4s of sums per lane: rows times parts */
+#define ATTENTION_MAX_SUMS 64u /* most vec4s of sums per lane: rows * parts */

@@ -1,5 +1,5 @@
-/* batch_norm.abi.h - normalisation of channels, batch last: x is (C, positions, N'). A channel has `channel4` vec4s. Vec4 i of
- * a channel has the column i % period4. Its element j counts if sample 4 column + j is a real row. */
+/* batch_norm.abi.h - normalisation of channels, batch last: x is (C, positions, N'). A channel has `channel4` vec4s.
+ * Vec4 i of a channel has the column i % period4. Its element j counts if sample 4 * column + j is a real row. */
 VKT_PUSH(vkt_batch_norm_push,
          VKT_U32(channels) VKT_U32(first) /* the dispatch has `channels` channels from channel `first` on */
          VKT_U32(channel4) VKT_U32(period4) VKT_U32(batch)
@@ -14,7 +14,7 @@ VKT_PUSH(vkt_batch_norm_push,
 #define BATCH_NORM_BETA  5 /* f32 (C) */
 #define BATCH_NORM_Y     6 /* y, or dx */
 #define BATCH_NORM_DY    7
-#define BATCH_NORM_PART  8 /* vec4 (blocks, all_channels): count, mean, sum (x - mean)^2; or sums of dy, dy xhat */
+#define BATCH_NORM_PART  8 /* vec4 (blocks, all_channels): count, mean, sum of (x - mean)^2; or sums of dy and dy * xhat */
 #define BATCH_NORM_DGAMMA 9
 #define BATCH_NORM_DBETA 10
 #define BATCH_NORM_PLUS  11

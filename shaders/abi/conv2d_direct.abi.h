@@ -1,17 +1,17 @@
-/* conv2d_direct.abi.h - see conv/direct.comp. "vec4s" count four neighbouring samples. A dispatch computes all channels of each
- * of its groups, or as many as fit in the bindings. */
+/* conv2d_direct.abi.h - see conv/direct.comp. "vec4s" count four neighbouring samples. A dispatch computes all channels
+ * of each of its groups, or as many as fit in the bindings. */
 VKT_PUSH(vkt_conv2d_direct_push,
-         VKT_U32(columns)                       /* vec4s of one plane of y that are computed: P Q n4 */
+         VKT_U32(columns)                       /* vec4s of a plane of y that are computed: P * Q * n4, or those of a phase */
          VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4 */
-         VKT_U32(width)                         /* Q: all pixels of an image row of y, or every stride-th */
+         VKT_U32(width)                         /* computed pixels in an image row of y: all (Q), or every stride-th */
          VKT_U32(dst_plane)                     /* vec4s of one plane of y */
-         VKT_U32(dst_row) VKT_U32(dst_col)      /* ... from one computed row, or pixel, to the next */
+         VKT_U32(dst_row) VKT_U32(dst_col)      /* ... from a computed row to the next, from a computed pixel to the next */
          VKT_U32(strip)                         /* columns per work group and iteration; a multiple of LANES */
          VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q, n for LANES columns, before carries */
          VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */
-         VKT_U32(src_height) VKT_U32(src_width) /* H W */
-         VKT_U32(stride_h) VKT_U32(stride_w)    /* pixel p and tap r read row p stride + offset + r reach */
+         VKT_U32(src_height) VKT_U32(src_width) /* H, W */
+         VKT_U32(stride_h) VKT_U32(stride_w)    /* pixel p, tap r: row p * stride + offset + r * reach of x */
          VKT_I32(offset_h) VKT_I32(offset_w)
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */

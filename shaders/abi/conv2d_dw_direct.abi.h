@@ -3,12 +3,12 @@
 VKT_PUSH(vkt_conv2d_dw_direct_push,
          VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4 */
          VKT_U32(width)                         /* Q */
-         VKT_U32(plane)                         /* vec4s of one plane of dy: P Q n4 */
+         VKT_U32(plane)                         /* vec4s of one plane of dy: P * Q * n4 */
          VKT_U32(strip)                         /* vec4s of a plane per work group; a multiple of LANES */
          VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q, n for LANES columns, before carries */
          VKT_U32(rows)                          /* O / groups */
-         VKT_U32(src_height) VKT_U32(src_width) /* H W */
-         VKT_U32(stride_h) VKT_U32(stride_w)    /* pixel p and tap r read row p stride + offset + r reach */
+         VKT_U32(src_height) VKT_U32(src_width) /* H, W */
+         VKT_U32(stride_h) VKT_U32(stride_w)    /* pixel p, tap r: row p * stride + offset + r * reach of x */
          VKT_I32(offset_h) VKT_I32(offset_w)
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(part)                          /* floats of the outputs from slice to slice */
@@ -16,7 +16,7 @@ VKT_PUSH(vkt_conv2d_dw_direct_push,
          VKT_U32(w_base) VKT_U32(b_base))       /* ... in floats */
 #define DW_DIRECT_DY 0
 #define DW_DIRECT_X  1
-#define DW_DIRECT_W  2 /* (O, C/G R S), per slice */
+#define DW_DIRECT_W  2 /* (O, C/G * R * S), per slice */
 #define DW_DIRECT_B  3 /* (O), per slice */
 
 #define DW_DIRECT_SPEC_LANES    0

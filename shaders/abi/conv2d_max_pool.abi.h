@@ -1,7 +1,8 @@
-/* conv2d_max_pool.abi.h - see conv/fused_max_pool.comp. z is the convolution, y its maxima. "vec4s" count four neighbouring
- * samples. A dispatch computes all channels of each of its groups, or as many as fit in the bindings. */
+/* conv2d_max_pool.abi.h - see conv/fused_max_pool.comp. z is the result of the convolution. y has the maxima of z.
+ * "vec4s" count four neighbouring samples. A dispatch computes all channels of each of its groups, or as many as fit in
+ * the bindings. */
 VKT_PUSH(vkt_conv2d_max_pool_push,
-         VKT_U32(columns)                       /* vec4s of one plane of y: P Q n4 */
+         VKT_U32(columns)                       /* vec4s of one plane of y: P * Q * n4 */
          VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4 */
          VKT_U32(width)                         /* Q */
          VKT_U32(z_width)                       /* pixels of an image row of z */
@@ -9,10 +10,10 @@ VKT_PUSH(vkt_conv2d_max_pool_push,
          VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q, n for LANES columns, before carries */
          VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */
-         VKT_U32(src_height) VKT_U32(src_width) /* H W */
+         VKT_U32(src_height) VKT_U32(src_width) /* H, W */
          VKT_U32(next_h) VKT_U32(next_w)        /* rows and columns of x from pixel to pixel of z */
          VKT_U32(stride_h) VKT_U32(stride_w)    /* ... and from window to window */
-         VKT_I32(offset_h) VKT_I32(offset_w)    /* first pixel of window p, tap r: row p stride + offset + r reach */
+         VKT_I32(offset_h) VKT_I32(offset_w)    /* window p, tap r of its first pixel: row p * stride + offset + r * reach */
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* ... and from tap to tap */
@@ -32,8 +33,8 @@ VKT_PUSH(vkt_conv2d_max_pool_push,
 #define CONV_POOL_SPEC_KERNEL_W 4
 #define CONV_POOL_SPEC_PAD      5 /* taps may be outside the image */
 #define CONV_POOL_SPEC_BIAS     6
-#define CONV_POOL_SPEC_R        7 /* the window's size */
+#define CONV_POOL_SPEC_R        7 /* rows and columns of a window */
 #define CONV_POOL_SPEC_S        8
 #define CONV_POOL_SPEC_RELU     9
-#define CONV_POOL_SPEC_UNROLL   10 /* elements of a window per iteration; a divisor of R S */
+#define CONV_POOL_SPEC_UNROLL   10 /* elements of a window per iteration; a divisor of R * S */
 #define CONV_POOL_SPECS         11

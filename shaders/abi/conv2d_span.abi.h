@@ -8,11 +8,11 @@ VKT_PUSH(vkt_conv2d_span_push,
          VKT_U32(rows)                         /* destination channels of a group that are computed: rows of A */
          VKT_U32(row_tiles)                    /* rows / MB, rounded up */
          VKT_I32(src_height) VKT_I32(src_width)
-         VKT_U32(src_row) VKT_U32(src_plane)   /* vec4s of one row, and of one source plane */
+         VKT_U32(src_row) VKT_U32(src_plane)   /* vec4s of one source row, and of one source plane */
          VKT_U32(depth)                        /* source channels of a group */
          VKT_U32(dst_group)                    /* destination channels of a group */
          VKT_U32(kernel_h) VKT_U32(stride_h)
-         VKT_I32(offset_h) VKT_I32(reach_h)    /* row p reads source row p stride_h + offset_h + r reach_h */
+         VKT_I32(offset_h) VKT_I32(reach_h)    /* row p reads source row p * stride_h + offset_h + r * reach_h */
          VKT_I32(offset_w)                     /* pixel q reads source pixels q + offset_w + s */
          VKT_U32(a_group) VKT_U32(a_tile)      /* vec4s of A from group to group, and from MB rows to the next */
          VKT_U32(src_base) VKT_U32(dst_base)   /* start of the first group in its binding, in vec4s */
@@ -29,6 +29,6 @@ VKT_PUSH(vkt_conv2d_span_push,
 #define SPAN_SPEC_SPAN   2 /* pixels per lane */
 #define SPAN_SPEC_TAPS   3 /* taps of a row of the kernel */
 #define SPAN_SPEC_UNROLL 4 /* source channels per iteration: a divisor of depth */
-#define SPAN_SPEC_PAD    5 /* some taps are outside the source */
+#define SPAN_SPEC_PAD    5 /* taps may be outside the source */
 #define SPAN_SPEC_BIAS   6
 #define SPAN_SPECS       7

@@ -6,9 +6,9 @@ VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(n4)                           /* vec4s of one pixel: pitch / 4 */
          VKT_U32(width)                        /* computed pixels in an image row: all, or every stride-th */
          VKT_U32(dst_plane)                    /* vec4s of one destination plane */
-         VKT_U32(dst_row) VKT_U32(dst_col)     /* ... from one computed row, or pixel, to the next */
+         VKT_U32(dst_row) VKT_U32(dst_col)     /* ... from a computed row to the next, from a computed pixel to the next */
          VKT_U32(rows)                         /* destination channels of a group that are computed: rows of A */
-         VKT_U32(row_tiles)                    /* rows / (MB LANES / ACROSS), rounded up */
+         VKT_U32(row_tiles)                    /* rows / (MB * LANES / ACROSS), rounded up */
          VKT_U32(src_width)
          VKT_U32(src_plane)                    /* vec4s of one source plane */
          VKT_U32(depth)                        /* source channels of a group that are read */
@@ -30,7 +30,7 @@ VKT_PUSH(vkt_conv2d_tile_push,
 #define TILE_DST  4 /* ADD: also read */
 
 #define TILE_SPEC_LANES   0
-#define TILE_SPEC_MB      1 /* destination channels per lane; a multiple of 4, at most 4 ACROSS */
+#define TILE_SPEC_MB      1 /* destination channels per lane; a multiple of 4, at most 4 * ACROSS */
 #define TILE_SPEC_UNROLL  2 /* source channels per iteration: a divisor of depth */
 #define TILE_SPEC_UNIFORM 3 /* all lanes of a tile use the same taps: ACROSS divides n4, or no tap is outside */
 #define TILE_SPEC_BIAS    4

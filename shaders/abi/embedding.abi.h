@@ -1,12 +1,12 @@
 /* embedding.abi.h - copies rows of a table (V, width) for N ids. The binding of the table has its rows
- * row_begin .. row_end - 1. Without CHANNELS, y is a range of `positions` ids from id `first` on. With CHANNELS, ids
- * are (batch, per_sample), y is [width][per_sample][4 pitch4], and the dispatch writes a range of `features` features
- * from `feature` on. */
+ * row_begin .. row_end - 1. Without CHANNELS, the dispatch writes the rows of `positions` ids, from id `first` on. With
+ * CHANNELS, ids are (batch, per_sample), y is [width][per_sample][4 * pitch4], and the dispatch writes `features`
+ * features, from feature `feature` on. */
 VKT_PUSH(vkt_embedding_push,
          VKT_U32(row_begin) VKT_U32(row_end) VKT_U32(width)
          VKT_U32(first) VKT_U32(positions)
          VKT_U32(batch) VKT_U32(pitch4) VKT_U32(per_sample) VKT_U32(feature) VKT_U32(features))
-#define EMBEDDING_SPEC_KEEP 1 /* 1: an id outside the range does not change y, which an earlier range wrote; 0: it gives 0 */
+#define EMBEDDING_SPEC_KEEP 1 /* for an id outside these rows, 1: y does not change (an earlier dispatch wrote it); 0: y is 0 */
 #define EMBEDDING_IDS   0 /* u32 (N) */
 #define EMBEDDING_TABLE 1 /* f32 (V, width) */
 #define EMBEDDING_Y     2

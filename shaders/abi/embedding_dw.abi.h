@@ -1,15 +1,16 @@
-/* embedding_dw.abi.h - the three kernels that sum gradients by id: embedding_rank, embedding_scatter, embedding_sum. Ids that
- * are `padding` or not a row are not counted. width' is `width` rounded up to a multiple of 4. START, u32: START[v] is
- * the number of counted positions with an id below v, for v < ranges * range. After that it has one word per range,
- * which only embedding_rank uses. SORTED, uvec2: the counted positions, sorted by id and then by position, as (id,
- * start of the position's gradient in DY of embedding_sum). */
+/* embedding_dw.abi.h - the three kernels that sum gradients by id: embedding_rank, embedding_scatter, embedding_sum.
+ * A position whose id is `padding` or not a row is not counted. width' is `width` rounded up to a multiple of 4.
+ * START, u32: for v < ranges * range, START[v] is the number of counted positions with an id below v. Behind these
+ * words there is one word per range, which only embedding_rank uses.
+ * SORTED, uvec2: one entry for each counted position, sorted by id and then by position. An entry is the id, and the
+ * index of the gradient's first float in DY of embedding_sum. */
 VKT_PUSH(vkt_embedding_dw_push,
          VKT_U32(rows) VKT_U32(width) VKT_U32(padding)
          VKT_U32(begin) VKT_U32(end)       /* positions of this dispatch; in embedding_sum its rows */
-         VKT_U32(ranges) VKT_U32(range)    /* ranges, and ids per range (a multiple of 4); they cover ids 0 .. rows */
-         VKT_U32(last)                     /* 1: embedding_rank gets the last positions, so counts become starts */
-         VKT_U32(per_sample) VKT_U32(pitch4) /* embedding_scatter, CHANNELS: dy is [width][per_sample][4 pitch4] */
-         VKT_U32(zeros))                   /* embedding_scatter: numbers of OUT to clear */
+         VKT_U32(ranges) VKT_U32(range)    /* ranges, ids per range (a multiple of 4); all ranges cover ids 0 .. rows */
+         VKT_U32(last)                     /* 1: embedding_rank gets the last positions, so it converts counts to starts */
+         VKT_U32(per_sample) VKT_U32(pitch4) /* embedding_scatter, CHANNELS: dy is [width][per_sample][4 * pitch4] */
+         VKT_U32(zeros))                   /* embedding_scatter: number of floats of OUT to clear */
 #define EMBEDDING_DW_SPEC_WIDTH 1 /* embedding_sum: width */
 #define EMBEDDING_DW_SPEC_VECS  2 /* embedding_sum: vec4s of a row per lane, a divisor of the vec4s of a row */
 #define EMBEDDING_DW_IDS    0 /* u32 (N) */

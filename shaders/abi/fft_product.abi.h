@@ -13,7 +13,7 @@ VKT_PUSH(vkt_fft_product_push,
 #define PRODUCT_DST 2
 
 #define PRODUCT_SPEC_LANES   0
-#define PRODUCT_SPEC_MB      1 /* rows per lane: a multiple of 4, at most 2 ACROSS */
+#define PRODUCT_SPEC_MB      1 /* rows per lane: a multiple of 4, at most 2 * ACROSS */
 #define PRODUCT_SPEC_M_MAJOR 2 /* 1: A's rows are m and its columns k; 0: rows are k and columns m */
 #define PRODUCT_SPEC_N_MAJOR 3 /* 1: B's rows are n and its columns k; 0: rows are k and columns n */
 #define PRODUCT_SPEC_CONJ    4 /* 1: A is conjugated */

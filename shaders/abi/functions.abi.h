@@ -6,7 +6,7 @@
 #define UNARY_LEAKY_RELU 1 /* p: slope */
 #define UNARY_ABS        2
 #define UNARY_CLAMP      3 /* p, q: bounds */
-#define UNARY_SCALE      4 /* p x + q */
+#define UNARY_SCALE      4 /* p * x + q */
 #define UNARY_HARDSWISH  5
 #define UNARY_SQRT       6 /* y */
 #define UNARY_QUICK      7 /* loops over functions below this number are unrolled */
@@ -40,7 +40,7 @@
 #define TERNARY_MAXIMUM_DA 3
 #define TERNARY_PRELU_DX   4
 #define TERNARY_PRELU_DW   5
-#define TERNARY_EQUAL      6 /* dy where a = b, else 0 dy */
+#define TERNARY_EQUAL      6 /* dy where a = b, else 0 * dy */
 #define TERNARY_RELU_DX    7 /* (dy + a) where b > 0, else 0 */
 #define TERNARY_QUICK      8
 #define TERNARY_POW_DA     8

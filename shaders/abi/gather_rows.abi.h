@@ -1,12 +1,12 @@
-/* gather_rows.abi.h - gathers the step's rows from a data table, converts and normalises them into a BATCH_LAST batch.
- * A word is 4 bytes of a u8 table (4 elements) or 1 element of an f32 table. Row numbers are those of the whole table.
- */
+/* gather_rows.abi.h - gathers the step's rows from a data table, converts them to floats and normalises them. The
+ * result is a BATCH_LAST batch. A word has 4 elements of a u8 table, or 1 element of an f32 table. Row numbers are
+ * those of the whole table. */
 VKT_PUSH(vkt_gather_rows_push, VKT_U32(batch4) /* pitch of the batch / 4 */
          VKT_U32(words)                        /* words of one row */
          VKT_U32(plane)                        /* elements of a channel, which share scale and shift */
          VKT_U32(parts)                        /* lanes that share the words of one channel of four samples */
          VKT_U32(n_order) VKT_U32(row_begin) VKT_U32(row_end) /* the rows that binding GATHER_TABLE holds */)
-#define GATHER_SPEC_KEEP 1 /* 1: rows of OUT from outside this range of the table do not change; 0: they become 0 */
+#define GATHER_SPEC_KEEP 1 /* for samples of OUT that are not in this range of the table, 1: no change; 0: they become 0 */
 #define GATHER_TABLE 0
 #define GATHER_ORDER 1  /* u32 (n_order) */
 #define GATHER_STEP 2   /* u32 (STEP_WORDS) */

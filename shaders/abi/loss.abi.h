@@ -1,7 +1,8 @@
-/* loss.abi.h - losses that compare two tensors of one layout element by element, over the real rows, and their gradients. A
- * vec4's column is its number modulo `period4`. Element j of the vec4 counts if 4 column + j is below rows * `per_row`. For a
- * batch-last tensor per_row is 1. For a row-major tensor period4 covers the whole tensor, and per_row is the elements of a row.
- * The sum is divided by `elements`, and by the real rows if `by_rows` is 1. */
+/* loss.abi.h - losses that compare two tensors of one layout element by element, over the real rows, and their
+ * gradients. The column of a vec4 is its number modulo `period4`. Element j of the vec4 counts if
+ * 4 * column + j < rows * per_row. For a batch-last tensor, period4 is the vec4s of the batch, and per_row is 1. For a
+ * row-major tensor, period4 is the vec4s of the whole tensor, and per_row is the elements of a row. The sum is divided
+ * by `elements`, and also by the real rows if `by_rows` is 1. */
 VKT_PUSH(vkt_loss_push,
          VKT_U32(batch) VKT_U32(per_row) VKT_U32(period4) VKT_U32(by_rows) VKT_U32(elements) VKT_F32(beta)
          VKT_U32(begin4) VKT_U32(n) /* the range: n elements, from vec4 begin4 of the tensor on */

@@ -1,4 +1,4 @@
-/* move.abi.h - y[pc.y + sum_k c_k y_k] = x[pc.x + sum_k c_k x_k] for all n positions c of a box. For d and s see
+/* move.abi.h - y[pc.y + sum_k c_k * y_k] = x[pc.x + sum_k c_k * x_k] for all n positions c of a box. For d and s see
  * lib/positions.glsl. Everything counts elements, or vec4s if the kernel moves vec4s. */
 VKT_PUSH(vkt_move_push,
          VKT_U32(n) VKT_U32(d1) VKT_U32(d2) VKT_U32(d3) VKT_U32(d4) VKT_U32(d5) VKT_U32(s0) VKT_U32(s1) VKT_U32(s2)

@@ -6,7 +6,7 @@ VKT_PUSH(vkt_nll_dx_push, VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classes) VKT_U3
 #define NLL_DX_SPEC_EACH     2 /* 1: NLL_DX_DLOSS is (B), one per row */
 #define NLL_DX_T      0 /* u32 (B) */
 #define NLL_DX_STEP   1 /* u32 (STEP_WORDS) */
-#define NLL_DX_DLOSS  2 /* f32 scalar */
+#define NLL_DX_DLOSS  2 /* f32 scalar; EACH: f32 (B) */
 #define NLL_DX_NORM   3 /* f32 scalar: the loss's divisor */
 #define NLL_DX_WEIGHT 4 /* f32 (K) */
 #define NLL_DX_DZ     5 /* f32 (B,K) */

@@ -1,6 +1,6 @@
-/* relayout.abi.h - row-major (batch, stride) <-> [stride][batch'], batch' = 4 pitch4. The dispatch converts one tile:
- * `features` features of `columns` columns of 4 samples, from `column` on. rows_base: index of the tile's first element in the
- * row-major range. last_base: index of its first vec4 in the batch-last range. */
+/* relayout.abi.h - row-major (batch, stride) <-> [stride][batch'], batch' = 4 * pitch4. The dispatch converts one
+ * tile: `features` features of `columns` columns of 4 samples, from column `column` on. rows_base: index of the tile's
+ * first element in the row-major range. last_base: index of the tile's first vec4 in the batch-last range. */
 VKT_PUSH(vkt_relayout_push,
          VKT_U32(batch) VKT_U32(pitch4) VKT_U32(stride)
          VKT_U32(column) VKT_U32(columns) VKT_U32(features) VKT_U32(rows_base) VKT_U32(last_base))

@@ -1,19 +1,20 @@
-/* row_norm.abi.h - normalisation of rows of `run` neighbouring elements. A row is one group of a sample: row r is group
- * r % groups. Its element k belongs to channel (r % groups) * channels + k / inner. Each channel has its gamma and beta. */
+/* row_norm.abi.h - normalisation of rows of `run` neighbouring elements. A row is one group of a sample. Row r is
+ * group r % groups. Its element k belongs to channel (r % groups) * channels + k / inner. Each channel has its own
+ * gamma and beta. */
 VKT_PUSH(vkt_row_norm_push,
          VKT_U32(rows) VKT_U32(first) /* the dispatch has `rows` rows from row `first` on */
          VKT_U32(run) VKT_U32(groups) VKT_U32(channels) VKT_U32(inner)
          VKT_U32(x0) VKT_U32(dy0) VKT_U32(y0) /* first element of row `first` in each binding */
-         VKT_U32(slices) VKT_U32(first_slice) VKT_U32(slice_samples) /* see row_norm_dw.comp; samples of a slice */
+         VKT_U32(slices) VKT_U32(first_slice) VKT_U32(slice_samples) /* row_norm_dw: slices, first slice, samples per slice */
          VKT_F32(eps))
 #define ROW_NORM_X     0
-#define ROW_NORM_GAMMA 1 /* f32 (groups channels) */
+#define ROW_NORM_GAMMA 1 /* f32 (groups * channels) */
 #define ROW_NORM_BETA  2
 #define ROW_NORM_Y     3 /* y, or dx */
 #define ROW_NORM_MEAN  4 /* f32 (rows); not used with ROW_NORM_SPEC_RMS */
 #define ROW_NORM_SCALE 5 /* f32 (rows): 1 / sqrt(var + eps) */
 #define ROW_NORM_DY    6
-#define ROW_NORM_PART  7 /* f32 (slices, 2, groups channels): sums of dy xhat, then of dy */
+#define ROW_NORM_PART  7 /* f32 (slices, 2, groups * channels): sums of dy * xhat, then of dy */
 #define ROW_NORM_SPEC_GAMMA 1 /* 1: gamma is present */
 #define ROW_NORM_SPEC_BETA  2
 #define ROW_NORM_SPEC_RMS   3 /* 1: the mean is not subtracted */

@@ -1,7 +1,8 @@
 /* softmax.abi.h - softmax over one axis of [..][classes][inner]. A line is the `classes` elements of one softmax. In
- * kernels of WIDTH 4 a VEC is a vec4: four neighbouring lines, or with ALONG or LINE four neighbouring classes. */
+ * kernels of WIDTH 1, a VEC is one float. In kernels of WIDTH 4, it is a vec4: the elements of four neighbouring lines,
+ * or with ALONG or LINE four neighbouring classes of one line. */
 VKT_PUSH(vkt_softmax_push,
-         VKT_U32(units)   /* number of lines (ALONG, LINE), or of VECs of lines */
+         VKT_U32(units)   /* number of lines; in kernels of WIDTH 4 without ALONG or LINE, lines / 4 */
          VKT_U32(classes) VKT_U32(inner) /* inner: VECs from one class to the next; with ALONG or LINE 1 */
          VKT_U32(first) VKT_U32(queries) /* CAUSAL: line u is query i = (first + u) % queries and uses classes 0 .. i */
          VKT_F32(scale))

@@ -1,11 +1,12 @@
-/* softmax_xent.abi.h - mean cross-entropy of integer labels over z (B,K). A work group processes one vector at a time. If the
- * batch is the fastest dimension, a vector is four samples per lane. Otherwise it is one row, or with XENT_SPEC_BY_LANE one row
- * per lane. A block of vectors gives one partial sum. For row-major z, z is a range of rows first .. end - 1, whose
- * blocks have the numbers part, part + 1, .. */
+/* softmax_xent.abi.h - cross-entropy of integer labels over z (B,K): the mean, with OPTIONS also the sum or one loss
+ * per row. A work group processes one vector at a time. If the batch is the fastest dimension, a vector is four samples
+ * per lane. Otherwise it is one row, or with XENT_SPEC_BY_LANE one row per lane. A block of vectors gives one partial
+ * sum. A row-major z may be split: XENT_Z is then a range of its rows, first .. end - 1, whose blocks have the numbers
+ * part, part + 1, .. */
 VKT_PUSH(vkt_softmax_xent_push,
          VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classes) VKT_U32(first) VKT_U32(end)
          VKT_U32(vectors) VKT_U32(per_block) VKT_U32(blocks) VKT_U32(part)
-         VKT_U32(group)  /* rows of z for each real row of the step */
+         VKT_U32(group)  /* rows of z for each sample of the batch */
          VKT_U32(ignore) /* the ignored label; this member and those below: only with OPTIONS */
          VKT_F32(hard) VKT_F32(soft)    /* 1 - label smoothing; smoothing / K */
          VKT_U32(divide)                /* XENT_DIVIDE_LATER, XENT_DIVIDE_MEAN or XENT_DIVIDE_NOT */
@@ -21,6 +22,6 @@ VKT_PUSH(vkt_softmax_xent_push,
 #define XENT_T    1 /* u32 (B) */
 #define XENT_STEP 2 /* u32 (STEP_WORDS) */
 #define XENT_STAT 3 /* f32 (B,2): m = largest logit, 1 / sum_k exp(z[k] - m); OPTIONS: (B,3), also the factor of p */
-#define XENT_PART 4 /* f32 (blocks) */
+#define XENT_PART 4 /* f32 (blocks); EACH: (B) */
 #define XENT_WEIGHT 5 /* f32 (K) */
-#define XENT_NORM   6 /* f32 (blocks): sum of the weights of the rows that count */
+#define XENT_NORM   6 /* f32 (blocks): sum of the weights of the rows that count; XENT_DIVIDE_NOT or EACH: 1 */

@@ -4,7 +4,7 @@
 /* Step state (VKT_ROLE_STEP): step_advance writes it on the device at the start of each run. Later kernels read it;
  * overflow, loss_scale and clip_norm also change words of it. */
 #define STEP_SLOT  0   /* this run's slot in the two rings */
-#define STEP_T     1   /* number of the step that this run completes (from 1); in other runs: of completed steps */
+#define STEP_T     1   /* number of the step that this run completes, from 1; if it completes none: number of steps so far */
 #define STEP_ROWS  2   /* real rows of the batch, or ROWS_ALL */
 #define STEP_FIRST 3   /* index of the first row of the batch in the order of the epoch */
 #define STEP_KEY0  4   /* Philox key: the seed */
@@ -12,7 +12,7 @@
 #define STEP_LR    6   /* f32 */
 #define STEP_C1    7   /* f32: 1 - beta1^t, rounded only once; NAdam: 1 - the product of u_1 .. u_t instead */
 #define STEP_C2    8   /* f32: 1 - beta2^t, in the same way */
-#define STEP_NEXT  9   /* number of the next run; zero in a new buffer */
+#define STEP_NEXT  9   /* number of the run after this one; zero in a new buffer */
 #define STEP_HOLD  10  /* not 0: no update in this run */
 #define HOLD_MICRO 1u  /* ... more micro-batches of this step follow */
 #define HOLD_FOUND 2u  /* ... some gradients are not finite */
@@ -21,11 +21,12 @@
                         * them only after finite gradients */
 #define STEP_Q_WORDS 6
 #define STEP_DRAW  18  /* counter of random numbers: number of this micro-batch among those of all steps, or STEP_T
-                        * without micro-batches. In a graph of shards it counts their runs on all ranks */
+                        * without micro-batches. In a graph of shards: number of this run among those of all steps
+                        * and ranks */
 #define STEP_MICRO 19  /* number of this micro-batch in its step, from 1 */
 #define STEP_WEIGHT 20 /* f32: weight of this micro-batch's gradients, which is its rows, or 1 with ROWS_ALL */
-#define STEP_FACTOR 21 /* f32: factor of the gradients, 1 / loss scale; for sums of gradients, also divided by the sum
-                        * of their weights. clip_norm.comp may lower it */
+#define STEP_FACTOR 21 /* f32: factor of the gradients, 1 / loss scale. For a sum of gradients, it is also divided by the
+                        * sum of their weights. clip_norm.comp may lower it */
 #define STEP_NORM  22  /* f32: norm of the gradients before clipping; 0 if not computed */
 #define STEP_U_NEXT 23 /* f32, NAdam: u_(t+1) */
 #define STEP_U_REST 24 /* f32, NAdam: 1 - u_t */
@@ -69,8 +70,8 @@
 #define CLOCK_Q2   6  /* beta2^t */
 #define CLOCK_Q3   8  /* NAdam: 0.96^(momentum_decay t) */
 #define CLOCK_MICRO 10 /* number of micro-batches in the sum of gradients for the next step */
-#define CLOCK_ROWS 11  /* sum of their weights (STEP_WEIGHT) */
+#define CLOCK_ROWS 11  /* sum of the weights (STEP_WEIGHT) of these micro-batches */
 #define CLOCK_SCALE   12 /* f32, a power of two: see loss_scale.comp */
-#define CLOCK_GOOD    13 /* steps since the scale changed or a step was skipped */
-#define CLOCK_SKIPPED 14 /* all skipped steps so far */
+#define CLOCK_GOOD    13 /* number of steps since the scale changed or a step was skipped */
+#define CLOCK_SKIPPED 14 /* number of steps skipped so far */
 #define CLOCK_WORDS 16

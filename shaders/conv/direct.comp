@@ -1,9 +1,11 @@
-// conv/direct.comp - convolution with few products per element (K = C/G R S: a first layer or a depthwise layer):
-//   y[o][p][q][n] = bias[o] + sum_{c,r,s} w(o,c,r,s) x[c][p stride - pad + r dil][q stride - pad + s dil][n]
-// It also computes dx. Then x and y are dy and dx, o and c are swapped in w, and the taps are in reverse order. For a strided
-// convolution, a dispatch computes one phase: the pixels of dx that are `stride` apart and use the same taps. This is a
-// convolution of stride 1 with these taps.
-// conv/tile.comp prepares each tile anew. This kernel prepares once per work group: it loads the ROWS K weights into
+// conv/direct.comp - convolution with few products per element (K = C/G * R * S; for instance a first layer or a
+// depthwise layer):
+//   y[o][p][q][n] = bias[o] + sum_{c,r,s} w(o,c,r,s) * x[c][row(p,r)][col(q,s)][n]
+//   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
+// It also computes dx. Then x is dy, y is dx, o and c are swapped in w, and the taps are in reverse order. For a
+// strided convolution, a dispatch computes one phase: the pixels of dx that are `stride` apart and use the same taps.
+// This is a convolution of stride 1 with these taps.
+// conv/tile.comp prepares each tile anew. This kernel prepares once per work group: it loads the ROWS * K weights into
 // the lanes' registers (subgroupShuffle passes them between lanes) and computes the offsets of the K taps. Then it only
 // reads x and writes y.
 // grid: x strips of columns (stride loop), y row tiles, z groups.

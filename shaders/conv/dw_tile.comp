@@ -1,13 +1,14 @@
 // conv/dw_tile.comp - gradient of a convolution with respect to weights and bias:
-//   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] x[c][p stride - pad + r dil][q stride - pad + s dil][n]     db[o] = sum dy[o]
-// A subgroup computes ROWS LANES output channels x COLS columns (c,r,s). A lane holds ROWS channels. Per iteration it
+//   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] * x[c][row(p,r)][col(q,s)][n],   db[o] = sum_{p,q,n} dy[o][p][q][n]
+//   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
+// A subgroup computes ROWS * LANES output channels x COLS columns (c,r,s). A lane holds ROWS channels. Per iteration it
 // loads four samples of each channel and of its share of the columns. Shuffles with lane ^ j pass the columns to the
 // other lanes, so acc[j] belongs to a different column in each lane, as in gemm_tile.comp. With 8 lanes this gives no
-// gain, so there a shuffle passes one lane's value to all lanes. The last columns of a tile are passed in this way,
-// too, if they are fewer than LANES.
-// UNPOOL: y has a max pooling over disjoint windows, and dy is read from the pooling's gradient. The values are those that
-// pool2d_dx.comp would write:
-//   dy[o][p][q][n] = dpool[o][p / WINDOW_H][q / WINDOW_W][n] if index is (p,q) there, else 0
+// gain, so there a shuffle passes one lane's value to all lanes. If COLS is not a multiple of LANES, the last columns
+// of a tile (COLS % LANES of them) are passed in this way, too.
+// UNPOOL: a max pooling over disjoint windows follows y, and dy is computed from the gradient of the pooling, dpool. dy
+// has the values that pool2d_dx.comp would write:
+//   dy[o][p][q][n] = dpool[o][p / WINDOW_H][q / WINDOW_W][n] if the index there is (p,q), else 0
 // grid: x tiles of each slice of the plane (stride loop), z groups. If there are several slices, conv/dw_sum.comp adds them.
 // Deterministic: one lane computes an element of a slice, in the order of (p,q,n).
 // Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.
@@ -45,7 +46,7 @@ float acc[COLS * ROWS];
 vec4 bias_acc[ROWS];
 uint dy_at[ROWS];                 // first vec4 of each of this lane's channels
 int x_at[SHARES];                 // this lane's columns: index in x for pixel (0,0), in vec4s; negative in the padding
-int x_row[SHARES], x_col[SHARES]; // r dil - pad, s dil - pad
+int x_row[SHARES], x_col[SHARES]; // r * dilation - pad, s * dilation - pad
 // push constants, read once: see conv/tile.comp
 uint zero, n4, width, stride_h, stride_w, src_height, src_width, dy_height, dy_width, to_index;
 

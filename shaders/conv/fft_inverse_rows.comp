@@ -1,5 +1,6 @@
-// fft_inverse_rows.comp - inverse of fft_rows.comp: src[c][row][slot][column] -> scale times the image plus a bias.
-// WEIGHTS: -> scale times the weights. The bias gradient is then frequency 0 of dy, summed over all tiles and samples.
+// fft_inverse_rows.comp - inverse of fft_rows.comp: src[c][row][slot][column] -> scale * image + bias.
+// WEIGHTS: -> scale * weights. The kernel then also writes the gradient of the bias: frequency 0 of dy, summed over all
+// tiles and samples.
 // grid: x over (c, pair of rows, column), lanes along columns, in contiguous shares.
 // Deterministic: one lane computes a transform.
 #version 460
@@ -49,7 +50,7 @@ void store_row(uint channel, uint row, uint column, vec4 line[T])
 
 #ifdef WEIGHTS
 // Stores the gradient of the bias, the sum of dy. Frequency 0 of a tile is the sum of dy over the tile, so this function adds
-// up all tiles.
+// up frequency 0 of all tiles and samples.
 void store_bias(uint channel)
 {
     uint at = channel * pc.sum_pitch;

@@ -1,9 +1,10 @@
 // conv/fused_max_pool.comp - conv/direct.comp with a fused max pooling. The windows R x S do not overlap and stay inside the
 // image:
-//   y[o][p][q][n] = max (with RELU: of max(z, 0)) over i < R, j < S of z[o][p R + i][q S + j][n], z being the convolution
+//   y[o][p][q][n] = max over i < R, j < S of e(z[o][p * R + i][q * S + j][n])
+//   z is the result of the convolution. e(z) is z, or with RELU max(z, 0).
 // It also writes the index of that maximum. Both equal pool2d.comp's results bit for bit, with one exception: if z would be
-// stored in 16 bits, this kernel chooses the winner before rounding. z is R S times as large as y and is never stored. Stores
-// are the expensive part on CPU drivers. x is loaded again for each element of a window.
+// stored in 16 bits, this kernel chooses the winner before rounding. z is R * S times as large as y and is never
+// stored. Stores are the expensive part on CPU drivers. x is loaded again for each element of a window.
 // grid: x strips of columns (stride loop), y row tiles, z groups.
 // Deterministic, as conv/direct.comp is.
 #version 460

@@ -1,8 +1,9 @@
 // conv/shared.comp - convolution for GPUs, and its gradient with respect to the input (TRANSPOSED). It is one implicit matrix
 // product in shared memory (lib/blocks.glsl):
-//   dst[m][p][q][n] = bias[m] + sum_{k,r,s} w(m,k,r,s) src[k][row(p,r)][col(q,s)][n]
-// forward:    m = output channel, k = input channel,  row(p,r) = p stride - pad + r dil
-// TRANSPOSED: m = input channel,  k = output channel, row(p,r) = (p + pad - r dil) / stride, if that is an integer
+//   dst[m][p][q][n] = bias[m] + sum_{k,r,s} w(m,k,r,s) * src[k][row(p,r)][col(q,s)][n]
+// forward:    m = output channel, k = input channel,  row(p,r) = p * stride - pad + r * dilation
+// TRANSPOSED: m = input channel,  k = output channel, row(p,r) = (p + pad - r * dilation) / stride, if that is an integer
+// col(q,s) is computed in the same way. A tap outside src adds nothing.
 // A is w, read where it is stored. B is gathered from the image: its rows are (k,r,s), its columns (p,q,n), four
 // samples at a time. Divisors are specialisation constants, so that drivers replace divisions by multiplications.
 // grid: x over tiles (stride loop), z groups.
@@ -60,8 +61,8 @@ mat4 load_a(uint m, uint k)
     return v;
 }
 
-// Returns the source index that tap r of destination i reads along one axis. If the tap reads no source, the index is not
-// below the image's size.
+// Returns the source index that tap r of destination i reads along one axis. If the tap reads no source, the index is
+// at least the image's size.
 uint source(uint i, uint r, uint stride, uint pad, uint dilation)
 {
 #ifdef TRANSPOSED

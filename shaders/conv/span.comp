@@ -1,9 +1,10 @@
 // conv/span.comp - convolution, and its gradient with respect to the input, if neighbouring pixels of an image row read
 // neighbouring pixels of the source:
-//   dst[m][p][q][n] = bias[m] + sum_{r,k,s} A[r][k][s][m] src[k][row(p,r)][q + offset_w + s][n]
-//   row(p,r) = p stride_h + offset_h + r reach_h
-// It works as conv/tile.comp, but a lane computes MB channels of SPAN neighbouring pixels, which share their taps. SPAN
-// TAPS MB products of vec4s need SPAN + TAPS - 1 loads of src. Each shuffled weight serves SPAN products. This suits
+//   dst[m][p][q][n] = bias[m] + sum_{r,k,s} A[r][k][s][m] * src[k][row(p,r)][q + offset_w + s][n]
+//   row(p,r) = p * stride_h + offset_h + r * reach_h
+// It works as conv/tile.comp, but a lane computes MB channels of SPAN neighbouring pixels. In one row of one source
+// channel, the taps of these pixels overlap: they read only SPAN + TAPS - 1 vec4s. A lane loads each of these vec4s
+// once, for SPAN * TAPS * MB products of a weight and a vec4. Each shuffled weight serves SPAN products. This suits
 // convolutions with few destination channels. With tiles of MB channels x one pixel, such a convolution needs as many
 // loads and shuffles as products.
 // grid: x tiles (stride loop), z groups. All row tiles of a column tile are consecutive, because they read the same src.
@@ -37,7 +38,7 @@ const uint SHARES = (A_STEP + LANES - 1) / LANES; // ... per lane
 const uint BIASES = (MB + LANES - 1) / LANES;
 vec4 acc[MB * SPAN];
 uint at[REACH]; // indices of the REACH pixels in a row of src, in vec4s
-bool col_on[REACH], on[REACH]; // the pixel is inside the row; it is inside src
+bool col_on[REACH], on[REACH]; // the pixel's column is inside src; its row is, too
 
 void start(uint first_bias, uint rows, uint zero)
 {
@@ -51,7 +52,7 @@ void start(uint first_bias, uint rows, uint zero)
     }
 }
 
-// Computes acc += A[k .. k+UNROLL-1] src[k .. k+UNROLL-1]. ia, ib: indices of A and of src's row at k, in vec4s.
+// Computes acc += A[k .. k+UNROLL-1] * src[k .. k+UNROLL-1]. ia, ib: start of k in A, and of src's row at k, in vec4s.
 void add(uint ia, uint ib, uint src_plane, uint zero)
 {
     vec4 a[SHARES], b[UNROLL * REACH];

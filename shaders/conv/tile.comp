@@ -1,15 +1,15 @@
 // conv/tile.comp - convolution, and its gradient with respect to the input, as one implicit matrix product:
-//   dst[m][p][q][n] = bias[m] + sum_{r,s,k} A[r,s][k][m] src[k][row(p,r)][col(q,s)][n]
-// forward:  m = output channel, k = input channel,  row(p,r) = p stride - pad + r dil
-// dx:       m = input channel,  k = output channel, row(p,r) = (p + pad - r dil) / stride
+//   dst[m][p][q][n] = bias[m] + sum_{r,s,k} A[r,s][k][m] * src[k][row(p,r)][col(q,s)][n]
+// forward:  m = output channel, k = input channel,  row(p,r) = p * stride - pad + r * dilation
+// dx:       m = input channel,  k = output channel, row(p,r) = (p + pad - r * dilation) / stride, if that is an integer
 // The table TAPS holds row and col, or -1 if a tap is outside the image. Pixels of dx that are `stride` apart use the same
 // taps. They form one phase, and one dispatch computes one phase. ADD: dst += the sum, in a dispatch that adds further source
 // channels.
 //
 // ACROSS lanes compute MB channels x ACROSS vec4s of samples. Both operands are read k by k. A lane loads its own vec4 of src
-// and its share of the MB weights; subgroupShuffle passes the weights to the other lanes. So a lane's 4 MB products
-// need two loads. If ACROSS < LANES, the subgroup has several such blocks, which compute different channels of the same
-// pixels.
+// and its share of the MB weights; subgroupShuffle passes the weights to the other lanes. So for one k, a lane's
+// 4 * MB products need two loads (M_MAJOR: for four k, SHARES + 4 loads). If ACROSS < LANES, the subgroup has
+// several such blocks, which compute different channels of the same pixels.
 // grid: x tiles (stride loop), z groups. All row tiles of a column tile are consecutive, because they read the same src.
 // source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
 // Deterministic: one lane computes an element, in the order of (r,s,k).
@@ -65,7 +65,7 @@ float weight(float own, uint m)
     return shuffles_by_xor() ? subgroupShuffleXor(own, r) : subgroupShuffle(own, block + r + zero);
 }
 
-// Returns the row of the block that this lane's acc[m] belongs to.
+// Returns the row, counted in the block, that this lane's acc[m] belongs to.
 uint row_of(uint m)
 {
     const uint lane = gl_SubgroupInvocationID;
@@ -92,8 +92,8 @@ void start(uint first_bias, uint rows)
 }
 #endif
 
-// Computes acc += A[.., k .. k+UNROLL-1] src[k .. k+UNROLL-1, ..]. ia, ib: indices of this lane's vec4s of A and src at
-// k.
+// Computes acc += A[.., k .. k+UNROLL-1] * src[k .. k+UNROLL-1, ..]. ia, ib: indices of this lane's vec4s of A and src
+// at k.
 void add_k_major(uint ia, uint ib, bool inside)
 {
     vec4 a[UNROLL], b[UNROLL];

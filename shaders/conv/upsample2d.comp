@@ -1,5 +1,6 @@
 // upsample2d.comp - y[c][p][q][n] from x[c][h][w][n], with the batch in vec4s:
-//   nearest: x at (floor(p scale_h), floor(q scale_w)), rounded in float32 as torch does, at most H - 1 and W - 1
+//   nearest: x at row floor(p * scale_h), at most H - 1, and column floor(q * scale_w), at most W - 1. The products are
+//   rounded to float32, as in torch.
 //   BILINEAR: the four pixels around the source point, with linear weights along each axis. A source point is a fraction of
 //   integers, so its distance to a pixel has one rounding error only, also for large images.
 // grid: x over channels * P rows of y, y over parts of a row, both with a stride; any group count is right.
@@ -16,7 +17,8 @@ VKT_OUT4(UPSAMPLE_Y, y4);
 #include "lib/upsample.glsl"
 
 #ifdef BILINEAR
-// The pixel before the source point of p, the pixel after it, and the distance from the first (0 to 1).
+// first: the last pixel that is not behind the source point of p. second: the next pixel, or the same one at the far
+// edge. fraction: the distance of the source point from `first`, 0 <= fraction < 1.
 struct Between {
     uint first, second;
     float fraction;

@@ -1,6 +1,8 @@
-// upsample2d_dx.comp - gradient of upsample2d by gathering: dx[c][h][w][n] = sum over (p, q) of dy[c][p][q][n] times the weight
-// of pixel (h, w) in pixel (p, q) of y, in ascending order.
-//   nearest: 1 if (p, q) is a copy of (h, w), else 0;  BILINEAR: per axis max(0, 1 - |point(p) - h|)
+// upsample2d_dx.comp - gradient of upsample2d by gathering: dx[c][h][w][n] = sum over (p, q), in ascending order, of
+// dy[c][p][q][n] * the weight of pixel (h, w) of x in pixel (p, q) of y.
+//   nearest: the weight is 1 if (p, q) is a copy of (h, w), else 0
+//   BILINEAR: it is a product of two factors. The factor of the height is max(0, 1 - |source point of p - h|). That of
+//   the width is computed in the same way.
 // grid: x over channels * H rows of dx, y over parts of a row, both with a stride; any group count is right.
 // Deterministic: one lane computes an element.
 // Elements past the batch become 0, because they are 0 in dy.
@@ -16,20 +18,20 @@ VKT_OUT4(UPSAMPLE_X, x4);
 #include "lib/upsample.glsl"
 
 #ifdef BILINEAR
-// Returns the weight of pixel h in pixel p of y.
+// Returns the weight of pixel h of x in pixel p of y, along one axis.
 float weight(uint p, uint h, Axis a)
 {
     return float(max(a.below - abs(point(p, a) - int(h) * a.below), 0)) / float(a.below);
 }
 
-// Returns the first pixel p with up p + offset > limit, at most `most`. up must be above 0.
+// Returns the first pixel p with up * p + offset > limit, at most `most`. up must be above 0.
 uint behind(int limit, Axis a, uint most)
 {
     return limit < a.offset ? 0 : min(uint((limit - a.offset) / a.up) + 1, most);
 }
 
-// Returns the pixels of y to which pixel h contributes: first .. end - 1, of `most`. A source point outside x uses the edge
-// pixel.
+// Returns (first, end): pixels first .. end - 1 of y, of `most` pixels, use pixel h of x. A source point outside x uses
+// the edge pixel.
 uvec2 takers(uint h, Axis a, uint most)
 {
     const int here = int(h) * a.below;
@@ -38,8 +40,8 @@ uvec2 takers(uint h, Axis a, uint most)
                  h == a.size - 1 ? most : behind(here + a.below - 1, a, most));
 }
 #else
-// Returns the first pixel of y that is a copy of pixel h or of a later one. The quotient is off by one at most; the loop
-// corrects it.
+// Returns the first pixel of y that is a copy of pixel h of x or of a later one, or `most` if there is none. The
+// quotient is off by one at most. The loop corrects it.
 uint shows(uint h, float scale, uint size, uint most)
 {
     uint p = uint(max(float(h) / scale - 1.0, 0.0));

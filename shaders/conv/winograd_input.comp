@@ -1,6 +1,7 @@
 // winograd_input.comp - V = B^T d B, where d is the 4 x 4 pixels that one tile of 2 x 2 destination pixels reads (0 outside the
 // image):
-//   dst[i][panel][channel][lane], i < 16: element (i / 4, i % 4) of V;  column = first + panel LANES + lane = (tile, n)
+//   dst[i][panel][channel][lane], i < 16: element (i / 4, i % 4) of V;
+//   column = first + panel * LANES + lane = (tile, n)
 // A tile of gemm_tile.comp reads one panel. Columns past the last one repeat it.
 // grid: x one per panel, y one per `depth` channels. Stores along the channels are consecutive.
 // source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).

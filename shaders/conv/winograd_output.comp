@@ -1,5 +1,5 @@
-// winograd_output.comp - inverse of winograd_input.comp: 2 x 2 pixels A^T m A of each tile, plus a bias, from
-//   src[i][panel][channel][lane], i < 16: element (i / 4, i % 4) of m
+// winograd_output.comp - the last transform of F(2x2,3x3): 2 x 2 destination pixels A^T m A of each tile, plus a bias
+//   src[i][panel][channel][lane], i < 16: element (i / 4, i % 4) of m. For panels see winograd_input.comp.
 // grid: x one per panel, y one per `depth` channels.
 // source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).
 // Deterministic: one lane computes a transform.

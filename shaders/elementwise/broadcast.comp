@@ -2,8 +2,8 @@
 // lib/binary.glsl. OPERANDS 1: a copy (y = a).
 //   A row runs along y's fastest dimension. A row number is converted to coordinates by division. For long rows this happens
 //   once per piece of ITERATIONS iterations, for short rows in each iteration.
-//   WIDTH 4: four elements per lane. Along a row, an operand either advances with y, and all its other strides are
-//   multiples of 4, or it repeats one element.
+//   WIDTH 4: four elements per lane and iteration. Along a row, an operand repeats one element, or it advances with y.
+//   If it advances, all its other strides are multiples of 4.
 // grid: x over pieces with a stride, or over elements in contiguous shares; any group count is right.
 // Deterministic: elementwise.
 // Elements past the batch (run <= i < pitch) become zero.
@@ -82,7 +82,8 @@ uvec3 row_of(uint r)
     return DIMS > 0 ? at + r * hop0 : at;
 }
 
-// Returns elements i .. i + WIDTH - 1 of a row. With WIDTH 1 the compiler keeps one of the four vector elements.
+// Returns elements i .. i + WIDTH - 1 of a row of y; 0 from element `run` on. With WIDTH 1 the compiler keeps one of
+// the four vector elements.
 NUMBER f(uvec3 at, uint i)
 {
 #if WIDTH == 4

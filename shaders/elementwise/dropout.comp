@@ -1,11 +1,12 @@
 // dropout.comp - y = keep ? x * scale : 0. The mask depends only on (seed, draw, salt, element), so the gradient is
 // the same kernel on dy. draw is STEP_DRAW.
-//   Element e uses word e % 4 of philox((e / 4, draw, salt, 3), seed). It is kept if the word is >= threshold.
-//   AFTER: y = dropout(f(x)), f is a function of lib/unary.glsl.  BEFORE: y = dropout(x) + b, or the gradient dropout(x) f'(b).
-//   PLANES: one random number per plane (n,c), that of e = c N' + n with N' = N rounded up to a multiple of 4. x is
-//   batch last: a row is a channel, and `columns` is N'. A lane uses the same four words for the whole planes of its
+//   Element e uses word e % 4 of philox((e / 4, draw, salt, 3), seed). The element is kept if the word is >= threshold.
+//   AFTER: y = dropout(f(x)), where f is a function of lib/unary.glsl.
+//   BEFORE: y = dropout(x) + b, or the gradient y = dropout(x) * f'(b).
+//   PLANES: one random number per plane (n,c): that of e = c * N' + n, where N' is N rounded up to a multiple of 4. x
+//   is batch last: a row is a channel, and `columns` is N'. A lane uses the same four words for the whole planes of its
 //   four samples.
-//   PLANES_ROWS: the same random numbers for a row-major x. A row is plane n C + c. `columns` is N', too.
+//   PLANES_ROWS: the same random numbers for a row-major x. Row n * C + c is plane (n,c). `columns` is N', too.
 // grid: x over vec4s in contiguous shares. PLANES: x over rows * columns / 4, y over chunks of the plane, with strides.
 //       PLANES_ROWS: x over rows, y over chunks, with strides.
 // source: Srivastava et al., JMLR 15 (2014), in the inverted form.

@@ -3,7 +3,7 @@
 // specialisation constant selects it.
 // grid: x over n / 4 in contiguous shares; any group count is right.
 // Deterministic: elementwise.
-// The last 1 to 3 elements are stored one by one, because the memory behind the tensor may belong to another one.
+// The last 1 to 3 elements are stored one by one, because the memory behind the tensor may belong to another tensor.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

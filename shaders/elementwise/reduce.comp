@@ -1,5 +1,5 @@
-// reduce.comp - y[o] = scale * sum of the elements of x that belong to output o, or their maximum or minimum. The elements of
-// one output may be divided into splits, with one result each.
+// reduce.comp - y[o] = scale * the sum, the maximum or the minimum of the elements of x that belong to output o. The
+// elements of an output may be divided into splits. Then y has one result for each split.
 //   ALONG: a row is along x's fastest dimension. The lanes of a work group loop over the row together and then combine
 //   their results (lib/lanes.glsl). The work group computes one output and split at a time. Without ALONG, neighbouring
 //   lanes compute neighbouring outputs.

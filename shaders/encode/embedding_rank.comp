@@ -1,10 +1,10 @@
 // embedding_rank.comp - rank[p] = number of positions before p that have p's id;  start[v] = number of counted ids below v
 //   A work group is one subgroup. It owns a range of ids and loops over all positions, one position per lane. No other
 //   work group changes its counts. Lanes with the same id find each other by shuffles. So ranks follow the order of
-//   positions, without atomics, and sums in that order have the same bits in every run. There are
-//   ranges * positions / lanes iterations in all; there are few ranges.
-// grid: x over ranges with a stride. The positions may need several dispatches (begin, end); the counts continue in the next
-// one.
+//   positions, without atomics, and sums in that order have the same bits in every run. All work
+//   groups together have ranges * positions / lanes iterations. There are few ranges.
+// grid: x over ranges with a stride. The positions may need several dispatches (begin, end). A dispatch continues the
+// counts of the dispatch before it.
 // Deterministic: each count has one owner.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -21,7 +21,8 @@ layout(binding = EMBEDDING_DW_START, std430) coherent buffer Start4 { uvec4 star
 layout(binding = EMBEDDING_DW_RANK, std430) writeonly buffer Rank { uint rank[]; };
 const uint LANES = gl_WorkGroupSize.x, NONE = 0xffffffffu;
 
-// Counts the ids lo .. hi - 1. Returns the number of ids below lo.
+// Counts the ids lo .. hi - 1 of this dispatch's positions, and writes the ranks of these positions. Returns the number
+// of this dispatch's positions with a counted id below lo.
 uint count(uint lo, uint hi)
 {
     const uint lane = gl_LocalInvocationID.x;

@@ -1,4 +1,5 @@
-// embedding_scatter.comp - sorted[start[id] + rank[p]] = (id, start of the gradient of position p), id = ids[p]
+// embedding_scatter.comp - sorted[start[id] + rank[p]] = (id, index of the first float of the gradient of position p),
+// where id is ids[p], for each counted position p
 //   COPY: rows of dy are not whole vec4s, or dy is batch last (CHANNELS). So each gradient is copied to the sorted
 //   order, padded to vec4s.
 //   The kernel also clears a range of dtable, because embedding_sum writes only the rows that have an id.
@@ -29,8 +30,8 @@ VKT_STORED(EMBEDDING_DW_OUT, writeonly, y)
 layout(binding = EMBEDDING_DW_OUT, std430) writeonly buffer Out { float y1[]; };
 const uint NONE = 0xffffffffu;
 
-// Writes the entry of position p to `sorted`. Returns its index, or NONE if p is not counted. `at` is the start of the
-// gradient.
+// Writes the entry of position p to `sorted`. Returns the index of the entry, or NONE if p is not counted. `at`: index
+// of the gradient's first float in dy; with COPY not used, because the copy has another index.
 uint position_of(uint p, uint at)
 {
     const uint id = p < pc.end ? LOAD1(ids, p) : NONE;

@@ -1,8 +1,9 @@
-// hash_grid_dx.comp - the gradient with respect to the points: dx[d][n] = sum over levels l of N(l) times the sum over
-// features f of dy[l F + f][n] times the slope of feature f along dimension d in the cell of x[n]. N(l) is the
-// resolution of level l. dx[d][n] is 0 if the point is outside the grid along d.
-// A lane computes the levels one after the other and adds each to the dx that it has stored. KEEP: it adds to the dx of an
-// earlier dispatch, too.
+// hash_grid_dx.comp - the gradient with respect to the points:
+//   dx[d][n] = sum over levels l of N(l) * (sum over features f of dy[l * F + f][n] * slope(l,f,d,n))
+//   N(l) is the resolution of level l. slope(l,f,d,n) is the slope of feature f along dimension d in the cell of x[n].
+//   dx[d][n] is 0 if the point is outside the grid along d.
+// A lane computes the levels one after the other. The first level's sum is stored, and each further one is added to the
+// stored dx. KEEP: the first level's sum is added to the dx of an earlier dispatch instead.
 // grid: x over vec4s of the batch in contiguous shares; any group count is right.
 // Deterministic: one lane computes an element.
 // Elements past the batch become 0, because they are 0 in dy.

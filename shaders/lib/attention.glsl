@@ -14,7 +14,7 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint SG = 8;
 layout(constant_id = ATTENTION_SPEC_ROWS) const uint ROWS = 16;
 layout(constant_id = ATTENTION_SPEC_PARTS) const uint PARTS = 1;
-const uint COLUMNS = 4 * SG, LANE_ROWS = (ROWS + SG - 1) / SG; // a lane has tile rows j SG + lane, j < LANE_ROWS
+const uint COLUMNS = 4 * SG, LANE_ROWS = (ROWS + SG - 1) / SG; // a lane has tile rows j * SG + lane, j < LANE_ROWS
 // Sizes of array parameters. A specialisation constant cannot be such a size. Unused elements take no registers.
 const uint MAX_ROWS = ATTENTION_MAX_ROWS, MAX_SUMS = ATTENTION_MAX_SUMS, MAX_LANE_ROWS = MAX_ROWS / 4;
 const uint MAX_STEPS = 7; // enough for 128 lanes. Drivers know this bound, so they unroll the loops around it
@@ -38,7 +38,7 @@ vec4 load(uint of, uint at)
     return LOAD4(v4, at);
 }
 
-// A matrix of one head. Row i begins at vec4 `at` + i ld.
+// A matrix of one head. Row i begins at vec4 at + i * ld.
 struct matrix {
     uint of, at, ld, rows;
 };
@@ -55,8 +55,8 @@ uint row_at(matrix m, uint i)
 }
 
 // Returns the number of the i-th tile of a head with n tiles. The order is first, last, second, last but one, and so on. With a
-// causal mask later tiles have more work. A CPU driver gives neighbouring work groups to one thread, and this order balances
-// them.
+// causal mask, later tiles of queries have more work, and later tiles of keys have less. A CPU driver gives
+// neighbouring work groups to one thread, and this order balances the threads.
 uint tile_of(uint i, uint n)
 {
     return (i & 1u) == 0 ? i / 2 : n - 1 - i / 2;
@@ -73,7 +73,7 @@ float of_row(float own[MAX_LANE_ROWS], uint m)
     return subgroupShuffle(own[m / SG], m % SG + zero());
 }
 
-// Computes s[m][i] = sum over d of a[row + m][d] b[column + 4 lane + i][d]
+// Computes s[m][i] = sum over d of a[row + m][d] * b[column + 4 * lane + i][d].
 void scores(matrix a, uint row, matrix b, uint column, out vec4 s[MAX_ROWS])
 {
     const uint lane = gl_SubgroupInvocationID;
@@ -95,8 +95,8 @@ void scores(matrix a, uint row, matrix b, uint column, out vec4 s[MAX_ROWS])
     }
 }
 
-// Adds the products of tile columns 4 k .. 4 k + 3 to sum. Another lane holds their weights p: lane k, or with ROTATE the lane
-// (this lane ^ known).
+// Adds to `sum` the products of the weights p of tile columns 4 * k .. 4 * k + 3 with the rows of b. Lane k holds these
+// weights. With ROTATE, lane (this lane ^ known) holds them.
 void add_columns(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint column, uint k, uint known)
 {
     const uint lane = gl_SubgroupInvocationID;
@@ -116,9 +116,10 @@ void add_columns(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint colu
         }
 }
 
-// Computes sum[m] += sum over the tile's columns c of p[m][c] b[column + c]. Part n of a lane is vec4 n spread + lane % spread
-// of a row. llvmpipe compiles a shuffle from an unknown lane number to a loop over 16 lanes. With ROTATE, an iteration reads
-// the weights of lane ^ 0 .. 3 only. Then each lane gets the weights of the lane that is four further.
+// Computes sum[m] += sum over the tile's columns c of p[m][c] * b[column + c]. Part n of a lane is vec4
+// n * spread + lane % spread of a row. With ROTATE, an iteration reads the weights of lanes lane ^ 0 .. lane ^ 3 only.
+// After it, each lane gets the weights of lane (lane + 4) % SG. The reason is that llvmpipe compiles a shuffle from an
+// unknown lane to a loop over 16 lanes.
 void add_product(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint column)
 {
     const uint lane = gl_SubgroupInvocationID, first = lane / pc.spread, step = SG / pc.spread;
@@ -139,7 +140,7 @@ vec4 whole(vec4 v)
     return v;
 }
 
-// Returns true if this lane writes vec4 n spread + lane of a row.
+// Returns true if this lane writes vec4 n * spread + lane of a row.
 bool writes(uint n)
 {
     return gl_SubgroupInvocationID < pc.spread && n * pc.spread + gl_SubgroupInvocationID < pc.d4;

@@ -1,6 +1,7 @@
 // binary.glsl - functions of two operands and of three. FUNCTION (abi/functions.abi.h) selects one.
 // Functions of three operands are `where` and gradients from dy, a and b.
-// NaN is handled as PyTorch does: minimum and maximum return NaN if either operand is NaN, and both operands get the gradient.
+// NaN is handled as PyTorch does: if either operand is NaN, minimum and maximum return NaN, and both operands get dy as
+// their gradient.
 #include "lib/special.glsl"
 #if OPERANDS == 3
 const bool QUICK = FUNCTION < TERNARY_QUICK;
@@ -26,7 +27,7 @@ vec4 binary(vec4 a, vec4 b)
     return QUICK ? quick_binary(a, b) : pow_any(a, b);
 }
 
-// Returns x where b is true, else 0 x. It multiplies, so that 0 times an infinity or a NaN is NaN.
+// Returns x where b is true, else 0 * x. It multiplies, so that 0 times an infinity or a NaN is NaN.
 vec4 times_truth(vec4 x, bvec4 b)
 {
     precise const vec4 y = x * vec4(b);

@@ -2,8 +2,8 @@
 // The including kernel defines
 //   A_BY_K, B_BY_K                 true if the operand is contiguous along k. Neighbouring lanes then load neighbouring k, so
 //                                  that their loads hit the same cache lines.
-//   mat4 load_a(uint m, uint k)    elements m .. m + 3 of k .. k + 3. Column j is k + j. Zero past the operand's end.
-//   mat4 load_b(uint n, uint k)    the same for B
+//   mat4 load_a(uint m, uint k)    rows m .. m + 3 of A at k .. k + 3. Column j of the result is k + j. Zero past A's end
+//   mat4 load_b(uint n, uint k)    the same for columns n .. n + 3 of B
 // The kernel calls multiply(m, n, k, end), which leaves the sums over k .. end - 1 in acc. Each lane has TM rows and TN
 // columns in groups of four. tile_row(i) and tile_column(j) are their positions in the tile. tile_at(id, M, N) is the
 // first element of tile id; there are tile_count(M, N) tiles.
@@ -51,7 +51,8 @@ uvec2 tile_at(uint id, uint M, uint N)
 const uint PART_A = BM * BLOCKS_K / 4, HALF = PART_A + BN * BLOCKS_K / 4; // vec4s
 shared vec4 tile[2 * HALF]; // two halves, each A [k][m / 4] and then B [k][n / 4]
 
-// Returns the index of the first k of block row k4, column group x4, in a part that is `width` column groups wide.
+// Returns the index, in a part, of the vec4 that has the first k of block row k4 and column group x4. The part is
+// `width` column groups wide.
 uint tile_index(uint k4, uint x4, uint width)
 {
     return 4 * k4 * width + (x4 ^ (2 * (k4 & 3)));

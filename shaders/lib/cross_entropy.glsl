@@ -6,11 +6,12 @@ layout(constant_id = XENT_SPEC_SMOOTH) const uint SMOOTH = 0;
 layout(constant_id = XENT_SPEC_EACH) const bool EACH = false;
 layout(binding = XENT_WEIGHT, std430) readonly buffer Weight { float weight[]; };
 layout(binding = XENT_NORM, std430) writeonly buffer Norm { float norm[]; };
-float counted = 0.0; // sum of the weights of the rows that this lane has processed
+float counted = 0.0; // sum of the weights of the rows that this lane has processed and that count
 float weight_of(uint k) { return WEIGHTED != 0 ? weight[k] : 1.0; }
 
-// Returns the loss of a row. lse = log sum exp(z - m), miss = m - z[t], slack = sum w (m - z), all = sum w (sums over the
-// classes). factor: the coefficient of p in dz.
+// Returns the loss of a row: 0 for the ignored label, NaN for a label that is not a class. lse = log sum exp(z - m),
+// miss = m - z[t], slack = sum of w * (m - z), all = sum of w (sums over the classes). factor: the coefficient of p in
+// dz.
 float loss_of(uint label, float lse, float miss, float slack, float all, out float factor)
 {
     factor = 0.0;

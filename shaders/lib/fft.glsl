@@ -3,7 +3,8 @@
 // For T times the inverse, call it with real and imaginary parts exchanged.
 // The includer defines the constant T. All loops are unrolled, so all array indices are constants.
 // For real x, X[T-k] is the conjugate of X[k]. X[0] is real, and for even T so is X[T/2].
-// sources: Cooley & Tukey, An Algorithm for the Machine Calculation of Complex Fourier Series (1965), as T = 4 (T/4).
+// sources: Cooley & Tukey, An Algorithm for the Machine Calculation of Complex Fourier Series (1965).
+//          For 8 and 16 points, with T = 4 * (T/4).
 //          For 14 and 15 points: Good, The Interaction Algorithm and Practical Fourier Analysis (1958), 2 x 7 and 3 x 5 without
 //          twiddle factors.
 const uint FFT_ODD = T % 2, FFT_HALF = T / 2, FFT_STEP = T / 4;
@@ -106,8 +107,8 @@ void fft13(inout vec4 re[T], inout vec4 im[T])
     [[unroll]] for (uint b = 0; b < 13; b++) re[b % T] = r[b], im[b % T] = i[b];
 }
 
-// Defines `name`: x[Q a + P b] -> X[C c + D d], indices modulo P Q, with a, c < P and b, d < Q. C is 1 modulo P and 0 modulo Q.
-// D is 0 modulo P and 1 modulo Q.
+// Defines `name`: x[Q * a + P * b] -> X[C * c + D * d], indices modulo P * Q, with a, c < P and b, d < Q. C is 1 modulo
+// P and 0 modulo Q. D is 0 modulo P and 1 modulo Q.
 #define FFT_OF_FACTORS(name, P, Q, OF_P, OF_Q, C, D)                                                  \
     void name(inout vec4 re[T], inout vec4 im[T])                                                     \
     {                                                                                                 \
@@ -144,7 +145,7 @@ void fft(inout vec4 re[T], inout vec4 im[T])
         fft15(re, im);
         return;
     }
-    vec4 yr[T], yi[T]; // [4 b + k1]: transform of x[b + FFT_STEP a] over a
+    vec4 yr[T], yi[T]; // [4 * b + k1]: transform of x[b + FFT_STEP * a] over a, times its twiddle factor
     [[unroll]] for (uint b = 0; b < FFT_STEP; b++) {
         vec4 r0 = re[b], r1 = re[b + FFT_STEP], r2 = re[b + 2 * FFT_STEP], r3 = re[b + 3 * FFT_STEP];
         vec4 i0 = im[b], i1 = im[b + FFT_STEP], i2 = im[b + 2 * FFT_STEP], i3 = im[b + 3 * FFT_STEP];

@@ -1,6 +1,7 @@
 // loss.glsl - the loss term of a pair (y, target) and its derivative with respect to y, for four pairs at once.
 // A specialisation constant selects the kind, so the compiler keeps one path. Formulas: engine/ops/loss/pair_loss.c.
-// If a term is undefined (a probability outside [0,1]), the result is NaN.
+// For LOSS_BCE, term and derivative are NaN if y is outside [0,1]. For LOSS_KL, the term is NaN if the target is
+// negative.
 // The includer provides lib/explog.glsl and the push block of abi/loss.abi.h.
 layout(constant_id = LOSS_SPEC_KIND) const uint KIND = 0;
 
@@ -39,7 +40,7 @@ vec4 sigmoid(vec4 x)
     return mix(e, vec4(1.0), greaterThanEqual(x, vec4(0.0))) / (1.0 + e);
 }
 
-// Returns e^x for a log-probability x. For x >= 89 the result is infinity, but no log-probability is so large.
+// Returns e^x for a log-probability x. For x >= 88.4 the result is infinity, but no log-probability is so large.
 vec4 exp_of_log(vec4 x)
 {
     return exp_1ulp(mix(x, vec4(89.0), greaterThan(x, vec4(89.0))));
@@ -77,7 +78,7 @@ vec4 slope_of(vec4 y, vec4 t, vec4 weight)
 #ifdef WEIGHTED
 layout(binding = LOSS_WEIGHT, std430) readonly buffer Weight { float weight[]; };
 // Returns the weights of the four elements of vec4 i. With the batch last all four belong to one feature. Otherwise they belong
-// to four consecutive features.
+// to four consecutive features. The first feature of the next row follows the last feature.
 vec4 weights_at(uint i)
 {
     if (pc.per_row == 1) return vec4(weight[i / pc.period4]);

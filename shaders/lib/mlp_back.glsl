@@ -15,7 +15,7 @@ void take_dy(uint tile)
 }
 #endif
 
-// Computes dy[l-1] from dy[l]. For l = 1 the result is dx.
+// Computes dy[l-1] from dy[l]. For l = 1, the result is dx and goes to MLP_OUT.
 void back(const uint l, uint tile)
 {
     const uint K = width(l), M = width(l - 1), G = K > 64 ? 1 : 2, at = tile_at(tile) + UNITS * lane;

@@ -1,5 +1,6 @@
-// special.glsl - functions of any float, with an error of a few units in the last place, also in the tails. Infinities and NaN
-// are handled as in C. A device may flush results below 2^-126 to 0.
+// special.glsl - functions with an error of a few units in the last place, also in the tails. Unless a comment names a
+// smaller range, the argument is any float. Infinities and NaN are handled as in C. A device may flush results below
+// 2^-126 to 0.
 #include "lib/explog.glsl"
 #define INFINITY4 uintBitsToFloat(uvec4(0x7f800000u))
 #define NAN4 uintBitsToFloat(uvec4(0x7fc00000u))
@@ -8,7 +9,7 @@
 // Mathematik 18, 1971).
 vec4 upper_half(vec4 x) { return uintBitsToFloat(floatBitsToUint(x) & 0xfffff000u); }
 
-// Returns y 2^n. It multiplies twice, because one factor does not cover the whole range of n.
+// Returns y * 2^n. It multiplies twice, because one factor does not cover the whole range of n.
 vec4 times_power(vec4 y, ivec4 n)
 {
     const ivec4 half_n = n >> 1;
@@ -33,7 +34,7 @@ vec4 exp_any(vec4 x)
     return times_power(1.0 + y, n);
 }
 
-// Returns e^x - 1 for x <= 0, as 2^n y + (2^n - 1). The second term is exact where precision matters.
+// Returns e^x - 1 for x <= 0, as 2^n * y + (2^n - 1). The second term is exact where precision matters.
 vec4 expm1_negative(vec4 x)
 {
     x = mix(x, vec4(-104.0), lessThan(x, vec4(-104.0)));
@@ -66,10 +67,10 @@ vec4 tanh_any(vec4 x)
 
 // Returns the probability that a normal variable exceeds t, and its density e^(-t^2/2) / sqrt(2 pi) at t. t is NaN or
 // in [0, 20].
-//   The probability is e^(-t^2/2) R(t). (1 + t) R(t) is smooth in v = (t - 2.5) / (t + 2.5) over all t >= 0 (M. M. Shepherd &
-//   J. G. Laframboise, Mathematics of Computation 36, 1981, for erfc). Here it is a polynomial through Chebyshev nodes with an
-//   error of 5.3e-9. erfc(x) = 2 normal_above(sqrt(2) x).
-//   The rounding error of t t is corrected: at t = 13 it would be up to 4e-6 of the result.
+//   The probability is e^(-t^2/2) * R(t). The product (1 + t) * R(t) is smooth in v = (t - 2.5) / (t + 2.5) over all
+//   t >= 0 (M. M. Shepherd & J. G. Laframboise, Mathematics of Computation 36, 1981, for erfc). Here the product is a
+//   polynomial of v through Chebyshev nodes, with an error of 5.3e-9. erfc(x) = 2 * normal_above(sqrt(2) * x).
+//   The rounding error of t * t is corrected: at t = 13 it would be up to 4e-6 of the result.
 vec4 normal_above(vec4 t, out vec4 density)
 {
     const vec4 v = (t - 2.5) / (t + 2.5);
@@ -104,8 +105,8 @@ vec4 log_twice(vec4 a, out vec4 low)
 
 bvec4 both(bvec4 a, bvec4 b) { return mix(bvec4(false), b, a); }
 
-// Computes a^b as C's pow: e^(b log |a|). b log |a| is a sum of two floats, so the result keeps its digits if it is
-// large.
+// Computes a^b as C's pow: e^(b * log |a|), with a sign. The exponent b * log |a| is a sum of two floats, so the result
+// keeps its digits if the exponent is large.
 vec4 pow_any(vec4 a, vec4 b)
 {
     const vec4 x = abs(a);

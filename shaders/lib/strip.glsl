@@ -1,7 +1,7 @@
 // strip.glsl - the loop over a plane that conv/direct.comp, conv/fused_max_pool.comp and conv/dw_direct.comp share
-// A subgroup processes LANES neighbouring vec4s of a plane P x Q at a time. For each vec4 it loads the K vec4s of x
-// that its pixel reads. Tap (r,s) of channel c reads the row p stride + offset + r reach, and the column in the same
-// way.
+// A subgroup processes LANES neighbouring vec4s of a plane P x Q at a time. For each vec4, the lane loads the K vec4s
+// of x that the pixel (p,q) reads. Tap (r,s) of a channel is in row p * stride_h + offset_h + r * reach_h of x. Its
+// column is computed in the same way.
 // The including shader provides: LANES, CHANNELS, KERNEL_H, KERNEL_W, PAD; the binding x_in; a push block with the
 // members n4, width, strip, step_p, step_q, step_n, src_height, src_width, stride_h, stride_w, offset_h, offset_w,
 // reach_h and reach_w.
@@ -32,8 +32,8 @@ void start_strip(uint first)
     q = pixel - p * width;
 }
 
-// Loads the K vec4s for this lane's pixel, shifted by `down` rows and `right` columns of x. Those outside the image are
-// zero. If `on` is false, they are arbitrary values of x.
+// Loads the K vec4s for this lane's pixel, shifted by `down` rows and `right` columns of x. A vec4 outside the image is
+// zero. If `on` is false, all K vec4s are arbitrary values of x.
 void load_taps(bool on, uint down, uint right)
 {
     const int h = int(on ? p * stride_h + down : 0), v = int(on ? q * stride_w + right : 0);

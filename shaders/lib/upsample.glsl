@@ -7,7 +7,7 @@ uint nearest(uint p, float scale, uint size)
     return min(uint(float(p) * scale), size - 1);
 }
 
-// Bilinear, along one axis: the source point of pixel p is (p up + offset) / below.
+// Bilinear, along one axis: the source point of pixel p is (p * up + offset) / below.
 struct Axis {
     int up, offset, below;
     uint size; /* of x */

@@ -1,4 +1,4 @@
-// loss_divide.comp - norm = sum_j weight[j] (1 for reduction "sum");  loss = sum_j part[j] / norm
+// loss_divide.comp - norm = sum_j weight[j], or 1 if the reduction is "sum";  loss = (sum_j part[j]) / norm
 // grid: one work group.
 // Deterministic: the order of additions depends only on `blocks`, the lanes and the subgroup size.
 #version 460

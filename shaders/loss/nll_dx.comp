@@ -1,4 +1,5 @@
-// nll_dx.comp - dz[b,k] = -dloss/norm w[k] (k == t[b]) for b < rows. It is 0 in other rows and if the label is ignored.
+// nll_dx.comp - dz[b,k] = -dloss / norm * w[k] if b < rows, k = t[b] and the label is not ignored. Else dz[b,k] = 0.
+//   EACH: dloss[b] instead of dloss / norm.
 //   dz: batch last, four samples per lane. ROWS: row-major, four elements per lane.
 // grid: x over dz in contiguous shares; any group count is right.
 // Deterministic: elementwise.

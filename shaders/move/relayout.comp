@@ -1,4 +1,4 @@
-// relayout.comp - TO: y[f][n] = x[n][f], 0 for batch <= n < 4 pitch4. Without TO, the reverse: y[n][f] = x[f][n]
+// relayout.comp - TO: y[f][n] = x[n][f], 0 for batch <= n < 4 * pitch4. Without TO, the reverse: y[n][f] = x[f][n]
 //   A lane moves blocks of 4 samples x 4 features and loops over the features. So it finishes each cache line of the row-major
 //   side before it leaves the line. WIDE: features are a multiple of 4, so rows are whole vec4s. WORDS: integers, which a float
 //   load could change.
@@ -43,7 +43,8 @@ uint row_at(uint n, uint f)
     return pc.rows_base + n * pc.stride + f;
 }
 
-// Returns four features of sample n, from feature f on; 0 outside. n and f count from the tile's first.
+// TO: returns four features of sample n, from feature f on; 0 past the batch and past the tile's features. n and f
+// count from the tile's first sample and feature.
 NUMBERS sample_at(uint n, uint f)
 {
     NUMBERS v = NUMBERS(0);
@@ -59,7 +60,7 @@ NUMBERS sample_at(uint n, uint f)
     return v;
 }
 
-// Moves samples 4 column .. 4 column + 3, features 4 block .. 4 block + 3 of the tile.
+// Moves samples 4 * column .. 4 * column + 3, features 4 * block .. 4 * block + 3 of the tile.
 void move(uint column, uint block)
 {
     NUMBERS v[4];

@@ -1,8 +1,8 @@
 // batch_norm.comp - normalises channels, or computes the gradient; xhat = (x - mean) / sqrt(var + eps)
-//   y = gamma xhat + beta in the real rows, else 0. PLUS: adds a tensor of y's shape. GIVEN: mean and variance are constants,
-//   and all rows are real.
-//   DX  dx = gamma / sqrt(var + eps) (dy - mean of dy - xhat mean of (dy xhat)) in the real rows, else 0.
-//       With GIVEN, the two means are left out.
+//   y = gamma * xhat + beta in the real rows, else 0. PLUS: a tensor of y's shape is added to this result. GIVEN: mean
+//   and variance are constants, and all rows are real.
+//   DX  dx = gamma / sqrt(var + eps) * (dy - m0 - xhat * m1) in the real rows, else 0. m0 is the mean of dy, and m1 is
+//       the mean of dy * xhat. With GIVEN, m0 and m1 are 0.
 // grid: x over blocks of channels with a stride, one work group per block; any group count is right.
 // source: Ioffe & Szegedy, Batch Normalization, 2015
 // Deterministic: elementwise.

@@ -1,7 +1,8 @@
 // batch_norm_finish.comp - combines the statistics of a channel's blocks, first to last
-//   mean and biased variance, block by block: delta = mean_b - mean_a, mean = mean_a + delta n_b / n,
-//   M2 = M2_a + M2_b + delta^2 n_a n_b / n
-//   SUMS: dbeta = sum of dy, dgamma = sum of dy xhat
+//   n is the count, M2 the sum of squares about the mean, a the blocks so far, and b the next block:
+//   n = n_a + n_b, delta = mean_b - mean_a, mean = mean_a + delta * n_b / n, M2 = M2_a + M2_b + delta^2 * n_a * n_b / n
+//   The biased variance is M2 / n, or 0 if n is 0.
+//   SUMS: dbeta = sum of dy, dgamma = sum of dy * xhat
 // grid: x over channels with a stride.
 // source: Chan, Golub & LeVeque 1983
 // Deterministic: one lane adds in one order.

@@ -1,5 +1,5 @@
 // batch_norm_stats.comp - computes the statistics of each block of a channel, over real rows only
-//   part = (count, mean, sum of squares about that mean)      SUMS: part = (sum of dy, sum of dy xhat)
+//   part = (count, mean, sum of squares about that mean)      SUMS: part = (sum of dy, sum of dy * xhat)
 //   xhat = (x - mean) / sqrt(var + eps)
 // grid: x over blocks of channels with a stride, one work group per block.
 // source: Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983, "corrected two-pass"

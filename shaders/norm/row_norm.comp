@@ -1,6 +1,8 @@
-// row_norm.comp - normalises rows, or computes the gradient; xhat = (x - mean) scale, scale = 1 / sqrt(var + eps)
-//   y = gamma xhat + beta; mean and scale are stored for the gradient      RMS: mean is 0, var is the mean of squares
-//   DX  dx = scale (gamma dy - mean of (gamma dy) - xhat mean of (gamma dy xhat)); RMS: without the first mean
+// row_norm.comp - normalises rows, or computes the gradient; xhat = (x - mean) * scale, scale = 1 / sqrt(var + eps)
+//   y = gamma * xhat + beta. scale is stored for the gradient, and so is mean without RMS. RMS: mean is 0, and var is
+//   the mean of squares.
+//   DX  dx = scale * (gamma * dy - m0 - xhat * m1). m0 is the mean of gamma * dy, or 0 with RMS. m1 is the mean of
+//       gamma * dy * xhat.
 // grid: x over rows with a stride, one work group per row.
 // source: Ba, Kiros & Hinton, Layer Normalization, 2016; Wu & He, Group Normalization, 2018; Zhang & Sennrich, RMSNorm, 2019;
 //         Chan, Golub & LeVeque 1983, "corrected two-pass"

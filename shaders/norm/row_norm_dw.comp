@@ -1,5 +1,5 @@
-// row_norm_dw.comp - computes each slice's part of dgamma = sum of dy xhat and dbeta = sum of dy. A slice is a range of
-// samples.
+// row_norm_dw.comp - computes each slice's part of dgamma = sum of dy * xhat and dbeta = sum of dy. A slice is a range
+// of samples.
 //   A sample has `groups` rows. Lanes process neighbouring channels (inner == 1), WIDTH each. ALONG: the lanes of a work group
 //   loop over the `inner` elements of one channel and then add up.
 // grid: x over channels, y over slices, both with a stride.

@@ -1,18 +1,19 @@
 // gemm_tile.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]): one subgroup computes a tile of 4 R rows x 4 SG columns
 // A lane holds four neighbouring columns of B and four neighbouring rows of A. It gets the rows of other lanes by shuffles with
 // lane ^ r, r < R. So sum[m] belongs to a different row in each lane. The compiler knows these shuffles: on llvmpipe
-// most stay inside 128 bits and cost half as much as a broadcast of one element to all lanes.
+// most of them stay inside 128 bits and cost half as much as a broadcast of one element to all lanes.
 // An iteration processes four k, accumulator by accumulator. So the four k share the cost of keeping accumulators (masking on
 // llvmpipe).
-// grid: x one per tile of columns, y one per tile of rows, z one per batch.
+// grid: x one per tile of columns, y one per tile of rows, z one per matrix of the batch.
 // source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing). The shuffles instead of shared memory come from our own
 //         measurements.
 // Deterministic: k ascends in every element, with any grid.
 // No load needs a bounds check (gemm_tile.abi.h).
 // Tiles of twice the width need a quarter fewer loads and take 5 % less time on an idle machine. But one iteration is then
-// 30 KB of code with as much stack. If other programs use the first-level caches, such tiles take up to three times as long.
+// 30 KB of code, and it uses as much stack. If other programs use the first-level caches, such tiles take up to three times as
+// long.
 // Sums start with the bias. If the bias is added after the loop, llvmpipe spills half of each iteration (100 ms instead of 42).
-// Stores of 64 bits (lib/load.glsl) instead of vec4s do the same: 28 ms instead of 20.
+// With stores of 64 bits (lib/load.glsl) instead of vec4s it spills, too: 28 ms instead of 20.
 // Push constants are read before the loop, and the loop ends with its test: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require

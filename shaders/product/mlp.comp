@@ -1,8 +1,8 @@
 // mlp.comp - a fully connected network of 1 to 4 layers, forward and backward, in one dispatch:
 //   h[0] = x,  h[l] = max(w[l] h[l-1] + b[l], 0),  y = w[L] h[L-1] + b[L]
-//   FORWARD  -> y      MSE  y - target -> loss and all gradients      GRAD  dy -> all gradients
-//   dh[l-1] = w[l]^T dy[l] where h[l-1] > 0,  dw[l] = sum of dy[l] h[l-1]^T over samples,  db[l] = sum of dy[l]
-//   dx = w[1]^T dy[1]
+//   FORWARD computes y. MSE computes the loss and all gradients from y - target. GRAD computes all gradients from dy.
+//   dy[L] is dy, or with MSE the gradient of the loss. dy[l-1] = w[l]^T dy[l] where h[l-1] > 0, else 0.
+//   dw[l] = sum of dy[l] h[l-1]^T over samples,  db[l] = sum of dy[l],  dx = w[1]^T dy[1]
 // A block of samples goes through the whole network while it is in the cache. Nothing is saved from forward to backward.
 // A lane holds some samples of a tile. A product loads all inputs of a tile into registers and then computes two
 // outputs per iteration (one if there are more than 64 inputs). So no accumulator is needed longer than an iteration
@@ -63,7 +63,8 @@ uint rows_at(uint l) { return l == 1 ? pc.rows1 : l == 2 ? pc.rows2 : l == 3 ? p
 uint cols_at(uint l) { return l == 1 ? pc.cols1 : l == 2 ? pc.cols2 : l == 3 ? pc.cols3 : pc.cols4; }
 uint bias_at(uint l) { return l == 1 ? pc.bias1 : l == 2 ? pc.bias2 : l == 3 ? pc.bias3 : pc.bias4; }
 uint part_at(uint l) { return l == 1 ? pc.part1 : l == 2 ? pc.part2 : l == 3 ? pc.part3 : pc.part4; }
-// The functions below return rows of a tile in ACT. It has h[1] .. h[L-1], then dy[1] .. dy[L] (FORWARD has no dy).
+// A tile in ACT has the rows of h[1] .. h[L-1], then those of dy[1] .. dy[L] (FORWARD has no dy). h_row(l) and
+// dy_row(l) return the first row of h[l] and dy[l].
 uint widths(uint l) { return (l > 0 ? W1 : 0) + (l > 1 ? W2 : 0) + (l > 2 ? W3 : 0) + (l > 3 ? W4 : 0); }
 uint h_row(uint l) { return widths(l - 1); }
 uint dy_row(uint l) { return widths(LAYERS - 1) + widths(l - 1); }
@@ -75,7 +76,7 @@ void keep(uint tile, uint row, uint g)
     [[unroll]] for (uint u = 0; u < UNITS; u++) act_put(at + u, sums[UNITS * g + u]);
 }
 
-// Adds to sums[g] the product of row o + g of a matrix (M, K) at `at` with inputs[].
+// Adds to sums[UNITS * g ..] the products of row o + g of the matrix (M, K) at `at` with inputs[], for each g < G.
 void multiply(const uint K, const uint M, const uint G, uint at, uint o)
 {
     const uint KQ = (K + 3) / 4, V = (KQ + LANES - 1) / LANES;

@@ -1,4 +1,4 @@
-// texture_read.comp - copies the first channels of each pixel of an image to an array, as floats.
+// texture_read.comp - copies the first `channels` channels of each pixel of an image to an array, as floats.
 // grid: x over pixels with a stride of all lanes.
 // Deterministic: a copy.
 #version 460

@@ -1,6 +1,6 @@
-// accumulate.comp - adds a micro-batch's gradients, times its number of rows (STEP_WEIGHT), to a sum. The update
-// divides the sum by all rows.
-//   sum = (first micro-batch of the step ? 0 : sum) + rows g
+// accumulate.comp - multiplies a micro-batch's gradients by STEP_WEIGHT (its number of rows, or 1 with ROWS_ALL), and
+// adds them to a sum. The update divides the sum by the sum of the weights.
+//   sum = (first micro-batch of the step ? 0 : sum) + STEP_WEIGHT * g
 // So k micro-batches give the gradient of one batch with all their rows, for a loss that is a mean over rows.
 // grid: each group processes one contiguous range; any group count is right.
 // Deterministic: elementwise.

@@ -1,6 +1,6 @@
 // adagrad.comp - Adagrad over a range of the parameter arena, in place. g: see lib/update.glsl.
-//   s += g g
-//   torch:  p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)        keras:  p -= lr g / sqrt(s + eps)
+//   s += g * g;  rate = lr / (1 + (t - 1) * lr_decay)
+//   torch:  p -= rate * g / (sqrt(s) + eps)        keras:  p -= rate * g / sqrt(s + eps)
 // grid: each group processes one contiguous range; any group count is right.
 // source: Duchi, Hazan & Singer, JMLR 12 (2011). PyTorch documentation of torch.optim.Adagrad, Keras documentation of Adagrad.
 // Deterministic: elementwise.

@@ -1,10 +1,11 @@
 // adam.comp - Adam and its variants over a range of the parameter arena, in place. g: see lib/update.glsl.
-//   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g g
-//   torch:  p -= lr / c1 * m / (sqrt(v) / sqrt(c2) + eps)        keras:  p -= lr sqrt(c2) / c1 * m / (sqrt(v) + eps)
+//   m = b1 * m + (1 - b1) * g;  v = b2 * v + (1 - b2) * g * g
+//   torch:  p -= lr / c1 * m / (sqrt(v) / sqrt(c2) + eps)        keras:  p -= lr * sqrt(c2) / c1 * m / (sqrt(v) + eps)
 //   AMSGRAD: w = max(w, v) replaces v in p's formula
-//   NADAM:  p -= lr (u' m / (1 - P u') + (1 - u) g / (1 - P)) / (sqrt(v) / sqrt(c2) + eps)
-// c1 = 1 - b1^t and c2 = 1 - b2^t come from the step state. With NADAM the step state has u and u', the momentum of steps t and
-// t + 1, and instead of c1 it has 1 - P with P = u_1 .. u_t.
+//   NADAM:  p -= lr * (u' * m / (1 - P * u') + (1 - u) * g / (1 - P)) / (sqrt(v) / sqrt(c2) + eps)
+// c1 = 1 - b1^t and c2 = 1 - b2^t come from the step state. NADAM: u is the momentum of step t, u' is that of step
+// t + 1, and P is the product of the momenta of steps 1 to t. The step state then has 1 - u, u' and 1 - P * u', and 1 - P
+// instead of c1.
 // grid: each group processes one contiguous range; any group count is right.
 // source: Kingma & Ba, ICLR 2015, algorithm 1; the keras form is in the paragraph after it. Loshchilov & Hutter, ICLR
 //         2019 (decoupled weight decay). Reddi, Kale & Kumar, ICLR 2018 (AMSGRAD). Dozat, ICLR 2016 workshop (NADAM).

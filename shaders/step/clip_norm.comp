@@ -1,11 +1,11 @@
 // clip_norm.comp - computes the norm of all gradients from the partial sums of grad_norm.comp, and the factor that
 // limits it:
-//   norm = STEP_FACTOR sqrt(sum g^2);  STEP_FACTOR *= min(1, max_norm / (norm + 1e-6))
+//   norm = STEP_FACTOR * sqrt(sum of g^2);  STEP_FACTOR *= min(1, max_norm / (norm + 1e-6))
 // Before this kernel, STEP_FACTOR only removes the loss scale and the weights of micro-batches. A NaN norm makes all
 // gradients NaN.
 // grid: one work group.
 // source: PyTorch documentation of torch.nn.utils.clip_grad_norm_; Pascanu, Mikolov & Bengio, ICML 2013.
-// Deterministic: the order depends only on the number of lanes.
+// Deterministic: the order depends only on n, the number of lanes and the subgroup size.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_shuffle : require

@@ -1,6 +1,6 @@
 // shard_sum.comp - adds the gradients of this rank's shards by a binary tree, one shard after the other.
-//   g = rows x gradient, added up over the runs of a shard. If there are several, their sum so far is in the last
-//   plane.
+//   g = rows * gradient, added up over the runs of a shard. If a shard has several runs, the sum of its runs so far is
+//   in the last plane.
 //   Shard s adds the planes of its lowest set bits to g: plane 0 if bit 0 is set, then plane 1 if bit 1 is set too, and so
 //   on up to the first bit that is not set. It writes g to the plane of that bit. So planes are the digits of a binary
 //   counter, and the sum of shards 0 to 3 is (g0 + g1) + (g2 + g3). The last shard writes the whole sum.

@@ -1,8 +1,8 @@
 // step_advance.comp - the first dispatch of a run. It computes the step state, which later kernels read, from the run's
 // slot of host words and from the optimizer's clock. So a recorded step can be replayed without a host write in between.
 //   In the last micro-batch of a step: t += 1, beta^t = beta^(t-1) * beta in 0.64 fixed point; c = 1 - beta^t, rounded to f32
-//   once. NAdam: r^t in the same way, r = 0.96^momentum_decay; u_t = beta1 (1 - r^t / 2); the product of all u replaces
-//   beta1^t.
+//   once. NAdam: r^t in the same way, with r = 0.96^momentum_decay; u_t = beta1 * (1 - r^t / 2); the product of u_1 to
+//   u_t replaces beta1^t.
 //   If the loss is scaled, the gradients decide whether this step counts. So loss_scale.comp stores the new t and
 //   powers in the clock, not this kernel.
 // grid: one invocation.

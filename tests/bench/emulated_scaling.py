@@ -5,9 +5,9 @@
 
 The rank is real, and its messages take time. Only the other ranks are missing. A round first runs the trainer with messages
 that take no time. Then it runs the trainer for each number of ranks. The profile is that of the median run whose messages take
-no time. `measured` is a ratio, times the step of the profile. The ratio is the median over the rounds of: time of a step / time
-of a step of this round whose messages take no time. So it compares runs that follow each other. The device computes with one
-thread (LP_NUM_THREADS=1). The host exchanges on another core.
+no time. `measured` is the step of the profile, times a ratio. In each round, the time of a step is divided by the time of a
+step whose messages take no time. The ratio is the median of these quotients. So it compares runs that follow each other. The
+device computes with one thread (LP_NUM_THREADS=1). The host exchanges on another core.
 """
 import argparse
 import json

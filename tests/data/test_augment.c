@@ -105,7 +105,7 @@ static void augmentation_crops_anywhere_and_mirrors_half(void **state)
             lefts[left + pad]++;
         }
         assert_in_range(mirrored, EPOCHS / 2 - 35, EPOCHS / 2 + 35); /* 5 standard deviations of 7 */
-        /* There are 7 offsets at most along each axis. Some offset has no row with a probability of e^-28. */
+        /* There are 7 offsets at most along each axis. An offset is missing with a probability of about e^-28. */
         for (int i = 0; i < offsets_y; i++) assert_true(tops[i] > 0);
         for (int i = 0; i < offsets_x; i++) assert_true(lefts[i] > 0);
         fetch_as(ds, 1, (vkt_pass){ 9, 0 }, row, 0); /* epoch 0 gives the middle, not mirrored */
@@ -154,7 +154,7 @@ static void kept_and_decoded_rows_are_the_same(void **state)
     vkt_dataset_destroy(&all[0]);
 }
 
-/* Loads a whole epoch by the loader. */
+/* Loads a whole epoch with a loader. */
 static void load_epoch(const vkt_dataset *ds, uint32_t workers, vkt_pass pass, uint8_t *rows, uint32_t *labels)
 {
     const vkt_host h = vkt_test_host();

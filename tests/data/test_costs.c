@@ -194,7 +194,8 @@ static void a_large_jpeg_has_few_scans(void **state)
 
 /* ---- gzip ---- */
 
-/* Writes a file of `begin` and `n` times the byte `fill`. gzip packs it 1000 to 1. */
+/* Writes a gzip file of `begin`, and behind it n times the byte `fill`. Returns its path. gzip packs these bytes 1000
+ * to 1. */
 static const char *pack(const vkt_temp_dir *t, const char *name, const void *begin, size_t begin_bytes, char fill,
                         size_t n)
 {

@@ -1,4 +1,4 @@
-/* The loader: the same bytes as direct fetches, for any number of workers and slots; errors; ends in the middle.
+/* The loader: the same bytes as direct fetches, for any number of workers and slots; errors; epochs that end early.
  * cmocka's assertions jump, so they may run on the test's own thread only. Workers write their results to atomics. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -61,8 +61,8 @@ static void words_are_numbered_by_frequency_and_first_sight(void **state)
     vkt_vocab_destroy(&v);
 }
 
-/* Capitals become the small letters of Python's str.lower. A letter stays if its small letter has another length. Bytes
- * that are not UTF-8 stay, too. */
+/* Capitals become the small letters of Python's str.lower. A letter stays if its small letter has another number of
+ * bytes. Bytes that are not UTF-8 stay, too. */
 static void letters_of_two_bytes_are_lowered(void **state)
 {
     (void)state;

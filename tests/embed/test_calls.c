@@ -1,7 +1,7 @@
-/* Every public function that calls.awk finds in the headers is called with one wrong argument at a time: NULL, numbers
- * out of range, tensors of no graph, shapes of illegal ranks. No call may crash. A call with a NULL handle returns an
- * error status or the null tensor. With a tensor of no graph, a function that returns a tensor returns the null tensor
- * and leaves a failed graph. */
+/* Calls every public function that calls.awk finds in the headers, with one wrong argument at a time. Wrong arguments
+ * are NULL, numbers out of range, tensors of no graph, and shapes of illegal ranks. No call may crash. A call with a
+ * NULL handle returns an error status or the null tensor. With a tensor of no graph, a function that returns a tensor
+ * returns the null tensor and leaves a failed graph. */
 #define _POSIX_C_SOURCE 200809L
 #include <float.h>
 #include <math.h>
@@ -186,7 +186,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc", vkt_nn_flatten(b, x), &(vkt_nn_linear_params){ .out_features = 2 });
 }
 
-/* Returns a pointer argument. A right struct is zeroed, unless it needs some members. */
+/* Returns a pointer argument. A right struct is all zeros, except for members that must be set. */
 static void *pointer(int i, const char *type)
 {
     if (is_wrong(i, 1)) return NULL;

@@ -63,8 +63,8 @@ static void buffers_are_inputs_targets_and_outputs(void **state)
     }
 }
 
-/* The program computes out = 2 in + 1. Both are buffers of the application, which writes `in` before each run and reads
- * `out` after it. The run waits for a semaphore of the application. */
+/* The program computes out = 2 * in + 1. Both are buffers of the application, which writes `in` before each run and
+ * reads `out` after it. The run waits for a semaphore of the application. */
 static void an_output_is_the_applications_to_read(void **state)
 {
     (void)state;

@@ -42,7 +42,7 @@ def images(first, count):
 
 def weights(number, shape, std):
     """Returns nearly normal numbers with the standard deviation std. The sum of a hash's four bytes, minus its mean, has the
-    variance 4 (256^2 - 1) / 12 = 21845."""
+    variance 4 * (256^2 - 1) / 12 = 21845."""
     h = mix(np.arange(np.prod(shape), dtype=np.uint32) + np.uint32(number << 24))
     total = sum((h >> np.uint32(8 * k) & np.uint32(255)).astype(np.int64) for k in range(4)) - 510
     return (total * (std / np.sqrt(21845.0))).astype(np.float32).reshape(shape)

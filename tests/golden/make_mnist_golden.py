@@ -27,7 +27,7 @@ PARTIAL_ROWS = 8  # the partial file has only the first output channels of conv2
 # Other float32 runs. They show how much float32 results vary by chance (README.md).
 VARIANTS = ("no_mkldnn", "reversed_rows", "shuffled_rows", "scale_and_shift")
 
-# Stripes of class k: phase = ACROSS[k] x + DOWN[k] y, in 64ths of a period.
+# Stripes of class k: phase = ACROSS[k] * x + DOWN[k] * y, in 64ths of a period.
 ACROSS = np.array([9, 0, 7, 7, 14, 4, 14, 4, 12, 12], np.uint32)
 DOWN = np.array([0, 9, 7, 57, 4, 14, 60, 50, 12, 52], np.uint32)
 

@@ -1,7 +1,7 @@
 /* gpu/fake.h - the installed Vulkan with faults, and the helpers that the tests of this folder share.
  *
  * fake_loader() forwards every call to the installed loader, with the changes that `fake` asks for. It is above the
- * loader, so a validation layer sees only correct calls. A program has one such state: call fake_reset() before each
+ * loader, so a validation layer sees only correct calls. A program has only one `fake`: call fake_reset() before each
  * use. */
 #ifndef VKT_TEST_FAKE_H
 #define VKT_TEST_FAKE_H

@@ -1,5 +1,6 @@
-/* Proof that the validation settings of tests/run.sh have an effect: programs with a planted fault must be reported,
- * and the same programs without it must not. With a renamed or misspelt setting, all other tests would still pass.
+/* Proof that the validation settings of tests/run.sh have an effect. Programs with a planted fault must be reported.
+ * The same programs without the fault must not be reported. With a renamed or misspelt setting, all other tests would
+ * still pass.
  *
  * This file calls Vulkan directly: no engine code is between the fault and the layer. The environment switches on
  * synchronization validation, as for every other test. This file switches on GPU-assisted validation, which is slow. */

@@ -271,8 +271,8 @@ static void set_width(const char *own)
 }
 
 /* Opens a context while the n-th allocation or call fails (see `fault`). Returns false if there are fewer than n.
- * Checks that no memory is left behind, and that a warning has the reason if gains() is true and the context has no
- * wide vectors. The variable must be "512" if the context has wide vectors, else `own` (NULL: not set). */
+ * Checks that no memory is left behind. If gains() is true and the context has no wide vectors, a warning must have the
+ * reason. The variable must be "512" if the context has wide vectors, else `own` (NULL: not set). */
 static bool survives(const vkt_device_info *standard, const char *own, fault what, unsigned n)
 {
     vkt_ctx *ctx;

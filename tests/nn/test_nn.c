@@ -1,4 +1,4 @@
-/* Layers over a builder, their initial values in a store, and the trace of a step. */
+/* Layers of a builder: shapes, names, initial values, errors and the summary. Also the trace of a step. */
 #include "train/rig.h"
 
 #include <jansson.h>

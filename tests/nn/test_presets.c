@@ -79,7 +79,7 @@ static void initialisers_have_their_moments(void **state)
 }
 
 /* Checks the products of any two rows (of any two columns, if there are fewer columns): gain^2 for a row with itself, 0
- * for two different rows. */
+ * for two different rows. A gain of 0 stands for 1. */
 static void expect_orthogonal(vkt_shape s, float gain)
 {
     static float w[4096];
@@ -113,7 +113,8 @@ static void orthogonal_matrices_are_orthogonal(void **state)
     expect_orthogonal(vkt_shape2(1, 1), 0);
 }
 
-/* torch counts fan_out of a convolution by all output channels, for any number of groups. */
+/* torch counts fan_out by the first dimension of the weight, for any number of groups: by all output channels of a
+ * convolution, and by all input channels of a transposed one. */
 static void fans_are_torchs(void **state)
 {
     (void)state;

@@ -263,7 +263,8 @@ static void count_moved(rig *r, vkt_forward_fn fn, bool use_running, uint32_t mo
     test_free(after);
 }
 
-/* ResNet-8 has 7 convolutions and 7 norms. Each kind of freezing has its own switch. */
+/* ResNet-8 has 7 convolutions and 7 norms. vkt_freeze stops the parameters, and use_running stops the running
+ * statistics. Neither depends on the other. */
 static void frozen_and_in_evaluation_mode_are_two_switches(void **state)
 {
     rig *r = rig_of(state);

@@ -51,7 +51,7 @@ static vkt_tensor adaptive_avg_pool2d(vkt_graph *g, const vkt_tensor *in, const 
     return vkt_adaptive_avg_pool2d(g, in[0], out[0], out[1]);
 }
 
-/* Returns the only number of a list, such as a sequence's stride. */
+/* Returns the first number of a list, for instance the stride along a sequence; 0 if there is no list. */
 static uint32_t single(const json_t *a, const char *key)
 {
     uint32_t pair[2] = { 0 };

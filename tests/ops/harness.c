@@ -140,11 +140,11 @@ typedef struct rig {
     vkt_ctx *ctx;
     vkt_store *store;
     vkt_program *p;
-    unsigned char *in[VKT_MAX_IN + VKT_MAX_OUT]; /* physical bytes of in[], then of dout[], as uploaded */
+    unsigned char *in[VKT_MAX_IN + VKT_MAX_OUT]; /* physical bytes of s->in[], then of s->dout[], as uploaded */
     harness_report *report;
 } rig;
 
-/* All physical bytes after a run: outputs, then gradients. */
+/* All physical bytes of the results of a run: outputs, then gradients. */
 typedef struct result {
     unsigned char *raw[VKT_MAX_OUT + VKT_MAX_IN];
     uint64_t work;      /* hash of the dispatches: kernels, groups in y and z, push and specialization constants */
@@ -203,7 +203,7 @@ static void put_element(vkt_precision storage, void *at, float f)
         memcpy(at, &h, sizeof h);
 }
 
-/* Calls fn for each physical element of `raw`, a f32 value, that is padding of the batch. */
+/* Calls fn for each physical element of `raw` that is padding of the batch. Does nothing if v is not f32. */
 static void each_padding(const vkt_value *v, void (*fn)(vkt_precision storage, void *at, void *user), void *raw,
                          void *user)
 {
@@ -380,7 +380,7 @@ static void check_integers(rig *r, const side *v, const uint32_t *got)
         }
 }
 
-/* Checks outputs that the reference does not have. They cannot be compared, but they must have been written. */
+/* Checks an output that the reference does not have. It cannot be compared, but each element must have been written. */
 static void check_written(rig *r, const side *v, const uint32_t *got)
 {
     for (size_t i = 0; i < side_count(v); i++)
@@ -465,8 +465,8 @@ static vkt_result create(rig *r)
     return status;
 }
 
-/* Returns whether partial sums are rounded to 16 bits: the parts of a convolution that is split by source channels. The
- * error depends on the parts. */
+/* Returns whether a convolution is split by source channels and its partial sums are stored in 16 bits. The program of
+ * such a subject is not run, because the error of the sum depends on the parts. */
 static bool adds_in_half(const rig *r)
 {
     bool any = false;

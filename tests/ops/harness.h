@@ -1,9 +1,12 @@
 /* ops/harness.h - runs one subject on the device, guarded, and compares it with its reference.
  *
  * Every run checks:
- * - Each output and gradient is within the op's tolerance.
- * - All memory starts as a NaN, so a missing write of a kernel shows. Words between values keep that NaN.
- * - Inputs do not change. The padding of an input is 77 and -77 in turn, unless the input is a gradient: then it is 0.
+ * - Each output and gradient is within the op's tolerance. An output that the reference does not have is only checked
+ *   to be written.
+ * - All memory of activations and scratch starts as a NaN, so a missing write of a kernel shows. Words between values
+ *   keep that NaN.
+ * - Inputs do not change, except those that an update of parameters writes. The padding of an input is 77 and -77 in
+ *   turn, unless the input is a gradient: then it is 0.
  * - The padding of a result is finite in a value and zero in a gradient.
  * - A second run gives the same bits.
  * - There is no validation message. */
@@ -37,8 +40,8 @@ vkt_graph *harness_graph(void);
 /* Reads a whole f32 tensor with vkt_program_read. */
 void harness_read_f32(vkt_program *p, const vkt_graph *g, vkt_tensor t, float *out);
 
-/* A view is the device as it is, or the device with other limits and traits. Ops may choose other variants in a view,
- * but their results must stay within the tolerance. */
+/* A view is the device as it is, or the device with other limits or traits, with forced variants, or with another
+ * precision. Ops may choose other variants in a view, but their results must stay within the tolerance. */
 typedef struct harness_view {
     const char *name;
     void (*change)(vkt_limits *lim);
@@ -52,13 +55,14 @@ extern const size_t harness_n_views;
 /* Sets the traits of VKT_CLASS_OTHER, a GPU (base/traits.h). largest_loop and words64 stay those of this device. */
 void harness_as_gpu(vkt_limits *lim);
 /* The views in which values are stored in 16 bits if they can be: on the device as it is, and with small bindings. The
- * tolerance of such a value is larger by half a unit in its last place: 2^-11 (f16) or 2^-8 (bf16) of the value. The
- * reference starts from the inputs as they are stored. If a kernel computes a gradient from output 0 as it is stored
- * (only attention does, in its sum of dy y), the reference does the same. If a product is computed in f16, all inputs
- * are rounded to f16. Such products are exact and their sums are f32, so no tolerance changes. */
+ * tolerance of such a value is larger by half a unit in its last place: 2^-11 (f16) or 2^-8 (bf16) of the value. If any
+ * value of the subject is stored in 16 bits, the tolerance of each gradient is larger by this once more. The reference
+ * starts from the inputs as they are stored. If a kernel computes a gradient from output 0 as it is stored (only
+ * attention does, in its sum of dy y), the reference does the same. If a product is computed in f16, all f32 inputs are
+ * rounded to f16. Such products are exact and their sums are f32, so no tolerance changes. */
 extern const harness_view harness_half_views[4];
 
-/* The faults, one entry each. Each entry has a line that reproduces it. */
+/* The findings of the harness. `text` has an entry for each fault, with a line that reproduces it. */
 typedef struct harness_report {
     char text[4000]; /* "" at first; truncated if it is too long */
     unsigned faults;
@@ -66,11 +70,12 @@ typedef struct harness_report {
     unsigned coops;  /* programs that multiplied cooperative matrices and were checked */
 } harness_report;
 
-/* Runs the subject in view 0. Then it runs the subject in one of the other views, with a variant that the ops could
- * choose but did not, and in 16 bits. The seed selects the view, the variant and the type. The first fault ends the
- * checks of the subject. Faults are added to the report. The run in 16 bits rounds the subject's inputs. */
+/* Checks the subject in view 0. Three more checks follow: in one of the other views; with a variant that the ops could
+ * choose but did not, if there is one; and in 16 bits. The seed selects the view, the variant and the type. A check
+ * that finds a fault is the last one. Faults are added to the report. The check in 16 bits rounds the subject's
+ * inputs. */
 void harness_check(vkt_ctx *ctx, subject *s, harness_report *report);
-/* Runs the subject only in `view`. */
+/* Checks the subject only in `view`. */
 void harness_check_in(vkt_ctx *ctx, subject *s, const harness_view *view, harness_report *report);
 
 /* Returns whether |got - ref| <= abs_tol * scale + rel_tol * |ref| for n numbers, for tests with their own graph. The

@@ -15,8 +15,8 @@ typedef struct job {
 
 /* Returns n random numbers in [-1, 1). The caller frees them. */
 float *large_random(uint64_t n, uint32_t stream);
-/* Skip the running test. The first function does so only if there is no device or VKT_TEST_SMALL is set. The second
- * function frees the job before; it prints that there is not enough memory. */
+/* Skip the running test. large_skip_if_small does so only if there is no device, or if VKT_TEST_SMALL is set.
+ * large_skip_for_memory first prints that there is not enough memory, and frees the job. */
 void large_skip_if_small(void);
 void large_skip_for_memory(job *j);
 /* Begins a job with two f32 inputs of random numbers: a in `layout`, and b by rows. */

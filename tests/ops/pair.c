@@ -143,15 +143,16 @@ void pair_run(net *n)
 
 /* ---- checks ---- */
 
-/* Checks that both have the same bits. Fails also if all numbers are equal: equal bits would then prove nothing. */
+/* Checks that a and b have the same bits. If they have more than 32 bytes, also fails if the same 16 bytes repeat from
+ * begin to end, for instance if all numbers are equal: same bits would then prove little. */
 static void same_bits(const void *a, const void *b, size_t bytes, const char *what)
 {
     assert_memory_equal(a, b, bytes);
     if (bytes > 32 && memcmp(a, (const char *)a + 16, bytes - 16) == 0) fail_msg("%s is one number", what);
 }
 
-/* Checks that both outputs have the same bits. Padding must be finite in a value and zero in a gradient. The sum of two
- * NaN may be either of them, so the signs of NaN are not compared. */
+/* Checks that both outputs have the same bits. Padding is not compared: it must be finite in a value and zero in a
+ * gradient. The sum of two NaN may be either of them, so the signs of NaN are not compared. */
 static void same_output(const net *a, const net *b, const pair_value *o)
 {
     const vkt_value *v = vkt_lowered_value(&a->p->lowered, o->t);
@@ -206,8 +207,8 @@ static uint32_t elementwise(const vkt_program *p)
     return count(p, VKT_K_UNARY) + count(p, VKT_K_UNARY_DX) + count(p, VKT_K_BINARY) + count(p, VKT_K_TERNARY);
 }
 
-/* Checks that the programs differ in the number of elementwise dispatches as expected, and not in that of the
- * others. */
+/* Checks that the programs differ in the number of elementwise dispatches as expected, and that they have the same
+ * number of other dispatches. */
 static void check_dispatches(const net *fused, const net *plain)
 {
     const spec *s = fused->s;

@@ -2,9 +2,10 @@
  * (passes/epilogue.c). In the plain program it does not: its graph's `no_fuse` is set after vkt_backward, so what
  * vkt_backward fuses is fused in both.
  *
- * Each pair is checked. The number of elementwise dispatches is the expected one, and the number of all others is the
- * same. All results that `build` passes to pair_show have the same bits, and so have the gradients and values of
- * parameters. Guards do not change. Padding is finite, and zero in gradients. */
+ * Each pair is checked. The numbers of elementwise dispatches are the expected ones, and both programs have the same
+ * number of other dispatches. All results that `build` passes to pair_show have the same bits, and so have the
+ * gradients and values of parameters. With APART, guards do not change. The padding of a result is finite in a value
+ * and zero in a gradient. */
 #ifndef VKT_TEST_PAIR_H
 #define VKT_TEST_PAIR_H
 
@@ -13,7 +14,8 @@
 enum { PAIR_MANY = UINT16_MAX };
 /* SOME: numbers in [-1, 1). WHOLE: integers from -4 to 4. SPECIAL: as SOME, but also NaN, infinities and zeros. */
 typedef enum pair_values { SOME, WHOLE, SPECIAL } pair_values;
-/* APART: with guards (vkt_program_create_in_place). PACKED: as users run it. AGAIN: as PACKED, with `recompute`. */
+/* APART: values share no memory, but an output may have the memory of an input; there are guards
+ * (vkt_program_create_in_place). PACKED: vkt_program_create, as users call it. AGAIN: as PACKED, with `recompute`. */
 typedef enum pair_memory { APART, PACKED, AGAIN } pair_memory;
 
 typedef struct pair_net pair_net;
@@ -24,8 +26,8 @@ typedef struct pair_spec {
     uint32_t rows; /* real rows of the batch; 0: all */
     uint32_t left; /* elementwise dispatches of the fused program */
     /* How many more elementwise dispatches the plain program has. PAIR_MANY: the view splits dispatches, so neither
-     * number is known. Then the fused program may have no dispatch of the kernel `unary`, and it has other elementwise
-     * dispatches only if `left` is not 0. */
+     * number is known. Then the fused program must not have a dispatch of the kernel `unary`. It must have other
+     * elementwise dispatches if `left` is not 0, and none if `left` is 0. */
     uint32_t fused;
     /* ---- for `build` ---- */
     vkt_shape x, w;
@@ -57,8 +59,8 @@ void pair_show(pair_net *n, vkt_tensor t, bool gradient);
 
 /* Makes another program of the net's graph. Returns false if the view's device cannot run it. */
 bool pair_program(pair_net *n, const harness_view *view, pair_memory memory, vkt_program **out);
-/* Writes the inputs and parameters, which are the same in each call, and makes three runs. The third is one submission,
- * in which only barriers keep the order. */
+/* Writes the inputs and parameters, whose numbers are the same in each call, and makes three runs. The third is one
+ * submission, in which only barriers keep the order. */
 void pair_run(pair_net *n);
 void pair_same(const pair_net *a, const pair_net *b);
 /* Makes and checks both programs; the caller owns them. Returns false, with nothing to free, if the view's device

@@ -1,5 +1,5 @@
-/* Attention beyond its random cases (test_ops.c): wide and long heads, heads that no kernel supports, infinite numbers,
- * memory, and loops that would be too long. */
+/* Attention beyond its random cases (test_ops.c): wide heads, long sequences, heads of a width that no kernel supports,
+ * infinite numbers, masks, memory, and loops that would be too long. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,8 +18,8 @@
 
 /* ---- larger than the random cases ---- */
 
-/* In the first case, a lane of a small subgroup has several vec4s of a row. In the others, tiles have more rows than in
- * random cases. Each case is checked in f32 and in 16 bits. */
+/* In the first case, a lane of a small subgroup has several vec4s of a row. In the other two, tiles have more rows than
+ * in random cases. Each case is checked in f32 and in 16 bits. */
 static void wide_and_long_heads_agree_with_the_reference(void **state)
 {
     (void)state;
@@ -48,7 +48,8 @@ static void wide_and_long_heads_agree_with_the_reference(void **state)
     }
 }
 
-/* Heads of 6 numbers, which no kernel supports. y of a qkv (B,T,3D) is compared with the reference of attention. */
+/* A head has 6 numbers, a width that no kernel supports. The result for a packed qkv (B,T,3D) is compared with the
+ * reference of attention. */
 static void packed_heads_of_any_width_are_split_and_put_together(void **state)
 {
     (void)state;
@@ -81,9 +82,9 @@ static void packed_heads_of_any_width_are_split_and_put_together(void **state)
 
 /* ---- infinite numbers ---- */
 
-/* A score of -infinity has no weight, at any position. If the scores of a query have +infinity or NaN, or are all
- * -infinity, its result is NaN, as in torch's softmax. Queries are (1,0,0,0), so a score is the first number of a key,
- * times the scale. */
+/* A score of -infinity has no weight, at any position. If a score of a query is +infinity or NaN, or if all its scores
+ * are -infinity, its result is NaN, as in torch's softmax. Queries are (1,0,0,0), so a score is the first number of a
+ * key, times the scale. */
 static void scores_may_be_infinite(void **state)
 {
     (void)state;
@@ -160,7 +161,8 @@ static void the_last_value_may_be_infinite(void **state)
     }
 }
 
-/* A mask of -infinity hides keys. The result is the same as without these keys. A query that sees no key gives NaN. */
+/* A mask of -infinity hides keys. The result is within 1e-6 of the result without these keys. A query that sees no key
+ * gives NaN. */
 static void a_mask_hides_keys(void **state)
 {
     (void)state;

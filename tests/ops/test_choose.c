@@ -1,6 +1,6 @@
 /* The variant that each op chooses without switches, on invented devices. Every variant of convolutions
  * (ops/conv/choose.c), of matrix products (ops/product/gemm_choose.c) and of networks in one node
- * (ops/product/mlp_emit.c) is the cheapest on one of them. Only the lowering runs, so no real device is needed. */
+ * (ops/product/mlp_emit.c) is the cheapest in at least one case. Only the lowering runs, so no device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,8 @@ typedef struct device {
 
 static const device cpu = { VKT_CLASS_CPU, "", false }, gpu = { VKT_CLASS_OTHER, "", false },
                     coop = { VKT_CLASS_OTHER, "", true };
-/* Two GPUs: Winograd transforms cost almost nothing on the first one, Fourier transforms on the second one. */
+/* Two GPUs. On the first one, Winograd transforms cost almost nothing; on the second one, Fourier transforms cost
+ * little. */
 static const device winograd_gpu = {
     VKT_CLASS_AMD,
     "transforms_pay=1,winograd_in_cost=1,winograd_out_cost=1,winograd_weight_cost=1,winograd_product_cost=0.1", false
@@ -51,7 +52,7 @@ static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precisi
                              .max_texel_elements = 1u << 27,
                              .coop = { d->coop ? 16 : 0, d->coop ? 16 : 0, d->coop ? 16 : 0 } };
     vkt_emit e;
-    bool *live = calloc(g->n_nodes, sizeof *live); /* with an optimizer: false for nodes that are fused into others */
+    bool *live = calloc(g->n_nodes, sizeof *live); /* with an optimizer: false for nodes that no result needs */
     assert_non_null(live);
     for (size_t i = 0; i < g->n_nodes; i++) live[i] = true;
     if (g->has_optimizer) vkt_find_live(g, live);

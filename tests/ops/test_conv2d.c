@@ -20,8 +20,8 @@ static void as_it_is(vkt_limits *lim)
     (void)lim;
 }
 
-/* A binding holds only a part of the weights in panels or of a stored result, so dispatches are split. An operand that
- * texel loads read is not split. */
+/* Limits storage bindings to 8 KiB. A binding then covers only a part of the weights in panels or of a stored result,
+ * so dispatches are split. An operand that texel loads read is not split. */
 static void small_storage(vkt_limits *lim)
 {
     lim->max_storage_range_bytes = 8192;
@@ -101,25 +101,25 @@ static void every_size_and_padding_is_right(void **state)
     check(cases, VKT_COUNT(cases), "winograd", VKT_V(WINOGRAD), 2); /* y and dx */
 }
 
-/* Pixels have 8 or 24 vec4s, so a subgroup of 16 lanes is divided into blocks of 8 lanes, unless few taps are outside
- * of the image. The last block has few channels or none. */
+/* Pixels have 8 or 24 vec4s. A subgroup of 16 lanes is divided into blocks of 8 lanes if a plane of the result has only
+ * 8 vec4s, or if at least an eighth of the taps are outside of the image. The last block has few channels or none. */
 static void blocks_of_lanes_are_right(void **state)
 {
     (void)state;
     const conv cases[] = {
         { vkt_shape4(30, 36, 5, 3), vkt_shape4(37, 36, 2, 1), { 1, 0 } },
         { vkt_shape4(95, 33, 2, 3), vkt_shape4(66, 33, 2, 2), { 0, 1 } },
-        { vkt_shape4(32, 40, 1, 1), vkt_shape4(68, 40, 1, 1), { 0, 0 } }, /* not packed; y has an empty block */
+        { vkt_shape4(32, 40, 1, 1), vkt_shape4(68, 40, 1, 1), { 0, 0 } }, /* w is not packed; y has an empty block */
         { vkt_shape4(29, 64, 2, 1), vkt_shape4(97, 64, 2, 1), { 0, 0 } }, /* y: 28 channels a block; dx: 32 */
         { vkt_shape4(29, 36, 1, 9),
           vkt_shape4(41, 36, 1, 2),
-          { 0, 0 } }, /* y: 16 lanes compute two pixels, because no tap is outside */
+          { 0, 0 } }, /* y: 16 lanes compute two pixels, because no tap is outside of x */
     };
     check(cases, VKT_COUNT(cases), "tile", VKT_V(TILE), 3);
 }
 
-/* Kernels of one pixel. If stride and padding make the planes of x and y equal, the gradient of the weights is summed
- * over a plane as over one large pixel, also in slices. Otherwise it is summed pixel by pixel. */
+/* Kernels of one pixel. With a stride of 1 and no padding, the gradient of the weights is summed over a plane as over
+ * one large pixel, also if the plane is divided into slices. Otherwise it is summed pixel by pixel. */
 static void a_kernel_of_one_pixel_is_right(void **state)
 {
     (void)state;

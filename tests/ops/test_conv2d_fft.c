@@ -1,6 +1,7 @@
-/* Convolutions and their gradients by Fourier transforms of each length (ops/conv/fft.c), which are forced. The cases
- * have one tile or several, padding and dilation, and a kernel along one axis only. The code of the lengths differs: an
- * odd length has one column of real numbers and an even one two; 13 is a prime; 14 is 2 x 7, and 15 is 3 x 5. */
+/* Convolutions and their gradients, which the forced variants compute by Fourier transforms of each length
+ * (ops/conv/fft.c). The cases have one tile or several, padding and dilation, and a kernel along one axis only. The
+ * code of the lengths differs: an odd length has one column of real numbers and an even one has two; 13 is a prime, 14
+ * is 2 x 7, and 15 is 3 x 5. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

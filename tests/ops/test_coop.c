@@ -1,6 +1,7 @@
-/* Programs of f16 on a device with cooperative matrices: which of them multiply f16, how operands are converted, how
- * that affects a scaled loss, and that training works. (test_shared.c and test_ops.c check that the products are
- * right.) On a device without such matrices, only gpus_prefer_matrices_in_programs_of_f16 checks something. */
+/* Programs of f16 on a device with cooperative matrices: which products use the matrices, how operands are rounded,
+ * what happens if a scaled gradient overflows as an operand, and that training works. (test_shared.c and test_ops.c
+ * check that the products are right.) On a device without such matrices, only gpus_prefer_matrices_in_programs_of_f16
+ * checks something. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,8 +55,8 @@ static float odd_element(uint32_t k)
     return some[k % VKT_COUNT(some)] * (float)(1 - (int)(k / VKT_COUNT(some) % 2) * 2);
 }
 
-/* Two products, each N x N: y = x w^T and dw = dy^T x. One operand is the unit matrix, so the product is the other
- * operand as it was rounded for the multiplication. */
+/* Two products, each N x N: y = x w^T and dw = dy^T x. All operands but one are unit matrices, so the product is this
+ * one operand, or its transpose, as it was rounded for the multiplication. */
 typedef struct products {
     vkt_graph *g;
     vkt_tensor in[OPERANDS], y, dw;
@@ -154,7 +155,8 @@ static void gpus_prefer_matrices_in_programs_of_f16(void **state)
 /* ---- a scaled loss ---- */
 
 /* loss = sum(x w^T), so each element of dy is the scale of the loss. Rows of 3 elements keep dy in f32. The scale is
- * 65536 at first, which is more than the largest f16. All other numbers are exact. */
+ * 65536 at first, which is more than the largest f16. So dy overflows as an operand of a cooperative matrix, and the
+ * first step is skipped. All other numbers are exact. */
 static void a_gradient_that_overflows_as_operand_skips_the_step(void **state)
 {
     (void)state;

@@ -41,7 +41,7 @@ static void run(vkt_graph *g, vkt_tensor y, const vkt_tensor *x, float (*const d
     vkt_graph_destroy(&g);
 }
 
-/* Returns whether both are NaN, both are the same infinity, or `got` is within 1e-6 |want| of `want`. */
+/* Returns whether both are NaN, both are the same infinity, or `got` is within 1e-6 * |want| of `want`. */
 static bool is_same(float got, double want)
 {
     if (isnan(want)) return isnan(got);

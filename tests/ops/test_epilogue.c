@@ -70,7 +70,7 @@ static void linear(net *n)
     pair_show(n, vkt_relu(n->g, vkt_linear(n->g, x, w, bias_of(n, n->s->w.dim[0]))), false);
 }
 
-/* Builds a norm. With given mean and variance, WHOLE numbers give integers, exact in 16 bits: 1 + eps is 1. */
+/* Builds a norm. With `given` and WHOLE, variance and 1 + eps are 1, so results are integers, exact in 16 bits. */
 static vkt_tensor norm_of(net *n, vkt_tensor x)
 {
     const uint32_t channels = n->s->x.dim[1];
@@ -151,7 +151,7 @@ static void small_bindings(vkt_limits *lim)
     lim->max_texel_elements = VKT_MIN(lim->max_texel_elements, 256);
 }
 
-/* Checks that of the parts of a sum, only one applies relu, and not the first. Later parts use CONV2D_TILE_ADD. */
+/* Checks that relu is applied once for each sum, and never by its first part. Later parts use CONV2D_TILE_ADD. */
 static void check_parts(const vkt_program *p)
 {
     uint32_t begun = 0, ended = 0, steps = 0;
@@ -285,12 +285,12 @@ static void dropout_is_part_of_its_neighbours(void **state)
         { drop, WHOLE_VEC4S, .other = 1, .values = SPECIAL, .fused = 1 },
         { drop, BATCHES, .other = 1, .swap = true, .fused = 1 },
         { drop, TABLE, .other = 1, .fused = 1 },
-        { drop, TABLE, .other = 1, .act = vkt_tanh, .left = 1, .fused = 1 }, /* the sum has a dispatch, in place */
+        { drop, TABLE, .other = 1, .act = vkt_tanh, .left = 1, .fused = 1 }, /* the sum is a dispatch, in place */
         { drop_slope, WHOLE_VEC4S, .act = vkt_gelu, .fused = 1 },
         { drop_slope, TABLE, .act = clip, .values = SPECIAL, .fused = 1 },
         { drop_slope, TABLE, .act = leak, .left = 1, .fused = 1 }, /* the slope is computed from y, which is stored */
         { drop_slope, TABLE, .act = vkt_silu, .memory = PACKED, .fused = 1 },
-        /* A dropout of planes, or behind a function that changes padding, has a dispatch of its own, in place. */
+        /* A dropout of planes, or of a function of a value with padding, has a dispatch of its own, in place. */
         { drop, BATCHES, .act = vkt_exp, .left = 1 },
         { drop_slope, BATCHES, .act = vkt_gelu, .left = 1 },
         { drop, WHOLE_VEC4S, .act = vkt_gelu, .given = true, .left = 1 },
@@ -385,7 +385,7 @@ static void the_sum_of_two_gradients_goes_on_through_relus(void **state)
         { slope, BATCHES, .act = vkt_relu, .left = 2, .fused = 1 },
         { slope, .x = { 2, { 5, 7 } }, .act = vkt_relu, .by_rows = true, .values = SPECIAL, .left = 2, .fused = 1 },
         { slope, BATCHES, .act = vkt_relu, .flat = true, .left = 2, .fused = 1 },
-        /* The result is in the memory of the sum: */
+        /* Nothing is fused. The result is in the memory of the sum: */
         { slope, BATCHES, .act = vkt_tanh, .left = 3 },
         { slope, BATCHES, .act = vkt_tanh, .flat = true, .left = 3 },
         { slope, BATCHES, .act = vkt_gelu, .left = 2 },

@@ -65,7 +65,7 @@ static vkt_result apply_with_type(const vkt_op *op, vkt_case *c, uint32_t wrong,
     return r;
 }
 
-/* Returns whether an op moves integers as it moves floats. */
+/* Returns whether an op accepts u32 as well as f32 for its only input. */
 static bool moves_integers(const vkt_op *op)
 {
     static const char *const names[] = { "to_layout", "permute", "slice", "pad" };

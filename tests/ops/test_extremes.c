@@ -119,8 +119,9 @@ static void extremes_over_every_set_of_axes(void **state)
     }
 }
 
-/* A matrix (R,C) has one NaN, and is reduced over either axis. Only the output and the gradients of the NaN's line are
- * NaN. The sizes reach every kernel: along lines and across them, by vec4s and one by one, with and without splits. */
+/* A matrix (R,C) has one NaN, and is reduced over each of its two axes. Only the output and the gradients of the NaN's
+ * line are NaN. The sizes reach every kernel: along lines and across them, by vec4s and one by one, with and without
+ * splits. */
 static void a_nan_is_an_extreme(void **state)
 {
     (void)state;

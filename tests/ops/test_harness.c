@@ -102,8 +102,9 @@ static void pass_gradient(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     dx[0] = dy[0];
 }
 
-/* A planted fault: dx becomes the maximum of dx and x - 50. The elements of a case are small, so x - 50 is less than
- * dx. But the harness writes +-77 to the padding of x, and convolution and pooling compute the padding, too. */
+/* Sets dx to the maximum of dx and x - 50, which is the planted fault. The elements of a case are small, so the maximum
+ * is dx. But the harness writes 77 and -77 to the padding of x, and convolution and pooling compute the padding, too.
+ * So the padding of dx becomes 27 where that of x is 77. */
 static void soil_padding(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_shape shape = vkt_node_in(n, 0)->shape;

@@ -1,5 +1,5 @@
 /* Ops that may compute in the memory of an input (`in_place` of the op descriptor). In every view of the device, an
- * output has the same bits there as in memory of its own. */
+ * output in the memory of an input has the same bits as an output in memory of its own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,8 @@ typedef struct aliased {
     vkt_tensor in[VKT_MAX_IN], out;
 } aliased;
 
-/* Builds the op on inputs of the host. Input k is copied first, and the output may have the memory of the copy. */
+/* Applies the op to inputs that the host writes. Input k is copied first, and the output may have the memory of the
+ * copy. */
 static aliased build(const vkt_op *op, const vkt_case *c, uint32_t k)
 {
     const vkt_host h = vkt_test_host();
@@ -55,15 +56,15 @@ static void write_inputs(const aliased *a, vkt_program *p, uint32_t n, uint64_t 
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 1, 0);
     for (uint32_t i = 0; i < n; i++) {
         const uint64_t elements = vkt_shape_elements(vkt_tensor_shape(a->g, a->in[i]));
-        float *x = test_malloc(elements * sizeof *x); /* may be the words of a condition: a zero is a zero there, too */
+        float *x = test_malloc(elements * sizeof *x); /* also the words of a condition: 0.0f has the bits of 0 */
         for (uint64_t e = 0; e < elements; e++) x[e] = vkt_rng_range(&r, 0, 4) ? vkt_rng_uniform(&r, -2, 2) : 0;
         assert_int_equal(vkt_program_write(p, a->in[i], x, elements * sizeof *x), VKT_OK);
         test_free(x);
     }
 }
 
-/* Returns the physical bytes of the output, with padding. NULL: the view refuses the case. *moved: the memory plan put
- * the output into the memory of the copy. */
+/* Returns the physical bytes of the output, padding included. The caller frees them. NULL: the view refuses the case.
+ * *moved: the memory plan put the output into the memory of the copy. */
 static void *run(const aliased *a, const harness_view *view, bool in_place, uint32_t n, uint64_t seed, bool *moved)
 {
     const vkt_limits real = harness_ctx->limits;
@@ -94,8 +95,8 @@ static void *run(const aliased *a, const harness_view *view, bool in_place, uint
     return raw;
 }
 
-/* Returns whether a case uses the view. A case uses all views. With VKT_TEST_SMALL (phases of tests/run.sh on another
- * driver) it uses the first view and one of the others, in rotation. */
+/* Returns whether the current case uses the view. Without VKT_TEST_SMALL, a case uses all views. With it (phases of
+ * tests/run.sh on another driver), a case uses the first view and one of the others, in rotation. */
 static bool is_due(size_t view)
 {
     static size_t call;

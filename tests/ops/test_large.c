@@ -215,8 +215,9 @@ static void add_product(sum *s, double a, double b)
     s->terms++;
 }
 
-/* Adds the products of the taps of w for channels o and c: those of y[n,o,p,q], with x, or, if `back`, those of
- * dx[n,c,p,q], with dy and the taps reversed. */
+/* Adds the products with the taps of w for channels o and c. Without `back`, they are those of y[n,o,p,q], and the
+ * other factors are from x. With `back`, they are those of dx[n,c,p,q], the other factors are from dy, and the taps are
+ * reversed. */
 static void add_taps(const conv *v, sum *s, uint32_t n, uint32_t o, uint32_t c, uint32_t p, uint32_t q, bool back)
 {
     const uint32_t k = v->kernel, pad = k / 2, size = v->size;
@@ -320,7 +321,7 @@ static void a_linear_layer_larger_than_a_binding(void **state)
     (void)state;
     large_skip_if_small();
     for (int texels = 0; texels <= 1; texels++) {
-        check_conv(12, 6151, 6007, 1, 1, texels);  /* w and dw 148 MB, packed */
+        check_conv(12, 6151, 6007, 1, 1, texels);  /* w and dw 148 MB; w is packed */
         check_conv(12, 6148, 6007, 1, 1, texels);  /* w is read as it is stored */
         check_conv(36003, 1001, 10, 1, 1, texels); /* x and dx 144 MB */
     }

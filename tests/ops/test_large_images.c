@@ -1,6 +1,6 @@
-/* Layouts, poolings, upsampling and softmax of values larger than one binding (128 MiB), and sums of more iterations
- * than Mesa 22.3 allows, at real size. VKT_TEST_SMALL=1 skips the largest cases. They are also skipped if the device
- * lacks the memory. */
+/* Layouts, poolings and softmax of values larger than one binding (128 MiB), and an upsampling whose gradient is a sum
+ * of more iterations than Mesa 22.3 allows. VKT_TEST_SMALL=1 skips the values larger than a binding. They are also
+ * skipped if the device lacks the memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +14,8 @@
 
 /* ---- layouts ---- */
 
-/* Tensors have few features and many samples, or the reverse. In neither layout do all ranges begin at a multiple of
- * 256 bytes. */
+/* Tensors have few features and many samples, or the reverse. By rows, some samples do not begin at a multiple of 256
+ * bytes. With the batch last, some features do not. */
 static void a_layout_larger_than_a_binding(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Sums and losses at sizes that take every path of ops/elementwise/reduce.c and ops/loss/loss.c: several work groups,
- * rows that are split, columns that are folded, and more elements and classes than the 65,535 iterations that Mesa 22.3
- * allows. Results are compared with sums in double precision. */
+/* Sums, norms, losses and softmax of long lines, at sizes that take every path of ops/elementwise/reduce.c and
+ * ops/loss/loss.c: several work groups, rows that are split, columns that are folded, and more elements and classes
+ * than the 65,535 iterations that Mesa 22.3 allows. Results are compared with sums in double precision. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,8 +61,8 @@ static void check_sum(vkt_layout layout, uint32_t R, uint32_t K, uint32_t S)
     float *got = read_floats(p, g, y);
     char what[80];
     snprintf(what, sizeof what, "sum of (%u,%u,%u) in layout %d", R, K, S, (int)layout);
-    /* A chain has up to 128 + 16384 / 64 additions of terms of one sign. Each addition is off by 2^-24 of itself at
-     * most. */
+    /* A chain has up to 128 + 16384 / 64 additions of terms of one sign. The error of each addition is at most 2^-24 of
+     * its result. */
     assert_true(harness_close(what, got, want, K, 2e-5, 0));
     free(got);
     free(want);
@@ -174,7 +174,8 @@ static void long_mean_squares(void **state)
 
 /* ---- norms of long rows ---- */
 
-/* Compares a norm of one group of x (N,C,L), and its gradients for a dy of one sign, with doubles. */
+/* Compares a norm of one group of x (N,C,L), and its gradients, with double precision. All numbers of dy are
+ * positive. */
 static void check_norm(uint32_t N, uint32_t C, uint32_t L)
 {
     enum { X = 0, GAMMA, BETA, WRT };
@@ -223,7 +224,7 @@ static void check_norm(uint32_t N, uint32_t C, uint32_t L)
     float *got[] = { read_floats(p, g, y), read_floats(p, g, grad[X]), read_floats(p, g, grad[GAMMA]),
                      read_floats(p, g, grad[BETA]) };
     const double *const wants[] = { want, dx, dw, dw + C };
-    /* A lane adds 3 10^6 / 512 terms or more. Their roundings of 2^-24 add up like a random walk. */
+    /* A lane may add many thousands of terms. Their roundings of 2^-24 add up like a random walk. */
     for (int i = 0; i < 4; i++) assert_true(harness_close(what, got[i], wants[i], i < 2 ? n : C, 3e-5, 3e-5));
     for (int i = 0; i < 4; i++) free(got[i]);
     free(want);

@@ -179,8 +179,9 @@ static vkt_tensor relative(vkt_graph *g, vkt_tensor y, vkt_tensor t)
     return vkt_relative_l2_loss(g, y, t, 0, VKT_LOSS_SUM);
 }
 
-/* Numbers of PyTorch 1.13, exact or to the last digits; NaN equals NaN. PyTorch differs for infinite logits, for which
- * its loss is NaN, and for l1 of NaN (nan_stays_nan), for which its slope is 0. It has no `relative`. */
+/* Numbers of PyTorch 1.13, exact or with a relative error below 3e-7; NaN equals NaN. PyTorch differs for infinite
+ * logits, for which its loss is NaN, and for l1 of NaN (nan_stays_nan), for which its slope is 0. It has no
+ * `relative`. */
 static void special_values_are_pytorchs(void **state)
 {
     (void)state;
@@ -248,8 +249,8 @@ static void nan_stays_nan(void **state)
     }
 }
 
-/* The loss is (x - t)^2 with a parameter t, which needs a gradient. A network in one node gives targets no gradient, so
- * this network must not become one node. */
+/* The loss is the mean of (y - t)^2. t is a parameter, so it needs a gradient. A network in one node gives targets no
+ * gradient, so this network must not become one node. */
 static void a_target_with_parameters_has_its_gradient(void **state)
 {
     (void)state;

@@ -127,7 +127,7 @@ static void follows(const golden *file, const char *name)
     }
     rig r;
     rig_make(&r, &n, true);
-    /* clock, [packing,] network, sums, Adam, report */
+    /* The dispatches: clock, packing (only with several layers), network, sums, Adam, report. */
     assert_int_equal(dispatches(&r), n.layers == 1 ? 5 : 6);
     OK(vkt_program_write(r.program, r.x, x, vkt_shape_elements(xs) * 4));
     OK(vkt_program_write(r.program, r.t, t, vkt_shape_elements(ts) * 4));

@@ -53,7 +53,7 @@ static void a_variance_far_from_zero_keeps_its_digits(void **state)
         harness_read_f32(p, g, v, &var);
         if (!(fabs((double)var - want) <= 1e-6 * want))
             fail_msg("mean %g: variance %.9g, want %.9g", (double)means[k], (double)var, want);
-        for (int i = 0; i < 3; i++) { /* about y's own mean, because the mean of x was rounded */
+        for (int i = 0; i < 3; i++) { /* the variance about y's own mean, because the mean of x was rounded */
             double sum = 0;
             harness_read_f32(p, g, out[i], y[i]);
             for (int j = 0; j < N; j++) sum += (double)y[i][j];

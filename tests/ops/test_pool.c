@@ -139,7 +139,8 @@ static void a_window_of_padding_alone_has_no_winner(void **state)
 
 /* ---- windows that several lanes share, because one loop would be too long ---- */
 
-/* Sets bindings that hold only some rows of the images below. The op can still compute all cases. */
+/* Limits storage bindings to 16 KiB, so one holds only some rows of the images below. The op can still compute all
+ * cases. */
 static void small_storage(vkt_limits *lim)
 {
     lim->max_storage_range_bytes = 16384;
@@ -222,8 +223,8 @@ static void dilated_windows_are_split_by_rows(void **state)
 }
 
 /* A window has nine elements, which are far apart. An element in the middle is between the first and the last element
- * of all 225 x 225 windows. These are more windows than a loop may have iterations, but the gradient loops over nine
- * taps. */
+ * of all 225 x 225 windows. On a CPU, these are more windows than a loop may have iterations (50,000: vkt_rough_loop),
+ * but the gradient loops over nine taps. */
 static void far_apart_elements_cost_no_more(void **state)
 {
     (void)state;

@@ -28,7 +28,7 @@ static uint16_t narrowed(vkt_precision p, float f)
 
 /* ---- conversions ---- */
 
-/* A program y = x, bit for bit, of n numbers: y = vkt_where(any, x, x). A sum, which supports only f32, reads x if
+/* A program that copies n numbers, bit for bit: y = vkt_where(any, x, x). A sum, which supports only f32, reads x if
  * `narrow`, else y. So the value that the sum reads is stored as f32, and the other value in 16 bits. */
 typedef struct copier {
     vkt_graph *g;
@@ -166,7 +166,7 @@ static void values_are_halved_where_all_agree_and_hosts_see_floats(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* A gradient of these ops reads x as f32. test_ops.c computes gradients, so it does not test this case. */
+/* A gradient of these ops reads x as f32. test_ops.c computes gradients, so it never stores their x in 16 bits. */
 static void the_largest_and_the_least_are_found_in_rows_in_16_bits(void **state)
 {
     (void)state;

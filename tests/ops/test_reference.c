@@ -114,7 +114,8 @@ static void a_constant_gradient_moves_adam_by_lr(void **state)
     assert_true(fabs(p[0] - 0) < 1e-12 && fabs(p[1] - 3) < 1e-12);
 }
 
-/* Step n subtracts lr (1 + b + .. + b^(n-1)) g from p. Nesterov's form has one more term. */
+/* Step n subtracts lr * (1 + b + .. + b^(n-1)) * g from p, where b is the momentum. Nesterov's form has one more
+ * term. */
 static void momentum_is_a_geometric_series(void **state)
 {
     (void)state;

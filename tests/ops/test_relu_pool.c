@@ -1,6 +1,7 @@
-/* relu before a max pooling, which vkt_backward fuses into one node. The convolution before them is fused, too, if it
- * has few products an element. Results, gradients and updated weights must have the bits of the graph without fusion
- * (`no_fuse`). The nodes stay apart if another node reads the value between them. */
+/* vkt_backward fuses a relu and the max pooling behind it into one node. It also fuses the convolution before them, if
+ * that has few products an element, if no variant with transforms may compute it, and if the pooling windows are
+ * disjoint and inside of the image. Results, gradients and updated weights must have the bits of the graph without
+ * fusion (`no_fuse`). The nodes stay apart if another node reads the value between them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,8 +89,8 @@ static void rig_free(rig *r)
     vkt_graph_destroy(&r->g);
 }
 
-/* Draws one of few numbers. So there are windows with ties, windows without a number above 0, both zeros, and sometimes
- * NaN or infinity. */
+/* Returns one of few numbers, at random. So there are windows with ties, windows without a number above 0, both zeros,
+ * and sometimes NaN or infinity. */
 static float number(vkt_rng *rng)
 {
     static const float rare[] = { NAN, INFINITY, -INFINITY, 1e-30f };

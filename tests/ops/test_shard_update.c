@@ -104,7 +104,8 @@ static void rig_free(rig *r)
     vkt_graph_destroy(&r->g);
 }
 
-/* Runs step `number` of `rows` rows. `update_rows`: the number of rows that the update gets, in a rig by sums. */
+/* Runs step `number` of `rows` rows. `update_rows`: the number of rows that the update by the sum gets; the plain
+ * update does not use it. */
 static void run_as(rig *r, uint32_t number, uint32_t rows, uint32_t update_rows)
 {
     float x[N], z[B * C];

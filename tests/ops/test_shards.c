@@ -1,5 +1,6 @@
-/* The sum over a rank's shards, compared with a sum on the host. It writes nothing outside of its bucket. States: each
- * shard begins with the saved states, and their mean over the rows is the next state. */
+/* The sum over a rank's shards, compared with a sum on the host. The op writes nothing outside of its bucket. States:
+ * each shard begins with the saved states, and the mean of the states of all shards, over their rows, is the next
+ * state. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -179,8 +180,9 @@ static void check_step(rig *r, const shard_runs *s)
     test_free(got);
 }
 
-/* Draws gradients. About one in eight is special: infinite, a NaN, -0, or a number that is hard to round. None is
- * subnormal: a device may keep subnormal numbers until they are multiplied by the rows. */
+/* Returns random gradients. The caller frees them. About one in eight is special: infinite, a NaN, -0, or a number that
+ * is hard to round. None is subnormal, because a device may or may not round a subnormal number to 0 before it
+ * multiplies it by the rows. */
 static float *draw(uint32_t seed, uint32_t runs, uint32_t n)
 {
     static const uint32_t odd[] = { 0x00800000u, 0x80800001u, 0x7f800000u, 0xff800000u, 0x7fc00000u, 0x80000000u,
@@ -248,7 +250,7 @@ static void the_sum_is_a_tree(void **state)
     harness_needs(harness_ctx);
     enum { N = BLOCK, RUNS = 4 };
     static const uint32_t rows[RUNS] = { 1, 1, 1, 1 };
-    static const float by_shard[RUNS] = { 0x1p24f, 1, 1, 1 }; /* (2^24 + 1) + (1 + 1); a loop has 2^24 */
+    static const float by_shard[RUNS] = { 0x1p24f, 1, 1, 1 }; /* (2^24 + 1) + (1 + 1); a loop gives 2^24 */
     float g[RUNS * N];
     for (uint32_t i = 0; i < RUNS * N; i++) g[i] = by_shard[i / N];
     const shard_runs s = { 2, 1, N, false, g, rows };
@@ -367,7 +369,7 @@ static void every_shard_begins_with_the_same_states(void **state)
     rig_free(&r);
 }
 
-/* The update makes the mean over all rows the next state. With SGD and a learning rate of 0, it changes no
+/* The update stores the mean over all rows as the next state. With SGD and a learning rate of 0, it changes no
  * parameter. */
 static void the_mean_over_the_rows_is_the_next_state(void **state)
 {

@@ -75,7 +75,7 @@ static void as_it_is(vkt_limits *lim)
     (void)lim;
 }
 
-/* Returns the tile of the subject's first dispatch by SHARED or SPLIT_K, as 1000 BM + BN. 0: there is none. */
+/* Returns the tile of the subject's first dispatch by SHARED or SPLIT_K, as 1000 * BM + BN. 0: there is none. */
 static uint32_t tile_rows(const subject *s, const harness_view *view)
 {
     vkt_limits lim = gpu;
@@ -226,7 +226,7 @@ static void every_tile_convolves(void **state)
     harness_needs(harness_ctx);
     const conv cases[] = {
         { vkt_shape4(63, 3, 16, 17), vkt_shape4(126, 3, 3, 2), { .pad = { 1, 1 } }, 128128 },
-        { vkt_shape4(34, 125, 22, 23), vkt_shape4(3, 125, 1, 1), { .stride = { 1, 1 } }, 32064 }, /* dx 128 x 128 */
+        { vkt_shape4(34, 125, 22, 23), vkt_shape4(3, 125, 1, 1), { .stride = { 1, 1 } }, 32064 }, /* dx: 128 x 128 */
         { vkt_shape4(67, 7, 23, 22), vkt_shape4(64, 7, 3, 3), { .stride = { 2, 2 }, .pad = { 1, 0 } }, 64064 },
         { vkt_shape4(17, 10, 13, 19),
           vkt_shape4(40, 5, 3, 5),

@@ -19,8 +19,8 @@ static bool uses(const subject *s, vkt_kernel_id kernel)
     return found;
 }
 
-/* Checks softmaxes of shape x along `axis` in `view` or, if `view` is NULL, by harness_check. They must use both
- * kernels. */
+/* Checks softmaxes of shape x along `axis` in `view` or, if `view` is NULL, by harness_check. The softmax must use the
+ * kernel `forward`, and its gradient the kernel `back`. */
 static void check_in(vkt_shape x, uint32_t axis, vkt_kernel_id forward, vkt_kernel_id back, const harness_view *view)
 {
     static const vkt_softmax_attr variants[] = { { .scale = 1 },
@@ -63,7 +63,7 @@ static void a_lane_computes_a_line_four_classes_at_a_time(void **state)
         check(vkt_shape3(7, 13, classes[i]), 2, VKT_K_SOFTMAX_LINE4, VKT_K_SOFTMAX_DX_LINE4);
     check(vkt_shape2(1, 12), 1, VKT_K_SOFTMAX_LINE4, VKT_K_SOFTMAX_DX_LINE4);
     for (size_t v = 1; v < harness_n_views;
-         v++) /* 47 KB: several bindings of 16 and of 4 KiB, the causal mask across them */
+         v++) /* 46 KB: several bindings of 16 or of 4 KiB, and a causal mask across them */
         check_in(vkt_shape3(20, 29, 20), 2, VKT_K_SOFTMAX_LINE4, VKT_K_SOFTMAX_DX_LINE4, &harness_views[v]);
 }
 

@@ -1,5 +1,5 @@
 /* Cases that random cases do not reach: ties and NaN, the statistics of dropout, tables in arrays, a tensor that is
- * used twice. */
+ * used twice, reductions over any axes, infinite scores, and embeddings with frequent or wrong ids. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,8 +96,8 @@ static void pooling_breaks_ties_and_passes_nan_as_torch_does(void **state)
 
 /* ---- fan-out ---- */
 
-/* y = x x + x, so dy/dx = 2 x + 1: the gradients of three uses of one tensor add up. An input that y does not depend on
- * has no gradient. */
+/* y = x * x + x, so dy/dx = 2 x + 1: the gradients of three uses of one tensor add up. An input that y does not depend
+ * on has no gradient. */
 static void gradients_of_a_tensor_used_twice_add_up(void **state)
 {
     (void)state;
@@ -337,8 +337,8 @@ static void row_numbers_outside_the_table_give_zeros(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* Compares sums, means and variances of x (3,4,5,6) over each set of axes, and their gradients, with doubles. The mean
- * is some thousand standard deviations: a variance as a difference of squares would have no correct digit. */
+/* Compares sums, means and variances of x (3,4,5,6) over each set of axes, and their gradients, with double precision.
+ * The mean is some thousand standard deviations: a variance as a difference of squares would have no correct digit. */
 static void reductions_over_every_set_of_axes(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The step state that the device updates by itself: clock, words and metrics, bit for bit, over many runs of one
+/* The clock, the step state and the metrics, which the device updates by itself: bit for bit, over many runs of one
  * recording. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -130,8 +130,8 @@ static void metrics_are_those_of_their_run(void **state)
     trainer tr = trainer_make(VKT_ADAM, 0.9, 0.999);
     float p[8] = { 0 }, first = 0;
     for (uint32_t run = 0; run < 3 * RING_SLOTS; run++) {
-        /* The gradient is ones, so each step of Adam subtracts lr from each of the 8 numbers of p. The loss falls by 8
-         * lr. */
+        /* All 8 numbers of the gradient are 1, so each step of Adam subtracts lr from each number of p. The loss falls
+         * by 8 * lr. */
         const vkt_run r = { .lr = 0.25f, .rows = 1 + run % 3, .first = 0 };
         uint64_t index;
         assert_int_equal(vkt_program_run(tr.p, &r, &index), VKT_OK);

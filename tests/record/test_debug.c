@@ -141,7 +141,7 @@ static void level_3_prints_graph_plan_and_commands(void **state)
     expect_log("---- barrier: 1 reads relu.0 (after 0)");
 }
 
-/* The graph is a = 1e30 x, c = 0 a, d = c + x. Where x is 1e30, a is infinite, so c and d are NaN. */
+/* The graph is a = 1e30 * x, c = 0 * a, d = c + x. Where x is 1e30, a is infinite, so c and d are NaN. */
 static void level_4_names_the_first_nan(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The requirements of a program on its graph, store, arrays and runs. */
+/* Programs: the requirements that their graph, store, arrays and runs must meet. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Programs that recompute activations instead of keeping them have the same bits. They need less memory, or as much. */
+/* Programs that recompute activations instead of keeping them have the same bits. They need less memory, or the same
+ * amount. */
 #include "train/rig.h"
 
 #include <math.h>

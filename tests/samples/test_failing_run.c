@@ -5,8 +5,8 @@
 
 enum { WEIGHTS = 18 }; /* number of parameters of the program's network */
 
-/* Runs the program with `fail` in its environment, an assignment to VKT_TEST_FAIL (failing/main.c). Fails the test
- * unless the program ends with status 1. */
+/* Runs the program with the variable VKT_TEST_FAIL (failing/main.c). `fail` is the assignment, for instance
+ * "VKT_TEST_FAIL=2". Fails the test unless the program ends with status 1 and prints the source's reason. */
 static run failed_run(const rig *r, const char *fail, const char *const *args)
 {
     const char *const env[] = { fail, NULL };
@@ -77,7 +77,7 @@ static void a_folder_records_it_in_its_log_and_training_continues(void **state)
                   vkt_temp_dir_file(&r->dir, "d/best.safetensors"));
 }
 
-/* Row 40 is in the last batch of epoch 2. --save writes the weights after the batch before that. A folder of --run
+/* Row 40 is in the last batch of epoch 2. --save writes the weights that the last complete step left. A folder of --run
  * keeps the best weights. */
 static void an_error_within_an_epoch_saves_the_last_step_but_a_folder_keeps_the_best(void **state)
 {

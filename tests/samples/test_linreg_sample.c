@@ -10,7 +10,7 @@
     program_expect(r, VKT_LINREG_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
 #define FEW "--rows", "1003", "--epochs", "120"
 
-/* Reads the weights from the report: t = w[0] x0 + w[1] x1 + w[2]. */
+/* Reads the weights from the report: t = w[0] * x0 + w[1] * x1 + w[2]. */
 static void read_weights(const json_t *o, double w[3])
 {
     const json_t *list = json_object_get(o, "weight");

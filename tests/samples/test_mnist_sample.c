@@ -337,7 +337,7 @@ static void an_interrupted_run_leaves_a_checkpoint(void **state)
     EXPECT(r, 0, "", SMALL, "--epochs", "1", "--resume", "c");
 }
 
-/* Digits are printed in Braille letters only if the locale uses UTF-8. */
+/* Digits are printed in Braille characters only if the locale uses UTF-8. */
 static void without_utf8_all_that_is_printed_is_ascii(void **state)
 {
     rig *r = rig_of(state);

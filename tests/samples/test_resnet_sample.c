@@ -1,4 +1,5 @@
-/* The program vkt-resnet as its users run it: from scratch, with weights, frozen and not, options, messages. */
+/* The program vkt-resnet as its users run it: training from scratch and from weights, with frozen layers and without;
+ * options; messages. */
 #include "samples/program.h"
 
 #include <math.h>
@@ -87,7 +88,8 @@ static void weights_from_scratch_are_trained_on(void **state)
     EXPECT(r, 1, "'layer1.3.conv1.weight'", SMALL, "-q", "--load", "w", "--network", "resnet32");
 }
 
-/* The weights have ten classes. For four classes the program uses their backbone. */
+/* The weights are those of a network for ten classes. For four classes the program uses all of them but the last
+ * layer's. */
 static void weights_that_are_here_are_used(void **state)
 {
     rig *r = rig_of(state);

@@ -66,11 +66,11 @@ static void one_bucket_behind_the_backward_pass_is_exposed(void **state)
 static void early_buckets_are_hidden(void **state)
 {
     (void)state;
-    scaling_bucket b[] = { { 8e6, 10 }, { 1e6, 15 } }; /* end at 24.6 and at 24.6 + 2.35 */
+    scaling_bucket b[] = { { 8e6, 10 }, { 1e6, 15 } }; /* end at 24.6 ms and at 24.6 + 2.35 ms */
     scaling_profile p = { 10, 20, 2, b, 2 };
     NEAR(scaling_predict(&p, &slow, 8).exposed_ms, 0);
     NEAR(scaling_predict(&p, &slow, 8).efficiency, 1);
-    p.backward_ms = 16; /* the second one waits for the first one */
+    p.backward_ms = 16; /* the second bucket waits for the first one, and ends behind the backward pass */
     NEAR(scaling_predict(&p, &slow, 8).exposed_ms, 24.6 + 2.35 - 26);
 }
 
@@ -90,8 +90,8 @@ static void ready_buckets_share_an_exchange(void **state)
     scaling_bucket b[] = { { 4e6, 10 }, { 1e6, 11 }, { 1e6, 12 }, { 1e6, 13 }, { 1e6, 30 } };
     const scaling_profile p = { 10, 20, 0, b, 5 };
     scaling_network n = slow;
-    /* The first bucket is exchanged from 10 to 14.2 ms. Three are ready then: two take until 16.4 ms, the third takes
-     * until 17.6 ms. The last bucket is exchanged from 30 ms on. */
+    /* The first bucket is exchanged from 10 to 14.2 ms. Three more are ready then: two of them share an exchange
+     * until 16.4 ms, and the exchange of the third one ends at 17.6 ms. The last bucket is exchanged from 30 ms on. */
     n.fuse_bytes = 2e6;
     const scaling_step s = scaling_predict(&p, &n, 2);
     assert_int_equal(s.exchanges, 4);
@@ -172,7 +172,7 @@ static void horovod_is_met_within_five_points(void **state)
 }
 
 /* Returns the bandwidth that fits the efficiencies published for 512 ranks best, in percent of the connection's.
- * points: where the differences to the published efficiencies go, in percentage points. */
+ * `points` gets the differences between the model's efficiencies and the published ones, in percentage points. */
 static int fit(scaling_network n, double points[HOROVOD_NETWORKS])
 {
     double best = INFINITY;
@@ -200,7 +200,7 @@ static void the_fit_is_the_best_one(void **state)
     NEAR(fit(horovod_network(), points) * 0.01 * 25 / 8, horovod_network().gb_per_s);
 }
 
-/* For each of these latencies (alpha) the fit is within five points, and docs/scaling.md has it in a table. */
+/* For each of these latencies (alpha) the fit is within five points, and a table of docs/scaling.md has it. */
 static void alpha_decides_little(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The program vkt-scaling as its users run it: docs/scaling.md has its output, and it reports what is wrong. */
+/* The program vkt-scaling as its users run it: docs/scaling.md has its output, and wrong arguments and files are
+ * reported. */
 #include "samples/program.h"
 
 #include <stdio.h>

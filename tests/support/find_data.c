@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Writes the path of `name` in the first folder where `name` has all of `files` (up to a NULL), plain or packed. */
+/* Writes the path of `name` in the first folder that has it. `files` ends with NULL: `name` must have all these files,
+ * plain or packed. If no folder has it, prints that and returns false. */
 static bool find(const char *name, const char *const *files, char path[512])
 {
     const char *env = getenv("VKT_DATA");

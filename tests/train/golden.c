@@ -94,8 +94,8 @@ double golden_step(vkt_trainer *t, float lr, uint32_t first, uint32_t rows)
     return (double)m.loss;
 }
 
-/* Returns parameter i of the trainer's store in double precision or, with a `fold`, the sums over all elements whose
- * numbers are equal modulo `fold`. Free it with test_free. */
+/* Returns *n numbers in double precision: this part of parameter i. With a `fold`, they are sums: number k is the sum
+ * of all elements whose index is k modulo `fold`. Free them with test_free. */
 static double *ours(vkt_trainer *t, vkt_store_part part, uint32_t i, uint32_t fold, uint64_t *n)
 {
     const uint64_t all = vkt_shape_elements(vkt_store_shape(vkt_trainer_store(t), i));
@@ -108,7 +108,8 @@ static double *ours(vkt_trainer *t, vkt_store_part part, uint32_t i, uint32_t fo
     return d;
 }
 
-/* Returns the largest absolute difference from `prefix`<name>, over the elements that the file has. */
+/* Returns the largest absolute difference between parameter i and the tensor `prefix`<name of i>, over the numbers that
+ * the file has. */
 static double deviation(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix, uint32_t i,
                         uint32_t fold)
 {
@@ -123,7 +124,8 @@ static double deviation(const vkt_safetensors *st, vkt_trainer *t, vkt_store_par
     return worst;
 }
 
-/* Returns, for each of `n` numbers, the largest deviation of PyTorch's runs. Free it with test_free. */
+/* Returns n numbers. Number i is the largest deviation i of all runs of PyTorch. Each tensor that `runs` names has
+ * n deviations of one run, or n of each of several runs. Free the result with test_free. */
 static double *deviations(const vkt_safetensors *st, const char *const *runs, uint64_t n)
 {
     double *theirs = test_malloc(n * sizeof *theirs);
@@ -141,7 +143,7 @@ static double *deviations(const vkt_safetensors *st, const char *const *runs, ui
 void golden_check_tensors(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix,
                           const char *const *runs, uint32_t fold)
 {
-    uint32_t which[MAX_PARAMS], n = 0; /* numbers of the compared parameters in the store */
+    uint32_t which[MAX_PARAMS], n = 0; /* indices in the store of the compared parameters */
     assert_true(vkt_store_count(vkt_trainer_store(t)) <= MAX_PARAMS);
     for (uint32_t i = 0; i < vkt_store_count(vkt_trainer_store(t)); i++)
         if (part == VKT_PART_VALUE || !t->g->values[t->g->params[i]].state) which[n++] = i;

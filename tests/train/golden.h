@@ -25,18 +25,18 @@ uint32_t golden_mix(uint32_t v);
 enum { GOLDEN_SIDE = 12, GOLDEN_CLASSES = 10 };
 vkt_dataset *golden_images(const vkt_host *h, uint32_t rows);
 
-/* Puts the rows of the training set into their own order, without a shuffle. */
+/* Starts an epoch that has the rows of the training set in the order of the set, without a shuffle. */
 void golden_start(vkt_trainer *t);
 /* Runs a step of `rows` rows, from row `first` on. Returns its loss. */
 double golden_step(vkt_trainer *t, float lr, uint32_t first, uint32_t rows);
 
 /* Compares the tensors of a store part with those of a golden file, and fails the test if one is too far off. The file
- * has the first elements of a tensor or, with a `fold`, the sums over all elements whose numbers are equal modulo
- * `fold`. `runs` ends with NULL. It names arrays of the deviations of one or several runs of PyTorch: one number for
- * each parameter and, if `part` is the value, for each state. */
+ * has all elements of a tensor, or only the first ones. With a `fold`, it has sums instead: sum k is over all elements
+ * whose index is k modulo `fold`. `runs` ends with NULL. It names arrays of deviations. For each of one or several
+ * runs of PyTorch, an array has one number for each parameter and, if `part` is the value, for each state. */
 void golden_check_tensors(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix,
                           const char *const *runs, uint32_t fold);
-/* Does the same with the losses of n steps. */
+/* Compares the losses of n steps with the tensor `name`. `runs` is as above, with one number for each step of a run. */
 void golden_check_losses(const vkt_safetensors *st, const char *name, const double *got, uint32_t n,
                          const char *const *runs);
 

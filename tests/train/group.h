@@ -6,7 +6,7 @@
 
 enum { GROUP_MOST = 16 };
 
-/* The ranks of one trainer: a context for each further rank, and the trainer of rank 0. */
+/* The ranks that train together: a context for each further rank, and the trainer of rank 0. */
 typedef struct group {
     vkt_ctx *more[GROUP_MOST];
     uint32_t n; /* number of further ranks */

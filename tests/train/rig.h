@@ -42,8 +42,8 @@ bool rig_open(const vkt_host *h, vkt_ctx **ctx);
 /* Makes a data set of squares with noise. The position of the square gives the class. A row depends only on its number:
  * the numbers are first .. first + rows - 1. */
 vkt_dataset *rig_data(const vkt_host *h, uint32_t first, uint32_t rows);
-/* Makes a data set that varies: r->train with a random number of up to +-40 added to each pixel, which is another
- * number in every epoch. In epoch 0 it is r->train itself. Destroy it before r->train. */
+/* Makes a data set that varies: r->train, with a random number from -40 to 40 added to each pixel. The numbers differ
+ * from epoch to epoch. In epoch 0 the data set has the rows of r->train themselves. Destroy it before r->train. */
 vkt_dataset *rig_varying(rig *r);
 /* Makes a data set like r->train whose rows come from this source. */
 vkt_dataset *rig_from_source(const rig *r, const vkt_data_source *source);

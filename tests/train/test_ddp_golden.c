@@ -37,7 +37,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 }
 
 /* Sets the weights of convolutions and of the last layer by the formula of golden/README.md, and their biases to 0.
- * Batch norms do not change. Parameters are numbered without running statistics. */
+ * Batch norms do not change. The formula's k is the index of a parameter among those that are not running statistics.
+ */
 static void set_weights(vkt_trainer *t, uint32_t seed)
 {
     vkt_store *store = vkt_trainer_store(t);

@@ -132,12 +132,12 @@ static void every_type_of_row_arrives_resident_and_streamed(void **state)
         }
 }
 
-/* The answers to "is this run done?". Slots are freed in the order of the runs, even if the first answer is no, and a
- * later run is found done a moment later. */
+/* The answers to "is this run done?". In the test, the answer for the oldest run is no, and the answer for a later run
+ * is yes a moment afterwards. Slots must still be freed in the order of the runs. */
 static struct {
     PFN_vkGetSemaphoreCounterValue real;
     PFN_vkDeviceWaitIdle wait_idle;
-    uint32_t nos; /* so many answers are no; after these, all runs are done */
+    uint32_t nos; /* number of answers that are still no; after them, all runs are done */
 } answers;
 
 static VKAPI_ATTR VkResult VKAPI_CALL answer(VkDevice device, VkSemaphore semaphore, uint64_t *value)

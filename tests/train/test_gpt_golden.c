@@ -1,6 +1,6 @@
-/* A small transformer's steps, compared with runs that PyTorch recorded: attention, layer norm, GELU, AdamW that decays
- * only matrices, warm-up and a cosine, and in every epoch a last batch that is not full. golden/README.md describes the
- * file. */
+/* A small transformer's steps, compared with runs that PyTorch recorded. The network has attention, layer norms and
+ * GELU. AdamW decays only the matrices. The rate has a warm-up, then falls along a cosine. In every epoch the last
+ * batch is not full. golden/README.md describes the file. */
 #include <math.h>
 
 #include "train/golden.h"

@@ -1,5 +1,6 @@
-/* The network of samples/images.c, compared with runs that PyTorch recorded: SGD with dampening, a last batch that is
- * smaller, validation, and a plateau that lowers the rate. golden/README.md describes the file. */
+/* The network of samples/images.c, compared with runs that PyTorch recorded. The optimizer is SGD with dampening. The
+ * last batch of an epoch is smaller. A validation follows each epoch, and a plateau of its loss lowers the rate.
+ * golden/README.md describes the file. */
 #include "train/golden.h"
 
 #include <math.h>

@@ -213,7 +213,9 @@ static void the_matrix_is_written_as_csv_and_images(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Returns the next text of an SVG that is `name`, behind `from`, with the position (*x, *y) of its transformation. */
+/* Searches an SVG, from `from` on, for a text that is `name` and has a transformation. Fails the test unless this
+ * rotates the text by 90 degrees. (*x, *y) is its translation. Returns the end of the tag; NULL if there is no such
+ * text. */
 static const char *turned_text(const char *from, const char *name, double *x, double *y)
 {
     double a, b, c, d;

@@ -11,8 +11,8 @@
 /* ---- a sweep: the n-th allocation of an attempt fails, for every n ---- */
 
 /* A context keeps some of its allocations (pipelines, lists, rings), and the next attempt does not make them again. So
- * after an attempt n becomes smaller by the number of these blocks, and by SLACK more for lists that grew or were freed
- * again. Some allocations fail in two attempts, but each one fails. */
+ * if an attempt has changed the live bytes, n goes back by the number of the kept blocks, and by SLACK more for lists
+ * that grew or were freed again. Some allocations fail in two attempts, but each one fails. */
 enum { SLACK = 4 };
 
 typedef struct sweep {
@@ -198,7 +198,8 @@ static vkt_result run_lifetime(const rig *r, vkt_ctx *ctx, bool stream, lifetime
     double accuracy;
     uint32_t classes[5];
     VKT_TRY(make(r, ctx, stream, l));
-    if (!stream) VKT_TRY(vkt_trainer_evaluate(l->t, l->train, NULL, &accuracy)); /* creation has streamed evaluations */
+    /* every_failed_allocation_of_a_creation_is_survived covers evaluations that stream. */
+    if (!stream) VKT_TRY(vkt_trainer_evaluate(l->t, l->train, NULL, &accuracy));
     VKT_TRY(vkt_trainer_predict(l->t, l->check, 3, 5, classes, NULL));
     VKT_TRY(finish(r, l));
     VKT_TRY(vkt_trainer_load(l->t, vkt_temp_dir_file(&r->dir, "weights")));
@@ -249,9 +250,9 @@ static void expect_wanted_files(const rig *r)
     assert_int_equal(vkt_temp_dir_count(&r->dir), 6); /* there are no partial files */
 }
 
-/* Sweeps a run. After each failure the same trainer continues and must end with the same bytes. It continues from the
- * checkpoint or, if it streams, from its state. If there is no trainer yet, the next attempt shows that the context
- * still works. */
+/* Sweeps a run. After each failure the same trainer continues and must end with the same bytes. If it streams and has
+ * resumed the checkpoint already, it continues from its state, else from the checkpoint. If there is no trainer yet,
+ * the next attempt shows that the context still works. */
 static void sweep_run(const rig *r, bool stream)
 {
     size_t first_bytes;
@@ -290,7 +291,7 @@ static void every_failed_allocation_of_a_streamed_run_is_survived(void **state)
 
 /* ---- the device lacks memory for the n-th submission ---- */
 
-static unsigned until_refusal; /* submissions until one is refused; 0: none is. `refuse` has no user argument */
+static unsigned until_refusal; /* submissions until one is refused; 0: none is. Static: `refuse` has no user argument */
 static PFN_vkQueueSubmit2 real_submit;
 
 static VKAPI_ATTR VkResult VKAPI_CALL refuse(VkQueue queue, uint32_t n, const VkSubmitInfo2 *infos, VkFence fence)

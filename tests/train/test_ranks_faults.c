@@ -61,8 +61,8 @@ static void silent_corruption_is_found_by_its_rank(void **state)
     corrupted_run(r, 6, NULL, 12);
 }
 
-/* The second epoch ends before the next regular comparison. Its checkpoint is not written; that of the first one
- * stays. */
+/* The ranks differ, and the second epoch ends before the next regular comparison. Its checkpoint must not be written,
+ * and that of the first epoch must stay. */
 static void no_checkpoint_is_written_of_ranks_that_differ(void **state)
 {
     rig *r = rig_of(state);

@@ -9,7 +9,7 @@ static const uint32_t four[] = { 4, 0 };
 
 /* ---- own metrics ---- */
 
-/* The sum of all outputs, and the calls of the metric. */
+/* How often reset and result were called, the number of rows, and a weighted sum of the outputs. */
 typedef struct tally {
     uint32_t resets, results, rows;
     double sum;

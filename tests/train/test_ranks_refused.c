@@ -82,7 +82,7 @@ typedef struct own {
     float momentum;
     vkt_trainer_params p;
     vkt_fit_params fit;
-    float weight; /* not 0: the first weight */
+    float weight; /* not 0: replaces the first weight */
 } own;
 
 static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)

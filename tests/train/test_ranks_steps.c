@@ -40,8 +40,8 @@ static void a_step_allocates_and_records_nothing(void **state)
 
 /* ---- the sections of a step ---- */
 
-/* Returns the last dispatch that writes a gradient of the bucket [first, end) or, if `of_states`, copies a state there.
- * 0: no dispatch does. */
+/* Returns the last dispatch that writes a gradient of the bucket or, if `of_states`, copies a state there. 0: no
+ * dispatch does. The bucket has the bytes [first, end) of the arena of gradients. */
 static uint32_t last_writer(const vkt_trainer *t, uint64_t first, uint64_t end, bool of_states)
 {
     const vkt_program *p = t->program;
@@ -61,8 +61,9 @@ static uint32_t last_writer(const vkt_trainer *t, uint64_t first, uint64_t end, 
     return last;
 }
 
-/* Checks that each bucket is summed in the stage behind its last gradient or, if this is later, behind the sum of the
- * bucket before, and that its section ends there. So no stage of other gradients comes between. */
+/* Checks each bucket that has gradients. Its section ends with the sum of the bucket. Two stages come before that: the
+ * one of the bucket's last gradient, and the one of the sum of the bucket before. The section must end at most one
+ * stage behind the later one of these. So no stage of other gradients comes between. */
 static void check_overlap(const vkt_trainer *t)
 {
     const vkt_exchange *x = &t->shards.x;

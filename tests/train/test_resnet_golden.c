@@ -1,5 +1,5 @@
-/* A residual network's steps, compared with runs that PyTorch recorded: batch norm, shortcuts, SGD with momentum and
- * weight decay, and in every epoch a last batch that is not full. golden/README.md describes the file. */
+/* A residual network's steps, compared with runs that PyTorch recorded. The network has batch norms and shortcuts. SGD
+ * has momentum and weight decay. In every epoch the last batch is not full. golden/README.md describes the file. */
 #include "train/golden.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 }
 
 /* Sets the weights of convolutions and of the last layer, by the formula of golden/README.md. Norms keep their initial
- * values. The numbers of tensors do not count running statistics. */
+ * values. The formula's k is the index of a parameter among those that are not running statistics. */
 static void set_weights(const vkt_trainer *t, vkt_store *store)
 {
     for (uint32_t i = 0, number = 0; i < vkt_store_count(store); i++) {

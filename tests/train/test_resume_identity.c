@@ -141,8 +141,8 @@ static void each_schedule_has_its_name(void **state)
     }
 }
 
-/* The run continues with another learning rate, length of the cosine, streaming and number of threads. Its rates are
- * then those of the new schedule. */
+/* The run continues with another learning rate, a longer cosine, another number of workers, and streamed data. From
+ * there on its rates are those of the new schedule. */
 static void what_may_change_does(void **state)
 {
     rig *r = rig_of(state);

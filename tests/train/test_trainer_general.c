@@ -12,8 +12,8 @@
 enum { ROWS = 300, FEATURES = 3, TARGETS = 2, EPOCHS = 12 };
 static const float slope[TARGETS][FEATURES] = { { 1.5f, -2, 0.5f }, { 0, 1, -1 } }, shift[TARGETS] = { 3, -1 };
 
-/* Makes a data set of y = slope x + shift over points of a grid. The class is 1 if the first target is above 3, else
- * 0. */
+/* Makes a data set of y = slope * x + shift, where slope is a matrix. Each number of x is a multiple of 1/20. The class
+ * is 1 if the first target is above 3, else 0. */
 static vkt_dataset *plane(const rig *r, bool labels, bool targets)
 {
     static float x[ROWS][FEATURES], y[ROWS][TARGETS];
@@ -195,8 +195,8 @@ static void the_rate_follows_its_schedule(void **state)
         for (uint64_t k = 0; k < n; k++)
             assert_true(e[k].lr == vkt_schedule_lr(&schedules[i], (double)p.lr, k * (i ? 1 : RIG_STEPS)));
     }
-    /* From the second epoch on, the rate is so small that it changes no weight. So the rate of a run reaches the
-     * device. */
+    /* From the second epoch on, the rate is too small to change a weight. So if the rate of each run reaches the
+     * device, three epochs end with the weights of one epoch. */
     vkt_trainer_params p = rig_params(r);
     p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_MULTI_STEP, .by_epoch = true, .n_milestones = 1, .gamma = 1e-30 };
     p.schedule.milestones[0] = 1;

@@ -1,4 +1,4 @@
-/* Class weights and label smoothing of the usual loss, as in PyTorch's training; and metrics of the caller. */
+/* Class weights and label smoothing of the default loss, compared with training in PyTorch. Metrics of the caller. */
 #include "train/golden.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ static void expect(const vkt_safetensors *st, const char *run, const char *what,
     test_free(want);
 }
 
-/* Trains three epochs of three steps each, from the weights of the golden. The last batch has 4 rows. */
+/* Trains three epochs of three steps each, from the weights of the golden file. The last batch has 4 rows. */
 static void train(rig *r, const vkt_safetensors *st, const char *run, const vkt_trainer_params *p)
 {
     vkt_trainer *t = rig_trainer(r, p);

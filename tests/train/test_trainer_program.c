@@ -1,5 +1,6 @@
-/* The recorded training step of the MNIST network as text must equal golden/mnist_program.txt. If you change a kernel,
- * the planner or the barriers on purpose, read the difference and write the file again with VKT_UPDATE_GOLDEN=1. */
+/* The recorded training step of the MNIST network, as text, must equal golden/mnist_program.txt. If you change a
+ * kernel, the planner or the barriers on purpose, read the difference and write the file again with
+ * VKT_UPDATE_GOLDEN=1. */
 #include "train/rig.h"
 
 #include <stdio.h>
@@ -10,8 +11,8 @@
 
 #define PINNED VKT_TEST_DIR "/golden/mnist_program.txt"
 
-/* Returns whether this device is the one of the file, because the choice of kernels depends on the device. The file is
- * for a CPU with eight lanes: Debian 12's lavapipe with default settings. */
+/* Returns whether this device is that of the file. The choice of kernels depends on the device. The file is for Debian
+ * 12's lavapipe with default settings: a CPU driver whose subgroups have eight lanes. */
 static bool device_is_the_pinned_one(const vkt_ctx *ctx)
 {
     const vkt_limits *l = &ctx->limits;

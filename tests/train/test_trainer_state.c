@@ -293,8 +293,8 @@ static bool count_epoch(void *user, const vkt_epoch_record *record, bool best)
     return false;
 }
 
-/* An epoch is complete even if its checkpoint cannot be written. After a resume of another run, the missing checkpoint
- * is no longer written. */
+/* An epoch is complete even if its checkpoint cannot be written. After the trainer has resumed another checkpoint, it
+ * no longer writes the missing one. */
 static void an_epoch_without_its_checkpoint_is_reported(void **state)
 {
     rig *r = rig_of(state);

@@ -31,8 +31,8 @@ static vkt_tensor frozen_forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_freeze(vkt_builder_graph(b), "conv.*") == VKT_OK ? y : (vkt_tensor){ 0 };
 }
 
-/* Returns params for SGD with momentum. Then a difference in the last digit of a gradient makes a difference only in
- * the last digits of the weights. */
+/* Returns params for SGD with momentum. With this optimizer, a difference in the last digit of a gradient makes a
+ * difference only in the last digits of the weights. */
 static vkt_trainer_params params(const vkt_dataset *train, uint32_t batch)
 {
     return (vkt_trainer_params){ .model = { .forward = plain_forward },
@@ -128,8 +128,8 @@ static void a_checkpoint_in_the_middle_of_a_step_goes_on(void **state)
     }
 }
 
-/* Makes one step with decay, without decay, and without decay of biases. p becomes p - lr g or, with decay,
- * p (1 - lr wd) - lr g. */
+/* Makes one step with decay, without decay, and without decay of biases. p becomes p - lr * g or, with
+ * decay, p * (1 - lr * wd) - lr * g. */
 static void biases_do_not_decay(void **state)
 {
     enum { ALL, NONE, GROUPS };
@@ -200,7 +200,8 @@ static void frozen_layers_stay_also_after_a_resume(void **state)
     assert_true(e[1].train_loss < e[0].train_loss);
 }
 
-/* SGD moves by lr clip / (norm + 1e-6) g: a step of length lr clip if the norm is larger than clip. */
+/* If the norm of the gradient g is larger than `clip`, SGD moves the weights by lr * clip / (norm + 1e-6) * g. The
+ * length of this step is lr * clip. */
 static void a_clipped_step_has_the_length_of_the_bound(void **state)
 {
     rig *r = rig_of(state);

@@ -1,6 +1,6 @@
 /* Checks that every SPIR-V module agrees with shaders/abi/ and with its entry in kernels.def or tools.def. Needs no
  * device. A module's push block has the name of a VKT_PUSH block, and must have its members (name, type, offset). The
- * entry must give the module's bindings and whether the module reads and writes them, because hazards and barriers
+ * entry must name each binding that the module may read, and each that it may write, because hazards and barriers
  * follow from the entry. The module must ask for no capability that a device may lack. Cooperative matrices
  * (gpu/coop.c) and 64-bit integers of modules with texel loads (gpu/device.c) are the exceptions. */
 #include <setjmp.h>
@@ -105,14 +105,14 @@ static void decorate_member(thing *t, const uint32_t *w)
     }
 }
 
-/* Returns whether every device has the capability. These are Shader, SampledBuffer, ImageBuffer, and GroupNonUniform
- * alone and with Vote, Arithmetic, Ballot, Shuffle. */
+/* Returns whether every device has the capability. The capabilities of every device are Shader, SampledBuffer,
+ * ImageBuffer, and GroupNonUniform alone and with Vote, Arithmetic, Ballot, Shuffle. */
 static bool every_device_has(uint32_t capability)
 {
     return capability == 1 || capability == 46 || capability == 47 || (capability >= 61 && capability <= 65);
 }
 
-/* Returns whether modules with cooperative matrices may need the capability. These are Float16, VulkanMemoryModel and
+/* Returns whether modules with cooperative matrices may need the capability: Float16, VulkanMemoryModel or
  * CooperativeMatrixKHR. */
 static bool is_for_coop(uint32_t capability)
 {

@@ -38,7 +38,7 @@ static void products_are_the_high_word(void **state)
     (void)state;
     vkt_rng r = vkt_rng_make(7, VKT_STREAM_TEST, 0, 0);
     for (int i = 0; i < 20000; i++) {
-        /* A wrong multiplication loses carries in long sequences of ones and zeros. */
+        /* A wrong multiplication would lose carries in long sequences of ones and zeros. */
         uint64_t a = random_u64(&r), b = random_u64(&r);
         if (i % 4 == 1) a |= 0xffffffffull;
         if (i % 4 == 2) a |= 0xffffffff00000000ull, b |= 0xffffffff00000000ull;

@@ -352,7 +352,8 @@ static void a_chain_is_packed_into_its_lower_bound(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* Returns the cost to plan a chain of n nodes. *names is the cost to declare n parameters. */
+/* Returns the cost to plan a chain of n nodes: iterations of loops (vkt_plan.work). *names is the cost to declare n
+ * parameters: names that were compared. */
 static uint64_t cost_of(uint32_t n, uint64_t *names)
 {
     const vkt_host h = vkt_test_host();

@@ -1,6 +1,6 @@
-/* ops/conv/choose.c - the variants of a convolution and of its gradients, as tables. An entry says whether the variant
- * can run, what it costs on this device, and how to emit its dispatches. A new variant needs one entry here and a name
- * in base/variant.h. */
+/* ops/conv/choose.c - the variants of a convolution and of its gradients, as tables. An entry has functions that
+ * return whether the variant can run and what it costs on this device, and that emit its dispatches. A new variant
+ * needs one entry here and a name in base/variant.h. */
 #include "ops/conv/choose.h"
 
 #include "ops/conv/pool.h"
@@ -142,7 +142,7 @@ static void shared_emit(vkt_emit *e, vkt_conv_job *j, vkt_variant v)
     vkt_conv_shared_emit(e, j, v == VKT_V_COOP ? &j->tilings.coop : &j->tilings.shared);
 }
 
-/* The variant with the least cost is used. If costs are equal, the first entry is used. */
+/* The variant with the least cost is used. If costs are equal, the entry that comes first is used. */
 static const struct {
     vkt_variant variant;
     bool (*can)(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v);
@@ -233,8 +233,8 @@ static bool dw_direct_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_varia
     return vkt_conv_dw_direct_can(j);
 }
 
-/* Returns the cost. The lanes of TILE are output channels. If at least half of them would be idle, DIRECT costs as much
- * as TILE, and is used because its entry comes first. */
+/* Returns the cost. The lanes of TILE are output channels. If at least half of the lanes would be idle, DIRECT costs as
+ * much as TILE, and is preferred to TILE because its entry comes first. */
 static double dw_direct_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
     return dw_tile_cost(e, j, v) * (2 * j->rows <= e->lim->subgroup_size ? 1 : A_LITTLE_MORE);
@@ -277,7 +277,7 @@ static void dw_shared_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
     vkt_conv_dw_shared_emit(e, j, v == VKT_V_COOP ? &j->tilings.coop : &j->tilings.shared);
 }
 
-/* The variant with the least cost is used. If costs are equal, the first entry is used. */
+/* The variant with the least cost is used. If costs are equal, the entry that comes first is used. */
 static const struct {
     vkt_variant variant;
     bool reads_pooled; /* can read a pooled dy. For a variant that cannot, the complete dy is computed first */

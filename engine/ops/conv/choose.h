@@ -6,12 +6,13 @@
 
 #include "ops/conv/parts.h"
 
-/* Computes y = x * w + bias; bias may be {0}. */
+/* Emits y = x * w + bias, a convolution; bias may be {0}. */
 void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias, vkt_tensor y);
-/* Computes dx from dy. bias is {0} unless dx is the output of a transposed convolution. */
+/* Emits dx from dy, or the output dx of a transposed convolution from its input dy. Only the transposed convolution may
+ * have a bias; otherwise bias is {0}. */
 void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vkt_tensor w, vkt_tensor bias,
                         vkt_tensor dx);
-/* Computes dw and db from x and dy; see vkt_conv2d_dw_product. */
+/* Emits dw and db from x and dy; see vkt_conv2d_dw_product. */
 void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_dw_product *product);
 
 #endif

@@ -1,15 +1,19 @@
-/* ops/conv/conv2d.c - 2-D convolution (cross-correlation) and its two gradients, as ops.
+/* ops/conv/conv2d.c - 2-D convolution (cross-correlation) and its two gradients, as ops. G: number of groups; g: the
+ * group of output channel o.
  *
  * y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
  *
- * dx[n,c,h,w] = sum of dy[n,o,p,q] w[o,c,r,s] over all (o,p,q,r,s) whose tap is (h,w)
+ * dx of an element of x: the sum of dy[n,o,p,q] w[o,c,r,s] over all products of this element and w[o,c,r,s] in
+ * y[n,o,p,q]
  *
- * dw[o,c,r,s] = sum_{n,p,q} dy[n,o,p,q] x[n, .., ..]     db[o] = sum_{n,p,q} dy[n,o,p,q]
+ * dw[o,c,r,s]: the sum over n, p and q of dy[n,o,p,q] times the element of x that w[o,c,r,s] multiplies in y[n,o,p,q]
+ *
+ * db[o] = sum_{n,p,q} dy[n,o,p,q]
  */
 #include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"
 
-/* The attributes of the gradients: the sizes that the shapes of the inputs do not give. */
+/* The attributes of the gradients: those of the convolution, and sizes that the shapes of the inputs do not give. */
 typedef struct dx_attr {
     vkt_conv2d_attr conv;
     uint32_t in[2]; /* H, W */
@@ -53,8 +57,9 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     vkt_conv2d_backward(g, n, n->attr, dy[0], dx);
 }
 
-/* Generates a case that the variants with transforms can compute: channels in whole vec4s, and a stride of 1. An image
- * is one tile of a Fourier transform, or several. Half of the kernels are 3x3, as WINOGRAD needs. */
+/* Generates a case that the variants with transforms can compute: one group, numbers of channels that are multiples of
+ * 4, and a stride of 1. An image is one tile of a Fourier transform, or several. For WINOGRAD, every second kernel on
+ * average is 3x3 without dilation. */
 static void sample_transforms(vkt_rng *r, vkt_case *c)
 {
     vkt_conv2d_attr a = { .stride = { 1, 1 }, .groups = 1 };
@@ -87,7 +92,7 @@ static void sample(vkt_rng *r, vkt_case *c)
         return;
     }
     const bool depthwise = vkt_rng_range(r, 0, 5) == 0;
-    const uint32_t kind = vkt_rng_range(r, 0, 4); /* 0: several row tiles; 1: weights that are read without packing */
+    const uint32_t kind = vkt_rng_range(r, 0, 4); /* 0, 1: more output channels; 1: 1x1, mostly without packing */
     const uint32_t some_groups = vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1;
     vkt_conv2d_attr a = { .groups = depthwise ? vkt_rng_range(r, 5, 19) : some_groups };
     const uint32_t channels = depthwise ? 1 : kind == 1 ? 4 * vkt_rng_range(r, 9, 12) : vkt_rng_range(r, 1, 9);

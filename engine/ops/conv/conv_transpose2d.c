@@ -5,7 +5,7 @@
  *
  * dx[n,c,h,w] = sum_{o,r,s} dy[n,o, h stride - pad + r dil, ..] w[c,o,r,s]
  *
- * dw[c,o,r,s] = sum_{n,h,w} x[n,c,h,w] dy[n,o, ..]     db[o] = sum_{n,p,q} dy[n,o,p,q]
+ * dw[c,o,r,s] = sum_{n,h,w} x[n,c,h,w] dy[n,o, as in dx]     db[o] = sum_{n,p,q} dy[n,o,p,q]
  *
  * In vkt_conv2d_size, y is the input image and x the output image. */
 #include "ops/conv/choose.h"
@@ -20,8 +20,8 @@ static vkt_conv2d_attr conv_of(const vkt_conv_transpose2d_attr *a)
                               .groups = a->groups };
 }
 
-/* Returns (in - 1) stride - 2 pad + dil (k-1) + output_pad + 1; 0 if the padding leaves nothing, or if the size is
- * above 2^31 - 1. */
+/* Returns (in - 1) * stride - 2 * pad + dil * (kernel - 1) + output_pad + 1; 0 if the padding leaves nothing, or if the
+ * size is above 2^31 - 1. */
 static uint32_t out_size(const vkt_conv_transpose2d_attr *a, int axis, uint32_t in, uint32_t kernel)
 {
     const uint64_t all =
@@ -74,8 +74,8 @@ static void emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_conv2d_dx(e, &z, n->in[0], n->in[1], n->in[2], n->out[0]);
 }
 
-/* dx is a convolution of dy. With an output_pad of a stride or more, that convolution would have a larger size than x.
- * So the attributes have the size of x. */
+/* dx is a convolution of dy. If output_pad is the stride or more, the result of that convolution would be larger than
+ * x. So the attributes have the size of x. */
 typedef struct dx_attr {
     vkt_conv2d_attr conv;
     uint32_t x[2]; /* H, W */
@@ -100,7 +100,7 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
 static void sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t batches[] = { 1, 3, 5, 16, 33 };
-    const bool quads = vkt_rng_range(r, 0, 3) == 0; /* channels in whole vec4s, a stride of 1: FFT variants may run */
+    const bool quads = vkt_rng_range(r, 0, 3) == 0; /* channels by fours, one group, stride 1: FFT variants may run */
     vkt_conv_transpose2d_attr a = { .groups = !quads && vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1 };
     const uint32_t unit = quads ? 4 : 1, channels = unit * vkt_rng_range(r, 1, 7);
     const uint32_t out_channels = unit * vkt_rng_range(r, 1, 9);
@@ -123,8 +123,8 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Returns the flops for `pixels` elements of x, or of its gradient: the products with their part of w (C,O/G,R,S).
- * Products that fall into the padding count. */
+/* Returns the flops for an x (or its gradient) with `pixels` elements: each element is multiplied by its channel's
+ * O/G * R * S weights, two flops per product. Products that fall into the padding count. */
 static double product_flops(double pixels, vkt_shape w)
 {
     return pixels * 2.0 * w.dim[1] * w.dim[2] * w.dim[3];

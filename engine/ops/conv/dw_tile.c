@@ -9,11 +9,12 @@
 #include "abi/conv2d_dw_direct.abi.h"
 
 typedef struct dw_tiles {
-    uint32_t lane_rows, cols;      /* output channels per lane of a tile, and weights of a channel in a tile */
+    uint32_t lane_rows, cols;      /* output channels of a lane; weights of each output channel in a tile */
     uint32_t row_tiles, col_tiles; /* the number of tiles in a group */
 } dw_tiles;
 
-/* Returns tiles of equal size. Their columns are whole vec4s if the weights of an output channel are. */
+/* Returns tiles of equal size. If the number of weights of an output channel in part p is a multiple of 4, the number
+ * in a tile (`cols`) is one, too. */
 static dw_tiles dw_tiles_of(const vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_part *p)
 {
     const uint32_t lanes = e->lim->subgroup_size, cols = p->channels * j->z->kernel[0] * j->z->kernel[1];
@@ -42,12 +43,13 @@ bool vkt_conv_dw_split(const vkt_emit *e, vkt_conv_dw_job *j)
     return true;
 }
 
-/* The most iterations of a slice, so that the slice's operands stay in a core's cache. */
+/* The most iterations of a slice. With this limit, the slice's operands stay in a core's cache. */
 #define LONGEST_SLICE 7500u
 
-/* Splits the plane into slices. `tiles` tiles are summed over each slice, with `unit` vec4s per iteration. The number
- * of slices is the least that gives groups_slices work groups (of at least 16 iterations each), that keeps the operands
- * of a slice in a core's cache, and that keeps loops short. But there are no more slices than fit into a binding. */
+/* Splits the plane into slices. For each slice, `tiles` work groups compute sums, with `unit` vec4s per iteration.
+ * There are enough slices for groups_slices work groups in all, unless slices would have fewer than 16 iterations.
+ * There are more slices if one would have more than LONGEST_SLICE iterations, or more than an eighth of
+ * vkt_largest_loop. But there are no more slices than one binding holds. */
 static void split_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32_t unit)
 {
     const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16 * unit,
@@ -62,8 +64,8 @@ static void split_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32
     if (j->slices.n > 1) j->slices.t = vkt_scratch(e, "slices", 4 * j->slices.floats * j->slices.n);
 }
 
-/* Sets the sizes of the planes of x and dy. `dy` is the height and the width of dy in memory. If each pixel of dy has
- * one tap, the pixel of x with the same index, the kernel gets all pixels as one pixel. */
+/* Sets the sizes of the planes of x and dy. `dy` is the height and the width of dy in memory. If dy is not pooled, and
+ * each pixel of dy has one tap, for the pixel of x with the same index, the kernel gets a whole plane as one pixel. */
 static void set_planes(const vkt_conv_dw_job *j, const uint32_t dy[2], vkt_conv2d_dw_push *push)
 {
     const vkt_conv2d_size *z = j->z;

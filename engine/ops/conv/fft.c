@@ -1,17 +1,17 @@
 /* ops/conv/fft.c - convolution and its gradients as products of spectra: see shaders/conv/fft_*.comp.
  *
  * Images are split into tiles. The circular convolution of a tile has T x T points. It equals the wanted convolution
- * where it does not wrap around. With reach = (R-1) dil + 1 along an axis, there are two ways:
+ * where it does not wrap around. With reach = (R - 1) * dil + 1 along an axis, there are two ways:
  *
- * whole: T >= H + pad. The image is one tile. The part that wraps meets the zeros between the image's end and its
- * start.
+ * whole: if T >= H + pad, the image is one tile. The part that wraps around meets only the zeros between the image's
+ * end and its start.
  *
  * tiled: a tile gives T - reach + 1 elements of the destination ("overlap-save": Oppenheim & Schafer, Discrete-Time
  * Signal Processing, section 8.7.3).
  *
- * y = IFFT(X conj(W)), dx = IFFT(dY W), dw = IFFT(sum over samples and tiles of X conj(dY)): a cross-correlation is a
- * product with the conjugate. A 5x5 kernel over 13x13 pixels needs 340 products per pair of channels instead of 2,025.
- */
+ * y = IFFT(X conj(W)), dx = IFFT(dY W), dw = IFFT(sum over samples and tiles of X conj(dY)). A cross-correlation is a
+ * product with the conjugate. For instance, a 5x5 kernel over 13x13 pixels without padding needs 340 products per pair
+ * of channels instead of 2,025. */
 #include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
@@ -20,8 +20,8 @@
 #include "abi/fft.abi.h"
 #include "abi/fft_product.abi.h"
 
-/* The layout of one axis. Element i < count of a tile is element first + i step of the transform. It is element tile *
- * advance + origin + i of the image. */
+/* The layout of one axis. Element i < count of a tile is element first + i * step of the transform. In the image it is
+ * element tile * advance + origin + i (`advance`: see tiling). */
 typedef struct axis {
     uint32_t first, step, count;
     int32_t origin;
@@ -93,8 +93,8 @@ static fft_job plan_job(const vkt_conv2d_size *z, vkt_conv2d_which product, uint
     return j;
 }
 
-/* Gaps, in vec4s. PITCH_GAP is between the channels of an operand's spectrum, PLANE_GAP between the frequencies of a
- * product. Without them, data that are read together would often be a power of two apart, and use the same set of a
+/* Gaps, in vec4s. PITCH_GAP is between the channels of an operand's spectrum. PLANE_GAP is between the frequencies of a
+ * product. Without the gaps, data that are read together would often be a power of two apart, and use the same set of a
  * cache. */
 #define PITCH_GAP 16u
 #define PLANE_GAP 4u
@@ -116,8 +116,9 @@ static bool fits(const vkt_emit *e, const fft_job *j)
            channels * j->columns * j->t < groups_rounds && j->columns < vkt_largest_loop(e->lim);
 }
 
-/* Returns true if a variant with transforms can run: there is one group, channels are whole vec4s, and the stride is 1.
- * The kernel reaches over at most 8 pixels along an axis and over more than its padding, and it is not 1x1. */
+/* Returns true if a variant with transforms can run. There must be one group, both numbers of channels must be
+ * multiples of 4, and the stride must be 1. Along each axis, the kernel must reach over at most 8 pixels, and over more
+ * pixels than the padding has. The kernel must not be 1x1. */
 static bool is_possible(const vkt_conv2d_size *z)
 {
     bool possible = z->a.groups == 1 && z->channels % 4 == 0 && z->out_channels % 4 == 0;
@@ -128,11 +129,11 @@ static bool is_possible(const vkt_conv2d_size *z)
 
 /* ---- transforms ---- */
 
-/* An operand or the destination: an image, or weights. The channels of weights are one of the weights' two channel
- * dimensions. */
+/* An operand or the destination: an image, or weights. For weights, `channels` is the size of one of their two channel
+ * dimensions, and `columns` is a quarter of the size of the other. */
 typedef struct operand {
     vkt_tensor t;
-    uint32_t weights; /* a bool, as uint32_t so that there is no padding: operands are keys of vkt_recall */
+    uint32_t weights; /* 1: weights. A bool would add padding bytes, and operands are keys of vkt_recall */
     uint32_t channels, columns;
     uint32_t size[2]; /* H, W or R, S */
     axis axis[2];
@@ -222,8 +223,8 @@ static vkt_tensor new_product(vkt_emit *e, const fft_job *j, const operand *o)
     return vkt_scratch(e, "product", 16ull * j->frequencies * plane_of(o));
 }
 
-/* Emits the transform of an operand. Another product of the same convolution may have left the same spectrum, which is
- * then used again: y and dw need x, dx and dw need dy, y and dx need w. */
+/* Returns the spectrum of an operand. Emits the transform, unless another product of the same convolution has emitted
+ * the same one: y and dw need the spectrum of x, dx and dw that of dy, and y and dx that of w. */
 static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
 {
     const struct {
@@ -248,7 +249,7 @@ static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
 }
 
 /* Emits the transform back. If the destination is an image, `bias` is added to it. If the destination is weights,
- * `bias` is written: it is the sum of dy, from frequency 0 of `summed`, the spectrum of dy. `bias` may be {0}. */
+ * `bias` is an output, db: the sum of dy, from frequency 0 of dy's spectrum `summed`. `bias` may be {0}. */
 static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_tensor spectrum, vkt_tensor bias,
                            vkt_tensor summed)
 {
@@ -267,8 +268,8 @@ static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_
 
 /* ---- the products ---- */
 
-/* Emits dst = a b, summed over k. `m_major`: a's channels are m and its columns k. `n_major`: b's channels are n and
- * its columns k. Otherwise the operand's channels are k. */
+/* Emits the product dst = a * b, a sum over k. `m_major`: a's channels are m, and its columns are k. `n_major`: b's
+ * channels are n, and its columns are k. Without this flag, an operand's channels are k. */
 static void multiply(vkt_emit *e, const fft_job *j, const operand *a, vkt_tensor a_spectrum, bool m_major,
                      const operand *b, vkt_tensor b_spectrum, bool n_major, const operand *dst, vkt_tensor dst_spectrum)
 {

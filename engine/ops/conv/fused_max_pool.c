@@ -1,4 +1,5 @@
-/* ops/conv/fused_max_pool.c - a direct convolution, relu and max pooling, fused into one node by vkt_backward:
+/* ops/conv/fused_max_pool.c - a direct convolution and a max pooling, with or without a relu between them. vkt_backward
+ * fuses them into one node:
  *
  * z = x * w + bias, as in conv2d      y[n,o,p,q] = max of z, or of max(z, 0), over the window of (p,q)
  *
@@ -12,7 +13,7 @@
 #include "abi/abi.h"
 #include "abi/conv2d_max_pool.abi.h"
 
-/* Every device can bind this many bytes (Vulkan 1.3, maxStorageBufferRange). If a tensor is larger, the nodes are not
+/* Every device can bind this many bytes (Vulkan 1.3, maxStorageBufferRange). If x or y is larger, the nodes are not
  * fused, because separate nodes bind fewer bytes at a time. */
 #define MAX_BYTES (1ull << 27)
 /* The most elements of a pooling window. If windows are as large as images, there are too few of them to keep a device
@@ -207,7 +208,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     vkt_conv2d_backward(g, n, &a->conv, dz, dx);
 }
 
-/* Returns true if the windows are disjoint in z and have at most MAX_ELEMENTS elements each. Sets cell to {R, S}. */
+/* Returns true if the windows are disjoint, without dilation or padding, none is clipped, and each has at most
+ * MAX_ELEMENTS elements. Sets cell to {R, S} in this case. */
 static bool is_disjoint(const vkt_pool2d_attr *a, const uint32_t z[2], uint32_t cell[2])
 {
     for (int i = 0; i < 2; i++) {
@@ -225,7 +227,7 @@ bool vkt_conv2d_fuse_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, b
     const vkt_value *x = vkt_node_in(conv, 0), *y = vkt_node_out(n, 0);
     const vkt_shape w = vkt_node_in(conv, 1)->shape, z = vkt_node_out(conv, 0)->shape;
     vkt_conv2d_max_pool_attr a = { .conv = *(const vkt_conv2d_attr *)conv->attr, .relu = relu };
-    if (!vkt_shape_equal(z, vkt_node_in(n, 0)->shape)) return false; /* a reshape is between the nodes */
+    if (!vkt_shape_equal(z, vkt_node_in(n, 0)->shape)) return false; /* reshapes between the nodes change the shape */
     if (!is_disjoint(n->attr, z.dim + 2, a.cell) || !vkt_conv2d_is_shallow(w.dim[1], w.dim + 2)) return false;
     if (w.dim[1] % 4 == 0 && w.dim[2] * w.dim[3] > 1) return false; /* a variant with transforms may run */
     if (x->bytes > MAX_BYTES || y->bytes > MAX_BYTES) return false;

@@ -1,14 +1,14 @@
 /* ops/conv/fused_unpool.c - conv2d_dw fused with the gradient of a max pooling, if no other node reads that gradient.
- * That gradient is an image with at most one nonzero element per window. So the image is not computed. The kernel reads
- * the gradient of the pooling's output, and the index, instead.
+ * That gradient is dy of conv2d_dw: an image with at most one nonzero element per window. This image is not computed.
+ * Instead, the kernel reads the gradient of the pooling's output, and the index.
  *
- * The windows must be disjoint, so that an element of dy belongs to one window. Kernels that cannot read a pooled dy
- * get the complete dy as scratch (choose.c), because the graph does not depend on the kernel that a device uses. */
+ * The windows must be disjoint, so that an element of dy belongs to at most one window. The nodes are fused before the
+ * device's kernel is known. If that kernel cannot read a pooled dy, it gets the complete dy as scratch (choose.c). */
 #include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
 
-/* The attributes: the sizes that the shapes of the inputs do not give. */
+/* The attributes: those of the convolution, and the sizes that the shapes of the inputs do not give. */
 typedef struct unpool_attr {
     vkt_conv2d_attr conv;
     uint32_t kernel[2]; /* R, S */

@@ -5,7 +5,8 @@
 
 #include "ops/ops.h"
 
-/* x [C][H][W][N'], w (O,C/G,R,S), y [O][P][Q][N']. Pairs are {along H, along W}; n4 = N' / 4. */
+/* The sizes of a convolution of x [C][H][W][N'] with w (O,C/G,R,S); the result is y [O][P][Q][N']. N' is the pitch of
+ * the batch, and n4 = N' / 4. Pairs are {along H, along W}. */
 typedef struct vkt_conv2d_size {
     uint32_t n4, channels, out_channels;
     uint32_t in[2], kernel[2], out[2];
@@ -19,15 +20,15 @@ vkt_conv2d_size vkt_conv2d_size_of(const vkt_value *x, const vkt_value *y, const
 vkt_result vkt_conv2d_want_image(vkt_infer *f, uint32_t i, const char *name);
 /* Checks, for infer, that the attributes are legal for any image size. */
 vkt_result vkt_conv2d_check_attr(vkt_infer *f, const vkt_conv2d_attr *a);
-/* Checks, for infer, that the attributes are legal and that the inputs x, w and, if it is given, bias match. out: P and
- * Q. */
+/* Checks, for infer, that the attributes are legal and that the inputs x, w and, if it is given, bias match. Sets out
+ * to {P, Q}. */
 vkt_result vkt_conv2d_check(vkt_infer *f, const vkt_conv2d_attr *a, uint32_t out[2]);
-/* Returns (in + 2 pad - dil (k-1) - 1) / stride + 1; 0 if the kernel is larger than the padded image, or if a size is
- * above 2^31 - 1. */
+/* Returns (in + 2 * pad - dil * (kernel - 1) - 1) / stride + 1, where the division rounds down. Returns 0 if the kernel
+ * is larger than the padded image, or if the padded image or the result is larger than 2^31 - 1. */
 uint32_t vkt_conv2d_out_size(const vkt_conv2d_attr *a, int axis, uint32_t in, uint32_t kernel);
 
-/* Returns the floating-point operations for `pixels` elements of y, in all samples and channels, with w (O,C/G,R,S).
- * Taps in the padding count. */
+/* Returns the number of floating-point operations for w (O,C/G,R,S) and y with `pixels` elements, over all samples and
+ * channels. Taps in the padding count. */
 double vkt_conv2d_flops(double pixels, vkt_shape w, bool bias);
 
 #endif

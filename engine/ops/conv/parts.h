@@ -11,17 +11,17 @@
 #include "abi/conv2d_pack.abi.h"
 
 /* The most output channels of a tile of a direct convolution. Each channel is a stream of writes, and writes take most
- * of the time because there are few products. Prefetchers follow at most eight streams. Example: a convolution of 7
- * channels to 64, with 5 taps, takes half as long with 8 channels per tile as with 32. */
+ * of the time because there are few products. Prefetchers follow at most eight streams. For instance, a convolution of
+ * 7 channels to 64, with 5 taps, takes half as long with 8 channels per tile as with 32. */
 #define VKT_DIRECT_ROWS 8u
 
-/* Returns the size of a share if n is split into equal shares of at most `most`. The size is a multiple of `unit`,
- * unless one share is all of n. Returns 0 if shares would have to be smaller than `unit`. */
+/* Returns the size of a share if n is split into equal shares of at most `most`; the last share may be smaller. The
+ * size is a multiple of `unit`, unless one share is all of n. Returns 0 if `most` is below n and below `unit`. */
 uint32_t vkt_conv2d_share(uint32_t n, uint64_t most, uint32_t unit);
 void vkt_conv2d_too_large(vkt_emit *e, const vkt_conv2d_size *z);
-/* Returns true if no loop is too long (vkt_largest_loop). `groups`: the work groups that the work needs, with at most
- * `rounds` iterations each. If a dispatch cannot have so many work groups, each of them does the work of several. If a
- * loop is too long, sets the emission's error and returns false. */
+/* Returns true if no loop is too long (vkt_largest_loop). There are `groups` pieces of work, each of at most `rounds`
+ * iterations, and normally one work group for each piece. If a dispatch cannot have so many work groups, each of them
+ * does several pieces. If a loop is too long, sets the emission's error and returns false. */
 bool vkt_conv2d_is_short(vkt_emit *e, uint64_t groups, uint64_t rounds);
 /* Binds n channels of t, `plane` vec4s each, from channel `first` on. *base: the index of the first vec4 in the
  * binding. */
@@ -52,15 +52,15 @@ typedef struct vkt_conv_job {
     uint32_t rows, depth;          /* destination and source channels of a group */
     uint64_t dst_plane, src_plane; /* vec4s of a channel */
     vkt_tensor from, w, bias, to;
-    vkt_tensor taps, packed; /* the table of the tile kernel; weights in the order of the tile or span kernel; both are
-                              * made at their first use */
+    vkt_tensor taps, packed; /* taps: the tile kernel's table. packed: the weights in the order in which the tile or
+                              * span kernel reads them. Both are {0} until their first use */
     bool in_place;           /* the tile kernel reads w itself, without a packed copy */
-    bool halves;             /* tiles are half a subgroup wide: see takes_halves in tile.c */
+    bool halves;             /* tiles of 32 rows or more are half a subgroup wide: see takes_halves in tile.c */
     vkt_conv_part most;      /* the size of the first part. No part is larger */
     vkt_conv2d_tilings tilings;
 } vkt_conv_job;
 
-/* Returns true if some tap of these phases reads outside of the source, or if one of them has no tap. */
+/* Returns true if some tap of phase h or v reads outside of the source, or if one of these phases has no tap. */
 bool vkt_conv_reaches_out(const vkt_conv_job *j, const vkt_conv_phase *h, const vkt_conv_phase *v);
 /* Returns the binding of w for a part, from the part's first group, row, channel and tap on. *base is the index of this
  * weight in the binding. */
@@ -85,7 +85,8 @@ typedef struct vkt_conv2d_dw_product {
     uint32_t cell[2];
 } vkt_conv2d_dw_product;
 
-/* Partial sums of dw, and of db from float bias_start on: n slices of `floats` floats each, in t if n > 1. */
+/* n slices of partial sums, `floats` floats each: dw, and db from float bias_start on. If n > 1, they are in t. If n is
+ * 1, t is {0}, because the sums are written to dw and db themselves. */
 typedef struct vkt_conv2d_slices {
     vkt_tensor t;
     uint32_t n;
@@ -111,15 +112,15 @@ typedef struct vkt_conv_dw_job {
     uint32_t rows, channels;    /* channels of dy and of x in a group */
     uint64_t dy_plane, x_plane; /* vec4s of a channel */
     vkt_tensor x, dy, dw, db;
-    vkt_tensor index; /* {0}: dy is complete. Else dy is pooled over windows of cell[0] x cell[1] */
+    vkt_tensor index; /* {0}: dy has y's size. Else dy is pooled over windows of cell[0] x cell[1] */
     uint32_t cell[2];
-    uint32_t slice; /* vec4s of a plane of dy that one work group sums */
+    uint32_t slice; /* vec4s of a plane of dy in one slice */
     vkt_conv2d_slices slices;
     vkt_conv_dw_part most; /* the size of the first part. No part is larger */
     vkt_conv2d_tilings tilings;
 } vkt_conv_dw_job;
 
-/* Adds the slices, first to last, and writes the sums to dw and, unless it is {0}, to db. */
+/* Emits the sums over the slices, added from first to last: those of dw and, unless db is {0}, those of db. */
 void vkt_conv2d_sum_slices(vkt_emit *e, const vkt_conv2d_slices *s, vkt_tensor dw, vkt_tensor db);
 
 #endif

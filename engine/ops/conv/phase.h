@@ -4,12 +4,12 @@
 
 #include "ops/conv/geometry.h"
 
-/* A phase: the pixels of the destination that use the same taps, along H or W. In a transposed product with a stride a
- * phase has every stride-th pixel. So no pixel is multiplied by taps that fall between two source pixels. In other
- * products one phase has all pixels.
+/* A phase: the pixels of the destination that use the same taps, along H or W. In a transposed product with a stride, a
+ * phase has every stride-th pixel, and only the taps that do not fall between two source pixels. In other products one
+ * phase has all pixels and all taps.
  *
- * Pixel i < count is pixel first + i step of the destination. Tap k < taps is tap `tap` + k tap_step of the kernel.
- * Pixel i uses tap k with index i stride + offset + k reach of the source, if that index is inside. */
+ * Pixel i < count is pixel first + i * step of the destination. Tap k < taps is tap `tap` + k * tap_step of the kernel.
+ * Tap k of pixel i reads element i * stride + offset + k * reach of the source, if the source has this element. */
 typedef struct vkt_conv_phase {
     uint32_t first, step, count, before; /* before: number of pixels in the phases with a smaller `first` */
     uint32_t tap, tap_step, taps;
@@ -28,7 +28,7 @@ bool vkt_conv_phase_inside(const vkt_conv2d_size *z, bool transposed, int axis, 
                            int64_t k);
 /* Returns whether some tap of some pixel is outside of the source, or the phase has no tap. */
 bool vkt_conv_phase_reaches_out(const vkt_conv2d_size *z, bool transposed, int axis, const vkt_conv_phase *l);
-/* Returns which fraction of all products of taps and pixels reads inside the source. */
+/* Returns which fraction of all pairs of a pixel and a tap reads inside the source, over both axes. */
 double vkt_conv_phases_filled(const vkt_conv2d_size *z, bool transposed);
 
 #endif

@@ -1,8 +1,8 @@
 /* ops/conv/pool.c - max and average pooling over R x S windows of images, BATCH_LAST.
  *
  * A vec4 is four samples of one pixel. So loads are whole vec4s, whatever window, stride and padding are. Adaptive
- * windows that divide the image evenly are ordinary windows. Windows that neither overlap nor leave gaps have a faster
- * gradient (DISJOINT in conv/pool2d_dx.comp). */
+ * windows that divide the image evenly are ordinary windows. Disjoint windows without padding or gaps between them have
+ * a faster gradient (DISJOINT in conv/pool2d_dx.comp). */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
 
@@ -10,8 +10,8 @@
 
 #define MAX_PIXELS 0x3f800000u /* the index is also the bits of a normal float: pool_index.abi.h */
 
-/* Returns the size of y along an axis, as torch computes it: rounded down, or up in ceil mode. A last window that would
- * start behind the image and its left padding is dropped. 0: no window fits. */
+/* Returns the size of y along an axis, as torch computes it: rounded down, or up in ceil mode. In ceil mode, a last
+ * window that would start in the padding behind the image is dropped. Returns 0 if no window fits. */
 static uint32_t out_size(const vkt_pool2d_attr *a, uint32_t axis, uint32_t size)
 {
     const uint32_t stride = a->stride[axis], pad = a->pad[axis];
@@ -94,8 +94,8 @@ static vkt_tensor seen_as(const vkt_graph *g, vkt_tensor t, const vkt_value *as)
 /* Fuses max_pool(relu(x)) into one node. The result has the same bits, and so has the gradient. If the maximum of a
  * window is above 0 (or NaN), its first maximum is the same before and after relu. Else relu passes no gradient, and
  * the index names no winner. A gradient of relu's output that was requested earlier reads the index and needs the
- * winner. So nothing is fused if a node reads the index. The convolution that produces x is fused too, with or without
- * relu. Reshapes may be between these nodes, for sequences. */
+ * winner. So nothing is fused if a node reads the index. A convolution that produces x is fused too, with or without
+ * relu, if vkt_conv2d_fuse_max_pool can do it. For sequences, reshapes may be between these nodes. */
 static void pool_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
 {
     (void)dloss;

@@ -1,5 +1,5 @@
 /* ops/conv/pool_split.c - splits poolings and their gradients into dispatches whose bindings are small enough and whose
- * loops are short enough: by channels, then by rows. Large windows are split into parts. */
+ * loops are short enough: by channels, then by rows. If y is computed, large windows are split into parts, too. */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
 
@@ -55,7 +55,7 @@ static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
     return o;
 }
 
-/* The work of pool2d or pool2d_dx: each channel has `rows` rows of `items` vectors. Each vector needs up to `taps` loop
+/* The work of pool2d or pool2d_dx: each channel has `rows` rows of `items` vec4s. Each vec4 needs up to `taps` loop
  * iterations. */
 typedef struct work {
     uint16_t kernel;
@@ -63,19 +63,21 @@ typedef struct work {
     uint32_t n_bind;
     uint32_t rows;
     uint64_t items, taps;
-    bool disjoint; /* rows are rows of disjoint windows */
+    bool disjoint; /* pool2d_dx: `rows` counts rows of disjoint windows, and an item is a vec4 of a window */
     bool inside;   /* POOL_SPEC_INSIDE */
     bool relu;     /* POOL_SPEC_RELU */
 } work;
 
-/* The parts of a window of y that several invocations compute: h x w elements each, `across` of them along a row, n in
- * all. If n is 1, one invocation computes the whole window. */
+/* The parts of a window of y that several invocations compute. A part has h x w elements, or fewer at the window's far
+ * edges. `across` parts are side by side, and n is the number of all parts. If n is 1, one invocation computes the
+ * whole window. */
 typedef struct parts {
     uint32_t h, w, across, n;
 } parts;
 
-/* The least elements of a part, and the most parts. One invocation combines the results of the parts, as it combines
- * the elements of one part. */
+/* About the least elements of a part, and about the most parts of a window: the size of a part is rounded down to whole
+ * rows, and is less if a binding does not hold so many rows. One invocation combines the results of the parts, as it
+ * combines the elements of one part. */
 #define PART_ELEMENTS 1024u
 #define MAX_PARTS 4096u
 /* The most iterations in which one invocation computes a window alone, on any device. Larger windows are few, so cores
@@ -106,8 +108,8 @@ typedef struct span {
     uint64_t first, n;
 } span;
 
-/* Computes the size of the largest window along both axes, for adaptive windows perhaps one too much. Adaptive windows
- * differ by at most one along an axis. */
+/* Computes the size of the largest window along both axes. For adaptive windows of different sizes it is an upper
+ * bound, which is at most two elements above the size. */
 static void largest_window(const geometry *o, uint64_t size[2])
 {
     size[0] = o->R ? o->R : o->push.H / o->push.P + 2;
@@ -198,8 +200,8 @@ static bool bind_ranges(const job *j, const block *b, vkt_bind *bind, vkt_pool2d
         uint32_t base;
         bind[i] = vkt_bind_range(j->e, j->t[i], (b->channel * lines[big] + s[big].first) * line[big],
                                  ((b->channels - 1) * lines[big] + s[big].n) * line[big], &base);
-        /* The base is the index of the first row of the image. That row may be before the start of the binding. Then
-         * the base is negative, modulo 2^32.
+        /* The base is the index, in the binding, of the vec4 at which the image's first row starts. If that row is
+         * before the start of the binding, the base is negative, modulo 2^32.
          */
         *(i == POOL_INDEX ? &push->index_base
           : big           ? &push->hw_base
@@ -209,8 +211,8 @@ static bool bind_ranges(const job *j, const block *b, vkt_bind *bind, vkt_pool2d
     return fits;
 }
 
-/* Returns the work groups along y. There are so many that no loop is too long, with `taps` iterations per vector.
- * Returns 0 if a dispatch cannot have enough groups. */
+/* Returns the number of work groups along the y axis of a dispatch. There are so many that no loop is too long, with
+ * `taps` iterations per vec4. Returns 0 if a dispatch cannot have enough groups. */
 static uint32_t groups_of(const job *j, const block *b, uint64_t taps)
 {
     const vkt_limits *lim = j->e->lim;
@@ -251,7 +253,8 @@ static void too_large(const job *j)
                             j->e->lim->max_groups, (unsigned long long)vkt_rough_loop(j->e->lim)));
 }
 
-/* Emits some parts of the windows of one block. */
+/* Emits parts b->part .. b->part + b->parts - 1 of the windows of block b. If bindings or a dispatch do not hold them
+ * all, emits their two halves. */
 static void emit_parts(const job *j, const block *b)
 {
     const bool max = j->w->n_bind == 3;
@@ -281,7 +284,7 @@ static void emit_parts(const job *j, const block *b)
              j->parts.h * (j->parts.w + 1ull));
 }
 
-/* Emits the parts of a block's windows, and the dispatch that combines them. */
+/* Emits all parts of a block's windows, and the dispatch that combines the parts' results. */
 static void emit_shared(job *j, const block *b, vkt_bind *bind, vkt_pool2d_push push)
 {
     const bool max = j->w->n_bind == 3;
@@ -387,8 +390,8 @@ void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy,
                .disjoint = disjoint,
                .inside = disjoint ? o.covered : o.inside };
     if (!disjoint && o.dilation[0] == 1 && o.dilation[1] == 1) {
-        /* An element is in at most R / stride + 1 windows along an axis, and in at most P or Q. With dilation, the
-         * kernel loops over all taps of a window. */
+        /* Along an axis, an element is in at most R / stride + 1 windows (adaptive windows: P / H + 2), and in no more
+         * than there are. With dilation, the kernel loops over all taps of a window instead. */
         const uint64_t p = o.R ? o.R / o.push.stride_h + 1u : o.push.P / o.push.H + 2u;
         const uint64_t q = o.R ? o.S / o.push.stride_w + 1u : o.push.Q / o.push.W + 2u;
         w.taps = VKT_MIN(p, o.push.P) * (VKT_MIN(q, o.push.Q) + 1);

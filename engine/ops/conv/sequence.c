@@ -3,7 +3,8 @@
  * free too. */
 #include "ops/ops.h"
 
-/* Returns (a,b,c) as (a,b,1,c). For any other rank it returns null and sets an error that names `function`. */
+/* Returns t (a,b,c) as (a,b,1,c). If t has another rank, returns {0} and sets an error that names `function`. Returns
+ * {0} for {0}, and if the graph has an error already. */
 static vkt_tensor raise(vkt_graph *g, const char *function, const char *name, vkt_tensor t)
 {
     char text[80];
@@ -90,7 +91,7 @@ vkt_tensor vkt_adaptive_avg_pool1d(vkt_graph *g, vkt_tensor x, uint32_t out)
     return lower(g, vkt_adaptive_avg_pool2d(g, raise(g, "adaptive_avg_pool1d", "x (N,C,L)", x), 1, out));
 }
 
-/* Pools x (N,C,L) or (N,C,H,W) by one window of the size of x -> (N,C). */
+/* Pools x (N,C,L) or (N,C,H,W) to (N,C), by one window of the size of an image of x. */
 static vkt_tensor global_pool(vkt_graph *g, const char *function, vkt_tensor x,
                               vkt_tensor (*pool)(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p))
 {

@@ -7,7 +7,7 @@
 #include "abi/abi.h"
 #include "abi/conv2d_span.abi.h"
 
-/* The channels and the pixels of a lane: the sizes that docs/lab/2026-11-22.md measured. */
+/* The channels and the pixels of a lane. docs/lab/2026-11-22.md has the measurements by which they were chosen. */
 #define SPAN_ROWS 8u
 #define SPAN_PIXELS 4u
 
@@ -32,8 +32,9 @@ bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j)
                e->lim->max_storage_range_bytes;
 }
 
-/* Returns true if spans are faster than tiles on this device. If rows are few, tiles have few products for a load and
- * for a shuffle. With more rows tiles are as fast, and they skip the taps above and below the image. */
+/* Returns true if spans are faster than tiles on this device. If rows (destination channels) are few, tiles have few
+ * products for a load and for a shuffle. With more rows, tiles are as fast, and they skip the taps above and below the
+ * image. */
 bool vkt_conv_span_pays(const vkt_limits *lim, const vkt_conv_job *j)
 {
     const vkt_traits *t = lim->traits;

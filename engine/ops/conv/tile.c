@@ -6,9 +6,10 @@
 #include "abi/abi.h"
 #include "abi/conv2d_tile.abi.h"
 
-/* Fills one axis of the table TAPS, for the pixels of one phase after the other. source[i taps + k] is the index that
- * tap k of pixel i reads, or -1. range[2i] is the first tap of pixel i that reads inside, and range[2i+1] is the last
- * such tap + 1; both are 0 if there is none. */
+/* Fills one axis of the table TAPS, one phase after the other. `range` gets two numbers for each pixel: the first tap
+ * that reads inside, and the last such tap + 1; both are 0 if there is none. `source` gets a number for each tap of
+ * each pixel: the index that the tap reads, or -1 if this is outside. The sources of a phase l start at element
+ * l.before * kernel. */
 static void fill_axis(const vkt_conv_job *j, int axis, int32_t *range, int32_t *source)
 {
     for (uint32_t first = 0; first < vkt_conv_phases(j->z, j->transposed, axis); first++) {
@@ -60,10 +61,10 @@ static uint32_t lanes_across(const vkt_limits *lim, const vkt_conv_job *j, uint3
     return rows >= 32 && j->halves ? 8 : lim->subgroup_size;
 }
 
-/* Returns true if a tile is half a subgroup wide: 8 of 16 lanes. If a pixel's vec4s are an odd multiple of 8, such a
- * tile has vec4s of one pixel only. This pays if the plane is one pixel of 8 vec4s. It also pays if at least an eighth
- * of the taps are outside of the source, because a tile over several pixels computes the taps of each of them. The two
- * halves of a subgroup compute different rows of the same pixels, so lanes_across requires 32 rows. */
+/* Returns true if tiles of 32 rows or more are half a subgroup wide: 8 of 16 lanes. If a pixel has an odd multiple of 8
+ * vec4s, such a tile has vec4s of one pixel only. This pays if the plane is one pixel of 8 vec4s. It also pays if at
+ * least an eighth of the taps are outside of the source, because a tile over several pixels computes the taps of each
+ * of them. The two halves of a subgroup compute different rows of the same pixels, so lanes_across requires 32 rows. */
 static bool takes_halves(const vkt_limits *lim, const vkt_conv_job *j)
 {
     return lim->traits->conv_halves && lim->subgroup_size == 16 && j->z->n4 % 16 == 8 &&
@@ -145,8 +146,8 @@ static bool split(const vkt_emit *e, vkt_conv_job *j)
         rows = VKT_MIN(rows, w_rows);
     vkt_conv_part p = { .rows = vkt_conv2d_share(j->rows, rows, unit) };
     if (p.rows == 0) return false;
-    /* A group has a work group along y for each packed panel, or for each tile of DIRECT. If there are several, they
-     * have at least 4 rows. Kernels do not stride over y. */
+    /* Along the y axis of a dispatch, there is one work group for each packed panel of a group, or for each tile of
+     * DIRECT. If there are several, each has at least 4 rows. Kernels do not stride over this axis. */
     p.rows = vkt_conv2d_share(j->rows, VKT_MIN(rows, 4ull * e->lim->max_groups), unit);
     const uint32_t a_rows = packed_rows(e->lim, j, p.rows);
     const uint64_t packed = j->in_place ? 0 : 4ull * taps * a_rows; /* packed bytes of a source channel */
@@ -163,8 +164,8 @@ static bool split(const vkt_emit *e, vkt_conv_job *j)
     return true;
 }
 
-/* Returns true if tile.comp can read the weights without packing: w is 1x1, and its rows are whole vec4s: [m][k] for y,
- * [k][m] for dx. */
+/* Returns true if tile.comp can read the weights without packing: the kernel is 1x1, and the rows of w are whole vec4s.
+ * For y, w has the order [m][k]; for dx, it has the order [k][m]. */
 static bool needs_no_packing(const vkt_conv_job *j)
 {
     return j->z->kernel[0] * j->z->kernel[1] == 1 && (j->transposed ? j->rows : j->depth) % 4 == 0;
@@ -204,8 +205,8 @@ static vkt_bind weights_in_place(const vkt_emit *e, const vkt_conv_job *j, const
 }
 
 /* Returns true if the kernel reads weights as [m][k]. Weights of y that are not packed have this order. Packed weights
- * get this order if the rows are so few that a lane holds four k of one or two rows. Then a lane needs one or two loads
- * instead of four. */
+ * get this order if depth is a multiple of 4, and if the rows are so few that a lane holds four k of one or two rows.
+ * Then a lane needs one or two loads instead of four. */
 static bool is_m_major(const vkt_limits *lim, const vkt_conv_job *j, const vkt_conv_part *p)
 {
     const uint32_t across = lanes_across(lim, j, p->rows), mb = tile_rows(lim, j, p->rows);

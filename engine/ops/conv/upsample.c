@@ -6,11 +6,11 @@
 #include "abi/abi.h"
 #include "abi/upsample2d.abi.h"
 
-/* The most pixels along an axis. The shaders compute a position as a fraction over 2 P. Its numerator is at most 2 P H,
- * and must fit into a signed 32-bit integer. */
+/* The most pixels along an axis. The shaders compute a position as a fraction with the denominator 2 * P. Its numerator
+ * is at most 2 * P * H, and must fit into a signed 32-bit integer. */
 #define MAX_SIZE 32767u
-/* The gradient of an image of one pixel is a sum over all pixels of y. If this sum takes ALONE iterations or more,
- * vkt_expand computes y instead, on any device. */
+/* The gradient of an image of one pixel is a sum over all pixels of y. If this sum takes ALONE iterations or more, and
+ * align_corners is false, vkt_expand computes y instead, on any device. */
 #define ALONE 50000u
 
 typedef struct upsample2d_dx_attr {
@@ -37,8 +37,8 @@ static vkt_result infer_images(vkt_infer *f, vkt_shape want)
     return VKT_OK;
 }
 
-/* The scale of one axis: pixel p of `out` is at position (p up + offset) / below of `in`. Either corners match corners
- * or edges match edges. */
+/* The scale of one axis: pixel p of the output is at position (p * up + offset) / below of the input, in pixels. With
+ * align_corners, the centres of the first and last pixels match. Otherwise the edges of the images match. */
 typedef struct axis {
     int32_t up, offset, below;
 } axis;
@@ -68,8 +68,7 @@ static vkt_upsample2d_push push_of(const vkt_upsample2d_attr *a, uint32_t H, uin
                                   .below_w = w.below };
 }
 
-/* Emits as many channels per dispatch as bindings hold. The result has `rows` rows of `columns` pixels. Each pixel
- * needs up to `taps` loop iterations. */
+/* Emits as many channels per dispatch as bindings hold. Each pixel of the result needs up to `taps` loop iterations. */
 static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_upsample2d_push pc, bool is_gradient,
                           uint64_t taps)
 {

@@ -1,4 +1,4 @@
-/* ops/conv/variants.h - the ways to compute a convolution and its gradients. Each way has a check that it can run, a
+/* ops/conv/variants.h - the variants of a convolution and of its gradients. Each has a check whether it can run, a
  * cost, and its dispatches. choose.c has the tables.
  *
  * The unit of cost is one multiply-add of one sample by the tiles of conv/tile.comp on the same device. */
@@ -19,7 +19,7 @@ bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j);
 bool vkt_conv_span_pays(const vkt_limits *lim, const vkt_conv_job *j);
 void vkt_conv_span_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 
-/* Returns true if the kernel can unroll all C/G R S products of an element. */
+/* Returns true if the kernel can unroll all products of an element: channels_of_group * kernel[0] * kernel[1]. */
 bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2]);
 void vkt_conv_direct_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 

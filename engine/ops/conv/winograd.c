@@ -18,8 +18,9 @@
 #include "abi/winograd_weights.abi.h"
 
 #define POINTS 16u
-/* The most bytes that the transformed source, or the products, may have in one iteration. An iteration is three
- * dispatches over as many columns as fit. So each dispatch finds the results of the one before in the caches. */
+/* The most bytes that the transformed source, or the products, may have in one iteration; one panel of columns may have
+ * more. An iteration is three dispatches over as many panels as fit. So each dispatch finds the results of the dispatch
+ * before it in the caches. */
 #define PIECE_BYTES (4u << 20)
 
 typedef struct job {

@@ -1,6 +1,7 @@
 /* ops/elementwise/binary.c - functions of two numbers with broadcasting, and the op `where` (lib/binary.glsl). Kernels
- * of two operands compute the functions. Kernels of three operands compute `where`, and gradients from dy, a and b. The
- * flat kernels are for operands with the same shape and layout; the others use strides. */
+ * of two operands compute the functions. Kernels of three operands compute `where`, gradients from dy, a and b, and a
+ * sum with relu's gradient. The flat kernels are for operands with the result's shape and layout; the others use
+ * strides. */
 #include "kernel/ids.h"
 #include "ops/elementwise/broadcast.h"
 #include "ops/elementwise/elementwise.h"
@@ -43,7 +44,8 @@ static vkt_result infer_broadcast(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Sums the gradient of a broadcast operand back to the operand's shape, in its own layout. */
+/* Returns the gradient with respect to operand x, in x's shape and layout. d has the shape of the op's result: it is
+ * summed over the dimensions along which x was repeated. */
 static vkt_tensor back_to(vkt_graph *g, vkt_tensor d, vkt_tensor x)
 {
     const vkt_shape shape = g->values[x.id].shape;
@@ -78,8 +80,8 @@ typedef struct range {
     float lo, hi;
 } range;
 
-/* Returns true if an operand has fewer than 16 elements, and fewer than another operand. Its gradients are sums of many
- * terms, and a sum may be small compared with its terms. So the terms must have one sign. */
+/* Returns true if an operand has fewer than 16 elements, and fewer than another operand. The elements of this operand's
+ * gradient are sums of many terms, and a sum may be small compared with its terms. So the terms must have one sign. */
 static bool is_summed(const vkt_shape *in, uint32_t n)
 {
     uint64_t least = UINT64_MAX, most = 0;
@@ -154,7 +156,7 @@ const vkt_op vkt_op_binary_dx = { .name = "binary_dx",
                                   .flops = binary_dx_flops,
                                   .formula = "da or db = df(a, b) dy" };
 
-/* Adds the gradient of x, which is a or b. */
+/* Adds the gradient with respect to x, which is a or b. */
 static vkt_tensor dx_of(vkt_graph *g, binary_dx_attr attr, vkt_tensor dy, vkt_tensor a, vkt_tensor b, vkt_tensor x)
 {
     return back_to(g, vkt_apply(g, &vkt_op_binary_dx, (vkt_tensor[]){ dy, a, b }, 3, &attr, NULL), x);
@@ -172,8 +174,8 @@ vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b)
     return apply(g, &vkt_op_add, a, b);
 }
 
-/* Emits a sum. A relu that follows is fused. The gradient of relu is fused, too: a sum of two gradients and that
- * gradient are one function of three numbers. */
+/* Emits a sum. If the operands are flat, the kernel also computes a relu of the sum, or the gradient of a relu for
+ * which the sum is dy. The latter is a function of three numbers: the two summands, and relu's output. */
 static void add_emit(const vkt_node *n, vkt_emit *e)
 {
     vkt_node sum = *n;

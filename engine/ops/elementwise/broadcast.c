@@ -1,5 +1,5 @@
-/* ops/elementwise/broadcast.c - broadcasting: the dispatches of expand, and of functions of two and three operands.
- * They repeat an operand along the dimensions of the result that it lacks, or has as 1. */
+/* ops/elementwise/broadcast.c - broadcasting: the dispatches of expand, and of functions of two and three operands. An
+ * operand is repeated along the dimensions of the result that the operand lacks, or has as 1. */
 #include "ops/elementwise/broadcast.h"
 
 #include "kernel/ids.h"
@@ -113,6 +113,7 @@ static uint32_t element_bytes(const vkt_emit *e, const call *c, uint32_t x)
     return c->bind[x].t.id ? vkt_element_bytes(vkt_lowered_value(e, c->bind[x].t)) : 4;
 }
 
+/* Returns the bytes of the largest element of y and of the operands: 2 or 4. */
 static uint32_t longest_element(const vkt_emit *e, const call *c)
 {
     uint32_t size = element_bytes(e, c, Y);
@@ -164,9 +165,9 @@ static void dispatch(vkt_emit *e, const call *c, const loop_nest *w)
 
 static void emit_slices(vkt_emit *e, const call *c, const loop_nest *w);
 
-/* Emits the work for each index of the slowest dimension, one index after the other. This is needed if a binding does
- * not hold the slices that emit_slices makes. Returns false if the elements of an index do not start at a multiple of
- * VKT_ALIGN_BYTES, or if there is no other dimension. */
+/* Emits the work for each index of the slowest dimension, one index after the other. This is needed if no slice of
+ * emit_slices fits into a binding. Returns false, and emits nothing, if the elements of an index do not always start at
+ * a multiple of VKT_ALIGN_BYTES, or if there is no other dimension. */
 static bool emit_steps(vkt_emit *e, const call *c, const loop_nest *w)
 {
     const dim slow = w->dims[0];
@@ -184,8 +185,8 @@ static bool emit_steps(vkt_emit *e, const call *c, const loop_nest *w)
     return true;
 }
 
-/* Splits the work into slices of the slowest dimension. This is needed if one binding does not hold y, or would not
- * hold y with elements as large as those of any operand. */
+/* Splits the work into slices of the slowest dimension. This is needed if one binding would not hold y with elements of
+ * longest_element bytes. */
 static void emit_slices(vkt_emit *e, const call *c, const loop_nest *w)
 {
     const dim slow = w->dims[0];

@@ -7,10 +7,10 @@
 /* Computes the shape by NumPy's rule: shapes are aligned at the right, and a dimension of 1 is repeated. Returns false
  * if the shapes do not match. */
 bool vkt_broadcast_shape(vkt_shape a, vkt_shape b, vkt_shape *out);
-/* Computes y = f(in[0], ..), with f = number `function` of functions.abi.h: BINARY_ for two operands, TERNARY_ for
- * three. For one operand f is the identity. */
+/* Emits y = f(in[0], ..). f is the function with the number `function` in functions.abi.h: BINARY_ for two operands,
+ * TERNARY_ for three. For one operand f is the identity. */
 void vkt_emit_broadcast(vkt_emit *e, uint32_t function, const vkt_tensor *in, uint32_t n_in, vkt_tensor y);
-/* Computes y = scale * x, summed over the dimensions that broadcasting y to x's shape repeats. y is ROWS. */
+/* Emits y = scale * (the sum of x over the dimensions that broadcasting y to x's shape repeats). y is ROWS. */
 void vkt_emit_sum_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, float scale);
 
 #endif

@@ -75,8 +75,9 @@ static vkt_dropout_push dropout_push(const vkt_value *x, const vkt_dropout_attr 
     return pc;
 }
 
-/* Returns true if x has padding behind the batch. The padding must stay 0. So a function f is fused with a dropout only
- * if there is no padding, because f(0) can differ from 0, and f'(0) can be infinite. */
+/* Returns true if x has padding behind the batch. Dropout kernels compute the padding too. There f or f' may be
+ * infinite or NaN. But padding must be finite in a value and zero in a gradient (vkt_layout). So a function f is fused
+ * with a dropout only if there is no padding. */
 static bool has_padding(const vkt_value *x)
 {
     return x->layout == VKT_BATCH_LAST && x->shape.dim[0] % 4 != 0;
@@ -89,8 +90,9 @@ const vkt_node *vkt_take_dropout(vkt_emit *e)
     return ((const vkt_dropout_attr *)n->attr)->planes ? NULL : vkt_fuse_epilogue(e, VKT_FUSE_DROPOUT);
 }
 
-/* Fuses an epilogue into n, if there is one. Returns the kernel and function for n and the epilogue; *b is the second
- * operand. Without an epilogue the kernel is that of dropout alone, and *b does not change. */
+/* Fuses the epilogue of n, if it is a sum or (without padding) the gradient of a unary function. Returns the kernel and
+ * the function for n and the epilogue, and sets *b to the epilogue's second operand. If nothing is fused, the kernel is
+ * that of dropout alone, and *b does not change. */
 static vkt_flat fuse_epilogue(const vkt_node *n, vkt_emit *e, vkt_tensor *b)
 {
     vkt_flat f = { .kernel = VKT_K_DROPOUT };

@@ -11,19 +11,19 @@ typedef struct vkt_flat {
     uint32_t function;
     float p, q;
 } vkt_flat;
-/* Computes output 0 from all inputs. They all have the output's shape and layout. */
+/* Emits output 0 of n, as function f of all inputs, element by element. Inputs have the output's shape and layout. */
 void vkt_emit_flat(const vkt_node *n, vkt_emit *e, vkt_flat f);
-/* Computes y = dropout(f(x)), with the attributes of the node `dropout`. If f is {VKT_K_DROPOUT}, computes y =
- * dropout(x). The dropout must not be one of planes. */
+/* Emits y = dropout(f(x)), with the attributes of the node `dropout`. If f is {VKT_K_DROPOUT}, emits y = dropout(x).
+ * The attribute `planes` of the dropout must be false. */
 void vkt_emit_dropout(vkt_emit *e, const vkt_node *dropout, vkt_tensor x, vkt_tensor y, vkt_flat f);
-/* Returns the dropout that is fused into the node being lowered, if vkt_emit_dropout can compute both; the caller must
- * then emit it. Else NULL. */
+/* Returns the dropout that is the next epilogue of the node being lowered, if vkt_emit_dropout can compute both nodes.
+ * Then the caller must emit both. Else returns NULL. */
 const vkt_node *vkt_take_dropout(vkt_emit *e);
 /* Attributes of unary_dx. */
 typedef struct vkt_slope_attr {
-    float p, q; /* the function's attributes */
-    uint32_t number;
-    uint32_t flops;
+    float p, q;      /* the function's attributes */
+    uint32_t number; /* the function: UNARY_ of functions.abi.h */
+    uint32_t flops;  /* per element */
 } vkt_slope_attr;
 /* Returns the kernel, function and parameters for n, a node of unary_dx. */
 static inline vkt_flat vkt_slope_of(const vkt_node *n)

@@ -45,11 +45,11 @@ typedef struct reduction {
 
 /* How one dispatch computes a reduction. */
 typedef struct plan {
-    bool along;                /* the fastest reduced dimension is x's fastest: lanes are neighbours along it */
+    bool along;                /* the fastest reduced dimension is x's fastest, and lanes are neighbours along it */
     uint32_t width, lanes;     /* elements of a load; lanes of a work group */
-    uint32_t last;             /* elements of the last row along the fastest dimension of rows */
-    uint64_t rows, iterations; /* rows of an output; loads of an invocation for a row, and 4 more */
-    uint32_t splits;
+    uint32_t last;             /* elements of the last row into which the fastest reduced dimension is split */
+    uint64_t rows, iterations; /* rows of an output; iterations for a row: the loads of an invocation, plus 4 */
+    uint32_t splits;           /* number of work groups over which the rows of an output are split */
 } plan;
 
 static void push_dim(dim *list, uint32_t *n, uint32_t size, uint32_t stride)
@@ -89,9 +89,10 @@ static reduction column_sums(uint32_t rows, uint32_t columns)
     return r;
 }
 
-/* Converts a reduction of columns, for instance of few columns (bias gradients), to one of `fold` times as many
- * columns. One new row is `fold` old rows. So every lane has its own output, and loads are whole vec4s. The old rows
- * that are left over are the `rest`. Returns `fold`; 1: r did not change. */
+/* Converts a reduction of few columns (a bias gradient, for instance), or of columns that are not whole vec4s, to one
+ * of `fold` times as many columns. One new row is `fold` old rows. So every lane has its own output, and loads are
+ * whole vec4s. r->rest is the index of the first element of the old rows that are left over. Returns `fold`; 1: r did
+ * not change. */
 static uint32_t fold_columns(const vkt_emit *e, reduction *r)
 {
     const uint32_t K = r->outputs, wanted = 4 * (vkt_lanes(e->lim, e->lim->traits->lanes_reduce));
@@ -114,8 +115,8 @@ static bool all_multiples_of_4(const reduction *r, const dim *but)
     return true;
 }
 
-/* Chooses the kernel, and splits the fastest reduced dimension into rows if it is long. A row has at most 128
- * iterations; a longer dimension is split into rows of 64. */
+/* Chooses the kernel. If the fastest reduced dimension needs more than 128 iterations, splits it into rows of 64
+ * iterations. */
 static plan plan_of(const vkt_emit *e, reduction *r)
 {
     dim *run = &r->reduced[r->n_reduced - 1];
@@ -144,7 +145,8 @@ static plan plan_of(const vkt_emit *e, reduction *r)
 #define LONG 16384u
 
 /* Returns over how many work groups the rows are split. If few outputs have many rows, the split gives the whole device
- * work. On any device an invocation has at most LONG iterations, because shorter sums round less. */
+ * work. On any device there are so many splits that an invocation has about LONG iterations at most, because shorter
+ * sums round less. */
 static uint32_t splits_for(const vkt_emit *e, const reduction *r, const plan *w)
 {
     const uint64_t iterations = w->rows * w->iterations,
@@ -204,13 +206,13 @@ static void dispatch(vkt_emit *e, const reduction *r, const plan *w, vkt_bind x,
 
 static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f);
 
-/* Returns the function that computes parts of f's result: f without its scale, which is applied last. */
+/* Returns the function that computes partial results of f: f without its scale, which is applied last. */
 static function part_of(function f)
 {
     return (function){ f.number, 1 };
 }
 
-/* Returns r for one step along its slowest kept dimension if `kept`, else along its slowest reduced dimension. */
+/* Returns r for one index of its slowest kept dimension (if `kept`) or of its slowest reduced dimension. */
 static reduction step_of(const reduction *r, bool kept)
 {
     reduction part = *r;
@@ -222,9 +224,10 @@ static reduction step_of(const reduction *r, bool kept)
     return part;
 }
 
-/* Reduces step by step along the slowest dimension. This is needed if one step is more than a binding holds, or if a
- * step ends where y's next range cannot start. If `kept` and the steps can start in y, they write to y. Else each step
- * writes to a part of a scratch value, and a last reduction combines these. */
+/* Reduces the indices of the slowest dimension one after the other, each as a step. This is needed if one step is more
+ * than a binding holds, or if a step ends where y's next range cannot start. If the dimension is kept and a step has a
+ * multiple of 64 outputs, each step writes to y. Else each step writes to a part of a scratch value, and a last
+ * reduction combines these parts. */
 static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f, bool kept)
 {
     const dim slow = kept ? r->kept[0] : r->reduced[0];
@@ -245,7 +248,7 @@ static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y
 }
 
 /* Reduces ranges of the slowest kept dimension, one after the other. The outputs of a range need at most an eighth of a
- * binding. Returns false if there are no such ranges with fewer outputs. */
+ * binding. Returns false, and emits nothing, if no range is so small, or if one range would have all outputs. */
 static bool reduce_outputs(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f)
 {
     if (r->n_kept == 0) return false;
@@ -273,7 +276,7 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     const uint32_t size = vkt_element_bytes(vkt_lowered_value(e, x.t));
     const uint32_t step = VKT_MAX(4 / size * vkt_bind_range_step(slow.stride), vkt_bind_range_step(y_stride));
     const uint64_t x_bytes =
-        (uint64_t)size * slow.stride; /* bytes of a step in x; y_bytes: of a step in y, or of all of y if not `kept` */
+        (uint64_t)size * slow.stride; /* bytes of one index in x; y_bytes: the same in y, or all of y if not `kept` */
     const uint64_t y_bytes = 4ull * (kept ? y_stride : r->outputs);
     const uint64_t most = e->lim->max_storage_range_bytes / VKT_MAX(x_bytes, y_bytes), per = most - most % step;
     const uint64_t range = e->lim->max_storage_range_bytes, pitch_of_step = vkt_round_up(kept ? y_stride : 0, 64);
@@ -311,7 +314,7 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     if (!kept) reduce(e, last, out, y, f);
 }
 
-/* Computes y = f of the elements of x. x.bytes need not be set. x may be in 16 bits; y is f32. */
+/* Emits y = f of the elements of x. x.bytes need not be set. x may be in 16 bits; y is f32. */
 static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f)
 {
     uint64_t last = 0;

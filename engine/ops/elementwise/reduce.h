@@ -5,8 +5,8 @@
 
 #include "ops/ops.h"
 
-/* Computes y = scale * function REDUCE_ (reduce.abi.h) of the elements of x, over the dimensions that broadcasting y to
- * x's shape repeats. y is ROWS; scale is 1 unless the function is a sum. */
+/* Emits y = scale * f(x). f is the function REDUCE_ with the number `function` (reduce.abi.h), over the dimensions that
+ * broadcasting y to x's shape repeats. y is ROWS. scale is 1 unless f is a sum. */
 void vkt_emit_reduce_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, uint32_t function, float scale);
 
 /* Infers a reduction over all elements: x f32 -> scalar. */

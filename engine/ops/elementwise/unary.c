@@ -10,7 +10,8 @@
 
 /* The data of a function that its op descriptor does not have. `from_y`: the gradient is computed from y instead of x.
  * This saves memory, because the next op often keeps y anyway. `from_y` is false if y does not determine the gradient,
- * or lacks digits that the gradient needs. `flops`: as in the formula; a tanh or erf counts as one. */
+ * or lacks digits that the gradient needs. (leaky_relu and scale have gradients of their own.) `flops`: the operations
+ * of the formula; a tanh or erf counts as one. */
 typedef struct function {
     const vkt_op *op;
     uint32_t number;
@@ -166,7 +167,7 @@ vkt_tensor vkt_leaky_relu(vkt_graph *g, vkt_tensor x, float slope)
     return apply(g, &vkt_op_leaky_relu, x, &(vkt_leaky_relu_attr){ slope });
 }
 
-/* Computes the gradient from y if the slope is not negative: then y has the sign of x. */
+/* Adds the gradient. It is computed from y if the slope is not negative, because then y > 0 exactly where x > 0. */
 static void leaky_relu_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_leaky_relu_attr *a = n->attr;
@@ -360,8 +361,8 @@ vkt_tensor vkt_sigmoid(vkt_graph *g, vkt_tensor x)
 
 SAMPLE(sigmoid, -20, 20)
 
-/* y is not stored in 16 bits: the gradient is computed from y, as in torch, and needs the digits of 1 - y. The same
- * holds for tanh. */
+/* y is not stored in 16 bits: the gradient is computed from y, as in torch, and needs the digits of 1 - y. Likewise,
+ * the gradient of tanh needs the digits of 1 - y^2. */
 const vkt_op vkt_op_sigmoid = { .name = "sigmoid",
                                 UNARY_ROW,
                                 .half = VKT_HALF_IN(0),

@@ -1,9 +1,10 @@
 /* ops/encode/embedding.c - rows of a table, looked up by ids, and the gradient of the table: the sums over equal ids.
  *
- * The gradient sorts the positions by id, stably and without atomics (embedding_rank, embedding_scatter). A dy by
- * channels, or with rows that are not whole vec4s, is copied in that order. Then embedding_sum sums spans of one id.
- * The work is positions x ranges / lanes, then positions x width, and one write of the table. Sums by atomics would
- * have other bits in every run. A loop over all positions for each row of the table would read the ids once per row. */
+ * The gradient sorts the positions of ids by id, stably and without atomics (embedding_rank, embedding_scatter). If dy
+ * is by channels, or has rows that are not whole vec4s, it is copied in that order. Then embedding_sum sums spans of
+ * one id. The work is positions * ranges / lanes, then positions * width, and one write of the table. Sums by atomics
+ * could have other bits in every run. A loop over all positions for each row of the table would read all ids for each
+ * row. */
 #include "kernel/ids.h"
 #include "ops/ops.h"
 
@@ -22,8 +23,9 @@ static uint32_t row_elements(vkt_shape table)
     return (uint32_t)(vkt_shape_elements(table) / table.dim[0]);
 }
 
-/* Returns how many of `all` rows fit into one range. A row has `elements` numbers of `size` bytes. It returns `all`, or
- * a multiple of `step` rows (may be 0) such that the next range starts at a multiple of VKT_ALIGN_BYTES. */
+/* Returns how many of `all` rows fit into one range of range_bytes bytes. A row has `elements` numbers of `size` bytes.
+ * If not all rows fit, the result is a multiple of `step` for which the next range starts at a multiple of
+ * VKT_ALIGN_BYTES; 0 if even so many rows do not fit. */
 static uint64_t rows_in(uint64_t range_bytes, uint64_t elements, uint32_t size, uint64_t all, uint32_t step)
 {
     const uint64_t most = range_bytes / size / elements;
@@ -305,7 +307,7 @@ static void scatter(vkt_emit *e, const sums *s)
              s->copy && s->pc.end ? vkt_div_up(width4(s->pc.width), EMBEDDING_DW_CHUNK) : 1);
 }
 
-/* Emits the sums of whole blocks of frequent ids or, if not `blocks`, of the rows of a range. */
+/* Emits the sums of whole blocks of positions with one id (`blocks`) or of the rows of a range of the table. */
 static void sum(vkt_emit *e, const sums *s, bool blocks)
 {
     static const uint16_t kernels[2][2] = { { VKT_K_EMBEDDING_SUM, VKT_K_EMBEDDING_SUM_COPIED },

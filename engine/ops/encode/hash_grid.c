@@ -1,9 +1,9 @@
 /* ops/encode/hash_grid.c - features of a point from grids of several resolutions. The corners of a fine grid share the
  * entries of a table.
  *
- * The gradient of the table is the slow part: 2^D L additions per point, many of them to one entry. See
- * hash_grid_dw.comp: each lane owns the table of a level. If there are fewer levels than cores need, each lane owns the
- * table of a level and of a slice of the batch. */
+ * The gradient of the table is the slow part: 2^D * L entries per point are added to, and many points share an entry.
+ * In hash_grid_dw.comp, each lane owns the table of a level. If there are fewer levels than cores need, each lane owns
+ * a table for a level and a slice of the batch. */
 #include "ops/product/gemm.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 
 enum { X = 0, TABLE, DX_DY, DW_DY = 1 };
 enum { MAX_RESOLUTION = 1 << 23, ENTRY_ALIGN = 8 };
-#define SLICES_BYTES (64ull << 20) /* limit for tables in scratch, exceeded if loops would be too long */
+#define SLICES_BYTES (64ull << 20) /* limit of the tables in scratch; exceeded if loops would be too long */
 
 /* Attributes of hash_grid_dw. They describe the table, which is not an input. */
 typedef struct hash_grid_dw_attr {
@@ -25,7 +25,7 @@ typedef struct hash_grid_dw_attr {
 
 /* ---- the grid ---- */
 
-/* Returns the number of corners of a grid; some number above 2^24 if there are more than that. */
+/* Returns the number of corners of a grid. If there are more than 2^24, returns some number above 2^24. */
 static uint64_t corners(uint32_t resolution, uint32_t dims)
 {
     const uint64_t row = (uint64_t)resolution + 1;
@@ -135,8 +135,8 @@ static uint32_t entries_of(const part *p)
     return last->first + last->entries - p->level[p->begin].first;
 }
 
-/* Advances to the next levels, as many as bindings hold. Returns false after the last level, or if bindings do not hold
- * one level. */
+/* Advances to the next levels, as many as bindings hold. Returns false after the last level. If bindings do not hold
+ * one level, sets the emission's error and returns false. */
 static bool next_part(const vkt_node *n, vkt_emit *e, part *p, vkt_tensor table, vkt_tensor y)
 {
     const uint64_t most = e->lim->max_storage_range_bytes - VKT_ALIGN_BYTES, feature_bytes = p->row * 4;
@@ -327,11 +327,12 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Returns the number of slices of the batch. Each slice has a table of its own. There are enough slices for the least
- * number of groups that the device wants (`groups_scatter`). The number of slices is doubled, up to the largest number
- * of groups that the device wants, while all tables together have at most a sixteenth of the numbers that are added to
- * them. There are always enough slices that a lane's loop is not too long. On a CPU, two slices where one is enough
- * take one and a half times as long, because the tables no longer stay in its cache. */
+/* Returns the number of slices of the batch. Each slice has a table of its own. As far as the tables fit into a binding
+ * and into SLICES_BYTES, there are enough slices for the least number of groups that the device wants (groups_scatter).
+ * Within these limits the number is doubled, up to the largest number of groups that the device wants
+ * (groups_scatter_most), while all tables together have at most a sixteenth of the numbers that are added to them. In
+ * any case there are so many slices that a lane's loop is not too long. On a CPU, two slices where one is enough take
+ * one and a half times as long, because the tables no longer stay in its cache. */
 static uint32_t slices_for(const vkt_emit *e, const part *p)
 {
     const vkt_traits *t = e->lim->traits;

@@ -68,7 +68,8 @@ static vkt_result nll_infer(vkt_infer *f)
     return infer(f, true);
 }
 
-/* Adds the sums of several blocks, and divides the loss by the weights unless `sum` is set. */
+/* Emits the dispatch that adds the sums of several blocks. It writes the loss, divided by the sum of the weights unless
+ * `sum` is set, and the divisor. */
 static void divide(const vkt_node *n, vkt_emit *e, vkt_tensor part, vkt_tensor weights, uint32_t blocks, bool sum)
 {
     const uint32_t spec[] = { vkt_lanes_for_passes(e, blocks, 1) };
@@ -158,8 +159,8 @@ static vkt_tensor classes_last(vkt_graph *g, vkt_tensor z)
     return vkt_permute(g, vkt_to_layout(g, z, VKT_ROWS), perm);
 }
 
-/* Converts z and t with several labels per sample to (rows,K) and (rows). *group, which is 1, becomes the rows of a
- * sample. Returns false, with the graph's error, if the shapes do not fit. */
+/* Converts z and t with several labels per sample to (rows,K) and (rows). *group, which must be 1, becomes the number
+ * of rows of a sample. If the shapes do not fit, sets the graph's error and returns false. */
 static bool make_rows(vkt_graph *g, const char *name, vkt_tensor *z, vkt_tensor *t, uint32_t *group)
 {
     const vkt_shape zs = vkt_tensor_shape(g, *z), ts = vkt_tensor_shape(g, *t);
@@ -330,9 +331,9 @@ static void nll_dx_emit(const vkt_node *n, vkt_emit *e)
 
 /* ---- op descriptors ---- */
 
-/* Draws a case. In some cases one label does not count: one of the classes, or the number after the last class. Such
- * cases have many rows, so that some rows count. Logits are small or rows are many, as in xent_sample (loss.c), so that
- * the loss has digits to compare. */
+/* Draws a case. In some cases rows with a certain label do not count. The label is one of the classes, or the number
+ * after the last class. Such cases have many rows, so that some rows count. Logits are small or rows are many, as in
+ * xent_sample (loss.c), so that the loss has digits to compare. */
 static void sample(vkt_rng *r, vkt_case *c, bool nll)
 {
     const uint32_t ignoring = vkt_rng_range(r, 0, 2), kind = vkt_rng_range(r, 0, 5);

@@ -10,7 +10,7 @@
 
 /* ---- softmax_xent: z (B,K), t (B) -> loss, stat (B,2) ----
  *
- * p = softmax(z) is never stored. stat has each row's largest logit and the inverse of its sum of exponentials. The
+ * p = softmax(z) is never stored. For each row, stat has the largest logit m and 1 / sum_k exp(z[b,k] - m). The
  * gradient computes p again from these. */
 
 enum { XENT_OUT_LOSS = 0, XENT_OUT_STAT };
@@ -59,8 +59,9 @@ static void xent_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     if (dy[XENT_OUT_LOSS].id) dx[0] = vkt_apply(g, &vkt_op_softmax_xent_dx, in, VKT_COUNT(in), NULL, NULL);
 }
 
-/* Draws a case. A loss near 0 is the log of a sum near 1, which has no digits to compare. Small logits keep each loss
- * above 0.018 (for two classes or more). Cases with large logits have enough rows for a large mean. */
+/* Draws a case. A loss near 0 is the log of a sum near 1, and has no digits to compare. Small logits keep each loss
+ * above 0.018 (for two classes or more). With large logits a loss may be near 0, but such a case has so many rows that
+ * the mean is large. */
 static void xent_sample(vkt_rng *r, vkt_case *c)
 {
     const bool wide = vkt_rng_range(r, 0, 2) == 0;

@@ -4,17 +4,18 @@
 
 #include "ops/ops.h"
 
-/* Scores of more classes are converted to ROWS on any device. In ROWS, all lanes of a work group share such a sample.
- */
+/* Scores of more classes than this are converted to ROWS, on any device. In ROWS all lanes of a work group share a
+ * sample of so many classes. */
 #define VKT_MANY_CLASSES 100000u
 
-/* A vector is the part that one work group computes at once. BATCH_LAST: four samples a lane. ROWS: one row per lane
- * (`by_lane`: few classes), or one row. If only the label's class is read, one row per lane in either layout. One work
+/* The distribution of the samples of z. A vector is the part that one work group computes at once. In BATCH_LAST a
+ * vector has four samples per lane (`columns`). In ROWS it has one row per lane if the classes are few (`by_lane`),
+ * else it is one row. If only the label's class is read, it has one row per lane in either layout (`by_lane`). One work
  * group sums a block of vectors. If a z in ROWS is larger than a binding, it is split into ranges of rows; each has
  * blocks of its own. All this depends on the shape and the device alone. So sums have a fixed order. */
 typedef struct vkt_sample_blocks {
     uint32_t batch, pitch4, classes;
-    bool batch_last, columns, by_lane; /* `columns`: a lane computes four samples of BATCH_LAST */
+    bool batch_last, columns, by_lane; /* batch_last: the layout of z */
     uint32_t lanes, per_block, blocks; /* lanes of a work group; vectors of a block; blocks of all ranges together */
     uint32_t range;                    /* rows of one range */
 } vkt_sample_blocks;
@@ -24,8 +25,8 @@ typedef struct vkt_sample_range {
     uint64_t offset_bytes, bytes;   /* the range of z */
 } vkt_sample_range;
 
-/* Computes the blocks of z (B,K). `label_alone`: one class of each row is read, so each lane computes rows in either
- * layout. Sets the emission's error and returns false if z is too large for this device. */
+/* Computes the blocks of z (B,K). `label_alone`: only the label's class of each row is read. Sets the emission's error
+ * and returns false if z is too large for this device. */
 bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt_sample_blocks *out);
 /* Advances *w to the next range; a zeroed *w advances to the first. Returns false after the last one. */
 bool vkt_next_range(const vkt_sample_blocks *s, vkt_sample_range *w);
@@ -48,8 +49,8 @@ vkt_result vkt_check_scores(vkt_infer *f, bool labels);
 /* Sets the graph's error if an input of n needs a gradient and n's op does not compute it. Without the error, the
  * gradient would be missing without a message. Call it from `backward`. */
 void vkt_refuse_other_gradients(vkt_graph *g, const vkt_node *n);
-/* Returns the tensor for the blocks' partial sums: y itself if there is one block. vkt_sum_partials writes their sum to
- * y; it does nothing if they are y itself. */
+/* vkt_partial_sums returns the tensor for the blocks' partial sums: y itself if there is one block, else scratch.
+ * vkt_sum_partials emits the sum of the partial sums to y, or nothing if `partial` is y. */
 vkt_tensor vkt_partial_sums(vkt_emit *e, vkt_tensor y, uint32_t blocks);
 void vkt_sum_partials(vkt_emit *e, vkt_tensor partial, vkt_tensor y);
 

@@ -12,7 +12,7 @@
  *   relative_l2  d^2 / (y^2 + beta)                           2 d / (y^2 + beta)
  *
  * By definition the divisor of relative_l2 is a constant for the derivative. The first four terms are even functions of
- * d, so the gradient of the target is that of y with y and target exchanged. */
+ * d. So the gradient with respect to the target is computed as that with respect to y, with y and target exchanged. */
 #include "ops/loss/loss.h"
 
 #include "kernel/ids.h"
@@ -20,7 +20,8 @@
 #include "abi/abi.h"
 #include "abi/loss.abi.h"
 
-/* The op descriptors, by their number in the kernels. kl_div has LOSS_KL_LOG too. */
+/* The op descriptors, by their number in the kernels. kl_div has a second number: LOSS_KL_LOG, if the targets are
+ * log-probabilities. */
 static const vkt_op *const kinds[] = {
     [LOSS_MSE] = &vkt_op_mse,
     [LOSS_L1] = &vkt_op_l1,
@@ -95,13 +96,14 @@ static vkt_loss_push push_of(const vkt_value *y, const vkt_pair_loss_attr *a)
                             .beta = a->beta };
 }
 
-/* The bindings of the range of pc.n elements from `at` on, for both passes. Each pass adds its own bindings. */
+/* The bindings of the range of pc.n elements from `at` on, for the loss and for its gradient. Each adds bindings of its
+ * own. */
 #define WINDOW(n, e, pc, at, weight)                                                                     \
     [LOSS_Y] = vkt_part(e, (n)->in[0], at, (pc).n), [LOSS_TARGET] = vkt_part(e, (n)->in[1], at, (pc).n), \
     [LOSS_STEP] = VKT_WHOLE((n)->in[(n)->op->max_in]), [LOSS_WEIGHT] = VKT_WHOLE(weight)
 
-/* Emits a number for each element: the gradient times dloss or, with `terms`, the term itself. For terms, dloss is not
- * read, and any tensor can be bound. */
+/* Emits a number for each element. With `terms` it is the element's term, and dloss is not read: any tensor can be
+ * bound. Else it is the gradient: the term's derivative times dloss, over the divisor of the mean if there is one. */
 static void emit_elements(const vkt_node *n, vkt_emit *e, uint32_t kind, vkt_tensor dloss, bool terms)
 {
     const vkt_value *y = vkt_node_in(n, 0);
@@ -178,7 +180,7 @@ static void loss_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
         }
 }
 
-/* Counts the term, and adding it to the sum. */
+/* Counts the operations of an element's term, and its addition to the sum. */
 static double loss_flops(const vkt_node *n)
 {
     static const uint8_t each[] = { [LOSS_MSE] = 3, [LOSS_L1] = 3,      [LOSS_SMOOTH_L1] = 5, [LOSS_HUBER] = 5,

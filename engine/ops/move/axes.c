@@ -2,8 +2,9 @@
  * elementwise ops, whose gradients they have; and argmax over any axis. */
 #include "ops/ops.h"
 
-/* Computes *shape, x's shape with 1 for the axes of the mask, and *n, the number of elements along these axes. Returns
- * false and sets the graph's error if the mask is 0 or names an axis that x does not have. */
+/* Computes *shape, x's shape with 1 for the axes of the mask, and *n, the number of elements along these axes.
+ * VKT_ALL_AXES: all axes of x. If another mask is 0 or names an axis that x does not have, sets the graph's error and
+ * returns false. */
 static bool reduced_shape(vkt_graph *g, const char *name, vkt_tensor x, uint32_t axes, vkt_shape *shape, uint64_t *n)
 {
     char text[80];

@@ -120,8 +120,9 @@ static void dispatch_positions(vkt_emit *e, const vkt_move *m, const side *x, co
                                        .groups = { vkt_groups(n, lanes, e->lim->traits->items_move), 1, 1 } });
 }
 
-/* Returns the dimension that is contiguous in x, if it has 4 or more elements and is not the last one, which must be
- * contiguous in y. Else returns -1. */
+/* Returns the dimension that is contiguous in x, if the box can be copied through blocks of 4 x 4. This dimension must
+ * have 4 elements or more, and must not be the last one. The last one must be contiguous in y and have a positive
+ * stride in x. Else returns -1. */
 static int transposed_dim(const vkt_move *m)
 {
     const vkt_move_dim run = m->dim[m->n - 1];

@@ -4,7 +4,8 @@
 
 #include "ops/ops.h"
 
-/* A box of elements, and its offsets and strides in x and in y. The last dimension is the fastest one in y. */
+/* A box of elements: its dimensions, its strides in x and in y, and where it starts in each. The last dimension is the
+ * fastest one in y. */
 typedef struct vkt_move_dim {
     uint32_t size;
     int64_t x, y; /* strides, in elements; x's may be negative */
@@ -15,7 +16,7 @@ typedef struct vkt_move {
     uint64_t x, y; /* indices of the first element */
 } vkt_move;
 
-/* Computes the strides of v by logical dimension. */
+/* Computes the strides of v by logical dimension, in elements. */
 void vkt_logical_strides(const vkt_value *v, int64_t stride[VKT_MAX_RANK]);
 /* Returns how many elements of a value along physical dimension i are copied. If the fastest dimension is a batch, they
  * include its padding. */
@@ -23,8 +24,8 @@ static inline uint32_t vkt_moved_size(const vkt_phys *p, uint32_t i)
 {
     return i + 1 == p->rank ? p->pitch : p->dim[i];
 }
-/* Computes the coordinates of element number `lanes` in a box of n dimensions. The slowest dimension has no end
- * (lib/positions.glsl). */
+/* Sets step[0 .. n - 1] to the coordinates of element number `lanes` in a box of n dimensions, the slowest first.
+ * size[0] is not used: the slowest dimension has no end (lib/positions.glsl). */
 void vkt_position_step(uint32_t lanes, const uint32_t *size, uint32_t n, uint32_t *step);
 
 /* Appends a dimension; the slower ones come first. A dimension of size 1 is left out. A dimension is merged with the
@@ -37,16 +38,16 @@ void vkt_emit_move(vkt_emit *e, vkt_tensor x, vkt_tensor y, const vkt_move *m);
 
 /* Returns VKT_E_DTYPE unless x is f32 or u32. */
 vkt_result vkt_infer_moved(vkt_infer *f, const vkt_value *x);
-/* Draws an input of rank 1 to 6 with some hundred elements. A quarter of the inputs are integers. In at least a third
- * of all inputs, the last dimension has whole vec4s. */
+/* Draws an input of rank 1 to 6 with at most some thousand elements. A quarter of the inputs are integers. In at least
+ * a third of all inputs, the last dimension is a multiple of 4. */
 vkt_case_input *vkt_draw_moved(vkt_rng *r, vkt_case *c);
 /* Returns the slice that has all of x. */
 vkt_slice_attr vkt_slice_all(vkt_shape x);
 
 /* ---- for builders ---- */
 
-/* Finds a dimension of x; a negative axis counts from the end. Returns false and sets the graph's status if x has no
- * such dimension. */
+/* Finds a dimension of x; a negative axis counts from the end. If x has no such dimension, sets the graph's status and
+ * returns false. Also returns false if the graph has an error already. */
 bool vkt_find_axis(vkt_graph *g, const char *op, vkt_tensor x, int32_t axis, uint32_t *out);
 bool vkt_is_batch_last(const vkt_graph *g, vkt_tensor x);
 

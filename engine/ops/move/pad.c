@@ -36,8 +36,8 @@ static vkt_result pad_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* A dimension of y; a frame has all of them, from slow to fast. It has `whole` elements. The n elements at before,
- * before + gap, .. are those of x. A part of y has `size` elements from `at` on. */
+/* A dimension of y. It has `whole` elements. n of them are elements of x: element i of x is at before + i * gap. A part
+ * of y has `size` elements of the dimension, from `at` on. A frame has all dimensions, from slow to fast. */
 typedef struct dim {
     uint32_t whole, n, before, gap, at, size;
 } dim;
@@ -46,7 +46,8 @@ typedef struct frame {
     dim d[VKT_MAX_RANK];
 } frame;
 
-/* Appends a dimension. If it has no padding, it is merged with the dimension before, unless that one has gaps. */
+/* Appends a dimension. If it has no padding, it is merged with the dimension before it, unless that one has gaps or the
+ * product has more than 2^31 - 1 elements. */
 static void push_dim(frame *f, dim d)
 {
     dim *before = f->rank ? &f->d[f->rank - 1] : NULL;
@@ -107,7 +108,7 @@ static range part_of_x(const frame *f, uint32_t width)
 }
 
 /* Returns true if the kernel can copy four elements at once: along the fastest dimension, x and the padding are whole
- * vec4s of f32. */
+ * vec4s of f32, and there are no gaps. */
 static bool are_vectors(const vkt_node *n, const frame *f)
 {
     const dim run = f->d[f->rank - 1];

@@ -127,8 +127,8 @@ vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout)
     return vkt_apply(g, &vkt_op_to_layout, &x, 1, &a, NULL);
 }
 
-/* The copy between (batch, features) in ROWS and [features][batch'], and a tile of it: `features` features from
- * `feature` on, of `columns` columns from `column` on. A column has 4 samples. */
+/* relayout: the copy between (batch, features) in ROWS and [features][batch'] in BATCH_LAST. tile: a part of this copy,
+ * with `features` features from `feature` on, and `columns` columns from `column` on. A column has 4 samples. */
 typedef struct relayout {
     vkt_tensor x, y;
     bool to; /* y is BATCH_LAST, else x is */
@@ -143,8 +143,8 @@ typedef struct tile {
 
 static void emit_tile(vkt_emit *e, const relayout *r, const tile *t);
 
-/* Emits both halves of a tile: halves of its columns or of its features. If the first half has more than 16 columns, it
- * is a multiple of 16 (64 samples). */
+/* Emits both halves of a tile. `columns`: it is split along its columns, else along its features. If half of the
+ * columns are more than 16, the first half is a multiple of 16 columns (64 samples). */
 static void emit_halves(vkt_emit *e, const relayout *r, const tile *t, bool columns)
 {
     tile half = *t;
@@ -266,7 +266,7 @@ const vkt_op vkt_op_to_layout = { .name = "to_layout",
                                   .fields = layout_fields,
                                   .formula = "x in another layout" };
 
-/* ---- write: x, y in ROWS -> y, in place ---- */
+/* ---- write: x in any layout, y in ROWS -> y, in place ---- */
 
 static vkt_result write_infer(vkt_infer *f)
 {
@@ -311,7 +311,7 @@ static void write_sample(vkt_rng *r, vkt_case *c)
     }
 }
 
-/* Returns the bytes of write, which does not read y. */
+/* Counts x, which is read, and y, which is only written. */
 static double write_bytes(const vkt_node *n)
 {
     return (double)(vkt_node_in(n, 0)->bytes + vkt_node_in(n, 1)->bytes);

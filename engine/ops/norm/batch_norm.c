@@ -6,8 +6,10 @@
  *   dbeta = sum dy, dgamma = sum dy xhat, dx = gamma / sqrt(var + eps) (dy - dbeta / n - xhat dgamma / n)
  *   (Ioffe & Szegedy, Batch Normalization, 2015.)
  *
- * Each pass has three parts: statistics of blocks of channels, statistics of channels, and the elementwise part. If
- * mean and variance are given (evaluation, or frozen statistics), the forward pass has the last part only. */
+ * Each pass has three parts. The first one computes statistics (backward: sums) of blocks of channels, the second one
+ * those of channels, and the third one is elementwise. If mean and variance are given (evaluation, or frozen
+ * statistics), the forward pass has the third part only, all rows of the batch count as real, and
+ * dx = gamma / sqrt(var + eps) dy. */
 #include "ops/norm/norm.h"
 
 #include <math.h>
@@ -113,7 +115,8 @@ static void emit_channels(vkt_emit *e, plan *p)
     }
 }
 
-/* Emits the sums of channels in the bindings of `finish`, from the sums of blocks that `p` has in scratch. */
+/* Emits the dispatch that combines the results of blocks, which `p` has in scratch, to those of channels. It writes
+ * these to the tensors in `finish`. */
 static void emit_finish(vkt_emit *e, const plan *p, uint16_t kernel, vkt_bind *finish)
 {
     const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_reduce), spec[] = { lanes };
@@ -236,8 +239,8 @@ static void sample(vkt_rng *r, vkt_case *c, bool given)
             vkt_case_absent(c);
     const vkt_batch_norm_attr a = { .eps = vkt_rng_range(r, 0, 1) ? 1e-5f : 1e-3f };
     vkt_case_attr(c, &a, sizeof a);
-    /* The case has 7 real rows or more. Two numbers of a channel would become +1 and -1 for any values, and the
-     * gradient would be little more than rounding. */
+    /* The case has 7 real rows or more. If a channel had only two numbers, they would become +1 and -1 for any values,
+     * and the gradient would be little more than rounding. */
     c->rows = vkt_rng_range(r, 0, s.dim[0] - 7) + 7;
 }
 
@@ -347,7 +350,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     emit_channels(e, &p);
 }
 
-/* Counts for each element five operations of both sums, and six of dx (three differences, three products). */
+/* Counts for each element five operations of the two sums, and six of dx (three differences, three products). */
 static double dx_flops(const vkt_node *n)
 {
     return vkt_elements_in(n, 0) * 11;
@@ -456,8 +459,8 @@ static vkt_tensor batch_last(vkt_graph *g, vkt_tensor x)
     return x.id ? vkt_to_layout(g, x, VKT_BATCH_LAST) : x;
 }
 
-/* Returns whether t may hold running statistics: it is not a parameter that an update would train. If not, sets the
- * graph's error. t may be null. */
+/* Returns true if t may hold running statistics: t is null, or is not a parameter that an update would train. Else sets
+ * the graph's error and returns false. */
 static bool is_state(vkt_graph *g, vkt_tensor t)
 {
     if (!t.id) return true;

@@ -1,8 +1,8 @@
 /* ops/norm/row_norm.c - layer, group and RMS normalisation: rows of neighbouring elements, each by itself.
  *
- *   x in ROWS is (samples, groups, channels, inner); a row is one group of one sample: `run` = channels inner elements
- *   y = gamma (x - mean) / sqrt(var + eps) + beta; RMS: mean is 0 and var the mean of squares
- *   layer norm: one group of channels, inner is 1; group norm: (C,...) as groups of channels
+ *   x in ROWS is (samples, groups, channels, inner); a row is one group of one sample: run = channels * inner elements
+ *   y = gamma (x - mean) / sqrt(var + eps) + beta; RMS: mean is 0, and var is the mean of the squares
+ *   layer norm and RMS norm: one group, and inner is 1; group norm: the channels C are split into groups
  *
  * If x fits into a binding, forward needs one dispatch. Backward needs one for dx, and two for dgamma and dbeta, which
  * sum over samples. */
@@ -48,7 +48,7 @@ static vkt_row_norm_push push_of(const vkt_row_norm_attr *a)
 }
 
 /* Returns how many samples the bindings of x, y and dy hold at once. y and dy may be null. If a binding does not hold
- * one sample, it returns 0 and sets an error. */
+ * one sample, sets the emission's error and returns 0. */
 static uint64_t samples_at_once(const vkt_node *n, vkt_emit *e, vkt_tensor y, vkt_tensor dy)
 {
     const vkt_row_norm_attr *a = n->attr;
@@ -268,8 +268,8 @@ static vkt_result dw_infer(vkt_infer *f)
 }
 
 /* Returns the number of samples of a slice. A lane needs `iterations` iterations per sample. 64 samples are enough work
- * for a group, and such sums are so short that rounding stays small. A slice has fewer samples if each sample needs
- * many iterations. It has more samples if the batch is large, because one lane adds up four sums over all slices. */
+ * for a work group, and such sums are so short that rounding stays small. A slice has fewer samples if each sample
+ * needs many iterations. It has more samples if the batch is large, because one lane adds four sums over all slices. */
 static uint32_t slice_samples(const vkt_limits *lim, uint64_t samples, uint64_t iterations)
 {
     const uint64_t loop = VKT_MIN(vkt_largest_loop(lim), 32768);

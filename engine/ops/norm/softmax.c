@@ -9,8 +9,8 @@
 #include "abi/abi.h"
 #include "abi/softmax.abi.h"
 
-/* If a line has more classes, its axis is made the fastest one on any device, so that all lanes of a work group share a
- * line. */
+/* A line is the elements of x along the axis. If a line has more classes than this, its axis is made the fastest one,
+ * on any device. Then all lanes of a work group share a line. */
 #define MANY_CLASSES 75000u
 
 /* ---- softmax: x -> y ---- */
@@ -58,8 +58,8 @@ static loop_plan loops_of(vkt_emit *e, const vkt_value *x, uint32_t axis)
     w.outer = p.elements / w.inner / w.classes;
     if (w.inner == 1) w.by = w.classes > 64 ? ALONG : w.classes % 4 == 0 ? LINE : LANE;
     if ((w.by == LANE ? w.inner : w.classes) % 4 == 0) w.width = 4;
-    /* Counts one pass: three loops with four loads an iteration have fewer iterations than one loop with one load an
-     * iteration. */
+    /* One pass is counted, though the kernel has three loops. They have four loads per iteration, so together they have
+     * fewer iterations than one loop with one load per iteration. */
     w.lanes = w.by == ALONG ? vkt_lanes_for_passes(e, w.classes / w.width, 1)
                             : vkt_lanes(e->lim, e->lim->traits->lanes_classes);
     return w;
@@ -74,8 +74,8 @@ static uint64_t groups_of(const vkt_emit *e, const loop_plan *w, uint64_t units)
                       (uint32_t)VKT_MAX(e->lim->traits->iterations_group / iterations, 1u));
 }
 
-/* Returns the most classes of a line that one lane computes. The lane loops over the classes three times, four of them
- * per iteration. */
+/* Returns the most classes of a line that one lane can compute. The lane loops over the classes three times, four of
+ * them per iteration. */
 static uint64_t most_classes(const vkt_limits *lim)
 {
     return vkt_largest_loop(lim) / 4 * 5;
@@ -144,8 +144,9 @@ static bool are_too_long(const vkt_value *x, uint32_t axis)
     return stride[axis] > 1 && (classes > MANY_CLASSES || bytes > UINT64_C(1) << 27);
 }
 
-/* Adds the op. A negative `axis` counts from the end. The result has x's layout. If lines are too long in x's layout,
- * the axis is moved to the end in ROWS, and is moved back. */
+/* Adds the op. A negative `axis` counts from the end. The result has x's layout. If the axis is 0, if the mask is
+ * causal, or if lines are too long (are_too_long), x is converted to ROWS. If lines are too long in ROWS as well, the
+ * axis is moved to the end, and is moved back in the result. */
 static vkt_tensor apply(vkt_graph *g, vkt_tensor x, int32_t axis, vkt_softmax_attr a)
 {
     if (g->status != VKT_OK || x.id >= g->n_values) return vkt_apply(g, &vkt_op_softmax, &x, 1, &a, NULL);
@@ -199,8 +200,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     dx[0] = vkt_apply(g, &vkt_op_softmax_dx, (vkt_tensor[]){ n->out[0], dy[0] }, 2, n->attr, NULL);
 }
 
-/* Draws a case. If logits are far apart, the gradient is little more than differences of equal numbers. So logits are
- * far apart only in cases with many lines. */
+/* Draws a case. If logits are far apart, most gradients are little more than rounding: differences of almost equal
+ * numbers. So logits are far apart only in cases with many lines. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     vkt_softmax_attr a = { .scale = 1, .log = vkt_rng_range(r, 0, 2) == 0 };

@@ -18,8 +18,8 @@ static bool has_kernels(uint32_t width)
 
 /* ---- attention: q, k, v, or all in one -> y, lse ---- */
 
-/* The shapes of q, k and v. Either q (..,T,D), k and v (..,S,D), with one head; or one tensor (B,T,3 H D), with q, k
- * and v of all H heads side by side. */
+/* The shapes of q, k and v. There are either three tensors with one head, q (..,T,D), k and v (..,S,D), or one tensor
+ * (B,T,3 H D), which has q, k and v of all H heads side by side (`packed`). */
 typedef struct form {
     bool packed;
     uint64_t samples;
@@ -178,7 +178,8 @@ static uint64_t sample_bytes(const vkt_emit *e, const form *f, const vkt_tensor 
     return most;
 }
 
-/* Returns how many samples every binding can hold. If a binding cannot hold one sample, returns 0 and sets an error. */
+/* Returns how many samples every binding can hold. If a binding cannot hold one sample, sets the emission's error and
+ * returns 0. */
 static uint64_t samples_at_once(const vkt_node *n, vkt_emit *e, const form *f)
 {
     const uint64_t read = sample_bytes(e, f, n->in, n->n_in), written = sample_bytes(e, f, n->out, n->n_out);
@@ -295,8 +296,8 @@ static double pairs_of(const vkt_node *n)
     return heads * (most * (most + 1) / 2 + (queries - most) * keys);
 }
 
-/* Counts `width` multiply-adds for each score and again for the weighted sum, and five operations: scale, maximum,
- * difference, exponential, sum. */
+/* Counts for each score: `width` multiply-adds, `width` more for the weighted sum, and five operations (scale, maximum,
+ * difference, exponential, sum). */
 static double flops(const vkt_node *n)
 {
     return pairs_of(n) * (4.0 * form_of_node(n).width + 5);
@@ -374,9 +375,9 @@ static double dx_flops(const vkt_node *n)
     return pairs_of(n) * (10.0 * form_of_node(n).width + 5);
 }
 
-/* If y is stored in 16 bits, delta is the sum of dy times the stored y. Then the ds of a row sum to the sum of dy times
- * y's rounding errors, not to 0. No y is larger than the largest v, so the rounding of v to 16 bits changes a ds by as
- * much. */
+/* delta is the sum of dy * y over a row of y. If y is stored in 16 bits, it is computed from the rounded y. Then the
+ * sum of ds over a row is not 0, but the sum of dy times the rounding errors of y. No y is larger than the largest v,
+ * so the rounding of v to 16 bits changes ds by as much. */
 const vkt_op vkt_op_attention_dx = {
     .name = "attention_dx",
     .min_in = 4,
@@ -407,7 +408,7 @@ static bool is_plain_attention(const vkt_attention_params *p, uint32_t width)
     return vkt_or_f32(p->dropout, 0) == 0 && !p->mask.id && has_kernels(width);
 }
 
-/* Returns scale s + mask, for a mask that broadcasts to the scores s. */
+/* Returns scale * s + mask. The mask must broadcast to the shape of the scores s; else the graph's error is set. */
 static vkt_tensor masked_scores(vkt_graph *g, vkt_tensor s, float scale, vkt_tensor mask)
 {
     if (g->status != VKT_OK || mask.id >= g->n_values) return (vkt_tensor){ 0 };
@@ -426,8 +427,8 @@ static vkt_tensor masked_scores(vkt_graph *g, vkt_tensor s, float scale, vkt_ten
     return vkt_add(g, vkt_scale(g, s, scale, 0), vkt_to_layout(g, mask, VKT_ROWS));
 }
 
-/* Returns whether q, k and v have equal leading dimensions, q and k have equal widths, and k and v have equal lengths.
- * If not, sets the graph's error. */
+/* Returns true if q, k and v have equal leading dimensions, q and k have equal widths, and k and v have equal lengths.
+ * Else sets the graph's error and returns false. */
 static bool fits(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v)
 {
     const vkt_shape s = vkt_tensor_shape(g, q), t = vkt_tensor_shape(g, k), u = vkt_tensor_shape(g, v);

@@ -58,8 +58,8 @@ static bool divide(const vkt_limits *lim, const shape *t)
            lanes_of(t) % lim->subgroup_size == 0 && m / c->m * (n / c->n) % (lanes_of(t) / lim->subgroup_size) == 0;
 }
 
-/* Chooses the largest tile that keeps the device busy, with slices if needed, and that computes at most a quarter more
- * elements than the smallest tile. If there is none, chooses the smallest tile. */
+/* Chooses the largest tile that the device can compute, that keeps it busy (with up to `slices` slices), and that
+ * computes at most a quarter more elements than the smallest tile. If there is none, chooses the smallest tile. */
 static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t slices)
 {
     const shape *t = j->coop ? coop_tiles : tiles;

@@ -15,8 +15,8 @@ static uint64_t round_down(uint64_t x, uint64_t multiple)
     return x / multiple * multiple;
 }
 
-/* Returns the size of a part if n is split into equal parts, as few as possible, of at most `most` elements. The size
- * is a multiple of `unit`. `most` is n, or a multiple of `unit`. */
+/* Returns the size of a part if n is split into equal parts, as few as possible, of at most `most` elements; the last
+ * part may be smaller. The size is a multiple of `unit`. `most` is n, or a multiple of `unit`. */
 static uint64_t even(uint64_t n, uint64_t most, uint64_t unit)
 {
     const uint64_t parts = (n + most - 1) / most;
@@ -65,8 +65,8 @@ bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o)
 
 /* ---- packing ---- */
 
-/* Packs one block that fits into a binding to `dst`, from row `dst_row` on. `dst` has panels of dst_k rows, a row has
- * `width` elements, and `dst_batch` is the number of vec4s from batch to batch. */
+/* Packs one block of src, which must fit into a binding, to `dst`, from row `dst_row` on. `dst` has panels of dst_k
+ * rows, and a row has `width` elements. `dst_batch` is the number of vec4s from batch to batch of dst. */
 static void emit_pack_range(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b, vkt_tensor dst,
                             uint32_t width, uint32_t dst_k, uint64_t dst_row, uint64_t dst_batch)
 {

@@ -67,8 +67,8 @@ static double shared_cost(const vkt_emit *e, const vkt_gemm *g, double each)
     return e->lim->traits->shared_pays ? each * g->m * g->n * g->k : VKT_COST_NEVER;
 }
 
-/* Chooses the variant with the least cost; if costs are equal, the first in the table. Only the first block is checked:
- * later blocks have the same alignment, or vkt_gemm_operand packs them. */
+/* Chooses the variant with the least cost; if costs are equal, the one that comes first in the table. Only the first
+ * block is checked for packing: later blocks have the same alignment, or vkt_gemm_operand packs them. */
 static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o, const shared_tilings *shared)
 {
     const bool a_unpacked = vkt_gemm_needs_no_packing(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k });
@@ -107,8 +107,8 @@ static void emit_narrow(vkt_emit *e, const vkt_gemm *g, vkt_tensor sums, uint32_
     }
 }
 
-/* Returns the f32 memory in which the sums of one batch of C accumulate from dispatch to dispatch; {0}: C itself is
- * that memory, or one dispatch computes whole sums. */
+/* Returns the f32 scratch in which the sums of one batch of C accumulate from dispatch to dispatch. Returns {0} if they
+ * accumulate in C itself, which is f32, or if one dispatch computes whole sums. */
 static vkt_tensor sums_for(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o)
 {
     if (o->k == g->k || vkt_lowered_value(e, g->c.t)->storage == VKT_PRECISION_F32) return (vkt_tensor){ 0 };

@@ -6,8 +6,8 @@
 #include "ops/product/blocks.h"
 #include "ops/product/gemm.h"
 
-/* Some rows of some batches of a product, over some k. The block has a range of each matrix, and the index of its first
- * element in each range. */
+/* A block of a product: some rows of some batches, over some k. For each matrix it has a binding, and the index of the
+ * block's first element in this binding. */
 typedef struct vkt_gemm_block {
     const vkt_gemm *g;
     uint32_t m, k, batches;

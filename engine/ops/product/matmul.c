@@ -1,7 +1,7 @@
 /* ops/product/matmul.c - C = op(A) op(B) over the last two dimensions: see vktrain/ops.h. */
 #include "ops/product/gemm.h"
 
-/* The operands of a product. */
+/* The sizes of a product. */
 typedef struct product {
     uint32_t m, n, k, ka, kb; /* ka, kb: k in each operand */
     uint32_t lead;            /* number of leading dimensions of the result */

@@ -30,8 +30,8 @@ static vkt_result check_layer(vkt_infer *f, uint32_t layer, uint32_t in)
     return VKT_OK;
 }
 
-/* Checks the attributes, x, all layers, and input 1, which must have y's shape. `second` is the name of input 1; NULL:
- * it is a parameter. `params` is the number of the first parameter's input. Sets *out_width to y's width. */
+/* Checks the attributes, x and all layers. Also checks that input 1, called `second`, has y's shape; NULL: input 1 is a
+ * parameter. `params` is the number of the input that is the first parameter. Sets *out_width to y's width. */
 static vkt_result check_network(vkt_infer *f, const char *second, uint32_t params, uint32_t *out_width)
 {
     const vkt_mlp_attr *a = f->n->attr;
@@ -116,7 +116,7 @@ static void mse_emit(const vkt_node *n, vkt_emit *e)
 
 /* ---- gradients ---- */
 
-/* Returns which inputs need a gradient, of x and the parameters. Bit i: input i. */
+/* Returns which of x and the parameters need a gradient. Bit i: input i. */
 static uint32_t wanted_grads(const vkt_graph *g, const vkt_tensor *in, const vkt_mlp_attr *a)
 {
     uint32_t grads = vkt_wants_grad(g, in[0]) ? 1 : 0;
@@ -138,8 +138,8 @@ static void mlp_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
     for (uint32_t i = 0; i < 2 * a->layers; i++) dx[a->params + i] = vkt_mlp_grad(made, 0, 2 + i);
 }
 
-/* Uses the gradients that the node computes already. If it was made for another dloss or for fewer gradients, a new
- * node computes them. */
+/* Uses the gradients that the node computes already. If the node was made for another dloss or lacks a gradient that is
+ * wanted, a new node computes the gradients. */
 static void mse_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_mlp_attr *a = n->attr, wanted = { a->layers, a->params, wanted_grads(g, n->in, a) };
@@ -294,7 +294,8 @@ vkt_tensor vkt_mlp(vkt_graph *g, vkt_tensor x, const vkt_mlp_layer *layers, uint
 
 /* ---- fusing chains of nodes ---- */
 
-/* A network that is found from its end. Its parameters are at the end of `in`, in the order of mlp's inputs. */
+/* A network, which is found from its last layer backward. Its parameters fill the end of `in`, in the order of mlp's
+ * inputs. */
 typedef struct chain {
     vkt_tensor x, in[2 * VKT_MLP_MAX_LAYERS];
     uint32_t layers;
@@ -334,8 +335,8 @@ static bool find_chain(vkt_graph *g, vkt_tensor y, chain *c)
     return c->layers > 0;
 }
 
-/* Returns whether every device can bind t: the kernels bind x, its gradient and the target as a whole, and the device
- * is not known yet. */
+/* Returns true if every device can bind t as a whole. The kernels bind x, its gradient and the target as a whole, and
+ * the device is not known yet. */
 static bool fits_everywhere(const vkt_graph *g, vkt_tensor t)
 {
     return vkt_value_of(g, t)->bytes <= 128u << 20; /* Vulkan 1.3, "Required limits": maxStorageBufferRange */

@@ -9,8 +9,8 @@
 
 _Static_assert(MLP_LAYERS == VKT_MLP_MAX_LAYERS, "the public header and the shaders agree");
 
-/* The first inputs of a node: x, then dy (GRAD) or target and dloss (MSE). The parameters follow. The pass is what the
- * node computes. */
+/* The first inputs of a node: x, then dy (GRAD) or target and dloss (MSE). The parameters follow. vkt_mlp_pass says
+ * what the node computes. */
 enum { VKT_MLP_IN_X = 0, VKT_MLP_IN_DY = 1, VKT_MLP_IN_TARGET = 1, VKT_MLP_IN_DLOSS = 2 };
 typedef enum vkt_mlp_pass {
     VKT_MLP_FORWARD, /* x -> y */

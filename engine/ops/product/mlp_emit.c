@@ -107,7 +107,7 @@ static void emit_network(job *j)
                                            [VKT_MLP_GRAD] = { VKT_K_MLP_GRAD, VKT_K_MLP_GRAD_NARROW } };
     const bool forward = j->pass == VKT_MLP_FORWARD;
     const vkt_value *x = vkt_node_in(j->n, 0);
-    const uint32_t tile = j->lanes * (j->narrow ? 1 : 8), units = j->narrow ? 1 : 4; /* samples: of a tile, of a VEC */
+    const uint32_t tile = j->lanes * (j->narrow ? 1 : 8), units = j->narrow ? 1 : 4; /* samples of a tile; of a VEC */
     j->tiles = j->narrow || forward ? 1 : VKT_MAX(j->e->lim->traits->mlp_samples / tile, 1u);
     const uint32_t pitch = vkt_phys_of(x).pitch / units, blocks = vkt_div_up(x->shape.dim[0], tile * j->tiles);
     uint32_t act_rows = 0;
@@ -148,8 +148,8 @@ static void emit_network(job *j)
                                           .groups = { j->groups, 1, 1 } });
 }
 
-/* Returns whether mlp_line.comp can compute the node: a loss over one layer, without dx, whose sums all stay in
- * registers. */
+/* Returns true if mlp_line.comp can compute the node. The node must be a loss over one layer, without dx, and the layer
+ * must be so small that all its sums stay in registers. */
 static bool is_line(const job *j)
 {
     const bool dx = ((const vkt_mlp_attr *)j->n->attr)->grads & 1;

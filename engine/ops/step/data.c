@@ -13,7 +13,7 @@
 
 enum { TABLE = 0, ORDER, STEP };
 
-/* Checks the conditions of all ops of this file. */
+/* Checks the conditions that all ops of this file share. */
 static vkt_result check(vkt_infer *f, uint32_t batch)
 {
     const vkt_value *order = vkt_in(f, ORDER);
@@ -26,7 +26,7 @@ static vkt_result check(vkt_infer *f, uint32_t batch)
     return VKT_OK;
 }
 
-/* Returns true if a binding can hold value `t`. Else it sets the emission's error and returns false. */
+/* Returns true if a binding can hold value `t`. Else sets the emission's error and returns false. */
 static bool fits(const vkt_node *n, vkt_emit *e, vkt_tensor t)
 {
     const vkt_value *v = vkt_lowered_value(e, t);
@@ -37,8 +37,8 @@ static bool fits(const vkt_node *n, vkt_emit *e, vkt_tensor t)
     return false;
 }
 
-/* Returns how many samples of a table fit into a binding: a multiple of 64, because 64 samples of whole words are a
- * multiple of VKT_ALIGN_BYTES. If 64 do not fit, it sets the emission's error and returns 0. */
+/* Returns how many samples of a table fit into a binding, rounded down to a multiple of 64: 64 samples of whole words
+ * are a multiple of VKT_ALIGN_BYTES. If 64 do not fit, sets the emission's error and returns 0. */
 static uint64_t range_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
 {
     const uint64_t rows = e->lim->max_storage_range_bytes / row_bytes / 64 * 64;
@@ -48,9 +48,10 @@ static uint64_t range_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
     return rows;
 }
 
-#define LONG 4096u /* iterations of a lane; 4 LONG are enough for a work group, and no driver ends such a loop */
+#define LONG 4096u /* the most iterations for one item. A lane has about 4 * LONG; no driver ends such a loop */
 
-/* Returns the number of work groups for `items` lanes with `iterations` iterations each. */
+/* Returns the number of work groups for `items` items with `iterations` iterations each. A lane may compute several
+ * items. */
 static uint64_t groups(const vkt_limits *lim, uint64_t items, uint64_t iterations, uint32_t lanes)
 {
     const uint64_t n = vkt_groups(items, lanes, 1), wanted = lim->traits->groups_load;
@@ -82,8 +83,8 @@ static vkt_result rows_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Splits scale and shift into sums of two floats. The first float of the scale has 16 bits: its product with a byte is
- * exact. */
+/* Splits scale and shift into sums of two floats each. The first float of the scale has only 16 significant bits, so
+ * its product with a byte is exact. */
 static void split(double scale, double shift, float out[4])
 {
     int exponent;
@@ -163,7 +164,7 @@ static double rows_flops(const vkt_node *n)
     return 2 * vkt_elements_out(n, 0);
 }
 
-/* Counts the batch's samples in the table and in the output, and their entries in the order. */
+/* Counts the batch's samples in the table and in the output, and their entries in `order`. */
 static double rows_bytes(const vkt_node *n)
 {
     const vkt_gather_attr *a = n->attr;

@@ -37,8 +37,8 @@ static uint64_t blocks_of(uint64_t bytes)
     return vkt_round_up(bytes, BLOCK_BYTES) / BLOCK_BYTES;
 }
 
-/* Return the number of the input that has the groups, or the sum of gradients. Moments are inputs 2 to groups_at - 1.
- */
+/* groups_at returns the number of the input that has the groups; sum_at, of the one that has the sum of gradients. The
+ * moments are inputs 2 .. groups_at - 1. */
 static uint32_t groups_at(const vkt_op *op)
 {
     return op->max_in - 2u;
@@ -64,7 +64,7 @@ static vkt_tensor gradient_of(const vkt_node *n)
 /* The op of each kind. */
 static const struct {
     const vkt_op *op;
-    uint32_t moments; /* the number of moments that the op's inputs have room for */
+    uint32_t moments; /* the number of moments for which the op has inputs */
 } rows[VKT_OPTIMIZER_KIND_COUNT] = {
     [VKT_SGD] = { &vkt_op_sgd, 1 },    [VKT_ADAM] = { &vkt_op_adam, 3 },       [VKT_ADAMW] = { &vkt_op_adam, 3 },
     [VKT_NADAM] = { &vkt_op_adam, 3 }, [VKT_RMSPROP] = { &vkt_op_rmsprop, 3 }, [VKT_ADAGRAD] = { &vkt_op_adagrad, 1 }
@@ -119,7 +119,7 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* A kernel over the arena: one dispatch for each range that fits into a binding. */
+/* A kernel that computes the whole arena, with one dispatch for each range that fits into a binding. */
 typedef struct sweep {
     uint16_t kernel;
     uint32_t lanes, n_bind;
@@ -143,7 +143,7 @@ static uint32_t groups_for(const vkt_emit *e, uint64_t n4, uint32_t lanes)
     return (uint32_t)VKT_MIN(vkt_groups(n4, lanes, e->lim->traits->items_update), most);
 }
 
-/* Emits the range of `bytes` bytes from `at` on. */
+/* Emits the dispatch for `bytes` bytes of the arena, from byte `at` on. */
 static void emit_range(const vkt_node *n, vkt_emit *e, sweep *s, uint64_t at, uint64_t bytes)
 {
     const vkt_optimizer *o = n->attr;
@@ -178,7 +178,7 @@ static uint64_t arena_bytes(const vkt_node *n)
     return vkt_node_in(n, 0)->bytes;
 }
 
-/* Emits bytes first .. end - 1, in ranges that a binding holds. */
+/* Emits the dispatches for bytes first .. end - 1 of the arena, in ranges that a binding holds. */
 static void emit_bucket(const vkt_node *n, vkt_emit *e, sweep *s, uint64_t first, uint64_t end)
 {
     const uint64_t most = vkt_bind_range_bytes(e->lim);
@@ -237,7 +237,7 @@ static void clip_norm(const vkt_node *n, vkt_emit *e)
     if (o->clip_norm == 0) return;
     const uint64_t bytes = arena_bytes(n), most = vkt_bind_range_bytes(e->lim), n4 = VKT_MIN(bytes, most) / 16;
     const uint32_t lanes = vkt_lanes_for(e->lim, n4);
-    const uint64_t parts = groups_for(e, n4, lanes) * ((bytes + most - 1) / most); /* limit of the parts of the sum */
+    const uint64_t parts = groups_for(e, n4, lanes) * ((bytes + most - 1) / most); /* the most partial sums there are */
     const vkt_tensor partial = vkt_scratch(e, "squares", parts * 16);
     vkt_grad_norm_push push = { .first = 0 };
     sweep s = { .kernel = VKT_K_GRAD_NORM,
@@ -290,8 +290,8 @@ static void emit_update(const vkt_node *n, vkt_emit *e, uint16_t kernel, void *p
     emit_sweep(n, e, &s);
 }
 
-/* Draws the settings that all optimizers have, and the inputs: param, grad, the moments that are present (moment i has
- * numbers in range[i]), groups. */
+/* Draws the settings that all optimizers have, and the inputs: param, grad, the moments that are present, and perhaps
+ * groups. The numbers of moment i + 1 are from range[i][0] to range[i][1]. */
 static void sample(vkt_rng *r, vkt_case *c, vkt_optimizer *o, const float (*range)[2], uint32_t moments)
 {
     const vkt_shape s = vkt_shape1(4 * vkt_rng_range(r, 1, 1500));

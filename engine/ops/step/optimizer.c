@@ -1,5 +1,5 @@
-/* ops/step/optimizer.c - the settings of an optimizer: defaults and presets, checks, the moments that they need, the
- * clock's rates. */
+/* ops/step/optimizer.c - the settings of an optimizer: defaults and presets, checks, and the moments and the rates of
+ * the clock that follow from them. */
 #include "ops/step/optimizer.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
  *
  * published = decay published + (1 - decay) param
  *
- * published = param in three cases: after the first completed step, if decay is 0, and in blocks that the table of
- * groups fixes (frozen parameters, running statistics). A run that completes no step changes nothing. */
+ * But published = param in three cases: at the first completed step; always, if decay is 0; and in blocks that the
+ * table of groups fixes (frozen parameters, running statistics). A run that completes no step changes nothing. */
 #include "ops/ops.h"
 
 #include "kernel/ids.h"

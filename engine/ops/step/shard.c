@@ -83,7 +83,8 @@ STATE_OP(begin, emit_begin, true, "first run of a step: saved = states; other ru
 STATE_OP(give, emit_give, false, "gradient of states = states");
 STATE_OP(take, emit_take, false, "states = sum / rows");
 
-/* Finds the next range of neighbouring states, from parameter *i on. Returns false after the last one. */
+/* Finds the next range of neighbouring states, from parameter *i on, and sets *i behind it. Returns false after the
+ * last range. */
 static bool next_states(const vkt_graph *g, size_t *i, uint64_t *offset, uint64_t *bytes)
 {
     while (*i < g->n_params && !g->values[g->params[*i]].state) ++*i;
@@ -103,8 +104,8 @@ uint64_t vkt_shard_saved_bytes(const vkt_graph *g)
     return sum;
 }
 
-/* Appends a node of `op` for each range of states. The copies are one after the other (`packed`), or at the states'
- * offsets in the arena. */
+/* Appends a node of `op` for each range of states. In the vector `copy`, the ranges are one after the other (`packed`),
+ * or at the same offsets as in the arena. */
 static void add_states(vkt_graph *g, const vkt_op *op, vkt_tensor copy, bool packed)
 {
     vkt_shard_state_attr a = { 0 };

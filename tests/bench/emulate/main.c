@@ -1,5 +1,5 @@
-/* bench_emulate - trains a network as one rank of an emulated cluster (vkt_emulation_create) and prints the times of a
- * step as JSON, in the form that vkt-scaling reads. tests/bench/emulated_scaling.py calls it.
+/* bench_emulate - trains a network as one rank of an emulated cluster (vkt_emulation_create). Prints the times of a
+ * step as JSON, in the form that vkt-scaling reads. tests/bench/emulated_scaling.py calls this program.
  *
  *     bench_emulate NET RANKS BATCH STEPS BUCKET_KIB ALPHA_US BETA_GB_PER_S
  *
@@ -66,7 +66,7 @@ static vkt_dataset *samples(const net *n, uint32_t rows)
     return d;
 }
 
-/* Returns the device's time for the dispatches of nodes [first, end), in ms, as the one measured run took it. */
+/* Returns the device's time for the dispatches of nodes [first, end), in ms, in the one run that was measured. */
 static double device_ms(const vkt_program *p, size_t first, size_t end)
 {
     double ns = 0;

@@ -169,8 +169,8 @@ static vkt_result step(const vkt_transport *t)
     return vkt_all_reduce(t, data, VKT_COUNT(data), VKT_WIRE_F32, scratch);
 }
 
-/* Makes steps until a failure. At step 20, the last rank but one, the last two ranks, or all ranks do what `mode` says.
- */
+/* Makes steps until a failure. At step 20, some ranks do what `mode` says: the last rank but one (kill, stop, late,
+ * fault), the last two ranks (barrier, bytes), or all ranks (ring). */
 static vkt_result work(const vkt_transport *t, const char *mode)
 {
     const bool culprit = t->rank == t->ranks - 2;
