@@ -9,6 +9,7 @@
 // log1p: 1 + x is rounded, and the result is corrected by the rounding error (W. Kahan, in HP-15C Advanced Functions Handbook,
 // 1982, appendix).
 const float LN2_HIGH = 0.693359375, LN2_LOW = -2.12194440054690583e-4;
+#define INFINITE uintBitsToFloat(0x7f800000u)
 
 #define VKT_EXP_LOG(F, I, U)                                                                                        \
     F exp_1ulp(F x)                                                                                                 \
@@ -27,12 +28,12 @@ const float LN2_HIGH = 0.693359375, LN2_LOW = -2.12194440054690583e-4;
         const F t = q * (1.0 / 3.0 + q * (0.2 + q * (1.0 / 7.0 + q * (1.0 / 9.0 + q * (1.0 / 11.0)))));             \
         /* 2 s (1 + t) = f - s (f - 2 t): this form is less sensitive to the rounding of s */                       \
         const F y = e * LN2_HIGH + (f - (s * (f - 2.0 * t) - e * LN2_LOW));                                         \
-        return mix(x, y, is_less(x, F(3.402823466e38)));                                                        \
+        return mix(x, y, is_less(x, F(INFINITE)));                                                              \
     }                                                                                                               \
     F log1p_1ulp(F x)                                                                                               \
     {                                                                                                               \
         precise const F sum = 1.0 + x, lost = x - (sum - 1.0);                                                      \
-        return mix(x, log_1ulp(sum) + lost / sum, is_less(x, F(3.402823466e38)));                               \
+        return mix(x, log_1ulp(sum) + lost / sum, is_less(x, F(INFINITE)));                                     \
     }
 bool is_less(float a, float b) { return a < b; }
 bvec4 is_less(vec4 a, vec4 b) { return lessThan(a, b); }
