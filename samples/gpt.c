@@ -254,9 +254,11 @@ static vkt_result attach_alphabet(vkt_trainer *t, const corpus *c)
 
 /* Returns a schedule. The rate rises from lr / 100 to lr over the first twentieth of all steps, at most 1000 steps.
  * Then it falls to a tenth of lr along a cosine. */
-static vkt_schedule schedule(const train_options *o, uint32_t rows)
+static vkt_schedule schedule(const session *s, uint32_t rows)
 {
-    const uint64_t steps = (uint64_t)o->epochs * ((rows + o->batch - 1) / o->batch);
+    const train_options *o = &s->o;
+    const uint32_t step = ranks_step_rows(&s->ranks, o);
+    const uint64_t steps = (uint64_t)o->epochs * ((rows + step - 1) / step);
     const uint32_t warmup = (uint32_t)(steps / 20 < 1000 ? steps / 20 : 1000);
     return (vkt_schedule){ .kind = VKT_SCHEDULE_COSINE,
                            .warmup = warmup,
@@ -278,7 +280,7 @@ static vkt_result run(session *s, const corpus *c, const texts *data, gpt_option
     const vkt_trainer_params p = { .model = { .name = "GPT", .forward = forward, .user = &o->model, .loss = loss },
                                    .train = data->train,
                                    .validation = data->check,
-                                   .schedule = schedule(&s->o, vkt_dataset_rows(data->train)) };
+                                   .schedule = schedule(s, vkt_dataset_rows(data->train)) };
     vkt_trainer *t = NULL;
     vkt_result r = session_trainer(s, &p, &t);
     if (r == VKT_OK) r = attach_alphabet(t, c);

@@ -122,13 +122,12 @@ static vkt_result finish(const session *s, const fit *f)
     }
     if (session_interrupted()) remark("ended by a signal: these are the results so far");
     if (!s->o.json) return VKT_OK;
-    json_t *results =
-        json_pack("{s:{s:s, s:b, s:I}, s:i, s:O, s:o, s:o, s:o, s:[o,o], s:o}", "data", "source",
-                  "points of t = 2 x0 - 3 x1 + 10, with noise of standard deviation 2", "made_up", 1, "train",
-                  (json_int_t)f->rows, "parameters", 3, "epochs", f->epochs, "final_loss", real_or_null(f->loss),
-                  "ms_per_step", real_or_null(f->ms_per_step), "first_step_ms", real_or_null(f->first_step_ms),
-                  "weight", real_or_null((double)f->w[0]), real_or_null((double)f->w[1]), "bias",
-                  real_or_null((double)f->w[2]));
+    json_t *results = json_pack("{s:{s:s, s:b, s:I}, s:i, s:O, s:o, s:o, s:o, s:[o,o], s:o}", "data", "source",
+                                "points of t = 2 x0 - 3 x1 + 10, with noise of standard deviation 2", "made_up", 1,
+                                "train", (json_int_t)f->rows, "parameters", 3, "epochs", f->epochs, "final_loss",
+                                real_or_null(f->loss), "ms_per_step", real_or_null(f->ms_per_step), "first_step_ms",
+                                real_or_null(f->first_step_ms), "weight", real_or_null((double)f->w[0]),
+                                real_or_null((double)f->w[1]), "bias", real_or_null((double)f->w[2]));
     return write_results(s, results) ? VKT_OK : VKT_E_IO;
 }
 

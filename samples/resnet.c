@@ -179,8 +179,8 @@ static vkt_result evaluate(vkt_trainer *t, const start *from)
         right += round(a * n);
         rows += n;
     }
-    from->s->more = json_pack("{s:o, s:I, s:I}", "pretrained_loss", real_or_null(loss / rows), "pretrained_right", (json_int_t)right,
-                              "pretrained_rows", (json_int_t)rows);
+    from->s->more = json_pack("{s:o, s:I, s:I}", "pretrained_loss", real_or_null(loss / rows), "pretrained_right",
+                              (json_int_t)right, "pretrained_rows", (json_int_t)rows);
     if (!from->s->o.quiet)
         terminal_printf(stdout,
                         "before  without training, with the weights as loaded: %.0f of %.0f images are recognised "
@@ -345,7 +345,8 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data, uin
     model all = { .net = networks[o->network].params };
     all.net.classes = vkt_dataset_classes(data->train);
     start from = { .s = s, .o = o, .data = data, .weights = weights_of(s, o, all.net.classes, room) };
-    const uint64_t steps = (vkt_dataset_rows(data->train) + s->o.batch - 1) / s->o.batch;
+    const uint32_t rows = ranks_step_rows(&s->ranks, &s->o);
+    const uint64_t steps = (vkt_dataset_rows(data->train) + rows - 1) / rows;
     const vkt_trainer_params p = {
         .model = { .name = networks[o->network].name, .forward = forward, .user = &all },
         .train = data->train,

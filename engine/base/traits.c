@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/numbers.h"
+
 #define COLUMN(member, value) .member = (value),
 const vkt_traits vkt_class_traits[VKT_CLASS_COUNT] = {
 #define VKT_TRAIT(kind, name, most, CPU, NVIDIA, AMD, INTEL, MOBILE, OTHER, what) COLUMN(name, CPU)
@@ -170,7 +172,9 @@ static vkt_result set_one(const vkt_host *h, const char *from, const char *item,
     const size_t length = (size_t)(end - value);
     if (length < sizeof digits) memcpy(digits, value, length);
     const bool plain = strspn(digits, "0123456789.eE+-") == length; /* refuses "nan", "inf", "0x10" */
+    const vkt_numbers locale = vkt_numbers_begin();
     const double x = plain ? strtod(digits, &last) : -1;
+    vkt_numbers_end(locale);
     if (!is_legal(i, x, most_lanes, want) || last != digits + length || !length)
         return vkt_fail(h, VKT_E_ARG, "%s: want %s=N, %s; got \"%.*s\"", from, rows[i].name, want,
                         (int)VKT_MIN(length, 80), value);

@@ -75,6 +75,7 @@ void vkt_attr_text_exact(const vkt_op *op, const void *attr, vkt_text *t)
 
 void vkt_attr_text(const vkt_op *op, const void *attr, vkt_text *t)
 {
+    const vkt_numbers locale = vkt_numbers_begin();
     const char *space = "";
     for (const vkt_field *f = op->fields; f && f->name; f++) {
         bool is_default = true;
@@ -86,6 +87,7 @@ void vkt_attr_text(const vkt_op *op, const void *attr, vkt_text *t)
             vkt_text_add(t, whole ? "%s%.0f" : "%s%g", i ? "," : "", get(f, attr, i));
         space = " ";
     }
+    vkt_numbers_end(locale);
 }
 
 static vkt_result unknown(const vkt_host *h, const vkt_op *op, const char *text)
@@ -107,7 +109,9 @@ vkt_result vkt_attr_parse(const vkt_host *h, const vkt_op *op, const char *text,
     const char *at = text + n;
     for (uint32_t i = 0; i < f->count; i++) {
         char *end;
+        const vkt_numbers locale = vkt_numbers_begin();
         const double x = strtod(at + 1, &end);
+        vkt_numbers_end(locale);
         if (end == at + 1 || *end != (i + 1 < f->count ? ',' : 0) || !set(f, attr, i, x))
             return vkt_fail(h, VKT_E_FORMAT, "%s: want '%s=' and %u numbers of its kind, got '%s'", op->name, f->name,
                             f->count, text);

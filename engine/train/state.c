@@ -25,6 +25,7 @@
 
 #include "base/numbers.h"
 #include "io/checkpoint.h"
+#include "ops/step/optimizer.h"
 #include "train/identity.h"
 
 enum { HISTORY_COLUMNS = 6, TEXT_ROOM = 1024 };

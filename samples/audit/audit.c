@@ -61,11 +61,17 @@ static vkt_result audit_ops(audit *a)
 {
     vkt_audit_totals totals = { 0 };
     vkt_result r = VKT_OK;
+    uint32_t n = 0;
     audit_report_begin(&a->report, "ops", "random cases of each op");
     for (uint32_t i = 0; vkt_audit_op_name(i) && (r == VKT_OK || r == VKT_E_WRONG); i++) {
         const char *op = vkt_audit_op_name(i);
         if (a->o->filter && regexec(a->o->filter, op, 0, NULL, 0) != 0) continue;
         r = vkt_audit_op(a->ctx, op, a->o->seeds, &a->params, &totals);
+        n++;
+    }
+    if (n == 0) {
+        complain("--filter: want a part of an op's name, but no op matches: --list prints all names");
+        return VKT_E_ARG;
     }
     return note(a, &totals, r == VKT_OK && totals.failed ? VKT_E_WRONG : r);
 }

@@ -126,6 +126,12 @@ void ranks_set(const ranks *r, const train_options *o, vkt_trainer_params *p)
     p->n_more_devices = r->n_more;
 }
 
+uint32_t ranks_step_rows(const ranks *r, const train_options *o)
+{
+    const bool split = o->shards ? o->shards != 1 : r->mpi || r->n_more; /* see vkt_dist_params.shards */
+    return split && o->optimizer.micro_batches ? o->batch * o->optimizer.micro_batches : o->batch;
+}
+
 void ranks_close(ranks *r)
 {
     while (r->n_more) vkt_ctx_destroy(&r->more[--r->n_more]);

@@ -25,6 +25,8 @@ const char *ranks_device(const ranks *r, const train_options *o, char room[256])
 vkt_result ranks_open(ranks *r, const train_options *o, const vkt_host *host);
 /* Sets dist, more_devices and n_more_devices of *p. *r must outlive the trainer. */
 void ranks_set(const ranks *r, const train_options *o, vkt_trainer_params *p);
+/* Returns the samples of a step on all ranks: the batch, or with shards the batch times --micro-batches. */
+uint32_t ranks_step_rows(const ranks *r, const train_options *o);
 /* Returns whether this process prints and writes the results: it is rank 0, or there is no --mpi. */
 bool ranks_is_first(const ranks *r);
 /* Waits until all processes have called it. Returns VKT_E_PEER if a rank has failed. */

@@ -411,14 +411,16 @@ static vkt_result measure_test(session *s, vkt_trainer *t)
 }
 
 /* Returns the schedule of --schedule, otherwise the sample's own. --warmup replaces the warm-up of either. For cosine
- * and one-cycle of --schedule, `total` is the number of batches in all epochs, less the warm-up, but at least 1. */
-static vkt_schedule schedule_of(const train_options *o, const vkt_trainer_params *p)
+ * and one-cycle of --schedule, `total` is the number of steps in all epochs, less the warm-up, but at least 1. */
+static vkt_schedule schedule_of(const session *run, const vkt_trainer_params *p)
 {
+    const train_options *o = &run->o;
+    const uint32_t rows = ranks_step_rows(&run->ranks, o);
     vkt_schedule s = o->has_schedule ? o->schedule : p->schedule;
-    const uint64_t batches = ((uint64_t)vkt_dataset_rows(p->train) + o->batch - 1) / o->batch * o->epochs;
+    const uint64_t steps = ((uint64_t)vkt_dataset_rows(p->train) + rows - 1) / rows * o->epochs;
     if (o->warmup) s.warmup = o->warmup;
     if (o->has_schedule && (s.kind == VKT_SCHEDULE_COSINE || s.kind == VKT_SCHEDULE_ONE_CYCLE))
-        s.total = batches > s.warmup ? batches - s.warmup : 1;
+        s.total = steps > s.warmup ? steps - s.warmup : 1;
     return s;
 }
 
@@ -429,7 +431,7 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
     p.batch = o->batch;
     p.optimizer = o->optimizer;
     p.lr = o->lr;
-    p.schedule = schedule_of(o, &p);
+    p.schedule = schedule_of(s, &p);
     p.seed = o->seed;
     p.stream = o->stream;
     p.recompute = o->recompute;

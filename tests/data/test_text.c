@@ -252,6 +252,12 @@ static void a_vocabulary_comes_back_as_it_was(void **state)
     expect_words(w, (const char *const[]){ "a", "\xc3\xbc\n%\x7f", "b'\"" }, 3, 4);
     vkt_vocab_destroy(&v);
     vkt_vocab_destroy(&w);
+    v = vocab_of(&(vkt_vocab_params){ .index_from = 1000000000 }, NULL, 0);
+    assert_int_equal(vkt_vocab_to_text(v, &text), VKT_OK);
+    assert_int_equal(vkt_vocab_from_text(&h, "mine", text, &w), VKT_OK);
+    vkt_text_release(&text);
+    vkt_vocab_destroy(&v);
+    vkt_vocab_destroy(&w);
     v = vocab_of(&(vkt_vocab_params){ .keep_case = true }, NULL, 0);
     assert_int_equal(vkt_vocab_to_text(v, &text), VKT_OK);
     assert_string_equal(text, "vktrain-vocabulary 1 index_from=3 lower=0 words=0\n"

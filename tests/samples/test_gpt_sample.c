@@ -132,6 +132,23 @@ static void the_attached_alphabet_has_control_characters(void **state)
     vkt_safetensors_close(&st);
 }
 
+/* With shards a step has all micro-batches. The rate falls to a tenth of --lr all the same. */
+static void the_schedule_ends_with_the_last_step(void **state)
+{
+    rig *r = rig_of(state);
+    static const char *const shards[] = { "1", "2" };
+    write_text(r, "the cat sat on the mat. ", 100);
+    for (int i = 0; i < 2; i++) {
+        EXPECT(r, 0, "", TINY, "-q", "--epochs", "8", "--lr", "0.01", "--micro-batches", "4", "--shards", shards[i],
+               "--json", "report");
+        json_t *report = program_json(r, "report");
+        const json_t *last = json_array_get(json_object_get(report, "epochs"), 7);
+        const double lr = json_number_of(last, "lr"); /* of the epoch's first step */
+        if (!(lr >= 0.001 && lr < 0.002)) fail_msg("%s shards: the rate of the last epoch is %g", shards[i], lr);
+        json_decref(report);
+    }
+}
+
 static void errors_are_explained(void **state)
 {
     rig *r = rig_of(state);
@@ -202,6 +219,7 @@ int main(void)
         rig_test(a_resumed_run_ends_in_the_same_bytes),
         rig_test(another_network_or_alphabet_is_refused_by_name),
         rig_test(the_attached_alphabet_has_control_characters),
+        rig_test(the_schedule_ends_with_the_last_step),
         rig_test(errors_are_explained),
         rig_test(help_names_its_options),
         rig_test(headings_of_help_are_in_order),

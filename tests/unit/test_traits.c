@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <locale.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +90,20 @@ static void values_are_set_by_name(void **state)
     assert_int_equal(vkt_traits_parse(&h, "test", " ,\n# nothing", 1024, &t, NULL), VKT_OK);
 }
 
+/* Applications set a locale. In some of them a comma separates the decimals. */
+static void the_locale_changes_nothing(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const char *const locales[] = { "de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "C" };
+    vkt_traits t = vkt_class_traits[VKT_CLASS_CPU];
+    for (size_t i = 0; i < VKT_COUNT(locales) && !setlocale(LC_ALL, locales[i]); i++) continue;
+    const vkt_result r = vkt_traits_parse(&h, "test", "fft_worth=0.25", 1024, &t, NULL);
+    setlocale(LC_ALL, "C");
+    assert_int_equal(r, VKT_OK);
+    assert_true(t.fft_worth == 0.25);
+}
+
 static void what_is_wrong_is_named_and_changes_nothing(void **state)
 {
     (void)state;
@@ -155,6 +171,7 @@ int main(void)
         TEST(names_are_unique_and_sentences_short),
         TEST(a_cpu_and_gpus_differ_where_it_matters),
         TEST(values_are_set_by_name),
+        TEST(the_locale_changes_nothing),
         TEST(what_is_wrong_is_named_and_changes_nothing),
         TEST(a_message_without_memory_is_a_status),
     };
