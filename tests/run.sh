@@ -214,6 +214,9 @@ if [ "$mode" = full ]; then
     fi
     unset VKT_TEST_SMALL VKT_TEST_SEEDS VKT_TEST_FIRST
 
+    phase "kernels as the compilers of GPUs see them"
+    check_script tests/gpu/readiness.sh "$builds/build-tests" "$drivers"
+
     phase "all tests under AddressSanitizer and UndefinedBehaviorSanitizer"
     unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES # the layer of 1.3.239 leaks, and the phases above used it
     # -O1 compiles in half the time of -O2 and has all checks. But it also warns of impossible cases, so -Werror is off here.
