@@ -1,5 +1,5 @@
-# Lists what `cmake --install` installs: the library, its headers, a CMake package, a pkg-config file and, where MPI was found,
-# libvktrain_mpi. samples/CMakeLists.txt adds vkt-info. tests/package tests all of it.
+# Lists what `cmake --install` installs: the library, its headers, a CMake package, a pkg-config file, the licence and, where MPI
+# was found, libvktrain_mpi. samples/CMakeLists.txt adds vkt-info. tests/package tests the installation.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -37,7 +37,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vktrainConfig.cmake ${CMAKE_CURRENT_BI
   DESTINATION ${package})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vktrain.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-if(TARGET vktrain_mpi) # find_package(vktrain COMPONENTS mpi), or vktrain_mpi.pc
+if(TARGET vktrain_mpi) # for find_package(vktrain COMPONENTS mpi), and for pkg-config
   configure_file(cmake/vktrain_mpi.pc.in vktrain_mpi.pc @ONLY)
   install(TARGETS vktrain_mpi EXPORT vktrain_mpiTargets)
   install(EXPORT vktrain_mpiTargets NAMESPACE vktrain:: DESTINATION ${package})

@@ -1,4 +1,4 @@
-# libvktrain_mpi, the transport between processes: a library of its own, so that libvktrain does not link MPI.
+# Builds libvktrain_mpi, the transport between processes. It is a library of its own, so that libvktrain does not link MPI.
 set(VKT_WITH_MPI AUTO CACHE STRING "build libvktrain_mpi: AUTO (if MPI is found), ON or OFF")
 set_property(CACHE VKT_WITH_MPI PROPERTY STRINGS AUTO ON OFF)
 set(VKT_MPI_C_COMPILER "" CACHE STRING "the MPI of libvktrain_mpi, by its compiler, e.g. mpicc.mpich; empty: CMake's choice")
@@ -29,7 +29,7 @@ set_target_properties(vktrain_mpi PROPERTIES VERSION ${PROJECT_VERSION} SOVERSIO
   EXPORT_NAME mpi)
 target_link_libraries(vktrain_mpi PUBLIC vktrain PRIVATE MPI::MPI_C)
 get_target_property(type vktrain_mpi TYPE)
-if(type STREQUAL "SHARED_LIBRARY") # libvktrain.so does not export what is in base; an archive of libvktrain has it
+if(type STREQUAL "SHARED_LIBRARY") # libvktrain.so does not export the functions of base; libvktrain.a has them
   target_link_libraries(vktrain_mpi PRIVATE vkt_base)
   target_link_options(vktrain_mpi PRIVATE LINKER:--exclude-libs,ALL)
 endif()

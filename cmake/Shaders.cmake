@@ -1,4 +1,4 @@
-# Compiles every entry of shaders/kernels.def to SPIR-V, checks it with spirv-val, and embeds the words in one
+# Compiles every entry of shaders/kernels.def to SPIR-V, checks it with spirv-val (if installed), and embeds the words in one
 # header, <build>/spirv/spirv_modules.h. The entries of shaders/tools.def become <build>/spirv/tools_modules.h.
 #
 # An entry is VKT_KERNEL(ID, file, "DEFINE ...", reads, writes, texels, flags): shaders/<file>.comp compiled with -D for each
@@ -7,7 +7,8 @@ set(VKT_SPIRV "" CACHE PATH "where another build of this tree, with the same VKT
 file(GLOB VKT_SHADER_DEPENDS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/lib/*.glsl ${PROJECT_SOURCE_DIR}/shaders/abi/*.h
   ${PROJECT_SOURCE_DIR}/include/vktrain/*.glsl)
 
-# A compiler that writes a depfile rebuilds only the modules whose text changed. Without one, a change rebuilds all of them.
+# With a compiler that writes depfiles, a change of an included file rebuilds only the modules that include it. With another
+# compiler it rebuilds all modules.
 execute_process(COMMAND ${GLSLANG} --help OUTPUT_VARIABLE help ERROR_QUIET)
 string(FIND "${help}" "--depfile" VKT_GLSLANG_DEPFILE)
 
@@ -49,7 +50,7 @@ endif()
 
 function(vkt_compile_shader compiler validator file id defines out)
   set(spv ${PROJECT_BINARY_DIR}/spv/${id}.spv)
-  list(FILTER defines EXCLUDE REGEX "^$") # the empty element of an entry without defines
+  list(FILTER defines EXCLUDE REGEX "^$") # removes the empty element of an entry without defines
   list(TRANSFORM defines PREPEND -D)
   set(check)
   if(validator)

@@ -1,7 +1,7 @@
 /* embed OUT.h A.spv B.spv B.texel.spv ... - writes the words of each SPIR-V module as a C array.
  *
- * Names are left out, because they are an eighth of a module and no driver needs them. The name of the push block
- * stays. The first module with a block of that name also keeps the names of its members, because unit/test_abi.c
+ * Names are left out, because they are an eighth of a module and no driver needs them. The name of the push block is
+ * kept. The first module with a block of that name also keeps the names of its members, because unit/test_abi.c
  * compares them with shaders/abi/.
  *
  * A.spv becomes `static const uint32_t vkt_spv_A[]`; dots in a name become '_'. An argument "A.texel=" means a module
@@ -32,7 +32,7 @@ typedef struct module {
     uint32_t words[1 << 20];
     size_t n;
     uint32_t push; /* the id of the push block, to which the first pointer to push constants points; 0: none */
-    int is_second; /* an earlier module names the members of its push block */
+    int is_second; /* an earlier module has the names of the members of this push block */
 } module;
 
 static size_t length(const module *m, size_t at)
@@ -40,7 +40,7 @@ static size_t length(const module *m, size_t at)
     return m->words[at] >> 16;
 }
 
-/* Reads a module and finds its push block. Returns 0, or 1 if the file is not a SPIR-V module. */
+/* Reads a module and finds its push block. Returns 0, or 1 if the file is not a SPIR-V module or is too large. */
 static int take(module *m, FILE *in)
 {
     m->n = fread(m->words, sizeof m->words[0], sizeof m->words / sizeof m->words[0], in);
@@ -54,7 +54,7 @@ static int take(module *m, FILE *in)
     return 0;
 }
 
-/* Returns 1 if an earlier call had a push block of this name. Remembers the name; a module without a block has none. */
+/* Returns 1 if an earlier module had a push block of the same name, else 0. Remembers the name. */
 static int is_known(const module *m)
 {
     static char names[MAX_BLOCKS][BLOCK_NAME];
@@ -70,8 +70,8 @@ static int is_known(const module *m)
     return 0;
 }
 
-/* Returns whether an instruction is left out, because only readers need it: the source, and names except those of the
- * push block. */
+/* Returns whether an instruction is left out, because only readers need it: the source, and all names except those that
+ * are kept. */
 static int is_comment(const module *m, size_t at)
 {
     const uint32_t op = m->words[at] & 0xffff;

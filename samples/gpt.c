@@ -1,6 +1,6 @@
 /* gpt.c - vkt-gpt: trains a transformer on a text, character by character, on a Vulkan device, and then generates text.
  *
- * The network is GPT-2's (vkt_gpt), as small as nanoGPT's for the CPU. */
+ * The network is GPT-2's (vkt_gpt), about as small as the one that nanoGPT trains on a CPU. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,16 +13,16 @@
 #include "common/terminal.h"
 #include "vktrain/models.h"
 
-#define TRY(call)                                                                        \
-    do {                                                                                 \
-        const vkt_result try_r = (call);                                                 \
-        if (try_r != VKT_OK) return try_r; /* the library printed the error on stderr */ \
+#define TRY(call)                                                                                     \
+    do {                                                                                              \
+        const vkt_result try_r = (call);                                                              \
+        if (try_r != VKT_OK) return try_r; /* session_end prints the error if there was no message */ \
     } while (0)
 
 /* ---- options ---- */
 
 typedef struct gpt_options {
-    vkt_gpt_params model; /* all members except the vocabulary */
+    vkt_gpt_params model; /* the text sets the member `vocabulary`, options set the other members */
     uint32_t characters, top_k;
     double temperature;
     const char *prompt;
@@ -90,8 +90,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
     return vkt_gpt(b, vkt_slice(vkt_builder_graph(b), ids, 1, 0, p->context, 1), p);
 }
 
-/* Computes the loss of each character, given the ones before it. Biases and norms have no weight decay: they are in
- * group 0, whose members are all zero. */
+/* Computes the mean loss of the characters, each predicted from the characters before it. Biases and norms have no
+ * weight decay: they are in group 0, whose members are all zero. */
 static vkt_tensor loss(vkt_builder *b, vkt_tensor z, vkt_tensor ids, vkt_tensor labels, vkt_tensor targets, void *user)
 {
     vkt_graph *g = vkt_builder_graph(b);
@@ -181,8 +181,8 @@ static uint32_t rank_of(const float *z, uint32_t n, uint32_t i)
     return rank;
 }
 
-/* Returns a random index by softmax(z / temperature) over the top_k likeliest ones. At temperature 0, it is the
- * likeliest. */
+/* Returns a random index among the top_k likeliest ones (0: among all n), with the probabilities of softmax(z /
+ * temperature). At temperature 0, returns the likeliest index. */
 static uint32_t draw(const float *z, uint32_t n, const gpt_options *o, uint64_t *seed)
 {
     const double temperature = o->temperature > 0 ? o->temperature : 1;
@@ -244,7 +244,8 @@ static vkt_result attach_alphabet(vkt_trainer *t, const corpus *c)
     char *text = NULL;
     size_t bytes;
     FILE *f = open_memstream(&text, &bytes);
-    for (uint32_t id = 0; f && id < vkt_alphabet_size(c->alphabet); id++) corpus_put(c, id, f);
+    for (uint32_t id = 0; f && id < vkt_alphabet_size(c->alphabet); id++)
+        fputs(vkt_alphabet_character(c->alphabet, id), f);
     vkt_result r = f && fclose(f) == 0 ? VKT_OK : VKT_E_NOMEM;
     if (r == VKT_OK) r = vkt_trainer_attach(t, "alphabet", text);
     free(text);

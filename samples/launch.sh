@@ -1,21 +1,22 @@
 #!/bin/sh
-# launch.sh [-n RANKS] [-H HOST[:SLOTS],..] [-r TRIES] PROGRAM OPTION... - trains in several processes, and goes on after a
-# failure.
+# launch.sh [-n RANKS] [-H HOST[:SLOTS],..] [-r TRIES] PROGRAM OPTION... - trains in several processes, and goes on
+# after a failure.
 #
 #   sh samples/launch.sh -n 4 build/samples/vkt-mnist --checkpoint mnist.ckpt --epochs 20
 #   sh samples/launch.sh -H node1:4,node2:4 build/samples/vkt-resnet --run runs/first
 #
-# It starts `mpirun -n RANKS PROGRAM --mpi OPTION...`. If a rank fails, all ranks end, and the checkpoint stays. The script then
-# asks which hosts answer, and goes on from the checkpoint with as many ranks as these have room for: a power of two. If all
-# hosts answer, the number of ranks stays; if a try then fails before its first checkpoint, it is halved. The result does not
-# depend on the number of ranks, so the run ends with the same bits as one without a failure.
+# It starts `mpirun -n RANKS PROGRAM --mpi OPTION...`. If a rank fails, all ranks end, and the checkpoint stays. The
+# script then asks which hosts answer, and goes on from the checkpoint. The number of ranks stays, if these hosts have
+# room for it; otherwise it becomes the largest power of two for which they have room. It is halved if a try failed
+# before it wrote a checkpoint. The result does not depend on the number of ranks, so the run ends with the same bits as
+# one without a failure.
 #
-#   -n RANKS   ranks at first, a power of two; without it, as many as the hosts have room for
-#   -H HOSTS   hosts and their slots (without a number: 1), as mpirun's --host; without it, this machine with RANKS slots
+#   -n RANKS   ranks of the first try, a power of two; without it: the largest one for which the hosts have room
+#   -H HOSTS   hosts and their slots (without a number: 1), as mpirun's --host; without it: this machine, RANKS slots
 #   -r TRIES   tries, the first one included (5)
 #
-# OPTION... needs --checkpoint FILE or --run DIR. In the environment: MPIRUN, the launcher (mpirun); VKT_ASK, a command that
-# succeeds if the host in its last argument answers (ssh -o BatchMode=yes -o ConnectTimeout=10 HOST true).
+# OPTION... needs --checkpoint FILE or --run DIR. In the environment: MPIRUN, the launcher (mpirun); VKT_ASK, a command
+# that succeeds if the host in its last argument answers (ssh -o BatchMode=yes -o ConnectTimeout=10 HOST true).
 set -u
 
 complain() { echo "launch.sh: $*" >&2; }
@@ -48,12 +49,12 @@ for argument; do
 done
 [ -n "$checkpoint" ] || { complain "want --checkpoint FILE or --run DIR among the options" && exit 2; }
 
-answers() { # answers HOST: returns whether it does
+answers() { # answers HOST: returns whether HOST answers
     case $1 in localhost | 127.0.0.1) return 0 ;; esac
     if [ -n "${VKT_ASK-}" ]; then $VKT_ASK "$1"; else ssh -o BatchMode=yes -o ConnectTimeout=10 "$1" true </dev/null; fi
 }
 
-# Sets `alive` to the hosts that answer, with their slots, and `slots` to the sum.
+# Sets `alive` to the hosts that answer, with their slots, and `slots` to the sum of these slots.
 find_hosts() {
     alive='' slots=0
     for host in $(echo "$hosts" | tr , ' '); do
@@ -68,13 +69,13 @@ find_hosts() {
     done
 }
 
-power_of_two() { # power_of_two N: the largest one that is at most N
+power_of_two() { # power_of_two N: prints the largest power of two that is at most N
     power=1
     while [ $((power * 2)) -le "$1" ]; do power=$((power * 2)); done
     echo $power
 }
 
-state_of() { # state_of FILE: changes when the file is written
+state_of() { # state_of FILE: prints a text that changes when the file is written
     if [ -f "$1" ]; then cksum "$1"; else echo none; fi
 }
 

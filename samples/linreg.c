@@ -1,7 +1,7 @@
 /* linreg.c - vkt-linreg: the graph API in a few lines. Finds w and b of t = w0 x0 + w1 x1 + b from a million noisy
  * points, by full batches of Adam on the mean squared error.
  *
- * A trainer gathers each batch by sample number. That takes far longer than this step, which is one dispatch over all
+ * A trainer gathers each batch by sample number. The gather would take far longer than this step, which reads all
  * points where they are stored. For this reason, the points are inputs of a program. */
 #include <jansson.h>
 #include <math.h>
@@ -14,10 +14,10 @@
 #include "common/session.h"
 #include "common/terminal.h"
 
-#define TRY(call)                                                                        \
-    do {                                                                                 \
-        const vkt_result try_r = (call);                                                 \
-        if (try_r != VKT_OK) return try_r; /* the library printed the error on stderr */ \
+#define TRY(call)                                                                                     \
+    do {                                                                                              \
+        const vkt_result try_r = (call);                                                              \
+        if (try_r != VKT_OK) return try_r; /* session_end prints the error if there was no message */ \
     } while (0)
 
 enum { SHOWN_EVERY = 50, MAX_ROWS = 100000000, OPT_ROWS = 512 };
@@ -42,14 +42,14 @@ static bool draw_points(points *p, uint64_t *seed)
     return p->x && p->t;
 }
 
-/* ---- the fit: main frees all of it, also after an error ---- */
+/* ---- the fit: `run` frees all of it, also after an error ---- */
 
 typedef struct fit {
     uint32_t rows;
     vkt_graph *g;
     vkt_store *store;
     vkt_program *step;
-    json_t *epochs; /* the epochs that are printed */
+    json_t *epochs; /* the results of the epochs that are printed */
     double loss;    /* loss of the last step */
     double first_step_ms, ms_per_step;
     float w[3]; /* w0, w1, b: at first w ~ N(0,1), b = 0 */
@@ -83,7 +83,8 @@ static void show(const session *s, fit *f, uint32_t epoch, uint64_t ns)
     if (!s->o.quiet) printf("epoch %u/%u  loss %.4f\n", epoch, s->o.epochs, f->loss);
 }
 
-/* Runs the steps. The host waits for the device only when it prints a loss. */
+/* Runs the steps. The host waits for the device after the first step and when it reads a loss. Otherwise it waits only
+ * if VKT_RUN_RING runs are pending. */
 static vkt_result descend(const session *s, fit *f)
 {
     uint64_t run, first = 0, shown = session_now_ns();

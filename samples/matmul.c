@@ -1,7 +1,7 @@
 /* matmul.c - vkt-matmul: two large matrix products on a Vulkan device. The result of the second one has 4 GB.
  *
- * C = A B is computed in tiles. The tile is the largest one for which the device and the memory cap have room. One
- * program computes all tiles, and returns only the row sums of each. These are checked: the sum of row i of C is sum_k
+ * C = A B is computed in tiles. The tile is halved until the device and the memory cap have room for it. One program
+ * computes all tiles, and returns only the row sums of each tile. The sums are checked: the sum of row i of C is sum_k
  * A[i,k] (sum_j B[k,j]), so the host needs M K + K N additions instead of M K N. */
 #include <math.h>
 #include <stdio.h>
@@ -107,11 +107,11 @@ static vkt_result make_largest_tile(vkt_ctx *ctx, errors *e, const product *p, t
 
 /* ---- the operands ---- */
 
-/* The matrices, padded by zeros to whole tiles: rows of A after m, columns of B after n. */
+/* The matrices, padded with zeros to whole tiles: A has rows behind row m, B has columns behind column n. */
 typedef struct operands {
     float *a;       /* (rows of whole tiles, k) */
     float *b;       /* panels (k, t->columns), one for each tile along n */
-    double *wanted; /* (m) sums of C's rows, with the rounding of doubles */
+    double *wanted; /* (m) sums of C's rows, computed by the host in double precision */
     double *sums;   /* (m) the device's sums */
     float *part;    /* (t->rows) the sums of one tile */
 } operands;
@@ -122,7 +122,7 @@ static uint32_t tiles_of(uint32_t whole, uint32_t part)
 }
 
 /* Generates numbers, uniform in [0,1), row by row. They do not depend on the tile. The sum of a row of B is exact: its
- * terms are multiples of 2^-24, and a double holds 2^29 of them. */
+ * terms are multiples of 2^-24, and a double can hold the sum of 2^29 such terms. */
 static bool draw_operands(const product *p, const tile *t, uint64_t seed, operands *o)
 {
     const size_t panel = (size_t)p->k * t->columns;
@@ -166,7 +166,7 @@ static void free_operands(operands *o)
 
 typedef struct outcome {
     double host_ms;          /* upload of the operands, tiles, readback of the sums */
-    double device_ms;        /* part of host_ms: from a tile's submission to its end */
+    double device_ms;        /* part of host_ms: from the submission of each tile to its end */
     double checksum, wanted; /* the device's sum of C, and the host's */
     double worst, allowed;   /* relative errors of row sums: the largest one, and the limit */
     bool right;              /* no error is above the limit */
@@ -201,9 +201,9 @@ static vkt_result run_tiles(const product *p, const tile *t, operands *o, outcom
 }
 
 /* Compares the sums. For any order of the additions, each term of a row's sum passes at most k + n roundings. Each
- * rounding errs by 2^-24 at most, up as often as down, and all terms are positive. So the errors grow like sqrt(k + n)
- * 2^-24 of the sum (Higham & Mary, "A new approach to probabilistic rounding error analysis", 2019). The engine adds in
- * trees and stays far below that. */
+ * rounding has a relative error of 2^-24 at most, up as often as down, and all terms are positive. So the relative
+ * error of the sum grows like sqrt(k + n) 2^-24 (Higham & Mary, "A new approach to probabilistic rounding error
+ * analysis", 2019). The engine adds in trees and stays far below that. */
 static void check(const product *p, const operands *o, outcome *out)
 {
     out->allowed = sqrt((double)p->k + p->n) * 0x1p-24;

@@ -1,6 +1,7 @@
 /* mnist.c - vkt-mnist: trains a convolutional network to read handwritten digits on a Vulkan device.
  *
- * Works on any data set of small images in the format of MNIST. The data set gives the size, channels and classes. */
+ * It works on any data set of small images in the format of MNIST. The data set gives the size, channels and classes.
+ */
 #include <math.h>
 
 #include "common/digits.h"
@@ -36,7 +37,7 @@ static bool images_fit(const uint32_t chw[3])
     return false;
 }
 
-/* Attaches the facts that --predict needs. */
+/* Attaches the data card, with "ground" (image_ground), which --predict needs. */
 static vkt_result attach(vkt_trainer *t, const vkt_dataset *train)
 {
     const double ground = image_ground(train);

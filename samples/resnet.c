@@ -1,5 +1,5 @@
 /* resnet.c - vkt-resnet: trains a residual network to classify photographs on a Vulkan device. It begins with random
- * weights, or with pretrained weights: then it trains first the last layer alone, and after that all layers. */
+ * weights or with pretrained weights. In the second case it trains the last layer alone before it trains all layers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static const struct {
 };
 enum { NETWORKS = sizeof networks / sizeof *networks };
 
-/* The factor of the learning rate for pretrained weights. A small rate keeps most of their training. */
+/* The factor of the learning rate for pretrained weights. A small rate changes them little. */
 static const float SLOWER = 0.1f;
 
 /* Mean and deviation that torchvision's weights and the CIFAR weights expect of their images. */
@@ -61,8 +61,8 @@ static const double mean[3] = { 0.485, 0.456, 0.406 }, deviation[3] = { 0.229, 0
 /* ---- options ---- */
 
 typedef struct resnet_options {
-    uint32_t network; /* index in the table above */
-    uint32_t size;    /* 0: the network's own size */
+    uint32_t network; /* index in `networks` */
+    uint32_t size;    /* side of an image; 0: 32 for the CIFAR form, otherwise 224 */
     uint32_t frozen_epochs, limit;
     bool scratch, new_head, evaluate, no_augment;
 } resnet_options;
@@ -121,7 +121,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
 
 typedef struct model {
     vkt_resnet_params net;
-    bool frozen; /* all layers except the last one */
+    bool frozen; /* all layers except the last one are frozen */
     bool slow;   /* all layers except the last one are in group 0 of the optimizer */
 } model;
 
@@ -148,7 +148,7 @@ typedef struct start {
     const resnet_options *o;
     const image_data *data;
     const char *weights; /* the weights file */
-    float **values;      /* the result of the frozen training, by number in the store */
+    float **values;      /* all parameters and states before the main training, by number in the store */
     uint32_t n;
 } start;
 
@@ -160,7 +160,7 @@ static vkt_result load(vkt_trainer *t, const start *from)
     return r;
 }
 
-/* Counts the correct predictions over all images. */
+/* Prints the mean loss and the number of correct predictions over all images, and adds them to --json. */
 static vkt_result evaluate(vkt_trainer *t, const start *from)
 {
     const vkt_dataset *const parts[] = { from->data->train, from->data->check, from->data->test };
@@ -215,7 +215,8 @@ static void start_free(start *from)
     free(from->values);
 }
 
-/* Loads the weights, evaluates them, trains the last layer, and keeps the values. */
+/* Loads the weights, evaluates them (not with --new-head), trains the last layer for --frozen-epochs epochs (not with
+ * --evaluate), and keeps the values. */
 static vkt_result begin_pretrained(start *from, const vkt_trainer_params *params)
 {
     session *s = from->s;
@@ -301,8 +302,9 @@ static vkt_result predict(session *s, const resnet_options *o)
 
 /* ---- the run ---- */
 
-/* Returns the weights file with which the training starts; NULL: random weights. Without --load it searches for the
- * CIFAR weights, which have ten classes. For another number of classes, only their backbone is used. */
+/* Returns the weights file with which the training starts; NULL: random weights. Without --load, resnet20 uses the
+ * CIFAR weights if they are found. These have ten classes. For another number of classes, only their backbone is used.
+ */
 static const char *weights_of(const session *s, resnet_options *o, uint32_t classes, char room[DATA_PATH])
 {
     if (o->scratch) return NULL;
@@ -364,7 +366,7 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data, uin
     s->scored_set = data->test ? "test" : "validation";
     vkt_trainer *t = NULL;
     if (r == VKT_OK && !o->evaluate && !session_interrupted()) {
-        s->o.load = NULL; /* the weights are loaded already */
+        s->o.load = NULL; /* begin_pretrained has loaded the weights */
         r = session_trainer(s, &p, &t);
         if (r == VKT_OK) r = vkt_trainer_attach(t, start_name, all.slow ? "weights" : "random numbers");
         if (r == VKT_OK && begin) r = give(&from, t);
@@ -376,7 +378,7 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data, uin
     return r;
 }
 
-/* Keeps the first `rows` samples. */
+/* Keeps the first `rows` samples (0: all). */
 static vkt_result limit(vkt_dataset **d, uint32_t rows)
 {
     vkt_dataset *all = *d;

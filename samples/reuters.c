@@ -17,8 +17,8 @@ typedef struct sizes {
     uint32_t words, topics;
 } sizes;
 
-/* Builds the network: ids (B,300) -> logits (B,topics), with Keras' initial values. A vocabulary of V words and 46
- * topics give 7 V + 115,982 parameters. Flatten puts channels before positions, as in PyTorch. Keras has the opposite
+/* Builds the network: ids (B,300) -> logits (B,topics), with Keras' initial values. With V ids in the vocabulary and 46
+ * topics it has 7 V + 115,982 parameters. Flatten puts channels before positions, as in PyTorch. Keras has the opposite
  * order, but that only changes the order of fc's inputs. */
 static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
 {
@@ -49,7 +49,8 @@ static void print_start(const char *text)
     printf("%s%s\n", room, truncated ? " .." : "");
 }
 
-/* Prints up to SHOWN of the first n stories whose prediction is right, or wrong. */
+/* Prints up to SHOWN of the first n stories: those whose prediction is right, or if not `right`, those whose prediction
+ * is wrong. */
 static void show(const topics_data *d, uint32_t n, const float *logits, bool right, const char *title)
 {
     char room[CLASS_NAME_ROOM];
@@ -84,7 +85,7 @@ static vkt_result show_predictions(vkt_trainer *t, const topics_data *d)
 
 /* ---- the run ---- */
 
-/* Attaches the vocabulary. A checkpoint or weights file needs the numbers of the words for predictions. */
+/* Attaches the vocabulary. Predictions with a checkpoint or weights file need the numbers of the words. */
 static vkt_result attach_vocabulary(vkt_trainer *t, const vkt_vocab *v)
 {
     char *text;

@@ -40,8 +40,9 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 
 /* ---- the outcome, on the validation rows ---- */
 
-/* Prints the root of the mean squared error of `guess`, in the target's unit. For comparison, prints the error if every
- * guess is the mean target of the validation rows. R2 has the same reference. */
+/* Prints the root of the mean squared error of `guess`, in the target's unit. For comparison, prints the error that a
+ * guess of the mean target for all validation rows would have. R2 compares with this error, too. Returns the numbers
+ * for --json. */
 static json_t *regression(const session *s, const table_data *d, const float *guess)
 {
     const vkt_column *c = table_target(d->columns);
@@ -143,7 +144,7 @@ static bool layers_from_card(const vkt_card *card, layers *l)
     return l->n <= MAX_LAYERS;
 }
 
-/* Predicts rows. The columns and the layers come from the weights file. */
+/* Predicts the rows of the files. The columns and the layers come from the weights file. */
 static vkt_result predict_rows(session *s, const vkt_card *card, vkt_columns *columns)
 {
     const vkt_column *target = table_target(columns);

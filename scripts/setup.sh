@@ -1,11 +1,12 @@
-# shellcheck shell=sh disable=SC2034 # used by those who read it
-# setup.sh - functions that install missing packages and build a sample. samples/run.sh, samples/bench/run.sh and tests/run.sh
-# read this file. VKT_BUILD_DIR=DIR in the environment puts all builds into DIR, so that the checkout may be read-only.
+# shellcheck shell=sh disable=SC2034 # the scripts that read this file use its variables
+# setup.sh - functions that install missing packages and build a sample. samples/run.sh, samples/bench/run.sh, tests/run.sh
+# and tests/bare.sh read this file. VKT_BUILD_DIR=DIR in the environment puts all builds into DIR, so that the checkout may be
+# read-only.
 
 VKT_BUILD_PACKAGES="build-essential cmake ninja-build pkg-config libvulkan-dev libvulkan1 glslang-tools spirv-tools
     mesa-vulkan-drivers zlib1g-dev libjpeg-dev libpng-dev libcairo2-dev libjansson-dev libglfw3-dev curl ca-certificates"
 VKT_TEST_PACKAGES="libcmocka-dev vulkan-validationlayers clang clang-format doxygen xvfb"
-VKT_MPI_PACKAGES="libopenmpi-dev openmpi-bin libmpich-dev mpich" # both, for the tests of libvktrain_mpi
+VKT_MPI_PACKAGES="libopenmpi-dev openmpi-bin libmpich-dev mpich" # both kinds of MPI, for the tests of libvktrain_mpi
 
 message() { echo "vktrain: $*" >&2; }
 

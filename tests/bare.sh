@@ -32,14 +32,14 @@ else
     echo "bare.sh: this kernel allows no unshare -n: the network stays"
 fi
 
-bare() ( # bare COMMAND...: runs it in the copy, as that user, with an environment of its own
+bare() ( # bare COMMAND...: runs COMMAND in the copy, by $offline and $as_user, with a new environment
     cd "$tree" || exit 1
     # shellcheck disable=SC2086
     exec $offline $as_user env -i PATH="$PATH" HOME="$home" TERM=dumb LANG=C.UTF-8 "$@"
 )
 
 status=0
-step() { # step COMMAND...: runs it, prints its time, and notes a failure
+step() { # step COMMAND...: runs COMMAND, prints its time, and notes a failure
     echo "==== without data, without network: $*"
     began=$(date +%s)
     "$@" || { status=1; echo "FAILED: $*"; }

@@ -1,13 +1,13 @@
 #!/bin/sh
 # drivers.sh DIR - downloads more CPU Vulkan drivers and a current validation layer for Debian 12, and unpacks them under DIR:
-#   DIR/mesa25.json       lavapipe of Mesa 25.0.7 (bookworm-backports), on the libraries of the system's mesa-vulkan-drivers
-#   DIR/swiftshader.json  SwiftShader (from chromium-common): subgroups of 4, no fp16, int64 or float atomics
+#   DIR/mesa25.json       lavapipe of Mesa 25.0.7 (bookworm-backports), with the libraries of the system's mesa-vulkan-drivers
+#   DIR/swiftshader.json  SwiftShader (from chromium-common): subgroups of 4, without fp16, int64 and float atomics
 #   DIR/layers/           a current VK_LAYER_KHRONOS_validation (from chromium-common), for VK_LAYER_PATH
 #   DIR/mesa26.json       lavapipe of Mesa 26 (trixie-backports), with cooperative matrices. It needs Debian 13's C library, so
 #                         start programs with DIR/newer/run PROGRAM ARGUMENT...
 #   DIR/glslang           Debian 13's shader compiler, which supports GL_KHR_cooperative_matrix
-# It installs nothing and does not need root. It keeps files that DIR already has. If a package cannot be downloaded, it prints
-# that, continues, and ends with exit code 0. tests/run.sh counts the missing driver as skipped.
+# It installs nothing and does not need root. It keeps packages that DIR already has. If a package cannot be downloaded, it
+# prints that, continues, and ends with exit code 0. tests/run.sh counts the missing driver as skipped.
 set -u
 mkdir -p "${1:?usage: drivers.sh DIR}/layers" || exit 1
 dir=$(cd "$1" && pwd)
@@ -18,7 +18,7 @@ mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep 
 mirror=${mirror:-http://deb.debian.org/debian}
 mirror=${mirror%/}
 
-# sources LINE...: prepares package lists for these sources under DIR, so that the system's own lists do not change.
+# sources LINE...: prepares folders under DIR for the lists of these sources, so that the system's own lists do not change.
 sources() {
     rm -rf "$dir/apt"
     mkdir -p "$dir/apt/lists/partial" "$dir/apt/cache/archives/partial"

@@ -2,13 +2,13 @@
 # first_hour.sh BUILD_DIR - runs the commands of a newcomer's first hour, with the samples of BUILD_DIR.
 #
 # Runs every sample in terminals of 80 and 40 columns and with its output in a file. Runs them without network, if the system
-# allows that. Also makes the usual mistakes of users. Checks of each run: the exit status; that no line is wider than the
-# terminal; that no part of a rewritten line stays; that a file gets no escape sequence; that an error says what to do. Prints
-# the failures, and ends with "N passed, N failed, N skipped". The status is 0 only if nothing failed.
+# allows that. Also makes the usual mistakes of users. Checks for each run that the exit status is right, that no line is wider
+# than the terminal, that no part of a rewritten line stays, that a file gets no escape sequence, and that an error says what to
+# do. Prints the failures, and ends with "N passed, N failed, N skipped". The status is 0 only if nothing failed.
 # BUILD_DIR/first_hour/transcript.txt has all output, for a reader.
 #
-# Wide tables (vkt-bench, vkt-info, vkt-audit) may be wrapped. So may messages that name files and, at 40 columns, whole
-# sentences. Real data sets come from VKT_DATA, if it is set. All other data are generated here.
+# Some lines may be wider: those of tables (vkt-bench, vkt-info, vkt-audit), messages that name files, and at 40 columns all
+# lines. Real data sets come from VKT_DATA, if it is set. All other data are generated here.
 set -u
 case ${1-} in
 "" | -*)
@@ -113,7 +113,7 @@ everywhere() { # everywhere SAYS COMMAND...: runs a command, which must succeed,
     for place in 80 40 piped; do go "$place" 0 "$said" "$@"; done
 }
 
-mistake() { # mistake STATUS SAYS COMMAND...: runs a command, which must fail
+mistake() { # mistake STATUS SAYS COMMAND...: runs a command, which must fail with STATUS
     go piped "$@"
 }
 
@@ -123,14 +123,14 @@ one_message() { # checks that the run before printed exactly one error
     failed=$((failed + 1))
 }
 
-has() { # has SAMPLE: returns whether it was built, and counts a skip if not
+has() { # has SAMPLE: returns whether the sample was built, and counts a skip if not
     [ -x "$bin/vkt-$1" ] || {
         skip "vkt-$1: it is not built"
         return 1
     }
 }
 
-offers() { # offers SAMPLE OPTION: returns whether it has the option, and counts a skip if not
+offers() { # offers SAMPLE OPTION: returns whether the sample has the option, and counts a skip if not
     "$bin/vkt-$1" --help | grep -q -e "--$2" || {
         skip "vkt-$1 --$2: there is no such option"
         return 1
@@ -139,7 +139,7 @@ offers() { # offers SAMPLE OPTION: returns whether it has the option, and counts
 
 # ---- generated data
 
-put() { # put FORMAT: prints its bytes
+put() { # put FORMAT: prints the bytes of a printf format
     # shellcheck disable=SC2059 # the argument is a format
     printf "$1"
 }
@@ -170,7 +170,7 @@ make_images() { # make_images FOLDER: two classes of 12 images
     done
 }
 
-make_news() { # make_news FOLDER: two topics
+make_news() { # make_news FOLDER: training and test texts on two topics
     mkdir -p "$1"
     for part in train test; do
         for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
@@ -273,7 +273,7 @@ done
 
 # ---- real data
 
-from_real() { # from_real FOLDER SAMPLE STATUS SAYS OPTION...: runs it on real data in a terminal
+from_real() { # from_real FOLDER SAMPLE STATUS SAYS OPTION...: runs the sample on real data in a terminal
     if [ -z "$real" ] || [ ! -d "$real/$1" ]; then
         skip "vkt-$2 with $1: VKT_DATA has no such folder"
         return
@@ -298,7 +298,7 @@ from_real cifar10-jpeg resnet 0 "are recognised" --evaluate --limit 64
 
 # ---- mistakes
 
-wrong() { # wrong SAMPLE OPTION...: an unknown option, then options with invalid values
+wrong() { # wrong SAMPLE OPTION...: tries an unknown option, then each OPTION, which has an invalid value
     sample=$1
     has "$sample" || return
     mistake 2 "--help" "$bin/vkt-$sample" --nonsense

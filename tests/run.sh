@@ -36,7 +36,7 @@ touch "$out/counts" "$out/failures" "$out/skips" "$out/devices"
 start=$(date +%s)
 title=
 
-phase() { # phase TITLE: ends the phase before, prints its time, and begins another one
+phase() { # phase TITLE: ends the phase before, prints its time, and begins a new phase
     [ -z "$title" ] || echo "---- $(($(date +%s) - phase_start)) s"
     title=$1
     phase_start=$(date +%s)
@@ -53,7 +53,7 @@ skipped() { # skipped WHY: counts one skip
     echo "SKIPPED: $1" | tee -a "$out/skips"
 }
 
-build() { # build NAME TARGETS CMAKE-OPTION...: a target that does not build counts as a failure, and the others are still tested
+build() { # build NAME TARGETS CMAKE-OPTION...: builds targets. A build with errors counts as one failure
     dir=$builds/$1
     targets=$2
     shift 2
@@ -66,7 +66,7 @@ build() { # build NAME TARGETS CMAKE-OPTION...: a target that does not build cou
 }
 
 ctest_noise='^ +Start |^Test project|^Internal ctest|Label Time|sec[*]proc|^Errors while'
-ctest_noise="$ctest_noise|^Could not find exec|^Unable to find|^Looked in|^/?[^ ]*/tests/" # lines after a failed build
+ctest_noise="$ctest_noise|^Could not find exec|^Unable to find|^Looked in|^/?[^ ]*/tests/" # ctest prints these after a failed build
 
 check() { # check NAME CTEST-OPTION...: runs tests of a build and counts their cases
     dir=$builds/$1
@@ -106,22 +106,22 @@ export XDG_CACHE_HOME="$builds/build-tests/cache"        # tests neither read no
 export MESA_SHADER_CACHE_DIR="$builds/build-tests/cache" # the driver's cache, shared by all tests
 export UBSAN_OPTIONS=print_stacktrace=1
 unset VKT_DEBUG VKT_DEVICE VKT_OTHER_DRIVER
-for dir in data ../shared/data; do # tests run elsewhere, so they get the folder of the data sets
+for dir in data ../shared/data; do # tests run in other folders, so they get this path
     for file in "$dir"/mnist/train-images-idx3-ubyte*; do
         [ -n "${VKT_DATA-}" ] || [ ! -f "$file" ] || VKT_DATA=$(cd "$dir" && pwd)
     done
 done
 [ -z "${VKT_DATA-}" ] || export VKT_DATA
-wrapper= # a command that starts ctest; empty: none
+wrapper= # a command that starts ctest for us; empty: none
 
-# Switches on two checks of Debian 12's layer, 1.3.239. The separator must be ':'. With another one the second check is off,
+# Switches on two checks of Debian 12's layer, 1.3.239. The separator must be ':'. With another one, the second check is off,
 # without a message. gpu/test_planted_faults.c proves that both are on.
 export VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation
 sync_1_3_239=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
 sync_1_3_239=$sync_1_3_239:VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT
 export VK_LAYER_ENABLES="$sync_1_3_239"
 
-current_layer() ( # current_layer COMMAND...: runs it under a current validation layer, which alone reports a write after a write
+current_layer() ( # current_layer COMMAND...: runs COMMAND under a current layer. Only this layer reports a write after a write
     unset VK_LAYER_ENABLES
     export VK_LAYER_PATH="$drivers/layers" VK_LAYER_VALIDATE_SYNC=1 VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC=1
     "$@"
@@ -171,7 +171,7 @@ if [ "$mode" = full ]; then
             export LP_NATIVE_VECTOR_WIDTH=$bits VKT_TEST_SEEDS=2 VKT_TEST_FIRST=2
             [ "$bits" = 128 ] || VKT_TEST_FIRST=10
             export VKT_TRAITS=words64=$((bits / 512)) # tests both ways to store, whatever the default of this CPU is
-            [ "$bits" = 128 ] || has_512_bits || compile_quickly # without such vectors in the CPU, LLVM splits each one
+            [ "$bits" = 128 ] || has_512_bits || compile_quickly # without such vectors in the CPU, LLVM splits each vector
             check build-tests -L 'ops|record' -LE one_width
             if [ "$bits" = 512 ] && has_512_bits; then # vkt_ctx_create_wide uses such vectors
                 check build-tests -R '^train/test_(.*_golden|trainer_state|ranks_steps)$'
@@ -183,13 +183,13 @@ if [ "$mode" = full ]; then
 
     phase "more drivers, small shapes"
     export VKT_TEST_SMALL=1 VKT_TEST_SEEDS=1 VKT_TEST_FIRST=6
-    if [ -f "$drivers/swiftshader.json" ]; then # its kernels take ten times as long
+    if [ -f "$drivers/swiftshader.json" ]; then # SwiftShader takes ten times as long
         on_driver "$drivers/swiftshader.json" build-tests -L 'ops|record' -LE 'one_width|slow_drivers_not|swiftshader_not'
     else
         skipped "ops on SwiftShader: it could not be had"
     fi
     compile_quickly
-    VKT_TEST_FIRST=7 # not case 5, a device without texel loads: Mesa 25 compiles its tiles for minutes
+    VKT_TEST_FIRST=7 # not case 5, which simulates a device without texel loads: Mesa 25 compiles tiles for minutes there
     if [ ! -f "$drivers/mesa25.json" ]; then
         skipped "ops on Mesa 25: it could not be had"
     elif [ -f "$drivers/layers/VkLayer_khronos_validation.json" ]; then
@@ -218,7 +218,7 @@ if [ "$mode" = full ]; then
     check_script tests/gpu/readiness.sh "$builds/build-tests" "$drivers"
 
     phase "all tests under AddressSanitizer and UndefinedBehaviorSanitizer"
-    unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES # the layer of 1.3.239 leaks, and the phases above used it
+    unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES # layer 1.3.239 leaks memory; the phases above have used it
     # -O1 compiles in half the time of -O2 and has all checks. But it also warns of impossible cases, so -Werror is off here.
     build build-asan all -DVKT_SANITIZE=address,undefined -DVKT_WERROR=OFF "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"
     # The quarantine has 8 MiB instead of 256 MiB, because the page faults of a large one took up to half of a test's time. The

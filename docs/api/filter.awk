@@ -22,7 +22,7 @@ function escaped(s)
 # A variable of the environment, or a call with arguments, which Doxygen would look for as an overload.
 function is_foreign(name, behind)
 {
-    return name ~ /^VKT_(DEBUG|DEVICE|NO_)$/ || behind ~ /^=/ || behind ~ /^\([^)]/
+    return name ~ /^VKT_(DEBUG|DEVICE|TRAITS|NO_)$/ || behind ~ /^=/ || behind ~ /^\([^)]/
 }
 
 # Names of the library with the mark that makes them links, and what stands between ` as code.

@@ -11,8 +11,8 @@
 _Static_assert(VKT_AUDIT_INPUTS == VKT_MAX_IN, "an entry has room for every input");
 
 enum { RANDOM_CASES = 3, ELEMENTS = 4 /* elements of each input whose differences are compared */ };
-#define MAX_COST 3e8
-#define DIFFERENCES_COST 1.2e7 /* 3 * ELEMENTS forward passes for each input */
+#define MAX_COST 3e8           /* most cost of a case (vkt_case_cost), by default */
+#define DIFFERENCES_COST 1.2e7 /* the same for difference quotients: 3 * ELEMENTS forward passes for each input */
 
 typedef struct audit {
     vkt_ctx *ctx;
@@ -36,7 +36,8 @@ static bool ends_it(vkt_result r)
     return r == VKT_E_NOMEM || r == VKT_E_DEVICE_LOST;
 }
 
-/* Makes the case smaller until the reference's cost is at most `most`. Returns false if that is not possible. */
+/* Makes the case smaller until the reference's cost is at most `most`. Sets *was_reduced if it changes the case.
+ * Returns false if the case cannot be made so small. */
 static bool reduce(const audit *a, const vkt_op *op, vkt_case *c, double most, bool *was_reduced)
 {
     double cost, less_cost;
@@ -72,8 +73,9 @@ static vkt_result beside_the_reference(const audit *a, vkt_subject *s, finding *
     return VKT_OK;
 }
 
-/* Compares the reference's gradients with difference quotients, on the case or a smaller one. Uses a random case if the
- * case cannot be made smaller or the gradient is deliberately not the derivative. */
+/* Compares the reference's gradients with difference quotients, on the case or a smaller one. Uses a random case if
+ * the case cannot be made small enough, or if its gradient is deliberately not the derivative. Does nothing for an op
+ * without gradient. */
 static vkt_result beside_differences(const audit *a, const vkt_op *op, const vkt_case *c, uint64_t seed, finding *f)
 {
     vkt_differences d = { .tried = 0 };
@@ -102,7 +104,9 @@ static vkt_result beside_differences(const audit *a, const vkt_op *op, const vkt
     return r;
 }
 
-/* Audits the case and passes the entry to on_entry. `proto` holds the entry's origin. */
+/* Audits the case, adds the result to the totals and passes the entry to on_entry. `proto` has the members of the
+ * entry that say where the case is from. Returns VKT_E_NOMEM and VKT_E_DEVICE_LOST; any other error becomes a part of
+ * the entry. */
 static vkt_result audit_case(const audit *a, const vkt_op *op, const vkt_case *c, uint64_t seed,
                              const vkt_audit_entry *proto)
 {
@@ -156,7 +160,7 @@ static vkt_result audit_node(const audit *a, const vkt_node *n, uint32_t times)
     return VKT_OK;
 }
 
-/* Returns the number of nodes with the same work as node `first`; 0 if a node before it has the same work. */
+/* Returns the number of nodes with the same work as node `first`, or 0 if an earlier node has the same work. */
 static uint32_t times_of(const uint64_t *keys, size_t n, size_t first)
 {
     uint32_t times = 0;

@@ -13,20 +13,20 @@ typedef struct vkt_phase {
 
 /* Keeps the values that the phase computes, and no others. Programs that are made afterwards compute exactly these. */
 void vkt_phase_apply(vkt_subject *s, vkt_phase p);
-/* Writes inputs and seeds. */
+/* Writes those inputs and seeds of the subject that the program reads. */
 vkt_result vkt_phase_write(vkt_program *p, const vkt_subject *s);
 
 typedef struct vkt_verdict {
-    double forward;          /* error / tolerance of the worst element: above 1, or NaN, is wrong */
+    double forward;          /* error / tolerance of the worst output element: above 1, or NaN, is wrong */
     double grad[VKT_MAX_IN]; /* error / tolerance of the worst element of each gradient */
     uint32_t grads;          /* bit i: the gradient of input i was compared */
     bool wrong;
     char fault[240]; /* the first fault; "" if there is none */
 } vkt_verdict;
 
-/* Runs the phase with the variants in `force`. It makes a program and a store of its own, so that clocks and values in
- * place start as in the reference. Wrong results are logged and set v->wrong. The status is an error only if something
- * could not be run. */
+/* Runs the phase with the variants in `force`, and compares. It makes a program and a store of its own, so that the
+ * clock and the values that an op updates in place start as in the reference. Wrong results are logged and set
+ * v->wrong. The status is an error only if the program could not be made or run. */
 vkt_result vkt_verify(vkt_ctx *ctx, vkt_subject *s, vkt_phase p, uint64_t force, vkt_verdict *v);
 
 #endif

@@ -10,8 +10,8 @@
 typedef struct traversal {
     vkt_graph *g;
     size_t n_values, n_nodes; /* sizes of the graph before the traversal */
-    bool *wanted;             /* for each value: it depends on a value of wrt */
-    vkt_tensor *grad;         /* for each value: its gradient so far */
+    bool *wanted;             /* by value id: the value is in wrt, or gradients lead from it to a value of wrt */
+    vkt_tensor *grad;         /* by value id: the value's gradient so far; {0}: none yet */
 } traversal;
 
 static void find_wanted(traversal *w, const vkt_tensor *wrt, uint32_t n_wrt)
@@ -61,7 +61,7 @@ static vkt_result traverse(traversal *w, const vkt_tensor *outs, const vkt_tenso
     return VKT_OK;
 }
 
-/* Prepares a traversal of the graph as it is now. The caller frees it, also after a failure. */
+/* Prepares a traversal of the graph as it is now. The caller calls traversal_end, also after a failure. */
 static vkt_result traversal_begin(traversal *w, vkt_graph *g, const vkt_tensor *wrt, uint32_t n_wrt)
 {
     *w = (traversal){ .g = g, .n_values = g->n_values, .n_nodes = g->n_nodes };
@@ -81,8 +81,8 @@ static void traversal_end(traversal *w)
     vkt_free(&w->g->host, w->grad);
 }
 
-/* Lets ops fuse nodes with those before them. It runs before the reverse traversal: the needed gradients are known, and
- * no activation has a gradient yet. */
+/* Lets each op fuse its node with the nodes before it. This runs before the reverse traversal: it is known which
+ * gradients are needed, and no activation has a gradient yet. */
 static vkt_result fuse(vkt_graph *g, vkt_tensor loss, vkt_tensor seed, const vkt_tensor *wrt, uint32_t n_wrt)
 {
     traversal w;
@@ -133,8 +133,9 @@ vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor 
     return r;
 }
 
-/* Places the gradient of parameter `p` in its range of the gradient arena. A gradient in memory of another value (one
- * dy for two parameters, an alias of an input) is copied there. */
+/* Places the gradient `d` of parameter `p` in the range of `p` in the gradient arena. If the memory of `d` cannot
+ * become that range, a copy of `d` is placed there: the memory may be another parameter's gradient (one dy for two
+ * parameters), an input or a constant, or have another size or layout. */
 static void move_to_arena(vkt_graph *g, uint32_t p, vkt_tensor d)
 {
     const vkt_value *root = &g->values[vkt_root(g, d)];

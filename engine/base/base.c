@@ -282,7 +282,7 @@ bool vkt_env_disabled(const char *name)
 
 bool vkt_name_matches(const char *pattern, const char *name)
 {
-    const char *star = NULL, *again = NULL; /* the last '*', and the text that it has not matched yet */
+    const char *star = NULL, *again = NULL; /* the last '*', and the text behind its match */
     while (*name) {
         if (*pattern == '*') {
             star = pattern++;

@@ -1,4 +1,4 @@
-/* base/base.h - the base of all floors: host memory, messages, strings. It includes no other folder.
+/* base/base.h - what all folders of engine/ use: host memory, messages, strings.
  *
  * `const vkt_host *h` in the engine is always a *resolved* host (vkt_host_resolve): its function pointers are not NULL.
  */
@@ -14,25 +14,26 @@
 #define VKT_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define VKT_MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* Returns a status from the calling function unless it is VKT_OK. */
+/* Evaluates `call`. If its status is not VKT_OK, the function in which the macro stands returns this status. */
 #define VKT_TRY(call)                                \
     do {                                             \
         const vkt_result vkt_try_r_ = (call);        \
         if (vkt_try_r_ != VKT_OK) return vkt_try_r_; \
     } while (0)
 
-/* Returns a copy of `host` (NULL: all defaults) with every pointer filled in. A debug level of at least 1 raises the
- * log level to VKT_LOG_DEBUG. */
+/* Returns a copy of `host` (NULL: all defaults) with alloc.resize, log and log_level filled in. A debug level of at
+ * least 1 sets the log level to VKT_LOG_DEBUG. */
 vkt_host vkt_host_resolve(const vkt_host *host);
 
-/* ---- memory: every allocation of the engine goes through these, so that a test can fail the n-th one ---- */
+/* ---- memory: the engine itself allocates only by these functions, so that a test can make the n-th call fail ---- */
 void *vkt_alloc(const vkt_host *h, size_t bytes);                /* zeroed; NULL when out of memory, nothing logged */
 void *vkt_alloc_array(const vkt_host *h, size_t n, size_t size); /* zeroed; NULL also when n * size overflows */
 void *vkt_realloc(const vkt_host *h, void *p, size_t bytes);     /* new bytes are not zeroed */
 void vkt_free(const vkt_host *h, void *p);                       /* p may be NULL */
 char *vkt_strdup(const vkt_host *h, const char *s);
 
-/* Makes room for one more element. The array *items_ptr has room for *cap elements of `size` bytes, and n are used. */
+/* Makes room for one more element. The array *items_ptr has room for *cap elements of `size` bytes, and n are used.
+ * VKT_E_NOMEM, logged. */
 vkt_result vkt_grow(const vkt_host *h, void *items_ptr, size_t n, size_t *cap, size_t size);
 
 /* ---- messages: a line is made printable (vkt_printable), so it may contain file names as they are ---- */
@@ -62,11 +63,10 @@ void vkt_text_free(vkt_text *t);
 /* Ends t. *out gets its text, which the caller frees with vkt_text_release. VKT_E_NOMEM, also if an append failed: then
  * *out is NULL. */
 vkt_result vkt_text_detach(vkt_text *t, char **out);
-/* Writes "1.21 MiB" or "312 B": IEC units, three significant digits. Returns buf. */
+/* Writes a size such as "1.21 MiB" or "312 B": IEC units, about three digits. Returns buf. */
 const char *vkt_bytes_text(uint64_t bytes, char buf[24]);
 
-/* Reads the character at the start of a text of n > 0 bytes, UTF-8 (RFC 3629). Returns the number of its bytes; 0: not
- * UTF-8. */
+/* Reads the first character of a text of n > 0 bytes. Returns its number of bytes; 0: it is not UTF-8 (RFC 3629). */
 size_t vkt_utf8_decode(const char *text, size_t n, uint32_t *character);
 
 /* Returns whether `name` matches `pattern`: '*' matches any text, and every other character matches itself. */
@@ -106,22 +106,23 @@ static inline bool vkt_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
 #define VKT_HASH_START 0xcbf29ce484222325ull
 uint64_t vkt_hash(uint64_t seed, const void *bytes, size_t n);
 
-/* Returns the monotonic clock. */
+/* Returns the time of the monotonic clock, in ns. */
 uint64_t vkt_now_ns(void);
-/* Returns the CPU time of the calling thread. */
+/* Returns the CPU time of the calling thread, in ns. */
 uint64_t vkt_thread_cpu_ns(void);
 
-/* Returns an integer from the environment; `fallback` when unset or not a number. */
+/* Returns the decimal integer in the environment variable `name`; `fallback` if it is not set or no integer. */
 int64_t vkt_env_int(const char *name, int64_t fallback);
-/* Returns the value of $VKT_DEBUG (vktrain/core.h); 0 if it is not set. */
+/* Returns the value of $VKT_DEBUG (vktrain/core.h); 0 if it is not set or no integer. */
 static inline int64_t vkt_debug_level(void)
 {
     return vkt_env_int("VKT_DEBUG", 0);
 }
-/* The vendor of this CPU. NONE: it lacks an AVX-512 part that LLVM uses for vectors of 512 bits (F, BW, DQ, VL). */
+/* The vendor of this CPU, if it has the parts of AVX-512 that LLVM uses for vectors of 512 bits (F, BW, DQ, VL). NONE:
+ * it lacks one of them, or has another vendor. */
 typedef enum vkt_avx512 { VKT_AVX512_NONE, VKT_AVX512_AMD, VKT_AVX512_INTEL } vkt_avx512;
 vkt_avx512 vkt_cpu_avx512(void);
-/* Returns true when VKT_NO_<NAME>=1 (name in lower case, as in vkt_ctx_disable). */
+/* Returns whether the environment has VKT_NO_<NAME>=1. `name` is in lower case, as for vkt_ctx_disable. */
 bool vkt_env_disabled(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* base/file.c - reading with limits. */
+/* base/file.c - reads files: see file.h. */
 #include "base/file.h"
 
 #include <errno.h>

@@ -3,15 +3,16 @@
  * Writing is atomic. Bytes go to a temporary file in the same directory, with a new random name ("<name>.<16
  * hexadecimal digits>.vkttmp"). Commit flushes it to the disk (fsync) and renames it over `path`; then it flushes the
  * directory too. A reader, also after a crash, a kill -9 or a full disk, finds either the whole old file or the whole
- * new one. If a killed process leaves a temporary behind, the same user's next writer of that path removes it: a writer
- * holds a lock on its own temporary, if the file system has locks.
+ * new one. A killed process may leave a temporary behind. A writer holds a lock on its own temporary, so the same
+ * user's next writer of that path removes each temporary whose lock is free. (On a file system without locks, they
+ * stay.)
  *
- * A symbolic link as `path` stays, and its target is written. If `path` is not a regular file (a device, a FIFO,
- * /dev/stdout in every case), it is written in place and never replaced; that is not atomic.
+ * A symbolic link as `path` stays, and its target is written. If `path` is not a regular file (a device, a FIFO), or is
+ * /dev/stdout, /dev/stderr or /dev/fd/N, it is written in place and never replaced; that is not atomic.
  *
- * Every message names the path and the system's error text. Calls that a signal interrupts are repeated. Threads: any;
- * one call at a time per object. Several threads and processes may write the same path: the file has all bytes of the
- * last commit. */
+ * A message about a file has its path, and the system's error text if there is one. System calls that a signal
+ * interrupts are repeated. Threads: any; one call at a time per object. Several threads and processes may write the
+ * same path: the file has all bytes of the last commit. */
 #ifndef VKT_FILE_H
 #define VKT_FILE_H
 
@@ -29,20 +30,21 @@ typedef struct vkt_file {
     const vkt_host *h; /* not owned */
     char *path;        /* owned; for messages */
     int fd;
-    uint64_t size; /* when it was opened */
+    uint64_t size; /* in bytes, when the file was opened */
 } vkt_file;
 
-/* Opens a regular file for reading. VKT_E_NOT_FOUND if there is no file, VKT_E_IO, VKT_E_NOMEM; after an error *f is
- * closed. */
+/* Opens a regular file for reading. VKT_E_NOT_FOUND if there is no file, VKT_E_IO, VKT_E_NOMEM; VKT_E_ARG if `path` is
+ * NULL. After an error *f is closed. */
 vkt_result vkt_file_open(const vkt_host *h, const char *path, vkt_file *f);
-/* Reads exactly n bytes from `offset` on; VKT_E_IO also if the file ends before. */
+/* Reads exactly n bytes from `offset` on. VKT_E_IO, also if the file ends too early; VKT_E_ARG if offset + n is 2^63 or
+ * more. */
 vkt_result vkt_file_read_at(const vkt_file *f, uint64_t offset, void *dst, size_t n);
-/* Closes a file. It may be zeroed, or closed already. */
+/* Closes a file. *f may be zeroed, or closed already. */
 void vkt_file_close(vkt_file *f);
 
 /* Reads a whole file. The caller owns *bytes (vkt_free); it has a NUL after its n bytes, so text can be used as a
- * string. VKT_E_FORMAT when the file is larger than max_bytes; else as vkt_file_open. On failure *bytes = NULL, *n = 0.
- */
+ * string. VKT_E_FORMAT when the file is larger than max_bytes; VKT_E_NOMEM; or an error of vkt_file_open or
+ * vkt_file_read_at. On failure *bytes = NULL, *n = 0. */
 vkt_result vkt_file_read(const vkt_host *h, const char *path, uint64_t max_bytes, void **bytes, size_t *n);
 
 /* ---- writing ---- */
@@ -59,11 +61,11 @@ typedef struct vkt_file_writer {
  * VKT_E_IO (a directory, no permission, ...) or VKT_E_NOMEM on failure; *w is then closed. Opening a FIFO waits for a
  * reader. */
 vkt_result vkt_file_writer_begin(const vkt_host *h, const char *path, vkt_file_writer *w);
-/* Appends bytes. After a failure (VKT_E_IO: disk full, quota, ...) the writer is aborted already. */
+/* Appends bytes. A failure (VKT_E_IO: disk full, quota, ...) aborts the writer. VKT_E_STATE: the writer is closed. */
 vkt_result vkt_file_writer_write(vkt_file_writer *w, const void *bytes, size_t n);
-/* Makes the new version visible at `path`. Closes the writer, also after a failure. On failure the old file stays.
- * Exception: the last step is to flush the directory. If only that step fails, the new file stays. VKT_E_STATE when an
- * earlier write failed. */
+/* Makes the new version visible at `path`. Closes the writer, also after a failure. VKT_E_STATE: the writer is closed,
+ * for example because an earlier write failed. VKT_E_IO: the old file stays, unless only the last action failed, the
+ * flush of the directory. Then the new file stays. */
 vkt_result vkt_file_writer_commit(vkt_file_writer *w);
 /* Drops the written bytes. The old file is untouched (bytes written in place stay). The writer may be zeroed or closed.
  */

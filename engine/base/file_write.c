@@ -1,4 +1,4 @@
-/* base/file_write.c - writing by temporary file and rename; a path that is not a regular file is written in place. */
+/* base/file_write.c - writes files by a temporary file and a rename. What is not a regular file is written in place. */
 #include "base/file.h"
 
 #include <dirent.h>
@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A temporary is "<name>.<16 hexadecimal digits>.vkttmp". A long name is cut, because names may have 255 bytes only. */
+/* A temporary is "<name>.<16 hexadecimal digits>.vkttmp". Only the first MAX_NAME_BYTES bytes of a long name are used,
+ * because a file name may have at most 255 bytes. */
 #define TEMP_END ".vkttmp"
 enum {
     MAX_NAME_BYTES = 200,
@@ -49,7 +50,8 @@ static void close_writer(vkt_file_writer *w)
 
 /* ---- the target of a path ---- */
 
-/* Returns the descriptor that a path stands for: 1 for /dev/stdout, N for /dev/fd/N. -1: none. */
+/* Returns the descriptor that a path stands for: 1 for /dev/stdout, 2 for /dev/stderr, N for /dev/fd/N and
+ * /proc/self/fd/N. -1: none. */
 static int descriptor_of(const char *path)
 {
     static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
@@ -65,7 +67,7 @@ static int descriptor_of(const char *path)
     return -1;
 }
 
-/* Replaces w->target, which is a link, by the link's text. */
+/* Replaces w->target, which is a symbolic link with the text `link`, by the path to which it leads. */
 static vkt_result follow_one(vkt_file_writer *w, const char *link)
 {
     const size_t dir = *link == '/' ? 0 : (size_t)(base_name(w->target) - w->target), n = dir + strlen(link) + 1;
@@ -138,7 +140,7 @@ static vkt_result open_in_place(vkt_file_writer *w, const destination *p)
 
 static vkt_result open_directory(vkt_file_writer *w)
 {
-    const size_t n = (size_t)(base_name(w->target) - w->target); /* with the last slash; empty: the current directory */
+    const size_t n = (size_t)(base_name(w->target) - w->target); /* bytes up to the last slash; 0: current directory */
     char *dir = vkt_alloc(w->h, n + 2);
     if (!dir) return vkt_fail_nomem(w->h, "a file name", n + 2);
     memcpy(dir, n ? w->target : ".", n ? n : 1);
@@ -158,7 +160,7 @@ static int check_name(int dir_fd, const char *name, int fd)
     return by_fd.st_ino == by_name.st_ino && by_fd.st_dev == by_name.st_dev ? 0 : ESTALE;
 }
 
-/* Locks a file. Returns 0, EWOULDBLOCK if another process holds the lock, or another errno. */
+/* Locks a file. Returns 0, EWOULDBLOCK if another writer holds the lock, or another errno. */
 static int lock(int fd)
 {
     int r;
@@ -167,8 +169,8 @@ static int lock(int fd)
     return r == 0 ? 0 : errno;
 }
 
-/* Returns whether the file system has no flock, as some network file systems. The lock only shows that a temporary is
- * in use, so files are then written without it. */
+/* Returns whether the error means that the file system has no flock. Some network file systems have none. The lock only
+ * shows that a temporary is in use, so files are then written without it. */
 static bool is_unsupported(int error)
 {
     return error == ENOSYS || error == ENOLCK || error == EOPNOTSUPP;
@@ -189,8 +191,8 @@ static bool is_temp_of(const char *name, const char *target)
            strcmp(name + n + 1 + DIGITS, TEMP_END) == 0;
 }
 
-/* Removes a temporary whose process ended before it removed the temporary itself. Its owner must be this user, and its
- * lock must be free. */
+/* Removes a temporary that a killed process left. The temporary stays if another user owns it, or if its lock cannot be
+ * taken. */
 static void drop_if_left(int dir_fd, const char *name)
 {
     struct stat s;
@@ -300,8 +302,8 @@ vkt_result vkt_file_writer_write(vkt_file_writer *w, const void *bytes, size_t n
     return VKT_OK;
 }
 
-/* Flushes a file. Returns 0 or an errno. EINVAL, EROFS, ENOTSUP: pipes, terminals and some directories cannot be
- * flushed and need not. */
+/* Flushes a file. Returns 0 or an errno. Without `must`, EINVAL, EROFS and ENOTSUP are no errors: pipes, terminals and
+ * some directories cannot be flushed. */
 static int flush(int fd, bool must)
 {
     int r;

@@ -2,7 +2,7 @@
  *
  * Adam divides by 1 - beta^t. In f32 that loses most of its digits for small t and large beta, and two devices would
  * differ. Here beta^t is an integer product on host and device alike. The pattern 2^64 - 1 stands for 1: no product of
- * betas below 1 - 2^-53 (the largest double below 1) can reach it. */
+ * betas can reach it, because the largest double below 1 is 1 - 2^-53. */
 #ifndef VKT_FIXED_H
 #define VKT_FIXED_H
 
@@ -10,14 +10,14 @@
 
 #define VKT_FIXED_ONE UINT64_MAX
 
-/* Converts x in [0,1). Exact for x >= 2^-11; otherwise digits below 2^-64 are cut off. An x outside gives 0 or
- * VKT_FIXED_ONE, the nearer one (NaN: 0). */
+/* Converts x in [0,1). Exact for x >= 2^-12; for a smaller x, digits below 2^-64 are cut off. An x below 0 or NaN gives
+ * 0, and an x of 1 or more gives VKT_FIXED_ONE. */
 uint64_t vkt_fixed_from_double(double x);
 /* Returns a b. Digits below 2^-64 are cut off, so the result is at most 2^-64 too small. */
 uint64_t vkt_fixed_mul(uint64_t a, uint64_t b);
-/* Returns b^t. It multiplies t times from the left, in the order in which a device computes it step by step. The result
- * is at most 2^-64 / (1 - b) too small. Stops at 0, so there are at most 64 ln 2 / (1 - b) products (44,000 for b =
- * 0.999). */
+/* Returns b^t. Multiplies t times from the left, in the order in which a device computes the power step by step. The
+ * result is at most 2^-64 / (1 - b) too small. Stops at 0, so there are at most 64 ln 2 / (1 - b) products (44,000 for
+ * b = 0.999). */
 uint64_t vkt_fixed_pow(uint64_t b, uint64_t t);
 /* Computes NAdam's momentum b (1 - p / 2). */
 uint64_t vkt_fixed_momentum(uint64_t b, uint64_t p);

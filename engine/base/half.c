@@ -1,4 +1,4 @@
-/* base/half.c - binary16 and bfloat16 by integer arithmetic on the bit patterns.
+/* base/half.c - converts binary16 and bfloat16 by integer arithmetic on the bit patterns.
  *
  *            sign  exponent (bias)  fraction
  *   binary32   1      8  (127)         23
@@ -20,7 +20,7 @@ static float float_of(uint32_t u)
     return f;
 }
 
-/* Computes x / 2^shift, to nearest, ties to even; 1 <= shift <= 31. */
+/* Computes x / 2^shift, rounded to the nearest integer, ties to even; 1 <= shift <= 31. */
 static uint32_t shift_round(uint32_t x, uint32_t shift)
 {
     const uint32_t half = 1u << (shift - 1), rest = x & ((half << 1) - 1), q = x >> shift;
@@ -34,7 +34,7 @@ float vkt_f32_from_half(uint16_t h)
     if (exponent == 31) return float_of(sign | 0x7f800000 | fraction << 13);
     if (exponent == 0) {
         if (fraction == 0) return float_of(sign);
-        exponent = 1; /* subnormal: fraction * 2^-24; every one is normal in binary32 */
+        exponent = 1; /* subnormal: fraction * 2^-24, which is normal in binary32 */
         while (!(fraction & 0x400)) {
             fraction <<= 1;
             exponent--;
@@ -53,9 +53,9 @@ uint16_t vkt_half_from_f32(float f)
         if (h == 0x7c00) h = 0x7e00;
     } else if (magnitude >= 0x47800000) { /* 2^16 and above */
         h = 0x7c00;
-    } else if (magnitude >= 0x38800000) { /* 2^-14: normal; a carry out of the fraction is correct, up to infinity */
+    } else if (magnitude >= 0x38800000) { /* from 2^-14 on: normal; a carry out of the fraction is right, to infinity */
         h = shift_round(magnitude - ((127u - 15u) << 23), 13);
-    } else if (magnitude >= 0x33000000) { /* 2^-25, half of the smallest subnormal; smaller numbers round to zero */
+    } else if (magnitude >= 0x33000000) { /* from 2^-25 on, half of the smallest subnormal; smaller ones become 0 */
         const uint32_t exponent = magnitude >> 23; /* 102..112: value = significand * 2^(exponent - 150) */
         h = shift_round((magnitude & 0x7fffff) | 0x800000, 126 - exponent);
     } else {

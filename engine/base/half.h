@@ -1,9 +1,9 @@
-/* base/half.h - converts IEEE 754 binary16 ("half") and bfloat16 to and from float, exactly on every bit pattern.
+/* base/half.h - converts IEEE 754 binary16 ("half") and bfloat16 to and from float, for every bit pattern.
  *
  * Widening is exact, also for subnormals, infinities and NaN payloads. Narrowing rounds to nearest, ties to even. Too
  * large numbers become infinity. A NaN stays a NaN and keeps the payload bits that fit. So widening and then narrowing
- * is the identity on all 65536 patterns. No floating-point arithmetic is used: rounding modes and flush-to-zero of the
- * host have no influence. */
+ * gives the same pattern back, for all 65536 patterns. No floating-point arithmetic is used: rounding modes and
+ * flush-to-zero of the host have no influence. */
 #ifndef VKT_HALF_H
 #define VKT_HALF_H
 

@@ -11,8 +11,8 @@
  * for minStorageBufferOffsetAlignment and minTexelBufferOffsetAlignment. */
 #define VKT_ALIGN_BYTES 256u
 
-/* Most bindings and specialisation constants of a kernel. A device is used only if it can bind this many storage
- * buffers in a compute shader: Vulkan guarantees 4, all known devices of version 1.3 have 16 or more. */
+/* Most bindings of a kernel. A device is used only if it can bind this many storage buffers in a compute shader. Vulkan
+ * guarantees 4; all known devices of version 1.3 have 16 or more. VKT_MAX_SPECS: most specialisation constants. */
 #define VKT_MAX_BINDINGS 12u
 #define VKT_MAX_SPECS 12u
 
@@ -23,14 +23,14 @@ typedef struct vkt_coop {
 } vkt_coop;
 
 typedef struct vkt_limits {
-    uint32_t subgroup_size;           /* lanes of the subgroups that pipelines are made with: 4 to 128 */
-    uint32_t max_workgroup_lanes;     /* maxComputeWorkGroupInvocations, >= 128 */
+    uint32_t subgroup_size;           /* lanes of a subgroup in every pipeline: a power of two, at most 128 */
+    uint32_t max_workgroup_lanes;     /* most lanes of a work group, all along x; >= 128 */
     uint32_t max_groups;              /* the smallest maxComputeWorkGroupCount of the three axes, >= 65535 */
-    uint32_t max_push_bytes;          /* >= 128 */
+    uint32_t max_push_bytes;          /* most bytes of push constants, >= 128 */
     uint32_t shared_bytes;            /* maxComputeSharedMemorySize, >= 16384 */
-    uint64_t max_storage_range_bytes; /* one storage-buffer binding, >= 128 MiB */
-    uint64_t max_texel_elements;      /* one texel-buffer view; 0: texel loads are switched off */
-    uint64_t max_allocation_bytes;    /* one buffer or allocation */
+    uint64_t max_storage_range_bytes; /* most bytes of one storage-buffer binding, >= 128 MiB */
+    uint64_t max_texel_elements;      /* most elements of one texel-buffer view; 0: there are no texel loads */
+    uint64_t max_allocation_bytes;    /* most bytes of one buffer or one allocation */
     vkt_coop coop;                    /* cooperative matrices; all 0: there are none */
     const vkt_traits *traits;         /* what the device does fast; borrowed, never NULL */
     vkt_choices choices;              /* the user's and tuned choices of variants */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 /* Two locales of a thread. Between begin and end, printf, scanf and strtod of this thread write and read numbers as in
- * locale C. If the system has no memory for that, the thread's locale stays. */
+ * locale C. If the system has no memory for locale C, the thread's locale stays. */
 typedef struct vkt_numbers {
     locale_t ours, before;
 } vkt_numbers;

@@ -1,8 +1,8 @@
 /* base/philox.h - counter-based random numbers, bit-equal to shaders/lib/philox.glsl.
  *
  * Philox4x32-10 of Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011): a keyed
- * bijection of a 128-bit counter. There is no hidden state: a (key, counter) always gives the same number, so a resumed
- * run and any number of threads draw the same numbers. */
+ * bijection of a 128-bit counter. There is no hidden state: a pair (key, counter) always gives the same numbers. So the
+ * numbers do not depend on the number of threads, and a resumed run gets the same ones. */
 #ifndef VKT_PHILOX_H
 #define VKT_PHILOX_H
 
@@ -20,11 +20,11 @@ vkt_philox vkt_philox4x32(vkt_philox counter, uint64_t key);
 enum {
     VKT_STREAM_INIT = 1,    /* initialisers: counter = (i, parameter number, 0, stream) */
     VKT_STREAM_SHUFFLE = 2, /* epoch shuffles: counter = (i, epoch, 0, stream) */
-    VKT_STREAM_DROPOUT = 3, /* counter = (i, step, node, stream) */
+    VKT_STREAM_DROPOUT = 3, /* masks of dropout: see vkt_dropout_attr (ir/attrs.h) */
     VKT_STREAM_DIGITS = 4,  /* generated digits */
     VKT_STREAM_TEST = 5,    /* random cases of tests */
-    VKT_STREAM_PLAN = 6,    /* packing */
-    VKT_STREAM_AUGMENT = 7  /* augmented images: counter = (i, epoch, row, stream) */
+    VKT_STREAM_PLAN = 6,    /* the search of plan/pack.c */
+    VKT_STREAM_AUGMENT = 7  /* augmented images: counter = (i, epoch, sample, stream) */
 };
 
 /* A stream of random numbers. */
@@ -32,18 +32,18 @@ typedef struct vkt_rng {
     uint64_t key;
     vkt_philox counter; /* w[0] advances; w[1..3] identify the stream */
     vkt_philox block;
-    uint32_t used; /* words of `block` that are used already; 0 before the first draw */
+    uint32_t used; /* words of `block` that are used already; 0 before the first number */
 } vkt_rng;
 
 vkt_rng vkt_rng_make(uint64_t seed, uint32_t stream, uint32_t a, uint32_t b); /* counter = (0, a, b, stream) */
 uint32_t vkt_rng_u32(vkt_rng *r);
-/* Draws uniformly from [lo, hi], both inclusive; unbiased (Lemire's multiply and reject). */
+/* Returns a uniform random integer of [lo, hi], both inclusive; unbiased (Lemire's multiply and reject). */
 uint32_t vkt_rng_range(vkt_rng *r, uint32_t lo, uint32_t hi);
-/* Draws uniformly from [0, 1): the top 24 bits, so that every value is exact in fp32. */
+/* Returns a uniform random number of [0, 1): the top 24 bits, so that every value is exact in f32. */
 float vkt_rng_unit(vkt_rng *r);
 float vkt_rng_uniform(vkt_rng *r, float lo, float hi);
-/* Draws from a normal distribution with mean 0 and standard deviation 1 (Box & Muller 1958). Each draw makes a pair and
- * uses one number of it. */
+/* Returns a random number of the normal distribution with mean 0 and standard deviation 1. The method (Box & Muller
+ * 1958) makes a pair from two numbers of the stream; only the first one of the pair is computed. */
 double vkt_rng_normal(vkt_rng *r);
 
 #endif

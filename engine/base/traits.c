@@ -120,8 +120,8 @@ static bool is_legal(uint32_t i, double x, uint32_t most_lanes, char want[80])
 
 /* ---- setting ---- */
 
-/* Returns true if trait i has one of the words of `name` in its name. A word has three letters or more; '_' and '='
- * separate words. */
+/* Returns true if trait i has one of the words of `name` in its name. A word has three letters or more; '_', '=' and
+ * blanks separate words. */
 static bool is_similar(uint32_t i, const char *name, size_t n)
 {
     for (size_t at = 0, end; at < n; at = end + 1) {
@@ -135,8 +135,8 @@ static bool is_similar(uint32_t i, const char *name, size_t n)
     return false;
 }
 
-/* Logs an unknown name and returns VKT_E_ARG. The message has room for some names of traits only: it lists similar
- * ones. */
+/* Logs an unknown name and returns VKT_E_ARG; VKT_E_NOMEM. There are too many traits for one message, so it lists the
+ * traits with similar names, 20 at most. */
 static vkt_result unknown(const vkt_host *h, const char *from, const char *name, size_t n)
 {
     vkt_text names = { .h = h };

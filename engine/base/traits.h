@@ -3,17 +3,17 @@
  * should do.
  *
  * Only traits.def has the names of the traits and their values for each class of devices. gpu/traits.c finds the class
- * of a device and fills in its traits. Tests use the traits of a class. Ops and kernels read a trait by its meaning. No
- * op and no kernel asks for the class of a device.
+ * of a device and fills in its traits. Tests use the traits of a class. Ops read single traits; no op asks for the
+ * class of a device.
  *
- * $VKT_TRAITS sets single traits for experiments: "lanes_move=128,largest_loop=0", or "@FILE". Such a file has the same
- * text. A newline may replace a comma, and # begins a comment. */
+ * $VKT_TRAITS sets single traits for experiments: "lanes_move=128,largest_loop=0". "@FILE" reads such a text from a
+ * file. A newline may replace a comma, and # begins a comment. */
 #ifndef VKT_TRAITS_H
 #define VKT_TRAITS_H
 
 #include "base/base.h"
 
-/* The columns of traits.def, in its order. */
+/* The classes of devices, in the order of the columns of traits.def. */
 typedef enum vkt_device_class {
     VKT_CLASS_CPU,    /* drivers that run on a CPU: lavapipe, SwiftShader */
     VKT_CLASS_NVIDIA, /* this class and all below are GPUs */
@@ -65,9 +65,9 @@ const char *vkt_trait_what(uint32_t i);
 double vkt_trait_value(const vkt_traits *t, uint32_t i);
 
 /* Sets the traits that `text` names, and marks them in *set (may be NULL). The text is "name=value" items, separated by
- * commas or newlines; blanks are skipped. `from` is the variable or the file, for messages. Lanes are 0 or a power of
- * two of at most `most_lanes`. VKT_E_ARG, logged, if a name is unknown or a value is not allowed. Then *t and *set do
- * not change. */
+ * commas or newlines; blanks are skipped, and comments from # to the end of the line. `from` is the variable or the
+ * file, for messages. A trait of the kind LANES is 0 or a power of two of at most `most_lanes`. VKT_E_ARG if a name is
+ * unknown or a value is not allowed; VKT_E_NOMEM. Then *t and *set do not change. */
 vkt_result vkt_traits_parse(const vkt_host *h, const char *from, const char *text, uint32_t most_lanes, vkt_traits *t,
                             vkt_traits_set *set);
 

@@ -1,5 +1,5 @@
-/* base/variant.h - the variants: the ways to compute an op, and the settings that influence the choice from outside the
- * op. All ops choose in vkt_pick (ir/ir.h).
+/* base/variant.h - the variants (the ways to compute an op), and the settings that influence the choice from outside
+ * the op. All ops choose in vkt_pick (ir/ir.h).
  *
  * To add a variant, add a line here, and an entry to its op's table of variants. */
 #ifndef VKT_VARIANT_H
@@ -44,13 +44,14 @@ _Static_assert(VKT_V_COUNT <= 64, "a set of variants is a mask of 64 bits");
 /* Makes a set of one variant; combine sets with |. */
 #define VKT_V(id) ((uint64_t)1 << VKT_V_##id)
 
-/* The variants that were measured to be best for a node (vkt_node_key): one for each choice that its op makes. */
+/* The variants that were measured to be best for nodes with this key (vkt_picked, ir/ir.h): one for each choice that
+ * their op makes. */
 typedef struct vkt_tuned {
     uint64_t key;
     uint64_t variants;
 } vkt_tuned;
 
-/* The settings for all choices, a part of vkt_limits. All zero: every op uses its preferred variant. */
+/* The settings for all choices, a part of vkt_limits. All zero: every op uses the variant of the least cost. */
 typedef struct vkt_choices {
     uint64_t off;           /* variants that are switched off */
     uint64_t force;         /* variants to use wherever they are usable */

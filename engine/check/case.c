@@ -97,11 +97,11 @@ vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c,
 
 /* ---- cases of nodes ---- */
 
-/* SLACK: the bound of an input of ids may exceed the dimension that the ids count by this much. So a case may have
- * invalid ids. */
+/* SAMPLES: the number of random cases from which ranges and bounds are found. SLACK: the bound of an input of ids may
+ * exceed the dimension that the ids index by this much. So a case may have invalid ids. */
 enum { SAMPLES = 64, SLACK = 2 };
 
-/* Draws the op's random case for `seed`. */
+/* Generates the op's random case for `seed`. */
 static void draw(const vkt_op *op, uint64_t seed, vkt_case *c)
 {
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
@@ -130,8 +130,8 @@ static size_t likeness(const vkt_case *a, const vkt_case *b)
 /* The bound of integers in an op's random cases. */
 typedef struct bound {
     bool same;                              /* all cases have the same bound: `least` */
-    bool follows[VKT_MAX_IN][VKT_MAX_RANK]; /* [i][k]: the bound is the size of dimension k of input i, or at most
-                                             * `slack` above it */
+    bool follows[VKT_MAX_IN][VKT_MAX_RANK]; /* [k][d]: the bound is the size of dimension d of input k, or at most
+                                             * slack[k][d] above it */
     uint32_t least, slack[VKT_MAX_IN][VKT_MAX_RANK];
 } bound;
 
@@ -160,7 +160,7 @@ static bound find_bound(const vkt_op *op, const vkt_case *c, uint32_t i)
     return b;
 }
 
-/* Finds the dimension of the case that the bound follows. Returns false if there is none. */
+/* Finds the dimension of the case that the bound follows. Returns false if there is none, or if b->same. */
 static bool find_dimension(const bound *b, const vkt_case *c, uint32_t *in, uint32_t *dim)
 {
     for (uint32_t k = 0; k < c->n_in && !b->same; k++)

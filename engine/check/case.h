@@ -4,8 +4,8 @@
 
 #include "ops/ops.h"
 
-/* Writes inputs and attributes as in a line of a --shapes file (samples/bench/case.h), without the op's name. Cut at
- * 159 bytes. */
+/* Writes inputs and attributes as in a line of a --shapes file (samples/bench/case.h), without the op's name. The
+ * text is cut at 159 bytes. */
 void vkt_case_text(const vkt_host *h, const vkt_op *op, const vkt_case *c, char out[160]);
 
 /* Finds the largest dimension, and halves all dimensions and bounds of integers that have its size. Recomputes the
@@ -16,14 +16,16 @@ bool vkt_case_halve(const vkt_op *op, vkt_case *c);
  * the batch is 4 or less. */
 bool vkt_case_halve_batch(vkt_case *c);
 
-/* Estimates the cost of the double reference, forward and backward, in operations. It is three times the cost of the
- * forward pass, plus 16 for each element that is drawn, copied and compared. If the case is not legal, logs that and
- * returns the op's own status. */
+/* Estimates the cost of the double reference, forward and backward, in operations. For an op with a gradient it is
+ * three times the operations of the forward pass, plus 32 for each element of the inputs and outputs. For any other
+ * op it is the operations of the forward pass, plus 16 for each element. If the case is not legal, logs that and
+ * returns infer's status. */
 vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c, double *cost);
 
-/* Checks whether the case may be drawn and computed. Its inputs and attributes must pass the op's infer, as those of a
- * builder do. Integers that index something (labels, ids, rows) must be below its size, as in all random cases of the
- * op. Else returns infer's status, or VKT_E_ARG with the allowed bound; logged. */
+/* Checks whether the case may be computed with random numbers. Its inputs and attributes must pass the op's infer, as
+ * those of a builder do. The bound of integers that index a dimension (labels, ids, rows) must not exceed the size of
+ * this dimension by more than in the op's random cases. Else logs the reason and returns infer's status, or VKT_E_ARG
+ * for a bound. */
 vkt_result vkt_case_check(const vkt_host *h, const vkt_op *op, const vkt_case *c);
 
 /* Makes a case with the node's inputs and attributes. Ranges of numbers are those of the op's random case that is most

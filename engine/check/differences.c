@@ -3,13 +3,14 @@
 
 #include <math.h>
 
-/* The error of central differences is h^2 f''' / 6, plus rounding of 1e-16 f / h. With this h both are some 1e-10. */
+/* The error of central differences is h^2 f''' / 6, plus rounding of 1e-16 f / h. With this h both are about 1e-11 if f
+ * and f''' are about 1. */
 #define STEP 1e-5
-#define ALLOWED 1e-6 /* tolerance, relative to the largest gradient */
-#define BEND 1e-2    /* relative to it too: if the two one-sided quotients differ by more, a kink is near */
+#define ALLOWED 1e-6 /* tolerance, relative to the input's largest gradient */
+#define BEND 1e-2    /* relative to the same: if the two one-sided quotients differ by more, a kink is near */
 
-/* Moves element `at` of input i by `by` and computes the subject's outputs. Writes each output times its dout to
- * `weighted`. */
+/* Computes the subject's outputs with element `at` of input i changed by `by`. Writes each element of the outputs
+ * times that of its dout to `weighted`. */
 static void moved(vkt_subject *s, uint32_t i, size_t at, double by, double *weighted)
 {
     double *x = &s->in[i].ref.f[at];
@@ -30,7 +31,7 @@ static size_t weighted_count(const vkt_subject *s)
     return n;
 }
 
-/* Compares the gradient of one element with (f(x+h) - f(x-h)) / 2h. `room` holds 3 n numbers. */
+/* Compares the gradient of one element with (f(x+h) - f(x-h)) / 2h. n is weighted_count; `room` holds 3 n numbers. */
 static void check_element(vkt_subject *s, uint32_t i, size_t at, double scale, size_t n, double *room,
                           vkt_differences *d)
 {
@@ -75,6 +76,7 @@ vkt_result vkt_subject_differences(vkt_subject *s, uint32_t elements, vkt_differ
         memcpy(constant, s->in[0].ref.f, n_constant * sizeof *constant);
         s->constant = constant;
     }
+    vkt_subject_forward(s); /* the gradients of some ops read the outputs */
     vkt_subject_backward(s);
     for (uint32_t i = 0; i < s->c.n_in; i++) {
         if (!s->din[i].t.id) continue;

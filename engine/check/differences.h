@@ -6,15 +6,16 @@
 #include "check/subject.h"
 
 typedef struct vkt_differences {
-    uint32_t tried, kinks; /* elements that were moved; those that were left out because a kink is near */
+    uint32_t tried, kinks; /* number of chosen elements; of those that were left out because a kink is near */
     double excess;         /* the worst error / the tolerance: above 1, or NaN, is wrong */
-    uint32_t input;        /* position of the worst error */
+    uint32_t input;        /* input with the worst error; `at`: the index of its element */
     size_t at;
     double got, quotient;
 } vkt_differences;
 
-/* Moves up to `elements` elements of each input that has a gradient, drawn by the subject's seed, and compares. The
- * references of out and din are recomputed. Adds the result to *d. */
+/* Compares the gradients of `elements` elements of each input that has a gradient. The subject's seed chooses the
+ * elements; one element may be chosen several times. Recomputes the references of out and din. Adds the result to *d.
+ * Returns VKT_E_NOMEM if it gets no memory. */
 vkt_result vkt_subject_differences(vkt_subject *s, uint32_t elements, vkt_differences *d);
 
 #endif

@@ -93,8 +93,8 @@ static vkt_result draw(vkt_subject *s, vkt_rng *r, const vkt_case_input *c, vkt_
     return VKT_OK;
 }
 
-/* Makes an input or a seed. It draws from a stream of its own, so that the size of one input does not change the
- * numbers of the others. */
+/* Makes an input or a seed. Its numbers are from a random stream of its own, so that the size of one input does not
+ * change the numbers of the others. */
 static vkt_result make_input(vkt_subject *s, vkt_side *v, const char *name, uint32_t stream, const vkt_case_input *c)
 {
     vkt_rng r = vkt_rng_make(s->seed, VKT_STREAM_TEST, 1, stream);
@@ -122,7 +122,7 @@ vkt_result vkt_subject_begin(const vkt_host *h, vkt_subject *s, uint64_t seed)
     return vkt_graph_create(h, &s->g);
 }
 
-/* Adds input i of the case, which is described already. */
+/* Adds input i, as s->c.in[i] describes it. */
 static vkt_result add_input(vkt_subject *s, uint32_t i)
 {
     char name[16];
@@ -155,7 +155,7 @@ static void describe(vkt_subject *s)
         snprintf(s->c.text + n, sizeof s->c.text - n, "; rows %u, first %u", s->run.rows, s->run.first);
 }
 
-/* Draws the step state. The clock needs a store, and a store needs a parameter. */
+/* Chooses a random step state. Adds a parameter, because the clock needs a store, and a store needs a parameter. */
 static void draw_step(vkt_subject *s, const vkt_op *op, vkt_rng *r)
 {
     vkt_param(s->g, "clock's", vkt_shape1(1));
@@ -168,7 +168,7 @@ static void draw_step(vkt_subject *s, const vkt_op *op, vkt_rng *r)
     }
 }
 
-/* Adds the outputs of the node that makes `out`. */
+/* Sets the op, reference and attributes of the subject from the producer of `out`, and adds the producer's outputs. */
 static vkt_result add_outputs(vkt_subject *s, vkt_tensor out)
 {
     const vkt_node *n = s->g->nodes[vkt_value_of(s->g, out)->producer - 1];
@@ -185,7 +185,7 @@ static vkt_result add_outputs(vkt_subject *s, vkt_tensor out)
     return VKT_OK;
 }
 
-/* Adds seeds for the outputs that the reference computes, and the gradients of all f32 inputs that have one. */
+/* Adds seeds for the f32 outputs that the reference computes, and the gradients of all f32 inputs that have one. */
 static vkt_result differentiate(vkt_subject *s)
 {
     vkt_tensor outs[VKT_MAX_OUT], seeds[VKT_MAX_OUT], wrt[VKT_MAX_IN], grads[VKT_MAX_IN];
@@ -237,7 +237,7 @@ vkt_result vkt_subject_set_output(vkt_subject *s, vkt_tensor out)
     return vkt_graph_status(s->g);
 }
 
-/* Builds the graph. The case is drawn already; `r` continues after it. */
+/* Builds the graph of the case s->c. `r` gives the random numbers of the step state. */
 static vkt_result build(vkt_subject *s, const vkt_op *op, vkt_rng *r)
 {
     vkt_tensor in[VKT_MAX_IN] = { { 0 } };
@@ -337,7 +337,7 @@ void vkt_subject_backward(vkt_subject *s)
 {
     if (!s->ref->backward) return;
     call c;
-    bool any = false; /* false if all inputs are integers */
+    bool any = false; /* false if no input has a gradient: all are integers */
     prepare(s, &c);
     for (uint32_t i = 0; i < s->c.n_in; i++) {
         if (c.din[i]) memset(c.din[i], 0, vkt_side_count(&s->din[i]) * sizeof *c.din[i]);

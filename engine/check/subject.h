@@ -1,5 +1,5 @@
-/* check/subject.h - one op on one case: as a graph, as input data, and as the results of the double reference. Op tests
- * and vkt-bench verify with it. It needs no device, and is a library of its own, like reference/.
+/* check/subject.h - one op on one case: as a graph, as input data, and as the results of the double reference. Op
+ * tests, audits and vkt-bench use it. It needs no device, and is a library of its own, like reference/.
  *
  * Threads: any; one thread at a time per subject. */
 #ifndef VKT_SUBJECT_H
@@ -12,7 +12,7 @@
 typedef struct vkt_side {
     vkt_tensor t;       /* {0}: absent */
     vkt_ref_tensor ref; /* owned elements; u for u32, else f */
-    void *data;         /* inputs: the same numbers as the device gets, row-major; owned */
+    void *data;         /* inputs and seeds: the same numbers as the device gets, row-major; owned */
 } vkt_side;
 
 typedef struct vkt_subject {
@@ -20,7 +20,7 @@ typedef struct vkt_subject {
     const vkt_op *op;
     const vkt_ref_op *ref;
     uint64_t seed;
-    vkt_case c;                /* with the case in one line as its text */
+    vkt_case c;                /* its text is the case in one line */
     vkt_run run;               /* arguments of the device's run */
     uint64_t t;                /* the optimizer's clock before the run */
     uint64_t key;              /* the seed of dropout */
@@ -33,24 +33,24 @@ typedef struct vkt_subject {
     const double *stored; /* see vkt_ref_call; NULL unless a test has read the values that a device stored in 16 bits */
 } vkt_subject;
 
-/* Draws the case of `seed` with the op's `sample`, and makes its graph and numbers. The reference's results are not
+/* Generates the case of `seed` with the op's `sample`, and makes its graph and numbers. The reference's results are not
  * computed yet. Every random number comes from Philox (seed, VKT_STREAM_TEST), so the case is the same on every
  * machine. An error is a status and one logged line. The caller frees the subject, also after a failure. */
 vkt_result vkt_subject_make(const vkt_host *h, vkt_subject *s, const vkt_op *op, uint64_t seed);
-/* Makes the subject of a given case; numbers and step state are drawn. */
+/* Makes the subject of a given case, with random numbers and a random step state. */
 vkt_result vkt_subject_of_case(const vkt_host *h, vkt_subject *s, const vkt_op *op, const vkt_case *c, uint64_t seed);
 /* Frees a subject; a zeroed one is allowed. */
 void vkt_subject_free(vkt_subject *s);
 
-/* Builds a subject by hand: begin, then the inputs in order, then an op that the caller applies to them, then
- * vkt_subject_set_output. */
+/* Begins a subject that the caller builds by hand. The caller adds the inputs in order, applies an op to them, and
+ * then calls vkt_subject_set_output. */
 vkt_result vkt_subject_begin(const vkt_host *h, vkt_subject *s, uint64_t seed);
-/* Appends an input, which may be absent. If `data` is NULL, its numbers are drawn. */
+/* Appends an input, which may be absent. If `data` is NULL, its numbers are random. */
 vkt_result vkt_subject_input(vkt_subject *s, const vkt_case_input *c, const float *data);
 /* Completes the subject. `out` is the result of the op under test. Adds seeds for its outputs and all its gradients to
  * the graph. */
 vkt_result vkt_subject_set_output(vkt_subject *s, vkt_tensor out);
-/* Replaces the drawn numbers of an input or seed by n numbers, as many as it has elements. */
+/* Replaces the numbers of an input or seed by the n numbers of `data`. n is the number of its elements. */
 void vkt_side_set(vkt_side *v, const float *data, size_t n);
 
 /* Recomputes the references of `out` from `in`. */

@@ -7,11 +7,12 @@ enum { MOST = 0x110000 };
 struct vkt_alphabet {
     vkt_host host;
     uint32_t n;
-    uint32_t *numbers; /* (n): Unicode numbers, rising */
-    char (*texts)[5];  /* (n): the same as UTF-8 */
+    uint32_t *numbers; /* (n): Unicode numbers of the characters, rising */
+    char (*texts)[5];  /* (n): the same characters as UTF-8, each with a NUL */
 };
 
-/* Marks the characters of a text in a set of bits, and counts the different ones. */
+/* Marks the characters of a text in a set of bits, and counts the different ones. VKT_E_FORMAT: the text is empty or
+ * not UTF-8. */
 static vkt_result mark(const vkt_host *h, const char *text, size_t n, uint32_t *set, uint32_t *different)
 {
     uint32_t c;
@@ -86,7 +87,7 @@ const char *vkt_alphabet_character(const vkt_alphabet *a, uint32_t id)
     return a && id < a->n ? a->texts[id] : NULL;
 }
 
-/* Returns the id of a character; n: there is none. */
+/* Returns the id of a character; a->n if the alphabet does not have it. */
 static uint32_t id_of(const vkt_alphabet *a, uint32_t character)
 {
     uint32_t low = 0, high = a->n;

@@ -1,5 +1,6 @@
-/* data/csv.c - see csv.h. Fields are unquoted in place, because a field never grows. The NUL of a field replaces the
- * separator or line end behind it. Behind the last field, the text has its own NUL. */
+/* data/csv.c - see csv.h. Fields are unquoted in place, because a field never grows. The NUL of a plain field replaces
+ * the separator or line end behind it. The NUL of a quoted field replaces its closing quote, or a byte before that. A
+ * plain field at the end of the text has the text's own NUL. */
 #include "data/csv.h"
 
 #include <stdio.h>
@@ -7,7 +8,7 @@
 
 #include "data/gz.h"
 
-/* Fills in the reader, except for the text. On failure *c is closed. */
+/* Fills in the reader, except for the text. On failure there is nothing to close. */
 static vkt_result begin(const vkt_host *h, const char *name, const vkt_csv_format *format, vkt_csv *c)
 {
     *c = (vkt_csv){ .h = h, .separator = ',', .quote = '"', .next_line = 1 };

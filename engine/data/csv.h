@@ -3,7 +3,7 @@
  * Records end with CRLF or LF; the last one may also end with the text. The separator is between fields. A field in
  * double quotes may contain separators, line ends, and quotes, which are doubled. Its quotes are its first and last
  * character. Beyond RFC 4180: the reader skips a byte order mark of UTF-8 and lines without any character. Blanks are
- * part of a field. Bytes above 127 stay as they are. Malformed, each reported with its line: a quote that is never
+ * part of a field. Bytes above 127 stay as they are. These are errors, reported with their line: a quote that is never
  * closed, text behind a closing quote, a quote in a field that began without one, a CR without its LF, a byte 0, a
  * record with more or fewer fields than the first one.
  *
@@ -14,7 +14,8 @@
  *     while ((r = vkt_csv_next(&c, &more)) == VKT_OK && more) ... c.fields[0] .. c.fields[c.n_fields - 1] ...
  *     vkt_csv_close(&c);
  *
- * The caller decides whether the first record is a header (vkt_csv_find). Threads: different readers, any thread. */
+ * The caller decides whether the first record is a header (vkt_csv_find). Threads: any; one call at a time per
+ * reader. */
 #ifndef VKT_CSV_H
 #define VKT_CSV_H
 
@@ -22,7 +23,7 @@
 
 /* The largest file. A limit is necessary because whole files are read. */
 #define VKT_CSV_MAX_BYTES (UINT64_C(16) << 30)
-/* Most fields of a record. A limit is necessary because a field of one byte needs eight bytes of memory. */
+/* Most fields of a record. A limit is necessary because a field of one byte needs a pointer of eight bytes. */
 #define VKT_CSV_MAX_FIELDS (1u << 20)
 
 typedef struct vkt_csv_format {
@@ -39,25 +40,26 @@ typedef struct vkt_csv {
     char *name;        /* for messages; owned, like `text` and `fields` */
     char *text, *at, *end;
     size_t next_line, cap;
-    char separator, quote; /* quote 0: none */
+    char separator, quote; /* quote 0: quotes are normal characters */
 } vkt_csv;
 
-/* Reads a whole file, plain or gzip. `format` may be NULL. Errors as for vkt_file_read. On failure *c is closed. `h`
- * must be resolved. */
+/* Opens a reader, and reads the whole file, plain or gzip. `format` may be NULL. VKT_E_ARG: the separator is a quote or
+ * a line end. Other errors are those of vkt_gz_read_file. On failure there is nothing to close. `h` must be
+ * resolved. */
 vkt_result vkt_csv_open(const vkt_host *h, const char *path, const vkt_csv_format *format, vkt_csv *c);
-/* Reads a copy of `n` bytes of text. Messages call it `name`. VKT_E_NOMEM. */
+/* Opens a reader of a copy of `text`, n bytes. Messages call the text `name`. VKT_E_ARG as above, VKT_E_NOMEM. */
 vkt_result vkt_csv_open_memory(const vkt_host *h, const char *name, const char *text, size_t n,
                                const vkt_csv_format *format, vkt_csv *c);
-/* Reads the next record. *more is false behind the last one. VKT_E_FORMAT (the message has file and line) or
- * VKT_E_NOMEM: then the reader can only be closed. */
+/* Reads the next record. *more is false if there is none. VKT_E_FORMAT (the message has file and line) or VKT_E_NOMEM:
+ * then the reader can only be closed. */
 vkt_result vkt_csv_next(vkt_csv *c, bool *more);
-/* Returns the index of the field `name` in the newest record. The case of ASCII letters does not matter. SIZE_MAX:
- * none. */
+/* Returns the index of the field with the text `name` in the newest record; SIZE_MAX if there is none. The case of
+ * ASCII letters does not matter. */
 size_t vkt_csv_find(const vkt_csv *c, const char *name);
 /* Logs "<name>, line <line>: ..." for the newest record and returns VKT_E_FORMAT. It is for errors that the caller
  * finds. */
 vkt_result vkt_csv_fail(const vkt_csv *c, const char *fmt, ...) VKT_PRINTF(2, 3);
-/* Closes the reader. Safe for a zeroed one and for a closed one. */
+/* Closes the reader. *c may be zeroed, or closed already. */
 void vkt_csv_close(vkt_csv *c);
 
 #endif

@@ -11,7 +11,7 @@ typedef struct table {
     vkt_host host;
     vkt_data_source source;
     uint32_t rows, shape[3], classes; /* shape: C, H, W */
-    bool vector;                      /* a row is (W) */
+    bool vector;                      /* a sample is (W), not (C,H,W) */
     vkt_row_type type;
     size_t row_bytes;
     const uint8_t *features; /* NULL: only the source has the samples */
@@ -57,7 +57,7 @@ static void table_free(table *t)
     vkt_free(&h, t);
 }
 
-/* Fills shape, type and row_bytes. Checks that the whole table is addressable. */
+/* Sets rows, shape, vector, type and row_bytes. Checks that the size of the table fits into memory addresses. */
 static vkt_result set_shape(table *t, const vkt_dataset_params *p)
 {
     const vkt_host *h = &t->host;
@@ -140,7 +140,8 @@ static vkt_result set_norm(table *t, const double *mean, const double *std)
     return VKT_OK;
 }
 
-/* Creates a data set with shape, classes and normalisation. It borrows p->labels and p->targets. It has no samples. */
+/* Creates a data set with shape, classes and normalisation. It borrows p->labels and p->targets, and has no samples
+ * yet. */
 static vkt_result make(const vkt_host *h, const vkt_dataset_params *p, vkt_dataset **out)
 {
     if (!p) return vkt_fail(h, VKT_E_ARG, "data set: params is NULL");

@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "vktrain/data.h"
 
-/* Returns whether samples are whole numbers. These are not scaled or shifted. */
+/* Returns whether samples of type t are sequences of whole numbers, which are not normalised. */
 static inline bool vkt_is_sequence(vkt_row_type t)
 {
     return t == VKT_ROW_U16 || t == VKT_ROW_U32;
@@ -16,22 +16,23 @@ static inline bool vkt_is_sequence(vkt_row_type t)
  * resolved. */
 vkt_result vkt_dataset_adopt(const vkt_host *h, const vkt_dataset_params *p, void *features, vkt_dataset **out);
 
-/* Creates a data set with `features`: n samples, from vkt_alloc, owned by the data set from now on. Everything else is
- * that of samples rows[0] .. rows[n-1] of `ds` (NULL: 0 .. n-1). On failure the caller still owns `features`. */
+/* Creates a data set with `features`: n samples in memory of vkt_alloc, which the data set then owns. Its labels and
+ * targets are those of the samples rows[0] .. rows[n-1] of `ds` (rows NULL: 0 .. n-1); its shape, type, classes and
+ * normalisation are those of `ds`. On failure the caller still owns `features`. */
 vkt_result vkt_dataset_derive(const vkt_dataset *ds, const uint32_t *rows, uint32_t n, void *features,
                               vkt_dataset **out);
 
 /* Returns the resolved host of the data set. It is valid as long as the data set. */
 const vkt_host *vkt_dataset_host(const vkt_dataset *ds);
 
-/* Takes a free worker number from `first` to `last`, the lowest one, and waits for one if all are in use. Several
- * loaders may have one source: those of the ranks of a process. Give the number back after vkt_dataset_why.
- * Thread-safe. vkt_dataset_fetch takes number 0; loaders take the others. */
+/* Takes the lowest free worker number from `first` to `last`; waits if all are in use. Worker numbers are taken because
+ * several loaders may use the same source: those of the ranks of a process. Give the number back after vkt_dataset_why.
+ * Thread-safe. vkt_dataset_fetch takes number 0, and loaders take 1 and above. */
 uint32_t vkt_dataset_take_worker(const vkt_dataset *ds, uint32_t first, uint32_t last);
 void vkt_dataset_give_worker(const vkt_dataset *ds, uint32_t number);
 
-/* Fetches a sample like vkt_dataset_fetch, of any pass, as `worker` (below VKT_DATA_MAX_WORKERS). Does not check `row`.
- * Logs nothing. */
+/* Fetches a sample like vkt_dataset_fetch, for any pass, as `worker` (below VKT_DATA_MAX_WORKERS). Does not check
+ * `row`. Logs nothing. */
 vkt_result vkt_dataset_fetch_as(const vkt_dataset *ds, uint32_t row, vkt_pass pass, void *out, uint32_t worker);
 /* Returns the source's message for the worker's last fetch, which returned r. Never NULL; valid until the worker's next
  * fetch. */

@@ -73,9 +73,9 @@ typedef struct brush {
     affine warp;
     float radius; /* radius of the disc, pixels */
     float edge;   /* width of the edge, pixels; there the ink falls from 1 to 0 */
-    float wobble; /* how far points move, half pixels */
+    float wobble; /* most that a point moves along each axis, half pixels */
     float ink;    /* brightness of a full pixel, 0 to 255 */
-    float noise;  /* half the width of the noise, 0 to 255 */
+    float noise;  /* most that noise adds or subtracts, 0 to 255 */
 } brush;
 
 static affine random_warp(vkt_rng *r)
@@ -93,7 +93,7 @@ static affine random_warp(vkt_rng *r)
 
 static brush random_pen(vkt_rng *r)
 {
-    brush pen = { .warp = random_warp(r) }; /* one draw per statement: C does not define the order within a list */
+    brush pen = { .warp = random_warp(r) }; /* the other numbers follow one by one: a list has no defined order */
     pen.radius = vkt_rng_uniform(r, 0.6f, 1.7f);
     pen.edge = vkt_rng_uniform(r, 0.9f, 1.8f);
     pen.wobble = vkt_rng_uniform(r, 0.3f, 2.0f);
@@ -181,7 +181,7 @@ static void draw_digit(uint8_t *image, uint32_t digit, vkt_rng *r)
     }
 }
 
-/* Writes the labels of block `block`, samples 10 block to 10 block + 9: each digit once. */
+/* Writes the labels of the samples 10 block to 10 block + 9: each digit once, in random order. */
 static void draw_labels(uint32_t labels[CLASSES], uint64_t seed, uint32_t block)
 {
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_DIGITS, block, 1);

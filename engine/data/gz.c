@@ -42,7 +42,7 @@ vkt_result vkt_gz_check_size(const vkt_gz *g, uint64_t bytes)
                     g->file.path, (unsigned long long)n, (unsigned long long)VKT_MAX(standard, (uint64_t)allowed));
 }
 
-/* Returns the result for an error of zlib. */
+/* Returns the result for an error code of zlib. */
 static vkt_result status_of(int code)
 {
     return code == Z_ERRNO ? VKT_E_IO : code == Z_MEM_ERROR ? VKT_E_NOMEM : VKT_E_FORMAT;
@@ -74,7 +74,7 @@ vkt_result vkt_gz_check_end(vkt_gz *g)
     return vkt_fail(g->h, VKT_E_FORMAT, "\"%s\": the gzip data ends without its checksum: %s", g->file.path, why);
 }
 
-/* Reads to the end into *bytes. The caller frees it, also after a failure. */
+/* Reads to the end into *bytes, which the caller frees, also after a failure. */
 static vkt_result read_rest(vkt_gz *g, uint64_t max_bytes, char **bytes, size_t *n)
 {
     size_t room = (size_t)VKT_MIN(g->file.size, max_bytes) + 2, got = 0; /* one byte for a NUL, one to detect the end */

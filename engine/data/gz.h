@@ -9,7 +9,8 @@
 
 /* The largest expansion of a deflate stream (zlib's technical notes). */
 #define VKT_DEFLATE_MAX_RATIO 1032
-/* The largest expansion of data files, unless VKT_MAX_UNPACKED (vktrain/data.h) allows more. */
+/* A data file may expand to VKT_GZ_ALWAYS_BYTES plus this many times its size. VKT_MAX_UNPACKED (vktrain/data.h) may
+ * allow more. */
 #define VKT_GZ_DEFAULT_RATIO 32
 #define VKT_GZ_ALWAYS_BYTES (UINT64_C(64) << 20)
 
@@ -24,15 +25,16 @@ typedef struct vkt_gz {
 vkt_result vkt_gz_open(const vkt_host *h, const char *path, vkt_gz *g);
 void vkt_gz_close(vkt_gz *g);
 bool vkt_gz_is_plain(const vkt_gz *g);
-/* Checks that the file may expand to `bytes`. VKT_E_FORMAT if that is more than usual for a compressed file. */
+/* Checks that the file may expand to `bytes` bytes. VKT_E_FORMAT: that is more than the limit above. */
 vkt_result vkt_gz_check_size(const vkt_gz *g, uint64_t bytes);
 /* Reads n bytes. *got < n only at the end of the data. A gzip file that stops too early has the same result. VKT_E_IO;
- * VKT_E_FORMAT for data that zlib rejects. */
+ * VKT_E_NOMEM; VKT_E_FORMAT for data that zlib rejects. */
 vkt_result vkt_gz_read(vkt_gz *g, void *dst, size_t n, size_t *got);
 /* Checks the end of the data. Call it when all data are read. VKT_E_FORMAT if a gzip member stopped too early. */
 vkt_result vkt_gz_check_end(vkt_gz *g);
 
-/* Reads a file like vkt_file_read. It may be compressed; max_bytes counts uncompressed bytes. */
+/* Reads a file like vkt_file_read. The file may be compressed; max_bytes counts uncompressed bytes. VKT_E_FORMAT also
+ * from vkt_gz_read, vkt_gz_check_size and vkt_gz_check_end. */
 vkt_result vkt_gz_read_file(const vkt_host *h, const char *path, uint64_t max_bytes, void **bytes, size_t *n);
 
 #endif

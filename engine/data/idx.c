@@ -3,7 +3,7 @@
 
 #include "data/gz.h"
 
-/* Most bytes behind the array that are counted, for the message. */
+/* Most bytes behind the array that are counted for the message. */
 #define MAX_SURPLUS (1u << 20)
 
 static vkt_result fail_size(const vkt_gz *r, uint64_t want, uint64_t found, const char *qualifier)
@@ -13,7 +13,7 @@ static vkt_result fail_size(const vkt_gz *r, uint64_t want, uint64_t found, cons
                     (unsigned long long)found);
 }
 
-/* Reads rank, dim and bytes. */
+/* Reads rank and dim, and computes bytes. */
 static vkt_result read_header(vkt_gz *r, uint64_t max_bytes, vkt_idx *idx)
 {
     uint8_t b[4 + 4 * VKT_COUNT(idx->dim)];
@@ -69,7 +69,7 @@ static vkt_result read_array(vkt_gz *r, uint64_t max_bytes, vkt_idx *idx)
     VKT_TRY(read_header(r, max_bytes, idx));
     const uint64_t want = r->total + idx->bytes;
     VKT_TRY(check_size(r, want));
-    idx->data = vkt_realloc(r->h, NULL, idx->bytes); /* not vkt_alloc: it would write zeros to all of it first */
+    idx->data = vkt_realloc(r->h, NULL, idx->bytes); /* vkt_alloc would write zeros, too */
     if (!idx->data) return vkt_fail_nomem(r->h, r->file.path, idx->bytes);
     size_t got;
     VKT_TRY(vkt_gz_read(r, idx->data, idx->bytes, &got));

@@ -3,7 +3,7 @@
  *     byte 0, 1   0
  *     byte 2      element type; 0x08 is u8, the only one read here
  *     byte 3      rank, 1 to 4 here
- *     then        rank sizes, u32 big-endian
+ *     then        the size of each dimension, u32 big-endian
  *     then        the elements, row-major, to the end of the file
  *
  * Files may be compressed with gzip (data/gz.h). */
@@ -12,11 +12,11 @@
 
 #include "base/base.h"
 
-/* The limit of vkt_dataset_from_idx. A damaged header must not request all memory. */
+/* The largest array of vkt_dataset_from_idx. A damaged header must not request all memory. */
 #define VKT_IDX_MAX_BYTES (UINT64_C(16) << 30)
 
 typedef struct vkt_idx {
-    uint32_t rank, dim[4]; /* dim[rank..3] is 1; each is above 0 */
+    uint32_t rank, dim[4]; /* each dim is above 0; dim[rank] .. dim[3] are 1 */
     uint8_t *data;         /* dim[0] * .. * dim[3] bytes; the caller of vkt_idx_read frees them with vkt_free */
     size_t bytes;
 } vkt_idx;

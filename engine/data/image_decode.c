@@ -16,8 +16,8 @@ static void convert_row(const uint8_t *in, ptrdiff_t step, uint32_t in_channels,
     }
 }
 
-/* Writes `in` to *out, upright and with `channels` channels. The EXIF number says how the scene is stored: 5 to 8
- * exchange rows and columns; 3, 4, 6 and 7 begin with the last row of the image; 2, 3, 7 and 8 begin with its last
+/* Writes `in` to *out, upright and with `channels` channels. The EXIF number says how. 5 to 8: the rows of *out are
+ * columns of `in`. 3, 4, 6 and 7: the first pixel of *out is in the last row of `in`. 2, 3, 7 and 8: it is in the last
  * column. */
 static vkt_result orient(const vkt_host *h, const vkt_image *in, uint32_t orientation, uint32_t channels,
                          vkt_image *out)

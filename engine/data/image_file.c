@@ -1,9 +1,9 @@
-/* data/image_file.c - one image from a file (vktrain/data.h). */
+/* data/image_file.c - reads one image from a file (vktrain/data.h). */
 #include "base/file.h"
 #include "data/dataset.h"
 #include "data/image.h"
 
-/* Computes the size of an image whose longer side is at most `longest`; 0: any. */
+/* Computes the size to which `in` is resized: the longer side becomes at most `longest` (0: no limit). */
 static void fit(const vkt_image *in, uint32_t longest, uint32_t *width, uint32_t *height)
 {
     const uint64_t w = in->width, h = in->height, longer = VKT_MAX(w, h);

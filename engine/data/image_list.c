@@ -40,7 +40,7 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Copies the names of an open data set. l->names stays NULL if it has none. */
+/* Copies the classes of an open data set: their number, and their names. l->names stays NULL if they have none. */
 static vkt_result copy_classes(vkt_image_list *l, const vkt_dataset *like)
 {
     l->classes = vkt_dataset_classes(like);
@@ -54,7 +54,7 @@ static vkt_result copy_classes(vkt_image_list *l, const vkt_dataset *like)
     return VKT_OK;
 }
 
-/* Sets l->names from n texts, 1 or more: each text once, in the order of their bytes. */
+/* Sets l->names and l->classes from n >= 1 texts: each text once, in the order of their bytes. */
 static vkt_result name_classes(vkt_image_list *l, char *const *texts, size_t n)
 {
     char **sorted = vkt_alloc_array(l->h, n, sizeof *sorted);
@@ -160,7 +160,7 @@ static vkt_result read_records(table *t)
     return VKT_OK;
 }
 
-/* Parses a decimal number below `limit`. */
+/* Parses a decimal number. Returns false if `s` is no such number below `limit`. */
 static bool parse_number(const char *s, uint64_t limit, uint32_t *out)
 {
     uint64_t v = 0;
@@ -248,8 +248,8 @@ static vkt_result fail_errno(const vkt_host *h, const char *folder, int error)
     return vkt_fail(h, error == ENOENT ? VKT_E_NOT_FOUND : VKT_E_IO, "cannot read the folder \"%s\": %s", folder, text);
 }
 
-/* Finds out whether the entry is a folder. A broken link is not a folder. Other errors of stat are returned: the entry
- * may be a class. */
+/* Finds out whether the entry `name` of `folder` is a folder. A broken link is not a folder. Other errors of stat are
+ * returned, because the entry may be a class. */
 static vkt_result is_folder(const char *folder, const char *name, vkt_text *path, bool *is)
 {
     struct stat st;
@@ -271,7 +271,8 @@ static vkt_result is_wanted(const char *folder, const char *name, bool folders, 
     return VKT_OK;
 }
 
-/* Lists a folder, sorted: its folders or its images. Names that begin with a dot are skipped. */
+/* Lists the folders in a folder, or the images in it, sorted by their bytes. Names that begin with a dot are
+ * skipped. */
 static vkt_result list_folder(const vkt_host *h, const char *folder, bool folders, names *out)
 {
     DIR *d = opendir(folder);
@@ -279,7 +280,7 @@ static vkt_result list_folder(const vkt_host *h, const char *folder, bool folder
     vkt_text path = { .h = h };
     vkt_result r = VKT_OK;
     for (struct dirent *e; r == VKT_OK;) {
-        errno = 0; /* NULL means the end or an error; half a folder is an error */
+        errno = 0; /* NULL means the end, or an error if errno is set */
         if (!(e = readdir(d))) {
             if (errno) r = fail_errno(h, folder, errno);
             break;

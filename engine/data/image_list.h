@@ -5,13 +5,13 @@
 #include "base/base.h"
 #include "vktrain/data.h"
 
-/* A list of images. The caller of a function below owns it. Zeroed: empty. */
+/* A list of images. The caller of the functions below owns it. A zeroed list is empty. */
 typedef struct vkt_image_list {
     const vkt_host *h; /* not owned */
     uint32_t n;
-    char **paths;     /* n of them; to open the files */
+    char **paths;     /* n of them, by which the files can be opened */
     uint32_t *labels; /* n of them; NULL: the table has no column of labels */
-    uint32_t classes; /* 0: the labels decide */
+    uint32_t classes; /* number of classes; 0: the largest label decides */
     char **names;     /* `classes` of them; NULL: labels are numbers */
     size_t cap;
 } vkt_image_list;

@@ -1,8 +1,8 @@
-/* data/images.c - data sets of images (vktrain/data.h). Worker threads decode them, once or for every batch.
+/* data/images.c - data sets of images (vktrain/data.h). Worker threads decode the images, once or for every batch.
  *
- * A sample is made in two parts. The base never changes: decode, rotate upright, resize and, without random crop, crop
- * the middle. Bases that fit into cache_bytes are kept. The second part may change from pass to pass: where the image
- * is cropped, and whether it is mirrored. */
+ * A sample is made in two parts. The first part makes the base, which never changes: decode, rotate upright, resize. If
+ * all bases fit into cache_bytes, they are kept; without random crop, only the middle of each. The second part may
+ * change from pass to pass: where the base is cropped, and whether it is mirrored. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -29,19 +29,19 @@ typedef struct base {
 typedef struct worker {
     vkt_image_scratch image;
     vkt_byte_buffer file, planes;
-    char why[256]; /* the last message */
+    char why[256]; /* message of the last error */
 } worker;
 
 typedef struct images {
     vkt_host host;
-    vkt_image_params p; /* without its pointers; defaults filled in */
+    vkt_image_params p; /* without its pointers; cache_bytes has its default filled in */
     uint32_t channels;
     vkt_image_list list;
     base *bases; /* list.n of them; NULL: images are decoded for every batch */
     worker workers[VKT_DATA_MAX_WORKERS];
 } images;
 
-/* Stores a log line in the worker, because workers must not log. */
+/* Stores the line of an error in the worker, because workers must not log. */
 static void keep_line(void *user, vkt_log_level level, const char *line)
 {
     worker *w = user;
@@ -92,7 +92,7 @@ static vkt_result target_size(const vkt_host *h, const images *s, const vkt_imag
     return VKT_OK;
 }
 
-/* Decodes and resizes the image in `bytes` into w->planes. `h` is the worker's quiet host. */
+/* Decodes and resizes the image in `bytes` into w->planes. Errors are logged by `h`. */
 static vkt_result decode_bytes(const vkt_host *h, const images *s, const char *name, const uint8_t *bytes, size_t n,
                                worker *w, base *out)
 {
@@ -114,11 +114,12 @@ static vkt_result decode(const vkt_host *h, const images *s, uint32_t row, worke
     return decode_bytes(h, s, path, w->file.p, n, w, out);
 }
 
-/* Writes the pixels of the sample from (top, left) of `b` on. Pixels outside `b` are 0. */
+/* Writes a sample: H x W pixels of `b`, from (top, left) on, mirrored left to right if `mirror`. Pixels outside `b` are
+ * 0. */
 static void crop(const images *s, const base *b, int64_t top, int64_t left, bool mirror, uint8_t *dst)
 {
     const int64_t W = s->p.width, H = s->p.height, bw = b->width, bh = b->height;
-    const int64_t from = VKT_MAX(0, VKT_MIN(-left, W)), to = VKT_MAX(from, VKT_MIN(bw - left, W)); /* columns inside */
+    const int64_t from = VKT_MAX(0, VKT_MIN(-left, W)), to = VKT_MAX(from, VKT_MIN(bw - left, W)); /* columns in `b` */
     for (uint32_t c = 0; c < s->channels; c++)
         for (int64_t y = 0; y < H; y++, dst += W) {
             if (y + top < 0 || y + top >= bh) {
@@ -136,7 +137,7 @@ static void crop(const images *s, const base *b, int64_t top, int64_t left, bool
         }
 }
 
-/* Returns half of the difference, rounded to nearest, ties to even. PyTorch's CenterCrop begins there. */
+/* Returns (have - want) / 2, rounded to nearest, ties to even. PyTorch's CenterCrop begins there. */
 static int64_t middle(uint32_t have, uint32_t want)
 {
     const int64_t over = (int64_t)have - want, half = over / 2;
@@ -213,13 +214,13 @@ static void destroy(void *self)
 typedef struct load {
     images *s;
     atomic_uint next;     /* next image to check */
-    atomic_ullong cached; /* bytes of the bases that are kept */
+    atomic_ullong cached; /* bytes of the bases so far, also of those that did not fit into the cache */
     atomic_bool full;     /* the cache has no more space */
-    vkt_result *status;   /* list.n */
-    char **why;           /* list.n; NULL: no error, or no memory for the message */
+    vkt_result *status;   /* (list.n) */
+    char **why;           /* (list.n) messages; NULL: no error, or no memory for the message */
 } load;
 
-/* Keeps the base of image `row`, as long as the cache has space. */
+/* Keeps the base of image `row` if the cache has space for it. */
 static vkt_result keep(load *l, const vkt_host *h, uint32_t row, const base *b)
 {
     images *s = l->s;
@@ -298,7 +299,8 @@ static void run_all(load *l)
     while (--n > 0) pthread_join(workers[n].thread, NULL);
 }
 
-/* Logs the broken files and removes them from the list. */
+/* Logs the first MAX_NAMED broken files. With skip_broken, removes all broken files from the list; else, or if no file
+ * is left, returns VKT_E_FORMAT. *left_out (may be NULL) gets their number. */
 static vkt_result settle(load *l, uint32_t *left_out)
 {
     images *s = l->s;

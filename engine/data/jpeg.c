@@ -1,7 +1,8 @@
 /* data/jpeg.c - JPEG by libjpeg-turbo (image.h).
  *
- * On an error, libjpeg ends the process unless error_exit does not return. Here it jumps back to `guarded`. Some
- * warnings of libjpeg say that pixels are invented: these are errors here. Other warnings are silent. */
+ * On an error, libjpeg calls error_exit, which must not return. By default it ends the process; here it jumps back to
+ * `guarded`. Some warnings of libjpeg say that pixels are invented: these are errors here. Other warnings are
+ * silent. */
 #include <setjmp.h>
 #include <stdio.h> /* before jpeglib.h, which needs FILE */
 
@@ -11,8 +12,8 @@
 #include "data/image.h"
 
 /* Limits for the scans of a progressive file. Real files have about ten scans. Each scan decodes the whole image, and
- * few bytes can request many scans. So a larger image may have fewer: together, all scans decode at most 2^31 pixels,
- * which takes some seconds. */
+ * few bytes can request many scans. So a larger image may have fewer scans. Together, the scans decode at most 2^31
+ * pixels, which takes some seconds; but MIN_SCANS are always allowed. */
 #define MAX_SCANS 500
 #define MIN_SCANS 16
 #define MAX_SCANNED_PIXELS (UINT64_C(1) << 31)
@@ -74,9 +75,9 @@ static void read_orientation(decoder *d)
         }
 }
 
-/* Converts one row of inverted CMYK, as Adobe's programs write it, to RGB. The bytes are c, m, y, k; 255 - c is the
- * ink. The paper reflects k minus k times the ink. Rounding as in Pillow: k times ink / 255 is rounded to the nearest
- * integer. */
+/* Converts one row of inverted CMYK, as Adobe's programs write it, to RGB. The bytes are c, m, y, k. The ink of c is
+ * 255 - c, and red is k - k ink / 255; m gives green, and y gives blue. The quotient is rounded to the nearest integer,
+ * as in Pillow. */
 static void rgb_from_cmyk(const uint8_t *cmyk, uint32_t n, uint8_t *rgb)
 {
     for (uint32_t x = 0; x < n; x++, cmyk += 4)

@@ -1,4 +1,4 @@
-/* data/loader.c - see loader.h. One mutex guards all state; only fetching and clearing samples happen without it. */
+/* data/loader.c - see loader.h. One mutex guards all state; samples are fetched and cleared without it. */
 #include "data/loader.h"
 
 #include <pthread.h>
@@ -7,9 +7,9 @@
 
 #include "data/dataset.h"
 
-/* The most samples that a worker claims at once. They are few, so that the workers end a batch together. They are not
- * fewer, so that the mutex costs little: with samples of 784 bytes, about 1 us per claim. Large samples take long to
- * make, so fewer of them are claimed. */
+/* The most samples that a worker claims at once. With few samples per claim, the workers end a batch at about the same
+ * time. But a claim costs about 1 us for the mutex (samples of 784 bytes), so it should have several samples. Large
+ * samples take long to make, so fewer of them are claimed. */
 #define CHUNK_ROWS 16
 #define CHUNK_BYTES (CHUNK_ROWS * 1024)
 
@@ -24,9 +24,9 @@ typedef struct slot {
     vkt_loader_slot memory;
     slot_state state;
     uint32_t done;       /* samples written, or skipped after a failure */
-    uint32_t failed_row; /* lowest sample of the batch that failed; UINT32_MAX: none */
-    vkt_result status;   /* status of that sample */
-    char why[256];       /* message of that sample */
+    uint32_t failed_row; /* first sample of the batch that failed, as its index in the batch; UINT32_MAX: none */
+    vkt_result status;   /* status of this sample */
+    char why[256];       /* message of this sample */
 } slot;
 
 typedef struct worker {
@@ -51,9 +51,9 @@ struct vkt_loader {
     vkt_pass pass;
     uint32_t n_rows;    /* samples of the epoch; 0: idle */
     uint32_t claimed;   /* samples of the epoch that workers have claimed, in order */
-    uint32_t returned;  /* samples of the epoch that the caller has */
+    uint32_t returned;  /* samples of the epoch in batches that were returned to the caller */
     uint32_t in_flight; /* chunks being fetched */
-    vkt_result status;  /* sticky until the next epoch */
+    vkt_result status;  /* status of the epoch: its first error stays until the next epoch */
     uint64_t waited_ns; /* how long the caller has waited for full slots */
     bool started, stop;
     pid_t process; /* process that has the threads */
@@ -64,7 +64,7 @@ typedef struct chunk {
     slot *slot;
     uint32_t first, n; /* positions in the epoch: order[first .. first + n) */
     uint32_t at;       /* position of `first` in the slot */
-    uint32_t clear;    /* samples behind the chunk to fill with zeros: the rest of the last batch */
+    uint32_t clear;    /* samples behind the chunk that are filled with zeros: the rest of the last batch */
 } chunk;
 
 static slot *slot_of(vkt_loader *l, uint32_t position)
@@ -95,8 +95,8 @@ static bool claim(vkt_loader *l, chunk *c)
     return true;
 }
 
-/* Fetches the samples of a chunk. Returns the first failure and its position in the slot. The caller does not hold the
- * lock. */
+/* Fetches the samples of a chunk, and clears the samples behind it. Returns the first failure; *failed_row is its
+ * position in the slot. The caller does not hold the lock. */
 static vkt_result fill(const vkt_loader *l, const chunk *c, uint32_t worker_number, uint32_t *failed_row)
 {
     const vkt_loader_slot *m = &c->slot->memory;
@@ -330,7 +330,7 @@ void vkt_loader_destroy(vkt_loader **l_ptr)
 {
     if (!l_ptr || !*l_ptr) return;
     vkt_loader *l = *l_ptr;
-    if (l->process == getpid()) end_workers(l); /* a fork has no threads, and its lock may stay locked for ever */
+    if (l->process == getpid()) end_workers(l); /* a forked child has no workers, and its lock may stay locked */
     const vkt_host h = l->host;
     vkt_free(&h, l->workers);
     vkt_free(&h, l->slots);

@@ -13,8 +13,9 @@
  *         vkt_loader_release(l, slot);                 // may come later, for instance when a copy has ended
  *     }
  *
- * Threads: one caller at a time. Workers write a slot only between its release and its return by vkt_loader_next. They
- * write in ascending order within a sample and never read, so the slot may be write-combined device memory. */
+ * Threads: one caller at a time. Workers write a slot only while it is not the caller's: vkt_loader_next gives it to
+ * the caller, and vkt_loader_release gives it back. Workers write in ascending order within a sample and never read, so
+ * the slot may be write-combined device memory. */
 #ifndef VKT_LOADER_H
 #define VKT_LOADER_H
 
@@ -34,20 +35,20 @@ typedef struct vkt_loader_params {
     uint32_t batch;               /* samples of a batch, 1 or more */
     const vkt_loader_slot *slots; /* n_slots of them; the array is copied, the memory must outlive the loader */
     uint32_t n_slots;             /* 1 or more; 2 or more to work ahead */
-    uint32_t workers;             /* threads, below VKT_DATA_MAX_WORKERS; 0: 2, or one per core (2 to 16) if
-                                   * samples are made and not in memory */
-    size_t row_pitch; /* bytes from sample to sample in a slot; 0: vkt_dataset_row_bytes. Bytes between are zero */
+    uint32_t workers; /* threads, below VKT_DATA_MAX_WORKERS. 0 means 2 threads if the samples are in memory, else one
+                       * per core, 2 to 16 */
+    size_t row_pitch; /* bytes from sample to sample in a slot; 0: vkt_dataset_row_bytes. Bytes between samples are 0 */
 } vkt_loader_params;
 
 /* Starts the workers, which wait for an epoch. VKT_E_ARG; VKT_E_NOMEM, also if a thread does not start; then *out is
- * NULL. `h` must be resolved. Several loaders and vkt_dataset_fetch may have one source at the same time
+ * NULL. `h` must be resolved. Several loaders and vkt_dataset_fetch may use the same source at the same time
  * (vkt_dataset_take_worker). */
 vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_loader **out);
 
-/* Starts an epoch of `n_rows` samples (1 or more), from order[0] on, all of one pass. order NULL: 0, 1, .. . Otherwise
- * `order` must not change until the next epoch starts or the loader is destroyed. VKT_E_ARG if an index is too large;
- * then the loader is idle. First ends an epoch that still runs, and waits for its claimed samples. The caller keeps
- * slots that it did not release. */
+/* Starts an epoch of the samples order[0] .. order[n_rows - 1], all of one pass. order NULL: samples 0 .. n_rows - 1.
+ * Otherwise `order` must not change until the next epoch starts or the loader is destroyed. If an epoch still runs,
+ * this call ends it first, and waits for its claimed samples. The caller keeps slots that it did not release. VKT_E_ARG
+ * if n_rows is 0 or an index is too large; then the loader is idle. */
 vkt_result vkt_loader_start_epoch(vkt_loader *l, const uint32_t *order, uint32_t n_rows, vkt_pass pass);
 
 /* Ends the current epoch and waits for its claimed samples. No worker fetches until the next epoch starts. */
@@ -55,8 +56,9 @@ void vkt_loader_stop(vkt_loader *l);
 
 /* Waits until the next batch, in order, is in its slot. The caller owns the slot until its release. *rows is `batch`,
  * or less for the last batch, whose other samples are zero. After the last batch, *rows is 0 and *slot is UINT32_MAX.
- * The first sample, in order, whose fetch fails makes its batch return that status. All later calls return it too,
- * until the next epoch starts. VKT_E_STATE: no epoch was started, or the slot of the next batch was not released. */
+ * If fetches of a batch fail, the call returns the status of the first sample, in order, that failed. All later calls
+ * return it too, until the next epoch starts. VKT_E_STATE: no epoch was started, or the slot of the next batch was not
+ * released. */
 vkt_result vkt_loader_next(vkt_loader *l, uint32_t *slot, uint32_t *rows);
 
 /* Releases a slot of vkt_loader_next. VKT_E_STATE if the caller does not own it. */
@@ -65,7 +67,7 @@ vkt_result vkt_loader_release(vkt_loader *l, uint32_t slot);
 /* Returns how long vkt_loader_next has waited for workers, in ns, in all epochs. */
 uint64_t vkt_loader_waited_ns(const vkt_loader *l);
 
-/* Destroys the loader, at any time. Waits for claimed samples. */
+/* Destroys the loader, at any time. Waits for claimed samples. *l may be NULL. */
 void vkt_loader_destroy(vkt_loader **l);
 
 #endif

@@ -1,7 +1,8 @@
 /* data/measure.c - mean and standard deviation per channel (vktrain/data.h).
  *
- * Uses Welford's update with groups of one sample (Chan, Golub & LeVeque 1979). The sums of one sample are merged into
- * the running mean and sum of squared deviations. So there is no cancellation, even for many samples. */
+ * Uses Welford's update by groups (Chan, Golub & LeVeque 1979): a group has the numbers of one channel of one sample.
+ * Mean and sum of squared deviations of each group are merged into those of all samples so far. So there is no
+ * cancellation, even for many samples. */
 #include "data/dataset.h"
 
 #include <math.h>
@@ -18,8 +19,8 @@ static void merge(moments *a, const moments *b)
     a->n = n;
 }
 
-/* Computes the moments of one channel of one sample, as stored. Sums of equal f32 are exact in f64 (up to 2^29 of
- * them), so a channel that never varies has m2 = 0 to the bit. */
+/* Computes the moments of n numbers of one channel. A sum of up to 2^29 equal f32 is exact in f64, so a channel that
+ * never varies has an m2 of exactly 0. */
 static moments floats_moments(const float *p, size_t n)
 {
     double sum = 0, m2 = 0;
@@ -34,7 +35,7 @@ static moments floats_moments(const float *p, size_t n)
 
 enum { PIECE = 1 << 16 }; /* elements of u8; the sum of their squares is below 2^32 */
 
-/* Computes the moments of u8. The sums are whole numbers, because compilers vectorize these. */
+/* Computes the moments of u8. The sums are integers, because compilers vectorize sums of integers. */
 static moments bytes_moments(const uint8_t *p, size_t n)
 {
     moments all = { 0 };

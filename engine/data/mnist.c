@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-/* Converts one image (H,W,C) -> (C,H,W). `scratch` has H*W*C bytes. */
+/* Converts one image from (H,W,C) to (C,H,W). `scratch` has H*W*C bytes. */
 static void planes_from_pixels(uint8_t *image, size_t pixels, size_t channels, uint8_t *scratch)
 {
     memcpy(scratch, image, pixels * channels);
@@ -69,7 +69,8 @@ typedef struct source {
     const char *images, *labels, *names;
 } source;
 
-/* Reads the names of the classes into `words`, and describes them in *p. The caller frees *list (vkt_free). */
+/* Reads the names of the classes into `words`, and sets p->classes and p->class_names. The caller frees *list
+ * (vkt_free), also after a failure. */
 static vkt_result read_names(const vkt_host *h, const char *path, vkt_dataset_params *p, vkt_words *words,
                              const char ***list)
 {
@@ -119,8 +120,8 @@ vkt_result vkt_dataset_from_idx(const vkt_host *host, const char *images_path, c
     return read_data_set(&h, &(source){ .images = images_path, .labels = labels_path }, classes, out);
 }
 
-/* Sets `path` to the first of folder/<stem><name>[.gz] that exists; `names` ends with NULL. VKT_E_NOT_FOUND is not
- * logged. */
+/* Sets `path` to the first file folder/<stem><name>[.gz] that exists, for the texts of `names`, which end with NULL.
+ * VKT_E_NOT_FOUND is not logged. */
 static vkt_result find(vkt_text *path, const char *folder, const char *stem, const char *const *names)
 {
     static const char *const suffixes[] = { "", ".gz" };
@@ -134,7 +135,8 @@ static vkt_result find(vkt_text *path, const char *folder, const char *stem, con
     return VKT_E_NOT_FOUND;
 }
 
-/* Finds the paths of the files of a split. `names` is empty if there are none. VKT_E_NOT_FOUND is not logged. */
+/* Finds the paths of the files of a split. `names` is empty if there is no file of class names. VKT_E_NOT_FOUND is not
+ * logged. */
 static vkt_result find_files(const char *folder, vkt_split split, vkt_text *images, vkt_text *labels, vkt_text *names)
 {
     static const char *const image_names[] = { "images-idx3-ubyte", "images-idx4-ubyte", "images.idx3-ubyte",

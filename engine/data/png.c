@@ -72,7 +72,8 @@ static void ask_for_bytes(decoder *d)
     png_set_strip_alpha(d->png);
 }
 
-/* Skips texts and profiles. libpng would decompress up to 1000 of them and keep up to 8 MB of each. */
+/* Skips texts, profiles and other chunks that do not change the pixels. libpng would decompress up to 1000 of them and
+ * keep up to 8 MB of each. */
 static void leave_out_texts(decoder *d)
 {
     static const png_byte chunks[] = "iCCP\0iTXt\0tEXt\0zTXt\0sPLT\0hIST";
@@ -104,7 +105,7 @@ static vkt_result read_pixels(decoder *d)
     png_bytep exif = NULL;
     const bool has = png_get_eXIf_1(d->png, d->info, &n, &exif) != 0;
     *d->orientation = has ? vkt_exif_orientation(exif, n) : 1;
-    return d->no_memory ? fail(d, NULL) : VKT_OK; /* libpng may ignore a failed allocation; this does not */
+    return d->no_memory ? fail(d, NULL) : VKT_OK; /* libpng may go on after a failed allocation */
 }
 
 /* Decodes. This is a separate function, so that a jump changes no local variable: all state is in *d. */

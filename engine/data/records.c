@@ -7,7 +7,7 @@ struct vkt_records {
     vkt_csv csv; /* owns the texts */
     size_t columns, rows, cap;
     char **names;  /* `columns` of them */
-    char **fields; /* rows * columns */
+    char **fields; /* rows * columns of them */
 };
 
 void vkt_records_destroy(vkt_records **pr)

@@ -11,7 +11,7 @@
  * The weights are divided by their sum. This is an interpolation if the image grows, and a mean if it shrinks.
  *
  * Pillow (libImaging/Resample.c, 8-bit images) computes the weights in double and rounds them to 22 bits behind the
- * point. It applies them as integers, to rows first and then to columns, and rounds to 8 bits after each. Networks were
+ * point. It applies them as integers, to rows first and then to columns, and rounds to 8 bits both times. Networks were
  * trained on images that were resized in this way. So this file produces the same bits. */
 #include <math.h>
 
@@ -22,11 +22,11 @@
 
 /* The filter of one axis. */
 typedef struct axis {
-    uint32_t n, m;    /* pixels of the input; pixels of the output */
-    uint32_t most;    /* most weights of an output */
-    uint32_t *first;  /* m: the first input pixel of an output */
-    uint32_t *count;  /* m: the number of its input pixels */
-    int32_t *weights; /* m * most */
+    uint32_t n, m;    /* number of pixels of the input, and of the output */
+    uint32_t most;    /* most weights of an output pixel */
+    uint32_t *first;  /* (m): the first input pixel of each output pixel */
+    uint32_t *count;  /* (m): the number of input pixels of each output pixel */
+    int32_t *weights; /* (m, most) */
 } axis;
 
 static double filter_width(const axis *a)
@@ -35,7 +35,7 @@ static double filter_width(const axis *a)
     return VKT_MAX(scale, 1.0);
 }
 
-/* Returns the bytes of scratch memory for an axis, a multiple of 8; 0: too many for any memory. */
+/* Sets a->most. Returns the bytes of scratch memory for an axis, a multiple of 8; 0: they would be too many. */
 static size_t axis_bytes(axis *a)
 {
     const double most = ceil(filter_width(a)) * 2 + 1;

@@ -37,7 +37,7 @@ void vkt_scaler_destroy(vkt_scaler **ps)
     *ps = NULL;
 }
 
-/* Returns how many numbers a sample has; 0 and an error if samples are not f32. */
+/* Returns how many numbers a sample has. If samples are not f32, logs an error and returns 0. */
 static uint32_t columns_of(const vkt_dataset *ds)
 {
     if (vkt_dataset_type(ds) == VKT_ROW_F32) return (uint32_t)(vkt_dataset_row_bytes(ds) / sizeof(float));
@@ -45,7 +45,8 @@ static uint32_t columns_of(const vkt_dataset *ds)
     return 0;
 }
 
-/* Computes mean and deviation by Welford's update (1962). s->std is the sum of squared deviations until the end. */
+/* Computes mean and standard deviation by Welford's update (1962). Until all samples are read, s->std has the sums of
+ * squared deviations. */
 static vkt_result fit(vkt_scaler *s, const vkt_dataset *ds, float *row)
 {
     for (uint32_t i = 0; i < vkt_dataset_rows(ds); i++) {
@@ -149,7 +150,7 @@ vkt_result vkt_scaler_to_text(const vkt_scaler *s, char **out)
     return vkt_text_detach(&t, out);
 }
 
-/* Reads a finite number from *at, up to `end`. Moves *at behind `end`. */
+/* Reads a finite number from *at, up to the character `end`. Moves *at behind that character. */
 static bool read_number(const char **at, char end, double *x)
 {
     if (strspn(*at, "0123456789+-.e") == 0) return false; /* no blanks, no names of infinity */
@@ -160,7 +161,8 @@ static bool read_number(const char **at, char end, double *x)
     return true;
 }
 
-/* Returns the number of columns; 0: none, or more than the text can have lines. */
+/* Reads the first line, and moves *at behind it. Returns the number of columns; 0: the line is wrong, or the text is
+ * too short for so many columns. */
 static uint32_t read_header(const char **at)
 {
     if (strncmp(*at, HEADER, sizeof HEADER - 1) != 0) return 0;

@@ -1,9 +1,9 @@
-/* data/select.c - data sets that select samples of another one (vktrain/data.h). */
+/* data/select.c - data sets of chosen samples of another data set (vktrain/data.h). */
 #include "data/dataset.h"
 
 #include <math.h>
 
-/* The arrays of the params of the new data set. */
+/* The params of the new data set, and the arrays to which they point. */
 typedef struct description {
     vkt_dataset_params p;
     uint32_t *labels;
@@ -18,7 +18,7 @@ static void forget(const vkt_host *h, description *d)
     vkt_free(h, d->names);
 }
 
-/* Describes the new data set, without its features. `rows` NULL: 0 .. n-1. */
+/* Describes a data set of samples rows[0] .. rows[n-1] of `ds` (rows NULL: 0 .. n-1), without its features. */
 static vkt_result describe(const vkt_dataset *ds, const uint32_t *rows, uint32_t n, description *d)
 {
     const vkt_host *h = vkt_dataset_host(ds);
@@ -64,7 +64,7 @@ vkt_result vkt_dataset_derive(const vkt_dataset *ds, const uint32_t *rows, uint3
     *out = NULL;
     VKT_TRY(describe(ds, rows, n, &d));
     const vkt_result r = vkt_dataset_adopt(h, &d.p, features, out);
-    if (r == VKT_OK) d.labels = NULL, d.targets = NULL; /* now the data set owns them */
+    if (r == VKT_OK) d.labels = NULL, d.targets = NULL; /* the data set owns these arrays now */
     forget(h, &d);
     return r;
 }
@@ -73,7 +73,7 @@ vkt_result vkt_dataset_derive(const vkt_dataset *ds, const uint32_t *rows, uint3
 
 typedef struct chosen {
     vkt_host host;
-    vkt_dataset *base; /* the source's own handle */
+    vkt_dataset *base; /* the data set of which samples are chosen; owned */
     uint32_t *rows;
     vkt_result last[VKT_DATA_MAX_WORKERS]; /* result of each worker's last fetch */
 } chosen;

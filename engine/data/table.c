@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Columns with one use, and their numbers, row by row. */
+/* The columns of the features or of the targets, and their numbers, row by row. */
 typedef struct part {
     size_t *columns;
     uint32_t n;
@@ -21,10 +21,10 @@ typedef struct reader {
     const vkt_host *h;
     const vkt_csv_params *p;
     vkt_csv csv;
-    char **header;   /* names of all columns, in the reader's text; NULL: no header */
-    size_t n_header; /* columns */
+    char **header;   /* names of all columns, which point into the CSV's memory; NULL: no header */
+    size_t n_header; /* number of columns */
     part features, targets;
-    size_t label; /* column; SIZE_MAX: none */
+    size_t label; /* column of the labels; SIZE_MAX: none */
     uint32_t *labels;
     size_t cap_labels;
     vkt_words classes;
@@ -163,7 +163,7 @@ static vkt_result read_rows(reader *r)
     return r->rows ? VKT_OK : vkt_fail(r->h, VKT_E_FORMAT, "\"%s\": want rows of numbers, found none", r->csv.name);
 }
 
-/* Creates the data set. Afterwards, pointers that the data set owns are NULL. */
+/* Creates the data set. Afterwards, the reader's pointers to arrays that the data set owns are NULL. */
 static vkt_result make(reader *r, vkt_dataset **out)
 {
     const char **names = NULL;

@@ -30,7 +30,7 @@ static vkt_result copy_class_names(vkt_texts *t, const vkt_tsv_params *p)
     return VKT_OK;
 }
 
-/* Adds the newest line. `fixed`: a new class is an error. */
+/* Adds the newest line of the file. `fixed`: a new class is an error. */
 static vkt_result add_row(vkt_texts *t, bool fixed)
 {
     const vkt_csv *c = &t->file;
@@ -49,7 +49,7 @@ static vkt_result add_row(vkt_texts *t, bool fixed)
 
 typedef struct source {
     const char *name; /* name of the file, or the name of `text` in messages */
-    const char *text; /* NULL: read a file */
+    const char *text; /* NULL: the file `name` is read */
 } source;
 
 static vkt_result read_rows(vkt_texts *t, const source *from, bool fixed)
@@ -158,7 +158,7 @@ const char *const *vkt_texts_class_names(const vkt_texts *t)
 /* The ids of a text. The next text reuses the memory. */
 typedef struct encoder {
     const vkt_host *h;
-    const vkt_texts *t; /* NULL: a single text */
+    const vkt_texts *t; /* the table of texts; NULL: a single text is encoded */
     const vkt_vocab *v;
     bool start;
     uint32_t *ids;
@@ -181,7 +181,7 @@ static vkt_result encode(encoder *e, const char *text)
     return VKT_OK;
 }
 
-/* Fills (rows, maxlen) of u16 (narrow) or u32. */
+/* Fills `out` with the ids of all texts: (rows, maxlen), u16 if `narrow`, else u32. */
 static vkt_result fill(encoder *e, const vkt_sequence_params *p, bool narrow, void *out)
 {
     uint32_t *row = vkt_alloc_array(&e->t->host, p->maxlen, sizeof *row);

@@ -5,7 +5,7 @@
 
 /* ---- words of a text ---- */
 
-/* Capitals that have two UTF-8 bytes, and whose small letters have two. A range contains every `step`-th letter from
+/* Capitals with two UTF-8 bytes whose small letters have two bytes, too. A range contains every `step`-th letter from
  * first to last; the small letter is the capital plus `delta`. From Unicode 14: Latin-1, Latin Extended-A, Greek and
  * Cyrillic. */
 static const struct {
@@ -42,7 +42,8 @@ static void lower_text(unsigned char *s)
     }
 }
 
-/* Copies `text` with a NUL behind each word; small letters unless v->keep_case. *end is the end of the copy. */
+/* Copies `text`, in small letters unless v->keep_case. A NUL replaces each character that separates words. *end is the
+ * end of the copy. */
 static vkt_result split(const vkt_vocab *v, const char *text, char **copy, char **end)
 {
     const size_t n = strlen(text);
@@ -57,7 +58,7 @@ static vkt_result split(const vkt_vocab *v, const char *text, char **copy, char 
     return VKT_OK;
 }
 
-/* Returns the next word at or behind *at, and moves *at behind it; NULL: there is none. */
+/* Returns the next word at or behind *at, and moves *at behind this word; NULL: there is none. */
 static const char *next_word(char **at, const char *end)
 {
     while (*at < end && !**at) ++*at;

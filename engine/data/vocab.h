@@ -1,4 +1,4 @@
-/* data/vocab.h - shared by vocab.c and vocab_file.c. */
+/* data/vocab.h - the struct of a vocabulary, for vocab.c, vocab_file.c and texts.c. */
 #ifndef VKT_VOCAB_H
 #define VKT_VOCAB_H
 
@@ -13,7 +13,8 @@ struct vkt_vocab {
     bool parts[128]; /* ASCII characters that separate words; the blank always does */
 };
 
-/* Creates a vocabulary without words. num_words is only checked. `h` must be resolved. */
+/* Creates a vocabulary without words. p->num_words is only checked. VKT_E_ARG, VKT_E_NOMEM; then *out is NULL. `h` must
+ * be resolved. */
 vkt_result vkt_vocab_begin(const vkt_host *h, const vkt_vocab_params *p, vkt_vocab **out);
 
 #endif

@@ -58,7 +58,7 @@ static vkt_result fail(const reader *r, const char *want)
     return vkt_fail(r->h, VKT_E_FORMAT, "%s, line %zu: want %s", r->name, r->line, want);
 }
 
-/* Returns the next line and replaces its end by a NUL; NULL: no line with an end is left. */
+/* Returns the next line and replaces its line feed by a NUL; NULL: there is no line that ends with a line feed. */
 static char *next_line(reader *r)
 {
     char *line = r->at, *end = strchr(line, '\n');
@@ -95,7 +95,7 @@ static bool unescape(char *s)
     return true;
 }
 
-/* Parses a decimal number up to `end`, without sign and without leading zeros. */
+/* Parses a decimal number above 0, up to `end`. Returns false for any other text, also for a sign or a leading zero. */
 static bool parse_count(const char *s, const char *end, uint64_t *out)
 {
     *out = 0;
@@ -146,7 +146,7 @@ static vkt_result read(reader *r, vkt_vocab **out)
         r->line++;
         result = fail(r, "nothing behind the last word");
     }
-    return result == VKT_E_ARG ? VKT_E_FORMAT : result; /* index_from or filters of the file are wrong */
+    return result == VKT_E_ARG ? VKT_E_FORMAT : result; /* index_from, filters or words of the text are wrong */
 }
 
 /* Reads `text`, and may change it. */

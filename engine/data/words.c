@@ -1,7 +1,7 @@
 /* data/words.c - see words.h. */
 #include "data/words.h"
 
-/* Returns the slot of the text, or the free slot for it. n_slots must not be 0. */
+/* Returns the slot of a text, or the free slot for a text that is not in the list. n_slots must not be 0. */
 static size_t slot_of(const vkt_words *w, const char *text, size_t bytes)
 {
     size_t i = vkt_hash(VKT_HASH_START, text, bytes) & (w->n_slots - 1);

@@ -9,7 +9,7 @@
 #define VKT_NO_WORD UINT32_MAX
 
 typedef struct vkt_word {
-    size_t at; /* offset of its text in the pool; a NUL follows */
+    size_t at; /* offset of the word's text in the pool; a NUL follows the text */
     uint32_t bytes;
     uint64_t count;
 } vkt_word;
@@ -20,11 +20,12 @@ typedef struct vkt_words {
     size_t n, cap; /* n is below VKT_NO_WORD */
     char *pool;
     size_t pool_bytes, pool_cap;
-    uint32_t *slots; /* open addressing: number + 1 of the word, 0: free; at most half are used */
+    uint32_t *slots; /* hash table with open addressing: number + 1 of a word; 0: free. At most half are used */
     size_t n_slots;  /* a power of two, or 0 */
 } vkt_words;
 
-/* Adds `count` to the count of a text. A new text is added to the list. VKT_E_NOMEM, VKT_E_ARG for too many. */
+/* Adds `count` to the count of a text. A new text is added to the list. *number is the number of the text. VKT_E_NOMEM;
+ * VKT_E_ARG: there are too many words, or the text is too long. */
 vkt_result vkt_words_add(vkt_words *w, const char *text, size_t bytes, uint64_t count, uint32_t *number);
 /* Returns the number of a text; VKT_NO_WORD if it is not in the list. */
 uint32_t vkt_words_find(const vkt_words *w, const char *text, size_t bytes);

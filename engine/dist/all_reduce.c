@@ -14,7 +14,7 @@ _Static_assert(VKT_MAX_SHARDS == 1 << MAX_ROUNDS, "a round for each bit of a ran
 #define NAN_BITS 0x7fc00000u
 #define NORMAL_BITS 0x00800000 /* 2^-126 */
 
-/* ---- one number; without branches, so that a compiler makes vectors of them ---- */
+/* ---- one number; without branches, so that compilers can vectorise the loops over them ---- */
 
 static inline uint32_t bits_of(float f)
 {
@@ -35,7 +35,7 @@ static inline int32_t magnitude(uint32_t u)
     return (int32_t)(u & 0x7fffffff);
 }
 
-/* Returns 32 ones for true. */
+/* Returns 32 one bits for true, else 0. */
 static inline uint32_t mask(bool b)
 {
     return 0u - (uint32_t)b;
@@ -46,7 +46,7 @@ static inline uint32_t flushed(uint32_t u)
     return u & mask(magnitude(u) >= NORMAL_BITS);
 }
 
-/* Returns `otherwise`, or for a NaN always the same one. */
+/* Returns NAN_BITS if u is a NaN, else `otherwise`. */
 static inline uint32_t one_nan(uint32_t u, uint32_t otherwise)
 {
     const uint32_t nan = mask(magnitude(u) > INF_BITS);
@@ -103,7 +103,7 @@ void vkt_tree_end(float *data, size_t n, vkt_wire wire)
         for (size_t i = 0; i < n; i++) data[i] = end_f32(data[i]);
 }
 
-/* vkt_tree_add of a summand that came in a message of VKT_WIRE_BF16. */
+/* Does the same as vkt_tree_add for a summand from a message of VKT_WIRE_BF16. */
 static void add_bf16(float *restrict into, const uint16_t *restrict summand, size_t n)
 {
     for (size_t i = 0; i < n; i++) into[i] = sum_f32(round_bf16(into[i]), from_bf16(summand[i]));
@@ -126,8 +126,8 @@ typedef struct reduction {
     const vkt_transport *t;
     float *data;
     vkt_wire wire;
-    float *scratch;           /* VKT_WIRE_F32: what came in */
-    uint16_t *in, *out;       /* VKT_WIRE_BF16: the same memory: what came in, what goes out */
+    float *scratch;           /* VKT_WIRE_F32: received numbers */
+    uint16_t *in, *out;       /* VKT_WIRE_BF16, in the same memory: received numbers, numbers to send */
     size_t first[MAX_ROUNDS]; /* the range before round s */
     size_t n[MAX_ROUNDS];
     vkt_traffic *traffic; /* may be NULL */
@@ -146,7 +146,7 @@ static vkt_result exchange(const vkt_transport *t, uint32_t peer, const void *se
     return r;
 }
 
-/* Round s of the sum: sends the half that the peer adds up, and adds the peer's summands to this rank's half. */
+/* Computes round s of the sum: sends the half that the peer adds up, and adds the peer's summands to its own half. */
 static vkt_result add_half(const reduction *a, uint32_t s)
 {
     const bool upper = a->t->rank >> s & 1;
@@ -165,7 +165,7 @@ static vkt_result add_half(const reduction *a, uint32_t s)
     return VKT_OK;
 }
 
-/* Round s in reverse: sends the numbers that the peer does not have, and receives those that this rank lacks. */
+/* Does round s in reverse: sends the numbers that the peer does not have, and receives those that this rank lacks. */
 static vkt_result fetch_half(const reduction *a, uint32_t s)
 {
     const bool upper = a->t->rank >> s & 1;
@@ -235,7 +235,7 @@ vkt_result vkt_all_gather(const vkt_transport *t, void *records, size_t bytes)
     if (bytes > SIZE_MAX / t->ranks)
         return vkt_fail(&h, VKT_E_ARG, "vkt_all_gather: no memory has %u records of %zu bytes", t->ranks, bytes);
     VKT_WANT(NULL, records);
-    for (uint32_t have = 1; have < t->ranks; have *= 2) { /* of the records, from a multiple of `have` on */
+    for (uint32_t have = 1; have < t->ranks; have *= 2) { /* this rank has `have` records, from a multiple of it on */
         const uint32_t first = t->rank & ~(have - 1), theirs = first ^ have;
         uint8_t *all = records;
         VKT_TRY(exchange(t, t->rank ^ have, all + first * bytes, all + theirs * bytes, have * bytes, NULL));

@@ -1,8 +1,9 @@
 /* dist/dist.h - the sum over a binary tree, as other folders of the engine use it. vktrain/dist.h says what it is for.
  *
- * An addition of the tree: both operands with a magnitude below 2^-126 become +0, then (VKT_WIRE_BF16) both are rounded
- * to bfloat16, then they are added in f32; a sum below 2^-126 becomes +0, and a NaN becomes 0x7fc00000. So the bits of
- * a sum depend neither on the order of its two operands nor on whether the processor keeps denormal numbers. */
+ * An addition of the tree: an operand with a magnitude below 2^-126 becomes +0. With VKT_WIRE_BF16, both operands are
+ * then rounded to bfloat16. They are added in f32. A sum with a magnitude below 2^-126 becomes +0, and a NaN becomes
+ * 0x7fc00000. So the bits of a sum depend neither on the order of its two operands nor on whether the processor keeps
+ * denormal numbers. */
 #ifndef VKT_DIST_H
 #define VKT_DIST_H
 
@@ -18,10 +19,10 @@ typedef struct vkt_traffic {
 
 /* Makes one addition of the tree for n numbers: into += summand. The two do not overlap. */
 void vkt_tree_add(float *into, const float *summand, size_t n, vkt_wire wire);
-/* Makes n numbers into what the end of a tree returns: a magnitude below 2^-126 becomes +0, a NaN becomes 0x7fc00000,
- * and VKT_WIRE_BF16 rounds. vkt_all_reduce does this itself. */
+/* Converts n numbers to what the end of a tree returns: a number with a magnitude below 2^-126 becomes +0, a NaN
+ * becomes 0x7fc00000, and with VKT_WIRE_BF16 each number is rounded to bfloat16. vkt_all_reduce does this itself. */
 void vkt_tree_end(float *data, size_t n, vkt_wire wire);
-/* vkt_all_reduce that adds its messages to *traffic, which may be NULL. */
+/* Does the same as vkt_all_reduce, and adds its messages to *traffic, which may be NULL. */
 vkt_result vkt_all_reduce_counted(const vkt_transport *t, float *data, size_t n, vkt_wire wire, float *scratch,
                                   vkt_traffic *traffic);
 

@@ -1,5 +1,5 @@
-/* dist/emulation.c - a cluster of which only rank 0 is real. A call copies its data and returns when the message would
- * have come: by sleeping until shortly before that time, then by watching the clock. */
+/* dist/emulation.c - a cluster of which only rank 0 is real. An exchange copies its data. A call returns when its
+ * messages would have come: it sleeps until shortly before that time, then watches the clock. */
 #include "base/base.h"
 #include "vktrain/dist.h"
 
@@ -7,7 +7,7 @@
 #include <time.h>
 
 #define LONGEST_SECONDS 1e6
-#define WATCH_NS 50000u /* the end of a wait that a sleep could miss */
+#define WATCH_NS 50000u /* the last part of a wait, in which a sleep could last too long */
 
 struct vkt_emulation {
     vkt_host host;

@@ -57,8 +57,8 @@ vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const uin
     x->stats.ranks = ranks;
     VKT_TRY(make_sum(x));
     if (!x->active) return VKT_OK;
-    x->scratch = vkt_alloc(h, most + 16); /* VKT_WIRE_BF16 needs as much as the bucket, VKT_WIRE_F32 half of it */
-    if (!x->scratch) return vkt_fail_nomem(h, "a bucket", most);
+    x->scratch = vkt_alloc(h, most / 2); /* the size that vkt_all_reduce asks for; a bucket is whole blocks */
+    if (!x->scratch) return vkt_fail_nomem(h, "half a bucket", most / 2);
     return vkt_gate_create(ctx, "exchange", &x->gate);
 }
 
@@ -80,7 +80,8 @@ void vkt_exchange_destroy(vkt_exchange *x)
 
 /* ---- sections ---- */
 
-/* Sorts bucket numbers by `key`, rising; equal keys: the higher bucket first. n is small. */
+/* Writes the bucket numbers 0 .. n-1 to `order`, by rising `key`. Of two buckets with equal keys the higher number
+ * comes first. n is small. */
 static void sort_by(uint32_t *order, uint32_t n, const uint32_t *key)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -91,7 +92,7 @@ static void sort_by(uint32_t *order, uint32_t n, const uint32_t *key)
     }
 }
 
-/* Marks the program of shards behind the last dispatch of each bucket. */
+/* Marks the program of shards behind the last dispatch of each bucket. Sets x->order, x->section and x->n_sections. */
 static vkt_result mark_shards(vkt_exchange *x, vkt_program *p, const uint32_t *last, uint32_t *marks)
 {
     uint32_t n = 0;
@@ -105,14 +106,14 @@ static vkt_result mark_shards(vkt_exchange *x, vkt_program *p, const uint32_t *l
     return vkt_program_mark(p, marks, n);
 }
 
-/* Marks the update before each dispatch that needs more buckets than those before it. */
+/* Marks the update before each dispatch that needs more buckets than those before it. Sets x->needs and x->n_waits. */
 static vkt_result mark_update(vkt_exchange *x, vkt_program *p, const uint32_t *first, uint32_t *marks, uint32_t *users)
 {
     uint32_t n = 0;
     sort_by(users, x->n, first);
     x->needs[0] = 0;
     for (uint32_t i = 0; i < x->n; i++) {
-        uint32_t back = 0; /* buckets that are back when this one is */
+        uint32_t back = 0; /* number of buckets that are back as soon as this one is */
         while (x->order[back++] != users[i]) {
         }
         if (back <= x->needs[n]) continue;
@@ -167,8 +168,8 @@ static vkt_result exchange_bucket(vkt_exchange *x, uint32_t b)
     return vkt_all_reduce(x->transport ? x->transport : &alone, data, bytes / 4, x->wire, x->scratch);
 }
 
-/* Adds the times of one bucket: `ready` when it was complete, `back` when its sum was there. `exposed`: the backward
- * pass had ended by then. */
+/* Adds the bytes and times of bucket b, number `number` of x->order: `ready` when it was complete, `back` when its sum
+ * was there. `exposed`: the backward pass had ended by the time `back`. */
 static void count(vkt_exchange *x, uint32_t b, uint32_t number, uint64_t ready, uint64_t back, bool exposed)
 {
     vkt_dist_stats *s = &x->stats;

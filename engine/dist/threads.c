@@ -1,9 +1,10 @@
 /* dist/threads.c - the transport between threads of one process. One mutex guards all state. A receiver copies from the
- * sender's buffer without the mutex, so both directions of an exchange are copied at once and each byte once.
+ * sender's buffer without the mutex, so both directions of an exchange are copied at the same time, and each byte is
+ * copied once.
  *
  * A waiting rank watches the time. After the timeout it follows the chain of ranks that wait for each other. A rank at
- * its end that is in no call does not answer. If the rank before the end has waited for a shorter time, the watcher
- * leaves the decision to that one. */
+ * the end of the chain that is in no call counts as a rank that does not answer. If the rank before the end has waited
+ * for less than the timeout, the decision is left to that rank. */
 #include "base/base.h"
 #include "vktrain/dist.h"
 
@@ -24,8 +25,8 @@ typedef struct member {
     uint32_t number;
     pthread_cond_t wake; /* something changed that this rank may wait for */
     call_kind call;
-    uint64_t since_ns; /* the begin of the call */
-    uint32_t peer;     /* CALL_EXCHANGE: this and the next four */
+    uint64_t since_ns; /* when the call began */
+    uint32_t peer;     /* only for CALL_EXCHANGE, as the four members below */
     const void *send;
     size_t bytes;
     bool reading; /* the peer copies from `send` */
@@ -48,8 +49,8 @@ static void wake_all(vkt_thread_group *g)
     for (uint32_t i = 0; i < g->n; i++) pthread_cond_signal(&g->ranks[i].wake);
 }
 
-/* Ends all work of the group after one message. The message comes before any call returns VKT_E_PEER, since the caller
- * holds the lock. */
+/* Logs one message and fails all calls of the group. The caller holds the lock, so the message comes before any call
+ * returns VKT_E_PEER. */
 static void fail_group(vkt_thread_group *g, const char *fmt, ...) VKT_PRINTF(2, 3);
 static void fail_group(vkt_thread_group *g, const char *fmt, ...)
 {
@@ -64,7 +65,8 @@ static void fail_group(vkt_thread_group *g, const char *fmt, ...)
 
 /* ---- ranks that do not answer ---- */
 
-/* Returns the rank for which r waits: its peer, or the first one that is not in the barrier. */
+/* Returns the rank for which r waits: its peer, or the first one that is not in the barrier. If all are in it, returns
+ * r itself. */
 static const member *waits_for(const vkt_thread_group *g, const member *r)
 {
     if (r->call == CALL_EXCHANGE) return &g->ranks[r->peer];
@@ -73,8 +75,8 @@ static const member *waits_for(const vkt_thread_group *g, const member *r)
     return r;
 }
 
-/* Called after r has waited for the timeout. Fails the group, or returns until when r shall wait longer. The caller
- * holds the lock. */
+/* Fails the group, or returns the time until which r has to wait longer. Called after r has waited for the timeout. The
+ * caller holds the lock. */
 static uint64_t find_culprit(vkt_thread_group *g, const member *r, uint64_t now_ns)
 {
     const member *before = r, *end = waits_for(g, r);
@@ -94,8 +96,8 @@ static uint64_t find_culprit(vkt_thread_group *g, const member *r, uint64_t now_
     return now_ns;
 }
 
-/* Waits once for a change, or until *until_ns, which then moves if another rank is to decide. The caller holds the
- * lock. */
+/* Waits once, for a change or until *until_ns. At that time it calls find_culprit, which fails the group or returns a
+ * later *until_ns. The caller holds the lock. */
 static void wait_once(vkt_thread_group *g, member *r, uint64_t *until_ns)
 {
     const struct timespec until = { .tv_sec = (time_t)(*until_ns / 1000000000u),
@@ -122,7 +124,7 @@ static bool meets(const member *r, const member *peer)
     return peer->call == CALL_EXCHANGE && peer->peer == r->number && !peer->taken;
 }
 
-/* Copies the peer's data. The caller holds the lock, except while it copies. */
+/* Copies the peer's data. The caller holds the lock, which is released during the copy. */
 static void copy_from(member *peer, void *receive, size_t bytes)
 {
     vkt_thread_group *g = peer->group;
@@ -185,7 +187,7 @@ static vkt_result thread_barrier(void *user)
         if (++g->in_barrier == g->n) {
             g->in_barrier = 0;
             g->barriers++;
-            for (uint32_t i = 0; i < g->n; i++) g->ranks[i].call = CALL_NONE; /* they are free from now on */
+            for (uint32_t i = 0; i < g->n; i++) g->ranks[i].call = CALL_NONE; /* no rank is in the barrier any more */
             wake_all(g);
         }
         uint64_t until_ns = r->since_ns + g->timeout_ns;

@@ -1,7 +1,8 @@
-/* gpu/buffer.c - buffers: a handle with memory of a block (memory.c) or of the host (shared.c), or one that is lent. */
+/* gpu/buffer.c - buffers: a handle with memory of a block (memory.c) or of the host (shared.c), or a handle that an
+ * application lends. */
 #include "gpu/internal.h"
 
-/* Creates everything but the object itself. After a failure, vkt_buffer_destroy frees the parts that *buf has. */
+/* Creates the handle and the memory of *buf. After a failure, vkt_buffer_destroy frees the parts that *buf has. */
 static vkt_result fill_buffer(vkt_ctx *ctx, vkt_memory_kind kind, vkt_buffer *buf)
 {
     if (kind == VKT_MEMORY_SHARED && vkt_import(ctx, buf)) return VKT_OK;

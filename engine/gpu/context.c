@@ -214,7 +214,8 @@ static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
 
 static const vkt_ctx_params defaults = { 0 };
 
-/* Returns a finished context in *out, if `r` is VKT_OK so far. Otherwise frees it and returns the error. */
+/* Finishes the context and stores it in *out. If `r` is an error, or finishing fails, frees the context instead.
+ * Returns the status. */
 static vkt_result deliver(vkt_ctx *ctx, vkt_result r, const vkt_ctx_params *params, vkt_ctx **out)
 {
     if (r == VKT_OK) r = finish(ctx, params);

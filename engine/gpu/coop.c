@@ -13,9 +13,9 @@ bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys)
     return vkt_features_have_coop(&core);
 }
 
-/* Returns whether compute shaders may use matrices, and our subgroups fit them. A matrix needs the subgroup size that
- * the driver prefers, but the driver does not report that size. On Intel, subgroups have 8 to 32 lanes, and matrices
- * need 8 or 16. If there is only one size, or all sizes are 32 or more, each size fits. */
+/* Returns whether compute shaders may use cooperative matrices, and our subgroups fit them. A matrix needs the subgroup
+ * size that the driver prefers, but the driver does not report that size. On Intel, subgroups have 8 to 32 lanes, and
+ * matrices need 8 or 16. If there is only one size, or all sizes are 32 or more, each size fits. */
 static bool fits_subgroups(vkt_ctx *ctx)
 {
     VkPhysicalDeviceCooperativeMatrixPropertiesKHR coop = {

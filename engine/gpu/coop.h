@@ -38,11 +38,12 @@ typedef VkResult(VKAPI_PTR *PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKH
                                                                                    VkCooperativeMatrixPropertiesKHR *);
 #endif
 
-/* Returns whether the device has all features that our modules need (features.c). The device must list the extension.
- * Do not call this if VKT_COOP_MODULES is 0: then the library has no such modules (cmake/Shaders.cmake). */
+/* Returns whether the device has all features that our modules of cooperative matrices need (features.c). The device
+ * must list the extension. Do not call this if VKT_COOP_MODULES is 0: then the library has no such modules
+ * (cmake/Shaders.cmake). */
 bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys);
-/* Finds the matrix size for products on ctx->phys; all 0: it has no f16 matrices with f32 sums. The extension and its
- * features must be enabled. */
+/* Finds the matrix size for products on ctx->phys; all 0: the device has no f16 matrices with f32 sums that our modules
+ * can use. The extension and its features must be enabled. */
 vkt_result vkt_coop_sizes(vkt_ctx *ctx, vkt_coop *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* gpu/debug.c - results of Vulkan calls, object names, labels. */
+/* gpu/debug.c - results of Vulkan calls, checks for a lost device and a fork, object names, labels. */
 #include "gpu/internal.h"
 
 #include <unistd.h>

@@ -60,7 +60,7 @@ static void properties_get(vkt_ctx *ctx, VkPhysicalDevice phys, properties *p)
     ctx->vk.GetPhysicalDeviceProperties2(phys, &p->core);
 }
 
-/* A list of missing features. It ends at the end of the buffer. */
+/* A text that lists missing features. It is cut at the end of its buffer. */
 typedef struct shortage {
     char *text;
     size_t len, cap;
@@ -95,7 +95,8 @@ static void check_features(vkt_ctx *ctx, vkt_candidate *c, const properties *p, 
 /* ---- descriptions ---- */
 
 /* Finds the queue families. Prefers a compute family without graphics, because its work does not block a desktop. The
- * transfer family must do nothing else: families for video or graphics are not used for transfers. */
+ * transfer family must be one that can only transfer: a family that can also compute or process graphics or video is
+ * not used for transfers. */
 static vkt_result find_families(vkt_ctx *ctx, vkt_candidate *c)
 {
     uint32_t n = 0;
@@ -261,7 +262,8 @@ static bool better(const vkt_candidate *a, const vkt_candidate *b)
 /* Returns the variable that gives the loader its list of drivers; NULL: none is set, and the loader searches. */
 static const char *driver_variable(void)
 {
-    static const char *const names[] = { "VK_DRIVER_FILES", "VK_ICD_FILENAMES" }; /* the loader's order */
+    static const char *const names[] = { "VK_DRIVER_FILES", "VK_ICD_FILENAMES" }; /* in the order in which the loader
+                                                                                   * checks them */
     for (size_t i = 0; i < VKT_COUNT(names); i++) {
         const char *value = getenv(names[i]);
         if (value && *value) return names[i];

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* X(member, struct with this feature alone, type of that struct). These are core features of Vulkan 1.3, but a broken
- * driver may lack them. A device must be created with them. */
+/* X(member, older struct that has the same member, type of that struct). These are core features of Vulkan 1.3, but a
+ * broken driver may lack them. A device must be created with them. */
 #define VULKAN12_FEATURES(X) X(timelineSemaphore, TimelineSemaphore, TIMELINE_SEMAPHORE)
 #define VULKAN13_FEATURES(X)                                           \
     X(synchronization2, Synchronization2, SYNCHRONIZATION_2)           \
@@ -34,7 +34,8 @@ const vkt_vk_needs *vkt_vk_get_needs(void)
     return &needs;
 }
 
-/* The position of a feature: in the struct of its Vulkan version, or in its own struct. */
+/* The structs of a chain that may have a feature: the struct of a Vulkan version, and an older struct. `offset`: bytes
+ * from the start of the struct to the feature's member. */
 typedef struct feature {
     const char *name;
     struct {
@@ -52,8 +53,8 @@ typedef struct feature {
 #define OF12(...) FEATURE(Vulkan12, VULKAN_1_2, __VA_ARGS__)
 #define OF13(...) FEATURE(Vulkan13, VULKAN_1_3, __VA_ARGS__)
 static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF13) };
-/* The features that our modules of cooperative matrices need. The last one allows an atomic operation with the scope of
- * the device (overflow.comp), which the memory model forbids without it. */
+/* The features that our modules of cooperative matrices need. overflow.comp has an atomic operation with the scope of
+ * the device. The memory model forbids it without vulkanMemoryModelDeviceScope. */
 #define COOP12_FEATURES(X)                                       \
     X(shaderFloat16, ShaderFloat16Int8, SHADER_FLOAT16_INT8)     \
     X(vulkanMemoryModel, VulkanMemoryModel, VULKAN_MEMORY_MODEL) \

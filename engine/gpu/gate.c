@@ -1,4 +1,4 @@
-/* gpu/gate.c - timeline semaphores that the host signals, and the barrier for what it wrote before. */
+/* gpu/gate.c - timeline semaphores that the host signals, and the barrier for memory that the host wrote. */
 #include "gpu/gpu.h"
 
 vkt_result vkt_gate_create(vkt_ctx *ctx, const char *name, vkt_gate *out)
@@ -43,9 +43,9 @@ VkSemaphoreSubmitInfo vkt_gate_wait(const vkt_gate *gate, uint64_t value)
                                     .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT };
 }
 
-/* Records the barrier for what the host has written. A wait for a semaphore does not hold back the host's stage. So the
- * first stages include ALL_COMMANDS: the barrier then comes after the wait, and covers all writes before the wait
- * ended. */
+/* Records the barrier for what the host has written. A wait for a semaphore does not hold back the host's stage. So
+ * srcStageMask includes ALL_COMMANDS: the barrier then comes after the wait, and covers all writes before the end of
+ * the wait. */
 void vkt_host_barrier(vkt_ctx *ctx, VkCommandBuffer cmd)
 {
     const VkMemoryBarrier2 barrier = {

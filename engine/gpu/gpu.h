@@ -1,5 +1,5 @@
-/* gpu/gpu.h - one open Vulkan device, its memory and its queues. Vulkan names are in gpu/, kernel/ and record/ only.
- * gpu/ does not depend on tensors or graphs.
+/* gpu/gpu.h - one open Vulkan device, its memory and its queues. Only gpu/, kernel/, record/ and dist/ use Vulkan
+ * names. gpu/ does not depend on tensors or graphs.
  *
  * Threads: as for vkt_ctx (one call at a time per context), unless a function says otherwise. */
 #ifndef VKT_GPU_H
@@ -31,19 +31,20 @@ typedef struct vkt_queue {
     vkt_commands fence; /* a full barrier, the last command buffer of every submission (queue.c) */
 } vkt_queue;
 
-/* Counters, so that tests can check the calls of a steady-state step. */
+/* Counters of calls and times. Tests check that a repeated step allocates nothing; vkt_ctx_waits returns the waits. */
 typedef struct vkt_gpu_counters {
-    uint64_t host_allocs;   /* allocations and enlargements by the context's host allocator; any thread may add */
+    uint64_t host_allocs;   /* allocations and resizes by the context's host allocator; any thread may add */
     uint64_t device_allocs; /* vkAllocateMemory */
     uint64_t buffers_created;
     uint64_t recordings; /* vkBeginCommandBuffer */
     uint64_t submits;
-    uint64_t waits; /* host waits that blocked */
+    uint64_t waits; /* calls of vkWaitSemaphores */
     uint64_t wait_ns;
     uint64_t wait_cpu_ns; /* CPU time of the waiting thread in these waits: the driver's work */
 } vkt_gpu_counters;
 
-/* An open context. kernel/ and record/ may read its fields; only gpu/ writes them. */
+/* An open context. The engine's code outside of gpu/ may read its fields. That code writes only kernels,
+ * kernels_destroy, tuned, has_read_tuning and limits.choices. */
 struct vkt_ctx {
     vkt_host host;            /* counts, then calls host_alloc */
     vkt_allocator host_alloc; /* the application's allocator */
@@ -53,9 +54,9 @@ struct vkt_ctx {
     vkt_limits limits;
     vkt_device_class device_class; /* for messages and vkt-info; other code reads the traits */
     vkt_traits traits;             /* limits.traits points here */
-    vkt_traits_set traits_set;     /* the traits that $VKT_TRAITS set */
+    vkt_traits_set traits_set;     /* the traits that $VKT_TRAITS sets */
     vkt_vk vk;    /* function table of this instance and device; a test may swap an entry to inject a fault */
-    void *loader; /* dlopen handle; NULL if the host gave get_proc_addr */
+    void *loader; /* dlopen handle; NULL: a get_proc function was given instead */
     VkInstance instance;
     VkPhysicalDevice phys;
     VkDevice device;
@@ -72,9 +73,10 @@ struct vkt_ctx {
     vkt_queue transfer; /* equals compute (handle, family and timeline) if there is no transfer queue */
     bool has_transfer_queue;
     bool has_memory_budget;
-    bool has_host_import;       /* VK_EXT_external_memory_host is enabled, and our buffers can use it */
+    bool has_host_import;       /* VK_EXT_external_memory_host is enabled, not switched off, and fits our buffers */
     uint64_t host_import_align; /* alignment of imported memory and of its size */
-    bool has_coop;              /* VK_KHR_cooperative_matrix and its features are enabled */
+    bool has_coop;              /* VK_KHR_cooperative_matrix and its features are enabled, and the library has modules
+                                 * that use them */
     bool has_int64;             /* shaderInt64 is enabled */
     bool has_debug_utils;
     bool subgroup_size_varies;  /* the device has several sizes: pipelines must ask for limits.subgroup_size */
@@ -84,30 +86,32 @@ struct vkt_ctx {
     uint64_t timestamp_mask;    /* valid bits of a timestamp */
     VkPipelineCache pipeline_cache;
     char *pipeline_cache_path;    /* NULL: there is no file */
-    uint64_t pipeline_cache_hash; /* hash of the loaded data: the file is written only if the data differ */
+    uint64_t pipeline_cache_hash; /* hash of the loaded data: the file is written only if the new data differ */
     bool keeps_cache;             /* files in the cache directory may be read and written */
-    vkt_tuned *tuned;             /* owns the data of limits.choices (kernel/tuning.h) */
+    vkt_tuned *tuned;             /* the array of limits.choices.tuned, which the context owns (kernel/tuning.h); NULL:
+                                   * none */
     bool has_read_tuning;
     vkt_result lost;     /* VKT_OK, or VKT_E_DEVICE_LOST, which stays */
     char last_label[96]; /* name of the last submission, for the message when the device is lost */
     vkt_memory *memory;
     vkt_transfer *transfers;
     vkt_gpu_counters counters;
-    /* Pipelines of kernel/. The context frees them by kernels_destroy. */
+    /* Pipelines of kernel/. The context frees them with kernels_destroy. */
     void *kernels;
     void (*kernels_destroy)(vkt_ctx *ctx);
 };
 
-/* Creates a context like vkt_ctx_create, on another Vulkan (NULL: the installed one). */
+/* Creates a context like vkt_ctx_create, with the Vulkan of `loader` (NULL: the installed one). */
 vkt_result vkt_ctx_open(const vkt_ctx_params *params, const vkt_host *host, const vkt_loader *loader, vkt_ctx **out);
-/* Creates a context like vkt_ctx_open, but first calls `unless` with the chosen device. If `unless` returns true, no
- * device is created, the instance is destroyed, *out is NULL and the result is VKT_OK. */
+/* Creates a context like vkt_ctx_open, but first calls `unless` (may be NULL) with the chosen device. If `unless`
+ * returns true, no device is created, the instance is destroyed, *out is NULL and the result is VKT_OK. */
 typedef bool (*vkt_unless_fn)(const vkt_device_info *info, VkDriverId driver);
 vkt_result vkt_ctx_open_unless(const vkt_ctx_params *params, const vkt_host *host, const vkt_loader *loader,
                                vkt_unless_fn unless, vkt_ctx **out);
 
-/* Makes the path "$XDG_CACHE_HOME/vktrain/<device, driver and subgroup size><suffix>" (else ~/.cache/...). The caller
- * frees *path. It is NULL if there is no home. */
+/* Makes the path "$XDG_CACHE_HOME/vktrain/<device, driver and subgroup size><suffix>". If $XDG_CACHE_HOME is not an
+ * absolute path, ~/.cache replaces it. The caller frees *path (vkt_free). *path is NULL if $HOME is not an absolute
+ * path either, and after VKT_E_NOMEM. */
 vkt_result vkt_cache_path(vkt_ctx *ctx, const char *suffix, char **path);
 /* Creates each directory above `path`, like mkdir -p. Errors are ignored: writing the file reports them. */
 void vkt_cache_make_directories(char *path);
@@ -118,9 +122,11 @@ vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what);
 /* Returns whether this process is a fork of the process that created the context. A fork lacks the driver's threads, so
  * a wait for them would never end. */
 bool vkt_is_forked(const vkt_ctx *ctx);
-/* Waits until the device has done all work, before something is destroyed. Does nothing in a fork. */
+/* Waits until all submitted compute work is done. Call it before destroying what this work uses. Does nothing in a
+ * fork. */
 void vkt_settle(vkt_ctx *ctx);
-/* Calls the driver's Destroy##kind. Does nothing if there is no handle, or in a fork: then the parent owns it. */
+/* Calls the driver's Destroy##kind. Does nothing if there is no handle, or in a fork, because the parent owns the
+ * handle. */
 #define VKT_DROP(ctx, kind, handle)                                                                               \
     do {                                                                                                          \
         if ((handle) && !vkt_is_forked(ctx)) (ctx)->vk.Destroy##kind((ctx)->device, (handle), (ctx)->allocation); \
@@ -129,9 +135,9 @@ void vkt_settle(vkt_ctx *ctx);
 vkt_result vkt_lost_check(vkt_ctx *ctx, const char *what);
 
 /* ---- buffers -------------------------------------------------------------------------------------------------------
- * A buffer is a VkBuffer in a memory block. It is usable as storage buffer, storage texel buffer, source and
- * destination of copies. Its size is rounded up to VKT_ALIGN_BYTES; its content is undefined at first. A buffer can
- * also be a range of a host's VkBuffer. Then it has the usage of that VkBuffer. */
+ * A buffer is a VkBuffer in a memory block, or in imported memory of its own. It is usable as storage buffer, texel
+ * buffer, source and destination of copies. Its size is rounded up to VKT_ALIGN_BYTES; its content is undefined at
+ * first. A buffer can also be a range of a host's VkBuffer: then size, content and usage are the host's. */
 typedef enum vkt_memory_kind {
     VKT_MEMORY_DEVICE = 0, /* device-local */
     VKT_MEMORY_UPLOAD,     /* host-visible, host-coherent; device-local too if such memory is plentiful */
@@ -139,29 +145,30 @@ typedef enum vkt_memory_kind {
     VKT_MEMORY_SHARED      /* the host's own memory if the device can import it, else as READBACK */
 } vkt_memory_kind;
 
-/* Memory of the host that one buffer has for itself. */
+/* Host memory that the device imports for one buffer. */
 typedef struct vkt_imported {
     void *allocation;      /* from the context's allocator; the memory begins at the next aligned address */
-    VkDeviceMemory memory; /* the allocation, as memory of the device */
-    uint64_t bytes;        /* size of `memory`, as it is counted */
+    VkDeviceMemory memory; /* the aligned part of the allocation, as memory of the device */
+    uint64_t bytes;        /* size of `memory`, as the statistics count it */
 } vkt_imported;
 
 typedef struct vkt_buffer {
     VkBuffer handle;
-    uint64_t base_bytes; /* start of the buffer in `handle`: 0, but not for a host's buffer */
+    uint64_t base_bytes; /* start of the buffer in `handle`; only a host's buffer may start after 0 */
     uint64_t bytes;
     VkBufferUsageFlags usage;
     bool lent;    /* the host owns the handle */
     void *mapped; /* host address; NULL for DEVICE and for a host's buffer */
     vkt_mem_class cls;
-    uint64_t upload; /* newest upload or fill of this buffer, as a value of the queue that transfers */
-    uint32_t block;  /* private to memory.c */
+    uint64_t upload; /* newest upload or fill of this buffer, as a timeline value of vkt_transfer_queue; 0: none */
+    uint32_t block;  /* index of its block in the list of memory.c */
     uint64_t block_offset, block_bytes;
     vkt_imported imported; /* all 0: the buffer is in a block; private to shared.c */
 } vkt_buffer;
 
-/* Creates a buffer. VKT_E_MEMORY_CAP (the message has cap, used and wanted bytes), VKT_E_DEVICE_MEMORY or VKT_E_NOMEM;
- * then *out does not change. */
+/* Creates a buffer. VKT_E_ARG (no bytes, or an unknown class), VKT_E_MEMORY_CAP (the message has cap, used and wanted
+ * bytes), VKT_E_DEVICE_MEMORY, VKT_E_NOMEM, or an error of vkt_lost_check or vkt_vk_check; then *out does not change.
+ */
 vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_kind kind, vkt_mem_class cls, uint64_t bytes, const char *name,
                              vkt_buffer **out);
 /* Creates a buffer of VKT_MEMORY_SHARED, for data that the device and the host both read and write. The device imports
@@ -170,64 +177,67 @@ vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_kind kind, vkt_mem_class c
  * submission. Destroy it only after the device's last use: its memory goes back to the host's allocator. */
 vkt_result vkt_buffer_create_shared(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes, const char *name,
                                     vkt_buffer **out);
-/* Creates a buffer from a range of a host's buffer. VKT_E_ARG unless it starts at a multiple of VKT_ALIGN_BYTES and is
- * a storage buffer. */
+/* Creates a buffer from a range of a host's buffer. VKT_E_ARG unless the range has bytes and starts at a multiple of
+ * VKT_ALIGN_BYTES, and the host's buffer is a storage buffer. VKT_E_NOMEM. */
 vkt_result vkt_buffer_adopt(vkt_ctx *ctx, const vkt_vk_buffer *at, VkBufferUsageFlags usage, vkt_buffer **out);
 /* Destroys a buffer. The caller guarantees that no submission uses it any more. This function waits for uploads and
  * fills, because no caller waits for these. */
 void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer);
 
 /* ---- work ---- */
-/* Submits `cmd` to the compute queue, after everything submitted before. On the device it waits for all uploads so far.
- * *value is for vkt_wait. `label` is the name of the work in messages. Memory is in order between two submissions, and
- * between a submission and the host that waited for it. So `cmd` needs barriers only for hazards between its own
- * commands. */
+/* Submits `cmd` to the compute queue, after everything submitted before. On the device, `cmd` waits for all uploads so
+ * far. *value (NULL: not wanted) is for vkt_wait. `label` is the name of the work in messages. Memory is in order
+ * between two submissions, and between a submission and the host that waited for it. So `cmd` needs barriers only for
+ * hazards between its own commands. */
 vkt_result vkt_submit(vkt_ctx *ctx, VkCommandBuffer cmd, const char *label, uint64_t *value);
-/* Submits like vkt_submit, with a host's semaphores before and after it (NULL: none). cmd may be VK_NULL_HANDLE. */
+/* Submits like vkt_submit. `sync` has semaphores of a host that the submission waits for and signals (NULL: none);
+ * VKT_E_ARG if they are more than VKT_SYNC_MAX. cmd may be VK_NULL_HANDLE. */
 vkt_result vkt_submit_synced(vkt_ctx *ctx, VkCommandBuffer cmd, const vkt_sync *sync, const char *label,
                              uint64_t *value);
-/* Blocks until the compute timeline reaches `value`. */
+/* Blocks until the compute timeline reaches `value`. VKT_E_ARG if no submission so far signals it. */
 vkt_result vkt_wait(vkt_ctx *ctx, uint64_t value);
-/* Returns whether `value` is reached; never blocks. Returns true if the device is lost (ctx->lost has the error), false
- * if the driver does not answer. */
+/* Returns whether `value` is reached; never blocks. Returns true if the device is lost (ctx->lost has the error) and in
+ * a fork, false if the driver does not answer. */
 bool vkt_reached(vkt_ctx *ctx, uint64_t value);
 
 vkt_result vkt_commands_create(vkt_ctx *ctx, const char *name, vkt_commands *out);
-/* Starts recording. `reusable`: may be submitted again while it is still pending (SIMULTANEOUS_USE). */
+/* Resets the command buffer and starts recording. `reusable`: the command buffer may be submitted again while it is
+ * still pending (SIMULTANEOUS_USE); else it may be submitted once. */
 vkt_result vkt_commands_begin(vkt_ctx *ctx, vkt_commands *c, bool reusable);
 vkt_result vkt_commands_end(vkt_ctx *ctx, vkt_commands *c);
 void vkt_commands_destroy(vkt_ctx *ctx, vkt_commands *c);
 
-/* Command buffers which one call submits in order, each as its own submission. */
+/* Command buffers that one call submits in order, each as a submission of its own. */
 typedef struct vkt_series {
     VkCommandPool pool;
     uint32_t n;
     VkCommandBuffer *cmds;
-    VkCommandBufferSubmitInfo *buffers; /* each command buffer and the queue's fence */
+    VkCommandBufferSubmitInfo *buffers; /* two for each command buffer: itself, and the queue's fence */
     VkSemaphoreSubmitInfo *signals;
     VkSubmitInfo2 *infos;
 } vkt_series;
 vkt_result vkt_series_create(vkt_ctx *ctx, const char *name, uint32_t n, vkt_series *out);
-void vkt_series_destroy(vkt_ctx *ctx, vkt_series *s); /* safe for a zeroed one; must not be pending */
+void vkt_series_destroy(vkt_ctx *ctx, vkt_series *s); /* s may be zeroed; it must not be pending */
 /* Starts recording command buffer i. Call it once for each i. The buffer may be submitted again while it is still
  * pending. */
 vkt_result vkt_series_begin(vkt_ctx *ctx, vkt_series *s, uint32_t i);
 vkt_result vkt_series_end(vkt_ctx *ctx, vkt_series *s, uint32_t i);
-/* Submits command buffers first to end - 1 like vkt_submit_synced: all of them or none. *value is for the last one. */
+/* Submits command buffers first to end - 1 like vkt_submit_synced: all of them or none. The first one waits for the
+ * semaphores of `sync`, and the last one signals them. *value is for the last one. */
 vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32_t end, const vkt_sync *sync,
                              const char *label, uint64_t *value);
 
 /* ---- gates: work that waits for the host ----
  * A submission can wait for a value that the host signals later. All later submissions wait too, and so does every call
  * that waits for them: vkt_wait, vkt_readback, vkt_settle, the destruction of arrays and of the context. On lavapipe of
- * Mesa 22.3, vkt_timer_read waits for all submitted work too, and the third run of a program calls it first. So the
+ * Mesa 22.3, vkt_timer_read waits for all submitted work too, and the third run of a program may begin with it. So the
  * host must open the gate before such a call, also after an error. */
 typedef struct vkt_gate {
     VkSemaphore semaphore; /* a timeline semaphore */
     uint64_t value;        /* the newest value that the host has signalled; 0 at first */
 } vkt_gate;
 vkt_result vkt_gate_create(vkt_ctx *ctx, const char *name, vkt_gate *out);
-/* Signals `value`, which is larger than gate->value; else VKT_E_ARG. Never waits. */
+/* Signals `value`. VKT_E_ARG if it is not larger than gate->value. Never waits. */
 vkt_result vkt_gate_open(vkt_ctx *ctx, vkt_gate *gate, uint64_t value);
 void vkt_gate_destroy(vkt_ctx *ctx, vkt_gate *gate); /* gate may be zeroed; no submission may wait for it any more */
 /* Returns the wait of a submission for `value`, for vkt_sync.waits. */
@@ -238,16 +248,21 @@ VkSemaphoreSubmitInfo vkt_gate_wait(const vkt_gate *gate, uint64_t value);
 void vkt_host_barrier(vkt_ctx *ctx, VkCommandBuffer cmd);
 
 /* ---- transfers: through the staging ring, on the transfer queue if there is one ---- */
-/* Copies `bytes` from host memory into `dst` at `offset`. Both are multiples of 4. `src` is read before the call
- * returns. Ordered after earlier compute submissions and before later ones. Blocks only if the staging ring is full. */
+/* Copies `bytes` bytes of host memory to `dst`, from byte `offset` on. Both numbers are multiples of 4. `src` is read
+ * before the call returns. The copy is ordered after earlier compute submissions and before later ones. The call blocks
+ * only if the staging ring is full, or all its command buffers are in use. VKT_E_ARG: a wrong range. VKT_E_STATE: an
+ * adopted buffer without TRANSFER_DST. */
 vkt_result vkt_upload(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes);
-/* Uploads like vkt_upload, but ordered after the compute submission `after` only. No submission after that one may use
- * the destination. With a transfer queue, the copy overlaps with current work. */
+/* Uploads like vkt_upload, but the copy is ordered only after the compute submission `after` (0: none). No submission
+ * between that one and this call may use the destination. With a transfer queue, the copy overlaps with current work.
+ */
 vkt_result vkt_upload_after(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes,
                             uint64_t after);
-/* Waits for all submitted work, then copies from the device to `dst`. */
+/* Waits for all submitted work, then copies `bytes` bytes of `src`, from byte `offset` on, to `dst` on the host. Both
+ * numbers are multiples of 4. VKT_E_ARG: a wrong range. VKT_E_STATE: an adopted buffer without TRANSFER_SRC. */
 vkt_result vkt_readback(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *dst, uint64_t bytes);
-/* Fills bytes (a multiple of 4) with `word`; ordered like vkt_upload. */
+/* Fills `bytes` bytes of `dst`, from byte `offset` on, with `word`. Both numbers are multiples of 4. Ordered like
+ * vkt_upload, with the same errors. */
 vkt_result vkt_fill(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, uint64_t bytes, uint32_t word);
 
 /* ---- names and labels (do nothing without VK_EXT_debug_utils) ---- */
@@ -264,8 +279,9 @@ typedef struct vkt_timer {
 vkt_result vkt_timer_create(vkt_ctx *ctx, uint32_t count, vkt_timer *out);
 void vkt_timer_destroy(vkt_ctx *ctx, vkt_timer *t);
 void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, uint32_t count);
-void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i); /* when all earlier work is done */
-/* Reads all timestamps, in nanoseconds since the first one. The work must be done (vkt_wait). */
+void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i); /* writes timestamp i after earlier
+                                                                                   * work */
+/* Reads all timestamps, in nanoseconds since the first one. The work must be done (vkt_wait); else VKT_E_STATE. */
 vkt_result vkt_timer_read(vkt_ctx *ctx, vkt_timer *t, uint64_t *ns);
 
 #endif

@@ -6,7 +6,7 @@
 
 #define VALIDATION_LAYER "VK_LAYER_KHRONOS_validation"
 
-/* Logs one message of a layer as one line: an error or a warning. */
+/* Logs one message of a layer as one line: an error or a warning. Skips messages of the loader. */
 static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                                  VkDebugUtilsMessageTypeFlagsEXT types,
                                                  const VkDebugUtilsMessengerCallbackDataEXT *data, void *user)
@@ -50,7 +50,8 @@ static vkt_result has_layer(vkt_ctx *ctx, const char *name, bool *found)
     return r < 0 ? vkt_vk_check(ctx, r, "vkEnumerateInstanceLayerProperties") : VKT_OK;
 }
 
-/* Finds out whether the loader and drivers, or `layer`, have an instance extension. */
+/* Sets *found if an instance extension exists: in `layer`, or in the loader and drivers if `layer` is NULL. Else *found
+ * does not change. */
 static vkt_result has_extension(vkt_ctx *ctx, const char *layer, const char *name, bool *found)
 {
     static const char *const what = "vkEnumerateInstanceExtensionProperties";

@@ -5,11 +5,11 @@
 #include "gpu/coop.h"
 #include "gpu/gpu.h"
 
-/* Lists devices like vkt_list_devices, on another Vulkan (NULL: the installed one). */
+/* Lists devices like vkt_list_devices, with the Vulkan of `loader` (NULL: the installed one). */
 vkt_result vkt_list_devices_of(const vkt_host *host, const vkt_loader *loader, vkt_device_info *infos,
                                uint32_t capacity, uint32_t *count);
 
-/* ---- instance.c: fills library, vk, instance, messenger and has_debug_utils ----
+/* ---- instance.c: fills loader, vk, instance, messenger and has_debug_utils ----
  * VKT_E_NO_DEVICE if no driver is installed. That is not logged: the caller decides whether it is an error. */
 vkt_result vkt_instance_open(vkt_ctx *ctx, const vkt_ctx_params *params, const vkt_loader *loader);
 void vkt_instance_close(vkt_ctx *ctx);
@@ -19,13 +19,13 @@ uint32_t vkt_feature_count(void);
 const char *vkt_feature_name(uint32_t i); /* "feature timelineSemaphore" */
 bool vkt_feature_is_on(const void *chain, uint32_t i);
 
-/* The structs that a chain needs for cooperative matrices, beyond the required features. */
+/* The part of the chain of vkt_features_with_coop that the caller owns. */
 typedef struct vkt_coop_features {
     VkPhysicalDeviceVulkan12Features v12;
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR coop;
 } vkt_coop_features;
-/* Returns the required features and those for cooperative matrices, for VkDeviceCreateInfo. A part of the chain is in
- * *own. */
+/* Returns a chain with the required features and those for cooperative matrices, for VkDeviceCreateInfo. It begins in
+ * *own, so *own must stay valid as long as the chain is used. */
 const void *vkt_features_with_coop(vkt_coop_features *own);
 bool vkt_features_have_coop(const void *chain);
 /* Returns whether the chain has shaderInt64, which texel variants need for their stores. */
@@ -41,19 +41,20 @@ typedef struct vkt_candidate {
     VkPhysicalDevice phys;
     vkt_device_info info;
     VkDriverId driver;                                 /* 0: unknown, because the device is below Vulkan 1.3 */
-    uint32_t compute_family, transfer_family;          /* VKT_NO_FAMILY: none; transfer_family can do nothing else */
+    uint32_t compute_family, transfer_family;          /* VKT_NO_FAMILY: none; transfer_family can only transfer */
     bool has_memory_budget, has_coop, has_host_import; /* extensions */
     bool has_int64;                                    /* a feature */
 } vkt_candidate;
-/* Lists all devices of ctx->instance, in the loader's order. The caller frees *list (vkt_free); NULL: there is no
- * device. */
+/* Lists all devices of ctx->instance, in the loader's order. The caller frees *list (vkt_free); it is NULL if there is
+ * no device, and after an error. */
 vkt_result vkt_candidates(vkt_ctx *ctx, vkt_candidate **list, uint32_t *count);
-/* Chooses the device that `selector` names (NULL or "": $VKT_DEVICE, else the best). VKT_E_NO_DEVICE, VKT_E_FEATURE;
- * logged. */
+/* Chooses the device that `selector` names (NULL or "": $VKT_DEVICE, else the best). VKT_E_NO_DEVICE, VKT_E_FEATURE,
+ * VKT_E_NOMEM; logged. */
 vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_t count, const char *selector,
                                 const vkt_candidate **out);
-/* Fills ctx->limits, traits, subgroup_size_varies and the timestamp fields for ctx->phys and its compute family.
- * VKT_E_ARG if $VKT_TRAITS is wrong, VKT_E_NOT_FOUND if it names a file that does not exist; logged. */
+/* Fills ctx->limits, traits, subgroup_size_varies and the timestamp fields for ctx->phys and ctx->compute.family.
+ * VKT_E_ARG if $VKT_TRAITS is wrong; an error of vkt_file_read if it names a file that cannot be read; VKT_E_NOMEM, or
+ * an error of vkt_coop_sizes; all are logged. */
 vkt_result vkt_limits_fill(vkt_ctx *ctx);
 
 /* ---- traits.c ---- */
@@ -63,7 +64,7 @@ vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDevi
 vkt_result vkt_traits_fill(vkt_ctx *ctx, uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type);
 
 /* ---- queue.c ---- */
-/* Creates a queue. Its handle and family must be set. */
+/* Creates the timeline and the fence of a queue. Its handle and family must be set. */
 vkt_result vkt_queue_create(vkt_ctx *ctx, vkt_queue *q, const char *name);
 void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q); /* q may be zeroed; does not wait */
 /* Submits `cmd` (VK_NULL_HANDLE: only the barrier) to q, after `wait_value` on the timeline of `wait` (NULL: no other
@@ -71,7 +72,8 @@ void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q); /* q may be zeroed; does not
 vkt_result vkt_queue_submit(vkt_ctx *ctx, vkt_queue *q, VkCommandBuffer cmd, const vkt_queue *wait, uint64_t wait_value,
                             const char *label, uint64_t *value);
 vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value);
-/* Returns the queue for uploads, fills and readbacks: the transfer queue, or the compute queue if there is no other. */
+/* Returns the queue for uploads, fills and readbacks: the transfer queue, or the compute queue if there is no transfer
+ * queue. */
 vkt_queue *vkt_transfer_queue(vkt_ctx *ctx);
 void vkt_upload_finish(vkt_ctx *ctx, const vkt_buffer *dst); /* waits for the last upload or fill of dst */
 vkt_result vkt_commands_create_for(vkt_ctx *ctx, uint32_t family, const char *name, vkt_commands *out);
@@ -83,30 +85,34 @@ void vkt_memory_destroy(vkt_ctx *ctx);
 #define VKT_BUFFER_USAGE                                                             \
     (VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT | \
      VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT)
-/* Creates a VkBuffer without memory; `next` is the pNext of its description. *out is VK_NULL_HANDLE after a failure. */
+/* Creates a VkBuffer without memory; `next` is the pNext of its VkBufferCreateInfo. *out is VK_NULL_HANDLE after a
+ * failure. */
 VkResult vkt_handle_create(vkt_ctx *ctx, uint64_t bytes, const void *next, VkBuffer *out);
-/* Sorts the memory types that fit `kind` and that the bits of `allowed` name, best first. Returns their number. */
+/* Lists the memory types that fit `kind` and that the bits of `allowed` name: in `order`, best first. Returns their
+ * number. */
 uint32_t vkt_memory_types(const vkt_ctx *ctx, vkt_memory_kind kind, uint32_t allowed,
                           uint32_t order[VK_MAX_MEMORY_TYPES]);
-/* Gives a buffer a range of a block, and *memory the block's memory. Sets buf->block.., and mapped if it is for the
- * host. Free: the range is free again; does nothing for a buffer without one. */
+/* Gives a buffer a range of a block, and returns the block's memory in *memory. Sets buf->block, block_offset and
+ * block_bytes, and buf->mapped unless `kind` is VKT_MEMORY_DEVICE. vkt_memory_free returns the range to its block; it
+ * does nothing for a buffer without a range. */
 vkt_result vkt_memory_allocate(vkt_ctx *ctx, vkt_memory_kind kind, const VkMemoryRequirements *need, vkt_buffer *buf,
                                VkDeviceMemory *memory);
 void vkt_memory_free(vkt_ctx *ctx, vkt_buffer *buf);
 uint64_t vkt_memory_used(const vkt_ctx *ctx); /* bytes of all buffers */
-/* Add the memory of a buffer that is in no block to the bytes held and used, or subtract it (give). Take returns false
- * if the bytes do not fit below the cap; then it adds and logs nothing. */
+/* vkt_memory_take adds the memory of a buffer that is in no block to the bytes held and used; vkt_memory_give subtracts
+ * it. Take returns false if the bytes do not fit below the cap; then it neither adds nor logs. */
 bool vkt_memory_take(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes);
 void vkt_memory_give(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes);
 
 /* ---- shared.c: buffers in host memory that the device imports ---- */
-/* Leaves ctx->has_host_import only if the device can import memory for our buffers, and reads the alignment. Functions
- * of the device must be loaded. */
+/* Clears ctx->has_host_import if the device cannot import memory for our buffers, or with VKT_NO_HOST_IMPORT=1. Else
+ * reads the alignment. Functions of the device must be loaded. */
 void vkt_import_open(vkt_ctx *ctx);
-/* Gives a new buffer host memory and a handle. Returns false, after a message at VKT_LOG_DEBUG, if that is not
- * possible; then *buf does not change. */
+/* Gives a new buffer host memory and a handle. Returns false if that is not possible; then *buf does not change. A
+ * message at VKT_LOG_DEBUG has the reason, if ctx->has_host_import is set. */
 bool vkt_import(vkt_ctx *ctx, vkt_buffer *buf);
-void vkt_import_free(vkt_ctx *ctx, vkt_buffer *buf); /* after its handle; does nothing for other buffers */
+void vkt_import_free(vkt_ctx *ctx, vkt_buffer *buf); /* call it after its handle is destroyed; does nothing if nothing
+                                                      * was imported for it */
 
 /* ---- transfer.c ---- */
 #define VKT_RING_BYTES (8u << 20)
@@ -115,6 +121,6 @@ void vkt_transfers_destroy(vkt_ctx *ctx); /* the device must have no transfer le
 
 /* ---- pipeline_cache.c ---- */
 vkt_result vkt_pipeline_cache_open(vkt_ctx *ctx, bool keep);
-void vkt_pipeline_cache_close(vkt_ctx *ctx); /* writes it to its file if it changed */
+void vkt_pipeline_cache_close(vkt_ctx *ctx); /* writes the cache to its file if it changed, then destroys it */
 
 #endif

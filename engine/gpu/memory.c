@@ -1,8 +1,9 @@
 /* gpu/memory.c - device memory: blocks from the driver, divided among buffers, with a hard cap.
  *
  * A block has one memory type and a list of its free ranges. The list is sorted by offset, and neighbours are merged. A
- * buffer gets the first free range that fits, over all blocks. A request larger than half a block gets a block of its
- * own size. Free blocks are kept until vkt_ctx_trim, the cap or the driver needs their memory. */
+ * buffer gets the first free range that fits, over all blocks of its memory type; else a new block is made. If the
+ * buffer is larger than half a block, the new block has the buffer's size. Free blocks are kept until vkt_ctx_trim, or
+ * until the cap or the driver leaves no memory for a new block. */
 #include "gpu/internal.h"
 
 #define BLOCK_BYTES ((uint64_t)64 << 20)
@@ -18,17 +19,17 @@ typedef struct block {
     uint32_t type;
     uint64_t bytes;
     void *mapped; /* NULL if the memory is not host-visible */
-    range *holes; /* there is always space for one hole more than buffers: freeing never allocates */
+    range *holes; /* array with space for one hole more than the block has buffers: freeing never allocates */
     size_t n_holes, cap_holes;
     uint32_t buffers;
 } block;
 
 struct vkt_memory {
-    vkt_memory_stats stats; /* without the budget */
+    vkt_memory_stats stats; /* without heap_budget_bytes, which vkt_ctx_memory fills */
     VkPhysicalDeviceMemoryProperties props;
     block *blocks;
     size_t n_blocks, cap_blocks;
-    uint32_t others; /* buffers that are in no block (shared.c) */
+    uint32_t others; /* number of buffers that are in no block (shared.c) */
 };
 
 /* ---- budget ---- */
@@ -37,7 +38,7 @@ typedef struct heap_room {
     uint64_t size, budget, usage; /* budget 0: unknown */
 } heap_room;
 
-/* Returns the size and the budget of the largest device-local heap. */
+/* Returns size, budget and usage of the largest device-local heap, in bytes. */
 static heap_room main_heap(const vkt_ctx *ctx)
 {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {
@@ -128,8 +129,8 @@ static uint64_t default_block_bytes(const vkt_memory *m, uint32_t type)
     return VKT_MAX(VKT_MIN(local ? BLOCK_BYTES : HOST_BLOCK_BYTES, of_heap), SMALLEST_BLOCK_BYTES);
 }
 
-/* Makes space below the cap for *bytes more: frees cached blocks, and reduces *bytes to `need`. Returns whether they
- * fit. */
+/* Makes space for *bytes below the cap. If they do not fit, frees cached blocks. If they still do not fit, reduces
+ * *bytes to `need`. Returns whether they fit then. */
 static bool has_room(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
 {
     const vkt_memory_stats *s = &ctx->memory->stats;
@@ -151,7 +152,8 @@ static vkt_result fit_cap(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
                     vkt_bytes_text(s->used_total_bytes, u));
 }
 
-/* Allocates memory, and maps it if it is host-visible. VKT_E_DEVICE_MEMORY is not logged: the caller may try less. */
+/* Allocates memory, and maps it if it is host-visible. VKT_E_DEVICE_MEMORY is not logged: the caller may try a smaller
+ * size. */
 static vkt_result block_allocate(vkt_ctx *ctx, uint32_t type, uint64_t bytes, block *b)
 {
     const VkMemoryAllocateInfo info = { .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
@@ -214,7 +216,8 @@ static vkt_result block_create(vkt_ctx *ctx, uint32_t type, uint64_t need, size_
     return VKT_OK;
 }
 
-/* Finds the first hole that fits; false: no hole is large enough. Offset and size are multiples of `align`. */
+/* Reserves `bytes` bytes in the first hole that fits; *offset is their start. Returns false if no hole is large enough.
+ * Offset and size are multiples of `align`. */
 static bool block_reserve(block *b, uint64_t bytes, uint64_t align, uint64_t *offset)
 {
     for (size_t i = 0; i < b->n_holes; i++) {

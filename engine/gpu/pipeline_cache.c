@@ -22,7 +22,7 @@ typedef struct file_header {
 
 static const char magic[8] = { 'v', 'k', 't', 'p', 'i', 'p', 'e', '1' };
 
-/* Returns a host without a log. Problems of the cache are no errors: file operations log nothing, and one debug line
+/* Returns a host without a log. Problems with the file are no errors: file operations log nothing, and one debug line
  * reports the result. */
 static vkt_host silent(const vkt_ctx *ctx)
 {
@@ -110,12 +110,12 @@ void vkt_cache_make_directories(char *path)
 {
     for (char *c = strchr(path + 1, '/'); c; c = strchr(c + 1, '/')) {
         *c = 0;
-        (void)mkdir(path, 0700); /* XDG: 0700; if this fails, writing the file fails too */
+        (void)mkdir(path, 0700); /* XDG: 0700. An error is ignored: without the directory, writing the file fails too */
         *c = '/';
     }
 }
 
-/* Returns the content of the file: our header and the driver's data; NULL: there are no data. */
+/* Returns the content of the file: our header and the driver's data; NULL: there are no data, or there is no memory. */
 static void *collect(vkt_ctx *ctx, const vkt_host *quiet, size_t *bytes)
 {
     size_t n = 0;

@@ -270,8 +270,8 @@ static vkt_result check_sync(const vkt_ctx *ctx, const vkt_sync *sync, const cha
                     label, VKT_SYNC_MAX, sync->n_waits, sync->n_signals);
 }
 
-/* Collects the semaphores that a compute submission waits for: the one of uploads, and those of the host, which are
- * checked already. Returns their number. */
+/* Collects the semaphores that a compute submission waits for: the one of uploads, and those of the host (check_sync
+ * has checked their number). Returns the number of semaphores in `out`. */
 static uint32_t gather_waits(const vkt_ctx *ctx, const vkt_sync *sync, VkSemaphoreSubmitInfo out[1 + VKT_SYNC_MAX])
 {
     uint32_t n = 0;

@@ -1,8 +1,8 @@
 /* gpu/shared.c - buffers in memory of the host that the device imports (VK_EXT_external_memory_host).
  *
- * The host reads and writes such memory as any other of its own, through its caches. Memory that the driver allocates
- * may be uncached, or on the other side of a bus. A buffer has a VkDeviceMemory of its own, because imported memory has
- * the alignment and the size of whole pages. Only coherent memory types are used: nothing here flushes. */
+ * The host reads and writes such memory like all its memory, through its caches. Memory that the driver allocates may
+ * be uncached, or on the other side of a bus. A buffer has a VkDeviceMemory of its own, because imported memory has the
+ * alignment and the size of whole pages. Only coherent memory types are used: nothing here flushes. */
 #include "gpu/internal.h"
 
 #define FROM_HOST VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
@@ -34,7 +34,7 @@ void vkt_import_open(vkt_ctx *ctx)
 }
 
 /* Allocates imported->bytes bytes of host memory. Returns their address, which is aligned; NULL: there is no memory.
- * The host's allocator knows no alignment, so the allocation is larger by less than one alignment. */
+ * The host's allocator takes no alignment, so the allocation is larger by the alignment less 1 byte. */
 static void *allocate_aligned(vkt_ctx *ctx, vkt_imported *imported)
 {
     const uint64_t align = ctx->host_import_align, bytes = imported->bytes + align - 1;
@@ -44,7 +44,8 @@ static void *allocate_aligned(vkt_ctx *ctx, vkt_imported *imported)
     return (char *)imported->allocation + (vkt_round_up(start, align) - start);
 }
 
-/* Makes `memory` of imported->bytes bytes at `at`. */
+/* Imports the imported->bytes bytes of host memory at `at` as imported->memory. `allowed`: bits of memory types. After
+ * a failure, *step names the step that failed. */
 static VkResult import_memory(vkt_ctx *ctx, void *at, uint32_t allowed, vkt_imported *imported, const char **step)
 {
     VkMemoryHostPointerPropertiesEXT pointer = { .sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT };
@@ -69,7 +70,7 @@ static VkResult import_memory(vkt_ctx *ctx, void *at, uint32_t allowed, vkt_impo
     return r;
 }
 
-/* Makes all parts. After a failure, *step is the one that failed, and *buf has the parts before it. */
+/* Makes all parts of *buf. After a failure, *step is the one that failed, and *buf has the parts before it. */
 static VkResult make(vkt_ctx *ctx, vkt_buffer *buf, const char **step)
 {
     const VkExternalMemoryBufferCreateInfo external = { .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,

@@ -39,7 +39,7 @@ vkt_result vkt_timer_read(vkt_ctx *ctx, vkt_timer *t, uint64_t *ns)
                                                    sizeof *ns, VK_QUERY_RESULT_64_BIT);
     if (r == VK_NOT_READY) return vkt_fail(&ctx->host, VKT_E_STATE, "timestamps were read before the work was done");
     VKT_TRY(vkt_vk_check(ctx, r, "vkGetQueryPoolResults"));
-    /* Timestamps wrap at the number of valid bits, so times count from the first mark. */
+    /* Timestamps wrap around after their valid bits. The mask makes differences to the first one right. */
     const uint64_t start = ns[0];
     for (uint32_t i = 0; i < t->count; i++) {
         const uint64_t ticks = (ns[i] - start) & ctx->timestamp_mask;

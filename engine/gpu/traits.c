@@ -1,5 +1,5 @@
-/* gpu/traits.c - the class of a device, and its traits. They are those of the class. On a CPU driver some are changed
- * for the CPU of this machine. $VKT_TRAITS changes single ones. The table is base/traits.def. */
+/* gpu/traits.c - the class of a device, and its traits. The traits are those of the class. On a CPU driver some traits
+ * are changed for the CPU of this machine. $VKT_TRAITS changes single traits. The table is base/traits.def. */
 #include "gpu/internal.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type)
 {
     static const struct {
-        uint32_t vendor; /* vendor id of PCI, or of Khronos if the vendor has none of PCI */
+        uint32_t vendor; /* PCI id of the vendor */
         vkt_device_class cls;
     } vendors[] = {
         { 0x10de, VKT_CLASS_NVIDIA }, { 0x1002, VKT_CLASS_AMD },    { 0x1022, VKT_CLASS_AMD },

@@ -5,8 +5,8 @@
  * offset is the position modulo the size of the ring. A piece never wraps. Readback: one host-visible buffer of two
  * halves. The host copies from one half while the device fills the other.
  *
- * Both are created at the first use. queue.c keeps the order between pieces, and with compute work: see
- * vkt_queue_submit. */
+ * The ring and the readback buffer are created at the first use. queue.c keeps the order between pieces, and with
+ * compute work: see vkt_queue_submit. */
 #include "gpu/internal.h"
 
 #define SLOTS 16u
@@ -15,7 +15,7 @@
 typedef struct slot {
     vkt_commands commands;
     uint64_t value; /* value of its submission; 0: never used */
-    uint64_t end;   /* end of its region: the ring's tail when it is done */
+    uint64_t end;   /* end of its region: the ring's tail after the submission is done */
 } slot;
 
 struct vkt_transfer {
@@ -61,7 +61,7 @@ static vkt_result check(vkt_ctx *ctx, const char *what, const vkt_buffer *b, uin
 
 /* ---- upload and fill ---- */
 
-/* Returns the oldest slot, ready for recording. Blocks while its submission runs. */
+/* Stores the oldest slot, ready for recording, in *out. Blocks while its submission runs. */
 static vkt_result next_slot(vkt_ctx *ctx, slot **out)
 {
     vkt_transfer *t = ctx->transfers;

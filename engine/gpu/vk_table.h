@@ -1,7 +1,8 @@
 /* gpu/vk_table.h - the Vulkan functions that the engine calls, as a table per context.
  *
- * No part of the library links libvulkan: the functions are found at run time. The lists below contain all functions in
- * use. All of them are core Vulkan 1.3, except VKT_VK_DEBUG_UTILS and VKT_VK_HOST_IMPORT. Members have no prefix:
+ * No part of the library links libvulkan: the functions are found at run time. The lists below have all functions in
+ * use but one, which coop.c finds. All functions in the lists are core Vulkan 1.3, except those of VKT_VK_DEBUG_UTILS
+ * and VKT_VK_HOST_IMPORT. Members have no prefix:
  *
  *     ctx->vk.CmdDispatch(cmd, x, 1, 1); */
 #ifndef VKT_VK_TABLE_H
@@ -126,7 +127,7 @@ typedef struct vkt_loader {
 vkt_result vkt_vk_open(const vkt_host *h, const vkt_loader *loader, vkt_vk *vk, void **library);
 void vkt_vk_close(void *library);
 /* Fill the functions of an instance, or of a device. VKT_E_DRIVER if a function is missing (its name is logged).
- * Functions of device extensions may be missing: then they are NULL. */
+ * `debug_utils`: VK_EXT_debug_utils is enabled. Functions of device extensions may be missing: then they are NULL. */
 vkt_result vkt_vk_load_instance(const vkt_host *h, vkt_vk *vk, VkInstance instance, bool debug_utils);
 vkt_result vkt_vk_load_device(const vkt_host *h, vkt_vk *vk, VkDevice device);
 

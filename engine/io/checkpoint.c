@@ -1,4 +1,4 @@
-/* io/checkpoint.c - adds checksum, kind and version to a safetensors file. */
+/* io/checkpoint.c - adds a checksum, a kind and a version to a safetensors file, and checks them. */
 #include "io/checkpoint.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #define KIND "training-state"
 
-/* The start of every checkpoint after the length word; the digits follow. */
+/* The start of every checkpoint after the length word. The digits of the checksum follow it. */
 static const char opening[] = "{\"__metadata__\":{\"vktrain.crc32\":\"";
 
 enum {

@@ -1,16 +1,17 @@
-/* io/checkpoint.h - the full state of a training run in one file, written so that no crash loses it.
+/* io/checkpoint.h - the full state of a training run in one file, which is written atomically.
  *
- * A checkpoint is a safetensors file: any program that reads those gets the parameters under their own names. The file
- * also holds the other tensors that the trainer needs to continue (by custom "vktrain.<what>.<name>"), and the
- * trainer's words as metadata. Three metadata keys make it a checkpoint. They are written and checked here, and come
- * first in the header:
+ * A checkpoint is a safetensors file: any program that reads this format gets the parameters under their own names. The
+ * file also holds the other tensors that the trainer needs to continue (train/state.c: "vktrain.<what>.<name>"), and
+ * the trainer's texts as metadata. Three metadata keys make it a checkpoint. They are written and checked here, and
+ * come first in the header:
  *
- *   vktrain.crc32    CRC-32 (zlib) of the whole file without these eight lower-case hexadecimal digits. Their position
- *                    and meaning are the same in every version, so that damage is never mistaken for a newer version.
+ *   vktrain.crc32    CRC-32 (zlib) of the whole file without the eight lower-case hexadecimal digits of this value. The
+ *                    position and meaning of the digits are the same in every version, so that damage is never mistaken
+ *                    for a newer version.
  *   vktrain.kind     "training-state"
  *   vktrain.version  VKT_CHECKPOINT_VERSION, decimal. It grows whenever a trainer could misread a file of an earlier
  *                    library, or could not find out whether a file is of its own run. All other versions are refused,
- *                    older or newer. The weights of any version can be loaded as from every safetensors file.
+ *                    older or newer. The weights of any version can be loaded as from any safetensors file.
  *                    1: settings in one line. 2: settings, data and network by name (train/identity.h). */
 #ifndef VKT_CHECKPOINT_H
 #define VKT_CHECKPOINT_H
@@ -20,13 +21,13 @@
 #define VKT_CHECKPOINT_VERSION 2
 
 /* Writes the state. An old checkpoint at `path` is replaced as a whole or not changed. VKT_E_ARG also for a metadata
- * key that is one of the three keys above. Other errors as vkt_safetensors_write. */
+ * key that is one of the three keys above. Other errors are those of vkt_safetensors_write. */
 vkt_result vkt_checkpoint_write(const vkt_host *h, const char *path, const vkt_blob *blobs, size_t n_blobs,
                                 const vkt_meta *meta, size_t n_meta);
 
 /* Opens a checkpoint, reads all of it once to verify the checksum, and returns its reader. The caller owns the reader
- * and closes it with vkt_safetensors_close. VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_NOMEM; VKT_E_FORMAT for a file that is
- * truncated, damaged or no checkpoint; VKT_E_UNSUPPORTED for another version. *out is then NULL. */
+ * and closes it with vkt_safetensors_close. VKT_E_FORMAT for a file that is truncated, damaged or no checkpoint;
+ * VKT_E_UNSUPPORTED for another version. Other errors are those of vkt_safetensors_open. On an error *out is NULL. */
 vkt_result vkt_checkpoint_open(const vkt_host *h, const char *path, vkt_safetensors **out);
 
 #endif

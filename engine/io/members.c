@@ -1,4 +1,5 @@
-/* io/members.c - see members.h. The loop only matches quotes and brackets; jansson checks the text between them. */
+/* io/members.c - see members.h. These functions only find quotes, brackets and separators; jansson checks the keys and
+ * values. */
 #include "io/members.h"
 
 #include <stdio.h>
@@ -19,7 +20,7 @@ static void skip_blanks(vkt_members *w)
     while (w->at < w->n && memchr(" \t\r\n", w->text[w->at], 4)) w->at++;
 }
 
-/* Skips `c` and the white space around it. */
+/* Skips `c` and the white space around it. Returns false if the next character is not `c`. */
 static bool skip_mark(vkt_members *w, char c)
 {
     skip_blanks(w);
@@ -29,7 +30,7 @@ static bool skip_mark(vkt_members *w, char c)
     return true;
 }
 
-/* Skips a text. w->at is at its opening quote, and then after its closing quote. */
+/* Skips a JSON string: w->at moves from its opening quote to the byte after its closing quote. */
 static bool skip_text(vkt_members *w)
 {
     for (w->at++; w->at < w->n && w->text[w->at] != '"'; w->at++) w->at += w->text[w->at] == '\\';
@@ -41,7 +42,7 @@ static bool skip_text(vkt_members *w)
     return true;
 }
 
-/* Skips a value, up to the mark after it. */
+/* Skips a value: w->at moves to the separator, closing bracket or white space after it, or to the end of the text. */
 static bool skip_value(vkt_members *w)
 {
     size_t depth = 0;

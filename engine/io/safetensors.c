@@ -1,6 +1,6 @@
 /* io/safetensors.c - dtypes and the checking reader. Names, dtypes and metadata stay in the header's text, which exists
- * as long as the reader: each overwrites its own JSON (io/members.h). So a reader holds the header's bytes and some 130
- * bytes per tensor, whatever the header contains. */
+ * as long as the reader: each string overwrites its own JSON (io/members.h). So a reader holds the header's bytes,
+ * about 128 to 240 bytes per tensor, and 32 to 48 bytes per metadata key. (Its lists grow by doubling.) */
 #include "io/safetensors.h"
 
 #include <stdio.h>
@@ -9,13 +9,13 @@
 #include "base/half.h"
 #include "io/members.h"
 
-/* A tensor's description takes about 60 bytes; a much larger one would only cost memory. */
+/* Most bytes of a tensor's description. It usually has about 60; a much larger one would only cost memory. */
 #define MAX_DESCRIPTION 65536u
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "files are little-endian and their bytes are used as they are");
 
-/* A name and its index in a list; for a list that is sorted by name. */
+/* A name, and the index of its item in `entries` or `meta`. Lists of `named` are sorted by name. */
 typedef struct named {
     const char *name;
     size_t i;
@@ -29,7 +29,7 @@ struct vkt_safetensors {
     uint64_t data_start; /* offset in the file */
     vkt_st_entry *entries;
     vkt_meta *meta;            /* in the order of the file */
-    named *entry_at, *meta_at; /* n and n_meta of them */
+    named *entry_at, *meta_at; /* n and n_meta elements, by name */
     size_t n, n_meta, cap, cap_meta;
     bool has_meta;
 };
@@ -120,7 +120,7 @@ static vkt_result parse_meta(vkt_safetensors *st, const vkt_member *all)
     }
 }
 
-/* Reads a JSON integer that is not negative. */
+/* Reads a JSON integer >= 0. Returns false for any other value. */
 static bool get_u64(const json_t *value, uint64_t *out)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0) return false;
@@ -175,7 +175,7 @@ static vkt_result parse_entry(const vkt_safetensors *st, const json_t *info, vkt
     return VKT_OK;
 }
 
-/* Appends the tensor that a member of the header describes. */
+/* Appends the tensor that a member of the header describes. For "__metadata__", reads the metadata instead. */
 static vkt_result add_entry(vkt_safetensors *st, vkt_members *w, const vkt_member *m)
 {
     bool no_memory = false;
@@ -200,7 +200,7 @@ static int by_name(const void *pa, const void *pb)
     return strcmp(((const named *)pa)->name, ((const named *)pb)->name);
 }
 
-/* Sorts a list by name. Two equal names are an error. */
+/* Sorts a list by name. VKT_E_FORMAT if two names are equal. */
 static vkt_result sort_names(const vkt_safetensors *st, named *list, size_t n)
 {
     if (n) qsort(list, n, sizeof *list, by_name);
@@ -210,7 +210,7 @@ static vkt_result sort_names(const vkt_safetensors *st, named *list, size_t n)
     return VKT_OK;
 }
 
-/* Finds a name; NULL: there is none. */
+/* Finds a name in a sorted list. NULL: it is not in the list. */
 static const named *find_name(const named *list, size_t n, const char *name)
 {
     return n ? bsearch(&(named){ .name = name }, list, n, sizeof *list, by_name) : NULL;
@@ -232,7 +232,7 @@ static int by_offset(const void *pa, const void *pb)
 {
     const vkt_st_entry *a = pa, *b = pb;
     if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;
-    if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1; /* empty ones come before the one that starts here */
+    if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1; /* empty tensors come before the one with bytes */
     return strcmp(a->name, b->name);
 }
 
@@ -284,7 +284,7 @@ void vkt_safetensors_close(vkt_safetensors **st)
     if (!*st) return;
     const vkt_host h = (*st)->host;
     vkt_file_close(&(*st)->file);
-    vkt_free(&h, (*st)->entry_at); /* also meta_at */
+    vkt_free(&h, (*st)->entry_at); /* frees meta_at too */
     vkt_free(&h, (*st)->entries);
     vkt_free(&h, (*st)->meta);
     vkt_free(&h, (*st)->header);

@@ -4,13 +4,14 @@
  *   JSON: { "__metadata__": {"key": "text", ...},
  *           "name": {"dtype": "F32", "shape": [64,32], "data_offsets": [b, e]}, ... }
  *
- * b and e are bytes from the start of the data; together the tensors cover the data without hole or overlap. Source:
+ * The tensor has the bytes [b, e) of the data. Together the tensors cover the data without hole or overlap. Source:
  * https://github.com/huggingface/safetensors, section "Format" of its README.
  *
- * The reader checks everything. After a successful open, every entry is inside the file and has the size that shape and
- * dtype imply; any other file is refused with VKT_E_FORMAT and the reason. Data are read on demand (pread), never as a
- * whole. An open reader holds a few times the bytes of the header, from the host's allocator. jansson parses the JSON
- * member by member: only the current member is in memory of its own, and that of a tensor has at most 64 KiB. */
+ * The reader checks the whole header. After a successful open, every entry is inside the file, and it has the size that
+ * shape and dtype imply (not checked if the dtype is UNKNOWN). A malformed file is refused with VKT_E_FORMAT and the
+ * reason. The data are read on demand (pread). An open reader holds a few times the bytes of the header, from the
+ * host's allocator. jansson parses one key or value at a time, and has memory for this one only. The value that
+ * describes a tensor has at most 64 KiB of text. */
 #ifndef VKT_SAFETENSORS_H
 #define VKT_SAFETENSORS_H
 
@@ -20,7 +21,7 @@
 #define VKT_ST_MAX_RANK 8
 #define VKT_ST_MAX_HEADER_BYTES 100000000u /* the limit of the reference implementation */
 
-/* Element types and their sizes in bytes. Other types of a file are listed as UNKNOWN and can be read raw. */
+/* Element types and their sizes in bytes. A tensor of any other type is listed as UNKNOWN and can be read raw. */
 /* clang-format off */
 #define VKT_ST_DTYPES(X)                                                                                               \
     X(F32, 4) X(F16, 2) X(BF16, 2) X(F64, 8)                                                                           \
@@ -35,7 +36,7 @@ typedef enum vkt_st_dtype {
 #undef VKT_ST_ENUM
 } vkt_st_dtype;
 
-/* Returns the name, "F32"; "?" for UNKNOWN. Static strings. */
+/* Returns the name ("F32"), a static string; "?" for UNKNOWN. */
 const char *vkt_st_dtype_name(vkt_st_dtype dtype);
 /* Returns the bytes of one element; 0 for UNKNOWN. */
 uint32_t vkt_st_dtype_bytes(vkt_st_dtype dtype);
@@ -45,7 +46,7 @@ uint32_t vkt_st_dtype_bytes(vkt_st_dtype dtype);
 typedef struct vkt_safetensors vkt_safetensors;
 
 typedef struct vkt_st_entry {
-    const char *name;       /* the reader's, like dtype_name */
+    const char *name;       /* owned by the reader, like dtype_name */
     const char *dtype_name; /* as the file has it */
     vkt_st_dtype dtype;
     uint32_t rank; /* 0: a scalar, one element */
@@ -56,19 +57,20 @@ typedef struct vkt_st_entry {
 } vkt_st_entry;
 
 /* Opens and checks a file. Returns VKT_OK and *out, else VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT, VKT_E_UNSUPPORTED
- * (rank above VKT_ST_MAX_RANK) or VKT_E_NOMEM and *out = NULL. `h` is copied. Owner: the caller. Reading is
- * thread-safe. */
+ * (rank above VKT_ST_MAX_RANK), VKT_E_ARG (`path` is NULL) or VKT_E_NOMEM, and *out = NULL. `h` is copied. Owner: the
+ * caller. Reading is thread-safe. */
 vkt_result vkt_safetensors_open(const vkt_host *h, const char *path, vkt_safetensors **out);
 void vkt_safetensors_close(vkt_safetensors **st);
 
 size_t vkt_safetensors_count(const vkt_safetensors *st);
 /* Returns entry i < count, in the order of the data. Valid until close. */
 const vkt_st_entry *vkt_safetensors_entry(const vkt_safetensors *st, size_t i);
-/* Finds a tensor by name. NULL when there is none; nothing is logged. */
+/* Finds a tensor by name. NULL if there is none; nothing is logged. */
 const vkt_st_entry *vkt_safetensors_find(const vkt_safetensors *st, const char *name);
-/* Returns the text of a metadata key, NULL when absent. Valid until close. */
+/* Returns the text of a metadata key; NULL if the file does not have the key. Valid until close. */
 const char *vkt_safetensors_meta(const vkt_safetensors *st, const char *key);
-/* Returns the metadata key after `key` in the file, the first one for NULL; NULL after the last. Valid until close. */
+/* Returns the metadata key after `key` in the file; if `key` is NULL, the first one. NULL if `key` is the last one or
+ * the file does not have it. Valid until close. */
 const char *vkt_safetensors_next_meta(const vkt_safetensors *st, const char *key);
 /* Returns the file of the reader, for formats built on this one. */
 const vkt_file *vkt_safetensors_file(const vkt_safetensors *st);
@@ -76,7 +78,7 @@ const vkt_file *vkt_safetensors_file(const vkt_safetensors *st);
 /* Reads all elements as float: F32 as they are, F16 and BF16 exactly, F64 rounded to nearest. `count` must be
  * entry->elements (VKT_E_SHAPE); other dtypes are VKT_E_DTYPE. On VKT_E_IO dst is partly written. */
 vkt_result vkt_safetensors_read_f32(const vkt_safetensors *st, const vkt_st_entry *entry, float *dst, uint64_t count);
-/* Reads the bytes as stored. `bytes` must be entry->bytes (VKT_E_SHAPE). */
+/* Reads the bytes as stored. `bytes` must be entry->bytes (VKT_E_SHAPE). VKT_E_IO. */
 vkt_result vkt_safetensors_read_raw(const vkt_safetensors *st, const vkt_st_entry *entry, void *dst, uint64_t bytes);
 
 /* ---- writing ---- */
@@ -94,21 +96,22 @@ typedef struct vkt_meta {
     const char *key, *value; /* UTF-8; keys are unique */
 } vkt_meta;
 
-/* Checks whether a file can hold this metadata: VKT_E_ARG if it is not UTF-8. */
+/* Checks whether a file can hold this metadata. VKT_E_ARG if key or value is not UTF-8, or if jansson has no memory. */
 vkt_result vkt_meta_check(const vkt_host *h, const vkt_meta *m);
 /* Writes a file atomically (base/file.h). The same arguments give the same bytes. Tensors and metadata keep their
  * order, and data begin at a multiple of 8; if the widest dtypes come first, every tensor is aligned for its elements.
- * VKT_E_ARG for a bad name, key, dtype, rank or size; VKT_E_IO and VKT_E_NOMEM leave an old file as it was. */
+ * VKT_E_ARG for a bad name, key, value, dtype, rank or size, or for missing data. VKT_E_NOMEM, VKT_E_IO. After an error
+ * an old file is as before, except if only the last step fails (vkt_file_writer_commit). */
 vkt_result vkt_safetensors_write(const vkt_host *h, const char *path, const vkt_blob *blobs, size_t n_blobs,
                                  const vkt_meta *meta, size_t n_meta);
 
-/* The two halves of vkt_safetensors_write, for formats that must see the header before it is written. The header is
- * everything before the data, with the length word. The caller owns *header (vkt_free). */
+/* Do the two halves of vkt_safetensors_write, for a format that changes the header before it is written. The header is
+ * everything before the data, with the length word. The caller owns *header (vkt_free); NULL on an error. */
 vkt_result vkt_safetensors_make_header(const vkt_host *h, const vkt_blob *blobs, size_t n_blobs, const vkt_meta *meta,
                                        size_t n_meta, char **header, size_t *header_bytes);
 vkt_result vkt_safetensors_write_file(const vkt_host *h, const char *path, const char *header, size_t header_bytes,
                                       const vkt_blob *blobs, size_t n_blobs);
-/* Returns the bytes of the blob's data. Only for blobs that make_header accepted. */
+/* Returns the number of bytes of the blob's data. Only for blobs that vkt_safetensors_make_header has accepted. */
 uint64_t vkt_blob_bytes(const vkt_blob *blob);
 
 #endif

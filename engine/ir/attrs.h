@@ -1,4 +1,4 @@
-/* ir/attrs.h - the attributes of nodes, with all defaults filled in. ops/ and reference/ share them as data; they share
+/* ir/attrs.h - the attributes of nodes, with all defaults filled in. ops/ and reference/ share these structs, and
  * nothing else. */
 #ifndef VKT_ATTRS_H
 #define VKT_ATTRS_H
@@ -15,29 +15,29 @@ typedef struct vkt_conv2d_attr {
 
 typedef struct vkt_conv_transpose2d_attr {
     uint32_t stride[2], pad[2], dilation[2], groups; /* stride, dilation, groups >= 1 */
-    uint32_t output_pad[2];                          /* below stride or dilation */
+    uint32_t output_pad[2];                          /* below the larger of stride and dilation, along each axis */
 } vkt_conv_transpose2d_attr;
 
 typedef struct vkt_pool2d_attr {
     bool average, adaptive;
-    uint32_t kernel[2], stride[2], pad[2]; /* not adaptive */
-    uint32_t dilation[2];                  /* maximum: distance between the elements of a window; 0: 1 */
+    uint32_t kernel[2], stride[2], pad[2]; /* 0 if adaptive */
+    uint32_t dilation[2];                  /* max pooling: distance between the elements of a window; 0 means 1 */
     bool ceil_mode, exclude_pad;
-    bool relu;       /* maximum: of max(x, 0) instead of x */
-    uint32_t out[2]; /* P, Q: given if adaptive, else computed by infer's caller */
+    bool relu;       /* max pooling: the maximum of max(x, 0) instead of x */
+    uint32_t out[2]; /* P, Q: if adaptive, given by the user; else computed before infer, which checks them */
 } vkt_pool2d_attr;
 
 /* A convolution with a max pooling of its output. The pooling windows (`cell`) neither overlap nor reach into padding.
- * `relu` is a uint32_t so that the struct has no padding bytes: see vkt_node_key. */
+ * `relu` is a uint32_t so that the struct has no padding bytes: see vkt_op.attr_bytes. */
 typedef struct vkt_conv2d_max_pool_attr {
     vkt_conv2d_attr conv;
     uint32_t cell[2];
     uint32_t relu; /* 1: the maximum of max(z, 0) */
 } vkt_conv2d_max_pool_attr;
 
-/* The mask of physical element e is word e % 4 of philox((e / 4, t, salt, VKT_STREAM_DROPOUT), seed). The element is
- * kept if the word is at least `threshold`. With `planes`, e counts (n,c) planes as BATCH_LAST (N,C) does: e = c pitch
- * + n. */
+/* The mask of physical element e is word e % 4 of philox((e / 4, t, salt, VKT_STREAM_DROPOUT), seed), where t is
+ * STEP_DRAW. The element is kept if the word is at least `threshold`. With `planes`, e counts (n,c) planes as
+ * BATCH_LAST (N,C) does: e = c pitch + n. */
 typedef struct vkt_dropout_attr {
     uint32_t threshold; /* round(p 2^32), at most 0xffffffff */
     float scale;        /* 1 / (1-p); 0 for p = 1 */
@@ -45,7 +45,7 @@ typedef struct vkt_dropout_attr {
     bool planes;
 } vkt_dropout_attr;
 
-/* Each struct is one or two floats: ops/elementwise/unary.c reads it as an array. */
+/* Each of the next five structs is one or two floats: ops/elementwise/unary.c reads it as an array. */
 typedef struct vkt_leaky_relu_attr {
     float slope;
 } vkt_leaky_relu_attr;
@@ -68,7 +68,7 @@ typedef struct vkt_scale_attr {
 
 typedef struct vkt_batch_norm_attr {
     float eps;
-    uint32_t given; /* gradient only: mean and variance were given and are constants */
+    uint32_t given; /* 1, in a gradient: mean and variance were given and are constants */
 } vkt_batch_norm_attr;
 
 /* x by rows has the shape (samples, groups, channels, inner). A row is one group of a sample. */
@@ -79,19 +79,20 @@ typedef struct vkt_row_norm_attr {
 } vkt_row_norm_attr;
 
 typedef struct vkt_running_stats_attr {
-    uint32_t batch, positions; /* batch that the new statistics are computed from: numbers per channel, with padding */
-    uint32_t unbiased;
-    float momentum; /* weight of the new statistics */
+    uint32_t batch, positions; /* the new statistics are those of batch * positions numbers per channel, or fewer if
+                                * the batch has fewer real rows */
+    uint32_t unbiased;         /* 1: the new variance is the unbiased one */
+    float momentum;            /* weight of the new statistics */
 } vkt_running_stats_attr;
 
 typedef struct vkt_publish_attr {
-    double decay; /* weight of the value published before; 0: a copy */
+    double decay; /* weight of the value that was published before; 0: the new value is copied */
 } vkt_publish_attr;
 
 /* A range of states in the parameter arena. */
 typedef struct vkt_shard_state_attr {
     uint64_t offset_bytes, bytes; /* in the arena; multiples of VKT_ALIGN_BYTES */
-    uint64_t copy_bytes;          /* offset of its copy */
+    uint64_t copy_bytes;          /* offset of the copy of the range in the other input */
 } vkt_shard_state_attr;
 
 /* A bucket of the gradient arena. */
@@ -100,20 +101,20 @@ typedef struct vkt_shard_sum_attr {
     uint32_t levels;              /* this rank has 2^levels shards */
     uint32_t parts;               /* runs that compute one shard */
     uint32_t bf16;                /* 1: each summand is rounded to bfloat16 */
-    uint32_t unused;              /* 0: the struct has no padding bytes */
+    uint32_t unused;              /* 0; without this member the struct would have padding bytes */
 } vkt_shard_sum_attr;
 
 /* Inputs `params` .. params + 2 layers - 1 are weight and bias of each layer; an absent bias is {0}. */
 typedef struct vkt_mlp_attr {
     uint32_t layers, params;
-    uint32_t grads; /* bit i: the gradient of input i is an output, in the order of the inputs; 0 in op `mlp` */
+    uint32_t grads; /* bit i: an output is the gradient of input i; they have the inputs' order. 0 in op `mlp` */
 } vkt_mlp_attr;
 
 typedef struct vkt_pair_loss_attr {
     uint32_t reduction;  /* vkt_loss_reduction */
     uint32_t log_target; /* kl_div: the targets are log-probabilities */
-    float beta;          /* smooth_l1, huber: limit of the quadratic part; relative_l2: epsilon; others: 1 */
-    uint32_t kind;       /* pair_loss_dx: the loss whose gradient it is, numbered as in abi/loss.abi.h; else 0 */
+    float beta;          /* smooth_l1, huber: limit of the quadratic part; relative_l2: epsilon; other losses: 1 */
+    uint32_t kind;       /* pair_loss_dx: the loss of which it is the gradient, as numbered in abi/loss.abi.h; else 0 */
 } vkt_pair_loss_attr;
 
 typedef struct vkt_cross_entropy_attr {
@@ -149,7 +150,8 @@ typedef struct vkt_slice_attr {
     bool flip[VKT_MAX_RANK];
 } vkt_slice_attr;
 
-/* For each dimension: y[before + gap i] = x[i], and `value` elsewhere; `after` elements follow the last. gap >= 1. */
+/* For each dimension: y[before + gap i] = x[i], gap >= 1. All other elements of y are `value`; `after` of them follow
+ * the last element of x. */
 typedef struct vkt_pad_attr {
     uint32_t before[VKT_MAX_RANK], after[VKT_MAX_RANK], gap[VKT_MAX_RANK];
     float value; /* a whole number for u32 */
@@ -166,7 +168,7 @@ typedef struct vkt_upsample2d_attr {
 
 typedef struct vkt_softmax_attr {
     uint32_t axis;
-    uint32_t log;    /* 1: the logarithm */
+    uint32_t log;    /* 1: the logarithm of the softmax */
     uint32_t causal; /* 1: x is (.., T, S), and query t uses classes 0 .. t only; not with log */
     float scale;
 } vkt_softmax_attr;

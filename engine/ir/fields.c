@@ -39,7 +39,7 @@ static double default_of(const vkt_field *f)
     return f->kind == VKT_FIELD_F32 ? (double)(float)f->default_value : f->default_value;
 }
 
-/* Returns false if the member cannot store x. */
+/* Stores x. Returns false if the member cannot store this number. */
 static bool set(const vkt_field *f, void *attr, uint32_t i, double x)
 {
     char *at = (char *)attr + f->offset + i * kind_bytes(f->kind);

@@ -1,4 +1,4 @@
-/* ir/graph.c - building a graph: values, nodes, and the generic application of an op descriptor. */
+/* ir/graph.c - builds a graph: adds values and nodes, and applies op descriptors. */
 #include "ir/ir.h"
 
 #include <stdio.h>
@@ -82,7 +82,7 @@ const char *vkt_tensor_name(const vkt_graph *g, vkt_tensor t)
 
 void vkt_tensor_set_name(vkt_graph *g, vkt_tensor t, const char *name)
 {
-    if (!g) return;
+    if (!g || !name) return;
     if (t.id && t.id < g->n_values && g->values[t.id].role != VKT_ROLE_PARAM)
         snprintf(g->values[t.id].name, VKT_NAME_MAX, "%s", name);
 }
@@ -167,7 +167,7 @@ vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_sha
     return named_value(g, name, dtype, VKT_ROWS, shape, VKT_ROLE_EXTERNAL);
 }
 
-/* Returns the position of a parameter's name in the table, or the free position for it. */
+/* Returns the entry of a parameter's name in the hash table, or the free entry for this name. */
 static uint32_t *slot_of_name(vkt_graph *g, const char *name)
 {
     for (uint64_t i = vkt_hash(VKT_HASH_START, name, strlen(name));; i++) {
@@ -177,7 +177,7 @@ static uint32_t *slot_of_name(vkt_graph *g, const char *name)
     }
 }
 
-/* Makes the table large enough for one more name. */
+/* Makes the hash table large enough for one more name. */
 static vkt_result make_room_for_name(vkt_graph *g)
 {
     if (2 * (g->n_params + 1) <= g->cap_names) return VKT_OK;

@@ -1,7 +1,7 @@
 /* ir/ir.h - the graph as data: values, nodes, and op descriptors. It uses no Vulkan, and names no op.
  *
  * Lowering converts nodes to dispatches (still data: kernel numbers, bindings, push bytes, group counts). The plan
- * assigns memory to values. record/ makes Vulkan calls from both. */
+ * assigns memory to values. record/ makes Vulkan calls from dispatches and plan. */
 #ifndef VKT_IR_H
 #define VKT_IR_H
 
@@ -24,10 +24,10 @@ typedef struct vkt_case_input vkt_case_input;
 
 /* The kind of memory that holds a value. */
 typedef enum vkt_role {
-    VKT_ROLE_ACTIVATION = 0, /* written by a node; its memory is shared by live range */
+    VKT_ROLE_ACTIVATION = 0, /* written by a node; values whose live ranges do not overlap may share memory */
     VKT_ROLE_INPUT,          /* written by the host */
     VKT_ROLE_EXTERNAL,       /* a vkt_array */
-    VKT_ROLE_PARAM,          /* an arena of the store, or a range of one; the arenas are in the order of
+    VKT_ROLE_PARAM,          /* PARAM to PUBLISHED: an arena of the store, or a range of the arena; in the order of
                               * vkt_store_part */
     VKT_ROLE_GRAD,
     VKT_ROLE_MOMENT1,
@@ -54,16 +54,16 @@ typedef struct vkt_value {
     bool keep;                   /* not overwritten until the end of the program */
     bool state;                  /* PARAM: no gradient, no update; ops write it */
     bool written;                /* EXTERNAL: vkt_write writes it; no other node may use it */
-    uint32_t producer;           /* node number + 1; 0: none */
+    uint32_t producer;           /* index + 1 of the node whose output it is; 0: it is no output */
     uint32_t readers;            /* number of node inputs that refer to it */
     uint32_t alias;              /* id of the value that it shares its memory with; 0: memory of its own. See
                                   * vkt_root */
-    uint64_t arena_offset_bytes; /* PARAM and GRAD: offset in the arena */
+    uint64_t arena_offset_bytes; /* offset in the arena (PARAM and GRAD) or in the step state; else 0 */
     uint8_t group;               /* PARAM: number + 1 of its vkt_param_group; 0: no group */
     bool frozen;                 /* PARAM: no gradient, no update */
     const void *data;            /* CONST: `bytes` bytes, owned by the graph or the lowering */
     uint64_t bytes;              /* physical size, with the padding of the batch */
-    vkt_precision storage;       /* stored type of a f32 value in a lowering; always F32 in the graph */
+    vkt_precision storage;       /* stored type of an f32 value in a lowering; always F32 in the graph */
 } vkt_value;
 
 struct vkt_node {
@@ -88,25 +88,26 @@ struct vkt_graph {
     size_t n_nodes, cap_nodes;
     uint32_t *params; /* value ids in the order of declaration */
     size_t n_params, cap_params;
-    uint32_t *names;              /* hash table of the same ids, by name; 0: a free entry; at most half full */
+    uint32_t *names;              /* hash table of the ids in `params`, by name; 0: a free entry; at most half full */
     size_t cap_names;             /* a power of two, or 0 */
     uint64_t names_looked;        /* entries of `names` that were compared so far: the cost of all declarations */
     uint64_t arena_bytes;         /* all parameters, each at a multiple of VKT_ALIGN_BYTES */
     vkt_tensor arena[VKT_ARENAS]; /* whole arenas from PARAM to PUBLISHED; {0} until first used */
     vkt_tensor step, words, clock, metrics; /* {0} until first used */
     vkt_tensor seed;                        /* the gradient that vkt_backward starts from; {0}: not called yet */
-    uint32_t batch;                         /* largest batch of a gather, used for `rows = 0`; 0: none */
+    uint32_t batch;                         /* largest batch of a gather: the rows of a run with vkt_run.rows = 0;
+                                             * 0: there is no gather */
     vkt_optimizer optimizer;                /* set by vkt_update */
     vkt_tensor groups;                      /* the optimizer's table of groups, abi/update.abi.h; {0}: no groups */
     bool has_optimizer, has_publish, has_advance;
     uint32_t draws; /* a graph of shards: runs of a step on all ranks; else 0 */
     bool sums;      /* the update's gradient is a sum over shards, and each shard has the weight of its rows: see
                      * vkt_update_by_sum */
-    const uint64_t *bucket_ends; /* no dispatch of the update crosses these offsets, rising; owned by the graph */
+    const uint64_t *bucket_ends; /* rising offsets in the arena that no dispatch of the update crosses; owned */
     uint32_t n_buckets;
     bool no_fuse;       /* VKT_NO_FUSE=1 at creation: no nodes are fused */
     bool finished;      /* a program was made from it: values and nodes no longer change */
-    const bool *wanted; /* during backward, by value id: the gradient is needed */
+    const bool *wanted; /* by value id: the gradient is needed; NULL except during vkt_backward */
     size_t n_wanted;
 };
 
@@ -129,9 +130,9 @@ typedef struct vkt_field {
     uint16_t count; /* number of elements */
     uint16_t offset;
     double default_value; /* value of the elements if the text does not set them */
-    const char *label;    /* for messages about two networks that differ in this member. NULL: they show its name and
-                           * number. "": they do not mention it, because they mention another member. Else the member is a
-                           * U32, and they show it under this name, as a fraction of 2^32 */
+    const char *label;    /* for messages about two networks that differ in this member. NULL: a message shows the name
+                           * and the number of the member. "": it does not mention the member, because it mentions
+                           * another one. Else the member is a U32: it is shown by this name, as a fraction of 2^32 */
 } vkt_field;
 #define VKT_FIELD(type, member, kind_, count_, default_)                                                           \
     {                                                                                                              \
@@ -150,16 +151,17 @@ struct vkt_op {
     uint8_t min_in, max_in; /* inputs beyond min_in are optional */
     bool uses_step;         /* the step state is appended as the last input by vkt_apply */
     bool side_effect;       /* runs even if nothing reads its outputs (updates, reports) */
-    bool cheap;             /* its time is small beside its memory traffic: it may be recomputed to save memory */
+    bool cheap;             /* it takes little time, so it may be recomputed to save memory */
     uint8_t in_place; /* bit i: output 0 may overwrite input i, if all inputs with a bit have the output's type, shape
-                       * and layout. The invocation that writes an element is then the only one that reads this element
-                       * of the input, and it reads it first */
-    bool prologue;    /* runs before all other nodes, also if it was added later */
-    bool early;       /* runs as soon as what it depends on has run: plan/early.c */
+                       * and layout. Then only the lane that writes an element of the output reads the same element of
+                       * the input, and it reads before it writes */
+    bool prologue;    /* runs before all other nodes, even if it was added later */
+    bool early;       /* runs as soon as the nodes on which it depends have run: plan/early.c */
     vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0: vkt_fuse_epilogue */
     uint32_t diff;           /* bit i: input i has a gradient */
-    size_t attr_bytes;       /* an op that chooses variants has no padding bytes in its struct: see vkt_node_key */
+    size_t attr_bytes;       /* size of the struct of attributes. If the op chooses variants, the struct has no padding
+                              * bytes, because vkt_node_key hashes all its bytes */
     /* Checks inputs and attributes, and describes the outputs. Everything that passes may be emitted and computed:
      * cases from text and calls of builders are not checked further. */
     vkt_result (*infer)(vkt_infer *f);
@@ -180,11 +182,11 @@ struct vkt_op {
      * chain of nodes before it to one node (vkt_node_become). If output 0 is the loss, `dloss` is the gradient that the
      * traversal will start from; else it is {0}. */
     void (*fuse)(vkt_graph *g, vkt_node *n, vkt_tensor dloss);
-    /* Draws a legal random case. NULL: the op is a gradient and is tested through the forward op `tested_by`. */
+    /* Generates a legal random case. NULL: the op is a gradient and is tested through the forward op `tested_by`. */
     void (*sample)(vkt_rng *r, vkt_case *c);
     const char *tested_by;
     float rel_tol,
-        abs_tol; /* |got - ref| <= abs_tol * scale + rel_tol * |ref|, scale = largest |ref| of the tensor or 1 */
+        abs_tol; /* |got - ref| <= abs_tol * scale + rel_tol * |ref|. scale: the tensor's largest |ref|; 1 if it is 0 */
     const char *tol_why;
     const char *formula; /* one line for the ops table in the docs */
     /* The numbers that vkt-bench divides by time. `flops`: floating-point operations of a node by its formula, whatever
@@ -221,23 +223,24 @@ const char *vkt_index_text(vkt_shape s, uint64_t i, char buf[80]); /* "[1,0,3,5]
 uint32_t vkt_dtype_bytes(vkt_dtype d);
 const char *vkt_dtype_name(vkt_dtype d);          /* "f32" */
 uint32_t vkt_element_bytes(const vkt_value *v);   /* as stored */
-const char *vkt_element_name(const vkt_value *v); /* "f32", or "f16" if it is stored so */
+const char *vkt_element_name(const vkt_value *v); /* as stored: "f32", "f16", "bf16", "u32" or "u8" */
 
 /* A value as shaders see it: dimensions from slow to fast, strides in elements. BATCH_LAST (N,C,H,W) has dim {C,H,W,N}
- * and stride {H W N', W N', N', 1}. logical[i] is the logical dimension of physical dimension i. A value of rank 0 has
- * rank 1 and dim {1}. */
+ * and stride {H W N', W N', N', 1}, where N' is the pitch. logical[i] is the logical dimension of physical dimension i.
+ * A value of rank 0 has rank 1 and dim {1}. */
 typedef struct vkt_phys {
     uint32_t rank;
     uint32_t dim[VKT_MAX_RANK];
     uint64_t stride[VKT_MAX_RANK];
     uint32_t logical[VKT_MAX_RANK];
-    uint32_t pitch;    /* BATCH_LAST: dim of the batch rounded up to 4; ROWS: the fastest dimension */
+    uint32_t pitch;    /* BATCH_LAST: N rounded up to a multiple of 4; ROWS: the fastest dimension */
     uint64_t elements; /* with padding */
 } vkt_phys;
 vkt_phys vkt_phys_of(const vkt_value *v);
-/* Computes the bytes of a shape, layout and dtype. Returns false if they exceed 2^63. */
+/* Computes the bytes of a shape, layout and dtype. Returns false if they are 2^63 or more. */
 bool vkt_physical_bytes(vkt_shape s, vkt_layout l, vkt_dtype d, uint64_t *bytes);
-/* Returns the value that owns t's memory: the end of its chain of aliases. The role of that value counts. */
+/* Returns the value that owns t's memory: the end of t's chain of aliases. The role of that value says which memory it
+ * is. */
 static inline uint32_t vkt_root(const vkt_graph *g, vkt_tensor t)
 {
     uint32_t id = t.id;
@@ -254,8 +257,9 @@ void vkt_unpack_value(const vkt_value *v, const void *physical, void *logical);
  * error. outs (may be NULL) gets all outputs. attr is copied. */
 vkt_tensor vkt_apply(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint32_t n_in, const void *attr,
                      vkt_tensor *outs);
-/* Replaces the op and inputs of n. The new inputs must exist before n. Its outputs stay the same values, and must be
- * the first outputs of the new op; further ones are added. On an error n does not change, and the status is set. */
+/* Replaces the op, inputs and attributes of n. The new inputs must exist before n. The outputs of n stay the same
+ * values, and must be the first outputs of the new op; its other outputs are added. On an error n does not change, and
+ * the status is set. */
 void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tensor *in, uint32_t n_in,
                      const void *attr);
 /* Returns whether a builder may use t: the graph exists and has not failed, and t is one of its values. If not, sets
@@ -263,14 +267,15 @@ void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tens
 bool vkt_is_usable(vkt_graph *g, const char *op, vkt_tensor t);
 /* Sets the status for an argument of a builder that is NULL. Returns the null tensor. */
 vkt_tensor vkt_null_argument(vkt_graph *g, const char *op, const char *argument);
-/* Returns the producer of t if t is not kept and has one reader; that reader may be fused with it. Else NULL. */
+/* Returns the producer of t if t is not kept and has one reader: then producer and reader may be fused. Else NULL. */
 const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t);
-/* Returns the producer like vkt_sole_producer, but skips reshapes that have one reader each. */
+/* Returns the producer like vkt_sole_producer, but goes on from a reshape to the producer of its input, if that input
+ * has no other reader. */
 const vkt_node *vkt_sole_producer_past_views(const vkt_graph *g, vkt_tensor t);
 /* Returns the number of node inputs that refer to t. */
 uint32_t vkt_readers(const vkt_graph *g, vkt_tensor t);
 vkt_tensor vkt_value_add(vkt_graph *g,
-                         const vkt_value *proto); /* {0}: no memory, overflow, finished; sets the status */
+                         const vkt_value *proto); /* {0} on an error: no memory, too large, graph finished */
 /* Makes a constant of the graph; bytes are copied. */
 vkt_tensor vkt_graph_const(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape, const void *data);
 vkt_tensor vkt_graph_step(vkt_graph *g); /* the step state; the first call adds it */
@@ -278,9 +283,9 @@ vkt_tensor vkt_graph_words(vkt_graph *g);
 vkt_tensor vkt_graph_clock(vkt_graph *g);
 vkt_tensor vkt_graph_metrics(vkt_graph *g);
 vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role); /* an arena from PARAM to PUBLISHED as one f32 vector */
-void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes); /* freed by the value or node that gets it */
-void vkt_graph_error(vkt_graph *g, vkt_result r);                   /* sets the sticky status if it is still VKT_OK */
-/* Returns whether a gradient with respect to t is needed (during backward; otherwise true). */
+void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes); /* freed with the value or node that gets it */
+void vkt_graph_error(vkt_graph *g, vkt_result r);                   /* sets the status if it is still VKT_OK */
+/* Returns whether a gradient with respect to t is needed. Outside of vkt_backward: whether t is not null. */
 bool vkt_wants_grad(const vkt_graph *g, vkt_tensor t);
 
 /* ---- infer ---- */
@@ -321,17 +326,17 @@ typedef struct vkt_bind {
 } vkt_bind;
 
 typedef struct vkt_dispatch {
-    uint32_t node;   /* number of its node */
+    uint32_t node;   /* index of its node */
     uint16_t kernel; /* vkt_kernel_id */
     uint8_t n_bind, n_spec, push_bytes;
     vkt_bind bind[VKT_MAX_BINDINGS]; /* entry i is binding i; t.id 0: this variant does not use the binding */
     uint32_t spec[VKT_MAX_SPECS];    /* entry i is constant_id i; entry 0 is the work-group size in x */
-    uint32_t storage;                /* vkt_precision of the bindings, two bits each: abi/storage.abi.h */
+    uint32_t storage;                /* two bits per binding, its vkt_precision; other bits: see abi/storage.abi.h */
     uint32_t groups[3];
     _Alignas(8) unsigned char push[VKT_EMIT_PUSH];
 } vkt_dispatch;
 
-/* The variant that was chosen for a node. */
+/* One choice of a variant for a node. */
 typedef struct vkt_picked {
     uint32_t node;
     vkt_variant variant;
@@ -351,7 +356,7 @@ struct vkt_emit {
     vkt_host host;
     const vkt_limits *lim;
     const vkt_graph *g;
-    vkt_value *values;       /* the graph's, with the storage of this lowering */
+    vkt_value *values;       /* copies of the graph's values, with the storage of this lowering */
     vkt_precision precision; /* precision of the program */
     bool scaled;             /* the loss is scaled: the optimizer checks for overflow and divides by the scale */
     vkt_result status;
@@ -364,12 +369,12 @@ struct vkt_emit {
     vkt_memory *memory;
     size_t n_memory, cap_memory;
     const vkt_node *node;
-    const vkt_node *epilogue; /* epilogues that are still to be applied to its output 0: see vkt_fuse_epilogue */
+    const vkt_node *epilogue; /* the next epilogue to be applied to output 0 of `node`: see vkt_fuse_epilogue */
     vkt_tensor relu;          /* dispatches that bind this value store max(., 0) in it; {0}: none */
 };
 
-/* Chooses among n >= 1 ways (vkt_variant_choose) of the node that is being lowered, and records the choice. Only this
- * function looks at the user's switches. A node may choose several times, among sets that share no variant. */
+/* Chooses among n >= 1 variants (vkt_variant_choose) for the node that is being lowered, and records the choice. Only
+ * this function looks at the user's switches. A node may choose several times, among sets that share no variant. */
 vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n);
 /* Returns a hash of a node's work: op, bytes of the attributes, shape, layout and type of inputs and outputs. Equal
  * nodes have equal keys, in any graph and any run. */
@@ -386,7 +391,8 @@ typedef struct vkt_launch {
     uint32_t n_spec;
     uint64_t groups[3]; /* x, y, z: 1 or more */
 } vkt_launch;
-/* Fields of a vkt_launch from arrays and a struct. */
+/* Initialise fields of a vkt_launch: bindings and specialization constants from arrays, push constants from a
+ * struct. */
 #define VKT_LAUNCH_BIND(array) .bind = (array), .n_bind = VKT_COUNT(array)
 #define VKT_LAUNCH_PUSH(object) .push = &(object), .push_bytes = sizeof(object)
 #define VKT_LAUNCH_SPEC(array) .spec = (array), .n_spec = VKT_COUNT(array)
@@ -402,14 +408,15 @@ vkt_tensor vkt_scratch_like(vkt_emit *e, const char *name, vkt_tensor like, vkt_
 /* Makes a constant that the program holds from its creation on; the bytes are copied. */
 vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint64_t bytes);
 /* Find and store scratch that the dispatches so far have filled from values of the graph, so that later nodes need not
- * compute it again. The key holds everything that the content depends on: ids of values, sizes, and a kernel that
- * identifies the family. It has at most VKT_KEY_MAX bytes and no padding bytes. A node with side effects may change
- * values in place, so everything is forgotten after it. {0}: unknown. */
+ * compute it again. The key holds everything on which the content depends: ids of values, sizes, and the number of a
+ * kernel, because different kernels use different contents. It has at most VKT_KEY_MAX bytes and no padding bytes. A
+ * node with side effects may change values in place, so everything is forgotten after it. vkt_recall returns {0} if the
+ * key is unknown. */
 vkt_tensor vkt_recall(const vkt_emit *e, const void *key, size_t bytes);
 void vkt_remember(vkt_emit *e, const void *key, size_t bytes, vkt_tensor t);
 void vkt_emit_error(vkt_emit *e, vkt_result r);
 /* Returns the next epilogue of the node that is being lowered, if it is of this kind; the caller then applies it. NULL:
- * there is none. Epilogues that are not fused get dispatches of their own, in place. */
+ * there is none, or it is of another kind. Epilogues that no caller applies get dispatches of their own, in place. */
 const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind);
 static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i)
 {
@@ -423,7 +430,7 @@ static inline const vkt_value *vkt_node_out(const vkt_node *n, uint32_t i)
 /* The values that are stored in 16 bits, and their type. */
 typedef struct vkt_storage {
     vkt_precision precision;
-    const bool *half; /* by value id, an alias as its root; NULL: no value */
+    const bool *half; /* by value id; an alias has the value of its root. NULL: no value is stored in 16 bits */
 } vkt_storage;
 /* Calls emit for the nodes in order, prologue nodes first. `live` (by node number; NULL: all) leaves out dead nodes. On
  * VKT_OK the caller frees with vkt_lower_free. */
@@ -439,34 +446,35 @@ struct vkt_case_input {
     vkt_dtype dtype;
     vkt_layout layout;
     vkt_shape shape;
-    float lo, hi;   /* f32: uniform in [lo, hi) */
-    float grid;     /* f32: values are multiples of this power of two, so that sums of few products, and ties, are
-                     * exact; 0: any value */
-    uint32_t bound; /* u32: uniform in [0, bound) */
+    float lo, hi;   /* f32: values are uniform in [lo, hi) */
+    float grid;     /* f32: values are multiples of this power of two; 0: any value. Sums of few products are then
+                     * exact, so a maximum has the same winner in f32 and in the reference */
+    uint32_t bound; /* u32, u8: values are uniform in [0, bound) */
     bool absent;    /* an optional input that is left out */
-    bool distinct;  /* f32: all values differ by at least (hi - lo) / (2 n), so maxima have no ties */
+    bool distinct;  /* f32: any two of the n values differ by (hi - lo) / (2 n) or more, so maxima have no ties */
 };
 struct vkt_case {
     uint32_t n_in;
     vkt_case_input in[VKT_MAX_IN];
     _Alignas(8) unsigned char attr[512];
     size_t attr_bytes;
-    uint32_t rows;  /* real rows of the step; 0: all */
+    uint32_t rows;  /* real rows of the batch; 0: all */
     uint32_t first; /* index of the batch's first row in an order of rows */
-    bool one_sign;  /* the gradient that the test starts from is in [0.5, 1), so that sums of it do not cancel */
-    char text[160]; /* the case in one line, to reproduce it */
+    bool one_sign;  /* gradients start from numbers in [0.5, 1), so that sums of these do not cancel */
+    char text[160]; /* the case in one line, by which it can be reproduced */
 };
 vkt_case_input *vkt_case_f32(vkt_case *c, vkt_layout layout, vkt_shape shape, float lo, float hi);
 vkt_case_input *vkt_case_u32(vkt_case *c, vkt_layout layout, vkt_shape shape, uint32_t bound);
 void vkt_case_absent(vkt_case *c);
 void vkt_case_attr(vkt_case *c, const void *attr, size_t bytes);
 
-/* ---- attributes as text: members that differ from their usual value, "stride=2,2 groups=3" ---- */
-void vkt_attr_defaults(const vkt_op *op, void *attr); /* attr must be zeroed */
+/* ---- attributes as text: members that differ from their default values, "stride=2,2 groups=3" ---- */
+void vkt_attr_defaults(const vkt_op *op, void *attr); /* sets all members that have a text; attr must be zeroed */
 void vkt_attr_text(const vkt_op *op, const void *attr, vkt_text *t);
 /* Appends all members, with all digits. Call it between vkt_numbers_begin and vkt_numbers_end. */
 void vkt_attr_text_exact(const vkt_op *op, const void *attr, vkt_text *t);
-/* Parses one member, "stride=2,2", into attr. VKT_E_FORMAT is logged with the names of the op's members. */
+/* Parses one member, "stride=2,2", into attr. VKT_E_FORMAT: the op has no such member (the message lists its members),
+ * or the numbers are wrong. */
 vkt_result vkt_attr_parse(const vkt_host *h, const vkt_op *op, const char *text, void *attr);
 
 #endif

@@ -152,8 +152,7 @@ uint64_t vkt_node_key(const vkt_node *n)
     return h;
 }
 
-/* Returns the node's key, combined with the program's precision and with the storage of values that are not in 32 bits.
- */
+/* Returns the node's key, combined with the program's precision and with the storage of values in 16 bits. */
 static uint64_t key_as_stored(const vkt_emit *e)
 {
     const vkt_node *n = e->node;
@@ -191,7 +190,7 @@ static vkt_result copy_values(vkt_emit *e, vkt_storage s)
             e->values[i].storage = s.precision;
             e->values[i].bytes /= 2;
         }
-    /* A graph of shards has the backward pass alone, and its update has the optimizer alone. */
+    /* A graph of shards has the backward pass but no optimizer. The graph of its update has only the optimizer. */
     e->scaled = s.precision == VKT_PRECISION_F16 && (g->has_optimizer || g->draws) && (g->seed.id || g->sums);
     if (e->scaled && g->seed.id) { /* the backward pass starts from the step state's scale instead of 1 */
         vkt_value *seed = &e->values[g->seed.id];
@@ -230,7 +229,7 @@ static void check_sizes(vkt_emit *e, const vkt_node *n)
     }
 }
 
-/* Logs the node that the device cannot run. */
+/* Logs the node whose lowering failed. */
 static void log_node(const vkt_emit *e)
 {
     char text[2][80] = { "", "" };

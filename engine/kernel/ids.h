@@ -12,14 +12,15 @@ typedef enum vkt_kernel_id {
     VKT_K_END = VKT_K_COUNT + 8
 } vkt_kernel_id;
 
-/* Flags of an entry. SUBGROUP: one full subgroup per work group; spec id 0 (local size) is the device's subgroup size.
- */
+/* Flags of an entry. SUBGROUP: a work group is one full subgroup, so specialization constant 0, its number of lanes, is
+ * the device's subgroup size. */
 #define VKT_KF_SUBGROUP 1u
-/* Full subgroups: spec id 0 is a multiple of the subgroup size. Another constant is the number of subgroups. */
+/* A work group is one full subgroup or several. Specialization constant 0 is a multiple of the subgroup size, and the
+ * constant SUBGROUPS_SPEC (abi/lanes.abi.h) is the number of subgroups. */
 #define VKT_KF_SUBGROUPS 2u
-/* Cooperative matrices: only for devices that have some (vkt_limits.coop). */
+/* The kernel uses cooperative matrices: only for devices that have some (vkt_limits.coop). */
 #define VKT_KF_COOP 16u
-/* Binding 0 is not a storage buffer, but a sampled image, a storage image, or a uniform texel buffer. */
+/* Binding 0 is no storage buffer. SAMPLED: a sampled image. IMAGE: a storage image. FETCHED: a uniform texel buffer. */
 #define VKT_KF_SAMPLED 4u
 #define VKT_KF_IMAGE 8u
 #define VKT_KF_FETCHED 32u

@@ -41,7 +41,7 @@ const vkt_kernel_entry *vkt_kernel_get(vkt_kernel_id id)
 typedef struct key {
     uint32_t id, texel, storage, subgroups, n_spec;
     vkt_coop coop;
-    uint32_t spec[VKT_MAX_SPECS]; /* zero past n_spec */
+    uint32_t spec[VKT_MAX_SPECS]; /* 0 from index n_spec on */
 } key;
 
 typedef struct entry {
@@ -49,7 +49,7 @@ typedef struct entry {
     vkt_pipeline pipeline;
 } entry;
 
-/* The layouts that all pipelines of an entry's variant share. */
+/* The layouts that the pipelines of an entry share: those with texel loads, or those without. */
 typedef struct variant {
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout layout;
@@ -57,7 +57,7 @@ typedef struct variant {
 
 /* The object behind ctx->kernels: an open hash table of pointers, so that entries never move. */
 typedef struct cache {
-    entry **slots; /* cap is a power of two; NULL: free */
+    entry **slots; /* `cap` of them, a power of two; NULL: a free slot */
     size_t n, cap;
     variant variants[VKT_K_END][2];
 } cache;
@@ -126,7 +126,7 @@ static VkDescriptorType type_of(const vkt_kernel_entry *kernel, bool texel, uint
                                                   : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
 }
 
-/* Makes a set layout. After a failed call a handle is undefined: it is reset, for cache_destroy. */
+/* Makes a set layout. A failed call leaves the handle undefined, so the handle is reset for cache_destroy. */
 static vkt_result make_set_layout(vkt_ctx *ctx, const vkt_kernel_entry *kernel, bool texel, variant *v)
 {
     VkDescriptorSetLayoutBinding bindings[VKT_MAX_BINDINGS];
@@ -167,7 +167,7 @@ static vkt_result make_layouts(vkt_ctx *ctx, const vkt_kernel_entry *kernel, boo
     return vkt_vk_check(ctx, r, "vkCreatePipelineLayout");
 }
 
-/* A pipeline to make. Any thread makes the Vulkan calls; the caller's thread checks their results. */
+/* A pipeline that is to be made. Any thread makes the Vulkan calls; the caller's thread checks their results. */
 typedef struct job {
     const vkt_kernel_entry *kernel;
     entry *e;
@@ -260,8 +260,8 @@ static void *work(void *user)
     return NULL;
 }
 
-/* Runs all jobs, even if some fail. The first failure in job order is reported, whichever thread was first. If the
- * validation layer may log, all jobs run on this thread, because the host's log is promised one call at a time. */
+/* Runs all jobs, even if some fail. Returns the first failure in the order of the jobs, whichever job failed first. If
+ * the validation layer may log, all jobs run on this thread, because the host's log gets one call at a time. */
 static vkt_result run_jobs(vkt_ctx *ctx, job *jobs, uint32_t n)
 {
     compile_pool c = { .ctx = ctx, .jobs = jobs, .n = n };
@@ -321,7 +321,7 @@ static vkt_result add_job(vkt_ctx *ctx, cache *c, const vkt_kernel_entry *kernel
     return VKT_OK;
 }
 
-/* Finds the pipeline in the cache or among the jobs, or adds a job. */
+/* Finds the pipeline in the cache or among the jobs, or adds a job that makes it. */
 static vkt_result want(vkt_ctx *ctx, cache *c, const vkt_pipeline_want *w, job_list *jobs, const vkt_pipeline **out)
 {
     const vkt_kernel_entry *kernel = vkt_kernel_get(w->id);

@@ -18,8 +18,8 @@ typedef struct vkt_kernel_entry {
 /* Returns the entry of an id. For an id without a kernel it returns the entry of VKT_K_NONE. */
 const vkt_kernel_entry *vkt_kernel_get(vkt_kernel_id id);
 /* Adds kernels that are not in the library, with the ids VKT_K_COUNT to VKT_K_COUNT + n - 1; n is at most
- * VKT_K_END - VKT_K_COUNT. The list has no lock: call it before other threads use this floor. A second call replaces
- * the list. `rows` must stay valid. tools/tools.h adds the kernels of tests and vkt-bench. */
+ * VKT_K_END - VKT_K_COUNT. The list has no lock: call this function before other threads use kernels. A second call
+ * replaces the list. `rows` must stay valid. tools/tools.h adds the kernels of tests and vkt-bench. */
 void vkt_kernel_add(const vkt_kernel_entry *rows, uint32_t n);
 /* The initialiser of an entry whose modules are vkt_spv_<id> and vkt_spv_<id>_texel. */
 #define VKT_KERNEL_ROW(id, reads_, writes_, texels_, flags_)                                                         \
@@ -32,18 +32,19 @@ void vkt_kernel_add(const vkt_kernel_entry *rows, uint32_t n);
 typedef struct vkt_pipeline {
     VkPipeline handle;
     VkPipelineLayout layout; /* one push range of limits.max_push_bytes (at least 128), compute stage, offset 0 */
-    VkDescriptorSetLayout set_layout; /* set 0: bindings of reads | writes; texel ones are STORAGE_TEXEL_BUFFER */
-    uint32_t texels;                  /* mask of texel bindings in this variant (0: all storage buffers) */
+    VkDescriptorSetLayout set_layout; /* set 0: the bindings of reads | writes; those of `texels` are texel buffers */
+    uint32_t texels;                  /* mask of the bindings that are STORAGE_TEXEL_BUFFER; 0: none is */
 } vkt_pipeline;
 
-/* Returns the pipeline for an entry, variant and specialisation constants. spec[i] is constant_id i, and constant_id 0
- * is the work-group size in x. The pipeline is made on first use and owned by the context; the pointer stays valid as
- * long as the context. `texel` asks for the texel variant (ignored if there is none); `storage` is described in
- * abi/storage.abi.h. VKT_E_ARG, VKT_E_DRIVER, VKT_E_NOMEM. */
+/* Returns the pipeline for an entry and its constants. spec[i] is constant_id i, and constant_id 0 is the work-group
+ * size in x. The pipeline is made on first use and owned by the context; the pointer stays valid as long as the
+ * context. `texel` asks for the texel variant (ignored if there is none); `storage` is described in abi/storage.abi.h.
+ * VKT_E_ARG, VKT_E_NOMEM, or an error of vkt_vk_check. */
 vkt_result vkt_pipeline_get(vkt_ctx *ctx, vkt_kernel_id id, bool texel, uint32_t storage, const uint32_t *spec,
                             uint32_t n_spec, const vkt_pipeline **out);
-/* The arguments of one pipeline for vkt_pipelines_get, which returns n pipelines. Missing ones are made in parallel, by
- * at most 17 threads and at most one per core. If several fail, the first one in the order of `wants` is reported. */
+/* The arguments of one pipeline for vkt_pipelines_get, which returns n pipelines. Pipelines that do not exist yet are
+ * made in parallel, by at most 17 threads and at most one per core. If several fail, the error of the first one in the
+ * order of `wants` is returned. */
 typedef struct vkt_pipeline_want {
     vkt_kernel_id id;
     bool texel;

@@ -1,4 +1,4 @@
-/* kernel/self_test.c - runs shaders/kernel/self_test.comp on the device, and compares with the same on the host. */
+/* kernel/self_test.c - runs shaders/kernel/self_test.comp on the device, and compares its results with the host's. */
 #include "base/philox.h"
 #include "kernel/kernel.h"
 #include "kernel/wide.h"
@@ -16,7 +16,7 @@ typedef struct vec4 {
     float v[4];
 } vec4;
 
-/* The values of a lane before it exchanges data with others. */
+/* The values of a lane before it gets sums of other lanes. */
 typedef struct lane_state {
     vec4 sum[4], fetched, apart;
 } lane_state;
@@ -52,7 +52,7 @@ static lane_state expect_lane(const vec4 *x, uint32_t group, uint32_t lane)
     return s;
 }
 
-/* Returns how many numbers of a group are wrong. */
+/* Returns how many of a work group's numbers in y are wrong. */
 static uint32_t count_wrong(const vec4 *x, uint32_t group, uint32_t lanes, const vec4 *y)
 {
     lane_state s[MAX_LANES];

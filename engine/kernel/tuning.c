@@ -147,10 +147,11 @@ vkt_result vkt_tuning_path(vkt_ctx *ctx, char **path)
     return ctx->keeps_cache ? vkt_cache_path(ctx, ".tune", path) : VKT_OK;
 }
 
-/* Reads the file's entries. If the file cannot be used, there are none, and a warning is logged. */
+/* Reads the file's entries. Without a file there are none. If the file cannot be used, there are none either, and a
+ * warning is logged. VKT_E_NOMEM. */
 static vkt_result read_file(vkt_ctx *ctx, const char *path, vkt_tuned **list, size_t *n)
 {
-    vkt_host quiet = ctx->host; /* a missing file is not an error */
+    vkt_host quiet = ctx->host; /* logs nothing, because a missing file is not an error */
     quiet.log_level = VKT_LOG_NONE;
     void *text = NULL;
     size_t n_bytes;
@@ -212,7 +213,8 @@ static int by_key(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Adds `more` to the list of *n entries; a new entry replaces an old one with its key. Sorted by rising key. */
+/* Adds `more` to the list of *n entries; a new entry replaces an old one with the same key. Sorts the list by rising
+ * key. */
 static vkt_result merge(const vkt_host *h, vkt_tuned **list, size_t *n, const vkt_tuned *more, size_t n_more)
 {
     vkt_tuned *all = vkt_alloc_array(h, *n + n_more + 1, sizeof *all);

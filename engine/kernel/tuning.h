@@ -1,13 +1,13 @@
 /* kernel/tuning.h - the variants that were measured to be best on this device: a file in the cache directory. vkt-bench
  * --tune writes it; it is read when the first program of a context is made.
  *
- * The file belongs to one device, driver and subgroup size, and to the shaders that were measured; with others it is
- * stale. A file that is stale, truncated or damaged is ignored with one warning. It is text:
+ * The file belongs to one device, driver and subgroup size, and to the shaders that were measured. If one of these has
+ * changed, the file is stale. A file that is stale, truncated or damaged is ignored with one warning. It is text:
  *
  *   vktrain tuning 1
  *   device 000010005-...
  *   shaders 0123456789abcdef
- *   89abcdef01234567 tile,packed_a          a node's key (vkt_node_key) and the variants to use, keys rising
+ *   89abcdef01234567 tile,packed_a          a node's key (vkt_picked.key) and the variants to use, keys rising
  *   check fedcba9876543210                  hash of all bytes before this line */
 #ifndef VKT_TUNING_H
 #define VKT_TUNING_H
@@ -17,22 +17,23 @@
 /* The device and shaders that a file belongs to. */
 typedef struct vkt_tuning_id {
     char device[96];
-    uint64_t shaders; /* hash of every SPIR-V module */
+    uint64_t shaders; /* hash of all SPIR-V modules of the library */
 } vkt_tuning_id;
 
 /* Loads the file's entries into ctx->limits.choices, on the first call for a context. Does nothing if the context keeps
  * no cache, or with VKT_NO_TUNING=1. */
 vkt_result vkt_tuning_use(vkt_ctx *ctx);
-/* Merges entries into the file (a new one replaces an old one with its key), replaces the file atomically, and uses the
- * entries. VKT_E_STATE if the context keeps no cache. */
+/* Merges entries into the file (a new entry replaces an old one with the same key), replaces the file atomically, and
+ * loads its entries into ctx->limits.choices. VKT_E_STATE if the context keeps no cache; VKT_E_IO, VKT_E_NOMEM. */
 vkt_result vkt_tuning_add(vkt_ctx *ctx, const vkt_tuned *entries, size_t n);
-/* Returns the file's path; *path is NULL if the context keeps no cache. The caller frees it (vkt_free). */
+/* Returns the file's path in *path, which the caller frees (vkt_free). *path is NULL if the context keeps no cache or
+ * there is no cache directory. VKT_E_NOMEM. */
 vkt_result vkt_tuning_path(vkt_ctx *ctx, char **path);
 
 /* ---- the text ---- */
 void vkt_tuning_encode(const vkt_tuning_id *id, const vkt_tuned *list, size_t n, vkt_text *out);
-/* Reads n_bytes of text that ends with a NUL. *list is sorted by rising key; the caller owns it. *fault is NULL, or the
- * fault of the text in a few words: then there is no list. VKT_E_NOMEM. */
+/* Reads a text of n_bytes bytes and a NUL. *list is sorted by rising key; the caller owns the list (vkt_free). *fault
+ * is NULL, or says in a few words what is wrong with the text: then *list is NULL. VKT_E_NOMEM. */
 vkt_result vkt_tuning_decode(const vkt_host *h, const vkt_tuning_id *id, const char *text, size_t n_bytes,
                              vkt_tuned **list, size_t *n, const char **fault);
 

@@ -13,14 +13,14 @@ enum { DEFAULT_LANES = 8, WIDE_LANES = 16 };
 
 /* The drivers that are faster with 512 bits, by their names in vkt_device_info. Mesa 22.3.6 was measured, and passed
  * the tests of ops and training with 512 bits. No other driver is tried: on Mesa 25.0.7 a product of 1024 x 1024 took
- * 150 ms instead of 12, and Mesa 26 ended the process. Only the text has the version: llvmpipe's driverVersion is 1 for
- * every Mesa. */
+ * 150 ms instead of 12 ms, and Mesa 26 ended the process. Only the text has the version of Mesa: the driverVersion of
+ * llvmpipe is always 1. */
 static const char *const gaining[] = { "llvmpipe Mesa 22.3." };
 
-/* Returns whether the CPU is one of AMD's with AVX-512. Intel's have it too, but are slower with it. llvmpipe stores a
- * vector to its stack once for each word that it extracts. Intel's CPUs do not forward the upper half of a 512-bit
- * store to a load; the load waits 16 cycles for the cache instead. (Emerald Rapids: 5.6 ns per word, and 0.6 with
- * vectors of 256 bits; a step of the MNIST network took 64 ms instead of 55.) */
+/* Returns whether the CPU is one of AMD's with AVX-512. Intel's CPUs have AVX-512 too, but are slower with it. llvmpipe
+ * stores a vector to its stack once for each word that it extracts. Intel's CPUs do not forward the upper half of a
+ * 512-bit store to a load; the load waits 16 cycles for the cache instead. (Emerald Rapids: 5.6 ns per word, and 0.6 ns
+ * with vectors of 256 bits; a step of the MNIST network took 64 ms instead of 55 ms.) */
 static bool this_cpu_gains(void)
 {
     return vkt_cpu_avx512() == VKT_AVX512_AMD;
@@ -34,8 +34,8 @@ static bool gains(const vkt_device_info *info, VkDriverId driver)
     return false;
 }
 
-/* Opens a context like vkt_ctx_open_unless. If its vectors are wide, for any reason, tests them. `why` gets the
- * failure. */
+/* Opens a context like vkt_ctx_open_unless. If its vectors are wide, for any reason, tests them: VKT_E_WRONG. `why`
+ * gets a text about any failure. */
 static vkt_result open_tested(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader,
                               vkt_unless_fn unless, vkt_ctx **out, char why[80])
 {
@@ -54,7 +54,7 @@ static vkt_result open_tested(const vkt_ctx_params *params, const vkt_host *h, c
     return r;
 }
 
-/* Opens a context with the driver's default width again. */
+/* Opens a context with the driver's default width again. VKT_E_WRONG: the driver does not go back to this width. */
 static vkt_result fall_back(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader, vkt_ctx **out,
                             const char *why)
 {

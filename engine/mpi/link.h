@@ -1,10 +1,10 @@
 /* mpi/link.h - what mpi.c and liveness.c share: the state of one process as a rank, and control messages.
  *
- * A rank that waits polls. While it polls it also receives control messages: faults of other ranks, and questions
- * whether it is alive. A rank that has waited for the timeout asks all ranks for whom they wait. A rank that is in
- * a call answers at once. The asker follows the chain of ranks that wait for each other; a rank that does not answer is
- * its end, and the asker sends its verdict to all ranks. Of two ranks that ask at once, the lower one goes on, so that
- * all ranks get one message. */
+ * A waiting rank polls. While it polls it also receives control messages: faults of other ranks, and questions whether
+ * it is alive. A rank that has waited for the timeout asks each rank which rank it waits for. A rank that is in a call
+ * answers at once. The asker follows the chain of ranks that wait for each other. If a rank of the chain has not
+ * answered, the chain ends there, and the asker sends the failure to all ranks. Of two ranks that ask at the same time,
+ * only the one with the lower number goes on, so that all ranks get the same message. */
 #ifndef VKT_MPI_LINK_H
 #define VKT_MPI_LINK_H
 
@@ -20,13 +20,13 @@ typedef enum vkt_mpi_phase { VKT_MPI_IDLE = 0, VKT_MPI_MEET, VKT_MPI_TRANSFER } 
 
 typedef enum vkt_mpi_control_kind { VKT_MPI_FAULT = 1, VKT_MPI_ASK, VKT_MPI_ANSWER } vkt_mpi_control_kind;
 
-/* A control message. Short, so that MPI buffers it and a send completes without the receiver. */
+/* A control message. It is short, so that MPI buffers it and a send completes without the receiver. */
 typedef struct vkt_mpi_control {
     uint32_t kind;
-    uint32_t inquiry;   /* ASK, ANSWER: its number */
-    uint32_t peer;      /* ANSWER: for whom the rank waits */
+    uint32_t inquiry;   /* ASK, ANSWER: number of the inquiry */
+    uint32_t peer;      /* ANSWER: the rank for which the sender waits */
     uint32_t phase;     /* ANSWER: a vkt_mpi_phase */
-    uint64_t waited_ns; /* ANSWER: since when */
+    uint64_t waited_ns; /* ANSWER: for how long */
     char text[360];     /* FAULT: the message */
 } vkt_mpi_control;
 
@@ -36,7 +36,7 @@ typedef struct vkt_mpi_slot {
     MPI_Request request;
 } vkt_mpi_slot;
 
-/* The begin of an exchange or of a round of a barrier. */
+/* The message at the beginning of an exchange or of a round of a barrier. */
 typedef struct vkt_mpi_header {
     uint64_t bytes;
     uint64_t barrier; /* 1: a round of a barrier */
@@ -54,7 +54,7 @@ struct vkt_mpi {
     bool failed;
     bool stuck; /* MPI may still use memory of a failed exchange */
 
-    vkt_mpi_phase phase; /* the call of this rank now */
+    vkt_mpi_phase phase; /* the call of this rank now: kind, peer and begin */
     uint32_t peer;
     uint64_t since_ns;
     vkt_mpi_header out, in;
@@ -67,20 +67,22 @@ struct vkt_mpi {
     uint32_t n_slots, next_slot;
 
     bool asking;
-    uint32_t inquiry;         /* the number of the last one */
-    uint64_t ask_ns;          /* when to ask */
-    uint64_t until_ns;        /* when answers are late */
-    vkt_mpi_control *answers; /* one per rank; kind 0: none */
+    uint32_t inquiry;         /* number of this rank's last inquiry */
+    uint64_t ask_ns;          /* time when this rank asks next */
+    uint64_t until_ns;        /* time after which answers are late */
+    vkt_mpi_control *answers; /* one per rank; kind 0: no answer yet */
     uint32_t n_answers;
 };
 
 /* Begins a wait for another rank. */
 void vkt_mpi_begin(vkt_mpi *m, vkt_mpi_phase phase, uint32_t peer);
-/* Receives control messages, answers, asks and judges. VKT_E_PEER once any rank has failed. Never waits. */
+/* Receives control messages, answers them, asks after the timeout, and ends an inquiry. Returns VKT_E_PEER once any
+ * rank has failed. Never waits. */
 vkt_result vkt_mpi_poll(vkt_mpi *m);
-/* Logs the message, sends it to all other ranks and returns VKT_E_PEER. Does nothing after an earlier failure. */
+/* Logs the message, sends it to all other ranks and returns VKT_E_PEER. After an earlier failure it only returns
+ * VKT_E_PEER. */
 vkt_result vkt_mpi_fail(vkt_mpi *m, const char *fmt, ...) VKT_PRINTF(2, 3);
-/* Fails because of an error code of MPI in a call for `peer`. */
+/* Calls vkt_mpi_fail because MPI returned an error code in a call for `peer`. */
 vkt_result vkt_mpi_fail_code(vkt_mpi *m, uint32_t peer, int code);
 /* Returns whether all control messages have left. */
 bool vkt_mpi_has_sent(vkt_mpi *m);

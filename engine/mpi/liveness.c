@@ -18,7 +18,7 @@ static vkt_mpi_slot *free_slot(vkt_mpi *m)
     return NULL;
 }
 
-/* A message without a slot is dropped: an asker asks again. */
+/* Sends a control message. If no slot is free, the message is dropped: an asker asks again. */
 static void send_control(vkt_mpi *m, uint32_t to, const vkt_mpi_control *c)
 {
     vkt_mpi_slot *s = free_slot(m);
@@ -107,7 +107,7 @@ static void ask_all(vkt_mpi *m, uint64_t now_ns)
     send_to_all(m, &(vkt_mpi_control){ .kind = VKT_MPI_ASK, .inquiry = m->inquiry });
 }
 
-/* Ends an inquiry: a failure, or the time of the next one. */
+/* Ends an inquiry: fails, or sets the time of the next one. */
 static void judge(vkt_mpi *m, uint64_t now_ns)
 {
     uint32_t before = m->rank, end = m->peer;
@@ -142,7 +142,7 @@ static void handle(vkt_mpi *m, uint32_t from, vkt_mpi_control *c)
         const vkt_mpi_control answer = own_answer(m, c->inquiry);
         send_control(m, from, &answer);
         if (m->asking && from > m->rank) return;
-        m->asking = false; /* the lower rank asks for all; if it finds nothing, this one asks again */
+        m->asking = false; /* the lower rank asks for both; if it finds nothing, this rank asks again */
         m->ask_ns = VKT_MAX(m->ask_ns, vkt_now_ns() + m->grace_ns + m->grace_ns / 2);
     } else if (c->kind == VKT_MPI_ANSWER && m->asking && c->inquiry == m->inquiry && c->peer < m->n) {
         m->n_answers += m->answers[from].kind == 0;
@@ -150,8 +150,8 @@ static void handle(vkt_mpi *m, uint32_t from, vkt_mpi_control *c)
     }
 }
 
-/* Receives the next control message. Returns false if there is none. Errors are as no message: the timeout ends the
- * wait. */
+/* Receives the next control message. Returns false if there is none. An error counts as no message: the timeout
+ * ends the wait. */
 static bool receive(vkt_mpi *m)
 {
     int there = 0;

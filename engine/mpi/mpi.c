@@ -1,7 +1,6 @@
-/* mpi/mpi.c - the transport between processes. An exchange sends a header, and the data behind it. Until the peer's
- * header is there, the rank sleeps between looks at its messages: the device may compute on the same core. Afterwards
- * both ranks are in the call, and the rank looks without pauses, since many implementations of MPI move data only then.
- */
+/* mpi/mpi.c - the transport between processes. An exchange sends a header, and the data behind it. A rank that waits
+ * for the peer's header sleeps between polls, because the device may compute on the same core. Afterwards both ranks
+ * are in the call, and the rank first polls without sleeping, since many implementations of MPI move data only then. */
 #include "mpi/link.h"
 
 #include <sched.h>
@@ -20,7 +19,7 @@
 #define SPIN_NS 30000u
 #define MIN_SLEEP_NS 50000u
 #define MAX_SLEEP_NS 400000u
-#define TRANSFER_SPIN_NS 20000000u /* and TRANSFER_SPIN_NS_PER_BYTE */
+#define TRANSFER_SPIN_NS 20000000u /* plus TRANSFER_SPIN_NS_PER_BYTE for each byte */
 #define TRANSFER_SPIN_NS_PER_BYTE 20
 #define DATA_REQUESTS (1u << VKT_MPI_DATA_OUT | 1u << VKT_MPI_DATA_IN)
 
@@ -31,7 +30,8 @@ static void sleep_ns(uint64_t ns)
     nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
 }
 
-/* Waits until the requests of `mask` are done. Looks without pauses for spin_ns, then sleeps longer and longer. */
+/* Waits until the requests of `mask` are done. Polls without sleeping for spin_ns. Then it sleeps between
+ * polls, longer and longer. */
 static vkt_result wait_requests(vkt_mpi *m, uint32_t mask, uint64_t spin_ns)
 {
     const uint64_t start_ns = vkt_now_ns();
@@ -56,7 +56,7 @@ static vkt_result wait_requests(vkt_mpi *m, uint32_t mask, uint64_t spin_ns)
     }
 }
 
-/* Takes memory of the caller back from MPI after a failure. */
+/* Takes memory of the caller back from MPI after a failure. Sets m->stuck if MPI keeps some. */
 static void drop_requests(vkt_mpi *m)
 {
     static const bool receives[VKT_MPI_REQUESTS] = { [VKT_MPI_HEADER_IN] = true, [VKT_MPI_DATA_IN] = true };
@@ -99,7 +99,7 @@ static int post_receive(vkt_mpi *m, void *receive, size_t bytes)
                      &m->request[VKT_MPI_DATA_IN]);
 }
 
-/* Fails with the same message on both ranks. */
+/* Checks that both headers are alike. If they differ, fails with the same message on both ranks. */
 static vkt_result check_headers(vkt_mpi *m)
 {
     if (m->in.bytes == m->out.bytes && m->in.barrier == m->out.barrier) return VKT_OK;
@@ -111,8 +111,8 @@ static vkt_result check_headers(vkt_mpi *m)
                         b->barrier ? "a barrier" : "an exchange", (unsigned long long)b->bytes);
 }
 
-/* Meets the peer in the same call, and exchanges the first message of data. It is received once its size is known to be
- * right: MPICH would end the process if it were longer. */
+/* Meets the peer in the same call, and exchanges the first message of data. The data are received only when their size
+ * is known to be right: MPICH would end the process if they were longer. */
 static vkt_result exchange_first(vkt_mpi *m, bool barrier, const void *send, void *receive, size_t bytes)
 {
     const size_t part = VKT_MIN(bytes, VKT_MPI_MESSAGE_BYTES);
@@ -165,7 +165,7 @@ static vkt_result mpi_exchange(void *user, uint32_t peer, const void *send, void
     return call(m, peer, false, send, receive, bytes);
 }
 
-/* A rank that has met rank xor 1, then rank xor 2, and so on has heard of all. */
+/* Meets rank xor 1, then rank xor 2, and so on. Then the rank has heard of all ranks, directly or not. */
 static vkt_result mpi_barrier(void *user)
 {
     vkt_mpi *m = user;
@@ -181,7 +181,7 @@ static void mpi_fault(void *user, const char *reason)
 
 /* ---- opening ---- */
 
-/* Starts MPI if the program has not. *owns: it was started here. */
+/* Starts MPI if the program has not done so. Sets *owns if MPI was started here. */
 static vkt_result start_mpi(const vkt_host *h, bool *owns)
 {
     int initialized = 0, finalized = 0, provided = MPI_THREAD_SINGLE;
@@ -243,7 +243,7 @@ static void destroy(vkt_mpi *m)
     vkt_free(&h, m);
 }
 
-/* Makes the communicator, with all other ranks. *pending: MPI may still write to *m. */
+/* Makes the communicator, together with all other ranks. Sets *pending if MPI may still write to *m. */
 static vkt_result connect(vkt_mpi *m, bool *pending)
 {
     MPI_Request request;
@@ -286,7 +286,7 @@ vkt_result vkt_mpi_open(const vkt_host *host, double timeout_seconds, vkt_mpi **
     MPI_Comm_get_errhandler(MPI_COMM_WORLD, &before);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     const vkt_result connected = connect(m, &pending);
-    if (!owns) MPI_Comm_set_errhandler(MPI_COMM_WORLD, before); /* it is the program's */
+    if (!owns) MPI_Comm_set_errhandler(MPI_COMM_WORLD, before); /* the handler is the program's */
     MPI_Errhandler_free(&before);
     if (connected == VKT_OK)
         *out = m;

@@ -1,4 +1,4 @@
-/* nn/activations.c - activations, and sums of layers, under torch's names. */
+/* nn/activations.c - activations under torch's names, and the sum of two layers. */
 #include "nn/builder.h"
 
 #include <stdio.h>

@@ -15,7 +15,7 @@ typedef struct vkt_init_row {
     vkt_tensor param;
     vkt_init init;
     uint32_t fan_in, fan_out;
-    uint32_t zero_row; /* index along dimension 0: these elements are drawn with the others, then set to zero;
+    uint32_t zero_row; /* row (of dimension 0) whose elements are drawn like the others and then set to zero;
                         * VKT_NO_PADDING: none */
 } vkt_init_row;
 
@@ -31,7 +31,7 @@ struct vkt_builder {
     uint64_t counted; /* parameters of all layers so far */
 };
 
-/* Adds a row to the summary for everything made since the last row; returns `out`. */
+/* Adds a row to the summary, with the number of parameters made since the last row. Returns `out`; {0} on an error. */
 vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, vkt_tensor out);
 /* Returns `keras` if `given` is VKT_INIT_DEFAULT and the preset is one of Keras; else returns `given`. */
 vkt_init vkt_builder_init(const vkt_builder *b, vkt_init given, vkt_init keras);
@@ -39,7 +39,8 @@ vkt_init vkt_builder_init(const vkt_builder *b, vkt_init given, vkt_init keras);
  * elements. */
 void vkt_builder_draw(const vkt_builder *b, size_t i, uint64_t seed, float *out);
 
-/* Returns whether a layer or scope has a name and the graph no error. A missing name sets the graph's status. */
+/* Returns whether `name`, of a layer or scope, is not empty, and the graph has no error. A missing name sets the
+ * graph's status. */
 bool vkt_builder_is_named(vkt_builder *b, const char *name);
 
 #endif

@@ -25,8 +25,8 @@ static bool ids_fit(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p)
     return false;
 }
 
-/* Returns the initial distribution of the projections. Their outputs are summed over all layers. So the deviation is
- * smaller for more layers, and the size of the sum does not depend on the number of layers. */
+/* Returns the initial distribution of the projections (c_proj). Their outputs are summed over all layers. So the
+ * deviation is smaller for more layers, and the size of the sum does not depend on the number of layers. */
 static vkt_init projection(const vkt_gpt_params *p)
 {
     return (vkt_init){ VKT_INIT_NORMAL, 0, (float)(0.02 / sqrt(2.0 * p->layers)) };
@@ -37,7 +37,7 @@ static vkt_tensor drop(vkt_builder *b, vkt_tensor x, const vkt_gpt_params *p)
     return vkt_or_f32(p->dropout, 0) != 0 ? vkt_nn_dropout(b, x, p->dropout) : x;
 }
 
-/* Returns wte[ids] + wpe[0 .. T), of shape (B,T,D). */
+/* Returns wte[ids] + wpe[0 .. T), with dropout, of shape (B,T,D). */
 static vkt_tensor embed(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p)
 {
     const uint32_t tokens = vkt_tensor_shape(b->g, ids).dim[1];

@@ -13,8 +13,8 @@ static vkt_tensor vector(vkt_builder *b, const char *layer, const char *part, ui
     return state ? vkt_nn_state(b, name, vkt_shape1(n), init) : vkt_nn_param(b, name, vkt_shape1(n), init, n, n);
 }
 
-/* Returns the size of x's dimension 1, or of its last one. Sets an error and returns 0 if x has less than two
- * dimensions. */
+/* Returns the size of dimension 1 of x, or with `last` the size of its last dimension. Sets an error and returns 0 if x
+ * has fewer than two dimensions. */
 static uint32_t features_of(vkt_builder *b, const char *name, vkt_tensor x, bool last)
 {
     if (!vkt_builder_is_named(b, name) || !vkt_is_usable(b->g, name, x)) return 0;
@@ -33,8 +33,8 @@ static float or_keras(const vkt_builder *b, float given, float keras)
     return given == 0 && b->preset != VKT_PRESET_TORCH ? keras : given;
 }
 
-/* Returns whether Keras' preset tracks the biased variance. tf.keras normalises images with tf.nn.fused_batch_norm,
- * which returns the unbiased variance. */
+/* Returns whether the preset is one of Keras and tracks the biased variance. tf.keras normalises images (rank 4) with
+ * tf.nn.fused_batch_norm, which returns the unbiased variance. */
 static bool keras_biased(const vkt_builder *b, vkt_tensor x)
 {
     const bool fused = b->preset == VKT_PRESET_TF_KERAS && vkt_tensor_shape(b->g, x).rank == 4;
@@ -62,7 +62,7 @@ vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tensor x, con
 
 static const vkt_nn_norm_params default_norm = { .eps = 0 };
 
-/* Make the vectors of an affine layer; null for other layers. */
+/* Make the vectors of an affine layer. Return the null tensor for a layer that is not affine. */
 static vkt_tensor weight_of(vkt_builder *b, const char *name, uint32_t n, const vkt_nn_norm_params *p)
 {
     return p->no_affine ? (vkt_tensor){ 0 } : vector(b, name, "weight", n, ones, false);

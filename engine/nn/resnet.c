@@ -6,7 +6,8 @@
 
 #include "nn/builder.h"
 
-/* The differences between the depths: blocks of each stage (0: there is no such stage), channels of the first stage. */
+/* The differences between the depths: blocks of each stage (0: there is no such stage), the kind of the blocks, and
+ * channels of the first stage. */
 typedef struct form {
     uint32_t blocks[4];
     bool bottleneck;

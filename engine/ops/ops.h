@@ -1,4 +1,5 @@
-/* ops/ops.h - the op descriptors of ops.def, and the gradient ops that are not part of the public API. */
+/* ops/ops.h - the op descriptors of ops.def, builders that are not part of the public API, and functions that the ops
+ * share. */
 #ifndef VKT_OPS_H
 #define VKT_OPS_H
 
@@ -12,28 +13,29 @@
 /* All op descriptors, NULL at the end. */
 extern const vkt_op *const vkt_ops[];
 
-/* Sums x over the dimensions that broadcasting `shape` to x's shape would repeat. The result is ROWS, unless shape is
- * x's own. */
+/* Sums x over the dimensions that broadcasting `shape` to x's shape would repeat. If x has this shape already, returns
+ * x. Otherwise the result is ROWS. */
 vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
-/* Return the maximum or the minimum of x over the same dimensions as vkt_sum_to. */
+/* Return the maximum or the minimum of x over the same dimensions as vkt_sum_to, in the same layout. */
 vkt_tensor vkt_max_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 vkt_tensor vkt_min_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
-/* Returns d where x = y, and 0 d elsewhere. The result has x's shape and layout; d and y broadcast to x. No gradient.
- */
+/* Returns d where x = y, and d times 0 elsewhere, which is NaN if d is not finite. The result has x's shape and layout;
+ * d and y broadcast to x. It has no gradient. */
 vkt_tensor vkt_where_equal(vkt_graph *g, vkt_tensor d, vkt_tensor x, vkt_tensor y);
-/* Fuses mse and the layers before it into mlp_mse. */
+/* Turns the node `mse` into an mlp_mse that also computes the layers before it, if that is possible. */
 void vkt_fuse_mlp_mse(vkt_graph *g, vkt_node *mse, vkt_tensor dloss);
-/* The advance of the optimizer's clock in a step, in the format of base/fixed.h. A rate that the optimizer does not
- * have is 0. */
+/* The decay rates whose powers the optimizer's clock has, in the format of base/fixed.h. A rate that the optimizer does
+ * not have is 0. */
 typedef struct vkt_clock_rates {
     uint64_t beta1, beta2;
     uint64_t decay; /* NAdam: 0.96^momentum_decay */
 } vkt_clock_rates;
 vkt_clock_rates vkt_optimizer_rates(const vkt_optimizer *o);
-/* Returns the moments that the optimizer has. Bit i: it has moment i + 1. */
+/* Returns a mask of the optimizer's moments. Bit i: it has moment i + 1. */
 uint32_t vkt_optimizer_moments(const vkt_optimizer *o);
-/* Advances the step state. record/ puts it first in every program that uses a step. `update`: the optimizer's clock
- * advances too. */
+/* Appends the node that advances the step state. It runs before all other nodes, also if it is added later.
+ * vkt_shard_sums adds it to a graph of shards; record/ adds it to any other graph that uses a step. `update`: the
+ * optimizer's clock advances too. */
 void vkt_step_advance(vkt_graph *g, bool update);
 
 /* ---- a step that is split into shards (data parallel training: train/shards.h) ----
@@ -49,22 +51,23 @@ typedef struct vkt_shard_params {
                            * last is the arena's size */
     uint32_t n_ends;
 } vkt_shard_params;
-/* Returns the bytes of the partial sums of a rank (0: it needs none) and of the saved states of a graph (0: none). */
+/* Return the bytes of the partial sums of a rank (0: it needs none), and of the saved states of a graph (0: it has
+ * none). */
 uint64_t vkt_shard_plane_bytes(const vkt_graph *g, const vkt_shard_params *p);
 uint64_t vkt_shard_saved_bytes(const vkt_graph *g);
 /* The external f32 vectors of a graph of shards. */
 typedef struct vkt_shard_values {
-    vkt_tensor sum;    /* as long as the arena: each bucket's sum over this rank's shards, after its last run */
-    vkt_tensor planes; /* vkt_shard_plane_bytes; {0}: none */
-    vkt_tensor saved;  /* vkt_shard_saved_bytes; {0}: none */
-    vkt_tensor update; /* sum, in the graph of the update */
+    vkt_tensor sum;    /* as long as the arena. After the last run of a step: the sum over this rank's shards */
+    vkt_tensor planes; /* of vkt_shard_plane_bytes bytes; {0}: none */
+    vkt_tensor saved;  /* of vkt_shard_saved_bytes bytes; {0}: none */
+    vkt_tensor update; /* the vector `sum`, in the graph of the update */
 } vkt_shard_values;
 /* Appends the sums of the gradients to the graph of shards g. Call it after vkt_backward. */
 vkt_result vkt_shard_sums(vkt_graph *g, const vkt_shard_params *p, vkt_shard_values *out);
 /* Appends the update as vkt_update does, but takes the gradients from `gradients`. */
 vkt_result vkt_update_from(vkt_graph *g, const vkt_optimizer *o, vkt_tensor gradients);
-/* Builds the update of the graph of shards `of` in the empty graph g: declares its parameters and appends the update.
- * `sum` gets the external vector of gradients. The update goes bucket by bucket, the last one first. */
+/* Builds the update of the graph of shards `of` in the empty graph g: declares the parameters of `of` and appends the
+ * update. `sum` gets the external vector of gradients. The update goes bucket by bucket, the last one first. */
 vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimizer *o, const vkt_shard_params *p,
                              vkt_tensor *sum);
 
@@ -79,8 +82,9 @@ static inline uint32_t vkt_lanes(const vkt_limits *lim, uint32_t trait)
 {
     return trait ? trait : lim->subgroup_size;
 }
-/* Returns the lanes of a work group that sum `loads` loads together (lib/lanes.glsl). It is at least one subgroup. It
- * is doubled up to the trait `lanes_together` while each lane still has four loads or more. */
+/* Returns the lanes of a work group that sum `loads` loads together (lib/lanes.glsl): one subgroup, doubled while each
+ * lane still has four loads or more. There are no more lanes than the trait `lanes_together` says and the device
+ * allows. */
 static inline uint32_t vkt_lanes_for(const vkt_limits *lim, uint64_t loads)
 {
     const uint32_t most = VKT_MIN(lim->max_workgroup_lanes, vkt_lanes(lim, lim->traits->lanes_together));
@@ -104,9 +108,10 @@ static inline uint32_t vkt_product_rows(const vkt_limits *lim)
     const uint32_t sg = lim->subgroup_size;
     return VKT_MIN(4 * sg, sg == 16 ? lim->traits->product_rows_16 : lim->traits->product_rows);
 }
-/* Returns the lanes of a work group that loops over `loads` loads, `passes` times. It starts with vkt_lanes_for. It
- * doubles the lanes while an invocation would have more iterations than vkt_largest_loop. A loop around these loops is
- * counted too. If the most lanes are not enough, it sets the emission's error. */
+/* Returns the lanes of a work group that loops over `loads` loads, `passes` times. It starts with vkt_lanes_for, and
+ * doubles the lanes while an invocation would have more iterations than vkt_largest_loop. Each pass counts two more
+ * iterations: a partial one, and one of a loop around it. If the most lanes are not enough, it sets the emission's
+ * error. */
 uint32_t vkt_lanes_for_passes(vkt_emit *e, uint64_t loads, uint64_t passes);
 /* Returns the most bytes that one binding holds, as a multiple of VKT_ALIGN_BYTES. Larger tensors are split into such
  * ranges. */
@@ -114,20 +119,20 @@ static inline uint64_t vkt_bind_range_bytes(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
 }
-/* Returns the most elements that one binding holds, for elements of 4 or of 2 bytes. Ranges of so many elements start
- * at multiples of VKT_ALIGN_BYTES. */
+/* Returns the most elements that one binding holds, for elements of 4 or of 2 bytes. If a tensor is split into ranges
+ * of that many elements, each range starts at a multiple of VKT_ALIGN_BYTES. */
 static inline uint64_t vkt_bind_range_elements(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / (2 * VKT_ALIGN_BYTES) * (2 * VKT_ALIGN_BYTES) / 4;
 }
-/* Returns the most bytes that a binding of `texels` (kernels.def) holds. The binding is a texel buffer if that holds
- * more. */
+/* Returns the most bytes that a binding of `texels` (kernels.def) holds, as a storage buffer or as a texel buffer. A
+ * range that only one of these can hold is bound as that one. */
 static inline uint64_t vkt_read_range(const vkt_limits *lim)
 {
     return VKT_MAX(lim->max_storage_range_bytes, 16 * lim->max_texel_elements);
 }
-/* Returns how many of n consecutive steps of step_bytes fit into one binding of range_bytes, at any start of the first
- * step. */
+/* Returns how many of n consecutive items of step_bytes bytes one binding of range_bytes bytes can hold, from any item
+ * on. If it does not hold all n, some room is left for the alignment of the first item. */
 static inline uint64_t vkt_steps_in(uint64_t range_bytes, uint64_t step_bytes, uint64_t n)
 {
     if (n <= range_bytes / step_bytes) return n;
@@ -142,8 +147,8 @@ static inline vkt_bind vkt_bind_range(const vkt_emit *e, vkt_tensor t, uint64_t 
     *base = (uint32_t)(first - start / size);
     return (vkt_bind){ .t = t, .offset_bytes = start, .bytes = (first + count) * size - start };
 }
-/* Returns how many steps of `stride` f32 a range must move by, so that its start stays a multiple of VKT_ALIGN_BYTES.
- */
+/* Returns the least n for which n times `stride` f32 are a multiple of VKT_ALIGN_BYTES; 1 if `stride` is 0. A range
+ * that moves by a multiple of n strides keeps its alignment. */
 static inline uint32_t vkt_bind_range_step(uint32_t stride)
 {
     const uint32_t power = stride & (0u - stride); /* the largest power of two that divides `stride` */
@@ -154,8 +159,8 @@ typedef struct vkt_cost {
     double flops, bytes;
 } vkt_cost;
 vkt_cost vkt_node_cost(const vkt_node *n);
-/* Functions for op descriptors. In this order they return: 0; one per element of output 0; one per element of input 0;
- * four per logit in input 0 (maximum, difference, exponential, sum). */
+/* Functions for op descriptors. In this order they return: 0; one operation for each element of output 0; one for each
+ * element of input 0; four for each logit in input 0 (maximum, difference, exponential, sum). */
 double vkt_flops_none(const vkt_node *n);
 double vkt_flops_an_output(const vkt_node *n);
 double vkt_flops_an_input(const vkt_node *n);

@@ -12,14 +12,14 @@ static bool have_same_storage(const vkt_value *a, const vkt_value *b)
     return a->dtype == b->dtype && a->layout == b->layout && vkt_shape_equal(a->shape, b->shape);
 }
 
-/* Returns the node whose dispatches write t's memory. NULL: no node of this graph. */
+/* Returns the node whose dispatches write t's memory, or NULL if no node of this graph does. */
 static vkt_node *producer_of(const vkt_graph *g, vkt_tensor t)
 {
     const uint32_t producer = g->values[vkt_root(g, t)].producer;
     return producer ? g->nodes[producer - 1] : NULL;
 }
 
-/* Returns whether n may be fused as the next epilogue of the node that makes its input i. No other node may read that
+/* Returns whether n may be fused as the next epilogue of the producer of its input i. No other node may read that
  * input. */
 static bool fits_behind(const vkt_graph *g, const vkt_node *n, uint32_t i)
 {

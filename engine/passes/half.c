@@ -2,7 +2,7 @@
  * cannot handle it in 16 bits. So support of 16 bits can be added op by op. */
 #include "passes/passes.h"
 
-/* Returns whether the value's memory consists of whole vec4s, in every range of it. */
+/* Returns whether the value's memory, and so every range of it, consists of whole vec4s. */
 static bool is_whole(const vkt_value *v)
 {
     return v->layout == VKT_BATCH_LAST || (v->shape.rank > 0 && v->shape.dim[v->shape.rank - 1] % 4 == 0);

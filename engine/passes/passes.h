@@ -7,7 +7,7 @@
  *   supports. Examples: relu, dropout, sums, gradients of activations.
  *
  * - vkt_op.fuse, called by vkt_backward before the reverse traversal: forward and backward of a chain become one other
- *   node (vkt_node_become), because a value between them has no other reader and need not be stored. Examples:
+ *   node (vkt_node_become), if a value between them has no other reader: then it need not be stored. Examples:
  *   convolution, relu and max pooling (conv2d_max_pool); linear layers and mse (mlp_mse).
  *
  * - vkt_op.backward: a gradient is computed from other values than usual, and the forward nodes stay. Example: the
@@ -20,11 +20,11 @@
 
 #include "ir/ir.h"
 
-/* Sets live[i] if node i has a side effect, writes a parameter, gradient or moment, makes a kept value, or feeds a live
- * node. */
+/* Sets live[i] if node i has a side effect, writes a parameter, a gradient or another value that is not an activation,
+ * writes a kept value, or feeds a live node. */
 void vkt_find_live(const vkt_graph *g, bool *live);
 /* Sets half[id] if value `id` may be stored in 16 bits. It must be f32, an activation or an input, and consist of whole
- * vec4s, and every live node that makes or reads it must support this (vkt_op.half, vkt_op.half_rows). */
+ * vec4s, and every live node that writes or reads it must support this (vkt_op.half, vkt_op.half_rows). */
 void vkt_find_half(const vkt_graph *g, const bool *live, bool *half);
 
 /* Fuses live nodes as epilogues to the producer of their operand, if its op descriptor supports this kind

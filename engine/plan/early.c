@@ -1,7 +1,8 @@
-/* plan/early.c - moves dispatches of `early` ops forward in the list: behind the last node that they depend on.
+/* plan/early.c - moves dispatches of `early` ops towards the start of the list: behind the last node on which they
+ * depend.
  *
  * Sums of gradients are added to the graph behind the whole backward pass, but each one needs the gradients of a few
- * layers only. Where they run decides when another rank can get them. */
+ * layers only. The earlier a sum runs, the earlier another rank can get the sum. */
 #include "plan/plan.h"
 
 /* Returns the range of a binding as if no values shared memory: the plan is not made yet. */

@@ -1,8 +1,8 @@
-/* plan/hazard.c - barriers as data.
+/* plan/hazard.c - finds the barriers, as data.
  *
  * Hazards are between memory ranges, not values: two values packed into the same bytes are ordered like one. A barrier
  * orders everything before it against everything after it, so accesses before the last barrier can be forgotten. A
- * dispatch gets a barrier only if it conflicts with an access after the last one. */
+ * dispatch gets a barrier only if it conflicts with an access after the last barrier. */
 #include "plan/plan.h"
 
 typedef struct access {
@@ -28,7 +28,7 @@ vkt_region vkt_region_of(const vkt_plan *p, const vkt_bind *b)
     return at;
 }
 
-/* Finds the first hazard between dispatch x and the accesses since the last barrier. */
+/* Finds a hazard between dispatch x and the accesses since the last barrier. Returns false if there is none. */
 static bool find_hazard(vkt_plan *p, const vkt_dispatch *x, vkt_access a, const access *since, size_t n,
                         vkt_barrier *out)
 {

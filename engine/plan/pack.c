@@ -1,11 +1,12 @@
-/* plan/pack.c - offsets for values whose live ranges are known.
+/* plan/pack.c - finds offsets for values whose live ranges are known.
  *
  * The values of a list are placed one after the other, each at the lowest offset that is free among the placed values
- * with overlapping live ranges. The order is greedy: by size, then by size times live range (Pisarchyk & Lee,
- * "Efficient Memory Management for Deep Neural Net Inference", 2020, section 5.1). Then each value that ends above the
- * lower bound moves to a random earlier position in the list, and the list is placed again: squeaky wheel optimization
- * (Joslin & Clements, JAIR 10, 1999; with a fixed distance the search would cycle). The best of all rounds is used. The
- * random numbers are Philox's, so the plan is always the same.
+ * with overlapping live ranges. There are two searches. The first one starts with the values in the order of size, the
+ * second one in the order of size times live range (Pisarchyk & Lee, "Efficient Memory Management for Deep Neural Net
+ * Inference", 2020, section 5.1). Then each value that ends above the lower bound moves to a random earlier position in
+ * the list, and the list is placed again: squeaky wheel optimization (Joslin & Clements, JAIR 10, 1999; with a fixed
+ * distance the search would cycle). The best of all rounds is used. The random numbers are Philox's, so the plan is
+ * always the same.
  *
  * Most live ranges are a few stages long. The stages are divided into buckets, and each bucket lists the values that
  * are live in it, so a value need not be compared with all others. Values that are live in many buckets are in one list
@@ -19,7 +20,7 @@ enum { BUCKET_STAGES = 16, MAX_BUCKETS = 4 }; /* stages of a bucket; the most bu
 /* One value in the list of one bucket. */
 typedef struct mark {
     vkt_packed *value;
-    uint32_t next; /* its number + 1; 0: none */
+    uint32_t next; /* number + 1 of the next mark of the bucket; 0: none */
 } mark;
 
 typedef struct packer {
@@ -28,16 +29,16 @@ typedef struct packer {
     const vkt_plan_options *o;
     uint64_t bound;
     vkt_packed **order;  /* the order in which values are placed */
-    vkt_packed **placed; /* sorted by block and offset */
+    vkt_packed **placed; /* the placed values, sorted by block and offset */
     size_t n_placed;
-    vkt_packed **longs; /* the values that are live in many buckets, in the same order */
+    vkt_packed **longs; /* the placed values that are live in many buckets, sorted by block and offset */
     size_t n_longs;
-    mark *marks; /* entries of the other values in the lists of buckets */
+    mark *marks; /* entries of the other placed values in the lists of buckets */
     uint32_t n_marks;
     uint32_t *bucket; /* by bucket: the newest mark's number + 1; 0: none */
     size_t n_buckets;
-    vkt_packed **near; /* the values of few buckets whose live ranges overlap that of the value being placed, in the
-                        * same order */
+    vkt_packed **near; /* the placed values of few buckets whose live ranges overlap that of the value being placed,
+                        * sorted by block and offset */
     size_t n_near;
     uint64_t work;   /* number of scanned values */
     uint64_t *ends;  /* end of each block in this round */
@@ -99,7 +100,8 @@ static void enter(vkt_packed **list, size_t *n, vkt_packed *v)
     list[low] = v;
 }
 
-/* Finds the values in few buckets whose live ranges overlap that of v, which is in few buckets, too. */
+/* Finds the placed values that are live in few buckets, and whose live ranges overlap that of v. v is live in few
+ * buckets, too. */
 static void find_near(packer *s, const vkt_packed *v)
 {
     for (uint32_t b = bucket_of(v->live_range.first); b <= bucket_of(v->live_range.last); b++)
@@ -126,7 +128,7 @@ static void insert_placed(packer *s, vkt_packed *v)
     }
 }
 
-/* Finds the lowest free offset for v among the placed values, and inserts it. */
+/* Finds the lowest free offset for v among the placed values, and inserts v. */
 static void place_one(packer *s, vkt_packed *v)
 {
     const bool all = is_long(s, v);
@@ -154,7 +156,8 @@ static void place_one(packer *s, vkt_packed *v)
     insert_placed(s, v);
 }
 
-/* Places all values in order. Returns the sum of the block sizes. */
+/* Places all values in order. Returns the sum of the block sizes. Stores the result in s->best if it is the smallest so
+ * far. */
 static uint64_t place_all(packer *s)
 {
     s->n_placed = s->n_blocks = s->n_longs = s->n_marks = 0;
@@ -189,8 +192,8 @@ static void blame(packer *s, vkt_rng *r)
 
 static void search(packer *s)
 {
-    /* 64 rounds are enough for a few hundred values. A round costs n^2; thousands of values get 2^28 operations in all.
-     */
+    /* For a few hundred values, 64 rounds per start are enough. A round costs n^2 operations. Thousands of values get
+     * as many rounds as cost 2^28 operations per start. */
     const uint64_t rounds = s->o->guard_bytes ? 1 : VKT_MAX(1, VKT_MIN(64, (1u << 28) / ((uint64_t)s->n * s->n)));
     vkt_rng r = vkt_rng_make(0, VKT_STREAM_PLAN, 0, 0);
     s->best_bytes = UINT64_MAX;
@@ -211,8 +214,8 @@ static vkt_result lower_bound(const vkt_packed *list, size_t n, vkt_plan *p)
     uint32_t stages = 0; /* number of the last stage in which a live range starts, plus 1 */
     for (size_t i = 0; i < n; i++) stages = VKT_MAX(stages, list[i].live_range.first + 1);
     uint64_t *starting =
-        vkt_alloc_array(&p->host, 2 * ((size_t)stages + 1), sizeof *starting); /* bytes that become live, by
-                                                                                * stage; then bytes that die */
+        vkt_alloc_array(&p->host, 2 * ((size_t)stages + 1), sizeof *starting); /* by stage: bytes that become live.
+                                                                                * Second half: bytes that die */
     if (!starting) return vkt_fail_nomem(&p->host, "the memory plan", stages * sizeof *starting);
     uint64_t *ending = starting + stages + 1, live = 0;
     for (size_t i = 0; i < n; i++) {
@@ -237,7 +240,7 @@ static void set_blocks(const packer *s, vkt_plan *p)
     }
 }
 
-/* Allocates the lists by which the offsets of values are found. */
+/* Allocates the lists of placed values. */
 static bool make_lists(packer *s, const vkt_host *h)
 {
     uint32_t last = 0; /* the last bucket in which a value of few buckets is live */

@@ -10,18 +10,18 @@ static const vkt_value *value_at(const vkt_emit *e, size_t id)
 
 /* ---- owners: the value whose memory a value uses ---- */
 
-/* The nodes that touch a root value. */
+/* The runs of nodes that touch a root value. */
 typedef struct touch {
-    uint32_t nodes; /* number of node runs that touch it */
-    uint32_t last;  /* number + 1 of the last node */
-    size_t run;     /* number of that run */
+    uint32_t nodes; /* number of these runs */
+    uint32_t last;  /* index + 1 of the node of the last run */
+    size_t run;     /* number of the last run */
     bool kept;
 } touch;
 
 static void find_touches(const vkt_emit *e, const vkt_plan *p, touch *t)
 {
     for (size_t i = 1; i < e->g->n_values; i++) t[p->owner[i]].kept |= e->g->values[i].keep;
-    size_t run = 0; /* a node that is recomputed runs twice and counts twice */
+    size_t run = 0; /* number of the current run; a node that is recomputed has two runs */
     for (size_t d = 0; d < e->n; d++) {
         if (d > 0 && e->list[d].node != e->list[d - 1].node) run++;
         for (uint32_t b = 0; b < e->list[d].n_bind; b++) {
@@ -34,16 +34,16 @@ static void find_touches(const vkt_emit *e, const vkt_plan *p, touch *t)
     }
 }
 
-/* Returns whether the node may compute its first output in the memory of input i: only the input's producer and this
- * node touch that memory, so no order is violated. t is indexed by root value, and is from the time before any output
- * moved. */
+/* Returns whether the node may compute its first output in the memory of input i. This is so if only the input's
+ * producer and this node touch that memory: then no order is violated. t[root] describes the root value before any
+ * output was moved. */
 static bool may_overwrite(const vkt_emit *e, const vkt_node *n, uint32_t i, const touch *t)
 {
     const uint32_t root = vkt_root(e->g, n->in[i]);
     return vkt_is_packed(&e->g->values[root]) && t[root].nodes == 2 && t[root].last == n->index + 1 && !t[root].kept;
 }
 
-/* Moves the node's first output to the memory of an input, if its op descriptor allows it. */
+/* Moves the node's first output to the memory of an input, if the op descriptor allows this. */
 static void overwrite_input(const vkt_emit *e, const vkt_node *n, const touch *t, vkt_plan *p)
 {
     const vkt_value *y = vkt_lowered_value(e, n->out[0]);
@@ -121,7 +121,7 @@ static vkt_result pack(const vkt_emit *e, const vkt_plan_options *o, vkt_plan *p
     return r;
 }
 
-/* Sets the memory of values that are not packed, then of values that use another's memory. */
+/* Sets the memory of values that are not packed, then of values that use the memory of another value. */
 static void set_other_regions(const vkt_emit *e, vkt_plan *p)
 {
     for (size_t i = 1; i < p->n; i++) {

@@ -27,38 +27,38 @@ typedef struct vkt_access {
 } vkt_access;
 typedef vkt_access (*vkt_access_fn)(uint16_t kernel);
 
-/* The reason of a barrier: the first hazard that needs it. */
+/* The reason of a barrier: a hazard that needs it. */
 typedef enum vkt_hazard { VKT_RAW = 0, VKT_WAR, VKT_WAW } vkt_hazard;
 typedef struct vkt_barrier {
-    uint32_t before; /* dispatch number */
+    uint32_t before; /* index of the dispatch that follows the barrier */
     vkt_hazard hazard;
-    uint32_t value; /* the value that this dispatch accesses */
-    uint32_t other; /* the dispatch that the barrier waits for */
+    uint32_t value; /* id of the value that this dispatch accesses */
+    uint32_t other; /* index of the dispatch for which the barrier waits */
 } vkt_barrier;
 
 typedef struct vkt_plan {
     vkt_host host;
     size_t n;           /* number of values: of the graph and of the lowering */
     vkt_region *region; /* by value id */
-    uint32_t *owner;    /* by value id: the value whose memory it uses; its root, or the input that it overwrites */
+    uint32_t *owner;    /* by value id: the value whose memory is used: the root, or an input that is overwritten */
     vkt_live_range *live_range; /* live ranges, by owner */
-    uint32_t *stage;            /* by dispatch, not falling, from 0 */
+    uint32_t *stage;            /* by dispatch: its stage, from 0 on; never falls */
     uint64_t *block_bytes;      /* sizes of the activation blocks */
     size_t n_blocks;
     uint64_t const_bytes;       /* size of the buffer of constants */
-    uint64_t packed_bytes;      /* size as packed */
+    uint64_t packed_bytes;      /* sum of the sizes of the activation blocks */
     uint64_t lower_bound_bytes; /* most bytes live in one stage: no packing needs less */
     uint64_t input_bytes;
     vkt_barrier *barriers;
     size_t n_barriers, cap_barriers;
-    size_t emitted_barriers; /* barriers that the graph's order would need */
+    size_t emitted_barriers; /* number of barriers that the graph's order would need */
     uint64_t work;           /* cost of the plan: iterations of the loops of packing, barriers and schedule */
 } vkt_plan;
 
 typedef struct vkt_plan_options {
     uint64_t max_block_bytes; /* largest size of an activation block */
     uint64_t guard_bytes;     /* bytes left free after every packed value; not 0: no values share memory (tests) */
-    bool in_place;            /* outputs may overwrite inputs if the op descriptor allows it, also with guard_bytes */
+    bool in_place;            /* outputs may overwrite inputs if the op descriptor allows this, also with guard_bytes */
     vkt_access_fn access;
 } vkt_plan_options;
 
@@ -67,20 +67,21 @@ typedef struct vkt_plan_options {
  * VKT_E_NOMEM the list is still valid, and vkt_lower_free frees it. */
 vkt_result vkt_recompute(vkt_emit *e, vkt_access_fn access, uint32_t *again);
 
-/* Moves the dispatches of `early` ops forward, each behind the last node that it depends on. vkt_plan_make calls it. */
+/* Moves the dispatches of `early` ops towards the start of the list, each behind the last node on which it depends.
+ * vkt_plan_make calls this function. */
 void vkt_run_early(vkt_emit *e, vkt_access_fn access);
 
-/* Makes the plan and puts e->list into the planned order: the graph's order, or one that needs no more barriers and no
- * more memory. On VKT_OK the caller frees with vkt_plan_free. VKT_E_DEVICE_MEMORY: a value is larger than a block may
- * be. */
+/* Makes the plan and puts e->list into the planned order. This is the graph's order, with `early` ops moved, or another
+ * order that needs no more barriers and no more memory. On VKT_OK the caller frees with vkt_plan_free.
+ * VKT_E_DEVICE_MEMORY: a value is larger than a block may be. VKT_E_NOMEM. */
 vkt_result vkt_plan_make(vkt_emit *e, const vkt_plan_options *o, vkt_plan *out);
 void vkt_plan_free(vkt_plan *p);
-/* Appends a readable table. */
+/* Appends a readable table of the values and their memory. */
 void vkt_plan_text(const vkt_plan *p, const vkt_emit *lowered, vkt_text *t);
 
-/* Splits a list of n dispatches, which take ns[i], into parts of at most limit_ns; only a single dispatch may take
- * longer. A part ends at the end of a stage if it contains one. ends[k]: number of part k's last dispatch + 1. Returns
- * the number of parts. */
+/* Splits a list of n dispatches, of which dispatch i takes ns[i], into parts of at most limit_ns; only a single
+ * dispatch may take longer. A part that contains the end of a stage ends there. ends[k]: index of the last dispatch of
+ * part k, + 1. Returns the number of parts. */
 uint32_t vkt_split_submissions(const uint64_t *ns, const uint32_t *stage, uint32_t n, uint64_t limit_ns,
                                uint32_t *ends);
 
@@ -96,7 +97,7 @@ static inline bool vkt_live_ranges_overlap(vkt_live_range a, vkt_live_range b)
 }
 /* Returns whether two ranges may overlap. Two external values may be the same memory of an application. */
 bool vkt_regions_overlap(vkt_region a, vkt_region b);
-/* Returns the range of a binding, with its size rounded up to 16 bytes as it is bound. */
+/* Returns the range of a binding. Its size is rounded up to a multiple of 16 bytes, as it is bound. */
 vkt_region vkt_region_of(const vkt_plan *p, const vkt_bind *b);
 
 /* pack.c: places `n` values. Fills block and offset, p->block_bytes, n_blocks, packed_bytes, lower_bound_bytes. */
@@ -110,8 +111,9 @@ vkt_result vkt_pack(vkt_packed *list, size_t n, const vkt_plan_options *o, vkt_p
 /* hazard.c: fills p->barriers for the dispatches in list order. */
 vkt_result vkt_find_barriers(const vkt_emit *e, vkt_access_fn access, vkt_plan *p);
 
-/* schedule.c: finds an order with few stages that keeps at most `budget_bytes` of packed values live, if possible. p:
- * the plan of the list as it is. order[i]: the dispatch at position i; stage[i]: its stage. *work is increased. */
+/* schedule.c: finds an order with few stages in which at most `budget_bytes` of packed values are live, if possible. p:
+ * the plan of the list as it is. order[i]: the dispatch at position i; stage[i]: its stage. The cost is added to *work.
+ */
 vkt_result vkt_plan_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn access, uint64_t budget_bytes,
                              uint32_t *order, uint32_t *stage, uint64_t *work);
 

@@ -2,10 +2,11 @@
  * being kept through the peak (rematerialization; Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016).
  *
  * At the dispatch with the most live bytes, the search looks for nodes whose outputs are only kept for a later reader.
- * It chooses the node with the largest such outputs, if its op is `cheap`, and its inputs are still live and unchanged
- * at that reader. The node's dispatches are inserted again before the reader, with outputs of their own. This repeats
- * until nothing helps. Each time a first run loses a reader, so the search ends. Kernels are deterministic and the step
- * state does not change within a step, so the bits are the same. */
+ * The op of such a node must be `cheap`, and its inputs must still be live and unchanged at that reader. The search
+ * chooses the node with the largest outputs of this kind. The node's dispatches are inserted again before the reader,
+ * with outputs of their own. This repeats until nothing helps. Each time, the first run of a node loses a reader, so
+ * the search ends. Kernels are deterministic and the step state does not change within a step, so the bits are the
+ * same. */
 #include "plan/plan.h"
 
 #include <stdio.h>
@@ -19,22 +20,22 @@ typedef struct recomputation {
     vkt_access_fn access;
     uint32_t first_new;   /* values from this id on belong to second runs, which are not repeated */
     span *live_ranges;    /* live ranges by root value, for the present list */
-    size_t n_live_ranges; /* its capacity */
+    size_t n_live_ranges; /* capacity of `live_ranges` */
     uint64_t *live;       /* live bytes, by dispatch */
-    size_t cap_dispatch;  /* its capacity */
+    size_t cap_dispatch;  /* capacity of `live` */
     uint32_t peak;        /* the first dispatch with the most live bytes */
 } recomputation;
 
 enum { MAX_ROOTS = 24 }; /* enough, because a cheap node binds few values */
 
-/* The dispatches first to end - 1 of one node, and the effect of computing them again. */
+/* The dispatches `first` .. end - 1, which are those of one node, and the effect of computing them again. */
 typedef struct candidate {
     uint32_t first, end;
     uint32_t roots[MAX_ROOTS]; /* the values that the dispatches bind */
     bool made[MAX_ROOTS];      /* written by the dispatches */
-    bool late[MAX_ROOTS];      /* written by the dispatches, not touched at the peak, and read after it */
+    bool late[MAX_ROOTS];      /* written by the dispatches, not touched at the peak, and read behind the peak */
     uint32_t n_roots;
-    uint32_t reader; /* the first of those reads */
+    uint32_t reader; /* the first dispatch behind the peak that reads a late value */
     uint64_t gain_bytes;
 } candidate;
 
@@ -111,7 +112,8 @@ static bool touches(const vkt_emit *e, uint32_t d, uint32_t root)
     return false;
 }
 
-/* Returns whether a dispatch of [from, to) writes memory that `root` may share: its own, or any arena of its role. */
+/* Returns whether a dispatch of [from, to) writes to `root`, or to a value that may have the same memory: in an arena,
+ * any value with the same role. */
 static bool is_written(const recomputation *m, uint32_t root, uint32_t from, uint32_t to)
 {
     const vkt_emit *e = m->e;
@@ -206,7 +208,7 @@ static vkt_result add_value(vkt_emit *e, uint32_t root, uint32_t *id)
     return VKT_OK;
 }
 
-/* Replaces roots[i] by ids[i] in the bindings of dispatches from to end - 1, if which[i]. */
+/* Replaces c->roots[i] by ids[i] in the bindings of the dispatches `from` .. end - 1, if which[i]. */
 static void rebind(vkt_emit *e, uint32_t from, size_t end, const candidate *c, const bool *which, const uint32_t *ids)
 {
     for (size_t d = from; d < end; d++)

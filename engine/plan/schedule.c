@@ -3,8 +3,8 @@
  *
  * A stage gets dispatches that depend on earlier stages only. First it gets those with the longest path of followers,
  * as far as the budget allows; they determine the number of stages. Then it gets other dispatches that free at least as
- * much memory as they need; the rest would only occupy memory until the path needs it. If nothing fits, the dispatch
- * that comes first in the graph runs alone, because the graph's order keeps to the budget. */
+ * much memory as they need. The results of the remaining ones would only occupy memory for several stages. If nothing
+ * fits, the dispatch that comes first in the graph runs alone, because the graph's order keeps to the budget. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ typedef struct access {
 } access;
 
 typedef struct edge {
-    uint32_t to, next; /* next: edge with the same start; 0: none */
+    uint32_t to, next; /* the dispatch at its end; the next edge with the same start, 0: none */
 } edge;
 
 typedef struct scheduler {
@@ -26,16 +26,16 @@ typedef struct scheduler {
     const vkt_plan *p;
     access *accesses;
     size_t n_accesses, cap_accesses;
-    uint32_t *newest[2]; /* newest access by memory: owner ids, then roles; [0] readers, [1] writers */
+    uint32_t *newest[2]; /* by number of a list (memory_of): its newest access; [0] of readers, [1] of writers */
     edge *edges;         /* [0] is unused */
     size_t n_edges, cap_edges;
-    uint32_t *first_edge; /* by dispatch */
+    uint32_t *first_edge; /* by dispatch: the first edge in the list of those that start from it; 0: none */
     uint32_t *waits;      /* by dispatch: edges to it from dispatches that have no stage yet */
     uint32_t *height;     /* by dispatch: edges on the longest path from it */
-    uint32_t *uses;       /* by owner: dispatches without a stage that touch it */
+    uint32_t *uses;       /* by owner: dispatches without a stage that touch it, and 1 more for each kept value of it */
     bool *live;           /* by owner: holds memory now */
     bool *taken;          /* by dispatch: has a stage */
-    uint32_t *ready;      /* dispatches without a stage that wait for none, rising */
+    uint32_t *ready;      /* dispatches without a stage that wait for no dispatch, rising */
     uint32_t n_ready;
     uint64_t live_bytes, budget_bytes;
     uint64_t work; /* number of scanned accesses, edges and ready dispatches */
@@ -48,19 +48,19 @@ static bool is_arena(vkt_role role)
     return role >= VKT_ROLE_PARAM && role <= VKT_ROLE_PUBLISHED;
 }
 
-/* Returns the list of an access. A value has a list of its own, and so has a parameter, gradient or moment of an arena.
- * All other accesses are in the list of their role. */
+/* Returns the number of the list of an access. A packed value or an input has a list of its own, and so has a range of
+ * an arena, such as a parameter. All other accesses, also those to whole arenas, are in the list of their role. */
 static uint32_t memory_of(const scheduler *s, vkt_tensor t)
 {
     const uint32_t owner = s->p->owner[t.id];
     const vkt_role role = s->p->region[owner].role;
     bool own = role == VKT_ROLE_ACTIVATION || role == VKT_ROLE_INPUT || is_arena(role);
-    for (int i = 0; i < VKT_ARENAS; i++) own = own && s->e->g->arena[i].id != owner; /* the value is a whole arena */
+    for (int i = 0; i < VKT_ARENAS; i++) own = own && s->e->g->arena[i].id != owner; /* it is not a whole arena */
     return own ? owner : (uint32_t)s->p->n + role;
 }
 
-/* Returns the range of a binding as if each value had its own memory. The plan's ranges are shared; they would give
- * hazards that do not exist in another order. */
+/* Returns the range of a binding as if each owner had its own memory. In the plan, owners share memory, which would
+ * give hazards that do not exist in another order. */
 static vkt_region region_of(const scheduler *s, const vkt_bind *b)
 {
     vkt_region at = vkt_region_of(s->p, b);
@@ -85,7 +85,7 @@ static bool contains(vkt_region a, vkt_region b)
            b.offset_bytes + b.bytes <= a.offset_bytes + a.bytes;
 }
 
-/* Adds the edges from the accesses of one list that x must wait for. */
+/* For each access in one list that conflicts with x, adds an edge from its dispatch to the dispatch of x. */
 static vkt_result wait_for(scheduler *s, const access *x, bool writes, uint32_t memory)
 {
     for (int of = writes ? 0 : 1; of < 2; of++) /* a reader waits for writers only */
@@ -157,7 +157,7 @@ static uint64_t bytes_of(const scheduler *s, uint32_t owner)
     return vkt_round_up(vkt_lowered_value(s->e, (vkt_tensor){ owner })->bytes, VKT_ALIGN_BYTES);
 }
 
-/* Computes the bytes that become live with d, and the bytes that d is the last to touch. */
+/* Computes the bytes of the values that become live with d, and of the values that only d still has to touch. */
 static void weigh(const scheduler *s, size_t d, uint64_t *starting, uint64_t *freed)
 {
     uint32_t owners[VKT_MAX_BINDINGS];

@@ -1,4 +1,4 @@
-/* record/access.c - the host writes inputs of a program and reads values that it keeps. */
+/* record/access.c - the host writes a program's inputs, and reads its values except activations that are not kept. */
 #include "record/record.h"
 
 static vkt_result check_access(const vkt_program *p, vkt_tensor t, bool write)
@@ -29,7 +29,7 @@ static vkt_result check_value(const vkt_program *p, vkt_tensor t, uint64_t bytes
     return VKT_OK;
 }
 
-/* Returns whether host memory and device memory have the same bytes, so that no conversion is needed. */
+/* Returns whether the value has the same bytes on host and device, in whole words: then nothing is converted. */
 static bool is_plain(const vkt_value *v)
 {
     return v->layout == VKT_ROWS && v->storage == VKT_PRECISION_F32 && v->bytes % 4 == 0;

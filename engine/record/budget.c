@@ -1,18 +1,18 @@
-/* record/budget.c - distributes a run over frames: each frame gets as much of it as its budget allows.
+/* record/budget.c - distributes a run over frames: each frame gets as much of the run as the frame's budget allows.
  *
  * The step is recorded once more, as slices. A slice is short in comparison with the budget, and it ends at a barrier
- * of the plan. Each slice has its own timestamps. So its time is known from the last run, even if clocks or other work
- * change it. */
+ * of the plan. Each slice has its own timestamps. So its time is known from the last run, even if clock rates or other
+ * work change this time. */
 #include "record/record.h"
 
-/* The grain is a quarter of the budget, so that little of the budget stays unused. It is at least a tenth of a
- * millisecond, because a submission costs more than a shorter slice is worth. */
+/* The grain, the longest time of a slice, is a quarter of the budget, so that little of the budget stays unused. It is
+ * at least a tenth of a millisecond, because shorter slices are not worth the cost of a submission. */
 enum { GRAINS = 4, MIN_GRAIN_NS = 100000 };
 
-/* The least time of a slice, for coarse timestamps that are equal. So a loop over a budget ends. */
+/* The least time that a slice counts, even if its two timestamps are equal. So a loop over a budget ends. */
 enum { MIN_SLICE_NS = 1000 };
 
-/* A limit that is never reached. A few of them can be added without overflow. */
+/* The largest budget. No run takes so long, and a few such times can be added without overflow. */
 #define MAX_BUDGET_NS (UINT64_MAX / 8)
 
 static uint64_t grain_of(uint64_t budget_ns)
@@ -57,7 +57,7 @@ static vkt_result record(vkt_program *p, const uint32_t *ends, uint32_t n)
     return VKT_OK;
 }
 
-/* Records the slices for this budget, and frees those of a larger budget. No slice may be pending. */
+/* Records the slices for this budget, and frees the slices of another budget. No slice may be pending. */
 static vkt_result split(vkt_program *p, uint64_t budget_ns)
 {
     const uint32_t n = (uint32_t)p->lowered.n;
@@ -71,7 +71,8 @@ static vkt_result split(vkt_program *p, uint64_t budget_ns)
     return r;
 }
 
-/* Reads the times of the last run, which is done. The timestamps are stored behind the times of the slices. */
+/* Reads the times of the last run by slices, which is done. The timestamps are stored behind the times of the
+ * slices. */
 static vkt_result learn(vkt_program *p)
 {
     const uint32_t n = p->budget.slices.n;
@@ -111,11 +112,12 @@ static bool has_room(vkt_program *p, uint64_t budget_ns)
     return true;
 }
 
-/* Prepares a run: its words, and slices that fit the budget. *ready is false if that would have to wait. */
+/* Prepares a run: its words, and slices that fit the budget. *ready is false if this would have to wait; then nothing
+ * is done. */
 static vkt_result begin(vkt_program *p, const vkt_run *run, uint64_t budget_ns, bool *ready)
 {
     const uint64_t r = p->runs, *values = p->values;
-    const bool measured = !p->parts.n && r >= 2; /* the times of the second run are not read yet */
+    const bool measured = !p->parts.n && r >= 2; /* vkt_run_begin will read the times of the second run */
     *ready = (!measured || vkt_reached(p->ctx, values[(r - 1) % VKT_RUN_RING])) &&
              (r < VKT_RUN_RING || vkt_reached(p->ctx, values[r % VKT_RUN_RING]));
     if (!*ready) return VKT_OK;
@@ -126,13 +128,13 @@ static vkt_result begin(vkt_program *p, const vkt_run *run, uint64_t budget_ns, 
     return split(p, budget_ns);
 }
 
-/* Returns the end of the slices, from `next` on, that fit into the budget. If nothing is pending, it returns at least
- * one slice, because a slice that is too long now is too long later too. */
+/* Returns the end of the slices, from `next` on, that fit into the budget. If nothing is pending, the next slice is
+ * always among them, because a slice that is too long now is too long later too. */
 static uint32_t fit(const vkt_program *p, const vkt_series *s, uint64_t budget_ns, uint64_t *cost_ns)
 {
     uint32_t end = p->budget.next;
     *cost_ns = 0;
-    if (s == &p->pieces) { /* its time is not known: the frame gets one piece and no more */
+    if (s == &p->pieces) { /* the time of a piece is not known: the frame gets one piece and no more */
         *cost_ns = budget_ns;
         return end + 1;
     }

@@ -8,8 +8,8 @@ static uint32_t kernel_bindings(const vkt_kernel_entry *row)
     return row->reads | row->writes;
 }
 
-/* Returns whether the dispatch uses texel loads. The device must want them, each range must fit into a view, and a
- * host's buffer must have the usage for them. */
+/* Returns whether the dispatch uses texel loads. The kernel must have a texel variant, and the device's limits must
+ * allow texel loads. Each range must fit into a view, and its buffer must have the usage for texel buffers. */
 static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_entry *row)
 {
     const uint64_t most = p->ctx->limits.max_texel_elements;
@@ -22,8 +22,8 @@ static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_ke
     return true;
 }
 
-/* Checks the bindings of a dispatch. `texels` are the bindings that are texel buffers; these may be larger than storage
- * buffers. */
+/* Checks the bindings of a dispatch. `texels` is the mask of those that are texel buffers, which may be larger than
+ * storage buffers. */
 static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_entry *row,
                                  uint32_t texels)
 {
@@ -139,7 +139,7 @@ static vkt_result write_set(vkt_program *p, size_t i)
     return VKT_OK;
 }
 
-/* Records a barrier between dispatches: later ones see the writes of earlier ones. */
+/* Records a barrier between dispatches: later dispatches wait for earlier ones and see their writes. */
 static void barrier(vkt_ctx *ctx, VkCommandBuffer cmd)
 {
     const VkMemoryBarrier2 m = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
@@ -197,7 +197,7 @@ vkt_result vkt_bind_all(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
     const size_t n = p->lowered.n;
-    if (n == 0 && keeps_any(p->g)) return VKT_OK; /* the kept value is an input, or a reshape of one */
+    if (n == 0 && keeps_any(p->g)) return VKT_OK; /* the kept value is, for instance, a reshape of an input */
     if (n == 0 || n > UINT32_MAX / 2) return vkt_fail(&ctx->host, VKT_E_ARG, "program: the graph computes nothing");
     p->pipelines = vkt_alloc_array(&ctx->host, n, sizeof *p->pipelines);
     p->sets = vkt_alloc_array(&ctx->host, n, sizeof *p->sets);

@@ -1,5 +1,5 @@
-/* record/debug.c - the effect of VKT_DEBUG on a program (vktrain/core.h): GPU time per kernel, the first NaN of a run.
- * For tests: guards. */
+/* record/debug.c - what VKT_DEBUG does for a program (vktrain/core.h): logs the GPU time of each kernel, finds the
+ * first NaN of a run. For tests: checks guards. */
 #include "record/debug.h"
 
 #include <math.h>
@@ -83,7 +83,7 @@ static bool is_computed(const vkt_program *p, vkt_tensor t)
     }
 }
 
-/* Finds the row-major index of t's first NaN; the number of elements if it has none. */
+/* Finds the row-major index of t's first NaN. *at is the number of elements if t has none. */
 static vkt_result first_nan(vkt_program *p, vkt_tensor t, uint64_t *at)
 {
     const uint64_t n = vkt_shape_elements(p->g->values[t.id].shape);
@@ -95,7 +95,8 @@ static vkt_result first_nan(vkt_program *p, vkt_tensor t, uint64_t *at)
     return r;
 }
 
-/* Writes the index of an element: "[3,7]"; for an element of an arena, with its parameter: " of fc1.weight[3,7]". */
+/* Writes the index of an element, such as "[3,7]". For an element of an arena, also writes the name of its parameter,
+ * as in " of fc1.weight[3,7]". */
 static void element_text(const vkt_program *p, vkt_tensor t, uint64_t at, char out[160])
 {
     const vkt_graph *g = p->g;
@@ -123,7 +124,8 @@ static vkt_result check_value(vkt_program *p, const vkt_node *n, vkt_tensor t)
                     p->name, (unsigned long long)(p->runs - 1), n->index, n->op->name, v->name, element);
 }
 
-/* Checks the outputs of all nodes. Values share no memory, so each still has the numbers that its node wrote. */
+/* Checks the outputs of all nodes. Values share no memory at level 4, so each one still has the numbers that its node
+ * wrote. */
 static vkt_result check_values(vkt_program *p)
 {
     for (size_t i = 0; i < p->g->n_nodes; i++) {

@@ -7,15 +7,15 @@
 /* Creates a program whose values share no memory. 256 bytes that no value uses follow each value. */
 vkt_result vkt_program_create_guarded(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out);
-/* Creates such a program, in which outputs also use the memory of inputs if the op descriptor allows it. */
+/* Creates a guarded program in which outputs may use the memory of inputs if the op descriptor allows this. */
 vkt_result vkt_program_create_in_place(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                        vkt_program **out);
 /* Fills all memory of activations and scratch, guards included, with `word`. */
 vkt_result vkt_program_poison(vkt_program *p, uint32_t word);
-/* Checks that every word which belongs to no value still is `word`. If not, *bad is the name of the value before the
- * first wrong word (a string of the program). */
+/* Checks that the words behind each value, up to the next value, still are `word`. If not, *intact is false, and *bad
+ * is the name of a value with a wrong word behind it (a string of the program). */
 vkt_result vkt_program_check_guards(vkt_program *p, uint32_t word, bool *intact, const char **bad);
-/* Reads the physical bytes of a kept value, padding included. `bytes` is its physical size. */
+/* Reads the physical bytes of a value of the graph, padding included. `bytes` must be its physical size (VKT_E_ARG). */
 vkt_result vkt_program_read_raw(vkt_program *p, vkt_tensor t, void *physical, uint64_t bytes);
 
 #endif

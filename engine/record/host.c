@@ -25,8 +25,8 @@ static void set_words(vkt_program *p, VkCommandBuffer cmd, const uint32_t words[
     p->ctx->vk.CmdUpdateBuffer(cmd, p->words->handle, RING_SLOTS * RING_WORDS * 4, RING_WORDS * 4, words);
 }
 
-/* Records a run. The words of the last slot are valid while the run executes. The host may read the metrics when it is
- * done. */
+/* Records a run. Its words are in slot RING_SLOTS, with RING_RECORDED set only while the run executes. The host may
+ * read the metrics when the run is done. */
 vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run *run)
 {
     VKT_WANT(NULL, p);
@@ -97,7 +97,7 @@ vkt_result vkt_array_adopt(vkt_ctx *ctx, const vkt_array_adopt_params *params, v
     return r;
 }
 
-/* Checks the other owner: it is a queue family of the device, another process or another driver. */
+/* Checks that the other owner is a queue family of the device, another process or another driver. */
 static vkt_result check_other_family(vkt_ctx *ctx, uint32_t family)
 {
     uint32_t n = 0;

@@ -45,7 +45,7 @@ bool vkt_program_is_measured(const vkt_program *p)
     return p->parts.n != 0;
 }
 
-/* Submits the command buffers of section i. *next: the first of them; it becomes that of the next section. */
+/* Submits the command buffers of section i. *next is the first of them, and becomes the first of the next section. */
 static vkt_result submit_section(vkt_program *p, vkt_series *s, uint32_t i, const VkSemaphoreSubmitInfo *wait,
                                  uint32_t *next, uint64_t *value)
 {
@@ -53,7 +53,7 @@ static vkt_result submit_section(vkt_program *p, vkt_series *s, uint32_t i, cons
     const bool pieces = s == &p->pieces;
     while (*next < s->n && (pieces ? *next + 1 : p->ends[*next]) <= end) ++*next;
     const vkt_sync sync = { .waits = wait, .n_waits = 1 };
-    uint64_t arrived; /* not *value: without a dispatch the device has not counted the run */
+    uint64_t arrived; /* not *value: this submission has no dispatch, so it does not begin the run */
     if (wait) VKT_TRY(vkt_submit_synced(p->ctx, p->arrival.cmd, &sync, p->name, &arrived));
     return vkt_series_submit(p->ctx, s, first, *next, NULL, p->name, value);
 }
@@ -79,6 +79,6 @@ vkt_result vkt_program_run_sections(vkt_program *p, const vkt_run *run, const vk
         r = submit_section(p, s, i, waits ? &waits[i] : NULL, &next, &value);
         if (values) values[i] = value;
     }
-    if (value) vkt_run_end(p, value, run_index); /* also after a part of the sections */
+    if (value) vkt_run_end(p, value, run_index); /* also if only some sections were submitted */
     return r;
 }

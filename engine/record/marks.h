@@ -12,20 +12,21 @@ typedef struct vkt_shard_run {
 } vkt_shard_run;
 
 /* Finds the dispatches that use the buckets of a vector of the graph. The buckets end at ends[0] < ends[1] < ...; a
- * dispatch uses each bucket that a binding of it overlaps. first[i] and last[i]: the numbers of the first and the last
- * dispatch that use bucket i. VKT_E_STATE if no dispatch uses some bucket. */
+ * dispatch uses a bucket if one of its bindings overlaps the bucket. first[i] and last[i]: index of the first and of
+ * the last dispatch that uses bucket i. VKT_E_STATE if there is a bucket that no dispatch uses. */
 vkt_result vkt_program_users(const vkt_program *p, vkt_tensor t, const uint64_t *ends, uint32_t n, uint32_t *first,
                              uint32_t *last);
-/* Ends a section before each of the dispatches at[0] < at[1] < ..., n of them, all above 0. Call it before the first
- * run. The last section ends with the step; so there are n + 1 sections. */
+/* Ends a section before each of the n dispatches at[0] < at[1] < ..., all above 0. The last section ends with the step,
+ * so there are n + 1 sections. VKT_E_STATE after the first run; VKT_E_ARG; VKT_E_NOMEM; or an error of the driver. */
 vkt_result vkt_program_mark(vkt_program *p, const uint32_t *at, uint32_t n);
-/* Returns whether later runs read no timestamps: true from the third run on. Before that, a run must not begin while
- * work waits for a gate: Mesa 22.3 reads timestamps only when all submitted work is done. */
+/* Returns whether no later run has to read timestamps. True once the third run has begun; for a program that is not
+ * split into submissions (vkt_parts_create), true from the start. While it is false, a run must not begin if work waits
+ * for a gate: Mesa 22.3 reads timestamps only when all submitted work is done. */
 bool vkt_program_is_measured(const vkt_program *p);
-/* Runs the program like vkt_program_run, section by section. `words`: NULL for a graph that is none of shards; with
- * words, run->rows may be 0, which means no rows. waits[i] (waits may be NULL): section i waits for that semaphore, and
- * it begins with a barrier for what the host wrote before it signaled. values[i] (values may be NULL): the value of the
- * context's timeline when section i is done. */
+/* Runs the program like vkt_program_run, section by section. `words` is NULL unless the graph is a graph of shards;
+ * with words, run->rows = 0 means no rows. Section i waits for the semaphore waits[i] (waits may be NULL), and begins
+ * with a barrier for what the host wrote before it signaled this semaphore. values[i] (values may be NULL) gets the
+ * value of the context's timeline when section i is done. */
 vkt_result vkt_program_run_sections(vkt_program *p, const vkt_run *run, const vkt_shard_run *words,
                                     const VkSemaphoreSubmitInfo *waits, uint64_t *values, uint64_t *run_index);
 

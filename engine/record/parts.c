@@ -1,8 +1,8 @@
 /* record/parts.c - the command buffers of a program: splits a step into submissions that end in time.
  *
- * A device's watchdog ends a submission that takes too long. The time of a kernel is unknown before it has run. So the
- * first two runs submit each dispatch alone, with timestamps. The first run warms up, because drivers compile late. The
- * second one is measured. Then the step is recorded for all later runs, in as few parts as the limit allows. */
+ * A watchdog of the system ends a submission that takes too long. The time of a kernel is unknown before it has run. So
+ * the first two runs submit each dispatch alone, with timestamps. The first run warms up, because drivers compile late.
+ * The second one is measured. Then the step is recorded for all later runs, in as few parts as the limit allows. */
 #include "record/record.h"
 
 vkt_result vkt_parts_record(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, vkt_series *out)
@@ -35,7 +35,7 @@ static vkt_result record_parts(vkt_program *p, uint32_t n)
     return VKT_OK;
 }
 
-/* Makes a part of each section. Returns their number. */
+/* Makes a part of each section. Returns the number of parts. */
 static uint32_t find_sections(vkt_program *p)
 {
     for (uint32_t i = 0; i < p->n_marks; i++) p->ends[i] = p->marks[i];
@@ -56,7 +56,7 @@ static vkt_result record_arrival(vkt_program *p)
 vkt_result vkt_parts_mark(vkt_program *p)
 {
     VKT_TRY(record_arrival(p));
-    if (p->pieces.n) return VKT_OK; /* every dispatch is a piece */
+    if (p->pieces.n) return VKT_OK; /* every dispatch is a piece of its own, so pieces end at all marks */
     vkt_series_destroy(p->ctx, &p->parts);
     vkt_series_destroy(p->ctx, &p->profiled);
     return record_parts(p, find_sections(p));

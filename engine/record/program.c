@@ -85,7 +85,7 @@ static vkt_result lower_and_plan(vkt_program *p, vkt_precision precision, bool r
     return vkt_plan_make(&p->lowered, &p->options, &p->plan);
 }
 
-/* Checks that the program only reads published parameters, if its params have `published`. */
+/* Checks a program with `published`: its store has published parameters, and it does not write to parameters. */
 static vkt_result check_published(const vkt_program *p)
 {
     const vkt_emit *e = &p->lowered;
@@ -127,8 +127,8 @@ static vkt_result check_cap(vkt_program *p, uint64_t max_bytes)
         vkt_bytes_text(p->plan.const_bytes, c), vkt_bytes_text(p->plan.input_bytes, d), vkt_bytes_text(left, e));
 }
 
-/* Returns whether two arrays overlap, as they are bound: rounded up to 16 bytes. Both may be parts of one buffer of the
- * application. */
+/* Returns whether the memory of two arrays overlaps. Their sizes are rounded up to multiples of 16 bytes, as they are
+ * bound. Both arrays may be parts of one buffer of the application. */
 static bool share_memory(const vkt_array *a, const vkt_array *b)
 {
     const uint64_t from_a = a->buffer->base_bytes, from_b = b->buffer->base_bytes;
@@ -136,7 +136,7 @@ static bool share_memory(const vkt_array *a, const vkt_array *b)
            from_b < from_a + vkt_round_up(a->bytes, 16);
 }
 
-/* Checks that no array which the program writes shares memory with another one: see vkt_write. */
+/* Checks that no array which the program writes (vkt_write) shares memory with another array. */
 static vkt_result check_arrays_apart(const vkt_program *p, const vkt_program_params *params)
 {
     for (uint32_t i = 0; i < params->n_arrays; i++)
@@ -282,7 +282,7 @@ static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt
                         .options = options,
                         .budget.left_ns = UINT64_MAX,
                         .debug.level = vkt_debug_level() };
-    if (p->debug.level >= 4) p->options = apart; /* each value then stays as it was written */
+    if (p->debug.level >= 4) p->options = apart; /* then each value stays as it was written */
     snprintf(p->name, sizeof p->name, "%s", params && params->name ? params->name : "program");
     const vkt_result r = build(p, params ? params : &none);
     if (r == VKT_OK)

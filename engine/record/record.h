@@ -1,4 +1,4 @@
-/* record/record.h - inside of record/: the structs of arrays, stores and programs. */
+/* record/record.h - the structs of arrays, stores and programs, and functions on them that are not public. */
 #ifndef VKT_RECORD_H
 #define VKT_RECORD_H
 
@@ -19,7 +19,7 @@ typedef struct vkt_handover {
 struct vkt_array {
     vkt_ctx *ctx;
     vkt_buffer *buffer;
-    vkt_handover handover[2]; /* release and acquire of a host's buffer; made at the first use */
+    vkt_handover handover[2]; /* [0] releases a host's buffer, [1] acquires it; made at the first use */
     vkt_dtype dtype;
     vkt_shape shape;
     uint64_t bytes;
@@ -42,7 +42,7 @@ struct vkt_store {
     uint32_t n;
     uint64_t arena_bytes;
     vkt_clock_rates rates;
-    vkt_buffer *part[VKT_ARENAS]; /* index: vkt_store_part; NULL: the store has none */
+    vkt_buffer *part[VKT_ARENAS]; /* index: vkt_store_part; NULL: the store does not have this part */
     vkt_buffer *clock;
 };
 
@@ -74,7 +74,7 @@ struct vkt_program {
     vkt_buffer **inputs; /* index: value id; NULL if the value is no input */
     vkt_array **arrays;  /* index: value id; the caller owns the arrays */
     vkt_buffer *consts, *step, *words, *metrics;
-    vkt_buffer *own_clock; /* for a graph without a store */
+    vkt_buffer *own_clock; /* the clock of a graph without a store; NULL: there is none */
 
     VkDescriptorPool pool;
     VkDescriptorSet *sets;          /* index: dispatch */
@@ -83,9 +83,9 @@ struct vkt_program {
     size_t n_views;
     /* parts.c: a run submits `parts`, or `pieces` as long as there are no parts. */
     vkt_series pieces;   /* one for each dispatch, with timestamps, to measure; none once the parts exist */
-    vkt_series parts;    /* for all later runs */
+    vkt_series parts;    /* submitted by all later runs */
     vkt_series profiled; /* the parts with timestamps, if asked for */
-    uint32_t *ends;      /* index: part; number of its last dispatch + 1 */
+    uint32_t *ends;      /* by part or piece: the number of its last dispatch + 1 */
     uint32_t *marks;     /* marks.c: a part ends before each of these dispatches */
     uint32_t n_marks;
     vkt_commands arrival;       /* marks.c: the barrier before a section that waits for the host; made with the marks */
@@ -103,11 +103,10 @@ struct vkt_program {
     /* budget.c: the slices of a run that several frames share. */
     struct {
         vkt_series slices;
-        uint32_t *ends;
-        uint64_t *ns;            /* time of each slice, as last measured */
+        uint64_t *ns;            /* time of each slice, as last measured; then the marks of one run */
         vkt_timer timer;         /* start and end of each slice */
         uint64_t grain_ns;       /* no slice takes longer, unless it is one slow kernel */
-        uint32_t next;           /* next slice of the current run; 0: no run has begun */
+        uint32_t next;           /* next slice of the current run; 0: no run is in progress */
         vkt_pending now, before; /* work of this frame, work of earlier frames */
         bool has_times;          /* a run by slices has ended, and its times are not read yet */
         uint64_t left_ns;        /* rest of the frame's budget, if the last call ended a run; else UINT64_MAX */
@@ -118,51 +117,57 @@ struct vkt_program {
     uint64_t values[VKT_RUN_RING]; /* timeline value of run r at r % VKT_RUN_RING */
 };
 
-/* range.c: returns the range of binding `b` of a lowered dispatch, rounded up to 16 bytes, as it is bound. */
+/* range.c: returns the range of binding `b` of a lowered dispatch. Its size is rounded up to a multiple of 16 bytes, as
+ * it is bound. */
 vkt_range vkt_range_of(const vkt_program *p, const vkt_bind *b);
-/* Returns all bytes of a value of the graph, rounded up to 4. */
+/* Returns the range of all bytes of a value of the graph. Its size is rounded up to a multiple of 4. */
 vkt_range vkt_range_of_value(const vkt_program *p, vkt_tensor t);
 /* commands.c: creates pipelines and descriptor sets. */
 vkt_result vkt_bind_all(vkt_program *p);
 void vkt_bind_free(vkt_program *p);
-/* Records dispatches first to end - 1, with the barriers between them. With a timer, also records marks 2 i and 2 i + 1
- * around dispatch i. vkt_submit keeps the order with earlier and later submissions, transfers and the host. */
+/* Records the dispatches `first` .. end - 1, with the barriers between them. With a timer, also records marks 2 i and
+ * 2 i + 1 around dispatch i. No barrier is necessary before or behind them: see vkt_submit. */
 void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t first, uint32_t end, vkt_timer *timer);
 /* parts.c: creates the first command buffers of a program. Its descriptor sets must exist. */
 vkt_result vkt_parts_create(vkt_program *p);
 void vkt_parts_free(vkt_program *p);
-/* Records the command buffers again, after the marks have changed. */
+/* Makes the parts end at the marks too, after the marks have changed. */
 vkt_result vkt_parts_mark(vkt_program *p);
-/* Prepares a run. As soon as the time of each dispatch is known, splits the step and records the parts. */
+/* Prepares the command buffers for a run. For the third run, waits for the second one, reads the time of each dispatch,
+ * splits the step and records the parts. */
 vkt_result vkt_parts_prepare(vkt_program *p);
-/* Records dispatches as a series of n command buffers. Command buffer i ends before dispatch ends[i]. */
+/* Records dispatches as a series of n command buffers. Command buffer i ends before dispatch ends[i]. timer NULL: there
+ * are no timestamps. */
 vkt_result vkt_parts_record(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, vkt_series *out);
-/* submit.c: the steps of each run, for all ways to submit it. The first function writes the words of its slot
- * (RING_WORDS), the second one prepares the submission and may wait, the third one finishes it. */
+/* submit.c: every run calls these functions, whatever function submits it. vkt_run_words checks the run and writes its
+ * words for the ring (RING_WORDS of them). vkt_run_begin prepares the submission, and may wait. vkt_run_end counts the
+ * run as submitted. */
 vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *words);
 vkt_result vkt_run_begin(vkt_program *p, const vkt_run *run);
 void vkt_run_end(vkt_program *p, uint64_t value, uint64_t *run_index);
-/* Submits the program's commands as its next run. `profiled`: those with timestamps. */
+/* Submits the program's commands as its next run. `profiled`: the commands have timestamps. */
 vkt_result vkt_run_submit(vkt_program *p, const vkt_run *run, const vkt_sync *sync, bool profiled, uint64_t *run_index);
-/* Waits until run r is done. Returns at once if r is older than the last VKT_RUN_RING runs. */
+/* Waits until run r is done. r must be one of the last VKT_RUN_RING runs. */
 vkt_result vkt_wait_run(vkt_program *p, uint64_t r);
-/* Returns VKT_OK for one of the last VKT_RUN_RING runs. */
+/* Returns VKT_OK for one of the last VKT_RUN_RING runs, else VKT_E_ARG. */
 vkt_result vkt_check_run(const vkt_program *p, uint64_t run_index);
-/* Returns VKT_OK unless the device is lost or a run of vkt_step_budget is not complete. */
+/* Returns VKT_OK; VKT_E_STATE if a run of vkt_step_budget is in progress; or an error of vkt_lost_check. */
 vkt_result vkt_check_idle(const vkt_program *p);
 /* budget.c: frees the slices of vkt_step_budget. */
 void vkt_budget_free(vkt_program *p);
-/* access.c: returns VKT_OK for a value of the graph that an application may read: an input, or a kept value. */
+/* access.c: returns VKT_OK for a value of the graph that an application may read, else VKT_E_ARG. Such a value is kept,
+ * or is not an activation (for instance an input or a parameter). */
 vkt_result vkt_check_readable(const vkt_program *p, vkt_tensor t);
-/* Reads any value that a dispatch uses, like vkt_program_read. */
+/* Reads any value of the graph that a dispatch uses, like vkt_program_read. Checks nothing. */
 vkt_result vkt_program_fetch(vkt_program *p, vkt_tensor t, void *data);
-/* debug.c: VKT_DEBUG from level 2 on. Start: begins to measure. Run: makes a run and waits for its end. End: logs the
- * times. */
+/* debug.c: VKT_DEBUG from level 2 on. vkt_debug_start allocates the times. vkt_debug_run makes a run, waits for its
+ * end, and from level 4 on looks for NaN (VKT_E_NAN). vkt_debug_end logs the times. */
 vkt_result vkt_debug_start(vkt_program *p);
 vkt_result vkt_debug_run(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *run_index);
 void vkt_debug_end(vkt_program *p);
-/* Returns in *bytes the device memory that a program of this graph would need. This needs only a plan: nothing is made
- * on the device. It reads only precision and recompute of `params`. The graph must not change afterwards. */
+/* Computes the device memory that a program of this graph would need for activations, scratch, constants and inputs.
+ * This only makes a plan, and nothing on the device. Only precision and recompute of `params` are read. The graph must
+ * not change afterwards. */
 vkt_result vkt_program_need(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params, uint64_t *bytes);
 /* Logs the text of vkt_program_print, line by line, at VKT_LOG_DEBUG. */
 void vkt_program_log(const vkt_program *p);

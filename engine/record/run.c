@@ -1,4 +1,4 @@
-/* record/run.c - starts runs of a program, returns their metrics and the times of their dispatches. */
+/* record/run.c - starts runs of a program, and returns their metrics and the times of their dispatches. */
 #include "record/record.h"
 
 #include "abi/step.abi.h"
@@ -16,7 +16,7 @@ vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_ind
     return vkt_program_run_synced(p, run, NULL, run_index);
 }
 
-/* Reads the metrics from a slot of the ring. The run that wrote them is done. */
+/* Reads the metrics from a slot of the ring. The run that wrote them must be done. */
 static void read_metrics(const vkt_program *p, uint64_t slot, vkt_metrics *out)
 {
     const uint32_t *m = (const uint32_t *)p->metrics->mapped + slot * METRIC_WORDS;

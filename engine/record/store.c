@@ -12,7 +12,7 @@ static vkt_result fill_entries(vkt_store *s, const vkt_graph *g)
     s->n = (uint32_t)g->n_params;
     s->entries = vkt_alloc_array(&s->ctx->host, s->n ? s->n : 1, sizeof *s->entries);
     if (!s->entries) return vkt_fail_nomem(&s->ctx->host, "a store", s->n * sizeof *s->entries);
-    uint64_t at = 0; /* counted like vkt_param does; the graph's own offsets may already be those of another store */
+    uint64_t at = 0; /* counted as vkt_param does, because the graph's offsets may already be those of another store */
     for (uint32_t i = 0; i < s->n; i++) {
         const vkt_value *v = &g->values[g->params[i]];
         vkt_store_entry *e = &s->entries[i];
@@ -24,14 +24,15 @@ static vkt_result fill_entries(vkt_store *s, const vkt_graph *g)
 }
 
 /* Creates a buffer of zeros. The gaps between parameters stay zero for ever, so kernels over a whole arena need not
- * skip them. */
+ * skip these gaps. */
 static vkt_result make_buffer(vkt_store *s, vkt_mem_class cls, uint64_t bytes, const char *name, vkt_buffer **out)
 {
     VKT_TRY(vkt_buffer_create(s->ctx, VKT_MEMORY_DEVICE, cls, bytes, name, out));
     return vkt_fill(s->ctx, *out, 0, vkt_round_up(bytes, 4), 0);
 }
 
-/* Fills Adagrad's sum of squares, which may start above zero. The gaps are filled too; their gradients are zero. */
+/* For Adagrad, fills the sum of squares, which may start above zero. The gaps are filled too; their gradients are zero.
+ */
 static vkt_result fill_accumulator(vkt_store *s, const vkt_optimizer *o)
 {
     uint32_t bits;

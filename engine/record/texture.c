@@ -6,7 +6,7 @@
 
 /* One direction of copying: image to array, or array to image. */
 typedef struct direction {
-    const vkt_pipeline *pipeline; /* NULL: the image's usage does not allow it */
+    const vkt_pipeline *pipeline; /* NULL: usage, format or layout of the image do not allow this direction */
     VkDescriptorSet set;
     vkt_commands commands; /* commands to submit; made at the first use */
 } direction;
@@ -27,7 +27,7 @@ static const char *const names[] = { "reading a texture", "writing a texture" };
 
 #define LANES 64u
 
-/* The kernels for a format of an image. VKT_K_NONE: shaders can only sample it. */
+/* The kernels for a format of an image. VKT_K_NONE: shaders can only sample images of this format. */
 typedef struct format {
     VkFormat format;
     vkt_kernel_id storage[2];
@@ -48,7 +48,7 @@ static const format *find_format(VkFormat f)
     return NULL;
 }
 
-/* Returns how many numbers a pixel has in the array; 0: the array's shape does not fit the image. */
+/* Returns how many numbers a pixel has in the array; 0: type or shape of the array do not fit the image. */
 static uint32_t channels_of(const vkt_texture_params *p)
 {
     const vkt_shape s = p->array->shape;
@@ -222,7 +222,7 @@ static vkt_result record(vkt_texture *t, int which, VkCommandBuffer cmd)
     return VKT_OK;
 }
 
-/* Records the commands, once. They stay valid for all later uses. */
+/* Records the commands of a direction, which stay valid for all later uses. */
 static vkt_result prepare(vkt_texture *t, int which, vkt_commands *c)
 {
     VKT_TRY(vkt_commands_create(t->ctx, names[which], c));

@@ -1,4 +1,5 @@
-/* reference/attention.c - softmax(scale q k^T) v by heads: q (..,T,D), k and v (..,S,D), or all in one (B,T,3 H D). */
+/* reference/attention.c - softmax(scale q k^T) v by heads. The inputs are q (..,T,D), k and v (..,S,D), or one (B,T,3 H
+ * D) that has q, k and v of H heads. */
 #include "reference/families.h"
 
 #include <math.h>
@@ -52,7 +53,7 @@ static double dot(const double *a, const double *b, size_t n)
     return sum;
 }
 
-/* Computes y += x a. */
+/* Adds x a to y; does nothing if y is NULL. */
 static void add(double *y, double x, const double *a, size_t n)
 {
     for (size_t i = 0; y && i < n; i++) y[i] += x * a[i];
@@ -93,8 +94,8 @@ static void forward(const vkt_ref_call *c)
     }
 }
 
-/* Adds the gradients of one query. The gradient of a weight p is dy v. The mean of these gradients over the row,
- * weighted with p, is dy y. The gradient of a score is p (dy v - dy y). */
+/* Adds the gradients that come from one query. The gradient of a weight p is the dot product dy v. The mean of these
+ * gradients over the row, weighted with p, is dy y. The gradient of a score is p (dy v - dy y). */
 static void backward_of_query(const vkt_ref_call *c, const head *h, size_t t)
 {
     const double *dy = c->dout[0] + h->y + t * h->y_step, all = log_sum(c, h, t);

@@ -1,5 +1,5 @@
 /* reference/binary.c - functions of two numbers with NumPy's broadcasting, each with its value and two derivatives; and
- * where. */
+ * the op `where`. */
 #include "reference/families.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ static void backward(const vkt_ref_call *c, map da, map db)
                 c->dout[0][i] * slope[k](operand(c, 0, i), operand(c, 1, i));
 }
 
-/* Defines the op `name` by expressions of a and b. */
+/* Defines the op `name` by its value and its derivatives: expressions of a and b. */
 #define MAP(name, value, da, db)                       \
     static double name##_value(double a, double b)     \
     {                                                  \

@@ -1,6 +1,6 @@
 /* reference/conv2d.c - cross-correlation of images, and the same with a max pooling of its output:
  *   y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
- * with g = the group of o: o / (O / groups). */
+ * with G = groups, and g = the group of o: o / (O / G). */
 #include "reference/families.h"
 
 /* Handles one product of the sum, by the positions of its factors and of the element that it is added to. */
@@ -67,12 +67,12 @@ const vkt_ref_op vkt_ref_conv2d = { "conv2d", 1, forward, backward };
 
 /* ---- convolution with max pooling ---- */
 
-/* One pixel of the convolution. */
+/* One pixel of the convolution's output, before the pooling. */
 typedef struct pixel {
     uint32_t n, o, p, q;
 } pixel;
 
-/* Sums all products of a pixel: its value. With dz, it also adds their gradients. */
+/* Returns the value of a pixel: the bias and the sum of all products. With dz, also adds their gradients to din. */
 static double each_product(const vkt_ref_call *c, pixel at, const double *dz)
 {
     const vkt_conv2d_attr *a = &((const vkt_conv2d_max_pool_attr *)c->attr)->conv;
@@ -93,7 +93,7 @@ static double each_product(const vkt_ref_call *c, pixel at, const double *dz)
     return sum;
 }
 
-/* Finds the first maximum in the pooling window of output element i, and its pixel. */
+/* Returns the maximum in the pooling window of output element i. *where: its pixel, the first one at a tie. */
 static double cell_maximum(const vkt_ref_call *c, size_t i, pixel *where)
 {
     const vkt_conv2d_max_pool_attr *a = c->attr;

@@ -1,5 +1,5 @@
-/* reference/conv_transpose2d.c - transposed convolution of images, as a scatter: each x[n,c,h,w] times w[c,o,r,s] is
- * added to y[n,o, h stride - pad + r dil, w stride - pad + s dil], for the channels o of its group. */
+/* reference/conv_transpose2d.c - transposed convolution of images, as a scatter: each x[n,c,h,v] times w[c,o,r,s] is
+ * added to y[n, g O/G + o, h stride - pad + r dil, v stride - pad + s dil]. G = groups, and g = the group of c. */
 #include "reference/families.h"
 
 /* Computes the row or column of y that tap k of input position `in` adds to. Returns false if y does not have it. */
@@ -10,7 +10,8 @@ static bool lands(const vkt_conv_transpose2d_attr *a, int axis, uint32_t in, uin
     return i >= 0 && i < size;
 }
 
-/* Handles the product of x and w: forward into y, backward from dy. */
+/* Handles the product of x and w: adds it to y, or, if `back`, adds to the gradients of x and w what they get from dy.
+ */
 static void meet(const vkt_ref_call *c, bool back, size_t x, size_t w, size_t y)
 {
     if (!back) {

@@ -5,7 +5,8 @@
 
 /* ---- dropout: see vkt_dropout_attr ---- */
 
-/* Returns the physical index of logical element i: the batch fastest, its pitch rounded up to 4, or row-major. */
+/* Returns the physical index of logical element i. ROWS: i itself. BATCH_LAST: the batch is the fastest dimension, and
+ * its size is rounded up to 4. */
 static size_t physical(vkt_shape s, vkt_layout layout, size_t i)
 {
     if (layout == VKT_ROWS || s.rank == 0) return i;
@@ -13,7 +14,7 @@ static size_t physical(vkt_shape s, vkt_layout layout, size_t i)
     return i % inner * pitch + i / inner;
 }
 
-/* Returns the factor of logical element i. */
+/* Returns the factor by which dropout multiplies logical element i. */
 static double factor(const vkt_ref_call *c, size_t i)
 {
     const vkt_dropout_attr *a = c->attr;

@@ -2,7 +2,7 @@
  * ..) for ids (B, ..). */
 #include "reference/families.h"
 
-/* Returns the index in y of number d of the row for id number i. */
+/* Returns the index in y of element d of the table's row for the i-th id. */
 static size_t index_of(const vkt_ref_call *c, size_t i, size_t d)
 {
     const vkt_embedding_attr *a = c->attr;

@@ -20,7 +20,8 @@ static uint32_t dims_of(const vkt_ref_call *c)
     return c->in[0].shape.dim[1];
 }
 
-/* Finds the grid cell of point n in grid l. Loops over the grids before it to find the first entry. */
+/* Finds the grid cell of point n in grid l. Loops over the grids before l, too, because their entries come first in the
+ * table. */
 static cell find(const vkt_ref_call *c, size_t n, uint32_t l)
 {
     const vkt_hash_grid_attr *a = c->attr;
@@ -43,7 +44,7 @@ static cell find(const vkt_ref_call *c, size_t n, uint32_t l)
     return at;
 }
 
-/* Returns the entry of corner k; bit d of k: the far side along axis d. */
+/* Returns the entry of corner k. Bit d of k is 1 on the far side along axis d. */
 static size_t entry(const cell *at, uint32_t dims, uint32_t k)
 {
     static const uint32_t prime[] = { 1, 2654435761u, 805459861u };
@@ -57,7 +58,7 @@ static size_t entry(const cell *at, uint32_t dims, uint32_t k)
     return at->first + (at->hashed ? hash % at->entries : index);
 }
 
-/* Returns the weight of corner k, without the factor of axis `but`. */
+/* Returns the weight of corner k, without the factor of axis `but` (dims: with all factors). */
 static double weight(const cell *at, uint32_t dims, uint32_t k, uint32_t but)
 {
     double w = 1;

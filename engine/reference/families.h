@@ -37,8 +37,8 @@ static inline size_t vkt_ref_at4(vkt_shape s, size_t a, size_t b, size_t c, size
     return ((a * s.dim[1] + b) * s.dim[2] + c) * s.dim[3] + d;
 }
 
-/* Returns the element of a tensor of shape `small` that broadcasting repeats at element i of `large`. Shapes are
- * aligned at the right; the index of a dimension of 1 is 0. */
+/* Returns the index of the element of a tensor of shape `small` that broadcasting repeats at element i of `large`.
+ * Shapes are aligned at the right; along a dimension of 1 the index is 0. */
 size_t vkt_ref_broadcast(vkt_shape large, vkt_shape small, size_t i);
 
 #endif

@@ -51,7 +51,7 @@ static void matmul_forward(const vkt_ref_call *c)
             }
 }
 
-/* Adds the gradients: every product of the sum contributes to both factors. */
+/* Adds the gradients: every product of the sum adds to the gradients of both factors. */
 static void matmul_backward(const vkt_ref_call *c)
 {
     const product p = product_of(c);

@@ -1,6 +1,8 @@
-/* reference/loss.c - losses of labels over the real rows of a batch, and counts.
- *   softmax_xent: 1/rows sum_b -log softmax(z[b])[t[b]], in nats    cross_entropy, nll: see below
- *   argmax: the first largest of each row    count_correct: number of real rows whose argmax is t[b] */
+/* reference/loss.c - losses of labels over the real rows of a batch, and predictions.
+ *   softmax_xent: 1/rows sum_b -log softmax(z[b])[t[b]], in nats
+ *   cross_entropy, nll: see below
+ *   argmax: the first largest element of each row
+ *   count_correct: number of real rows whose argmax is t[b] */
 #include "reference/families.h"
 
 #include <math.h>
@@ -78,7 +80,7 @@ static double share(const vkt_ref_call *c, size_t b, size_t k)
     return label == a->ignore ? 0 : weight(c, k) * (even + (k == label ? 1 - s : 0));
 }
 
-/* Writes the losses of rows (0 after the real ones), or their sum over the divisor. */
+/* Writes the loss of each row (0 after the real rows), or the sum of these losses divided by the divisor. */
 static void reduce(const vkt_ref_call *c, double (*loss)(const vkt_ref_call *c, size_t b))
 {
     const vkt_cross_entropy_attr *a = c->attr;
@@ -91,7 +93,7 @@ static void reduce(const vkt_ref_call *c, double (*loss)(const vkt_ref_call *c, 
     if (!a->each) c->out[0].f[0] = sum / divisor(c);
 }
 
-/* Returns the gradient of row b's loss, divided by the divisor. */
+/* Returns the gradient with respect to row b's loss: dout[b] if each row has an output, else dout[0] / divisor. */
 static double dloss(const vkt_ref_call *c, size_t b)
 {
     const vkt_cross_entropy_attr *a = c->attr;

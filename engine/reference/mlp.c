@@ -1,6 +1,7 @@
 /* reference/mlp.c - a fully connected network, sample by sample:
  *   h[0] = x,  h[l] = max(w[l] h[l-1] + b[l], 0),  the last layer without max
- *   mlp: -> y    mlp_mse: -> mean of (y - target)^2 over the real rows */
+ *   mlp: y = the last h
+ *   mlp_mse: the mean of (y - target)^2 over the real rows and all outputs */
 #include "reference/families.h"
 
 typedef struct network {
@@ -17,7 +18,7 @@ static network network_of(const vkt_ref_call *c)
     return n;
 }
 
-/* Return the parameters of a layer; NULL: absent. */
+/* Return weight and bias of layer l; bias NULL: absent. */
 static double *weight(const network *n, uint32_t l)
 {
     return n->c->in[n->params + 2 * l].f;

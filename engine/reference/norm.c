@@ -1,15 +1,16 @@
 /* reference/norm.c - normalisations.
- *   batch_norm: xhat = (x - mean) / sqrt(var + eps) over real rows and positions of a channel, y = gamma xhat + beta; 0
- *   in the other rows (Ioffe & Szegedy 2015)
- *   batch_norm_given: mean and variance are inputs
- *   running_stats: an exponential average
- *   row_norm: the same for one group of channels of a sample (Ba et al. 2016; Wu & He 2018; RMS: Zhang & Sennrich 2019)
- */
+ *   batch_norm: y = gamma xhat + beta, xhat = (x - mean) / sqrt(var + eps), with mean and var of a channel over the
+ *   real rows and all positions; 0 in the other rows (Ioffe & Szegedy 2015)
+ *   batch_norm_given: the same for all rows, with mean and var as inputs
+ *   running_stats: an exponential average of mean and var
+ *   row_norm: as batch_norm, for one group of channels of a sample (Ba et al. 2016; Wu & He 2018; RMS: Zhang & Sennrich
+ *   2019) */
 #include "reference/families.h"
 
 #include <math.h>
 
-/* The statistics of channel k, and the positions of its elements: x is (N,C,positions). */
+/* The statistics of channel k, and the sizes that give the index of an element. x is (N,C,positions); `rows` rows
+ * count. */
 typedef struct channel {
     size_t rows, channels, positions, k;
     double mean, scale, gamma, beta; /* scale: 1 / sqrt(var + eps) */

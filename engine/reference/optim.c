@@ -1,15 +1,15 @@
-/* reference/optim.c - one step of an optimizer, by the PyTorch and Keras documentation of each; clipping by that of
- * torch.nn.utils.clip_grad_norm_ and clip_grad_value_; averages of parameters by that of
+/* reference/optim.c - one step of an optimizer, by its documentation in PyTorch and Keras. Clipping follows
+ * torch.nn.utils.clip_grad_norm_ and clip_grad_value_. Averages of parameters follow
  * torch.optim.swa_utils.AveragedModel. */
 #include "reference/families.h"
 
 #include <math.h>
 
-/* The numbers of a formula that do not depend on the element. */
+/* The numbers of a formula. Only lr depends on the element: on its group. */
 typedef struct rule {
     const vkt_optimizer *o;
     double lr, t;
-    double product, u, u_next; /* NAdam: product of u_1 .. u_t, then u_t and u_(t+1) */
+    double product, u, u_next; /* NAdam, with u_i = nadam_momentum(i): product of u_1 .. u_t, then u_t and u_(t+1) */
 } rule;
 
 static double nadam_momentum(const vkt_optimizer *o, double t)
@@ -27,7 +27,7 @@ static rule rule_of(const vkt_optimizer *o, double lr, uint64_t t)
     return r;
 }
 
-/* ---- the formulas: each changes *p by the gradient g; m points to the moments of that element ---- */
+/* ---- the formulas: each changes the parameter *p by its gradient g; m points to its moments ---- */
 
 static void sgd(const rule *r, double *p, double g, double *const m[3])
 {
@@ -123,7 +123,7 @@ void vkt_ref_update(const vkt_optimizer *o, double lr, uint64_t t, uint64_t n, d
     }
 }
 
-/* ---- as ops: param, grad, moments, groups -> param, the moments that exist ---- */
+/* ---- the ops of optimizers: param, grad, moments, groups -> param, the moments that exist ---- */
 
 static void forward(const vkt_ref_call *c, uint32_t n_moments)
 {
@@ -154,7 +154,7 @@ const vkt_ref_op vkt_ref_op_adam = { "adam", 4, forward3, NULL };
 const vkt_ref_op vkt_ref_op_rmsprop = { "rmsprop", 4, forward3, NULL };
 const vkt_ref_op vkt_ref_op_adagrad = { "adagrad", 2, forward1, NULL };
 
-/* ---- published, param, groups -> published ---- */
+/* ---- the op publish: published, param, groups -> published ---- */
 
 static void publish_forward(const vkt_ref_call *c)
 {

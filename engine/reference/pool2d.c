@@ -6,9 +6,9 @@
 #include <math.h>
 
 typedef struct span {
-    uint32_t begin, end; /* real rows (or columns) of the window; begin >= end: none */
-    uint32_t step;       /* distance between neighbouring ones */
-    uint32_t padded;     /* rows with padding; ceil mode may reduce their number */
+    uint32_t begin, end; /* rows (or columns) of the image in the window, without `end`; begin >= end: none */
+    uint32_t step;       /* distance between neighbouring rows of the window */
+    uint32_t padded;     /* number of rows of the window in the padded image */
 } span;
 
 static span window(const vkt_pool2d_attr *a, int axis, uint32_t i, uint32_t size)

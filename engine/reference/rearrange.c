@@ -115,7 +115,8 @@ static void pad_backward(const vkt_ref_call *c)
 
 const vkt_ref_op vkt_ref_pad = { "pad", 1, pad_forward, pad_backward };
 
-/* Returns the input that holds an index of the result, and the position in it. */
+/* Returns the number of the input that holds index `at` of the result. Changes `at` to the index in this input; *from
+ * is its row-major position. */
 static uint32_t part_of(const vkt_ref_call *c, uint32_t *at, size_t *from)
 {
     const uint32_t axis = ((const vkt_concat_attr *)c->attr)->axis;

@@ -1,8 +1,9 @@
 /* reference/reduce.c - reductions, and broadcasting, which is the gradient of a sum.
  *   sum, mean: over all elements -> scalar
- *   sum_to: over the dimensions that broadcasting the result's shape to x's would repeat    expand: broadcasting itself
- *   max_to, min_to: the largest and the smallest over those; the gradient is divided equally among all equal elements
- */
+ *   sum_to: over the dimensions that broadcasting the result's shape to x's would repeat
+ *   expand: broadcasting itself
+ *   max_to, min_to: the largest and the smallest element over the dimensions of sum_to; the gradient is divided equally
+ *   among the elements that are equal to it */
 #include "reference/families.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-/* reference/reference.h - every op again, on the CPU, in double precision, as plain loops over logical indices. It
- * shares no code with ops/, only the structs of attributes (ir/attrs.h). For tests, audits and vkt-bench.
+/* reference/reference.h - the ops again, with their gradients, on the CPU, in double precision, as plain loops over
+ * logical indices. Ops that only handle the step state, metrics or shards are not here. The folder shares no code with
+ * ops/, only the structs of attributes (ir/attrs.h). It is for tests, audits and vkt-bench.
  *
  * The functions trust their caller: shapes are those that the op's infer accepts and describes. They allocate nothing
  * and cannot fail. Threads: any. */
@@ -13,37 +14,39 @@
 typedef struct vkt_ref_tensor {
     vkt_shape shape;
     vkt_dtype dtype;
-    vkt_layout layout; /* layout of the device value; only dropout's numbering depends on it */
-    double *f;         /* VKT_F32, and VKT_U8 as numbers */
-    uint32_t *u;       /* VKT_U32 */
+    vkt_layout layout; /* layout of the device value; only the random numbers of dropout depend on it */
+    double *f;         /* elements of VKT_F32, or of VKT_U8 as numbers; else NULL */
+    uint32_t *u;       /* elements of VKT_U32; else NULL */
 } vkt_ref_tensor;
 
 typedef struct vkt_ref_call {
     const void *attr;
     uint32_t n_in, n_out;
     const vkt_ref_tensor *in; /* absent inputs have f == u == NULL */
-    const double *constant;   /* forward, for difference quotients: input 0 before one of its elements was moved. An op
-                               * whose gradient treats a part of its formula as constant computes that part from this.
-                               * NULL: use input 0 */
+    const double *constant;   /* forward, for difference quotients: input 0 before one of its elements was changed. An
+                               * op whose gradient treats a part of its formula as constant computes that part from
+                               * this. NULL: use input 0 */
     const double *stored;     /* backward: output 0 as it is stored in 16 bits. An op whose kernel computes the gradient
                                * from the stored output does the same from this. NULL: use the formula */
-    vkt_ref_tensor *out; /* forward: shapes are given, elements are to be filled in; backward reads only the shapes */
-    const double *const *dout; /* backward: per output, NULL for none */
-    double *const *din;        /* backward: per input; NULL if not wanted; zeroed by the caller; the op adds to it */
+    vkt_ref_tensor *out; /* forward: shapes are given, elements are to be filled in; backward: the same after forward */
+    const double *const *dout; /* backward: gradient of each output; NULL: none */
+    double *const *din;        /* backward: gradient of each input, zeroed by the caller; the op adds to it. NULL: not
+                                * wanted */
     uint32_t rows;             /* real rows of the batch (never 0) */
     uint32_t first;            /* index of the batch's first row in the row order */
-    uint64_t seed;             /* step state, for dropout */
-    uint32_t t;
-    double lr;
+    uint64_t seed;             /* seed of dropout's random numbers */
+    uint32_t t;                /* number of the step */
+    double lr;                 /* learning rate of the step */
 } vkt_ref_call;
 
 typedef struct vkt_ref_op {
     const char *name; /* as in ops.def */
-    uint32_t n_out;   /* number of outputs that are compared; an op may keep other data in further outputs */
+    uint32_t n_out;   /* number of outputs that are compared (fewer if some are absent). An op may keep other data in
+                       * further outputs */
     void (*forward)(const vkt_ref_call *c);
     void (*backward)(const vkt_ref_call *c); /* NULL: no gradient */
-    /* Returns whether the gradient is by definition not the derivative of the forward, as for an id whose row is not
-     * trained. NULL: never. */
+    /* Returns whether the gradient is by definition not the derivative of `forward`, as for an embedding with a row
+     * that is not trained. NULL: never. */
     bool (*is_stopped)(const void *attr);
 } vkt_ref_op;
 
@@ -51,11 +54,11 @@ typedef struct vkt_ref_op {
 const vkt_ref_op *vkt_ref_find(const char *name);
 
 /* Computes one step of n parameters in place, as described at vkt_update, for complete gradients (micro_batches is
- * ignored). t counts from 1. moments[i] may be NULL if the optimizer has none. groups has a pair for each 64
- * parameters, as in abi/update.abi.h, and may be NULL. All defaults of o must be filled in. */
+ * ignored). t counts from 1. moments[i] may be NULL if the optimizer does not have moment i. groups has a pair for each
+ * 64 parameters, as in abi/update.abi.h, and may be NULL. All defaults of o must be filled in. */
 void vkt_ref_update(const vkt_optimizer *o, double lr, uint64_t t, uint64_t n, double *p, const double *g,
                     double *const moments[3], const double *groups);
-/* Computes the Euclidean norm of g without the parameters that `groups` freezes. */
+/* Computes the Euclidean norm of g without the parameters that `groups` (may be NULL) freezes. */
 double vkt_ref_norm(uint64_t n, const double *g, const double *groups);
 
 #endif

@@ -26,7 +26,7 @@ static size_t count_lines(const vkt_ref_call *c)
     return vkt_ref_count(c->in[0].shape) / c->in[0].shape.dim[((const vkt_softmax_attr *)c->attr)->axis];
 }
 
-/* Computes log sum exp(scale x) of a line; the largest is subtracted first. */
+/* Computes log sum exp(scale x) of a line; the largest term is subtracted first. */
 static double log_sum(const vkt_ref_call *c, line l)
 {
     const double scale = (double)((const vkt_softmax_attr *)c->attr)->scale, *x = c->in[0].f + l.first;

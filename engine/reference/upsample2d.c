@@ -1,12 +1,12 @@
 /* reference/upsample2d.c - resizes images by torch's formulas (torch.nn.functional.interpolate).
  *   nearest: index min(floor(p scale), H - 1), scale = H / P, in float32, as torch computes it for float32
- *   bilinear: at = p (H-1)/(P-1) with align_corners, else max((p + 1/2) H/P - 1/2, 0); between floor(at) and the next
- */
+ *   bilinear: at = p (H-1)/(P-1) with align_corners, else max((p + 1/2) H/P - 1/2, 0); y is interpolated
+ *   between pixel floor(at) and the next one */
 #include "reference/families.h"
 
 #include <math.h>
 
-/* The sources of an output pixel: a[0] of pixel i[0] plus a[1] of pixel i[1]. */
+/* The sources of an output row or column: a[0] of row or column i[0] of x, plus a[1] of i[1]. */
 typedef struct taps {
     size_t i[2];
     double a[2];

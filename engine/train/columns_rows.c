@@ -5,12 +5,12 @@
 #include "base/numbers.h"
 #include "train/columns.h"
 
-/* One conversion. */
+/* The data of one conversion. */
 typedef struct rows {
     vkt_host h;
     const vkt_columns *c;
     const vkt_records *r;
-    uint32_t *map;    /* for each column of c its column in r; UINT32_MAX: not needed */
+    uint32_t *map;    /* for each column of c, its index in r; UINT32_MAX: not needed */
     float *x, *y;     /* (n, inputs), (n) */
     uint32_t *labels; /* (n) */
 } rows;

@@ -9,7 +9,7 @@
 
 enum { MAX_REPORTED = 5, OPS = 128 };
 
-/* A part of a text. It is not terminated by 0. */
+/* A part of a text. It does not end with a NUL. */
 typedef struct part {
     const char *s;
     int n;
@@ -88,7 +88,7 @@ static void report(vkt_differences *d, part of, part name, const part *was, cons
                             a.s, new, VKT_MIN(b.n, 60), b.s);
 }
 
-/* Returns the field of an op's attributes with this name; NULL: the op has none. */
+/* Returns the field of an op's attributes with this name; NULL: the op has no such field. */
 static const vkt_field *field_of(part op, part name)
 {
     const vkt_field *f = NULL;
@@ -98,8 +98,8 @@ static const vkt_field *field_of(part op, part name)
     return f && f->name ? f : NULL;
 }
 
-/* Returns a whole number of 32 bits, for instance "858993472" or "1.28849024e+09", as a fraction of 2^32, in `room`;
- * any other text unchanged. */
+/* Divides a number from 0 to 2^32 - 1, for instance "858993472" or "1.28849024e+09", by 2^32, and returns the result as
+ * text in `room`. Returns "none" if `value` is NULL, and any other text unchanged. */
 static part as_fraction(const part *value, char room[32])
 {
     char digits[32], *end;
@@ -115,7 +115,8 @@ static part as_fraction(const part *value, char room[32])
     return is_count ? whole(room) : *value;
 }
 
-/* Adds the difference of one attribute with the label of the op's field. */
+/* Adds the difference of one attribute: as a fraction under the label of the op's field, or under `name` if the field
+ * has no label. If the label is empty, adds nothing. */
 static void report_attribute(vkt_differences *d, part op, part of, part name, const part *was, const part *is)
 {
     const vkt_field *f = op.n ? field_of(op, name) : NULL;
@@ -128,8 +129,8 @@ static void report_attribute(vkt_differences *d, part op, part of, part name, co
     }
 }
 
-/* Adds each name whose value differs, or which only one of the two texts has. `op` is the op of the attributes; it is
- * empty for settings. */
+/* Adds each name whose value differs, or which only one of the two texts has. `op` is the name of the op whose
+ * attributes are compared; it is empty for settings. */
 static void compare(part op, part of, part was, part is, char end, vkt_differences *d)
 {
     part value, other, at = is;

@@ -4,8 +4,8 @@
 
 #include "base/base.h"
 
-/* A list of differences: "batch: checkpoint 32, this run 16; ..". It contains only the first few. {.text.h = h} is
- * empty. */
+/* A list of differences: "batch: checkpoint 32, this run 16; ..". It contains only the first few. {.text.h = h} is an
+ * empty list. */
 typedef struct vkt_differences {
     vkt_text text;
     uint32_t n;           /* number of all differences */
@@ -13,11 +13,11 @@ typedef struct vkt_differences {
 } vkt_differences;
 
 void vkt_differences_add(vkt_differences *d, const char *fmt, ...) VKT_PRINTF(2, 3);
-/* Returns the differences, and the number of those that are not in the list. Valid until the next call on d; "" if
- * memory ran out. */
+/* Returns the list as text, with the number of differences that it does not contain. Valid until the next call on d; ""
+ * if memory ran out. */
 const char *vkt_differences_text(vkt_differences *d);
 
-/* Compares settings: lines "name=value". `was` is the checkpoint's text, `is` this run's. */
+/* Compares settings: lines "name=value". `was` is the text that d->was names, `is` the one that d->is names. */
 void vkt_compare_settings(const char *was, const char *is, vkt_differences *d);
 /* Compares graphs: lines "op label member=value ..". */
 void vkt_compare_graphs(const char *was, const char *is, vkt_differences *d);

@@ -12,7 +12,7 @@ enum { MAX_IMAGE_CLASSES = 2048, MAX_NAMED = 128, NAME_ROOM = 64 };
 #define MARGIN 28.0
 #define TITLE_SIZE 20.0
 #define TEXT_SIZE 13.0
-#define HEADER 74.0    /* title and the line below it */
+#define HEADER 74.0    /* height of the title and the line below it */
 #define MAX_NAME 190.0 /* largest width of the names */
 #define MIN_NAMED 9.0  /* smaller cells have no names */
 #define MIN_COUNTED 26.0
@@ -70,7 +70,8 @@ typedef struct matrix {
     uint64_t right, all;
 } matrix;
 
-/* Writes a name that fits into MAX_NAME. A longer name is cut between letters. Control characters are removed. */
+/* Writes the name of class k. A name wider than MAX_NAME or of NAME_ROOM bytes or more is shortened between two
+ * characters, and ends with "..". Control characters become '?'. */
 static void short_name(const matrix *m, cairo_t *cr, uint32_t k, char out[NAME_ROOM + 4])
 {
     char room[NAME_ROOM];
@@ -86,7 +87,7 @@ static void short_name(const matrix *m, cairo_t *cr, uint32_t k, char out[NAME_R
     }
 }
 
-/* Returns a color between white and the blue of a series, by way of light blue. */
+/* Returns a color from white (for part 0) to the blue of a series (for part 1). */
 static vkt_rgb shade(double part)
 {
     const vkt_rgb full = vkt_series_color[0];

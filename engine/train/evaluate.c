@@ -6,7 +6,7 @@ bool vkt_splits_validation(const vkt_trainer *t)
     return t->shards.ranks > 1 && !t->params.n_metrics;
 }
 
-/* Gives each rank its batches of a set of `rows` samples. Sets *room to the most samples of a rank. */
+/* Sets this rank's batches of a set of `rows` samples. Sets *room to the most samples of a rank. */
 static vkt_result split(const vkt_trainer *t, uint32_t rows, uint32_t batch, vkt_evaluator *e, uint32_t *room)
 {
     const uint32_t ranks = t->shards.ranks, batches = vkt_div_up(rows, batch);
@@ -20,14 +20,14 @@ static vkt_result split(const vkt_trainer *t, uint32_t rows, uint32_t batch, vkt
 }
 
 /* Returns the batch of an evaluation: the trainer's, or all samples if there are fewer. A batch of many shards is more
- * than one device computes at once; its evaluation has batches of one shard, or of 128 samples. */
+ * than one device computes at once. So with shards, the batch is at most the larger of 128 and the samples of a run. */
 static uint32_t batch_of(const vkt_trainer *t, uint32_t rows)
 {
     const uint32_t most = t->shards.count ? VKT_MAX(t->shards.rows, 128u) : UINT32_MAX;
     return VKT_MIN(VKT_MIN(t->params.batch, most), rows);
 }
 
-/* Builds the program. */
+/* Makes the feed, the graph and the program. */
 static vkt_result build(vkt_trainer *t, const vkt_dataset *data, bool splits, vkt_evaluator *e)
 {
     const uint32_t rows = vkt_dataset_rows(data);
@@ -97,7 +97,7 @@ static void add_result(vkt_sums *s, const vkt_batch_result *r)
     s->rows += r->rows;
 }
 
-/* Adds the result of batch number `batch` of this rank. */
+/* Waits for the run of batch number `batch` of this rank, and adds its result. */
 static vkt_result collect(vkt_evaluator *e, uint64_t run, uint64_t batch, vkt_sums *s)
 {
     vkt_metrics m;
@@ -108,7 +108,7 @@ static vkt_result collect(vkt_evaluator *e, uint64_t run, uint64_t batch, vkt_su
     return VKT_OK;
 }
 
-/* Chooses the samples of this rank: the first ones of the order of the feed. */
+/* Writes the samples of this rank to the front of the feed's order, and their number to its length. */
 static void choose_samples(vkt_evaluator *e)
 {
     vkt_feed *f = &e->feed;
@@ -131,14 +131,14 @@ static vkt_result join(vkt_evaluator *e, vkt_sums *s)
     return VKT_OK;
 }
 
-/* Runs all batches and adds their results to *s. */
+/* Runs all batches of this rank, and adds their results to *s. */
 static vkt_result run_batches(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress, vkt_sums *s)
 {
     uint64_t run = 0, arrived = 0, submitted = 0;
     choose_samples(e);
     VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));
     const uint64_t start = vkt_now_ns();
-    /* Results are read two batches late. With metrics, the outputs are read before the next batch. */
+    /* Results are read two batches late. With metrics, the outputs are read before the next batch is submitted. */
     const uint64_t late = e->metrics ? 1 : 3;
     for (;;) {
         vkt_batch b;

@@ -1,6 +1,6 @@
 /* train/events.c - event files for TensorBoard; see vktrain/events.h. This file writes the messages without a library.
- * A field of a protocol buffer is a key (number << 3 | wire type) and a value. The value is a varint (0), 8 bytes (1),
- * a length and bytes (2), or 4 bytes (5). */
+ * A field of a protocol buffer is a key (number << 3 | wire type) and a value. The value is a varint (wire type 0), 8
+ * bytes (1), a length and bytes (2), or 4 bytes (5). */
 #include "vktrain/events.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ struct vkt_events {
     vkt_host h;
     FILE *file;
     char *path;
-    bool broken; /* a write failed and left a part of a record: no reader could read more records behind it */
+    bool broken; /* a write failed and may have left a part of a record: readers find no record behind that */
 };
 
 /* Bytes that grow. A failed allocation is remembered, and later appends do nothing. */
@@ -48,7 +48,7 @@ static void put(bytes *b, const void *from, size_t n)
     b->n += n;
 }
 
-/* Appends n bytes of x, the lowest first. */
+/* Appends the n lowest bytes of x, the lowest one first. */
 static void put_little_endian(bytes *b, uint64_t x, size_t n)
 {
     uint8_t out[8];
@@ -94,7 +94,7 @@ static void put_bytes(bytes *b, unsigned field, const void *p, size_t n)
     put(b, p, n);
 }
 
-/* Appends a field that is a message. Frees the message. */
+/* Appends a field that is a message. Frees the bytes of the message. */
 static void put_message(bytes *b, unsigned field, bytes *message)
 {
     put_bytes(b, field, message->p, message->n);
@@ -129,7 +129,7 @@ static vkt_result write_failed(vkt_events *e)
     return vkt_fail(&e->h, VKT_E_IO, "%s: cannot be written: %s", e->path, strerror(errno));
 }
 
-/* Appends one record to the file: length, its checksum, the message, its checksum. Frees the message. */
+/* Appends one record to the file: length, its checksum, message, its checksum. Frees the bytes of the message. */
 static vkt_result write_record(vkt_events *e, bytes *event)
 {
     bytes all = { .h = &e->h };
@@ -160,7 +160,7 @@ static bytes begin_event(const vkt_events *e, uint64_t step)
     return event;
 }
 
-/* Writes field 5 of Event: the summary, whose field 1 is the value. Takes ownership of the value. */
+/* Writes an Event with field 5 summary, whose field 1 is the value. Frees the bytes of the value. */
 static vkt_result write_value(vkt_events *e, uint64_t step, bytes *value)
 {
     bytes event = begin_event(e, step), summary = { .h = &e->h };
@@ -174,7 +174,7 @@ static vkt_result write_value(vkt_events *e, uint64_t step, bytes *value)
 /* Creates a new file. A number in its name makes the name unique. */
 static vkt_result open_new(vkt_events *e, const char *folder)
 {
-    static atomic_uint files; /* files that this process has opened */
+    static atomic_uint files; /* file names that this process has tried */
     char host[65] = "";
     if (gethostname(host, sizeof host - 1) != 0 || !*host) snprintf(host, sizeof host, "localhost");
     for (int i = 0; i < 1000; i++) {
@@ -194,8 +194,8 @@ static vkt_result open_new(vkt_events *e, const char *folder)
     return vkt_fail(&e->h, VKT_E_IO, "%s: cannot be made: %s", e->path, strerror(errno));
 }
 
-/* Writes field 3 of Event: file_version. A run that continues also writes field 7: session_log with 1 status START,
- * after which readers drop later steps. */
+/* Writes an Event with field 3 file_version. If the run continues an earlier one, writes a second Event with field 7
+ * session_log, whose field 1 status is START (1): readers then drop what earlier files have from this step on. */
 static vkt_result write_head(vkt_events *e, uint64_t first_step)
 {
     static const char version[] = "brain.Event:2";
@@ -256,7 +256,7 @@ static vkt_result begin_value(vkt_events *e, const char *tag, bytes *value)
     return VKT_OK;
 }
 
-/* Appends field 9 of Summary.Value: metadata, with 1 plugin_data, with 1 plugin_name. */
+/* Appends field 9 metadata of Summary.Value. Its field 1 is plugin_data, and field 1 of that is plugin_name. */
 static void put_plugin(bytes *value, const char *name)
 {
     bytes plugin = { .h = value->h }, metadata = { .h = value->h };
@@ -299,8 +299,8 @@ vkt_result vkt_events_epoch(vkt_events *e, const vkt_epoch_record *r)
     return vkt_events_flush(e);
 }
 
-/* Writes a Summary.Value with field 8 tensor, which has 1 dtype (DT_STRING is 7), 2 tensor_shape (empty: one text) and
- * 8 string_val. */
+/* Writes a Summary.Value with field 8 tensor. Fields of the tensor: 1 dtype (DT_STRING is 7), 2 tensor_shape (empty:
+ * one text), 8 string_val. */
 vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const char *text)
 {
     VKT_WANT(NULL, e);
@@ -316,7 +316,7 @@ vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const 
     return write_value(e, step, &value);
 }
 
-/* Encodes the image as PNG: *n bytes, which the caller frees with vkt_free. */
+/* Encodes the image as PNG: *n bytes at *png, which the caller frees with vkt_free. */
 static vkt_result encode(const vkt_host *h, const uint8_t *pixels, uint32_t height, uint32_t width, uint32_t channels,
                          void **png, size_t *n)
 {
@@ -336,8 +336,8 @@ static vkt_result encode(const vkt_host *h, const uint8_t *pixels, uint32_t heig
     return VKT_OK;
 }
 
-/* Writes a Summary.Value with field 4 image, which has 1 height, 2 width, 3 colorspace (number of channels), 4 the
- * encoded image. */
+/* Writes a Summary.Value with field 4 image. Fields of the image: 1 height, 2 width, 3 colorspace (the number of
+ * channels), 4 encoded_image_string. */
 vkt_result vkt_events_image(vkt_events *e, const char *tag, uint64_t step, const uint8_t *pixels, uint32_t height,
                             uint32_t width, uint32_t channels)
 {

@@ -44,7 +44,8 @@ static vkt_result make_array(vkt_feed *f, const char *name, vkt_dtype dtype, vkt
     return vkt_array_create(f->ctx, &p, out);
 }
 
-/* Moves every batch of a loader's epoch to the device: n samples in `order` (NULL: in the order of the data set). */
+/* Copies every batch of a loader's epoch to the device: n_samples samples in `order` (NULL: in the order of the data
+ * set). */
 static vkt_result upload_batches(vkt_feed *f, vkt_loader *l, const vkt_loader_slot *slots, const uint32_t *order,
                                  uint32_t n_samples)
 {
@@ -63,8 +64,8 @@ static vkt_result upload_batches(vkt_feed *f, vkt_loader *l, const vkt_loader_sl
     }
 }
 
-/* Uploads n samples in chunks: samples whose bytes are no multiple of 4, samples that workers make, or those of one
- * epoch. `all`: with labels and targets. */
+/* Uploads n samples in chunks, in `order` (NULL: in the order of the data set). It is for samples whose bytes are no
+ * multiple of 4, for samples that workers make, and for the samples of one epoch. `all`: with labels and targets. */
 static vkt_result upload_samples(vkt_feed *f, const uint32_t *order, uint32_t n, bool all)
 {
     const uint32_t pitch = pitch_of(f->data), width = vkt_dataset_target_width(f->data);
@@ -100,7 +101,7 @@ static vkt_result make_room(vkt_feed *f)
     return make_array(f, "data.order", VKT_U32, vkt_shape1(f->room), f->host_order, &f->order); /* 0, 1, 2, .. */
 }
 
-/* Fills the tables with the samples of the epoch that begins, unless they have these already. */
+/* Fills the tables with the samples of the epoch that begins, unless the tables have these samples already. */
 static vkt_result fill_room(vkt_feed *f)
 {
     const uint64_t hash = vkt_hash(VKT_HASH_START, f->host_order, f->length * sizeof *f->host_order) | 1;
@@ -148,7 +149,8 @@ static vkt_result make_ring(vkt_feed *f)
     return vkt_loader_create(f->h, &p, &f->loader);
 }
 
-/* Returns whether the data fit into half of the memory left below the cap. The other half is for the program. */
+/* Returns whether features and targets fit into one array each, and together into half of the memory left below the
+ * cap. The other half is for the program. */
 static bool fits(vkt_ctx *ctx, const vkt_dataset *d, uint32_t rows)
 {
     vkt_memory_stats m;
@@ -227,7 +229,7 @@ uint32_t vkt_feed_bind(const vkt_feed *f, vkt_feed_values v, vkt_binding out[VKT
     return f->targets ? 4 : 3;
 }
 
-/* Returns the batch. The data set's normalisation gives it mean 0 and deviation 1. */
+/* Returns the batch, normalised with the data set's mean and deviation. */
 static vkt_tensor gather_numbers(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, const uint32_t chw[3])
 {
     double scale[VKT_GATHER_CHANNELS], shift[VKT_GATHER_CHANNELS];
@@ -283,8 +285,7 @@ vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass)
 }
 
 /* Frees the slots of finished runs. If no slot is free, waits for the oldest run. The loader fills the slots in the
- * order of the runs, so they are freed in this order: never one whose run ended between two questions, before an older
- * one. */
+ * order of the runs. So a slot is freed only after the slots of all older runs, even if its own run is done. */
 static vkt_result free_slots(vkt_feed *f, vkt_program *p)
 {
     for (;;) {

@@ -1,8 +1,10 @@
 /* train/feed.h - makes a data set readable by a program: whole on the device, or streamed through a ring of slots.
  *
- * Both look the same to the program: a table of samples, a table of labels and an order. A batch starts at position
- * `first` of the order. Resident: the table is the data set, and the order is that of the epoch. Streamed: the table is
- * a ring of S batches in memory that worker threads write; the order is 0, 1, 2, ...; `first` selects the slot. */
+ * Both kinds of feed look the same to the program: a table of samples, a table of labels and an order. A batch starts
+ * at position `first` of the order. Resident: the table is the data set, and the order is that of the epoch. Streamed:
+ * the table is a ring of VKT_FEED_SLOTS batches in memory that worker threads write; the order is 0, 1, 2, ...; `first`
+ * selects the slot. Resident with `room`: the table has the samples of one epoch in their order, and the order is
+ * 0, 1, 2, ... */
 #ifndef VKT_FEED_H
 #define VKT_FEED_H
 
@@ -18,16 +20,16 @@ typedef struct vkt_feed {
     const vkt_dataset *data;
     uint32_t batch, n; /* samples of a batch; samples of the data set */
     uint32_t length;   /* samples of the current epoch: the first ones of host_order */
-    uint32_t room;    /* not 0: the tables on the device have the samples of one epoch only, this many at most, in their
-                       * order; vkt_feed_start fills them */
-    uint64_t in_room; /* hash of the order whose samples they have; 0: none yet */
-    uint32_t workers; /* as vkt_loader_params.workers */
+    uint32_t room;     /* not 0: the tables on the device have the samples of one epoch only, this many at most, in the
+                        * epoch's order; vkt_feed_start fills them */
+    uint64_t in_room;  /* hash of the order whose samples the tables have; 0: none yet */
+    uint32_t workers;  /* as vkt_loader_params.workers */
     bool streams;
     vkt_array *features, *labels, *order;
     vkt_array *targets;           /* NULL: the data set has none */
     uint32_t *host_order;         /* order of the current epoch, n numbers */
-    uint32_t at;                  /* samples returned in this epoch */
-    vkt_loader *loader;           /* streaming only, like all below */
+    uint32_t at;                  /* samples of this epoch that were returned or skipped */
+    vkt_loader *loader;           /* streaming only, like all members below */
     bool busy[VKT_FEED_SLOTS];    /* vkt_feed_next has returned the slot, and it is not free yet */
     uint64_t run[VKT_FEED_SLOTS]; /* the run that uses the slot; UINT64_MAX: none yet */
     uint32_t slot;                /* slot of the newest batch */
@@ -44,11 +46,11 @@ typedef struct vkt_feed_params {
     uint32_t room;    /* most samples of an epoch, if an epoch has a part of the data set only; 0: all of it */
 } vkt_feed_params;
 /* Creates a feed. Samples without labels have label 0. `data` and `h` must outlive the feed. VKT_E_SHAPE for too many
- * channels. */
+ * channels; VKT_E_ARG for a batch or a sample that is too large; the errors of vkt_array_create and of the loader. */
 vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *data, const vkt_feed_params *p,
                            vkt_feed *out);
 void vkt_feed_destroy(vkt_feed *f);
-/* Returns the bytes of device memory of its tables. Reads only data, batch, n and streams of the feed. */
+/* Returns the bytes of device memory of the feed's tables. Reads only data, batch, n, room and streams of the feed. */
 uint64_t vkt_feed_bytes(const vkt_feed *f);
 
 /* The external values of a graph, which vkt_feed_bind binds to the feed's arrays. To build a graph, the feed needs no
@@ -56,23 +58,23 @@ uint64_t vkt_feed_bytes(const vkt_feed *f);
 typedef struct vkt_feed_values {
     vkt_tensor features, labels, order, targets; /* targets: null if the data set has none */
 } vkt_feed_values;
-#define VKT_FEED_BINDINGS 4 /* at most */
+#define VKT_FEED_BINDINGS 4 /* most bindings of a feed */
 vkt_feed_values vkt_feed_declare(vkt_graph *g, const vkt_feed *f);
 /* Writes the bindings. Returns their number. */
 uint32_t vkt_feed_bind(const vkt_feed *f, vkt_feed_values v, vkt_binding out[VKT_FEED_BINDINGS]);
-/* Returns the batch in *x and its labels (B) in *t. *x is (B,C,H,W) f32, normalised, or (B,L) u32 if the samples are
- * whole numbers. */
+/* Returns the batch in *x and its labels (B) in *t. *x is (B,C,H,W) f32, normalised; (B,F) f32, normalised, if the
+ * samples are vectors; (B,L) u32 if the samples are whole numbers. */
 void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_tensor *x, vkt_tensor *t);
 /* Returns the batch's targets (B,K) f32, BATCH_LAST; the null tensor if the data set has none. */
 vkt_tensor vkt_feed_gather_targets(vkt_graph *g, const vkt_feed *f, vkt_feed_values v);
 
-/* Begins an epoch of this pass at batch `skip` of f->host_order. The caller has filled it and f->length, which is the
- * number of samples at first. If an earlier epoch was
- * not finished, first waits for its runs and frees its slots. */
+/* Begins an epoch of `pass` at batch `skip`. The caller has written the epoch's order to f->host_order. It may also
+ * have changed f->length, which vkt_feed_create sets to the number of all samples. If an earlier epoch was not
+ * finished, waits for its runs and frees its slots first. */
 vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass);
-/* Returns the next batch. If all slots are used, waits for the oldest run of `p`. */
+/* Returns the next batch. Streaming: if all slots are in use, waits for the oldest run of `p` that uses one. */
 vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out);
-/* Sets the run that uses the newest batch of vkt_feed_next. */
+/* Stores the number of the run that uses the newest batch of vkt_feed_next. */
 void vkt_feed_used(vkt_feed *f, uint64_t run_index);
 /* Ends the epoch: its workers stop. Then the feed of another data set with the same source may start (feeds of
  * several ranks may have the same data set, see vkt_dataset_take_worker). */

@@ -43,7 +43,7 @@ double vkt_figure_text_width(cairo_t *cr, const char *text)
 
 /* ---- the text of an SVG stays text: cairo would draw the outlines of its letters ---- */
 
-/* The key of the <text> elements of an SVG figure. They are stored with its cairo_t. */
+/* The key under which the cairo_t of an SVG figure has a vkt_text: the <text> elements of the figure. */
 static const cairo_user_data_key_t labels_key;
 
 static void add_escaped(vkt_text *t, const char *text)
@@ -52,7 +52,8 @@ static void add_escaped(vkt_text *t, const char *text)
         case '<': vkt_text_add(t, "&lt;"); break;
         case '>': vkt_text_add(t, "&gt;"); break;
         case '&': vkt_text_add(t, "&amp;"); break;
-        default: vkt_text_add(t, "%c", (unsigned char)*text < ' ' ? ' ' : *text); /* XML allows no control characters */
+        default:
+            vkt_text_add(t, "%c", (unsigned char)*text < ' ' ? ' ' : *text); /* XML allows few control characters */
         }
 }
 
@@ -62,9 +63,15 @@ static void add_label(cairo_t *cr, vkt_text *labels, double x, double y, double 
     cairo_matrix_t font;
     cairo_get_font_matrix(cr, &font);
     const bool bold = cairo_toy_font_face_get_weight(cairo_get_font_face(cr)) == CAIRO_FONT_WEIGHT_BOLD;
-    vkt_text_add(labels, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"%.2f\"%s text-anchor=\"%s\" fill=\"#%02x%02x%02x\">",
+    vkt_text_add(labels, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"%.2f\"%s text-anchor=\"%s\" fill=\"#%02x%02x%02x\"",
                  x, y, font.xx, bold ? " font-weight=\"bold\"" : "", anchors[(int)(2 * anchor)],
                  (unsigned)(255 * color.r + 0.5), (unsigned)(255 * color.g + 0.5), (unsigned)(255 * color.b + 0.5));
+    cairo_matrix_t m;
+    cairo_get_matrix(cr, &m);
+    if (m.xx != 1 || m.yx != 0 || m.x0 != 0 || m.y0 != 0)
+        vkt_text_add(labels, " transform=\"matrix(%.4f %.4f %.4f %.4f %.2f %.2f)\"", m.xx, m.yx, m.xy, m.yy, m.x0,
+                     m.y0);
+    vkt_text_add(labels, ">");
     add_escaped(labels, text);
     vkt_text_add(labels, "</text>\n");
 }
@@ -117,13 +124,13 @@ typedef struct figure {
     bool png;
 } figure;
 
-/* A write function of cairo that writes to the file. */
+/* Writes bytes from cairo to the file (cairo_write_func_t). */
 static cairo_status_t write_chunk(void *writer, const unsigned char *bytes, unsigned n)
 {
     return vkt_file_writer_write(writer, bytes, n) == VKT_OK ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
 }
 
-/* A write function of cairo that appends to a vkt_text. */
+/* Appends bytes from cairo to a vkt_text (cairo_write_func_t). */
 static cairo_status_t keep_chunk(void *text, const unsigned char *bytes, unsigned n)
 {
     vkt_text_add(text, "%.*s", (int)n, (const char *)bytes);
@@ -182,7 +189,7 @@ static cairo_status_t render_svg(const vkt_host *h, const figure *p, vkt_file_wr
     cairo_surface_t *surface = cairo_svg_surface_create_for_stream(keep_chunk, &drawing, p->width, p->height);
     cairo_svg_surface_set_document_unit(surface, CAIRO_SVG_UNIT_PX);
     cairo_status_t status = draw_on(surface, p, &labels);
-    cairo_surface_finish(surface); /* cairo writes the file here */
+    cairo_surface_finish(surface); /* cairo writes the drawing here */
     if (status == CAIRO_STATUS_SUCCESS) status = cairo_surface_status(surface);
     cairo_surface_destroy(surface);
     vkt_numbers_end(numbers);

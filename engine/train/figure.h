@@ -1,4 +1,4 @@
-/* train/figure.h - draws one figure with cairo into an .svg or .png, and the lines and texts of plots.
+/* train/figure.h - draws a figure with cairo to an .svg or .png file: the lines and texts that plots consist of.
  *
  * The reason for cairo and against PLplot: PLplot keeps its streams in process-global state and ends the process on
  * some errors (plexit). Cairo reports every error as a status and shares only its font cache. Its memory does not come
@@ -16,7 +16,8 @@ typedef struct vkt_rgb {
 
 static const vkt_rgb vkt_ink = { .13, .13, .15 }, vkt_soft_ink = { .38, .38, .42 }, vkt_axis_color = { .62, .62, .66 },
                      vkt_grid_color = { .91, .91, .93 }, vkt_white = { 1, 1, 1 };
-/* Colors of Okabe & Ito, "Color Universal Design" (2002): distinct for people with every kind of colour vision. */
+/* Colors of Okabe & Ito, "Color Universal Design" (2002), with a darker yellow: people with any kind of colour vision
+ * can distinguish them. */
 #define VKT_SERIES_COLORS 7
 extern const vkt_rgb vkt_series_color[VKT_SERIES_COLORS];
 
@@ -24,8 +25,8 @@ void vkt_figure_color(cairo_t *cr, vkt_rgb color);
 void vkt_figure_font(cairo_t *cr, double size, bool bold);
 double vkt_figure_text_width(cairo_t *cr, const char *text);
 /* Draws a text. `anchor` is the part of the text that is at x: 0 its start, 0.5 its middle, 1 its end. y is the base
- * line. In an SVG it is a <text> element in a generic sans-serif font, above everything else. The figure must not be
- * rotated. */
+ * line. In an SVG the text is a <text> element in a generic sans-serif font, in front of everything that is no text.
+ * There it ignores the transformation of `cr`: `cr` must not be rotated or moved. */
 void vkt_figure_text(cairo_t *cr, double x, double y, double anchor, vkt_rgb color, const char *text);
 void vkt_figure_line(cairo_t *cr, double x0, double y0, double x1, double y1, double width, vkt_rgb color);
 
@@ -34,9 +35,9 @@ double vkt_figure_step(double span, double pieces);
 /* Writes the label of a tick, with enough digits to distinguish neighbours at this step. */
 void vkt_figure_tick(double value, double step, char out[32]);
 
-/* Draws a white figure by `draw` and replaces the file atomically. The figure has width x height units: pixels of an
- * SVG; a PNG has two pixels a unit, for sharp text. VKT_E_ARG: the ending is not .svg or .png (also in capitals), or a
- * text is not UTF-8. VKT_E_IO, VKT_E_NOMEM. Threads: any. */
+/* Calls `draw` on a white background, and replaces the file by the result atomically. The figure has width x height
+ * units: pixels of an SVG; a PNG has two pixels per unit, for sharp text. VKT_E_ARG: the path ends in neither .svg nor
+ * .png (small letters or capitals), or a text is not UTF-8. VKT_E_IO, VKT_E_NOMEM. Threads: any. */
 vkt_result vkt_figure_write(const vkt_host *h, const char *path, double width, double height,
                             void (*draw)(cairo_t *cr, const void *user), const void *user);
 

@@ -4,17 +4,18 @@
 #include "train/trainer.h"
 
 enum { STEPS = VKT_LR_TEST_STEPS, DECADES = 6, NEIGHBOURS = 5, LEAST = 4 };
-#define BLOWN_UP 4.0 /* the test ends when the loss is this factor times the lowest loss */
+/* The test ends when the mean loss of the last steps is more than BLOWN_UP times the lowest such mean. */
+#define BLOWN_UP 4.0
 
 /* The measurements of a test. A result arrives up to two batches late, so its loss is added to the sum of its step. */
 typedef struct test {
     const vkt_fit_callbacks *caller;
     uint32_t per_step; /* batches per step */
-    uint64_t begun;    /* number of batches so far */
+    uint64_t begun;    /* number of batches that were submitted */
     uint32_t rows, batch;
-    double before;      /* sum of the losses of this epoch's rows so far */
-    double sums[STEPS]; /* sum of the losses of a step's rows */
-    double seen[STEPS]; /* rows of a step */
+    double before;      /* sum of the losses of this epoch's samples so far */
+    double sums[STEPS]; /* sum of the losses of a step's samples */
+    double seen[STEPS]; /* samples of a step whose losses are in the sum */
     bool ended, stopped;
     double lowest;
     uint32_t n; /* whole steps with a finite loss */
@@ -66,7 +67,7 @@ static void on_batch(void *user, const vkt_fit_progress *p)
     if (x->caller->on_batch) x->caller->on_batch(x->caller->user, p);
 }
 
-/* Returns whether the test is over. The fit calls it after each batch. */
+/* Returns whether the test is over. The fit calls it after it has submitted a batch. */
 static bool is_over(void *user)
 {
     test *x = user;
@@ -74,7 +75,7 @@ static bool is_over(void *user)
     return ++x->begun >= (uint64_t)STEPS * x->per_step || x->ended || x->stopped;
 }
 
-/* Returns the step at which the smoothed loss falls fastest; n: it does not fall. */
+/* Returns the step at which the smoothed loss falls fastest, before its lowest value; n: it does not fall. */
 static uint32_t steepest(const double *smoothed, uint32_t n)
 {
     uint32_t lowest = 0, best = n;
@@ -103,7 +104,7 @@ static void results_of(const test *x, double lr, vkt_lr_test *out)
     if (best < x->n) out->suggested = out->rates[best];
 }
 
-/* The members of a trainer that the fit of the test changes. run() restores them. */
+/* The members of a trainer that run() or the fit of the test changes, and that run() restores. */
 typedef struct saved {
     vkt_schedule schedule;
     vkt_evaluator *validation;

@@ -11,12 +11,12 @@ typedef struct fit {
     uint32_t epochs;
     uint64_t epoch_start_ns, last_ns;
     uint64_t last_cpu_ns; /* CPU time of this thread without its waits, when the last step's result had arrived */
-    bool in_steps;        /* other ranks may wait for a message of this one */
-    bool interrupted;     /* callbacks.stop returned true */
+    bool in_steps;        /* other ranks may wait for a message of this rank */
+    bool interrupted;     /* callbacks.stop returned true, on this rank or on another one */
     vkt_monitor monitor;  /* the monitor in use; never AUTO */
     bool nonfinite;       /* a loss or a weight of this epoch is not finite, and this was logged */
     vkt_result written;   /* VKT_E_CHECKPOINT once a checkpoint could not be written */
-    double median_ms;     /* median of the steps up to the last update */
+    double median_ms;     /* median time of a step, up to the end of the last epoch; 0: no epoch has ended */
 } fit;
 
 static int ascending(const void *a, const void *b)
@@ -90,7 +90,7 @@ static void report_batch(const fit *f)
     c->on_batch(c->user, &progress);
 }
 
-/* Returns the learning rate of step `batch` of an epoch. Epochs count from 1. */
+/* Returns the learning rate of step `batch` of an epoch. Epochs count from 1, steps from 0. */
 static double rate_of(const vkt_trainer *t, uint32_t epoch, uint64_t batch)
 {
     const vkt_schedule *s = &t->params.schedule;
@@ -100,16 +100,17 @@ static double rate_of(const vkt_trainer *t, uint32_t epoch, uint64_t batch)
     return vkt_schedule_lr(s, (double)t->params.lr, at) * t->at.plateau.scale;
 }
 
-/* Logs, once an epoch, that `what` is not finite. Returns VKT_E_DIVERGED, or VKT_OK if the caller allows it. */
+/* Logs that `what` is not finite, and returns VKT_E_DIVERGED, or VKT_OK if the caller allows it. Later calls in the
+ * same epoch only return VKT_OK. */
 static vkt_result diverged(fit *f, const char *what)
 {
     const vkt_trainer *t = f->t;
-    const bool allowed = f->p->allow_nonfinite, over = t->at.batch == 0 && t->at.epoch > 1; /* the epoch has ended */
+    const bool allowed = f->p->allow_nonfinite, over = t->at.batch == 0 && t->at.epoch > 1; /* its epoch is over */
     const uint32_t batches = vkt_steps_of_epoch(t), epoch = t->at.epoch - over;
     const uint32_t batch = over ? batches : t->at.batch;
     if (f->nonfinite) return VKT_OK;
     f->nonfinite = true;
-    if (t->shards.rank > 0) return allowed ? VKT_OK : VKT_E_DIVERGED; /* all ranks have this loss; rank 0 says so */
+    if (t->shards.rank > 0) return allowed ? VKT_OK : VKT_E_DIVERGED; /* all ranks find this; rank 0 logs it */
     vkt_log_line(&t->host, allowed ? VKT_LOG_WARN : VKT_LOG_ERROR,
                  "fit: epoch %u, batch %u of %u (step %llu): %s is not a finite number, at learning rate %g. %s. Try a "
                  "lower learning rate, a warm-up or a smaller clip_norm%s",
@@ -120,8 +121,8 @@ static vkt_result diverged(fit *f, const char *what)
     return allowed ? VKT_OK : VKT_E_DIVERGED;
 }
 
-/* Reads the result of the oldest step that has not arrived, and waits for it. In half precision, a step may be skipped
- * because of its gradients; its loss is finite all the same. */
+/* Waits for the result of the oldest open step, and adds it. In VKT_PRECISION_F16, a step may be skipped because its
+ * gradients overflow; its loss is finite all the same. */
 static vkt_result await_step(fit *f)
 {
     vkt_trainer *t = f->t;
@@ -145,7 +146,7 @@ static vkt_result drain(fit *f)
 }
 
 /* Writes a checkpoint. If the file cannot be written, training goes on and the next checkpoint tries again. If the last
- * one of a fit fails, the next fit writes it first. A state that is not finite never replaces a finite one. */
+ * checkpoint of a fit fails, the next fit begins with it. A state that is not finite never replaces a finite one. */
 static vkt_result checkpoint(fit *f)
 {
     if (!f->p->checkpoint || f->nonfinite) return VKT_OK;
@@ -159,8 +160,8 @@ static vkt_result checkpoint(fit *f)
     return VKT_OK;
 }
 
-/* The same, at a position where all ranks are. Ranks that differ end the run first: a checkpoint of weights that a sick
- * device has changed would replace a sound one. */
+/* Writes a checkpoint at a position that all ranks have reached. Before that, compares the weights of the ranks, and
+ * fails if they differ: weights that a faulty device has changed must not replace those of a good checkpoint. */
 static vkt_result checkpoint_of_all(fit *f)
 {
     vkt_trainer *t = f->t;
@@ -195,9 +196,9 @@ static vkt_result run_steps(fit *f)
         VKT_TRY(vkt_steps_submit(t, lr, &submitted));
         if (!submitted) return drain(f);
         t->submitted++;
-        /* Results are read two steps late. The very first one is read at once, to measure the latency of the first
-         * step. All ranks read a result at the same time, also if one of them has trained before: the first of the fit.
-         */
+        /* Results are read two steps late. The trainer's very first result is read at once, to measure the latency of
+         * the first step. With several ranks, the first result of each fit is read at once: all ranks must read a
+         * result at the same step, also if some of them have trained before. */
         const bool first = t->shards.ranks > 1 ? t->steps.arrived == 0 : !t->first_step_ns;
         if (vkt_steps_open(t) > 2 || first) VKT_TRY(await_step(f));
         VKT_TRY(maybe_checkpoint(f));
@@ -213,7 +214,7 @@ static vkt_result train_epoch(fit *f)
 {
     const vkt_result r = run_steps(f);
     const bool alone =
-        f->t->shards.ranks == 1; /* the other ranks make no step more with this one, unless all diverge */
+        f->t->shards.ranks == 1; /* other ranks make no further step with this rank, unless all diverge */
     if (r != VKT_OK && r != VKT_E_DEVICE_LOST && (alone || r == VKT_E_DIVERGED)) (void)drain(f);
     vkt_feed_stop(&f->t->feed);
     return r;
@@ -268,7 +269,7 @@ static vkt_result check_params(const vkt_trainer *t, const vkt_fit_params *p, vk
     return VKT_OK;
 }
 
-/* If the monitor has changed, sets at.best to the new monitor's value of the best epoch. */
+/* Sets the fit's monitor. If the monitor has changed, sets at.best to the new monitor's value of the best epoch. */
 static void use_monitor(fit *f, vkt_monitor m)
 {
     vkt_trainer *t = f->t;
@@ -298,7 +299,8 @@ static void follow(vkt_trainer *t, const vkt_epoch_record *r)
                      (double)t->params.lr * t->at.plateau.scale);
 }
 
-/* Fills in the epoch's record. Sets *best if it is the best so far; then t->weights has its weights. */
+/* Validates, and fills in the epoch's record. Sets *best if the epoch is the best so far; then t->weights has the
+ * weights of this epoch. */
 static vkt_result look_at_epoch(fit *f, vkt_epoch_record *r, bool *best)
 {
     vkt_trainer *t = f->t;
@@ -335,8 +337,8 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     vkt_position *at = &t->at;
     vkt_epoch_record r;
     bool best = false;
-    /* Everything that may fail comes first and changes nothing. So after a failure, the next fit finishes this epoch,
-     * exactly once. */
+    /* Everything that must succeed to finish the epoch comes first and changes nothing. So after a failure there, the
+     * next fit finishes this epoch, exactly once. */
     const vkt_result finite = look_at_epoch(f, &r, &best);
     if (finite != VKT_OK && finite != VKT_E_DIVERGED) return finite;
     VKT_TRY(vkt_history_add(&t->history, &r));
@@ -370,7 +372,7 @@ static vkt_result fail_without_best(const fit *f)
         unmeasured = unmeasured && isnan(monitored(f->monitor, e));
     }
     const vkt_result r = finite && unmeasured ? VKT_E_STATE : VKT_E_DIVERGED;
-    if (f->t->shards.rank > 0) return r; /* rank 0 says so */
+    if (f->t->shards.rank > 0) return r; /* rank 0 logs it */
     if (r == VKT_E_STATE)
         return vkt_fail(&t->host, VKT_E_STATE, "fit: no epoch is the best: the monitor, metric '%s', is always NaN",
                         t->metrics[0].name);
@@ -392,7 +394,7 @@ static vkt_result go_on(fit *f)
         if (!names[part] || !vkt_store_has(t->store, (vkt_store_part)part)) continue;
         VKT_TRY(vkt_trainer_get(t, (vkt_store_part)part, t->weights));
         if (vkt_trainer_is_finite(t, t->weights)) continue;
-        if (t->shards.rank > 0) return VKT_E_STATE; /* rank 0 says so */
+        if (t->shards.rank > 0) return VKT_E_STATE; /* rank 0 logs it */
         return vkt_fail(&t->host, VKT_E_STATE,
                         "fit: the run has diverged, and its %s are not finite: resume a checkpoint or load weights "
                         "first (vkt_trainer_resume, vkt_trainer_load), or set allow_nonfinite",
@@ -441,7 +443,7 @@ static vkt_result fit_rank(fit *f)
     return r != VKT_OK ? r : f->written;
 }
 
-/* A fit of this rank alone. */
+/* Runs the fit of this rank. If there are other ranks, their threads or processes run theirs at the same time. */
 static vkt_result fit_alone(vkt_trainer *t, const vkt_fit_params *params)
 {
     fit f = { .t = t, .p = params };
@@ -449,7 +451,8 @@ static vkt_result fit_alone(vkt_trainer *t, const vkt_fit_params *params)
     t->steps = (vkt_steps){ 0 };
     t->shards.wants_stop = t->shards.all_stop = false;
     const vkt_result r = fit_rank(&f);
-    /* These fail on all ranks alike: a divergence, ranks that are not alike, a run without a best epoch. */
+    /* The other ranks need no report of these results: a divergence, ranks that are not alike and a run without a best
+     * epoch end the fit on all ranks, and a checkpoint that could not be written ends no fit. */
     if (r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT && (f.in_steps || r != VKT_E_STATE)) vkt_steps_fail(t, r);
     return r;
 }
@@ -460,10 +463,10 @@ vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
     static const vkt_fit_params none;
     const vkt_fit_params *p = params ? params : &none;
     vkt_monitor monitor;
-    if (!t->replicas) return fit_alone(t, p);
-    VKT_TRY(check_params(t, p, &monitor)); /* before any rank begins: a rank that fails alone ends the run of all */
     if (t->shards.broken)
         return vkt_fail(&t->host, VKT_E_STATE,
                         "fit: the last fit ended in the middle of a step: resume its checkpoint (vkt_trainer_resume)");
+    if (!t->replicas) return fit_alone(t, p);
+    VKT_TRY(check_params(t, p, &monitor)); /* before any rank begins: a rank that fails alone ends the run of all */
     return vkt_replicas_fit(t, p, fit_alone);
 }

@@ -1,4 +1,5 @@
-/* train/head.c - the common part of training and evaluation: the batch, the model, the loss and the number of hits. */
+/* train/head.c - the common part of training and evaluation: the batch, the model, the loss, and the number of correct
+ * predictions. */
 #include "train/trainer.h"
 
 #include <inttypes.h>
@@ -72,7 +73,7 @@ vkt_result vkt_head_build(const vkt_trainer *t, vkt_builder *b, const vkt_feed *
     if (!is_labelled(feed->data)) labels = (vkt_tensor){ 0 };
     *out = (vkt_head){ .y = m->forward(b, x, m->user) };
     out->classifies = classifies(g, t, out->y);
-    if (!is_measurable(t, feed->data)) return vkt_graph_status(g); /* enough for predictions */
+    if (!is_measurable(t, feed->data)) return vkt_graph_status(g); /* predictions need only y */
     out->loss =
         m->loss ? m->loss(b, out->y, x, labels, targets, m->user) : default_loss(g, t, labels, targets, training, out);
     if (out->classifies) out->correct = vkt_count_correct(g, out->y, labels);
@@ -123,7 +124,8 @@ vkt_result vkt_class_weights_create(vkt_trainer *t, const float *weights)
     const uint32_t classes = vkt_dataset_classes(t->params.train);
     float *all = vkt_alloc_array(&t->host, shape.dim[0], sizeof *all);
     if (!all) return vkt_fail_nomem(&t->host, "class weights", shape.dim[0] * sizeof *all);
-    for (uint32_t k = 0; k < shape.dim[0]; k++) all[k] = k < classes ? weights[k] : 1; /* no label has these classes */
+    for (uint32_t k = 0; k < shape.dim[0]; k++)
+        all[k] = k < classes ? weights[k] : 1; /* no label is `classes` or more */
     const vkt_array_params p = { .shape = shape, .data = all, .name = "class.weights" };
     t->weights_hash = vkt_hash(VKT_HASH_START, all, shape.dim[0] * sizeof *all);
     const vkt_result r = vkt_array_create(t->ctx, &p, &t->class_weights);

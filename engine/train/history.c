@@ -1,4 +1,4 @@
-/* train/history.c - the list, its best epoch, and CSV. */
+/* train/history.c - see history.h: the list of epochs, the best one, and CSV. */
 #include "train/history.h"
 
 #include <locale.h>
@@ -23,11 +23,12 @@ void vkt_history_free(vkt_history *history)
 
 bool vkt_epoch_is_finite(const vkt_epoch_record *r)
 {
-    const bool validated = !isnan(r->val_acc) || !isnan(r->val_loss); /* an accuracy always comes with a loss */
+    const bool validated = !isnan(r->val_acc) || !isnan(r->val_loss); /* an accuracy is never measured without a loss */
     return isfinite(r->train_loss) && (!validated || isfinite(r->val_loss));
 }
 
-/* Returns the index of the largest sign * field of the finite epochs, the first of equals; n if all are NaN. */
+/* Returns the index of the finite epoch with the largest sign * x, the first of equals. x is the double at offset
+ * `field` of a record. Returns n if there is no finite epoch in which x was measured. */
 static size_t extreme(const vkt_epoch_record *records, size_t n, size_t field, double sign)
 {
     size_t best = n;

@@ -161,7 +161,7 @@ static void add_optimizer(const vkt_trainer *t, vkt_text *x)
     add_groups(t, x);
 }
 
-/* Adds a schedule. A function is described only by its kind. */
+/* Adds a schedule, without the numbers that add_rate adds. A function is described only by its kind. */
 static void add_schedule(const vkt_schedule *s, vkt_text *x)
 {
     static const char *const kinds[VKT_SCHEDULE_KIND_COUNT] = { [VKT_SCHEDULE_CONSTANT] = "constant",
@@ -302,7 +302,7 @@ vkt_result vkt_identity_graph(const vkt_graph *g, vkt_text *out)
 
 /* ---- comparison with a checkpoint ---- */
 
-/* Skips lines about the graph's parameters. These differ whenever the graphs differ. */
+/* Skips lines about the graph's parameters. These usually differ if the graphs differ. */
 static const char *skip_parameters(const char *at)
 {
     static const char groups[] = "parameter groups=", frozen[] = "frozen parameters=";

@@ -2,13 +2,13 @@
  *
  * Metadata of a checkpoint, a line for each fact:
  *   vktrain.run    "batch=128"; a hash follows '#'. All lines must be equal, or the run cannot be resumed
- *   vktrain.rate   learning rate and length of the schedule: a different value is logged, and then used
+ *   vktrain.rate   learning rate; total, warmup and min_lr of the schedule: a different value is logged, and then used
  *   vktrain.graph  a node of model and loss: "attention attention.7 shape=16x64x96 of=add.6 heads=4 causal=1 scale=0.2"
  *
- * Data sets are compared by a hash over type, shape, all labels and targets, and features. If the features are in
- * memory and have 64 MiB or less, the hash reads all of them. Otherwise it reads evenly spaced samples of 64 MiB or
- * less, which include the first and the last one. If a source makes the samples, the hash reads at most 256 of them, as
- * they are in epoch 0. So a change of single samples in a larger data set may not be found. */
+ * Data sets are compared by hashes over type, shape, all labels and targets, and features. If the features are in
+ * memory and have 64 MiB or less, the hash reads all of them. Otherwise it reads evenly spaced samples, the first and
+ * the last one included: at most 64 MiB, but at least two. If a source makes the samples, the hash reads at most 256 of
+ * them, as they are in epoch 0. So a change of single samples in a larger data set may not be found. */
 #ifndef VKT_IDENTITY_H
 #define VKT_IDENTITY_H
 
@@ -19,8 +19,8 @@ vkt_result vkt_identity_graph(const vkt_graph *g, vkt_text *out);
 /* Writes the lines of vktrain.run and vktrain.rate to t->run_lines and t->rate_lines. The first call reads the data
  * sets: VKT_E_NOMEM, or a source's error. The lines do not change after that. */
 vkt_result vkt_identity_compute(vkt_trainer *t);
-/* Compares the trainer with a checkpoint. VKT_E_STATE if they differ; the message names the differences. Logs
- * differences that are allowed. `path` is for messages. */
+/* Compares the trainer with a checkpoint. VKT_E_STATE if they differ; the message names the differences. VKT_E_FORMAT
+ * if the checkpoint lacks one of the three texts. Logs differences that are allowed. `path` is for messages. */
 vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const char *path);
 
 #endif

@@ -46,8 +46,8 @@ static double part(uint64_t of, uint64_t all, double zero_division)
     return all ? (double)of / (double)all : zero_division;
 }
 
-/* Returns the scores of a class. F1 is 2 right / (predicted + support): it is 0, not zero_division, if the class has a
- * label or a prediction. */
+/* Returns the scores of a class. F1 is 2 right / (predicted + support). So F1 is zero_division only if both precision
+ * and recall have the divisor 0; if only one of them has it, F1 is 0. */
 static vkt_class_score score_of(const tally *t, double zero_division)
 {
     return (vkt_class_score){ .precision = part(t->right, t->predicted, zero_division),
@@ -94,7 +94,8 @@ vkt_result vkt_class_scores(const vkt_host *host, const uint64_t *counts, uint32
 
 enum { MAX_WIDE = 32, NAME_ROOM = 4 * MAX_WIDE + 1 };
 
-/* Writes a name of at most MAX_WIDE letters, without control characters. *letters is the number of its letters. */
+/* Writes the first MAX_WIDE characters of the name of class k. Control characters become '?'. *letters: the number of
+ * characters written. */
 static void plain_name(const char *const *names, uint32_t k, char out[NAME_ROOM], uint32_t *letters)
 {
     char number[16];

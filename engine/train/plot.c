@@ -31,7 +31,7 @@ typedef struct axis {
 typedef struct panel {
     const char *header;
     size_t train, val; /* offsets of the two fields in a record */
-    double limit;      /* no value exceeds it, so the axis does not either */
+    double limit;      /* largest possible value: a widened range does not exceed it */
     double left, right;
 } panel;
 
@@ -158,7 +158,7 @@ static void draw_series(const chart *c, const axis *x, const axis *y, size_t off
     }
 }
 
-/* Draws a dashed line at the best epoch, and a ring around the value that decides. */
+/* Draws a dashed line at the best epoch, and a ring around its value of the validation, else of the training. */
 static void draw_best(const chart *c, const panel *p, const axis *x, const axis *y)
 {
     if (c->best == c->n) return;
@@ -236,7 +236,7 @@ static void draw_panel(const chart *c, const panel *p)
 
 /* ---- the figure ---- */
 
-/* Writes "best epoch 7:  validation accuracy 0.9837,  validation loss 0.0512". */
+/* Writes "best epoch 7:  validation accuracy 0.9837,  validation loss 0.0512", or "" if no epoch is the best. */
 static void best_text(const chart *c, char *out, size_t size)
 {
     const vkt_epoch_record *r = &c->records[c->best < c->n ? c->best : 0];

@@ -1,4 +1,4 @@
-/* train/progress.c - a progress bar on a terminal; elsewhere one line an epoch.
+/* train/progress.c - a progress bar, if the stream is a terminal, and one line per epoch.
  *
  * The bar is one line, rewritten in place, and always shorter than the width of the terminal. If the bar wrapped, each
  * redraw would leave a line behind. Each redraw reads the width, so a resized window needs no signal handler. There are
@@ -44,7 +44,7 @@ static const char *loss_text(double loss, char out[24])
 enum { HEAD, BATCHES, TIMES, RATE, LOSS, ACCURACY, PARTS, THE_BAR };
 
 /* The parts that a narrow terminal does without, in this order. Before that, the bar shrinks to SHORTEST_BAR columns.
- * The head stays; it is cut if even the head is too long. */
+ * The head stays; it is shortened if even the head is too long. */
 static const int given_up[] = { RATE, TIMES, THE_BAR, ACCURACY, LOSS, BATCHES };
 
 static void write_parts(const vkt_fit_progress *f, char parts[PARTS][PART_ROOM])
@@ -61,7 +61,7 @@ static void write_parts(const vkt_fit_progress *f, char parts[PARTS][PART_ROOM])
     if (!isnan(f->accuracy)) snprintf(parts[ACCURACY], PART_ROOM, "  acc %.4f", f->accuracy);
 }
 
-/* Empties parts until the line fits into `room` columns. Returns the number of columns of the bar. */
+/* Empties parts until the line fits into `room` columns. Returns the number of columns of the bar; 0: no bar. */
 static uint32_t fit_parts(char parts[PARTS][PART_ROOM], uint32_t room)
 {
     uint32_t used = 0, bar = SHORTEST_BAR + 1; /* with the blank before it */
@@ -161,7 +161,7 @@ static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
     for (uint32_t i = 0; i < r->n_metrics; i++)
         if (!isnan(r->metrics[i].value)) add_field(&l, "%s %.4f", r->metrics[i].name, r->metrics[i].value);
     if (p->lr != 0 && r->lr != p->lr) add_field(&l, "lr %.3g", r->lr);
-    char *last = l.fields[l.n - 1]; /* every line has a field besides "*" */
+    char *last = l.fields[l.n - 1]; /* there are three fields or more */
     if (best) snprintf(last + strlen(last), PART_ROOM - strlen(last), "  *");
     if (p->open) fputs("\r\x1b[K", p->out);
     put_record(p->out, &l, vkt_terminal_columns(p->out));

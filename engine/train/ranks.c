@@ -1,5 +1,5 @@
-/* train/ranks.c - what the ranks of a run compare: everything that decides about bits at the start of a fit, and the
- * weights from time to time. */
+/* train/ranks.c - what the ranks of a run compare: at the start of a fit everything that the bits of the result depend
+ * on, and later the weights from time to time. Two small exchanges between ranks are here too. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 
 /* ---- the start of a fit ---- */
 
-/* Computes the hash of a program's dispatches: their kernels, constants and groups. */
+/* Continues hash `h` with a program's dispatches: their kernels, constants and groups. */
 static uint64_t hash_kernels(uint64_t h, const vkt_program *p)
 {
     for (size_t i = 0; i < p->lowered.n; i++) {
@@ -27,7 +27,7 @@ static vkt_result hash_weights(vkt_trainer *t, uint64_t *hash)
     return VKT_OK;
 }
 
-/* Adds lines "name=value", as those of identity.h. */
+/* Adds this rank's facts: lines "name=value" like those of identity.h. */
 static vkt_result add_facts(vkt_trainer *t, const vkt_fit_params *p, vkt_text *x)
 {
     const vkt_device_info *device = vkt_ctx_device(t->ctx);
@@ -49,8 +49,8 @@ static vkt_result add_facts(vkt_trainer *t, const vkt_fit_params *p, vkt_text *x
     return x->failed ? vkt_fail_nomem(&t->host, "what ranks compare", x->len) : VKT_OK;
 }
 
-/* Fails on all ranks, with the difference between rank 0 and the first rank that has other facts. `texts`: one for each
- * rank, of `room` bytes. */
+/* Returns VKT_E_STATE on all ranks. Rank 0 logs the differences between rank 0 and the first rank with other facts.
+ * `texts`: the facts of each rank, in `room` bytes each. Some rank must differ from rank 0. */
 static vkt_result report(const vkt_trainer *t, const char *texts, size_t room)
 {
     char name[24];
@@ -107,7 +107,8 @@ vkt_result vkt_ranks_compare(vkt_trainer *t, const vkt_fit_params *p)
 
 /* ---- during a fit ---- */
 
-/* Returns the value that most ranks have; of several, that of the lowest rank. */
+/* Returns the value that the most ranks have. If several values are equally common, returns the one that the lowest
+ * rank has. */
 static uint64_t most_common(const uint64_t *values, uint32_t n)
 {
     uint32_t best = 0, most = 0;
@@ -122,7 +123,7 @@ static uint64_t most_common(const uint64_t *values, uint32_t n)
     return values[best];
 }
 
-/* Fails on all ranks if some hashes differ, and names the ranks that differ from most of them. */
+/* Returns VKT_E_PEER on all ranks if some hashes differ. Rank 0 logs which ranks differ from most ranks. */
 static vkt_result check_hashes(const vkt_trainer *t, uint64_t step, const uint64_t *all)
 {
     const uint32_t n = t->shards.ranks;

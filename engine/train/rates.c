@@ -37,9 +37,9 @@ static bool is_seen(const chart *c, double loss)
     return loss >= c->y_lo && loss <= c->y_hi;
 }
 
-/* Computes the range of the smoothed losses, or of all losses if there are none of these, widened to ticks. Losses
- * above this range are not visible: the last losses of a test are much larger than the others. Returns false without a
- * loss. */
+/* Computes the ranges of both axes. The vertical axis has the range of the smoothed losses (of all losses if no
+ * smoothed loss is finite), extended down to the lowest loss and widened to ticks. Losses above the range are not
+ * visible: the last losses of a test are much larger than those before. Returns false if no loss is finite. */
 static bool fit(chart *c)
 {
     double lo = INFINITY, hi = -INFINITY;

@@ -9,8 +9,8 @@ uint32_t vkt_replicas_count(const vkt_trainer *t)
     return t->replicas ? t->params.n_more_devices : 0;
 }
 
-/* How long a rank of this process may keep the others waiting. A rank that fails says so. So this is no limit for
- * failures but for hangs, and longer than a callback of the application or the first run of a slow driver takes. */
+/* How long a rank of this process may keep the others waiting. A rank that fails reports it at once, so only a rank
+ * that hangs reaches this limit. A callback of the application, or the first run on a slow driver, takes less. */
 static const double patience_seconds = 3600;
 
 /* Makes the connections of all ranks. After a failure, the old ones stay. */
@@ -77,7 +77,8 @@ vkt_result vkt_replicas_follow(vkt_trainer *t)
     return r;
 }
 
-/* Before the threads begin: connections, hashes of the data sets and the state of rank 0 for all ranks. */
+/* Prepares all ranks before the threads begin. Makes new connections and computes the hashes of the data sets. If the
+ * caller may have written to the store, copies the state of rank 0 to the other ranks. */
 static vkt_result prepare(vkt_trainer *t, uint32_t n)
 {
     VKT_TRY(connect(t, n + 1));

@@ -13,7 +13,7 @@ json_t *vkt_json_real(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-/* Returns a float with seven digits: 0.01, not 0.0099999997764825821. */
+/* Returns the float x rounded to seven digits: 0.01, not 0.0099999997764825821. */
 static json_t *short_real(double x)
 {
     char text[32];

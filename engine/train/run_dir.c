@@ -14,7 +14,7 @@
 #include "train/trainer.h"
 #include "vktrain/events.h"
 
-enum { IMAGE = VKT_RUN_FILE_COUNT /* the plot on its way to TensorBoard */, PATHS };
+enum { IMAGE = VKT_RUN_FILE_COUNT /* a temporary PNG file of the plot, for TensorBoard */, PATHS };
 
 struct vkt_run_dir {
     vkt_host h;
@@ -146,7 +146,7 @@ void vkt_run_dir_log(vkt_run_dir *d, const char *text)
 
 /* ---- TensorBoard ---- */
 
-/* Closes the event file after a failure. The training continues without it. */
+/* Closes the event file if `r` is a failure. The training continues without the file. */
 static void keep_events(vkt_run_dir *d, vkt_result r)
 {
     if (r == VKT_OK) return;
@@ -181,7 +181,7 @@ static vkt_result add_image(vkt_run_dir *d, const vkt_dataset *image, uint64_t s
     return r;
 }
 
-/* Adds the plot of the run. It goes through a file, because vkt_trainer_plot writes files. */
+/* Adds the plot of the run. The plot goes through a file, because vkt_trainer_plot writes files. */
 static void add_plot(vkt_run_dir *d)
 {
     vkt_dataset *image = NULL;
@@ -262,7 +262,7 @@ static void write_results(vkt_run_dir *d)
     keep(d, r);
 }
 
-/* Writes the files of the end. `r` is the result of the fit. */
+/* Writes the files that belong to the end of a fit. `r` is the result of the fit. */
 static void end(vkt_run_dir *d, vkt_result r)
 {
     const bool error = r != VKT_OK && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT;

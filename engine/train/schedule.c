@@ -15,7 +15,7 @@ static double warmup_from(const vkt_schedule *s)
 vkt_result vkt_schedule_check(const vkt_host *host, const vkt_schedule *s)
 {
     VKT_WANT(host, s);
-    const vkt_host silent = vkt_host_resolve(NULL), *h = host ? host : &silent;
+    const vkt_host resolved = vkt_host_resolve(host), *h = &resolved;
     const double gamma = vkt_or(s->gamma, 0), from = warmup_from(s), part = vkt_or(s->pct_start, 0.3);
     const double div = vkt_or(s->div_factor, 25), final = vkt_or(s->final_div_factor, 1e4);
     const bool scales = s->kind == VKT_SCHEDULE_STEP || s->kind == VKT_SCHEDULE_MULTI_STEP;
@@ -56,7 +56,8 @@ static double line(double from, double to, double part)
     return from + (to - from) * part;
 }
 
-/* Returns the rate of the one-cycle schedule. As in torch, phases end at the last step, not at the number of steps. */
+/* Returns the rate of the one-cycle schedule. As in torch, the rise ends at t = pct_start total - 1, and the fall at
+ * t = total - 1. */
 static double one_cycle(const vkt_schedule *s, double lr, double t)
 {
     const double first = lr / vkt_or(s->div_factor, 25), last = first / vkt_or(s->final_div_factor, 1e4);

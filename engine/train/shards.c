@@ -17,7 +17,7 @@ vkt_result vkt_shards_check_ranks(const vkt_host *h, uint32_t ranks)
                     VKT_MAX_SHARDS, ranks, VKT_MIN(1u << vkt_log2(ranks ? ranks : 1), (uint32_t)VKT_MAX_SHARDS));
 }
 
-/* Checks shards, ranks and batch. `batch` is what the caller wants. */
+/* Checks the numbers of shards and ranks, and the batch that the caller wants. */
 static vkt_result check(const vkt_trainer *t, uint32_t ranks, uint32_t shards, uint32_t batch)
 {
     const vkt_host *h = &t->host;

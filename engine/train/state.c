@@ -1,12 +1,12 @@
 /* train/state.c - weights and full training state in files.
  *
- * A checkpoint has everything that the next step depends on and nothing else: no times, no names of devices. So two
- * runs with one seed end in the same bytes. Its tensors are:
+ * A checkpoint has everything that the rest of the run depends on. It has nothing that differs between equal runs: no
+ * times, no names of devices. So two runs with the same seed end in the same bytes. Its tensors are:
  *
- *   <name>                       parameters                        F32
- *   vktrain.best.<name>          those of the best epoch           F32, once there is one
- *   vktrain.moment1.<name>       to moment3, as the optimizer has  F32
- *   vktrain.gradient_sum.<name>  of the micro-batches so far       F32, if a step has several
+ *   <name>                       parameters and states             F32
+ *   vktrain.best.<name>          the weights of the best epoch     F32, once there is a best epoch
+ *   vktrain.moment1.<name>       and moment2, moment3              F32, those that the optimizer has
+ *   vktrain.gradient_sum.<name>  over the micro-batches so far     F32, if a step has several and no shards
  *   vktrain.published.<name>     the averaged parameters           F32, if they exist
  *   vktrain.history              (epochs, 6 or more): epoch, train_loss, train_acc, val_loss, val_acc, lr, and the
  *                                caller's metrics                  F64
@@ -15,8 +15,8 @@
  *
  *   vktrain.run, .rate, .graph   see identity.h
  *   vktrain.position             see position_text; hexadecimal floats of C99 are exact
- *   vktrain.loss_scale           scale, good steps, skipped steps; in half precision
- *   vktrain.accumulation         number of micro-batches in the sum, and their samples; if a step has several
+ *   vktrain.loss_scale           scale, good steps, skipped steps; only with VKT_PRECISION_F16
+ *   vktrain.accumulation         number of micro-batches in the sum, and their samples; only if a step has several
  *   vktrain.text.<name>          attached texts (attach.c) */
 #include <inttypes.h>
 #include <math.h>
@@ -32,7 +32,7 @@ enum { HISTORY_COLUMNS = 6, TEXT_ROOM = 1024 };
 /* The state between the file and the trainer: copies of its parts, and the list of tensors to write. */
 typedef struct state {
     vkt_trainer *t;
-    uint32_t n; /* parameters */
+    uint32_t n; /* parameters and states of the store */
     vkt_blob *blobs;
     size_t n_blobs;
     char (*names)[VKT_WEIGHT_NAME_ROOM];
@@ -105,7 +105,7 @@ static void position_text(const vkt_trainer *t, char out[TEXT_ROOM])
     snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d %a %a %d %u %u %d",
              t->params.seed, p->t, p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows,
              isnan(p->best) ? -HUGE_VAL : p->best, p->best_epoch, p->since_best, p->stopped, l->scale, l->best, l->seen,
-             l->bad, l->cooling, (int)p->monitor); /* ORDER */
+             l->bad, l->cooling, (int)p->monitor); /* a number of vkt_monitor: see ORDER in vktrain/train.h */
     vkt_numbers_end(locale);
 }
 
@@ -119,7 +119,8 @@ static vkt_result loss_scale_text(const vkt_trainer *t, char out[TEXT_ROOM])
     return VKT_OK;
 }
 
-/* Parses the loss scale. Without half precision the text is ignored, and the scale is 0, as in a new run. */
+/* Parses the loss scale. Returns false if it is malformed. Without VKT_PRECISION_F16 the text is ignored, and the scale
+ * is 0, as in a new run. */
 static bool parse_loss_scale(const vkt_trainer *t, const char *text, vkt_loss_scale *l)
 {
     *l = (vkt_loss_scale){ .scale = 0 };
@@ -167,7 +168,7 @@ static bool parse_position(const char *text, uint64_t *seed, vkt_position *p)
     p->stopped = stopped != 0;
     l->seen = seen != 0;
     p->monitor = (vkt_monitor)monitor;
-    if (p->best == -HUGE_VAL) p->best = NAN; /* position_text writes NaN as -inf; no accuracy and no loss is -inf */
+    if (p->best == -HUGE_VAL) p->best = NAN; /* position_text writes NaN as -inf */
     return n == 17 && p->epoch >= 1 && stopped >= 0 && stopped <= 1 && l->scale > 0 && monitor >= VKT_MONITOR_AUTO &&
            monitor <= VKT_MONITOR_METRIC;
 }
@@ -237,7 +238,7 @@ static vkt_result read_all(const vkt_trainer *t, const vkt_safetensors *st, cons
     return VKT_OK;
 }
 
-/* Reads the state into *s. The trainer does not change. */
+/* Reads the state to *s, best[], *at and *seed. The trainer does not change. */
 static vkt_result read_state(vkt_trainer *t, const vkt_safetensors *st, const char *path, state *s, float *best,
                              vkt_position *at, uint64_t *seed)
 {
@@ -294,7 +295,7 @@ static vkt_result apply_state(vkt_trainer *t, const state *s, const float *best,
     memcpy(t->best, best, vkt_store_elements(t->store) * sizeof *best);
     t->at = *at;
     t->shards.broken = false;
-    t->owes_checkpoint = t->diverged = false; /* both belong to the run before */
+    t->owes_checkpoint = t->diverged = false; /* both describe the fit before this resume */
     t->params.seed = seed;
     VKT_TRY(vkt_store_set_clock(t->store, at->t, seed));
     return vkt_store_set_accumulation(t->store, &s->accumulation);
@@ -314,7 +315,7 @@ vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path)
     if (r == VKT_OK) {
         vkt_position at = { 0 };
         uint64_t seed = 0;
-        float *best = t->weights; /* t->weights is free memory now */
+        float *best = t->weights; /* nothing else uses this memory now */
         r = read_state(t, st, path, &s, best, &at, &seed);
         if (r == VKT_OK) r = vkt_attachments_resume(t, st);
         if (r == VKT_OK) r = apply_state(t, &s, best, &at, seed);
@@ -348,7 +349,7 @@ vkt_result vkt_trainer_save(vkt_trainer *t, const char *path)
     return r;
 }
 
-/* Reads the parameters whose names match, to their positions in `weights`. */
+/* Reads the parameters whose names match `pattern`, to their positions in `weights`. */
 static vkt_result read_matching(const vkt_trainer *t, const vkt_safetensors *st, const char *path, const char *pattern,
                                 float *weights)
 {
@@ -376,7 +377,7 @@ static vkt_result write_matching(const vkt_trainer *t, const char *pattern, cons
     return VKT_OK;
 }
 
-/* Resets the optimizer to its start, because a diverged run leaves numbers in it that are not finite. */
+/* Resets the optimizer to its start, because a diverged run may leave numbers in it that are not finite. */
 static vkt_result reset_optimizer(vkt_trainer *t)
 {
     static const vkt_store_part parts[] = { VKT_PART_MOMENT1, VKT_PART_MOMENT2, VKT_PART_MOMENT3,

@@ -5,7 +5,7 @@
 
 #include "train/trainer.h"
 
-/* A step's results in one block for each rank: a header, then one vkt_shard_result for each run. */
+/* The results of one step on one rank are a block: this header, then one vkt_shard_result for each run. */
 typedef struct header {
     uint32_t wants_stop, unused[3];
 } header;
@@ -16,7 +16,7 @@ static uint32_t runs_of(const vkt_shards *s)
     return s->own * s->parts;
 }
 
-/* Returns this rank's block of a pending step, or that of another rank. */
+/* Returns the block of rank `rank` for a pending step. */
 static vkt_shard_result *block_of(const vkt_shards *s, uint64_t step, uint32_t rank)
 {
     const size_t block = 1 + (size_t)runs_of(s);
@@ -38,14 +38,14 @@ uint32_t vkt_steps_most_rows(const vkt_trainer *t)
 {
     const vkt_shards *s = &t->shards;
     if (s->ranks <= 1) return 0;
-    const uint64_t part = (uint64_t)s->own * s->parts * s->rows; /* of a whole step */
+    const uint64_t part = (uint64_t)s->own * s->parts * s->rows; /* this rank's samples of a whole step */
     const uint64_t steps = vkt_div_up(vkt_dataset_rows(t->params.train), s->count * s->parts * s->rows);
     return (uint32_t)VKT_MIN(steps * part, vkt_dataset_rows(t->params.train));
 }
 
 /* ---- an epoch ---- */
 
-/* Returns the samples of step `batch` of an epoch. */
+/* Returns the number of samples of step `batch` of an epoch; 0: the epoch has no such step. */
 static uint32_t rows_of_step(const vkt_trainer *t, uint32_t batch)
 {
     const uint64_t rows = vkt_steps_rows(t), first = batch * rows;
@@ -60,7 +60,7 @@ static void own_rows(const vkt_shards *s, uint32_t rows, uint32_t *first, uint32
     *count = (uint32_t)VKT_MIN((s->first + s->own) * shard, (uint64_t)rows) - *first;
 }
 
-/* Leaves this rank's samples in the order of the epoch: they move to its front. */
+/* Moves this rank's samples to the front of the epoch's order. The feed then uses only these. */
 static void keep_own_rows(vkt_trainer *t)
 {
     uint32_t *order = t->feed.host_order, n = 0;
@@ -123,7 +123,7 @@ static vkt_result exchange_all(vkt_shards *s)
     return VKT_OK;
 }
 
-/* Reads the result of the next run of a pending step. */
+/* Waits for the next run of a pending step, and stores its result. */
 static vkt_result collect(vkt_trainer *t, uint64_t step)
 {
     vkt_pending_step *p = &t->shards.pending[step % VKT_STEPS_PENDING];
@@ -135,7 +135,8 @@ static vkt_result collect(vkt_trainer *t, uint64_t step)
     return VKT_OK;
 }
 
-/* Collects results that the next run of step `step` would overwrite: a program keeps those of VKT_RUN_RING runs. */
+/* Collects the result that the next run of step `step` would overwrite, if there is one: a program keeps the results of
+ * VKT_RUN_RING runs. `submitted`: runs of this step so far. */
 static vkt_result make_room(vkt_trainer *t, uint64_t step, uint32_t submitted)
 {
     const uint32_t runs = runs_of(&t->shards);
@@ -146,7 +147,8 @@ static vkt_result make_room(vkt_trainer *t, uint64_t step, uint32_t submitted)
     return open < VKT_RUN_RING ? VKT_OK : collect(t, first);
 }
 
-/* Submits all runs of this rank's shards of a step of `rows` samples. values: of the sections of the last run. */
+/* Submits all runs of this rank's shards of a step of `rows` samples. `values` gets the timeline values at which the
+ * sections of the last run are done. */
 static vkt_result submit_shards(vkt_trainer *t, uint32_t rows, uint64_t *values)
 {
     vkt_shards *s = &t->shards;
@@ -174,8 +176,9 @@ static vkt_result submit_shards(vkt_trainer *t, uint32_t rows, uint64_t *values)
     return VKT_OK;
 }
 
-/* The device computes the shards of this step while the host exchanges the gradients of the step before. But a run of
- * this step that the host waits for would wait for that exchange. So a step of many runs comes after it. */
+/* Submits a step of shards. The device computes them while the host exchanges the gradients of the step before. But if
+ * the host has to wait for a run of this step, that run waits for the exchange. So a step of many runs, or of a program
+ * that is not measured yet, is submitted after the exchange. */
 static vkt_result submit_sharded(vkt_trainer *t, double lr, bool *submitted)
 {
     vkt_shards *s = &t->shards;
@@ -268,8 +271,8 @@ void vkt_steps_fail(vkt_trainer *t, vkt_result r)
     if (!s->count || r == VKT_OK) return;
     if (t->steps.submitted) s->broken = s->ranks > 1 || s->x.done < s->x.begun;
     vkt_exchange_abandon(&s->x);
-    /* One rank without a part of an update: the weights are those of the last step, and its states come back. So the
-     * next fit continues there. */
+    /* A single rank that has submitted no part of an update still has the weights of the last step. The states of that
+     * step are restored, so the next fit continues after it. */
     if (!s->broken && s->torn) s->broken = vkt_shards_restore_states(t) != VKT_OK;
     s->torn = false;
     if (r != VKT_E_PEER && s->ranks > 1)

@@ -3,9 +3,9 @@
  * A step is one run of the training program. With shards (vkt_trainer_params.dist), it consists of several runs of a
  * program of shards, the exchange of gradients with the other ranks, and one run of the update.
  *
- * The batch of a step has V times `parts` times `rows` samples (fewer at the end of an epoch). Shard s has the `parts`
- * times `rows` samples from s `parts` `rows` on, `rows` for each of its runs. A rank has the shards from `first` on. So
- * its samples of a step are neighbours in the order of the epoch. */
+ * In the words of vkt_shards: the batch of a step of shards has count x parts x rows samples (fewer at the end of an
+ * epoch). Shard s has parts x rows of them, from index s x parts x rows on, and each of its runs has `rows`. A rank has
+ * `own` shards, from number `first` on. So its samples of a step are neighbours in the order of the epoch. */
 #ifndef VKT_STEPS_H
 #define VKT_STEPS_H
 
@@ -16,13 +16,13 @@
 
 /* The result of one step, over all ranks. */
 typedef struct vkt_step_result {
-    double loss, correct; /* sums over samples; loss times rows */
+    double loss, correct; /* sums over the samples: of their losses; of correct predictions */
     uint64_t rows;
     uint32_t t;  /* the optimizer's completed steps */
-    bool finite; /* the loss */
+    bool finite; /* the loss is finite */
 } vkt_step_result;
 
-/* The result of one run of a program of shards. */
+/* The result of one run of a program of shards. `loss` is the mean over its samples. */
 typedef struct vkt_shard_result {
     float loss, correct;
     uint32_t rows, unused;
@@ -30,77 +30,82 @@ typedef struct vkt_shard_result {
 
 /* A step that is submitted. */
 typedef struct vkt_pending_step {
-    uint64_t run, update; /* first run of the program of shards, run of the update */
-    uint32_t collected;   /* results of runs that this rank has */
+    uint64_t run, update; /* number of its first run of the program of shards; number of its run of the update */
+    uint32_t collected;   /* number of this rank's runs whose results were read */
 } vkt_pending_step;
-enum { VKT_STEPS_PENDING = 4 }; /* at most */
+enum { VKT_STEPS_PENDING = 4 }; /* most pending steps */
 
 typedef struct vkt_shards {
-    uint32_t count;       /* V; 0: a step is one run, and nothing below is used */
-    uint32_t own, parts;  /* shards of this rank; runs of each */
+    uint32_t count;       /* shards of a step; 0: a step is one run, and this rank is the only one */
+    uint32_t own, parts;  /* shards of this rank; runs of each shard */
     uint32_t rows, first; /* samples of a run; number of this rank's first shard */
     uint32_t rank, ranks;
-    vkt_graph *g; /* of the update */
+    vkt_graph *g; /* graph of the update */
     vkt_program *update;
-    vkt_array *planes, *saved; /* NULL: not needed */
+    vkt_array *planes, *saved; /* see vkt_shard_values; NULL: not needed */
     vkt_exchange x;
     vkt_pending_step pending[VKT_STEPS_PENDING]; /* a ring, by number of the step */
-    vkt_shard_result *results; /* VKT_STEPS_PENDING times the results of all ranks and a header each */
+    vkt_shard_result *results; /* for each pending step, a block of each rank: see block_of in steps.c */
     bool wants_stop, all_stop; /* the caller of this rank wants to stop; all ranks know that some rank wants to */
-    bool torn;                 /* some shards of a step are submitted, and its update is not: states are a shard's */
-    bool broken;               /* the exchange has failed: weights may be those of no step */
+    bool torn;                 /* some shards of a step are submitted, but not its update: the states are a shard's */
+    bool broken;               /* a fit has failed in the middle of a step: the weights may be those of no step */
 } vkt_shards;
 
 typedef struct vkt_steps {
-    uint64_t run;                /* without shards: newest run of the program */
-    uint64_t submitted, arrived; /* steps of this fit */
-    uint32_t batch;              /* next batch of the epoch */
+    uint64_t run;                /* without shards: number of the newest run of the program */
+    uint64_t submitted, arrived; /* steps of this fit that are submitted; those of them whose results are taken */
+    uint32_t batch;              /* number of the epoch's next step */
 } vkt_steps;
 
-/* Returns the samples of a whole step, and the steps of an epoch. */
+/* Return the number of samples of a whole step, and the number of steps of an epoch. */
 uint32_t vkt_steps_rows(const vkt_trainer *t);
 uint32_t vkt_steps_of_epoch(const vkt_trainer *t);
-/* Returns the most samples of an epoch on this rank, if it has a part of them; 0: it has all. Before the feed exists.
- */
+/* Returns the most samples that this rank has in an epoch; 0: the rank has all samples. The feed need not exist yet. */
 uint32_t vkt_steps_most_rows(const vkt_trainer *t);
 /* Begins an epoch at batch `skip` of its order. */
 vkt_result vkt_steps_begin(vkt_trainer *t, uint32_t epoch, uint32_t skip);
-/* Submits the next step. *submitted is false after the last one of the epoch. */
+/* Submits the next step. If the epoch has no further step, submits nothing, and *submitted is false. */
 vkt_result vkt_steps_submit(vkt_trainer *t, double lr, bool *submitted);
-/* Waits for the oldest submitted step whose result was not taken. */
+/* Waits for the oldest submitted step whose result was not taken, and takes its result. After every check_every steps
+ * (vkt_dist_params), also compares the weights of the ranks. */
 vkt_result vkt_steps_take(vkt_trainer *t, vkt_step_result *out);
-/* Exchanges the gradients of all submitted steps. Until then the host may not wait for the newest one: the device waits
- * for the host. */
+/* Exchanges the gradients of all submitted steps. Before this call, the host must not wait for the newest step: the
+ * device waits for the host. */
 vkt_result vkt_steps_exchange(vkt_trainer *t);
 /* Returns the number of steps that are submitted and not taken. */
 uint32_t vkt_steps_open(const vkt_trainer *t);
-/* Returns whether the fit shall stop. `wish`: this rank's caller wants to. The ranks stop together, so with several of
- * them it takes some steps. */
+/* Returns whether the fit shall stop. `wish`: this rank's caller wants it to stop. Several ranks stop at the same step,
+ * some steps after the first wish. */
 bool vkt_steps_stop(vkt_trainer *t, bool wish);
-/* After a failure: lets the device finish, and tells the other ranks unless they have failed first. */
+/* Ends the steps of a fit that failed with `r`. Lets the device finish. If the weights may be those of no step, sets
+ * t->shards.broken; else restores the states of the last step. Reports the failure to the other ranks, unless `r` is
+ * VKT_E_PEER. Does nothing if `r` is VKT_OK, or without shards. */
 void vkt_steps_fail(vkt_trainer *t, vkt_result r);
 
-/* shards.c: checks a number of ranks: VKT_E_ARG. */
+/* Checks a number of ranks: VKT_E_ARG. */
 vkt_result vkt_shards_check_ranks(const vkt_host *h, uint32_t ranks);
-/* Gives the states (running statistics) the values from before the step whose shards were submitted last. */
+/* Restores the states (running statistics) from before the step whose shards were submitted last. */
 vkt_result vkt_shards_restore_states(vkt_trainer *t);
-/* Checks vkt_trainer_params.dist and sets the numbers of t->shards. VKT_E_ARG. */
+/* Checks vkt_trainer_params.dist. Sets the numbers of t->shards, and rounds params.batch down to whole shards.
+ * VKT_E_ARG. */
 vkt_result vkt_shards_resolve(vkt_trainer *t);
 /* Appends the sums to the graph of shards `g`, and builds the graph of the update. The caller destroys *update, also
  * after a failure. */
 vkt_result vkt_shards_graph(const vkt_trainer *t, vkt_graph *g, vkt_shard_values *v, vkt_graph **update);
-/* Makes arrays (their bindings are appended to *arrays) and, later, the program of the update and its connection. */
+/* Make the arrays of a step of shards and append their bindings to arrays[*n]; later, when t->program exists, make the
+ * program of the update, and connect it with t->program. */
 vkt_result vkt_shards_arrays(vkt_trainer *t, const vkt_shard_values *v, vkt_binding *arrays, uint32_t *n);
 vkt_result vkt_shards_programs(vkt_trainer *t, const vkt_shard_values *v);
 void vkt_shards_destroy(vkt_trainer *t);
-/* alike.c: compares this run with that of rank 0, at the start of a fit. VKT_E_STATE on all ranks if they differ; the
- * message names rank and difference. */
+/* Compares the runs of all ranks at the start of a fit. VKT_E_STATE on all ranks if they differ; rank 0 logs a rank
+ * that differs, and the difference. */
 vkt_result vkt_ranks_compare(vkt_trainer *t, const vkt_fit_params *p);
-/* Compares a hash of all parameters after step `step`. VKT_E_PEER names the ranks that differ from most of them. */
+/* Compares a hash of all parameters after step `step`. VKT_E_PEER on all ranks if the hashes differ; rank 0 logs which
+ * ranks differ from most ranks. */
 vkt_result vkt_ranks_compare_weights(vkt_trainer *t, uint64_t step);
-/* Replaces `data` by that of rank 0. All ranks call it. */
+/* Replaces `data` by the `data` of rank 0. All ranks call it. */
 vkt_result vkt_ranks_share(vkt_trainer *t, void *data, size_t bytes);
-/* Returns whether any rank says true. All ranks call it. */
+/* Sets *any to whether `mine` is true on some rank. All ranks call it. */
 vkt_result vkt_ranks_any(vkt_trainer *t, bool mine, bool *any);
 
 #endif

@@ -1,17 +1,18 @@
 /* train/suggest_batch.c - the advice after a trainer did not fit into memory: a smaller batch that fits, or a larger
  * cap.
  *
- * The sizes come from memory plans, as programs make them. They need no work on the device. Each batch that is tried
- * needs two plans: training and validation. Only powers of two are tried, so these are few. */
+ * The sizes come from memory plans, as programs make them. Planning needs no work on the device. Each batch size needs
+ * two plans: for training and for validation. Only the batch that did not fit and powers of two are planned, so there
+ * are few plans. */
 #include "record/record.h"
 #include "train/trainer.h"
 
-/* The memory that a program needs beside its plan: blocks that are not full (gpu/memory.c), staging, and small buffers.
- */
+/* The memory that a program needs in addition to its plan: blocks that are not full (gpu/memory.c), staging, and small
+ * buffers. */
 static const uint64_t SLACK_BYTES = 96ull << 20;
 
 typedef struct need {
-    uint64_t program, data, data_streamed; /* bytes of: all but the data; the whole data; a ring of batches */
+    uint64_t program, data, data_streamed; /* in bytes: all but the data; the data; the data if they are streamed */
 } need;
 
 static void add_data(const vkt_trainer *t, const vkt_dataset *d, uint32_t batch, need *n, vkt_feed *feed)
@@ -23,7 +24,7 @@ static void add_data(const vkt_trainer *t, const vkt_dataset *d, uint32_t batch,
     n->data += vkt_feed_bytes(feed);
 }
 
-/* Returns the bytes of the parameter arenas that the graph has. */
+/* Returns the bytes of the store's arenas for this graph: parameters, gradients, moments and others. */
 static uint64_t store_bytes(const vkt_graph *g)
 {
     uint64_t bytes = 0;
@@ -81,7 +82,7 @@ static bool plan(const vkt_trainer *t, uint32_t batch, need *n)
     return plan_training(t, batch, n) == VKT_OK && plan_validation(t, batch, n) == VKT_OK;
 }
 
-/* Returns whether the need is within the cap. A data set larger than half of the cap is streamed (vkt_feed_create). */
+/* Returns whether the need is within the cap. Data larger than half of the cap are streamed, as by vkt_feed_create. */
 static bool fits(const need *n, uint64_t cap)
 {
     const uint64_t data = n->data <= cap / 2 ? n->data : n->data_streamed;
@@ -89,11 +90,11 @@ static bool fits(const need *n, uint64_t cap)
     return n->program + data + slack <= cap;
 }
 
-/* Returns the largest power of two below `batch` that fits; 0: none does. */
+/* Returns the largest power of two below `batch` that fits; 0: none fits. */
 static uint32_t batch_that_fits(const vkt_trainer *t, uint32_t batch, uint64_t cap)
 {
     need n;
-    uint32_t low = 0, high = 0; /* 2^low fits; 2^high is the batch, or the largest power of two below it */
+    uint32_t low = 0, high = 0; /* in the second loop, 2^low fits, and 2^high does not fit or is at least the batch */
     if (batch == 1 || !plan(t, 1, &n) || !fits(&n, cap)) return 0;
     while (high < 31 && 2u << high <= batch) high++;
     if (batch > 1u << high) high++; /* so that the loop also tries the power of two below the batch */

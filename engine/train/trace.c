@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 
-/* Adds `s` as the inside of a JSON string (RFC 8259, section 7). */
+/* Adds `s`, escaped for a JSON string (RFC 8259, section 7). The quotes are not added. */
 static void add_escaped(vkt_text *out, const char *s)
 {
     for (; *s; s++) {
@@ -25,7 +25,7 @@ static void trace_text(const vkt_trainer *t, const vkt_kernel_time *k, uint32_t 
     add_escaped(out, t->params.model.name);
     vkt_text_add(out, ": one training step\"}}");
     for (uint32_t i = 0; i < n; i++) {
-        /* Microseconds by integers: the decimal point of %f depends on the locale. */
+        /* Microseconds are written with integers, because the decimal point of %f depends on the locale. */
         const unsigned long long ts = k[i].start_ns, dur = k[i].end_ns - k[i].start_ns;
         vkt_text_add(out,
                      ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"%s\",\"cat\":\"kernel\",\"ts\":%llu.%03llu,"
@@ -42,7 +42,8 @@ static void trace_text(const vkt_trainer *t, const vkt_kernel_time *k, uint32_t 
     vkt_text_add(out, "}\n");
 }
 
-/* Runs real steps with timestamps. Restores what they changed, also after a failure. */
+/* Runs the training program twice with timestamps; the times are those of the second run. Restores what the runs
+ * changed, also after a failure. */
 static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_t room, uint32_t *count)
 {
     vkt_snapshot kept;

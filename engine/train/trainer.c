@@ -32,7 +32,7 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     return VKT_OK;
 }
 
-/* Makes the table of layers, and the numbers of the recorded step. */
+/* Makes the summary: the table of layers, and the numbers of the recorded step. */
 static vkt_result make_summary(vkt_trainer *t)
 {
     char *layers, packed[24], bound[24];
@@ -120,7 +120,7 @@ static vkt_result make_replicas(vkt_trainer *t, const vkt_trainer_params *p)
         mine.more_devices = NULL;
         mine.n_more_devices = 0;
         VKT_TRY(vkt_trainer_create(p->more_devices[i], &mine, &t->replicas[i]));
-        /* Rank 0 logs what all ranks would. */
+        /* Rank 0 logs for all ranks; the other ranks log only errors from now on. */
         t->replicas[i]->host.log_level = VKT_MIN(t->replicas[i]->host.log_level, VKT_LOG_ERROR);
     }
     return VKT_OK;

@@ -12,10 +12,10 @@
 
 /* The values of a graph that training and evaluation read. */
 typedef struct vkt_head {
-    vkt_tensor y, loss; /* loss: null if the data set lacks the labels or targets that the loss needs */
+    vkt_tensor y, loss; /* loss: null if the data set lacks labels or targets that the training set has */
     vkt_tensor correct; /* null if there is no accuracy */
     bool classifies;    /* y is (B,K), a number for each class */
-    vkt_tensor weights; /* (K) of the classes, external; null: none */
+    vkt_tensor weights; /* weights of the classes (K), external; null: none */
 } vkt_head;
 
 /* The evaluation program of one data set, and its buffers. */
@@ -25,15 +25,15 @@ typedef struct vkt_evaluator {
     vkt_program *program;
     vkt_head head;
     vkt_tensor classes; /* classes of the last batch, kept like head.y; null if the model does not classify */
-    /* The caller's own metrics, only during a fit: see own_metrics.c. */
+    /* The caller's own metrics, only during a validation in a fit: see own_metrics.c. */
     const vkt_metric *metrics;    /* NULL: none at the moment */
     uint32_t n_metrics, measured; /* measured: samples of the epoch so far */
     float *outputs;               /* space for the outputs of a batch; NULL: not needed so far */
-    /* With several ranks, each one evaluates own_batches batches, from batch first_batch on; the last ranks may have
-     * fewer. */
+    /* If the ranks share the evaluation, each rank evaluates own_batches batches, from batch first_batch on; the last
+     * ranks may have fewer. */
     const vkt_transport *transport; /* NULL: this rank evaluates all */
     uint32_t own_batches, first_batch;
-    struct vkt_batch_result *results; /* of the batches of all ranks */
+    struct vkt_batch_result *results; /* one for each batch of all ranks */
 } vkt_evaluator;
 
 /* The result of one batch of an evaluation. */
@@ -44,11 +44,11 @@ typedef struct vkt_batch_result {
 
 /* Sums over the batches of an epoch whose results have arrived. */
 typedef struct vkt_sums {
-    double loss, correct; /* loss times rows */
+    double loss, correct; /* loss: of the batches' mean losses times their rows */
     uint64_t rows;
 } vkt_sums;
 
-/* The position of a run between two steps. A checkpoint has it, the parameters, the moments and the best weights. */
+/* The position of a run between two steps. Every checkpoint contains it. */
 typedef struct vkt_position {
     uint64_t t;     /* completed steps, without skipped ones */
     uint32_t epoch; /* current epoch, from 1 */
@@ -64,18 +64,18 @@ typedef struct vkt_position {
 
 /* Texts that are written to files as metadata: see attach.c. */
 typedef struct vkt_attachments {
-    vkt_meta *items; /* owns their texts */
+    vkt_meta *items; /* owns their keys and values */
     size_t n, cap;
 } vkt_attachments;
 void vkt_attachments_free(const vkt_host *h, vkt_attachments *a);
-/* Joins `own` (n items, may be NULL) and the attached texts into *all, for a writer. The caller frees *all, but not its
- * texts, with vkt_free. */
+/* Joins `own` (n items; may be NULL if n is 0) and the attached texts into the list *all, for a writer. The caller
+ * frees the list with vkt_free. The texts still belong to their owners. */
 vkt_result vkt_attachments_join(const vkt_host *h, const vkt_attachments *a, const vkt_meta *own, size_t n,
                                 vkt_meta **all);
 /* Attaches texts that a checkpoint has and the trainer does not have. Otherwise the next checkpoint would not have
  * them. */
 vkt_result vkt_attachments_resume(vkt_trainer *t, const vkt_safetensors *st);
-/* Adds to *d the texts that trainer and checkpoint have under one name, and that differ. */
+/* Adds to *d the texts that trainer and checkpoint have under the same name, and that differ. */
 void vkt_attachments_compare(const vkt_attachments *a, const vkt_safetensors *st, vkt_differences *d);
 
 struct vkt_trainer {
@@ -83,7 +83,7 @@ struct vkt_trainer {
     vkt_host host;
     vkt_trainer_params params; /* resolved; the data sets are borrowed */
     char *name;                /* a copy of params.model.name */
-    uint32_t batch_wanted;     /* more than params.batch if the training set has fewer samples */
+    uint32_t batch_wanted;     /* the caller's batch; more than params.batch if the training set has fewer samples */
     vkt_feed feed;
     vkt_graph *g;
     vkt_head head;
@@ -97,16 +97,16 @@ struct vkt_trainer {
     vkt_trainer **replicas;
     vkt_thread_group *group;
     vkt_transport *transports;
-    bool store_given;          /* the caller may write to the store at any time */
+    bool store_given;          /* the caller has got the store, and may write to it at any time */
     vkt_evaluator *validation; /* NULL: none */
     char *summary;
     vkt_history history;
     vkt_position at;
     bool owes_checkpoint; /* the last checkpoint of a fit could not be written */
-    bool diverged;        /* the last fit diverged, and nothing was loaded since: see go_on in fit.c */
+    bool diverged;        /* the last fit diverged, and no checkpoint was resumed since: see go_on in fit.c */
     vkt_attachments attached;
     vkt_metric metrics[VKT_MAX_METRICS]; /* params.n_metrics of them; owns their names */
-    vkt_array *class_weights;            /* head.weights; NULL: none */
+    vkt_array *class_weights;            /* the array of head.weights; NULL: none */
     uint64_t weights_hash;               /* hash of the class weights */
     float *weights;                      /* room for all parameters, in the order of the store */
     float *best;    /* the parameters of the best epoch, in the same order; valid if at.best_epoch > 0 */
@@ -120,22 +120,22 @@ struct vkt_trainer {
 
 enum { VKT_STEP_TIMES = 4096 };
 
-/* Checks that `d` has the labels and targets that the loss needs. VKT_E_ARG; `what` begins the message. */
+/* Checks that `d` has the labels and targets that the training set has (the loss may need them), and that these are
+ * enough for a loss. VKT_E_ARG; `what` begins the message. */
 vkt_result vkt_head_check(const vkt_trainer *t, const vkt_dataset *d, const char *what);
 /* Builds batch, model and loss in the builder's graph. `training`: with class weights and label smoothing. */
 vkt_result vkt_head_build(const vkt_trainer *t, vkt_builder *b, const vkt_feed *feed, vkt_feed_values v, bool training,
                           vkt_head *out);
-/* The first function checks class weights and label smoothing: VKT_E_ARG. The second one creates the array of the
- * weights. */
+/* Check class weights and label smoothing (VKT_E_ARG), and create the array of head.weights. */
 vkt_result vkt_class_loss_check(const vkt_trainer *t);
 vkt_result vkt_class_weights_create(vkt_trainer *t, const float *weights);
 double vkt_sums_loss(const vkt_sums *s);
-double vkt_sums_accuracy(const vkt_sums *s, const vkt_head *head); /* NaN: there is none */
+double vkt_sums_accuracy(const vkt_sums *s, const vkt_head *head); /* NaN: there is no accuracy */
 
 /* Returns the part that is evaluated, kept as the best, and saved: the averaged parameters if they exist, else the
  * parameters. */
 vkt_store_part vkt_trainer_served(const vkt_trainer *t);
-/* Copies all parameters to or from `values`, in the order of the store. */
+/* Copy `part` of all parameters to or from `values`, in the order of the store. */
 vkt_result vkt_trainer_get(vkt_trainer *t, vkt_store_part part, float *values);
 vkt_result vkt_trainer_put(vkt_trainer *t, vkt_store_part part, const float *values);
 /* Returns whether all of `values`, in the order of the store, are finite. Frozen parameters are not checked. */
@@ -143,25 +143,27 @@ bool vkt_trainer_is_finite(const vkt_trainer *t, const float *values);
 
 /* The graphs of a training step. */
 typedef struct vkt_step_graphs {
-    vkt_graph *g; /* data, forward, loss, backward, update; with shards: .., backward, sums */
+    vkt_graph *g; /* data, forward, loss, backward; then the update, or with shards the sums of the gradients */
     vkt_builder *b;
-    vkt_graph *update; /* NULL: without shards */
+    vkt_graph *update; /* with shards: the graph of the update; else NULL */
     vkt_shard_values shard;
 } vkt_step_graphs;
 /* Builds the graphs of a training step over `feed`. `lines` (may be NULL) gets the lines of model and loss
- * (identity.h). The caller frees *g by vkt_step_graphs_free, and the lines, also after a failure. */
+ * (identity.h). The caller frees *g with vkt_step_graphs_free, and the lines, also after a failure. */
 vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_step_graphs *g, vkt_feed_values *v,
                              vkt_head *head, vkt_text *lines);
 void vkt_step_graphs_free(vkt_step_graphs *g);
 /* Builds the graph of an evaluation. The caller destroys *g, also after a failure. */
 vkt_result vkt_evaluator_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_feed_values *v,
                                vkt_head *head, vkt_tensor *classes);
-/* Logs, after a trainer did not fit, which smaller batch or which larger cap would fit. */
+/* Logs advice after a trainer did not fit into memory: a smaller batch that would fit, or a larger cap. */
 void vkt_trainer_suggest_batch(vkt_trainer *t);
 
-/* Returns whether each rank validates a part of the validation set. Metrics of the caller need all of it. */
+/* Returns whether each rank validates only a part of the validation set. With metrics of the caller, each rank
+ * validates the whole set. */
 bool vkt_splits_validation(const vkt_trainer *t);
-/* Creates an evaluator of `data` in *out. `split`: all ranks call vkt_evaluator_run, each for its part. */
+/* Creates an evaluator of `data` in *out. `split`: all ranks call vkt_evaluator_run, each for its part. VKT_E_SHAPE or
+ * VKT_E_ARG if `data` does not fit the training set. */
 vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, bool split, vkt_evaluator **out);
 void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **e);
 /* Frees the contents of *e, not *e itself. */
@@ -170,19 +172,21 @@ void vkt_evaluator_clear(vkt_evaluator *e);
  * be NULL. */
 vkt_result vkt_evaluator_predict(const vkt_host *h, vkt_evaluator *e, uint32_t first, uint32_t count, uint32_t *classes,
                                  float *outputs);
-/* Evaluates the whole data set. `c` and its on_batch may be NULL. */
+/* Evaluates the whole data set. `c` and its on_batch may be NULL; then `progress` is not used. `loss` and `accuracy`
+ * may be NULL. */
 vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress, double *loss,
                              double *accuracy);
 
 /* Copies the caller's metrics (own_metrics.c). VKT_E_ARG, VKT_E_NOMEM. */
 vkt_result vkt_own_metrics_create(vkt_trainer *t, const vkt_metric *metrics);
 void vkt_own_metrics_free(vkt_trainer *t);
-/* Begin: the next validation calls the metrics. End: after a validation that returned `run`; no later one calls the
- * metrics. Writes all results to the record and returns `run`, or why the results did not arrive. With several ranks,
- * only rank 0 calls the metrics, and the others get its results. */
+/* Start and stop the caller's metrics: a validation between these two calls calls them. With several ranks, only rank 0
+ * calls them, and the other ranks get its results. `run` is the result of the validation. If it is VKT_OK,
+ * vkt_own_metrics_end writes the results of the metrics to *r, and returns the status of their exchange; else it
+ * returns `run`. */
 void vkt_own_metrics_begin(vkt_trainer *t);
 vkt_result vkt_own_metrics_end(vkt_trainer *t, vkt_result run, vkt_epoch_record *r);
-/* Adds one batch. Its run must be the newest run of the program. */
+/* Calls the metrics with one batch of `rows` samples. Its run must be the newest run of the program. */
 vkt_result vkt_own_metrics_add(vkt_evaluator *e, uint32_t rows);
 
 /* Copies of all that a training step changes on the device. vkt_trainer_restore writes them back, with the clock of
@@ -196,23 +200,24 @@ vkt_result vkt_trainer_snapshot(vkt_trainer *t, vkt_snapshot *out);
 vkt_result vkt_trainer_restore(vkt_trainer *t, const vkt_snapshot *kept);
 void vkt_snapshot_free(const vkt_host *h, vkt_snapshot *kept);
 
-/* replicas.c: the other ranks of this process. Connect: before the trainer is made; changes p->dist. Disconnect: after
- * the trainers of the ranks are destroyed. */
+/* Connect and disconnect the ranks of this process. vkt_replicas_connect is called before the trainer is built, and
+ * sets p->dist.transport. vkt_replicas_disconnect is called after the trainers of the other ranks are destroyed. */
 vkt_result vkt_replicas_connect(vkt_trainer *t, vkt_trainer_params *p);
 void vkt_replicas_disconnect(vkt_trainer *t);
-uint32_t vkt_replicas_count(const vkt_trainer *t); /* without this one */
-/* Calls `fit` for this rank, and for each other rank in a thread of its own. */
+uint32_t vkt_replicas_count(const vkt_trainer *t); /* number of the other ranks of this process */
+/* Calls `fit` for this rank, and for each other rank of this process in a thread of its own. */
 typedef vkt_result (*vkt_fit_function)(vkt_trainer *t, const vkt_fit_params *p);
 vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p, vkt_fit_function fit);
 /* Copies the state of this trainer to its replicas, after weights or a checkpoint were loaded. */
 vkt_result vkt_replicas_follow(vkt_trainer *t);
 
-/* Writes a checkpoint. If the parameters are not finite, returns VKT_E_DIVERGED without a message, and writes no file.
- */
+/* Writes a checkpoint, on rank 0 only. If the parameters are not finite, returns VKT_E_DIVERGED without a message on
+ * every rank, and writes no file. */
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);
 
-/* Finds the entry of a file for parameter i, under `prefix`. VKT_E_NOT_FOUND; VKT_E_SHAPE if its shape differs. */
-enum { VKT_WEIGHT_NAME_ROOM = 96 }; /* characters of a name with its prefix */
+/* Finds the entry of a file for parameter i: its name is `prefix` and the parameter's name. VKT_E_NOT_FOUND;
+ * VKT_E_SHAPE if its shape differs. */
+enum { VKT_WEIGHT_NAME_ROOM = 96 }; /* bytes of a name with its prefix and NUL */
 vkt_result vkt_weights_find(const vkt_host *h, const vkt_store *s, const vkt_safetensors *st, const char *path,
                             const char *prefix, uint32_t i, const vkt_st_entry **out);
 

@@ -5,7 +5,7 @@
 
 enum { SHAPE_ROOM = 24 * VKT_ST_MAX_RANK };
 
-/* Writes the shape of a tensor in the file: "(128,1,28,28)". */
+/* Writes the shape of a tensor of a file to `buf`: "(128,1,28,28)". Returns `buf`. */
 static const char *entry_shape_text(const vkt_st_entry *e, char buf[SHAPE_ROOM])
 {
     size_t at = (size_t)snprintf(buf, SHAPE_ROOM, "(");
@@ -61,7 +61,7 @@ vkt_result vkt_store_save(const vkt_host *host, vkt_store *s, vkt_store_part par
     return r;
 }
 
-/* Reads all parameters before it changes the first one. */
+/* Reads all parameters to `values`, in the order of the store. Does not change the store. */
 static vkt_result read_all(const vkt_host *h, const vkt_store *s, const vkt_safetensors *st, const char *path,
                            float *values)
 {

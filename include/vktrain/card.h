@@ -1,7 +1,7 @@
 /* vktrain/card.h - a data card: the shape, normalisation and classes of the samples that a network was trained on. It
  * is stored with the weights, so a program that predicts needs no data set.
  *
- *   vkt_trainer_attach_card(trainer, "pets", NULL);        before vkt_trainer_fit and vkt_trainer_save
+ *   vkt_trainer_attach_card(trainer, "pets", NULL);         before vkt_trainer_fit and vkt_trainer_save
  *
  *   vkt_card_read(NULL, "weights.safetensors", "pets", &card);
  *   size = (vkt_image_params){ .height = card->chw[1], .width = card->chw[2] };
@@ -14,7 +14,8 @@
  *
  * The card is the attached text "data", a JSON object:
  *   {"program": "pets", "sample": [3,32,32], "mean": [..], "deviation": [..], "classes": 2, "names": ["cat","dog"]}
- * "names" is null if the classes have none. Threads: functions that take a pointer to const may run on several. */
+ * "names" is null if the classes have no names. Threads: functions that take a pointer to const may run on several
+ * threads at once. */
 #ifndef VKTRAIN_CARD_H
 #define VKTRAIN_CARD_H
 
@@ -31,35 +32,38 @@ typedef struct vkt_card vkt_card;
 struct vkt_card {
     uint32_t chw[3];                /* shape of a sample */
     uint32_t classes;               /* 0: the data had no classes */
-    double mean[VKT_CARD_CHANNELS]; /* of each channel: see vkt_dataset_normalize */
-    double std[VKT_CARD_CHANNELS];  /* of each channel, above 0 */
+    double mean[VKT_CARD_CHANNELS]; /* mean of each channel: see vkt_dataset_normalize */
+    double std[VKT_CARD_CHANNELS];  /* standard deviation of each channel, above 0 */
 };
 
 /* Attaches the card of the trainer's training set (vkt_trainer_attach). `program` names the kind of network, so that
- * no other program takes the weights. `more`: a JSON object whose members are added; NULL: none. VKT_E_SHAPE: more than
- * VKT_CARD_CHANNELS channels. VKT_E_ARG: `more` is no object. VKT_E_NOMEM. */
+ * vkt_card_read refuses the weights for another program. `more`: a JSON object whose members are added; NULL: none.
+ * VKT_E_SHAPE: more than VKT_CARD_CHANNELS channels. VKT_E_ARG: `more` is no JSON object. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_attach_card(vkt_trainer *t, const char *program, const char *more);
 
-/* Reads the card of a weights file or checkpoint. VKT_E_NOT_FOUND, which is not logged: there is no such file, or it
- * has no card. VKT_E_FORMAT: it is no safetensors file, the card is damaged, or it belongs to another program than
- * `program`. VKT_E_IO, VKT_E_NOMEM; *out = NULL then. Owner: the caller. `host` may be NULL. */
+/* Reads the card of a weights file or checkpoint. VKT_E_NOT_FOUND, which is not logged: there is no such file, or the
+ * file has no card. VKT_E_FORMAT: the file is no safetensors file, or the card is damaged or of another program than
+ * `program`. VKT_E_IO, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. `host` may be NULL. */
 VKT_API vkt_result vkt_card_read(const vkt_host *host, const char *path, const char *program, vkt_card **out);
-/* Makes a card for weights that have none, for instance those of PyTorch, from the JSON text of a card. Returns what
- * vkt_card_read would return; messages call the text `name`. */
+/* Makes a card from the JSON text of a card, for weights without a card, for instance those of PyTorch. Messages call
+ * the text `name`. VKT_E_FORMAT: the text is no card. VKT_E_NOMEM. After an error *out = NULL. Owner: the caller.
+ * `host` may be NULL. */
 VKT_API vkt_result vkt_card_from_text(const vkt_host *host, const char *name, const char *text, vkt_card **out);
 VKT_API void vkt_card_destroy(vkt_card **c); /* data sets stay valid */
 
-/* Returns the name of class k, valid as long as the card. A class without a name: writes k to `room`, and returns it.
- */
+/* Returns the name of class k, valid as long as the card. If the class has no name, writes the number k to `room` and
+ * returns `room`. */
 VKT_API const char *vkt_card_class(const vkt_card *c, uint32_t k, char room[16]);
-/* Return members that the program added. Texts are valid as long as the card; NULL: there is no such text. Numbers: a
- * number or a list of numbers; writes the first `most` of them to `out` and returns how many there are; UINT32_MAX:
- * there is no such member. */
+/* Returns the text of a member of the JSON object, valid as long as the card; NULL: no member `key` is a text. The
+ * program may have added the member (`more`). */
 VKT_API const char *vkt_card_text(const vkt_card *c, const char *key);
+/* Reads a member that is a number or a list of numbers. Writes the first `most` numbers to `out` (may be NULL), and
+ * returns how many there are; UINT32_MAX: no member `key` is a number or a list of numbers. */
 VKT_API uint32_t vkt_card_numbers(const vkt_card *c, const char *key, uint32_t most, double *out);
 
-/* Makes a data set of n samples in memory, row-major, without labels. Samples of u8 and f32 have the card's mean and
- * std. They are not copied: they must outlive the data set. Results as vkt_dataset_from_arrays. */
+/* Makes a data set of n samples in memory, row-major, without labels. Samples of u8 and f32 are normalised by the
+ * card's mean and std. The samples are not copied: `rows` must outlive the data set. Results as
+ * vkt_dataset_from_arrays. */
 VKT_API vkt_result vkt_card_dataset(const vkt_card *c, vkt_row_type type, const void *rows, uint32_t n,
                                     vkt_dataset **out);
 

@@ -1,13 +1,14 @@
 /* vktrain/core.h - result codes, logger, allocator, devices and contexts. Includes no Vulkan header.
  *
  * Conventions of every vktrain header:
- *   - A call that can fail returns a vkt_result. If it is not VKT_OK, the outputs are zeroed or untouched, as each
- *     comment says, and the logger gets one message that says what was wanted and what was found.
+ *   - A call that can fail returns a vkt_result. (An op returns a tensor; graph.h says where its errors are kept.)
+ *     If the result is not VKT_OK, the logger gets a message that says what was wanted and what was found. The outputs
+ *     are then zeroed or untouched, unless the comment says otherwise.
  *   - A params struct may be zeroed: zero is always the default. The struct is read during the call only. NULL instead
- * of a struct means all zeros; if a member has no default, that is VKT_E_ARG. VKT_ZERO stands for the number 0 in a
- * member where 0 stands for a default.
+ *     of the struct means all zeros. If a member has no default, zero is VKT_E_ARG. Where 0 stands for a default,
+ *     VKT_ZERO stands for the number 0.
  *   - NULL instead of a wanted handle or address is VKT_E_ARG. A function without a status then does nothing and
- *     returns 0, NULL or the null tensor.
+ *     returns 0, NULL or the null tensor, unless its comment says otherwise.
  *   - A destroy function takes the address of a handle and sets the handle to NULL. The handle may be NULL already.
  *   - Sizes in bytes end in _bytes, times in nanoseconds in _ns. */
 #ifndef VKTRAIN_CORE_H
@@ -17,8 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* VKT_API marks the functions that the library exports; VKT_PRINTF those whose arguments are checked as printf's are.
- */
+/* VKT_API marks the functions that the library exports. VKT_PRINTF marks functions whose arguments the compiler checks
+ * like those of printf. */
 #if defined(__GNUC__)
 #define VKT_API __attribute__((visibility("default")))
 #define VKT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -36,11 +37,10 @@ extern "C" {
 #define VKT_VERSION_MINOR 1
 #define VKT_VERSION_PATCH 0
 
-/* Stands for the number 0, or none, in a floating-point member or argument where 0 means a default. Examples: .beta1 =
- * VKT_ZERO: no momentum; .weight_decay = VKT_ZERO: AdamW without decay; .threshold = VKT_ZERO: any improvement counts.
- * It also works in members whose default is 0. A member that refuses 0 (an optimizer's eps) refuses VKT_ZERO too.
- * Counts have names of their own, such as VKT_PATIENCE_NONE. The value is -2^-126, the same in float and double; no
- * member can mean this number. */
+/* Stands for the number 0 in a floating-point member or argument where 0 means a default. With .beta1 = VKT_ZERO, Adam
+ * has no momentum. With .weight_decay = VKT_ZERO, AdamW has no decay. VKT_ZERO also works in members whose default is
+ * 0. A member that refuses 0 (an optimizer's eps) refuses VKT_ZERO too. Integer members have names of their own for 0,
+ * such as VKT_PATIENCE_NONE. The value is -2^-126, the same in float and double. No member needs this number itself. */
 #define VKT_ZERO (-1.1754943508222875e-38f)
 
 /* Every status the library can return, with the sentence that vkt_result_text() gives. */
@@ -79,28 +79,30 @@ typedef enum vkt_result {
 /* Returns the name, "VKT_E_SHAPE" for VKT_E_SHAPE; "VKT_E_?" for a value that is not in the list. Static strings; any
  * thread. */
 VKT_API const char *vkt_result_name(vkt_result r);
-/* Returns the sentence of the list above. Static strings; any thread. */
+/* Returns the sentence of the list above; "unknown status" for a value that is not in the list. Static strings; any
+ * thread. */
 VKT_API const char *vkt_result_text(vkt_result r);
 
 /* The level of a line; as a threshold, the highest level that is logged. */
 typedef enum vkt_log_level {
     VKT_LOG_DEFAULT = 0, /* as a threshold: VKT_LOG_WARN */
     VKT_LOG_NONE,        /* as a threshold: nothing is logged */
-    VKT_LOG_ERROR,       /* a call is about to return another result than VKT_OK */
-    VKT_LOG_WARN,        /* the call works, but not as asked or not as fast */
-    VKT_LOG_INFO,        /* which device, which file */
+    VKT_LOG_ERROR,       /* something failed; in most cases a call is about to return a result that is not VKT_OK */
+    VKT_LOG_WARN,        /* the call works, but not as asked or not as fast as it could */
+    VKT_LOG_INFO,        /* what is used: which device, which file */
     VKT_LOG_DEBUG        /* plans, allocations, pipelines */
 } vkt_log_level;
 
-/* VKT_DEBUG=N in the environment, read when a context or a program is made. Each level includes those below it. Its
- * lines have the level VKT_LOG_DEBUG and are logged whatever log_level says.
- *   1  the device, each buffer, the most memory in use; Vulkan objects get names
- *   2  GPU time per kernel when a program is destroyed; a run returns when it is done
- *   3  graph, memory plan, dispatches and barriers of a program
+/* VKT_DEBUG=N in the environment has these effects. It is read when a context or a program is made. Each level includes
+ * the lower ones. From level 1 on, lines of all levels are logged, whatever log_level says.
+ *   1  logs the device, each buffer and the most memory in use; Vulkan objects get names
+ *   2  logs the GPU time per kernel when a program is destroyed; vkt_program_run returns when the run is done
+ *   3  logs graph, memory plan, dispatches and barriers of a program
  *   4  values share no memory. If a run makes a NaN, vkt_program_run returns VKT_E_NAN; the message names the first op,
  *      in the order of the graph, that wrote a NaN, with value and index */
 
-/* Gets one line without a newline. Worker threads may call it, one call at a time per context. */
+/* Gets one line without a newline. Threads of the library may call it too. Calls for one context do not overlap; calls
+ * for different contexts may overlap. */
 typedef void (*vkt_log_fn)(void *user, vkt_log_level level, const char *line);
 
 /* The allocator of host memory. `resize` works as realloc: p NULL allocates; bytes 0 frees and returns NULL. Blocks are
@@ -115,7 +117,7 @@ typedef struct vkt_host {
     vkt_allocator alloc;     /* resize NULL: the C library's realloc and free */
     vkt_log_fn log;          /* NULL: stderr */
     void *log_user;          /* passed to `log` */
-    vkt_log_level log_level; /* lines above this level are dropped */
+    vkt_log_level log_level; /* lines above this level are dropped; 0: VKT_LOG_WARN */
 } vkt_host;
 
 /* Frees a text that the library made and sets *text to NULL; *text may be NULL already. The text may outlive the object
@@ -124,27 +126,28 @@ VKT_API void vkt_text_release(char **text);
 
 /* ---- files: as the library writes its own ------------------------------------------------------------------------ */
 
-/* Writes a whole file. A reader finds the old file or the new one, never a part: the bytes go to a temporary file
- * beside `path`, which is flushed and renamed. Permissions are kept. A symbolic link stays, and its target is written.
- * If `path` is not a regular file (a device, a FIFO, /dev/stdout), it is written to and never replaced. VKT_E_IO (the
- * message has the path and the reason), VKT_E_NOMEM; VKT_E_ARG for NULL. host may be NULL. Any thread. */
+/* Writes a whole file. A reader finds the old file or the new one, never a part: the bytes go to a temporary file in
+ * the same folder, which is flushed and then renamed. Permissions are kept. If `path` is a symbolic link, its target is
+ * replaced, and the link stays. If `path` is a device, a FIFO or /dev/stdout, it is written to and never replaced.
+ * VKT_E_IO (the message has the path and the reason), VKT_E_NOMEM; VKT_E_ARG: `path` is NULL, or `bytes` is NULL and
+ * n_bytes is not 0. host may be NULL. Any thread. */
 VKT_API vkt_result vkt_write_file(const vkt_host *host, const char *path, const void *bytes, size_t n_bytes);
-/* Checks whether a file can be written to `path` now; call it before a long computation. Returns VKT_OK or the result
- * that vkt_write_file would return. Changes nothing at `path`. */
+/* Checks whether vkt_write_file could write to `path` now. Call it before a long computation. Returns VKT_OK or the
+ * error that vkt_write_file would return. Changes nothing at `path`. */
 VKT_API vkt_result vkt_try_output(const vkt_host *host, const char *path);
 
-/* Copies `text` to `out` (`room` bytes with the NUL) so that a terminal shows it and does nothing else. These bytes
- * become \xNN: control characters, marks that change the direction of writing, and bytes that are not UTF-8. A text
- * that is too long is cut after a whole character. Returns `out`. Use it for names that come from files; the library
- * does so in its own messages. */
+/* Copies `text` to `out` (`room` bytes with the NUL), and makes it safe to print on a terminal. These bytes become
+ * \xNN: control characters, line separators, marks that change the direction of writing, and bytes that are not UTF-8.
+ * A text that is too long is cut after a whole character. Returns `out`. Use it for names that come from files; the
+ * library does so in its own messages. */
 VKT_API char *vkt_printable(const char *text, char *out, size_t room);
 
 /* ---- devices and contexts ---------------------------------------------------------------------------------------- */
 
-/* The kind of a device: VkPhysicalDeviceType. Kernels are chosen by whether it is a CPU. */
+/* The kind of a device, as VkPhysicalDeviceType says. */
 typedef enum vkt_device_kind {
-    VKT_DEVICE_OTHER = 0,  /* none of the others */
-    VKT_DEVICE_INTEGRATED, /* a GPU beside the host's cores, mostly in their memory */
+    VKT_DEVICE_OTHER = 0,  /* none of the kinds below */
+    VKT_DEVICE_INTEGRATED, /* a GPU that in most cases shares chip and memory with the host's cores */
     VKT_DEVICE_DISCRETE,   /* a GPU with memory of its own */
     VKT_DEVICE_VIRTUAL,    /* a GPU of a virtual machine */
     VKT_DEVICE_CPU         /* a driver that runs on the host, such as lavapipe */
@@ -155,64 +158,70 @@ typedef struct vkt_device_info {
     uint32_t index;         /* the N of `--device N`: index in the loader's list */
     char name[256];         /* as the driver reports it, e.g. "llvmpipe (LLVM 15.0.6, 256 bits)" */
     char driver[320];       /* driver name and its version text, e.g. "llvmpipe Mesa 22.3.6" */
-    vkt_device_kind kind;   /* decides the order of preference */
+    vkt_device_kind kind;   /* decides the order of preference: see vkt_ctx_params.device */
     uint32_t api_version;   /* as VK_MAKE_API_VERSION packs it */
     uint64_t memory_bytes;  /* size of the largest device-local heap */
     uint32_t subgroup_size; /* lanes; 0: not known, because a device below Vulkan 1.3 is not asked */
     bool usable;            /* the device has everything that vkt_device_need lists */
-    char reason[160];       /* why it is not usable, or why it has its rank */
+    char reason[160];       /* why it is not usable; if it is usable, when it is chosen: "discrete GPU: chosen first" */
 } vkt_device_info;
 
 /* Fills up to `capacity` entries of `infos` and stores the number of devices in *count (which may be larger than
- * `capacity`). Returns VKT_E_NO_LOADER when libvulkan.so.1 is missing (*count = 0). No device at all is VKT_OK with
- * *count = 0. */
+ * `capacity`). If there is no device, returns VKT_OK with *count = 0. VKT_E_NO_LOADER: libvulkan.so.1 is missing.
+ * VKT_E_FEATURE: the loader is older than Vulkan 1.3. VKT_E_DRIVER, VKT_E_NOMEM. *count = 0 after these errors. `host`
+ * may be NULL; `infos` may be NULL if `capacity` is 0. */
 VKT_API vkt_result vkt_list_devices(const vkt_host *host, vkt_device_info *infos, uint32_t capacity, uint32_t *count);
 
-/* An open device: its queues, memory, pipelines. Destroy all objects that are made from it before it. */
+/* An open device: its queues, memory, pipelines. Destroy all objects that are made from a context before the context.
+ */
 typedef struct vkt_ctx vkt_ctx;
 
 /* The choice of a device, and how it is used. */
 typedef struct vkt_ctx_params {
-    /* The device. NULL or "": $VKT_DEVICE if set, else the best usable one (discrete, integrated, virtual, CPU; then
-     * the order of the loader's list). A number is an index of vkt_list_devices. Other text is matched,
-     * case-insensitively, as a part of the device's name. A choice that matches nothing is VKT_E_NO_DEVICE; no other
-     * device replaces it. */
+    /* The device. NULL or "": $VKT_DEVICE if set, else the best usable one. GPUs come first (discrete, integrated,
+     * virtual), then CPUs, then other devices; among equals the first one in the loader's list is best. A number is an
+     * index of vkt_list_devices. Any other text is a part of the device's name, in any case of letters. If no device
+     * matches, the result is VKT_E_NO_DEVICE; if no device that matches is usable, it is VKT_E_FEATURE. A device that
+     * does not match is never used. */
     const char *device;
-    uint64_t max_device_bytes; /* hard cap on device memory held by this context; 0: 80 % of the free memory at
-                                * creation */
-    /* The longest submission of a program on the device, as measured in the program's second run. Only a single kernel
-     * may take longer. Short submissions keep a watchdog of the system from ending them. 0: 100 ms. UINT64_MAX, or a
-     * device without timestamps: each run is one submission. */
+    uint64_t max_device_bytes; /* hard cap on the device memory of this context; 0: 80 % of the memory that is free at
+                                * creation, or 80 % of the heap if the driver does not report free memory */
+    /* The longest time of a submission of a program on the device, as measured in the program's second run. Only a
+     * submission of a single kernel may take longer. The limit exists because the system's watchdog may end a
+     * submission that takes too long. 0: 100 ms. UINT64_MAX, or a device without timestamps: each run is one
+     * submission. */
     uint64_t max_submission_ns;
     bool no_pipeline_cache; /* no files in $XDG_CACHE_HOME/vktrain (~/.cache/vktrain): pipelines, tuning */
-    bool debug_names; /* name Vulkan objects and label dispatches (needs VK_EXT_debug_utils; also VKT_DEBUG >= 1) */
-    bool validation;  /* ask for VK_LAYER_KHRONOS_validation; VKT_E_FEATURE if it is not installed */
+    bool debug_names; /* name Vulkan objects and label dispatches, as VKT_DEBUG=1 does; needs VK_EXT_debug_utils */
+    bool validation;  /* enable VK_LAYER_KHRONOS_validation; VKT_E_FEATURE if it is not installed */
 } vkt_ctx_params;
 
-/* Opens a device. Returns VKT_OK and sets *out; else VKT_E_NO_LOADER, VKT_E_NO_DEVICE, VKT_E_FEATURE, VKT_E_DRIVER or
- * VKT_E_NOMEM and *out = NULL. params and host may be NULL. Owner: the caller. Threads: calls on one context must not
- * overlap; different contexts are independent. Processes: only the process that made a context may use it. In a forked
- * child, calls that would reach the device return VKT_E_STATE; destroy functions free host memory and leave the device
- * alone; a child opens a context of its own. The environment variables VK_DRIVER_FILES and VK_ICD_FILENAMES give
- * the loader its list of drivers. If they hide all drivers, the message of VKT_E_NO_DEVICE names the variables. */
+/* Opens a device. Returns VKT_OK and sets *out; else returns VKT_E_NO_LOADER, VKT_E_NO_DEVICE, VKT_E_FEATURE,
+ * VKT_E_DRIVER, VKT_E_NOMEM or VKT_E_DEVICE_MEMORY, and *out = NULL. Wrong traits in the environment (VKT_TRAITS) are
+ * VKT_E_ARG, or an error of their file. params and host may be NULL. Owner: the caller. Threads: calls on one context
+ * must not overlap; different contexts are independent. Processes: only the process that made a context may use it. In
+ * a forked child, calls that would reach the device return VKT_E_STATE, and destroy functions free host memory and
+ * leave the device alone. A child may open a context of its own. The environment variables VK_DRIVER_FILES and
+ * VK_ICD_FILENAMES give the loader its list of drivers. If the variable that is set hides all drivers, the message of
+ * VKT_E_NO_DEVICE names it. */
 VKT_API vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out);
-/* Opens a device as vkt_ctx_create does, and on some CPUs with wider vectors, where they are known to be faster. For
- * programs that have only one thread so far.
+/* Opens a device as vkt_ctx_create does. If the device is lavapipe, and wider vectors are known to be faster on this
+ * CPU, it is opened with wider vectors. Call it while the program has only one thread.
  *
  * lavapipe runs a subgroup as one vector. A vector has 256 bits unless LP_NATIVE_VECTOR_WIDTH in the environment says
  * otherwise when the driver is loaded. This call sets the variable to 512 if the device is lavapipe of Mesa 22.3, the
- * CPU is one of AMD's with AVX-512 (Intel's are slower with wide vectors) and the variable is not set. The setting
- * holds for the rest of the process and for the processes that it starts. A small kernel then checks that the wider
- * vectors compute correctly. If they do not, or if the device cannot be opened so, the call removes the variable, logs
- * a warning with the reason and opens the device as vkt_ctx_create does.
+ * CPU is one of AMD's with AVX-512 (Intel's are slower with wide vectors) and the variable is not set. A small kernel
+ * then checks that the wider vectors compute correctly. If so, the setting stays for the rest of the process and for
+ * the processes that it starts. If not, or if the device cannot be opened with wider vectors, the call removes the
+ * variable, logs a warning with the reason and opens the device as vkt_ctx_create does.
  *
- * If the user's own setting gives lavapipe subgroups of 16 lanes, they are checked too: VKT_E_WRONG if they are wrong.
- * If another instance of the process has loaded the driver already, the width stays as it is. No other thread may read
- * or change the environment during the call. */
+ * If the user's own setting gives lavapipe subgroups of 16 lanes, these are checked too. VKT_E_WRONG: subgroups of 16
+ * lanes compute wrong numbers, and this call cannot change the width. If another instance of the process has loaded the
+ * driver already, the width stays as it is. No other thread may read or change the environment during the call. */
 VKT_API vkt_result vkt_ctx_create_wide(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out);
-/* Waits for the context's own work, then frees it. Destroy programs, data sets and stores of this context first. */
+/* Waits for the context's own work, then frees the context. Destroy all objects that are made from it before. */
 VKT_API void vkt_ctx_destroy(vkt_ctx **ctx);
-/* Returns the chosen device; it is valid as long as the context. */
+/* Returns the chosen device. The description is valid as long as the context. */
 VKT_API const vkt_device_info *vkt_ctx_device(const vkt_ctx *ctx);
 
 /* The capabilities of the chosen device that the library uses. */
@@ -221,15 +230,15 @@ typedef struct vkt_device_limits {
     uint32_t max_workgroup_lanes;  /* most lanes of a work group */
     uint32_t max_workgroups;       /* most work groups of a dispatch, along each axis */
     uint64_t shared_bytes;         /* shared memory of a work group */
-    uint64_t max_binding_bytes;    /* the part of a tensor that a kernel can read at once; ops read larger tensors
-                                    * range by range */
-    uint64_t max_texel_elements;   /* most elements of a texel buffer; 0: kernels use none, as on all GPUs */
-    uint64_t max_allocation_bytes; /* the largest array, and the largest block of a program's activations */
+    uint64_t max_binding_bytes;    /* most bytes of a tensor that one binding of a kernel covers; most ops compute
+                                    * larger tensors range by range */
+    uint64_t max_texel_elements;   /* most elements of a texel buffer; 0: kernels use no texel buffers, as on GPUs */
+    uint64_t max_allocation_bytes; /* size of the largest buffer: an array, or a block of a program's activations */
     double timestamp_ns; /* duration of one tick of the device's clock; 0: no clock, so programs are neither measured
                           * nor split */
     bool transfer_queue; /* uploads use a queue of their own, in parallel with computing */
     bool memory_budget;  /* the driver reports free memory (VK_EXT_memory_budget) */
-    bool host_import;    /* the device uses memory of the host where both exchange data
+    bool host_import;    /* buffers that device and host share are in memory of the host
                           * (VK_EXT_external_memory_host) */
     uint32_t matrix[3];  /* M, N, K of the cooperative matrices in use: f16 operands, sums in f32; 0: none */
 } vkt_device_limits;
@@ -263,35 +272,36 @@ typedef struct vkt_memory_stats {
     uint64_t peak_bytes[VKT_MEM_CLASS_COUNT]; /* most in use at once, per class */
     uint64_t used_total_bytes;                /* in use now, all classes */
     uint64_t peak_total_bytes;                /* most in use at once, all classes together: not the sum of the peaks */
-    uint64_t reserved_bytes;                  /* held from the driver: used and cached blocks; never above cap_bytes */
-    uint64_t reserved_peak_bytes;             /* most ever held */
+    uint64_t reserved_bytes;                  /* allocated: used and cached blocks; never above cap_bytes */
+    uint64_t reserved_peak_bytes;             /* most bytes allocated at once */
     uint64_t cap_bytes;                       /* see vkt_ctx_params.max_device_bytes */
-    uint64_t heap_budget_bytes; /* memory that this process may use, as the driver says (VK_EXT_memory_budget); 0: not
-                                 * known */
+    uint64_t heap_budget_bytes; /* part of the largest device-local heap that this process may use, as the driver says
+                                 * (VK_EXT_memory_budget); 0: not known */
 } vkt_memory_stats;
 
 /* Returns the name of a class, for example "activations"; "?" for a value that is not in the list. Static strings; any
  * thread. */
 VKT_API const char *vkt_mem_class_name(vkt_mem_class c);
-/* Returns the host services of the context, with the defaults filled in: no pointer is NULL. */
+/* Returns the host services of the context, with the defaults filled in: no function is NULL. */
 VKT_API vkt_host vkt_ctx_host(const vkt_ctx *ctx);
-/* Fills *out with the memory that this context holds now. */
+/* Fills *out with the memory of this context, now and at its peaks. */
 VKT_API void vkt_ctx_memory(const vkt_ctx *ctx, vkt_memory_stats *out);
-/* Gives cached memory blocks that are wholly free back to the driver. Returns their bytes. */
+/* Gives cached memory blocks that are wholly free back to the driver. Returns the sum of their sizes in bytes. */
 VKT_API uint64_t vkt_ctx_trim(vkt_ctx *ctx);
 /* The time that this context's threads have waited for the device so far. */
 typedef struct vkt_wait_stats {
     uint64_t waits;   /* number of waits that had to block */
     uint64_t wall_ns; /* wall time of these waits */
-    uint64_t cpu_ns;  /* CPU time of the waiting threads: work of the driver on them during the waits */
+    uint64_t cpu_ns;  /* CPU time of the waiting threads during these waits: work of the driver */
 } vkt_wait_stats;
 VKT_API void vkt_ctx_waits(const vkt_ctx *ctx, vkt_wait_stats *out);
-/* Blocks until all work submitted by this context is done. VKT_E_DEVICE_LOST is sticky. */
+/* Blocks until all work submitted by this context is done. VKT_E_DEVICE_LOST: later calls return it too. */
 VKT_API vkt_result vkt_ctx_wait_idle(vkt_ctx *ctx);
-/* Switches off a fast path by name for this context, to bisect a fault (the same as VKT_NO_<NAME>=1 in the environment
- * at creation). Names: "texel" (texel-buffer loads), "transfer_queue", "host_import" (memory of the host that the
- * device uses), and the variants of ops, which `vkt-bench --list` prints. A variant that is the only one for some work
- * is used all the same. VKT_E_NOT_FOUND for another name. Call it before programs are created. */
+/* Switches off a fast path by name for this context, to bisect a fault. VKT_NO_<NAME>=1 in the environment, when the
+ * context is created, has the same effect. Names: "texel" (texel-buffer loads), "transfer_queue", "host_import" (memory
+ * of the host that the device uses), and the variants of ops, which `vkt-bench --list` prints. If a variant is the only
+ * one that can do some work, it is used for this work all the same. VKT_E_NOT_FOUND: there is no such name. Call it
+ * before programs are created. */
 VKT_API vkt_result vkt_ctx_disable(vkt_ctx *ctx, const char *feature);
 
 #ifdef __cplusplus

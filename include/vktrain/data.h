@@ -1,5 +1,5 @@
-/* vktrain/data.h - data sets in host memory: tables of rows with class labels or targets, where they come from, how
- * they are shuffled.
+/* vktrain/data.h - data sets: tables of rows with class labels or targets. Functions that make them from memory, from
+ * files or from a source, and that shuffle them.
  *
  * A row is one sample: features of shape (C,H,W), channel by channel, row-major, as u8 or f32. A table of N rows
  * therefore has the shape (N,C,H,W). A row that has only a width is a vector: its table is (N,W), and a network gets
@@ -11,8 +11,8 @@
  * Data sets do not depend on a device. A trainer copies a whole table to the device, or streams its rows, with the
  * functions below.
  *
- * Files that are read whole must be regular files. A gzip file may unpack to 64 MiB plus 32 times its size;
- * VKT_MAX_UNPACKED=BYTES in the environment allows more.
+ * Input files must be regular files. A gzip file may unpack to 64 MiB plus 32 times its size; VKT_MAX_UNPACKED=BYTES in
+ * the environment allows more.
  *
  * Threads: functions that take a `const vkt_dataset *` may run on several threads at once. Destroy a data set after the
  * last call on it. A data set and its slices may be destroyed in any order. */
@@ -25,10 +25,10 @@
 extern "C" {
 #endif
 
-/* A table of rows. They are in memory, or a source makes them on demand. */
+/* A table of rows, which are in memory or made by a source on demand. */
 typedef struct vkt_dataset vkt_dataset;
 
-/* The storage type of a row's features. ORDER: hashes of data sets in checkpoints contain these numbers, so a new one
+/* The storage type of a row's features. ORDER: hashes of data sets in checkpoints contain these numbers, so a new type
  * goes to the end. */
 typedef enum vkt_row_type {
     VKT_ROW_U8 = 0, /* images: 0 to 255 */
@@ -44,12 +44,11 @@ typedef struct vkt_dataset_params {
     vkt_row_type type;                /* type of the features */
     const uint32_t *labels;           /* N class numbers; NULL: the rows have no labels */
     uint32_t classes;                 /* every label is below this; 0: the largest label + 1 */
-    const char *const *class_names;   /* one text for each of `classes` (which is then required), copied; NULL: no
-                                       * names */
+    const char *const *class_names;   /* one text for each class, copied; `classes` is then required. NULL: no names */
     const float *targets;             /* (N,K) numbers to predict; NULL: the rows have none */
     uint32_t target_width;            /* K; 0 counts as 1 */
     const double *mean, *std;         /* C numbers each, std > 0, copied; NULL: 0 and 1. Not for u16 and u32 */
-    bool borrow; /* keep the caller's arrays (features, labels, targets) instead of copies; they must
+    bool borrow; /* keep the caller's arrays (features, labels, targets) instead of copies; the arrays must
                   * outlive the data set and all its slices, unchanged */
 } vkt_dataset_params;
 
@@ -62,7 +61,7 @@ typedef struct vkt_dataset_params {
 VKT_API vkt_result vkt_dataset_from_arrays(const vkt_host *host, const vkt_dataset_params *params, const void *features,
                                            vkt_dataset **out);
 
-/* One pass over the rows. A source may draw its random numbers from it. A trainer passes its own seed. */
+/* One pass over the rows. A source may derive its random numbers from this. A trainer passes its own seed. */
 typedef struct vkt_pass {
     uint64_t seed;  /* the trainer's seed; not used in epoch 0 */
     uint32_t epoch; /* from 1. 0: nothing is random; used to evaluate, measure and look at rows */
@@ -70,31 +69,32 @@ typedef struct vkt_pass {
 
 /* A source that makes or decodes rows on demand. `fetch` writes the row_bytes of row `row` (in [0, N)) to `dst`. It
  * writes nothing else, writes in ascending order, and does not read `dst`. A row depends on row number and pass alone.
- * `fetch` may run on several threads at once. Calls with the same `worker` (below VKT_DATA_MAX_WORKERS) never overlap,
- * so a source can keep scratch memory per worker. `fetch` logs nothing. If it fails, the epoch of a loader stops, and
- * the caller's message includes the text that `why` (may be NULL) returns for the worker's last fetch. `destroy` (may
- * be NULL) is called once, when the last handle is destroyed. If vkt_dataset_from_source fails, it is not called, and
- * the caller still owns the source. */
+ * `fetch` may run on several threads at once. Calls with the same `worker` (below VKT_DATA_MAX_WORKERS) do not overlap,
+ * so a source can keep scratch memory per worker (vkt_dataset_select has an exception). `fetch` logs nothing. If it
+ * fails, the call that needs the row returns the same result. The message of this call includes the text that `why`
+ * (may be NULL) returns for the worker's last fetch. `destroy` (may be NULL) is called once, when the last data set
+ * that uses the source is destroyed. If vkt_dataset_from_source fails, `destroy` is not called, and the caller still
+ * owns the source. */
 typedef struct vkt_data_source {
     vkt_result (*fetch)(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker); /* writes one row */
     void (*destroy)(void *self);                     /* NULL: nothing to free */
-    void *self;                                      /* passed to all three */
+    void *self;                                      /* passed to all three functions */
     const char *(*why)(void *self, uint32_t worker); /* the reason of a failure, in words; NULL: not known */
     bool varies; /* rows depend on the pass; otherwise a trainer may keep them on the device */
 } vkt_data_source;
 enum {
-    VKT_DATA_MAX_WORKERS = 64 /* most threads of a loader */
+    VKT_DATA_MAX_WORKERS = 64 /* every worker number is below this */
 };
 
-/* Makes a data set of rows that `source` makes; the params hold labels and targets. VKT_E_ARG also for a source without
- * fetch. */
+/* Makes a data set of rows that `source` makes. The params describe the rows, and have their labels and targets.
+ * VKT_E_ARG also for a source without fetch. */
 VKT_API vkt_result vkt_dataset_from_source(const vkt_host *host, const vkt_dataset_params *params,
                                            const vkt_data_source *source, vkt_dataset **out);
 
 /* Reads IDX files of u8, plain or gzip. Images are (N,H,W), or (N,H,W,C), which is transposed to (N,C,H,W), or (N,F),
  * whose rows are vectors. Labels are (N); labels_path may be NULL. `classes` as in vkt_dataset_params. Returns also
- * VKT_E_NOT_FOUND, VKT_E_IO, or VKT_E_FORMAT: not IDX, not u8, truncated, bytes after the end, numbers of images and
- * labels that differ, or a label that is not below `classes`. */
+ * VKT_E_NOT_FOUND, VKT_E_IO, and VKT_E_FORMAT: a file is not IDX of u8 with these dimensions, is truncated or has bytes
+ * after its end, the numbers of images and labels differ, or a label is not below `classes`. */
 VKT_API vkt_result vkt_dataset_from_idx(const vkt_host *host, const char *images_path, const char *labels_path,
                                         uint32_t classes, vkt_dataset **out);
 
@@ -106,8 +106,9 @@ typedef enum vkt_split {
 
 /* Reads a folder with the layout of MNIST: train-images-idx3-ubyte and train-labels-idx1-ubyte (or t10k-, test-). Also
  * accepted: idx4 for colour images, a dot before "idx", and .gz. A file classes.txt with one name a line gives the
- * names and the number of the classes; `classes` must then be 0 or that number. VKT_E_NOT_FOUND when the folder has no
- * such pair; other results as vkt_dataset_from_idx. Mean and std are 0 and 1 until vkt_dataset_normalize. */
+ * names and the number of the classes; `classes` must then be 0 or that number (else VKT_E_FORMAT). VKT_E_NOT_FOUND:
+ * the folder has no pair of images and labels. Other results as vkt_dataset_from_idx. Mean and std are 0 and 1 until
+ * vkt_dataset_normalize. */
 VKT_API vkt_result vkt_dataset_open_mnist_like(const vkt_host *host, const char *folder, vkt_split split,
                                                uint32_t classes, vkt_dataset **out);
 
@@ -120,9 +121,9 @@ typedef struct vkt_image_params {
     /* Resizing is bilinear with antialiasing, the same bytes as Pillow's Image.resize(size, BILINEAR). */
     uint32_t resize; /* 0: the image is stretched to height x width. Else its shorter side gets this length (at least
                       * height and width), and height x width pixels are cut out of its middle (Resize, CenterCrop) */
-    /* Augmentation. It is drawn anew for each row in each epoch of training. Rows that are evaluated are cut out of the
-     * middle and not mirrored. A data set with augmentation is streamed. */
-    bool random_crop;      /* cut out at a random position (RandomCrop) */
+    /* Augmentation. Each row gets new random numbers in each epoch of training. Rows that are evaluated are cut out of
+     * the middle and not mirrored. A data set with augmentation is streamed. */
+    bool random_crop;      /* cut out at a random position instead of the middle (RandomCrop) */
     uint32_t crop_padding; /* black border, in pixels, that is added before the random crop */
     bool random_flip;      /* mirrored left to right with probability 1/2 (RandomHorizontalFlip) */
     /* Labels. */
@@ -132,30 +133,32 @@ typedef struct vkt_image_params {
     /* Files. */
     bool skip_broken;     /* leave broken and missing files out; else one of them fails the call */
     uint32_t *left_out;   /* gets the number of broken and missing files; may be NULL */
-    uint64_t max_pixels;  /* an image with more pixels is broken; 0: the limit is 2^24 pixels and 64 more for each byte
-                           * of the file, at most 2^27, and 65535 for a side */
-    uint64_t cache_bytes; /* decoded and resized images are kept if all of them fit; else each is decoded at each fetch.
-                           * 0: 1 GiB; 1: keep none */
-    uint32_t workers;     /* threads that check all files at first; 0: one per core, at most 16 */
+    uint64_t max_pixels;  /* an image with more pixels is broken; 0: the limit is 2^24 pixels plus 64 for each byte of
+                           * the file, but at most 2^27 pixels, and 65535 pixels along a side */
+    uint64_t cache_bytes; /* if all decoded and resized images fit, they are kept; else an image is decoded at each of
+                           * its fetches. 0: 1 GiB; 1: keep none */
+    uint32_t workers;     /* threads that check all files at first, at most 16; 0: one per core */
 } vkt_image_params;
 
 /* Reads images that a CSV file (RFC 4180) lists, one path and label per line. If a field of the first line is
  * path_column (in any case of letters), the line is a header: it names the columns, and other columns are ignored.
- * Without a header, a line holds a path and a label, or a path alone: then rows have no labels. Paths are relative to
- * the CSV's folder. If all labels are numbers, or if classes_like has no names, labels are class numbers. Else they are
- * names of classes, numbered in the order of their bytes.
+ * Without a header, a line holds a path and a label, or a path alone. Without a column of labels, rows have no labels.
+ * Paths are absolute, or relative to the CSV's folder. With classes_like, labels are names of its classes, or class
+ * numbers if its classes have no names. Otherwise, if all labels are numbers, labels are class numbers. If not, labels
+ * are names of classes, and classes are numbered in the order of the bytes of their names.
  *
  * PNG files may have any colour type and depth (16 bits are rounded to 8, transparency is ignored). JPEG files may be
- * gray, YCbCr, RGB or CMYK, progressive or not. Images are rotated upright as EXIF says. Warnings name the first 20
- * broken files (errors, if broken files are not skipped). If images are neither kept nor skipped, only the first bytes
- * of a file are read at the start, so other damage is found at the fetch.
+ * gray, YCbCr, RGB or CMYK, progressive or not. Images are rotated upright as EXIF says. The first 20 broken files are
+ * logged, as warnings with skip_broken, else as errors. If images do not fit into the cache and skip_broken is not set,
+ * only the first bytes of a file are read at the start, so other damage is found at the fetch.
  *
  * Returns also VKT_E_NOT_FOUND and VKT_E_IO (for the CSV or the folder); VKT_E_FORMAT: the CSV is malformed (the
- * message has the line), a label is no class, or images are broken. */
+ * message has the line), a label is no class, or images are broken (with skip_broken: all images). */
 VKT_API vkt_result vkt_dataset_from_image_table(const vkt_host *host, const char *csv_path,
                                                 const vkt_image_params *params, vkt_dataset **out);
 /* Reads the .jpg, .jpeg, .jpe and .png files of folder/<class>/, sorted by the bytes of class and name. Each folder is
- * a class, also an empty one. Names that begin with a dot, and folders in these folders, are ignored. */
+ * a class, also an empty one. Names that begin with a dot, and folders in these folders, are ignored. Results as
+ * vkt_dataset_from_image_table; VKT_E_NOT_FOUND also if there is no image. */
 VKT_API vkt_result vkt_dataset_from_image_folders(const vkt_host *host, const char *folder,
                                                   const vkt_image_params *params, vkt_dataset **out);
 /* Decodes one JPEG or PNG, n bytes in memory, to the row that a data set with these params has for this file in
@@ -164,25 +167,27 @@ VKT_API vkt_result vkt_dataset_from_image_folders(const vkt_host *host, const ch
 VKT_API vkt_result vkt_image_row(const vkt_host *host, const vkt_image_params *params, const char *name,
                                  const void *bytes, size_t n, uint8_t *row);
 
-/* Reads one image as a data set of one row of u8 (3,H,W), in memory. H and W are the image's. If the longer one is
- * above `longest` (0: no limit), the image is resized and keeps its proportions. Formats and `max_pixels`: as above.
- * Returns also VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT. */
+/* Reads one image as a data set of one row of u8 (3,H,W), in memory. H and W are the size of the image. If the longer
+ * side is above `longest` (0: no limit), the image is resized and keeps its proportions. Formats and `max_pixels` as
+ * for the functions above. Returns also VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT. */
 VKT_API vkt_result vkt_image_read(const vkt_host *host, const char *path, uint32_t longest, uint64_t max_pixels,
                                   vkt_dataset **out);
 
-/* Draws `count` digits, 1x28x28 u8, ten classes, bright ink on dark: pen strokes with a random affine warp, random
- * width and brightness, and noise. Row i depends on (seed, i) alone. Each block of ten rows, counted from row 0, holds
- * every class once. Use another seed for a test set. */
+/* Generates `count` images of digits, 1x28x28 u8, ten classes, bright ink on dark: pen strokes with a random affine
+ * warp, random width and brightness, and noise. Row i depends on (seed, i) alone. Each block of ten rows, counted from
+ * row 0, has every class once. Use another seed for a test set. */
 VKT_API vkt_result vkt_dataset_digits(const vkt_host *host, uint32_t count, uint64_t seed, vkt_dataset **out);
 
 /* Makes a view of rows [first, first + count). It shares memory, classes and normalisation with `ds`. */
 VKT_API vkt_result vkt_dataset_slice(const vkt_dataset *ds, uint32_t first, uint32_t count, vkt_dataset **out);
 VKT_API void vkt_dataset_destroy(vkt_dataset **ds); /* slices stay valid */
 /* Makes a data set of the rows rows[0] .. rows[n-1] of `ds`; rows may repeat. Labels and targets are copied, and so are
- * features in memory. A source is still used to make the rows and exists as long as this data set. */
+ * features in memory. A source still makes the rows, and exists as long as this data set. The worker numbers of `ds`
+ * and of this data set are independent: if the source keeps scratch memory per worker, do not fetch rows of both data
+ * sets at the same time. */
 VKT_API vkt_result vkt_dataset_select(const vkt_dataset *ds, const uint32_t *rows, uint32_t n, vkt_dataset **out);
-/* Splits all rows at random in two: ceil(test_share N) test rows, and the rest. Each part must have a row (VKT_E_ARG).
- * The result depends on (N, test_share, seed) alone. */
+/* Splits all rows at random into two data sets (vkt_dataset_select): ceil(test_share N) test rows, and the rest. Each
+ * part must have a row (else VKT_E_ARG). Which rows a part has depends on (N, test_share, seed) alone. */
 VKT_API vkt_result vkt_dataset_split(const vkt_dataset *ds, double test_share, uint64_t seed, vkt_dataset **train,
                                      vkt_dataset **test);
 
@@ -193,8 +198,8 @@ VKT_API uint32_t vkt_dataset_sample_rank(const vkt_dataset *ds);               /
 VKT_API vkt_row_type vkt_dataset_type(const vkt_dataset *ds);                  /* type of the features */
 VKT_API size_t vkt_dataset_row_bytes(const vkt_dataset *ds);                   /* bytes of a row's features: C H W
                                                                                 * elements */
-VKT_API uint32_t vkt_dataset_classes(const vkt_dataset *ds);                   /* 0: no labels, and no number of classes
-                                                                                * given */
+VKT_API uint32_t vkt_dataset_classes(const vkt_dataset *ds);                   /* 0: there are no labels, and no number
+                                                                                * of classes was given */
 VKT_API const char *vkt_dataset_class_name(const vkt_dataset *ds, uint32_t number); /* NULL: no name */
 VKT_API const void *vkt_dataset_features(const vkt_dataset *ds);                    /* (N,C,H,W); NULL: not in memory */
 VKT_API const uint32_t *vkt_dataset_labels(const vkt_dataset *ds);                  /* (N); NULL: no labels */
@@ -204,28 +209,28 @@ VKT_API const double *vkt_dataset_mean(const vkt_dataset *ds);                  
 VKT_API const double *vkt_dataset_std(const vkt_dataset *ds);                       /* (C) */
 VKT_API bool vkt_dataset_varies(const vkt_dataset *ds);                             /* see vkt_data_source */
 
-/* Writes row `row` (row_bytes) to `out`, as in epoch 0 and as worker 0 of a source. If the source keeps scratch per
- * worker, only one call may run at a time. VKT_E_ARG for a row that is not below N, else the source's result; `out` is
- * undefined then. */
+/* Writes row `row` (row_bytes) to `out`, as a pass of epoch 0 has it. A source gets the worker number 0. Calls on other
+ * threads, on this data set or a slice, wait for each other. VKT_E_ARG: the row is not below N. After a source's error,
+ * `out` is undefined. */
 VKT_API vkt_result vkt_dataset_fetch(const vkt_dataset *ds, uint32_t row, void *out);
 
 /* Writes one weight for each class to weights[0..classes): N / (classes * rows of the class), as "balanced" in
  * scikit-learn, and 0 for a class without rows. For vkt_trainer_params.class_weights. VKT_E_ARG without labels. */
 VKT_API vkt_result vkt_dataset_balanced_weights(const vkt_dataset *ds, float *weights);
 
-/* Sets the normalisation of the data set and of every slice that shares its memory: C numbers each, std > 0 and finite.
- * No other thread may read it at the same time. VKT_E_ARG for rows of u16 or u32; vkt_dataset_measure too. */
+/* Sets the normalisation of the data set and of every slice that shares its memory. mean and std: C finite numbers
+ * each, std > 0. No other thread may read the normalisation at the same time. VKT_E_ARG for rows of u16 or u32. */
 VKT_API vkt_result vkt_dataset_normalize(vkt_dataset *ds, const double *mean, const double *std);
 /* Computes mean and (biased) standard deviation per channel over all rows of `ds`, for vkt_dataset_normalize: of x /
- * 255 for u8, of x for f32. A constant channel gets the deviation 1. Reads every row once. Returns also a source's
- * error. */
+ * 255 for u8, of x for f32. A constant channel gets the deviation 1. Reads every row once. VKT_E_ARG for rows of u16 or
+ * u32. Returns also a source's error. */
 VKT_API vkt_result vkt_dataset_measure(const vkt_dataset *ds, double *mean, double *std);
 
 /* ---- orders ---- */
 
 /* Fills order with 0, 1, .. n-1. */
 VKT_API void vkt_order_identity(uint32_t *order, uint32_t n);
-/* Fills `order` with a random permutation of 0 .. n-1. It depends on (n, seed, epoch) alone, so a resumed run can draw
+/* Fills `order` with a random permutation of 0 .. n-1. It depends on (n, seed, epoch) alone, so a resumed run can make
  * the order of any epoch again. Every permutation is equally likely (Durstenfeld 1964, on Philox numbers). */
 VKT_API void vkt_shuffle(uint32_t *order, uint32_t n, uint64_t seed, uint32_t epoch);
 

@@ -5,8 +5,8 @@
  * shards are added by one fixed binary tree, and every rank applies the same sum. So the result does not depend on the
  * number of ranks: 1, 2, 4 .. V ranks end with the same bits.
  *
- * Ranks exchange data through a transport. Three are ready: threads of one process (below), MPI (vktrain/mpi.h), and an
- * emulated cluster (below). An application can bring its own.
+ * Ranks exchange data through a transport. There are three: for threads of one process (below), for MPI
+ * (vktrain/mpi.h), and for an emulated cluster (below). An application can bring a transport of its own.
  *
  * Threads: one at a time per rank. Different ranks of a process run in different threads. */
 #ifndef VKTRAIN_DIST_H
@@ -24,8 +24,8 @@ extern "C" {
 
 /* ---- transports -------------------------------------------------------------------------------------------------- */
 
-/* One rank's connection to all other ranks. The functions return VKT_OK, or VKT_E_PEER after a message that names the
- * rank that failed. After VKT_E_PEER every later call returns it too. */
+/* One rank's connection to all other ranks. If a rank fails, exchange and barrier return VKT_E_PEER, after a message
+ * that names this rank. After VKT_E_PEER every later call returns it too. VKT_E_ARG: there is no other rank `peer`. */
 typedef struct vkt_transport {
     void *user;     /* passed to all functions */
     uint32_t rank;  /* from 0 */
@@ -35,8 +35,8 @@ typedef struct vkt_transport {
     vkt_result (*exchange)(void *user, uint32_t peer, const void *send, void *receive, size_t bytes);
     /* Returns when all ranks have called it. */
     vkt_result (*barrier)(void *user);
-    /* Reports that this rank cannot continue. A call of another rank that waits now, and every later one, returns
-     * VKT_E_PEER with a message of this rank's number and `reason`. Never waits. */
+    /* Reports that this rank cannot continue. The message has this rank's number and `reason`. Calls of other ranks
+     * that wait now, and all later calls, return VKT_E_PEER. Never waits. */
     void (*fault)(void *user, const char *reason);
 } vkt_transport;
 
@@ -47,17 +47,18 @@ typedef enum vkt_wire {
                    * rounding does not depend on the number of ranks */
 } vkt_wire;
 
-/* Replaces data[0..n) of every rank by the sum over all ranks, the same bits on each: recursive halving, then recursive
- * doubling (Thakur, Rabenseifner & Gropp, Optimization of Collective Communication Operations in MPICH, 2005). In round
- * s, rank r exchanges with rank r xor 2^s, so the additions form the binary tree over the ranks in order. A rank sends
- * 2 n (ranks - 1) / ranks numbers, and a few more if the ranks do not divide n. A number, and a sum, with a magnitude
- * below 2^-126 becomes +0, and every NaN becomes 0x7fc00000: the same on hosts and devices that flush such numbers and
- * on those that do not. `scratch` has room for (n + 1) / 2 numbers; one rank needs none. VKT_E_ARG, or the result of a
- * failed exchange: then the contents of `data` are undefined. */
+/* Replaces data[0..n) of every rank by the sum over all ranks, which has the same bits on each rank. The method is
+ * recursive halving, then recursive doubling (Thakur, Rabenseifner & Gropp, Optimization of Collective Communication
+ * Operations in MPICH, 2005). In round s, rank r exchanges with rank r xor 2^s, so the additions form the binary tree
+ * over the ranks in order. A rank sends 2 n (ranks - 1) / ranks numbers, and a few more if n is no multiple of the
+ * ranks. A number or a sum with a magnitude below 2^-126 becomes +0, and every NaN becomes 0x7fc00000. So hosts and
+ * devices that flush such numbers have the same result as those that do not. `scratch` has room for (n + 1) / 2
+ * numbers; it may be NULL if there is only one rank. VKT_E_ARG, or the result of a failed exchange; after the latter
+ * the contents of `data` are undefined. */
 VKT_API vkt_result vkt_all_reduce(const vkt_transport *t, float *data, size_t n, vkt_wire wire, float *scratch);
-/* Collects one record of `bytes` bytes from each rank, on all ranks. `records` holds `ranks` of them. Before the call,
- * a rank has filled in the record of its own number. After it, record r is that of rank r. Errors as for
- * vkt_all_reduce. */
+/* Collects one record of `bytes` bytes from each rank, on all ranks. `records` has room for one record of each rank.
+ * Before the call, a rank has filled in the record of its own number. After the call, record r is that of rank r.
+ * Errors as for vkt_all_reduce. */
 VKT_API vkt_result vkt_all_gather(const vkt_transport *t, void *records, size_t bytes);
 
 /* The ranks of one process, each a thread. */
@@ -78,39 +79,41 @@ typedef struct vkt_emulation_params {
     double bytes_per_second; /* of each message; 0: infinite */
 } vkt_emulation_params;
 typedef struct vkt_emulation vkt_emulation;
-/* Makes rank 0 of an emulated cluster. Every exchange takes latency + bytes / bandwidth, and receives what it sent; a
- * barrier takes the latency once for each bit of a rank's number. So times are those of a cluster; sums are not.
+/* Makes rank 0 of an emulated cluster. An exchange takes the latency plus bytes / bytes_per_second, and receives the
+ * bytes that it sends. A barrier takes log2(ranks) times the latency. So times are those of a cluster; sums are not.
  * VKT_E_ARG, VKT_E_NOMEM. Owner: the caller. */
 VKT_API vkt_result vkt_emulation_create(const vkt_host *host, const vkt_emulation_params *params, vkt_emulation **out);
 VKT_API void vkt_emulation_destroy(vkt_emulation **e);
 /* Returns the transport of rank 0: valid as long as the emulation. All zeros for NULL. */
 VKT_API vkt_transport vkt_emulation_transport(vkt_emulation *e);
 
-/* ---- the part of a trainer (vkt_trainer_params.dist) ---------------------------------------------------------------
- */
+/* ---- the part of a trainer (vkt_trainer_params.dist) ------------------------------------------------------------- */
 
-/* How a step is shared. Zero is the default. */
+/* How a step is split among the ranks. Zero is the default. */
 typedef struct vkt_dist_params {
     const vkt_transport *transport; /* NULL: this is the only rank. Must outlive the trainer */
-    uint32_t shards;       /* V: a power of two, a multiple of the ranks, and a divisor of the batch; 0: 8 with a
-                            * transport, else 1: the step is not split. The result depends on it, and a checkpoint
-                            * states it */
+    uint32_t shards;       /* V: a power of two, a multiple of the ranks, and a divisor of the batch. 0: 8 with a
+                            * transport (or the number of ranks, if it is larger), else 1. With 1 shard, the step is not
+                            * split. The result depends on V, and a checkpoint states V */
     uint64_t bucket_bytes; /* gradients are exchanged in buckets of about this size; 0: 4 MiB */
     vkt_wire wire;         /* the form of gradients in messages. The result depends on it */
-    uint32_t check_every;  /* after so many steps the ranks compare a hash of their weights; 0: 100 */
+    uint32_t check_every;  /* the ranks compare a hash of their weights each time after this many steps; 0: 100 */
 } vkt_dist_params;
 
-/* The exchange of gradients so far. ready_ms / steps, bucket_bytes: a profile for the model of docs/scaling.md. */
-#define VKT_DIST_BUCKETS 64 /* buckets with times of their own */
+/* The exchange of gradients so far. bucket_bytes, and ready_ms divided by `steps`, are a profile for the model of
+ * docs/scaling.md. */
+#define VKT_DIST_BUCKETS 64 /* most buckets with sizes and times of their own */
 typedef struct vkt_dist_stats {
     uint64_t steps;     /* measured steps */
     uint64_t bytes;     /* sent by this rank */
     double exchange_ms; /* time of all exchanges, with waits for other ranks */
-    double exposed_ms;  /* time of those that ended after the backward pass of their step; an upper bound */
-    uint32_t ranks;     /* of the run */
-    uint32_t buckets;   /* of a step */
-    uint64_t bucket_bytes[VKT_DIST_BUCKETS]; /* in the order in which they are complete */
-    double ready_ms[VKT_DIST_BUCKETS]; /* sums over the steps: from the end of the exchange before to the bucket */
+    double exposed_ms;  /* time of the exchanges that ended after the backward pass of their step; an upper bound of
+                         * the time that exchanges add */
+    uint32_t ranks;     /* number of ranks */
+    uint32_t buckets;   /* number of buckets of a step */
+    uint64_t bucket_bytes[VKT_DIST_BUCKETS]; /* sizes of the buckets, in the order in which the buckets are complete */
+    double ready_ms[VKT_DIST_BUCKETS]; /* in the same order: time from the last exchange of the step before until the
+                                        * bucket is complete. Sums over the steps */
 } vkt_dist_stats;
 
 #ifdef __cplusplus

@@ -6,7 +6,7 @@
  *   vkt_events_flush(e);                             TensorBoard sees all that was added before
  *   vkt_events_destroy(&e);
  *
- * A file is a sequence of records, each with checksums; each record is an Event message
+ * A file is a sequence of records with checksums. Each record is an Event message
  * (tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto; the record format is that of
  * tensorflow/core/lib/io/record_writer.h). If a program is killed, the complete records of its file can be read.
  *
@@ -34,17 +34,19 @@ VKT_API void vkt_events_destroy(vkt_events **e);
 /* Adds one value under `tag`; a slash in the tag makes groups ("loss/train"). The value is stored as f32. VKT_E_ARG,
  * VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_events_scalar(vkt_events *e, const char *tag, uint64_t step, double value);
-/* Adds the numbers of an epoch of a fit that were measured, at the step `r->epoch`, and flushes: loss/training,
+/* Adds the numbers of an epoch of a fit at the step `r->epoch`, and flushes. The tags are loss/training,
  * loss/validation, accuracy/training, accuracy/validation, run/learning rate, run/seconds an epoch, and metric/<name>
- * for each metric. For vkt_fit_callbacks.on_epoch. VKT_E_ARG, VKT_E_IO, VKT_E_NOMEM. */
+ * for each metric. Numbers that were not measured (NaN) are left out. For vkt_fit_callbacks.on_epoch. VKT_E_ARG,
+ * VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_events_epoch(vkt_events *e, const vkt_epoch_record *r);
-/* Adds a text, which TensorBoard shows as Markdown. */
+/* Adds a text, which TensorBoard shows as Markdown. Errors as for vkt_events_scalar. */
 VKT_API vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const char *text);
-/* Adds an image of height x width pixels, row-major, each of 1 (grey), 3 (RGB) or 4 (RGBA) bytes. */
+/* Adds an image of height x width pixels, row-major. A pixel has 1 (gray), 3 (RGB) or 4 (RGBA) channels, a byte each.
+ * Errors as for vkt_events_scalar. */
 VKT_API vkt_result vkt_events_image(vkt_events *e, const char *tag, uint64_t step, const uint8_t *pixels,
                                     uint32_t height, uint32_t width, uint32_t channels);
-/* Writes everything that was added to the file. After a write that failed (VKT_E_IO, logged once) the file is closed
- * for more: every call returns VKT_E_IO. */
+/* Writes everything that was added so far to the file. If a write fails (VKT_E_IO, logged once), nothing more is
+ * written, and every later call returns VKT_E_IO. */
 VKT_API vkt_result vkt_events_flush(vkt_events *e);
 
 #ifdef __cplusplus

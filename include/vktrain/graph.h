@@ -1,12 +1,12 @@
 /* vktrain/graph.h - tensors, automatic differentiation, and programs that run on a device. The ops are in ops.h.
  *
  * A graph is built once, on the host, from ops; ops.h has the formula of each op. A program is a graph compiled for a
- * context: planned memory and one recorded command buffer. Running a program submits that buffer; nothing is recorded
- * or allocated again.
+ * context: planned memory and recorded command buffers. A run of the program submits these. After the first three runs,
+ * nothing is recorded or allocated again.
  *
  * Errors while building are sticky. An op that does not fit logs what it wanted and what it got, and returns the null
- * tensor {0}. An op on a null tensor returns a null tensor without a further message. vkt_graph_status() returns the
- * first status; vkt_program_create() refuses a graph that is not VKT_OK. */
+ * tensor {0}. After that, every op of this graph returns the null tensor without a further message. vkt_graph_status()
+ * returns the first error; vkt_program_create() refuses a graph whose status is not VKT_OK. */
 #ifndef VKTRAIN_GRAPH_H
 #define VKTRAIN_GRAPH_H
 
@@ -35,9 +35,9 @@ typedef struct vkt_shape {
 /* The order of a tensor's elements in device memory. Reads and writes from the host always use logical row-major order;
  * only shaders see the layout.
  *   ROWS        row-major, no padding
- *   BATCH_LAST  dimension 0 (the batch) is the fastest; its pitch is rounded up to 4. The others keep their order.
- *               So (N,C,H,W) is stored as [C][H][W][N']: neighbouring lanes are neighbouring samples, whatever the
- *               kernel size or stride. Lanes past N hold finite numbers in a value and zeros in a gradient. */
+ *   BATCH_LAST  dimension 0 (the batch) is the fastest; its pitch is rounded up to 4. The other dimensions keep their
+ *               order. So (N,C,H,W) is stored as [C][H][W][N'], and neighbouring lanes compute neighbouring samples,
+ *               whatever the kernel size or stride. Elements past N are finite in a value and zero in a gradient. */
 typedef enum vkt_layout {
     VKT_ROWS = 0,  /* row-major */
     VKT_BATCH_LAST /* dimension 0 is the fastest */
@@ -48,8 +48,8 @@ typedef enum vkt_layout {
 typedef enum vkt_preset {
     VKT_PRESET_TORCH = 0, /* PyTorch: the documentation of torch.nn and torch.optim */
     VKT_PRESET_KERAS3,    /* Keras 3: keras.layers and keras.optimizers */
-    VKT_PRESET_TF_KERAS   /* as keras3, except for Nadam's momentum_decay, 0.004 (tf.keras before 2.11), and for the
-                           * running variance of images, which is unbiased in its fused batch norm */
+    VKT_PRESET_TF_KERAS   /* tf.keras before 2.11: as Keras 3, with two exceptions. Nadam's momentum_decay is 0.004, and
+                           * the running variance of images (N,C,H,W) is unbiased, as in its fused batch norm */
 } vkt_preset;
 
 typedef struct vkt_graph vkt_graph;     /* values, and the ops that make them; independent of a device */
@@ -94,14 +94,14 @@ static inline vkt_shape vkt_shape4(uint32_t a, uint32_t b, uint32_t c, uint32_t 
 /* Makes an empty graph. Owner: the caller. One thread at a time per graph. */
 VKT_API vkt_result vkt_graph_create(const vkt_host *host, vkt_graph **out);
 VKT_API void vkt_graph_destroy(vkt_graph **g); /* after its programs and builders */
-/* Returns the status of the first op that failed, or VKT_OK. */
+/* Returns the error of the first call on this graph that failed; VKT_OK: none has failed. */
 VKT_API vkt_result vkt_graph_status(const vkt_graph *g);
 VKT_API vkt_shape vkt_tensor_shape(const vkt_graph *g, vkt_tensor t);   /* rank 0 for the null tensor */
 VKT_API vkt_layout vkt_tensor_layout(const vkt_graph *g, vkt_tensor t); /* VKT_ROWS for the null tensor */
 VKT_API vkt_dtype vkt_tensor_dtype(const vkt_graph *g, vkt_tensor t);   /* VKT_F32 for the null tensor */
-VKT_API const char *vkt_tensor_name(const vkt_graph *g, vkt_tensor t);  /* valid as long as the graph */
-/* Gives a value a name for prints and labels. The name is copied and cut at 47 bytes. Parameters get their names when
- * they are made. */
+VKT_API const char *vkt_tensor_name(const vkt_graph *g, vkt_tensor t);  /* valid until a value is added to the graph */
+/* Gives a value a name for prints and labels. The name is copied and cut at 47 bytes. The name of a parameter does not
+ * change. */
 VKT_API void vkt_tensor_set_name(vkt_graph *g, vkt_tensor t, const char *name);
 
 /* Makes a value that the host writes with vkt_program_write. */
@@ -109,24 +109,26 @@ VKT_API vkt_tensor vkt_input(vkt_graph *g, const char *name, vkt_dtype dtype, vk
 /* Makes a value that is stored in a vkt_array. The array is bound when the program is made (vkt_program_params.arrays).
  * Layout ROWS. Ops read it, or vkt_write writes it. */
 VKT_API vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape);
-/* Makes a trainable f32 parameter. The store holds it under its name ("conv1.weight"). Layout ROWS. The same name twice
- * is VKT_E_ARG. */
+/* Makes a trainable f32 parameter. The store has it under its name ("conv1.weight", at most 47 bytes). Layout ROWS.
+ * VKT_E_ARG: the name is used already or too long, or the graph has gradients (vkt_backward) already. */
 VKT_API vkt_tensor vkt_param(vkt_graph *g, const char *name, vkt_shape shape);
-/* Makes a state: f32 numbers that ops write and that have no gradient (running statistics). The store holds it under
- * its name; it is initialised, saved and restored with the parameters. vkt_update never changes it. */
+/* Makes a state: f32 numbers that ops write and that have no gradient (running statistics). The store has a state under
+ * its name, and a trainer initialises, saves and restores it with the parameters. vkt_update never changes a state.
+ * Errors as for vkt_param. */
 VKT_API vkt_tensor vkt_state(vkt_graph *g, const char *name, vkt_shape shape);
 /* Keeps a value until the program is destroyed, so that vkt_program_read can read it. */
 VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
 
 /* ---- differentiation --------------------------------------------------------------------------------------------- */
 
-/* Appends the gradients of `loss` (a scalar) with respect to every parameter that is not frozen (vkt_freeze). Only once
- * in a graph (else VKT_E_STATE): add several losses first. VKT_E_ARG if a parameter does not influence the loss; the
- * message names it. */
+/* Appends the gradients of `loss` (a scalar, else VKT_E_SHAPE) with respect to every parameter that is not frozen
+ * (vkt_freeze). Call it once in a graph; if there are several losses, add them before. VKT_E_STATE: a second call, or
+ * there is no parameter that is not frozen. VKT_E_ARG: a parameter does not influence the loss; the message names it.
+ */
 VKT_API vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss);
 /* Appends the gradient of sum_i <outs[i], seeds[i]> with respect to the values wrt[j]; grads[j] is null if wrt[j] has
  * no influence. A seed is f32 and has its output's shape and layout (vkt_tensor_layout; vkt_to_layout). A gradient has
- * the shape and layout of its value. vkt_backward fuses some chains of ops to one node (vkt_mse, vkt_max_pool2d). A
+ * the shape and layout of its value. vkt_backward fuses some chains of ops into one node (vkt_mse, vkt_max_pool2d). A
  * value within such a chain has no gradient afterwards: call vkt_gradients before vkt_backward. */
 VKT_API vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
                                  const vkt_tensor *wrt, uint32_t n_wrt, vkt_tensor *grads);
@@ -135,9 +137,9 @@ VKT_API vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt
 
 /* The description of an array. */
 typedef struct vkt_array_params {
-    vkt_dtype dtype;   /* a vkt_external that is bound to it must have the same type */
-    vkt_shape shape;   /* a vkt_external may be smaller */
-    const void *data;  /* NULL: zeros. Row-major, read before the call returns */
+    vkt_dtype dtype;   /* a vkt_external that is bound to the array must have the same type */
+    vkt_shape shape;   /* a vkt_external that is bound to the array may be smaller */
+    const void *data;  /* row-major, read before the call returns; NULL: zeros */
     bool host_visible; /* mapped for the host (vkt_array_map): for slots that worker threads fill */
     const char *name;  /* for labels and messages; NULL: "array" */
 } vkt_array_params;
@@ -148,7 +150,7 @@ VKT_API void vkt_array_destroy(vkt_array **a); /* after the programs that use it
 /* Replaces `bytes` bytes at `offset` (both multiples of 4). The write is ordered between the submissions before and
  * after it. */
 VKT_API vkt_result vkt_array_write(vkt_array *a, uint64_t offset, const void *data, uint64_t bytes);
-/* Returns the size of the largest array that ops can read on this device: limited by one binding or one allocation. */
+/* Returns the size in bytes of the largest array that one binding covers and that fits into one allocation. */
 VKT_API uint64_t vkt_array_max_bytes(const vkt_ctx *ctx);
 /* Returns the mapped memory of a host_visible array, else NULL. The caller must not write a part that a submitted run
  * still reads. */
@@ -156,55 +158,60 @@ VKT_API void *vkt_array_map(vkt_array *a);
 
 /* ---- stores: parameters, moments and the optimizer's state, shared by programs ----------------------------------- */
 
-/* Makes a store for the parameters and states of `g`, all zero. If `g` has an update (vkt_update), the store has
- * gradients and moments too; if `g` has a vkt_publish, a published part. */
+/* Makes a store for the parameters and states of `g`, all zero. The store has gradients if `g` has them (vkt_backward),
+ * the moments that the update needs if `g` has one (vkt_update), and a published part if `g` has a vkt_publish.
+ * Adagrad's moment starts as vkt_optimizer.initial_accumulator. VKT_E_ARG: `g` has an error or no parameters.
+ * VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
 VKT_API vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out);
 VKT_API void vkt_store_destroy(vkt_store **s); /* after the programs that use it */
-/* Returns the number of parameters and states. Their numbers have the order in which the graph declared them. */
+/* Returns the number of parameters and states. They are numbered in the order in which the graph declared them. */
 VKT_API uint32_t vkt_store_count(const vkt_store *s);
-/* Return the name of number i, which is valid as long as the store, and its shape. */
+/* Return name and shape of parameter or state i. The name is valid as long as the store. */
 VKT_API const char *vkt_store_name(const vkt_store *s, uint32_t i);
 VKT_API vkt_shape vkt_store_shape(const vkt_store *s, uint32_t i);
-VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* all of them together, without padding */
+VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* of all parameters and states together, without padding */
 
-/* The parts that a store holds of each parameter. */
+/* The parts that a store has of each parameter. */
 typedef enum vkt_store_part {
     VKT_PART_VALUE = 0,    /* the parameter or state itself */
     VKT_PART_GRADIENT,     /* gradient of the last run, before the loss scale is divided out and before clipping */
-    VKT_PART_MOMENT1,      /* moments have the order of the formulas in optim.h. The first one is SGD's buf, Adam's m,
-                            * RMSprop's v and Adagrad's s */
-    VKT_PART_MOMENT2,      /* Adam's v, RMSprop's buf */
-    VKT_PART_MOMENT3,      /* RMSprop's a */
+    VKT_PART_MOMENT1,      /* moments, with the names of the formulas in optim.h: SGD's buf, m of Adam, AdamW and NAdam,
+                            * RMSprop's v, Adagrad's s */
+    VKT_PART_MOMENT2,      /* v of Adam, AdamW and NAdam; RMSprop's buf */
+    VKT_PART_MOMENT3,      /* amsgrad's w, RMSprop's a */
     VKT_PART_GRADIENT_SUM, /* the sum over the micro-batches of a step so far, each times its number of rows */
     VKT_PART_PUBLISHED     /* the values that vkt_publish wrote */
 } vkt_store_part;
-/* Read and write whole tensors in row-major order, f32. Reading waits for submitted work. Writing VKT_PART_VALUE also
- * publishes it. VKT_E_STATE if the store has no such part. */
+/* Returns whether the store has a part. */
 VKT_API bool vkt_store_has(const vkt_store *s, vkt_store_part part);
+/* Read and write the part of one parameter or state as a whole, in row-major order, f32. Reading waits for submitted
+ * work. Writing VKT_PART_VALUE also writes VKT_PART_PUBLISHED, if the store has it. VKT_E_STATE: the store does not
+ * have this part. */
 VKT_API vkt_result vkt_store_read(vkt_store *s, uint32_t i, vkt_store_part part, float *out);
 VKT_API vkt_result vkt_store_write(vkt_store *s, uint32_t i, vkt_store_part part, const float *data);
-/* Set and get the optimizer's clock: t = completed steps, and the seed of dropout. Setting t restores the bias
- * corrections exactly. */
+/* Set and get the optimizer's clock: the number t of completed steps, and the seed of dropout. Setting t restores the
+ * bias corrections exactly. */
 VKT_API vkt_result vkt_store_set_clock(vkt_store *s, uint64_t t, uint64_t seed);
 VKT_API vkt_result vkt_store_get_clock(vkt_store *s, uint64_t *t, uint64_t *seed);
 
-/* The scale of the loss in VKT_PRECISION_F16. It keeps small gradients from being lost in 16 bits: vkt_backward starts
- * from `scale` instead of 1, and vkt_update divides by it (VKT_PART_GRADIENT holds scaled gradients). If some gradient
- * is not finite, the device skips the step, without the host: parameters, moments and t stay as they are, and the scale
- * is halved. After 2000 steps in a row without a skip it is doubled. (torch.amp.GradScaler with its defaults.) */
+/* The scale of the loss in VKT_PRECISION_F16. It keeps small gradients from being lost in 16 bits. Gradients start from
+ * `scale` instead of 1, and the update divides them by `scale` (VKT_PART_GRADIENT has scaled gradients). If some
+ * gradient is not finite, the device skips the step, without the host: parameters, moments and t stay as they are, and
+ * the scale is halved. After 2000 steps in a row without a skip the scale is doubled. (torch.amp.GradScaler with its
+ * defaults.) */
 typedef struct vkt_loss_scale {
     float scale;         /* a power of two from 2^-126 to 2^126; 0: 65536 */
-    uint32_t good_steps; /* steps since the scale changed; below 2000 */
-    uint32_t skipped;    /* all steps that were skipped */
+    uint32_t good_steps; /* steps since the scale changed or a step was skipped; below 2000 */
+    uint32_t skipped;    /* number of all steps that were skipped */
 } vkt_loss_scale;
-/* Set and get the loss scale. It is part of the training state, as the clock is; programs of other precisions do not
- * change it. */
+/* Set and get the loss scale. It is part of the training state, as the clock is. Programs of other precisions do not
+ * change the scale. */
 VKT_API vkt_result vkt_store_set_loss_scale(vkt_store *s, const vkt_loss_scale *l);
 VKT_API vkt_result vkt_store_get_loss_scale(vkt_store *s, vkt_loss_scale *l);
 
 /* The progress within a step that consists of several micro-batches (vkt_optimizer.micro_batches). It is part of the
- * training state, together with VKT_PART_GRADIENT_SUM; vkt_store_set_clock sets it to zero. In a store without that
- * part, a value other than zero is VKT_E_STATE. */
+ * training state, together with VKT_PART_GRADIENT_SUM; vkt_store_set_clock sets both members to zero. In a store
+ * without that part, members that are not zero are VKT_E_STATE. */
 typedef struct vkt_accumulation {
     uint32_t batches; /* micro-batches that the sum of gradients contains */
     uint32_t rows;    /* rows of these micro-batches */
@@ -217,7 +224,7 @@ VKT_API vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a)
 /* The array of one external value in one program. */
 typedef struct vkt_binding {
     vkt_tensor tensor; /* made by vkt_external */
-    vkt_array *array;  /* same type, not smaller; of the program's context */
+    vkt_array *array;  /* of the same type, not smaller than the tensor, of the program's context */
 } vkt_binding;
 
 /* The storage of activations and their gradients in a program. All arithmetic is f32. Parameters, their gradients,
@@ -226,11 +233,12 @@ typedef struct vkt_binding {
  *
  * There is one exception, in VKT_PRECISION_F16 on devices with cooperative matrices. It concerns convolutions, linear
  * layers, vkt_matmul and their gradients that vkt_program_print calls "by coop". Both operands are rounded to f16
- * before they are multiplied, however they are stored (to nearest; from 65520 on to infinity, up to 2^-25 to zero).
- * Only the sums are f32, as under torch.autocast. VKT_NO_COOP=1 switches this off. */
+ * before they are multiplied, however they are stored (to nearest; magnitudes from 65520 on become infinity, and
+ * magnitudes up to 2^-25 become zero). Only the sums are f32, as under torch.autocast. VKT_NO_COOP=1 switches this off.
+ */
 typedef enum vkt_precision {
     VKT_PRECISION_F32 = 0, /* 4 bytes an element */
-    VKT_PRECISION_F16,     /* IEEE 754 binary16, with loss scaling where the graph has an update: see vkt_loss_scale */
+    VKT_PRECISION_F16,     /* IEEE 754 binary16, with loss scaling if the graph has an update: see vkt_loss_scale */
     VKT_PRECISION_BF16     /* the upper half of a f32: its range, 8 significant bits */
 } vkt_precision;
 
@@ -239,17 +247,19 @@ typedef struct vkt_program_params {
     const char *name;          /* for labels and prints; NULL: "program" */
     const vkt_binding *arrays; /* one for every vkt_external of the graph */
     uint32_t n_arrays;         /* number of arrays */
-    uint64_t max_bytes;        /* refuse a plan above this; 0: only the context's cap counts */
+    uint64_t max_bytes;        /* most bytes of the plan, below the context's cap; 0: only the cap counts */
     bool recompute; /* compute cheap activations again if this lowers the peak of memory: the same bits, more time */
     bool profile;   /* allow vkt_program_profile; VKT_E_UNSUPPORTED if the device has no timestamps */
     vkt_precision precision; /* storage of activations */
-    bool published; /* read parameters from VKT_PART_PUBLISHED, for a program that evaluates or infers; VKT_E_STATE for
-                     * a graph that writes parameters or states (updates, running statistics) */
+    bool published; /* read parameters from VKT_PART_PUBLISHED, for a program that evaluates or infers. VKT_E_STATE: the
+                     * store has no such part, or the graph writes parameters or states (updates, running statistics) */
 } vkt_program_params;
 
-/* Plans memory and records the command buffer. `store` may be NULL for a graph without parameters. This call finishes
- * the graph: a later op or vkt_keep is VKT_E_STATE. Graph, store and arrays must outlive the program; one graph can
- * serve several programs. If the plan does not fit: VKT_E_MEMORY_CAP with the plan in the message. */
+/* Plans memory and records command buffers. `store` may be NULL for a graph without parameters. This call finishes the
+ * graph: a later op or vkt_keep is VKT_E_STATE. Graph, store and arrays must outlive the program. A graph can have
+ * several programs. VKT_E_MEMORY_CAP: the plan does not fit; the message has the plan. VKT_E_NOT_FOUND: the store does
+ * not have a parameter of the graph with its shape. VKT_E_STATE: the store was made for another graph. VKT_E_ARG,
+ * VKT_E_UNSUPPORTED, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
 VKT_API vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out);
 VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */
@@ -261,52 +271,56 @@ typedef struct vkt_run {
     uint32_t first; /* index of the batch's first row in the row order; rows past the order's end are zeros of class
                      * 0 */
 } vkt_run;
-/* Submits the recorded commands. Does not wait, unless `VKT_RUN_RING` runs are pending already. *run_index (may be
- * NULL) counts this program's runs from 0. If the device has timestamps, the first two runs are submitted kernel by
- * kernel and measured. The third waits for the second, and records the commands for good: split so that no submission
- * is longer than the context's max_submission_ns. The bits do not depend on the split. */
+/* Submits the recorded commands. Does not wait, unless VKT_RUN_RING runs are pending already. *run_index (may be NULL)
+ * gets the number of this run among the program's runs, from 0. If the device has timestamps and max_submission_ns of
+ * the context is not UINT64_MAX, the first two runs are submitted kernel by kernel, and the second run is measured. The
+ * third run waits for the second, and records the commands for all later runs: split so that no submission takes longer
+ * than max_submission_ns, unless a single kernel does. The bits do not depend on the split. */
 #define VKT_RUN_RING 8 /* most runs of a program that are pending, or whose metrics are kept */
 VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index);
-/* The numbers that vkt_report() copied in run `run_index`, one of the last VKT_RUN_RING. vkt_program_metrics waits for
- * that run. */
+/* The numbers that vkt_report() copied in one run. */
 typedef struct vkt_metrics {
     float loss;       /* a mean or sum over the real rows, as the graph made it */
-    float correct;    /* a count of rows; 0 where vkt_report had none */
-    uint32_t rows;    /* real rows; 0: all, in a graph without a gather, which has no row count */
+    float correct;    /* a count of rows; 0 if vkt_report had no `correct` */
+    uint32_t rows;    /* real rows; 0: all rows, of a graph without a gather whose run did not pass `rows` */
     uint32_t t;       /* the optimizer's completed steps after the run */
     float loss_scale; /* scale in this run; 1: the loss is not scaled */
-    uint32_t skipped; /* steps skipped so far, including this one: see vkt_loss_scale */
+    uint32_t skipped; /* number of steps skipped so far, with the step of this run: see vkt_loss_scale */
     float grad_norm;  /* norm of all gradients before clipping; 0 without vkt_optimizer.clip_norm or without update */
 } vkt_metrics;
+/* Waits for run `run_index`, and returns its metrics. VKT_E_ARG: it is none of the last VKT_RUN_RING runs. VKT_E_STATE:
+ * the graph has no vkt_report. */
 VKT_API vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *out);
-VKT_API bool vkt_program_done(vkt_program *p, uint64_t run_index);           /* never waits */
-VKT_API vkt_result vkt_program_wait_run(vkt_program *p, uint64_t run_index); /* one of the last VKT_RUN_RING */
-VKT_API vkt_result vkt_program_wait(vkt_program *p);                         /* waits for all runs */
+/* Returns whether a run is done. Never waits. */
+VKT_API bool vkt_program_done(vkt_program *p, uint64_t run_index);
+/* Wait for run `run_index` (VKT_E_ARG if it is none of the last VKT_RUN_RING runs), and for all runs. */
+VKT_API vkt_result vkt_program_wait_run(vkt_program *p, uint64_t run_index);
+VKT_API vkt_result vkt_program_wait(vkt_program *p);
 
-/* Write and read host data in logical row-major order. The size must be exactly that of the tensor. A write is ordered
- * before the next run. A read waits for the last run. VKT_E_ARG: a write to a value that is no input, or a read of a
- * value that is not kept. */
+/* Write and read host data in logical row-major order. `bytes` must be exactly the size of the tensor. A write is
+ * ordered before the next run. A read waits for the last run. VKT_E_ARG: a write to a value that is no input, a read of
+ * an activation that is not kept (vkt_keep), or another size. */
 VKT_API vkt_result vkt_program_write(vkt_program *p, vkt_tensor t, const void *data, uint64_t bytes);
 VKT_API vkt_result vkt_program_read(vkt_program *p, vkt_tensor t, void *data, uint64_t bytes);
 
 /* The resources that a program needs. */
 typedef struct vkt_plan_info {
-    uint64_t bytes[VKT_MEM_CLASS_COUNT];     /* memory of the program itself, in addition to the store's */
+    uint64_t bytes[VKT_MEM_CLASS_COUNT];     /* memory of the program without the store and some small buffers */
     uint64_t total_bytes, lower_bound_bytes; /* activations: size as packed, and the most bytes that are live at once */
     uint64_t largest_buffer_bytes;           /* largest of the blocks that hold the activations */
     uint32_t dispatches, barriers;           /* per run */
     uint32_t recomputed;                     /* additional dispatches because of vkt_program_params.recompute */
     uint32_t submissions;                    /* per run; 0: not known before the third run (see vkt_program_run) */
 } vkt_plan_info;
-/* Fills *out. All members but submissions are known once the program is made. */
+/* Fills *out. All members but `submissions` are known when the program is made. */
 VKT_API void vkt_program_plan(const vkt_program *p, vkt_plan_info *out);
 /* Prints graph, memory plan, dispatches and barriers as text; vkt_text_release frees *text. */
 VKT_API vkt_result vkt_program_print(const vkt_program *p, char **text);
 
 /* One dispatch of a profiled run. */
 typedef struct vkt_kernel_time {
-    const char *kernel;        /* the shader; valid as long as the program, as `node` is */
-    const char *node;          /* the first output of the dispatch's node */
+    const char *kernel;        /* name of the shader; both names are valid as long as the program */
+    const char *node;          /* name of the first output of the dispatch's node */
     uint64_t start_ns, end_ns; /* from the run's first timestamp */
 } vkt_kernel_time;
 /* Runs the program once, as vkt_program_run does, with timestamps around each dispatch, and waits for it. Fills the

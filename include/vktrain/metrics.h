@@ -2,7 +2,7 @@
  *
  * All functions run on the host, in double precision, on the caller's arrays: labels (N) and predicted classes (N) from
  * vkt_trainer_predict, or outputs (N,K); vkt_trainer_scores does all of it. Definitions are those of
- * sklearn.metrics 1.2 with labels=range(K): a mean counts all K classes, also those that never occur. Threads: any.
+ * sklearn.metrics 1.2 with labels=range(K): a mean counts all K classes, also classes that never occur. Threads: any.
  * `host` may be NULL. */
 #ifndef VKTRAIN_METRICS_H
 #define VKTRAIN_METRICS_H
@@ -35,22 +35,25 @@ typedef struct vkt_class_means {
     vkt_class_score weighted; /* each class counts by its support */
 } vkt_class_means;
 
-/* Computes precision, recall and F1 of each class into each[0..classes), and their means; either may be NULL. A score
- * whose divisor is 0 is `zero_division`: 0, 1 or NaN, as in scikit-learn. (A class that is never predicted has no
- * precision; a class without rows has no recall.) VKT_E_ARG for counts NULL, 0 classes or another zero_division. */
+/* Computes precision, recall and F1 of each class into each[0..classes), and their means. `each` and `means` may be
+ * NULL. A score whose divisor is 0 is `zero_division`: 0, 1 or NaN, as in scikit-learn. (A class that is never
+ * predicted has no precision; a class without rows has no recall.) VKT_E_ARG for counts NULL, 0 classes or another
+ * zero_division.
+ */
 VKT_API vkt_result vkt_class_scores(const vkt_host *host, const uint64_t *counts, uint32_t classes,
                                     double zero_division, vkt_class_score *each, vkt_class_means *means);
 
 /* Prints the scores as a table: a line per class, then accuracy and both means, with zero_division 0. `names`:
- * (classes), UTF-8, or NULL for numbers; control characters in them become ?. vkt_text_release frees *text. VKT_E_ARG,
- * VKT_E_NOMEM. */
+ * (classes), UTF-8, or NULL for numbers. A name is cut after 32 characters, and its control characters become ?.
+ * vkt_text_release frees *text. VKT_E_ARG, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_class_scores_text(const vkt_host *host, const uint64_t *counts, uint32_t classes,
                                          const char *const *names, char **text);
 
 /* Writes the matrix to a file; the ending decides the format. .csv: a line with the names of the predicted classes,
  * then for each true class a line with name and counts. .svg or .png: an image; the shade of a cell is its fraction of
- * the row, and the counts are printed if they fit. `title`: of the image; NULL: "Confusion matrix". Replaces the file
- * atomically. VKT_E_ARG (another ending; not UTF-8; more than 2048 classes in an image), VKT_E_IO, VKT_E_NOMEM. */
+ * the row, and the counts are printed if they fit. `names` as for vkt_class_scores_text. `title`: of the image; NULL:
+ * "Confusion matrix". Replaces the file atomically. VKT_E_ARG: another ending, or an image of more than 2048 classes or
+ * with a text that is not UTF-8. VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_confusion_write(const vkt_host *host, const uint64_t *counts, uint32_t classes,
                                        const char *const *names, const char *title, const char *path);
 
@@ -68,13 +71,14 @@ struct vkt_scores {
     const char *const *names;    /* (classes), of the data set; NULL: no names */
 };
 
-/* Predicts all rows of `data` with the trainer's weights and scores them. vkt_class_scores_text and vkt_confusion_write
- * take the members. VKT_E_ARG: `data` has no labels. VKT_E_STATE: the model does not classify. VKT_E_NOMEM and the
- * results of vkt_trainer_predict; *out = NULL then. Owner: the caller; `data` must outlive it. */
+/* Predicts all rows of `data` with the trainer's weights, and computes the scores of these predictions. The members are
+ * arguments for vkt_class_scores_text and vkt_confusion_write. VKT_E_ARG: `data` has no labels, or a label is no class
+ * of the model. VKT_E_STATE: the model does not classify. VKT_E_NOMEM and the results of vkt_trainer_predict. After an
+ * error *out = NULL. Owner: the caller; `data` must outlive the scores. */
 VKT_API vkt_result vkt_trainer_scores(vkt_trainer *t, const vkt_dataset *data, vkt_scores **out);
 VKT_API void vkt_scores_destroy(vkt_scores **s);
-/* Writes the scores as a JSON object, as docs/scores.schema.json describes it, without "set". The matrix is null for
- * more than 1000 classes. vkt_text_release frees *json. VKT_E_NOMEM. */
+/* Writes the scores as a JSON object, as docs/scores.schema.json describes it, but without its member "set". The matrix
+ * is null for more than 1000 classes. vkt_text_release frees *json. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_scores_json(const vkt_scores *s, char **json);
 
 /* ---- outputs ---- */
@@ -84,7 +88,8 @@ VKT_API vkt_result vkt_scores_json(const vkt_scores *s, char **json);
  * as in PyTorch. */
 VKT_API uint32_t vkt_top_k(const float *scores, uint32_t n, uint32_t k, uint32_t *top);
 
-/* Finds the k likeliest classes by the softmax of logits[0..n), as vkt_top_k, and their probabilities. Returns m. */
+/* Finds the k likeliest classes by the softmax of logits[0..n), in the order of vkt_top_k. Writes the classes to
+ * top[0..m) and their probabilities to probabilities[0..m). Returns m, the smaller of k and n. */
 VKT_API uint32_t vkt_likeliest(const float *logits, uint32_t n, uint32_t k, uint32_t *top, double *probabilities);
 
 /* Returns the fraction of the rows whose label is among the k largest outputs of the row, as vkt_top_k orders them.

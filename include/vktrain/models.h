@@ -10,28 +10,29 @@ extern "C" {
 
 /* Residual networks (He, Zhang, Ren & Sun, Deep Residual Learning for Image Recognition, CVPR 2016). */
 typedef struct vkt_resnet_params {
-    uint32_t depth;   /* 18, 34, 50, 101 or 152; in the CIFAR form 6 n + 2: 20, 32, 44, 56, 110 */
+    uint32_t depth;   /* 18, 34, 50, 101 or 152; in the CIFAR form 6 n + 2, for instance 20, 32, 44, 56 or 110 */
     bool cifar;       /* the form for images of 32x32 */
     uint32_t classes; /* 0: 1000; in the CIFAR form 10 */
-    /* Batch norms use their running statistics in training too, and do not change them. Set it if you freeze the layers
-     * of batch norms (vkt_freeze: "conv1.*", "bn1.*", "layer*"). vkt_freeze does not set this member, and this member
-     * does not freeze. */
+    /* Batch norms use their running statistics in training too, and do not change them. Set this member if you freeze
+     * batch norms (vkt_freeze: "conv1.*", "bn1.*", "layer*"). vkt_freeze does not set this member, and this member does
+     * not freeze. */
     bool use_running;
 } vkt_resnet_params;
 /* Builds a residual network: x (B,C,H,W) -> logits (B,classes). Any size works that leaves a pixel at the end.
  *
  * Layers and names are torchvision's: conv1 (7x7, stride 2), bn1, max pool 3x3, layer1.0 .. layer4.<n>, mean over the
- * pixels, fc. So torchvision's weights, saved as safetensors, can be loaded. A block of depth 18 and 34 is conv1, bn1,
- * conv2, bn2 (both 3x3). A block of the deeper ones is conv1, bn1, conv2, bn2, conv3, bn3 (1x1; 3x3 with the stride;
- * 1x1 with four times the channels). If the shape changes, the shortcut is downsample.0, a 1x1 convolution, and
- * downsample.1, its norm.
+ * pixels, fc. So torchvision's weights, saved as safetensors, can be loaded. For depths 18 and 34, a block is conv1,
+ * bn1, conv2, bn2 (both convolutions 3x3). For larger depths, a block is conv1, bn1, conv2, bn2, conv3, bn3 (1x1; 3x3
+ * with the stride; 1x1 with four times the channels). If the shape changes, the shortcut is downsample.0, a 1x1
+ * convolution, and downsample.1, its norm.
  *
  * The CIFAR form (section 4.2 of the paper): conv1 (3x3), bn1, layer1 to layer3 of n basic blocks with 16, 32 and 64
  * channels, mean over the pixels, linear. If the shape changes, the shortcut has no weights ("option A"): it reads
- * every second row and column, and adds equal numbers of zero channels before and after the old ones.
+ * every second row and column, and adds equal numbers of zero channels before and after the channels of x.
  *
- * Convolutions have no bias and start as N(0, 2 / fan_out), norms as 1 and 0 (torchvision), the last layer as torch's
- * Linear. VKT_E_ARG for another depth. */
+ * Convolutions have no bias. Their weights start normal with mean 0 and variance 2 / fan_out, those of norms as 1, and
+ * their biases as 0 (torchvision). The last layer starts as a Linear of the builder's preset. VKT_E_ARG for another
+ * depth. */
 VKT_API vkt_tensor vkt_resnet(vkt_builder *b, vkt_tensor x, const vkt_resnet_params *p);
 
 /* A language model of GPT-2's form (Radford et al., Language Models are Unsupervised Multitask Learners, 2019). */
@@ -43,7 +44,8 @@ typedef struct vkt_gpt_params {
     uint32_t width;      /* D */
     float dropout;       /* in training: of embeddings, attention weights and the branches that a block adds */
 } vkt_gpt_params;
-/* Builds the model: ids (B,T) u32, T at most `context` -> logits (B,T,V) of the token after each, ROWS. VKT_E_SHAPE.
+/* Builds the model: ids (B,T) u32, T at most `context` -> logits (B,T,V) of the next token at each position, ROWS.
+ * VKT_E_ARG: a size is 0. VKT_E_SHAPE.
  *
  * Names are minGPT's and nanoGPT's:
  *   transformer.wte (V,D) and transformer.wpe (context,D), added
@@ -51,8 +53,8 @@ typedef struct vkt_gpt_params {
  *     (4D), GELU (the exact one), c_proj
  *   transformer.ln_f
  *   lm_head, without bias, with a matrix of its own (as minGPT; GPT-2 uses wte)
- * Weights start as N(0, 0.02), those of both c_proj as N(0, 0.02 / sqrt(2 layers)), biases as 0. Biases and norms
- * ("*.bias", "*.ln_*.weight") usually have no weight decay: see vkt_set_group. */
+ * Weights start normal with mean 0 and standard deviation 0.02 (0.02 / sqrt(2 layers) for the c_proj of attn and mlp),
+ * biases as 0. Biases and norms ("*.bias", "*.ln_*.weight") usually have no weight decay: see vkt_set_group. */
 VKT_API vkt_tensor vkt_gpt(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p);
 
 #ifdef __cplusplus

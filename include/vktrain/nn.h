@@ -1,7 +1,7 @@
 /* vktrain/nn.h - layers made of ops, initialisers, and the summary table.
  *
- * A model is a function that builds its layers with a builder. The library calls it once for the training graph and
- * once for each graph that evaluates. Layers that differ in training (dropout) ask the builder themselves.
+ * A model is a function that builds its layers with a builder. A trainer calls this function once for the training
+ * graph and once for each graph that evaluates. Layers that differ in training (dropout) ask the builder themselves.
  *
  *   static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
  *   {
@@ -27,40 +27,40 @@ typedef struct vkt_builder vkt_builder;
 
 /* Distributions of initial values. fan_in and fan_out are those of the layer, counted as in torch. */
 typedef enum vkt_init_kind {
-    VKT_INIT_DEFAULT = 0,      /* the preset's; with torch's preset that of Linear and Conv: uniform in
+    VKT_INIT_DEFAULT = 0,      /* the default of the builder's preset; for torch that of Linear and Conv: uniform in
                                 * +-1/sqrt(fan_in) */
-    VKT_INIT_CONSTANT,         /* a */
+    VKT_INIT_CONSTANT,         /* the constant a */
     VKT_INIT_UNIFORM,          /* in [a, b) */
     VKT_INIT_NORMAL,           /* mean a, standard deviation b */
-    VKT_INIT_XAVIER_UNIFORM,   /* +-sqrt(6 / (fan_in + fan_out)); Glorot & Bengio 2010 */
-    VKT_INIT_XAVIER_NORMAL,    /* N(0, 2 / (fan_in + fan_out)), not truncated (torch) */
-    VKT_INIT_KAIMING_UNIFORM,  /* +-sqrt(6 / fan_in), for ReLU; He et al. 2015 */
-    VKT_INIT_KAIMING_NORMAL,   /* N(0, 2 / fan_in) */
-    VKT_INIT_TRUNCATED_NORMAL, /* as NORMAL; values more than 2 b away from a are drawn again (Keras; torch's
-                                * trunc_normal_ with bounds a -+ 2 b) */
-    VKT_INIT_GLOROT_NORMAL,    /* truncated like that; b makes the variance 2 / (fan_in + fan_out) (Keras) */
+    VKT_INIT_XAVIER_UNIFORM,   /* uniform in +-sqrt(6 / (fan_in + fan_out)); Glorot & Bengio 2010 */
+    VKT_INIT_XAVIER_NORMAL,    /* normal, mean 0, variance 2 / (fan_in + fan_out), not truncated (torch) */
+    VKT_INIT_KAIMING_UNIFORM,  /* uniform in +-sqrt(6 / fan_in), for ReLU; He et al. 2015 */
+    VKT_INIT_KAIMING_NORMAL,   /* normal, mean 0, variance 2 / fan_in */
+    VKT_INIT_TRUNCATED_NORMAL, /* as NORMAL, but numbers more than 2 b away from a are replaced by new random numbers
+                                * (Keras; torch's trunc_normal_ with bounds a -+ 2 b) */
+    VKT_INIT_GLOROT_NORMAL,    /* as TRUNCATED_NORMAL with mean 0 and variance 2 / (fan_in + fan_out) (Keras) */
     VKT_INIT_ORTHOGONAL        /* gain a (0: 1) times a random matrix (dimension 0, all others) with orthonormal rows,
                                 * or orthonormal columns if there are fewer columns; all such matrices are equally
                                 * likely; Saxe et al. 2014 */
 } vkt_init_kind;
-/* The initial distribution of a parameter. Zero: the default of the layer's preset. */
+/* The initial distribution of a parameter. Zero: the default of the layer, by the builder's preset. */
 typedef struct vkt_init {
     vkt_init_kind kind; /* the distribution */
-    float a, b;         /* parameters of the kinds above that name them */
+    float a, b;         /* the a and b of the kinds above */
 } vkt_init;
 
-/* A model: builds the layers for a batch x and returns the output. `user` is the caller's; a trainer passes
- * vkt_model's. */
+/* A model: builds the layers for a batch x and returns the output. A trainer passes vkt_model.user as `user`. */
 typedef vkt_tensor (*vkt_forward_fn)(vkt_builder *b, vkt_tensor x, void *user);
 
-/* Makes a builder over g, which must outlive it. Owner: the caller. `training`: dropout is active. */
+/* Makes a builder over g, which must outlive the builder. Owner: the caller. `training`: dropout is active, and batch
+ * norms use the statistics of the batch. */
 VKT_API vkt_result vkt_builder_create(vkt_graph *g, bool training, vkt_builder **out);
 VKT_API void vkt_builder_destroy(vkt_builder **b);       /* the graph stays */
 VKT_API vkt_graph *vkt_builder_graph(vkt_builder *b);    /* the graph that was passed to vkt_builder_create */
 VKT_API bool vkt_builder_training(const vkt_builder *b); /* as passed to vkt_builder_create */
 
 /* Sets the library whose defaults are used for the layers that are made from now on, if their params are zero. At first
- * torch's. Keras' defaults (keras.layers; the same for both presets, except as VKT_PRESET_TF_KERAS says):
+ * it is torch. Keras' defaults (keras.layers; the same for both presets, except as VKT_PRESET_TF_KERAS says):
  *   linear, convolutions   weight VKT_INIT_XAVIER_UNIFORM (glorot_uniform), bias 0
  *   embedding              uniform in [-0.05, 0.05)
  *   batch norm             eps 1e-3, momentum 0.01 (0.99 in Keras: weight of the old value), biased running variance
@@ -69,7 +69,8 @@ VKT_API bool vkt_builder_training(const vkt_builder *b); /* as passed to vkt_bui
  *   PReLU                  slope 0 at first */
 VKT_API void vkt_builder_set_preset(vkt_builder *b, vkt_preset preset);
 
-/* Push and pop prefixes of parameter names: push "layer1", push "0", conv "conv1" -> "layer1.0.conv1.weight". */
+/* Push and pop prefixes of parameter names. After push "layer1" and push "0", a convolution "conv1" has the parameter
+ * "layer1.0.conv1.weight". */
 VKT_API void vkt_nn_push(vkt_builder *b, const char *scope);
 VKT_API void vkt_nn_pop(vkt_builder *b);
 
@@ -80,14 +81,14 @@ VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shap
 /* Makes a vkt_state "<scopes>.<name>". It does not count as a parameter. */
 VKT_API vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init);
 
-/* ---- layers ---- Params that are NULL are all zero: the defaults. Some sizes have no default (out_channels, kernel,
- * out_features, num_embeddings, heads): zero is VKT_E_ARG there. */
+/* ---- layers ---- NULL instead of params stands for zeros, which are the defaults. These sizes have no default, and
+ * zero is VKT_E_ARG: out_channels, kernel, out_features, num_embeddings, embedding_dim and heads. */
 
 /* The options of a convolution. Zero is torch's default, except for out_channels and kernel. */
 typedef struct vkt_nn_conv2d_params {
     uint32_t out_channels;           /* O */
     uint32_t kernel[2];              /* kernel[1] 0: as kernel[0] */
-    uint32_t stride[2], dilation[2]; /* [1] 0: as [0]; [0] 0: 1 */
+    uint32_t stride[2], dilation[2]; /* along H, 0: 1; along W, 0: as along H */
     uint32_t pad[2];                 /* pad[1] 0: as pad[0] if kernel[1] is 0 too, else no padding along W */
     uint32_t groups;                 /* 0: 1 */
     bool no_bias;                    /* torch: bias=False */
@@ -109,7 +110,7 @@ VKT_API vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x,
 /* The options of a transposed convolution. Zero is torch's default, except for out_channels and kernel. */
 typedef struct vkt_nn_conv_transpose2d_params {
     uint32_t out_channels;                                      /* O */
-    uint32_t kernel[2], stride[2], dilation[2], pad[2], groups; /* as vkt_nn_conv2d_params' */
+    uint32_t kernel[2], stride[2], dilation[2], pad[2], groups; /* as in vkt_nn_conv2d_params */
     uint32_t output_pad[2];          /* output_pad[1] 0: as output_pad[0] if stride[1] is 0 too, else none along W */
     bool no_bias;                    /* torch: bias=False */
     vkt_init weight_init, bias_init; /* zero: the preset's */
@@ -140,9 +141,10 @@ VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x,
 
 /* The options of a batch norm. Zero is the preset's default. */
 typedef struct vkt_nn_batch_norm_params {
-    float eps, momentum; /* 0: torch's 1e-5 and 0.1 (of the new statistics), or the preset's; VKT_ZERO */
+    float eps, momentum; /* momentum: weight of the new statistics. 0: the preset's (torch: 1e-5 and 0.1) */
     bool no_affine;      /* no weight and no bias */
-    bool biased;         /* the running variance is the biased one (ONNX); Keras' presets imply it */
+    bool biased;         /* the running variance is biased (ONNX). With Keras' presets it is always biased, except for
+                          * (N,C,H,W) with VKT_PRESET_TF_KERAS */
     bool use_running;    /* normalise with the running statistics in training too, and do not change them */
 } vkt_nn_batch_norm_params;
 /* Adds parameters <name>.weight (C), 1 at first, and <name>.bias (C), 0 at first; states <name>.running_mean, 0 at
@@ -155,11 +157,11 @@ typedef struct vkt_nn_norm_params {
     float eps;      /* 0: the op's, or the preset's; VKT_ZERO: 0 */
     bool no_affine; /* no weight and no bias */
 } vkt_nn_norm_params;
-/* Normalise over the last dimension of x. Parameters <name>.weight, 1 at first, and <name>.bias, 0 at first; RMSNorm
- * has no bias. */
+/* Normalise over the last dimension of x. They add parameters <name>.weight, 1 at first, and <name>.bias, 0 at first;
+ * RMSNorm has no bias. */
 VKT_API vkt_tensor vkt_nn_layer_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p);
 VKT_API vkt_tensor vkt_nn_rms_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p);
-/* Normalises groups of channels of each sample, x (N,C,...). Parameters as of vkt_nn_layer_norm, of shape (C). */
+/* Normalises groups of channels of each sample, x (N,C,...). Adds the parameters of vkt_nn_layer_norm, of shape (C). */
 VKT_API vkt_tensor vkt_nn_group_norm(vkt_builder *b, const char *name, vkt_tensor x, uint32_t groups,
                                      const vkt_nn_norm_params *p);
 
@@ -170,10 +172,10 @@ VKT_API vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kern
 typedef struct vkt_nn_pool2d_params {
     uint32_t kernel[2];   /* kernel[1] 0: as kernel[0] */
     uint32_t stride[2];   /* stride[1] 0: as stride[0]; stride[0] 0: the kernel */
-    uint32_t pad[2];      /* as vkt_nn_conv2d_params' */
-    uint32_t dilation[2]; /* maximum: see vkt_pool2d_params; [1] 0: as [0]; [0] 0: 1 */
-    bool ceil_mode;       /* a window that begins inside image or padding counts, even if it ends outside */
-    bool exclude_pad;     /* average: divide by the real elements only (torch: count_include_pad = False) */
+    uint32_t pad[2];      /* as in vkt_nn_conv2d_params */
+    uint32_t dilation[2]; /* see vkt_pool2d_params; along H, 0: 1; along W, 0: as along H */
+    bool ceil_mode;       /* see vkt_pool2d_params */
+    bool exclude_pad;     /* average pooling: divide by the real elements only (torch: count_include_pad = False) */
 } vkt_nn_pool2d_params;
 VKT_API vkt_tensor vkt_nn_max_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
 VKT_API vkt_tensor vkt_nn_avg_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
@@ -221,7 +223,7 @@ typedef struct vkt_nn_embedding_params {
     uint32_t padding_id;                    /* below V; used with has_padding only */
     bool channels;                          /* the result is (B,D,..) BATCH_LAST, for a convolution, instead of (..,D)
                                              * ROWS */
-    vkt_init weight_init;                   /* VKT_INIT_DEFAULT: N(0, 1), as torch, or the preset's */
+    vkt_init weight_init;                   /* VKT_INIT_DEFAULT: the preset's; for torch it is standard normal */
 } vkt_nn_embedding_params;
 /* Adds parameter <name>.weight (V, D). ids u32 of any rank; see vkt_embedding. */
 VKT_API vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, const vkt_nn_embedding_params *p);
@@ -229,20 +231,20 @@ VKT_API vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor
 /* The options of a hash grid layer. Zero is the default. */
 typedef struct vkt_nn_hash_grid_params {
     vkt_hash_grid_params grid; /* levels and table */
-    vkt_init table_init;       /* VKT_INIT_DEFAULT: uniform in [-1e-4, 1e-4), as Mueller et al. 2022 have it */
+    vkt_init table_init;       /* VKT_INIT_DEFAULT: uniform in [-1e-4, 1e-4), as in Mueller et al. 2022 */
 } vkt_nn_hash_grid_params;
 /* Adds parameter <name>.table (E, F). x (B,2) or (B,3) in [0,1] -> (B, L F); see vkt_hash_grid. */
 VKT_API vkt_tensor vkt_nn_hash_grid(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_hash_grid_params *p);
 VKT_API vkt_tensor vkt_nn_frequency(vkt_builder *b, vkt_tensor x, uint32_t frequencies); /* see vkt_frequency */
 
-/* The options of self-attention. Zero is torch's default, except for heads. */
+/* The options of self-attention. Zero is the default, except for heads. */
 typedef struct vkt_nn_multi_head_attention_params {
     uint32_t heads;                  /* divides D */
     bool causal;                     /* a token sees itself and earlier tokens only */
-    bool no_bias;                    /* no bias in both layers */
+    bool no_bias;                    /* neither c_attn nor c_proj has a bias */
     float dropout;                   /* dropout of the attention weights, in training */
-    vkt_init weight_init, bias_init; /* for both layers */
-    vkt_init proj_init;              /* for c_proj.weight; VKT_INIT_DEFAULT: weight_init */
+    vkt_init weight_init, bias_init; /* of c_attn and c_proj; zero: as in vkt_nn_linear */
+    vkt_init proj_init;              /* of c_proj.weight; VKT_INIT_DEFAULT: weight_init */
 } vkt_nn_multi_head_attention_params;
 /* Adds self-attention of x (B,T,D) -> (B,T,D), ROWS, with GPT-2's names. One layer <name>.c_attn, weight (3D, D) and
  * bias (3D), makes q, k and v. vkt_attention works on heads of D / heads numbers. <name>.c_proj has weight (D, D) and
@@ -250,12 +252,14 @@ typedef struct vkt_nn_multi_head_attention_params {
 VKT_API vkt_tensor vkt_nn_multi_head_attention(vkt_builder *b, const char *name, vkt_tensor x,
                                                const vkt_nn_multi_head_attention_params *p);
 
-/* Initialises every parameter that was made with the builder, from Philox(seed; number of the parameter, element). The
- * values are the same on every machine and do not depend on other draws. */
+/* Initialises every parameter and state that was made with the builder, by random numbers of Philox. The values of a
+ * parameter depend on the seed, the number of the parameter and its distribution, not on other random numbers.
+ * VKT_E_NOT_FOUND: the store does not have a parameter with its shape. */
 VKT_API vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t seed);
 
-/* Prints the table of layers: name, output shape, parameters, bytes of parameters and of output; then the number of
- * parameters, and how many of them are trained and frozen (vkt_freeze). vkt_text_release frees *text. */
+/* Prints the table of layers: name, output shape, parameters, and memory of parameters and output together. Below the
+ * table it prints the number of parameters, and how many of them are trainable and frozen (vkt_freeze).
+ * vkt_text_release frees *text. */
 VKT_API vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text);
 VKT_API uint64_t vkt_nn_parameters(const vkt_builder *b); /* number of elements of all parameters, without
                                                            * vkt_nn_state */

@@ -8,8 +8,9 @@
 extern "C" {
 #endif
 
-/* The kind of an optimizer. Formulas: see vkt_update. ORDER: cases as text contain these numbers, so a new kind
- * is the last one. Tests draw a random kind from VKT_ADAM to VKT_NADAM, so no other kind may be between these. */
+/* The kind of an optimizer. Formulas: see vkt_update. ORDER: the texts of test cases contain these numbers, so
+ * a new kind must be the last one. Tests choose a random kind from VKT_ADAM to VKT_NADAM, so no other kind may be
+ * between these. */
 typedef enum vkt_optimizer_kind {
     VKT_SGD = 0,             /* with momentum, dampening, Nesterov's form */
     VKT_ADAM,                /* weight decay is L2 */
@@ -23,27 +24,27 @@ typedef enum vkt_optimizer_kind {
 /* The settings of a parameter group that differ from the optimizer's. VKT_ZERO is 0. */
 #define VKT_PARAM_GROUPS 8 /* most groups of an optimizer */
 typedef struct vkt_param_group {
-    float lr_factor;    /* multiplies the run's lr; 0: 1; VKT_ZERO: moments change, parameters do not */
+    float lr_factor;    /* multiplies the run's lr; 0 counts as 1. With VKT_ZERO only the moments change */
     float weight_decay; /* replaces the optimizer's; 0: none */
 } vkt_param_group;
 
 /* An optimizer. Zero is torch's default, except for lr, which each run passes (vkt_run.lr). VKT_ZERO is 0. */
 typedef struct vkt_optimizer {
     vkt_optimizer_kind kind;   /* the formula */
-    float weight_decay;        /* AdamW: 0: 0.01 (torch) or 0.004 (keras), VKT_ZERO: none. Other kinds: 0: none */
+    float weight_decay;        /* 0: none, but for AdamW 0.01 (torch) or 0.004 (keras). VKT_ZERO: none */
     bool decoupled;            /* decoupled weight decay as in AdamW, for any kind; else L2, added to the gradient */
     bool keras;                /* use the formula and defaults of Keras 3 */
-    float momentum;            /* SGD, RMSprop */
-    float dampening;           /* SGD */
-    bool nesterov;             /* SGD; needs momentum > 0 and dampening 0 */
-    bool centered;             /* RMSprop */
-    double alpha;              /* RMSprop; 0: 0.99 (torch) or 0.9 (keras, as rho) */
-    double beta1, beta2;       /* Adam, AdamW, NAdam; 0: 0.9 and 0.999; VKT_ZERO: 0 */
-    bool amsgrad;              /* Adam, AdamW: divide by the largest v so far */
-    double momentum_decay;     /* NAdam; 0: 0.004 (torch) or 1 (keras) */
-    float lr_decay;            /* Adagrad */
-    float initial_accumulator; /* Adagrad; 0: 0 (torch) or 0.1 (keras), VKT_ZERO: 0. vkt_store_create fills it in */
-    float eps;                 /* all but SGD; 0: 1e-8, Adagrad 1e-10 (torch), or 1e-7 (keras) */
+    float momentum;            /* of SGD and RMSprop */
+    float dampening;           /* of SGD */
+    bool nesterov;             /* of SGD; needs momentum > 0 and dampening 0 */
+    bool centered;             /* of RMSprop */
+    double alpha;              /* of RMSprop; 0: 0.99 (torch) or 0.9 (keras, as rho) */
+    double beta1, beta2;       /* of Adam, AdamW and NAdam; 0: 0.9 and 0.999 */
+    bool amsgrad;              /* of Adam and AdamW: divide by the largest v so far */
+    double momentum_decay;     /* of NAdam; 0: 0.004 (torch) or 1 (keras) */
+    float lr_decay;            /* of Adagrad (torch) */
+    float initial_accumulator; /* of Adagrad: s at first, which vkt_store_create writes; 0: 0 (torch) or 0.1 (keras) */
+    float eps;                 /* of all kinds but SGD; 0: 1e-8 (torch; Adagrad: 1e-10) or 1e-7 (keras) */
     float clip_norm;           /* > 0: gradients are scaled down if the norm of all of them together is larger */
     float clip_value;          /* > 0: each element of a gradient is clamped to +-clip_value; not together with
                                 * clip_norm */
@@ -51,13 +52,15 @@ typedef struct vkt_optimizer {
     vkt_param_group groups[VKT_PARAM_GROUPS]; /* the groups that vkt_set_group refers to */
 } vkt_optimizer;
 
-/* Appends the update of all parameters: one dispatch, whatever their number. Call it after vkt_backward.
- *   SGD      torch  buf = t == 1 ? g : momentum buf + (1 - dampening) g;  p -= lr (nesterov ? g + momentum buf : buf)
+/* Appends the update of all parameters. One dispatch changes all of them, or each part of them that fits into a
+ * binding. Call it once in a graph, after vkt_backward (else VKT_E_STATE). VKT_E_ARG: settings that make no sense.
+ *   SGD      torch  buf = t == 1 ? g : momentum buf + (1 - dampening) g;  p -= lr (nesterov ? g + momentum buf : buf);
+ *                   if momentum is 0: p -= lr g
  *            keras  buf = momentum buf + lr g;  p -= nesterov ? lr g + momentum buf : buf
  *   Adam            m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
  *            torch  p -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps)
  *            keras  p -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps)
- *            amsgrad  w = max(w, v) replaces v in the last formula: a third moment, 0 at first
+ *            amsgrad  w = max(w, v) replaces v in the formula of p; w is a third moment, 0 at first
  *   AdamW           Adam with decoupled weight decay
  *   NAdam           m and v as Adam's;  u_t = b1 (1 - 0.96^(momentum_decay t) / 2);  P = u_1 u_2 .. u_t;
  *                   p -= lr (u_(t+1) m / (1 - P u_(t+1)) + (1 - u_t) g / (1 - P)) / (sqrt(v) / sqrt(1 - b2^t) + eps)
@@ -72,44 +75,45 @@ typedef struct vkt_optimizer {
  *
  * With micro_batches = k, a run adds its gradients, times its rows, to VKT_PART_GRADIENT_SUM. Every k-th run then
  * divides by the rows of all k, changes the parameters and advances t. If the loss is a mean over rows, such a step
- * equals that of one batch with all rows. Clipping, and the check for overflow in VKT_PRECISION_F16, come after the
- * division; a skipped step drops all k.
+ * equals that of one batch with all rows. Clipping comes after the division. In VKT_PRECISION_F16 the complete sum is
+ * checked for overflow; a skipped step drops the gradients of all k runs.
  *
  * (PyTorch documentation of SGD, Adam, AdamW, NAdam, RMSprop, Adagrad and clip_grad_norm_; Keras documentation of the
  * same; Kingma & Ba 2015; Loshchilov & Hutter 2019; Dozat 2016; Duchi et al. 2011; Reddi, Kale & Kumar, On the
  * Convergence of Adam and Beyond, 2018, for amsgrad.) */
 VKT_API vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o);
 
-/* Publishes the parameters after the update, in every run that completes a step. They are copied to another part of the
- * store, VKT_PART_PUBLISHED; programs made with vkt_program_params.published read them there. Between two completed
+/* Publishes the parameters after the update, in every run that completes a step: copies them to another part of the
+ * store, VKT_PART_PUBLISHED. Programs made with vkt_program_params.published read this copy. Between two completed
  * steps (micro-batches, skipped steps) the copy does not change, so inference between training runs always sees a whole
  * step.
  *   published = decay published + (1 - decay) p;  p itself after the first step, and always if decay is 0
  * A decay of 0.999, for instance, gives the exponential moving average of the weights. Frozen parameters and vkt_state
- * (running statistics) are copied, not averaged. One dispatch, whatever the number of parameters. Call it after
+ * (running statistics) are copied, not averaged. The number of dispatches is as for vkt_update. Call it after
  * vkt_update, once in a graph (else VKT_E_STATE). VKT_E_ARG for a decay outside [0,1). (PyTorch documentation of
  * torch.optim.swa_utils.AveragedModel, which copies buffers too.) */
 VKT_API vkt_result vkt_publish(vkt_graph *g, double decay);
 
 /* ---- groups and freezing of declared parameters, by name; '*' stands for any text ----------------------------- */
 
-/* Puts all parameters whose names match into group `group` of vkt_optimizer.groups, from 0. A parameter in no group
- * uses the optimizer's own settings. A later call overrides an earlier one. Call it before vkt_update.
- *   vkt_set_group(g, "*.bias", 0);   with groups[0] = { .weight_decay = 0 }: no decay of biases
+/* Puts all parameters whose names match into group number `group` of vkt_optimizer.groups, from 0. A parameter in no
+ * group uses the optimizer's own settings. A later call overrides an earlier one. Call it before vkt_update (else
+ * VKT_E_STATE). Biases have no decay, for instance, after
+ *   vkt_set_group(g, "*.bias", 0);                          with groups[0] = { .weight_decay = 0 }
  * VKT_E_NOT_FOUND if no name matches. */
 VKT_API vkt_result vkt_set_group(vkt_graph *g, const char *pattern, uint32_t group);
 /* Freezes all parameters whose names match. They have no gradient, and the update does not change them or their
  * moments. Nothing is computed that only their gradients would need. They need not influence the loss. Call it before
- * vkt_backward. VKT_E_NOT_FOUND if no name matches. Another graph over the same store may train parameters that this
- * one freezes. */
+ * vkt_backward (else VKT_E_STATE). VKT_E_NOT_FOUND if no name matches. Another graph over the same store may train
+ * parameters that this graph freezes. */
 VKT_API vkt_result vkt_freeze(vkt_graph *g, const char *pattern);
 
 /* ---- presets ----------------------------------------------------------------------------------------------------- */
 
-/* Returns an optimizer with all defaults of that library filled in. Keras' AdamW is VKT_ADAMW, its Nadam VKT_NADAM. */
+/* Returns an optimizer with all defaults of the preset's library filled in. */
 VKT_API vkt_optimizer vkt_optimizer_preset(vkt_optimizer_kind kind, vkt_preset preset);
-/* Returns the library's default learning rate. For torch's SGD, which had no default for long: 0.001, as in its
- * documentation. */
+/* Returns the default learning rate of the preset's library. For torch's SGD, which had no default for long, this is
+ * 0.001, as in its documentation. */
 VKT_API float vkt_optimizer_lr(vkt_optimizer_kind kind, vkt_preset preset);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-/* vktrain/run_dir.h - one folder for all files of a training run. The same program started again continues the run.
+/* vktrain/run_dir.h - one folder for all files of a training run. If the program is started again, it continues the
+ * run.
  *
  *   vkt_run_dir *run;
  *   vkt_run_dir_open(NULL, "runs/first", NULL, &run);
@@ -6,12 +7,12 @@
  *   vkt_run_dir_destroy(&run);
  *
  *   checkpoint.ckpt       full state, after every epoch
- *   best.safetensors      weights of the best epoch so far; of the last step, if the run ended before it had one
+ *   best.safetensors      weights of the best epoch so far; of the last step, if the run ended without a best epoch
  *   results.json          vkt_trainer_results, at the end
  *   history.csv           rewritten after every epoch
  *   history.svg           loss and accuracy, at the end
  *   options.json          settings of the run, at its last start
- *   log.txt               a line per start and per epoch, and what the program adds
+ *   log.txt               a line for each start and each epoch, and texts that the program adds
  *   events.out.tfevents.  scalars of each epoch, options, summary and the plot, for TensorBoard
  *
  * Threads: one at a time per object. */
@@ -40,29 +41,30 @@ typedef enum vkt_run_file {
 typedef struct vkt_run_dir vkt_run_dir;
 
 /* Opens a folder, and makes it and the folders above it if they are missing. Opens log.txt and locks it, so that no
- * other process can use the folder, and writes a line with the time (UTC) and `title`: the command line, for instance;
- * NULL: nothing. VKT_E_ARG, VKT_E_IO, VKT_E_NOMEM, VKT_E_STATE: another process has the folder open; *out = NULL then.
- * Owner: the caller. `host` may be NULL. */
+ * other process can use the folder. Writes a line to it with the time (UTC) and `title`, for instance the command line;
+ * NULL: the time only. VKT_E_STATE: another process has the folder open. VKT_E_ARG, VKT_E_IO, VKT_E_NOMEM. After an
+ * error *out = NULL. Owner: the caller. `host` may be NULL. */
 VKT_API vkt_result vkt_run_dir_open(const vkt_host *host, const char *folder, const char *title, vkt_run_dir **out);
 VKT_API void vkt_run_dir_destroy(vkt_run_dir **d);
-/* Returns the path of a file of the folder, valid as long as the object; NULL for another number. */
+/* Returns the path of a file of the folder; NULL if `file` is no vkt_run_file. The path is valid as long as `d`. */
 VKT_API const char *vkt_run_dir_path(const vkt_run_dir *d, vkt_run_file file);
-/* Returns whether the folder had a checkpoint when it was opened: then vkt_run_dir_fit continues that run. */
+/* Returns whether the folder had a checkpoint when it was opened. If so, vkt_run_dir_fit continues that run. */
 VKT_API bool vkt_run_dir_resumes(const vkt_run_dir *d);
-/* Leaves this file out of vkt_run_dir_fit, for a program that writes it itself. To write the checkpoint to another
- * path, set vkt_fit_params.checkpoint instead. */
+/* Makes vkt_run_dir_fit leave `file` out, for a program that writes it itself. The log and the checkpoint are
+ * written all the same. To write the checkpoint to another path, set vkt_fit_params.checkpoint. */
 VKT_API void vkt_run_dir_omit(vkt_run_dir *d, vkt_run_file file);
-/* Appends a text to log.txt as it is. An error of the file is found at the end of vkt_run_dir_fit. */
+/* Appends a text to log.txt as it is. vkt_run_dir_fit reports a failed write at its end. */
 VKT_API void vkt_run_dir_log(vkt_run_dir *d, const char *text);
 
-/* Calls vkt_trainer_fit and writes the files. If the folder has a checkpoint and the trainer has not trained and was
- * not resumed, it is resumed first. `options`: the JSON for options.json; NULL: vkt_trainer_settings. `params` may be
- * NULL; its callbacks are called too.
+/* Calls vkt_trainer_fit and writes the files. If the folder had a checkpoint when it was opened, and the trainer has
+ * not trained and was not resumed, the trainer is first resumed from vkt_fit_params.checkpoint (NULL: the folder's).
+ * `options`: the JSON for options.json; NULL: vkt_trainer_settings. `params` may be NULL; its callbacks are called too.
  *
- * Returns the result of vkt_trainer_resume or vkt_trainer_fit. VKT_E_CHECKPOINT also if another file could not be
- * written: this is logged at once and does not disturb the training. A fit that fails before its first step leaves
- * older files as they are, except options, log and events. After an error or a stop, best.safetensors still has the
- * best epoch. */
+ * Returns the result of vkt_trainer_resume or vkt_trainer_fit. If options.json or the event file cannot be written at
+ * the start, returns the error, and there is no training. If another file cannot be written later, this is logged at
+ * once and does not disturb the training; the result is then VKT_E_CHECKPOINT. A fit that fails before its first step
+ * leaves older files as they are, except options, log and events. After an error or a stop, best.safetensors still has
+ * the best epoch. */
 VKT_API vkt_result vkt_run_dir_fit(vkt_run_dir *d, vkt_trainer *t, const vkt_fit_params *params, const char *options);
 
 #ifdef __cplusplus

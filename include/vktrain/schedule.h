@@ -1,6 +1,6 @@
-/* vktrain/schedule.h - learning rates over time: pure functions of a step number, and one that follows a measured
- * value. Nothing is recorded again when the rate changes, because a step reads the rate from a word that the host
- * writes.
+/* vktrain/schedule.h - learning rates over time: pure functions of the number of a step or an epoch, and one function
+ * that follows a measured value. Nothing is recorded again when the rate changes, because a step reads the rate from a
+ * word that the host writes.
  *
  * Formulas, names and defaults are PyTorch's (documentation of torch.optim.lr_scheduler); ReduceLROnPlateau also has
  * Keras' form. Threads: any. */
@@ -23,9 +23,9 @@ typedef enum vkt_schedule_kind {
     VKT_SCHEDULE_ONE_CYCLE,    /* OneCycleLR over `total` steps, lr is its max_lr; momentum is not cycled */
     VKT_SCHEDULE_FUNCTION,     /* LambdaLR: lr function(user, t) */
     VKT_SCHEDULE_PLATEAU,      /* ReduceLROnPlateau: see vkt_plateau */
-    /* Warm-up and cosine over `total` t: in the first `warmup` the rate rises linearly, lr (from + (1 - from) t /
-     * warmup), then min_lr + (lr - min_lr) (1 + cos(pi (t - warmup) / (total - warmup))) / 2; min_lr from `total` on.
-     * (Transformers: get_cosine_schedule_with_warmup, whose min_lr and from are 0.) */
+    /* Warm-up, then cosine. While t < warmup, the rate rises linearly: lr (from + (1 - from) t / warmup) with from =
+     * warmup_from. While t < total, it is min_lr + (lr - min_lr) (1 + cos(pi (t - warmup) / (total - warmup))) / 2.
+     * After that it is min_lr. (Transformers: get_cosine_schedule_with_warmup, whose min_lr and from are 0.) */
     VKT_SCHEDULE_WARMUP_COSINE,
     VKT_SCHEDULE_KIND_COUNT /* number of kinds */
 } vkt_schedule_kind;
@@ -35,11 +35,11 @@ typedef enum vkt_plateau_form {
     VKT_PLATEAU_TORCH = 0, /* torch.optim.lr_scheduler */
     VKT_PLATEAU_KERAS      /* keras.callbacks */
 } vkt_plateau_form;
-/* Lowers the rate when a value has stopped improving.
+/* Lowers the rate when a value has stopped improving. An epoch whose value is not better than the best one is bad.
  *   torch  better: below best (1 - threshold), or with `absolute` below best - threshold
- *          lowers when bad epochs EXCEED patience, if that changes lr by more than eps
+ *          lowers when bad epochs in a row EXCEED patience, if that changes lr by more than eps
  *   keras  better: below best - threshold (its min_delta)
- *          lowers when bad epochs REACH patience
+ *          lowers when bad epochs in a row REACH patience (at least 1), if lr is above min_lr
  *
  * With `maximise`, larger values are better: read "above" for "below", and + for -. Zero is the default of each field;
  * VKT_ZERO is 0. */
@@ -47,55 +47,56 @@ typedef struct vkt_plateau {
     vkt_plateau_form form; /* selects the rules above */
     bool maximise;         /* larger values are better, as for an accuracy */
     double factor;         /* multiplies lr each time; 0: 0.1 */
-    uint32_t patience;     /* 0: 10; VKT_PATIENCE_NONE: 0 epochs */
+    uint32_t patience;     /* number of epochs; 0: 10; VKT_PATIENCE_NONE: 0 */
     double threshold;      /* 0: 1e-4; VKT_ZERO: any improvement counts */
     bool absolute;         /* torch: threshold_mode "abs" (default: "rel"); Keras' is absolute anyway */
     uint32_t cooldown;     /* epochs after a reduction that do not count as bad */
     double min_lr;         /* lower bound of lr */
-    double eps;            /* torch; 0: 1e-8; VKT_ZERO: lowers in any case */
+    double eps;            /* torch: least change of lr; 0: 1e-8 */
 } vkt_plateau;
-#define VKT_PATIENCE_NONE UINT32_MAX /* a vkt_plateau.patience of 0 */
+#define VKT_PATIENCE_NONE UINT32_MAX /* stands for a patience of 0 epochs */
 
-/* A schedule. Zero is a constant rate; VKT_ZERO is 0. The members after by_epoch name the kinds that use them. */
+/* A schedule. Zero is a constant rate; VKT_ZERO is 0. Comments begin with the kinds that use the member. */
 typedef struct vkt_schedule {
     vkt_schedule_kind kind; /* the formula */
-    bool by_epoch;          /* t counts whole epochs, from 0; else steps, from 0 */
-    /* LinearLR before the rest: the rate rises linearly over this many t, and the rest counts from the end of it. For
-     * any kind; WARMUP_COSINE counts it as a part of `total`. */
+    bool by_epoch;          /* t is the number of the epoch, from 0; else of the step, from 0 */
+    /* All kinds: the rate first rises linearly while t < warmup (LinearLR). Then t of the kind's formula counts from
+     * the end of the warm-up, but WARMUP_COSINE counts t and `total` from the start. */
     uint32_t warmup;
-    double warmup_from;                         /* the rise starts at this factor of lr; 0: 1/3, WARMUP_COSINE: 0;
-                                                 * VKT_ZERO: 0 */
-    double gamma;                               /* STEP, MULTI_STEP: 0: 0.1; EXPONENTIAL: must be given */
-    uint32_t step_size;                         /* STEP */
-    uint32_t milestones[8];                     /* MULTI_STEP, rising */
+    double warmup_from;                         /* all kinds: the rise starts at lr times this. 0: the kind's default,
+                                                 * which is 0 for WARMUP_COSINE and 1/3 for all others; VKT_ZERO: 0 */
+    double gamma;                               /* STEP, MULTI_STEP (0: 0.1), EXPONENTIAL (above 0, no default) */
+    uint32_t step_size;                         /* STEP: steps (or epochs) between two reductions, at least 1 */
+    uint32_t milestones[8];                     /* MULTI_STEP: values of t, rising */
     uint32_t n_milestones;                      /* MULTI_STEP: number of milestones */
-    uint64_t total;                             /* COSINE (its T_max), ONE_CYCLE, WARMUP_COSINE */
+    uint64_t total;                             /* COSINE (its T_max), ONE_CYCLE, WARMUP_COSINE: length in t */
     double min_lr;                              /* COSINE, WARMUP_COSINE: the last rate */
     bool linear;                                /* ONE_CYCLE: anneal_strategy "linear" (default: "cos") */
     double pct_start;                           /* ONE_CYCLE: fraction of total in which lr rises; 0: 0.3 */
     double div_factor;                          /* ONE_CYCLE: the first rate is lr / div_factor; 0: 25 */
-    double final_div_factor;                    /* ONE_CYCLE: the last rate is the first one / final_div_factor; 0:
-                                                 * 1e4 */
+    double final_div_factor;                    /* ONE_CYCLE: the last rate is the first / final_div_factor; 0: 1e4 */
     double (*function)(void *user, uint64_t t); /* FUNCTION: must depend on t alone. With several ranks each rank's
-                                                 * thread calls it */
-    void *user;                                 /* FUNCTION: passed to it */
-    vkt_plateau plateau;                        /* PLATEAU */
+                                                 * thread calls the function */
+    void *user;                                 /* FUNCTION: passed to the function */
+    vkt_plateau plateau;                        /* PLATEAU: the rules */
 } vkt_schedule;
 
-/* Checks a schedule. Returns VKT_E_ARG if a field is wrong; the message names it. `h` NULL: the default host. */
+/* Checks a schedule. Returns VKT_E_ARG if a field is wrong; the message names the field. `h` NULL: the default host. */
 VKT_API vkt_result vkt_schedule_check(const vkt_host *h, const vkt_schedule *s);
-/* Returns the rate at t, for a schedule without error. PLATEAU: lr after warm-up, which vkt_plateau_next scales. */
+/* Returns the rate at t, for a schedule without error. After the warm-up of PLATEAU this is lr, which the caller
+ * multiplies by vkt_plateau_state.scale. */
 VKT_API double vkt_schedule_lr(const vkt_schedule *s, double lr, uint64_t t);
 
 /* The state of a plateau. Start with { .scale = 1 }. */
 typedef struct vkt_plateau_state {
     double scale;     /* factor of lr so far */
-    double best;      /* valid once `seen` */
-    bool seen;        /* there was a value already */
-    uint32_t bad;     /* epochs in a row without improvement */
+    double best;      /* the best value so far; valid if `seen` */
+    bool seen;        /* there was a finite value already */
+    uint32_t bad;     /* bad epochs in a row */
     uint32_t cooling; /* epochs that are left of the cooldown */
 } vkt_plateau_state;
-/* Adds one epoch's value (NaN is no improvement). Returns true if the rate went down. */
+/* Adds one epoch's value (NaN is no improvement). `lr`: the rate that state->scale multiplies. Returns true if the rate
+ * went down. */
 VKT_API bool vkt_plateau_next(const vkt_plateau *p, double lr, vkt_plateau_state *state, double value);
 
 #ifdef __cplusplus

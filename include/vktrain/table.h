@@ -25,28 +25,29 @@ extern "C" {
 /* The columns of a CSV file. A column is given by its name in the header, in any case of letters, or by its number from
  * 0 on ("3"). */
 typedef struct vkt_csv_params {
-    const char *const *features;    /* n_features columns, in the order of the row */
-    uint32_t n_features;            /* 0: all columns that have no other use */
+    const char *const *features;    /* n_features columns, in the order in which a row gets their numbers */
+    uint32_t n_features;            /* 0: all columns that are neither target nor label */
     const char *const *targets;     /* n_targets columns of numbers to predict */
     uint32_t n_targets;             /* K; 0: no targets */
     const char *label;              /* a column of class names; NULL: none */
-    const char *const *class_names; /* in the order of their numbers; NULL: numbered as they first appear */
+    const char *const *class_names; /* names in the order of the class numbers; NULL: classes are numbered in the order
+                                     * in which they first appear */
     uint32_t classes;               /* number of class_names */
     bool no_header;                 /* the first line is data */
     char separator;                 /* 0: ','; not a quote or a line end */
 } vkt_csv_params;
 
-/* Reads a file, plain or gzip. Numbers are decimal, with a point. An empty field, or one that is no finite f32, is an
- * error that names line and column. `params` may be NULL. VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT: no row, a column
- * that does not exist, no CSV (RFC 4180), no number, a label that is not a class name. */
+/* Reads a file, plain or gzip. Numbers are decimal, with a point. `params` may be NULL. VKT_E_NOT_FOUND, VKT_E_IO;
+ * VKT_E_FORMAT: the file is no CSV (RFC 4180) or has no row, a column does not exist, a field is empty or no finite
+ * f32, or a label is no class name. The message names line and column of a wrong field. */
 VKT_API vkt_result vkt_dataset_from_csv(const vkt_host *host, const char *path, const vkt_csv_params *params,
                                         vkt_dataset **out);
 
 /* A CSV file with a header, as texts: for programs that interpret the columns themselves. */
 typedef struct vkt_records vkt_records;
 
-/* Read a file, plain or gzip, or a text, which messages call `name`. `separator` as above. VKT_E_NOT_FOUND, VKT_E_IO,
- * VKT_E_FORMAT: no CSV (RFC 4180), no header. */
+/* Read a CSV file, plain or gzip, or a text, which messages call `name`. `separator` as in vkt_csv_params.
+ * VKT_E_FORMAT: the text is no CSV (RFC 4180) or has no header. Of a file also VKT_E_NOT_FOUND, VKT_E_IO. */
 VKT_API vkt_result vkt_records_read(const vkt_host *host, const char *path, char separator, vkt_records **out);
 VKT_API vkt_result vkt_records_from_text(const vkt_host *host, const char *name, const char *text, char separator,
                                          vkt_records **out);
@@ -58,26 +59,29 @@ VKT_API uint32_t vkt_records_columns(const vkt_records *r);
 VKT_API const char *vkt_records_name(const vkt_records *r, uint32_t column);
 VKT_API const char *vkt_records_field(const vkt_records *r, uint32_t row, uint32_t column);
 
-/* Standardises the F numbers of a row: x -> (x - mean) / std (scikit-learn's StandardScaler). Mean and biased standard
- * deviation are those of the rows that it was fitted to; std is 1 if all values are equal. Computed in double
- * precision, rounded once. */
+/* Standardises the F numbers of a row: x -> (x - mean) / std (scikit-learn's StandardScaler). Each column has the mean
+ * and the biased standard deviation of the rows to which the scaler was fitted; std is 1 if all numbers of a column are
+ * equal. Results are computed in double precision and rounded once. */
 typedef struct vkt_scaler vkt_scaler;
 
-/* Fits a scaler to rows of f32. VKT_E_ARG also for a number that is not finite; returns also a source's error. */
+/* Fits a scaler to the rows of a data set. VKT_E_ARG: rows that are not f32, or a number that is not finite. Returns
+ * also a source's error. */
 VKT_API vkt_result vkt_scaler_fit(const vkt_dataset *ds, vkt_scaler **out);
 VKT_API void vkt_scaler_destroy(vkt_scaler **s);            /* transformed data sets stay valid */
 VKT_API uint32_t vkt_scaler_columns(const vkt_scaler *s);   /* F */
 VKT_API const double *vkt_scaler_mean(const vkt_scaler *s); /* (F); valid as long as the scaler */
 VKT_API const double *vkt_scaler_std(const vkt_scaler *s);  /* (F), above 0 */
-/* Makes a data set of the same rows, standardised, with their labels and targets. VKT_E_SHAPE for another F. */
+/* Makes a data set of the same rows, standardised, with their labels and targets. VKT_E_SHAPE: a row does not have F
+ * numbers. VKT_E_ARG: rows that are not f32. Returns also a source's error. */
 VKT_API vkt_result vkt_scaler_transform(const vkt_scaler *s, const vkt_dataset *ds, vkt_dataset **out);
 /* Standardises n rows of F numbers in place. */
 VKT_API void vkt_scaler_rows(const vkt_scaler *s, float *rows, size_t n);
-/* Write a scaler as a text, and read it back with the same bits; for vkt_trainer_attach. vkt_text_release frees *text.
+/* Write a scaler as a text for vkt_trainer_attach, and read the text back. The scaler has the same bits then.
+ * vkt_text_release frees *text.
  *     vktrain-scaler 1 columns=2
  *     0.5 1.25                                                mean and std of the first column
  *     -3 1
- * VKT_E_FORMAT for a text of another form; the message calls it `name` and has the line. */
+ * VKT_E_FORMAT: the text has another form; the message calls the text `name` and has the line. */
 VKT_API vkt_result vkt_scaler_to_text(const vkt_scaler *s, char **text);
 VKT_API vkt_result vkt_scaler_from_text(const vkt_host *host, const char *name, const char *text, vkt_scaler **out);
 

@@ -30,30 +30,30 @@ typedef struct vkt_texts vkt_texts;
 /* The classes of a table. Give a file, or the names, or neither. If neither is given, classes are numbered in the order
  * in which the table has them first. */
 typedef struct vkt_tsv_params {
-    const char *classes_path;       /* a file with one class name a line, in the order of their numbers */
-    const char *const *class_names; /* or the names themselves, `classes` of them */
+    const char *classes_path;       /* a file with one class name a line, in the order of the class numbers */
+    const char *const *class_names; /* or the names themselves, in the same order */
     uint32_t classes;               /* number of class_names */
 } vkt_tsv_params;
 
-/* Reads lines label<TAB>text, plain or gzip, without header or quoting. `params` may be NULL. VKT_E_NOT_FOUND,
- * VKT_E_IO, VKT_E_FORMAT (the message names the line): a line without a tab or with several, a label that is not a
- * class name, no line at all. */
+/* Reads a file of lines label<TAB>text, plain or gzip, without header or quoting. `params` may be NULL.
+ * VKT_E_NOT_FOUND, VKT_E_IO; VKT_E_FORMAT: a line has no tab or several (the message has the line), a label is no class
+ * name, or there is no line. */
 VKT_API vkt_result vkt_texts_from_tsv(const vkt_host *host, const char *path, const vkt_tsv_params *params,
                                       vkt_texts **out);
-/* Reads such lines from a text in memory, which messages call `name`. */
+/* Reads such lines from a text in memory, which messages call `name`. Errors as for vkt_texts_from_tsv. */
 VKT_API vkt_result vkt_texts_from_tsv_text(const vkt_host *host, const char *name, const char *text,
                                            const vkt_tsv_params *params, vkt_texts **out);
-VKT_API void vkt_texts_destroy(vkt_texts **t); /* data sets made from it stay valid */
+VKT_API void vkt_texts_destroy(vkt_texts **t); /* data sets made from the table stay valid */
 /* Return the contents; pointers are valid as long as the table. */
 VKT_API uint32_t vkt_texts_rows(const vkt_texts *t);                  /* number of texts */
 VKT_API const char *const *vkt_texts_all(const vkt_texts *t);         /* (rows) */
 VKT_API const uint32_t *vkt_texts_labels(const vkt_texts *t);         /* (rows) */
-VKT_API uint32_t vkt_texts_classes(const vkt_texts *t);               /* every label is below it */
+VKT_API uint32_t vkt_texts_classes(const vkt_texts *t);               /* number of classes */
 VKT_API const char *const *vkt_texts_class_names(const vkt_texts *t); /* (classes), for vkt_tsv_params of a test set */
 
 /* ---- the vocabulary ---- */
 
-#define VKT_TEXT_FILTERS "!\"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n" /* as Keras': the apostrophe is part of a word */
+#define VKT_TEXT_FILTERS "!\"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n" /* Keras' set: the apostrophe is part of a word */
 
 /* Ids that do not stand for words of the vocabulary. */
 enum {
@@ -64,9 +64,9 @@ enum {
 
 /* The options of a vocabulary. Zero is Keras' default. */
 typedef struct vkt_vocab_params {
-    uint32_t num_words;  /* V, the cap: every id is below it, rarer words are unknown; 0: all words */
-    uint32_t index_from; /* id of the most frequent word; 0: 3. In the arrays that Keras provides it is 4: its ranks
-                          * count from 1, and 3 is unused */
+    uint32_t num_words;  /* every id is below this, so rarer words are unknown; 0: all words */
+    uint32_t index_from; /* id of the most frequent word, at least 3; 0: 3. (In Keras' own data sets this id is 4,
+                          * because ranks count from 1 there, and id 3 is unused) */
     bool keep_case;      /* Keras: lower=False */
     const char *filters; /* ASCII characters that separate words, as blanks do; NULL: VKT_TEXT_FILTERS */
 } vkt_vocab_params;
@@ -74,34 +74,36 @@ typedef struct vkt_vocab_params {
 /* Words and their ids. */
 typedef struct vkt_vocab vkt_vocab;
 
-/* Counts the words of `n` texts and numbers them from index_from on, by falling frequency; among equal ones the word
- * seen first comes first. A text is changed to lower case (ASCII, and the Latin, Greek and Cyrillic letters of two
- * UTF-8 bytes whose lower case has two bytes). Filtered characters become blanks, and blanks separate words. `params`
- * may be NULL. */
+/* Counts the words of `n` texts and numbers them from index_from on, by falling frequency. Of words with the same
+ * frequency, the word that was seen first comes first. Without keep_case, a text is changed to lower case (ASCII, and
+ * the Latin, Greek and Cyrillic letters of two UTF-8 bytes whose lower case has two bytes). Filtered characters become
+ * blanks, and blanks separate words. `params` may be NULL. */
 VKT_API vkt_result vkt_vocab_create(const vkt_host *host, const vkt_vocab_params *params, const char *const *texts,
                                     size_t n, vkt_vocab **out);
-VKT_API void vkt_vocab_destroy(vkt_vocab **v); /* data sets made with it stay valid */
-/* Returns V, the rows of an embedding. Every id is below it. */
+VKT_API void vkt_vocab_destroy(vkt_vocab **v); /* data sets made with the vocabulary stay valid */
+/* Returns V, the number of rows that an embedding needs. Every id of a word is below V. */
 VKT_API uint32_t vkt_vocab_size(const vkt_vocab *v);
-/* Returns the word of an id, and in *count (may be NULL) how often it was counted; NULL for an id without a word. */
+/* Returns the word of an id, valid as long as the vocabulary, and in *count (may be NULL) how often the word was
+ * counted. Returns NULL for an id without a word. */
 VKT_API const char *vkt_vocab_word(const vkt_vocab *v, uint32_t id, uint64_t *count);
-/* Returns the id of a word, given in lower case as the vocabulary has it; VKT_ID_UNKNOWN if there is no such word. */
+/* Returns the id of a word; VKT_ID_UNKNOWN if the vocabulary does not have this word. Without keep_case, the vocabulary
+ * has words in lower case only. */
 VKT_API uint32_t vkt_vocab_id(const vkt_vocab *v, const char *word);
-/* Encodes a text: *n is the number of ids, and the first `capacity` of them are written. VKT_E_NOMEM. */
+/* Encodes a text. Writes the ids of its first `capacity` words, and the number of all its words to *n. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_vocab_encode(const vkt_vocab *v, const char *text, uint32_t *ids, uint32_t capacity,
                                     uint32_t *n);
 
-/* Write a vocabulary as an ASCII text, and read it back. Lines end with \n. Bytes up to a blank, from 127 on, and % are
- * written as %XX, in capitals.
+/* Write a vocabulary as an ASCII text, and read the text back. Lines end with \n. Within a word or the filters, bytes
+ * up to 32 (the blank), bytes from 127 on, and % are written as %XX with two hexadecimal digits, in capitals.
  *     vktrain-vocabulary 1 index_from=3 lower=1 words=25873
  *     filters=!"#$%25&()*+,-./:;<=>?@[\]^_`{|}~%09%0A
  *     62304 the                                                   count and word, by falling count
- * vkt_text_release frees *text. VKT_E_FORMAT for a text of another form; the message calls it `name` and has the line.
- */
+ * vkt_text_release frees *text. VKT_E_FORMAT: the text has another form; the message calls the text `name` and has the
+ * line. */
 VKT_API vkt_result vkt_vocab_to_text(const vkt_vocab *v, char **text);
 VKT_API vkt_result vkt_vocab_from_text(const vkt_host *host, const char *name, const char *text, vkt_vocab **out);
-/* Save and load a vocabulary as this text in a file. Saving writes the whole file or nothing. VKT_E_IO; loading as
- * vkt_texts_from_tsv. */
+/* Save and load a vocabulary as this text in a file. Saving writes the whole file or nothing; VKT_E_IO, VKT_E_NOMEM.
+ * Loading reads plain or gzip; VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT. */
 VKT_API vkt_result vkt_vocab_save(const vkt_vocab *v, const char *path);
 VKT_API vkt_result vkt_vocab_load(const vkt_host *host, const char *path, vkt_vocab **out);
 
@@ -110,16 +112,16 @@ VKT_API vkt_result vkt_vocab_load(const vkt_host *host, const char *path, vkt_vo
 /* Characters and their ids: 0, 1, .. in the order of their Unicode numbers. */
 typedef struct vkt_alphabet vkt_alphabet;
 
-/* Finds the different characters of a text of n bytes. VKT_E_FORMAT: it is empty, or not UTF-8 (the message has the
- * byte). The characters of an alphabet, one behind the other, are a text that gives the same alphabet. */
+/* Finds the different characters of a text of n bytes. VKT_E_FORMAT: the text is empty, or not UTF-8 (the message has
+ * the number of the byte). The text of all characters of an alphabet gives the same alphabet. */
 VKT_API vkt_result vkt_alphabet_create(const vkt_host *host, const char *text, size_t n, vkt_alphabet **out);
 VKT_API void vkt_alphabet_destroy(vkt_alphabet **a);
 VKT_API uint32_t vkt_alphabet_size(const vkt_alphabet *a); /* number of characters; every id is below it */
-/* Returns a character as UTF-8, valid as long as the alphabet; NULL for an id that it does not have. */
+/* Returns a character as UTF-8, valid as long as the alphabet; NULL if no character has this id. */
 VKT_API const char *vkt_alphabet_character(const vkt_alphabet *a, uint32_t id);
-/* Encodes a text of n bytes: *count is its number of characters, and the first `capacity` ids are written.
- * VKT_E_FORMAT, not logged: the alphabet lacks one of the characters, or the text is not UTF-8; *count characters are
- * before it. */
+/* Encodes a text of n bytes. Writes the ids of its first `capacity` characters, and the number of all its characters to
+ * *count. VKT_E_FORMAT, not logged: the alphabet does not have a character, or the text is not UTF-8. Then *count is
+ * the number of characters before the error. */
 VKT_API vkt_result vkt_alphabet_encode(const vkt_alphabet *a, const char *text, size_t n, uint32_t *ids,
                                        uint32_t capacity, uint32_t *count);
 
@@ -128,21 +130,22 @@ VKT_API vkt_result vkt_alphabet_encode(const vkt_alphabet *a, const char *text, 
 /* The options of sequences. Zero is Keras' default. */
 typedef struct vkt_sequence_params {
     uint32_t maxlen;      /* L; 0: the longest of the texts */
-    bool padding_post;    /* Keras: padding='post'; else shorter sequences are filled up at the front */
-    bool truncating_post; /* Keras: truncating='post'; else longer ones lose their front */
-    uint32_t value;       /* the id that fills up */
-    bool no_start;        /* leave out the VKT_ID_START that starts each sequence before it is cut or filled up (Keras'
-                           * data sets have it, texts_to_sequences does not) */
+    bool padding_post;    /* Keras: padding='post'. Else shorter sequences are filled up at their front */
+    bool truncating_post; /* Keras: truncating='post'. Else longer sequences lose ids at their front */
+    uint32_t value;       /* the id that fills sequences up */
+    bool no_start;        /* as Keras' texts_to_sequences. Else each text first gets VKT_ID_START in front, as in Keras'
+                           * data sets, before it is cut or filled up */
 } vkt_sequence_params;
 
 /* Cuts or fills n ids to p->maxlen (at least 1), as Keras' pad_sequences. */
 VKT_API void vkt_pad_sequence(const vkt_sequence_params *p, const uint32_t *ids, uint32_t n, uint32_t *out);
-/* Makes the row of one text, p->maxlen ids (at least 1), as vkt_dataset_from_texts does. *words: how many words it has;
- * *unknown: how many of them the vocabulary lacks; both may be NULL. VKT_E_ARG, VKT_E_NOMEM. */
+/* Makes the row of one text, params->maxlen ids (at least 1), as vkt_dataset_from_texts does. *words: the number of its
+ * words; *unknown: the number of its words that the vocabulary does not have. Both may be NULL. VKT_E_ARG, VKT_E_NOMEM.
+ */
 VKT_API vkt_result vkt_vocab_row(const vkt_vocab *v, const vkt_sequence_params *params, const char *text, uint32_t *row,
                                  uint32_t *words, uint32_t *unknown);
-/* Makes a data set with a row of `maxlen` ids per text: u16 if they fit, else u32; with the table's labels and class
- * names. */
+/* Makes a data set with a row of `maxlen` ids for each text, and with the table's labels and class names. Ids are u16
+ * if V <= 65536 and params->value < 65536, else u32. `params` may be NULL. */
 VKT_API vkt_result vkt_dataset_from_texts(const vkt_texts *t, const vkt_vocab *v, const vkt_sequence_params *params,
                                           vkt_dataset **out);
 

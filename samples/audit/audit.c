@@ -37,7 +37,8 @@ static int list(const audit *a)
     return 0;
 }
 
-/* Ends a report. Notes wrong numbers and returns VKT_OK for them. Returns any other error, which ends the program. */
+/* Ends a report. Notes in a->wrong whether r is an error. Returns VKT_OK for VKT_E_WRONG, so that the audit continues.
+ * Returns any other error, which ends the audit. */
 static vkt_result note(audit *a, const vkt_audit_totals *t, vkt_result r)
 {
     audit_report_end(&a->report, t, r);
@@ -103,7 +104,7 @@ static vkt_result run(audit *a, const vkt_host *host)
     vkt_result r = VKT_OK;
     for (int i = 0; i < a->o->n_networks && r == VKT_OK; i++) r = audit_network(a, find(a->nets, a->o->networks[i]));
     if (a->o->all && r == VKT_OK) r = audit_ops(a);
-    fflush(a->out); /* the file may be the same as a->out */
+    fflush(a->out); /* the JSON file may be the same file as a->out */
     if (a->o->json) VKT_TRY(write_json(a));
     return r;
 }

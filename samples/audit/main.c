@@ -1,4 +1,4 @@
-/* audit/main.c - vkt-audit: checks every op on a device. */
+/* audit/main.c - vkt-audit: checks on a device each op of some networks, or every op. */
 #include "audit/audit.h"
 
 #include "common/message.h"

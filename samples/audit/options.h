@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Texts point into argv; NULL: not given. */
+/* Texts are in argv; NULL: not given. For `json` see output_path. */
 typedef struct audit_options {
     const char *device, *json;
     const regex_t *filter; /* for names of ops; NULL: all */
@@ -15,7 +15,7 @@ typedef struct audit_options {
     bool all;       /* every op at random shapes */
     uint64_t seeds; /* number of cases of each op */
     uint64_t seed;
-    double effort; /* approximate seconds of the reference for a case; 0: the library's own choice */
+    double effort; /* approximate seconds of the reference for a case; 0: the library's default */
     bool quiet;    /* print only errors and totals */
     bool list;
     int argc;
@@ -23,7 +23,7 @@ typedef struct audit_options {
 } audit_options;
 
 /* Reads the command line into *o. If an option is wrong, prints a message and exits with status 2. Exits with status 0
- * after --help. */
+ * after --help and --version. */
 void audit_options_parse(audit_options *o, int argc, char **argv);
 
 #endif

@@ -11,14 +11,14 @@
 typedef struct audit_report {
     FILE *out;
     bool quiet;
-    json_t *runs, *entries; /* entries of all networks; entries of the current network */
+    json_t *runs, *entries; /* one object for each network and one for --all; the entries of the current object */
 } audit_report;
 
 /* Begins the report of a network or of all ops. `name` and `what` describe it. */
 void audit_report_begin(audit_report *r, const char *name, const char *what);
-/* Adds an entry. It is vkt_audit_params.on_entry; `user` is the report. */
+/* Adds an entry to the report `user`, and prints it. For vkt_audit_params.on_entry. */
 void audit_report_entry(void *user, const vkt_audit_entry *e);
-/* Ends the report: totals, and the status if the audit stopped. */
+/* Ends the report. Prints the totals, and `status` if it is an error that ended the audit early. */
 void audit_report_end(audit_report *r, const vkt_audit_totals *t, vkt_result status);
 
 #endif

@@ -3,16 +3,17 @@
  *   conv2d (128,32,13,13)b (64,32,5,5) - pad=2,2      # a comment
  *
  * A line has an op of ops.def, its inputs in order, and the members of its attributes (ir/attrs.h) that do not have
- * their default. An input is a shape. A 'b' behind it means the layout batch last. '-' means an optional input that is
- * absent. '+' before a shape means numbers in [0.001, 1) instead of [-1, 1). u32<N or u8<N before it means integers
- * below N. */
+ * their default. An input is a shape. A 'b' behind the shape means the layout batch last. '-' means an optional input
+ * that is absent. '+' before a shape means numbers in [0.001, 1) instead of [-1, 1). u32<N or u8<N before a shape means
+ * integers below N. */
 #ifndef BENCH_CASE_H
 #define BENCH_CASE_H
 
 #include "check/case.h"
 
-const vkt_op *bench_find_op(const char *name); /* NULL: there is none */
-/* Reads a line. VKT_E_FORMAT, logged. VKT_OK and *op = NULL: the line has only blanks or a comment. */
+const vkt_op *bench_find_op(const char *name); /* NULL: no op has this name */
+/* Reads a line. VKT_E_FORMAT, logged: the line is not valid. VKT_OK and *op = NULL: the line has only blanks or a
+ * comment. */
 vkt_result bench_case_parse(const vkt_host *h, const char *line, const vkt_op **op, vkt_case *c);
 
 #endif

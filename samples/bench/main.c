@@ -1,4 +1,4 @@
-/* bench/main.c - vkt-bench: measures the speed of every kernel of vktrain on a device. */
+/* bench/main.c - vkt-bench: measures the speed of ops, training steps and basic operations of vktrain on a device. */
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static void print_device(const bench *b)
                            "engine chooses; median time and spread; % and bar: of what this device can do at most\n\n");
 }
 
-/* Writes the files and prints the table. */
+/* Writes the files and prints the table. Adds to *slower the number of results that are slower than in --compare. */
 static vkt_result write_all(bench *b, int *slower)
 {
     const vkt_host *h = &b->ctx->host;

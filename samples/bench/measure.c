@@ -5,7 +5,8 @@
 
 enum { WARM_UP = 2, LEAST = 5, MOST = 2000 };
 
-/* The samples of a measurement. It ends after min_ns, but not before LEAST samples, unless they take too long. */
+/* The samples of a measurement: one time each. The measurement ends after min_ns if there are LEAST samples. If there
+ * are fewer, it ends after 20 min_ns, but not without a sample. It also ends at MOST samples. */
 typedef struct collection {
     double list[MOST];
     size_t n;
@@ -25,7 +26,7 @@ static vkt_result run_once(const bench_job *job, vkt_program *p)
     return vkt_program_wait(p);
 }
 
-/* Returns the time in which at least one timed dispatch ran. `times` are in the order of submission. */
+/* Returns the time in which at least one timed dispatch ran, in ns. `times` are in the order of submission. */
 static double busy_ns(const bench_job *job, const vkt_program *p, const vkt_kernel_time *times, uint32_t n)
 {
     uint64_t total = 0, end = 0;
@@ -89,8 +90,8 @@ vkt_result bench_measure(const bench_job *job, bench_stat *gpu, bench_stat *wall
 
 /* ---- back to back ---- */
 
-/* Submits `runs` runs and waits for the last one. The caller chooses `runs` so that they take a 20th of min_ns, but at
- * least 4. */
+/* Submits `runs` runs and waits until the device is idle. *loop_ns is the time of all that. *host_ns is the host's time
+ * in the calls that submit, without their waits. */
 static vkt_result loop_group(const bench_job *job, uint32_t runs, uint64_t *loop_ns, uint64_t *host_ns)
 {
     vkt_ctx *ctx = job->programs[0]->ctx;

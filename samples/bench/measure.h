@@ -5,7 +5,7 @@
 #include "bench/stats.h"
 #include "record/record.h"
 
-/* Copies of one program. While one copy runs, the caches have the data of the others. */
+/* Copies of one program. While one copy runs, the caches hold data of the other copies. */
 typedef struct bench_job {
     vkt_program *programs[16];
     uint32_t n;
@@ -14,15 +14,15 @@ typedef struct bench_job {
     uint64_t min_ns;   /* time for each of the two clocks, after the warm-up */
 } bench_job;
 
-/* Measures a program. gpu: the time in which at least one of the timed dispatches ran. gpu->n is 0 if the queue has no
- * timestamps. wall: from submission to the end, one run at a time. */
+/* Measures a program. Times are in ns. gpu: the time in which at least one of the timed dispatches ran. gpu->n is 0 if
+ * the program has no timestamps. wall: from submission to the end, one run at a time. */
 vkt_result bench_measure(const bench_job *job, bench_stat *gpu, bench_stat *wall);
-/* Measures runs back to back, as in training: ns per run. *host_ns is the part in the call that submits a run, without
- * waiting. */
+/* Measures runs back to back, as in training. wall: ns per run. *host_ns: the host's time per run in the call that
+ * submits the run, without waiting. */
 vkt_result bench_measure_loop(const bench_job *job, bench_stat *wall, double *host_ns);
 
-/* Returns how many copies of a problem of `bytes` bytes are together larger than twice the caches. They must fit into
- * the free memory. */
+/* Returns how many copies of a program with `bytes` bytes of data exceed twice the size of the caches. The result is 1
+ * to 16. If it is above 1, the copies fit into a third of the free memory. */
 uint32_t bench_copies(const vkt_ctx *ctx, uint64_t bytes);
 
 #endif

@@ -73,8 +73,8 @@ static const vkt_op copy_op = {
 
 /* ---- programs of these ops ---- */
 
-/* Limits of the measured time per clock. MIN_NS makes the ceilings accurate, because all other results are compared
- * with them. MAX_NS limits their time, because every run measures them. */
+/* Limits of the measured time per clock. MIN_NS: the ceilings must be accurate, because all other results are compared
+ * with them. MAX_NS: the ceilings must not take long, because every run of vkt-bench measures them. */
 #define MIN_NS 20000000u
 #define MAX_NS 100000000u
 
@@ -126,8 +126,8 @@ static bool wanted(const bench *b, const bench_result *r)
 
 /* ---- ceilings ---- */
 
-/* Returns the rate of the fastest sample. A ceiling is the best rate, because other work only makes a machine slower.
- */
+/* Returns the rate of the fastest sample, per second. A ceiling is the best rate, because other work only makes a
+ * machine slower. */
 static double best_rate(double amount, const bench_result *r)
 {
     const bench_stat *t = bench_time(r);
@@ -149,8 +149,8 @@ static vkt_result time_fma(bench *b, const fma_attr *a, bench_result *r)
     return status;
 }
 
-/* Measures several numbers of chains and uses the best. Few chains do not hide the latency, many do not fit into
- * registers. */
+/* Measures the rate with several numbers of chains (`sums`) and uses the best rate. Few chains do not hide the latency,
+ * and many do not fit into registers. */
 static vkt_result fma_ceiling(bench *b)
 {
     static const uint32_t sums[] = { 1, 2, 3, 4, 6, 8 };
@@ -170,7 +170,8 @@ static vkt_result fma_ceiling(bench *b)
     return report(b, &best);
 }
 
-/* Measures copies of 32 MiB. There are so many copies that they exceed the caches. */
+/* Measures a kernel that copies 32 MiB. So many programs, each with its own data, run in rotation that the data exceed
+ * the caches. */
 static vkt_result copy_ceiling(bench *b)
 {
     enum { FLOATS = 8 << 20 };
@@ -211,8 +212,8 @@ vkt_result bench_run_roofline(bench *b)
 
 enum { MANY = 256 };
 
-/* Measures the wall time of a program of n small copies. `chained`: each one copies the result of the copy before.
- * Otherwise all of them copy the same source. */
+/* Measures the wall time of a program of n dispatches, each of which copies 64 numbers. `chained`: each dispatch copies
+ * the result of the dispatch before. Otherwise all of them copy the same source. */
 static vkt_result time_copies(bench *b, uint32_t n, bool chained, bench_stat *wall)
 {
     rig t;
@@ -338,7 +339,7 @@ static vkt_result first_step_once(const bench *b, bool cache, double *ns)
     if (r == VKT_OK) r = vkt_program_wait(s.program);
     *ns = (double)(vkt_now_ns() - start);
     bench_step_destroy(&s);
-    vkt_ctx_destroy(&ctx); /* writes the cache file */
+    vkt_ctx_destroy(&ctx); /* writes the cache file, if `cache` */
     return r;
 }
 

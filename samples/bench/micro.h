@@ -4,10 +4,11 @@
 
 #include "bench/ops.h"
 
-/* Measures the ceilings: multiply-adds from registers, and a copy of memory that no cache can hold. Sets
- * b->results.roof. The two are also results, if the filter accepts their names. */
+/* Measures the two ceilings: multiply-adds from registers, and a copy of more memory than the caches hold. Sets
+ * b->results.roof. If the filter accepts its name, a ceiling is also a result. */
 vkt_result bench_run_roofline(bench *b);
-/* Measures dispatch, barrier, submission, upload, readback, pipeline creation and first step. */
+/* Measures submission, dispatch, barrier, upload, readback, pipeline creation and first step, if the filter accepts
+ * their names. */
 vkt_result bench_run_micro(bench *b);
 
 #endif

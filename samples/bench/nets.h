@@ -11,13 +11,13 @@ typedef struct bench_net {
     uint32_t batch;
     vkt_shape sample; /* (C,H,W), (F), or (T,D): T rows of D numbers, in the layout rows */
     uint32_t words;   /* samples are sequences (F) of whole numbers below `words`; 0: samples are no sequences */
-    uint32_t classes; /* number of classes, for cross-entropy; 0: regression on `targets` numbers */
-    uint32_t targets; /* 0: targets have the sample's shape */
-    float range;      /* inputs are uniform in +-range */
+    uint32_t classes; /* number of classes, for cross-entropy; 0: the network is a regression */
+    uint32_t targets; /* a regression: number of targets of a sample (F); a sample (T,D) has targets (T,D) */
+    float range;      /* a regression: inputs and targets are uniform in [-range, range) */
     vkt_optimizer optimizer;
     float lr;
     vkt_forward_fn forward;
-    bool large; /* the network is in --sizes large, not in net; the check trains fewer steps */
+    bool large; /* the network is in --sizes large, not in net, and its check trains fewer steps */
 } bench_net;
 
 /* The last entry has no name. */
@@ -34,9 +34,9 @@ typedef struct bench_step {
     vkt_run run;
 } bench_step;
 
-/* Makes only the graph and the arrays that it gathers from. The caller destroys the step in any case. */
+/* Makes only the graph and the arrays from which it gathers. The caller destroys the step in any case. */
 vkt_result bench_step_graph(vkt_ctx *ctx, const bench_net *net, bench_step *out);
-/* Makes the whole step. The caller destroys it in any case. `profile`: with timestamps. */
+/* Makes the whole step. The caller destroys it in any case. `profile`: the program has timestamps. */
 vkt_result bench_step_create(vkt_ctx *ctx, const bench_net *net, vkt_precision precision, bool profile,
                              bench_step *out);
 void bench_step_destroy(bench_step *s);

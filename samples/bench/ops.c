@@ -13,7 +13,7 @@
 
 enum { MAX_PHASES = 1 + VKT_MAX_IN };
 
-/* ---- phases: forward, and gradients by the nodes that compute them ---- */
+/* ---- phases: forward, and gradients in groups that the same nodes compute ---- */
 
 static void phase_name(bench_phase *p)
 {
@@ -31,7 +31,7 @@ static void find_timed(const vkt_subject *s, const bench_phase *p, bool *timed)
                    !bench_is_free(s->g->nodes[i]);
 }
 
-/* Finds the phases. Gradients of the same nodes (weight and bias of a convolution) are one phase. */
+/* Finds the phases. Gradients that the same nodes compute (weight and bias of a convolution) are one phase. */
 static vkt_result find_phases(vkt_subject *s, bench_phase *list, uint32_t *n)
 {
     const size_t nodes = s->g->n_nodes;
@@ -90,8 +90,8 @@ static void describe_kernels(const experiment *x, bench_result *r)
     }
 }
 
-/* Describes the variants of the timed nodes, and finds the variants that they could use. If several nodes use the same
- * variant, it is named once. */
+/* Writes the names of the variants that the timed nodes use to r->variant, each name once. *taken: the set of these
+ * variants. *usable: the set of all variants that the nodes could use. */
 static void describe_picks(const experiment *x, bench_result *r, uint64_t *usable, uint64_t *taken)
 {
     const vkt_emit *e = &x->job.programs[0]->lowered;
@@ -143,7 +143,7 @@ static void count_cost(const experiment *x, bench_result *r)
     }
 }
 
-/* Measures a phase. Its first program must exist. */
+/* Verifies, measures and reports a phase, if the filter accepts its name. The first program must exist. */
 static vkt_result measure(experiment *x, bench_result *r, uint64_t force)
 {
     char name[320];
@@ -163,7 +163,8 @@ static vkt_result measure(experiment *x, bench_result *r, uint64_t force)
     return bench_report(x->b, r);
 }
 
-/* Measures the phase with the variants in `force` (0: the ones that ops prefer). *others: the other usable variants. */
+/* Measures the phase with the variant in the set `force` (0: the variants that ops prefer), unless the phase cannot use
+ * it. *others: the usable variants that the phase did not use. */
 static vkt_result run_variant(experiment *x, bench_result r, uint64_t force, uint64_t *others)
 {
     vkt_limits *lim = &x->b->ctx->limits;
@@ -190,7 +191,7 @@ static vkt_result run_phase(experiment *x, const bench_result *proto)
     uint64_t others = 0, ignored;
     snprintf(r.phase, sizeof r.phase, "%s", x->phase->name);
     vkt_phase_apply(x->s, x->phase->what);
-    x->timed = calloc(x->s->g->n_nodes + 1, sizeof *x->timed); /* one for a node that a program may add */
+    x->timed = calloc(x->s->g->n_nodes + 1, sizeof *x->timed); /* + 1: a program may add a node */
     if (!x->timed) return VKT_E_NOMEM;
     find_timed(x->s, x->phase, x->timed);
     const uint64_t only = x->b->o->variant;
@@ -243,7 +244,8 @@ static vkt_result run_case(bench *b, const vkt_op *op, const vkt_case *c, uint64
     return VKT_OK;
 }
 
-/* Returns whether the filter may accept a phase of the case, with one or two variants. It needs no data. */
+/* Returns whether the filter could accept a result of the case. Tries the names with the usual phases, and with no, one
+ * and two variants. Makes no data. */
 static bool could_match(const bench *b, const vkt_op *op, const vkt_case *c)
 {
     static const char *const phases[] = { "forward", "d0", "d1", "d2", "d3", "d0+d1", "d1+d2", "d0+d1+d2" };
@@ -251,7 +253,7 @@ static bool could_match(const bench *b, const vkt_op *op, const vkt_case *c)
     if (!b->o->filter) return true;
     vkt_case_text(&b->ctx->host, op, c, shape);
     for (size_t i = 0; i < VKT_COUNT(phases); i++)
-        /* VKT_V_COUNT means no variant. If `first` and `second` are equal, the result names one variant. */
+        /* If `second` is VKT_V_COUNT, the name has no variant. If `first` and `second` are equal, it has one. */
         for (int second = 0; second <= VKT_V_COUNT; second++)
             for (int first = 0; first <= second; first++) {
                 const bool none = second == VKT_V_COUNT, one = first == second;

@@ -1,5 +1,5 @@
-/* bench/ops.h - measures the ops: each case forward and for each gradient, by each variant. It first verifies, then
- * times. */
+/* bench/ops.h - measures the ops: each case forward and for each gradient, by each variant. Each result is verified
+ * before its time is measured. */
 #ifndef BENCH_OPS_H
 #define BENCH_OPS_H
 
@@ -12,18 +12,18 @@ typedef struct bench {
     vkt_ctx *ctx;
     const bench_options *o;
     bench_results results;
-    uint32_t done, failed; /* number of experiments so far; number of those that were wrong or failed */
+    uint32_t done, failed; /* number of results so far; number of wrong results, and of cases that could not run */
 } bench;
 
 /* Returns whether --filter accepts the name. */
 bool bench_wanted(const bench *b, const char *name);
-/* Adds the result and prints it on stderr if that is not a terminal. */
+/* Adds the result. Prints it on stderr if stderr is not a terminal. */
 vkt_result bench_report(bench *b, const bench_result *r);
-/* Prints the name of the next experiment on stderr, if that is a terminal. */
+/* Prints the name of the next experiment on stderr if stderr is a terminal. */
 void bench_progress(const bench *b, const char *name);
 
-/* Runs all cases of the sizes or shapes in the options. If a case cannot run, it counts as failed and the next one
- * follows. */
+/* Runs all cases of the sizes or shapes in the options. If a case cannot run, it counts as failed, and the next case
+ * follows. A lost device, a lack of memory or a line that is not valid ends the run. */
 vkt_result bench_run_ops(bench *b);
 
 #endif

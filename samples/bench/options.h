@@ -11,13 +11,13 @@
 
 typedef enum bench_sizes { BENCH_SIZES_NET = 0, BENCH_SIZES_SMALL, BENCH_SIZES_LARGE } bench_sizes;
 
-/* Texts point into argv; NULL: not given. */
+/* Texts are in argv; NULL: not given. For `json` and `csv` see output_path. */
 typedef struct bench_options {
     const char *device, *shapes, *json, *csv, *compare, *plot, *tune;
-    const regex_t *filter; /* for names of experiments */
+    const regex_t *filter; /* for names of experiments; NULL: all */
     bench_sizes sizes;
     uint64_t min_ns;         /* measured time, per clock and experiment */
-    uint64_t variant;        /* one of VKT_V; 0: the variant that ops prefer, then each other one */
+    uint64_t variant;        /* 1 << the only variant; 0: the variants that ops prefer, then each other one */
     vkt_precision precision; /* precision of steps */
     bool preferred;          /* only the variants that ops prefer */
     bool list;
@@ -26,7 +26,7 @@ typedef struct bench_options {
 } bench_options;
 
 /* Reads the command line into *o. If an option is wrong, prints a message and exits with status 2. Exits with status 0
- * after --help. */
+ * after --help and --version. */
 void bench_options_parse(bench_options *o, int argc, char **argv);
 const char *bench_sizes_name(bench_sizes s);
 const char *bench_precision_name(vkt_precision p);

@@ -14,7 +14,7 @@
 #define BOTTOM 570.0
 #define TEXT_SIZE 13.0
 
-/* An axis with the decades from lo to hi. `from` and `to` are positions on the page. */
+/* An axis from 10^lo at the position `from` of the page to 10^hi at the position `to`. */
 typedef struct axis {
     int lo, hi;
     double from, to;
@@ -84,8 +84,7 @@ static void draw_roof(cairo_t *cr, const chart *c)
     vkt_figure_line(cr, rx, ry, RIGHT, ry, 2, vkt_ink);
 }
 
-/* Draws a point. `series` is the index of its op among those with points. It gives the color and the position in the
- * legend. */
+/* Draws a point. `series` is the index of its op among the ops with points. It selects color and form. */
 static void draw_point(cairo_t *cr, double x, double y, size_t series, bool hollow)
 {
     const vkt_rgb color = vkt_series_color[series % VKT_SERIES_COLORS];

@@ -12,9 +12,9 @@ typedef enum bench_kind { BENCH_OP = 0, BENCH_STEP, BENCH_MICRO } bench_kind;
 typedef enum bench_check {
     BENCH_UNCHECKED = 0,   /* there is no number to check */
     BENCH_CHECKED,         /* equal to the double reference within the op's tolerance */
-    BENCH_CHECKED_REDUCED, /* a smaller case of the same op and variant is equal: here the reference takes too long */
+    BENCH_CHECKED_REDUCED, /* a smaller case is equal; the reference of this case would take too long */
     BENCH_CHECKED_STEP,    /* a step: the loss falls, and a second training from the same start gives the same bits */
-    BENCH_WRONG            /* not equal: the result has no time */
+    BENCH_WRONG            /* the check failed, so the result has no time */
 } bench_check;
 
 typedef struct bench_result {
@@ -22,19 +22,19 @@ typedef struct bench_result {
     char op[48];       /* name of an op, of a network, or of a micro-measurement */
     char phase[24];    /* "forward", "d0" (gradient of input 0), "d1+d2"; a step: "train" */
     char shape[160];   /* inputs and attributes */
-    char variant[64];  /* the op's variants, "tile" or "packed+tile"; "" if there was no choice */
+    char variant[64];  /* the op's variants, "tile" or "packed+tile"; "": the op has none. A step: "f16", "bf16", "" */
     bool preferred;    /* the engine uses the variant by default */
     char kernels[128]; /* "GEMM_PACK GEMM_TILE" */
     double flops, bytes;
-    bench_stat gpu, wall; /* in ns; for training: ns per step */
+    bench_stat gpu, wall; /* in ns; of a step: ns per step */
     bench_check check;
-    double excess; /* error / allowed of the worst element */
+    double excess; /* the worst element's error, divided by the allowed error */
     uint64_t working_bytes;
-    uint32_t copies; /* number of copies, which run in rotation, so that each one finds cold caches */
+    uint32_t copies; /* number of programs that run in rotation, so that each one finds cold caches */
     double host_ns;  /* a step: the host's time in the call that submits the step, without waiting */
-    /* A step: bytes of the activations in the memory plan; the largest sum of live activations. */
+    /* A step: bytes of the activations in the memory plan; most bytes of activations that are live at once. */
     uint64_t packed_bytes, lower_bound_bytes;
-    bench_change change; /* the change since the file of --compare; ratio 0: the file does not have this result */
+    bench_change change; /* the change since the file of --compare; ratio 0: there is no older result */
 } bench_result;
 
 /* The ceilings of this device, measured in this run; 0: not measured. */

@@ -13,7 +13,7 @@
 
 enum { FEW_STEPS = 30, FEWER_STEPS = 8 };
 
-/* Runs `steps` steps from the start and returns their losses. */
+/* Trains `steps` steps from the initial weights. losses[i] becomes the loss of step i. */
 static vkt_result train(const bench *b, const bench_net *net, float *losses, int steps)
 {
     bench_step s;

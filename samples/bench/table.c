@@ -8,7 +8,8 @@
 
 enum { BAR = 10, WIDEST_SHAPE = 58, NOISY = 25 };
 
-/* Writes x with three digits and its unit. Units are factors of 1000; the first one is for x below 1000. */
+/* Writes x with three digits in one of the units. Each unit is 1000 times the unit before; the first one is for x below
+ * 1000. */
 static const char *scaled(double x, const char *const *units, size_t n, char buf[16])
 {
     size_t u = 0;
@@ -52,7 +53,7 @@ static void bar(const layout *l, double percent)
     fprintf(l->out, "%*s", BAR - used, "");
 }
 
-/* Returns half the distance of the quartiles, in % of the median. */
+/* Returns half the distance between the quartiles, in percent of the median. */
 static double spread(const bench_stat *t)
 {
     return 50 * (t->q3 - t->q1) / t->median;
@@ -103,7 +104,7 @@ static const char *check_mark(const bench_result *r)
     return "";
 }
 
-/* Prints "checked, noisy": the spread is so wide that the time is not reliable. */
+/* Prints the marks, for instance "checked, noisy". Noisy: the spread is so wide that the time is not reliable. */
 static void print_marks(const layout *l, const bench_result *r)
 {
     const bench_stat *t = bench_time(r);
@@ -112,7 +113,7 @@ static void print_marks(const layout *l, const bench_result *r)
     fprintf(l->out, " %s%s%s", check, noisy && *check ? ", " : "", noisy ? "noisy" : "");
 }
 
-/* Prints a line of an op. Leaves out the columns that are the same as in the line before. */
+/* Prints a line of an op. Leaves out shape and phase if they are the same as in the line before. */
 static void print_op(const layout *l, const bench_result *r, const bench_result *before)
 {
     const bool same_case = before && strcmp(before->op, r->op) == 0 && strcmp(before->shape, r->shape) == 0;
@@ -163,7 +164,7 @@ static size_t row_of(const char *op)
     return i;
 }
 
-/* Sorts by kind, and ops by their order in ops.def. Otherwise the order of the results stays. */
+/* Compares by kind, then ops by their order in ops.def. Results that are equal in both keep their order. */
 static int in_order(const void *pa, const void *pb)
 {
     const bench_result *a = *(const bench_result *const *)pa, *b = *(const bench_result *const *)pb;
@@ -195,7 +196,7 @@ static void print_one(const layout *l, const bench_result *r, const bench_result
         print_micro(l, r);
 }
 
-/* Prints a line. If it is wider than the terminal, it is broken. */
+/* Prints a result, with a heading if its kind or op is new. Wraps lines that are wider than the terminal. */
 static void print_fitting(FILE *out, const layout *l, const bench_result *r, const bench_result *before)
 {
     char *text = NULL;

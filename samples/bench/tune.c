@@ -10,14 +10,15 @@
 #include "bench/table.h"
 #include "kernel/tuning.h"
 
-/* A variant must be faster than the op's preferred one by this factor. Otherwise noise would choose. */
+/* A variant replaces the preferred one only if its time is below this fraction of the preferred one's time. Otherwise
+ * noise would choose. */
 #define WORTH 0.97
 
 /* A set of variants from which the nodes of one key choose. */
 typedef struct choice {
     uint64_t key, usable;
     vkt_variant preferred;
-    uint32_t nodes; /* nodes of that key in one step */
+    uint32_t nodes; /* number of nodes of that key in one step */
     char what[160];
     double ns[VKT_V_COUNT]; /* sum over these nodes; 0: not timed */
 } choice;
@@ -26,12 +27,12 @@ typedef struct tuning {
     bench *b;
     choice *list;
     size_t n, cap;
-    uint64_t usable; /* usable variants of any node */
+    uint64_t usable; /* set of the variants that at least one node can use */
 } tuning;
 
 /* ---- timing ---- */
 
-/* Measures the GPU time of each node of a program: the sum of the medians of its dispatches. */
+/* Measures the GPU time of each node of a program, the sum of the medians of its dispatches, and adds it to node_ns. */
 static vkt_result time_nodes(bench *b, const bench_step *s, double *node_ns)
 {
     enum { ROUNDS = 15 };
@@ -80,8 +81,9 @@ static choice *find(tuning *t, const vkt_node *n, const vkt_picked *p)
     return c;
 }
 
-/* Runs one step with `force`, and adds the times of the nodes that have a choice. Without force, also counts the
- * nodes and notes their preferred variants. */
+/* Measures a step and adds the times of its nodes to the choices. `force`: a set of one variant, which nodes use if
+ * they can; then only choices that have this variant get a time. 0: nodes use the variants that they prefer, and the
+ * nodes of each choice are counted. */
 static vkt_result time_step(tuning *t, const bench_net *net, uint64_t force)
 {
     bench_step s;
@@ -127,7 +129,8 @@ static void print_choice(const choice *c)
     putchar('\n');
 }
 
-/* Keeps the results. A node may choose more than once: its entry names the best variant of each set. */
+/* Writes the best variants to the tuning file. A node may choose more than once: the entry of its key has the best
+ * variant of each set. */
 static vkt_result keep(tuning *t)
 {
     vkt_tuned *entries = calloc(t->n + 1, sizeof *entries);

@@ -4,8 +4,9 @@
 
 #include "bench/ops.h"
 
-/* Times the step of b->o->tune (a name of nets.h, or "all") with each usable variant of its nodes, and adds the best
- * ones to this device's tuning file (kernel/tuning.h). VKT_E_NOT_FOUND: there is no such network. */
+/* Measures the step of the network b->o->tune ("all": each network of --sizes net) with each usable variant of its
+ * nodes, and adds the best variants to this device's tuning file (kernel/tuning.h). VKT_E_NOT_FOUND: there is no such
+ * network. VKT_E_UNSUPPORTED: the device has no timestamps. */
 vkt_result bench_tune(bench *b);
 
 #endif

@@ -16,11 +16,11 @@ typedef struct bench_verify_params {
     const vkt_op *op;
     const vkt_case *c;
     const bench_phase *phase;
-    uint64_t force; /* the variants that are forced */
+    uint64_t force; /* set of the variants that are forced; 0: none */
 } bench_verify_params;
 
 /* Sets r->check and r->excess. A case whose reference would take too long is halved until it is small enough. Wrong
- * numbers are logged. The status is an error if the case could not run. */
+ * numbers are logged. Returns an error if the case could not run. */
 vkt_result bench_verify(vkt_ctx *ctx, vkt_subject *s, const bench_verify_params *v, bench_result *r);
 
 #endif

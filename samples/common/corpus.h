@@ -13,8 +13,9 @@ typedef struct corpus {
     uint32_t n;
 } corpus;
 
-/* Reads `path`, which must be UTF-8. If `path` is NULL, generates sentences from a small grammar, always the same ones,
- * and says so on stderr. Returns false, with a message on stderr, if that fails. corpus_close frees *c in any case. */
+/* Reads the file `path`, which must be UTF-8. If `path` is NULL, generates sentences from a small grammar, always the
+ * same ones, and says so on stderr. Returns false, with a message on stderr, if it fails. Call corpus_close in any
+ * case. */
 bool corpus_open(const char *path, corpus *c);
 void corpus_close(corpus *c);
 /* Writes the character of an id as UTF-8. Writes control characters, except line ends and tabs, as vkt_printable does.

@@ -28,7 +28,8 @@ static float middle(const text_image *p)
     return low + (high - low) * 0.4f;
 }
 
-/* Prints one character. Without `unicode`, it is an ASCII character: the more dots are set, the darker it is. */
+/* Prints one character: a Braille letter. Without `unicode`, prints an ASCII character, which is darker if more dots
+ * are set. */
 static void print_cell(FILE *out, const text_image *p, float threshold, uint32_t line, uint32_t column, bool unicode)
 {
     static const char darker[] = " .:-=+*#@";
@@ -115,7 +116,8 @@ void print_images(FILE *out, const text_image *images, uint32_t n)
 
 enum { SHOWN = 5, SEARCHED = 1000 };
 
-/* Loads channel 0 of sample `row` as numbers. `raw` has room for the sample as it is stored. */
+/* Loads channel 0 of sample `row` as numbers. The caption names its class, and the class `guess` if that is wrong.
+ * `raw` has room for the sample as it is stored. */
 static void load_image(const vkt_dataset *d, uint32_t row, uint32_t guess, void *raw, float *pixels, text_image *out)
 {
     uint32_t chw[3];
@@ -132,7 +134,8 @@ static void load_image(const vkt_dataset *d, uint32_t row, uint32_t guess, void 
         snprintf(out->caption, sizeof out->caption, "%s read as %s", class_name(d, truth, a), class_name(d, guess, b));
 }
 
-/* Prints the first SHOWN of n samples whose prediction is right, or wrong. */
+/* Prints up to SHOWN of the first n samples: those whose prediction is right, or if not `right`, those whose prediction
+ * is wrong. Returns false if there is no memory. */
 static bool print_some(const vkt_dataset *d, const uint32_t *guesses, uint32_t n, bool right, const char *title)
 {
     uint32_t chw[3], shown = 0;

@@ -10,15 +10,15 @@
 typedef struct text_image {
     const float *pixels; /* height x width */
     uint32_t height, width;
-    char caption[180]; /* UTF-8; blanks separate words, lines break there */
+    char caption[180]; /* UTF-8; lines are broken at blanks */
 } text_image;
 
-/* Prints the images next to each other, as many as fit into the width of the terminal. Each image has 14 columns and 7
- * lines of Braille letters, which are 28 x 28 dots, or of ASCII characters in a locale without UTF-8. The captions are
- * below, in up to three lines. */
+/* Prints the images side by side, as many as fit into the width of the terminal, then the next ones below. If `out` is
+ * not a terminal, all are side by side. Each image has 14 columns and 7 lines of Braille letters, which are 28 x 28
+ * dots, or of ASCII characters in a locale without UTF-8. The captions are below, in up to three lines. */
 void print_images(FILE *out, const text_image *images, uint32_t n);
 /* Predicts the first samples of a labelled set, at most 1000. Prints up to five right predictions and up to five wrong
- * ones. */
+ * ones on stdout. */
 vkt_result print_predictions(vkt_trainer *t, const vkt_dataset *d);
 
 #endif

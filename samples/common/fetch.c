@@ -26,7 +26,7 @@ static bool run(const char *const *argv, const char *input)
         dup2(in[0], STDIN_FILENO);
         dup2(nowhere, STDOUT_FILENO);
         dup2(nowhere, STDERR_FILENO);
-        execvp(argv[0], (char *const *)(size_t)argv); /* execvp does not change them; POSIX has no better type */
+        execvp(argv[0], (char *const *)(size_t)argv); /* execvp changes no string, but its parameter is not const */
         _exit(127);
     }
     close(in[0]);
@@ -57,7 +57,7 @@ static void remove_folders(char *path, unsigned made)
     }
 }
 
-/* Writes "<folder>/<name of f><ending>" to `path`. Returns false if it is too long. */
+/* Writes "<folder>/<name of f><ending>" to `path`. Returns false if that is too long. */
 static bool name_of(char path[PATH_ROOM], const char *folder, const fetch_file *f, const char *ending)
 {
     return snprintf(path, PATH_ROOM, "%s/%s%s", folder, f->name, ending) < PATH_ROOM;
@@ -71,8 +71,8 @@ static bool has_hash(const char *path, const char *sha256)
     return run(check, sum);
 }
 
-/* Stores the whole file as <name>.part, unless a file of its final name exists. Returns whether the file has its hash.
- */
+/* Downloads and unpacks a file as <name>.part, unless the file <name> exists already. Returns whether the new or the
+ * existing file has the right hash. */
 static bool fetch_one(const char *base_url, const char *folder, const fetch_file *f)
 {
     char url[PATH_ROOM], gz[PATH_ROOM], part[PATH_ROOM], path[PATH_ROOM];

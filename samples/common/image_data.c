@@ -64,7 +64,7 @@ static void hold(void *user, vkt_log_level level, const char *line)
         held.to.log(held.to.log_user, level, line);
 }
 
-/* Opens a folder per class. If there is none, prints one message that lists all layouts of a folder. */
+/* Opens a folder that has one folder per class. If it has no images, prints one message that lists all layouts. */
 static vkt_result open_classes(const vkt_host *host, const char *folder, const vkt_image_params *p, vkt_dataset **out)
 {
     struct stat st;
@@ -165,7 +165,8 @@ static vkt_result draw_part(const vkt_host *host, uint32_t rows, uint64_t seed, 
     return r;
 }
 
-/* Generates both sets. Says so on stderr, also under --quiet, because the results say nothing about photographs. */
+/* Generates the three sets. Says so on stderr, also under --quiet, because the results say nothing about photographs.
+ */
 static vkt_result draw_all(const vkt_host *host, uint32_t side, image_data *d)
 {
     const uint32_t most = MAX_DRAWN_BYTES / (3 * side * side), train = most < DRAWN_TRAIN ? most : DRAWN_TRAIN;

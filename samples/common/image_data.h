@@ -7,24 +7,25 @@
 typedef struct image_data_params {
     const char *folder;             /* NULL: see image_data_open */
     const char *name;               /* name of the data set; used to find a folder if `folder` is NULL */
-    vkt_image_params images;        /* its random_.. members are for training samples only */
+    vkt_image_params images;        /* random_crop, random_flip and crop_padding are for training samples only */
     const double *mean, *deviation; /* of red, green and blue; used for all samples */
 } image_data_params;
 
 typedef struct image_data {
-    vkt_dataset *train, *check, *test; /* test: NULL if there is none */
+    vkt_dataset *train, *check, *test; /* check: the validation set; test: NULL if there is none */
     char source[1024];                 /* the folder, or "generated forms" */
     bool made_up;                      /* the images are generated */
 } image_data;
 
-/* Opens a folder. It has train.csv, and perhaps valid.csv and test.csv, with lines path,label. Or it has the folders
- * train, valid and test, each with a folder per class. Or it has test alone, which then is the training set. Or it is a
- * folder per class. If there is no validation set, a fifth of the training samples becomes one.
+extern const char image_data_help[]; /* the help text of --data */
+/* Opens a folder. Each part of the data set (train, valid, test) is a table such as train.csv, with lines path,label;
+ * or it is a folder such as train/, with one folder per class. If only test is there, it becomes the training set. If
+ * neither train nor test is there, the folder itself has one folder per class. If valid is not there, a fifth of the
+ * training samples becomes the validation set.
  *
  * Without `folder`, opens the first of $VKT_DATA/<name>, data/<name> and ../shared/data/<name> that has a train.csv or
- * test.csv. If there is none, generates images of forms in two colours and says so on stderr. On failure (logged) there
- * is nothing to free. */
-extern const char image_data_help[]; /* the help text of --data */
+ * test.csv. If there is none, generates images of forms in two colours and says so on stderr. On failure there is
+ * nothing to free. */
 vkt_result image_data_open(const vkt_host *host, const image_data_params *p, image_data *out);
 void image_data_close(image_data *d);
 

@@ -66,7 +66,7 @@ void complain_of_usage(const char *format, ...)
     fprintf(stderr, "Try `%s --help' or `%s --usage' for more information.\n", program_name(), program_name());
 }
 
-/* Returns whether a message is about a rank other than 0. The transports begin it so. */
+/* Returns whether a message is about a rank other than 0. The transports begin such a message with "rank N ". */
 static bool is_of_another(const char *line)
 {
     return strncmp(line, "rank ", 5) == 0 && strncmp(line, "rank 0 ", 7) != 0;
@@ -103,7 +103,7 @@ void parse_arguments(const struct argp *parser, int argc, char **argv, void *inp
     char *const path = argc > 0 ? argv[0] : NULL;
     char *slash = path ? strrchr(path, '/') : NULL;
     argp_err_exit_status = 2;
-    if (slash) argv[0] = slash + 1; /* getopt's messages begin with it */
+    if (slash) argv[0] = slash + 1; /* getopt's messages begin with argv[0] */
     argp_parse(parser, argc, argv, 0, NULL, input);
     if (path) argv[0] = path;
 }

@@ -16,8 +16,8 @@
 #include "common/terminal.h"
 #include "common/version.h"
 
-/* The keys of options that need a name here. OPT_ROW + i is the key of row i, if the row has none. Those of a sample
- * begin at 512. */
+/* The keys of options that need a name here. OPT_ROW + i is the key of row i of `table`, if the row has no key of its
+ * own. The keys of a sample's own options begin at 512. */
 enum {
     OPT_EPOCHS = 256,
     OPT_BATCH,
@@ -35,12 +35,12 @@ enum {
 
 /* The samples that have an option. */
 typedef enum scope {
-    TRAINER = 0, /* those that train with session_trainer */
-    TRAINING,    /* those that train */
+    TRAINER = 0, /* samples that train with session_trainer */
+    TRAINING,    /* samples that train */
     ALL,
-    DATA, /* this one and the next two: those whose train_cli has the text or the flag */
-    CLASSES,
-    PREDICT
+    DATA,    /* samples with train_cli.data */
+    CLASSES, /* samples with train_cli.classes */
+    PREDICT  /* samples with train_cli.predict */
 } scope;
 
 /* The type of an option's member of train_options, and how its value is read. */
@@ -58,7 +58,7 @@ typedef enum kind {
 typedef struct option_row {
     const char *name; /* NULL: the row is a title */
     int key;
-    const char *value; /* NULL: it has none */
+    const char *value; /* name of the value in --help; NULL: the option has no value */
     int group;
     scope scope;
     kind kind;
@@ -198,7 +198,8 @@ static float above_zero(struct argp_state *state, const char *option, const char
     return x;
 }
 
-/* Reads "512M": a number of bytes, or one with K, M, G, T (powers of 1024, also KiB or KB). */
+/* Reads a number of bytes, for instance "512M". Units are K, M, G and T (powers of 1024), also in the form KiB or KB.
+ */
 static uint64_t size(struct argp_state *state, const char *option, const char *text)
 {
     static const char units[] = "KMGT";
@@ -275,7 +276,7 @@ typedef struct parse {
     const train_cli *cli;
 } parse;
 
-/* Writes the name of a default optimizer. One without a name is SGD. */
+/* Writes the default optimizer in parentheses. If it has no name in `optimizers`, writes "sgd" and its settings. */
 static void optimizer_text(const vkt_optimizer *o, char *out, size_t n)
 {
     const char *name = NULL;
@@ -288,7 +289,8 @@ static void optimizer_text(const vkt_optimizer *o, char *out, size_t n)
     snprintf(out + at, n - (size_t)at, ")");
 }
 
-/* Adds the sample's defaults to the text of --help. argp frees the result if it is not `text`. */
+/* Adds the sample's default to the help text of an option. For --data and --predict, returns the sample's own text.
+ * argp frees the result if it is not `text`. */
 static char *with_default(int key, const char *text, void *input)
 {
     const parse *p = input;
@@ -319,7 +321,7 @@ static void check_matrix(const char *path, struct argp_state *state)
         argp_error(state, "--confusion: want a name that ends in .svg, .png or .csv, got '%s'", path);
 }
 
-/* Refuses --predict without weights, and with options that only a training has. */
+/* Refuses --predict without weights or files, and with options that only a training has. */
 static void check_predict(const train_options *o, struct argp_state *state)
 {
     if (!o->predict) return;
@@ -344,7 +346,7 @@ static void check_find_lr(const train_options *o, struct argp_state *state)
                               "--json, --history, --plot, --profile, --confusion and --predict");
 }
 
-/* Checks all options together, after all are read. */
+/* Checks all options together, after all are read. Adds the options for any optimizer to o->optimizer. */
 static void finish_options(parse *p, struct argp_state *state)
 {
     train_options *o = p->o;

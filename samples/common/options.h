@@ -6,7 +6,7 @@
 
 #include "vktrain/train.h"
 
-/* Texts point into argv; NULL: not given. */
+/* Texts of the command line are in argv; NULL: not given. */
 typedef struct train_options {
     const char *data, *device;
     bool list_devices, stream, quiet;
@@ -16,8 +16,8 @@ typedef struct train_options {
     float weight_decay, clip_norm; /* for any optimizer; 0: not given */
     uint32_t micro_batches;        /* for any optimizer; 0: not given */
     bool has_schedule;             /* false: the sample's own schedule */
-    vkt_schedule schedule;         /* session_train sets its total, if it has one */
-    uint32_t warmup;               /* warm-up of this schedule, or of the sample's own */
+    vkt_schedule schedule;         /* session_trainer sets its total, if it has one */
+    uint32_t warmup;               /* of `schedule` or of the sample's own schedule; 0: not given */
     bool recompute;
     vkt_precision precision;
     double ema_decay;
@@ -26,14 +26,14 @@ typedef struct train_options {
     uint64_t seed, memory_limit_bytes;
     const char *devices;   /* names or numbers with commas: each device is a rank */
     bool mpi;              /* each process is a rank */
-    uint32_t shards;       /* of a batch; 0: the library's default */
-    uint64_t bucket_bytes; /* of gradients in one exchange; 0: the library's default */
+    uint32_t shards;       /* number of shards of a batch; 0: the library's default */
+    uint64_t bucket_bytes; /* bytes of gradients in one exchange; 0: the library's default */
     vkt_wire messages;     /* the form of gradients between ranks */
-    const char *run;       /* a folder; session_begin puts the files that are not given there */
+    const char *run;       /* a folder; session_begin sets each file that is not given to a path in it */
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;
-    const char *find_lr; /* the file of the figure; NULL: a training, not a test of learning rates */
+    const char *find_lr; /* the file of the figure of a learning rate test; NULL: no test */
     const char *confusion, *class_weights;
     bool report;
     double label_smoothing;
@@ -54,7 +54,7 @@ typedef struct train_cli {
     const char *doc; /* the first paragraph of --help */
     train_scope scope;
     const char *data;        /* the help text of --data; NULL: the sample has no such option */
-    bool classes;            /* its data have classes: it has --report and --class-weights */
+    bool classes;            /* the data have classes: --class-weights, --label-smoothing, --confusion, --report */
     const char *predict;     /* the help text of --predict; NULL: the sample has no such option */
     const struct argp *more; /* more options; their parser gets `input`. NULL: none. Their keys begin at 512 */
     void *input;
@@ -64,7 +64,8 @@ typedef struct train_cli {
  * status 2 if an option is wrong, with 0 after --help and --version. */
 void train_options_parse(train_options *o, const train_cli *cli, int argc, char **argv);
 
-/* Read the value of an option. Each function ends the program with a message if `text` is not valid. */
+/* Return the value of an option, which `text` has. The value must be `least` to `most`. If it is not, or if `text` is
+ * no number, each function ends the program with a message. */
 uint64_t option_integer(struct argp_state *state, const char *option, const char *text, uint64_t least, uint64_t most);
 double option_number(struct argp_state *state, const char *option, const char *text, double least, double most);
 

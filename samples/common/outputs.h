@@ -5,8 +5,8 @@
 /* Ignores the signals of a failed write (SIGPIPE, SIGXFSZ). A full disk, a quota or a closed reader then makes the
  * write fail with an error, and does not end the program. */
 void outputs_begin(void);
-/* Returns the path for the value of an option. "-" means standard output. From then on other output goes to stderr, so
- * that the reader gets the file alone. The result is static, and the same for every "-". NULL for NULL. */
+/* Returns the path for the value of an option: `value` itself, or for "-" the path of standard output, a static text.
+ * After a "-", other output of the program goes to stderr, so that the reader gets the file alone. NULL for NULL. */
 const char *output_path(const char *value);
 
 #endif

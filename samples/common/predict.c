@@ -16,7 +16,7 @@ enum { TOP = 5, MOST_FILE_BYTES = 1 << 29 };
 typedef struct origin {
     const char *path, *note;
     uint32_t index; /* index of the sample within the file */
-    bool several;   /* the file has more samples */
+    bool several;   /* the file has more than one sample */
 } origin;
 
 struct predict_list {
@@ -24,7 +24,7 @@ struct predict_list {
     char why[512]; /* the error in the file that is being read */
     const char *path;
     size_t row_bytes, cap; /* cap: the capacity, in samples */
-    uint32_t n, first;     /* number of samples; the first one of this file */
+    uint32_t n, first;     /* number of samples; index of the first sample of the file that is being read */
     unsigned char *rows;
     origin *origins;
     json_t *failed;
@@ -82,7 +82,7 @@ vkt_result predict_bytes(predict_list *l, const char *path, char **bytes, size_t
 
 /* ---- texts from files and command lines, on a terminal ---- */
 
-/* Prints a text without control characters (ASCII's and U+0080 to U+009F). */
+/* Prints a text, with '?' instead of control characters (those of ASCII, and U+0080 to U+009F). */
 static void put_plain(FILE *out, const char *text)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
@@ -134,7 +134,7 @@ static bool add_file(const predict_kind *k, predict_list *l, const char *path)
     return false;
 }
 
-/* ---- answers ---- */
+/* ---- predictions ---- */
 
 typedef struct answer {
     uint32_t n, top[TOP];

@@ -1,8 +1,8 @@
 /* common/predict.h - --predict FILE...: predicts files with a trained network, without training or a data set.
  *
- * A sample provides its network and a reader of files. predict_files runs them and prints the answers, one line per
- * sample, and as JSON (docs/predict.schema.json). It prints an error for a file that cannot be read, and skips the
- * file. */
+ * A sample provides its network and a reader of files. predict_files runs both and prints the predictions, one line
+ * per data sample. With --json it also writes them as JSON (docs/predict.schema.json). It prints an error for a file
+ * that cannot be read, and skips the file. */
 #ifndef SAMPLE_PREDICT_H
 #define SAMPLE_PREDICT_H
 
@@ -28,16 +28,18 @@ typedef struct predict_kind {
 
 /* Reads the card of s->o.load, which `program` has saved. Prints a message if it fails. */
 vkt_result predict_card(const session *s, const char *program, vkt_card **out);
-/* Reads s->o.files, predicts with the weights s->o.load and prints the answers. VKT_OK: every file had an answer. */
+/* Reads s->o.files, predicts with the weights s->o.load and prints the predictions. VKT_OK: no file was skipped.
+ * VKT_E_FORMAT: a file was skipped. Other errors are those of the prediction and of the JSON file. */
 vkt_result predict_files(session *s, const predict_kind *kind, const vkt_card *card);
 
 /* ---- for readers ---- */
 
-/* Copies a sample. `note` (NULL: none) is printed behind its answer and must exist as long as the list. */
+/* Adds a copy of a sample to the list. `note` (NULL: none) is printed behind the sample's prediction and must exist as
+ * long as the list. VKT_E_NOMEM. */
 vkt_result predict_add(predict_list *list, const void *row, const char *note);
 vkt_result predict_fail(predict_list *list, vkt_result why, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-const vkt_host *predict_host(const predict_list *list); /* makes the library's messages the error of the file */
+const vkt_host *predict_host(const predict_list *list); /* its errors become the error of the file */
 /* Reads the whole file, or standard input for "-". The caller frees *bytes. A NUL follows its *n bytes. */
 vkt_result predict_bytes(predict_list *list, const char *path, char **bytes, size_t *n);
 

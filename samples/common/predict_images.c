@@ -10,7 +10,7 @@ const char image_predict_help[] =
     "print the class of each FILE, a PNG or JPEG of any size (- is standard input), with the "
     "weights of --load";
 
-/* Returns the mean of the outermost pixels of a gray image. */
+/* Returns the mean of the outermost pixels of a gray image, 0 to 1. */
 static double border_of(const unsigned char *pixels, uint32_t height, uint32_t width)
 {
     double sum = 0;
@@ -36,7 +36,7 @@ double image_ground(const vkt_dataset *d)
     return sum / n;
 }
 
-/* The samples of the card, and how a file becomes one. */
+/* The shape of the card's samples, and how a file becomes such a sample. */
 typedef struct image_reader {
     const vkt_card *card;
     vkt_image_params images;

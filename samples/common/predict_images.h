@@ -6,13 +6,14 @@
 
 extern const char image_predict_help[]; /* the help text of --predict, for PNG and JPEG files */
 
-/* Predicts s->o.files, PNG and JPEG files and IDX arrays of u8. The card may have "resize" (see vkt_image_params), and
- * "ground": the brightness of the border of the training images, 0 to 1. An image is inverted if only one of the two,
- * "ground" and the brightness of its own border, is above 1/2. */
+/* Predicts the files s->o.files: PNG and JPEG images, and IDX arrays of u8. The card may have "resize" (see
+ * vkt_image_params), and "ground": the brightness of the border of the training images, 0 to 1. "ground" is for
+ * networks of one channel. A PNG or JPEG image is inverted if only one of the two, "ground" and the brightness of the
+ * image's own border, is above 1/2. */
 vkt_result predict_images(session *s, const char *program, vkt_forward_fn forward, void *model, const vkt_card *card);
 
-/* Returns the mean of the outermost pixels of the first samples, 0 to 1, for a card's "ground". NaN: samples are not
- * gray u8. */
+/* Returns the mean of the outermost pixels of the first samples (256 at most), 0 to 1, for a card's "ground". NaN: the
+ * samples are not gray u8, a sample cannot be fetched, or there is no memory. */
 double image_ground(const vkt_dataset *d);
 
 #endif

@@ -5,8 +5,9 @@
 #include "common/predict.h"
 #include "vktrain/columns.h"
 
-/* Reads all rows of a CSV file with a line of names, plain or gzip; "-": plain standard input. The file must have the
- * columns of the training data. It may have others, and the target: they are ignored. `columns` is a vkt_columns. */
+/* Is predict_kind.read: adds all rows of a CSV file with a line of names, plain or gzip; "-": plain standard input. The
+ * file must have the columns that the network uses. The target and other columns are ignored. `columns` is a
+ * vkt_columns. */
 vkt_result table_reader_read(void *columns, predict_list *list, const char *path);
 
 #endif

@@ -6,8 +6,8 @@
 #include "vktrain/text.h"
 
 typedef struct text_reader {
-    vkt_vocab *vocab;             /* lent */
-    vkt_sequence_params sequence; /* maxlen: ids of a sample, of VKT_ROW_U32 */
+    vkt_vocab *vocab;             /* not owned */
+    vkt_sequence_params sequence; /* maxlen: number of ids of a sample, whose type is VKT_ROW_U32 */
     bool lines;                   /* every line of a file is a text, as in standard input; false: a file is one text */
 } text_reader;
 

@@ -18,8 +18,8 @@ float random_unit(uint64_t *state)
     return (float)(next(state) >> 40) * 0x1p-24f;
 }
 
-/* Returns one number of a pair and drops the other. Box & Muller, "A note on the generation of random normal deviates"
- * (1958). */
+/* Computes one number of a pair and drops the other one. The method is that of Box & Muller, "A note on the generation
+ * of random normal deviates" (1958). */
 double random_normal(uint64_t *state)
 {
     const double u = (double)(next(state) >> 11) * 0x1p-53, v = (double)(next(state) >> 11) * 0x1p-53;

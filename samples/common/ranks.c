@@ -44,7 +44,7 @@ void ranks_leave(ranks *r, int status)
 }
 #endif
 
-/* Removes the options that print or write. */
+/* Changes the options so that this process prints and writes no results. */
 static void be_silent(train_options *o)
 {
     o->quiet = true;
@@ -85,7 +85,7 @@ static uint32_t count_devices(const char *list)
     return n;
 }
 
-/* Copies item i of a list with commas. */
+/* Copies item i of a list to `room`. The list has commas between its items. Returns `room`. */
 static const char *item(const char *list, uint32_t i, char room[256])
 {
     for (; i > 0; i--) list = strchr(list, ',') + 1;

@@ -1,34 +1,37 @@
-/* common/ranks.h - --devices, --mpi and --shards: the ranks of data parallel training. Rank 0 alone prints and writes.
- */
+/* common/ranks.h - --devices, --mpi and --shards: the ranks of data parallel training. Only rank 0 writes files. The
+ * other ranks print only errors of their own. */
 #ifndef SAMPLE_RANKS_H
 #define SAMPLE_RANKS_H
 
 #include "common/options.h"
 
-/* The other ranks of this process, or this process as one rank. Zeroed: there is one rank. */
+/* The ranks of a run: more contexts in this process (--devices), or more processes (--mpi). Zeroed: there is one rank.
+ */
 typedef struct ranks {
-    vkt_ctx *more[VKT_MAX_SHARDS]; /* contexts of --devices, behind the first one */
+    vkt_ctx *more[VKT_MAX_SHARDS]; /* contexts of --devices, from the second device on */
     uint32_t n_more;
     struct vkt_mpi *mpi; /* NULL: no --mpi */
     vkt_transport transport;
 } ranks;
 
-/* Connects to the other processes of --mpi. A rank above 0 then prints only errors of its own, and *o has none of the
- * options that print or write. Returns false after a message. */
+/* Connects to the other processes of --mpi. A rank above 0 then prints only errors of its own, and *o keeps no option
+ * that prints or writes results. Returns false after a message. Without --mpi it does nothing and returns true. */
 bool ranks_connect(ranks *r, train_options *o);
-/* Returns the device of this process's context: that of --device, or the first one of --devices for this rank. */
+/* Returns the device of this process's context: that of --device, or the first one of --devices. With --mpi, the ranks
+ * use the devices of --devices in turn. `room` is memory for the result. */
 const char *ranks_device(const ranks *r, const train_options *o, char room[256]);
-/* Creates the other contexts of --devices. */
+/* Creates the other contexts of --devices, if there is no --mpi. VKT_E_ARG: there are too many devices. Other errors
+ * are those of vkt_ctx_create_wide. Call ranks_close in any case. */
 vkt_result ranks_open(ranks *r, const train_options *o, const vkt_host *host);
-/* Sets the fields of data parallel training. */
+/* Sets the members of *p for data parallel training. *r must outlive the trainer. */
 void ranks_set(const ranks *r, const train_options *o, vkt_trainer_params *p);
 /* Returns whether this process is the one that prints and writes. */
 bool ranks_is_first(const ranks *r);
-/* Waits for all processes. */
+/* Waits until all processes have called it. Returns VKT_E_PEER if a rank has failed. */
 vkt_result ranks_meet(const ranks *r);
-/* Destroys the contexts. */
+/* Destroys the contexts of ranks_open. */
 void ranks_close(ranks *r);
-/* Leaves the other processes: ends the program with `status`, if they cannot end together with this one. */
+/* Disconnects from the other processes. If a rank has failed, ends all processes with `status` (1 if it is 0). */
 void ranks_leave(ranks *r, int status);
 
 #endif

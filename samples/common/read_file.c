@@ -8,7 +8,7 @@
 
 enum { FIRST_ROOM = 1 << 16 };
 
-/* Reads the rest of `f`. Returns NULL with errno; EFBIG: it is too large. */
+/* Reads the rest of `f`. If it fails, returns NULL and sets errno. EFBIG: there are more than `most` bytes. */
 static char *read_stream(FILE *f, size_t most, size_t *n)
 {
     char *bytes = NULL;

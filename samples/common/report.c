@@ -14,7 +14,7 @@ json_t *real_or_null(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-/* Makes a JSON integer. A number of 2^63 or more becomes a string, because integers end there. */
+/* Makes a JSON integer. A number of 2^63 or more becomes a string, because json_int_t cannot hold it. */
 static json_t *big(uint64_t n)
 {
     char text[24];
@@ -64,7 +64,7 @@ static json_t *run_json(const session *s, uint64_t seed)
                      (json_int_t)memory.reserved_peak_bytes);
 }
 
-/* Returns the JSON object of vkt_trainer_settings or vkt_trainer_results. NULL after a message. */
+/* Returns the JSON object of vkt_trainer_settings or vkt_trainer_results; NULL if that fails. */
 static json_t *object_of(vkt_result (*write)(const vkt_trainer *t, char **json), const vkt_trainer *t)
 {
     char *text = NULL;
@@ -75,7 +75,7 @@ static json_t *object_of(vkt_result (*write)(const vkt_trainer *t, char **json),
 
 /* ---- the results ---- */
 
-/* Returns what the exchange of gradients has cost: null if there is none. */
+/* Returns the time and bytes of the exchange of gradients; a JSON null if there was no exchange. */
 static json_t *ranks_json(const vkt_trainer *t)
 {
     vkt_dist_stats d = { 0 };
@@ -90,7 +90,7 @@ static json_t *ranks_json(const vkt_trainer *t)
                      "exposed_ms_per_step", d.exposed_ms / (double)d.steps, "buckets", buckets);
 }
 
-/* Returns the trainer's results and the results that the session measured. */
+/* Returns the trainer's results and the results that the session measured; NULL if that fails. */
 static json_t *results_json(const session *s, vkt_trainer *t)
 {
     const uint64_t first_ns = vkt_trainer_first_step_ns(t);
@@ -113,7 +113,8 @@ static json_t *results_json(const session *s, vkt_trainer *t)
 
 /* ---- the file ---- */
 
-/* Adds the members of `object` to `run` and writes them to the file of --json. Frees both objects. */
+/* Adds the members of `object` to `run` and writes `run` to the file of --json. Frees both objects, which may be NULL.
+ * Returns false, with a message, if it fails. */
 static bool write_both(const session *s, json_t *run, json_t *object)
 {
     const bool whole = run && object && json_object_update(run, object) == 0;

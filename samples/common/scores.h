@@ -4,9 +4,9 @@
 
 #include "common/session.h"
 
-/* Measures for s->o.report and s->o.confusion, with the trainer's weights. Prints the table of --report, also under
- * --quiet. Writes the matrix, and adds "scores" to s->more, for --json. `set` is the name of d, "test" or "validation".
- * VKT_OK if no option asks for scores. */
+/* Computes the scores for --report and --confusion, with the trainer's weights. Prints the table of --report, also
+ * under --quiet. Writes the matrix, and adds "scores" to s->more, for --json. `set` is the name of d, "test" or
+ * "validation". Returns VKT_OK at once if neither option is given or d is NULL. */
 vkt_result scores_write(session *s, vkt_trainer *t, const vkt_dataset *d, const char *set);
 
 /* Reads the numbers of --class-weights, one for each class of d. The caller frees *out. `text` is "balanced" (samples /

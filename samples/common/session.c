@@ -25,14 +25,14 @@ static bool was_interrupted(void *user)
     return stop_signal() != 0;
 }
 
-static bool found; /* --find-lr is done; this process has one run */
+static bool found; /* --find-lr has begun. It is static, because the process has only one run */
 
 bool session_interrupted(void)
 {
     return stop_signal() != 0 || found;
 }
 
-/* Prints, unless --quiet, and writes to the log of --run. */
+/* Prints a text, unless --quiet, and adds it to log.txt of --run. */
 __attribute__((format(printf, 2, 3))) static void say(const session *s, const char *format, ...)
 {
     char text[1024];
@@ -95,7 +95,7 @@ static bool same_file(const char *a, const char *b)
     return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_ino == sb.st_ino && sa.st_dev == sb.st_dev;
 }
 
-/* Opens the folder. Its files are the values of the options that are not given. */
+/* Opens the folder of --run. Options for files that are not given get the paths of the files in the folder. */
 static vkt_result open_folder(session *s, int argc, char **argv)
 {
     train_options *o = &s->o;
@@ -136,7 +136,7 @@ static const char *own_file(const session *s, const char *path, vkt_run_file fil
     return s->in_folder && path == vkt_run_dir_path(s->folder, file) ? NULL : path;
 }
 
-/* Opens the folder of --run on rank 0. The other ranks know its checkpoint by name, when rank 0 has opened it. */
+/* Opens the folder of --run on rank 0. After that, the other ranks get the path of its checkpoint from its name. */
 static vkt_result open_run(session *s, int argc, char **argv)
 {
     static char checkpoint[4096];
@@ -267,7 +267,7 @@ static void print_best(const session *s, const vkt_trainer *t, vkt_monitor m)
     say(s, "\nbest    epoch %u: %s %.4f\n", r->epoch, names[m], values[m]);
 }
 
-/* Prints what the exchange of gradients has cost a step. */
+/* Prints the cost of the exchange of gradients per step. */
 static void print_exchange(const session *s, const vkt_trainer *t)
 {
     vkt_dist_stats d = { 0 };
@@ -299,7 +299,7 @@ static bool keeps_best(const session *s, const vkt_trainer *t)
            !own_file(s, s->o.save, VKT_RUN_WEIGHTS);
 }
 
-/* Prints the content of --save after a signal or an error. */
+/* Prints which weights the file of --save has after a signal or an error. */
 static void print_saved(const session *s, const vkt_trainer *t)
 {
     if (s->o.save && keeps_best(s, t))
@@ -308,7 +308,7 @@ static void print_saved(const session *s, const vkt_trainer *t)
         remark("%s has the weights so far", s->o.save);
 }
 
-/* Prints the files of a run that a signal ended, and the command that continues it. */
+/* Prints how far a run came that a signal ended, which weights it saved, and the command that continues the run. */
 static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
 {
     const train_options *o = &s->o;
@@ -354,7 +354,7 @@ static void keep_first(vkt_result *r, vkt_result next)
     if (*r == VKT_OK) *r = next;
 }
 
-/* Prints the files of a run that an error ended. */
+/* Prints how far a run came that an error ended, and which weights it saved. */
 static void print_failure(const session *s, const vkt_trainer *t)
 {
     uint32_t n;
@@ -382,7 +382,7 @@ static void write_files(const session *s, vkt_trainer *t, vkt_result *r)
     const train_options *o = &s->o;
     uint32_t epochs;
     vkt_trainer_history(t, &epochs);
-    fflush(stdout); /* if stdout is also a file of results, they follow the printed lines */
+    fflush(stdout); /* if stdout is also a file of results, the results follow the printed lines */
     const bool lost = *r == VKT_E_DEVICE_LOST;
     const char *history = own_file(s, o->history, VKT_RUN_HISTORY), *plot = own_file(s, o->plot, VKT_RUN_PLOT);
     if (own_file(s, o->save, VKT_RUN_WEIGHTS) && !lost) keep_first(r, save_weights(s, t));
@@ -403,8 +403,8 @@ static vkt_result measure_test(session *s, vkt_trainer *t)
     return VKT_OK;
 }
 
-/* Returns the schedule of the options, otherwise the sample's own. The length of a schedule over the whole run is the
- * number of batches after the warm-up. */
+/* Returns the schedule of --schedule, otherwise the sample's own. The total of cosine and one-cycle of --schedule is
+ * the number of batches after the warm-up. */
 static vkt_schedule schedule_of(const train_options *o, const vkt_trainer_params *p)
 {
     vkt_schedule s = o->has_schedule ? o->schedule : p->schedule;
@@ -478,7 +478,7 @@ static vkt_result resume(const session *s, vkt_trainer *t)
     const char *path = s->o.resume;
     const vkt_result r = vkt_trainer_resume(t, path);
     if (r != VKT_OK) return r;
-    /* Possible only with --run, because --resume refuses --seed. */
+    /* Here --seed is possible only with --run, because --resume refuses it. */
     if (s->o.seed_given && s->o.seed != vkt_trainer_seed(t)) {
         complain("--seed: the run in %s has the seed %llu, got %llu: leave it out, or name another folder", s->o.run,
                  (unsigned long long)vkt_trainer_seed(t), (unsigned long long)s->o.seed);
@@ -517,7 +517,7 @@ static void print_summary(const session *s, const vkt_trainer *t)
 
 vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
 {
-    if (session_interrupted()) { /* keeps older files of these names, because nothing is trained yet */
+    if (session_interrupted()) { /* nothing is trained yet, so older files are kept */
         remark("ended by %s before the first step: no file was written", stop_name(stop_signal()));
         return VKT_OK;
     }

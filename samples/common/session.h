@@ -14,11 +14,11 @@
 #include "common/ranks.h"
 #include "vktrain/run_dir.h"
 
-/* The data set that the numbers of --json describe. */
+/* The data of a run, for --json. */
 typedef struct session_data {
-    const char *source; /* a path, or a name for generated data */
-    bool made_up;
-    const vkt_dataset *train, *validation, *test; /* NULL: none; test may be validation */
+    const char *source;                           /* a path, or a name for generated data */
+    bool made_up;                                 /* the data are generated */
+    const vkt_dataset *train, *validation, *test; /* NULL: none; `test` may be the same set as `validation` */
 } session_data;
 
 typedef struct session {
@@ -26,8 +26,8 @@ typedef struct session {
     int argc;
     char **argv;
     session_data data;               /* set by the sample, before it trains */
-    vkt_result error;                /* the error that ended the run, for --json */
-    vkt_result failed;               /* the same error, but VKT_OK if the fit ended in order */
+    vkt_result error;                /* the result of the fit, for --json */
+    vkt_result failed;               /* the same, but VKT_OK for VKT_E_DIVERGED and VKT_E_CHECKPOINT */
     double test_loss, test_accuracy; /* results of the best weights on data.test; NaN: not measured */
     uint64_t start_ns;
     vkt_host host;
@@ -38,41 +38,47 @@ typedef struct session {
     const vkt_dataset *scored; /* the data set of --report and --confusion; NULL: none */
     const char *scored_set;    /* "test" or "validation" */
     json_t *more;              /* NULL, or more members of --json; session_end frees it */
-    /* NULL, or a function that session_fit calls after the fit, before it writes files. It may measure, print and set
-     * `more` */
+    /* A function that session_finish calls before it writes files, if there is a best epoch and the fit did not fail.
+     * NULL: none. It may measure, print and set `more` */
     vkt_result (*finish)(struct session *s, vkt_trainer *t);
     void *user; /* a pointer that only the sample uses */
 } session;
 
-/* Reads the command line and tests whether each output file can be written. Ends the program with status 2 if an option
- * is wrong, with 1 if a file cannot be written, and with 0 after --help and --list-devices. From then on signals end
- * the run in order. */
+/* Reads the command line, connects to the processes of --mpi, opens the folder of --run, and tests whether the input
+ * files can be read and the output files written. Ends the program with status 2 if an option is wrong, with 1 if
+ * something fails, and with 0 after --help, --version and --list-devices. From then on signals end the run in order. */
 void session_begin(session *s, const train_cli *cli, int argc, char **argv);
-/* Creates the context and prints its device. Returns false, logged, if there is none. */
+/* Creates the contexts of this process. Prints their devices, unless --predict or --quiet. Returns false, logged, if it
+ * fails. */
 bool session_open(session *s);
 uint64_t session_now_ns(void);               /* returns the time of CLOCK_MONOTONIC, like start_ns */
 void session_print_memory(const session *s); /* prints one line: the largest amount of device memory */
-/* Keeps `data`, and prints a line: name, number of training and validation samples, shape of a sample. */
+/* Copies *data to s->data, and prints a line: source, number of training and validation samples, shape of a sample,
+ * number of classes. */
 void session_set_data(session *s, const session_data *data);
-/* Creates a trainer of p. The options replace batch, optimizer, lr, schedule, seed, stream, recompute, precision,
- * ema_decay, profile, label_smoothing and class_weights; the rest is the sample's. Loads the weights of --load.
- * Afterwards the sample attaches the texts that identify its data. Destroy *t in any case. */
+/* Creates a trainer of p. The options replace batch, optimizer, lr, seed, stream, recompute, precision, ema_decay,
+ * profile, label_smoothing, class_weights, dist and more_devices, and --schedule and --warmup change the schedule.
+ * --find-lr removes validation and metrics. The other members are the sample's. Loads the weights of --load. Afterwards
+ * the sample attaches the texts that identify its data. Destroy *t in any case. */
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
 /* Resumes the run if an option asks for it, prints the summary, trains, prints the outcome and writes the files. `fit`
- * (NULL: none) has the sample's own monitor. VKT_OK also if a signal ended the run: then the files describe the run so
- * far, and the command that continues it is printed. Before the first step nothing is written. With --find-lr it only
- * runs the test of learning rates. After an error, too, it writes the files of the training until then. */
+ * (NULL: none) has the sample's own monitor and min_delta. Returns VKT_OK also if a signal ended the run: then the
+ * files describe the run so far, and the command that continues it is printed. After an error, too, the files describe
+ * the run so far. If a signal or an error comes before the first step, nothing is written. With --find-lr it only runs
+ * the learning rate test. */
 vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);
 /* Calls session_trainer, then session_fit. */
 vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);
-/* Calls vkt_trainer_fit with `p`, with progress, until it ends or a signal comes. */
+/* Calls vkt_trainer_fit with `p` (with --run: vkt_run_dir_fit), and shows the progress unless --quiet. A signal ends
+ * the fit. The callbacks of `p` are not called. */
 vkt_result session_follow(const session *s, const vkt_fit_params *p, vkt_trainer *t);
 /* Prints the outcome of a fit that ended with `r`, and writes the files. It tries each file, even after another one
  * failed. `resumable`: the fit wrote checkpoints. */
 vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t, vkt_result r, bool resumable);
 /* Returns whether a signal came or --find-lr is done. Then the sample prints no predictions. */
 bool session_interrupted(void);
-/* Destroys the context. Returns the program's exit status for a result: 0, 1, or 128 + signal. */
+/* Destroys the contexts, closes the folder of --run and disconnects from the other processes. Prints the result if it
+ * is an error without a message. Returns the program's exit status: 0, 1, or 128 + signal. */
 int session_end(session *s, vkt_result r);
 
 #endif

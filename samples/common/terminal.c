@@ -51,8 +51,9 @@ static size_t field_length(const char *s, size_t n)
     return i;
 }
 
-/* Prints a line of words. Gaps of three blanks and more become two, except the gap behind a label of LABEL columns. A
- * field that fits into one line is not broken, except behind a label. A line without blanks, such as a rule, is cut. */
+/* Prints a line that is too wide. Gaps of three blanks and more become two, except the gap behind a label of LABEL
+ * columns. A field that fits into one line is not broken, except behind a label. A line without blanks is cut if it
+ * begins with '-' (a rule), otherwise it is not changed. */
 static void print_narrow(FILE *out, const char *line, size_t n, uint32_t room)
 {
     uint32_t column = 0;

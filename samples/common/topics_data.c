@@ -69,8 +69,8 @@ static void put_word(FILE *out, uint32_t n)
         fprintf(out, "%c%c", "bdfgklmnprstvz"[h % 14], "aeiou"[h / 14 % 5]);
 }
 
-/* Prints a line label<TAB>text of 20 to 179 words. One word in five is one of the 30 words of its topic. The others are
- * common to all topics, and low numbers are more frequent. */
+/* Prints a line label<TAB>text of 20 to 179 words. On average, one word in five is one of the 30 words of the topic.
+ * The other words are common to all topics, and words with low numbers are more frequent. */
 static void put_line(FILE *out, uint32_t i)
 {
     static const char *const topics[] = { "grain", "trade", "ship", "gold", "coffee", "sugar", "crude", "interest" };

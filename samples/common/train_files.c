@@ -14,7 +14,7 @@ enum { FAILED = 1, USAGE = 2, MOST = 8, FOLDER_ROOM = 4096, LINE_ROOM = 1024 };
 
 typedef struct output {
     const char *option, **path;
-    bool is_text; /* may be written to standard output */
+    bool is_text; /* the file may be standard output */
 } output;
 
 static const char *base_name(const char *path)
@@ -23,7 +23,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Looks up the folder of a path. Returns false if there is none. */
+/* Gets the status of the folder of a path. Returns false if there is no such folder. */
 static bool look_at_folder(const char *path, struct stat *out)
 {
     char folder[FOLDER_ROOM];
@@ -34,7 +34,7 @@ static bool look_at_folder(const char *path, struct stat *out)
     return stat(n ? folder : ".", out) == 0;
 }
 
-/* Returns whether two paths are the same file. Several options may write to the same device. */
+/* Returns whether two paths are the same regular file. Several options may write to the same device. */
 static bool same_file(const char *a, const char *b)
 {
     struct stat sa, sb;
@@ -52,7 +52,7 @@ static bool is_image(const char *path)
     return dot && (strcasecmp(dot, ".svg") == 0 || strcasecmp(dot, ".png") == 0);
 }
 
-/* Keeps the last line. */
+/* Is a log function: keeps the last line in `room`. */
 static void keep(void *room, vkt_log_level level, const char *line)
 {
     (void)level;
@@ -84,7 +84,7 @@ static bool is_weights_file(const char *option, const char *path)
 
 int train_inputs_try(const train_options *o)
 {
-    if (o->predict) return 0; /* vkt_card_read prints a better message */
+    if (o->predict) return 0; /* predict_card prints a better message */
     if (o->load && !is_weights_file("load", o->load)) return FAILED;
     if (!o->resume) return 0;
     if (!is_weights_file("resume", o->resume)) return FAILED;

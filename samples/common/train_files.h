@@ -4,11 +4,11 @@
 
 #include "common/options.h"
 
-/* Tests each output file before the training. Returns 0 if each can be written, otherwise the program's exit status
- * after a message that names option and path. Replaces "-" by the path of standard output. */
+/* Tests the output files before the training. Returns 0 if each of them can be written, otherwise the program's exit
+ * status, after a message that names the option. Replaces "-" by the path of standard output. */
 int train_files_try(train_options *o);
-/* Tests --load and --resume in the same way, before the data are read: each opens, and is a weights file or a
- * checkpoint. */
+/* Tests the files of --load and --resume before the data are read: --load must be a weights file or a checkpoint,
+ * --resume a checkpoint. Returns 0 or the exit status, as train_files_try. With --predict it tests nothing. */
 int train_inputs_try(const train_options *o);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct info_choice {
 
 /* A network's training step, or a case forward and backward. */
 typedef struct info_work {
-    const char *name, *what; /* lent; `what` is "" for a case */
+    const char *name, *what; /* not owned; `what` is "" for a case */
     info_choice *choices;
     size_t n, cap;
 } info_work;
@@ -33,19 +33,19 @@ typedef struct info_file {
 typedef struct info_facts {
     vkt_device_info *devices;
     uint32_t n_devices;
-    vkt_ctx *ctx; /* context on the chosen device; NULL: none could be created */
+    vkt_ctx *ctx; /* context on the chosen device; NULL: none was created */
     vkt_device_limits limits;
     vkt_memory_stats memory;
     info_file pipelines, tuning;
-    size_t n_tuned; /* entries of the tuning file */
-    uint64_t off;   /* variants that the environment disables */
+    size_t n_tuned; /* number of entries of the tuning file that are used */
+    uint64_t off;   /* set of the variants that the environment switches off */
     info_work *works;
     size_t n_works;
 } info_facts;
 
-/* Finds only the devices. The caller frees *f in any case, here and below. */
+/* Finds only the devices. The caller calls info_free in any case, also after info_find_facts. */
 vkt_result info_find_devices(const vkt_host *host, info_facts *f);
-/* Finds all other facts. VKT_E_NOT_FOUND or VKT_E_FORMAT, logged: the work is neither a network nor a case. */
+/* Finds all other facts. VKT_E_NOT_FOUND or VKT_E_FORMAT, logged: a text of o->work is neither a network nor a case. */
 vkt_result info_find_facts(const vkt_host *host, const info_options *o, info_facts *f);
 void info_free(info_facts *f);
 

@@ -18,7 +18,7 @@ int main(int argc, char **argv)
         info_print(stdout, &f);
     else if (!f.ctx)
         info_print_devices(stdout, &f), devices_note(stdout, f.devices, f.n_devices);
-    fflush(stdout); /* stdout may be the same file */
+    fflush(stdout); /* the JSON file may be the same file as stdout */
     if (r == VKT_OK && o.json) r = info_write_json(&o, &f);
     if (r != VKT_OK) complain_of_result(r);
     info_free(&f);

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Texts point into argv; NULL: not given. */
+/* Texts are in argv; NULL: not given. For `json` see output_path. */
 typedef struct info_options {
     const char *device, *json;
     bool list_devices;
@@ -13,7 +13,7 @@ typedef struct info_options {
 } info_options;
 
 /* Reads the command line into *o. If an option is wrong, prints a message and exits with status 2. Exits with status 0
- * after --help. */
+ * after --help and --version. */
 void info_options_parse(info_options *o, int argc, char **argv);
 
 #endif

@@ -4,12 +4,13 @@
 #include "scaling/layers.h"
 
 #define LINK_GB_PER_S (25.0 / 8)           /* 25 Gbit/s: one connection per server */
-#define FITTED 0.70                        /* the part of it that the ring gets */
-#define FUSION_BUFFER (64.0 * 1024 * 1024) /* Horovod's default */
+#define FITTED 0.70                        /* the fraction of LINK_GB_PER_S that the ring gets */
+#define FUSION_BUFFER (64.0 * 1024 * 1024) /* bytes: Horovod's default */
 #define BATCH 64
 #define GPUS_PER_SERVER 4
 
-/* NCCL's own model of its ring (see docs/scaling.md): microseconds of one message, and a factor for large buffers. */
+/* NCCL's own model of its ring (see docs/scaling.md): microseconds of a message over PCIe and over the network, and a
+ * factor for large buffers. */
 #define NCCL_PCI_US 5.7
 #define NCCL_NETWORK_US 9.6
 #define NCCL_LARGE 1.9
@@ -36,8 +37,8 @@ scaling_network horovod_network(void)
                               .gb_per_s = FITTED * LINK_GB_PER_S };
 }
 
-/* Fills in one bucket per layer, from the last layer to the first. The backward pass has twice the products of the
- * forward pass, in each layer. Returns the number of parameters. */
+/* Fills in the times, and one bucket per layer, from the last layer to the first. The backward pass has twice the
+ * products of the forward pass, in each layer. Returns the number of parameters. */
 static double profile_of(const layers *l, double images_per_s, scaling_profile *p)
 {
     const double alone = 1e3 * BATCH / images_per_s;

@@ -16,9 +16,9 @@ typedef struct horovod_case {
 
 /* Returns Horovod's network as the model has it. The bandwidth is the only fitted number. */
 scaling_network horovod_network(void);
-/* Compares the efficiency of one network in one cluster. Cluster 0 has 512 ranks; the bandwidth was fitted to its three
- * networks. If net->fuse_bytes is 0, buckets are filled up to the size of the fusion buffer. Else each layer is a
- * bucket, and an exchange has those that are ready. */
+/* Compares the efficiency of one network in one cluster. Cluster 0 has 512 ranks; the bandwidth was fitted to the three
+ * networks in this cluster. If net->fuse_bytes is 0, buckets are filled up to the size of the fusion buffer. Else each
+ * layer is a bucket, and an exchange has all buckets that are ready, up to this size. */
 horovod_case horovod_compare(const scaling_network *net, size_t network, size_t cluster);
 
 #endif

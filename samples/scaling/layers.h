@@ -11,7 +11,7 @@ typedef struct layer {
     double products; /* multiplications of the forward pass for one image */
 } layer;
 
-/* In the order of the forward pass. */
+/* The layers of a network, in the order of the forward pass. */
 typedef struct layers {
     layer at[MOST_LAYERS];
     size_t n;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Messages of one all-reduce that wait for each other. */
+/* Returns how many messages of an all-reduce a rank sends one after the other. */
 static uint32_t messages(scaling_algorithm algorithm, uint32_t ranks)
 {
     uint32_t rounds = 0;
@@ -15,14 +15,15 @@ static uint32_t messages(scaling_algorithm algorithm, uint32_t ranks)
 double scaling_exchange_ms(const scaling_network *net, double bytes, uint32_t ranks)
 {
     if (ranks < 2) return 0;
-    const double sent = 2 * bytes * (ranks - 1) / ranks; /* by each rank, and received too */
+    const double sent = 2 * bytes * (ranks - 1) / ranks; /* bytes that each rank sends; it receives as many */
     double ms = messages(net->algorithm, ranks) * net->latency_us * 1e-3;
     if (net->gb_per_s > 0) ms += sent * (net->contention > 0 ? net->contention : 1) / (net->gb_per_s * 1e6);
     if (net->copy_gb_per_s > 0) ms += 2 * bytes / (net->copy_gb_per_s * 1e6);
     return ms;
 }
 
-/* Returns the bytes of the exchange that begins with bucket *k at `start_ms`. Sets *k to the first one of the next. */
+/* Returns the bytes of the exchange that begins with bucket *k at `start_ms`. Sets *k to the first bucket of the next
+ * exchange. */
 static double join(const scaling_profile *p, const scaling_network *net, double start_ms, size_t *k)
 {
     double bytes = p->buckets[(*k)++].bytes;
@@ -38,7 +39,7 @@ scaling_step scaling_predict(const scaling_profile *p, const scaling_network *ne
 {
     const double computed = p->forward_ms + p->backward_ms, alone = computed + p->update_ms;
     scaling_step s = { 0 };
-    double end = 0; /* of the last exchange */
+    double end = 0; /* end of the last exchange so far, in ms */
     for (size_t k = 0; ranks > 1 && k < p->n_buckets; s.exchanges++) {
         const double start = fmax(end, p->buckets[k].ready_ms);
         end = start + scaling_exchange_ms(net, join(p, net, start, &k), ranks);

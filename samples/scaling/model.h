@@ -24,27 +24,27 @@ typedef enum scaling_algorithm {
     SCALING_RING         /* 2 (ranks - 1) messages one after the other */
 } scaling_algorithm;
 
-/* The connection of a rank to the others. */
+/* The connection of a rank to the other ranks. */
 typedef struct scaling_network {
     scaling_algorithm algorithm;
-    double latency_us;    /* alpha: of each message */
-    double gb_per_s;      /* beta: in each direction, 10^9 bytes per second; 0: infinite */
-    double contention;    /* so many ranks share that bandwidth; 0: 1 */
-    double copy_gb_per_s; /* the host copies each bucket before and after its exchange; 0: no copies */
+    double latency_us;    /* alpha: the time that each message needs in addition to its bytes */
+    double gb_per_s;      /* beta: bandwidth in each direction, 10^9 bytes per second; 0: infinite */
+    double contention;    /* number of ranks that share that bandwidth; 0: 1 */
+    double copy_gb_per_s; /* rate of the host's copies of a bucket before and after its exchange; 0: no copies */
     double fuse_bytes;    /* limit of an exchange that has several ready buckets; 0: each exchange has one bucket */
 } scaling_network;
 
 typedef struct scaling_step {
     double step_ms;
-    double exposed_ms; /* exchanges behind the end of the backward pass: the ranks only wait */
+    double exposed_ms; /* time of the exchanges after the end of the backward pass, in which the ranks only wait */
     double efficiency; /* time of one rank alone / step_ms */
     size_t exchanges;
 } scaling_step;
 
-/* Returns the time of one all-reduce. ranks: from 1; 1 takes no time. */
+/* Returns the time of an all-reduce of `bytes` bytes. ranks: 1 or more; one rank needs no time. */
 double scaling_exchange_ms(const scaling_network *net, double bytes, uint32_t ranks);
 scaling_step scaling_predict(const scaling_profile *p, const scaling_network *net, uint32_t ranks);
-/* Merges neighbours in p->buckets while their sum is at most `bytes`. A merged bucket is ready with its last part. */
+/* Merges neighbouring buckets while their sum is at most `bytes`. A merged bucket is ready when its last part is. */
 void scaling_fill(scaling_profile *p, double bytes);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "common/message.h"
 
-/* Reads member `key`, which must be a number and not negative. */
+/* Reads member `key`, which must be a number and not negative. Returns false, with a message, if it is not. */
 static bool number(const json_t *o, const char *path, const char *key, double *x)
 {
     const json_t *member = json_object_get(o, key);

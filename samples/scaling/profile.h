@@ -8,8 +8,8 @@
 
 /* Reads
  *     { "forward_ms": 20, "backward_ms": 40, "update_ms": 2, "buckets": [ { "bytes": 4194304, "ready_ms": 25 }, ... ] }
- * into *p. Buckets are in the order of their exchanges. Prints what is wrong and returns false if the file has another
- * form. Owner: the caller; free p->buckets in any case. */
+ * into *p. Buckets are in the order in which they are ready. If the file has another form, prints what is wrong and
+ * returns false. The caller frees p->buckets in any case. */
 bool scaling_read(const char *path, scaling_profile *p);
 
 #endif

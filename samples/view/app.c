@@ -37,7 +37,7 @@ typedef struct app {
     double budget_ms;
     request request;
     times frame_times, training_times;
-    times host_times, cpu_times; /* the library's calls: wall time; CPU time of this thread */
+    times host_times, cpu_times; /* of the library's calls for a frame: wall time; CPU time of this thread */
     uint64_t frame_start_ns;
 } app;
 
@@ -130,7 +130,8 @@ static vkt_result run_request(app *a)
     }
 }
 
-/* Submits this frame's steps. With --recorded, record_training records them instead. */
+/* Collects losses, does what a key requested, and submits this frame's slices of steps. With --recorded it submits no
+ * slices: record_training records a step. */
 static vkt_result train(app *a, const frame *now)
 {
     uint64_t used_ns = 0;
@@ -315,7 +316,7 @@ static void add_since(host_clock *spent, host_clock start)
     spent->cpu_ns += now.cpu_ns - start.cpu_ns;
 }
 
-/* Draws one frame. `copy` gets a copy of it (NULL: none). */
+/* Trains and draws one frame. `copy` gets a copy of the frame (NULL: no copy). */
 static vkt_result one_frame(app *a, const buffer *copy)
 {
     frame *now;

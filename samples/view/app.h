@@ -12,8 +12,8 @@ typedef struct view_options {
     uint32_t headless;   /* number of steps without a screen; 0: in a window */
     uint32_t frames;     /* number of frames after which the window closes; 0: only the user closes it */
     uint32_t batch;      /* pixels of a step */
-    uint32_t side;       /* side of the sample's own image; limit of the longest side of a file's image */
-    uint64_t max_pixels; /* limit for a file; 0: the default */
+    uint32_t side;       /* side of the sample's own image; limit for the longest side of a file's image */
+    uint64_t max_pixels; /* limit for the pixels of a file's image; 0: the default */
     double budget_ms;    /* device time of training per frame */
     float lr;
     bool recorded; /* training is recorded into the frame's command buffer */

@@ -13,7 +13,7 @@ enum { MAX_DEVICES = 32, MAX_FAMILIES = 32, MAX_INSTANCE_EXTENSIONS = 16 };
 
 /* ---- the instance ---- */
 
-/* Prints the messages of a validation layer in the same words as the library does for a device of its own. */
+/* Prints the messages of a validation layer in the form that the library uses for a device of its own. */
 static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                                  VkDebugUtilsMessageTypeFlagsEXT types,
                                                  const VkDebugUtilsMessengerCallbackDataEXT *data, void *user)
@@ -198,7 +198,7 @@ vkt_result device_open(const vkt_host *host, const device_params *p, device *d)
     memset(d, 0, sizeof *d);
     d->loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
     PFN_vkGetInstanceProcAddr get = NULL;
-    if (d->loader) *(void **)&get = dlsym(d->loader, "vkGetInstanceProcAddr"); /* the form that POSIX describes */
+    if (d->loader) *(void **)&get = dlsym(d->loader, "vkGetInstanceProcAddr"); /* the form of dlsym in POSIX */
     if (!get) {
         complain("no Vulkan loader: %s", dlerror());
         return VKT_E_NO_LOADER;

@@ -10,7 +10,7 @@ enum { DEVICE_MAX_EXTENSIONS = 8 };
 
 typedef struct device_params {
     const char *name;                      /* the value of --device; NULL: the best one */
-    const char *const *surface_extensions; /* instance extensions; NULL: no window, no swapchain */
+    const char *const *surface_extensions; /* instance extensions for a window; NULL: no window */
     uint32_t n_surface_extensions;
     /* Returns whether queues of this family can present images to a window. NULL: no window. */
     bool (*can_present)(VkInstance instance, VkPhysicalDevice physical, uint32_t family);
@@ -36,8 +36,9 @@ typedef struct device {
     uint32_t n_extensions;
 } device;
 
-/* Opens *d. Never copy *d: it has the feature structs that the device's chain points to. Close it in any case.
- * VKT_E_NO_LOADER, VKT_E_NO_DEVICE, VKT_E_DRIVER, all with a message on stderr. */
+/* Opens *d. Never copy *d: it has the feature structs that the chain in d->features points to. Close *d in any case.
+ * VKT_E_NO_LOADER, VKT_E_NO_DEVICE or VKT_E_DRIVER, with a message on stderr; VKT_E_NOMEM; and the errors of
+ * vkt_vk_examine and vkt_vk_add_features. */
 vkt_result device_open(const vkt_host *host, const device_params *p, device *d);
 void device_close(device *d); /* call it after all objects of the device are destroyed */
 /* Creates the library's context on this device and queue. */
@@ -46,7 +47,7 @@ vkt_result device_adopt(const device *d, const vkt_host *host, uint64_t max_byte
 typedef struct buffer {
     VkBuffer handle;
     VkDeviceMemory memory;
-    void *map; /* only if it is host-visible */
+    void *map; /* the buffer's memory for the host */
 } buffer;
 /* Creates a host-visible and coherent buffer. */
 vkt_result buffer_create(const device *d, VkDeviceSize bytes, VkBufferUsageFlags usage, buffer *out);
@@ -70,7 +71,7 @@ typedef struct stage_access {
     VkImageLayout layout;
 } stage_access;
 void image_barrier(const device *d, VkCommandBuffer cmd, VkImage image, stage_access from, stage_access to);
-VkBufferImageCopy whole_image(VkExtent2D extent); /* for a buffer without gaps */
+VkBufferImageCopy whole_image(VkExtent2D extent); /* returns the region of a copy; the buffer has no gaps */
 void memory_barrier(const device *d, VkCommandBuffer cmd, const VkMemoryBarrier2 *barrier);
 
 #endif

@@ -56,7 +56,7 @@ static vkt_result make_sampler(renderer *a)
     return VKT_OK;
 }
 
-/* Makes the one descriptor set: both textures, the levels and the parameters. */
+/* Makes the descriptor set, with bindings for both textures, the levels and the parameters, and the pipeline layout. */
 static vkt_result make_set(renderer *a)
 {
     const vk_table *vk = &a->d->vk;
@@ -213,7 +213,7 @@ void renderer_record(renderer *a, const frame *f, const canvas *to)
                                         .colorAttachmentCount = 1,
                                         .pColorAttachments = &colour };
     upload_record(a->d, f->cmd, &a->upload[f->slot], &a->panel);
-    /* The barrier begins at the stage that waits for the semaphore of a window image. */
+    /* The barrier begins at the stage that waits for the semaphore of the window's image. */
     image_barrier(a->d, f->cmd, to->image, before, drawn);
     vk->CmdBeginRendering(f->cmd, &rendering);
     vk->CmdBindDescriptorSets(f->cmd, VK_PIPELINE_BIND_POINT_GRAPHICS, a->layout, 0, 1, &a->set, 0, NULL);

@@ -15,9 +15,10 @@ typedef struct rect {
 typedef struct arrangement {
     rect target, network, panel;
 } arrangement;
-/* Arranges both images side by side. They are as large as possible and keep their shape. */
+/* Arranges the target `p` and the network's image side by side. They are as large as possible and keep the target's
+ * proportions. */
 arrangement arrange(VkExtent2D frame, const rgba_image *p);
-/* Returns the size of a frame with images in their own size. It is at least as wide as the panel needs. */
+/* Returns the size of a frame in which the images have the target's size. It is at least as wide as the panel needs. */
 VkExtent2D natural_frame(const rgba_image *p);
 
 /* The image to draw on. */
@@ -32,7 +33,7 @@ typedef struct renderer {
     const device *d;
     const rgba_image *p;
     gpu_image panel;
-    buffer upload[FRAMES_IN_FLIGHT]; /* images of the panel */
+    buffer upload[FRAMES_IN_FLIGHT]; /* pixels of the panel, by slot of the frame */
     buffer levels;                   /* levels of the hash grid */
     VkSampler sampler;
     VkDescriptorSetLayout set_layout;
@@ -42,7 +43,7 @@ typedef struct renderer {
     VkPipeline draws_target, draws_panel, draws_network;
 } renderer;
 
-/* Parameters of renderer_create. All objects are lent: they must exist longer than the renderer. */
+/* Parameters of renderer_create. The renderer does not own the objects: they must outlive it. */
 typedef struct renderer_params {
     const device *d;
     const rgba_image *target;
@@ -56,13 +57,13 @@ vkt_result renderer_create(const renderer_params *p, renderer *a);
 void renderer_destroy(renderer *a); /* the device must be idle */
 /* Sets the width of the panel. The device must be idle. */
 vkt_result renderer_set_width(renderer *a, uint32_t width);
-/* Records a frame. upload[slot] must have its panel. */
+/* Records a frame. a->upload[f->slot] must have the pixels of its panel. */
 void renderer_record(renderer *a, const frame *f, const canvas *to);
 /* Records the end of a frame, after renderer_record. If `copy` is not NULL, copies the frame to it: extent.width *
  * extent.height * 4 bytes. Prepares a window image for its presentation. */
 void renderer_record_end(renderer *a, const frame *f, const canvas *c, const buffer *copy);
 
-/* Makes the three pipelines. It is in view/pipelines.c. */
+/* view/pipelines.c: makes the three pipelines. */
 vkt_result renderer_make_pipelines(renderer *a, VkFormat format);
 
 #endif

@@ -11,7 +11,7 @@ typedef struct frame {
     VkCommandPool pool;
     VkCommandBuffer cmd;
     VkFence done;
-    VkSemaphore acquired; /* the window's image is ready for drawing */
+    VkSemaphore acquired; /* signalled when the window's image may be drawn */
 } frame;
 
 typedef struct frames {
@@ -23,10 +23,11 @@ typedef struct frames {
 vkt_result frames_create(const device *d, frames *f);
 void frames_destroy(frames *f); /* the device must be idle */
 
-/* Waits until the frame before the last one is done. Returns its slot, whose command buffer is ready for recording. */
+/* Waits until the frame before the last one is done. Returns its slot, whose command buffer is in the recording state.
+ */
 vkt_result frames_begin(frames *f, frame **out);
-/* Ends the recording and submits it. `wait` delays the writes of colours, and `signal` is signalled at the end. Each
- * may be null. */
+/* Ends the recording and submits it. The writes of colours wait for `wait`, and `signal` is signalled at the end. Each
+ * of them may be null. */
 vkt_result frames_submit(frames *f, const frame *now, VkSemaphore wait, VkSemaphore signal);
 
 #endif

@@ -12,9 +12,9 @@
 enum {
     COLOURS = 3,
     CHECKED = 16384,   /* pixels of a run of `check` */
-    AHEAD = 3,         /* number of submitted runs; with more, learn_step waits for the loss of an earlier run */
+    AHEAD = 3,         /* most steps whose loss is not known; with more, learn_step waits for the oldest one */
     MAX_PASSES = 8,    /* passes over all pixels, each in its own order; then the orders repeat */
-    MAX_ROWS = 1 << 24 /* limit for all passes; a single pass may have more */
+    MAX_ROWS = 1 << 24 /* limit for the rows of all passes together; a single pass may have more */
 };
 
 /* ---- the data: a sample for each pixel ---- */
@@ -26,7 +26,7 @@ static vkt_result make_array(learner *l, const char *name, vkt_dtype dtype, vkt_
                             out);
 }
 
-/* Makes the centres of the pixels, in (0,1). */
+/* Makes the array of positions: the centres of the pixels, in (0,1). */
 static vkt_result make_positions(learner *l)
 {
     float *xy = malloc(2 * (size_t)l->pixels * sizeof *xy);
@@ -40,7 +40,7 @@ static vkt_result make_positions(learner *l)
     return r;
 }
 
-/* Reads the colours on the device, from the image that the frame shows, too. */
+/* Makes the array of colours. The device reads them from the image that the frame shows. */
 static vkt_result make_colours(learner *l)
 {
     TRY(make_array(l, "colours", VKT_F32, vkt_shape2(l->pixels, COLOURS), NULL, &l->colours));
@@ -80,7 +80,7 @@ static vkt_result make_data(learner *l)
 
 /* ---- the network ---- */
 
-/* Returns a grid with cells from a 16th of the image down to one pixel. */
+/* Returns a hash grid with cells from a 16th of the image's longer side down to one pixel. */
 static vkt_hash_grid_params grid_of(const learn_params *p)
 {
     const double finest = p->width > p->height ? p->width : p->height, coarsest = 16;
@@ -123,7 +123,8 @@ static vkt_tensor network(const learner *l, vkt_builder *b, vkt_tensor positions
     return vkt_mlp(g, features, layers, 3);
 }
 
-/* Builds the mean squared error of `batch` pixels, chosen by an order of n. */
+/* Builds a graph up to its loss: the mean squared error of `batch` pixels, which an order of n sample numbers selects.
+ */
 static vkt_result begin_graph(const learner *l, uint32_t batch, uint32_t n, learn_graph *out, vkt_tensor *loss)
 {
     const vkt_host host = vkt_ctx_host(l->ctx);
@@ -232,7 +233,7 @@ static void add_loss(learner *l, float loss)
     curve_add(&l->loss, (double)loss);
 }
 
-/* Reads the loss of the next run. Waits for it. */
+/* Waits for the oldest run whose loss is not known, and reads its loss. */
 static vkt_result await_run(learner *l)
 {
     vkt_metrics m;
@@ -338,7 +339,7 @@ vkt_result learn_psnr(learner *l, double *psnr)
 
 /* ---- parameters ---- */
 
-/* Clears Adam's moments and its clock, too, because a new training begins. */
+/* Begins a new training with the parameters as they are: clears Adam's moments and clock, and the losses. */
 static vkt_result forget_training(learner *l)
 {
     float *zeros = calloc(vkt_store_elements(l->store), sizeof *zeros);

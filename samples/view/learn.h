@@ -19,7 +19,7 @@ typedef struct learn_params {
     bool recorded; /* steps are recorded into the frames' command buffers */
 } learn_params;
 
-/* The objects of a program. They must exist as long as their programs. */
+/* A graph, with its builder and its external values. It must outlive the programs made from it. */
 typedef struct learn_graph {
     vkt_graph *g;
     vkt_builder *b;
@@ -30,15 +30,17 @@ typedef struct learner {
     learn_params p;
     uint32_t pixels, passes; /* passes: passes over all pixels in `order` */
     vkt_ctx *ctx;
-    vkt_array *positions, *colours, *order, *all; /* (pixels,2) and (pixels,3) f32; sample numbers, shuffled and not */
+    /* positions (pixels,2) and colours (pixels,3) are f32. order: the sample numbers, shuffled anew for each pass. all:
+     * the sample numbers, not shuffled */
+    vkt_array *positions, *colours, *order, *all;
     learn_graph train, measure;
     vkt_store *store;
     vkt_program *step[FRAMES_IN_FLIGHT]; /* recorded: one for each frame in flight; otherwise only the first */
     vkt_program *check;
-    uint64_t began;    /* steps before the last reset */
-    uint64_t steps;    /* steps that were begun */
-    uint64_t reported; /* steps whose loss is known or was lost */
-    bool under_way;    /* a part of a step was submitted */
+    uint64_t began;    /* number of steps when this training began */
+    uint64_t steps;    /* number of steps that were submitted or recorded, each completely */
+    uint64_t reported; /* number of steps whose loss is known or was lost */
+    bool under_way;    /* a part of another step was submitted */
     bool has_metrics[FRAMES_IN_FLIGHT];
     float recent[LEARN_RECENT]; /* the last losses, in a ring buffer */
     uint64_t n_recent;
@@ -53,25 +55,26 @@ vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[VIEW_LEVELS]
 vkt_result learn_create(vkt_ctx *ctx, const learn_params *p, learner *l);
 void learn_destroy(learner *l);
 
-/* Submits a whole step. Waits for the loss of an earlier step if too many are open. */
+/* Submits a whole step. Waits for the loss of an earlier step if too many losses are not known. */
 vkt_result learn_step(learner *l);
-/* Submits as many slices of steps as fit into the budget. *used_ns is the time that they will take. `finish`: begins no
- * new step, and only continues one that is partly done. */
+/* Submits as many slices of steps as fit into the budget. *used_ns is the expected time of these slices. `finish`:
+ * begins no new step, and only continues a step that is partly done. */
 vkt_result learn_slices(learner *l, uint64_t budget_ns, bool finish, uint64_t *used_ns);
 /* Records a step into a frame's command buffer. Frames of one slot must run one after the other. */
 vkt_result learn_record(learner *l, const frame *f);
-/* Returns the barriers between a frame's last commands and the next frame's first ones: see vkt_program_barriers. */
+/* Returns the barriers before and after a recorded step: see vkt_program_barriers. */
 void learn_barriers(const learner *l, VkMemoryBarrier2 *before, VkMemoryBarrier2 *after);
 /* Reads the losses of steps that are done, without waiting. With --recorded, reads the loss of `slot`, whose frame must
  * be done. */
 vkt_result learn_collect(learner *l, uint32_t slot);
 
 uint64_t learn_steps(const learner *l);     /* steps since the last reset */
-double learn_recent_psnr(const learner *l); /* in dB, of the last steps' pixels */
+double learn_recent_psnr(const learner *l); /* in dB, over the pixels of the last LEARN_RECENT steps */
 /* Computes the PSNR over all pixels with the present parameters. Waits. */
 vkt_result learn_psnr(learner *l, double *psnr);
 
-/* Sets the parameters to their initial values. Finish a step that is partly done before. */
+/* Sets the parameters to their initial values, and begins a new training. Before this call and learn_load, a step that
+ * is partly done must be finished. */
 vkt_result learn_reset(learner *l);
 vkt_result learn_save(learner *l, const char *path);
 vkt_result learn_load(learner *l, const char *path);

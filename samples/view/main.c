@@ -2,8 +2,8 @@
  * is a hash grid and a small MLP. It computes the colour at a position of an image. A fragment shader draws the image,
  * and reads the parameters in the training's own buffers.
  *
- *   device, memory, frames, window   the parts of any application that draws with Vulkan. They do not use the library;
- *                                    only device.c asks what it needs of a device
+ *   device, memory, frames, window   the parts of any application that draws with Vulkan. They do not use the library.
+ *                                    Exception: device.c asks what the library needs of a device, and makes its context
  *   learn                            uses the library: the program that trains, and its three ways to step
  *   draw, pipelines, panel           draw a frame
  *   app                              the loop around all of it */

@@ -92,7 +92,7 @@ static void draw_loss(cairo_t *c, box b, const panel_state *s)
     draw_curve(c, b, s->loss, logarithm, -4.8, -0.8);
 }
 
-/* ---- times of the last frames: one bar each, newest on the right, 0 to 50 ms ---- */
+/* ---- times of the last frames: one bar for each frame, the newest on the right, 0 to 50 ms high ---- */
 
 static void draw_bars(cairo_t *c, box b, const times *t)
 {

@@ -10,14 +10,14 @@ enum { PANEL_HEIGHT = 136 };
 typedef struct panel_state {
     const char *device;
     uint64_t steps;
-    const curve *loss;                     /* mean squared error of each step */
+    const curve *loss;                     /* mean squared error of the steps */
     double psnr;                           /* in dB, of the last steps */
-    const times *frames, *training, *host; /* each frame: total; training on the device; host calls for it */
+    const times *frames, *training, *host; /* of each frame: all; training on the device; calls of the library */
     double budget_ms;                      /* 0: one whole step per frame */
     bool paused;
 } panel_state;
 
-/* Draws width x PANEL_HEIGHT pixels B,G,R,A to `bgra`. VKT_E_NOMEM. */
+/* Draws width x PANEL_HEIGHT pixels to `bgra`, each of four bytes: B, G, R and one that is not used. VKT_E_NOMEM. */
 vkt_result panel_draw(const panel_state *s, uint32_t width, void *bgra);
 
 #endif

@@ -1,4 +1,4 @@
-/* view/pipelines.c - the three pipelines of a frame, each with its own shader: see draw.h. */
+/* view/pipelines.c - the three pipelines of a frame: see draw.h. Target and panel share a fragment shader. */
 #include "view/draw.h"
 
 #include "shaders.h"

@@ -12,7 +12,7 @@ typedef struct curve {
     float points[CURVE_POINTS];
     uint32_t n;
     uint64_t stride, taken; /* taken: number of values in the unfinished point; a stride of 0 means 1 */
-    double sum;             /* sum of those values */
+    double sum;             /* sum of the values in the unfinished point */
 } curve;
 void curve_add(curve *c, double value);
 
@@ -24,7 +24,7 @@ void times_add(times *t, uint64_t ns);
 /* Returns the mean of the last MAX_TIMES times, in ms. 0 if there are none. */
 double times_mean(const times *t);
 double times_quantile(const times *t, double q);
-/* Returns the i-th last time. i must be below n and MAX_TIMES. */
+/* Returns a time in ms. i = 0: the newest one, 1: the one before, and so on. i must be below n and MAX_TIMES. */
 float times_last(const times *t, uint32_t i);
 
 #endif

@@ -41,7 +41,7 @@ typedef struct bytes {
     size_t n, room;
 } bytes;
 
-/* Appends to a buffer in memory. It is the write function of a cairo stream. */
+/* Is the write function of a cairo stream: appends to a buffer in memory. */
 static cairo_status_t append(void *to, const unsigned char *data, unsigned n)
 {
     bytes *b = to;

@@ -13,7 +13,7 @@ typedef struct rgba_image {
  */
 vkt_result rgba_image_read(const char *path, uint32_t most, uint64_t max_pixels, rgba_image *out);
 /* Generates the sample's own image: gradients, a shaded ball, edges at odd angles, stripes that become finer, small
- * letters. The bytes are the same everywhere, except for the last digit of sin. */
+ * letters. Bytes may differ by 1 between machines whose functions of <math.h> round differently. */
 vkt_result rgba_image_draw(uint32_t side, rgba_image *out);
 /* Writes a PNG file. VKT_E_IO, with a message on stderr. */
 vkt_result rgba_image_write(const rgba_image *p, const char *path);

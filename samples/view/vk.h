@@ -16,7 +16,7 @@
     X(DestroyInstance) X(EnumeratePhysicalDevices) X(EnumerateDeviceExtensionProperties)                               \
     X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceFeatures) X(GetPhysicalDeviceQueueFamilyProperties)        \
     X(CreateDevice) X(GetDeviceProcAddr)
-/* NULL if the instance does not have their extension. */
+/* These functions are NULL if the instance does not have their extensions. */
 #define VIEW_VK_INSTANCE_EXTENSIONS(X)                                                                                 \
     X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT)                                                   \
     X(DestroySurfaceKHR) X(GetPhysicalDeviceSurfaceCapabilitiesKHR) X(GetPhysicalDeviceSurfaceFormatsKHR)
@@ -34,7 +34,7 @@
     X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdPipelineBarrier2) X(CmdCopyBufferToImage) X(CmdCopyImageToBuffer)   \
     X(CmdBeginRendering) X(CmdEndRendering) X(CmdBindPipeline) X(CmdBindDescriptorSets) X(CmdPushConstants)            \
     X(CmdSetViewport) X(CmdSetScissor) X(CmdDraw)
-/* NULL if the device does not have their extension. */
+/* These functions are NULL if the device does not have their extension. */
 #define VIEW_VK_DEVICE_EXTENSIONS(X)                                                                                   \
     X(CreateSwapchainKHR) X(DestroySwapchainKHR) X(GetSwapchainImagesKHR) X(AcquireNextImageKHR) X(QueuePresentKHR)
 /* clang-format on */
@@ -50,8 +50,7 @@ typedef struct vk_table {
 #undef VIEW_VK_MEMBER
 } vk_table;
 
-/* Each of these functions fills a part of the table. Returns false, with a message on stderr, if a function is missing.
- */
+/* Fill a part of the table each. Return false, with a message on stderr, if the driver lacks a function. */
 bool vk_load_global(vk_table *vk, PFN_vkGetInstanceProcAddr get);
 bool vk_load_instance(vk_table *vk, VkInstance instance);
 bool vk_load_device(vk_table *vk, VkDevice device);
@@ -60,10 +59,10 @@ bool vk_load_device(vk_table *vk, VkDevice device);
  * VKT_E_DEVICE_LOST. */
 vkt_result vk_check(VkResult r, const char *call);
 
-#define TRY(call)                                                      \
-    do {                                                               \
-        const vkt_result try_r = (call);                               \
-        if (try_r != VKT_OK) return try_r; /* a message was printed */ \
+#define TRY(call)                                                                                     \
+    do {                                                                                              \
+        const vkt_result try_r = (call);                                                              \
+        if (try_r != VKT_OK) return try_r; /* session_end prints the error if there was no message */ \
     } while (0)
 /* Calls a function of the table that returns a VkResult. */
 #define TRY_VK(vk, name, ...) TRY(vk_check((vk)->name(__VA_ARGS__), "vk" #name))

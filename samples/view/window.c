@@ -68,8 +68,8 @@ static void on_size(GLFWwindow *handle, int width, int height)
     ((window *)glfwGetWindowUserPointer(handle))->stale = true;
 }
 
-/* Chooses the format. The bytes of the image file are already encoded for a screen. A format that encodes again is the
- * second choice. */
+/* Chooses the format. The bytes of the image file are already encoded for a screen (sRGB), so a format that does not
+ * encode again is preferred. If there is none, chooses the surface's first format. */
 static vkt_result choose_format(window *w)
 {
     VkSurfaceFormatKHR formats[MAX_FORMATS];

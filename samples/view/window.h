@@ -11,8 +11,8 @@ typedef struct GLFWwindow GLFWwindow;
 typedef struct window_image {
     VkImage handle;
     VkImageView view;
-    /* Signalled after the drawing; the presentation waits for it. Each image has its own one, and both become free
-     * together. */
+    /* Signalled after the drawing; the presentation waits for it. Each image has its own semaphore, because image and
+     * semaphore become free together. */
     VkSemaphore drawn;
 } window_image;
 
@@ -28,11 +28,11 @@ typedef struct window {
     uint32_t n_images;
     bool stale; /* the swapchain does not fit the window any more */
     char keys[WINDOW_MAX_KEYS];
-    uint32_t n_keys; /* keys pressed since window_keys */
+    uint32_t n_keys; /* number of keys since the last window_keys */
 } window;
 
-/* Starts GLFW. Returns false, with a message on stderr, if there is no screen. Call it before device_open, which needs
- * the instance extensions and window_can_present. */
+/* Starts GLFW. Returns false, with a message on stderr, if there is no screen or Vulkan cannot draw into its windows.
+ * Call it before device_open, which needs the instance extensions and window_can_present. */
 bool window_system_begin(const char *const **extensions, uint32_t *n);
 void window_system_end(void);
 bool window_can_present(VkInstance instance, VkPhysicalDevice physical, uint32_t family);
@@ -49,8 +49,8 @@ void window_set_title(window *w, const char *title);
 
 /* Makes the swapchain again, in the window's present size. The device must be idle, the window not minimised. */
 vkt_result window_renew(window *w);
-/* Acquires the next image. `acquired` is signalled when the image may be drawn. *image is UINT32_MAX if there is none:
- * call window_renew first. */
+/* Acquires the next image. `acquired` is signalled when the image may be drawn. *image is UINT32_MAX if the swapchain
+ * does not fit the window any more: then call window_renew. */
 vkt_result window_acquire(window *w, VkSemaphore acquired, uint32_t *image);
 vkt_result window_present(window *w, uint32_t image);
 

@@ -1,15 +1,16 @@
 /* attention.abi.h - softmax(scale q k^T) v for `heads` heads of each sample. In q, k and v, row t of a head is 4 d4
- * neighbouring elements and starts at vec4 (sample rows + t) ld + head d4. In y and dy, ld is heads d4. */
+ * neighbouring elements and starts at vec4 (sample n + t) ld + head d4; n is the number of rows of a head. In y and dy,
+ * ld is heads d4. */
 VKT_PUSH(vkt_attention_push,
          VKT_U32(units) /* tiles of rows of all heads of all samples in this dispatch */
-         VKT_U32(rows) VKT_U32(others) /* per head: queries and keys; for dk and dv: keys and queries */
+         VKT_U32(rows) VKT_U32(others) /* queries and keys of a head; in attention_dkv.comp keys and queries */
          VKT_U32(heads) VKT_U32(d4) VKT_U32(ld)
          VKT_U32(spread) /* lanes that share a row of d4 vec4s: a power of two, at most the subgroup size; at
                              least 4 in subgroups of ATTENTION_ROTATED lanes */
          VKT_U32(causal) /* 1: query t uses keys 0 .. t only */
-         VKT_U32(q0) VKT_U32(k0) VKT_U32(v0) VKT_U32(y0) VKT_U32(dy0) /* vec4s: start of the first sample in its binding */
+         VKT_U32(q0) VKT_U32(k0) VKT_U32(v0) VKT_U32(y0) VKT_U32(dy0) /* first vec4 of the first sample in a binding */
          VKT_U32(dq0) VKT_U32(dk0) VKT_U32(dv0)
-         VKT_U32(lse0) VKT_U32(delta0) /* elements */
+         VKT_U32(lse0) VKT_U32(delta0) /* the same in elements */
          VKT_U32(zero) /* 0: see conv/tile.comp */
          VKT_F32(scale))
 #define ATTENTION_Q     0
@@ -27,4 +28,4 @@ VKT_PUSH(vkt_attention_push,
 #define ATTENTION_SPEC_PARTS  2 /* vec4s of a row per lane: more than one only if all lanes share a row */
 #define ATTENTION_ROTATED   16u /* subgroups with this number of lanes rotate the weights: attention.glsl */
 #define ATTENTION_MAX_ROWS 16u
-#define ATTENTION_MAX_SUMS 64u /* vec4s of sums per lane: rows times parts */
+#define ATTENTION_MAX_SUMS 64u /* most vec4s of sums per lane: rows times parts */

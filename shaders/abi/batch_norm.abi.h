@@ -3,8 +3,8 @@
 VKT_PUSH(vkt_batch_norm_push,
          VKT_U32(channels) VKT_U32(first) /* the dispatch has `channels` channels from channel `first` on */
          VKT_U32(channel4) VKT_U32(period4) VKT_U32(batch)
-         VKT_U32(per_block) VKT_U32(blocks) /* vec4s of a channel per work group; number of such blocks */
-         VKT_U32(x4) VKT_U32(dy4) VKT_U32(y4) VKT_U32(plus4) /* start of channel `first` in the bindings */
+         VKT_U32(per_block) VKT_U32(blocks) /* vec4s of a block of a channel; number of blocks */
+         VKT_U32(x4) VKT_U32(dy4) VKT_U32(y4) VKT_U32(plus4) /* first vec4 of channel `first` in each binding */
          VKT_U32(all_channels) VKT_F32(eps))
 #define BATCH_NORM_X     0
 #define BATCH_NORM_STEP  1
@@ -14,7 +14,7 @@ VKT_PUSH(vkt_batch_norm_push,
 #define BATCH_NORM_BETA  5 /* f32 (C) */
 #define BATCH_NORM_Y     6 /* y, or dx */
 #define BATCH_NORM_DY    7
-#define BATCH_NORM_PART  8 /* vec4 (blocks, all_channels): count, mean, sum of squares about it; or sums of dy and dy xhat */
+#define BATCH_NORM_PART  8 /* vec4 (blocks, all_channels): count, mean, sum (x - mean)^2; or sums of dy, dy xhat */
 #define BATCH_NORM_DGAMMA 9
 #define BATCH_NORM_DBETA 10
 #define BATCH_NORM_PLUS  11
@@ -22,4 +22,4 @@ VKT_PUSH(vkt_batch_norm_push,
 #define BATCH_NORM_SPEC_GAMMA 1 /* 1: gamma is present */
 #define BATCH_NORM_SPEC_BETA  2
 #define BATCH_NORM_SPEC_GIVEN 3 /* 1: mean and variance are constants and do not depend on x */
-#define BATCH_NORM_SPEC_PLUS  4 /* 1: another tensor is added to y */
+#define BATCH_NORM_SPEC_PLUS  4 /* 1: the tensor of BATCH_NORM_PLUS is added to y */

@@ -1,5 +1,5 @@
 /* blocks.abi.h - the tile of a matrix product in shared memory (lib/blocks.glsl): specialisation ids that its kernels share. */
-#define BLOCKS_K 16u /* k per tile: chunks of a sum over k start at multiples of it */
+#define BLOCKS_K 16u /* k per tile; a slice of a sum over k starts at a multiple of this */
 #define BLOCKS_SPEC_LANES 0 /* (BM / TM) (BN / TN) */
 #define BLOCKS_SPEC_BM    1 /* rows and columns of a work group's tile: powers of two, 32 or more */
 #define BLOCKS_SPEC_BN    2

@@ -1,8 +1,8 @@
 /* broadcast.abi.h - y = f(a, b, c) with operands that repeat along some dimensions of y. A row runs along y's fastest
  * dimension: it has `run` elements, padded to `pitch`. a5, b5 and c5 are the operands' strides along it. A row number is
  * divided into coordinates of BROADCAST_SPEC_DIMS dimensions, slow to fast, with sizes d1..d4 (the slowest size is not
- * needed). The operands' strides are a0..a4, b0..b4 and c0..c4. Strides are in elements, and 0 where an operand repeats. f:
- * functions.abi.h. */
+ * needed). The operands' strides are a0..a4, b0..b4 and c0..c4. Strides are in elements, and 0 where an operand
+ * repeats. f is a function of functions.abi.h, or a copy of a. */
 VKT_PUSH(vkt_broadcast_push,
          VKT_U32(rows) VKT_U32(run) VKT_U32(pitch)
          VKT_U32(d1) VKT_U32(d2) VKT_U32(d3) VKT_U32(d4)
@@ -14,9 +14,9 @@ VKT_PUSH(vkt_broadcast_push,
 #define BROADCAST_C 2
 #define BROADCAST_Y 3
 #define BROADCAST_SPEC_DIMS     1 /* dimensions of row numbers, 0 to 5 */
-/* Iterations per piece of a row; a work group processes pieces. 0: shares of all elements. */
+/* Iterations per piece of a row; a work group processes whole pieces. 0: it processes a share of all elements. */
 #define BROADCAST_SPEC_ITERATIONS 2
-#define BROADCAST_SPEC_A_STEP   3 /* a5, b5 and c5 again, 0 or 1, if loads are four elements wide */
+#define BROADCAST_SPEC_A_STEP   3 /* A_STEP, B_STEP, C_STEP: a5, b5, c5 again. Only WIDTH 4 uses them: 0 or 1 */
 #define BROADCAST_SPEC_B_STEP   4
 #define BROADCAST_SPEC_C_STEP   5
 #define BROADCAST_SPEC_FUNCTION 6

@@ -7,7 +7,7 @@ VKT_PUSH(vkt_conv2d_direct_push,
          VKT_U32(dst_plane)                     /* vec4s of one plane of y */
          VKT_U32(dst_row) VKT_U32(dst_col)      /* ... from one computed row, or pixel, to the next */
          VKT_U32(strip)                         /* columns per work group and iteration; a multiple of LANES */
-         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* steps of (p,q,n) over LANES columns, before carries */
+         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q, n for LANES columns, before carries */
          VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H W */
@@ -18,7 +18,7 @@ VKT_PUSH(vkt_conv2d_direct_push,
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* ... and from tap to tap */
          VKT_U32(w_base) VKT_U32(bias_base)     /* start of the first group in its binding, in floats */
          VKT_U32(src_base) VKT_U32(dst_base)    /* ... in vec4s */
-         VKT_U32(zero))                         /* 0 */
+         VKT_U32(zero))                         /* 0: see conv/tile.comp */
 #define DIRECT_W    0
 #define DIRECT_X    1
 #define DIRECT_BIAS 2

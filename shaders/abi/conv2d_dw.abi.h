@@ -1,10 +1,10 @@
 /* conv2d_dw.abi.h - see conv/dw_tile.comp. "vec4s" count four neighbouring samples. A dispatch reads, for each of its groups,
  * all channels of dy and of x, or as many as fit in the bindings. */
 VKT_PUSH(vkt_conv2d_dw_push,
-         VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4; or a whole plane counts as one pixel */
+         VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4; a plane may count as one pixel */
          VKT_U32(width)                         /* Q */
          VKT_U32(plane)                         /* vec4s of one plane of dy: P Q n4 */
-         VKT_U32(slice)                         /* vec4s of a plane per work group */
+         VKT_U32(slice)                         /* vec4s of a plane in one slice */
          VKT_U32(src_height) VKT_U32(src_width) /* H W */
          VKT_U32(channels) VKT_U32(rows)        /* channels of x and of dy that are read, per group */
          VKT_U32(x_group) VKT_U32(dy_group)     /* channels from group to group: C / groups, O / groups */
@@ -17,9 +17,9 @@ VKT_PUSH(vkt_conv2d_dw_push,
          VKT_U32(pitch)                         /* weights of an output channel: C/G R S */
          VKT_U32(x_base) VKT_U32(dy_base)       /* start of the first group in its binding, in vec4s */
          VKT_U32(w_base) VKT_U32(b_base)        /* ... in floats */
-         VKT_U32(dy_height) VKT_U32(dy_width)   /* dy in memory: P Q, or the size after pooling */
-         VKT_I32(to_index)                      /* UNPOOL: offset from a dy to its index, in vec4s */
-         VKT_U32(zero))                         /* 0 */
+         VKT_U32(dy_height) VKT_U32(dy_width)   /* size of dy in memory: P Q; UNPOOL: that after the pooling */
+         VKT_I32(to_index)                      /* UNPOOL: vec4s from a vec4 of dy to its index */
+         VKT_U32(zero))                         /* 0: see conv/tile.comp */
 #define DW_DY 0
 #define DW_X  1
 #define DW_W  2 /* (O, C/G R S), per slice */
@@ -31,7 +31,7 @@ VKT_PUSH(vkt_conv2d_dw_push,
 #define DW_SPEC_ROWS  2 /* output channels per tile / LANES */
 #define DW_SPEC_PAD   3 /* taps may be outside the image */
 #define DW_SPEC_BIAS  4
-#define DW_SPEC_QUADS 5 /* DW can be written by vec4s: cols, pitch, part, w_base and COLS are multiples of 4 */
-#define DW_SPEC_WINDOW_H 6 /* UNPOOL */
+#define DW_SPEC_QUADS 5 /* dw is stored by vec4s: channels R S, pitch, part, w_base and COLS are multiples of 4 */
+#define DW_SPEC_WINDOW_H 6 /* UNPOOL: size of a pooling window */
 #define DW_SPEC_WINDOW_W 7
 #define DW_SPECS       8

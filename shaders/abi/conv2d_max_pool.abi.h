@@ -6,19 +6,19 @@ VKT_PUSH(vkt_conv2d_max_pool_push,
          VKT_U32(width)                         /* Q */
          VKT_U32(z_width)                       /* pixels of an image row of z */
          VKT_U32(strip)                         /* columns per work group and iteration; a multiple of LANES */
-         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* steps of (p,q,n) over LANES columns, before carries */
+         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q, n for LANES columns, before carries */
          VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H W */
          VKT_U32(next_h) VKT_U32(next_w)        /* rows and columns of x from pixel to pixel of z */
          VKT_U32(stride_h) VKT_U32(stride_w)    /* ... and from window to window */
-         VKT_I32(offset_h) VKT_I32(offset_w)    /* window p's first pixel and tap r read row p stride + offset + r reach */
+         VKT_I32(offset_h) VKT_I32(offset_w)    /* first pixel of window p, tap r: row p stride + offset + r reach */
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* ... and from tap to tap */
          VKT_U32(w_base) VKT_U32(bias_base)     /* start of the first group in its binding, in floats */
          VKT_U32(src_base) VKT_U32(y_base) VKT_U32(index_base) /* ... in vec4s */
-         VKT_U32(zero))                         /* 0 */
+         VKT_U32(zero))                         /* 0: see conv/tile.comp */
 #define CONV_POOL_W     0
 #define CONV_POOL_X     1
 #define CONV_POOL_BIAS  2

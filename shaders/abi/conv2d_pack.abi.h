@@ -10,5 +10,5 @@ VKT_PUSH(vkt_conv2d_pack_push,
          VKT_U32(w_outer) VKT_U32(w_inner)                /* ... from r to r, s to s; modulo 2^32: may be negative */
          VKT_U32(w_base))    /* start of the first group in its binding, in floats */
 #define PACK_W 0 /* (O,C/G,R,S) */
-#define PACK_A 1 /* [group][tile][r][k][s][MB], or [r][MB][k] */
-#define PACK_SPEC_M_MAJOR 1 /* 1: [r][MB][k]; then depth is a multiple of 4 and inner is 1 */
+#define PACK_A 1 /* [group][tile][r][k][s][MB]; with M_MAJOR [group][tile][r][MB][k] */
+#define PACK_SPEC_M_MAJOR 1 /* 1: k is the fastest index of A; depth is a multiple of 4, and inner is 1 */

@@ -15,7 +15,7 @@ VKT_PUSH(vkt_conv2d_shared_push,
 #define CONV2D_SHARED_SPEC_WIDTH    8 /* width of the destination */
 #define CONV2D_SHARED_SPEC_STRIDE_H 9
 #define CONV2D_SHARED_SPEC_STRIDE_W 10
-#define CONV2D_SHARED_SPEC_VECTORS  11 /* 1: w is whole vec4s: along k, or (TRANSPOSED) along m */
+#define CONV2D_SHARED_SPEC_VECTORS  11 /* 1: w is read by vec4s, along k or (TRANSPOSED) along m */
 #define CONV2D_SHARED_SPECS         12
 #define CONV2D_SHARED_W    0
 #define CONV2D_SHARED_SRC  1

@@ -1,6 +1,6 @@
 /* conv2d_span.abi.h - see conv/span.comp. "vec4s" count four neighbouring samples of an image, or four floats of A. */
 VKT_PUSH(vkt_conv2d_span_push,
-         VKT_U32(columns)                      /* vec4s of a destination plane, one pixel per span: height * runs * n4 */
+         VKT_U32(columns)                      /* lanes of a destination plane, one per span: height * runs * n4 */
          VKT_U32(n4)                           /* vec4s of one pixel: pitch / 4 */
          VKT_U32(runs)                         /* spans of SPAN pixels in a destination row; the last may be shorter */
          VKT_U32(width)                        /* pixels in a destination row */
@@ -17,7 +17,7 @@ VKT_PUSH(vkt_conv2d_span_push,
          VKT_U32(a_group) VKT_U32(a_tile)      /* vec4s of A from group to group, and from MB rows to the next */
          VKT_U32(src_base) VKT_U32(dst_base)   /* start of the first group in its binding, in vec4s */
          VKT_U32(bias_base)                    /* ... in floats */
-         VKT_U32(zero))                        /* 0 */
+         VKT_U32(zero))                        /* 0: see conv/tile.comp */
 
 #define SPAN_A    0 /* weights, f32 */
 #define SPAN_SRC  1
@@ -28,7 +28,7 @@ VKT_PUSH(vkt_conv2d_span_push,
 #define SPAN_SPEC_MB     1 /* destination channels per lane; a multiple of 4 */
 #define SPAN_SPEC_SPAN   2 /* pixels per lane */
 #define SPAN_SPEC_TAPS   3 /* taps of a row of the kernel */
-#define SPAN_SPEC_UNROLL 4 /* source channels per step; divides depth */
+#define SPAN_SPEC_UNROLL 4 /* source channels per iteration: a divisor of depth */
 #define SPAN_SPEC_PAD    5 /* some taps are outside the source */
 #define SPAN_SPEC_BIAS   6
 #define SPAN_SPECS       7

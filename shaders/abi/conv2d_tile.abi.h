@@ -1,5 +1,6 @@
 /* conv2d_tile.abi.h - see conv/tile.comp. "vec4s" count four neighbouring samples of an image, or four floats of A. For
- * each of its groups, a dispatch computes all channels from all source channels, or as many as fit in the bindings. */
+ * each of its groups, a dispatch computes all channels from all source channels, or as many of both as fit in the
+ * bindings. */
 VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(columns)                      /* vec4s of one destination plane that are computed: height * width * n4 */
          VKT_U32(n4)                           /* vec4s of one pixel: pitch / 4 */
@@ -20,19 +21,19 @@ VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(row_ranges) VKT_U32(col_ranges) VKT_U32(row_sources) VKT_U32(col_sources) /* start of each part of TAPS */
          VKT_U32(a_base) VKT_U32(src_base) VKT_U32(dst_base) /* start of the first group in its binding, in vec4s */
          VKT_U32(bias_base)                                  /* ... in floats */
-         VKT_U32(zero))                        /* 0 */
+         VKT_U32(zero))                        /* 0: see conv/tile.comp */
 
 #define TILE_A    0 /* weights, f32 */
 #define TILE_SRC  1
-#define TILE_TAPS 2 /* i32: {first tap, end} per row; per column; source row of (row, r); source column of (column, s) */
+#define TILE_TAPS 2 /* i32: {first tap, end} per row, then per column; source row of (row, r); column of (column, s) */
 #define TILE_BIAS 3
 #define TILE_DST  4 /* ADD: also read */
 
 #define TILE_SPEC_LANES   0
 #define TILE_SPEC_MB      1 /* destination channels per lane; a multiple of 4, at most 4 ACROSS */
-#define TILE_SPEC_UNROLL  2 /* source channels per step; divides depth */
+#define TILE_SPEC_UNROLL  2 /* source channels per iteration: a divisor of depth */
 #define TILE_SPEC_UNIFORM 3 /* all lanes of a tile use the same taps: ACROSS divides n4, or no tap is outside */
 #define TILE_SPEC_BIAS    4
-#define TILE_SPEC_M_MAJOR 5 /* A is [m][k] instead of [k][m]; UNROLL is 4, MB is a multiple of ACROSS or smaller */
+#define TILE_SPEC_M_MAJOR 5 /* A is [m][k] instead of [k][m]; UNROLL is 4, MB is a multiple of ACROSS or below it */
 #define TILE_SPEC_ACROSS  6 /* a power of two up to LANES: lanes of one block. The next block has the next MB channels */
 #define TILE_SPECS        7

@@ -1,6 +1,7 @@
-/* embedding.abi.h - rows of a table (V, width) for N ids. A range of the table holds rows row_begin .. row_end - 1. ROWS: y is
- * a range of `positions` ids from `first` on. CHANNELS: ids are (batch, per_sample), y is [width][per_sample][4 pitch4], and
- * the dispatch writes a range of `features` features from `feature` on. */
+/* embedding.abi.h - copies rows of a table (V, width) for N ids. The binding of the table has its rows
+ * row_begin .. row_end - 1. Without CHANNELS, y is a range of `positions` ids from id `first` on. With CHANNELS, ids
+ * are (batch, per_sample), y is [width][per_sample][4 pitch4], and the dispatch writes a range of `features` features
+ * from `feature` on. */
 VKT_PUSH(vkt_embedding_push,
          VKT_U32(row_begin) VKT_U32(row_end) VKT_U32(width)
          VKT_U32(first) VKT_U32(positions)
@@ -9,4 +10,4 @@ VKT_PUSH(vkt_embedding_push,
 #define EMBEDDING_IDS   0 /* u32 (N) */
 #define EMBEDDING_TABLE 1 /* f32 (V, width) */
 #define EMBEDDING_Y     2
-#define EMBEDDING_CHUNK 64 /* CHANNELS: blocks of 4 features per work group in y and iteration */
+#define EMBEDDING_CHUNK 64 /* CHANNELS: blocks of 4 features that a work group processes before its next stride in y */

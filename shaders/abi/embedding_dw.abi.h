@@ -1,13 +1,14 @@
 /* embedding_dw.abi.h - the three kernels that sum gradients by id: embedding_rank, embedding_scatter, embedding_sum. Ids that
- * are `padding` or no row are not counted. START, u32: START[v] is the number of counted positions with an id below v, for
- * v < ranges * range. After that it has one word per range, which only embedding_rank uses. SORTED, uvec2: the counted
- * positions, sorted by id and then by position, as (id, start of the position's gradient in DY of embedding_sum). */
+ * are `padding` or not a row are not counted. width' is `width` rounded up to a multiple of 4. START, u32: START[v] is
+ * the number of counted positions with an id below v, for v < ranges * range. After that it has one word per range,
+ * which only embedding_rank uses. SORTED, uvec2: the counted positions, sorted by id and then by position, as (id,
+ * start of the position's gradient in DY of embedding_sum). */
 VKT_PUSH(vkt_embedding_dw_push,
          VKT_U32(rows) VKT_U32(width) VKT_U32(padding)
-         VKT_U32(begin) VKT_U32(end)       /* positions of this dispatch; embedding_sum: rows */
-         VKT_U32(ranges) VKT_U32(range)    /* embedding_rank: ranges cover ids 0 .. rows at least; range % 4 == 0 */
-         VKT_U32(last)                     /* embedding_rank: 1: the last positions, so counts become starts */
-         VKT_U32(per_sample) VKT_U32(pitch4) /* embedding_scatter CHANNELS: dy is [width][per_sample][4 pitch4] */
+         VKT_U32(begin) VKT_U32(end)       /* positions of this dispatch; in embedding_sum its rows */
+         VKT_U32(ranges) VKT_U32(range)    /* ranges, and ids per range (a multiple of 4); they cover ids 0 .. rows */
+         VKT_U32(last)                     /* 1: embedding_rank gets the last positions, so counts become starts */
+         VKT_U32(per_sample) VKT_U32(pitch4) /* embedding_scatter, CHANNELS: dy is [width][per_sample][4 pitch4] */
          VKT_U32(zeros))                   /* embedding_scatter: numbers of OUT to clear */
 #define EMBEDDING_DW_SPEC_WIDTH 1 /* embedding_sum: width */
 #define EMBEDDING_DW_SPEC_VECS  2 /* embedding_sum: vec4s of a row per lane, a divisor of the vec4s of a row */
@@ -15,9 +16,9 @@ VKT_PUSH(vkt_embedding_dw_push,
 #define EMBEDDING_DW_START  1
 #define EMBEDDING_DW_RANK   2 /* u32 (N): number of earlier positions with the same id */
 #define EMBEDDING_DW_SORTED 3
-#define EMBEDDING_DW_DY     4 /* embedding_sum COPIED: the buffer that was COPY */
-#define EMBEDDING_DW_PART   5 /* f32 (N / EMBEDDING_DW_BLOCK rounded up, width rounded up to 4): sums of blocks of one id */
-#define EMBEDDING_DW_OUT    6 /* f32 (rows of this dispatch, width); embedding_sum BLOCKS: PART, written */
-#define EMBEDDING_DW_COPY   7 /* f32 (N, width rounded up to 4): the gradients in the order of SORTED */
+#define EMBEDDING_DW_DY     4 /* in embedding_sum with COPIED: the buffer of EMBEDDING_DW_COPY */
+#define EMBEDDING_DW_PART   5 /* f32 (N / EMBEDDING_DW_BLOCK rounded up, width'): sums of blocks of one id */
+#define EMBEDDING_DW_OUT    6 /* f32 (rows of this dispatch, width); in embedding_sum with BLOCKS: the buffer of PART */
+#define EMBEDDING_DW_COPY   7 /* f32 (N, width'): the gradients in the order of SORTED */
 #define EMBEDDING_DW_BLOCK 64 /* entries of SORTED */
 #define EMBEDDING_DW_CHUNK 64 /* embedding_scatter: vec4s of a row per work group */

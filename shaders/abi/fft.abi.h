@@ -1,25 +1,25 @@
 /* fft.abi.h - see fft_rows.comp and fft_columns.comp, and their inverses fft_inverse_columns.comp and fft_inverse_rows.comp.
  * "vec4s" count four neighbouring samples of an image, or four channels of weights. */
 VKT_PUSH(vkt_fft_push,
-         VKT_U32(items)    /* invocations: channels * pairs or half transforms * columns */
+         VKT_U32(items)    /* transforms: channels * (pairs of rows, or FFT_LINES) * columns */
          VKT_U32(channels)
-         VKT_U32(columns)  /* vec4s of a channel: tiles * n4 */
-         VKT_U32(pitch) VKT_U32(plane) /* vec4s of a spectrum from channel to channel, frequency to frequency */
+         VKT_U32(columns)  /* vec4s of a channel: tiles * n4; of weights: o / 4 or c / 4 */
+         VKT_U32(pitch) VKT_U32(plane) /* vec4s of a spectrum from channel to channel, from frequency to frequency */
          VKT_U32(rows)     /* rows of a tile that are stored */
          VKT_U32(n4)       /* vec4s of a pixel */
-         VKT_U32(tiles_w)  /* tiles side by side */
+         VKT_U32(tiles_w)  /* tiles in a row of tiles */
          VKT_U32(step_h) VKT_U32(step_w)     /* image rows and columns from tile to tile */
          VKT_I32(origin_h) VKT_I32(origin_w) /* image row and column of the first stored element of the first tile */
          VKT_U32(height) VKT_U32(width)      /* image size; R, S for weights */
-         VKT_U32(w_channel) VKT_U32(w_lane)  /* floats of weights from channel to channel, lane to lane */
+         VKT_U32(w_channel) VKT_U32(w_lane)  /* weights: floats from channel to channel, element to element of a vec4 */
          VKT_U32(sum_columns) VKT_U32(sum_pitch) /* columns and pitch of SUM */
          VKT_F32(scale))                     /* factor of the inverse */
 #define FFT_IN   0
 #define FFT_OUT  1
-#define FFT_BIAS 2 /* fft_inverse_rows: (channels), added to an image; the bias gradient if DST is weights */
-#define FFT_SUM  3 /* fft_inverse_rows of weights: the spectrum of dy, whose first frequency is the sum over a tile */
+#define FFT_BIAS 2 /* fft_inverse_rows, f32 (channels): bias of an image, read; gradient of the bias, written */
+#define FFT_SUM  3 /* fft_inverse_rows of weights: the spectrum of dy, whose frequency 0 is the sum over a tile */
 
-/* A stored element i of an axis is element FIRST + i STEP of the transform; there are COUNT. */
+/* Stored element i < COUNT of an axis is element FIRST + i STEP of the transform. */
 #define FFT_SPEC_LANES 0
 #define FFT_SPEC_T     1
 #define FFT_SPEC_FIRST 2

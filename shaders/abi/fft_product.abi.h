@@ -2,12 +2,12 @@
  * [f][row][re, im][column]. Columns count vec4s. */
 VKT_PUSH(vkt_fft_product_push,
          VKT_U32(rows) VKT_U32(columns)     /* dst: m, and n / 4 */
-         VKT_U32(row_tiles) VKT_U32(tiles)  /* per frequency; of all frequencies */
+         VKT_U32(row_tiles) VKT_U32(tiles)  /* row tiles per frequency; all tiles of all frequencies */
          VKT_U32(a_columns) VKT_U32(b_columns)
          VKT_U32(plane)                     /* vec4s of the product from f to f */
          VKT_U32(a_pitch) VKT_U32(b_pitch)  /* vec4s from row to row */
-         VKT_U32(steps)                     /* k / 4 */
-         VKT_U32(zero))                     /* 0 */
+         VKT_U32(steps)                     /* iterations of four k */
+         VKT_U32(zero))                     /* 0: see conv/tile.comp */
 #define PRODUCT_A   0
 #define PRODUCT_B   1
 #define PRODUCT_DST 2
@@ -15,7 +15,7 @@ VKT_PUSH(vkt_fft_product_push,
 #define PRODUCT_SPEC_LANES   0
 #define PRODUCT_SPEC_MB      1 /* rows per lane: a multiple of 4, at most 2 ACROSS */
 #define PRODUCT_SPEC_M_MAJOR 2 /* 1: A's rows are m and its columns k; 0: rows are k and columns m */
-#define PRODUCT_SPEC_N_MAJOR 3 /* B's rows are n and its columns k */
-#define PRODUCT_SPEC_CONJ    4 /* A is conjugated */
+#define PRODUCT_SPEC_N_MAJOR 3 /* 1: B's rows are n and its columns k; 0: rows are k and columns n */
+#define PRODUCT_SPEC_CONJ    4 /* 1: A is conjugated */
 #define PRODUCT_SPEC_ACROSS  5 /* a power of two up to LANES: lanes of one block. The next block has the next MB rows */
 #define PRODUCT_SPECS        6

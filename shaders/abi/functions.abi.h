@@ -1,6 +1,7 @@
-/* functions.abi.h - numbers of the elementwise functions. A specialisation constant selects one when a pipeline is made. */
+/* functions.abi.h - numbers of the elementwise functions. A specialisation constant selects a pipeline's function. */
 
-/* y = f(x; p, q), and its gradient f(v, dy; p, q). v is x, or y for functions marked "y": lib/unary.glsl. */
+/* Functions of one operand, in lib/unary.glsl: y = f(x), and dx = f'(v) dy, with parameters p and q. v is x, or y for
+ * the functions marked "y". */
 #define UNARY_RELU       0 /* y */
 #define UNARY_LEAKY_RELU 1 /* p: slope */
 #define UNARY_ABS        2
@@ -8,7 +9,7 @@
 #define UNARY_SCALE      4 /* p x + q */
 #define UNARY_HARDSWISH  5
 #define UNARY_SQRT       6 /* y */
-#define UNARY_QUICK      7 /* functions below this number are worth unrolling */
+#define UNARY_QUICK      7 /* loops over functions below this number are unrolled */
 #define UNARY_EXP        7 /* y */
 #define UNARY_LOG        8
 #define UNARY_SIGMOID    9 /* y */
@@ -18,27 +19,28 @@
 #define UNARY_SOFTPLUS   13 /* p: beta, q: threshold */
 #define UNARY_GELU       14
 #define UNARY_GELU_TANH  15
-#define UNARY_COUNT      16 /* numbers from here on are no function: their results are NaN */
+#define UNARY_COUNT      16 /* numbers from here on are not functions: their results are NaN */
 
-/* lib/binary.glsl */
+/* Functions of two operands, in lib/binary.glsl. */
 #define BINARY_ADD      0
 #define BINARY_SUB      1
 #define BINARY_MUL      2
 #define BINARY_DIV      3
 #define BINARY_MINIMUM  4
 #define BINARY_MAXIMUM  5
-#define BINARY_PRELU    6 /* x, w */
+#define BINARY_PRELU    6 /* operands: x, w */
 #define BINARY_QUICK    7
 #define BINARY_POW      7
 
-/* lib/binary.glsl: gradients from dy, a, b. If a function is symmetric in a and b, da with a and b swapped is db */
-#define TERNARY_WHERE      0 /* u32 condition, a, b */
+/* Functions of three operands, in lib/binary.glsl: where, and gradients from dy, a, b. If a function is symmetric in a
+ * and b, db is computed as da with a and b swapped. */
+#define TERNARY_WHERE      0 /* operands: u32 condition, a, b */
 #define TERNARY_DIV_DB     1
 #define TERNARY_MINIMUM_DA 2
 #define TERNARY_MAXIMUM_DA 3
 #define TERNARY_PRELU_DX   4
 #define TERNARY_PRELU_DW   5
-#define TERNARY_EQUAL      6 /* dy where a = b, else 0 */
+#define TERNARY_EQUAL      6 /* dy where a = b, else 0 dy */
 #define TERNARY_RELU_DX    7 /* (dy + a) where b > 0, else 0 */
 #define TERNARY_QUICK      8
 #define TERNARY_POW_DA     8

@@ -3,12 +3,12 @@
  */
 VKT_PUSH(vkt_gather_rows_push, VKT_U32(batch4) /* pitch of the batch / 4 */
          VKT_U32(words)                        /* words of one row */
-         VKT_U32(plane)                        /* H W: elements that share scale and shift */
+         VKT_U32(plane)                        /* elements of a channel, which share scale and shift */
          VKT_U32(parts)                        /* lanes that share the words of one channel of four samples */
          VKT_U32(n_order) VKT_U32(row_begin) VKT_U32(row_end) /* the rows that binding GATHER_TABLE holds */)
-#define GATHER_SPEC_KEEP 1 /* 1: other rows of OUT do not change (a later range of the table); 0: they become 0 */
+#define GATHER_SPEC_KEEP 1 /* 1: rows of OUT from outside this range of the table do not change; 0: they become 0 */
 #define GATHER_TABLE 0
 #define GATHER_ORDER 1  /* u32 (n_order) */
 #define GATHER_STEP 2   /* u32 (STEP_WORDS) */
-#define GATHER_AFFINE 3 /* vec2 (C): scale, shift */
+#define GATHER_AFFINE 3 /* vec4 (C): two floats whose sum is the scale, then two whose sum is the shift */
 #define GATHER_OUT 4    /* vec4 ([F][batch4]) */

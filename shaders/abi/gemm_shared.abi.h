@@ -1,6 +1,6 @@
-/* gemm_shared.abi.h - C = A B (+ C) (+ bias) of matrices in place. All counts are in elements. An operand's rows of `ld`
- * elements run along k, or along m (n) if GEMM_SHARED_SPEC_A_BY_K (B_BY_K) is 0. If `slice` < K, work group y sums slice y of k
- * and writes it `part` elements after the slice before. gemm_sum.comp adds the slices. */
+/* gemm_shared.abi.h - C = A B (+ C) (+ bias) of matrices that are not packed. All counts are in elements. An operand's
+ * rows of `ld` elements run along k, or along m (n) if GEMM_SHARED_SPEC_A_BY_K (B_BY_K) is 0. If `slice` < K, work
+ * group y sums slice y of k and writes it `part` elements after the slice before. gemm_sum.comp adds the slices. */
 VKT_PUSH(vkt_gemm_shared_push, VKT_U32(M) VKT_U32(N) VKT_U32(K)
          VKT_U32(a_base) VKT_U32(a_ld) VKT_U32(a_batch)
          VKT_U32(b_base) VKT_U32(b_ld) VKT_U32(b_batch)
@@ -9,7 +9,7 @@ VKT_PUSH(vkt_gemm_shared_push, VKT_U32(M) VKT_U32(N) VKT_U32(K)
          VKT_U32(part))
 #define GEMM_SHARED_SPEC_A_BY_K     5 /* smaller ids: blocks.abi.h */
 #define GEMM_SHARED_SPEC_B_BY_K     6
-#define GEMM_SHARED_SPEC_VECTORS    7 /* bits: matrices that are whole vec4s: 1 A, 2 B, 4 C */
+#define GEMM_SHARED_SPEC_VECTORS    7 /* mask of the matrices that are whole vec4s: 1 A, 2 B, 4 C */
 #define GEMM_SHARED_SPEC_ACCUMULATE 8 /* 1: add to the values in C */
 #define GEMM_SHARED_SPEC_BIAS       9 /* 1: add bias[n] */
 #define GEMM_SHARED_SPECS           10

@@ -1,10 +1,10 @@
 /* gemm_tile.abi.h - C = A B (+ C) (+ bias). x is m for A and n for B. An operand is stored in tiles, with as many x as a tile
  * of C has. There are two layouts:
- *   along x   vec4 x of row k of tile p is at base + p panel + min(x, last - first x of the tile) + k step
- *   ..._ROWS  vec4 k of row x of tile p is at base + p panel + min(x, last - first x of the tile) step + k k_step
- * Four k further, the index grows by `k_step`. If an operand is not packed, `last` keeps loads inside its rows. Otherwise
- * `last` is UINT32_MAX. */
-VKT_PUSH(vkt_gemm_tile_push, VKT_U32(k4) /* steps of four k, at least 1 */
+ *   along x   vec4 x of row k < 4 of tile p is at base + p panel + min(x, last - first x of the tile) + k step
+ *   ..._ROWS  the first four k of row x of tile p are at base + p panel + min(x, last - first x of the tile) step
+ * For each further four k, the index grows by `k_step`. If an operand is not packed, `last` keeps loads inside its
+ * rows. Otherwise `last` is UINT32_MAX. */
+VKT_PUSH(vkt_gemm_tile_push, VKT_U32(k4) /* iterations of four k, at least 1 */
          VKT_U32(M) VKT_U32(N) VKT_U32(ldc) VKT_U32(c_base) VKT_U32(c_batch) /* C in elements */
          VKT_U32(c_panel) /* ... from one tile of columns to the next */
          VKT_U32(a_base) VKT_U32(a_step) VKT_U32(a_k_step) VKT_U32(a_panel) VKT_U32(a_batch) VKT_U32(a_last) /* in vec4s */

@@ -1,15 +1,16 @@
-/* hash_grid.abi.h - hash_grid.comp, hash_grid_dx.comp, hash_grid_dw.comp, for levels level .. level + levels - 1. A `_base` is
- * the index of the dispatch's first number in its binding: in vec4s, for the table in floats. */
+/* hash_grid.abi.h - see hash_grid.comp, hash_grid_dx.comp and hash_grid_dw.comp. A dispatch computes levels level ..
+ * level + levels - 1. table_base and y_base are the indices of the dispatch's first float of the table and first
+ * vec4 of y in their bindings. */
 VKT_PUSH(vkt_hash_grid_push,
          VKT_U32(n4)            /* vec4s of a row of x, y, dx */
-         VKT_U32(level) VKT_U32(levels) VKT_U32(first) /* first entry of `level` */
+         VKT_U32(level) VKT_U32(levels) VKT_U32(first) /* first entry of `level` in the whole table */
          VKT_U32(table_base) VKT_U32(y_base)
          VKT_U32(slices)        /* dw: slices of the batch; each has `share` vec4s and its own table */
          VKT_U32(share)
          VKT_U32(floats))       /* dw: floats of a slice's table */
 #define HASH_GRID_SPEC_DIMS     1 /* 2 or 3 */
 #define HASH_GRID_SPEC_FEATURES 2 /* 1, 2, 4 or 8 */
-#define HASH_GRID_SPEC_KEEP     3 /* dx: 1: add to the values in DX */
+#define HASH_GRID_SPEC_KEEP     3 /* 1: hash_grid_dx adds to the values in DX */
 #define HASH_GRID_X     0 /* f32 (dims, 4 n4) */
 #define HASH_GRID_TABLE 1 /* f32 (entries, features); dw: written */
 #define HASH_GRID_Y     2 /* (levels features, 4 n4); dw, dx: its gradient */

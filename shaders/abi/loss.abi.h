@@ -4,8 +4,8 @@
  * The sum is divided by `elements`, and by the real rows if `by_rows` is 1. */
 VKT_PUSH(vkt_loss_push,
          VKT_U32(batch) VKT_U32(per_row) VKT_U32(period4) VKT_U32(by_rows) VKT_U32(elements) VKT_F32(beta)
-         VKT_U32(begin4) VKT_U32(n) /* the range: elements from vec4 begin4 on */
-         VKT_U32(per_block) VKT_U32(blocks) VKT_U32(first_block) /* forward: vec4s per block, blocks, first block's index */)
+         VKT_U32(begin4) VKT_U32(n) /* the range: n elements, from vec4 begin4 of the tensor on */
+         VKT_U32(per_block) VKT_U32(blocks) VKT_U32(first_block) /* vec4s per block, blocks, first block's index */)
 #define LOSS_Y      0 /* f32 (B, ..) */
 #define LOSS_TARGET 1 /* f32, as y */
 #define LOSS_STEP   2 /* u32 (STEP_WORDS) */
@@ -15,8 +15,8 @@ VKT_PUSH(vkt_loss_push,
 #define LOSS_WEIGHT 5 /* f32 (elements of a row): weight of positives in LOSS_LOGITS */
 
 #define LOSS_SPEC_KIND 1
-#define LOSS_SPEC_EACH 2 /* each element has its own dloss */
-#define LOSS_SPEC_TERM 3 /* write the terms, not their gradients */
+#define LOSS_SPEC_EACH 2 /* 1: each element has its own dloss */
+#define LOSS_SPEC_TERM 3 /* 1: write the terms, not their gradients */
 #define LOSS_MSE       0
 #define LOSS_L1        1
 #define LOSS_SMOOTH_L1 2

@@ -1,4 +1,4 @@
-/* loss_divide.abi.h - the sums and weights of all blocks of a loss, and the loss that they give. */
+/* loss_divide.abi.h - adds the sums of all blocks of a loss, and divides by the sum of their weights. */
 VKT_PUSH(vkt_loss_divide_push, VKT_U32(blocks) VKT_U32(sum) /* 1: reduction "sum", without a division */)
 #define DIVIDE_PART   0 /* f32 (blocks) */
 #define DIVIDE_WEIGHT 1 /* f32 (blocks) */

@@ -1,4 +1,4 @@
-/* loss_scale.abi.h - see loss_scale.comp. The numbers are those of torch.amp.GradScaler. */
+/* loss_scale.abi.h - see loss_scale.comp. The first scale and the interval are those of torch.amp.GradScaler. */
 #define LOSS_SCALE_CLOCK 0 /* u32 (CLOCK_WORDS) */
 #define LOSS_SCALE_STEP  1 /* u32 (STEP_WORDS) */
 #define LOSS_SCALE_FIRST    65536.0f

@@ -1,27 +1,27 @@
-/* mlp.abi.h - see mlp.comp and mlp_layout.abi.h. */
+/* mlp.abi.h - see mlp.comp and mlp_layout.abi.h. A VEC is one sample, or a vec4 of four samples (lib/mlp_vec.glsl). */
 VKT_PUSH(vkt_mlp_push,
          VKT_U32(batch) VKT_U32(pitch)          /* samples; VECs of a feature */
-         VKT_U32(blocks) VKT_U32(per_group)     /* blocks of TILES tiles; blocks per work group */
+         VKT_U32(blocks) VKT_U32(per_group)     /* number of blocks of TILES tiles; blocks per work group */
          VKT_U32(rows1) VKT_U32(rows2) VKT_U32(rows3) VKT_U32(rows4)
          VKT_U32(cols1) VKT_U32(cols2) VKT_U32(cols3) VKT_U32(cols4)
          VKT_U32(bias1) VKT_U32(bias2) VKT_U32(bias3) VKT_U32(bias4)
          VKT_U32(part1) VKT_U32(part2) VKT_U32(part3) VKT_U32(part4)
          VKT_U32(part)                          /* vec4s of PART per work group; the last LANES are the loss */
-         VKT_U32(zero))                         /* 0 */
+         VKT_U32(zero))                         /* 0: see conv/tile.comp */
 #define MLP_X        0 /* f32 (B, width 0), batch last */
-#define MLP_T        1 /* f32 (B, width LAYERS), batch last: MSE the target, GRAD dy */
+#define MLP_T        1 /* f32 (B, width LAYERS), batch last; the target (MSE) or dy (GRAD) */
 #define MLP_STEP     2 /* u32 (STEP_WORDS) */
 #define MLP_PACKED   3
-#define MLP_ACT      4 /* activations of a block's tiles. MLP_ACT_OUT is the same memory. So are the two bindings of PART */
+#define MLP_ACT      4 /* activations of a block's tiles, read; MLP_ACT_OUT is the same memory, written */
 #define MLP_ACT_OUT  5
-#define MLP_PART     6
+#define MLP_PART     6 /* sums of gradients, read; MLP_PART_OUT is the same memory, written */
 #define MLP_PART_OUT 7
 #define MLP_OUT      8 /* y, or dx with DX; batch last */
 #define MLP_DLOSS    9 /* f32: only for MSE */
 
 #define MLP_SPEC_LANES  0
 #define MLP_SPEC_LAYERS 1
-#define MLP_SPEC_WIDTH  2 /* .. 6: width 0 to 4, 0 past LAYERS */
+#define MLP_SPEC_WIDTH  2 /* ids 2 to 6: widths 0 to 4, 0 past LAYERS */
 #define MLP_SPEC_WIDEST 7
 #define MLP_SPEC_TILES  8
 #define MLP_SPEC_DX     9

@@ -5,6 +5,6 @@ VKT_PUSH(vkt_mlp_pack_push,
          VKT_U32(cols1) VKT_U32(cols2) VKT_U32(cols3) VKT_U32(cols4)
          VKT_U32(bias1) VKT_U32(bias2) VKT_U32(bias3) VKT_U32(bias4)
          VKT_U32(biased))    /* bit l-1: layer l has a bias */
-#define MLP_PACK_W   0 /* .. 3: f32 (M, K) of layer 1 to 4 */
-#define MLP_PACK_B   4 /* .. 7: f32 (M) */
+#define MLP_PACK_W   0 /* bindings 0 to 3: f32 (M, K) of layers 1 to 4 */
+#define MLP_PACK_B   4 /* bindings 4 to 7: f32 (M) */
 #define MLP_PACK_OUT 8

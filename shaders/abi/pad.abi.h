@@ -1,6 +1,6 @@
 /* pad.abi.h - y has n positions. y at position c is x at (c_k - b_k) / g_k if x has that position, else the fill. x has size
- * n_k along dimension k. x and y are the indices of their position 0 in the bindings; x may wrap around. For d and s see
- * lib/positions.glsl. Everything counts elements, or vec4s if the kernel moves vec4s. */
+ * n_k along dimension k. Push constants x and y: the index of the position 0 of x and of y in its binding; x is modulo
+ * 2^32. For d and s see lib/positions.glsl. Everything counts elements, or vec4s if the kernel moves vec4s. */
 VKT_PUSH(vkt_pad_push,
          VKT_U32(n) VKT_U32(d1) VKT_U32(d2) VKT_U32(d3) VKT_U32(d4) VKT_U32(d5) VKT_U32(s0) VKT_U32(s1) VKT_U32(s2)
              VKT_U32(s3) VKT_U32(s4) VKT_U32(s5) VKT_U32(b0) VKT_U32(b1) VKT_U32(b2) VKT_U32(b3) VKT_U32(b4) VKT_U32(b5)

@@ -3,14 +3,14 @@
 VKT_PUSH(vkt_row_norm_push,
          VKT_U32(rows) VKT_U32(first) /* the dispatch has `rows` rows from row `first` on */
          VKT_U32(run) VKT_U32(groups) VKT_U32(channels) VKT_U32(inner)
-         VKT_U32(x0) VKT_U32(dy0) VKT_U32(y0) /* start of row `first` in the bindings */
-         VKT_U32(slices) VKT_U32(first_slice) VKT_U32(slice_samples) /* for the gradients of gamma and beta: row_norm_dw.comp */
+         VKT_U32(x0) VKT_U32(dy0) VKT_U32(y0) /* first element of row `first` in each binding */
+         VKT_U32(slices) VKT_U32(first_slice) VKT_U32(slice_samples) /* see row_norm_dw.comp; samples of a slice */
          VKT_F32(eps))
 #define ROW_NORM_X     0
 #define ROW_NORM_GAMMA 1 /* f32 (groups channels) */
 #define ROW_NORM_BETA  2
 #define ROW_NORM_Y     3 /* y, or dx */
-#define ROW_NORM_MEAN  4 /* f32 (rows); absent with ROW_NORM_SPEC_RMS */
+#define ROW_NORM_MEAN  4 /* f32 (rows); not used with ROW_NORM_SPEC_RMS */
 #define ROW_NORM_SCALE 5 /* f32 (rows): 1 / sqrt(var + eps) */
 #define ROW_NORM_DY    6
 #define ROW_NORM_PART  7 /* f32 (slices, 2, groups channels): sums of dy xhat, then of dy */

@@ -1,7 +1,7 @@
-/* softmax.abi.h - softmax over one axis of [..][classes][inner]. A line is the elements of one sum. In kernels of WIDTH 4 a VEC
- * is a vec4: four neighbouring lines, or with ALONG or LINE four neighbouring classes. */
+/* softmax.abi.h - softmax over one axis of [..][classes][inner]. A line is the `classes` elements of one softmax. In
+ * kernels of WIDTH 4 a VEC is a vec4: four neighbouring lines, or with ALONG or LINE four neighbouring classes. */
 VKT_PUSH(vkt_softmax_push,
-         VKT_U32(units)   /* with ALONG or LINE: lines; else VECs of lines */
+         VKT_U32(units)   /* number of lines (ALONG, LINE), or of VECs of lines */
          VKT_U32(classes) VKT_U32(inner) /* inner: VECs from one class to the next; with ALONG or LINE 1 */
          VKT_U32(first) VKT_U32(queries) /* CAUSAL: line u is query i = (first + u) % queries and uses classes 0 .. i */
          VKT_F32(scale))

@@ -1,26 +1,26 @@
 /* softmax_xent.abi.h - mean cross-entropy of integer labels over z (B,K). A work group processes one vector at a time. If the
  * batch is the fastest dimension, a vector is four samples per lane. Otherwise it is one row, or with XENT_SPEC_BY_LANE one row
- * per lane. A block of vectors gives one partial sum. For row-major z, z is a range of rows first .. end - 1, with blocks from
- * `part` on. */
+ * per lane. A block of vectors gives one partial sum. For row-major z, z is a range of rows first .. end - 1, whose
+ * blocks have the numbers part, part + 1, .. */
 VKT_PUSH(vkt_softmax_xent_push,
          VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classes) VKT_U32(first) VKT_U32(end)
          VKT_U32(vectors) VKT_U32(per_block) VKT_U32(blocks) VKT_U32(part)
          VKT_U32(group)  /* rows of z for each real row of the step */
-         VKT_U32(ignore) /* from here on only with OPTIONS: the ignored label */
+         VKT_U32(ignore) /* the ignored label; this member and those below: only with OPTIONS */
          VKT_F32(hard) VKT_F32(soft)    /* 1 - label smoothing; smoothing / K */
-         VKT_U32(divide)                /* one of XENT_DIVIDE_ */
+         VKT_U32(divide)                /* XENT_DIVIDE_LATER, XENT_DIVIDE_MEAN or XENT_DIVIDE_NOT */
          VKT_U32(row_stride) VKT_U32(class_stride) /* strides of z, for NLL */)
 #define XENT_DIVIDE_LATER 0 /* the loss has several blocks: loss_divide.comp adds their sums and weights */
-#define XENT_DIVIDE_MEAN  1 /* the loss has one block: it divides by its weights */
-#define XENT_DIVIDE_NOT   2 /* one block, reduction "sum": no division */
-#define XENT_SPEC_BY_LANE  1 /* row-major: a lane processes a row, not some classes of one */
+#define XENT_DIVIDE_MEAN  1 /* the loss has one block, which divides by the sum of its weights */
+#define XENT_DIVIDE_NOT   2 /* the loss has one block and the reduction "sum": no division */
+#define XENT_SPEC_BY_LANE  1 /* 1, only for row-major z: a lane processes a whole row */
 #define XENT_SPEC_WEIGHTED 2 /* 1: XENT_WEIGHT holds weights; 0: it is not read */
-#define XENT_SPEC_SMOOTH   3 /* soft is not 0 */
-#define XENT_SPEC_EACH     4 /* with OPTIONS: XENT_PART has the loss of each row, 0 past the real rows; XENT_NORM is 1 */
+#define XENT_SPEC_SMOOTH   3 /* 1: soft is not 0 */
+#define XENT_SPEC_EACH     4 /* 1 (OPTIONS): XENT_PART has the loss of each row, 0 past the real rows; XENT_NORM is 1 */
 #define XENT_Z    0 /* f32 (B,K) */
 #define XENT_T    1 /* u32 (B) */
 #define XENT_STEP 2 /* u32 (STEP_WORDS) */
-#define XENT_STAT 3 /* f32 (B,2): m = largest logit of the row, 1 / sum_k exp(z[k] - m); with OPTIONS (B,3): and factor of p */
+#define XENT_STAT 3 /* f32 (B,2): m = largest logit, 1 / sum_k exp(z[k] - m); OPTIONS: (B,3), also the factor of p */
 #define XENT_PART 4 /* f32 (blocks) */
 #define XENT_WEIGHT 5 /* f32 (K) */
 #define XENT_NORM   6 /* f32 (blocks): sum of the weights of the rows that count */

@@ -4,7 +4,7 @@ VKT_PUSH(vkt_softmax_xent_dx_push, VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classe
 #define XENT_DX_SPEC_BY_LANE  1
 #define XENT_DX_SPEC_WEIGHTED 2
 #define XENT_DX_SPEC_SMOOTH   3
-#define XENT_DX_SPEC_EACH     4 /* with OPTIONS: XENT_DX_DLOSS is (B), one per row */
+#define XENT_DX_SPEC_EACH     4 /* 1, only with OPTIONS: XENT_DX_DLOSS is (B), one per row */
 #define XENT_DX_Z     0 /* f32 (B,K) */
 #define XENT_DX_T     1 /* u32 (B) */
 #define XENT_DX_STEP  2 /* u32 (STEP_WORDS) */
@@ -13,4 +13,4 @@ VKT_PUSH(vkt_softmax_xent_dx_push, VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classe
 #define XENT_DX_DZ    5 /* f32 (B,K), in z's layout */
 #define XENT_DX_NORM  6 /* f32 scalar: the loss's divisor */
 #define XENT_DX_WEIGHT 7 /* f32 (K) */
-#define XENT_DX_CHUNK 64 /* classes per work group in y and iteration */
+#define XENT_DX_CHUNK 64 /* classes that a work group processes before its next stride in y */

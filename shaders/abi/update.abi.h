@@ -1,25 +1,25 @@
 /* update.abi.h - shared by the optimizers' kernels. Each dispatch processes one range, the same in every arena.
  *
- * Parameters start at multiples of UPDATE_BLOCK floats. A table has a pair for each such block: the factor of the learning
- * rate, which is negative for a frozen parameter, and the weight decay. */
+ * Parameters start at multiples of UPDATE_BLOCK floats. The table UPDATE_GROUPS has a pair for each block of
+ * UPDATE_BLOCK floats: the factor of the learning rate (negative for a frozen parameter), and the weight decay. */
 #ifndef VKT_UPDATE_ABI_H
 #define VKT_UPDATE_ABI_H
 #define UPDATE_PUSH                                                                                            \
     VKT_U32(n4)           /* vec4s of the range */                                                             \
     VKT_U32(block)        /* the range's first pair of UPDATE_GROUPS */                                        \
-    VKT_F32(weight_decay) /* if there are no groups */                                                         \
-    VKT_U32(decoupled)    /* 1: weight decay is p -= lr wd p; 0: it is added to the gradient */                \
+    VKT_F32(weight_decay) /* used if there are no groups */                                                    \
+    VKT_U32(decoupled)    /* 1: p -= lr wd p, with wd the weight decay; 0: wd p is added to the gradient */    \
     VKT_F32(clip)         /* with UPDATE_SPEC_CLIP: limit of |element| of the gradient */
-#define UPDATE_SPEC_FACTOR 1 /* gradients are multiplied by STEP_FACTOR; with STEP_HOLD nothing is done */
+#define UPDATE_SPEC_FACTOR 1 /* gradients are multiplied by STEP_FACTOR; nothing is done if STEP_HOLD is not 0 */
 #define UPDATE_SPEC_GROUPS 2
 #define UPDATE_SPEC_CLIP   3
 #define UPDATE_BLOCK       64
 #define UPDATE_PARAM       0 /* vec4, read; UPDATE_PARAM_OUT is the same memory, written */
-#define UPDATE_GRAD        1 /* vec4: gradients, or their sum over micro-batches */
+#define UPDATE_GRAD        1 /* vec4: gradients, or their sum over micro-batches or shards */
 #define UPDATE_STEP        2 /* u32 (STEP_WORDS) */
 #define UPDATE_GROUPS      3 /* f32 (blocks,2); without groups any buffer, not read */
 #define UPDATE_PARAM_OUT   4
-#define UPDATE_MOMENT1     5 /* vec4, one per moment of the optimizer; the next binding is its output, the same memory */
+#define UPDATE_MOMENT1     5 /* vec4: a moment, read; UPDATE_MOMENT1_OUT is the same memory, written */
 #define UPDATE_MOMENT1_OUT 6
 #define UPDATE_MOMENT2     7
 #define UPDATE_MOMENT2_OUT 8

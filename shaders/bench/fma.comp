@@ -1,6 +1,7 @@
 // bench/fma.comp - only multiply-adds: measures the highest arithmetic rate. vkt-bench compares kernels with it.
-//   Every lane has SUMS vec4s and computes s = s factor + addend, BENCH_UNROLL times per round. It writes their sum, so that
-//   the compiler removes nothing. SUMS vec4 chains hide the latency; the host tries several values of SUMS.
+//   Every lane has SUMS vec4s and computes s = s factor + addend, BENCH_UNROLL times per round. It writes the sum of
+//   its vec4s, so that the compiler removes nothing. SUMS vec4 chains hide the latency; the host tries several values
+//   of SUMS.
 // grid: x over lanes
 // out: y (lanes) vec4
 #version 460

@@ -2,11 +2,11 @@
 // (conv/direct.comp) and few output channels per group. In conv/dw_tile.comp, where lanes are output channels, most lanes would
 // be idle.
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] x[c][p stride - pad + r dil][q stride - pad + s dil][n]     db[o] = sum dy[o]
-// Lanes are neighbouring vec4s of the plane. Each lane sums its own ROWS K products. At the end the sums of all lanes are
+// Lanes are neighbouring vec4s of the plane. Each lane has ROWS K sums of its own. At the end the sums of all lanes are
 // added.
 // grid: x slices of the plane, y row tiles, z groups. If there are several slices, conv/dw_sum.comp adds them.
 // Deterministic: a lane adds in the order of (p,q,n). The lanes' sums are added by shuffles in a fixed order.
-// Whole vec4s can be summed: padding lanes are zero in dy and finite in x.
+// Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.
 // Loops that end with their test: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require

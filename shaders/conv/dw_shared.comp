@@ -1,12 +1,12 @@
 // conv/dw_shared.comp - gradient of a convolution with respect to weights and bias, for GPUs. It is one implicit matrix product
 // in shared memory (lib/blocks.glsl):
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] x[c][p stride - pad + r dil][q stride - pad + s dil][n]     db[o] = sum dy[o]
-// A is dy in place. B is gathered from x: its columns are (c,r,s), and one more column of ones gives db. k runs along (p,q,n),
-// four samples of a pixel at a time.
-// grid: x tiles (stride loop), y slices of (p,q,n), z groups. conv/dw_sum.comp adds the slices.
+// A is dy, read where it is stored. B is gathered from x: its columns are (c,r,s), and one more column of ones gives
+// db. k is (p,q,n), four samples of a pixel at a time.
+// grid: x tiles (stride loop), y slices of (p,q,n), z groups. If there are several slices, conv/dw_sum.comp adds them.
 // source: as conv/shared.comp
 // Deterministic: see lib/blocks.glsl.
-// Whole vec4s can be multiplied: padding lanes are zero in dy and finite in x.
+// Whole vec4s can be multiplied: samples past the batch are zero in dy and finite in x.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -43,7 +43,7 @@ mat4 load_b(uint n, uint k)
     const uint pixel = k / 4 / N4, p = pixel / WIDTH * pc.stride_h - pc.pad_h, q = pixel % WIDTH * pc.stride_w - pc.pad_w;
     [[unroll]] for (uint i = 0; i < 4; i++) {
         const uint c = (n + i) / TAPS, tap = (n + i) % TAPS;
-        const uint h = p + tap / KERNEL_W * pc.dilation_h, w = q + tap % KERNEL_W * pc.dilation_w; // outside: too large
+        const uint h = p + tap / KERNEL_W * pc.dilation_h, w = q + tap % KERNEL_W * pc.dilation_w; // outside: too big
         const bool inside = n + i < pc.columns && k < pc.plane && h < pc.src_height && w < pc.src_width;
         if (inside)
             v[i] = LOAD4(x, (((gl_WorkGroupID.z * pc.depth + c) * pc.src_height + h) * pc.src_width + w) * N4 + k / 4 % N4);

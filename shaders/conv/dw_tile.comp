@@ -1,15 +1,16 @@
 // conv/dw_tile.comp - gradient of a convolution with respect to weights and bias:
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] x[c][p stride - pad + r dil][q stride - pad + s dil][n]     db[o] = sum dy[o]
-// A subgroup computes ROWS LANES output channels x COLS columns (c,r,s). A lane holds ROWS channels. Per step it loads four
-// samples of each channel and of its share of the columns. Shuffles with lane ^ j pass the columns to the other lanes, so the
-// same sum belongs to another column in each lane, as in gemm_tile.comp. With 8 lanes this gives no gain, so there a shuffle
-// passes one lane's value to all lanes. It does so too for the last columns of a tile, if these are fewer than LANES.
+// A subgroup computes ROWS LANES output channels x COLS columns (c,r,s). A lane holds ROWS channels. Per iteration it
+// loads four samples of each channel and of its share of the columns. Shuffles with lane ^ j pass the columns to the
+// other lanes, so acc[j] belongs to a different column in each lane, as in gemm_tile.comp. With 8 lanes this gives no
+// gain, so there a shuffle passes one lane's value to all lanes. The last columns of a tile are passed in this way,
+// too, if they are fewer than LANES.
 // UNPOOL: y has a max pooling over disjoint windows, and dy is read from the pooling's gradient. The values are those that
 // pool2d_dx.comp would write:
 //   dy[o][p][q][n] = dpool[o][p / WINDOW_H][q / WINDOW_W][n] if index is (p,q) there, else 0
 // grid: x tiles of each slice of the plane (stride loop), z groups. If there are several slices, conv/dw_sum.comp adds them.
 // Deterministic: one lane computes an element of a slice, in the order of (p,q,n).
-// Whole vec4s can be summed: padding lanes are zero in dy and finite in x.
+// Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.
 // `zero` and loops that end with their test: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -42,7 +43,7 @@ layout(binding = DW_B, std430) writeonly buffer Db { float db[]; };
 const uint SHARES = (COLS + LANES - 1) / LANES; // columns of a tile that a lane loads
 float acc[COLS * ROWS];
 vec4 bias_acc[ROWS];
-uint dy_at[ROWS];                 // this lane's channels, in vec4s
+uint dy_at[ROWS];                 // first vec4 of each of this lane's channels
 int x_at[SHARES];                 // this lane's columns: index in x for pixel (0,0), in vec4s; negative in the padding
 int x_row[SHARES], x_col[SHARES]; // r dil - pad, s dil - pad
 // push constants, read once: see conv/tile.comp

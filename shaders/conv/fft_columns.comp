@@ -1,9 +1,9 @@
 // fft_columns.comp - Fourier transforms of the columns of fft_rows.comp's result:
 //   dst[c][f][re, im][column]   f is a frequency (v, u) of the half plane 0 <= u <= T/2, which determines the other half:
-//   u = 0: f = v. For even T, u = T/2: f = T/2+1 + v. In both cases 0 <= v <= T/2, because these columns are real.
-//   else f = FFT_REALS + (u-1) T + v
+//   If u = 0, f = v. If T is even and u = T/2, f = T/2+1 + v. In both cases 0 <= v <= T/2: these columns are real.
+//   For any other u, f = FFT_REALS + (u-1) T + v.
 // The two real columns are the real and imaginary part of one transform, like the rows.
-// grid: x over (c, u < FFT_LINES, column), lanes along columns (stride loop).
+// grid: x over (c, u < FFT_LINES, column), lanes along columns, in contiguous shares.
 // Deterministic: one lane computes a transform.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -45,8 +45,8 @@ void main()
             [[unroll]] for (uint i = 0; i < T; i++, to += plane) {
                 if (!is_real || i <= FFT_HALF) STORE4(dst, to, re[i]), STORE4(dst, to + columns, im[i]);
             }
-        // The same stores write both kinds of column: a CPU driver would run both sides of a branch. The pair has two more
-        // rows.
+        // The same stores write both kinds of column: a CPU driver would run both sides of a branch. The pair of real
+        // columns has two more rows.
         else [[unroll]] for (uint i = 0; i < T + 2; i++, to += plane) {
             const bool of_b = i > FFT_HALF;
             const uint v = of_b ? i - FFT_HALF - 1 : i, w = (T - v) % T;

@@ -1,6 +1,6 @@
 // fft_inverse_columns.comp - inverse of fft_columns.comp: src[f][c][re, im][column] -> dst[c][row][slot][column],
 // for the COUNT rows that are stored.
-// grid: x over (c, u < FFT_LINES, column), lanes along columns (stride loop).
+// grid: x over (c, u < FFT_LINES, column), lanes along columns, in contiguous shares.
 // Deterministic: one lane computes a transform.
 #version 460
 #extension GL_GOOGLE_include_directive : require

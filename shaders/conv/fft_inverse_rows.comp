@@ -1,6 +1,6 @@
 // fft_inverse_rows.comp - inverse of fft_rows.comp: src[c][row][slot][column] -> scale times the image plus a bias.
 // WEIGHTS: -> scale times the weights. The bias gradient is then frequency 0 of dy, summed over all tiles and samples.
-// grid: x over (c, pair of rows, column), lanes along columns (stride loop).
+// grid: x over (c, pair of rows, column), lanes along columns, in contiguous shares.
 // Deterministic: one lane computes a transform.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -1,11 +1,12 @@
-// fft_product.comp - a complex matrix product for each frequency:  dst[f][m][n] = sum_k A[f](k,m) B[f](k,n). CONJ: conj(A).
+// fft_product.comp - a complex matrix product for each frequency:  dst[f][m][n] = sum_k A[f](k,m) B[f](k,n). With CONJ,
+// A is conjugated.
 // ACROSS lanes compute MB rows x ACROSS vec4s of columns. If there are fewer columns than lanes, the subgroup has several such
-// blocks, one below the other. Per step of four k a lane loads its vec4s of B and its share of its block's A. subgroupShuffle
-// passes A to the other lanes. If k runs along the columns of an operand, a vec4 is four k of one row. A CPU driver keeps a
-// vec4 as four registers, so transposing it costs nothing.
+// blocks, one below the other. In each iteration, of four k, a lane loads its vec4s of B and its share of A of its
+// block. subgroupShuffle passes A to the other lanes. If k runs along the columns of an operand, a vec4 is four k of
+// one row. A CPU driver keeps a vec4 as four registers, so transposing it costs nothing.
 // A vec4 sum is computed element by element: two sums and eight factors fit in the 16 registers of a CPU with AVX2.
-// The results of a frequency are contiguous. Stores that miss the cache wait for each other, unless the last ones were close
-// by.
+// The results of a frequency are contiguous, because stores that miss the cache wait for each other unless they are
+// close together.
 // grid: x over tiles (stride loop). All tiles of a frequency are consecutive.
 // source: Mathieu, Henaff & LeCun, Fast Training of Convolutional Networks through FFTs (2013), section 2.2.
 // Deterministic: one lane computes an element, in the order of k.
@@ -32,9 +33,9 @@ VKT_F32_OUT4(PRODUCT_DST, dst);
 
 const uint SHARES = (2 * MB + ACROSS - 1) / ACROSS; // M_MAJOR: vec4s of A that a lane loads, real parts first
 vec4 acc_re[MB], acc_im[MB];
-vec4 a[4];      // k-major: by k; a block's first MB/4 lanes hold the real parts, the next MB/4 the imaginary parts
+vec4 a[4];      // not M_MAJOR: one per k; the first MB/4 lanes of a block: real parts, the next MB/4: imaginary parts
 vec4 share[SHARES];
-vec4 b_re[4], b_im[4]; // by k
+vec4 b_re[4], b_im[4]; // one per k
 uint a_at[SHARES], b_at[4];
 uint a_pitch, b_pitch, b_columns; // push constants, read once: on lavapipe each read costs a loop over lanes
 
@@ -45,7 +46,7 @@ float from(float own, uint i, uint zero)
     return subgroupShuffle(own, block + i + zero);
 }
 
-float a_part(uint i, uint k, uint zero) // row i of the block; i >= MB: imaginary part of row i - MB
+float a_part(uint i, uint k, uint zero) // row i of the block; if i >= MB: imaginary part of row i - MB
 {
     return M_MAJOR ? from(share[i / ACROSS][k], i % ACROSS, zero) : from(a[k][i & 3u], i >> 2, zero);
 }
@@ -94,7 +95,7 @@ void load()
 
 void multiply(uint zero)
 {
-    float sign = CONJ ? 1 : -1; // no branch below: in three nested unrolled loops it took SwiftShader's compiler all memory
+    float sign = CONJ ? 1 : -1; // no branch: in three unrolled loops it took all memory of SwiftShader's compiler
     [[unroll]] for (uint m = 0; m < MB; m++) {
         float ar[4], ai[4];
         [[unroll]] for (uint k = 0; k < 4; k++) ar[k] = a_part(m, k, zero), ai[k] = sign * a_part(MB + m, k, zero);

@@ -1,11 +1,15 @@
 // pool2d.comp - y[c][p][q][n] = max (AVERAGE: mean) of x[c][h][w][n] over window (p, q), four samples per lane
-//   window p: rows p stride - pad .. + R - 1, clipped to the image; adaptive (R = 0): floor(p H/P) .. ceil((p+1) H/P) - 1
-//   with dilation (max): rows p stride - pad + r dilation, r < R. A window without a row in the image gives -inf and no winner.
-//   max: lib/window_max.glsl; RELU: of max(x, 0). index = h W + w of the winner, plus a bias (abi/pool_index.abi.h)
+//   window p: rows p stride - pad .. p stride - pad + R - 1, clipped to the image
+//   adaptive (R = 0): rows floor(p H/P) .. ceil((p+1) H/P) - 1
+//   with dilation (max): rows p stride - pad + r dilation, r < R. A window with no element in the image gives -inf and
+//   no winner.
+//   max: see lib/window_max.glsl. With RELU it is that of max(x, 0). index = h W + w of the winner, plus a bias
+//   (abi/pool_index.abi.h)
 //   mean: sum over the clipped window, divided by its size before clipping to the image, or after it (exclude_pad)
-//   PART: one part of part_h x part_w elements of a window that is too long for one invocation, without the division. Values
-//   and winners go to part * part_pitch. JOIN: joins all parts of each window in their order, which is the order of the
-//   elements. PART and JOIN do not support dilation.
+//   PART: one part of part_h x part_w elements of a window that is too long for one invocation. A mean is not divided
+//   yet. Values and winners are stored from vec4 part * part_pitch on.
+//   JOIN: joins all parts of each window in their order, which is the order of the elements. PART and JOIN do not
+//   support dilation.
 // grid: x over `rows` output rows of each channel, y over parts of a row, both with a stride; any group count is right.
 //       PART: z over parts.
 // source: PyTorch documentation of MaxPool2d, AvgPool2d, AdaptiveMaxPool2d.
@@ -35,7 +39,8 @@ VKT_IN4(POOL_WINNERS, winners);
 #endif
 #include "lib/pool.glsl"
 
-// Computes vector `i` of row `row` of this dispatch. v and u are its windows; `corner` is the index of their first element.
+// Computes vec4 `i` of row `row` of this dispatch. v and u are its windows along the height and the width; `corner` is
+// the index of their first element in x.
 #ifdef JOIN
 void pool(uint row, uint i, uint row_items, Window v, Window u, uint corner)
 {
@@ -77,7 +82,7 @@ void pool(uint row, uint i, uint row_items, Window v, Window u, uint corner)
     const uint at = POOL_INDEX_BIAS + v.begin * W + u.begin;
     vec4 best = NO_MAXIMUM;
     uvec4 winner = uvec4(at);
-    if (DILATED && (r1 == 0u || s1 == 0u)) { // only padding; lanes past the batch stay 0
+    if (DILATED && (r1 == 0u || s1 == 0u)) { // only padding; elements past the batch stay 0
         best = mix(vec4(0.0), best, lessThan(4u * (i % N4) + uvec4(0u, 1u, 2u, 3u), uvec4(samples)));
         winner = uvec4(0u);
     }

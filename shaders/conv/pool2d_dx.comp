@@ -9,7 +9,7 @@
 // grid: x over `rows` rows of dx of each channel (DISJOINT: rows of windows), y over parts of a row, both with a stride; any
 //       group count is right.
 // Deterministic: one lane computes an element.
-// Batch lanes past N stay 0, because they are 0 in dy.
+// Elements past the batch become 0, because they are 0 in dy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -73,7 +73,7 @@ vec4 share(uint c, uint p, uint q, uint h, uint w, uint n)
     return where(floatBitsToUint(LOAD4(index, i - pq_base + index_base)), h * W + w, LOAD4(dy, i));
 }
 
-// Returns the window along one axis whose element `tap` is at index `at`; -1: there is none.
+// Returns the window along one axis whose element `tap` is at index `at`, or -1 if there is none.
 int window_of(uint at, uint tap, uint dilation, uint stride, uint pad, uint P)
 {
     const int from = int(at + pad) - int(tap * dilation), p = from / int(stride);

@@ -3,8 +3,8 @@
 //   dst[m][p][q][n] = bias[m] + sum_{k,r,s} w(m,k,r,s) src[k][row(p,r)][col(q,s)][n]
 // forward:    m = output channel, k = input channel,  row(p,r) = p stride - pad + r dil
 // TRANSPOSED: m = input channel,  k = output channel, row(p,r) = (p + pad - r dil) / stride, if that is an integer
-// A is w in place. B is gathered from the image: its rows are (k,r,s), its columns (p,q,n), four samples at a time.
-// Divisors are specialisation constants, so that drivers replace divisions by multiplications.
+// A is w, read where it is stored. B is gathered from the image: its rows are (k,r,s), its columns (p,q,n), four
+// samples at a time. Divisors are specialisation constants, so that drivers replace divisions by multiplications.
 // grid: x over tiles (stride loop), z groups.
 // source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
 // Deterministic: see lib/blocks.glsl.

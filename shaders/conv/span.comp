@@ -1,9 +1,11 @@
 // conv/span.comp - convolution, and its gradient with respect to the input, if neighbouring pixels of an image row read
 // neighbouring pixels of the source:
-//   dst[m][p][q][n] = bias[m] + sum_{r,k,s} A[r][k][s][m] src[k][p stride - pad + r dil][q + offset + s][n]
-// It works as conv/tile.comp, but a lane computes MB channels of SPAN neighbouring pixels, which share their taps. SPAN TAPS MB
-// products of vec4s need SPAN + TAPS - 1 loads of src. Each shuffled weight serves SPAN products. This suits convolutions with
-// few destination channels: with tiles of MB channels x one pixel they need as many loads and shuffles as products.
+//   dst[m][p][q][n] = bias[m] + sum_{r,k,s} A[r][k][s][m] src[k][row(p,r)][q + offset_w + s][n]
+//   row(p,r) = p stride_h + offset_h + r reach_h
+// It works as conv/tile.comp, but a lane computes MB channels of SPAN neighbouring pixels, which share their taps. SPAN
+// TAPS MB products of vec4s need SPAN + TAPS - 1 loads of src. Each shuffled weight serves SPAN products. This suits
+// convolutions with few destination channels. With tiles of MB channels x one pixel, such a convolution needs as many
+// loads and shuffles as products.
 // grid: x tiles (stride loop), z groups. All row tiles of a column tile are consecutive, because they read the same src.
 // Deterministic: one lane computes an element, in the order of (r,k,s).
 // `zero` and loops that end with their test: see conv/tile.comp.
@@ -30,12 +32,12 @@ layout(binding = SPAN_BIAS, std430) readonly buffer Bias { float bias_in[]; };
 VKT_OUT4(SPAN_DST, dst);
 
 const uint REACH = SPAN + TAPS - 1;                 // pixels of src that a lane reads
-const uint A_STEP = UNROLL * TAPS * MB / 4;       // vec4s of A per step
+const uint A_STEP = UNROLL * TAPS * MB / 4;       // vec4s of A per iteration
 const uint SHARES = (A_STEP + LANES - 1) / LANES; // ... per lane
 const uint BIASES = (MB + LANES - 1) / LANES;
 vec4 acc[MB * SPAN];
-uint at[REACH]; // offsets of the REACH pixels in a row of src
-bool col_on[REACH], on[REACH]; // true if the pixels are inside the row; inside src
+uint at[REACH]; // indices of the REACH pixels in a row of src, in vec4s
+bool col_on[REACH], on[REACH]; // the pixel is inside the row; it is inside src
 
 void start(uint first_bias, uint rows, uint zero)
 {
@@ -49,7 +51,7 @@ void start(uint first_bias, uint rows, uint zero)
     }
 }
 
-// Computes acc += A[k .. k+UNROLL) src[k .. k+UNROLL). ia, ib: indices of A and of src's row at k.
+// Computes acc += A[k .. k+UNROLL-1] src[k .. k+UNROLL-1]. ia, ib: indices of A and of src's row at k, in vec4s.
 void add(uint ia, uint ib, uint src_plane, uint zero)
 {
     vec4 a[SHARES], b[UNROLL * REACH];

@@ -7,8 +7,9 @@
 // channels.
 //
 // ACROSS lanes compute MB channels x ACROSS vec4s of samples. Both operands are read k by k. A lane loads its own vec4 of src
-// and its share of the MB weights; subgroupShuffle passes the weights to the other lanes. So 4 MB products need two loads.
-// If ACROSS < LANES, the subgroup has several such blocks. Each block computes other channels at one pixel.
+// and its share of the MB weights; subgroupShuffle passes the weights to the other lanes. So a lane's 4 MB products
+// need two loads. If ACROSS < LANES, the subgroup has several such blocks, which compute different channels of the same
+// pixels.
 // grid: x tiles (stride loop), z groups. All row tiles of a column tile are consecutive, because they read the same src.
 // source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
 // Deterministic: one lane computes an element, in the order of (r,s,k).
@@ -50,8 +51,8 @@ uint block; // first lane of this lane's block
 uint a_pitch, src_plane, zero; // push constants, read once: on lavapipe each read costs a loop over lanes
 uint a_row[SHARES];   // M_MAJOR: start of this lane's rows of A, in vec4s
 
-// Returns true if shuffles use lane ^ r. Then the same sum belongs to another channel in each lane, as in gemm_tile.comp. With
-// 8 lanes this gives no gain.
+// Returns true if shuffles use lane ^ r. Then acc[m] belongs to a different channel in each lane, as in gemm_tile.comp.
+// With 8 lanes this gives no gain.
 bool shuffles_by_xor()
 {
     return LANES != 8 && (M_MAJOR ? MB % ACROSS == 0 : (MB & MB - 1) == 0);
@@ -91,7 +92,8 @@ void start(uint first_bias, uint rows)
 }
 #endif
 
-// Computes acc += A[.., k .. k+UNROLL) src[k .. k+UNROLL, ..]. ia, ib: indices of this lane's vec4s of A and src at k.
+// Computes acc += A[.., k .. k+UNROLL-1] src[k .. k+UNROLL-1, ..]. ia, ib: indices of this lane's vec4s of A and src at
+// k.
 void add_k_major(uint ia, uint ib, bool inside)
 {
     vec4 a[UNROLL], b[UNROLL];

@@ -1,7 +1,7 @@
 // upsample2d.comp - y[c][p][q][n] from x[c][h][w][n], with the batch in vec4s:
 //   nearest: x at (floor(p scale_h), floor(q scale_w)), rounded in float32 as torch does, at most H - 1 and W - 1
 //   BILINEAR: the four pixels around the source point, with linear weights along each axis. A source point is a fraction of
-//   integers, so a weight has one rounding error only, also for large images.
+//   integers, so its distance to a pixel has one rounding error only, also for large images.
 // grid: x over channels * P rows of y, y over parts of a row, both with a stride; any group count is right.
 // Deterministic: one lane computes an element.
 #version 460

@@ -1,9 +1,9 @@
 // upsample2d_dx.comp - gradient of upsample2d by gathering: dx[c][h][w][n] = sum over (p, q) of dy[c][p][q][n] times the weight
 // of pixel (h, w) in pixel (p, q) of y, in ascending order.
-//   nearest: 1 if (p, q) is a copy of (h, w);  BILINEAR: per axis max(0, 1 - |point(p) - h|)
+//   nearest: 1 if (p, q) is a copy of (h, w), else 0;  BILINEAR: per axis max(0, 1 - |point(p) - h|)
 // grid: x over channels * H rows of dx, y over parts of a row, both with a stride; any group count is right.
 // Deterministic: one lane computes an element.
-// Batch lanes past N stay 0, because they are 0 in dy.
+// Elements past the batch become 0, because they are 0 in dy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -22,7 +22,7 @@ float weight(uint p, uint h, Axis a)
     return float(max(a.below - abs(point(p, a) - int(h) * a.below), 0)) / float(a.below);
 }
 
-// Returns the first pixel p with up p + offset > limit (up > 0), from 0 to `most`.
+// Returns the first pixel p with up p + offset > limit, at most `most`. up must be above 0.
 uint behind(int limit, Axis a, uint most)
 {
     return limit < a.offset ? 0 : min(uint((limit - a.offset) / a.up) + 1, most);

@@ -1,12 +1,12 @@
 // broadcast.comp - y = f(a, b, c) with NumPy's broadcasting over strided operands. OPERANDS 2 and 3: the functions of
 // lib/binary.glsl. OPERANDS 1: a copy (y = a).
 //   A row runs along y's fastest dimension. A row number is converted to coordinates by division. For long rows this happens
-//   once per piece of ITERATIONS iterations, for short rows once per load.
-//   WIDTH 4: four elements per lane. An operand either advances with y, and all its other strides are multiples of 4, or it
-//   repeats one element.
+//   once per piece of ITERATIONS iterations, for short rows in each iteration.
+//   WIDTH 4: four elements per lane. Along a row, an operand either advances with y, and all its other strides are
+//   multiples of 4, or it repeats one element.
 // grid: x over pieces with a stride, or over elements in contiguous shares; any group count is right.
 // Deterministic: elementwise.
-// Lanes past the batch (run <= i < pitch) are zero.
+// Elements past the batch (run <= i < pitch) become zero.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

@@ -1,10 +1,11 @@
-// dropout.comp - y = keep ? x * scale : 0. The mask depends only on (seed, step, salt, element), so backward runs the kernel on
-// dy.
+// dropout.comp - y = keep ? x * scale : 0. The mask depends only on (seed, draw, salt, element), so the gradient is
+// the same kernel on dy. draw is STEP_DRAW.
 //   Element e uses word e % 4 of philox((e / 4, draw, salt, 3), seed). It is kept if the word is >= threshold.
 //   AFTER: y = dropout(f(x)), f is a function of lib/unary.glsl.  BEFORE: y = dropout(x) + b, or the gradient dropout(x) f'(b).
-//   PLANES: one draw per plane (n,c), e = c N' + n with N' = N rounded up to 4. x is batch last: a row is a channel, and the
-//   columns are N'. A lane's four samples use the words of one block for the whole plane.
-//   PLANES_ROWS: the same draws for a row-major x. A row is a plane n C + c; the mask's columns are as above.
+//   PLANES: one random number per plane (n,c), that of e = c N' + n with N' = N rounded up to a multiple of 4. x is
+//   batch last: a row is a channel, and `columns` is N'. A lane uses the same four words for the whole planes of its
+//   four samples.
+//   PLANES_ROWS: the same random numbers for a row-major x. A row is plane n C + c. `columns` is N', too.
 // grid: x over vec4s in contiguous shares. PLANES: x over rows * columns / 4, y over chunks of the plane, with strides.
 //       PLANES_ROWS: x over rows, y over chunks, with strides.
 // source: Srivastava et al., JMLR 15 (2014), in the inverted form.
@@ -26,7 +27,7 @@ layout(constant_id = DROPOUT_SPEC_FUNCTION) const uint FUNCTION = 0;
 layout(binding = DROPOUT_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = DROPOUT_Y, std430) writeonly buffer Y1 { float y[]; };
 
-uvec2 key; // the same for all elements; read once: on lavapipe each read costs a loop over lanes
+uvec2 key; // read once, because they are the same for all elements: on lavapipe each read costs a loop over lanes
 uint draw, salt, threshold;
 float scale;
 

@@ -3,7 +3,7 @@
 // specialisation constant selects it.
 // grid: x over n / 4 in contiguous shares; any group count is right.
 // Deterministic: elementwise.
-// The last 1 to 3 elements are stored one by one, because the memory after the tensor belongs to others.
+// The last 1 to 3 elements are stored one by one, because the memory behind the tensor may belong to another one.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -30,8 +30,8 @@ layout(binding = ELEMENTWISE_Y, std430) writeonly buffer Y1 { float y[]; };
 #include "lib/unary.glsl"
 #endif
 
-// f(i) is y[i]. quick_f(i) is the same for functions that are QUICK, and only quick_f is in an unrolled loop. Some drivers
-// unroll loops before they fold constants (SwiftShader): they would compile f for seconds there.
+// f(i) is vec4 i of y. quick_f(i) is the same for functions that are QUICK, and only quick_f is in an unrolled loop.
+// Some drivers (SwiftShader) unroll loops before they fold constants: an unrolled f would take seconds to compile.
 #if defined(UNARY)
 vec4 f(uint i) { return unary(LOAD4(a4, i)); }
 vec4 quick_f(uint i) { return quick_unary(LOAD4(a4, i)); }

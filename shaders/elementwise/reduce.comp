@@ -1,8 +1,10 @@
 // reduce.comp - y[o] = scale * sum of the elements of x that belong to output o, or their maximum or minimum. The elements of
 // one output may be divided into splits, with one result each.
-//   ALONG: the reduced run is x's fastest dimension. The lanes of a work group loop over it and then combine (lib/lanes.glsl).
-//   The work group computes one output and split at a time. Without ALONG, neighbouring lanes compute neighbouring outputs.
-//   WIDTH 4: four neighbouring elements at once, of one output (ALONG) or of four outputs. All strides are multiples of 4 then.
+//   ALONG: a row is along x's fastest dimension. The lanes of a work group loop over the row together and then combine
+//   their results (lib/lanes.glsl). The work group computes one output and split at a time. Without ALONG, neighbouring
+//   lanes compute neighbouring outputs.
+//   WIDTH 4: four neighbouring elements at once, of one output (ALONG) or of four outputs. All other strides are then
+//   multiples of 4.
 // grid: x over outputs, y over splits, both with a stride.
 // Deterministic: the order of additions depends only on shape, lanes and subgroup size.
 // Each row has its own sum, and the rows' sums are added. So the error grows with rows per split plus iterations per row, not
@@ -32,7 +34,7 @@ layout(binding = REDUCE_X, std430) readonly buffer X { float x[]; };
 #define FIRST (WIDTH * gl_LocalInvocationID.x)
 #define STEP (WIDTH * gl_WorkGroupSize.x)
 #define STRIDE 1
-#define ELEMENTS WIDTH // elements of a run per load
+#define ELEMENTS WIDTH // elements of a row per load
 #else
 #define FIRST 0
 #define STEP 1
@@ -86,7 +88,7 @@ uint row_of(uint r)
     return r / pc.r1 * pc.t0 + r % pc.r1 * pc.t1 + i2 * pc.t2 + i3 * pc.t3;
 }
 
-// This lane's result for the run at x[at].
+// Returns this lane's result for the row of `run` elements that starts at x[at].
 NUMBER row_result(uint at, uint run)
 {
     NUMBER v = NUMBER(NONE);

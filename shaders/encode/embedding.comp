@@ -1,4 +1,4 @@
-// embedding.comp - y[p][d] = table[ids[p]][d], or 0 if ids[p] is no row. The kernel never reads outside the table.
+// embedding.comp - y[p][d] = table[ids[p]][d], or 0 if ids[p] is not a row. The kernel never reads outside the table.
 //   CHANNELS: y[d][l][b] = table[ids[b][l]][d], batch last, 0 past the batch. A lane processes four samples and transposes 4x4
 //   numbers.
 //   WIDE: rows are whole vec4s. Without WIDE, CHANNELS loads two vec4s and shifts. Without both, a lane copies four numbers of

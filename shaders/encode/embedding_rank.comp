@@ -1,8 +1,8 @@
 // embedding_rank.comp - rank[p] = number of positions before p that have p's id;  start[v] = number of counted ids below v
-//   A work group is one subgroup. It owns a range of ids and loops over all positions, one position per lane. No other work
-//   group changes its counts. Lanes with the same id find each other by shuffles. So ranks follow the order of positions,
-//   without atomics, and sums in that order have the same bits in every run. Work: ranges * positions / lanes; there are few
-//   ranges.
+//   A work group is one subgroup. It owns a range of ids and loops over all positions, one position per lane. No other
+//   work group changes its counts. Lanes with the same id find each other by shuffles. So ranks follow the order of
+//   positions, without atomics, and sums in that order have the same bits in every run. There are
+//   ranges * positions / lanes iterations in all; there are few ranges.
 // grid: x over ranges with a stride. The positions may need several dispatches (begin, end); the counts continue in the next
 // one.
 // Deterministic: each count has one owner.
@@ -30,14 +30,14 @@ uint count(uint lo, uint hi)
         uint id = LOAD1(ids, min(i + lane, pc.end - 1));
         if (i + lane >= pc.end || id == pc.padding || id >= pc.rows) id = NONE;
         const bool mine = id >= lo && id < hi;
-        uint before = 0, equal = 1; // in lower lanes, in all lanes
+        uint before = 0, equal = 1; // lanes with this id: lower ones, all
         [[unroll]] for (uint k = 1; k < LANES; k++) {
             const bool same = subgroupShuffleXor(id, k) == id;
             equal += same ? 1 : 0;
             before += same && (lane ^ k) < lane ? 1 : 0;
         }
         below += id < lo ? 1 : 0;
-        const uint seen = start[mine ? id : lo]; // in the iterations so far
+        const uint seen = start[mine ? id : lo]; // in earlier iterations
         if (mine) rank[i + lane] = seen + before;
         subgroupBarrier();
         if (mine && before + 1 == equal) start[id] = seen + equal;

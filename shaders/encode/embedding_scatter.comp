@@ -1,9 +1,9 @@
 // embedding_scatter.comp - sorted[start[id] + rank[p]] = (id, start of the gradient of position p), id = ids[p]
-//   COPY: rows of dy are not whole vec4s, so each gradient is copied to the sorted order, padded to vec4s.
-//   CHANNELS: dy is batch last.
-//   The kernel also clears a range of the table, because embedding_sum writes only the rows that have an id.
+//   COPY: rows of dy are not whole vec4s, or dy is batch last (CHANNELS). So each gradient is copied to the sorted
+//   order, padded to vec4s.
+//   The kernel also clears a range of dtable, because embedding_sum writes only the rows that have an id.
 // grid: x over positions (CHANNELS: over (l, four samples)) and over vec4s of the range, all in contiguous shares; y over
-//       chunks of copied rows. The first chunk also does the rest of the work.
+//       chunks of copied rows. Work groups of the first chunk also write `sorted` and clear.
 // Deterministic: every element is written once.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -29,7 +29,8 @@ VKT_STORED(EMBEDDING_DW_OUT, writeonly, y)
 layout(binding = EMBEDDING_DW_OUT, std430) writeonly buffer Out { float y1[]; };
 const uint NONE = 0xffffffffu;
 
-// Returns the index of position p in `sorted`, or NONE if p is not counted. `at` is the start of its gradient.
+// Writes the entry of position p to `sorted`. Returns its index, or NONE if p is not counted. `at` is the start of the
+// gradient.
 uint position_of(uint p, uint at)
 {
     const uint id = p < pc.end ? LOAD1(ids, p) : NONE;

@@ -2,14 +2,15 @@
 //   sorted[start[v] .. start[v+1] - 1]
 //   A lane processes the first entry of a row in SORTED, and VECS vec4s of the row. Rows without an entry are 0 already.
 //   Gradients are whole vec4s. They are in dy, at the index that SORTED gives, or (COPIED) in the order of SORTED.
-//   BLOCKS: for frequent ids, the sums of BLOCK entries each, counted from a row's first entry. The row then adds the entries
-//   after its last block and the blocks' sums. So a sum has at most BLOCK entries and N / BLOCK block sums. A block contains
-//   one multiple of BLOCK in SORTED, which is its first entry or a later one. The number of that multiple is the block's index
-//   in PART, so no two blocks share one.
+//   BLOCKS: computes, for frequent ids, the sums of BLOCK entries each, counted from a row's first entry. The kernel
+//   without BLOCKS then adds the entries after a row's last block and the sums of the row's blocks. So a sum has at
+//   most BLOCK entries and N / BLOCK block sums. A block contains exactly one entry whose index in SORTED is a multiple
+//   of BLOCK. This multiple, divided by BLOCK, is the block's index in PART, so no two blocks share an index.
 // grid: x over entries, or blocks, times the parts of a row (at most one per lane), in contiguous shares; y over chunks of such
 //       parts (stride loop). So a lane processes an entry once per chunk and adds at most N / BLOCK blocks.
 // Deterministic: the order is that of SORTED.
-// Loops end after their last iteration with a break: llvmpipe runs the body of a for loop once even if no lane needs it.
+// Some loops end with a break after their last iteration: llvmpipe runs the body of a for loop once even if no lane
+// needs it.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

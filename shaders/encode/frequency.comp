@@ -4,7 +4,7 @@
 // grid: x over vec4s of the batch in contiguous shares, y over dimensions with a stride; any group count is right.
 // source: Mildenhall et al., NeRF: Representing Scenes as Neural Radiance Fields for View Synthesis (2020), equation 4
 // Deterministic: one lane computes an element.
-// Batch lanes past N stay 0 in dx, because they are 0 in dy.
+// Elements past the batch become 0 in dx, because they are 0 in dy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

@@ -1,9 +1,9 @@
 // hash_grid_dw.comp - dtable[e][f] = sum of weight times dy[l F + f][n] over the points and corners whose entry is e, point by
 // point
-//   A lane owns one level of one slice of the batch, and a table of its own. No other lane writes this table. So sums follow
-//   the order of points, and the kernel needs no atomics, no sorted ids and no search for partners. On a CPU this is as fast as
-//   possible, because an access costs one iteration per lane at any address. If there are several slices, gemm_sum.comp adds
-//   their tables.
+//   A lane owns one level of one slice of the batch, and a table of its own. No other lane writes this table. So sums
+//   follow the order of points, and the kernel needs no atomics, no sorted ids and no search for partners. A CPU loses
+//   nothing by this, because an access costs one iteration per lane at any address. If there are several slices,
+//   gemm_sum.comp adds their tables.
 // ZERO: clears the tables.
 // grid: x over levels * slices (ZERO: vec4s) with a stride; any group count is right.
 // Deterministic: the order is that of the points.

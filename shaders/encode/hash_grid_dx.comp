@@ -1,11 +1,11 @@
-// hash_grid_dx.comp - the gradient of points: dx[d][n] = sum over levels l of N(l) times the sum over features f of
-// dy[l F + f][n] times the slope of feature f along dimension d in the cell of x[n]. N(l) is the resolution of level l.
-// dx[d][n] is 0 if the point is outside the grid along d.
+// hash_grid_dx.comp - the gradient with respect to the points: dx[d][n] = sum over levels l of N(l) times the sum over
+// features f of dy[l F + f][n] times the slope of feature f along dimension d in the cell of x[n]. N(l) is the
+// resolution of level l. dx[d][n] is 0 if the point is outside the grid along d.
 // A lane computes the levels one after the other and adds each to the dx that it has stored. KEEP: it adds to the dx of an
 // earlier dispatch, too.
 // grid: x over vec4s of the batch in contiguous shares; any group count is right.
 // Deterministic: one lane computes an element.
-// Batch lanes past N stay 0, because they are 0 in dy.
+// Elements past the batch become 0, because they are 0 in dy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

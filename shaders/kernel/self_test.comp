@@ -5,7 +5,7 @@
 // inside; stores of four floats (two 64-bit words in the texel variant), the last one under a mask. kernel/self_test.c computes
 // the same on the host.
 // grid: x; a work group is one full subgroup
-// in: x (n) vec4    out: y (groups, SG, SELF_TEST_PARTS) vec4; lane writes at lane ^ 1
+// in: x (n) vec4    out: y (groups, SG, SELF_TEST_PARTS) vec4; a lane writes at index lane ^ 1
 // Deterministic: integers.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -2,10 +2,10 @@
 // A subgroup has one tile of scores: ROWS rows x 4 SG columns. Each lane holds four neighbouring columns of every row.
 // It also has one tile of sums: ROWS rows of d4 vec4s.
 // Both products work as in gemm_tile.comp: a lane loads the next vec4 of a row, and shuffles pass its elements to other lanes.
-// A column of the scores is a matrix row in memory. A lane loads one vec4 for each of its four columns and transposes the 4 x 4
-// block.
-// If a row of d4 vec4s needs fewer lanes than the subgroup has (pc.spread < SG), the other lanes add up other score columns.
-// These partial sums are added at the end.
+// Each column of the scores is computed from one row of the second matrix. A lane loads one vec4 for each of its four
+// columns and transposes the 4 x 4 block.
+// If a row of d4 vec4s needs fewer lanes than the subgroup has (pc.spread < SG), the remaining lanes add up different
+// score columns. These partial sums are added at the end.
 // source: Dao, Fu, Ermon, Rudra & Re, FlashAttention, NeurIPS 2022; Milakov & Gimelshein, Online normalizer calculation for
 //         softmax, 2018 (the running maximum)
 #include "lib/explog.glsl"
@@ -14,7 +14,7 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint SG = 8;
 layout(constant_id = ATTENTION_SPEC_ROWS) const uint ROWS = 16;
 layout(constant_id = ATTENTION_SPEC_PARTS) const uint PARTS = 1;
-const uint COLUMNS = 4 * SG, LANE_ROWS = (ROWS + SG - 1) / SG; // LANE_ROWS numbers per lane, one per tile row j SG + lane
+const uint COLUMNS = 4 * SG, LANE_ROWS = (ROWS + SG - 1) / SG; // a lane has tile rows j SG + lane, j < LANE_ROWS
 // Sizes of array parameters. A specialisation constant cannot be such a size. Unused elements take no registers.
 const uint MAX_ROWS = ATTENTION_MAX_ROWS, MAX_SUMS = ATTENTION_MAX_SUMS, MAX_LANE_ROWS = MAX_ROWS / 4;
 const uint MAX_STEPS = 7; // enough for 128 lanes. Drivers know this bound, so they unroll the loops around it
@@ -67,7 +67,7 @@ uint zero() // see conv/tile.comp
     return SG == 8 ? pc.zero : 0;
 }
 
-// Returns the number of tile row m, from the lane that holds it.
+// Returns the element of `own` that belongs to tile row m, from the lane that holds it.
 float of_row(float own[MAX_LANE_ROWS], uint m)
 {
     return subgroupShuffle(own[m / SG], m % SG + zero());
@@ -103,7 +103,7 @@ void add_columns(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint colu
     vec4 y[4 * PARTS];
     [[unroll]] for (uint j = 0; j < 4; j++) {
         const uint at = row_at(b, column + 4 * k + j);
-        const bool is_row = column + 4 * k + j < b.rows; // else b repeats its last row: 0 times its infinity is NaN
+        const bool is_row = column + 4 * k + j < b.rows; // else 0: b's last row may be infinite
         [[unroll]] for (uint n = 0; n < PARTS; n++) {
             const vec4 row = load(b.of, at + min(n * pc.spread + lane % pc.spread, pc.d4 - 1));
             y[j * PARTS + n] = is_row ? row : vec4(0.0);

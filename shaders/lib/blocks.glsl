@@ -4,15 +4,17 @@
 //                                  that their loads hit the same cache lines.
 //   mat4 load_a(uint m, uint k)    elements m .. m + 3 of k .. k + 3. Column j is k + j. Zero past the operand's end.
 //   mat4 load_b(uint n, uint k)    the same for B
-// The kernel calls multiply(m, n, k, end), which leaves the sums over k .. end in acc. Each lane has TM rows and TN columns in
-// groups of four. tile_row(i) and tile_column(j) are their positions in the tile. tile_at(id, M, N) is the first element of
-// tile id; there are tile_count(M, N) tiles.
+// The kernel calls multiply(m, n, k, end), which leaves the sums over k .. end - 1 in acc. Each lane has TM rows and TN
+// columns in groups of four. tile_row(i) and tile_column(j) are their positions in the tile. tile_at(id, M, N) is the
+// first element of tile id; there are tile_count(M, N) tiles.
 //
-// One read from global memory serves BN columns for an element of A and BM rows for an element of B. One read from shared
-// memory serves TN and TM. While the work group multiplies one k block, it loads the next one into registers. It then stores
-// that block in the other half of shared memory, so there is one barrier per BLOCKS_K products.
-// A lane's groups are BM / TM apart, so that lanes read neighbouring addresses at the same time. `tile_index` rotates the
-// columns of a block row by its k. Without this, the stores of four lanes with the same m would hit one bank.
+// One read from global memory serves BN columns for an element of A and BM rows for an element of B. One read from
+// shared memory serves TN columns for an element of A and TM rows for an element of B. While the work group multiplies
+// one block of BLOCKS_K k, it loads the next block into registers. It then stores that block in the other half of
+// shared memory, so there is one barrier per block.
+// A lane's groups of rows are 4 BM / TM rows apart, and its groups of columns are 4 BN / TN columns apart. So lanes
+// read neighbouring addresses at the same time. `tile_index` permutes the column groups of a block row, depending on k.
+// Without this, the stores of four lanes with the same m would hit one bank.
 // Work groups that run at the same time compute neighbouring tiles within BAND rows of tiles. The next tile then finds the
 // lines of both operands in the cache.
 // No subgroup operations: any subgroup size works. Deterministic: k ascends in every element.

@@ -4,8 +4,8 @@
 //   ROUNDS_A, ROUNDS_B             true: round the operand to f16. false: load_a (load_b) returns values that are f16 already.
 //
 // A tile has as many parts as a lane has groups of 4 x 4 elements. Part (i, j) holds one group of every lane. In every part a
-// subgroup owns EACH_M x EACH_N neighbouring matrices. Over all parts its rows and columns form a product, like a lane's rows
-// and columns. So one read from shared memory serves PARTS_N EACH_N matrices for an element of A.
+// subgroup owns EACH_M x EACH_N neighbouring matrices. Over all parts it has OWN_M x OWN_N matrices, as a lane has TM x
+// TN elements. So one read of a matrix of A from shared memory serves OWN_N products.
 // Only the driver knows which lane holds which element of a matrix. The sums therefore reach their lanes through shared memory,
 // one part after the other.
 // A tile row in shared memory has 16 bytes of padding, which is the alignment that matrices need. Without it, rows whose length
@@ -23,7 +23,7 @@ layout(constant_id = COOP_SPEC_M) const uint COOP_M = 16;
 layout(constant_id = COOP_SPEC_N) const uint COOP_N = 16;
 layout(constant_id = COOP_SPEC_K) const uint COOP_K = 16;
 const uint PARTS_M = TM / 4, PARTS_N = TN / 4, PART_M = 4 * LANES_M, PART_N = 4 * LANES_N;
-const uint ROW = PART_N / COOP_N, EACH = PART_M / COOP_M * ROW / SUBGROUPS; // matrices per row of a part; per subgroup
+const uint ROW = PART_N / COOP_N, EACH = PART_M / COOP_M * ROW / SUBGROUPS; // matrices of a part: per row, per subgroup
 const uint EACH_N = EACH < ROW ? EACH : ROW, EACH_M = EACH / EACH_N;
 const uint OWN_M = PARTS_M * EACH_M, OWN_N = PARTS_N * EACH_N; // a subgroup's matrices over all parts
 const uint PAD = 2; // f16vec4s

@@ -1,17 +1,17 @@
-// fft.glsl - the discrete Fourier transform of T complex numbers in registers, T = 8, 13 to 16, four samples at a time:
+// fft.glsl - the discrete Fourier transform of T = 8 or 13 to 16 complex numbers in registers, four samples at a time:
 //   X[k] = sum_j x[j] exp(-2 pi i j k / T)
 // For T times the inverse, call it with real and imaginary parts exchanged.
 // The includer defines the constant T. All loops are unrolled, so all array indices are constants.
 // For real x, X[T-k] is the conjugate of X[k]. X[0] is real, and for even T so is X[T/2].
-// sources: Cooley & Tukey, An Algorithm for the Machine Calculation of Complex Fourier Series (1965), with T = 4 (T/4).
+// sources: Cooley & Tukey, An Algorithm for the Machine Calculation of Complex Fourier Series (1965), as T = 4 (T/4).
 //          For 14 and 15 points: Good, The Interaction Algorithm and Practical Fourier Analysis (1958), 2 x 7 and 3 x 5 without
 //          twiddle factors.
 const uint FFT_ODD = T % 2, FFT_HALF = T / 2, FFT_STEP = T / 4;
-// So T slots hold X. Slot 0 is X[0]. For even T, slot 1 is X[T/2]. Slots fft_slot(u) and fft_slot(u) + 1 are the real and
-// imaginary part of X[u], 0 < u <= FFT_LAST.
+// T slots hold the X of a real x. Slot 0 is X[0]. For even T, slot 1 is X[T/2]. Slots fft_slot(u) and
+// fft_slot(u) + 1 are the real and imaginary part of X[u], 0 < u <= FFT_LAST.
 const uint FFT_LAST = (T - 1) / 2, FFT_LINES = FFT_LAST + 1;
 uint fft_slot(uint u) { return u == 0 ? 0 : 2 * u - FFT_ODD; }
-// Number of frequencies of the columns that hold real numbers.
+// Number of stored frequencies of the columns of real numbers (fft_columns.comp).
 const uint FFT_REALS = (2 - FFT_ODD) * (FFT_HALF + 1);
 const float FFT_COS[10] = { 1, 0.92387953251128674, 0.70710678118654752, 0.38268343236508977, 0,
                             -0.38268343236508977, -0.70710678118654752, -0.92387953251128674, -1, -0.92387953251128674 };
@@ -54,8 +54,8 @@ const float FFT_COS13[7] = { 1, 0.88545602565320991, 0.56806474673115592, 0.1205
 const float FFT_SIN13[7] = { 0, 0.46472317204376851, 0.82298386589365635, 0.99270887409805397,
                              0.93501624268541483, 0.66312265824079519, 0.23931566428755768 };
 
-// Defines `name`, the transform of N complex numbers r[], i[] for odd N. x[b] and x[N-b] have the same cosine and sines of
-// opposite sign.
+// Defines `name`, the transform of N complex numbers r[], i[] for odd N. x[b] and x[N-b] have the same cosines, and
+// sines of opposite sign.
 #define FFT_SUM1(x) x[0]
 #define FFT_SUM2(x) (x[0] + x[1])
 #define FFT_SUM3(x) (x[0] + x[1] + x[2])

@@ -1,7 +1,7 @@
-// fixed.glsl - numbers in [0,1) as 64-bit binary fractions (low word, high word), bit-equal to engine/base/fixed.c.
-// All ones means 1.
+// fixed.glsl - numbers from 0 to 1 as 64-bit binary fractions (low word, high word). The results have the same bits as
+// those of engine/base/fixed.c. All ones means 1.
 
-// Returns the product, truncated to 64 bits.
+// Returns the product, truncated to 64 bits. Only a may be 1.
 uvec2 fixed_mul(uvec2 a, uvec2 b)
 {
     if (a == uvec2(0xffffffffu)) return b;
@@ -10,7 +10,7 @@ uvec2 fixed_mul(uvec2 a, uvec2 b)
     umulExtended(a.x, b.y, h01, l01);
     umulExtended(a.y, b.x, h10, l10);
     umulExtended(a.y, b.y, h11, l11);
-    uaddCarry(uaddCarry(l01, l10, c0), h00, c1); // the truncated word still adds its carries
+    uaddCarry(uaddCarry(l01, l10, c0), h00, c1); // the carries out of the truncated word count
     const uint low = uaddCarry(uaddCarry(h01, h10, c2), l11, c3);
     uint c4;
     const uint sum = uaddCarry(low, c0 + c1, c4);

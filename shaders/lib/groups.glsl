@@ -1,4 +1,5 @@
-// groups.glsl - the parameter group of a vec4 of the range. pc has `block`. See abi/update.abi.h.
+// groups.glsl - finds the parameter group of a vec4 of the range. The push block of the including shader has the member
+// `block`. See abi/update.abi.h.
 layout(constant_id = UPDATE_SPEC_GROUPS) const bool GROUPS = false;
 layout(binding = UPDATE_GROUPS, std430) readonly buffer Groups { vec2 groups[]; };
 

@@ -6,12 +6,13 @@
 //                              variant a storage buffer. On CPU drivers only the texel load avoids a loop over lanes. On GPUs
 //                              the storage buffer is as fast. The index must be inside the binding: the two variants return
 //                              different values for an index outside.
-//   VKT_WORDS(binding, name)   LOAD1(name, i) reads word i, a 32-bit uint. On CPU drivers it is one element of a texel.
+//   VKT_WORDS(binding, name)   LOAD1(name, i) reads word i, a 32-bit uint. In a texel variant it is a component of a
+//                              texel.
 //   VKT_IN1(binding, name)     LOAD1(name, i) reads float i in the same way. The binding stores f32.
 //   VKT_OUT4(binding, name)    STORE4(name, i, v) writes floats 4i .. 4i+3
 //   VKT_INOUT4(binding, name)  LOAD4 and STORE4
 //   VKT_F32_OUT4(binding, name)   STORE4 to a binding that is always f32
-//   VKT_STORED(binding, access, name)     the base of the others: name_put(i, v) writes floats 4i .. 4i+3 as f32,
+//   VKT_STORED(binding, access, name)     the base of the last three: name_put(i, v) writes floats 4i .. 4i+3 as f32,
 //                                         name_stored[i] reads them
 // A texel variant stores a vec4 as two 64-bit words, unless STORAGE_NO_WORDS64 is set. llvmpipe stores word by word and lane by
 // lane, so fewer words are faster.
@@ -34,8 +35,8 @@ uvec2 narrow(vec4 v, uint kind)
     const bvec4 nan = greaterThan(m, uvec4(0x7f800000u));
     uvec4 h;
     if (kind == STORAGE_F16) {
-        h = m - (112u << 23) + 0xfffu + (m >> 13 & 1u) >> 13; // exponent bias 127 -> 15; a rounding carry is correct
-        const uvec4 tiny = floatBitsToUint(uintBitsToFloat(m) + 0.5) - 0x3f000000u; // floats >= 0.5 are 2^-24 apart
+        h = m - (112u << 23) + 0xfffu + (m >> 13 & 1u) >> 13; // exponent bias 127 -> 15; rounding may carry into it
+        const uvec4 tiny = floatBitsToUint(uintBitsToFloat(m) + 0.5) - 0x3f000000u; // floats in [0.5,1) are 2^-24 apart
         h = mix(h, tiny, lessThan(m, uvec4(113u << 23)));
         h = mix(h, uvec4(0x7c00u), greaterThanEqual(m, uvec4(143u << 23)));
         h = mix(h, 0x7e00u | (m >> 13 & 0x3ffu), nan) | (u >> 16 & 0x8000u);

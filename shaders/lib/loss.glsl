@@ -1,7 +1,7 @@
-// loss.glsl - the loss term of one pair (y, target) and its derivative by y, for four pairs at once.
+// loss.glsl - the loss term of a pair (y, target) and its derivative with respect to y, for four pairs at once.
 // A specialisation constant selects the kind, so the compiler keeps one path. Formulas: engine/ops/loss/pair_loss.c.
 // If a term is undefined (a probability outside [0,1]), the result is NaN.
-// The includer provides `pc.beta` and lib/explog.glsl.
+// The includer provides lib/explog.glsl and the push block of abi/loss.abi.h.
 layout(constant_id = LOSS_SPEC_KIND) const uint KIND = 0;
 
 vec4 sign_of(vec4 d) // 0 for 0, NaN for NaN

@@ -1,7 +1,7 @@
 // mlp_back.glsl - the backward pass of mlp.comp's network.
 
 #ifdef GRAD
-// Loads dy of the last layer. It is 0 past the batch, like the padding.
+// Copies dy of the last layer to ACT, with 0 for samples past the batch.
 void take_dy(uint tile)
 {
     uint o = 0;
@@ -47,8 +47,8 @@ VEC samples(const uint l, const bool dy, uint r, uint n)
     return AGAIN(act, tile_at(n / ROW) + ((dy ? dy_row(l) : h_row(max(l, 2) - 1)) + r) * ROW + n % ROW);
 }
 
-// Adds a b^T to the PART of layer l, summed over the block's samples. One of a and b is dy[l]. The other is h[l-1] with a row
-// of ones below it, which gives the gradient of the bias.
+// Adds a b^T, summed over the block's samples, to the PART of layer l. With `first` it stores this sum instead. One of
+// a and b is dy[l]. The other is h[l-1] with a row of ones below it, which gives the gradient of the bias.
 void weights(const uint l, bool first)
 {
     const uint K = width(l - 1), M = width(l), N = TILES * ROW;

@@ -1,4 +1,4 @@
-// mlp_vec.glsl - the samples of a tile that one lane of mlp.comp holds: UNITS vectors of ELEMENTS samples each.
+// mlp_vec.glsl - the samples of a tile that one lane of mlp.comp holds: UNITS VECs of ELEMENTS samples each.
 #ifdef NARROW
 #define VEC float
 #define UNITS 1
@@ -29,7 +29,7 @@ vec4 relu(vec4 v) { return mix(v, vec4(0), lessThan(v, vec4(0))); }
 vec4 gate(vec4 d, vec4 h) { return mix(d, vec4(0), lessThanEqual(h, vec4(0))); }
 #endif
 // Declares memory that the kernel writes with name_put(i, v) and reads again with AGAIN(name, i). name_put uses binding
-// slot + 1. AGAIN uses binding `slot`, with NARROW slot + 1. VEC_SCRATCH has VECs, SCRATCH has vec4s.
+// slot + 1. AGAIN uses binding `slot`, or slot + 1 with NARROW. VEC_SCRATCH has VECs, SCRATCH has vec4s.
 #ifdef NARROW
 #define VEC_SCRATCH(slot, name) VEC_OUT(slot + 1, coherent, name)
 #define SCRATCH(slot, name) VKT_STORED(slot + 1, coherent, name)

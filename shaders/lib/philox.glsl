@@ -1,4 +1,4 @@
-// philox.glsl - Philox4x32-10, bit-equal to engine/base/philox.c (Salmon, Moraes, Dror & Shaw, SC 2011).
+// philox.glsl - Philox4x32-10, the same bits as engine/base/philox.c (Salmon, Moraes, Dror & Shaw, SC 2011).
 uvec4 philox4x32(uvec4 c, uvec2 k)
 {
     for (int round = 0; round < 10; round++) {

@@ -7,11 +7,11 @@ uint part = pc.part, part_h = pc.part_h, part_w = pc.part_w, parts_across = pc.p
 uint parts = pc.parts, part_pitch = pc.part_pitch, samples = pc.samples;
 
 struct Window {
-    uint begin, count; // elements inside the image
-    uint padded;       // size after clipping to the padded image, before clipping to the image
+    uint begin, count; // first element inside the image, and their number
+    uint padded;       // number after clipping to the padded image, before clipping to the image
 };
 
-// Returns window `p` of `P` over `size` elements. kernel 0: adaptive pooling.
+// Returns window `p` of `P` over `size` elements. If kernel is 0, it is one of adaptive pooling.
 Window window(uint p, uint stride, uint pad, uint kernel, uint size, uint P)
 {
     if (kernel == 0u) {

@@ -24,7 +24,7 @@ vec4 expm1_reduced(vec4 x, out ivec4 n)
     return r + r * r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * y)));
 }
 
-// Returns e^x. Outside the bounds the result is 0 or infinity. A comparison keeps NaN, clamp() does not.
+// Returns e^x. Outside the bounds the result is 0 or infinity. The comparisons keep NaN, which clamp() does not.
 vec4 exp_any(vec4 x)
 {
     x = mix(mix(x, vec4(89.0), greaterThan(x, vec4(89.0))), vec4(-104.0), lessThan(x, vec4(-104.0)));
@@ -64,12 +64,12 @@ vec4 tanh_any(vec4 x)
     return mix(y, -y, lessThan(x, vec4(0.0)));
 }
 
-// Computes, for t in [0, 20] or NaN: the probability that a normal variable exceeds t, and its density e^(-t^2/2) / sqrt(2 pi)
-// at t.
+// Returns the probability that a normal variable exceeds t, and its density e^(-t^2/2) / sqrt(2 pi) at t. t is NaN or
+// in [0, 20].
 //   The probability is e^(-t^2/2) R(t). (1 + t) R(t) is smooth in v = (t - 2.5) / (t + 2.5) over all t >= 0 (M. M. Shepherd &
 //   J. G. Laframboise, Mathematics of Computation 36, 1981, for erfc). Here it is a polynomial through Chebyshev nodes with an
 //   error of 5.3e-9. erfc(x) = 2 normal_above(sqrt(2) x).
-//   The rounding error of t t is corrected: at t = 13 it would be 5e-6 of the result.
+//   The rounding error of t t is corrected: at t = 13 it would be up to 4e-6 of the result.
 vec4 normal_above(vec4 t, out vec4 density)
 {
     const vec4 v = (t - 2.5) / (t + 2.5);
@@ -84,7 +84,7 @@ vec4 normal_above(vec4 t, out vec4 density)
     return e * (r / (1.0 + t));
 }
 
-// Returns log a as a sum of two floats, for 2^-126 <= a < infinity. It works as log_1ulp, but computes the quotient
+// Returns log a as a sum of two floats, for 0 < a < infinity. It works as log_1ulp, but computes the quotient
 // s = f / (2 + f) and the terms after it with twice the digits (after "e_pow.c", fdlibm 5.3, Sun Microsystems 1993). Relative
 // error: 2^-28.
 vec4 log_twice(vec4 a, out vec4 low)
@@ -104,13 +104,14 @@ vec4 log_twice(vec4 a, out vec4 low)
 
 bvec4 both(bvec4 a, bvec4 b) { return mix(bvec4(false), b, a); }
 
-// Computes a^b as C's pow: e^(b log |a|). The exponent is the sum of two floats, so a large exponent costs no digits.
+// Computes a^b as C's pow: e^(b log |a|). b log |a| is a sum of two floats, so the result keeps its digits if it is
+// large.
 vec4 pow_any(vec4 a, vec4 b)
 {
     const vec4 x = abs(a);
     vec4 low, high = log_twice(x, low);
     high = mix(mix(high, -INFINITY4, equal(x, vec4(0.0))), x, greaterThan(x, vec4(3.402823466e38)));
-    high = mix(x, high, greaterThanEqual(x, vec4(0.0))); // NaN
+    high = mix(x, high, greaterThanEqual(x, vec4(0.0))); // NaN stays NaN
     precise const vec4 p = b * high, bh = upper_half(b), bl = b - bh, hh = upper_half(high), hl = high - hh;
     precise const vec4 lost = ((bh * hh - p) + (bh * hl + bl * hh)) + bl * hl;
     vec4 y = exp_any(p);

@@ -1,8 +1,10 @@
 // strip.glsl - the loop over a plane that conv/direct.comp, conv/fused_max_pool.comp and conv/dw_direct.comp share
-// A subgroup processes LANES neighbouring vec4s of a plane P x Q at a time. For each vec4 it loads the K elements of x that its
-// pixel reads. Tap (r,s) of channel c reads the row p stride + offset + r reach, and the column in the same way.
-// The including shader provides: LANES, CHANNELS, KERNEL_H, KERNEL_W, PAD; the binding x_in; a push block with the members n4,
-// width, strip, step_p, step_q, step_n, src_height, src_width, stride_h, stride_w, offset_h, offset_w, reach_h and reach_w.
+// A subgroup processes LANES neighbouring vec4s of a plane P x Q at a time. For each vec4 it loads the K vec4s of x
+// that its pixel reads. Tap (r,s) of channel c reads the row p stride + offset + r reach, and the column in the same
+// way.
+// The including shader provides: LANES, CHANNELS, KERNEL_H, KERNEL_W, PAD; the binding x_in; a push block with the
+// members n4, width, strip, step_p, step_q, step_n, src_height, src_width, stride_h, stride_w, offset_h, offset_w,
+// reach_h and reach_w.
 const uint TAPS = KERNEL_H * KERNEL_W, K = CHANNELS * TAPS;
 uint n4, width, step_n, step_q, step_p, height_in, width_in, stride_h, stride_w; // push constants, read once
 int row_at[KERNEL_H], col_at[KERNEL_W], tap_at[K]; // for p = q = n = 0: row, column, and index in x in vec4s
@@ -30,8 +32,8 @@ void start_strip(uint first)
     q = pixel - p * width;
 }
 
-// Loads the K elements for this lane's pixel, shifted by `down` rows and `right` columns of x. Elements outside the image are
-// zero. If `on` is false, the elements are arbitrary values of x.
+// Loads the K vec4s for this lane's pixel, shifted by `down` rows and `right` columns of x. Those outside the image are
+// zero. If `on` is false, they are arbitrary values of x.
 void load_taps(bool on, uint down, uint right)
 {
     const int h = int(on ? p * stride_h + down : 0), v = int(on ? q * stride_w + right : 0);

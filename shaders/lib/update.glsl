@@ -1,7 +1,7 @@
-// update.glsl - the steps that all optimizers share. Gradients are unscaled, clipped by value and decayed. The parameter's
-// group gives the learning rate and the weight decay.
+// update.glsl - what all optimizers share. Gradients are unscaled and clipped by value, and the weight decay is
+// applied. A parameter's group gives the factor of its learning rate and its weight decay.
 //   if (update_waits()) return;
-//   const Rule rule = rule_of(i);                  for vec4 i of the range; nothing is done if rule.frozen
+//   const Rule rule = rule_of(i);                  for vec4 i of the range; skip the vec4 if rule.frozen
 //   const vec4 g = gradient(i, p, rule.decay);     the formula's g; p is the parameter before this step
 //   ... param_out[i] = decayed(p, rule) - ...
 #include "lib/groups.glsl"
@@ -19,7 +19,7 @@ bool decoupled = pc.decoupled != 0u;
 
 struct Rule {
     bool frozen;
-    float factor; // times the learning rate
+    float factor; // multiplies the learning rate
     float decay;
 };
 

@@ -3,7 +3,7 @@
 // The includer defines RELU. With RELU the window holds max(e, 0). If the maximum is 0 there is no winner, because relu passes
 // no gradient there. NaN stays NaN.
 #include "abi/pool_index.abi.h"
-#define NO_MAXIMUM vec4(uintBitsToFloat(0xff800000u)) // -inf: a window with only -inf names its first element
+#define NO_MAXIMUM vec4(uintBitsToFloat(0xff800000u)) // -inf; if all elements are -inf, the first one wins
 
 void challenge(inout vec4 best, inout uvec4 winner, vec4 e, uvec4 at)
 {
@@ -14,7 +14,7 @@ void challenge(inout vec4 best, inout uvec4 winner, vec4 e, uvec4 at)
     winner = mix(winner, at, wins);
 }
 
-// Returns the winner's index in its stored form.
+// Returns the winner's index as it is stored (abi/pool_index.abi.h).
 vec4 index_of(uvec4 winner, vec4 best)
 {
     return uintBitsToFloat(RELU ? mix(winner, uvec4(0u), lessThanEqual(best, vec4(0.0))) : winner);

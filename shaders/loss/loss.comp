@@ -1,7 +1,7 @@
-// loss.comp - partial sums of a loss: part[j] = 1/n times the sum of term(y, target) over the elements of block j that are in
-// real rows. n: see loss.abi.h.
+// loss.comp - computes partial sums of a loss: part[j] is the sum of term(y, target) over the elements of block j that
+// are in real rows, divided by `elements`, and by the real rows if `by_rows` is 1.
 //   The range has n elements from vec4 begin4 on, of two tensors of one layout. Elements past the real rows do not count.
-// grid: x over blocks with a stride, one work group each.
+// grid: x over blocks with a stride, one work group per block.
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 #version 460
 #extension GL_GOOGLE_include_directive : require

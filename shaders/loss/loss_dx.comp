@@ -1,9 +1,11 @@
-// loss_dx.comp - dy = dloss/n d term(y, target) / dy in the real rows, else 0; n: loss.abi.h
-//   EACH: dloss is a tensor like y.  TERM: writes term(y, target) itself, a loss without reduction.
+// loss_dx.comp - dy = dloss / divisor d term(y, target) / dy in the real rows, else 0. The divisor is `elements`, times
+// the real rows if `by_rows` is 1.
+//   EACH: dloss is a tensor like y, and there is no divisor.
+//   TERM: writes term(y, target) itself, a loss without reduction.
 //   The range has n elements from vec4 begin4 on, of tensors of one layout.
 // grid: x over vec4s in contiguous shares; any group count is right.
 // Deterministic: elementwise.
-// The last 1 to 3 elements are stored one by one, because the memory after the tensor belongs to others.
+// The last 1 to 3 elements are stored one by one, because the memory behind the tensor may belong to another one.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

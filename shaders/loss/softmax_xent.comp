@@ -1,14 +1,16 @@
 // softmax_xent.comp - part[j] = 1/rows sum over the real samples b of block j of  log sum_k exp z[b,k] - z[b,t[b]]
-//   The kernel counts the classes at the maximum and uses log(1 + rest), so that a loss near 0 keeps its digits.
-//   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)), m = max_k z[b,k]. The gradient needs only stat and z, so there is no (B,K)
-//   output. A label that is no class gives NaN. z, stat: batch last; ROWS: row-major.
-// OPTIONS: class weights w, an ignored label, label smoothing s. hard = 1 - s, soft = s / K, lse = log sum_k exp z[b,k]. inv is
-//   the second number of stat. norm[j] = sum w[t[b]] is the divisor of the loss:
-//   part[j] = sum_b  hard w[t] (lse z - z[t]) + soft sum_k w[k] (lse z - z[k])
+//   The kernel counts the classes at the maximum and uses log(1 + all further terms), so that a loss near 0 keeps its
+//   digits.
+//   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)), m = max_k z[b,k]. The gradient computes the rest from z again, so this
+//   kernel has no (B,K) output. A label that is not a class gives NaN. z and stat are batch last, with ROWS row-major.
+// OPTIONS: class weights w, an ignored label, label smoothing s.
+//   hard = 1 - s, soft = s / K, lse = log sum_k exp z[b,k]. inv is the second number of stat.
+//   norm[j] = sum_b w[t[b]] is block j's part of the divisor of the loss.
+//   part[j] = sum_b  hard w[t] (lse - z[t]) + soft sum_k w[k] (lse - z[k]); with XENT_DIVIDE_MEAN divided by norm[j]
 //   stat[b] = (m, inv, hard w[t] + soft sum_k w[k])
 //   EACH: part[b] is the loss of row b, norm[0] = 1
 //   NLL: z holds log-probabilities, in either layout;  part[j] = sum_b -w[t] z[b,t]
-// grid: x over blocks with a stride, one work group each.
+// grid: x over blocks with a stride, one work group per block.
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), sections 4.1 and 6.2.2.3
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 // A sum adds sums of SPAN terms, so the error grows with K / SPAN + SPAN, not with K.
@@ -40,15 +42,16 @@ layout(constant_id = XENT_SPEC_BY_LANE) const uint BY_LANE = 0;
 layout(binding = XENT_Z, std430) readonly buffer Z { float z[]; };
 layout(binding = XENT_STAT, std430) writeonly buffer Stat { float stat[]; };
 
-// Returns the loss of this lane's row. If the work group shares one row, lane 0 returns its loss. 0 past the real rows.
+// Returns the loss of this lane's row. If the work group shares one row, lane 0 returns its loss. Past the real rows
+// the result is 0.
 float losses(uint vector, uint rows)
 {
     const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
     const uint b = pc.first + (BY_LANE != 0 ? vector * lanes + lane : vector), base = (b - pc.first) * pc.classes;
     const uint begin = BY_LANE != 0 ? 0 : lane, hop = BY_LANE != 0 ? 1 : lanes;
     if (b >= pc.end) return 0.0;
-    float m = LOWEST, rest = 0.0, top = 0.0; // sum of exp(z - m) over z < m; number of z equal to m
-    float slack = 0.0, all = 0.0;            // for smoothing: sum of w (m - z); sum of w
+    float m = LOWEST, rest = 0.0, top = 0.0; // rest: sum of exp(z - m) over z < m; top: number of z = m
+    float slack = 0.0, all = 0.0;            // for smoothing: sum of w (m - z), and sum of w
     for (uint k = begin; k < pc.classes; k += hop) m = max(m, z[base + k]);
     if (BY_LANE == 0) m = max_of_lanes(m);
     for (uint c = 0; c < pc.classes; c += SPAN * hop) {

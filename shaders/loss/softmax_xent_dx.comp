@@ -22,7 +22,7 @@ layout(constant_id = XENT_DX_SPEC_SMOOTH) const uint SMOOTH = 0;
 layout(constant_id = XENT_DX_SPEC_EACH) const bool EACH = false;
 layout(binding = XENT_DX_WEIGHT, std430) readonly buffer Weight { float weight[]; };
 layout(binding = XENT_DX_NORM, std430) readonly buffer Norm { float norm[]; };
-#define FIELDS 3 /* fields of stat */
+#define FIELDS 3 /* numbers per row in stat */
 float weight_of(uint k) { return WEIGHTED != 0 ? weight[min(k, pc.classes - 1)] : 1.0; }
 float hit_of(uint label) { return pc.hard * weight_of(label); }
 float rest_of(uint k) { return SMOOTH != 0 ? pc.soft * weight_of(k) : 0.0; }

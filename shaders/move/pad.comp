@@ -3,7 +3,7 @@
 //   WIDTH 4: vec4s, if the padding along the fastest dimension is a whole number of them. Otherwise single 32-bit words of any
 //   type.
 // grid: x over the positions of y in contiguous shares; any group count is right.
-// Deterministic: a copy. Each position of y computes its source.
+// Deterministic: a copy. A lane computes the source of each of its positions of y.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -37,7 +37,7 @@ layout(binding = RELAYOUT_Y, std430) writeonly buffer Y { uvec4 y4[]; };
 VKT_OUT4(RELAYOUT_Y, y4);
 #endif
 
-// Returns the index of feature f of the tile's sample n in the range of rows.
+// Returns the index of feature f of the tile's sample n in the row-major range.
 uint row_at(uint n, uint f)
 {
     return pc.rows_base + n * pc.stride + f;
@@ -59,7 +59,7 @@ NUMBERS sample_at(uint n, uint f)
     return v;
 }
 
-// Moves samples 4 column .. + 3, features 4 block .. + 3 of the tile.
+// Moves samples 4 column .. 4 column + 3, features 4 block .. 4 block + 3 of the tile.
 void move(uint column, uint block)
 {
     NUMBERS v[4];

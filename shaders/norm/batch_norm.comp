@@ -2,8 +2,8 @@
 //   y = gamma xhat + beta in the real rows, else 0. PLUS: adds a tensor of y's shape. GIVEN: mean and variance are constants,
 //   and all rows are real.
 //   DX  dx = gamma / sqrt(var + eps) (dy - mean of dy - xhat mean of (dy xhat)) in the real rows, else 0.
-//       GIVEN: without the two means.
-// grid: x over blocks of channels with a stride, one work group each; any group count is right.
+//       With GIVEN, the two means are left out.
+// grid: x over blocks of channels with a stride, one work group per block; any group count is right.
 // source: Ioffe & Szegedy, Batch Normalization, 2015
 // Deterministic: elementwise.
 #version 460

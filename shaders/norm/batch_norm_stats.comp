@@ -1,7 +1,7 @@
-// batch_norm_stats.comp - the statistics of one block of a channel, real rows only
+// batch_norm_stats.comp - computes the statistics of each block of a channel, over real rows only
 //   part = (count, mean, sum of squares about that mean)      SUMS: part = (sum of dy, sum of dy xhat)
 //   xhat = (x - mean) / sqrt(var + eps)
-// grid: x over blocks of channels with a stride, one work group each.
+// grid: x over blocks of channels with a stride, one work group per block.
 // source: Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983, "corrected two-pass"
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 // The kernel computes the mean first and then the squares about it, while the block is still in the cache. So nothing cancels.
@@ -16,7 +16,7 @@
 layout(local_size_x_id = 0) in;
 #include "lib/lanes.glsl"
 #include "lib/channels.glsl"
-layout(constant_id = BATCH_NORM_SPEC_GIVEN) const uint GIVEN = 0; // with SUMS: all rows are real
+layout(constant_id = BATCH_NORM_SPEC_GIVEN) const uint GIVEN = 0; // 1, only with SUMS: all rows are real
 VKT_IN4(BATCH_NORM_X, x4);
 layout(binding = BATCH_NORM_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = BATCH_NORM_PART, std430) writeonly buffer Part { vec4 part[]; };

@@ -1,12 +1,12 @@
 // row_norm.comp - normalises rows, or computes the gradient; xhat = (x - mean) scale, scale = 1 / sqrt(var + eps)
 //   y = gamma xhat + beta; mean and scale are stored for the gradient      RMS: mean is 0, var is the mean of squares
 //   DX  dx = scale (gamma dy - mean of (gamma dy) - xhat mean of (gamma dy xhat)); RMS: without the first mean
-// grid: x over rows with a stride, one work group each.
+// grid: x over rows with a stride, one work group per row.
 // source: Ba, Kiros & Hinton, Layer Normalization, 2016; Wu & He, Group Normalization, 2018; Zhang & Sennrich, RMSNorm, 2019;
 //         Chan, Golub & LeVeque 1983, "corrected two-pass"
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 // The kernel computes the mean first and then the squares about it, while the row is still in the cache. The rounding error of
-// the mean is removed from both.
+// the mean is removed from mean and variance.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -50,8 +50,8 @@ layout(binding = ROW_NORM_BETA, std430) readonly buffer BlockBeta { float beta[]
 // SPLIT: the loop over a row goes channel by channel. Without it a channel is one element (inner == 1), and one loop covers the
 // whole row.
 layout(constant_id = ROW_NORM_SPEC_SPLIT) const uint SPLIT = 1;
-// Runs `body` for each k < n of this lane. An iteration runs it four times, as long as four k are left. An iteration costs as
-// much as several loads.
+// Runs `body` for each k < n of this lane. An iteration runs it four times, as long as four k are left, because each
+// iteration costs as much as several loads.
 const uint ITERATIONS = 4;
 #define EACH(k, n, body)                                                        \
     {                                                                           \

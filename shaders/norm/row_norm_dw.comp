@@ -1,4 +1,5 @@
-// row_norm_dw.comp - one slice's part of dgamma = sum of dy xhat and dbeta = sum of dy. A slice is a range of samples.
+// row_norm_dw.comp - computes each slice's part of dgamma = sum of dy xhat and dbeta = sum of dy. A slice is a range of
+// samples.
 //   A sample has `groups` rows. Lanes process neighbouring channels (inner == 1), WIDTH each. ALONG: the lanes of a work group
 //   loop over the `inner` elements of one channel and then add up.
 // grid: x over channels, y over slices, both with a stride.
@@ -38,8 +39,9 @@ void add(uint c, uint group, uint first, uint end, inout NUMBER dgamma, inout NU
     }
 }
 #else
-// Adds up neighbouring channels of a slice. If all lanes need mean and scale of the same row, each lane loads those of another
-// sample, and shuffles pass them on. On llvmpipe, a load that all lanes repeat would cost more than the rest of the kernel.
+// Adds up neighbouring channels of a slice. If all lanes need mean and scale of the same row, each lane loads those of
+// a different sample, and shuffles pass them on. On llvmpipe, a load that all lanes repeat would cost more than the
+// rest of the kernel.
 void add(uint c, uint group, uint first, uint end, inout NUMBER dgamma, inout NUMBER dbeta)
 {
     const uint all = pc.groups * pc.channels, lanes = gl_WorkGroupSize.x;

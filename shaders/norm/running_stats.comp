@@ -1,4 +1,5 @@
-// running_stats.comp - mean += momentum (new - mean), and the same for the variance. unbiased: new variance times n / (n-1)
+// running_stats.comp - mean += momentum (new - mean), and the same for the variance. If `unbiased`, the new
+// variance is multiplied by n / (n-1).
 //   n = real rows * positions. A batch without real rows changes nothing.
 // grid: x over channels with a stride.
 // Deterministic: elementwise.

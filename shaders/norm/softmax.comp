@@ -1,9 +1,11 @@
 // softmax.comp - y = exp(z - m) / sum exp(z - m), z = scale x, m = max z; LOG: y = z - m - log sum exp(z - m)
-//   The kernel counts the classes at the maximum, and LOG uses log(1 + rest), so that a logarithm near 0 keeps its digits.
+//   The kernel counts the classes at the maximum, and LOG uses log(1 + all further terms), so that a logarithm near 0
+//   keeps its digits.
 //   DX: dx = scale y (dy - sum dy y);  LOG: dx = scale (dy - exp(y) sum dy)
-//   CAUSAL: classes after a line's query are ignored: they are 0 in y and dx.
-//   A lane processes one line; WIDTH 4: four neighbouring lines; WIDTH 4 and LINE: one line, four classes at a time. ALONG: a
-//   work group processes one line, each lane WIDTH neighbouring classes.
+//   CAUSAL: classes after a line's query are ignored. They are 0 in y and dx.
+//   A lane processes one line, or with WIDTH 4 four neighbouring lines. With WIDTH 4 and LINE it processes one line,
+//   four classes at a time. With ALONG a work group processes one line, and each lane WIDTH neighbouring classes at a
+//   time.
 // grid: x over lines in contiguous shares, ALONG with a stride.
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), section 4.1; gradients from dy_i/dz_k = y_i ((i == k) - y_k)
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
@@ -105,7 +107,7 @@ VEC z(uint at, uint k, uint visible)
 
 void line(uint at, uint all, uint n, uint visible)
 {
-    VEC m = VEC(LOWEST), rest = VEC(0.0), top = VEC(0.0); // sum of exp(z - m) over z < m; number of z equal to m
+    VEC m = VEC(LOWEST), rest = VEC(0.0), top = VEC(0.0); // rest: sum of exp(z - m) over z < m; top: number of z = m
     for (uint k = FIRST; k < n; k += ITERATIONS * STEP)
         [[unroll]] for (uint j = 0; j < ITERATIONS; j++) m = max(m, z(at, min(k + j * STEP, n - 1), visible));
     m = VEC(largest(m));

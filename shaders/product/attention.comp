@@ -1,7 +1,7 @@
 // attention.comp - y = softmax(scale q k^T) v of a tile of queries. It also writes the logarithm of each row's sum for the
 // gradient. It processes one tile of keys after the other, so only one tile of scores exists at a time. The running maximum of
 // a row may grow. Then the row's sums are scaled down to the new maximum.
-// grid: x over tiles of all heads with a stride, one subgroup each.
+// grid: x over tiles of all heads with a stride, one subgroup per tile.
 // source: lib/attention.glsl
 // Deterministic: the order in which columns are added does not depend on the grid.
 #version 460

@@ -1,6 +1,6 @@
 // attention_dkv.comp - dk and dv of a tile of keys:  dk = scale ds^T q,  dv = p^T dy,  with p and ds as in attention_dq.comp
 // The rows of the scores are keys. So one tile computes with all queries of its keys, and no other tile adds to its sums.
-// grid: x over tiles of all heads with a stride, one subgroup each.
+// grid: x over tiles of all heads with a stride, one subgroup per tile.
 // Deterministic, as attention.comp is.
 #version 460
 #extension GL_GOOGLE_include_directive : require

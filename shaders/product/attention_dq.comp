@@ -1,7 +1,7 @@
 // attention_dq.comp - dq of a tile of queries:  dq = scale ds k,  ds = p (dy v^T - delta),  p = exp(scale q k^T - lse)
 // The weights p are computed again, one tile of keys after the other. delta = sum of dy y is the same for every ds of a row.
 // attention_dkv.comp also uses it.
-// grid: x over tiles of all heads with a stride, one subgroup each.
+// grid: x over tiles of all heads with a stride, one subgroup per tile.
 // Deterministic, as attention.comp is.
 #version 460
 #extension GL_GOOGLE_include_directive : require

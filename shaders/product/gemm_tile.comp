@@ -1,6 +1,6 @@
 // gemm_tile.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]): one subgroup computes a tile of 4 R rows x 4 SG columns
 // A lane holds four neighbouring columns of B and four neighbouring rows of A. It gets the rows of other lanes by shuffles with
-// lane ^ r, r < R. So the same accumulator belongs to another row in each lane. The compiler knows these shuffles: on llvmpipe
+// lane ^ r, r < R. So sum[m] belongs to a different row in each lane. The compiler knows these shuffles: on llvmpipe
 // most stay inside 128 bits and cost half as much as a broadcast of one element to all lanes.
 // An iteration processes four k, accumulator by accumulator. So the four k share the cost of keeping accumulators (masking on
 // llvmpipe).

@@ -1,14 +1,17 @@
 // mlp.comp - a fully connected network of 1 to 4 layers, forward and backward, in one dispatch:
 //   h[0] = x,  h[l] = max(w[l] h[l-1] + b[l], 0),  y = w[L] h[L-1] + b[L]
 //   FORWARD  -> y      MSE  y - target -> loss and all gradients      GRAD  dy -> all gradients
-//   dh[l-1] = w[l]^T dy[l] where h[l-1] > 0;   dw[l] = sum over samples of dy[l] h[l-1]^T,  db[l] of dy[l];   dx = w[1]^T dy[1]
+//   dh[l-1] = w[l]^T dy[l] where h[l-1] > 0,  dw[l] = sum of dy[l] h[l-1]^T over samples,  db[l] = sum of dy[l]
+//   dx = w[1]^T dy[1]
 // A block of samples goes through the whole network while it is in the cache. Nothing is saved from forward to backward.
-// A lane holds some samples of a tile. A product loads all inputs of a tile into registers and then computes two outputs per
-// iteration. So no accumulator is needed longer than an iteration (on llvmpipe each would cost a blend), and a weight serves
-// all samples of the tile. Outputs go to ACT and are read back by a running index. For weight gradients, a lane holds rows of
-// one factor, and shuffles pass the rows of the other factor. The sum over a block is added to the group's PART.
-// NARROW (GPUs): one sample per lane; all lanes share each load of weights. Otherwise (CPUs): two vec4s of samples per lane.
-// The lanes share the weights and pass them by subgroupShuffle. Its lane numbers are written k + zero, as in conv/tile.comp.
+// A lane holds some samples of a tile. A product loads all inputs of a tile into registers and then computes two
+// outputs per iteration (one if there are more than 64 inputs). So no accumulator is needed longer than an iteration
+// (on llvmpipe each would cost a blend), and a weight serves all samples of the tile. Outputs go to ACT and are read
+// back by a running index. For weight gradients, a lane holds rows of one factor, and shuffles pass the rows of the
+// other factor. The sum over a block is added to the group's PART.
+// NARROW (GPUs): one sample per lane; all lanes share each load of weights. Otherwise (CPUs): two vec4s of samples per
+// lane. The lanes share the weights and pass them by subgroupShuffle. Its lane numbers are written k + zero, as in
+// conv/tile.comp.
 // grid: x over blocks; one group processes per_group neighbouring blocks. mlp_sum adds the groups' parts.
 // Deterministic: the order of additions depends only on the shape and the subgroup size.
 // A loop that must be unrolled contains only loops that are unrolled too. Otherwise Mesa does not unroll the outer loop.
@@ -60,7 +63,7 @@ uint rows_at(uint l) { return l == 1 ? pc.rows1 : l == 2 ? pc.rows2 : l == 3 ? p
 uint cols_at(uint l) { return l == 1 ? pc.cols1 : l == 2 ? pc.cols2 : l == 3 ? pc.cols3 : pc.cols4; }
 uint bias_at(uint l) { return l == 1 ? pc.bias1 : l == 2 ? pc.bias2 : l == 3 ? pc.bias3 : pc.bias4; }
 uint part_at(uint l) { return l == 1 ? pc.part1 : l == 2 ? pc.part2 : l == 3 ? pc.part3 : pc.part4; }
-// These functions give the rows of a tile in ACT: h[1] .. h[L-1] and dy[1] .. dy[L] (FORWARD: none).
+// The functions below return rows of a tile in ACT. It has h[1] .. h[L-1], then dy[1] .. dy[L] (FORWARD has no dy).
 uint widths(uint l) { return (l > 0 ? W1 : 0) + (l > 1 ? W2 : 0) + (l > 2 ? W3 : 0) + (l > 3 ? W4 : 0); }
 uint h_row(uint l) { return widths(l - 1); }
 uint dy_row(uint l) { return widths(LAYERS - 1) + widths(l - 1); }
@@ -96,7 +99,7 @@ void multiply(const uint K, const uint M, const uint G, uint at, uint o)
 #endif
 }
 
-// Writes an output of the last layer: y, or with MSE dy.
+// Writes an output of the last layer: y or, with MSE, dy.
 void finish(uint o, uint g, uint tile)
 {
     [[unroll]] for (uint u = 0; u < UNITS; u++) {

@@ -3,7 +3,7 @@
 //   dw = 2/n dloss sum d x^T,  db = 2/n dloss sum d
 // A lane processes four samples at a time. Each of its sums is a vec4, with an element for each of these samples. An iteration
 // processes two times four samples: on llvmpipe every sum that is needed longer than an iteration costs a blend.
-// grid: x over per_group vec4s of samples. mlp_sum adds the groups' parts.
+// grid: x one per per_group vec4s of samples. mlp_sum adds the groups' parts.
 // Deterministic: the order of additions depends only on the shape and the subgroup size.
 #version 460
 #extension GL_GOOGLE_include_directive : require

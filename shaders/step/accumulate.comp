@@ -1,4 +1,5 @@
-// accumulate.comp - adds a micro-batch's gradients, times its number of rows, to a sum. The update divides the sum by all rows.
+// accumulate.comp - adds a micro-batch's gradients, times its number of rows (STEP_WEIGHT), to a sum. The update
+// divides the sum by all rows.
 //   sum = (first micro-batch of the step ? 0 : sum) + rows g
 // So k micro-batches give the gradient of one batch with all their rows, for a loss that is a mean over rows.
 // grid: each group processes one contiguous range; any group count is right.
@@ -26,6 +27,6 @@ void main()
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         if (is_frozen(i)) continue;
         const vec4 g = weight * LOAD4(grad, i);
-        STORE4(sum_out, i, first ? g : LOAD4(sum, i) + g); // a new sum does not read the old one, which may be NaN
+        STORE4(sum_out, i, first ? g : LOAD4(sum, i) + g); // a new sum does not use the old sum, which may be NaN
     }
 }

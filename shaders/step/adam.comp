@@ -6,9 +6,9 @@
 // c1 = 1 - b1^t and c2 = 1 - b2^t come from the step state. With NADAM the step state has u and u', the momentum of steps t and
 // t + 1, and instead of c1 it has 1 - P with P = u_1 .. u_t.
 // grid: each group processes one contiguous range; any group count is right.
-// source: Kingma & Ba, ICLR 2015, algorithm 1; the keras form is the paragraph after it. Loshchilov & Hutter, ICLR 2019
-//         (decoupled weight decay). Reddi, Kale & Kumar, ICLR 2018 (AMSGRAD). Dozat, ICLR 2016 workshop (NADAM). PyTorch and
-//         Keras documentation.
+// source: Kingma & Ba, ICLR 2015, algorithm 1; the keras form is in the paragraph after it. Loshchilov & Hutter, ICLR
+//         2019 (decoupled weight decay). Reddi, Kale & Kumar, ICLR 2018 (AMSGRAD). Dozat, ICLR 2016 workshop (NADAM).
+//         PyTorch and Keras documentation.
 // Deterministic: elementwise.
 // The order of operations is PyTorch's single-tensor form. As there, a gradient of 0 with v = 0 and eps = 0 gives NaN.
 #version 460

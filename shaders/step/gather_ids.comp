@@ -1,9 +1,9 @@
 // gather_ids.comp - out[b][i] = table[order[first + b]][i] for b < rows, else 0
 //   table (rows, length) u32, or (rows, ceil(length / 2)) u32 with two numbers each, the first in the low half (PACKED);
 //   order (n) u32  ->  out (batch, length) u32
-// A lane copies WIDTH numbers of a row. WIDTH 4 needs a length that is a multiple of 4, so that rows are aligned. Otherwise a
-// lane copies one word. A table that is larger than a binding comes in ranges of rows, one dispatch per range. Row numbers
-// outside the table give 0.
+// A lane copies WIDTH numbers of a row. WIDTH 4 needs a length that is a multiple of 4, so that rows are aligned. With
+// a smaller WIDTH a lane copies one word. A table that is larger than a binding is split into ranges of rows, one
+// dispatch per range. Row numbers outside the table give 0.
 // grid: x over batch * parts with a stride; any group count is right.
 // Deterministic: elementwise.
 #version 460

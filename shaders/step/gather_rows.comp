@@ -1,9 +1,9 @@
 // gather_rows.comp - out[f][b] = scale[c] * table[order[first + b]][f] + shift[c] for b < rows, else 0
-//   table (rows, words) u8 four to a word (U8) or f32, order (n) u32  ->  out (F, batch4) vec4 over the batch
+//   table (rows, words): words of four u8 (U8) or of one f32; order (n) u32  ->  out (F, batch4) vec4s of four samples
 // Scale and shift are each the sum of two floats, so that their rounding error does not bias all pixels.
-// A lane processes four neighbouring samples and every parts-th word of a channel. With U8, a word is a 4x4 transposition in
-// registers. If two channels share a word, it is read for both. A table that is larger than a binding comes in ranges of rows,
-// one dispatch per range. Row numbers outside the table give 0.
+// A lane processes four neighbouring samples and every parts-th word of a channel. With U8, it transposes 4 x 4
+// elements per word in registers. If two channels share a word, it is read for both. A table that is larger than a
+// binding is split into ranges of rows, one dispatch per range. Row numbers outside the table give 0.
 // grid: x over batch4 * parts with a stride, y one per channel; any group count in x is right.
 // Deterministic: elementwise.
 #version 460

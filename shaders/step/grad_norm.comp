@@ -1,8 +1,9 @@
-// grad_norm.comp - each work group's part of the sum of squared gradients, without frozen parameters, for clip_norm.comp.
+// grad_norm.comp - computes each work group's part of the sum of squared gradients, without frozen parameters, for
+// clip_norm.comp.
 // Squares of floats can overflow and underflow, so there are three sums: numbers below 2^-40 are scaled by 2^80, numbers up to
 // 2^40 are not scaled, larger numbers are scaled by 2^-88. No square and no sum of 2^32 squares overflows, and no square that
-// matters is lost. Each group of 32 squares is added before it joins the lane's sum, so that rounding errors stay small in
-// large arenas.
+// matters is lost. A lane adds up 32 squares at a time before it adds them to its sum, so that rounding errors stay
+// small in large arenas.
 // grid: each group processes one contiguous range and writes one entry.
 // source: Blue, A portable Fortran program to find the Euclidean norm of a vector, ACM TOMS 4 (1978).
 // Deterministic for a given number of groups.

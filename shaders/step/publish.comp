@@ -1,7 +1,8 @@
 // publish.comp - published = decay published + (1 - decay) param over a range of the arenas, in place. A run that completes no
 // step writes nothing.
-//   It copies the parameter after the first step, without a decay, and in frozen blocks. So these published values are exact.
-//   The formula starts from the operand with the larger weight. Then the added term is small, and so is its rounding error.
+//   The kernel copies the parameter after the first step, if the decay is 0, and in frozen blocks.
+//   The formula starts from the operand with the larger weight. Then the added term is small, and so is its rounding
+//   error.
 // grid: each group processes one contiguous range; any group count is right.
 // source: PyTorch documentation of torch.optim.swa_utils.AveragedModel and get_ema_multi_avg_fn; torch.lerp
 // Deterministic: elementwise.

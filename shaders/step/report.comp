@@ -1,5 +1,5 @@
-// report.comp - copies a run's loss and correct count, with its rows, step number, loss scale and norm, to the run's slot of
-// the metrics ring. The host reads the slot some runs later.
+// report.comp - copies a run's loss and correct count, with its rows, step number, loss scale, skipped steps and norm,
+// to the run's slot of the metrics ring. The host reads the slot some runs later.
 // grid: one invocation.
 // Deterministic: a copy.
 #version 460

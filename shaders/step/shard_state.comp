@@ -1,6 +1,7 @@
 // shard_state.comp - lets the states of a graph of shards (running statistics) pass through the sum of the gradients.
-//   Every shard of a step begins with the same states. The new state is the mean of the shards' states, each times its rows.
-// grid: one invocation for each vec4.
+//   Every shard of a step begins with the same states. The new state is the mean of the shards' states, weighted by
+//   their rows.
+// grid: each group processes one contiguous range; any group count is right.
 // Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -1,9 +1,10 @@
-// step_advance.comp - the first dispatch of a run. It computes the step state, which all other kernels read, from the run's
+// step_advance.comp - the first dispatch of a run. It computes the step state, which later kernels read, from the run's
 // slot of host words and from the optimizer's clock. So a recorded step can be replayed without a host write in between.
 //   In the last micro-batch of a step: t += 1, beta^t = beta^(t-1) * beta in 0.64 fixed point; c = 1 - beta^t, rounded to f32
 //   once. NAdam: r^t in the same way, r = 0.96^momentum_decay; u_t = beta1 (1 - r^t / 2); the product of all u replaces
-//   beta1^t. scaled: the loss is scaled. The gradients decide if this step counts, so the optimizer's clock does not advance
-//   here.
+//   beta1^t.
+//   If the loss is scaled, the gradients decide whether this step counts. So loss_scale.comp stores the new t and
+//   powers in the clock, not this kernel.
 // grid: one invocation.
 // Deterministic: one invocation.
 #version 460
@@ -33,7 +34,7 @@ void put_power(uint i, uvec2 q)
     state[STEP_Q1 + 2u * i + 1u] = q.y;
 }
 
-// This run completes a step of the optimizer: computes the step's number and the coefficients that depend on it.
+// Computes the number of the step that this run completes, and the coefficients that depend on it.
 void advance_optimizer()
 {
     const uvec2 beta1 = uvec2(pc.beta1_low, pc.beta1_high), decay = uvec2(pc.decay_low, pc.decay_high);

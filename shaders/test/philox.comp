@@ -1,4 +1,4 @@
-// test/philox.comp - tests that host and device compute the same random numbers: out[i] = philox4x32((i, a, b, stream), key).
+// test/philox.comp - computes out[i] = philox4x32((i, a, b, stream), key). A test compares it with the host's numbers.
 // grid: x over n with a grid stride; any group count is right.
 // out: n uvec4
 // Deterministic: integers.

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Times the reference networks and matrix products in PyTorch and in vktrain, in turns on one machine, and prints a table.
+"""Times the reference networks and matrix products in PyTorch and in vktrain, alternately on one machine. Prints a table.
 
   python3 tests/bench/compare_torch.py [--rounds 3] [--vkt build/samples/vkt-bench] [--filter mnist] [--device cuda]
 
-In a round, each row of the table runs PyTorch with its defaults, PyTorch with its best settings, then vkt-bench. Both sides
+A round measures each row of the table: PyTorch with its defaults, PyTorch with its best settings, then vkt-bench. Both sides
 compute the same network on generated data of the same shapes, each with its own weights. The script compares times, not
 results (tests/golden and the op tests compare results). PyTorch gets its best case: its data are normalised float32 numbers
-in memory, and its loss is never read. vkt-bench gathers its data from 8-bit rows and reports loss and accuracy, as in
-training.
+in memory, and its loss is never read. The classifiers of vkt-bench gather each batch from a table on the device, and report
+loss and accuracy, as in training.
 
 Best settings of PyTorch: as many threads as cores, pinned to them; channels-last memory format for convolutions; foreach
-optimizers; zero_grad(set_to_none=True); results of products written in place. A setting that this version of PyTorch does
-not have is left out. If vkt-bench is missing, only PyTorch is measured. Use an idle machine, because other work makes
-PyTorch's threads wait for each other.
+optimizers; zero_grad(set_to_none=True); products into a tensor that is allocated once. A setting that this version of
+PyTorch does not have is left out. If vkt-bench is missing, only PyTorch is measured. Use an idle machine, because other
+work makes PyTorch's threads wait for each other.
 """
 import argparse
 import datetime
@@ -34,11 +34,11 @@ import torch.nn as nn
 WARMUP = 3
 
 
-# ---- the timed work: each function returns a function that computes one training step or product
+# ---- the timed work: a function of CASES returns a function that computes one training step or one product
 
 
 def optimizer_of(kind, parameters, lr, best, **options):
-    """Returns an optimizer. `best`: in the fastest implementation that this PyTorch has."""
+    """Returns an optimizer. `best`: with foreach, if this PyTorch has it."""
     known = inspect.signature(kind).parameters
     if best and "foreach" in known:
         options["foreach"] = True
@@ -89,7 +89,7 @@ def image(device, best):
 
 class Nadam:
     """Keras 3's Nadam, with the interface of torch.optim. (PyTorch's NAdam has another schedule of momentum.) `foreach`: each
-    call updates whole lists of tensors, as in torch.optim."""
+    torch call updates whole lists of tensors, as in torch.optim."""
 
     def __init__(self, parameters, lr, foreach=False):
         self.p, self.lr, self.foreach, self.t, self.product = list(parameters), lr, foreach, 0, 1.0
@@ -145,7 +145,7 @@ def mlp(batch):
 
 
 class Block(nn.Module):
-    """A block of GPT-2, x (B, T, D)."""
+    """A block of GPT-2. x is (B, T, D)."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -235,7 +235,7 @@ def set_threads(best, threads):
 
 
 def torch_ms(make, device, best, seconds):
-    """Returns the ms of each call. Calls for about `seconds`, at least five times."""
+    """Returns the ms of each call, without the first WARMUP calls. Calls for about `seconds`, at least WARMUP + 5 times."""
     torch.manual_seed(1)
     step = make(device, best)
     sync = torch.cuda.synchronize if device == "cuda" else (lambda: None)
@@ -251,7 +251,7 @@ def torch_ms(make, device, best, seconds):
 
 
 def vkt_result(command, name, sizes, seconds):
-    """Runs vkt-bench for one experiment, by the variant that the engine chooses. Returns its JSON document and the result."""
+    """Runs vkt-bench for one experiment, with the variant that the engine chooses. Returns its JSON document and the result."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "vkt.json")
         pattern = "^%s" % re.sub(r"([()])", r"\\\1", name)  # attributes may follow the shapes
@@ -264,7 +264,7 @@ def vkt_result(command, name, sizes, seconds):
 
 
 def vkt_ms(result):
-    """Returns the wall time in ms, from submission to the end, as for PyTorch. Steps run back to back."""
+    """Returns the median wall time in ms, from submission to the end, as for PyTorch. Steps run back to back."""
     return result["wall_ns"]["median"] / 1e6
 
 
@@ -288,7 +288,7 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--vkt", default="build/samples/vkt-bench", help="our program (%(default)s)")
     p.add_argument("--vkt-args", default="", help="more options for it, e.g. '--device 1'")
-    p.add_argument("--rounds", type=int, default=3, help="turns of each (%(default)s)")
+    p.add_argument("--rounds", type=int, default=3, help="measurements of each (%(default)s)")
     p.add_argument("--seconds", type=float, default=1.0, help="per measurement (%(default)s)")
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="PyTorch's threads (%(default)s)")
     p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="PyTorch's device (%(default)s)")
@@ -328,7 +328,7 @@ def main():
     for k in range(a.rounds):
         print("round %d of %d" % (k + 1, a.rounds), file=sys.stderr)
         document = measure(a, command, rows)
-    print("%s: %d rounds in turns, medians of medians.  " % (datetime.date.today(), a.rounds))
+    print("%s: %d rounds, medians of medians.  " % (datetime.date.today(), a.rounds))
     print("PyTorch %s on %s, %d threads, %s.  " % (torch.__version__,
           torch.cuda.get_device_name() if a.device == "cuda" else "the CPU", a.threads, platform.machine()))
     if document:

@@ -3,11 +3,11 @@
 
   python3 tests/bench/emulated_scaling.py [--build build] [--net resnet20] [--rounds 5] [--profile FILE]
 
-The rank is real, and the messages take their time; only the other ranks are not there. A round measures a step whose messages
-take no time, and then a step for each number of ranks, one after the other. The profile is that of the median run without
-messages.
-`measured` is the median over the rounds of time / time without messages, times the step of the profile: so it compares runs
-that are neighbours in time. The device computes with one thread (LP_NUM_THREADS=1); the host exchanges on another core.
+The rank is real, and its messages take time. Only the other ranks are missing. A round first runs the trainer with messages
+that take no time. Then it runs the trainer for each number of ranks. The profile is that of the median run whose messages take
+no time. `measured` is a ratio, times the step of the profile. The ratio is the median over the rounds of: time of a step / time
+of a step of this round whose messages take no time. So it compares runs that follow each other. The device computes with one
+thread (LP_NUM_THREADS=1). The host exchanges on another core.
 """
 import argparse
 import json
@@ -26,13 +26,13 @@ def step(a, ranks, alpha, beta):
 
 
 def median_profile(runs):
-    """The run whose step is the median one, in the form of vkt-scaling."""
+    """Returns the profile of the run whose step is the median, in the form that vkt-scaling reads."""
     run = sorted(runs, key=lambda r: r["forward_ms"] + r["backward_ms"] + r["update_ms"])[len(runs) // 2]
     return {k: run[k] for k in ("forward_ms", "backward_ms", "update_ms", "buckets")}
 
 
 def predictions(a):
-    """Ranks -> (step, exposed) of vkt-scaling."""
+    """Returns for each number of ranks what vkt-scaling predicts: (ms of a step, exposed ms)."""
     command = [f"{a.build}/samples/vkt-scaling", a.profile, "--alpha", str(a.alpha), "--beta", str(a.beta), "--ranks", a.ranks]
     out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     return {int(n): (float(ms), float(exposed)) for n, ms, exposed in re.findall(r"^ *(\d+) +([\d.]+) +([\d.]+) ", out, re.M)}
@@ -40,7 +40,7 @@ def predictions(a):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--build", default="build", help="our build folder, with bench_emulate (%(default)s)")
+    p.add_argument("--build", default="build", help="the build folder, with bench_emulate (%(default)s)")
     p.add_argument("--net", default="resnet20", help="resnet20 or mnist (%(default)s)")
     p.add_argument("--ranks", default="2,4,8,16,32,64", help="numbers of ranks (%(default)s)")
     p.add_argument("--batch", type=int, default=32, help="samples of a rank (%(default)s)")
@@ -48,7 +48,7 @@ def main():
     p.add_argument("--bucket", type=int, default=128, help="KiB of a bucket (%(default)s)")
     p.add_argument("--alpha", type=float, default=50, help="latency of a message in microseconds (%(default)s)")
     p.add_argument("--beta", type=float, default=0.125, help="GB/s of a message (%(default)s: Gigabit Ethernet)")
-    p.add_argument("--rounds", type=int, default=5, help="turns of each (%(default)s)")
+    p.add_argument("--rounds", type=int, default=5, help="measurements of each (%(default)s)")
     p.add_argument("--profile", default="profile.json", help="file for the profile (%(default)s)")
     a = p.parse_args()
     ranks = [int(n) for n in a.ranks.split(",")]

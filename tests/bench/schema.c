@@ -1,4 +1,4 @@
-/* bench/schema.c - see schema.h. Implements only the words of JSON Schema that docs/NAME.schema.json use. */
+/* bench/schema.c - see schema.h. Implements only the words of JSON Schema that the files docs/NAME.schema.json use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "bench/schema.h"
 
 typedef struct check {
-    const json_t *root; /* of the schema */
+    const json_t *root; /* root of the schema */
     char *why;
 } check;
 
@@ -89,7 +89,7 @@ static bool fits_items(const check *c, const json_t *rule, const json_t *v, cons
     return true;
 }
 
-/* Returns the definition that a reference "#/$defs/NAME" names. */
+/* Returns the definition of NAME for a reference "#/$defs/NAME". */
 static const json_t *definition(const check *c, const json_t *ref)
 {
     const char *text = json_string_value(ref), *prefix = "#/$defs/";

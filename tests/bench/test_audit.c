@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,12 +51,12 @@ static int teardown(void **state)
 
 /* ---- graphs ---- */
 
-/* Entries by op, in order of arrival. */
+/* The entries of an audit, in the order in which it reports them. */
 typedef struct seen {
     uint32_t n, wrong, differences;
     struct {
         char op[24], text[160], name[48], fault[240];
-        vkt_audit_entry e; /* its texts are freed with the graph: use the copies above */
+        vkt_audit_entry e; /* its texts are valid only while see() runs: use the copies above */
     } list[64];
 } seen;
 
@@ -111,8 +112,8 @@ static vkt_op spoilt(void)
     return op;
 }
 
-/* Makes a text classifier with its gradients and an update. It has ids, an embedding, the same relu twice, and labels.
- */
+/* Makes a text classifier with its gradients and an update. It has ids, an embedding, `activation`, a relu, a
+ * linear layer and labels. */
 static vkt_graph *classifier(uint32_t batch, uint32_t words, const vkt_op *activation)
 {
     const vkt_host h = vkt_test_host();
@@ -162,7 +163,7 @@ static void a_wrong_node_is_named(void **state)
     vkt_test_expect_errors(true);
     assert_int_equal(audit(g, 0, &s, &t), VKT_E_WRONG);
     vkt_test_expect_errors(false);
-    vkt_test_error_contains("relu (12,40): "); /* all faults are logged, and the first one is returned */
+    vkt_test_error_contains("relu (12,40): "); /* each fault is logged */
     const uint32_t relu = find(&s, "relu");
     assert_true(t.failed == 1 && s.wrong == 1 && !s.list[relu].e.right);
     assert_non_null(strstr(s.list[relu].fault, "output 0["));
@@ -180,7 +181,7 @@ static void large_nodes_are_reduced_in_their_batch(void **state)
     const uint32_t linear = find(&s, "linear");
     assert_true(s.list[linear].e.reduced && !s.list[linear].e.sampled);
     assert_string_equal(s.list[linear].text, "(128,40) (7,40) (7)");
-    /* a node with its shape in its attributes cannot be reduced: three random cases */
+    /* A node with its shape in its attributes cannot be reduced. Three random cases replace it. */
     const uint32_t reshape = find(&s, "reshape");
     assert_true(s.list[reshape].e.sampled && !s.list[reshape].e.reduced);
     assert_true(t.reduced > 0 && t.sampled % 3 == 0);
@@ -227,7 +228,25 @@ static void a_wrong_gradient_of_the_reference_is_found(void **state)
     vkt_subject_free(&s);
 }
 
-/* The random cases of every op, read back from their nodes. */
+/* A fresh subject has no outputs yet, and the gradients of some ops read them: max_to and min_to. */
+static void differences_compute_the_outputs_first(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    for (size_t i = 0; vkt_ops[i]; i++) {
+        vkt_differences d = { .tried = 0 };
+        vkt_subject s;
+        if (!vkt_ops[i]->sample || !vkt_ops[i]->diff) continue;
+        assert_int_equal(vkt_subject_make(&h, &s, vkt_ops[i], 1), VKT_OK);
+        for (uint32_t k = 0; k < s.n_out; k++)
+            for (size_t e = 0; s.out[k].ref.f && e < vkt_side_count(&s.out[k]); e++) s.out[k].ref.f[e] = NAN;
+        assert_int_equal(vkt_subject_differences(&s, 8, &d), VKT_OK);
+        if (!(d.excess <= 1)) fail_msg("%s: gradient %g, difference quotient %g", vkt_ops[i]->name, d.got, d.quotient);
+        vkt_subject_free(&s);
+    }
+}
+
+/* Makes random cases of every op, and reads each case back from its node. */
 static void cases_are_those_of_their_nodes(void **state)
 {
     (void)state;
@@ -339,7 +358,7 @@ static void the_report_names_the_culprit_and_the_status_is_1(void **state)
     if (!schema_fits("audit", json, why)) fail_msg("%s", why);
 }
 
-/* Runs the real program; its output is in the files out and err. */
+/* Runs the real program. Its output is in the files out and err. Returns its exit code; -1: a signal ended it. */
 static int run(const char *const *args)
 {
     const char *argv[12] = { VKT_AUDIT_PROGRAM };
@@ -406,6 +425,7 @@ int main(void)
         TEST(large_nodes_are_reduced_in_their_batch),
         TEST(ops_are_audited_by_name),
         TEST(a_wrong_gradient_of_the_reference_is_found),
+        TEST(differences_compute_the_outputs_first),
         TEST(cases_are_those_of_their_nodes),
         TEST(the_report_names_the_culprit_and_the_status_is_1),
         TEST(random_cases_are_audited_by_the_program),

@@ -63,7 +63,8 @@ static char *text_of(const char *name)
     return text;
 }
 
-/* Runs the program in the directory. Its output is in the files out and err there. Returns the exit code. */
+/* Runs the program in the directory. Its output is in the files out and err there. Returns the exit code; -1: a signal
+ * ended the program. */
 static int run(const char *const *args)
 {
     const char *argv[MAX_ARGS + 2] = { VKT_BENCH_PROGRAM };
@@ -150,7 +151,7 @@ static void shapes_come_from_a_file(void **state)
     assert_int_equal(RUN("--shapes", "shapes", "--min-time", "1", "--variant", "packed", "--csv", "c.csv"), 0);
     says("c.csv", "\"matmul forward (24,20) (20,28) [packed]\"");
     assert_int_equal(RUN("--shapes", "shapes", "--min-time", "1", "--preferred", "--csv", "d.csv"), 0);
-    /* The product is measured by several variants. */
+    /* The product has several variants. With --preferred, only one is measured. */
     assert_int_equal(count("d.csv", "\"matmul forward (24,20) (20,28) ["), 1);
     assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, "shapes"), bad, sizeof bad - 1), VKT_OK);
     assert_int_equal(RUN("--shapes", "shapes", "--min-time", "1"), 1);
@@ -165,7 +166,7 @@ static void tuning_is_used_by_programs_to_come(void **state)
     says("out", "entries written to");
     const vkt_host h = vkt_test_host();
     vkt_ctx *ctx;
-    assert_int_equal(vkt_ctx_create_wide(NULL, &h, &ctx), VKT_OK); /* the program does the same */
+    assert_int_equal(vkt_ctx_create_wide(NULL, &h, &ctx), VKT_OK); /* vkt-bench opens it in the same way */
     assert_int_equal(vkt_tuning_use(ctx), VKT_OK);
     assert_true(ctx->limits.choices.n_tuned > 0);
     vkt_ctx_destroy(&ctx);
@@ -173,7 +174,8 @@ static void tuning_is_used_by_programs_to_come(void **state)
     says("err", "no network 'warp'");
 }
 
-/* All other files are written, and the table is printed. */
+/* A file that cannot be opened ends the program before it measures. If a file cannot be written, all other files are
+ * written and the table is printed. */
 static void outputs_are_tried_and_one_that_fails_keeps_no_other(void **state)
 {
     (void)state;

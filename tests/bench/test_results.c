@@ -78,7 +78,7 @@ static void rates_are_of_the_roofline(void **state)
     const bench_result memory = result(BENCH_OP, "relu", 1e9, 8e9, 1e9);
     assert_true(fabs(bench_roof_percent(&memory, &roof) - 80) < 1e-9);
     assert_true(bench_memory_bound(&memory, &roof));
-    const bench_result step = result(BENCH_STEP, "net", 1e9, 8e9, 1e9); /* wall time decides for steps */
+    const bench_result step = result(BENCH_STEP, "net", 1e9, 8e9, 1e9); /* the time of a step is its wall time */
     assert_true(bench_time(&step) == &step.wall);
     const bench_result no_timestamps = result(BENCH_OP, "relu", 1, 1, 0);
     assert_true(bench_time(&no_timestamps) == &no_timestamps.wall);
@@ -117,7 +117,7 @@ static void json_fits_its_schema_and_is_compared_with(void **state)
 
     all.list[0].gpu = around(0.5e6, 0.01);                        /* relu: twice as fast */
     all.list[1].gpu = around(1.3e7, 0.01);                        /* matmul: slower */
-    snprintf(all.list[2].shape, sizeof all.list[2].shape, "(9)"); /* relu's name differs: another experiment */
+    snprintf(all.list[2].shape, sizeof all.list[2].shape, "(9)"); /* the step's name differs: another experiment */
     assert_int_equal(bench_compare_with(&h, path, &all, &matched), VKT_OK);
     assert_int_equal(matched, 3);
     assert_int_equal(all.list[0].change.real, -1);
@@ -141,7 +141,7 @@ static void the_schema_refuses_what_does_not_fit(void **state)
     char why[256];
     bench_results all = simulated();
     static const struct {
-        const char *key, *value; /* added to the first result; NULL: the key is removed */
+        const char *key, *value; /* set in the first result; NULL: the key is removed */
     } cases[] = { { "kind", "\"other\"" }, { "gpu_ns", "3" },    { "copies", "1.5" },
                   { "flops", "-1" },       { "kernels", "[1]" }, { "surprise", "true" },
                   { "name", NULL },        { "preferred", "1" }, { "gpu_ns", "{}" } };

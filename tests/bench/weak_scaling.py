@@ -4,13 +4,13 @@ core of its own with one thread.
 
   python3 tests/bench/weak_scaling.py [--rounds 5] [--build build] [--mpirun mpirun.openmpi] [--network mnist] [--json FILE]
 
-A rank has the same work in all rows: --batch images, in --shards shards of vktrain. With one shard, the run alone has a plain
-step, without sums of shards: that is what one device costs. A round measures, one after the other: vktrain alone, vktrain as
-two processes over MPI, two vktrain that do not know of each other, and the same three of PyTorch (DistributedDataParallel over
-Gloo). The efficiency of a round is the time of a step alone / the time of a step of two.
-The two independent runs show how much of the loss is the machine's, as two cores share its memory. All values are medians:
-of the steps of a run, then of the rounds. It needs an idle machine, the data of samples/vkt-resnet or vkt-mnist, and Debian's
-python3-torch.
+A rank has the same work in all columns: --batch images, in --shards shards of vktrain. With one shard, a single process makes
+plain steps, without sums of shards, as on one device. A round measures three cases, each with vktrain and then with PyTorch:
+one process (alone), two processes that train together (over MPI, or with DistributedDataParallel over Gloo), and two
+independent processes. The efficiency of a round is the time of a step alone / the time of a step of two processes together.
+The independent processes show how much of the loss the machine causes, because its cores share the memory. The time of a
+process is the median of its steps. A case has the mean of its processes. The table has the medians of the rounds. The script
+needs an idle machine, the data of samples/vkt-resnet or vkt-mnist, and Debian's python3-torch.
 """
 import argparse
 import json
@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 
-# MPI's launchers name the rank in one of these. A process alone is rank 0.
+# MPI's launchers put the rank into one of these variables. A process without a launcher gets its core from $CORE.
 PINNED = 'exec taskset -c "${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-$CORE}}" "$@"'
 
 
@@ -30,7 +30,7 @@ PINNED = 'exec taskset -c "${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-$COR
 
 
 def vktrain(a, ranks, independent):
-    """Returns the reports of `ranks` processes: one where they work together."""
+    """Runs `ranks` processes. Returns their reports; if the processes train together, the report of rank 0 alone."""
     with tempfile.TemporaryDirectory() as folder:
         together = 1 if independent else ranks
         images = a.batch * together
@@ -59,7 +59,8 @@ def environment(core):
 
 
 def torch_rank(rank, ranks, independent, a, meeting, out):
-    """A process: trains, and puts the median time of a step into `out`."""
+    """Trains, in a process of its own. Puts the median time of a step into `out`, in ms, without the first quarter of
+    the steps."""
     os.sched_setaffinity(0, {rank})
     sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "golden"))
     import torch
@@ -94,7 +95,7 @@ def torch_rank(rank, ranks, independent, a, meeting, out):
 
 
 def pytorch(a, ranks, independent):
-    """Returns the median times of a step of `ranks` processes."""
+    """Returns the median time of a step for each of `ranks` processes, in ms."""
     import torch.multiprocessing as mp
 
     context = mp.get_context("spawn")
@@ -143,10 +144,10 @@ def print_table(rounds):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    p.add_argument("--build", default="build", help="our build folder, with MPI (%(default)s)")
+    p.add_argument("--build", default="build", help="the build folder, with MPI (%(default)s)")
     p.add_argument("--mpirun", default="mpirun", help="launcher of that MPI (%(default)s)")
     p.add_argument("--mpirun-args", default="", help="more options for it")
-    p.add_argument("--rounds", type=int, default=5, help="turns of each (%(default)s)")
+    p.add_argument("--rounds", type=int, default=5, help="measurements of each (%(default)s)")
     p.add_argument("--network", choices=("resnet20", "mnist"), default="resnet20", help="(%(default)s)")
     p.add_argument("--batch", type=int, default=32, help="images of a rank and step (%(default)s)")
     p.add_argument("--shards", type=int, default=1, help="shards of a rank (%(default)s)")

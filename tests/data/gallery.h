@@ -8,19 +8,20 @@
 /* The longest side of a generated image. */
 enum { GALLERY_SIDE = 64 };
 
-/* Returns the size of image `seed`. An image is RGB noise, and each seed has its own size. */
+/* Returns the size of image `seed`. An image is RGB noise, and its size depends on the seed. */
 void gallery_size(uint32_t seed, uint32_t *w, uint32_t *h);
 /* Writes image `seed` as the PNG file `name`. */
 void gallery_put(const vkt_temp_dir *t, const char *name, uint32_t seed);
 const char *gallery_text(const vkt_temp_dir *t, const char *name, const char *text);
 /* Writes images 0 to n - 1 as p0.png .., and t.csv, which lists them with labels i % 3. Returns the path of t.csv. */
 const char *gallery_table(const vkt_temp_dir *t, uint32_t n);
-/* Makes the data set; fails the test if that is not possible. */
+/* Opens the data set of the table `path`; fails the test if that is not possible. */
 vkt_dataset *gallery_open(const char *path, const vkt_image_params *p);
 /* Returns image `seed`, resized to w x h, as planes. */
 void gallery_resized(uint32_t seed, uint32_t w, uint32_t h, uint8_t *planes);
 
-/* Two ways to make samples: stretched to 9 x 11; cropped at random and mirrored, 12 x 12. */
+/* Two ways to make samples. gallery_small: images stretched to 9 x 11 pixels. gallery_augmented: 12 x 12 pixels of an
+ * image, cropped and mirrored at random. */
 extern const vkt_image_params gallery_small, gallery_augmented;
 
 #endif

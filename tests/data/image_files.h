@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A file in memory: free(p). */
+/* A file in memory. The caller frees p with free(). */
 typedef struct image_file {
     uint8_t *p;
     size_t n;
@@ -17,9 +17,9 @@ image_file golden_image_file(const char *name);
 
 typedef struct png_params {
     uint32_t width, height;
-    int colour, depth; /* PNG's colour type, 0, 2, 3, 4 or 6; bits of a sample */
+    int colour, depth; /* PNG's colour type: 0, 2, 3, 4 or 6; PNG's bit depth */
     bool interlaced;
-    const uint8_t *palette; /* colour 3: 256 RGB triples; the first 2^depth count */
+    const uint8_t *palette; /* colour 3: 256 RGB triples; the first 2^depth are used */
     bool transparent;       /* with a tRNS chunk */
     const uint8_t *exif;    /* NULL, or an eXIf chunk of exif_bytes */
     size_t exif_bytes;

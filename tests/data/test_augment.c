@@ -1,5 +1,5 @@
-/* Samples of images: cropping and mirroring depend on seed and epoch alone, with and without caching, for any number of
- * workers. */
+/* Samples of images: cropping and mirroring depend on row, seed and epoch alone, with and without caching, for any
+ * number of workers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,8 @@ static void fetch_as(const vkt_dataset *ds, uint32_t row, vkt_pass pass, uint8_t
     assert_int_equal(vkt_dataset_fetch_as(ds, row, pass, out, worker), VKT_OK);
 }
 
-/* Returns whether `row` (3,H,W) is the crop at (top, left) of planes (3,h,w), mirrored or not, with black around. */
+/* Returns whether `row` (3,H,W) is the crop at (top, left) of planes (3,h,w), mirrored if `mirror`. Pixels outside of
+ * the planes are black. */
 static bool is_crop(const uint8_t *row, int H, int W, const uint8_t *planes, int h, int w, int top, int left,
                     bool mirror)
 {
@@ -104,7 +105,7 @@ static void augmentation_crops_anywhere_and_mirrors_half(void **state)
             lefts[left + pad]++;
         }
         assert_in_range(mirrored, EPOCHS / 2 - 35, EPOCHS / 2 + 35); /* 5 standard deviations of 7 */
-        /* There are 7 at most; one is missed with a probability of e^-28. */
+        /* There are 7 offsets at most along each axis. Some offset has no row with a probability of e^-28. */
         for (int i = 0; i < offsets_y; i++) assert_true(tops[i] > 0);
         for (int i = 0; i < offsets_x; i++) assert_true(lefts[i] > 0);
         fetch_as(ds, 1, (vkt_pass){ 9, 0 }, row, 0); /* epoch 0 gives the middle, not mirrored */
@@ -115,7 +116,7 @@ static void augmentation_crops_anywhere_and_mirrors_half(void **state)
             fetch_as(ds, 1, (vkt_pass){ 10, epoch }, again, 0);
             same += memcmp(row, again, sizeof row) == 0;
         }
-        assert_true(same < 10); /* another seed and another epoch give other crops */
+        assert_true(same < 10); /* another seed gives other crops */
         vkt_dataset_destroy(&ds);
     }
 }
@@ -127,7 +128,7 @@ static void kept_and_decoded_rows_are_the_same(void **state)
     const vkt_temp_dir *t = *state;
     const char *table = gallery_table(t, 12);
     vkt_image_params p = gallery_augmented;
-    static const uint64_t caches[] = { 0, 1, 7000, 12 * 3 * 12 * 12 }; /* the last two overflow in the computation */
+    static const uint64_t caches[] = { 0, 1, 7000, 12 * 3 * 12 * 12 }; /* the last two become full while loading */
     vkt_dataset *all[4];
     for (int i = 0; i < 4; i++) {
         p.cache_bytes = caches[i];

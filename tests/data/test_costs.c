@@ -24,7 +24,7 @@
 
 enum { MIB = 1 << 20 };
 
-/* Fails the test if more than `most` bytes were live at once since the last call. */
+/* Fails the test if more than `most` bytes were live at once since the last vkt_test_peak_bytes. */
 static void expect_peak(size_t most, const char *what)
 {
     const size_t peak = vkt_test_peak_bytes();
@@ -222,7 +222,7 @@ static void a_packed_file_unpacks_to_what_is_usual(void **state)
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_dataset_from_csv(&h, table, NULL, &ds), VKT_E_FORMAT);
     vkt_test_error_contains("VKT_MAX_UNPACKED");
-    expect_peak(180 * (size_t)MIB, "a packed table"); /* the file has 64 MiB, and buffers grow by half */
+    expect_peak(180 * (size_t)MIB, "a packed table"); /* about 64 MiB are unpacked, and buffers grow by half */
     assert_int_equal(vkt_dataset_from_idx(&h, images, NULL, 0, &ds), VKT_E_FORMAT);
     vkt_test_error_contains("VKT_MAX_UNPACKED");
     expect_peak(MIB, "packed images");

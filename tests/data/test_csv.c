@@ -13,7 +13,7 @@
 
 static const vkt_csv_format tsv = { .separator = '\t', .no_quotes = true };
 
-/* Reads all of `text` and prints it as "line:[field][field]..." per record, and ";" between records. */
+/* Reads all of `text`. Prints it to `out`: "line:[field][field]..." for each record, and ";" between records. */
 static vkt_result read_all(const char *text, size_t n, const vkt_csv_format *format, char *out, size_t room)
 {
     const vkt_host h = vkt_test_host();
@@ -28,7 +28,7 @@ static vkt_result read_all(const char *text, size_t n, const vkt_csv_format *for
         for (size_t i = 0; i < c.n_fields; i++) used += (size_t)snprintf(out + used, room - used, "[%s]", c.fields[i]);
         assert_true(used < room);
     }
-    if (r == VKT_OK) assert_int_equal(vkt_csv_next(&c, &more), VKT_OK); /* after the end it stays at the end */
+    if (r == VKT_OK) assert_int_equal(vkt_csv_next(&c, &more), VKT_OK); /* the reader stays at the end */
     assert_false(more);
     vkt_csv_close(&c);
     vkt_csv_close(&c);
@@ -101,7 +101,7 @@ static void malformed_texts_are_reported_with_their_line(void **state)
     REFUSES("a\nc,d", NULL, "2: want 1 fields, as in the first record, got 2");
 }
 
-/* A simple writer as the reference: random fields of special characters, quoted if necessary. */
+/* A simple writer is the reference. It writes random fields of special characters, quoted if necessary or at random. */
 static void what_was_written_is_read(void **state)
 {
     (void)state;
@@ -138,8 +138,8 @@ static void what_was_written_is_read(void **state)
     }
 }
 
-/* Reads random special characters as CSV. Any status is right, but no read may leave the text. The test host and
- * AddressSanitizer check that. */
+/* Reads random special characters as CSV. VKT_OK and VKT_E_FORMAT are right, but no read may leave the text. The test
+ * host and AddressSanitizer check that. */
 static void noise_does_no_harm(void **state)
 {
     (void)state;

@@ -195,12 +195,12 @@ static void slices_share_rows_and_outlive_their_parent(void **state)
     }
     assert_int_equal(vkt_dataset_normalize(middle, NULL, (const double[]){ 1, 1 }), VKT_E_ARG);
     assert_int_equal(vkt_dataset_normalize(middle, (const double[]){ 1, 1 }, (const double[]){ 1, -1 }), VKT_E_ARG);
-    /* The slice's numbers have not changed. */
+    /* The slice's mean and std have not changed. */
     assert_true(vkt_dataset_mean(middle)[0] == 3 && vkt_dataset_std(middle)[1] == 6);
     vkt_dataset_destroy(&middle);
 }
 
-/* A source that fills row i with i and counts its calls. */
+/* A source that fills row i with i + epoch, fails for row 5, and counts its calls. */
 typedef struct counter {
     uint32_t fetched, destroyed, last_worker;
 } counter;
@@ -305,8 +305,10 @@ static void measured_statistics_are_exact(void **state)
     double mean[C], std[C];
     for (int i = 0; i < N; i++)
         for (int k = 0; k < ROW; k++) {
-            t->u8[i][k] = k < W ? (i % 2 ? 255 : 0) : 51;                          /* mean 1/2, std 1/2; constant 1/5 */
-            t->f32[i][k] = k < W ? 1e6f + (float)(i % 2) : (float)(i % 3) * 3 - 3; /* squares cancel; -3, 0, 3 */
+            /* Channel 0 has mean 1/2 and std 1/2, channel 1 is the constant 1/5. */
+            t->u8[i][k] = k < W ? (i % 2 ? 255 : 0) : 51;
+            /* In channel 0, sums of squares would cancel. Channel 1 has the numbers -3, 0, 3. */
+            t->f32[i][k] = k < W ? 1e6f + (float)(i % 2) : (float)(i % 3) * 3 - 3;
         }
     assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
     assert_int_equal(vkt_dataset_measure(ds, mean, std), VKT_OK);

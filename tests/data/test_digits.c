@@ -67,7 +67,7 @@ static void classes_are_balanced_in_every_block(void **state)
         }
         assert_int_equal(seen, 0x3ff);
     }
-    assert_in_range(moved, 850, 950); /* about nine of ten labels differ from those in order */
+    assert_in_range(moved, 850, 950); /* in a random order, nine of ten labels are not at their own index */
     vkt_dataset_destroy(&ds);
 }
 
@@ -87,7 +87,7 @@ static void pixels_are_ink_on_a_dark_ground(void **state)
         assert_in_range(brightest, 120, 255);
         for (uint32_t k = 0; k < 28; k++) border += x[k] + x[27 * 28 + k];
     }
-    assert_true(border / (1000 * 56) < 12); /* strokes hardly touch the border: only noise, with mean 4 */
+    assert_true(border / (1000 * 56) < 12); /* strokes hardly touch the border: it has noise with mean 4 */
     double mean, std;
     assert_int_equal(vkt_dataset_measure(ds, &mean, &std), VKT_OK);
     assert_true(mean > 0.09f && mean < 0.13f && std > 0.20f && std < 0.26f);
@@ -160,7 +160,7 @@ static void no_digits_and_no_memory_are_reported(void **state)
         assert_null(ds);
         assert_int_equal(vkt_test_live_blocks(), 0);
     }
-    assert_int_equal(n, 17); /* images, labels, handle, table, list of names, ten names, normalisation */
+    assert_int_equal(n, 17); /* 16: images, labels, handle, table, list of names, ten names, normalisation */
     vkt_dataset_destroy(&ds);
 }
 

@@ -14,7 +14,7 @@
 
 #define LIMIT (UINT64_C(1) << 20)
 
-typedef struct image { /* of a file */
+typedef struct image { /* the bytes of a file */
     uint8_t b[4096];
     size_t n;
 } image;

@@ -1,4 +1,4 @@
-/* Decoders and resizing: against Pillow's bytes, every colour type, EXIF, and files that are damaged. */
+/* Decoders and resizing: results compared with Pillow's bytes, every colour type, EXIF, and files that are damaged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ static size_t bytes_of(const vkt_image *i)
     return (size_t)i->width * i->height * i->channels;
 }
 
-/* Decodes `name` and compares with `want`, a PNG of the pixels that Pillow decoded. */
+/* Decodes `f` and compares its pixels with those of `want`, a PNG of the pixels that Pillow decoded. */
 static void expect_golden(fixture *t, const image_file *f, const char *want, uint32_t channels)
 {
     vkt_image_scratch other = { 0 };
@@ -77,7 +77,7 @@ static void jpeg_files_give_pillows_pixels(void **state)
     }
 }
 
-/* ---- PNG: conversion of samples ---- */
+/* ---- PNG: conversion of samples, as PNG calls the numbers of a pixel ---- */
 
 typedef struct png_case {
     int colour, depth, samples; /* samples: number of samples of a pixel */
@@ -88,7 +88,7 @@ static const png_case png_cases[] = { { 0, 1, 1 }, { 0, 2, 1 },  { 0, 4, 1 },  {
 
 enum { PNG_W = 13, PNG_H = 9, PNG_ROW = PNG_W * 8 };
 
-/* Draws random samples, packed into `rows`, and computes the RGB pixels that they encode. */
+/* Generates random samples, packed into `rows`, and computes the RGB pixels that they encode. */
 static void draw_png(vkt_rng *rng, const png_case *c, const uint8_t *palette, uint8_t *rows, uint8_t *rgb)
 {
     const uint32_t most = (1u << c->depth) - 1, row_bytes = vkt_div_up(PNG_W * (uint32_t)(c->samples * c->depth), 8);
@@ -149,11 +149,11 @@ static void png_files_of_every_kind_give_their_samples(void **state)
 
 /* ---- EXIF ---- */
 
-/* Writes TIFF data with one entry before the orientation. Returns their size in bytes. */
+/* Writes TIFF data with an orientation, and one entry before it. Returns the size of the data in bytes. */
 static size_t tiff_with(uint8_t out[64], bool little, uint32_t type, uint32_t count, uint32_t value)
 {
     const uint32_t words[] = { 42, 0, 8, 2, 0x0100, 4, 0, 1, 0, 7, 0x0112, type, 0, count, value, 0, 0, 0 };
-    static const uint8_t size[] = { 2, 0, 4, 2, 2, 2, 0, 4, 0, 4, 2, 2, 0, 4, 2, 2, 4, 0 }; /* 0: no orientation */
+    static const uint8_t size[] = { 2, 0, 4, 2, 2, 2, 0, 4, 0, 4, 2, 2, 0, 4, 2, 2, 4, 0 }; /* in bytes */
     size_t n = 2;
     out[0] = out[1] = little ? 'I' : 'M';
     for (size_t i = 0; i < VKT_COUNT(words); i++)
@@ -208,7 +208,7 @@ static void malformed_exif_means_upright(void **state)
         assert_int_equal(vkt_exif_orientation(tiff, tiff_with(tiff, little, 4, 1, 6)), 1);
         assert_int_equal(vkt_exif_orientation(tiff, tiff_with(tiff, little, 3, 2, 6)), 1);
         tiff_with(tiff, little, 3, 1, 6);
-        tiff[little ? 7 : 4] = 0xff; /* an IFD that is too far from the header */
+        tiff[little ? 7 : 4] = 0xff; /* the IFD is behind the end of the data */
         assert_int_equal(vkt_exif_orientation(tiff, n), 1);
         tiff_with(tiff, !little, 3, 1, 6);
         tiff[1] = 'X';
@@ -282,13 +282,13 @@ static void other_kinds_and_sizes_are_refused(void **state)
     assert_int_equal(vkt_image_decode(&t->h, "x", png->p, png->n, 34, 3, &t->s, &out), VKT_E_FORMAT);
     vkt_test_error_contains("has 7 x 5 pixels");
     assert_int_equal(vkt_image_decode(&t->h, "x", jpeg->p, jpeg->n, 43 * 29, 3, &t->s, &out), VKT_OK);
-    for (int i = 16; i < 24; i++) png->p[i] = i % 4 ? 0xff : 0x7f; /* 2^31 - 1 in both directions, with its checksum */
+    for (int i = 16; i < 24; i++) png->p[i] = i % 4 ? 0xff : 0x7f; /* both sides are 2^31 - 1, with a right checksum */
     const uint32_t crc = (uint32_t)crc32(0, png->p + 12, 17);
     for (int i = 0; i < 4; i++) png->p[29 + i] = (uint8_t)(crc >> (24 - 8 * i));
     refuse(t, png, "2147483647 x 2147483647 pixels");
 }
 
-/* A few bytes can ask for any number of passes over the image: this file repeats its first scan 601 times. */
+/* A few bytes can ask for any number of passes over the image: this file has its first scan 601 times. */
 static void endless_scans_are_refused(void **state)
 {
     fixture *t = *state;

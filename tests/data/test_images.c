@@ -1,4 +1,4 @@
-/* Data sets of images: tables, folders, broken files, and real data sets against Pillow. */
+/* Data sets of images: tables, folders, broken files, and real data sets compared with Pillow. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -192,7 +192,7 @@ static void class_folders_are_read(void **state)
                      VKT_E_IO);
 }
 
-/* A link to nothing is no class. A circular link may be one, so the reader must not leave it out silently. */
+/* A link to nothing is no class. A circular link may be a class, so the reader must not leave it out silently. */
 static void an_entry_that_cannot_be_looked_at_is_an_error(void **state)
 {
     const vkt_temp_dir *t = *state;
@@ -294,7 +294,7 @@ static void long_strips_are_broken(void **state)
     vkt_dataset_destroy(&ds);
 }
 
-static unsigned until_bad_sector; /* the n-th readdir fails (1: the next); 0: none */
+static unsigned until_bad_sector; /* the call of readdir that fails (1: the next one); 0: none fails */
 
 /* Replaces the C library's function in this program. */
 struct dirent *readdir(DIR *d)

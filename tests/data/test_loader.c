@@ -21,7 +21,7 @@ enum { ROWS = 333, ROW = 21, MAX_BATCH = 400, MAX_SLOTS = 7 };
 typedef struct source {
     uint32_t bad[2];  /* rows that fail: the first with VKT_E_IO, the second with VKT_E_FORMAT */
     uint32_t slow_us; /* the duration of a fetch */
-    uint32_t meet;    /* > 0: a fetch waits, for 5 s at most, until this number run at once */
+    uint32_t meet;    /* > 0: a fetch waits, for 5 s at most, until this many fetches run at once */
     atomic_uint fetched, inside, most_inside;
     atomic_uint busy[VKT_DATA_MAX_WORKERS];
     atomic_uint overlaps, last_worker;
@@ -125,7 +125,7 @@ static void check_epoch(fixture *t, uint32_t batch, uint32_t n_slots, const uint
     }
     assert_int_equal(position, n);
     assert_int_equal(slot, UINT32_MAX);
-    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* after the end it stays at the end */
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* the loader stays at the end */
     assert_int_equal(rows, 0);
     for (uint32_t k = VKT_MIN(hold, i); k > 0; k--) {
         dirty(t, (i - k) % n_slots);
@@ -311,7 +311,7 @@ static void it_can_be_destroyed_or_restarted_at_any_time(void **state)
     }
     start(t, 30, 3, 3);
     for (uint32_t epoch = 0; epoch < 5; epoch++) {
-        vkt_shuffle(t->order, ROWS, 1, epoch); /* allowed: the workers are idle or on another order */
+        vkt_shuffle(t->order, ROWS, 1, epoch); /* allowed, because no epoch reads this order yet */
         assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS, t->pass), VKT_OK);
         for (uint32_t i = 0; i < epoch; i++) {
             assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);

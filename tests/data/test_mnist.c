@@ -137,7 +137,7 @@ static void a_folder_is_searched_for_every_usual_name(void **state)
         { "train-images-idx4-ubyte.gz", "train-labels-idx1-ubyte", VKT_SPLIT_TRAIN, true, 4 },
         { "train-images.idx3-ubyte", "train-labels.idx1-ubyte", VKT_SPLIT_TRAIN, false, 3 },
         { "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz", VKT_SPLIT_TEST, false,
-          3 }, /* unpacked, but with the old name */
+          3 }, /* unpacked files that still have the names of packed ones */
         { "test-images-idx4-ubyte", "test-labels-idx1-ubyte", VKT_SPLIT_TEST, false, 4 },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
@@ -265,7 +265,7 @@ static void the_real_mnist_has_its_published_counts(void **state)
     check_split(folder, VKT_SPLIT_TEST, test, 10000);
 }
 
-/* A failed download used to leave an empty folder, and this test took it for the data set. */
+/* A folder that lacks files of MNIST, as a failed download may leave it, is not the data set. */
 static void an_empty_folder_is_not_the_data_set(void **state)
 {
     char found[512];

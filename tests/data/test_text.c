@@ -45,7 +45,7 @@ static void words_are_numbered_by_frequency_and_first_sight(void **state)
     assert_int_equal(count, 2);
     uint32_t ids[4], n;
     assert_int_equal(vkt_vocab_encode(v, "C.B.A. zebra e", ids, 4, &n), VKT_OK);
-    assert_int_equal(n, 5); /* the fifth did not fit */
+    assert_int_equal(n, 5); /* the fifth id did not fit */
     assert_memory_equal(ids, ((uint32_t[]){ 5, 4, 3, 2 }), sizeof ids);
     vkt_vocab_destroy(&v);
     vkt_vocab_destroy(&v);
@@ -61,8 +61,8 @@ static void words_are_numbered_by_frequency_and_first_sight(void **state)
     vkt_vocab_destroy(&v);
 }
 
-/* Like Python's str.lower. A letter without a small letter of its own length stays. Bytes that are not UTF-8 stay too.
- */
+/* Capitals become the small letters of Python's str.lower. A letter stays if its small letter has another length. Bytes
+ * that are not UTF-8 stay, too. */
 static void letters_of_two_bytes_are_lowered(void **state)
 {
     (void)state;
@@ -132,7 +132,7 @@ static void a_table_becomes_a_data_set(void **state)
         assert_int_equal(vkt_dataset_type(d), VKT_ROW_U32);
         assert_memory_equal(vkt_dataset_features(d), wide, sizeof wide);
         vkt_dataset_destroy(&d);
-        uint32_t row[4], words, unknown; /* for a single text, which must give the same row */
+        uint32_t row[4], words, unknown; /* of a single text, which must give the same row */
         assert_int_equal(vkt_vocab_row(v, &p, "Pale ale, pale!", row, &words, &unknown), VKT_OK);
         assert_true(row[0] == 5 && row[1] == 3 && words == 3 && unknown == 0);
         const vkt_sequence_params four = { .maxlen = 4 };
@@ -143,7 +143,7 @@ static void a_table_becomes_a_data_set(void **state)
         assert_true(row[2] == 0 && row[3] == 1 && words == 0);
         vkt_vocab_destroy(&v);
 
-        vkt_texts *again; /* with its classes in another order */
+        vkt_texts *again; /* the same table, with the classes in another order */
         const vkt_tsv_params named = { .class_names = (const char *const[]){ "ale", "gin", "tea" }, .classes = 3 };
         const char *path = temp_write(*state, "t", tsv, sizeof tsv - 1, gzip);
         assert_int_equal(vkt_texts_from_tsv(&h, path, &named, &again), VKT_OK);
@@ -351,7 +351,8 @@ static void every_failed_allocation_is_a_status(void **state)
 
 /* ---- the real corpus ---- */
 
-/* Compares sequences with numbers of a Python program that computes the same as Keras' text.py and sequence.py. */
+/* Compares the hash of the sequences with that of a Python program, which computes the same as Keras' text.py and
+ * sequence.py. */
 static void check_sequences(const vkt_texts *t, const vkt_vocab *v, uint64_t hash)
 {
     vkt_dataset *d;
@@ -414,7 +415,8 @@ static void the_reuters_corpus(void **state)
     vkt_vocab_destroy(&v);
 
     /* These params split at every character that is neither letter nor digit. The corpus' own notes count 25,873 words,
-     * and 2,374 and 1,038 words in the two longest texts. The notes do not count a u with dots as a letter. */
+     * and 2,374 and 1,038 words in the longest text of the training set and of the test set. The notes do not count a u
+     * with dots as a letter. */
     const vkt_vocab_params alnum = { .filters = VKT_TEXT_FILTERS "'" };
     assert_int_equal(vkt_vocab_create(&h, &alnum, vkt_texts_all(train), 8982, &v), VKT_OK);
     assert_int_equal(vkt_vocab_size(v), 3 + 25873 + 1);

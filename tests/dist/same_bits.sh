@@ -1,12 +1,14 @@
 #!/bin/sh
-# same_bits.sh BUILD MPIRUN [NAME..] - trains the samples with 1, 2, 4 and 8 ranks, as threads and as processes, in f32 and f16,
-# and prints the SHA-256 of the weights of each run. All of one network and precision must be equal. Exit code 1 if some are not.
+# same_bits.sh BUILD MPIRUN [NAME..] - trains the samples with 1, 2, 4 and 8 ranks, as threads and as processes, in f32
+# and f16. Prints the first 16 digits of the SHA-256 of the weights of each run. They must be equal for all runs of one
+# network and precision. The exit code is 1 if they are not, or if a run fails.
 #
 #   sh tests/dist/same_bits.sh build mpirun.openmpi            # all: mnist (469 steps), resnet20 (200), gpt (200)
-#   sh tests/dist/same_bits.sh build-mpich mpirun.mpich gpt    # one of them
+#   sh tests/dist/same_bits.sh build-mpich mpirun.mpich gpt    # only gpt
 #
-# BUILD must be configured for that MPI (VKT_MPI_C_COMPILER). RANKS="1 2 4 8" in the environment changes the numbers, PRECISIONS
-# the precisions, WAYS="threads mpi" the ways. For docs/scaling.md; tests/samples/test_devices.c is the small form of it.
+# BUILD must be configured for that MPI (VKT_MPI_C_COMPILER). The environment variables RANKS ("1 2 4 8" if not set),
+# PRECISIONS ("f32 f16") and WAYS ("threads mpi") select other runs. docs/scaling.md has the results.
+# tests/samples/test_devices.c is a small test of the same.
 set -u
 [ $# -ge 2 ] || { awk 'NR > 1 { if (!sub(/^# ?/, "")) exit; print }' "$0" >&2; exit 2; }
 build=$(cd "$1" && pwd) || exit 2

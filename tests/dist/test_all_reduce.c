@@ -1,5 +1,6 @@
-/* vkt_all_reduce and vkt_all_gather on 1 to 16 threads: the bits of an independent sum over the binary tree, on every
- * rank, for both forms of messages, with NaN, infinities and denormal numbers; guard words; counts of bytes. */
+/* vkt_all_reduce and vkt_all_gather on 1 to 16 threads. On every rank a sum must have the bits of an independent sum
+ * over the binary tree, for both forms of messages, with NaN, infinities and denormal numbers. Guard words must stay,
+ * and each rank must send as many bytes as promised. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +33,7 @@ static float float_of(uint32_t u)
     return f;
 }
 
-/* ---- the reference: one number at a time, from the definition in dist/dist.h ---- */
+/* ---- the reference adds one number at a time, by the definition in dist/dist.h ---- */
 
 static float plain(float f, vkt_wire wire)
 {
@@ -59,12 +60,12 @@ static float number(vkt_rng *rng)
                                         0x3f808000, 0x3f818000, 0x3f808001, 0xbf808000, 0x00c00000, 0x80a00000 };
     const uint32_t kind = vkt_rng_range(rng, 0, 15);
     if (kind == 0) return float_of(special[vkt_rng_range(rng, 0, VKT_COUNT(special) - 1)]);
-    if (kind == 1) return float_of(vkt_rng_u32(rng) & 0x81ffffff); /* magnitudes about 2^-126 */
+    if (kind == 1) return float_of(vkt_rng_u32(rng) & 0x81ffffff); /* magnitudes below 2^-123, also denormal ones */
     if (kind == 2) return float_of(vkt_rng_u32(rng));
     return vkt_rng_uniform(rng, -1, 1);
 }
 
-/* One array per rank between guard words, the scratch of each rank too, and the expected sum. */
+/* The array and the scratch of each rank, both between guard words, and the expected sum. */
 typedef struct field {
     uint32_t ranks;
     size_t n;
@@ -179,11 +180,11 @@ static void a_rank_sends_the_promised_bytes(void **state)
 enum { SHARDS = 16, SHARD_SIZE = 333 };
 
 typedef struct shards {
-    float data[SHARDS][SHARD_SIZE]; /* shard 0 of a rank becomes its sum */
+    float data[SHARDS][SHARD_SIZE]; /* the first shard of each rank becomes the sum over all ranks */
     vkt_wire wire;
 } shards;
 
-/* Adds up the shards of this rank by the tree, then over the ranks. */
+/* Adds up the shards of this rank by the tree, then these sums over all ranks. */
 static vkt_result reduce_shards(const vkt_transport *t, void *user)
 {
     shards *s = user;

@@ -1,4 +1,4 @@
-/* The emulated cluster: counts, bytes, and at least the time that a message takes. */
+/* The emulated cluster: the data received, the numbers of messages and bytes, and the least time of a message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

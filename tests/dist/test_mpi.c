@@ -1,5 +1,5 @@
-/* The transport over MPI, from outside: runs of dist/mpi/program.c under OpenMPI's and MPICH's mpirun. What each rank
- * prints shows whether all ranks report a failure by one message. */
+/* The transport over MPI: runs of dist/mpi/program.c under OpenMPI's and MPICH's mpirun. The output shows whether all
+ * ranks report a failure with the same message. */
 #define _POSIX_C_SOURCE 200809L
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static const mpi *installed(void **state)
     return NULL;
 }
 
-/* Runs the program on `ranks` ranks. `before`: words before the program's name. */
+/* Runs the program on `ranks` ranks. `before`: text between the launcher's options and the program's name. */
 static void run(const mpi *m, int ranks, const char *before, const char *mode)
 {
     char command[2000];
@@ -56,13 +56,13 @@ static void run(const mpi *m, int ranks, const char *before, const char *mode)
     status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
 }
 
-/* Fails the test and shows what was printed. */
+/* Fails the test and shows the output unless the condition holds. */
 #define WANT(condition)                                                                       \
     do {                                                                                      \
         if (!(condition)) fail_msg("%s: status %d, output:\n%s", #condition, status, output); \
     } while (0)
 
-/* Copies the rest of the first line "rank R: <start>..". Returns false if there is none. */
+/* Copies the first line that begins with "rank R: <start>", from <start> on. Returns false if there is none. */
 static bool line_of(int rank, const char *start, char line[400])
 {
     char prefix[100];
@@ -74,7 +74,8 @@ static bool line_of(int rank, const char *start, char line[400])
     return true;
 }
 
-/* All ranks but `silent` printed one and the same message, which begins with `start`, and have closed. */
+/* Checks that all ranks but `silent` (-1: all ranks) printed the same message, which begins with `start`, and then
+ * closed their connection. */
 static void one_message(int silent, const char *start)
 {
     char first[400] = "", line[400];
@@ -86,7 +87,7 @@ static void one_message(int silent, const char *start)
         WANT(line_of(r, "closed", line));
     }
     WANT(!strstr(output, "WRONG"));
-    WANT(status != 0 && status != 124); /* by vkt_mpi_abort, not by timeout */
+    WANT(status != 0 && status != 124); /* the exit code of vkt_mpi_abort, not 124, which `timeout` returns */
 }
 
 /* ---- runs ---- */
@@ -126,7 +127,8 @@ static void a_fault_ends_all_ranks(void **state)
     one_message(-1, "rank 2 has failed: the disk is full");
 }
 
-/* The launcher would end all ranks when it sees that one was killed. So a shell hides that for some seconds. */
+/* The launcher ends all ranks when it sees that one was killed. So each rank runs in a shell, which hides the rank's
+ * end for 12 seconds. */
 static void a_killed_rank_is_named(void **state)
 {
     run(installed(state), 4, "sh -c '\"$0\" \"$@\"; sleep 12' ", "kill 2");

@@ -1,5 +1,5 @@
-# awk -f check.awk HEADER... XML... - prints what Doxygen's XML lacks, one line each: a function of the headers that it does not
-# have, and a symbol without a text. Doxygen itself does not warn of functions that a filter hides, nor of values of enums.
+# awk -f check.awk HEADER... XML... - prints what Doxygen's XML lacks, one line each: functions that the headers declare,
+# and texts of symbols. Doxygen itself does not warn of functions that a filter hides, nor of values of enums.
 
 # ---- headers: a declaration from VKT_API to its ";" ----
 FILENAME ~ /\.h$/ {

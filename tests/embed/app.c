@@ -22,7 +22,7 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlag
     return VK_FALSE;
 }
 
-/* Returns false if no Vulkan driver is installed. */
+/* Makes the instance and its messenger. Returns false if no Vulkan driver is installed. */
 static bool make_instance(app *a)
 {
     const VkDebugUtilsMessengerCreateInfoEXT messenger = {

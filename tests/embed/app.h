@@ -1,8 +1,8 @@
-/* embed/app.h - an application that owns a Vulkan device, like those of the library's users. It opens the loader and
- * makes the instance and the device. It has its own buffers, images and command buffers, and vktrain adopts its device.
+/* embed/app.h - an application that owns a Vulkan device, as a user of the library may write it. It opens the loader
+ * and makes the instance and the device. It has its own buffers, images and command buffers. vktrain adopts its device.
  *
- * Any failure in it fails the test. Messages of the validation layer reach vkt_test_host(), like those of the library's
- * own instances. */
+ * A failure in the application fails the test. Messages of the validation layer reach vkt_test_host(), like those of
+ * the library's own instances. */
 #ifndef VKT_TEST_APP_H
 #define VKT_TEST_APP_H
 
@@ -17,7 +17,7 @@
 #include "vktrain/vktrain.h"
 #include "vktrain/vulkan.h"
 
-/* The Vulkan functions that the tests call. */
+/* The Vulkan functions that an application loads. */
 #define APP_FUNCTIONS(X)                      \
     X(DestroyInstance)                        \
     X(EnumeratePhysicalDevices)               \
@@ -68,7 +68,7 @@ typedef struct app {
     VkDevice device;
     VkQueue queue;
     uint32_t family;
-    VkPhysicalDeviceVulkan13Features v13; /* the chain of the device's creation */
+    VkPhysicalDeviceVulkan13Features v13; /* these three: the device's chain of features; its head is `features` */
     VkPhysicalDeviceVulkan12Features v12;
     VkPhysicalDeviceFeatures2 features;
     VkCommandPool pool;
@@ -80,11 +80,11 @@ typedef struct app {
 #undef APP_MEMBER
 } app;
 
-/* Opens the application. `without`: a feature that the library needs and that the device does not get. NULL: it gets
- * all features. Skips the test if no Vulkan is installed, unless the build requires a device. */
+/* Opens the application. The device gets the features that the library needs, except for `without` (NULL: all of them).
+ * Skips the test if no Vulkan is installed, or fails it if the build requires a device. */
 void app_open(app *a, const char *without);
 void app_close(app *a);
-/* Returns the argument of vkt_ctx_adopt. The caller may change it. */
+/* Returns an argument for vkt_ctx_adopt. The caller may change it. */
 vkt_adopt_params app_offer(const app *a);
 /* Makes a context on the device, without a pipeline cache. */
 vkt_ctx *app_adopt(app *a);
@@ -110,7 +110,7 @@ void app_image_free(app *a, app_image *i);
 
 VkCommandBuffer app_begin(app *a, bool reusable);
 void app_end(app *a, VkCommandBuffer cmd);
-/* Submits after `waits` (may be NULL), and increments the timeline when the work is done. */
+/* Submits `cmd` (VK_NULL_HANDLE: none), which waits for `waits` (may be NULL). Its end increments the timeline. */
 void app_submit(app *a, VkCommandBuffer cmd, const VkSemaphoreSubmitInfo *waits, uint32_t n_waits);
 void app_wait(app *a); /* waits for all submissions of the application */
 VkSemaphoreSubmitInfo app_semaphore(VkSemaphore s, uint64_t value);
@@ -118,14 +118,14 @@ VkSemaphore app_timeline_make(app *a);
 /* Waits until the device is idle, then destroys the semaphore. The wait is necessary, because Mesa 22.3's submit thread
  * still uses a semaphore after a wait for it has ended. */
 void app_timeline_free(app *a, VkSemaphore s);
-/* Records a barrier from all work before it to all work after it. */
+/* Records a barrier from all work before it to all work after it, and to reads of the host. */
 void app_barrier(app *a, VkCommandBuffer cmd);
 
 /* ---- a small network that learns ---- */
 
 enum { NET_ROWS = 37, NET_IN = 5, NET_OUT = 3 };
 
-/* A network y = linear(relu(linear(x))) that Adam trains to give t. x and t are arrays. */
+/* A network y = linear(dropout(relu(linear(x)))) that Adam trains to give t. x and t are arrays. */
 typedef struct net {
     vkt_ctx *ctx;
     vkt_graph *g;
@@ -139,9 +139,9 @@ typedef struct net {
 void net_make(net *n, vkt_ctx *ctx, vkt_array *x, vkt_array *t);
 void net_free(net *n);
 void net_data(float x[NET_ROWS * NET_IN], float t[NET_ROWS * NET_OUT]);
-vkt_run net_run(uint32_t step); /* its learning rate varies */
-/* net_params returns all parameters of a net. net_expected returns those of a new net on this context after `steps`
- * calls of vkt_program_run. */
+vkt_run net_run(uint32_t step); /* its learning rate depends on `step` */
+/* net_params writes all parameters of a net to `out`. net_expected writes those of a new net on this context, after
+ * `steps` calls of vkt_program_run. */
 enum { NET_PARAMS = 16 * NET_IN + 16 + NET_OUT * 16 + NET_OUT };
 void net_params(net *n, float out[NET_PARAMS]);
 void net_expected(vkt_ctx *ctx, uint32_t steps, float out[NET_PARAMS]);

@@ -3,8 +3,8 @@
 #
 #   static void call_vkt_keep(void) { vkt_keep(HANDLE(0, vkt_graph), VALUE(1, vkt_tensor)); }
 #
-# Then writes DROPS, the types of handles, and CALLS, a table of the functions. test_calls.c defines the arguments. A handle or
-# plain type that it does not define is a compile error.
+# Also writes DROPS, the types of handles, and CALLS, a table of the functions. test_calls.c defines the arguments. A handle or
+# plain type that test_calls.c does not define is a compile error.
 {
     while (match($0, /\/\*([^*]|\*+[^*\/])*\*+\//)) $0 = substr($0, 1, RSTART - 1) substr($0, RSTART + RLENGTH)
     if (in_comment) {

@@ -1,5 +1,5 @@
-/* A device of the application: its requirements, its allocation callbacks, its lock, and that the library leaves
- * nothing behind. */
+/* Adopts a device of the application. Tests the requirements of a device, the application's allocation callbacks and
+ * lock, and that the library leaves nothing behind. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +26,8 @@ static void the_library_works_on_it_and_leaves_it_alone(void **state)
     app_close(&a);
 }
 
-/* Two contexts on one device and a second device in the same process. Their steps alternate, and each context survives
- * the destruction of the others. */
+/* Two contexts are on one device, and a third context has a device of its own. Their steps alternate, and each context
+ * survives the destruction of those before it. */
 static void contexts_do_not_meet(void **state)
 {
     (void)state;
@@ -53,7 +53,7 @@ static void contexts_do_not_meet(void **state)
     app_close(&a);
 }
 
-/* Kernels with texel loads store words of 64 bits. Without that feature the other kernels do the work. */
+/* Kernels with texel loads store words of 64 bits. Without shaderInt64, kernels without texel loads do the work. */
 static void texels_want_int64(void **state)
 {
     (void)state;
@@ -339,7 +339,7 @@ static void a_lost_device_is_a_status_and_the_application_goes_on(void **state)
     vkt_ctx *ctx = adopt_watched(&a);
     net_make(&n, ctx, NULL, NULL);
     assert_int_equal(vkt_program_run(n.p, NULL, NULL), VKT_OK);
-    uint64_t left_ns = 1; /* the device is lost in the middle of a run */
+    uint64_t left_ns = 1; /* one slice: the device is lost in the middle of a run */
     vkt_step_progress progress;
     assert_int_equal(vkt_step_budget(n.p, NULL, NULL, &left_ns, &progress), VKT_OK);
     assert_int_equal(progress.slice, 1);

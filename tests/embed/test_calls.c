@@ -1,6 +1,7 @@
-/* Every public function, as calls.awk finds it in the headers, is called with one wrong argument at a time: NULL,
- * numbers out of range, tensors of no graph, shapes of illegal ranks. No call may crash. A call with a NULL handle
- * returns a status or the null tensor. A call with a tensor of no graph leaves a failed graph. */
+/* Every public function that calls.awk finds in the headers is called with one wrong argument at a time: NULL, numbers
+ * out of range, tensors of no graph, shapes of illegal ranks. No call may crash. A call with a NULL handle returns an
+ * error status or the null tensor. With a tensor of no graph, a function that returns a tensor returns the null tensor
+ * and leaves a failed graph. */
 #define _POSIX_C_SOURCE 200809L
 #include <float.h>
 #include <math.h>
@@ -18,7 +19,7 @@ enum { SCRATCH_BYTES = 1 << 16, MAX_BYTES = 64 << 20, SETS = 8, NO_TENSOR = 9999
 /* The objects that exist for the whole test. */
 static vkt_host host;
 static vkt_ctx *the_ctx;
-static vkt_graph *stored; /* the graph of the store, program and builder below */
+static vkt_graph *stored; /* the graph of the store and program below */
 static vkt_store *the_store;
 static vkt_program *the_program;
 static vkt_array *the_array;
@@ -41,13 +42,14 @@ static vkt_emulation *the_emulation;
 static FILE *stream;
 static vkt_temp_dir folder; /* the current directory: calls write their files there */
 
-/* The objects that are made for each call. */
+/* The objects that are made for each call, and the memory of its pointer arguments. */
 static vkt_graph *the_graph;
 static vkt_builder *the_builder;
 static vkt_tensor rows, image, line, ids, scalar, weight, kernel, bias;
 static _Alignas(16) unsigned char scratch[16][SCRATCH_BYTES];
 
-/* The call: the index of the wrong argument (-1: none), the index of its wrong value, and the right tensors. */
+/* The call. `at`: index of the wrong argument (-1: none). `variant`: index of its wrong value. `set`: index of the set
+ * of right tensors. */
 static struct {
     const char *name;
     int at, variant, set;
@@ -68,7 +70,7 @@ static bool is_wrong(int i, int variants)
     return true;
 }
 
-/* Counts of the caller's memory: a function cannot find out that they are wrong. */
+/* Returns whether argument i is a size of the caller's memory. A function cannot find out that such a size is wrong. */
 static bool counts_memory(int i)
 {
     static const struct {
@@ -129,7 +131,7 @@ static vkt_tensor value_vkt_tensor(int i)
     return (vkt_tensor){ now.no_tensor ? NO_TENSOR : 0 };
 }
 
-/* A plain type: its right value and its wrong values. */
+/* Defines value_TYPE(i) for a plain type. It returns the right value, or one of the wrong values. */
 #define PLAIN(type, right, ...)                                   \
     static type value_##type(int i)                               \
     {                                                             \
@@ -360,7 +362,7 @@ static void each_wrong_argument_is_an_error(void **state)
     assert_int_equal(faults, 0);
 }
 
-/* Some cases that single arguments do not reach, with their messages. */
+/* Checks cases that one wrong argument does not reach, and their messages. */
 static void what_is_out_of_range_is_refused(void **state)
 {
     const vkt_host h = vkt_test_host();
@@ -416,8 +418,9 @@ static void *resize(void *user, void *p, size_t bytes)
     return NULL;
 }
 
-/* The calls provoke errors, and errors of the library are no faults. Errors of the validation layer are faults. One is
- * allowed: the application's half of an ownership transfer is missing, because the test does not record it. */
+/* Counts errors of the validation layer as faults. Errors of the library are no faults, because the calls provoke them.
+ * One validation error is allowed: the application's half of an ownership transfer is missing, because the test does
+ * not record it. */
 static void log_faults(void *user, vkt_log_level level, const char *message)
 {
     (void)user;

@@ -57,7 +57,8 @@ static void an_input_or_a_reshape_of_one_is_an_output(void **state)
 
 /* ---- a forked child ---- */
 
-/* Destroys, in the child, all objects that an application may have. No call may hang, and none may log. */
+/* Destroys the objects, in the child and later in the parent. No call may hang, and none may log an error. Returns 0 if
+ * all handles are NULL and no error was logged. */
 static int destroy_all(vkt_program **p, vkt_store **s, vkt_array *a[2], vkt_ctx **ctx)
 {
     const unsigned before = vkt_test_errors();
@@ -130,8 +131,8 @@ static void a_seed_is_like_its_output(void **state)
 
 /* ---- limits ---- */
 
-/* A value that no allocation can have is reported at once, by the name of its op. It is not split into dispatches
- * first. */
+/* A value that is too large for any allocation is reported, with the name of its op, before it is split into
+ * dispatches. */
 static void what_a_device_cannot_hold_is_named(void **state)
 {
     (void)state;
@@ -256,7 +257,7 @@ static vkt_tensor attention(vkt_builder *b, const char *name, vkt_tensor x)
     return vkt_nn_multi_head_attention(b, name, x, &(vkt_nn_multi_head_attention_params){ .heads = 1 });
 }
 
-/* Layers without a name, with an empty one, and without an input. */
+/* Makes layers without a name, with an empty name, and without an input. */
 static void layers_want_a_name_and_an_input(void **state)
 {
     typedef vkt_tensor (*layer_fn)(vkt_builder * b, const char *name, vkt_tensor x);

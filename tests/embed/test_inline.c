@@ -1,5 +1,5 @@
 /* vktrain/vktrain.glsl: a shader of the application evaluates a network inline, directly from the store's buffer, and
- * gets the library program's results. */
+ * gets the same results as the library's program. */
 #include <math.h>
 #include <string.h>
 
@@ -13,8 +13,9 @@
 
 enum { POINTS = 301, HIDDEN = 16, BINDINGS = 4, LANES = 16, MOST = 1 << 13 };
 
-/* Sums of 8, 24, 16 and 16 products. Another driver may add them in another order or fuse operations. The bound is 64
- * roundings of 2^-24, because terms are some times larger than the largest result. (Lavapipe gives equal bits.) */
+/* A result comes from sums of up to 8, 28, 16 and 16 products, which have 68 roundings of 2^-24 (4e-6). Another driver
+ * may add in another order or fuse operations. Terms may be larger than the largest result, so the bound is larger
+ * than 4e-6. (Lavapipe gives equal bits.) */
 #define CLOSE 1e-5f
 
 /* ---- the network ---- */
@@ -26,16 +27,16 @@ typedef struct network {
     vkt_graph *g;
     vkt_store *store;
     vkt_program *p;
-    float x[POINTS * 3], y[POINTS * 3]; /* the program's results for the points */
+    float x[POINTS * 3], y[POINTS * 3]; /* the points, and the program's results for them */
 } network;
 
-/* Returns random number i, from -1 to 1. */
+/* Returns random number i, in [-1, 1). */
 static float number(uint32_t i)
 {
     return (float)(i * 2654435761u >> 8) / (float)(1 << 23) - 1;
 }
 
-/* Uploads points: most are inside, some on edges and corners, and a few outside. */
+/* Fills n->x with points. The first 8 are corners. Most of the rest are inside, and some are outside. */
 static void upload_points(network *n)
 {
     for (uint32_t i = 0; i < POINTS * n->dims; i++) {
@@ -56,7 +57,7 @@ static void fill(network *n)
     }
 }
 
-/* Makes the network. Its parameters have this order: the table, w1, b1, w2, b2, w3. */
+/* Makes the network, and computes n->y. The parameters have this order: the table, w1, b1, w2, b2, w3. */
 static void make(network *n, vkt_ctx *ctx)
 {
     const vkt_host host = vkt_ctx_host(ctx);
@@ -192,8 +193,8 @@ static void bind(const shader *s, uint32_t binding, VkBuffer buffer, uint64_t of
     s->UpdateDescriptorSets(s->a->device, 1, &write, 0, NULL);
 }
 
-/* Binds the range of the store from the first parameter to the last one. Writes the offset of each parameter in it, in
- * floats, to *pc. */
+/* Binds the range of the store from the first parameter to the last one. Writes to *pc the offset of each parameter
+ * from the start of this range, in floats. */
 static void bind_store(const shader *s, const vkt_store *store, push *pc)
 {
     const vkt_vk_buffer first = vkt_store_buffer(store, 0, VKT_PART_VALUE);
@@ -221,7 +222,7 @@ static void dispatch(shader *s, const push *pc)
     app_wait(a);
 }
 
-/* ---- both ---- */
+/* ---- the program and the shader ---- */
 
 static void compare(network *n, const uint32_t *words, size_t bytes)
 {
@@ -260,8 +261,8 @@ static void compare(network *n, const uint32_t *words, size_t bytes)
     app_close(&a);
 }
 
-/* A grid over a plane, with dense levels first and then hashed ones, and one in space with other features. The shaders
- * were compiled with these sizes. */
+/* One grid is over a plane, and one is in space. Each has dense levels first, and hashed levels after them. The shaders
+ * were compiled with these sizes (tests/CMakeLists.txt). */
 static void a_plane_is_as_the_program_has_it(void **state)
 {
     (void)state;

@@ -26,8 +26,8 @@ static vkt_array *adopt(vkt_ctx *ctx, const app_buffer *b, uint64_t offset, VkBu
 
 /* ---- buffers ---- */
 
-/* Input, target and output are buffers of the application, with and without the usage flag that texel loads need. The
- * bytes beside them must not change. */
+/* Input and target are buffers of the application, with and without the usage flag that texel loads need. The bytes in
+ * front of the input must not change. */
 static void buffers_are_inputs_targets_and_outputs(void **state)
 {
     (void)state;
@@ -63,8 +63,8 @@ static void buffers_are_inputs_targets_and_outputs(void **state)
     }
 }
 
-/* The program computes out = 2 in + 1. Both are buffers of the application, which writes and reads them between the
- * runs. Only semaphores order the accesses. */
+/* The program computes out = 2 in + 1. Both are buffers of the application, which writes `in` before each run and reads
+ * `out` after it. The run waits for a semaphore of the application. */
 static void an_output_is_the_applications_to_read(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ static void an_output_is_the_applications_to_read(void **state)
     DO(vkt_program_create(ctx, g, NULL, &(vkt_program_params){ .arrays = arrays, .n_arrays = 2 }, &p));
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < N; i++) ((float *)from.mapped)[1024 + i] = (float)(i * (round + 1));
-        app_submit(&a, VK_NULL_HANDLE, NULL, 0); /* represents a frame; the run comes after it */
+        app_submit(&a, VK_NULL_HANDLE, NULL, 0); /* represents a frame; the run waits for it */
         const VkSemaphoreSubmitInfo wait = app_semaphore(a.timeline, a.submitted);
         uint64_t index;
         DO(vkt_program_run_synced(p, NULL, &(vkt_sync){ .waits = &wait, .n_waits = 1 }, &index));
@@ -121,7 +121,7 @@ static void wrong_buffers_are_refused(void **state)
         vkt_array_adopt_params p = right;
         if (i == 0) p.at.buffer = VK_NULL_HANDLE;
         if (i == 1) p.at.offset_bytes = 128;
-        if (i == 2) p.at.bytes = 752; /* 189 floats need 756 bytes and the complete last 16 bytes */
+        if (i == 2) p.at.bytes = 752; /* 189 floats need 756 bytes, rounded up to 16: 768 */
         if (i == 3) p.usage = COPIED;
         if (i == 4) p.shape = (vkt_shape){ .rank = 99 };
         assert_int_equal(vkt_array_adopt(ctx, &p, &out), VKT_E_ARG);
@@ -195,7 +195,7 @@ static void ownership_is_transferred_and_returned(void **state)
     app_close(&a);
 }
 
-/* The application copies the library's tensors by its own commands: parameters, an input, a kept value. */
+/* The application copies the library's tensors by its own commands: a parameter and a kept value. */
 static void our_buffers_are_visible_to_its_commands(void **state)
 {
     (void)state;
@@ -240,7 +240,7 @@ static void our_buffers_are_visible_to_its_commands(void **state)
 
 enum { W = 19, H = 7 };
 
-/* Copies between the whole image and the start of a buffer. Leaves the image in `layout`. */
+/* Copies the start of a buffer to the whole image (`up`), or the image to the buffer. Leaves the image in `layout`. */
 static void copy_image(app *a, const app_image *i, VkBuffer b, bool up, VkImageLayout from, VkImageLayout layout)
 {
     const VkImageLayout during = up ? VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL : VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL;
@@ -345,7 +345,7 @@ static void read_one(app *a, vkt_ctx *ctx, const read_case *r, uint32_t channels
                                         .layout = r->layout,
                                         .array = array };
     DO(vkt_texture_adopt(ctx, &params, &t));
-    DO(vkt_ctx_wait_idle(ctx)); /* waits for the zeros of a new array */
+    DO(vkt_ctx_wait_idle(ctx)); /* waits until the new array is filled with zeros */
     if (r->recorded) {
         VkCommandBuffer cmd = app_begin(a, false);
         DO(vkt_texture_record_read(t, cmd));
@@ -480,7 +480,7 @@ static void wrong_images_are_refused(void **state)
         if (i == 4) p.width = H;
         if (i == 5) p.array = NULL;
         if (i == 6) p.format = VK_FORMAT_R8G8B8A8_SRGB, p.usage = VK_IMAGE_USAGE_STORAGE_BIT;
-        if (i == 7) p.usage = VK_IMAGE_USAGE_STORAGE_BIT; /* its layout is GENERAL */
+        if (i == 7) p.usage = VK_IMAGE_USAGE_STORAGE_BIT; /* a storage image needs GENERAL */
         assert_int_equal(vkt_texture_adopt(ctx, &p, &t), VKT_E_ARG);
         assert_null(t);
     }

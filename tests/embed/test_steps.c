@@ -135,7 +135,7 @@ static void record_run(rig *r, VkCommandBuffer cmd, uint32_t step)
     put(&r->a, cmd, &after);
 }
 
-/* Recorded runs, three of them in one command buffer, alternate with submitted ones. */
+/* Submitted runs alternate with command buffers, each of which has three recorded runs. */
 static void recorded_runs_are_the_same(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static void recorded_runs_are_the_same(void **state)
     rig_check_and_free(&r);
 }
 
-/* A recording is executed again and again without a change. Meanwhile nothing is recorded, allocated or logged. */
+/* A recording is executed again and again without a change. Meanwhile the host allocates nothing. */
 static void a_recording_is_executed_many_times(void **state)
 {
     (void)state;
@@ -207,7 +207,8 @@ static void what_was_not_recorded_has_no_metrics(void **state)
 
 /* ---- by a frame's budget ---- */
 
-/* Submits frames with a budget until `steps` runs are submitted. Returns the number of frames. */
+/* Submits frames with a budget until `steps` runs are submitted. Returns the number of frames. With `drain`, each frame
+ * waits until the device is idle; else it sleeps for 0.1 ms. */
 static uint32_t frames(rig *r, uint32_t steps, uint64_t budget_ns, bool drain)
 {
     uint32_t s = 0, n = 0;
@@ -224,7 +225,7 @@ static uint32_t frames(rig *r, uint32_t steps, uint64_t budget_ns, bool drain)
             s += progress.completed;
         } while (progress.completed && s < steps);
         if (drain) assert_int_equal(vkt_ctx_wait_idle(r->ctx), VKT_OK);
-        if (!drain) nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL); /* a frame of other work */
+        if (!drain) nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL); /* other work of a frame */
     }
     return n;
 }
@@ -241,7 +242,7 @@ static void slices_add_up_to_runs(void **state)
         rig_check_and_free(&r);
     }
     assert_true(taken[0] > 4 * STEPS); /* a budget of 1 ns: one slice per frame */
-    /* A budget of ten seconds: once the program is measured, one frame does all the rest. */
+    /* A budget of ten seconds: once the program is measured, one frame makes all other runs. */
     assert_true(taken[3] < taken[0] / 2);
 }
 
@@ -263,7 +264,7 @@ static void budgets_may_change(void **state)
         vkt_step_progress progress;
         assert_int_equal(vkt_step_budget(r.n.p, &run, NULL, &left_ns, &progress), VKT_OK);
         if (s == 3) assert_true(progress.completed);
-        /* The reported time is the measured one, not the limit. */
+        /* The reported time is the measured time, not the budget. */
         if (budgets[s % 3] == 1) assert_true(progress.submitted_ns > 1);
         slices = progress.slices > slices ? progress.slices : slices;
         s += progress.completed;
@@ -273,7 +274,7 @@ static void budgets_may_change(void **state)
     rig_check_and_free(&r);
 }
 
-/* After half a run no other run can begin. Without a budget there is no work. */
+/* While a run is in progress, no other run can begin. With a budget of 0, nothing is submitted. */
 static void a_run_under_way_is_guarded(void **state)
 {
     (void)state;
@@ -295,7 +296,7 @@ static void a_run_under_way_is_guarded(void **state)
     rig_check_and_free(&r);
 }
 
-/* The inputs of its other half are not written meanwhile. A budget without limit ends it. */
+/* While a run is in progress, its inputs are not written. A budget without limit ends the run. */
 static void an_input_is_not_written_under_way(void **state)
 {
     (void)state;
@@ -374,7 +375,7 @@ static void a_clock_that_stands_ends_frames_too(void **state)
     rig_check_and_free(&r);
 }
 
-/* A context that splits nothing measures nothing, even if another program measures. */
+/* A context that does not split programs has no budgets, not even for a program that is measured by `profile`. */
 static void undivided_programs_have_no_budget(void **state)
 {
     (void)state;
@@ -405,7 +406,8 @@ static void undivided_programs_have_no_budget(void **state)
     app_close(&a);
 }
 
-/* Nothing is submitted after work that does not end, and no call waits for it. Semaphores are still signalled. */
+/* While submitted work does not end, vkt_step_budget submits nothing and does not wait. A call with a budget of 0 still
+ * signals its semaphores. */
 static void a_frame_never_waits(void **state)
 {
     (void)state;
@@ -425,7 +427,7 @@ static void a_frame_never_waits(void **state)
     assert_int_equal(vkt_step_budget(r.n.p, &run, &closed, &left_ns, &progress), VKT_OK);
     assert_true(progress.completed && progress.submitted_ns > 0);
     for (int frame = 0; frame < 5; frame++) {
-        left_ns = 1; /* far below the pending value */
+        left_ns = 1; /* far below the time of the pending run */
         assert_int_equal(vkt_step_budget(r.n.p, &run, NULL, &left_ns, &progress), VKT_OK);
         assert_true(progress.slice == 0 && progress.submitted_ns == 0 && !progress.completed);
     }

@@ -1,5 +1,5 @@
-/* A frame loop on one thread and training on another, on one queue, under the application's lock. Under ThreadSanitizer
- * this proves that both sides share only the queue. */
+/* A frame loop runs on one thread and training on another. They use one queue, under the application's lock. Under
+ * ThreadSanitizer this proves that both sides share only the queue. */
 #include <pthread.h>
 
 #include "embed/app.h"
@@ -49,7 +49,7 @@ static vkt_ctx *adopt_locked(app *a, frame_loop *l)
     return ctx;
 }
 
-/* Makes one step. Steps are whole runs and runs by slices, in turn. */
+/* Makes step s: one whole run if s is odd, else a run by slices. */
 static void step(net *n, uint32_t s)
 {
     const vkt_run run = net_run(s);

@@ -3,7 +3,7 @@
  * A target is one file, fuzz_<reader>.c, that defines LLVMFuzzerTestOneInput. It is built as two programs. With
  * libFuzzer (clang, -DVKT_FUZZ=ON) it searches for new inputs. With replay.c, which any compiler builds and every test
  * run calls, it reads corpus/<reader>/ and truncated and damaged copies of its files. Add the inputs that libFuzzer
- * finds to that folder. make_corpus.c writes the other files of it.
+ * finds to that folder. make_corpus.c writes the other files of the folder.
  *
  * For any input, a reader must return a status, leave no output after a failure, and free its memory. */
 #ifndef VKT_FUZZ_H
@@ -22,7 +22,7 @@ const char *fuzz_file(const uint8_t *data, size_t size);
 void fuzz_end(void);
 /* If `ok` is false, prints the fault and ends the program. */
 void fuzz_require(bool ok, const char *what);
-/* Checks the status of a reader: VKT_OK exactly if there is an output, else a status that describes a bad input. */
+/* Checks the status of a reader: VKT_OK if there is an output, else VKT_E_FORMAT, VKT_E_UNSUPPORTED or VKT_E_NOMEM. */
 void fuzz_status(vkt_result r, bool has_output);
 
 #endif

@@ -1,13 +1,13 @@
-/* Reads cases of ops as text, as in --shapes files and vkt-info. Each line is parsed, inferred, differentiated and
- * lowered to dispatches for two invented devices. The bindings must be within their values. Small cases get random data
- * and go through the double-precision reference. */
+/* Reads cases of ops as text, as in --shapes files and vkt-info. Each line is parsed, applied, differentiated and
+ * lowered to dispatches for two simulated devices. The bindings must be within their values. Small cases get random
+ * data and go through the double-precision reference. */
 #include "bench/case.h"
 #include "check/subject.h"
 #include "fuzz/fuzz.h"
 
-#define MAX_COST 3e5            /* operations of the reference */
-#define MAX_BYTES 1e9           /* elements of all inputs and outputs: limit for lowering */
-#define SMALL_BINDING_BYTES 1e8 /* the same, with small bindings */
+#define MAX_COST 3e5            /* most operations of the reference */
+#define MAX_BYTES 1e9           /* most bytes of all inputs and outputs of a case that is lowered */
+#define SMALL_BINDING_BYTES 1e8 /* the same for the second device, whose bindings are small */
 
 static const vkt_limits devices[] = {
     { .subgroup_size = 8,
@@ -58,7 +58,8 @@ static double bytes_of(const vkt_graph *g)
     return sum;
 }
 
-/* Builds a graph of the case, with seeds for all float outputs and gradients of all float inputs. */
+/* Builds the graph of a case and lowers it. Then adds gradients of its f32 inputs, with seeds for all f32 outputs, and
+ * lowers it again. */
 static void build(const vkt_op *op, const vkt_case *c)
 {
     vkt_graph *g;

@@ -1,4 +1,4 @@
-/* Reads the input as CSV, in each format of the reader, then as a table of numbers. */
+/* Reads the input as CSV in two formats, then as a table of numbers. */
 #include "data/csv.h"
 #include "fuzz/fuzz.h"
 #include "vktrain/table.h"

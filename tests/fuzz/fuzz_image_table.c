@@ -1,4 +1,4 @@
-/* Reads tables of lines path,label. The images are not opened. */
+/* Reads tables whose lines are "path,label". The images are not opened. */
 #include "data/image_list.h"
 #include "fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-/* Reads safetensors files. Every entry must be within the file, must be found by its name, and can be read. */
+/* Reads safetensors files. Every entry must be within the file. It must be found by its name, and read. */
 #include "fuzz/fuzz.h"
 #include "io/safetensors.h"
 

@@ -1,4 +1,4 @@
-/* Reads scalers as text. */
+/* Reads scalers from text. */
 #include <math.h>
 
 #include "fuzz/fuzz.h"

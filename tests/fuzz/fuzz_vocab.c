@@ -1,4 +1,4 @@
-/* Reads vocabulary files. A file that was read is written with the same bytes, except for the order of the filters. */
+/* Reads vocabulary files. The words of a file that was read are written again with the same bytes. */
 #include "fuzz/fuzz.h"
 #include "vktrain/text.h"
 

@@ -1,7 +1,7 @@
 /* fuzz/make_corpus.c - writes corpus/<reader>/ with the library's own writers:  make_corpus FOLDER
  *
- * Formats without a writer in the library are written out below. It replaces only its own files, not the inputs that
- * libFuzzer found. */
+ * Formats without a writer in the library are written out below. The program replaces only its own files, not the
+ * inputs that libFuzzer found. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -72,7 +72,7 @@ static void tables(void)
     put_text("tsv", "classes", "tea\nale\r\n\ngin");
 }
 
-/* Writes 7 x 5 pixels in colour, as JPEG and as PNG of two colour types. */
+/* Writes 7 x 5 pixels as two kinds of JPEG and of PNG, and tables of images. */
 static void images(void)
 {
     enum { W = 7, H = 5 };

@@ -3,9 +3,9 @@
 float32. Format: README.md.
 
     python3 tests/golden/make_ddp_golden.py             (a minute)
-    python3 tests/golden/make_ddp_golden.py search N    (looks for the seeds among the first N: README.md tells why)
+    python3 tests/golden/make_ddp_golden.py search N    (searches the first N seeds for CASES; README.md has the reason)
 
-Weights and images are integer arithmetic (`draw`, and `samples` of make_resnet_golden.py), so that nothing need be stored of
+Weights and images come from integer arithmetic (`draw`, and `samples` of make_resnet_golden.py), so the file does not store
 them.
 """
 import math
@@ -25,7 +25,7 @@ import safetensors_file
 from make_mnist_golden import VARIANTS, deviation, mix
 from make_resnet_golden import batch
 
-RANKS, OWN, ROWS, STEPS = 2, 8, 80, 40  # eight epochs of five steps; a rank has OWN rows of each
+RANKS, OWN, ROWS, STEPS = 2, 8, 80, 40  # eight epochs of five steps; a rank has OWN rows of each step
 CASES = {  # batch norm, optimizer, seed
     "sgd": (True, lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, weight_decay=1e-4), 65),
     "adam": (False, lambda p: torch.optim.Adam(p, lr=0.003), 24),
@@ -48,7 +48,8 @@ class Network(nn.Module):
 
 
 def draw(model, seed):
-    """Weights of convolutions and of the last layer, by tensor number and element; norms begin as they do, biases are 0."""
+    """Sets the weights of convolutions and of the last layer by a hash of tensor number and element. Norms keep their initial
+    values, and other biases become 0."""
     for k, (name, p) in enumerate(model.named_parameters()):
         if "bn" in name:
             continue
@@ -77,8 +78,8 @@ def train(case, dtype, variant, rank):
     torch.manual_seed(1)
     model = Network(norm)
     draw(model, seed)
-    # Each rank keeps its own running statistics. (By default those of rank 0 replace the others before each step; no loss
-    # and no weight depends on them.)
+    # Each rank keeps its own running statistics. (By default those of rank 0 replace those of the other ranks before
+    # each step. No loss and no weight depends on them.)
     ddp = DistributedDataParallel(model.to(dtype), broadcast_buffers=False)
     optimizer = make(ddp.parameters())
     losses = []
@@ -123,8 +124,9 @@ def record(rank, folder):
 
 
 def margin(case, seed):
-    """The steps in one process, in float64. Returns the smallest size of what a ReLU takes in, the distance from where
-    rounding would decide about a gradient; and the smallest size of a gradient of the first step, by which Adam divides."""
+    """Makes the steps in one process, in float64. Returns the smallest magnitude of an input of a ReLU, and the smallest
+    magnitude of a gradient of the first step. If an input is near 0, rounding decides whether a gradient passes. If a gradient
+    is near 0, Adam divides by its rounding."""
     norm, make, _ = CASES[case]
     relu, least = F.relu, [math.inf]
 
@@ -136,13 +138,14 @@ def margin(case, seed):
     model = Network(norm)
     draw(model, seed)
     model.double()
-    optimizer, smallest = make(model.parameters()), 0
+    optimizer, smallest = make(model.parameters()), None
     for s in range(STEPS):
         optimizer.zero_grad()
         for rank in range(RANKS):
             x, t = batch(first_row(s, rank), OWN, torch.float64, None)
             (F.cross_entropy(model(x), t) / RANKS).backward()
-        smallest = smallest or min(p.grad.abs().min().item() for p in model.parameters())
+        if smallest is None:
+            smallest = min(p.grad.abs().min().item() for p in model.parameters())
         optimizer.step()
     F.relu = relu
     return least[0], smallest

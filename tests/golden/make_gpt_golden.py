@@ -116,8 +116,9 @@ def snapshot(named):
 
 
 def without_key_bias(params):
-    """Returns params with only the queries' third of each c_attn.bias. A bias of the keys adds the same number to all scores
-    of a query, so its gradient is 0 except for rounding. Adam divides this rounding by itself, so the result is random."""
+    """Returns params with only the first third of each c_attn.bias, that of the queries. A bias of the keys adds the same
+    number to all scores of a query, so its gradient is 0 except for rounding. Adam divides this rounding by itself, so the
+    result is random."""
     return {name: p[:WIDTH] if name.endswith("c_attn.bias") else p for name, p in params.items()}
 
 

@@ -24,7 +24,7 @@ def save(image, name):
 
 
 def noise(width, height):
-    """Returns flat parts, ramps and noise of full range, so that resizing rounds, clips and averages."""
+    """Returns an image with flat parts, ramps and noise of full range, so that resizing rounds, clips and averages."""
     rng = numpy.random.default_rng(3)
     pixels = rng.integers(0, 256, (height, width, 3))
     pixels[:, : width // 3] = numpy.linspace(0, 255, height)[:, None, None]
@@ -34,7 +34,7 @@ def noise(width, height):
 
 
 def scene(width, height):
-    """Returns smooth colours with one edge, which JPEG stores in few bytes."""
+    """Returns an image of smooth colours with one edge. JPEG stores it in few bytes."""
     y, x = numpy.mgrid[0:height, 0:width]
     red = 255 * x / (width - 1)
     green = 255 * y / (height - 1)
@@ -45,7 +45,7 @@ def scene(width, height):
 
 
 def checksum(table, prepare):
-    """Returns the CRC-32 of all rows (C,H,W), in the order of the table."""
+    """Returns the CRC-32 of the bytes of all images, each as (C,H,W), in the order of the table."""
     crc = 0
     with open(table, newline="") as lines:
         for row in csv.DictReader(lines):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Records images.safetensors: 20 steps of the network of vkt-images in PyTorch, in float64 and in float32. Format: README.md.
 
-Five epochs of 3 batches of 32 and one of 12, a validation after each, ReduceLROnPlateau between them. Images and initial
-weights come from integer arithmetic (`images`, `weights`), so the file does not store them. For a large parameter it stores
-sums over its elements (`fold`).
+A run has five epochs of 3 batches of 32 and one of 12. A validation follows each epoch, then a step of ReduceLROnPlateau.
+Images and initial weights come from integer arithmetic (`images`, `weights`), so the file does not store them. For a large
+parameter it stores sums over its elements (`fold`).
 
     python3 tests/golden/make_images_golden.py    (a minute)
 """
@@ -25,9 +25,9 @@ FOLD = 1021
 
 
 def images(first, count):
-    """Returns images first .. first + count, (count, 3, 32, 32) u8, and their labels (count), which are squares below 101.
-    Each channel is a triangle wave plus noise. The class gives direction and frequency of the wave. All arithmetic is in
-    wrapping u32."""
+    """Returns images first .. first + count - 1, (count, 3, 32, 32) u8, and their labels (count), which are squares below 101.
+    Each channel is a triangle wave plus noise. Class and channel give direction and frequency of the wave. All arithmetic is
+    in wrapping u32."""
     u = np.uint32
     i, c = np.arange(first, first + count, dtype=u)[:, None, None, None], np.arange(3, dtype=u)[None, :, None, None]
     y, x = np.arange(SIDE, dtype=u)[None, None, :, None], np.arange(SIDE, dtype=u)[None, None, None, :]
@@ -41,8 +41,8 @@ def images(first, count):
 
 
 def weights(number, shape, std):
-    """Returns nearly normal numbers: the sum of a hash's four bytes, minus its mean, has the variance 4 (256^2 - 1) / 12 =
-    21845."""
+    """Returns nearly normal numbers with the standard deviation std. The sum of a hash's four bytes, minus its mean, has the
+    variance 4 (256^2 - 1) / 12 = 21845."""
     h = mix(np.arange(np.prod(shape), dtype=np.uint32) + np.uint32(number << 24))
     total = sum((h >> np.uint32(8 * k) & np.uint32(255)).astype(np.int64) for k in range(4)) - 510
     return (total * (std / np.sqrt(21845.0))).astype(np.float32).reshape(shape)
@@ -55,7 +55,7 @@ class Network(nn.Module):
         self.fc1, self.fc2, self.fc3 = nn.Linear(2304, 256), nn.Linear(256, 128), nn.Linear(128, CLASSES)
         with torch.no_grad():
             for number, p in enumerate(self.parameters()):
-                p.zero_()  # biases stay 0; Xavier's normal for convolutions, 0.01 for linear layers
+                p.zero_()  # biases stay 0; weights get Xavier's deviation in convolutions, 0.01 in linear layers
                 if p.dim() > 1:
                     std = np.sqrt(2 / ((p.shape[0] + p.shape[1]) * 9)) if p.dim() == 4 else 0.01
                     p.copy_(torch.from_numpy(weights(number, tuple(p.shape), std)))
@@ -83,7 +83,8 @@ def prepare(first, rows, dtype, variant=None):
 
 
 def fold(p):
-    """Returns sums over the elements whose index is k modulo FOLD. Every element counts, but the file stays small."""
+    """Returns at most FOLD sums. Sum k is over the elements whose index is k modulo FOLD. Every element counts, but the file
+    stays small."""
     v = p.detach().double().numpy().reshape(-1)
     padded = np.zeros(-(-v.size // FOLD) * FOLD)
     padded[: v.size] = v
@@ -95,7 +96,8 @@ def snapshot(model, part=lambda p: p):
 
 
 def train(dtype, variant=None):
-    """Returns the results that the runs compare: name -> array, and kind -> name -> array for three kinds of parameters."""
+    """Returns two dicts of results. One has loss, val_loss and lr: name -> array. The other has gradients, best weights and
+    momentum of the parameters: kind -> name -> array."""
     model = Network().to(dtype)
     optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=0.9, dampening=0.1)
     plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **PLATEAU)

@@ -1,5 +1,5 @@
-"""Makes metrics.safetensors: scikit-learn's scores of predictions, PyTorch's topk, and a training with class weights and label
-smoothing. Needs python3-sklearn 1.2 and python3-torch. See README.md."""
+"""Makes metrics.safetensors: scikit-learn's scores of predictions, PyTorch's topk, and trainings with class weights, with label
+smoothing and with both. Needs python3-sklearn 1.2 and python3-torch. See README.md."""
 import os
 
 import numpy as np
@@ -12,7 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 rng = np.random.default_rng(5)
 out, meta = {}, {}
 
-# There are seven classes. Class 4 is never predicted, class 5 has no rows, class 6 has neither.
+# There are seven classes. Class 4 is never predicted. Class 5 has no rows. Class 6 has no rows and is never predicted.
 K, N = 7, 230
 labels = rng.choice(5, N, p=[0.4, 0.3, 0.15, 0.1, 0.05])
 guesses = np.where(rng.random(N) < 0.6, labels, rng.choice([0, 1, 2, 3, 5], N))
@@ -49,7 +49,7 @@ out["w0"], out["b0"], out["class_weights"] = w0, b0, weights
 for name, cw, smoothing in (("weighted", weights, 0.0), ("smoothed", None, 0.1), ("both", weights, 0.2)):
     w = torch.tensor(w0.astype(np.float64), requires_grad=True)
     b = torch.tensor(b0.astype(np.float64), requires_grad=True)
-    # The op's smoothing is a float, like all settings of the library.
+    # The library stores label smoothing as a float32.
     loss = torch.nn.CrossEntropyLoss(weight=None if cw is None else torch.tensor(cw.astype(np.float64)),
                                      label_smoothing=float(np.float32(smoothing)))
     losses = []

@@ -23,7 +23,7 @@ FULL = [(BATCH * s, BATCH) for s in range(STEPS)]  # (first sample, rows) of eac
 # The start is a multiple of 60. It is the one whose poolings are farthest from a tie, so that rounding decides nothing: in
 # float64, the two largest elements of a window differ by at least 1.4e-6 of the tensor's largest element.
 PARTIAL = [(3780, 16), (3796, 16), (3812, 12), (3824, 16)]
-PARTIAL_ROWS = 8  # output channels of conv2.weight that are kept of the partial run
+PARTIAL_ROWS = 8  # the partial file has only the first output channels of conv2.weight
 # Other float32 runs. They show how much float32 results vary by chance (README.md).
 VARIANTS = ("no_mkldnn", "reversed_rows", "shuffled_rows", "scale_and_shift")
 
@@ -41,8 +41,8 @@ def mix(v):
 
 
 def samples(first, count):
-    """Returns images (count, 28, 28) u8 and labels (count) of samples first .. first + count. An image is a triangle wave, 0
-    to 124, plus noise, 0 to 127. The class gives direction and frequency of the wave. All arithmetic is in wrapping u32."""
+    """Returns images (count, 28, 28) u8 and labels (count) of samples first .. first + count - 1. An image is a triangle wave,
+    0 to 124, plus noise, 0 to 127. The class gives direction and frequency of the wave. All arithmetic is in wrapping u32."""
     u = np.uint32
     i = np.arange(first, first + count, dtype=u)[:, None, None]
     y, x = np.arange(SIDE, dtype=u)[None, :, None], np.arange(SIDE, dtype=u)[None, None, :]

@@ -68,7 +68,7 @@ POOL1D = {
 
 def grids(a, dims):
     """Returns for each level of a hash grid: cells along an axis, entries, whether corners are hashed. These are the formulas
-    of the paper, in numpy."""
+    of the paper."""
     most, levels = 2 ** a["log2_table_size"], []
     for level in range(a["levels"]):
         cells = int(a["base_resolution"] * a["per_level_scale"] ** level + 1e-9)
@@ -264,7 +264,7 @@ ACTIVATIONS = {
 
 
 LABELS = ("softmax_cross_entropy", "cross_entropy", "cross_entropy_tokens", "cross_entropy_pictures", "nll_loss")
-EVEN = ("mse", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")  # the target has a gradient
+EVEN = ("mse", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")  # losses whose target has a gradient
 LOSSES = LABELS[1:] + EVEN[1:] + ("binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "relative_l2_loss")
 
 
@@ -317,7 +317,7 @@ def evaluate(op, a, x):
     if op.startswith("attention_packed"):
         parts = list(x[0].unflatten(2, (3, a["heads"], -1)).permute(2, 0, 3, 1, 4)) + x[1:]
         return evaluate("attention", a, parts).transpose(1, 2).flatten(2)
-    if op == "attention":  # the equivalent in torch's documentation, because this version has no such public function
+    if op == "attention":  # the formula of torch's documentation, because this version has no such public function
         scores = x[0] @ x[1].transpose(-2, -1) * a.get("factor", x[0].shape[-1] ** -0.5) + (x[3] if len(x) > 3 else 0)
         hidden = torch.ones(scores.shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(scores.shape[-2:]) == 1
         return torch.softmax(scores.masked_fill(hidden, -np.inf), -1) @ x[2]
@@ -365,7 +365,7 @@ def evaluate(op, a, x):
         return {"max": torch.amax, "min": torch.amin}[op[:3]](x[0], a["axes"], a.get("keepdim", False))
     if op == "masked_fill":
         return x[0].masked_fill(x[1] != 0, a["value"])
-    return getattr(F if op in ("linear", "relu", "prelu") else torch, op)(*x)  # add, mul, sum, mean
+    return getattr(F if op in ("linear", "relu", "prelu") else torch, op)(*x)  # the other ops have torch's names
 
 
 def is_mask(op, k):
@@ -373,7 +373,8 @@ def is_mask(op, k):
 
 
 def draw(rng, op, attr, k, shape, first_shape):
-    """Returns input k of an op: float32 numbers; for losses also labels, weights or probabilities; for embeddings ids."""
+    """Returns input k of an op, as float32: random numbers; or labels, weights, probabilities, ids or a mask, if the op needs
+    such an input."""
     if op in LABELS and k == 1:
         return rng.integers(0, first_shape[1 if op.endswith("pictures") else -1], shape).astype(np.float32)
     if op in LOSSES and k == 2 or op == "binary_cross_entropy" or op.startswith(("binary", "kl")) and k == 1:
@@ -389,7 +390,7 @@ def draw(rng, op, attr, k, shape, first_shape):
     if op in ("log", "sqrt") or op == "pow" and k == 0 or op == "div" and k == 1:
         x = np.abs(x) + np.float32(0.25)
     if op.endswith("_over"):
-        x = np.round(2 * x) / 2  # ties
+        x = np.round(2 * x) / 2  # so that some elements are equal
     if op in ("relu", "abs"):
         x.flat[::5] = 0  # the gradient at 0 is 0
     return x

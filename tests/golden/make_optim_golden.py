@@ -5,7 +5,7 @@ README.md.
 For PyTorch's optimizers, torch.optim and torch.nn.utils run on float64 tensors. NAdam is PyTorch's documented formula,
 because torch 1.13 itself multiplies by u_t twice in the product up to t + 1. Keras' optimizers follow Keras' documentation
 and source. Inputs, and the numbers that a vkt_optimizer stores as floats, are float32 values, so that a float32 engine
-starts from the same ones.
+starts from the same numbers.
 """
 import json
 import os
@@ -84,7 +84,8 @@ for case in CASES.values():
 
 
 def gradients(rng):
-    """Returns gradients (RUNS, N), from 1e-9 (below eps) to 10. Element 0 is always 0. Element 1 is 0 from run 6 on."""
+    """Returns gradients (RUNS, N). From element to element, the standard deviation grows from 1e-9 (below eps) to 10.
+    Element 0 is always 0. Element 1 is 0 from run 6 on (counted from 0)."""
     g = rng.standard_normal((RUNS, N)) * 10.0 ** np.linspace(-9, 1, N)
     g[:, 0] = 0
     g[6:, 1] = 0
@@ -92,8 +93,8 @@ def gradients(rng):
 
 
 def learning_rates(case):
-    """Returns the learning rates, as the step state of a float32 engine stores them: constant, or a tenth from run 5 on and
-    three times that from run 9 on."""
+    """Returns the learning rates, as the step state of a float32 engine stores them: constant, or a tenth from run 4 on and
+    three times that from run 8 on (counted from 0)."""
     lr = np.full(RUNS, case["lr"])
     if case.get("schedule"):
         lr[4:] /= 10

@@ -20,7 +20,7 @@ from make_mnist_golden import ACROSS, DOWN, VARIANTS, deviation, mix
 
 SEED = 31
 LR, ROWS, BATCH, STEPS, SIDE = 0.05, 37, 8, 20, 12  # five steps an epoch, the last one of 5 rows
-KEPT = 128  # number of elements of a tensor that the file has: the first ones
+KEPT = 128  # the file has this many elements of each tensor, the first ones
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -93,7 +93,7 @@ def draw(model, seed):
 
 
 def snapshot(named):
-    """Returns name -> the first elements (float64, exact)."""
+    """Returns name -> the first KEPT elements (float64, exact)."""
     return {name: p.detach().double().numpy().reshape(-1)[:KEPT].copy() for name, p in named}
 
 

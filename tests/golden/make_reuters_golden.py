@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records reuters.safetensors: 20 steps of the network of vkt-reuters, in float64 and in float32. Format: README.md.
 
-Four epochs of 4 batches of 32 and one of 20, over sequences of 300 words from a vocabulary of 1,000. The layers are
+A run has four epochs of 4 batches of 32 and one of 20. A sequence has 300 words from a vocabulary of 1,000. The layers are
 PyTorch's. Nadam is Keras 3's formula (KerasLike in make_optim_golden.py). Sequences and initial weights come from integer
 arithmetic (`texts`, `weights`), so the file does not store them. For a large parameter it stores sums over its elements
 (`fold`).
@@ -29,8 +29,8 @@ VARIANTS = (None, "no_mkldnn", "reversed_rows", "shuffled_rows", "as_products")
 
 def texts():
     """Returns ids (ROWS, LENGTH) and labels (ROWS). A text is a start id and 20 to 419 words, truncated or padded at the front
-    as by pad_sequences. A quarter of the words depend on the class. Among the others, low numbers are frequent. All
-    arithmetic is in wrapping u32."""
+    as by pad_sequences. A quarter of the words depend on the class. Among the other words, low numbers are frequent.
+    Hashes are in wrapping u32."""
     u = np.uint32
     ids, labels = np.zeros((ROWS, LENGTH), np.int64), np.zeros(ROWS, np.int64)
     for i in range(ROWS):
@@ -45,7 +45,7 @@ def texts():
 
 
 def weights(number, shape, limit):
-    """Returns numbers uniform in +-limit, from the upper 24 bits of a hash. They are exact in float32 except for the factor."""
+    """Returns numbers uniform in [-limit, limit), from the upper 24 bits of a hash. Only the product with limit is rounded."""
     h = mix(np.arange(np.prod(shape), dtype=np.uint32) + np.uint32((number + 16) << 24))
     return (((h >> np.uint32(8)).astype(np.float64) - 2**23) * (limit / 2**23)).astype(np.float32).reshape(shape)
 
@@ -58,7 +58,7 @@ class Network(nn.Module):
         self.fc = nn.Linear(2336, CLASSES)
         with torch.no_grad():
             for number, (name, p) in enumerate(self.named_parameters()):
-                p.zero_()  # biases stay 0; glorot_uniform; the embedding is in +-0.05
+                p.zero_()  # biases stay 0; weights are glorot_uniform, the embedding is in +-0.05
                 if p.dim() > 1:
                     fan = (p.shape[0] + p.shape[1]) * p[0, 0].numel()
                     limit = 0.05 if name == "embedding.weight" else np.sqrt(6 / fan)
@@ -86,7 +86,8 @@ def order(first, rows, variant):
 
 
 def fold(p):
-    """Returns sums over the elements whose index is k modulo FOLD. Every element counts, but the file stays small."""
+    """Returns at most FOLD sums. Sum k is over the elements whose index is k modulo FOLD. Every element counts, but the file
+    stays small."""
     v = p.detach().double().numpy().reshape(-1)
     padded = np.zeros(-(-v.size // FOLD) * FOLD)
     padded[: v.size] = v
@@ -98,7 +99,7 @@ def snapshot(model, part=lambda p: p):
 
 
 def train(dtype, variant=None):
-    """Returns the losses of all steps, and three kinds of parameters: name -> array."""
+    """Returns the losses of all steps, and the gradients, final values and moments of the parameters: kind -> name -> array."""
     ids, labels = (torch.from_numpy(x) for x in texts())
     model = Network().to(dtype)
     lr = float(np.float32(1e-3))  # as the step state of a float32 engine stores it

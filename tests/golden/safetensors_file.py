@@ -7,7 +7,7 @@ DTYPES = {"float64": "F64", "float32": "F32", "uint8": "U8"}
 
 def write(path, tensors, metadata):
     """Writes a file. tensors: {name: numpy array}, metadata: {key: text}. The widest dtypes come first, so that every tensor
-    is aligned."""
+    is aligned. Returns the size of the file in bytes."""
     order = sorted(tensors, key=lambda name: -tensors[name].dtype.itemsize)  # the sort is stable: equal widths keep their order
     header, end = {"__metadata__": metadata}, 0
     for name in order:

@@ -99,12 +99,12 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceQueueFamilyProperties(VkPhysi
     for (uint32_t i = 0; out && i < *n; i++)
         if (lacks("compute queue")) out[i].queueFlags &= ~(VkQueueFlags)VK_QUEUE_COMPUTE_BIT;
     if (!fake.transfer_queue) return;
-    /* Shows only family 0 of the real ones; family 1 is fake. */
+    /* Shows only family 0 of the real families; family 1 is fake. */
     if (out) out[1] = (VkQueueFamilyProperties){ .queueFlags = VK_QUEUE_TRANSFER_BIT, .queueCount = 1 };
     *n = 2;
 }
 
-/* ---- device level: the faked transfer family, and failures ---- */
+/* ---- device level: the fake transfer family, and failures ---- */
 
 static bool fails(const char *name)
 {
@@ -119,7 +119,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateDevice(VkPhysicalDevice phys, const 
 {
     VkDeviceCreateInfo changed = *info;
     if (fake.transfer_queue) changed.queueCreateInfoCount = 1;
-    if (fake.budget) changed.enabledExtensionCount = 0; /* the real device need not have that extension */
+    if (fake.budget) changed.enabledExtensionCount = 0; /* the real device need not have VK_EXT_memory_budget */
     return fails("CreateDevice") ? VK_ERROR_INITIALIZATION_FAILED : real.CreateDevice(phys, &changed, a, out);
 }
 
@@ -166,8 +166,9 @@ static VKAPI_ATTR void VKAPI_CALL CmdDispatch(VkCommandBuffer c, uint32_t x, uin
         real.CmdDispatch(c, x, y, z);
 }
 
-/* X(function, parameters, arguments, out) for each function that may fail. It forwards the call, unless the call is the
- * one that has to fail. Then it writes garbage to `out`, if that is not NULL, as Vulkan allows. */
+/* X(function, parameters, arguments, out) for each fallible function that is not above. DEFINE makes a function that
+ * forwards its call. If the call has to fail, the function writes garbage to `out` (unless that is NULL), as Vulkan
+ * allows. */
 #define FALLIBLE(X)                                                                                                    \
     X(CreateSemaphore, (VkDevice d, const VkSemaphoreCreateInfo *i, const VkAllocationCallbacks *a, VkSemaphore *o),   \
       (d, i, a, o), o)                                                                                                 \

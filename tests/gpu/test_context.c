@@ -6,7 +6,7 @@
 
 static const vkt_ctx_params no_cache = { .no_pipeline_cache = true };
 
-/* Checks that opening fails with `want` and that the message names `part`. */
+/* Checks that opening fails with `want` and that the message contains `part`. */
 static void refuses(const vkt_ctx_params *params, vkt_result want, const char *part)
 {
     const vkt_host host = vkt_test_host();
@@ -100,7 +100,7 @@ static void the_named_device_is_chosen(void **state)
     assert_int_equal(unsetenv("VKT_DEVICE"), 0);
 }
 
-/* The choice among devices that this machine does not have. */
+/* Chooses among simulated devices. */
 static void ranks_devices(void **state)
 {
     (void)state;
@@ -201,7 +201,7 @@ static void names_what_a_device_lacks(void **state)
         for (uint32_t k = 0; vkt_device_need(k); k++) reported += strstr(vkt_device_need(k), needed[i]) != NULL;
         assert_int_equal(reported, 1);
     }
-    const uint32_t n_needs = VKT_COUNT(needed) + 2; /* those above, the version, and the choice of a subgroup size */
+    const uint32_t n_needs = VKT_COUNT(needed) + 2; /* those above, the version, and a choice of the subgroup size */
     assert_non_null(vkt_device_need(n_needs - 1));
     assert_null(vkt_device_need(n_needs));
     fake_reset();
@@ -246,7 +246,7 @@ static void survives_every_failed_allocation(void **state)
     }
 }
 
-/* Opens a context, uploads and reads back, so that every part is used once. */
+/* Opens a context, uploads and reads back, so that memory, submissions and transfers are used too. */
 static vkt_result open_and_use(vkt_ctx **ctx)
 {
     const vkt_host host = vkt_test_host();
@@ -279,7 +279,7 @@ static void survives_every_failed_vulkan_call(void **state)
             assert_int_equal(r, VKT_OK);
             break;
         }
-        /* If the driver refuses a block, a smaller one is requested. */
+        /* If the driver refuses a block, the engine requests a smaller one. */
         const bool recovers = strcmp(fake.failed, "AllocateMemory") == 0 || strcmp(fake.failed, "MapMemory") == 0;
         assert_int_equal(r == VKT_OK, recovers);
         assert_int_not_equal(r, VKT_E_STATE);
@@ -365,8 +365,8 @@ static void fast_paths_are_switched_off_by_name(void **state)
     assert_int_equal(unsetenv("VKT_TRAITS") | unsetenv("VKT_NO_TEXEL") | unsetenv("VKT_NO_DIRECT"), 0);
 }
 
-/* Messages of a validation layer become error lines that the test host counts. Without that, a clean run would prove
- * nothing. */
+/* Messages of a validation layer become error lines that the test host counts. Without this, a test that has no such
+ * message would prove nothing. */
 static void validation_messages_reach_the_log(void **state)
 {
     (void)state;

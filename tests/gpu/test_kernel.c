@@ -17,7 +17,7 @@ static vkt_buffer *make(vkt_ctx *ctx, uint64_t bytes)
     return b;
 }
 
-/* Host and device draw numbers with the same bits, in pipelines of several group sizes. */
+/* Host and device generate numbers with the same bits, in pipelines of several group sizes. */
 static void device_and_host_draw_the_same_numbers(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static void many_pipelines_are_made_at_once(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* Host allocations and Vulkan calls fail one after the other. */
+/* In each iteration one call fails: the n-th host allocation, or the n-th Vulkan call. */
 static void pipelines_survive_every_failure(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void pipelines_survive_every_failure(void **state)
         assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, 1, &p), VKT_OK);
         vkt_ctx_destroy(&ctx);
         if (failed) continue;
-        assert_int_equal(n, 5); /* set layout, layout, module, pipeline */
+        assert_int_equal(n, 5); /* 4 calls may fail: set layout, pipeline layout, module, pipeline */
         break;
     }
     fake_reset();

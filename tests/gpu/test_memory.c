@@ -66,7 +66,7 @@ static void buffers_keep_their_contents(void **state)
     }
     for (uint32_t i = 0; i < SLOTS; i++) vkt_buffer_destroy(ctx, &live[i]);
     assert_int_equal(stats(ctx).used_bytes[VKT_MEM_DATA], 0);
-    /* All holes were merged: the first block is one hole, so half of it needs no second block. */
+    /* All holes were merged: the first block is one hole again, so this buffer needs no new block. */
     const uint64_t before = ctx->counters.device_allocs;
     vkt_buffer *half = make(ctx, VKT_MEM_DATA, 24 * MiB);
     assert_int_equal(ctx->counters.device_allocs, before);
@@ -106,7 +106,7 @@ static void the_cap_holds(void **state)
     (void)state;
     vkt_ctx *ctx = open_capped(10 * MiB);
     assert_int_equal(stats(ctx).cap_bytes, 10 * MiB);
-    /* A block of the usual size would not fit: it is made as small as the request. */
+    /* A block of the usual size would exceed the cap. So the block is as small as the request. */
     vkt_buffer *a = make(ctx, VKT_MEM_DATA, 4 * MiB), *b = make(ctx, VKT_MEM_DATA, 4 * MiB), *c = NULL;
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_DATA, 3 * MiB, "over", &c), VKT_E_MEMORY_CAP);
@@ -166,10 +166,10 @@ static void host_memory_is_mapped(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* ---- a driver with little memory: swapped into the table ---- */
+/* ---- a driver with little memory: its function is put into the function table ---- */
 
 static PFN_vkAllocateMemory real_allocate;
-static uint64_t largest; /* bytes that the driver still allocates at once */
+static uint64_t largest; /* most bytes that the driver allocates at once */
 
 static VKAPI_ATTR VkResult VKAPI_CALL scarce(VkDevice d, const VkMemoryAllocateInfo *i, const VkAllocationCallbacks *a,
                                              VkDeviceMemory *out)
@@ -211,13 +211,13 @@ static void survives_every_failed_allocation(void **state)
             r = vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_DATA, 1000 * (i + 1), "b", &b[i]);
         const bool failed = vkt_test_allocation_failed();
         assert_int_equal(r, failed ? VKT_E_NOMEM : VKT_OK);
-        for (size_t i = 0; i < VKT_COUNT(b); i += 2) vkt_buffer_destroy(ctx, &b[i]); /* holes between the others */
+        for (size_t i = 0; i < VKT_COUNT(b); i += 2) vkt_buffer_destroy(ctx, &b[i]); /* leaves holes */
         for (size_t i = 1; i < VKT_COUNT(b); i += 2) vkt_buffer_destroy(ctx, &b[i]);
         vkt_test_fail_allocation(0);
         assert_int_equal(stats(ctx).used_total_bytes, 0);
         vkt_ctx_trim(ctx);
         if (!failed) break;
-        assert_in_range(vkt_test_live_blocks(), before, before + 1); /* one block: the list of blocks */
+        assert_in_range(vkt_test_live_blocks(), before, before + 1); /* 1: the list of blocks may stay */
     }
     vkt_ctx_destroy(&ctx);
 }

@@ -20,7 +20,8 @@ static void keep_debug(void *user, vkt_log_level level, const char *line)
     if (level == VKT_LOG_DEBUG && strstr(line, "pipeline cache")) snprintf(logged, sizeof logged, "%s", line);
 }
 
-/* Opens and closes a context that creates a pipeline. Writes the message of the opening to `opening`. */
+/* Opens a context, creates a pipeline and closes the context. `opening` gets the message of the opening, and `logged`
+ * the message of the closing. */
 static char opening[1024];
 static void run(bool no_cache)
 {
@@ -89,7 +90,7 @@ static void is_off_by_option(void **state)
     assert_int_equal(unsetenv("VKT_NO_PIPELINE_CACHE"), 0);
 }
 
-/* Every kind of bad file is ignored with a debug line, and a good one replaces it. */
+/* Every kind of bad file is ignored with a debug line, and a good file replaces it. */
 static void bad_files_are_ignored(void **state)
 {
     (void)state;
@@ -102,8 +103,8 @@ static void bad_files_are_ignored(void **state)
     assert_int_equal(vkt_file_read(&host, path, 1 << 28, (void **)&good, &n), VKT_OK);
     const size_t vendor = 24 + 8; /* our header; then headerSize and headerVersion of Vulkan's header */
     const struct {
-        size_t bytes, flip; /* bytes of the file, and the byte that is changed; SIZE_MAX: none */
-        bool rehash;        /* the checksum is made right again */
+        size_t bytes, flip; /* size of the file, and index of the changed byte (SIZE_MAX: none) */
+        bool rehash;        /* the checksum is that of the changed data */
         const char *want;
     } cases[] = {
         { 0, SIZE_MAX, false, "too short" },
@@ -150,7 +151,7 @@ static void a_path_that_cannot_be_written_is_no_error(void **state)
     char kept[256];
     snprintf(kept, sizeof kept, "%s", home ? home : "");
     assert_int_equal(unsetenv("HOME"), 0);
-    run(false); /* no directory for the cache */
+    run(false); /* there is no directory for the cache */
     assert_true(opening[0] == 0 && logged[0] == 0);
     assert_int_equal(setenv("HOME", root, 1), 0);
     run(false);

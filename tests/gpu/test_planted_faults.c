@@ -1,5 +1,5 @@
 /* Proof that the validation settings of tests/run.sh have an effect: programs with a planted fault must be reported,
- * and the same programs without it must not. A setting that was renamed or misspelt would pass every other test.
+ * and the same programs without it must not. With a renamed or misspelt setting, all other tests would still pass.
  *
  * This file calls Vulkan directly: no engine code is between the fault and the layer. The environment switches on
  * synchronization validation, as for every other test. This file switches on GPU-assisted validation, which is slow. */
@@ -53,7 +53,7 @@ typedef struct rig {
     VkPipelineLayout layout;
     VkPipeline pipeline;
     VkDescriptorPool pool;
-    VkDescriptorSet set[2]; /* 0: buffer 0 -> 1    1: buffer 1 -> 2 */
+    VkDescriptorSet set[2]; /* set 0: from buffer 0 to 1; set 1: from buffer 1 to 2 */
     VkCommandPool commands;
     VkCommandBuffer cmd[2];
     unsigned messages;
@@ -228,7 +228,7 @@ static void close_rig(rig *r)
 /* Two dispatches of shift.comp. */
 typedef struct program {
     bool gpu_assisted;
-    bool two_submits; /* the dispatches are in two command buffers, not in one */
+    bool two_submits; /* each dispatch has its own command buffer and submission */
     bool barrier;     /* there is a barrier between the dispatches */
     uint32_t set[2];
     uint32_t shift;

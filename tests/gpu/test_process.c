@@ -1,4 +1,4 @@
-/* The effects of a process: environment variables that hide all drivers, and a fork. */
+/* Environment variables that hide all drivers, and a context in a forked process. */
 #define _DEFAULT_SOURCE
 #include "fake.h"
 
@@ -57,7 +57,8 @@ static void a_variable_that_hides_all_drivers_is_named(void **state)
 
 /* ---- a forked child ---- */
 
-/* Returns whether all calls that would use the device return VKT_E_STATE. None of them may hang. */
+/* Calls functions that would use the device, and destroys the context. Returns whether the calls return VKT_E_STATE.
+ * None of them may hang. */
 static bool is_refused(vkt_ctx *ctx, vkt_buffer *b)
 {
     const vkt_host host = vkt_test_host();

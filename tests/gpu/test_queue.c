@@ -54,7 +54,7 @@ static void values_count_submissions(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* Submissions need no barriers between them: each sees the writes of the one before. */
+/* Submissions need no barriers between them: each sees the writes of all earlier submissions. */
 static void submissions_are_in_order(void **state)
 {
     (void)state;
@@ -115,7 +115,7 @@ static void timestamps_grow(void **state)
     vkt_timer_destroy(ctx, &t);
     vkt_commands_destroy(ctx, &c);
     vkt_buffer_destroy(ctx, &b);
-    ctx->timestamp_period_ns = 0; /* a queue without timestamps */
+    ctx->timestamp_period_ns = 0; /* simulates a queue without timestamps */
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_timer_create(ctx, 3, &t), VKT_E_UNSUPPORTED);
     vkt_ctx_destroy(&ctx);
@@ -148,8 +148,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL counter_at_zero(VkDevice d, VkSemaphore s,
     return VK_SUCCESS;
 }
 
-/* Checks that every call reports the lost device, that none uses the device, and that closing still frees everything.
- */
+/* Checks that every function with a status reports the lost device, that none submits work, and that closing still
+ * frees everything. */
 static void everything_is_lost(vkt_ctx *ctx, vkt_buffer *b, vkt_commands *c)
 {
     uint32_t word = 0;
@@ -182,7 +182,7 @@ static void a_lost_device_stays_lost(void **state)
             assert_int_equal(vkt_submit(ctx, c.cmd, "conv1 backward", NULL), VKT_E_DEVICE_LOST);
         } else {
             assert_int_equal(vkt_submit(ctx, c.cmd, "conv1 backward", NULL), VKT_OK);
-            assert_int_equal(ctx->vk.DeviceWaitIdle(ctx->device), VK_SUCCESS); /* the loss is simulated */
+            assert_int_equal(ctx->vk.DeviceWaitIdle(ctx->device), VK_SUCCESS); /* the work ends before the fake loss */
             ctx->vk.WaitSemaphores = lost_wait;
             ctx->vk.GetSemaphoreCounterValue = where == 1 ? counter_at_zero : lost_counter;
             assert_int_equal(vkt_wait(ctx, 1), VKT_E_DEVICE_LOST);

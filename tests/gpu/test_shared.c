@@ -1,5 +1,5 @@
 /* Buffers that the device and the host both read and write, and gates: work that is submitted before the host writes
- * its data. Everything runs with imported host memory, and on a device that pretends to lack the extension. */
+ * its data. Most tests run with imported host memory, and on a device that pretends to lack the extension. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static bool lists_the_extension(const vkt_ctx *ctx)
     return found;
 }
 
-/* The ways to get a shared buffer. */
+/* The kinds of contexts. The first two import host memory for shared buffers, if the device can do that. */
 typedef enum view { IMPORTED, WITH_TRANSFER_QUEUE, WITHOUT_EXTENSION, SWITCHED_OFF, VIEWS } view;
 
 static vkt_ctx *open_view(view v, uint64_t cap)
@@ -36,7 +36,7 @@ static vkt_ctx *open_view(view v, uint64_t cap)
     if (v == WITH_TRANSFER_QUEUE) fake.transfer_queue = true;
     vkt_ctx *ctx = rig_open(&params, fake_loader());
     if (v == SWITCHED_OFF) assert_int_equal(vkt_ctx_disable(ctx, "host_import"), VKT_OK);
-    /* The function is there if the extension is enabled. */
+    /* The function is there if and only if the device has the extension. */
     assert_true((ctx->vk.GetMemoryHostPointerPropertiesEXT != NULL) == lists_the_extension(ctx));
     if (v >= WITHOUT_EXTENSION)
         assert_false(ctx->has_host_import);
@@ -73,8 +73,8 @@ static vkt_commands record_copy(vkt_ctx *ctx, const vkt_buffer *from, const vkt_
     return c;
 }
 
-/* Does one exchange. The device writes to the shared buffer, the host changes these data, and the device reads them.
- * The read is submitted before the host begins. */
+/* Exchanges data five times. The device writes to the shared buffer, the host changes these data, and the device reads
+ * them. The read is submitted before the host begins. */
 static void exchange(vkt_ctx *ctx)
 {
     vkt_buffer *in = make(ctx), *out = make(ctx), *shared = make_shared(ctx, BYTES);
@@ -138,7 +138,7 @@ static void the_environment_switches_imports_off(void **state)
     assert_int_equal(unsetenv("VKT_NO_HOST_IMPORT"), 0);
 }
 
-/* An application's device: imports only if the application says that it enabled the extension. */
+/* A context on an application's device imports only if the application says that it enabled the extension. */
 static void an_adopted_device_imports_if_it_was_made_so(void **state)
 {
     (void)state;
@@ -212,7 +212,7 @@ static void nonsense_is_refused(void **state)
 
 /* ---- failures ---- */
 
-static char said[256]; /* the last line about an import */
+static char said[256]; /* the last line about a failed import */
 
 static void listen(void *user, vkt_log_level level, const char *line)
 {
@@ -222,8 +222,8 @@ static void listen(void *user, vkt_log_level level, const char *line)
 }
 
 /* First each Vulkan call fails once. If it is a call of the import, memory of the driver replaces the import, with a
- * debug message. Then each call fails together with all calls after it, and the result is an error status. Nothing is
- * left behind. The validation layer checks that, too. */
+ * debug message. Then each call fails together with all calls after it, and the result is an error status. No memory
+ * is left behind. The validation layer checks this, too. */
 static void survives_every_failed_vulkan_call(void **state)
 {
     (void)state;
@@ -282,7 +282,7 @@ static void survives_every_failed_allocation(void **state)
             assert_int_equal(stats(ctx).used_total_bytes, 0);
             vkt_ctx_trim(ctx);
             if (!failed) break;
-            assert_in_range(vkt_test_live_blocks(), before, before + 1); /* one block: the list of blocks */
+            assert_in_range(vkt_test_live_blocks(), before, before + 1); /* 1: the list of blocks may stay */
         }
         vkt_ctx_destroy(&ctx);
     }

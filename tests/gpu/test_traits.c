@@ -56,7 +56,7 @@ static void a_context_has_the_traits_of_its_class(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* Checks that the context has the traits that the caller has set. Destroys it. */
+/* Checks that the context has the traits that the caller has set. Then destroys the context. */
 static void check_set(vkt_ctx *ctx)
 {
     assert_int_equal(ctx->traits.items_move, 7);
@@ -87,7 +87,7 @@ static void the_environment_and_files_set_traits(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Checks that no context is made with this value of VKT_TRAITS, and that the message has both texts. */
+/* Checks that no context is made with this value of VKT_TRAITS, and that the message contains `says` and `also`. */
 static void refuses(const char *value, vkt_result want, const char *says, const char *also)
 {
     const vkt_host h = vkt_test_host();
@@ -106,14 +106,14 @@ static void refuses(const char *value, vkt_result want, const char *says, const 
 static void wrong_settings_are_a_status(void **state)
 {
     (void)state;
-    vkt_ctx *ctx = rig_open(NULL, NULL); /* needs a device */
+    vkt_ctx *ctx = rig_open(NULL, NULL); /* skips the test without a device */
     vkt_ctx_destroy(&ctx);
     refuses("lane_move=1", VKT_E_ARG, "VKT_TRAITS: want name=value of a trait, got \"lane_move=1\"", "lanes_move");
     refuses("pack_read=1", VKT_E_ARG,
             "similar names: ", "lanes_pack, lanes_pack_matrix, items_pack, groups_pack_matrix, pack_reads");
     refuses("xyz=1", VKT_E_ARG, "got \"xyz=1\"", "vkt-info prints all traits");
     refuses("lanes_items_groups_cost_fft=1", VKT_E_ARG, ", ...",
-            "vkt-info prints all traits"); /* too many names are similar to list them */
+            "vkt-info prints all traits"); /* more names are similar than the message lists */
     refuses("lanes_move=3", VKT_E_ARG, "VKT_TRAITS: want lanes_move=N", "got \"3\"");
     refuses("@/nowhere/traits", VKT_E_NOT_FOUND, "/nowhere/traits", "");
     const vkt_host h = vkt_test_host();

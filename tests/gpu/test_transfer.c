@@ -1,5 +1,5 @@
-/* Uploads, fills and readbacks: every size near the edges of the rings, and their order relative to each other and to
- * compute work. */
+/* Uploads, fills and readbacks: sizes near the edges of the rings, and the order of transfers relative to each other
+ * and to compute work. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static void sizes_around_a_piece(void **state)
         assert_memory_equal(got + 4, src, sizes[i]);
         if (sizes[i] + 8 > VKT_RING_BYTES) continue;
         assert_int_equal(vkt_readback(ctx, b, sizes[i] + 4, got, 4), VKT_OK);
-        assert_int_equal(*(uint32_t *)(void *)got, 0); /* no byte behind it was written */
+        assert_int_equal(*(uint32_t *)(void *)got, 0); /* the word behind the data was not written */
     }
     free(src);
     free(got);
@@ -123,7 +123,7 @@ static void refuses_what_does_not_fit(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* Copies on the compute queue between uploads: each must see the upload before it, and not the one after. */
+/* Copies run on the compute queue between uploads. Each must see the upload before it, and not the one after it. */
 static void uploads_are_ordered_with_compute(void **state)
 {
     (void)state;
@@ -167,16 +167,16 @@ static void queues_wait_for_each_other(void **state)
     vkt_buffer *b = make(ctx, 1024);
     uint32_t words[4] = { 0 };
     fake.n_submits = 0;
-    assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);           /* 0: nothing to wait for */
-    assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);           /* 1: the same */
-    assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "a", NULL), VKT_OK); /* 2: both uploads */
-    /* 3: nothing new, because 2 has waited for the uploads. */
+    assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);           /* submission 0 waits for nothing */
+    assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);           /* 1 waits for nothing */
+    assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "a", NULL), VKT_OK); /* 2 waits for both uploads */
+    /* 3 waits for nothing, because 2 has waited for the uploads. */
     assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "b", NULL), VKT_OK);
-    assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);            /* 4: a and b may read b */
-    assert_int_equal(vkt_upload_after(ctx, b, 512, words, 16, 1), VKT_OK); /* 5: only a may read b */
-    assert_int_equal(vkt_upload_after(ctx, b, 256, words, 16, 0), VKT_OK); /* 6: no submission may read b */
-    assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "c", NULL), VKT_OK);  /* 7: the three uploads */
-    assert_int_equal(vkt_readback(ctx, b, 0, words, 16), VKT_OK);          /* 8: all compute work */
+    assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);            /* 4 waits for 2 and 3 */
+    assert_int_equal(vkt_upload_after(ctx, b, 512, words, 16, 1), VKT_OK); /* 5 waits for 2 only */
+    assert_int_equal(vkt_upload_after(ctx, b, 256, words, 16, 0), VKT_OK); /* 6 waits for nothing */
+    assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "c", NULL), VKT_OK);  /* 7 waits for three uploads */
+    assert_int_equal(vkt_readback(ctx, b, 0, words, 16), VKT_OK);          /* 8 waits for all compute work */
     const fake_submit want[] = { { .wait = VK_NULL_HANDLE },
                                  { .wait = VK_NULL_HANDLE },
                                  { .wait = transfer, .wait_value = 2 },
@@ -191,7 +191,7 @@ static void queues_wait_for_each_other(void **state)
         assert_true(fake.submits[i].wait == want[i].wait);
         assert_int_equal(fake.submits[i].wait_value, want[i].wait_value);
     }
-    /* Without the transfer queue, all work uses the compute queue, and there are no semaphores. */
+    /* Without the transfer queue, all work uses the compute queue, and no submission waits for a semaphore. */
     assert_int_equal(vkt_ctx_disable(ctx, "transfer_queue"), VKT_OK);
     assert_false(ctx->has_transfer_queue);
     fake.n_submits = 0;

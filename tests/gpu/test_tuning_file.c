@@ -39,12 +39,12 @@ static vkt_ctx *open_ctx(bool no_cache)
     return ctx;
 }
 
-/* Returns the number of entries of a context that has read the file. */
+/* Returns the number of entries of a new context that uses the file. *first (NULL: not wanted) is the first entry. */
 static size_t entries_seen(bool no_cache, vkt_tuned *first)
 {
     vkt_ctx *ctx = open_ctx(no_cache);
     assert_int_equal(vkt_tuning_use(ctx), VKT_OK);
-    assert_int_equal(vkt_tuning_use(ctx), VKT_OK); /* reads the file and warns once */
+    assert_int_equal(vkt_tuning_use(ctx), VKT_OK); /* the second call neither reads nor warns */
     const size_t n = ctx->limits.choices.n_tuned;
     if (n && first) *first = ctx->limits.choices.tuned[0];
     vkt_ctx_destroy(&ctx);
@@ -105,7 +105,7 @@ static void a_bad_file_is_ignored_with_one_warning(void **state)
         assert_int_equal(warnings, 1);
         assert_non_null(strstr(logged, "truncated or damaged: ignored"));
     }
-    add((const vkt_tuned[]){ { 9, VKT_V(TILE) } }, 1); /* replaces the entry */
+    add((const vkt_tuned[]){ { 9, VKT_V(TILE) } }, 1); /* replaces the bad file */
     assert_int_equal(entries_seen(false, NULL), 1);
     assert_int_equal(warnings, 0);
     assert_int_equal(unlink(path), 0);

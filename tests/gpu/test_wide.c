@@ -1,4 +1,4 @@
-/* Wider vectors: the self-test on this device, faults that it must find, and which LP_NATIVE_VECTOR_WIDTH has effect.
+/* Wider vectors: the self-test on this device, faults that it must find, and which value LP_NATIVE_VECTOR_WIDTH gets.
  */
 #include "fake.h"
 
@@ -9,7 +9,7 @@
 
 #define WIDTH "LP_NATIVE_VECTOR_WIDTH"
 
-/* The warnings that `hear` has counted, and the host that gets each line after it. */
+/* The warnings that `hear` has counted, and the host to which it passes each line. */
 static struct {
     vkt_host host;
     unsigned warnings; /* warnings that 512 bits cannot be used */
@@ -45,7 +45,7 @@ static vkt_result open_wide(vkt_ctx **ctx)
     return vkt_ctx_open_wide(&quiet, &h, fake_loader(), has_avx512(), ctx);
 }
 
-/* Returns the device of a context with the driver's default width. */
+/* Returns the device of a context with the width that the environment asks for, or with the driver's default. */
 static vkt_device_info default_device(void)
 {
     vkt_ctx *ctx = rig_open(NULL, NULL);
@@ -70,7 +70,7 @@ static bool may_go_wide(void)
 #endif
 }
 
-/* Returns whether vkt_ctx_open_wide should give 16 lanes if the CPU is declared to gain by them. */
+/* Returns whether vkt_ctx_open_wide should give 16 lanes if its caller says that the CPU gains by them. */
 static bool gains(const vkt_device_info *info)
 {
     return may_go_wide() && strncmp(info->driver, "llvmpipe Mesa 22.3.", 19) == 0;
@@ -98,7 +98,7 @@ static void what_was_not_computed_is_wrong(void **state)
     fake.instead_of_dispatch = nothing;
     vkt_ctx *ctx = rig_open(NULL, fake_loader());
     assert_int_equal(vkt_self_test(ctx, &wrong), VKT_OK);
-    assert_true(wrong > 8 * 8 * 4 * ctx->limits.subgroup_size); /* 8 groups, 8 vec4s of every lane, and some more */
+    assert_true(wrong > 8 * 8 * 4 * ctx->limits.subgroup_size); /* 8 groups, 8 vec4s of each lane, and some more */
     vkt_ctx_destroy(&ctx);
 }
 
@@ -118,7 +118,7 @@ static void wide_where_it_gains(void **state)
     if (!gains(&standard)) skip();
 }
 
-/* The public call inspects the CPU itself. */
+/* The public function, vkt_ctx_create_wide, inspects the CPU itself. */
 static void only_amds_cpus_gain(void **state)
 {
     (void)state;
@@ -170,7 +170,7 @@ static void wrong_results_are_not_used(void **state)
     const vkt_device_info standard = default_device();
     vkt_ctx *ctx;
     if (may_go_wide() && strncmp(standard.driver, "llvmpipe Mesa 25.0.7", 20) == 0) {
-        refuses_the_users_512(); /* a driver that is really wrong */
+        refuses_the_users_512(); /* a driver that really computes wrong results */
         return;
     }
     if (!gains(&standard)) skip();
@@ -232,7 +232,7 @@ static void a_driver_that_is_held_keeps_its_width(void **state)
     vkt_ctx_destroy(&held);
 }
 
-/* Host allocations and Vulkan calls fail one after the other. */
+/* In each iteration one call fails: the n-th host allocation, or the n-th Vulkan call. */
 static void the_self_test_survives_every_failure(void **state)
 {
     (void)state;
@@ -254,14 +254,15 @@ static void the_self_test_survives_every_failure(void **state)
         const vkt_result r = vkt_self_test(ctx, &wrong);
         failed = fake.failed != NULL;
         fake.fail_call = 0;
-        assert_true(failed || r == VKT_OK); /* if the driver refuses a block, a smaller one is requested */
+        assert_true(failed || r == VKT_OK); /* if the driver refuses a block, the engine requests a smaller one */
         assert_int_equal(wrong, 0);
         vkt_ctx_destroy(&ctx);
         assert_true(failed || n > 8);
     }
 }
 
-/* The failure of an opening: its n-th host allocation, its n-th Vulkan call, or that call and all after it. */
+/* A fault of an opening. ALLOCATION: its n-th host allocation fails. CALL: its n-th Vulkan call. CALLS: that call and
+ * all later calls. */
 typedef enum fault { ALLOCATION, CALL, CALLS, FAULTS } fault;
 
 static void set_width(const char *own)
@@ -269,9 +270,9 @@ static void set_width(const char *own)
     assert_int_equal(own ? setenv(WIDTH, own, 1) : unsetenv(WIDTH), 0);
 }
 
-/* Opens a context while the n-th of these fails. Returns false if there are fewer than n. Checks that the opening
- * leaves only its result, and that a context without wide vectors reports the reason. Checks the variable: it is `own`
- * (NULL: not set), or what opened wide vectors need. */
+/* Opens a context while the n-th allocation or call fails (see `fault`). Returns false if there are fewer than n.
+ * Checks that no memory is left behind, and that a warning has the reason if gains() is true and the context has no
+ * wide vectors. The variable must be "512" if the context has wide vectors, else `own` (NULL: not set). */
 static bool survives(const vkt_device_info *standard, const char *own, fault what, unsigned n)
 {
     vkt_ctx *ctx;

@@ -1,5 +1,5 @@
-/* Checkpoints: the round trip, damage is reported differently from other kinds and newer versions, and no failure loses
- * the last good one. */
+/* Checkpoints: they come back bit by bit. Damage, other kinds and other versions have different messages. No failure
+ * loses the last good checkpoint. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static void write_small(const char *path)
     assert_int_equal(vkt_checkpoint_write(&h, path, blobs, VKT_COUNT(blobs), meta, VKT_COUNT(meta)), VKT_OK);
 }
 
-/* Replaces the file. Does not flush it, because that takes time. */
+/* Replaces the file. Does not sync it to the disk, because that takes time. */
 static void put(const char *path, const void *bytes, size_t n)
 {
     FILE *f = fopen(path, "wb");
@@ -162,7 +162,7 @@ static void other_kinds_and_versions_are_distinguished(void **state)
     put(path, png, sizeof png);
     assert_int_equal(try_open(path), VKT_E_FORMAT);
     vkt_test_error_contains("of another kind");
-    assert_int_equal(vkt_safetensors_write(&h, path, NULL, 0, NULL, 0), VKT_OK); /* 16 bytes */
+    assert_int_equal(vkt_safetensors_write(&h, path, NULL, 0, NULL, 0), VKT_OK); /* a file of 16 bytes */
     assert_int_equal(try_open(path), VKT_E_FORMAT);
     vkt_test_error_contains("not a vktrain checkpoint");
     assert_int_equal(vkt_safetensors_write(&h, path, blobs, VKT_COUNT(blobs), meta, VKT_COUNT(meta)), VKT_OK);
@@ -185,7 +185,7 @@ static void other_kinds_and_versions_are_distinguished(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* ---- never lose the last good one ---- */
+/* ---- no failure loses the last good checkpoint ---- */
 
 static void failures_leave_the_old_checkpoint(void **state)
 {
@@ -223,7 +223,8 @@ static void failures_leave_the_old_checkpoint(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Tries every size of disk below that of the whole file. It runs in a child, because the limit is for the process. */
+/* Tries each limit of a file's size below the size of the checkpoint. This runs in a child, because the limit
+ * holds for a whole process. */
 static void a_full_disk_leaves_the_old_checkpoint(void **state)
 {
     (void)state;

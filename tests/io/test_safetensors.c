@@ -188,7 +188,7 @@ static void a_file_of_the_python_package_loads(void **state)
     vkt_safetensors_close(&st);
 }
 
-/* The README of the folder lists the tensors. */
+/* The README of the folder pretrained lists the tensors. */
 static void the_pretrained_mnist_network_loads(void **state)
 {
     (void)state;
@@ -258,7 +258,7 @@ static vkt_result open_made(const char *path, uint64_t length, const char *heade
     return r;
 }
 
-/* One F32 tensor "x" of 4 bytes, with one change. */
+/* Entries of a header: the F32 tensor "x", and behind it the F32 tensor "y" of shape [1]. */
 #define X(shape, begin, end) "\"x\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}"
 #define Y(begin, end) ",\"y\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[" begin "," end "]}"
 
@@ -328,7 +328,7 @@ static const struct {
     { "{" X("[1]", "0", "4") " 5}", 4, "want ',' or '}'" },
     { "{\"\\u0000\":{}}", 0, "header byte" },
     { "{\"e\x1b[31m\":5}", 0, "header byte" }, /* JSON allows control characters only as escapes */
-    /* The message has an escape, so no terminal executes it. */
+    /* The message has the text \x1b instead of the control character, so no terminal executes it. */
     { "{\"e\\u001b[31m\":5}", 0, "\"e\\x1b[31m\" is not des" },
 };
 
@@ -363,7 +363,7 @@ static void wrong_lengths_are_refused(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* The fixture truncated at every length opens only if it is complete. */
+/* Truncates the fixture to each length. It opens only if it is complete. */
 static void every_truncation_is_refused(void **state)
 {
     (void)state;
@@ -375,7 +375,7 @@ static void every_truncation_is_refused(void **state)
     assert_int_equal(vkt_file_read(&h, VKT_TEST_DIR "/io/fixtures/numpy.safetensors", 4096, &bytes, &n), VKT_OK);
     vkt_test_expect_errors(true);
     for (size_t k = 0; k <= n; k++) {
-        FILE *f = fopen(path, "wb"); /* no fsync: a thousand files */
+        FILE *f = fopen(path, "wb"); /* no fsync: hundreds of files */
         assert_int_equal(fwrite(bytes, 1, k, f), k);
         fclose(f);
         vkt_safetensors *st;
@@ -387,7 +387,7 @@ static void every_truncation_is_refused(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Random damage must never cause a read outside a buffer (sanitizers check) or an entry outside the file. */
+/* Random damage must never cause a read outside of a buffer (sanitizers check that) or an entry outside of the file. */
 static void random_damage_never_gives_an_entry_outside_the_file(void **state)
 {
     (void)state;
@@ -420,14 +420,14 @@ static void random_damage_never_gives_an_entry_outside_the_file(void **state)
         }
         vkt_safetensors_close(&st);
     }
-    assert_in_range(opened, 300, 2700); /* both cases occurred */
+    assert_in_range(opened, 300, 2700); /* some damaged files open, and some do not */
     vkt_free(&h, bytes);
     vkt_temp_dir_remove(&dir);
 }
 
 /* ---- headers that declare more than the file has ---- */
 
-/* The memory that jansson has now, and the most that it had. It is counted like the host's. */
+/* Bytes that jansson has now, and the most that it had. */
 static size_t json_now, json_peak;
 
 static void *json_allocate(size_t n)
@@ -449,7 +449,7 @@ static void json_release(void *block)
 }
 
 /* Opens a file whose header has some 2 MB: `begin`, then `again` many times with increasing numbers instead of its
- * "%u", then `end`. */
+ * "%u", then `end`. Fails the test if that takes too much memory. */
 static vkt_result open_repeated(const char *path, const char *begin, const char *again, const char *end)
 {
     enum { BYTES = 2000000 };

@@ -9,12 +9,12 @@ passed=0
 failed=0
 
 library() { rm -rf ./*.c ./*.o lib.objects; : > lib.objects; }
-file() { # file NAME TEXT: one source file of the library, compiled
+file() { # file NAME TEXT: adds a source file to the library, and compiles it
     printf '%s\n' "$2" > "$1.c"
     ${CC:-cc} -c "$1.c" -o "$1.c.o" || exit 2
     echo "$1.c.o" >> lib.objects
 }
-expect() { # expect STATUS LINE WHAT: circles.sh must end with STATUS and print LINE ("": only its last line)
+expect() { # expect STATUS LINE WHAT: checks that circles.sh ends with STATUS and prints LINE ("": only its last line)
     sh "$here/circles.sh" lib.objects > out 2>&1
     status=$?
     if [ "$status" -eq "$1" ] && if [ -n "$2" ]; then grep -qxF "$2" out; else [ "$(wc -l < out)" -eq 1 ]; fi; then

@@ -9,7 +9,7 @@ passed=0
 failed=0
 
 put() { mkdir -p "$(dirname "$tmp/$1")" && cat > "$tmp/$1"; }
-expect() { # expect NAME CONDITION...: counts a failure if the command CONDITION fails
+expect() { # expect NAME CONDITION...: runs the command CONDITION, and counts its success or failure
     name=$1
     shift
     if "$@"; then

@@ -36,7 +36,7 @@ static void padding_of_one_axis_is_padding_of_one_axis(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
-/* The stem of a ResNet, and layers of sequences. */
+/* Checks pools, upsampling, padding and a transposed convolution of images, and layers of sequences. */
 static void pools_and_sequences_have_torchs_shapes(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void a_hash_grid_starts_close_to_zero(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
-/* A store whose parameter of that name is larger or missing. */
+/* The store has a larger parameter w, or none of this name. */
 static void initial_values_want_a_store_of_the_same_shapes(void **state)
 {
     rig *r = rig_of(state);

@@ -37,8 +37,8 @@ static void net_close(net *n)
 
 enum { ROWS = 400, COLUMNS = 250, SAMPLES = ROWS * COLUMNS };
 
-/* Generates ROWS x COLUMNS numbers. Checks mean and variance, to four deviations of their estimates (`kurtosis`: the
- * fourth moment over the square of the second), and that all numbers are in [least, most]. */
+/* Generates ROWS x COLUMNS numbers. Checks their mean and variance, to four standard deviations of these estimates, and
+ * that all numbers are in [least, most]. `kurtosis` is the fourth central moment over the square of the second. */
 static void expect_moments(vkt_init init, double mean, double variance, double kurtosis, double least, double most)
 {
     static float w[SAMPLES];

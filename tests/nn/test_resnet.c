@@ -31,7 +31,7 @@ static void net_free(net *n)
     vkt_graph_destroy(&n->g);
 }
 
-/* Numbers of trainable parameters: from torchvision's documentation of its weights and
+/* The numbers of trainable parameters are from torchvision's documentation of its weights and from
  * akamaster/pytorch_resnet_cifar10. */
 static void every_depth_has_the_published_number_of_parameters(void **state)
 {
@@ -114,7 +114,7 @@ static void convolutions_begin_as_in_torchvision(void **state)
         sum += (double)w[k];
         squares += (double)w[k] * (double)w[k];
     }
-    const double variance = 2.0 / (32 * 9); /* the bounds: four deviations of a sample's mean and of its variance */
+    const double variance = 2.0 / (32 * 9); /* the bounds are four standard deviations of each estimate */
     assert_true(fabs(sum / N) < 4 * sqrt(variance / N));
     assert_true(fabs(squares / N - variance) < 4 * variance * sqrt(2.0 / N));
     net_free(&n);
@@ -161,7 +161,7 @@ static vkt_trainer *pretrained(rig *r, vkt_dataset *data, const char *weights)
     return t;
 }
 
-/* The rows of the file: image, label, prediction, and ten logits of a float64 implementation in numpy. */
+/* A row of the file has the image, its label, the prediction, and ten logits of a float64 implementation in numpy. */
 static void logits_of_pretrained_weights_are_those_recorded(void **state)
 {
     enum { N = 16, CLASSES = 10 };
@@ -204,7 +204,8 @@ static void logits_of_pretrained_weights_are_those_recorded(void **state)
     vkt_dataset_destroy(&unlabelled);
 }
 
-/* 1,627 of 2,000 according to the data set's README. Another JPEG decoder may change a few. */
+/* According to the data set's README, 1,627 of 2,000 images are classified correctly. Another JPEG decoder may change a
+ * few. */
 static void pretrained_weights_classify_the_images_that_they_should(void **state)
 {
     rig *r = rig_of(state);
@@ -237,7 +238,8 @@ static vkt_tensor forward_frozen(vkt_builder *b, vkt_tensor x, void *user)
     return y;
 }
 
-/* Trains an epoch. Counts the changed values: parameters of the backbone, running statistics, and the last layer. */
+/* Trains an epoch. Counts the tensors that changed: [0] parameters of the backbone, [1] running statistics, [2]
+ * parameters of the last layer. */
 static void count_moved(rig *r, vkt_forward_fn fn, bool use_running, uint32_t moved[3])
 {
     vkt_resnet_params resnet8 = { .depth = 8, .cifar = true, .use_running = use_running };

@@ -19,7 +19,7 @@ void golden_open(golden *g, const char *name)
     assert_int_equal(vkt_safetensors_open(&h, path, &g->file), VKT_OK);
     const char *text = vkt_safetensors_meta(g->file, "cases");
     assert_non_null(text);
-    for (const char *at = text; *at;) { /* names, with one space between */
+    for (const char *at = text; *at;) { /* names, separated by single spaces */
         const size_t n = strcspn(at, " ");
         g->cases = realloc(g->cases, (g->n + 1) * sizeof *g->cases);
         assert_non_null(g->cases);

@@ -1,4 +1,4 @@
-/* ops/golden.h - numbers that PyTorch has made: the files of tests/golden (see its README.md for their format). */
+/* ops/golden.h - reads numbers that PyTorch computed: files of tests/golden (see its README.md for their format). */
 #ifndef VKT_TEST_GOLDEN_H
 #define VKT_TEST_GOLDEN_H
 
@@ -13,13 +13,14 @@ typedef struct golden {
     size_t n;
 } golden;
 
-/* Opens tests/golden/<name>; the running program ends if it cannot be read. */
+/* Opens tests/golden/<name>. If the file cannot be read or has no cases, an assertion fails. It ends the test or,
+ * before any test runs, the program. */
 void golden_open(golden *g, const char *name);
 void golden_close(golden *g);
 
-/* Returns the tensor "<name>/<part>", or "<name>" if part is NULL. NULL: there is none. *shape (may be NULL) is its
- * shape. The caller frees it with free(). F32 tensors can be read as f32 and as f64. F64 tensors can be read as both
- * too; as f32 they are rounded. */
+/* Return the numbers of the tensor "<name>/<part>", or of "<name>" if part is NULL. NULL: there is no such tensor.
+ * *shape (may be NULL) gets its shape. The caller frees the numbers with free(). golden_f32 rounds F64 tensors to f32.
+ * golden_f64 fails the test if the tensor is not F64. */
 float *golden_f32(const golden *g, const char *name, const char *part, vkt_shape *shape);
 double *golden_f64(const golden *g, const char *name, const char *part, vkt_shape *shape);
 
@@ -30,7 +31,7 @@ bool golden_flag(const json_t *attr, const char *key);
 /* Reads a pair of numbers for the two axes, such as a stride. Returns false, and does not change `pair`, if there is
  * none. */
 bool golden_pair(const json_t *attr, const char *key, uint32_t pair[2]);
-/* Reads up to VKT_MAX_RANK numbers, one for each dimension. Returns how many there are. */
+/* Reads up to VKT_MAX_RANK numbers, one for each dimension. Returns how many it has read. */
 uint32_t golden_list(const json_t *attr, const char *key, uint32_t list[VKT_MAX_RANK]);
 
 #endif

@@ -1,5 +1,5 @@
-/* ops/golden_ops.h - the public functions of ops.h, by the names that the cases of tests/golden/ops.safetensors give
- * them. */
+/* ops/golden_ops.h - public functions of vktrain/ops.h, by the names that the cases of tests/golden/ops.safetensors
+ * give them. */
 #ifndef VKT_TEST_GOLDEN_OPS_H
 #define VKT_TEST_GOLDEN_OPS_H
 
@@ -16,7 +16,7 @@ typedef struct golden_op {
     bool several;      /* the function makes several nodes, so there is no op with a reference for the harness */
 } golden_op;
 
-/* Returns the function of a case's attribute "op". Fails the test if there is none. */
+/* Returns the entry that the attribute "op" of a case names. Fails the test if there is none. */
 const golden_op *golden_op_of(const json_t *attr);
 
 #endif

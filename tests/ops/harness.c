@@ -14,7 +14,7 @@
 #include "ops/harness.h"
 #include "support/host.h"
 
-#define POISON 0x7fff7fffu /* a quiet NaN; its halves are quiet NaNs in f16 and bf16 too */
+#define POISON 0x7fff7fffu /* a quiet NaN; each half of its bits is a quiet NaN in f16 and in bf16 */
 
 bool harness_open(vkt_ctx **ctx)
 {
@@ -95,7 +95,7 @@ static void small_storage(vkt_limits *lim)
     lim->max_storage_range_bytes = 4096;
 }
 
-/* Sets the limits of a device of another class. The length of loops and the way words are stored stay this device's. */
+/* Sets the traits of a class of devices. largest_loop and words64 stay those of this device. */
 static void as_class(vkt_limits *lim, vkt_device_class cls)
 {
     static vkt_traits other[VKT_CLASS_COUNT];
@@ -110,8 +110,7 @@ void harness_as_gpu(vkt_limits *lim)
     as_class(lim, VKT_CLASS_OTHER);
 }
 
-/* Sets the limits of a CPU on a GPU, and of a GPU on a CPU. The two differ in whether they use tiles in shared memory.
- */
+/* Sets the traits of a CPU on a GPU, and those of a GPU on a CPU. The trait shared_pays is true on GPUs only. */
 static void other_kind(vkt_limits *lim)
 {
     as_class(lim, lim->traits->shared_pays ? VKT_CLASS_CPU : VKT_CLASS_OTHER);
@@ -148,7 +147,7 @@ typedef struct rig {
 /* All physical bytes after a run: outputs, then gradients. */
 typedef struct result {
     unsigned char *raw[VKT_MAX_OUT + VKT_MAX_IN];
-    uint64_t work;      /* hash of the dispatches, without their group counts in x */
+    uint64_t work;      /* hash of the dispatches: kernels, groups in y and z, push and specialization constants */
     uint64_t not_taken; /* variants that ops could choose but did not */
 } result;
 
@@ -228,7 +227,7 @@ static void pack_inputs(rig *r)
         const side *v = input_at(r->s, i);
         if (!v->t.id) continue;
         const vkt_value *value = value_of(r, v->t);
-        float garbage = 77.0f; /* for padding lanes; a product of two is finite in f16, too */
+        float garbage = 77.0f; /* for the padding; a product of two such numbers is finite in f16, too */
         r->in[i] = calloc(1, vkt_round_up(value->bytes, 4));
         assert_non_null(r->in[i]);
         vkt_pack_value(value, v->data, r->in[i]);
@@ -247,7 +246,7 @@ static void write_inputs(rig *r)
     if (r->store) assert_int_equal(vkt_store_set_clock(r->store, r->s->t, r->s->key), VKT_OK);
 }
 
-/* Returns whether value t is the memory of an output, as in an update in place. */
+/* Returns whether the op writes an output to the memory of input t, as an update of parameters does. */
 static bool is_written(const rig *r, vkt_tensor t)
 {
     for (uint32_t i = 0; i < r->s->n_out; i++)
@@ -307,7 +306,7 @@ static void check_same_bits(rig *r, const result *a, const result *b, const char
 }
 
 typedef struct padding {
-    bool zero; /* want zeros; otherwise want finite numbers */
+    bool zero; /* true: the padding must be zero; false: it must be finite */
     uint64_t bad;
 } padding;
 
@@ -352,8 +351,9 @@ static bool is_half(const rig *r)
     return any;
 }
 
-/* Compares floats with the reference. A value that is stored in 16 bits may be off by its rounding, and so may each
- * gradient, because it may depend on such a value. Below 2^-14, f16 numbers are 2^-24 apart. */
+/* Compares floats with the reference. A value that is stored in 16 bits may be off by one rounding. If the subject has
+ * such a value, each gradient may be off by one more, because it may depend on this value. Below 2^-14, f16 numbers are
+ * 2^-24 apart. */
 static void check_floats(rig *r, const side *v, const float *got, bool gradient)
 {
     static const double half_ulps[] = { [VKT_PRECISION_F16] = 0x1p-11, [VKT_PRECISION_BF16] = 0x1p-8 };
@@ -477,7 +477,7 @@ static bool adds_in_half(const rig *r)
     return any;
 }
 
-/* Returns whether operands that are stored as f32 are rounded to f16 before they are multiplied. */
+/* Returns whether a kernel multiplies cooperative matrices. It rounds operands that are stored as f32 to f16. */
 static bool multiplies_f16(const rig *r)
 {
     bool any = false;
@@ -510,7 +510,7 @@ static void round_inputs(rig *r)
 }
 
 /* Computes the reference of the gradients from output 0 as the device stored it in 16 bits, because a kernel may read
- * that output. The rounding of the output itself is checked where the output is compared. */
+ * that output. The check of output 0 allows for its own rounding. */
 static void start_from_stored(rig *r, const result *out)
 {
     const vkt_value *value = value_of(r, r->s->out[0].t);
@@ -582,7 +582,7 @@ void harness_check(vkt_ctx *ctx, subject *s, harness_report *report)
     }
     if (report->faults == before) {
         harness_view half = harness_half_views[s->seed % 4];
-        if (ctx->limits.coop.m) half.force = VKT_V(COOP); /* no CPU chooses it */
+        if (ctx->limits.coop.m) half.force = VKT_V(COOP); /* a CPU uses it only if it is forced */
         check_view(ctx, s, &half, &first, report);
     }
     result_free(&first);

@@ -15,13 +15,13 @@ typedef struct job {
 
 /* Returns n random numbers in [-1, 1). The caller frees them. */
 float *large_random(uint64_t n, uint32_t stream);
-/* Skip the test. The first function skips it if VKT_TEST_SMALL is set. The second function frees the job and skips the
- * test, because there is not enough memory. */
+/* Skip the running test. The first function does so only if there is no device or VKT_TEST_SMALL is set. The second
+ * function frees the job before; it prints that there is not enough memory. */
 void large_skip_if_small(void);
 void large_skip_for_memory(job *j);
 /* Begins a job with two f32 inputs of random numbers: a in `layout`, and b by rows. */
 void job_begin(job *j, vkt_layout layout, vkt_shape a, vkt_shape b);
-/* Runs the graph and reads y into `out`. Returns false if the device does not have the memory. */
+/* Runs the graph and reads y to `out`. Returns false if the device does not have the memory, or a cap forbids it. */
 bool job_run(job *j, vkt_tensor y);
 void job_end(job *j);
 

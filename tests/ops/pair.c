@@ -60,7 +60,7 @@ static bool is_padding(const vkt_value *v, const vkt_phys *p, uint64_t i)
     return v->layout == VKT_BATCH_LAST && i % p->pitch >= p->dim[p->rank - 1];
 }
 
-/* Writes random numbers to an input. Padding lanes get numbers too, but only finite ones. */
+/* Writes random numbers to an input. The padding gets numbers too, but only finite ones. */
 static void write_input(net *n, const pair_value *o, vkt_rng *r)
 {
     const vkt_value *v = vkt_lowered_value(&n->p->lowered, o->t);
@@ -143,15 +143,15 @@ void pair_run(net *n)
 
 /* ---- checks ---- */
 
-/* Fails if all numbers are equal: then equal bits prove nothing. */
+/* Checks that both have the same bits. Fails also if all numbers are equal: equal bits would then prove nothing. */
 static void same_bits(const void *a, const void *b, size_t bytes, const char *what)
 {
     assert_memory_equal(a, b, bytes);
     if (bytes > 32 && memcmp(a, (const char *)a + 16, bytes - 16) == 0) fail_msg("%s is one number", what);
 }
 
-/* Checks that both outputs have the same bits. Padding must be finite in a value and zero in a gradient. A sum of two
- * NaN may return either of them, so a NaN may have either sign. */
+/* Checks that both outputs have the same bits. Padding must be finite in a value and zero in a gradient. The sum of two
+ * NaN may be either of them, so the signs of NaN are not compared. */
 static void same_output(const net *a, const net *b, const pair_value *o)
 {
     const vkt_value *v = vkt_lowered_value(&a->p->lowered, o->t);
@@ -206,7 +206,8 @@ static uint32_t elementwise(const vkt_program *p)
     return count(p, VKT_K_UNARY) + count(p, VKT_K_UNARY_DX) + count(p, VKT_K_BINARY) + count(p, VKT_K_TERNARY);
 }
 
-/* Checks that the programs differ only in the number of elementwise dispatches. */
+/* Checks that the programs differ in the number of elementwise dispatches as expected, and not in that of the
+ * others. */
 static void check_dispatches(const net *fused, const net *plain)
 {
     const spec *s = fused->s;

@@ -1,18 +1,20 @@
-/* ops/pair.h - one graph as two programs. One has the nodes fused into others by the lowering (passes/epilogue.c). The
- * plain one has a dispatch for each node: its graph's `no_fuse` is set after vkt_backward, so what vkt_backward fuses
- * is fused in both.
+/* ops/pair.h - one graph as two programs. In the fused program the lowering fuses nodes as epilogues of others
+ * (passes/epilogue.c). In the plain program it does not: its graph's `no_fuse` is set after vkt_backward, so what
+ * vkt_backward fuses is fused in both.
  *
  * Each pair is checked. The number of elementwise dispatches is the expected one, and the number of all others is the
- * same. All results that `build` shows have the same bits, and so have the gradients and values of parameters. Guards
- * do not change. Padding is finite, and zero in gradients. */
+ * same. All results that `build` passes to pair_show have the same bits, and so have the gradients and values of
+ * parameters. Guards do not change. Padding is finite, and zero in gradients. */
 #ifndef VKT_TEST_PAIR_H
 #define VKT_TEST_PAIR_H
 
 #include "ops/harness.h"
 
 enum { PAIR_MANY = UINT16_MAX };
-typedef enum pair_values { SOME, WHOLE, SPECIAL } pair_values; /* in [-1,1]; small integers; also NaN and infinity */
-typedef enum pair_memory { APART, PACKED, AGAIN } pair_memory; /* guarded; as users run it; recomputing cheap values */
+/* SOME: numbers in [-1, 1). WHOLE: integers from -4 to 4. SPECIAL: as SOME, but also NaN, infinities and zeros. */
+typedef enum pair_values { SOME, WHOLE, SPECIAL } pair_values;
+/* APART: with guards (vkt_program_create_in_place). PACKED: as users run it. AGAIN: as PACKED, with `recompute`. */
+typedef enum pair_memory { APART, PACKED, AGAIN } pair_memory;
 
 typedef struct pair_net pair_net;
 typedef struct pair_spec {
@@ -20,9 +22,10 @@ typedef struct pair_spec {
     pair_values values;
     pair_memory memory;
     uint32_t rows; /* real rows of the batch; 0: all */
-    uint32_t left; /* elementwise dispatches */
-    /* How many more elementwise dispatches the plain program has. PAIR_MANY: the view splits dispatches, so the number
-     * is not known. Then no relu may be left and, if `left` is 0, no elementwise dispatch. */
+    uint32_t left; /* elementwise dispatches of the fused program */
+    /* How many more elementwise dispatches the plain program has. PAIR_MANY: the view splits dispatches, so neither
+     * number is known. Then the fused program may have no dispatch of the kernel `unary`, and it has other elementwise
+     * dispatches only if `left` is not 0. */
     uint32_t fused;
     /* ---- for `build` ---- */
     vkt_shape x, w;
@@ -34,7 +37,7 @@ typedef struct pair_spec {
 
 typedef struct pair_value {
     vkt_tensor t;
-    bool variance, gradient; /* all numbers are above 0; padding is zero */
+    bool variance, gradient; /* variance: all numbers are above 0; gradient: padding is zero */
 } pair_value;
 
 struct pair_net {
@@ -54,14 +57,16 @@ void pair_show(pair_net *n, vkt_tensor t, bool gradient);
 
 /* Makes another program of the net's graph. Returns false if the view's device cannot run it. */
 bool pair_program(pair_net *n, const harness_view *view, pair_memory memory, vkt_program **out);
-/* Makes three runs from the same numbers. The third is one submission, in which only barriers keep the order. */
+/* Writes the inputs and parameters, which are the same in each call, and makes three runs. The third is one submission,
+ * in which only barriers keep the order. */
 void pair_run(pair_net *n);
 void pair_same(const pair_net *a, const pair_net *b);
 /* Makes and checks both programs; the caller owns them. Returns false, with nothing to free, if the view's device
  * cannot run them. */
 bool pair_make(pair_net *fused, pair_net *plain, const pair_spec *s, const harness_view *view);
 void pair_free(pair_net *fused, pair_net *plain);
-/* Makes, checks and frees both: for one pair, or for n pairs on the device as it is. */
+/* Make, check and free both programs: those of one pair, or those of n pairs on the device as it is. The first function
+ * returns false if the view's device cannot run them. */
 bool pair_agree_in(const pair_spec *s, const harness_view *view);
 void pair_agree(const pair_spec *s, size_t n);
 

@@ -1,4 +1,4 @@
-/* Attention beyond its random cases (test_ops.c): wide and long heads, paths other than the kernels, infinite numbers,
+/* Attention beyond its random cases (test_ops.c): wide and long heads, heads that no kernel supports, infinite numbers,
  * memory, and loops that would be too long. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,8 +18,8 @@
 
 /* ---- larger than the random cases ---- */
 
-/* In these cases a lane has several vec4s of a row, tiles have more rows, and there are more queries than keys, or
- * fewer. Each case is checked in f32 and in 16 bits. */
+/* In the first case, a lane of a small subgroup has several vec4s of a row. In the others, tiles have more rows than in
+ * random cases. Each case is checked in f32 and in 16 bits. */
 static void wide_and_long_heads_agree_with_the_reference(void **state)
 {
     (void)state;
@@ -48,7 +48,7 @@ static void wide_and_long_heads_agree_with_the_reference(void **state)
     }
 }
 
-/* Heads of 6 numbers, which no kernel supports: y of qkv (B,T,3D), against the same reference. */
+/* Heads of 6 numbers, which no kernel supports. y of a qkv (B,T,3D) is compared with the reference of attention. */
 static void packed_heads_of_any_width_are_split_and_put_together(void **state)
 {
     (void)state;
@@ -81,8 +81,9 @@ static void packed_heads_of_any_width_are_split_and_put_together(void **state)
 
 /* ---- infinite numbers ---- */
 
-/* A score of -infinity has no weight, at any position. A row with +infinity or NaN, or with nothing but -infinity,
- * becomes NaN, as in torch's softmax. Queries are (1,0,0,0), so the scores are the first numbers of the keys. */
+/* A score of -infinity has no weight, at any position. If the scores of a query have +infinity or NaN, or are all
+ * -infinity, its result is NaN, as in torch's softmax. Queries are (1,0,0,0), so a score is the first number of a key,
+ * times the scale. */
 static void scores_may_be_infinite(void **state)
 {
     (void)state;
@@ -159,8 +160,7 @@ static void the_last_value_may_be_infinite(void **state)
     }
 }
 
-/* A mask of -infinity hides keys. The result is that of the keys before them alone. A query that sees no key gives NaN.
- */
+/* A mask of -infinity hides keys. The result is the same as without these keys. A query that sees no key gives NaN. */
 static void a_mask_hides_keys(void **state)
 {
     (void)state;
@@ -192,8 +192,8 @@ static void a_mask_hides_keys(void **state)
 
 /* ---- memory and loops ---- */
 
-/* Returns the bytes of activations and scratch of a step: self-attention over T tokens with four heads, with its
- * gradient. */
+/* Returns the bytes of activations and scratch of a program: causal self-attention over T tokens with four heads of 8
+ * numbers, and its gradient. */
 static uint64_t plan_bytes(uint32_t T, vkt_precision precision)
 {
     vkt_graph *g = harness_graph();
@@ -216,7 +216,7 @@ static void memory_grows_with_the_sequence_not_with_its_square(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    /* the plan has y (32 T), log sums and sums of dy y (4 T each), and the gradient (96 T) */
+    /* the numbers in the plan: y (32 T), log sums and sums of dy y (4 T each), and the gradient (96 T) */
     const uint64_t bytes = plan_bytes(4096, VKT_PRECISION_F32), half = plan_bytes(4096, VKT_PRECISION_BF16);
     assert_int_equal(bytes, 4ull * 4096 * (32 + 4 + 4 + 96));
     assert_int_equal(half, 4ull * 4096 * (4 + 4) + 2ull * 4096 * (32 + 96));

@@ -1,6 +1,6 @@
 /* The variant that each op chooses without switches, on invented devices. Every variant of convolutions
  * (ops/conv/choose.c), of matrix products (ops/product/gemm_choose.c) and of networks in one node
- * (ops/product/mlp_emit.c) is the cheapest on some device. Only the lowering runs, so no device is needed. */
+ * (ops/product/mlp_emit.c) is the cheapest on one of them. Only the lowering runs, so no real device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ typedef struct device {
 
 static const device cpu = { VKT_CLASS_CPU, "", false }, gpu = { VKT_CLASS_OTHER, "", false },
                     coop = { VKT_CLASS_OTHER, "", true };
-/* Two GPUs where one kind of transforms costs almost nothing. */
+/* Two GPUs: Winograd transforms cost almost nothing on the first one, Fourier transforms on the second one. */
 static const device winograd_gpu = {
     VKT_CLASS_AMD,
     "transforms_pay=1,winograd_in_cost=1,winograd_out_cost=1,winograd_weight_cost=1,winograd_product_cost=0.1", false
@@ -35,7 +35,7 @@ static const device no_direct_gpu = { VKT_CLASS_NVIDIA, "direct_cost=8", false }
 static const device span_gpu = { VKT_CLASS_MOBILE, "span_channels=64,shared_cost=3", false };
 static const device shared_cpu = { VKT_CLASS_CPU, "shared_pays=1,shared_cost=0.01", false };
 
-/* Lowers g for the device. picked[i] is the variant of the i-th node that has a choice. */
+/* Lowers g for the device. picked[i] gets the variant of choice i < most. Returns the number of choices. */
 static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precision, vkt_variant *picked, uint32_t most)
 {
     const vkt_host host = vkt_test_host();
@@ -51,7 +51,7 @@ static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precisi
                              .max_texel_elements = 1u << 27,
                              .coop = { d->coop ? 16 : 0, d->coop ? 16 : 0, d->coop ? 16 : 0 } };
     vkt_emit e;
-    bool *live = calloc(g->n_nodes, sizeof *live); /* false for nodes that are fused into others */
+    bool *live = calloc(g->n_nodes, sizeof *live); /* with an optimizer: false for nodes that are fused into others */
     assert_non_null(live);
     for (size_t i = 0; i < g->n_nodes; i++) live[i] = true;
     if (g->has_optimizer) vkt_find_live(g, live);

@@ -1,6 +1,6 @@
 /* Convolutions that random shapes seldom reach: 3x3 kernels by Winograd's F(2x2,3x3) (ops/conv/winograd.c), and which
- * of them use it; tiles of pixels with an odd multiple of 8 vec4s (blocks of channels in conv/tile.comp); spans of
- * pixels (conv/span.comp). */
+ * of them use it; tiles where a pixel has an odd multiple of 8 vec4s (blocks of lanes in shaders/conv/tile.comp);
+ * kernels of one pixel; spans of pixels (shaders/conv/span.comp). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,8 @@ static void begin(subject *s, const conv *c, uint64_t seed)
     subject_set_output(s, vkt_conv2d(s->g, s->in[0].t, s->in[1].t, c->no_bias ? (vkt_tensor){ 0 } : s->in[2].t, &p));
 }
 
-/* Returns how many nodes of the subject use the forced variant; if none is forced, how many use Winograd's. */
+/* Returns how many nodes of the subject use the forced variant, with the traits of a CPU or of a GPU. If none is
+ * forced, returns how many use WINOGRAD. */
 static uint32_t taken(const subject *s, bool cpu, uint64_t force)
 {
     const vkt_limits lim = { .traits = &vkt_class_traits[cpu ? VKT_CLASS_CPU : VKT_CLASS_OTHER],
@@ -60,8 +61,8 @@ static uint32_t taken(const subject *s, bool cpu, uint64_t force)
     return n;
 }
 
-/* Checks y and every gradient, with the variant forced: on the device as it is, and with a limit that splits the work.
- * On CPUs `nodes` nodes must use the variant. */
+/* Checks y and every gradient with the variant forced: on the device as it is, in 16 bits, and with a limit that splits
+ * the work. With the traits of a CPU, `nodes` nodes must use the variant. */
 static void check(const conv *cases, size_t n, const char *name, uint64_t force, uint32_t nodes)
 {
     harness_needs(harness_ctx);
@@ -70,7 +71,7 @@ static void check(const conv *cases, size_t n, const char *name, uint64_t force,
             { name, as_it_is, .force = force },
             harness_half_views[i % 2],
             { "with storage bindings of 8 KiB", small_storage, .may_refuse = force == VKT_V(WINOGRAD), .force = force }
-        }; /* the device may refuse Winograd, because some of its transformed images are larger */
+        }; /* may_refuse: in some cases of Winograd, one channel of an image is larger than 8 KiB */
         harness_report report = { .faults = 0 };
         subject s;
         views[1].force = force;
@@ -94,31 +95,31 @@ static void every_size_and_padding_is_right(void **state)
         { vkt_shape4(17, 8, 3, 4), vkt_shape4(4, 8, 3, 3), { 0, 0 } },
         { vkt_shape4(33, 20, 6, 13), vkt_shape4(68, 20, 3, 3), { 1, 2 } },
         { vkt_shape4(2, 4, 1, 1), vkt_shape4(4, 4, 3, 3), { 1, 1 } },
-        /* The loop over channels takes two iterations. */
+        /* The loop over panels of columns takes two iterations. */
         { vkt_shape4(1, 4, 34, 34), vkt_shape4(64, 4, 3, 3), { 1, 1 } },
     };
     check(cases, VKT_COUNT(cases), "winograd", VKT_V(WINOGRAD), 2); /* y and dx */
 }
 
-/* Pixels have 8 and 24 vec4s, so 16 lanes are divided into blocks of 8. The last block has no channels or only a few.
- */
+/* Pixels have 8 or 24 vec4s, so a subgroup of 16 lanes is divided into blocks of 8 lanes, unless few taps are outside
+ * of the image. The last block has few channels or none. */
 static void blocks_of_lanes_are_right(void **state)
 {
     (void)state;
     const conv cases[] = {
         { vkt_shape4(30, 36, 5, 3), vkt_shape4(37, 36, 2, 1), { 1, 0 } },
         { vkt_shape4(95, 33, 2, 3), vkt_shape4(66, 33, 2, 2), { 0, 1 } },
-        { vkt_shape4(32, 40, 1, 1), vkt_shape4(68, 40, 1, 1), { 0, 0 } }, /* weights are read as they are stored */
-        { vkt_shape4(29, 64, 2, 1), vkt_shape4(97, 64, 2, 1), { 0, 0 } }, /* a block without channels; dx: 32 a block */
+        { vkt_shape4(32, 40, 1, 1), vkt_shape4(68, 40, 1, 1), { 0, 0 } }, /* not packed; y has an empty block */
+        { vkt_shape4(29, 64, 2, 1), vkt_shape4(97, 64, 2, 1), { 0, 0 } }, /* y: 28 channels a block; dx: 32 */
         { vkt_shape4(29, 36, 1, 9),
           vkt_shape4(41, 36, 1, 2),
-          { 0, 0 } }, /* 16 lanes at two pixels, no tap is outside either */
+          { 0, 0 } }, /* y: 16 lanes compute two pixels, because no tap is outside */
     };
     check(cases, VKT_COUNT(cases), "tile", VKT_V(TILE), 3);
 }
 
-/* Kernels of one pixel. If x and y have equal planes, the gradient of the weights sums a plane like one large pixel,
- * also in slices. Otherwise it sums by pixels. */
+/* Kernels of one pixel. If stride and padding make the planes of x and y equal, the gradient of the weights is summed
+ * over a plane as over one large pixel, also in slices. Otherwise it is summed pixel by pixel. */
 static void a_kernel_of_one_pixel_is_right(void **state)
 {
     (void)state;
@@ -133,8 +134,8 @@ static void a_kernel_of_one_pixel_is_right(void **state)
     check(cases, VKT_COUNT(cases), "tile", VKT_V(TILE), 3);
 }
 
-/* Widths that are no multiple of a span, spans at the ends of different rows in one tile, every number of taps, and
- * kernels that are wider than the image. */
+/* Widths that are no multiple of a span, spans at the ends of different rows in one tile, every number of taps in a row
+ * (2 to 7), and kernels that are wider than the image. */
 static void runs_of_pixels_are_right(void **state)
 {
     (void)state;
@@ -146,13 +147,13 @@ static void runs_of_pixels_are_right(void **state)
         { vkt_shape4(30, 13, 5, 3), vkt_shape4(11, 13, 2, 6), { 1, 3 } },
         { vkt_shape4(2, 6, 7, 1), vkt_shape4(3, 6, 3, 4), { 1, 2 } },
         { vkt_shape4(9, 12, 5, 8), vkt_shape4(18, 4, 3, 3), { 1, 2 }, .dilation_h = 2, .groups = 3 },
-        /* The weights have 15 KiB. */
+        /* The weights have 15 KiB, more than a binding of 8 KiB. */
         { vkt_shape4(14, 66, 2, 5), vkt_shape4(60, 22, 1, 3), { 0, 1 }, .groups = 3, .no_bias = true },
         { vkt_shape4(61, 5, 1, 23), vkt_shape4(33, 5, 1, 4), { 0, 0 } },
     };
     check(cases, VKT_COUNT(cases), "span", VKT_V(SPAN), 2); /* y and dx */
     const conv strided = { vkt_shape4(6, 4, 9, 7), vkt_shape4(10, 4, 3, 3), { 1, 1 }, .stride_h = 2 };
-    /* Only y uses spans. For dx, the pixels of a row would be neighbours, but not the pixels of a column. */
+    /* Only y uses spans: the pixels of one phase of dx are neighbours along a row, but not along a column. */
     check(&strided, 1, "span", VKT_V(SPAN), 1);
 }
 
@@ -168,7 +169,7 @@ static void it_is_chosen_where_it_is_faster(void **state)
         { { vkt_shape4(8, 512, 7, 7), vkt_shape4(512, 512, 3, 3), { 1, 1 } }, 2 },
         { { vkt_shape4(32, 32, 15, 15), vkt_shape4(64, 32, 3, 3), { 0, 0 } }, 0 }, /* few channels */
         { { vkt_shape4(8, 64, 56, 56), vkt_shape4(64, 64, 3, 1), { 1, 0 } }, 0 },
-        { { vkt_shape4(8, 66, 56, 56), vkt_shape4(64, 66, 3, 3), { 1, 1 } }, 0 }, /* no vec4s */
+        { { vkt_shape4(8, 66, 56, 56), vkt_shape4(64, 66, 3, 3), { 1, 1 } }, 0 }, /* 66 channels are no whole vec4s */
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         subject s;

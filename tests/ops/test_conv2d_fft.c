@@ -1,6 +1,6 @@
-/* Convolutions and their gradients by transforms of each length (ops/conv/fft.c), forced: one tile and several, padded
- * and dilated, along one axis alone. The lengths take different paths: an odd length has one column of real numbers, 13
- * is a prime, and 14 and 15 are products of two numbers. */
+/* Convolutions and their gradients by Fourier transforms of each length (ops/conv/fft.c), which are forced. The cases
+ * have one tile or several, padding and dilation, and a kernel along one axis only. The code of the lengths differs: an
+ * odd length has one column of real numbers and an even one two; 13 is a prime; 14 is 2 x 7, and 15 is 3 x 5. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +59,7 @@ static void every_length_convolves(void **state)
         { vkt_shape4(5, 8, 11, 12), vkt_shape4(12, 8, 3, 2), { .pad = { 1, 1 } } },
         { vkt_shape4(2, 12, 1, 33), vkt_shape4(4, 12, 1, 5), { .pad = { 0, 4 } } },
     };
-    const bool few = vkt_env_int("VKT_TEST_SEEDS", 8) < 5; /* compilers are slow because all loops are unrolled */
+    const bool few = vkt_env_int("VKT_TEST_SEEDS", 8) < 5; /* all loops are unrolled, so drivers compile slowly */
     for (size_t i = 0; i < (few ? 1 : VKT_COUNT(cases)); i++)
         for (size_t k = 0; k < (few || i > 0 ? 2 : VKT_COUNT(lengths)); k++) check(&cases[i], lengths[k]);
 }

@@ -1,6 +1,6 @@
 /* Programs of f16 on a device with cooperative matrices: which of them multiply f16, how operands are converted, how
  * that affects a scaled loss, and that training works. (test_shared.c and test_ops.c check that the products are
- * right.) A device without such matrices has few checks here. */
+ * right.) On a device without such matrices, only gpus_prefer_matrices_in_programs_of_f16 checks something. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +45,8 @@ static size_t by_coop(const vkt_emit *e)
 enum { N = 44 };
 typedef enum operand { X, W, DY, OPERANDS } operand;
 
-/* Returns element k. The elements are ties and their neighbours, the largest f16, and subnormal numbers. */
+/* Returns element k of an operand. Among the elements are ties between two f16, neighbours of ties, the largest integer
+ * that does not overflow in f16 (65519), and numbers that are subnormal in f16. */
 static float odd_element(uint32_t k)
 {
     static const float some[] = { 0x1.002p0f,  0x1.006p0f,    0x1.002002p0f, 0x1.001ffep0f, -0x1.552p-3f, 65519.0f,
@@ -60,7 +61,8 @@ typedef struct products {
     vkt_tensor in[OPERANDS], y, dw;
 } products;
 
-/* Makes the two products. `wide`: another node reads x, y and dy. It supports only f32, so they are stored as f32. */
+/* Makes the two products. `wide`: x, y and dy are also summed. The op `sum` supports only f32, so the three are stored
+ * as f32. */
 static products products_make(vkt_layout layout, bool wide)
 {
     static const char *const names[OPERANDS] = { "x", "w", "dy" };
@@ -77,8 +79,8 @@ static products products_make(vkt_layout layout, bool wide)
     return p;
 }
 
-/* Checks the conversion of one operand. It has numbers that f16 must round; the others are unit matrices. `f16`: the
- * operand must be rounded to nearest, ties to even. Otherwise it must not change. */
+/* Checks the conversion of the operand `odd`. It has the numbers of odd_element; the other operands are unit matrices.
+ * `f16`: `odd` must be rounded to nearest, ties to even. Otherwise it must not change. */
 static void check_operand(const products *s, vkt_program *p, operand odd, bool f16)
 {
     static float unit[N * N], some[N * N], got[N * N];
@@ -134,7 +136,7 @@ static void gpus_prefer_matrices_in_programs_of_f16(void **state)
                              .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
     for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
         products s = products_make((vkt_layout)layout, false);
-        /* One for each precision; then f16 without matrices; then f16 on a CPU. */
+        /* Kinds 0 to 2: one for each precision. 3: f16 without matrices. 4: f16 on a CPU. */
         for (int kind = 0; kind < 5; kind++) {
             const vkt_precision precision = kind < 3 ? (vkt_precision)kind : VKT_PRECISION_F16;
             vkt_limits lim = gpu;
@@ -258,7 +260,7 @@ static void attention_trains_as_in_f32(void **state)
     train(VKT_PRECISION_F16, false, f16);
     assert_true(full[STEPS - 1] < 0.01f && full[0] > 1);
     for (uint32_t k = 0; k < STEPS; k++) worst = fmaxf(worst, fabsf(f16[k] / full[k] - 1));
-    assert_true(worst > 0 && worst < 20 * 0x1p-11f); /* operands of products in a chain are off by 2^-11 */
+    assert_true(worst > 0 && worst < 20 * 0x1p-11f); /* each operand in the chain of products is off by up to 2^-11 */
 }
 
 int main(void)

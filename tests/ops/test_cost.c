@@ -1,4 +1,4 @@
-/* The cost of a node by every op descriptor, and its attributes as text. No device. */
+/* The cost of a node by every op descriptor, and attributes as text. No test needs a device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static void every_op_has_a_cost(void **state)
         if (!vkt_ops[i]->flops) fail_msg("%s has no flops (vkt_flops_none where it only moves data)", vkt_ops[i]->name);
 }
 
-/* All nodes of random cases, gradients among them. */
+/* Checks all nodes of random cases, also those that compute gradients. */
 static void costs_are_sane(void **state)
 {
     (void)state;
@@ -112,7 +112,7 @@ static void attributes_have_text(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* The members of an op descriptor are within its struct and do not overlap. */
+/* The fields of each op's attributes are within the op's attribute struct and do not overlap. */
 static void fields_are_inside_their_struct(void **state)
 {
     (void)state;

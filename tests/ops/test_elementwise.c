@@ -18,7 +18,8 @@
 
 enum { MOST = 32 };
 
-/* Runs y of the inputs x and reads y. If dx[i] is given, it reads the gradient of input i with dy = 1. */
+/* Runs g, where y depends on the n_x inputs x of n elements each. Reads y to `out`, and the gradient of each input i,
+ * with dy = 1, to dx[i]. Destroys g. */
 static void run(vkt_graph *g, vkt_tensor y, const vkt_tensor *x, float (*const data)[MOST], uint32_t n_x, uint32_t n,
                 float *out, float (*dx)[MOST])
 {
@@ -40,7 +41,7 @@ static void run(vkt_graph *g, vkt_tensor y, const vkt_tensor *x, float (*const d
     vkt_graph_destroy(&g);
 }
 
-/* Returns whether both are NaN, the same infinity, or numbers within some units in the last place. */
+/* Returns whether both are NaN, both are the same infinity, or `got` is within 1e-6 |want| of `want`. */
 static bool is_same(float got, double want)
 {
     if (isnan(want)) return isnan(got);
@@ -104,11 +105,11 @@ static const one ones[] = {
     { "elu", elu, -30, -1, 9.357622968840175e-14 },
     { "gelu", vkt_gelu, NAN, NAN, NAN },
     { "gelu", vkt_gelu, 0, 0, 0.5 },
-    { "gelu", vkt_gelu, -INF, NAN, 0 }, /* torch: NaN, because infinity is multiplied by 0 */
-    { "gelu", vkt_gelu, INF, INF, 1 },  /* the same as above */
+    { "gelu", vkt_gelu, -INF, NAN, 0 }, /* torch's gradient is NaN: it multiplies infinity by 0 */
+    { "gelu", vkt_gelu, INF, INF, 1 },  /* torch's gradient is NaN here, too */
     { "gelu", vkt_gelu, -3e38, 0, 0 },
     { "gelu", vkt_gelu, 3e38, 3e38, 1 },
-    { "gelu", vkt_gelu, -9, -1.015729565358458e-18, -9.13893737390664e-18 }, /* torch's float32: 0 */
+    { "gelu", vkt_gelu, -9, -1.015729565358458e-18, -9.13893737390664e-18 }, /* torch's float32 gives 0 */
     { "gelu_tanh", vkt_gelu_tanh, NAN, NAN, NAN },
     { "gelu_tanh", vkt_gelu_tanh, 0, 0, 0.5 },
     { "gelu_tanh", vkt_gelu_tanh, -3e38, 0, 0 },
@@ -267,8 +268,8 @@ static void a_function_of_two_numbers_is_as_in_torch(void **state)
 
 /* ---- where ---- */
 
-/* An element that is not chosen may have any value, also a gradient that is not used. A mask may consist of ids, whose
- * bits are no float. */
+/* An element that is not selected may have any value, and so may the dy of an element that is filled. A mask may
+ * consist of ids; as floats, their bits may be NaN or -0. */
 static void what_is_not_chosen_does_not_matter(void **state)
 {
     (void)state;
@@ -302,7 +303,7 @@ static void what_is_not_chosen_does_not_matter(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* An op that is missing in `functions` of unary.c must not compute another op. */
+/* An op that `functions` of unary.c lacks must not compute the function of another op. Its results are NaN. */
 static void a_function_without_a_number_is_nan(void **state)
 {
     (void)state;

@@ -14,9 +14,9 @@ static vkt_ctx *ctx;
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-/* Points with NaN, at the edges and outside, in a dense level of 3 x 3 corners and in a hashed level. NaN stays NaN.
- * Another point gives the result of the nearest point inside, at which features are single entries. It has no gradient
- * along the axes on which it is outside. */
+/* Points with NaN, at the edges and outside, in a dense level of 3 x 3 corners and in a hashed level. NaN stays NaN. A
+ * point outside gives the result of the nearest point inside. At a corner, each feature is one entry of the table. A
+ * point has no gradient along the axes on which it is outside. */
 static void points_at_the_edges_of_a_hash_grid(void **state)
 {
     (void)state;
@@ -64,7 +64,8 @@ static void points_at_the_edges_of_a_hash_grid(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* Whole periods are subtracted exactly, so multiples of 1/2 are exact too, at any size. */
+/* Whole periods are subtracted exactly, so the sine and cosine of pi x are exact for every multiple x of 1/2, however
+ * large. Infinity gives NaN. */
 static void frequencies_of_whole_halves_are_exact(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Epilogues (passes/epilogue.c): a node computes the nodes behind it before it stores: relu, dropout, a sum, the
- * gradient of an activation. The bits must be those of a program with a dispatch for each node, with the expected
- * number of dispatches. Nodes stay apart if another node reads the value between them. */
+/* Epilogues (passes/epilogue.c). Before a node stores its result, it applies the node behind it: a relu, a dropout, a
+ * sum or the gradient of an activation. The bits must be those of a program with a dispatch for each node, and the
+ * number of dispatches must be the expected one. Nodes stay apart if another node reads the value between them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +17,8 @@
 
 typedef pair_net net;
 typedef pair_spec spec;
-/* The other operand of a sum with a norm: an input; a value that is produced before the norm or behind it; a norm; the
- * norm's x; an input that another node reads as f32. */
+/* The other operand of a sum with a norm. INPUT: an input. BEFORE, BEHIND: a value that is produced before or behind
+ * the norm. NORM: another norm. OWN: the norm's x. WIDE: an input that another node reads as f32. */
 enum { INPUT, BEFORE, BEHIND, NORM, OWN, WIDE };
 
 #define BATCHES .x = { 4, { 6, 3, 5, 7 } }
@@ -70,7 +70,7 @@ static void linear(net *n)
     pair_show(n, vkt_relu(n->g, vkt_linear(n->g, x, w, bias_of(n, n->s->w.dim[0]))), false);
 }
 
-/* Builds a norm. With given mean and variance its results are integers, exact in 16 bits: eps vanishes beside 1. */
+/* Builds a norm. With given mean and variance, WHOLE numbers give integers, exact in 16 bits: 1 + eps is 1. */
 static vkt_tensor norm_of(net *n, vkt_tensor x)
 {
     const uint32_t channels = n->s->x.dim[1];
@@ -151,7 +151,7 @@ static void small_bindings(vkt_limits *lim)
     lim->max_texel_elements = VKT_MIN(lim->max_texel_elements, 256);
 }
 
-/* Checks, for each dispatch that stores to the output, whether it applies relu. A sum in parts uses CONV2D_TILE_ADD. */
+/* Checks that of the parts of a sum, only one applies relu, and not the first. Later parts use CONV2D_TILE_ADD. */
 static void check_parts(const vkt_program *p)
 {
     uint32_t begun = 0, ended = 0, steps = 0;
@@ -175,7 +175,7 @@ static void only_a_complete_sum_is_clamped_at_zero(void **state)
                            .bias = true, .fused = PAIR_MANY };
     const spec back = { conv_transpose, .x = { 4, { 3, 8, 7, 7 } }, .w = { 4, { 8, 6, 3, 3 } }, .conv.pad = { 1, 1 },
                         .fused = PAIR_MANY };
-    /* A binding has four of the eight channels. */
+    /* Each part of a sum has four of the eight source channels. */
     harness_view view = { "with bindings of 4 KiB", small_bindings, .force = VKT_V(TILE) };
     for (int i = 0; i < 4; i++) {
         net fused, plain;
@@ -228,7 +228,7 @@ static void a_sum_is_its_norms(void **state)
 
 /* ---- dropout ---- */
 
-/* Returns the p of dropout. With 1/2 dropout multiplies by 2, which costs no digits in 16-bit storage. */
+/* Returns the p of dropout. If it is 1/2, dropout multiplies by 2, which costs no digits in 16-bit storage. */
 static float chance(const net *n)
 {
     return n->s->bare ? 0.5f : 0.3f;
@@ -285,12 +285,12 @@ static void dropout_is_part_of_its_neighbours(void **state)
         { drop, WHOLE_VEC4S, .other = 1, .values = SPECIAL, .fused = 1 },
         { drop, BATCHES, .other = 1, .swap = true, .fused = 1 },
         { drop, TABLE, .other = 1, .fused = 1 },
-        { drop, TABLE, .other = 1, .act = vkt_tanh, .left = 1, .fused = 1 }, /* the sum is in place */
+        { drop, TABLE, .other = 1, .act = vkt_tanh, .left = 1, .fused = 1 }, /* the sum has a dispatch, in place */
         { drop_slope, WHOLE_VEC4S, .act = vkt_gelu, .fused = 1 },
         { drop_slope, TABLE, .act = clip, .values = SPECIAL, .fused = 1 },
         { drop_slope, TABLE, .act = leak, .left = 1, .fused = 1 }, /* the slope is computed from y, which is stored */
         { drop_slope, TABLE, .act = vkt_silu, .memory = PACKED, .fused = 1 },
-        /* In place: functions that change padding, and whole planes */
+        /* A dropout of planes, or behind a function that changes padding, has a dispatch of its own, in place. */
         { drop, BATCHES, .act = vkt_exp, .left = 1 },
         { drop_slope, BATCHES, .act = vkt_gelu, .left = 1 },
         { drop, WHOLE_VEC4S, .act = vkt_gelu, .given = true, .left = 1 },
@@ -320,7 +320,7 @@ static void dropout_is_stored_where_its_operand_was(void **state)
 
 /* ---- any device ---- */
 
-/* The device with other traits, or with bindings so small that each node is several dispatches. */
+/* Checks pairs with other limits and traits. With small bindings, each node is several dispatches. */
 static void in_every_view(void **state)
 {
     (void)state;
@@ -341,7 +341,7 @@ static void in_every_view(void **state)
     }
 }
 
-/* Builds nodes that an op does not fuse, or not in this order. They get their own dispatches, in place. */
+/* Builds a chain. Nodes that the norm cannot apply in this order get dispatches of their own, in place. */
 static void chain(net *n)
 {
     vkt_graph *g = n->g;
@@ -427,8 +427,8 @@ static void train(net *n)
     OK(vkt_update(n->g, &(vkt_optimizer){ .kind = VKT_SGD }));
 }
 
-/* Forward, all seven relus and three sums are fused. Backward, three sums of two gradients are fused, one with the
- * gradient of a relu. The gradients of the other four relus and the product with the loss's weights are left. */
+/* Forward, all seven relus and three sums are fused. Backward, each of three sums of two gradients fuses the gradient
+ * of a relu. These sums, the gradients of the other four relus, and a product with the loss's weights are left. */
 static void a_residual_network_trains_alike(void **state)
 {
     (void)state;
@@ -468,14 +468,14 @@ static void of_another_layout(net *n)
     pair_show(n, vkt_relu(n->g, n->s->swap ? vkt_add(n->g, o, y) : vkt_add(n->g, y, o)), false);
 }
 
-/* The norm keeps an output that is kept, shared, or added to one of another shape or layout. */
+/* A norm has no epilogue if its output is kept, is shared, or is added to a tensor of another shape or layout. */
 static void what_others_want_stays(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
     const spec specs[] = {
         { kept, BATCHES, .left = 1 },
-        { kept, BATCHES, .given = true, .left = 1, .fused = 1 }, /* fuses the sum, whose norm has no other reader */
+        { kept, BATCHES, .given = true, .left = 1, .fused = 1 }, /* the norm fuses the sum, which is kept */
         { shared, BATCHES, .left = 2 },
         { repeated, BATCHES, .left = 1 },
         { repeated, BATCHES, .bare = true, .left = 1 },
@@ -517,7 +517,7 @@ static void stored_in_16_bits(void **state)
     }
 }
 
-/* `late` makes one of these an earlier node: relu of a sum, behind a norm's relu, or with dropout. */
+/* The value that `early` builds: relu(x + o); the same with relu(norm(x)) for x; dropout(gelu(x)); dropout(x) + o. */
 enum { RELU_OF_SUM, AND_NORM, DROPPED_FUNCTION, DROPPED_SUM };
 
 static vkt_tensor early(net *n, vkt_tensor x, vkt_tensor o)
@@ -532,7 +532,7 @@ static vkt_tensor early(net *n, vkt_tensor x, vkt_tensor o)
 }
 
 /* Builds a cheap value whose second reader comes late. Between its two readers there are two images with four times its
- * channels. With a norm the value takes two dispatches; the second one is in place. */
+ * channels. With AND_NORM the value takes two dispatches; the second one is in place. */
 static void late(net *n)
 {
     vkt_graph *g = n->g;

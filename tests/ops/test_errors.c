@@ -1,5 +1,5 @@
-/* Wrong applications of ops: each returns its own status and one message, the graph stays refused, and nothing leaks.
- * No device is needed. */
+/* Wrong applications of ops: each sets the expected status and logs one message, the graph keeps the status, and
+ * nothing leaks. No device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 
 /* ---- every op: the checks of vkt_apply ---- */
 
-/* Applies `op` to n inputs in its own graph and checks that the status is `want`, with one message that names the op.
- */
+/* Applies `op` to n inputs in a graph of its own. Checks that the status is `want`, and that one message names the op.
+ * null_input: input 0 is the null tensor. foreign: input 0 is no value of the graph. */
 static void apply_wrongly(const vkt_op *op, uint32_t n, bool null_input, bool foreign, vkt_result want)
 {
     const vkt_host h = vkt_test_host();
@@ -47,7 +47,7 @@ static void wrong_inputs_of_every_op_are_refused(void **state)
     }
 }
 
-/* Applies `op` to a legal case, in which only the element type of input `wrong` is another one. */
+/* Applies `op` to a legal case, except that input `wrong` has the element type `type`. Returns the graph's status. */
 static vkt_result apply_with_type(const vkt_op *op, vkt_case *c, uint32_t wrong, vkt_dtype type)
 {
     const vkt_host h = vkt_test_host();

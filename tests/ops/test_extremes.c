@@ -1,4 +1,5 @@
-/* Maxima, minima and their indices over any axes, with ties, infinities and NaN, as torch's amax, amin and argmax. */
+/* Maxima and minima over any axes, and the index of a maximum along one axis, with ties, infinities and NaN, as torch's
+ * amax, amin and argmax. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +48,7 @@ static void end(rig *r)
     vkt_graph_destroy(&r->g);
 }
 
-/* Returns the gradient of y for x, with dy = 1. */
+/* Returns the gradient of y with respect to x, for dy = 1. Keeps both y and the gradient. */
 static vkt_tensor gradient(rig *r, vkt_tensor y)
 {
     const vkt_tensor one = vkt_graph_const(r->g, "one", VKT_F32, vkt_shape0(), &(float){ 1 });
@@ -90,7 +91,7 @@ static void check_extreme(const float *x, vkt_shape s, uint32_t axes, double sig
     }
 }
 
-/* A few different values, so that most have ties; some are infinite. */
+/* x has few different values, so most extremes have ties. Some values are infinite. */
 static void extremes_over_every_set_of_axes(void **state)
 {
     (void)state;
@@ -118,9 +119,8 @@ static void extremes_over_every_set_of_axes(void **state)
     }
 }
 
-/* A matrix (R,C) has one NaN, and is reduced over either axis. Only the output and the gradients to which the NaN
- * belongs are NaN. The lengths reach every kernel: along lines and across them, by fours and one by one, with and
- * without splits. */
+/* A matrix (R,C) has one NaN, and is reduced over either axis. Only the output and the gradients of the NaN's line are
+ * NaN. The sizes reach every kernel: along lines and across them, by vec4s and one by one, with and without splits. */
 static void a_nan_is_an_extreme(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void a_nan_is_an_extreme(void **state)
     }
 }
 
-/* The index is that of the first of equal elements. A NaN is above infinity. */
+/* The index is that of the first of equal elements. A NaN counts as larger than infinity. */
 static void indices_along_every_axis(void **state)
 {
     (void)state;
@@ -170,7 +170,7 @@ static void indices_along_every_axis(void **state)
         assert_int_equal(vkt_tensor_shape(r.g, y).rank, axis < 0 ? RANK : RANK - 1);
         run(&r, x);
         read(&r, y, got);
-        for (uint32_t i = 0; i < N; i++) { /* in the order of the axis, for one output */
+        for (uint32_t i = 0; i < N; i++) { /* the elements of an output come in the order of the axis */
             const uint32_t o = output_of(s, VKT_AXIS(a), i);
             if (seen[o] == 0 || x[i] > best[o] || (isnan(x[i]) && !isnan(best[o]))) {
                 best[o] = x[i];

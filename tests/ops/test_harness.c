@@ -1,5 +1,5 @@
-/* Proof that the harness of the op tests finds faults. Each op here is wrong in one way, and the harness must report
- * it. Without this test, a broken check would pass every other test. */
+/* Proof that the harness of the op tests finds faults. Each faulty op here is wrong in one way, and the harness must
+ * report this fault. Without this test, no test would fail if a check of the harness were broken. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static vkt_ctx *ctx;
 
 /* ---- relu with faults ---- */
 
-/* Returns the node as a node of the correct op, because the functions of relu read the op from the node. */
+/* Returns a copy of the node with the correct op, because the functions of relu read the op from the node. */
 static vkt_node as_relu(const vkt_node *n)
 {
     vkt_node as = *n;
@@ -103,7 +103,7 @@ static void pass_gradient(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
 }
 
 /* A planted fault: dx becomes the maximum of dx and x - 50. The elements of a case are small, so x - 50 is less than
- * dx. But the harness writes +-77 into padding lanes of x, and convolution and pooling pass these numbers on. */
+ * dx. But the harness writes +-77 to the padding of x, and convolution and pooling compute the padding, too. */
 static void soil_padding(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_shape shape = vkt_node_in(n, 0)->shape;
@@ -119,7 +119,7 @@ static void soil_padding(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
     dx[0] = vkt_reshape(g, vkt_to_layout(g, larger, vkt_node_in(n, 0)->layout), shape);
 }
 
-/* Returns the faults that the harness finds in `seeds` cases of a faulty relu. */
+/* Returns the harness's report on the op's cases of seeds 1 to `seeds`. The first case with a fault ends the loop. */
 static harness_report report_on(const vkt_op *op, uint64_t seeds)
 {
     harness_report report = { .faults = 0 };

@@ -1,5 +1,5 @@
-/* Ops that may compute in the memory of an input (`in_place` of the op descriptor). In every view of the device, they
- * leave the same bits in that memory as in other memory. */
+/* Ops that may compute in the memory of an input (`in_place` of the op descriptor). In every view of the device, an
+ * output has the same bits there as in memory of its own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,15 +55,15 @@ static void write_inputs(const aliased *a, vkt_program *p, uint32_t n, uint64_t 
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 1, 0);
     for (uint32_t i = 0; i < n; i++) {
         const uint64_t elements = vkt_shape_elements(vkt_tensor_shape(a->g, a->in[i]));
-        float *x = test_malloc(elements * sizeof *x); /* may be a condition: its zeros are words, too */
+        float *x = test_malloc(elements * sizeof *x); /* may be the words of a condition: a zero is a zero there, too */
         for (uint64_t e = 0; e < elements; e++) x[e] = vkt_rng_range(&r, 0, 4) ? vkt_rng_uniform(&r, -2, 2) : 0;
         assert_int_equal(vkt_program_write(p, a->in[i], x, elements * sizeof *x), VKT_OK);
         test_free(x);
     }
 }
 
-/* Returns the physical bytes of the output, with padding. NULL: the view refuses the case. *moved is whether the memory
- * plan put the output in the input's memory. */
+/* Returns the physical bytes of the output, with padding. NULL: the view refuses the case. *moved: the memory plan put
+ * the output into the memory of the copy. */
 static void *run(const aliased *a, const harness_view *view, bool in_place, uint32_t n, uint64_t seed, bool *moved)
 {
     const vkt_limits real = harness_ctx->limits;
@@ -103,7 +103,8 @@ static bool is_due(size_t view)
     return view == 0 || !vkt_env_int("VKT_TEST_SMALL", 0) || view == 1 + call % (harness_n_views - 1);
 }
 
-/* Returns whether the output was in the memory of the input. */
+/* Compares the output in the memory of the copy with the output in memory of its own, in each view that is due. Returns
+ * whether a plan put the output into the memory of the copy at all. */
 static bool check(const vkt_op *op, const vkt_case *c, uint32_t k, uint64_t seed)
 {
     const aliased a = build(op, c, k);

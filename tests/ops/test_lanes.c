@@ -1,5 +1,5 @@
-/* Sums, maxima and choices over work groups of several subgroups (shaders/lib/lanes.glsl), as on GPUs, on any device.
- */
+/* Sums, maxima and their indices by work groups of several subgroups (shaders/lib/lanes.glsl), as on GPUs. The tests
+ * run on any device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 static const harness_view gpu = { "as GPU", harness_as_gpu };
 
-/* Returns the number of lanes of the subject's largest work group. */
+/* Returns the number of lanes of the largest work group with the traits of a GPU, among kernels of VKT_KF_SUBGROUPS. */
 static uint32_t most_lanes(const subject *s)
 {
     vkt_limits lim = harness_ctx->limits;

@@ -1,6 +1,6 @@
-/* Values larger than one binding can be (the 128 MiB of a storage buffer that Vulkan guarantees and lavapipe has), and
- * sums of more iterations than Mesa 22.3 allows, at real size. VKT_TEST_SMALL=1 skips the largest cases. A device
- * without the memory skips them too. */
+/* Values larger than one binding, and sums of more iterations than Mesa 22.3 allows, at real size. A binding of 128 MiB
+ * is what Vulkan guarantees, and lavapipe has no larger one. VKT_TEST_SMALL=1 skips the largest cases. They are also
+ * skipped if the device lacks the memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static void an_elementwise_op_larger_than_a_binding(void **state)
     job_end(&j);
 }
 
-/* Adds one row to each row. Then adds it with the batch last, where the samples are neighbours in memory. */
+/* Adds one row to each row of a matrix: by rows, then with the batch last, where samples are neighbours in memory. */
 static void broadcasting_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -74,7 +74,7 @@ static void rearranging_larger_than_a_binding(void **state)
     job_end(&j);
 }
 
-/* The sum of all elements, over several ranges, against a double. */
+/* Compares the sum of all elements, over several ranges, with a sum in double precision. */
 static void a_sum_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static void a_sum_larger_than_a_binding(void **state)
 
 /* ---- products ---- */
 
-/* Checks C = A B by rows. About 3000 elements are compared with dot products in double precision. */
+/* Checks C = A B; all are stored by rows. At most 3000 elements are compared with dot products in double precision. */
 static void check_product(uint32_t m, uint32_t n, uint32_t k)
 {
     job j;
@@ -107,7 +107,8 @@ static void check_product(uint32_t m, uint32_t n, uint32_t k)
             sum += term;
             magnitude += fabs(term);
         }
-        /* Higham, Accuracy and Stability of Numerical Algorithms, 3.5, with sqrt(k) for independent roundings. */
+        /* The bound of Higham, Accuracy and Stability of Numerical Algorithms, 3.5, but with sqrt(k) instead of k,
+         * because roundings are independent. */
         assert_true(fabs((double)j.out[i] - sum) <= 4 * sqrt((double)k) * 0x1p-24 * magnitude);
     }
     job_end(&j);
@@ -137,7 +138,7 @@ static void more_rows_than_work_groups(void **state)
 /* ---- convolutions, linear layers ---- */
 
 /* A convolution y = x * w + bias and its gradients, with all data on the host. Images and kernels are square, the
- * stride is 1, and y is as large as x. */
+ * stride is 1, and images of y are as large as those of x. A size of 1 stands for a linear layer. */
 typedef struct conv {
     uint32_t n, c, o, size, kernel;
     vkt_graph *g;
@@ -170,7 +171,8 @@ static void conv_begin(conv *v, uint32_t n, uint32_t c, uint32_t o, uint32_t siz
     assert_int_equal(vkt_gradients(v->g, &v->t[Y], &v->t[DY], 1, v->t, 3, &v->t[DX]), VKT_OK);
 }
 
-/* Runs it; returns false if the device does not have the memory. */
+/* Runs the graph, with or without texel loads, and reads the results. Returns false if the device does not have the
+ * memory, or a cap forbids it. */
 static bool conv_run(conv *v, bool texels)
 {
     const uint64_t real = harness_ctx->limits.max_texel_elements;
@@ -213,7 +215,8 @@ static void add_product(sum *s, double a, double b)
     s->terms++;
 }
 
-/* Adds the taps of w for channels o and c: y of (n,o,p,q) from x, or dx of (n,c,p,q) from dy with the taps reversed. */
+/* Adds the products of the taps of w for channels o and c: those of y[n,o,p,q], with x, or, if `back`, those of
+ * dx[n,c,p,q], with dy and the taps reversed. */
 static void add_taps(const conv *v, sum *s, uint32_t n, uint32_t o, uint32_t c, uint32_t p, uint32_t q, bool back)
 {
     const uint32_t k = v->kernel, pad = k / 2, size = v->size;
@@ -228,7 +231,7 @@ static void add_taps(const conv *v, sum *s, uint32_t n, uint32_t o, uint32_t c, 
         }
 }
 
-/* Returns element i of one of the results. */
+/* Computes element i of Y, DX, DW or DB in double precision. */
 static sum conv_reference(const conv *v, int tensor, size_t i)
 {
     const size_t pixels = (size_t)v->size * v->size, k = v->kernel;
@@ -258,7 +261,8 @@ static sum conv_reference(const conv *v, int tensor, size_t i)
     return s;
 }
 
-/* Compares elements of every result, spread over it, with sums in double. The bound is that of check_product. */
+/* Compares elements of every result with sums in double precision. The elements are spread over the result. The bound
+ * is that of check_product. */
 static void check_conv(uint32_t n, uint32_t c, uint32_t o, uint32_t size, uint32_t kernel, bool texels)
 {
     conv v;
@@ -298,7 +302,7 @@ static void a_first_convolution_larger_than_a_binding(void **state)
 }
 
 /* The product of channels and taps (180,099 for 20,011 channels) exceeds the limit of a loop. If the input has so many
- * channels, y is computed in parts of them. If the output has so many channels, dx is computed in parts of them. */
+ * channels, y is a sum of parts. If the output has so many channels, dx is a sum of parts. */
 static void a_convolution_longer_than_loops_may_be(void **state)
 {
     (void)state;
@@ -306,8 +310,8 @@ static void a_convolution_longer_than_loops_may_be(void **state)
     check_conv(2, 20011, 3, 5, 3, false);
     check_conv(2, 3, 20011, 5, 3, true); /* dx is a sum over 20,011 channels */
     check_conv(5, 12345, 33, 3, 3, true);
-    check_conv(3, 2, 100003, 2, 3, true);  /* computed in parts; the last part is no multiple of 4 */
-    check_conv(2, 1100000, 3, 1, 1, true); /* also, dx has more rows than 16 times the work groups */
+    check_conv(3, 2, 100003, 2, 3, true);  /* the channels of the last part of dx are no multiple of 4 */
+    check_conv(2, 1100000, 3, 1, 1, true); /* also, dx has more than 16 rows for each of 65,535 work groups */
 }
 
 /* Each case runs with and without texel loads. Without them an operand that is only read is split, too. */
@@ -324,7 +328,7 @@ static void a_linear_layer_larger_than_a_binding(void **state)
 
 /* ---- losses ---- */
 
-/* Checks cross-entropy with its gradient, and the argmax, on scores of 148 MB. */
+/* Checks cross-entropy with its gradient, the argmax and the number of right rows, on scores of 148 MB. */
 static void check_scores(vkt_layout layout)
 {
     enum { B = 6007, K = 6151 };
@@ -335,7 +339,7 @@ static void check_scores(vkt_layout layout)
     assert_true(dz && labels && best);
     for (uint32_t b = 0; b < B; b++) {
         labels[b] = b * 2654435761u % K;
-        z[(size_t)b * K + (b % 3 ? b * 40503u % K : labels[b])] = 4; /* the largest score: every third is right */
+        z[(size_t)b * K + (b % 3 ? b * 40503u % K : labels[b])] = 4; /* the largest score; every third row is right */
     }
     vkt_graph *g;
     vkt_program *p;
@@ -393,7 +397,7 @@ static void scores_larger_than_a_binding(void **state)
 
 /* ---- data ---- */
 
-/* A data set of 157 MB: samples on both sides of the end of the first range. */
+/* Gathers samples on both sides of the end of the first range. The data set has 157 MB. */
 static void a_table_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -438,7 +442,7 @@ static void a_table_larger_than_a_binding(void **state)
     vkt_array_destroy(&chosen);
 }
 
-/* Sequences of 135 MB in 16 bits: samples on both sides of the end of the first range. */
+/* Gathers sequences on both sides of the end of the first range. The data set has 135 MB, with ids of 16 bits. */
 static void sequences_larger_than_a_binding(void **state)
 {
     (void)state;

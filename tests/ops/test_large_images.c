@@ -1,6 +1,6 @@
-/* Layouts, poolings, upsampling and softmax of values larger than one binding can be (128 MiB), and sums of more
- * iterations than Mesa 22.3 allows, at real size. VKT_TEST_SMALL=1 skips the largest cases. A device without the memory
- * skips them too. */
+/* Layouts, poolings, upsampling and softmax of values larger than one binding (128 MiB), and sums of more iterations
+ * than Mesa 22.3 allows, at real size. VKT_TEST_SMALL=1 skips the largest cases. They are also skipped if the device
+ * lacks the memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,8 +33,8 @@ static void a_layout_larger_than_a_binding(void **state)
 
 /* ---- poolings ---- */
 
-/* Checks y and dx of a pooling by its definition, for dy = b. Images have the batch last. The positions that it checks
- * are spread over them. */
+/* Checks y and dx of a pooling by its definition, for dy = b. kernel 0: a pooling window is the whole image. Images
+ * have the batch last. The positions that are checked are spread over the images. */
 static void check_pool(vkt_shape x, uint32_t kernel, bool average)
 {
     const uint32_t height = x.dim[2], width = x.dim[3];
@@ -110,8 +110,8 @@ static void a_pixel_for_more_than_loops_may_be(void **state)
 
 /* ---- softmax ---- */
 
-/* A value of 160 MB with the batch last: neither a binding nor one lane can read a line as it is stored. The test
- * checks every 16th line. */
+/* A value of 160 MB with the batch last. As it is stored, a line fits neither into a binding nor into the loop of one
+ * lane. The test checks every 16th line. */
 static void a_softmax_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void a_softmax_larger_than_a_binding(void **state)
     job_begin(&j, VKT_BATCH_LAST, vkt_shape2(B, K), vkt_shape1(1));
     const vkt_tensor y = vkt_softmax(j.g, j.a, 1);
     vkt_tensor dx;
-    assert_int_equal(vkt_gradients(j.g, &y, &j.a, 1, &j.a, 1, &dx), VKT_OK); /* the gradient of x y, with constant x */
+    assert_int_equal(vkt_gradients(j.g, &y, &j.a, 1, &j.a, 1, &dx), VKT_OK); /* dy has the numbers of x */
     if (!job_run(&j, dx)) large_skip_for_memory(&j);
     for (size_t b = 0; b < B; b += 16) {
         const float *x = j.in_a + b * K, *got = j.out + b * K;
@@ -130,7 +130,7 @@ static void a_softmax_larger_than_a_binding(void **state)
         for (size_t k = 0; k < K; k++) dot += exp((double)x[k]) / all * (double)x[k];
         for (size_t k = 0; k < K; k++) {
             const double want = exp((double)x[k]) / all * ((double)x[k] - dot);
-            if (!(fabs((double)got[k] - want) <= 1e-10)) /* the largest value is 2e-5 */
+            if (!(fabs((double)got[k] - want) <= 1e-10)) /* the largest |want| is about 2e-5 */
                 fail_msg("dx[%zu,%zu] is %g, wanted %g", b, k, (double)got[k], want);
         }
     }

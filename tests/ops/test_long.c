@@ -1,6 +1,6 @@
 /* Sums and losses at sizes that take every path of ops/elementwise/reduce.c and ops/loss/loss.c: several work groups,
  * rows that are split, columns that are folded, and more elements and classes than the 65,535 iterations that Mesa 22.3
- * allows. Against doubles. */
+ * allows. Results are compared with sums in double precision. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static float *read_floats(vkt_program *p, const vkt_graph *g, vkt_tensor t)
 
 /* ---- sums ---- */
 
-/* Checks the sum of x (R,K,S) -> (K,1) by sum_to. If K is 1, it uses sum. */
+/* Checks sum_to of x (R,K,S) to the shape (K,1). If K is 1, checks sum instead. */
 static void check_sum(vkt_layout layout, uint32_t R, uint32_t K, uint32_t S)
 {
     vkt_graph *g = harness_graph();
@@ -61,7 +61,8 @@ static void check_sum(vkt_layout layout, uint32_t R, uint32_t K, uint32_t S)
     float *got = read_floats(p, g, y);
     char what[80];
     snprintf(what, sizeof what, "sum of (%u,%u,%u) in layout %d", R, K, S, (int)layout);
-    /* A chain has up to 128 + 16384 / 64 additions of terms of one sign. Each is off by 2^-24 at most. */
+    /* A chain has up to 128 + 16384 / 64 additions of terms of one sign. Each addition is off by 2^-24 of itself at
+     * most. */
     assert_true(harness_close(what, got, want, K, 2e-5, 0));
     free(got);
     free(want);
@@ -82,7 +83,8 @@ static void long_sums(void **state)
             check_sum((vkt_layout)layout, shapes[i][0], shapes[i][1], shapes[i][2]);
 }
 
-/* Dimensions in which one step exceeds a binding, both kept and reduced ones. */
+/* Sums over shapes in which the distance from one index of a dimension to the next is larger than a binding. The
+ * dimension is kept in some shapes and reduced in others. */
 static void sums_over_steps_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -100,7 +102,7 @@ static void sums_over_steps_larger_than_a_binding(void **state)
     harness_ctx->limits.max_texel_elements = texels;
 }
 
-/* Computes x (R,K,S) + b (S) and the gradient of b, with bindings of 8 KiB. */
+/* Checks x (R,K,S) + b (S) and the gradient of b, with bindings of 8 KiB. */
 static void broadcasts_over_steps_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -190,7 +192,7 @@ static void check_norm(uint32_t N, uint32_t C, uint32_t L)
     vkt_keep(g, y);
     OK(vkt_program_create(harness_ctx, g, NULL, NULL, &p));
     float *x = random_floats(n, -1, 3), *d = random_floats(n, 0.5f, 1), *affine = random_floats(2 * (size_t)C, 0.5f, 2);
-    for (size_t i = 0; i < n; i++) d[i] *= x[i] > 1 ? 1.0f : 0.25f; /* then dgamma is a sum without cancellation */
+    for (size_t i = 0; i < n; i++) d[i] *= x[i] > 1 ? 1.0f : 0.25f; /* so that dgamma is not about 0 */
     OK(vkt_program_write(p, in[X], x, n * sizeof *x));
     OK(vkt_program_write(p, dy, d, n * sizeof *d));
     OK(vkt_program_write(p, in[GAMMA], affine, C * sizeof *affine));
@@ -221,7 +223,7 @@ static void check_norm(uint32_t N, uint32_t C, uint32_t L)
     float *got[] = { read_floats(p, g, y), read_floats(p, g, grad[X]), read_floats(p, g, grad[GAMMA]),
                      read_floats(p, g, grad[BETA]) };
     const double *const wants[] = { want, dx, dw, dw + C };
-    /* Means of 3 10^6 / 512 terms a lane and more: roundings of 2^-24 that add up like a random walk. */
+    /* A lane adds 3 10^6 / 512 terms or more. Their roundings of 2^-24 add up like a random walk. */
     for (int i = 0; i < 4; i++) assert_true(harness_close(what, got[i], wants[i], i < 2 ? n : C, 3e-5, 3e-5));
     for (int i = 0; i < 4; i++) free(got[i]);
     free(want);
@@ -237,7 +239,7 @@ static void norms_of_long_rows(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    check_norm(64, 1, 16641);  /* dgamma: 64 samples of one slice, 133,000 iterations of 8 lanes */
+    check_norm(64, 1, 16641);  /* dgamma: 64 samples in one slice, 133,000 iterations for 8 lanes */
     check_norm(2, 3, 100003);  /* rows of 300,009 numbers, one by one */
     check_norm(1, 2, 1000000); /* rows of 2,000,000 numbers, by vec4s */
 }
@@ -248,7 +250,7 @@ typedef struct scores {
     vkt_graph *g;
     vkt_program *p;
     vkt_tensor z, t, loss, dz, correct, index;
-    vkt_tensor counted, dcounted, nll; /* the loss in the form with a row count, its gradient, and the nll of z */
+    vkt_tensor counted, dcounted, nll; /* the loss by vkt_cross_entropy, its gradient, and the nll of z */
     uint32_t B, K;
     float *logits;
     uint32_t *labels;
@@ -295,7 +297,8 @@ static void scores_end(scores *s)
     free(s->labels);
 }
 
-/* Returns the loss of row b. Writes its gradient, divided by `rows`, to dz and its argmax to *best. */
+/* Returns the loss of row b. Writes its gradient with respect to z, divided by `rows`, to dz (0 from row `rows` on),
+ * and the argmax of the row to *best. */
 static double row_loss(const scores *s, uint32_t b, uint32_t rows, double *dz, uint32_t *best)
 {
     const float *z = s->logits + (size_t)b * s->K;
@@ -359,8 +362,8 @@ static void losses_of_many_rows_or_classes(void **state)
         check_scores((vkt_layout)layout, 20011, 10);
         check_scores((vkt_layout)layout, 70, 1000);
         check_scores((vkt_layout)layout, 3, 100000);
-        check_scores((vkt_layout)layout, 3, 151936); /* the vocabulary of a current model */
-        check_scores((vkt_layout)layout, 2, 260003); /* too many for 8 lanes */
+        check_scores((vkt_layout)layout, 3, 151936); /* the size of a current model's vocabulary */
+        check_scores((vkt_layout)layout, 2, 260003); /* too many classes for the loops of 8 lanes */
     }
 }
 
@@ -378,7 +381,7 @@ static void scores_larger_than_a_binding(void **state)
 
 /* ---- softmax of long lines ---- */
 
-/* Checks softmax, or its logarithm, and the gradient. Each line is compared with double precision. */
+/* Compares each line of softmax, or of its logarithm, and of the gradient with a line in double precision. */
 static void check_softmax(vkt_layout layout, vkt_shape s, int32_t axis, bool logarithm)
 {
     vkt_graph *g = harness_graph();
@@ -416,7 +419,7 @@ static void check_softmax(vkt_layout layout, vkt_shape s, int32_t axis, bool log
     char what[80];
     snprintf(what, sizeof what, "softmax over axis %d in layout %d", axis, (int)layout);
     float *got = read_floats(p, g, y), *got_grad = read_floats(p, g, dx);
-    assert_true(harness_close(what, got, want, n, 8e-6, 3e-6)); /* the op's own bounds */
+    assert_true(harness_close(what, got, want, n, 8e-6, 3e-6)); /* the op's own tolerances */
     assert_true(harness_close(what, got_grad, grad, n, 8e-6, 3e-6));
     free(got);
     free(got_grad);
@@ -458,8 +461,7 @@ static void classes_beyond_a_binding_are_refused(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* A label that is no class must not read past the row. It makes the loss NaN, and the gradients of other rows stay
- * right. */
+/* For a label that is no class, no kernel may read past the row. The loss is NaN, and all gradients stay finite. */
 static void a_label_that_is_no_class_shows(void **state)
 {
     (void)state;

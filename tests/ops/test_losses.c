@@ -35,7 +35,8 @@ static void draw_scores(scores *s)
     for (size_t b = 0; b < B; b++) s->t[b] = vkt_rng_range(&r, 0, K - 1);
 }
 
-/* Computes loss and gradient by vkt_cross_entropy without options, or, if `plain`, by the form that has no options. */
+/* Computes loss and gradient by vkt_cross_entropy without options or, if `plain`, by vkt_softmax_cross_entropy, which
+ * has no options. */
 static void run_scores(scores *s, vkt_layout layout, bool plain, uint32_t rows)
 {
     vkt_graph *g = harness_graph();
@@ -72,7 +73,8 @@ static void no_option_changes_no_bit(void **state)
     }
 }
 
-/* Rows 7 .. B-1 have the label -100: the loss is that of the other rows alone. If no row is left, the mean is 0/0. */
+/* Rows 7 .. B-1 have the label -100: the loss is that of rows 0 to 6. If all rows have this label, the mean is 0/0, and
+ * the gradients are 0. */
 static void labels_of_minus_100_do_not_count(void **state)
 {
     (void)state;
@@ -94,7 +96,7 @@ static void labels_of_minus_100_do_not_count(void **state)
     }
 }
 
-/* A label beyond the classes that is not the ignored one makes the loss NaN. The gradients of other rows stay right. */
+/* A label that is neither a class nor the ignored label makes the loss NaN. All gradients stay finite. */
 static void a_label_that_is_no_class_shows(void **state)
 {
     (void)state;
@@ -113,7 +115,7 @@ static void a_label_that_is_no_class_shows(void **state)
 
 typedef vkt_tensor (*pair_fn)(vkt_graph *g, vkt_tensor y, vkt_tensor t);
 
-/* Returns the loss of one pair of numbers, and writes its slope to *slope. */
+/* Returns the loss of one pair of numbers, and writes its gradient with respect to y to *slope. */
 static float pair(pair_fn fn, float y, float t, float *slope)
 {
     vkt_graph *g = harness_graph();
@@ -178,7 +180,7 @@ static vkt_tensor relative(vkt_graph *g, vkt_tensor y, vkt_tensor t)
 }
 
 /* Numbers of PyTorch 1.13, exact or to the last digits; NaN equals NaN. PyTorch differs for infinite logits, for which
- * its loss is NaN, and for l1 of NaN, whose slope is 0 there. */
+ * its loss is NaN, and for l1 of NaN (nan_stays_nan), for which its slope is 0. It has no `relative`. */
 static void special_values_are_pytorchs(void **state)
 {
     (void)state;
@@ -215,7 +217,7 @@ static void special_values_are_pytorchs(void **state)
         { kl_log, -1, -200, 0, 0 },
         { kl_log, -1, 0, 1, -1 },
         { relative, 0, 0.5f, 25, -100 },
-        { relative, 1, 0.5f, 0.24752475f, 0.99009901f }, /* the derivative is 0.49995 */
+        { relative, 1, 0.5f, 0.24752475f, 0.99009901f }, /* the denominator counts as constant */
         { relative, -3, -3, 0, 0 },
         { relative, 1, INFINITY, INFINITY, -INFINITY },
         { relative, INFINITY, 1, NAN, NAN },

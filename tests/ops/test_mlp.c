@@ -1,5 +1,6 @@
-/* Networks that vkt_backward fuses into one node: against PyTorch's runs of 20 steps (tests/golden/mlp.safetensors),
- * and against the same graph without fusion (VKT_NO_FUSE=1). Chains end early, fork, or are stored in 16 bits. */
+/* Networks that vkt_backward fuses into one node. They are compared with PyTorch's runs of 20 steps
+ * (tests/golden/mlp.safetensors), and with the same graph without fusion (`no_fuse`). Some chains end early, fork, or
+ * are stored in 16 bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,8 +23,8 @@ typedef struct net {
     uint32_t batch, layers, width[MAX_LAYERS + 1];
     uint32_t rows; /* real rows of the batch; 0: all */
     bool no_bias, rows_layout, network_op;
-    uint32_t keep_hidden; /* this layer's output is kept; 0: none */
-    uint32_t fork;        /* this layer's output has a second reader, its mean, in the loss; 0: none */
+    uint32_t keep_hidden; /* number, from 1, of the layer whose output is kept; 0: none */
+    uint32_t fork;        /* number, from 1, of the layer whose mean output is added to the loss; 0: none */
     float factor;         /* a factor of the loss; 0 means 1 */
     bool keep_y;
     vkt_precision precision;
@@ -109,8 +110,8 @@ static double step(rig *r, float lr)
 
 /* ---- PyTorch ---- */
 
-/* Compares 20 steps in float32 with the file. Each step adds some roundings to a loss, and the error of the step to a
- * parameter. */
+/* Compares 20 steps in float32 with the file. Errors grow: each step adds some roundings to the loss, and the error of
+ * its update to each parameter. */
 static void follows(const golden *file, const char *name)
 {
     vkt_shape xs, ts, ws;
@@ -146,7 +147,7 @@ static void follows(const golden *file, const char *name)
         snprintf(part, sizeof part, "final64/%s", vkt_store_name(r.store, k));
         double *want = golden_f64(file, name, part, NULL);
         OK(vkt_store_read(r.store, k, VKT_PART_VALUE, got));
-        assert_true(harness_close(part, got, want, elements, 2e-6, 2e-6)); /* torch in float32: 6e-7 */
+        assert_true(harness_close(part, got, want, elements, 2e-6, 2e-6)); /* torch's float32 is off by 6e-7 */
         test_free(got);
         free(want);
     }
@@ -190,7 +191,8 @@ static void fill(rig *r)
     }
 }
 
-/* Returns the gradients of all parameters as doubles. *out has them as floats. */
+/* Returns the gradients of all parameters as doubles. *out has them as floats, and *n is their number. The caller frees
+ * both arrays. */
 static double *gradients(rig *r, float **out, size_t *n)
 {
     *n = (size_t)vkt_store_elements(r->store);

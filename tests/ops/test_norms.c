@@ -11,8 +11,8 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-/* Draws n numbers that differ from `mean` by at most `spread`. `spread` is a multiple of the spacing of floats at
- * `mean`. *var is their variance. */
+/* Writes n numbers in [mean, mean + spread). `spread` is a multiple of the spacing of floats at `mean`. *var is their
+ * unbiased variance. */
 static void far_from_zero(float *x, uint32_t n, float mean, float spread, double *var)
 {
     double sum = 0, squares = 0;
@@ -24,8 +24,8 @@ static void far_from_zero(float *x, uint32_t n, float mean, float spread, double
     *var = squares / (n - 1);
 }
 
-/* The mean is a million deviations. The mean itself is rounded by up to a tenth of a deviation, but the variance keeps
- * its digits. So do the variances that batch, layer and group norm divide by. */
+/* The mean is up to two million standard deviations. The mean itself is rounded by up to a tenth of a deviation, but
+ * the variance keeps its digits. So do the variances that batch, layer and group norm divide by. */
 static void a_variance_far_from_zero_keeps_its_digits(void **state)
 {
     (void)state;
@@ -53,7 +53,7 @@ static void a_variance_far_from_zero_keeps_its_digits(void **state)
         harness_read_f32(p, g, v, &var);
         if (!(fabs((double)var - want) <= 1e-6 * want))
             fail_msg("mean %g: variance %.9g, want %.9g", (double)means[k], (double)var, want);
-        for (int i = 0; i < 3; i++) { /* y's deviations from its own mean: the mean is rounded, but not the scale */
+        for (int i = 0; i < 3; i++) { /* about y's own mean, because the mean of x was rounded */
             double sum = 0;
             harness_read_f32(p, g, out[i], y[i]);
             for (int j = 0; j < N; j++) sum += (double)y[i][j];
@@ -67,9 +67,8 @@ static void a_variance_far_from_zero_keeps_its_digits(void **state)
     }
 }
 
-/* The same numbers normalised by layer, group and rms norm and by batch norm (one channel) with an eps of 0: numbers of
- * two values, however small, give y = +-1 and no other value. With a momentum of 0 the running statistics do not
- * change. */
+/* Half of the numbers of x are 1e-6, half are -1e-6. With an eps of 0, layer, group, rms and batch norm (one channel)
+ * make +-1 of them. With a momentum of 0, the running statistics do not change. */
 static void an_eps_and_a_momentum_may_be_zero(void **state)
 {
     (void)state;

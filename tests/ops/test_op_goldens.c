@@ -1,5 +1,6 @@
-/* Ops at awkward shapes against PyTorch (tests/golden/ops.safetensors, float64). The references must agree to the last
- * digits. Then the public functions of ops.h run on the device, and the harness compares them with the references. */
+/* Ops at awkward shapes, compared with PyTorch's float64 numbers (tests/golden/ops.safetensors). The references must
+ * agree to the last digits, and the harness compares the device with the references. A function of several nodes has no
+ * reference: the device is compared with PyTorch's numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@ static golden file;
 
 /* ---- a case ---- */
 
-/* Adds input k of the case. It is absent if the file has none. */
+/* Adds input k of the case. It is absent if the file does not have it. */
 static void add_input(subject *s, const char *name, uint32_t k, vkt_layout layout, vkt_dtype dtype)
 {
     char part[16];
@@ -73,7 +74,7 @@ static double *expected(const char *name, const char *part, const side *v)
     return want;
 }
 
-/* Checks that the reference has PyTorch's number. Only the order of float64 additions may differ. */
+/* Checks that the reference has PyTorch's numbers, up to roundings: float64 additions may have another order. */
 static void check_reference(const char *name, const char *part, const side *v)
 {
     double *want = expected(name, part, v);
@@ -86,9 +87,9 @@ static void check_reference(const char *name, const char *part, const side *v)
     free(want);
 }
 
-/* ---- functions of several nodes: the device's results against PyTorch's numbers ---- */
+/* ---- functions of several nodes: the device's results are compared with PyTorch's numbers ---- */
 
-/* The tolerance of these functions, which add at most 2^5 products. Other ops have their own tolerance. */
+/* The tolerance of these functions, whose sums have fewer than 100 terms. A single op has its own tolerance. */
 #define CLOSE 2e-5
 
 static void check_value(vkt_program *p, const vkt_graph *g, const char *name, const char *part, vkt_tensor t)
@@ -168,7 +169,7 @@ static void a_case_is_as_in_pytorch(void **state)
         snprintf(part, sizeof part, "grad_in%u", k);
         if (s.din[k].t.id) check_reference(name, part, &s.din[k]);
     }
-    if (ctx) harness_check_in(ctx, &s, &harness_views[0], &report); /* test_ops has the other views */
+    if (ctx) harness_check_in(ctx, &s, &harness_views[0], &report); /* test_ops.c has the other views */
     subject_free(&s);
     if (report.faults) fail_msg("%s: %s", name, report.text);
 }
@@ -184,7 +185,7 @@ int main(void)
                                         .test_func = a_case_is_as_in_pytorch,
                                         .initial_state = file.cases[n] };
     const int failures = _cmocka_run_group_tests("ops as in PyTorch", tests, n, NULL, NULL);
-    golden_close(&file); /* not earlier, because the names of the tests are in it */
+    golden_close(&file); /* not earlier: the file has the names of the tests */
     vkt_ctx_destroy(&ctx);
     return failures + !vkt_test_is_clean();
 }

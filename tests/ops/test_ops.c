@@ -1,9 +1,9 @@
-/* Every op of ops.def against its double-precision reference, forward and backward. A new op is tested as soon as it is
- * in the list.
+/* Compares every op of ops.def that has random cases with its double-precision reference, forward and backward. A new
+ * op is tested as soon as it is in the list.
  *
  *   VKT_TEST_OPS=relu,pool2d   only these ops
  *   VKT_TEST_SHARE=2/3         the second of three parts of the ops; ctest runs the parts side by side
- *   VKT_TEST_SEEDS=200         number of cases for each op (24; with VKT_TEST_SMALL=1: 3)
+ *   VKT_TEST_SEEDS=200         number of cases for each op (default: 24, or 3 with VKT_TEST_SMALL=1)
  *   VKT_TEST_FIRST=5           number of the first case: each phase of run.sh has other cases
  *   VKT_TEST_SEED=17           only this case
  *   VKT_REQUIRE_COOP=1         each op must have multiplied cooperative matrices */
@@ -58,7 +58,7 @@ static void every_op_is_tested_and_has_a_reason_for_its_tolerance(void **state)
     int faults = 0;
     for (size_t i = 0; vkt_ops[i]; i++) {
         const vkt_op *op = vkt_ops[i], *by = find_op(op->tested_by);
-        /* test_step.c tests ops with side effects. */
+        /* test_step.c and test_shards.c test the ops with side effects that have no random cases. */
         const bool tested = op->sample || (by && by->sample) || op->side_effect;
         const bool reasoned = !op->sample || op->tol_why;
         if (find_op(op->name) != op || !op->formula || !tested || !reasoned) {

@@ -19,7 +19,8 @@ static void add_text(vkt_text *t, const char *text)
     for (const char *c = text; *c; c++) vkt_text_add(t, *c == '|' ? "\\|" : "%c", *c); /* a bar ends a cell */
 }
 
-/* Adds how many inputs an op has, for instance "1 to 3". Inputs that vkt_apply appends are not counted. */
+/* Adds two cells: how many inputs an op has ("1 to 3"), without those that vkt_apply appends; and which of them have
+ * gradients. */
 static void add_inputs(vkt_text *t, const vkt_op *op)
 {
     if (op->min_in == op->max_in)

@@ -1,5 +1,6 @@
-/* Rules of max pooling that random numbers do not reach: ties, NaN, infinities. Also output sizes, against a table that
- * was computed by hand from PyTorch's documentation. */
+/* Rules of max pooling that random numbers do not reach: ties, NaN, infinities. Also output sizes, compared with a
+ * table that was computed by hand from PyTorch's documentation, and windows so large that dispatches or loops are
+ * split. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,7 +85,7 @@ static void output_sizes_are_torchs(void **state)
         uint32_t out; /* 0: refused */
     } cases[] = {
         { 26, 2, 0, 0, false, 13 }, { 9, 2, 0, 0, false, 4 }, { 9, 2, 0, 0, true, 5 },  { 10, 3, 3, 1, true, 4 },
-        { 5, 2, 3, 1, true, 2 }, /* ceil gives 3, but the third would start at 6 = in + pad */
+        { 5, 2, 3, 1, true, 2 }, /* ceil gives 3, but the third window would start at 6 = in + pad */
         { 7, 3, 2, 0, true, 3 },    { 8, 3, 2, 0, true, 4 },  { 8, 3, 2, 0, false, 3 }, { 1, 1, 5, 0, true, 1 },
         { 4, 5, 1, 0, false, 0 },   { 4, 3, 1, 2, false, 0 }, { 4, 0, 1, 0, false, 0 },
     };
@@ -106,8 +107,8 @@ static void output_sizes_are_torchs(void **state)
     }
 }
 
-/* Windows of two columns, three apart, from -1 on: columns -1 and 2, columns 0 and 3, columns 1 and 4. Column 4 is
- * outside. */
+/* Windows of two columns, three apart, from -1 on: columns -1 and 2, columns 0 and 3, columns 1 and 4. Columns -1 and 4
+ * are outside. */
 static void dilated_windows_skip_elements(void **state)
 {
     (void)state;
@@ -123,7 +124,7 @@ static void dilated_windows_skip_elements(void **state)
     }
 }
 
-/* Rows -1 and 4 of four rows: the maximum is -inf, and no element gets the gradient. */
+/* Each window covers rows -1 and 4, which are padding: the maximum is -inf, and no element gets the gradient. */
 static void a_window_of_padding_alone_has_no_winner(void **state)
 {
     (void)state;
@@ -136,7 +137,7 @@ static void a_window_of_padding_alone_has_no_winner(void **state)
     for (int i = 0; i < 16; i++) assert_true(dx[i] == 0);
 }
 
-/* ---- windows that several invocations share, because one loop would be too long ---- */
+/* ---- windows that several lanes share, because one loop would be too long ---- */
 
 /* Sets bindings that hold only some rows of the images below. The op can still compute all cases. */
 static void small_storage(vkt_limits *lim)
@@ -195,8 +196,8 @@ static void long_windows_are_shared(void **state)
     check_case(&overlapping, vkt_shape4(2, 2, 495, 110), true);
 }
 
-/* Bindings of 1.2 MB hold one and a half windows. Rows 2 and 3 fit together, because the last one is one row high; rows
- * 0 and 1 do not. */
+/* Bindings of 1.2 MB hold one and a half windows. The windows of output rows 2 and 3 fit together, because the last one
+ * is one row high; those of output rows 0 and 1 do not. */
 static void a_later_block_may_have_more_rows(void **state)
 {
     (void)state;
@@ -217,11 +218,12 @@ static void dilated_windows_are_split_by_rows(void **state)
     const vkt_pool2d_attr high = {
         .kernel = { 2, 3 }, .stride = { 1, 2 }, .pad = { 1, 0 }, .dilation = { 9, 5 }, .out = { 1, 40 }
     };
-    check_case(&high, vkt_shape4(3, 3, 8, 90), true); /* its rows are -1 and 8: only padding */
+    check_case(&high, vkt_shape4(3, 3, 8, 90), true); /* a window has rows -1 and 8: only padding */
 }
 
-/* An element is in nine windows, whose elements are far apart. The area from the first window to the last one has 225 x
- * 225 windows, more than a loop may have iterations. */
+/* A window has nine elements, which are far apart. An element in the middle is between the first and the last element
+ * of all 225 x 225 windows. These are more windows than a loop may have iterations, but the gradient loops over nine
+ * taps. */
 static void far_apart_elements_cost_no_more(void **state)
 {
     (void)state;
@@ -232,8 +234,8 @@ static void far_apart_elements_cost_no_more(void **state)
     check_case(&far, vkt_shape4(1, 1, 525, 525), false);
 }
 
-/* Each of three vectors of 64 rows takes 32,944 iterations. A work group with two of them would exceed the limit of a
- * loop. */
+/* Each of 64 rows of y has 24 vec4s: three for each of 8 lanes. Each of the three takes 32,944 iterations. A lane with
+ * two of them would exceed the limit of a loop, so a row takes three work groups. */
 static void loops_end_in_time(void **state)
 {
     (void)state;
@@ -254,7 +256,7 @@ static void loops_end_in_time(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* One invocation compares a whole window if there is dilation. If a driver limits loops, such a window is refused. */
+/* If there is dilation, one lane compares a whole window. If a driver limits loops, such a large window is refused. */
 static void long_windows_with_dilation_want_long_loops(void **state)
 {
     (void)state;

@@ -29,7 +29,7 @@ static uint16_t narrowed(vkt_precision p, float f)
 /* ---- conversions ---- */
 
 /* A program y = x, bit for bit, of n numbers: y = vkt_where(any, x, x). A sum, which supports only f32, reads x if
- * `narrow`, else y. So this one is f32, and the other one is stored in 16 bits. */
+ * `narrow`, else y. So the value that the sum reads is stored as f32, and the other value in 16 bits. */
 typedef struct copier {
     vkt_graph *g;
     vkt_program *p;
@@ -130,7 +130,7 @@ static void values_are_halved_where_all_agree_and_hosts_see_floats(void **state)
     OK(vkt_program_create(harness_ctx, g, NULL, NULL, &full));
     OK(vkt_program_create(harness_ctx, g, NULL, &(vkt_program_params){ .precision = VKT_PRECISION_F16 }, &p));
     assert_int_equal(p->lowered.values[tx.id].storage, VKT_PRECISION_F16);
-    assert_int_equal(p->lowered.values[tw.id].storage, VKT_PRECISION_F32); /* f32, because it is in rows */
+    assert_int_equal(p->lowered.values[tw.id].storage, VKT_PRECISION_F32); /* linear reads weights as f32 */
     assert_int_equal(p->lowered.values[lin.id].storage, VKT_PRECISION_F32);
     assert_int_equal(p->lowered.values[act.id].storage, VKT_PRECISION_F16);
     assert_int_equal(2 * p->lowered.values[tx.id].bytes, full->lowered.values[tx.id].bytes);
@@ -257,7 +257,7 @@ static void trainer_free(trainer *t)
     vkt_graph_destroy(&t->g);
 }
 
-/* Makes one step with x = k + 1, k + 2, .. If `odd` is not 0, x[3] = odd. */
+/* Makes one step with x[i] = (k + i + 1) / 3. If `odd` is not 0, x[3] = odd. */
 static void step(trainer *t, uint32_t k, float odd)
 {
     float x[N];
@@ -289,8 +289,8 @@ static const vkt_optimizer optimizers[] = { { .kind = VKT_ADAM },
                                             { .kind = VKT_SGD },
                                             { .kind = VKT_SGD, .momentum = 0.9f, .weight_decay = 0.01f } };
 
-/* A step that overflows changes only the scale. The other steps have the bits of a run without scale and without that
- * step. (All values of this graph are f32, and scales are powers of two.) */
+/* A step that overflows changes only the scale. The other steps have the bits of a training without scale and without
+ * the steps that overflow. (All values of this graph are f32, and scales are powers of two.) */
 static void a_step_that_overflows_is_skipped_and_nothing_else(void **state)
 {
     (void)state;
@@ -301,7 +301,7 @@ static void a_step_that_overflows_is_skipped_and_nothing_else(void **state)
         static const struct {
             uint32_t at;
             float odd;
-            /* The last one overflows only with the scale. */
+            /* The last `odd` overflows only with the scale. */
         } bad[] = { { 1, INFINITY }, { 5, NAN }, { 6, -INFINITY }, { 11, 3e38f } };
         float scale = 65536;
         uint32_t next = 0, t_good = 0;

@@ -14,8 +14,8 @@
 enum { N = 5, B = 6, C = 2, PARAMS = 6, MOST = 6 };
 enum { FROZEN = 2, MEAN = 4, VAR = 5 }; /* numbers of the parameters whose values are copied */
 
-/* The program of a training step. loss = sum(a x) + mean(b a x) + mean(batch_norm(z) z). The gradients of a and b
- * depend on b and a, so they change from step to step. */
+/* The program of a training step. loss = sum(a x) + mean(b a x) + mean(batch_norm(z) z). The gradient of a depends on
+ * b, and that of b on a, so both change from step to step. */
 typedef struct rig {
     vkt_graph *g;
     vkt_store *store;
@@ -138,7 +138,7 @@ static void what_is_published_is_the_average_of_completed_steps(void **state)
     }
 }
 
-/* Another graph over the same store reads the average or the values. Its params say which. */
+/* A program of another graph over the same store reads the average or the values. The program's params say which. */
 static void a_program_reads_the_part_that_it_was_made_for(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The promises of permute, slice, concat, pad and similar ops besides the numbers: Python's rules for indices, layouts
- * with the batch last, unchanged bits, and the kernel that a shape should get. */
+/* permute, slice, concat, pad and similar ops: Python's rules for indices, layouts with the batch last, unchanged bits,
+ * and the kernel that a shape should get. (test_ops.c checks them at random shapes.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static const struct {
     { INT64_MIN, INT64_MAX, 1, 7, { 0, 1, 2, 3, 4, 5, 6 } },
 };
 
-/* Slices (7,7,7) along every dimension, in both layouts. */
+/* Slices a tensor (7,7,7) along every dimension, by rows or with the batch last. */
 static void slices_follow_pythons_rules(void **state)
 {
     (void)state;
@@ -100,8 +100,8 @@ static void what_is_split_and_joined_is_the_same(void **state)
 
 /* ---- batch last ---- */
 
-/* An image is transposed together with its batch: both layouts must give the elements that the test's own index finds.
- */
+/* An image is transposed together with its batch. In both layouts, the elements must be those at the indices that the
+ * test computes itself. */
 static void a_batch_that_moves_comes_back_by_rows(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void a_batch_that_moves_comes_back_by_rows(void **state)
     }
 }
 
-/* Pads with -inf, as before a maximum (torch.nn.functional.pad). The padding of the batch must stay finite. */
+/* Pads with -inf, as users of torch.nn.functional.pad do before a maximum. */
 static void padding_with_infinity(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void padding_with_infinity(void **state)
 
 /* ---- bits ---- */
 
-/* Every kernel keeps NaNs with a payload, denormals and -0. Integers with those bits stay as they are too. */
+/* The kernels keep NaNs with a payload, denormals and -0. Integers with the same bits stay as they are, too. */
 static void bits_stay_as_they_are(void **state)
 {
     (void)state;
@@ -176,7 +176,7 @@ static void bits_stay_as_they_are(void **state)
 
 /* ---- dimensions of 1 ---- */
 
-/* Applies one of the ops that rearrange dimension 0 of x (N,C,H). */
+/* Applies one of nine functions to x (N,C,H). `how` is its number. All of them rearrange or rename dimension 0. */
 static vkt_tensor rearranged(vkt_graph *g, vkt_tensor x, int how)
 {
     const vkt_shape s = vkt_tensor_shape(g, x);

@@ -1,5 +1,6 @@
-/* The references themselves: their gradients against central differences, and numbers that were computed by hand.
- * (test_training_goldens.c and the op goldens below compare them with PyTorch's numbers.) No device is needed. */
+/* The references themselves: their gradients are compared with central differences, and their results with numbers that
+ * were computed by hand. (test_training_goldens.c and test_op_goldens.c compare the references with PyTorch's numbers.)
+ * No device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -102,7 +103,7 @@ static void losses_are_those_of_the_textbook(void **state)
     assert_true(fabs(loss - (1 + 4 + 0 + 1) / 4.0) < 1e-15);
 }
 
-/* A constant gradient moves Adam by lr in every step, whatever its size (Kingma & Ba, section 2.1). */
+/* In Adam, a constant gradient of any size moves a parameter by lr in every step (Kingma & Ba, section 2.1). */
 static void a_constant_gradient_moves_adam_by_lr(void **state)
 {
     (void)state;
@@ -113,7 +114,7 @@ static void a_constant_gradient_moves_adam_by_lr(void **state)
     assert_true(fabs(p[0] - 0) < 1e-12 && fabs(p[1] - 3) < 1e-12);
 }
 
-/* After n steps p is smaller by lr (1 + b + b^2 + .. ) g. Nesterov's form is one step ahead. */
+/* Step n subtracts lr (1 + b + .. + b^(n-1)) g from p. Nesterov's form has one more term. */
 static void momentum_is_a_geometric_series(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* relu before a max pooling, which vkt_backward fuses into one node. The convolution before them is fused too if it has
- * few products an element. Results, gradients and updated weights must have the bits of the graph without fusion
- * (VKT_NO_FUSE=1). The nodes stay apart if another node reads the value between them. */
+/* relu before a max pooling, which vkt_backward fuses into one node. The convolution before them is fused, too, if it
+ * has few products an element. Results, gradients and updated weights must have the bits of the graph without fusion
+ * (`no_fuse`). The nodes stay apart if another node reads the value between them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,17 +20,17 @@ typedef struct net {
     vkt_shape x;
     vkt_pool2d_params pool; /* a sequence uses the second number of each pair */
     uint32_t adaptive;      /* output height and width of an adaptive pooling; 0: `pool` is used */
-    bool keep, fork, ask; /* relu's output is kept; its sum in the loss is a second reader; its gradient is requested */
-    bool forget;          /* relu's output is not kept after vkt_backward */
-    bool linear;          /* there is no relu */
-    bool reshaped;        /* before the pooling, (N,C,H,W) is reshaped to (N,C,W,H), which moves no data */
+    bool keep, fork, ask;   /* keep relu's output; add the sum of relu's output to the loss; keep its gradient */
+    bool forget;            /* relu's output is not kept after vkt_backward */
+    bool linear;            /* there is no relu */
+    bool reshaped;          /* before the pooling, (N,C,H,W) is reshaped to (N,C,W,H), which moves no data */
     vkt_precision precision;
     bool once; /* compare only y, of one run: the fused node chooses winners before it rounds to 16 bits */
 } net;
 
 typedef struct rig {
     vkt_graph *g;
-    vkt_tensor weights, hidden, y; /* y is multiplied by the weights before the sum, so they are its gradient */
+    vkt_tensor weights, hidden, y; /* y is multiplied by `weights` before the sum, so dy is `weights` */
     vkt_tensor asked;              /* the gradient of `hidden`, or {0} */
     vkt_store *store;
     vkt_program *program;
@@ -75,7 +75,7 @@ static void rig_make(rig *r, const net *n, bool fuse)
     g->no_fuse = !fuse;
     OK(vkt_backward(g, loss));
     g->no_fuse = false; /* with or without no_fuse, a relu is a convolution's epilogue: test_epilogue.c */
-    if (!n->forget) vkt_keep(g, r->hidden); /* too late to prevent the fusion, but it is stored */
+    if (!n->forget) vkt_keep(g, r->hidden); /* too late to prevent the fusion, but now it is stored */
     OK(vkt_update(g, &(vkt_optimizer){ .kind = VKT_ADAM }));
     OK(vkt_store_create(harness_ctx, g, &r->store));
     OK(vkt_program_create(harness_ctx, g, r->store, &(vkt_program_params){ .precision = n->precision }, &r->program));
@@ -88,8 +88,8 @@ static void rig_free(rig *r)
     vkt_graph_destroy(&r->g);
 }
 
-/* Draws a number of which there are few, so that windows have ties, nothing above 0, both zeros, and sometimes NaN or
- * infinity. */
+/* Draws one of few numbers. So there are windows with ties, windows without a number above 0, both zeros, and sometimes
+ * NaN or infinity. */
 static float number(vkt_rng *rng)
 {
     static const float rare[] = { NAN, INFINITY, -INFINITY, 1e-30f };
@@ -144,8 +144,8 @@ static uint32_t dispatches(const rig *r)
     return info.dispatches;
 }
 
-/* Checks that the fused and the separate nodes agree. `fewer`: how many dispatches the fusion saves. relu runs by
- * itself too if its output is kept after vkt_backward. */
+/* Checks that the fused and the separate nodes agree. `fewer`: how many dispatches the fusion saves. If relu's output
+ * is kept after vkt_backward, relu has a dispatch of its own, too. */
 static void agree(const net *n, uint32_t fewer)
 {
     rig fused, plain;
@@ -194,7 +194,7 @@ static void one_node_has_the_bits_of_two(void **state)
     agree(&(net){ CONV1D, vkt_shape3(5, 3, 19), { .kernel = { 0, 3 }, .stride = { 0, 2 } }, .adaptive = 0 }, 0);
 }
 
-/* The windows are disjoint, in images and in sequences. In 7 x 9 some pixels belong to no window. */
+/* The windows are disjoint, in images and in sequences. In an image of 7 x 9, some pixels belong to no window. */
 static void a_convolution_joins_them(void **state)
 {
     (void)state;
@@ -214,13 +214,14 @@ static void a_convolution_joins_them(void **state)
         stored.once = true;
         agree(&stored, 2);
     }
-    net shown = nets[0]; /* its output is kept after vkt_backward, so convolution and relu run for this output alone */
+    net shown = nets[0]; /* relu's output is kept after vkt_backward; convolution and relu run only for it */
     shown.forget = false;
     agree(&shown, 1);
 }
 
-/* Windows that overlap, include padding or are cut off, and many products an element: only relu is fused with the
- * pooling. */
+/* Windows overlap, are dilated, include padding, or are clipped by the edge; or a convolution has more products an
+ * element, or transforms may compute it. Then only relu is fused with the pooling. Behind a reshape, nothing is fused.
+ */
 static void other_poolings_leave_it_alone(void **state)
 {
     (void)state;
@@ -232,7 +233,7 @@ static void other_poolings_leave_it_alone(void **state)
         { CONV2D, { 4, { 5, 3, 7, 9 } }, { .kernel = { 2, 2 }, .dilation = { 2, 1 } }, .forget = true },
         { CONV2D, { 4, { 5, 3, 7, 9 } }, .adaptive = 2, .forget = true },
         { CONV2D, { 4, { 5, 5, 7, 9 } }, { .kernel = { 2, 2 } }, .forget = true },
-        { CONV2D, { 4, { 5, 4, 7, 9 } }, { .kernel = { 2, 2 } }, .forget = true }, /* transforms are possible */
+        { CONV2D, { 4, { 5, 4, 7, 9 } }, { .kernel = { 2, 2 } }, .forget = true }, /* transforms may compute it */
     };
     const net reshaped = { CONV2D, { 4, { 5, 3, 5, 4 } }, { .kernel = { 2, 2 } }, .forget = true, .reshaped = true };
     for (size_t i = 0; i < VKT_COUNT(nets); i++) agree(&nets[i], 1);

@@ -1,4 +1,5 @@
-/* The sum over a rank's shards, beside a sum of this file's own; what it does not write; saved states and their sum. */
+/* The sum over a rank's shards, compared with a sum on the host. It writes nothing outside of its bucket. States: each
+ * shard begins with the saved states, and their mean over the rows is the next state. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 enum { BLOCK = VKT_ALIGN_BYTES / 4, MOST_LEVELS = 3, MOST_PARTS = 3, MOST_RUNS = MOST_PARTS << MOST_LEVELS };
 static const uint32_t poison = 0x7fff7fffu; /* a quiet NaN */
 
-/* ---- the sum, as its description says ---- */
+/* ---- the sum on the host ---- */
 
 static float from_bits(uint32_t b)
 {
@@ -35,7 +36,7 @@ static float flush(float x)
     return fabsf(x) < 0x1p-126f ? 0.0f : x;
 }
 
-/* To bfloat16: the nearest, of two the even one. */
+/* Rounds to bfloat16, to nearest, ties to even. */
 static float narrow(float x)
 {
     const uint32_t b = bits_of(x), rest = b & 0xffffu, odd = b >> 16 & 1u;
@@ -98,7 +99,7 @@ static vkt_array *vector_for(rig *r, vkt_tensor t)
     return a;
 }
 
-/* Makes the store, the vectors and the program of r->g, on a device with these limits. */
+/* Makes the store, the vectors and the program of r->g, with the limits that `change` (may be NULL) sets. */
 static void make_program(rig *r, void (*change)(vkt_limits *))
 {
     OK(vkt_graph_status(r->g));
@@ -134,7 +135,7 @@ static void rig_free(rig *r)
     harness_forget(harness_ctx);
 }
 
-/* One parameter of `blocks` blocks, in `buckets` buckets. */
+/* Makes a graph of shards and its program. Its one parameter has `blocks` blocks, in `buckets` buckets. */
 static rig rig_make(const shard_runs *s, uint32_t blocks, uint32_t buckets, void (*change)(vkt_limits *))
 {
     rig r = { .g = harness_graph(), .n = blocks * BLOCK };
@@ -178,7 +179,7 @@ static void check_step(rig *r, const shard_runs *s)
     test_free(got);
 }
 
-/* Draws gradients. About one in eight is infinite, a NaN, or a number with which rounding is difficult. None is
+/* Draws gradients. About one in eight is special: infinite, a NaN, -0, or a number that is hard to round. None is
  * subnormal: a device may keep subnormal numbers until they are multiplied by the rows. */
 static float *draw(uint32_t seed, uint32_t runs, uint32_t n)
 {
@@ -210,12 +211,12 @@ static void every_tree_is_that_of_the_host(void **state)
             for (int bf16 = 0; bf16 < 2; bf16++, c++) {
                 const uint32_t n = blocks[c % VKT_COUNT(blocks)] * BLOCK, runs = parts << levels;
                 uint32_t rows[MOST_RUNS];
-                for (uint32_t i = 0; i < runs; i++) rows[i] = (i * 5 + c) % 4; /* some have none */
+                for (uint32_t i = 0; i < runs; i++) rows[i] = (i * 5 + c) % 4; /* some runs have no rows */
                 shard_runs s = { levels, parts, n, bf16, draw(c, runs, n), rows };
                 rig r = rig_make(&s, n / BLOCK, n / BLOCK < 4 ? 1 : 1 + c % 4, c % 3 ? small_storage : NULL);
                 check_step(&r, &s);
                 for (uint32_t i = 0; i < runs; i++) rows[i] = 1 + (i + c) % 3;
-                check_step(&r, &s); /* once more: nothing is left of the step before */
+                check_step(&r, &s); /* nothing of the step before is left */
                 rig_free(&r);
                 test_free((void *)(uintptr_t)s.g);
             }
@@ -240,7 +241,7 @@ static void a_run_without_rows_adds_nothing(void **state)
         }
 }
 
-/* The parts of a sum that a float cannot hold: it is no plain loop. */
+/* The numbers are such that a plain loop over the shards would give another sum than the tree. */
 static void the_sum_is_a_tree(void **state)
 {
     (void)state;
@@ -259,7 +260,8 @@ static void the_sum_is_a_tree(void **state)
     rig_free(&r);
 }
 
-/* A bucket in the middle: nothing else of sum and planes is written, with any limits. */
+/* The bucket is in the middle of the arena. Nothing outside of it is written in sum and planes, also with small
+ * bindings. */
 static void only_the_bucket_is_written(void **state)
 {
     (void)state;
@@ -322,7 +324,7 @@ static void expect(rig *r, uint32_t i, vkt_store_part part, float by)
     assert_memory_equal(got, want, params[i].n * sizeof *got);
 }
 
-/* Two steps of two shards. What a run does to the states is written by the test, between the runs. */
+/* Makes two steps of two shards. Between the runs, the test changes the states, as a forward pass would do. */
 static void every_shard_begins_with_the_same_states(void **state)
 {
     (void)state;
@@ -334,7 +336,7 @@ static void every_shard_begins_with_the_same_states(void **state)
     r.ends[0] = r.g->arena_bytes;
     OK(vkt_shard_sums(r.g, &(vkt_shard_params){ 1, 1, 2, false, r.ends, 1 }, &r.v));
     make_program(&r, NULL);
-    assert_int_equal(vkt_shard_saved_bytes(r.g), 4 * VKT_ALIGN_BYTES); /* 1, 2 and 1 blocks */
+    assert_int_equal(vkt_shard_saved_bytes(r.g), 4 * VKT_ALIGN_BYTES); /* mean, var, last: 1, 2 and 1 blocks */
     float v[MOST];
     for (uint32_t step = 0; step < 2; step++) {
         for (uint32_t shard = 0; shard < 2; shard++) {
@@ -365,8 +367,8 @@ static void every_shard_begins_with_the_same_states(void **state)
     rig_free(&r);
 }
 
-/* The update makes the mean over all rows the next state, and changes nothing else of the parameters with SGD and lr 0.
- */
+/* The update makes the mean over all rows the next state. With SGD and a learning rate of 0, it changes no
+ * parameter. */
 static void the_mean_over_the_rows_is_the_next_state(void **state)
 {
     (void)state;
@@ -375,7 +377,7 @@ static void the_mean_over_the_rows_is_the_next_state(void **state)
     for (uint32_t i = 0; i < PARAMS; i++)
         (params[i].state ? vkt_state : vkt_param)(of.g, params[i].name, vkt_shape1(params[i].n));
     vkt_graph_arena(of.g, VKT_ROLE_GRAD);
-    of.ends[0] = VKT_ALIGN_BYTES; /* a border inside of nothing, and one between two parameters */
+    of.ends[0] = VKT_ALIGN_BYTES; /* the first bucket has only the first parameter */
     of.ends[1] = of.g->arena_bytes;
     const vkt_shard_params p = { 0, 1, 1, false, of.ends, 2 };
     OK(vkt_update_by_sum(r.g, of.g, &(vkt_optimizer){ 0 }, &p, &r.v.sum));
@@ -395,7 +397,7 @@ static void the_mean_over_the_rows_is_the_next_state(void **state)
     OK(vkt_program_run(r.p, &(vkt_run){ .lr = 1, .rows = 8 }, NULL));
     OK(vkt_program_wait(r.p));
     OK(vkt_store_read(r.store, 0, VKT_PART_VALUE, v));
-    for (uint32_t k = 0; k < params[0].n; k++) assert_true(v[k] == -6); /* 1 - 7: the mean gradient is 7 .. */
+    for (uint32_t k = 0; k < params[0].n; k++) assert_true(v[k] == -6); /* 1 + c - (7 + c), where 7 + c is the mean */
     test_free(sum);
     vkt_graph_destroy(&of.g);
     rig_free(&r);

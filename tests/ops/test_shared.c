@@ -1,5 +1,5 @@
 /* Products by tiles in shared memory (shaders/lib/blocks.glsl): the tile that a product gets, and that each tile is
- * right in every kernel that has it. The tiles are for GPUs, but the test runs without one. */
+ * right in every kernel that has it. The tiles are for GPUs, but the tests run on any device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,10 +30,10 @@ static void tiles_are_chosen_by_shape_and_device(void **state)
     } cases[] = {
         { &gpu, { 4096, 4096, 4096, 1 }, 100, 128, 128, 1 }, { &least, { 4096, 4096, 4096, 1 }, 100, 64, 64, 1 },
         { &gpu, { 512, 512, 512, 1 }, 1, 32, 64, 1 },      /* 64 tiles of 64 x 64 would leave cores idle */
-        { &gpu, { 512, 512, 512, 1 }, 100, 64, 64, 2 },    /* ... unless the sum is split */
+        { &gpu, { 512, 512, 512, 1 }, 100, 64, 64, 2 },    /* two slices of a sum keep the cores busy */
         { &gpu, { 32, 100000, 800, 1 }, 1, 32, 64, 1 },    /* few rows: no tile of 64 rows */
         { &gpu, { 10, 784, 60000, 1 }, 1000, 32, 64, 10 }, /* few elements with long sums */
-        { &gpu, { 10, 784, 60000, 1 }, 4, 32, 32, 4 },     /* ... and no memory for all slices */
+        { &gpu, { 10, 784, 60000, 1 }, 4, 32, 32, 4 },     /* the same, without memory for all slices */
         { &gpu, { 7, 7, 100, 1 }, 100, 32, 32, 1 },        /* too short to split */
         { &gpu, { 125, 126, 20, 128 }, 1, 128, 128, 1 },   /* many products */
     };
@@ -75,7 +75,7 @@ static void as_it_is(vkt_limits *lim)
     (void)lim;
 }
 
-/* Returns the tile of the subject's first dispatch by a variant in shared memory. 0: there is none. */
+/* Returns the tile of the subject's first dispatch by SHARED or SPLIT_K, as 1000 BM + BN. 0: there is none. */
 static uint32_t tile_rows(const subject *s, const harness_view *view)
 {
     vkt_limits lim = gpu;
@@ -94,8 +94,8 @@ static uint32_t tile_rows(const subject *s, const harness_view *view)
     return rows;
 }
 
-/* Checks a subject. `half`: once more with 16-bit storage. `coop`: also by cooperative matrices, if the device has
- * them. */
+/* Checks a subject and its tile (tile_rows). `half`: also with 16-bit storage. `coop`: also by cooperative matrices, if
+ * the device has them. */
 static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coop)
 {
     const harness_view view = { "in shared memory", as_it_is, .force = force };
@@ -119,7 +119,8 @@ static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coo
     if (report.faults) fail_msg("%s", report.text);
 }
 
-/* Makes `count` products c = op(a) op(b), and both gradients. */
+/* Makes `count` products c = op(a) op(b), and both gradients. trans & 1: a is transposed. trans & 2: b is
+ * transposed. */
 static void matmul_make(subject *s, uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans)
 {
     const bool ta = trans & 1, tb = trans & 2;
@@ -149,8 +150,8 @@ static void every_tile_multiplies_in_every_orientation(void **state)
     };
     const bool small = vkt_env_int("VKT_TEST_SMALL", 0);
     for (uint32_t i = small; i < VKT_COUNT(tiles); i++) {
-        /* tiles that are not full, then whole vec4s, each with every orientation of A and B at least once; small: three
-         * of the four orientations, in rotation */
+        /* Sizes that are no multiples of 4, then multiples of 4. Over the four tiles, either kind has every orientation
+         * of A and B. VKT_TEST_SMALL: three tiles, each of one kind, have three orientations. */
         if (!small || i % 2) check_matmul(128, tiles[i][0], tiles[i][1], 19, i, VKT_V(SHARED), tiles[i][2]);
         if (!small || i % 2 == 0)
             check_matmul(128, tiles[i][0] / 4 * 4, tiles[i][1] / 4 * 4, 36, small ? i : 3 - i, VKT_V(SHARED),
@@ -166,7 +167,7 @@ static void slices_of_long_sums_add_up(void **state)
     check_matmul(1, 9, 13, 5003, 3, VKT_V(SPLIT_K), 32032);
 }
 
-/* Checks two products with rows of k numbers. Blocks can be split between these rows. */
+/* Checks two products A^T B. A and B have k rows each, so the sum over k can be split between rows. */
 static void check_blocks(uint32_t m, uint32_t n, uint32_t k, const harness_view *view, uint64_t force, bool half)
 {
     harness_report report = { .faults = 0 };
@@ -184,15 +185,15 @@ static void check_blocks(uint32_t m, uint32_t n, uint32_t k, const harness_view 
     subject_free(&s);
 }
 
-/* With bindings of 16 KiB a sum is computed in blocks. Each block adds to C, or, if C is in 16 bits, to a f32 buffer
- * beside it. */
+/* With bindings of 16 KiB a sum is computed in blocks. Each block adds to C or, if C is stored in 16 bits, to a
+ * separate f32 buffer. */
 static void blocks_of_long_sums_add_up(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
     check_blocks(9, 13, 603, &harness_views[3], VKT_V(SHARED), false);
-    check_blocks(60, 60, 604, &harness_half_views[2], VKT_V(SHARED), true); /* 16 lanes compute 64 x 64 at a time */
-    check_blocks(60, 60, 604, &harness_half_views[3], VKT_V(PACKED), true);
+    check_blocks(60, 60, 604, &harness_half_views[2], VKT_V(SHARED), true);
+    check_blocks(60, 60, 604, &harness_half_views[3], VKT_V(PACKED), true); /* 16 lanes compute a tile of 64 x 64 */
     if (!harness_ctx->limits.coop.m) return;
     check_blocks(9, 13, 603, &harness_half_views[3], VKT_V(COOP), false);
     check_blocks(12, 16, 604, &harness_half_views[3], VKT_V(COOP), true);
@@ -203,7 +204,7 @@ static void blocks_of_long_sums_add_up(void **state)
 typedef struct conv {
     vkt_shape x, w;
     vkt_conv2d_params p;
-    uint32_t tile; /* of the convolution itself */
+    uint32_t tile; /* of the convolution itself: see tile_rows */
 } conv;
 
 /* Checks y = conv2d(x, w, bias) and all gradients. */
@@ -225,7 +226,7 @@ static void every_tile_convolves(void **state)
     harness_needs(harness_ctx);
     const conv cases[] = {
         { vkt_shape4(63, 3, 16, 17), vkt_shape4(126, 3, 3, 2), { .pad = { 1, 1 } }, 128128 },
-        { vkt_shape4(34, 125, 22, 23), vkt_shape4(3, 125, 1, 1), { .stride = { 1, 1 } }, 32064 }, /* dx: 128 x 128 */
+        { vkt_shape4(34, 125, 22, 23), vkt_shape4(3, 125, 1, 1), { .stride = { 1, 1 } }, 32064 }, /* dx 128 x 128 */
         { vkt_shape4(67, 7, 23, 22), vkt_shape4(64, 7, 3, 3), { .stride = { 2, 2 }, .pad = { 1, 0 } }, 64064 },
         { vkt_shape4(17, 10, 13, 19),
           vkt_shape4(40, 5, 3, 5),

@@ -1,4 +1,4 @@
-/* Each way to traverse the lines of a softmax (ops/norm/softmax.c), against the double reference. */
+/* Each way to traverse the lines of a softmax (ops/norm/softmax.c), compared with the double reference. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,8 @@ static bool uses(const subject *s, vkt_kernel_id kernel)
     return found;
 }
 
-/* Checks the shape in `view` only. If it is NULL: on the device as it is, in one of the other views, and in 16 bits. */
+/* Checks softmaxes of shape x along `axis` in `view` or, if `view` is NULL, by harness_check. They must use both
+ * kernels. */
 static void check_in(vkt_shape x, uint32_t axis, vkt_kernel_id forward, vkt_kernel_id back, const harness_view *view)
 {
     static const vkt_softmax_attr variants[] = { { .scale = 1 },

@@ -46,14 +46,14 @@ static void the_first_maximum_wins(void **state)
         OK(vkt_program_read(p, index, got, sizeof got));
         harness_read_f32(p, g, count, &correct);
         for (uint32_t b = 0; b < B; b++) assert_int_equal(got[b], b);
-        assert_true(correct == B / 2); /* floor: rows 1, 3, .. */
+        assert_true(correct == B / 2); /* rows 1, 3, .. are right */
         vkt_program_destroy(&p);
         vkt_graph_destroy(&g);
     }
 }
 
-/* An image of equal numbers: each window's gradient goes to its first element. Then one NaN, which reaches all outputs.
- */
+/* In images of equal numbers, each window's gradient goes to its first element. Then one element is NaN. The output of
+ * its window is NaN, and the NaN gets the gradient. */
 static void pooling_breaks_ties_and_passes_nan_as_torch_does(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void gradients_of_a_tensor_used_twice_add_up(void **state)
 
 enum { DROP_N = 64, DROP_C = 13, DROP_HW = 49, DROPPED = DROP_N * DROP_C * DROP_HW };
 
-/* Two dropouts of ones in one graph. `t` is the number of steps of the clock. */
+/* Two dropouts of ones in one graph. */
 typedef struct drop {
     vkt_graph *g;
     vkt_store *store;
@@ -173,8 +173,8 @@ static void drop_free(drop *d)
     vkt_graph_destroy(&d->g);
 }
 
-/* Counts agree with a binomial distribution within 5 standard deviations. A correct generator exceeds them once in 1.7
- * million. The seeds are fixed: the test fails always or never. */
+/* Checks that `hits` of n agrees with a binomial distribution within 5 standard deviations. A correct generator exceeds
+ * them once in 1.7 million. The seeds are fixed: the test fails always or never. */
 static void check_rate(unsigned hits, unsigned n, double prob, const char *what)
 {
     const double mean = n * prob, deviation = sqrt(n * prob * (1 - prob));
@@ -255,8 +255,8 @@ static void dropout_of_all_or_nothing(void **state)
 
 /* ---- tables in arrays ---- */
 
-/* An epoch over a table of u8 in a vkt_array, 50 samples in batches of 16: three whole batches and one of two. Sample
- * order[i] has 3 channels of 5 numbers that encode sample and position; its label is the sample % 7. */
+/* Gathers an epoch from a table of u8 in a vkt_array: 50 samples in three batches of 16 and one of two. A sample has 3
+ * channels of 5 numbers, which encode the number of the sample and the position. Its label is its number % 7. */
 static void an_epoch_is_gathered_from_arrays(void **state)
 {
     (void)state;
@@ -308,7 +308,8 @@ static void an_epoch_is_gathered_from_arrays(void **state)
     for (int i = 0; i < 3; i++) vkt_array_destroy(&array[i]);
 }
 
-/* An order with indices beyond the table reads nothing outside it: the result is zeros. */
+/* If the order has indices beyond the table, nothing outside of the table is read. These rows of the result are
+ * zero. */
 static void row_numbers_outside_the_table_give_zeros(void **state)
 {
     (void)state;
@@ -336,8 +337,8 @@ static void row_numbers_outside_the_table_give_zeros(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* Sums, means and variances of x (3,4,5,6) over each set of axes, with their gradients, against doubles. The mean is a
- * thousand times the deviation: a variance as a difference of squares would have no correct digit. */
+/* Compares sums, means and variances of x (3,4,5,6) over each set of axes, and their gradients, with doubles. The mean
+ * is some thousand standard deviations: a variance as a difference of squares would have no correct digit. */
 static void reductions_over_every_set_of_axes(void **state)
 {
     (void)state;
@@ -388,8 +389,8 @@ static void reductions_over_every_set_of_axes(void **state)
             harness_read_f32(p, g, y[k], got[k]);
             harness_read_f32(p, g, grad[k], dx[k]);
         }
-        /* A mean near 1000 is rounded by at most 2^-15. Deviations are about 0.5, so a difference x - mean is off by at
-         * most 2^-14 of itself. */
+        /* A mean near 1000 is rounded by at most 2^-15. This is the error of x - mean, too: about 2^-14 of a typical
+         * difference, 0.5. */
         assert_true(harness_close("sum", got[0], sum, outs, 2e-6, 0));
         assert_true(harness_close("mean", got[1], mean, outs, 2e-6, 0));
         assert_true(harness_close("var", got[2], squares, outs, 0, 2e-4));
@@ -400,8 +401,8 @@ static void reductions_over_every_set_of_axes(void **state)
     }
 }
 
-/* Lines with infinities, as in torch: one +inf, one NaN, or only -inf give NaN; a -inf among numbers gives 0. Long and
- * short lines, in rows and with the batch last. */
+/* Lines with infinities, as in torch. A line with a +inf, with a NaN, or with nothing but -inf gives NaN. A -inf among
+ * numbers gives 0. Lines are long or short, by rows or with the batch last. */
 static void softmax_of_infinities(void **state)
 {
     (void)state;
@@ -488,14 +489,15 @@ static void frequent_rows_padding_and_wrong_ids_of_an_embedding(void **state)
     (void)state;
     harness_needs(ctx);
     static const uint32_t widths[] = { 1, 3, 4, 68,
-                                       301 }; /* copied in order or not, in two chunks, in parts by lanes */
+                                       301 }; /* whole vec4s or not (then dy is copied); 1 to 76 vec4s a row */
     for (size_t i = 0; i < VKT_COUNT(widths); i++) {
         frequent_rows(widths[i], false);
         frequent_rows(widths[i], true);
     }
 }
 
-/* The same for tables of integers: rows of 4 and of 3, of 32 and of 16 bits. Nothing beyond a row is written. */
+/* vkt_gather_ids gives zeros for indices outside of the table. Rows have 3 or 4 ids of 32 or 16 bits. Nothing behind a
+ * row is written. */
 static void ids_outside_the_table_are_zeros(void **state)
 {
     (void)state;

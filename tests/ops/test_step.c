@@ -10,7 +10,7 @@
 #include "ops/harness.h"
 #include "support/host.h"
 
-/* loss = sum(p x) for a parameter p (8), with its gradient and Adam's update. */
+/* loss = sum(p x) for a parameter p (8), with its gradient and the update of Adam or NAdam. */
 typedef struct trainer {
     vkt_graph *g;
     vkt_store *store;
@@ -96,7 +96,7 @@ static void the_device_keeps_the_hosts_clock_to_the_bit(void **state)
     }
 }
 
-/* NAdam's coefficients equal the host's fractions too, step by step and after the clock was set. */
+/* NAdam's coefficients, too, have the bits of the host's fractions, 12 steps after the clock was set. */
 static void the_device_keeps_nadams_product_to_the_bit(void **state)
 {
     (void)state;
@@ -130,12 +130,13 @@ static void metrics_are_those_of_their_run(void **state)
     trainer tr = trainer_make(VKT_ADAM, 0.9, 0.999);
     float p[8] = { 0 }, first = 0;
     for (uint32_t run = 0; run < 3 * RING_SLOTS; run++) {
-        /* Each step of Adam moves p by lr against a gradient of ones: the loss falls by 8 lr. */
+        /* The gradient is ones, so each step of Adam subtracts lr from each of the 8 numbers of p. The loss falls by 8
+         * lr. */
         const vkt_run r = { .lr = 0.25f, .rows = 1 + run % 3, .first = 0 };
         uint64_t index;
         assert_int_equal(vkt_program_run(tr.p, &r, &index), VKT_OK);
         assert_int_equal(index, run);
-        if (run % 5) continue; /* the others are overwritten unread, or are read late */
+        if (run % 5) continue; /* the metrics of such runs are read late, or are overwritten unread */
         for (uint32_t back = 0; back <= run && back < RING_SLOTS; back++) {
             vkt_metrics m;
             assert_int_equal(vkt_program_metrics(tr.p, run - back, &m), VKT_OK);

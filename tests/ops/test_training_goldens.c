@@ -1,6 +1,6 @@
-/* Optimizers over many steps, through vkt_update, the store and its clock: against PyTorch's and Keras' trajectories
- * (tests/golden/optim.safetensors, float64) and against the double-precision reference with random hyperparameters.
- * With groups, frozen parameters, clipping and micro-batches.
+/* Optimizers over many steps, through vkt_update, the store and its clock. They are compared with PyTorch's and Keras'
+ * trajectories (tests/golden/optim.safetensors, float64), and with the double-precision reference at random
+ * hyperparameters, also with groups, frozen parameters, clipping and micro-batches.
  *
  * The arena holds several parameters of odd sizes. The loss is sum_k <p_k, c_k>, so that the gradients are the inputs
  * c_k, to the bit. */
@@ -23,7 +23,7 @@ static golden file;
 /* ---- an engine that does nothing but update ---- */
 
 #define PARAMS 4
-#define BLOCK 64 /* floats: parameters start at multiples of it */
+#define BLOCK 64 /* in floats; parameters start at multiples of BLOCK */
 static const vkt_store_part moment_parts[] = { VKT_PART_MOMENT1, VKT_PART_MOMENT2, VKT_PART_MOMENT3 };
 
 /* An optimizer and its settings for each parameter. */
@@ -153,7 +153,7 @@ static void follow(engine *e, const course *c, const char *what)
 
 /* ---- the reference's trajectory ---- */
 
-/* Vectors with the layout of the arena: parameter k begins at block start[k]. */
+/* Vectors with the layout of the arena: parameter k begins at element start[k]. */
 typedef struct arena {
     size_t n, start[PARAMS];
     double *p, *g, *moments[3], *groups; /* groups: NULL if all parameters have the same settings */
@@ -219,7 +219,7 @@ static void by_reference(course *c, const setting *s, const vkt_optimizer *o, ar
     }
 }
 
-/* ---- against PyTorch and Keras ---- */
+/* ---- comparison with PyTorch and Keras ---- */
 
 static vkt_optimizer_kind kind_of(const char *name)
 {
@@ -230,7 +230,7 @@ static vkt_optimizer_kind kind_of(const char *name)
     return (vkt_optimizer_kind)i;
 }
 
-/* Does the same as golden_number, but returns VKT_ZERO if the file has a 0. */
+/* Returns a number of the attributes: VKT_ZERO if the file has a 0, and 0 if it does not have the number. */
 static double option(const json_t *a, const char *key)
 {
     const double x = golden_number(a, key, NAN);
@@ -313,7 +313,7 @@ static vkt_optimizer resolved(vkt_optimizer o)
 }
 
 /* Compares the reference's trajectory with the file's. eps is a float in vkt_optimizer, so it differs from torch's by
- * 6e-9 of itself. */
+ * some 1e-8 of itself. */
 static void check_reference(const course *want, const setting *s, const char *name)
 {
     course c = *want;
@@ -345,7 +345,7 @@ static void an_update_is_as_in_pytorch(void **state)
     course_free(&c);
 }
 
-/* ---- against the reference ---- */
+/* ---- comparison with the reference ---- */
 
 static setting random_setting(vkt_rng *r)
 {
@@ -480,7 +480,7 @@ int main(void)
                                           .test_func = an_update_is_as_in_pytorch,
                                           .initial_state = file.cases[i] };
     const int failures = _cmocka_run_group_tests("optimizers", tests, n, NULL, NULL);
-    golden_close(&file); /* only now: the tests' names are in it */
+    golden_close(&file); /* not earlier: the file has the names of the tests */
     vkt_ctx_destroy(&ctx);
     return failures + !vkt_test_is_clean();
 }

@@ -1,7 +1,7 @@
-/* The gradient of a convolution's weights before a max pooling over disjoint windows, which reads the pooling's
- * gradient (ops/conv/fused_unpool.c). By every variant, it has the same bits as by way of the gradient of the
- * convolution's output (VKT_NO_FUSE=1). That gradient is computed if another node reads it, or if the windows are not
- * disjoint. */
+/* The gradient of the weights of a convolution before a max pooling over disjoint windows. It is computed from the
+ * pooling's gradient (ops/conv/fused_unpool.c). It has the same bits as without fusion (`no_fuse`), where it is
+ * computed from the gradient of the convolution's output. With fusion, the latter is computed only if another node
+ * reads it, a variant needs it, or the windows are not disjoint. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,12 +23,12 @@ typedef struct net {
     uint32_t adaptive; /* output height and width; 0: windows are as `pool` says */
     /* `trained`: x is a parameter. `fork`: the convolution's output has a second reader, in the loss. */
     bool average, trained, fork;
-    bool ask; /* before vkt_backward, the program asks for gradients */
+    bool ask; /* before vkt_backward, the test asks for gradients and keeps them */
 } net;
 
 typedef struct rig {
     vkt_graph *g;
-    vkt_tensor x, weights; /* y is multiplied by the weights before the sum, so they are its gradient */
+    vkt_tensor x, weights; /* y is multiplied by `weights` before the sum, so dy is `weights` */
     vkt_tensor asked[2];   /* gradients of the convolution's output and weights, or {0} */
     vkt_store *store;
     vkt_program *program;
@@ -40,7 +40,7 @@ static vkt_tensor pooled(vkt_graph *g, const net *n, vkt_tensor h)
     return n->average ? vkt_avg_pool2d(g, h, &n->pool) : vkt_max_pool2d(g, h, &n->pool);
 }
 
-/* Returns false if the view's device cannot run it. */
+/* Makes a rig. Returns false if the view's device cannot run the program. */
 static bool rig_make(rig *r, const net *n, const harness_view *view, bool fuse)
 {
     vkt_graph *g = harness_graph();
@@ -50,7 +50,7 @@ static bool rig_make(rig *r, const net *n, const harness_view *view, bool fuse)
     const vkt_tensor w = vkt_param(g, "w", n->w), none = { 0 };
     const vkt_tensor bias = n->bias ? vkt_param(g, "bias", vkt_shape1(n->w.dim[0])) : none;
     const vkt_tensor h = vkt_conv2d(g, r->x, w, bias, &n->conv), y = pooled(g, n, n->relu ? vkt_relu(g, h) : h);
-    vkt_keep(g, h); /* keeps convolution and pooling two nodes; test_relu_pool.c tests the fused node */
+    vkt_keep(g, h); /* so convolution and pooling stay two nodes; test_relu_pool.c tests the fused node */
     r->weights = vkt_input(g, "weights", VKT_F32, VKT_BATCH_LAST, vkt_tensor_shape(g, y));
     vkt_tensor loss = vkt_sum(g, vkt_mul(g, y, r->weights));
     if (n->fork) loss = vkt_add(g, loss, vkt_sum(g, h));
@@ -80,8 +80,8 @@ static void rig_free(rig *r)
     vkt_graph_destroy(&r->g);
 }
 
-/* Makes an array of a few different values. So windows have ties, and some have nothing above 0 before relu. The caller
- * frees it. */
+/* Returns `count` numbers of few different values. So windows have ties, and some have nothing above 0 before relu. The
+ * caller frees the array. */
 static float *numbers(uint64_t count, uint32_t stream)
 {
     vkt_rng rng = vkt_rng_make(3, VKT_STREAM_TEST, 8, stream);
@@ -146,11 +146,12 @@ static uint32_t count(const rig *r, vkt_kernel_id kernel)
     return n;
 }
 
-/* The two ways in which the gradient of the weights reads the gradient of the convolution's output. */
+/* The gradient that the gradient of the weights reads. ARRAY: that of the convolution's output. UNPOOL: the
+ * pooling's. */
 typedef enum how { ARRAY, UNPOOL } how;
 
-/* Compares the fused and the plain program. Returns how many dispatches read windows; 0 also if the view's device
- * supports neither way. */
+/* Compares the fused and the plain program. Returns how many dispatches of the fused one read the pooling's gradient. 0
+ * also if the view's device cannot run both programs. */
 static uint32_t agree(const net *n, const harness_view *view, how want)
 {
     rig fused, plain;
@@ -216,7 +217,8 @@ static void fused_unpooling_has_the_bits_of_the_array(void **state)
     assert_true(checked > (few ? 2 : 8));
 }
 
-/* There are 60 windows, in f32 and in 16 bits. dy and the index start at different offsets in their buffers. */
+/* With bindings of 16 KiB, several dispatches compute the gradient of 60 channels, in f32 and in 16 bits. dy and the
+ * index may start at different offsets in their bindings. */
 static void windows_of_channels_are_right(void **state)
 {
     (void)state;
@@ -276,7 +278,7 @@ static void adaptive_windows_may_be_disjoint(void **state)
     harness_needs(harness_ctx);
     net n = { vkt_shape4(5, 2, 10, 10), vkt_shape4(9, 2, 3, 3), .bias = true, .relu = true, .adaptive = 4 };
     agree(&n, &tile, UNPOOL);
-    n.adaptive = 3; /* 8 windows, which overlap */
+    n.adaptive = 3; /* three windows over 8 rows overlap */
     agree(&n, &tile, ARRAY);
 }
 
@@ -298,7 +300,8 @@ static void another_reader_or_other_windows_keep_the_array(void **state)
     agree(&n, &tile, UNPOOL);
 }
 
-/* The gradient is stored for the one reader that asked for it. */
+/* The gradient of the convolution's output is stored for the reader that asked for it. Both gradients of the weights
+ * are computed from the pooling's gradient. */
 static void what_was_asked_for_stays(void **state)
 {
     (void)state;

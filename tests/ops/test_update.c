@@ -1,6 +1,6 @@
-/* The effects of an update: frozen parameters, micro-batches and their index after a resume and with
- * loss scaling, norms at the ends of the range of floats, and each number of the presets. (test_training_goldens.c
- * checks the updates themselves.) */
+/* The effects of an update: frozen parameters; micro-batches, also after a resume and with loss scaling; norms at the
+ * ends of the range of floats; and each number of the presets. (test_training_goldens.c checks the updates themselves.)
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,14 +99,14 @@ static void what_is_frozen_stays_with_its_moments(void **state)
     assert_true(first_of(&all, 0, VKT_PART_VALUE) != a);
     assert_true(first_of(&all, 1, VKT_PART_VALUE) == b && first_of(&all, 1, VKT_PART_MOMENT1) == m);
     assert_true(first_of(&all, 2, VKT_PART_VALUE) == 7);
-    assert_float_equal(part.m.grad_norm, sqrtf(1 + 4 + 9 + 16 + 25), 1e-5f); /* the gradient of a alone */
+    assert_float_equal(part.m.grad_norm, sqrtf(1 + 4 + 9 + 16 + 25), 1e-5f); /* of the gradient of a only */
     run(&all, 1, 0);
     assert_true(first_of(&all, 1, VKT_PART_VALUE) != b);
     rig_free(&part, false);
     rig_free(&all, true);
 }
 
-/* The nodes that only b's gradient needs are not in the graph. */
+/* The graph lacks the nodes that only the gradient of the frozen parameter `first` would need. */
 static void nothing_is_worked_out_for_frozen_parameters(void **state)
 {
     (void)state;

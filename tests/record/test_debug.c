@@ -36,7 +36,7 @@ static void expect_log(const char *part)
     if (!was_logged(part)) fail_msg("want a line that says \"%s\", got:\n%s", part, logged);
 }
 
-/* Makes a context at a debug level. From here on its lines are kept. */
+/* Makes a context at a debug level, and begins to collect its log lines in `logged`. */
 static vkt_ctx *context(const char *level)
 {
     vkt_ctx *ctx;
@@ -141,7 +141,7 @@ static void level_3_prints_graph_plan_and_commands(void **state)
     expect_log("---- barrier: 1 reads relu.0 (after 0)");
 }
 
-/* The graph is a = b x, c = a 0, d = c + x. If x is large, a has an infinity, so c and d have NaN. */
+/* The graph is a = 1e30 x, c = 0 a, d = c + x. Where x is 1e30, a is infinite, so c and d are NaN. */
 static void level_4_names_the_first_nan(void **state)
 {
     (void)state;
@@ -167,7 +167,7 @@ static void level_4_names_the_first_nan(void **state)
         snprintf(want, sizeof want, "run 1: the first NaN was written by node %u, mul, to '%s'[3,1]",
                  vkt_value_of(g, c)->producer - 1, vkt_value_of(g, c)->name);
         expect_log(want);
-        OK(vkt_program_read(p, d, out, sizeof out)); /* the run itself was complete */
+        OK(vkt_program_read(p, d, out, sizeof out)); /* the run was completed */
         for (int i = 0; i < 15; i++) assert_true(isnan(out[i]) == (in[i] > 0));
         vkt_program_destroy(&p);
         vkt_graph_destroy(&g);
@@ -175,7 +175,7 @@ static void level_4_names_the_first_nan(void **state)
     }
 }
 
-/* An infinite element decays by infinity, so the update gives the NaN, in the second of two parameters. */
+/* The update subtracts an infinite decay from an infinite element of the second parameter. This gives the first NaN. */
 static void level_4_names_the_parameter_of_an_update(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The memory plans of three common networks, for a CPU and for a GPU. They need at most 1.15 times the memory of the
- * largest live set, and no more barriers than the order of the graph needs. No device. */
+/* The memory plans of three common networks, for a CPU and for a GPU. A plan needs at most 1.15 times the most bytes
+ * that are live in one stage, and no more barriers than the order of the graph needs. The test needs no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static vkt_tensor image_forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc3", x, &(vkt_nn_linear_params){ .out_features = 101 });
 }
 
-/* Builds a network of layers with 32, 64, 64 and 3 features. */
+/* Builds three linear layers with 64, 64 and 3 outputs. */
 static vkt_tensor mlp_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;

@@ -1,5 +1,5 @@
-/* Steps that are split into submissions: the same bits, nothing allocated or recorded after the split, and as many
- * submissions as the limit requires. */
+/* Steps that are split into submissions have the same bits, and as many submissions as the limit requires. After the
+ * split they allocate and record nothing. */
 #include "train/rig.h"
 
 #include "gpu/gpu.h"
@@ -26,7 +26,7 @@ static vkt_trainer *trained(rig *r, uint64_t limit_ns, bool profile)
 static void splits_do_not_change_bits(void **state)
 {
     rig *r = rig_of(state);
-    assert_int_equal(r->ctx->max_submission_ns, 100000000); /* the default, unless the application sets it */
+    assert_int_equal(r->ctx->max_submission_ns, 100000000); /* the default is 100 ms */
     vkt_trainer *whole = trained(r, UINT64_MAX, false);
     vkt_trainer *some = trained(r, 300000, false), *all = trained(r, 1, false);
     assert_int_equal(plan_of(whole).submissions, 1);

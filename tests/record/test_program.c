@@ -17,7 +17,7 @@ static vkt_graph *graph(void)
     return g;
 }
 
-/* The call must fail with `want` and a message that contains `part`. */
+/* Checks that the call fails with `want` and a message that contains `part`. */
 #define REFUSED(call, want, part)         \
     do {                                  \
         vkt_test_expect_errors(true);     \
@@ -87,7 +87,7 @@ static void stores_and_arrays_of_another_context_are_refused(void **state)
     vkt_ctx_destroy(&other);
 }
 
-/* A graph that ran on another graph's store can still lay out its own store. */
+/* A graph that had a program with another graph's store can still lay out a store of its own. */
 static void a_store_is_laid_out_by_its_own_graph(void **state)
 {
     (void)state;
@@ -157,7 +157,7 @@ static void rows_are_those_of_the_batch(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* If there is no memory for a program, the graph stays as good as before. */
+/* If there is no memory for a program, the graph stays usable. */
 static void a_program_may_be_made_again_after_a_failed_allocation(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void a_program_may_be_made_again_after_a_failed_allocation(void **state)
         assert_int_equal(r, failed ? VKT_E_NOMEM : VKT_OK);
         OK(vkt_graph_status(g));
         if (failed) continue;
-        assert_true(n > 20); /* some allocations did fail */
+        assert_true(n > 20); /* at least 20 allocations failed */
         break;
     }
     const float ones[15] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };

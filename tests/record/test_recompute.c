@@ -1,11 +1,11 @@
-/* Programs that recompute activations instead of keeping them: the same bits in less memory. */
+/* Programs that recompute activations instead of keeping them have the same bits. They need less memory, or as much. */
 #include "train/rig.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* Builds a network that keeps the size of images. For its gradient, each layer keeps a relu and a dropout of that size.
- */
+/* Builds a network whose convolutions keep the size of the images. The gradients need the output of each relu, and the
+ * output of each dropout that a convolution reads. */
 static vkt_tensor deep_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;
@@ -50,7 +50,8 @@ static void what_is_made_again_has_the_same_bits(void **state)
         assert_int_equal(a.recomputed, 0);
         assert_true(b.recomputed > 0);
         assert_int_equal(b.dispatches, a.dispatches + b.recomputed);
-        /* The rig's network keeps little: a convolution that is fused with its pooling is never stored. */
+        /* The rig's network keeps little, because the output of a convolution that is fused with its pooling is not
+         * stored. */
         assert_true(forwards[i] == deep_forward ? b.total_bytes < a.total_bytes : b.total_bytes <= a.total_bytes);
         for (int part = 0; part < 4; part++) rig_same(keeps, again, (vkt_store_part)part);
         uint32_t n;
@@ -60,8 +61,8 @@ static void what_is_made_again_has_the_same_bits(void **state)
     }
 }
 
-/* Without recomputation, the outputs of three dropouts stay in memory until the gradients of their layers are computed.
- * Recomputation saves at least two of these outputs. */
+/* Without recomputation, the outputs of three dropouts stay in memory until the gradients of the convolutions that read
+ * them are computed. Recomputation saves the memory of at least two of these outputs. */
 static void much_is_saved_where_much_is_cheap(void **state)
 {
     rig *r = rig_of(state);

@@ -1,4 +1,4 @@
-/* Arrays that the device and the host both read and write: kernels read what the host writes after their submission. */
+/* Arrays that the device and the host both read and write. Kernels read what the host writes after their submission. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,8 +20,8 @@ static vkt_array *make(vkt_dtype dtype, vkt_shape shape)
     return a;
 }
 
-/* Records a command buffer that has only the barrier. Its submission waits for the gate, and later submissions come
- * after it. */
+/* Records a command buffer that has only the barrier of vkt_host_barrier. The test submits it with a wait for the gate,
+ * and later submissions run after it. */
 static vkt_commands record_barrier(void)
 {
     vkt_commands c;
@@ -32,7 +32,8 @@ static vkt_commands record_barrier(void)
     return c;
 }
 
-/* Runs a program that squares an array into another one. It is submitted before the host writes the first array. */
+/* Runs a program that writes the squares of one array to another. The program is submitted before the host writes the
+ * first array. */
 static void square_later(void)
 {
     const vkt_shape shape = vkt_shape1(N);
@@ -83,7 +84,7 @@ static void kernels_read_what_the_host_writes_later(void **state)
     harness_ctx->has_host_import = imports;
 }
 
-/* Memory that was used before is zero in a new array, and so are the bytes behind an odd size. */
+/* A new array is zero, even if its memory was used before. The bytes behind its odd size are zero too. */
 static void new_arrays_are_zero(void **state)
 {
     (void)state;
@@ -125,7 +126,7 @@ static void failures_are_a_status(void **state)
             if (!failed) break;
         }
         vkt_ctx_trim(harness_ctx);
-        assert_in_range(vkt_test_live_blocks(), 0, before + 1); /* one block: the list of blocks */
+        assert_in_range(vkt_test_live_blocks(), 0, before + 1); /* + 1: the list of the device's memory blocks */
     }
     harness_ctx->has_host_import = imports;
 }

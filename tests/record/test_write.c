@@ -1,4 +1,4 @@
-/* vkt_write: what a program stores in arrays. (test_ops.c checks the op itself, test_errors.c its wrong uses.) */
+/* vkt_write: what a program stores in arrays. test_ops.c checks the op itself, and test_errors.c checks wrong uses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,8 +31,8 @@ static void read_array(vkt_array *a, void *data)
 
 enum { ROWS = 7, COLUMNS = 5 };
 
-/* One program writes squares, batch last in the graph, and classes to arrays. The next program reads the squares. The
- * array of squares is larger; the rest of it must not change. */
+/* One program writes squares and classes to two arrays; in its graph the squares are batch last. Another program reads
+ * the squares. The array of squares has one row more than is written, and this row must not change. */
 static void arrays_go_from_program_to_program(void **state)
 {
     (void)state;
@@ -80,7 +80,8 @@ static void arrays_go_from_program_to_program(void **state)
     vkt_graph_destroy(&second);
 }
 
-/* Parts of one array need no wait. Two arrays may share memory. */
+/* Writes to parts of one array need no barrier between them. Writes to two arrays need one, because the two may share
+ * memory. */
 static void barriers_stand_between_arrays_alone(void **state)
 {
     (void)state;

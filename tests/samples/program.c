@@ -24,11 +24,11 @@ pid_t program_start(const rig *r, const char *program, const char *const *env, c
     assert_true(child >= 0);
     if (child > 0) return child;
     if (chdir(r->dir.path) != 0) _exit(127);
-    for (; env && *env; env++) /* putenv does not change it; POSIX has no better type */
+    for (; env && *env; env++) /* putenv does not change the string, but its parameter is no const char * */
         if ((strchr(*env, '=') ? putenv((char *)(size_t)*env) : unsetenv(*env)) != 0) _exit(127);
     dup2(open("out", O_WRONLY | O_CREAT | O_TRUNC, 0666), STDOUT_FILENO);
     dup2(open("err", O_WRONLY | O_CREAT | O_TRUNC, 0666), STDERR_FILENO);
-    execv(program, (char *const *)(size_t)argv); /* execv does not change them, either */
+    execv(program, (char *const *)(size_t)argv); /* execv does not change the strings, either */
     _exit(127);
 }
 

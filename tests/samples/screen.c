@@ -42,7 +42,7 @@ void screen_stop(screen *s)
     waitpid(s->server, NULL, 0);
 }
 
-/* The functions of libX11 that this file calls. Its XID is an unsigned long. */
+/* The functions of libX11 that this file calls. An XID of libX11 is an unsigned long. */
 typedef struct x11 {
     void *(*open)(const char *);
     unsigned long (*root)(void *);
@@ -70,7 +70,7 @@ static bool load(void *library, x11 *x)
     return true;
 }
 
-/* Resizes the program's window. The other windows, of toolkits, are tiny. Returns false if it is not there yet. */
+/* Resizes the program's window. Returns false if there is no such window yet. */
 static bool resize_largest(const x11 *x, void *display, unsigned width, unsigned height)
 {
     unsigned long root = x->root(display), parent, *windows = NULL;

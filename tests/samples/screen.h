@@ -14,8 +14,8 @@ typedef struct screen {
 /* Starts Xvfb. Returns false if it is not installed or does not start. */
 bool screen_start(screen *s);
 void screen_stop(screen *s);
-/* Waits for the only window of the screen and resizes it. Returns false if no window appears, or if libX11 is not
- * installed. */
+/* Waits for the program's window, the only one wider than 100 pixels, and resizes it. Returns false if no such window
+ * appears, or if libX11 is not installed. */
 bool screen_resize(const screen *s, unsigned width, unsigned height);
 
 #endif

@@ -1,4 +1,4 @@
-/* --devices and --mpi by vkt-gpt on a small text, and samples/launch.sh: the number of ranks changes no byte of a file.
+/* --devices and --mpi of vkt-gpt on a small text, and samples/launch.sh: the number of ranks changes no byte of a file.
  */
 #include "samples/program.h"
 
@@ -22,7 +22,8 @@ static const char *const mpirun = VKT_MPIRUN;
 #else
 static const char *const mpirun = NULL;
 #endif
-/* OpenMPI as root, with more ranks than cores. It leaks memory of its own, which a sanitizer would report. */
+/* Lets OpenMPI run as root and with more ranks than cores. OpenMPI leaks memory of its own; LSAN_OPTIONS keeps a
+ * sanitizer from reporting it. */
 static const char *const mpi_env[] = { "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
                                        "OMPI_MCA_rmaps_base_oversubscribe=1", "LSAN_OPTIONS=detect_leaks=0", NULL };
 
@@ -97,7 +98,7 @@ static void wrong_numbers_say_what_would_work(void **state)
     EXPECT(r, 1, "want a trainer of one rank", TINY, "--devices", "0,0", "--find-lr", "rates.svg");
 }
 
-/* Two drivers side by side: their bits differ, so they cannot be ranks of one run. */
+/* The devices of two drivers compute different bits, so they cannot be ranks of one run. */
 static void unlike_devices_are_refused(void **state)
 {
     rig *r = rig_of(state);
@@ -194,7 +195,7 @@ static void the_launcher_goes_on_with_hosts_that_answer(void **state)
 {
     rig *r = rig_of(state);
     static const char *const env[] = { "MPIRUN=./fake-mpirun", "VKT_ASK=./ask", NULL };
-    write_script(r, "ask", "[ \"$1\" != gone ] || [ ! -f c ]"); /* the host dies with the first try */
+    write_script(r, "ask", "[ \"$1\" != gone ] || [ ! -f c ]"); /* "gone" does not answer once c exists */
     write_script(r, "fake-mpirun",
                  "[ \"$1\" != --version ] || { echo 'mpirun (Open MPI) 4'; exit; }\n"
                  "echo \"$*\" >>calls\n"

@@ -7,7 +7,7 @@
 #include "base/file.h"
 
 /* The program has no messenger, so the validation layer prints its messages on stdout. The program does not destroy
- * what it made, so a leak check would report that. */
+ * all that it makes, which a leak check would report. */
 static void it_learns_the_curve(void **state)
 {
     rig *r = rig_of(state);

@@ -5,7 +5,8 @@
 
 enum { WEIGHTS = 18 }; /* number of parameters of the program's network */
 
-/* Runs the program, whose data end as `fail` says (failing/main.c). Fails the test unless it ends with status 1. */
+/* Runs the program with `fail` in its environment, an assignment to VKT_TEST_FAIL (failing/main.c). Fails the test
+ * unless the program ends with status 1. */
 static run failed_run(const rig *r, const char *fail, const char *const *args)
 {
     const char *const env[] = { fail, NULL };
@@ -47,7 +48,7 @@ static void an_error_in_epoch_2_leaves_the_results_of_epoch_1(void **state)
     run_forget(r, &done);
     assert_true(program_wrote(r, "w") && program_wrote(r, "h.csv") && program_wrote(r, "p.svg"));
     char *history = program_text(r, "h.csv"), why[256];
-    assert_int_equal(count_of(history, "\n"), 2); /* names, epoch 1 */
+    assert_int_equal(count_of(history, "\n"), 2); /* two lines: names, epoch 1 */
     vkt_free(&r->h, history);
     json_t *report = program_json(r, "report");
     if (!schema_fits("train", vkt_temp_dir_file(&r->dir, "report"), why)) fail_msg("%s", why);
@@ -58,7 +59,8 @@ static void an_error_in_epoch_2_leaves_the_results_of_epoch_1(void **state)
                    (const char *const[]){ "-q", "--load", "w", "--epochs", "1", NULL });
 }
 
-/* The checkpoint of epoch 1 stays, so that the same command ends as a run without the error. */
+/* The checkpoint of epoch 1 stays. The same command without the error continues from it and writes the same weights as
+ * a run that had no error. */
 static void a_folder_records_it_in_its_log_and_training_continues(void **state)
 {
     rig *r = rig_of(state);
@@ -75,7 +77,7 @@ static void a_folder_records_it_in_its_log_and_training_continues(void **state)
                   vkt_temp_dir_file(&r->dir, "d/best.safetensors"));
 }
 
-/* Row 40 is in the last batch of epoch 2. --save writes the weights after the batches before it. A folder of --run
+/* Row 40 is in the last batch of epoch 2. --save writes the weights after the batch before that. A folder of --run
  * keeps the best weights. */
 static void an_error_within_an_epoch_saves_the_last_step_but_a_folder_keeps_the_best(void **state)
 {

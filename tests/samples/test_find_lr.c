@@ -1,4 +1,4 @@
-/* --find-lr by vkt-gpt on a small text, vkt_trainer_find_lr and vkt_rates_plot. */
+/* --find-lr of vkt-gpt on a small text, vkt_trainer_find_lr and vkt_rates_plot. */
 #include "samples/program.h"
 
 #include <math.h>
@@ -50,7 +50,7 @@ static void a_rate_is_suggested_and_nothing_else_happens(void **state)
         assert_true(count(svg, "learning rate") == 2 && count(svg, ">1e-05</text>") == 1); /* title and axis */
         assert_true(count(svg, "<path") > steps / 2);
         vkt_free(&r->h, svg);
-        assert_int_equal(vkt_temp_dir_count(&r->dir), 4); /* text, image, and the output */
+        assert_int_equal(vkt_temp_dir_count(&r->dir), 4); /* text, f.svg, out and err */
     }
     EXPECT(r, 0, "", TINY, "-q", "--find-lr", "f.png");
     char *out = program_text(r, "out");
@@ -65,7 +65,7 @@ static void files_of_a_training_are_refused(void **state)
     static const char *const others[] = { "--run",     "--checkpoint", "--resume",  "--save",     "--json",
                                           "--history", "--plot",       "--profile", "--confusion" };
     write_text(r);
-    for (size_t i = 0; i < VKT_COUNT(others) - 1; i++) /* vkt-gpt has no classes */
+    for (size_t i = 0; i < VKT_COUNT(others) - 1; i++) /* vkt-gpt has no --confusion */
         EXPECT(r, 2, "--find-lr ends before the training", TINY, "--find-lr", "f.svg", others[i], "x");
     EXPECT(r, 2, "--find-lr: want a name that ends in .svg or .png, got 'f.pdf'", TINY, "--find-lr", "f.pdf");
     EXPECT(r, 1, "--find-lr: cannot open the directory", TINY, "--find-lr", "none/f.svg");

@@ -21,7 +21,7 @@ static void write_text(const rig *r, const char *part, uint32_t times)
     test_free(all);
 }
 
-/* Returns the text that the program wrote after "generated text"; vkt_free frees it. */
+/* Returns the text that the program printed after "generated text"; test_free frees it. */
 static char *written(const rig *r, const char *const *args)
 {
     run done = program_finish(r, program_start(r, VKT_GPT_PROGRAM, NULL, args));
@@ -46,7 +46,7 @@ static void it_learns_a_text_and_goes_on_with_it(void **state)
                                          "transformer.ln_f.weight",
                                          "lm_head.weight" };
     rig *r = rig_of(state);
-    write_text(r, "Fünf là, ∀x 🌍!\n", 150); /* 15 letters, coprime to the context, so some row begins at each letter */
+    write_text(r, "Fünf là, ∀x 🌍!\n", 150); /* 15 characters, coprime to the context: rows begin at each */
     char *text =
         written(r, (const char *const[]){ TINY, "--epochs", "20", "--lr", "0.02", "--prompt", "Fünf", "--sample", "30",
                                           "--temperature", "0", "--json", "report", "--save", "weights", NULL });
@@ -55,7 +55,7 @@ static void it_learns_a_text_and_goes_on_with_it(void **state)
     json_t *report = program_json(r, "report");
     assert_int_equal(json_array_size(json_object_get(report, "epochs")), 20);
     assert_true(json_number_of(report, "final_loss") < 0.1);
-    /* V = 13 letters, 16 positions, 16 numbers: two tables, a block, the last norm, lm_head */
+    /* V = 13 characters, 16 positions, width 16: two tables and lm_head, a block, the last norm */
     assert_true(json_number_of(report, "parameters") == 16 * (13 + 16 + 13) + (12 * 16 * 16 + 13 * 16) + 32);
     json_decref(report);
     vkt_safetensors *st;
@@ -88,7 +88,7 @@ static void what_it_writes_follows_the_options(void **state)
     test_free(e);
 }
 
-/* Warm-up and cosine depend on the number of the step. So they continue where they were, too. */
+/* Warm-up and cosine depend on the number of the step, so a resumed run continues them, too. */
 static void a_resumed_run_ends_in_the_same_bytes(void **state)
 {
     rig *r = rig_of(state);
@@ -115,6 +115,21 @@ static void another_network_or_alphabet_is_refused_by_name(void **state)
     write_text(r, "pof uxp uisff gpvs ", 30); /* each letter is replaced by the next one of the alphabet */
     EXPECT(r, 1, "c is of another run: alphabet: not the same as in the checkpoint", TINY, "-q", "--epochs", "2",
            "--resume", "c");
+}
+
+/* The weights have the alphabet as it is. What the program prints has other characters for the control characters. */
+static void the_attached_alphabet_has_control_characters(void **state)
+{
+    rig *r = rig_of(state);
+    write_text(r, "ab\r\n\x1b c ", 60);
+    EXPECT(r, 0, "", TINY, "-q", "--epochs", "1", "--save", "weights");
+    vkt_safetensors *st;
+    assert_int_equal(vkt_safetensors_open(&r->h, vkt_temp_dir_file(&r->dir, "weights"), &st), VKT_OK);
+    const char *alphabet = vkt_safetensors_meta(st, "vktrain.text.alphabet");
+    assert_non_null(alphabet);
+    assert_int_equal(strlen(alphabet), 7);
+    assert_int_equal(strspn(alphabet, "ab\r\n\x1b c"), 7);
+    vkt_safetensors_close(&st);
 }
 
 static void errors_are_explained(void **state)
@@ -186,6 +201,7 @@ int main(void)
         rig_test(what_it_writes_follows_the_options),
         rig_test(a_resumed_run_ends_in_the_same_bytes),
         rig_test(another_network_or_alphabet_is_refused_by_name),
+        rig_test(the_attached_alphabet_has_control_characters),
         rig_test(errors_are_explained),
         rig_test(help_names_its_options),
         rig_test(headings_of_help_are_in_order),

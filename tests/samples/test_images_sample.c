@@ -35,7 +35,7 @@ static void write_text(const rig *r, const char *name, const char *text)
     assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, name), text, strlen(text)), VKT_OK);
 }
 
-/* Writes a table of images. Each image is its own class, which has the name of its file. */
+/* Writes a table of images. Each image file is a class of its own, with the name of the file. */
 static void write_table(const rig *r, const char *name, uint32_t rows)
 {
     char text[TRAIN * 300] = "path,label\n";
@@ -141,7 +141,7 @@ static void a_resumed_run_ends_in_the_same_bytes(void **state)
     EXPECT(r, 1, "is of another run", SMALL, "-q", "--size", "16", "--resume", "c");
 }
 
-/* At such a rate no answer changes, so that epoch 2 is no better than epoch 1. */
+/* At a rate of 1e-12 no prediction changes, so epoch 2 is no better than epoch 1. */
 static void a_run_that_stopped_early_reports_that_it_does_not_continue(void **state)
 {
     rig *r = rig_of(state);

@@ -240,7 +240,7 @@ static void a_wrong_case_has_one_message(void **state)
 
 int main(void)
 {
-    setenv("LP_NATIVE_VECTOR_WIDTH", "256", 0); /* vkt-info asks for wider vectors than the rig */
+    setenv("LP_NATIVE_VECTOR_WIDTH", "256", 0); /* the rig's; without this vkt-info would ask for wider vectors */
     const struct CMUnitTest tests[] = {
         rig_test(limits_and_choices_are_those_of_programs),
         rig_test(traits_are_printed),

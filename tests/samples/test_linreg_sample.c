@@ -84,7 +84,8 @@ static void options_reach_the_run(void **state)
     weights_of(r, "sgd", sgd);
     assert_memory_equal(first, again, sizeof first);
     for (int i = 0; i < 3; i++) assert_true(first[i] != other[i] && first[i] != sgd[i]);
-    /* Gradient descent has converged. The estimate from 1003 points is within five standard deviations. */
+    /* Gradient descent has converged. The estimate from 1003 points is within five standard deviations of the
+     * true weights. */
     assert_true(fabs(sgd[0] - 2) < 0.11 && fabs(sgd[1] + 3) < 0.11 && fabs(sgd[2] - 10) < 0.32);
 }
 

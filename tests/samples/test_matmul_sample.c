@@ -32,7 +32,8 @@ static void a_product_is_right_at_any_size(void **state)
     report = program_json(r, "report");
     const json_t *p = product_of(report, 301, 37, 517);
     const double sum = json_number_of(p, "host_checksum"), mean = 301.0 * 37 * 517 / 4;
-    /* A row or column sum is that of uniform numbers: mean 1/2 and variance 1/12 for each. */
+    /* Each number is uniform in [0,1): mean 1/2 and variance 1/12, which is 1/3 of the mean's square. The sum of C
+     * depends on the column sums of A and on the row sums of B. */
     const double deviation = mean * sqrt((1 / 3.0) * (1 / (301.0 * 37) + 1 / (37 * 517.0)));
     assert_true(fabs(sum - mean) < 5 * deviation);
     assert_true(fabs(json_number_of(p, "checksum") - sum) <= 1e-6 * sum);

@@ -23,7 +23,7 @@ static pid_t start(const rig *r, const char *const *args)
 #define EXPECT(r, status, says, ...) \
     program_expect(r, VKT_MNIST_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
 
-/* ---- a small data set of its own: 1x16x16, four classes ---- */
+/* ---- a small data set for this test: 1x16x16, four classes ---- */
 
 static void write_idx(const rig *r, const char *name, uint32_t n, uint32_t side, const unsigned char *bytes,
                       size_t size)
@@ -225,7 +225,7 @@ static void a_diverged_run_fails_and_saves_nothing(void **state)
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "1", "--lr", "0.003", "--checkpoint", "c", "--save", "good");
     EXPECT(r, 1, "epoch 2", SMALL, "-q", "--epochs", "3", "--lr", "1e30", "--resume", "c", "--checkpoint", "c",
            "--save", "w");
-    /* The weights of the best epoch. */
+    /* w has the weights of the best epoch, which is epoch 1. */
     rig_same_file(vkt_temp_dir_file(&r->dir, "w"), vkt_temp_dir_file(&r->dir, "good"));
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "2", "--lr", "0.003", "--resume", "c");
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--lr", "1e30", "--resume", "c", "--allow-nonfinite");
@@ -290,7 +290,7 @@ static void a_resume_prints_where_it_continues_and_which_run_it_is(void **state)
            "c");
 }
 
-/* Checks the learning rate of every epoch in the last run's history. */
+/* Checks the learning rates of the first n epochs in the file "history" of the last run. */
 static void expect_rates(const rig *r, const double *rates, int n)
 {
     char *text = program_text(r, "history"), *line = strchr(text, '\n');
@@ -315,7 +315,7 @@ static void the_optimizer_and_its_schedule_are_options(void **state)
            "--weight-decay", "0.01", "--optimizer", "momentum", "--schedule", "step=2", "--history", "history",
            "--checkpoint", "c");
     expect_rates(r, (const double[]){ 0.1, 0.1, 0.01 }, 3);
-    vkt_test_expect_errors(true); /* the checkpoint says what it was made with */
+    vkt_test_expect_errors(true); /* the checkpoint has the settings of its run */
     EXPECT(r, 1, "clip_norm: checkpoint 1, this run 0", SMALL, "-q", "--epochs", "4", "--optimizer", "momentum",
            "--resume", "c");
     vkt_test_expect_errors(false);
@@ -430,7 +430,7 @@ static void devices_are_listed_and_help_names_every_option(void **state)
 
 /* ---- the source of the data; each run ends before the training, because --class-weights is wrong ---- */
 
-/* Runs the sample with this mirror ("": none), where it finds no data. */
+/* Runs the sample without VKT_DATA and with this mirror ("": no mirror). */
 static run look_for_data(const rig *r, const char *mirror)
 {
     char assignment[640];
@@ -497,7 +497,7 @@ static void data_are_fetched_checked_and_kept(void **state)
     assert_non_null(strstr(done.out, "fetching MNIST"));
     assert_non_null(strstr(done.out, "data/mnist: 60000 to train on"));
     run_forget(r, &done);
-    done = look_for_data(r, ""); /* the second run finds them */
+    done = look_for_data(r, ""); /* the second run finds the files */
     assert_non_null(strstr(done.out, "data/mnist: 60000 to train on"));
     run_forget(r, &done);
     remove_data(r);

@@ -1,4 +1,4 @@
-/* --predict of the sample programs: it reads weights and files, and prints answers. The accuracy over files must be
+/* --predict of the sample programs: it reads weights and files, and prints predictions. The accuracy over files must be
  * equal to that of the training run on the same rows. Also tests --report, --confusion, --class-weights and
  * --label-smoothing. */
 #include "samples/program.h"
@@ -30,7 +30,7 @@ static void write_text(const rig *r, const char *name, const char *text)
     write_bytes(r, name, text, strlen(text));
 }
 
-/* Reads answers from a JSON file, which must conform to docs/predict.schema.json. The caller frees them with
+/* Reads predictions from a JSON file, which must conform to docs/predict.schema.json. The caller frees them with
  * json_decref. */
 static json_t *answers(const rig *r, const char *name)
 {
@@ -118,7 +118,7 @@ static void digits_of_an_idx_file_are_read_as_in_training(void **state)
     if (done.status != 0) print_error("%s", done.err);
     assert_int_equal(done.status, 0);
     assert_non_null(strstr(done.out, "t10k-images-idx3-ubyte[29]: "));
-    assert_null(strstr(done.out, "device")); /* only answers are printed */
+    assert_null(strstr(done.out, "device")); /* only predictions are printed */
     run_forget(r, &done);
     json_t *all = answers(r, "out.json");
     uint32_t right = 0;
@@ -215,7 +215,7 @@ static void a_damaged_card_is_reported(void **state)
 #undef CARD
 }
 
-/* ---- images: four classes of one image each; a class name has a control sequence of terminals ---- */
+/* ---- images: four classes of one image each; each class name has a terminal's control sequence ---- */
 
 #define ODD "\x1b[2J"
 

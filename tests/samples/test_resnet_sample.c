@@ -16,7 +16,7 @@ enum { CLASSES = 4, ROWS = 20, TRAIN = 16, PARAMETERS = 269722 - 65 * (10 - CLAS
 #define START(r, ...) program_start(r, VKT_RESNET_PROGRAM, NULL, (const char *const[]){ __VA_ARGS__, NULL })
 #define SMALL "--data", ".", "--batch", "8", "--size", "16"
 
-/* Runs the program where it finds no other data and weights. Fails the test unless its status is 0. */
+/* Runs the program without VKT_DATA. Fails the test unless its status is 0 and it prints no warning. */
 static run finished(const rig *r, const char *const *args)
 {
     run done = program_finish(r, program_start(r, VKT_RESNET_PROGRAM, (const char *const[]){ "VKT_DATA", NULL }, args));
@@ -70,7 +70,7 @@ static void weights_from_scratch_are_trained_on(void **state)
     run_forget(r, &done);
     check_report(r, 2, true);
 
-    /* The optimizer has the groups of a run that began with weights. */
+    /* The resumed run has the groups of optimizer settings of its first part, which began with weights. */
     done = FINISHED(r, SMALL, "--resume", "c", "--epochs", "2");
     assert_null(strstr(done.out, "last layer alone"));
     run_forget(r, &done);
@@ -79,7 +79,7 @@ static void weights_from_scratch_are_trained_on(void **state)
     assert_null(strstr(done.out, "epoch"));
     json_t *report = program_json(r, "report");
     const double right = json_number_of(report, "pretrained_right");
-    assert_true(right >= ROWS / CLASSES && right <= ROWS); /* one class is always right */
+    assert_true(right >= ROWS / CLASSES && right <= ROWS); /* even a constant prediction is right for one class */
     assert_true(json_number_of(report, "peak_device_bytes") > 1e6);
     json_decref(report);
     run_forget(r, &done);

@@ -18,7 +18,7 @@ enum { TRAIN = 70, CHECK = 30, TOPICS = 3, OWN = 6, COMMON = 20, WORDS = 3 + TOP
     program_expect(r, VKT_REUTERS_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
 #define SMALL "--data", ".", "--batch", "32"
 
-/* ---- a small corpus of its own ---- */
+/* ---- a small corpus for this test ---- */
 
 static void write_text(const rig *r, const char *name, const char *text)
 {
@@ -155,7 +155,7 @@ static void wrong_options_have_a_reason(void **state)
     EXPECT(r, 1, "none/w", SMALL, "-q", "--epochs", "1", "--save", "none/w");
 }
 
-/* Each run prints the source of its data. It ends before the training, because its checkpoint does not exist. */
+/* Each run prints the source of its data. It ends before the training, because --class-weights is wrong. */
 static void data_are_looked_for(void **state)
 {
     rig *r = rig_of(state);

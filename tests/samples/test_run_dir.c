@@ -1,4 +1,4 @@
-/* --run DIR by vkt-gpt on a small text: the files in the folder, and how a run continues in it. */
+/* --run DIR of vkt-gpt on a small text: the files in the folder, and how a run continues in it. */
 #include "samples/program.h"
 
 #include <dirent.h>
@@ -51,7 +51,7 @@ static void expect_text(const rig *r, const char *name, const char *text)
     vkt_free(&r->h, all);
 }
 
-/* Fails the test unless history.csv has the epochs 1..n. */
+/* Fails the test unless the history file `name` has exactly the epochs 1..n. */
 static void expect_epochs(const rig *r, const char *name, unsigned n)
 {
     char *text = program_text(r, name), *line = strchr(text, '\n');
@@ -91,7 +91,7 @@ static unsigned read_events(const rig *r, const char *folder, uint8_t *all, size
     return files;
 }
 
-/* Returns how often the bytes are in `all`. */
+/* Returns how often the bytes `what` are in `all`. */
 static unsigned count(const uint8_t *all, size_t n, const void *what, size_t size)
 {
     unsigned times = 0;
@@ -113,7 +113,7 @@ static unsigned count_scalar(const uint8_t *all, size_t n, const char *tag, doub
     return count(all, n, bytes, 7 + length);
 }
 
-/* Checks that every loss of results.json is in the event files. */
+/* Checks that every loss and learning rate of results.json is in the event files. */
 static void expect_losses(const rig *r, const char *folder, const uint8_t *all, size_t n)
 {
     char name[64];
@@ -139,7 +139,7 @@ static void a_run_leaves_all_in_one_folder(void **state)
     char why[256];
     write_text(r);
     EXPECT(r, 0, "", TINY, "3", "--run", "runs/first", "--seed", "9");
-    assert_int_equal(vkt_temp_dir_count(&r->dir), 1 + 1 + 2); /* the text, runs, and what was printed */
+    assert_int_equal(vkt_temp_dir_count(&r->dir), 1 + 1 + 2); /* text, runs, out and err */
     for (size_t i = 0; i < VKT_COUNT(names); i++) {
         char name[64];
         snprintf(name, sizeof name, "runs/first/%s", names[i]);
@@ -242,7 +242,7 @@ static void more_epochs_end_in_the_same_bytes(void **state)
     EXPECT(r, 0, "", TINY, "5", "--run", "again");
     expect_epochs(r, "again/history.csv", 5);
     expect_same_end(r, "whole", "again");
-    EXPECT(r, 0, "", TINY, "5", "--run", "again", "--load", "none"); /* no epoch is left, so "none" is not loaded */
+    EXPECT(r, 0, "", TINY, "5", "--run", "again", "--load", "none"); /* the run continues, so "none" is not loaded */
     expect_epochs(r, "again/history.csv", 5);
     expect_same_end(r, "whole", "again");
 }
@@ -262,7 +262,7 @@ static void a_killed_run_goes_on(void **state)
         wait_for(r, history);
         assert_int_equal(kill(child, signals[i]), 0);
         run done = program_finish(r, child);
-        if (done.status == 128 + SIGTERM) { /* otherwise the run had already ended */
+        if (done.status == 128 + SIGTERM) { /* else it had ended before, or it was killed */
             assert_non_null(strstr(done.err, " --run ended --checkpoint-every 1\n"));
             expect_text(r, log, "\nended by SIGTERM\n");
         }

@@ -63,7 +63,7 @@ static void outputs_are_tried_before_training(void **state)
            "Try `vkt-gpt --help' or `vkt-gpt --usage' for more information.\n",
            TINY, "1", "--plot", "p.pdf");
     EXPECT(r, 2, "--save: want the name of a file, got '-'", TINY, "1", "--save", "-");
-    assert_int_equal(vkt_temp_dir_count(&r->dir), 1 + 2); /* the text, and what was printed */
+    assert_int_equal(vkt_temp_dir_count(&r->dir), 1 + 2); /* text, out and err */
 }
 
 static void two_options_for_one_file_are_refused(void **state)
@@ -98,7 +98,7 @@ static void inputs_are_tried_before_the_data(void **state)
     EXPECT(r, 1, "vkt-gpt: nowhere: cannot be read", "--data", "nowhere", "--resume", "c");
 }
 
-/* Messages of the sample, of getopt, of argp and of the library. */
+/* The messages come from the sample, getopt, argp and the library. */
 static void every_message_begins_with_the_program(void **state)
 {
     rig *r = rig_of(state);

@@ -90,11 +90,13 @@ static void ready_buckets_share_an_exchange(void **state)
     scaling_bucket b[] = { { 4e6, 10 }, { 1e6, 11 }, { 1e6, 12 }, { 1e6, 13 }, { 1e6, 30 } };
     const scaling_profile p = { 10, 20, 0, b, 5 };
     scaling_network n = slow;
-    n.fuse_bytes = 2e6; /* 10 to 14.2; two of those that are ready until 16.4; the third until 17.6; the last one */
+    /* The first bucket is exchanged from 10 to 14.2 ms. Three are ready then: two take until 16.4 ms, the third takes
+     * until 17.6 ms. The last bucket is exchanged from 30 ms on. */
+    n.fuse_bytes = 2e6;
     const scaling_step s = scaling_predict(&p, &n, 2);
     assert_int_equal(s.exchanges, 4);
     NEAR(s.exposed_ms, 1.2);
-    n.fuse_bytes = 4e6; /* three */
+    n.fuse_bytes = 4e6; /* the three ready buckets share an exchange */
     assert_int_equal(scaling_predict(&p, &n, 2).exchanges, 3);
     n.fuse_bytes = 0;
     assert_int_equal(scaling_predict(&p, &n, 2).exchanges, 5);
@@ -137,8 +139,8 @@ static void more_ranks_and_worse_networks_are_no_faster(void **state)
     }
 }
 
-/* The numbers of parameters that torchvision's documentation has for vgg16 and resnet101. Its inception_v3 has 27.2
- * million with the auxiliary classifier, which is not built here. */
+/* vgg16 and resnet101 have as many parameters as in torchvision's documentation. There inception_v3 has 27.2 million,
+ * because it counts the auxiliary classifier, which layers_inception_v3 leaves out. */
 static void layers_are_those_of_the_networks(void **state)
 {
     (void)state;
@@ -169,7 +171,8 @@ static void horovod_is_met_within_five_points(void **state)
     }
 }
 
-/* Returns the best bandwidth for 512 ranks, in hundredths of the connection, and its differences in points. */
+/* Returns the bandwidth that fits the efficiencies published for 512 ranks best, in percent of the connection's.
+ * points: where the differences to the published efficiencies go, in percentage points. */
 static int fit(scaling_network n, double points[HOROVOD_NETWORKS])
 {
     double best = INFINITY;
@@ -197,7 +200,7 @@ static void the_fit_is_the_best_one(void **state)
     NEAR(fit(horovod_network(), points) * 0.01 * 25 / 8, horovod_network().gb_per_s);
 }
 
-/* Whatever alpha is, the fit is within five points, and the document has it. */
+/* For each of these latencies (alpha) the fit is within five points, and docs/scaling.md has it in a table. */
 static void alpha_decides_little(void **state)
 {
     (void)state;

@@ -42,7 +42,7 @@ static void write_text(const rig *r, const char *name, const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
-/* 16 MB at 1 GB/s on 2 ranks: 16 ms, and 2 messages of 1 ms. */
+/* On 2 ranks an exchange of 16 MB at 1 GB/s takes 16 ms, and 2 ms for the latency of its 2 messages. */
 static void options_reach_the_model(void **state)
 {
     rig *r = rig_of(state);

@@ -130,7 +130,7 @@ static void a_price_is_predicted_in_its_own_unit(void **state)
     EXPECT(r, 1, "there is no column \"price\"", "--load", "w");
 }
 
-/* ---- --predict: the trainer's answers, in the order of the file ---- */
+/* ---- --predict: the trainer's predictions, in the order of the file ---- */
 
 /* Writes the validation rows to `order`: the first rows with a target, in the order that --seed 1 gives. Returns their
  * number. */
@@ -233,7 +233,7 @@ static void a_file_that_does_not_fit_is_reported(void **state)
     json_decref(all);
 }
 
-/* ---- which kind the target is ---- */
+/* ---- the kind of the target ---- */
 
 static void the_target_decides_the_task(void **state)
 {

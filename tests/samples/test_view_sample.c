@@ -31,7 +31,8 @@ int main(void)
 
 /* ---- screenshots ---- */
 
-/* Returns pixel (x,y) of the part [x, y, width, height] of a screenshot. The report has such parts as members. */
+/* Returns pixel (x,y) of a part of a screenshot. `rect` is the report's member for the part: [left, top, width,
+ * height]. */
 static const unsigned char *pixel(cairo_surface_t *s, const json_t *rect, int x, int y)
 {
     x += (int)json_integer_value(json_array_get(rect, 0));
@@ -140,7 +141,7 @@ static void errors_are_explained(void **state)
 
 /* ---- in a window ---- */
 
-static screen server; /* of all tests that need one */
+static screen server; /* the X server of all tests that need one */
 static bool has_server;
 
 static int start_server(void **state)
@@ -188,7 +189,7 @@ static void expect_learned_in_budget(rig *r)
     expect_learned(r, "budget.png", "budget");
 }
 
-/* Training in slices of a budget between frames, or in their command buffers. */
+/* Trains in slices of a budget between frames, or in the frames' command buffers. */
 static void an_image_is_learned_while_it_is_drawn(void **state)
 {
     rig *r = rig_of(state);

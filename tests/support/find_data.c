@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Finds the first data set folder that has all of `files` (up to a NULL), plain or packed, under `name`. */
+/* Writes the path of `name` in the first folder where `name` has all of `files` (up to a NULL), plain or packed. */
 static bool find(const char *name, const char *const *files, char path[512])
 {
     const char *env = getenv("VKT_DATA");

@@ -28,7 +28,7 @@ static const unsigned char guard[GUARD_BYTES] = { 0xa5, 0x5a, 0xa5, 0x5a, 0xa5, 
 static atomic_ulong allocations;
 static atomic_size_t live_blocks, live_bytes, peak_bytes;
 static atomic_uint broken_blocks, messages, errors, epoch;
-static atomic_uint until_failure; /* 0: no failure is pending */
+static atomic_uint until_failure; /* the next allocation that fails, counted from 1; 0: no failure is pending */
 static atomic_bool failed, quiet;
 
 static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER;

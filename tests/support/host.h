@@ -1,12 +1,12 @@
-/* support/host.h - the vkt_host of every test: counts memory, fails the n-th allocation, keeps messages.
+/* support/host.h - the vkt_host of the tests: counts memory, makes the n-th allocation fail, keeps messages.
  *
- * All contexts and folders under test share one state, which stays as long as the program. Every function may be
- * called from any thread. A test that uses it ends with vkt_test_no_messages_and_no_leaks(). The fixture does that:
+ * All contexts and other objects under test share one state, which stays as long as the program. Every function may be
+ * called from any thread. A test with this host ends with vkt_test_no_messages_and_no_leaks(). The fixture does that:
  *
  *     const vkt_host h = vkt_test_host();
  *     cmocka_unit_test_setup_teardown(test, vkt_test_setup, vkt_test_teardown)
  *
- * This loop fails every allocation of a call, one after the other:
+ * This loop makes each allocation of a call fail, one after the other:
  *
  *     for (unsigned n = 1;; n++) {
  *         vkt_test_fail_allocation(n);
@@ -28,27 +28,28 @@ vkt_host vkt_test_host(void);
 
 /* ---- memory ---- */
 /* Makes the n-th allocation from now on fail once (1: the next one; 0: none). A growing resize is an allocation. From a
- * call with n > 0 to one with 0, error lines are captured but not printed. */
+ * call with n > 0 to a call with 0, only lines of a validation layer are printed. Error lines are still captured. */
 void vkt_test_fail_allocation(unsigned n);
 /* Returns whether the program reached that allocation since vkt_test_fail_allocation. */
 bool vkt_test_allocation_failed(void);
-/* Returns the number of allocations so far, for tests that a steady state allocates nothing. */
+/* Returns the number of allocations since the test began. Tests check with it that a steady state allocates nothing. */
 unsigned long vkt_test_allocations(void);
 /* Return the number of blocks that are not freed yet, and their bytes. */
 size_t vkt_test_live_blocks(void);
 size_t vkt_test_live_bytes(void);
-/* Returns the most bytes that were live at once since the test began, or since the last call. */
+/* Returns the most bytes that were live at once since the test began, or since the last call of this function. */
 size_t vkt_test_peak_bytes(void);
 
 /* ---- messages ---- */
 /* Returns the number of lines from a Vulkan validation layer: errors that begin with "validation: ". They are always
  * printed. */
 unsigned vkt_test_messages(void);
-/* Returns the number of other error lines. They are printed unless they are expected. */
+/* Returns the number of all other error lines. They are printed unless they are expected. */
 unsigned vkt_test_errors(void);
-/* Says whether the test provokes errors. Expected errors are not printed, but they count and are captured. */
+/* Sets whether the test provokes errors. While it does, only lines of a validation layer are printed. Error lines still
+ * count and are captured. */
 void vkt_test_expect_errors(bool expected);
-/* Returns a copy of the last error line ("" for none). It is valid until the calling thread calls this again. */
+/* Returns a copy of the test's last error line ("" for none). It is valid until the calling thread calls this again. */
 const char *vkt_test_last_error(void);
 /* Fails the test unless the last error line contains `part`. */
 #define vkt_test_error_contains(part) vkt_test_error_contains_at(part, __FILE__, __LINE__)
@@ -58,15 +59,15 @@ void vkt_test_error_contains_at(const char *part, const char *file, int line);
 /* Returns false and prints the reason if a validation message came, a block is still live, or a block was overrun or
  * freed twice. Resets everything in either case, so that one fault fails one test. */
 bool vkt_test_is_clean(void);
-/* The same check; fails the test if it returns false. */
+/* Fails the test unless vkt_test_is_clean() returns true. */
 #define vkt_test_no_messages_and_no_leaks() vkt_test_clean_at(__FILE__, __LINE__)
 void vkt_test_clean_at(const char *file, int line);
-/* cmocka fixtures: the setup resets everything; the teardown is the check above. They do not use *state. */
+/* cmocka fixtures, which do not use *state. The setup resets everything. The teardown makes the check above. */
 int vkt_test_setup(void **state);
 int vkt_test_teardown(void **state);
 
-/* Prints "ran on: <device>, <driver>" once for each change of either; tests/run.sh collects these lines. A fixture that
- * opens a context calls it with the name and driver of vkt_ctx_device(). */
+/* Prints "ran on: <device>, <driver>" if they differ from the last call's. tests/run.sh collects these lines. A fixture
+ * that opens a context calls it with the name and driver of vkt_ctx_device(). */
 void vkt_test_ran_on(const char *device, const char *driver);
 
 #endif

@@ -33,7 +33,7 @@ const char *vkt_temp_dir_file(const vkt_temp_dir *dir, const char *name)
     return path;
 }
 
-/* Counts the entries. If asked to, removes them, and folders with their content. */
+/* Returns the number of entries of a folder. With remove_them, removes these entries, folders with content. */
 static unsigned visit_files(const char *folder, int remove_them)
 {
     unsigned n = 0;

@@ -9,9 +9,9 @@ typedef struct vkt_temp_dir {
 /* Makes the directory in $TMPDIR, else in /dev/shm, where fsync costs nothing, else in /tmp. Fails the test if that is
  * not possible. */
 vkt_temp_dir vkt_temp_dir_make(void);
-/* Returns "<dir>/<name>", which is valid until the next four calls. */
+/* Returns "<dir>/<name>", which is valid until the calling thread has made four more calls. */
 const char *vkt_temp_dir_file(const vkt_temp_dir *dir, const char *name);
-/* Returns the number of files in the folder. */
+/* Returns the number of files and folders in the directory. */
 unsigned vkt_temp_dir_count(const vkt_temp_dir *dir);
 /* Removes the directory with its content. */
 void vkt_temp_dir_remove(const vkt_temp_dir *dir);

@@ -11,6 +11,7 @@
 
 static void add_row(terminal *t, bool continues)
 {
+    t->column = 0;
     if (t->n_rows == t->cap_rows) {
         const size_t cap = t->cap_rows ? 2 * t->cap_rows : 64;
         terminal_row *rows = realloc(t->rows, cap * sizeof *rows);
@@ -20,7 +21,6 @@ static void add_row(terminal *t, bool continues)
     }
     memset(&t->rows[t->n_rows], 0, sizeof *t->rows);
     t->rows[t->n_rows++].continues = continues;
-    t->column = 0;
     t->wrapped += continues;
 }
 

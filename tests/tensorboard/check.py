@@ -1,4 +1,4 @@
-"""check.py VKT_MNIST FOLDER - runs VKT_MNIST with --run in FOLDER and reads the event files by tensorboard.
+"""check.py VKT_MNIST FOLDER - runs VKT_MNIST with --run in FOLDER and reads the event files with tensorboard.
 
 The last line is "N passed, N failed, N skipped"; the status is 0 only when nothing failed.
 """
@@ -75,14 +75,14 @@ def as_f32(text):
 
 
 def check_scalars(events, folder, when):
-    """Checks that the events have each number of history.csv once, and no other number. Returns the steps."""
+    """Checks that the tags of COLUMNS have each number of history.csv once, and no other number. Returns the steps."""
     with open(folder / "run" / "history.csv", newline="") as f:
         rows = list(csv.DictReader(f))
     steps = [int(row["epoch"]) for row in rows]
     for tag, column in COLUMNS.items():
         scalars = events.Scalars(tag) if tag in events.Tags()["scalars"] else []
         check([s.step for s in scalars] == steps, f"{when}: steps of {tag} are {[s.step for s in scalars]}, want {steps}")
-        # history.csv has nine digits, which is more than an f32 has
+        # history.csv has nine digits, which is more than the precision of an f32
         values = [(s.value, as_f32(row[column])) for s, row in zip(scalars, rows)]
         wrong = [v for v in values if abs(v[0] - v[1]) > 1e-6 * abs(v[1])]
         check(values and not wrong, f"{when}: values of {tag} (read, written): {wrong}")
@@ -131,7 +131,7 @@ def main():
     events = read(folder / "run")
     check(check_scalars(events, folder, "five epochs") == [1, 2, 3, 4, 5], "five epochs: the history has them")
     check_texts(events, folder, "five epochs")
-    check_image(events, [5], "five epochs")  # the second start continues the first one
+    check_image(events, [5], "five epochs")  # TensorBoard drops the image of step 2, where the second start continues
 
     check(train(program, folder, 5) == 0, "nothing left to do: status 0")
     check_scalars(read(folder / "run"), folder, "nothing left to do")

@@ -94,7 +94,8 @@ double golden_step(vkt_trainer *t, float lr, uint32_t first, uint32_t rows)
     return (double)m.loss;
 }
 
-/* Returns parameter i of our store in double precision and in the order of the file. Free it with test_free. */
+/* Returns parameter i of the trainer's store in double precision or, with a `fold`, the sums over all elements whose
+ * numbers are equal modulo `fold`. Free it with test_free. */
 static double *ours(vkt_trainer *t, vkt_store_part part, uint32_t i, uint32_t fold, uint64_t *n)
 {
     const uint64_t all = vkt_shape_elements(vkt_store_shape(vkt_trainer_store(t), i));

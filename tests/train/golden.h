@@ -1,11 +1,11 @@
-/* train/golden.h - compares training runs with PyTorch's in float64. PyTorch's float32 runs give the tolerance:
- * golden/README.md.
+/* train/golden.h - compares training runs with PyTorch's in float64. PyTorch's float32 runs give the tolerance (see
+ * golden/README.md).
  *
  * The tolerance of each tensor and each loss is four times the deviation of PyTorch's float32 from float64. One float32
- * run may be equal to float64 by chance. So the deviation is the largest of five runs: the default, without oneDNN,
- * with the rows of a batch in two other orders, and with another form of the normalisation. At a single loss even all
- * five may be equal by chance. So the deviation of a loss is the largest one of its step, the step before and the step
- * after. */
+ * run may be equal to float64 by chance. So the deviation is the largest of several runs: the default one, and others,
+ * for instance without oneDNN or with the rows of a batch in another order. At a single loss even all runs may be equal
+ * to float64 by chance. So the deviation of a loss is the largest one of its step, the step before and the step after.
+ */
 #ifndef VKT_TEST_GOLDEN_H
 #define VKT_TEST_GOLDEN_H
 
@@ -17,14 +17,15 @@ vkt_safetensors *golden_open(const vkt_host *h, const char *name);
 /* Returns all numbers of a tensor as doubles. Free them with test_free. */
 double *golden_numbers(const vkt_safetensors *st, const char *name, uint64_t *n);
 
-/* Scatters the bits of a number, as the scripts that generated images and weights did. */
+/* Mixes the bits of a number, as the scripts do that generated images and weights. */
 uint32_t golden_mix(uint32_t v);
 
-/* The images 0 .. rows of resnet.safetensors, GOLDEN_CLASSES classes of (3, GOLDEN_SIDE, GOLDEN_SIDE). */
+/* Makes the first `rows` images of the training in resnet.safetensors. There are GOLDEN_CLASSES classes. An image is
+ * (3, GOLDEN_SIDE, GOLDEN_SIDE). */
 enum { GOLDEN_SIDE = 12, GOLDEN_CLASSES = 10 };
 vkt_dataset *golden_images(const vkt_host *h, uint32_t rows);
 
-/* Sets the order of the training set: the rows come in their own order. */
+/* Puts the rows of the training set into their own order, without a shuffle. */
 void golden_start(vkt_trainer *t);
 /* Runs a step of `rows` rows, from row `first` on. Returns its loss. */
 double golden_step(vkt_trainer *t, float lr, uint32_t first, uint32_t rows);

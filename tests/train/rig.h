@@ -1,7 +1,6 @@
 /* train/rig.h - a device, a small data set and a small network, for tests of the trainer.
  *
- * Include it after <cmocka.h>'s prerequisites. Every test begins with `rig *r = rig_of(state);`, which skips the test
- * if there is no device. */
+ * Every test begins with `rig *r = rig_of(state);`, which skips the test if there is no device. */
 #ifndef VKT_TEST_RIG_H
 #define VKT_TEST_RIG_H
 
@@ -21,7 +20,7 @@ enum { RIG_ROWS = 200, RIG_CHECK_ROWS = 72, RIG_BATCH = 32, RIG_STEPS = 7, RIG_C
 typedef struct rig {
     vkt_host h;
     vkt_ctx *ctx;
-    vkt_dataset *train, *check; /* RIG_ROWS and RIG_CHECK_ROWS of 1x12x12 u8: 6 full batches and one of 8 rows */
+    vkt_dataset *train, *check; /* RIG_ROWS rows (6 batches and one of 8) and RIG_CHECK_ROWS, of 1x12x12 u8 */
     vkt_temp_dir dir;
     vkt_trainer *trainers[8]; /* rig_trainer makes them, the teardown destroys them */
 } rig;
@@ -37,13 +36,14 @@ rig *rig_here(void **state);
     rig_here(state);  \
     if (!*(state)) skip()
 
-/* Opens a context like the rig's. Returns false if there is no device. */
+/* Opens a context like the rig's. Returns false if there is no device; in a build with VKT_REQUIRE_DEVICE, fails the
+ * test instead. */
 bool rig_open(const vkt_host *h, vkt_ctx **ctx);
-/* Makes a data set of blurred squares with noise. The position of the square gives the class. A row depends on its
- * number alone. */
+/* Makes a data set of squares with noise. The position of the square gives the class. A row depends only on its number:
+ * the numbers are first .. first + rows - 1. */
 vkt_dataset *rig_data(const vkt_host *h, uint32_t first, uint32_t rows);
-/* Makes a data set that varies: r->train with a random number of up to +-40 added to each pixel, another one in every
- * epoch. In epoch 0 it is r->train itself. Destroy it before r->train. */
+/* Makes a data set that varies: r->train with a random number of up to +-40 added to each pixel, which is another
+ * number in every epoch. In epoch 0 it is r->train itself. Destroy it before r->train. */
 vkt_dataset *rig_varying(rig *r);
 /* Makes a data set like r->train whose rows come from this source. */
 vkt_dataset *rig_from_source(const rig *r, const vkt_data_source *source);
@@ -63,7 +63,7 @@ void rig_fit(vkt_trainer *t, const vkt_fit_params *p);
  * rig_count_steady as on_batch, and this as its user. */
 typedef struct rig_steady {
     vkt_ctx *ctx;
-    uint32_t batches; /* of the second epoch */
+    uint32_t batches; /* batches of the second epoch so far */
     vkt_gpu_counters from, to;
     unsigned long host_from, host_to;
 } rig_steady;
@@ -72,7 +72,8 @@ void rig_count_steady(void *user, const vkt_fit_progress *p);
 /* Fails the test unless both trainers have the same bits in this part. */
 #define rig_same(a, b, part) rig_same_at(a, b, part, __FILE__, __LINE__)
 void rig_same_at(vkt_trainer *a, vkt_trainer *b, vkt_store_part part, const char *file, int line);
-/* Returns all parameters, in the order of the store. Free them with test_free. */
+/* Returns this part of all parameters, in the order of the store. *n is the number of elements. Free the part with
+ * test_free. */
 float *rig_weights(vkt_trainer *t, vkt_store_part part, uint64_t *n);
 
 /* Fails the test unless both files have the same bytes. */

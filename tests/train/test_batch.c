@@ -35,7 +35,7 @@ static void a_batch_beyond_the_rows_is_all_rows(void **state)
     assert_non_null(strstr(vkt_trainer_summary(u), "a batch: all 200 rows, fewer than the 1000000 asked for\n"));
 }
 
-/* The same bytes: each run can use the checkpoint of the other. */
+/* Both batch sizes exceed the data set and stand for all rows. So one run can resume the checkpoint of the other. */
 static void such_a_batch_resumes_another(void **state)
 {
     rig *r = rig_of(state);
@@ -49,7 +49,7 @@ static void such_a_batch_resumes_another(void **state)
     rig_fit(t, &(vkt_fit_params){ .epochs = 2 });
 }
 
-/* A single row, and an evaluation set that is smaller than a batch. */
+/* Evaluates a set of one row, which is smaller than a batch, and trains on this row. */
 static void one_row_is_a_batch(void **state)
 {
     rig *r = rig_of(state);
@@ -70,7 +70,8 @@ static void one_row_is_a_batch(void **state)
 
 /* ---- larger than the memory ---- */
 
-/* Makes a trainer with this batch, under a memory cap of `megabytes`. *says is the last error. */
+/* Makes and fits a trainer with this batch, under a memory cap of `megabytes` MiB. `says` gets the last error, or
+ * "". */
 static vkt_result try_batch(const rig *r, const vkt_dataset *rows, uint32_t batch, uint64_t megabytes, char says[512])
 {
     vkt_ctx *ctx = NULL;

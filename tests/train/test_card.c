@@ -1,4 +1,4 @@
-/* vktrain/card.h: a card says what the training set was, and a predictor with it answers as the trainer does.
+/* vktrain/card.h: a card describes the training set, and a predictor with its help has the outputs of the trainer.
  * tests/samples/test_predictions.c has damaged cards. */
 #include "train/rig.h"
 

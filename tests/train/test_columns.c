@@ -1,4 +1,4 @@
-/* vktrain/columns.h: the use of each column, its numbers, its text, and refused tables.
+/* vktrain/columns.h: the use of each column, rows as numbers, columns as text, and refused tables.
  * tests/samples/test_table_sample.c trains on tables. */
 #include "train/rig.h"
 
@@ -87,7 +87,7 @@ static void rows_become_numbers(void **state)
     assert_memory_equal(vkt_dataset_features(d), want[2], sizeof want[2]);
     assert_true(vkt_dataset_target_width(d) == 1 && fabsf(vkt_dataset_targets(d)[1] + sqrtf(1.5f)) < 1e-6f);
     vkt_dataset_destroy(&d);
-    /* Another order of columns, an additional column, and an unknown value. */
+    /* The columns have another order, one of them is additional, and a value is unknown. */
     other = records_of(&h, "size;more;Colour\n5;;green\n");
     static const float green[] = { 0, 0, 0, 3, 0 };
     assert_int_equal(vkt_dataset_from_columns(&h, c, other, NULL, 0, false, &d), VKT_OK);

@@ -1,5 +1,6 @@
-/* Two ranks against PyTorch's DistributedDataParallel: the steps of two processes over Gloo, which golden/README.md
- * describes. A shard is what one of those processes has of a batch, so the statistics of batch norms are the same. */
+/* Two ranks, compared with PyTorch's DistributedDataParallel: the steps of two processes over Gloo, which
+ * golden/README.md describes. A shard is the part of a batch that one of those processes has, so the statistics of
+ * batch norms are the same. */
 #include "train/golden.h"
 
 #include <math.h>
@@ -10,7 +11,7 @@ enum { SHARDS = 2, ROWS = 80, BATCH = 16, EPOCHS = 8, STEPS = EPOCHS * ROWS / BA
 /* One recorded run. */
 typedef struct ddp_case {
     const char *name;
-    bool norm; /* batch norms, and no biases before them */
+    bool norm; /* there are batch norms, and no biases before them */
     uint32_t seed;
     vkt_optimizer optimizer;
     float lr;
@@ -35,8 +36,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = GOLDEN_CLASSES });
 }
 
-/* Weights of convolutions and of the last layer, by the formula of golden/README.md; norms begin as they are, biases
- * are 0. Parameters are numbered without running statistics. */
+/* Sets the weights of convolutions and of the last layer by the formula of golden/README.md, and their biases to 0.
+ * Batch norms do not change. Parameters are numbered without running statistics. */
 static void set_weights(vkt_trainer *t, uint32_t seed)
 {
     vkt_store *store = vkt_trainer_store(t);
@@ -57,7 +58,7 @@ static void set_weights(vkt_trainer *t, uint32_t seed)
     }
 }
 
-/* The mean losses of all steps, from the means over the epoch so far that a fit reports. */
+/* The mean losses of all steps, computed from the means over the epoch so far that a fit reports. */
 typedef struct losses {
     double of_step[STEPS], sum;
     uint32_t n;
@@ -72,7 +73,7 @@ static void add_loss(void *user, const vkt_fit_progress *p)
     l->sum = p->loss * p->batch;
 }
 
-/* Trains on one context, or on two. All ranks load the same file of weights. */
+/* Trains on one context or, if `second` is not NULL, on two. All ranks load the same file of weights. */
 static vkt_trainer *train(rig *r, const ddp_case *c, const vkt_dataset *data, vkt_ctx *second, losses *l)
 {
     const vkt_trainer_params p = { .model = { .forward = forward, .user = (void *)(uintptr_t)c },

@@ -18,7 +18,7 @@
 #include "train/events.h"
 #include "vktrain/events.h"
 
-/* RFC 3720, appendix B.4, and the check value of the CRC catalogue. */
+/* The numbers are those of RFC 3720, appendix B.4, and the check value of the CRC catalogue. */
 static void the_checksum_is_crc_32c(void **state)
 {
     (void)state;

@@ -137,7 +137,7 @@ static void every_type_of_row_arrives_resident_and_streamed(void **state)
 static struct {
     PFN_vkGetSemaphoreCounterValue real;
     PFN_vkDeviceWaitIdle wait_idle;
-    uint32_t nos; /* the next answers are no; then all is done */
+    uint32_t nos; /* so many answers are no; after these, all runs are done */
 } answers;
 
 static VKAPI_ATTR VkResult VKAPI_CALL answer(VkDevice device, VkSemaphore semaphore, uint64_t *value)
@@ -166,7 +166,7 @@ static void slots_are_freed_in_the_order_of_the_runs(void **state)
     assert_int_equal(vkt_program_create(r->ctx, s.g, NULL, &params, &s.p), VKT_OK);
     answers.real = r->ctx->vk.GetSemaphoreCounterValue;
     answers.wait_idle = r->ctx->vk.DeviceWaitIdle;
-    for (int epoch = 0; epoch < 2; epoch++) { /* the first runs of a program are measured: each one is awaited */
+    for (int epoch = 0; epoch < 2; epoch++) { /* epoch 0: the first runs are measured, and the host waits for each */
         vkt_batch b;
         assert_int_equal(vkt_feed_start(&s.feed, 0, (vkt_pass){ 0 }), VKT_OK);
         if (epoch) r->ctx->vk.GetSemaphoreCounterValue = answer;

@@ -1,6 +1,6 @@
-/* A small transformer's steps against runs that PyTorch recorded: attention, layer norm, GELU, AdamW that decays
- * matrices alone, warm-up and a cosine, and in every epoch a last batch that is not full. golden/README.md says what
- * the file holds. */
+/* A small transformer's steps, compared with runs that PyTorch recorded: attention, layer norm, GELU, AdamW that decays
+ * only matrices, warm-up and a cosine, and in every epoch a last batch that is not full. golden/README.md describes the
+ * file. */
 #include <math.h>
 
 #include "train/golden.h"

@@ -1,5 +1,5 @@
-/* The network of samples/images.c against runs that PyTorch recorded: SGD with dampening, batches of which the last is
- * smaller, validation, and a plateau that lowers the rate. golden/README.md says what the file holds. */
+/* The network of samples/images.c, compared with runs that PyTorch recorded: SGD with dampening, a last batch that is
+ * smaller, validation, and a plateau that lowers the rate. golden/README.md describes the file. */
 #include "train/golden.h"
 
 #include <math.h>

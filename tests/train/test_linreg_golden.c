@@ -1,5 +1,5 @@
-/* The linear regression of samples/linreg.c against runs that PyTorch recorded (golden/README.md): by a trainer, whose
- * batch is gathered, and by the program of the sample, whose inputs are the points themselves. */
+/* The linear regression of samples/linreg.c, compared with runs that PyTorch recorded (golden/README.md): by a trainer,
+ * whose batch is gathered, and by the program of the sample, whose inputs are the points themselves. */
 #include "train/golden.h"
 
 enum { ROWS = 4096, STEPS = 20 };

@@ -143,7 +143,7 @@ static void what_does_not_fit_is_refused(void **state)
     assert_int_equal(vkt_confusion_write(&h, counts, 2, NULL, NULL, NULL), VKT_E_ARG);
     assert_int_equal(vkt_confusion_write(&h, counts, 2, NULL, NULL, "c.txt"), VKT_E_ARG);
     assert_int_equal(vkt_confusion_write(&h, counts, 4096, NULL, NULL, "c.svg"), VKT_E_ARG);
-    assert_int_equal(vkt_class_scores(&h, counts, 2, NAN, NULL, &m), VKT_OK); /* no rows */
+    assert_int_equal(vkt_class_scores(&h, counts, 2, NAN, NULL, &m), VKT_OK); /* no rows were counted */
     assert_true(isnan(m.accuracy) && isnan(m.macro.f1) && isnan(m.weighted.recall));
     assert_int_equal(vkt_class_scores(&h, counts, 2, 1, NULL, &m), VKT_OK);
     assert_true(m.macro.f1 == 1 && m.weighted.recall == 1);
@@ -213,6 +213,44 @@ static void the_matrix_is_written_as_csv_and_images(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
+/* Returns the next text of an SVG that is `name`, behind `from`, with the position (*x, *y) of its transformation. */
+static const char *turned_text(const char *from, const char *name, double *x, double *y)
+{
+    double a, b, c, d;
+    char end[64];
+    snprintf(end, sizeof end, ">%s</text>", name);
+    for (const char *t = strstr(from, "<text "); t; t = strstr(t + 1, "<text ")) {
+        const char *close = strchr(t, '>'), *matrix = strstr(t, " transform=\"matrix(");
+        if (!matrix || matrix > close || strncmp(close, end, strlen(end)) != 0) continue;
+        assert_int_equal(sscanf(matrix, " transform=\"matrix(%lf %lf %lf %lf %lf %lf)\"", &a, &b, &c, &d, x, y), 6);
+        assert_true(a == 0 && b == 1 && c == -1 && d == 0); /* a quarter, clockwise: from top to bottom */
+        return close;
+    }
+    return NULL;
+}
+
+/* Each column of an SVG has its name below it, from left to right. */
+static void names_of_columns_are_below_them(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    vkt_temp_dir dir = vkt_temp_dir_make();
+    const char *path = vkt_temp_dir_file(&dir, "c.svg");
+    static const char *const animals[] = { "cat", "dog", "horse" };
+    assert_int_equal(vkt_confusion_write(&h, three, 3, animals, NULL, path), VKT_OK);
+    char *text = file_of(&h, path);
+    const char *at = text;
+    double x[3], y[3];
+    for (int k = 0; k < 3; k++) {
+        at = turned_text(at, animals[k], &x[k], &y[k]);
+        assert_non_null(at);
+        assert_true(y[k] > 100 && y[k] == y[0]);
+        if (k > 0) assert_true(x[k] > x[k - 1] + 20);
+    }
+    vkt_free(&h, text);
+    vkt_temp_dir_remove(&dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +260,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_refused, vkt_test_setup, vkt_test_teardown),
         cmocka_unit_test_setup_teardown(the_table_has_a_line_a_class, vkt_test_setup, vkt_test_teardown),
         cmocka_unit_test_setup_teardown(the_matrix_is_written_as_csv_and_images, vkt_test_setup, vkt_test_teardown),
+        cmocka_unit_test_setup_teardown(names_of_columns_are_below_them, vkt_test_setup, vkt_test_teardown),
     };
     return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
 }

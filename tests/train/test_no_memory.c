@@ -140,7 +140,7 @@ static void every_failed_allocation_of_a_prediction_is_survived(void **state)
 
 /* ---- a whole run with one layer and three steps an epoch ---- */
 
-/* The objects that the run makes; its caller frees them. */
+/* The objects that a run makes. The caller of the run frees them. */
 typedef struct lifetime {
     vkt_dataset *train, *check;
     vkt_trainer *t;
@@ -181,7 +181,8 @@ static void unmake(lifetime *l)
     vkt_dataset_destroy(&l->train);
 }
 
-/* Trains from the checkpoint, or from the current state, to the end of the second epoch. Then saves its weights. */
+/* Trains from the checkpoint or, if that was resumed already, from the current state to the end of the second epoch.
+ * Then saves the weights. */
 static vkt_result finish(const rig *r, lifetime *l)
 {
     const char *checkpoint = checkpoint_of(r);
@@ -225,7 +226,8 @@ static void *first_epoch(const rig *r, bool stream, size_t *n)
     return bytes;
 }
 
-/* Counts the allocations of an undisturbed run on a new context. Its files become the expected ones. */
+/* Returns the number of allocations of an undisturbed run on a new context. Its files are renamed: they are the
+ * expected ones. */
 static unsigned undisturbed(const rig *r, bool stream)
 {
     lifetime l = { 0 };
@@ -288,7 +290,7 @@ static void every_failed_allocation_of_a_streamed_run_is_survived(void **state)
 
 /* ---- the device lacks memory for the n-th submission ---- */
 
-static unsigned until_refusal; /* 0: none. The swapped entry has no context argument */
+static unsigned until_refusal; /* submissions until one is refused; 0: none is. `refuse` has no user argument */
 static PFN_vkQueueSubmit2 real_submit;
 
 static VKAPI_ATTR VkResult VKAPI_CALL refuse(VkQueue queue, uint32_t n, const VkSubmitInfo2 *infos, VkFence fence)

@@ -1,4 +1,5 @@
-/* The behaviour of a trainer when device memory runs out or the device is lost. (Host memory: test_no_memory.c.) */
+/* The behaviour of a trainer when device memory runs out or the device is lost. test_no_memory.c is about host
+ * memory. */
 #include "train/rig.h"
 
 #include "gpu/gpu.h"
@@ -38,7 +39,7 @@ static void a_cap_below_the_plan_is_refused_with_the_plan(void **state)
 
 /* ---- the device is lost ---- */
 
-static uint32_t submissions_left; /* the swapped entry has no context argument */
+static uint32_t submissions_left; /* until the device is lost. Static, since lose_device has no user argument */
 
 static VkResult VKAPI_CALL lose_device(VkQueue queue, uint32_t n, const VkSubmitInfo2 *infos, VkFence fence);
 static PFN_vkQueueSubmit2 real_submit;

@@ -22,7 +22,7 @@ static vkt_result fetch(void *self, uint32_t row, vkt_pass pass, void *dst, uint
     return VKT_OK;
 }
 
-/* Two classes: vectors with increasing numbers, and vectors with decreasing numbers. */
+/* Makes two classes: vectors with increasing numbers, and vectors with decreasing numbers. */
 static void fill(float *numbers, uint32_t *labels)
 {
     for (uint32_t i = 0; i < N; i++) {
@@ -64,7 +64,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc2", x, &(vkt_nn_linear_params){ .out_features = *classes });
 }
 
-/* Two convolutions, and the input added to their result. */
+/* Builds two convolutions, and adds the input to their result. */
 static vkt_tensor residual(vkt_builder *b, const char *name, vkt_tensor x, uint32_t channels)
 {
     const vkt_nn_conv2d_params conv = { .out_channels = channels, .kernel = { 3 }, .pad = { 1 }, .no_bias = true };
@@ -75,7 +75,7 @@ static vkt_tensor residual(vkt_builder *b, const char *name, vkt_tensor x, uint3
     return vkt_nn_relu(b, vkt_nn_add(b, x, y)); /* x must have as many channels */
 }
 
-/* For images, with residual() and a layer that makes its channels. */
+/* Builds a network for images. Its first layer makes as many channels as residual() needs. */
 static vkt_tensor image_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     const uint32_t *classes = user;
@@ -181,7 +181,7 @@ static void the_parts_work_together(void **state)
     predict(r, numbers, weights);
 }
 
-/* Predicts the class of a file with a predictor that has one row. */
+/* Predicts the class of an image file with a predictor that has one row. */
 static uint32_t predict_file(rig *r, const char *path, const char *weights, const double *mean, const double *std)
 {
     vkt_ctx *ctx = r->ctx;

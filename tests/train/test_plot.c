@@ -25,9 +25,9 @@ static void the_best_epoch_follows_what_was_measured(void **state)
     (void)state;
     assert_int_equal(vkt_history_best(run, VKT_COUNT(run)), 2); /* the first of two equal accuracies */
     vkt_epoch_record r[3] = { { 1, 3, NAN, 1, NAN, 0, 0 }, { 2, 2, NAN, .5, NAN, 0, 0 }, { 3, 1, NAN, .7, NAN, 0, 0 } };
-    assert_int_equal(vkt_history_best(r, 3), 1); /* val_loss */
+    assert_int_equal(vkt_history_best(r, 3), 1); /* by val_loss */
     for (int i = 0; i < 3; i++) r[i].val_loss = NAN;
-    assert_int_equal(vkt_history_best(r, 3), 2); /* train_loss */
+    assert_int_equal(vkt_history_best(r, 3), 2); /* by train_loss */
     for (int i = 0; i < 3; i++) r[i].train_loss = NAN;
     assert_int_equal(vkt_history_best(r, 3), 3);
     assert_int_equal(vkt_history_best(NULL, 0), 0);
@@ -81,7 +81,7 @@ enum { WHITE = 0xffffff, TRAIN = 0x0072b2, VAL = 0xd55e00 };
 
 typedef struct ink {
     unsigned train[2], val[2]; /* number of pixels in the colour of a series, below the legends: left and right panel */
-    unsigned border;           /* pixels other than white at the edge of the page: a part of the figure is outside it */
+    unsigned border;           /* pixels that are not white at the edge of the page: some of the figure is outside */
 } ink;
 
 static ink look_at(const char *path)
@@ -106,7 +106,7 @@ static ink look_at(const char *path)
     return found;
 }
 
-/* Draws, and checks that each panel shows a series where it was measured and nowhere else. */
+/* Draws the history. Checks that a panel shows a series if this was measured, and only then. */
 static void check_image(const vkt_epoch_record *records, size_t n, const char *title)
 {
     const vkt_host h = vkt_test_host();
@@ -143,12 +143,12 @@ static void every_kind_of_history_is_drawn(void **state)
     static const double odd[] = { 0, 1, -1, 1e-300, 1e-9, 12345.678, 1e12, -3e29, 1e300, INFINITY, NAN };
     vkt_epoch_record r[40];
     for (size_t k = 0; k < 2 * VKT_COUNT(odd);
-         k++) { /* constant, at all magnitudes; one series, so that no other hides it */
+         k++) { /* constants of all magnitudes, in one series, so that no other one hides it */
         const double v = odd[k / 2], train = k % 2 ? NAN : v, val = k % 2 ? v : NAN;
         for (uint32_t i = 0; i < 40; i++) r[i] = (vkt_epoch_record){ i, train, train, val, val, 0, 0 };
         check_image(r, 40, "constant");
     }
-    for (uint32_t i = 0; i < 40; i++) { /* a gap at every second epoch, epochs at the end of their range, a huge span */
+    for (uint32_t i = 0; i < 40; i++) { /* gaps at odd epochs, epochs at the end of their range, huge numbers */
         const double v = i % 2 ? NAN : i * 1e28;
         r[i] = (vkt_epoch_record){ UINT32_MAX - 40 + i, v, 1 - 1e-14 * i, -v, i % 2 ? INFINITY : 1e-300 * i, 0, 0 };
     }

@@ -1,9 +1,9 @@
-/* Predictions without training: from the weights file alone, the same bits as a trainer's. */
+/* Predictions without training: a predictor needs only the weights file, and its bits are those of the trainer. */
 #include "train/rig.h"
 
 #include <math.h>
 
-/* Returns the rig's check rows without labels. */
+/* Returns the first `rows` rows of the rig's check set, without labels. */
 static vkt_dataset *bare_rows(const rig *r, uint32_t rows)
 {
     const vkt_dataset_params p = { .rows = rows,
@@ -52,7 +52,7 @@ static void the_bits_are_those_of_the_trainer(void **state)
     vkt_dataset_destroy(&bare);
 }
 
-/* One row, with a batch of one. */
+/* The data set has one row, so the batch has one row, too. */
 static void a_single_row_is_enough(void **state)
 {
     rig *r = rig_of(state);

@@ -19,7 +19,7 @@
 
 enum { EPOCHS = 3, BATCHES = 469, CHECKS = 79 };
 
-/* Sets TERM, the locale and COLUMNS. NULL removes a variable. LC_ALL and NO_COLOR are always removed. */
+/* Sets TERM, LC_CTYPE and COLUMNS; NULL removes a variable. Removes LC_ALL and NO_COLOR, and sets LANG to C. */
 static void set_environment(const char *kind, const char *locale, const char *columns)
 {
     static const char *const names[] = { "TERM", "LC_CTYPE", "COLUMNS" };
@@ -83,7 +83,7 @@ static void epoch(screen_rig *s, uint32_t n)
     terminal_look(&s->seen, 0);
 }
 
-/* Checks that the terminal shows these rows at the end, and that the row after them is empty. */
+/* Checks that the terminal shows exactly these rows, and an empty one behind them. */
 static void expect_rows(const screen_rig *s, const char *const *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) assert_string_equal(terminal_text(&s->seen, i), rows[i]);
@@ -172,7 +172,7 @@ static void a_resized_window_counts_at_once(void **state)
         assert_true(terminal_resize(&s.seen, sizes[i]));
         for (uint32_t k = 1; k <= 40; k++) batch(&s, 1, 40 * i + k, BATCHES);
         const char *line = terminal_text(&s.seen, 0);
-        if (sizes[i] < 60) assert_true(strlen(line) < sizes[i]); /* no bar: columns are bytes */
+        if (sizes[i] < 60) assert_true(strlen(line) < sizes[i]); /* without a bar, each column is one byte */
         assert_int_equal(strstr(line, "█") != NULL, sizes[i] >= 80);
         assert_int_equal(s.seen.n_rows, 1);
     }

@@ -1,5 +1,5 @@
-/* Data parallel training by threads, on one device: the number of ranks is no part of the result, whatever the settings
- * are. (test_ranks_fit.c has what a fit does; test_ranks_resume.c has checkpoints.) */
+/* Data parallel training by threads, on one device: the result does not depend on the number of ranks, whatever the
+ * settings are. (test_ranks_fit.c has what a fit does; test_ranks_resume.c has checkpoints.) */
 #include "train/group.h"
 
 #include <math.h>
@@ -66,7 +66,8 @@ static void every_optimizer_has_the_same_bits(void **state)
     }
 }
 
-/* Lengths of the last step. A shard has 4 samples and a rank has 8: some shards, or whole ranks, have none. */
+/* The last step has fewer samples. A shard has up to 4 samples and a rank up to 8, so some shards, or ranks, have
+ * none. */
 static void a_last_step_of_any_length_has_the_same_bits(void **state)
 {
     rig *r = rig_of(state);
@@ -84,7 +85,7 @@ static void a_last_step_of_any_length_has_the_same_bits(void **state)
     }
 }
 
-/* One sample a shard, and more shards than the ring of runs has slots. */
+/* In some cases, a shard has one sample, or there are more shards than slots in the ring of runs. */
 static void any_number_of_shards_has_the_same_bits(void **state)
 {
     rig *r = rig_of(state);
@@ -113,7 +114,7 @@ static void frozen_parameters_stay_on_all_ranks(void **state)
     rig *r = rig_of(state);
     vkt_trainer_params p = group_params(r);
     p.model.forward = frozen_forward;
-    p.optimizer.clip_norm = 0.3f; /* reads all of the sum */
+    p.optimizer.clip_norm = 0.3f; /* clipping reads the whole sum */
     group_alike(r, &p, &once, four);
     group g = group_make(r, p, 2);
     uint64_t n;
@@ -179,9 +180,9 @@ static void rows_that_vary_have_the_same_bits(void **state)
     vkt_dataset_destroy(&varying);
 }
 
-/* ---- shards, beside a step that is not split ---- */
+/* ---- shards, compared with a step that is not split ---- */
 
-/* Nothing in it depends on the position of a sample in its step, but for the order of sums. */
+/* Builds a network in which only the order of sums depends on the position of a sample in its step. */
 static vkt_tensor plain_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;

@@ -1,5 +1,5 @@
-/* Ranks that fail: silently, with a lost device, without memory, or not at all. The others end in bounded time, with
- * one message that names the rank, and the last checkpoint stays. */
+/* Ranks that fail: with wrong numbers, with a lost device, without memory, or because they hang. The other ranks end in
+ * bounded time, with one message that names the failed rank, and the last checkpoint stays. */
 #include "train/hands.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@ enum { RANKS = 4, WRONG = 2 };
 
 /* ---- a device that computes wrong numbers ---- */
 
-/* Changes a weight of its own rank, once. */
+/* For change_a_weight: it changes a weight of this trainer after this batch of the second epoch. */
 typedef struct poke {
     vkt_trainer *t;
     uint32_t batch;
@@ -25,12 +25,12 @@ static void change_a_weight(void *user, const vkt_fit_progress *p)
     if (vkt_store_read(s, 0, VKT_PART_VALUE, w) != VKT_OK) return;
     uint32_t bits;
     memcpy(&bits, &w[5], sizeof bits);
-    bits ^= 1u; /* the last digit */
+    bits ^= 1u; /* the last bit */
     memcpy(&w[5], &bits, sizeof bits);
     (void)vkt_store_write(s, 0, VKT_PART_VALUE, w);
 }
 
-/* Rank 2 changes a weight after the first step of the second epoch. Every rank ends after step `found`. */
+/* Rank 2 changes a weight after the first step of the second epoch. The fit of every rank ends after step `found`. */
 static void corrupted_run(rig *r, uint32_t check_every, const char *checkpoint, uint32_t found)
 {
     hands h = hands_make(r, RANKS, 20);
@@ -61,7 +61,8 @@ static void silent_corruption_is_found_by_its_rank(void **state)
     corrupted_run(r, 6, NULL, 12);
 }
 
-/* Before the next regular comparison an epoch ends: its checkpoint is not written, that of the first epoch stays. */
+/* The second epoch ends before the next regular comparison. Its checkpoint is not written; that of the first one
+ * stays. */
 static void no_checkpoint_is_written_of_ranks_that_differ(void **state)
 {
     rig *r = rig_of(state);
@@ -94,7 +95,7 @@ static struct {
     const vkt_gate *gate; /* of the trainer's exchange */
     uint32_t left;        /* submissions until the fault; 0: it has happened */
     VkResult fault;
-} injected; /* the swapped entry has no context argument */
+} injected; /* static, because fail_once has no user argument */
 
 static VKAPI_ATTR VkResult VKAPI_CALL fail_once(VkQueue queue, uint32_t n, const VkSubmitInfo2 *infos, VkFence fence)
 {
@@ -111,7 +112,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL fail_once(VkQueue queue, uint32_t n, const
     return injected.fault;
 }
 
-/* The fault comes in one rank after `left` submissions. */
+/* Makes submission number `left` of a rank fail once; the next submission is number 1. `rank` is not 0. */
 static void inject(group *g, uint32_t rank, VkResult fault, uint32_t left)
 {
     vkt_trainer *t = g->t->replicas[rank - 1];
@@ -144,7 +145,7 @@ static void a_lost_device_ends_the_run_of_all(void **state)
         vkt_test_expect_errors(false);
         group again = group_make(r, group_params(r), 2);
         assert_int_equal(vkt_trainer_resume(again.t, path), VKT_OK);
-        assert_int_equal(vkt_trainer_position(again.t).batch, 0); /* the last complete epoch */
+        assert_int_equal(vkt_trainer_position(again.t).batch, 0); /* behind the last complete epoch */
         rig_fit(again.t, &fit);
         group_same(one.t, again.t);
         group_free(&again);
@@ -152,8 +153,8 @@ static void a_lost_device_ends_the_run_of_all(void **state)
     group_free(&one);
 }
 
-/* A submission is refused, at each kind of submission of a step. The device goes on, and so does the trainer after a
- * resume: from the last checkpoint to the same end. */
+/* In each fit, another submission is refused. The device still works. After a resume from the last checkpoint, the
+ * trainer ends with the bits of a run that nothing interrupted. */
 static void a_refused_submission_ends_the_run_of_all(void **state)
 {
     rig *r = rig_of(state);
@@ -182,7 +183,7 @@ static void a_refused_submission_ends_the_run_of_all(void **state)
     group_free(&one);
 }
 
-/* Host allocations of a fit fail: whichever rank makes them, all end. */
+/* One host allocation of a fit fails, in either rank: the fit ends in both. A resume then gives the same bits. */
 static void a_failed_allocation_ends_the_run_of_all(void **state)
 {
     rig *r = rig_of(state);

@@ -1,5 +1,5 @@
-/* A fit of several ranks beside its steps: own metrics, early stopping, schedules, callbacks, the calls after
- * it, a second fit, and ranks that are replaced. */
+/* A fit of several ranks does more than steps: own metrics, callbacks, early stopping, schedules. The tests also cover
+ * the calls after a fit, a second fit, and fits that are refused or diverge. */
 #include "train/group.h"
 
 #include <math.h>
@@ -107,7 +107,7 @@ static void stop_sees_the_weights_of_each_step(void **state)
         assert_int_equal(seen[i].n, seen[0].n);
         assert_memory_equal(seen[i].hash, seen[0].hash, seen[0].n * sizeof seen[0].hash[0]);
     }
-    for (uint32_t k = 1; k < seen[0].n; k++) assert_true(seen[0].hash[k] != seen[0].hash[k - 1]); /* a step each */
+    for (uint32_t k = 1; k < seen[0].n; k++) assert_true(seen[0].hash[k] != seen[0].hash[k - 1]); /* steps change it */
 }
 
 /* ---- what ends a fit, and what changes its rate ---- */
@@ -160,7 +160,7 @@ static bool on_epoch(void *user, const vkt_epoch_record *e, bool best)
     return c->stop_after && e->epoch == c->stop_after;
 }
 
-/* Callbacks are those of rank 0: each one once. */
+/* Only rank 0 calls the callbacks, so each call comes once. */
 static void callbacks_come_once(void **state)
 {
     rig *r = rig_of(state);
@@ -216,7 +216,7 @@ static void the_calls_after_a_fit_are_those_of_one_rank(void **state)
     group_free(&g[1]);
 }
 
-/* A step that was not split changes no state: neither that of a profile nor that of a search for a rate. */
+/* A profile and a learning rate test run steps, but change no state. */
 static void a_profile_and_a_rate_test_change_nothing(void **state)
 {
     rig *r = rig_of(state);
@@ -253,7 +253,7 @@ static void a_rate_test_wants_one_rank(void **state)
     group_free(&g);
 }
 
-/* Arguments that do not fit are refused before a step; then the trainer is as it was. */
+/* Arguments that do not fit are refused before the first step, and the trainer does not change. */
 static void a_refused_fit_changes_nothing(void **state)
 {
     rig *r = rig_of(state);
@@ -280,7 +280,7 @@ static double nothing(void *user)
     return NAN;
 }
 
-/* A run without a best epoch: one message, and nothing is broken. */
+/* A run without a best epoch logs one message, and the trainer still works. */
 static void a_run_without_a_best_epoch_is_reported_once(void **state)
 {
     rig *r = rig_of(state);

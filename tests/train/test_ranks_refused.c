@@ -1,4 +1,5 @@
-/* Data parallel training that is refused: numbers that do not fit, and ranks that are not alike. */
+/* Data parallel training that is refused: numbers that do not fit, and ranks that are not alike. A rank that is
+ * replaced is not refused. */
 #include "train/hands.h"
 
 #include <stdio.h>
@@ -112,7 +113,7 @@ static void make(hands *h, uint32_t rank, own *o)
     assert_int_equal(vkt_store_write(s, 0, VKT_PART_VALUE, w), VKT_OK);
 }
 
-/* Both ranks refuse, one message has the difference, and nothing is broken. */
+/* Checks that both ranks refuse the fit, that one message has the difference, and that both trainers still work. */
 static void unlike(rig *r, own *other, const char *says)
 {
     hands h = hands_make(r, 2, 0);
@@ -170,7 +171,7 @@ static void ranks_that_are_not_alike_are_refused(void **state)
     unlike(r, &o, "messages: rank 0 f32, rank 1 bf16");
 }
 
-/* The comparison can succeed, and a rank that was refused can go on. */
+/* After the ranks have loaded the same weights, the comparison succeeds, and both ranks train. */
 static void ranks_become_alike(void **state)
 {
     rig *r = rig_of(state);
@@ -192,7 +193,7 @@ static void ranks_become_alike(void **state)
     hands_free(&h);
 }
 
-/* A rank that is new in a run has made no step yet, the others have. They go on in step. */
+/* A rank is replaced by a new one, which has made no step yet. Both ranks resume the checkpoint and train together. */
 static void a_rank_is_replaced(void **state)
 {
     rig *r = rig_of(state);

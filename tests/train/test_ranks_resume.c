@@ -1,5 +1,5 @@
-/* A run that is stopped or fails, and goes on from its checkpoint with another number of ranks: the same bytes as a run
- * of one rank that nothing interrupted, in the weights and in the checkpoint. */
+/* A run that is stopped or fails continues from its checkpoint with another number of ranks. Its weights and its
+ * checkpoint end with the bytes of a run of one rank that nothing interrupted. */
 #include "train/group.h"
 
 #include <stdatomic.h>
@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 
-enum { EPOCHS = 3, STOP_AFTER = 9 }; /* in the second epoch, which has 7 steps as the first one */
+enum { EPOCHS = 3, STOP_AFTER = 9 }; /* step 9 is in the second epoch: an epoch has 7 steps */
 
 static void file_of(const rig *r, const char *name, char path[256])
 {
@@ -24,7 +24,7 @@ static void copy_file(const rig *r, const char *from, const char *to)
     vkt_free(&r->h, bytes);
 }
 
-/* A run of one rank, to the end, with its checkpoint at `path`. */
+/* Makes a run of one rank to its end, with its checkpoint at `path`. */
 static group undisturbed(rig *r, const vkt_trainer_params *p, const char *path)
 {
     group g = group_make(r, *p, 1);
@@ -32,7 +32,8 @@ static group undisturbed(rig *r, const vkt_trainer_params *p, const char *path)
     return g;
 }
 
-/* Goes on from a copy of the checkpoint `from` with this number of ranks, and compares the ends. */
+/* Continues a copy of the checkpoint `from` with this number of ranks. At the end, compares the checkpoint with the
+ * file `wanted`, and the trainer with `whole`. */
 static void goes_on(rig *r, const vkt_trainer_params *p, uint32_t ranks, const char *from, group *whole,
                     const char *wanted)
 {
@@ -62,7 +63,7 @@ static void stopped_run(rig *r, const vkt_trainer_params *p, uint32_t ranks, con
     const vkt_fit_params fit = { .epochs = EPOCHS, .checkpoint = path, .callbacks = { .user = &left, .stop = stop } };
     assert_int_equal(vkt_trainer_fit(g.t, &fit), VKT_OK);
     const vkt_fit_progress at = vkt_trainer_position(g.t);
-    assert_true(at.epoch == 2 && at.batch > 0 && at.batch < at.batches); /* in the middle of it */
+    assert_true(at.epoch == 2 && at.batch > 0 && at.batch < at.batches); /* in the middle of the epoch */
     for (uint32_t i = 0; i < g.n; i++) assert_int_equal(g.t->replicas[i]->at.batch, at.batch);
     group_free(&g);
 }
@@ -90,7 +91,7 @@ static void micro_batches_in_half_precision_go_on_too(void **state)
     file_of(r, "wanted", wanted);
     file_of(r, "stopped", path);
     vkt_trainer_params p = group_params(r);
-    p.batch = 16; /* of two runs a shard: 32 samples a step */
+    p.batch = 16; /* a shard takes two runs: 32 samples a step */
     p.optimizer.micro_batches = 2;
     p.precision = VKT_PRECISION_F16;
     p.ema_decay = 0.8;
@@ -104,7 +105,8 @@ static void micro_batches_in_half_precision_go_on_too(void **state)
 
 /* ---- a source that fails ---- */
 
-/* The rig's samples. Sample `row` of epoch `epoch` fails as long as `armed`; no two calls of one worker may overlap. */
+/* The rig's samples. Sample `row` of epoch `epoch` fails while `armed` is set. No two calls of one worker may
+ * overlap. */
 typedef struct flaky {
     const vkt_dataset *data;
     uint32_t row, epoch;
@@ -138,7 +140,8 @@ static uint32_t row_at(uint64_t seed, uint32_t epoch, uint32_t position)
     return order[position];
 }
 
-/* Trains with ranks whose source fails in step 5 of the second epoch, in one shard. Checks status and messages. */
+/* Trains with ranks whose source fails in one shard of step 5 (from 0) of the second epoch. Checks status and
+ * messages. */
 static void failed_run(group *g, flaky *f, const vkt_fit_params *fit)
 {
     atomic_store(&f->armed, true);
@@ -146,7 +149,7 @@ static void failed_run(group *g, flaky *f, const vkt_fit_params *fit)
     vkt_test_expect_errors(true);
     const vkt_result result = vkt_trainer_fit(g->t, fit);
     assert_true(result == VKT_E_PEER || result == VKT_E_IO);
-    assert_int_equal(vkt_test_errors() - before, 2); /* of the loader and of the group */
+    assert_int_equal(vkt_test_errors() - before, 2); /* one message of the loader, one of the group */
     vkt_test_error_contains("rank 2 has failed: ");
     assert_int_equal(vkt_trainer_save(g->t, fit->checkpoint), VKT_E_STATE);
     vkt_test_error_contains("in the middle of a step");
@@ -164,7 +167,7 @@ static void a_failed_run_goes_on_with_any_number_of_ranks(void **state)
     file_of(r, "wanted", wanted);
     file_of(r, "first", first);
     file_of(r, "failed", path);
-    flaky f = { .epoch = 2, .row = row_at(7, 2, 5 * RIG_BATCH + 18) }; /* shard 4: rank 2 of 4 */
+    flaky f = { .epoch = 2, .row = row_at(7, 2, 5 * RIG_BATCH + 18) }; /* shard 4, so rank 2 */
     vkt_dataset *d = flaky_data(r, &f);
     vkt_trainer_params p = group_params(r);
     p.train = d;
@@ -174,9 +177,9 @@ static void a_failed_run_goes_on_with_any_number_of_ranks(void **state)
         const vkt_fit_params fit = { .epochs = EPOCHS, .checkpoint = path, .checkpoint_every = every };
         group g = group_make(r, p, 4);
         failed_run(&g, &f, &fit);
-        if (!every) rig_same_file(path, first); /* the last complete epoch */
+        if (!every) rig_same_file(path, first); /* that of the last complete epoch */
         for (size_t i = 0; i < VKT_COUNT(ranks); i++) goes_on(r, &p, ranks[i], path, &whole, wanted);
-        if (every) assert_int_equal(vkt_trainer_resume(g.t, path), VKT_OK); /* the same trainer goes on */
+        if (every) assert_int_equal(vkt_trainer_resume(g.t, path), VKT_OK); /* the same trainer continues */
         if (every) assert_int_equal(vkt_trainer_fit(g.t, &fit), VKT_OK);
         if (every) group_same(whole.t, g.t);
         group_free(&g);
@@ -187,8 +190,8 @@ static void a_failed_run_goes_on_with_any_number_of_ranks(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* One rank whose source fails after some shards of a step: the next fit goes on without a checkpoint, as it does for a
- * step that is not split. The running statistics are those of the last step, not those of a shard. */
+/* The source of a single rank fails after some shards of a step. The next fit needs no resume, as if the step were not
+ * split. The running statistics are those of the last step, not those of a shard. */
 static void one_rank_goes_on_after_a_part_of_a_step(void **state)
 {
     rig *r = rig_of(state);
@@ -213,6 +216,13 @@ static void one_rank_goes_on_after_a_part_of_a_step(void **state)
         assert_int_equal(vkt_trainer_fit(g.t, &fit), VKT_OK);
         rig_same_file(path, wanted);
         group_same(whole.t, g.t);
+        g.t->shards.broken = true; /* as if the driver had lost a part of an update */
+        vkt_test_expect_errors(true);
+        assert_int_equal(vkt_trainer_fit(g.t, &fit), VKT_E_STATE);
+        vkt_test_error_contains("resume its checkpoint");
+        vkt_test_expect_errors(false);
+        assert_int_equal(vkt_trainer_resume(g.t, path), VKT_OK);
+        assert_int_equal(vkt_trainer_fit(g.t, &fit), VKT_OK); /* nothing is left to do */
         group_free(&whole);
         group_free(&g);
     }

@@ -1,12 +1,12 @@
 /* The steps of several ranks: they allocate and record nothing, and the exchange of a bucket begins as soon as its last
- * gradient is there. */
+ * gradient is complete. */
 #include "train/hands.h"
 
 #include "kernel/ids.h"
 #include "record/record.h"
 #include "vktrain/models.h"
 
-/* ---- the rig_steady state ---- */
+/* ---- the steady state ---- */
 
 static void a_step_allocates_and_records_nothing(void **state)
 {
@@ -40,8 +40,8 @@ static void a_step_allocates_and_records_nothing(void **state)
 
 /* ---- the sections of a step ---- */
 
-/* Returns the last dispatch that writes a gradient of the bucket [first, end), or that copies a state there; 0 if none
- * does. */
+/* Returns the last dispatch that writes a gradient of the bucket [first, end) or, if `of_states`, copies a state there.
+ * 0: no dispatch does. */
 static uint32_t last_writer(const vkt_trainer *t, uint64_t first, uint64_t end, bool of_states)
 {
     const vkt_program *p = t->program;
@@ -61,22 +61,22 @@ static uint32_t last_writer(const vkt_trainer *t, uint64_t first, uint64_t end, 
     return last;
 }
 
-/* Each bucket is summed in the stage behind its last gradient, or behind the sum of the bucket before, and its section
- * ends there. So no stage of other gradients comes between. */
+/* Checks that each bucket is summed in the stage behind its last gradient or, if this is later, behind the sum of the
+ * bucket before, and that its section ends there. So no stage of other gradients comes between. */
 static void check_overlap(const vkt_trainer *t)
 {
     const vkt_exchange *x = &t->shards.x;
     const vkt_program *p = t->program;
-    uint32_t before = 0; /* stage of the sum before */
+    uint32_t before = 0; /* stage of the sum of the bucket before */
     assert_true(x->n > 2 && x->n_sections > 2);
     for (uint32_t i = 0; i < x->n; i++) {
         const uint32_t b = x->order[i];
         const uint64_t first = b ? x->ends[b - 1] : 0;
-        const uint32_t state = last_writer(t, first, x->ends[b], true); /* since the forward pass */
+        const uint32_t state = last_writer(t, first, x->ends[b], true); /* states are copied in the forward pass */
         const uint32_t gradient = last_writer(t, first, x->ends[b], false);
         const uint32_t end = x->section[b] < p->n_marks ? p->marks[x->section[b]] : (uint32_t)p->lowered.n;
         assert_true(gradient + state > 0 && gradient < end && state < end);
-        if (gradient == 0) continue; /* a bucket of states alone */
+        if (gradient == 0) continue; /* the bucket has only states */
         const uint32_t earliest = VKT_MAX(p->plan.stage[gradient], before) + 1;
         before = p->plan.stage[end - 1];
         if (before <= earliest) continue;
@@ -116,7 +116,7 @@ static void sums_follow_their_gradients(rig *r, vkt_model model, vkt_dataset *d,
     assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
     check_overlap(t);
     vkt_trainer_destroy(&t);
-    /* The same as one of two ranks: the plan may have another order, because there are no partial sums. */
+    /* The same holds for one of two ranks. The plan may have another order, because there are no partial sums. */
     vkt_emulation *cluster;
     assert_int_equal(vkt_emulation_create(&r->h, &(vkt_emulation_params){ .ranks = 2 }, &cluster), VKT_OK);
     const vkt_transport transport = vkt_emulation_transport(cluster);
@@ -152,7 +152,7 @@ static void the_exchange_of_resnet_overlaps(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* Layers without branches, whose order in the graph needs no more barriers than another one. */
+/* Builds layers without branches. Their order in the graph needs no more barriers than any other order. */
 static vkt_tensor chain_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;

@@ -1,5 +1,5 @@
-/* A residual network's steps against runs that PyTorch recorded: batch norm, shortcuts, SGD with momentum and weight
- * decay, and in every epoch a last batch that is not full. golden/README.md says what the file holds. */
+/* A residual network's steps, compared with runs that PyTorch recorded: batch norm, shortcuts, SGD with momentum and
+ * weight decay, and in every epoch a last batch that is not full. golden/README.md describes the file. */
 #include "train/golden.h"
 
 #include <math.h>

@@ -88,7 +88,7 @@ static void no_memory_is_an_error(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* Returns the whole text of the only event file of a folder. Free it with test_free. */
+/* Returns the bytes of the only event file of a folder, and their number in *n. Free them with vkt_free. */
 static char *events_of(const rig *r, const char *folder, size_t *n)
 {
     char path[512] = "";

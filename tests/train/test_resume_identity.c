@@ -68,7 +68,7 @@ static void another_network_is_refused_by_the_op_and_its_attribute(void **state)
         { { 1, 1e-3f, 0.1f, true, false, false }, "norm eps: checkpoint 1e-05, this run 0.001" },
         { { 1, 1e-5f, 0.1f, false, false, false }, "causal: checkpoint 1, this run 0" },
         { { 1, 1e-5f, 0.2f, true, false, false }, "probability: checkpoint 0.1, this run 0.2" },
-        /* 0.3 of 2^32 as a float has the shortest text 1.28849024e+09 */
+        /* 0.3 is stored as the threshold 1288490240, whose shortest text as a float is 1.28849024e+09 */
         { { 1, 1e-5f, 0.3f, true, false, false }, "probability: checkpoint 0.1, this run 0.3" },
         { { 1, 1e-5f, 0, true, false, false }, "dropout: checkpoint has 1, this run 0 of them" },
         { { 1, 1e-5f, 0.1f, true, true, false }, "relu: checkpoint has 0, this run 1 of them" },
@@ -141,8 +141,8 @@ static void each_schedule_has_its_name(void **state)
     }
 }
 
-/* The run continues with another learning rate, length of the cosine, streaming or number of threads. It then ends with
- * the same bits as a run that had this length from the start. */
+/* The run continues with another learning rate, length of the cosine, streaming and number of threads. Its rates are
+ * then those of the new schedule. */
 static void what_may_change_does(void **state)
 {
     rig *r = rig_of(state);

@@ -1,5 +1,5 @@
-/* The network of samples/reuters.c against runs of PyTorch's layers under Keras 3's Nadam: golden/README.md says what
- * the file holds. Words repeat, sequences are filled up, and every fifth batch has fewer rows. */
+/* The network of samples/reuters.c, compared with runs of PyTorch's layers under Keras 3's Nadam: golden/README.md
+ * describes the file. Words repeat, sequences are filled up, and every fifth batch has fewer rows. */
 #include "train/golden.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* vktrain/run_dir.h: the files of a folder, a run that goes on in it, and files that cannot be written.
+/* vktrain/run_dir.h: the files of a folder, a run that continues in it, and files that cannot be written.
  * tests/samples/test_run_dir.c has signals, locks and the event files. */
 #include "train/rig.h"
 
@@ -32,7 +32,7 @@ static bool file_says(const rig *r, const vkt_run_dir *d, vkt_run_file f, const 
     return found;
 }
 
-/* Trains to `epochs` in the folder with a new trainer, and returns the trainer. */
+/* Trains up to epoch `epochs` in the folder with a new trainer, and returns the trainer. */
 static vkt_trainer *train(rig *r, vkt_run_dir *d, uint32_t epochs)
 {
     const vkt_trainer_params p = rig_params(r);
@@ -87,7 +87,7 @@ static void files_can_be_left_out(void **state)
     vkt_run_dir_destroy(&d);
 }
 
-/* Counts epochs, and stops in the second one. */
+/* Callbacks: the first one counts epochs, and the second one stops the fit in the second epoch. */
 static bool count_epoch(void *user, const vkt_epoch_record *e, bool best)
 {
     uint32_t *epochs = user;

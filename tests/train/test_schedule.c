@@ -1,4 +1,5 @@
-/* Learning rates against PyTorch's schedulers and Keras' ReduceLROnPlateau (tests/golden/schedules.txt). */
+/* Learning rates, compared with those of PyTorch's schedulers and Keras' ReduceLROnPlateau
+ * (tests/golden/schedules.txt). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

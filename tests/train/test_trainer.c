@@ -1,4 +1,4 @@
-/* The promises of fit, evaluate, predict, save and load, on a small network. */
+/* The promises of fit, evaluate and predict, on a small network. (test_trainer_state.c tests save, load and resume.) */
 #include "train/rig.h"
 
 #include <math.h>
@@ -52,8 +52,8 @@ static void data_that_does_not_fit_is_streamed(void **state)
     vkt_dataset_destroy(&large);
 }
 
-/* Rows that change in each epoch are streamed. Any number of workers gives the same result. Evaluation reads them
- * unchanged. */
+/* Rows that change in each epoch are streamed. Any number of workers gives the same result. An evaluation reads the
+ * rows without their changes. */
 static void rows_that_vary_do_so_by_seed_and_epoch_alone(void **state)
 {
     rig *r = rig_of(state);
@@ -70,7 +70,7 @@ static void rows_that_vary_do_so_by_seed_and_epoch_alone(void **state)
     double a, b;
     assert_int_equal(vkt_trainer_evaluate(plain, r->train, &a, NULL), VKT_OK);
     assert_int_equal(vkt_trainer_evaluate(one, varying, &b, NULL), VKT_OK);
-    assert_true(a == b); /* resident data do not vary */
+    assert_true(a == b); /* rows of an evaluation do not vary */
     rig_fit(plain, &(vkt_fit_params){ .epochs = 2 });
     rig_fit(one, &(vkt_fit_params){ .epochs = 2 });
     rig_fit(five, &(vkt_fit_params){ .epochs = 2 });
@@ -110,7 +110,7 @@ static void a_partial_last_batch_counts_its_real_rows(void **state)
     assert_true(h[0].train_acc == accuracy);
     assert_true(fabs(h[0].train_loss - loss) < 1e-6 * loss);
 
-    float *z = test_malloc(RIG_ROWS * RIG_CLASSES * sizeof *z); /* the logits of both agree, row by row */
+    float *z = test_malloc(RIG_ROWS * RIG_CLASSES * sizeof *z); /* loss and accuracy follow from the logits */
     uint32_t *classes = test_malloc(RIG_ROWS * sizeof *classes), right = 0;
     assert_int_equal(vkt_trainer_predict(t, r->train, 0, RIG_ROWS, classes, z), VKT_OK);
     double mean = 0;
@@ -127,7 +127,7 @@ static void a_partial_last_batch_counts_its_real_rows(void **state)
     test_free(classes);
 }
 
-/* Without shuffle every epoch uses the rows in order. With shuffle each epoch uses another order. */
+/* Without shuffle the rows keep their order. With shuffle most rows are at another position. */
 static void shuffling_can_be_switched_off(void **state)
 {
     rig *r = rig_of(state);
@@ -306,7 +306,7 @@ static void callbacks_hear_of_every_batch_and_can_stop(void **state)
     assert_true(vkt_trainer_ms_per_step(t) > 0);
     assert_true(vkt_trainer_host_us_per_step(t) > 0);
     assert_true(vkt_trainer_host_us_per_step(t) <=
-                1000 * vkt_trainer_ms_per_step(t)); /* this thread is one of the workers */
+                1000 * vkt_trainer_ms_per_step(t)); /* it is a part of the wall time */
     assert_true(vkt_trainer_first_step_ns(t) > 0);
 }
 
@@ -328,7 +328,7 @@ static void a_fit_stopped_between_steps_goes_on_bit_for_bit(void **state)
     rig_same(t, whole, VKT_PART_VALUE);
 }
 
-/* ---- the rig_steady state ---- */
+/* ---- the steady state ---- */
 
 static void a_step_allocates_and_records_nothing(void **state)
 {

@@ -1,4 +1,4 @@
-/* Losses and weights that are not finite: the run stops with its own status and keeps all good results. And monitors
+/* Losses and weights that are not finite: the run stops with its own status and keeps all good results. Also monitors
  * that a trainer cannot have. */
 #include "train/rig.h"
 
@@ -14,7 +14,7 @@ static bool exists(const char *path)
     return f != NULL;
 }
 
-/* Trains an ordinary first epoch and saves it as the file `path`. Returns the trainer. */
+/* Trains an ordinary first epoch, with its checkpoint at `path`. Returns the trainer. */
 static vkt_trainer *first_epoch(rig *r, const char *path)
 {
     const vkt_trainer_params p = rig_params(r);
@@ -63,7 +63,7 @@ static void what_was_finite_outlives_a_divergence(void **state)
     vkt_trainer *first = first_epoch(r, copy);
     first_epoch(r, path);
     vkt_trainer_params p = rig_params(r);
-    p.lr = 1e38f; /* Adam's moments: after one step no loss is finite */
+    p.lr = 1e38f; /* after one step of Adam, no loss is finite */
     vkt_trainer *t = rig_trainer(r, &p);
     assert_int_equal(vkt_trainer_resume(t, path), VKT_OK); /* another learning rate is reported and used */
     vkt_test_expect_errors(true);
@@ -195,8 +195,8 @@ static void a_bad_epoch_is_passed_by_where_that_is_allowed(void **state)
     }
 }
 
-/* Epoch 1 is good, but its checkpoint cannot be written. Epoch 2 diverges, and the state of epoch 1 is lost. So the
- * trainer does not try to write that checkpoint at the end. */
+/* Epoch 1 is good, but its checkpoint cannot be written. Epoch 2 diverges, and the state of epoch 1 is lost. So a later
+ * fit does not write the checkpoint of epoch 1. */
 static void after_a_divergence_no_checkpoint_is_owed(void **state)
 {
     rig *r = rig_of(state);
@@ -259,7 +259,7 @@ static void a_diverged_trainer_wants_finite_numbers(void **state)
     }
 }
 
-/* Gradients that overflow in half precision are skipped; the loss stays finite. */
+/* Steps whose gradients overflow in half precision are skipped. The loss stays finite. */
 static void a_skipped_step_is_no_divergence(void **state)
 {
     rig *r = rig_of(state);

@@ -1,4 +1,5 @@
-/* Training without classes: targets, the model's own loss, rates of a schedule, and the monitor of early stopping. */
+/* Training on vectors, with targets or the model's own loss. Also rates of a schedule, the monitor of early stopping,
+ * and two parts of one source. */
 #include "train/rig.h"
 
 #include <math.h>
@@ -11,7 +12,8 @@
 enum { ROWS = 300, FEATURES = 3, TARGETS = 2, EPOCHS = 12 };
 static const float slope[TARGETS][FEATURES] = { { 1.5f, -2, 0.5f }, { 0, 1, -1 } }, shift[TARGETS] = { 3, -1 };
 
-/* Makes a data set of y = slope x + shift over points of a grid. The class is the sign of the first target. */
+/* Makes a data set of y = slope x + shift over points of a grid. The class is 1 if the first target is above 3, else
+ * 0. */
 static vkt_dataset *plane(const rig *r, bool labels, bool targets)
 {
     static float x[ROWS][FEATURES], y[ROWS][TARGETS];
@@ -58,7 +60,7 @@ static vkt_tensor line(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = 1 });
 }
 
-/* The rows of a table are vectors. A linear layer accepts them as they are, and also a selection of their columns. */
+/* The rows of a table are vectors, which a linear layer accepts as they are. Samples of another rank are refused. */
 static void rows_of_a_csv_file_are_vectors(void **state)
 {
     rig *r = rig_of(state);
@@ -193,7 +195,8 @@ static void the_rate_follows_its_schedule(void **state)
         for (uint64_t k = 0; k < n; k++)
             assert_true(e[k].lr == vkt_schedule_lr(&schedules[i], (double)p.lr, k * (i ? 1 : RIG_STEPS)));
     }
-    /* A learning rate of zero changes no weight. So the learning rate of the run reaches the device. */
+    /* From the second epoch on, the rate is so small that it changes no weight. So the rate of a run reaches the
+     * device. */
     vkt_trainer_params p = rig_params(r);
     p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_MULTI_STEP, .by_epoch = true, .n_milestones = 1, .gamma = 1e-30 };
     p.schedule.milestones[0] = 1;
@@ -299,7 +302,7 @@ static void parts_of_one_source_are_not_fetched_together(void **state)
     p.batch = 16;
     p.stream = true;
     vkt_trainer *t = rig_trainer(r, &p);
-    for (int i = 0; i < 3; i++) { /* each run ends with batches that are no longer needed */
+    for (int i = 0; i < 3; i++) { /* each fit ends while workers fill batches that nothing will use */
         rig_fit(t, &(vkt_fit_params){ .epochs = 9, .callbacks.stop = at_once });
         assert_int_equal(vkt_trainer_predict(t, check, 0, 2, classes, NULL), VKT_OK);
     }

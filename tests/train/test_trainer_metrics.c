@@ -139,7 +139,7 @@ static void wrong_weights_are_refused(void **state)
     assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_E_ARG);
 }
 
-/* A checkpoint belongs to a run with these weights. */
+/* Only a run with the same class weights can resume a checkpoint. */
 static void a_resumed_run_has_the_same_weights(void **state)
 {
     rig *r = rig_of(state);
@@ -163,10 +163,10 @@ static void a_resumed_run_has_the_same_weights(void **state)
 
 /* ---- metrics of the caller ---- */
 
-/* Counts rows, and rows whose label is among the two largest. */
+/* Counts rows, and rows whose label has one of the two largest outputs. */
 typedef struct top2 {
     uint32_t rows, right, resets, adds;
-    const vkt_dataset *data; /* the set whose rows give the order of the labels */
+    const vkt_dataset *data; /* labels must come in the order of this set */
 } top2;
 
 static void reset(void *user)
@@ -220,7 +220,7 @@ static void metrics_are_in_record_history_and_checkpoint(void **state)
         const vkt_epoch_record *h = vkt_trainer_history(t, &n);
         assert_true(n == 2 && h[1].n_metrics == 1 && strcmp(h[1].metrics[0].name, "top2") == 0);
         assert_true(h[1].metrics[0].value == result(&m) && h[1].metrics[0].value >= h[1].val_acc);
-        static float outputs[RIG_CHECK_ROWS * RIG_CLASSES]; /* the outputs of the weights that this monitor chooses */
+        static float outputs[RIG_CHECK_ROWS * RIG_CLASSES]; /* of the best weights by this monitor */
         assert_int_equal(vkt_trainer_predict(t, r->check, 0, RIG_CHECK_ROWS, NULL, outputs), VKT_OK);
         const double best = vkt_top_k_accuracy(outputs, vkt_dataset_labels(r->check), RIG_CHECK_ROWS, RIG_CLASSES, 2);
         assert_true(best == fmax(h[0].metrics[0].value, h[1].metrics[0].value));

@@ -1,4 +1,4 @@
-/* Training in 16 bits: exact enough, and the same bits in a second run, also after steps that overflowed. */
+/* Training in 16 bits: exact enough, and with the same bits after a resume, also if steps overflowed before. */
 #include "train/rig.h"
 
 enum { EPOCHS = 3, ROWS = 2560, CHECK = 640 };

@@ -58,7 +58,7 @@ static void a_resumed_run_ends_like_one_that_never_stopped(void **state)
     const char *whole = vkt_temp_dir_file(&r->dir, "whole"), *part = vkt_temp_dir_file(&r->dir, "part");
     run_to(r, EPOCHS, 0, whole);
     for (int middle = 0; middle < 2;
-         middle++) { /* stopped after an epoch, or in the middle of the second one if streaming */
+         middle++) { /* stopped after an epoch, or (with streaming) in the middle of the second one */
         vkt_trainer_params p = rig_params(r);
         p.stream = middle;
         vkt_trainer *first = rig_trainer(r, &p);
@@ -145,7 +145,7 @@ static void nap(uint32_t us)
 }
 
 /* Lets the worker rewrite its checkpoint a few times, then kills it at some time in its next step. Returns false if the
- * worker was faster. */
+ * worker ended before that. */
 static bool kill_amid_work(pid_t child, const char *checkpoint, vkt_rng *rng)
 {
     int status = 0;
@@ -171,7 +171,7 @@ static void a_run_killed_again_and_again_ends_in_the_same_bytes(void **state)
     vkt_rng rng = vkt_rng_make((uint64_t)getpid(), VKT_STREAM_TEST, 0, 0); /* another seed in every run */
     int killed = 0, status;
     for (int round = 0; killed < 3 && round < (killed ? 20 : 200);
-         round++) /* a worker that has finished starts again */
+         round++) /* after a worker that ended by itself, a new run begins */
         killed = kill_amid_work(start_worker(part, killed > 0), part, &rng) ? killed + 1 : 0;
     assert_true(killed > 0);
     const pid_t last = start_worker(part, true);
@@ -223,7 +223,7 @@ static void a_wrong_file_is_refused_and_changes_nothing(void **state)
     rig_same(t, untouched, VKT_PART_VALUE);
 }
 
-/* A full disk, simulated by a limit of the file size; and a folder that does not exist. */
+/* The disk is full (a limit of the file size simulates that), or the folder does not exist. */
 static void a_failed_write_keeps_the_old_checkpoint_and_the_run_goes_on(void **state)
 {
     rig *r = rig_of(state);
@@ -293,7 +293,8 @@ static bool count_epoch(void *user, const vkt_epoch_record *record, bool best)
     return false;
 }
 
-/* The epoch is over even if its file failed. A missing file of one run is not written in another run. */
+/* An epoch is complete even if its checkpoint cannot be written. After a resume of another run, the missing checkpoint
+ * is no longer written. */
 static void an_epoch_without_its_checkpoint_is_reported(void **state)
 {
     rig *r = rig_of(state);
@@ -319,7 +320,7 @@ static void an_epoch_without_its_checkpoint_is_reported(void **state)
 /* A file system that fails for a moment. */
 typedef struct transient_failure {
     const vkt_dataset *of;
-    atomic_int left; /* number of rows before a fetch fails; below 1: no fetch fails */
+    atomic_int left; /* fetches until one fails, including that one; below 1: no fetch fails */
 } transient_failure;
 
 static vkt_result fetch_with_failure(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker)
@@ -519,7 +520,7 @@ static void a_part_of_the_weights_is_loaded_by_name(void **state)
     vkt_trainer_params p = rig_params(r);
     vkt_trainer *t = rig_trainer(r, &p), *untouched = rig_trainer(r, &p);
     p.seed++;
-    p.model.forward = forward_other; /* only fc.bias has our shape */
+    p.model.forward = forward_other; /* only fc.bias has the shape that it has in t */
     vkt_trainer *other = rig_trainer(r, &p);
     assert_int_equal(vkt_trainer_save(other, path), VKT_OK);
     vkt_test_expect_errors(true);

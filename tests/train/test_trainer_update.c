@@ -10,8 +10,7 @@ enum {
     MICRO = 4
 }; /* an epoch is three steps of BATCH rows, in micro-batches or in one batch */
 
-/* Builds conv 3x3 1->8, max pool to 2x2, linear. This is the rig's network without dropout, because dropout masks
- * differ by micro-batch. */
+/* Builds conv 3x3 1->8, relu, max pool to 2x2, linear. There is no dropout, because its masks differ by micro-batch. */
 static vkt_tensor plain_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;
@@ -32,8 +31,8 @@ static vkt_tensor frozen_forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_freeze(vkt_builder_graph(b), "conv.*") == VKT_OK ? y : (vkt_tensor){ 0 };
 }
 
-/* Returns params with momentum. With it, a difference in the last digit of a gradient stays in the last digit of the
- * weights. */
+/* Returns params for SGD with momentum. Then a difference in the last digit of a gradient makes a difference only in
+ * the last digits of the weights. */
 static vkt_trainer_params params(const vkt_dataset *train, uint32_t batch)
 {
     return (vkt_trainer_params){ .model = { .forward = plain_forward },
@@ -79,7 +78,7 @@ static void micro_batches_are_one_batch(void **state)
     /* a sum of 64 rows in another order differs by 1e-7 in each of 6 steps; the momentum of 0.9 makes that ten times as
      * large */
     assert_true(apart(a, b) < 1e-5);
-    assert_true(apart(a, small) > 1e-2); /* four times the steps: the comparison would see a difference */
+    assert_true(apart(a, small) > 1e-2); /* shows that apart() finds a difference: `small` makes more steps */
     uint32_t n;
     uint64_t steps, seed;
     const vkt_epoch_record *x = vkt_trainer_history(a, &n), *y = vkt_trainer_history(b, &n);
@@ -129,7 +128,8 @@ static void a_checkpoint_in_the_middle_of_a_step_goes_on(void **state)
     }
 }
 
-/* One step with decay, without decay, and without decay of biases: p (1 - lr wd) - lr g instead of p - lr g. */
+/* Makes one step with decay, without decay, and without decay of biases. p becomes p - lr g or, with decay,
+ * p (1 - lr wd) - lr g. */
 static void biases_do_not_decay(void **state)
 {
     enum { ALL, NONE, GROUPS };
@@ -223,7 +223,8 @@ static void a_clipped_step_has_the_length_of_the_bound(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* The largest squares are a moment of their own, and a checkpoint has it. Adam without them is another run. */
+/* The largest squares are a moment of their own, and a checkpoint has this moment. Adam without amsgrad is another
+ * run. */
 static void amsgrad_goes_on_after_a_resume(void **state)
 {
     rig *r = rig_of(state);
@@ -243,7 +244,8 @@ static void amsgrad_goes_on_after_a_resume(void **state)
     rig_same(a, c, VKT_PART_MOMENT3);
 }
 
-/* 0 means the default rate, VKT_ZERO a rate of zero: the loss is measured and the weights stay. */
+/* A rate of 0 means the default rate, and VKT_ZERO means a rate of zero. With VKT_ZERO the loss is measured, and the
+ * weights do not change. */
 static void a_rate_of_zero_moves_nothing(void **state)
 {
     rig *r = rig_of(state);

@@ -1,7 +1,8 @@
-/* One layout: every SPIR-V module against shaders/abi/ and its entry in kernels.def or tools.def. Needs no device. A
- * module's push block has the name of a VKT_PUSH block, and must have its members (name, type, offset). The entry must
- * give the module's bindings and whether the module reads and writes them, because hazards and barriers follow from the
- * entry. The module must ask for no capability beyond those that gpu/device.c requires of a device. */
+/* Checks that every SPIR-V module agrees with shaders/abi/ and with its entry in kernels.def or tools.def. Needs no
+ * device. A module's push block has the name of a VKT_PUSH block, and must have its members (name, type, offset). The
+ * entry must give the module's bindings and whether the module reads and writes them, because hazards and barriers
+ * follow from the entry. The module must ask for no capability that a device may lack. Cooperative matrices
+ * (gpu/coop.c) and 64-bit integers of modules with texel loads (gpu/device.c) are the exceptions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +21,7 @@
 
 typedef struct item {
     const char *name;
-    char kind; /* 'P': a block starts; 'u', 'i', 'f': a member */
+    char kind; /* 'P' starts a block; 'u', 'i' and 'f' are types of members */
 } item;
 
 #define VKT_PUSH(type, members) { #type, 'P' }, members
@@ -76,7 +77,7 @@ typedef struct thing { /* anything that has an id */
 typedef struct module {
     thing *things;
     uint32_t bound;
-    uint32_t capability; /* one that no device needs to have; NONE: there is no such capability */
+    uint32_t capability; /* a needed capability that a device may lack; NONE: the module needs no such capability */
     bool coop;           /* may use the capabilities that gpu/coop.c asks a device for */
     bool texel;          /* runs only if shaderInt64 is enabled: gpu/device.c */
 } module;
@@ -104,14 +105,14 @@ static void decorate_member(thing *t, const uint32_t *w)
     }
 }
 
-/* Returns whether every device has the capability: Shader, SampledBuffer, ImageBuffer, and GroupNonUniform alone and
- * with Vote, Arithmetic, Ballot, Shuffle. */
+/* Returns whether every device has the capability. These are Shader, SampledBuffer, ImageBuffer, and GroupNonUniform
+ * alone and with Vote, Arithmetic, Ballot, Shuffle. */
 static bool every_device_has(uint32_t capability)
 {
     return capability == 1 || capability == 46 || capability == 47 || (capability >= 61 && capability <= 65);
 }
 
-/* Returns whether only modules with cooperative matrices need the capability: Float16, VulkanMemoryModel,
+/* Returns whether modules with cooperative matrices may need the capability. These are Float16, VulkanMemoryModel and
  * CooperativeMatrixKHR. */
 static bool is_for_coop(uint32_t capability)
 {
@@ -162,7 +163,7 @@ static module parse(const uint32_t *words, size_t bytes, bool coop, bool texel)
     return m;
 }
 
-/* ---- faults of a module; "" in `why`: none ---- */
+/* ---- faults of a module: `why` gets a text, or stays empty if there is no fault ---- */
 
 #define WHY 200
 typedef char reason[WHY];
@@ -223,7 +224,7 @@ static void check(const vkt_kernel_entry *kernel, bool texel, const item *table,
     const bool coop = (kernel->flags & VKT_KF_COOP) != 0;
     bool lanes = false;
     why[0] = 0;
-    /* The module is empty, because the compiler lacks the extension: cmake/Shaders.cmake. */
+    /* The module is empty if the compiler lacks the extension (see cmake/Shaders.cmake). */
     if (coop && kernel->spv_bytes == sizeof kernel->spv[0]) return;
     const module m = parse(texel ? kernel->spv_texel : kernel->spv, texel ? kernel->spv_texel_bytes : kernel->spv_bytes,
                            coop, texel);
@@ -232,7 +233,7 @@ static void check(const vkt_kernel_entry *kernel, bool texel, const item *table,
         const thing *t = &m.things[i];
         lanes |= t->spec == 0;
         const bool size = coop && (t->spec == COOP_SPEC_M || t->spec == COOP_SPEC_N || t->spec == COOP_SPEC_K);
-        const bool given = size || t->spec == STORAGE_SPEC || t->spec == SUBGROUPS_SPEC; /* kernel.c checks these */
+        const bool given = size || t->spec == STORAGE_SPEC || t->spec == SUBGROUPS_SPEC; /* kernel.c sets these */
         if (t->spec != NONE && t->spec >= VKT_MAX_SPECS && !given) snprintf(why, WHY, "specialisation id %u", t->spec);
         if (t->op != OP_VARIABLE) continue;
         if (t->words[3] == PUSH_CONSTANT) check_push(&m, &m.things[m.things[t->words[1]].words[3]], table, why);
@@ -261,7 +262,8 @@ static void every_module_fits_its_entry_and_abi_header(void **state)
     assert_int_equal(bad, 0);
 }
 
-/* A check that never fails proves nothing. So the same module is checked against tables with one change each. */
+/* A check that never fails proves nothing. So one module is checked with one change of its table or of its entry at a
+ * time. */
 static void every_difference_is_found(void **state)
 {
     (void)state;
@@ -288,7 +290,7 @@ static void every_difference_is_found(void **state)
         case 3: table[6] = (item){ NULL, 'P' }; break;                                   /* one member less */
         case 4: table[7] = (item){ "more", 'u' }, table[8] = (item){ NULL, 'P' }; break; /* one member more */
         case 5: table[0].name = "vkt_other_push"; break;
-        case 6: changed.writes = 0, changed.reads = 1; break; /* its writes would have no barrier */
+        case 6: changed.writes = 0, changed.reads = 1; break; /* the module's writes would have no barrier */
         case 7: changed.writes = 2; break;
         default: changed.writes = 3, changed.reads = 1; break; /* harmless: the entry has more than the module uses */
         }

@@ -1,4 +1,4 @@
-/* The base of all other folders: results, memory, text, random numbers. */
+/* engine/base: results, text, and random numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Files: which are read and which are refused, and that a failed write neither harms the old file nor leaves a
+/* Files: which of them are read and which are refused. A failed write must neither harm the old file nor leave a
  * temporary file. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 #include "support/host.h"
 #include "support/temp_dir.h"
 
-/* Compares the text of the file `path`. The caller knows that the file exists. */
+/* Checks that the file exists and has the text `want`. */
 static void assert_content(const char *path, const char *want)
 {
     const vkt_host h = vkt_test_host();
@@ -29,7 +29,7 @@ static void assert_content(const char *path, const char *want)
     size_t n;
     assert_int_equal(vkt_file_read(&h, path, 1 << 20, &bytes, &n), VKT_OK);
     assert_int_equal(n, strlen(want));
-    assert_string_equal(bytes, want); /* the read adds a NUL, as promised */
+    assert_string_equal(bytes, want); /* vkt_file_read adds a NUL */
     vkt_free(&h, bytes);
 }
 
@@ -249,7 +249,7 @@ static void a_left_temporary_is_removed_and_a_busy_one_is_not(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Files beside the one that is written are not followed, replaced or removed. */
+/* Other files and links in the folder of a written file are not followed, replaced or removed. */
 static void files_of_others_stay(void **state)
 {
     (void)state;
@@ -353,7 +353,8 @@ static void what_is_no_regular_file_is_written_to_and_stays(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Standard output and similar streams of any kind: their content stays, and new data are appended. */
+/* A path may name an open descriptor, as /dev/stdout does. What was written to the descriptor before stays, and the new
+ * data follow it. */
 static void a_descriptor_is_written_where_it_stands(void **state)
 {
     (void)state;
@@ -395,7 +396,7 @@ static void root_leaves_a_file_to_its_owner(void **state)
     const char *path = vkt_temp_dir_file(&dir, "a");
     struct stat st;
     make_file(path, "old");
-    if (chown(path, 65534, 65534) != 0) skip(); /* a namespace without that user */
+    if (chown(path, 65534, 65534) != 0) skip(); /* this namespace has no such user */
     assert_int_equal(vkt_file_write(&h, path, "new", 3), VKT_OK);
     assert_int_equal(stat(path, &st), 0);
     assert_true(st.st_uid == 65534 && st.st_gid == 65534 && (st.st_mode & 0777) == 0600);

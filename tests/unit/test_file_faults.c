@@ -19,12 +19,12 @@
 #include "support/host.h"
 #include "support/temp_dir.h"
 
-long syscall(long number, ...); /* POSIX has no such call */
+long syscall(long number, ...); /* POSIX has no such call, so the headers do not declare it here */
 
 typedef enum call { OPEN, OPENAT, READ, WRITE, FLOCK, FSYNC, CALLS } call;
 
 static struct {
-    int error[CALLS];      /* the call fails with it; 0: it does not fail */
+    int error[CALLS];      /* the errno of calls that fail */
     unsigned times[CALLS]; /* how many calls fail from now on */
     unsigned failed[CALLS];
     bool armed, same_random;
@@ -136,7 +136,7 @@ static void files_are_written_where_there_are_no_locks(void **state)
     const vkt_host h = vkt_test_host();
     const vkt_temp_dir dir = vkt_temp_dir_make();
     const char *path = vkt_temp_dir_file(&dir, "a"), *other = vkt_temp_dir_file(&dir, "a.0123456789abcdef.vkttmp");
-    close(open(other, O_WRONLY | O_CREAT, 0600)); /* it may belong to another process that cannot lock it, either */
+    close(open(other, O_WRONLY | O_CREAT, 0600)); /* it may belong to another process, which cannot lock either */
     for (size_t i = 0; i < VKT_COUNT(errors); i++) {
         fail_next(FLOCK, errors[i], 100);
         assert_int_equal(vkt_file_write(&h, path, "text", 4), VKT_OK);
@@ -148,7 +148,7 @@ static void files_are_written_where_there_are_no_locks(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* One call of each kind fails: the old file stays, and no temporary file is left. */
+/* All calls of one kind fail, for each kind in turn. The old file stays, and no temporary file is left. */
 static void a_failed_call_is_reported_and_leaves_the_old_file(void **state)
 {
     (void)state;

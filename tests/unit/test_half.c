@@ -29,7 +29,7 @@ static void every_half_has_its_value_and_comes_back(void **state)
             assert_true(isnan(f));
         else
             assert_true((double)f == want && !signbit(f) == !(h & 0x8000));
-        assert_int_equal(vkt_half_from_f32(f), h); /* payloads of NaN included */
+        assert_int_equal(vkt_half_from_f32(f), h); /* also for a NaN with any payload */
     }
 }
 
@@ -37,10 +37,10 @@ static void every_half_has_its_value_and_comes_back(void **state)
 static void every_half_boundary_rounds_to_nearest_even(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < 0x7c00; i++) { /* the last i + 1 is infinity, whose boundary is that of 2^16 */
+    for (uint32_t i = 0; i < 0x7c00; i++) { /* the last i + 1 is infinity, which rounding treats as 2^16 */
         const double lo = half_by_definition((uint16_t)i),
                      hi = i == 0x7bff ? 65536 : half_by_definition((uint16_t)(i + 1));
-        const float middle = (float)((lo + hi) / 2); /* exact: 12 bits */
+        const float middle = (float)((lo + hi) / 2); /* exact: it has at most 12 bits */
         const uint16_t even = (uint16_t)(i + (i & 1));
         assert_int_equal(vkt_half_from_f32(middle), even);
         assert_int_equal(vkt_half_from_f32(-middle), even | 0x8000);

@@ -1,4 +1,4 @@
-/* The host of the tests: its counts, and that it fails the allocation that a test asks for. */
+/* The host of the tests: it counts blocks and messages, fails the allocation that a test selects, and finds leaks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

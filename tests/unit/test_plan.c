@@ -1,4 +1,4 @@
-/* Graphs, layouts, lowering and the memory plan, with ops that exist in this test only: no device. */
+/* Graphs, layouts, lowering and the memory plan, with ops that exist only in this test. The test needs no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,14 +46,15 @@ static const vkt_op fake = {
     .name = "fake", .cheap = true, .min_in = 1, .max_in = 2, .infer = fake_infer, .emit = fake_emit
 };
 
-/* Returns the accesses of the fake op. Bindings 0 and 1 are read, 2 is written, 3 is scratch: read and written. */
+/* Returns the accesses of the fake op. It reads bindings 0 and 1, writes 2, and reads and writes 3, which is
+ * scratch. */
 static vkt_access fake_access(uint16_t kernel)
 {
     (void)kernel;
     return (vkt_access){ .reads = 0xb, .writes = 0xc };
 }
 
-/* Emits y = f(a, b?). It computes element by element, so y may have the memory of a or of b. */
+/* Emits y = f(a, b), where b may be absent. f is computed element by element, so y may have the memory of a or of b. */
 static void cheap_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_bind bind[] = { { .t = n->in[0] }, { .t = n->n_in > 1 ? n->in[1] : n->in[0] }, { .t = n->out[0] } };
@@ -137,7 +138,7 @@ static void errors_in_a_graph_are_sticky(void **state)
     const vkt_tensor y = vkt_apply(g, &fake, &labels, 1, NULL, NULL);
     assert_int_equal(y.id, 0);
     assert_int_equal(vkt_apply(g, &fake, &x, 1, NULL, NULL).id,
-                     0); /* a correct op on a failed graph returns null and logs nothing */
+                     0); /* a correct op on a failed graph returns no tensor and logs nothing */
     assert_int_equal(vkt_test_errors(), before + 1);
     assert_int_equal(vkt_graph_status(g), VKT_E_DTYPE);
     vkt_test_expect_errors(false);
@@ -159,7 +160,7 @@ static void a_parameter_name_is_given_once(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* Makes a random graph whose nodes read one or two of the values before. */
+/* Makes a random graph. Each node reads one or two of the earlier values. */
 static vkt_graph *random_graph(vkt_rng *r, const vkt_host *h, uint32_t nodes)
 {
     vkt_graph *g;
@@ -169,7 +170,7 @@ static vkt_graph *random_graph(vkt_rng *r, const vkt_host *h, uint32_t nodes)
     for (uint32_t i = 0; i < 4; i++)
         pool[n++] = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(vkt_rng_range(r, 1, 5000)));
     for (uint32_t i = 0; i < nodes; i++) {
-        /* Half of the nodes read a value that is near, so chains are frequent. */
+        /* Half of the nodes read one of the last four values, so chains are frequent. */
         const uint32_t near = vkt_rng_range(r, 0, 1) ? n - VKT_MIN(n, 4u) : 0;
         const vkt_tensor in[2] = { pool[vkt_rng_range(r, near, n - 1)], pool[vkt_rng_range(r, 0, n - 1)] };
         const uint32_t kind = vkt_rng_range(r, 0, 5);
@@ -208,8 +209,8 @@ static void check_regions(const vkt_plan *p, const vkt_emit *e, const vkt_plan_o
     }
 }
 
-/* Runs the list on memory in which every 256 bytes record the value that was written there last. Each read must find
- * what its producer wrote, in any order and at any offset. */
+/* Runs the list on a model of the memory, which records for every 256 bytes the value that was written there last. A
+ * dispatch that reads a value must find this value in the value's memory. */
 static void check_contents(const vkt_plan *p, const vkt_emit *e)
 {
     uint32_t *memory[64] = { NULL };
@@ -217,7 +218,7 @@ static void check_contents(const vkt_plan *p, const vkt_emit *e)
     for (size_t b = 0; b < p->n_blocks; b++)
         memory[b] = test_calloc(p->block_bytes[b] / VKT_ALIGN_BYTES + 1, sizeof **memory);
     for (size_t d = 0; d < e->n; d++)
-        for (uint32_t b = 0; b < e->list[d].n_bind; b++) { /* reads are checked before writes */
+        for (uint32_t b = 0; b < e->list[d].n_bind; b++) { /* bindings that are only read come first */
             const vkt_tensor t = e->list[d].bind[b].t;
             if (p->region[t.id].role != VKT_ROLE_ACTIVATION) continue;
             const uint32_t root = t.id < e->g->n_values ? vkt_root(e->g, t) : t.id;
@@ -245,7 +246,8 @@ static bool collide(const vkt_plan *p, const vkt_dispatch *x, const vkt_dispatch
     return false;
 }
 
-/* Checks that no two dispatches between two barriers conflict, and that every barrier separates two that do. */
+/* Checks that no two dispatches between two barriers conflict, and that every barrier separates two dispatches that
+ * conflict. */
 static void check_barriers(const vkt_plan *p, const vkt_emit *e)
 {
     size_t next = 0, from = 0;
@@ -280,7 +282,7 @@ static void values_alive_together_never_share_bytes(void **state)
         assert_int_equal(vkt_lower(g, &limits, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
         assert_int_equal(vkt_plan_make(&e, &o, &p), VKT_OK);
         const uint64_t kept_bytes = p.lower_bound_bytes;
-        if (seed % 2) { /* once more, with fewer kept values */
+        if (seed % 2) { /* plans again, after recomputation was added */
             uint32_t again;
             vkt_plan_free(&p);
             assert_int_equal(vkt_recompute(&e, fake_access, &again), VKT_OK);
@@ -304,7 +306,7 @@ static void values_alive_together_never_share_bytes(void **state)
     assert_true(moved > 50 && fewer > 20 && remade > 20); /* all three cases occurred */
 }
 
-/* Two independent chains of three nodes, emitted one after the other, and their sum. */
+/* The graph has two independent chains of three nodes, one after the other, and a node that reads the ends of both. */
 static void independent_branches_stand_between_the_same_barriers(void **state)
 {
     (void)state;
@@ -322,7 +324,7 @@ static void independent_branches_stand_between_the_same_barriers(void **state)
     assert_int_equal(vkt_plan_make(&e, &plain, &p), VKT_OK);
     assert_int_equal(p.emitted_barriers, 5); /* the start of the second chain waits for no dispatch */
     assert_int_equal(p.n_barriers, 3);
-    assert_int_equal(p.packed_bytes, 1024); /* each chain in its first value's memory, the sum in one of them */
+    assert_int_equal(p.packed_bytes, 1024); /* a chain uses one value's memory, and the last node one of the two */
     check_contents(&p, &e);
     check_barriers(&p, &e);
     vkt_plan_free(&p);
@@ -344,7 +346,7 @@ static void a_chain_is_packed_into_its_lower_bound(void **state)
     assert_int_equal(vkt_plan_make(&e, &plain, &p), VKT_OK);
     assert_int_equal(p.lower_bound_bytes, 2 * 16384 + 1024);
     assert_int_equal(p.packed_bytes, p.lower_bound_bytes);
-    assert_int_equal(e.list[0].groups[0], limits.max_groups); /* the limit is 2^20 groups: kernels loop with a stride */
+    assert_int_equal(e.list[0].groups[0], limits.max_groups); /* the op asks for 2^20; kernels loop with a stride */
     vkt_plan_free(&p);
     vkt_lower_free(&e);
     vkt_graph_destroy(&g);
@@ -375,7 +377,7 @@ static uint64_t cost_of(uint32_t n, uint64_t *names)
     return work;
 }
 
-/* Two dispatches of `cheap`. */
+/* Emits two dispatches of `cheap`. */
 static void two_parts_emit(const vkt_node *n, vkt_emit *e)
 {
     cheap_emit(n, e);
@@ -394,7 +396,8 @@ static vkt_access cheap_access(uint16_t kernel)
     return (vkt_access){ .reads = 3, .writes = 4 };
 }
 
-/* A chain of nodes of two dispatches; then early nodes of values 1 and 3, and one of both early nodes. */
+/* The graph has a chain of nodes with two dispatches each, two early nodes, which read values 1 and 3 of the chain, and
+ * an early node that reads the outputs of the two. */
 static void early_dispatches_follow_what_they_depend_on(void **state)
 {
     (void)state;
@@ -449,7 +452,7 @@ static void parts_end_in_time(void **state)
             for (uint32_t i = first; i < ends[k]; i++) sum += ns[i];
             assert_true(sum <= limit || ends[k] == first + 1);
             if (k + 1 < parts &&
-                stage[ends[k]] == stage[ends[k] - 1]) /* equal within a stage only if no stage ends in it */
+                stage[ends[k]] == stage[ends[k] - 1]) /* part k ends within a stage only if no stage ends in part k */
                 assert_int_equal(stage[first], stage[ends[k]]);
         }
         if (limit == UINT64_MAX) assert_int_equal(parts, 1);
@@ -476,7 +479,7 @@ static void a_value_larger_than_a_block_is_refused(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* Builds, lowers and plans. Frees everything, also after an error. */
+/* Builds, lowers and plans a graph. Frees everything, also after an error. */
 static vkt_result build_all(const vkt_host *h)
 {
     vkt_graph *g = NULL;

@@ -25,8 +25,8 @@ static const struct {
       "\\xc2\\x9b31m" }, /* U+009B, the control sequence introducer */
     { "\xe2\x80\xae"
       "gpj.exe",
-      "\\xe2\\x80\\xaegpj.exe" },          /* U+202E, from right to left */
-    { "\xe2\x81\xa6", "\\xe2\\x81\\xa6" }, /* U+2066, an isolate */
+      "\\xe2\\x80\\xaegpj.exe" },          /* U+202E, which makes text run from right to left */
+    { "\xe2\x81\xa6", "\\xe2\\x81\\xa6" }, /* U+2066, left-to-right isolate */
     { "\x9b"
       "2J",
       "\\x9b2J" },                                  /* not UTF-8 */

@@ -56,7 +56,7 @@ static void a_cpu_and_gpus_differ_where_it_matters(void **state)
     (void)state;
     const vkt_traits *cpu = &vkt_class_traits[VKT_CLASS_CPU];
     assert_int_equal(cpu->lanes_elementwise, 0);
-    assert_in_range(cpu->largest_loop, 50000, 65535); /* the limit of Mesa 22.3 */
+    assert_in_range(cpu->largest_loop, 50000, 65535); /* Mesa 22.3 allows 65535 */
     assert_true(cpu->texel_loads && !cpu->shared_pays && cpu->transforms_pay && !cpu->watchdog);
     for (int c = VKT_CLASS_CPU + 1; c < VKT_CLASS_COUNT; c++) {
         const vkt_traits *gpu = &vkt_class_traits[c];
@@ -101,7 +101,7 @@ static void what_is_wrong_is_named_and_changes_nothing(void **state)
         { "lanes_move", "want lanes_move=N, 0 (one subgroup) or a power of two from 1 to 256; got \"\"" },
         { "lanes_move=", "got \"\"" },
         { "lanes_move=96", "a power of two from 1 to 256; got \"96\"" },
-        { "lanes_move=512", "got \"512\"" }, /* more lanes than this device allows in a group */
+        { "lanes_move=512", "got \"512\"" }, /* more invocations than this device allows in a group */
         { "lanes_together=512", "from 1 to 256" },
         { "lanes_move=-64", "got \"-64\"" },
         { "lanes_move=64x", "got \"64x\"" },

@@ -1,5 +1,5 @@
-/* The text of a tuning file: the round trip, and that only the complete text of the right file is accepted. No device.
- */
+/* The text of a tuning file. What is written is read back, and only the complete text of the right file is accepted.
+ * The test needs no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static char *text_of(const vkt_tuning_id *of, const vkt_tuned *list, size_t n, s
     return text;
 }
 
-/* Returns the error in the text. NULL: the text has the entries `want`. */
+/* Returns the error in the text. If the text is accepted, checks that it has the entries `want`, and returns NULL. */
 static const char *fault_of(const char *text, size_t bytes, const vkt_tuned *want, size_t n_want)
 {
     const vkt_host h = vkt_test_host();
@@ -97,7 +97,7 @@ static void a_damaged_file_is_ignored(void **state)
         }
 }
 
-/* A file may have content that this program never wrote, and still a correct checksum. */
+/* A file may have content that vkt_tuning_encode never writes, and a correct checksum. */
 static void content_that_makes_no_sense_is_ignored(void **state)
 {
     (void)state;

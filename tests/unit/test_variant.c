@@ -1,4 +1,5 @@
-/* The choice among variants: the default of an op, and variants that are switched off, forced or tuned. No device. */
+/* The choice among variants: the default of an op, and variants that are switched off, forced or tuned. The test needs
+ * no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,7 @@
 #include "ir/ir.h"
 #include "support/host.h"
 
-/* The variant that is named first is the cheapest of all. */
+/* If the name of a list has two variants, the first of them is the cheaper one. */
 static const vkt_variant_cost tile_direct[] = { { VKT_V_TILE, 1 }, { VKT_V_DIRECT, 2 } };
 static const vkt_variant_cost direct_tile[] = { { VKT_V_TILE, 2 }, { VKT_V_DIRECT, 1 } };
 static const vkt_variant_cost only_tile[] = { { VKT_V_TILE, 1 } }, only_direct[] = { { VKT_V_DIRECT, VKT_COST_NEVER } };
@@ -57,7 +58,7 @@ static void forced_beats_tuned_and_tuned_beats_cheap(void **state)
     assert_int_equal(vkt_variant_choose(&c, 9, tile_direct, 2), VKT_V_DIRECT);
     for (uint64_t key = 0; key < 12; key++)
         if (key != 3 && key != 5 && key != 9) assert_int_equal(vkt_variant_choose(&c, key, tile_direct, 2), VKT_V_TILE);
-    assert_int_equal(vkt_variant_choose(&c, 3, only_tile, 1), VKT_V_TILE); /* tuned, but not possible here */
+    assert_int_equal(vkt_variant_choose(&c, 3, only_tile, 1), VKT_V_TILE); /* DIRECT is tuned, but not in this list */
     c.force = VKT_V(TILE);
     assert_int_equal(vkt_variant_choose(&c, 3, direct_tile, 2), VKT_V_TILE);
     assert_int_equal(vkt_variant_choose(&c, 3, only_direct, 1), VKT_V_DIRECT);
@@ -88,8 +89,8 @@ static void the_environment_switches_off_by_name(void **state)
     assert_true(vkt_variants_off() == 0);
 }
 
-/* Infers the copy op: y = x, by DIRECT or TILE. TILE is the default. The number of the kernel is that of the variant.
- */
+/* Infers the copy op: y = x, by DIRECT or TILE. TILE is the default. The number of the kernel is 1 + that of the
+ * variant. */
 static vkt_result copy_infer(vkt_infer *f)
 {
     vkt_out(f, VKT_F32, vkt_in(f, 0)->layout, vkt_in(f, 0)->shape);
@@ -115,7 +116,7 @@ static const vkt_op other = {
     .name = "other", .min_in = 1, .max_in = 2, .attr_bytes = 4, .infer = copy_infer, .emit = copy_emit
 };
 
-/* Adds a node of `op` with an input of that layout and shape. Returns it. */
+/* Adds a node of `op` with an input of this layout and shape. Returns the node. */
 static const vkt_node *add_node(vkt_graph *g, const vkt_op *op, uint32_t attr, vkt_layout layout, vkt_shape shape)
 {
     const vkt_tensor x = vkt_input(g, "x", VKT_F32, layout, shape);
@@ -175,8 +176,8 @@ static void lowering_obeys_and_notes_every_choice(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* An entry that was tuned for 32-bit values, or for a program of f32, does not apply to the same node in another
- * precision. */
+/* An entry that was tuned for 32-bit values, or for a program in f32, does not apply to the same node with 16-bit
+ * values or in another precision. */
 static void storage_and_precision_are_parts_of_the_key(void **state)
 {
     (void)state;
@@ -185,7 +186,7 @@ static void storage_and_precision_are_parts_of_the_key(void **state)
     const vkt_limits lim = { .max_groups = 65535, .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
     uint64_t keys[5];
     bool half[8] = { 0 };
-    for (int i = 0; i < 5; i++) { /* f32; f16 and bf16 without a 16-bit value; then both with one */
+    for (int i = 0; i < 5; i++) { /* f32, f16, bf16 with a 32-bit input, then f16 and bf16 with a 16-bit input */
         const vkt_storage storage = { (vkt_precision)(i < 3 ? i : i - 2), half };
         vkt_emit e;
         half[n->in[0].id] = i >= 3;

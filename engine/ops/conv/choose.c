@@ -233,7 +233,8 @@ static bool dw_direct_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_varia
     return vkt_conv_dw_direct_can(j);
 }
 
-/* Returns the cost. Output channels are the lanes of a tile: if they are few, most lanes of TILE are idle. */
+/* Returns the cost. The lanes of TILE are output channels. If at least half of them would be idle, DIRECT costs as much
+ * as TILE, and is used because its entry comes first. */
 static double dw_direct_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
     return dw_tile_cost(e, j, v) * (2 * j->rows <= e->lim->subgroup_size ? 1 : A_LITTLE_MORE);
@@ -279,7 +280,7 @@ static void dw_shared_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
 /* The variant with the least cost is used. If costs are equal, the first entry is used. */
 static const struct {
     vkt_variant variant;
-    bool reads_pooled; /* it reads a pooled dy; for the other variants, the complete dy is computed first */
+    bool reads_pooled; /* can read a pooled dy. For a variant that cannot, the complete dy is computed first */
     bool (*can)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
     double (*cost)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
     void (*emit)(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v);
@@ -312,7 +313,7 @@ static vkt_conv_dw_job dw_job_of(const vkt_conv2d_dw_product *c)
                               .cell = { c->cell[0], c->cell[1] } };
 }
 
-/* Computes the complete dy from its pooled gradient. */
+/* Computes the complete dy from the gradient of the max pooling's output. */
 static void unpool(vkt_emit *e, vkt_conv_dw_job *j)
 {
     const vkt_conv2d_size *z = j->z;

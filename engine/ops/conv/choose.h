@@ -8,7 +8,7 @@
 
 /* Computes y = x * w + bias; bias may be {0}. */
 void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias, vkt_tensor y);
-/* Computes dx from dy. bias may be {0}: only a transposed convolution has one. */
+/* Computes dx from dy. bias is {0} unless dx is the output of a transposed convolution. */
 void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vkt_tensor w, vkt_tensor bias,
                         vkt_tensor dx);
 /* Computes dw and db from x and dy; see vkt_conv2d_dw_product. */

@@ -9,7 +9,7 @@
 #include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"
 
-/* Attributes of the gradients: the sizes that the shapes of their inputs do not give. */
+/* The attributes of the gradients: the sizes that the shapes of the inputs do not give. */
 typedef struct dx_attr {
     vkt_conv2d_attr conv;
     uint32_t in[2]; /* H, W */
@@ -18,7 +18,7 @@ typedef struct dx_attr {
 typedef struct dw_attr {
     vkt_conv2d_attr conv;
     uint32_t kernel[2]; /* R, S */
-    uint32_t bias;      /* 1: db is the second output (no bool: see vkt_node_key) */
+    uint32_t bias;      /* 1: db is the second output. A bool would add padding bytes: see vkt_op.attr_bytes */
 } dw_attr;
 
 /* ---- forward ---- */
@@ -53,8 +53,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     vkt_conv2d_backward(g, n, n->attr, dy[0], dx);
 }
 
-/* Sets the sizes that the variants with transforms need: channels in whole vec4s and steps of 1. An image has one tile
- * of spectra, or several. Kernels are often 3x3, as Winograd's variant needs. */
+/* Generates a case that the variants with transforms can compute: channels in whole vec4s, and a stride of 1. An image
+ * is one tile of a Fourier transform, or several. Half of the kernels are 3x3, as WINOGRAD needs. */
 static void sample_transforms(vkt_rng *r, vkt_case *c)
 {
     vkt_conv2d_attr a = { .stride = { 1, 1 }, .groups = 1 };

@@ -1,5 +1,5 @@
-/* ops/conv/conv_transpose2d.c - transposed 2-D convolution: it applies to its data the gradient of a convolution.
- * Kernels and variants are those of conv2d. The gradient of this op is a conv2d.
+/* ops/conv/conv_transpose2d.c - transposed 2-D convolution: y is computed from x like the dx of a convolution from its
+ * dy. Kernels and variants are those of conv2d. The dx of this op is a conv2d of dy.
  *
  * y[n,o,p,q] = bias[o] + sum of x[n,c,h,w] w[c,o,r,s] over all (c,h,w,r,s) with p = h stride - pad + r dil, q alike
  *
@@ -7,12 +7,11 @@
  *
  * dw[c,o,r,s] = sum_{n,h,w} x[n,c,h,w] dy[n,o, ..]     db[o] = sum_{n,p,q} dy[n,o,p,q]
  *
- * In vkt_conv2d_size y is the input image and x the output. */
+ * In vkt_conv2d_size, y is the input image and x the output image. */
 #include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"
 
-/* Returns the attributes of the convolution. They leave out the output's padding, because the sizes include it already.
- */
+/* Returns the attributes of the convolution. They leave out output_pad, because the sizes include it already. */
 static vkt_conv2d_attr conv_of(const vkt_conv_transpose2d_attr *a)
 {
     return (vkt_conv2d_attr){ .stride = { a->stride[0], a->stride[1] },
@@ -21,8 +20,8 @@ static vkt_conv2d_attr conv_of(const vkt_conv_transpose2d_attr *a)
                               .groups = a->groups };
 }
 
-/* Returns (in - 1) stride - 2 pad + dil (k-1) + output_pad + 1; 0 if the padding leaves nothing, or if the size is too
- * large. */
+/* Returns (in - 1) stride - 2 pad + dil (k-1) + output_pad + 1; 0 if the padding leaves nothing, or if the size is
+ * above 2^31 - 1. */
 static uint32_t out_size(const vkt_conv_transpose2d_attr *a, int axis, uint32_t in, uint32_t kernel)
 {
     const uint64_t all =
@@ -101,7 +100,7 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
 static void sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t batches[] = { 1, 3, 5, 16, 33 };
-    const bool quads = vkt_rng_range(r, 0, 3) == 0; /* whole vec4s, steps of 1: spectra can be used */
+    const bool quads = vkt_rng_range(r, 0, 3) == 0; /* channels in whole vec4s, a stride of 1: FFT variants may run */
     vkt_conv_transpose2d_attr a = { .groups = !quads && vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1 };
     const uint32_t unit = quads ? 4 : 1, channels = unit * vkt_rng_range(r, 1, 7);
     const uint32_t out_channels = unit * vkt_rng_range(r, 1, 9);

@@ -42,12 +42,12 @@ bool vkt_conv_dw_split(const vkt_emit *e, vkt_conv_dw_job *j)
     return true;
 }
 
-/* The most rounds of a slice, so that its operands stay in a core's cache. */
+/* The most iterations of a slice, so that the slice's operands stay in a core's cache. */
 #define LONGEST_SLICE 7500u
 
-/* Splits the plane into slices. `tiles` tiles are summed over the plane, in rounds of `unit` vec4s. There are so many
- * slices that every thread has work, the operands of a slice stay in a core's cache, and no loop is too long. But there
- * are no more slices than fit into a binding. */
+/* Splits the plane into slices. `tiles` tiles are summed over each slice, with `unit` vec4s per iteration. The number
+ * of slices is the least that gives groups_slices work groups (of at least 16 iterations each), that keeps the operands
+ * of a slice in a core's cache, and that keeps loops short. But there are no more slices than fit into a binding. */
 static void split_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32_t unit)
 {
     const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16 * unit,
@@ -62,8 +62,8 @@ static void split_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32
     if (j->slices.n > 1) j->slices.t = vkt_scratch(e, "slices", 4 * j->slices.floats * j->slices.n);
 }
 
-/* Sets the planes of x and dy. dy is stored with `dy` pixels. If x and dy have the same layout, sample by sample, the
- * shader sees all pixels as one pixel. */
+/* Sets the sizes of the planes of x and dy. `dy` is the height and the width of dy in memory. If each pixel of dy has
+ * one tap, the pixel of x with the same index, the kernel gets all pixels as one pixel. */
 static void set_planes(const vkt_conv_dw_job *j, const uint32_t dy[2], vkt_conv2d_dw_push *push)
 {
     const vkt_conv2d_size *z = j->z;
@@ -149,7 +149,7 @@ static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_par
 /* ---- few products per element, and few output channels per group ---- */
 
 /* DIRECT_DEPTH: the most products per output channel and pixel, for the direct kernel. DIRECT_SUMS: the most sums that
- * a lane has in registers, beside the elements that it multiplies. */
+ * a lane has in registers, in addition to the elements that it multiplies. */
 #define DIRECT_DEPTH 32u
 #define DIRECT_SUMS 64u
 

@@ -3,10 +3,11 @@
  * Images are split into tiles. The circular convolution of a tile has T x T points. It equals the wanted convolution
  * where it does not wrap around. With reach = (R-1) dil + 1 along an axis, there are two ways:
  *
- * whole: T >= H + pad. One tile. The part that wraps meets the zeros between the image's end and its beginning.
+ * whole: T >= H + pad. The image is one tile. The part that wraps meets the zeros between the image's end and its
+ * start.
  *
- * tiled: T - reach + 1 elements of the destination per tile ("overlap-save": Oppenheim & Schafer, Discrete-Time Signal
- * Processing, section 8.7.3).
+ * tiled: a tile gives T - reach + 1 elements of the destination ("overlap-save": Oppenheim & Schafer, Discrete-Time
+ * Signal Processing, section 8.7.3).
  *
  * y = IFFT(X conj(W)), dx = IFFT(dY W), dw = IFFT(sum over samples and tiles of X conj(dY)): a cross-correlation is a
  * product with the conjugate. A 5x5 kernel over 13x13 pixels needs 340 products per pair of channels instead of 2,025.
@@ -28,7 +29,7 @@ typedef struct axis {
 
 /* The split of a product along H or W. */
 typedef struct tiling {
-    axis a, b, dst; /* source image, weights or dy, destination */
+    axis a, b, dst; /* a: x (dy for dx and dw). b: weights (x for dw). dst: the destination */
     uint32_t tiles, advance;
 } tiling;
 
@@ -36,12 +37,12 @@ typedef struct fft_job {
     const vkt_conv2d_size *z;
     vkt_conv2d_which product;
     uint32_t t;           /* points of a transform */
-    uint32_t frequencies; /* in the half plane, see fft_columns.comp */
+    uint32_t frequencies; /* number of frequencies in the half plane: see fft_columns.comp */
     tiling tiling[2];     /* H, W */
     uint32_t columns;     /* vec4s of a channel: tiles * n4 */
 } fft_job;
 
-/* The sizes by their number of points. The cheapest is used; if costs are equal, the first. */
+/* The points of each variant's transform, along an axis. */
 static const struct {
     vkt_variant v;
     uint32_t points;
@@ -92,12 +93,13 @@ static fft_job plan_job(const vkt_conv2d_size *z, vkt_conv2d_which product, uint
     return j;
 }
 
-/* A gap of this many vec4s between the channels of an operand's spectrum, and between the frequencies of a product.
- * Without it, data that are read together would often be a power of two apart, and use the same set of a cache. */
+/* Gaps, in vec4s. PITCH_GAP is between the channels of an operand's spectrum, PLANE_GAP between the frequencies of a
+ * product. Without them, data that are read together would often be a power of two apart, and use the same set of a
+ * cache. */
 #define PITCH_GAP 16u
 #define PLANE_GAP 4u
 
-/* Returns the bytes of the larger of these: a spectrum of either kind, or the transformed rows. */
+/* Returns the bytes of the largest of an operand's spectrum, a product's spectrum, and the transformed rows. */
 static uint64_t spectrum_bytes(const fft_job *j, uint64_t channels, uint64_t columns)
 {
     const uint64_t spectrum = channels * (2 * j->frequencies * columns + PITCH_GAP);
@@ -114,7 +116,8 @@ static bool fits(const vkt_emit *e, const fft_job *j)
            channels * j->columns * j->t < groups_rounds && j->columns < vkt_largest_loop(e->lim);
 }
 
-/* Returns true if the variants with transforms can run at all: tiles are full, and channels are whole vec4s. */
+/* Returns true if a variant with transforms can run: there is one group, channels are whole vec4s, and the stride is 1.
+ * The kernel reaches over at most 8 pixels along an axis and over more than its padding, and it is not 1x1. */
 static bool is_possible(const vkt_conv2d_size *z)
 {
     bool possible = z->a.groups == 1 && z->channels % 4 == 0 && z->out_channels % 4 == 0;
@@ -125,7 +128,7 @@ static bool is_possible(const vkt_conv2d_size *z)
 
 /* ---- transforms ---- */
 
-/* One operand or the destination. It is an image, or weights. The channels of weights are one of their two channel
+/* An operand or the destination: an image, or weights. The channels of weights are one of the weights' two channel
  * dimensions. */
 typedef struct operand {
     vkt_tensor t;
@@ -133,7 +136,7 @@ typedef struct operand {
     uint32_t channels, columns;
     uint32_t size[2]; /* H, W or R, S */
     axis axis[2];
-    uint32_t w_channel, w_lane; /* weights: floats from channel to channel, and from lane to lane of a vec4 */
+    uint32_t w_channel, w_lane; /* weights: floats from channel to channel, and from element to element of a vec4 */
 } operand;
 
 static operand image(const fft_job *j, vkt_tensor t, uint32_t channels, const uint32_t size[2], axis h, axis w)
@@ -142,8 +145,8 @@ static operand image(const fft_job *j, vkt_tensor t, uint32_t channels, const ui
         operand){ .t = t, .channels = channels, .columns = j->columns, .size = { size[0], size[1] }, .axis = { h, w } };
 }
 
-/* Returns weights [o][c][r][s] as an operand: its channels are c and its columns o / 4; if `by_output`, channels o and
- * columns c / 4. */
+/* Returns weights [o][c][r][s] as an operand. Its channels are c and its columns o / 4. If `by_output`, its channels
+ * are o and its columns c / 4. */
 static operand weights(const fft_job *j, vkt_tensor t, bool by_output, axis h, axis w)
 {
     const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], c_step = taps, o_step = j->z->channels * taps;
@@ -157,13 +160,13 @@ static operand weights(const fft_job *j, vkt_tensor t, bool by_output, axis h, a
                       .w_lane = by_output ? c_step : o_step };
 }
 
-/* Returns the vec4s of an operand from channel to channel. */
+/* Returns the vec4s of an operand's spectrum from channel to channel. */
 static uint32_t pitch_of(const fft_job *j, const operand *o)
 {
     return 2 * j->frequencies * o->columns + PITCH_GAP;
 }
 
-/* Returns the vec4s of a product from frequency to frequency. */
+/* Returns the vec4s of a product's spectrum from frequency to frequency. */
 static uint32_t plane_of(const operand *o)
 {
     return 2 * o->channels * o->columns + PLANE_GAP;
@@ -245,7 +248,7 @@ static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
 }
 
 /* Emits the transform back. If the destination is an image, `bias` is added to it. If the destination is weights,
- * `bias` is written: it is the sum of `summed`, the spectrum of dy at frequency 0. */
+ * `bias` is written: it is the sum of dy, from frequency 0 of `summed`, the spectrum of dy. `bias` may be {0}. */
 static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_tensor spectrum, vkt_tensor bias,
                            vkt_tensor summed)
 {
@@ -255,7 +258,7 @@ static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_
                                     [FFT_OUT] = VKT_WHOLE(o->t),
                                     [FFT_BIAS] = VKT_WHOLE(bias.id      ? bias
                                                            : o->weights ? o->t
-                                                                        : lines), /* not used without `summed` */
+                                                                        : lines), /* not used without `bias` */
                                     [FFT_SUM] = VKT_WHOLE(summed) };
     add_transform(e, j, o, VKT_K_FFT_INVERSE_COLUMNS, false, true, along_columns, 2, false);
     add_transform(e, j, o, o->weights ? VKT_K_FFT_INVERSE_ROWS_WEIGHTS : VKT_K_FFT_INVERSE_ROWS, true, true, along_rows,
@@ -265,7 +268,7 @@ static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_
 /* ---- the products ---- */
 
 /* Emits dst = a b, summed over k. `m_major`: a's channels are m and its columns k. `n_major`: b's channels are n and
- * its columns k. */
+ * its columns k. Otherwise the operand's channels are k. */
 static void multiply(vkt_emit *e, const fft_job *j, const operand *a, vkt_tensor a_spectrum, bool m_major,
                      const operand *b, vkt_tensor b_spectrum, bool n_major, const operand *dst, vkt_tensor dst_spectrum)
 {

@@ -2,7 +2,7 @@
  *
  * z = x * w + bias, as in conv2d      y[n,o,p,q] = max of z, or of max(z, 0), over the window of (p,q)
  *
- * The gradients need the index of each winner, but not z. So no node reads z. */
+ * The gradients need the index of each winner, but not z. So z is never stored. */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/variants.h"
 #include "ops/conv/pool.h"
@@ -12,8 +12,8 @@
 #include "abi/abi.h"
 #include "abi/conv2d_max_pool.abi.h"
 
-/* Every device can bind this much (Vulkan 1.3, maxStorageBufferRange). If a tensor is larger, the nodes are not fused:
- * separate nodes bind less at a time. */
+/* Every device can bind this many bytes (Vulkan 1.3, maxStorageBufferRange). If a tensor is larger, the nodes are not
+ * fused, because separate nodes bind fewer bytes at a time. */
 #define MAX_BYTES (1ull << 27)
 /* The most elements of a pooling window. If windows are as large as images, there are too few of them to keep a device
  * busy. */
@@ -58,7 +58,7 @@ typedef struct job {
     uint64_t y_plane, x_plane; /* vec4s of a channel */
 } job;
 
-/* Channels row .. row + rows - 1 of `groups` groups. */
+/* Channels row .. row + rows - 1 of `groups` groups, from group `group` on. */
 typedef struct part {
     uint32_t group, groups, row, rows;
 } part;
@@ -78,7 +78,8 @@ static job job_of(const vkt_node *n)
     return j;
 }
 
-/* Computes the largest part. Returns false if a channel of y, or a group's channels of x, do not fit. */
+/* Computes the largest part. Returns false if a channel of y, its weights, or a group's channels of x do not fit into a
+ * binding. */
 static bool split(const vkt_emit *e, const job *j, part *out)
 {
     const uint64_t groups = j->a->conv.groups, range = e->lim->max_storage_range_bytes;
@@ -91,7 +92,7 @@ static bool split(const vkt_emit *e, const job *j, part *out)
     return out->rows && depth >= j->depth;
 }
 
-/* Returns true if some pixel of a pooling window of y has a tap outside of x. */
+/* Returns true if, along the axis, some pixel of z in a pooling window has a tap outside of x. */
 static bool reaches_out(const job *j, int axis)
 {
     const vkt_conv2d_attr *a = &j->a->conv;
@@ -100,8 +101,8 @@ static bool reaches_out(const job *j, int axis)
     return a->pad[axis] > 0 || last >= j->z.in[axis];
 }
 
-/* Returns how many elements of a window one iteration computes. It is all of them if the code stays small, because
- * between iterations the maxima and winners of all rows are stored and loaded again. */
+/* Returns how many elements of a window one iteration computes: the largest divisor of their number that keeps the code
+ * small. Between iterations, the maxima and winners of all rows are stored and loaded again. */
 static uint32_t unrolled(const job *j, uint32_t rows)
 {
     const uint32_t elements = j->a->cell[0] * j->a->cell[1];
@@ -206,14 +207,14 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     vkt_conv2d_backward(g, n, &a->conv, dz, dx);
 }
 
-/* Returns true if a kernel can compute the windows as disjoint windows of z. */
+/* Returns true if the windows are disjoint in z and have at most MAX_ELEMENTS elements each. Sets cell to {R, S}. */
 static bool is_disjoint(const vkt_pool2d_attr *a, const uint32_t z[2], uint32_t cell[2])
 {
     for (int i = 0; i < 2; i++) {
         cell[i] = a->adaptive ? z[i] / a->out[i] : a->kernel[i];
         if (a->adaptive ? z[i] % a->out[i] != 0 : a->stride[i] != a->kernel[i] || a->pad[i] != 0) return false;
         if (!a->adaptive && a->dilation[i] > 1) return false;
-        if (cell[i] == 0 || z[i] / cell[i] != a->out[i]) return false; /* the size is rounded up */
+        if (cell[i] == 0 || z[i] / cell[i] != a->out[i]) return false; /* y's size is rounded up */
     }
     return (uint64_t)cell[0] * cell[1] <= MAX_ELEMENTS;
 }
@@ -224,17 +225,18 @@ bool vkt_conv2d_fuse_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, b
     const vkt_value *x = vkt_node_in(conv, 0), *y = vkt_node_out(n, 0);
     const vkt_shape w = vkt_node_in(conv, 1)->shape, z = vkt_node_out(conv, 0)->shape;
     vkt_conv2d_max_pool_attr a = { .conv = *(const vkt_conv2d_attr *)conv->attr, .relu = relu };
-    if (!vkt_shape_equal(z, vkt_node_in(n, 0)->shape)) return false; /* a reshape is between them */
+    if (!vkt_shape_equal(z, vkt_node_in(n, 0)->shape)) return false; /* a reshape is between the nodes */
     if (!is_disjoint(n->attr, z.dim + 2, a.cell) || !vkt_conv2d_is_shallow(w.dim[1], w.dim + 2)) return false;
-    if (w.dim[1] % 4 == 0 && w.dim[2] * w.dim[3] > 1) return false; /* the variants with transforms can run */
+    if (w.dim[1] % 4 == 0 && w.dim[2] * w.dim[3] > 1) return false; /* a variant with transforms may run */
     if (x->bytes > MAX_BYTES || y->bytes > MAX_BYTES) return false;
     vkt_node_become(g, n, &vkt_op_conv2d_max_pool, conv->in, conv->n_in, &a);
     return true;
 }
 
-/* The numbers are multiples of GRID. Sums of at most 40 products of such numbers below 1 are exact as long as they are
- * below 16. If sums were rounded, two elements of a window that differ by a rounding could have another winner here
- * than in double precision. The grid is so fine that ties are rare: difference quotients see ties as kinks. */
+/* The inputs of a case are multiples of GRID. Sums of at most 40 products of such numbers below 1 are exact as long as
+ * they are below 16. If sums were rounded, and two elements of a window were equal but for a rounding error, the winner
+ * could be another one than in double precision. The grid is so fine that ties are rare: at a tie, a difference
+ * quotient is not the gradient. */
 #define GRID (1.0f / 1024)
 
 static void sample(vkt_rng *r, vkt_case *c)

@@ -1,6 +1,6 @@
 /* ops/conv/fused_unpool.c - conv2d_dw fused with the gradient of a max pooling, if no other node reads that gradient.
- * The gradient is an image with at most one nonzero element per window. So the image is not computed. The kernel reads
- * the pooled gradient and the index instead.
+ * That gradient is an image with at most one nonzero element per window. So the image is not computed. The kernel reads
+ * the gradient of the pooling's output, and the index, instead.
  *
  * The windows must be disjoint, so that an element of dy belongs to one window. Kernels that cannot read a pooled dy
  * get the complete dy as scratch (choose.c), because the graph does not depend on the kernel that a device uses. */
@@ -8,11 +8,11 @@
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
 
-/* The sizes that the shapes of its inputs do not give. */
+/* The attributes: the sizes that the shapes of the inputs do not give. */
 typedef struct unpool_attr {
     vkt_conv2d_attr conv;
     uint32_t kernel[2]; /* R, S */
-    uint32_t bias;      /* 1: db is the second output (no bool: see vkt_node_key) */
+    uint32_t bias;      /* 1: db is the second output. A bool would add padding bytes: see vkt_op.attr_bytes */
     uint32_t out[2];    /* P, Q */
     uint32_t cell[2];
 } unpool_attr;

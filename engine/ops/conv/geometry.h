@@ -19,13 +19,15 @@ vkt_conv2d_size vkt_conv2d_size_of(const vkt_value *x, const vkt_value *y, const
 vkt_result vkt_conv2d_want_image(vkt_infer *f, uint32_t i, const char *name);
 /* Checks, for infer, that the attributes are legal for any image size. */
 vkt_result vkt_conv2d_check_attr(vkt_infer *f, const vkt_conv2d_attr *a);
-/* Checks, for infer, that the attributes are legal and that inputs x, w and, if there, bias match. out: P and Q. */
+/* Checks, for infer, that the attributes are legal and that the inputs x, w and, if it is given, bias match. out: P and
+ * Q. */
 vkt_result vkt_conv2d_check(vkt_infer *f, const vkt_conv2d_attr *a, uint32_t out[2]);
-/* Returns (in + 2 pad - dil (k-1) - 1) / stride + 1; 0 if the kernel is larger than the padded image. */
+/* Returns (in + 2 pad - dil (k-1) - 1) / stride + 1; 0 if the kernel is larger than the padded image, or if a size is
+ * above 2^31 - 1. */
 uint32_t vkt_conv2d_out_size(const vkt_conv2d_attr *a, int axis, uint32_t in, uint32_t kernel);
 
-/* Returns the floating-point operations of `pixels` outputs of all samples, for w (O,C/G,R,S). Taps in the padding
- * count. */
+/* Returns the floating-point operations for `pixels` elements of y, in all samples and channels, with w (O,C/G,R,S).
+ * Taps in the padding count. */
 double vkt_conv2d_flops(double pixels, vkt_shape w, bool bias);
 
 #endif

@@ -52,7 +52,7 @@ bool vkt_conv_reaches_out(const vkt_conv_job *j, const vkt_conv_phase *h, const 
            vkt_conv_phase_reaches_out(j->z, j->transposed, 1, v);
 }
 
-/* Returns the part of w that belongs to p, from its first group, row, channel and tap on. */
+/* Returns the part of w that belongs to p, from p's first group, row, channel and tap on. */
 vkt_bind vkt_conv_weights(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base)
 {
     const bool back = j->transposed;
@@ -75,8 +75,8 @@ vkt_bind vkt_conv_destination(const vkt_emit *e, const vkt_conv_job *j, const vk
                                (p->groups - 1ull) * j->rows + p->rows, base);
 }
 
-/* Packs w into panels of `mb` rows. The caller gives the order of the weights: it sets `inner` and the steps from tap
- * to tap in `push`. */
+/* Packs w into panels of `mb` rows. The caller sets the order of the weights in `push`: `inner`, w_base and the steps
+ * from tap to tap. */
 vkt_bind vkt_conv_pack(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p, uint32_t mb, bool m_major,
                        vkt_conv2d_pack_push push)
 {

@@ -10,35 +10,36 @@
 #include "abi/abi.h"
 #include "abi/conv2d_pack.abi.h"
 
-/* The output channels of a tile of a direct convolution. Each channel is a stream of writes, and writes are most of the
- * time because there are few products. Prefetchers follow at most eight streams. Example: a convolution of 7 channels
- * to 64, with 5 taps, takes half as long with 8 channels per tile as with 32. */
+/* The most output channels of a tile of a direct convolution. Each channel is a stream of writes, and writes take most
+ * of the time because there are few products. Prefetchers follow at most eight streams. Example: a convolution of 7
+ * channels to 64, with 5 taps, takes half as long with 8 channels per tile as with 32. */
 #define VKT_DIRECT_ROWS 8u
 
-/* Splits n into equal shares of at most `most`. Shares are multiples of `unit`, unless one share is all of n. Returns 0
- * if no share is small enough. */
+/* Returns the size of a share if n is split into equal shares of at most `most`. The size is a multiple of `unit`,
+ * unless one share is all of n. Returns 0 if shares would have to be smaller than `unit`. */
 uint32_t vkt_conv2d_share(uint32_t n, uint64_t most, uint32_t unit);
 void vkt_conv2d_too_large(vkt_emit *e, const vkt_conv2d_size *z);
-/* Returns true if no loop is too long (vkt_largest_loop). The work is `groups` groups of at most `rounds` iterations.
- * If a dispatch cannot have so many groups, each of its groups computes several. If a loop is too long, the function
- * sets the emission's error and returns false. */
+/* Returns true if no loop is too long (vkt_largest_loop). `groups`: the work groups that the work needs, with at most
+ * `rounds` iterations each. If a dispatch cannot have so many work groups, each of them does the work of several. If a
+ * loop is too long, sets the emission's error and returns false. */
 bool vkt_conv2d_is_short(vkt_emit *e, uint64_t groups, uint64_t rounds);
-/* Binds n channels of t, `plane` vec4s each, from channel `first` on. */
+/* Binds n channels of t, `plane` vec4s each, from channel `first` on. *base: the index of the first vec4 in the
+ * binding. */
 vkt_bind vkt_conv2d_channels(const vkt_emit *e, vkt_tensor t, uint64_t plane, uint64_t first, uint64_t n,
                              uint32_t *base);
 
-/* The tiles of SHARED, and of COOP if the program and the device allow it. */
+/* The tiles of SHARED, and of COOP if the program and the device allow COOP. */
 typedef struct vkt_conv2d_tilings {
     vkt_blocks shared, coop;
     bool can_shared, can_coop; /* no tensor is larger than a binding, and no loop is too long */
-    bool pays;                 /* the device is a GPU, and the product fills its tiles */
+    bool pays;                 /* the tiles are the device's first choice: vkt_blocks_pay */
 } vkt_conv2d_tilings;
 
 /* ---- y and dx ---- */
 
 /* The part of a product that one dispatch computes: channels row .. row + rows - 1 of the destination in some groups,
  * from channels k .. k + depth - 1 of the source in the same groups. It is the whole product unless a tensor is larger
- * than a binding. */
+ * than a binding, or a loop would be too long. */
 typedef struct vkt_conv_part {
     uint32_t group, groups, row, rows, k, depth;
 } vkt_conv_part;
@@ -55,27 +56,28 @@ typedef struct vkt_conv_job {
                               * made at their first use */
     bool in_place;           /* the tile kernel reads w itself, without a packed copy */
     bool halves;             /* tiles are half a subgroup wide: see takes_halves in tile.c */
-    vkt_conv_part most;      /* the largest part; no other part is larger */
+    vkt_conv_part most;      /* the size of the first part. No part is larger */
     vkt_conv2d_tilings tilings;
 } vkt_conv_job;
 
-/* Returns true if some tap of these phases reads outside of the source. */
+/* Returns true if some tap of these phases reads outside of the source, or if one of them has no tap. */
 bool vkt_conv_reaches_out(const vkt_conv_job *j, const vkt_conv_phase *h, const vkt_conv_phase *v);
-/* Returns the binding of w for a part, from the part's first group, row, channel and tap on. *base is the index of the
- * first element in the binding, in floats. */
+/* Returns the binding of w for a part, from the part's first group, row, channel and tap on. *base is the index of this
+ * weight in the binding. */
 vkt_bind vkt_conv_weights(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
-/* Return the bindings of a part's source channels and destination channels. *base is the index of the first element in
- * the binding, in vec4s. */
+/* Return the bindings of a part's source channels and destination channels. *base is the index of the first vec4 in the
+ * binding. */
 vkt_bind vkt_conv_source(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
 vkt_bind vkt_conv_destination(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
-/* Copies w to panels of `mb` rows. `push` has the order: `inner`, and the steps from tap to tap. */
+/* Copies w to panels of `mb` rows, and returns the binding of the panels. The caller sets the order of the weights in
+ * `push`: `inner`, w_base, w_outer and w_inner. */
 vkt_bind vkt_conv_pack(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p, uint32_t mb, bool m_major,
                        vkt_conv2d_pack_push push);
 
 /* ---- dw and db ---- */
 
-/* The job to compute dw and db from x and dy; db may be {0}. With an index, dy is the gradient of a max pooling of y
- * over disjoint windows. */
+/* The job to compute dw and db from x and dy; db may be {0}. If `index` is not {0}, y has a max pooling over disjoint
+ * windows of cell[0] x cell[1], and `dy` is the gradient of its output. */
 typedef struct vkt_conv2d_dw_product {
     const vkt_conv2d_size *z;
     vkt_tensor x, dy, dw, db;
@@ -90,7 +92,7 @@ typedef struct vkt_conv2d_slices {
     uint64_t floats, bias_start;
 } vkt_conv2d_slices;
 
-/* Returns all fields but t and n. */
+/* Returns the slices with all fields set except t and n, which are 0. */
 static inline vkt_conv2d_slices vkt_conv2d_slices_of(const vkt_emit *e, vkt_tensor dw, vkt_tensor db)
 {
     const uint64_t start = vkt_round_up(vkt_lowered_value(e, dw)->bytes, VKT_ALIGN_BYTES);
@@ -106,18 +108,18 @@ typedef struct vkt_conv_dw_part {
 /* A vkt_conv2d_dw_product, with the numbers that the variants derive from it. */
 typedef struct vkt_conv_dw_job {
     const vkt_conv2d_size *z;
-    uint32_t rows, channels;    /* channels of a group, of dy and of x */
+    uint32_t rows, channels;    /* channels of dy and of x in a group */
     uint64_t dy_plane, x_plane; /* vec4s of a channel */
     vkt_tensor x, dy, dw, db;
-    vkt_tensor index; /* {0}: dy is complete; else dy is pooled over windows of cell[0] x cell[1] */
+    vkt_tensor index; /* {0}: dy is complete. Else dy is pooled over windows of cell[0] x cell[1] */
     uint32_t cell[2];
     uint32_t slice; /* vec4s of a plane of dy that one work group sums */
     vkt_conv2d_slices slices;
-    vkt_conv_dw_part most; /* the largest part; no other part is larger */
+    vkt_conv_dw_part most; /* the size of the first part. No part is larger */
     vkt_conv2d_tilings tilings;
 } vkt_conv_dw_job;
 
-/* Adds the slices, first to last, and writes the sums to dw and, if there, db. */
+/* Adds the slices, first to last, and writes the sums to dw and, unless it is {0}, to db. */
 void vkt_conv2d_sum_slices(vkt_emit *e, const vkt_conv2d_slices *s, vkt_tensor dw, vkt_tensor db);
 
 #endif

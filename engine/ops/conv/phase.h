@@ -5,8 +5,8 @@
 #include "ops/conv/geometry.h"
 
 /* A phase: the pixels of the destination that use the same taps, along H or W. In a transposed product with a stride a
- * phase has every stride-th pixel. So no pixel is multiplied by taps that fall between two strides. In other products
- * one phase has all pixels.
+ * phase has every stride-th pixel. So no pixel is multiplied by taps that fall between two source pixels. In other
+ * products one phase has all pixels.
  *
  * Pixel i < count is pixel first + i step of the destination. Tap k < taps is tap `tap` + k tap_step of the kernel.
  * Pixel i uses tap k with index i stride + offset + k reach of the source, if that index is inside. */
@@ -16,17 +16,17 @@ typedef struct vkt_conv_phase {
     int32_t stride, offset, reach;
 } vkt_conv_phase;
 
-/* Returns the number of phases of y or, if `transposed`, of dx. y has one phase. dx has as many as the stride, or as
- * many as its pixels if those are fewer. */
+/* Returns the number of phases along an axis of y or, if `transposed`, of dx. y has one phase. dx has as many phases as
+ * the stride, or as many as its pixels if there are fewer pixels. */
 uint32_t vkt_conv_phases(const vkt_conv2d_size *z, bool transposed, int axis);
 /* Returns the phase whose first pixel is `first`. */
 vkt_conv_phase vkt_conv_phase_of(const vkt_conv2d_size *z, bool transposed, int axis, uint32_t first);
-/* Returns the source index that tap k of pixel i reads. */
+/* Returns the source index that tap k of pixel i reads. It may be outside of the source. */
 int64_t vkt_conv_phase_source(const vkt_conv_phase *l, int64_t i, int64_t k);
 /* Returns whether tap k of pixel i reads inside the source. */
 bool vkt_conv_phase_inside(const vkt_conv2d_size *z, bool transposed, int axis, const vkt_conv_phase *l, int64_t i,
                            int64_t k);
-/* Returns whether some tap of some pixel is outside of the source. */
+/* Returns whether some tap of some pixel is outside of the source, or the phase has no tap. */
 bool vkt_conv_phase_reaches_out(const vkt_conv2d_size *z, bool transposed, int axis, const vkt_conv_phase *l);
 /* Returns which fraction of all products of taps and pixels reads inside the source. */
 double vkt_conv_phases_filled(const vkt_conv2d_size *z, bool transposed);

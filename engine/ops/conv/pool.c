@@ -1,17 +1,17 @@
 /* ops/conv/pool.c - max and average pooling over R x S windows of images, BATCH_LAST.
  *
- * Vectors run along the batch. So every window, stride and padding costs the same. Adaptive windows that divide the
- * image evenly are ordinary windows. Windows that neither overlap nor leave gaps have a faster gradient (DISJOINT in
- * conv/pool2d_dx.comp). */
+ * A vec4 is four samples of one pixel. So loads are whole vec4s, whatever window, stride and padding are. Adaptive
+ * windows that divide the image evenly are ordinary windows. Windows that neither overlap nor leave gaps have a faster
+ * gradient (DISJOINT in conv/pool2d_dx.comp). */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
 
-/* ---- pool2d: x (N,C,H,W) -> y (N,C,P,Q), and for max: index (N,C,P,Q) u32, h W + w of the winner ---- */
+/* ---- pool2d: x (N,C,H,W) -> y (N,C,P,Q), and for max: index (N,C,P,Q) u32, see abi/pool_index.abi.h ---- */
 
 #define MAX_PIXELS 0x3f800000u /* the index is also the bits of a normal float: pool_index.abi.h */
 
-/* Returns the size of y, as torch: floor or ceil. A last window that would start behind the image and its left padding
- * is dropped. 0: no window fits. */
+/* Returns the size of y along an axis, as torch computes it: rounded down, or up in ceil mode. A last window that would
+ * start behind the image and its left padding is dropped. 0: no window fits. */
 static uint32_t out_size(const vkt_pool2d_attr *a, uint32_t axis, uint32_t size)
 {
     const uint32_t stride = a->stride[axis], pad = a->pad[axis];
@@ -82,7 +82,8 @@ static void pool_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     dx[0] = vkt_max_pool2d_dx(g, dy[0], n->out[1], n->attr, vkt_node_in(n, 0)->shape);
 }
 
-/* Returns the tensor with the memory of t, and with the shape and layout of `as`; {0}: the graph has no such tensor. */
+/* Returns t, or the first of the values that t is an alias of, with the shape and layout of `as`; {0}: there is
+ * none. */
 static vkt_tensor seen_as(const vkt_graph *g, vkt_tensor t, const vkt_value *as)
 {
     while (t.id && (vkt_value_of(g, t)->layout != as->layout || !vkt_shape_equal(vkt_value_of(g, t)->shape, as->shape)))
@@ -91,9 +92,10 @@ static vkt_tensor seen_as(const vkt_graph *g, vkt_tensor t, const vkt_value *as)
 }
 
 /* Fuses max_pool(relu(x)) into one node. The result has the same bits, and so has the gradient. If the maximum of a
- * window is above 0 (or NaN), its first maximum is the same before and after relu. Else relu passes no gradient. Then
- * the index names no winner, so a gradient of relu's output that was requested earlier could not use it.
- * The convolution that produces x is fused too, with or without relu. A reshape may be between them, for sequences. */
+ * window is above 0 (or NaN), its first maximum is the same before and after relu. Else relu passes no gradient, and
+ * the index names no winner. A gradient of relu's output that was requested earlier reads the index and needs the
+ * winner. So nothing is fused if a node reads the index. The convolution that produces x is fused too, with or without
+ * relu. Reshapes may be between these nodes, for sequences. */
 static void pool_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
 {
     (void)dloss;
@@ -150,7 +152,8 @@ static void pool_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Counts every element of every window once. Adaptive windows count as if they divided the image evenly. */
+/* Counts every element of every window once, and once more for relu. Adaptive windows count as if they divided the
+ * image evenly. */
 static double pool_flops(const vkt_node *n)
 {
     const vkt_pool2d_attr *a = n->attr;

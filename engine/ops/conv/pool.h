@@ -1,5 +1,5 @@
-/* ops/conv/pool.h - the dispatches of poolings and of their gradients (conv/pool_split.c), also for nodes that are
- * fused with one. */
+/* ops/conv/pool.h - the dispatches of poolings and of their gradients (conv/pool_split.c), also for nodes that include
+ * a pooling; and the node of a gradient (conv/pool_dx.c). */
 #ifndef VKT_POOL_H
 #define VKT_POOL_H
 
@@ -10,8 +10,8 @@ typedef struct vkt_pool2d_dx_attr {
     vkt_shape x; /* shape of the gradient */
 } vkt_pool2d_dx_attr;
 
-/* Returns the rows (axis 0) or columns (axis 1) from the first element of a window to its last, both included. 0:
- * adaptive. */
+/* Returns the rows (axis 0) or columns (axis 1) from the first element of a window to its last, both included; 0 if the
+ * pooling is adaptive. */
 uint64_t vkt_pool2d_reach(const vkt_pool2d_attr *a, uint32_t axis);
 
 /* Returns true if the windows are disjoint, R x S elements each, and leave no gap except at the far edges. Sets cell to
@@ -23,10 +23,11 @@ void vkt_emit_pool2d(vkt_emit *e, const vkt_pool2d_attr *a, vkt_tensor x, vkt_te
 /* Computes dx from dy and, unless the pooling is an average, from the index. */
 void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy, vkt_tensor index, vkt_tensor dx);
 
-/* Adds dx (`x`: its shape), from dy (N,C,P,Q) and the indices of the winners, as pool2d computes them. */
+/* Adds the gradient of a pooling, also of an average, which has no index: dx of the shape `x`, from dy (N,C,P,Q) and
+ * the winners' indices that pool2d computes. */
 vkt_tensor vkt_max_pool2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor index, const vkt_pool2d_attr *a, vkt_shape x);
-/* Returns true if n is the gradient of a max pooling whose windows are disjoint, R x S each: in[0] is dy, in[1] the
- * index. */
+/* Returns true if n is the gradient of a max pooling whose windows are disjoint. Sets cell to their size {R, S}. n's
+ * input 0 is dy, and input 1 is the index. */
 bool vkt_is_unpool(const vkt_node *n, uint32_t cell[2]);
 /* Emits the dispatches of such a gradient, for dx (N,C,H,W). */
 void vkt_emit_unpool(vkt_emit *e, vkt_tensor dy, vkt_tensor index, const uint32_t cell[2], vkt_tensor dx);

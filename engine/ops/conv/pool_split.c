@@ -8,17 +8,14 @@
 #include "abi/abi.h"
 #include "abi/pool2d.abi.h"
 
-/* The number of work groups that keep every core busy. */
-#define MIN_GROUPS 64u
-
 /* The geometry of a pooling, as the shaders use it. */
 typedef struct geometry {
     vkt_pool2d_push push;
-    uint32_t R, S; /* 0: adaptive */
+    uint32_t R, S; /* 0: adaptive windows of different sizes */
     uint32_t dilation[2];
-    uint32_t reach[2]; /* rows and columns from the first to the last element of a window, both included; 0: adaptive */
+    uint32_t reach[2]; /* rows and columns from the first to the last element of a window, both included; 0 if R is 0 */
     uint32_t n4, channels;
-    bool inside;   /* no window extends beyond the image */
+    bool inside;   /* no window extends beyond the image or has a dilation */
     bool disjoint; /* windows are disjoint and leave no gap except at the far edges */
     bool covered;  /* the disjoint windows cover the image exactly */
 } geometry;
@@ -58,11 +55,11 @@ static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
     return o;
 }
 
-/* The work of pool2d or pool2d_dx: per channel `rows` rows of `items` vectors. Each vector needs up to `taps` loop
+/* The work of pool2d or pool2d_dx: each channel has `rows` rows of `items` vectors. Each vector needs up to `taps` loop
  * iterations. */
 typedef struct work {
     uint16_t kernel;
-    uint32_t big; /* the binding with H x W images; the others have P x Q */
+    uint32_t big; /* the binding with H x W images; the other bindings have P x Q */
     uint32_t n_bind;
     uint32_t rows;
     uint64_t items, taps;
@@ -96,27 +93,28 @@ typedef struct job {
     uint64_t partial_bytes;
 } job;
 
-/* The rows that one dispatch computes: rows row .. row + rows - 1 of some channels. With more than one channel, they
- * are all rows. */
+/* The rows that one dispatch computes: rows row .. row + rows - 1 of some channels. If there is more than one channel,
+ * these are all rows. */
 typedef struct block {
     uint64_t channel, channels;
     uint32_t row, rows;
     uint32_t part, parts; /* parts of each window; all of them, unless the block is one row of one channel */
 } block;
 
-/* Rows of an image. */
+/* Rows first .. first + n - 1 of an image. */
 typedef struct span {
     uint64_t first, n;
 } span;
 
-/* Computes the size of the largest window along both axes. Adaptive windows differ by at most one along an axis. */
+/* Computes the size of the largest window along both axes, for adaptive windows perhaps one too much. Adaptive windows
+ * differ by at most one along an axis. */
 static void largest_window(const geometry *o, uint64_t size[2])
 {
     size[0] = o->R ? o->R : o->push.H / o->push.P + 2;
     size[1] = o->R ? o->S : o->push.W / o->push.Q + 2;
 }
 
-/* Splits windows into parts if one invocation cannot compute a window. A part is small enough that one binding holds
+/* Splits windows into parts if a window is too large for one invocation. A part is small enough that one binding holds
  * its rows of x. There are so few parts that one binding holds the results of all parts for a row of y. */
 static parts parts_of(const vkt_limits *lim, const geometry *o)
 {
@@ -305,8 +303,8 @@ static void emit_shared(job *j, const block *b, vkt_bind *bind, vkt_pool2d_push 
     dispatch(j, &whole, max ? VKT_K_MAX_POOL2D_JOIN : VKT_K_AVG_POOL2D_JOIN, join, max ? 4 : 2, &push, j->parts.n);
 }
 
-/* Emits a block in one dispatch. If bindings or loops are too small for that, it emits two halves: of the channels,
- * then of the rows. */
+/* Emits a block in one dispatch, or in several if windows have parts. If the block is too large for bindings or loops,
+ * emits its two halves: half of the channels each or, with one channel, half of the rows. */
 static void emit_block(job *j, const block *b)
 {
     const uint64_t partial = j->parts.n > 1 ? 16ull * j->parts.n * b->channels * b->rows * j->w->items : 0;
@@ -378,7 +376,7 @@ void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy,
     const vkt_tensor t[] = { [POOL_DY] = dy, [POOL_DX] = dx, [POOL_INDEX] = index };
     const parts whole = { .n = 1 };
     const bool disjoint =
-        o.disjoint && parts_of(e->lim, &o).n == 1; /* else element by element: a window is too large for one lane */
+        o.disjoint && parts_of(e->lim, &o).n == 1; /* if there are several parts, a window is too large for one lane */
     const uint32_t columns = disjoint ? vkt_div_up(o.push.W, o.S) : o.push.W;
     work w = { .kernel = kernels[a->pool.average][disjoint],
                .big = POOL_DX,
@@ -389,8 +387,8 @@ void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy,
                .disjoint = disjoint,
                .inside = disjoint ? o.covered : o.inside };
     if (!disjoint && o.dilation[0] == 1 && o.dilation[1] == 1) {
-        /* windows that contain one element: as many strides as fit into a kernel, at most P and Q; with dilation: taps
-         */
+        /* An element is in at most R / stride + 1 windows along an axis, and in at most P or Q. With dilation, the
+         * kernel loops over all taps of a window. */
         const uint64_t p = o.R ? o.R / o.push.stride_h + 1u : o.push.P / o.push.H + 2u;
         const uint64_t q = o.R ? o.S / o.push.stride_w + 1u : o.push.Q / o.push.W + 2u;
         w.taps = VKT_MIN(p, o.push.P) * (VKT_MIN(q, o.push.Q) + 1);

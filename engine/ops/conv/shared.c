@@ -28,7 +28,8 @@ static uint32_t taps_of(const vkt_conv2d_size *z)
 
 /* ---- y and dx ---- */
 
-/* Returns the product of one group: M destination channels, N pixels of all samples, K source channels times taps. */
+/* Returns the product of one group. M: destination channels. N: pixels of all samples. K: source channels times
+ * taps. */
 static vkt_blocks_job job_of(const vkt_conv_job *j)
 {
     const vkt_conv2d_size *z = j->z;
@@ -92,8 +93,8 @@ void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *
 
 /* ---- dw and db ---- */
 
-/* Returns the product of one group: M output channels, N weights of a channel and, for db, one column of ones, K pixels
- * of all samples. */
+/* Returns the product of one group. M: output channels. N: weights of an output channel and, for db, one column of
+ * ones. K: pixels of all samples. */
 static vkt_blocks_job dw_job_of(const vkt_conv_dw_job *j)
 {
     const vkt_conv2d_size *z = j->z;

@@ -7,19 +7,19 @@
 #include "abi/abi.h"
 #include "abi/conv2d_span.abi.h"
 
-/* Channels and pixels of a lane. More of either took more time than it saved (docs/performance.md). */
+/* The channels and the pixels of a lane: the sizes that docs/lab/2026-11-22.md measured. */
 #define SPAN_ROWS 8u
 #define SPAN_PIXELS 4u
 
-/* Returns the source channels of an iteration, so that a sum has at most ten products. */
+/* Returns the source channels of an iteration. An iteration adds at most ten products to a sum. */
 static uint32_t span_unroll(uint32_t taps, uint32_t depth)
 {
     return taps <= 5 && depth % 2 == 0 ? 2 : 1;
 }
 
 /* Returns true if the kernel can compute the parts. Neighbouring pixels must read neighbouring source pixels. A part
- * must have complete products, short loops, and weights that fit into a binding in panels of SPAN_ROWS. An iteration
- * unrolls all taps of a kernel row; with more than 7 it would be too long. */
+ * must have all source channels, short loops, and weights that fit into a binding in panels of SPAN_ROWS. A row of the
+ * kernel must have 2 to 7 taps: an iteration unrolls all of them, and would be too long with more. */
 bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j)
 {
     const vkt_conv_part *p = &j->most;

@@ -8,7 +8,7 @@
 
 /* Fills one axis of the table TAPS, for the pixels of one phase after the other. source[i taps + k] is the index that
  * tap k of pixel i reads, or -1. range[2i] is the first tap of pixel i that reads inside, and range[2i+1] is the last
- * one + 1. */
+ * such tap + 1; both are 0 if there is none. */
 static void fill_axis(const vkt_conv_job *j, int axis, int32_t *range, int32_t *source)
 {
     for (uint32_t first = 0; first < vkt_conv_phases(j->z, j->transposed, axis); first++) {
@@ -62,8 +62,8 @@ static uint32_t lanes_across(const vkt_limits *lim, const vkt_conv_job *j, uint3
 
 /* Returns true if a tile is half a subgroup wide: 8 of 16 lanes. If a pixel's vec4s are an odd multiple of 8, such a
  * tile has vec4s of one pixel only. This pays if the plane is one pixel of 8 vec4s. It also pays if at least an eighth
- * of the taps are outside of the source, because a tile over several pixels computes the taps of each of them. Both
- * halves of the subgroup load the same source, so lanes_across requires 32 rows. */
+ * of the taps are outside of the source, because a tile over several pixels computes the taps of each of them. The two
+ * halves of a subgroup compute different rows of the same pixels, so lanes_across requires 32 rows. */
 static bool takes_halves(const vkt_limits *lim, const vkt_conv_job *j)
 {
     return lim->traits->conv_halves && lim->subgroup_size == 16 && j->z->n4 % 16 == 8 &&
@@ -79,8 +79,8 @@ static uint32_t tile_rows(const vkt_limits *lim, const vkt_conv_job *j, uint32_t
     return (uint32_t)vkt_round_up(share, 4);
 }
 
-/* Returns the source channels of a step: a divisor of `depth`, so that no channels are left over. Four is best: there
- * are enough products between a load and a store of an accumulator, and few operands. */
+/* Returns the source channels of an iteration: a divisor of `depth`, so that no channels are left over. Four is best:
+ * there are enough products between a load and a store of an accumulator, and few operands. */
 static uint32_t step_depth(uint32_t depth)
 {
     static const uint32_t order[] = { 4, 5, 6, 3, 7, 2 };
@@ -120,8 +120,8 @@ static uint64_t rounds_of(const vkt_emit *e, const vkt_conv_job *j, const vkt_co
     return vkt_groups(tiles, e->lim->max_groups, 1) * tile_rounds(taps[0] * taps[1], p->depth);
 }
 
-/* Returns true if the loops are short enough in part p and in the last part. The depth of the last part may be any
- * number. */
+/* Returns true if the loops are short enough in part p and in the last part. The last part has fewer source channels,
+ * but its loops may be longer, because step_depth may be smaller. */
 static bool is_short(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p)
 {
     vkt_conv_part last = *p;
@@ -135,7 +135,7 @@ static bool split(const vkt_emit *e, vkt_conv_job *j)
 {
     const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], groups = j->z->a.groups, unit = j->in_place ? 4 : 1;
     const uint64_t range = e->lim->max_storage_range_bytes, read = vkt_read_range(e->lim);
-    const uint64_t w_bytes = 4ull * j->z->channels / groups * taps; /* bytes of one of its O rows */
+    const uint64_t w_bytes = 4ull * j->z->channels / groups * taps; /* bytes of one of w's O rows */
     uint64_t rows = vkt_steps_in(range, 16 * j->dst_plane, (uint64_t)groups * j->rows);
     uint64_t depth = vkt_steps_in(read, 16 * j->src_plane, (uint64_t)groups * j->depth);
     const uint64_t w_rows = vkt_steps_in(j->in_place ? read : range, w_bytes, j->z->out_channels);
@@ -145,10 +145,11 @@ static bool split(const vkt_emit *e, vkt_conv_job *j)
         rows = VKT_MIN(rows, w_rows);
     vkt_conv_part p = { .rows = vkt_conv2d_share(j->rows, rows, unit) };
     if (p.rows == 0) return false;
-    /* Panels and strips of at least 4 rows are work groups along y. No dispatch splits these. */
+    /* A group has a work group along y for each packed panel, or for each tile of DIRECT. If there are several, they
+     * have at least 4 rows. Kernels do not stride over y. */
     p.rows = vkt_conv2d_share(j->rows, VKT_MIN(rows, 4ull * e->lim->max_groups), unit);
     const uint32_t a_rows = packed_rows(e->lim, j, p.rows);
-    const uint64_t packed = j->in_place ? 0 : 4ull * taps * a_rows; /* bytes of a source channel */
+    const uint64_t packed = j->in_place ? 0 : 4ull * taps * a_rows; /* packed bytes of a source channel */
     const uint64_t packed_depth = packed ? range / packed : depth;
     const uint64_t depth_of_one = VKT_MIN(depth, packed_depth);
     p.depth = vkt_conv2d_share(j->depth, depth_of_one, j->in_place || depth_of_one >= 4 ? 4 : 1);
@@ -162,8 +163,8 @@ static bool split(const vkt_emit *e, vkt_conv_job *j)
     return true;
 }
 
-/* Returns true if the kernel can read the weights without packing. The kernel is 1x1 and its rows are whole vec4s:
- * [m][k] for y, [k][m] for dx. */
+/* Returns true if tile.comp can read the weights without packing: w is 1x1, and its rows are whole vec4s: [m][k] for y,
+ * [k][m] for dx. */
 static bool needs_no_packing(const vkt_conv_job *j)
 {
     return j->z->kernel[0] * j->z->kernel[1] == 1 && (j->transposed ? j->rows : j->depth) % 4 == 0;
@@ -203,8 +204,8 @@ static vkt_bind weights_in_place(const vkt_emit *e, const vkt_conv_job *j, const
 }
 
 /* Returns true if the kernel reads weights as [m][k]. Weights of y that are not packed have this order. Packed weights
- * get it if the rows are so few that a lane holds four k of one or two rows: that needs one or two loads instead of
- * four. */
+ * get this order if the rows are so few that a lane holds four k of one or two rows. Then a lane needs one or two loads
+ * instead of four. */
 static bool is_m_major(const vkt_limits *lim, const vkt_conv_job *j, const vkt_conv_part *p)
 {
     const uint32_t across = lanes_across(lim, j, p->rows), mb = tile_rows(lim, j, p->rows);

@@ -1,4 +1,4 @@
-/* ops/conv/upsample.c - images at another size, nearest and bilinear: see shaders/conv/upsample2d.comp. */
+/* ops/conv/upsample.c - resizes images, nearest and bilinear: see shaders/conv/upsample2d.comp. */
 #include "ops/ops.h"
 
 #include "kernel/ids.h"
@@ -9,7 +9,7 @@
 /* The most pixels along an axis. The shaders compute a position as a fraction over 2 P. Its numerator is at most 2 P H,
  * and must fit into a signed 32-bit integer. */
 #define MAX_SIZE 32767u
-/* The gradient of an image of one pixel is a sum over all pixels of y. If that takes so many iterations or more,
+/* The gradient of an image of one pixel is a sum over all pixels of y. If this sum takes ALONE iterations or more,
  * vkt_expand computes y instead, on any device. */
 #define ALONE 50000u
 
@@ -141,7 +141,8 @@ vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_param
         a.out[i] = p->size[i] ? p->size[i] : (uint32_t)VKT_MIN(scaled, UINT32_MAX);
     }
     x = vkt_to_layout(g, x, VKT_BATCH_LAST);
-    /* An image of one pixel is expanded instead: its gradient is a sum over more pixels than one invocation adds up. */
+    /* If y is large, an image of one pixel is expanded instead of resized: its gradient is a sum over more pixels than
+     * one invocation adds up. */
     const bool one = s.rank == 4 && s.dim[2] == 1 && s.dim[3] == 1 && a.out[0] < 32768 && a.out[1] < 32768;
     if (one && !a.align_corners && (uint64_t)a.out[0] * a.out[1] + a.out[0] >= ALONE)
         return vkt_expand(g, x, vkt_shape4(s.dim[0], s.dim[1], a.out[0], a.out[1]), VKT_BATCH_LAST);
@@ -169,8 +170,8 @@ static void upsample_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Counts for each output of the bilinear formula three interpolations between two numbers; the nearest pixel costs
- * nothing. */
+/* Counts for each element of y three interpolations between two numbers, of three operations each. The nearest pixel
+ * costs nothing. */
 static double upsample_flops(const vkt_node *n)
 {
     return ((const vkt_upsample2d_attr *)n->attr)->bilinear ? 9 * vkt_elements_out(n, 0) : 0;
@@ -210,7 +211,7 @@ static vkt_result dx_infer(vkt_infer *f)
     return infer_images(f, vkt_shape4(0, 0, a->size[0], a->size[1]));
 }
 
-/* Returns the number of pixels of y, along an axis, in which a pixel of x has a weight. */
+/* Returns an upper bound of the number of pixels of y, along an axis, in which a pixel of x has a weight. */
 static uint64_t readers_of(const vkt_upsample2d_attr *a, uint32_t size, uint32_t out)
 {
     return VKT_MIN((a->bilinear ? 2u : 1u) * ((uint64_t)out / (size > 1 ? size - 1 : 1) + 2), out) + 3;
@@ -224,7 +225,8 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
                   readers_of(&a->up, a->size[0], a->up.out[0]) * (readers_of(&a->up, a->size[1], a->up.out[1]) + 1));
 }
 
-/* Counts per element of dy: nearest, one addition; bilinear, an addition and a product for each of four elements. */
+/* Counts for each element of dy: if nearest, one addition; if bilinear, a product and an addition for each of four
+ * elements of dx. */
 static double dx_flops(const vkt_node *n)
 {
     return (((const upsample2d_dx_attr *)n->attr)->up.bilinear ? 8 : 1) * vkt_elements_in(n, 0);

@@ -23,7 +23,7 @@ void vkt_conv_span_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2]);
 void vkt_conv_direct_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 
-/* ---- dw_tile.c: dw and db, by tiles (TILE) or with all sums of a group in registers (DIRECT) ---- */
+/* ---- dw_tile.c: dw and db, by tiles (TILE) or with all sums of a work group in each lane (DIRECT) ---- */
 
 /* Sets j->most. Returns false if not even one channel fits into a binding. */
 bool vkt_conv_dw_split(const vkt_emit *e, vkt_conv_dw_job *j);

@@ -1,9 +1,9 @@
 /* ops/conv/winograd.c - convolution with 3x3 kernels, and its gradient with respect to the input, by Winograd's minimal
  * filtering F(2x2,3x3): see shaders/conv/winograd_*.comp.
  *
- * Each tile of 2x2 destination pixels reads a patch of 4x4 source pixels. Sums transform the patch d and the kernel g
- * to 4x4 numbers each: B^T d B and G g G^T. Their products, summed over source channels, are m. The tile is A^T m A. It
- * needs 16 products for four pixels instead of 36.
+ * Each tile of 2x2 destination pixels reads a patch of 4x4 source pixels. Linear transforms map the patch d and the
+ * kernel g to 4x4 numbers each: B^T d B and G g G^T. Their products, summed over source channels, are m. The tile is
+ * A^T m A. It needs 16 products for four pixels instead of 36.
  *
  * So a convolution is 16 matrix products of gemm_tile.comp, (rows, depth) x (depth, tiles and samples). The transforms
  * write their results in the order in which gemm_tile.comp reads its operands. Source: Lavin & Gray, Fast Algorithms
@@ -27,9 +27,9 @@ typedef struct job {
     bool transposed;
     const uint32_t *src, *dst; /* H, W */
     uint32_t rows, depth;      /* channels of the destination and the source */
-    uint32_t pad[2];           /* padding of the source; dx is written as a convolution of dy */
-    uint32_t tiles_w, columns; /* columns: vec4s of a plane of tiles, tiles * n4 */
-    uint32_t lanes, mb;        /* vec4s of a panel of columns, rows of a tile of the product */
+    uint32_t pad[2];           /* padding of the source. dx is computed as a convolution of dy, with padding 2 - pad */
+    uint32_t tiles_w, columns; /* tiles side by side; vec4s of all tiles of a channel: tiles * n4 */
+    uint32_t lanes, mb;        /* vec4s of a panel of columns; rows of a tile of the product */
     uint32_t panels;           /* the most panels of one iteration */
 } job;
 

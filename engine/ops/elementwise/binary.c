@@ -1,6 +1,6 @@
-/* ops/elementwise/binary.c - functions of two numbers with broadcasting, and where. One pair of kernels computes all
- * functions, and one pair computes their gradients (lib/binary.glsl). The flat kernel is for operands with the same
- * shape and layout, the other one uses strides. */
+/* ops/elementwise/binary.c - functions of two numbers with broadcasting, and the op `where` (lib/binary.glsl). Kernels
+ * of two operands compute the functions. Kernels of three operands compute `where`, and gradients from dy, a and b. The
+ * flat kernels are for operands with the same shape and layout; the others use strides. */
 #include "kernel/ids.h"
 #include "ops/elementwise/broadcast.h"
 #include "ops/elementwise/elementwise.h"
@@ -56,7 +56,7 @@ static vkt_tensor apply(vkt_graph *g, const vkt_op *op, vkt_tensor a, vkt_tensor
     return vkt_apply(g, op, (vkt_tensor[]){ a, b }, 2, NULL, NULL);
 }
 
-/* Draws n <= 3 shapes that broadcast. One of them is the whole shape. */
+/* Draws n <= 3 shapes that broadcast. At least one of them has the full rank. */
 static void draw_shapes(vkt_rng *r, vkt_shape *in, uint32_t n)
 {
     const uint32_t rank = vkt_rng_range(r, 0, 4);
@@ -64,7 +64,8 @@ static void draw_shapes(vkt_rng *r, vkt_shape *in, uint32_t n)
     for (uint32_t i = 0; i < rank; i++) s.dim[i] = vkt_rng_range(r, 1, i == 0 ? 19 : 9);
     const uint32_t how = vkt_rng_range(r, 0, 3);
     for (uint32_t k = 0; k < n; k++) {
-        const uint32_t omitted = how == 0 || k == 0 ? 0 : vkt_rng_range(r, 0, rank); /* leading dimensions left out */
+        const uint32_t omitted = how == 0 || k == 0 ? 0 : vkt_rng_range(r, 0, rank); /* number of leading dimensions
+                                                                                      * that are left out */
         shapes[k].rank = rank - omitted;
         for (uint32_t i = 0; i < shapes[k].rank; i++)
             shapes[k].dim[i] = how && vkt_rng_range(r, 0, 2) == 0 ? 1 : s.dim[i + omitted];
@@ -77,8 +78,8 @@ typedef struct range {
     float lo, hi;
 } range;
 
-/* Returns true if an operand has few elements. Its gradients are sums of many terms, and a sum may be small beside its
- * terms. So the terms must have one sign. */
+/* Returns true if an operand has fewer than 16 elements, and fewer than another operand. Its gradients are sums of many
+ * terms, and a sum may be small compared with its terms. So the terms must have one sign. */
 static bool is_summed(const vkt_shape *in, uint32_t n)
 {
     uint64_t least = UINT64_MAX, most = 0;
@@ -112,7 +113,7 @@ static void draw_pair(vkt_rng *r, vkt_case *c, const range any[2], const range o
 /* ---- gradients that need dy, a and b ---- */
 
 typedef struct binary_dx_attr {
-    uint32_t number; /* TERNARY_ */
+    uint32_t number; /* number of the function: TERNARY_ of functions.abi.h */
     uint32_t flops;
 } binary_dx_attr;
 
@@ -171,14 +172,15 @@ vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b)
     return apply(g, &vkt_op_add, a, b);
 }
 
-/* Emits a sum. A relu_dx of a sum of two gradients is one function of three numbers. */
+/* Emits a sum. A relu that follows is fused. The gradient of relu is fused, too: a sum of two gradients and that
+ * gradient are one function of three numbers. */
 static void add_emit(const vkt_node *n, vkt_emit *e)
 {
     vkt_node sum = *n;
     const bool flat = is_flat(n);
     if (flat && e->epilogue && vkt_is_relu_dx(e->epilogue)) {
         sum.in[sum.n_in++] = vkt_fuse_epilogue(e, VKT_FUSE_SLOPE)->in[0];
-        vkt_emit_flat(&sum, e, (vkt_flat){ VKT_K_TERNARY, TERNARY_RELU_DX }); /* in its own shape */
+        vkt_emit_flat(&sum, e, (vkt_flat){ VKT_K_TERNARY, TERNARY_RELU_DX }); /* in the shape of the sum */
         return;
     }
     if (flat && vkt_fuse_epilogue(e, VKT_FUSE_RELU)) e->relu = n->out[0];
@@ -402,7 +404,7 @@ static vkt_result prelu_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Adds the op, whose weight broadcasts: (C) for (N,C,H,W) is (C,1,1). */
+/* Adds the op. Its weight broadcasts, so (C) for (N,C,H,W) becomes (C,1,1). */
 vkt_tensor vkt_prelu(vkt_graph *g, vkt_tensor x, vkt_tensor w)
 {
     if (!vkt_is_usable(g, "prelu", x) || !vkt_is_usable(g, "prelu", w)) return (vkt_tensor){ 0 };
@@ -494,8 +496,8 @@ vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, float va
 
 EMIT(where, TERNARY_WHERE)
 
-/* Adds the gradients. A gradient is a selected zero, not a product with zero: dy may be infinite where x is not
- * selected. */
+/* Adds the gradients: dy where the input is selected, else 0. They are selections and not products of dy with 0 or 1:
+ * dy may be infinite, and infinity times 0 is NaN. */
 static void where_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_tensor c = n->in[0], zero = vkt_graph_const(g, "zero", VKT_F32, vkt_shape0(), &(float){ 0 });

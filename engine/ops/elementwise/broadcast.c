@@ -1,5 +1,5 @@
-/* ops/elementwise/broadcast.c - repeating: expand, and functions of two and three operands, read operands that lack
- * dimensions of the result. */
+/* ops/elementwise/broadcast.c - broadcasting: the dispatches of expand, and of functions of two and three operands.
+ * They repeat an operand along the dimensions of the result that it lacks, or has as 1. */
 #include "ops/elementwise/broadcast.h"
 
 #include "kernel/ids.h"
@@ -21,7 +21,8 @@ bool vkt_broadcast_shape(vkt_shape a, vkt_shape b, vkt_shape *out)
     return true;
 }
 
-/* Computes the strides of `x` (in elements) along the physical dimensions of y; 0 if x is repeated. */
+/* Computes the strides of `x` (in elements) along the physical dimensions of y; 0 along a dimension in which x is
+ * repeated. */
 static void strides_in(const vkt_value *x, const vkt_value *y, uint32_t stride[VKT_MAX_RANK])
 {
     const vkt_phys px = vkt_phys_of(x), py = vkt_phys_of(y);
@@ -36,11 +37,11 @@ static void strides_in(const vkt_value *x, const vkt_value *y, uint32_t stride[V
     }
 }
 
-/* Operands by their binding numbers in broadcast.abi.h. */
+/* Tensors by their binding numbers in broadcast.abi.h. N: number of bindings. */
 enum { A = BROADCAST_A, B = BROADCAST_B, C = BROADCAST_C, Y = BROADCAST_Y, N };
 
-/* Physical dimensions of y from slow to fast, as few as possible, with the strides of all tensors. The last dimension,
- * the fastest one, is called the run. */
+/* A physical dimension of y, and the strides of all tensors along it. A loop_nest has these dimensions from slow to
+ * fast, as few as possible. Its last dimension, the fastest one, is called the run. */
 typedef struct dim {
     uint32_t size, stride[N];
 } dim;
@@ -48,7 +49,7 @@ typedef struct dim {
 typedef struct loop_nest {
     uint32_t n;
     dim dims[VKT_MAX_RANK];
-    uint32_t pitch; /* elements of the fastest run in y */
+    uint32_t pitch; /* elements of the run in y, with padding */
 } loop_nest;
 
 /* The function and its operands. Operands that it does not have are {0}. */
@@ -85,8 +86,9 @@ static loop_nest loops_of(const vkt_emit *e, const call *c)
     return w;
 }
 
-/* Returns true if the kernel can compute four elements at once. Along the run each operand has a stride of 1, in steps
- * of 4 along the other dimensions, or it repeats one element. */
+/* Returns true if the kernel can compute four elements at once. This needs a pitch that is a multiple of 4. Each
+ * operand must repeat one element along the run, or have stride 1 there and multiples of 4 along the other dimensions.
+ */
 static bool is_wide(const loop_nest *w)
 {
     const dim *run = &w->dims[w->n - 1];
@@ -162,9 +164,9 @@ static void dispatch(vkt_emit *e, const call *c, const loop_nest *w)
 
 static void emit_slices(vkt_emit *e, const call *c, const loop_nest *w);
 
-/* Emits the work for each index of the slowest dimension, one index after the other. This is needed if a tensor has
- * more bytes for one index than a binding holds. Returns false if the elements of an index do not start at a multiple
- * of VKT_ALIGN_BYTES, or if there is no other dimension. */
+/* Emits the work for each index of the slowest dimension, one index after the other. This is needed if a binding does
+ * not hold the slices that emit_slices makes. Returns false if the elements of an index do not start at a multiple of
+ * VKT_ALIGN_BYTES, or if there is no other dimension. */
 static bool emit_steps(vkt_emit *e, const call *c, const loop_nest *w)
 {
     const dim slow = w->dims[0];
@@ -182,8 +184,8 @@ static bool emit_steps(vkt_emit *e, const call *c, const loop_nest *w)
     return true;
 }
 
-/* Splits the work into slices of the slowest dimension if one binding does not hold y. It does the same if one binding
- * does not hold an operand that has as many elements as y, but larger ones. */
+/* Splits the work into slices of the slowest dimension. This is needed if one binding does not hold y, or would not
+ * hold y with elements as large as those of any operand. */
 static void emit_slices(vkt_emit *e, const call *c, const loop_nest *w)
 {
     const dim slow = w->dims[0];

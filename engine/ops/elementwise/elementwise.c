@@ -63,7 +63,8 @@ vkt_layout vkt_draw_layout(vkt_rng *r)
 
 /* ---- dropout ---- */
 
-/* Returns the push constants that describe the planes of (N,C,...): see dropout.abi.h. */
+/* Returns the push constants of a dropout, without a range. For a dropout of planes they also describe the planes of
+ * (N,C,...): see dropout.comp. */
 static vkt_dropout_push dropout_push(const vkt_value *x, const vkt_dropout_attr *a)
 {
     vkt_dropout_push pc = { .threshold = a->threshold, .scale = a->scale, .salt = a->salt, .plane = 1 };
@@ -74,8 +75,8 @@ static vkt_dropout_push dropout_push(const vkt_value *x, const vkt_dropout_attr 
     return pc;
 }
 
-/* Returns true if x has padding behind the batch. The padding must stay 0: it does only if f(0) is 0 and the gradient
- * of f at 0 is finite. */
+/* Returns true if x has padding behind the batch. The padding must stay 0. So a function f is fused with a dropout only
+ * if there is no padding, because f(0) can differ from 0, and f'(0) can be infinite. */
 static bool has_padding(const vkt_value *x)
 {
     return x->layout == VKT_BATCH_LAST && x->shape.dim[0] % 4 != 0;
@@ -88,7 +89,8 @@ const vkt_node *vkt_take_dropout(vkt_emit *e)
     return ((const vkt_dropout_attr *)n->attr)->planes ? NULL : vkt_fuse_epilogue(e, VKT_FUSE_DROPOUT);
 }
 
-/* Returns the epilogue fused into n. It is a function of two operands: n's output and *b. */
+/* Fuses an epilogue into n, if there is one. Returns the kernel and function for n and the epilogue; *b is the second
+ * operand. Without an epilogue the kernel is that of dropout alone, and *b does not change. */
 static vkt_flat fuse_epilogue(const vkt_node *n, vkt_emit *e, vkt_tensor *b)
 {
     vkt_flat f = { .kernel = VKT_K_DROPOUT };

@@ -5,19 +5,19 @@
 #include "kernel/ids.h"
 #include "ops/ops.h"
 
-/* A kernel of elementwise.comp, its function (functions.abi.h) and the parameters of the function. */
+/* A kernel of elementwise.comp or dropout.comp, its function (functions.abi.h) and the parameters of the function. */
 typedef struct vkt_flat {
     uint16_t kernel;
     uint32_t function;
     float p, q;
 } vkt_flat;
-/* Computes output 0 from all inputs. All of them have its shape and layout. */
+/* Computes output 0 from all inputs. They all have the output's shape and layout. */
 void vkt_emit_flat(const vkt_node *n, vkt_emit *e, vkt_flat f);
 /* Computes y = dropout(f(x)), with the attributes of the node `dropout`. If f is {VKT_K_DROPOUT}, computes y =
- * dropout(x). Not for dropout of planes. */
+ * dropout(x). The dropout must not be one of planes. */
 void vkt_emit_dropout(vkt_emit *e, const vkt_node *dropout, vkt_tensor x, vkt_tensor y, vkt_flat f);
-/* Returns the dropout that is fused into the node being lowered, if vkt_emit_dropout can compute both. Then the caller
- * must emit it. */
+/* Returns the dropout that is fused into the node being lowered, if vkt_emit_dropout can compute both; the caller must
+ * then emit it. Else NULL. */
 const vkt_node *vkt_take_dropout(vkt_emit *e);
 /* Attributes of unary_dx. */
 typedef struct vkt_slope_attr {
@@ -25,7 +25,7 @@ typedef struct vkt_slope_attr {
     uint32_t number;
     uint32_t flops;
 } vkt_slope_attr;
-/* Returns the function of unary.glsl whose gradient n is. */
+/* Returns the kernel, function and parameters for n, a node of unary_dx. */
 static inline vkt_flat vkt_slope_of(const vkt_node *n)
 {
     const vkt_slope_attr *a = n->attr;

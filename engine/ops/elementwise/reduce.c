@@ -21,13 +21,14 @@ uint32_t vkt_lanes_for_passes(vkt_emit *e, uint64_t loads, uint64_t passes)
     return lanes;
 }
 
-/* Neighbouring dimensions of one kind: `size` elements, `stride` apart. */
+/* Neighbouring dimensions of x, merged into one. y has all of them or none. The merged dimension has `size` elements,
+ * which are `stride` elements apart. */
 typedef struct dim {
     uint32_t size, stride;
 } dim;
 
-/* The function of the elements of an output: REDUCE_ of reduce.abi.h, times `scale`. `scale` is 1 unless it is a sum.
- */
+/* The function of the elements of an output: REDUCE_ of reduce.abi.h, times `scale`. `scale` is 1 unless the function
+ * is a sum. */
 typedef struct function {
     uint32_t number;
     float scale;
@@ -45,9 +46,9 @@ typedef struct reduction {
 /* How one dispatch computes a reduction. */
 typedef struct plan {
     bool along;                /* the fastest reduced dimension is x's fastest: lanes are neighbours along it */
-    uint32_t width, lanes;     /* elements of a load */
-    uint32_t last;             /* length of the last run of the fastest row dimension */
-    uint64_t rows, iterations; /* rows of one invocation for one output, and loads per row */
+    uint32_t width, lanes;     /* elements of a load; lanes of a work group */
+    uint32_t last;             /* elements of the last row along the fastest dimension of rows */
+    uint64_t rows, iterations; /* rows of an output; loads of an invocation for a row, and 4 more */
     uint32_t splits;
 } plan;
 
@@ -61,8 +62,8 @@ static void push_dim(dim *list, uint32_t *n, uint32_t size, uint32_t stride)
         list[(*n)++] = (dim){ size, stride };
 }
 
-/* Splits x's dimensions into those that y has and those that y lacks. y is ROWS, so kept dimensions are in x's logical
- * order. The reduced ones are in x's physical order, the fastest last. */
+/* Splits x's dimensions into those that y has and those that y lacks or has as 1. y is ROWS, so kept dimensions are in
+ * x's logical order. The reduced ones are in x's physical order, the fastest last. */
 static reduction reduction_of(const vkt_value *x, const vkt_value *y)
 {
     reduction r = { .outputs = (uint32_t)vkt_shape_elements(y->shape) };
@@ -79,7 +80,7 @@ static reduction reduction_of(const vkt_value *x, const vkt_value *y)
     return r;
 }
 
-/* Returns the sums of columns: (rows, columns) -> (columns). */
+/* Returns the reduction that sums the columns of a matrix: (rows, columns) -> (columns). */
 static reduction column_sums(uint32_t rows, uint32_t columns)
 {
     reduction r = { .outputs = columns };
@@ -88,9 +89,9 @@ static reduction column_sums(uint32_t rows, uint32_t columns)
     return r;
 }
 
-/* Converts sums of few columns (bias gradients) to sums of `fold` times as many columns. One new row is `fold` old
- * rows. So every lane has its own output, and loads are whole vec4s. Returns 1 if the reduction is not such a sum. The
- * old rows that are left over are the `rest`. */
+/* Converts a reduction of columns, for instance of few columns (bias gradients), to one of `fold` times as many
+ * columns. One new row is `fold` old rows. So every lane has its own output, and loads are whole vec4s. The old rows
+ * that are left over are the `rest`. Returns `fold`; 1: r did not change. */
 static uint32_t fold_columns(const vkt_emit *e, reduction *r)
 {
     const uint32_t K = r->outputs, wanted = 4 * (vkt_lanes(e->lim, e->lim->traits->lanes_reduce));
@@ -113,7 +114,8 @@ static bool all_multiples_of_4(const reduction *r, const dim *but)
     return true;
 }
 
-/* Chooses the kernel, and splits a long run into rows. A row is 64 to 128 iterations. */
+/* Chooses the kernel, and splits the fastest reduced dimension into rows if it is long. A row has at most 128
+ * iterations; a longer dimension is split into rows of 64. */
 static plan plan_of(const vkt_emit *e, reduction *r)
 {
     dim *run = &r->reduced[r->n_reduced - 1];
@@ -141,8 +143,8 @@ static plan plan_of(const vkt_emit *e, reduction *r)
 
 #define LONG 16384u
 
-/* Returns over how many work groups the rows are split. If few outputs have many rows, the split uses all of the
- * device. On any device an invocation has at most LONG iterations, because shorter sums round less. */
+/* Returns over how many work groups the rows are split. If few outputs have many rows, the split gives the whole device
+ * work. On any device an invocation has at most LONG iterations, because shorter sums round less. */
 static uint32_t splits_for(const vkt_emit *e, const reduction *r, const plan *w)
 {
     const uint64_t iterations = w->rows * w->iterations,
@@ -202,13 +204,13 @@ static void dispatch(vkt_emit *e, const reduction *r, const plan *w, vkt_bind x,
 
 static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f);
 
-/* Returns the function that computes the parts of f's result. */
+/* Returns the function that computes parts of f's result: f without its scale, which is applied last. */
 static function part_of(function f)
 {
     return (function){ f.number, 1 };
 }
 
-/* Returns r for one step along its slowest dimension, which is a kept or a reduced one. */
+/* Returns r for one step along its slowest kept dimension if `kept`, else along its slowest reduced dimension. */
 static reduction step_of(const reduction *r, bool kept)
 {
     reduction part = *r;
@@ -220,9 +222,9 @@ static reduction step_of(const reduction *r, bool kept)
     return part;
 }
 
-/* Splits a reduction if one step along the slowest dimension is more than a binding holds, or if it ends where y's next
- * range cannot start. It reduces step by step, into y if the steps fit there, else each step into scratch of its own.
- */
+/* Reduces step by step along the slowest dimension. This is needed if one step is more than a binding holds, or if a
+ * step ends where y's next range cannot start. If `kept` and the steps can start in y, they write to y. Else each step
+ * writes to a part of a scratch value, and a last reduction combines these. */
 static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f, bool kept)
 {
     const dim slow = kept ? r->kept[0] : r->reduced[0];
@@ -242,8 +244,8 @@ static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y
     reduce(e, last, to, y, kept ? part_of(f) : f);
 }
 
-/* Splits the outputs if a binding does not hold two sets of them. Each part has a range of the slowest kept dimension.
- * Returns false if no such part has fewer outputs. */
+/* Reduces ranges of the slowest kept dimension, one after the other. The outputs of a range need at most an eighth of a
+ * binding. Returns false if there are no such ranges with fewer outputs. */
 static bool reduce_outputs(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f)
 {
     if (r->n_kept == 0) return false;
@@ -262,7 +264,7 @@ static bool reduce_outputs(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind
     return true;
 }
 
-/* Splits x if it is more than one binding holds: slices of its slowest dimension, one after the other. */
+/* Reduces slices of the slowest dimension of x, one after the other, because one binding does not hold x or y. */
 static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f)
 {
     const bool kept = r->n_kept && (!r->n_reduced || r->kept[0].stride > r->reduced[0].stride);
@@ -271,12 +273,12 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     const uint32_t size = vkt_element_bytes(vkt_lowered_value(e, x.t));
     const uint32_t step = VKT_MAX(4 / size * vkt_bind_range_step(slow.stride), vkt_bind_range_step(y_stride));
     const uint64_t x_bytes =
-        (uint64_t)size * slow.stride; /* bytes per step; y_bytes: also per step or, without `kept`, of all of y */
+        (uint64_t)size * slow.stride; /* bytes of a step in x; y_bytes: of a step in y, or of all of y if not `kept` */
     const uint64_t y_bytes = 4ull * (kept ? y_stride : r->outputs);
     const uint64_t most = e->lim->max_storage_range_bytes / VKT_MAX(x_bytes, y_bytes), per = most - most % step;
     const uint64_t range = e->lim->max_storage_range_bytes, pitch_of_step = vkt_round_up(kept ? y_stride : 0, 64);
     if (!kept && per < 2 && reduce_outputs(e, r, x, y, f)) return;
-    /* The results of steps are combined by a reduction that is smaller than this one. */
+    /* The reduction that combines the results of steps must be smaller than this one. */
     const bool smaller = !kept ? 8 * vkt_round_up(r->outputs, 64) <= range
                                : y_stride % 64 == 0 || 4 * slow.size * pitch_of_step <= range;
     if (per == 0 && slow.size > 1 && x_bytes % VKT_ALIGN_BYTES == 0 && smaller) {
@@ -284,7 +286,7 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
         return;
     }
     if (per == 0 || (!kept && per < 2 && !smaller) ||
-        per >= slow.size) { /* a slice is too large, or x's slowest dimension is not y's */
+        per >= slow.size) { /* a step is too large, or x's slowest dimension is not y's slowest dimension */
         vkt_emit_error(e,
                        vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                 "%s: a reduction over slices of %u elements, of which this device binds %llu at once",
@@ -309,7 +311,7 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     if (!kept) reduce(e, last, out, y, f);
 }
 
-/* Computes y = f of the elements of x. It computes x.bytes itself. x may be in 16 bits; y is f32. */
+/* Computes y = f of the elements of x. x.bytes need not be set. x may be in 16 bits; y is f32. */
 static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f)
 {
     uint64_t last = 0;
@@ -356,7 +358,7 @@ vkt_result vkt_infer_whole(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Rounds the last dimension up to whole vec4s, every second time. */
+/* Rounds the last dimension up to whole vec4s, with probability 1/2. */
 static void whole_rows(vkt_rng *r, vkt_shape *s)
 {
     uint32_t *last = &s->dim[s->rank - 1];

@@ -8,9 +8,9 @@
 
 #include "abi/functions.abi.h"
 
-/* The data of a function beside its op descriptor. `from_y`: the gradient is computed from y instead of x. This saves
- * memory, because the next op often keeps y anyway. It is false if y lacks digits that the gradient needs. `flops`: as
- * in the formula; a tanh or erf counts one. */
+/* The data of a function that its op descriptor does not have. `from_y`: the gradient is computed from y instead of x.
+ * This saves memory, because the next op often keeps y anyway. `from_y` is false if y does not determine the gradient,
+ * or lacks digits that the gradient needs. `flops`: as in the formula; a tanh or erf counts as one. */
 typedef struct function {
     const vkt_op *op;
     uint32_t number;
@@ -39,7 +39,7 @@ static const function *function_of(const vkt_node *n)
     return &missing;
 }
 
-/* Reads the attributes: every function has up to two floats, p and q of the kernel. */
+/* Reads the attributes: every function has up to two floats, which are p and q of the kernel. */
 static void parameters(const vkt_node *n, float p[2])
 {
     p[0] = p[1] = 0;

@@ -1,9 +1,9 @@
-/* ops/encode/embedding.c - rows of a table by their ids, and their gradient: the sums over repeated ids.
+/* ops/encode/embedding.c - rows of a table, looked up by ids, and the gradient of the table: the sums over equal ids.
  *
- * The gradient sorts the positions by id, stably and without atomics (embedding_rank, embedding_scatter). Gradients
- * whose rows are not whole vec4s are copied in that order. Then embedding_sum sums spans of one id. The work is
- * positions x ranges / lanes + positions x width + the table, once. Sums by atomics would have other bits in every run.
- * A loop over all positions for each row would take V times as long. */
+ * The gradient sorts the positions by id, stably and without atomics (embedding_rank, embedding_scatter). A dy by
+ * channels, or with rows that are not whole vec4s, is copied in that order. Then embedding_sum sums spans of one id.
+ * The work is positions x ranges / lanes, then positions x width, and one write of the table. Sums by atomics would
+ * have other bits in every run. A loop over all positions for each row of the table would read the ids once per row. */
 #include "kernel/ids.h"
 #include "ops/ops.h"
 
@@ -13,7 +13,8 @@
 
 enum { IDS = 0, TABLE, DY = 1 };
 
-/* If all ids are equal, a lane adds up 32,768 blocks of 64. No device ends such a loop. */
+/* If all ids are equal, a lane of embedding_sum adds up 32,768 blocks of 64. No driver ends a loop of that length: the
+ * lowest known limit is 65,535 iterations. */
 #define MAX_IDS (1u << 21)
 
 static uint32_t row_elements(vkt_shape table)
@@ -21,15 +22,15 @@ static uint32_t row_elements(vkt_shape table)
     return (uint32_t)(vkt_shape_elements(table) / table.dim[0]);
 }
 
-/* Returns how many of `all` rows fit into one range. A row has `elements` numbers of `size` bytes. It returns all, or a
- * multiple of `step` rows such that the next range starts at a multiple of VKT_ALIGN_BYTES. */
+/* Returns how many of `all` rows fit into one range. A row has `elements` numbers of `size` bytes. It returns `all`, or
+ * a multiple of `step` rows (may be 0) such that the next range starts at a multiple of VKT_ALIGN_BYTES. */
 static uint64_t rows_in(uint64_t range_bytes, uint64_t elements, uint32_t size, uint64_t all, uint32_t step)
 {
     const uint64_t most = range_bytes / size / elements;
     return most >= all ? all : most - most % VKT_MAX(4 / size * vkt_bind_range_step((uint32_t)elements), step);
 }
 
-/* Returns the work groups for `units` vec4s. */
+/* Returns the number of work groups for `units` vec4s. */
 static uint64_t groups_for(const vkt_emit *e, uint64_t units, uint32_t lanes)
 {
     return vkt_groups(units, lanes, e->lim->traits->items_gather);
@@ -77,7 +78,7 @@ static vkt_result embedding_infer(vkt_infer *f)
     VKT_REQUIRE(f, vkt_shape_elements(s) <= MAX_IDS, VKT_E_UNSUPPORTED, "embedding: want at most %u ids, got %s",
                 MAX_IDS, vkt_shape_text(s, it));
     vkt_shape y = { .rank = s.rank + t.rank - 1 };
-    const uint32_t lead = a->channels ? 1 : s.rank; /* dimensions of ids in front of those of a row */
+    const uint32_t lead = a->channels ? 1 : s.rank; /* number of dimensions of ids in front of those of a row */
     memcpy(y.dim, s.dim, lead * sizeof y.dim[0]);
     memcpy(y.dim + lead, t.dim + 1, (t.rank - 1) * sizeof y.dim[0]);
     memcpy(y.dim + lead + t.rank - 1, s.dim + lead, (s.rank - lead) * sizeof y.dim[0]);
@@ -85,13 +86,14 @@ static vkt_result embedding_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Returns true if the rows of y are whole vec4s. (Rows of the table need not be, if ids come in fours.) */
+/* Returns true if the rows of the table are whole vec4s. Rows of y may be whole vec4s even if those of the table are
+ * not: for a table (V) they are rows of ids. */
 static bool embedding_is_half(const vkt_node *n)
 {
     return row_elements(vkt_node_in(n, TABLE)->shape) % 4 == 0;
 }
 
-/* Emits one range of the table: y in ranges of positions or, with channels, of features. */
+/* Emits the lookup in one range of the table. Splits y into ranges of positions or, with channels, of features. */
 static void look_up(const vkt_node *n, vkt_emit *e, vkt_embedding_push pc, vkt_bind table)
 {
     const bool channels = ((const vkt_embedding_attr *)n->attr)->channels, wide = pc.width % 4 == 0;
@@ -180,9 +182,9 @@ static void embedding_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor
     dx[TABLE] = vkt_apply(g, &vkt_op_embedding_dw, (vkt_tensor[]){ n->in[IDS], dy[0] }, 2, &a, NULL);
 }
 
-/* A table with few rows gives long spans of one id. A table with many rows gives rows that no id names; some ids name
- * no row. There is no padding: its gradient is not a derivative, so it does not match difference quotients.
- * tests/ops/test_op_goldens.c tests it. */
+/* Draws a case. A table with few rows gives long spans of one id. A table with many rows gives rows that no id names.
+ * Some ids name no row. There is no padding: its gradient is not a derivative, so it does not match difference
+ * quotients. tests/ops/test_op_goldens.c tests it. */
 static void embedding_sample(vkt_rng *r, vkt_case *c)
 {
     vkt_embedding_attr a = { .padding = VKT_NO_PADDING, .channels = vkt_rng_range(r, 0, 1) };
@@ -245,17 +247,17 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* One gradient. Each of its kernels binds some of these tensors. */
+/* The gradient of one node. Each of its kernels binds some of the tensors in `all`. */
 typedef struct sums {
     vkt_bind all[EMBEDDING_DW_COPY + 1];
     vkt_embedding_dw_push pc;
-    uint32_t positions, lanes, vecs; /* vec4s of a lane of embedding_sum */
+    uint32_t positions, lanes, vecs; /* vecs: vec4s of a row for a lane of embedding_sum */
     bool channels,
-        copy; /* a gradient by channels, or with rows that are not whole vec4s, is copied into the order of ids */
+        copy; /* dy is copied into the order of ids, because it is by channels or its rows are not whole vec4s */
 } sums;
 
-/* A work group of embedding_rank loops over its range of ids twice, and over the positions once. No device ends such
- * loops. */
+/* A work group of embedding_rank loops over its range of ids twice, and over the positions once. These limits keep the
+ * loops below 65,535 iterations, the lowest known limit of a driver. */
 enum { POSITIONS_A_DISPATCH = 32768, IDS_A_RANGE = 65536 };
 
 static uint32_t width4(uint32_t width)
@@ -320,7 +322,7 @@ static void sum(vkt_emit *e, const sums *s, bool blocks)
              VKT_MIN(vkt_div_up(parts, chunk), 1024u));
 }
 
-/* Emits rows begin .. end - 1 of the result. The first range also ends the sort and sums the blocks. */
+/* Emits rows begin .. end - 1 of the result. The first range also completes the sort and sums the blocks. */
 static void emit_range(vkt_emit *e, sums *s, vkt_tensor out, uint64_t begin, uint64_t end)
 {
     const uint64_t elements = (end - begin) * s->pc.width;

@@ -5,7 +5,7 @@
 #include "abi/abi.h"
 #include "abi/frequency.abi.h"
 
-enum { MAX_FREQUENCIES = 32, DEFAULT_FREQUENCIES = 10 }; /* the second one is NeRF's value for positions */
+enum { MAX_FREQUENCIES = 32, DEFAULT_FREQUENCIES = 10 }; /* the default is NeRF's value for positions */
 
 /* ---- both ops ---- */
 
@@ -88,7 +88,7 @@ static void frequency_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Counts a product for each sine and for each cosine. */
+/* Counts sine, cosine and one product for every two elements of y. */
 static double frequency_flops(const vkt_node *n)
 {
     return 1.5 * vkt_elements_out(n, 0);

@@ -1,4 +1,4 @@
-/* ops/encode/hash_grid.c - features of a point from grids of several resolutions. The corners of a grid share the
+/* ops/encode/hash_grid.c - features of a point from grids of several resolutions. The corners of a fine grid share the
  * entries of a table.
  *
  * The gradient of the table is the slow part: 2^D L additions per point, many of them to one entry. See
@@ -15,9 +15,9 @@
 
 enum { X = 0, TABLE, DX_DY, DW_DY = 1 };
 enum { MAX_RESOLUTION = 1 << 23, ENTRY_ALIGN = 8 };
-#define SLICES_BYTES (64ull << 20) /* the most bytes of tables in scratch */
+#define SLICES_BYTES (64ull << 20) /* limit for tables in scratch, exceeded if loops would be too long */
 
-/* Attributes of hash_grid_dw: its table is an output. */
+/* Attributes of hash_grid_dw. They describe the table, which is not an input. */
 typedef struct hash_grid_dw_attr {
     vkt_hash_grid_attr grid;
     uint32_t dims, entries;
@@ -104,7 +104,7 @@ static vkt_result check_table(vkt_infer *f, const vkt_hash_grid_attr *a)
     return VKT_OK;
 }
 
-/* A node's grid and batch, and levels begin .. end - 1 of it. Bindings hold y and table of these levels. */
+/* A node's grid and batch, and levels begin .. end - 1 of the grid. Bindings hold y and the table of these levels. */
 typedef struct part {
     vkt_hash_grid_level level[VKT_HASH_GRID_MAX_LEVELS];
     uint32_t levels, features, lanes, spec[HASH_GRID_SPEC_KEEP + 1];
@@ -136,7 +136,7 @@ static uint32_t entries_of(const part *p)
 }
 
 /* Advances to the next levels, as many as bindings hold. Returns false after the last level, or if bindings do not hold
- * one. */
+ * one level. */
 static bool next_part(const vkt_node *n, vkt_emit *e, part *p, vkt_tensor table, vkt_tensor y)
 {
     const uint64_t most = e->lim->max_storage_range_bytes - VKT_ALIGN_BYTES, feature_bytes = p->row * 4;
@@ -180,7 +180,7 @@ static void dispatch(vkt_emit *e, const part *p, uint16_t kernel, uint32_t unuse
                                        .groups = { gx, gy, 1 } });
 }
 
-/* Counts products and sums of the weights, and of the features with the weights. */
+/* Counts, for each corner, D operations for its weight, and a product and a sum for each feature. */
 static double corner_flops(const vkt_hash_grid_attr *a, vkt_shape x)
 {
     return (double)x.dim[0] * a->levels * (1u << x.dim[1]) * (x.dim[1] + 2.0 * a->features);
@@ -251,7 +251,7 @@ static double grid_flops(const vkt_node *n)
     return corner_flops(n->attr, vkt_node_in(n, X)->shape);
 }
 
-/* Counts one entry read for every corner. */
+/* Counts x, y, and one entry of the table for every corner. */
 static double grid_bytes(const vkt_node *n)
 {
     return 4 * vkt_elements_in(n, X) + 4 * (1 + (1u << vkt_node_in(n, X)->shape.dim[1])) * vkt_elements_out(n, 0);
@@ -327,10 +327,11 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Returns the number of slices of the batch. Each slice has a table of its own. There are enough slices for the groups
- * that the device wants at least (`groups_scatter`). They are doubled, up to the groups that it wants at most, while
- * all tables together have at most a sixteenth of the numbers that are added to them. On a CPU, two slices where one is
- * enough take one and a half times as long, because the tables no longer stay in its cache. */
+/* Returns the number of slices of the batch. Each slice has a table of its own. There are enough slices for the least
+ * number of groups that the device wants (`groups_scatter`). The number of slices is doubled, up to the largest number
+ * of groups that the device wants, while all tables together have at most a sixteenth of the numbers that are added to
+ * them. There are always enough slices that a lane's loop is not too long. On a CPU, two slices where one is enough
+ * take one and a half times as long, because the tables no longer stay in its cache. */
 static uint32_t slices_for(const vkt_emit *e, const part *p)
 {
     const vkt_traits *t = e->lim->traits;
@@ -383,7 +384,7 @@ static double dw_flops(const vkt_node *n)
     return corner_flops(&a->grid, vkt_node_in(n, X)->shape);
 }
 
-/* Counts one entry read and written for every corner. */
+/* Counts x, dy, the table, and one entry read and written for every corner. */
 static double dw_bytes(const vkt_node *n)
 {
     return 4 * vkt_elements_in(n, X) + 4 * (1 + (2u << vkt_node_in(n, X)->shape.dim[1])) * vkt_elements_in(n, DW_DY) +

@@ -2,11 +2,12 @@
  * log-probabilities. loss.c has the form without options, which needs no sum for the divisor.
  *
  *   z (B,K), t (B), w (K) or null -> loss, norm, and from cross_entropy stat (B,3)
- *   l[b] = (1-s) w[t] -log p[t] + s/K sum_k w[k] -log p[k],  p = softmax(z[b]), 0 where t[b] is `ignore`;  s: smoothing
- *   norm = sum_b w[t[b]] over the rows that count, or 1 for a sum;  loss = sum_b l[b] / norm; `each`: loss[b] = l[b]
+ *   l[b] = -(1-s) w[t] log p[t] - s/K sum_k w[k] log p[k],  p = softmax(z[b]),  s: smoothing;  0 where t[b] is `ignore`
+ *   loss = sum_b l[b] / norm,  norm = sum_b w[t[b]] over the rows that count, or 1 for a sum
+ *   `each`: loss[b] = l[b],  norm = 1
  *   dz[b,k] = dloss/norm (((1-s) w[t] + s/K sum_j w[j]) p[k] - (1-s) w[t] (k == t) - s/K w[k])
  *
- * stat holds m, 1 / sum_k exp(z[k] - m) and the factor of p. */
+ * stat[b] has m = max_k z[b,k], 1 / sum_k exp(z[b,k] - m), and the factor of p[k] in the brackets of dz. */
 #include "ops/loss/loss.h"
 
 #include "kernel/ids.h"
@@ -67,7 +68,7 @@ static vkt_result nll_infer(vkt_infer *f)
     return infer(f, true);
 }
 
-/* Adds the sums of several blocks and divides. */
+/* Adds the sums of several blocks, and divides the loss by the weights unless `sum` is set. */
 static void divide(const vkt_node *n, vkt_emit *e, vkt_tensor part, vkt_tensor weights, uint32_t blocks, bool sum)
 {
     const uint32_t spec[] = { vkt_lanes_for_passes(e, blocks, 1) };
@@ -91,7 +92,7 @@ static void emit(const vkt_node *n, vkt_emit *e, bool nll)
     const bool columns = vkt_node_in(n, IN_Z)->layout == VKT_BATCH_LAST;
     vkt_sample_blocks s;
     if (!vkt_sample_blocks_of(e, vkt_node_in(n, IN_Z), nll, &s)) return;
-    const uint32_t parts = a->each ? 1 : s.blocks; /* partial results of a sum */
+    const uint32_t parts = a->each ? 1 : s.blocks; /* number of partial sums */
     const vkt_tensor part = vkt_partial_sums(e, n->out[OUT_LOSS], parts);
     const vkt_tensor weights = vkt_partial_sums(e, n->out[OUT_NORM], parts);
     const uint32_t spec[] = { s.lanes, [XENT_SPEC_BY_LANE] = s.by_lane, [XENT_SPEC_WEIGHTED] = weight.id != 0,
@@ -157,7 +158,8 @@ static vkt_tensor classes_last(vkt_graph *g, vkt_tensor z)
     return vkt_permute(g, vkt_to_layout(g, z, VKT_ROWS), perm);
 }
 
-/* Converts z and t with several labels per sample to (rows,K) and (rows). *group: rows of a sample. */
+/* Converts z and t with several labels per sample to (rows,K) and (rows). *group, which is 1, becomes the rows of a
+ * sample. Returns false, with the graph's error, if the shapes do not fit. */
 static bool make_rows(vkt_graph *g, const char *name, vkt_tensor *z, vkt_tensor *t, uint32_t *group)
 {
     const vkt_shape zs = vkt_tensor_shape(g, *z), ts = vkt_tensor_shape(g, *t);
@@ -377,7 +379,7 @@ static double nll_bytes(const vkt_node *n)
     return 8 * vkt_elements_in(n, IN_T);
 }
 
-/* Does not count z: the op uses its shape only. */
+/* Counts the labels and dz. Of z the op uses only the shape. */
 static double nll_dx_bytes(const vkt_node *n)
 {
     return 4 * (vkt_elements_in(n, DX_T) + vkt_elements_out(n, 0));

@@ -11,7 +11,7 @@
 /* ---- softmax_xent: z (B,K), t (B) -> loss, stat (B,2) ----
  *
  * p = softmax(z) is never stored. stat has each row's largest logit and the inverse of its sum of exponentials. The
- * gradient computes p again from these, with the same bits. */
+ * gradient computes p again from these. */
 
 enum { XENT_OUT_LOSS = 0, XENT_OUT_STAT };
 
@@ -59,8 +59,8 @@ static void xent_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     if (dy[XENT_OUT_LOSS].id) dx[0] = vkt_apply(g, &vkt_op_softmax_xent_dx, in, VKT_COUNT(in), NULL, NULL);
 }
 
-/* A loss near 0 is the log of a sum near 1, which has no digits to compare. Small logits keep each loss above 0.018.
- * Large logits have enough rows for a large mean. */
+/* Draws a case. A loss near 0 is the log of a sum near 1, which has no digits to compare. Small logits keep each loss
+ * above 0.018 (for two classes or more). Cases with large logits have enough rows for a large mean. */
 static void xent_sample(vkt_rng *r, vkt_case *c)
 {
     const bool wide = vkt_rng_range(r, 0, 2) == 0;

@@ -4,22 +4,23 @@
 
 #include "ops/ops.h"
 
-/* Scores of more classes are converted to ROWS on any device. There all lanes of a work group share a sample. */
+/* Scores of more classes are converted to ROWS on any device. In ROWS, all lanes of a work group share such a sample.
+ */
 #define VKT_MANY_CLASSES 100000u
 
 /* A vector is the part that one work group computes at once. BATCH_LAST: four samples a lane. ROWS: one row per lane
- * (`by_lane`, few classes), or one row. One work group sums a block of vectors. If a z in ROWS is larger than a
- * binding, it is split into ranges of rows; each has blocks of its own. All this depends on the shape and the device
- * alone. So sums have a fixed order. */
+ * (`by_lane`: few classes), or one row. If only the label's class is read, one row per lane in either layout. One work
+ * group sums a block of vectors. If a z in ROWS is larger than a binding, it is split into ranges of rows; each has
+ * blocks of its own. All this depends on the shape and the device alone. So sums have a fixed order. */
 typedef struct vkt_sample_blocks {
     uint32_t batch, pitch4, classes;
-    bool batch_last, columns, by_lane; /* `columns`: BATCH_LAST, four samples a lane */
-    uint32_t lanes, per_block, blocks; /* blocks: of all ranges */
+    bool batch_last, columns, by_lane; /* `columns`: a lane computes four samples of BATCH_LAST */
+    uint32_t lanes, per_block, blocks; /* lanes of a work group; vectors of a block; blocks of all ranges together */
     uint32_t range;                    /* rows of one range */
 } vkt_sample_blocks;
 typedef struct vkt_sample_range {
     uint32_t first, end;            /* rows */
-    uint32_t vectors, part, blocks; /* its blocks are part .. part + blocks - 1 */
+    uint32_t vectors, part, blocks; /* vectors of the range; its blocks are part .. part + blocks - 1 */
     uint64_t offset_bytes, bytes;   /* the range of z */
 } vkt_sample_range;
 
@@ -28,8 +29,8 @@ typedef struct vkt_sample_range {
 bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt_sample_blocks *out);
 /* Advances *w to the next range; a zeroed *w advances to the first. Returns false after the last one. */
 bool vkt_next_range(const vkt_sample_blocks *s, vkt_sample_range *w);
-/* Converts z to ROWS if it is BATCH_LAST and has either more than 2^27 bytes, which every device binds at once, or more
- * classes than one lane loops over. Only ROWS can be split into ranges. */
+/* Converts z to ROWS if it is BATCH_LAST and has either more than 2^27 bytes (every device binds so many at once) or
+ * more than VKT_MANY_CLASSES classes. Only ROWS can be split into ranges. */
 vkt_tensor vkt_scores_by_range(vkt_graph *g, vkt_tensor z);
 /* Return, for gradients over z, the lanes of a work group, and the number of work groups for the rows of a range. */
 static inline uint32_t vkt_score_lanes(const vkt_emit *e)
@@ -42,13 +43,13 @@ static inline uint64_t vkt_score_groups(const vkt_sample_blocks *s, const vkt_sa
            : s->by_lane ? vkt_groups(w->end - w->first, lanes, 1)
                         : w->end - w->first;
 }
-/* Checks that inputs 0 and 1 are z (B,K) f32 and, if `labels`, t (B) u32. */
+/* Checks that input 0 is z (B,K) f32 and, if `labels`, that input 1 is t (B) u32. */
 vkt_result vkt_check_scores(vkt_infer *f, bool labels);
 /* Sets the graph's error if an input of n needs a gradient and n's op does not compute it. Without the error, the
- * gradient would be missing without a message. For `backward`. */
+ * gradient would be missing without a message. Call it from `backward`. */
 void vkt_refuse_other_gradients(vkt_graph *g, const vkt_node *n);
-/* Returns the tensor for the blocks' partial sums: y itself if there is one block. vkt_sum_partials adds the partial
- * sums up to y. */
+/* Returns the tensor for the blocks' partial sums: y itself if there is one block. vkt_sum_partials writes their sum to
+ * y; it does nothing if they are y itself. */
 vkt_tensor vkt_partial_sums(vkt_emit *e, vkt_tensor y, uint32_t blocks);
 void vkt_sum_partials(vkt_emit *e, vkt_tensor partial, vkt_tensor y);
 

@@ -6,13 +6,13 @@
  *   l1         |d|                                              sign(d), 0 at 0
  *   smooth_l1  |d| < beta ? d^2 / (2 beta) : |d| - beta/2       |d| < beta ? d / beta : sign(d)
  *   huber      |d| < beta ? d^2 / 2 : beta (|d| - beta/2)       |d| < beta ? d : beta sign(d)
- *   bce        -t log y - (1-t) log(1-y), logs from -100 on     d / max(y (1-y), 1e-12)
+ *   bce        -t log y - (1-t) log(1-y), logs are >= -100      d / max(y (1-y), 1e-12)
  *   bce_logits w t softplus(-y) + (1-t) softplus(y)             (1-t) s - w t (1-s)
  *   kl_div     t (log t - y), or exp(t) (t - y)                 -t, or -exp(t)
  *   relative_l2  d^2 / (y^2 + beta)                           2 d / (y^2 + beta)
  *
- * By definition the divisor of relative_l2 is a constant for the derivative. The first four are even in d, so the
- * gradient of the target is that of y with both exchanged. */
+ * By definition the divisor of relative_l2 is a constant for the derivative. The first four terms are even functions of
+ * d, so the gradient of the target is that of y with y and target exchanged. */
 #include "ops/loss/loss.h"
 
 #include "kernel/ids.h"
@@ -39,7 +39,7 @@ static uint32_t kind_of(const vkt_op *op, const vkt_pair_loss_attr *a)
     return kind == LOSS_KL && a->log_target ? LOSS_KL_LOG : kind;
 }
 
-/* Returns the last input of an op that may have a weight. */
+/* Returns the weight, which is the last input of an op that may have one; {0}: none. */
 static vkt_tensor weight_of(const vkt_node *n)
 {
     return n->op->min_in < n->op->max_in ? n->in[n->op->max_in - 1] : (vkt_tensor){ 0 };
@@ -82,7 +82,7 @@ static vkt_result loss_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Computes which elements are in real rows, and the divisor of their sum: see loss.abi.h. */
+/* Returns the push constants that select the elements of real rows, and the divisor of their sum: see loss.abi.h. */
 static vkt_loss_push push_of(const vkt_value *y, const vkt_pair_loss_attr *a)
 {
     const bool rows = y->layout == VKT_ROWS;
@@ -95,13 +95,13 @@ static vkt_loss_push push_of(const vkt_value *y, const vkt_pair_loss_attr *a)
                             .beta = a->beta };
 }
 
-/* The bindings of the range of pc->n elements from `at` on, for both passes. Each pass adds its own bindings. */
+/* The bindings of the range of pc.n elements from `at` on, for both passes. Each pass adds its own bindings. */
 #define WINDOW(n, e, pc, at, weight)                                                                     \
     [LOSS_Y] = vkt_part(e, (n)->in[0], at, (pc).n), [LOSS_TARGET] = vkt_part(e, (n)->in[1], at, (pc).n), \
     [LOSS_STEP] = VKT_WHOLE((n)->in[(n)->op->max_in]), [LOSS_WEIGHT] = VKT_WHOLE(weight)
 
-/* Emits a number for each element: the gradient times dloss, or the terms themselves. For the terms, dloss is not read,
- * and any tensor can be bound. */
+/* Emits a number for each element: the gradient times dloss or, with `terms`, the term itself. For terms, dloss is not
+ * read, and any tensor can be bound. */
 static void emit_elements(const vkt_node *n, vkt_emit *e, uint32_t kind, vkt_tensor dloss, bool terms)
 {
     const vkt_value *y = vkt_node_in(n, 0);
@@ -142,7 +142,7 @@ static void loss_emit(const vkt_node *n, vkt_emit *e)
     const uint64_t total = y->bytes / 4, range = vkt_bind_range_elements(e->lim);
     const uint32_t spec[] = { vkt_lanes_for(e->lim, y->bytes / 16), [LOSS_SPEC_KIND] = kind_of(n->op, a) };
     const uint64_t iterations = vkt_groups(total, spec[0], 4);
-    /* On a CPU a second dispatch costs 2,000 iterations of a work group. Short blocks keep rounding small. */
+    /* A second dispatch takes long on a CPU, so one block is used for short sums. Short blocks keep rounding small. */
     const bool one = iterations <= e->lim->traits->iterations_loss;
     vkt_loss_push pc = push_of(y, a);
     pc.per_block = spec[0] * (one ? (uint32_t)iterations : e->lim->traits->iterations_loss_block);
@@ -178,7 +178,7 @@ static void loss_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
         }
 }
 
-/* Counts a term and its sum. The derivative needs no more. */
+/* Counts the term, and adding it to the sum. */
 static double loss_flops(const vkt_node *n)
 {
     static const uint8_t each[] = { [LOSS_MSE] = 3, [LOSS_L1] = 3,      [LOSS_SMOOTH_L1] = 5, [LOSS_HUBER] = 5,
@@ -186,7 +186,7 @@ static double loss_flops(const vkt_node *n)
     return each[kind_of(n->op, &(vkt_pair_loss_attr){ 0 })] * vkt_elements_in(n, 0);
 }
 
-/* ---- the gradient of all of them: y, target, dloss, weight or null -> dy ---- */
+/* ---- the gradient of all these losses: y, target, dloss, weight or null -> dy ---- */
 
 static vkt_result dx_infer(vkt_infer *f)
 {

@@ -1,5 +1,5 @@
 /* ops/loss/score.c - argmax and count_correct over (B,K), and the distribution of samples over work groups. Losses of
- * labels use the latter too. */
+ * labels use this distribution, too. */
 #include "ops/loss/loss.h"
 
 #include "kernel/ids.h"
@@ -31,7 +31,8 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
 {
     const uint32_t B = z->shape.dim[0], K = z->shape.dim[1];
     const uint64_t most = e->lim->max_storage_range_bytes;
-    const uint64_t most_classes = vkt_largest_loop(e->lim) / 3 * 5; /* a lane loops twice, four classes an iteration */
+    const uint64_t most_classes = vkt_largest_loop(e->lim) / 3 * 5; /* a lane loops twice over the classes, four of them
+                                                                     * per iteration */
     vkt_sample_blocks s = { .batch = B, .pitch4 = vkt_div_up(B, 4), .classes = K, .range = B };
     s.batch_last = z->layout == VKT_BATCH_LAST;
     s.columns = s.batch_last && !label_alone;
@@ -49,7 +50,8 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
                                 e->node->op->name, (unsigned long long)most, (unsigned long long)most_classes, B, K));
         return false;
     }
-    /* The iterations for one vector; 4 are for the shuffles. Several blocks need a second dispatch. */
+    /* The iterations for one vector; 4 are for the shuffles. Several blocks need a second dispatch, so one block is
+     * used for short sums. */
     const uint64_t iterations = label_alone ? 1 : s.columns || s.by_lane ? K : vkt_div_up(K, s.lanes) + 4;
     const uint32_t vectors = vectors_in(&s, B);
     s.per_block =

@@ -1,9 +1,9 @@
-/* ops/move/axes.c - sums, means, variances and extremes over any axes, as combinations of sum_to, max_to, mul and add,
- * and argmax over any axis. The gradients are those of these ops. */
+/* ops/move/axes.c - sums, means, variances and extremes over any axes, as combinations of sum_to, max_to, min_to and
+ * elementwise ops, whose gradients they have; and argmax over any axis. */
 #include "ops/ops.h"
 
-/* Returns x's shape with 1 for the axes of the mask, and the number of elements of these axes. Returns false and sets
- * the graph's error if the mask names an axis that x does not have. */
+/* Computes *shape, x's shape with 1 for the axes of the mask, and *n, the number of elements along these axes. Returns
+ * false and sets the graph's error if the mask is 0 or names an axis that x does not have. */
 static bool reduced_shape(vkt_graph *g, const char *name, vkt_tensor x, uint32_t axes, vkt_shape *shape, uint64_t *n)
 {
     char text[80];
@@ -84,7 +84,7 @@ vkt_tensor vkt_min_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim)
     return extreme_over(g, "min_over", x, axes, keepdim, vkt_min_to);
 }
 
-/* Rearranges x as rows of (M,K), for which there is a kernel. */
+/* Moves the axis to the end and reshapes x to (M,K), for which there is a kernel. */
 vkt_tensor vkt_argmax_over(vkt_graph *g, vkt_tensor x, int32_t axis, bool keepdim)
 {
     if (!g) return (vkt_tensor){ 0 };
@@ -109,9 +109,9 @@ vkt_tensor vkt_argmax_over(vkt_graph *g, vkt_tensor x, int32_t axis, bool keepdi
     return keepdim ? y : drop(g, y, VKT_AXIS(a));
 }
 
-/* The corrected two-pass algorithm: the residuals d = x - mean would add up to 0 if the mean were not rounded. Their
- * sum is n times the error of the mean. So (sum d)^2 / n is the part of the sum of d^2 that comes from that error.
- * (Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983, equation 1.7.) */
+/* Computes the variance by the corrected two-pass algorithm. The residuals d = x - mean would add up to 0 if the mean
+ * were not rounded. Their sum is n times the error of the mean. So (sum d)^2 / n is the part of the sum of d^2 that
+ * comes from that error. (Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983, equation 1.7.) */
 vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t correction, bool keepdim)
 {
     if (!g) return (vkt_tensor){ 0 };

@@ -1,6 +1,6 @@
-/* ops/move/move.c - see move.h. A box is copied by vec4s if its last dimension is contiguous on both sides. If
- * different dimensions are contiguous on the two sides, it is copied through blocks of 4 x 4. Else it is copied word by
- * word. */
+/* ops/move/move.c - see move.h. A box is copied by vec4s if its last dimension is contiguous in x and in y, its
+ * elements are f32, and all starts, strides and row lengths are multiples of 4. If different dimensions are contiguous
+ * in x and in y, the box is copied through blocks of 4 x 4. Else it is copied word by word. */
 #include "ops/move/move.h"
 
 #include "kernel/ids.h"
@@ -34,11 +34,11 @@ void vkt_move_dim_add(vkt_move *m, vkt_move_dim d)
     }
 }
 
-/* One side of a box: the layout of its elements. */
+/* One side of a box: x or y. */
 typedef struct side {
     vkt_bind bind;
     uint32_t base; /* the index of the box's first element in the binding */
-    bool fits;     /* it fits into a device's binding */
+    bool fits;     /* the box's range of this side fits into a binding */
 } side;
 
 static side side_of(const vkt_emit *e, vkt_tensor t, const vkt_move *m, bool is_y)
@@ -120,7 +120,8 @@ static void dispatch_positions(vkt_emit *e, const vkt_move *m, const side *x, co
                                        .groups = { vkt_groups(n, lanes, e->lim->traits->items_move), 1, 1 } });
 }
 
-/* Returns the dimension that runs along x's memory if y's does not, or -1. */
+/* Returns the dimension that is contiguous in x, if it has 4 or more elements and is not the last one, which must be
+ * contiguous in y. Else returns -1. */
 static int transposed_dim(const vkt_move *m)
 {
     const vkt_move_dim run = m->dim[m->n - 1];
@@ -179,8 +180,8 @@ static void dispatch_transposed(vkt_emit *e, const vkt_move *m, const side *x, c
 
 /* ---- as many dispatches as needed ---- */
 
-/* Returns the dimension to split if a box does not fit: the one along which it is longest in y's memory or, if not
- * `in_y`, in x's. */
+/* Returns the dimension to split if a box does not fit: the dimension along which the box is longest in y's memory or,
+ * if not `in_y`, in x's. */
 static uint32_t longest_dim(const vkt_move *m, bool in_y)
 {
     uint32_t longest = 0;
@@ -207,7 +208,9 @@ static void emit_box(vkt_emit *e, vkt_tensor tx, vkt_tensor ty, const vkt_move *
     }
     const uint32_t split = longest_dim(m, !y.fits);
     const uint32_t size = m->dim[split].size;
-    const uint32_t unit = size > 128 ? VKT_ALIGN_BYTES / 4 : size > 4 ? 4 : 1; /* ranges that share no bytes; vec4s */
+    /* The first half is a multiple of 64 elements, so that the ranges of both halves share no bytes. In a short
+     * dimension it is a multiple of 4, so that vec4s stay whole. */
+    const uint32_t unit = size > 128 ? VKT_ALIGN_BYTES / 4 : size > 4 ? 4 : 1;
     const uint32_t half = vkt_div_up(size / 2, unit) * unit;
     vkt_move part = *m;
     part.dim[split].size = half;

@@ -1,10 +1,10 @@
-/* ops/move/move.h - copies of boxes: permute, slice and concat on the device. */
+/* ops/move/move.h - copies of boxes: permute, slice, concat and write on the device. */
 #ifndef VKT_OPS_MOVE_H
 #define VKT_OPS_MOVE_H
 
 #include "ops/ops.h"
 
-/* A box of elements, and its offsets and strides in x and in y. The last dimension runs along y's memory. */
+/* A box of elements, and its offsets and strides in x and in y. The last dimension is the fastest one in y. */
 typedef struct vkt_move_dim {
     uint32_t size;
     int64_t x, y; /* strides, in elements; x's may be negative */
@@ -12,12 +12,12 @@ typedef struct vkt_move_dim {
 typedef struct vkt_move {
     uint32_t n;
     vkt_move_dim dim[VKT_MAX_RANK];
-    uint64_t x, y; /* the index of the first element */
+    uint64_t x, y; /* indices of the first element */
 } vkt_move;
 
 /* Computes the strides of v by logical dimension. */
 void vkt_logical_strides(const vkt_value *v, int64_t stride[VKT_MAX_RANK]);
-/* Returns the elements of v along physical dimension i that are copied. For a batch that is the fastest dimension, they
+/* Returns how many elements of a value along physical dimension i are copied. If the fastest dimension is a batch, they
  * include its padding. */
 static inline uint32_t vkt_moved_size(const vkt_phys *p, uint32_t i)
 {
@@ -30,22 +30,22 @@ void vkt_position_step(uint32_t lanes, const uint32_t *size, uint32_t n, uint32_
 /* Appends a dimension; the slower ones come first. A dimension of size 1 is left out. A dimension is merged with the
  * one before if both sides continue there without a gap. */
 void vkt_move_dim_add(vkt_move *m, vkt_move_dim d);
-/* Copies in as many dispatches as bindings need. Both values have the same type. */
+/* Copies the box m from x to y, in as many dispatches as bindings need. Both values have the same type. */
 void vkt_emit_move(vkt_emit *e, vkt_tensor x, vkt_tensor y, const vkt_move *m);
 
 /* ---- shared by the ops ---- */
 
 /* Returns VKT_E_DTYPE unless x is f32 or u32. */
 vkt_result vkt_infer_moved(vkt_infer *f, const vkt_value *x);
-/* Draws an input of rank 1 to 6 with some hundred elements. Every fourth input has integers. Sizes are whole vec4s or
- * not. */
+/* Draws an input of rank 1 to 6 with some hundred elements. A quarter of the inputs are integers. In at least a third
+ * of all inputs, the last dimension has whole vec4s. */
 vkt_case_input *vkt_draw_moved(vkt_rng *r, vkt_case *c);
 /* Returns the slice that has all of x. */
 vkt_slice_attr vkt_slice_all(vkt_shape x);
 
 /* ---- for builders ---- */
 
-/* Finds a dimension of x; a negative one counts from the end. Returns false and sets the graph's status if x has no
+/* Finds a dimension of x; a negative axis counts from the end. Returns false and sets the graph's status if x has no
  * such dimension. */
 bool vkt_find_axis(vkt_graph *g, const char *op, vkt_tensor x, int32_t axis, uint32_t *out);
 bool vkt_is_batch_last(const vkt_graph *g, vkt_tensor x);

@@ -36,8 +36,8 @@ static vkt_result pad_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* A dimension of y; lists go from slow to fast. It has `whole` elements. The n elements at before, before + gap, .. are
- * those of x. A part of y has `size` elements from `at` on. */
+/* A dimension of y; a frame has all of them, from slow to fast. It has `whole` elements. The n elements at before,
+ * before + gap, .. are those of x. A part of y has `size` elements from `at` on. */
 typedef struct dim {
     uint32_t whole, n, before, gap, at, size;
 } dim;
@@ -46,7 +46,7 @@ typedef struct frame {
     dim d[VKT_MAX_RANK];
 } frame;
 
-/* Appends a dimension. It is merged with the one before if it has no padding itself and that one has no gaps. */
+/* Appends a dimension. If it has no padding, it is merged with the dimension before, unless that one has gaps. */
 static void push_dim(frame *f, dim d)
 {
     dim *before = f->rank ? &f->d[f->rank - 1] : NULL;
@@ -88,7 +88,7 @@ static range part_of_y(const frame *f)
     return r;
 }
 
-/* Returns the range of x that a part of y contains. If it contains nothing of x, the range is as much as one load
+/* Returns the range of x that a part of y contains. If the part contains nothing of x, the range is as much as one load
  * reads. */
 static range part_of_x(const frame *f, uint32_t width)
 {
@@ -106,7 +106,8 @@ static range part_of_x(const frame *f, uint32_t width)
     return r;
 }
 
-/* Returns true if the kernel can copy four elements at once: padding and parts along memory are whole vec4s. */
+/* Returns true if the kernel can copy four elements at once: along the fastest dimension, x and the padding are whole
+ * vec4s of f32. */
 static bool are_vectors(const vkt_node *n, const frame *f)
 {
     const dim run = f->d[f->rank - 1];
@@ -182,7 +183,8 @@ static void dispatch(const vkt_node *n, vkt_emit *e, const frame *f, const vkt_b
                                        .groups = { vkt_groups(positions, lanes, e->lim->traits->items_move), 1, 1 } });
 }
 
-/* Emits a part. Parts along the slowest dimensions are consecutive in y, and in x too. */
+/* Emits a part of y or, if it does not fit into bindings, its halves along the slowest dimension that has several
+ * elements. So the elements of a part are consecutive in y, and so are those in x. */
 static void emit_part(const vkt_node *n, vkt_emit *e, const frame *f)
 {
     const uint32_t width = are_vectors(n, f) ? 4 : 1;
@@ -332,7 +334,7 @@ static void slice_emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_move(e, n->in[0], n->out[0], &m);
 }
 
-/* Applies a slice. `batch`: it changes dimension 0. */
+/* Applies a slice. If it changes dimension 0 (`batch`), a BATCH_LAST x is converted to ROWS and back. */
 static vkt_tensor apply_slice(vkt_graph *g, vkt_tensor x, const vkt_slice_attr *a, bool batch)
 {
     const bool through_rows = batch && vkt_is_batch_last(g, x);
@@ -341,7 +343,7 @@ static vkt_tensor apply_slice(vkt_graph *g, vkt_tensor x, const vkt_slice_attr *
     return through_rows ? vkt_to_layout(g, y, VKT_BATCH_LAST) : y;
 }
 
-/* Limits an index by Python's rule: a negative one counts from the end, and none exceeds the ends. */
+/* Limits an index by Python's rule: a negative one counts from the end, and an index beyond an end becomes that end. */
 static uint32_t index_in(int64_t i, uint32_t size)
 {
     if (i < 0) i += size;
@@ -401,7 +403,8 @@ vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, const uint3
     return g->status;
 }
 
-/* The gradient is the flipped slice of dy, with zeros at the elements of x that are not in the slice. */
+/* Adds the gradient: dy, flipped back where the slice is flipped, with zeros at the elements of x that are not in the
+ * slice. */
 static void slice_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_slice_attr *a = n->attr;

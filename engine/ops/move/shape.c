@@ -127,8 +127,8 @@ vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout)
     return vkt_apply(g, &vkt_op_to_layout, &x, 1, &a, NULL);
 }
 
-/* The copy between (batch, features) in ROWS and [features][batch'], and a tile of it: features feature .. feature +
- * features - 1 of columns column .. column + columns - 1. A column has 4 samples. */
+/* The copy between (batch, features) in ROWS and [features][batch'], and a tile of it: `features` features from
+ * `feature` on, of `columns` columns from `column` on. A column has 4 samples. */
 typedef struct relayout {
     vkt_tensor x, y;
     bool to; /* y is BATCH_LAST, else x is */
@@ -143,7 +143,8 @@ typedef struct tile {
 
 static void emit_tile(vkt_emit *e, const relayout *r, const tile *t);
 
-/* Emits both halves of a tile: of the columns, in whole cache lines of the side in ROWS, or of the features. */
+/* Emits both halves of a tile: halves of its columns or of its features. If the first half has more than 16 columns, it
+ * is a multiple of 16 (64 samples). */
 static void emit_halves(vkt_emit *e, const relayout *r, const tile *t, bool columns)
 {
     tile half = *t;
@@ -239,7 +240,7 @@ static void to_layout_sample(vkt_rng *r, vkt_case *c)
     const vkt_layout_attr a = { to };
     vkt_shape s = vkt_shape3(vkt_rng_range(r, 1, 70), vkt_rng_range(r, 1, 23), vkt_rng_range(r, 1, 5));
     if (vkt_rng_range(r, 0, 1))
-        s = vkt_shape2(vkt_rng_range(r, 33, 130), 16 * vkt_rng_range(r, 1, 4)); /* may be split */
+        s = vkt_shape2(vkt_rng_range(r, 33, 130), 16 * vkt_rng_range(r, 1, 4)); /* may be split into tiles */
     if (vkt_rng_range(r, 0, 3))
         vkt_case_f32(c, to == VKT_ROWS ? VKT_BATCH_LAST : VKT_ROWS, s, -1, 1);
     else
@@ -303,7 +304,7 @@ static void write_sample(vkt_rng *r, vkt_case *c)
     const vkt_shape s = vkt_shape3(vkt_rng_range(r, 1, 90), vkt_rng_range(r, 1, 23), vkt_rng_range(r, 1, 5));
     if (vkt_rng_range(r, 0, 3)) {
         vkt_case_f32(c, layout, s, -1, 1);
-        vkt_case_f32(c, VKT_ROWS, s, 2, 3); /* no value of x: elements that are not overwritten differ */
+        vkt_case_f32(c, VKT_ROWS, s, 2, 3); /* x has no such values, so elements that are not overwritten differ */
     } else {
         vkt_case_u32(c, layout, s, 1000);
         vkt_case_u32(c, VKT_ROWS, s, UINT32_MAX);

@@ -6,8 +6,8 @@
  *   dbeta = sum dy, dgamma = sum dy xhat, dx = gamma / sqrt(var + eps) (dy - dbeta / n - xhat dgamma / n)
  *   (Ioffe & Szegedy, Batch Normalization, 2015.)
  *
- * Each pass has three dispatches: statistics of blocks of channels, statistics of channels, and the elementwise part.
- * If mean and variance are given (evaluation, or frozen statistics), the forward pass has the last one only. */
+ * Each pass has three parts: statistics of blocks of channels, statistics of channels, and the elementwise part. If
+ * mean and variance are given (evaluation, or frozen statistics), the forward pass has the last part only. */
 #include "ops/norm/norm.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@
 #include "abi/batch_norm.abi.h"
 #include "abi/running_stats.abi.h"
 
-/* The vec4s of a block: 32 KiB. They are still in a first-level cache at the second read. */
+/* The largest number of vec4s in a block: 32 KiB, which are still in a first-level cache at the second read. */
 #define BLOCK4 2048u
 
 vkt_result vkt_norm_check_vector(const vkt_infer *f, uint32_t i, uint32_t n, const char *name)
@@ -49,7 +49,8 @@ static vkt_result check_channels(const vkt_infer *f)
 
 /* ---- dispatches ---- */
 
-/* The tensors of one dispatch, by binding. Those in `ranged` are as large as x. */
+/* The tensors of one dispatch, by binding. Bit i of `ranged`: the tensor of binding i is as large as x, and is bound in
+ * ranges of channels. */
 typedef struct plan {
     const vkt_node *n;
     uint16_t kernel;
@@ -235,8 +236,8 @@ static void sample(vkt_rng *r, vkt_case *c, bool given)
             vkt_case_absent(c);
     const vkt_batch_norm_attr a = { .eps = vkt_rng_range(r, 0, 1) ? 1e-5f : 1e-3f };
     vkt_case_attr(c, &a, sizeof a);
-    /* The sample has many rows. If a channel has two numbers, they become +1 and -1 for any values, and the gradient is
-     * little more than rounding. */
+    /* The case has 7 real rows or more. Two numbers of a channel would become +1 and -1 for any values, and the
+     * gradient would be little more than rounding. */
     c->rows = vkt_rng_range(r, 0, s.dim[0] - 7) + 7;
 }
 
@@ -455,7 +456,8 @@ static vkt_tensor batch_last(vkt_graph *g, vkt_tensor x)
     return x.id ? vkt_to_layout(g, x, VKT_BATCH_LAST) : x;
 }
 
-/* Checks that t is not a parameter: an update would train running statistics. */
+/* Returns whether t may hold running statistics: it is not a parameter that an update would train. If not, sets the
+ * graph's error. t may be null. */
 static bool is_state(vkt_graph *g, vkt_tensor t)
 {
     if (!t.id) return true;

@@ -1,11 +1,11 @@
 /* ops/norm/row_norm.c - layer, group and RMS normalisation: rows of neighbouring elements, each by itself.
  *
- *   x in ROWS is (samples, groups, channels, inner); a row is one group of one sample, `run` = channels inner long
+ *   x in ROWS is (samples, groups, channels, inner); a row is one group of one sample: `run` = channels inner elements
  *   y = gamma (x - mean) / sqrt(var + eps) + beta; RMS: mean is 0 and var the mean of squares
  *   layer norm: one group of channels, inner is 1; group norm: (C,...) as groups of channels
  *
- * Forward needs one dispatch. Backward needs one dispatch for dx, and two for dgamma and dbeta, which sum over samples.
- */
+ * If x fits into a binding, forward needs one dispatch. Backward needs one for dx, and two for dgamma and dbeta, which
+ * sum over samples. */
 #include "ops/norm/norm.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ static bool is_wide(const vkt_row_norm_attr *a)
     return run_of(a) % 4 == 0 && (a->inner == 1 || a->inner % 4 == 0);
 }
 
-/* Returns true if the rows are whole vec4s: values in 16 bits are read and written only by vec4s. */
+/* Returns true if the kernels of whole vec4s are used: values in 16 bits are read and written only by vec4s. */
 static bool is_half(const vkt_node *n)
 {
     return is_wide(n->attr);
@@ -47,8 +47,8 @@ static vkt_row_norm_push push_of(const vkt_row_norm_attr *a)
     };
 }
 
-/* Returns the samples that the bindings of x, y and dy (null if there is none) hold at once. If a binding does not hold
- * one, it returns 0 and sets an error. */
+/* Returns how many samples the bindings of x, y and dy hold at once. y and dy may be null. If a binding does not hold
+ * one sample, it returns 0 and sets an error. */
 static uint64_t samples_at_once(const vkt_node *n, vkt_emit *e, vkt_tensor y, vkt_tensor dy)
 {
     const vkt_row_norm_attr *a = n->attr;
@@ -64,7 +64,7 @@ static uint64_t samples_at_once(const vkt_node *n, vkt_emit *e, vkt_tensor y, vk
     return most;
 }
 
-/* Emits the kernels of y or dx, one range of samples at a time. */
+/* Emits the dispatches for y or dx, one range of samples at a time. */
 static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind *bind, uint32_t n_bind)
 {
     const vkt_row_norm_attr *a = n->attr;
@@ -86,7 +86,7 @@ static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind 
         bind[ROW_NORM_X] = vkt_bind_range(e, x, s * sample, count * sample, &pc.x0);
         bind[ROW_NORM_Y] = vkt_bind_range(e, y, s * sample, count * sample, &pc.y0);
         if (gradient) bind[ROW_NORM_DY] = vkt_bind_range(e, dy, s * sample, count * sample, &pc.dy0);
-        if (!gamma) bind[ROW_NORM_GAMMA] = bind[ROW_NORM_X]; /* declared, but not read */
+        if (!gamma) bind[ROW_NORM_GAMMA] = bind[ROW_NORM_X]; /* the kernel declares it, but does not read it */
         if (!beta && !gradient) bind[ROW_NORM_BETA] = bind[ROW_NORM_X];
         vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
                                            .bind = bind,
@@ -267,9 +267,9 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Returns the samples of a slice. A lane needs `iterations` iterations per sample. 64 samples are enough work for a
- * group, and such sums are so short that rounding stays small. A slice has fewer samples if each needs many iterations.
- * It has more samples if the batch is large, because one lane adds up four sums over all slices. */
+/* Returns the number of samples of a slice. A lane needs `iterations` iterations per sample. 64 samples are enough work
+ * for a group, and such sums are so short that rounding stays small. A slice has fewer samples if each sample needs
+ * many iterations. It has more samples if the batch is large, because one lane adds up four sums over all slices. */
 static uint32_t slice_samples(const vkt_limits *lim, uint64_t samples, uint64_t iterations)
 {
     const uint64_t loop = VKT_MIN(vkt_largest_loop(lim), 32768);

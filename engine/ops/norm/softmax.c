@@ -1,6 +1,6 @@
 /* ops/norm/softmax.c - softmax and its logarithm over one axis, with scale and causal mask for attention. Its values
- * are never in 16 bits: the gradient is a difference of numbers computed from y, and 16 bits would lose the digits of
- * this difference (torch.autocast keeps softmax in f32 too). */
+ * are never stored in 16 bits: the gradient is a difference of numbers computed from y, and 16 bits would lose the
+ * digits of this difference (torch.autocast keeps softmax in f32 too). */
 #include "kernel/ids.h"
 #include "ops/move/move.h"
 
@@ -9,7 +9,8 @@
 #include "abi/abi.h"
 #include "abi/softmax.abi.h"
 
-/* A line with more classes is made the fastest axis on any device, so that all lanes of a work group share a line. */
+/* If a line has more classes, its axis is made the fastest one on any device, so that all lanes of a work group share a
+ * line. */
 #define MANY_CLASSES 75000u
 
 /* ---- softmax: x -> y ---- */
@@ -36,14 +37,14 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* The lanes that compute a line. LANE: one lane, beside lanes with neighbouring lines. LINE: one lane, four
- * neighbouring classes per step. ALONG: all lanes of a work group. */
+/* The lanes that compute a line. LANE: one lane; neighbouring lanes compute neighbouring lines. LINE: one lane, which
+ * reads four neighbouring classes at a time. ALONG: all lanes of a work group. */
 typedef enum lane_order { LANE, LINE, ALONG } lane_order;
 
 /* How the kernel loops over the lines of a tensor. */
 typedef struct loop_plan {
     uint32_t classes;
-    uint64_t outer, inner; /* in elements: of the slowest dimensions; from one class to the next */
+    uint64_t outer, inner; /* outer: number of slices [classes][inner]; inner: elements from one class to the next */
     lane_order by;
     uint32_t width, lanes;
 } loop_plan;
@@ -57,13 +58,14 @@ static loop_plan loops_of(vkt_emit *e, const vkt_value *x, uint32_t axis)
     w.outer = p.elements / w.inner / w.classes;
     if (w.inner == 1) w.by = w.classes > 64 ? ALONG : w.classes % 4 == 0 ? LINE : LANE;
     if ((w.by == LANE ? w.inner : w.classes) % 4 == 0) w.width = 4;
-    /* Three loops with four loads an iteration have fewer iterations than one loop with one load an iteration. */
+    /* Counts one pass: three loops with four loads an iteration have fewer iterations than one loop with one load an
+     * iteration. */
     w.lanes = w.by == ALONG ? vkt_lanes_for_passes(e, w.classes / w.width, 1)
                             : vkt_lanes(e->lim, e->lim->traits->lanes_classes);
     return w;
 }
 
-/* Returns the work groups. Each has as many iterations as the device wants (`iterations_group`). */
+/* Returns the number of work groups. Each has about as many iterations as the device wants (`iterations_group`). */
 static uint64_t groups_of(const vkt_emit *e, const loop_plan *w, uint64_t units)
 {
     const uint32_t at_once = w->by == ALONG ? w->width * w->lanes : w->by == LINE ? 16u : 4u;
@@ -72,7 +74,8 @@ static uint64_t groups_of(const vkt_emit *e, const loop_plan *w, uint64_t units)
                       (uint32_t)VKT_MAX(e->lim->traits->iterations_group / iterations, 1u));
 }
 
-/* Returns the most classes of a line that one lane computes. It loops over them three times, four an iteration. */
+/* Returns the most classes of a line that one lane computes. The lane loops over the classes three times, four of them
+ * per iteration. */
 static uint64_t most_classes(const vkt_limits *lim)
 {
     return vkt_largest_loop(lim) / 4 * 5;
@@ -88,7 +91,8 @@ static const uint16_t kernels[2][3][2] = {
       [ALONG] = { VKT_K_SOFTMAX_DX_ALONG, VKT_K_SOFTMAX_DX_ALONG4 } },
 };
 
-/* Emits softmax, with input x, or its gradient, with inputs y and dy. It emits ranges of the slowest dimensions. */
+/* Emits softmax, with input x, or its gradient, with inputs y and dy. It emits one dispatch for each range of slices
+ * that fits into a binding. */
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_softmax_attr *a = n->attr;
@@ -130,7 +134,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
 
 /* Returns true if the axis must be moved to the end first. Its lines are not contiguous then, and there is one more
  * reason. Either a line has more classes than one lane can loop over, or a slice of neighbouring lines has more than
- * 2^27 bytes, which every device binds at once. */
+ * 2^27 bytes (every device binds so many at once). */
 static bool are_too_long(const vkt_value *x, uint32_t axis)
 {
     if (axis >= x->shape.rank) return false;

@@ -1,5 +1,5 @@
-/* ops/product/attention.c - scaled dot-product attention: see vktrain/ops.h. It is one node if the kernels of
- * attention.comp can compute it. Else it consists of other ops, which store the weights. */
+/* ops/product/attention.c - scaled dot-product attention: see vktrain/ops.h. It is one node if the attention kernels
+ * can compute it. Otherwise it consists of nodes of other ops, and the weights are stored. */
 #include "kernel/ids.h"
 #include "ops/ops.h"
 
@@ -8,7 +8,7 @@
 #include "abi/abi.h"
 #include "abi/attention.abi.h"
 
-/* The most numbers in a row that the kernels can compute: whole vec4s, and few enough to keep sums in registers. */
+/* The largest width of a head that the kernels can compute, because the sums of a row must stay in registers. */
 #define MAX_WIDTH 128u
 
 static bool has_kernels(uint32_t width)
@@ -18,7 +18,8 @@ static bool has_kernels(uint32_t width)
 
 /* ---- attention: q, k, v, or all in one -> y, lse ---- */
 
-/* Shapes: q (..,T,D), k and v (..,S,D), one head; or (B,T,3 H D), with q, k and v of all heads side by side. */
+/* The shapes of q, k and v. Either q (..,T,D), k and v (..,S,D), with one head; or one tensor (B,T,3 H D), with q, k
+ * and v of all H heads side by side. */
 typedef struct form {
     bool packed;
     uint64_t samples;
@@ -37,7 +38,7 @@ static form form_of(const vkt_attention_attr *a, const vkt_value *q, const vkt_v
     return f;
 }
 
-/* Returns optional input i of either op: k and v, if they are separate tensors. */
+/* Returns optional input i of attention or attention_dx: k (i = 0) or v (i = 1). {0}: q, k and v are one tensor. */
 static vkt_tensor optional_in(const vkt_node *n, uint32_t i)
 {
     return n->n_in > n->op->min_in + i ? n->in[n->op->min_in + i] : (vkt_tensor){ 0 };
@@ -55,7 +56,7 @@ static uint64_t y_sample(const form *f)
     return (uint64_t)f->queries * f->heads * f->width;
 }
 
-/* Returns the number of elements of a sample of q. If q, k and v are one tensor, it is that of this tensor. */
+/* Returns the number of elements of a sample of q, or of the tensor that has q, k and v. */
 static uint64_t q_sample(const form *f)
 {
     return y_sample(f) * (f->packed ? 3 : 1);
@@ -125,9 +126,9 @@ static vkt_result infer(vkt_infer *f)
 
 /* ---- dispatches ---- */
 
-/* Returns the rows of a tile. More rows need fewer loads and more registers. A row has `sums` sums in each of `parts`
- * vec4s. A lane of a GPU has about 200 registers. On a CPU the sums are in the nearest cache. A head with few rows gets
- * small tiles, because these compute fewer of the elements that a mask hides. */
+/* Returns the rows of a tile. More rows need fewer loads and more registers. For each row, a lane has `sums` times
+ * `parts` vec4s of sums. A lane of a GPU has about 200 registers. On a CPU the sums are in the first-level cache. A
+ * head with few rows gets small tiles, because these compute fewer of the elements that a mask hides. */
 static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, uint32_t sums)
 {
     uint32_t most = rows <= 64 ? 8 : ATTENTION_MAX_ROWS;
@@ -136,8 +137,8 @@ static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, 
     return most;
 }
 
-/* Emits the tiles. `products`: how often an iteration over tiles of columns loops along their rows. `sums`: how often
- * it loops over their columns. */
+/* Emits the tiles. For each tile of columns, the kernel computes `products` tiles of scores, each by a loop over d4,
+ * and `sums` tiles of sums, each by a loop over `spread`. */
 static void emit_tiles(vkt_emit *e, uint16_t kernel, vkt_attention_push *pc, uint64_t heads, const vkt_bind *bind,
                        uint32_t n_bind, uint32_t products, uint32_t sums)
 {
@@ -177,8 +178,7 @@ static uint64_t sample_bytes(const vkt_emit *e, const form *f, const vkt_tensor 
     return most;
 }
 
-/* Returns the number of samples that every binding holds. If a binding does not hold one, it returns 0 and sets an
- * error. */
+/* Returns how many samples every binding can hold. If a binding cannot hold one sample, returns 0 and sets an error. */
 static uint64_t samples_at_once(const vkt_node *n, vkt_emit *e, const form *f)
 {
     const uint64_t read = sample_bytes(e, f, n->in, n->n_in), written = sample_bytes(e, f, n->out, n->n_out);
@@ -215,7 +215,7 @@ static part part_of(const vkt_node *n, uint64_t first, uint64_t most)
     return p;
 }
 
-/* Binds the part's samples of t, `sample` elements each. Returns the index of the first one, in elements. */
+/* Binds the part's samples of t, `sample` elements each. Returns the index of the first element in the binding. */
 static uint32_t bind_samples(const vkt_emit *e, part *p, uint32_t slot, vkt_tensor t, uint64_t sample)
 {
     uint32_t at;
@@ -223,7 +223,8 @@ static uint32_t bind_samples(const vkt_emit *e, part *p, uint32_t slot, vkt_tens
     return at;
 }
 
-/* Binds q, k and v, or their gradients: three tensors, or one with all of them. */
+/* Binds q, k and v, or their gradients: three tensors, or one tensor with all three. Sets *at[i] to the index of the
+ * first vec4 in its binding. */
 static void bind_three(const vkt_emit *e, part *p, uint32_t slot, const vkt_tensor t[3], uint32_t *const at[3])
 {
     const uint32_t width4 = p->f.heads * p->pc.d4;
@@ -263,8 +264,9 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     for (uint32_t i = 0; i < n->n_in; i++) dx[i] = outs[i];
 }
 
-/* Draws numbers whose scores are a few units apart. So weights differ, and no row has only one weight above 0. Widths
- * are few and heads are short, because each width or long head needs kernels of its own (test_attention.c has some). */
+/* Generates a case whose scores are a few units apart. So the weights of a row differ, but not so much that only the
+ * largest one counts. Widths are few and heads are short, because each width, and each long head, needs pipelines of
+ * its own. test_attention.c has other widths and long heads. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t widths[] = { 4, 8, 20, 32, 36 };
@@ -283,7 +285,7 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Returns the number of pairs of a query and a key that the mask does not hide from it. */
+/* Returns the number of pairs of a query and a key that this query uses. */
 static double pairs_of(const vkt_node *n)
 {
     const form f = form_of_node(n);
@@ -293,8 +295,8 @@ static double pairs_of(const vkt_node *n)
     return heads * (most * (most + 1) / 2 + (queries - most) * keys);
 }
 
-/* Counts for each score two products of `width` numbers, and five operations: scale, maximum, difference, exponential,
- * sum. */
+/* Counts `width` multiply-adds for each score and again for the weighted sum, and five operations: scale, maximum,
+ * difference, exponential, sum. */
 static double flops(const vkt_node *n)
 {
     return pairs_of(n) * (4.0 * form_of_node(n).width + 5);
@@ -326,7 +328,7 @@ const vkt_op vkt_op_attention = {
     .formula = "y = softmax(scale q k^T) v by heads; causal: query t sees keys 0 .. t",
 };
 
-/* ---- attention_dx: q (or q, k and v), y, lse, dy, k, v -> their gradients ---- */
+/* ---- attention_dx: q (or q, k and v), y, lse, dy, k, v -> gradients of q, k and v ---- */
 
 static vkt_result dx_infer(vkt_infer *f)
 {
@@ -366,15 +368,15 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     }
 }
 
-/* Counts for each score five products of `width` numbers (one of them computes the score again), and five other
- * operations. */
+/* Counts for each score five times `width` multiply-adds (once to compute the score again), and five operations. */
 static double dx_flops(const vkt_node *n)
 {
     return pairs_of(n) * (10.0 * form_of_node(n).width + 5);
 }
 
 /* If y is stored in 16 bits, delta is the sum of dy times the stored y. Then the ds of a row sum to the sum of dy times
- * y's rounding errors, not to 0. No y is larger than the largest v, so rounding v changes a ds as much. */
+ * y's rounding errors, not to 0. No y is larger than the largest v, so the rounding of v to 16 bits changes a ds by as
+ * much. */
 const vkt_op vkt_op_attention_dx = {
     .name = "attention_dx",
     .min_in = 4,
@@ -399,7 +401,7 @@ static float scale_of(const vkt_attention_params *p, uint32_t width)
     return vkt_or_f32(p->scale, (float)(1 / sqrt((double)width)));
 }
 
-/* Returns true if one node can compute the attention. */
+/* Returns true if the attention kernels can compute these options and this width of a head. */
 static bool is_plain_attention(const vkt_attention_params *p, uint32_t width)
 {
     return vkt_or_f32(p->dropout, 0) == 0 && !p->mask.id && has_kernels(width);
@@ -424,7 +426,8 @@ static vkt_tensor masked_scores(vkt_graph *g, vkt_tensor s, float scale, vkt_ten
     return vkt_add(g, vkt_scale(g, s, scale, 0), vkt_to_layout(g, mask, VKT_ROWS));
 }
 
-/* Checks that leading dimensions are equal, and so are the widths of q and k, and the lengths of k and v. */
+/* Returns whether q, k and v have equal leading dimensions, q and k have equal widths, and k and v have equal lengths.
+ * If not, sets the graph's error. */
 static bool fits(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v)
 {
     const vkt_shape s = vkt_tensor_shape(g, q), t = vkt_tensor_shape(g, k), u = vkt_tensor_shape(g, v);
@@ -466,8 +469,8 @@ vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v,
     return vkt_matmul(g, weights, v, false, false);
 }
 
-/* Splits qkv (B,T,3D) into parts (B,H,T,D/H): one transposition for all three. The parts are slices of it without gaps.
- */
+/* Splits qkv (B,T,3 D) into three parts (B,H,T,D/H). One transposition serves all three: the parts are neighbouring
+ * slices of its result. */
 static vkt_result split_heads(vkt_graph *g, vkt_tensor qkv, uint32_t heads, vkt_tensor parts[3])
 {
     static const uint32_t part_first[] = { 2, 0, 3, 1, 4 }, one_each[] = { 1, 1, 1 };

@@ -1,7 +1,7 @@
 /* ops/product/blocks.c - see blocks.h. */
 #include "ops/product/blocks.h"
 
-/* The iterations for a tile of k: one for the tile, and one for every fourth k. */
+/* The iterations of one tile of k: one for the tile, and one for each four k of it. */
 #define ITERATIONS_PER_TILE (1 + BLOCKS_K / 4)
 
 /* The tiles, largest first. A larger tile reads less: an element of an operand is read once per tile along the other
@@ -16,8 +16,8 @@ static const shape tiles[] = {
     { 32, 64, 4, 4 },   /* 128 lanes, 12 KiB */
     { 32, 32, 4, 4 },   /* 64 lanes, 8 KiB */
 };
-/* The tiles of COOP. They have fewer lanes than those above, so a subgroup computes more matrices. It reads an operand
- * once for all of its matrices. */
+/* The tiles of COOP. The second one has fewer lanes than the same tile above, so a subgroup computes more matrices. It
+ * reads an operand once for all of its matrices. */
 static const shape coop_tiles[] = {
     { 128, 128, 8, 8 }, /* 256 lanes, 33 KiB */
     { 64, 64, 8, 8 },   /* 64 lanes, 13 KiB */
@@ -39,7 +39,8 @@ static uint32_t lanes_of(const shape *t)
     return t->bm / t->tm * (t->bn / t->tn);
 }
 
-/* Returns true if a work group can compute the tile. shaders/lib/blocks.glsl and blocks_coop.glsl show its memory. */
+/* Returns true if a work group can compute the tile. shaders/lib/blocks.glsl and blocks_coop.glsl declare the shared
+ * memory that a tile needs. */
 static bool runs(const vkt_limits *lim, const shape *t, bool coop)
 {
     const uint32_t lanes = lanes_of(t),
@@ -47,8 +48,8 @@ static bool runs(const vkt_limits *lim, const shape *t, bool coop)
     return lanes <= lim->max_workgroup_lanes && bytes <= lim->shared_bytes;
 }
 
-/* Returns true if the device's matrices divide a tile: its k, and each part of it (4 x 4 elements per lane). Each
- * subgroup must get equally many of the matrices. */
+/* Returns true if the device's matrices divide a tile: its k, and each part of it (4 x 4 elements per lane). The lanes
+ * must be whole subgroups, and each subgroup must get equally many of a part's matrices. */
 static bool divide(const vkt_limits *lim, const shape *t)
 {
     const uint32_t m = 4 * (t->bm / t->tm), n = 4 * (t->bn / t->tn);
@@ -57,8 +58,8 @@ static bool divide(const vkt_limits *lim, const shape *t)
            lanes_of(t) % lim->subgroup_size == 0 && m / c->m * (n / c->n) % (lanes_of(t) / lim->subgroup_size) == 0;
 }
 
-/* Chooses the largest tile that keeps the device busy, with slices if needed, and that computes few elements outside of
- * the product. */
+/* Chooses the largest tile that keeps the device busy, with slices if needed, and that computes at most a quarter more
+ * elements than the smallest tile. If there is none, chooses the smallest tile. */
 static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t slices)
 {
     const shape *t = j->coop ? coop_tiles : tiles;

@@ -1,5 +1,6 @@
 /* ops/product/blocks.h - how products are split for shaders/lib/blocks.glsl: the tile of a work group, and slices of
- * the sum if there are few tiles. For gemm_shared.c and conv/shared.c. */
+ * the sum if there are few tiles. For the products (gemm_choose.c, gemm_shared.c) and convolutions (conv/shared.c) of
+ * GPUs. */
 #ifndef VKT_BLOCKS_H
 #define VKT_BLOCKS_H
 
@@ -20,15 +21,15 @@ typedef struct vkt_blocks {
     bool coop;
 } vkt_blocks;
 
-/* Splits the sums into at most most_slices slices; 0 or 1: no split. Returns false if loops would be too long, or if
- * the device has no cooperative matrices that fit. */
+/* Chooses the tile, and splits the sums into at most most_slices slices; 0 or 1: no split. Returns false if loops would
+ * be too long, if there are more than 2^32 - 1 tiles, or, with `coop`, if no cooperative matrices of the device fit. */
 bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *job, uint64_t most_slices, vkt_blocks *out);
-/* Splits like vkt_blocks_plan, for COOP. Returns false unless the program has VKT_PRECISION_F16: other programs must
- * not round operands to f16. */
+/* Splits like vkt_blocks_plan, for COOP. Also returns false if the program does not have VKT_PRECISION_F16: other
+ * programs must not round operands to f16. */
 bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out);
 
 /* Returns true if these tiles are the device's first choice: it has the trait shared_pays, and the product has at least
- * a quarter of the smallest tile. */
+ * 16 rows and 16 columns, half of the smallest tile's. */
 static inline bool vkt_blocks_pay(const vkt_limits *lim, uint64_t m, uint64_t n)
 {
     return lim->traits->shared_pays && m >= 16 && n >= 16;

@@ -15,8 +15,8 @@ static uint64_t round_down(uint64_t x, uint64_t multiple)
     return x / multiple * multiple;
 }
 
-/* Returns the size of a part if n is split into parts of equal size. There are as few parts as with `most` elements
- * each. The size is a multiple of `unit`. So is `most`, unless it is all of n. */
+/* Returns the size of a part if n is split into equal parts, as few as possible, of at most `most` elements. The size
+ * is a multiple of `unit`. `most` is n, or a multiple of `unit`. */
 static uint64_t even(uint64_t n, uint64_t most, uint64_t unit)
 {
     const uint64_t parts = (n + most - 1) / most;
@@ -54,7 +54,7 @@ bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o)
         const uint64_t a = VKT_MAX(vkt_round_up(rows, o->mb) * k4, g->a.batch), b = VKT_MAX(columns * k4, g->b.batch);
         const uint64_t slack = vkt_gemm_span(&g->a, 1, g->a.x_outer ? g->m : g->k, g->a.x_outer ? g->k : g->m) +
                                vkt_gemm_span(&g->b, 1, g->b.x_outer ? g->n : g->k, g->b.x_outer ? g->k : g->n);
-        const uint64_t left = n > slack ? n - slack : 0; /* the last matrix may be longer than the step to the next */
+        const uint64_t left = n > slack ? n - slack : 0; /* a matrix may be longer than the distance to the next */
         batches = VKT_MIN(left / VKT_MAX(VKT_MAX(a, b), VKT_MAX(g->c.batch, 1)), VKT_MIN(groups, (uint64_t)g->batches));
     }
     o->batches = (uint32_t)VKT_MAX(batches, 1);
@@ -65,8 +65,8 @@ bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o)
 
 /* ---- packing ---- */
 
-/* Packs one block that fits into a binding to `dst`, from panel-row `dst_row` on. `dst` has panels `width` wide and
- * dst_k k long. */
+/* Packs one block that fits into a binding to `dst`, from row `dst_row` on. `dst` has panels of dst_k rows, a row has
+ * `width` elements, and `dst_batch` is the number of vec4s from batch to batch. */
 static void emit_pack_range(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b, vkt_tensor dst,
                             uint32_t width, uint32_t dst_k, uint64_t dst_row, uint64_t dst_batch)
 {
@@ -99,7 +99,8 @@ static void emit_pack_range(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_g
                                        .groups = { gx, count, b->batches } });
 }
 
-/* Packs a block whose source may be larger than a binding, range by range along its slow dimension. */
+/* Packs a block range by range along the slow dimension of its source, because the source may be larger than a
+ * binding. */
 static void emit_pack(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const vkt_gemm_part *b,
                       vkt_tensor dst, uint32_t width)
 {

@@ -1,46 +1,48 @@
-/* ops/product/gemm.h - matrix products as data, for every op that computes one (matmul, linear). The functions emit
+/* ops/product/gemm.h - matrix products as data, for the ops that compute one (matmul, linear). The functions emit
  * dispatches and add no nodes.
  *
- * M, N, K and the leading dimensions may have any value. Either operand may be transposed. gemm_choose.c chooses a
- * variant. With tiles in registers (gemm_tile.comp), an operand is read from its own memory, or it is packed into
- * panels in scratch first (gemm_pack.comp). With tiles in shared memory (gemm_shared.comp), both operands are read from
- * their own memory. If a product exceeds a binding or the device's longest loop, it is split into blocks of batches,
- * rows and k. Blocks of k accumulate in ascending order in f32, so the sum stays deterministic. */
+ * M, N, K and `ld` may have any value. Either operand may be transposed. gemm_choose.c chooses a variant. With tiles in
+ * registers (gemm_tile.comp), an operand is read from its own memory, or it is packed into panels in scratch first
+ * (gemm_pack.comp). With tiles in shared memory (gemm_shared.comp), both operands are read from their own memory. If a
+ * product exceeds a binding or the device's longest loop, it is split into blocks of batches, rows and k. Blocks of k
+ * accumulate in ascending order in f32, so the sum stays deterministic. */
 #ifndef VKT_GEMM_H
 #define VKT_GEMM_H
 
 #include "ops/ops.h"
 
-/* A matrix in a tensor of f32: rows of `ld` elements. If it is stored in 16 bits, it has whole vec4s, and `ld` and
- * `batch` are multiples of 4; if it is C, it has no gaps. In an operand of a product, x is m or n. x_outer: the rows of
- * the matrix run along x (A of an untransposed product, B of a transposed one), else along k. */
+/* A matrix in a tensor of f32: rows of `ld` elements. If the tensor is stored in 16 bits, the matrix has whole vec4s,
+ * `ld` and `batch` are multiples of 4, and C has no gaps between its rows. In an operand of a product, x is m or n.
+ * x_outer: x is the slow dimension, so a row of the matrix runs along k (A of an untransposed product, B of a
+ * transposed one). Otherwise a row runs along x. */
 typedef struct vkt_gemm_matrix {
     vkt_tensor t;
     bool x_outer;
     uint32_t ld;
-    uint64_t batch; /* elements from one batch to the next; 0: one matrix for all of them */
+    uint64_t batch; /* elements from one batch to the next; 0: one matrix for all batches */
 } vkt_gemm_matrix;
 
-/* C[b] (M,N) = A[b] (M,K) B[b] (K,N) + bias[n]. C's x_outer is not used: its rows go along m. */
+/* C[b] (M,N) = A[b] (M,K) B[b] (K,N) + bias[n]. C's x_outer is not used: a row of C runs along n. */
 typedef struct vkt_gemm {
     vkt_gemm_matrix a, b, c;
     vkt_tensor bias; /* f32 (N), or null */
     uint32_t m, n, k, batches;
 } vkt_gemm;
 
-/* Emits the product. Sets VKT_E_UNSUPPORTED in e if one row of four does not fit into a binding. */
+/* Emits the product. Sets VKT_E_UNSUPPORTED in e if not even a few rows of each matrix fit into a binding, or if N
+ * needs more work groups than the device runs. */
 void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g);
 
-/* Consecutive arrays of n f32. They are added in this order. */
+/* The sum of `slices` arrays of n f32. They are consecutive in `part`, and are added in this order. */
 typedef struct vkt_gemm_sum {
     vkt_bind part, c;
     vkt_bind bias; /* {0}: none */
     uint32_t n, columns, slices, c_base;
-    bool accumulate; /* adds to c, which is f32 */
+    bool accumulate; /* the sum is added to c, which is f32 */
 } vkt_gemm_sum;
 
-/* Computes c[c_base + i] (+)= the sum over slices of part[s][i], + bias[i % columns]: shaders/product/gemm_sum.comp. If
- * c is stored in 16 bits, it has whole vec4s. */
+/* Computes c[c_base + i] (+)= sum_s part[s][i] + bias[i % columns] (shaders/product/gemm_sum.comp). If c is stored in
+ * 16 bits, n, c_base and, with a bias, columns are multiples of 4. */
 void vkt_gemm_sum_emit(vkt_emit *e, const vkt_gemm_sum *sum);
 
 #endif

@@ -1,4 +1,4 @@
-/* ops/product/gemm_choose.c - see gemm.h: chooses the variant of a product, and emits its parts by it. */
+/* ops/product/gemm_choose.c - see gemm.h: chooses the variant of a product, and emits the product's parts with it. */
 #include "ops/product/gemm_shared.h"
 #include "ops/product/gemm_tile.h"
 
@@ -9,7 +9,7 @@ static bool in_one_binding(const vkt_emit *e, const vkt_gemm_matrix *m, const vk
     return vkt_gemm_span(m, b->batches, m->x_outer ? b->xn : b->kn, m->x_outer ? b->kn : b->xn) <= vkt_gemm_capacity(e);
 }
 
-/* The splits of the largest blocks for shared memory, by those variants that can run. */
+/* The split of the largest block by each variant with shared memory. A split is valid if its `can_` is true. */
 typedef struct shared_tilings {
     vkt_blocks shared, split_k, coop;
     bool can_shared, can_split_k, can_coop;
@@ -67,8 +67,8 @@ static double shared_cost(const vkt_emit *e, const vkt_gemm *g, double each)
     return e->lim->traits->shared_pays ? each * g->m * g->n * g->k : VKT_COST_NEVER;
 }
 
-/* Chooses the variant with the least cost; if costs are equal, the first. Later blocks have the same alignment as the
- * first one, or they are packed anyway. */
+/* Chooses the variant with the least cost; if costs are equal, the first in the table. Only the first block is checked:
+ * later blocks have the same alignment, or vkt_gemm_operand packs them. */
 static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o, const shared_tilings *shared)
 {
     const bool a_unpacked = vkt_gemm_needs_no_packing(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k });
@@ -95,7 +95,7 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o,
 
 /* ---- the parts ---- */
 
-/* Converts one batch of C, which is stored in 16 bits, from its f32 sums. */
+/* Writes one batch of C, which is stored in 16 bits, from its f32 sums. */
 static void emit_narrow(vkt_emit *e, const vkt_gemm *g, vkt_tensor sums, uint32_t batch)
 {
     const uint64_t n = (uint64_t)g->m * g->n, most = vkt_bind_range_elements(e->lim);
@@ -107,8 +107,8 @@ static void emit_narrow(vkt_emit *e, const vkt_gemm *g, vkt_tensor sums, uint32_
     }
 }
 
-/* Returns the f32 memory in which the sums of one batch of C accumulate from dispatch to dispatch; {0} if it is C
- * itself. */
+/* Returns the f32 memory in which the sums of one batch of C accumulate from dispatch to dispatch; {0}: C itself is
+ * that memory, or one dispatch computes whole sums. */
 static vkt_tensor sums_for(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o)
 {
     if (o->k == g->k || vkt_lowered_value(e, g->c.t)->storage == VKT_PRECISION_F32) return (vkt_tensor){ 0 };

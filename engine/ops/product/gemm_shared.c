@@ -6,7 +6,8 @@
 #include "abi/abi.h"
 #include "abi/gemm_shared.abi.h"
 
-/* Returns true if `base` and all rows of a matrix start at whole vec4s, and its rows end at whole vec4s. */
+/* Returns true if all rows of the matrix start and end at whole vec4s. `base` is its first element, and a row has
+ * `inner` elements. */
 static bool in_vectors(const vkt_gemm_matrix *m, uint32_t base, uint32_t inner)
 {
     return base % 4 == 0 && m->ld % 4 == 0 && m->batch % 4 == 0 && inner % 4 == 0;

@@ -1,12 +1,12 @@
-/* ops/product/gemm_shared.h - a product for GPUs, by tiles in shared memory. For gemm.c, which splits products into
- * blocks that fit into bindings. */
+/* ops/product/gemm_shared.h - a product for GPUs, by tiles in shared memory. For gemm_choose.c, which passes blocks
+ * that fit into bindings. */
 #ifndef VKT_GEMM_SHARED_H
 #define VKT_GEMM_SHARED_H
 
 #include "ops/product/blocks.h"
 #include "ops/product/gemm.h"
 
-/* Some rows of some batches of a product, over some k. It has a range of each matrix, and the offset of the first
+/* Some rows of some batches of a product, over some k. The block has a range of each matrix, and the index of its first
  * element in each range. */
 typedef struct vkt_gemm_block {
     const vkt_gemm *g;
@@ -17,7 +17,7 @@ typedef struct vkt_gemm_block {
     bool accumulate; /* C holds the sum over smaller k */
 } vkt_gemm_block;
 
-/* Emits the product. With slices, C's elements of all batches must be consecutive, without gaps. */
+/* Emits the block's product. With slices, C's elements of all batches must be consecutive, without gaps. */
 void vkt_gemm_shared_emit(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks *tiling);
 
 #endif

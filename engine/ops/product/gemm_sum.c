@@ -1,4 +1,4 @@
-/* ops/product/gemm_sum.c - see gemm.h: sums of slices of a product, and of its bias. */
+/* ops/product/gemm_sum.c - see gemm.h: adds the slices of a product, and the bias. */
 #include "ops/product/gemm.h"
 
 #include "kernel/ids.h"

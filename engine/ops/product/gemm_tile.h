@@ -7,8 +7,8 @@
 
 /* The split of a product into dispatches. */
 typedef struct vkt_gemm_split {
-    uint32_t sg, mb, nb;       /* tile: mb rows, nb columns */
-    uint32_t batches, rows, k; /* the size of one block; several batches only if rows and k are complete */
+    uint32_t sg, mb, nb;       /* subgroup size; rows and columns of a tile */
+    uint32_t batches, rows, k; /* the size of a block; several batches only with all rows and all k */
 } vkt_gemm_split;
 
 /* An operand that gemm_tile can read: abi/gemm_tile.abi.h. */
@@ -18,7 +18,7 @@ typedef struct vkt_gemm_panels {
     bool rows; /* vec4s run along k */
 } vkt_gemm_panels;
 
-/* Returns the elements that a binding holds, for any alignment of the first one. */
+/* Returns how many f32 a binding holds, whatever the alignment of the first one is. */
 static inline uint64_t vkt_gemm_capacity(const vkt_emit *e)
 {
     return (e->lim->max_storage_range_bytes - VKT_ALIGN_BYTES) / 4;
@@ -41,17 +41,19 @@ static inline uint64_t vkt_gemm_start(const vkt_gemm_matrix *src, const vkt_gemm
     return b->batch0 * src->batch + (uint64_t)(src->x_outer ? b->x0 : b->k0) * src->ld + (src->x_outer ? b->k0 : b->x0);
 }
 
-/* Computes the tile and the largest blocks that fit. Returns false if no block fits. */
+/* Computes the tile, and blocks that fit into bindings, loops and work groups. Returns false if no block fits. */
 bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o);
-/* Logs that rows of the product are too long, as e's error. */
+/* Sets VKT_E_UNSUPPORTED in e, with a message that the rows of the product are too long for a binding. */
 void vkt_gemm_unsupported(vkt_emit *e, const vkt_gemm *g);
-/* Returns true if gemm_tile can read the block itself: it has whole vec4s only, in one binding. */
+/* Returns true if gemm_tile can read the block of `src` from its own memory: the block has whole vec4s only, and one
+ * binding holds it. */
 bool vkt_gemm_needs_no_packing(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b);
-/* Returns the operand in panels of `width`. If it is `placed` and gemm_tile can read it, it is not packed. Otherwise it
- * is packed into `scratch`, which is allocated at the first use for blocks of up to `bytes`. */
+/* Returns the operand in panels of `width` rows or columns of C. If it is `placed` and gemm_tile can read it, it is not
+ * packed. Otherwise it is packed into `scratch`, which is allocated at the first use with `bytes` bytes, enough for
+ * every block. */
 vkt_gemm_panels vkt_gemm_operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const vkt_gemm_part *b,
                                  uint32_t width, bool placed, uint64_t bytes, vkt_tensor *scratch);
-/* Emits the dispatch that multiplies. */
+/* Emits the dispatch that computes the part `rows` of C from the panels a and b. */
 void vkt_gemm_emit_tiles(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o, const vkt_gemm_panels *a,
                          const vkt_gemm_panels *b, const vkt_gemm_part *rows);
 

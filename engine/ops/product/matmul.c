@@ -3,8 +3,8 @@
 
 /* The operands of a product. */
 typedef struct product {
-    uint32_t m, n, k, ka, kb; /* k in each operand */
-    uint32_t lead;            /* leading dimensions of the result */
+    uint32_t m, n, k, ka, kb; /* ka, kb: k in each operand */
+    uint32_t lead;            /* number of leading dimensions of the result */
     bool a_batched, b_batched;
     uint64_t batches;
 } product;
@@ -83,7 +83,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
     vkt_gemm_emit(e, &g);
 }
 
-/* Returns x (..,R,C) as (product of all but C, C). This is free, because x is ROWS. */
+/* Returns x (..,R,C) as one matrix of all rows of x. Nothing is copied, because x is ROWS. */
 static vkt_tensor tall(vkt_graph *g, vkt_tensor x)
 {
     const vkt_shape s = vkt_tensor_shape(g, x);
@@ -91,8 +91,8 @@ static vkt_tensor tall(vkt_graph *g, vkt_tensor x)
     return vkt_reshape(g, x, vkt_shape2((uint32_t)(vkt_shape_elements(s) / columns), columns));
 }
 
-/* The gradient of an operand that all batches use is a sum over the batches. If the rows of the other operand can be
- * stacked, the product computes this sum. */
+/* Adds the gradients. The gradient of an operand that all batches use is a sum over the batches. For b, the product
+ * itself computes this sum if a is not transposed, because the rows of all batches of a then form one matrix. */
 static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_matmul_attr t = *(const vkt_matmul_attr *)n->attr;
@@ -120,9 +120,9 @@ static void sample(vkt_rng *r, vkt_case *c)
     const uint32_t n = quad * vkt_rng_range(r, 1, most / quad), kind = vkt_rng_range(r, 0, 5);
     const uint32_t lead[] = { vkt_rng_range(r, 1, 3), vkt_rng_range(r, 1, 2) };
     const uint32_t rank =
-        most > 50 || kind < 2 ? 0 : vkt_rng_range(r, 1, 2); /* leading dimensions of a batched operand */
+        most > 50 || kind < 2 ? 0 : vkt_rng_range(r, 1, 2); /* number of leading dimensions of a batched operand */
     const bool a_batched = kind != 2, b_batched = kind != 3;
-    c->one_sign = rank > 0 && a_batched != b_batched; /* one matrix for all batches: gradients are sums over these */
+    c->one_sign = rank > 0 && a_batched != b_batched; /* the gradient of the single matrix is a sum over batches */
     for (uint32_t i = 0; i < 2; i++) {
         const bool trans = i ? t.trans_b : t.trans_a;
         vkt_shape s = { .rank = (i ? b_batched : a_batched) ? rank : 0 };
@@ -169,8 +169,8 @@ const vkt_op vkt_op_matmul = {
 
 /* ---- building: leading dimensions that differ ---- */
 
-/* Computes in `lead` the leading dimensions of a product, aligned at the right as in NumPy. Returns false if they do
- * not match. */
+/* Computes in `lead` the leading dimensions of the product of a and b, aligned at the right as in NumPy. Returns false
+ * if those of a and b do not match. */
 static bool broadcast_lead(vkt_shape a, vkt_shape b, vkt_shape *lead)
 {
     const uint32_t na = a.rank - 2, nb = b.rank - 2;

@@ -3,7 +3,7 @@
  *   mlp      x, parameters          -> y
  *   mlp_dx   x, dy, parameters      -> the gradients in attr.grads
  *   mlp_mse  x, target, dloss, parameters  -> loss, and the same gradients for this dloss
- * No hidden layer is stored: the gradients compute them again. */
+ * Hidden layers are not stored: mlp_dx and mlp_mse compute them again. */
 #include "ops/product/mlp.h"
 
 #include <math.h>
@@ -30,8 +30,8 @@ static vkt_result check_layer(vkt_infer *f, uint32_t layer, uint32_t in)
     return VKT_OK;
 }
 
-/* Checks x and the input after x, which must have y's shape. `second` is the name of that input; NULL: there is none.
- * The parameters start at input `params`. */
+/* Checks the attributes, x, all layers, and input 1, which must have y's shape. `second` is the name of input 1; NULL:
+ * it is a parameter. `params` is the number of the first parameter's input. Sets *out_width to y's width. */
 static vkt_result check_network(vkt_infer *f, const char *second, uint32_t params, uint32_t *out_width)
 {
     const vkt_mlp_attr *a = f->n->attr;
@@ -116,7 +116,7 @@ static void mse_emit(const vkt_node *n, vkt_emit *e)
 
 /* ---- gradients ---- */
 
-/* Returns which inputs of n want a gradient. Bits: x and the parameters, by their number. */
+/* Returns which inputs need a gradient, of x and the parameters. Bit i: input i. */
 static uint32_t wanted_grads(const vkt_graph *g, const vkt_tensor *in, const vkt_mlp_attr *a)
 {
     uint32_t grads = vkt_wants_grad(g, in[0]) ? 1 : 0;
@@ -128,7 +128,7 @@ static uint32_t wanted_grads(const vkt_graph *g, const vkt_tensor *in, const vkt
 static void mlp_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_mlp_attr *a = n->attr;
-    const uint32_t grads = wanted_grads(g, n->in, a); /* dy is between x and the parameters */
+    const uint32_t grads = wanted_grads(g, n->in, a); /* mlp_dx has dy between x and the parameters */
     const vkt_mlp_attr wanted = { a->layers, a->params + 1, (grads & 1) | (grads & ~1u) << 1 };
     vkt_tensor in[2 + 2 * VKT_MLP_MAX_LAYERS] = { n->in[0], dy[0] }, out[VKT_MAX_OUT];
     for (uint32_t i = 0; i < 2 * a->layers; i++) in[2 + i] = n->in[a->params + i];
@@ -138,7 +138,8 @@ static void mlp_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
     for (uint32_t i = 0; i < 2 * a->layers; i++) dx[a->params + i] = vkt_mlp_grad(made, 0, 2 + i);
 }
 
-/* Uses the gradients that the node has already, unless it was made for another dloss or for fewer gradients. */
+/* Uses the gradients that the node computes already. If it was made for another dloss or for fewer gradients, a new
+ * node computes them. */
 static void mse_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_mlp_attr *a = n->attr, wanted = { a->layers, a->params, wanted_grads(g, n->in, a) };
@@ -156,12 +157,12 @@ static void mse_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
 
 /* ---- random cases ---- */
 
-/* Draws a case. Wide networks are rare, because a kernel is unrolled and compiled for each. */
+/* Generates a case. Wide networks are rare, because a kernel is unrolled and compiled for each of them. */
 static void sample(vkt_rng *r, vkt_case *c, bool mse)
 {
     const uint32_t kind = vkt_rng_range(r, 0, 23), most = kind == 0 ? 100 : kind == 1 ? 33 : kind < 8 ? 4 : 9;
     const uint32_t batch = vkt_rng_range(r, 0, 3) ? vkt_rng_range(r, 1, 70) : vkt_rng_range(r, 200, 900);
-    const bool narrow = kind >= 2 && kind < 8; /* one layer, for mlp_line */
+    const bool narrow = kind >= 2 && kind < 8; /* one narrow layer, for the variant LINE */
     vkt_mlp_attr a = { .params = mse ? 3 : 1 };
     a.layers = narrow ? 1 : vkt_rng_range(r, 1, kind < 2 ? 2 : VKT_MLP_MAX_LAYERS);
     uint32_t width[VKT_MLP_MAX_LAYERS + 1];
@@ -198,7 +199,8 @@ static void mse_sample(vkt_rng *r, vkt_case *c)
 
 /* ---- op descriptors ---- */
 
-/* Counts a multiplication and an addition for each weight and sample, and one operation each for bias and relu. */
+/* Counts a multiplication and an addition for each weight and sample, and one operation for the bias and one for the
+ * relu of each output of a layer. An absent bias counts too. */
 static double forward_flops(const vkt_node *n)
 {
     const vkt_mlp_attr *a = n->attr;
@@ -210,7 +212,8 @@ static double forward_flops(const vkt_node *n)
     return per_sample * vkt_node_in(n, 0)->shape.dim[0];
 }
 
-/* Counts forward, dw and dh: each has the same number of products. */
+/* Counts the forward pass, the gradients of the weights and those of the layers' inputs. Each of the three has the same
+ * number of products. */
 static double gradient_flops(const vkt_node *n)
 {
     return 3 * forward_flops(n);
@@ -291,13 +294,13 @@ vkt_tensor vkt_mlp(vkt_graph *g, vkt_tensor x, const vkt_mlp_layer *layers, uint
 
 /* ---- fusing chains of nodes ---- */
 
-/* A network, found from its end. Its parameters are at the end of `in`. */
+/* A network that is found from its end. Its parameters are at the end of `in`, in the order of mlp's inputs. */
 typedef struct chain {
     vkt_tensor x, in[2 * VKT_MLP_MAX_LAYERS];
     uint32_t layers;
 } chain;
 
-/* Returns the node that produces t, if it has this kind and only one node reads t; else NULL. */
+/* Returns the node that produces t, if it has this kind, t is not kept, and only one node reads t; else NULL. */
 static const vkt_node *kind_before(const vkt_graph *g, vkt_tensor t, vkt_fuse_kind kind)
 {
     const vkt_node *n = vkt_sole_producer(g, t);
@@ -317,7 +320,8 @@ static bool put_layer(vkt_graph *g, chain *c, vkt_tensor x, vkt_tensor w, vkt_te
     return true;
 }
 
-/* Finds all layers that lead to y without a fork. Returns false if there is none. */
+/* Finds the layers before y: at most VKT_MLP_MAX_LAYERS, without a fork between them. Returns false if there is
+ * none. */
 static bool find_chain(vkt_graph *g, vkt_tensor y, chain *c)
 {
     const vkt_node *affine = kind_before(g, y, VKT_FUSE_AFFINE), *n = kind_before(g, y, VKT_FUSE_NETWORK);
@@ -330,8 +334,8 @@ static bool find_chain(vkt_graph *g, vkt_tensor y, chain *c)
     return c->layers > 0;
 }
 
-/* Checks that every device can bind t: the kernels bind x, its gradient and the target as a whole, and the device is
- * not known yet. */
+/* Returns whether every device can bind t: the kernels bind x, its gradient and the target as a whole, and the device
+ * is not known yet. */
 static bool fits_everywhere(const vkt_graph *g, vkt_tensor t)
 {
     return vkt_value_of(g, t)->bytes <= 128u << 20; /* Vulkan 1.3, "Required limits": maxStorageBufferRange */

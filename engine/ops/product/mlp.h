@@ -1,5 +1,5 @@
-/* ops/product/mlp.h - fully connected networks in one node: their sizes, and the dispatches that compute them. For
- * mlp.c. */
+/* ops/product/mlp.h - fully connected networks in one node: their inputs and outputs, and the dispatches that compute
+ * them. For mlp.c. */
 #ifndef VKT_MLP_H
 #define VKT_MLP_H
 
@@ -9,12 +9,13 @@
 
 _Static_assert(MLP_LAYERS == VKT_MLP_MAX_LAYERS, "the public header and the shaders agree");
 
-/* The job of a node. Its inputs are x, then dy (GRAD) or target and dloss (MSE), then parameters. */
+/* The first inputs of a node: x, then dy (GRAD) or target and dloss (MSE). The parameters follow. The pass is what the
+ * node computes. */
 enum { VKT_MLP_IN_X = 0, VKT_MLP_IN_DY = 1, VKT_MLP_IN_TARGET = 1, VKT_MLP_IN_DLOSS = 2 };
 typedef enum vkt_mlp_pass {
-    VKT_MLP_FORWARD, /* -> y */
-    VKT_MLP_MSE,     /* target -> loss, gradients */
-    VKT_MLP_GRAD     /* dy -> gradients */
+    VKT_MLP_FORWARD, /* x -> y */
+    VKT_MLP_MSE,     /* x, target, dloss -> loss, gradients */
+    VKT_MLP_GRAD     /* x, dy -> gradients */
 } vkt_mlp_pass;
 
 static inline vkt_tensor vkt_mlp_weight(const vkt_node *n, uint32_t layer)

@@ -1,5 +1,5 @@
-/* ops/product/mlp_emit.c - how the samples of a network are distributed over work groups, and the packing and adding
- * before and after the kernel: see the first lines of shaders/product/mlp*.comp. */
+/* ops/product/mlp_emit.c - how the samples of a network are distributed over work groups, what is packed before the
+ * kernel, and what is added after it: see the first lines of shaders/product/mlp*.comp. */
 #include "ops/product/mlp.h"
 
 #include "kernel/ids.h"
@@ -17,8 +17,8 @@ typedef struct job {
     bool narrow;
     uint32_t layers, lanes, tiles;
     uint32_t width[MLP_LAYERS + 1], widest;
-    uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed; /* in vec4s, like part_at and part */
-    uint32_t part_at[MLP_LAYERS], part;                                    /* the sums of one work group */
+    uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed; /* PACKED: starts and size, in vec4s */
+    uint32_t part_at[MLP_LAYERS], part;                                    /* the same for PART of a work group */
     uint32_t per_group, groups;
     vkt_tensor parts;
 } job;
@@ -51,8 +51,9 @@ static job job_of(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
     return j;
 }
 
-/* Distributes `units` of work over `groups` groups. It uses fewer groups if a binding has no room for `group_bytes` of
- * each. It uses more groups if one would need too many iterations of a unit. */
+/* Distributes `units` units of work, of `rounds` iterations each, over `groups` work groups. There are fewer groups if
+ * a binding has no room for `group_bytes` bytes of each group, and more if a group would have more iterations than
+ * vkt_largest_loop. If the device cannot run so many groups, sets the emission's error and returns false. */
 static bool deal(job *j, uint32_t units, uint32_t groups, uint32_t rounds, uint64_t group_bytes)
 {
     groups = (uint32_t)VKT_MAX(VKT_MIN(groups, j->e->lim->max_storage_range_bytes / group_bytes), 1u);
@@ -91,7 +92,7 @@ static vkt_tensor pack(job *j)
     return packed;
 }
 
-/* Returns the iterations of mlp.comp's loops for one block of samples. */
+/* Returns an upper bound of the iterations of mlp.comp's loops for one block of samples. */
 static uint32_t rounds_of_block(const job *j)
 {
     uint32_t rounds = 8 + j->part / j->lanes;
@@ -106,7 +107,7 @@ static void emit_network(job *j)
                                            [VKT_MLP_GRAD] = { VKT_K_MLP_GRAD, VKT_K_MLP_GRAD_NARROW } };
     const bool forward = j->pass == VKT_MLP_FORWARD;
     const vkt_value *x = vkt_node_in(j->n, 0);
-    const uint32_t tile = j->lanes * (j->narrow ? 1 : 8), units = j->narrow ? 1 : 4; /* samples of a tile, of a VEC */
+    const uint32_t tile = j->lanes * (j->narrow ? 1 : 8), units = j->narrow ? 1 : 4; /* samples: of a tile, of a VEC */
     j->tiles = j->narrow || forward ? 1 : VKT_MAX(j->e->lim->traits->mlp_samples / tile, 1u);
     const uint32_t pitch = vkt_phys_of(x).pitch / units, blocks = vkt_div_up(x->shape.dim[0], tile * j->tiles);
     uint32_t act_rows = 0;
@@ -147,7 +148,8 @@ static void emit_network(job *j)
                                           .groups = { j->groups, 1, 1 } });
 }
 
-/* Returns true if the node has one layer whose sums all stay in registers. */
+/* Returns whether mlp_line.comp can compute the node: a loss over one layer, without dx, whose sums all stay in
+ * registers. */
 static bool is_line(const job *j)
 {
     const bool dx = ((const vkt_mlp_attr *)j->n->attr)->grads & 1;

@@ -1,5 +1,5 @@
-/* ops/step/data.c - a batch from a data set on the device. The step state names the samples (abi/step.abi.h: first,
- * rows). */
+/* ops/step/data.c - a batch from a data set on the device. The step state selects the samples: the first one and their
+ * number (abi/step.abi.h). */
 #include "ops/ops.h"
 
 #include <math.h>
@@ -37,8 +37,8 @@ static bool fits(const vkt_node *n, vkt_emit *e, vkt_tensor t)
     return false;
 }
 
-/* Returns the samples of a table that fit into a binding. 64 samples of whole words are a multiple of VKT_ALIGN_BYTES.
- * If 64 do not fit, it sets the emission's error and returns 0. */
+/* Returns how many samples of a table fit into a binding: a multiple of 64, because 64 samples of whole words are a
+ * multiple of VKT_ALIGN_BYTES. If 64 do not fit, it sets the emission's error and returns 0. */
 static uint64_t range_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
 {
     const uint64_t rows = e->lim->max_storage_range_bytes / row_bytes / 64 * 64;
@@ -48,9 +48,9 @@ static uint64_t range_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
     return rows;
 }
 
-#define LONG 4096u /* iterations; 4 LONG of them are enough for a group, and no device ends such a loop */
+#define LONG 4096u /* iterations of a lane; 4 LONG are enough for a work group, and no driver ends such a loop */
 
-/* Returns the work groups for `items` lanes with `iterations` iterations each. */
+/* Returns the number of work groups for `items` lanes with `iterations` iterations each. */
 static uint64_t groups(const vkt_limits *lim, uint64_t items, uint64_t iterations, uint32_t lanes)
 {
     const uint64_t n = vkt_groups(items, lanes, 1), wanted = lim->traits->groups_load;
@@ -82,7 +82,8 @@ static vkt_result rows_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Splits each number into a sum of two. The first part of the scale has 16 bits: its product with a byte is exact. */
+/* Splits scale and shift into sums of two floats. The first float of the scale has 16 bits: its product with a byte is
+ * exact. */
 static void split(double scale, double shift, float out[4])
 {
     int exponent;
@@ -162,7 +163,7 @@ static double rows_flops(const vkt_node *n)
     return 2 * vkt_elements_out(n, 0);
 }
 
-/* Counts the batch's samples in the table, and their numbers. */
+/* Counts the batch's samples in the table and in the output, and their entries in the order. */
 static double rows_bytes(const vkt_node *n)
 {
     const vkt_gather_attr *a = n->attr;
@@ -171,7 +172,7 @@ static double rows_bytes(const vkt_node *n)
 
 static const vkt_field gather_fields[] = { VKT_FIELD(vkt_gather_attr, batch, U32, 1, 0),
                                            VKT_FIELD(vkt_gather_attr, sample, U32, 1 + VKT_MAX_RANK,
-                                                     0), /* rank first */
+                                                     0), /* the rank, then the dimensions */
                                            VKT_FIELD(vkt_gather_attr, channels, U32, 1, 1),
                                            VKT_FIELD(vkt_gather_attr, scale, F32, 1, 1), /* first channel's scale */
                                            { .name = NULL } };
@@ -260,7 +261,7 @@ static void labels_sample(vkt_rng *r, vkt_case *c)
 
 static double labels_bytes(const vkt_node *n)
 {
-    return 12 * vkt_elements_out(n, 0); /* number, label, copy */
+    return 12 * vkt_elements_out(n, 0); /* entry of the order, label, output */
 }
 
 const vkt_op vkt_op_gather_labels = {

@@ -1,9 +1,9 @@
 /* ops/step/optim.c - optimizers over the whole parameter arena: param, grad, moments, groups or null, sum of gradients
- * or null, step -> param, those moments that are there, and the sum, in place.
+ * or null, step -> param, the moments and the sum that are present, in place.
  *
- * Arenas have one size: parameter i, its gradient and its moments are at the same offset. Padding between parameters
- * has gradients of zero, which change nothing. So one elementwise kernel updates any number of parameters. `groups` has
- * the settings that differ among them, as a table by blocks of the arena (abi/update.abi.h).
+ * All arenas have the same size: parameter i, its gradient and its moments are at the same offset. Padding between
+ * parameters has gradients of zero, which change nothing. So one elementwise kernel updates any number of parameters.
+ * `groups` has the settings that differ among them, as a table by blocks of the arena (abi/update.abi.h).
  *
  * Some dispatches come before the update, if they are needed. With micro-batches one dispatch adds the gradients to
  * their sum, which then is the gradient. If the loss is scaled, one dispatch searches for gradients that are not
@@ -37,7 +37,8 @@ static uint64_t blocks_of(uint64_t bytes)
     return vkt_round_up(bytes, BLOCK_BYTES) / BLOCK_BYTES;
 }
 
-/* Return the numbers of inputs. Moments are from 2 on. */
+/* Return the number of the input that has the groups, or the sum of gradients. Moments are inputs 2 to groups_at - 1.
+ */
 static uint32_t groups_at(const vkt_op *op)
 {
     return op->max_in - 2u;
@@ -122,7 +123,7 @@ static vkt_result infer(vkt_infer *f)
 typedef struct sweep {
     uint16_t kernel;
     uint32_t lanes, n_bind;
-    uint32_t groups; /* work groups of the last dispatch */
+    uint32_t groups; /* number of work groups of the last dispatch */
     vkt_bind bind[MAX_BINDINGS];
     uint32_t ranged; /* mask of the bindings that move with the range */
     uint32_t extra;  /* specialisation constant 4 */
@@ -135,7 +136,7 @@ static uint32_t update_lanes(const vkt_emit *e)
     return vkt_lanes(e->lim, e->lim->traits->lanes_update);
 }
 
-/* Returns the work groups for n4 vec4s. */
+/* Returns the number of work groups for n4 vec4s. */
 static uint32_t groups_for(const vkt_emit *e, uint64_t n4, uint32_t lanes)
 {
     const uint64_t most = VKT_MIN(e->lim->traits->groups_flat_most, e->lim->max_groups);
@@ -236,7 +237,7 @@ static void clip_norm(const vkt_node *n, vkt_emit *e)
     if (o->clip_norm == 0) return;
     const uint64_t bytes = arena_bytes(n), most = vkt_bind_range_bytes(e->lim), n4 = VKT_MIN(bytes, most) / 16;
     const uint32_t lanes = vkt_lanes_for(e->lim, n4);
-    const uint64_t parts = groups_for(e, n4, lanes) * ((bytes + most - 1) / most); /* the most parts of the sum */
+    const uint64_t parts = groups_for(e, n4, lanes) * ((bytes + most - 1) / most); /* limit of the parts of the sum */
     const vkt_tensor partial = vkt_scratch(e, "squares", parts * 16);
     vkt_grad_norm_push push = { .first = 0 };
     sweep s = { .kernel = VKT_K_GRAD_NORM,
@@ -289,8 +290,8 @@ static void emit_update(const vkt_node *n, vkt_emit *e, uint16_t kernel, void *p
     emit_sweep(n, e, &s);
 }
 
-/* Draws the settings that all optimizers have, and the inputs: param, grad, moments that are present (moment i in
- * range[i]), groups. */
+/* Draws the settings that all optimizers have, and the inputs: param, grad, the moments that are present (moment i has
+ * numbers in range[i]), groups. */
 static void sample(vkt_rng *r, vkt_case *c, vkt_optimizer *o, const float (*range)[2], uint32_t moments)
 {
     const vkt_shape s = vkt_shape1(4 * vkt_rng_range(r, 1, 1500));
@@ -314,7 +315,7 @@ static void sample(vkt_rng *r, vkt_case *c, vkt_optimizer *o, const float (*rang
     vkt_case_attr(c, o, sizeof *o);
 }
 
-/* Counts the operations that all optimizers apply to a gradient before they use it. */
+/* Counts, per element, the operations that all optimizers apply to a gradient before they use it. */
 static double common_flops(const vkt_optimizer *o)
 {
     return 2 * (o->weight_decay != 0) + 2 * (o->clip_value != 0) + 3 * (o->clip_norm != 0);
@@ -326,7 +327,7 @@ static double common_flops(const vkt_optimizer *o)
         VKT_FIELD(vkt_optimizer, clip_norm, F32, 1, 0), VKT_FIELD(vkt_optimizer, clip_value, F32, 1, 0),      \
         VKT_FIELD(vkt_optimizer, micro_batches, U32, 1, 1)
 
-/* ---- sgd: buf if there is momentum ---- */
+/* ---- sgd (moments: buf if there is momentum) ---- */
 
 static void sgd_emit(const vkt_node *n, vkt_emit *e)
 {
@@ -379,7 +380,7 @@ const vkt_op vkt_op_sgd = {
     .formula = "buf = t == 1 ? g : mom buf + (1 - damp) g; p -= lr (nesterov ? g + mom buf : buf)",
 };
 
-/* ---- adam: m, v, and the largest v if it is amsgrad ---- */
+/* ---- adam (moments: m, v, and the largest v with amsgrad) ---- */
 
 static void adam_emit(const vkt_node *n, vkt_emit *e)
 {
@@ -397,7 +398,7 @@ static void adam_emit(const vkt_node *n, vkt_emit *e)
 
 static void adam_sample(vkt_rng *r, vkt_case *c)
 {
-    vkt_optimizer o = { .kind = (vkt_optimizer_kind)vkt_rng_range(r, VKT_ADAM, VKT_NADAM), /* ORDER */
+    vkt_optimizer o = { .kind = (vkt_optimizer_kind)vkt_rng_range(r, VKT_ADAM, VKT_NADAM), /* ORDER: see optim.h */
                         .keras = vkt_rng_range(r, 0, 1) != 0,
                         .beta1 = (double)vkt_rng_uniform(r, 0.5f, 0.95f),
                         .beta2 = (double)vkt_rng_uniform(r, 0.9f, 0.9999f),
@@ -408,7 +409,7 @@ static void adam_sample(vkt_rng *r, vkt_case *c)
 }
 
 /* Counts per element: 3 operations for each of two moments, a square, and six operations of the step (root, division,
- * sum, division, product, difference). */
+ * sum, division, product, difference). NAdam needs 2 more, amsgrad 1 more. */
 static double adam_flops(const vkt_node *n)
 {
     const vkt_optimizer *o = n->attr;
@@ -444,7 +445,7 @@ const vkt_op vkt_op_adam = {
                "amsgrad: of the largest v",
 };
 
-/* ---- rmsprop: mean square, buf if there is momentum, mean gradient if it is centered ---- */
+/* ---- rmsprop (moments: mean square, buf if there is momentum, mean gradient if it is centered) ---- */
 
 static void rmsprop_emit(const vkt_node *n, vkt_emit *e)
 {
@@ -504,7 +505,7 @@ const vkt_op vkt_op_rmsprop = {
     .formula = "v = a v + (1-a) g^2; buf = mom buf + g / (sqrt(v) + eps); p -= lr buf",
 };
 
-/* ---- adagrad: sum of squares ---- */
+/* ---- adagrad (moments: sum of squares) ---- */
 
 static void adagrad_emit(const vkt_node *n, vkt_emit *e)
 {

@@ -8,7 +8,7 @@
 
 /* ---- defaults ---- */
 
-/* The defaults by kind; [1] with `keras`. Zero: the optimizer has no such setting. */
+/* The defaults by kind; [1] with `keras`. Zero: the default is 0, or the kind has no such setting. */
 typedef struct defaults {
     double beta1, beta2, alpha, momentum_decay;
     float weight_decay, initial_accumulator, eps, lr;
@@ -148,7 +148,7 @@ uint32_t vkt_optimizer_moments(const vkt_optimizer *o)
     case VKT_NADAM: return 3u | (o->amsgrad ? 4u : 0);
     case VKT_OPTIMIZER_KIND_COUNT: break;
     }
-    return 0; /* no kind: vkt_optimizer_check reports it */
+    return 0; /* not a valid kind: vkt_optimizer_check reports it */
 }
 
 vkt_clock_rates vkt_optimizer_rates(const vkt_optimizer *o)

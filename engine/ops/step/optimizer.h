@@ -9,7 +9,7 @@ const char *vkt_optimizer_name(vkt_optimizer_kind kind);
 /* Replaces each zero by the default of the kind, and each VKT_ZERO by zero. If the kind is not valid, nothing changes.
  */
 void vkt_optimizer_fill_in(vkt_optimizer *o);
-/* Checks that the settings, defaults filled in, are legal. Else VKT_E_ARG, logged. */
+/* Checks that the settings are legal; defaults must be filled in. Else VKT_E_ARG, logged. */
 vkt_result vkt_optimizer_check(const vkt_host *h, const vkt_optimizer *o);
 /* Returns the op that updates by a kind, which must be valid. *room: the number of moments that its inputs have room
  * for. */

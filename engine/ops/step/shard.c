@@ -103,7 +103,8 @@ uint64_t vkt_shard_saved_bytes(const vkt_graph *g)
     return sum;
 }
 
-/* Appends a node of `op` for each range of states. The copies are `packed`, or at the offsets of the arena. */
+/* Appends a node of `op` for each range of states. The copies are one after the other (`packed`), or at the states'
+ * offsets in the arena. */
 static void add_states(vkt_graph *g, const vkt_op *op, vkt_tensor copy, bool packed)
 {
     vkt_shard_state_attr a = { 0 };
@@ -206,7 +207,7 @@ vkt_result vkt_shard_sums(vkt_graph *g, const vkt_shard_params *p, vkt_shard_val
     if (!g->arena[VKT_PART_GRADIENT].id)
         return vkt_fail(&g->host, VKT_E_STATE, "shards: there are no gradients; call vkt_backward first");
     g->draws = p->draws;
-    vkt_step_advance(g, false); /* shard_begin comes behind it */
+    vkt_step_advance(g, false); /* shard_begin, which reads the step state, must come after this node */
     g->has_advance = g->status == VKT_OK;
     out->sum = vector(g, "gradient.sum", g->arena_bytes);
     out->planes = vector(g, "gradient.planes", vkt_shard_plane_bytes(g, p));

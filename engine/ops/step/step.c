@@ -1,4 +1,5 @@
-/* ops/step/step.c - the first and the last node of a program: host words -> step state, scalars -> metrics ring. */
+/* ops/step/step.c - the first node of a program (host words -> step state), and the node that reports (scalars ->
+ * metrics ring). */
 #include "ops/ops.h"
 
 #include "kernel/ids.h"
@@ -11,9 +12,9 @@
 /* ---- step_advance: words, clock, step -> step and clock, in place ---- */
 
 typedef struct step_attr {
-    uint32_t micro; /* micro-batches of a step; 0: no update */
+    uint32_t micro; /* number of micro-batches of a step; 0: no update */
     vkt_clock_rates rates;
-    uint32_t draws; /* graph of shards: runs of a step on all ranks; else 0 */
+    uint32_t draws; /* graph of shards: number of runs of a step on all ranks; else 0 */
     uint32_t sums;  /* 1: the gradient is a sum over shards, each multiplied by its rows */
 } step_attr;
 
@@ -80,7 +81,7 @@ void vkt_step_advance(vkt_graph *g, bool update)
     vkt_apply(g, &vkt_op_step_advance, in, VKT_COUNT(in), &a, NULL);
 }
 
-/* ---- report: metrics, loss, correct or null -> metrics, in place ---- */
+/* ---- report: metrics, loss, correct or null, step -> metrics, in place ---- */
 
 static vkt_result report_infer(vkt_infer *f)
 {

@@ -1,4 +1,4 @@
-// network.frag - evaluates the network at a point of the image. It reads the parameters in training's own buffers.
+// network.frag - evaluates the network at a point of the image. It reads the parameters in the training's own buffers.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -2,8 +2,8 @@
 #define VIEW_LEVELS 8   /* levels of the hash grid */
 #define VIEW_FEATURES 2 /* features per level */
 #define VIEW_HIDDEN 16  /* width of the two hidden layers; small, because each pixel of a frame computes both */
-/* Bindings of the fragment shaders. VIEW_PARAMETERS is the first of VIEW_N_PARAMETERS bindings: the table, then weights
- * and biases of the three layers. */
+/* Bindings of the fragment shaders. VIEW_PARAMETERS is the first of VIEW_N_PARAMETERS bindings: the table, then weight
+ * and bias of each of the three layers. */
 #define VIEW_IMAGES 0
 #define VIEW_LEVEL_TABLE 1
 #define VIEW_PARAMETERS 2

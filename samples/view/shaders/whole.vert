@@ -1,5 +1,5 @@
-// whole.vert - one triangle that covers the whole viewport. `at` is (0,0) in the upper left corner and (1,1) in the lower right
-// one.
+// whole.vert - one triangle that covers the whole viewport. `at` is (0,0) in the viewport's upper left corner and (1,1)
+// in its lower right corner.
 #version 460
 layout(location = 0) out vec2 at;
 

@@ -3,9 +3,9 @@
  *
  *     bench_emulate NET RANKS BATCH STEPS BUCKET_KIB ALPHA_US BETA_GB_PER_S
  *
- * NET: resnet20 or mnist. BATCH: samples of a rank, which has one shard. RANKS 1: a plain step, without shards. BETA 0:
- * infinite. A step begins when the gradients of the step before are back: so the times of its buckets count from there,
- * without the update, which is the end of a step. */
+ * NET: resnet20 or mnist. BATCH: samples of a rank, which has one shard. With RANKS 1, a step has no shards. With
+ * BETA_GB_PER_S 0, messages need no time for their bytes. vkt_dist_stats counts the time of a bucket from the last
+ * exchange of the step before. So this time includes the update of that step, which is subtracted here. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,7 @@ static vkt_dataset *samples(const net *n, uint32_t rows)
     return d;
 }
 
-/* Returns the device's time for the dispatches of nodes [first, end), in ms, as measured once. */
+/* Returns the device's time for the dispatches of nodes [first, end), in ms, as the one measured run took it. */
 static double device_ms(const vkt_program *p, size_t first, size_t end)
 {
     double ns = 0;
@@ -81,7 +81,7 @@ static void print(const vkt_trainer *t)
     vkt_trainer_dist_stats(t, &s);
     printf("{\"ms_per_step\": %.3f", vkt_trainer_ms_per_step(t));
     if (s.steps) {
-        const size_t loss = t->g->values[t->head.loss.id].producer; /* number of its node, plus 1 */
+        const size_t loss = t->g->values[t->head.loss.id].producer; /* index of its node, plus 1 */
         const double steps = (double)s.steps, update = device_ms(t->shards.update, 0, SIZE_MAX);
         const double forward = device_ms(t->program, 0, loss), both = device_ms(t->program, 0, SIZE_MAX);
         const uint32_t n = VKT_MIN(s.buckets, (uint32_t)VKT_DIST_BUCKETS);

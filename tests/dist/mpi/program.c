@@ -1,6 +1,6 @@
-/* dist/mpi/program.c - one rank of a run that test_mpi.c starts under mpirun: "program MODE [TIMEOUT]". Each rank
- * prints lines "rank R: ...": "ok" when its calls did what they must, the messages of the library, and what was wrong.
- */
+/* dist/mpi/program.c - one rank of a run that test_mpi.c starts under mpirun: "program MODE [TIMEOUT]". Each line that
+ * a rank prints begins with "rank R: ". The rank prints the messages of the library, "WRONG: .." if a check fails, and
+ * "ok" at the end if all its calls did what they must. After an expected failure it prints "closed". */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <mpi.h>
@@ -15,12 +15,12 @@
 #include "dist/dist.h"
 #include "vktrain/mpi.h"
 
-static int number = -1; /* of this rank; -1: not known yet */
+static int number = -1; /* this rank's number; -1: not known yet */
 static unsigned errors;
-static int blocks; /* of host memory that are not freed */
+static int blocks; /* blocks of host memory that the library has not freed */
 
-#ifdef VKT_SANITIZED /* what MPI leaks is not ours; `blocks` counts what is */
-/* Visible: the sanitizer's shared library looks it up. */
+#ifdef VKT_SANITIZED /* MPI has leaks of its own, so leaks are not reported. `blocks` counts those of the library */
+/* Returns the sanitizer's options. It is visible because the sanitizer's shared library looks it up. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -28,7 +28,7 @@ const char *__asan_default_options(void)
 }
 #endif
 
-/* One write, so that lines of several ranks do not mix. */
+/* Prints a line with one write, so that lines of several ranks do not mix. */
 static void say(const char *fmt, ...) VKT_PRINTF(1, 2);
 static void say(const char *fmt, ...)
 {
@@ -64,7 +64,7 @@ static void pause_ms(unsigned ms)
     while (nanosleep(&left, &left) != 0) continue;
 }
 
-/* Ends the run with a line that says what is wrong. */
+/* Prints a line and ends the run unless the condition holds. */
 #define WANT(condition)                                \
     do {                                               \
         if (!(condition)) {                            \
@@ -81,7 +81,8 @@ static void fill(float *data, size_t n, uint32_t rank)
     for (size_t i = 0; i < n; i++) data[i] = vkt_rng_uniform(&rng, -1, 1);
 }
 
-/* Every rank computes the tree of all ranks by itself. test_all_reduce.c checks vkt_tree_add. */
+/* Checks a sum over all ranks. Each rank computes the tree over all ranks' data by itself, with vkt_tree_add, which
+ * test_all_reduce.c checks. */
 static void check_sum(const vkt_transport *t, size_t n, vkt_wire wire)
 {
     float *data = calloc(n * t->ranks + 1, sizeof *data), *scratch = calloc((n + 1) / 2 + 1, sizeof *data);
@@ -99,7 +100,7 @@ static void check_sum(const vkt_transport *t, size_t n, vkt_wire wire)
     free(got);
 }
 
-/* Messages of many sizes, around the size at which they are split too. */
+/* Checks messages of many sizes, some close to the size above which a message is split. */
 static void check_exchanges(const vkt_transport *t)
 {
     static const size_t sizes[] = { 0,
@@ -151,16 +152,16 @@ static void check_arguments(const vkt_host *h, const vkt_transport *t)
     WANT(t->exchange(t->user, t->rank, byte, byte, 1) == VKT_E_ARG);
     WANT(t->exchange(t->user, t->ranks, byte, byte, 1) == VKT_E_ARG);
     if (t->ranks > 1) WANT(t->exchange(t->user, t->rank ^ 1, NULL, byte, 1) == VKT_E_ARG);
-    WANT(vkt_mpi_open(h, 0, &second) == VKT_OK); /* communicators of their own */
+    WANT(vkt_mpi_open(h, 0, &second) == VKT_OK); /* it has a communicator of its own */
     const vkt_transport other = vkt_mpi_transport(second);
     WANT(other.barrier(other.user) == VKT_OK);
     vkt_mpi_close(&second);
     WANT(!second);
 }
 
-/* ---- modes in which a rank fails: the last but one, or all ---- */
+/* ---- modes in which ranks fail: the last but one, the last two, or all ---- */
 
-/* One step of work: every rank needs every other one. */
+/* Does one step of work, for which each rank needs data of all other ranks. */
 static vkt_result step(const vkt_transport *t)
 {
     static float data[20000], scratch[10000];
@@ -168,7 +169,8 @@ static vkt_result step(const vkt_transport *t)
     return vkt_all_reduce(t, data, VKT_COUNT(data), VKT_WIRE_F32, scratch);
 }
 
-/* Steps until a failure; at step 20 one rank does what `mode` says. */
+/* Makes steps until a failure. At step 20, the last rank but one, the last two ranks, or all ranks do what `mode` says.
+ */
 static vkt_result work(const vkt_transport *t, const char *mode)
 {
     const bool culprit = t->rank == t->ranks - 2;
@@ -195,7 +197,8 @@ static vkt_result work(const vkt_transport *t, const char *mode)
     return VKT_OK;
 }
 
-/* The rank fails as it must; then it ends the run. */
+/* Works until the failure of `mode`. Checks that work returns VKT_E_PEER after one message, that later calls return
+ * VKT_E_PEER without a message, and that closing takes less than about 5 s. Then ends the run. */
 static void fail_together(vkt_mpi *m, const char *mode)
 {
     const vkt_transport t = vkt_mpi_transport(m);
@@ -211,7 +214,7 @@ static void fail_together(vkt_mpi *m, const char *mode)
     clock_gettime(CLOCK_MONOTONIC, &end);
     WANT(end.tv_sec - begin.tv_sec < 5);
     say("closed");
-    pause_ms(5000); /* the others get their message before the end */
+    pause_ms(5000); /* the other ranks can print their message before this rank ends the run */
     vkt_mpi_abort(7);
 }
 
@@ -223,7 +226,7 @@ int main(int argc, char **argv)
     int provided;
     if (argc < 2) return 2;
     alarm(50);                /* no test may hang */
-    signal(SIGUSR1, SIG_IGN); /* MPICH's launcher sends it to the others when a rank is killed */
+    signal(SIGUSR1, SIG_IGN); /* MPICH's launcher sends this signal to the other ranks when a rank is killed */
     if (strcmp(mode, "app_single") == 0) MPI_Init(&argc, &argv);
     if (strcmp(mode, "app_threads") == 0) MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
 

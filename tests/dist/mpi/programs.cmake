@@ -1,6 +1,8 @@
-# One program per implementation of MPI that is installed, whatever libvktrain_mpi links. test_mpi.c starts them.
+# Builds one program for each implementation of MPI that is installed, whichever of them libvktrain_mpi links.
+# test_mpi.c starts the programs.
 
-# vkt_mpi_program(name compiler launcher): asks the compiler for its options ("gcc -I.. -L.. -lmpi").
+# vkt_mpi_program(name) builds the program for one implementation, if its compiler mpicc.<name> and its launcher
+# mpirun.<name> exist. It asks the compiler for its options ("gcc -I.. -L.. -lmpi").
 function(vkt_mpi_program name)
   string(TOLOWER ${name} lower)
   if(VKT_WITH_MPI STREQUAL "OFF")

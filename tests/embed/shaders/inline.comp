@@ -1,6 +1,6 @@
-// inline.comp - evaluates a network of three layers at a point per invocation. Its input is the hash-grid encoding and the
-// frequency encoding of the point, side by side. DIMS 2 and DIMS 3 have different sizes. With DIMS 3 the loops are unrolled;
-// with DIMS 2 the compiler decides.
+// inline.comp - evaluates a network of three layers. Each lane has one point. The input of the network is the hash-grid
+// encoding of the point, followed by its frequency encoding. DIMS 2 and DIMS 3 have different sizes. With DIMS 3 the
+// loops are unrolled. With DIMS 2 the compiler decides.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #if DIMS == 3

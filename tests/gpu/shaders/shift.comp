@@ -1,5 +1,5 @@
-// shift.comp - computes dst[i + shift] = src[i] + 1 in one group of 64 invocations. The host plants the faults: a wrong shift,
-// or a missing barrier.
+// shift.comp - computes dst[i + shift] = src[i] + 1 in one group of 64 lanes. The host plants the faults: a wrong
+// shift, or a missing barrier.
 #version 460
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Push { uint shift; };

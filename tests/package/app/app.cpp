@@ -1,4 +1,4 @@
-// Does the same as app.c, in C++.
+// Builds the same graph as app.c, in C++.
 #include <vktrain/vktrain.h>
 
 #include <cstdio>
