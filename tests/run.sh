@@ -214,6 +214,11 @@ if [ "$mode" = full ]; then
     fi
     unset VKT_TEST_SMALL VKT_TEST_SEEDS VKT_TEST_FIRST
 
+    phase "kernels as the compilers of GPUs see them, and the script of a first run on a GPU"
+    check_script tests/gpu/readiness.sh "$builds/build-tests" "$drivers"
+    root=$PWD
+    (cd "$out" && check_script "$root/tests/gpu/first_run.sh" --small "$builds/build-tests")
+
     phase "all tests under AddressSanitizer and UndefinedBehaviorSanitizer"
     unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES # layer 1.3.239 leaks memory; the phases above have used it
     # -O1 compiles in half the time of -O2 and has all checks. But it also warns of impossible cases, so -Werror is off here.

@@ -161,10 +161,13 @@ static int rank_of(vkt_device_kind kind)
     return 4;
 }
 
-static uint32_t pick_subgroup_size(const properties *p)
+/* Returns the size of subgroups that is nearest to `wanted` lanes, in the range that pipelines may require. If `wanted`
+ * is 0 or pipelines may not require a size, it is the size that the driver reports. */
+static uint32_t pick_subgroup_size(const properties *p, uint32_t wanted)
 {
     const uint32_t lo = p->v13.minSubgroupSize, hi = p->v13.maxSubgroupSize;
-    return VKT_MIN(VKT_MAX(p->v11.subgroupSize, lo), hi);
+    const bool free = p->v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
+    return VKT_MIN(VKT_MAX(wanted && free ? wanted : p->v11.subgroupSize, lo), hi);
 }
 
 static vkt_result describe(vkt_ctx *ctx, vkt_candidate *c, uint32_t index)
@@ -195,7 +198,8 @@ static vkt_result describe(vkt_ctx *ctx, vkt_candidate *c, uint32_t index)
     properties p;
     properties_get(ctx, c->phys, &p);
     snprintf(info->driver, sizeof info->driver, "%.120s %.190s", p.v12.driverName, p.v12.driverInfo);
-    info->subgroup_size = pick_subgroup_size(&p);
+    const vkt_device_class cls = vkt_class_of(core.vendorID, p.v12.driverID, core.deviceType);
+    info->subgroup_size = pick_subgroup_size(&p, vkt_class_traits[cls].lanes_subgroup);
     c->driver = p.v12.driverID;
     if (c->compute_family == VKT_NO_FAMILY) lacks(&s, "", NEED_QUEUE);
     check_features(ctx, c, &p, &s);
@@ -342,7 +346,6 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
     const VkPhysicalDeviceLimits *l = &p.core.properties.limits;
     const uint32_t *groups = l->maxComputeWorkGroupCount;
     ctx->limits = (vkt_limits){
-        .subgroup_size = pick_subgroup_size(&p),
         .max_workgroup_lanes = VKT_MIN(l->maxComputeWorkGroupInvocations, l->maxComputeWorkGroupSize[0]),
         .max_groups = VKT_MIN(groups[0], VKT_MIN(groups[1], groups[2])),
         .max_push_bytes = l->maxPushConstantsSize,
@@ -352,6 +355,8 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
         .choices.off = vkt_variants_off(),
     };
     VKT_TRY(vkt_traits_fill(ctx, p.core.properties.vendorID, p.v12.driverID, p.core.properties.deviceType));
+    ctx->limits.subgroup_size = pick_subgroup_size(&p, ctx->traits.lanes_subgroup);
+    ctx->info.subgroup_size = ctx->limits.subgroup_size;
     if (ctx->has_int64 && ctx->traits.texel_loads && !vkt_env_disabled("texel"))
         ctx->limits.max_texel_elements = l->maxTexelBufferElements;
     ctx->subgroup_size_varies = p.v13.minSubgroupSize != p.v13.maxSubgroupSize;

@@ -50,6 +50,8 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties(VkPhysicalDevice p
 {
     real.GetPhysicalDeviceProperties(phys, p);
     if (fake.api_version) p->apiVersion = fake.api_version;
+    if (fake.vendor) p->vendorID = fake.vendor;
+    if (fake.vendor) p->deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
 }
 
 static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice phys, VkPhysicalDeviceProperties2 *p)
@@ -59,6 +61,16 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
     VkPhysicalDeviceVulkan11Properties *v11 = p->pNext;
     for (uint32_t i = 0; i < VKT_COUNT(ops); i++)
         if (lacks(ops[i])) v11->subgroupSupportedOperations &= ~(VkSubgroupFeatureFlags)(1u << i);
+    if (fake.vendor) {
+        VkPhysicalDeviceVulkan12Properties *v12 = v11->pNext;
+        VkPhysicalDeviceVulkan13Properties *v13 = v12->pNext;
+        v12->driverID = (VkDriverId)0;
+        v11->subgroupSize = fake.subgroup_sizes[0];
+        v13->minSubgroupSize = fake.subgroup_sizes[1];
+        v13->maxSubgroupSize = fake.subgroup_sizes[2];
+        v13->requiredSubgroupSizeStages =
+            fake.subgroup_sizes[1] != fake.subgroup_sizes[2] ? VK_SHADER_STAGE_COMPUTE_BIT : 0;
+    }
     if (lacks("12 storage buffers")) p->properties.limits.maxPerStageDescriptorStorageBuffers = 11;
     if (lacks("subgroups in compute")) v11->subgroupSupportedStages &= ~(VkShaderStageFlags)VK_SHADER_STAGE_COMPUTE_BIT;
 }

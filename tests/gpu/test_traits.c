@@ -38,6 +38,38 @@ static void simulated_devices_have_the_right_class(void **state)
     }
 }
 
+/* Each class has a trait for the size of a subgroup. Devices offer a range of sizes, or only one. */
+static void a_subgroup_has_the_size_of_the_trait(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t vendor, reported, least, most, want;
+    } devices[] = {
+        { 0x8086, 32, 8, 32, 16 },    /* Arc and older GPUs of Intel */
+        { 0x8086, 16, 16, 32, 16 },   /* Battlemage */
+        { 0x8086, 32, 32, 32, 32 },   /* a driver with one size */
+        { 0x5143, 128, 64, 128, 64 }, /* Adreno */
+        { 0x13b5, 16, 16, 16, 16 },   /* Mali: smaller than the trait */
+        { 0x1002, 64, 32, 64, 64 },   /* RDNA */
+        { 0x1002, 64, 64, 64, 64 },   /* Vega */
+        { 0x10de, 32, 32, 32, 32 },   /* NVIDIA */
+        { 0x1234, 48, 16, 64, 48 },   /* unknown: what it reports */
+    };
+    for (size_t i = 0; i < VKT_COUNT(devices); i++) {
+        const vkt_host host = vkt_test_host();
+        vkt_device_info info;
+        uint32_t n;
+        fake_reset();
+        fake.vendor = devices[i].vendor;
+        memcpy(fake.subgroup_sizes, &devices[i].reported, sizeof fake.subgroup_sizes);
+        assert_int_equal(vkt_list_devices_of(&host, fake_loader(), &info, 1, &n), VKT_OK);
+        if (n == 0) skip();
+        if (info.subgroup_size != devices[i].want)
+            fail_msg("device %zu: want %u lanes, got %u", i, devices[i].want, info.subgroup_size);
+    }
+    fake_reset();
+}
+
 /* A context on this device has the traits of its class, except for those that depend on the CPU of the machine. */
 static void a_context_has_the_traits_of_its_class(void **state)
 {
@@ -131,6 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(simulated_devices_have_the_right_class),
+        TEST(a_subgroup_has_the_size_of_the_trait),
         TEST(a_context_has_the_traits_of_its_class),
         TEST(the_environment_and_files_set_traits),
         TEST(wrong_settings_are_a_status),

@@ -131,8 +131,7 @@ static vkt_result infer(vkt_infer *f)
  * head with few rows gets small tiles, because these compute fewer of the elements that a mask hides. */
 static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, uint32_t sums)
 {
-    uint32_t most = rows <= 64 ? 8 : ATTENTION_MAX_ROWS;
-    if (lim->traits->attention_few_rows) most = VKT_MIN(most, ATTENTION_MAX_ROWS / sums);
+    uint32_t most = VKT_MIN(rows <= 64 ? 8u : ATTENTION_MAX_ROWS, lim->traits->attention_sums / sums);
     while (most * parts > ATTENTION_MAX_SUMS) most /= 2;
     return most;
 }

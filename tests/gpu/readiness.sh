@@ -1,0 +1,71 @@
+#!/bin/sh
+# readiness.sh [--write] BUILD [DRIVERS] - compiles the kernels of the reference networks by the compilers of GPUs that this
+# machine does not have, and checks what came out: registers, spills, waves, instructions, threads and barriers.
+#
+#   sh tests/gpu/readiness.sh build                    compares with docs/gpu.md
+#   sh tests/gpu/readiness.sh --write build .drivers   writes the tables of docs/gpu.md
+#
+# Debian 12's RADV compiles for RDNA 2, RDNA 3 and Vega; the Mesa 25 of tests/drivers.sh, in DRIVERS, also for matrix
+# instructions. A driver that is not there is a counted skip. Last line: "N passed, N failed, N skipped".
+set -u
+write=
+if [ "${1-}" = --write ]; then
+    write=--write
+    shift
+fi
+build=$(cd "${1:?usage: readiness.sh [--write] BUILD [DRIVERS]}" && pwd) || exit 2
+drivers=${2-}
+here=$(cd "$(dirname "$0")" && pwd)
+networks="mnist-b128 image-b32 reuters-b32 mlp-b16384 grid-b16384 transformer-b4 resnet50-b8"
+out=$(mktemp -d) || exit 2
+trap 'rm -rf "$out"' EXIT
+documents=
+failed=0
+skips=0
+
+skip() {
+    echo "SKIPPED: $1"
+    skips=$((skips + 1))
+}
+
+# Compiles for a device: compile NAME DRIVER.json GENERATION PRECISION
+compile() {
+    # shellcheck disable=SC2086 # one argument per network
+    if env -u VK_INSTANCE_LAYERS -u VK_LAYER_ENABLES -u VK_ICD_FILENAMES VK_DRIVER_FILES="$2" RADV_FORCE_FAMILY="$3" \
+        MESA_SHADER_CACHE_DISABLE=true "$build/tests/gpu_readiness" "$4" $networks >"$out/$1" 2>"$out/log"; then
+        documents="$documents $1=$out/$1"
+    else
+        cat "$out/log"
+        echo "readiness: $1: the programs could not be made"
+        failed=$((failed + 1))
+    fi
+}
+
+cmake --build "$build" --target gpu_readiness >"$out/log" 2>&1 || {
+    cat "$out/log"
+    echo "0 passed, 1 failed, 0 skipped"
+    exit 1
+}
+radv=/usr/share/vulkan/icd.d/radeon_icd.x86_64.json
+if grep -q '^VERSION_CODENAME=bookworm' /etc/os-release 2>/dev/null && [ -f "$radv" ]; then
+    for generation in gfx1100 navi21 vega10; do compile "$generation" "$radv" "$generation" f32; done
+else
+    skip "kernels by RADV of Debian 12: it is not installed"
+fi
+library=$(find "${drivers:-/nonexistent}/root" -name libvulkan_radeon.so 2>/dev/null)
+if [ -n "$library" ]; then
+    printf '{"file_format_version":"1.0.1","ICD":{"library_path":"%s","api_version":"1.4.0"}}\n' "$(realpath "$library")" \
+        >"$out/mesa25.json"
+    for precision in f32 f16; do compile "navi31-$precision" "$out/mesa25.json" navi31 "$precision"; done
+else
+    skip "kernels with matrix instructions by RADV of Mesa 25: tests/drivers.sh has not unpacked it"
+fi
+export PYTHONDONTWRITEBYTECODE=1
+/usr/bin/python3 "$here/readiness/selftest.py" >"$out/result" 2>&1 # each rule can fail
+# shellcheck disable=SC2086 # one argument per document; the option may be empty
+/usr/bin/python3 "$here/readiness/readiness.py" "$here/../../docs/gpu.md" "$here/readiness/exceptions.txt" $write $documents \
+    >>"$out/result" 2>&1
+grep -vE '^[0-9]+ passed' "$out/result"
+[ "$(grep -cE '^[0-9]+ passed' "$out/result")" -eq 2 ] || failed=$((failed + 1)) # a script did not come to its end
+awk -v f="$failed" -v s="$skips" '/^[0-9]+ passed/ { p += $1; f += $3 } END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f }' \
+    "$out/result"

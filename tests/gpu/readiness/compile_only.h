@@ -1,0 +1,22 @@
+/* readiness/compile_only.h - a Vulkan loader whose devices compile pipelines and execute nothing.
+ *
+ * Some drivers can compile for a GPU that the machine does not have: RADV with RADV_FORCE_FAMILY, for instance. They
+ * have no memory and no queue that works. So this loader forwards all calls to the installed one except those that need
+ * the hardware. It answers these itself: memory is the host's, a submission ends at once, and command buffers are
+ * empty. */
+#ifndef VKT_READINESS_COMPILE_ONLY_H
+#define VKT_READINESS_COMPILE_ONLY_H
+
+#include <jansson.h>
+
+#include "gpu/vk_table.h"
+
+/* Returns the loader, or NULL if no Vulkan is installed. One device per process: it also asks the driver to keep the
+ * statistics and the assembly of each pipeline (VK_KHR_pipeline_executable_properties). */
+const vkt_loader *compile_only_loader(void);
+
+/* Returns {"subgroup": lanes, "statistics": {name: number}, "assembly": text} of a pipeline, as the driver reports
+ * them; NULL: the driver does not have the extension. The caller owns the object. */
+json_t *compile_only_describe(VkDevice device, VkPipeline pipeline);
+
+#endif

@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+"""readiness.py TABLE EXCEPTIONS [--write] NAME=FILE... - makes the tables of docs/gpu.md and checks them.
+
+FILE is what the program `readiness` printed for NAME, which is a key of RULES. TABLE is docs/gpu.md: its part of each NAME is
+compared with a new one, or replaced by it (--write). EXCEPTIONS has the kernels and networks that break a limit, with the reason.
+Prints what is wrong: a limit that is broken, an exception that has another value now or is not needed, an old table. The last
+line is "N passed, N failed": documents without and with a fault.
+"""
+import collections
+import json
+import re
+import sys
+
+MIN_WAVES_PRODUCT, MIN_WAVES = 6, 8
+MIN_MATH = 90  # percent of the vector instructions in a product's busiest inner loop
+MAX_SHARED_LOADS, MAX_VECTOR = 2.5, 4  # for each matrix product of a cooperative kernel's busiest inner loop
+MIN_THREADS = 1024
+
+# The rules of each document. Threads and barriers come from the engine and not from the compiler, so one document of a precision
+# checks them. The waves of Vega have another unit: at most 10, where RDNA has 16 or more.
+RULES = {
+    "gfx1100": ("spills", "waves", "math", "threads", "barriers"),
+    "navi21": ("spills",),
+    "vega10": ("spills",),
+    "navi31-f32": ("spills", "waves", "math"),
+    "navi31-f16": ("spills", "waves", "math", "shared_loads", "vector", "threads", "barriers"),
+}
+PRODUCT = re.compile(r"^(GEMM_(SHARED|COOP)|CONV2D_(DX_|DW_)?(SHARED|COOP)(_DX)?|CONV2D_DW_(SHARED|COOP))$")
+
+
+# ---- the assembly of AMD GPUs, as LLVM and ACO print it ----
+
+
+def kind_of(op):
+    """Returns what an instruction does; None for waits and hints."""
+    if re.match(r"v_(wmma|swmmac|mfma)", op):
+        return "matrix"
+    if re.match(r"v_(dual_)?(pk_)?(fma|fmac|mac|mad|fmaak|fmamk|dot2|dot2c)_(f|legacy_f|mix)", op):
+        return "multiply"
+    if op.startswith("v_"):
+        return "vector"
+    if re.match(r"ds_(load|read)", op):
+        return "shared load"
+    if op.startswith("ds_"):
+        return "shared store"
+    if re.match(r"(buffer|global|flat|image|scratch)_", op):
+        return "memory"
+    if re.match(r"s_(waitcnt|wait|delay|nop|clause)", op):
+        return None
+    return "scalar"
+
+
+class Block:
+    def __init__(self):
+        self.counts = collections.Counter()
+        self.jumps = []
+        self.falls_through = True
+
+
+def blocks_of(text):
+    """Returns the basic blocks, and the index of each label."""
+    blocks, index = [Block()], {}
+    for line in text.split("\n"):
+        label = re.match(r"^(BB\d+):", line)
+        if label:
+            index[label[1]] = len(blocks)
+            blocks.append(Block())
+            continue
+        if not line.startswith("\t"):
+            continue
+        code = line.split(";")[0]
+        for part in code.split("::"):  # a dual-issue instruction has two parts
+            op = part.split()[0] if part.split() else ""
+            kind = kind_of(op) if op else None
+            if kind:
+                blocks[-1].counts[kind] += 1
+            if op.startswith(("s_cbranch", "s_branch")):
+                blocks[-1].jumps += re.findall(r"\bBB\d+\b", part)
+            if op in ("s_branch", "s_endpgm"):
+                blocks[-1].falls_through = False
+    return blocks, index
+
+
+def followers(blocks, index):
+    """Returns for each block the indices of the blocks that may come after it."""
+    result = []
+    for i, b in enumerate(blocks):
+        after = {index[j] for j in b.jumps if j in index}
+        if b.falls_through and i + 1 < len(blocks):
+            after.add(i + 1)
+        result.append(after)
+    return result
+
+
+def dominators(after):
+    """Returns for each block the set of its dominators, as bits: the blocks on every path to it."""
+    n = len(after)
+    before = [[i for i in range(n) if k in after[i]] for k in range(n)]
+    dom = [1] + [(1 << n) - 1] * (n - 1)
+    changed = True
+    while changed:
+        changed = False
+        for k in range(1, n):
+            new = (1 << n) - 1 if before[k] else 0
+            for i in before[k]:
+                new &= dom[i]
+            new |= 1 << k
+            changed = changed or new != dom[k]
+            dom[k] = new
+    return dom, before
+
+
+def inner_loops(text):
+    """Returns the counts of each natural loop that contains no other (Aho, Lam, Sethi & Ullman, Compilers, section 9.6)."""
+    blocks, index = blocks_of(text)
+    after = followers(blocks, index)
+    dom, before = dominators(after)
+    loops = {}
+    for i, targets in enumerate(after):
+        for head in targets:
+            if not dom[i] >> head & 1:
+                continue
+            body, todo = loops.setdefault(head, {head}), [i]
+            while todo:
+                k = todo.pop()
+                if k not in body:
+                    body.add(k)
+                    todo += before[k]
+    inner = [a for a in loops.values() if not any(b < a for b in loops.values())]
+    return [sum((blocks[k].counts for k in body), collections.Counter()) for body in inner]
+
+
+def busiest_loop(text):
+    """Returns the counts of the inner loop with the most products; empty: there is no loop."""
+    return max(inner_loops(text), key=lambda c: (50 * c["matrix"] + c["multiply"], sum(c.values())), default=collections.Counter())
+
+
+# ---- one line for each kernel ----
+
+
+class Kernel:
+    """The worst numbers of a kernel over all of its pipelines and dispatches in the networks of one device."""
+
+    def __init__(self, name):
+        self.name = name
+        self.is_product = bool(PRODUCT.match(name))
+        self.registers = self.shared = self.spills = self.pipelines = self.dispatches = 0
+        self.waves = self.threads = self.math = self.shared_loads = self.vector = None
+
+    def add_pipeline(self, p):
+        s = p["statistics"]
+        self.pipelines += 1
+        self.registers = max(self.registers, s["VGPRs"])
+        self.shared = max(self.shared, s["LDS size"])
+        self.spills = max(self.spills, s["Spilled VGPRs"])
+        self.waves = least(self.waves, s["Subgroups per SIMD"])
+        if not self.is_product:
+            return
+        c = busiest_loop(p["assembly"])
+        if c["matrix"]:
+            self.shared_loads = most(self.shared_loads, c["shared load"] / c["matrix"])
+            self.vector = most(self.vector, (c["vector"] + c["multiply"]) / c["matrix"])
+        elif c["multiply"]:
+            self.math = least(self.math, 100 * c["multiply"] / (c["multiply"] + c["vector"]))
+
+    def add_dispatch(self, d):
+        self.dispatches += 1
+        self.threads = least(self.threads, d["groups"] * d["lanes"])
+
+    def broken(self):
+        """Returns (rule, measured value) of each limit that the kernel breaks."""
+        if self.spills:
+            yield "spills", self.spills
+        if self.waves < (MIN_WAVES_PRODUCT if self.is_product else MIN_WAVES):
+            yield "waves", self.waves
+        if self.math is not None and self.math < MIN_MATH:
+            yield "math", round(self.math)
+        if self.shared_loads is not None and self.shared_loads > MAX_SHARED_LOADS:
+            yield "shared_loads", round(self.shared_loads, 1)
+        if self.vector is not None and self.vector > MAX_VECTOR:
+            yield "vector", round(self.vector, 1)
+        if self.threads < MIN_THREADS:
+            yield "threads", int(self.threads)
+
+
+def least(a, b):
+    return b if a is None else min(a, b)
+
+
+def most(a, b):
+    return b if a is None else max(a, b)
+
+
+def kernels_of(doc):
+    kernels = {}
+    seen = set()
+    for program in doc["programs"]:
+        for d in program["dispatches"]:
+            k = kernels.setdefault(d["kernel"], Kernel(d["kernel"]))
+            k.add_dispatch(d)
+            if d["pipeline"] not in seen:
+                k.add_pipeline(doc["pipelines"][d["pipeline"]])
+            seen.add(d["pipeline"])
+    return [kernels[name] for name in sorted(kernels)]
+
+
+def text_of(value, digits=0):
+    return "" if value is None else f"{value:,.{digits}f}"
+
+
+def table_of(doc, kernels):
+    lines = [f"{doc['device'].replace('Null hardware ', '').strip('()')}, {doc['driver']}, subgroups of {doc['subgroup']}, "
+             f"cooperative matrices: {'yes' if doc['cooperative'] else 'no'}.", ""]
+    lines += ["| network | dispatches | barriers | below 1,024 threads |", "| --- | --- | --- | --- |"]
+    for p in doc["programs"]:
+        few = sum(d["groups"] * d["lanes"] < MIN_THREADS for d in p["dispatches"])
+        lines.append(f"| {p['name']} | {len(p['dispatches'])} | {p['barriers']} | {few} |")
+    lines += ["", "| kernel | pipelines | registers | shared memory, bytes | waves | spills | products, % | shared loads | vector "
+              "| threads, at least |", "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+    for k in kernels:
+        lines.append(f"| {k.name} | {k.pipelines} | {k.registers} | {k.shared:,} | {k.waves} | {k.spills} | {text_of(k.math)} | "
+                     f"{text_of(k.shared_loads, 1)} | {text_of(k.vector, 1)} | {text_of(k.threads)} |")
+    return "\n".join(lines) + "\n"
+
+
+# ---- limits and exceptions ----
+
+
+def read_exceptions(path):
+    """Returns document -> (rule, kernel or network) -> the worst value that is accepted."""
+    accepted = {name: {} for name in RULES}
+    for line in open(path):
+        fields = line.split(None, 4)
+        if not fields or fields[0].startswith("#"):
+            continue
+        names = [n for n in RULES if fields[0] in (n, "all") and len(fields) > 1 and fields[1] in RULES[n]]
+        if len(fields) < 5 or not names:
+            sys.exit(f"{path}: want DOCUMENT RULE NAME VALUE REASON, got: {line.strip()}")
+        for name in names:
+            accepted[name][fields[1], fields[2]] = float(fields[3])
+    return accepted
+
+
+def is_worse(rule, value, limit):
+    return value < limit if rule in ("waves", "math", "threads") else value > limit
+
+
+def faults(found, accepted):
+    """Returns a line for each limit that is broken and not accepted, and for each exception that is not the measured value."""
+    for (rule, name), value in sorted(found.items()):
+        limit = accepted.get((rule, name))
+        if limit is None:
+            yield f"{name}: {rule} is {value:g}, which breaks the limit"
+        elif is_worse(rule, value, limit):
+            yield f"{name}: {rule} is {value:g}; the exception allows {limit:g}"
+        elif value != limit:
+            yield f"{name}: {rule} is only {value:g} now; the exception still has {limit:g}"
+    for rule, name in sorted(set(accepted) - set(found)):
+        yield f"{name}: {rule} needs no exception any more"
+
+
+def examine(name, doc, page, accepted, write):
+    """Returns the page with a new part, and the faults of a document."""
+    kernels = kernels_of(doc)
+    found = {(rule, k.name): value for k in kernels for rule, value in k.broken() if rule in RULES[name]}
+    if "barriers" in RULES[name]:
+        found.update({("barriers", p["name"]): p["barriers"] for p in doc["programs"]})
+    lines = list(faults(found, accepted))
+    part = re.compile(rf"(<!-- begin {re.escape(name)} -->\n).*?(<!-- end {re.escape(name)} -->)", re.S)
+    if not part.search(page):
+        sys.exit(f"readiness: the page has no part <!-- begin {name} -->")
+    fresh = part.sub(lambda m: m[1] + "\n" + table_of(doc, kernels) + "\n" + m[2], page)
+    if fresh != page and not write:
+        lines.append("the table is old: sh tests/gpu/readiness.sh --write writes a new one")
+    return fresh, lines
+
+
+def main():
+    arguments = [a for a in sys.argv[1:] if a != "--write"]
+    write = "--write" in sys.argv
+    if len(arguments) < 2 or any(a.split("=")[0] not in RULES for a in arguments[2:]):
+        sys.exit(__doc__)
+    page, accepted = open(arguments[0]).read(), read_exceptions(arguments[1])
+    failed = 0
+    for argument in arguments[2:]:
+        name, path = argument.split("=", 1)
+        page, lines = examine(name, json.load(open(path)), page, accepted[name], write)
+        failed += bool(lines)
+        for line in lines:
+            print(f"readiness: {name}: {line}")
+    if write:
+        open(arguments[0], "w").write(page)
+    print(f"{len(arguments) - 2 - failed} passed, {failed} failed")
+
+
+if __name__ == "__main__":
+    main()
