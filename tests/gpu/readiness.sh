@@ -67,5 +67,5 @@ export PYTHONDONTWRITEBYTECODE=1
     >>"$out/result" 2>&1
 grep -vE '^[0-9]+ passed' "$out/result"
 [ "$(grep -cE '^[0-9]+ passed' "$out/result")" -eq 2 ] || failed=$((failed + 1)) # a script did not come to its end
-awk -v f="$failed" -v s="$skips" '/^[0-9]+ passed/ { p += $1; f += $3 } END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f }' \
-    "$out/result"
+awk -v f="$failed" -v s="$skips" '/^[0-9]+ passed/ { p += $1; f += $3; s += $5 }
+    END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f }' "$out/result"

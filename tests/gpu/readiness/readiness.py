@@ -3,8 +3,9 @@
 
 FILE is what the program `readiness` printed for NAME, which is a key of RULES. TABLE is docs/gpu.md: its part of each NAME is
 compared with a new one, or replaced by it (--write). EXCEPTIONS has the kernels and networks that break a limit, with the reason.
-Prints what is wrong: a limit that is broken, an exception that has another value now or is not needed, an old table. The last
-line is "N passed, N failed": documents without and with a fault.
+Prints what is wrong: a limit that is broken, an exception that has another value now or is not needed, an old table. A document
+of another driver than that of the table, or of a build without cooperative matrices where the table has them, is skipped. The last
+line is "N passed, N failed, N skipped": documents without and with a fault.
 """
 import collections
 import json
@@ -208,9 +209,13 @@ def text_of(value, digits=0):
     return "" if value is None else f"{value:,.{digits}f}"
 
 
+def head_of(doc):
+    return (f"{doc['device'].replace('Null hardware ', '').strip('()')}, {doc['driver']}, subgroups of {doc['subgroup']}, "
+            f"cooperative matrices: {'yes' if doc['cooperative'] else 'no'}.")
+
+
 def table_of(doc, kernels):
-    lines = [f"{doc['device'].replace('Null hardware ', '').strip('()')}, {doc['driver']}, subgroups of {doc['subgroup']}, "
-             f"cooperative matrices: {'yes' if doc['cooperative'] else 'no'}.", ""]
+    lines = [head_of(doc), ""]
     lines += ["| network | dispatches | barriers | below 1,024 threads |", "| --- | --- | --- | --- |"]
     for p in doc["programs"]:
         few = sum(d["groups"] * d["lanes"] < MIN_THREADS for d in p["dispatches"])
@@ -259,6 +264,12 @@ def faults(found, accepted):
         yield f"{name}: {rule} needs no exception any more"
 
 
+def is_of(doc, page, name):
+    """Returns whether the table of the page is of the document's driver and kind of build, or is empty."""
+    part = re.search(rf"<!-- begin {re.escape(name)} -->\n(.*?)<!-- end {re.escape(name)} -->", page, re.S)
+    return not part or not part[1].strip() or head_of(doc) in part[1]
+
+
 def examine(name, doc, page, accepted, write):
     """Returns the page with a new part, and the faults of a document."""
     kernels = kernels_of(doc)
@@ -281,16 +292,21 @@ def main():
     if len(arguments) < 2 or any(a.split("=")[0] not in RULES for a in arguments[2:]):
         sys.exit(__doc__)
     page, accepted = open(arguments[0]).read(), read_exceptions(arguments[1])
-    failed = 0
+    failed = skipped = 0
     for argument in arguments[2:]:
         name, path = argument.split("=", 1)
-        page, lines = examine(name, json.load(open(path)), page, accepted[name], write)
+        doc = json.load(open(path))
+        if not write and not is_of(doc, page, name):
+            print(f"SKIPPED: kernels of {name}: the table is not of \"{head_of(doc)}\"")
+            skipped += 1
+            continue
+        page, lines = examine(name, doc, page, accepted[name], write)
         failed += bool(lines)
         for line in lines:
             print(f"readiness: {name}: {line}")
     if write:
         open(arguments[0], "w").write(page)
-    print(f"{len(arguments) - 2 - failed} passed, {failed} failed")
+    print(f"{len(arguments) - 2 - failed - skipped} passed, {failed} failed, {skipped} skipped")
 
 
 if __name__ == "__main__":
