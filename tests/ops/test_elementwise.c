@@ -346,10 +346,8 @@ static void a_function_without_a_number_is_nan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_function_of_one_number_is_as_in_torch),
-        TEST(the_logarithm_of_the_largest_float_is_finite),
-        TEST(a_function_of_two_numbers_is_as_in_torch),
-        TEST(what_is_not_chosen_does_not_matter),
+        TEST(a_function_of_one_number_is_as_in_torch),  TEST(the_logarithm_of_the_largest_float_is_finite),
+        TEST(a_function_of_two_numbers_is_as_in_torch), TEST(what_is_not_chosen_does_not_matter),
         TEST(a_function_without_a_number_is_nan),
     };
     return cmocka_run_group_tests_name("elementwise functions", tests, harness_setup, harness_teardown);
