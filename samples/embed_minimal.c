@@ -1,4 +1,4 @@
-/* embed_minimal.c - vktrain/vulkan.h in one file: a network learns a curve in the frame loop of an application. */
+/* embed_minimal.c - uses vktrain/vulkan.h: a network learns a curve in the frame loop of an application. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

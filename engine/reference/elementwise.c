@@ -6,7 +6,7 @@
 /* ---- dropout: see vkt_dropout_attr ---- */
 
 /* Returns the physical index of logical element i. ROWS: i itself. BATCH_LAST: the batch is the fastest dimension, and
- * its size is rounded up to 4. */
+ * its size is rounded up to a multiple of 4. */
 static size_t physical(vkt_shape s, vkt_layout layout, size_t i)
 {
     if (layout == VKT_ROWS || s.rank == 0) return i;

@@ -135,7 +135,7 @@ static vkt_result await_step(fit *f)
     t->at.t = r.t; /* a skipped step does not count */
     note_time(f);
     report_batch(f);
-    f->last_cpu_ns = busy_ns(t); /* the time of a callback belongs to the application */
+    f->last_cpu_ns = busy_ns(t); /* host_us does not include the CPU time of on_batch */
     return r.finite ? VKT_OK : diverged(f, "the loss");
 }
 

@@ -34,8 +34,8 @@ typedef struct vkt_audit_entry {
     uint32_t differences; /* number of elements of the reference's gradients that were compared with difference
                            * quotients. This is done on the case, a smaller one or a random one */
     uint32_t kinks;       /* number of elements that were left out because they are too near to a kink */
-    double difference;    /* error of the worst of these elements / the tolerance, which is 1e-6 of the largest element
-                           * of the gradient; wrong if above 1 or NaN */
+    double difference;    /* error of the worst element that `differences` counts / the tolerance, which is 1e-6 of the
+                           * largest element of the gradient; wrong if above 1 or NaN */
     bool right;           /* the case could be run, and no element of it is wrong */
     const char *fault;    /* the first fault, in one line; "": none */
 } vkt_audit_entry;

@@ -180,8 +180,9 @@ typedef struct vkt_upsample2d_params {
 } vkt_upsample2d_params;
 /* Resizes images to a larger or smaller size, without a filter against aliasing (torch.nn.functional.interpolate).
  *   nearest: y[n,c,p,q] = x[n, c, floor(p * H/P), floor(q * W/Q)], where H/P and W/Q are rounded to f32, as torch does
- *   bilinear: interpolates by distance between the pixels around the point ((p + 1/2) * H/P - 1/2, ..) of x, or with
- *   align_corners around the point (p * (H-1)/(P-1), ..)
+ *   bilinear: the mean of the four pixels of x around the point ((p + 1/2) * H/P - 1/2, ..), weighted by distance. With
+ *   align_corners the point is (p * (H-1)/(P-1), ..), and 0 along an axis where y has one pixel. A point outside x
+ *   has the value of the edge
  * x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS input is converted first). dx is a sum in a fixed order, so its bits are
  * always the same. One invocation sums the gradient of a pixel of x. So on CPU devices at most about 50,000 pixels of y
  * may depend on one pixel of x, unless x is a single pixel and align_corners is false. */
@@ -334,8 +335,8 @@ VKT_API vkt_tensor vkt_div(vkt_graph *g, vkt_tensor a, vkt_tensor b);
  * is dy, and that of the other operand is 0. At a tie both are dy / 2, and at NaN both are dy. */
 VKT_API vkt_tensor vkt_minimum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_maximum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
-/* Computes a^b as C's pow: NaN where a < 0 and b is not an integer. da = b a^(b-1) dy, but 0 where b is 0.
- * db = a^b ln(a) dy, but 0 where a is 0 and b >= 0. Where a < 0, db is NaN, because ln(a) is. */
+/* Computes a^b as C's pow: NaN where a < 0 and b is not an integer, if both are finite. da = b a^(b-1) dy, but 0 where
+ * b is 0. db = a^b ln(a) dy, but 0 where a is 0 and b >= 0. Where a < 0, db is NaN, because ln(a) is. */
 VKT_API vkt_tensor vkt_pow(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 /* Selects condition ? a : b; all three broadcast. The condition is u32 and true where it is not 0. So token ids can be
  * the condition: it is then true for all tokens whose id is not 0, the usual id of padding. The condition has no
@@ -374,9 +375,10 @@ VKT_API vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t c
  *
  * Speed: the fast cases are the last axis of a ROWS x, and each axis of a BATCH_LAST x except the batch. Over the
  * batch, or with a causal mask, a BATCH_LAST x is converted to ROWS and back. Unless the axis is the last one of ROWS,
- * the elements of neighbouring lines alternate in memory; such lines form a slice. If they have more than 75,000
- * elements each, or a slice has more than 128 MiB, x is converted to ROWS, and permuted unless the axis is the last
- * one. y is permuted and converted back.
+ * the elements of neighbouring lines alternate in memory; such lines form a slice. A slice is too long if its lines
+ * have more than 75,000 elements each, or if it has more than 128 MiB. Then a BATCH_LAST x is converted to ROWS. If the
+ * slices are too long in ROWS, too, the axis is moved to the end by vkt_permute. y gets the axes and the layout of x
+ * again.
  * Limits: a binding must hold all of x, or one line or slice, or up to 64 lines or slices if they do not start at
  * multiples of 256 bytes. */
 VKT_API vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);

@@ -62,10 +62,10 @@ void session_set_data(session *s, const session_data *data);
  * the sample attaches the texts that identify its data. *t must be NULL before the call. Destroy *t in any case. */
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
 /* Resumes the run if an option asks for it, prints the summary, trains, prints the outcome and writes the files. `fit`
- * (NULL: none) has the sample's own monitor and min_delta. If a signal ends the run, returns VKT_OK. Then the files
- * describe the run so far. If there is a checkpoint, prints the command that continues the run. After an error, too,
- * the files describe the run so far. If a signal or an error comes before the first step, writes nothing. With
- * --find-lr, only runs the learning rate test. */
+ * (NULL: none) has the sample's own monitor and min_delta. After a signal or an error, the files describe the run so
+ * far. A signal is not an error. If there is a checkpoint, prints the command that continues the run after a signal.
+ * If a signal comes before the fit, writes nothing. If an error comes before the first step, writes at most the
+ * options, log and events of --run. With --find-lr, only runs the learning rate test. */
 vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);
 /* Calls session_trainer, then session_fit. */
 vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);

@@ -10,7 +10,8 @@
 #define STEP_KEY0  4   /* Philox key: the seed */
 #define STEP_KEY1  5
 #define STEP_LR    6   /* f32 */
-#define STEP_C1    7   /* f32: 1 - beta1^t, rounded only once; NAdam: 1 - the product of u_1 .. u_t instead */
+#define STEP_C1    7   /* f32: 1 - beta1^t, rounded only once; NAdam: 1 - the product of u_1 .. u_t instead. For u_t see
+                        * step_advance.comp */
 #define STEP_C2    8   /* f32: 1 - beta2^t, in the same way */
 #define STEP_NEXT  9   /* number of the run after this one; zero in a new buffer */
 #define STEP_HOLD  10  /* not 0: no update in this run */

@@ -30,8 +30,8 @@ uint behind(int limit, Axis a, uint most)
     return limit < a.offset ? 0 : min(uint((limit - a.offset) / a.up) + 1, most);
 }
 
-// Returns (first, end): pixels first .. end - 1 of y, of `most` pixels, use pixel h of x. A source point outside x uses
-// the edge pixel.
+// Returns (first, end): along one axis, pixels first .. end - 1 of y use pixel h of x. y has `most` pixels along it. A
+// source point outside x uses the edge pixel.
 uvec2 takers(uint h, Axis a, uint most)
 {
     const int here = int(h) * a.below;

@@ -85,8 +85,9 @@ vec4 normal_above(vec4 t, out vec4 density)
     return e * (r / (1.0 + t));
 }
 
-// Returns log a as a sum of two floats, for 0 < a < infinity. It works as log_1ulp, but computes the quotient
-// s = f / (2 + f) and the terms after it with twice the digits (after "e_pow.c", fdlibm 5.3, Sun Microsystems 1993). Relative
+// Returns log a as a sum of two floats, for 0 < a < infinity: returns the larger one, and sets low to the rest. It
+// works as log_1ulp, but the quotient s = f / (2 + f) and the result have two floats each. The terms of the series
+// after 2 s are small, so one float is enough for them (method: e_pow.c, fdlibm 5.3, Sun Microsystems 1993). Relative
 // error: 2^-28.
 vec4 log_twice(vec4 a, out vec4 low)
 {

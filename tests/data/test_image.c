@@ -198,7 +198,7 @@ static void malformed_exif_means_upright(void **state)
         const size_t n = tiff_with(tiff, little, 3, 1, 6);
         assert_int_equal(vkt_exif_orientation(tiff, n), 6);
         for (size_t length = 0; length < n - 4; length++) { /* the offset of the next IFD follows the last entry */
-            uint8_t *exact = test_malloc(length + 1);       /* so that a sanitizer sees a read behind the end */
+            uint8_t *exact = test_malloc(length + 1);       /* so that a sanitizer sees a read far behind the end */
             memcpy(exact, tiff, length);
             assert_int_equal(vkt_exif_orientation(exact, length), 1);
             test_free(exact);
@@ -235,7 +235,7 @@ static void a_file_truncated_at_any_byte_is_refused(void **state)
         image_file f = *golden(t, names[i]);
         while (f.n > 0) {
             f.n -= VKT_MIN(f.n, f.n > 1500 ? 7 : 1);
-            uint8_t *exact = test_malloc(f.n + 1); /* so that a sanitizer sees a read behind the end */
+            uint8_t *exact = test_malloc(f.n + 1); /* so that a sanitizer sees a read far behind the end */
             memcpy(exact, f.p, f.n);
             refuse(t, &(image_file){ exact, f.n }, "");
             test_free(exact);

@@ -385,7 +385,7 @@ static void epochs_allocate_nothing_and_failed_allocations_are_a_status(void **s
         assert_int_equal(vkt_test_live_blocks(), before);
     }
     vkt_test_fail_allocation(0);
-    assert_int_equal(n, 4); /* the loader, its slots, its workers */
+    assert_int_equal(n, 4); /* there are three allocations: the loader, its slots, its workers */
     dirty(t, 0);
     dirty(t, 1);
     const unsigned long allocations = vkt_test_allocations();

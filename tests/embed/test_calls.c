@@ -271,7 +271,7 @@ static void fault(const char *what)
     faults++;
 }
 
-/* Returns whether the handle of the current call may be NULL. */
+/* Returns whether the wrong argument is a handle that may be NULL: the store of vkt_program_create. */
 static bool may_be_null(void)
 {
     return strcmp(now.name, "vkt_program_create") == 0 && now.at == 2;

@@ -312,8 +312,8 @@ static vkt_optimizer resolved(vkt_optimizer o)
     return o;
 }
 
-/* Compares the reference's trajectory with the file's. eps is a float in vkt_optimizer, so it differs from torch's by
- * some 1e-8 of itself. */
+/* Compares the reference's trajectory with the file's. The tolerance is 1e-9, because eps is a float in vkt_optimizer:
+ * its relative error is about 1e-8. */
 static void check_reference(const course *want, const setting *s, const char *name)
 {
     course c = *want;

@@ -26,7 +26,8 @@ static unsigned count(const char *text, const char *what)
     return n;
 }
 
-/* The network learns this text at a rate of 0.01. At a rate of 1e-6 its loss does not change. */
+/* The suggested rate must be between 1e-4 and 1, because the network learns this text at a rate of 0.01, and its loss
+ * does not change at a rate of 1e-6. */
 static void a_rate_is_suggested_and_nothing_else_happens(void **state)
 {
     rig *r = rig_of(state);

@@ -259,7 +259,7 @@ static void a_diverged_trainer_wants_finite_numbers(void **state)
     }
 }
 
-/* Adagrad's sum of squares starts at a number that depends on the form, and may be given. */
+/* Adagrad's sum of squares starts at initial_accumulator. Its default is 0.1 with `keras`, else 0. */
 static void a_loaded_adagrad_starts_as_a_new_one(void **state)
 {
     rig *r = rig_of(state);

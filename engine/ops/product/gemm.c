@@ -54,7 +54,8 @@ bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o)
         const uint64_t a = VKT_MAX(vkt_round_up(rows, o->mb) * k4, g->a.batch), b = VKT_MAX(columns * k4, g->b.batch);
         const uint64_t slack = vkt_gemm_span(&g->a, 1, g->a.x_outer ? g->m : g->k, g->a.x_outer ? g->k : g->m) +
                                vkt_gemm_span(&g->b, 1, g->b.x_outer ? g->n : g->k, g->b.x_outer ? g->k : g->n);
-        const uint64_t left = n > slack ? n - slack : 0; /* a matrix may be longer than the distance to the next */
+        /* The last matrix of a binding may have more elements than `batch`, the distance between two matrices. */
+        const uint64_t left = n > slack ? n - slack : 0;
         batches = VKT_MIN(left / VKT_MAX(VKT_MAX(a, b), VKT_MAX(g->c.batch, 1)), VKT_MIN(groups, (uint64_t)g->batches));
     }
     o->batches = (uint32_t)VKT_MAX(batches, 1);

@@ -5,11 +5,12 @@
  * parameters has gradients of zero, which change nothing. So one elementwise kernel updates any number of parameters.
  * `groups` has the settings that differ among them, as a table by blocks of the arena (abi/update.abi.h).
  *
- * Some dispatches come before the update, if they are needed. With micro-batches one dispatch adds the gradients to
- * their sum, which then is the gradient. If the loss is scaled, one dispatch searches for gradients that are not
- * finite, and one computes the optimizer's clock and the next scale. With clip_norm one dispatch adds up squares, and
- * one computes the norm from them. The step state has the product of all factors of the gradients as one number. It
- * also has a number that says whether there is an update. */
+ * Some kernels run before the update, if they are needed. With micro-batches one kernel adds the gradients to their
+ * sum, which then is the gradient. If the loss is scaled, one kernel searches for gradients that are not finite, and
+ * one sets the optimizer's clock and the next scale. With clip_norm one kernel adds up squares, and one computes the
+ * norm from them. A kernel that reads an arena has one dispatch for each range that a binding holds. The step state has
+ * the product of all factors of the gradients as one number. It also has a number that says whether there is an
+ * update. */
 #include "ops/step/optimizer.h"
 
 #include "kernel/ids.h"
