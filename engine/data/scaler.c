@@ -177,6 +177,7 @@ vkt_result vkt_scaler_from_text(const vkt_host *host, const char *name, const ch
 {
     VKT_WANT(host, out);
     *out = NULL;
+    VKT_WANT(host, name);
     VKT_WANT(host, text);
     const vkt_host h = vkt_host_resolve(host);
     const vkt_numbers locale = vkt_numbers_begin();

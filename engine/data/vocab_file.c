@@ -162,6 +162,7 @@ vkt_result vkt_vocab_from_text(const vkt_host *host, const char *name, const cha
 {
     VKT_WANT(host, out);
     *out = NULL;
+    VKT_WANT(host, name);
     VKT_WANT(host, text);
     const vkt_host h = vkt_host_resolve(host);
     *out = NULL;

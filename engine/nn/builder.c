@@ -166,6 +166,7 @@ vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text)
     VKT_WANT(NULL, text);
     *text = NULL;
     VKT_WANT(NULL, b);
+    VKT_WANT(&b->g->host, title);
     vkt_text t = { .h = &b->g->host };
     char shape[80], n[32], mem[24], line[2 * VKT_NAME_MAX + 80];
     uint64_t activations = 0;

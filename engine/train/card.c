@@ -40,10 +40,10 @@ static json_t *numbers(const double *v, uint32_t n)
 
 static json_t *card_of(const vkt_dataset *d, const char *program, const uint32_t chw[3])
 {
-    return json_pack("{s:s, s:[I,I,I], s:o, s:o, s:I, s:o}", "program", program, "sample", (json_int_t)chw[0],
-                     (json_int_t)chw[1], (json_int_t)chw[2], "mean", numbers(vkt_dataset_mean(d), chw[0]), "deviation",
-                     numbers(vkt_dataset_std(d), chw[0]), "classes", (json_int_t)vkt_dataset_classes(d), "names",
-                     class_names(d));
+    return json_pack("{s:s, s:[I,I,I], s:b, s:o, s:o, s:I, s:o}", "program", program, "sample", (json_int_t)chw[0],
+                     (json_int_t)chw[1], (json_int_t)chw[2], "vector", vkt_dataset_sample_rank(d) == 1, "mean",
+                     numbers(vkt_dataset_mean(d), chw[0]), "deviation", numbers(vkt_dataset_std(d), chw[0]), "classes",
+                     (json_int_t)vkt_dataset_classes(d), "names", class_names(d));
 }
 
 vkt_result vkt_trainer_attach_card(vkt_trainer *t, const char *program, const char *more)
@@ -185,10 +185,10 @@ vkt_result vkt_card_dataset(const vkt_card *c, vkt_row_type type, const void *ro
 {
     if (out) *out = NULL;
     VKT_WANT(NULL, c);
-    const bool normal = type == VKT_ROW_U8 || type == VKT_ROW_F32;
+    const bool normal = type == VKT_ROW_U8 || type == VKT_ROW_F32, vector = json_is_true(member(c, "vector"));
     const vkt_dataset_params p = { .rows = n,
-                                   .channels = c->chw[0],
-                                   .height = c->chw[1],
+                                   .channels = vector ? 0 : c->chw[0],
+                                   .height = vector ? 0 : c->chw[1],
                                    .width = c->chw[2],
                                    .type = type,
                                    .mean = normal ? c->mean : NULL,

@@ -7,6 +7,12 @@
 
 #include "vktrain/card.h"
 
+static vkt_tensor one_number(vkt_builder *b, vkt_tensor x, void *user)
+{
+    (void)user;
+    return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = 1 });
+}
+
 static void a_card_repeats_the_training_data(void **state)
 {
     rig *r = rig_of(state);
@@ -50,6 +56,33 @@ static void a_card_repeats_the_training_data(void **state)
     for (int k = 0; k < RIG_CLASSES; k++) assert_true(fabsf(got[k] - want[k]) < 1e-5f);
     vkt_predictor_destroy(&q);
     vkt_dataset_destroy(&rows);
+}
+
+/* Samples that are vectors stay vectors: a network sees (B,W), not (B,1,1,W). */
+static void a_card_of_vectors_makes_vectors(void **state)
+{
+    rig *r = rig_of(state);
+    enum { ROWS = 32, W = RIG_SIDE * RIG_SIDE };
+    static float x[ROWS][W], y[ROWS];
+    for (int i = 0; i < ROWS; i++) x[i][i % W] = y[i] = (float)i / ROWS;
+    char path[256];
+    vkt_card *c;
+    vkt_dataset *d, *rows;
+    snprintf(path, sizeof path, "%s", vkt_temp_dir_file(&r->dir, "w"));
+    const vkt_dataset_params dp = { .rows = ROWS, .width = W, .type = VKT_ROW_F32, .targets = y, .target_width = 1 };
+    assert_int_equal(vkt_dataset_from_arrays(&r->h, &dp, x, &d), VKT_OK);
+    const vkt_trainer_params p = { .model = { .forward = one_number }, .train = d, .batch = 8 };
+    vkt_trainer *t;
+    assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
+    assert_int_equal(vkt_trainer_attach_card(t, "rig", NULL), VKT_OK);
+    assert_int_equal(vkt_trainer_save(t, path), VKT_OK);
+    assert_int_equal(vkt_card_read(&r->h, path, "rig", &c), VKT_OK);
+    assert_int_equal(vkt_card_dataset(c, VKT_ROW_F32, x, 2, &rows), VKT_OK);
+    assert_int_equal(vkt_dataset_sample_rank(rows), 1);
+    vkt_card_destroy(&c);
+    vkt_trainer_destroy(&t);
+    vkt_dataset_destroy(&rows);
+    vkt_dataset_destroy(&d);
 }
 
 static void names_are_kept(void **state)
@@ -103,6 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(a_card_repeats_the_training_data),
+        rig_test(a_card_of_vectors_makes_vectors),
         cmocka_unit_test(names_are_kept),
         rig_test(wrong_cards_are_refused),
     };
