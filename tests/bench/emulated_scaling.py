@@ -42,7 +42,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--build", default="build", help="the build folder, with bench_emulate (%(default)s)")
     p.add_argument("--net", default="resnet20", help="resnet20 or mnist (%(default)s)")
-    p.add_argument("--ranks", default="2,4,8,16,32,64", help="numbers of ranks (%(default)s)")
+    p.add_argument("--ranks", default=",".join(str(2**i) for i in range(1, 13)), help="numbers of ranks (%(default)s)")
     p.add_argument("--batch", type=int, default=32, help="samples of a rank (%(default)s)")
     p.add_argument("--steps", type=int, default=14, help="steps of a run (%(default)s)")
     p.add_argument("--bucket", type=int, default=128, help="KiB of a bucket (%(default)s)")
