@@ -40,10 +40,12 @@ static json_t *numbers(const double *v, uint32_t n)
 
 static json_t *card_of(const vkt_dataset *d, const char *program, const uint32_t chw[3])
 {
-    return json_pack("{s:s, s:[I,I,I], s:b, s:o, s:o, s:I, s:o}", "program", program, "sample", (json_int_t)chw[0],
-                     (json_int_t)chw[1], (json_int_t)chw[2], "vector", vkt_dataset_sample_rank(d) == 1, "mean",
-                     numbers(vkt_dataset_mean(d), chw[0]), "deviation", numbers(vkt_dataset_std(d), chw[0]), "classes",
-                     (json_int_t)vkt_dataset_classes(d), "names", class_names(d));
+    json_t *card = json_pack("{s:s, s:[I,I,I], s:o, s:o, s:I, s:o}", "program", program, "sample", (json_int_t)chw[0],
+                             (json_int_t)chw[1], (json_int_t)chw[2], "mean", numbers(vkt_dataset_mean(d), chw[0]),
+                             "deviation", numbers(vkt_dataset_std(d), chw[0]), "classes",
+                             (json_int_t)vkt_dataset_classes(d), "names", class_names(d));
+    if (vkt_dataset_sample_rank(d) == 1) json_object_set_new(card, "vector", json_true()); /* absent: (C,H,W) */
+    return card;
 }
 
 vkt_result vkt_trainer_attach_card(vkt_trainer *t, const char *program, const char *more)
