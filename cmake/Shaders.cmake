@@ -2,7 +2,8 @@
 # one header, <build>/spirv/spirv_modules.h. The entries of shaders/tools.def become <build>/spirv/tools_modules.h.
 #
 # An entry is VKT_KERNEL(ID, file, "DEFINE ...", reads, writes, texels, flags): shaders/<file>.comp compiled with -D for each
-# DEFINE. An entry whose `texels` is not 0 is compiled a second time with VKT_TEXEL=1 (same bindings, texel-buffer loads).
+# DEFINE. An entry whose `texels` is not 0 is compiled a second time with VKT_TEXEL=1. The second module has
+# the same bindings, but loads from texel buffers.
 set(VKT_SPIRV "" CACHE PATH "where another build of this tree, with the same VKT_GLSLANG_COOP, has its spirv_modules.h: taken as it is")
 file(GLOB VKT_SHADER_DEPENDS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/lib/*.glsl ${PROJECT_SOURCE_DIR}/shaders/abi/*.h
   ${PROJECT_SOURCE_DIR}/include/vktrain/*.glsl)

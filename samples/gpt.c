@@ -138,7 +138,7 @@ typedef struct writer {
     vkt_graph *g;
     vkt_builder *b;
     vkt_program *p;
-    vkt_tensor window, z; /* (1,T) u32, (1,T,V); T: context length, V: size of the vocabulary */
+    vkt_tensor window, z; /* shapes (1,T) and (1,T,V). T is the context length, V the size of the vocabulary */
     uint32_t *ids;        /* (T): the last characters, then zeros */
     float *logits;        /* (T,V) */
     uint32_t n;           /* characters in the window */

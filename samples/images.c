@@ -13,7 +13,7 @@
 #define PROGRAM "vkt-images"
 enum { OPT_SIZE = 512, OPT_NO_FLIP, OPT_SKIP_BROKEN, OPT_LR_PATIENCE, OPT_MAX_PIXELS };
 enum {
-    SMALLEST = 10 /* leaves one pixel: a 3x3 convolution and a pooling, twice, make it 8, 4, 2, 1 */,
+    SMALLEST = 10 /* leaves one pixel: 3x3 convolution, pooling, 3x3 convolution, pooling make it 8, 4, 2 and 1 */,
     LARGEST = 1024,
     SHOWN = 8
 };

@@ -11,12 +11,17 @@
 # checkpoint, the number of ranks is halved. The result does not depend on the number of ranks, so the run ends with the
 # same bits as one without a failure. After a wrong option or a signal there is no further try.
 #
-#   -n RANKS   ranks of the first try, a power of two; without it: the largest one for which the hosts have slots
-#   -H HOSTS   hosts and their slots (without a number: 1), as mpirun's --host; without it: this machine, RANKS slots
-#   -r TRIES   tries, the first one included (5)
+#   -n RANKS   number of ranks of the first try, a power of two
+#              (default: the largest one for which the hosts have slots)
+#   -H HOSTS   hosts, each with its number of slots (default: 1), in the form of mpirun's --host
+#              (default: this machine with RANKS slots)
+#   -r TRIES   number of tries, the first one included (default: 5)
 #
-# OPTION... needs --checkpoint FILE or --run DIR. In the environment: MPIRUN, the launcher (mpirun); VKT_ASK, a command
-# that succeeds if the host in its last argument answers (ssh -o BatchMode=yes -o ConnectTimeout=10 HOST true).
+# OPTION... must have --checkpoint FILE or --run DIR. The script reads two environment variables:
+#
+#   MPIRUN     the launcher (default: mpirun)
+#   VKT_ASK    a command that succeeds if the host in its last argument answers
+#              (default: ssh -o BatchMode=yes -o ConnectTimeout=10 HOST true)
 set -u
 
 complain() { echo "launch.sh: $*" >&2; }

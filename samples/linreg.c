@@ -1,5 +1,5 @@
 /* linreg.c - vkt-linreg: the graph API in a few lines. Finds w and b of t = w0 x0 + w1 x1 + b from a million noisy
- * points, by full batches of Adam on the mean squared error.
+ * points. Adam minimises the mean squared error. Each batch has all points.
  *
  * A trainer gathers each batch by sample number. The gather would take far longer than a step of this program, which
  * reads all points where they are stored. For this reason, the points are inputs of a vkt_program. */

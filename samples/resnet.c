@@ -65,7 +65,7 @@ static const double mean[3] = { 0.485, 0.456, 0.406 }, deviation[3] = { 0.229, 0
 
 typedef struct resnet_options {
     uint32_t network; /* index in `networks` */
-    uint32_t size;    /* side of an image, in pixels; 0: 32 for the CIFAR form, otherwise 224 */
+    uint32_t size;    /* side of an image, in pixels. 0 means 32 for the CIFAR form, and 224 for others */
     uint32_t frozen_epochs, limit;
     bool scratch, new_head, evaluate, no_augment;
 } resnet_options;
@@ -151,7 +151,7 @@ typedef struct start {
     const resnet_options *o;
     const image_data *data;
     const char *weights; /* the weights file */
-    float **values;      /* by index in the store: all parameters and states, before the training of all layers */
+    float **values;      /* all parameters and states, in the store's order, before the training of all layers */
     uint32_t n;
 } start;
 
@@ -230,7 +230,7 @@ static vkt_result begin_pretrained(start *from, const vkt_trainer_params *params
     vkt_trainer_params p = *params;
     p.model.user = &frozen;
     p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_CONSTANT };
-    session bare = *s; /* without --load, --resume and --find-lr: load() loads the weights */
+    session bare = *s; /* it has no --load, --resume and --find-lr, because load() loads the weights */
     bare.o.load = bare.o.resume = bare.o.find_lr = NULL;
     vkt_trainer *t = NULL;
     vkt_result r = session_trainer(&bare, &p, &t);
@@ -307,9 +307,9 @@ static vkt_result predict(session *s, const resnet_options *o)
 
 /* ---- the run ---- */
 
-/* Returns the weights file with which the training starts; NULL: random weights, for instance with --from-scratch.
- * Without --load, resnet20 uses the CIFAR weights if they are found. These have ten classes. For another number of
- * classes, sets o->new_head: only the weights of the backbone are used. */
+/* Returns the weights file with which the training starts. NULL means random weights, for instance with --from-scratch.
+ * Without --load, resnet20 uses the CIFAR weights if they are found. These have ten classes. If the data have another
+ * number of classes, sets o->new_head, so that only the weights of the backbone are used. */
 static const char *weights_of(const session *s, resnet_options *o, uint32_t classes, char room[DATA_PATH])
 {
     if (o->scratch) return NULL;
@@ -332,7 +332,8 @@ static bool began_with_weights(const char *checkpoint)
     return with;
 }
 
-/* Returns the weight decay for a group. A 0 means no decay in a group, but the default in an optimizer. */
+/* Returns the optimizer's weight decay in the form for a group. A weight decay of 0 means the default in an optimizer,
+ * but no decay in a group. */
 static float decay_of(const vkt_optimizer *o)
 {
     const vkt_preset preset = o->keras ? VKT_PRESET_KERAS3 : VKT_PRESET_TORCH;
@@ -418,7 +419,7 @@ int main(int argc, char **argv)
                                   .name = "cifar10-jpeg",
                                   .images = { .height = size,
                                               .width = size,
-                                              .resize = cifar ? size : size * 8 / 7, /* 256 for 224, as torchvision */
+                                              .resize = cifar ? size : size * 8 / 7, /* as torchvision: 224 gives 256 */
                                               .random_crop = !o.no_augment,
                                               .crop_padding = cifar && !o.no_augment ? 4 : 0,
                                               .random_flip = !o.no_augment },

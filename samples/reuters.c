@@ -17,9 +17,9 @@ typedef struct sizes {
     uint32_t words, topics;
 } sizes;
 
-/* Builds the network: ids (B,300) -> logits (B,topics), with Keras' initial values. With V ids in the vocabulary and 46
- * topics it has 7 V + 115,982 parameters. Flatten puts channels before positions, as in PyTorch. Keras has the opposite
- * order, but that only changes the order of fc's inputs. */
+/* Builds the network: ids (B,300) -> logits (B,topics), with Keras' initial values. The network has 7 V + 115,982
+ * parameters if the vocabulary has V ids and there are 46 topics. Flatten puts channels before positions, as in
+ * PyTorch. Keras has the opposite order, but that only changes the order of fc's inputs. */
 static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
 {
     const sizes *n = user;
@@ -39,7 +39,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
 
 /* ---- a few test texts with their predictions ---- */
 
-/* Prints a text. A text that does not fit into SHOWN_BYTES bytes is cut, between two words if possible. */
+/* Prints a text. Of a text of more than SHOWN_BYTES bytes, prints only the beginning, up to the end of a word if
+ * possible. */
 static void print_start(const char *text)
 {
     char room[SHOWN_BYTES + 1];
@@ -49,8 +50,8 @@ static void print_start(const char *text)
     printf("%s%s\n", room, truncated ? " .." : "");
 }
 
-/* Prints up to SHOWN of the first n stories: those whose prediction is right, or if not `right`, those whose prediction
- * is wrong. */
+/* Searches the first n stories, and prints up to SHOWN of them. If `right` is true, it prints stories with a right
+ * prediction, otherwise stories with a wrong one. */
 static void show(const topics_data *d, uint32_t n, const float *logits, bool right, const char *title)
 {
     char room[CLASS_NAME_ROOM];

@@ -32,7 +32,7 @@ else
     echo "bare.sh: this kernel allows no unshare -n: the network stays"
 fi
 
-bare() ( # bare COMMAND...: runs COMMAND in the copy, by $offline and $as_user, with a new environment
+bare() ( # bare COMMAND...: runs COMMAND in the copy, with the prefixes $offline and $as_user and a new environment
     cd "$tree" || exit 1
     # shellcheck disable=SC2086
     exec $offline $as_user env -i PATH="$PATH" HOME="$home" TERM=dumb LANG=C.UTF-8 "$@"

@@ -30,7 +30,7 @@ install_missing $VKT_MPI_PACKAGES || say "going on without MPI: its tests are sk
 builds=${VKT_BUILD_DIR:-$PWD}
 make_folder "$builds" || exit 1
 
-out=$(mktemp -d) || exit 2 # files: counts ("passed failed skipped" per line), failures, skips, devices
+out=$(mktemp -d) || exit 2 # has the files counts (a line: "passed failed skipped"), failures, skips, devices
 trap 'rm -rf "$out"' EXIT
 touch "$out/counts" "$out/failures" "$out/skips" "$out/devices"
 start=$(date +%s)

@@ -11,8 +11,8 @@
 _Static_assert(VKT_AUDIT_INPUTS == VKT_MAX_IN, "an entry has room for every input");
 
 enum { RANDOM_CASES = 3, ELEMENTS = 4 /* elements of each input whose differences are compared */ };
-#define MAX_COST 3e8           /* most cost of a case (vkt_case_cost), by default */
-#define DIFFERENCES_COST 1.2e7 /* the same for difference quotients: 3 * ELEMENTS forward passes for each input */
+#define MAX_COST 3e8           /* largest cost of a case (vkt_case_cost), by default */
+#define DIFFERENCES_COST 1.2e7 /* largest cost for difference quotients: 3 * ELEMENTS forward passes for each input */
 
 typedef struct audit {
     vkt_ctx *ctx;

@@ -25,7 +25,7 @@ vkt_result vkt_phase_write(vkt_program *p, const vkt_subject *s)
     return VKT_OK;
 }
 
-/* Compares a side, and raises *excess to its worst error / tolerance. */
+/* Compares `got` with the side's reference. If the worst error / tolerance is above *excess or NaN, stores it there. */
 static void compare(const vkt_subject *s, const vkt_side *side, const void *got, const char *what, vkt_verdict *v,
                     double *excess)
 {

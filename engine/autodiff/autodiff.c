@@ -10,7 +10,7 @@
 typedef struct traversal {
     vkt_graph *g;
     size_t n_values, n_nodes; /* sizes of the graph before the traversal */
-    bool *wanted;             /* by value id: in wrt, or depends on a value of wrt by differentiable inputs */
+    bool *wanted;             /* by value id: it is in wrt, or depends on one of wrt through differentiable inputs */
     vkt_tensor *grad;         /* by value id: the value's gradient so far; {0}: none yet */
 } traversal;
 

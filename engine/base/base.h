@@ -21,8 +21,8 @@
         if (vkt_try_r_ != VKT_OK) return vkt_try_r_; \
     } while (0)
 
-/* Returns a copy of `host` in which alloc.resize, log and log_level have their defaults where they were not set. NULL:
- * all are defaults. If VKT_DEBUG is 1 or more, the log level is VKT_LOG_DEBUG. */
+/* Returns a copy of `host`. If alloc.resize, log or log_level is not set, the copy has its default. If `host` is NULL,
+ * all three are defaults. If VKT_DEBUG is 1 or more, the log level is VKT_LOG_DEBUG. */
 vkt_host vkt_host_resolve(const vkt_host *host);
 
 /* ---- memory: the engine itself allocates only by these functions, so that a test can make the n-th call fail ---- */

@@ -19,7 +19,7 @@
 
 #include "base/base.h"
 
-/* Most bytes of one read or write call: Linux itself stops at 2 GiB - 4 KiB. */
+/* The largest number of bytes of one read or write call. Linux itself stops at 2 GiB - 4 KiB. */
 #define VKT_FILE_STEP ((size_t)1 << 30)
 
 /* Logs "cannot <verb> "<path>": <the system's text>". Returns VKT_E_NOT_FOUND for ENOENT, else VKT_E_IO. */

@@ -15,7 +15,7 @@
 uint64_t vkt_fixed_from_double(double x);
 /* Returns a * b. Digits below 2^-64 are cut off, so the result is at most 2^-64 too small. */
 uint64_t vkt_fixed_mul(uint64_t a, uint64_t b);
-/* Returns b^t. Multiplies 1 by b t times, as a device does: one multiplication in each step. The result is at most
+/* Returns b^t. Multiplies 1 t times by b, as a device does: one multiplication in each step. The result is at most
  * 2^-64 / (1 - b) too small. Stops at 0, so there are at most 64 * ln(2) / (1 - b) products (44,000 for b = 0.999). */
 uint64_t vkt_fixed_pow(uint64_t b, uint64_t t);
 /* Computes NAdam's momentum b * (1 - p / 2). */

@@ -53,7 +53,7 @@ uint16_t vkt_half_from_f32(float f)
         if (h == 0x7c00) h = 0x7e00;
     } else if (magnitude >= 0x47800000) { /* 2^16 and above */
         h = 0x7c00;
-    } else if (magnitude >= 0x38800000) { /* from 2^-14 on: normal; a carry moves into the exponent, up to infinity */
+    } else if (magnitude >= 0x38800000) { /* 2^-14 and above: normal; a carry adds 1 to the exponent, up to infinity */
         h = shift_round(magnitude - ((127u - 15u) << 23), 13);
     } else if (magnitude >= 0x33000000) { /* from 2^-25 on, half of the smallest subnormal. Smaller values become 0 */
         const uint32_t exponent = magnitude >> 23; /* 102..112: value = significand * 2^(exponent - 150) */
@@ -76,5 +76,5 @@ uint16_t vkt_bf16_from_f32(float f)
         const uint32_t b = u >> 16;
         return (uint16_t)(b & 0x7f ? b : b | 0x40);
     }
-    return (uint16_t)shift_round(u, 16); /* a carry moves into the exponent, up to infinity, never into the sign */
+    return (uint16_t)shift_round(u, 16); /* a carry adds 1 to the exponent, up to infinity; the sign never changes */
 }

@@ -97,8 +97,8 @@ vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c,
 
 /* ---- cases of nodes ---- */
 
-/* SAMPLES: the number of random cases from which ranges and bounds are found. SLACK: the bound of an input of ids may
- * exceed the dimension that the ids index by this much. So a case may have invalid ids. */
+/* SAMPLES: the number of random cases from which ranges and bounds are found. SLACK: how much the bound of ids may
+ * exceed the size of the dimension that they index. So a case may have invalid ids. */
 enum { SAMPLES = 64, SLACK = 2 };
 
 /* Generates the op's random case for `seed`. */

@@ -5,8 +5,8 @@
 
 #include "ops/ops.h"
 
-/* Writes inputs and attributes as in a line of a --shapes file (samples/bench/case.h), without the op's name. The
- * text is cut at 159 bytes. */
+/* Writes inputs and attributes as in a line of a --shapes file (samples/bench/case.h), without the op's name. The text
+ * is truncated after 159 bytes. */
 void vkt_case_text(const vkt_host *h, const vkt_op *op, const vkt_case *c, char out[160]);
 
 /* Finds the largest dimension, and halves all dimensions and bounds of integers that have its size. Half of a multiple
@@ -14,8 +14,8 @@ void vkt_case_text(const vkt_host *h, const vkt_op *op, const vkt_case *c, char 
  * shapes. Returns false if no dimension is above 16. */
 bool vkt_case_halve(const vkt_op *op, vkt_case *c);
 /* Halves the batch (rounded as above), if it is above 4. The batch is dimension 0 of input 0, and of all inputs with
- * the same dimension 0. If input 0 has the batch last, floats by rows are weights, which have no batch and do not
- * change. Returns false if the batch is 4 or less. */
+ * the same dimension 0. If input 0 has the layout batch last, an f32 input with the layout rows is a weight: it has no
+ * batch and does not change. Returns false if the batch is 4 or less. */
 bool vkt_case_halve_batch(vkt_case *c);
 
 /* Estimates the cost of the double reference, forward and backward, in operations. For an op with a gradient it is

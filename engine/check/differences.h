@@ -6,7 +6,7 @@
 #include "check/subject.h"
 
 typedef struct vkt_differences {
-    uint32_t tried, kinks; /* number of chosen elements; of those that were left out because a kink is near */
+    uint32_t tried, kinks; /* number of chosen elements; number of those that were left out because a kink is near */
     double excess;         /* the worst error / the tolerance: above 1, or NaN, is wrong */
     uint32_t input;        /* input with the worst error; `at`: the index of its element */
     size_t at;

@@ -23,7 +23,7 @@ typedef struct table {
     bool own_features, own_labels, own_targets;
     pthread_mutex_t lock; /* guards `busy` */
     pthread_cond_t given; /* a worker number is free again */
-    uint64_t busy;        /* worker numbers in use, a bit each */
+    uint64_t busy;        /* bit i: worker number i is in use */
 } table;
 
 _Static_assert(VKT_DATA_MAX_WORKERS == 64, "a worker number is a bit of table.busy");

@@ -3,7 +3,7 @@
 
 #include "data/gz.h"
 
-/* Most bytes behind the array that are counted for the message. */
+/* At most this many bytes behind the array are counted for the message. */
 #define MAX_SURPLUS (1u << 20)
 
 static vkt_result fail_size(const vkt_gz *r, uint64_t want, uint64_t found, const char *qualifier)

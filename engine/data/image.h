@@ -38,7 +38,8 @@ void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s);
 /* Decodes `n` bytes of JPEG or PNG; the first bytes decide which. Rotates or mirrors the image upright, by its EXIF
  * orientation, and converts it to gray (channels 1) or RGB (channels 3). *out points into `s`.
  *
- * If a format allows a choice, the result is that of Pillow's convert("RGB") and convert("L"). Gray is, by ITU-R 601:
+ * Where a format lets the decoder choose, the result is that of Pillow's convert("RGB") and convert("L"). Gray is, by
+ * ITU-R 601:
  *
  *     (19595 * R + 38470 * G + 7471 * B + 32768) >> 16
  *
@@ -46,8 +47,8 @@ void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s);
  * rounded to 8.
  *
  * VKT_E_FORMAT unless the data are one whole image that vkt_image_check_size allows. Examples of the error: data that
- * end early, wrong codes or checksums, kinds that the decoders do not support. Its message begins with `name`.
- * VKT_E_NOMEM. */
+ * end early, wrong codes or checksums, features of a format that the decoders do not support. The error's message
+ * begins with `name`. VKT_E_NOMEM. */
 vkt_result vkt_image_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,
                             uint32_t channels, vkt_image_scratch *s, const vkt_image **out);
 
@@ -57,8 +58,8 @@ vkt_result vkt_jpeg_decode(const vkt_host *h, const char *name, const uint8_t *b
                            vkt_image *out, uint32_t *orientation);
 vkt_result vkt_png_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,
                           vkt_image *out, uint32_t *orientation);
-/* Returns VKT_E_FORMAT for an image without pixels, or with more than max_pixels. If max_pixels is 0, the limit depends
- * on the `n` bytes of the file: 2^24 + 64 * n pixels, at most 2^27, and sides of at most 65535 (JPEG's own limit). */
+/* Returns VKT_E_FORMAT for an image without pixels, or with more than max_pixels. If max_pixels is 0, an image of
+ * n bytes may have 2^24 + 64 * n pixels, but at most 2^27. Its sides may then be at most 65535 (JPEG's own limit). */
 vkt_result vkt_image_check_size(const vkt_host *h, const char *name, uint64_t width, uint64_t height, size_t n,
                                 uint64_t max_pixels);
 
@@ -67,8 +68,8 @@ vkt_result vkt_image_check_size(const vkt_host *h, const char *name, uint64_t wi
 uint32_t vkt_exif_orientation(const uint8_t *tiff, size_t n);
 
 /* Resizes to width x height, both 1 or more, by a triangle filter (bilinear with antialiasing). If the image shrinks,
- * the scale widens the filter. The result equals Pillow's bit for bit; see resize.c. `planes` (channels * height *
- * width bytes) gets the result channel by channel. `in` may be an image in `s`. VKT_E_NOMEM. */
+ * the filter is wider by the same factor. The result equals Pillow's bit for bit; see resize.c. `planes` gets the
+ * result channel by channel, channels * height * width bytes. `in` may be an image in `s`. VKT_E_NOMEM. */
 vkt_result vkt_image_resize(const vkt_host *h, const vkt_image *in, uint32_t width, uint32_t height,
                             vkt_image_scratch *s, uint8_t *planes);
 

@@ -16,9 +16,9 @@ static void convert_row(const uint8_t *in, ptrdiff_t step, uint32_t in_channels,
     }
 }
 
-/* Writes `in` to *out, upright and with `channels` channels. The EXIF number says how. 5 to 8: the rows of *out are
- * columns of `in`. 3, 4, 6 and 7: the first pixel of *out is in the last row of `in`. 2, 3, 7 and 8: it is in the last
- * column. */
+/* Writes `in` to *out, upright and with `channels` channels. The EXIF number says how. With 5 to 8, the rows of *out
+ * are columns of `in`. With 3, 4, 6 and 7, the first pixel of *out is in the last row of `in`. With 2, 3, 7 and 8, this
+ * pixel is in the last column of `in`. */
 static vkt_result orient(const vkt_host *h, const vkt_image *in, uint32_t orientation, uint32_t channels,
                          vkt_image *out)
 {
@@ -27,7 +27,7 @@ static vkt_result orient(const vkt_host *h, const vkt_image *in, uint32_t orient
     const bool from_right = (1u << orientation & (1u << 2 | 1u << 3 | 1u << 7 | 1u << 8)) != 0;
     VKT_TRY(vkt_image_reserve(h, out, swap ? in->height : in->width, swap ? in->width : in->height, channels));
     const ptrdiff_t pixel = in->channels, row = pixel * in->width;
-    const ptrdiff_t down = from_bottom ? -row : row, right = from_right ? -pixel : pixel; /* along the axes of `in` */
+    const ptrdiff_t down = from_bottom ? -row : row, right = from_right ? -pixel : pixel; /* to the next pixel */
     const uint8_t *p = in->pixels.p + (from_bottom ? row * ((ptrdiff_t)in->height - 1) : 0) +
                        (from_right ? pixel * ((ptrdiff_t)in->width - 1) : 0);
     for (uint32_t y = 0; y < out->height; y++)

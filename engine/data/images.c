@@ -1,8 +1,8 @@
 /* data/images.c - data sets of images (vktrain/data.h). Worker threads decode the images, once or for every batch.
  *
  * A sample is made in two parts. The first part makes the base, which never changes: decode, rotate upright, resize. If
- * all bases fit into cache_bytes, they are kept; without random crop, only the middle of each. The second part may
- * change from pass to pass: where the base is cropped, and whether it is mirrored. */
+ * all bases fit into cache_bytes, they stay in memory. Without random crop, only the middle of each base is stored. The
+ * second part may change from pass to pass: where the base is cropped, and whether it is mirrored. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #define DEFAULT_CACHE_BYTES (UINT64_C(1) << 30)
 #define MAX_LOAD_WORKERS 16
-/* Most broken files that are logged by name. The others are only counted. */
+/* At most this many broken files are logged by name. The others are only counted. */
 #define MAX_NAMED 20
 
 /* The planes of an image, width x height bytes each, one after the other. */

@@ -24,7 +24,7 @@ typedef struct slot {
     vkt_loader_slot memory;
     slot_state state;
     uint32_t done;       /* samples written, or skipped after a failure */
-    uint32_t failed_row; /* first sample of the batch that failed, as its index in the batch; UINT32_MAX: none */
+    uint32_t failed_row; /* index in the batch of the first sample that failed; UINT32_MAX: none */
     vkt_result status;   /* status of this sample */
     char why[256];       /* message of this sample */
 } slot;

@@ -2,8 +2,8 @@
  *
  * The caller owns a ring of S slots, each with space for one batch. Batch i of an epoch is written to slot i % S as
  * soon as that slot is free. So the workers are up to S batches ahead. Each worker claims a few samples at a time from
- * the oldest unfinished batch, so all workers help with the batch that is needed next. Bytes, their order and errors do
- * not depend on the number of workers.
+ * the oldest unfinished batch, so all workers help with the batch that is needed next. The content of each batch,
+ * the order of batches and the errors do not depend on the number of workers.
  *
  *     vkt_loader_start_epoch(l, order, n, pass);
  *     for (;;) {
@@ -40,9 +40,9 @@ typedef struct vkt_loader_params {
     size_t row_pitch; /* bytes from sample to sample in a slot; 0: vkt_dataset_row_bytes. Bytes between samples are 0 */
 } vkt_loader_params;
 
-/* Starts the workers, which wait for an epoch. VKT_E_ARG; VKT_E_NOMEM, also if a thread does not start; then *out is
- * NULL. `h` must be resolved. Several loaders and vkt_dataset_fetch may use the same source at the same time
- * (vkt_dataset_take_worker). */
+/* Starts the workers, which wait for an epoch. After VKT_E_ARG or VKT_E_NOMEM *out is NULL. If a thread does not start,
+ * the result is VKT_E_NOMEM. `h` must be resolved. Several loaders and vkt_dataset_fetch may use the same source at the
+ * same time (vkt_dataset_take_worker). */
 vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_loader **out);
 
 /* Starts an epoch of the samples order[0] .. order[n_rows - 1], all of one pass. order NULL: samples 0 .. n_rows - 1.

@@ -120,8 +120,8 @@ vkt_result vkt_dataset_from_idx(const vkt_host *host, const char *images_path, c
     return read_data_set(&h, &(source){ .images = images_path, .labels = labels_path }, classes, out);
 }
 
-/* Sets `path` to the first file folder/<stem><name>[.gz] that exists, for the texts of `names`, which end with NULL.
- * VKT_E_NOT_FOUND is not logged. */
+/* Sets `path` to the first of the files folder/<stem><name>[.gz] that exists. `names` has the possible texts for
+ * <name>, and a NULL behind them. VKT_E_NOT_FOUND is not logged. */
 static vkt_result find(vkt_text *path, const char *folder, const char *stem, const char *const *names)
 {
     static const char *const suffixes[] = { "", ".gz" };

@@ -17,7 +17,7 @@
 
 #include "data/image.h"
 
-/* The weights have 22 bits. The pixel has 8 bits, and 2 bits are for sums above 255 and below 0. */
+/* A sum has 32 bits: 22 for the weights, 8 for the pixel, and 2 for sums above 255 and below 0. */
 #define WEIGHT_BITS 22
 
 /* The filter of one axis. */

@@ -1,10 +1,10 @@
 /* dist/all_reduce.c - sums over all ranks by one binary tree: recursive halving, then recursive doubling (Thakur,
  * Rabenseifner & Gropp, Optimization of Collective Communication Operations in MPICH, 2005).
  *
- * In round s a rank has a range of numbers, of which rank xor 2^s has the other summand. The two share the work: the
- * rank whose bit s is 0 adds up the lower half, the other one the upper half. A range of odd length has its middle
- * number in both halves, so both messages have one size; both ranks then compute the same sum of this number. The
- * second part goes through the rounds in reverse, and the ranks exchange their finished halves. */
+ * In round s, a rank and its peer, rank xor 2^s, have summands for the same range of numbers. The two share the work:
+ * the rank whose bit s is 0 adds up the lower half, the other rank the upper half. If the range has an odd length, its
+ * middle number is in both halves: then both messages have the same size, and both ranks compute the same sum of this
+ * number. The second part does the rounds in reverse: the ranks exchange their finished halves. */
 #include "dist/dist.h"
 
 #define MAX_ROUNDS 12 /* of VKT_MAX_SHARDS ranks */
@@ -127,8 +127,8 @@ typedef struct reduction {
     float *data;
     vkt_wire wire;
     float *scratch;           /* VKT_WIRE_F32: received numbers */
-    uint16_t *in, *out;       /* VKT_WIRE_BF16, in the same memory: received numbers, numbers to send */
-    size_t first[MAX_ROUNDS]; /* the range before round s */
+    uint16_t *in, *out;       /* VKT_WIRE_BF16, in the same memory: numbers received; numbers to send */
+    size_t first[MAX_ROUNDS]; /* first number of the range before round s; n: length of the range */
     size_t n[MAX_ROUNDS];
     vkt_traffic *traffic; /* may be NULL */
 } reduction;
@@ -235,7 +235,7 @@ vkt_result vkt_all_gather(const vkt_transport *t, void *records, size_t bytes)
     if (bytes > SIZE_MAX / t->ranks)
         return vkt_fail(&h, VKT_E_ARG, "vkt_all_gather: no memory has %u records of %zu bytes", t->ranks, bytes);
     VKT_WANT(NULL, records);
-    for (uint32_t have = 1; have < t->ranks; have *= 2) { /* this rank has `have` records, from a multiple of have on */
+    for (uint32_t have = 1; have < t->ranks; have *= 2) { /* this rank has `have` records, from number `first` on */
         const uint32_t first = t->rank & ~(have - 1), theirs = first ^ have;
         uint8_t *all = records;
         VKT_TRY(exchange(t, t->rank ^ have, all + first * bytes, all + theirs * bytes, have * bytes, NULL));

@@ -57,7 +57,7 @@ vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const uin
     x->stats.ranks = ranks;
     VKT_TRY(make_sum(x));
     if (!x->active) return VKT_OK;
-    x->scratch = vkt_alloc(h, most / 2); /* the size that vkt_all_reduce asks for; a bucket is whole blocks */
+    x->scratch = vkt_alloc(h, most / 2); /* as vkt_all_reduce asks for; each bucket has an even number of floats */
     if (!x->scratch) return vkt_fail_nomem(h, "half a bucket", most / 2);
     return vkt_gate_create(ctx, "exchange", &x->gate);
 }
@@ -80,8 +80,8 @@ void vkt_exchange_destroy(vkt_exchange *x)
 
 /* ---- sections ---- */
 
-/* Writes the bucket numbers 0 .. n-1 to `order`, by rising `key`. Of two buckets with equal keys the higher number
- * comes first. n is small. */
+/* Writes the bucket numbers 0 .. n-1 to `order`, by rising `key`. Of two buckets with equal keys, the higher number
+ * comes first. An insertion sort is fast enough, because n is small. */
 static void sort_by(uint32_t *order, uint32_t n, const uint32_t *key)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -127,7 +127,7 @@ static vkt_result mark_update(vkt_exchange *x, vkt_program *p, const uint32_t *f
 
 vkt_result vkt_exchange_connect(vkt_exchange *x, vkt_program *shards, vkt_tensor t, vkt_program *update, vkt_tensor u)
 {
-    if (!x->active) { /* one section each */
+    if (!x->active) { /* each program is one section */
         x->n_sections = x->n_waits = 1;
         return VKT_OK;
     }
@@ -206,8 +206,8 @@ vkt_result vkt_exchange_step(vkt_exchange *x)
 void vkt_exchange_abandon(vkt_exchange *x)
 {
     if (!x->active || x->done == x->begun) return;
-    /* One value after the other, as in a step: the validation layer of Vulkan 1.3.239 takes a signal that skips values
-     * for one that is still pending. */
+    /* Signals each value, as a step does. If a signal skips values, the validation layer of Vulkan 1.3.239 believes
+     * that it is still pending. */
     while (x->gate.value < x->begun * x->n && vkt_gate_open(x->ctx, &x->gate, x->gate.value + 1) == VKT_OK) {
     }
     x->done = x->begun;

@@ -17,23 +17,23 @@ typedef struct vkt_exchange {
     bool active;                  /* the host takes part in each step: there are other ranks, or numbers are rounded */
     vkt_array *sum;               /* f32, as long as the arena */
     uint32_t n;                   /* number of buckets */
-    uint64_t *ends;               /* by bucket, in the order of addresses: offset behind the bucket in bytes */
+    uint64_t *ends;               /* for each bucket, in the order of offsets: the offset of its end in bytes */
     uint32_t *order;              /* buckets in the order in which they are complete */
-    uint32_t *section;            /* by bucket: the section of the program of shards that completes the bucket */
-    uint32_t n_sections, n_waits; /* number of sections of the program of shards; of the update */
+    uint32_t *section;            /* for each bucket: the section of the program of shards that completes it */
+    uint32_t n_sections, n_waits; /* number of sections of the program of shards; number of those of the update */
     uint64_t *values;             /* timeline values of the sections of shards, for two steps that alternate */
-    uint32_t *needs;              /* by section of the update: number of buckets that must be back before it */
+    uint32_t *needs;              /* for each section of the update: number of buckets that must be back before it */
     VkSemaphoreSubmitInfo *waits; /* the same, as semaphores of the step that is submitted */
     vkt_gate gate;                /* its value: number of buckets that are back, of all steps */
-    uint64_t begun, done;         /* number of steps that were begun; that were exchanged */
+    uint64_t begun, done;         /* number of steps that were begun; number of those that were exchanged */
     float *scratch;
     uint64_t last_ns; /* time when the last bucket of the step before was back; 0: no step before */
     vkt_dist_stats stats;
 } vkt_exchange;
 
 /* Splits an arena into buckets at the borders of parameters. Buckets are formed from the arena's end backwards, and
- * each has at least bucket_bytes; only the bucket at the arena's beginning may be smaller. *ends gets the offsets
- * behind the buckets in bytes, rising; the caller frees it. Returns VKT_E_NOMEM if it gets no memory. */
+ * each has at least bucket_bytes; only the bucket at the arena's beginning may be smaller. *ends gets the offsets of
+ * the buckets' ends in bytes, in rising order; the caller frees it. Returns VKT_E_NOMEM if it gets no memory. */
 vkt_result vkt_exchange_split(const vkt_graph *g, uint64_t bucket_bytes, uint64_t **ends, uint32_t *n);
 /* Makes x->sum for an arena with these buckets, and the memory of the exchange. The caller destroys *x also after
  * a failure. */

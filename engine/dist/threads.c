@@ -2,9 +2,9 @@
  * sender's buffer without the mutex, so both directions of an exchange are copied at the same time, and each byte is
  * copied once.
  *
- * A waiting rank watches the time. After the timeout it follows the chain of ranks that wait for each other. A rank at
- * the end of the chain that is in no call counts as a rank that does not answer. If the rank before the end has waited
- * for less than the timeout, the decision is left to that rank. */
+ * A waiting rank watches the time. After the timeout it follows the chain of ranks that wait for each other. If the
+ * last rank of the chain is in no call, it counts as a rank that does not answer. But if the rank before it has waited
+ * for less than the timeout, that rank decides later. */
 #include "base/base.h"
 #include "vktrain/dist.h"
 

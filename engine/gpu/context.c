@@ -267,7 +267,7 @@ vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vk
 }
 
 /* Waits for the engine's own work. It never waits for all work of a device that an application owns. After a loss no
- * work runs, but the engine still asks the driver to wait for a device that it made itself. */
+ * work runs; even so, it asks the driver to wait if the engine made the device. */
 static void drain(vkt_ctx *ctx)
 {
     if (ctx->owns_device)

@@ -249,8 +249,8 @@ static bool contains_ignoring_case(const char *text, const char *part)
     return !*part;
 }
 
-/* Returns whether the device matches. A number is an index. Any other text is a part of the name, in any case of
- * letters. "" matches each device. */
+/* Returns whether the device matches. A number is an index. Any other text is a part of the name; small letters and
+ * capitals are equal. "" matches each device. */
 static bool matches(const vkt_candidate *c, const char *selector)
 {
     if (!*selector || selector[strspn(selector, "0123456789")]) return contains_ignoring_case(c->info.name, selector);

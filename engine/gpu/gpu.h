@@ -56,7 +56,7 @@ struct vkt_ctx {
     vkt_traits traits;             /* limits.traits points here */
     vkt_traits_set traits_set;     /* the traits that $VKT_TRAITS sets */
     vkt_vk vk;    /* function table of this instance and device; a test may swap an entry to inject a fault */
-    void *loader; /* dlopen handle; NULL: a get_proc function was given instead */
+    void *loader; /* dlopen handle; NULL: get_proc is used instead */
     VkInstance instance;
     VkPhysicalDevice phys;
     VkDevice device;
@@ -187,9 +187,9 @@ void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer);
 
 /* ---- work ---- */
 /* Submits `cmd` to the compute queue, after everything submitted before. On the device, `cmd` waits for all uploads so
- * far. *value (NULL: not wanted) is for vkt_wait. `label` is the name of the work in messages. Memory is in order
- * between two submissions, and between a submission and the host that waited for it. So `cmd` needs barriers only for
- * hazards between its own commands. */
+ * far. *value (NULL: not wanted) is for vkt_wait. `label` is the name of the work in messages. A submission sees all
+ * memory writes of earlier submissions, and the host sees those of a submission that it waited for. So `cmd` needs
+ * barriers only for hazards between its own commands. */
 vkt_result vkt_submit(vkt_ctx *ctx, VkCommandBuffer cmd, const char *label, uint64_t *value);
 /* Submits like vkt_submit. `sync` has semaphores of a host that the submission waits for and signals (NULL: none);
  * VKT_E_ARG if they are more than VKT_SYNC_MAX. cmd may be VK_NULL_HANDLE. */
@@ -197,8 +197,8 @@ vkt_result vkt_submit_synced(vkt_ctx *ctx, VkCommandBuffer cmd, const vkt_sync *
                              uint64_t *value);
 /* Blocks until the compute timeline reaches `value`. VKT_E_ARG if no submission so far signals it. */
 vkt_result vkt_wait(vkt_ctx *ctx, uint64_t value);
-/* Returns whether `value` is reached; never blocks. Returns true if the device is lost (ctx->lost has the error) and in
- * a fork, false if the driver does not answer. */
+/* Returns whether `value` is reached; never blocks. If the device is lost (ctx->lost has the error), or in a fork,
+ * returns true. If the driver does not answer, returns false. */
 bool vkt_reached(vkt_ctx *ctx, uint64_t value);
 
 vkt_result vkt_commands_create(vkt_ctx *ctx, const char *name, vkt_commands *out);
@@ -223,8 +223,8 @@ void vkt_series_destroy(vkt_ctx *ctx, vkt_series *s); /* s may be zeroed; it mus
  * pending. */
 vkt_result vkt_series_begin(vkt_ctx *ctx, vkt_series *s, uint32_t i);
 vkt_result vkt_series_end(vkt_ctx *ctx, vkt_series *s, uint32_t i);
-/* Submits command buffers first to end - 1 like vkt_submit_synced: all of them or none. The first one waits for the
- * semaphores of `sync`, and the last one signals them. *value is for the last one. */
+/* Submits the command buffers with indices `first` to `end` - 1 like vkt_submit_synced: all of them or none. The first
+ * one waits for the semaphores of `sync`, and the last one signals them. *value is for the last one. */
 vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32_t end, const vkt_sync *sync,
                              const char *label, uint64_t *value);
 
@@ -244,8 +244,8 @@ void vkt_gate_destroy(vkt_ctx *ctx, vkt_gate *gate); /* gate may be zeroed; no s
 /* Returns the wait of a submission for `value`, for vkt_sync.waits. */
 VkSemaphoreSubmitInfo vkt_gate_wait(const vkt_gate *gate, uint64_t value);
 /* Records the barrier after which compute shaders and copies see what the host has written to mapped memory before it
- * opened the gate. A submission makes visible only what the host wrote before vkt_submit, so a command buffer that
- * reads or overwrites later writes needs this barrier before its first use of them. */
+ * opened the gate. A submission makes visible only what the host wrote before vkt_submit. If the host writes data
+ * later, a command buffer needs this barrier before it first reads or overwrites these data. */
 void vkt_host_barrier(vkt_ctx *ctx, VkCommandBuffer cmd);
 
 /* ---- transfers: through the staging ring, on the transfer queue if there is one ---- */

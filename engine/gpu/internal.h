@@ -88,8 +88,8 @@ void vkt_memory_destroy(vkt_ctx *ctx);
 /* Creates a VkBuffer without memory; `next` is the pNext of its VkBufferCreateInfo. *out is VK_NULL_HANDLE after a
  * failure. */
 VkResult vkt_handle_create(vkt_ctx *ctx, uint64_t bytes, const void *next, VkBuffer *out);
-/* Lists the memory types that fit `kind` and that the bits of `allowed` name: in `order`, best first. Returns their
- * number. */
+/* Writes the memory types that fit `kind` to `order`, best first. `allowed` has a bit for each type that may be used.
+ * Returns the number of types. */
 uint32_t vkt_memory_types(const vkt_ctx *ctx, vkt_memory_kind kind, uint32_t allowed,
                           uint32_t order[VK_MAX_MEMORY_TYPES]);
 /* Gives a buffer a range of a block, and returns the block's memory in *memory. Sets buf->block, block_offset and

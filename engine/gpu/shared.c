@@ -2,7 +2,7 @@
  *
  * The host reads and writes such memory like all its memory, through its caches. Memory that the driver allocates may
  * be uncached, or on the other side of a bus. A buffer has a VkDeviceMemory of its own, because imported memory has the
- * alignment and the size of whole pages. Only coherent memory types are used: nothing here flushes. */
+ * alignment and the size of whole pages. Only coherent memory types are used: no code here flushes. */
 #include "gpu/internal.h"
 
 #define FROM_HOST VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
@@ -34,7 +34,7 @@ void vkt_import_open(vkt_ctx *ctx)
 }
 
 /* Allocates imported->bytes bytes of host memory. Returns their address, which is aligned; NULL: there is no memory.
- * The host's allocator takes no alignment, so the allocation is larger by the alignment less 1 byte. */
+ * The host's allocator has no argument for the alignment. So the allocation has (alignment - 1) more bytes. */
 static void *allocate_aligned(vkt_ctx *ctx, vkt_imported *imported)
 {
     const uint64_t align = ctx->host_import_align, bytes = imported->bytes + align - 1;

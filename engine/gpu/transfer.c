@@ -1,9 +1,10 @@
 /* gpu/transfer.c - staging rings: copies from host memory to the device, and back.
  *
- * Upload: one host-visible ring of VKT_RING_BYTES. A piece needs a region at the head of the ring and one of SLOTS
- * command buffers. Both become free, in order, when the submission of the piece is done. Positions only grow. The
- * offset is the position modulo the size of the ring. A piece never wraps. Readback: one host-visible buffer of two
- * halves. The host copies from one half while the device fills the other.
+ * A transfer is split into pieces. Upload: one host-visible ring of VKT_RING_BYTES. A piece needs a region at the head
+ * of the ring and one of SLOTS command buffers. Both become free, in order, when the submission of the piece is done.
+ * Positions in the ring only grow; the offset is the position modulo the size of the ring. A region never continues at
+ * the start of the ring. Readback: one host-visible buffer of two halves. The host copies from one half while the
+ * device fills the other.
  *
  * The ring and the readback buffer are created at the first use. queue.c keeps the order of pieces, and the order of
  * pieces and compute work: see vkt_queue_submit. */
@@ -22,7 +23,7 @@ struct vkt_transfer {
     vkt_buffer *ring;
     uint64_t head, tail; /* the ring is in use from tail to head */
     slot slots[SLOTS];
-    uint32_t newest; /* newest slot; the next one is the oldest */
+    uint32_t newest; /* newest slot; the slot after it is the oldest */
     vkt_buffer *back;
     vkt_commands back_commands[2];
 };

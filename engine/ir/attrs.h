@@ -68,10 +68,10 @@ typedef struct vkt_scale_attr {
 
 typedef struct vkt_batch_norm_attr {
     float eps;
-    uint32_t given; /* 1, in a gradient: mean and variance were given and are constants */
+    uint32_t given; /* 1, in a gradient of batch_norm_given: mean and variance are inputs, and constant */
 } vkt_batch_norm_attr;
 
-/* x by rows has the shape (samples, groups, channels, inner). A row is one group of a sample. */
+/* x, stored by rows, has the shape (samples, groups, channels, inner). A row is one group of a sample. */
 typedef struct vkt_row_norm_attr {
     uint32_t groups, channels, inner;
     uint32_t rms; /* 1: the mean is not subtracted */

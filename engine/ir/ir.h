@@ -27,8 +27,8 @@ typedef enum vkt_role {
     VKT_ROLE_ACTIVATION = 0, /* written by a node; values whose live ranges do not overlap may share memory */
     VKT_ROLE_INPUT,          /* written by the host */
     VKT_ROLE_EXTERNAL,       /* a vkt_array */
-    VKT_ROLE_PARAM,          /* PARAM to PUBLISHED: an arena of the store, or a range of the arena; in the order of
-                              * vkt_store_part */
+    VKT_ROLE_PARAM,          /* the roles PARAM to PUBLISHED are arenas of the store, or ranges of an arena, in the
+                              * order of vkt_store_part */
     VKT_ROLE_GRAD,
     VKT_ROLE_MOMENT1,
     VKT_ROLE_MOMENT2,
@@ -95,7 +95,7 @@ struct vkt_graph {
     vkt_tensor arena[VKT_ARENAS]; /* whole arenas from PARAM to PUBLISHED; {0} until first used */
     vkt_tensor step, words, clock, metrics; /* {0} until first used */
     vkt_tensor seed;                        /* the gradient that vkt_backward starts from; {0} before that call */
-    uint32_t batch;                         /* largest batch of a gather, and the rows of a run whose vkt_run.rows is 0;
+    uint32_t batch;                         /* largest batch of a gather. A run with vkt_run.rows = 0 has so many rows.
                                              * 0: there is no gather */
     vkt_optimizer optimizer;                /* set by vkt_update */
     vkt_tensor groups;                      /* the optimizer's table of groups, abi/update.abi.h; {0}: no groups */
@@ -248,8 +248,8 @@ static inline uint32_t vkt_root(const vkt_graph *g, vkt_tensor t)
     while (g->values[id].alias) id = g->values[id].alias;
     return id;
 }
-/* Copy between logical row-major host memory, in the value's dtype, and the physical layout, as stored. The padding of
- * the physical side becomes zero. */
+/* Copy a value from the host's form (logical, row-major, in the value's dtype) to the stored form (physical), and back.
+ * The padding of the stored form becomes zero. */
 void vkt_pack_value(const vkt_value *v, const void *logical, void *physical);
 void vkt_unpack_value(const vkt_value *v, const void *physical, void *logical);
 
@@ -264,7 +264,7 @@ vkt_tensor vkt_apply(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint3
 void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tensor *in, uint32_t n_in,
                      const void *attr);
 /* Returns whether a builder may use t: the graph exists and has not failed, and t is one of its values. If only the
- * last is not true, sets the graph's status to VKT_E_ARG and logs a message that begins with `op`. */
+ * last condition is false, sets the graph's status to VKT_E_ARG and logs a message that begins with `op`. */
 bool vkt_is_usable(vkt_graph *g, const char *op, vkt_tensor t);
 /* Logs that an argument of a builder is NULL, and sets the status to VKT_E_ARG. Does neither if g is NULL. Returns the
  * null tensor. */

@@ -56,7 +56,7 @@ struct vkt_mpi {
     bool failed;
     bool stuck; /* MPI may still use memory of a failed exchange */
 
-    vkt_mpi_phase phase; /* the call of this rank now: kind, peer and begin */
+    vkt_mpi_phase phase; /* phase, peer and start time of the call in which this rank is now */
     uint32_t peer;
     uint64_t since_ns;
     vkt_mpi_header out, in;

@@ -165,8 +165,8 @@ static vkt_result mpi_exchange(void *user, uint32_t peer, const void *send, void
     return call(m, peer, false, send, receive, bytes);
 }
 
-/* Meets rank xor 1, then rank xor 2, and so on. At the end the rank has heard of all ranks, directly or through others.
- */
+/* Meets rank xor 1, then rank xor 2, and so on. At the end, a message from each rank has reached this rank, directly or
+ * through other ranks. */
 static vkt_result mpi_barrier(void *user)
 {
     vkt_mpi *m = user;
@@ -278,7 +278,7 @@ vkt_result vkt_mpi_open(const vkt_host *host, double timeout_seconds, vkt_mpi **
     MPI_Comm_size(MPI_COMM_WORLD, &n);
     const vkt_result r = check_ranks(&h, (uint32_t)n);
     if (r != VKT_OK) {
-        if (owns) MPI_Finalize(); /* all ranks do */
+        if (owns) MPI_Finalize(); /* all ranks fail here and call it */
         return r;
     }
     VKT_TRY(make(&h, timeout_seconds, (uint32_t)rank, (uint32_t)n, &m));

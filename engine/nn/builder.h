@@ -39,8 +39,8 @@ vkt_init vkt_builder_init(const vkt_builder *b, vkt_init given, vkt_init keras);
  * elements. */
 void vkt_builder_draw(const vkt_builder *b, size_t i, uint64_t seed, float *out);
 
-/* Returns whether `name`, of a layer or scope, is not empty, and the graph has no error. A name that is NULL or empty
- * sets the graph's status to VKT_E_ARG. */
+/* Checks the name of a layer or scope. Returns true if it is not empty and the graph has no error. If it is NULL or
+ * empty, sets the graph's status to VKT_E_ARG. */
 bool vkt_builder_is_named(vkt_builder *b, const char *name);
 
 #endif

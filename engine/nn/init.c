@@ -46,7 +46,8 @@ static double draw(const spread *s, vkt_rng *rng)
     return s->a + s->b * z;
 }
 
-/* `count` vectors of `length` numbers. The vectors start `next` floats apart; the numbers of one are `stride` apart. */
+/* `count` vectors of `length` floats. A vector starts `next` floats after the vector before it. Its numbers are
+ * `stride` floats apart. */
 typedef struct vectors {
     float *x;
     uint64_t count, length, next, stride;

@@ -62,7 +62,7 @@ vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tensor x, con
 
 static const vkt_nn_norm_params default_norm = { .eps = 0 };
 
-/* Make the vectors of an affine layer. Return the null tensor for a layer that is not affine. */
+/* Make the weight and the bias of a norm. Return the null tensor if the norm has none. */
 static vkt_tensor weight_of(vkt_builder *b, const char *name, uint32_t n, const vkt_nn_norm_params *p)
 {
     return p->no_affine ? (vkt_tensor){ 0 } : vector(b, name, "weight", n, ones, false);

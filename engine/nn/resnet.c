@@ -59,7 +59,7 @@ static vkt_tensor shortcut(vkt_builder *b, vkt_tensor x, uint32_t out, uint32_t 
     if (channels == out && stride == 1) return x;
     if (!p->cifar) return conv_norm(b, "downsample.0", "downsample.1", x, out, 1, stride, p);
     const uint32_t more = out - channels, before[] = { 0, more / 2, 0, 0 }, after[] = { 0, more - more / 2, 0, 0 };
-    /* A mean over one pixel copies the pixel. */
+    /* A mean over one pixel copies it. So this pooling reads every `stride`-th row and column. */
     const vkt_pool2d_params every = { .kernel = { 1, 1 }, .stride = { stride, stride } };
     return vkt_builder_note(b, NULL, "Shortcut", vkt_pad(b->g, vkt_avg_pool2d(b->g, x, &every), before, after, 0));
 }

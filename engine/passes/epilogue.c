@@ -30,8 +30,8 @@ static bool fits_behind(const vkt_graph *g, const vkt_node *n, uint32_t i)
            (head->op->epilogues >> n->op->fuse_kind & 1) && have_same_storage(vkt_node_in(n, i), vkt_node_out(n, 0));
 }
 
-/* Returns whether head may write its output into t's memory (plan/plan.c). Then a dispatch after its first would not
- * find t any more. */
+/* Returns whether head may write its output into t's memory (plan/plan.c). Its first dispatch would then overwrite t
+ * before its later dispatches read t. */
 static bool may_overwrite(const vkt_graph *g, const vkt_node *head, vkt_tensor t)
 {
     bool may = false;

@@ -6,9 +6,9 @@
  *   and graph do not change; only the lowering does. `epilogues` of the earlier op names the kinds that it
  *   supports. Examples: relu, dropout, sums, gradients of activations.
  *
- * - vkt_op.fuse, called by vkt_backward before the reverse traversal: forward and backward of a chain become one other
- *   node (vkt_node_become), if a value between them has no other reader: then it need not be stored. Examples:
- *   convolution, relu and max pooling (conv2d_max_pool); linear layers and mse (mlp_mse).
+ * - vkt_op.fuse, called by vkt_backward before the reverse traversal: the forward and backward nodes of a chain become
+ *   one node of another op (vkt_node_become). No other node may read the values between them, so these are not stored.
+ *   Examples: convolution, relu and max pooling (conv2d_max_pool); linear layers and mse (mlp_mse).
  *
  * - vkt_op.backward: a gradient is computed from other values than usual, and the forward nodes stay. Example: the
  *   gradient of a convolution's weights from a pooled gradient (conv2d_dw_unpool).
@@ -20,11 +20,11 @@
 
 #include "ir/ir.h"
 
-/* Sets live[i] if node i has a side effect, writes a parameter, a gradient or another value that is not an activation,
- * writes a kept value, or feeds a live node. */
+/* Sets live[i] if node i has a side effect, or writes a kept value, or writes a value that is not an activation (for
+ * instance a parameter or a gradient), or feeds a live node. */
 void vkt_find_live(const vkt_graph *g, bool *live);
-/* Sets half[id] if value `id` may be stored in 16 bits. It must be f32, an activation or an input, and consist of whole
- * vec4s, and every live node that writes or reads it must support this (vkt_op.half, vkt_op.half_rows). */
+/* Sets half[id] if value `id` may be stored in 16 bits. It must be an f32 activation or input that consists of whole
+ * vec4s. Every live node that writes or reads it must support 16 bits (vkt_op.half, vkt_op.half_rows). */
 void vkt_find_half(const vkt_graph *g, const bool *live, bool *half);
 
 /* Fuses live nodes as epilogues to the producer of their operand, if its op descriptor supports this kind

@@ -9,13 +9,13 @@
  * so the plan is always the same.
  *
  * Most live ranges are a few stages long. The stages are divided into buckets, and each bucket lists the values that
- * are live in it, so a value need not be compared with all others. Values that are live in many buckets are in one list
- * for all. */
+ * are live in it, so a value need not be compared with all others. Values that are live in many buckets are in one
+ * common list. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
 
-enum { BUCKET_STAGES = 16, MAX_BUCKETS = 4 }; /* stages of a bucket; a value of more buckets is in the list for all */
+enum { BUCKET_STAGES = 16, MAX_BUCKETS = 4 }; /* stages of a bucket; values in more buckets use the common list */
 
 /* One value in the list of one bucket. */
 typedef struct mark {

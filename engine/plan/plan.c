@@ -10,18 +10,18 @@ static const vkt_value *value_at(const vkt_emit *e, size_t id)
 
 /* ---- owners: the value whose memory a value uses ---- */
 
-/* The runs of nodes that touch a root value. */
+/* The executions of nodes that touch a root value. */
 typedef struct touch {
-    uint32_t nodes; /* number of these runs */
-    uint32_t last;  /* index + 1 of the node of the last run */
-    size_t run;     /* number of the last run */
+    uint32_t nodes; /* number of these executions */
+    uint32_t last;  /* index + 1 of the node of the last execution */
+    size_t run;     /* number of the last execution */
     bool kept;
 } touch;
 
 static void find_touches(const vkt_emit *e, const vkt_plan *p, touch *t)
 {
     for (size_t i = 1; i < e->g->n_values; i++) t[p->owner[i]].kept |= e->g->values[i].keep;
-    size_t run = 0; /* number of the current run; a node that is recomputed has two runs */
+    size_t run = 0; /* number of the current execution; a node that is recomputed is executed twice */
     for (size_t d = 0; d < e->n; d++) {
         if (d > 0 && e->list[d].node != e->list[d - 1].node) run++;
         for (uint32_t b = 0; b < e->list[d].n_bind; b++) {

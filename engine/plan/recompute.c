@@ -112,9 +112,9 @@ static bool touches(const vkt_emit *e, uint32_t d, uint32_t root)
     return false;
 }
 
-/* Returns whether a dispatch of [from, to) writes to `root`, or to a value that may have the same memory. No other
- * value has the memory of a packed value, an input or a constant. For all others, any value with the same role may have
- * it. */
+/* Returns whether a dispatch of [from, to) writes to `root`, or to a value that may have the same memory. A packed
+ * value, an input or a constant shares its memory with no other value. Any other value may share its memory with all
+ * values of the same role. */
 static bool is_written(const recomputation *m, uint32_t root, uint32_t from, uint32_t to)
 {
     const vkt_emit *e = m->e;

@@ -26,13 +26,13 @@ typedef struct scheduler {
     const vkt_plan *p;
     access *accesses;
     size_t n_accesses, cap_accesses;
-    uint32_t *newest[2]; /* by number of a list (memory_of): its newest access; [0] of readers, [1] of writers */
+    uint32_t *newest[2]; /* by list (memory_of): newest[0] has the newest reader, newest[1] the newest writer */
     edge *edges;         /* [0] is unused */
     size_t n_edges, cap_edges;
     uint32_t *first_edge; /* by dispatch: the first edge in the list of those that start from it; 0: none */
     uint32_t *waits;      /* by dispatch: edges to it from dispatches that have no stage yet */
     uint32_t *height;     /* by dispatch: edges on the longest path from it */
-    uint32_t *uses;       /* by owner: dispatches without a stage that touch it, and 1 more for each kept value of it */
+    uint32_t *uses;       /* by owner: dispatches without a stage that touch it, plus 1 for each kept value of it */
     bool *live;           /* by owner: holds memory now */
     bool *taken;          /* by dispatch: has a stage */
     uint32_t *ready;      /* dispatches without a stage that wait for no dispatch, rising */

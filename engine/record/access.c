@@ -1,4 +1,4 @@
-/* record/access.c - the host writes a program's inputs, and reads its values except activations that are not kept. */
+/* record/access.c - the host writes a program's inputs, and reads its values. It can read only kept activations. */
 #include "record/record.h"
 
 static vkt_result check_access(const vkt_program *p, vkt_tensor t, bool write)

@@ -4,7 +4,7 @@
 
 #include "record/record.h"
 
-/* Creates a program whose values share no memory. 256 bytes that no value uses follow each value. */
+/* Creates a program whose values share no memory. Each value is followed by 256 unused bytes. */
 vkt_result vkt_program_create_guarded(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out);
 /* Creates a guarded program in which outputs may use the memory of inputs if the op descriptor allows this. */

@@ -19,9 +19,9 @@ vkt_result vkt_program_users(const vkt_program *p, vkt_tensor t, const uint64_t 
 /* Ends a section before each of the n dispatches at[0] < at[1] < ..., all above 0. The last section ends with the step,
  * so there are n + 1 sections. VKT_E_STATE after the first run; VKT_E_ARG; VKT_E_NOMEM; or an error of the driver. */
 vkt_result vkt_program_mark(vkt_program *p, const uint32_t *at, uint32_t n);
-/* Returns whether no later run has to read timestamps. True once the third run has begun; for a program that is not
- * split into submissions (vkt_parts_create), true from the start. While it is false, a run must not begin if work waits
- * for a gate: Mesa 22.3 reads timestamps only when all submitted work is done. */
+/* Returns false while a later run still has to read timestamps. The result is true once the third run has begun. It
+ * is true from the start for a program that is not split into submissions (vkt_parts_create). While it is false, a
+ * run must not begin if work waits for a gate: Mesa 22.3 reads timestamps only when all submitted work is done. */
 bool vkt_program_is_measured(const vkt_program *p);
 /* Runs the program like vkt_program_run, section by section. `words` is NULL unless the graph is a graph of shards;
  * with words, run->rows = 0 means no rows. Section i waits for the semaphore waits[i] (waits may be NULL), and begins

@@ -35,7 +35,7 @@ static vkt_result record_parts(vkt_program *p, uint32_t n)
     return VKT_OK;
 }
 
-/* Makes a part of each section. Returns the number of parts. */
+/* Makes one part for each section. Returns the number of parts. */
 static uint32_t find_sections(vkt_program *p)
 {
     for (uint32_t i = 0; i < p->n_marks; i++) p->ends[i] = p->marks[i];

@@ -227,8 +227,9 @@ static vkt_result make_memory(vkt_program *p)
     return make_step(p);
 }
 
-/* Returns the batch of a gather; without one, the largest first dimension of the values with layout BATCH_LAST. Returns
- * 0 if there is neither, because the first dimension of an input with layout ROWS need not be a batch. */
+/* Returns the batch of the graph's gather. Without a gather, returns the largest first dimension of the values with
+ * layout BATCH_LAST. Returns 0 if there is neither, because the first dimension of an input with layout ROWS need not
+ * be a batch. */
 static uint32_t find_most_rows(const vkt_graph *g)
 {
     uint32_t most = 0;

@@ -96,7 +96,7 @@ struct vkt_program {
 
     struct {
         int64_t level; /* VKT_DEBUG at the creation of the program */
-        uint64_t *ns;  /* GPU time so far of each dispatch, then the marks of one run; NULL: not measured */
+        uint64_t *ns;  /* GPU time so far of each dispatch, then the timestamps of one run; NULL: not measured */
         uint64_t runs; /* number of measured runs */
     } debug;
 
@@ -104,7 +104,7 @@ struct vkt_program {
     struct {
         vkt_series slices;
         uint64_t *ns;            /* expected time of each slice: from its last run, or before that from the times of its
-                                  * kernels. Behind these, the marks of one run */
+                                  * kernels. Behind these, the timestamps of one run */
         vkt_timer timer;         /* start and end of each slice */
         uint64_t grain_ns;       /* no slice takes longer, unless it is one slow kernel */
         uint32_t next;           /* next slice of the current run; 0: no run is in progress */
@@ -126,9 +126,9 @@ vkt_range vkt_range_of_value(const vkt_program *p, vkt_tensor t);
 /* commands.c: creates pipelines and descriptor sets. */
 vkt_result vkt_bind_all(vkt_program *p);
 void vkt_bind_free(vkt_program *p);
-/* Records the dispatches `first` .. end - 1, and the barriers between them. If there is a timer, also records marks
- * 2 * i and 2 * i + 1 around dispatch i. No barrier is necessary before the first dispatch or behind the last one: see
- * vkt_submit. */
+/* Records the dispatches `first` .. end - 1, and the barriers between them. If there is a timer, also records
+ * timestamp 2 * i before dispatch i, and timestamp 2 * i + 1 behind it. No barrier is necessary before the first
+ * dispatch or behind the last one: see vkt_submit. */
 void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t first, uint32_t end, vkt_timer *timer);
 /* parts.c: creates the first command buffers of a program. Its descriptor sets must exist. */
 vkt_result vkt_parts_create(vkt_program *p);

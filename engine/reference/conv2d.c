@@ -5,7 +5,7 @@
  * outside of the image are 0. */
 #include "reference/families.h"
 
-/* Handles one product of the sum, by the positions of its factors and of the element that it is added to. */
+/* Handles one product of the sum. Arguments: positions of the factors in x and w, and of the sum in y. */
 typedef void (*tap_fn)(const vkt_ref_call *c, size_t x, size_t w, size_t y);
 
 /* Computes the row or column of x that tap k reads for output position `out`. Returns false if it is padding. */

@@ -11,8 +11,8 @@ static bool lands(const vkt_conv_transpose2d_attr *a, int axis, uint32_t in, uin
     return i >= 0 && i < size;
 }
 
-/* Handles the product of x and w: adds it to y, or, if `back`, adds to the gradients of x and w what they get from dy.
- */
+/* Adds x * w to y. If `back`, adds dy * w to the gradient of x and dy * x to the gradient of w instead. Arguments: the
+ * positions of the elements. */
 static void meet(const vkt_ref_call *c, bool back, size_t x, size_t w, size_t y)
 {
     if (!back) {

@@ -131,7 +131,7 @@ const vkt_ref_op vkt_ref_running_stats = { "running_stats", 2, running_forward, 
 /* A row of x and its statistics. */
 typedef struct row {
     const vkt_row_norm_attr *a;
-    size_t run, first, group; /* first: index of the row's first element */
+    size_t run, first, group; /* elements of the row; index of the first one; group of channels */
     double mean, scale;
 } row;
 

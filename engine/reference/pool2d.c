@@ -6,7 +6,7 @@
 #include <math.h>
 
 typedef struct span {
-    uint32_t begin, end; /* rows (or columns) of the image in the window, without `end`; begin >= end: none */
+    uint32_t begin, end; /* the window has rows (or columns) from begin to end - 1; begin >= end: it is empty */
     uint32_t step;       /* distance between neighbouring rows of the window */
     uint32_t padded;     /* number of rows of the window in the padded image */
 } span;

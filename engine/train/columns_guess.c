@@ -11,7 +11,7 @@ enum { MOST_CLASSES = 20, LEAST_ROWS_PER_CLASS = 5, USUAL_VALUES = 32 };
 
 /* The facts of one column. */
 typedef struct look {
-    const char **texts; /* the n texts that are not missing; after sort_texts, first the `distinct` different ones */
+    const char **texts; /* the n texts that are not missing; sort_texts puts the `distinct` different ones first */
     uint32_t n, distinct, missing;
     bool numbers, whole; /* all texts are numbers; no text is a number with a fraction */
     bool counts;         /* n > 2, no field is missing, and each value is the number of its row plus a constant */
@@ -54,7 +54,7 @@ static void sort_texts(look *l)
         if (i == 0 || strcmp(l->texts[i], l->texts[l->distinct - 1]) != 0) l->texts[l->distinct++] = l->texts[i];
 }
 
-/* Finds the facts of a column in rows[0..n); rows NULL: in rows 0 to n - 1. The caller frees l->texts. */
+/* Finds the facts of a column in rows[0..n), or in rows 0 to n - 1 if `rows` is NULL. The caller frees l->texts. */
 static vkt_result look_at(const vkt_host *h, const vkt_records *r, uint32_t column, const uint32_t *rows, uint32_t n,
                           look *l)
 {

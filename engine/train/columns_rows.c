@@ -10,7 +10,7 @@ typedef struct rows {
     vkt_host h;
     const vkt_columns *c;
     const vkt_records *r;
-    uint32_t *map;    /* for each column of c, its index in r; UINT32_MAX: not needed */
+    uint32_t *map;    /* for each column of c, its index in r; UINT32_MAX if it is not needed */
     float *x, *y;     /* inputs (n, inputs); targets (n) */
     uint32_t *labels; /* classes (n) */
 } rows;
@@ -39,7 +39,7 @@ static vkt_result fail_field(const rows *w, const vkt_column *c, uint32_t row, c
                     vkt_printable(c->name, name, sizeof name), want, vkt_printable(field, got, sizeof got));
 }
 
-/* Returns the index of a text among the values of a column; n_values: the column has no such value. */
+/* Returns the index of a text among the values of a column, or n_values if the column has no such value. */
 static uint32_t value_of(const vkt_column *c, const char *field)
 {
     uint32_t k = 0;

@@ -23,7 +23,7 @@ void vkt_differences_add(vkt_differences *d, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(one, sizeof one, fmt, args);
     va_end(args);
-    for (char *c = one; *c; c++) /* a terminal may show the text of a file: no control characters */
+    for (char *c = one; *c; c++) /* no control characters: the text may be from a file, and a terminal may show it */
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     vkt_text_add(&d->text, "%s%s", d->n > 1 ? "; " : "", one);
 }
@@ -115,8 +115,8 @@ static part as_fraction(const part *value, char room[32])
     return is_count ? whole(room) : *value;
 }
 
-/* Adds the difference of one attribute: as a fraction under the label of the op's field, or under `name` if the field
- * has no label. If the label is empty, adds nothing. */
+/* Adds the difference of one attribute. If the op's field has a label, adds both values as fractions under this label;
+ * if the label is empty, adds nothing. If the field has no label, adds the values unchanged under `name`. */
 static void report_attribute(vkt_differences *d, part op, part of, part name, const part *was, const part *is)
 {
     const vkt_field *f = op.n ? field_of(op, name) : NULL;

@@ -70,8 +70,8 @@ typedef struct matrix {
     uint64_t right, all;
 } matrix;
 
-/* Writes the name of class k. A name wider than MAX_NAME or of NAME_ROOM bytes or more is shortened between two
- * characters, and ends with "..". Control characters become '?'. */
+/* Writes the name of class k. If the name is wider than MAX_NAME, or has NAME_ROOM bytes or more, ".." replaces its
+ * last characters. Control characters become '?'. */
 static void short_name(const matrix *m, cairo_t *cr, uint32_t k, char out[NAME_ROOM + 4])
 {
     char room[NAME_ROOM];
@@ -91,7 +91,7 @@ static void short_name(const matrix *m, cairo_t *cr, uint32_t k, char out[NAME_R
 static vkt_rgb shade(double part)
 {
     const vkt_rgb full = vkt_series_color[0];
-    const double p = part > 0 ? 0.06 + 0.94 * sqrt(part) : 0; /* a few samples are visible too */
+    const double p = part > 0 ? 0.06 + 0.94 * sqrt(part) : 0; /* makes a few samples visible too */
     return (vkt_rgb){ 1 - p * (1 - full.r), 1 - p * (1 - full.g), 1 - p * (1 - full.b) };
 }
 

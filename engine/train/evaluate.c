@@ -109,7 +109,7 @@ static vkt_result collect(vkt_evaluator *e, uint64_t run, uint64_t batch, vkt_su
     return VKT_OK;
 }
 
-/* Writes the samples of this rank to the front of the feed's order, and their number to its length. */
+/* Writes this rank's samples to the front of the feed's order, and sets the feed's length to their number. */
 static void choose_samples(vkt_evaluator *e)
 {
     vkt_feed *f = &e->feed;

@@ -1,6 +1,6 @@
 /* train/events.c - event files for TensorBoard; see vktrain/events.h. This file writes the messages without a library.
- * A field of a protocol buffer is a key (number << 3 | wire type) and a value. The value is a varint (wire type 0), 8
- * bytes (1), a length and bytes (2), or 4 bytes (5). */
+ * A field of a protocol buffer is a key (number << 3 | wire type) and a value. The wire type says what the value is: 0
+ * a varint, 1 eight bytes, 2 a length and that many bytes, 5 four bytes. */
 #include "vktrain/events.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ struct vkt_events {
     bool broken; /* a write failed and may have left a part of a record: readers find no record behind that */
 };
 
-/* Bytes that grow. A failed allocation is remembered, and later appends do nothing. */
+/* An array of bytes that grows. A failed allocation is remembered, and later appends do nothing. */
 typedef struct bytes {
     const vkt_host *h;
     uint8_t *p;

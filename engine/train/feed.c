@@ -64,9 +64,9 @@ static vkt_result upload_batches(vkt_feed *f, vkt_loader *l, const vkt_loader_sl
     }
 }
 
-/* Uploads n samples in chunks, in `order` (NULL: in the order of the data set). It is for samples whose bytes are no
- * multiple of 4, for samples that workers make, and for the samples of one epoch. If `all`, uploads labels and targets
- * too. */
+/* Uploads n samples in chunks, in `order` (NULL: in the order of the data set). This function is for samples whose size
+ * in bytes is no multiple of 4, for samples that workers make, and for the samples of one epoch. If `all`, uploads
+ * labels and targets too. */
 static vkt_result upload_samples(vkt_feed *f, const uint32_t *order, uint32_t n, bool all)
 {
     const uint32_t pitch = pitch_of(f->data), width = vkt_dataset_target_width(f->data);

@@ -20,15 +20,15 @@ typedef struct vkt_feed {
     const vkt_dataset *data;
     uint32_t batch, n; /* samples of a batch; samples of the data set */
     uint32_t length;   /* number of samples of the current epoch, which are the first ones of host_order */
-    uint32_t room;     /* not 0: the tables on the device have the samples of one epoch only, this many at most, in the
-                        * epoch's order; vkt_feed_start fills them */
+    uint32_t room;     /* not 0: vkt_feed_start fills the tables on the device with the samples of one epoch, in the
+                        * epoch's order. An epoch then has at most `room` samples */
     uint64_t in_room;  /* hash of the order whose samples the tables have; 0: none yet */
     uint32_t workers;  /* as vkt_loader_params.workers */
     bool streams;
     vkt_array *features, *labels, *order;
     vkt_array *targets;           /* NULL: the data set has none */
     uint32_t *host_order;         /* order of the current epoch, n numbers */
-    uint32_t at;                  /* samples of this epoch that were returned or skipped */
+    uint32_t at;                  /* number of samples of this epoch that were returned or skipped */
     vkt_loader *loader;           /* streaming only, like all members below */
     bool busy[VKT_FEED_SLOTS];    /* vkt_feed_next has returned the slot, and it is not free yet */
     uint64_t run[VKT_FEED_SLOTS]; /* the run that uses the slot; UINT64_MAX: none yet */
@@ -43,7 +43,7 @@ typedef struct vkt_feed_params {
     uint32_t batch;
     bool stream;
     uint32_t workers; /* as vkt_loader_params.workers */
-    uint32_t room;    /* most samples of an epoch, if an epoch has a part of the data set only; 0: it has all of it */
+    uint32_t room;    /* 0: an epoch has all samples of the data set; else an epoch has at most `room` samples */
 } vkt_feed_params;
 /* Creates a feed. Samples without labels have label 0. `data` and `h` must outlive the feed. VKT_E_SHAPE for too many
  * channels; VKT_E_ARG for a batch or a sample that is too large; the errors of vkt_array_create and of the loader. */
@@ -62,8 +62,8 @@ typedef struct vkt_feed_values {
 vkt_feed_values vkt_feed_declare(vkt_graph *g, const vkt_feed *f);
 /* Writes the bindings. Returns their number. */
 uint32_t vkt_feed_bind(const vkt_feed *f, vkt_feed_values v, vkt_binding out[VKT_FEED_BINDINGS]);
-/* Returns the batch in *x and its labels (B) in *t. *x is (B,C,H,W) f32, normalised; (B,F) f32, normalised, if the
- * samples are vectors; (B,L) u32 if the samples are whole numbers. */
+/* Returns the batch in *x and its labels (B) in *t. If the samples are whole numbers, *x is u32, (B,L). Else it is f32
+ * and normalised: (B,F) if the samples are vectors, otherwise (B,C,H,W). */
 void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_tensor *x, vkt_tensor *t);
 /* Returns the batch's targets (B,K) f32, BATCH_LAST; the null tensor if the data set has none. */
 vkt_tensor vkt_feed_gather_targets(vkt_graph *g, const vkt_feed *f, vkt_feed_values v);

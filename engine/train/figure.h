@@ -36,8 +36,8 @@ double vkt_figure_step(double span, double pieces);
 void vkt_figure_tick(double value, double step, char out[32]);
 
 /* Calls `draw` on a white background, and replaces the file by the result atomically. The figure has width x height
- * units: pixels of an SVG; a PNG has two pixels per unit, for sharp text. VKT_E_ARG: the path ends in neither .svg nor
- * .png (small letters or capitals), or a text is not UTF-8. VKT_E_IO, VKT_E_NOMEM. Threads: any. */
+ * units. A unit is one pixel in an SVG; it is two pixels in a PNG, for sharp text. VKT_E_ARG: the path ends in neither
+ * .svg nor .png (small letters or capitals), or a text is not UTF-8. VKT_E_IO, VKT_E_NOMEM. Threads: any. */
 vkt_result vkt_figure_write(const vkt_host *h, const char *path, double width, double height,
                             void (*draw)(cairo_t *cr, const void *user), const void *user);
 

@@ -1,4 +1,5 @@
-/* train/find_lr.c - vkt_trainer_find_lr: a fit whose learning rate rises by the same factor from step to step. */
+/* train/find_lr.c - vkt_trainer_find_lr: the test of learning rates. It is a fit whose rate rises by the same factor
+ * from step to step. */
 #include <math.h>
 
 #include "train/trainer.h"
@@ -77,7 +78,7 @@ static bool is_over(void *user)
     return ++x->begun >= (uint64_t)STEPS * x->per_step || x->ended || x->stopped;
 }
 
-/* Returns the step at which the smoothed loss falls fastest, before its lowest value; n: there is no such step. */
+/* Returns the step at which the smoothed loss falls fastest, before its lowest value, or n if there is no such step. */
 static uint32_t steepest(const double *smoothed, uint32_t n)
 {
     uint32_t lowest = 0, best = n;

@@ -215,7 +215,7 @@ static vkt_result train_epoch(fit *f)
 {
     const vkt_result r = run_steps(f);
     const bool alone =
-        f->t->shards.ranks == 1; /* other ranks make no further step with this rank, unless all diverge */
+        f->t->shards.ranks == 1; /* else drain would wait for ranks that make no more steps, unless all have diverged */
     if (r != VKT_OK && r != VKT_E_DEVICE_LOST && (alone || r == VKT_E_DIVERGED)) (void)drain(f);
     vkt_feed_stop(&f->t->feed);
     return r;

@@ -20,8 +20,9 @@ void vkt_history_free(vkt_history *history);
 /* Returns whether every measured loss is finite. The validation was measured if val_acc or val_loss is not NaN. An
  * epoch for which the function returns false is never the best, whatever its accuracy is. */
 bool vkt_epoch_is_finite(const vkt_epoch_record *r);
-/* Returns the index of the best finite epoch, the first of equals. The best has the highest val_acc, else the lowest
- * val_loss; without validation, the lowest train_loss. Returns n if no epoch is finite. */
+/* Returns the index of the best finite epoch, the first of equals. The best epoch has the highest val_acc. If no epoch
+ * has a val_acc, it has the lowest val_loss; without validation, it has the lowest train_loss. Returns n if no epoch is
+ * finite. */
 size_t vkt_history_best(const vkt_epoch_record *records, size_t n);
 
 /* Writes CSV: the line "epoch,train_loss,train_acc,val_loss,val_acc,lr,seconds" and the names of metrics, then one line

@@ -67,7 +67,7 @@ static uint64_t hash_numbers(const vkt_dataset *d, uint32_t channels)
 }
 
 /* Computes the hash of a validation set: type, shape, labels, targets, features. Mean, deviation and class names are in
- * it only if they are not those of the training set `train`, which have lines of their own. */
+ * it only if they differ from those of the training set `train`: the training set has lines of its own for them. */
 static vkt_result hash_set(const vkt_host *h, const vkt_dataset *d, const vkt_dataset *train, uint64_t *hash)
 {
     uint32_t shape[5] = { 0, 0, 0, vkt_dataset_rows(d), (uint32_t)vkt_dataset_type(d) };

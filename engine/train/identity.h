@@ -1,7 +1,7 @@
 /* train/identity.h - the identity of a run as text in its checkpoints: settings, data and network.
  *
  * Metadata of a checkpoint, a line for each fact:
- *   vktrain.run    "batch=128"; a hash follows '#'. All lines must be equal, or the run cannot be resumed
+ *   vktrain.run    settings, as "batch=128"; '#' begins a hash. All lines must be equal, or the run cannot be resumed
  *   vktrain.rate   learning rate; total, warmup and min_lr of the schedule: a different value is logged, and then used
  *   vktrain.graph  a node of model and loss: "attention attention.7 shape=16x64x96 of=add.6 heads=4 causal=1 scale=0.2"
  *

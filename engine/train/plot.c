@@ -75,7 +75,7 @@ static bool fit_values(const chart *c, const panel *p, axis *a)
     }
     if (lo > 0 && lo < hi / 4) span_lo = 0; /* zero is near: begin there, so that heights are proportional */
     a->step = vkt_figure_step(span_hi - span_lo, 4.5);
-    const double slack = 1e-9; /* as a part of a step, because 0.3 / 0.1 is not exactly 3 */
+    const double slack = 1e-9; /* a part of a step, for errors of rounding: 0.3 / 0.1 is not exactly 3 */
     a->lo = floor(span_lo / a->step + slack) * a->step;
     a->hi = ceil(span_hi / a->step - slack) * a->step;
     return true;
@@ -158,8 +158,8 @@ static void draw_series(const chart *c, const axis *x, const axis *y, size_t off
     }
 }
 
-/* Draws a dashed line at the best epoch, and a ring around its validation value, or around its training value if the
- * validation was not measured. */
+/* Draws a dashed line at the best epoch, and a ring around its validation value. If the validation was not measured,
+ * the ring is around its training value. */
 static void draw_best(const chart *c, const panel *p, const axis *x, const axis *y)
 {
     if (c->best == c->n) return;
@@ -237,8 +237,8 @@ static void draw_panel(const chart *c, const panel *p)
 
 /* ---- the figure ---- */
 
-/* Writes for instance "best epoch 7:  validation accuracy 0.9837,  validation loss 0.0512". A number of the training
- * replaces one that the validation lacks. Writes "" if no epoch is the best. */
+/* Writes for instance "best epoch 7:  validation accuracy 0.9837,  validation loss 0.0512". If the validation lacks a
+ * number, that of the training is written instead. Writes "" if no epoch is the best. */
 static void best_text(const chart *c, char *out, size_t size)
 {
     const vkt_epoch_record *r = &c->records[c->best < c->n ? c->best : 0];

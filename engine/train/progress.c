@@ -43,8 +43,8 @@ static const char *loss_text(double loss, char out[24])
 /* The parts of the line, in the order of writing. The bar follows the first one. */
 enum { HEAD, BATCHES, TIMES, RATE, LOSS, ACCURACY, PARTS, THE_BAR };
 
-/* The parts that a narrow terminal does without, in this order. Before that, the bar shrinks to SHORTEST_BAR columns.
- * The head stays; it is shortened if even the head is too long. */
+/* The parts that are left out on a narrow terminal, in this order. Before that, the bar shrinks to SHORTEST_BAR
+ * columns. The head is never left out; if it is too long, it is truncated. */
 static const int given_up[] = { RATE, TIMES, THE_BAR, ACCURACY, LOSS, BATCHES };
 
 static void write_parts(const vkt_fit_progress *f, char parts[PARTS][PART_ROOM])

@@ -1,5 +1,5 @@
-/* train/ranks.c - what the ranks of a run compare: at the start of a fit everything that the bits of the result depend
- * on, and later the weights from time to time. Two small exchanges between ranks are here too. */
+/* train/ranks.c - what the ranks of a run compare. At the start of a fit they compare everything that the bits of the
+ * result depend on. Later they compare the weights from time to time. Two small exchanges are here too. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -177,8 +177,8 @@ static vkt_result submit_shards(vkt_trainer *t, uint32_t rows, uint64_t *values)
 }
 
 /* Submits a step of shards. The device computes its shards while the host exchanges the gradients of the step before.
- * But if the host has to wait for a run of this step, that run waits for the exchange. So a step of many runs, or of a
- * program that is not measured yet, is submitted after the exchange. */
+ * If a step has many runs, or a program that is not measured yet, the host waits for one of its runs. But that run
+ * waits for the exchange. So such a step is submitted after the exchange. */
 static vkt_result submit_sharded(vkt_trainer *t, double lr, bool *submitted)
 {
     vkt_shards *s = &t->shards;

@@ -4,8 +4,9 @@
  * program of shards, the exchange of gradients with the other ranks, and one run of the update.
  *
  * In the words of vkt_shards: the batch of a step of shards has count x parts x rows samples (fewer at the end of an
- * epoch). Shard s has parts x rows of them, from index s x parts x rows on, and each of its runs has `rows`. A rank has
- * `own` shards, from number `first` on. So its samples of a step are neighbours in the order of the epoch. */
+ * epoch). Shard s has parts x rows of these samples; the first has index s x parts x rows. Each run of a shard has
+ * `rows` samples. A rank has `own` shards, and `first` is the number of the first one. So its samples of a step are
+ * neighbours in the order of the epoch. */
 #ifndef VKT_STEPS_H
 #define VKT_STEPS_H
 
@@ -16,7 +17,7 @@
 
 /* The result of one step, over all ranks. */
 typedef struct vkt_step_result {
-    double loss, correct; /* sums over the samples: of their losses; of correct predictions */
+    double loss, correct; /* sum of the losses of all samples; number of correct predictions */
     uint64_t rows;
     uint32_t t;  /* the optimizer's completed steps */
     bool finite; /* the loss is finite */
@@ -30,15 +31,15 @@ typedef struct vkt_shard_result {
 
 /* A step that is submitted. */
 typedef struct vkt_pending_step {
-    uint64_t run, update; /* number of its first run of the program of shards; number of its run of the update */
+    uint64_t run, update; /* number of the first run of its shards; number of the run of its update */
     uint32_t collected;   /* number of this rank's runs whose results were read */
 } vkt_pending_step;
 enum { VKT_STEPS_PENDING = 4 }; /* most pending steps */
 
 typedef struct vkt_shards {
     uint32_t count;       /* shards of a step; 0: a step is one run, and this rank is the only one */
-    uint32_t own, parts;  /* shards of this rank; runs of each shard */
-    uint32_t rows, first; /* samples of a run; number of this rank's first shard */
+    uint32_t own, parts;  /* number of shards of this rank; number of runs of each shard */
+    uint32_t rows, first; /* number of samples of a run; index of this rank's first shard */
     uint32_t rank, ranks;
     vkt_graph *g; /* graph of the update */
     vkt_program *update;
@@ -46,15 +47,15 @@ typedef struct vkt_shards {
     vkt_exchange x;
     vkt_pending_step pending[VKT_STEPS_PENDING]; /* a ring, by number of the step */
     vkt_shard_result *results; /* for each pending step, a block of each rank: see block_of in steps.c */
-    bool wants_stop, all_stop; /* the caller of this rank wants to stop; all ranks know that some rank wants to */
+    bool wants_stop, all_stop; /* this rank's caller wants to stop; some caller wants to stop, and all ranks know it */
     bool torn;                 /* some shards of a step are submitted, but not its update. The states are those of a
                                 * shard */
-    bool broken;               /* a fit has failed in the middle of a step: the weights may be those of no step */
+    bool broken;               /* a fit has failed in the middle of a step: the weights may be wrong */
 } vkt_shards;
 
 typedef struct vkt_steps {
     uint64_t run;                /* without shards: number of the newest run of the program */
-    uint64_t submitted, arrived; /* steps of this fit that are submitted; those of them whose results are taken */
+    uint64_t submitted, arrived; /* number of this fit's submitted steps; number of those whose results were taken */
     uint32_t batch;              /* number of the epoch's next step */
 } vkt_steps;
 
@@ -78,10 +79,10 @@ uint32_t vkt_steps_open(const vkt_trainer *t);
 /* Returns whether the fit shall stop. `wish`: this rank's caller wants it to stop. Several ranks stop at the same step,
  * some steps after the first wish. */
 bool vkt_steps_stop(vkt_trainer *t, bool wish);
-/* Ends the steps of a fit that failed with `r`. Lets the device finish. If the weights may be those of no step, sets
- * t->shards.broken. Else restores the states of the last step if shards have changed them; if that fails, sets `broken`
- * too. Reports the failure to the other ranks, unless `r` is VKT_E_PEER. Does nothing if `r` is VKT_OK, or without
- * shards. */
+/* Ends the steps of a fit that failed with `r`. Lets the device finish. If the weights may be wrong, sets
+ * t->shards.broken. If the weights are right but shards have changed the states, restores the states of the last step;
+ * if that fails, sets `broken` too. Reports the failure to the other ranks, unless `r` is VKT_E_PEER. Does nothing if
+ * `r` is VKT_OK, or without shards. */
 void vkt_steps_fail(vkt_trainer *t, vkt_result r);
 
 /* Checks a number of ranks: VKT_E_ARG. */

@@ -90,7 +90,8 @@ static bool fits(const need *n, uint64_t cap)
     return n->program + data + slack <= cap;
 }
 
-/* Returns the largest power of two below `batch` that fits; 0: none fits, or that one is below the number of shards. */
+/* Returns the largest power of two below `batch` that fits. Returns 0 if none fits, or if it is below the number of
+ * shards. */
 static uint32_t batch_that_fits(const vkt_trainer *t, uint32_t batch, uint64_t cap)
 {
     need n;

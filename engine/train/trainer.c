@@ -21,7 +21,7 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     if (!t->name) return vkt_fail_nomem(h, "a model's name", strlen(q->model.name ? q->model.name : "model") + 1);
     q->model.name = t->name;
     t->batch_wanted = q->batch ? q->batch : 128;
-    q->batch = VKT_MIN(t->batch_wanted, vkt_dataset_rows(q->train)); /* more would be padding */
+    q->batch = VKT_MIN(t->batch_wanted, vkt_dataset_rows(q->train)); /* more samples would be padding */
     VKT_TRY(vkt_shards_resolve(t));
     const uint32_t rows = vkt_dataset_rows(q->train);
     if (q->batch < t->batch_wanted)

@@ -182,13 +182,13 @@ vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_f
 /* Copies the caller's metrics (own_metrics.c). VKT_E_ARG, VKT_E_NOMEM. */
 vkt_result vkt_own_metrics_create(vkt_trainer *t, const vkt_metric *metrics);
 void vkt_own_metrics_free(vkt_trainer *t);
-/* Start and stop the caller's metrics, which a validation between the two functions calls. With several ranks, only
- * rank 0 calls the metrics, and the other ranks get its results. `run` is the result of the validation. If `run` is
- * VKT_OK, vkt_own_metrics_end writes the results of the metrics to *r, and returns the status of their exchange; else
- * it returns `run`. */
+/* Start and stop the caller's metrics. A validation calls the metrics only between these two calls. With several ranks,
+ * only rank 0 calls them, and the other ranks get its results. `run` is the status of the validation. If it is VKT_OK,
+ * vkt_own_metrics_end writes the results of the metrics to *r, and returns the status of their exchange; else it
+ * returns `run`. */
 void vkt_own_metrics_begin(vkt_trainer *t);
 vkt_result vkt_own_metrics_end(vkt_trainer *t, vkt_result run, vkt_epoch_record *r);
-/* Calls the metrics with one batch of `rows` samples. Its run must be the newest run of the program. */
+/* Calls the metrics with one batch of `rows` samples. The run of this batch must be the newest run of the program. */
 vkt_result vkt_own_metrics_add(vkt_evaluator *e, uint32_t rows);
 
 /* Copies of all that a training step changes on the device, except the clock. vkt_trainer_restore writes them back, and

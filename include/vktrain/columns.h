@@ -40,15 +40,15 @@ typedef struct vkt_column {
     vkt_column_use use;         /* how the column is used */
     double mean, std;           /* of a column of numbers; std > 0 */
     const char *const *values;  /* the n_values different texts of a column, sorted; of a target: names of classes */
-    uint32_t n_values, missing; /* missing: of an input, the number of missing fields in the guess */
+    uint32_t n_values, missing; /* missing: how many fields of an input were missing in the guess */
     char why[48];               /* why the column is left out */
     uint32_t distinct;          /* not 0: the guess left the column out, because it has this many different texts */
 } vkt_column;
 
 /* The kind of a target. */
 typedef enum vkt_target_kind {
-    VKT_TARGET_GUESSED = 0, /* texts are classes, and so are at most 20 different whole numbers with 5 rows each on
-                             * average; otherwise the target is a number */
+    VKT_TARGET_GUESSED = 0, /* classes, if the column has texts. Also classes, if it has at most 20 different whole
+                             * numbers with at least 5 rows each on average. Otherwise a number */
     VKT_TARGET_CLASSES,     /* classes */
     VKT_TARGET_NUMBER       /* a number, predicted as (y - mean) / std */
 } vkt_target_kind;
@@ -92,7 +92,7 @@ VKT_API uint32_t vkt_columns_inputs(const vkt_columns *c);                   /* 
 VKT_API vkt_result vkt_columns_to_text(const vkt_columns *c, char **text);
 VKT_API vkt_result vkt_columns_from_text(const vkt_host *host, const char *name, const char *text, vkt_columns **out);
 
-/* Makes a data set (n,F) f32 of the n rows of a table with the numbers rows[0..n). rows NULL: all rows; then n is not
+/* Makes a data set (n,F) f32 from the rows of a table whose numbers are rows[0..n). rows NULL: all rows; then n is not
  * used. with_target: the target column becomes the labels of the data set if it has classes, else the targets (n,1).
  * VKT_E_FORMAT: there is no row, the table lacks a column, a column of numbers has a text, or a target is missing or an
  * unknown class. VKT_E_ARG: the table has no row with one of the numbers. */

@@ -83,7 +83,7 @@ VKT_API const char *vkt_result_name(vkt_result r);
  * thread. */
 VKT_API const char *vkt_result_text(vkt_result r);
 
-/* The level of a line; as a threshold, the highest level that is logged. */
+/* The level of a line of the log. As a threshold it is the highest level that is logged. */
 typedef enum vkt_log_level {
     VKT_LOG_DEFAULT = 0, /* as a threshold: VKT_LOG_WARN */
     VKT_LOG_NONE,        /* as a threshold: nothing is logged */
@@ -122,11 +122,11 @@ typedef struct vkt_host {
 } vkt_host;
 
 /* Frees a text that the library made and sets *text to NULL; *text may be NULL already. The text may outlive the object
- * that made it, but neither the allocator nor the context of this object (a program or trainer, for instance, has
- * one). */
+ * that made it. It must not outlive this object's allocator, nor its context, which for instance a program or trainer
+ * has. */
 VKT_API void vkt_text_release(char **text);
 
-/* ---- files: as the library writes its own ------------------------------------------------------------------------ */
+/* ---- writing a file as the library writes its own ---------------------------------------------------------------- */
 
 /* Writes a whole file. A reader finds the old file or the new one, never a part: the bytes go to a temporary file in
  * the same folder, which is flushed and then renamed. Permissions are kept. If `path` is a symbolic link, its target is
@@ -217,8 +217,8 @@ VKT_API vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *
  * CPU is one of AMD's with AVX-512 (Intel's are slower with wide vectors) and the variable is not set. A small kernel
  * then checks that the wider vectors compute correctly. If so, the setting stays for the rest of the process and for
  * the processes that it starts. If not, or if the device cannot be opened with wider vectors, the call removes the
- * variable, logs a warning with the reason and opens the device as vkt_ctx_create does. But for wrong traits
- * (VKT_TRAITS) it only removes the variable and returns their error.
+ * variable, logs a warning with the reason and opens the device as vkt_ctx_create does. If the traits
+ * (VKT_TRAITS) are wrong, it only removes the variable and returns their error.
  *
  * If the user's own setting gives lavapipe subgroups of 16 lanes, these are checked too. VKT_E_WRONG: subgroups of 16
  * lanes compute wrong numbers, and this call cannot change the width. If another instance of the process has loaded the
@@ -235,17 +235,17 @@ typedef struct vkt_device_limits {
     uint32_t max_workgroup_lanes;  /* most lanes of a work group */
     uint32_t max_workgroups;       /* most work groups of a dispatch, along each axis */
     uint64_t shared_bytes;         /* shared memory of a work group */
-    uint64_t max_binding_bytes;    /* most bytes of a tensor that one binding of a kernel covers; most ops compute
-                                    * larger tensors range by range */
+    uint64_t max_binding_bytes;    /* most bytes of a tensor that one binding of a kernel covers; nearly all ops
+                                    * split larger tensors into ranges */
     uint64_t max_texel_elements;   /* most elements of a texel buffer; 0: kernels use no texel buffers, as on GPUs */
     uint64_t max_allocation_bytes; /* most bytes of a buffer, for instance of an array or of a block of activations */
     double timestamp_ns; /* duration of one tick of the device's clock; 0: no clock, so programs are neither measured
                           * nor split */
     bool transfer_queue; /* uploads use a queue of their own, in parallel with computing */
     bool memory_budget;  /* the driver reports free memory (VK_EXT_memory_budget) */
-    bool host_import;    /* buffers that device and host share are in memory of the host
+    bool host_import;    /* buffers that device and host share are in the host's memory
                           * (VK_EXT_external_memory_host) */
-    uint32_t matrix[3];  /* M, N, K of the cooperative matrices in use: f16 operands, sums in f32; 0: none */
+    uint32_t matrix[3];  /* M, N, K of the cooperative matrices in use, with f16 operands and f32 sums; 0: none */
 } vkt_device_limits;
 VKT_API void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out);
 /* Returns requirement number i of a usable device, from 0, for instance "Vulkan 1.3" or "feature timelineSemaphore".
@@ -287,8 +287,8 @@ typedef struct vkt_memory_stats {
 /* Returns the name of a class, for example "activations"; "?" for a value that is not in the list. Static strings; any
  * thread. */
 VKT_API const char *vkt_mem_class_name(vkt_mem_class c);
-/* Returns the host services of the context, with the defaults filled in: no function is NULL. They are valid as long as
- * the context, and so are objects that are made with them. */
+/* Returns the host services of the context, with the defaults filled in: no function is NULL. They, and the
+ * objects that are made with them, are valid as long as the context. */
 VKT_API vkt_host vkt_ctx_host(const vkt_ctx *ctx);
 /* Fills *out with the memory of this context, now and at its peaks. */
 VKT_API void vkt_ctx_memory(const vkt_ctx *ctx, vkt_memory_stats *out);
@@ -306,7 +306,7 @@ VKT_API vkt_result vkt_ctx_wait_idle(vkt_ctx *ctx);
 /* Switches off a fast path by name for this context, to bisect a fault. VKT_NO_<NAME>=1 in the environment, when the
  * context is created, has the same effect. Names: "texel" (texel-buffer loads), "transfer_queue", "host_import" (memory
  * of the host that the device uses), and the variants of ops, which `vkt-bench --list` prints. If a variant is the only
- * one that can do some work, it is used for this work all the same. VKT_E_NOT_FOUND: there is no such name. Call it
+ * one that can do some work, it is still used for this work. VKT_E_NOT_FOUND: there is no such name. Call it
  * before programs are created. */
 VKT_API vkt_result vkt_ctx_disable(vkt_ctx *ctx, const char *feature);
 

@@ -91,10 +91,11 @@ enum {
 VKT_API vkt_result vkt_dataset_from_source(const vkt_host *host, const vkt_dataset_params *params,
                                            const vkt_data_source *source, vkt_dataset **out);
 
-/* Reads IDX files of u8, plain or gzip. Images are (N,H,W), or (N,H,W,C), which is transposed to (N,C,H,W), or (N,F),
- * whose rows are vectors. Labels are (N); labels_path may be NULL. `classes` as in vkt_dataset_params. Returns also
- * VKT_E_NOT_FOUND, VKT_E_IO, and VKT_E_FORMAT: a file is not IDX of u8 with these dimensions, is truncated or has bytes
- * after its end, the numbers of images and labels differ, or a label is not below `classes`. */
+/* Reads IDX files of u8, plain or gzip. Images are (N,H,W), (N,H,W,C) or (N,F). (N,H,W,C) is transposed to (N,C,H,W).
+ * Rows of (N,F) are vectors. Labels are (N); labels_path may be NULL. `classes` as in vkt_dataset_params. Returns also
+ * VKT_E_NOT_FOUND, VKT_E_IO and VKT_E_FORMAT. VKT_E_FORMAT: a file is not IDX of u8 with these dimensions, or is
+ * truncated, or has bytes after its end; or the numbers of images and labels differ; or a label is not below `classes`.
+ */
 VKT_API vkt_result vkt_dataset_from_idx(const vkt_host *host, const char *images_path, const char *labels_path,
                                         uint32_t classes, vkt_dataset **out);
 
@@ -175,17 +176,17 @@ VKT_API vkt_result vkt_image_read(const vkt_host *host, const char *path, uint32
                                   vkt_dataset **out);
 
 /* Generates `count` images of digits, 1x28x28 u8, ten classes, bright ink on dark: pen strokes with a random affine
- * warp, random width and brightness, and noise. Row i depends on (seed, i) alone. Each block of ten rows, counted from
- * row 0, has every class once. Use another seed for a test set. */
+ * warp, random width and brightness, and noise. Row i depends on (seed, i) alone. Rows 0 to 9 have every class once,
+ * and so have rows 10 to 19, and all later tens. Use another seed for a test set. */
 VKT_API vkt_result vkt_dataset_digits(const vkt_host *host, uint32_t count, uint64_t seed, vkt_dataset **out);
 
 /* Makes a view of rows [first, first + count). It shares memory, classes and normalisation with `ds`. */
 VKT_API vkt_result vkt_dataset_slice(const vkt_dataset *ds, uint32_t first, uint32_t count, vkt_dataset **out);
 VKT_API void vkt_dataset_destroy(vkt_dataset **ds); /* slices stay valid */
 /* Makes a data set of the rows rows[0] .. rows[n-1] of `ds`; rows may repeat. Labels and targets are copied, and so are
- * features in memory. A source still makes the rows, and exists as long as this data set. The worker numbers of `ds`
- * and of this data set are independent: if the source keeps scratch memory per worker, do not fetch rows of both data
- * sets at the same time. */
+ * features in memory. A source of `ds` also makes the rows of this data set, and exists as long as it. The worker
+ * numbers of `ds` and of this data set are independent: if the source keeps scratch memory per worker, do not fetch
+ * rows of both data sets at the same time. */
 VKT_API vkt_result vkt_dataset_select(const vkt_dataset *ds, const uint32_t *rows, uint32_t n, vkt_dataset **out);
 /* Splits all rows at random into two data sets (vkt_dataset_select): ceil(test_share N) test rows, and the rest. Each
  * part must have a row (else VKT_E_ARG). Which rows a part has depends on (N, test_share, seed) alone. */

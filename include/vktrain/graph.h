@@ -94,7 +94,7 @@ static inline vkt_shape vkt_shape4(uint32_t a, uint32_t b, uint32_t c, uint32_t 
 
 /* Makes an empty graph. Owner: the caller. One thread at a time per graph. */
 VKT_API vkt_result vkt_graph_create(const vkt_host *host, vkt_graph **out);
-VKT_API void vkt_graph_destroy(vkt_graph **g); /* after its programs and builders */
+VKT_API void vkt_graph_destroy(vkt_graph **g); /* call it after its programs and builders are destroyed */
 /* Returns the error of the first call on this graph that failed; VKT_OK: none has failed. */
 VKT_API vkt_result vkt_graph_status(const vkt_graph *g);
 VKT_API vkt_shape vkt_tensor_shape(const vkt_graph *g, vkt_tensor t);   /* rank 0 for the null tensor */
@@ -142,13 +142,13 @@ typedef struct vkt_array_params {
     vkt_dtype dtype;   /* a vkt_external that is bound to the array must have the same type */
     vkt_shape shape;   /* a vkt_external that is bound to the array may be smaller */
     const void *data;  /* row-major, read before the call returns; NULL: zeros */
-    bool host_visible; /* mapped for the host (vkt_array_map): for slots that worker threads fill */
+    bool host_visible; /* mapped for the host (vkt_array_map), for instance for threads that fill it */
     const char *name;  /* for labels and messages; NULL: "array" */
 } vkt_array_params;
 /* Makes an array in device memory of the class VKT_MEM_DATA. VKT_E_ARG, VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY,
  * VKT_E_NOMEM; *out = NULL then. Owner: the caller. */
 VKT_API vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_array **out);
-VKT_API void vkt_array_destroy(vkt_array **a); /* after the programs that use it */
+VKT_API void vkt_array_destroy(vkt_array **a); /* call it after the programs that use it are destroyed */
 /* Replaces `bytes` bytes at `offset` (both multiples of 4). The write is ordered between the submissions before and
  * after it. */
 VKT_API vkt_result vkt_array_write(vkt_array *a, uint64_t offset, const void *data, uint64_t bytes);
@@ -165,7 +165,7 @@ VKT_API void *vkt_array_map(vkt_array *a);
  * Adagrad's moment starts as vkt_optimizer.initial_accumulator. VKT_E_ARG: `g` has an error or no parameters.
  * VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
 VKT_API vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out);
-VKT_API void vkt_store_destroy(vkt_store **s); /* after the programs that use it */
+VKT_API void vkt_store_destroy(vkt_store **s); /* call it after the programs that use it are destroyed */
 /* Returns the number of parameters and states. They are numbered in the order in which the graph declared them. */
 VKT_API uint32_t vkt_store_count(const vkt_store *s);
 /* Return name and shape of parameter or state i; "?" and rank 0 if there is no number i. The name is valid as long as
@@ -234,15 +234,15 @@ typedef struct vkt_binding {
  * moments and losses are always stored as f32. So is every value that some op cannot read or write in 16 bits;
  * vkt_program_print shows which.
  *
- * There is one exception, in VKT_PRECISION_F16 on devices with cooperative matrices. It concerns convolutions, linear
- * layers, vkt_matmul and their gradients that vkt_program_print calls "by coop". Both operands are rounded to f16
+ * There is one exception, in VKT_PRECISION_F16 on devices with cooperative matrices. It concerns those convolutions,
+ * linear layers, matrix products and gradients that vkt_program_print calls "by coop". Both operands are rounded to f16
  * before they are multiplied, however they are stored (to nearest; magnitudes from 65520 on become infinity, and
  * magnitudes up to 2^-25 become zero). Only the sums are f32, as under torch.autocast. VKT_NO_COOP=1 switches this off.
  */
 typedef enum vkt_precision {
     VKT_PRECISION_F32 = 0, /* 4 bytes an element */
     VKT_PRECISION_F16,     /* IEEE 754 binary16, with loss scaling if the graph has an update: see vkt_loss_scale */
-    VKT_PRECISION_BF16     /* the upper half of a f32: its range, 8 significant bits */
+    VKT_PRECISION_BF16     /* the upper half of an f32: the range of f32, 8 significant bits */
 } vkt_precision;
 
 /* The options of a program. Zero is the default. */
@@ -250,7 +250,7 @@ typedef struct vkt_program_params {
     const char *name;          /* for labels and prints; NULL: "program" */
     const vkt_binding *arrays; /* one for every vkt_external of the graph */
     uint32_t n_arrays;         /* number of arrays */
-    uint64_t max_bytes;        /* most bytes of the plan, in addition to the context's cap; 0: only the cap counts */
+    uint64_t max_bytes;        /* most bytes of the plan, which the context's cap limits too; 0: only the cap counts */
     bool recompute; /* compute cheap activations again if this lowers the peak of memory: the same bits, more time */
     bool profile;   /* allow vkt_program_profile; VKT_E_UNSUPPORTED if the device has no timestamps */
     vkt_precision precision; /* storage of activations */
@@ -328,13 +328,13 @@ VKT_API vkt_result vkt_program_print(const vkt_program *p, char **text);
 
 /* One dispatch of a profiled run. */
 typedef struct vkt_kernel_time {
-    const char *kernel;        /* name of the shader; both names are valid as long as the program */
-    const char *node;          /* name of the first output of the dispatch's node; of its op, if it has no output */
-    uint64_t start_ns, end_ns; /* from the run's first timestamp */
+    const char *kernel;        /* name of the shader; valid as long as the program, and so is `node` */
+    const char *node;          /* name of the node's first output; if the node has no output, the name of its op */
+    uint64_t start_ns, end_ns; /* times since the run's first timestamp */
 } vkt_kernel_time;
-/* Runs the program once, as vkt_program_run does, with timestamps around each dispatch, and waits for it. Fills the
- * first `capacity` elements of `times`, one for each of the *count dispatches. VKT_E_STATE without
- * vkt_program_params.profile. */
+/* Runs the program once, as vkt_program_run does, with timestamps around each dispatch, and waits for it. Sets
+ * *count to the number of dispatches, and writes the times of the first `capacity` dispatches to `times`. VKT_E_STATE
+ * without vkt_program_params.profile. */
 VKT_API vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_time *times, uint32_t capacity,
                                        uint32_t *count);
 

@@ -1,7 +1,7 @@
 /* vktrain/metrics.h - scores of predictions: confusion matrix, precision, recall, F1, top-k accuracy.
  *
- * All functions run on the host, in double precision, on the caller's arrays: the labels (N), and what
- * vkt_trainer_predict returns, predicted classes (N) or outputs (N,K). vkt_trainer_scores predicts and computes all
+ * All functions run on the host, in double precision, on the caller's arrays: the labels (N), and the
+ * predicted classes (N) or outputs (N,K) of vkt_trainer_predict. vkt_trainer_scores predicts and computes all
  * scores. Definitions are those of sklearn.metrics 1.2 with labels=range(K): a mean counts all K classes, also classes
  * that never occur. Threads: any. `host` may be NULL. */
 #ifndef VKTRAIN_METRICS_H
@@ -56,7 +56,7 @@ VKT_API vkt_result vkt_class_scores_text(const vkt_host *host, const uint64_t *c
 VKT_API vkt_result vkt_confusion_write(const vkt_host *host, const uint64_t *counts, uint32_t classes,
                                        const char *const *names, const char *title, const char *path);
 
-/* ---- all of it, for a classifier and a labelled data set ---- */
+/* ---- all scores of a classifier on a labelled data set ---- */
 
 typedef struct vkt_scores vkt_scores;
 /* The scores of a classifier. The caller reads the members. */

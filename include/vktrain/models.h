@@ -30,9 +30,9 @@ typedef struct vkt_resnet_params {
  * channels, mean over the pixels, linear. If the shape changes, the shortcut has no weights ("option A"): it reads
  * every second row and column, and adds equal numbers of zero channels before and after the channels of x.
  *
- * Convolutions have no bias. Their weights start normal with mean 0 and variance 2 / fan_out, those of norms as 1, and
- * their biases as 0 (torchvision). The last layer starts as a Linear of the builder's preset. VKT_E_ARG for another
- * depth. */
+ * Convolutions have no bias. Their weights are normal at first, with mean 0 and variance 2 / fan_out. Norms start with
+ * weights of 1 and biases of 0 (torchvision). The last layer starts as a Linear of the builder's preset. VKT_E_ARG for
+ * another depth. */
 VKT_API vkt_tensor vkt_resnet(vkt_builder *b, vkt_tensor x, const vkt_resnet_params *p);
 
 /* A language model of GPT-2's form (Radford et al., Language Models are Unsupervised Multitask Learners, 2019). */

@@ -22,9 +22,9 @@ extern "C" {
 /* This process as a rank of MPI_COMM_WORLD. */
 typedef struct vkt_mpi vkt_mpi;
 /* Connects all processes of MPI_COMM_WORLD. Each of them calls this function. timeout_seconds: a rank that keeps
- * another one waiting for longer has failed; 0: 60. While a rank waits, it sleeps between looks at its messages, so
- * that it leaves its core to the device. A rank that has waited for the timeout asks all ranks for which rank they
- * wait, and follows the chain of these answers. If the rank at the end of the chain does not answer within a quarter of
+ * another one waiting for longer has failed; 0: 60. While a rank waits, it sleeps between two checks for messages,
+ * so that it leaves its core to the device. A rank that has waited for the timeout asks every rank which rank it waits
+ * for, and follows the chain of these answers. If the rank at the end of the chain does not answer within a quarter of
  * the timeout (but at least 2 and at most 5 seconds), the run has failed, and a message on each rank names the rank
  * that did not answer.
  *

@@ -25,7 +25,7 @@ extern "C" {
 /* A graph with its layers, their names, and the initial distribution of each parameter. */
 typedef struct vkt_builder vkt_builder;
 
-/* Distributions of initial values. fan_in and fan_out are those of the layer, counted as in torch. */
+/* Distributions of initial values. fan_in and fan_out are those of the layer, computed as in torch. */
 typedef enum vkt_init_kind {
     VKT_INIT_DEFAULT = 0,      /* the default of the builder's preset; for torch that of Linear and Conv: uniform in
                                 * +-1/sqrt(fan_in) */
@@ -39,9 +39,10 @@ typedef enum vkt_init_kind {
     VKT_INIT_TRUNCATED_NORMAL, /* as NORMAL, but numbers more than 2 b away from a are replaced by new random numbers
                                 * (Keras; torch's trunc_normal_ with bounds a -+ 2 b) */
     VKT_INIT_GLOROT_NORMAL,    /* as TRUNCATED_NORMAL with mean 0 and variance 2 / (fan_in + fan_out) (Keras) */
-    VKT_INIT_ORTHOGONAL        /* gain a (0: 1) times a random matrix (dimension 0, all others) with orthonormal rows,
-                                * or orthonormal columns if there are fewer columns than rows; all such matrices are
-                                * equally likely; Saxe et al. 2014 */
+    VKT_INIT_ORTHOGONAL        /* gain a (0 means 1) times a random matrix with orthonormal rows, or orthonormal columns
+                                * if there are fewer columns than rows. Dimension 0 counts the rows, all other
+                                * dimensions together the columns. All such matrices are equally likely; Saxe et al.
+                                * 2014 */
 } vkt_init_kind;
 /* The initial distribution of a parameter. Zero: the default of the layer, by the builder's preset. */
 typedef struct vkt_init {
@@ -88,9 +89,9 @@ VKT_API vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shap
 /* The options of a convolution. Zero is torch's default, except for out_channels and kernel. */
 typedef struct vkt_nn_conv2d_params {
     uint32_t out_channels;           /* O */
-    uint32_t kernel[2];              /* kernel[1] 0: as kernel[0] */
-    uint32_t stride[2], dilation[2]; /* along H, 0: 1; along W, 0: as along H */
-    uint32_t pad[2];                 /* pad[1] 0: as pad[0] if kernel[1] is 0 too, else no padding along W */
+    uint32_t kernel[2];              /* R, S; S: 0 means R */
+    uint32_t stride[2], dilation[2]; /* H: 0 means 1; W: 0 means as along H */
+    uint32_t pad[2];                 /* W: 0 means as along H if kernel[1] is 0 too, else no padding along W */
     uint32_t groups;                 /* 0: 1 */
     bool no_bias;                    /* torch: bias=False */
     vkt_init weight_init, bias_init; /* zero: the preset's */
@@ -101,7 +102,7 @@ VKT_API vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x,
 /* The options of a 1d convolution. Zero is torch's default, except for out_channels and kernel. */
 typedef struct vkt_nn_conv1d_params {
     uint32_t out_channels, kernel;          /* O, K */
-    uint32_t stride, pad, dilation, groups; /* stride, dilation, groups 0: 1 */
+    uint32_t stride, pad, dilation, groups; /* stride, dilation and groups: 0 means 1 */
     bool no_bias;                           /* torch: bias=False */
     vkt_init weight_init, bias_init;        /* zero: the preset's */
 } vkt_nn_conv1d_params;
@@ -112,14 +113,14 @@ VKT_API vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x,
 typedef struct vkt_nn_conv_transpose2d_params {
     uint32_t out_channels;                                      /* O */
     uint32_t kernel[2], stride[2], dilation[2], pad[2], groups; /* as in vkt_nn_conv2d_params */
-    uint32_t output_pad[2];          /* output_pad[1] 0: as output_pad[0] if stride[1] is 0 too, else none along W */
+    uint32_t output_pad[2];          /* W: 0 means as along H if stride[1] is 0 too, else no padding along W */
     bool no_bias;                    /* torch: bias=False */
     vkt_init weight_init, bias_init; /* zero: the preset's */
 } vkt_nn_conv_transpose2d_params;
 /* The options of a 1d transposed convolution. Zero is torch's default, except for out_channels and kernel. */
 typedef struct vkt_nn_conv_transpose1d_params {
     uint32_t out_channels, kernel;                      /* O, K */
-    uint32_t stride, pad, dilation, groups, output_pad; /* stride, dilation, groups 0: 1 */
+    uint32_t stride, pad, dilation, groups, output_pad; /* stride, dilation and groups: 0 means 1 */
     bool no_bias;                                       /* torch: bias=False */
     vkt_init weight_init, bias_init;                    /* zero: the preset's */
 } vkt_nn_conv_transpose1d_params;
@@ -172,10 +173,10 @@ VKT_API vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kern
 VKT_API vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel);
 /* The options of pooling with other windows: see vkt_max_pool2d. */
 typedef struct vkt_nn_pool2d_params {
-    uint32_t kernel[2];   /* kernel[1] 0: as kernel[0] */
-    uint32_t stride[2];   /* stride[1] 0: as stride[0]; stride[0] 0: the kernel */
+    uint32_t kernel[2];   /* H, W; W: 0 means as along H */
+    uint32_t stride[2];   /* both 0: the kernel; only H 0: kernel[0]; only W 0: as along H */
     uint32_t pad[2];      /* as in vkt_nn_conv2d_params */
-    uint32_t dilation[2]; /* see vkt_pool2d_params; along H, 0: 1; along W, 0: as along H */
+    uint32_t dilation[2]; /* H: 0 means 1; W: 0 means as along H. See vkt_pool2d_params */
     bool ceil_mode;       /* see vkt_pool2d_params */
     bool exclude_pad;     /* average pooling: divide by the real elements only (torch: count_include_pad = False) */
 } vkt_nn_pool2d_params;

@@ -114,7 +114,7 @@ typedef struct vkt_pool2d_params {
     uint32_t kernel[2];   /* R, S */
     uint32_t stride[2];   /* 0: the kernel */
     uint32_t pad[2];      /* at most half the kernel */
-    uint32_t dilation[2]; /* distance between neighbouring elements of a window; 0: 1. An average allows 1 alone */
+    uint32_t dilation[2]; /* distance between neighbouring elements of a window; 0: 1. Average pooling allows only 1 */
     bool ceil_mode;       /* add a last window that ends outside, if it starts in the image or the padding before it */
     bool exclude_pad;     /* divide an average by the real elements alone (torch: count_include_pad = False) */
 } vkt_pool2d_params;
@@ -242,7 +242,7 @@ typedef struct vkt_batch_norm_params {
     float eps;                            /* 0: 1e-5; VKT_ZERO: 0 */
     float momentum;                       /* weight of the new statistics; 0: 0.1; VKT_ZERO: a weight of 0. Keras' 0.99
                                            * is 0.01 here */
-    vkt_tensor gamma, beta;               /* (C), or null: 1 and 0 */
+    vkt_tensor gamma, beta;               /* (C); a null gamma means 1, a null beta means 0 */
     vkt_tensor running_mean, running_var; /* (C), made by vkt_state. In training, both may be null */
     bool biased;   /* track the biased variance, as ONNX and Keras do; torch tracks n / (n-1) times this variance */
     bool evaluate; /* normalise with the running statistics, and do not change them */
@@ -379,8 +379,8 @@ VKT_API vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t c
  * have more than 75,000 elements each, or if it has more than 128 MiB. Then a BATCH_LAST x is converted to ROWS. If the
  * slices are too long in ROWS, too, the axis is moved to the end by vkt_permute. y gets the axes and the layout of x
  * again.
- * Limits: a binding must hold all of x, or one line or slice, or up to 64 lines or slices if they do not start at
- * multiples of 256 bytes. */
+ * Limits: if a binding cannot hold all of x, it must hold one line or slice, or up to 64 of them if they do not start
+ * at multiples of 256 bytes. */
 VKT_API vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_log_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_softmax_of_scores(vkt_graph *g, vkt_tensor x, float scale, bool causal);
@@ -409,8 +409,8 @@ typedef struct vkt_attention_params {
  * more.
  *
  * vkt_attention_packed computes self-attention with `heads` heads of width D: qkv (B, T, 3 * heads * D) ->
- * (B, T, heads * D). A row of qkv has q, k and v one after the other, as one layer computes them, and each of them has
- * its heads one after the other. If the weights are computed tile by tile, a qkv in ROWS is not copied, and its
+ * (B, T, heads * D). A row of qkv has q, then k, then v, as one layer computes them. Each of the three has its
+ * heads one after the other. If the weights are computed tile by tile, a qkv in ROWS is not copied, and its
  * gradient is written in the same form. */
 VKT_API vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, const vkt_attention_params *p);
 VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t heads, const vkt_attention_params *p);
@@ -481,8 +481,8 @@ typedef enum vkt_loss_reduction {
     VKT_LOSS_MEAN = 0,  /* the mean over the elements that count */
     VKT_LOSS_SUM,       /* the sum over the elements that count */
     VKT_LOSS_BATCHMEAN, /* the sum divided by the number of real rows */
-    VKT_LOSS_NONE       /* no reduction: one loss for each element, in y's shape and layout, or for each label, in the
-                         * shape of the labels, ROWS; 0 after the real rows */
+    VKT_LOSS_NONE       /* no reduction. Losses of elements have y's shape and layout. Losses of labels have the labels'
+                         * shape, ROWS. After the real rows the losses are 0 */
 } vkt_loss_reduction;
 
 /* Computes the mean cross-entropy, in nats, of integer labels:
@@ -579,12 +579,13 @@ VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
 
 /* Gather the samples that the step selects from a table. `rows` is the number of real rows of the step:
  *   out[b] = scale[c] table[order[first + b]] + shift[c] for channel c if b < rows, else 0
- *   table (M, pitch) u8, where `pitch` is the sample's elements rounded up to a multiple of 4, or (M, elements) f32;
- *   order (n) u32; sample (C,H,W) or (F), where F counts as one channel; scale and shift: C values each, or NULL for 1
- *   and 0  ->  (batch, C, H, W) or (batch, F) f32, BATCH_LAST
+ *   table (M, pitch) u8 or (M, elements) f32, order (n) u32  ->  (batch, C, H, W) or (batch, F) f32, BATCH_LAST
+ *   `pitch` is the number of elements of a sample, rounded up to a multiple of 4. `sample` is (C,H,W), or (F) with one
+ *   channel. scale and shift have C values each. A NULL scale means 1, a NULL shift means 0.
  * vkt_gather_labels: table (M) u32 -> (batch) u32, 0 for b >= rows.
- * vkt_gather_ids gathers whole numbers: table (M, length) u32 or, if `packed`, (M, length / 2 rounded up) u32, each
- * with two numbers of 16 bits, the first one in the low half -> (batch, length) u32, ROWS, 0 for b >= rows. */
+ * vkt_gather_ids gathers whole numbers: table (M, length) u32 -> (batch, length) u32, ROWS, 0 for b >= rows. If
+ * `packed`, the table is (M, length / 2 rounded up) u32. Each of its words has two numbers of 16 bits, the first one in
+ * the low half. */
 VKT_API vkt_tensor vkt_gather_rows(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, vkt_shape sample,
                                    const double *scale, const double *shift);
 VKT_API vkt_tensor vkt_gather_labels(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch);

@@ -43,7 +43,7 @@ typedef struct vkt_optimizer {
     bool amsgrad;              /* of Adam and AdamW: divide by the largest v so far */
     double momentum_decay;     /* of NAdam; 0: 0.004 (torch) or 1 (keras) */
     float lr_decay;            /* of Adagrad (torch) */
-    float initial_accumulator; /* of Adagrad: s at first, which vkt_store_create writes; 0: 0 (torch) or 0.1 (keras) */
+    float initial_accumulator; /* of Adagrad: initial s, set by vkt_store_create; 0 means 0 (torch) or 0.1 (keras) */
     float eps;                 /* of all kinds but SGD; 0: 1e-8 (torch; Adagrad: 1e-10) or 1e-7 (keras) */
     float clip_norm;           /* > 0: gradients are scaled down if the norm of all of them together is above this */
     float clip_value;          /* > 0: each element of a gradient is clamped to +-clip_value; not together with
@@ -100,7 +100,7 @@ VKT_API vkt_result vkt_publish(vkt_graph *g, double decay);
 
 /* Puts all parameters whose names match into group number `group` of vkt_optimizer.groups, from 0. A parameter in no
  * group uses the optimizer's own settings. A later call overrides an earlier one. Call it before vkt_update (else
- * VKT_E_STATE). Biases have no decay, for instance, after
+ * VKT_E_STATE). For instance, this removes the decay of biases:
  *   vkt_set_group(g, "*.bias", 0);                          with groups[0] = { .weight_decay = 0 }
  * VKT_E_NOT_FOUND if no name matches. VKT_E_ARG if `group` is not below VKT_PARAM_GROUPS. */
 VKT_API vkt_result vkt_set_group(vkt_graph *g, const char *pattern, uint32_t group);

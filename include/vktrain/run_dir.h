@@ -51,7 +51,7 @@ VKT_API const char *vkt_run_dir_path(const vkt_run_dir *d, vkt_run_file file);
 /* Returns whether the folder had a checkpoint when it was opened. If so, vkt_run_dir_fit continues that run. */
 VKT_API bool vkt_run_dir_resumes(const vkt_run_dir *d);
 /* Makes vkt_run_dir_fit leave `file` out, for a program that writes it itself. The log and the checkpoint are
- * written all the same. To write the checkpoint to another path, set vkt_fit_params.checkpoint. */
+ * always written. To write the checkpoint to another path, set vkt_fit_params.checkpoint. */
 VKT_API void vkt_run_dir_omit(vkt_run_dir *d, vkt_run_file file);
 /* Appends a text to log.txt as it is. vkt_run_dir_fit reports a failed write at its end. */
 VKT_API void vkt_run_dir_log(vkt_run_dir *d, const char *text);

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* The kind of a schedule: the rate at t. lr is the optimizer's; the other names are members of vkt_schedule. */
+/* The kinds of schedules, with the rate at t. lr is the optimizer's; the other names are members of vkt_schedule. */
 typedef enum vkt_schedule_kind {
     VKT_SCHEDULE_CONSTANT = 0, /* lr */
     VKT_SCHEDULE_STEP,         /* StepLR: lr gamma^floor(t / step_size) */
@@ -73,8 +73,8 @@ typedef struct vkt_schedule {
     double min_lr;                              /* COSINE, WARMUP_COSINE: the last rate */
     bool linear;                                /* ONE_CYCLE: anneal_strategy "linear" (default: "cos") */
     double pct_start;                           /* ONE_CYCLE: fraction of total in which lr rises; 0: 0.3 */
-    double div_factor;                          /* ONE_CYCLE: the first rate is lr / div_factor; 0: 25 */
-    double final_div_factor;                    /* ONE_CYCLE: the last rate is the first / final_div_factor; 0: 1e4 */
+    double div_factor;                          /* ONE_CYCLE: first rate = lr / div_factor; 0: 25 */
+    double final_div_factor;                    /* ONE_CYCLE: last rate = first rate / final_div_factor; 0: 1e4 */
     double (*function)(void *user, uint64_t t); /* FUNCTION: must depend on t alone. With several ranks each rank's
                                                  * thread calls the function */
     void *user;                                 /* FUNCTION: passed to the function */

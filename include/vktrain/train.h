@@ -115,9 +115,9 @@ typedef struct vkt_fit_callbacks {
     void (*on_batch)(void *user, const vkt_fit_progress *p);
     /* Called after each epoch. Returning true stops the fit. `best`: this epoch is the best so far. */
     bool (*on_epoch)(void *user, const vkt_epoch_record *r, bool best);
-    /* Called when a training batch was submitted. Returning true ends the fit after this batch; several ranks end it
-     * some batches later, all of them after the same batch. The checkpoint, if there is one, is written, the weights
-     * stay those of the last step, and another vkt_trainer_fit continues from there. */
+    /* Called when a training batch was submitted. Returning true ends the fit after this batch. Several ranks
+     * end it some batches later, all of them after the same batch. The checkpoint is written, if there is one. The
+     * weights stay those of the last step. Another vkt_trainer_fit continues from there. */
     bool (*stop)(void *user);
 } vkt_fit_callbacks;
 
@@ -126,9 +126,9 @@ typedef struct vkt_trainer_params {
     vkt_model model;               /* copied */
     const vkt_dataset *train;      /* must outlive the trainer */
     const vkt_dataset *validation; /* must outlive the trainer; NULL: none */
-    uint32_t batch;                /* samples of a batch; 0: 128. If `train` has fewer rows, their number (rounded down
-                                    * to a multiple of dist.shards). The last batch of an epoch may be smaller; no batch
-                                    * is dropped */
+    uint32_t batch;                /* samples of a batch; 0: 128. If `train` has fewer rows, the batch has their number
+                                    * (rounded down to a multiple of dist.shards). The last batch of an epoch may be
+                                    * smaller; no batch is dropped */
     vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
     float lr;                      /* learning rate; 0: 0.01 for SGD, else that of vkt_optimizer_lr (0.001 for Adam);
                                     * VKT_ZERO: 0 */
@@ -143,7 +143,8 @@ typedef struct vkt_trainer_params {
                                     * rows that vary from epoch to epoch, are streamed in any case */
     bool no_shuffle;               /* use the order of the data set in every epoch */
     uint32_t workers;              /* threads that fill batches when streaming. 0: 2 if the features are in memory,
-                                    * else one per core, but 2 to 16. Results do not depend on this number */
+                                    * else one per core, at least 2 and at most 16. Results do not depend on this
+                                    * number */
     bool recompute;                /* less memory for more time: see vkt_program_params */
     bool profile;                  /* allow vkt_trainer_profile */
     vkt_precision precision;       /* storage of activations, in training and evaluation: see graph.h */
@@ -223,11 +224,11 @@ VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
  * which of them are frozen; batch, no_shuffle, optimizer, schedule, precision, ema_decay, label_smoothing,
  * class_weights, dist.shards, dist.wire, and the names of the metrics; the training set, with mean, std and class
  * names; the validation set, without these. Features are compared by a hash of evenly spaced rows: at most 64 MiB of
- * them, and at most 256 rows if a source makes them. Texts must be the same if both have one under the same name (call
- * vkt_trainer_attach before this function). These may change, with a warning: learning rate, and the schedule's total,
- * warmup and min_lr. These may change freely: stream, workers, recompute, profile and all of vkt_fit_params. The seed
- * is the checkpoint's. A run that has stopped early stays stopped, whatever the patience: vkt_trainer_fit then trains
- * nothing and logs a warning. */
+ * them, and at most 256 rows if a source makes them. If both trainer and checkpoint have a text under the same name,
+ * the two texts must be the same (call vkt_trainer_attach before this function). These may change, with a warning:
+ * learning rate, and the schedule's total, warmup and min_lr. These may change freely: stream, workers, recompute,
+ * profile and all of vkt_fit_params. The seed is the checkpoint's. A run that has stopped early stays stopped, whatever
+ * the patience: vkt_trainer_fit then trains nothing and logs a warning. */
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
 /* Computes mean loss and accuracy (NaN: not measured) over a data set of the same sample shape (else VKT_E_SHAPE).

@@ -35,8 +35,9 @@
 
 // ---- layers ----
 
-// void name(uint weight, uint bias, float x[I], out float y[O]): y = FUNCTION(weight x + bias). weight is (O,I), row-major, as
-// in vkt_mlp and vkt_linear. bias VKT_NO_BIAS: no bias. FUNCTION is any macro or function of a float.
+// VKT_LAYER defines void name(uint weight, uint bias, float x[I], out float y[O]). It computes y = FUNCTION(weight x + bias).
+// The parameters start at floats `weight` and `bias`. The weight is (O,I), row-major, as in vkt_mlp and vkt_linear. If `bias`
+// is VKT_NO_BIAS, there is no bias. FUNCTION is any macro or function of a float.
 #define VKT_NO_BIAS 0xffffffffu
 #define VKT_IDENTITY(s) (s)
 #define VKT_RELU(s) max(s, 0.0)
@@ -71,7 +72,8 @@ uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
     return level.y == 0u ? c.x + row * (c.y + row * c.z) : (c.x ^ c.y * 2654435761u ^ c.z * 805459861u) & level.y;
 }
 
-// void name(uint table, vecD x, out float y[LEVELS * F]), D is 2 or 3: features from the table that starts at float `table`.
+// VKT_HASH_GRID defines void name(uint table, vecD x, out float y[LEVELS * F]). It computes the features y of point x. D is 2
+// or 3. The table of the hash grid starts at float `table`.
 #define VKT_HASH_GRID(name, D, LEVELS, F)                                                            \
     void name(uint table, vec##D x, out float y[LEVELS * F])                                         \
     {                                                                                                \
@@ -111,7 +113,8 @@ void vkt_sin_cos_pi(vec4 x, out vec4 sin_pi, out vec4 cos_pi)
     cos_pi = mix(cos_pi, -cos_pi, sign);
 }
 
-// void name(vecD x, out float y[2 * D * K]), D is 2 to 4: sine and cosine of K frequencies of each coordinate.
+// VKT_FREQUENCY defines void name(vecD x, out float y[2 * D * K]). It computes sine and cosine of each coordinate of x, at K
+// frequencies. D is 2 to 4.
 #define VKT_FREQUENCY(name, D, K)                                      \
     void name(vec##D x, out float y[2 * D * K])                        \
     {                                                                  \

@@ -168,8 +168,8 @@ typedef struct vkt_vk_buffer {
 
 /* Memory of the application, and the array that it holds. */
 typedef struct vkt_array_adopt_params {
-    vkt_vk_buffer at; /* a buffer with memory; the offset is a multiple of 256; there are at least the array's bytes,
-                       * rounded up to a multiple of 16 */
+    vkt_vk_buffer at; /* a buffer with memory. The offset is a multiple of 256. The length is at least the size of the
+                       * array, rounded up to a multiple of 16 */
     VkBufferUsageFlags usage; /* usage of the buffer: at least STORAGE_BUFFER; STORAGE_TEXEL_BUFFER makes kernels faster
                                * on CPU devices; TRANSFER_DST for vkt_array_write */
     vkt_dtype dtype;          /* type of the elements */
@@ -179,9 +179,9 @@ typedef struct vkt_array_adopt_params {
  * caller. Destroying the array does not touch the buffer. Whenever the library's work runs, the adopted queue's family
  * must own the buffer, unless its sharing mode is VK_SHARING_MODE_CONCURRENT. VKT_E_ARG, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_array_adopt(vkt_ctx *ctx, const vkt_array_adopt_params *params, vkt_array **out);
-/* Submit the library's half of an ownership transfer between queue families, between semaphores. The application
- * submits the other half: its release before vkt_array_acquire, its acquire after vkt_array_release. The other family
- * is one of the device's, VK_QUEUE_FAMILY_EXTERNAL or VK_QUEUE_FAMILY_FOREIGN_EXT; else VKT_E_ARG. */
+/* Submit the library's half of an ownership transfer between queue families, with the semaphores of `sync`.
+ * The application submits the other half: its release before vkt_array_acquire, its acquire after vkt_array_release.
+ * The other family is one of the device's, VK_QUEUE_FAMILY_EXTERNAL or VK_QUEUE_FAMILY_FOREIGN_EXT; else VKT_E_ARG. */
 VKT_API vkt_result vkt_array_acquire(vkt_array *a, uint32_t from_family, const vkt_sync *sync);
 VKT_API vkt_result vkt_array_release(vkt_array *a, uint32_t to_family, const vkt_sync *sync);
 

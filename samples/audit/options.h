@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Texts are in argv; NULL: not given. For `json` see output_path. */
+/* The strings are in argv. NULL means that the option is not given. For `json` see output_path. */
 typedef struct audit_options {
     const char *device, *json;
     const regex_t *filter; /* for names of ops; NULL: all */
@@ -19,7 +19,7 @@ typedef struct audit_options {
     bool quiet;    /* print only errors and totals */
     bool list;
     int argc;
-    char **argv; /* as given, for the JSON file */
+    char **argv; /* the whole command line, for the JSON file */
 } audit_options;
 
 /* Reads the command line into *o. If an option is wrong, prints a message and exits with status 2. Exits with status 0

@@ -11,7 +11,8 @@
 typedef struct audit_report {
     FILE *out;
     bool quiet;
-    json_t *runs, *entries; /* runs: an object for each network, and one for --all; entries: those of the last object */
+    /* `runs` has an object for each network, and one for --all. `entries` is the array in the last object. */
+    json_t *runs, *entries;
 } audit_report;
 
 /* Begins the report of a network or of all ops. `name` and `what` describe it. */

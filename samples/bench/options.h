@@ -11,18 +11,18 @@
 
 typedef enum bench_sizes { BENCH_SIZES_NET = 0, BENCH_SIZES_SMALL, BENCH_SIZES_LARGE } bench_sizes;
 
-/* Texts are in argv; NULL: not given. For `json` and `csv` see output_path. */
+/* The strings are in argv. NULL means that the option is not given. For `json` and `csv` see output_path. */
 typedef struct bench_options {
     const char *device, *shapes, *json, *csv, *compare, *plot, *tune;
     const regex_t *filter; /* for names of experiments; NULL: all */
     bench_sizes sizes;
     uint64_t min_ns;         /* approximate time to measure, per clock and experiment */
-    uint64_t variant;        /* 1 << the only variant; 0: the variants that ops prefer, then each other one */
+    uint64_t variant;        /* 1 << the variant to measure; 0: measure the preferred variants, then each other one */
     vkt_precision precision; /* precision of steps */
     bool preferred;          /* only the variants that ops prefer */
     bool list;
     int argc;
-    char **argv; /* as given, for the JSON file */
+    char **argv; /* the whole command line, for the JSON file */
 } bench_options;
 
 /* Reads the command line into *o. If an option is wrong, prints a message and exits with status 2. Exits with status 0

@@ -14,7 +14,7 @@
 #define BOTTOM 570.0
 #define TEXT_SIZE 13.0
 
-/* An axis from 10^lo at the position `from` of the page to 10^hi at the position `to`. */
+/* An axis. 10^lo is at the position `from` of the page, 10^hi at the position `to`. */
 typedef struct axis {
     int lo, hi;
     double from, to;

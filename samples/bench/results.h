@@ -32,7 +32,8 @@ typedef struct bench_result {
     uint64_t working_bytes;
     uint32_t copies; /* number of programs that run in rotation, so that each one finds cold caches */
     double host_ns;  /* a step: the host's time in the call that submits the step, without waiting */
-    /* A step: bytes of the activations in the memory plan; most bytes of activations that are live at once. */
+    /* For a step: the bytes of the activations in the memory plan, and the largest number of bytes that are live at
+     * once. */
     uint64_t packed_bytes, lower_bound_bytes;
     bench_change change; /* the change since the file of --compare; ratio 0: there is no older result */
 } bench_result;

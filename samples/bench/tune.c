@@ -130,8 +130,7 @@ static void print_choice(const choice *c)
     putchar('\n');
 }
 
-/* Writes the best variants to the tuning file. A node may choose more than once: the entry of its key has the best
- * variant of each set. */
+/* Writes the best variants to the tuning file. The entry of a key has the best variant of each choice with that key. */
 static vkt_result keep(tuning *t)
 {
     vkt_tuned *entries = calloc(t->n + 1, sizeof *entries);

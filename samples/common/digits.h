@@ -6,7 +6,7 @@
 
 #include "vktrain/train.h"
 
-/* One image: its channel 0, row-major, with any range of values; and its caption. */
+/* An image and its caption. The pixels are the image's channel 0, row-major. They may have any values. */
 typedef struct text_image {
     const float *pixels; /* height x width */
     uint32_t height, width;

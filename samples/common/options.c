@@ -48,8 +48,8 @@ typedef enum kind {
     OTHER = 0, /* on_option has a case for it */
     TEXT,      /* const char * */
     FLAG,      /* bool: true */
-    COUNT,     /* uint32_t, from `bound` on */
-    COUNT64,   /* uint64_t, from `bound` on */
+    COUNT,     /* uint32_t, `bound` or more */
+    COUNT64,   /* uint64_t, `bound` or more */
     POSITIVE,  /* float above 0 */
     NUMBER,    /* double from 0 to `bound` */
     SIZE       /* uint64_t, such as 512MiB */
@@ -68,7 +68,7 @@ typedef struct option_row {
 } option_row;
 #define AT(member) offsetof(train_options, member)
 
-/* A new option is a member of train_options and a row. */
+/* To add an option, add a member to train_options and a row to this table. */
 static const option_row table[] = {
     { .help = "Device and data", .group = 1 },
     { "device", 'D', "N|NAME", 1, ALL, TEXT, AT(device), 0, "number of --list-devices or a part of the device's name" },
@@ -335,7 +335,7 @@ static void check_predict(const train_options *o, struct argp_state *state)
                               "--profile and --confusion");
 }
 
-/* Refuses options that --find-lr does not use: it writes only its figure. */
+/* With --find-lr, refuses the options that it does not use. It writes only its figure. */
 static void check_find_lr(const train_options *o, struct argp_state *state)
 {
     const char *const others[] = { o->run,     o->checkpoint, o->resume,  o->save,     o->json,

@@ -6,7 +6,7 @@
 
 #include "vktrain/train.h"
 
-/* Texts of the command line are in argv; NULL: not given. */
+/* The strings are in argv. NULL means that the option is not given. */
 typedef struct train_options {
     const char *data, *device;
     bool list_devices, stream, quiet;
@@ -17,7 +17,7 @@ typedef struct train_options {
     uint32_t micro_batches;        /* for any optimizer; 0: not given */
     bool has_schedule;             /* false: the sample's own schedule */
     vkt_schedule schedule;         /* session_trainer sets the total of cosine and one-cycle */
-    uint32_t warmup;               /* for any schedule; steps, or epochs of a schedule by epochs; 0: not given */
+    uint32_t warmup;               /* for any schedule, in its unit (steps or epochs); 0: not given */
     bool recompute;
     vkt_precision precision;
     double ema_decay;
@@ -29,7 +29,7 @@ typedef struct train_options {
     uint32_t shards;       /* number of shards of a batch; 0: the library's default */
     uint64_t bucket_bytes; /* bytes of gradients in one exchange; 0: the library's default */
     vkt_wire messages;     /* the form of gradients between ranks */
-    const char *run;       /* a folder; session_begin sets each file that is not given to a path in it */
+    const char *run;       /* a folder; in session_begin, a file that is not given gets a path in it */
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;
@@ -64,8 +64,8 @@ typedef struct train_cli {
  * status 2 if an option is wrong, with 0 after --help and --version. */
 void train_options_parse(train_options *o, const train_cli *cli, int argc, char **argv);
 
-/* Return the value of an option, which `text` has. The value must be from `least` to `most`. If it is not, or if `text`
- * is not a number, each function prints a message and ends the program with status 2. */
+/* Return the number in `text`, which is the value of an option. The number must be from `least` to `most`. If it is
+ * not, or if `text` is not a number, each function prints a message and ends the program with status 2. */
 uint64_t option_integer(struct argp_state *state, const char *option, const char *text, uint64_t least, uint64_t most);
 double option_number(struct argp_state *state, const char *option, const char *text, double least, double most);
 

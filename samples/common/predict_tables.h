@@ -5,9 +5,9 @@
 #include "common/predict.h"
 #include "vktrain/columns.h"
 
-/* Is predict_kind.read: adds all rows of a CSV file with a line of names, plain or gzip; "-": plain standard input. The
- * file must have the columns that the network uses. The target and other columns are ignored. `columns` is a
- * vkt_columns. */
+/* Is a function for predict_kind.read. Adds all rows of a CSV file, plain or gzip. The path "-" means standard input,
+ * which must be plain. The first line must have the names of the columns. The file must have the columns that the
+ * network uses. The target and other columns are ignored. `columns` is a vkt_columns. */
 vkt_result table_reader_read(void *columns, predict_list *list, const char *path);
 
 #endif

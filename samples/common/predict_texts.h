@@ -7,11 +7,11 @@
 
 typedef struct text_reader {
     vkt_vocab *vocab;             /* not owned */
-    vkt_sequence_params sequence; /* maxlen: number of ids of a sample, whose type is VKT_ROW_U32 */
-    bool lines;                   /* each line of a file is a text (of "-" always); false: the file is one text */
+    vkt_sequence_params sequence; /* `maxlen` is the number of ids of a sample. Samples have the type VKT_ROW_U32 */
+    bool lines;                   /* each line of a file is a text; otherwise the whole file is. "-" always has lines */
 } text_reader;
 
-/* Is predict_kind.read. `reader` is a text_reader. Texts without a word are skipped. */
+/* Is a function for predict_kind.read. `reader` is a text_reader. Texts without a word are skipped. */
 vkt_result text_reader_read(void *reader, predict_list *list, const char *path);
 
 #endif

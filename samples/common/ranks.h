@@ -1,12 +1,12 @@
-/* common/ranks.h - --devices, --mpi and --shards: the ranks of data parallel training. Only rank 0 writes files. The
- * other ranks print only errors of their own. */
+/* common/ranks.h - the ranks of data parallel training, for --devices, --mpi and --shards. Only rank 0 writes files.
+ * The other ranks print only errors of their own. */
 #ifndef SAMPLE_RANKS_H
 #define SAMPLE_RANKS_H
 
 #include "common/options.h"
 
-/* The ranks of a run: more contexts in this process (--devices), or more processes (--mpi). Zeroed: there is one rank.
- */
+/* The ranks of a run. With --devices they are contexts of this process, with --mpi they are processes. A zeroed struct
+ * means one rank. */
 typedef struct ranks {
     vkt_ctx *more[VKT_MAX_SHARDS]; /* contexts of --devices, from the second device on */
     uint32_t n_more;
@@ -25,7 +25,8 @@ const char *ranks_device(const ranks *r, const train_options *o, char room[256])
 vkt_result ranks_open(ranks *r, const train_options *o, const vkt_host *host);
 /* Sets dist, more_devices and n_more_devices of *p. *r must outlive the trainer. */
 void ranks_set(const ranks *r, const train_options *o, vkt_trainer_params *p);
-/* Returns the samples of a step on all ranks: the batch, or with shards the batch times --micro-batches. */
+/* Returns the number of samples of a step on all ranks together. It is the batch. With shards, it is the batch times
+ * --micro-batches. */
 uint32_t ranks_step_rows(const ranks *r, const train_options *o);
 /* Returns whether this process prints and writes the results: it is rank 0, or there is no --mpi. */
 bool ranks_is_first(const ranks *r);

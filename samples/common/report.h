@@ -15,7 +15,7 @@ bool write_report(const session *s, vkt_trainer *t);
  * the members of `object`, and vktrain, arguments, device, driver, seed, data (null if the sample has not set it),
  * stopped_by and peak_device_bytes. Frees `object`. Returns false, with a message, if this fails. */
 bool write_results(const session *s, json_t *object);
-json_t *real_or_null(double x); /* null for NaN and infinity, which JSON does not have */
+json_t *real_or_null(double x); /* returns x, or null for NaN and infinity, which JSON does not have */
 
 /* Returns a JSON text (docs/options.schema.json): the facts and settings of the run, and the settings that a resume
  * compares, but no results. The caller frees the text. NULL after a message. */

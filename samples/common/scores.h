@@ -1,4 +1,4 @@
-/* common/scores.h - --report and --confusion: scores of each class; --class-weights as numbers. */
+/* common/scores.h - computes the scores of each class for --report and --confusion, and reads --class-weights. */
 #ifndef SAMPLE_SCORES_H
 #define SAMPLE_SCORES_H
 
@@ -9,9 +9,10 @@
  * "validation". Returns VKT_OK at once if neither option is given or d is NULL. */
 vkt_result scores_write(session *s, vkt_trainer *t, const vkt_dataset *d, const char *set);
 
-/* Reads the numbers of --class-weights, one for each class of d. The caller frees *out. `text` is "balanced" (samples /
- * (classes * samples of the class), as in scikit-learn; 0 for a class without samples), numbers with commas or blanks
- * between them, or a file of such numbers. VKT_E_ARG, VKT_E_IO and VKT_E_NOMEM, with a message on stderr. */
+/* Reads the numbers of --class-weights, one for each class of d. The caller frees *out. `text` has the numbers, with
+ * commas or blanks between them, or the path of a file of such numbers, or it is "balanced". "balanced" means samples /
+ * (classes * samples of the class), as in scikit-learn, and 0 for a class without samples. VKT_E_ARG, VKT_E_IO and
+ * VKT_E_NOMEM, with a message on stderr. */
 vkt_result class_weights_of(const char *text, const vkt_dataset *d, float **out);
 
 #endif

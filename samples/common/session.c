@@ -95,9 +95,9 @@ static bool same_file(const char *a, const char *b)
     return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_ino == sb.st_ino && sa.st_dev == sb.st_dev;
 }
 
-/* Opens the folder of --run. Sets --save, --history, --plot and --json, unless they are given, to paths in the folder,
- * and --checkpoint as well. If the folder has a checkpoint, sets --resume to it and drops --load. VKT_E_STATE: --resume
- * names another file than that. Other errors are those of vkt_run_dir_open. */
+/* Opens the folder of --run. Sets --checkpoint to a path in the folder. Sets --save, --history, --plot and --json to
+ * paths in the folder, too, if they are not given. If the folder has a checkpoint, sets --resume to it and drops
+ * --load. VKT_E_STATE: --resume names another file than this checkpoint. Other errors are those of vkt_run_dir_open. */
 static vkt_result open_folder(session *s, int argc, char **argv)
 {
     train_options *o = &s->o;
@@ -132,7 +132,8 @@ static vkt_result open_folder(session *s, int argc, char **argv)
     return VKT_OK;
 }
 
-/* Returns the path of a file that the session writes: NULL if there is none, or if the folder's fit wrote it. */
+/* Returns `path` if the session must write this file. Returns NULL if `path` is NULL, or if the fit wrote the file to
+ * the folder of --run. */
 static const char *own_file(const session *s, const char *path, vkt_run_file file)
 {
     return s->in_folder && path == vkt_run_dir_path(s->folder, file) ? NULL : path;
@@ -312,8 +313,8 @@ static void print_saved(const session *s, const vkt_trainer *t)
         remark("%s has the weights so far", s->o.save);
 }
 
-/* Prints how far a run came that a signal ended, which weights it saved, and the command that continues the run, or why
- * the run cannot continue. */
+/* After a signal, prints how many epochs are done and which weights are saved. Then prints the command that continues
+ * the run, or why the run cannot continue. */
 static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
 {
     const train_options *o = &s->o;
@@ -359,7 +360,7 @@ static void keep_first(vkt_result *r, vkt_result next)
     if (*r == VKT_OK) *r = next;
 }
 
-/* Prints how far a run came that an error ended, and which weights it saved. */
+/* After an error, prints how far the run came, and which weights are saved. */
 static void print_failure(const session *s, const vkt_trainer *t)
 {
     uint32_t n;

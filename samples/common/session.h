@@ -63,7 +63,7 @@ void session_set_data(session *s, const session_data *data);
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
 /* Resumes the run if an option asks for it, prints the summary, trains, prints the outcome and writes the files. `fit`
  * (NULL: none) has the sample's own monitor and min_delta. After a signal or an error, the files describe the run so
- * far. A signal is not an error. If there is a checkpoint, prints the command that continues the run after a signal.
+ * far. A signal is not an error. After a signal, prints the command that continues the run, if there is a checkpoint.
  * If a signal comes before the fit, writes nothing. If an error comes before the first step, writes at most the
  * options, log and events of --run. With --find-lr, only runs the learning rate test. */
 vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);

@@ -19,7 +19,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 #define ECHO_NS 250000000
 
 static volatile sig_atomic_t came;
-static struct timespec first; /* only the handler writes it, before `came`, while these signals are blocked */
+static struct timespec first; /* only the handler writes it, before it sets `came`; these signals are blocked then */
 
 static void on_signal(int number)
 {
@@ -60,7 +60,8 @@ const char *stop_name(int signal_number)
 
 /* ---- the command that resumes ---- */
 
-/* Returns whether `arg` is --option, perhaps shortened, perhaps with =VALUE. *alone: its value is the next argument. */
+/* Returns whether `arg` is --option, perhaps shortened, perhaps with =VALUE. *alone becomes true if the value is not in
+ * `arg`, but is the next argument. */
 static bool is_option(const char *arg, const char *option, bool *alone)
 {
     if (strncmp(arg, "--", 2) != 0 || arg[2] == 0) return false;

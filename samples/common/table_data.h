@@ -10,7 +10,7 @@
 typedef struct table_data_params {
     const char *path;   /* a CSV file with a line of names, plain or gzip; NULL: Fisher's irises */
     const char *like;   /* weights or a checkpoint whose columns are used; NULL: the columns are guessed */
-    double check_share; /* share of the rows with a target that are for validation, chosen at random by `seed` */
+    double check_share; /* share of validation rows in all rows with a target; `seed` selects them at random */
     uint64_t seed;
     vkt_columns_params guess;
 } table_data_params;
@@ -19,17 +19,17 @@ typedef struct table_data {
     const char *source;
     vkt_columns *columns;
     vkt_dataset *train, *check;
-    uint32_t rows, without_target; /* number of rows of the file; of rows left out because their target is missing */
+    uint32_t rows, without_target; /* rows in the file; rows that are left out because their target is missing */
 } table_data;
 
-/* Opens the file. The separator is the one of , ; | and tab that gives the most columns. On failure, with a message on
- * stderr, there is nothing to free. */
+/* Opens the file. The separator is a comma, a semicolon, a '|' or a tab: the one that gives the most columns. On
+ * failure, with a message on stderr, there is nothing to free. */
 vkt_result table_data_open(const vkt_host *host, const table_data_params *p, table_data *out);
 void table_data_close(table_data *d);
 const vkt_column *table_target(const vkt_columns *c);
 
-/* Reads a CSV file, plain or gzip; or `text`, if it is not NULL (messages call it `path`). Chooses the separator as
- * table_data_open does. If all separators fail, the message is the one for commas. */
+/* Reads a CSV file, plain or gzip. If `text` is not NULL, reads `text` instead, and messages name it `path`. Chooses
+ * the separator as table_data_open does. If all separators fail, the message is the one for commas. */
 vkt_result table_read(const vkt_host *host, const char *path, const char *text, vkt_records **out);
 
 /* Attaches the columns to the trainer, so that its weights files and checkpoints have them. */
@@ -37,7 +37,7 @@ vkt_result table_attach(vkt_trainer *t, const vkt_columns *c);
 /* Reads the columns that table_attach attached to weights or a checkpoint. Their target must be `target`, if that is
  * not NULL. */
 vkt_result table_columns_of(const vkt_host *host, const char *path, const char *target, vkt_columns **out);
-/* Prints one line for each column: how it is used. most_values: the value of --most-values, for the reader. */
+/* Prints for each column in one line how it is used. Prints `most_values` as the value of --most-values. */
 void table_print(const vkt_columns *c, uint32_t most_values);
 
 #endif

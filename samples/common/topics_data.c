@@ -52,7 +52,7 @@ static vkt_result read_folder(const vkt_host *host, const char *folder, topics_d
 
 /* ---- generated news ---- */
 
-/* Scatters the bits of a number. */
+/* Returns a hash of a number. */
 static uint32_t mix(uint32_t v)
 {
     v *= 2654435761u;

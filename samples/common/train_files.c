@@ -60,7 +60,7 @@ static void keep(void *room, vkt_log_level level, const char *line)
     snprintf(room, LINE_ROOM, "%s", line);
 }
 
-/* Returns whether a file begins like a checkpoint, after the 8 bytes of its header's length. */
+/* Returns whether a file begins like a checkpoint. Skips the first 8 bytes, which have the length of the header. */
 static bool begins_as_checkpoint(const char *path)
 {
     static const char want[] = "{\"__metadata__\":{\"vktrain.crc32\":\"";

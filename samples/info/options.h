@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Texts are in argv; NULL: not given. For `json` see output_path. */
+/* The strings are in argv. NULL means that the option is not given. For `json` see output_path. */
 typedef struct info_options {
     const char *device, *json;
     bool list_devices;

@@ -4,7 +4,7 @@
 
 #include "info/facts.h"
 
-/* Sets f->works for the networks and cases in the options; without any, for all networks. */
+/* Sets f->works for the networks and cases in the options. If the options have none, sets it for all networks. */
 vkt_result info_find_work(const info_options *o, info_facts *f);
 
 #endif

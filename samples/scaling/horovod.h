@@ -14,7 +14,7 @@ typedef struct horovod_case {
     double published, model; /* efficiencies */
 } horovod_case;
 
-/* Returns Horovod's network as the model has it. The bandwidth is the only fitted number. */
+/* Returns Horovod's network in the form of the model. The bandwidth is the only fitted number. */
 scaling_network horovod_network(void);
 /* Compares the efficiency of one network in one cluster. Cluster 0 has 512 ranks; the bandwidth was fitted to the three
  * networks in this cluster. If net->fuse_bytes is 0, buckets are filled up to the size of Horovod's fusion buffer. Else

@@ -18,7 +18,7 @@ typedef struct layers {
 } layers;
 
 /* Each function fills in *l. */
-void layers_vgg16(layers *l);        /* Simonyan & Zisserman, arXiv:1409.1556, table 1, D */
+void layers_vgg16(layers *l);        /* Simonyan & Zisserman, arXiv:1409.1556, table 1, column D */
 void layers_resnet101(layers *l);    /* He, Zhang, Ren & Sun, arXiv:1512.03385, table 1 */
 void layers_inception_v3(layers *l); /* Szegedy et al., arXiv:1512.00567, without the auxiliary classifier */
 

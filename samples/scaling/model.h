@@ -31,7 +31,7 @@ typedef struct scaling_network {
     double gb_per_s;      /* beta: bandwidth in each direction, 10^9 bytes per second; 0: infinite */
     double contention;    /* number of ranks that share that bandwidth; 0 counts as 1 */
     double copy_gb_per_s; /* rate of the host's copies of a bucket before and after its exchange; 0: no copies */
-    double fuse_bytes;    /* most bytes of an exchange of several ready buckets; 0: each exchange has one bucket */
+    double fuse_bytes;    /* limit for the bytes of an exchange of several buckets; 0: an exchange has one bucket */
 } scaling_network;
 
 typedef struct scaling_step {

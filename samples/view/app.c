@@ -37,7 +37,7 @@ typedef struct app {
     double budget_ms;
     request request;
     times frame_times, training_times;
-    times host_times, cpu_times; /* of the library's calls for a frame: wall time; CPU time of this thread */
+    times host_times, cpu_times; /* wall time and this thread's CPU time in a frame's library calls */
     uint64_t frame_start_ns;
 } app;
 

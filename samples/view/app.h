@@ -9,7 +9,7 @@ typedef struct view_options {
     const char *screenshot; /* file of the last frame; NULL: none */
     const char *save, *load;
     const char *keys;    /* simulated keys, one per frame; '.': no key. NULL: none */
-    uint32_t headless;   /* number of steps without a screen; 0: in a window */
+    uint32_t headless;   /* number of steps of a run without a screen; 0: run in a window */
     uint32_t frames;     /* number of frames after which the window closes; 0: no limit */
     uint32_t batch;      /* pixels of a step */
     uint32_t side;       /* side of the sample's own image; limit for the longest side of a file's image */

@@ -37,7 +37,7 @@ typedef struct device {
 } device;
 
 /* Opens *d. Never copy *d: it has the feature structs that the chain in d->features points to. Close *d in any case.
- * VKT_E_NO_LOADER, VKT_E_NO_DEVICE or VKT_E_DRIVER, with a message on stderr; VKT_E_NOMEM; and the errors of
+ * VKT_E_NO_LOADER, VKT_E_NO_DEVICE or VKT_E_DRIVER, with a message on stderr. VKT_E_NOMEM. Other errors are those of
  * vkt_vk_examine and vkt_vk_add_features. */
 vkt_result device_open(const vkt_host *host, const device_params *p, device *d);
 void device_close(device *d); /* call it after all objects of the device are destroyed */

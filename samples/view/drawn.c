@@ -67,7 +67,7 @@ static colour at(double x, double y)
     if (u * u + v * v < 1) c = ball(u, v);
     u = 0.8 * (x - 0.74) + 0.6 * (y - 0.64), v = 0.8 * (y - 0.64) - 0.6 * (x - 0.74);
     if (fabs(u) < 0.13 && fabs(v) < 0.1) c = mix(green, dark, fabs(u) > 0.11 || fabs(v) > 0.08);
-    if (in_box(x, y, 0.06, 0.54, 0.44, 0.2, &u, &v)) /* stripes: from 3 to 15 per width of the box, left to right */
+    if (in_box(x, y, 0.06, 0.54, 0.44, 0.2, &u, &v)) /* stripes: at the left 3 per width of the box, at the right 15 */
         c = mix(dark, white, 0.5 + 0.5 * sin(6.2831853 * (3 * u + 6 * u * u)));
     if (in_box(x, y, 0.05, 0.83, 0.9, 0.13, &u, &v)) c = dark;
     if (in_box(x, y, 0.08, 0.85, 0.42, 0.09, &u, &v) && letter(u, v)) c = white;

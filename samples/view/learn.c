@@ -11,8 +11,8 @@
 
 enum {
     COLOURS = 3,
-    CHECKED = 16384,   /* most pixels of a run of `check` */
-    AHEAD = 3,         /* most steps whose loss is not known; with more, learn_step waits for the oldest one */
+    CHECKED = 16384,   /* limit for the pixels of one run of the program `check` */
+    AHEAD = 3,         /* limit for steps whose loss is not known; beyond it, learn_step waits for the oldest one */
     MAX_PASSES = 8,    /* passes over all pixels, each in its own order; then the orders repeat */
     MAX_ROWS = 1 << 24 /* limit for the rows of all passes together; a single pass may have more */
 };
@@ -124,8 +124,8 @@ static vkt_tensor network(const learner *l, vkt_builder *b, vkt_tensor positions
     return vkt_mlp(g, features, layers, 3);
 }
 
-/* Builds a graph up to its loss: the mean squared error of `batch` pixels, which an order of n sample numbers selects.
- */
+/* Builds a graph up to its loss, which is the mean squared error of `batch` pixels. The input `order` has n sample
+ * numbers and selects the pixels. */
 static vkt_result begin_graph(const learner *l, uint32_t batch, uint32_t n, learn_graph *out, vkt_tensor *loss)
 {
     const vkt_host host = vkt_ctx_host(l->ctx);

@@ -30,12 +30,12 @@ typedef struct learner {
     learn_params p;
     uint32_t pixels, passes; /* passes: number of passes over all pixels in `order` */
     vkt_ctx *ctx;
-    /* positions (pixels,2) and colours (pixels,3) are f32. order: the sample numbers, shuffled anew for each pass. all:
-     * the sample numbers, not shuffled */
+    /* positions (pixels,2) and colours (pixels,3) are f32. `order` has the sample numbers, shuffled anew for each pass.
+     * `all` has the sample numbers, not shuffled */
     vkt_array *positions, *colours, *order, *all;
     learn_graph train, measure;
     vkt_store *store;
-    vkt_program *step[FRAMES_IN_FLIGHT]; /* recorded: one for each frame in flight; otherwise only the first */
+    vkt_program *step[FRAMES_IN_FLIGHT]; /* if p.recorded, one for each frame in flight, otherwise only the first */
     vkt_program *check;
     uint64_t began;    /* number of steps when this training began */
     uint64_t steps;    /* number of steps that were submitted or recorded, each completely */

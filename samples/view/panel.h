@@ -12,8 +12,8 @@ typedef struct panel_state {
     uint64_t steps;
     const curve *loss;                     /* mean squared error of the steps */
     double psnr;                           /* in dB, of the last steps */
-    const times *frames, *training, *host; /* frames: whole frames; training: on the device; host: library calls */
-    double budget_ms;                      /* 0: one whole step per frame */
+    const times *frames, *training, *host; /* of whole frames, of training on the device, of library calls */
+    double budget_ms;                      /* limit for the training in a frame; 0: each frame trains one whole step */
     bool paused;
 } panel_state;
 

@@ -24,7 +24,8 @@ void times_add(times *t, uint64_t ns);
 /* Returns the mean of the last MAX_TIMES times, in ms. 0 if there are none. */
 double times_mean(const times *t);
 double times_quantile(const times *t, double q);
-/* Returns a time in ms. i = 0: the newest one, 1: the one before, and so on. i must be below n and MAX_TIMES. */
+/* Returns a time in ms. For i = 0 it is the newest time, for i = 1 the time before it, and so on. i must be below n and
+ * MAX_TIMES. */
 float times_last(const times *t, uint32_t i);
 
 #endif

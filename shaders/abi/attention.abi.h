@@ -2,15 +2,15 @@
  * vec4s. Row t starts at vec4 (sample * n + t) * ld + head * d4, where n is the number of rows of a head. In y and dy,
  * ld is heads * d4. */
 VKT_PUSH(vkt_attention_push,
-         VKT_U32(units) /* tiles of rows of all heads of all samples in this dispatch */
-         VKT_U32(rows) VKT_U32(others) /* queries and keys per head; in attention_dkv.comp keys and queries */
+         VKT_U32(units) /* number of tiles of this dispatch, over all heads and samples */
+         VKT_U32(rows) VKT_U32(others) /* queries and keys per head, swapped for attention_dkv.comp */
          VKT_U32(heads) VKT_U32(d4) VKT_U32(ld)
          VKT_U32(spread) /* lanes that share a row of d4 vec4s: a power of two, at most the subgroup size; at
                              least 4 in subgroups of ATTENTION_ROTATED lanes */
          VKT_U32(causal) /* 1: query t uses keys 0 .. t only */
          VKT_U32(q0) VKT_U32(k0) VKT_U32(v0) VKT_U32(y0) VKT_U32(dy0) /* first vec4 of the first sample in a binding */
          VKT_U32(dq0) VKT_U32(dk0) VKT_U32(dv0)
-         VKT_U32(lse0) VKT_U32(delta0) /* the same in elements */
+         VKT_U32(lse0) VKT_U32(delta0) /* first element of the first sample in a binding */
          VKT_U32(zero) /* 0: see conv/tile.comp */
          VKT_F32(scale))
 #define ATTENTION_Q     0
@@ -28,4 +28,4 @@ VKT_PUSH(vkt_attention_push,
 #define ATTENTION_SPEC_PARTS  2 /* vec4s of a row per lane: more than one only if all lanes share a row */
 #define ATTENTION_ROTATED   16u /* subgroups with this number of lanes rotate the weights: attention.glsl */
 #define ATTENTION_MAX_ROWS 16u
-#define ATTENTION_MAX_SUMS 64u /* most vec4s of sums per lane: rows * parts */
+#define ATTENTION_MAX_SUMS 64u /* upper limit of ROWS * PARTS, the vec4s of sums of a lane */

@@ -5,19 +5,19 @@ VKT_PUSH(vkt_conv2d_direct_push,
          VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4 */
          VKT_U32(width)                         /* computed pixels in an image row of y: all (Q), or every stride-th */
          VKT_U32(dst_plane)                     /* vec4s of one plane of y */
-         VKT_U32(dst_row) VKT_U32(dst_col)      /* ... from a computed row to the next, from a computed pixel to the next */
+         VKT_U32(dst_row) VKT_U32(dst_col)      /* vec4s from one computed row, or pixel, of y to the next */
          VKT_U32(strip)                         /* columns per work group and iteration; a multiple of LANES */
          VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q, n for LANES columns, before carries */
          VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */
-         VKT_U32(stride_h) VKT_U32(stride_w)    /* pixel p, tap r: row p * stride + offset + r * reach of x */
+         VKT_U32(stride_h) VKT_U32(stride_w)    /* tap r of pixel p reads row p * stride + offset + r * reach of x */
          VKT_I32(offset_h) VKT_I32(offset_w)
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
-         VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* ... and from tap to tap */
+         VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* floats of w from tap to tap */
          VKT_U32(w_base) VKT_U32(bias_base)     /* start of the first group in its binding, in floats */
-         VKT_U32(src_base) VKT_U32(dst_base)    /* ... in vec4s */
+         VKT_U32(src_base) VKT_U32(dst_base)    /* start of the first group in its binding, in vec4s */
          VKT_U32(zero))                         /* 0: see conv/tile.comp */
 #define DIRECT_W    0
 #define DIRECT_X    1

@@ -13,11 +13,11 @@ VKT_PUSH(vkt_conv2d_dw_push,
          VKT_U32(pad_h) VKT_U32(pad_w)
          VKT_U32(dilation_h) VKT_U32(dilation_w)
          VKT_U32(row_tiles) VKT_U32(col_tiles) VKT_U32(slices)
-         VKT_U32(part)                          /* floats of the outputs from slice to slice */
+         VKT_U32(part)                          /* floats from one slice of the outputs to the next */
          VKT_U32(pitch)                         /* weights of an output channel: C/G * R * S */
          VKT_U32(x_base) VKT_U32(dy_base)       /* start of the first group in its binding, in vec4s */
-         VKT_U32(w_base) VKT_U32(b_base)        /* ... in floats */
-         VKT_U32(dy_height) VKT_U32(dy_width)   /* size of the images in DW_DY: P, Q; UNPOOL: that after the pooling */
+         VKT_U32(w_base) VKT_U32(b_base)        /* start of the first group in its binding, in floats */
+         VKT_U32(dy_height) VKT_U32(dy_width)   /* size of the images in DW_DY: P, Q; UNPOOL: the pooled size */
          VKT_I32(to_index)                      /* UNPOOL: vec4s from a vec4 of dy to its index */
          VKT_U32(zero))                         /* 0: see conv/tile.comp */
 #define DW_DY 0

@@ -8,12 +8,12 @@ VKT_PUSH(vkt_conv2d_dw_direct_push,
          VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q, n for LANES columns, before carries */
          VKT_U32(rows)                          /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */
-         VKT_U32(stride_h) VKT_U32(stride_w)    /* pixel p, tap r: row p * stride + offset + r * reach of x */
+         VKT_U32(stride_h) VKT_U32(stride_w)    /* tap r of pixel p reads row p * stride + offset + r * reach of x */
          VKT_I32(offset_h) VKT_I32(offset_w)
          VKT_I32(reach_h) VKT_I32(reach_w)
-         VKT_U32(part)                          /* floats of the outputs from slice to slice */
+         VKT_U32(part)                          /* floats from one slice of the outputs to the next */
          VKT_U32(x_base) VKT_U32(dy_base)       /* start of the first group in its binding, in vec4s */
-         VKT_U32(w_base) VKT_U32(b_base))       /* ... in floats */
+         VKT_U32(w_base) VKT_U32(b_base))       /* start of the first group in its binding, in floats */
 #define DW_DIRECT_DY 0
 #define DW_DIRECT_X  1
 #define DW_DIRECT_W  2 /* (O, C/G * R * S), per slice */

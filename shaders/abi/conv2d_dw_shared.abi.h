@@ -10,7 +10,7 @@ VKT_PUSH(vkt_conv2d_dw_shared_push,
          VKT_U32(stride_h) VKT_U32(stride_w)
          VKT_U32(pad_h) VKT_U32(pad_w)
          VKT_U32(dilation_h) VKT_U32(dilation_w)
-         VKT_U32(part))                         /* floats of the outputs from slice to slice */
+         VKT_U32(part))                         /* floats from one slice of the outputs to the next */
 #define CONV2D_DW_SHARED_SPEC_TAPS     5 /* R * S; smaller ids: blocks.abi.h */
 #define CONV2D_DW_SHARED_SPEC_KERNEL_W 6
 #define CONV2D_DW_SHARED_SPEC_N4       7 /* vec4s of one pixel: pitch / 4 */

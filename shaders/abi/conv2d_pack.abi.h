@@ -5,9 +5,9 @@ VKT_PUSH(vkt_conv2d_pack_push,
          VKT_U32(rows)       /* m: destination channels of a group that are computed */
          VKT_U32(tiles)      /* panels of a group: rows / MB, rounded up */
          VKT_U32(mb4)        /* MB / 4 */
-         VKT_U32(inner)      /* consecutive taps within k: 1, or the taps of a row of the kernel */
+         VKT_U32(inner)      /* taps s of each (r, k) in A: 1, or all taps of a row of the kernel */
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, m to m, k to k */
-         VKT_U32(w_outer) VKT_U32(w_inner)                /* ... from r to r, s to s; may be negative, so modulo 2^32 */
+         VKT_U32(w_outer) VKT_U32(w_inner)                /* floats from r to r, s to s; may be negative: modulo 2^32 */
          VKT_U32(w_base))    /* start of the first group in its binding, in floats */
 #define PACK_W 0 /* (O,C/G,R,S) */
 #define PACK_A 1 /* [group][tile][r][k][s][MB]; with M_MAJOR [group][tile][r][MB][k] */

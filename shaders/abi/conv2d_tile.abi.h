@@ -6,7 +6,7 @@ VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(n4)                           /* vec4s of one pixel: pitch / 4 */
          VKT_U32(width)                        /* computed pixels in an image row: all, or every stride-th */
          VKT_U32(dst_plane)                    /* vec4s of one destination plane */
-         VKT_U32(dst_row) VKT_U32(dst_col)     /* ... from a computed row to the next, from a computed pixel to the next */
+         VKT_U32(dst_row) VKT_U32(dst_col)     /* vec4s from one computed row, or pixel, to the next */
          VKT_U32(rows)                         /* destination channels of a group that are computed: rows of A */
          VKT_U32(row_tiles)                    /* rows / (MB * LANES / ACROSS), rounded up */
          VKT_U32(src_width)
@@ -15,25 +15,26 @@ VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(src_group) VKT_U32(dst_group) /* channels from group to group */
          VKT_U32(kernel_h) VKT_U32(kernel_w)   /* taps that the computed pixels use */
          VKT_U32(a_group)                      /* vec4s of A from group to group */
-         VKT_U32(a_tile)                       /* ... from MB rows to the next */
-         VKT_U32(a_tap_h) VKT_U32(a_tap_w)     /* ... from tap to tap */
-         VKT_U32(a_pitch)                      /* ... from k to k; with M_MAJOR from m to m */
+         VKT_U32(a_tile)                       /* vec4s of A from one tile of MB rows to the next */
+         VKT_U32(a_tap_h) VKT_U32(a_tap_w)     /* vec4s of A from tap to tap */
+         VKT_U32(a_pitch)                      /* vec4s of A from k to k; with M_MAJOR from m to m */
          VKT_U32(row_ranges) VKT_U32(col_ranges) VKT_U32(row_sources) VKT_U32(col_sources) /* start of each part of TAPS */
          VKT_U32(a_base) VKT_U32(src_base) VKT_U32(dst_base) /* start of the first group in its binding, in vec4s */
-         VKT_U32(bias_base)                                  /* ... in floats */
+         VKT_U32(bias_base)                                  /* start of the first group in its binding, in floats */
          VKT_U32(zero))                        /* 0: see conv/tile.comp */
 
 #define TILE_A    0 /* weights, f32 */
 #define TILE_SRC  1
-#define TILE_TAPS 2 /* i32: {first tap, end} per row, then per column; source row of (row, r); column of (column, s) */
+#define TILE_TAPS 2 /* i32, four parts: {first tap, end} of each row, {first tap, end} of each column,
+                     * source row of each (row, r), source column of each (column, s) */
 #define TILE_BIAS 3
 #define TILE_DST  4 /* ADD: also read */
 
 #define TILE_SPEC_LANES   0
 #define TILE_SPEC_MB      1 /* destination channels per lane; a multiple of 4, at most 4 * ACROSS */
 #define TILE_SPEC_UNROLL  2 /* source channels per iteration: a divisor of depth */
-#define TILE_SPEC_UNIFORM 3 /* all lanes of a tile use the same taps: ACROSS divides n4, or no tap is outside */
+#define TILE_SPEC_UNIFORM 3 /* all lanes of a tile use the same taps, because ACROSS divides n4 or no tap is outside */
 #define TILE_SPEC_BIAS    4
 #define TILE_SPEC_M_MAJOR 5 /* A is [m][k] instead of [k][m]; UNROLL is 4, MB is a multiple of ACROSS or below it */
-#define TILE_SPEC_ACROSS  6 /* a power of two up to LANES: lanes of one block. The next block has the next MB channels */
+#define TILE_SPEC_ACROSS  6 /* lanes per block: a power of two up to LANES. The next block has the next MB channels */
 #define TILE_SPECS        7

@@ -1,13 +1,13 @@
 /* embedding_dw.abi.h - the three kernels that sum gradients by id: embedding_rank, embedding_scatter, embedding_sum.
- * A position whose id is `padding` or not a row is not counted. width' is `width` rounded up to a multiple of 4.
+ * A position is counted if its id is a row other than `padding`. width' is `width` rounded up to a multiple of 4.
  * START, u32: for v < ranges * range, START[v] is the number of counted positions with an id below v. Behind these
  * words there is one word per range, which only embedding_rank uses.
  * SORTED, uvec2: one entry for each counted position, sorted by id and then by position. An entry is the id, and the
  * index of the gradient's first float in DY of embedding_sum. */
 VKT_PUSH(vkt_embedding_dw_push,
          VKT_U32(rows) VKT_U32(width) VKT_U32(padding)
-         VKT_U32(begin) VKT_U32(end)       /* positions of this dispatch; in embedding_sum its rows */
-         VKT_U32(ranges) VKT_U32(range)    /* ranges, ids per range (a multiple of 4); all ranges cover ids 0 .. rows */
+         VKT_U32(begin) VKT_U32(end)       /* this dispatch has positions (in embedding_sum: rows) begin .. end - 1 */
+         VKT_U32(ranges) VKT_U32(range)    /* ranges; ids per range (a multiple of 4). All ranges cover ids 0 .. rows */
          VKT_U32(last)                     /* 1: embedding_rank gets the last positions, so it converts counts to starts */
          VKT_U32(per_sample) VKT_U32(pitch4) /* embedding_scatter, CHANNELS: dy is [width][per_sample][4 * pitch4] */
          VKT_U32(zeros))                   /* embedding_scatter: number of floats of OUT to clear */
@@ -18,8 +18,8 @@ VKT_PUSH(vkt_embedding_dw_push,
 #define EMBEDDING_DW_RANK   2 /* u32 (N): number of earlier positions with the same id */
 #define EMBEDDING_DW_SORTED 3
 #define EMBEDDING_DW_DY     4 /* in embedding_sum with COPIED: the buffer of EMBEDDING_DW_COPY */
-#define EMBEDDING_DW_PART   5 /* f32 (N / EMBEDDING_DW_BLOCK rounded up, width'): sums of blocks of one id */
+#define EMBEDDING_DW_PART   5 /* f32 (N / EMBEDDING_DW_BLOCK rounded up, width'): sums of blocks, each of one id */
 #define EMBEDDING_DW_OUT    6 /* f32 (rows of this dispatch, width); in embedding_sum with BLOCKS: the buffer of PART */
 #define EMBEDDING_DW_COPY   7 /* f32 (N, width'): the gradients in the order of SORTED */
-#define EMBEDDING_DW_BLOCK 64 /* entries of SORTED */
+#define EMBEDDING_DW_BLOCK 64 /* entries of SORTED per block */
 #define EMBEDDING_DW_CHUNK 64 /* embedding_scatter: vec4s of a row per work group */

@@ -11,12 +11,12 @@ VKT_PUSH(vkt_fft_push,
          VKT_U32(step_h) VKT_U32(step_w)     /* image rows and columns from tile to tile */
          VKT_I32(origin_h) VKT_I32(origin_w) /* image row and column of the first stored element of the first tile */
          VKT_U32(height) VKT_U32(width)      /* image size; for weights R, S */
-         VKT_U32(w_channel) VKT_U32(w_lane)  /* weights: floats from channel to channel, element to element of a vec4 */
+         VKT_U32(w_channel) VKT_U32(w_lane)  /* weights: floats from one channel, or element of a vec4, to the next */
          VKT_U32(sum_columns) VKT_U32(sum_pitch) /* columns and pitch of SUM */
          VKT_F32(scale))                     /* factor of the inverse */
 #define FFT_IN   0
 #define FFT_OUT  1
-#define FFT_BIAS 2 /* fft_inverse_rows, f32 (channels): bias of an image, read; gradient of the bias, written */
+#define FFT_BIAS 2 /* fft_inverse_rows, f32 (channels): the bias, read; with WEIGHTS its gradient, written */
 #define FFT_SUM  3 /* fft_inverse_rows of weights: the spectrum of dy, whose frequency 0 is the sum over a tile */
 
 /* Stored element i < COUNT of an axis is element FIRST + i * STEP of the transform. */

@@ -10,7 +10,7 @@ VKT_PUSH(vkt_gemm_shared_push, VKT_U32(M) VKT_U32(N) VKT_U32(K)
          VKT_U32(part))
 #define GEMM_SHARED_SPEC_A_BY_K     5 /* smaller ids: blocks.abi.h */
 #define GEMM_SHARED_SPEC_B_BY_K     6
-#define GEMM_SHARED_SPEC_VECTORS    7 /* mask of the matrices whose rows are whole vec4s (1 A, 2 B, 4 C) */
+#define GEMM_SHARED_SPEC_VECTORS    7 /* mask of the matrices whose rows are whole vec4s (1: A, 2: B, 4: C) */
 #define GEMM_SHARED_SPEC_ACCUMULATE 8 /* 1: add to the values in C */
 #define GEMM_SHARED_SPEC_BIAS       9 /* 1: add bias[n] */
 #define GEMM_SHARED_SPECS           10

@@ -6,7 +6,7 @@
  * load is outside. If it is packed, `last` is UINT32_MAX. */
 VKT_PUSH(vkt_gemm_tile_push, VKT_U32(k4) /* iterations of four k, at least 1 */
          VKT_U32(M) VKT_U32(N) VKT_U32(ldc) VKT_U32(c_base) VKT_U32(c_batch) /* C in elements */
-         VKT_U32(c_panel) /* ... from one tile of columns to the next */
+         VKT_U32(c_panel) /* elements of C from one tile of columns to the next */
          VKT_U32(a_base) VKT_U32(a_step) VKT_U32(a_k_step) VKT_U32(a_panel) VKT_U32(a_batch) VKT_U32(a_last) /* in vec4s */
          VKT_U32(b_base) VKT_U32(b_step) VKT_U32(b_k_step) VKT_U32(b_panel) VKT_U32(b_batch) VKT_U32(b_last))
 #define GEMM_SPEC_R          1 /* a power of two, at most the subgroup size: a tile has 4 R rows, and 4 columns per lane */

@@ -11,7 +11,7 @@ VKT_PUSH(vkt_loss_push,
 #define LOSS_TARGET 1 /* f32, as y */
 #define LOSS_STEP   2 /* u32 (STEP_WORDS) */
 #define LOSS_PART   3 /* f32 (all blocks) */
-#define LOSS_DLOSS  3 /* f32 scalar; with LOSS_SPEC_EACH, as y; with LOSS_SPEC_TERM, any buffer, not read */
+#define LOSS_DLOSS  3 /* f32 scalar; LOSS_SPEC_EACH: like y; LOSS_SPEC_TERM: any buffer, which is not read */
 #define LOSS_DY     4 /* f32, as y; with LOSS_SPEC_TERM the terms */
 #define LOSS_WEIGHT 5 /* f32 (elements of a row): weight of positives in LOSS_LOGITS */
 

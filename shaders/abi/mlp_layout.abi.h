@@ -5,8 +5,8 @@
  *                         cols   [i < K][M / 4]   w[4q .. 4q+3][i], 0 past M
  *                         bias   [o < M]          b[o], b[min(o+1, M-1)], 0, 0
  * PART, sums of gradients over the samples of one work group. For each layer it has a matrix [a][b], which is
- * (M, K+1) or its transpose: the one with fewer idle lanes along b, or the transpose if both have as many. Column K of
- * (M, K+1) is the bias. A lane holds four b that are LANES apart:
+ * (M, K+1) or its transpose: the one with fewer idle lanes along b. If both have equally many, it is the transpose.
+ * Column K of (M, K+1) is the bias. A lane holds four b that are LANES apart:
  *                         [v][a][lane]     elements b = (4 * v + c) * LANES + lane, c = 0 .. 3
  * Behind all layers there is one vec4 per lane. With a loss, the sum of all elements of these vec4s is the loss. */
 #define MLP_LAYERS 4

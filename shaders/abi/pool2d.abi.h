@@ -13,10 +13,10 @@ VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT
 #define POOL_SPEC_INSIDE 4 /* 1: no window reaches outside the image. With DISJOINT, the windows also cover the image */
 #define POOL_SPEC_RELU   5 /* 1: the maximum of max(x, 0) instead of x */
 #define POOL_SPEC_DILATION_H 6 /* max pooling: rows from one element of a window to the next */
-#define POOL_SPEC_DILATION_W 7 /* ... columns */
-#define POOL_X     0       /* pool2d.comp */
+#define POOL_SPEC_DILATION_W 7 /* max pooling: columns from one element of a window to the next */
+#define POOL_X     0       /* bindings 0 to 3 of pool2d.comp */
 #define POOL_Y     1
 #define POOL_INDEX 2       /* uvec4, max only: see pool_index.abi.h */
 #define POOL_WINNERS 3     /* JOIN, max only: winners of the parts; POOL_X has their values */
-#define POOL_DY    0       /* pool2d_dx.comp; it reads POOL_INDEX, too */
+#define POOL_DY    0       /* bindings 0 and 1 of pool2d_dx.comp, which reads POOL_INDEX, too */
 #define POOL_DX    1

@@ -1,9 +1,9 @@
 /* relayout.abi.h - row-major (batch, stride) <-> [stride][batch'], batch' = 4 * pitch4. The dispatch converts one
- * tile: `features` features of `columns` columns of 4 samples, from column `column` on. rows_base: index of the tile's
+ * tile: `features` features of 4 * `columns` samples, from sample 4 * `column` on. rows_base: index of the tile's
  * first element in the row-major range. last_base: index of the tile's first vec4 in the batch-last range. */
 VKT_PUSH(vkt_relayout_push,
          VKT_U32(batch) VKT_U32(pitch4) VKT_U32(stride)
          VKT_U32(column) VKT_U32(columns) VKT_U32(features) VKT_U32(rows_base) VKT_U32(last_base))
 #define RELAYOUT_X 0
 #define RELAYOUT_Y 1
-#define RELAYOUT_CHUNK 64 /* blocks of 4 features that a work group processes before its next stride in y */
+#define RELAYOUT_CHUNK 64 /* blocks of 4 features that a work group processes before its next stride in the grid's y */

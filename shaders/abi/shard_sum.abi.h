@@ -1,7 +1,7 @@
 /* shard_sum.abi.h - see shard_sum.comp. A dispatch adds one range of a bucket of the gradients to its partial sums. */
 VKT_PUSH(vkt_shard_sum_push, VKT_U32(n4) /* vec4s of the range, and of each plane of SHARD_SUM_PLANES */
          VKT_U32(levels)                 /* planes of partial sums: this rank has 2^levels shards */
-         VKT_U32(parts)                  /* runs of a shard; if several, one more plane has the shard's sum so far */)
+         VKT_U32(parts)                  /* runs per shard; if above 1, one more plane has the shard's sum so far */)
 #define SHARD_SUM_SPEC_BF16 1 /* each summand is rounded to bfloat16 */
 #define SHARD_SUM_GRAD      0 /* vec4 */
 #define SHARD_SUM_STEP      1 /* u32 (STEP_WORDS) */

@@ -3,7 +3,7 @@
  * or with ALONG or LINE four neighbouring classes of one line. */
 VKT_PUSH(vkt_softmax_push,
          VKT_U32(units)   /* number of lines; in kernels of WIDTH 4 without ALONG or LINE, lines / 4 */
-         VKT_U32(classes) VKT_U32(inner) /* inner: VECs from one class to the next; with ALONG or LINE 1 */
+         VKT_U32(classes) VKT_U32(inner) /* inner: VECs from one class to the next; 1 with ALONG or LINE */
          VKT_U32(first) VKT_U32(queries) /* CAUSAL: line u is query i = (first + u) % queries and uses classes 0 .. i */
          VKT_F32(scale))
 #define SOFTMAX_SPEC_LOG    1

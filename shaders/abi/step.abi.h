@@ -15,8 +15,8 @@
 #define STEP_C2    8   /* f32: 1 - beta2^t, in the same way */
 #define STEP_NEXT  9   /* number of the run after this one; zero in a new buffer */
 #define STEP_HOLD  10  /* not 0: no update in this run */
-#define HOLD_MICRO 1u  /* ... more micro-batches of this step follow */
-#define HOLD_FOUND 2u  /* ... some gradients are not finite */
+#define HOLD_MICRO 1u  /* bit of STEP_HOLD: more micro-batches of this step follow */
+#define HOLD_FOUND 2u  /* bit of STEP_HOLD: some gradients are not finite */
 #define STEP_SKIPPED 11 /* number of steps skipped so far because of HOLD_FOUND */
 #define STEP_Q1    12  /* CLOCK_Q1, CLOCK_Q2 and CLOCK_Q3 of step STEP_T. If the loss is scaled, the clock gets
                         * them only after finite gradients */

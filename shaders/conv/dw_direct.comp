@@ -8,7 +8,7 @@
 // grid: x slices of the plane, y row tiles, z groups. If there are several slices, conv/dw_sum.comp adds them.
 // Deterministic: a lane adds in the order of (p,q,n). The lanes' sums are added by shuffles in a fixed order.
 // Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.
-// Loops that end with their test: see conv/tile.comp.
+// do .. while loops: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -44,7 +44,8 @@ mat4 load_b(uint n, uint k)
     const uint pixel = k / 4 / N4, p = pixel / WIDTH * pc.stride_h - pc.pad_h, q = pixel % WIDTH * pc.stride_w - pc.pad_w;
     [[unroll]] for (uint i = 0; i < 4; i++) {
         const uint c = (n + i) / TAPS, tap = (n + i) % TAPS;
-        const uint h = p + tap / KERNEL_W * pc.dilation_h, w = q + tap % KERNEL_W * pc.dilation_w; // outside: too large
+        // A tap before the image wraps around to a large h or w.
+        const uint h = p + tap / KERNEL_W * pc.dilation_h, w = q + tap % KERNEL_W * pc.dilation_w;
         const bool inside = n + i < pc.columns && k < pc.plane && h < pc.src_height && w < pc.src_width;
         if (inside)
             v[i] = LOAD4(x, (((gl_WorkGroupID.z * pc.depth + c) * pc.src_height + h) * pc.src_width + w) * N4 + k / 4 % N4);

@@ -12,7 +12,7 @@
 // grid: x tiles of each slice of the plane (stride loop), z groups. If there are several slices, conv/dw_sum.comp adds them.
 // Deterministic: one lane computes an element of a slice, in the order of (p,q,n).
 // Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.
-// `zero` and loops that end with their test: see conv/tile.comp.
+// `zero` and do .. while loops: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,6 +1,6 @@
 // fft_inverse_rows.comp - inverse of fft_rows.comp: src[c][row][slot][column] -> scale * image + bias.
-// WEIGHTS: -> scale * weights. The kernel then also writes the gradient of the bias: frequency 0 of dy, summed over all
-// tiles and samples.
+// WEIGHTS: the result is scale * weights. The kernel then also writes the gradient of the bias: frequency 0 of dy,
+// summed over all tiles and samples.
 // grid: x over (c, pair of rows, column), lanes along columns, in contiguous shares.
 // Deterministic: one lane computes a transform.
 #version 460

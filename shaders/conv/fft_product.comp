@@ -10,7 +10,7 @@
 // grid: x over tiles (stride loop). All tiles of a frequency are consecutive.
 // source: Mathieu, Henaff & LeCun, Fast Training of Convolutional Networks through FFTs (2013), section 2.2.
 // Deterministic: one lane computes an element, in the order of k.
-// `zero` and loops that end with their test: see conv/tile.comp.
+// `zero` and do .. while loops: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

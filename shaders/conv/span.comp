@@ -9,7 +9,7 @@
 // loads and shuffles as products.
 // grid: x tiles (stride loop), z groups. All row tiles of a column tile are consecutive, because they read the same src.
 // Deterministic: one lane computes an element, in the order of (r,k,s).
-// `zero` and loops that end with their test: see conv/tile.comp.
+// `zero` and do .. while loops: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -34,11 +34,11 @@ VKT_OUT4(SPAN_DST, dst);
 
 const uint REACH = SPAN + TAPS - 1;                 // pixels of src that a lane reads
 const uint A_STEP = UNROLL * TAPS * MB / 4;       // vec4s of A per iteration
-const uint SHARES = (A_STEP + LANES - 1) / LANES; // ... per lane
+const uint SHARES = (A_STEP + LANES - 1) / LANES; // vec4s of A per iteration and lane
 const uint BIASES = (MB + LANES - 1) / LANES;
 vec4 acc[MB * SPAN];
 uint at[REACH]; // indices of the REACH pixels in a row of src, in vec4s
-bool col_on[REACH], on[REACH]; // the pixel's column is inside src; its row is, too
+bool col_on[REACH], on[REACH]; // col_on: the pixel's column is inside src. on: its row is, too
 
 void start(uint first_bias, uint rows, uint zero)
 {
@@ -52,7 +52,8 @@ void start(uint first_bias, uint rows, uint zero)
     }
 }
 
-// Computes acc += A[k .. k+UNROLL-1] * src[k .. k+UNROLL-1]. ia, ib: start of k in A, and of src's row at k, in vec4s.
+// Computes acc += A[k .. k+UNROLL-1] * src[k .. k+UNROLL-1]. ia: index of A at k. ib: index of src's row
+// at k. Both count vec4s.
 void add(uint ia, uint ib, uint src_plane, uint zero)
 {
     vec4 a[SHARES], b[UNROLL * REACH];

@@ -17,7 +17,7 @@
 // permutes, and from an unknown lane to one permute. So zero is a push constant, whose value the compiler does not know. With
 // any other number of lanes, lavapipe compiles a shuffle from an unknown lane to a loop over lanes. So zero is a constant
 // there.
-// Loops end with their test (do .. while): lavapipe runs the body of a for loop once more than needed, with all lanes off.
+// Loops are do .. while loops: lavapipe executes the body of a for loop once more than needed, with all lanes off.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -65,7 +65,7 @@ float weight(float own, uint m)
     return shuffles_by_xor() ? subgroupShuffleXor(own, r) : subgroupShuffle(own, block + r + zero);
 }
 
-// Returns the row, counted in the block, that this lane's acc[m] belongs to.
+// Returns the row of the block that this lane's acc[m] belongs to.
 uint row_of(uint m)
 {
     const uint lane = gl_SubgroupInvocationID;

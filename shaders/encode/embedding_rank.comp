@@ -2,7 +2,7 @@
 //   A work group is one subgroup. It owns a range of ids and loops over all positions, one position per lane. No other
 //   work group changes its counts. Lanes with the same id find each other by shuffles. So ranks follow the order of
 //   positions, without atomics, and sums in that order have the same bits in every run. All work
-//   groups together have ranges * positions / lanes iterations. There are few ranges.
+//   groups together need ranges * positions / lanes iterations. This is cheap, because there are few ranges.
 // grid: x over ranges with a stride. The positions may need several dispatches (begin, end). A dispatch continues the
 // counts of the dispatch before it.
 // Deterministic: each count has one owner.
@@ -31,14 +31,14 @@ uint count(uint lo, uint hi)
         uint id = LOAD1(ids, min(i + lane, pc.end - 1));
         if (i + lane >= pc.end || id == pc.padding || id >= pc.rows) id = NONE;
         const bool mine = id >= lo && id < hi;
-        uint before = 0, equal = 1; // lanes with this id: lower ones, all
+        uint before = 0, equal = 1; // number of lanes with this id: below this lane, and in all
         [[unroll]] for (uint k = 1; k < LANES; k++) {
             const bool same = subgroupShuffleXor(id, k) == id;
             equal += same ? 1 : 0;
             before += same && (lane ^ k) < lane ? 1 : 0;
         }
         below += id < lo ? 1 : 0;
-        const uint seen = start[mine ? id : lo]; // in earlier iterations
+        const uint seen = start[mine ? id : lo]; // positions with this id in earlier iterations
         if (mine) rank[i + lane] = seen + before;
         subgroupBarrier();
         if (mine && before + 1 == equal) start[id] = seen + equal;

@@ -1,6 +1,7 @@
 // embedding_sum.comp - dtable[v] = sum of the gradients of the positions with id v, in the order of their entries
 //   sorted[start[v] .. start[v+1] - 1]
-//   A lane processes the first entry of a row in SORTED, and VECS vec4s of the row. Rows without an entry are 0 already.
+//   A lane has one entry of SORTED. If it is the first entry of a row, the lane computes VECS vec4s of that row. Rows
+//   without an entry are 0 already.
 //   Gradients are whole vec4s. They are in dy, at the index that SORTED gives, or (COPIED) in the order of SORTED.
 //   BLOCKS: computes, for frequent ids, the sums of BLOCK entries each, counted from a row's first entry. The kernel
 //   without BLOCKS then adds the entries after a row's last block and the sums of the row's blocks. So a sum has at

@@ -5,8 +5,8 @@
 // For real x, X[T-k] is the conjugate of X[k]. X[0] is real, and for even T so is X[T/2].
 // sources: Cooley & Tukey, An Algorithm for the Machine Calculation of Complex Fourier Series (1965).
 //          For 8 and 16 points, with T = 4 * (T/4).
-//          For 14 and 15 points: Good, The Interaction Algorithm and Practical Fourier Analysis (1958), 2 x 7 and 3 x 5 without
-//          twiddle factors.
+//          For 14 and 15 points: I. J. Good, The Interaction Algorithm and Practical Fourier Analysis (1958), with
+//          T = 2 * 7 and T = 3 * 5. It needs no twiddle factors.
 const uint FFT_ODD = T % 2, FFT_HALF = T / 2, FFT_STEP = T / 4;
 // T slots hold the X of a real x. Slot 0 is X[0]. For even T, slot 1 is X[T/2]. Slots fft_slot(u) and
 // fft_slot(u) + 1 are the real and imaginary part of X[u], 0 < u <= FFT_LAST.
@@ -107,8 +107,8 @@ void fft13(inout vec4 re[T], inout vec4 im[T])
     [[unroll]] for (uint b = 0; b < 13; b++) re[b % T] = r[b], im[b % T] = i[b];
 }
 
-// Defines `name`: x[Q * a + P * b] -> X[C * c + D * d], indices modulo P * Q, with a, c < P and b, d < Q. C is 1 modulo
-// P and 0 modulo Q. D is 0 modulo P and 1 modulo Q.
+// Defines `name`, which computes X[C * c + D * d] from x[Q * a + P * b], for a, c < P and b, d < Q. Indices are modulo
+// P * Q. C is 1 modulo P and 0 modulo Q. D is 0 modulo P and 1 modulo Q.
 #define FFT_OF_FACTORS(name, P, Q, OF_P, OF_Q, C, D)                                                  \
     void name(inout vec4 re[T], inout vec4 im[T])                                                     \
     {                                                                                                 \

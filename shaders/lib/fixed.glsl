@@ -10,7 +10,7 @@ uvec2 fixed_mul(uvec2 a, uvec2 b)
     umulExtended(a.x, b.y, h01, l01);
     umulExtended(a.y, b.x, h10, l10);
     umulExtended(a.y, b.y, h11, l11);
-    uaddCarry(uaddCarry(l01, l10, c0), h00, c1); // the carries out of the truncated word count
+    uaddCarry(uaddCarry(l01, l10, c0), h00, c1); // the result needs the carries out of the truncated word
     const uint low = uaddCarry(uaddCarry(h01, h10, c2), l11, c3);
     uint c4;
     const uint sum = uaddCarry(low, c0 + c1, c4);

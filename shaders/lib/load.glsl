@@ -12,7 +12,7 @@
 //   VKT_OUT4(binding, name)    STORE4(name, i, v) writes floats 4i .. 4i+3
 //   VKT_INOUT4(binding, name)  LOAD4 and STORE4
 //   VKT_F32_OUT4(binding, name)   STORE4 to a binding that is always f32
-//   VKT_STORED(binding, access, name)     the base of the last three: name_put(i, v) writes floats 4i .. 4i+3 as f32,
+//   VKT_STORED(binding, access, name)     used by the last three: name_put(i, v) writes floats 4i .. 4i+3 as f32,
 //                                         name_stored[i] reads them
 // A texel variant stores a vec4 as two 64-bit words, unless STORAGE_NO_WORDS64 is set. llvmpipe stores word by word and lane by
 // lane, so fewer words are faster.

@@ -8,7 +8,7 @@ uint parts = pc.parts, part_pitch = pc.part_pitch, samples = pc.samples;
 
 struct Window {
     uint begin, count; // first element inside the image; number of elements inside it
-    uint padded;       // number after clipping to the padded image, before clipping to the image
+    uint padded;       // number of elements inside the padded image
 };
 
 // Returns window `p` of `P` windows over `size` elements. If kernel is 0, the pooling is adaptive.

@@ -1,5 +1,5 @@
 // batch_norm_finish.comp - combines the statistics of a channel's blocks, first to last
-//   n is the count, M2 the sum of squares about the mean, a the blocks so far, and b the next block:
+//   n is the count, and M2 is the sum of squares about the mean. a means the blocks so far, b the next block:
 //   n = n_a + n_b, delta = mean_b - mean_a, mean = mean_a + delta * n_b / n, M2 = M2_a + M2_b + delta^2 * n_a * n_b / n
 //   The biased variance is M2 / n, or 0 if n is 0.
 //   SUMS: dbeta = sum of dy, dgamma = sum of dy * xhat

@@ -52,7 +52,7 @@ layout(binding = ROW_NORM_BETA, std430) readonly buffer BlockBeta { float beta[]
 // SPLIT: the loop over a row goes channel by channel. Without it a channel is one element (inner == 1), and one loop covers the
 // whole row.
 layout(constant_id = ROW_NORM_SPEC_SPLIT) const uint SPLIT = 1;
-// Runs `body` for each k < n of this lane. An iteration runs it four times, as long as four k are left, because each
+// Executes `body` for each k < n of this lane. While four k are left, an iteration executes it four times, because each
 // iteration costs as much as several loads.
 const uint ITERATIONS = 4;
 #define EACH(k, n, body)                                                        \

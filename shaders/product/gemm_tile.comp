@@ -2,8 +2,8 @@
 // A lane holds four neighbouring columns of B and four neighbouring rows of A. It gets the rows of other lanes by shuffles with
 // lane ^ r, r < R. So sum[m] belongs to a different row in each lane. The compiler knows these shuffles: on llvmpipe
 // most of them stay inside 128 bits and cost half as much as a broadcast of one element to all lanes.
-// An iteration processes four k, accumulator by accumulator. So the four k share the cost of keeping accumulators (masking on
-// llvmpipe).
+// An iteration processes four k for one accumulator after the other. On llvmpipe, an accumulator that is kept from one
+// iteration to the next costs a mask operation. The four k share this cost.
 // grid: x one per tile of columns, y one per tile of rows, z one per matrix of the batch.
 // source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing). The shuffles instead of shared memory come from our own
 //         measurements.
@@ -14,7 +14,7 @@
 // long.
 // Sums start with the bias. If the bias is added after the loop, llvmpipe spills half of each iteration (100 ms instead of 42).
 // With stores of 64 bits (lib/load.glsl) instead of vec4s it spills, too: 28 ms instead of 20.
-// Push constants are read before the loop, and the loop ends with its test: see conv/tile.comp.
+// Push constants are read before the loop, and the loop is do .. while: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,8 +1,8 @@
 // loss_scale.comp - adjusts the loss scale, between the gradients of a step's last micro-batch and the update.
-// If the gradients are finite, the clock gets the step number and the powers that step_advance computed, and the scale
-// is doubled after LOSS_SCALE_INTERVAL such steps in sequence. If they are not finite, the clock keeps its step number
-// and powers, and the scale is halved. The optimizer then does nothing, and the next run repeats this step with other
-// samples.
+// If the gradients are finite, the clock gets the step number and the powers that step_advance computed. After
+// LOSS_SCALE_INTERVAL such steps in sequence, the scale is doubled. If the gradients are not finite, the clock keeps
+// its step number and powers, and the scale is halved. The optimizer then does nothing, and the next run repeats this
+// step with other samples.
 // To double or halve the scale, the kernel adds or subtracts 1 in its exponent.
 // grid: one invocation.
 // source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.2; PyTorch documentation of torch.amp.GradScaler.

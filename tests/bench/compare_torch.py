@@ -38,7 +38,7 @@ WARMUP = 3
 
 
 def optimizer_of(kind, parameters, lr, best, **options):
-    """Returns an optimizer. `best`: with foreach, if this PyTorch has it."""
+    """Returns an optimizer. With `best`, it uses foreach if this PyTorch has that."""
     known = inspect.signature(kind).parameters
     if best and "foreach" in known:
         options["foreach"] = True
@@ -88,8 +88,8 @@ def image(device, best):
 
 
 class Nadam:
-    """Keras 3's Nadam, with the interface of torch.optim. (PyTorch's NAdam has another schedule of momentum.) `foreach`: each
-    torch call updates whole lists of tensors, as in torch.optim."""
+    """Keras 3's Nadam, with the interface of torch.optim. (PyTorch's NAdam has another schedule of momentum.) With
+    `foreach`, each torch call updates whole lists of tensors, as in torch.optim."""
 
     def __init__(self, parameters, lr, foreach=False):
         self.p, self.lr, self.foreach, self.t, self.product = list(parameters), lr, foreach, 0, 1.0
@@ -235,7 +235,8 @@ def set_threads(best, threads):
 
 
 def torch_ms(make, device, best, seconds):
-    """Returns the ms of each call, without the first WARMUP calls. Calls for about `seconds`, at least WARMUP + 5 times."""
+    """Returns the ms of each call, without the first WARMUP calls. Repeats the call for about `seconds`, at least
+    WARMUP + 5 times."""
     torch.manual_seed(1)
     step = make(device, best)
     sync = torch.cuda.synchronize if device == "cuda" else (lambda: None)

@@ -3,11 +3,12 @@
 
   python3 tests/bench/emulated_scaling.py [--build build] [--net resnet20] [--rounds 5] [--profile FILE]
 
-The rank is real, and its messages take time. Only the other ranks are missing. A round first runs the trainer with messages
-that take no time. Then it runs the trainer for each number of ranks. The profile is that of the median run whose messages take
-no time. `measured` is the step of the profile, times a ratio. In each round, the time of a step is divided by the time of a
-step whose messages take no time. The ratio is the median of these quotients. So it compares runs that follow each other. The
-device computes with one thread (LP_NUM_THREADS=1). The host exchanges on another core.
+The rank is real, and its messages take time. Only the other ranks are missing. A round first runs the trainer with
+messages that take no time. Then it runs the trainer for each number of ranks. The profile comes from the runs whose
+messages take no time: it is that of the run with the median step. `measured` is the time of the profile's step,
+multiplied by a ratio. In each round, the time of a step is divided by the time of a step whose messages take no time.
+The ratio is the median of these quotients. So it compares only runs of the same round. The device computes with one
+thread (LP_NUM_THREADS=1). The host exchanges on another core.
 """
 import argparse
 import json

@@ -228,7 +228,7 @@ static void a_wrong_gradient_of_the_reference_is_found(void **state)
     vkt_subject_free(&s);
 }
 
-/* A fresh subject has no outputs yet, and the gradients of some ops read them: max_to and min_to. */
+/* The gradients of max_to and min_to read the outputs, which a new vkt_subject does not have yet. */
 static void differences_compute_the_outputs_first(void **state)
 {
     (void)state;

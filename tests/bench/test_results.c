@@ -115,9 +115,9 @@ static void json_fits_its_schema_and_is_compared_with(void **state)
     assert_int_equal(bench_write_json(&h, path, &all, &none, &device, "2026-01-01T00:00:00Z"), VKT_OK);
     if (!schema_fits("bench", path, why)) fail_msg("%s", why);
 
-    all.list[0].gpu = around(0.5e6, 0.01);                        /* relu: twice as fast */
-    all.list[1].gpu = around(1.3e7, 0.01);                        /* matmul: slower */
-    snprintf(all.list[2].shape, sizeof all.list[2].shape, "(9)"); /* the step's name differs: another experiment */
+    all.list[0].gpu = around(0.5e6, 0.01);                        /* relu becomes twice as fast */
+    all.list[1].gpu = around(1.3e7, 0.01);                        /* matmul becomes slower */
+    snprintf(all.list[2].shape, sizeof all.list[2].shape, "(9)"); /* the step becomes another experiment */
     assert_int_equal(bench_compare_with(&h, path, &all, &matched), VKT_OK);
     assert_int_equal(matched, 3);
     assert_int_equal(all.list[0].change.real, -1);

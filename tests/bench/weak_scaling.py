@@ -4,13 +4,14 @@ core of its own with one thread.
 
   python3 tests/bench/weak_scaling.py [--rounds 5] [--build build] [--mpirun mpirun.openmpi] [--network mnist] [--json FILE]
 
-A rank has the same work in all columns: --batch images, in --shards shards of vktrain. With one shard, a single process makes
-plain steps, without sums of shards, as on one device. A round measures three cases, each with vktrain and then with PyTorch:
-one process (alone), two processes that train together (over MPI, or with DistributedDataParallel over Gloo), and two
-independent processes. The efficiency of a round is the time of a step alone / the time of a step of two processes together.
-The independent processes show how much of the loss the machine causes, because its cores share the memory. The time of a
-process is the median of its steps. A case has the mean of its processes. The table has the medians of the rounds. The script
-needs an idle machine, the data of samples/vkt-resnet or vkt-mnist, and Debian's python3-torch.
+A rank has the same work in all columns: --batch images, in --shards shards of vktrain. With one shard, a single
+process makes plain steps, without sums of shards, as on one device. A round measures three cases, each with vktrain
+and then with PyTorch: one process (alone), two processes that train together (over MPI, or with
+DistributedDataParallel over Gloo), and two independent processes. The efficiency of a round is the step time of one
+process alone, divided by the step time of two processes together. The independent processes show how much of the loss
+the machine causes, because its cores share the memory. The time of a process is the median of its steps. The time of a
+case is the mean of its processes. The table has the medians of the rounds. The script needs an idle machine, the data
+of samples/vkt-resnet or vkt-mnist, and Debian's python3-torch.
 """
 import argparse
 import json

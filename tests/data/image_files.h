@@ -17,14 +17,14 @@ image_file golden_image_file(const char *name);
 
 typedef struct png_params {
     uint32_t width, height;
-    int colour, depth; /* PNG's colour type: 0, 2, 3, 4 or 6; PNG's bit depth */
+    int colour, depth; /* PNG's colour type (0, 2, 3, 4 or 6) and bit depth */
     bool interlaced;
     const uint8_t *palette; /* colour 3: 256 RGB triples; the first 2^depth are used */
     bool transparent;       /* with a tRNS chunk */
     const uint8_t *exif;    /* NULL, or an eXIf chunk of exif_bytes */
     size_t exif_bytes;
 } png_params;
-/* Encodes `rows`: height rows, packed as in PNG. Each is a whole number of bytes. */
+/* Encodes p->height rows of pixels, which are packed as in PNG. Each row has a whole number of bytes. */
 image_file encode_png(const png_params *p, const uint8_t *rows);
 
 #endif

@@ -104,7 +104,7 @@ static void augmentation_crops_anywhere_and_mirrors_half(void **state)
             tops[top + pad]++;
             lefts[left + pad]++;
         }
-        assert_in_range(mirrored, EPOCHS / 2 - 35, EPOCHS / 2 + 35); /* 5 standard deviations of 7 */
+        assert_in_range(mirrored, EPOCHS / 2 - 35, EPOCHS / 2 + 35); /* 35: five standard deviations */
         /* There are 7 offsets at most along each axis. An offset is missing with a probability of about e^-28. */
         for (int i = 0; i < offsets_y; i++) assert_true(tops[i] > 0);
         for (int i = 0; i < offsets_x; i++) assert_true(lefts[i] > 0);
@@ -146,7 +146,7 @@ static void kept_and_decoded_rows_are_the_same(void **state)
                 assert_memory_equal(got, want, sizeof want);
             }
         }
-    assert_true(vkt_test_live_bytes() > held); /* only decoding needs scratch memory */
+    assert_true(vkt_test_live_bytes() > held); /* only decoding allocates scratch memory */
     for (int i = 1; i < 4; i++) vkt_dataset_destroy(&all[i]);
     const size_t kept = vkt_test_live_bytes();
     fetch_as(all[0], 5, (vkt_pass){ 4, 1 }, (uint8_t[432]){ 0 }, 7);

@@ -67,7 +67,7 @@ static void classes_are_balanced_in_every_block(void **state)
         }
         assert_int_equal(seen, 0x3ff);
     }
-    assert_in_range(moved, 850, 950); /* in a random order, nine of ten labels are not at their own index */
+    assert_in_range(moved, 850, 950); /* 900 are expected if every ten labels are in random order */
     vkt_dataset_destroy(&ds);
 }
 
@@ -160,7 +160,7 @@ static void no_digits_and_no_memory_are_reported(void **state)
         assert_null(ds);
         assert_int_equal(vkt_test_live_blocks(), 0);
     }
-    assert_int_equal(n, 17); /* 16: images, labels, handle, table, list of names, ten names, normalisation */
+    assert_int_equal(n, 17); /* 16 can fail: images, labels, handle, table, list of names, ten names, normalisation */
     vkt_dataset_destroy(&ds);
 }
 

@@ -19,7 +19,7 @@ typedef struct image { /* the bytes of a file */
     size_t n;
 } image;
 
-/* Makes a file: a header of `rank` sizes, and `payload` bytes i * 7 + 1. */
+/* Makes a file with a header of `rank` sizes and `payload` bytes of data. Byte i of the data is i * 7 + 1. */
 static image idx_file(unsigned type, unsigned rank, const uint32_t *dim, size_t payload)
 {
     image f = { .b = { 0, 0, (uint8_t)type, (uint8_t)rank }, .n = 4 };
@@ -107,7 +107,7 @@ static void a_gzip_stream_truncated_or_damaged_at_any_byte_is_refused(void **sta
         bad.b[i] ^= 0x10;
         expect(t, &bad, false, VKT_E_FORMAT, "");
     }
-    image two = g; /* two members are one stream: twice the bytes */
+    image two = g; /* two members make one stream, with twice the bytes */
     memcpy(two.b + g.n, g.b, g.n);
     two.n *= 2;
     expect(t, &two, false, VKT_E_FORMAT, "asks for 22 bytes (decompressed), the file has 44");
@@ -182,7 +182,7 @@ static void huge_sizes_are_refused_before_memory_is_allocated(void **state)
         const char *path = temp_write(t, "f", f.b, f.n, gzip);
         const unsigned long before = vkt_test_allocations();
         assert_int_equal(vkt_idx_read(&h, path, LIMIT, &idx), VKT_E_FORMAT);
-        assert_int_equal(vkt_test_allocations() - before, 1); /* the file's name */
+        assert_int_equal(vkt_test_allocations() - before, 1); /* only the file's name was allocated */
         vkt_test_error_contains("asks for 1048584 bytes");
     }
 }
@@ -214,7 +214,7 @@ static void every_failed_allocation_is_a_status(void **state)
         assert_int_equal(r, VKT_E_NOMEM);
         assert_int_equal(vkt_test_live_blocks(), 0);
     }
-    assert_int_equal(n, 3); /* the name and the data */
+    assert_int_equal(n, 3); /* there are two allocations: the name and the data */
     vkt_free(&h, idx.data);
 }
 

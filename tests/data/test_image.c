@@ -282,8 +282,8 @@ static void other_kinds_and_sizes_are_refused(void **state)
     assert_int_equal(vkt_image_decode(&t->h, "x", png->p, png->n, 34, 3, &t->s, &out), VKT_E_FORMAT);
     vkt_test_error_contains("has 7 x 5 pixels");
     assert_int_equal(vkt_image_decode(&t->h, "x", jpeg->p, jpeg->n, 43 * 29, 3, &t->s, &out), VKT_OK);
-    for (int i = 16; i < 24; i++) png->p[i] = i % 4 ? 0xff : 0x7f; /* width and height: 2^31 - 1; the checksum fits */
-    const uint32_t crc = (uint32_t)crc32(0, png->p + 12, 17);
+    for (int i = 16; i < 24; i++) png->p[i] = i % 4 ? 0xff : 0x7f; /* width and height become 2^31 - 1 */
+    const uint32_t crc = (uint32_t)crc32(0, png->p + 12, 17);      /* the checksum becomes correct */
     for (int i = 0; i < 4; i++) png->p[29 + i] = (uint8_t)(crc >> (24 - 8 * i));
     refuse(t, png, "2147483647 x 2147483647 pixels");
 }

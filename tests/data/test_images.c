@@ -329,7 +329,7 @@ static void a_folder_that_cannot_be_read_to_its_end_is_refused(void **state)
         }
         assert_int_equal(vkt_dataset_rows(ds), 2);
         vkt_dataset_destroy(&ds);
-        assert_int_equal(n, 10); /* ".", "..", "ant" and the end; ".", "..", two images and the end: each fails once */
+        assert_int_equal(n, 10); /* nine calls fail: for ".", "..", "ant", end; for ".", "..", two images, end */
         break;
     }
 }
@@ -411,8 +411,8 @@ static void real_data_sets_give_pillows_bytes(void **state)
     vkt_dataset_destroy(&all);
 }
 
-/* vkt_image_row gives the bytes that the same file has as a row of a data set, stretched and cropped from the middle.
- */
+/* vkt_image_row gives the same bytes as the file's row in a data set, both for a stretched image and for one that is
+ * cropped in the middle. */
 static void one_image_in_memory_is_a_row(void **state)
 {
     const vkt_temp_dir *t = *state;

@@ -21,7 +21,7 @@ enum { ROWS = 333, ROW = 21, MAX_BATCH = 400, MAX_SLOTS = 7 };
 typedef struct source {
     uint32_t bad[2];  /* rows that fail: the first with VKT_E_IO, the second with VKT_E_FORMAT */
     uint32_t slow_us; /* the duration of a fetch */
-    uint32_t meet;    /* > 0: a fetch waits, for 5 s at most, until this many fetches run at once */
+    uint32_t meet;    /* not 0: a fetch waits until this many fetches run at once, but at most 5 s */
     atomic_uint fetched, inside, most_inside;
     atomic_uint busy[VKT_DATA_MAX_WORKERS];
     atomic_uint overlaps, last_worker;
@@ -300,7 +300,7 @@ static void it_can_be_destroyed_or_restarted_at_any_time(void **state)
 {
     fixture *t = *state;
     uint32_t slot, rows;
-    start(t, 30, 3, 3); /* destroyed without a start */
+    start(t, 30, 3, 3); /* destroyed before its first epoch */
     vkt_loader_destroy(&t->l);
     t->src.slow_us = 100;
     for (uint32_t taken = 0; taken <= 3; taken++) {
@@ -320,7 +320,7 @@ static void it_can_be_destroyed_or_restarted_at_any_time(void **state)
             assert_int_equal(vkt_loader_release(t->l, slot), VKT_OK);
         }
     }
-    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* batch 4, in slot 1, is kept over the restart */
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* batch 4, in slot 1, stays valid after a restart */
     assert_int_equal(slot, 1);
     assert_int_equal(vkt_loader_start_epoch(t->l, t->order, ROWS, t->pass), VKT_OK);
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);

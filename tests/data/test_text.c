@@ -115,7 +115,7 @@ static void a_table_becomes_a_data_set(void **state)
         assert_int_equal(vkt_texts_classes(t), 2);
         assert_string_equal(vkt_texts_class_names(t)[1], "ale");
         assert_string_equal(vkt_texts_all(t)[1], "Pale ale, pale!");
-        vkt_vocab *v; /* pale 3, green 4, ale 5, tea 6 */
+        vkt_vocab *v; /* the ids: pale is 3, green 4, ale 5, tea 6 */
         assert_int_equal(vkt_vocab_create(&h, NULL, vkt_texts_all(t), 4, &v), VKT_OK);
         vkt_dataset *d;
         assert_int_equal(vkt_dataset_from_texts(t, v, NULL, &d), VKT_OK);
@@ -160,7 +160,7 @@ static void a_table_may_be_in_memory(void **state)
     vkt_texts *t;
     char tsv[] = "tea\tgreen tea\nale\tPale ale\n";
     assert_int_equal(vkt_texts_from_tsv_text(&h, "drinks", tsv, NULL, &t), VKT_OK);
-    memset(tsv, 0, sizeof tsv); /* the texts must have copies */
+    memset(tsv, 0, sizeof tsv); /* t must have a copy of it */
     assert_int_equal(vkt_texts_rows(t), 2);
     assert_string_equal(vkt_texts_all(t)[1], "Pale ale");
     assert_string_equal(vkt_texts_class_names(t)[0], "tea");
@@ -420,9 +420,9 @@ static void the_reuters_corpus(void **state)
     check_sequences(train, v, UINT64_C(0x29f43b1de36813ef));
     vkt_vocab_destroy(&v);
 
-    /* These params split at every character that is neither letter nor digit. The corpus' own notes count 25,873 words,
-     * and 2,374 and 1,038 words in the longest text of the training set and of the test set. The notes do not count a u
-     * with dots as a letter. */
+    /* These params split at every character that is neither letter nor digit. The corpus' own notes count 25,873 words.
+     * By the notes, the longest text has 2,374 words in the training set and 1,038 in the test set. The notes do not
+     * count a u with dots as a letter. */
     const vkt_vocab_params alnum = { .filters = VKT_TEXT_FILTERS "'" };
     assert_int_equal(vkt_vocab_create(&h, &alnum, vkt_texts_all(train), 8982, &v), VKT_OK);
     assert_int_equal(vkt_vocab_size(v), 3 + 25873 + 1);

@@ -8,7 +8,7 @@
 #
 # BUILD must be configured for that MPI (VKT_MPI_C_COMPILER). The environment variables RANKS ("1 2 4 8" if not set),
 # PRECISIONS ("f32 f16") and WAYS ("threads mpi") select other runs. docs/scaling.md has the results.
-# tests/samples/test_devices.c is a small test of the same.
+# tests/samples/test_devices.c is a small test of the same property.
 set -u
 [ $# -ge 2 ] || { awk 'NR > 1 { if (!sub(/^# ?/, "")) exit; print }' "$0" >&2; exit 2; }
 build=$(cd "$1" && pwd) || exit 2

@@ -184,7 +184,7 @@ typedef struct shards {
     vkt_wire wire;
 } shards;
 
-/* Adds up the shards of this rank by the tree, then these sums over all ranks. */
+/* Adds up the shards of this rank by the tree. Then adds up the sums of all ranks. */
 static vkt_result reduce_shards(const vkt_transport *t, void *user)
 {
     shards *s = user;

@@ -116,7 +116,7 @@ static vkt_result wait_in_a_chain(const vkt_transport *t, void *user)
     unsigned char send[4] = { 0 }, receive[4];
     (void)user;
     if (t->rank == 5) return VKT_OK;
-    crew_pause_ms(t->rank == 4 ? 100 : 0); /* the others begin to wait earlier, but not for rank 5 */
+    crew_pause_ms(t->rank == 4 ? 100 : 0); /* rank 4, which waits for rank 5, begins to wait last */
     return t->rank < 5 ? t->exchange(t->user, t->rank + 1, send, receive, 4) : t->barrier(t->user);
 }
 

@@ -68,7 +68,7 @@ typedef struct app {
     VkDevice device;
     VkQueue queue;
     uint32_t family;
-    VkPhysicalDeviceVulkan13Features v13; /* these three: the device's chain of features; its head is `features` */
+    VkPhysicalDeviceVulkan13Features v13; /* the device's chain of features is: features, v12, v13 */
     VkPhysicalDeviceVulkan12Features v12;
     VkPhysicalDeviceFeatures2 features;
     VkCommandPool pool;
@@ -80,8 +80,8 @@ typedef struct app {
 #undef APP_MEMBER
 } app;
 
-/* Opens the application. The device gets the features that the library needs, except for `without` (NULL: all of them).
- * Skips the test if no Vulkan is installed, or fails it if the build requires a device. */
+/* Opens the application. The device gets the features that the library needs, except for `without`. If `without` is
+ * NULL, it gets all of them. Skips the test if no Vulkan is installed, or fails it if the build requires a device. */
 void app_open(app *a, const char *without);
 void app_close(app *a);
 /* Returns an argument for vkt_ctx_adopt. The caller may change it. */

@@ -253,7 +253,7 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL watched_device_proc(VkDevice dev
     return hides_submit ? NULL : (PFN_vkVoidFunction)watched_submit;
 }
 
-/* Is the get_proc_addr of an application that watches each submission. */
+/* An application that watches each submission passes this function as its get_proc_addr. */
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL watched_proc(VkInstance instance, const char *name)
 {
     const PFN_vkVoidFunction found = real_proc(instance, name);
@@ -339,7 +339,7 @@ static void a_lost_device_is_a_status_and_the_application_goes_on(void **state)
     vkt_ctx *ctx = adopt_watched(&a);
     net_make(&n, ctx, NULL, NULL);
     assert_int_equal(vkt_program_run(n.p, NULL, NULL), VKT_OK);
-    uint64_t left_ns = 1; /* one slice: the device is lost in the middle of a run */
+    uint64_t left_ns = 1; /* enough for one slice only, so the device is lost in the middle of a run */
     vkt_step_progress progress;
     assert_int_equal(vkt_step_budget(n.p, NULL, NULL, &left_ns, &progress), VKT_OK);
     assert_int_equal(progress.slice, 1);

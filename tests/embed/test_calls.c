@@ -48,8 +48,8 @@ static vkt_builder *the_builder;
 static vkt_tensor rows, image, line, ids, scalar, weight, kernel, bias;
 static _Alignas(16) unsigned char scratch[16][SCRATCH_BYTES];
 
-/* The call. `at`: index of the wrong argument (-1: none). `variant`: index of its wrong value. `set`: index of the set
- * of right tensors. */
+/* The call under test. `at`: index of the wrong argument (-1: none). `variant`: index of its wrong value. `set`: index
+ * of the set of right tensors. */
 static struct {
     const char *name;
     int at, variant, set;

@@ -131,8 +131,8 @@ static void a_seed_is_like_its_output(void **state)
 
 /* ---- limits ---- */
 
-/* A value that is too large for any allocation is reported, with the name of its op, before it is split into
- * dispatches. */
+/* A value that is too large for any allocation is reported with the name of its op. The report comes before the op is
+ * split into dispatches. */
 static void what_a_device_cannot_hold_is_named(void **state)
 {
     (void)state;

@@ -13,9 +13,9 @@
 
 enum { POINTS = 301, HIDDEN = 16, BINDINGS = 4, LANES = 16, MOST = 1 << 13 };
 
-/* A result comes from sums of up to 8, 28, 16 and 16 products, which have 68 roundings of 2^-24 (4e-6). Another driver
- * may add in another order or fuse operations. Terms may be larger than the largest result, so the bound is larger
- * than 4e-6. (Lavapipe gives equal bits.) */
+/* A result comes from four sums, of up to 8, 28, 16 and 16 products. Together these have 68 roundings of 2^-24, which
+ * is 4e-6. Another driver may add in another order or fuse operations. Terms may be larger than the largest result, so
+ * the bound is larger than 4e-6. (Lavapipe gives equal bits.) */
 #define CLOSE 1e-5f
 
 /* ---- the network ---- */

@@ -121,7 +121,7 @@ static void wrong_buffers_are_refused(void **state)
         vkt_array_adopt_params p = right;
         if (i == 0) p.at.buffer = VK_NULL_HANDLE;
         if (i == 1) p.at.offset_bytes = 128;
-        if (i == 2) p.at.bytes = 752; /* 189 floats need 756 bytes, rounded up to 16: 768 */
+        if (i == 2) p.at.bytes = 752; /* 189 floats need 768 bytes: 756, rounded up to a multiple of 16 */
         if (i == 3) p.usage = COPIED;
         if (i == 4) p.shape = (vkt_shape){ .rank = 99 };
         assert_int_equal(vkt_array_adopt(ctx, &p, &out), VKT_E_ARG);

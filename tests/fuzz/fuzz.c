@@ -13,7 +13,7 @@
 static size_t live_blocks, live_bytes;
 static int file = -1;
 
-/* The header before each block. */
+/* The header before each block of memory. */
 typedef union header {
     size_t bytes;
     max_align_t align;

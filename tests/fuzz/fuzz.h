@@ -13,12 +13,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Returns a resolved host. It logs nothing, counts blocks, and allocates up to 64 MiB. An input that needs more gets
- * VKT_E_NOMEM. */
+/* Returns a resolved host. It logs nothing, counts blocks of memory, and allocates up to 64 MiB. An input that needs
+ * more gets VKT_E_NOMEM. */
 const vkt_host *fuzz_host(void);
 /* Makes a file of the bytes. Returns its path, valid until the next call or fuzz_end. */
 const char *fuzz_file(const uint8_t *data, size_t size);
-/* Closes the file, and checks that every block was freed. Call it at the end of each input. */
+/* Closes the file, and checks that all memory was freed. Call it at the end of each input. */
 void fuzz_end(void);
 /* If `ok` is false, prints the fault and ends the program. */
 void fuzz_require(bool ok, const char *what);

@@ -5,9 +5,9 @@
 #include "check/subject.h"
 #include "fuzz/fuzz.h"
 
-#define MAX_COST 3e5            /* most operations of the reference */
-#define MAX_BYTES 1e9           /* most bytes of all inputs and outputs of a case that is lowered */
-#define SMALL_BINDING_BYTES 1e8 /* the same for the second device, whose bindings are small */
+#define MAX_COST 3e5            /* largest number of operations of the reference */
+#define MAX_BYTES 1e9           /* largest size of all inputs and outputs together of a case that is lowered */
+#define SMALL_BINDING_BYTES 1e8 /* the same limit for the second device, whose bindings are small */
 
 static const vkt_limits devices[] = {
     { .subgroup_size = 8,

@@ -1,4 +1,4 @@
-/* Reads safetensors files. Every entry must be within the file. It must be found by its name, and read. */
+/* Reads safetensors files. Every entry must be within the file. The reader must find it by its name and read it. */
 #include "fuzz/fuzz.h"
 #include "io/safetensors.h"
 

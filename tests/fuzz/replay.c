@@ -12,7 +12,8 @@ enum { MAX_FILE = 1 << 20, TRUNCATIONS = 200, DAMAGES = 400 };
 
 static unsigned inputs;
 
-/* Runs an input from a block of exactly its size, so a read behind the input is a read behind the block. */
+/* Copies the input to a block of memory of exactly its size and runs it from there. So a read behind the input is a
+ * read behind the block. */
 static void run(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size ? size : 1);

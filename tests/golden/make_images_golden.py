@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Records images.safetensors: 20 steps of the network of vkt-images in PyTorch, in float64 and in float32. Format: README.md.
 
-A run has five epochs of 3 batches of 32 and one of 12. A validation follows each epoch, then a step of ReduceLROnPlateau.
-Images and initial weights come from integer arithmetic (`images`, `weights`), so the file does not store them. For a large
-parameter it stores sums over its elements (`fold`).
+A run has five epochs. An epoch has 3 batches of 32 rows and one batch of 12. A validation follows each epoch, then a
+step of ReduceLROnPlateau. Images and initial weights come from integer arithmetic (`images`, `weights`), so the file
+does not store them. For a large parameter it stores sums over its elements (`fold`).
 
     python3 tests/golden/make_images_golden.py    (a minute)
 """
@@ -25,9 +25,9 @@ FOLD = 1021
 
 
 def images(first, count):
-    """Returns images first .. first + count - 1, (count, 3, 32, 32) u8, and their labels (count), which are squares below 101.
-    Each channel is a triangle wave plus noise. Class and channel give direction and frequency of the wave. All arithmetic is
-    in wrapping u32."""
+    """Returns images first .. first + count - 1, (count, 3, 32, 32) u8, and their labels (count). A label is 0, 1, 4,
+    9, .. or 100. Each channel is a triangle wave plus noise. Class and channel give direction and frequency of the
+    wave. All arithmetic is in wrapping u32."""
     u = np.uint32
     i, c = np.arange(first, first + count, dtype=u)[:, None, None, None], np.arange(3, dtype=u)[None, :, None, None]
     y, x = np.arange(SIDE, dtype=u)[None, None, :, None], np.arange(SIDE, dtype=u)[None, None, None, :]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Records linreg.safetensors: 20 steps of the linear regression of vkt-linreg, on fewer points, by PyTorch in float64 and,
-with the points in several orders, in float32. Format: README.md."""
+"""Records linreg.safetensors: 20 steps of the linear regression of vkt-linreg, on fewer points, by PyTorch. The runs
+in float32 have the points in several orders, the run in float64 has one order. Format: README.md."""
 import os
 
 import numpy as np

@@ -33,7 +33,7 @@ DOWN = np.array([0, 9, 7, 57, 4, 14, 60, 50, 12, 52], np.uint32)
 
 
 def mix(v):
-    """Scatters the bits of a u32: two odd multipliers and two shifts, wrapping."""
+    """Scatters the bits of a u32 by two products with odd numbers, which wrap, and by two shifts."""
     h = v * np.uint32(2654435761)
     h ^= h >> np.uint32(15)
     h = h * np.uint32(2246822519)
@@ -41,8 +41,9 @@ def mix(v):
 
 
 def samples(first, count):
-    """Returns images (count, 28, 28) u8 and labels (count) of samples first .. first + count - 1. An image is a triangle wave,
-    0 to 124, plus noise, 0 to 127. The class gives direction and frequency of the wave. All arithmetic is in wrapping u32."""
+    """Returns images (count, 28, 28) u8 and labels (count) of samples first .. first + count - 1. An image is a
+    triangle wave of 0 to 124 plus noise of 0 to 127. The class gives direction and frequency of the wave. All
+    arithmetic is in wrapping u32."""
     u = np.uint32
     i = np.arange(first, first + count, dtype=u)[:, None, None]
     y, x = np.arange(SIDE, dtype=u)[None, :, None], np.arange(SIDE, dtype=u)[None, None, :]

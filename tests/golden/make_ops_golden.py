@@ -271,7 +271,7 @@ LOSSES = LABELS[1:] + EVEN[1:] + ("binary_cross_entropy", "binary_cross_entropy_
 def loss(op, options, x):
     if op == "binary_cross_entropy_with_logits":
         return F.binary_cross_entropy_with_logits(x[0], x[1], pos_weight=x[2], **options)
-    if op == "relative_l2_loss":  # tiny-cuda-nn's: the gradient treats the divisor as a constant
+    if op == "relative_l2_loss":  # tiny-cuda-nn's loss: its gradient treats the divisor as a constant
         each = (x[0] - x[1]) ** 2 / (x[0].detach() ** 2 + options.get("epsilon", float(np.float32(0.01))))
         return each.sum() if options.get("reduction") == "sum" else each.mean()
     if op not in LABELS:

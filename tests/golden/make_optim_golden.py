@@ -17,7 +17,7 @@ import safetensors_file
 
 RUNS, SIZES = 20, (1, 5, 31)
 N = sum(SIZES)
-DECAY_LAST = [[1, 0], [1, 0], [1, 0.1]]  # by parameter: factor of the learning rate (-1: frozen), weight decay
+DECAY_LAST = [[1, 0], [1, 0], [1, 0.1]]  # for each parameter: factor of the learning rate (-1: frozen), weight decay
 MIXED = [[0.5, 0.3], None, [2, 0.05]]    # None: the optimizer's own settings
 FROZEN = [None, [-1, 0], None]
 CASES = {
@@ -93,8 +93,8 @@ def gradients(rng):
 
 
 def learning_rates(case):
-    """Returns the learning rates, as the step state of a float32 engine stores them: constant, or a tenth from run 4 on and
-    three times that from run 8 on (counted from 0)."""
+    """Returns the learning rates, as the step state of a float32 engine stores them. They are constant or, with a
+    schedule, multiplied by 0.1 from run 4 on and by 0.3 from run 8 on (counted from 0)."""
     lr = np.full(RUNS, case["lr"])
     if case.get("schedule"):
         lr[4:] /= 10

@@ -120,7 +120,7 @@ def train(dtype, variant=None, seed=SEED):
 
 def margin(seed):
     """Returns the smallest magnitude of an input of a ReLU, over all steps in float64. Near 0, rounding would decide whether a
-    gradient passes. (Outputs of a norm have a deviation of 1.)"""
+    gradient passes. (For comparison: outputs of a norm have a standard deviation of 1.)"""
     relu, least = F.relu, [math.inf]
 
     def watched(x):

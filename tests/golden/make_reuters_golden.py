@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Records reuters.safetensors: 20 steps of the network of vkt-reuters, in float64 and in float32. Format: README.md.
 
-A run has four epochs of 4 batches of 32 and one of 20. A sequence has 300 words from a vocabulary of 1,000. The layers are
-PyTorch's. Nadam is Keras 3's formula (KerasLike in make_optim_golden.py). Sequences and initial weights come from integer
-arithmetic (`texts`, `weights`), so the file does not store them. For a large parameter it stores sums over its elements
-(`fold`).
+A run has four epochs. An epoch has 4 batches of 32 rows and one batch of 20. A sequence has 300 words from a
+vocabulary of 1,000. The layers are PyTorch's. Nadam is Keras 3's formula (KerasLike in make_optim_golden.py).
+Sequences and initial weights come from integer arithmetic (`texts`, `weights`), so the file does not store them. For a
+large parameter it stores sums over its elements (`fold`).
 
     python3 tests/golden/make_reuters_golden.py    (a minute)
 """

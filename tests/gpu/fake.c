@@ -178,8 +178,8 @@ static VKAPI_ATTR void VKAPI_CALL CmdDispatch(VkCommandBuffer c, uint32_t x, uin
         real.CmdDispatch(c, x, y, z);
 }
 
-/* X(function, parameters, arguments, out) for each fallible function (fake.fail_call can make it fail) that is not
- * above. DEFINE makes a function that forwards its call. If the call has to fail, the function writes garbage to `out`
+/* Lists the functions that fake.fail_call can make fail, except those above, as X(function, parameters, arguments,
+ * out). DEFINE makes a function that forwards its call. If the call has to fail, the function writes garbage to `out`
  * (unless that is NULL), as Vulkan allows. */
 #define FALLIBLE(X)                                                                                                    \
     X(CreateSemaphore, (VkDevice d, const VkSemaphoreCreateInfo *i, const VkAllocationCallbacks *a, VkSemaphore *o),   \

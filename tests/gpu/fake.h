@@ -35,7 +35,7 @@ typedef struct fake_vulkan {
     uint32_t vendor;                   /* not 0: every device is a discrete GPU of this vendor, by an unknown driver */
     uint32_t
         subgroup_sizes[3];  /* with `vendor`: the size that devices report, and the range that pipelines may require */
-    uint64_t budget, usage; /* budget not 0: each heap has these bytes (VK_EXT_memory_budget) */
+    uint64_t budget, usage; /* budget not 0: every heap reports these two sizes (VK_EXT_memory_budget) */
     fake_submit submits[FAKE_SUBMITS];
     uint32_t n_submits; /* number of submissions; may exceed FAKE_SUBMITS */
 } fake_vulkan;

@@ -5,8 +5,8 @@
 #   sh tests/gpu/readiness.sh build                    compares with docs/gpu.md
 #   sh tests/gpu/readiness.sh --write build .drivers   writes the tables of docs/gpu.md
 #
-# Debian 12's RADV compiles for RDNA 2, RDNA 3 and Vega; the Mesa 25 of tests/drivers.sh, in DRIVERS, also for matrix
-# instructions. A driver that is not there is a counted skip. Last line: "N passed, N failed, N skipped".
+# Debian 12's RADV compiles for RDNA 2, RDNA 3 and Vega. The Mesa 25 that tests/drivers.sh unpacks in DRIVERS also compiles for
+# matrix instructions. A missing driver counts as a skip. The last line is "N passed, N failed, N skipped".
 set -u
 write=
 if [ "${1-}" = --write ]; then

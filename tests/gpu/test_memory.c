@@ -166,7 +166,7 @@ static void host_memory_is_mapped(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* ---- a driver with little memory: its function is put into the function table ---- */
+/* ---- a driver with little memory: `scarce` replaces its vkAllocateMemory ---- */
 
 static PFN_vkAllocateMemory real_allocate;
 static uint64_t largest; /* most bytes that the driver allocates at once */
@@ -217,7 +217,7 @@ static void survives_every_failed_allocation(void **state)
         assert_int_equal(stats(ctx).used_total_bytes, 0);
         vkt_ctx_trim(ctx);
         if (!failed) break;
-        assert_in_range(vkt_test_live_blocks(), before, before + 1); /* 1: the list of blocks may stay */
+        assert_in_range(vkt_test_live_blocks(), before, before + 1); /* + 1, because the list of blocks may stay */
     }
     vkt_ctx_destroy(&ctx);
 }

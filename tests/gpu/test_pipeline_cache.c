@@ -101,7 +101,7 @@ static void bad_files_are_ignored(void **state)
     run(false);
     assert_true(cache_file(path));
     assert_int_equal(vkt_file_read(&host, path, 1 << 28, (void **)&good, &n), VKT_OK);
-    const size_t vendor = 24 + 8; /* our header; then headerSize and headerVersion of Vulkan's header */
+    const size_t vendor = 24 + 8; /* 24: our header; 8: headerSize and headerVersion of Vulkan's header */
     const struct {
         size_t bytes, flip; /* size of the file, and index of the changed byte (SIZE_MAX: none) */
         bool rehash;        /* the checksum is that of the changed data */

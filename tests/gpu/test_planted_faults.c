@@ -54,7 +54,7 @@ typedef struct rig {
     VkPipelineLayout layout;
     VkPipeline pipeline;
     VkDescriptorPool pool;
-    VkDescriptorSet set[2]; /* set 0: from buffer 0 to 1; set 1: from buffer 1 to 2 */
+    VkDescriptorSet set[2]; /* set i reads buffer i and writes buffer i + 1 */
     VkCommandPool commands;
     VkCommandBuffer cmd[2];
     unsigned messages;

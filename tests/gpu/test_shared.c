@@ -1,5 +1,5 @@
 /* Buffers that the device and the host both read and write, and gates: work that is submitted before the host writes
- * its data. Most tests run with imported host memory, and on a device that pretends to lack the extension. */
+ * its data. Most tests run twice: with imported host memory, and on a device that pretends to lack the extension. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -138,7 +138,8 @@ static void the_environment_switches_imports_off(void **state)
     assert_int_equal(unsetenv("VKT_NO_HOST_IMPORT"), 0);
 }
 
-/* A context on an application's device imports only if the application says that it enabled the extension. */
+/* A context on an application's device imports host memory only if the application says that it enabled the
+ * extension. */
 static void an_adopted_device_imports_if_it_was_made_so(void **state)
 {
     (void)state;
@@ -282,7 +283,7 @@ static void survives_every_failed_allocation(void **state)
             assert_int_equal(stats(ctx).used_total_bytes, 0);
             vkt_ctx_trim(ctx);
             if (!failed) break;
-            assert_in_range(vkt_test_live_blocks(), before, before + 1); /* 1: the list of blocks may stay */
+            assert_in_range(vkt_test_live_blocks(), before, before + 1); /* + 1, because the list of blocks may stay */
         }
         vkt_ctx_destroy(&ctx);
     }

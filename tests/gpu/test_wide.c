@@ -98,7 +98,7 @@ static void what_was_not_computed_is_wrong(void **state)
     fake.instead_of_dispatch = nothing;
     vkt_ctx *ctx = rig_open(NULL, fake_loader());
     assert_int_equal(vkt_self_test(ctx, &wrong), VKT_OK);
-    assert_true(wrong > 8 * 8 * 4 * ctx->limits.subgroup_size); /* 8 groups, 8 vec4s of each lane, and some more */
+    assert_true(wrong > 8 * 8 * 4 * ctx->limits.subgroup_size); /* 8 groups, 8 wrong vec4s per lane, and more */
     vkt_ctx_destroy(&ctx);
 }
 
@@ -261,8 +261,8 @@ static void the_self_test_survives_every_failure(void **state)
     }
 }
 
-/* A fault of an opening. ALLOCATION: its n-th host allocation fails. CALL: its n-th Vulkan call. CALLS: that call and
- * all later calls. */
+/* A fault of an opening. ALLOCATION: its n-th host allocation fails. CALL: its n-th Vulkan call fails. CALLS: that call
+ * and all later calls fail. */
 typedef enum fault { ALLOCATION, CALL, CALLS, FAULTS } fault;
 
 static void set_width(const char *own)

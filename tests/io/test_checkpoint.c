@@ -1,5 +1,5 @@
-/* Checkpoints: they come back bit by bit. Damage, other kinds and other versions have different messages. No failure
- * loses the last good checkpoint. */
+/* Checkpoints: a reader gets the bits that were written. A damaged file, a file of another kind and a file of another
+ * version have different messages. No failure loses the last good checkpoint. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -170,7 +170,7 @@ static void other_kinds_and_versions_are_distinguished(void **state)
     vkt_test_error_contains("not a vktrain checkpoint");
 
     write_small(path);
-    edit_and_seal(path, "469", "470"); /* a harmless edit opens, so the helper's checksum is right */
+    edit_and_seal(path, "469", "470"); /* this edit is harmless, so the checksum must be right */
     assert_int_equal(try_open(path), VKT_OK);
     edit_and_seal(path, "training-state", "tuning-results");
     assert_int_equal(try_open(path), VKT_E_FORMAT);

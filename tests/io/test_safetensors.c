@@ -25,7 +25,7 @@ static const vkt_st_dtype all_dtypes[] = {
 #undef NAME
 };
 
-/* Writes and reads random files of 0 to 12 tensors of every dtype, rank 0 to 8, sizes 0 to 5. */
+/* Writes and reads random files. A file has 0 to 12 tensors of any dtype, with ranks 0 to 8 and sizes 0 to 5. */
 static void random_files_come_back(void **state)
 {
     (void)state;
@@ -375,7 +375,7 @@ static void every_truncation_is_refused(void **state)
     assert_int_equal(vkt_file_read(&h, VKT_TEST_DIR "/io/fixtures/numpy.safetensors", 4096, &bytes, &n), VKT_OK);
     vkt_test_expect_errors(true);
     for (size_t k = 0; k <= n; k++) {
-        FILE *f = fopen(path, "wb"); /* no fsync: hundreds of files */
+        FILE *f = fopen(path, "wb"); /* without fsync, because there are hundreds of files */
         assert_int_equal(fwrite(bytes, 1, k, f), k);
         fclose(f);
         vkt_safetensors *st;
@@ -427,7 +427,7 @@ static void random_damage_never_gives_an_entry_outside_the_file(void **state)
 
 /* ---- headers that declare more than the file has ---- */
 
-/* Bytes that jansson has now, and the most that it had. */
+/* The bytes that jansson has allocated now, and the largest number so far. */
 static size_t json_now, json_peak;
 
 static void *json_allocate(size_t n)

@@ -134,7 +134,8 @@ static void a_hash_grid_starts_close_to_zero(void **state)
     static float w[4 * 1024];
     assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
     assert_int_equal(vkt_builder_create(g, true, &b), VKT_OK);
-    /* the levels have 5^2 and 7^2 corners, rounded up to multiples of 8, and 10^2 corners, hashed to 64 entries */
+    /* Two levels have 5^2 and 7^2 corners, rounded up to multiples of 8. The third has 10^2 corners, hashed to 64
+     * entries. */
     const vkt_nn_hash_grid_params p = {
         { .levels = 3, .log2_table_size = 6, .base_resolution = 4, .per_level_scale = 1.5 }
     };

@@ -78,8 +78,8 @@ static void initialisers_have_their_moments(void **state)
     expect_moments((vkt_init){ VKT_INIT_ORTHOGONAL }, 0, 1.0 / ROWS, normal, -1, 1);
 }
 
-/* Checks the products of any two rows (of any two columns, if there are fewer columns): gain^2 for a row with itself, 0
- * for two different rows. A gain of 0 stands for 1. */
+/* Checks the dot product of every two rows, or of every two columns if there are fewer columns. It must be gain^2 for a
+ * row with itself, and 0 for two different rows. A gain of 0 means 1. */
 static void expect_orthogonal(vkt_shape s, float gain)
 {
     static float w[4096];
@@ -113,8 +113,8 @@ static void orthogonal_matrices_are_orthogonal(void **state)
     expect_orthogonal(vkt_shape2(1, 1), 0);
 }
 
-/* torch counts fan_out by the first dimension of the weight, for any number of groups: by all output channels of a
- * convolution, and by all input channels of a transposed one. */
+/* torch computes fan_out from the first dimension of the weight, for any number of groups. This dimension is the number
+ * of output channels of a convolution, and the number of input channels of a transposed one. */
 static void fans_are_torchs(void **state)
 {
     (void)state;

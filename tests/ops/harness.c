@@ -110,7 +110,7 @@ void harness_as_gpu(vkt_limits *lim)
     as_class(lim, VKT_CLASS_OTHER);
 }
 
-/* Sets the traits of a CPU on a GPU, and those of a GPU on a CPU. The trait shared_pays is true on GPUs only. */
+/* Sets the traits of a CPU on a GPU, and those of a GPU on a CPU. The device is a GPU if shared_pays is true. */
 static void other_kind(vkt_limits *lim)
 {
     as_class(lim, lim->traits->shared_pays ? VKT_CLASS_CPU : VKT_CLASS_OTHER);
@@ -352,8 +352,8 @@ static bool is_half(const rig *r)
 }
 
 /* Compares floats with the reference. A value that is stored in 16 bits may be off by one rounding. If the subject has
- * such a value, each gradient may be off by one more, because it may depend on this value. Below 2^-14, f16 numbers are
- * 2^-24 apart. */
+ * such a value, each gradient may be off by one more rounding, because it may depend on this value. Below 2^-14, f16
+ * numbers are 2^-24 apart. */
 static void check_floats(rig *r, const side *v, const float *got, bool gradient)
 {
     static const double half_ulps[] = { [VKT_PRECISION_F16] = 0x1p-11, [VKT_PRECISION_BF16] = 0x1p-8 };

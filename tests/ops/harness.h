@@ -56,10 +56,10 @@ extern const size_t harness_n_views;
 void harness_as_gpu(vkt_limits *lim);
 /* The views in which values are stored in 16 bits if they can be: on the device as it is, and with small bindings. The
  * tolerance of such a value is larger by half a unit in its last place: 2^-11 (f16) or 2^-8 (bf16) of the value. If any
- * value of the subject is stored in 16 bits, the tolerance of each gradient is larger by this once more. The reference
- * starts from the inputs as they are stored. If a kernel computes a gradient from output 0 as it is stored (only
- * attention does, in its sum of dy y), the reference does the same. If a product is computed in f16, all f32 inputs are
- * rounded to f16. Such products are exact and their sums are f32, so no tolerance changes. */
+ * value of the subject is stored in 16 bits, the tolerance of each gradient is larger by the same amount once more. The
+ * reference starts from the inputs as they are stored. If a kernel computes a gradient from output 0 as it is stored
+ * (only attention does, in its sum of dy y), the reference does the same. If a product is computed in f16, all f32
+ * inputs are rounded to f16. Such products are exact and their sums are f32, so no tolerance changes. */
 extern const harness_view harness_half_views[4];
 
 /* The findings of the harness. `text` has an entry for each fault, with a line that reproduces it. */

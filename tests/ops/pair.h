@@ -67,8 +67,8 @@ void pair_same(const pair_net *a, const pair_net *b);
  * cannot run them. */
 bool pair_make(pair_net *fused, pair_net *plain, const pair_spec *s, const harness_view *view);
 void pair_free(pair_net *fused, pair_net *plain);
-/* Make, check and free both programs: those of one pair, or those of n pairs on the device as it is. The first function
- * returns false if the view's device cannot run them. */
+/* pair_agree_in makes, checks and frees both programs of one pair. It returns false if the view's device cannot run
+ * them. pair_agree does the same for n pairs, on the device as it is. */
 bool pair_agree_in(const pair_spec *s, const harness_view *view);
 void pair_agree(const pair_spec *s, size_t n);
 

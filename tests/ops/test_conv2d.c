@@ -1,6 +1,8 @@
-/* Convolutions that random shapes seldom reach: 3x3 kernels by Winograd's F(2x2,3x3) (ops/conv/winograd.c), and which
- * of them use it; tiles where a pixel has an odd multiple of 8 vec4s (blocks of lanes in shaders/conv/tile.comp);
- * kernels of one pixel; spans of pixels (shaders/conv/span.comp). */
+/* Convolutions that random shapes seldom reach:
+ * - 3x3 kernels by Winograd's F(2x2,3x3) (ops/conv/winograd.c), and which of them use it;
+ * - tiles whose pixels have an odd multiple of 8 vec4s (blocks of lanes in shaders/conv/tile.comp);
+ * - kernels of one pixel;
+ * - spans of pixels (shaders/conv/span.comp). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -110,7 +112,7 @@ static void blocks_of_lanes_are_right(void **state)
         { vkt_shape4(30, 36, 5, 3), vkt_shape4(37, 36, 2, 1), { 1, 0 } },
         { vkt_shape4(95, 33, 2, 3), vkt_shape4(66, 33, 2, 2), { 0, 1 } },
         { vkt_shape4(32, 40, 1, 1), vkt_shape4(68, 40, 1, 1), { 0, 0 } }, /* w is not packed; y has an empty block */
-        { vkt_shape4(29, 64, 2, 1), vkt_shape4(97, 64, 2, 1), { 0, 0 } }, /* y: 28 channels a block; dx: 32 */
+        { vkt_shape4(29, 64, 2, 1), vkt_shape4(97, 64, 2, 1), { 0, 0 } }, /* y has 28 channels a block, dx has 32 */
         { vkt_shape4(29, 36, 1, 9),
           vkt_shape4(41, 36, 1, 2),
           { 0, 0 } }, /* y: 16 lanes compute two pixels, because no tap is outside of x */
@@ -134,8 +136,8 @@ static void a_kernel_of_one_pixel_is_right(void **state)
     check(cases, VKT_COUNT(cases), "tile", VKT_V(TILE), 3);
 }
 
-/* Widths that are no multiple of a span, spans at the ends of different rows in one tile, every number of taps in a row
- * (2 to 7), and kernels that are wider than the image. */
+/* The cases have widths that are no multiple of a span, tiles with spans at the ends of different rows, every number of
+ * taps in a row (2 to 7), and kernels that are wider than the image. */
 static void runs_of_pixels_are_right(void **state)
 {
     (void)state;

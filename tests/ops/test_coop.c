@@ -33,7 +33,7 @@ static vkt_program *program_make(vkt_graph *g, vkt_store *store, vkt_precision p
     return p;
 }
 
-/* Returns how many products COOP computes. Each product chooses its variant. */
+/* Returns how many products COOP computes. Each product has one entry in e->picked. */
 static size_t by_coop(const vkt_emit *e)
 {
     size_t n = 0;
@@ -137,7 +137,7 @@ static void gpus_prefer_matrices_in_programs_of_f16(void **state)
                              .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
     for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
         products s = products_make((vkt_layout)layout, false);
-        /* Kinds 0 to 2: one for each precision. 3: f16 without matrices. 4: f16 on a CPU. */
+        /* Kinds 0 to 2 are the three precisions. Kind 3 is f16 without matrices. Kind 4 is f16 on a CPU. */
         for (int kind = 0; kind < 5; kind++) {
             const vkt_precision precision = kind < 3 ? (vkt_precision)kind : VKT_PRECISION_F16;
             vkt_limits lim = gpu;

@@ -202,7 +202,7 @@ static void the_logarithm_of_the_largest_float_is_finite(void **state)
     assert_true(is_same(y[0], 88.722839111673));
 }
 
-/* ---- functions of two ---- */
+/* ---- functions of two numbers ---- */
 
 typedef struct two {
     double a, b, y, da, db;

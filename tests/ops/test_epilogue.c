@@ -70,7 +70,7 @@ static void linear(net *n)
     pair_show(n, vkt_relu(n->g, vkt_linear(n->g, x, w, bias_of(n, n->s->w.dim[0]))), false);
 }
 
-/* Builds a norm. With `given` and WHOLE, variance and 1 + eps are 1, so results are integers, exact in 16 bits. */
+/* Builds a norm. With `given` and WHOLE, the norm divides by 1, so results are integers, exact in 16 bits. */
 static vkt_tensor norm_of(net *n, vkt_tensor x)
 {
     const uint32_t channels = n->s->x.dim[1];
@@ -290,7 +290,7 @@ static void dropout_is_part_of_its_neighbours(void **state)
         { drop_slope, TABLE, .act = clip, .values = SPECIAL, .fused = 1 },
         { drop_slope, TABLE, .act = leak, .left = 1, .fused = 1 }, /* the slope is computed from y, which is stored */
         { drop_slope, TABLE, .act = vkt_silu, .memory = PACKED, .fused = 1 },
-        /* A dropout of planes, or of a function of a value with padding, has a dispatch of its own, in place. */
+        /* dropout2d, and a dropout of a function of a value with padding, have a dispatch of their own, in place. */
         { drop, BATCHES, .act = vkt_exp, .left = 1 },
         { drop_slope, BATCHES, .act = vkt_gelu, .left = 1 },
         { drop, WHOLE_VEC4S, .act = vkt_gelu, .given = true, .left = 1 },
@@ -428,7 +428,7 @@ static void train(net *n)
 }
 
 /* Forward, all seven relus and three sums are fused. Backward, each of three sums of two gradients fuses the gradient
- * of a relu. These sums, the gradients of the other four relus, and a product with the loss's weights are left. */
+ * of a relu. These sums remain, and so do the gradients of four relus and a product with the loss's weights. */
 static void a_residual_network_trains_alike(void **state)
 {
     (void)state;
@@ -517,7 +517,7 @@ static void stored_in_16_bits(void **state)
     }
 }
 
-/* The value that `early` builds: relu(x + o); the same with relu(norm(x)) for x; dropout(gelu(x)); dropout(x) + o. */
+/* `early` builds, in this order: relu(x + o), relu(relu(norm(x)) + o), dropout(gelu(x)), dropout(x) + o. */
 enum { RELU_OF_SUM, AND_NORM, DROPPED_FUNCTION, DROPPED_SUM };
 
 static vkt_tensor early(net *n, vkt_tensor x, vkt_tensor o)

@@ -124,7 +124,7 @@ static void touch(vkt_graph *g, const char *order)
     }
 }
 
-/* name, status, part of the message, call */
+/* Lists wrong calls, as X(name, status, part of the message, call). */
 /* clang-format off */
 #define WRONG(X) \
     X(matmul_inner, VKT_E_SHAPE, "inner", vkt_matmul(g, F(2, 3, 4), F(2, 5, 6), false, false)) \

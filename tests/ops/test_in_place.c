@@ -56,7 +56,8 @@ static void write_inputs(const aliased *a, vkt_program *p, uint32_t n, uint64_t 
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 1, 0);
     for (uint32_t i = 0; i < n; i++) {
         const uint64_t elements = vkt_shape_elements(vkt_tensor_shape(a->g, a->in[i]));
-        float *x = test_malloc(elements * sizeof *x); /* the u32 condition of `where` too: 0.0f has the bits of 0 */
+        /* 0.0f has the bits of 0, so these numbers also serve as the u32 condition of `where`. */
+        float *x = test_malloc(elements * sizeof *x);
         for (uint64_t e = 0; e < elements; e++) x[e] = vkt_rng_range(&r, 0, 4) ? vkt_rng_uniform(&r, -2, 2) : 0;
         assert_int_equal(vkt_program_write(p, a->in[i], x, elements * sizeof *x), VKT_OK);
         test_free(x);

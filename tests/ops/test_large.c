@@ -215,9 +215,9 @@ static void add_product(sum *s, double a, double b)
     s->terms++;
 }
 
-/* Adds the products with the taps of w for channels o and c. Without `back`, they are those of y[n,o,p,q], and the
- * other factors are from x. With `back`, they are those of dx[n,c,p,q], the other factors are from dy, and the taps are
- * reversed. */
+/* Adds the products that channels o and c contribute to one element. Without `back`, the element is y[n,o,p,q], and
+ * taps of w are multiplied by elements of x. With `back`, it is dx[n,c,p,q], and reversed taps of w are multiplied by
+ * elements of dy. */
 static void add_taps(const conv *v, sum *s, uint32_t n, uint32_t o, uint32_t c, uint32_t p, uint32_t q, bool back)
 {
     const uint32_t k = v->kernel, pad = k / 2, size = v->size;

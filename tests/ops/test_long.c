@@ -83,8 +83,8 @@ static void long_sums(void **state)
             check_sum((vkt_layout)layout, shapes[i][0], shapes[i][1], shapes[i][2]);
 }
 
-/* Sums over shapes in which the distance from one index of a dimension to the next is larger than a binding. The
- * dimension is kept in some shapes and reduced in others. */
+/* In these shapes, elements with neighbouring indices of one dimension are further apart than the size of a binding.
+ * Some sums keep this dimension, others reduce it. */
 static void sums_over_steps_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -241,8 +241,8 @@ static void norms_of_long_rows(void **state)
     (void)state;
     harness_needs(harness_ctx);
     check_norm(64, 1, 16641);  /* dgamma: 64 samples in one slice, 133,000 iterations for 8 lanes */
-    check_norm(2, 3, 100003);  /* rows of 300,009 numbers, one by one */
-    check_norm(1, 2, 1000000); /* rows of 2,000,000 numbers, by vec4s */
+    check_norm(2, 3, 100003);  /* rows of 300,009 numbers are read one by one */
+    check_norm(1, 2, 1000000); /* rows of 2,000,000 numbers are read by vec4s */
 }
 
 /* ---- losses over many rows or classes ---- */

@@ -179,9 +179,9 @@ static vkt_tensor relative(vkt_graph *g, vkt_tensor y, vkt_tensor t)
     return vkt_relative_l2_loss(g, y, t, 0, VKT_LOSS_SUM);
 }
 
-/* Numbers of PyTorch 1.13, exact or with a relative error below 3e-7; NaN equals NaN. PyTorch differs for infinite
- * logits, for which its loss is NaN, and for l1 of NaN (nan_stays_nan), for which its slope is 0. It has no
- * `relative`. */
+/* The expected numbers are those of PyTorch 1.13. Results must equal them, or have a relative error below 3e-7. NaN
+ * equals NaN. In PyTorch, two results differ: the loss of infinite logits is NaN, and the slope of l1 at NaN is 0
+ * (nan_stays_nan). It has no `relative`. */
 static void special_values_are_pytorchs(void **state)
 {
     (void)state;

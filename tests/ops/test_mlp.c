@@ -23,8 +23,8 @@ typedef struct net {
     uint32_t batch, layers, width[MAX_LAYERS + 1];
     uint32_t rows; /* real rows of the batch; 0: all */
     bool no_bias, rows_layout, network_op;
-    uint32_t keep_hidden; /* number, from 1, of the layer whose output is kept; 0: none */
-    uint32_t fork;        /* number, from 1, of the layer whose mean output is added to the loss; 0: none */
+    uint32_t keep_hidden; /* the layer whose output is kept; 1 is the first layer, 0 is none */
+    uint32_t fork;        /* the layer whose mean output is added to the loss; 1 is the first layer, 0 is none */
     float factor;         /* a factor of the loss; 0 means 1 */
     bool keep_y;
     vkt_precision precision;
@@ -110,8 +110,8 @@ static double step(rig *r, float lr)
 
 /* ---- PyTorch ---- */
 
-/* Compares 20 steps in float32 with the file. Errors grow: each step adds some roundings to the loss, and the error of
- * its update to each parameter. */
+/* Compares 20 steps in float32 with the file. Errors grow. Each step adds some roundings to the loss, and it adds the
+ * error of its update to each parameter. */
 static void follows(const golden *file, const char *name)
 {
     vkt_shape xs, ts, ws;

@@ -19,8 +19,8 @@ static void add_text(vkt_text *t, const char *text)
     for (const char *c = text; *c; c++) vkt_text_add(t, *c == '|' ? "\\|" : "%c", *c); /* a bar ends a cell */
 }
 
-/* Adds two cells: how many inputs an op has ("1 to 3"), without those that vkt_apply appends; and which of them have
- * gradients. */
+/* Adds two cells. The first has the number of inputs of an op ("1 to 3"), without inputs that vkt_apply appends. The
+ * second names the inputs that have gradients. */
 static void add_inputs(vkt_text *t, const vkt_op *op)
 {
     if (op->min_in == op->max_in)

@@ -107,8 +107,8 @@ static void output_sizes_are_torchs(void **state)
     }
 }
 
-/* Windows of two columns, three apart, from -1 on: columns -1 and 2, columns 0 and 3, columns 1 and 4. Columns -1 and 4
- * are outside. */
+/* Each window has two columns, which are three apart: -1 and 2, 0 and 3, or 1 and 4. Columns -1 and 4 are outside of
+ * the image. */
 static void dilated_windows_skip_elements(void **state)
 {
     (void)state;
@@ -197,8 +197,8 @@ static void long_windows_are_shared(void **state)
     check_case(&overlapping, vkt_shape4(2, 2, 495, 110), true);
 }
 
-/* Bindings of 1.2 MB hold one and a half windows. The windows of output rows 2 and 3 fit together, because the last one
- * is one row high; those of output rows 0 and 1 do not. */
+/* Bindings of 1.2 MB hold one and a half windows. The windows of output rows 2 and 3 fit together, because the last
+ * window is only one row high. Those of output rows 0 and 1 do not fit together. */
 static void a_later_block_may_have_more_rows(void **state)
 {
     (void)state;
@@ -235,8 +235,8 @@ static void far_apart_elements_cost_no_more(void **state)
     check_case(&far, vkt_shape4(1, 1, 525, 525), false);
 }
 
-/* Each of 64 rows of y has 24 vec4s: three for each of 8 lanes. Each of the three takes 32,944 iterations. A lane with
- * two of them would exceed the limit of a loop, so a row takes three work groups. */
+/* Each of 64 rows of y has 24 vec4s: three for each of 8 lanes. A vec4 takes 32,944 iterations. A lane with two vec4s
+ * would exceed the limit of a loop, so a row takes three work groups. */
 static void loops_end_in_time(void **state)
 {
     (void)state;

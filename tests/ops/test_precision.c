@@ -72,7 +72,7 @@ static void check_widening(vkt_precision precision)
     }
 }
 
-/* Checks the rounding of each 16-bit number, of the middle between it and the next one (in magnitude), and of the
+/* Checks the rounding of each 16-bit number, of the middle between it and its neighbour of larger magnitude, and of the
  * floats on either side of that middle. */
 static void check_narrowing(vkt_precision precision)
 {
@@ -226,7 +226,7 @@ static void rows_repeated_with_the_batch_last_stay_f32(void **state)
 
 /* ---- scaling of the loss ---- */
 
-enum { N = 7 }; /* no whole vec4s: f32 in every precision */
+enum { N = 7 }; /* not a multiple of 4, so values are f32 in every precision */
 
 /* loss = sum(p x): the gradient of p is x, times the scale. */
 typedef struct trainer {

@@ -1,7 +1,7 @@
-/* vkt_backward fuses a relu and the max pooling behind it into one node. It also fuses the convolution before them, if
- * that has few products an element, if no variant with transforms may compute it, and if the pooling windows are
- * disjoint and inside of the image. Results, gradients and updated weights must have the bits of the graph without
- * fusion (`no_fuse`). The nodes stay apart if another node reads the value between them. */
+/* vkt_backward fuses a relu and the max pooling behind it into one node. It also fuses the convolution before them
+ * under three conditions: it has few products an element, no variant with transforms may compute it, and the pooling
+ * windows are disjoint and inside of the image. Results, gradients and updated weights must have the bits of the graph
+ * without fusion (`no_fuse`). The nodes stay apart if another node reads the value between them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ typedef struct net {
     vkt_shape x;
     vkt_pool2d_params pool; /* a sequence uses the second number of each pair */
     uint32_t adaptive;      /* output height and width of an adaptive pooling; 0: `pool` is used */
-    bool keep, fork, ask;   /* keep relu's output; add the sum of relu's output to the loss; keep its gradient */
+    bool keep, fork, ask;   /* of relu's output: it is kept, its sum is added to the loss, its gradient is kept */
     bool forget;            /* relu's output is not kept after vkt_backward */
     bool linear;            /* there is no relu */
     bool reshaped;          /* before the pooling, (N,C,H,W) is reshaped to (N,C,W,H), which moves no data */
@@ -220,9 +220,9 @@ static void a_convolution_joins_them(void **state)
     agree(&shown, 1);
 }
 
-/* Windows overlap, are dilated, include padding, or are clipped by the edge; or a convolution has more products an
- * element, or transforms may compute it. Then only relu is fused with the pooling. Behind a reshape, nothing is fused.
- */
+/* In some cases the windows overlap, are dilated, include padding, or are clipped by the edge. In others the
+ * convolution has more products an element, or transforms may compute it. In all, only relu is fused with the pooling.
+ * Behind a reshape, nothing is fused. */
 static void other_poolings_leave_it_alone(void **state)
 {
     (void)state;

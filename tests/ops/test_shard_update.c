@@ -1,4 +1,4 @@
-/* An update by the sum over shards has the bits of the plain update, if dividing by the rows is exact. */
+/* An update by the sum over shards has the bits of the plain update, if the division by the number of rows is exact. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

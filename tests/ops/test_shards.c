@@ -1,6 +1,6 @@
-/* The sum over a rank's shards, compared with a sum on the host. The op writes nothing outside of its bucket. States:
- * each shard begins with the saved states, and the mean of the states of all shards, over their rows, is the next
- * state. */
+/* The sum over a rank's shards, compared with a sum on the host. The op writes nothing outside of its bucket. Each
+ * shard begins with the saved states. The next state is the mean of the states of all shards, weighted by their
+ * rows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ static float narrow(float x)
     return from_bits((b & 0xffff0000u) + (rest > 0x8000u || (rest == 0x8000u && odd) ? 0x10000u : 0));
 }
 
-/* The runs of one step: gradients of n numbers each, and their rows. */
+/* The runs of one step. Each has a gradient of n numbers and a number of rows. */
 typedef struct shard_runs {
     uint32_t levels, parts, n;
     bool bf16;
@@ -84,7 +84,7 @@ typedef struct rig {
     vkt_shard_values v;
     vkt_array *sum, *planes, *saved;
     uint64_t ends[8];
-    uint32_t n; /* numbers of the arena */
+    uint32_t n; /* how many numbers the arena has */
 } rig;
 
 static vkt_array *vector_for(rig *r, vkt_tensor t)
@@ -338,7 +338,7 @@ static void every_shard_begins_with_the_same_states(void **state)
     r.ends[0] = r.g->arena_bytes;
     OK(vkt_shard_sums(r.g, &(vkt_shard_params){ 1, 1, 2, false, r.ends, 1 }, &r.v));
     make_program(&r, NULL);
-    assert_int_equal(vkt_shard_saved_bytes(r.g), 4 * VKT_ALIGN_BYTES); /* mean, var, last: 1, 2 and 1 blocks */
+    assert_int_equal(vkt_shard_saved_bytes(r.g), 4 * VKT_ALIGN_BYTES); /* mean has one block, var two, last one */
     float v[MOST];
     for (uint32_t step = 0; step < 2; step++) {
         for (uint32_t shard = 0; shard < 2; shard++) {

@@ -1,5 +1,5 @@
-/* Products by tiles in shared memory (shaders/lib/blocks.glsl): the tile that a product gets, and that each tile is
- * right in every kernel that has it. The tiles are for GPUs, but the tests run on any device. */
+/* Products by tiles in shared memory (shaders/lib/blocks.glsl). Tests which tile a product gets, and that each tile
+ * gives right results in every kernel that has it. The tiles are for GPUs, but the tests run on any device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -150,8 +150,9 @@ static void every_tile_multiplies_in_every_orientation(void **state)
     };
     const bool small = vkt_env_int("VKT_TEST_SMALL", 0);
     for (uint32_t i = small; i < VKT_COUNT(tiles); i++) {
-        /* Sizes that are no multiples of 4, then multiples of 4. Over the four tiles, either kind has every orientation
-         * of A and B. VKT_TEST_SMALL: three tiles, each of one kind, have three orientations. */
+        /* First sizes that are no multiples of 4, then sizes that are. The four tiles together have every orientation
+         * of A and B, for both kinds of sizes. With VKT_TEST_SMALL, each of three tiles has one kind of sizes and
+         * its own orientation. */
         if (!small || i % 2) check_matmul(128, tiles[i][0], tiles[i][1], 19, i, VKT_V(SHARED), tiles[i][2]);
         if (!small || i % 2 == 0)
             check_matmul(128, tiles[i][0] / 4 * 4, tiles[i][1] / 4 * 4, 36, small ? i : 3 - i, VKT_V(SHARED),

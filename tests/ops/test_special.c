@@ -439,8 +439,8 @@ static void softmax_of_infinities(void **state)
         }
 }
 
-/* Checks an embedding of 3 rows of D numbers. One id is frequent enough for whole blocks of 64, one is the padding, and
- * some are out of range. Gradients are integers, so their sums are exact. */
+/* Checks an embedding of 3 rows of D numbers. One id occurs so often that its gradients fill whole blocks of 64.
+ * One is the padding, and some are out of range. Gradients are integers, so their sums are exact. */
 static void frequent_rows(uint32_t D, bool channels)
 {
     enum { V = 3, B = 50, L = 20, N = B * L, PADDING = 2, MOST = 301 };

@@ -102,7 +102,8 @@ static void step(engine *e, const float *gradient, float lr, uint32_t rows)
 
 /* ---- trajectories ---- */
 
-/* A sequence of T runs that begins with the n parameters p0: gradients (T,n), learning rates and rows (T). */
+/* A sequence of T runs, which begins with the n parameters p0. Each run has n gradients, a learning rate and a number
+ * of rows. */
 typedef struct course {
     size_t T, n;
     float *p0, *gradients, *lr, *rows;
@@ -118,9 +119,9 @@ static void course_free(course *c)
     free(c->p);
 }
 
-/* Returns the error that T steps in float32 may add up to in element i. Each step adds a rounding of p and 1e-5 of the
- * largest step. Moments collect a few roundings per step and lose them at the rate 1 - beta, so a step is off by about
- * 100 * 2^-24. */
+/* Returns how large the error of element i may be after T steps in float32. Each step adds a rounding of p and 1e-5 of
+ * the largest step. Moments collect a few roundings per step and lose them at the rate 1 - beta, so a step is off by
+ * about 100 * 2^-24. */
 static double allowed(const course *c, size_t i)
 {
     double size = fabs((double)c->p0[i]), step_size = fabs(c->p[i] - (double)c->p0[i]);

@@ -1,7 +1,7 @@
 /* The gradient of the weights of a convolution before a max pooling over disjoint windows. It is computed from the
  * pooling's gradient (ops/conv/fused_unpool.c). It has the same bits as without fusion (`no_fuse`), where it is
- * computed from the gradient of the convolution's output. With fusion, the latter is computed only if another node
- * reads it, a variant needs it, or the windows are not disjoint. */
+ * computed from the gradient of the convolution's output. With fusion, the gradient of this output is computed only if
+ * another node reads it, a variant needs it, or the windows are not disjoint. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -150,8 +150,8 @@ static uint32_t count(const rig *r, vkt_kernel_id kernel)
  * pooling's. */
 typedef enum how { ARRAY, UNPOOL } how;
 
-/* Compares the fused and the plain program. Returns how many dispatches of the fused one read the pooling's gradient. 0
- * also if the view's device cannot run both programs. */
+/* Compares the fused and the plain program. Returns how many dispatches of the fused one read the pooling's gradient.
+ * Also returns 0 if the view's device cannot run both programs. */
 static uint32_t agree(const net *n, const harness_view *view, how want)
 {
     rig fused, plain;

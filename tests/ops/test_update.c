@@ -99,7 +99,7 @@ static void what_is_frozen_stays_with_its_moments(void **state)
     assert_true(first_of(&all, 0, VKT_PART_VALUE) != a);
     assert_true(first_of(&all, 1, VKT_PART_VALUE) == b && first_of(&all, 1, VKT_PART_MOMENT1) == m);
     assert_true(first_of(&all, 2, VKT_PART_VALUE) == 7);
-    assert_float_equal(part.m.grad_norm, sqrtf(1 + 4 + 9 + 16 + 25), 1e-5f); /* of the gradient of a only */
+    assert_float_equal(part.m.grad_norm, sqrtf(1 + 4 + 9 + 16 + 25), 1e-5f); /* norm of a's gradient only */
     run(&all, 1, 0);
     assert_true(first_of(&all, 1, VKT_PART_VALUE) != b);
     rig_free(&part, false);

@@ -28,7 +28,7 @@ static bool same_weights(const rig *r, const char *a, const char *b)
 {
     char *of_a = program_text(r, a), *of_b = program_text(r, b);
     uint64_t head_a, head_b;
-    memcpy(&head_a, of_a, 8); /* safetensors: length of the header, header, values */
+    memcpy(&head_a, of_a, 8); /* a safetensors file has the length of its header, the header, the values */
     memcpy(&head_b, of_b, 8);
     const bool same = memcmp(of_a + 8 + head_a, of_b + 8 + head_b, WEIGHTS * sizeof(float)) == 0;
     vkt_free(&r->h, of_a);

@@ -77,7 +77,7 @@ static bool at_once(void *user)
     return ++*(unsigned *)user == 3;
 }
 
-/* A test between two fits changes no bit of the second fit. */
+/* A learning rate test between two fits changes no bit of the second fit. */
 static void a_test_leaves_the_trainer_as_it_was(void **state)
 {
     rig *r = rig_of(state);

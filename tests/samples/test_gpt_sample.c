@@ -55,7 +55,8 @@ static void it_learns_a_text_and_goes_on_with_it(void **state)
     json_t *report = program_json(r, "report");
     assert_int_equal(json_array_size(json_object_get(report, "epochs")), 20);
     assert_true(json_number_of(report, "final_loss") < 0.1);
-    /* V = 13 characters, 16 positions, width 16: two tables and lm_head, a block, the last norm */
+    /* There are 13 characters, 16 positions and a width of 16. The terms: two tables and lm_head; a block; the last
+     * norm. */
     assert_true(json_number_of(report, "parameters") == 16 * (13 + 16 + 13) + (12 * 16 * 16 + 13 * 16) + 32);
     json_decref(report);
     vkt_safetensors *st;
@@ -75,7 +76,7 @@ static void what_it_writes_follows_the_options(void **state)
     const char *const other[] = { TINY, "--epochs", "1", "--sample", "40", "--seed", "2", NULL };
     char *a = written(r, first), *b = written(r, first), *c = written(r, likeliest), *d = written(r, cold);
     char *e = written(r, other);
-    assert_int_equal(strlen(a), 1 + 40 + 1); /* the text's first letter, what it wrote, the end of the line */
+    assert_int_equal(strlen(a), 1 + 40 + 1); /* the text's first letter, what was generated, the end of the line */
     assert_int_equal(a[0], 't');
     assert_string_equal(a, b);
     assert_string_equal(c, d);
@@ -117,7 +118,7 @@ static void another_network_or_alphabet_is_refused_by_name(void **state)
            "--resume", "c");
 }
 
-/* The weights have the alphabet as it is. What the program prints has other characters for the control characters. */
+/* The weights file has the alphabet unchanged. The program prints other characters instead of control characters. */
 static void the_attached_alphabet_has_control_characters(void **state)
 {
     rig *r = rig_of(state);
@@ -132,7 +133,7 @@ static void the_attached_alphabet_has_control_characters(void **state)
     vkt_safetensors_close(&st);
 }
 
-/* With shards a step has all micro-batches. The rate falls to a tenth of --lr all the same. */
+/* With shards a step has all micro-batches. The rate still falls to a tenth of --lr. */
 static void the_schedule_ends_with_the_last_step(void **state)
 {
     rig *r = rig_of(state);

@@ -86,7 +86,7 @@ static void write_idx(const rig *r, const char *name, uint32_t n, uint32_t side,
     write_bytes(r, name, all, head_bytes + size);
 }
 
-/* Writes digit `row` as a PNG. `light`: the digit is dark on light. */
+/* Writes digit `row` as a PNG. If `light`, the digit is dark on a light ground, else light on a dark one. */
 static void write_png(const rig *r, const char *name, uint32_t row, bool light)
 {
     unsigned char pixels[SIDE * SIDE];

@@ -66,7 +66,7 @@ static void one_bucket_behind_the_backward_pass_is_exposed(void **state)
 static void early_buckets_are_hidden(void **state)
 {
     (void)state;
-    scaling_bucket b[] = { { 8e6, 10 }, { 1e6, 15 } }; /* end at 24.6 ms and at 24.6 + 2.35 ms */
+    scaling_bucket b[] = { { 8e6, 10 }, { 1e6, 15 } }; /* their exchanges end at 24.6 and at 24.6 + 2.35 ms */
     scaling_profile p = { 10, 20, 2, b, 2 };
     NEAR(scaling_predict(&p, &slow, 8).exposed_ms, 0);
     NEAR(scaling_predict(&p, &slow, 8).efficiency, 1);
@@ -171,8 +171,9 @@ static void horovod_is_met_within_five_points(void **state)
     }
 }
 
-/* Returns the bandwidth that fits the efficiencies published for 512 ranks best, in percent of the connection's.
- * `points` gets the differences between the model's efficiencies and the published ones, in percentage points. */
+/* Returns the bandwidth, in percent of the connection's, with which the model fits the efficiencies published for 512
+ * ranks best. `points` gets the differences between the model's efficiencies and the published ones, in percentage
+ * points. */
 static int fit(scaling_network n, double points[HOROVOD_NETWORKS])
 {
     double best = INFINITY;

@@ -25,7 +25,7 @@ static int fake_clock(clockid_t id, struct timespec *t)
 
 enum { ALIVE = 7 };
 
-/* Returns the wait status of a process that got SIGTERM, and the signal `second` `ms` milliseconds later. */
+/* Returns the wait status of a process that got SIGTERM and, after `ms` milliseconds, the signal `second`. */
 static int status_after(int second, long ms)
 {
     int status;

@@ -15,7 +15,7 @@ static void add_row(terminal *t, bool continues)
     if (t->n_rows == t->cap_rows) {
         const size_t cap = t->cap_rows ? 2 * t->cap_rows : 64;
         terminal_row *rows = realloc(t->rows, cap * sizeof *rows);
-        if (!rows) return; /* if so, all further output is on the last row */
+        if (!rows) return; /* out of memory: further output stays in the last row */
         t->rows = rows;
         t->cap_rows = cap;
     }

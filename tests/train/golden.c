@@ -124,8 +124,8 @@ static double deviation(const vkt_safetensors *st, vkt_trainer *t, vkt_store_par
     return worst;
 }
 
-/* Returns n numbers. Number i is the largest deviation i of all runs of PyTorch. Each tensor that `runs` names has
- * n deviations of one run, or n of each of several runs. Free the result with test_free. */
+/* Returns n numbers. Number i is the largest deviation i of all runs of PyTorch. A tensor that `runs` names has the n
+ * deviations of its first run, then those of its second run, and so on. Free the result with test_free. */
 static double *deviations(const vkt_safetensors *st, const char *const *runs, uint64_t n)
 {
     double *theirs = test_malloc(n * sizeof *theirs);

@@ -32,8 +32,9 @@ double golden_step(vkt_trainer *t, float lr, uint32_t first, uint32_t rows);
 
 /* Compares the tensors of a store part with those of a golden file, and fails the test if one is too far off. The file
  * has all elements of a tensor, or only the first ones. With a `fold`, it has sums instead: sum k is over all elements
- * whose index is k modulo `fold`. `runs` ends with NULL. It names arrays of deviations. For each of one or several
- * runs of PyTorch, an array has one number for each parameter and, if `part` is the value, for each state. */
+ * whose index is k modulo `fold`. `runs` has the names of tensors of deviations, and ends with NULL. Such a tensor
+ * has one or more runs of PyTorch. A run has one number for each parameter and, if `part` is the value, for each
+ * state. */
 void golden_check_tensors(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix,
                           const char *const *runs, uint32_t fold);
 /* Compares the losses of n steps with the tensor `name`. `runs` is as above, with one number for each step of a run. */

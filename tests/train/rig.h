@@ -20,7 +20,7 @@ enum { RIG_ROWS = 200, RIG_CHECK_ROWS = 72, RIG_BATCH = 32, RIG_STEPS = 7, RIG_C
 typedef struct rig {
     vkt_host h;
     vkt_ctx *ctx;
-    vkt_dataset *train, *check; /* RIG_ROWS rows (6 batches and one of 8) and RIG_CHECK_ROWS, of 1x12x12 u8 */
+    vkt_dataset *train, *check; /* RIG_ROWS rows (six batches, and one of 8 rows), RIG_CHECK_ROWS rows; 1x12x12 u8 */
     vkt_temp_dir dir;
     vkt_trainer *trainers[8]; /* rig_trainer makes them, the teardown destroys them */
 } rig;
@@ -60,7 +60,7 @@ vkt_trainer *rig_trainer(rig *r, const vkt_trainer_params *p);
 void rig_fit(vkt_trainer *t, const vkt_fit_params *p);
 
 /* The counters at two batches of the second epoch, between which nothing may be allocated or recorded. Pass
- * rig_count_steady as on_batch, and this as its user. */
+ * rig_count_steady as on_batch, and this struct as its user. */
 typedef struct rig_steady {
     vkt_ctx *ctx;
     uint32_t batches; /* batches of the second epoch so far */

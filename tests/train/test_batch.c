@@ -35,13 +35,13 @@ static void a_batch_beyond_the_rows_is_all_rows(void **state)
     assert_non_null(strstr(vkt_trainer_summary(u), "a batch: all 200 rows, fewer than the 1000000 asked for\n"));
 }
 
-/* A batch is whole shards, so some rows may be left over. */
+/* A batch consists of whole shards, so some rows may be left over. */
 static void a_batch_of_shards_says_how_many_rows_it_has(void **state)
 {
     rig *r = rig_of(state);
     vkt_trainer_params p = rig_params(r);
     p.batch = 1024;
-    p.dist.shards = 16; /* of 200 rows: 12 each */
+    p.dist.shards = 16; /* a shard has 12 of the 200 rows */
     const vkt_trainer *t = rig_trainer(r, &p);
     assert_non_null(strstr(vkt_trainer_summary(t), "a batch: 192 rows, fewer than the 1024 asked for\n"));
 }

@@ -59,7 +59,7 @@ static void set_weights(vkt_trainer *t, uint32_t seed)
     }
 }
 
-/* The mean losses of all steps, computed from the means over the epoch so far that a fit reports. */
+/* The mean loss of each step. It is computed from the mean loss of the epoch so far, which a fit reports. */
 typedef struct losses {
     double of_step[STEPS], sum;
     uint32_t n;

@@ -132,8 +132,8 @@ static void every_type_of_row_arrives_resident_and_streamed(void **state)
         }
 }
 
-/* The answers to "is this run done?". In the test, the answer for the oldest run is no, and the answer for a later run
- * is yes a moment afterwards. Slots must still be freed in the order of the runs. */
+/* The driver's answers to the question whether a run is done. In the test, the oldest run is not done when the feed
+ * asks, but a moment later a newer run is. Slots must still be freed in the order of the runs. */
 static struct {
     PFN_vkGetSemaphoreCounterValue real;
     PFN_vkDeviceWaitIdle wait_idle;

@@ -11,13 +11,13 @@
 /* ---- a sweep: the n-th allocation of an attempt fails, for every n ---- */
 
 /* A context keeps some of its allocations (pipelines, lists, rings), and the next attempt does not make them again. So
- * if an attempt has changed the live bytes, n goes back by the number of the kept blocks, and by SLACK more for lists
- * that grew or were freed again. Some allocations fail in two attempts, but each one fails. */
+ * n goes back if an attempt has changed the live bytes: by the number of allocations that the context has kept, plus
+ * SLACK for lists that grew or were freed again. Some allocations fail in two attempts, but each one fails. */
 enum { SLACK = 4 };
 
 typedef struct sweep {
     unsigned n, failures;
-    size_t blocks, bytes; /* live blocks before the last attempt */
+    size_t blocks, bytes; /* number and bytes of the live allocations before the last attempt */
     unsigned errors;      /* messages before the last attempt */
 } sweep;
 
@@ -37,8 +37,8 @@ static void sweep_begin(sweep *s)
     vkt_test_fail_allocation(s->n);
 }
 
-/* Returns whether the attempt, which returned `status`, lacked memory; then it must have reported that once. The last
- * attempt has enough memory. */
+/* Returns whether the attempt lacked memory. `status` is what it returned. An attempt that lacked memory must have
+ * reported that once. The last attempt has enough memory. */
 static bool sweep_failed(sweep *s, vkt_result status)
 {
     const bool failed = vkt_test_allocation_failed();
@@ -291,7 +291,7 @@ static void every_failed_allocation_of_a_streamed_run_is_survived(void **state)
 
 /* ---- the device lacks memory for the n-th submission ---- */
 
-static unsigned until_refusal; /* submissions until one is refused; 0: none is. Static: `refuse` has no user argument */
+static unsigned until_refusal; /* submissions until one fails; 0: never. Static, as refuse() has no argument for it */
 static PFN_vkQueueSubmit2 real_submit;
 
 static VKAPI_ATTR VkResult VKAPI_CALL refuse(VkQueue queue, uint32_t n, const VkSubmitInfo2 *infos, VkFence fence)

@@ -81,7 +81,7 @@ enum { WHITE = 0xffffff, TRAIN = 0x0072b2, VAL = 0xd55e00 };
 
 typedef struct ink {
     unsigned train[2], val[2]; /* number of pixels in the colour of a series, below the legends: left and right panel */
-    unsigned border;           /* pixels that are not white at the edge of the page: some of the figure is outside */
+    unsigned border;           /* number of pixels that are not white near the edge of the page, which must be empty */
 } ink;
 
 static ink look_at(const char *path)
@@ -143,12 +143,12 @@ static void every_kind_of_history_is_drawn(void **state)
     static const double odd[] = { 0, 1, -1, 1e-300, 1e-9, 12345.678, 1e12, -3e29, 1e300, INFINITY, NAN };
     vkt_epoch_record r[40];
     for (size_t k = 0; k < 2 * VKT_COUNT(odd);
-         k++) { /* constants of all magnitudes, in one series, so that no other one hides it */
+         k++) { /* constants of all magnitudes. One series has no numbers, so it does not hide the other */
         const double v = odd[k / 2], train = k % 2 ? NAN : v, val = k % 2 ? v : NAN;
         for (uint32_t i = 0; i < 40; i++) r[i] = (vkt_epoch_record){ i, train, train, val, val, 0, 0 };
         check_image(r, 40, "constant");
     }
-    for (uint32_t i = 0; i < 40; i++) { /* gaps at odd epochs, epochs at the end of their range, huge numbers */
+    for (uint32_t i = 0; i < 40; i++) { /* gaps at odd epochs, the largest epoch numbers, huge values */
         const double v = i % 2 ? NAN : i * 1e28;
         r[i] = (vkt_epoch_record){ UINT32_MAX - 40 + i, v, 1 - 1e-14 * i, -v, i % 2 ? INFINITY : 1e-300 * i, 0, 0 };
     }

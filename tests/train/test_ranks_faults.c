@@ -10,7 +10,7 @@ enum { RANKS = 4, WRONG = 2 };
 
 /* ---- a device that computes wrong numbers ---- */
 
-/* For change_a_weight: it changes a weight of this trainer after this batch of the second epoch. */
+/* The argument of change_a_weight, which changes a weight of trainer t after this batch of the second epoch. */
 typedef struct poke {
     vkt_trainer *t;
     uint32_t batch;

@@ -24,7 +24,7 @@ static void copy_file(const rig *r, const char *from, const char *to)
     vkt_free(&r->h, bytes);
 }
 
-/* Makes a run of one rank to its end, with its checkpoint at `path`. */
+/* Trains with one rank to the end of the run, with the checkpoint at `path`. */
 static group undisturbed(rig *r, const vkt_trainer_params *p, const char *path)
 {
     group g = group_make(r, *p, 1);
@@ -91,7 +91,7 @@ static void micro_batches_in_half_precision_go_on_too(void **state)
     file_of(r, "wanted", wanted);
     file_of(r, "stopped", path);
     vkt_trainer_params p = group_params(r);
-    p.batch = 16; /* a shard takes two runs: 32 samples a step */
+    p.batch = 16; /* a step has two such batches, so the program of each shard runs twice */
     p.optimizer.micro_batches = 2;
     p.precision = VKT_PRECISION_F16;
     p.ema_decay = 0.8;
@@ -190,8 +190,8 @@ static void a_failed_run_goes_on_with_any_number_of_ranks(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* The source of a single rank fails after some shards of a step. The next fit needs no resume, as if the step were not
- * split. The running statistics are those of the last step, not those of a shard. */
+/* The source of a single rank fails after some shards of a step. The next fit needs no resume, as with steps that are
+ * not split. The running statistics are those of the last step, not those of a shard. */
 static void one_rank_goes_on_after_a_part_of_a_step(void **state)
 {
     rig *r = rig_of(state);

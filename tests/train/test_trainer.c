@@ -83,8 +83,8 @@ static void rows_that_vary_do_so_by_seed_and_epoch_alone(void **state)
     vkt_dataset_destroy(&varying);
 }
 
-/* Builds a network without dropout for the next test. The mean over an epoch weighs each batch by its real rows, so the
- * last batch counts with 8. With a learning rate too small to change a weight, training without shuffle or dropout
+/* Builds a network without dropout for the next test. The mean over an epoch weighs each batch by its number of rows,
+ * which is 8 for the last batch. With a learning rate too small to change a weight, training without shuffle or dropout
  * measures the same as evaluation. */
 static vkt_tensor forward_plain(vkt_builder *b, vkt_tensor x, void *user)
 {

@@ -46,7 +46,7 @@ static void a_run_that_diverges_stops_with_a_status_of_its_own(void **state)
     vkt_test_expect_errors(false);
     assert_int_equal(vkt_trainer_load(t, weights), VKT_OK); /* the good weights are still there */
     rig_same(t, good, VKT_PART_VALUE);
-    if (!exists(checkpoint)) return; /* there may be a checkpoint of an earlier step */
+    if (!exists(checkpoint)) return; /* if there is a checkpoint, it is of an earlier step */
     p.lr = 0.01f;
     vkt_trainer *again = rig_trainer(r, &p);
     assert_int_equal(vkt_trainer_resume(again, checkpoint), VKT_OK);

@@ -68,7 +68,7 @@ static void a_resumed_run_ends_like_one_that_never_stopped(void **state)
                                           .checkpoint = part,
                                           .callbacks = middle ? stop : (vkt_fit_callbacks){ 0 } });
         assert_int_equal(first->at.t, middle ? 10 : RIG_STEPS);
-        p.seed = 99; /* the seed in the file counts */
+        p.seed = 99; /* has no effect: the seed in the file is used */
         vkt_trainer *second = rig_trainer(r, &p);
         assert_int_equal(vkt_trainer_resume(second, part), VKT_OK);
         uint32_t n;

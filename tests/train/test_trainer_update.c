@@ -215,8 +215,8 @@ static void a_clipped_step_has_the_length_of_the_bound(void **state)
     rig_fit(t, &(vkt_fit_params){ .epochs = 1 });
     float *after = rig_weights(t, VKT_PART_VALUE, &n);
     for (uint64_t i = 0; i < n; i++) moved += pow((double)after[i] - (double)before[i], 2);
-    /* weights of up to 1/3 are rounded by 3e-8 each; each of the 410 moves by some 5e-4 / sqrt(410), so the relative
-     * error is 1e-3 */
+    /* The weights are at most 1/3, so each is rounded by up to 3e-8. Each of the 410 weights moves by some
+     * 5e-4 / sqrt(410), so the relative error is 1e-3. */
     assert_true(fabs(sqrt(moved) / (0.05 * 0.01) - 1) < 2e-3);
     test_free(before);
     test_free(after);

@@ -324,7 +324,8 @@ static void independent_branches_stand_between_the_same_barriers(void **state)
     assert_int_equal(vkt_plan_make(&e, &plain, &p), VKT_OK);
     assert_int_equal(p.emitted_barriers, 5); /* the start of the second chain waits for no dispatch */
     assert_int_equal(p.n_barriers, 3);
-    assert_int_equal(p.packed_bytes, 1024); /* a chain uses one value's memory, and the last node one of the two */
+    /* Each chain uses the memory of one value. The last node uses one of these two. */
+    assert_int_equal(p.packed_bytes, 1024);
     check_contents(&p, &e);
     check_barriers(&p, &e);
     vkt_plan_free(&p);
@@ -352,8 +353,8 @@ static void a_chain_is_packed_into_its_lower_bound(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* Returns the cost to plan a chain of n nodes: iterations of loops (vkt_plan.work). *names is the cost to declare n
- * parameters: names that were compared. */
+/* Returns the number of loop iterations that a plan of a chain of n nodes takes (vkt_plan.work). *names is the number
+ * of names that are compared when n parameters are declared. */
 static uint64_t cost_of(uint32_t n, uint64_t *names)
 {
     const vkt_host h = vkt_test_host();
@@ -397,8 +398,8 @@ static vkt_access cheap_access(uint16_t kernel)
     return (vkt_access){ .reads = 3, .writes = 4 };
 }
 
-/* The graph has a chain of nodes with two dispatches each, two early nodes, which read values 1 and 3 of the chain, and
- * an early node that reads the outputs of the two. */
+/* The graph has a chain of nodes with two dispatches each. Two early nodes read values 1 and 3 of the chain. A third
+ * early node reads the outputs of these two. */
 static void early_dispatches_follow_what_they_depend_on(void **state)
 {
     (void)state;

@@ -6,7 +6,7 @@
 #include "ops/conv/pool.h"
 #include "ops/conv/variants.h"
 
-/* The factor on the cost of a variant that would be a little slower than TILE. */
+/* The cost of a variant that is a little slower than TILE is the cost of TILE times this factor. */
 #define A_LITTLE_MORE 1.01
 
 #define MAX_VARIANTS 16
@@ -233,8 +233,8 @@ static bool dw_direct_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_varia
     return vkt_conv_dw_direct_can(j);
 }
 
-/* Returns the cost. The lanes of TILE are output channels. If at least half of the lanes would be idle, DIRECT costs as
- * much as TILE, and is preferred to TILE because its entry comes first. */
+/* Returns the cost of DIRECT. The lanes of TILE are output channels. If at least half of them would be idle, DIRECT
+ * costs as much as TILE. Then DIRECT is used, because its entry comes first. */
 static double dw_direct_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
     return dw_tile_cost(e, j, v) * (2 * j->rows <= e->lim->subgroup_size ? 1 : A_LITTLE_MORE);

@@ -3,10 +3,10 @@
  *
  * y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
  *
- * dx of an element of x: the sum of dy[n,o,p,q] w[o,c,r,s] over all products of this element and w[o,c,r,s] in
- * y[n,o,p,q]
+ * An element of x has a product with some weights w[o,c,r,s] in some sums y[n,o,p,q]. Its dx is the sum of
+ * dy[n,o,p,q] w[o,c,r,s] over these products.
  *
- * dw[o,c,r,s]: the sum over n, p and q of dy[n,o,p,q] times the element of x that w[o,c,r,s] multiplies in y[n,o,p,q]
+ * dw[o,c,r,s] is a sum over n, p and q: of dy[n,o,p,q] times the element of x that w[o,c,r,s] multiplies in y[n,o,p,q].
  *
  * db[o] = sum_{n,p,q} dy[n,o,p,q]
  */
@@ -92,7 +92,8 @@ static void sample(vkt_rng *r, vkt_case *c)
         return;
     }
     const bool depthwise = vkt_rng_range(r, 0, 5) == 0;
-    const uint32_t kind = vkt_rng_range(r, 0, 4); /* 0, 1: more output channels; 1: 1x1, mostly without packing */
+    /* Cases of kinds 0 and 1 have more output channels. Those of kind 1 have 1x1 kernels, most of them not packed. */
+    const uint32_t kind = vkt_rng_range(r, 0, 4);
     const uint32_t some_groups = vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1;
     vkt_conv2d_attr a = { .groups = depthwise ? vkt_rng_range(r, 5, 19) : some_groups };
     const uint32_t channels = depthwise ? 1 : kind == 1 ? 4 * vkt_rng_range(r, 9, 12) : vkt_rng_range(r, 1, 9);

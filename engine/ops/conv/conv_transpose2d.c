@@ -1,11 +1,12 @@
 /* ops/conv/conv_transpose2d.c - transposed 2-D convolution: y is computed from x like the dx of a convolution from its
  * dy. Kernels and variants are those of conv2d. The dx of this op is a conv2d of dy.
  *
- * y[n,o,p,q] = bias[o] + sum of x[n,c,h,w] w[c,o,r,s] over all (c,h,w,r,s) with p = h stride - pad + r dil, q alike
+ * y[n,o,p,q] = bias[o] + sum of x[n,c,h,w] w[c,o,r,s] over all (c,h,w,r,s) with
+ *              p = h stride - pad + r dil and q = w stride - pad + s dil
  *
  * dx[n,c,h,w] = sum_{o,r,s} dy[n,o, h stride - pad + r dil, ..] w[c,o,r,s]
  *
- * dw[c,o,r,s] = sum_{n,h,w} x[n,c,h,w] dy[n,o, as in dx]     db[o] = sum_{n,p,q} dy[n,o,p,q]
+ * dw[c,o,r,s] = sum_{n,h,w} x[n,c,h,w] dy[n,o, h stride - pad + r dil, ..]     db[o] = sum_{n,p,q} dy[n,o,p,q]
  *
  * In vkt_conv2d_size, y is the input image and x the output image. */
 #include "ops/conv/choose.h"
@@ -100,7 +101,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
 static void sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t batches[] = { 1, 3, 5, 16, 33 };
-    const bool quads = vkt_rng_range(r, 0, 3) == 0; /* channels by fours, one group, stride 1: FFT variants may run */
+    /* FFT variants may run if `quads`: numbers of channels are multiples of 4, groups and stride are 1. */
+    const bool quads = vkt_rng_range(r, 0, 3) == 0;
     vkt_conv_transpose2d_attr a = { .groups = !quads && vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1 };
     const uint32_t unit = quads ? 4 : 1, channels = unit * vkt_rng_range(r, 1, 7);
     const uint32_t out_channels = unit * vkt_rng_range(r, 1, 9);
@@ -123,8 +125,8 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Returns the flops for an x (or its gradient) with `pixels` elements: each element is multiplied by its channel's
- * O/G * R * S weights, two flops per product. Products that fall into the padding count. */
+/* Returns the flops. x, or its gradient, has `pixels` elements. Each element is multiplied by the O/G * R * S weights
+ * of its channel, and a product counts as two flops. Products that fall into the padding count, too. */
 static double product_flops(double pixels, vkt_shape w)
 {
     return pixels * 2.0 * w.dim[1] * w.dim[2] * w.dim[3];

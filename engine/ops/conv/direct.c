@@ -15,8 +15,8 @@ bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2])
     return (uint64_t)channels_of_group * kernel[0] * kernel[1] <= DIRECT_DEPTH;
 }
 
-/* Emits the pixels of phases h and v. If no tap reaches these pixels, the kernel gets a source of height 0. Then it
- * adds no products. */
+/* Emits the pixels that are in phase h along H and in phase v along W. If no tap reaches them, the kernel gets a source
+ * of height 0, so that it adds no products. */
 static void emit_direct_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, const vkt_conv_phase *h,
                               const vkt_conv_phase *v)
 {

@@ -13,8 +13,8 @@ typedef struct dw_tiles {
     uint32_t row_tiles, col_tiles; /* the number of tiles in a group */
 } dw_tiles;
 
-/* Returns tiles of equal size. If the number of weights of an output channel in part p is a multiple of 4, the number
- * in a tile (`cols`) is one, too. */
+/* Returns tiles of equal size. If the number of weights of an output channel in part p is a multiple of 4, `cols` is
+ * also a multiple of 4. */
 static dw_tiles dw_tiles_of(const vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_part *p)
 {
     const uint32_t lanes = e->lim->subgroup_size, cols = p->channels * j->z->kernel[0] * j->z->kernel[1];
@@ -64,8 +64,8 @@ static void split_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32
     if (j->slices.n > 1) j->slices.t = vkt_scratch(e, "slices", 4 * j->slices.floats * j->slices.n);
 }
 
-/* Sets the sizes of the planes of x and dy. `dy` is the height and the width of dy in memory. If dy is not pooled, and
- * each pixel of dy has one tap, for the pixel of x with the same index, the kernel gets a whole plane as one pixel. */
+/* Sets the sizes of the planes of x and dy. `dy` is the height and the width of dy in memory. The kernel gets a whole
+ * plane as one pixel if dy is not pooled, and if each pixel of dy has only one tap, at the same pixel of x. */
 static void set_planes(const vkt_conv_dw_job *j, const uint32_t dy[2], vkt_conv2d_dw_push *push)
 {
     const vkt_conv2d_size *z = j->z;

@@ -137,7 +137,7 @@ typedef struct operand {
     uint32_t channels, columns;
     uint32_t size[2]; /* H, W or R, S */
     axis axis[2];
-    uint32_t w_channel, w_lane; /* weights: floats from channel to channel, and from element to element of a vec4 */
+    uint32_t w_channel, w_lane; /* weights: distance, in floats, of channels, and of elements of a vec4 */
 } operand;
 
 static operand image(const fft_job *j, vkt_tensor t, uint32_t channels, const uint32_t size[2], axis h, axis w)
@@ -161,13 +161,13 @@ static operand weights(const fft_job *j, vkt_tensor t, bool by_output, axis h, a
                       .w_lane = by_output ? c_step : o_step };
 }
 
-/* Returns the vec4s of an operand's spectrum from channel to channel. */
+/* Returns the distance, in vec4s, between two channels of an operand's spectrum. */
 static uint32_t pitch_of(const fft_job *j, const operand *o)
 {
     return 2 * j->frequencies * o->columns + PITCH_GAP;
 }
 
-/* Returns the vec4s of a product's spectrum from frequency to frequency. */
+/* Returns the distance, in vec4s, between two frequencies of a product's spectrum. */
 static uint32_t plane_of(const operand *o)
 {
     return 2 * o->channels * o->columns + PLANE_GAP;
@@ -248,8 +248,9 @@ static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
     return spectrum;
 }
 
-/* Emits the transform back. If the destination is an image, `bias` is added to it. If the destination is weights,
- * `bias` is an output, db: the sum of dy, from frequency 0 of dy's spectrum `summed`. `bias` may be {0}. */
+/* Emits the inverse transform. `bias` may be {0}. If the destination is an image, `bias` is added to it. If the
+ * destination is weights, `bias` is the output db, the sum of dy. It is computed from frequency 0 of dy's spectrum
+ * `summed`. */
 static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_tensor spectrum, vkt_tensor bias,
                            vkt_tensor summed)
 {

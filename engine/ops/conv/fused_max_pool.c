@@ -208,7 +208,7 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     vkt_conv2d_backward(g, n, &a->conv, dz, dx);
 }
 
-/* Returns true if the windows are disjoint, without dilation or padding, none is clipped, and each has at most
+/* Returns true if the windows are disjoint, have no dilation and no padding, are not clipped, and have at most
  * MAX_ELEMENTS elements. Sets cell to {R, S} in this case. */
 static bool is_disjoint(const vkt_pool2d_attr *a, const uint32_t z[2], uint32_t cell[2])
 {

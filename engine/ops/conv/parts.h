@@ -60,7 +60,8 @@ typedef struct vkt_conv_job {
     vkt_conv2d_tilings tilings;
 } vkt_conv_job;
 
-/* Returns true if some tap of phase h or v reads outside of the source, or if one of these phases has no tap. */
+/* h is a phase along H, and v one along W. Returns true if some tap of them reads outside of the source, or if h or v
+ * has no tap. */
 bool vkt_conv_reaches_out(const vkt_conv_job *j, const vkt_conv_phase *h, const vkt_conv_phase *v);
 /* Returns the binding of w for a part, from the part's first group, row, channel and tap on. *base is the index of this
  * weight in the binding. */
@@ -85,8 +86,8 @@ typedef struct vkt_conv2d_dw_product {
     uint32_t cell[2];
 } vkt_conv2d_dw_product;
 
-/* n slices of partial sums, `floats` floats each: dw, and db from float bias_start on. If n > 1, they are in t. If n is
- * 1, t is {0}, because the sums are written to dw and db themselves. */
+/* n slices of partial sums. Each has `floats` floats: the sums for dw and, from float bias_start on, those for db. If
+ * n > 1, the slices are in t. If n is 1, t is {0}, because the sums are written to dw and db themselves. */
 typedef struct vkt_conv2d_slices {
     vkt_tensor t;
     uint32_t n;

@@ -8,7 +8,7 @@
 
 /* ---- pool2d: x (N,C,H,W) -> y (N,C,P,Q), and for max: index (N,C,P,Q) u32, see abi/pool_index.abi.h ---- */
 
-#define MAX_PIXELS 0x3f800000u /* the index is also the bits of a normal float: pool_index.abi.h */
+#define MAX_PIXELS 0x3f800000u /* then each index has the bits of a normal float: pool_index.abi.h */
 
 /* Returns the size of y along an axis, as torch computes it: rounded down, or up in ceil mode. In ceil mode, a last
  * window that would start in the padding behind the image is dropped. Returns 0 if no window fits. */
@@ -82,8 +82,8 @@ static void pool_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     dx[0] = vkt_max_pool2d_dx(g, dy[0], n->out[1], n->attr, vkt_node_in(n, 0)->shape);
 }
 
-/* Returns t, or the first of the values that t is an alias of, with the shape and layout of `as`; {0}: there is
- * none. */
+/* t may be an alias of a value, which may be an alias in turn. Returns the first of all these, from t on, that has the
+ * shape and layout of `as`. Returns {0} if none has them. */
 static vkt_tensor seen_as(const vkt_graph *g, vkt_tensor t, const vkt_value *as)
 {
     while (t.id && (vkt_value_of(g, t)->layout != as->layout || !vkt_shape_equal(vkt_value_of(g, t)->shape, as->shape)))

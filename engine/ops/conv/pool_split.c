@@ -75,13 +75,14 @@ typedef struct parts {
     uint32_t h, w, across, n;
 } parts;
 
-/* About the least elements of a part, and about the most parts of a window: the size of a part is rounded down to whole
- * rows, and is less if a binding does not hold so many rows. One invocation combines the results of the parts, as it
- * combines the elements of one part. */
+/* A part has at least about PART_ELEMENTS elements, and a window has at most about MAX_PARTS parts. These limits are
+ * rough: the size of a part is rounded down to whole rows, and is less if a binding does not hold so many rows. One
+ * invocation combines the results of all parts, as it combines the elements of one part. So there must not be too many
+ * parts. */
 #define PART_ELEMENTS 1024u
 #define MAX_PARTS 4096u
-/* The most iterations in which one invocation computes a window alone, on any device. Larger windows are few, so cores
- * would be idle. */
+/* The most iterations in which one invocation computes a window alone, on any device. An image has few larger windows,
+ * so with one invocation for each of them cores would be idle. */
 #define ALONE 50000u
 
 typedef struct job {
@@ -307,7 +308,7 @@ static void emit_shared(job *j, const block *b, vkt_bind *bind, vkt_pool2d_push 
 }
 
 /* Emits a block in one dispatch, or in several if windows have parts. If the block is too large for bindings or loops,
- * emits its two halves: half of the channels each or, with one channel, half of the rows. */
+ * emits its two halves. Each has half of the channels or, if there is only one channel, half of the rows. */
 static void emit_block(job *j, const block *b)
 {
     const uint64_t partial = j->parts.n > 1 ? 16ull * j->parts.n * b->channels * b->rows * j->w->items : 0;

@@ -91,7 +91,7 @@ vkt_tensor vkt_adaptive_avg_pool1d(vkt_graph *g, vkt_tensor x, uint32_t out)
     return lower(g, vkt_adaptive_avg_pool2d(g, raise(g, "adaptive_avg_pool1d", "x (N,C,L)", x), 1, out));
 }
 
-/* Pools x (N,C,L) or (N,C,H,W) to (N,C), by one window of the size of an image of x. */
+/* Pools x (N,C,L) or (N,C,H,W) to (N,C). The one window has the size of a whole sequence or image. */
 static vkt_tensor global_pool(vkt_graph *g, const char *function, vkt_tensor x,
                               vkt_tensor (*pool)(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p))
 {

@@ -28,8 +28,8 @@ static void fill_axis(const vkt_conv_job *j, int axis, int32_t *range, int32_t *
     }
 }
 
-/* Computes where the parts of the table start: part[0] ranges of rows, part[1] ranges of columns, part[2] sources of
- * rows, part[3] sources of columns. part[4] is the size of the table. */
+/* Computes where the parts of the table start. part[0] and part[1] are for the ranges of rows and of columns. part[2]
+ * and part[3] are for the sources of rows and of columns. part[4] is the size of the table. */
 static void table_parts(const vkt_conv_job *j, uint64_t part[5])
 {
     part[0] = 0;
@@ -146,8 +146,8 @@ static bool split(const vkt_emit *e, vkt_conv_job *j)
         rows = VKT_MIN(rows, w_rows);
     vkt_conv_part p = { .rows = vkt_conv2d_share(j->rows, rows, unit) };
     if (p.rows == 0) return false;
-    /* Along the y axis of a dispatch, there is one work group for each packed panel of a group, or for each tile of
-     * DIRECT. If there are several, each has at least 4 rows. Kernels do not stride over this axis. */
+    /* Limits the work groups along the y axis of a dispatch, because kernels do not stride over this axis. There is one
+     * for each packed panel of a group, or for each tile of DIRECT. If there are several, each has at least 4 rows. */
     p.rows = vkt_conv2d_share(j->rows, VKT_MIN(rows, 4ull * e->lim->max_groups), unit);
     const uint32_t a_rows = packed_rows(e->lim, j, p.rows);
     const uint64_t packed = j->in_place ? 0 : 4ull * taps * a_rows; /* packed bytes of a source channel */
@@ -214,7 +214,7 @@ static bool is_m_major(const vkt_limits *lim, const vkt_conv_job *j, const vkt_c
     return p->depth % 4 == 0 && (mb <= across || mb == 2 * across);
 }
 
-/* Emits the pixels of phases h and v. */
+/* Emits the pixels that are in phase h along H and in phase v along W. */
 static void emit_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, const vkt_conv_phase *h,
                        const vkt_conv_phase *v, uint32_t mb, vkt_conv2d_tile_push push, vkt_bind a)
 {

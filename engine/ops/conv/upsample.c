@@ -224,8 +224,8 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
                   readers_of(&a->up, a->size[0], a->up.out[0]) * (readers_of(&a->up, a->size[1], a->up.out[1]) + 1));
 }
 
-/* Counts for each element of dy: if nearest, one addition; if bilinear, a product and an addition for each of four
- * elements of dx. */
+/* Nearest: counts one addition for each element of dy. Bilinear: counts four products and four additions for each
+ * element of dy, because it is added to four elements of dx. */
 static double dx_flops(const vkt_node *n)
 {
     return (((const upsample2d_dx_attr *)n->attr)->up.bilinear ? 8 : 1) * vkt_elements_in(n, 0);

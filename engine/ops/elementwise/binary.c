@@ -1,7 +1,7 @@
 /* ops/elementwise/binary.c - functions of two numbers with broadcasting, and the op `where` (lib/binary.glsl). Kernels
- * of two operands compute the functions. Kernels of three operands compute `where`, gradients from dy, a and b, and a
- * sum with relu's gradient. The flat kernels are for operands with the result's shape and layout; the others use
- * strides. */
+ * of two operands compute the functions. Kernels of three operands compute `where`, the gradients that need dy, a and
+ * b, and a sum that is fused with relu's gradient. The flat kernels are for operands with the result's shape and
+ * layout; the others use strides. */
 #include "kernel/ids.h"
 #include "ops/elementwise/broadcast.h"
 #include "ops/elementwise/elementwise.h"
@@ -174,8 +174,8 @@ vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b)
     return apply(g, &vkt_op_add, a, b);
 }
 
-/* Emits a sum. If the operands are flat, the kernel also computes a relu of the sum, or the gradient of a relu for
- * which the sum is dy. The latter is a function of three numbers: the two summands, and relu's output. */
+/* Emits a sum. If the operands are flat, the kernel can also compute a relu of the sum, or a relu's gradient whose dy
+ * is the sum. This gradient is a function of three numbers: the two summands, and relu's output. */
 static void add_emit(const vkt_node *n, vkt_emit *e)
 {
     vkt_node sum = *n;

@@ -113,7 +113,7 @@ static uint32_t element_bytes(const vkt_emit *e, const call *c, uint32_t x)
     return c->bind[x].t.id ? vkt_element_bytes(vkt_lowered_value(e, c->bind[x].t)) : 4;
 }
 
-/* Returns the bytes of the largest element of y and of the operands: 2 or 4. */
+/* Returns 4 if y or an operand has elements of 4 bytes, else 2. */
 static uint32_t longest_element(const vkt_emit *e, const call *c)
 {
     uint32_t size = element_bytes(e, c, Y);

@@ -63,8 +63,8 @@ vkt_layout vkt_draw_layout(vkt_rng *r)
 
 /* ---- dropout ---- */
 
-/* Returns the push constants of a dropout, without a range. For a dropout of planes they also describe the planes of
- * (N,C,...): see dropout.comp. */
+/* Returns the push constants of a dropout, except the function's parameters and the range of elements, which the caller
+ * sets. For a dropout of planes they also describe the planes of (N,C,...): see dropout.comp. */
 static vkt_dropout_push dropout_push(const vkt_value *x, const vkt_dropout_attr *a)
 {
     vkt_dropout_push pc = { .threshold = a->threshold, .scale = a->scale, .salt = a->salt, .plane = 1 };

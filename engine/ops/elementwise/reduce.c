@@ -27,8 +27,8 @@ typedef struct dim {
     uint32_t size, stride;
 } dim;
 
-/* The function of the elements of an output: REDUCE_ of reduce.abi.h, times `scale`. `scale` is 1 unless the function
- * is a sum. */
+/* The function that computes an output from its elements of x. `number` is its REDUCE_ number (reduce.abi.h). The
+ * result is multiplied by `scale`, which is 1 unless the function is a sum. */
 typedef struct function {
     uint32_t number;
     float scale;
@@ -212,7 +212,8 @@ static function part_of(function f)
     return (function){ f.number, 1 };
 }
 
-/* Returns r for one index of its slowest kept dimension (if `kept`) or of its slowest reduced dimension. */
+/* Returns the part of r that has one index of the slowest kept dimension (if `kept`) or of the slowest reduced
+ * dimension. */
 static reduction step_of(const reduction *r, bool kept)
 {
     reduction part = *r;
@@ -275,8 +276,9 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     const uint32_t y_stride = kept ? r->outputs / slow.size : 0; /* elements of y per step along `slow` */
     const uint32_t size = vkt_element_bytes(vkt_lowered_value(e, x.t));
     const uint32_t step = VKT_MAX(4 / size * vkt_bind_range_step(slow.stride), vkt_bind_range_step(y_stride));
-    const uint64_t x_bytes =
-        (uint64_t)size * slow.stride; /* bytes of one index in x; y_bytes: the same in y, or all of y if not `kept` */
+    /* x_bytes is the size of the part of x that has one index along `slow`. y_bytes is the size of the part of y that
+     * has this index or, if not `kept`, of all of y. */
+    const uint64_t x_bytes = (uint64_t)size * slow.stride;
     const uint64_t y_bytes = 4ull * (kept ? y_stride : r->outputs);
     const uint64_t most = e->lim->max_storage_range_bytes / VKT_MAX(x_bytes, y_bytes), per = most - most % step;
     const uint64_t range = e->lim->max_storage_range_bytes, pitch_of_step = vkt_round_up(kept ? y_stride : 0, 64);

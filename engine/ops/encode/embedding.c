@@ -2,9 +2,9 @@
  *
  * The gradient sorts the positions of ids by id, stably and without atomics (embedding_rank, embedding_scatter). If dy
  * is by channels, or has rows that are not whole vec4s, it is copied in that order. Then embedding_sum sums spans of
- * one id. The work is positions * ranges / lanes, then positions * width, and one write of the table. Sums by atomics
- * could have other bits in every run. A loop over all positions for each row of the table would read all ids for each
- * row. */
+ * one id. The sort takes positions * ranges / lanes iterations, where `ranges` is the number of ranges of ids in
+ * embedding_rank. The sums take positions * width iterations, and one write of the table. Sums by atomics could have
+ * other bits in every run. A loop over all positions for each row of the table would read all ids for each row. */
 #include "kernel/ids.h"
 #include "ops/ops.h"
 
@@ -24,8 +24,8 @@ static uint32_t row_elements(vkt_shape table)
 }
 
 /* Returns how many of `all` rows fit into one range of range_bytes bytes. A row has `elements` numbers of `size` bytes.
- * If not all rows fit, the result is a multiple of `step` for which the next range starts at a multiple of
- * VKT_ALIGN_BYTES; 0 if even so many rows do not fit. */
+ * If not all rows fit, the result is a multiple of `step`, and the next range starts at a multiple of VKT_ALIGN_BYTES.
+ * The result is 0 if not even the smallest such number of rows fits. */
 static uint64_t rows_in(uint64_t range_bytes, uint64_t elements, uint32_t size, uint64_t all, uint32_t step)
 {
     const uint64_t most = range_bytes / size / elements;
@@ -89,7 +89,7 @@ static vkt_result embedding_infer(vkt_infer *f)
 }
 
 /* Returns true if the rows of the table are whole vec4s. Rows of y may be whole vec4s even if those of the table are
- * not: for a table (V) they are rows of ids. */
+ * not: with a table (V), y has the shape of ids. */
 static bool embedding_is_half(const vkt_node *n)
 {
     return row_elements(vkt_node_in(n, TABLE)->shape) % 4 == 0;
@@ -307,7 +307,8 @@ static void scatter(vkt_emit *e, const sums *s)
              s->copy && s->pc.end ? vkt_div_up(width4(s->pc.width), EMBEDDING_DW_CHUNK) : 1);
 }
 
-/* Emits the sums of whole blocks of positions with one id (`blocks`) or of the rows of a range of the table. */
+/* If `blocks`, emits the sum of each whole block of positions that have one id. Else emits the sum of each row in a
+ * range of the table. */
 static void sum(vkt_emit *e, const sums *s, bool blocks)
 {
     static const uint16_t kernels[2][2] = { { VKT_K_EMBEDDING_SUM, VKT_K_EMBEDDING_SUM_COPIED },

@@ -1,7 +1,7 @@
 /* ops/encode/hash_grid.c - features of a point from grids of several resolutions. The corners of a fine grid share the
  * entries of a table.
  *
- * The gradient of the table is the slow part: 2^D * L entries per point are added to, and many points share an entry.
+ * The gradient of the table is the slow part: each point adds to 2^D * L entries, and many points share an entry.
  * In hash_grid_dw.comp, each lane owns the table of a level. If there are fewer levels than cores need, each lane owns
  * a table for a level and a slice of the batch. */
 #include "ops/product/gemm.h"
@@ -15,7 +15,7 @@
 
 enum { X = 0, TABLE, DX_DY, DW_DY = 1 };
 enum { MAX_RESOLUTION = 1 << 23, ENTRY_ALIGN = 8 };
-#define SLICES_BYTES (64ull << 20) /* limit of the tables in scratch; exceeded if loops would be too long */
+#define SLICES_BYTES (64ull << 20) /* the most bytes of tables in scratch, unless loops would be too long */
 
 /* Attributes of hash_grid_dw. They describe the table, which is not an input. */
 typedef struct hash_grid_dw_attr {
@@ -327,12 +327,13 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Returns the number of slices of the batch. Each slice has a table of its own. As far as the tables fit into a binding
- * and into SLICES_BYTES, there are enough slices for the least number of groups that the device wants (groups_scatter).
- * Within these limits the number is doubled, up to the largest number of groups that the device wants
- * (groups_scatter_most), while all tables together have at most a sixteenth of the numbers that are added to them. In
- * any case there are so many slices that a lane's loop is not too long. On a CPU, two slices where one is enough take
- * one and a half times as long, because the tables no longer stay in its cache. */
+/* Returns the number of slices of the batch. Each slice has a table of its own, and all tables must fit into a binding
+ * and into SLICES_BYTES. Within this limit, there are enough slices for the least number of groups that the device
+ * wants (groups_scatter). The number of slices is then doubled as long as two conditions hold. The groups must not
+ * exceed the largest number that the device wants (groups_scatter_most). All tables together must have at most a
+ * sixteenth of the numbers that are added to them. If a lane's loop would still be too long, there are more slices,
+ * without these limits. On a CPU, two slices where one is enough take one and a half times as long, because the tables
+ * no longer stay in its cache. */
 static uint32_t slices_for(const vkt_emit *e, const part *p)
 {
     const vkt_traits *t = e->lim->traits;

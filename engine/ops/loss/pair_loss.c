@@ -96,14 +96,15 @@ static vkt_loss_push push_of(const vkt_value *y, const vkt_pair_loss_attr *a)
                             .beta = a->beta };
 }
 
-/* The bindings of the range of pc.n elements from `at` on, for the loss and for its gradient. Each adds bindings of its
- * own. */
+/* Initialises the bindings that the kernels of the loss and of its gradient share, for pc.n elements from element `at`
+ * on. Each kernel has more bindings of its own. */
 #define WINDOW(n, e, pc, at, weight)                                                                     \
     [LOSS_Y] = vkt_part(e, (n)->in[0], at, (pc).n), [LOSS_TARGET] = vkt_part(e, (n)->in[1], at, (pc).n), \
     [LOSS_STEP] = VKT_WHOLE((n)->in[(n)->op->max_in]), [LOSS_WEIGHT] = VKT_WHOLE(weight)
 
-/* Emits a number for each element. With `terms` it is the element's term, and dloss is not read: any tensor can be
- * bound. Else it is the gradient: the term's derivative times dloss, over the divisor of the mean if there is one. */
+/* Emits a number for each element. If `terms`, the number is the element's term. Then dloss is not read, and may be any
+ * tensor. Else the number is the gradient: the term's derivative times dloss, over the divisor of the mean if there is
+ * one. */
 static void emit_elements(const vkt_node *n, vkt_emit *e, uint32_t kind, vkt_tensor dloss, bool terms)
 {
     const vkt_value *y = vkt_node_in(n, 0);

@@ -38,7 +38,7 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
     s.columns = s.batch_last && !label_alone;
     s.by_lane = label_alone || (!s.columns && K <= 64);
     s.lanes = s.columns || s.by_lane ? e->lim->subgroup_size
-              : K > most_classes     ? vkt_lanes_for_passes(e, K, 3) /* two loops, and one for the spans of sums */
+              : K > most_classes     ? vkt_lanes_for_passes(e, K, 3) /* two loops over K, one over spans of sums */
                                      : vkt_lanes_for(e->lim, K);
     if (z->bytes > most)
         s.range = s.batch_last ? 0 : (uint32_t)(most / 4 / K / vkt_bind_range_step(K) * vkt_bind_range_step(K));

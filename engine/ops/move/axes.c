@@ -1,10 +1,10 @@
-/* ops/move/axes.c - sums, means, variances and extremes over any axes, as combinations of sum_to, max_to, min_to and
- * elementwise ops, whose gradients they have; and argmax over any axis. */
+/* ops/move/axes.c - sums, means, variances and extremes over any axes, and argmax over any axis. All but argmax are
+ * combinations of sum_to, max_to, min_to and elementwise ops. Their gradients are those of these ops. */
 #include "ops/ops.h"
 
-/* Computes *shape, x's shape with 1 for the axes of the mask, and *n, the number of elements along these axes.
- * VKT_ALL_AXES: all axes of x. If another mask is 0 or names an axis that x does not have, sets the graph's error and
- * returns false. */
+/* Sets *shape to x's shape with 1 for the axes of the mask. Sets *n to the number of elements along these axes. The
+ * mask VKT_ALL_AXES means all axes of x. If another mask is 0 or names an axis that x does not have, sets the graph's
+ * error and returns false. */
 static bool reduced_shape(vkt_graph *g, const char *name, vkt_tensor x, uint32_t axes, vkt_shape *shape, uint64_t *n)
 {
     char text[80];

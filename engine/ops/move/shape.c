@@ -143,8 +143,8 @@ typedef struct tile {
 
 static void emit_tile(vkt_emit *e, const relayout *r, const tile *t);
 
-/* Emits both halves of a tile. `columns`: it is split along its columns, else along its features. If half of the
- * columns are more than 16, the first half is a multiple of 16 columns (64 samples). */
+/* Splits a tile along its columns (if `columns`) or along its features, and emits both halves. If a half would have
+ * more than 16 columns, the first half has a multiple of 16 columns (64 samples). */
 static void emit_halves(vkt_emit *e, const relayout *r, const tile *t, bool columns)
 {
     tile half = *t;

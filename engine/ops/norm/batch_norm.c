@@ -6,10 +6,10 @@
  *   dbeta = sum dy, dgamma = sum dy xhat, dx = gamma / sqrt(var + eps) (dy - dbeta / n - xhat dgamma / n)
  *   (Ioffe & Szegedy, Batch Normalization, 2015.)
  *
- * Each pass has three parts. The first one computes statistics (backward: sums) of blocks of channels, the second one
- * those of channels, and the third one is elementwise. If mean and variance are given (evaluation, or frozen
- * statistics), the forward pass has the third part only, all rows of the batch count as real, and
- * dx = gamma / sqrt(var + eps) dy. */
+ * Each pass has three parts. The first one computes statistics (backward: sums) of blocks of channels. The second one
+ * combines the results of blocks to those of channels. The third one is elementwise. If mean and variance are given
+ * (evaluation, or frozen statistics), the forward pass has the third part only. Then all rows of the batch count as
+ * real, and dx = gamma / sqrt(var + eps) dy. */
 #include "ops/norm/norm.h"
 
 #include <math.h>
@@ -115,8 +115,8 @@ static void emit_channels(vkt_emit *e, plan *p)
     }
 }
 
-/* Emits the dispatch that combines the results of blocks, which `p` has in scratch, to those of channels. It writes
- * these to the tensors in `finish`. */
+/* Emits the dispatch that combines the results of blocks to those of channels. The results of blocks are in scratch, at
+ * a binding of `p`. Those of channels are written to the tensors in `finish`. */
 static void emit_finish(vkt_emit *e, const plan *p, uint16_t kernel, vkt_bind *finish)
 {
     const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_reduce), spec[] = { lanes };

@@ -1,4 +1,4 @@
-/* ops/norm/row_norm.c - layer, group and RMS normalisation: rows of neighbouring elements, each by itself.
+/* ops/norm/row_norm.c - layer, group and RMS normalisation. Each row of neighbouring elements is normalised alone.
  *
  *   x in ROWS is (samples, groups, channels, inner); a row is one group of one sample: run = channels * inner elements
  *   y = gamma (x - mean) / sqrt(var + eps) + beta; RMS: mean is 0, and var is the mean of the squares

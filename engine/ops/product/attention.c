@@ -374,9 +374,9 @@ static double dx_flops(const vkt_node *n)
     return pairs_of(n) * (10.0 * form_of_node(n).width + 5);
 }
 
-/* delta is the sum of dy * y over a row of y. If y is stored in 16 bits, it is computed from the rounded y. Then the
- * sum of ds over a row is not 0, but the sum of dy times the rounding errors of y. No y is larger than the largest v,
- * so the rounding of v to 16 bits changes ds by as much. */
+/* delta is the sum of dy * y over a row of y. If y is stored in 16 bits, delta is computed from the rounded y. Then the
+ * sum of ds over a row is not 0, but the sum of dy times the rounding errors of y. The rounding of v to 16 bits changes
+ * ds by as much, because no y is larger than the largest v. */
 const vkt_op vkt_op_attention_dx = {
     .name = "attention_dx",
     .min_in = 4,

@@ -8,7 +8,7 @@
 /* The split of a product into dispatches. */
 typedef struct vkt_gemm_split {
     uint32_t sg, mb, nb;       /* subgroup size; rows and columns of a tile */
-    uint32_t batches, rows, k; /* the size of a block; several batches only with all rows and all k */
+    uint32_t batches, rows, k; /* the size of a block. If it has several batches, it has all rows and all k */
 } vkt_gemm_split;
 
 /* An operand that gemm_tile can read: abi/gemm_tile.abi.h. */

@@ -30,8 +30,9 @@ static vkt_result check_layer(vkt_infer *f, uint32_t layer, uint32_t in)
     return VKT_OK;
 }
 
-/* Checks the attributes, x and all layers. Also checks that input 1, called `second`, has y's shape; NULL: input 1 is a
- * parameter. `params` is the number of the input that is the first parameter. Sets *out_width to y's width. */
+/* Checks the attributes, x and all layers. `second` is NULL if input 1 is a parameter. Else it is the name of input 1,
+ * which must have y's shape. `params` is the number of the input that is the first parameter. Sets *out_width to y's
+ * width. */
 static vkt_result check_network(vkt_infer *f, const char *second, uint32_t params, uint32_t *out_width)
 {
     const vkt_mlp_attr *a = f->n->attr;

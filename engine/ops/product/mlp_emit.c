@@ -17,8 +17,8 @@ typedef struct job {
     bool narrow;
     uint32_t layers, lanes, tiles;
     uint32_t width[MLP_LAYERS + 1], widest;
-    uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed; /* PACKED: starts and size, in vec4s */
-    uint32_t part_at[MLP_LAYERS], part;                                    /* the same for PART of a work group */
+    uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed; /* starts in PACKED, its size; in vec4s */
+    uint32_t part_at[MLP_LAYERS], part;                                    /* starts in a group's PART, its size */
     uint32_t per_group, groups;
     vkt_tensor parts;
 } job;
@@ -107,7 +107,7 @@ static void emit_network(job *j)
                                            [VKT_MLP_GRAD] = { VKT_K_MLP_GRAD, VKT_K_MLP_GRAD_NARROW } };
     const bool forward = j->pass == VKT_MLP_FORWARD;
     const vkt_value *x = vkt_node_in(j->n, 0);
-    const uint32_t tile = j->lanes * (j->narrow ? 1 : 8), units = j->narrow ? 1 : 4; /* samples of a tile; of a VEC */
+    const uint32_t tile = j->lanes * (j->narrow ? 1 : 8), units = j->narrow ? 1 : 4; /* samples per tile and per VEC */
     j->tiles = j->narrow || forward ? 1 : VKT_MAX(j->e->lim->traits->mlp_samples / tile, 1u);
     const uint32_t pitch = vkt_phys_of(x).pitch / units, blocks = vkt_div_up(x->shape.dim[0], tile * j->tiles);
     uint32_t act_rows = 0;

@@ -48,7 +48,7 @@ static uint64_t range_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
     return rows;
 }
 
-#define LONG 4096u /* the most iterations for one item. A lane has about 4 * LONG; no driver ends such a loop */
+#define LONG 4096u /* the most iterations for one item. A lane has about 4 * LONG, which every driver allows */
 
 /* Returns the number of work groups for `items` items with `iterations` iterations each. A lane may compute several
  * items. */

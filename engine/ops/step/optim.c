@@ -38,8 +38,8 @@ static uint64_t blocks_of(uint64_t bytes)
     return vkt_round_up(bytes, BLOCK_BYTES) / BLOCK_BYTES;
 }
 
-/* groups_at returns the number of the input that has the groups; sum_at, of the one that has the sum of gradients. The
- * moments are inputs 2 .. groups_at - 1. */
+/* groups_at returns the number of the input `groups`. sum_at returns the number of the input that is the sum of
+ * gradients. The moments are inputs 2 .. groups_at - 1. */
 static uint32_t groups_at(const vkt_op *op)
 {
     return op->max_in - 2u;

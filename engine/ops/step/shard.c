@@ -250,7 +250,7 @@ vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimi
     g->sums = true;
     *sum = vector(g, "gradient.sum", g->arena_bytes);
     vkt_optimizer one = *o;
-    one.micro_batches = 1; /* the sum has all runs of the step */
+    one.micro_batches = 1; /* the sum covers all runs of the step already */
     vkt_graph_arena(g, VKT_ROLE_GRAD);
     VKT_TRY(vkt_update_from(g, &one, *sum));
     add_states(g, &vkt_op_shard_take, *sum, false);

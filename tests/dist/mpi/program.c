@@ -19,7 +19,7 @@ static int number = -1; /* this rank's number; -1: not known yet */
 static unsigned errors;
 static int blocks; /* blocks of host memory that the library has not freed */
 
-#ifdef VKT_SANITIZED /* MPI has leaks of its own, so leaks are not reported. `blocks` counts those of the library */
+#ifdef VKT_SANITIZED /* MPI leaks memory, so leaks are not reported. `blocks` counts leaks of this library */
 /* Returns the sanitizer's options. It is visible because the sanitizer's shared library looks it up. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
@@ -81,8 +81,8 @@ static void fill(float *data, size_t n, uint32_t rank)
     for (size_t i = 0; i < n; i++) data[i] = vkt_rng_uniform(&rng, -1, 1);
 }
 
-/* Checks a sum over all ranks. Each rank computes the tree over all ranks' data by itself, with vkt_tree_add, which
- * test_all_reduce.c checks. */
+/* Checks a sum over all ranks. Each rank also computes the sum by itself, from the data of all ranks, with
+ * vkt_tree_add. test_all_reduce.c checks vkt_tree_add. */
 static void check_sum(const vkt_transport *t, size_t n, vkt_wire wire)
 {
     float *data = calloc(n * t->ranks + 1, sizeof *data), *scratch = calloc((n + 1) / 2 + 1, sizeof *data);
@@ -169,8 +169,8 @@ static vkt_result step(const vkt_transport *t)
     return vkt_all_reduce(t, data, VKT_COUNT(data), VKT_WIRE_F32, scratch);
 }
 
-/* Makes steps until a failure. At step 20, some ranks do what `mode` says: the last rank but one (kill, stop, late,
- * fault), the last two ranks (barrier, bytes), or all ranks (ring). */
+/* Makes steps until a failure. At step 20, some ranks do what `mode` says. Modes kill, stop, late and fault are for the
+ * last rank but one, barrier and bytes are for the last two ranks, and ring is for all ranks. */
 static vkt_result work(const vkt_transport *t, const char *mode)
 {
     const bool culprit = t->rank == t->ranks - 2;

@@ -1,4 +1,4 @@
-# Builds one program for each implementation of MPI that is installed, whichever of them libvktrain_mpi links.
+# Builds one program for each implementation of MPI that is installed, also for those that libvktrain_mpi does not link.
 # test_mpi.c starts the programs.
 
 # vkt_mpi_program(name) builds the program for one implementation, if its compiler mpicc.<name> and its launcher

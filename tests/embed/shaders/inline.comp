@@ -1,6 +1,6 @@
 // inline.comp - evaluates a network of three layers. Each lane has one point. The input of the network is the hash-grid
-// encoding of the point, followed by its frequency encoding. DIMS 2 and DIMS 3 have different sizes. With DIMS 3 the
-// loops are unrolled. With DIMS 2 the compiler decides.
+// encoding of the point, followed by its frequency encoding. The sizes of the network depend on DIMS. With DIMS 3 the
+// loops are unrolled. With DIMS 2 the compiler decides whether to unroll them.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #if DIMS == 3

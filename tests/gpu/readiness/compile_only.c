@@ -26,7 +26,7 @@ static object *make(uint64_t bytes)
     return o;
 }
 
-/* X(type) for each type whose objects are made without an argument that counts here, and are destroyed. */
+/* Lists, as X(type), the types whose objects are created without a look at the create info, and destroyed. */
 #define PLAIN_OBJECTS(X) \
     X(Semaphore)         \
     X(CommandPool)       \
@@ -63,7 +63,7 @@ static VKAPI_ATTR void VKAPI_CALL DestroyBuffer(VkDevice d, VkBuffer b, const Vk
     free(b);
 }
 
-/* ---- memory: that of a discrete GPU, 16 GiB and a window of 256 MiB for the host ---- */
+/* ---- memory like that of a discrete GPU: 16 GiB for the device, and 256 MiB that the host can map too ---- */
 
 #define GIB ((VkDeviceSize)1 << 30)
 #define ALIGNMENT 256u
@@ -106,7 +106,7 @@ static VKAPI_ATTR void VKAPI_CALL GetBufferMemoryRequirements(VkDevice d, VkBuff
     *out = (VkMemoryRequirements){ vkt_round_up(o->bytes, ALIGNMENT), ALIGNMENT, 0xf };
 }
 
-/* The pages have physical memory only once somebody touches them. */
+/* A page gets physical memory when it is first touched. */
 static VKAPI_ATTR VkResult VKAPI_CALL AllocateMemory(VkDevice d, const VkMemoryAllocateInfo *info,
                                                      const VkAllocationCallbacks *a, VkDeviceMemory *out)
 {
@@ -234,7 +234,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL EndCommandBuffer(VkCommandBuffer c)
     return VK_SUCCESS;
 }
 
-/* X(function, parameters) for each command that is recorded. */
+/* Lists the commands that are recorded, as X(function, parameters). */
 #define COMMANDS(X)                                                                                                 \
     X(CmdBindPipeline, (VkCommandBuffer c, VkPipelineBindPoint p, VkPipeline x))                                    \
     X(CmdBindDescriptorSets, (VkCommandBuffer c, VkPipelineBindPoint p, VkPipelineLayout l, uint32_t f, uint32_t n, \
@@ -250,7 +250,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL EndCommandBuffer(VkCommandBuffer c)
     X(CmdWriteTimestamp2, (VkCommandBuffer c, VkPipelineStageFlags2 s, VkQueryPool p, uint32_t q))
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter" /* of the commands, which do nothing */
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* the commands do nothing, so their parameters are unused */
 #define DEFINE_COMMAND(name, params) \
     static VKAPI_ATTR void VKAPI_CALL name params {}
 COMMANDS(DEFINE_COMMAND)
@@ -258,7 +258,8 @@ COMMANDS(DEFINE_COMMAND)
 
 /* ---- the device, and the statistics of its pipelines ---- */
 
-/* Hides the extensions that need memory of the device. The driver of a GPU that is not there has none. */
+/* Hides the extensions that need memory of the device. The driver of a GPU that the machine lacks has no such
+ * memory. */
 static VKAPI_ATTR VkResult VKAPI_CALL EnumerateDeviceExtensionProperties(VkPhysicalDevice phys, const char *layer,
                                                                          uint32_t *n, VkExtensionProperties *out)
 {
@@ -345,7 +346,8 @@ static json_t *statistics_of(VkDevice device, const VkPipelineExecutableInfoKHR 
     return all;
 }
 
-/* Returns the last representation of an executable, which is the assembly in all drivers that we know; or "". */
+/* Returns the last representation of an executable, or "" if there is none. In all drivers that we know, it is the
+ * assembly. */
 static json_t *assembly_of(VkDevice device, const VkPipelineExecutableInfoKHR *which)
 {
     const PFN_vkGetPipelineExecutableInternalRepresentationsKHR get =
@@ -377,7 +379,7 @@ json_t *compile_only_describe(VkDevice device, VkPipeline pipeline)
                                                                          "vkGetPipelineExecutablePropertiesKHR");
     const VkPipelineInfoKHR info = { .sType = VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR, .pipeline = pipeline };
     VkPipelineExecutablePropertiesKHR p = { .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_PROPERTIES_KHR };
-    uint32_t n = 1; /* compute shaders are one executable; ANV lists the narrowest of several widths first */
+    uint32_t n = 1; /* only the first executable: ANV has one for each width, narrowest first; others have one */
     if (!has_statistics || get(device, &info, &n, &p) < 0 || n == 0) return NULL;
     const VkPipelineExecutableInfoKHR which = { .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR,
                                                 .pipeline = pipeline };

@@ -11,8 +11,8 @@
 
 #include "gpu/vk_table.h"
 
-/* Returns the loader, or NULL if no Vulkan is installed. One device per process: it also asks the driver to keep the
- * statistics and the assembly of each pipeline (VK_KHR_pipeline_executable_properties). */
+/* Returns the loader, or NULL if no Vulkan is installed. It supports one device per process. It also asks the driver to
+ * keep the statistics and the assembly of each pipeline (VK_KHR_pipeline_executable_properties). */
 const vkt_loader *compile_only_loader(void);
 
 /* Returns {"subgroup": lanes, "statistics": {name: number}, "assembly": text} of a pipeline, as the driver reports

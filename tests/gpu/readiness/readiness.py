@@ -17,8 +17,8 @@ MIN_MATH = 90  # percent of the vector instructions in a product's busiest inner
 MAX_SHARED_LOADS, MAX_VECTOR = 2.5, 4  # for each matrix product of a cooperative kernel's busiest inner loop
 MIN_THREADS = 1024
 
-# The rules of each document. Threads and barriers come from the engine and not from the compiler, so one document of a precision
-# checks them. The waves of Vega have another unit: at most 10, where RDNA has 16 or more.
+# The rules of each document. Threads and barriers come from the engine and not from the compiler, so only one document of
+# each precision checks them. The waves of Vega have another unit: at most 10, where RDNA has 16 or more.
 RULES = {
     "gfx1100": ("spills", "waves", "math", "threads", "barriers"),
     "navi21": ("spills",),
