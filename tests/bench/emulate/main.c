@@ -49,7 +49,7 @@ static const net nets[] = {
 };
 
 /* The arrays of a data set. Rank 0 reads `own` samples of each batch, and only those have numbers. The system has no
- * memory for pages that nobody writes, so the batches of 4,096 ranks fit. */
+ * memory for pages that no program writes, so the batches of 4,096 ranks fit. */
 typedef struct table {
     uint8_t *pixels;
     uint32_t *labels;
