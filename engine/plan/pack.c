@@ -37,8 +37,8 @@ typedef struct packer {
     uint32_t n_marks;
     uint32_t *bucket; /* by bucket: the newest mark's number + 1; 0: none */
     size_t n_buckets;
-    vkt_packed **near; /* the placed values that are live in few buckets, and whose live ranges overlap that of the
-                        * value being placed, sorted by block and offset */
+    vkt_packed **near; /* the placed values that are not long and whose live ranges overlap that of the value being
+                        * placed, sorted by block and offset */
     size_t n_near;
     uint64_t work;   /* number of scanned values */
     uint64_t *ends;  /* end of each block in this round */
@@ -100,8 +100,8 @@ static void enter(vkt_packed **list, size_t *n, vkt_packed *v)
     list[low] = v;
 }
 
-/* Finds the placed values that are live in few buckets, and whose live ranges overlap that of v. v is live in few
- * buckets, too. */
+/* Finds the placed values that are not long (is_long) and whose live ranges overlap that of v. v must not be long
+ * either. */
 static void find_near(packer *s, const vkt_packed *v)
 {
     for (uint32_t b = bucket_of(v->live_range.first); b <= bucket_of(v->live_range.last); b++)
@@ -192,8 +192,8 @@ static void blame(packer *s, vkt_rng *r)
 
 static void search(packer *s)
 {
-    /* For a few hundred values, 64 rounds per start are enough. A round costs n^2 operations. Thousands of values get
-     * as many rounds as cost 2^28 operations per start. */
+    /* 64 rounds per start are enough for a few hundred values. A round costs n^2 operations. If n is above 2048, a start
+     * has 2^28 operations, but at least one round. */
     const uint64_t rounds = s->o->guard_bytes ? 1 : VKT_MAX(1, VKT_MIN(64, (1u << 28) / ((uint64_t)s->n * s->n)));
     vkt_rng r = vkt_rng_make(0, VKT_STREAM_PLAN, 0, 0);
     s->best_bytes = UINT64_MAX;

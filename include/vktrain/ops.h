@@ -556,7 +556,7 @@ VKT_API vkt_tensor vkt_binary_cross_entropy_with_logits(vkt_graph *g, vkt_tensor
                                                         vkt_tensor pos_weight, vkt_loss_reduction reduction);
 /* Computes the Kullback-Leibler divergence of a target t from log-probabilities y: t (log t - y), where 0 log 0 is 0,
  * and dy = -t. With log_target, t is a logarithm too: e^t (t - y), and dy = -e^t. VKT_LOSS_BATCHMEAN is the mean of the
- * mathematical divergences. */
+ * divergences of the rows. */
 VKT_API vkt_tensor vkt_kl_div(vkt_graph *g, vkt_tensor y, vkt_tensor target, bool log_target,
                               vkt_loss_reduction reduction);
 /* Computes the squared error relative to y^2. It is for targets of high dynamic range, for instance noisy radiance:

@@ -48,7 +48,7 @@ static vkt_result part(image_data *d)
     return r;
 }
 
-/* Holds back errors while open_classes examines a folder. It is static because the data set logs here later, too. */
+/* State of hold(). It holds back errors of open_classes. It is static: later, the data set calls hold(), too. */
 static struct held {
     vkt_host to;
     bool holds;

@@ -1,8 +1,8 @@
 /* softmax_xent.abi.h - cross-entropy of integer labels over z (B,K): the mean, with OPTIONS also the sum or one loss
  * per row. A work group processes one vector at a time. If the batch is the fastest dimension, a vector is four samples
  * per lane. Otherwise it is one row, or with XENT_SPEC_BY_LANE one row per lane. A block of vectors gives one partial
- * sum. A row-major z may be split. Then XENT_Z has rows first .. end - 1 of z, and their blocks have the numbers part,
- * part + 1, .. */
+ * sum. A row-major z may be split. Then XENT_Z has rows `first` to `end` - 1 of z, and `part` is the number of
+ * their first block. */
 VKT_PUSH(vkt_softmax_xent_push,
          VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classes) VKT_U32(first) VKT_U32(end)
          VKT_U32(vectors) VKT_U32(per_block) VKT_U32(blocks) VKT_U32(part)

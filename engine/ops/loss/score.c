@@ -50,10 +50,10 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
                                 e->node->op->name, (unsigned long long)most, (unsigned long long)most_classes, B, K));
         return false;
     }
-    /* The iterations for one vector. If several lanes share a row, 4 of them are for the shuffles. Several blocks need
-     * a second dispatch, so short sums have one block. */
+    /* The iterations for one vector; 4 more for the shuffles if several lanes share a row. */
     const uint64_t iterations = label_alone ? 1 : s.columns || s.by_lane ? K : vkt_div_up(K, s.lanes) + 4;
     const uint32_t vectors = vectors_in(&s, B);
+    /* Several blocks need a second dispatch, so short sums have one block. */
     s.per_block =
         vectors * iterations <= e->lim->traits->iterations_score ? vectors : (uint32_t)VKT_MAX(512u / iterations, 1u);
     vkt_sample_range w = { .end = 0 };
