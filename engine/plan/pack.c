@@ -192,8 +192,8 @@ static void blame(packer *s, vkt_rng *r)
 
 static void search(packer *s)
 {
-    /* 64 rounds per start are enough for a few hundred values. A round costs n^2 operations. If n is above 2048, a start
-     * has 2^28 operations, but at least one round. */
+    /* 64 rounds per start are enough for a few hundred values. A round costs n^2 operations. If n is above 2048, a
+     * start has 2^28 operations, but at least one round. */
     const uint64_t rounds = s->o->guard_bytes ? 1 : VKT_MAX(1, VKT_MIN(64, (1u << 28) / ((uint64_t)s->n * s->n)));
     vkt_rng r = vkt_rng_make(0, VKT_STREAM_PLAN, 0, 0);
     s->best_bytes = UINT64_MAX;

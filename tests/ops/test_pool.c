@@ -222,8 +222,9 @@ static void dilated_windows_are_split_by_rows(void **state)
     check_case(&high, vkt_shape4(3, 3, 8, 90), true); /* a window has rows -1 and 8: only padding */
 }
 
-/* A window has nine elements, which are far apart. All 225 x 225 windows extend across the middle of x. On a CPU, a loop
- * over so many windows would be too long (limit: 50,000, vkt_rough_loop). So the gradient loops over the nine taps. */
+/* A window has nine elements, which are far apart. All 225 x 225 windows extend across the middle of x. On a CPU, a
+ * loop over so many windows would be too long (limit: 50,000, vkt_rough_loop). So the gradient loops over the nine
+ * taps. */
 static void far_apart_elements_cost_no_more(void **state)
 {
     (void)state;
