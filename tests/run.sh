@@ -215,6 +215,7 @@ if [ "$mode" = full ]; then
     unset VKT_TEST_SMALL VKT_TEST_SEEDS VKT_TEST_FIRST
 
     phase "kernels as the compilers of GPUs see them, and the script of a first run on a GPU"
+    install_missing python3 # both scripts make their tables with it
     check_script tests/gpu/readiness.sh "$builds/build-tests" "$drivers"
     root=$PWD
     (cd "$out" && check_script "$root/tests/gpu/first_run.sh" --small "$builds/build-tests")
