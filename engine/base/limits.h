@@ -23,7 +23,9 @@ typedef struct vkt_coop {
 } vkt_coop;
 
 typedef struct vkt_limits {
-    uint32_t subgroup_size;           /* lanes of a subgroup in every pipeline: a power of two, at most 128 */
+    /* Lanes of a subgroup: powers of two, at most 128. Kernels may want a size of their own (kernels.def): SHORT or
+     * SHUFFLES; 0: they have subgroup_size too. */
+    uint32_t subgroup_size, subgroup_short, subgroup_shuffles;
     uint32_t max_workgroup_lanes;     /* most lanes of a work group, all along x; >= 128 */
     uint32_t max_groups;              /* the smallest maxComputeWorkGroupCount of the three axes, >= 65535 */
     uint32_t max_push_bytes;          /* most bytes of push constants, >= 128 */

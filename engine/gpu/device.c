@@ -170,6 +170,12 @@ static uint32_t pick_subgroup_size(const properties *p, uint32_t wanted)
     return VKT_MIN(VKT_MAX(wanted && free ? wanted : p->v11.subgroupSize, lo), hi);
 }
 
+/* Returns the size of subgroups that kernels with a wish want. 0: that of the others. */
+static uint32_t own_size(const vkt_traits *t, uint32_t wanted)
+{
+    return wanted ? wanted : t->lanes_subgroup;
+}
+
 static vkt_result describe(vkt_ctx *ctx, vkt_candidate *c, uint32_t index)
 {
     vkt_device_info *info = &c->info;
@@ -356,6 +362,8 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
     };
     VKT_TRY(vkt_traits_fill(ctx, p.core.properties.vendorID, p.v12.driverID, p.core.properties.deviceType));
     ctx->limits.subgroup_size = pick_subgroup_size(&p, ctx->traits.lanes_subgroup);
+    ctx->limits.subgroup_short = pick_subgroup_size(&p, own_size(&ctx->traits, ctx->traits.lanes_subgroup_short));
+    ctx->limits.subgroup_shuffles = pick_subgroup_size(&p, own_size(&ctx->traits, ctx->traits.lanes_subgroup_shuffles));
     ctx->info.subgroup_size = ctx->limits.subgroup_size;
     if (ctx->has_int64 && ctx->traits.texel_loads && !vkt_env_disabled("texel"))
         ctx->limits.max_texel_elements = l->maxTexelBufferElements;

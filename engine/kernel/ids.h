@@ -2,6 +2,8 @@
 #ifndef VKT_KERNEL_IDS_H
 #define VKT_KERNEL_IDS_H
 
+#include "base/limits.h"
+
 typedef enum vkt_kernel_id {
     VKT_K_NONE = 0,
 #define VKT_KERNEL(id, file, defines, reads, writes, texels, flags) VKT_K_##id,
@@ -13,7 +15,7 @@ typedef enum vkt_kernel_id {
 } vkt_kernel_id;
 
 /* Flags of an entry. SUBGROUP: a work group is one full subgroup, so specialization constant 0, its number of lanes, is
- * the device's subgroup size. */
+ * the size of the kernel's subgroups. */
 #define VKT_KF_SUBGROUP 1u
 /* A work group is one full subgroup or several. Specialization constant 0 is a multiple of the subgroup size, and the
  * constant SUBGROUPS_SPEC (abi/lanes.abi.h) is the number of subgroups. */
@@ -24,5 +26,18 @@ typedef enum vkt_kernel_id {
 #define VKT_KF_SAMPLED 4u
 #define VKT_KF_IMAGE 8u
 #define VKT_KF_FETCHED 32u
+/* What a kernel of subgroups wants from their size. SHORT: it is short of registers. Few lanes leave more registers for
+ * each of them. SHUFFLES: each lane reads the values of all other lanes, so its work grows with their number. */
+#define VKT_KF_SHORT 64u
+#define VKT_KF_SHUFFLES 128u
+
+/* Returns the lanes of a subgroup of a kernel with these flags. Limits of tests may leave the sizes of wishes 0. */
+static inline uint32_t vkt_subgroup_of_flags(const vkt_limits *lim, uint32_t flags)
+{
+    const uint32_t wish = flags & VKT_KF_SHORT      ? lim->subgroup_short
+                          : flags & VKT_KF_SHUFFLES ? lim->subgroup_shuffles
+                                                    : 0;
+    return wish ? wish : lim->subgroup_size;
+}
 
 #endif

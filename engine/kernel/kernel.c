@@ -190,7 +190,7 @@ static VkResult make_pipeline(vkt_ctx *ctx, const vkt_kernel_entry *kernel, cons
     const bool full = (kernel->flags & (VKT_KF_SUBGROUP | VKT_KF_SUBGROUPS)) != 0;
     const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
-        .requiredSubgroupSize = ctx->limits.subgroup_size,
+        .requiredSubgroupSize = vkt_subgroup_of_flags(&ctx->limits, kernel->flags),
     };
     VkSpecializationMapEntry map[5 + VKT_MAX_SPECS] = {
         { STORAGE_SPEC, offsetof(key, storage), 4 }, { SUBGROUPS_SPEC, offsetof(key, subgroups), 4 },
@@ -287,17 +287,16 @@ static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_entry *
     if (spec[0] == 0 || spec[0] > ctx->limits.max_workgroup_lanes)
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want 1 to %u lanes in a work group, got %u", kernel->name,
                         ctx->limits.max_workgroup_lanes, spec[0]);
-    if ((kernel->flags & VKT_KF_SUBGROUP) && spec[0] != ctx->limits.subgroup_size)
+    const uint32_t size = vkt_subgroup_of_flags(&ctx->limits, kernel->flags), subgroups = spec[0] / size;
+    if ((kernel->flags & VKT_KF_SUBGROUP) && spec[0] != size)
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want one full subgroup of %u lanes, got %u", kernel->name,
-                        ctx->limits.subgroup_size, spec[0]);
+                        size, spec[0]);
     if ((kernel->flags & VKT_KF_COOP) && !ctx->limits.coop.m)
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want cooperative matrices, which the device %s",
                         kernel->name, "lacks or this library was built without");
-    const uint32_t subgroups = spec[0] / ctx->limits.subgroup_size;
-    if ((kernel->flags & VKT_KF_SUBGROUPS) &&
-        (spec[0] % ctx->limits.subgroup_size || subgroups < 1 || subgroups > SUBGROUPS_MAX))
+    if ((kernel->flags & VKT_KF_SUBGROUPS) && (spec[0] % size || subgroups < 1 || subgroups > SUBGROUPS_MAX))
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want 1 to %u full subgroups of %u lanes, got %u lanes",
-                        kernel->name, SUBGROUPS_MAX, ctx->limits.subgroup_size, spec[0]);
+                        kernel->name, SUBGROUPS_MAX, size, spec[0]);
     return VKT_OK;
 }
 
@@ -328,7 +327,7 @@ static vkt_result want(vkt_ctx *ctx, cache *c, const vkt_pipeline_want *w, job_l
     VKT_TRY(check(ctx, w->id, kernel, w->spec, w->n_spec));
     key k = { .id = (uint32_t)w->id, .texel = w->texel && kernel->texels, .storage = w->storage, .n_spec = w->n_spec };
     if (k.texel && !ctx->limits.traits->words64) k.storage |= STORAGE_NO_WORDS64;
-    if (kernel->flags & VKT_KF_SUBGROUPS) k.subgroups = w->spec[0] / ctx->limits.subgroup_size;
+    if (kernel->flags & VKT_KF_SUBGROUPS) k.subgroups = w->spec[0] / vkt_subgroup_of_flags(&ctx->limits, kernel->flags);
     if (kernel->flags & VKT_KF_COOP) k.coop = ctx->limits.coop;
     memcpy(k.spec, w->spec, w->n_spec * sizeof *w->spec);
     VKT_TRY(make_room(ctx, c));

@@ -5,6 +5,7 @@
 
 #include "ir/attrs.h"
 #include "ir/ir.h"
+#include "kernel/ids.h"
 
 #define VKT_OP(name) extern const vkt_op vkt_op_##name;
 #include "ops/ops.def"
@@ -84,13 +85,15 @@ static inline uint32_t vkt_lanes(const vkt_limits *lim, uint32_t trait)
 {
     return trait ? trait : lim->subgroup_size;
 }
-/* Returns the lanes of a work group that sum `loads` loads together (lib/lanes.glsl): one subgroup, doubled as long as
- * each lane then has four loads or more. There are no more lanes than the trait `lanes_together` (0: one subgroup) and
- * the device allow. */
-static inline uint32_t vkt_lanes_for(const vkt_limits *lim, uint64_t loads)
+/* Returns the lanes of a subgroup of a kernel of kernels.def that has one of the flags SUBGROUP and SUBGROUPS. */
+uint32_t vkt_subgroup(const vkt_limits *lim, uint16_t kernel);
+/* Returns the lanes of a work group of `kernel` that sums `loads` loads together (lib/lanes.glsl): one subgroup,
+ * doubled as long as each lane then has four loads or more. There are no more lanes than the trait `lanes_together` (0:
+ * one subgroup) and the device allow. */
+static inline uint32_t vkt_lanes_for(const vkt_limits *lim, uint16_t kernel, uint64_t loads)
 {
     const uint32_t most = VKT_MIN(lim->max_workgroup_lanes, vkt_lanes(lim, lim->traits->lanes_together));
-    uint32_t lanes = lim->subgroup_size;
+    uint32_t lanes = vkt_subgroup(lim, kernel);
     while (2 * lanes <= most && loads >= 8ull * lanes) lanes *= 2;
     return lanes;
 }
@@ -108,14 +111,14 @@ static inline uint64_t vkt_rough_loop(const vkt_limits *lim)
  * (product_rows_16 for subgroups of 16) if that is less. */
 static inline uint32_t vkt_product_rows(const vkt_limits *lim)
 {
-    const uint32_t sg = lim->subgroup_size;
+    const uint32_t sg = vkt_subgroup(lim, VKT_K_GEMM_TILE);
     return VKT_MIN(4 * sg, sg == 16 ? lim->traits->product_rows_16 : lim->traits->product_rows);
 }
-/* Returns the lanes of a work group that loops over `loads` loads, `passes` times. It starts with vkt_lanes_for, and
- * doubles the lanes while an invocation would have more iterations than vkt_largest_loop. Each pass counts as two
- * iterations more: a partial one, and one of a loop around the pass. If even the most lanes are not enough, this sets
- * the emission's error. */
-uint32_t vkt_lanes_for_passes(vkt_emit *e, uint64_t loads, uint64_t passes);
+/* Returns the lanes of a work group of `kernel` that loops over `loads` loads, `passes` times. It starts with
+ * vkt_lanes_for, and doubles the lanes while an invocation would have more iterations than vkt_largest_loop. Each pass
+ * counts as two iterations more: a partial one, and one of a loop around the pass. If even the most lanes are not
+ * enough, this sets the emission's error. */
+uint32_t vkt_lanes_for_passes(vkt_emit *e, uint16_t kernel, uint64_t loads, uint64_t passes);
 /* Returns the most bytes that one binding holds, as a multiple of VKT_ALIGN_BYTES. Larger tensors are split into such
  * ranges. */
 static inline uint64_t vkt_bind_range_bytes(const vkt_limits *lim)

@@ -231,7 +231,7 @@ VKT_API const vkt_device_info *vkt_ctx_device(const vkt_ctx *ctx);
 
 /* The capabilities of the chosen device that the library uses. */
 typedef struct vkt_device_limits {
-    uint32_t subgroup_size;        /* lanes of a subgroup in the library's kernels */
+    uint32_t subgroup_size;        /* lanes of a subgroup in kernels without a wish of their own */
     uint32_t max_workgroup_lanes;  /* most lanes of a work group */
     uint32_t max_workgroups;       /* most work groups of a dispatch, along each axis */
     uint64_t shared_bytes;         /* shared memory of a work group */

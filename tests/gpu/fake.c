@@ -54,16 +54,28 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties(VkPhysicalDevice p
     if (fake.vendor) p->deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
 }
 
+/* Returns the struct of this type in a chain; NULL: there is none. */
+static void *find(void *chain, VkStructureType type)
+{
+    VkBaseOutStructure *s = chain;
+    while (s && s->sType != type) s = s->pNext;
+    return s;
+}
+
 static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice phys, VkPhysicalDeviceProperties2 *p)
 {
     static const char *const ops[] = { "basic", "vote", "arithmetic", "ballot", "shuffle" }; /* bits 0 to 4 */
     real.GetPhysicalDeviceProperties2(phys, p);
-    VkPhysicalDeviceVulkan11Properties *v11 = p->pNext;
-    for (uint32_t i = 0; i < VKT_COUNT(ops); i++)
+    VkPhysicalDeviceVulkan11Properties *v11 = find(p, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES);
+    VkPhysicalDeviceVulkan12Properties *v12 = find(p, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES);
+    VkPhysicalDeviceVulkan13Properties *v13 = find(p, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES);
+    for (uint32_t i = 0; v11 && i < VKT_COUNT(ops); i++)
         if (lacks(ops[i])) v11->subgroupSupportedOperations &= ~(VkSubgroupFeatureFlags)(1u << i);
     if (fake.vendor) {
-        VkPhysicalDeviceVulkan12Properties *v12 = v11->pNext;
-        VkPhysicalDeviceVulkan13Properties *v13 = v12->pNext;
+        p->properties.vendorID = fake.vendor;
+        p->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+    }
+    if (fake.vendor && v11 && v12 && v13) {
         v12->driverID = (VkDriverId)0;
         v11->subgroupSize = fake.subgroup_sizes[0];
         v13->minSubgroupSize = fake.subgroup_sizes[1];
@@ -72,7 +84,8 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
             fake.subgroup_sizes[1] != fake.subgroup_sizes[2] ? VK_SHADER_STAGE_COMPUTE_BIT : 0;
     }
     if (lacks("12 storage buffers")) p->properties.limits.maxPerStageDescriptorStorageBuffers = 11;
-    if (lacks("subgroups in compute")) v11->subgroupSupportedStages &= ~(VkShaderStageFlags)VK_SHADER_STAGE_COMPUTE_BIT;
+    if (v11 && lacks("subgroups in compute"))
+        v11->subgroupSupportedStages &= ~(VkShaderStageFlags)VK_SHADER_STAGE_COMPUTE_BIT;
 }
 
 static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceFeatures2(VkPhysicalDevice phys, VkPhysicalDeviceFeatures2 *f)

@@ -1,6 +1,7 @@
 /* Pipelines of kernels.def and tools.def, and the proof that host and device generate the same random numbers. */
 #include "fake.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/philox.h"
@@ -117,10 +118,35 @@ static void pipelines_refuse_nonsense(void **state)
     vkt_test_error_contains("PHILOX_TEST");
     assert_null(p);
     for (int id = 1; id < VKT_K_COUNT; id++) {
-        const uint32_t flags = vkt_kernel_get((vkt_kernel_id)id)->flags, size = ctx->limits.subgroup_size;
+        const uint32_t flags = vkt_kernel_get((vkt_kernel_id)id)->flags;
+        const uint32_t size = vkt_subgroup_of_flags(&ctx->limits, flags);
         if (!(flags & (VKT_KF_SUBGROUP | VKT_KF_SUBGROUPS))) continue;
         const uint32_t wrong[] = { flags & VKT_KF_SUBGROUP ? size * 2 : size * 3 / 2 };
         assert_int_equal(vkt_pipeline_get(ctx, (vkt_kernel_id)id, false, 0, wrong, 1, &p), VKT_E_ARG);
+    }
+    vkt_ctx_destroy(&ctx);
+}
+
+/* A kernel with a wish gets subgroups of the size that the device has for it. */
+static void a_kernel_has_subgroups_of_its_own_size(void **state)
+{
+    (void)state;
+    static const struct {
+        vkt_kernel_id id;
+        uint32_t lanes;
+    } kernels[] = { { VKT_K_GEMM_TILE, 64 }, { VKT_K_ATTENTION, 8 }, { VKT_K_EMBEDDING_RANK, 32 } };
+    vkt_ctx *ctx = rig_open(NULL, NULL);
+    const vkt_pipeline *p = NULL;
+    ctx->limits.subgroup_size = 64;
+    ctx->limits.subgroup_short = 8;
+    ctx->limits.subgroup_shuffles = 32;
+    vkt_test_expect_errors(true);
+    for (size_t i = 0; i < VKT_COUNT(kernels); i++) {
+        const uint32_t wrong[] = { 4 };
+        char want[64];
+        snprintf(want, sizeof want, "want one full subgroup of %u lanes, got 4", kernels[i].lanes);
+        assert_int_equal(vkt_pipeline_get(ctx, kernels[i].id, false, 0, wrong, 1, &p), VKT_E_ARG);
+        vkt_test_error_contains(want);
     }
     vkt_ctx_destroy(&ctx);
 }
@@ -223,6 +249,7 @@ int main(void)
         TEST(kernels_of_tests_are_added_by_a_program),
         TEST(many_pipelines_are_made_at_once),
         TEST(pipelines_refuse_nonsense),
+        TEST(a_kernel_has_subgroups_of_its_own_size),
         TEST(pipelines_survive_every_failure),
     };
     vkt_tools_begin();

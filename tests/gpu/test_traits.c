@@ -38,22 +38,23 @@ static void simulated_devices_have_the_right_class(void **state)
     }
 }
 
-/* Each class has a trait for the size of a subgroup. Devices offer a range of sizes, or only one. */
+/* Each class has traits for the size of a subgroup, of most kernels and of those that are short of registers or
+ * shuffle much. Devices offer a range of sizes, or only one. */
 static void a_subgroup_has_the_size_of_the_trait(void **state)
 {
     (void)state;
     static const struct {
-        uint32_t vendor, reported, least, most, want;
+        uint32_t vendor, reported, least, most, want, few, shuffles;
     } devices[] = {
-        { 0x8086, 32, 8, 32, 16 },    /* Arc and older GPUs of Intel */
-        { 0x8086, 16, 16, 32, 16 },   /* Battlemage */
-        { 0x8086, 32, 32, 32, 32 },   /* a driver with one size */
-        { 0x5143, 128, 64, 128, 64 }, /* Adreno */
-        { 0x13b5, 16, 16, 16, 16 },   /* Mali: smaller than the trait */
-        { 0x1002, 64, 32, 64, 64 },   /* RDNA */
-        { 0x1002, 64, 64, 64, 64 },   /* Vega */
-        { 0x10de, 32, 32, 32, 32 },   /* NVIDIA */
-        { 0x1234, 48, 16, 64, 48 },   /* an unknown vendor gets the size that it reports */
+        { 0x8086, 32, 8, 32, 16, 8, 16 },     /* Arc and older GPUs of Intel */
+        { 0x8086, 16, 16, 32, 16, 16, 16 },   /* Battlemage */
+        { 0x8086, 32, 32, 32, 32, 32, 32 },   /* a driver with one size */
+        { 0x5143, 128, 64, 128, 64, 64, 64 }, /* Adreno */
+        { 0x13b5, 16, 16, 16, 16, 16, 16 },   /* Mali: smaller than the trait */
+        { 0x1002, 64, 32, 64, 64, 64, 32 },   /* RDNA */
+        { 0x1002, 64, 64, 64, 64, 64, 64 },   /* Vega */
+        { 0x10de, 32, 32, 32, 32, 32, 32 },   /* NVIDIA */
+        { 0x1234, 48, 16, 64, 48, 48, 48 },   /* an unknown vendor gets the size that it reports */
     };
     for (size_t i = 0; i < VKT_COUNT(devices); i++) {
         const vkt_host host = vkt_test_host();
@@ -66,6 +67,12 @@ static void a_subgroup_has_the_size_of_the_trait(void **state)
         if (n == 0) skip();
         if (info.subgroup_size != devices[i].want)
             fail_msg("device %zu: want %u lanes, got %u", i, devices[i].want, info.subgroup_size);
+        vkt_ctx *ctx = rig_open(NULL, fake_loader());
+        const vkt_limits *l = &ctx->limits;
+        if (l->subgroup_size != devices[i].want || l->subgroup_short != devices[i].few ||
+            l->subgroup_shuffles != devices[i].shuffles)
+            fail_msg("device %zu: %u, %u and %u lanes", i, l->subgroup_size, l->subgroup_short, l->subgroup_shuffles);
+        vkt_ctx_destroy(&ctx);
     }
     fake_reset();
 }

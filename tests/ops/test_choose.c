@@ -10,6 +10,7 @@
 
 #include "ir/ir.h"
 #include "ops/harness.h"
+#include "ops/ops.h"
 #include "passes/passes.h"
 
 /* A device: its class, a text that changes traits of the class, and whether it has cooperative matrices. */
@@ -210,6 +211,51 @@ static void networks_use_the_cheapest_variant(void **state)
     }
 }
 
+/* Checks the lanes of each dispatch of a kernel of subgroups. Returns the number of kernels with a wish. */
+static uint32_t check_lanes(const vkt_limits *lim, const subject *s)
+{
+    uint32_t wishes = 0;
+    vkt_emit e;
+    const vkt_result r = vkt_lower(s->g, lim, NULL, (vkt_storage){ 0 }, &e);
+    for (size_t i = 0; r == VKT_OK && i < e.n; i++) {
+        const vkt_kernel_entry *k = vkt_kernel_get((vkt_kernel_id)e.list[i].kernel);
+        const uint32_t size = vkt_subgroup(lim, e.list[i].kernel), lanes = e.list[i].spec[0];
+        if (k->flags & VKT_KF_SUBGROUP ? lanes != size : k->flags & VKT_KF_SUBGROUPS && lanes % size)
+            fail_msg("%s: %u lanes, in subgroups of %u", k->name, lanes, size);
+        wishes += k->flags & (VKT_KF_SHORT | VKT_KF_SHUFFLES) ? 1 : 0;
+    }
+    vkt_lower_free(&e);
+    return wishes;
+}
+
+/* Each kernel is planned with the subgroups that it gets: by all ops, in all variants. */
+static void kernels_are_planned_with_their_own_subgroups(void **state)
+{
+    (void)state;
+    static const vkt_device_class classes[] = { VKT_CLASS_CPU, VKT_CLASS_AMD };
+    uint32_t wishes = 0;
+    for (size_t i = 0; vkt_ops[i]; i++)
+        for (uint64_t seed = 1; seed <= 4 && vkt_ops[i]->sample; seed++) {
+            subject s;
+            subject_make(&s, vkt_ops[i], seed);
+            for (int v = 0; v <= VKT_V_COUNT; v++) {
+                const vkt_limits lim = { .traits = &vkt_class_traits[classes[(seed + (uint64_t)v) % 2]],
+                                         .subgroup_size = 16,
+                                         .subgroup_short = 8,
+                                         .subgroup_shuffles = 32,
+                                         .max_workgroup_lanes = 1024,
+                                         .max_groups = 65535,
+                                         .max_push_bytes = 128,
+                                         .shared_bytes = 49152,
+                                         .max_storage_range_bytes = 1u << 30,
+                                         .choices.force = v < VKT_V_COUNT ? 1ull << v : 0 };
+                wishes += check_lanes(&lim, &s);
+            }
+            subject_free(&s);
+        }
+    assert_true(wishes > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +263,7 @@ int main(void)
         cmocka_unit_test(programs_of_f16_use_cooperative_matrices),
         cmocka_unit_test(products_use_the_cheapest_variant),
         cmocka_unit_test(networks_use_the_cheapest_variant),
+        cmocka_unit_test(kernels_are_planned_with_their_own_subgroups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -237,7 +237,7 @@ static bool dw_direct_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_varia
  * costs as much as TILE. Then DIRECT is used, because its entry comes first. */
 static double dw_direct_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
-    return dw_tile_cost(e, j, v) * (2 * j->rows <= e->lim->subgroup_size ? 1 : A_LITTLE_MORE);
+    return dw_tile_cost(e, j, v) * (2 * j->rows <= vkt_subgroup(e->lim, VKT_K_CONV2D_DW) ? 1 : A_LITTLE_MORE);
 }
 
 static bool dw_fft_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)

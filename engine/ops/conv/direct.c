@@ -22,7 +22,7 @@ static void emit_direct_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
 {
     const vkt_conv2d_size *z = j->z;
     const bool none = h->taps == 0 || v->taps == 0;
-    const uint32_t lanes = e->lim->subgroup_size, taps = z->kernel[0] * z->kernel[1];
+    const uint32_t lanes = vkt_subgroup(e->lim, VKT_K_CONV2D_DIRECT), taps = z->kernel[0] * z->kernel[1];
     const uint32_t tiles = vkt_div_up(p->rows, VKT_DIRECT_ROWS), columns = h->count * v->count * z->n4;
     const uint32_t in_flight = vkt_div_up(e->lim->traits->groups_wanted, tiles * p->groups);
     const uint32_t rounds =

@@ -17,7 +17,8 @@ typedef struct dw_tiles {
  * also a multiple of 4. */
 static dw_tiles dw_tiles_of(const vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_part *p)
 {
-    const uint32_t lanes = e->lim->subgroup_size, cols = p->channels * j->z->kernel[0] * j->z->kernel[1];
+    const uint32_t lanes = vkt_subgroup(e->lim, VKT_K_CONV2D_DW),
+                   cols = p->channels * j->z->kernel[0] * j->z->kernel[1];
     const uint32_t most_rows = VKT_MAX(VKT_MIN(4 * lanes, 64u), lanes);
     dw_tiles t = { .row_tiles = vkt_div_up(p->rows, most_rows), .col_tiles = vkt_div_up(cols, 32) };
     t.lane_rows = vkt_div_up(vkt_div_up(p->rows, t.row_tiles), lanes);
@@ -131,7 +132,7 @@ static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_par
     }
     push.w_base += p->channel * taps;
     const uint32_t spec[DW_SPECS] = {
-        [DW_SPEC_LANES] = e->lim->subgroup_size,
+        [DW_SPEC_LANES] = vkt_subgroup(e->lim, VKT_K_CONV2D_DW),
         [DW_SPEC_COLS] = t.cols,
         [DW_SPEC_ROWS] = t.lane_rows,
         [DW_SPEC_PAD] = z->a.pad[0] != 0 || z->a.pad[1] != 0,
@@ -168,7 +169,7 @@ static uint32_t direct_rows(const vkt_conv_dw_job *j)
 static void emit_direct(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_part *p)
 {
     const vkt_conv2d_size *z = j->z;
-    const uint32_t lanes = e->lim->subgroup_size, rows = direct_rows(j), o = p->group * j->rows;
+    const uint32_t lanes = vkt_subgroup(e->lim, VKT_K_CONV2D_DW_DIRECT), rows = direct_rows(j), o = p->group * j->rows;
     const uint64_t weights = (uint64_t)p->groups * j->rows * depth_of(j);
     if (!vkt_conv2d_is_short(e, 1, j->slice / lanes + 1)) return;
     vkt_conv2d_dw_direct_push push = { .n4 = z->n4,
@@ -228,7 +229,8 @@ void vkt_conv_dw_emit(vkt_emit *e, vkt_conv_dw_job *j, bool direct)
     vkt_conv_dw_part p;
     const dw_tiles t = dw_tiles_of(e, j, most);
     if (direct)
-        split_slices(e, j, (uint64_t)vkt_div_up(j->rows, direct_rows(j)) * most->groups, e->lim->subgroup_size);
+        split_slices(e, j, (uint64_t)vkt_div_up(j->rows, direct_rows(j)) * most->groups,
+                     vkt_subgroup(e->lim, VKT_K_CONV2D_DW_DIRECT));
     else
         split_slices(e, j, (uint64_t)t.row_tiles * t.col_tiles * most->groups, 1);
     for (p.group = 0; p.group < j->z->a.groups; p.group += most->groups)

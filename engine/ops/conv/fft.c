@@ -177,7 +177,7 @@ static void add_transform(vkt_emit *e, const fft_job *j, const operand *o, uint1
                           const vkt_bind *bind, uint32_t n_bind, bool bias)
 {
     const axis *a = &o->axis[along_rows ? 1 : 0];
-    const uint32_t lanes = e->lim->subgroup_size, rows = o->axis[0].count;
+    const uint32_t lanes = vkt_subgroup(e->lim, VKT_K_FFT_PRODUCT), rows = o->axis[0].count;
     const uint32_t lines = along_rows ? vkt_div_up(rows, 2) : vkt_div_up(j->t, 2);
     const vkt_fft_push push = { .items = o->channels * lines * o->columns,
                                 .channels = o->channels,
@@ -274,7 +274,7 @@ static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_
 static void multiply(vkt_emit *e, const fft_job *j, const operand *a, vkt_tensor a_spectrum, bool m_major,
                      const operand *b, vkt_tensor b_spectrum, bool n_major, const operand *dst, vkt_tensor dst_spectrum)
 {
-    const uint32_t lanes = e->lim->subgroup_size, rows = dst->channels;
+    const uint32_t lanes = vkt_subgroup(e->lim, VKT_K_FFT_PRODUCT), rows = dst->channels;
     uint32_t across = lanes;
     while (across > 4 && across / 2 >= dst->columns) across /= 2;
     const uint32_t most = VKT_MIN(2 * across, 16u);

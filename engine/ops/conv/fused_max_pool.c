@@ -116,7 +116,8 @@ static uint32_t unrolled(const job *j, uint32_t rows)
 static void emit_part(vkt_emit *e, const job *j, const part *p)
 {
     const vkt_conv2d_attr *a = &j->a->conv;
-    const uint32_t lanes = e->lim->subgroup_size, n4 = j->z.n4, width = j->z.out[1], columns = (uint32_t)j->y_plane;
+    const uint32_t lanes = vkt_subgroup(e->lim, VKT_K_CONV2D_MAX_POOL), n4 = j->z.n4, width = j->z.out[1],
+                   columns = (uint32_t)j->y_plane;
     const uint32_t *cell = j->a->cell, *kernel = j->z.kernel, taps = kernel[0] * kernel[1];
     const uint32_t tiles = vkt_div_up(p->rows, VKT_DIRECT_ROWS), iterations = cell[0] * cell[1] + 1;
     const uint32_t rows = vkt_div_up(p->rows, tiles);

@@ -46,7 +46,7 @@ void vkt_conv_span_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p)
     const vkt_conv2d_size *z = j->z;
     const vkt_conv_phase h = vkt_conv_phase_of(j->z, j->transposed, 0, 0),
                          v = vkt_conv_phase_of(j->z, j->transposed, 1, 0);
-    const uint32_t mb = SPAN_ROWS, span = SPAN_PIXELS, taps = v.taps, lanes = e->lim->subgroup_size;
+    const uint32_t mb = SPAN_ROWS, span = SPAN_PIXELS, taps = v.taps, lanes = vkt_subgroup(e->lim, VKT_K_CONV2D_SPAN);
     const uint32_t unroll = span_unroll(taps, p->depth);
     const uint32_t runs = vkt_div_up(j->dst[1], span), panel = h.taps * taps * p->depth * mb / 4;
     vkt_conv2d_span_push push = { .columns = j->dst[0] * runs * z->n4,

@@ -58,7 +58,7 @@ static vkt_tensor tap_table(vkt_emit *e, const vkt_conv_job *j)
 /* Returns the number of lanes along a row of a tile. */
 static uint32_t lanes_across(const vkt_limits *lim, const vkt_conv_job *j, uint32_t rows)
 {
-    return rows >= 32 && j->halves ? 8 : lim->subgroup_size;
+    return rows >= 32 && j->halves ? 8 : vkt_subgroup(lim, VKT_K_CONV2D_TILE);
 }
 
 /* Returns true if tiles of 32 rows or more are half a subgroup wide: 8 of 16 lanes. If a pixel has an odd multiple of 8
@@ -67,14 +67,14 @@ static uint32_t lanes_across(const vkt_limits *lim, const vkt_conv_job *j, uint3
  * of them. The two halves of a subgroup compute different rows of the same pixels, so lanes_across requires 32 rows. */
 static bool takes_halves(const vkt_limits *lim, const vkt_conv_job *j)
 {
-    return lim->traits->conv_halves && lim->subgroup_size == 16 && j->z->n4 % 16 == 8 &&
+    return lim->traits->conv_halves && vkt_subgroup(lim, VKT_K_CONV2D_TILE) == 16 && j->z->n4 % 16 == 8 &&
            (j->dst_plane == 8 || vkt_conv_phases_filled(j->z, j->transposed) <= 0.875);
 }
 
 /* Returns the channels of a lane: as many as the accumulators allow, but no more than an equal share of the rows. */
 static uint32_t tile_rows(const vkt_limits *lim, const vkt_conv_job *j, uint32_t rows)
 {
-    const uint32_t across = lanes_across(lim, j, rows), blocks = lim->subgroup_size / across;
+    const uint32_t across = lanes_across(lim, j, rows), blocks = vkt_subgroup(lim, VKT_K_CONV2D_TILE) / across;
     const uint32_t most = VKT_MIN(4 * across, lim->traits->conv_rows);
     const uint32_t share = vkt_div_up(rows, vkt_div_up(rows, most * blocks) * blocks);
     return (uint32_t)vkt_round_up(share, 4);
@@ -115,7 +115,7 @@ static uint64_t rounds_of(const vkt_emit *e, const vkt_conv_job *j, const vkt_co
             taps[axis] = VKT_MAX(taps[axis], l.taps);
             count[axis] = VKT_MAX(count[axis], l.count);
         }
-    const uint32_t across = lanes_across(e->lim, j, p->rows), blocks = e->lim->subgroup_size / across;
+    const uint32_t across = lanes_across(e->lim, j, p->rows), blocks = vkt_subgroup(e->lim, VKT_K_CONV2D_TILE) / across;
     const uint64_t tiles = vkt_groups(count[0] * count[1] * j->z->n4, across, 1) *
                            vkt_div_up(p->rows, tile_rows(e->lim, j, p->rows) * blocks);
     return vkt_groups(tiles, e->lim->max_groups, 1) * tile_rounds(taps[0] * taps[1], p->depth);
@@ -248,7 +248,7 @@ static void emit_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *
                               [TILE_TAPS] = VKT_WHOLE(j->taps),
                               [TILE_BIAS] = VKT_WHOLE(bias ? j->bias : j->taps), /* not read if there is no bias */
                               [TILE_DST] = to };
-    const uint32_t spec[TILE_SPECS] = { [TILE_SPEC_LANES] = e->lim->subgroup_size,
+    const uint32_t spec[TILE_SPECS] = { [TILE_SPEC_LANES] = vkt_subgroup(e->lim, VKT_K_CONV2D_TILE),
                                         [TILE_SPEC_MB] = mb,
                                         [TILE_SPEC_UNROLL] = unroll,
                                         [TILE_SPEC_UNIFORM] = uniform,
@@ -270,7 +270,8 @@ void vkt_conv_tile_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p)
     vkt_conv2d_tile_push push = { .n4 = j->z->n4,
                                   .dst_plane = (uint32_t)j->dst_plane,
                                   .rows = p->rows,
-                                  .row_tiles = vkt_div_up(p->rows, mb * (e->lim->subgroup_size / across)),
+                                  .row_tiles =
+                                      vkt_div_up(p->rows, mb * (vkt_subgroup(e->lim, VKT_K_CONV2D_TILE) / across)),
                                   .src_width = j->src[1],
                                   .src_plane = (uint32_t)j->src_plane,
                                   .depth = p->depth,

@@ -42,7 +42,7 @@ static job job_of(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
               .dst = transposed ? z->in : z->out,
               .rows = transposed ? z->channels : z->out_channels,
               .depth = transposed ? z->out_channels : z->channels,
-              .lanes = e->lim->subgroup_size };
+              .lanes = vkt_subgroup(e->lim, VKT_K_GEMM_TILE) };
     for (int i = 0; i < 2; i++) j.pad[i] = transposed ? 2 - z->a.pad[i] : z->a.pad[i];
     j.tiles_w = vkt_div_up(j.dst[1], 2);
     j.columns = vkt_div_up(j.dst[0], 2) * j.tiles_w * z->n4;

@@ -8,11 +8,11 @@
 #include "abi/lanes.abi.h"
 #include "abi/reduce.abi.h"
 
-uint32_t vkt_lanes_for_passes(vkt_emit *e, uint64_t loads, uint64_t passes)
+uint32_t vkt_lanes_for_passes(vkt_emit *e, uint16_t kernel, uint64_t loads, uint64_t passes)
 {
     const uint64_t loop = vkt_largest_loop(e->lim);
-    const uint32_t most = VKT_MIN(e->lim->max_workgroup_lanes, SUBGROUPS_MAX * e->lim->subgroup_size);
-    uint32_t lanes = vkt_lanes_for(e->lim, loads);
+    const uint32_t most = VKT_MIN(e->lim->max_workgroup_lanes, SUBGROUPS_MAX * vkt_subgroup(e->lim, kernel));
+    uint32_t lanes = vkt_lanes_for(e->lim, kernel, loads);
     while (2 * lanes <= most && passes * (loads / lanes + 2) > loop) lanes *= 2;
     if (passes * (loads / lanes + 2) > loop)
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
@@ -127,7 +127,7 @@ static plan plan_of(const vkt_emit *e, reduction *r)
     if (w.along ? all_multiples_of_4(r, run)
                 : fastest && fastest->stride == 1 && fastest->size % 4 == 0 && all_multiples_of_4(r, fastest))
         w.width = 4;
-    if (w.along) w.lanes = vkt_lanes_for(e->lim, run->size / w.width);
+    if (w.along) w.lanes = vkt_lanes_for(e->lim, VKT_K_REDUCE_ALONG, run->size / w.width);
     const uint32_t iteration = w.along ? w.width * w.lanes : 1, chunk = 64 * iteration;
     w.last = run->size;
     if (run->size > 2 * chunk) {

@@ -286,12 +286,12 @@ static void dispatch(vkt_emit *e, const sums *s, uint16_t kernel, uint32_t bindi
 
 static void rank(vkt_emit *e, sums *s)
 {
+    const uint32_t lanes = vkt_subgroup(e->lim, VKT_K_EMBEDDING_RANK);
     for (uint32_t at = 0; at < s->positions; at += POSITIONS_A_DISPATCH) {
         s->pc.begin = at;
         s->pc.end = VKT_MIN(at + POSITIONS_A_DISPATCH, s->positions);
         s->pc.last = s->pc.end == s->positions;
-        dispatch(e, s, VKT_K_EMBEDDING_RANK, BIT(IDS) | BIT(START) | BIT(RANK), &e->lim->subgroup_size, 1, s->pc.ranges,
-                 1);
+        dispatch(e, s, VKT_K_EMBEDDING_RANK, BIT(IDS) | BIT(START) | BIT(RANK), &lanes, 1, s->pc.ranges, 1);
     }
 }
 

@@ -72,7 +72,7 @@ static vkt_result nll_infer(vkt_infer *f)
  * `sum` is set, and the divisor. */
 static void divide(const vkt_node *n, vkt_emit *e, vkt_tensor part, vkt_tensor weights, uint32_t blocks, bool sum)
 {
-    const uint32_t spec[] = { vkt_lanes_for_passes(e, blocks, 1) };
+    const uint32_t spec[] = { vkt_lanes_for_passes(e, VKT_K_LOSS_DIVIDE, blocks, 1) };
     const vkt_loss_divide_push pc = { blocks, sum };
     const vkt_bind bind[] = { [DIVIDE_PART] = VKT_WHOLE(part),
                               [DIVIDE_WEIGHT] = VKT_WHOLE(weights),

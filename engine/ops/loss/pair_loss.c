@@ -143,7 +143,7 @@ static void loss_emit(const vkt_node *n, vkt_emit *e)
     }
     const vkt_tensor weight = weight_of(n);
     const uint64_t total = y->bytes / 4, range = vkt_bind_range_elements(e->lim);
-    const uint32_t spec[] = { vkt_lanes_for(e->lim, y->bytes / 16), [LOSS_SPEC_KIND] = kind_of(n->op, a) };
+    const uint32_t spec[] = { vkt_lanes_for(e->lim, VKT_K_LOSS, y->bytes / 16), [LOSS_SPEC_KIND] = kind_of(n->op, a) };
     const uint64_t iterations = vkt_groups(total, spec[0], 4);
     /* A second dispatch takes long on a CPU, so one block is used for short sums. Short blocks keep rounding small. */
     const bool one = iterations <= e->lim->traits->iterations_loss;

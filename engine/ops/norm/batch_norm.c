@@ -89,7 +89,7 @@ static void emit_channels(vkt_emit *e, plan *p)
                                    p->n->op->name, (unsigned long long)step_bytes));
         return;
     }
-    p->spec[0] = p->summed ? vkt_lanes_for(e->lim, p->push.per_block)
+    p->spec[0] = p->summed ? vkt_lanes_for(e->lim, p->kernel, p->push.per_block)
                            : VKT_MIN(vkt_lanes(e->lim, e->lim->traits->lanes_elementwise),
                                      (uint32_t)vkt_round_up(p->push.per_block, e->lim->subgroup_size));
     const uint64_t elements = (uint64_t)p->push.channel4 * 4;

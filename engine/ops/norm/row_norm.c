@@ -74,7 +74,7 @@ static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind 
     const bool gradient = dy.id != 0;
     const bool gamma = bind[ROW_NORM_GAMMA].t.id != 0, beta = bind[ROW_NORM_BETA].t.id != 0;
     const bool split = a->inner > 1; /* each loop is along one channel */
-    const uint32_t spec[] = { vkt_lanes_for_passes(e, (split ? a->inner : a->channels) / (is_wide(a) ? 4 : 1),
+    const uint32_t spec[] = { vkt_lanes_for_passes(e, kernel, (split ? a->inner : a->channels) / (is_wide(a) ? 4 : 1),
                                                    split ? 3ull * a->channels : 3),
                               [ROW_NORM_SPEC_GAMMA] = gamma, [ROW_NORM_SPEC_BETA] = beta, [ROW_NORM_SPEC_RMS] = a->rms,
                               [ROW_NORM_SPEC_SPLIT] = split };
@@ -284,7 +284,8 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     const uint16_t kernels[2][2] = { { VKT_K_ROW_NORM_DW, VKT_K_ROW_NORM_DW4 },
                                      { VKT_K_ROW_NORM_DW_ALONG, VKT_K_ROW_NORM_DW_ALONG4 } };
     const uint32_t all = a->groups * a->channels, width = wide ? 4 : 1;
-    const uint32_t lanes = along ? vkt_lanes_for_passes(e, a->inner / width, 1) : e->lim->subgroup_size;
+    const uint32_t lanes = along ? vkt_lanes_for_passes(e, kernels[along][wide], a->inner / width, 1)
+                                 : vkt_subgroup(e->lim, kernels[along][wide]);
     const uint32_t spec[] = { lanes, [ROW_NORM_SPEC_RMS] = a->rms, [ROW_NORM_SPEC_GROUPED] = a->groups > 1 };
     const uint64_t most = samples_at_once(n, e, (vkt_tensor){ 0 }, n->in[1]), samples = samples_of(n);
     const uint64_t sample = (uint64_t)run_of(a) * a->groups;

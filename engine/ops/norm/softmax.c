@@ -60,7 +60,7 @@ static loop_plan loops_of(vkt_emit *e, const vkt_value *x, uint32_t axis)
     if ((w.by == LANE ? w.inner : w.classes) % 4 == 0) w.width = 4;
     /* One pass is counted, though the kernel has three loops. They have four loads per iteration, so together they have
      * fewer iterations than one loop with one load per iteration. */
-    w.lanes = w.by == ALONG ? vkt_lanes_for_passes(e, w.classes / w.width, 1)
+    w.lanes = w.by == ALONG ? vkt_lanes_for_passes(e, VKT_K_SOFTMAX_ALONG, w.classes / w.width, 1)
                             : vkt_lanes(e->lim, e->lim->traits->lanes_classes);
     return w;
 }

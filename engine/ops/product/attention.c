@@ -141,7 +141,7 @@ static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, 
 static void emit_tiles(vkt_emit *e, uint16_t kernel, vkt_attention_push *pc, uint64_t heads, const vkt_bind *bind,
                        uint32_t n_bind, uint32_t products, uint32_t sums)
 {
-    const uint32_t lanes = e->lim->subgroup_size;
+    const uint32_t lanes = vkt_subgroup(e->lim, kernel);
     for (pc->spread = lanes == ATTENTION_ROTATED ? 4 : 1; pc->spread < pc->d4 && pc->spread < lanes;) pc->spread *= 2;
     const uint32_t parts = vkt_div_up(pc->d4, pc->spread), rows = tile_rows(e->lim, pc->rows, parts, sums);
     const uint32_t spec[] = { lanes, [ATTENTION_SPEC_ROWS] = rows, [ATTENTION_SPEC_PARTS] = parts };

@@ -34,7 +34,7 @@ void vkt_gemm_unsupported(vkt_emit *e, const vkt_gemm *g)
 bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o)
 {
     const uint64_t n = vkt_gemm_capacity(e), groups = e->lim->max_groups;
-    o->sg = e->lim->subgroup_size;
+    o->sg = vkt_subgroup(e->lim, VKT_K_GEMM_TILE);
     o->nb = 4 * o->sg;
     o->mb = vkt_product_rows(e->lim);
     const uint64_t columns = vkt_round_up(g->n, o->nb), most_rows = groups * o->mb;

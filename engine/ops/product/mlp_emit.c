@@ -33,7 +33,7 @@ vkt_tensor vkt_mlp_grad(const vkt_node *n, uint32_t first, uint32_t i)
 static job job_of(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
 {
     const vkt_mlp_attr *a = n->attr;
-    job j = { .n = n, .e = e, .pass = pass, .layers = a->layers, .lanes = e->lim->subgroup_size };
+    job j = { .n = n, .e = e, .pass = pass, .layers = a->layers, .lanes = vkt_subgroup(e->lim, VKT_K_MLP_MSE) };
     j.widest = j.width[0] = vkt_node_in(n, 0)->shape.dim[1];
     for (uint32_t l = 0; l < j.layers; l++) {
         const uint32_t K = j.width[l], M = vkt_value_of(n->g, vkt_mlp_weight(n, l))->shape.dim[0];

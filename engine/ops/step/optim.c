@@ -237,7 +237,7 @@ static void clip_norm(const vkt_node *n, vkt_emit *e)
     const vkt_optimizer *o = n->attr;
     if (o->clip_norm == 0) return;
     const uint64_t bytes = arena_bytes(n), most = vkt_bind_range_bytes(e->lim), n4 = VKT_MIN(bytes, most) / 16;
-    const uint32_t lanes = vkt_lanes_for(e->lim, n4);
+    const uint32_t lanes = vkt_lanes_for(e->lim, VKT_K_GRAD_NORM, n4);
     const uint64_t parts = groups_for(e, n4, lanes) * ((bytes + most - 1) / most); /* the most partial sums there are */
     const vkt_tensor partial = vkt_scratch(e, "squares", parts * 16);
     vkt_grad_norm_push push = { .first = 0 };
@@ -254,7 +254,7 @@ static void clip_norm(const vkt_node *n, vkt_emit *e)
         emit_range(n, e, &s, at, VKT_MIN(bytes - at, most));
     const vkt_clip_norm_push clip = { .n = push.first, .max_norm = o->clip_norm };
     const vkt_bind bind[] = { [CLIP_NORM_PARTIAL] = VKT_WHOLE(partial), [CLIP_NORM_STEP] = VKT_WHOLE(step_of(n)) };
-    const uint32_t spec[] = { vkt_lanes_for(e->lim, push.first) };
+    const uint32_t spec[] = { vkt_lanes_for(e->lim, VKT_K_CLIP_NORM, push.first) };
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_CLIP_NORM,
                                        VKT_LAUNCH_BIND(bind),
                                        VKT_LAUNCH_PUSH(clip),
