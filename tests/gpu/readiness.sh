@@ -6,7 +6,7 @@
 #   sh tests/gpu/readiness.sh --write build .drivers   writes the tables of docs/gpu.md
 #
 # Debian 12's RADV compiles for RDNA 2, RDNA 3 and Vega. The Mesa 25 that tests/drivers.sh unpacks in DRIVERS also compiles for
-# matrix instructions. A missing driver counts as a skip. The last line is "N passed, N failed, N skipped".
+# matrix instructions. tests/gpu/shims.sh builds what its drivers for Arc and Adreno need. A missing driver counts as a skip. The last line is "N passed, N failed, N skipped".
 set -u
 write=
 if [ "${1-}" = --write ]; then
@@ -28,15 +28,20 @@ skip() {
     skips=$((skips + 1))
 }
 
-# Compiles for a device: compile NAME DRIVER.json GENERATION PRECISION
+# Compiles for a device: compile NAME LIBRARY PRECISION COMMAND... The command, with the program's arguments behind it, starts the
+# program.
 compile() {
+    name=$1
+    precision=$3
+    printf '{"file_format_version":"1.0.1","ICD":{"library_path":"%s","api_version":"1.4.0"}}\n' "$2" >"$out/driver.json"
+    shift 3
     # shellcheck disable=SC2086 # one argument per network
-    if env -u VK_INSTANCE_LAYERS -u VK_LAYER_ENABLES -u VK_ICD_FILENAMES VK_DRIVER_FILES="$2" RADV_FORCE_FAMILY="$3" \
-        MESA_SHADER_CACHE_DISABLE=true "$build/tests/gpu_readiness" "$4" $networks >"$out/$1" 2>"$out/log"; then
-        documents="$documents $1=$out/$1"
+    if env -u VK_INSTANCE_LAYERS -u VK_LAYER_ENABLES -u VK_ICD_FILENAMES VK_DRIVER_FILES="$out/driver.json" \
+        MESA_SHADER_CACHE_DISABLE=true "$@" "$precision" $networks >"$out/$name" 2>"$out/log"; then
+        documents="$documents $name=$out/$name"
     else
         cat "$out/log"
-        echo "readiness: $1: the programs could not be made"
+        echo "readiness: $name: the programs could not be made"
         failed=$((failed + 1))
     fi
 }
@@ -46,19 +51,33 @@ cmake --build "$build" --target gpu_readiness >"$out/log" 2>&1 || {
     echo "0 passed, 1 failed, 0 skipped"
     exit 1
 }
+program=$build/tests/gpu_readiness
 radv=/usr/share/vulkan/icd.d/radeon_icd.x86_64.json
 if grep -q '^VERSION_CODENAME=bookworm' /etc/os-release 2>/dev/null && [ -f "$radv" ]; then
-    for generation in gfx1100 navi21 vega10; do compile "$generation" "$radv" "$generation" f32; done
+    for generation in gfx1100 navi21 vega10; do
+        compile "$generation" libvulkan_radeon.so f32 env RADV_FORCE_FAMILY="$generation" "$program"
+    done
 else
     skip "kernels by RADV of Debian 12: it is not installed"
 fi
 library=$(find "${drivers:-/nonexistent}/root" -name libvulkan_radeon.so 2>/dev/null)
 if [ -n "$library" ]; then
-    printf '{"file_format_version":"1.0.1","ICD":{"library_path":"%s","api_version":"1.4.0"}}\n' "$(realpath "$library")" \
-        >"$out/mesa25.json"
-    for precision in f32 f16; do compile "navi31-$precision" "$out/mesa25.json" navi31 "$precision"; done
+    for precision in f32 f16; do
+        compile "navi31-$precision" "$(realpath "$library")" "$precision" env RADV_FORCE_FAMILY=navi31 "$program"
+    done
 else
     skip "kernels with matrix instructions by RADV of Mesa 25: tests/drivers.sh has not unpacked it"
+fi
+arc=$(find "${drivers:-/nonexistent}/root" -name libvulkan_intel.so 2>/dev/null)
+adreno=$(find "${drivers:-/nonexistent}/newer/usr/lib" -name libvulkan_freedreno.so 2>/dev/null)
+if [ -n "$arc" ] && [ -n "$adreno" ] && sh "$here/shims.sh" "$drivers"; then
+    shims=$(cd "$drivers/shims" && pwd)
+    compile dg2 "$(realpath "$arc")" f32 env INTEL_STUB_GPU_PLATFORM=dg2 LD_PRELOAD="$shims/libintel_noop.so" "$program"
+    newer=$(dirname "$(realpath "$adreno")") # Turnip needs Debian 13's C library
+    compile a740 "$newer/libvulkan_freedreno.so" f32 env FD_GPU_ID=740 "$newer/ld-linux-x86-64.so.2" \
+        --preload "$shims/libfreedreno_noop.so" --library-path "$newer:/usr/lib/x86_64-linux-gnu" "$program"
+else
+    skip "kernels of Arc and Adreno: tests/gpu/shims.sh could not build what Mesa's drivers need, or Mesa is not unpacked"
 fi
 export PYTHONDONTWRITEBYTECODE=1
 /usr/bin/python3 "$here/readiness/selftest.py" >"$out/result" 2>&1 # each rule can fail

@@ -25,7 +25,16 @@ RULES = {
     "vega10": ("spills",),
     "navi31-f32": ("spills", "waves", "math"),
     "navi31-f16": ("spills", "waves", "math", "shared_loads", "vector", "threads", "barriers"),
+    "dg2": ("spills",),
+    "a740": ("spills",),
 }
+# The names that drivers give to registers, bytes of shared memory, spills and waves: RADV, ANV, Turnip. ANV counts registers of
+# 32 bytes, which the lanes share, and no waves. Turnip counts vec4s. Both count the instructions that spill.
+STATISTICS = (
+    ("VGPRs", "LDS size", "Spilled VGPRs", "Subgroups per SIMD"),
+    ("Max live registers", "Workgroup Memory Size", "Spill Count", None),
+    ("Registers used", None, "STP Count", "Max Waves Per Core"),
+)
 PRODUCT = re.compile(r"^(GEMM_(SHARED|COOP)|CONV2D_(DX_|DW_)?(SHARED|COOP)(_DX)?|CONV2D_DW_(SHARED|COOP))$")
 
 
@@ -151,11 +160,13 @@ class Kernel:
     def add_pipeline(self, p):
         s = p["statistics"]
         self.pipelines += 1
-        self.registers = max(self.registers, s["VGPRs"])
-        self.shared = max(self.shared, s["LDS size"])
-        self.spills = max(self.spills, s["Spilled VGPRs"])
-        self.waves = least(self.waves, s["Subgroups per SIMD"])
-        if not self.is_product:
+        registers, shared, spills, waves = next(names for names in STATISTICS if names[0] in s)
+        self.registers = max(self.registers, s[registers])
+        self.shared = max(self.shared, s.get(shared, 0))
+        self.spills = max(self.spills, s[spills])
+        if waves:
+            self.waves = least(self.waves, s[waves])
+        if not self.is_product or registers != "VGPRs":
             return
         c = busiest_loop(p["assembly"])
         if c["matrix"]:
@@ -172,7 +183,7 @@ class Kernel:
         """Returns (rule, measured value) of each limit that the kernel breaks."""
         if self.spills:
             yield "spills", self.spills
-        if self.waves < (MIN_WAVES_PRODUCT if self.is_product else MIN_WAVES):
+        if self.waves is not None and self.waves < (MIN_WAVES_PRODUCT if self.is_product else MIN_WAVES):
             yield "waves", self.waves
         if self.math is not None and self.math < MIN_MATH:
             yield "math", round(self.math)
@@ -223,7 +234,7 @@ def table_of(doc, kernels):
     lines += ["", "| kernel | pipelines | registers | shared memory, bytes | waves | spills | products, % | shared loads | vector "
               "| threads, at least |", "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     for k in kernels:
-        lines.append(f"| {k.name} | {k.pipelines} | {k.registers} | {k.shared:,} | {k.waves} | {k.spills} | {text_of(k.math)} | "
+        lines.append(f"| {k.name} | {k.pipelines} | {k.registers} | {k.shared:,} | {text_of(k.waves)} | {k.spills} | {text_of(k.math)} | "
                      f"{text_of(k.shared_loads, 1)} | {text_of(k.vector, 1)} | {text_of(k.threads)} |")
     return "\n".join(lines) + "\n"
 
