@@ -6,7 +6,8 @@
 #   sh tests/gpu/readiness.sh --write build .drivers   writes the tables of docs/gpu.md
 #
 # Debian 12's RADV compiles for RDNA 2, RDNA 3 and Vega. The Mesa 25 that tests/drivers.sh unpacks in DRIVERS also compiles for
-# matrix instructions. tests/gpu/shims.sh builds what its drivers for Arc and Adreno need. A missing driver counts as a skip. The last line is "N passed, N failed, N skipped".
+# matrix instructions. tests/gpu/shims.sh builds what its drivers for Arc, Adreno and Ada need. A missing driver counts as a skip.
+# The last line is "N passed, N failed, N skipped".
 set -u
 write=
 if [ "${1-}" = --write ]; then
@@ -76,8 +77,13 @@ if [ -n "$arc" ] && [ -n "$adreno" ] && sh "$here/shims.sh" "$drivers"; then
     newer=$(dirname "$(realpath "$adreno")") # Turnip needs Debian 13's C library
     compile a740 "$newer/libvulkan_freedreno.so" f32 env FD_GPU_ID=740 "$newer/ld-linux-x86-64.so.2" \
         --preload "$shims/libfreedreno_noop.so" --library-path "$newer:/usr/lib/x86_64-linux-gnu" "$program"
+    for precision in f32 f16; do
+        compile "ada-$precision" "$newer/libvulkan_nouveau.so" "$precision" env NOUVEAU_CHIPSET=192 \
+            "$newer/ld-linux-x86-64.so.2" --preload "$shims/libnouveau_noop.so" \
+            --library-path "$newer:/usr/lib/x86_64-linux-gnu" "$program"
+    done
 else
-    skip "kernels of Arc and Adreno: tests/gpu/shims.sh could not build what Mesa's drivers need, or Mesa is not unpacked"
+    skip "kernels of Arc, Adreno and Ada: tests/gpu/shims.sh could not build what Mesa's drivers need, or Mesa is not unpacked"
 fi
 export PYTHONDONTWRITEBYTECODE=1
 /usr/bin/python3 "$here/readiness/selftest.py" >"$out/result" 2>&1 # each rule can fail

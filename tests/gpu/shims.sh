@@ -1,14 +1,15 @@
 #!/bin/sh
-# shims.sh DIR - builds two libraries out of Mesa's source, with which Mesa's drivers compile for GPUs that are not there:
+# shims.sh DIR - builds libraries out of Mesa's source, with which Mesa's drivers compile for GPUs that are not there:
 #   DIR/shims/libintel_noop.so      Arc, for ANV of the Mesa 25 that tests/drivers.sh has unpacked in DIR
 #   DIR/shims/libfreedreno_noop.so  Adreno, for Turnip of its Mesa 26
+#   DIR/shims/libnouveau_noop.so    Ada, for NVK of its Mesa 26
 # A library stands for the kernel's driver: it answers the questions of Mesa's driver, and runs nothing. Mesa calls it a drm-shim
 # (src/drm-shim). The source comes from bookworm-backports, and mako, which makes some of its headers, and libdrm's headers from
-# bookworm. Nothing is installed. Needs gcc. The exit code is 0 if both libraries are there.
+# bookworm. Nothing is installed. Needs gcc. The exit code is 0 if all libraries are there.
 set -u
 dir=$(cd "${1:?usage: shims.sh DIR}" && pwd) || exit 2
 out=$dir/shims
-[ -f "$out/libintel_noop.so" ] && [ -f "$out/libfreedreno_noop.so" ] && exit 0
+[ -f "$out/libintel_noop.so" ] && [ -f "$out/libfreedreno_noop.so" ] && [ -f "$out/libnouveau_noop.so" ] && exit 0
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$out" "$work/apt/lists/partial" "$work/apt/cache/archives/partial" "$work/made/intel/dev" "$work/o"
@@ -49,6 +50,11 @@ printf '#define MESA_GIT_SHA1 ""\n' >"$work/made/git_sha1.h"
 # Turnip of Mesa 26 binds memory by ioctl 13, which the shim of Mesa 25 does not know.
 sed -i 's/^ *\[DRM_MSM_SUBMITQUEUE_QUERY\] = .*/&\n   [13] = msm_ioctl_noop,/' "$mesa/src/freedreno/drm-shim/freedreno_noop.c"
 
+# Its shim of NVIDIA's GPUs ends at Ampere. Ada (chipset 0x19x) has other classes of engines (NVIDIA's open-gpu-doc, classes).
+sed -i -e '/oclass = NVF0_P2MF_CLASS/b' -e 's/^ *case 0x170:$/      case 0x190:\n&/' "$mesa/src/nouveau/drm-shim/nouveau_noop.c"
+sed -i -e 's/GA102_3D_CLASS;/(device_info.chip_id \& ~0xf) == 0x190 ? 0xc997 : &/' \
+    -e 's/GA102_COMPUTE_CLASS;/(device_info.chip_id \& ~0xf) == 0x190 ? 0xc9c0 : &/' "$mesa/src/nouveau/drm-shim/nouveau_noop.c"
+
 compile() {
     gcc -O1 -fPIC -w -std=gnu11 -D_GNU_SOURCE -DHAVE_PTHREAD -DHAVE_STRUCT_TIMESPEC -DHAVE_TIMESPEC_GET -DHAVE_ENDIAN_H \
         -DUTIL_ARCH_LITTLE_ENDIAN=1 -DUTIL_ARCH_BIG_ENDIAN=0 -DHAVE___BUILTIN_FFS -DHAVE___BUILTIN_FFSLL \
@@ -57,7 +63,7 @@ compile() {
         -DHAVE_FUNC_ATTRIBUTE_UNUSED -DHAVE_FUNC_ATTRIBUTE_FORMAT -DHAVE_FUNC_ATTRIBUTE_MALLOC -DHAVE_FUNC_ATTRIBUTE_PURE \
         -DHAVE_FUNC_ATTRIBUTE_CONST -DHAVE_FUNC_ATTRIBUTE_NORETURN -DHAVE_MKOSTEMP -DHAVE_MEMFD_CREATE -DHAVE_SECURE_GETENV \
         -DHAVE_FLOCK -DHAVE_GNU_QSORT_R -DHAVE_LIBDRM -DMAJOR_IN_SYSMACROS -fvisibility=hidden -ffunction-sections \
-        -fdata-sections -I"$mesa/include" -I"$mesa/src" -I"$mesa/src/intel" -I"$mesa/src/intel/common" \
+        -fdata-sections -I"$mesa/include" -I"$mesa/src" -I"$mesa/src/nouveau/headers" -I"$mesa/src/intel" -I"$mesa/src/intel/common" \
         -I"$mesa/src/intel/dev" -I"$mesa/src/util" -I"$work/made" -I"$work/made/intel" -I"$made" -I"$work/root/usr/include" \
         -I"$work/root/usr/include/libdrm" -c "$1" -o "$2" 2>"$work/log" && return
     cat "$work/log"
@@ -84,5 +90,7 @@ for file in "$mesa"/src/intel/dev/i915/intel_device_info.c "$mesa"/src/intel/dev
     compile "$file" "$work/o/intel-$((n += 1)).o"
 done
 compile "$mesa/src/freedreno/drm-shim/freedreno_noop.c" "$work/o/freedreno-1.o"
+compile "$mesa/src/nouveau/drm-shim/nouveau_noop.c" "$work/o/nouveau-1.o"
+link libnouveau_noop.so nouveau
 link libintel_noop.so intel
 link libfreedreno_noop.so freedreno

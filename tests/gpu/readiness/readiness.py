@@ -15,6 +15,7 @@ import sys
 MIN_WAVES_PRODUCT, MIN_WAVES = 6, 8
 MIN_MATH = 90  # percent of the vector instructions in a product's busiest inner loop
 MAX_SHARED_LOADS, MAX_VECTOR = 2.5, 4  # for each matrix product of a cooperative kernel's busiest inner loop
+MAX_SLOTS, MAX_SLOTS_CONV = 20, 40  # instructions for each matrix product of that loop, on NVIDIA's GPUs
 MIN_THREADS = 1024
 
 # The rules of each document. Threads and barriers come from the engine and not from the compiler, so only one document of
@@ -27,18 +28,21 @@ RULES = {
     "navi31-f16": ("spills", "waves", "math", "shared_loads", "vector", "threads", "barriers"),
     "dg2": ("spills",),
     "a740": ("spills",),
+    "ada-f32": ("spills",),
+    "ada-f16": ("spills", "slots"),
 }
-# The names that drivers give to registers, bytes of shared memory, spills and waves: RADV, ANV, Turnip. ANV counts registers of
-# 32 bytes, which the lanes share, and no waves. Turnip counts vec4s. Both count the instructions that spill.
+# The names that drivers give to registers, bytes of shared memory, spills and waves: RADV, ANV, Turnip, NVK. ANV counts registers
+# of 32 bytes, which the lanes share, and no waves. Turnip counts vec4s. Both count the instructions that spill.
 STATISTICS = (
     ("VGPRs", "LDS size", "Spilled VGPRs", "Subgroups per SIMD"),
     ("Max live registers", "Workgroup Memory Size", "Spill Count", None),
     ("Registers used", None, "STP Count", "Max Waves Per Core"),
+    ("Number of GPRs", None, "Spills to memory", "Max warps/SM"),
 )
 PRODUCT = re.compile(r"^(GEMM_(SHARED|COOP)|CONV2D_(DX_|DW_)?(SHARED|COOP)(_DX)?|CONV2D_DW_(SHARED|COOP))$")
 
 
-# ---- the assembly of AMD GPUs, as LLVM and ACO print it ----
+# ---- assembly: of AMD's GPUs, as LLVM and ACO print it, and of NVIDIA's, as NAK does ----
 
 
 def kind_of(op):
@@ -102,6 +106,24 @@ def followers(blocks, index):
     return result
 
 
+NAK_KINDS = {"hmma": "matrix", "ffma": "multiply", "lds": "shared load", "ldsm": "shared load", "sts": "shared store"}
+
+
+def nak_blocks_of(text):
+    """Returns the basic blocks of NAK's assembly, and for each one the indices of the blocks that may come after it."""
+    blocks, after = [], []
+    for line in text.split("\n"):
+        code = line.split("//")[0].strip()
+        if re.match(r"block\S* \d+ ", code):
+            blocks.append(Block())
+        elif code.startswith("} -> ["):
+            after.append({int(k) for k in re.findall(r"\d+", code)})
+        elif code and blocks:
+            op = re.sub(r"^@!?\S+ ", "", code).split(" = ", 1)[-1].split()[0].split(".")[0]
+            blocks[-1].counts[NAK_KINDS.get(op, "other")] += 1
+    return blocks, after
+
+
 def dominators(after):
     """Returns for each block the set of its dominators, as bits: the blocks on every path to it."""
     n = len(after)
@@ -122,8 +144,11 @@ def dominators(after):
 
 def inner_loops(text):
     """Returns the counts of each natural loop that contains no other (Aho, Lam, Sethi & Ullman, Compilers, section 9.6)."""
-    blocks, index = blocks_of(text)
-    after = followers(blocks, index)
+    if re.search(r"^block\S* 0 ", text, re.M):
+        blocks, after = nak_blocks_of(text)
+    else:
+        blocks, index = blocks_of(text)
+        after = followers(blocks, index)
     dom, before = dominators(after)
     loops = {}
     for i, targets in enumerate(after):
@@ -155,7 +180,7 @@ class Kernel:
         self.name = name
         self.is_product = bool(PRODUCT.match(name))
         self.registers = self.shared = self.spills = self.pipelines = self.dispatches = 0
-        self.waves = self.threads = self.math = self.shared_loads = self.vector = None
+        self.waves = self.threads = self.math = self.shared_loads = self.vector = self.slots = None
 
     def add_pipeline(self, p):
         s = p["statistics"]
@@ -166,10 +191,15 @@ class Kernel:
         self.spills = max(self.spills, s[spills])
         if waves:
             self.waves = least(self.waves, s[waves])
-        if not self.is_product or registers != "VGPRs":
+        if not self.is_product or registers not in ("VGPRs", "Number of GPRs"):
             return
         c = busiest_loop(p["assembly"])
-        if c["matrix"]:
+        if registers == "Number of GPRs":
+            if c["matrix"]:
+                self.slots = most(self.slots, sum(c.values()) / c["matrix"])
+            elif c["multiply"]:
+                self.math = least(self.math, 100 * c["multiply"] / sum(c.values()))
+        elif c["matrix"]:
             self.shared_loads = most(self.shared_loads, c["shared load"] / c["matrix"])
             self.vector = most(self.vector, (c["vector"] + c["multiply"]) / c["matrix"])
         elif c["multiply"]:
@@ -191,6 +221,8 @@ class Kernel:
             yield "shared_loads", round(self.shared_loads, 1)
         if self.vector is not None and self.vector > MAX_VECTOR:
             yield "vector", round(self.vector, 1)
+        if self.slots is not None and self.slots > (MAX_SLOTS_CONV if self.name.startswith("CONV2D") else MAX_SLOTS):
+            yield "slots", round(self.slots, 1)
         if self.threads < MIN_THREADS:
             yield "threads", int(self.threads)
 
@@ -232,10 +264,11 @@ def table_of(doc, kernels):
         few = sum(d["groups"] * d["lanes"] < MIN_THREADS for d in p["dispatches"])
         lines.append(f"| {p['name']} | {len(p['dispatches'])} | {p['barriers']} | {few} |")
     lines += ["", "| kernel | pipelines | registers | shared memory, bytes | waves | spills | products, % | shared loads | vector "
-              "| threads, at least |", "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+              "| slots | threads, at least |", "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     for k in kernels:
         lines.append(f"| {k.name} | {k.pipelines} | {k.registers} | {k.shared:,} | {text_of(k.waves)} | {k.spills} | {text_of(k.math)} | "
-                     f"{text_of(k.shared_loads, 1)} | {text_of(k.vector, 1)} | {text_of(k.threads)} |")
+                     f"{text_of(k.shared_loads, 1)} | {text_of(k.vector, 1)} | "
+                     f"{text_of(k.slots, 1)} | {text_of(k.threads)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -27,6 +27,9 @@ GOOD = {
         for k, text in (("GEMM_SHARED", LOOP), ("GEMM_COOP", MATRIX), ("ADAM", ""))
     },
 }
+# A loop of a cooperative kernel as NAK prints it: 2 matrix products and 20 other instructions.
+NAK = "block.u 0 L1 [] -> {\n} -> [1]\nblock 1 L2 [0, 1] -> {\n" + " r0..4 = hmma.m16n8k16.f32 r4..8 r8..10 r0..4 // delay=1\n" * 2 + \
+      " r1 = iadd3 r1 r2 rZ // delay=2\n" * 20 + " @p0 bra L2 // delay=1\n} -> [2, 1]\nblock 2 L3 [1] -> {\n exit\n} -> []\n"
 PAGE = "<!-- begin navi31-f16 -->\n<!-- end navi31-f16 -->\n"
 ACCEPTED = {("barriers", "a-network"): 3}
 
@@ -76,11 +79,21 @@ def main():
             "navi31-f16", GOOD, page.replace("ADAM", "SGD"), ACCEPTED, False)[1]:
         print("selftest: an old table is not found, or a new one is called old")
         failed += 1
+    ada = copy.deepcopy(GOOD)
+    for k, p in ada["pipelines"].items():
+        p["statistics"] = {"Number of GPRs": 96, "Spills to memory": 0, "Max warps/SM": 20}
+        p["assembly"] = NAK if k == "GEMM_COOP" else ""
+    ada_page = PAGE.replace("navi31-f16", "ada-f16")
+    fine = readiness.examine("ada-f16", ada, ada_page, {}, True)[1]
+    ada["pipelines"]["GEMM_COOP"]["assembly"] = NAK.replace(" r1 = iadd3", " r1 = iadd3 r1 r2 rZ\n" * 20 + " r1 = iadd3", 1)
+    if fine or readiness.examine("ada-f16", ada, ada_page, {}, True)[1] != ["GEMM_COOP: slots is 21.5, which breaks the limit"]:
+        print("selftest: too many issue slots are not found, or few are called too many")
+        failed += 1
     other = dict(GOOD, driver="another driver")
     if not readiness.is_of(GOOD, page, "navi31-f16") or readiness.is_of(other, page, "navi31-f16"):
         print("selftest: a table of another driver is not found, or one of this driver is called another")
         failed += 1
-    print(f"{len(PLANTED) + 3 - failed} passed, {failed} failed, 0 skipped")
+    print(f"{len(PLANTED) + 4 - failed} passed, {failed} failed, 0 skipped")
     sys.exit(failed != 0)
 
 
