@@ -26,6 +26,7 @@ typedef struct vkt_limits {
     /* Lanes of a subgroup: powers of two, at most 128. Kernels may want a size of their own (kernels.def): SHORT or
      * SHUFFLES; 0: they have subgroup_size too. */
     uint32_t subgroup_size, subgroup_short, subgroup_shuffles;
+    uint32_t cores;                   /* how many the device has, reported or estimated; 0 (in tests): the trait */
     uint32_t max_workgroup_lanes;     /* most lanes of a work group, all along x; >= 128 */
     uint32_t max_groups;              /* the smallest maxComputeWorkGroupCount of the three axes, >= 65535 */
     uint32_t max_push_bytes;          /* most bytes of push constants, >= 128 */

@@ -11,18 +11,26 @@
 
 /* ---- the choice of tiles ---- */
 
-static const vkt_limits gpu = { .max_workgroup_lanes = 1024,
+static const vkt_limits gpu = { .cores = 64,
+                                .subgroup_size = 32,
+                                .max_workgroup_lanes = 1024,
                                 .max_groups = 65535,
                                 .shared_bytes = 49152,
                                 .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
-static const vkt_limits least = {
-    .max_workgroup_lanes = 128, .max_groups = 65535, .shared_bytes = 16384, .traits = &vkt_class_traits[VKT_CLASS_OTHER]
-};
+static const vkt_limits least = { .cores = 64,
+                                  .subgroup_size = 32,
+                                  .max_workgroup_lanes = 128,
+                                  .max_groups = 65535,
+                                  .shared_bytes = 16384,
+                                  .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
 
 static void tiles_are_chosen_by_shape_and_device(void **state)
 {
     (void)state;
-    static const struct {
+    vkt_limits few = gpu, many = gpu;
+    few.cores = 4;
+    many.cores = 132;
+    const struct {
         const vkt_limits *lim;
         vkt_blocks_job job;
         uint64_t most_slices;
@@ -31,6 +39,8 @@ static void tiles_are_chosen_by_shape_and_device(void **state)
         { &gpu, { 4096, 4096, 4096, 1 }, 100, 128, 128, 1 }, { &least, { 4096, 4096, 4096, 1 }, 100, 64, 64, 1 },
         { &gpu, { 512, 512, 512, 1 }, 1, 32, 64, 1 },      /* 64 tiles of 64 x 64 would leave cores idle */
         { &gpu, { 512, 512, 512, 1 }, 100, 64, 64, 2 },    /* two slices of a sum keep the cores busy */
+        { &few, { 512, 512, 512, 1 }, 100, 128, 128, 1 },  /* 16 tiles are enough for 4 cores */
+        { &many, { 512, 512, 512, 1 }, 100, 32, 32, 2 },   /* 132 cores want 528 tiles of 64 lanes */
         { &gpu, { 32, 100000, 800, 1 }, 1, 32, 64, 1 },    /* few rows: no tile of 64 rows */
         { &gpu, { 10, 784, 60000, 1 }, 1000, 32, 64, 10 }, /* few elements with long sums */
         { &gpu, { 10, 784, 60000, 1 }, 4, 32, 32, 4 },     /* the same, without memory for all slices */

@@ -68,7 +68,7 @@ static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint6
     for (; t < last; t++) {
         const uint64_t all = area(j, t->bm, t->bn), groups = all / t->bm / t->bn * j->count;
         const bool can = runs(lim, t, j->coop) && (!j->coop || divide(lim, t));
-        if (can && groups * slices >= lim->traits->groups_shared && 4 * all <= 5 * least) break;
+        if (can && groups * slices >= vkt_tiles_wanted(lim, lanes_of(t)) && 4 * all <= 5 * least) break;
     }
     return t;
 }
@@ -80,7 +80,7 @@ bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mo
     const uint32_t bm = t->bm, bn = t->bn;
     if (j->coop && !divide(lim, t)) return false;
     const uint64_t n = area(j, bm, bn) / bm / bn, per_group = div_up(n, lim->max_groups);
-    const uint64_t slices = VKT_MIN(div_up(lim->traits->groups_shared, n * j->count), most);
+    const uint64_t slices = VKT_MIN(div_up(vkt_tiles_wanted(lim, lanes_of(t)), n * j->count), most);
     const uint64_t slice = vkt_round_up(div_up(j->k, slices), BLOCKS_K);
     if (n > UINT32_MAX || per_group * (slice / BLOCKS_K * ITERATIONS_PER_TILE + 1) > vkt_largest_loop(lim))
         return false;
