@@ -6,7 +6,7 @@ VKT_PUSH(vkt_gemm_shared_push, VKT_U32(M) VKT_U32(N) VKT_U32(K)
          VKT_U32(a_base) VKT_U32(a_ld) VKT_U32(a_batch)
          VKT_U32(b_base) VKT_U32(b_ld) VKT_U32(b_batch)
          VKT_U32(c_base) VKT_U32(c_ld) VKT_U32(c_batch)
-         VKT_U32(slice) /* a multiple of BLOCKS_K, or K */
+         VKT_U32(slice) /* a multiple of a tile's k, or K */
          VKT_U32(part))
 #define GEMM_SHARED_SPEC_A_BY_K     5 /* smaller ids: blocks.abi.h */
 #define GEMM_SHARED_SPEC_B_BY_K     6

@@ -26,32 +26,24 @@ layout(binding = CONV2D_DW_SHARED_DB, std430) writeonly buffer Db { float db[]; 
 
 const bool A_BY_K = true, B_BY_K = true;
 const bool ROUNDS_A = STORED_AS(CONV2D_DW_SHARED_DY) != STORAGE_F16, ROUNDS_B = STORED_AS(CONV2D_DW_SHARED_X) != STORAGE_F16;
-mat4 load_a(uint m, uint k);
-mat4 load_b(uint n, uint k);
 #include "lib/blocks.glsl"
 
-mat4 load_a(uint m, uint k)
+LINE line_a(uint m, uint k, uint j)
 {
-    mat4 v = mat4(0.0);
-    [[unroll]] for (uint i = 0; i < 4; i++)
-        if (m + i < pc.rows && k < pc.plane) v[i] = LOAD4(dy, ((gl_WorkGroupID.z * pc.rows + m + i) * pc.plane + k) / 4);
-    return transpose(v);
+    if (m + j >= pc.rows || k >= pc.plane) return LINE(0);
+    return LOAD_LINE(CONV2D_DW_SHARED_DY, dy, ((gl_WorkGroupID.z * pc.rows + m + j) * pc.plane + k) / 4);
 }
 
-mat4 load_b(uint n, uint k)
+LINE line_b(uint n, uint k, uint j)
 {
-    mat4 v = mat4(0.0);
     const uint pixel = k / 4 / N4, p = pixel / WIDTH * pc.stride_h - pc.pad_h, q = pixel % WIDTH * pc.stride_w - pc.pad_w;
-    [[unroll]] for (uint i = 0; i < 4; i++) {
-        const uint c = (n + i) / TAPS, tap = (n + i) % TAPS;
-        // A tap before the image wraps around to a large h or w.
-        const uint h = p + tap / KERNEL_W * pc.dilation_h, w = q + tap % KERNEL_W * pc.dilation_w;
-        const bool inside = n + i < pc.columns && k < pc.plane && h < pc.src_height && w < pc.src_width;
-        if (inside)
-            v[i] = LOAD4(x, (((gl_WorkGroupID.z * pc.depth + c) * pc.src_height + h) * pc.src_width + w) * N4 + k / 4 % N4);
-        if (n + i == pc.columns) v[i] = vec4(1.0);
-    }
-    return transpose(v);
+    const uint c = (n + j) / TAPS, tap = (n + j) % TAPS;
+    // A tap before the image wraps around to a large h or w.
+    const uint h = p + tap / KERNEL_W * pc.dilation_h, w = q + tap % KERNEL_W * pc.dilation_w;
+    if (n + j == pc.columns) return ONES(CONV2D_DW_SHARED_X);
+    if (n + j > pc.columns || k >= pc.plane || h >= pc.src_height || w >= pc.src_width) return LINE(0);
+    return LOAD_LINE(CONV2D_DW_SHARED_X, x,
+                     (((gl_WorkGroupID.z * pc.depth + c) * pc.src_height + h) * pc.src_width + w) * N4 + k / 4 % N4);
 }
 
 void main()

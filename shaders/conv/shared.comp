@@ -35,30 +35,19 @@ const bool A_BY_K = !VECTORS;
 const bool A_BY_K = true;
 #endif
 const bool B_BY_K = false, ROUNDS_A = true, ROUNDS_B = STORED_AS(CONV2D_SHARED_SRC) != STORAGE_F16;
-mat4 load_a(uint m, uint k);
-mat4 load_b(uint n, uint k);
 #include "lib/blocks.glsl"
 
-mat4 load_a(uint m, uint k)
+LINE line_a(uint m, uint k, uint j)
 {
-    mat4 v = mat4(0.0);
     const uint group = gl_WorkGroupID.z * pc.w_group;
-    if (VECTORS && A_BY_K) { // w is (M,K)
-        [[unroll]] for (uint i = 0; i < 4; i++)
-            if (m + i < pc.rows && k < pc.K) v[i] = w4[(group + (m + i) * pc.w_row + k) / 4];
-        return transpose(v);
-    }
-    [[unroll]] for (uint j = 0; j < 4; j++) {
-        const uint at = group + (k + j) / TAPS * pc.w_depth + (k + j) % TAPS;
-        if (k + j >= pc.K) continue;
-        if (VECTORS) { // w is (K,M)
-            if (m < pc.rows) v[j] = w4[(at + m) / 4];
-            continue;
-        }
-        [[unroll]] for (uint i = 0; i < 4; i++)
-            if (m + i < pc.rows) v[j][i] = w[at + (m + i) * pc.w_row];
-    }
-    return v;
+    if (!A_BY_K) // w is (K,M)
+        return k + j < pc.K && m < pc.rows ? LINE_OF(w4[(group + (k + j) * pc.w_depth + m) / 4]) : LINE(0);
+    if (m + j >= pc.rows || k >= pc.K) return LINE(0);
+    if (VECTORS) return LINE_OF(w4[(group + (m + j) * pc.w_row + k) / 4]); // w is (M,K)
+    vec4 v = vec4(0.0);
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        if (k + i < pc.K) v[i] = w[group + (m + j) * pc.w_row + (k + i) / TAPS * pc.w_depth + (k + i) % TAPS];
+    return LINE_OF(v);
 }
 
 // Returns the source index that tap r of destination i reads along one axis. If the tap reads no source, the index is
@@ -73,19 +62,14 @@ uint source(uint i, uint r, uint stride, uint pad, uint dilation)
 #endif
 }
 
-mat4 load_b(uint n, uint k)
+LINE line_b(uint n, uint k, uint j)
 {
-    mat4 v = mat4(0.0);
-    const uint pixel = n / 4 / N4, p = pixel / WIDTH, q = pixel % WIDTH;
-    if (n >= pc.columns) return v;
-    [[unroll]] for (uint j = 0; j < 4; j++) {
-        const uint c = (k + j) / TAPS, tap = (k + j) % TAPS;
-        const uint h = source(p, tap / KERNEL_W, STRIDE_H, pc.pad_h, pc.dilation_h);
-        const uint x = source(q, tap % KERNEL_W, STRIDE_W, pc.pad_w, pc.dilation_w);
-        if (k + j < pc.K && h < pc.src_height && x < pc.src_width)
-            v[j] = LOAD4(src, (((gl_WorkGroupID.z * pc.depth + c) * pc.src_height + h) * pc.src_width + x) * N4 + n / 4 % N4);
-    }
-    return v;
+    const uint pixel = n / 4 / N4, p = pixel / WIDTH, q = pixel % WIDTH, c = (k + j) / TAPS, tap = (k + j) % TAPS;
+    const uint h = source(p, tap / KERNEL_W, STRIDE_H, pc.pad_h, pc.dilation_h);
+    const uint x = source(q, tap % KERNEL_W, STRIDE_W, pc.pad_w, pc.dilation_w);
+    if (n >= pc.columns || k + j >= pc.K || h >= pc.src_height || x >= pc.src_width) return LINE(0);
+    return LOAD_LINE(CONV2D_SHARED_SRC, src,
+                     (((gl_WorkGroupID.z * pc.depth + c) * pc.src_height + h) * pc.src_width + x) * N4 + n / 4 % N4);
 }
 
 void main()

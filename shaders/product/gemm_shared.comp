@@ -25,37 +25,27 @@ VKT_INOUT4(GEMM_SHARED_C, c4);
 layout(binding = GEMM_SHARED_BIAS, std430) readonly buffer Bias { float bias[]; };
 
 const bool ROUNDS_A = STORED_AS(GEMM_SHARED_A) != STORAGE_F16, ROUNDS_B = STORED_AS(GEMM_SHARED_B) != STORAGE_F16;
-mat4 load_a(uint m, uint k);
-mat4 load_b(uint n, uint k);
 #include "lib/blocks.glsl"
 
 // Returns elements inner .. inner + 3 of row `outer` of A (is_a) or B. Zero outside the matrix.
-vec4 run(bool is_a, uint outer, uint outer_n, uint inner, uint inner_n)
+LINE run(bool is_a, uint outer, uint outer_n, uint inner, uint inner_n)
 {
     const uint at = is_a ? pc.a_base + gl_WorkGroupID.z * pc.a_batch + outer * pc.a_ld + inner
                          : pc.b_base + gl_WorkGroupID.z * pc.b_batch + outer * pc.b_ld + inner;
     vec4 v = vec4(0.0);
-    if (outer >= outer_n || inner >= inner_n) return v;
-    if (is_a && (VECTORS & 1u) != 0u) return LOAD4(a4, at / 4u);
-    if (!is_a && (VECTORS & 2u) != 0u) return LOAD4(b4, at / 4u);
+    if (outer >= outer_n || inner >= inner_n) return LINE(0);
+    if (is_a && (VECTORS & 1u) != 0u) return LOAD_LINE(GEMM_SHARED_A, a4, at / 4u);
+    if (!is_a && (VECTORS & 2u) != 0u) return LOAD_LINE(GEMM_SHARED_B, b4, at / 4u);
     [[unroll]] for (uint i = 0; i < 4; i++)
         if (inner + i < inner_n) {
             if (is_a) v[i] = a[at + i];
             else v[i] = b[at + i];
         }
-    return v;
+    return LINE_OF(v);
 }
 
-mat4 block(bool is_a, bool by_k, uint x, uint x_n, uint k)
-{
-    mat4 v;
-    [[unroll]] for (uint j = 0; j < 4; j++)
-        v[j] = by_k ? run(is_a, x + j, x_n, k, pc.K) : run(is_a, k + j, pc.K, x, x_n);
-    return by_k ? transpose(v) : v;
-}
-
-mat4 load_a(uint m, uint k) { return block(true, A_BY_K, m, pc.M, k); }
-mat4 load_b(uint n, uint k) { return block(false, B_BY_K, n, pc.N, k); }
+LINE line_a(uint m, uint k, uint j) { return A_BY_K ? run(true, m + j, pc.M, k, pc.K) : run(true, k + j, pc.K, m, pc.M); }
+LINE line_b(uint n, uint k, uint j) { return B_BY_K ? run(false, n + j, pc.N, k, pc.K) : run(false, k + j, pc.K, n, pc.N); }
 
 void store(uint at, uint columns, vec4 v)
 {

@@ -17,7 +17,7 @@ typedef struct vkt_blocks_job {
 typedef struct vkt_blocks {
     uint32_t spec[BLOCKS_SPECS]; /* in the order of blocks.abi.h */
     uint32_t tiles;              /* the tiles of one product */
-    uint32_t slice, slices;      /* k of a slice, a multiple of BLOCKS_K; number of slices */
+    uint32_t slice, slices;      /* k of a slice, a multiple of a tile's k; number of slices */
     bool coop;
 } vkt_blocks;
 
