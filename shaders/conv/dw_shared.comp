@@ -19,6 +19,7 @@ layout(constant_id = CONV2D_DW_SHARED_SPEC_TAPS) const uint TAPS = 9;
 layout(constant_id = CONV2D_DW_SHARED_SPEC_KERNEL_W) const uint KERNEL_W = 3;
 layout(constant_id = CONV2D_DW_SHARED_SPEC_N4) const uint N4 = 8;
 layout(constant_id = CONV2D_DW_SHARED_SPEC_WIDTH) const uint WIDTH = 28;
+layout(constant_id = CONV2D_DW_SHARED_SPEC_INSIDE) const bool INSIDE = false;
 VKT_IN4(CONV2D_DW_SHARED_DY, dy);
 VKT_IN4(CONV2D_DW_SHARED_X, x);
 layout(binding = CONV2D_DW_SHARED_DW, std430) writeonly buffer Dw { float dw[]; };
@@ -28,9 +29,13 @@ const bool A_BY_K = true, B_BY_K = true;
 const bool ROUNDS_A = STORED_AS(CONV2D_DW_SHARED_DY) != STORAGE_F16, ROUNDS_B = STORED_AS(CONV2D_DW_SHARED_X) != STORAGE_F16;
 #include "lib/blocks.glsl"
 
+bool is_row(uint m) { return WHOLE_M || m < pc.rows; }
+bool is_column(uint n) { return WHOLE_N || n < pc.columns; }
+bool is_k(uint k) { return WHOLE_K || k < pc.plane; }
+
 LINE line_a(uint m, uint k, uint j)
 {
-    if (m + j >= pc.rows || k >= pc.plane) return LINE(0);
+    if (!is_row(m + j) || !is_k(k)) return LINE(0);
     return LOAD_LINE(CONV2D_DW_SHARED_DY, dy, ((gl_WorkGroupID.z * pc.rows + m + j) * pc.plane + k) / 4);
 }
 
@@ -40,8 +45,9 @@ LINE line_b(uint n, uint k, uint j)
     const uint c = (n + j) / TAPS, tap = (n + j) % TAPS;
     // A tap before the image wraps around to a large h or w.
     const uint h = p + tap / KERNEL_W * pc.dilation_h, w = q + tap % KERNEL_W * pc.dilation_w;
-    if (n + j == pc.columns) return ONES(CONV2D_DW_SHARED_X);
-    if (n + j > pc.columns || k >= pc.plane || h >= pc.src_height || w >= pc.src_width) return LINE(0);
+    // WHOLE_N is not set if there is a column of ones.
+    if (!WHOLE_N && n + j >= pc.columns) return n + j == pc.columns ? ONES(CONV2D_DW_SHARED_X) : LINE(0);
+    if (!is_k(k) || (!INSIDE && (h >= pc.src_height || w >= pc.src_width))) return LINE(0);
     return LOAD_LINE(CONV2D_DW_SHARED_X, x,
                      (((gl_WorkGroupID.z * pc.depth + c) * pc.src_height + h) * pc.src_width + w) * N4 + k / 4 % N4);
 }
@@ -55,8 +61,8 @@ void main()
         [[unroll]] for (uint i = 0; i < TM; i++)
             [[unroll]] for (uint j = 0; j < TN; j++) {
                 const uint m = at.x + tile_row(i), n = at.y + tile_column(j), row = gl_WorkGroupID.z * pc.rows + m;
-                if (m < pc.rows && n < pc.columns) dw[base + row * pc.columns + n] = acc[i * TN / 4 + j / 4][j % 4];
-                if (m < pc.rows && n == pc.columns && pc.bias != 0) db[base + row] = acc[i * TN / 4 + j / 4][j % 4];
+                if (is_row(m) && is_column(n)) dw[base + row * pc.columns + n] = acc[i * TN / 4 + j / 4][j % 4];
+                if (!WHOLE_N && is_row(m) && n == pc.columns && pc.bias != 0) db[base + row] = acc[i * TN / 4 + j / 4][j % 4];
             }
     }
 }

@@ -28,6 +28,8 @@ layout(constant_id = BLOCKS_SPEC_BM) const uint BM = 64;
 layout(constant_id = BLOCKS_SPEC_BN) const uint BN = 64;
 layout(constant_id = BLOCKS_SPEC_TM) const uint TM = 8;
 layout(constant_id = BLOCKS_SPEC_TN) const uint TN = 4;
+layout(constant_id = BLOCKS_SPEC_WHOLE) const uint WHOLE = 0;
+const bool WHOLE_M = (WHOLE & BLOCKS_WHOLE_M) != 0u, WHOLE_N = (WHOLE & BLOCKS_WHOLE_N) != 0u, WHOLE_K = (WHOLE & BLOCKS_WHOLE_K) != 0u;
 const uint LANES_M = BM / TM, LANES_N = BN / TN, LANES = LANES_M * LANES_N;
 const uint BAND = 8;
 vec4 acc[TM * TN / 4];

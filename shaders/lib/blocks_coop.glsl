@@ -61,19 +61,26 @@ void fetch(uint m, uint n, uint k)
     }
 }
 
+// Returns f16 `i` (0 or 1) of both words, as one word.
+uint pair(uint a, uint b, uint i) { return packFloat2x16(f16vec2(unpackFloat2x16(a)[i], unpackFloat2x16(b)[i])); }
+
+// Returns row j of the block that is staged from index `from` on: its four k, as f16.
+uvec2 row_of(uint from, uint j, bool by_k, bool rounds)
+{
+    if (rounds && by_k) return narrow(uintBitsToFloat(staged[from + j]), STORAGE_F16);
+    const uvec4 a = staged[from], b = staged[from + 1], c = staged[from + 2], d = staged[from + 3];
+    if (rounds) return narrow(uintBitsToFloat(uvec4(a[j], b[j], c[j], d[j])), STORAGE_F16);
+    return by_k ? staged[from + j].xy : uvec2(pair(a[j / 2], b[j / 2], j % 2), pair(c[j / 2], d[j / 2], j % 2));
+}
+
 // Stores block i of an operand, which is staged from index `from` on. `at`: where the operand begins. `lanes`: lanes that share
 // a part of it.
 void put(uint i, uint from, uint at, uint lanes, bool by_k, bool rounds)
 {
     const uvec2 b = block_of(i, by_k);
-    uvec2 h[4];
-    [[unroll]] for (uint j = 0; j < 4; j++)
-        h[j] = rounds ? narrow(uintBitsToFloat(staged[from + j]), STORAGE_F16) : staged[from + j].xy;
     [[unroll]] for (uint j = 0; j < 4; j++) {
-        const uint w = j / 2, shift = j % 2 * 16; // element j of each line
-        const uvec2 low = uvec2(h[0][w], h[2][w]) >> shift & 0xffffu, high = uvec2(h[1][w], h[3][w]) >> shift << 16;
         const uint row = b.x / lanes * 4 * lanes + position(b.x % lanes, j, lanes);
-        tile[at + row * PITCH + b.y] = by_k ? h[j] : low | high;
+        tile[at + row * PITCH + b.y] = row_of(from, j, by_k, rounds);
     }
 }
 

@@ -27,25 +27,43 @@ layout(binding = GEMM_SHARED_BIAS, std430) readonly buffer Bias { float bias[]; 
 const bool ROUNDS_A = STORED_AS(GEMM_SHARED_A) != STORAGE_F16, ROUNDS_B = STORED_AS(GEMM_SHARED_B) != STORAGE_F16;
 #include "lib/blocks.glsl"
 
-// Returns elements inner .. inner + 3 of row `outer` of A (is_a) or B. Zero outside the matrix.
-LINE run(bool is_a, uint outer, uint outer_n, uint inner, uint inner_n)
+// Returns whether an index is inside the product.
+bool is_row(uint m) { return WHOLE_M || m < pc.M; }
+bool is_column(uint n) { return WHOLE_N || n < pc.N; }
+bool is_k(uint k) { return WHOLE_K || k < pc.K; }
+
+// Returns the elements a[at] .. a[at + 3], of which only the first n are inside the matrix. The others are zero.
+LINE run_a(uint at, uint n)
 {
-    const uint at = is_a ? pc.a_base + gl_WorkGroupID.z * pc.a_batch + outer * pc.a_ld + inner
-                         : pc.b_base + gl_WorkGroupID.z * pc.b_batch + outer * pc.b_ld + inner;
+    at += pc.a_base + gl_WorkGroupID.z * pc.a_batch;
+    if ((VECTORS & 1u) != 0u) return LOAD_LINE(GEMM_SHARED_A, a4, at / 4u);
     vec4 v = vec4(0.0);
-    if (outer >= outer_n || inner >= inner_n) return LINE(0);
-    if (is_a && (VECTORS & 1u) != 0u) return LOAD_LINE(GEMM_SHARED_A, a4, at / 4u);
-    if (!is_a && (VECTORS & 2u) != 0u) return LOAD_LINE(GEMM_SHARED_B, b4, at / 4u);
     [[unroll]] for (uint i = 0; i < 4; i++)
-        if (inner + i < inner_n) {
-            if (is_a) v[i] = a[at + i];
-            else v[i] = b[at + i];
-        }
+        if (i < n) v[i] = a[at + i];
     return LINE_OF(v);
 }
 
-LINE line_a(uint m, uint k, uint j) { return A_BY_K ? run(true, m + j, pc.M, k, pc.K) : run(true, k + j, pc.K, m, pc.M); }
-LINE line_b(uint n, uint k, uint j) { return B_BY_K ? run(false, n + j, pc.N, k, pc.K) : run(false, k + j, pc.K, n, pc.N); }
+LINE run_b(uint at, uint n)
+{
+    at += pc.b_base + gl_WorkGroupID.z * pc.b_batch;
+    if ((VECTORS & 2u) != 0u) return LOAD_LINE(GEMM_SHARED_B, b4, at / 4u);
+    vec4 v = vec4(0.0);
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        if (i < n) v[i] = b[at + i];
+    return LINE_OF(v);
+}
+
+LINE line_a(uint m, uint k, uint j)
+{
+    if (A_BY_K) return is_row(m + j) && is_k(k) ? run_a((m + j) * pc.a_ld + k, pc.K - k) : LINE(0);
+    return is_k(k + j) && is_row(m) ? run_a((k + j) * pc.a_ld + m, pc.M - m) : LINE(0);
+}
+
+LINE line_b(uint n, uint k, uint j)
+{
+    if (B_BY_K) return is_column(n + j) && is_k(k) ? run_b((n + j) * pc.b_ld + k, pc.K - k) : LINE(0);
+    return is_k(k + j) && is_column(n) ? run_b((k + j) * pc.b_ld + n, pc.N - n) : LINE(0);
+}
 
 void store(uint at, uint columns, vec4 v)
 {
@@ -62,7 +80,7 @@ void store_tile(uint m0, uint n0)
     const uint base = pc.c_base + gl_WorkGroupID.z * pc.c_batch + gl_WorkGroupID.y * pc.part;
     [[unroll]] for (uint j = 0; j < TN / 4; j++) {
         const uint n = n0 + tile_column(4 * j);
-        if (n >= pc.N) continue;
+        if (!is_column(n)) continue;
         const uint columns = min(pc.N - n, 4u);
         vec4 add = vec4(0.0);
         if (BIAS) {
@@ -71,7 +89,7 @@ void store_tile(uint m0, uint n0)
         }
         [[unroll]] for (uint i = 0; i < TM; i++) {
             const uint m = m0 + tile_row(i);
-            if (m < pc.M) store(base + m * pc.c_ld + n, columns, acc[i * TN / 4 + j] + add);
+            if (is_row(m)) store(base + m * pc.c_ld + n, columns, acc[i * TN / 4 + j] + add);
         }
     }
 }

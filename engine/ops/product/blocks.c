@@ -104,6 +104,12 @@ bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mo
     return true;
 }
 
+uint32_t vkt_blocks_whole(const vkt_blocks *b, uint64_t m, uint64_t n, uint64_t k)
+{
+    return (m % b->spec[BLOCKS_SPEC_BM] ? 0 : BLOCKS_WHOLE_M) | (n % b->spec[BLOCKS_SPEC_BN] ? 0 : BLOCKS_WHOLE_N) |
+           (k % tile_k(b->coop) ? 0 : BLOCKS_WHOLE_K);
+}
+
 bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out)
 {
     job.coop = true;
