@@ -25,11 +25,10 @@ static const shape tiles[] = {
     { 32, 64, 4, 4 },   /* 128 lanes, 12 KiB */
     { 32, 32, 4, 4 },   /* 64 lanes, 8 KiB */
 };
-/* The tiles of COOP. The second one has fewer lanes than the same tile above, so a subgroup computes more matrices. It
- * reads an operand once for all of its matrices. */
+/* The tiles of COOP. Several subgroups share a tile: four of 64 lanes or eight of 32 lanes the first one. */
 static const shape coop_tiles[] = {
     { 128, 128, 8, 8 }, /* 256 lanes, 20 KiB */
-    { 64, 64, 8, 8 },   /* 64 lanes, 10 KiB */
+    { 64, 64, 8, 4 },   /* 128 lanes, 10 KiB */
     { 32, 32, 4, 4 },   /* 64 lanes, 6 KiB */
 };
 
