@@ -263,7 +263,11 @@ static void whole_tiles_convolve(void **state)
         { vkt_shape4(32, 32, 6, 5), vkt_shape4(32, 32, 3, 2), { .stride = { 1, 1 } }, 32032, false }, /* no padding */
         { vkt_shape4(32, 32, 4, 4), vkt_shape4(32, 32, 1, 1), { .stride = { 1, 1 } }, 32032, true },
         { vkt_shape4(32, 32, 5, 5), vkt_shape4(32, 32, 1, 1), { .stride = { 2, 2 } }, 32032, false },
-        { vkt_shape4(32, 30, 5, 4), vkt_shape4(32, 30, 1, 1), { .stride = { 1, 1 } }, 32032, false }, /* 30 + 2 channels */
+        { vkt_shape4(32, 30, 5, 4),
+          vkt_shape4(32, 30, 1, 1),
+          { .stride = { 1, 1 } },
+          32032,
+          false }, /* 30 + 2 channels */
     };
     const size_t first = vkt_env_int("VKT_TEST_SMALL", 0) ? 2 : 0;
     for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i], i);
@@ -281,8 +285,7 @@ static void matrices_must_divide_the_tile(void **state)
         { { 16, 16, 16 }, 32, 128 }, { { 16, 8, 16 }, 32, 128 }, { { 16, 16, 16 }, 64, 128 },
         { { 8, 16, 16 }, 16, 128 },  { { 8, 8, 8 }, 8, 128 },    { { 8, 8, 8 }, 4, 128 },
         { { 16, 16, 16 }, 4, 0 },    { { 0, 0, 0 }, 32, 0 },     { { 16, 16, 16 }, 128, 128 },
-        { { 16, 16, 32 }, 32, 128 },
-        { { 16, 16, 64 }, 32, 0 },
+        { { 16, 16, 32 }, 32, 128 }, { { 16, 16, 64 }, 32, 0 },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         vkt_limits lim = gpu;

@@ -31,7 +31,8 @@ static uint32_t taps_of(const vkt_conv2d_size *z)
 static bool reads_inside(const vkt_conv2d_size *z)
 {
     for (int i = 0; i < 2; i++) {
-        const uint64_t last = (uint64_t)(z->out[i] - 1) * z->a.stride[i] + (uint64_t)(z->kernel[i] - 1) * z->a.dilation[i];
+        const uint64_t last =
+            (uint64_t)(z->out[i] - 1) * z->a.stride[i] + (uint64_t)(z->kernel[i] - 1) * z->a.dilation[i];
         if (z->a.pad[i] || last >= z->in[i]) return false;
     }
     return true;
@@ -98,8 +99,8 @@ static vkt_tensor pack_weights(vkt_emit *e, const vkt_conv_job *j, const vkt_blo
                                              .w_group = w.rows * w.depth * w.taps,
                                              .w_row = j->transposed ? w.taps : o_step,
                                              .w_depth = j->transposed ? o_step : w.taps };
-    const vkt_tensor packed = vkt_scratch_stored(e, "weights", job->m * job->k * job->count,
-                                                 coop ? VKT_PRECISION_F16 : VKT_PRECISION_F32);
+    const vkt_tensor packed =
+        vkt_scratch_stored(e, "weights", job->m * job->k * job->count, coop ? VKT_PRECISION_F16 : VKT_PRECISION_F32);
     const vkt_bind bind[] = { [PACK_ROWS_W] = VKT_WHOLE(j->w), [PACK_ROWS_A] = VKT_WHOLE(packed) };
     const uint32_t spec[] = { vkt_lanes(e->lim, e->lim->traits->lanes_pack) };
     vkt_dispatch_add(

@@ -90,8 +90,7 @@ bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mo
     const uint64_t n = area(j, bm, bn) / bm / bn, per_group = div_up(n, lim->max_groups);
     const uint64_t slices = VKT_MIN(div_up(lim->traits->groups_shared, n * j->count), most);
     const uint64_t slice = vkt_round_up(div_up(j->k, slices), tile_k(j->coop));
-    if (n > UINT32_MAX || per_group * (iterations_of(slice, j->coop) + 1) > vkt_largest_loop(lim))
-        return false;
+    if (n > UINT32_MAX || per_group * (iterations_of(slice, j->coop) + 1) > vkt_largest_loop(lim)) return false;
     *out = (vkt_blocks){
         .tiles = (uint32_t)n, .slice = (uint32_t)slice, .slices = (uint32_t)div_up(j->k, slice), .coop = j->coop
     };
