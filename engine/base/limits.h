@@ -14,7 +14,7 @@
 /* Most bindings of a kernel. A device is used only if it can bind this many storage buffers in a compute shader. Vulkan
  * guarantees 4; all known devices of version 1.3 have 16 or more. VKT_MAX_SPECS: most specialisation constants. */
 #define VKT_MAX_BINDINGS 12u
-#define VKT_MAX_SPECS 12u
+#define VKT_MAX_SPECS 14u
 
 /* The cooperative matrices that products use: a subgroup multiplies f16 (m,k) by f16 (k,n) and adds to f32 (m,n). The
  * sizes are powers of two, at most 16. */
