@@ -14,7 +14,7 @@
 /* Most bindings of a kernel. A device is used only if it can bind this many storage buffers in a compute shader. Vulkan
  * guarantees 4; all known devices of version 1.3 have 16 or more. VKT_MAX_SPECS: most specialisation constants. */
 #define VKT_MAX_BINDINGS 12u
-#define VKT_MAX_SPECS 12u
+#define VKT_MAX_SPECS 14u
 
 /* The cooperative matrices that products use: a subgroup multiplies f16 (m,k) by f16 (k,n) and adds to f32 (m,n). The
  * sizes are powers of two, at most 16. */
@@ -26,6 +26,7 @@ typedef struct vkt_limits {
     /* Lanes of a subgroup: powers of two, at most 128. Kernels may want a size of their own (kernels.def): SHORT or
      * SHUFFLES; 0: they have subgroup_size too. */
     uint32_t subgroup_size, subgroup_short, subgroup_shuffles;
+    uint32_t cores;                   /* how many the device has, reported or estimated; 0 (in tests): the trait */
     uint32_t max_workgroup_lanes;     /* most lanes of a work group, all along x; >= 128 */
     uint32_t max_groups;              /* the smallest maxComputeWorkGroupCount of the three axes, >= 65535 */
     uint32_t max_push_bytes;          /* most bytes of push constants, >= 128 */

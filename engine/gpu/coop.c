@@ -13,7 +13,8 @@ bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys)
     return vkt_features_have_coop(&core);
 }
 
-/* Returns whether compute shaders may use cooperative matrices, and our subgroups fit them. A matrix needs the subgroup
+/* Returns whether compute shaders may use cooperative matrices, round to nearest even when they convert to f16 (the
+ * modules declare it: shaders/lib/rounding.glsl), and our subgroups fit the matrices. A matrix needs the subgroup
  * size that the driver prefers, but the driver does not report that size. On Intel, subgroups have 8 to 32 lanes, and
  * matrices need 8 or 16. If there is only one size, or all sizes are 32 or more, each size fits. */
 static bool fits_subgroups(vkt_ctx *ctx)
@@ -21,11 +22,13 @@ static bool fits_subgroups(vkt_ctx *ctx)
     VkPhysicalDeviceCooperativeMatrixPropertiesKHR coop = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_KHR
     };
-    VkPhysicalDeviceVulkan13Properties v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES,
+    VkPhysicalDeviceVulkan12Properties v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES,
                                                .pNext = &coop };
+    VkPhysicalDeviceVulkan13Properties v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES,
+                                               .pNext = &v12 };
     VkPhysicalDeviceProperties2 core = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &v13 };
     ctx->vk.GetPhysicalDeviceProperties2(ctx->phys, &core);
-    return (coop.cooperativeMatrixSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+    return (coop.cooperativeMatrixSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) && v12.shaderRoundingModeRTEFloat16 &&
            (v13.minSubgroupSize == v13.maxSubgroupSize || v13.minSubgroupSize >= 32);
 }
 

@@ -361,6 +361,7 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
         .choices.off = vkt_variants_off(),
     };
     VKT_TRY(vkt_traits_fill(ctx, p.core.properties.vendorID, p.v12.driverID, p.core.properties.deviceType));
+    VKT_TRY(vkt_cores_fill(ctx));
     ctx->limits.subgroup_size = pick_subgroup_size(&p, ctx->traits.lanes_subgroup);
     ctx->limits.subgroup_short = pick_subgroup_size(&p, own_size(&ctx->traits, ctx->traits.lanes_subgroup_short));
     ctx->limits.subgroup_shuffles = pick_subgroup_size(&p, own_size(&ctx->traits, ctx->traits.lanes_subgroup_shuffles));
@@ -377,7 +378,8 @@ void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out)
 {
     if (!ctx || !out) return;
     const vkt_limits *l = &ctx->limits;
-    *out = (vkt_device_limits){ .subgroup_size = l->subgroup_size,
+    *out = (vkt_device_limits){ .cores = l->cores,
+                                .subgroup_size = l->subgroup_size,
                                 .max_workgroup_lanes = l->max_workgroup_lanes,
                                 .max_workgroups = l->max_groups,
                                 .shared_bytes = l->shared_bytes,

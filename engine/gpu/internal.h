@@ -54,8 +54,13 @@ vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_
                                 const vkt_candidate **out);
 /* Fills ctx->limits, traits, subgroup_size_varies and the timestamp fields for ctx->phys and ctx->compute.family.
  * VKT_E_ARG if $VKT_TRAITS is wrong; an error of vkt_file_read if it names a file that cannot be read; VKT_E_NOMEM, or
- * an error of vkt_coop_sizes; all are logged. */
+ * an error of vkt_cores_fill or vkt_coop_sizes; all are logged. */
 vkt_result vkt_limits_fill(vkt_ctx *ctx);
+
+/* ---- cores.c ---- */
+/* Fills limits.cores: what an extension of the vendor reports, or else the trait `cores`. A trait that the user set has
+ * precedence. ctx->traits must be filled. VKT_E_NOMEM, or an error of the driver; logged. */
+vkt_result vkt_cores_fill(vkt_ctx *ctx);
 
 /* ---- traits.c ---- */
 vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type);

@@ -41,6 +41,8 @@ static void ask_this_machine(vkt_traits *t)
     const long last = sysconf(_SC_LEVEL3_CACHE_SIZE);
     if (last >= 1024) t->cache_kib = (uint32_t)VKT_MIN(last / 1024, 128 << 10);
 #endif
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (cores > 0) t->cores = (uint32_t)VKT_MIN(cores, 65536);
 }
 
 static vkt_result set_by_file(vkt_ctx *ctx, const char *path)

@@ -405,6 +405,8 @@ void vkt_dispatch_add(vkt_emit *e, const vkt_launch *launch);
 /* Makes a scratch value. Its live range is from the first dispatch that binds it to the last one. Both are in this
  * node, unless a later node recalls the value. */
 vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes);
+/* Makes a scratch value of `elements` floats that are stored in this precision. */
+vkt_tensor vkt_scratch_stored(vkt_emit *e, const char *name, uint64_t elements, vkt_precision stored);
 /* Makes a scratch value of this shape. Type, layout and storage are those of `like`. */
 vkt_tensor vkt_scratch_like(vkt_emit *e, const char *name, vkt_tensor like, vkt_shape shape);
 /* Makes a constant that the program holds from its creation on; the bytes are copied. */

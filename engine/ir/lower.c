@@ -77,6 +77,13 @@ vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes)
     return extra_value(e, name, VKT_ROLE_SCRATCH, bytes);
 }
 
+vkt_tensor vkt_scratch_stored(vkt_emit *e, const char *name, uint64_t elements, vkt_precision stored)
+{
+    const vkt_tensor t = vkt_scratch(e, name, elements * (stored == VKT_PRECISION_F32 ? 4 : 2));
+    if (t.id) e->extra[e->n_extra - 1].storage = stored;
+    return t;
+}
+
 vkt_tensor vkt_scratch_like(vkt_emit *e, const char *name, vkt_tensor like, vkt_shape shape)
 {
     vkt_value v = *vkt_lowered_value(e, like);

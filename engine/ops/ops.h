@@ -97,6 +97,25 @@ static inline uint32_t vkt_lanes_for(const vkt_limits *lim, uint16_t kernel, uin
     while (2 * lanes <= most && loads >= 8ull * lanes) lanes *= 2;
     return lanes;
 }
+/* Returns how many work groups of `lanes` lanes have `waves` subgroups for each core of the device together. */
+static inline uint32_t vkt_groups_of_waves(const vkt_limits *lim, uint32_t waves, uint32_t lanes)
+{
+    const uint64_t cores = lim->cores ? lim->cores : lim->traits->cores;
+    const uint64_t wanted = (cores * waves * lim->subgroup_size + lanes - 1) / lanes;
+    return (uint32_t)VKT_MAX(VKT_MIN(wanted, UINT32_MAX), 1u);
+}
+/* Returns how many work groups of `lanes` lanes keep the device busy if they mostly load and store. */
+static inline uint32_t vkt_groups_wanted(const vkt_limits *lim, uint32_t lanes)
+{
+    const vkt_traits *t = lim->traits;
+    return t->groups_wanted ? t->groups_wanted : vkt_groups_of_waves(lim, t->waves_loads, lanes);
+}
+/* Returns the same for work groups that multiply tiles in shared memory. */
+static inline uint32_t vkt_tiles_wanted(const vkt_limits *lim, uint32_t lanes)
+{
+    const vkt_traits *t = lim->traits;
+    return t->groups_shared ? t->groups_shared : vkt_groups_of_waves(lim, t->waves_tiles, lanes);
+}
 /* Returns the most iterations that all loops of one invocation may have together. */
 static inline uint64_t vkt_largest_loop(const vkt_limits *lim)
 {

@@ -231,6 +231,8 @@ VKT_API const vkt_device_info *vkt_ctx_device(const vkt_ctx *ctx);
 
 /* The capabilities of the chosen device that the library uses. */
 typedef struct vkt_device_limits {
+    uint32_t cores;                /* as the vendor counts them (multiprocessors, compute units, shader cores); if the
+                                    * driver does not report them, a number for devices of this vendor */
     uint32_t subgroup_size;        /* lanes of a subgroup in kernels without a wish of their own */
     uint32_t max_workgroup_lanes;  /* most lanes of a work group */
     uint32_t max_workgroups;       /* most work groups of a dispatch, along each axis */

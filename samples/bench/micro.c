@@ -158,8 +158,9 @@ static vkt_result fma_ceiling(bench *b)
     bench_result best = { 0 };
     for (size_t i = 0; i < VKT_COUNT(sums); i++) {
         bench_result r = micro("fma", "multiply-adds of registers");
-        const fma_attr a = { .lanes = vkt_lanes(&b->ctx->limits, t->lanes_elementwise),
-                             .groups = t->groups_wanted,
+        const uint32_t lanes = vkt_lanes(&b->ctx->limits, t->lanes_elementwise);
+        const fma_attr a = { .lanes = lanes,
+                             .groups = vkt_groups_wanted(&b->ctx->limits, lanes),
                              .rounds = t->iterations_fma,
                              .sums = sums[i] };
         bench_progress(b, "micro fma");

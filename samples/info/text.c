@@ -137,7 +137,8 @@ static void print_limits(FILE *out, const info_facts *f)
     const vkt_device_limits *l = &f->limits;
     char bytes[24];
     fputs("\nlimits\n", out);
-    table t = table_make(9, 2, 1u << 1);
+    table t = table_make(10, 2, 1u << 1);
+    ROW(&t, "cores", "%u", l->cores);
     ROW(&t, "subgroup size", "%u", l->subgroup_size);
     ROW(&t, "invocations of a workgroup", "%u", l->max_workgroup_lanes);
     ROW(&t, "workgroups along an axis", "%u", l->max_workgroups);

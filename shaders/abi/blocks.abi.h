@@ -1,9 +1,14 @@
 /* blocks.abi.h - specialisation ids of all kernels that compute a tile of a matrix product in shared memory by
  * lib/blocks.glsl. */
 #define BLOCKS_K 16u /* k per tile; a slice of a sum over k starts at a multiple of this */
+#define BLOCKS_COOP_K 32u /* the same with COOP */
 #define BLOCKS_SPEC_LANES 0 /* (BM / TM) * (BN / TN) */
 #define BLOCKS_SPEC_BM    1 /* rows and columns of a work group's tile: powers of two, 32 or more */
 #define BLOCKS_SPEC_BN    2
 #define BLOCKS_SPEC_TM    3 /* rows and columns per lane: multiples of 4 */
 #define BLOCKS_SPEC_TN    4
-#define BLOCKS_SPECS      5 /* the kernel's own ids start here */
+#define BLOCKS_SPEC_WHOLE 5 /* BLOCKS_WHOLE_*: the product has only whole tiles along an axis, so no bounds are checked */
+#define BLOCKS_SPECS      6 /* the kernel's own ids start here */
+#define BLOCKS_WHOLE_M 1u
+#define BLOCKS_WHOLE_N 2u
+#define BLOCKS_WHOLE_K 4u

@@ -6,14 +6,14 @@ VKT_PUSH(vkt_gemm_shared_push, VKT_U32(M) VKT_U32(N) VKT_U32(K)
          VKT_U32(a_base) VKT_U32(a_ld) VKT_U32(a_batch)
          VKT_U32(b_base) VKT_U32(b_ld) VKT_U32(b_batch)
          VKT_U32(c_base) VKT_U32(c_ld) VKT_U32(c_batch)
-         VKT_U32(slice) /* a multiple of BLOCKS_K, or K */
+         VKT_U32(slice) /* a multiple of a tile's k, or K */
          VKT_U32(part))
-#define GEMM_SHARED_SPEC_A_BY_K     5 /* smaller ids: blocks.abi.h */
-#define GEMM_SHARED_SPEC_B_BY_K     6
-#define GEMM_SHARED_SPEC_VECTORS    7 /* mask of the matrices whose rows are whole vec4s (1: A, 2: B, 4: C) */
-#define GEMM_SHARED_SPEC_ACCUMULATE 8 /* 1: add to the values in C */
-#define GEMM_SHARED_SPEC_BIAS       9 /* 1: add bias[n] */
-#define GEMM_SHARED_SPECS           10
+#define GEMM_SHARED_SPEC_A_BY_K     6 /* smaller ids: blocks.abi.h */
+#define GEMM_SHARED_SPEC_B_BY_K     7
+#define GEMM_SHARED_SPEC_VECTORS    8 /* mask of the matrices whose rows are whole vec4s (1: A, 2: B, 4: C) */
+#define GEMM_SHARED_SPEC_ACCUMULATE 9 /* 1: add to the values in C */
+#define GEMM_SHARED_SPEC_BIAS       10 /* 1: add bias[n] */
+#define GEMM_SHARED_SPECS           11
 #define GEMM_SHARED_A    0
 #define GEMM_SHARED_B    1
 #define GEMM_SHARED_C    2

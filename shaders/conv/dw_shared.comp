@@ -19,6 +19,7 @@ layout(constant_id = CONV2D_DW_SHARED_SPEC_TAPS) const uint TAPS = 9;
 layout(constant_id = CONV2D_DW_SHARED_SPEC_KERNEL_W) const uint KERNEL_W = 3;
 layout(constant_id = CONV2D_DW_SHARED_SPEC_N4) const uint N4 = 8;
 layout(constant_id = CONV2D_DW_SHARED_SPEC_WIDTH) const uint WIDTH = 28;
+layout(constant_id = CONV2D_DW_SHARED_SPEC_INSIDE) const bool INSIDE = false;
 VKT_IN4(CONV2D_DW_SHARED_DY, dy);
 VKT_IN4(CONV2D_DW_SHARED_X, x);
 layout(binding = CONV2D_DW_SHARED_DW, std430) writeonly buffer Dw { float dw[]; };
@@ -26,32 +27,29 @@ layout(binding = CONV2D_DW_SHARED_DB, std430) writeonly buffer Db { float db[]; 
 
 const bool A_BY_K = true, B_BY_K = true;
 const bool ROUNDS_A = STORED_AS(CONV2D_DW_SHARED_DY) != STORAGE_F16, ROUNDS_B = STORED_AS(CONV2D_DW_SHARED_X) != STORAGE_F16;
-mat4 load_a(uint m, uint k);
-mat4 load_b(uint n, uint k);
 #include "lib/blocks.glsl"
 
-mat4 load_a(uint m, uint k)
+bool is_row(uint m) { return WHOLE_M || m < pc.rows; }
+bool is_column(uint n) { return WHOLE_N || n < pc.columns; }
+bool is_k(uint k) { return WHOLE_K || k < pc.plane; }
+
+LINE line_a(uint m, uint k, uint j)
 {
-    mat4 v = mat4(0.0);
-    [[unroll]] for (uint i = 0; i < 4; i++)
-        if (m + i < pc.rows && k < pc.plane) v[i] = LOAD4(dy, ((gl_WorkGroupID.z * pc.rows + m + i) * pc.plane + k) / 4);
-    return transpose(v);
+    if (!is_row(m + j) || !is_k(k)) return LINE(0);
+    return LOAD_LINE(CONV2D_DW_SHARED_DY, dy, ((gl_WorkGroupID.z * pc.rows + m + j) * pc.plane + k) / 4);
 }
 
-mat4 load_b(uint n, uint k)
+LINE line_b(uint n, uint k, uint j)
 {
-    mat4 v = mat4(0.0);
     const uint pixel = k / 4 / N4, p = pixel / WIDTH * pc.stride_h - pc.pad_h, q = pixel % WIDTH * pc.stride_w - pc.pad_w;
-    [[unroll]] for (uint i = 0; i < 4; i++) {
-        const uint c = (n + i) / TAPS, tap = (n + i) % TAPS;
-        // A tap before the image wraps around to a large h or w.
-        const uint h = p + tap / KERNEL_W * pc.dilation_h, w = q + tap % KERNEL_W * pc.dilation_w;
-        const bool inside = n + i < pc.columns && k < pc.plane && h < pc.src_height && w < pc.src_width;
-        if (inside)
-            v[i] = LOAD4(x, (((gl_WorkGroupID.z * pc.depth + c) * pc.src_height + h) * pc.src_width + w) * N4 + k / 4 % N4);
-        if (n + i == pc.columns) v[i] = vec4(1.0);
-    }
-    return transpose(v);
+    const uint c = (n + j) / TAPS, tap = (n + j) % TAPS;
+    // A tap before the image wraps around to a large h or w.
+    const uint h = p + tap / KERNEL_W * pc.dilation_h, w = q + tap % KERNEL_W * pc.dilation_w;
+    // WHOLE_N is not set if there is a column of ones.
+    if (!WHOLE_N && n + j >= pc.columns) return n + j == pc.columns ? ONES(CONV2D_DW_SHARED_X) : LINE(0);
+    if (!is_k(k) || (!INSIDE && (h >= pc.src_height || w >= pc.src_width))) return LINE(0);
+    return LOAD_LINE(CONV2D_DW_SHARED_X, x,
+                     (((gl_WorkGroupID.z * pc.depth + c) * pc.src_height + h) * pc.src_width + w) * N4 + k / 4 % N4);
 }
 
 void main()
@@ -63,8 +61,8 @@ void main()
         [[unroll]] for (uint i = 0; i < TM; i++)
             [[unroll]] for (uint j = 0; j < TN; j++) {
                 const uint m = at.x + tile_row(i), n = at.y + tile_column(j), row = gl_WorkGroupID.z * pc.rows + m;
-                if (m < pc.rows && n < pc.columns) dw[base + row * pc.columns + n] = acc[i * TN / 4 + j / 4][j % 4];
-                if (m < pc.rows && n == pc.columns && pc.bias != 0) db[base + row] = acc[i * TN / 4 + j / 4][j % 4];
+                if (is_row(m) && is_column(n)) dw[base + row * pc.columns + n] = acc[i * TN / 4 + j / 4][j % 4];
+                if (!WHOLE_N && is_row(m) && n == pc.columns && pc.bias != 0) db[base + row] = acc[i * TN / 4 + j / 4][j % 4];
             }
     }
 }

@@ -1,11 +1,12 @@
 // conv/shared.comp - convolution for GPUs, and its gradient with respect to the input (TRANSPOSED). It is one implicit matrix
 // product in shared memory (lib/blocks.glsl):
-//   dst[m][p][q][n] = bias[m] + sum_{k,r,s} w(m,k,r,s) * src[k][row(p,r)][col(q,s)][n]
+//   dst[m][p][q][n] = bias[m] + sum_{r,s,k} w(m,k,r,s) * src[k][row(p,r)][col(q,s)][n]
 // forward:    m = output channel, k = input channel,  row(p,r) = p * stride - pad + r * dilation
 // TRANSPOSED: m = input channel,  k = output channel, row(p,r) = (p + pad - r * dilation) / stride, if that is an integer
 // col(q,s) is computed in the same way. A tap outside src adds nothing.
-// A is w, read where it is stored. B is gathered from the image: its rows are (k,r,s), its columns (p,q,n), four
-// samples at a time. Divisors are specialisation constants, so that drivers replace divisions by multiplications.
+// A is w: a row has (r,s,k), with k padded to a multiple of four. If w does not lie so, conv/pack_rows.comp copies it first.
+// B is gathered from the image: its rows are (r,s,k), its columns (p,q,n), four samples at a time. So a block of four
+// rows has one tap. Divisors are specialisation constants, so that drivers replace divisions by multiplications.
 // grid: x over tiles (stride loop), z groups.
 // source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
 // Deterministic: see lib/blocks.glsl.
@@ -16,49 +17,34 @@
 #include "abi/blocks.abi.h"
 #include "abi/conv2d_shared.abi.h"
 #include "lib/load.glsl"
-layout(constant_id = CONV2D_SHARED_SPEC_TAPS) const uint TAPS = 9;
+layout(constant_id = CONV2D_SHARED_SPEC_DEPTH) const uint DEPTH = 16;
 layout(constant_id = CONV2D_SHARED_SPEC_KERNEL_W) const uint KERNEL_W = 3;
 layout(constant_id = CONV2D_SHARED_SPEC_N4) const uint N4 = 8;
 layout(constant_id = CONV2D_SHARED_SPEC_WIDTH) const uint WIDTH = 28;
 layout(constant_id = CONV2D_SHARED_SPEC_STRIDE_H) const uint STRIDE_H = 1;
 layout(constant_id = CONV2D_SHARED_SPEC_STRIDE_W) const uint STRIDE_W = 1;
-layout(constant_id = CONV2D_SHARED_SPEC_VECTORS) const bool VECTORS = false;
-layout(binding = CONV2D_SHARED_W, std430) readonly buffer W { float w[]; };
-layout(binding = CONV2D_SHARED_W, std430) readonly buffer W4 { vec4 w4[]; };
+layout(constant_id = CONV2D_SHARED_SPEC_ALONG_M) const bool ALONG_M = false;
+layout(constant_id = CONV2D_SHARED_SPEC_INSIDE) const bool INSIDE = false;
+VKT_IN4(CONV2D_SHARED_W, w);
 VKT_IN4(CONV2D_SHARED_SRC, src);
 layout(binding = CONV2D_SHARED_BIAS, std430) readonly buffer Bias { float bias[]; };
 VKT_OUT4(CONV2D_SHARED_DST, dst);
 
-#ifdef TRANSPOSED
-const bool A_BY_K = !VECTORS;
-#else
-const bool A_BY_K = true;
-#endif
-const bool B_BY_K = false, ROUNDS_A = true, ROUNDS_B = STORED_AS(CONV2D_SHARED_SRC) != STORAGE_F16;
-mat4 load_a(uint m, uint k);
-mat4 load_b(uint n, uint k);
+const uint DEPTH4 = (DEPTH + 3) / 4 * 4; // rows of B from tap to tap
+const bool A_BY_K = !ALONG_M, B_BY_K = false;
+const bool ROUNDS_A = STORED_AS(CONV2D_SHARED_W) != STORAGE_F16, ROUNDS_B = STORED_AS(CONV2D_SHARED_SRC) != STORAGE_F16;
 #include "lib/blocks.glsl"
 
-mat4 load_a(uint m, uint k)
+// Returns whether an index is inside the product.
+bool is_row(uint m) { return WHOLE_M || m < pc.rows; }
+bool is_column(uint n) { return WHOLE_N || n < pc.columns; }
+bool is_k(uint k) { return WHOLE_K || k < pc.K; }
+
+LINE line_a(uint m, uint k, uint j)
 {
-    mat4 v = mat4(0.0);
-    const uint group = gl_WorkGroupID.z * pc.w_group;
-    if (VECTORS && A_BY_K) { // w is (M,K)
-        [[unroll]] for (uint i = 0; i < 4; i++)
-            if (m + i < pc.rows && k < pc.K) v[i] = w4[(group + (m + i) * pc.w_row + k) / 4];
-        return transpose(v);
-    }
-    [[unroll]] for (uint j = 0; j < 4; j++) {
-        const uint at = group + (k + j) / TAPS * pc.w_depth + (k + j) % TAPS;
-        if (k + j >= pc.K) continue;
-        if (VECTORS) { // w is (K,M)
-            if (m < pc.rows) v[j] = w4[(at + m) / 4];
-            continue;
-        }
-        [[unroll]] for (uint i = 0; i < 4; i++)
-            if (m + i < pc.rows) v[j][i] = w[at + (m + i) * pc.w_row];
-    }
-    return v;
+    const uint x = ALONG_M ? m : m + j, y = ALONG_M ? k + j : k;
+    if (!is_row(x) || !is_k(y)) return LINE(0);
+    return LOAD_LINE(CONV2D_SHARED_W, w, (gl_WorkGroupID.z * pc.w_group + (ALONG_M ? y * pc.rows + x : x * pc.K + y)) / 4);
 }
 
 // Returns the source index that tap r of destination i reads along one axis. If the tap reads no source, the index is
@@ -66,6 +52,7 @@ mat4 load_a(uint m, uint k)
 uint source(uint i, uint r, uint stride, uint pad, uint dilation)
 {
 #ifdef TRANSPOSED
+    if (INSIDE) return i;
     const int at = int(i + pad) - int(r * dilation);
     return at >= 0 && uint(at) % stride == 0 ? uint(at) / stride : 0xffffffffu;
 #else
@@ -73,19 +60,15 @@ uint source(uint i, uint r, uint stride, uint pad, uint dilation)
 #endif
 }
 
-mat4 load_b(uint n, uint k)
+LINE line_b(uint n, uint k, uint j)
 {
-    mat4 v = mat4(0.0);
-    const uint pixel = n / 4 / N4, p = pixel / WIDTH, q = pixel % WIDTH;
-    if (n >= pc.columns) return v;
-    [[unroll]] for (uint j = 0; j < 4; j++) {
-        const uint c = (k + j) / TAPS, tap = (k + j) % TAPS;
-        const uint h = source(p, tap / KERNEL_W, STRIDE_H, pc.pad_h, pc.dilation_h);
-        const uint x = source(q, tap % KERNEL_W, STRIDE_W, pc.pad_w, pc.dilation_w);
-        if (k + j < pc.K && h < pc.src_height && x < pc.src_width)
-            v[j] = LOAD4(src, (((gl_WorkGroupID.z * pc.depth + c) * pc.src_height + h) * pc.src_width + x) * N4 + n / 4 % N4);
-    }
-    return v;
+    const uint pixel = n / 4 / N4, p = pixel / WIDTH, q = pixel % WIDTH, tap = k / DEPTH4, c = k % DEPTH4 + j;
+    const uint h = source(p, tap / KERNEL_W, STRIDE_H, pc.pad_h, pc.dilation_h);
+    const uint x = source(q, tap % KERNEL_W, STRIDE_W, pc.pad_w, pc.dilation_w);
+    if (!is_column(n) || !is_k(k) || (DEPTH != DEPTH4 && c >= DEPTH)) return LINE(0);
+    if (!INSIDE && (h >= pc.src_height || x >= pc.src_width)) return LINE(0);
+    return LOAD_LINE(CONV2D_SHARED_SRC, src,
+                     (((gl_WorkGroupID.z * DEPTH + c) * pc.src_height + h) * pc.src_width + x) * N4 + n / 4 % N4);
 }
 
 void main()
@@ -95,11 +78,11 @@ void main()
         multiply(at.x, at.y, 0, pc.K);
         [[unroll]] for (uint i = 0; i < TM; i++) {
             const uint m = at.x + tile_row(i), row = gl_WorkGroupID.z * pc.rows + m;
-            if (m >= pc.rows) continue;
+            if (!is_row(m)) continue;
             const vec4 add = vec4(pc.bias != 0 ? bias[row] : 0.0);
             [[unroll]] for (uint j = 0; j < TN / 4; j++) {
                 const uint n = at.y + tile_column(4 * j);
-                if (n < pc.columns) STORE4(dst, (row * pc.columns + n) / 4, acc[i * TN / 4 + j] + add);
+                if (is_column(n)) STORE4(dst, (row * pc.columns + n) / 4, acc[i * TN / 4 + j] + add);
             }
         }
     }

@@ -2,8 +2,10 @@
 // The including kernel defines
 //   A_BY_K, B_BY_K                 true if the operand is contiguous along k. Neighbouring lanes then load neighbouring k, so
 //                                  that their loads hit the same cache lines.
-//   mat4 load_a(uint m, uint k)    rows m .. m + 3 of A at k .. k + 3. Column j of the result is k + j. Zero past A's end
-//   mat4 load_b(uint n, uint k)    the same for columns n .. n + 3 of B
+//   LINE line_a(uint m, uint k, uint j)   four neighbouring elements of A: row m + j at k .. k + 3 if A_BY_K, else rows
+//                                  m .. m + 3 at k + j. Zero past A's end. A LINE is a vec4, or with COOP the words as they are
+//                                  stored
+//   LINE line_b(uint n, uint k, uint j)   the same for columns of B
 // The kernel calls multiply(m, n, k, end), which leaves the sums over k .. end - 1 in acc. Each lane has TM rows and TN
 // columns in groups of four. tile_row(i) and tile_column(j) are their positions in the tile. tile_at(id, M, N) is the
 // first element of tile id; there are tile_count(M, N) tiles.
@@ -18,7 +20,7 @@
 // Work groups that run at the same time compute neighbouring tiles within BAND rows of tiles. The next tile then finds the
 // lines of both operands in the cache.
 // No subgroup operations: any subgroup size works. Deterministic: k ascends in every element.
-// With COOP, the tile is f16 and subgroups multiply it: see blocks_coop.glsl.
+// With COOP, the tile is f16 and subgroups multiply it: see blocks_coop.glsl. It has its own multiply().
 // source: Volkov & Demmel, Benchmarking GPUs to Tune Dense Linear Algebra, SC 2008 (register tiles); Nath, Tomov & Dongarra,
 //         An Improved MAGMA GEMM for Fermi GPUs, IJHPCA 24(4), 2010 (both levels, the next tile through registers);
 //         Tillet, Kung & Cox, Triton, MAPL 2019, and its tutorial on matrix multiplication (the order of tiles)
@@ -27,12 +29,12 @@ layout(constant_id = BLOCKS_SPEC_BM) const uint BM = 64;
 layout(constant_id = BLOCKS_SPEC_BN) const uint BN = 64;
 layout(constant_id = BLOCKS_SPEC_TM) const uint TM = 8;
 layout(constant_id = BLOCKS_SPEC_TN) const uint TN = 4;
+layout(constant_id = BLOCKS_SPEC_WHOLE) const uint WHOLE = 0;
+const bool WHOLE_M = (WHOLE & BLOCKS_WHOLE_M) != 0u, WHOLE_N = (WHOLE & BLOCKS_WHOLE_N) != 0u;
+const bool WHOLE_K = (WHOLE & BLOCKS_WHOLE_K) != 0u;
 const uint LANES_M = BM / TM, LANES_N = BN / TN, LANES = LANES_M * LANES_N;
-const uint BLOCKS_A = BM * BLOCKS_K / 16, BLOCKS = BLOCKS_A + BN * BLOCKS_K / 16; // blocks of 4 x 4 elements
 const uint BAND = 8;
-const uint ITERATIONS = (BLOCKS + LANES - 1) / LANES;
 vec4 acc[TM * TN / 4];
-mat4 staged[ITERATIONS];
 
 uint tile_row(uint i) { return 4 * (i / 4 * LANES_M + gl_LocalInvocationID.x / LANES_N) + i % 4; }
 uint tile_column(uint j) { return 4 * (j / 4 * LANES_N + gl_LocalInvocationID.x % LANES_N) + j % 4; }
@@ -45,9 +47,28 @@ uvec2 tile_at(uint id, uint M, uint N)
     return uvec2((first + i % high) * BM, i / high * BN);
 }
 
+// LINE_OF(v) makes a line of a vec4. LOAD_LINE(slot, name, i) loads elements 4i .. 4i + 3 of VKT_IN4(slot, name).
+// ONES(slot) is a line of ones of this binding.
+#ifdef COOP
+#define LINE uvec4
+#define LINE_OF(v) floatBitsToUint(v)
+#define LOAD_LINE(slot, name, i) (STORED_AS(slot) == STORAGE_F32 ? floatBitsToUint(name[i]) : uvec4(name##_half[i], 0u, 0u))
+#define ONES(slot) uvec4(STORED_AS(slot) == STORAGE_F32 ? 0x3f800000u : 0x3c003c00u)
+#else
+#define LINE vec4
+#define LINE_OF(v) (v)
+#define LOAD_LINE(slot, name, i) LOAD4(name, i)
+#define ONES(slot) vec4(1.0)
+#endif
+LINE line_a(uint m, uint k, uint j);
+LINE line_b(uint n, uint k, uint j);
+
 #ifdef COOP
 #include "lib/blocks_coop.glsl"
 #else
+const uint BLOCKS_A = BM * BLOCKS_K / 16, BLOCKS = BLOCKS_A + BN * BLOCKS_K / 16; // blocks of 4 x 4 elements
+const uint ITERATIONS = (BLOCKS + LANES - 1) / LANES;
+mat4 staged[ITERATIONS];
 const uint PART_A = BM * BLOCKS_K / 4, HALF = PART_A + BN * BLOCKS_K / 4; // vec4s
 shared vec4 tile[2 * HALF]; // two halves, each A [k][m / 4] and then B [k][n / 4]
 
@@ -56,13 +77,6 @@ shared vec4 tile[2 * HALF]; // two halves, each A [k][m / 4] and then B [k][n / 
 uint tile_index(uint k4, uint x4, uint width)
 {
     return 4 * k4 * width + (x4 ^ (2 * (k4 & 3)));
-}
-
-void put_vec4(uint at, uint j, uint width, vec4 v, bool is_a) { tile[at + j * width] = v; }
-
-void clear_sums()
-{
-    [[unroll]] for (uint i = 0; i < TM * TN / 4; i++) acc[i] = vec4(0);
 }
 
 void multiply_tile(uint half_at)
@@ -79,8 +93,13 @@ void multiply_tile(uint half_at)
         }
 }
 
-void finish_sums() {}
-#endif
+// Returns rows (or columns) x .. x + 3 of an operand at k .. k + 3. Column j of the result is k + j.
+mat4 block(bool is_a, uint x, uint k)
+{
+    mat4 v;
+    [[unroll]] for (uint j = 0; j < 4; j++) v[j] = is_a ? line_a(x, k, j) : line_b(x, k, j);
+    return (is_a ? A_BY_K : B_BY_K) ? transpose(v) : v;
+}
 
 // Returns block i of a part as (column group, block row).
 uvec2 block_of(uint i, uint width, bool by_k)
@@ -94,10 +113,10 @@ void fetch(uint m, uint n, uint k)
         const uint i = t * LANES + gl_LocalInvocationID.x;
         if (i < BLOCKS_A) {
             const uvec2 b = block_of(i, BM / 4, A_BY_K);
-            staged[t] = load_a(m + 4 * b.x, k + 4 * b.y);
+            staged[t] = block(true, m + 4 * b.x, k + 4 * b.y);
         } else if (i < BLOCKS) {
             const uvec2 b = block_of(i - BLOCKS_A, BN / 4, B_BY_K);
-            staged[t] = load_b(n + 4 * b.x, k + 4 * b.y);
+            staged[t] = block(false, n + 4 * b.x, k + 4 * b.y);
         }
     }
 }
@@ -111,7 +130,7 @@ void put(uint half_at)
         const uvec2 b = is_a ? block_of(i, width, A_BY_K) : block_of(i - BLOCKS_A, width, B_BY_K);
         const uint to = half_at + (is_a ? 0 : PART_A) + tile_index(b.y, b.x, width);
         if (i < BLOCKS)
-            [[unroll]] for (uint j = 0; j < 4; j++) put_vec4(to, j, width, staged[t][j], is_a);
+            [[unroll]] for (uint j = 0; j < 4; j++) tile[to + j * width] = staged[t][j];
     }
 }
 
@@ -119,7 +138,7 @@ void multiply(uint m, uint n, uint k, uint end)
 {
     const uint begin = k;
     uint half_at = 0;
-    clear_sums();
+    [[unroll]] for (uint i = 0; i < TM * TN / 4; i++) acc[i] = vec4(0);
     [[dont_unroll]] do {
         const bool more = k < end;
         if (more) fetch(m, n, k);
@@ -129,5 +148,5 @@ void multiply(uint m, uint n, uint k, uint end)
         half_at = HALF - half_at;
         k += BLOCKS_K;
     } while (k < end + BLOCKS_K);
-    finish_sums();
 }
+#endif

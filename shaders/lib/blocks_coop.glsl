@@ -1,21 +1,26 @@
-// blocks_coop.glsl - the part of blocks.glsl that differs with COOP: the tile is f16 in shared memory, and subgroups multiply
-// it with cooperative matrices (VK_KHR_cooperative_matrix), which sum in f32. Loaders and epilogues stay the same.
-// The kernel that includes blocks.glsl defines
-//   ROUNDS_A, ROUNDS_B             true: round the operand to f16. false: load_a (load_b) returns values that are f16 already.
+// blocks_coop.glsl - multiply() of blocks.glsl with COOP: the tile is f16 in shared memory, and subgroups multiply it with
+// cooperative matrices (VK_KHR_cooperative_matrix), which sum in f32.
+//
+// A matrix of A is read by rows, one of B by columns, so both lie in shared memory with k contiguous: a load of a matrix is a
+// few wide loads. A line of an operand that runs along k is stored as it is. Other operands are transposed in registers, in
+// blocks of 4 x 4. An operand that is stored as f16 is copied. One that is stored as f32 is rounded to nearest, ties to even:
+// the module declares this mode of rounding, so that a conversion is one instruction.
+// There is one tile. While the subgroups multiply it, the lanes load the next one into registers.
 //
 // A tile has as many parts as a lane has groups of 4 x 4 elements. Part (i, j) holds one group of every lane. In every part a
 // subgroup owns EACH_M x EACH_N neighbouring matrices. Over all parts it has OWN_M x OWN_N matrices, as a lane has TM x
 // TN elements. So one read of a matrix of A from shared memory serves OWN_N products.
 // Only the driver knows which lane holds which element of a matrix. The sums therefore reach their lanes through shared memory,
-// one part after the other.
-// A tile row in shared memory has 16 bytes of padding, which is the alignment that matrices need. Without it, rows whose length
-// is a power of two would start in the same bank.
+// one part after the other. They use the memory of the tile, which is no longer needed then.
+//
+// Rows of a part are permuted in shared memory (position()). Neighbouring lanes store neighbouring groups of four rows, so
+// without this their rows would be four apart, in the same banks. A row has 16 bytes of padding, which is the alignment that
+// matrices need. So the rows of a matrix start in different banks.
 // source: GLSL_KHR_cooperative_matrix; NVIDIA, CUTLASS, Efficient GEMM in CUDA (2017): tiles of a warp, epilogue in shared
-//         memory
+//         memory; SPV_KHR_float_controls: the mode of rounding
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_cooperative_matrix : require
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #include "abi/coop.abi.h"
 #include "abi/lanes.abi.h"
 layout(constant_id = SUBGROUPS_SPEC) const uint SUBGROUPS = 2;
@@ -26,21 +31,57 @@ const uint PARTS_M = TM / 4, PARTS_N = TN / 4, PART_M = 4 * LANES_M, PART_N = 4 
 const uint ROW = PART_N / COOP_N, EACH = PART_M / COOP_M * ROW / SUBGROUPS; // matrices of a part: per row, per subgroup
 const uint EACH_N = EACH < ROW ? EACH : ROW, EACH_M = EACH / EACH_N;
 const uint OWN_M = PARTS_M * EACH_M, OWN_N = PARTS_N * EACH_N; // a subgroup's matrices over all parts
-const uint PAD = 2; // f16vec4s
-const uint PITCH_A = BM / 4 + PAD, PITCH_B = BN / 4 + PAD, PART_A = BLOCKS_K * PITCH_A, HALF = PART_A + BLOCKS_K * PITCH_B;
-shared f16vec4 tile[2 * HALF]; // two halves, each A [k][m / 4] and then B [k][n / 4]
-shared vec4 part[PART_M * PART_N / 4]; // [m][n / 4]
+
+// Sizes and indices of shared memory are in uvec2s: four f16 or two f32.
+const uint K4 = BLOCKS_COOP_K / 4, PITCH = K4 + 2; // a row of the tile
+const uint PITCH_SUMS = (PART_N + 16) / 2; // a row of a part's sums
+const uint TILE = (BM + BN) * PITCH, SUMS = PART_M * PITCH_SUMS;
+shared uvec2 tile[TILE > SUMS ? TILE : SUMS]; // A [m][k / 4] and then B [n][k / 4]; at the end, the sums of a part [m][n / 2]
 coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator> sums[OWN_M * OWN_N];
 
-uint tile_index(uint k4, uint x4, uint width) { return 4 * k4 * (width + PAD) + x4; }
+// Blocks of 4 x 4 elements that a lane loads for each tile. The lines of a block stay as they are stored.
+const uint BLOCKS_A = BM / 4 * K4 / LANES, BLOCKS_B = BN / 4 * K4 / LANES;
+uvec4 staged[4 * (BLOCKS_A + BLOCKS_B)];
 
-// Rounds to nearest, ties to even, as load.glsl does. A plain conversion may round either way, so it is used only for values
-// that are f16 already.
-void put_vec4(uint at, uint j, uint width, vec4 v, bool is_a)
+// Returns block i of an operand as (group of four rows, k / 4). Eight neighbouring lanes load neighbouring lines.
+uvec2 block_of(uint i, bool by_k) { return by_k ? uvec2(i / K4, i % K4) : uvec2(i % 8 + i / (8 * K4) * 8, i / 8 % K4); }
+
+// Returns the position in its part of row `i` of lane `lane`'s group of four, if `lanes` lanes share the part.
+uint position(uint lane, uint i, uint lanes) { return i / 2 * 2 * lanes + 2 * lane + i % 2; }
+
+void fetch(uint m, uint n, uint k)
 {
-    const uvec2 h = narrow(v, STORAGE_F16);
-    const bool rounds = is_a ? ROUNDS_A : ROUNDS_B;
-    tile[at + j * (width + PAD)] = rounds ? f16vec4(unpackFloat2x16(h.x), unpackFloat2x16(h.y)) : f16vec4(v);
+    [[unroll]] for (uint t = 0; t < BLOCKS_A; t++) {
+        const uvec2 b = block_of(t * LANES + gl_LocalInvocationID.x, A_BY_K);
+        [[unroll]] for (uint j = 0; j < 4; j++) staged[4 * t + j] = line_a(m + 4 * b.x, k + 4 * b.y, j);
+    }
+    [[unroll]] for (uint t = 0; t < BLOCKS_B; t++) {
+        const uvec2 b = block_of(t * LANES + gl_LocalInvocationID.x, B_BY_K);
+        [[unroll]] for (uint j = 0; j < 4; j++) staged[4 * (BLOCKS_A + t) + j] = line_b(n + 4 * b.x, k + 4 * b.y, j);
+    }
+}
+
+// Returns f16 `i` (0 or 1) of both words, as one word.
+uint pair(uint a, uint b, uint i) { return packFloat2x16(f16vec2(unpackFloat2x16(a)[i], unpackFloat2x16(b)[i])); }
+
+// Returns row j of the block that is staged from index `from` on: its four k, as f16.
+uvec2 row_of(uint from, uint j, bool by_k, bool rounds)
+{
+    if (rounds && by_k) return narrow(uintBitsToFloat(staged[from + j]), STORAGE_F16);
+    const uvec4 a = staged[from], b = staged[from + 1], c = staged[from + 2], d = staged[from + 3];
+    if (rounds) return narrow(uintBitsToFloat(uvec4(a[j], b[j], c[j], d[j])), STORAGE_F16);
+    return by_k ? staged[from + j].xy : uvec2(pair(a[j / 2], b[j / 2], j % 2), pair(c[j / 2], d[j / 2], j % 2));
+}
+
+// Stores block i of an operand, which is staged from index `from` on. `at`: where the operand begins. `lanes`: lanes that share
+// a part of it.
+void put(uint i, uint from, uint at, uint lanes, bool by_k, bool rounds)
+{
+    const uvec2 b = block_of(i, by_k);
+    [[unroll]] for (uint j = 0; j < 4; j++) {
+        const uint row = b.x / lanes * 4 * lanes + position(b.x % lanes, j, lanes);
+        tile[at + row * PITCH + b.y] = row_of(from, j, by_k, rounds);
+    }
 }
 
 // Returns the position of the subgroup's first matrix in a part.
@@ -50,25 +91,19 @@ uvec2 own_corner()
     return uvec2(gl_SubgroupID / across * EACH_M * COOP_M, gl_SubgroupID % across * EACH_N * COOP_N);
 }
 
-void clear_sums()
-{
-    [[unroll]] for (uint i = 0; i < OWN_M * OWN_N; i++)
-        sums[i] = coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator>(0.0);
-}
-
-void multiply_tile(uint half_at)
+void multiply_tile()
 {
     const uvec2 corner = own_corner();
-    [[unroll]] for (uint k = 0; k < BLOCKS_K; k += COOP_K) {
+    [[unroll]] for (uint k4 = 0; k4 < K4; k4 += COOP_K / 4) {
         coopmat<float16_t, gl_ScopeSubgroup, COOP_M, COOP_K, gl_MatrixUseA> a[OWN_M];
         [[unroll]] for (uint i = 0; i < OWN_M; i++) {
             const uint m = corner.x + i / EACH_M * PART_M + i % EACH_M * COOP_M;
-            coopMatLoad(a[i], tile, half_at + k * PITCH_A + m / 4, PITCH_A, gl_CooperativeMatrixLayoutColumnMajor);
+            coopMatLoad(a[i], tile, m * PITCH + k4, PITCH, gl_CooperativeMatrixLayoutRowMajor);
         }
         [[unroll]] for (uint j = 0; j < OWN_N; j++) {
             const uint n = corner.y + j / EACH_N * PART_N + j % EACH_N * COOP_N;
             coopmat<float16_t, gl_ScopeSubgroup, COOP_K, COOP_N, gl_MatrixUseB> b;
-            coopMatLoad(b, tile, half_at + PART_A + k * PITCH_B + n / 4, PITCH_B, gl_CooperativeMatrixLayoutRowMajor);
+            coopMatLoad(b, tile, (BM + n) * PITCH + k4, PITCH, gl_CooperativeMatrixLayoutColumnMajor);
             [[unroll]] for (uint i = 0; i < OWN_M; i++) sums[i * OWN_N + j] = coopMatMulAdd(a[i], b, sums[i * OWN_N + j]);
         }
     }
@@ -81,12 +116,32 @@ void finish_sums()
         [[unroll]] for (uint j = 0; j < PARTS_N; j++) {
             [[unroll]] for (uint m = 0; m < EACH_M; m++)
                 [[unroll]] for (uint n = 0; n < EACH_N; n++)
-                    coopMatStore(sums[(i * EACH_M + m) * OWN_N + j * EACH_N + n], part,
-                                 ((corner.x + m * COOP_M) * PART_N + corner.y + n * COOP_N) / 4, PART_N / 4,
+                    coopMatStore(sums[(i * EACH_M + m) * OWN_N + j * EACH_N + n], tile,
+                                 (corner.x + m * COOP_M) * PITCH_SUMS + (corner.y + n * COOP_N) / 2, PITCH_SUMS,
                                  gl_CooperativeMatrixLayoutRowMajor);
             barrier();
-            [[unroll]] for (uint m = 0; m < 4; m++)
-                acc[(4 * i + m) * TN / 4 + j] = part[(4 * lane.x + m) * PART_N / 4 + lane.y];
+            [[unroll]] for (uint m = 0; m < 4; m++) {
+                const uint at = position(lane.x, m, LANES_M) * PITCH_SUMS + position(lane.y, 0, LANES_N) / 2;
+                acc[(4 * i + m) * TN / 4 + j] = uintBitsToFloat(uvec4(tile[at], tile[at + LANES_N]));
+            }
             barrier();
         }
+}
+
+void multiply(uint m, uint n, uint k, uint end)
+{
+    [[unroll]] for (uint i = 0; i < OWN_M * OWN_N; i++)
+        sums[i] = coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator>(0.0);
+    fetch(m, n, k);
+    [[dont_unroll]] for (; k < end; k += BLOCKS_COOP_K) {
+        [[unroll]] for (uint t = 0; t < BLOCKS_A; t++)
+            put(t * LANES + gl_LocalInvocationID.x, 4 * t, 0, LANES_M, A_BY_K, ROUNDS_A);
+        [[unroll]] for (uint t = 0; t < BLOCKS_B; t++)
+            put(t * LANES + gl_LocalInvocationID.x, 4 * (BLOCKS_A + t), BM * PITCH, LANES_N, B_BY_K, ROUNDS_B);
+        barrier();
+        if (k + BLOCKS_COOP_K < end) fetch(m, n, k + BLOCKS_COOP_K);
+        multiply_tile();
+        barrier();
+    }
+    finish_sums();
 }

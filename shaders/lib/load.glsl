@@ -1,7 +1,7 @@
 // load.glsl - loads and stores four neighbouring floats of a binding. The binding stores f32 or 16-bit values
 // (abi/storage.abi.h). In 16 bits, a vec4 is one uvec2 of the same binding. A specialisation constant selects the type, so the
 // compiler keeps one path. Widening is exact. Narrowing rounds to nearest, ties to even, as base/half.c does. packHalf2x16 may
-// round either way.
+// round either way. With COOP, a conversion of the hardware rounds to f16 (lib/rounding.glsl).
 //   VKT_IN4(binding, name)     LOAD4(name, i) reads floats 4i .. 4i+3. A kernel's texel variant reads a texel buffer, the other
 //                              variant a storage buffer. On CPU drivers only the texel load avoids a loop over lanes. On GPUs
 //                              the storage buffer is as fast. The index must be inside the binding: the two variants return
@@ -17,6 +17,9 @@
 // A texel variant stores a vec4 as two 64-bit words, unless STORAGE_NO_WORDS64 is set. llvmpipe stores word by word and lane by
 // lane, so fewer words are faster.
 #include "abi/storage.abi.h"
+#ifdef COOP
+#include "lib/rounding.glsl"
+#endif
 #ifdef VKT_TEXEL
 #extension GL_ARB_gpu_shader_int64 : require
 #endif
@@ -31,6 +34,9 @@ vec4 widen(uvec2 h, uint kind)
 
 uvec2 narrow(vec4 v, uint kind)
 {
+#ifdef COOP
+    if (kind == STORAGE_F16) return uvec2(packFloat2x16(f16vec2(v.xy)), packFloat2x16(f16vec2(v.zw)));
+#endif
     const uvec4 u = floatBitsToUint(v), m = u & 0x7fffffffu;
     const bvec4 nan = greaterThan(m, uvec4(0x7f800000u));
     uvec4 h;

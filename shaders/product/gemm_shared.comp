@@ -25,37 +25,45 @@ VKT_INOUT4(GEMM_SHARED_C, c4);
 layout(binding = GEMM_SHARED_BIAS, std430) readonly buffer Bias { float bias[]; };
 
 const bool ROUNDS_A = STORED_AS(GEMM_SHARED_A) != STORAGE_F16, ROUNDS_B = STORED_AS(GEMM_SHARED_B) != STORAGE_F16;
-mat4 load_a(uint m, uint k);
-mat4 load_b(uint n, uint k);
 #include "lib/blocks.glsl"
 
-// Returns elements inner .. inner + 3 of row `outer` of A (is_a) or B. Zero outside the matrix.
-vec4 run(bool is_a, uint outer, uint outer_n, uint inner, uint inner_n)
+// Returns whether an index is inside the product.
+bool is_row(uint m) { return WHOLE_M || m < pc.M; }
+bool is_column(uint n) { return WHOLE_N || n < pc.N; }
+bool is_k(uint k) { return WHOLE_K || k < pc.K; }
+
+// Returns the elements a[at] .. a[at + 3], of which only the first n are inside the matrix. The others are zero.
+LINE run_a(uint at, uint n)
 {
-    const uint at = is_a ? pc.a_base + gl_WorkGroupID.z * pc.a_batch + outer * pc.a_ld + inner
-                         : pc.b_base + gl_WorkGroupID.z * pc.b_batch + outer * pc.b_ld + inner;
+    at += pc.a_base + gl_WorkGroupID.z * pc.a_batch;
+    if ((VECTORS & 1u) != 0u) return LOAD_LINE(GEMM_SHARED_A, a4, at / 4u);
     vec4 v = vec4(0.0);
-    if (outer >= outer_n || inner >= inner_n) return v;
-    if (is_a && (VECTORS & 1u) != 0u) return LOAD4(a4, at / 4u);
-    if (!is_a && (VECTORS & 2u) != 0u) return LOAD4(b4, at / 4u);
     [[unroll]] for (uint i = 0; i < 4; i++)
-        if (inner + i < inner_n) {
-            if (is_a) v[i] = a[at + i];
-            else v[i] = b[at + i];
-        }
-    return v;
+        if (i < n) v[i] = a[at + i];
+    return LINE_OF(v);
 }
 
-mat4 block(bool is_a, bool by_k, uint x, uint x_n, uint k)
+LINE run_b(uint at, uint n)
 {
-    mat4 v;
-    [[unroll]] for (uint j = 0; j < 4; j++)
-        v[j] = by_k ? run(is_a, x + j, x_n, k, pc.K) : run(is_a, k + j, pc.K, x, x_n);
-    return by_k ? transpose(v) : v;
+    at += pc.b_base + gl_WorkGroupID.z * pc.b_batch;
+    if ((VECTORS & 2u) != 0u) return LOAD_LINE(GEMM_SHARED_B, b4, at / 4u);
+    vec4 v = vec4(0.0);
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        if (i < n) v[i] = b[at + i];
+    return LINE_OF(v);
 }
 
-mat4 load_a(uint m, uint k) { return block(true, A_BY_K, m, pc.M, k); }
-mat4 load_b(uint n, uint k) { return block(false, B_BY_K, n, pc.N, k); }
+LINE line_a(uint m, uint k, uint j)
+{
+    if (A_BY_K) return is_row(m + j) && is_k(k) ? run_a((m + j) * pc.a_ld + k, pc.K - k) : LINE(0);
+    return is_k(k + j) && is_row(m) ? run_a((k + j) * pc.a_ld + m, pc.M - m) : LINE(0);
+}
+
+LINE line_b(uint n, uint k, uint j)
+{
+    if (B_BY_K) return is_column(n + j) && is_k(k) ? run_b((n + j) * pc.b_ld + k, pc.K - k) : LINE(0);
+    return is_k(k + j) && is_column(n) ? run_b((k + j) * pc.b_ld + n, pc.N - n) : LINE(0);
+}
 
 void store(uint at, uint columns, vec4 v)
 {
@@ -72,7 +80,7 @@ void store_tile(uint m0, uint n0)
     const uint base = pc.c_base + gl_WorkGroupID.z * pc.c_batch + gl_WorkGroupID.y * pc.part;
     [[unroll]] for (uint j = 0; j < TN / 4; j++) {
         const uint n = n0 + tile_column(4 * j);
-        if (n >= pc.N) continue;
+        if (!is_column(n)) continue;
         const uint columns = min(pc.N - n, 4u);
         vec4 add = vec4(0.0);
         if (BIAS) {
@@ -81,7 +89,7 @@ void store_tile(uint m0, uint n0)
         }
         [[unroll]] for (uint i = 0; i < TM; i++) {
             const uint m = m0 + tile_row(i);
-            if (m < pc.M) store(base + m * pc.c_ld + n, columns, acc[i * TN / 4 + j] + add);
+            if (is_row(m)) store(base + m * pc.c_ld + n, columns, acc[i * TN / 4 + j] + add);
         }
     }
 }

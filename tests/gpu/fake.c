@@ -2,6 +2,7 @@
 #include "fake.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 fake_vulkan fake;
@@ -36,9 +37,14 @@ static VKAPI_ATTR VkResult VKAPI_CALL EnumerateDeviceExtensionProperties(VkPhysi
                                                                          uint32_t *n, VkExtensionProperties *out)
 {
     if (!fake.budget) {
+        const uint32_t room = *n;
         const VkResult r = real.EnumerateDeviceExtensionProperties(phys, layer, n, out);
         for (uint32_t i = 0; out && i < *n; i++)
             if (lacks(out[i].extensionName)) out[i] = out[--*n];
+        if (fake.cores_extension && (!out || *n < room)) {
+            if (out) snprintf(out[*n].extensionName, sizeof out->extensionName, "%s", fake.cores_extension);
+            ++*n;
+        }
         return r;
     }
     if (out) *out = (VkExtensionProperties){ VK_EXT_MEMORY_BUDGET_EXTENSION_NAME, 1 };
@@ -65,7 +71,12 @@ static void *find(void *chain, VkStructureType type)
 static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice phys, VkPhysicalDeviceProperties2 *p)
 {
     static const char *const ops[] = { "basic", "vote", "arithmetic", "ballot", "shuffle" }; /* bits 0 to 4 */
+    void *first = p->pNext;
+    if (fake.cores_extension && find(first, fake.cores_type) == first)
+        p->pNext = NULL; /* the driver does not know it */
     real.GetPhysicalDeviceProperties2(phys, p);
+    if (!p->pNext && first) memcpy((char *)first + fake.cores_at, &fake.cores, sizeof fake.cores);
+    p->pNext = first;
     VkPhysicalDeviceVulkan11Properties *v11 = find(p, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES);
     VkPhysicalDeviceVulkan12Properties *v12 = find(p, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES);
     VkPhysicalDeviceVulkan13Properties *v13 = find(p, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES);

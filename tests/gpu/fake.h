@@ -34,7 +34,10 @@ typedef struct fake_vulkan {
     void (*instead_of_dispatch)(void); /* not NULL: vkCmdDispatch records nothing and calls this */
     uint32_t vendor;                   /* not 0: every device is a discrete GPU of this vendor, by an unknown driver */
     uint32_t
-        subgroup_sizes[3];  /* with `vendor`: the size that devices report, and the range that pipelines may require */
+        subgroup_sizes[3]; /* with `vendor`: the size that devices report, and the range that pipelines may require */
+    const char *cores_extension; /* not NULL: the name of an extension that every device has too */
+    VkStructureType cores_type;  /* the struct in which it reports `cores`, at this byte */
+    uint32_t cores, cores_at;
     uint64_t budget, usage; /* budget not 0: every heap reports these two sizes (VK_EXT_memory_budget) */
     fake_submit submits[FAKE_SUBMITS];
     uint32_t n_submits; /* number of submissions; may exceed FAKE_SUBMITS */

@@ -77,6 +77,39 @@ static void a_subgroup_has_the_size_of_the_trait(void **state)
     fake_reset();
 }
 
+/* Extensions of three vendors report the number of cores. Without them, and if the user says so, it is a trait. */
+static void cores_are_reported_or_estimated(void **state)
+{
+    (void)state;
+    const struct {
+        const char *extension;
+        VkStructureType type;
+        size_t at;
+    } sources[] = {
+        { "VK_NV_shader_sm_builtins", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV,
+          offsetof(VkPhysicalDeviceShaderSMBuiltinsPropertiesNV, shaderSMCount) },
+        { "VK_AMD_shader_core_properties2", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_2_AMD,
+          offsetof(VkPhysicalDeviceShaderCoreProperties2AMD, activeComputeUnitCount) },
+        { "VK_ARM_shader_core_builtins", VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_BUILTINS_PROPERTIES_ARM,
+          offsetof(VkPhysicalDeviceShaderCoreBuiltinsPropertiesARM, shaderCoreCount) },
+    };
+    for (size_t i = 0; i < 3 * VKT_COUNT(sources); i++) {
+        const uint32_t cores = i < VKT_COUNT(sources) ? 77 : 0; /* a driver may report 0 */
+        const bool set = i / VKT_COUNT(sources) == 2;
+        fake_reset();
+        fake.cores_extension = sources[i % 3].extension;
+        fake.cores_type = sources[i % 3].type;
+        fake.cores_at = (uint32_t)sources[i % 3].at;
+        fake.cores = set ? 77 : cores;
+        if (set) setenv("VKT_TRAITS", "cores=5", 1);
+        vkt_ctx *ctx = rig_open(NULL, fake_loader());
+        assert_int_equal(ctx->limits.cores, set ? 5 : cores ? cores : ctx->traits.cores);
+        vkt_ctx_destroy(&ctx);
+        unsetenv("VKT_TRAITS");
+    }
+    fake_reset();
+}
+
 /* A context on this device has the traits of its class, except for those that depend on the CPU of the machine. */
 static void a_context_has_the_traits_of_its_class(void **state)
 {
@@ -87,7 +120,7 @@ static void a_context_has_the_traits_of_its_class(void **state)
     assert_ptr_equal(ctx->limits.traits, &ctx->traits);
     for (uint32_t i = 0; i < VKT_TRAIT_COUNT; i++) {
         assert_false(vkt_trait_is_set(&ctx->traits_set, i));
-        if (cpu && (i == VKT_T_words64 || i == VKT_T_cache_kib)) continue;
+        if (cpu && (i == VKT_T_words64 || i == VKT_T_cache_kib || i == VKT_T_cores)) continue;
         assert_true(vkt_trait_value(&ctx->traits, i) == vkt_trait_value(&vkt_class_traits[ctx->device_class], i));
     }
     if (cpu) assert_int_equal(ctx->traits.words64, vkt_cpu_avx512() != VKT_AVX512_INTEL);
@@ -169,11 +202,9 @@ static void wrong_settings_are_a_status(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(simulated_devices_have_the_right_class),
-        TEST(a_subgroup_has_the_size_of_the_trait),
-        TEST(a_context_has_the_traits_of_its_class),
-        TEST(the_environment_and_files_set_traits),
-        TEST(wrong_settings_are_a_status),
+        TEST(simulated_devices_have_the_right_class), TEST(a_subgroup_has_the_size_of_the_trait),
+        TEST(cores_are_reported_or_estimated),        TEST(a_context_has_the_traits_of_its_class),
+        TEST(the_environment_and_files_set_traits),   TEST(wrong_settings_are_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

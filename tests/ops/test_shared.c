@@ -11,18 +11,26 @@
 
 /* ---- the choice of tiles ---- */
 
-static const vkt_limits gpu = { .max_workgroup_lanes = 1024,
+static const vkt_limits gpu = { .cores = 64,
+                                .subgroup_size = 32,
+                                .max_workgroup_lanes = 1024,
                                 .max_groups = 65535,
                                 .shared_bytes = 49152,
                                 .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
-static const vkt_limits least = {
-    .max_workgroup_lanes = 128, .max_groups = 65535, .shared_bytes = 16384, .traits = &vkt_class_traits[VKT_CLASS_OTHER]
-};
+static const vkt_limits least = { .cores = 64,
+                                  .subgroup_size = 32,
+                                  .max_workgroup_lanes = 128,
+                                  .max_groups = 65535,
+                                  .shared_bytes = 16384,
+                                  .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
 
 static void tiles_are_chosen_by_shape_and_device(void **state)
 {
     (void)state;
-    static const struct {
+    vkt_limits few = gpu, many = gpu;
+    few.cores = 4;
+    many.cores = 132;
+    const struct {
         const vkt_limits *lim;
         vkt_blocks_job job;
         uint64_t most_slices;
@@ -31,6 +39,8 @@ static void tiles_are_chosen_by_shape_and_device(void **state)
         { &gpu, { 4096, 4096, 4096, 1 }, 100, 128, 128, 1 }, { &least, { 4096, 4096, 4096, 1 }, 100, 64, 64, 1 },
         { &gpu, { 512, 512, 512, 1 }, 1, 32, 64, 1 },      /* 64 tiles of 64 x 64 would leave cores idle */
         { &gpu, { 512, 512, 512, 1 }, 100, 64, 64, 2 },    /* two slices of a sum keep the cores busy */
+        { &few, { 512, 512, 512, 1 }, 100, 128, 128, 1 },  /* 16 tiles are enough for 4 cores */
+        { &many, { 512, 512, 512, 1 }, 100, 32, 32, 2 },   /* 132 cores want 528 tiles of 64 lanes */
         { &gpu, { 32, 100000, 800, 1 }, 1, 32, 64, 1 },    /* few rows: no tile of 64 rows */
         { &gpu, { 10, 784, 60000, 1 }, 1000, 32, 64, 10 }, /* few elements with long sums */
         { &gpu, { 10, 784, 60000, 1 }, 4, 32, 32, 4 },     /* the same, without memory for all slices */
@@ -206,6 +216,7 @@ typedef struct conv {
     vkt_shape x, w;
     vkt_conv2d_params p;
     uint32_t tile; /* of the convolution itself: see tile_rows */
+    bool no_bias;
 } conv;
 
 /* Checks y = conv2d(x, w, bias) and all gradients. */
@@ -215,8 +226,9 @@ static void check_conv(const conv *c, uint64_t seed)
     subject_begin(&s, seed);
     subject_input(&s, &(vkt_case_input){ .layout = VKT_BATCH_LAST, .shape = c->x, .lo = -1, .hi = 1 }, NULL);
     subject_input(&s, &(vkt_case_input){ .shape = c->w, .lo = -1, .hi = 1 }, NULL);
-    subject_input(&s, &(vkt_case_input){ .shape = vkt_shape1(c->w.dim[0]), .lo = -1, .hi = 1 }, NULL);
-    subject_set_output(&s, vkt_conv2d(s.g, s.in[0].t, s.in[1].t, s.in[2].t, &c->p));
+    if (!c->no_bias) subject_input(&s, &(vkt_case_input){ .shape = vkt_shape1(c->w.dim[0]), .lo = -1, .hi = 1 }, NULL);
+    const vkt_tensor bias = c->no_bias ? (vkt_tensor){ 0 } : s.in[2].t;
+    subject_set_output(&s, vkt_conv2d(s.g, s.in[0].t, s.in[1].t, bias, &c->p));
     check(&s, VKT_V(SHARED), c->tile, true, true);
     subject_free(&s);
 }
@@ -239,6 +251,38 @@ static void every_tile_convolves(void **state)
     for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i], i);
 }
 
+/* ---- whole tiles: kernels check no bounds along the axes where all tiles are whole ---- */
+
+static void whole_tiles_multiply(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    check_matmul(2, 32, 32, 64, 0, VKT_V(SHARED), 32032); /* all axes of the product and of its gradients */
+    check_matmul(2, 32, 31, 33, 1, VKT_V(SHARED), 32032); /* one axis: m */
+    check_matmul(2, 29, 32, 33, 2, VKT_V(SHARED), 32032); /* n */
+    check_matmul(2, 29, 31, 64, 3, VKT_V(SHARED), 32032); /* k */
+    check_matmul(1, 32, 64, 1024, 1, VKT_V(SPLIT_K), 32032);
+}
+
+static void whole_tiles_convolve(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const conv cases[] = {
+        { vkt_shape4(32, 32, 6, 6), vkt_shape4(32, 32, 3, 3), { .pad = { 1, 1 } }, 32032, true },
+        { vkt_shape4(32, 32, 6, 5), vkt_shape4(32, 32, 3, 2), { .stride = { 1, 1 } }, 32032, false }, /* no padding */
+        { vkt_shape4(32, 32, 4, 4), vkt_shape4(32, 32, 1, 1), { .stride = { 1, 1 } }, 32032, true },
+        { vkt_shape4(32, 32, 5, 5), vkt_shape4(32, 32, 1, 1), { .stride = { 2, 2 } }, 32032, false },
+        { vkt_shape4(32, 30, 5, 4),
+          vkt_shape4(32, 30, 1, 1),
+          { .stride = { 1, 1 } },
+          32032,
+          false }, /* 30 + 2 channels */
+    };
+    const size_t first = vkt_env_int("VKT_TEST_SMALL", 0) ? 2 : 0;
+    for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i], i);
+}
+
 /* ---- cooperative matrices ---- */
 
 static void matrices_must_divide_the_tile(void **state)
@@ -251,7 +295,7 @@ static void matrices_must_divide_the_tile(void **state)
         { { 16, 16, 16 }, 32, 128 }, { { 16, 8, 16 }, 32, 128 }, { { 16, 16, 16 }, 64, 128 },
         { { 8, 16, 16 }, 16, 128 },  { { 8, 8, 8 }, 8, 128 },    { { 8, 8, 8 }, 4, 128 },
         { { 16, 16, 16 }, 4, 0 },    { { 0, 0, 0 }, 32, 0 },     { { 16, 16, 16 }, 128, 128 },
-        { { 16, 16, 32 }, 32, 0 },
+        { { 16, 16, 32 }, 32, 128 }, { { 16, 16, 64 }, 32, 0 },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         vkt_limits lim = gpu;
@@ -262,9 +306,9 @@ static void matrices_must_divide_the_tile(void **state)
         assert_int_equal(fits ? b.spec[BLOCKS_SPEC_BM] : 0, cases[i].bm);
         const bool small = vkt_blocks_plan(&lim, &(vkt_blocks_job){ 30, 30, 100, 1, true }, 1, &b);
         assert_int_equal(small, fits && cases[i].subgroup <= 64);
-        lim.shared_bytes = 32768;
-        assert_int_equal(vkt_blocks_plan(&lim, &(vkt_blocks_job){ 4096, 4096, 4096, 1, true }, 1, &b), small);
-        if (small) assert_int_equal(b.spec[BLOCKS_SPEC_BM], 64);
+        lim.shared_bytes = 16384;
+        assert_int_equal(vkt_blocks_plan(&lim, &(vkt_blocks_job){ 4096, 4096, 4096, 1, true }, 1, &b), fits);
+        if (fits) assert_int_equal(b.spec[BLOCKS_SPEC_BM], 64);
     }
 }
 
@@ -277,6 +321,8 @@ int main(void)
         cmocka_unit_test(slices_of_long_sums_add_up),
         cmocka_unit_test(blocks_of_long_sums_add_up),
         cmocka_unit_test(every_tile_convolves),
+        cmocka_unit_test(whole_tiles_multiply),
+        cmocka_unit_test(whole_tiles_convolve),
         cmocka_unit_test(matrices_must_divide_the_tile),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);

@@ -108,6 +108,7 @@ static void limits_and_choices_are_those_of_programs(void **state)
     vkt_device_limits limits;
     vkt_ctx_limits(r->ctx, &limits);
     const json_t *l = json_object_get(report, "limits"), *choice = choice_of(report);
+    assert_true(limits.cores > 0 && json_number_of(l, "cores") == limits.cores);
     assert_true(json_number_of(l, "subgroup_size") == limits.subgroup_size);
     assert_true(json_number_of(l, "max_binding_bytes") == (double)limits.max_binding_bytes);
     assert_true(json_number_of(l, "timestamp_ns") == limits.timestamp_ns);

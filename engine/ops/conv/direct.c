@@ -24,7 +24,7 @@ static void emit_direct_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
     const bool none = h->taps == 0 || v->taps == 0;
     const uint32_t lanes = vkt_subgroup(e->lim, VKT_K_CONV2D_DIRECT), taps = z->kernel[0] * z->kernel[1];
     const uint32_t tiles = vkt_div_up(p->rows, VKT_DIRECT_ROWS), columns = h->count * v->count * z->n4;
-    const uint32_t in_flight = vkt_div_up(e->lim->traits->groups_wanted, tiles * p->groups);
+    const uint32_t in_flight = vkt_div_up(vkt_groups_wanted(e->lim, lanes), tiles * p->groups);
     const uint32_t rounds =
         (uint32_t)VKT_MIN(vkt_div_up(vkt_div_up(columns, in_flight), lanes), vkt_largest_loop(e->lim) / 2);
     const uint32_t strips = vkt_div_up(columns, rounds * lanes);

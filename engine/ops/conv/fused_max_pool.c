@@ -121,7 +121,7 @@ static void emit_part(vkt_emit *e, const job *j, const part *p)
     const uint32_t *cell = j->a->cell, *kernel = j->z.kernel, taps = kernel[0] * kernel[1];
     const uint32_t tiles = vkt_div_up(p->rows, VKT_DIRECT_ROWS), iterations = cell[0] * cell[1] + 1;
     const uint32_t rows = vkt_div_up(p->rows, tiles);
-    const uint32_t in_flight = vkt_div_up(e->lim->traits->groups_wanted, tiles * p->groups);
+    const uint32_t in_flight = vkt_div_up(vkt_groups_wanted(e->lim, lanes), tiles * p->groups);
     const uint32_t rounds = (uint32_t)VKT_MIN(vkt_div_up(vkt_div_up(columns, in_flight), lanes),
                                               VKT_MAX(vkt_largest_loop(e->lim) / 2 / iterations, 1u));
     const uint32_t strips = vkt_div_up(columns, rounds * lanes), o = p->group * j->rows + p->row;

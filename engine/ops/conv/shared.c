@@ -6,6 +6,7 @@
 
 #include "abi/abi.h"
 #include "abi/conv2d_dw_shared.abi.h"
+#include "abi/conv2d_pack_rows.abi.h"
 #include "abi/conv2d_shared.abi.h"
 
 static bool in_one_binding(const vkt_emit *e, vkt_tensor t)
@@ -26,25 +27,96 @@ static uint32_t taps_of(const vkt_conv2d_size *z)
     return z->kernel[0] * z->kernel[1];
 }
 
+/* Returns true if each tap of each output reads an element of x: there is no padding. */
+static bool reads_inside(const vkt_conv2d_size *z)
+{
+    for (int i = 0; i < 2; i++) {
+        const uint64_t last =
+            (uint64_t)(z->out[i] - 1) * z->a.stride[i] + (uint64_t)(z->kernel[i] - 1) * z->a.dilation[i];
+        if (z->a.pad[i] || last >= z->in[i]) return false;
+    }
+    return true;
+}
+
 /* ---- y and dx ---- */
 
-/* Returns the product of one group. M: destination channels. N: pixels of all samples. K: source channels times
- * taps. */
-static vkt_blocks_job job_of(const vkt_conv_job *j)
+/* Returns true if no tap of y (of dx) is outside the source. For dx, this is so if each element of x has one output. */
+static bool is_inside(const vkt_conv_job *j)
+{
+    const vkt_conv2d_size *z = j->z;
+    return reads_inside(z) && (!j->transposed || (taps_of(z) == 1 && z->a.stride[0] == 1 && z->a.stride[1] == 1 &&
+                                                  z->in[0] == z->out[0] && z->in[1] == z->out[1]));
+}
+
+/* The weights of one group as a matrix: destination channels times taps times source channels. */
+typedef struct weights {
+    uint32_t rows, taps, depth;
+} weights;
+
+static weights weights_of(const vkt_conv_job *j)
 {
     const vkt_conv2d_size *z = j->z;
     const uint32_t out = z->out_channels / z->a.groups, in = z->channels / z->a.groups;
+    return (weights){ .rows = j->transposed ? in : out, .taps = taps_of(z), .depth = j->transposed ? out : in };
+}
+
+/* Returns true if w lies (K,M) and can be read so. */
+static bool lies_along_m(const vkt_conv_job *j, bool coop)
+{
+    const weights w = weights_of(j);
+    return j->transposed && w.taps == 1 && w.rows % 4 == 0 && !coop;
+}
+
+/* Returns true if w lies (M,K) and can be read so. With cooperative matrices, weights are always packed, as f16. */
+static bool lies_along_k(const vkt_conv_job *j, bool coop)
+{
+    const weights w = weights_of(j);
+    return !j->transposed && w.taps == 1 && w.depth % 4 == 0 && !coop;
+}
+
+/* Returns the product of one group. M: destination channels. N: pixels of all samples. K: taps times source channels,
+ * which are padded to a multiple of 4. */
+static vkt_blocks_job job_of(const vkt_conv_job *j)
+{
+    const vkt_conv2d_size *z = j->z;
+    const weights w = weights_of(j);
     const uint32_t *dst = j->transposed ? z->in : z->out;
-    return (vkt_blocks_job){ .m = j->transposed ? in : out,
+    return (vkt_blocks_job){ .m = w.rows,
                              .n = (uint64_t)dst[0] * dst[1] * z->n4 * 4,
-                             .k = (uint64_t)(j->transposed ? out : in) * taps_of(z),
+                             .k = (uint64_t)w.taps * vkt_round_up(w.depth, 4),
                              .count = z->a.groups };
+}
+
+/* Copies the weights to the order that the products read: f16 for cooperative matrices, else f32. */
+static vkt_tensor pack_weights(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks_job *job, bool coop)
+{
+    const weights w = weights_of(j);
+    const uint32_t o_step = (j->transposed ? w.rows : w.depth) * w.taps;
+    const vkt_conv2d_pack_rows_push push = { .vec4s = (uint32_t)(job->m * job->k / 4),
+                                             .depth = w.depth,
+                                             .depth_vec4s = vkt_div_up(w.depth, 4),
+                                             .taps = w.taps,
+                                             .w_group = w.rows * w.depth * w.taps,
+                                             .w_row = j->transposed ? w.taps : o_step,
+                                             .w_depth = j->transposed ? o_step : w.taps };
+    const vkt_tensor packed =
+        vkt_scratch_stored(e, "weights", job->m * job->k * job->count, coop ? VKT_PRECISION_F16 : VKT_PRECISION_F32);
+    const vkt_bind bind[] = { [PACK_ROWS_W] = VKT_WHOLE(j->w), [PACK_ROWS_A] = VKT_WHOLE(packed) };
+    const uint32_t spec[] = { vkt_lanes(e->lim, e->lim->traits->lanes_pack) };
+    vkt_dispatch_add(
+        e, &(vkt_launch){ .kernel = VKT_K_CONV2D_PACK_ROWS,
+                          VKT_LAUNCH_BIND(bind),
+                          VKT_LAUNCH_PUSH(push),
+                          VKT_LAUNCH_SPEC(spec),
+                          .groups = { vkt_groups(push.vec4s, spec[0], e->lim->traits->items_pack), job->count, 1 } });
+    return packed;
 }
 
 vkt_conv2d_tilings vkt_conv_shared_plan(const vkt_emit *e, const vkt_conv_job *j)
 {
     const vkt_blocks_job job = job_of(j);
-    if (!in_one_binding(e, j->from) || !in_one_binding(e, j->w) || !in_one_binding(e, j->to) || job.n > UINT32_MAX)
+    if (!in_one_binding(e, j->from) || !in_one_binding(e, j->w) || !in_one_binding(e, j->to) || job.n > UINT32_MAX ||
+        4 * job.m * job.k * job.count > e->lim->max_storage_range_bytes)
         return (vkt_conv2d_tilings){ .can_shared = false };
     return tilings_of(e, &job, 1);
 }
@@ -53,35 +125,35 @@ void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *
 {
     const vkt_conv2d_size *z = j->z;
     const vkt_blocks_job job = job_of(j);
-    const uint32_t taps = taps_of(z), in = z->channels / z->a.groups, rows = (uint32_t)job.m;
     const uint32_t *src = j->transposed ? z->out : z->in;
-    const vkt_conv2d_shared_push push = { .rows = rows,
+    const bool along_m = lies_along_m(j, tiling->coop), packs = !along_m && !lies_along_k(j, tiling->coop);
+    const vkt_tensor w = packs ? pack_weights(e, j, &job, tiling->coop) : j->w;
+    const vkt_conv2d_shared_push push = { .rows = (uint32_t)job.m,
                                           .columns = (uint32_t)job.n,
                                           .K = (uint32_t)job.k,
-                                          .depth = (uint32_t)job.k / taps,
                                           .src_height = src[0],
                                           .src_width = src[1],
                                           .pad_h = z->a.pad[0],
                                           .pad_w = z->a.pad[1],
                                           .dilation_h = z->a.dilation[0],
                                           .dilation_w = z->a.dilation[1],
-                                          .w_group = rows * (uint32_t)job.k,
-                                          .w_row = j->transposed ? taps : in * taps,
-                                          .w_depth = j->transposed ? in * taps : taps,
+                                          .w_group = (uint32_t)(job.m * job.k),
                                           .bias = j->bias.id != 0 };
-    const vkt_bind bind[] = { [CONV2D_SHARED_W] = VKT_WHOLE(j->w),
+    const vkt_bind bind[] = { [CONV2D_SHARED_W] = VKT_WHOLE(w),
                               [CONV2D_SHARED_SRC] = VKT_WHOLE(j->from),
                               [CONV2D_SHARED_BIAS] = VKT_WHOLE(j->bias.id ? j->bias : j->w),
                               [CONV2D_SHARED_DST] = VKT_WHOLE(j->to) };
     uint32_t spec[CONV2D_SHARED_SPECS];
     memcpy(spec, tiling->spec, sizeof tiling->spec);
-    spec[CONV2D_SHARED_SPEC_TAPS] = taps;
+    spec[BLOCKS_SPEC_WHOLE] = vkt_blocks_whole(tiling, job.m, job.n, job.k);
+    spec[CONV2D_SHARED_SPEC_DEPTH] = weights_of(j).depth;
     spec[CONV2D_SHARED_SPEC_KERNEL_W] = z->kernel[1];
     spec[CONV2D_SHARED_SPEC_N4] = z->n4;
     spec[CONV2D_SHARED_SPEC_WIDTH] = j->transposed ? z->in[1] : z->out[1];
     spec[CONV2D_SHARED_SPEC_STRIDE_H] = z->a.stride[0];
     spec[CONV2D_SHARED_SPEC_STRIDE_W] = z->a.stride[1];
-    spec[CONV2D_SHARED_SPEC_VECTORS] = j->transposed ? taps == 1 && rows % 4 == 0 : job.k % 4 == 0;
+    spec[CONV2D_SHARED_SPEC_ALONG_M] = along_m;
+    spec[CONV2D_SHARED_SPEC_INSIDE] = is_inside(j);
     static const vkt_kernel_id kernels[2][2] = { { VKT_K_CONV2D_SHARED, VKT_K_CONV2D_SHARED_DX },
                                                  { VKT_K_CONV2D_COOP, VKT_K_CONV2D_COOP_DX } };
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = (uint16_t)kernels[tiling->coop][j->transposed],
@@ -150,6 +222,9 @@ void vkt_conv_dw_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_bl
     spec[CONV2D_DW_SHARED_SPEC_KERNEL_W] = z->kernel[1];
     spec[CONV2D_DW_SHARED_SPEC_N4] = z->n4;
     spec[CONV2D_DW_SHARED_SPEC_WIDTH] = z->out[1];
+    spec[CONV2D_DW_SHARED_SPEC_INSIDE] = reads_inside(z);
+    spec[BLOCKS_SPEC_WHOLE] = vkt_blocks_whole(tiling, job.m, job.n, job.k);
+    if (j->db.id) spec[BLOCKS_SPEC_WHOLE] &= ~BLOCKS_WHOLE_N; /* the column of ones needs the check */
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = tiling->coop ? VKT_K_CONV2D_DW_COOP : VKT_K_CONV2D_DW_SHARED,
                                        VKT_LAUNCH_BIND(bind),
                                        VKT_LAUNCH_PUSH(push),

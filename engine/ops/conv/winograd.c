@@ -115,7 +115,7 @@ static void transform_image(vkt_emit *e, const job *j, bool back, uint32_t first
                             uint32_t n_bind, bool bias)
 {
     const uint32_t channels = back ? j->rows : j->depth, *size = back ? j->dst : j->src;
-    const uint32_t slices = VKT_MIN(vkt_div_up(e->lim->traits->groups_wanted, panels), vkt_div_up(channels, 16));
+    const uint32_t slices = VKT_MIN(vkt_div_up(vkt_groups_wanted(e->lim, j->lanes), panels), vkt_div_up(channels, 16));
     const vkt_winograd_push push = { .channels = channels,
                                      .depth = vkt_div_up(channels, slices),
                                      .first = first * j->lanes,

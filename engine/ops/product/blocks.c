@@ -1,8 +1,17 @@
 /* ops/product/blocks.c - see blocks.h. */
 #include "ops/product/blocks.h"
 
-/* The iterations of one tile of k: one for the tile, and one for each four k of it. */
-#define ITERATIONS_PER_TILE (1 + BLOCKS_K / 4)
+/* Returns the k of a tile. */
+static uint32_t tile_k(bool coop)
+{
+    return coop ? BLOCKS_COOP_K : BLOCKS_K;
+}
+
+/* Returns the iterations of all loops for a slice: one for each tile of it, and one for each four k of a tile. */
+static uint64_t iterations_of(uint64_t slice, bool coop)
+{
+    return slice / tile_k(coop) * (1 + tile_k(coop) / 4);
+}
 
 /* The tiles, largest first. A larger tile reads less: an element of an operand is read once per tile along the other
  * operand. Work groups of at most 128 lanes and 16 KiB run on every device (the minimum that Vulkan requires), so the
@@ -16,12 +25,11 @@ static const shape tiles[] = {
     { 32, 64, 4, 4 },   /* 128 lanes, 12 KiB */
     { 32, 32, 4, 4 },   /* 64 lanes, 8 KiB */
 };
-/* The tiles of COOP. The second one has fewer lanes than the same tile above, so a subgroup computes more matrices. It
- * reads an operand once for all of its matrices. */
+/* The tiles of COOP. Several subgroups share a tile: four of 64 lanes or eight of 32 lanes the first one. */
 static const shape coop_tiles[] = {
-    { 128, 128, 8, 8 }, /* 256 lanes, 33 KiB */
-    { 64, 64, 8, 8 },   /* 64 lanes, 13 KiB */
-    { 32, 32, 4, 4 },   /* 64 lanes, 9 KiB */
+    { 128, 128, 8, 8 }, /* 256 lanes, 20 KiB */
+    { 64, 64, 8, 4 },   /* 128 lanes, 10 KiB */
+    { 32, 32, 4, 4 },   /* 64 lanes, 6 KiB */
 };
 
 static uint64_t area(const vkt_blocks_job *j, uint32_t bm, uint32_t bn)
@@ -43,9 +51,9 @@ static uint32_t lanes_of(const shape *t)
  * memory that a tile needs. */
 static bool runs(const vkt_limits *lim, const shape *t, bool coop)
 {
-    const uint32_t lanes = lanes_of(t),
-                   bytes = coop ? 4 * BLOCKS_K * (t->bm + t->bn + 16) + 64 * lanes : 8 * BLOCKS_K * (t->bm + t->bn);
-    return lanes <= lim->max_workgroup_lanes && bytes <= lim->shared_bytes;
+    const uint32_t tile = coop ? (2 * BLOCKS_COOP_K + 16) * (t->bm + t->bn) : 8 * BLOCKS_K * (t->bm + t->bn);
+    const uint32_t sums = coop ? 16 * (t->bm / t->tm) * (4 * (t->bn / t->tn) + 16) : 0;
+    return lanes_of(t) <= lim->max_workgroup_lanes && VKT_MAX(tile, sums) <= lim->shared_bytes;
 }
 
 /* Returns true if the device's matrices divide a tile: its k, and each part of it (4 x 4 elements per lane). The lanes
@@ -54,7 +62,7 @@ static bool divide(const vkt_limits *lim, const shape *t)
 {
     const uint32_t m = 4 * (t->bm / t->tm), n = 4 * (t->bn / t->tn);
     const vkt_coop *c = &lim->coop;
-    return c->m && c->n && c->k && BLOCKS_K % c->k == 0 && m % c->m == 0 && n % c->n == 0 &&
+    return c->m && c->n && c->k && BLOCKS_COOP_K % c->k == 0 && m % c->m == 0 && n % c->n == 0 &&
            lanes_of(t) % lim->subgroup_size == 0 && m / c->m * (n / c->n) % (lanes_of(t) / lim->subgroup_size) == 0;
 }
 
@@ -68,7 +76,7 @@ static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint6
     for (; t < last; t++) {
         const uint64_t all = area(j, t->bm, t->bn), groups = all / t->bm / t->bn * j->count;
         const bool can = runs(lim, t, j->coop) && (!j->coop || divide(lim, t));
-        if (can && groups * slices >= lim->traits->groups_shared && 4 * all <= 5 * least) break;
+        if (can && groups * slices >= vkt_tiles_wanted(lim, lanes_of(t)) && 4 * all <= 5 * least) break;
     }
     return t;
 }
@@ -80,10 +88,9 @@ bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mo
     const uint32_t bm = t->bm, bn = t->bn;
     if (j->coop && !divide(lim, t)) return false;
     const uint64_t n = area(j, bm, bn) / bm / bn, per_group = div_up(n, lim->max_groups);
-    const uint64_t slices = VKT_MIN(div_up(lim->traits->groups_shared, n * j->count), most);
-    const uint64_t slice = vkt_round_up(div_up(j->k, slices), BLOCKS_K);
-    if (n > UINT32_MAX || per_group * (slice / BLOCKS_K * ITERATIONS_PER_TILE + 1) > vkt_largest_loop(lim))
-        return false;
+    const uint64_t slices = VKT_MIN(div_up(vkt_tiles_wanted(lim, lanes_of(t)), n * j->count), most);
+    const uint64_t slice = vkt_round_up(div_up(j->k, slices), tile_k(j->coop));
+    if (n > UINT32_MAX || per_group * (iterations_of(slice, j->coop) + 1) > vkt_largest_loop(lim)) return false;
     *out = (vkt_blocks){
         .tiles = (uint32_t)n, .slice = (uint32_t)slice, .slices = (uint32_t)div_up(j->k, slice), .coop = j->coop
     };
@@ -93,6 +100,12 @@ bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mo
     out->spec[BLOCKS_SPEC_TM] = t->tm;
     out->spec[BLOCKS_SPEC_TN] = t->tn;
     return true;
+}
+
+uint32_t vkt_blocks_whole(const vkt_blocks *b, uint64_t m, uint64_t n, uint64_t k)
+{
+    return (m % b->spec[BLOCKS_SPEC_BM] ? 0 : BLOCKS_WHOLE_M) | (n % b->spec[BLOCKS_SPEC_BN] ? 0 : BLOCKS_WHOLE_N) |
+           (k % tile_k(b->coop) ? 0 : BLOCKS_WHOLE_K);
 }
 
 bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out)

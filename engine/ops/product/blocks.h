@@ -15,9 +15,9 @@ typedef struct vkt_blocks_job {
 } vkt_blocks_job;
 
 typedef struct vkt_blocks {
-    uint32_t spec[BLOCKS_SPECS]; /* in the order of blocks.abi.h */
+    uint32_t spec[BLOCKS_SPECS]; /* in the order of blocks.abi.h; BLOCKS_SPEC_WHOLE is 0 */
     uint32_t tiles;              /* the tiles of one product */
-    uint32_t slice, slices;      /* k of a slice, a multiple of BLOCKS_K; number of slices */
+    uint32_t slice, slices;      /* k of a slice, a multiple of a tile's k; number of slices */
     bool coop;
 } vkt_blocks;
 
@@ -25,6 +25,9 @@ typedef struct vkt_blocks {
  * would be too long, or if a product has more than 2^32 - 1 tiles. With `coop`, also returns false if no cooperative
  * matrices of the device fit into the tile. */
 bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *job, uint64_t most_slices, vkt_blocks *out);
+/* Returns the value of BLOCKS_SPEC_WHOLE for a product of this size: the axes along which all tiles are whole. A plan
+ * does not have it, because a product may be computed in blocks of other sizes. */
+uint32_t vkt_blocks_whole(const vkt_blocks *b, uint64_t m, uint64_t n, uint64_t k);
 /* Splits like vkt_blocks_plan, for COOP. Also returns false if the program does not have VKT_PRECISION_F16: other
  * programs must not round operands to f16. */
 bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out);

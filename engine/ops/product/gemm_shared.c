@@ -38,6 +38,7 @@ static void emit_product(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks 
                               [GEMM_SHARED_BIAS] = bias ? VKT_WHOLE(b->bias) : b->a };
     uint32_t spec[GEMM_SHARED_SPECS];
     memcpy(spec, tiling->spec, sizeof tiling->spec);
+    spec[BLOCKS_SPEC_WHOLE] = vkt_blocks_whole(tiling, b->m, g->n, b->k);
     spec[GEMM_SHARED_SPEC_A_BY_K] = g->a.x_outer;
     spec[GEMM_SHARED_SPEC_B_BY_K] = g->b.x_outer;
     spec[GEMM_SHARED_SPEC_VECTORS] = (in_vectors(&g->a, b->a_base, g->a.x_outer ? b->k : b->m) ? 1 : 0) |
