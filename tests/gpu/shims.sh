@@ -50,9 +50,10 @@ printf '#define MESA_GIT_SHA1 ""\n' >"$work/made/git_sha1.h"
 # Turnip of Mesa 26 binds memory by ioctl 13, which the shim of Mesa 25 does not know.
 sed -i 's/^ *\[DRM_MSM_SUBMITQUEUE_QUERY\] = .*/&\n   [13] = msm_ioctl_noop,/' "$mesa/src/freedreno/drm-shim/freedreno_noop.c"
 
-# Its shim of NVIDIA's GPUs ends at Ampere. Ada (chipset 0x19x) has other classes of engines (NVIDIA's open-gpu-doc, classes).
-sed -i -e '/oclass = NVF0_P2MF_CLASS/b' -e 's/^ *case 0x170:$/      case 0x190:\n&/' "$mesa/src/nouveau/drm-shim/nouveau_noop.c"
-sed -i -e 's/GA102_3D_CLASS;/(device_info.chip_id \& ~0xf) == 0x190 ? 0xc997 : &/' \
+# Its shim of NVIDIA's GPUs ends at Ampere and has one core. Ada (chipset 0x19x) has other classes of engines (NVIDIA's
+# open-gpu-doc, classes), and an RTX 4090 has 64 pairs of cores in 11 clusters.
+sed -i -e 's/gp->value = 0x01000101/gp->value = 0x0100400b/' -e '/oclass = NVF0_P2MF_CLASS/b' \
+    -e 's/^ *case 0x170:$/      case 0x190:\n&/' -e 's/GA102_3D_CLASS;/(device_info.chip_id \& ~0xf) == 0x190 ? 0xc997 : &/' \
     -e 's/GA102_COMPUTE_CLASS;/(device_info.chip_id \& ~0xf) == 0x190 ? 0xc9c0 : &/' "$mesa/src/nouveau/drm-shim/nouveau_noop.c"
 
 compile() {
@@ -63,7 +64,8 @@ compile() {
         -DHAVE_FUNC_ATTRIBUTE_UNUSED -DHAVE_FUNC_ATTRIBUTE_FORMAT -DHAVE_FUNC_ATTRIBUTE_MALLOC -DHAVE_FUNC_ATTRIBUTE_PURE \
         -DHAVE_FUNC_ATTRIBUTE_CONST -DHAVE_FUNC_ATTRIBUTE_NORETURN -DHAVE_MKOSTEMP -DHAVE_MEMFD_CREATE -DHAVE_SECURE_GETENV \
         -DHAVE_FLOCK -DHAVE_GNU_QSORT_R -DHAVE_LIBDRM -DMAJOR_IN_SYSMACROS -fvisibility=hidden -ffunction-sections \
-        -fdata-sections -I"$mesa/include" -I"$mesa/src" -I"$mesa/src/nouveau/headers" -I"$mesa/src/intel" -I"$mesa/src/intel/common" \
+        -fdata-sections -I"$mesa/include" -I"$mesa/src" -I"$mesa/src/nouveau/headers" -I"$mesa/src/intel" \
+        -I"$mesa/src/intel/common" \
         -I"$mesa/src/intel/dev" -I"$mesa/src/util" -I"$work/made" -I"$work/made/intel" -I"$made" -I"$work/root/usr/include" \
         -I"$work/root/usr/include/libdrm" -c "$1" -o "$2" 2>"$work/log" && return
     cat "$work/log"

@@ -47,17 +47,33 @@ static json_t *dispatches_of(report *r, const vkt_program *p)
             json_object_set_new(r->pipelines, name, described ? described : json_null());
         }
         const double groups = (double)d->groups[0] * d->groups[1] * d->groups[2];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:f, s:i}", "op", p->g->nodes[d->node]->op->name,
-                                              "kernel", vkt_kernel_get((vkt_kernel_id)d->kernel)->name, "pipeline",
-                                              name, "groups", groups, "lanes", (int)d->spec[0]));
+        json_array_append_new(list, json_pack("{s:s, s:i, s:s, s:s, s:f, s:i}", "op", p->g->nodes[d->node]->op->name,
+                                              "node", (int)d->node, "kernel",
+                                              vkt_kernel_get((vkt_kernel_id)d->kernel)->name, "pipeline", name, "groups",
+                                              groups, "lanes", (int)d->spec[0]));
     }
     return list;
 }
 
+/* Returns the least arithmetic and memory traffic of each node that has dispatches, by node number. */
+static json_t *costs_of(const vkt_program *p)
+{
+    json_t *costs = json_object();
+    for (size_t i = 0; i < p->lowered.n; i++) {
+        char key[16];
+        const uint32_t node = p->lowered.list[i].node;
+        const vkt_cost c = vkt_node_cost(p->g->nodes[node]);
+        snprintf(key, sizeof key, "%u", node);
+        json_object_set_new(costs, key, json_pack("{s:f, s:f}", "flops", c.flops, "bytes", c.bytes));
+    }
+    return costs;
+}
+
 static void add_program(report *r, const char *name, bool network, const vkt_program *p)
 {
-    json_array_append_new(r->programs, json_pack("{s:s, s:b, s:i, s:o}", "name", name, "network", network, "barriers",
-                                                 (int)p->plan.n_barriers, "dispatches", dispatches_of(r, p)));
+    json_array_append_new(r->programs,
+                          json_pack("{s:s, s:b, s:i, s:o, s:o}", "name", name, "network", network, "barriers",
+                                    (int)p->plan.n_barriers, "dispatches", dispatches_of(r, p), "costs", costs_of(p)));
 }
 
 static vkt_result add_network(report *r, const bench_net *net)

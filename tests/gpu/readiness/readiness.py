@@ -8,9 +8,12 @@ of another driver than that of the table, or of a build without cooperative matr
 line is "N passed, N failed, N skipped": documents without and with a fault.
 """
 import collections
+import functools
 import json
 import re
 import sys
+
+import estimate
 
 MIN_WAVES_PRODUCT, MIN_WAVES = 6, 8
 MIN_MATH = 90  # percent of the vector instructions in a product's busiest inner loop
@@ -165,6 +168,7 @@ def inner_loops(text):
     return [sum((blocks[k].counts for k in body), collections.Counter()) for body in inner]
 
 
+@functools.cache
 def busiest_loop(text):
     """Returns the counts of the inner loop with the most products; empty: there is no loop."""
     return max(inner_loops(text), key=lambda c: (50 * c["matrix"] + c["multiply"], sum(c.values())), default=collections.Counter())
@@ -248,6 +252,16 @@ def kernels_of(doc):
     return [kernels[name] for name in sorted(kernels)]
 
 
+def pipelines_of(doc):
+    """Returns pipeline -> its own numbers, as a Kernel."""
+    pipelines = {}
+    for d in (d for program in doc["programs"] for d in program["dispatches"]):
+        if d["pipeline"] not in pipelines:
+            pipelines[d["pipeline"]] = Kernel(d["kernel"])
+            pipelines[d["pipeline"]].add_pipeline(doc["pipelines"][d["pipeline"]])
+    return pipelines
+
+
 def text_of(value, digits=0):
     return "" if value is None else f"{value:,.{digits}f}"
 
@@ -263,10 +277,11 @@ def table_of(doc, kernels):
     for p in doc["programs"]:
         few = sum(d["groups"] * d["lanes"] < MIN_THREADS for d in p["dispatches"])
         lines.append(f"| {p['name']} | {len(p['dispatches'])} | {p['barriers']} | {few} |")
-    lines += ["", "| kernel | pipelines | registers | shared memory, bytes | waves | spills | products, % | shared loads | vector "
+    lines += ["", "| kernel | pipelines | registers | shared bytes | waves | spills | products, % | shared loads | vector "
               "| slots | threads, at least |", "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     for k in kernels:
-        lines.append(f"| {k.name} | {k.pipelines} | {k.registers} | {k.shared:,} | {text_of(k.waves)} | {k.spills} | {text_of(k.math)} | "
+        lines.append(f"| {k.name} | {k.pipelines} | {k.registers} | {k.shared:,} | {text_of(k.waves)} | {k.spills} | "
+                     f"{text_of(k.math)} | "
                      f"{text_of(k.shared_loads, 1)} | {text_of(k.vector, 1)} | "
                      f"{text_of(k.slots, 1)} | {text_of(k.threads)} |")
     return "\n".join(lines) + "\n"
@@ -314,6 +329,14 @@ def is_of(doc, page, name):
     return not part or not part[1].strip() or head_of(doc) in part[1]
 
 
+def replace_part(page, name, text):
+    """Returns the page with another text between the marks of a part."""
+    part = re.compile(rf"(<!-- begin {re.escape(name)} -->\n).*?(<!-- end {re.escape(name)} -->)", re.S)
+    if not part.search(page):
+        sys.exit(f"readiness: the page has no part <!-- begin {name} -->")
+    return part.sub(lambda m: m[1] + "\n" + text + "\n" + m[2], page)
+
+
 def examine(name, doc, page, accepted, write):
     """Returns the page with a new part, and the faults of a document."""
     kernels = kernels_of(doc)
@@ -321,10 +344,7 @@ def examine(name, doc, page, accepted, write):
     if "barriers" in RULES[name]:
         found.update({("barriers", p["name"]): p["barriers"] for p in doc["programs"]})
     lines = list(faults(found, accepted))
-    part = re.compile(rf"(<!-- begin {re.escape(name)} -->\n).*?(<!-- end {re.escape(name)} -->)", re.S)
-    if not part.search(page):
-        sys.exit(f"readiness: the page has no part <!-- begin {name} -->")
-    fresh = part.sub(lambda m: m[1] + "\n" + table_of(doc, kernels) + "\n" + m[2], page)
+    fresh = replace_part(page, name, table_of(doc, kernels))
     if fresh != page and not write:
         lines.append("the table is old: sh tests/gpu/readiness.sh --write writes a new one")
     return fresh, lines
@@ -337,9 +357,11 @@ def main():
         sys.exit(__doc__)
     page, accepted = open(arguments[0]).read(), read_exceptions(arguments[1])
     failed = skipped = 0
+    documents = {}
     for argument in arguments[2:]:
         name, path = argument.split("=", 1)
         doc = json.load(open(path))
+        documents[name] = doc, pipelines_of(doc)
         if not write and not is_of(doc, page, name):
             print(f"SKIPPED: kernels of {name}: the table is not of \"{head_of(doc)}\"")
             skipped += 1
@@ -348,6 +370,9 @@ def main():
         failed += bool(lines)
         for line in lines:
             print(f"readiness: {name}: {line}")
+    estimates = estimate.table_of(documents)
+    if write and estimates:
+        page = replace_part(page, "estimates", estimates)
     if write:
         open(arguments[0], "w").write(page)
     print(f"{len(arguments) - 2 - failed - skipped} passed, {failed} failed, {skipped} skipped")
