@@ -7,7 +7,9 @@ VKT_PUSH(vkt_conv2d_shared_push,
          VKT_U32(pad_h) VKT_U32(pad_w)
          VKT_U32(dilation_h) VKT_U32(dilation_w)
          VKT_U32(w_group)                       /* elements of w from group to group: rows * K */
-         VKT_U32(bias))                         /* 1: bias is present */
+         VKT_U32(bias)                          /* 1: bias is present; slice 0 adds it */
+         VKT_U32(slice)                         /* of K, for one work group */
+         VKT_U32(part))                         /* elements of DST from slice to slice; 0: one slice */
 #define CONV2D_SHARED_SPEC_DEPTH    6 /* source channels of a group; smaller ids: blocks.abi.h */
 #define CONV2D_SHARED_SPEC_KERNEL_W 7
 #define CONV2D_SHARED_SPEC_N4       8 /* vec4s of one pixel: pitch / 4 */
@@ -20,4 +22,4 @@ VKT_PUSH(vkt_conv2d_shared_push,
 #define CONV2D_SHARED_W    0 /* f32, or f16 from pack_rows.comp */
 #define CONV2D_SHARED_SRC  1
 #define CONV2D_SHARED_BIAS 2
-#define CONV2D_SHARED_DST  3
+#define CONV2D_SHARED_DST  3 /* f32 if there are several slices */

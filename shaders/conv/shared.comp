@@ -7,7 +7,7 @@
 // A is w: a row has (r,s,k), with k padded to a multiple of four. If w does not lie so, conv/pack_rows.comp copies it first.
 // B is gathered from the image: its rows are (r,s,k), its columns (p,q,n), four samples at a time. So a block of four
 // rows has one tap. Divisors are specialisation constants, so that drivers replace divisions by multiplications.
-// grid: x over tiles (stride loop), z groups.
+// grid: x over tiles (stride loop), y slices of K, z groups. If there are several slices, product/gemm_sum.comp adds them.
 // source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
 // Deterministic: see lib/blocks.glsl.
 #version 460
@@ -73,16 +73,17 @@ LINE line_b(uint n, uint k, uint j)
 
 void main()
 {
+    const uint k = gl_WorkGroupID.y * pc.slice, base = gl_WorkGroupID.y * pc.part;
     for (uint id = gl_WorkGroupID.x; id < tile_count(pc.rows, pc.columns); id += gl_NumWorkGroups.x) {
         const uvec2 at = tile_at(id, pc.rows, pc.columns);
-        multiply(at.x, at.y, 0, pc.K);
+        multiply(at.x, at.y, k, min(k + pc.slice, pc.K));
         [[unroll]] for (uint i = 0; i < TM; i++) {
             const uint m = at.x + tile_row(i), row = gl_WorkGroupID.z * pc.rows + m;
             if (!is_row(m)) continue;
-            const vec4 add = vec4(pc.bias != 0 ? bias[row] : 0.0);
+            const vec4 add = vec4(pc.bias != 0 && k == 0 ? bias[row] : 0.0);
             [[unroll]] for (uint j = 0; j < TN / 4; j++) {
                 const uint n = at.y + tile_column(4 * j);
-                if (is_column(n)) STORE4(dst, (row * pc.columns + n) / 4, acc[i * TN / 4 + j] + add);
+                if (is_column(n)) STORE4(dst, (base + row * pc.columns + n) / 4, acc[i * TN / 4 + j] + add);
             }
         }
     }

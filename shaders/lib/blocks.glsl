@@ -76,7 +76,7 @@ shared vec4 tile[2 * HALF]; // two halves, each A [k][m / 4] and then B [k][n / 
 // `width` column groups wide.
 uint tile_index(uint k4, uint x4, uint width)
 {
-    return 4 * k4 * width + (x4 ^ (2 * (k4 & 3)));
+    return 4 * k4 * width + (x4 ^ (2 * (k4 & 3) & (width - 1)));
 }
 
 void multiply_tile(uint half_at)

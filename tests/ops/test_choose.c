@@ -32,8 +32,10 @@ static const device fft_gpu = {
     VKT_CLASS_INTEL, "transforms_pay=1,fft_point_cost=0.01,fft_tiles_point_cost=1,fft_weight_cost=0.01,shared_cost=2",
     false
 };
-/* A GPU whose direct convolutions are slow, a GPU that uses spans of pixels, and a CPU whose shared memory is fast. */
+/* A GPU whose direct convolutions are slow, a GPU whose tiles of a subgroup are fast, a GPU that uses spans of pixels, and
+ * a CPU whose shared memory is fast. */
 static const device no_direct_gpu = { VKT_CLASS_NVIDIA, "direct_cost=8", false };
+static const device tile_gpu = { VKT_CLASS_AMD, "tile_cost=2", false };
 static const device span_gpu = { VKT_CLASS_MOBILE, "span_channels=64,shared_cost=3", false };
 static const device shared_cpu = { VKT_CLASS_CPU, "shared_pays=1,shared_cost=0.01", false };
 
@@ -97,10 +99,13 @@ static void convolutions_use_the_cheapest_variant(void **state)
         { &winograd_gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 1, VKT_V_WINOGRAD, VKT_V_WINOGRAD, VKT_V_SHARED },
         { &gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 1, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
         { &gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 2, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
-        { &gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_DIRECT, VKT_V_TILE, VKT_V_SHARED },
-        { &gpu, S4(64, 48, 9, 40), S4(7, 48, 1, 5), 0, 1, VKT_V_TILE, VKT_V_DIRECT, VKT_V_TILE },
-        { &no_direct_gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_SHARED, VKT_V_TILE, VKT_V_SHARED },
-        { &span_gpu, S4(64, 48, 9, 40), S4(32, 48, 1, 5), 0, 1, VKT_V_SPAN, VKT_V_SPAN, VKT_V_TILE },
+        /* Few channels: a tile of 16 rows in shared memory. */
+        { &gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_DIRECT, VKT_V_SHARED, VKT_V_SHARED },
+        { &gpu, S4(64, 48, 9, 40), S4(7, 48, 1, 5), 0, 1, VKT_V_SHARED, VKT_V_DIRECT, VKT_V_SHARED },
+        { &no_direct_gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
+        { &tile_gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_DIRECT, VKT_V_TILE, VKT_V_SHARED },
+        { &gpu, S4(64, 1, 28, 28), S4(1, 1, 3, 3), 1, 1, VKT_V_DIRECT, VKT_V_DIRECT, VKT_V_DIRECT },
+        { &span_gpu, S4(64, 48, 9, 40), S4(32, 48, 1, 5), 0, 1, VKT_V_SPAN, VKT_V_SPAN, VKT_V_SHARED },
         { &shared_cpu, S4(64, 256, 14, 14), S4(64, 256, 1, 1), 0, 1, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {

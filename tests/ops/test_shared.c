@@ -30,22 +30,31 @@ static void tiles_are_chosen_by_shape_and_device(void **state)
     vkt_limits few = gpu, many = gpu;
     few.cores = 4;
     many.cores = 132;
+    vkt_limits arc = gpu, adreno = gpu;
+    arc.traits = &vkt_class_traits[VKT_CLASS_INTEL];
+    adreno.traits = &vkt_class_traits[VKT_CLASS_MOBILE];
     const struct {
         const vkt_limits *lim;
         vkt_blocks_job job;
         uint64_t most_slices;
         uint32_t bm, bn, slices;
     } cases[] = {
-        { &gpu, { 4096, 4096, 4096, 1 }, 100, 128, 128, 1 }, { &least, { 4096, 4096, 4096, 1 }, 100, 64, 64, 1 },
-        { &gpu, { 512, 512, 512, 1 }, 1, 32, 64, 1 },      /* 64 tiles of 64 x 64 would leave cores idle */
-        { &gpu, { 512, 512, 512, 1 }, 100, 64, 64, 2 },    /* two slices of a sum keep the cores busy */
-        { &few, { 512, 512, 512, 1 }, 100, 128, 128, 1 },  /* 16 tiles are enough for 4 cores */
-        { &many, { 512, 512, 512, 1 }, 100, 32, 32, 2 },   /* 132 cores want 528 tiles of 64 lanes */
-        { &gpu, { 32, 100000, 800, 1 }, 1, 32, 64, 1 },    /* few rows: no tile of 64 rows */
-        { &gpu, { 10, 784, 60000, 1 }, 1000, 32, 64, 10 }, /* few elements with long sums */
-        { &gpu, { 10, 784, 60000, 1 }, 4, 32, 32, 4 },     /* the same, without memory for all slices */
-        { &gpu, { 7, 7, 100, 1 }, 100, 32, 32, 1 },        /* too short to split */
-        { &gpu, { 125, 126, 20, 128 }, 1, 128, 128, 1 },   /* many products */
+        { &gpu, { 4096, 4096, 4096, 1 }, 100, 128, 128, 1 },
+        { &least, { 4096, 4096, 4096, 1 }, 100, 64, 64, 1 },
+        { &gpu, { 512, 512, 512, 1 }, 1, 64, 64, 1 },       /* with 128 lanes, 64 tiles would leave cores idle */
+        { &gpu, { 512, 512, 512, 1 }, 100, 64, 64, 2 },     /* two slices of a sum keep the cores busy */
+        { &few, { 512, 512, 512, 1 }, 100, 128, 128, 1 },   /* 16 tiles are enough for 4 cores */
+        { &many, { 512, 512, 512, 1 }, 100, 32, 32, 2 },    /* 132 cores want 528 tiles of 64 lanes */
+        { &gpu, { 32, 100000, 800, 1 }, 1, 32, 64, 1 },     /* few rows: no tile of 64 rows */
+        { &gpu, { 17, 784, 60000, 1 }, 1000, 32, 64, 10 },  /* few elements with long sums */
+        { &gpu, { 17, 784, 60000, 1 }, 4, 32, 32, 4 },      /* the same, without memory for all slices */
+        { &gpu, { 10, 784, 60000, 1 }, 1000, 16, 128, 19 }, /* at most 16 rows */
+        { &gpu, { 10, 784, 60000, 1 }, 4, 16, 64, 4 },
+        { &gpu, { 30, 7, 100, 1 }, 100, 32, 32, 1 },       /* too short to split */
+        { &gpu, { 128, 128, 6000, 1 }, 1000, 64, 64, 16 }, /* slices of a larger tile would have to be longer */
+        { &arc, { 4096, 4096, 4096, 1 }, 1, 64, 64, 1 },
+        { &adreno, { 4096, 4096, 4096, 1 }, 1, 64, 64, 1 },
+        { &gpu, { 125, 126, 20, 128 }, 1, 128, 128, 1 }, /* many products */
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         vkt_blocks b;
@@ -55,6 +64,7 @@ static void tiles_are_chosen_by_shape_and_device(void **state)
             fail_msg("case %zu: %u x %u in %u slices", i, bm, bn, b.slices);
         assert_int_equal(s[BLOCKS_SPEC_LANES], bm / s[BLOCKS_SPEC_TM] * (bn / s[BLOCKS_SPEC_TN]));
         assert_true(s[BLOCKS_SPEC_LANES] <= cases[i].lim->max_workgroup_lanes);
+        assert_true(s[BLOCKS_SPEC_TM] * s[BLOCKS_SPEC_TN] <= cases[i].lim->traits->tile_sums);
         assert_true(2 * 4 * BLOCKS_K * (bm + bn) <= cases[i].lim->shared_bytes);
         assert_int_equal(b.slice % BLOCKS_K, 0);
         assert_true((uint64_t)b.slice * b.slices >= cases[i].job.k);
@@ -80,9 +90,22 @@ static void loops_that_would_be_too_long_are_refused(void **state)
 
 /* ---- matrix products ---- */
 
-static void as_it_is(vkt_limits *lim)
+/* The tiles are those of a device that wants 128 work groups, whose lanes have at most 64 sums. */
+static vkt_traits traits;
+static void as_tested(vkt_limits *lim)
 {
-    (void)lim;
+    traits = *lim->traits;
+    traits.groups_shared = 128;
+    traits.tile_side = 128;
+    traits.tile_sums = 64;
+    lim->traits = &traits;
+}
+
+/* The same with at most 16 sums. */
+static void with_few_sums(vkt_limits *lim)
+{
+    as_tested(lim);
+    traits.tile_sums = 16;
 }
 
 /* Returns the tile of the subject's first dispatch by SHARED or SPLIT_K, as 1000 * BM + BN. 0: there is none. */
@@ -94,6 +117,7 @@ static uint32_t tile_rows(const subject *s, const harness_view *view)
     lim.subgroup_size = 8;
     lim.max_storage_range_bytes = 1u << 30;
     lim.choices.force = view->force;
+    view->change(&lim);
     assert_int_equal(vkt_lower(s->g, &lim, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
     for (size_t i = 0; i < e.n && !rows; i++)
         for (size_t k = 0; k < e.n_picked; k++)
@@ -108,7 +132,7 @@ static uint32_t tile_rows(const subject *s, const harness_view *view)
  * the device has them. */
 static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coop)
 {
-    const harness_view view = { "in shared memory", as_it_is, .force = force };
+    const harness_view view = { "in shared memory", as_tested, .force = force };
     harness_report report = { .faults = 0 };
     assert_int_equal(tile_rows(s, &view), tile);
     subject_forward(s);
@@ -156,18 +180,36 @@ static void every_tile_multiplies_in_every_orientation(void **state)
     (void)state;
     harness_needs(harness_ctx);
     static const uint32_t tiles[][3] = {
-        { 126, 125, 128128 }, { 61, 63, 64064 }, { 30, 59, 32064 }, { 29, 31, 32032 }
+        { 126, 125, 128128 }, { 61, 63, 64064 },  { 30, 59, 32064 },
+        { 29, 31, 32032 },    { 14, 126, 16128 }, { 13, 59, 16064 },
     };
     const bool small = vkt_env_int("VKT_TEST_SMALL", 0);
     for (uint32_t i = small; i < VKT_COUNT(tiles); i++) {
         /* First sizes that are no multiples of 4, then sizes that are. The four tiles together have every orientation
-         * of A and B, for both kinds of sizes. With VKT_TEST_SMALL, each of three tiles has one kind of sizes and
+         * of A and B, for both kinds of sizes. With VKT_TEST_SMALL, each of five tiles has one kind of sizes and
          * its own orientation. */
-        if (!small || i % 2) check_matmul(128, tiles[i][0], tiles[i][1], 19, i, VKT_V(SHARED), tiles[i][2]);
+        if (!small || i % 2) check_matmul(128, tiles[i][0], tiles[i][1], 19, i % 4, VKT_V(SHARED), tiles[i][2]);
         if (!small || i % 2 == 0)
-            check_matmul(128, tiles[i][0] / 4 * 4, tiles[i][1] / 4 * 4, 36, small ? i : 3 - i, VKT_V(SHARED),
+            check_matmul(128, tiles[i][0] / 4 * 4, tiles[i][1] / 4 * 4, 36, small ? i % 4 : (7 - i) % 4, VKT_V(SHARED),
                          tiles[i][2]);
     }
+}
+
+/* A tile of 64 x 64 with 4 x 4 sums in each lane, which a device with few registers has. */
+static void lanes_with_few_sums_multiply(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const harness_view view = { "with few sums", with_few_sums, .force = VKT_V(SHARED) };
+    harness_report report = { .faults = 0 };
+    subject s;
+    matmul_make(&s, 128, 61, 63, 19, 2);
+    assert_int_equal(tile_rows(&s, &view), 64064);
+    subject_forward(&s);
+    subject_backward(&s);
+    harness_check_in(harness_ctx, &s, &view, &report);
+    subject_free(&s);
+    if (report.faults) fail_msg("%s", report.text);
 }
 
 static void slices_of_long_sums_add_up(void **state)
@@ -175,7 +217,8 @@ static void slices_of_long_sums_add_up(void **state)
     (void)state;
     harness_needs(harness_ctx);
     check_matmul(16, 61, 60, 2060, 0, VKT_V(SPLIT_K), 64064);
-    check_matmul(1, 9, 13, 5003, 3, VKT_V(SPLIT_K), 32032);
+    check_matmul(1, 9, 13, 5003, 3, VKT_V(SPLIT_K), 16064);
+    check_matmul(1, 19, 13, 5003, 3, VKT_V(SPLIT_K), 32032);
 }
 
 /* Checks two products A^T B. A and B have k rows each, so the sum over k can be split between rows. */
@@ -239,13 +282,31 @@ static void every_tile_convolves(void **state)
     harness_needs(harness_ctx);
     const conv cases[] = {
         { vkt_shape4(63, 3, 16, 17), vkt_shape4(126, 3, 3, 2), { .pad = { 1, 1 } }, 128128 },
-        { vkt_shape4(34, 125, 22, 23), vkt_shape4(3, 125, 1, 1), { .stride = { 1, 1 } }, 32064 }, /* dx: 128 x 128 */
+        { vkt_shape4(34, 125, 22, 23), vkt_shape4(3, 125, 1, 1), { .stride = { 1, 1 } }, 16128 }, /* dx: 128 x 128 */
         { vkt_shape4(67, 7, 23, 22), vkt_shape4(64, 7, 3, 3), { .stride = { 2, 2 }, .pad = { 1, 0 } }, 64064 },
         { vkt_shape4(17, 10, 13, 19),
           vkt_shape4(40, 5, 3, 5),
           { .dilation = { 2, 1 }, .pad = { 2, 2 }, .groups = 2 },
           32064 },
-        { vkt_shape4(200, 16, 1, 1), vkt_shape4(24, 16, 1, 1), { .stride = { 1, 1 } }, 32032 },
+        { vkt_shape4(200, 17, 1, 1), vkt_shape4(24, 17, 1, 1), { .stride = { 1, 1 } }, 32032 },
+        { vkt_shape4(7, 3, 9, 11), vkt_shape4(5, 3, 3, 3), { .pad = { 1, 1 } }, 16064 },
+    };
+    const size_t first = vkt_env_int("VKT_TEST_SMALL", 0) ? 2 : 0;
+    for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i], i);
+}
+
+/* Few pixels and many channels: slices of the sums of y and of dx are added. */
+static void slices_of_convolutions_add_up(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const conv cases[] = {
+        { vkt_shape4(3, 130, 5, 5), vkt_shape4(70, 130, 3, 3), { .pad = { 1, 1 } }, 32032 },
+        { vkt_shape4(4, 70, 6, 5),
+          vkt_shape4(70, 35, 3, 5),
+          { .stride = { 2, 1 }, .pad = { 1, 2 }, .groups = 2 },
+          32032 },
+        { vkt_shape4(4, 520, 3, 3), vkt_shape4(12, 520, 1, 1), { .stride = { 1, 1 } }, 16064 },
     };
     const size_t first = vkt_env_int("VKT_TEST_SMALL", 0) ? 2 : 0;
     for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i], i);
@@ -318,9 +379,11 @@ int main(void)
         cmocka_unit_test(tiles_are_chosen_by_shape_and_device),
         cmocka_unit_test(loops_that_would_be_too_long_are_refused),
         cmocka_unit_test(every_tile_multiplies_in_every_orientation),
+        cmocka_unit_test(lanes_with_few_sums_multiply),
         cmocka_unit_test(slices_of_long_sums_add_up),
         cmocka_unit_test(blocks_of_long_sums_add_up),
         cmocka_unit_test(every_tile_convolves),
+        cmocka_unit_test(slices_of_convolutions_add_up),
         cmocka_unit_test(whole_tiles_multiply),
         cmocka_unit_test(whole_tiles_convolve),
         cmocka_unit_test(matrices_must_divide_the_tile),

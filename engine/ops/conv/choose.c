@@ -27,6 +27,18 @@ static double tile_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
     return pixels * j->z->channels * j->z->out_channels / j->z->a.groups * kernel[0] * kernel[1];
 }
 
+static double tiles_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
+{
+    return tile_cost(e, j, v) * e->lim->traits->tile_cost;
+}
+
+/* Returns the cost of SHARED or COOP for one multiply-add of TILE. */
+static double in_shared_memory(const vkt_traits *t, const vkt_conv2d_tilings *c, vkt_variant v)
+{
+    if (!c->pays || (v == VKT_V_COOP && !c->coop_pays)) return VKT_COST_NEVER;
+    return v == VKT_V_COOP ? t->coop_cost : t->shared_cost * c->waste;
+}
+
 static bool direct_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
 {
     (void)e, (void)v;
@@ -86,8 +98,7 @@ static bool shared_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
 
 static double shared_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
 {
-    if (!j->tilings.pays) return VKT_COST_NEVER;
-    return tile_cost(e, j, v) * (v == VKT_V_COOP ? e->lim->traits->coop_cost : e->lim->traits->shared_cost);
+    return tile_cost(e, j, v) * in_shared_memory(e->lim->traits, &j->tilings, v);
 }
 
 /* Emits all parts of the product. If the source channels of an element are in several parts, only the last part applies
@@ -157,7 +168,7 @@ static const struct {
     { VKT_V_FFT16, fft_can, fft_cost, fft_emit },
     { VKT_V_DIRECT, direct_can, direct_cost, direct_emit },
     { VKT_V_SPAN, span_can, span_cost, span_emit },
-    { VKT_V_TILE, always, tile_cost, tile_emit },
+    { VKT_V_TILE, always, tiles_cost, tile_emit },
     { VKT_V_SHARED, shared_can, shared_cost, shared_emit },
     { VKT_V_COOP, shared_can, shared_cost, shared_emit },
 };
@@ -227,6 +238,11 @@ static double dw_tile_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_vari
     return 4.0 * (double)j->dy_plane * j->rows * j->z->channels * j->z->kernel[0] * j->z->kernel[1];
 }
 
+static double dw_tiles_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
+{
+    return dw_tile_cost(e, j, v) * e->lim->traits->tile_cost;
+}
+
 static bool dw_direct_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
     (void)e, (void)v;
@@ -237,7 +253,8 @@ static bool dw_direct_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_varia
  * costs as much as TILE. Then DIRECT is used, because its entry comes first. */
 static double dw_direct_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
-    return dw_tile_cost(e, j, v) * (2 * j->rows <= vkt_subgroup(e->lim, VKT_K_CONV2D_DW) ? 1 : A_LITTLE_MORE);
+    const bool idle = 2 * j->rows <= vkt_subgroup(e->lim, VKT_K_CONV2D_DW);
+    return dw_tile_cost(e, j, v) * e->lim->traits->dw_direct_cost * (idle ? 1 : A_LITTLE_MORE);
 }
 
 static bool dw_fft_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
@@ -258,8 +275,7 @@ static bool dw_shared_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_varia
 
 static double dw_shared_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
-    if (!j->tilings.pays) return VKT_COST_NEVER;
-    return dw_tile_cost(e, j, v) * (v == VKT_V_COOP ? e->lim->traits->coop_cost : e->lim->traits->shared_cost);
+    return dw_tile_cost(e, j, v) * in_shared_memory(e->lim->traits, &j->tilings, v);
 }
 
 static void dw_parts_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
@@ -291,7 +307,7 @@ static const struct {
     { VKT_V_FFT15, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
     { VKT_V_FFT16, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
     { VKT_V_DIRECT, false, dw_direct_can, dw_direct_cost, dw_parts_emit },
-    { VKT_V_TILE, true, dw_always, dw_tile_cost, dw_parts_emit },
+    { VKT_V_TILE, true, dw_always, dw_tiles_cost, dw_parts_emit },
     { VKT_V_SHARED, false, dw_shared_can, dw_shared_cost, dw_shared_emit },
     { VKT_V_COOP, false, dw_shared_can, dw_shared_cost, dw_shared_emit },
 };

@@ -3,6 +3,7 @@
 #include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
+#include "ops/product/gemm.h"
 
 #include "abi/abi.h"
 #include "abi/conv2d_dw_shared.abi.h"
@@ -16,8 +17,9 @@ static bool in_one_binding(const vkt_emit *e, vkt_tensor t)
 
 static vkt_conv2d_tilings tilings_of(const vkt_emit *e, const vkt_blocks_job *job, uint64_t most_slices)
 {
-    vkt_conv2d_tilings c = { .pays = vkt_blocks_pay(e->lim, job->m, job->n) };
+    vkt_conv2d_tilings c = { .pays = e->lim->traits->shared_pays, .coop_pays = job->m >= 16 && job->n >= 16 };
     c.can_shared = vkt_blocks_plan(e->lim, job, most_slices, &c.shared);
+    if (c.can_shared) c.waste = vkt_blocks_waste(&c.shared, job);
     c.can_coop = vkt_blocks_plan_coop(e, *job, most_slices, &c.coop);
     return c;
 }
@@ -118,7 +120,17 @@ vkt_conv2d_tilings vkt_conv_shared_plan(const vkt_emit *e, const vkt_conv_job *j
     if (!in_one_binding(e, j->from) || !in_one_binding(e, j->w) || !in_one_binding(e, j->to) || job.n > UINT32_MAX ||
         4 * job.m * job.k * job.count > e->lim->max_storage_range_bytes)
         return (vkt_conv2d_tilings){ .can_shared = false };
-    return tilings_of(e, &job, 1);
+    return tilings_of(e, &job, e->lim->max_storage_range_bytes / 4 / (job.m * job.n * job.count));
+}
+
+/* Adds the slices of y or dx. */
+static void sum_slices(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks_job *job, uint32_t slices, vkt_tensor part)
+{
+    vkt_gemm_sum_emit(e, &(vkt_gemm_sum){ .part = VKT_WHOLE(part),
+                                          .c = VKT_WHOLE(j->to),
+                                          .n = (uint32_t)(job->m * job->n * job->count),
+                                          .columns = (uint32_t)job->n,
+                                          .slices = slices });
 }
 
 void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *tiling)
@@ -127,7 +139,9 @@ void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *
     const vkt_blocks_job job = job_of(j);
     const uint32_t *src = j->transposed ? z->out : z->in;
     const bool along_m = lies_along_m(j, tiling->coop), packs = !along_m && !lies_along_k(j, tiling->coop);
+    const bool sliced = tiling->slices > 1;
     const vkt_tensor w = packs ? pack_weights(e, j, &job, tiling->coop) : j->w;
+    const vkt_tensor part = sliced ? vkt_scratch(e, "slices", 4 * job.m * job.n * job.count * tiling->slices) : j->to;
     const vkt_conv2d_shared_push push = { .rows = (uint32_t)job.m,
                                           .columns = (uint32_t)job.n,
                                           .K = (uint32_t)job.k,
@@ -138,11 +152,13 @@ void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *
                                           .dilation_h = z->a.dilation[0],
                                           .dilation_w = z->a.dilation[1],
                                           .w_group = (uint32_t)(job.m * job.k),
-                                          .bias = j->bias.id != 0 };
+                                          .bias = j->bias.id != 0,
+                                          .slice = tiling->slice,
+                                          .part = sliced ? (uint32_t)(job.m * job.n * job.count) : 0 };
     const vkt_bind bind[] = { [CONV2D_SHARED_W] = VKT_WHOLE(w),
                               [CONV2D_SHARED_SRC] = VKT_WHOLE(j->from),
                               [CONV2D_SHARED_BIAS] = VKT_WHOLE(j->bias.id ? j->bias : j->w),
-                              [CONV2D_SHARED_DST] = VKT_WHOLE(j->to) };
+                              [CONV2D_SHARED_DST] = VKT_WHOLE(part) };
     uint32_t spec[CONV2D_SHARED_SPECS];
     memcpy(spec, tiling->spec, sizeof tiling->spec);
     spec[BLOCKS_SPEC_WHOLE] = vkt_blocks_whole(tiling, job.m, job.n, job.k);
@@ -160,7 +176,8 @@ void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *
                                        VKT_LAUNCH_BIND(bind),
                                        VKT_LAUNCH_PUSH(push),
                                        VKT_LAUNCH_SPEC(spec),
-                                       .groups = { tiling->tiles, 1, z->a.groups } });
+                                       .groups = { tiling->tiles, tiling->slices, z->a.groups } });
+    if (sliced) sum_slices(e, j, &job, tiling->slices, part);
 }
 
 /* ---- dw and db ---- */

@@ -15,15 +15,21 @@ static uint64_t iterations_of(uint64_t slice, bool coop)
 
 /* The tiles, largest first. A larger tile reads less: an element of an operand is read once per tile along the other
  * operand. Work groups of at most 128 lanes and 16 KiB run on every device (the minimum that Vulkan requires), so the
- * last three tiles do. */
+ * last two tiles do. The traits tile_side and tile_sums say which tiles a class of devices has registers for. */
 typedef struct shape {
     uint32_t bm, bn, tm, tn;
 } shape;
 static const shape tiles[] = {
     { 128, 128, 8, 8 }, /* 256 lanes, 32 KiB */
     { 64, 64, 8, 4 },   /* 128 lanes, 16 KiB */
+    { 64, 64, 4, 4 },   /* 256 lanes, 16 KiB: twice the subgroups */
     { 32, 64, 4, 4 },   /* 128 lanes, 12 KiB */
     { 32, 32, 4, 4 },   /* 64 lanes, 8 KiB */
+};
+/* The tiles of products of at most 16 rows. */
+static const shape low_tiles[] = {
+    { 16, 128, 4, 4 }, /* 128 lanes, 18 KiB */
+    { 16, 64, 4, 4 },  /* 64 lanes, 10 KiB */
 };
 /* The tiles of COOP. Several subgroups share a tile: four of 64 lanes or eight of 32 lanes the first one. */
 static const shape coop_tiles[] = {
@@ -66,16 +72,42 @@ static bool divide(const vkt_limits *lim, const shape *t)
            lanes_of(t) % lim->subgroup_size == 0 && m / c->m * (n / c->n) % (lanes_of(t) / lim->subgroup_size) == 0;
 }
 
-/* Chooses the largest tile that the device can compute, that keeps it busy (with up to `slices` slices), and that
- * computes at most a quarter more elements than the smallest tile. If there is none, chooses the smallest tile. */
-static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t slices)
+/* Returns true if the device has registers for the sums of a lane of the tile. */
+static bool has_registers(const vkt_limits *lim, const shape *t)
 {
-    const shape *t = j->coop ? coop_tiles : tiles;
-    const shape *last = t + (j->coop ? VKT_COUNT(coop_tiles) : VKT_COUNT(tiles)) - 1;
-    const uint64_t least = area(j, last->bm, last->bn);
-    for (; t < last; t++) {
+    return VKT_MAX(t->bm, t->bn) <= lim->traits->tile_side && t->tm * t->tn <= lim->traits->tile_sums;
+}
+
+typedef struct shapes {
+    const shape *list, *last;
+} shapes;
+
+static shapes shapes_of(const vkt_blocks_job *j)
+{
+    if (j->coop) return (shapes){ coop_tiles, coop_tiles + VKT_COUNT(coop_tiles) - 1 };
+    if (j->m <= 16) return (shapes){ low_tiles, low_tiles + VKT_COUNT(low_tiles) - 1 };
+    return (shapes){ tiles, tiles + VKT_COUNT(tiles) - 1 };
+}
+
+/* Returns how many slices a sum may have, at most `most`. A larger tile reads each operand fewer times, so its slices
+ * must be longer: then partial sums take the same part of the traffic. */
+static uint64_t slices_of(const vkt_limits *lim, const vkt_blocks_job *j, const shape *t, uint64_t most)
+{
+    const uint64_t least = (uint64_t)lim->traits->slice_shared * VKT_MAX(VKT_MAX(t->bm, t->bn), 64u) / 64;
+    return VKT_MAX(VKT_MIN(VKT_MIN(most, lim->max_groups), j->k / least), 1);
+}
+
+/* Chooses the largest tile that the device can compute, that keeps it busy (with at most `most` slices), and that
+ * computes at most a quarter more elements than the smallest tile. If there is none, chooses the smallest tile. */
+static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t most)
+{
+    const shapes of = shapes_of(j);
+    const shape *t = of.list;
+    const uint64_t least = area(j, of.last->bm, of.last->bn);
+    for (; t < of.last; t++) {
         const uint64_t all = area(j, t->bm, t->bn), groups = all / t->bm / t->bn * j->count;
-        const bool can = runs(lim, t, j->coop) && (!j->coop || divide(lim, t));
+        const bool can = runs(lim, t, j->coop) && (j->coop ? divide(lim, t) : has_registers(lim, t));
+        const uint64_t slices = slices_of(lim, j, t, most);
         if (can && groups * slices >= vkt_tiles_wanted(lim, lanes_of(t)) && 4 * all <= 5 * least) break;
     }
     return t;
@@ -83,12 +115,12 @@ static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint6
 
 bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t most_slices, vkt_blocks *out)
 {
-    const uint64_t most = VKT_MAX(VKT_MIN(VKT_MIN(most_slices, lim->max_groups), j->k / lim->traits->slice_shared), 1);
-    const shape *t = choose(lim, j, most);
+    const shape *t = choose(lim, j, most_slices);
     const uint32_t bm = t->bm, bn = t->bn;
     if (j->coop && !divide(lim, t)) return false;
     const uint64_t n = area(j, bm, bn) / bm / bn, per_group = div_up(n, lim->max_groups);
-    const uint64_t slices = VKT_MIN(div_up(vkt_tiles_wanted(lim, lanes_of(t)), n * j->count), most);
+    const uint64_t slices =
+        VKT_MIN(div_up(vkt_tiles_wanted(lim, lanes_of(t)), n * j->count), slices_of(lim, j, t, most_slices));
     const uint64_t slice = vkt_round_up(div_up(j->k, slices), tile_k(j->coop));
     if (n > UINT32_MAX || per_group * (iterations_of(slice, j->coop) + 1) > vkt_largest_loop(lim)) return false;
     *out = (vkt_blocks){
@@ -106,6 +138,12 @@ uint32_t vkt_blocks_whole(const vkt_blocks *b, uint64_t m, uint64_t n, uint64_t 
 {
     return (m % b->spec[BLOCKS_SPEC_BM] ? 0 : BLOCKS_WHOLE_M) | (n % b->spec[BLOCKS_SPEC_BN] ? 0 : BLOCKS_WHOLE_N) |
            (k % tile_k(b->coop) ? 0 : BLOCKS_WHOLE_K);
+}
+
+double vkt_blocks_waste(const vkt_blocks *b, const vkt_blocks_job *job)
+{
+    const double all = (double)area(job, b->spec[BLOCKS_SPEC_BM], b->spec[BLOCKS_SPEC_BN]);
+    return job->m >= 16 && job->n >= 16 ? 1 : all / ((double)job->m * (double)job->n);
 }
 
 bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out)

@@ -32,11 +32,8 @@ uint32_t vkt_blocks_whole(const vkt_blocks *b, uint64_t m, uint64_t n, uint64_t 
  * programs must not round operands to f16. */
 bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out);
 
-/* Returns true if these tiles are the device's first choice: the device has the trait shared_pays, and the product has
- * at least 16 rows and 16 columns, half as many as the smallest tile. */
-static inline bool vkt_blocks_pay(const vkt_limits *lim, uint64_t m, uint64_t n)
-{
-    return lim->traits->shared_pays && m >= 16 && n >= 16;
-}
+/* Returns how many products the tiles compute for each one of the job, at least 1. It counts only what is lost in a
+ * product of fewer than 16 rows or columns: otherwise the choice of the tile limits the loss. */
+double vkt_blocks_waste(const vkt_blocks *b, const vkt_blocks_job *job);
 
 #endif
