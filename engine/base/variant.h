@@ -44,17 +44,29 @@ _Static_assert(VKT_V_COUNT <= 64, "a set of variants is a mask of 64 bits");
 /* Makes a set of one variant; combine sets with |. */
 #define VKT_V(id) ((uint64_t)1 << VKT_V_##id)
 
+/* A tile in shared memory (ops/product/blocks.h): its rows and columns, and those of a lane. All 0: the device's own
+ * choice. */
+typedef struct vkt_tile {
+    uint16_t m, n, lane_m, lane_n;
+} vkt_tile;
+static inline bool vkt_tile_is(vkt_tile a, vkt_tile b)
+{
+    return a.m == b.m && a.n == b.n && a.lane_m == b.lane_m && a.lane_n == b.lane_n;
+}
+
 /* The variants that were measured to be best for nodes with this key (vkt_picked, ir/ir.h): one for each choice that
- * their op makes. */
+ * their op makes; and the best tile of that variant, if it has one. */
 typedef struct vkt_tuned {
     uint64_t key;
     uint64_t variants;
+    vkt_tile tile;
 } vkt_tuned;
 
 /* The settings for all choices, a part of vkt_limits. All zero: every op uses the variant of the least cost. */
 typedef struct vkt_choices {
     uint64_t off;           /* variants that are switched off */
     uint64_t force;         /* variants to use wherever they are usable */
+    vkt_tile tile;          /* to use wherever the device can */
     const vkt_tuned *tuned; /* sorted by rising key; not owned */
     size_t n_tuned;
 } vkt_choices;
@@ -70,6 +82,8 @@ typedef struct vkt_variant_cost {
     vkt_variant variant;
     double cost;
 } vkt_variant_cost;
+/* Returns the tile that the user or the tuning file wants for nodes with this key. */
+vkt_tile vkt_tile_wanted(const vkt_choices *c, uint64_t key);
 /* The cost of a variant that is used only if the user asks for it. */
 #define VKT_COST_NEVER HUGE_VAL
 

@@ -187,6 +187,15 @@ static vkt_result open_queue(vkt_ctx *ctx, vkt_queue *q, const char *name)
     return vkt_queue_create(ctx, q, name);
 }
 
+/* Sets ctx->lacks_tuning. */
+static void look_for_tuning(vkt_ctx *ctx)
+{
+    char *path = NULL;
+    if (ctx->device_class == VKT_CLASS_CPU || !ctx->keeps_cache || vkt_env_disabled("tuning")) return;
+    if (vkt_cache_path(ctx, VKT_TUNING_SUFFIX, &path) == VKT_OK && path) ctx->lacks_tuning = access(path, F_OK) != 0;
+    vkt_free(&ctx->host, path);
+}
+
 /* Completes a context. These members must be set: vk's global and instance functions, instance, phys, device, info, the
  * families of both queues, the has_ flags and, for a host's device, the compute queue. */
 static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
@@ -203,6 +212,7 @@ static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
     VKT_TRY(vkt_memory_create(ctx, params->max_device_bytes));
     VKT_TRY(vkt_transfers_create(ctx));
     VKT_TRY(vkt_pipeline_cache_open(ctx, !params->no_pipeline_cache));
+    look_for_tuning(ctx);
     char cap[24];
     vkt_memory_stats memory;
     vkt_ctx_memory(ctx, &memory);

@@ -390,5 +390,6 @@ void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out)
                                 .transfer_queue = ctx->has_transfer_queue,
                                 .memory_budget = ctx->has_memory_budget,
                                 .host_import = ctx->has_host_import,
+                                .lacks_tuning = ctx->lacks_tuning,
                                 .matrix = { l->coop.m, l->coop.n, l->coop.k } };
 }

@@ -91,6 +91,7 @@ struct vkt_ctx {
     vkt_tuned *tuned;             /* the array of limits.choices.tuned, which the context owns (kernel/tuning.h); NULL:
                                    * none */
     bool has_read_tuning;
+    bool lacks_tuning;   /* a GPU, and its tuning file could be used but is missing */
     vkt_result lost;     /* VKT_OK, or VKT_E_DEVICE_LOST, which stays */
     char last_label[96]; /* name of the last submission, for the message when the device is lost */
     vkt_memory *memory;
@@ -113,6 +114,7 @@ vkt_result vkt_ctx_open_unless(const vkt_ctx_params *params, const vkt_host *hos
  * absolute path, ~/.cache replaces it. The caller frees *path (vkt_free). *path is NULL if $HOME is not an absolute
  * path either, and after VKT_E_NOMEM. */
 vkt_result vkt_cache_path(vkt_ctx *ctx, const char *suffix, char **path);
+#define VKT_TUNING_SUFFIX ".tune" /* of the tuning file (kernel/tuning.h) */
 /* Creates each directory above `path`, like mkdir -p. Errors are ignored: writing the file reports them. */
 void vkt_cache_make_directories(char *path);
 

@@ -344,6 +344,7 @@ typedef struct vkt_picked {
     vkt_variant variant;
     uint64_t usable; /* set of the variants that it was chosen from */
     uint64_t key;    /* key of a tuned choice: vkt_node_key, the precision, and the storage of the node's values */
+    vkt_tile tile;   /* what vkt_pick_tile got */
 } vkt_picked;
 
 #define VKT_KEY_MAX 96
@@ -378,6 +379,10 @@ struct vkt_emit {
 /* Chooses among n >= 1 variants (vkt_variant_choose) for the node that is being lowered, and records the choice. Only
  * this function looks at the user's switches. A node may choose several times, among sets that share no variant. */
 vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n);
+/* Returns the tile that the user or the tuning file wants for the node that is being lowered. */
+vkt_tile vkt_wanted_tile(const vkt_emit *e);
+/* Records the tile of the variant that vkt_pick has just returned. */
+void vkt_pick_tile(vkt_emit *e, vkt_tile tile);
 /* Returns a hash of a node's work: op, bytes of the attributes, shape, layout and type of inputs and outputs. Equal
  * nodes have equal keys, in any graph and any run. */
 uint64_t vkt_node_key(const vkt_node *n);

@@ -186,6 +186,16 @@ vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n)
     return v;
 }
 
+vkt_tile vkt_wanted_tile(const vkt_emit *e)
+{
+    return vkt_tile_wanted(&e->lim->choices, key_as_stored(e));
+}
+
+void vkt_pick_tile(vkt_emit *e, vkt_tile tile)
+{
+    if (e->n_picked) e->picked[e->n_picked - 1].tile = tile;
+}
+
 static vkt_result copy_values(vkt_emit *e, vkt_storage s)
 {
     const vkt_graph *g = e->g;

@@ -8,8 +8,9 @@
 #include "kernel/kernel.h"
 
 #define MAX_FILE_BYTES ((uint64_t)1 << 20)
-#define FIRST_LINE "vktrain tuning 1\n"
-#define CHECK_LINE_BYTES 23u /* "check " and 16 digits and a newline */
+#define FIRST_LINE "vktrain tuning 2\n"
+#define OLD_FIRST_LINE "vktrain tuning 1\n" /* of the same length */
+#define CHECK_LINE_BYTES 23u                /* "check " and 16 digits and a newline */
 
 /* ---- text ---- */
 
@@ -24,6 +25,8 @@ void vkt_tuning_encode(const vkt_tuning_id *id, const vkt_tuned *list, size_t n,
                 vkt_text_add(out, "%s%s", comma, vkt_variant_name((vkt_variant)v));
                 comma = ",";
             }
+        const vkt_tile t = list[i].tile;
+        if (t.m) vkt_text_add(out, " %ux%u,%ux%u", t.m, t.n, t.lane_m, t.lane_n);
         vkt_text_add(out, "\n");
     }
     if (!out->failed)
@@ -42,14 +45,27 @@ static bool parse_hex(const char *at, uint64_t *out)
     return true;
 }
 
-/* Reads variants such as "tile,packed_a", up to the end of the line. */
+/* Reads a tile such as "64x64,8x4" that ends the line. */
+static bool parse_tile(const char *at, const char *end, vkt_tile *out)
+{
+    unsigned v[4];
+    char text[40];
+    if (sscanf(at, "%3ux%3u,%2ux%2u", &v[0], &v[1], &v[2], &v[3]) != 4) return false;
+    for (int i = 0; i < 4; i++)
+        if (v[i] == 0 || v[i] > 128) return false;
+    *out = (vkt_tile){ (uint16_t)v[0], (uint16_t)v[1], (uint16_t)v[2], (uint16_t)v[3] };
+    const int n = snprintf(text, sizeof text, "%ux%u,%ux%u", v[0], v[1], v[2], v[3]);
+    return n == end - at && strncmp(at, text, (size_t)n) == 0;
+}
+
+/* Reads variants such as "tile,packed_a", up to `end`. */
 static bool parse_variants(const char *at, const char *end, uint64_t *out)
 {
     *out = 0;
     while (at < end) {
         char name[32];
         vkt_variant v;
-        const size_t n = strcspn(at, ",\n");
+        const size_t n = strcspn(at, ", \n");
         if (n >= sizeof name) return false;
         snprintf(name, sizeof name, "%.*s", (int)n, at);
         if (!vkt_variant_find(name, &v)) return false;
@@ -76,6 +92,16 @@ static bool line_is(const char **at, const char *name, const char *want)
     return true;
 }
 
+/* Reads a line that ends at `end`: key, variants and maybe a tile. */
+static bool parse_entry(const char *at, const char *end, vkt_tuned *out)
+{
+    *out = (vkt_tuned){ 0 };
+    if (!parse_hex(at, &out->key) || at[16] != ' ') return false;
+    const char *variants = at + 17, *blank = memchr(variants, ' ', (size_t)(end - variants));
+    if (blank && !parse_tile(blank + 1, end, &out->tile)) return false;
+    return parse_variants(variants, blank ? blank : end, &out->variants);
+}
+
 static vkt_result parse_entries(const vkt_host *h, const char *at, const char *end, vkt_tuned **list, size_t *n,
                                 const char **fault)
 {
@@ -84,8 +110,7 @@ static vkt_result parse_entries(const vkt_host *h, const char *at, const char *e
         vkt_tuned entry;
         const char *line_end = strchr(at, '\n');
         VKT_TRY(vkt_grow(h, list, *n, &cap, sizeof **list));
-        if (!parse_hex(at, &entry.key) || at[16] != ' ' || !parse_variants(at + 17, line_end, &entry.variants) ||
-            (*n && (*list)[*n - 1].key >= entry.key))
+        if (!parse_entry(at, line_end, &entry) || (*n && (*list)[*n - 1].key >= entry.key))
             *fault = "damaged";
         else
             (*list)[(*n)++] = entry;
@@ -105,7 +130,7 @@ vkt_result vkt_tuning_decode(const vkt_host *h, const vkt_tuning_id *id, const c
     snprintf(shaders, sizeof shaders, "%016llx", (unsigned long long)id->shaders);
     if (n_bytes < CHECK_LINE_BYTES || !check_is_right(text, n_bytes) || memchr(text, 0, n_bytes))
         *fault = "truncated or damaged";
-    else if (strncmp(at, first, strlen(first)) != 0)
+    else if (strncmp(at, first, strlen(first)) != 0 && strncmp(at, OLD_FIRST_LINE, strlen(first)) != 0)
         *fault = "of another version";
     else if (at += strlen(first), !line_is(&at, "device ", id->device))
         *fault = "of another device or driver";
@@ -144,7 +169,7 @@ static vkt_tuning_id id_of(vkt_ctx *ctx)
 vkt_result vkt_tuning_path(vkt_ctx *ctx, char **path)
 {
     *path = NULL;
-    return ctx->keeps_cache ? vkt_cache_path(ctx, ".tune", path) : VKT_OK;
+    return ctx->keeps_cache ? vkt_cache_path(ctx, VKT_TUNING_SUFFIX, path) : VKT_OK;
 }
 
 /* Reads the file's entries. Without a file there are none. If the file cannot be used, there are none either, and a

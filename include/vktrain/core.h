@@ -247,6 +247,7 @@ typedef struct vkt_device_limits {
     bool memory_budget;  /* the driver reports free memory (VK_EXT_memory_budget) */
     bool host_import;    /* buffers that device and host share are in the host's memory
                           * (VK_EXT_external_memory_host) */
+    bool lacks_tuning;   /* a GPU whose kernels were not measured yet: vkt-bench --tune all measures them */
     uint32_t matrix[3];  /* M, N, K of the cooperative matrices in use, with f16 operands and f32 sums; 0: none */
 } vkt_device_limits;
 VKT_API void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out);

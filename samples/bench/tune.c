@@ -9,6 +9,7 @@
 #include "bench/nets.h"
 #include "bench/table.h"
 #include "kernel/tuning.h"
+#include "ops/product/blocks.h"
 
 /* A variant replaces the preferred one only if its time is below this fraction of the preferred one's time. Otherwise
  * noise would choose. */
@@ -20,7 +21,11 @@ typedef struct choice {
     vkt_variant preferred;
     uint32_t nodes; /* number of nodes of that key in one step */
     char what[160];
-    double ns[VKT_V_COUNT]; /* sum over these nodes; 0: not timed */
+    double ns[VKT_V_COUNT];     /* sum over these nodes; 0: not timed */
+    vkt_tile tile[VKT_V_COUNT]; /* with which that time was measured; all 0: with the device's own choice, or without */
+    double now;                 /* the sum of the step that is being measured, with the variant and the tile below */
+    vkt_variant variant;
+    vkt_tile used;
 } choice;
 
 typedef struct tuning {
@@ -82,27 +87,57 @@ static choice *find(tuning *t, const vkt_node *n, const vkt_picked *p)
     return c;
 }
 
+/* Returns the choice of the key that has the variant; NULL: none. With another tile, a node may have other variants. */
+static choice *find_measured(tuning *t, const vkt_picked *p)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->list[i].key == p->key && t->list[i].usable >> p->variant & 1) return &t->list[i];
+    return NULL;
+}
+
+/* Takes the times of a step. Another tile counts only if the nodes have used it, and if it is worth more than noise. */
+static void take_times(tuning *t, vkt_tile tile)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        choice *c = &t->list[i];
+        double *ns = &c->ns[c->variant];
+        const bool own = tile.m == 0, counts = c->now > 0 && (own || vkt_tile_is(c->used, tile));
+        if (counts && (own || *ns == 0 || c->now < WORTH * *ns)) {
+            *ns = c->now;
+            c->tile[c->variant] = tile;
+        }
+        c->now = 0;
+    }
+}
+
 /* Measures a step and adds the times of its nodes to the choices. `force` is a set of one variant, or 0. With a
  * variant, nodes use it if they can, and only choices that have this variant get a time. With 0, nodes use the variants
- * that they prefer, and the nodes of each choice are counted. */
-static vkt_result time_step(tuning *t, const bench_net *net, uint64_t force)
+ * that they prefer, and the nodes of each choice are counted. Nodes use `tile` if they can (all 0: their own). */
+static vkt_result time_step(tuning *t, const bench_net *net, uint64_t force, vkt_tile tile)
 {
     bench_step s;
     vkt_ctx *ctx = t->b->ctx;
     ctx->limits.choices.force = force;
+    ctx->limits.choices.tile = tile;
     vkt_result r = bench_step_create(ctx, net, t->b->o->precision, true, &s);
     ctx->limits.choices.force = 0;
+    ctx->limits.choices.tile = (vkt_tile){ 0 };
     double *node_ns = r == VKT_OK ? calloc(s.g->n_nodes, sizeof *node_ns) : NULL;
     if (r == VKT_OK) r = node_ns ? time_nodes(t->b, &s, node_ns) : VKT_E_NOMEM;
     for (size_t i = 0; r == VKT_OK && i < s.program->lowered.n_picked; i++) {
         const vkt_picked *p = &s.program->lowered.picked[i];
         const bool counts = !force || (p->usable & force); /* a choice without the forced variant gets no time */
-        choice *c = counts ? find(t, s.g->nodes[p->node], p) : NULL;
-        if (counts && !c) r = VKT_E_NOMEM;
-        if (c) c->ns[p->variant] += node_ns[p->node];
+        choice *c = !counts ? NULL : tile.m ? find_measured(t, p) : find(t, s.g->nodes[p->node], p);
+        if (counts && !c && !tile.m) r = VKT_E_NOMEM;
+        if (c) {
+            c->now += node_ns[p->node];
+            c->variant = p->variant;
+            c->used = p->tile;
+        }
         if (c && !force) c->nodes++;
         if (!force) t->usable |= p->usable;
     }
+    if (r == VKT_OK) take_times(t, tile);
     free(node_ns);
     bench_step_destroy(&s);
     return r;
@@ -124,9 +159,12 @@ static void print_choice(const choice *c)
     if ((c->usable & (c->usable - 1)) == 0) return; /* there was no choice */
     printf("%ux %s\n   ", c->nodes, c->what);
     for (int v = 0; v < VKT_V_COUNT; v++)
-        if (c->ns[v] > 0)
-            printf(" %s %s%s", vkt_variant_name((vkt_variant)v), bench_time_text(c->ns[v], a),
-                   best_of(c) == (vkt_variant)v ? " <-" : "");
+        if (c->ns[v] > 0) {
+            const vkt_tile t = c->tile[v];
+            printf(" %s", vkt_variant_name((vkt_variant)v));
+            if (t.m) printf(" %ux%u,%ux%u", t.m, t.n, t.lane_m, t.lane_n);
+            printf(" %s%s", bench_time_text(c->ns[v], a), best_of(c) == (vkt_variant)v ? " <-" : "");
+        }
     putchar('\n');
 }
 
@@ -142,6 +180,7 @@ static vkt_result keep(tuning *t)
         n += k == n;
         entries[k].key = t->list[i].key;
         entries[k].variants |= (uint64_t)1 << best_of(&t->list[i]);
+        if (t->list[i].tile[best_of(&t->list[i])].m) entries[k].tile = t->list[i].tile[best_of(&t->list[i])];
         print_choice(&t->list[i]);
     }
     const vkt_result r = vkt_tuning_add(t->b->ctx, entries, n);
@@ -152,14 +191,28 @@ static vkt_result keep(tuning *t)
     return r;
 }
 
+/* Measures all tiles of the variants that have some. A device that does not prefer them keeps its own tile: on a CPU
+ * their kernels take seconds to compile. */
+static vkt_result time_tiles(tuning *t, const bench_net *net)
+{
+    static const vkt_variant variants[] = { VKT_V_SHARED, VKT_V_SPLIT_K, VKT_V_COOP };
+    if (!t->b->ctx->limits.traits->shared_pays) return VKT_OK;
+    for (size_t v = 0; v < VKT_COUNT(variants); v++)
+        for (uint32_t i = 0; t->usable >> variants[v] & 1 && vkt_blocks_tile_at(i).m; i++)
+            VKT_TRY(time_step(t, net, (uint64_t)1 << variants[v], vkt_blocks_tile_at(i)));
+    return VKT_OK;
+}
+
 static vkt_result tune_net(bench *b, const bench_net *net)
 {
     tuning t = { .b = b };
     printf("%s: %s\n", net->name, net->what);
     bench_progress(b, net->name);
-    vkt_result r = time_step(&t, net, 0);
+    const vkt_tile own = { 0 };
+    vkt_result r = time_step(&t, net, 0, own);
     for (int v = 0; v < VKT_V_COUNT && r == VKT_OK; v++)
-        if (t.usable >> v & 1) r = time_step(&t, net, (uint64_t)1 << v);
+        if (t.usable >> v & 1) r = time_step(&t, net, (uint64_t)1 << v, own);
+    if (r == VKT_OK) r = time_tiles(&t, net);
     if (r == VKT_OK) r = keep(&t);
     free(t.list);
     return r;

@@ -197,6 +197,16 @@ static void print_devices(const session *s)
     if (r->mpi) say(s, "ranks   %u processes\n", r->transport.ranks);
 }
 
+/* Offers to measure a GPU's kernels. It is never done without being asked for. */
+static void offer_tuning(const session *s)
+{
+    vkt_device_limits limits;
+    vkt_ctx_limits(s->ctx, &limits);
+    if (limits.lacks_tuning)
+        say(s,
+            "hint    vkt-bench --tune all finds the fastest kernels of this GPU in about a minute, for all programs\n");
+}
+
 bool session_open(session *s)
 {
     char room[256];
@@ -205,6 +215,7 @@ bool session_open(session *s)
     if (vkt_ctx_create_wide(&p, &s->host, &s->ctx) != VKT_OK) return false;
     if (ranks_open(&s->ranks, &s->o, &s->host) != VKT_OK) return false;
     if (!s->o.predict) print_devices(s);
+    if (!s->o.predict) offer_tuning(s);
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "kernel/tuning.h"
 #include "support/temp_dir.h"
 
 static const vkt_ctx_params no_cache = { .no_pipeline_cache = true };
@@ -110,6 +111,36 @@ static void cores_are_reported_or_estimated(void **state)
     fake_reset();
 }
 
+/* Programs offer to measure the kernels of a GPU until a tuning file exists. */
+static void a_gpu_without_a_tuning_file_says_so(void **state)
+{
+    (void)state;
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    const vkt_tuned entry = { 1, VKT_V(SHARED) };
+    const uint32_t sizes[3] = { 32, 32, 32 };
+    const char *const before = getenv("XDG_CACHE_HOME");
+    char *const kept = before ? strdup(before) : NULL;
+    setenv("XDG_CACHE_HOME", dir.path, 1);
+    for (int i = 0; i < 4; i++) { /* a CPU, a GPU, the same without a cache, the same with a file */
+        vkt_device_limits limits;
+        fake_reset();
+        if (i) fake.vendor = 0x10de;
+        memcpy(fake.subgroup_sizes, sizes, sizeof sizes);
+        vkt_ctx *ctx = rig_open(&(vkt_ctx_params){ .no_pipeline_cache = i == 2 }, fake_loader());
+        vkt_ctx_limits(ctx, &limits);
+        assert_int_equal(limits.lacks_tuning, i == 1 || (i == 0 && ctx->device_class != VKT_CLASS_CPU));
+        if (i == 1) assert_int_equal(vkt_tuning_add(ctx, &entry, 1), VKT_OK);
+        vkt_ctx_destroy(&ctx);
+    }
+    fake_reset();
+    if (kept)
+        setenv("XDG_CACHE_HOME", kept, 1);
+    else
+        unsetenv("XDG_CACHE_HOME");
+    free(kept);
+    vkt_temp_dir_remove(&dir);
+}
+
 /* A context on this device has the traits of its class, except for those that depend on the CPU of the machine. */
 static void a_context_has_the_traits_of_its_class(void **state)
 {
@@ -202,9 +233,13 @@ static void wrong_settings_are_a_status(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(simulated_devices_have_the_right_class), TEST(a_subgroup_has_the_size_of_the_trait),
-        TEST(cores_are_reported_or_estimated),        TEST(a_context_has_the_traits_of_its_class),
-        TEST(the_environment_and_files_set_traits),   TEST(wrong_settings_are_a_status),
+        TEST(simulated_devices_have_the_right_class),
+        TEST(a_subgroup_has_the_size_of_the_trait),
+        TEST(cores_are_reported_or_estimated),
+        TEST(a_gpu_without_a_tuning_file_says_so),
+        TEST(a_context_has_the_traits_of_its_class),
+        TEST(the_environment_and_files_set_traits),
+        TEST(wrong_settings_are_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

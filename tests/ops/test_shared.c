@@ -9,6 +9,8 @@
 #include "ops/harness.h"
 #include "support/host.h"
 
+static void matmul_make(subject *s, uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans);
+
 /* ---- the choice of tiles ---- */
 
 static const vkt_limits gpu = { .cores = 64,
@@ -69,6 +71,56 @@ static void tiles_are_chosen_by_shape_and_device(void **state)
         assert_int_equal(b.slice % BLOCKS_K, 0);
         assert_true((uint64_t)b.slice * b.slices >= cases[i].job.k);
         assert_true((uint64_t)b.slice * (b.slices - 1) < cases[i].job.k);
+    }
+}
+
+/* A tile that was measured to be best is used where the device can compute it. */
+static void a_wanted_tile_is_used(void **state)
+{
+    (void)state;
+    static const struct {
+        const vkt_limits *lim;
+        uint64_t m;
+        vkt_tile tile;
+        uint32_t bm, bn;
+    } cases[] = {
+        { &gpu, 4096, { 32, 64, 4, 4 }, 32, 64 },     { &gpu, 4096, { 64, 64, 4, 4 }, 64, 64 },
+        { &gpu, 4096, { 48, 64, 4, 4 }, 128, 128 },   /* there is no such tile */
+        { &least, 4096, { 128, 128, 8, 8 }, 64, 64 }, /* too many lanes */
+        { &gpu, 9, { 16, 64, 4, 4 }, 16, 64 },        { &gpu, 9, { 128, 128, 8, 8 }, 16, 128 },
+    };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        vkt_blocks b;
+        const vkt_blocks_job job = { .m = cases[i].m, .n = 1 << 20, .k = 4096, .count = 1, .tile = cases[i].tile };
+        assert_true(vkt_blocks_plan(cases[i].lim, &job, 1, &b));
+        const vkt_tile used = vkt_blocks_tile(&b);
+        if (used.m != cases[i].bm || used.n != cases[i].bn) fail_msg("case %zu: %u x %u", i, used.m, used.n);
+        assert_int_equal(vkt_tile_is(used, cases[i].tile), cases[i].tile.m == cases[i].bm);
+    }
+    uint32_t n = 0;
+    while (vkt_blocks_tile_at(n).m) n++;
+    assert_int_equal(n, 7);
+}
+
+/* A product gets the tile of its key. */
+static void tuned_tiles_are_found_by_key(void **state)
+{
+    (void)state;
+    vkt_tuned tuned = { .variants = VKT_V(SHARED), .tile = { 32, 32, 4, 4 } };
+    vkt_limits lim = gpu;
+    lim.max_storage_range_bytes = 1u << 30;
+    for (int i = 0; i < 2; i++) {
+        vkt_emit e;
+        subject s;
+        matmul_make(&s, 4, 512, 512, 64, 0);
+        assert_int_equal(vkt_lower(s.g, &lim, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
+        assert_int_equal(e.picked[0].tile.m, i ? 32 : 128);
+        assert_int_equal(e.list[0].spec[BLOCKS_SPEC_BM], i ? 32 : 128);
+        tuned.key = e.picked[0].key;
+        lim.choices.tuned = &tuned;
+        lim.choices.n_tuned = 1;
+        vkt_lower_free(&e);
+        subject_free(&s);
     }
 }
 
@@ -377,6 +429,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_are_chosen_by_shape_and_device),
+        cmocka_unit_test(a_wanted_tile_is_used),
+        cmocka_unit_test(tuned_tiles_are_found_by_key),
         cmocka_unit_test(loops_that_would_be_too_long_are_refused),
         cmocka_unit_test(every_tile_multiplies_in_every_orientation),
         cmocka_unit_test(lanes_with_few_sums_multiply),

@@ -13,7 +13,7 @@
 static const vkt_tuning_id id = { .device = "00010005-00000000-00000001-00ff-8", .shaders = 0x0123456789abcdefull };
 static const vkt_tuned entries[] = { { 1, VKT_V(TILE) },
                                      { 0x89abcdef01234567ull, VKT_V(DIRECT) | VKT_V(PACKED_A) },
-                                     { UINT64_MAX, VKT_V(PACKED) } };
+                                     { UINT64_MAX, VKT_V(SHARED), { 64, 128, 8, 4 } } };
 
 static char *text_of(const vkt_tuning_id *of, const vkt_tuned *list, size_t n, size_t *bytes)
 {
@@ -54,9 +54,29 @@ static void what_is_written_is_read_back(void **state)
     size_t n;
     char *text = text_of(&id, entries, VKT_COUNT(entries), &n);
     assert_non_null(strstr(text, "\n89abcdef01234567 direct,packed_a\n"));
+    assert_non_null(strstr(text, "\nffffffffffffffff shared 64x128,8x4\n"));
     assert_null(fault_of(text, n, entries, VKT_COUNT(entries)));
     text = text_of(&id, NULL, 0, &n);
     assert_null(fault_of(text, n, NULL, 0));
+}
+
+/* Makes the text of a file of this version. Returns its length. */
+static size_t with_check(char text[512], int version, const char *lines)
+{
+    size_t n = (size_t)snprintf(text, 512, "vktrain tuning %d\ndevice %s\nshaders %016llx\n%s", version, id.device,
+                                (unsigned long long)id.shaders, lines);
+    return n + (size_t)snprintf(text + n, 512 - n, "check %016llx\n",
+                                (unsigned long long)vkt_hash(VKT_HASH_START, text, n));
+}
+
+/* Files of version 1 have no tiles. */
+static void a_file_of_the_last_version_is_read(void **state)
+{
+    (void)state;
+    static const vkt_tuned want = { 1, VKT_V(TILE) | VKT_V(SHARED) };
+    char text[512];
+    assert_null(fault_of(text, with_check(text, 1, "0000000000000001 tile,shared\n"), &want, 1));
+    assert_string_equal(fault_of(text, with_check(text, 3, "0000000000000001 tile\n"), NULL, 0), "of another version");
 }
 
 static void a_file_of_another_device_or_build_is_stale(void **state)
@@ -109,13 +129,16 @@ static void content_that_makes_no_sense_is_ignored(void **state)
                                          "000000000000000g tile\n",
                                          "0000000000000002 tile\n0000000000000001 tile\n",
                                          "0000000000000001 tile\n0000000000000001 tile\n",
+                                         "0000000000000001 shared 64x64\n",
+                                         "0000000000000001 shared 64x64,8x0\n",
+                                         "0000000000000001 shared 64x256,8x4\n",
+                                         "0000000000000001 shared 64x64,8x4 \n",
+                                         "0000000000000001 shared 064x64,8x4\n",
+                                         "0000000000000001 shared  64x64,8x4\n",
                                          "0000000000000001 tile" };
     for (size_t i = 0; i < VKT_COUNT(lines); i++) {
         char text[512];
-        size_t n = (size_t)snprintf(text, sizeof text, "vktrain tuning 1\ndevice %s\nshaders %016llx\n%s", id.device,
-                                    (unsigned long long)id.shaders, lines[i]);
-        n += (size_t)snprintf(text + n, sizeof text - n, "check %016llx\n",
-                              (unsigned long long)vkt_hash(VKT_HASH_START, text, n));
+        const size_t n = with_check(text, 2, lines[i]);
         if (!fault_of(text, n, NULL, 0)) fail_msg("\"%s\" is accepted", lines[i]);
     }
 }
@@ -139,6 +162,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_is_written_is_read_back),
+        TEST(a_file_of_the_last_version_is_read),
         TEST(a_file_of_another_device_or_build_is_stale),
         TEST(a_truncated_file_is_ignored),
         TEST(a_damaged_file_is_ignored),

@@ -153,6 +153,15 @@ static void shared_emit(vkt_emit *e, vkt_conv_job *j, vkt_variant v)
     vkt_conv_shared_emit(e, j, v == VKT_V_COOP ? &j->tilings.coop : &j->tilings.shared);
 }
 
+/* Chooses one of n variants, and records its tile in shared memory if it has one. */
+static vkt_variant pick(vkt_emit *e, const vkt_variant_cost *candidates, uint32_t n, const vkt_conv2d_tilings *c)
+{
+    const vkt_variant v = vkt_pick(e, candidates, n);
+    if (v == VKT_V_SHARED || v == VKT_V_COOP)
+        vkt_pick_tile(e, vkt_blocks_tile(v == VKT_V_COOP ? &c->coop : &c->shared));
+    return v;
+}
+
 /* The variant with the least cost is used. If costs are equal, the entry that comes first is used. */
 static const struct {
     vkt_variant variant;
@@ -188,7 +197,7 @@ static void emit_product(vkt_emit *e, vkt_conv_job *j)
     for (size_t i = 0; i < VKT_COUNT(variants); i++)
         if (variants[i].can(e, j, variants[i].variant))
             candidates[n++] = (vkt_variant_cost){ variants[i].variant, variants[i].cost(e, j, variants[i].variant) };
-    const vkt_variant v = vkt_pick(e, candidates, n);
+    const vkt_variant v = pick(e, candidates, n, &j->tilings);
     if (vkt_fuse_epilogue(e, VKT_FUSE_RELU)) e->relu = j->to;
     for (size_t i = 0; i < VKT_COUNT(variants); i++)
         if (variants[i].variant == v) variants[i].emit(e, j, v);
@@ -355,7 +364,7 @@ void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_dw_product *product)
         if (dw_variants[i].can(e, &j, dw_variants[i].variant))
             candidates[n++] =
                 (vkt_variant_cost){ dw_variants[i].variant, dw_variants[i].cost(e, &j, dw_variants[i].variant) };
-    const vkt_variant v = vkt_pick(e, candidates, n);
+    const vkt_variant v = pick(e, candidates, n, &j.tilings);
     for (size_t i = 0; i < VKT_COUNT(dw_variants); i++) {
         if (dw_variants[i].variant != v) continue;
         if (j.index.id && !dw_variants[i].reads_pooled) unpool(e, &j);

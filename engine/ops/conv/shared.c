@@ -15,8 +15,9 @@ static bool in_one_binding(const vkt_emit *e, vkt_tensor t)
     return vkt_lowered_value(e, t)->bytes <= e->lim->max_storage_range_bytes;
 }
 
-static vkt_conv2d_tilings tilings_of(const vkt_emit *e, const vkt_blocks_job *job, uint64_t most_slices)
+static vkt_conv2d_tilings tilings_of(const vkt_emit *e, vkt_blocks_job *job, uint64_t most_slices)
 {
+    job->tile = vkt_wanted_tile(e);
     vkt_conv2d_tilings c = { .pays = e->lim->traits->shared_pays, .coop_pays = job->m >= 16 && job->n >= 16 };
     c.can_shared = vkt_blocks_plan(e->lim, job, most_slices, &c.shared);
     if (c.can_shared) c.waste = vkt_blocks_waste(&c.shared, job);
@@ -114,12 +115,21 @@ static vkt_tensor pack_weights(vkt_emit *e, const vkt_conv_job *j, const vkt_blo
     return packed;
 }
 
+/* Returns true if the tiles keep at least half of the device busy without slices. */
+static bool is_half_busy(const vkt_limits *lim, const vkt_blocks *b, uint64_t count)
+{
+    return 2 * b->tiles * count >= vkt_tiles_wanted(lim, b->spec[BLOCKS_SPEC_LANES]);
+}
+
 vkt_conv2d_tilings vkt_conv_shared_plan(const vkt_emit *e, const vkt_conv_job *j)
 {
-    const vkt_blocks_job job = job_of(j);
+    vkt_blocks_job job = job_of(j);
     if (!in_one_binding(e, j->from) || !in_one_binding(e, j->w) || !in_one_binding(e, j->to) || job.n > UINT32_MAX ||
         4 * job.m * job.k * job.count > e->lim->max_storage_range_bytes)
         return (vkt_conv2d_tilings){ .can_shared = false };
+    /* Slices need one more dispatch, behind a barrier. */
+    const vkt_conv2d_tilings whole = tilings_of(e, &job, 1);
+    if (!whole.can_shared || is_half_busy(e->lim, &whole.shared, job.count)) return whole;
     return tilings_of(e, &job, e->lim->max_storage_range_bytes / 4 / (job.m * job.n * job.count));
 }
 
@@ -195,7 +205,7 @@ static vkt_blocks_job dw_job_of(const vkt_conv_dw_job *j)
 
 vkt_conv2d_tilings vkt_conv_dw_shared_plan(const vkt_emit *e, const vkt_conv_dw_job *j)
 {
-    const vkt_blocks_job job = dw_job_of(j);
+    vkt_blocks_job job = dw_job_of(j);
     const uint64_t most = e->lim->max_storage_range_bytes / 4 / vkt_conv2d_slices_of(e, j->dw, j->db).floats;
     /* These kernels read the complete dy, not the pooled one. */
     const uint64_t dy_bytes = job.count * job.m * job.k * vkt_element_bytes(vkt_lowered_value(e, j->dy));

@@ -38,6 +38,14 @@ static const shape coop_tiles[] = {
     { 32, 32, 4, 4 },   /* 64 lanes, 6 KiB */
 };
 
+vkt_tile vkt_blocks_tile_at(uint32_t i)
+{
+    const uint32_t n = VKT_COUNT(tiles);
+    if (i >= n + VKT_COUNT(low_tiles)) return (vkt_tile){ 0 };
+    const shape *t = i < n ? &tiles[i] : &low_tiles[i - n];
+    return (vkt_tile){ (uint16_t)t->bm, (uint16_t)t->bn, (uint16_t)t->tm, (uint16_t)t->tn };
+}
+
 static uint64_t area(const vkt_blocks_job *j, uint32_t bm, uint32_t bn)
 {
     return vkt_round_up(j->m, bm) * vkt_round_up(j->n, bn);
@@ -89,6 +97,15 @@ static shapes shapes_of(const vkt_blocks_job *j)
     return (shapes){ tiles, tiles + VKT_COUNT(tiles) - 1 };
 }
 
+/* Returns the shape that the job wants; NULL: none, or the device cannot compute it. */
+static const shape *wanted(const vkt_limits *lim, const vkt_blocks_job *j, shapes of)
+{
+    for (const shape *t = of.list; t <= of.last; t++)
+        if (t->bm == j->tile.m && t->bn == j->tile.n && t->tm == j->tile.lane_m && t->tn == j->tile.lane_n)
+            return runs(lim, t, j->coop) && (!j->coop || divide(lim, t)) ? t : NULL;
+    return NULL;
+}
+
 /* Returns how many slices a sum may have, at most `most`. A larger tile reads each operand fewer times, so its slices
  * must be longer: then partial sums take the same part of the traffic. */
 static uint64_t slices_of(const vkt_limits *lim, const vkt_blocks_job *j, const shape *t, uint64_t most)
@@ -102,7 +119,9 @@ static uint64_t slices_of(const vkt_limits *lim, const vkt_blocks_job *j, const 
 static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t most)
 {
     const shapes of = shapes_of(j);
-    const shape *t = of.list;
+    const shape *t = wanted(lim, j, of);
+    if (t) return t;
+    t = of.list;
     const uint64_t least = area(j, of.last->bm, of.last->bn);
     for (; t < of.last; t++) {
         const uint64_t all = area(j, t->bm, t->bn), groups = all / t->bm / t->bn * j->count;

@@ -12,6 +12,7 @@
 typedef struct vkt_blocks_job {
     uint64_t m, n, k, count;
     bool coop;
+    vkt_tile tile; /* to use if the device can; all 0: none */
 } vkt_blocks_job;
 
 typedef struct vkt_blocks {
@@ -21,6 +22,14 @@ typedef struct vkt_blocks {
     bool coop;
 } vkt_blocks;
 
+/* Returns the tile of a split. */
+static inline vkt_tile vkt_blocks_tile(const vkt_blocks *b)
+{
+    return (vkt_tile){ (uint16_t)b->spec[BLOCKS_SPEC_BM], (uint16_t)b->spec[BLOCKS_SPEC_BN],
+                       (uint16_t)b->spec[BLOCKS_SPEC_TM], (uint16_t)b->spec[BLOCKS_SPEC_TN] };
+}
+/* Returns tile number i of all that there are; all 0: there are no more. */
+vkt_tile vkt_blocks_tile_at(uint32_t i);
 /* Chooses the tile, and splits the sums into at most most_slices slices (0 or 1: no split). Returns false if loops
  * would be too long, or if a product has more than 2^32 - 1 tiles. With `coop`, also returns false if no cooperative
  * matrices of the device fit into the tile. */

@@ -20,7 +20,7 @@ static shared_tilings tile_shared(const vkt_emit *e, const vkt_gemm *g, const vk
     shared_tilings c = { .can_shared = false };
     const bool placed = in_one_binding(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k }) &&
                         in_one_binding(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k });
-    const vkt_blocks_job job = { .m = o->rows, .n = g->n, .k = o->k, .count = o->batches };
+    const vkt_blocks_job job = { .m = o->rows, .n = g->n, .k = o->k, .count = o->batches, .tile = vkt_wanted_tile(e) };
     const bool dense = g->c.ld == g->n && (o->batches == 1 || g->c.batch == (uint64_t)o->rows * g->n);
     const uint64_t most = dense ? vkt_gemm_capacity(e) / ((uint64_t)o->batches * o->rows * g->n) : 0;
     if (!placed) return c;
@@ -155,5 +155,7 @@ void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)
     }
     const shared_tilings shared = tile_shared(e, g, &o);
     const vkt_variant v = pick(e, g, &o, &shared);
-    emit_blocks(e, g, &o, v, tiling_of(&shared, v));
+    const vkt_blocks *tiling = tiling_of(&shared, v);
+    if (tiling) vkt_pick_tile(e, vkt_blocks_tile(tiling));
+    emit_blocks(e, g, &o, v, tiling);
 }
