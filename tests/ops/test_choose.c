@@ -34,9 +34,9 @@ static const device fft_gpu = {
 };
 /* A GPU whose direct convolutions are slow, a GPU whose tiles of a subgroup are fast, a GPU that uses spans of pixels, and
  * a CPU whose shared memory is fast. */
-static const device no_direct_gpu = { VKT_CLASS_NVIDIA, "direct_cost=8", false };
+static const device no_direct_gpu = { VKT_CLASS_NVIDIA, "direct_cost=32,direct_deep_cost=32", false };
 static const device tile_gpu = { VKT_CLASS_AMD, "tile_cost=2", false };
-static const device span_gpu = { VKT_CLASS_MOBILE, "span_channels=64,shared_cost=3", false };
+static const device span_gpu = { VKT_CLASS_MOBILE, "span_channels=64,shared_cost=3,direct_deep_cost=2", false };
 static const device shared_cpu = { VKT_CLASS_CPU, "shared_pays=1,shared_cost=0.01", false };
 
 /* Lowers g for the device. picked[i] gets the variant of choice i < most. Returns the number of choices. */
@@ -99,12 +99,13 @@ static void convolutions_use_the_cheapest_variant(void **state)
         { &winograd_gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 1, VKT_V_WINOGRAD, VKT_V_WINOGRAD, VKT_V_SHARED },
         { &gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 1, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
         { &gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 2, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
-        /* Few channels: a tile of 16 rows in shared memory. */
-        { &gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_DIRECT, VKT_V_SHARED, VKT_V_SHARED },
-        { &gpu, S4(64, 48, 9, 40), S4(7, 48, 1, 5), 0, 1, VKT_V_SHARED, VKT_V_DIRECT, VKT_V_SHARED },
+        /* Few channels: weights in shared memory, or a tile of 16 rows there. */
+        { &gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_DIRECT_SHARED, VKT_V_DIRECT_SHARED, VKT_V_SHARED },
+        { &gpu, S4(64, 48, 9, 40), S4(7, 48, 1, 5), 0, 1, VKT_V_DIRECT_SHARED, VKT_V_DIRECT_SHARED,
+          VKT_V_DIRECT_SHARED },
+        { &gpu, S4(64, 48, 9, 40), S4(12, 48, 1, 5), 0, 1, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
         { &no_direct_gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
         { &tile_gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_DIRECT, VKT_V_TILE, VKT_V_SHARED },
-        { &gpu, S4(64, 1, 28, 28), S4(1, 1, 3, 3), 1, 1, VKT_V_DIRECT, VKT_V_DIRECT, VKT_V_DIRECT },
         { &span_gpu, S4(64, 48, 9, 40), S4(32, 48, 1, 5), 0, 1, VKT_V_SPAN, VKT_V_SPAN, VKT_V_SHARED },
         { &shared_cpu, S4(64, 256, 14, 14), S4(64, 256, 1, 1), 0, 1, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
     };
@@ -123,6 +124,28 @@ static void convolutions_use_the_cheapest_variant(void **state)
         is_variant("y", i, v[0], c->y);
         is_variant("dx", i, v[1], c->dx);
         is_variant("dw", i, v[2], c->dw);
+        vkt_graph_destroy(&g);
+    }
+}
+
+/* A convolution, a relu and a max pooling in one node. */
+static void pooled_convolutions_use_the_cheapest_variant(void **state)
+{
+    (void)state;
+    const struct {
+        const device *d;
+        vkt_variant want;
+    } cases[] = { { &cpu, VKT_V_DIRECT }, { &gpu, VKT_V_DIRECT_SHARED } };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        vkt_graph *g = harness_graph();
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, S4(64, 1, 28, 28));
+        const vkt_tensor y = vkt_conv2d(g, x, vkt_param(g, "w", S4(32, 1, 5, 5)), (vkt_tensor){ 0 }, NULL);
+        vkt_variant v[2];
+        assert_int_equal(
+            vkt_backward(g, vkt_sum(g, vkt_max_pool2d(g, vkt_relu(g, y), &(vkt_pool2d_params){ { 2, 2 } }))), VKT_OK);
+        assert_int_equal(vkt_update(g, &(vkt_optimizer){ .kind = VKT_SGD }), VKT_OK);
+        assert_int_equal(lower(cases[i].d, g, VKT_PRECISION_F32, v, 2), 2);
+        is_variant("conv2d_max_pool", i, v[0], cases[i].want);
         vkt_graph_destroy(&g);
     }
 }
@@ -265,6 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_use_the_cheapest_variant),
+        cmocka_unit_test(pooled_convolutions_use_the_cheapest_variant),
         cmocka_unit_test(programs_of_f16_use_cooperative_matrices),
         cmocka_unit_test(products_use_the_cheapest_variant),
         cmocka_unit_test(networks_use_the_cheapest_variant),

@@ -132,7 +132,7 @@ static void any_variant_of_a_convolution(void **state)
     };
     const spec strided = { conv_transpose, .x = { 4, { 5, 4, 4, 5 } }, .w = { 4, { 4, 6, 3, 3 } },
                            .bias = true,   .conv.stride = { 2, 3 },    .fused = 1 };
-    static const vkt_variant variants[] = { VKT_V_TILE,     VKT_V_DIRECT, VKT_V_SPAN,
+    static const vkt_variant variants[] = { VKT_V_TILE,     VKT_V_DIRECT, VKT_V_DIRECT_SHARED, VKT_V_SPAN,
                                             VKT_V_WINOGRAD, VKT_V_FFT8,   VKT_V_SHARED };
     spec back = forward;
     back.build = conv_transpose;
@@ -141,8 +141,7 @@ static void any_variant_of_a_convolution(void **state)
         check_variant(&forward, variants[i]);
         check_variant(&back, variants[i]);
     }
-    check_variant(&strided, VKT_V_TILE);
-    check_variant(&strided, VKT_V_DIRECT);
+    for (size_t i = 0; i < 3; i++) check_variant(&strided, variants[i]);
 }
 
 static void small_bindings(vkt_limits *lim)

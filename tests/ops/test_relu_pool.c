@@ -209,6 +209,9 @@ static void a_convolution_joins_them(void **state)
     };
     /* Fusion saves the pooling's dispatch and, if there is a relu, that of relu's gradient. */
     for (size_t i = 0; i < VKT_COUNT(nets); i++) agree(&nets[i], nets[i].linear ? 1 : 2);
+    harness_ctx->limits.choices.force = VKT_V(DIRECT_SHARED);
+    for (size_t i = 0; i < VKT_COUNT(nets); i++) agree(&nets[i], nets[i].linear ? 1 : 2);
+    harness_ctx->limits.choices.force = 0;
     for (vkt_precision p = VKT_PRECISION_F16; p <= VKT_PRECISION_BF16; p++) {
         net stored = nets[0];
         stored.precision = p;

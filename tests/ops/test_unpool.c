@@ -241,7 +241,7 @@ static void a_variant_that_wants_the_array_gets_it(void **state)
     harness_needs(harness_ctx);
     const net n = { vkt_shape4(9, 4, 9, 9), vkt_shape4(8, 4, 2, 3), .bias = true, .relu = true,
                     .pool = { .kernel = { 2, 3 } } };
-    const uint64_t variants[] = { VKT_V(DIRECT), VKT_V(SHARED), VKT_V(FFT16) };
+    const uint64_t variants[] = { VKT_V(DIRECT), VKT_V(DIRECT_SHARED), VKT_V(SHARED), VKT_V(FFT16) };
     for (size_t i = 0; i < VKT_COUNT(variants); i++)
         agree(&n, &(harness_view){ "another variant", as_it_is, .force = variants[i] }, ARRAY);
 }

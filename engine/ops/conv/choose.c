@@ -45,9 +45,24 @@ static bool direct_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
     return vkt_conv2d_is_shallow(j->depth, j->z->kernel) && j->most.depth == j->depth;
 }
 
+/* On a device with shared_pays, DIRECT costs a little more than DIRECT_SHARED. */
 static double direct_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
 {
-    return tile_cost(e, j, v) * e->lim->traits->direct_cost;
+    const vkt_traits *t = e->lim->traits;
+    return tile_cost(e, j, v) * t->direct_cost * (t->shared_pays ? A_LITTLE_MORE : 1);
+}
+
+static bool direct_shared_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
+{
+    (void)v;
+    return vkt_conv_direct_shared_can(e, j);
+}
+
+static double direct_shared_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
+{
+    const vkt_traits *t = e->lim->traits;
+    if (!t->shared_pays) return VKT_COST_NEVER;
+    return tile_cost(e, j, v) * (vkt_conv2d_is_shallow(j->depth, j->z->kernel) ? t->direct_cost : t->direct_deep_cost);
 }
 
 static bool span_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
@@ -125,6 +140,12 @@ static void direct_emit(vkt_emit *e, vkt_conv_job *j, vkt_variant v)
     emit_parts(e, j, vkt_conv_direct_emit);
 }
 
+static void direct_shared_emit(vkt_emit *e, vkt_conv_job *j, vkt_variant v)
+{
+    (void)v;
+    emit_parts(e, j, vkt_conv_direct_shared_emit);
+}
+
 static void span_emit(vkt_emit *e, vkt_conv_job *j, vkt_variant v)
 {
     (void)v;
@@ -176,6 +197,7 @@ static const struct {
     { VKT_V_FFT15, fft_can, fft_cost, fft_emit },
     { VKT_V_FFT16, fft_can, fft_cost, fft_emit },
     { VKT_V_DIRECT, direct_can, direct_cost, direct_emit },
+    { VKT_V_DIRECT_SHARED, direct_shared_can, direct_shared_cost, direct_shared_emit },
     { VKT_V_SPAN, span_can, span_cost, span_emit },
     { VKT_V_TILE, always, tiles_cost, tile_emit },
     { VKT_V_SHARED, shared_can, shared_cost, shared_emit },
@@ -266,6 +288,18 @@ static double dw_direct_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_va
     return dw_tile_cost(e, j, v) * e->lim->traits->dw_direct_cost * (idle ? 1 : A_LITTLE_MORE);
 }
 
+static bool dw_direct_shared_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
+{
+    (void)v;
+    return vkt_conv_dw_direct_shared_can(e, j);
+}
+
+static double dw_direct_shared_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
+{
+    const vkt_traits *t = e->lim->traits;
+    return t->shared_pays ? dw_tile_cost(e, j, v) * t->direct_deep_cost : VKT_COST_NEVER;
+}
+
 static bool dw_fft_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
     return vkt_conv_fft_can(e, j->z, VKT_CONV2D_DW, v);
@@ -289,7 +323,7 @@ static double dw_shared_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_va
 
 static void dw_parts_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
 {
-    vkt_conv_dw_emit(e, j, v == VKT_V_DIRECT);
+    vkt_conv_dw_emit(e, j, v);
 }
 
 static void dw_fft_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
@@ -316,6 +350,7 @@ static const struct {
     { VKT_V_FFT15, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
     { VKT_V_FFT16, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
     { VKT_V_DIRECT, false, dw_direct_can, dw_direct_cost, dw_parts_emit },
+    { VKT_V_DIRECT_SHARED, false, dw_direct_shared_can, dw_direct_shared_cost, dw_parts_emit },
     { VKT_V_TILE, true, dw_always, dw_tiles_cost, dw_parts_emit },
     { VKT_V_SHARED, false, dw_shared_can, dw_shared_cost, dw_shared_emit },
     { VKT_V_COOP, false, dw_shared_can, dw_shared_cost, dw_shared_emit },

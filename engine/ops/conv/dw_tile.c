@@ -223,23 +223,35 @@ bool vkt_conv_dw_direct_can(const vkt_conv_dw_job *j)
 
 /* ---- all parts ---- */
 
-void vkt_conv_dw_emit(vkt_emit *e, vkt_conv_dw_job *j, bool direct)
+/* Splits the plane into slices for the tiles of a variant. */
+static void split_for(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
+{
+    const uint64_t groups = j->most.groups;
+    if (v == VKT_V_DIRECT_SHARED) {
+        const vkt_dw_direct_tiles t = vkt_dw_direct_tiles_of(e, j);
+        split_slices(e, j, (uint64_t)t.row_tiles * t.col_tiles * groups, t.lanes);
+    } else if (v == VKT_V_DIRECT) {
+        split_slices(e, j, vkt_div_up(j->rows, direct_rows(j)) * groups, vkt_subgroup(e->lim, VKT_K_CONV2D_DW_DIRECT));
+    } else {
+        const dw_tiles t = dw_tiles_of(e, j, &j->most);
+        split_slices(e, j, (uint64_t)t.row_tiles * t.col_tiles * groups, 1);
+    }
+}
+
+void vkt_conv_dw_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
 {
     const vkt_conv_dw_part *most = &j->most;
     vkt_conv_dw_part p;
-    const dw_tiles t = dw_tiles_of(e, j, most);
-    if (direct)
-        split_slices(e, j, (uint64_t)vkt_div_up(j->rows, direct_rows(j)) * most->groups,
-                     vkt_subgroup(e->lim, VKT_K_CONV2D_DW_DIRECT));
-    else
-        split_slices(e, j, (uint64_t)t.row_tiles * t.col_tiles * most->groups, 1);
+    split_for(e, j, v);
     for (p.group = 0; p.group < j->z->a.groups; p.group += most->groups)
         for (p.row = 0; p.row < j->rows; p.row += most->rows)
             for (p.channel = 0; p.channel < j->channels; p.channel += most->channels) {
                 p.groups = VKT_MIN(most->groups, j->z->a.groups - p.group);
                 p.rows = VKT_MIN(most->rows, j->rows - p.row);
                 p.channels = VKT_MIN(most->channels, j->channels - p.channel);
-                if (direct)
+                if (v == VKT_V_DIRECT_SHARED)
+                    vkt_conv_dw_direct_shared_emit(e, j, &p);
+                else if (v == VKT_V_DIRECT)
                     emit_direct(e, j, &p);
                 else
                     emit_dw(e, j, &p);

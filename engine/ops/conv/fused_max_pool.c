@@ -12,6 +12,8 @@
 
 #include "abi/abi.h"
 #include "abi/conv2d_max_pool.abi.h"
+#include "abi/conv2d_pool_shared.abi.h"
+#include "abi/direct_tiles.abi.h"
 
 /* Every device can bind this many bytes (Vulkan 1.3, maxStorageBufferRange). If x or y is larger, the nodes are not
  * fused, because separate nodes bind fewer bytes at a time. */
@@ -21,6 +23,9 @@
 #define MAX_ELEMENTS 64u
 /* The most products of vec4s that an iteration may unroll. */
 #define MAX_PRODUCTS 512u
+/* The most channels of a lane of pool_shared.comp. Each has twelve registers: sums, maxima and winners of four
+ * samples. */
+#define SHARED_ROWS 4u
 
 static vkt_pool2d_attr pool_of(const vkt_conv2d_max_pool_attr *a, const uint32_t z[2])
 {
@@ -180,6 +185,80 @@ static void emit_part(vkt_emit *e, const job *j, const part *p)
                                        .groups = { strips, tiles, p->groups } });
 }
 
+/* As emit_part, with the weights in shared memory. */
+static void emit_shared_part(vkt_emit *e, const job *j, const part *p)
+{
+    const vkt_conv2d_attr *a = &j->a->conv;
+    const uint32_t *cell = j->a->cell, *kernel = j->z.kernel, taps = kernel[0] * kernel[1], K = j->depth * taps;
+    const uint32_t columns = (uint32_t)j->y_plane, o = p->group * j->rows + p->row;
+    const vkt_direct_job direct = { columns, p->rows, p->groups, K, SHARED_ROWS };
+    const vkt_direct_tiles t = vkt_direct_tiles_of(e->lim, &direct);
+    vkt_conv2d_pool_shared_push push = { .columns = columns,
+                                         .z_width = j->z_size[1],
+                                         .rows = p->rows,
+                                         .dst_group = j->rows,
+                                         .K = K,
+                                         .taps = taps,
+                                         .kernel_w = kernel[1],
+                                         .src_height = j->z.in[0],
+                                         .src_width = j->z.in[1],
+                                         .next_h = a->stride[0],
+                                         .next_w = a->stride[1],
+                                         .stride_h = a->stride[0] * cell[0],
+                                         .stride_w = a->stride[1] * cell[1],
+                                         .offset_h = -(int32_t)a->pad[0],
+                                         .offset_w = -(int32_t)a->pad[1],
+                                         .reach_h = (int32_t)a->dilation[0],
+                                         .reach_w = (int32_t)a->dilation[1],
+                                         .w_group = j->rows * K,
+                                         .w_row = K,
+                                         .w_depth = taps,
+                                         .w_tap_h = kernel[1],
+                                         .w_tap_w = 1,
+                                         .bias_base = o };
+    const vkt_tensor *in = j->n->in, *out = j->n->out, bias = in[2].id ? in[2] : in[1]; /* not read without bias */
+    const uint64_t n_o = (p->groups - 1ull) * j->rows + p->rows;
+    const vkt_bind bind[] = {
+        [POOL_SHARED_W] = vkt_bind_range(e, in[1], (uint64_t)o * K, n_o * K, &push.w_base),
+        [POOL_SHARED_X] = vkt_conv2d_channels(e, in[0], j->x_plane, (uint64_t)p->group * j->depth,
+                                              (uint64_t)p->groups * j->depth, &push.src_base),
+        [POOL_SHARED_BIAS] = VKT_WHOLE(bias),
+        [POOL_SHARED_Y] = vkt_conv2d_channels(e, out[0], j->y_plane, o, n_o, &push.y_base),
+        [POOL_SHARED_INDEX] = vkt_conv2d_channels(e, out[1], j->y_plane, o, n_o, &push.index_base),
+    };
+    const uint32_t spec[POOL_SHARED_SPECS] = {
+        [DIRECT_TILES_LANES] = t.lanes,
+        [DIRECT_TILES_ACROSS] = t.across,
+        [DIRECT_TILES_ROWS] = t.rows,
+        [DIRECT_TILES_CHUNK] = t.chunk,
+        [DIRECT_TILES_UNROLL] = t.unroll,
+        [DIRECT_TILES_PAD] = reaches_out(j, 0) || reaches_out(j, 1) || K % t.unroll != 0,
+        [DIRECT_TILES_BIAS] = in[2].id != 0,
+        [DIRECT_TILES_N4] = j->z.n4,
+        [DIRECT_TILES_WIDTH] = j->z.out[1],
+        [POOL_SHARED_SPEC_R] = cell[0],
+        [POOL_SHARED_SPEC_S] = cell[1],
+        [POOL_SHARED_SPEC_RELU] = j->a->relu
+    };
+    const uint64_t strips = vkt_direct_strips(e, &t, p->groups, t.rounds * (cell[0] * cell[1] + 1ull));
+    if (!strips) return;
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_CONV2D_POOL_SHARED,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { strips, t.row_tiles, p->groups } });
+}
+
+/* Chooses the variant: DIRECT has the weights in registers, DIRECT_SHARED has them in shared memory. DIRECT_SHARED has
+ * no texel loads, so the source of a part must fit into a storage binding. */
+static bool is_shared(vkt_emit *e, const job *j, const part *most)
+{
+    const uint64_t channels = vkt_steps_in(e->lim->max_storage_range_bytes, 16 * j->x_plane, j->z.channels);
+    const vkt_variant_cost candidates[] = { { VKT_V_DIRECT, 2 },
+                                            { VKT_V_DIRECT_SHARED, e->lim->traits->shared_pays ? 1 : VKT_COST_NEVER } };
+    return vkt_pick(e, candidates, channels / j->depth >= most->groups ? 2 : 1) == VKT_V_DIRECT_SHARED;
+}
+
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const job j = job_of(n);
@@ -188,11 +267,15 @@ static void emit(const vkt_node *n, vkt_emit *e)
         vkt_conv2d_too_large(e, &j.z);
         return;
     }
+    const bool shared = is_shared(e, &j, &most);
     for (p.group = 0; p.group < j.a->conv.groups; p.group += most.groups)
         for (p.row = 0; p.row < j.rows; p.row += most.rows) {
             p.groups = VKT_MIN(most.groups, j.a->conv.groups - p.group);
             p.rows = VKT_MIN(most.rows, j.rows - p.row);
-            emit_part(e, &j, &p);
+            if (shared)
+                emit_shared_part(e, &j, &p);
+            else
+                emit_part(e, &j, &p);
         }
 }
 

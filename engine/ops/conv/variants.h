@@ -22,13 +22,49 @@ void vkt_conv_span_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 /* Returns true if the kernel can unroll all products of an element: channels_of_group * kernel[0] * kernel[1]. */
 bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2]);
 void vkt_conv_direct_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
+/* Returns true if the source channels and the weights of a part fit into storage bindings, and if no loop is too long.
+ * The kernel has no texel loads. */
+bool vkt_conv_direct_shared_can(const vkt_emit *e, const vkt_conv_job *j);
+void vkt_conv_direct_shared_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 
-/* ---- dw_tile.c: dw and db, by tiles (TILE) or with all sums of a work group in each lane (DIRECT) ---- */
+/* A convolution by DIRECT_SHARED: `rows` channels of `columns` vec4s in each of `groups` groups. An element is a sum of
+ * K products. */
+typedef struct vkt_direct_job {
+    uint32_t columns, rows, groups;
+    uint64_t K;
+    uint32_t most_rows; /* most channels of a lane: a power of two, at most 8 */
+} vkt_direct_job;
+/* Its work groups (shaders/lib/direct_shared.glsl). A work group has `lanes` lanes; `across` of them compute the same
+ * `rows` channels. */
+typedef struct vkt_direct_tiles {
+    uint32_t lanes, across, rows;
+    uint32_t chunk, unroll;        /* taps in shared memory, and taps per iteration */
+    uint32_t row_tiles, col_tiles; /* tiles of a group's channels, and tiles of the columns */
+    uint64_t rounds;               /* iterations of all loops of an invocation for one column tile */
+} vkt_direct_tiles;
+vkt_direct_tiles vkt_direct_tiles_of(const vkt_limits *lim, const vkt_direct_job *j);
+/* Returns the number of work groups along the columns: one for each column tile, or fewer, so that a copy of the
+ * weights serves several tiles, if there are more than the device needs (groups_wanted). rounds: iterations per column
+ * tile. Returns 0, and sets the emission's error, if a loop would be too long. */
+uint64_t vkt_direct_strips(vkt_emit *e, const vkt_direct_tiles *t, uint32_t groups, uint64_t rounds);
+
+/* ---- dw_tile.c, dw_direct_shared.c: dw and db, by tiles (TILE) or with all sums of a work group in each lane (DIRECT,
+ * DIRECT_SHARED) ---- */
 
 /* Sets j->most. Returns false if not even one channel fits into a binding. */
 bool vkt_conv_dw_split(const vkt_emit *e, vkt_conv_dw_job *j);
 bool vkt_conv_dw_direct_can(const vkt_conv_dw_job *j);
-void vkt_conv_dw_emit(vkt_emit *e, vkt_conv_dw_job *j, bool direct);
+bool vkt_conv_dw_direct_shared_can(const vkt_emit *e, const vkt_conv_dw_job *j);
+/* `v`: TILE, DIRECT or DIRECT_SHARED. */
+void vkt_conv_dw_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v);
+
+/* The work groups of DIRECT_SHARED: tiles of rows x cols weights. */
+typedef struct vkt_dw_direct_tiles {
+    uint32_t lanes, rows, cols, row_tiles, col_tiles;
+} vkt_dw_direct_tiles;
+vkt_dw_direct_tiles vkt_dw_direct_tiles_of(const vkt_emit *e, const vkt_conv_dw_job *j);
+/* Emits part p, which has whole groups. */
+void vkt_conv_dw_direct_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_part *p);
 
 /* ---- shared.c: SHARED and COOP ---- */
 

@@ -1,0 +1,23 @@
+/* conv2d_direct_shared.abi.h - see conv/direct_shared.comp. "vec4s" count four neighbouring samples. A dispatch computes
+ * all channels of each of its groups, or as many as fit in the bindings. The specialization constants are in
+ * direct_tiles.abi.h. */
+VKT_PUSH(vkt_conv2d_direct_shared_push,
+         VKT_U32(columns)                       /* vec4s of a plane of y that are computed: P * Q * n4, or those of a phase */
+         VKT_U32(dst_plane)                     /* vec4s of one plane of y */
+         VKT_U32(dst_row) VKT_U32(dst_col)      /* vec4s from one computed row, or pixel, of y to the next */
+         VKT_U32(rows)                          /* output channels of a group that are computed */
+         VKT_U32(dst_group)                     /* O / groups */
+         VKT_U32(K)                             /* products per element: C / groups * taps; 0: no tap reaches the phase */
+         VKT_U32(taps) VKT_U32(kernel_w)        /* taps of a channel, and of a row of the kernel */
+         VKT_U32(src_height) VKT_U32(src_width) /* H, W */
+         VKT_U32(stride_h) VKT_U32(stride_w)    /* tap r of pixel p reads row p * stride + offset + r * reach of x */
+         VKT_I32(offset_h) VKT_I32(offset_w)
+         VKT_I32(reach_h) VKT_I32(reach_w)
+         VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
+         VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* floats of w from tap to tap */
+         VKT_U32(w_base) VKT_U32(bias_base)     /* start of the first group in its binding, in floats */
+         VKT_U32(src_base) VKT_U32(dst_base))   /* start of the first group in its binding, in vec4s */
+#define DIRECT_SHARED_W    0
+#define DIRECT_SHARED_X    1
+#define DIRECT_SHARED_BIAS 2
+#define DIRECT_SHARED_Y    3

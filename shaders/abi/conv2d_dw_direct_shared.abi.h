@@ -1,0 +1,31 @@
+/* conv2d_dw_direct_shared.abi.h - see conv/dw_direct_shared.comp. "vec4s" count four neighbouring samples. A dispatch
+ * processes some of the groups. */
+VKT_PUSH(vkt_conv2d_dw_direct_shared_push,
+         VKT_U32(plane)                         /* vec4s of one plane of dy: P * Q * n4 */
+         VKT_U32(slice)                         /* vec4s of a plane per work group */
+         VKT_U32(rows)                          /* O / groups */
+         VKT_U32(col_tiles)                     /* tiles of COLS weights of an output channel */
+         VKT_U32(K)                             /* weights of an output channel: C / groups * taps */
+         VKT_U32(taps) VKT_U32(kernel_w)        /* taps of a channel, and of a row of the kernel */
+         VKT_U32(src_height) VKT_U32(src_width) /* H, W */
+         VKT_U32(stride_h) VKT_U32(stride_w)    /* tap r of pixel p reads row p * stride + offset + r * reach of x */
+         VKT_I32(offset_h) VKT_I32(offset_w)
+         VKT_I32(reach_h) VKT_I32(reach_w)
+         VKT_U32(part)                          /* floats from one slice of the outputs to the next */
+         VKT_U32(x_base) VKT_U32(dy_base)       /* start of the first group in its binding, in vec4s */
+         VKT_U32(w_base) VKT_U32(b_base))       /* start of the first group in its binding, in floats */
+#define DW_DIRECT_SHARED_DY 0
+#define DW_DIRECT_SHARED_X  1
+#define DW_DIRECT_SHARED_W  2 /* (O, C/G * R * S), per slice */
+#define DW_DIRECT_SHARED_B  3 /* (O), per slice */
+
+#define DW_DIRECT_SHARED_SPEC_LANES 0 /* a power of two, DW_DIRECT_SHARED_TOGETHER or more */
+#define DW_DIRECT_SHARED_SPEC_ROWS  1 /* output channels per tile */
+#define DW_DIRECT_SHARED_SPEC_COLS  2 /* weights of an output channel per tile */
+#define DW_DIRECT_SHARED_SPEC_PAD   3 /* taps may be outside the image */
+#define DW_DIRECT_SHARED_SPEC_BIAS  4
+#define DW_DIRECT_SHARED_SPEC_N4    5 /* vec4s of one pixel: pitch / 4 */
+#define DW_DIRECT_SHARED_SPEC_WIDTH 6 /* Q */
+#define DW_DIRECT_SHARED_SPECS      7
+
+#define DW_DIRECT_SHARED_TOGETHER 16 /* sums whose lanes are added at the same time */

@@ -1,0 +1,12 @@
+/* direct_tiles.abi.h - the specialization constants of lib/direct_shared.glsl, the first ones of conv/direct_shared.comp
+ * and conv/pool_shared.comp. "vec4s" count four neighbouring samples. */
+#define DIRECT_TILES_LANES  0
+#define DIRECT_TILES_ACROSS 1 /* lanes that compute the same output channels; a divisor of LANES */
+#define DIRECT_TILES_ROWS   2 /* output channels per lane */
+#define DIRECT_TILES_CHUNK  3 /* taps that are in shared memory at a time; a multiple of UNROLL */
+#define DIRECT_TILES_UNROLL 4 /* taps per iteration */
+#define DIRECT_TILES_PAD    5 /* taps may be outside the image, or K is no multiple of UNROLL */
+#define DIRECT_TILES_BIAS   6
+#define DIRECT_TILES_N4     7 /* vec4s of one pixel: pitch / 4 */
+#define DIRECT_TILES_WIDTH  8 /* pixels of y in an image row: all (Q), or every stride-th if only those are computed */
+#define DIRECT_TILES_SPECS  9

@@ -1,0 +1,47 @@
+// conv/direct_shared.comp - convolution with few output channels or few products per element, for GPUs:
+//   y[o][p][q][n] = bias[o] + sum_{c,r,s} w(o,c,r,s) * x[c][row(p,r)][col(q,s)][n]
+//   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
+// It also computes dx, as conv/direct.comp does. In that kernel the lanes of a subgroup exchange weights by shuffles,
+// and the vec4s of all taps are in registers. Here weights are in shared memory (lib/direct_shared.glsl), and a lane
+// has only its sums and the vec4s of UNROLL taps in registers. K may be any number.
+// grid: x tiles of ACROSS columns (stride loop), y row tiles, z groups.
+// Deterministic: one lane computes an element, in the order of (c,r,s).
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "abi/abi.h"
+#include "abi/conv2d_direct_shared.abi.h"
+#include "abi/direct_tiles.abi.h"
+#include "lib/load.glsl"
+
+layout(binding = DIRECT_SHARED_W, std430) readonly buffer W { float w_in[]; };
+VKT_IN4(DIRECT_SHARED_X, x_in);
+layout(binding = DIRECT_SHARED_BIAS, std430) readonly buffer Bias { float bias_in[]; };
+VKT_OUT4(DIRECT_SHARED_Y, y);
+#include "lib/direct_shared.glsl"
+
+void main()
+{
+    const uint group = gl_WorkGroupID.z, row = first_channel(block_of_lane()), depth = pc.K / max(pc.taps, 1);
+    const uint src_first = pc.src_base + group * depth * pc.src_height * pc.src_width * N4;
+    bool loaded = false;
+    load_biases();
+    barrier();
+    for (uint first = gl_WorkGroupID.x * ACROSS; first < pc.columns; first += gl_NumWorkGroups.x * ACROSS) {
+        const uint wanted = first + gl_LocalInvocationID.x % ACROSS, column = min(wanted, pc.columns - 1);
+        const uint pixel = column / N4, n = column % N4, p = pixel / WIDTH, q = pixel % WIDTH;
+        const int h = int(p * pc.stride_h), v = int(q * pc.stride_w);
+        const int at = int(src_first + n) + (h * int(pc.src_width) + v) * int(N4);
+        start_sums();
+        for (uint k = 0; k < pc.K; k += CHUNK) {
+            if (!loaded || pc.K > CHUNK) load_chunk(k);
+            loaded = true;
+            add_taps(min(CHUNK, pc.K - k), at, h, v);
+        }
+        uint to = pc.dst_base + (group * pc.dst_group + row) * pc.dst_plane + p * pc.dst_row + q * pc.dst_col + n;
+        [[unroll]] for (uint m = 0; m < ROWS; m++) {
+            if (wanted < pc.columns && row + m < pc.rows) STORE4(y, to, sum[m]);
+            to += pc.dst_plane;
+        }
+    }
+}
