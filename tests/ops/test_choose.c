@@ -1,6 +1,7 @@
 /* The variant that each op chooses without switches, on invented devices. Every variant of convolutions
- * (ops/conv/choose.c), of matrix products (ops/product/gemm_choose.c) and of networks in one node
- * (ops/product/mlp_emit.c) is the cheapest in at least one case. Only the lowering runs, so no device is needed. */
+ * (ops/conv/choose.c), of matrix products (ops/product/gemm_choose.c), of networks in one node (ops/product/mlp_emit.c)
+ * and of a hash grid's gradient (ops/encode/hash_grid.c) is the cheapest in at least one case. Only the lowering runs,
+ * so no device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -210,6 +211,43 @@ static void networks_use_the_cheapest_variant(void **state)
     }
 }
 
+static void hash_grids_use_the_cheapest_variant(void **state)
+{
+    (void)state;
+    const device owning_gpu = { VKT_CLASS_AMD, "atomics_pay=0", false },
+                 adding_cpu = { VKT_CLASS_CPU, "atomics_pay=1", false };
+    const struct {
+        const device *d;
+        uint32_t rows, log2_table_size;
+        vkt_variant want;
+    } cases[] = {
+        { &cpu, 1024, 14, VKT_V_OWNED },
+        { &gpu, 1024, 14, VKT_V_ATOMIC },
+        { &owning_gpu, 1024, 14, VKT_V_OWNED },
+        { &adding_cpu, 1024, 14, VKT_V_ATOMIC },
+        { &gpu, 1u << 24, 14, VKT_V_ATOMIC },
+        { &gpu, (1u << 24) + 4, 14, VKT_V_OWNED }, /* 2^27 products at most */
+        { &gpu, 1024, 23, VKT_V_ATOMIC },
+        { &gpu, 1024, 24, VKT_V_OWNED }, /* sums of 2^27 floats exceed 2^30 bytes */
+    };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        const vkt_hash_grid_params grid = {
+            .levels = 1, .features = 8, .log2_table_size = cases[i].log2_table_size, .base_resolution = 1024
+        };
+        vkt_graph *g = harness_graph();
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(cases[i].rows, 3));
+        const vkt_tensor t = vkt_input(g, "table", VKT_F32, VKT_ROWS, vkt_hash_grid_table(&grid, 3, NULL));
+        const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_BATCH_LAST, vkt_shape2(cases[i].rows, 8));
+        const vkt_tensor y = vkt_hash_grid(g, x, t, &grid);
+        vkt_tensor d;
+        vkt_variant v[1];
+        assert_int_equal(vkt_gradients(g, &y, &dy, 1, &t, 1, &d), VKT_OK);
+        assert_int_equal(lower(cases[i].d, g, VKT_PRECISION_F32, v, 1), 1);
+        is_variant("hash_grid", i, v[0], cases[i].want);
+        vkt_graph_destroy(&g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +255,7 @@ int main(void)
         cmocka_unit_test(programs_of_f16_use_cooperative_matrices),
         cmocka_unit_test(products_use_the_cheapest_variant),
         cmocka_unit_test(networks_use_the_cheapest_variant),
+        cmocka_unit_test(hash_grids_use_the_cheapest_variant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
