@@ -179,14 +179,20 @@ static void products_use_the_cheapest_variant(void **state)
 static void networks_use_the_cheapest_variant(void **state)
 {
     (void)state;
-    const device shuffling_gpu = { VKT_CLASS_NVIDIA, "mlp_shuffles=1", false };
+    const device shuffling_gpu = { VKT_CLASS_NVIDIA, "mlp_shuffles=1,mlp_shared_width=0", false };
+    const device sharing_cpu = { VKT_CLASS_CPU, "mlp_shared_width=1", false };
     const struct {
         const device *d;
         uint32_t in, hidden, out;
         vkt_variant want;
     } cases[] = {
-        { &cpu, 8, 16, 4, VKT_V_WIDE }, { &gpu, 8, 16, 4, VKT_V_NARROW }, { &shuffling_gpu, 8, 16, 4, VKT_V_WIDE },
-        { &cpu, 2, 0, 1, VKT_V_LINE }, /* the network has one layer */
+        { &cpu, 8, 64, 4, VKT_V_WIDE },
+        { &gpu, 8, 16, 4, VKT_V_NARROW },
+        { &shuffling_gpu, 8, 64, 4, VKT_V_WIDE },
+        { &gpu, 8, 64, 4, VKT_V_SHARED },
+        { &sharing_cpu, 8, 16, 4, VKT_V_SHARED },
+        { &gpu, 128, 128, 128, VKT_V_NARROW }, /* activations do not fit into shared memory */
+        { &cpu, 2, 0, 1, VKT_V_LINE },         /* the network has one layer */
         { &gpu, 2, 0, 1, VKT_V_LINE },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {

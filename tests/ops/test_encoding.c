@@ -199,6 +199,28 @@ static void infinite_gradients_do_not_become_finite(void **state)
     }
 }
 
+/* Random cases by fixed-point sums: in all views, among them few work groups and small bindings, and in 16 bits. A CPU
+ * would not choose this variant there. */
+static void fixed_point_sums_agree_in_all_views(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    const uint64_t seeds = vkt_env_int("VKT_TEST_SMALL", 0) ? 2 : 6;
+    harness_report report = { .faults = 0 };
+    for (uint64_t seed = 101; seed < 101 + seeds; seed++)
+        for (size_t i = 0; i < harness_n_views + 4 && !report.faults; i++) {
+            harness_view view = i < harness_n_views ? harness_views[i] : harness_half_views[i - harness_n_views];
+            subject s;
+            view.force = VKT_V(ATOMIC);
+            view.same_bits = false; /* there is no first result to compare with */
+            subject_make(&s, &vkt_op_hash_grid, seed);
+            harness_check_in(ctx, &s, &view, &report);
+            subject_free(&s);
+        }
+    if (report.faults) fail_msg("%s", report.text);
+    assert_true(report.halves > 0);
+}
+
 /* Whole periods are subtracted exactly, so the sine and cosine of pi x are exact for every multiple x of 1/2, however
  * large. Infinity gives NaN. */
 static void frequencies_of_whole_halves_are_exact(void **state)
@@ -238,6 +260,7 @@ int main(void)
         cmocka_unit_test(fixed_point_sums_keep_what_floats_lose),
         cmocka_unit_test(the_error_of_fixed_point_sums_is_bounded),
         cmocka_unit_test(infinite_gradients_do_not_become_finite),
+        cmocka_unit_test(fixed_point_sums_agree_in_all_views),
         cmocka_unit_test(frequencies_of_whole_halves_are_exact),
         cmocka_unit_test(nothing_leaks),
     };
