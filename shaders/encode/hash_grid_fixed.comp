@@ -50,7 +50,11 @@ void main()
         for (uint g = gl_WorkGroupID.x; g < HASH_GRID_MAXIMA; g += gl_NumWorkGroups.x) sums[maxima + g] = most_of_group;
 }
 #else
+#ifdef END
+layout(binding = HASH_GRID_SUMS, std430) readonly buffer Sums { uint sums[]; };
+#else
 layout(binding = HASH_GRID_SUMS, std430) buffer Sums { uint sums[]; };
+#endif
 shared uint most_of_all;
 
 // Returns the binary logarithm of the scale: a number x is x * 2^scale, in 2^32 units. It is from -126 to 126, so 2^scale and
