@@ -29,10 +29,12 @@
     X(LINE, "line", "one narrow layer before a loss: every sum is in registers")                                 \
     X(WIDE, "wide", "network: eight samples per lane, weights are broadcast by shuffles")                        \
     X(NARROW, "narrow", "network: one sample per lane, weights by loads that all lanes share")                   \
-    X(SHARED, "shared", "for GPUs: matrix product or convolution by tiles in shared memory")                     \
+    X(SHARED, "shared", "for GPUs: matrix product, convolution or network by tiles in shared memory")            \
     X(SPLIT_K, "split_k", "for GPUs: as shared, if the result is small: slices of the sum are added at the end") \
     X(COOP, "coop", "for GPUs, in programs of f16: shared, by cooperative matrices")                             \
-    X(DIRECT_SHARED, "direct_shared", "for GPUs: convolution with few channels, its weights in shared memory")
+    X(DIRECT_SHARED, "direct_shared", "for GPUs: convolution with few channels, its weights in shared memory")   \
+    X(OWNED, "owned", "gradient of a hash grid: each lane owns a table for a level and a slice of the batch")    \
+    X(ATOMIC, "atomic", "for GPUs: gradient of a hash grid by 64-bit fixed-point sums, with integer atomics")
 
 typedef enum vkt_variant {
 #define VKT_VARIANT_ENUM(id, name, what) VKT_V_##id,

@@ -26,3 +26,9 @@ VKT_PUSH(vkt_mlp_push,
 #define MLP_SPEC_TILES  8
 #define MLP_SPEC_DX     9
 #define MLP_SPECS       10
+
+/* mlp_shared.comp: a work group of MLP_SHARED_LANES lanes has blocks of MLP_SHARED_SAMPLES samples. A VEC is a vec4. */
+#define MLP_SHARED_LANES   256
+#define MLP_SHARED_SAMPLES 32
+#define MLP_SHARED_ROW     9 /* vec4s of a row in shared memory: 8 and an unused one, so that rows begin in different banks */
+#define MLP_SPEC_STAGE     7 /* vec4s of weights in shared memory: a multiple of 64 */

@@ -8,7 +8,10 @@
  * (M, K+1) or its transpose: the one with fewer idle lanes along b. If both have equally many, it is the transpose.
  * Column K of (M, K+1) is the bias. A lane holds four b that are LANES apart:
  *                         [v][a][lane]     elements b = (4 * v + c) * LANES + lane, c = 0 .. 3
- * Behind all layers there is one vec4 per lane. With a loss, the sum of all elements of these vec4s is the loss. */
+ * Behind all layers there is one vec4 per lane. With a loss, the sum of all elements of these vec4s is the loss.
+ *
+ * PART of mlp_shared.comp, in floats: (M, K+1) by rows for each layer, column K is the bias; the last float is the
+ * loss. */
 #define MLP_LAYERS 4
 #define MLP_DIV_UP(a, b) (((a) + (b) - 1) / (b))
 #define MLP_B_IS_OUTPUT(K, M, LANES) (MLP_DIV_UP(M, LANES) * ((K) + 1) <= MLP_DIV_UP((K) + 1, LANES) * (M))

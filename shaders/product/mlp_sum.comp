@@ -1,7 +1,10 @@
 // mlp_sum.comp - adds the results of the work groups of mlp.comp or mlp_line.comp, first to last: the loss, dw and db of all
 // layers
-// grid: x over rows of LANES vec4s of a layer's PART with a stride, y layers.
-// Deterministic: one lane adds in one order.
+// ROWS: of mlp_shared.comp. A quarter of a work group's lanes has an element each. The lanes of each quarter add every fourth
+//   work group, and the four sums are added.
+// grid: x over rows of LANES vec4s of a layer's PART with a stride; y layers.
+//   ROWS: x over elements of a layer, LANES / 4 for a group, with a stride.
+// Deterministic: the order of additions depends only on the shape and the number of work groups.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -11,7 +14,6 @@
 #include "abi/mlp_sum.abi.h"
 #include "lib/load.glsl"
 layout(local_size_x_id = 0) in;
-VKT_IN4(MLP_SUM_PART, part4);
 layout(binding = MLP_SUM_LOSS, std430) writeonly buffer Loss { float loss[]; };
 layout(binding = MLP_SUM_W + 0, std430) writeonly buffer Weights1 { float w1[]; };
 layout(binding = MLP_SUM_W + 1, std430) writeonly buffer Weights2 { float w2[]; };
@@ -48,6 +50,45 @@ void put_bias(uint i, float v)
     else b4[i] = v;
 }
 
+#ifdef ROWS
+layout(binding = MLP_SUM_PART, std430) readonly buffer Part { float part[]; };
+shared float quarter[256];
+
+// Returns the sum of float `at` of every fourth work group from `group` on.
+float over_groups(uint at, uint group)
+{
+    float sum = 0.0;
+    for (uint g = group; g < pc.groups; g += 4) sum += part[g * pc.part + at];
+    return sum;
+}
+
+void main()
+{
+    const uint lanes = gl_WorkGroupSize.x / 4, lane = gl_LocalInvocationID.x % lanes, mine = gl_LocalInvocationID.x / lanes;
+    const uint K = of_layer(pc.width0, pc.width1, pc.width2, pc.width3);
+    const uint M = of_layer(pc.width1, pc.width2, pc.width3, pc.width4);
+    const uint from = of_layer(pc.part1, pc.part2, pc.part3, pc.part4), n = M * (K + 1);
+    const bool has_loss = (pc.outputs & 1) != 0 && gl_WorkGroupID.y == 0; // one more element, behind those of the first layer
+    for (uint base = gl_WorkGroupID.x * lanes; base <= n; base += gl_NumWorkGroups.x * lanes) {
+        const uint j = base + lane;
+        const bool is_loss = has_loss && j == n;
+        barrier();
+        quarter[gl_LocalInvocationID.x] =
+            j < n || is_loss ? over_groups(is_loss ? pc.part - 1 : from + j, mine) : 0.0;
+        barrier();
+        if (mine == 0) {
+            const float low = quarter[lane] + quarter[lane + lanes];
+            const float sum = low + (quarter[lane + 2 * lanes] + quarter[lane + 3 * lanes]);
+            const uint o = j / (K + 1), k = j - o * (K + 1);
+            if (is_loss) loss[0] = sum;
+            else if (j < n && k < K) put_weight(o * K + k, sum);
+            else if (j < n) put_bias(o, sum);
+        }
+    }
+}
+#else
+VKT_IN4(MLP_SUM_PART, part4);
+
 vec4 over_groups(uint at)
 {
     vec4 sum = vec4(0);
@@ -79,3 +120,4 @@ void main()
         if (lane == 0) loss[0] = v;
     }
 }
+#endif

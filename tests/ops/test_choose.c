@@ -1,6 +1,7 @@
 /* The variant that each op chooses without switches, on invented devices. Every variant of convolutions
- * (ops/conv/choose.c), of matrix products (ops/product/gemm_choose.c) and of networks in one node
- * (ops/product/mlp_emit.c) is the cheapest in at least one case. Only the lowering runs, so no device is needed. */
+ * (ops/conv/choose.c), of matrix products (ops/product/gemm_choose.c), of networks in one node (ops/product/mlp_emit.c)
+ * and of a hash grid's gradient (ops/encode/hash_grid.c) is the cheapest in at least one case. Only the lowering runs,
+ * so no device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,11 +33,11 @@ static const device fft_gpu = {
     VKT_CLASS_INTEL, "transforms_pay=1,fft_point_cost=0.01,fft_tiles_point_cost=1,fft_weight_cost=0.01,shared_cost=2",
     false
 };
-/* A GPU whose direct convolutions are slow, a GPU whose tiles of a subgroup are fast, a GPU that uses spans of pixels, and
- * a CPU whose shared memory is fast. */
+/* A GPU whose direct convolutions are slow, a GPU whose tiles of a subgroup are fast, a GPU that uses spans of pixels,
+ * and a CPU whose shared memory is fast. */
 static const device no_direct_gpu = { VKT_CLASS_NVIDIA, "direct_cost=32,direct_deep_cost=32", false };
-static const device tile_gpu = { VKT_CLASS_AMD, "tile_cost=2", false };
-static const device span_gpu = { VKT_CLASS_MOBILE, "span_channels=64,shared_cost=3,direct_deep_cost=2", false };
+static const device tile_gpu = { VKT_CLASS_AMD, "tile_cost=2,direct_deep_cost=32", false };
+static const device span_gpu = { VKT_CLASS_MOBILE, "span_channels=64,shared_cost=3,direct_deep_cost=4", false };
 static const device shared_cpu = { VKT_CLASS_CPU, "shared_pays=1,shared_cost=0.01", false };
 
 /* Lowers g for the device. picked[i] gets the variant of choice i < most. Returns the number of choices. */
@@ -105,7 +106,7 @@ static void convolutions_use_the_cheapest_variant(void **state)
           VKT_V_DIRECT_SHARED },
         { &gpu, S4(64, 48, 9, 40), S4(12, 48, 1, 5), 0, 1, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
         { &no_direct_gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
-        { &tile_gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_DIRECT, VKT_V_TILE, VKT_V_SHARED },
+        { &tile_gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_DIRECT_SHARED, VKT_V_TILE, VKT_V_SHARED },
         { &span_gpu, S4(64, 48, 9, 40), S4(32, 48, 1, 5), 0, 1, VKT_V_SPAN, VKT_V_SPAN, VKT_V_SHARED },
         { &shared_cpu, S4(64, 256, 14, 14), S4(64, 256, 1, 1), 0, 1, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
     };
@@ -207,14 +208,20 @@ static void products_use_the_cheapest_variant(void **state)
 static void networks_use_the_cheapest_variant(void **state)
 {
     (void)state;
-    const device shuffling_gpu = { VKT_CLASS_NVIDIA, "mlp_shuffles=1", false };
+    const device shuffling_gpu = { VKT_CLASS_NVIDIA, "mlp_shuffles=1,mlp_shared_width=0", false };
+    const device sharing_cpu = { VKT_CLASS_CPU, "mlp_shared_width=1", false };
     const struct {
         const device *d;
         uint32_t in, hidden, out;
         vkt_variant want;
     } cases[] = {
-        { &cpu, 8, 16, 4, VKT_V_WIDE }, { &gpu, 8, 16, 4, VKT_V_NARROW }, { &shuffling_gpu, 8, 16, 4, VKT_V_WIDE },
-        { &cpu, 2, 0, 1, VKT_V_LINE }, /* the network has one layer */
+        { &cpu, 8, 64, 4, VKT_V_WIDE },
+        { &gpu, 8, 16, 4, VKT_V_NARROW },
+        { &shuffling_gpu, 8, 64, 4, VKT_V_WIDE },
+        { &gpu, 8, 64, 4, VKT_V_SHARED },
+        { &sharing_cpu, 8, 16, 4, VKT_V_SHARED },
+        { &gpu, 128, 128, 128, VKT_V_NARROW }, /* activations do not fit into shared memory */
+        { &cpu, 2, 0, 1, VKT_V_LINE },         /* the network has one layer */
         { &gpu, 2, 0, 1, VKT_V_LINE },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
@@ -284,6 +291,43 @@ static void kernels_are_planned_with_their_own_subgroups(void **state)
     assert_true(wishes > 0);
 }
 
+static void hash_grids_use_the_cheapest_variant(void **state)
+{
+    (void)state;
+    const device owning_gpu = { VKT_CLASS_AMD, "atomics_pay=0", false },
+                 adding_cpu = { VKT_CLASS_CPU, "atomics_pay=1", false };
+    const struct {
+        const device *d;
+        uint32_t rows, log2_table_size;
+        vkt_variant want;
+    } cases[] = {
+        { &cpu, 1024, 14, VKT_V_OWNED },
+        { &gpu, 1024, 14, VKT_V_ATOMIC },
+        { &owning_gpu, 1024, 14, VKT_V_OWNED },
+        { &adding_cpu, 1024, 14, VKT_V_ATOMIC },
+        { &gpu, 1u << 24, 14, VKT_V_ATOMIC },
+        { &gpu, (1u << 24) + 4, 14, VKT_V_OWNED }, /* 2^27 products at most */
+        { &gpu, 1024, 23, VKT_V_ATOMIC },
+        { &gpu, 1024, 24, VKT_V_OWNED }, /* sums of 2^27 floats exceed 2^30 bytes */
+    };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        const vkt_hash_grid_params grid = {
+            .levels = 1, .features = 8, .log2_table_size = cases[i].log2_table_size, .base_resolution = 1024
+        };
+        vkt_graph *g = harness_graph();
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(cases[i].rows, 3));
+        const vkt_tensor t = vkt_input(g, "table", VKT_F32, VKT_ROWS, vkt_hash_grid_table(&grid, 3, NULL));
+        const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_BATCH_LAST, vkt_shape2(cases[i].rows, 8));
+        const vkt_tensor y = vkt_hash_grid(g, x, t, &grid);
+        vkt_tensor d;
+        vkt_variant v[1];
+        assert_int_equal(vkt_gradients(g, &y, &dy, 1, &t, 1, &d), VKT_OK);
+        assert_int_equal(lower(cases[i].d, g, VKT_PRECISION_F32, v, 1), 1);
+        is_variant("hash_grid", i, v[0], cases[i].want);
+        vkt_graph_destroy(&g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +337,7 @@ int main(void)
         cmocka_unit_test(products_use_the_cheapest_variant),
         cmocka_unit_test(networks_use_the_cheapest_variant),
         cmocka_unit_test(kernels_are_planned_with_their_own_subgroups),
+        cmocka_unit_test(hash_grids_use_the_cheapest_variant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

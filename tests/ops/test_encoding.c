@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "ops/harness.h"
 #include "ops/ops.h"
@@ -64,6 +65,162 @@ static void points_at_the_edges_of_a_hash_grid(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* ---- the gradient of a hash grid's table by sums of fixed-point numbers ---- */
+
+/* The grid, the points and the gradient of a node. */
+typedef struct sums {
+    vkt_hash_grid_params grid;
+    uint32_t n, dims;
+    const float *x, *dy; /* (n, dims), (n, levels * features) */
+} sums;
+
+static size_t table_size(const sums *c)
+{
+    const vkt_shape s = vkt_hash_grid_table(&c->grid, c->dims, NULL);
+    return (size_t)s.dim[0] * s.dim[1];
+}
+
+/* Computes the gradient by a variant. Checks that a second run gives the same bits. The caller frees the result. */
+static float *gradient_by(const sums *c, vkt_variant v)
+{
+    const uint64_t force = ctx->limits.choices.force;
+    const size_t bytes = table_size(c) * sizeof(float);
+    const uint32_t columns = c->grid.levels * c->grid.features;
+    float *one = malloc(bytes), *two = malloc(bytes);
+    vkt_graph *g = harness_graph();
+    vkt_program *p = NULL;
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(c->n, c->dims));
+    const vkt_tensor t = vkt_input(g, "table", VKT_F32, VKT_ROWS, vkt_hash_grid_table(&c->grid, c->dims, NULL));
+    const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_BATCH_LAST, vkt_shape2(c->n, columns));
+    const vkt_tensor y = vkt_hash_grid(g, x, t, &c->grid);
+    vkt_tensor d;
+    assert_true(one && two);
+    OK(vkt_gradients(g, &y, &dy, 1, &t, 1, &d));
+    vkt_keep(g, d);
+    ctx->limits.choices.force = (uint64_t)1 << v;
+    OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+    ctx->limits.choices.force = force;
+    OK(vkt_program_write(p, x, c->x, (size_t)c->n * c->dims * sizeof(float)));
+    OK(vkt_program_write(p, dy, c->dy, (size_t)c->n * columns * sizeof(float)));
+    OK(vkt_program_run(p, NULL, NULL));
+    harness_read_f32(p, g, d, one);
+    OK(vkt_program_run(p, NULL, NULL));
+    harness_read_f32(p, g, d, two);
+    assert_memory_equal(one, two, bytes);
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+    free(two);
+    return one;
+}
+
+/* One level of 3 corners along each of two axes: entry i + 3 j. */
+static const vkt_hash_grid_params small_grid = {
+    .levels = 1, .features = 1, .log2_table_size = 4, .base_resolution = 2, .per_level_scale = 1
+};
+
+/* Points at corner (0,0) have one product each, and its weight is 1: so an element is the sum of dy. Sums of floats
+ * lose 2^-20 beside 1; fixed-point sums keep it, in any order, also if the large terms cancel. */
+static void fixed_point_sums_keep_what_floats_lose(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    enum { N = 4099 };
+    static float x[N][2], dy[N];
+    for (uint32_t n = 0; n < N; n++) dy[n] = n % 2 ? 0x1p-30f : n % 4 ? 1 : -1;
+    dy[0] = dy[N - 1] = 0; /* as many ones of either sign */
+    const sums c = { small_grid, N, 2, x[0], dy };
+    float *d = gradient_by(&c, VKT_V_ATOMIC);
+    double want = 0;
+    for (uint32_t n = 0; n < N; n++) want += dy[n];
+    assert_true(want != 0 && d[0] == (float)want);
+    for (uint32_t e = 1; e < 9; e++) assert_true(d[e] == 0);
+    free(d);
+}
+
+/* The sum of k products has an error of at most k 2^(addends - 62) M, where 2^addends is the number of points and
+ * corners and M the largest |dy|, and of 2^-23 of the result. The products are exact here: weights have 9 bits, dy
+ * has 12. */
+static void the_error_of_fixed_point_sums_is_bounded(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    enum { N = 5000, ADDENDS = 15 }; /* 20,000 products are fewer than 2^15 */
+    static float x[N][2], dy[N];
+    static const float size[] = { 0x1p-90f, 0x1p-20f, 1, 0x1p20f, 0x1p115f };
+    for (size_t i = 0; i < VKT_COUNT(size); i++) {
+        double want[9] = { 0 }, terms[9] = { 0 }, largest = 0;
+        for (uint32_t n = 0; n < N; n++) {
+            x[n][0] = (float)(n * 37 % 64) / 64, x[n][1] = (float)(n * 11 % 32) / 32;
+            dy[n] = size[i] * ((float)(n * 2654435761u >> 20) / 4096 - 0.5f) * (n % 7 ? 1 : 0x1p-16f);
+            largest = fmax(largest, fabsf(dy[n]));
+            const float at[] = { 2 * x[n][0], 2 * x[n][1] };
+            const uint32_t cx = (uint32_t)at[0], cy = (uint32_t)at[1];
+            for (uint32_t k = 0; k < 4; k++) {
+                const float fx = at[0] - (float)cx, fy = at[1] - (float)cy;
+                const float w = (k & 1 ? fx : 1 - fx) * (k >> 1 ? fy : 1 - fy);
+                const uint32_t e = cx + (k & 1) + 3 * (cy + (k >> 1));
+                want[e] += (double)w * dy[n];
+                terms[e]++;
+            }
+        }
+        const sums c = { small_grid, N, 2, x[0], dy };
+        float *d = gradient_by(&c, VKT_V_ATOMIC);
+        for (uint32_t e = 0; e < 9; e++) {
+            const double most = terms[e] * 0x1p-62 * (1 << ADDENDS) * largest + 0x1p-23 * fabs(want[e]) + 0x1p-126;
+            if (!(fabs(d[e] - want[e]) <= most)) fail_msg("%g: [%u]: want %g, got %g", size[i], e, want[e], d[e]);
+        }
+        free(d);
+    }
+}
+
+/* Products that are infinite or NaN make their elements NaN or infinite, and no others. */
+static void infinite_gradients_do_not_become_finite(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    static const float bad[] = { NAN, INFINITY, -INFINITY };
+    static const vkt_variant by[] = { VKT_V_ATOMIC, VKT_V_OWNED };
+    /* The second point is in the middle of the cell of corners 4, 5, 7 and 8. */
+    static const float x[][2] = { { 0, 0 }, { 0.75f, 0.75f }, { 0.25f, 0.25f }, { 0, 1 }, { 0, 0 } };
+    for (size_t i = 0; i < 2 * VKT_COUNT(bad); i++) {
+        const float dy[] = { 1, bad[i / 2], 1, 2, 1 };
+        const sums c = { small_grid, VKT_COUNT(dy), 2, x[0], dy };
+        float *d = gradient_by(&c, by[i % 2]);
+        const float want[] = { 2.25f, 0.25f, 0, 0.25f, NAN, NAN, 2, NAN, NAN };
+        for (uint32_t e = 0; e < 9; e++) assert_true(isnan(want[e]) ? !isfinite(d[e]) : d[e] == want[e]);
+        free(d);
+    }
+    for (size_t i = 0; i < VKT_COUNT(by); i++) {
+        const float dy[] = { 3e38f, 0, 0, 0, 3e38f }; /* the sum is too large for a float */
+        const sums c = { small_grid, VKT_COUNT(dy), 2, x[0], dy };
+        float *d = gradient_by(&c, by[i]);
+        assert_true(d[0] == INFINITY && d[1] == 0);
+        free(d);
+    }
+}
+
+/* Random cases by fixed-point sums: in all views, among them few work groups and small bindings, and in 16 bits. A CPU
+ * would not choose this variant there. */
+static void fixed_point_sums_agree_in_all_views(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    const uint64_t seeds = vkt_env_int("VKT_TEST_SMALL", 0) ? 2 : 6;
+    harness_report report = { .faults = 0 };
+    for (uint64_t seed = 101; seed < 101 + seeds; seed++)
+        for (size_t i = 0; i < harness_n_views + 4 && !report.faults; i++) {
+            harness_view view = i < harness_n_views ? harness_views[i] : harness_half_views[i - harness_n_views];
+            subject s;
+            view.force = VKT_V(ATOMIC);
+            view.same_bits = false; /* there is no first result to compare with */
+            subject_make(&s, &vkt_op_hash_grid, seed);
+            harness_check_in(ctx, &s, &view, &report);
+            subject_free(&s);
+        }
+    if (report.faults) fail_msg("%s", report.text);
+    assert_true(report.halves > 0);
+}
+
 /* Whole periods are subtracted exactly, so the sine and cosine of pi x are exact for every multiple x of 1/2, however
  * large. Infinity gives NaN. */
 static void frequencies_of_whole_halves_are_exact(void **state)
@@ -100,6 +257,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(points_at_the_edges_of_a_hash_grid),
+        cmocka_unit_test(fixed_point_sums_keep_what_floats_lose),
+        cmocka_unit_test(the_error_of_fixed_point_sums_is_bounded),
+        cmocka_unit_test(infinite_gradients_do_not_become_finite),
+        cmocka_unit_test(fixed_point_sums_agree_in_all_views),
         cmocka_unit_test(frequencies_of_whole_halves_are_exact),
         cmocka_unit_test(nothing_leaks),
     };

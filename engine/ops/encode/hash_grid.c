@@ -1,9 +1,12 @@
 /* ops/encode/hash_grid.c - features of a point from grids of several resolutions. The corners of a fine grid share the
  * entries of a table.
  *
- * The gradient of the table is the slow part: each point adds to 2^D * L entries, and many points share an entry.
- * In hash_grid_dw.comp, each lane owns the table of a level. If there are fewer levels than cores need, each lane owns
- * a table for a level and a slice of the batch. */
+ * The gradient of the table is the slow part: each point adds to 2^D * L entries, and many points share an entry. There
+ * are two variants, and both give the same bits in each run.
+ * `owned` (hash_grid_dw.comp): each lane owns the table of a level. If there are fewer levels than cores need, each
+ * lane owns a table for a level and a slice of the batch.
+ * `atomic` (hash_grid_fixed.comp): a lane for each point, level and corner adds 64-bit fixed-point numbers to one table
+ * by integer atomics. Its sums need 8 bytes of scratch for each float of the table, and a bit. */
 #include "ops/product/gemm.h"
 
 #include <math.h>
@@ -16,6 +19,7 @@
 enum { X = 0, TABLE, DX_DY, DW_DY = 1 };
 enum { MAX_RESOLUTION = 1 << 23, ENTRY_ALIGN = 8 };
 #define SLICES_BYTES (64ull << 20) /* the most bytes of tables in scratch, unless loops would be too long */
+#define MOST_ADDENDS (1ull << 27)  /* of `atomic`: see scale_of_sums in hash_grid_fixed.comp */
 
 /* Attributes of hash_grid_dw. They describe the table, which is not an input. */
 typedef struct hash_grid_dw_attr {
@@ -110,8 +114,9 @@ typedef struct part {
     uint32_t levels, features, lanes, spec[HASH_GRID_SPEC_KEEP + 1];
     uint64_t row; /* numbers of a feature: the batch, padded */
     uint32_t begin, end;
+    bool atomic; /* bindings also hold the sums of the variant `atomic` */
     vkt_hash_grid_push pc;
-    vkt_bind bind[HASH_GRID_DX + 1];
+    vkt_bind bind[HASH_GRID_BINDINGS];
 } part;
 
 static part part_of(const vkt_node *n, vkt_emit *e, const vkt_hash_grid_attr *a)
@@ -129,6 +134,24 @@ static part part_of(const vkt_node *n, vkt_emit *e, const vkt_hash_grid_attr *a)
     return p;
 }
 
+/* Returns the words of the flags of `floats` elements, and the bytes of their sums, flags and maxima: see
+ * hash_grid_fixed.comp. */
+static uint64_t flag_words(uint64_t floats)
+{
+    return vkt_round_up((floats + 31) / 32, 4);
+}
+static uint64_t sum_bytes(uint64_t floats)
+{
+    return 4 * (2 * floats + flag_words(floats) + HASH_GRID_MAXIMA);
+}
+
+/* Returns the bytes that a binding may have. 256 bytes less than the limit, because a range begins at an aligned
+ * offset. */
+static uint64_t binding_bytes(const vkt_emit *e)
+{
+    return e->lim->max_storage_range_bytes - VKT_ALIGN_BYTES;
+}
+
 static uint32_t entries_of(const part *p)
 {
     const vkt_hash_grid_level *last = &p->level[p->end - 1];
@@ -139,13 +162,14 @@ static uint32_t entries_of(const part *p)
  * one level, sets the emission's error and returns false. */
 static bool next_part(const vkt_node *n, vkt_emit *e, part *p, vkt_tensor table, vkt_tensor y)
 {
-    const uint64_t most = e->lim->max_storage_range_bytes - VKT_ALIGN_BYTES, feature_bytes = p->row * 4;
+    const uint64_t most = binding_bytes(e), feature_bytes = p->row * 4;
     const uint32_t dims = p->spec[HASH_GRID_SPEC_DIMS];
     p->begin = p->end;
     if (p->begin == p->levels || e->status != VKT_OK) return false;
     while (p->end < p->levels && (p->end - p->begin + 1) * p->features * feature_bytes <= most) {
         p->end++;
-        if (4ull * entries_of(p) * p->features <= most) continue;
+        const uint64_t floats = (uint64_t)entries_of(p) * p->features;
+        if ((p->atomic ? sum_bytes(floats) : 4 * floats) <= most) continue;
         p->end--;
         break;
     }
@@ -168,9 +192,13 @@ static bool next_part(const vkt_node *n, vkt_emit *e, part *p, vkt_tensor table,
     return true;
 }
 
+/* The mask of two bindings that most kernels do not use. */
+#define NEITHER (1u << HASH_GRID_DX | 1u << HASH_GRID_SUMS)
+
+/* Appends a dispatch with the bindings of the part, except for those in the mask `unused`. */
 static void dispatch(vkt_emit *e, const part *p, uint16_t kernel, uint32_t unused, uint64_t gx, uint32_t gy)
 {
-    vkt_bind bind[HASH_GRID_DX + 1];
+    vkt_bind bind[HASH_GRID_BINDINGS];
     for (uint32_t i = 0; i < VKT_COUNT(bind); i++) bind[i] = unused >> i & 1 ? (vkt_bind){ .bytes = 0 } : p->bind[i];
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
                                        VKT_LAUNCH_BIND(bind),
@@ -208,8 +236,8 @@ static void grid_emit(const vkt_node *n, vkt_emit *e)
 {
     part p = part_of(n, e, n->attr);
     while (next_part(n, e, &p, n->in[TABLE], n->out[0]))
-        dispatch(e, &p, VKT_K_HASH_GRID, 1u << HASH_GRID_DX,
-                 vkt_groups(p.pc.n4, p.lanes, e->lim->traits->items_hash_grid), p.pc.levels);
+        dispatch(e, &p, VKT_K_HASH_GRID, NEITHER, vkt_groups(p.pc.n4, p.lanes, e->lim->traits->items_hash_grid),
+                 p.pc.levels);
 }
 
 vkt_tensor vkt_hash_grid(vkt_graph *g, vkt_tensor x, vkt_tensor table, const vkt_hash_grid_params *p)
@@ -294,7 +322,8 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     p.bind[HASH_GRID_DX] = VKT_WHOLE(n->out[0]);
     while (next_part(n, e, &p, n->in[TABLE], n->in[DX_DY])) {
         p.spec[HASH_GRID_SPEC_KEEP] = p.begin > 0;
-        dispatch(e, &p, VKT_K_HASH_GRID_DX, 0, vkt_groups(p.pc.n4, p.lanes, e->lim->traits->items_hash_grid_dx), 1);
+        dispatch(e, &p, VKT_K_HASH_GRID_DX, 1u << HASH_GRID_SUMS,
+                 vkt_groups(p.pc.n4, p.lanes, e->lim->traits->items_hash_grid_dx), 1);
     }
 }
 
@@ -346,37 +375,84 @@ static uint32_t slices_for(const vkt_emit *e, const part *p)
     return (uint32_t)VKT_MAX(slices, vkt_groups(p->pc.n4, (uint32_t)vkt_rough_loop(e->lim), 1));
 }
 
+/* Emits `owned` for a part of the table. */
+static void emit_owned(vkt_emit *e, part *p)
+{
+    const vkt_bind out = p->bind[HASH_GRID_TABLE];
+    const uint32_t base = p->pc.table_base, floats = p->pc.floats;
+    p->pc.slices = slices_for(e, p);
+    p->pc.share = vkt_div_up(p->pc.n4, p->pc.slices);
+    if (p->pc.slices > 1) {
+        const uint64_t bytes = (uint64_t)p->pc.slices * floats * 4;
+        if (bytes > e->lim->max_storage_range_bytes) {
+            vkt_emit_error(
+                e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "hash_grid_dw: %u samples are too many", 4 * p->pc.n4));
+            return;
+        }
+        p->bind[HASH_GRID_TABLE] = VKT_WHOLE(vkt_scratch(e, "hash_grid tables", bytes));
+        p->pc.table_base = 0;
+    }
+    p->pc.floats = p->pc.slices * floats;
+    dispatch(e, p, VKT_K_HASH_GRID_ZERO, ~(1u << HASH_GRID_TABLE),
+             vkt_groups(p->pc.floats / 4, p->lanes, e->lim->traits->items_move), 1);
+    p->pc.floats = floats;
+    dispatch(e, p, VKT_K_HASH_GRID_DW, NEITHER, vkt_groups((uint64_t)p->pc.slices * p->pc.levels, p->lanes, 1), 1);
+    if (p->pc.slices > 1) {
+        const vkt_gemm_sum sum = {
+            .part = p->bind[HASH_GRID_TABLE], .c = out, .n = floats, .slices = p->pc.slices, .c_base = base
+        };
+        vkt_gemm_sum_emit(e, &sum);
+    }
+}
+
+/* Returns the number of products of which an element is the sum at most: all corners of a level may share an entry. */
+static uint64_t most_addends(const part *p)
+{
+    return p->row << p->spec[HASH_GRID_SPEC_DIMS];
+}
+
+/* Returns whether `atomic` is possible: the sums of each level fit into a binding, there are not too many products, and
+ * no loop of BEGIN, whose number of work groups is fixed, is too long. */
+static bool can_add_atomically(const vkt_emit *e, const part *p)
+{
+    uint64_t most = 0, all = 0;
+    for (uint32_t l = 0; l < p->levels; l++) {
+        most = VKT_MAX(most, (uint64_t)p->level[l].entries * p->features);
+        all += (uint64_t)p->level[l].entries * p->features;
+    }
+    const uint64_t loads = p->row / 4 * p->levels * p->features, lanes = (uint64_t)HASH_GRID_MAXIMA * p->lanes;
+    return sum_bytes(most) <= binding_bytes(e) && most_addends(p) <= MOST_ADDENDS &&
+           (all + loads) / lanes + 4 <= vkt_rough_loop(e->lim);
+}
+
+/* Emits `atomic` for a part of the table. */
+static void emit_atomic(vkt_emit *e, part *p)
+{
+    p->pc.flags = 2 * p->pc.floats;
+    p->pc.addends = 0;
+    while (1ull << p->pc.addends < most_addends(p)) p->pc.addends++;
+    p->bind[HASH_GRID_SUMS] = VKT_WHOLE(vkt_scratch(e, "hash_grid sums", sum_bytes(p->pc.floats)));
+    dispatch(e, p, VKT_K_HASH_GRID_FIXED_BEGIN, ~(1u << HASH_GRID_Y | 1u << HASH_GRID_SUMS), HASH_GRID_MAXIMA, 1);
+    dispatch(e, p, VKT_K_HASH_GRID_FIXED, 1u << HASH_GRID_TABLE | 1u << HASH_GRID_DX,
+             vkt_groups(most_addends(p), p->lanes, e->lim->traits->items_scatter), p->pc.levels);
+    dispatch(e, p, VKT_K_HASH_GRID_FIXED_END, ~(1u << HASH_GRID_TABLE | 1u << HASH_GRID_SUMS),
+             vkt_groups(p->pc.floats / 4, p->lanes, e->lim->traits->items_move), 1);
+}
+
 static void dw_emit(const vkt_node *n, vkt_emit *e)
 {
     const hash_grid_dw_attr *a = n->attr;
     part p = part_of(n, e, &a->grid);
+    /* These costs only give the order of the variants. */
+    const vkt_variant_cost candidates[] = { { VKT_V_OWNED, 1 },
+                                            { VKT_V_ATOMIC, e->lim->traits->atomics_pay ? 0.5 : VKT_COST_NEVER } };
+    const vkt_variant v = vkt_pick(e, candidates, can_add_atomically(e, &p) ? 2 : 1);
+    p.atomic = v == VKT_V_ATOMIC;
     while (next_part(n, e, &p, n->out[0], n->in[DW_DY])) {
-        const vkt_bind out = p.bind[HASH_GRID_TABLE];
-        const uint32_t base = p.pc.table_base, floats = p.pc.floats;
-        p.pc.slices = slices_for(e, &p);
-        p.pc.share = vkt_div_up(p.pc.n4, p.pc.slices);
-        if (p.pc.slices > 1) {
-            const uint64_t bytes = (uint64_t)p.pc.slices * floats * 4;
-            if (bytes > e->lim->max_storage_range_bytes) {
-                vkt_emit_error(
-                    e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "hash_grid_dw: %u samples are too many", 4 * p.pc.n4));
-                return;
-            }
-            p.bind[HASH_GRID_TABLE] = VKT_WHOLE(vkt_scratch(e, "hash_grid tables", bytes));
-            p.pc.table_base = 0;
-        }
-        p.pc.floats = p.pc.slices * floats;
-        dispatch(e, &p, VKT_K_HASH_GRID_ZERO, ~(1u << HASH_GRID_TABLE),
-                 vkt_groups(p.pc.floats / 4, p.lanes, e->lim->traits->items_move), 1);
-        p.pc.floats = floats;
-        dispatch(e, &p, VKT_K_HASH_GRID_DW, 1u << HASH_GRID_DX,
-                 vkt_groups((uint64_t)p.pc.slices * p.pc.levels, p.lanes, 1), 1);
-        if (p.pc.slices > 1) {
-            const vkt_gemm_sum sum = {
-                .part = p.bind[HASH_GRID_TABLE], .c = out, .n = floats, .slices = p.pc.slices, .c_base = base
-            };
-            vkt_gemm_sum_emit(e, &sum);
-        }
+        if (p.atomic)
+            emit_atomic(e, &p);
+        else
+            emit_owned(e, &p);
     }
 }
 

@@ -10,6 +10,8 @@
 #include "abi/mlp_pack.abi.h"
 #include "abi/mlp_sum.abi.h"
 
+enum { SUM_ROWS_LANES = 64 }; /* of MLP_SUM_ROWS: a multiple of 4, at most 256 */
+
 typedef struct job {
     const vkt_node *n;
     vkt_emit *e;
@@ -20,6 +22,7 @@ typedef struct job {
     uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed; /* starts in PACKED, its size; in vec4s */
     uint32_t part_at[MLP_LAYERS], part;                                    /* starts in a group's PART, its size */
     uint32_t per_group, groups;
+    uint32_t stage; /* of mlp_shared.comp: vec4s of weights in shared memory; 0: the network does not fit */
     vkt_tensor parts;
 } job;
 
@@ -100,6 +103,43 @@ static uint32_t rounds_of_block(const job *j)
     return rounds;
 }
 
+/* Returns the push constants. pitch: VECs of a feature. */
+static vkt_mlp_push push_of(const job *j, uint32_t pitch, uint32_t blocks)
+{
+    return (vkt_mlp_push){ .batch = vkt_node_in(j->n, 0)->shape.dim[0],
+                           .pitch = pitch,
+                           .blocks = blocks,
+                           .per_group = j->per_group,
+                           .rows1 = j->rows[0],
+                           .rows2 = j->rows[1],
+                           .rows3 = j->rows[2],
+                           .rows4 = j->rows[3],
+                           .cols1 = j->cols[0],
+                           .cols2 = j->cols[1],
+                           .cols3 = j->cols[2],
+                           .cols4 = j->cols[3],
+                           .bias1 = j->bias[0],
+                           .bias2 = j->bias[1],
+                           .bias3 = j->bias[2],
+                           .bias4 = j->bias[3],
+                           .part1 = j->part_at[0],
+                           .part2 = j->part_at[1],
+                           .part3 = j->part_at[2],
+                           .part4 = j->part_at[3],
+                           .part = j->part,
+                           .zero = 0 };
+}
+
+static void fill_spec(const job *j, uint32_t spec[MLP_SPECS], uint32_t lanes, bool dx)
+{
+    spec[MLP_SPEC_LANES] = lanes;
+    spec[MLP_SPEC_LAYERS] = j->layers;
+    for (uint32_t l = 0; l <= MLP_LAYERS; l++) spec[MLP_SPEC_WIDTH + l] = j->width[l];
+    spec[MLP_SPEC_WIDEST] = j->widest;
+    spec[MLP_SPEC_TILES] = j->tiles;
+    spec[MLP_SPEC_DX] = dx;
+}
+
 static void emit_network(job *j)
 {
     static const uint16_t kernels[][2] = { [VKT_MLP_FORWARD] = { VKT_K_MLP_FORWARD, VKT_K_MLP_FORWARD_NARROW },
@@ -131,16 +171,9 @@ static void emit_network(job *j)
                               [MLP_OUT] = VKT_WHOLE(forward ? j->n->out[0]
                                                     : dx.id ? dx
                                                             : j->parts) };
-    const vkt_mlp_push push = { x->shape.dim[0], pitch,         blocks,     j->per_group, j->rows[0],    j->rows[1],
-                                j->rows[2],      j->rows[3],    j->cols[0], j->cols[1],   j->cols[2],    j->cols[3],
-                                j->bias[0],      j->bias[1],    j->bias[2], j->bias[3],   j->part_at[0], j->part_at[1],
-                                j->part_at[2],   j->part_at[3], j->part,    .zero = 0 };
-    const uint32_t spec[MLP_SPECS] = {
-        [MLP_SPEC_LANES] = j->lanes,        [MLP_SPEC_LAYERS] = j->layers,      [MLP_SPEC_WIDTH] = j->width[0],
-        [MLP_SPEC_WIDTH + 1] = j->width[1], [MLP_SPEC_WIDTH + 2] = j->width[2], [MLP_SPEC_WIDTH + 3] = j->width[3],
-        [MLP_SPEC_WIDTH + 4] = j->width[4], [MLP_SPEC_WIDEST] = j->widest,      [MLP_SPEC_TILES] = j->tiles,
-        [MLP_SPEC_DX] = dx.id != 0
-    };
+    const vkt_mlp_push push = push_of(j, pitch, blocks);
+    uint32_t spec[MLP_SPECS];
+    fill_spec(j, spec, j->lanes, dx.id != 0);
     vkt_dispatch_add(j->e, &(vkt_launch){ .kernel = kernels[j->pass][j->narrow],
                                           VKT_LAUNCH_BIND(bind),
                                           VKT_LAUNCH_PUSH(push),
@@ -183,6 +216,83 @@ static void emit_line(job *j)
                                           .groups = { j->groups, 1, 1 } });
 }
 
+/* ---- mlp_shared.comp ---- */
+
+/* Returns the vec4s of weights that shared memory of `bytes` bytes holds beside the activations: all of the largest
+ * matrix, or a slice. 0: a slice would have fewer than 8 rows. */
+static uint32_t stage_of(const job *j, uint32_t bytes)
+{
+    uint32_t rows = 0, least = 64, all = 0;
+    for (uint32_t l = 0; l <= j->layers; l++) rows += j->width[l];
+    for (uint32_t l = 0; l < j->layers; l++) {
+        const uint32_t K = j->width[l], M = j->width[l + 1], row = vkt_div_up(VKT_MAX(K, M), 4);
+        least = VKT_MAX(least, 8 * row);
+        all = VKT_MAX(all, VKT_MAX(K * vkt_div_up(M, 4), M * vkt_div_up(K, 4)));
+    }
+    const uint32_t act = 16 * MLP_SHARED_ROW * rows, most = act < bytes ? (bytes - act) / 1024 * 64 : 0;
+    return most < least ? 0 : VKT_MIN(most, VKT_MAX((uint32_t)vkt_round_up(all, 64), 64u));
+}
+
+/* Changes the job to one of mlp_shared.comp. Two work groups of 32 KiB fit into the shared memory of most cores, so a
+ * network uses more only if it must. Returns false if the device cannot run it. */
+static bool share(job *j)
+{
+    const vkt_limits *lim = j->e->lim;
+    const uint32_t most = lim->shared_bytes / 1024 * 1024;
+    j->stage = stage_of(j, VKT_MIN(most, 32768u));
+    if (!j->stage) j->stage = stage_of(j, most);
+    return j->stage && lim->max_workgroup_lanes >= MLP_SHARED_LANES;
+}
+
+/* Returns an upper bound of the iterations of mlp_shared.comp's loops for one block of samples. */
+static uint32_t rounds_of_shared(const job *j)
+{
+    uint32_t rounds = 64;
+    for (uint32_t l = 0; l < j->layers; l++) {
+        const uint32_t K = j->width[l], M = j->width[l + 1];
+        rounds += 4 * (K + M) + 2 * K * M / MLP_SHARED_LANES +
+                  16 * (vkt_div_up(K, 4) * vkt_div_up(M, 4) / MLP_SHARED_LANES + 2);
+    }
+    return rounds;
+}
+
+static void emit_shared(job *j)
+{
+    static const uint16_t kernels[] = { [VKT_MLP_FORWARD] = VKT_K_MLP_FORWARD_SHARED,
+                                        [VKT_MLP_MSE] = VKT_K_MLP_MSE_SHARED,
+                                        [VKT_MLP_GRAD] = VKT_K_MLP_GRAD_SHARED };
+    const vkt_value *x = vkt_node_in(j->n, 0);
+    const bool forward = j->pass == VKT_MLP_FORWARD, mse = j->pass == VKT_MLP_MSE;
+    const uint32_t blocks = vkt_div_up(x->shape.dim[0], MLP_SHARED_SAMPLES);
+    j->part = 0; /* floats from here on */
+    for (uint32_t l = 0; l < j->layers; l++) {
+        j->part_at[l] = j->part;
+        j->part += j->width[l + 1] * (j->width[l] + 1);
+    }
+    j->part++; /* the loss */
+    if (!deal(j, blocks, j->e->lim->traits->groups_slices, rounds_of_shared(j), 4ull * j->part)) return;
+    const vkt_tensor packed = pack(j), dx = vkt_mlp_grad(j->n, mse, 0), none = { 0 };
+    if (!forward) j->parts = vkt_scratch(j->e, "parts", 4ull * j->part * j->groups);
+    const vkt_bind bind[] = { [MLP_X] = VKT_WHOLE(j->n->in[0]),
+                              [MLP_T] = VKT_WHOLE(forward ? none : j->n->in[1]),
+                              [MLP_STEP] = VKT_WHOLE(mse ? j->n->in[j->n->n_in - 1] : none),
+                              [MLP_PACKED] = VKT_WHOLE(packed),
+                              [MLP_PART_OUT] = VKT_WHOLE(j->parts),
+                              [MLP_DLOSS] = VKT_WHOLE(mse ? j->n->in[VKT_MLP_IN_DLOSS] : none),
+                              [MLP_OUT] = VKT_WHOLE(forward ? j->n->out[0]
+                                                    : dx.id ? dx
+                                                            : j->parts) };
+    const vkt_mlp_push push = push_of(j, vkt_phys_of(x).pitch / 4, blocks);
+    uint32_t spec[MLP_SPECS];
+    fill_spec(j, spec, MLP_SHARED_LANES, dx.id != 0);
+    spec[MLP_SPEC_STAGE] = j->stage;
+    vkt_dispatch_add(j->e, &(vkt_launch){ .kernel = kernels[j->pass],
+                                          VKT_LAUNCH_BIND(bind),
+                                          VKT_LAUNCH_PUSH(push),
+                                          VKT_LAUNCH_SPEC(spec),
+                                          .groups = { j->groups, 1, 1 } });
+}
+
 static void add_parts(job *j)
 {
     const bool mse = j->pass == VKT_MLP_MSE;
@@ -195,31 +305,39 @@ static void add_parts(job *j)
         bind[MLP_SUM_W + l] = VKT_WHOLE(dw.id ? dw : any);
         bind[MLP_SUM_B + l] = VKT_WHOLE(db.id ? db : any);
         outputs |= (uint32_t)(dw.id != 0) << (2 * l + 1) | (uint32_t)(db.id != 0) << (2 * l + 2);
-        if (l < j->layers)
-            most = VKT_MAX(most, ((l + 1 < j->layers ? j->part_at[l + 1] : j->part) - j->part_at[l]) / j->lanes);
+        if (l < j->layers) most = VKT_MAX(most, (l + 1 < j->layers ? j->part_at[l + 1] : j->part) - j->part_at[l]);
     }
     const vkt_mlp_sum_push push = { j->width[0],   j->width[1],   j->width[2],   j->width[3],
                                     j->width[4],   j->part_at[0], j->part_at[1], j->part_at[2],
                                     j->part_at[3], j->part,       j->groups,     outputs };
-    const uint32_t spec[] = { j->lanes }, groups = j->e->lim->traits->groups_mlp_sum;
-    vkt_dispatch_add(j->e, &(vkt_launch){ .kernel = VKT_K_MLP_SUM,
+    /* A subgroup has LANES vec4s; a work group of MLP_SUM_ROWS has a float for each fourth lane. */
+    const uint32_t lanes = j->stage ? SUM_ROWS_LANES : j->lanes, units = vkt_div_up(most, j->stage ? lanes / 4 : lanes);
+    const uint32_t spec[] = { lanes }, groups = j->e->lim->traits->groups_mlp_sum;
+    vkt_dispatch_add(j->e, &(vkt_launch){ .kernel = j->stage ? VKT_K_MLP_SUM_ROWS : VKT_K_MLP_SUM,
                                           VKT_LAUNCH_BIND(bind),
                                           VKT_LAUNCH_PUSH(push),
                                           VKT_LAUNCH_SPEC(spec),
-                                          .groups = { groups ? VKT_MIN(most, groups) : most, j->layers, 1 } });
+                                          .groups = { groups ? VKT_MIN(units, groups) : units, j->layers, 1 } });
 }
 
 void vkt_emit_mlp(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
 {
     job j = job_of(n, e, pass);
     const bool shuffles = e->lim->traits->mlp_shuffles;
+    const uint32_t wide = e->lim->traits->mlp_shared_width;
     /* These costs only give the order of the variants. */
-    const vkt_variant_cost candidates[] = { { VKT_V_WIDE, shuffles ? 1 : 2 },
-                                            { VKT_V_NARROW, shuffles ? 2 : 1 },
-                                            { VKT_V_LINE, 0.5 } };
-    const vkt_variant v = vkt_pick(e, candidates, is_line(&j) ? 3 : 2);
+    vkt_variant_cost candidates[4] = { { VKT_V_WIDE, shuffles ? 1 : 2 }, { VKT_V_NARROW, shuffles ? 2 : 1 } };
+    uint32_t n_candidates = 2;
+    if (is_line(&j)) candidates[n_candidates++] = (vkt_variant_cost){ VKT_V_LINE, 0.5 };
+    if (share(&j))
+        candidates[n_candidates++] =
+            (vkt_variant_cost){ VKT_V_SHARED, wide && j.widest >= wide ? 0.75 : VKT_COST_NEVER };
+    const vkt_variant v = vkt_pick(e, candidates, n_candidates);
     j.narrow = v == VKT_V_NARROW;
-    if (v == VKT_V_LINE)
+    if (v != VKT_V_SHARED) j.stage = 0;
+    if (v == VKT_V_SHARED)
+        emit_shared(&j);
+    else if (v == VKT_V_LINE)
         emit_line(&j);
     else
         emit_network(&j);
