@@ -76,7 +76,10 @@ struct vkt_node {
     const void *attr;  /* the op's attributes, owned by the graph; NULL: none */
     uint32_t epilogue; /* number + 1 of the node that is fused to this one as an epilogue, on output 0; 0: none. See
                         * passes/epilogue.c */
-    bool is_epilogue;  /* this node is such an epilogue: its output is an alias */
+    uint32_t running;  /* number + 1 of the node behind this one that updates running statistics in the same dispatches;
+                        * 0: none */
+    uint32_t fused_into; /* number + 1 of the node whose dispatches do this node's work; 0: it has its own. The output
+                          * of an epilogue is an alias */
 };
 
 struct vkt_graph {
@@ -119,7 +122,9 @@ typedef enum vkt_fuse_kind {
     VKT_FUSE_NETWORK, /* input x and those of vkt_mlp_attr: AFFINE and RELU alternately, the last one AFFINE */
     VKT_FUSE_SUM,     /* inputs a, b: a + b, if both have the same shape and layout */
     VKT_FUSE_SLOPE,   /* inputs v, dy: dy * f'(v), for some function f */
-    VKT_FUSE_DROPOUT  /* inputs x, step: mask * x / (1 - p) */
+    VKT_FUSE_DROPOUT, /* inputs x, step: mask * x / (1 - p) */
+    VKT_FUSE_RUNNING  /* inputs running mean and variance, outputs 1 and 2 of the node before, step: updates of the
+                       * first two, in place */
 } vkt_fuse_kind;
 
 /* One member of an op's attributes as text ("stride=2,2"), for shapes files and names of benchmarks. */
@@ -372,6 +377,7 @@ struct vkt_emit {
     size_t n_memory, cap_memory;
     const vkt_node *node;
     const vkt_node *epilogue; /* the next epilogue to be applied to output 0 of `node`: see vkt_fuse_epilogue */
+    const vkt_node *running;  /* the node of running statistics that `node` may update too: see vkt_fuse_running */
     vkt_tensor relu;          /* dispatches that bind this value store max(., 0) in it; {0}: none */
 };
 
@@ -420,6 +426,9 @@ void vkt_emit_error(vkt_emit *e, vkt_result r);
 /* Returns the next epilogue of the node that is being lowered, if it is of this kind; the caller then applies it. NULL:
  * there is none, or it is of another kind. Epilogues that no caller applies get dispatches of their own, in place. */
 const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind);
+/* Returns the node behind the one that is being lowered which updates running statistics with its outputs 1 and 2; the
+ * caller then does so. NULL: there is none. If the caller does not ask, that node gets dispatches of its own. */
+const vkt_node *vkt_fuse_running(vkt_emit *e);
 static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i)
 {
     return &n->g->values[n->in[i].id];

@@ -201,9 +201,14 @@ static vkt_result copy_values(vkt_emit *e, vkt_storage s)
     return VKT_OK;
 }
 
+static const vkt_node *node_at(const vkt_graph *g, uint32_t number)
+{
+    return number ? g->nodes[number - 1] : NULL;
+}
+
 static const vkt_node *next_epilogue(const vkt_node *n)
 {
-    return n->epilogue ? n->g->nodes[n->epilogue - 1] : NULL;
+    return node_at(n->g, n->epilogue);
 }
 
 const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind)
@@ -211,6 +216,13 @@ const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind)
     const vkt_node *n = e->epilogue;
     if (!n || n->op->fuse_kind != kind) return NULL;
     e->epilogue = next_epilogue(n);
+    return n;
+}
+
+const vkt_node *vkt_fuse_running(vkt_emit *e)
+{
+    const vkt_node *n = e->running;
+    e->running = NULL;
     return n;
 }
 
@@ -245,6 +257,7 @@ static void lower_node(vkt_emit *e, const vkt_node *n)
 {
     e->node = n;
     e->epilogue = next_epilogue(n);
+    const vkt_node *running = e->running = node_at(n->g, n->running);
     check_sizes(e, n);
     if (e->status == VKT_OK) n->op->emit(n, e);
     e->relu = (vkt_tensor){ 0 };
@@ -253,7 +266,8 @@ static void lower_node(vkt_emit *e, const vkt_node *n)
         left->op->emit(left, e);
         e->relu = (vkt_tensor){ 0 };
     }
-    if (n->op->side_effect) e->n_memory = 0;
+    if (e->status == VKT_OK && e->running) e->running->op->emit(e->running, e);
+    if (n->op->side_effect || running) e->n_memory = 0;
 }
 
 vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live, vkt_storage s, vkt_emit *out)
@@ -263,7 +277,7 @@ vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live
     for (int prologue = 1; prologue >= 0; prologue--)
         for (size_t i = 0; i < g->n_nodes && out->status == VKT_OK; i++) {
             const vkt_node *n = g->nodes[i];
-            if (n->op->prologue != (bool)prologue || !n->op->emit || n->is_epilogue || (live && !live[i])) continue;
+            if (n->op->prologue != (bool)prologue || !n->op->emit || n->fused_into || (live && !live[i])) continue;
             lower_node(out, n);
             if (out->status != VKT_OK) log_node(out);
         }

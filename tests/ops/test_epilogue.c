@@ -403,12 +403,24 @@ static vkt_tensor weight(net *n, vkt_shape shape)
     return vkt_param(n->g, name, shape);
 }
 
+static vkt_tensor statistic(net *n, uint32_t channels)
+{
+    char name[16];
+    snprintf(name, sizeof name, "s%zu", n->g->n_params);
+    return n->s->bare ? (vkt_tensor){ 0 } : vkt_state(n->g, name, vkt_shape1(channels));
+}
+
+/* Builds a convolution and its norm, which has running statistics unless the spec is `bare`. */
 static vkt_tensor conv_norm(net *n, vkt_tensor x, uint32_t channels, uint32_t kernel)
 {
     const vkt_tensor w = weight(n, vkt_shape4(channels, vkt_tensor_shape(n->g, x).dim[1], kernel, kernel));
     x = vkt_conv2d(n->g, x, w, (vkt_tensor){ 0 }, &(vkt_conv2d_params){ .pad = { kernel / 2, kernel / 2 } });
     const vkt_tensor gamma = weight(n, vkt_shape1(channels)), beta = weight(n, vkt_shape1(channels));
-    return vkt_batch_norm(n->g, x, &(vkt_batch_norm_params){ .gamma = gamma, .beta = beta });
+    return vkt_batch_norm(n->g, x,
+                          &(vkt_batch_norm_params){ .gamma = gamma,
+                                                    .beta = beta,
+                                                    .running_mean = statistic(n, channels),
+                                                    .running_var = statistic(n, channels) });
 }
 
 static vkt_tensor block(net *n, vkt_tensor x, uint32_t channels)
@@ -427,17 +439,53 @@ static void train(net *n)
     OK(vkt_update(n->g, &(vkt_optimizer){ .kind = VKT_SGD }));
 }
 
-/* Forward, all seven relus and three sums are fused. Backward, each of three sums of two gradients fuses the gradient
- * of a relu. These sums remain, and so do the gradients of four relus and a product with the loss's weights. */
+/* Forward, all seven relus and three sums are fused, and so are the running statistics of eight norms. Backward, each of
+ * three sums of two gradients fuses the gradient of a relu. These sums remain, and so do the gradients of four relus and
+ * a product with the loss's weights. */
 static void a_residual_network_trains_alike(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
     const spec specs[] = {
-        { train, .x = { 4, { 6, 2, 5, 6 } }, .rows = 5, .memory = PACKED, .left = 8, .fused = 13 },
-        { train, .x = { 4, { 6, 2, 5, 6 } }, .left = 8, .fused = 13 },
+        { train, .x = { 4, { 6, 2, 5, 6 } }, .rows = 5, .memory = PACKED, .left = 8, .fused = 21 },
+        { train, .x = { 4, { 6, 2, 5, 6 } }, .left = 8, .fused = 21 },
+        { train, .x = { 4, { 6, 2, 5, 6 } }, .bare = true, .left = 8, .fused = 13 },
     };
     pair_agree(specs, VKT_COUNT(specs));
+}
+
+static void joined(vkt_limits *lim, uint32_t blocks)
+{
+    static vkt_traits traits[2];
+    traits[blocks > 0] = *lim->traits;
+    traits[blocks > 0].blocks_joined = blocks;
+    lim->traits = &traits[blocks > 0];
+}
+
+static void never_joined(vkt_limits *lim)
+{
+    joined(lim, 0);
+}
+
+static void always_joined(vkt_limits *lim)
+{
+    joined(lim, 64);
+}
+
+/* A channel of 2 x 80 x 50 vec4s has four blocks. Each work group of a norm combines them, or a dispatch does so before.
+ * Then the running statistics of eight norms have dispatches of their own. The bits are the same. */
+static void blocks_of_a_channel_are_combined_anywhere(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const harness_view views[] = { { "blocks apart", never_joined }, { "blocks joined", always_joined } };
+    const spec specs[] = { { train, .x = { 4, { 6, 2, 80, 50 } }, .rows = 5, .left = 16, .fused = 13 },
+                           { train, .x = { 4, { 6, 2, 80, 50 } }, .rows = 5, .left = 8, .fused = 21 } };
+    net fused[2], plain[2];
+    for (int i = 0; i < 2; i++) assert_true(pair_make(&fused[i], &plain[i], &specs[i], &views[i]));
+    assert_int_equal(fused[0].p->lowered.n, fused[1].p->lowered.n + 24); /* 8: finish, finish of sums, running statistics */
+    pair_same(&fused[0], &fused[1]);
+    for (int i = 0; i < 2; i++) pair_free(&fused[i], &plain[i]);
 }
 
 /* ---- apart ---- */
@@ -592,6 +640,7 @@ int main(void)
         cmocka_unit_test(dropout_is_stored_where_its_operand_was),
         cmocka_unit_test(the_sum_of_two_gradients_goes_on_through_relus),
         cmocka_unit_test(a_residual_network_trains_alike),
+        cmocka_unit_test(blocks_of_a_channel_are_combined_anywhere),
         cmocka_unit_test(what_others_want_stays),
         cmocka_unit_test(stored_in_16_bits),
         cmocka_unit_test(what_is_made_again_has_the_same_bits),
