@@ -78,6 +78,8 @@ struct vkt_node {
                         * passes/epilogue.c */
     uint32_t running;  /* number + 1 of the node behind this one that updates running statistics in the same dispatches;
                         * 0: none */
+    uint32_t slope;    /* number + 1 of a relu's gradient that this node computes as it loads that input; 0: none. See
+                        * slope_in of vkt_op */
     uint32_t fused_into; /* number + 1 of the node whose dispatches do this node's work; 0: it has its own. The output
                           * of an epilogue is an alias */
 };
@@ -165,6 +167,8 @@ struct vkt_op {
     bool early;       /* runs as soon as the nodes on which it depends have run: plan/early.c */
     vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0 (vkt_fuse_epilogue) */
+    uint32_t slope_in;       /* number + 1 of an input: emit can compute it from the inputs of the node that makes it, if
+                              * that is a relu's gradient (vkt_fuse_slope). 0: it cannot */
     uint32_t diff;           /* bit i: input i has a gradient */
     size_t attr_bytes;       /* size of the struct of attributes. If the op chooses variants, the struct has no padding
                               * bytes, because vkt_node_key hashes all its bytes */
@@ -429,6 +433,9 @@ const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind);
 /* Returns the node behind the one that is being lowered which updates running statistics with its outputs 1 and 2; the
  * caller then does so. NULL: there is none. If the caller does not ask, that node gets dispatches of its own. */
 const vkt_node *vkt_fuse_running(vkt_emit *e);
+/* Returns the relu's gradient whose work the node that is being lowered does as it loads an input (slope_in of vkt_op):
+ * the input is dy where v > 0, where v is input 0 of the returned node, and dy is input 1. NULL: there is none. */
+const vkt_node *vkt_fuse_slope(const vkt_emit *e);
 static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i)
 {
     return &n->g->values[n->in[i].id];

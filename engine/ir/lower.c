@@ -226,6 +226,11 @@ const vkt_node *vkt_fuse_running(vkt_emit *e)
     return n;
 }
 
+const vkt_node *vkt_fuse_slope(const vkt_emit *e)
+{
+    return node_at(e->g, e->node->slope);
+}
+
 /* Refuses a value that no allocation of the device can hold. Without this check, emit would first split it into
  * dispatches. */
 static void check_sizes(vkt_emit *e, const vkt_node *n)

@@ -7,8 +7,12 @@
  * place. This saves one store and one load of the tensor.
  *
  * An update of running statistics is fused with the norm directly before it. It has no tensor in common with the
- * epilogues, so the node may have both. */
+ * epilogues, so the node may have both.
+ *
+ * The gradient of a relu behind a norm is computed by the norm's gradient, which loads relu's output too. */
 #include "passes/passes.h"
+
+#include "ops/elementwise/elementwise.h"
 
 static bool have_same_storage(const vkt_value *a, const vkt_value *b)
 {
@@ -72,6 +76,19 @@ static void fuse_running(vkt_graph *g, vkt_node *n)
     n->fused_into = head->index + 1;
 }
 
+/* Fuses a relu's gradient with n, if only n reads it and n can compute it as it loads. */
+static void fuse_slope(vkt_graph *g, vkt_node *n)
+{
+    const vkt_node *slope = vkt_sole_producer(g, n->in[n->op->slope_in - 1]);
+    if (!slope || !vkt_is_relu_dx(slope) || slope->fused_into || slope->epilogue ||
+        vkt_node_out(slope, 0)->role != VKT_ROLE_ACTIVATION ||
+        !have_same_storage(vkt_node_in(slope, 0), vkt_node_in(slope, 1)) ||
+        !have_same_storage(vkt_node_in(slope, 0), vkt_node_out(slope, 0)))
+        return;
+    n->slope = slope->index + 1;
+    g->nodes[slope->index]->fused_into = n->index + 1;
+}
+
 static void fuse(vkt_graph *g, vkt_node *n)
 {
     const vkt_fuse_kind kind = n->op->fuse_kind;
@@ -89,6 +106,7 @@ void vkt_find_epilogues(vkt_graph *g, const bool *live)
     for (size_t i = 0; i < g->n_nodes; i++) {
         vkt_node *n = g->nodes[i];
         const vkt_value *y = n->n_out ? vkt_node_out(n, 0) : NULL;
+        if (live[i] && n->op->slope_in) fuse_slope(g, n);
         if (live[i] && n->op->fuse_kind == VKT_FUSE_RUNNING) fuse_running(g, n);
         if (live[i] && y && y->role == VKT_ROLE_ACTIVATION && !y->alias && !n->fused_into) fuse(g, n);
     }

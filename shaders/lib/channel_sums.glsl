@@ -1,5 +1,5 @@
 // channel_sums.glsl - sums of one block of a batch-last channel, by all lanes of a work group: see abi/batch_norm.abi.h
-// The including file declares x4 and, with SUMS or DX, dy4, and includes lanes.glsl and channels.glsl.
+// The including file declares x4, and includes lanes.glsl, channels.glsl and, with SUMS or DX, channel_gradient.glsl.
 //   block_statistics    (count, mean, sum of squares about that mean) of the real rows
 //   block_sums          (sum of dy, sum of dy * (x - mean) * scale) of the real rows
 // source: Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983, "corrected two-pass"
@@ -12,15 +12,15 @@ float sum4(vec4 v)
 }
 
 #if defined(SUMS) || defined(DX)
-// Vec4s `first` to `end` of a channel that begins at x_at and dy_at.
-vec4 block_sums(uint x_at, uint dy_at, uint first, uint end, uint rows, float mean, float scale)
+// Vec4s `first` to `end` of channel pc.first + c.
+vec4 block_sums(uint c, uint first, uint end, uint rows, float mean, float scale)
 {
     const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
     vec4 a = vec4(0.0), b = vec4(0.0);
     for (uint i = first + lane, k = column_of(first + lane); i < end; i += lanes, k = next_column(k)) {
-        const vec4 dy = mix(vec4(0.0), LOAD4(dy4, dy_at + i), is_real(k, rows));
+        const vec4 dy = mix(vec4(0.0), gradient_at(c, i), is_real(k, rows));
         a += dy;
-        b += dy * (LOAD4(x4, x_at + i) - mean);
+        b += dy * (LOAD4(x4, pc.x4 + c * pc.channel4 + i) - mean);
     }
     return vec4(sum4(a), sum4(b) * scale, 0.0, 0.0);
 }

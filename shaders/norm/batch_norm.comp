@@ -32,7 +32,7 @@ VKT_OUT4(BATCH_NORM_Y, y4);
 layout(binding = BATCH_NORM_MEAN, std430) STATISTICS buffer Mean { float mean_of[]; };
 layout(binding = BATCH_NORM_VAR, std430) STATISTICS buffer Var { float var_of[]; };
 #ifdef DX
-VKT_IN4(BATCH_NORM_DY, dy4);
+#include "lib/channel_gradient.glsl"
 #ifdef JOINED
 #define SUMS_ACCESS writeonly
 #else
@@ -85,9 +85,6 @@ void main()
         const uint end = min(first + pc.per_block, pc.channel4);
         const uint x_at = pc.x4 + c * pc.channel4, y_at = pc.y4 + c * pc.channel4;
         uint column = column_of(first + gl_LocalInvocationID.x);
-#ifdef DX
-        const uint dy_at = pc.dy4 + c * pc.channel4;
-#endif
 #if defined(JOINED) && !defined(DX)
         const vec4 all = ALONE != 0 ? block_statistics(x_at, first, end, rows) : blocks_of(k);
         const float mean = all.y, var = variance_of(all);
@@ -103,7 +100,7 @@ void main()
         const float slope = GAMMA != 0 ? scale * gamma[k] : scale;
 #ifdef DX
 #ifdef JOINED
-        const vec4 sums = ALONE != 0 ? block_sums(x_at, dy_at, first, end, rows, mean, scale) : blocks_of(k);
+        const vec4 sums = ALONE != 0 ? block_sums(c, first, end, rows, mean, scale) : blocks_of(k);
         const float sum0 = sums.x, sum1 = sums.y;
         if (block == 0 && gl_LocalInvocationID.x == 0) {
             dbeta[k] = sum0;
@@ -115,7 +112,7 @@ void main()
         const float n = float(real_before(pc.channel4, rows));
         const float m0 = GIVEN != 0 ? 0.0 : sum0 / n, m1 = GIVEN != 0 ? 0.0 : sum1 / n * scale;
         for (uint i = first + gl_LocalInvocationID.x; i < end; i += gl_WorkGroupSize.x, column = next_column(column)) {
-            const vec4 d = LOAD4(dy4, dy_at + i) - m0 - (LOAD4(x4, x_at + i) - mean) * m1;
+            const vec4 d = gradient_at(c, i) - m0 - (LOAD4(x4, x_at + i) - mean) * m1;
             STORE4(y4, y_at + i, mix(vec4(0.0), slope * d, is_real(column, rows)));
         }
 #else

@@ -18,7 +18,7 @@ VKT_IN4(BATCH_NORM_X, x4);
 layout(binding = BATCH_NORM_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = BATCH_NORM_PART, std430) writeonly buffer Part { vec4 part[]; };
 #ifdef SUMS
-VKT_IN4(BATCH_NORM_DY, dy4);
+#include "lib/channel_gradient.glsl"
 layout(binding = BATCH_NORM_MEAN, std430) readonly buffer Mean { float mean_of[]; };
 layout(binding = BATCH_NORM_VAR, std430) readonly buffer Var { float var_of[]; };
 #endif
@@ -30,12 +30,11 @@ void main()
     for (uint u = gl_WorkGroupID.x; u < pc.channels * pc.blocks; u += gl_NumWorkGroups.x) {
         const uint block = u / pc.channels, c = u % pc.channels;
         const uint first = block * pc.per_block, end = min(first + pc.per_block, pc.channel4);
-        const uint x_at = pc.x4 + c * pc.channel4;
 #ifdef SUMS
         const float mean = mean_of[pc.first + c], scale = 1.0 / sqrt(var_of[pc.first + c] + pc.eps);
-        const vec4 result = block_sums(x_at, pc.dy4 + c * pc.channel4, first, end, rows, mean, scale);
+        const vec4 result = block_sums(c, first, end, rows, mean, scale);
 #else
-        const vec4 result = block_statistics(x_at, first, end, rows);
+        const vec4 result = block_statistics(pc.x4 + c * pc.channel4, first, end, rows);
 #endif
         if (gl_LocalInvocationID.x == 0) part[block * pc.all_channels + pc.first + c] = result;
     }

@@ -352,13 +352,16 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     plan p = plan_of(e, n, VKT_K_BATCH_NORM_SUMS, a->eps);
     const bool alone = p.push.blocks == 1;
     p.bind[BATCH_NORM_X] = VKT_WHOLE(n->in[0]);
-    p.bind[BATCH_NORM_DY] = VKT_WHOLE(n->in[1]);
+    const vkt_node *relu_dx = vkt_fuse_slope(e); /* it makes dy of relu's output and its gradient */
+    p.bind[BATCH_NORM_DY] = VKT_WHOLE(relu_dx ? relu_dx->in[1] : n->in[1]);
+    p.bind[BATCH_NORM_MASK] = relu_dx ? VKT_WHOLE(relu_dx->in[0]) : p.bind[BATCH_NORM_DY];
     p.bind[BATCH_NORM_MEAN] = VKT_WHOLE(n->in[2]);
     p.bind[BATCH_NORM_VAR] = VKT_WHOLE(n->in[3]);
     p.bind[BATCH_NORM_STEP] = VKT_WHOLE(n->in[5]);
     p.bind[BATCH_NORM_PART] = alone ? VKT_WHOLE(n->in[2]) : blocks_scratch(e, &p); /* one block: not read */
-    p.ranged = 1u << BATCH_NORM_X | 1u << BATCH_NORM_DY;
+    p.ranged = 1u << BATCH_NORM_X | 1u << BATCH_NORM_DY | 1u << BATCH_NORM_MASK;
     p.spec[BATCH_NORM_SPEC_GIVEN] = a->given;
+    p.spec[BATCH_NORM_SPEC_MASK] = relu_dx != NULL;
     p.summed = true;
     if (!alone) emit_channels(e, &p);
     vkt_bind finish[BATCH_NORM_BINDINGS] = {
@@ -393,6 +396,7 @@ const vkt_op vkt_op_batch_norm_dx = {
     .attr_bytes = sizeof(vkt_batch_norm_attr),
     .infer = dx_infer,
     .emit = dx_emit,
+    .slope_in = 1 + 1,
     .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0),
     .tested_by = "batch_norm",
     .flops = dx_flops,
