@@ -76,8 +76,8 @@ struct vkt_node {
     const void *attr;  /* the op's attributes, owned by the graph; NULL: none */
     uint32_t epilogue; /* number + 1 of the node that is fused to this one as an epilogue, on output 0; 0: none. See
                         * passes/epilogue.c */
-    uint32_t running;  /* number + 1 of the node behind this one that updates running statistics in the same dispatches;
-                        * 0: none */
+    uint32_t companion; /* number + 1 of a later node whose work this node's dispatches may do too: passes/companion.c.
+                         * 0: none */
     uint32_t slope;    /* number + 1 of a relu's gradient that this node computes as it loads that input; 0: none. See
                         * slope_in of vkt_op */
     uint32_t fused_into; /* number + 1 of the node whose dispatches do this node's work; 0: it has its own. The output
@@ -124,9 +124,7 @@ typedef enum vkt_fuse_kind {
     VKT_FUSE_NETWORK, /* input x and those of vkt_mlp_attr: AFFINE and RELU alternately, the last one AFFINE */
     VKT_FUSE_SUM,     /* inputs a, b: a + b, if both have the same shape and layout */
     VKT_FUSE_SLOPE,   /* inputs v, dy: dy * f'(v), for some function f */
-    VKT_FUSE_DROPOUT, /* inputs x, step: mask * x / (1 - p) */
-    VKT_FUSE_RUNNING  /* inputs running mean and variance, outputs 1 and 2 of the node before, step: updates of the
-                       * first two, in place */
+    VKT_FUSE_DROPOUT  /* inputs x, step: mask * x / (1 - p) */
 } vkt_fuse_kind;
 
 /* One member of an op's attributes as text ("stride=2,2"), for shapes files and names of benchmarks. */
@@ -167,6 +165,9 @@ struct vkt_op {
     bool early;       /* runs as soon as the nodes on which it depends have run: plan/early.c */
     vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0 (vkt_fuse_epilogue) */
+    uint32_t head_in;        /* number + 1 of an input: the node may be the companion of the node that makes it */
+    /* Returns whether the emit of `head`, a node of this op, can do the work of n (vkt_fuse_companion). NULL: of none. */
+    bool (*is_companion)(const vkt_node *head, const vkt_node *n);
     uint32_t slope_in;       /* number + 1 of an input: emit can compute it from the inputs of the node that makes it, if
                               * that is a relu's gradient (vkt_fuse_slope). 0: it cannot */
     uint32_t diff;           /* bit i: input i has a gradient */
@@ -381,7 +382,7 @@ struct vkt_emit {
     size_t n_memory, cap_memory;
     const vkt_node *node;
     const vkt_node *epilogue; /* the next epilogue to be applied to output 0 of `node`: see vkt_fuse_epilogue */
-    const vkt_node *running;  /* the node of running statistics that `node` may update too: see vkt_fuse_running */
+    bool *taken;              /* by node number: the dispatches of another node do its work as a companion */
     vkt_tensor relu;          /* dispatches that bind this value store max(., 0) in it; {0}: none */
 };
 
@@ -430,9 +431,9 @@ void vkt_emit_error(vkt_emit *e, vkt_result r);
 /* Returns the next epilogue of the node that is being lowered, if it is of this kind; the caller then applies it. NULL:
  * there is none, or it is of another kind. Epilogues that no caller applies get dispatches of their own, in place. */
 const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind);
-/* Returns the node behind the one that is being lowered which updates running statistics with its outputs 1 and 2; the
- * caller then does so. NULL: there is none. If the caller does not ask, that node gets dispatches of its own. */
-const vkt_node *vkt_fuse_running(vkt_emit *e);
+/* Returns the companion of the node that is being lowered; the caller then does its work too. NULL: there is none. If the
+ * caller does not ask, the companion gets dispatches of its own at its place in the graph. */
+const vkt_node *vkt_fuse_companion(vkt_emit *e);
 /* Returns the relu's gradient whose work the node that is being lowered does as it loads an input (slope_in of vkt_op):
  * the input is dy where v > 0, where v is input 0 of the returned node, and dy is input 1. NULL: there is none. */
 const vkt_node *vkt_fuse_slope(const vkt_emit *e);

@@ -6,9 +6,6 @@
  * later node. The dispatches of the earlier node do its work (vkt_fuse_epilogue), or additional dispatches do it in
  * place. This saves one store and one load of the tensor.
  *
- * An update of running statistics is fused with the norm directly before it. It has no tensor in common with the
- * epilogues, so the node may have both.
- *
  * The gradient of a relu behind a norm is computed by the norm's gradient, which loads relu's output too. */
 #include "passes/passes.h"
 
@@ -64,18 +61,6 @@ static void put_behind(vkt_graph *g, vkt_node *n, uint32_t i)
     g->values[n->out[0].id].alias = n->in[i].id;
 }
 
-/* Fuses an update of running statistics with the node directly before it, if that computes the new ones. So no node
- * between them reads the old ones. */
-static void fuse_running(vkt_graph *g, vkt_node *n)
-{
-    vkt_node *head = n->index ? g->nodes[n->index - 1] : NULL;
-    if (!head || !(head->op->epilogues >> VKT_FUSE_RUNNING & 1) || n->in[2].id != head->out[1].id ||
-        n->in[3].id != head->out[2].id)
-        return;
-    head->running = n->index + 1;
-    n->fused_into = head->index + 1;
-}
-
 /* Fuses a relu's gradient with n, if only n reads it and n can compute it as it loads. */
 static void fuse_slope(vkt_graph *g, vkt_node *n)
 {
@@ -107,7 +92,6 @@ void vkt_find_epilogues(vkt_graph *g, const bool *live)
         vkt_node *n = g->nodes[i];
         const vkt_value *y = n->n_out ? vkt_node_out(n, 0) : NULL;
         if (live[i] && n->op->slope_in) fuse_slope(g, n);
-        if (live[i] && n->op->fuse_kind == VKT_FUSE_RUNNING) fuse_running(g, n);
         if (live[i] && y && y->role == VKT_ROLE_ACTIVATION && !y->alias && !n->fused_into) fuse(g, n);
     }
 }

@@ -32,4 +32,9 @@ void vkt_find_half(const vkt_graph *g, const bool *live, bool *half);
  * operand exists. Call it after the graph's gradients have been added. With `no_fuse` it does nothing. */
 void vkt_find_epilogues(vkt_graph *g, const bool *live);
 
+/* Finds the companions of live nodes. A companion is a later node whose operands all exist already when this node runs. The
+ * node's dispatches do its work too, if emit asks for it (vkt_fuse_companion). Examples: the running statistics of a norm,
+ * and the gradient of cross-entropy. With `no_fuse` it does nothing. */
+void vkt_find_companions(vkt_graph *g, const bool *live);
+
 #endif

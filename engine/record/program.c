@@ -75,6 +75,7 @@ static vkt_result lower_and_plan(vkt_program *p, vkt_precision precision, bool r
     bool *half = live + g->n_nodes;
     vkt_find_live(g, live);
     vkt_find_epilogues(g, live);
+    vkt_find_companions(g, live);
     if (precision != VKT_PRECISION_F32) vkt_find_half(g, live, half);
     vkt_result r = vkt_lower(g, &p->ctx->limits, live, (vkt_storage){ precision, half }, &p->lowered);
     vkt_free(&p->ctx->host, live);

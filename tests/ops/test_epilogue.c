@@ -489,6 +489,61 @@ static void blocks_of_a_channel_are_combined_anywhere(void **state)
     for (int i = 0; i < 2; i++) pair_free(&fused[i], &plain[i]);
 }
 
+/* Builds a classifier. */
+static void classify(net *n)
+{
+    const uint32_t rows = n->s->x.dim[0], classes = n->s->w.dim[0];
+    uint32_t labels[64];
+    for (uint32_t i = 0; i < rows; i++) labels[i] = i * 7 % classes;
+    const vkt_tensor t = vkt_graph_const(n->g, "labels", VKT_U32, vkt_shape1(rows), labels);
+    const vkt_tensor z = vkt_linear(n->g, input_x(n), weight(n, n->s->w), (vkt_tensor){ 0 });
+    const vkt_tensor loss = vkt_softmax_cross_entropy(n->g, z, t);
+    pair_show(n, z, false);
+    OK(vkt_backward(n->g, loss));
+    OK(vkt_update(n->g, &(vkt_optimizer){ .kind = VKT_SGD }));
+}
+
+static void spread(vkt_limits *lim, bool on)
+{
+    static vkt_traits traits[2];
+    traits[on] = *lim->traits;
+    traits[on].classes_spread = on;
+    lim->traits = &traits[on];
+}
+
+static void spread_classes(vkt_limits *lim)
+{
+    spread(lim, true);
+}
+
+static void classes_of_a_lane(vkt_limits *lim)
+{
+    spread(lim, false);
+}
+
+/* Where the lanes of a work group share classes, one dispatch computes loss and gradient, unless the classes are too many
+ * for the registers. */
+static void a_loss_and_its_gradient_are_one_dispatch(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const harness_view on = { "classes spread", spread_classes }, off = { "classes of a lane", classes_of_a_lane };
+    const spec specs[] = {
+        { classify, .x = { 2, { 6, 5 } }, .w = { 2, { 3, 5 } }, .rows = 5, .fused = 1 },
+        { classify, .x = { 2, { 29, 5 } }, .w = { 2, { 61, 5 } }, .memory = PACKED, .fused = 1 },
+        { classify, .x = { 2, { 9, 5 } }, .w = { 2, { 2100, 5 } }, .rows = 8, .left = 1 },
+    };
+    pair_agree_in(&specs[0], &on);
+    pair_agree_in(&specs[1], &on);
+    pair_agree_in(&specs[2], &on);
+    for (size_t i = 0; i < VKT_COUNT(specs); i++) {
+        spec apart = specs[i];
+        apart.left = 1;
+        apart.fused = 0;
+        pair_agree_in(&apart, &off);
+    }
+}
+
 /* ---- apart ---- */
 
 static void kept(net *n)
@@ -642,6 +697,7 @@ int main(void)
         cmocka_unit_test(the_sum_of_two_gradients_goes_on_through_relus),
         cmocka_unit_test(a_residual_network_trains_alike),
         cmocka_unit_test(blocks_of_a_channel_are_combined_anywhere),
+        cmocka_unit_test(a_loss_and_its_gradient_are_one_dispatch),
         cmocka_unit_test(what_others_want_stays),
         cmocka_unit_test(stored_in_16_bits),
         cmocka_unit_test(what_is_made_again_has_the_same_bits),

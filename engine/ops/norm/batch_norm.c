@@ -147,7 +147,7 @@ static vkt_bind blocks_scratch(vkt_emit *e, const plan *p)
  * of absent ones, which have the memory of the batch's mean. */
 static void bind_running(vkt_emit *e, plan *p)
 {
-    const vkt_node *r = vkt_fuse_running(e);
+    const vkt_node *r = vkt_fuse_companion(e);
     const vkt_bind mean = p->bind[BATCH_NORM_MEAN];
     p->bind[BATCH_NORM_RUNNING_MEAN] = r ? VKT_WHOLE(r->in[0]) : mean;
     p->bind[BATCH_NORM_RUNNING_VAR] = r ? VKT_WHOLE(r->in[1]) : mean;
@@ -202,6 +202,12 @@ static vkt_result batch_norm_infer(vkt_infer *f)
     vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape1(channels));
     vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape1(channels));
     return VKT_OK;
+}
+
+/* Returns whether n updates running statistics with those of the batch. */
+static bool is_running(const vkt_node *head, const vkt_node *n)
+{
+    return n->op == &vkt_op_running_stats && n->in[2].id == head->out[1].id && n->in[3].id == head->out[2].id;
 }
 
 static void batch_norm_emit(const vkt_node *n, vkt_emit *e)
@@ -298,8 +304,9 @@ const vkt_op vkt_op_batch_norm = {
     .attr_bytes = sizeof(vkt_batch_norm_attr),
     .infer = batch_norm_infer,
     .emit = batch_norm_emit,
-    .epilogues = 1u << VKT_FUSE_SUM | 1u << VKT_FUSE_RELU | 1u << VKT_FUSE_RUNNING,
+    .epilogues = 1u << VKT_FUSE_SUM | 1u << VKT_FUSE_RELU,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+    .is_companion = is_running,
     .backward = batch_norm_backward,
     .sample = batch_norm_sample,
     .rel_tol = 4e-6f,
@@ -473,7 +480,7 @@ const vkt_op vkt_op_running_stats = {
     .max_in = 4,
     .uses_step = true,
     .side_effect = true,
-    .fuse_kind = VKT_FUSE_RUNNING,
+    .head_in = 2 + 1, /* the new mean */
     .attr_bytes = sizeof(vkt_running_stats_attr),
     .infer = running_infer,
     .emit = running_emit,
