@@ -99,6 +99,7 @@ struct vkt_graph {
     uint64_t arena_bytes;         /* size of all parameters and states, each at a multiple of VKT_ALIGN_BYTES */
     vkt_tensor arena[VKT_ARENAS]; /* whole arenas from PARAM to PUBLISHED; {0} until first used */
     vkt_tensor step, words, clock, metrics; /* {0} until first used */
+    vkt_tensor run;                         /* STEP_RUN of abi/step.abi.h; {0}: no node reports, so nothing counts it */
     vkt_tensor seed;                        /* the gradient that vkt_backward starts from; {0} before that call */
     uint32_t batch;                         /* largest batch of a gather. A run with vkt_run.rows = 0 has so many rows.
                                              * 0: there is no gather */
@@ -294,6 +295,7 @@ vkt_tensor vkt_graph_step(vkt_graph *g); /* the step state; the first call adds 
 vkt_tensor vkt_graph_words(vkt_graph *g);
 vkt_tensor vkt_graph_clock(vkt_graph *g);
 vkt_tensor vkt_graph_metrics(vkt_graph *g);
+vkt_tensor vkt_graph_run(vkt_graph *g);
 vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role); /* an arena from PARAM to PUBLISHED as one f32 vector */
 void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes); /* freed with the value or node that gets it */
 void vkt_graph_error(vkt_graph *g, vkt_result r);                   /* sets the status if it is still VKT_OK */

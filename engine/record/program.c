@@ -209,8 +209,8 @@ static vkt_result make_step(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
     if (p->g->step.id) {
-        VKT_TRY(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_STAGING, STEP_WORDS * 4, "step", &p->step));
-        VKT_TRY(vkt_fill(ctx, p->step, 0, STEP_WORDS * 4, 0));
+        VKT_TRY(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_STAGING, STEP_ALL_WORDS * 4, "step", &p->step));
+        VKT_TRY(vkt_fill(ctx, p->step, 0, STEP_ALL_WORDS * 4, 0));
         VKT_TRY(
             vkt_buffer_create(ctx, VKT_MEMORY_UPLOAD, VKT_MEM_STAGING, RING_WORDS * RING_ALL * 4, "words", &p->words));
         memset(p->words->mapped, 0, RING_WORDS * RING_ALL * 4);

@@ -1,6 +1,7 @@
 // report.comp - copies a run's loss, correct count, rows, step number, loss scale, number of skipped steps and norm to
 // the run's slot of the metrics ring. The host reads the slot some runs later. If gradients are not finite, this run
 // completes no step: it is counted as skipped, and the step number is that of the step before.
+// It also stores the number of the next run for kernels that run beside step_advance.
 // grid: one invocation.
 // Deterministic: a copy.
 #version 460
@@ -13,6 +14,7 @@ layout(binding = REPORT_METRICS, std430) writeonly buffer Metrics { uint metrics
 layout(binding = REPORT_LOSS, std430) readonly buffer Loss { uint loss[]; };
 layout(binding = REPORT_CORRECT, std430) readonly buffer Correct { uint correct[]; };
 layout(binding = REPORT_STEP, std430) readonly buffer Step { uint step[]; };
+layout(binding = REPORT_RUN, std430) writeonly buffer Run { uint run[]; };
 
 void main()
 {
@@ -25,4 +27,5 @@ void main()
     metrics[slot + METRIC_SCALE] = step[STEP_SCALE];
     metrics[slot + METRIC_SKIPPED] = step[STEP_SKIPPED] + skipped;
     metrics[slot + METRIC_NORM] = step[STEP_NORM];
+    run[0] = step[STEP_NEXT];
 }
