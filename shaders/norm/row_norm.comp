@@ -7,6 +7,7 @@
 // source: Ba, Kiros & Hinton, Layer Normalization, 2016; Wu & He, Group Normalization, 2018; Zhang & Sennrich, RMSNorm, 2019;
 //         Chan, Golub & LeVeque 1983, "corrected two-pass"
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
+// HELD: each lane keeps its part of the row in registers, so the row is read once. The bits are the same.
 // The kernel computes the mean first and then the squares about it, while the row is still in the cache. The rounding error of
 // the mean is removed from mean and variance.
 #version 460
@@ -70,6 +71,17 @@ const uint ITERATIONS = 4;
     }
 #define EACH_OF(c, k, body) for (uint c = 0; c < (SPLIT != 0 ? pc.channels : 1u); c++) EACH(k, length(), body)
 
+layout(constant_id = ROW_NORM_SPEC_HELD) const uint HELD = 0;
+const uint HOLDS = HELD == 0 ? 1 : HELD;
+// Executes `body` for each number i < HELD that this lane holds; it is element k of the row.
+#define EACH_HELD(i, k, body)                  \
+    for (uint i = 0; i < HOLDS; i++) {         \
+        const uint k = FIRST + i * STEP;       \
+        if (k < pc.run) {                      \
+            body                               \
+        }                                      \
+    }
+
 uint length()
 {
     return SPLIT != 0 ? pc.inner : pc.run;
@@ -82,6 +94,23 @@ NUMBER gamma_of(uint channel, uint c, uint k)
 }
 
 #ifdef DX
+void normalise_held(uint u)
+{
+    const uint row = pc.first + u, x_at = pc.x0 + u * pc.run, dy_at = pc.dy0 + u * pc.run, y_at = pc.y0 + u * pc.run;
+    const uint channel = row % pc.groups * pc.channels;
+    const float mean = RMS != 0 ? 0.0 : mean_of[row], scale = scale_of[row], n = float(pc.run);
+    NUMBER d[HOLDS], x_held[HOLDS], a = NUMBER(0.0), b = NUMBER(0.0);
+    EACH_HELD(i, k, {
+        d[i] = DY(dy_at + k) * gamma_of(channel, 0, k);
+        x_held[i] = X(x_at + k) - mean;
+        a += d[i];
+        b += d[i] * x_held[i];
+    })
+    const float m0 = RMS != 0 ? 0.0 : sum_of_lanes(across(a)) / n;
+    const float m1 = sum_of_lanes(across(b)) / n * (scale * scale);
+    EACH_HELD(i, k, { PUT(y_at + k, scale * (d[i] - m0 - x_held[i] * m1)); })
+}
+
 void normalise(uint u)
 {
     const uint row = pc.first + u, x_at = pc.x0 + u * pc.run, dy_at = pc.dy0 + u * pc.run, y_at = pc.y0 + u * pc.run;
@@ -105,6 +134,34 @@ void normalise(uint u)
 NUMBER beta_of(uint channel, uint c, uint k)
 {
     return BETA != 0 ? OF_CHANNELS(beta, channel + (SPLIT != 0 ? c : k)) : NUMBER(0.0);
+}
+
+void normalise_held(uint u)
+{
+    const uint row = pc.first + u, x_at = pc.x0 + u * pc.run, y_at = pc.y0 + u * pc.run;
+    const uint channel = row % pc.groups * pc.channels;
+    const float n = float(pc.run);
+    NUMBER x_held[HOLDS], a = NUMBER(0.0), b = NUMBER(0.0);
+    float mean = 0.0;
+    EACH_HELD(i, k, {
+        x_held[i] = X(x_at + k);
+        a += x_held[i];
+    })
+    if (RMS == 0) mean = sum_of_lanes(across(a)) / n;
+    a = NUMBER(0.0);
+    EACH_HELD(i, k, {
+        const NUMBER d = x_held[i] - mean;
+        a += d;
+        b += d * d;
+    })
+    const float left = RMS != 0 ? 0.0 : sum_of_lanes(across(a)) / n;
+    mean += left;
+    const float scale = 1.0 / sqrt(max(sum_of_lanes(across(b)) / n - left * left, 0.0) + pc.eps);
+    EACH_HELD(i, k, { PUT(y_at + k, (x_held[i] - mean) * scale * gamma_of(channel, 0, k) + beta_of(channel, 0, k)); })
+    if (gl_LocalInvocationID.x == 0) {
+        if (RMS == 0) mean_of[row] = mean;
+        scale_of[row] = scale;
+    }
 }
 
 void normalise(uint u)
@@ -140,5 +197,9 @@ void normalise(uint u)
 
 void main()
 {
-    for (uint u = gl_WorkGroupID.x; u < pc.rows; u += gl_NumWorkGroups.x) normalise(u);
+    for (uint u = gl_WorkGroupID.x; u < pc.rows; u += gl_NumWorkGroups.x)
+        if (HELD != 0)
+            normalise_held(u);
+        else
+            normalise(u);
 }

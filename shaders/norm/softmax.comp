@@ -5,7 +5,8 @@
 //   CAUSAL: the classes whose index is above that of the line's query are ignored. They are 0 in y and dx.
 //   A lane processes one line, or with WIDTH 4 four neighbouring lines. With WIDTH 4 and LINE it processes one line,
 //   four classes at a time. With ALONG a work group processes one line, and each of its lanes processes WIDTH
-//   neighbouring classes at a time.
+//   neighbouring classes at a time. With HELD it keeps them in registers, so the line is read once. The bits are the
+//   same.
 // grid: x over lines in contiguous shares, ALONG with a stride.
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), section 4.1; gradients from
 //         dy_i/dz_k = y_i * ((i == k) - y_k)
@@ -73,6 +74,11 @@ VEC largest(VEC v) { return max_of_lanes(v); }
 VEC seen(VEC v, uint k, uint visible, float other) { return k < visible ? v : VEC(other); }
 #endif
 
+#ifdef ALONG
+layout(constant_id = SOFTMAX_SPEC_HELD) const uint HELD = 0; // at most SPAN, so that a sum has one span
+const uint HOLDS = HELD == 0 ? 1 : HELD;
+#endif
+
 // Processes the line at `at`. Its VECs are at + k * inner, k < all. VECs k < n hold the classes below `visible`.
 #ifdef DX
 void line(uint at, uint all, uint n, uint visible)
@@ -99,6 +105,25 @@ void line(uint at, uint all, uint n, uint visible)
                 STORE(i, seen(pc.scale * dx, k + j * STEP, visible, 0.0));
             }
 }
+
+#ifdef ALONG
+void held_line(uint at, uint all, uint n, uint visible)
+{
+    VEC v[HOLDS], g[HOLDS], sum = VEC(0.0);
+    for (uint i = 0; i < HOLDS; i++) {
+        const uint k = FIRST + i * STEP, from = at + min(k, n - 1);
+        v[i] = LOAD(from);
+        g[i] = LOAD_DY(from);
+        if (k < n) sum += seen(LOG != 0 ? g[i] : g[i] * v[i], k, visible, 0.0);
+    }
+    sum = VEC(total(sum));
+    for (uint i = 0; i < HOLDS; i++) {
+        const uint k = FIRST + i * STEP;
+        const VEC dx = LOG != 0 ? g[i] - exp_1ulp(v[i]) * sum : v[i] * (g[i] - sum);
+        if (k < all) STORE(at + k, seen(pc.scale * dx, k, visible, 0.0));
+    }
+}
+#endif
 #else
 VEC z(uint at, uint k, uint visible)
 {
@@ -134,11 +159,42 @@ void line(uint at, uint all, uint n, uint visible)
                 STORE(at + (k + j * STEP) * pc.inner, LOG != 0 ? v - logarithm : exp_1ulp(v) * inverse);
             }
 }
+
+#ifdef ALONG
+void held_line(uint at, uint all, uint n, uint visible)
+{
+    VEC v[HOLDS], m = VEC(LOWEST), rest = VEC(0.0), top = VEC(0.0);
+    for (uint i = 0; i < HOLDS; i++) {
+        v[i] = z(at, min(FIRST + i * STEP, n - 1), visible);
+        m = max(m, v[i]);
+    }
+    m = VEC(largest(m));
+    for (uint i = 0; i < HOLDS; i++)
+        if (FIRST + i * STEP < n) {
+            rest += mix(exp_1ulp(v[i] - m), v[i] - m, SAME(v[i], m)); // v - m is 0, or NaN for infinite v
+            top += mix(VEC(0.0), VEC(1.0), SAME(v[i], m));
+        }
+    rest = VEC(total(rest));
+    top = VEC(total(top));
+    const VEC inverse = 1.0 / (top + rest), logarithm = log1p_1ulp(top - 1.0 + rest);
+    for (uint i = 0; i < HOLDS; i++) {
+        const uint k = FIRST + i * STEP;
+        const VEC d = (k < n ? v[i] : VEC(LOWEST)) - m;
+        if (k < all) STORE(at + k, LOG != 0 ? d - logarithm : exp_1ulp(d) * inverse);
+    }
+}
+#endif
 #endif
 
 void lines(uint u)
 {
     const uint visible = CAUSAL != 0 ? min((pc.first + u) % pc.queries + 1, pc.classes) : pc.classes;
+#ifdef ALONG
+    if (HELD != 0) {
+        held_line(u * (pc.classes / WIDTH), pc.classes / WIDTH, (visible + WIDTH - 1) / WIDTH, visible);
+        return;
+    }
+#endif
 #if defined(ALONG) || defined(LINE)
     line(u * (pc.classes / WIDTH), pc.classes / WIDTH, (visible + WIDTH - 1) / WIDTH, visible);
 #else
