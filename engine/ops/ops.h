@@ -94,8 +94,8 @@ static inline uint32_t vkt_lanes_for(const vkt_limits *lim, uint64_t loads)
     while (2 * lanes <= most && loads >= 8ull * lanes) lanes *= 2;
     return lanes;
 }
-/* Returns how many loads of a row of `loads` loads each of `lanes` lanes keeps in registers; 0: they are too many for the
- * trait `row_held`, or the device does not keep any. `tensors`: number of tensors whose rows are kept. */
+/* Returns how many loads of a row of `loads` loads each of `lanes` lanes keeps in registers; 0: they are too many for
+ * the trait `row_held`, or the device does not keep any. `tensors`: number of tensors whose rows are kept. */
 static inline uint32_t vkt_held(const vkt_limits *lim, uint64_t loads, uint32_t lanes, uint32_t tensors)
 {
     const uint64_t held = (loads + lanes - 1) / lanes;

@@ -1,8 +1,8 @@
 /* passes/companion.c - finds companions: later nodes whose work the dispatches of a node can do too.
  *
- * The graph keeps both nodes. The lowering leaves out the companion if the emit of the node before asks for it. So a device
- * for which this does not pay has the same dispatches as without companions, in the same order. A companion saves a
- * dispatch, and a barrier if the two nodes would be neighbours on the longest path. */
+ * The graph keeps both nodes. The lowering leaves out the companion if the emit of the node before asks for it. So a
+ * device for which this does not pay has the same dispatches as without companions, in the same order. A companion
+ * saves a dispatch, and a barrier if the two nodes would be neighbours on the longest path. */
 #include "passes/passes.h"
 
 /* Returns whether t exists before `head` runs, or is made by it, and has the same value when the companion would run. A

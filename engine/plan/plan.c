@@ -184,7 +184,8 @@ static vkt_result try_order(vkt_emit *e, const vkt_plan_options *o, uint64_t mor
         for (size_t i = 0; i < e->n; i++) list[i] = emitted[order[i]];
         e->list = list;
         r = plan_order(e, stage, o, &other);
-        *better = r == VKT_OK && other.packed_bytes <= most_bytes && other.n_barriers + (more_bytes > 0) <= p->n_barriers;
+        *better =
+            r == VKT_OK && other.packed_bytes <= most_bytes && other.n_barriers + (more_bytes > 0) <= p->n_barriers;
         if (*better) {
             other.emitted_barriers = p->n_barriers;
             other.work += p->work;

@@ -91,8 +91,11 @@ static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *param
     vkt_free(&p->ctx->host, live);
     if (r != VKT_OK) return r;
     p->options.access = access_of;
-    if (params->recompute) VKT_TRY(vkt_recompute(&p->lowered, access_of, &p->again));
-    else p->options.more_bytes = 1024ull * p->ctx->limits.traits->barriers_kib; /* a caller of `recompute` saves memory */
+    if (params->recompute)
+        VKT_TRY(vkt_recompute(&p->lowered, access_of, &p->again));
+    else
+        p->options.more_bytes =
+            1024ull * p->ctx->limits.traits->barriers_kib; /* a caller of `recompute` saves memory */
     p->options.most_bytes = bytes_left(p->ctx, params->max_bytes);
     p->options.max_block_bytes = p->ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
     return vkt_plan_make(&p->lowered, &p->options, &p->plan);

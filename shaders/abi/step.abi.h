@@ -4,8 +4,8 @@
 /* Step state (VKT_ROLE_STEP): step_advance writes it on the device at the start of each run. Later kernels read it;
  * overflow and clip_norm also change words of it. */
 #define STEP_SLOT  0   /* this run's slot in the two rings */
-#define STEP_T     1   /* number of the step that this run completes, from 1; if more micro-batches of the step follow: number of
-                        * steps so far. If HOLD_FOUND is set, this step is not complete */
+#define STEP_T     1   /* number of the step that this run completes, from 1; if more micro-batches of the step follow:
+                        * number of steps so far. If HOLD_FOUND is set, this step is not complete */
 #define STEP_ROWS  2   /* real rows of the batch, or ROWS_ALL */
 #define STEP_FIRST 3   /* index of the first row of the batch in the order of the epoch */
 #define STEP_KEY0  4   /* Philox key: the seed */

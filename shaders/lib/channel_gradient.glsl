@@ -1,5 +1,5 @@
 // channel_gradient.glsl - loads the gradient of a batch norm's output: see abi/batch_norm.abi.h
-// MASK: the norm's output went through a relu. The gradient is that of relu's output: dy where relu's output is above zero, else
+// MASK: the norm's output went through a relu. The gradient is that of relu's output: dy where this output is above zero, else
 // zero. As UNARY_RELU of lib/unary.glsl, it passes dy on where the output is NaN.
 layout(constant_id = BATCH_NORM_SPEC_MASK) const uint MASK = 0;
 VKT_IN4(BATCH_NORM_DY, dy4);

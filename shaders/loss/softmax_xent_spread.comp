@@ -1,5 +1,5 @@
-// softmax_xent_spread.comp - the loss of softmax_xent.comp for few samples or many classes, and its gradient: the lanes of a work
-// group share the classes of four samples. Each lane keeps its logits in registers, so z is read once.
+// softmax_xent_spread.comp - the loss of softmax_xent.comp for few samples or many classes, and its gradient: the lanes of a
+// work group share the classes of four samples. Each lane keeps its logits in registers, so z is read once.
 //   part[c] = 1 / rows * sum over the real rows b of vec4 c of samples of  (lse[b] - z[b,t[b]])
 //   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)), m = max_k z[b,k]; see softmax_xent.comp for lse, and for labels that are no class
 //   DX: dz[b,k] = dloss / rows * (p[b,k] - hit) for b < rows, else 0; see softmax_xent_dx.comp, which has the same bits

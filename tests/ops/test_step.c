@@ -151,8 +151,8 @@ static void metrics_are_those_of_their_run(void **state)
     trainer_free(&tr);
 }
 
-/* Each run gathers other rows of a table in which row i holds i. The loss is their sum. Up to RING_SLOTS runs are pending. The
- * kernels that gather read the step state, or the host's words beside step_advance. */
+/* Each run gathers other rows of a table in which row i holds i. The loss is their sum. Up to RING_SLOTS runs are
+ * pending. The kernels that gather read the step state, or the host's words beside step_advance. */
 static void each_run_gathers_its_own_rows(void **state)
 {
     (void)state;

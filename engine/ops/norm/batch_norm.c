@@ -225,7 +225,8 @@ static void batch_norm_emit(const vkt_node *n, vkt_emit *e)
         [BATCH_NORM_MEAN] = VKT_WHOLE(n->out[1]), [BATCH_NORM_VAR] = VKT_WHOLE(n->out[2])
     };
     if (!p.joined) emit_finish(e, &p, VKT_K_BATCH_NORM_FINISH, finish);
-    emit_normalise(n, e, &n->out[1], &n->in[1], n->in[3], p.joined ? p.bind[BATCH_NORM_PART] : (vkt_bind){ .bytes = 0 });
+    emit_normalise(n, e, &n->out[1], &n->in[1], n->in[3],
+                   p.joined ? p.bind[BATCH_NORM_PART] : (vkt_bind){ .bytes = 0 });
 }
 
 static void given_emit(const vkt_node *n, vkt_emit *e)
