@@ -27,12 +27,14 @@ static vkt_result xent_infer(vkt_infer *f)
 /* A lane holds so many vec4s of logits in registers: 32 registers of the 128 with which many subgroups run at once. */
 #define MOST_HELD 8u
 
-/* Returns whether the lanes of a work group share the classes of four samples. */
+/* Returns whether the lanes of a work group share the classes of four samples. If there are more samples than keep the
+ * device busy and fewer classes than lanes, a lane for each four samples leaves none idle. */
 static bool is_spread(const vkt_emit *e, const vkt_value *z)
 {
-    const uint32_t K = z->shape.dim[1];
-    return e->lim->traits->classes_spread && z->layout == VKT_BATCH_LAST &&
-           z->bytes <= e->lim->max_storage_range_bytes && vkt_div_up(K, vkt_lanes_for(e->lim, K)) <= MOST_HELD;
+    const uint32_t K = z->shape.dim[1], lanes = vkt_lanes_for(e->lim, K);
+    const bool pays = K >= lanes || vkt_div_up(z->shape.dim[0], 4) <= e->lim->traits->groups_wanted;
+    return e->lim->traits->classes_spread && pays && z->layout == VKT_BATCH_LAST &&
+           z->bytes <= e->lim->max_storage_range_bytes && vkt_div_up(K, lanes) <= MOST_HELD;
 }
 
 /* The same dispatch computes the gradient, if its dloss exists already. */
