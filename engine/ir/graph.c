@@ -276,6 +276,13 @@ vkt_tensor vkt_graph_metrics(vkt_graph *g)
     return singleton(g, &g->metrics, "metrics", VKT_ROLE_METRICS, VKT_U32, METRIC_WORDS * RING_ALL);
 }
 
+vkt_tensor vkt_graph_run(vkt_graph *g)
+{
+    if (!g->run.id && singleton(g, &g->run, "run", VKT_ROLE_STEP, VKT_U32, 1).id)
+        g->values[g->run.id].arena_offset_bytes = 4 * STEP_RUN;
+    return g->run;
+}
+
 vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role)
 {
     static const char *const names[VKT_ARENAS] = { "params",  "grads",    "moment1",  "moment2",

@@ -73,10 +73,15 @@ struct vkt_node {
     uint32_t n_in, n_out;
     vkt_tensor in[VKT_MAX_IN]; /* an absent optional input is {0} */
     vkt_tensor out[VKT_MAX_OUT];
-    const void *attr;  /* the op's attributes, owned by the graph; NULL: none */
-    uint32_t epilogue; /* number + 1 of the node that is fused to this one as an epilogue, on output 0; 0: none. See
-                        * passes/epilogue.c */
-    bool is_epilogue;  /* this node is such an epilogue: its output is an alias */
+    const void *attr;    /* the op's attributes, owned by the graph; NULL: none */
+    uint32_t epilogue;   /* number + 1 of the node that is fused to this one as an epilogue, on output 0; 0: none. See
+                          * passes/epilogue.c */
+    uint32_t companion;  /* number + 1 of a later node whose work this node's dispatches may do too: passes/companion.c.
+                          * 0: none */
+    uint32_t slope;      /* number + 1 of a relu's gradient that this node computes as it loads that input; 0: none. See
+                          * slope_in of vkt_op */
+    uint32_t fused_into; /* number + 1 of the node whose dispatches do this node's work; 0: it has its own. The output
+                          * of an epilogue is an alias */
 };
 
 struct vkt_graph {
@@ -94,6 +99,7 @@ struct vkt_graph {
     uint64_t arena_bytes;         /* size of all parameters and states, each at a multiple of VKT_ALIGN_BYTES */
     vkt_tensor arena[VKT_ARENAS]; /* whole arenas from PARAM to PUBLISHED; {0} until first used */
     vkt_tensor step, words, clock, metrics; /* {0} until first used */
+    vkt_tensor run;                         /* STEP_RUN of abi/step.abi.h; {0}: no node reports, so nothing counts it */
     vkt_tensor seed;                        /* the gradient that vkt_backward starts from; {0} before that call */
     uint32_t batch;                         /* largest batch of a gather. A run with vkt_run.rows = 0 has so many rows.
                                              * 0: there is no gather */
@@ -160,9 +166,15 @@ struct vkt_op {
     bool early;       /* runs as soon as the nodes on which it depends have run: plan/early.c */
     vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0 (vkt_fuse_epilogue) */
-    uint32_t diff;           /* bit i: input i has a gradient */
-    size_t attr_bytes;       /* size of the struct of attributes. If the op chooses variants, the struct has no padding
-                              * bytes, because vkt_node_key hashes all its bytes */
+    uint32_t head_in;        /* number + 1 of an input: the node may be the companion of the node that makes it */
+    /* Returns whether the emit of `head`, a node of this op, can do the work of n (vkt_fuse_companion). NULL: of none.
+     */
+    bool (*is_companion)(const vkt_node *head, const vkt_node *n);
+    uint32_t slope_in; /* number + 1 of an input: emit can compute it from the inputs of the node that makes it, if
+                        * that is a relu's gradient (vkt_fuse_slope). 0: it cannot */
+    uint32_t diff;     /* bit i: input i has a gradient */
+    size_t attr_bytes; /* size of the struct of attributes. If the op chooses variants, the struct has no padding
+                        * bytes, because vkt_node_key hashes all its bytes */
     /* Checks inputs and attributes, and describes the outputs. Everything that passes may be emitted and computed:
      * cases from text and calls of builders are not checked further. */
     vkt_result (*infer)(vkt_infer *f);
@@ -284,6 +296,7 @@ vkt_tensor vkt_graph_step(vkt_graph *g); /* the step state; the first call adds 
 vkt_tensor vkt_graph_words(vkt_graph *g);
 vkt_tensor vkt_graph_clock(vkt_graph *g);
 vkt_tensor vkt_graph_metrics(vkt_graph *g);
+vkt_tensor vkt_graph_run(vkt_graph *g);
 vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role); /* an arena from PARAM to PUBLISHED as one f32 vector */
 void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes); /* freed with the value or node that gets it */
 void vkt_graph_error(vkt_graph *g, vkt_result r);                   /* sets the status if it is still VKT_OK */
@@ -373,6 +386,7 @@ struct vkt_emit {
     size_t n_memory, cap_memory;
     const vkt_node *node;
     const vkt_node *epilogue; /* the next epilogue to be applied to output 0 of `node`: see vkt_fuse_epilogue */
+    bool *taken;              /* by node number: the dispatches of another node do its work as a companion */
     vkt_tensor relu;          /* dispatches that bind this value store max(., 0) in it; {0}: none */
 };
 
@@ -427,6 +441,12 @@ void vkt_emit_error(vkt_emit *e, vkt_result r);
 /* Returns the next epilogue of the node that is being lowered, if it is of this kind; the caller then applies it. NULL:
  * there is none, or it is of another kind. Epilogues that no caller applies get dispatches of their own, in place. */
 const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind);
+/* Returns the companion of the node that is being lowered; the caller then does its work too. NULL: there is none. If
+ * the caller does not ask, the companion gets dispatches of its own at its place in the graph. */
+const vkt_node *vkt_fuse_companion(vkt_emit *e);
+/* Returns the relu's gradient whose work the node that is being lowered does as it loads an input (slope_in of vkt_op):
+ * the input is dy where v > 0, where v is input 0 of the returned node, and dy is input 1. NULL: there is none. */
+const vkt_node *vkt_fuse_slope(const vkt_emit *e);
 static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i)
 {
     return &n->g->values[n->in[i].id];

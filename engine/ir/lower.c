@@ -218,9 +218,14 @@ static vkt_result copy_values(vkt_emit *e, vkt_storage s)
     return VKT_OK;
 }
 
+static const vkt_node *node_at(const vkt_graph *g, uint32_t number)
+{
+    return number ? g->nodes[number - 1] : NULL;
+}
+
 static const vkt_node *next_epilogue(const vkt_node *n)
 {
-    return n->epilogue ? n->g->nodes[n->epilogue - 1] : NULL;
+    return node_at(n->g, n->epilogue);
 }
 
 const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind)
@@ -229,6 +234,18 @@ const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind)
     if (!n || n->op->fuse_kind != kind) return NULL;
     e->epilogue = next_epilogue(n);
     return n;
+}
+
+const vkt_node *vkt_fuse_companion(vkt_emit *e)
+{
+    const vkt_node *n = node_at(e->g, e->node->companion);
+    if (n) e->taken[n->index] = true;
+    return n;
+}
+
+const vkt_node *vkt_fuse_slope(const vkt_emit *e)
+{
+    return node_at(e->g, e->node->slope);
 }
 
 /* Refuses a value that no allocation of the device can hold. Without this check, emit would first split it into
@@ -270,18 +287,20 @@ static void lower_node(vkt_emit *e, const vkt_node *n)
         left->op->emit(left, e);
         e->relu = (vkt_tensor){ 0 };
     }
-    if (n->op->side_effect) e->n_memory = 0;
 }
 
 vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live, vkt_storage s, vkt_emit *out)
 {
     *out = (vkt_emit){ .host = g->host, .lim = lim, .g = g, .precision = s.precision };
     vkt_emit_error(out, copy_values(out, s));
+    out->taken = vkt_alloc_array(&g->host, g->n_nodes + 1, sizeof *out->taken);
+    if (!out->taken) vkt_emit_error(out, vkt_fail_nomem(&g->host, "a program", g->n_nodes + 1));
     for (int prologue = 1; prologue >= 0; prologue--)
         for (size_t i = 0; i < g->n_nodes && out->status == VKT_OK; i++) {
             const vkt_node *n = g->nodes[i];
-            if (n->op->prologue != (bool)prologue || !n->op->emit || n->is_epilogue || (live && !live[i])) continue;
-            lower_node(out, n);
+            if (n->op->prologue != (bool)prologue || !n->op->emit || n->fused_into || (live && !live[i])) continue;
+            if (!out->taken[i]) lower_node(out, n);
+            if (n->op->side_effect) out->n_memory = 0;
             if (out->status != VKT_OK) log_node(out);
         }
     const vkt_result r = out->status;
@@ -297,10 +316,12 @@ void vkt_lower_free(vkt_emit *e)
     vkt_free(&e->host, e->values);
     vkt_free(&e->host, e->picked);
     vkt_free(&e->host, e->memory);
+    vkt_free(&e->host, e->taken);
     e->extra = NULL;
     e->list = NULL;
     e->picked = NULL;
     e->memory = NULL;
+    e->taken = NULL;
     e->values = NULL;
     e->n = e->n_extra = e->n_picked = e->n_memory = 0;
 }

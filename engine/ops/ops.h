@@ -116,6 +116,13 @@ static inline uint32_t vkt_tiles_wanted(const vkt_limits *lim, uint32_t lanes)
     const vkt_traits *t = lim->traits;
     return t->groups_shared ? t->groups_shared : vkt_groups_of_waves(lim, t->waves_tiles, lanes);
 }
+/* Returns how many loads of a row of `loads` loads each of `lanes` lanes keeps in registers; 0: they are too many for
+ * the trait `row_held`, or the device does not keep any. `tensors`: number of tensors whose rows are kept. */
+static inline uint32_t vkt_held(const vkt_limits *lim, uint64_t loads, uint32_t lanes, uint32_t tensors)
+{
+    const uint64_t held = (loads + lanes - 1) / lanes;
+    return held * tensors <= lim->traits->row_held ? (uint32_t)held : 0;
+}
 /* Returns the most iterations that all loops of one invocation may have together. */
 static inline uint64_t vkt_largest_loop(const vkt_limits *lim)
 {

@@ -4,8 +4,12 @@
  * The graph keeps both nodes, so gradients and audits are not affected, and a printed program shows the fusion. The
  * output of the later node becomes an alias of the earlier one's output, as for a reshape, and the lowering skips the
  * later node. The dispatches of the earlier node do its work (vkt_fuse_epilogue), or additional dispatches do it in
- * place. This saves one store and one load of the tensor. */
+ * place. This saves one store and one load of the tensor.
+ *
+ * The gradient of a relu behind a norm is computed by the norm's gradient, which loads relu's output too. */
 #include "passes/passes.h"
+
+#include "ops/elementwise/elementwise.h"
 
 static bool have_same_storage(const vkt_value *a, const vkt_value *b)
 {
@@ -24,7 +28,7 @@ static vkt_node *producer_of(const vkt_graph *g, vkt_tensor t)
 static bool fits_behind(const vkt_graph *g, const vkt_node *n, uint32_t i)
 {
     const vkt_node *last = vkt_sole_producer_past_views(g, n->in[i]), *head = producer_of(g, n->in[i]);
-    if (!last || !head || (last != head && !last->is_epilogue) || last->epilogue) return false;
+    if (!last || !head || (last != head && !last->fused_into) || last->epilogue) return false;
     const vkt_value *y = vkt_node_out(head, 0);
     return vkt_root(g, n->in[i]) == head->out[0].id && y->role == VKT_ROLE_ACTIVATION &&
            (head->op->epilogues >> n->op->fuse_kind & 1) && have_same_storage(vkt_node_in(n, i), vkt_node_out(n, 0));
@@ -53,8 +57,21 @@ static void put_behind(vkt_graph *g, vkt_node *n, uint32_t i)
 {
     vkt_node *last = g->nodes[vkt_sole_producer_past_views(g, n->in[i])->index];
     last->epilogue = n->index + 1;
-    n->is_epilogue = true;
+    n->fused_into = producer_of(g, n->in[i])->index + 1;
     g->values[n->out[0].id].alias = n->in[i].id;
+}
+
+/* Fuses a relu's gradient with n, if only n reads it and n can compute it as it loads. */
+static void fuse_slope(vkt_graph *g, vkt_node *n)
+{
+    const vkt_node *slope = vkt_sole_producer(g, n->in[n->op->slope_in - 1]);
+    if (!slope || !vkt_is_relu_dx(slope) || slope->fused_into || slope->epilogue ||
+        vkt_node_out(slope, 0)->role != VKT_ROLE_ACTIVATION ||
+        !have_same_storage(vkt_node_in(slope, 0), vkt_node_in(slope, 1)) ||
+        !have_same_storage(vkt_node_in(slope, 0), vkt_node_out(slope, 0)))
+        return;
+    n->slope = slope->index + 1;
+    g->nodes[slope->index]->fused_into = n->index + 1;
 }
 
 static void fuse(vkt_graph *g, vkt_node *n)
@@ -62,7 +79,7 @@ static void fuse(vkt_graph *g, vkt_node *n)
     const vkt_fuse_kind kind = n->op->fuse_kind;
     if ((kind == VKT_FUSE_RELU || kind == VKT_FUSE_DROPOUT) && fits_behind(g, n, 0)) put_behind(g, n, 0);
     if (kind != VKT_FUSE_SUM && kind != VKT_FUSE_SLOPE) return;
-    for (uint32_t i = kind == VKT_FUSE_SLOPE; i < 2 && !n->is_epilogue; i++)
+    for (uint32_t i = kind == VKT_FUSE_SLOPE; i < 2 && !n->fused_into; i++)
         if (have_same_storage(vkt_node_in(n, 0), vkt_node_in(n, 1)) && fits_behind(g, n, i) &&
             is_ready(g, n->in[1 - i], producer_of(g, n->in[i])))
             put_behind(g, n, i);
@@ -74,6 +91,7 @@ void vkt_find_epilogues(vkt_graph *g, const bool *live)
     for (size_t i = 0; i < g->n_nodes; i++) {
         vkt_node *n = g->nodes[i];
         const vkt_value *y = n->n_out ? vkt_node_out(n, 0) : NULL;
-        if (live[i] && y && y->role == VKT_ROLE_ACTIVATION && !y->alias && !n->is_epilogue) fuse(g, n);
+        if (live[i] && n->op->slope_in) fuse_slope(g, n);
+        if (live[i] && y && y->role == VKT_ROLE_ACTIVATION && !y->alias && !n->fused_into) fuse(g, n);
     }
 }

@@ -1,10 +1,14 @@
 /* passes/passes.h - analyses of a whole graph before it is lowered.
  *
- * Three ways to fuse nodes exist. Use the first one that fits:
+ * Four ways to fuse nodes exist. Use the first one that fits:
  *
  * - Epilogue (passes/epilogue.c): the later node works element by element on the result of the earlier node. Gradients
  *   and graph do not change; only the lowering does. `epilogues` of the earlier op names the kinds that it
  *   supports. Examples: relu, dropout, sums, gradients of activations.
+ *
+ * - Companion (passes/companion.c): all operands of the later node exist when the earlier node runs. The dispatches of
+ *   the earlier node can do its work too (vkt_op.is_companion). Examples: running statistics, the gradient of
+ *   cross-entropy.
  *
  * - vkt_op.fuse, called by vkt_backward before the reverse traversal: the forward and backward nodes of a chain become
  *   one node of another op (vkt_node_become). No other node may read the values between them, so these are not stored.
@@ -13,7 +17,7 @@
  * - vkt_op.backward: a gradient is computed from other values than usual, and the forward nodes stay. Example: the
  *   gradient of a convolution's weights from a pooled gradient (conv2d_dw_unpool).
  *
- * A network node that the user builds (vkt_mlp) is no fusion: it is an op of its own. VKT_NO_FUSE=1 switches all three
+ * A network node that the user builds (vkt_mlp) is no fusion: it is an op of its own. VKT_NO_FUSE=1 switches all four
  * off, and tests compare the bits. */
 #ifndef VKT_PASSES_H
 #define VKT_PASSES_H
@@ -31,5 +35,10 @@ void vkt_find_half(const vkt_graph *g, const bool *live, bool *half);
  * (vkt_op.epilogues): relu, dropout, the sum with an existing tensor, and the gradient of an activation whose other
  * operand exists. Call it after the graph's gradients have been added. With `no_fuse` it does nothing. */
 void vkt_find_epilogues(vkt_graph *g, const bool *live);
+
+/* Finds the companions of live nodes. A companion is a later node whose operands all exist already when this node runs.
+ * The node's dispatches do its work too, if emit asks for it (vkt_fuse_companion). Examples: the running statistics of
+ * a norm, and the gradient of cross-entropy. With `no_fuse` it does nothing. */
+void vkt_find_companions(vkt_graph *g, const bool *live);
 
 #endif

@@ -168,22 +168,25 @@ static vkt_result plan_order(const vkt_emit *e, const uint32_t *stage, const vkt
     return r;
 }
 
-/* Tries another order of the dispatches. It is used if it needs no more barriers and no more memory than *p. */
-static vkt_result improve(vkt_emit *e, const vkt_plan_options *o, vkt_plan *p)
+/* Tries another order of the dispatches, in which `more_bytes` more memory is packed than in *p at most. Uses it if it
+ * needs no more barriers and no more memory than *p, or if it needs fewer barriers. */
+static vkt_result try_order(vkt_emit *e, const vkt_plan_options *o, uint64_t more_bytes, vkt_plan *p, bool *better)
 {
     vkt_dispatch *emitted = e->list, *list = vkt_alloc_array(&e->host, e->n + 1, sizeof *list);
     uint32_t *order = vkt_alloc_array(&e->host, e->n + 1, sizeof *order);
     uint32_t *stage = vkt_alloc_array(&e->host, e->n + 1, sizeof *stage);
+    const uint64_t most_bytes = p->packed_bytes + more_bytes;
     vkt_result r = list && order && stage ? VKT_OK : vkt_fail_nomem(&e->host, "a plan", e->n * sizeof *list);
-    if (r == VKT_OK) r = vkt_plan_schedule(e, p, o->access, p->packed_bytes, order, stage, &p->work);
-    bool better = false;
+    if (r == VKT_OK) r = vkt_plan_schedule(e, p, o->access, most_bytes, order, stage, &p->work);
+    *better = false;
     if (r == VKT_OK) {
         vkt_plan other;
         for (size_t i = 0; i < e->n; i++) list[i] = emitted[order[i]];
         e->list = list;
         r = plan_order(e, stage, o, &other);
-        better = r == VKT_OK && other.packed_bytes <= p->packed_bytes && other.n_barriers <= p->n_barriers;
-        if (better) {
+        *better =
+            r == VKT_OK && other.packed_bytes <= most_bytes && other.n_barriers + (more_bytes > 0) <= p->n_barriers;
+        if (*better) {
             other.emitted_barriers = p->n_barriers;
             other.work += p->work;
             vkt_plan_free(p);
@@ -193,12 +196,21 @@ static vkt_result improve(vkt_emit *e, const vkt_plan_options *o, vkt_plan *p)
             vkt_plan_free(&other);
         }
     }
-    e->list = better ? list : emitted;
-    if (better) e->cap = e->n + 1;
-    vkt_free(&e->host, better ? emitted : list);
+    e->list = *better ? list : emitted;
+    if (*better) e->cap = e->n + 1;
+    vkt_free(&e->host, *better ? emitted : list);
     vkt_free(&e->host, order);
     vkt_free(&e->host, stage);
     return r;
+}
+
+/* Looks for a better order: first with more memory, if that fits, then without. */
+static vkt_result improve(vkt_emit *e, const vkt_plan_options *o, vkt_plan *p)
+{
+    const uint64_t all_bytes = p->packed_bytes + p->const_bytes + p->input_bytes + o->more_bytes;
+    bool better = false;
+    if (o->more_bytes && all_bytes <= o->most_bytes) VKT_TRY(try_order(e, o, o->more_bytes, p, &better));
+    return better ? VKT_OK : try_order(e, o, 0, p, &better);
 }
 
 vkt_result vkt_plan_make(vkt_emit *e, const vkt_plan_options *o, vkt_plan *out)

@@ -59,6 +59,8 @@ typedef struct vkt_plan {
 typedef struct vkt_plan_options {
     uint64_t max_block_bytes; /* largest size of an activation block */
     uint64_t guard_bytes;     /* bytes left free after every packed value; not 0: no values share memory (tests) */
+    uint64_t more_bytes;      /* packed memory that fewer barriers may cost; 0: none */
+    uint64_t most_bytes;      /* packed values, constants and inputs together, if more_bytes are used */
     bool in_place;            /* outputs may overwrite inputs if the op descriptor allows this, also with guard_bytes */
     vkt_access_fn access;
 } vkt_plan_options;
@@ -73,8 +75,9 @@ vkt_result vkt_recompute(vkt_emit *e, vkt_access_fn access, uint32_t *again);
 void vkt_run_early(vkt_emit *e, vkt_access_fn access);
 
 /* Makes the plan and puts e->list into the planned order. This is the graph's order, with `early` ops moved, or another
- * order that needs no more barriers and no more memory. On VKT_OK the caller frees with vkt_plan_free.
- * VKT_E_DEVICE_MEMORY: a value is larger than a block may be. VKT_E_NOMEM. */
+ * order that needs no more barriers and no more memory, or fewer barriers and at most `more_bytes` more memory. On
+ * VKT_OK the caller frees with vkt_plan_free. VKT_E_DEVICE_MEMORY: a value is larger than a block may be. VKT_E_NOMEM.
+ */
 vkt_result vkt_plan_make(vkt_emit *e, const vkt_plan_options *o, vkt_plan *out);
 void vkt_plan_free(vkt_plan *p);
 /* Appends a readable table of the values and their memory. */

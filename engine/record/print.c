@@ -30,7 +30,8 @@ static void graph_text(const vkt_program *p, vkt_text *t)
                          v->alias ? " (alias)" : "");
         }
         picked_text(p, n->index, t);
-        if (n->is_epilogue) vkt_text_add(t, " fused into %u", g->values[vkt_root(g, n->out[0])].producer - 1);
+        if (p->lowered.taken[i]) vkt_text_add(t, " as a companion");
+        if (n->fused_into) vkt_text_add(t, " fused into %u", n->fused_into - 1);
         vkt_text_add(t, "\n");
     }
 }

@@ -60,14 +60,24 @@ static vkt_result finish_graph(vkt_program *p)
     return VKT_OK;
 }
 
+/* Returns the bytes that are left for a program. max_bytes: its own limit; 0: none. */
+static uint64_t bytes_left(const vkt_ctx *ctx, uint64_t max_bytes)
+{
+    vkt_memory_stats m;
+    vkt_ctx_memory(ctx, &m);
+    const uint64_t left = m.cap_bytes > m.used_total_bytes ? m.cap_bytes - m.used_total_bytes : 0;
+    return max_bytes ? VKT_MIN(left, max_bytes) : left;
+}
+
 static vkt_access access_of(uint16_t kernel)
 {
     const vkt_kernel_entry *row = vkt_kernel_get((vkt_kernel_id)kernel);
     return (vkt_access){ row->reads, row->writes };
 }
 
-static vkt_result lower_and_plan(vkt_program *p, vkt_precision precision, bool recompute)
+static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *params)
 {
+    const vkt_precision precision = params->precision;
     vkt_graph *g = p->g;
     VKT_TRY(vkt_tuning_use(p->ctx));
     bool *live = vkt_alloc_array(&p->ctx->host, g->n_nodes + g->n_values + 1, sizeof *live);
@@ -75,12 +85,18 @@ static vkt_result lower_and_plan(vkt_program *p, vkt_precision precision, bool r
     bool *half = live + g->n_nodes;
     vkt_find_live(g, live);
     vkt_find_epilogues(g, live);
+    vkt_find_companions(g, live);
     if (precision != VKT_PRECISION_F32) vkt_find_half(g, live, half);
     vkt_result r = vkt_lower(g, &p->ctx->limits, live, (vkt_storage){ precision, half }, &p->lowered);
     vkt_free(&p->ctx->host, live);
     if (r != VKT_OK) return r;
     p->options.access = access_of;
-    if (recompute) VKT_TRY(vkt_recompute(&p->lowered, access_of, &p->again));
+    if (params->recompute)
+        VKT_TRY(vkt_recompute(&p->lowered, access_of, &p->again));
+    else
+        p->options.more_bytes =
+            1024ull * p->ctx->limits.traits->barriers_kib; /* a caller of `recompute` saves memory */
+    p->options.most_bytes = bytes_left(p->ctx, params->max_bytes);
     p->options.max_block_bytes = p->ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
     return vkt_plan_make(&p->lowered, &p->options, &p->plan);
 }
@@ -113,10 +129,7 @@ static uint64_t planned_bytes(const vkt_program *p)
 /* Fails before the first allocation if the plan does not fit. The message has the plan. */
 static vkt_result check_cap(vkt_program *p, uint64_t max_bytes)
 {
-    vkt_memory_stats m;
-    vkt_ctx_memory(p->ctx, &m);
-    uint64_t left = m.cap_bytes > m.used_total_bytes ? m.cap_bytes - m.used_total_bytes : 0;
-    if (max_bytes) left = VKT_MIN(left, max_bytes);
+    const uint64_t left = bytes_left(p->ctx, max_bytes);
     if (planned_bytes(p) <= left) return VKT_OK;
     char a[24], b[24], c[24], d[24], e[24];
     return vkt_fail(
@@ -199,8 +212,8 @@ static vkt_result make_step(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
     if (p->g->step.id) {
-        VKT_TRY(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_STAGING, STEP_WORDS * 4, "step", &p->step));
-        VKT_TRY(vkt_fill(ctx, p->step, 0, STEP_WORDS * 4, 0));
+        VKT_TRY(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_STAGING, STEP_ALL_WORDS * 4, "step", &p->step));
+        VKT_TRY(vkt_fill(ctx, p->step, 0, STEP_ALL_WORDS * 4, 0));
         VKT_TRY(
             vkt_buffer_create(ctx, VKT_MEMORY_UPLOAD, VKT_MEM_STAGING, RING_WORDS * RING_ALL * 4, "words", &p->words));
         memset(p->words->mapped, 0, RING_WORDS * RING_ALL * 4);
@@ -250,7 +263,7 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     VKT_TRY(finish_graph(p));
     p->most_rows = find_most_rows(p->g);
     VKT_TRY(match_store(p));
-    VKT_TRY(lower_and_plan(p, params->precision, params->recompute));
+    VKT_TRY(lower_and_plan(p, params));
     VKT_TRY(check_published(p));
     VKT_TRY(check_cap(p, params->max_bytes));
     p->blocks = vkt_alloc_array(h, p->plan.n_blocks + 1, sizeof *p->blocks);
@@ -322,7 +335,7 @@ vkt_result vkt_program_need(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params
     if (!p) return vkt_fail_nomem(&ctx->host, "a plan", sizeof *p);
     *p = (vkt_program){ .ctx = ctx, .g = g, .options = { .in_place = true } };
     vkt_result r = finish_graph(p);
-    if (r == VKT_OK) r = lower_and_plan(p, params->precision, params->recompute);
+    if (r == VKT_OK) r = lower_and_plan(p, params);
     if (r == VKT_OK) *bytes = planned_bytes(p);
     vkt_program_destroy(&p);
     return r;

@@ -33,7 +33,7 @@ void bench_results_free(bench_results *all)
 
 bool bench_is_free(const vkt_node *n)
 {
-    return !n->op->side_effect && n->n_out && vkt_node_out(n, 0)->alias && !n->is_epilogue;
+    return !n->op->side_effect && n->n_out && vkt_node_out(n, 0)->alias && !n->fused_into;
 }
 
 const bench_stat *bench_time(const bench_result *r)

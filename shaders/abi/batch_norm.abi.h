@@ -5,7 +5,8 @@ VKT_PUSH(vkt_batch_norm_push,
          VKT_U32(channel4) VKT_U32(period4) VKT_U32(batch)
          VKT_U32(per_block) VKT_U32(blocks) /* vec4s of a block of a channel; number of blocks */
          VKT_U32(x4) VKT_U32(dy4) VKT_U32(y4) VKT_U32(plus4) /* first vec4 of channel `first` in each binding */
-         VKT_U32(all_channels) VKT_F32(eps))
+         VKT_U32(all_channels) VKT_F32(eps)
+         VKT_U32(unbiased) VKT_F32(momentum)) /* of the running statistics: see running_stats.abi.h */
 #define BATCH_NORM_X     0
 #define BATCH_NORM_STEP  1
 #define BATCH_NORM_MEAN  2 /* f32 (C) */
@@ -17,9 +18,15 @@ VKT_PUSH(vkt_batch_norm_push,
 #define BATCH_NORM_PART  8 /* vec4 (blocks, all_channels): count, mean, sum of (x - mean)^2; or sums of dy and dy * xhat */
 #define BATCH_NORM_DGAMMA 9
 #define BATCH_NORM_DBETA 10
+#define BATCH_NORM_RUNNING_MEAN 9 /* f32 (C): forward only, read and written */
+#define BATCH_NORM_RUNNING_VAR 10
 #define BATCH_NORM_PLUS  11
+#define BATCH_NORM_MASK  11 /* backward: relu's output, if dy is the gradient of that */
 #define BATCH_NORM_BINDINGS 12
 #define BATCH_NORM_SPEC_GAMMA 1 /* 1: gamma is present */
 #define BATCH_NORM_SPEC_BETA  2
 #define BATCH_NORM_SPEC_GIVEN 3 /* 1: mean and variance are constants and do not depend on x */
 #define BATCH_NORM_SPEC_PLUS  4 /* 1: the tensor of BATCH_NORM_PLUS is added to y */
+#define BATCH_NORM_SPEC_MASK  4 /* 1: dy counts where BATCH_NORM_MASK is above zero */
+#define BATCH_NORM_SPEC_ALONE 5 /* 1: a channel is one block, and its work group makes its sums */
+#define BATCH_NORM_SPEC_RUNNING 6 /* 1: the running statistics are updated */

@@ -7,3 +7,5 @@ VKT_PUSH(vkt_gather_ids_push, VKT_U32(batch) VKT_U32(numbers) /* numbers of a ro
 #define IDS_ORDER 1     /* u32 (n_order) */
 #define IDS_STEP 2      /* u32 (STEP_WORDS) */
 #define IDS_OUT 3       /* u32 (batch, numbers) */
+#define IDS_WORDS 4  /* u32 (RING_ALL, RING_WORDS); BATCH_SPEC_EARLY: read instead of IDS_STEP */
+#define IDS_RUN 5    /* u32 (1): STEP_RUN */

@@ -12,3 +12,5 @@ VKT_PUSH(vkt_gather_rows_push, VKT_U32(batch4) /* pitch of the batch / 4 */
 #define GATHER_STEP 2   /* u32 (STEP_WORDS) */
 #define GATHER_AFFINE 3 /* vec4 (C): two floats whose sum is the scale, then two whose sum is the shift */
 #define GATHER_OUT 4    /* vec4 ([F][batch4]) */
+#define GATHER_WORDS 5  /* u32 (RING_ALL, RING_WORDS); BATCH_SPEC_EARLY: read instead of GATHER_STEP */
+#define GATHER_RUN 6    /* u32 (1): STEP_RUN */

@@ -4,3 +4,4 @@ VKT_PUSH(vkt_report_push, VKT_U32(has_correct) /* 0: binding REPORT_CORRECT has 
 #define REPORT_LOSS    1 /* f32 scalar */
 #define REPORT_CORRECT 2 /* f32 scalar */
 #define REPORT_STEP    3 /* u32 (STEP_WORDS) */
+#define REPORT_RUN     4 /* u32 (1): STEP_RUN */

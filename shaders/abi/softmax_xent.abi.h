@@ -18,10 +18,14 @@ VKT_PUSH(vkt_softmax_xent_push,
 #define XENT_SPEC_WEIGHTED 2 /* 1: XENT_WEIGHT holds weights; 0: it is not read */
 #define XENT_SPEC_SMOOTH   3 /* 1: soft is not 0 */
 #define XENT_SPEC_EACH     4 /* 1 (OPTIONS): XENT_PART has the loss of each row, 0 past the real rows; XENT_NORM is 1 */
+#define XENT_SPEC_HELD     1 /* softmax_xent_spread: classes of a lane */
+#define XENT_SPEC_DX       2 /* softmax_xent_spread: 1: XENT_DZ is computed */
 #define XENT_Z    0 /* f32 (B,K) */
 #define XENT_T    1 /* u32 (B) */
 #define XENT_STEP 2 /* u32 (STEP_WORDS) */
 #define XENT_STAT 3 /* f32 (B,2): m = largest logit, 1 / sum_k exp(z[k] - m); OPTIONS: (B,3), also the factor of p */
 #define XENT_PART 4 /* f32 (blocks); EACH: (B) */
+#define XENT_DLOSS 5 /* softmax_xent_spread: f32 scalar, the gradient of the loss */
+#define XENT_DZ    6 /* softmax_xent_spread: f32 (B,K), the gradient of z */
 #define XENT_WEIGHT 5 /* f32 (K) */
 #define XENT_NORM   6 /* f32 (blocks): sum of the weights of the rows that count; XENT_DIVIDE_NOT or EACH: 1 */

@@ -2,9 +2,10 @@
  * each buffer as an array of uint. Floats are stored as their bits. */
 
 /* Step state (VKT_ROLE_STEP): step_advance writes it on the device at the start of each run. Later kernels read it;
- * overflow, loss_scale and clip_norm also change words of it. */
+ * overflow and clip_norm also change words of it. */
 #define STEP_SLOT  0   /* this run's slot in the two rings */
-#define STEP_T     1   /* number of the step that this run completes, from 1; if it completes none: number of steps so far */
+#define STEP_T     1   /* number of the step that this run completes, from 1; if more micro-batches of the step follow:
+                        * number of steps so far. If HOLD_FOUND is set, this step is not complete */
 #define STEP_ROWS  2   /* real rows of the batch, or ROWS_ALL */
 #define STEP_FIRST 3   /* index of the first row of the batch in the order of the epoch */
 #define STEP_KEY0  4   /* Philox key: the seed */
@@ -17,7 +18,7 @@
 #define STEP_HOLD  10  /* not 0: no update in this run */
 #define HOLD_MICRO 1u  /* bit of STEP_HOLD: more micro-batches of this step follow */
 #define HOLD_FOUND 2u  /* bit of STEP_HOLD: some gradients are not finite */
-#define STEP_SKIPPED 11 /* number of steps skipped so far because of HOLD_FOUND */
+#define STEP_SKIPPED 11 /* number of steps skipped in the runs before because of HOLD_FOUND */
 #define STEP_Q1    12  /* CLOCK_Q1, CLOCK_Q2 and CLOCK_Q3 of step STEP_T. If the loss is scaled, the clock gets
                         * them only after finite gradients */
 #define STEP_Q_WORDS 6
@@ -37,6 +38,12 @@
 #define STEP_SCALE 64  /* f32: factor of the loss, and so of every gradient. It is also bound as a scalar, so its offset
                         * is 256 bytes */
 #define STEP_WORDS 68
+/* Behind these words, in a range of its own, so that a kernel may read it beside step_advance: */
+#define STEP_RUN 128       /* number of the next run, STEP_NEXT; report.comp writes it. Its offset is 512 bytes */
+#define STEP_ALL_WORDS 132 /* words of the buffer */
+/* A specialization constant of the kernels that gather a batch. 1: they run beside step_advance and read the host's words: see
+ * lib/batch_place.glsl. */
+#define BATCH_SPEC_EARLY 2
 
 /* One slot of the host's ring (VKT_ROLE_WORDS). Run r reads slot r % RING_SLOTS. Slot RING_SLOTS is for runs in an
  * application's command buffer. Such runs are not counted, and their words are part of the recording. */

@@ -7,6 +7,7 @@
 // source: Ba, Kiros & Hinton, Layer Normalization, 2016; Wu & He, Group Normalization, 2018; Zhang & Sennrich, RMSNorm, 2019;
 //         Chan, Golub & LeVeque 1983, "corrected two-pass"
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
+// HELD: each lane keeps its part of the row in registers, so the row is read once. The bits are the same.
 // The kernel computes the mean first and then the squares about it, while the row is still in the cache. The rounding error of
 // the mean is removed from mean and variance.
 #version 460
@@ -138,7 +139,13 @@ void normalise(uint u)
 }
 #endif
 
+#include "lib/row_norm_held.glsl"
+
 void main()
 {
-    for (uint u = gl_WorkGroupID.x; u < pc.rows; u += gl_NumWorkGroups.x) normalise(u);
+    for (uint u = gl_WorkGroupID.x; u < pc.rows; u += gl_NumWorkGroups.x)
+        if (HELD != 0)
+            normalise_held(u);
+        else
+            normalise(u);
 }

@@ -22,7 +22,10 @@ layout(constant_id = IDS_SPEC_KEEP) const uint KEEP = 0;
 #endif
 layout(binding = IDS_TABLE, std430) readonly buffer Table { WORDS table[]; };
 layout(binding = IDS_ORDER, std430) readonly buffer Order { uint order[]; };
-layout(binding = IDS_STEP, std430) readonly buffer Step { uint step[]; };
+#define BATCH_STEP IDS_STEP
+#define BATCH_WORDS IDS_WORDS
+#define BATCH_RUN IDS_RUN
+#include "lib/batch_place.glsl"
 #if WIDTH == 4
 layout(binding = IDS_OUT, std430) writeonly buffer Out { uvec4 ids[]; };
 #else
@@ -46,7 +49,8 @@ void put(uint b, uint part, WORDS w)
 
 void main()
 {
-    const uint stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x, rows = step[STEP_ROWS], first = step[STEP_FIRST];
+    const uvec2 place = batch_place();
+    const uint stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x, rows = place.x, first = place.y;
     for (uint i = gl_GlobalInvocationID.x; i < pc.batch * pc.parts; i += stride) {
         const uint b = i / pc.parts, part = i % pc.parts;
         const bool real = b < rows && first + b >= first && first + b < pc.n_order;

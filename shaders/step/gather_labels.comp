@@ -9,12 +9,16 @@
 layout(local_size_x_id = 0) in;
 layout(binding = LABELS_TABLE, std430) readonly buffer Table { uint table[]; };
 layout(binding = LABELS_ORDER, std430) readonly buffer Order { uint order[]; };
-layout(binding = LABELS_STEP, std430) readonly buffer Step { uint step[]; };
+#define BATCH_STEP LABELS_STEP
+#define BATCH_WORDS LABELS_WORDS
+#define BATCH_RUN LABELS_RUN
+#include "lib/batch_place.glsl"
 layout(binding = LABELS_OUT, std430) writeonly buffer Out { uint labels[]; };
 
 void main()
 {
-    const uint stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x, rows = step[STEP_ROWS], first = step[STEP_FIRST];
+    const uvec2 place = batch_place();
+    const uint stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x, rows = place.x, first = place.y;
     for (uint b = gl_GlobalInvocationID.x; b < pc.batch; b += stride) {
         const bool real = b < rows && first + b >= first && first + b < pc.n_order;
         const uint row = real ? order[first + b] : 0u;

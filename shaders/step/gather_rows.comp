@@ -26,13 +26,17 @@ layout(binding = GATHER_TABLE, std430) readonly buffer Table { float table[]; };
 vec4 unpack(uint i) { return vec4(table[i], 0.0, 0.0, 0.0); }
 #endif
 layout(binding = GATHER_ORDER, std430) readonly buffer Order { uint order[]; };
-layout(binding = GATHER_STEP, std430) readonly buffer Step { uint step[]; };
+#define BATCH_STEP GATHER_STEP
+#define BATCH_WORDS GATHER_WORDS
+#define BATCH_RUN GATHER_RUN
+#include "lib/batch_place.glsl"
 layout(binding = GATHER_AFFINE, std430) readonly buffer Affine { vec4 affine[]; };
 VKT_INOUT4(GATHER_OUT, samples);
 
 void main()
 {
-    const uint rows = step[STEP_ROWS], first = step[STEP_FIRST];
+    const uvec2 place = batch_place();
+    const uint rows = place.x, first = place.y;
     const uint begin = gl_WorkGroupID.y * pc.plane, end = begin + pc.plane; // this channel's elements
     const vec4 a = affine[gl_WorkGroupID.y];
     for (uint i = gl_GlobalInvocationID.x; i < pc.batch4 * pc.parts; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {

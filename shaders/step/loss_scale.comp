@@ -4,6 +4,7 @@
 // its step number and powers, and the scale is halved. The optimizer then does nothing, and the next run repeats this
 // step with other samples.
 // To double or halve the scale, the kernel adds or subtracts 1 in its exponent.
+// It writes only the clock. So the update and the report, which read the step state, can run beside it.
 // grid: one invocation.
 // source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.2; PyTorch documentation of torch.amp.GradScaler.
 // Deterministic: one invocation.
@@ -14,7 +15,7 @@
 #include "abi/loss_scale.abi.h"
 layout(local_size_x_id = 0) in;
 layout(binding = LOSS_SCALE_CLOCK, std430) buffer Clock { uint clock[]; };
-layout(binding = LOSS_SCALE_STEP, std430) buffer Step { uint state[]; };
+layout(binding = LOSS_SCALE_STEP, std430) readonly buffer Step { uint state[]; };
 const uint DOUBLE = 1u << 23;
 
 void main()
@@ -26,8 +27,6 @@ void main()
         clock[CLOCK_SCALE] = max(scale - DOUBLE, LOSS_SCALE_MIN);
         clock[CLOCK_GOOD] = 0u;
         clock[CLOCK_SKIPPED]++;
-        state[STEP_SKIPPED]++;
-        state[STEP_T] = clock[CLOCK_T];
         return;
     }
     const uint good = clock[CLOCK_GOOD] + 1u;

@@ -1,5 +1,7 @@
 // report.comp - copies a run's loss, correct count, rows, step number, loss scale, number of skipped steps and norm to
-// the run's slot of the metrics ring. The host reads the slot some runs later.
+// the run's slot of the metrics ring. The host reads the slot some runs later. If gradients are not finite, this run
+// completes no step: it is counted as skipped, and the step number is that of the step before.
+// It also stores the number of the next run for kernels that run beside step_advance.
 // grid: one invocation.
 // Deterministic: a copy.
 #version 460
@@ -12,16 +14,18 @@ layout(binding = REPORT_METRICS, std430) writeonly buffer Metrics { uint metrics
 layout(binding = REPORT_LOSS, std430) readonly buffer Loss { uint loss[]; };
 layout(binding = REPORT_CORRECT, std430) readonly buffer Correct { uint correct[]; };
 layout(binding = REPORT_STEP, std430) readonly buffer Step { uint step[]; };
+layout(binding = REPORT_RUN, std430) writeonly buffer Run { uint run[]; };
 
 void main()
 {
     if (gl_GlobalInvocationID.x != 0u) return;
-    const uint slot = step[STEP_SLOT] * METRIC_WORDS;
+    const uint slot = step[STEP_SLOT] * METRIC_WORDS, skipped = (step[STEP_HOLD] & HOLD_FOUND) != 0u ? 1u : 0u;
     metrics[slot + METRIC_LOSS] = loss[0];
     metrics[slot + METRIC_CORRECT] = pc.has_correct != 0u ? correct[0] : 0u;
     metrics[slot + METRIC_ROWS] = step[STEP_ROWS];
-    metrics[slot + METRIC_T] = step[STEP_T];
+    metrics[slot + METRIC_T] = step[STEP_T] - skipped;
     metrics[slot + METRIC_SCALE] = step[STEP_SCALE];
-    metrics[slot + METRIC_SKIPPED] = step[STEP_SKIPPED];
+    metrics[slot + METRIC_SKIPPED] = step[STEP_SKIPPED] + skipped;
     metrics[slot + METRIC_NORM] = step[STEP_NORM];
+    run[0] = step[STEP_NEXT];
 }

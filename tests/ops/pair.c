@@ -204,7 +204,8 @@ static uint32_t count(const vkt_program *p, vkt_kernel_id kernel)
 
 static uint32_t elementwise(const vkt_program *p)
 {
-    return count(p, VKT_K_UNARY) + count(p, VKT_K_UNARY_DX) + count(p, VKT_K_BINARY) + count(p, VKT_K_TERNARY);
+    return count(p, VKT_K_UNARY) + count(p, VKT_K_UNARY_DX) + count(p, VKT_K_BINARY) + count(p, VKT_K_TERNARY) +
+           count(p, VKT_K_RUNNING_STATS) + count(p, VKT_K_SOFTMAX_XENT_DX);
 }
 
 /* Checks that the programs differ in the number of elementwise dispatches as expected, and that they have the same

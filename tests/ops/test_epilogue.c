@@ -425,50 +425,6 @@ static void the_sum_of_two_gradients_goes_on_through_relus(void **state)
     pair_agree(specs, VKT_COUNT(specs));
 }
 
-static vkt_tensor weight(net *n, vkt_shape shape)
-{
-    char name[16];
-    snprintf(name, sizeof name, "p%zu", n->g->n_params);
-    return vkt_param(n->g, name, shape);
-}
-
-static vkt_tensor conv_norm(net *n, vkt_tensor x, uint32_t channels, uint32_t kernel)
-{
-    const vkt_tensor w = weight(n, vkt_shape4(channels, vkt_tensor_shape(n->g, x).dim[1], kernel, kernel));
-    x = vkt_conv2d(n->g, x, w, (vkt_tensor){ 0 }, &(vkt_conv2d_params){ .pad = { kernel / 2, kernel / 2 } });
-    const vkt_tensor gamma = weight(n, vkt_shape1(channels)), beta = weight(n, vkt_shape1(channels));
-    return vkt_batch_norm(n->g, x, &(vkt_batch_norm_params){ .gamma = gamma, .beta = beta });
-}
-
-static vkt_tensor block(net *n, vkt_tensor x, uint32_t channels)
-{
-    const bool same = vkt_tensor_shape(n->g, x).dim[1] == channels;
-    const vkt_tensor h = vkt_relu(n->g, conv_norm(n, x, channels, 3)), skip = same ? x : conv_norm(n, x, channels, 1);
-    return vkt_relu(n->g, vkt_add(n->g, conv_norm(n, h, channels, 3), skip));
-}
-
-static void train(net *n)
-{
-    const vkt_tensor stem = vkt_relu(n->g, conv_norm(n, input_x(n), 4, 3));
-    const vkt_tensor y = block(n, block(n, block(n, stem, 4), 4), 6);
-    const vkt_tensor loss = vkt_sum(n->g, vkt_mul(n->g, y, pair_input(n, false, vkt_tensor_shape(n->g, y), false)));
-    OK(vkt_backward(n->g, loss));
-    OK(vkt_update(n->g, &(vkt_optimizer){ .kind = VKT_SGD }));
-}
-
-/* Forward, all seven relus and three sums are fused. Backward, each of three sums of two gradients fuses the gradient
- * of a relu. These sums remain, and so do the gradients of four relus and a product with the loss's weights. */
-static void a_residual_network_trains_alike(void **state)
-{
-    (void)state;
-    harness_needs(harness_ctx);
-    const spec specs[] = {
-        { train, .x = { 4, { 6, 2, 5, 6 } }, .rows = 5, .memory = PACKED, .left = 8, .fused = 13 },
-        { train, .x = { 4, { 6, 2, 5, 6 } }, .left = 8, .fused = 13 },
-    };
-    pair_agree(specs, VKT_COUNT(specs));
-}
-
 /* ---- apart ---- */
 
 static void kept(net *n)
@@ -621,7 +577,6 @@ int main(void)
         cmocka_unit_test(dropout_is_part_of_its_neighbours),
         cmocka_unit_test(dropout_is_stored_where_its_operand_was),
         cmocka_unit_test(the_sum_of_two_gradients_goes_on_through_relus),
-        cmocka_unit_test(a_residual_network_trains_alike),
         cmocka_unit_test(what_others_want_stays),
         cmocka_unit_test(stored_in_16_bits),
         cmocka_unit_test(what_is_made_again_has_the_same_bits),

@@ -6,6 +6,9 @@
 
 #include <math.h>
 
+#include "abi/abi.h"
+#include "abi/row_norm.abi.h"
+#include "abi/softmax.abi.h"
 #include "ops/harness.h"
 #include "ops/ops.h"
 
@@ -108,11 +111,69 @@ static void an_eps_and_a_momentum_may_be_zero(void **state)
     vkt_graph_destroy(&g);
 }
 
+enum { ROWS = 5, ROW_OUTS = 5 };
+
+/* Computes layer norm, rms norm, softmax, its logarithm and causal softmax of rows of `size` numbers, and for each of
+ * them the gradient of the sum of its products with x. Each lane keeps `held` loads of a row at most. Returns the
+ * number of dispatches in which lanes keep some. */
+static uint32_t of_rows(const float *x, uint32_t size, uint32_t held, float *out)
+{
+    const vkt_limits real = harness_ctx->limits;
+    vkt_traits traits = *real.traits;
+    vkt_graph *g = harness_graph();
+    vkt_program *p = NULL;
+    const vkt_tensor none = { 0 };
+    const vkt_tensor in = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(ROWS, size));
+    const vkt_tensor y[ROW_OUTS] = { vkt_layer_norm(g, in, 1, none, none, 0), vkt_rms_norm(g, in, 1, none, 0),
+                                     vkt_softmax(g, in, 1), vkt_log_softmax(g, in, 1),
+                                     vkt_softmax_of_scores(g, in, 0.5f, true) };
+    vkt_tensor all[2 * ROW_OUTS];
+    for (uint32_t i = 0; i < ROW_OUTS; i++) {
+        all[i] = y[i];
+        OK(vkt_gradients(g, &y[i], &in, 1, &in, 1, &all[ROW_OUTS + i]));
+    }
+    for (uint32_t i = 0; i < 2 * ROW_OUTS; i++) vkt_keep(g, all[i]);
+    traits.lanes_together = 256; /* else a CPU has few lanes with many loads each */
+    traits.row_held = held;
+    harness_ctx->limits.traits = &traits;
+    const vkt_result made = vkt_program_create_guarded(harness_ctx, g, NULL, NULL, &p);
+    harness_ctx->limits = real;
+    OK(made);
+    OK(vkt_program_write(p, in, x, (uint64_t)ROWS * size * sizeof *x));
+    OK(vkt_program_run(p, &(vkt_run){ .rows = ROWS }, NULL));
+    for (uint32_t i = 0; i < 2 * ROW_OUTS; i++) harness_read_f32(p, g, all[i], out + (uint64_t)i * ROWS * size);
+    uint32_t n = 0;
+    for (size_t i = 0; i < p->lowered.n; i++) {
+        const vkt_dispatch *d = &p->lowered.list[i];
+        const bool norm = strncmp(g->nodes[d->node]->op->name, "row_norm", 8) == 0;
+        n += d->spec[norm ? ROW_NORM_SPEC_HELD : SOFTMAX_SPEC_HELD] != 0;
+    }
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+    return n;
+}
+
+static void a_row_in_registers_changes_no_bit(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    static const uint32_t sizes[] = { 67, 100, 256, 403, 1024 };
+    static float x[ROWS * 1024], out[2][2 * ROW_OUTS * ROWS * 1024];
+    vkt_rng r = vkt_rng_make(7, VKT_STREAM_TEST, 0, 0);
+    for (size_t i = 0; i < VKT_COUNT(x); i++) x[i] = vkt_rng_uniform(&r, -3, 3);
+    for (size_t s = 0; s < VKT_COUNT(sizes); s++) {
+        assert_int_equal(of_rows(x, sizes[s], 0, out[0]), 0);
+        assert_int_equal(of_rows(x, sizes[s], 64, out[1]), 2 * ROW_OUTS);
+        assert_memory_equal(out[0], out[1], 2ull * ROW_OUTS * ROWS * sizes[s] * sizeof(float));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_variance_far_from_zero_keeps_its_digits),
         cmocka_unit_test(an_eps_and_a_momentum_may_be_zero),
+        cmocka_unit_test(a_row_in_registers_changes_no_bit),
     };
     return cmocka_run_group_tests_name("norms", tests, harness_setup, harness_teardown);
 }

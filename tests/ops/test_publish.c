@@ -190,7 +190,7 @@ static void published_parameters_are_only_read(void **state)
         vkt_store *store;
         const char *says;
     } wrong[] = { { updates, own, "its sgd writes params" },
-                  { statistics.g, r.store, "its running_stats writes mean" },
+                  { statistics.g, r.store, "its batch_norm writes mean" },
                   { plain, without, "made for a graph with vkt_publish" } };
     vkt_test_expect_errors(true);
     for (size_t i = 0; i < VKT_COUNT(wrong); i++) {

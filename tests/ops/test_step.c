@@ -151,6 +151,48 @@ static void metrics_are_those_of_their_run(void **state)
     trainer_free(&tr);
 }
 
+/* Each run gathers other rows of a table in which row i holds i. The loss is their sum. Up to RING_SLOTS runs are
+ * pending. The kernels that gather read the step state, or the host's words beside step_advance. */
+static void each_run_gathers_its_own_rows(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { N = 100, B = 8, RUNS = 3 * RING_SLOTS };
+    float values[N];
+    uint32_t order[N];
+    for (uint32_t i = 0; i < N; i++) values[order[i] = i] = (float)i;
+    for (uint32_t early = 0; early < 2; early++) {
+        const vkt_limits real = harness_ctx->limits;
+        vkt_traits traits = *real.traits;
+        vkt_graph *g = harness_graph();
+        vkt_program *p = NULL;
+        const vkt_tensor table = vkt_input(g, "table", VKT_F32, VKT_ROWS, vkt_shape2(N, 1));
+        const vkt_tensor in = vkt_input(g, "order", VKT_U32, VKT_ROWS, vkt_shape1(N));
+        vkt_report(g, vkt_sum(g, vkt_gather_rows(g, table, in, B, vkt_shape1(1), NULL, NULL)), (vkt_tensor){ 0 });
+        traits.early_batch = early;
+        harness_ctx->limits.traits = &traits;
+        const vkt_result made = vkt_program_create(harness_ctx, g, NULL, NULL, &p);
+        harness_ctx->limits = real;
+        assert_int_equal(made, VKT_OK);
+        assert_int_equal(p->lowered.list[1].spec[BATCH_SPEC_EARLY], early);
+        assert_int_equal(vkt_program_write(p, table, values, sizeof values), VKT_OK);
+        assert_int_equal(vkt_program_write(p, in, order, sizeof order), VKT_OK);
+        for (uint32_t run = 0; run < RUNS; run++) {
+            const vkt_run r = { .rows = 1 + run % B, .first = 3 * run };
+            assert_int_equal(vkt_program_run(p, &r, NULL), VKT_OK);
+            for (uint32_t k = run + 1 - RING_SLOTS; run % RING_SLOTS == RING_SLOTS - 1 && k <= run; k++) {
+                const uint32_t rows = 1 + k % B, first = 3 * k;
+                vkt_metrics m;
+                assert_int_equal(vkt_program_metrics(p, k, &m), VKT_OK);
+                assert_int_equal(m.rows, rows);
+                assert_true(m.loss == (float)(rows * first + rows * (rows - 1) / 2));
+            }
+        }
+        vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+    }
+}
+
 static void an_optimizer_that_does_not_fit_is_refused(void **state)
 {
     (void)state;
@@ -193,6 +235,7 @@ int main(void)
         cmocka_unit_test(the_device_keeps_the_hosts_clock_to_the_bit),
         cmocka_unit_test(the_device_keeps_nadams_product_to_the_bit),
         cmocka_unit_test(metrics_are_those_of_their_run),
+        cmocka_unit_test(each_run_gathers_its_own_rows),
         cmocka_unit_test(an_optimizer_that_does_not_fit_is_refused),
     };
     return cmocka_run_group_tests_name("step", tests, harness_setup, harness_teardown);

@@ -275,6 +275,8 @@ static void values_alive_together_never_share_bytes(void **state)
         vkt_graph *g = random_graph(&r, &h, vkt_rng_range(&r, 1, 50));
         const vkt_plan_options o = { .max_block_bytes = seed % 3 ? 1u << 20 : 40960,
                                      .guard_bytes = seed % 5 ? 0 : 256,
+                                     .more_bytes = seed % 7 < 3 ? 8192 : 0,
+                                     .most_bytes = seed % 2 ? UINT64_MAX : 65536,
                                      .in_place = seed % 4 != 0,
                                      .access = fake_access };
         vkt_emit e;
@@ -331,6 +333,45 @@ static void independent_branches_stand_between_the_same_barriers(void **state)
     vkt_plan_free(&p);
     vkt_lower_free(&e);
     vkt_graph_destroy(&g);
+}
+
+/* Plans two independent chains of values that no node may overwrite. Returns the number of barriers; *bytes is the
+ * packed memory. */
+static size_t plan_of_chains(uint64_t more_bytes, uint64_t most_bytes, uint64_t *bytes)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_plan_options o = plain;
+    vkt_graph *g;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(1000));
+    vkt_tensor y[2] = { x, x };
+    for (int branch = 0; branch < 2; branch++)
+        for (int i = 0; i < 4; i++) y[branch] = vkt_apply(g, &fake, &y[branch], 1, NULL, NULL);
+    vkt_keep(g, vkt_apply(g, &cheap, y, 2, NULL, NULL));
+    vkt_emit e;
+    vkt_plan p;
+    o.more_bytes = more_bytes;
+    o.most_bytes = most_bytes;
+    assert_int_equal(vkt_lower(g, &limits, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
+    assert_int_equal(vkt_plan_make(&e, &o, &p), VKT_OK);
+    check_contents(&p, &e);
+    check_barriers(&p, &e);
+    const size_t n = p.n_barriers;
+    *bytes = p.packed_bytes;
+    vkt_plan_free(&p);
+    vkt_lower_free(&e);
+    vkt_graph_destroy(&g);
+    return n;
+}
+
+static void fewer_barriers_may_cost_memory(void **state)
+{
+    (void)state;
+    uint64_t least, more, refused;
+    const size_t all = plan_of_chains(0, UINT64_MAX, &least), few = plan_of_chains(1u << 20, UINT64_MAX, &more);
+    assert_true(few < all && more > least && more <= least + (1u << 20));
+    assert_int_equal(plan_of_chains(1u << 20, least + 4096, &refused), all); /* so much is not left */
+    assert_int_equal(refused, least);
 }
 
 static void a_chain_is_packed_into_its_lower_bound(void **state)
@@ -534,6 +575,7 @@ int main(void)
         TEST(a_parameter_name_is_given_once),
         TEST(values_alive_together_never_share_bytes),
         TEST(independent_branches_stand_between_the_same_barriers),
+        TEST(fewer_barriers_may_cost_memory),
         TEST(a_chain_is_packed_into_its_lower_bound),
         TEST(a_chain_twice_as_long_costs_twice_as_much),
         TEST(early_dispatches_follow_what_they_depend_on),

@@ -13,7 +13,7 @@
  * p = softmax(z) is never stored. For each row, stat has the largest logit m and 1 / sum_k exp(z[b,k] - m). The
  * gradient computes p again from these. */
 
-enum { XENT_OUT_LOSS = 0, XENT_OUT_STAT };
+enum { XENT_OUT_LOSS = 0, XENT_OUT_STAT, XENT_DX_IN_STAT = 2, XENT_DX_IN_DLOSS };
 
 static vkt_result xent_infer(vkt_infer *f)
 {
@@ -24,8 +24,57 @@ static vkt_result xent_infer(vkt_infer *f)
     return VKT_OK;
 }
 
+/* A lane holds so many vec4s of logits in registers: 32 registers of the 128 with which many subgroups run at once. */
+#define MOST_HELD 8u
+
+/* Returns whether the lanes of a work group share the classes of four samples. If there are more samples than keep the
+ * device busy and fewer classes than lanes, a lane for each four samples leaves none idle. */
+static bool is_spread(const vkt_emit *e, const vkt_value *z)
+{
+    const uint32_t K = z->shape.dim[1], lanes = vkt_lanes_for(e->lim, VKT_K_SOFTMAX_XENT_SPREAD, K);
+    const bool pays = K >= lanes || vkt_div_up(z->shape.dim[0], 4) <= vkt_groups_wanted(e->lim, lanes);
+    return e->lim->traits->classes_spread && pays && z->layout == VKT_BATCH_LAST &&
+           z->bytes <= e->lim->max_storage_range_bytes && vkt_div_up(K, lanes) <= MOST_HELD;
+}
+
+/* The same dispatch computes the gradient, if its dloss exists already. */
+static void emit_spread(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_value *z = vkt_node_in(n, 0);
+    const uint32_t B = z->shape.dim[0], K = z->shape.dim[1],
+                   lanes = vkt_lanes_for(e->lim, VKT_K_SOFTMAX_XENT_SPREAD, K);
+    const vkt_softmax_xent_push pc = { .batch = B, .pitch4 = vkt_div_up(B, 4), .classes = K };
+    const vkt_node *dx = vkt_fuse_companion(e);
+    const vkt_tensor partial = vkt_partial_sums(e, n->out[XENT_OUT_LOSS], pc.pitch4);
+    const uint32_t spec[] = { lanes, [XENT_SPEC_HELD] = vkt_div_up(K, lanes), [XENT_SPEC_DX] = dx != NULL };
+    const vkt_bind bind[] = { [XENT_Z] = VKT_WHOLE(n->in[0]),
+                              [XENT_T] = VKT_WHOLE(n->in[1]),
+                              [XENT_STEP] = VKT_WHOLE(n->in[2]),
+                              [XENT_STAT] = VKT_WHOLE(n->out[XENT_OUT_STAT]),
+                              [XENT_PART] = VKT_WHOLE(partial),
+                              [XENT_DLOSS] =
+                                  VKT_WHOLE(dx ? dx->in[XENT_DX_IN_DLOSS] : n->in[2]), /* unread without dx */
+                              [XENT_DZ] = VKT_WHOLE(dx ? dx->out[0] : n->out[XENT_OUT_STAT]) };
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_SOFTMAX_XENT_SPREAD,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(pc),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { pc.pitch4, 1, 1 } });
+    vkt_sum_partials(e, partial, n->out[XENT_OUT_LOSS]);
+}
+
+static bool is_gradient(const vkt_node *head, const vkt_node *n)
+{
+    return n->op == &vkt_op_softmax_xent_dx && n->in[0].id == head->in[0].id && n->in[1].id == head->in[1].id &&
+           n->in[XENT_DX_IN_STAT].id == head->out[XENT_OUT_STAT].id;
+}
+
 static void xent_emit(const vkt_node *n, vkt_emit *e)
 {
+    if (is_spread(e, vkt_node_in(n, 0))) {
+        emit_spread(n, e);
+        return;
+    }
     vkt_sample_blocks s;
     if (!vkt_sample_blocks_of(e, vkt_node_in(n, 0), false, &s)) return;
     const vkt_tensor partial = vkt_partial_sums(e, n->out[XENT_OUT_LOSS], s.blocks);
@@ -80,6 +129,7 @@ const vkt_op vkt_op_softmax_xent = {
     .max_in = 2,
     .uses_step = true,
     .diff = 1u << 0,
+    .is_companion = is_gradient,
     .infer = xent_infer,
     .emit = xent_emit,
     .backward = xent_backward,
@@ -95,7 +145,7 @@ const vkt_op vkt_op_softmax_xent = {
 static vkt_result xent_dx_infer(vkt_infer *f)
 {
     VKT_TRY(vkt_check_scores(f, true));
-    const vkt_value z = *vkt_in(f, 0), stat = *vkt_in(f, 2), dloss = *vkt_in(f, 3);
+    const vkt_value z = *vkt_in(f, 0), stat = *vkt_in(f, XENT_DX_IN_STAT), dloss = *vkt_in(f, XENT_DX_IN_DLOSS);
     VKT_REQUIRE(f, stat.layout == z.layout && vkt_shape_equal(stat.shape, vkt_shape2(z.shape.dim[0], 2)), VKT_E_SHAPE,
                 "softmax_xent_dx: want the statistics of softmax_xent");
     VKT_REQUIRE(f, dloss.dtype == VKT_F32 && vkt_shape_elements(dloss.shape) == 1, VKT_E_SHAPE,
@@ -115,8 +165,8 @@ static void xent_dx_emit(const vkt_node *n, vkt_emit *e)
         const vkt_bind bind[] = { [XENT_DX_Z] = { n->in[0], w.offset_bytes, w.bytes },
                                   [XENT_DX_T] = VKT_WHOLE(n->in[1]),
                                   [XENT_DX_STEP] = VKT_WHOLE(n->in[4]),
-                                  [XENT_DX_STAT] = VKT_WHOLE(n->in[2]),
-                                  [XENT_DX_DLOSS] = VKT_WHOLE(n->in[3]),
+                                  [XENT_DX_STAT] = VKT_WHOLE(n->in[XENT_DX_IN_STAT]),
+                                  [XENT_DX_DLOSS] = VKT_WHOLE(n->in[XENT_DX_IN_DLOSS]),
                                   [XENT_DX_DZ] = { n->out[0], w.offset_bytes, w.bytes } };
         vkt_dispatch_add(
             e, &(vkt_launch){ .kernel = s.columns ? VKT_K_SOFTMAX_XENT_DX : VKT_K_SOFTMAX_XENT_DX_ROWS,
@@ -133,6 +183,7 @@ const vkt_op vkt_op_softmax_xent_dx = {
     .min_in = 4,
     .max_in = 4,
     .uses_step = true,
+    .head_in = XENT_DX_IN_STAT + 1,
     .infer = xent_dx_infer,
     .emit = xent_dx_emit,
     .tested_by = "softmax_xent",

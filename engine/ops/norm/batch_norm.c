@@ -7,7 +7,9 @@
  *   (Ioffe & Szegedy, Batch Normalization, 2015.)
  *
  * Each pass has three parts. The first one computes statistics (backward: sums) of blocks of channels. The second one
- * combines the results of blocks to those of channels. The third one is elementwise. If mean and variance are given
+ * combines the results of blocks to those of channels. The third one is elementwise. If a channel is one block, one
+ * dispatch does all three. If it has few blocks, the work groups of the third part each do the second one (the trait
+ * blocks_joined). In both cases the same dispatch also updates running statistics. If mean and variance are given
  * (evaluation, or frozen statistics), the forward pass has the third part only. Then all rows of the batch count as
  * real, and dx = gamma / sqrt(var + eps) dy. */
 #include "ops/norm/norm.h"
@@ -60,10 +62,11 @@ typedef struct plan {
     uint32_t ranged;
     vkt_batch_norm_push push;
     bool summed; /* the lanes of a work group compute sums together */
-    uint32_t spec[5];
+    bool joined; /* the elementwise part combines the results of blocks itself */
+    uint32_t spec[7];
 } plan;
 
-static plan plan_of(const vkt_node *n, uint16_t kernel, float eps)
+static plan plan_of(const vkt_emit *e, const vkt_node *n, uint16_t kernel, float eps)
 {
     const vkt_value *x = vkt_node_in(n, 0);
     const uint32_t batch = x->shape.dim[0], channels = x->shape.dim[1], period4 = vkt_div_up(batch, 4);
@@ -75,6 +78,8 @@ static plan plan_of(const vkt_node *n, uint16_t kernel, float eps)
                                     .eps = eps };
     p.push.per_block = VKT_MIN(p.push.channel4, BLOCK4);
     p.push.blocks = vkt_div_up(p.push.channel4, p.push.per_block);
+    p.joined = p.push.blocks <= VKT_MAX(e->lim->traits->blocks_joined, 1u);
+    p.spec[BATCH_NORM_SPEC_ALONE] = p.push.blocks == 1;
     return p;
 }
 
@@ -138,23 +143,42 @@ static vkt_bind blocks_scratch(vkt_emit *e, const plan *p)
 
 /* ---- batch_norm: x, gamma, beta, step -> y, mean, var; batch_norm_given: x, mean, var, gamma, beta -> y ---- */
 
-static void emit_normalise(const vkt_node *n, vkt_emit *e, vkt_tensor mean, vkt_tensor var, const vkt_tensor affine[2],
-                           vkt_tensor step)
+/* Lets the kernel update the running statistics behind the node, if there are any. The kernel does not use the bindings
+ * of absent ones, which have the memory of the batch's mean. */
+static void bind_running(vkt_emit *e, plan *p)
+{
+    const vkt_node *r = vkt_fuse_companion(e);
+    const vkt_bind mean = p->bind[BATCH_NORM_MEAN];
+    p->bind[BATCH_NORM_RUNNING_MEAN] = r ? VKT_WHOLE(r->in[0]) : mean;
+    p->bind[BATCH_NORM_RUNNING_VAR] = r ? VKT_WHOLE(r->in[1]) : mean;
+    p->spec[BATCH_NORM_SPEC_RUNNING] = r != NULL;
+    if (!r) return;
+    const vkt_running_stats_attr *a = r->attr;
+    p->push.unbiased = a->unbiased;
+    p->push.momentum = a->momentum;
+}
+
+/* Emits the elementwise part. `part`: the results of blocks, if the work groups combine them; else not bound. */
+static void emit_normalise(const vkt_node *n, vkt_emit *e, const vkt_tensor statistics[2], const vkt_tensor affine[2],
+                           vkt_tensor step, vkt_bind part)
 {
     const vkt_batch_norm_attr *a = n->attr;
-    const vkt_tensor gamma = affine[0], beta = affine[1];
-    plan p = plan_of(n, VKT_K_BATCH_NORM, a->eps);
+    const vkt_tensor gamma = affine[0], beta = affine[1], mean = statistics[0];
+    plan p = plan_of(e, n, part.t.id ? VKT_K_BATCH_NORM_JOINED : VKT_K_BATCH_NORM, a->eps);
     p.bind[BATCH_NORM_X] = VKT_WHOLE(n->in[0]);
     p.bind[BATCH_NORM_STEP] = VKT_WHOLE(step.id ? step : mean); /* absent tensors are not read */
     p.bind[BATCH_NORM_MEAN] = VKT_WHOLE(mean);
-    p.bind[BATCH_NORM_VAR] = VKT_WHOLE(var);
+    p.bind[BATCH_NORM_VAR] = VKT_WHOLE(statistics[1]);
     p.bind[BATCH_NORM_GAMMA] = VKT_WHOLE(gamma.id ? gamma : mean);
     p.bind[BATCH_NORM_BETA] = VKT_WHOLE(beta.id ? beta : mean);
     p.bind[BATCH_NORM_Y] = VKT_WHOLE(n->out[0]);
+    p.bind[BATCH_NORM_PART] = part;
     p.ranged = 1u << BATCH_NORM_X | 1u << BATCH_NORM_PLUS | 1u << BATCH_NORM_Y;
+    p.summed = p.kernel == VKT_K_BATCH_NORM_JOINED;
     p.spec[BATCH_NORM_SPEC_GAMMA] = gamma.id != 0;
     p.spec[BATCH_NORM_SPEC_BETA] = beta.id != 0;
     p.spec[BATCH_NORM_SPEC_GIVEN] = step.id == 0;
+    if (p.summed) bind_running(e, &p);
     const vkt_node *sum = vkt_fuse_epilogue(e, VKT_FUSE_SUM);
     p.bind[BATCH_NORM_PLUS] = VKT_WHOLE(sum ? sum->in[vkt_root(e->g, sum->in[0]) == n->out[0].id] : n->in[0]);
     p.spec[BATCH_NORM_SPEC_PLUS] = sum != NULL;
@@ -180,26 +204,34 @@ static vkt_result batch_norm_infer(vkt_infer *f)
     return VKT_OK;
 }
 
+/* Returns whether n updates running statistics with those of the batch. */
+static bool is_running(const vkt_node *head, const vkt_node *n)
+{
+    return n->op == &vkt_op_running_stats && n->in[2].id == head->out[1].id && n->in[3].id == head->out[2].id;
+}
+
 static void batch_norm_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_batch_norm_attr *a = n->attr;
-    plan p = plan_of(n, VKT_K_BATCH_NORM_STATS, a->eps);
+    plan p = plan_of(e, n, VKT_K_BATCH_NORM_STATS, a->eps);
+    const bool alone = p.push.blocks == 1;
     p.bind[BATCH_NORM_X] = VKT_WHOLE(n->in[0]);
     p.bind[BATCH_NORM_STEP] = VKT_WHOLE(n->in[3]);
-    p.bind[BATCH_NORM_PART] = blocks_scratch(e, &p);
+    p.bind[BATCH_NORM_PART] = alone ? VKT_WHOLE(n->out[1]) : blocks_scratch(e, &p); /* one block: not read */
     p.ranged = 1u << BATCH_NORM_X;
     p.summed = true;
-    emit_channels(e, &p);
+    if (!alone) emit_channels(e, &p);
     vkt_bind finish[BATCH_NORM_BINDINGS] = {
         [BATCH_NORM_MEAN] = VKT_WHOLE(n->out[1]), [BATCH_NORM_VAR] = VKT_WHOLE(n->out[2])
     };
-    emit_finish(e, &p, VKT_K_BATCH_NORM_FINISH, finish);
-    emit_normalise(n, e, n->out[1], n->out[2], &n->in[1], n->in[3]);
+    if (!p.joined) emit_finish(e, &p, VKT_K_BATCH_NORM_FINISH, finish);
+    emit_normalise(n, e, &n->out[1], &n->in[1], n->in[3],
+                   p.joined ? p.bind[BATCH_NORM_PART] : (vkt_bind){ .bytes = 0 });
 }
 
 static void given_emit(const vkt_node *n, vkt_emit *e)
 {
-    emit_normalise(n, e, n->in[1], n->in[2], &n->in[3], (vkt_tensor){ 0 });
+    emit_normalise(n, e, &n->in[1], &n->in[3], (vkt_tensor){ 0 }, (vkt_bind){ .bytes = 0 });
 }
 
 static void batch_norm_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
@@ -228,7 +260,8 @@ static void sample(vkt_rng *r, vkt_case *c, bool given)
     if (vkt_rng_range(r, 0, 2))
         s = vkt_shape4(vkt_rng_range(r, 8, 21), vkt_rng_range(r, 1, 9), vkt_rng_range(r, 1, 13),
                        vkt_rng_range(r, 1, 11));
-    if (vkt_rng_range(r, 0, 7) == 0) s = vkt_shape3(9, 2, vkt_rng_range(r, 2700, 2800)); /* several blocks */
+    const uint32_t large = vkt_rng_range(r, 0, 7); /* several blocks, or many of them */
+    if (large < 2) s = vkt_shape3(9, 2, large ? vkt_rng_range(r, 2700, 2800) : vkt_rng_range(r, 6200, 6800));
     vkt_case_f32(c, VKT_BATCH_LAST, s, -1, 3);
     for (uint32_t i = 0; given && i < 2; i++)
         vkt_case_f32(c, VKT_ROWS, vkt_shape1(s.dim[1]), i ? 0.1f : -1.0f, i ? 2 : 1);
@@ -274,6 +307,7 @@ const vkt_op vkt_op_batch_norm = {
     .emit = batch_norm_emit,
     .epilogues = 1u << VKT_FUSE_SUM | 1u << VKT_FUSE_RELU,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+    .is_companion = is_running,
     .backward = batch_norm_backward,
     .sample = batch_norm_sample,
     .rel_tol = 4e-6f,
@@ -323,24 +357,30 @@ static vkt_result dx_infer(vkt_infer *f)
 static void dx_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_batch_norm_attr *a = n->attr;
-    plan p = plan_of(n, VKT_K_BATCH_NORM_SUMS, a->eps);
+    plan p = plan_of(e, n, VKT_K_BATCH_NORM_SUMS, a->eps);
+    const bool alone = p.push.blocks == 1;
     p.bind[BATCH_NORM_X] = VKT_WHOLE(n->in[0]);
-    p.bind[BATCH_NORM_DY] = VKT_WHOLE(n->in[1]);
+    const vkt_node *relu_dx = vkt_fuse_slope(e); /* it makes dy of relu's output and its gradient */
+    p.bind[BATCH_NORM_DY] = VKT_WHOLE(relu_dx ? relu_dx->in[1] : n->in[1]);
+    p.bind[BATCH_NORM_MASK] = relu_dx ? VKT_WHOLE(relu_dx->in[0]) : p.bind[BATCH_NORM_DY];
     p.bind[BATCH_NORM_MEAN] = VKT_WHOLE(n->in[2]);
     p.bind[BATCH_NORM_VAR] = VKT_WHOLE(n->in[3]);
     p.bind[BATCH_NORM_STEP] = VKT_WHOLE(n->in[5]);
-    p.bind[BATCH_NORM_PART] = blocks_scratch(e, &p);
-    p.ranged = 1u << BATCH_NORM_X | 1u << BATCH_NORM_DY;
+    p.bind[BATCH_NORM_PART] = alone ? VKT_WHOLE(n->in[2]) : blocks_scratch(e, &p); /* one block: not read */
+    p.ranged = 1u << BATCH_NORM_X | 1u << BATCH_NORM_DY | 1u << BATCH_NORM_MASK;
     p.spec[BATCH_NORM_SPEC_GIVEN] = a->given;
+    p.spec[BATCH_NORM_SPEC_MASK] = relu_dx != NULL;
     p.summed = true;
-    emit_channels(e, &p);
+    if (!alone) emit_channels(e, &p);
     vkt_bind finish[BATCH_NORM_BINDINGS] = {
         [BATCH_NORM_DGAMMA] = VKT_WHOLE(n->out[1]), [BATCH_NORM_DBETA] = VKT_WHOLE(n->out[2])
     };
-    emit_finish(e, &p, VKT_K_BATCH_NORM_FINISH_SUMS, finish);
-    p.kernel = VKT_K_BATCH_NORM_DX;
-    p.summed = false;
-    p.bind[BATCH_NORM_PART] = (vkt_bind){ .bytes = 0 };
+    if (!p.joined) {
+        emit_finish(e, &p, VKT_K_BATCH_NORM_FINISH_SUMS, finish);
+        p.bind[BATCH_NORM_PART] = (vkt_bind){ .bytes = 0 };
+    }
+    p.kernel = p.joined ? VKT_K_BATCH_NORM_DX_JOINED : VKT_K_BATCH_NORM_DX;
+    p.summed = p.joined;
     p.bind[BATCH_NORM_GAMMA] = VKT_WHOLE(n->in[n->in[4].id ? 4 : 2]); /* not read if absent */
     p.bind[BATCH_NORM_DGAMMA] = finish[BATCH_NORM_DGAMMA];
     p.bind[BATCH_NORM_DBETA] = finish[BATCH_NORM_DBETA];
@@ -364,6 +404,7 @@ const vkt_op vkt_op_batch_norm_dx = {
     .attr_bytes = sizeof(vkt_batch_norm_attr),
     .infer = dx_infer,
     .emit = dx_emit,
+    .slope_in = 1 + 1,
     .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0),
     .tested_by = "batch_norm",
     .flops = dx_flops,
@@ -440,6 +481,7 @@ const vkt_op vkt_op_running_stats = {
     .max_in = 4,
     .uses_step = true,
     .side_effect = true,
+    .head_in = 2 + 1, /* the new mean */
     .attr_bytes = sizeof(vkt_running_stats_attr),
     .infer = running_infer,
     .emit = running_emit,

@@ -74,9 +74,13 @@ static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind 
     const bool gradient = dy.id != 0;
     const bool gamma = bind[ROW_NORM_GAMMA].t.id != 0, beta = bind[ROW_NORM_BETA].t.id != 0;
     const bool split = a->inner > 1; /* each loop is along one channel */
-    const uint32_t spec[] = { vkt_lanes_for_passes(e, kernel, (split ? a->inner : a->channels) / (is_wide(a) ? 4 : 1),
-                                                   split ? 3ull * a->channels : 3),
-                              [ROW_NORM_SPEC_GAMMA] = gamma, [ROW_NORM_SPEC_BETA] = beta, [ROW_NORM_SPEC_RMS] = a->rms,
+    const uint32_t loads = (split ? a->inner : a->channels) / (is_wide(a) ? 4 : 1);
+    const uint32_t lanes = vkt_lanes_for_passes(e, kernel, loads, split ? 3ull * a->channels : 3);
+    const uint32_t spec[] = { lanes,
+                              [ROW_NORM_SPEC_HELD] = split ? 0 : vkt_held(e->lim, loads, lanes, gradient ? 2 : 1),
+                              [ROW_NORM_SPEC_GAMMA] = gamma,
+                              [ROW_NORM_SPEC_BETA] = beta,
+                              [ROW_NORM_SPEC_RMS] = a->rms,
                               [ROW_NORM_SPEC_SPLIT] = split };
     vkt_row_norm_push pc = push_of(a);
     for (uint64_t s = 0; most && s < samples; s += most) {

@@ -102,7 +102,10 @@ static void emit(const vkt_node *n, vkt_emit *e)
     const uint64_t slice = w.classes * w.inner, most = e->lim->max_storage_range_bytes / 4 / slice;
     const uint64_t step = slice <= UINT32_MAX ? vkt_bind_range_step((uint32_t)slice) : 1;
     const uint64_t per = most >= w.outer ? w.outer : most - most % step;
-    const uint32_t spec[] = { w.lanes, [SOFTMAX_SPEC_LOG] = a->log, [SOFTMAX_SPEC_CAUSAL] = a->causal };
+    const uint32_t held = w.by == ALONG ? vkt_held(e->lim, w.classes / w.width, w.lanes, dx ? 2 : 1) : 0;
+    const uint32_t spec[] = {
+        w.lanes, [SOFTMAX_SPEC_LOG] = a->log, [SOFTMAX_SPEC_CAUSAL] = a->causal, [SOFTMAX_SPEC_HELD] = held
+    };
     if (per == 0 || (w.by == LANE && w.classes > most_classes(e->lim))) {
         vkt_emit_error(
             e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,

@@ -10,6 +10,7 @@
 #include "abi/gather_ids.abi.h"
 #include "abi/gather_labels.abi.h"
 #include "abi/gather_rows.abi.h"
+#include "abi/step.abi.h"
 
 enum { TABLE = 0, ORDER, STEP };
 
@@ -46,6 +47,22 @@ static uint64_t range_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: a sample of %llu bytes is too large", n->op->name,
                                    (unsigned long long)row_bytes));
     return rows;
+}
+
+/* The three bindings of lib/batch_place.glsl. */
+typedef struct place {
+    bool early;
+    vkt_bind step, words, run;
+} place;
+
+/* Finds from where the kernels of node n read the place of the batch: from the step state, or (early) from the host's
+ * words. */
+static place place_of(const vkt_node *n, const vkt_emit *e)
+{
+    const vkt_graph *g = e->g;
+    const bool early = e->lim->traits->early_batch && g->run.id && g->words.id;
+    const vkt_bind step = VKT_WHOLE(early ? g->run : n->in[STEP]); /* what is not read has the memory of another one */
+    return (place){ early, step, early ? VKT_WHOLE(g->words) : step, step };
 }
 
 #define LONG 4096u /* the most iterations for one item. A lane has about 4 * LONG, which every driver allows */
@@ -109,11 +126,14 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
                                   .words = words,
                                   .plane = elements / a->channels,
                                   .n_order = vkt_node_in(n, ORDER)->shape.dim[0] };
+    const place from = place_of(n, e);
     vkt_bind bind[] = { [GATHER_TABLE] = VKT_WHOLE(n->in[TABLE]),
                         [GATHER_ORDER] = VKT_WHOLE(n->in[ORDER]),
-                        [GATHER_STEP] = VKT_WHOLE(n->in[STEP]),
+                        [GATHER_STEP] = from.step,
                         [GATHER_AFFINE] = VKT_WHOLE(vkt_emit_const(e, "affine", affine, 16u * a->channels)),
-                        [GATHER_OUT] = VKT_WHOLE(n->out[0]) };
+                        [GATHER_OUT] = VKT_WHOLE(n->out[0]),
+                        [GATHER_WORDS] = from.words,
+                        [GATHER_RUN] = from.run };
     const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_load),
                    channel_words = vkt_div_up(push.plane, u8 ? 4 : 1), wanted = e->lim->traits->groups_load;
     const uint64_t few =
@@ -123,7 +143,7 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
         groups(e->lim, (uint64_t)push.parts * push.batch4, vkt_div_up(channel_words, push.parts), lanes);
     for (uint64_t row = 0; row < table->shape.dim[0]; row += range) {
         const uint64_t end = VKT_MIN(row + range, (uint64_t)table->shape.dim[0]);
-        const uint32_t spec[] = { lanes, [GATHER_SPEC_KEEP] = row > 0 };
+        const uint32_t spec[] = { lanes, [GATHER_SPEC_KEEP] = row > 0, [BATCH_SPEC_EARLY] = from.early };
         push.row_begin = (uint32_t)row;
         push.row_end = (uint32_t)end;
         bind[GATHER_TABLE].offset_bytes = row * row_bytes;
@@ -236,11 +256,15 @@ static void labels_emit(const vkt_node *n, vkt_emit *e)
     const vkt_gather_labels_push push = { .batch = a->batch,
                                           .n_order = vkt_node_in(n, ORDER)->shape.dim[0],
                                           .n_table = vkt_node_in(n, TABLE)->shape.dim[0] };
+    const place from = place_of(n, e);
     const vkt_bind bind[] = { [LABELS_TABLE] = VKT_WHOLE(n->in[TABLE]),
                               [LABELS_ORDER] = VKT_WHOLE(n->in[ORDER]),
-                              [LABELS_STEP] = VKT_WHOLE(n->in[STEP]),
-                              [LABELS_OUT] = VKT_WHOLE(n->out[0]) };
-    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_load), spec[] = { lanes };
+                              [LABELS_STEP] = from.step,
+                              [LABELS_OUT] = VKT_WHOLE(n->out[0]),
+                              [LABELS_WORDS] = from.words,
+                              [LABELS_RUN] = from.run };
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_load),
+                   spec[] = { lanes, [BATCH_SPEC_EARLY] = from.early };
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_GATHER_LABELS,
                                        VKT_LAUNCH_BIND(bind),
                                        VKT_LAUNCH_PUSH(push),
@@ -319,16 +343,19 @@ static void ids_emit(const vkt_node *n, vkt_emit *e)
                                  .numbers = a->length,
                                  .parts = wide ? a->length / 4 : table->shape.dim[1],
                                  .n_order = vkt_node_in(n, ORDER)->shape.dim[0] };
+    const place from = place_of(n, e);
     vkt_bind bind[] = { [IDS_TABLE] = VKT_WHOLE(n->in[TABLE]),
                         [IDS_ORDER] = VKT_WHOLE(n->in[ORDER]),
-                        [IDS_STEP] = VKT_WHOLE(n->in[STEP]),
-                        [IDS_OUT] = VKT_WHOLE(n->out[0]) };
+                        [IDS_STEP] = from.step,
+                        [IDS_OUT] = VKT_WHOLE(n->out[0]),
+                        [IDS_WORDS] = from.words,
+                        [IDS_RUN] = from.run };
     static const uint16_t kernels[2][2] = { { VKT_K_GATHER_IDS, VKT_K_GATHER_IDS4 },
                                             { VKT_K_GATHER_IDS_PACKED, VKT_K_GATHER_IDS_PACKED4 } };
     const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_load);
     for (uint64_t row = 0; row < table->shape.dim[0]; row += range) {
         const uint64_t end = VKT_MIN(row + range, (uint64_t)table->shape.dim[0]);
-        const uint32_t spec[] = { lanes, [IDS_SPEC_KEEP] = row > 0 };
+        const uint32_t spec[] = { lanes, [IDS_SPEC_KEEP] = row > 0, [BATCH_SPEC_EARLY] = from.early };
         push.row_begin = (uint32_t)row;
         push.row_end = (uint32_t)end;
         bind[IDS_TABLE].offset_bytes = row * row_bytes;

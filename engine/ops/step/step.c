@@ -104,7 +104,8 @@ static void report_emit(const vkt_node *n, vkt_emit *e)
     const vkt_bind bind[] = { [REPORT_METRICS] = VKT_WHOLE(n->in[0]),
                               [REPORT_LOSS] = VKT_WHOLE(n->in[1]),
                               [REPORT_CORRECT] = VKT_WHOLE(has_correct ? n->in[2] : n->in[1]),
-                              [REPORT_STEP] = VKT_WHOLE(n->in[3]) };
+                              [REPORT_STEP] = VKT_WHOLE(n->in[3]),
+                              [REPORT_RUN] = VKT_WHOLE(e->g->run) };
     const uint32_t spec[] = { 1 };
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_REPORT,
                                        VKT_LAUNCH_BIND(bind),
@@ -129,5 +130,5 @@ void vkt_report(vkt_graph *g, vkt_tensor loss, vkt_tensor correct)
 {
     if (!g) return;
     const vkt_tensor in[] = { vkt_graph_metrics(g), loss, correct };
-    vkt_apply(g, &vkt_op_report, in, VKT_COUNT(in), NULL, NULL);
+    if (vkt_apply(g, &vkt_op_report, in, VKT_COUNT(in), NULL, NULL).id) vkt_graph_run(g);
 }

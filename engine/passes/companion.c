@@ -1,0 +1,32 @@
+/* passes/companion.c - finds companions: later nodes whose work the dispatches of a node can do too.
+ *
+ * The graph keeps both nodes. The lowering leaves out the companion if the emit of the node before asks for it. So a
+ * device for which this does not pay has the same dispatches as without companions, in the same order. A companion
+ * saves a dispatch, and a barrier if the two nodes would be neighbours on the longest path. */
+#include "passes/passes.h"
+
+/* Returns whether t exists before `head` runs, or is made by it, and has the same value when the companion would run. A
+ * state, like running statistics, changes in place, so only the next node is early enough. */
+static bool is_ready(const vkt_graph *g, vkt_tensor t, const vkt_node *head, const vkt_node *n)
+{
+    const vkt_value *v = &g->values[vkt_root(g, t)];
+    if (!t.id || v->role == VKT_ROLE_CONST || v->role == VKT_ROLE_STEP) return true;
+    if (v->role != VKT_ROLE_ACTIVATION && v->role != VKT_ROLE_INPUT) return n->index == head->index + 1;
+    return !v->producer || v->producer <= head->index + 1;
+}
+
+static void find(vkt_graph *g, vkt_node *n)
+{
+    const uint32_t producer = g->values[vkt_root(g, n->in[n->op->head_in - 1])].producer;
+    vkt_node *head = producer ? g->nodes[producer - 1] : NULL;
+    bool fits = head && head->op->is_companion && !head->companion && !n->epilogue && !n->fused_into &&
+                head->op->is_companion(head, n);
+    for (uint32_t i = 0; fits && i < n->n_in; i++) fits = is_ready(g, n->in[i], head, n);
+    if (fits) head->companion = n->index + 1;
+}
+
+void vkt_find_companions(vkt_graph *g, const bool *live)
+{
+    for (size_t i = 0; i < g->n_nodes && !g->no_fuse; i++)
+        if (live[i] && g->nodes[i]->op->head_in) find(g, g->nodes[i]);
+}

@@ -1,0 +1,17 @@
+// batch_place.glsl - finds the rows of this run's batch: see abi/step.abi.h
+// EARLY: the kernel runs beside step_advance, which computes the step state. So it reads the host's words itself. STEP_RUN, the
+// number of this run, does not change before report.comp runs.
+// The including file declares BATCH_STEP, BATCH_WORDS and BATCH_RUN, the bindings.
+layout(constant_id = BATCH_SPEC_EARLY) const uint EARLY = 0;
+layout(binding = BATCH_STEP, std430) readonly buffer Step { uint step[]; };
+layout(binding = BATCH_WORDS, std430) readonly buffer Words { uint words[]; };
+layout(binding = BATCH_RUN, std430) readonly buffer Run { uint run[]; };
+
+// Returns the number of real rows, and the index of the first one in the order of the epoch.
+uvec2 batch_place()
+{
+    if (EARLY == 0) return uvec2(step[STEP_ROWS], step[STEP_FIRST]);
+    const bool recorded = words[RING_SLOTS * RING_WORDS + RING_RECORDED] != 0u;
+    const uint slot = (recorded ? RING_SLOTS : run[0] % RING_SLOTS) * RING_WORDS;
+    return uvec2(words[slot + RING_ROWS], words[slot + RING_FIRST]);
+}

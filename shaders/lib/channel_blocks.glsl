@@ -1,0 +1,22 @@
+// channel_blocks.glsl - combines the results of a channel's blocks, first to last: see abi/batch_norm.abi.h
+//   Statistics: n is the count, and M2 is the sum of squares about the mean. a means the blocks so far, b the next block:
+//   n = n_a + n_b, delta = mean_b - mean_a, mean = mean_a + delta * n_b / n, M2 = M2_a + M2_b + delta^2 * n_a * n_b / n
+//   SUMS or DX: sums add up.
+// source: Chan, Golub & LeVeque 1983
+vec4 with_block(vec4 all, vec4 next)
+{
+#if defined(SUMS) || defined(DX)
+    return all + next;
+#else
+    const float n = all.x + next.x, delta = next.y - all.y;
+    if (next.x > 0.0)
+        all = vec4(n, all.y + delta * (next.x / n), all.z + next.z + delta * delta * (all.x * next.x / n), 0.0);
+    return all;
+#endif
+}
+
+// Returns the biased variance of a channel's statistics; 0 if there is no real row.
+float variance_of(vec4 all)
+{
+    return all.x > 0.0 ? all.z / all.x : 0.0;
+}

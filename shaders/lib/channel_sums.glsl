@@ -1,0 +1,45 @@
+// channel_sums.glsl - sums of one block of a batch-last channel, by all lanes of a work group: see abi/batch_norm.abi.h
+// The including file declares x4, and includes lanes.glsl, channels.glsl and, with SUMS or DX, channel_gradient.glsl.
+//   block_statistics    (count, mean, sum of squares about that mean) of the real rows
+//   block_sums          (sum of dy, sum of dy * (x - mean) * scale) of the real rows
+// source: Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983, "corrected two-pass"
+// The mean comes first and then the squares about it, while the block is still in the cache. So nothing cancels. The rounding
+// error of the mean is removed from both results.
+// Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
+float sum4(vec4 v)
+{
+    return sum_of_lanes((v.x + v.y) + (v.z + v.w));
+}
+
+#if defined(SUMS) || defined(DX)
+// Vec4s `first` to `end` of channel pc.first + c.
+vec4 block_sums(uint c, uint first, uint end, uint rows, float mean, float scale)
+{
+    const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
+    vec4 a = vec4(0.0), b = vec4(0.0);
+    for (uint i = first + lane, k = column_of(first + lane); i < end; i += lanes, k = next_column(k)) {
+        const vec4 dy = mix(vec4(0.0), gradient_at(c, i), is_real(k, rows));
+        a += dy;
+        b += dy * (LOAD4(x4, pc.x4 + c * pc.channel4 + i) - mean);
+    }
+    return vec4(sum4(a), sum4(b) * scale, 0.0, 0.0);
+}
+#else
+vec4 block_statistics(uint x_at, uint first, uint end, uint rows)
+{
+    const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x, column = column_of(first + lane);
+    const float n = float(real_before(end, rows) - real_before(first, rows));
+    vec4 a = vec4(0.0), b = vec4(0.0);
+    for (uint i = first + lane, k = column; i < end; i += lanes, k = next_column(k))
+        a += mix(vec4(0.0), LOAD4(x4, x_at + i), is_real(k, rows));
+    const float mean = n == 0.0 ? 0.0 : sum4(a) / n;
+    a = vec4(0.0);
+    for (uint i = first + lane, k = column; i < end; i += lanes, k = next_column(k)) {
+        const vec4 d = mix(vec4(0.0), LOAD4(x4, x_at + i) - mean, is_real(k, rows));
+        a += d;
+        b += d * d;
+    }
+    const float left = n == 0.0 ? 0.0 : sum4(a) / n;
+    return vec4(n, mean + left, sum4(b) - n * left * left, 0.0);
+}
+#endif
