@@ -32,8 +32,8 @@ static const device fft_gpu = {
     VKT_CLASS_INTEL, "transforms_pay=1,fft_point_cost=0.01,fft_tiles_point_cost=1,fft_weight_cost=0.01,shared_cost=2",
     false
 };
-/* A GPU whose direct convolutions are slow, a GPU whose tiles of a subgroup are fast, a GPU that uses spans of pixels, and
- * a CPU whose shared memory is fast. */
+/* A GPU whose direct convolutions are slow, a GPU whose tiles of a subgroup are fast, a GPU that uses spans of pixels,
+ * and a CPU whose shared memory is fast. */
 static const device no_direct_gpu = { VKT_CLASS_NVIDIA, "direct_cost=8", false };
 static const device tile_gpu = { VKT_CLASS_AMD, "tile_cost=2", false };
 static const device span_gpu = { VKT_CLASS_MOBILE, "span_channels=64,shared_cost=3", false };
