@@ -26,8 +26,9 @@ typedef enum vkt_kernel_id {
 #define VKT_KF_SAMPLED 4u
 #define VKT_KF_IMAGE 8u
 #define VKT_KF_FETCHED 32u
-/* What a kernel of subgroups wants from their size. SHORT: it is short of registers. Few lanes leave more registers for
- * each of them. SHUFFLES: each lane reads the values of all other lanes, so its work grows with their number. */
+/* Flags for the size of subgroups that a kernel wants. SHORT: the kernel is short of registers. Few lanes leave more
+ * registers for each of them. SHUFFLES: each lane reads the values of all other lanes, so its work grows with their
+ * number. */
 #define VKT_KF_SHORT 64u
 #define VKT_KF_SHUFFLES 128u
 

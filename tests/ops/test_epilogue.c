@@ -185,36 +185,6 @@ static void only_a_complete_sum_is_clamped_at_zero(void **state)
     }
 }
 
-/* A sum over 576 products is computed in two slices. Only the kernel that adds them clamps. */
-static void only_the_sum_of_slices_is_clamped_at_zero(void **state)
-{
-    (void)state;
-    harness_needs(harness_ctx);
-    const spec forward = {
-        conv, .x = { 4, { 5, 64, 5, 5 } }, .w = { 4, { 8, 64, 3, 3 } }, .conv.pad = { 1, 1 }, .bias = true, .fused = 1
-    };
-    const spec back = {
-        conv_transpose, .x = { 4, { 5, 64, 5, 5 } }, .w = { 4, { 64, 8, 3, 3 } }, .conv.pad = { 1, 1 }, .bias = true,
-        .fused = 1
-    };
-    harness_view view = pair_whole;
-    view.force = VKT_V(SHARED);
-    for (int i = 0; i < 4; i++) {
-        uint32_t slices = 0, clamped = 0, sums = 0;
-        net fused, plain;
-        view.precision = i / 2 ? VKT_PRECISION_F16 : VKT_PRECISION_F32;
-        assert_true(pair_make(&fused, &plain, i % 2 ? &back : &forward, &view));
-        for (size_t k = 0; k < fused.p->lowered.n; k++) {
-            const vkt_dispatch *d = &fused.p->lowered.list[k];
-            if (d->kernel == VKT_K_CONV2D_SHARED || d->kernel == VKT_K_CONV2D_SHARED_DX) slices = d->groups[1];
-            clamped += (d->storage & STORAGE_RELU) != 0;
-            sums += d->kernel == VKT_K_GEMM_SUM4 && d->storage & STORAGE_RELU;
-        }
-        assert_true(slices > 1 && clamped == 1 && sums == 1);
-        pair_free(&fused, &plain);
-    }
-}
-
 /* ---- sums ---- */
 
 /* Builds relu(norm(x) + o), or the sum without relu. */
@@ -570,7 +540,6 @@ int main(void)
         cmocka_unit_test(relu_is_stored_by_the_node_before_it),
         cmocka_unit_test(any_variant_of_a_convolution),
         cmocka_unit_test(only_a_complete_sum_is_clamped_at_zero),
-        cmocka_unit_test(only_the_sum_of_slices_is_clamped_at_zero),
         cmocka_unit_test(a_sum_is_its_norms),
         cmocka_unit_test(in_every_view),
         cmocka_unit_test(the_rest_is_done_in_place),
