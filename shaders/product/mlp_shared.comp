@@ -39,7 +39,7 @@ VKT_STORED(MLP_OUT, writeonly, result)
 const uint COLUMNS = MLP_SHARED_SAMPLES / 4, ROW = MLP_SHARED_ROW; // vec4s of a row that are used; of a row
 const uint MAX_OUTPUTS = 4, UNROLL = 4;
 shared vec4 act[(W0 + W1 + W2 + W3 + W4) * ROW];
-shared vec2 stage[2 * STAGE]; // rows of a matrix of PACKED
+shared vec2 stage[2 * STAGE]; // rows of a matrix of PACKED; at the end the losses of the lanes
 uint lane, first_column, rows; // first_column: the block's first vec4 of samples
 float scale;
 vec4 loss, sums[MAX_OUTPUTS];

@@ -219,10 +219,10 @@ static void emit_line(job *j)
 /* ---- mlp_shared.comp ---- */
 
 /* Returns the vec4s of weights that shared memory of `bytes` bytes holds beside the activations: all of the largest
- * matrix, or a slice. 0: a slice would have fewer than 8 rows. */
+ * matrix, or a slice. 0: a slice would have fewer than 8 rows, or the lanes' losses, a vec2 for each, would not fit. */
 static uint32_t stage_of(const job *j, uint32_t bytes)
 {
-    uint32_t rows = 0, least = 64, all = 0;
+    uint32_t rows = 0, least = MLP_SHARED_LANES / 2, all = 0;
     for (uint32_t l = 0; l <= j->layers; l++) rows += j->width[l];
     for (uint32_t l = 0; l < j->layers; l++) {
         const uint32_t K = j->width[l], M = j->width[l + 1], row = vkt_div_up(VKT_MAX(K, M), 4);
@@ -230,7 +230,7 @@ static uint32_t stage_of(const job *j, uint32_t bytes)
         all = VKT_MAX(all, VKT_MAX(K * vkt_div_up(M, 4), M * vkt_div_up(K, 4)));
     }
     const uint32_t act = 16 * MLP_SHARED_ROW * rows, most = act < bytes ? (bytes - act) / 1024 * 64 : 0;
-    return most < least ? 0 : VKT_MIN(most, VKT_MAX((uint32_t)vkt_round_up(all, 64), 64u));
+    return most < least ? 0 : VKT_MIN(most, VKT_MAX((uint32_t)vkt_round_up(all, 64), least));
 }
 
 /* Changes the job to one of mlp_shared.comp. Two work groups of 32 KiB fit into the shared memory of most cores, so a
