@@ -27,6 +27,7 @@ RULES = {
     "navi31-f16": ("spills", "waves", "math", "shared_loads", "vector", "threads", "barriers"),
 }
 PRODUCT = re.compile(r"^(GEMM_(SHARED|COOP)|CONV2D_(DX_|DW_)?(SHARED|COOP)(_DX)?|CONV2D_DW_(SHARED|COOP))$")
+ATTENTION = re.compile(r"^ATTENTION_(SHARED|COOP)(_DQ|_DKV)?$")  # several products, and exponentials between them
 
 
 # ---- the assembly of AMD GPUs, as LLVM and ACO print it ----
@@ -144,7 +145,8 @@ class Kernel:
 
     def __init__(self, name):
         self.name = name
-        self.is_product = bool(PRODUCT.match(name))
+        self.has_products = bool(PRODUCT.match(name) or ATTENTION.match(name))
+        self.min_waves = MIN_WAVES_PRODUCT if PRODUCT.match(name) else MIN_WAVES
         self.registers = self.shared = self.spills = self.pipelines = self.dispatches = 0
         self.waves = self.threads = self.math = self.shared_loads = self.vector = None
 
@@ -155,7 +157,7 @@ class Kernel:
         self.shared = max(self.shared, s["LDS size"])
         self.spills = max(self.spills, s["Spilled VGPRs"])
         self.waves = least(self.waves, s["Subgroups per SIMD"])
-        if not self.is_product:
+        if not self.has_products:
             return
         c = busiest_loop(p["assembly"])
         if c["matrix"]:
@@ -172,7 +174,7 @@ class Kernel:
         """Returns (rule, measured value) of each limit that the kernel breaks."""
         if self.spills:
             yield "spills", self.spills
-        if self.waves < (MIN_WAVES_PRODUCT if self.is_product else MIN_WAVES):
+        if self.waves < self.min_waves:
             yield "waves", self.waves
         if self.math is not None and self.math < MIN_MATH:
             yield "math", round(self.math)

@@ -1,0 +1,172 @@
+/* ops/product/attention_tiles.c - see attention_tiles.h. */
+#include "ops/product/attention_tiles.h"
+
+/* For each tile of columns, a pass computes `products` tiles of scores and `sums` tiles of sums. */
+static const struct pass {
+    uint16_t shuffled, shared; /* the kernel of each variant */
+    uint8_t n_bind, products, sums;
+    bool by_keys; /* rows are keys, and columns are queries */
+} passes[] = {
+    [VKT_ATTENTION_FORWARD] = { VKT_K_ATTENTION, VKT_K_ATTENTION_SHARED, ATTENTION_LSE + 1, 1, 1, false },
+    [VKT_ATTENTION_DQ] = { VKT_K_ATTENTION_DQ, VKT_K_ATTENTION_SHARED_DQ, ATTENTION_DQ + 1, 2, 1, false },
+    [VKT_ATTENTION_DKV] = { VKT_K_ATTENTION_DKV, VKT_K_ATTENTION_SHARED_DKV, ATTENTION_DV + 1, 2, 2, true },
+};
+
+/* The dispatch of a pass by one variant. */
+typedef struct tiling {
+    uint16_t kernel;
+    uint64_t units;      /* tiles of all heads */
+    uint64_t iterations; /* of all loops, for one tile */
+    vkt_attention_push pc;
+    uint32_t spec[ATTENTION_MAX_SPECS], n_spec;
+} tiling;
+
+static uint64_t div_up(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static vkt_attention_push push_of(const struct pass *p, const vkt_attention_push *pc)
+{
+    vkt_attention_push own = *pc;
+    if (p->by_keys) {
+        own.rows = pc->others;
+        own.others = pc->rows;
+    }
+    return own;
+}
+
+/* ---- by shuffles ---- */
+
+/* Returns the rows of a tile. More rows need fewer loads and more registers. For each row, a lane has `sums` times
+ * `parts` vec4s of sums. A lane of a GPU has about 200 registers. On a CPU the sums are in the first-level cache. A
+ * head with few rows gets small tiles, because these compute fewer of the elements that a mask hides. */
+static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, uint32_t sums)
+{
+    uint32_t most = VKT_MIN(rows <= 64 ? 8u : ATTENTION_MAX_ROWS, lim->traits->attention_sums / sums);
+    while (most * parts > ATTENTION_MAX_SUMS) most /= 2;
+    return most;
+}
+
+/* A tile is that of one subgroup. For each tile of columns, a product is a loop over d4, and a sum is a loop over
+ * `spread`. */
+static tiling tile_shuffled(const vkt_limits *lim, const struct pass *p, const vkt_attention_push *pc, uint64_t heads)
+{
+    const uint32_t lanes = lim->subgroup_size;
+    tiling t = { .kernel = p->shuffled, .pc = push_of(p, pc), .n_spec = ATTENTION_SPECS };
+    for (t.pc.spread = lanes == ATTENTION_ROTATED ? 4 : 1; t.pc.spread < pc->d4 && t.pc.spread < lanes;)
+        t.pc.spread *= 2;
+    const uint32_t parts = vkt_div_up(pc->d4, t.pc.spread), rows = tile_rows(lim, t.pc.rows, parts, p->sums);
+    t.units = vkt_div_up(t.pc.rows, rows) * heads;
+    t.iterations =
+        (uint64_t)vkt_div_up(t.pc.others, 4 * lanes) * (1 + p->products * pc->d4 + p->sums * t.pc.spread) + pc->d4;
+    t.spec[0] = lanes;
+    t.spec[ATTENTION_SPEC_ROWS] = rows;
+    t.spec[ATTENTION_SPEC_PARTS] = parts;
+    return t;
+}
+
+/* ---- in shared memory ---- */
+
+/* The tiles, largest first. The last one runs on every device: 128 lanes and 16 KiB are the minimum that Vulkan
+ * requires. */
+static const struct shape {
+    uint32_t rows, chunks;
+} shapes[] = {
+    { 64, 4 }, /* 256 lanes, 16 KiB; 24 KiB if a row has more than 16 vec4s */
+    { 32, 4 }, /* 128 lanes, 12 KiB; 20 KiB */
+    { 32, 2 }, /* 128 lanes, 10 KiB for more than 16 vec4s */
+};
+
+/* Returns the bytes of shared memory that shaders/lib/attention_shared.glsl declares. */
+static uint64_t shared_bytes(const struct shape *s, uint32_t d4)
+{
+    const uint64_t row = d4 <= 4 ? 4 : d4 <= 8 ? 8 : vkt_round_up(d4, 16);
+    return 2 * 16 * s->chunks * (s->rows + VKT_MAX(ATTENTION_SHARED_COLUMNS, 4 * row));
+}
+
+/* Returns the largest tile that the device can compute. If a head has few rows, or if there are few tiles, tiles are
+ * smaller. */
+static const struct shape *choose_shape(const vkt_limits *lim, uint32_t rows, uint32_t d4, uint64_t heads)
+{
+    const struct shape *s = shapes, *last = shapes + VKT_COUNT(shapes) - 1;
+    if (rows <= s->rows / 2 || vkt_div_up(rows, s->rows) * heads < lim->traits->groups_shared) s++;
+    while (s < last && (4 * s->rows > lim->max_workgroup_lanes || shared_bytes(s, d4) > lim->shared_bytes)) s++;
+    return s;
+}
+
+/* A tile is that of a work group. Products and sums are loops over slices. */
+static tiling tile_shared(const vkt_limits *lim, const struct pass *p, const vkt_attention_push *pc, uint64_t heads)
+{
+    tiling t = { .kernel = p->shared, .pc = push_of(p, pc), .n_spec = ATTENTION_SHARED_SPECS };
+    const struct shape *s = choose_shape(lim, t.pc.rows, pc->d4, heads);
+    const uint64_t slices =
+        p->products * vkt_div_up(pc->d4, s->chunks) + p->sums * (ATTENTION_SHARED_COLUMNS / (4 * s->chunks));
+    t.units = vkt_div_up(t.pc.rows, s->rows) * heads;
+    t.iterations = div_up(t.pc.others, ATTENTION_SHARED_COLUMNS) * (1 + slices) + 1;
+    t.spec[0] = 4 * s->rows;
+    t.spec[ATTENTION_SHARED_SPEC_ROWS] = s->rows;
+    t.spec[ATTENTION_SHARED_SPEC_CHUNKS] = s->chunks;
+    t.spec[ATTENTION_SHARED_SPEC_D4] = pc->d4;
+    return t;
+}
+
+/* ---- the choice, and a dispatch ---- */
+
+static tiling tile(const vkt_limits *lim, vkt_variant v, vkt_attention_pass pass, const vkt_attention_push *pc,
+                   uint64_t heads)
+{
+    return (v == VKT_V_SHARED ? tile_shared : tile_shuffled)(lim, &passes[pass], pc, heads);
+}
+
+/* Returns whether no loop is too long for the device. */
+static bool fits(const vkt_limits *lim, const tiling *t)
+{
+    return t->units <= UINT32_MAX && t->iterations * ((t->units - 1) / lim->max_groups + 1) <= vkt_largest_loop(lim);
+}
+
+vkt_variant vkt_attention_pick(vkt_emit *e, vkt_attention_pass first, vkt_attention_pass last,
+                               const vkt_attention_push *pc, uint64_t heads)
+{
+    const vkt_traits *traits = e->lim->traits;
+    const double each = 4.0 * pc->d4 * pc->rows * pc->others * (double)heads;
+    const vkt_variant_cost variants[] = {
+        { VKT_V_SHUFFLED, each },
+        { VKT_V_SHARED, traits->shared_pays ? traits->shared_cost * each : VKT_COST_NEVER },
+    };
+    vkt_variant_cost candidates[VKT_COUNT(variants)];
+    uint32_t n = 0;
+    for (size_t i = 0; i < VKT_COUNT(variants); i++) {
+        bool can = true;
+        for (vkt_attention_pass p = first; p <= last; p++) {
+            const tiling t = tile(e->lim, variants[i].variant, p, pc, heads);
+            can = can && fits(e->lim, &t);
+        }
+        if (can) candidates[n++] = variants[i];
+    }
+    return n ? vkt_pick(e, candidates, n) : VKT_V_SHUFFLED;
+}
+
+void vkt_attention_emit(vkt_emit *e, vkt_attention_pass pass, vkt_variant v, const vkt_attention_push *pc,
+                        uint64_t heads, const vkt_bind *bind)
+{
+    tiling t = tile(e->lim, v, pass, pc, heads);
+    if (!fits(e->lim, &t)) {
+        vkt_emit_error(e,
+                       vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                "%s: %u rows against %u in %llu heads of %u numbers are too many for loops in %u work "
+                                "groups: this device ends them after %llu iterations; use shorter "
+                                "sequences or smaller batches",
+                                e->node->op->name, t.pc.rows, t.pc.others, (unsigned long long)heads, 4 * pc->d4,
+                                e->lim->max_groups, (unsigned long long)vkt_largest_loop(e->lim)));
+        return;
+    }
+    t.pc.units = (uint32_t)t.units;
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = t.kernel,
+                                       .bind = bind,
+                                       .n_bind = passes[pass].n_bind,
+                                       VKT_LAUNCH_PUSH(t.pc),
+                                       .spec = t.spec,
+                                       .n_spec = t.n_spec,
+                                       .groups = { t.units, 1, 1 } });
+}
