@@ -1,7 +1,7 @@
 // attention_shared.glsl - shared by the attention kernels for GPUs: tiles of scores, and of sums over the columns of scores.
 // The lanes of a work group share the operands, which are in shared memory.
 // A work group has one tile of ROWS x COLUMNS scores. A lane has 4 x 4 of them: rows m * LANES_M + lane_m and columns
-// n * LANES_N + lane_n. It also has sums for its 4 rows: PARTS vec4s of each.
+// n * LANES_N + lane_n. It also has one vec4 of the sums of each of its rows. LANES_N is large enough for this.
 // Both products take one slice of their operands after the other, SLICE numbers of the sum's index at a time. While the work
 // group multiplies a slice, it loads the next one into registers. It then stores that slice in the other half of shared memory,
 // so there is one barrier per slice.
@@ -26,11 +26,11 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = ATTENTION_SHARED_SPEC_ROWS) const uint ROWS = 64;
 layout(constant_id = ATTENTION_SHARED_SPEC_CHUNKS) const uint CHUNKS = 4;
 layout(constant_id = ATTENTION_SHARED_SPEC_D4) const uint D4 = 16;
-const uint LANES_M = ROWS / 4, LANES_N = 16, LANES = LANES_M * LANES_N, COLUMNS = ATTENTION_SHARED_COLUMNS, SLICE = 4 * CHUNKS;
+const uint LANES_M = ROWS / 4, LANES_N = ATTENTION_SHARED_LANES_N(D4), LANES = LANES_M * LANES_N;
+const uint COLUMNS = 4 * LANES_N, SLICE = 4 * CHUNKS;
 const uint SLICES = (D4 + CHUNKS - 1) / CHUNKS; // of a product of scores
-const uint ACROSS = D4 <= 4 ? 4 : D4 <= 8 ? 8 : LANES_N, PARTS = (D4 + ACROSS - 1) / ACROSS, SHARES = LANES_N / ACROSS;
-const uint ROW = ACROSS * PARTS; // vec4s of a row of b in a slice of sums
-const uint PART_A = ROWS * CHUNKS, SCORES_B = COLUMNS * CHUNKS, SUMS_B = SLICE * ROW; // vec4s of a slice
+const uint ACROSS = D4 <= 4 ? 4 : D4 <= 8 ? 8 : LANES_N, SHARES = LANES_N / ACROSS;
+const uint PART_A = ROWS * CHUNKS, SCORES_B = COLUMNS * CHUNKS, SUMS_B = SLICE * ACROSS; // vec4s of a slice
 const uint HALF = PART_A + (SCORES_B > SUMS_B ? SCORES_B : SUMS_B);
 const uint FETCH_A = (PART_A + LANES - 1) / LANES, FETCH_B = (SCORES_B + LANES - 1) / LANES;
 const uint FETCH_SUMS = (SUMS_B + LANES - 1) / LANES, FETCHES = FETCH_A + FETCH_B > FETCH_SUMS ? FETCH_A + FETCH_B : FETCH_SUMS;
@@ -45,7 +45,7 @@ const uint OF_Q = 0, OF_K = 1, OF_V = 2, OF_DY = 3;
 shared vec4 tile[2 * HALF];
 vec4 staged[FETCHES];
 uint at_a[FETCH_A], at_b[FETCH_B]; // see aim_a
-vec4 sum[4 * PARTS * SUMS];
+vec4 sum[4 * SUMS];
 uint half_at = 0; // the half that gets the next slice
 
 void aim(uint step, uint column);
@@ -111,12 +111,12 @@ uint column_of(uint at, uint i)
 void fetch_sums(matrix b, uint column, uint i)
 {
     [[unroll]] for (uint t = 0; t < FETCH_SUMS; t++) {
-        const uint from = min(column + column_of(item(t) / ROW, i), b.rows - 1) * b.ld, x = item(t) % ROW;
-        if (is_item(t, SUMS_B)) staged[t] = load(b.of, b.at + from + (D4 == ROW ? x : min(x, D4 - 1)));
+        const uint from = min(column + column_of(item(t) / ACROSS, i), b.rows - 1) * b.ld, x = item(t) % ACROSS;
+        if (is_item(t, SUMS_B)) staged[t] = load(b.of, b.at + from + (D4 == ACROSS ? x : min(x, D4 - 1)));
     }
 }
 
-// Returns the permutation of the vec4s of a row: vec4 c is at c ^ swap(row). It has one value for all rows of a lane.
+// Returns the permutation of the vec4s of a row: vec4 c is at c ^ swap(row). All rows of a lane have that of lane_m or lane_n.
 uint swap(uint row)
 {
     return row * CHUNKS / 8 % CHUNKS;
@@ -131,7 +131,8 @@ void put_scores(uint i)
         const bool is_a = t < FETCH_A;
         const uint n = is_a ? t : t - FETCH_A, row = item(n) / CHUNKS;
         if (is_item(n, is_a ? PART_A : SCORES_B))
-            tile[half_at + (c ^ swap(row)) + row * CHUNKS + (is_a ? 0 : PART_A)] = is_in ? staged[t] : vec4(0.0);
+            tile[half_at + (c ^ swap(row % (is_a ? LANES_M : LANES_N))) + row * CHUNKS + (is_a ? 0 : PART_A)] =
+                is_in ? staged[t] : vec4(0.0);
     }
 }
 
@@ -141,7 +142,7 @@ void put_sums(vec4 p[4], uint column, uint i)
 {
     if (column + COLUMNS > pc.others)
         [[unroll]] for (uint t = 0; t < FETCH_SUMS; t++)
-            if (column + column_of(item(t) / ROW, i) >= pc.others) staged[t] = vec4(0.0);
+            if (column + column_of(item(t) / ACROSS, i) >= pc.others) staged[t] = vec4(0.0);
     [[unroll]] for (uint t = 0; t < FETCH_SUMS; t++)
         if (is_item(t, SUMS_B)) tile[half_at + gl_LocalInvocationID.x + PART_A + t * LANES] = staged[t];
     if (lane_n() / CHUNKS == i)
@@ -166,15 +167,14 @@ void multiply_scores(inout vec4 s[4])
 void multiply_sums(uint at)
 {
     const uint share = lane_n() / ACROSS, p_at = half_at + lane_m() * CHUNKS + swap(lane_m());
-    const uint b_at = half_at + share * 4 * ROW + lane_n() % ACROSS;
+    const uint b_at = half_at + share * 4 * ACROSS + lane_n() % ACROSS;
     [[dont_unroll]] for (uint c = 0; c < CHUNKS; c += SHARES) {
         vec4 p[4];
         [[unroll]] for (uint m = 0; m < 4; m++) p[m] = tile[(p_at ^ (c + share)) + m * LANES_M * CHUNKS];
-        [[unroll]] for (uint j = 0; j < 4; j++)
-            [[unroll]] for (uint n = 0; n < PARTS; n++) {
-                const vec4 b = tile[b_at + 4 * c * ROW + PART_A + j * ROW + n * ACROSS];
-                [[unroll]] for (uint m = 0; m < 4; m++) sum[at + m * PARTS + n] += p[m][j] * b;
-            }
+        [[unroll]] for (uint j = 0; j < 4; j++) {
+            const vec4 b = tile[b_at + 4 * c * ACROSS + PART_A + j * ACROSS];
+            [[unroll]] for (uint m = 0; m < 4; m++) sum[at + m] += p[m][j] * b;
+        }
     }
 }
 
@@ -216,7 +216,7 @@ void add_sums(uint step, uint column, uint next, uint next_column, vec4 p[4], ui
 
 void clear_sums()
 {
-    [[unroll]] for (uint i = 0; i < 4 * PARTS * SUMS; i++) sum[i] = vec4(0.0);
+    [[unroll]] for (uint i = 0; i < 4 * SUMS; i++) sum[i] = vec4(0.0);
 }
 
 // Returns the largest v, or the sum of all v, of the lanes that have the same rows.
@@ -245,8 +245,8 @@ void join_shares(uint at)
             [[unroll]] for (uint i = 1; i < SHARES; i++) sum[at + m] += tile[m * LANES + gl_LocalInvocationID.x + i * ACROSS];
 }
 
-// Returns the vec4 of a row that is in sum[at + m * PARTS + n]. The lane must not store it if it is D4 or more.
-uint sum_column(uint n)
+// Returns true if this lane stores the vec4 lane_n of its rows.
+bool stores()
 {
-    return lane_n() < ACROSS ? n * ACROSS + lane_n() : D4;
+    return lane_n() < min(ACROSS, D4);
 }

@@ -44,7 +44,7 @@ void weigh(uint column, inout vec4 s[4])
     [[unroll]] for (uint m = 0; m < 4; m++) {
         s[m] = exp_1ulp(s[m] - zero_at[m]);
         total[m] = total[m] * shrink[m] + ((s[m].x + s[m].y) + (s[m].z + s[m].w));
-        [[unroll]] for (uint n = 0; n < PARTS; n++) sum[m * PARTS + n] *= shrink[m];
+        sum[m] *= shrink[m];
     }
 }
 
@@ -55,9 +55,8 @@ void store(uint pair)
     [[unroll]] for (uint m = 0; m < 4; m++) {
         const uint r = row + tile_row(m);
         if (r >= pc.rows) continue;
-        const uint to = pc.y0 + (pair / pc.heads * pc.rows + r) * pc.heads * D4 + pair % pc.heads * D4;
-        [[unroll]] for (uint n = 0; n < PARTS; n++)
-            if (sum_column(n) < D4) STORE4(y, to + sum_column(n), sum[m * PARTS + n] / all[m]);
+        const uint to = pc.y0 + (pair / pc.heads * pc.rows + r) * pc.heads * D4 + pair % pc.heads * D4 + lane_n();
+        if (stores()) STORE4(y, to, sum[m] / all[m]);
         if (lane_n() == 0) lse[pc.lse0 + pair * pc.rows + r] = top[m] + log_1ulp(all[m]);
     }
 }

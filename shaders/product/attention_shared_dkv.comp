@@ -15,7 +15,7 @@ layout(binding = ATTENTION_DELTA, std430) readonly buffer Delta { float delta[];
 VKT_OUT4(ATTENTION_DK, dk);
 VKT_OUT4(ATTENTION_DV, dv);
 const uint SCORES = 0, PRODUCTS = 1, GRADIENTS = 2, QUERIES = 3; // steps
-const uint SUM_V = 0, SUM_K = 4 * PARTS;
+const uint SUM_V = 0, SUM_K = 4;
 matrix q, k, v, dy;
 uint row; // the first row of the tile
 
@@ -76,12 +76,10 @@ void attend(uint pair)
     join_shares(SUM_V);
     join_shares(SUM_K);
     [[unroll]] for (uint m = 0; m < 4; m++) {
-        const uint r = row + tile_row(m), to_k = k.at - pc.k0 + pc.dk0 + r * pc.ld, to_v = v.at - pc.v0 + pc.dv0 + r * pc.ld;
-        [[unroll]] for (uint n = 0; n < PARTS; n++) {
-            if (r >= pc.rows || sum_column(n) >= D4) continue;
-            STORE4(dk, to_k + sum_column(n), pc.scale * sum[SUM_K + m * PARTS + n]);
-            STORE4(dv, to_v + sum_column(n), sum[SUM_V + m * PARTS + n]);
-        }
+        const uint r = row + tile_row(m), to = r * pc.ld + lane_n();
+        if (r >= pc.rows || !stores()) continue;
+        STORE4(dk, k.at - pc.k0 + pc.dk0 + to, pc.scale * sum[SUM_K + m]);
+        STORE4(dv, v.at - pc.v0 + pc.dv0 + to, sum[SUM_V + m]);
     }
 }
 

@@ -40,12 +40,9 @@ void find_delta(uint pair)
 {
     vec4 d = vec4(0.0);
     [[unroll]] for (uint m = 0; m < 4; m++) {
-        const uint r = min(row + tile_row(m), pc.rows - 1), at = dy.at + r * dy.ld;
+        const uint r = min(row + tile_row(m), pc.rows - 1), at = dy.at + r * dy.ld + lane_n();
         lse_of[m] = lse[pc.lse0 + pair * pc.rows + r];
-        [[unroll]] for (uint n = 0; n < (D4 + LANES_N - 1) / LANES_N; n++) {
-            const uint x = n * LANES_N + lane_n();
-            if (x < D4) d[m] += dot(LOAD4(dy4, at + x), LOAD4(y4, at - pc.dy0 + pc.y0 + x));
-        }
+        if (lane_n() < D4) d[m] = dot(LOAD4(dy4, at), LOAD4(y4, at - pc.dy0 + pc.y0));
     }
     delta_of = over_row(d, true);
     [[unroll]] for (uint m = 0; m < 4; m++) {
@@ -78,9 +75,8 @@ void attend(uint pair)
     }
     join_shares(0);
     [[unroll]] for (uint m = 0; m < 4; m++) {
-        const uint r = row + tile_row(m), to = q.at - pc.q0 + pc.dq0 + r * pc.ld;
-        [[unroll]] for (uint n = 0; n < PARTS; n++)
-            if (r < pc.rows && sum_column(n) < D4) STORE4(dq, to + sum_column(n), pc.scale * sum[m * PARTS + n]);
+        const uint r = row + tile_row(m), to = q.at - pc.q0 + pc.dq0 + r * pc.ld + lane_n();
+        if (r < pc.rows && stores()) STORE4(dq, to, pc.scale * sum[m]);
     }
 }
 

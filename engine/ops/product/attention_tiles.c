@@ -21,11 +21,6 @@ typedef struct tiling {
     uint32_t spec[ATTENTION_MAX_SPECS], n_spec;
 } tiling;
 
-static uint64_t div_up(uint64_t a, uint64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static vkt_attention_push push_of(const struct pass *p, const vkt_attention_push *pc)
 {
     vkt_attention_push own = *pc;
@@ -68,43 +63,55 @@ static tiling tile_shuffled(const vkt_limits *lim, const struct pass *p, const v
 
 /* ---- in shared memory ---- */
 
-/* The tiles, largest first. The last one runs on every device: 128 lanes and 16 KiB are the minimum that Vulkan
- * requires. */
-static const struct shape {
+/* The tiles for rows of at most 16 vec4s, and for longer ones, largest first. The last one of each runs on every
+ * device: 128 lanes and 16 KiB are the minimum that Vulkan requires. */
+typedef struct shape {
     uint32_t rows, chunks;
-} shapes[] = {
-    { 64, 4 }, /* 256 lanes, 16 KiB; 24 KiB if a row has more than 16 vec4s */
-    { 32, 4 }, /* 128 lanes, 12 KiB; 20 KiB */
-    { 32, 2 }, /* 128 lanes, 10 KiB for more than 16 vec4s */
+} shape;
+static const shape short_rows[] = {
+    { 64, 4 }, /* 256 lanes, 16 KiB */
+    { 32, 4 }, /* 128 lanes, 12 KiB */
+};
+static const shape long_rows[] = {
+    { 32, 4 }, /* 256 lanes, 20 KiB */
+    { 16, 4 }, /* 128 lanes, 18 KiB */
+    { 16, 2 }, /* 128 lanes, 9 KiB */
 };
 
-/* Returns the bytes of shared memory that shaders/lib/attention_shared.glsl declares. */
-static uint64_t shared_bytes(const struct shape *s, uint32_t d4)
+static uint32_t lanes_of(const shape *s, uint32_t d4)
 {
-    const uint64_t row = d4 <= 4 ? 4 : d4 <= 8 ? 8 : vkt_round_up(d4, 16);
-    return 2 * 16 * s->chunks * (s->rows + VKT_MAX(ATTENTION_SHARED_COLUMNS, 4 * row));
+    return s->rows / 4 * ATTENTION_SHARED_LANES_N(d4);
 }
 
-/* Returns the largest tile that the device can compute. If a head has few rows, or if there are few tiles, tiles are
- * smaller. */
-static const struct shape *choose_shape(const vkt_limits *lim, uint32_t rows, uint32_t d4, uint64_t heads)
+/* Returns whether a work group can compute the tile. shaders/lib/attention_shared.glsl declares the shared memory: two
+ * slices of the tile's rows and columns. */
+static bool runs(const vkt_limits *lim, const shape *s, uint32_t d4)
 {
-    const struct shape *s = shapes, *last = shapes + VKT_COUNT(shapes) - 1;
+    const uint32_t bytes = 2 * 16 * s->chunks * (s->rows + 4 * ATTENTION_SHARED_LANES_N(d4));
+    return lanes_of(s, d4) <= lim->max_workgroup_lanes && bytes <= lim->shared_bytes;
+}
+
+/* Returns the largest tile that the device can compute. If a head has few rows, or if there would be few tiles, the
+ * tile is smaller. */
+static const shape *choose_shape(const vkt_limits *lim, uint32_t rows, uint32_t d4, uint64_t heads)
+{
+    const shape *s = d4 <= 16 ? short_rows : long_rows;
+    const shape *last = d4 <= 16 ? &short_rows[VKT_COUNT(short_rows) - 1] : &long_rows[VKT_COUNT(long_rows) - 1];
     if (rows <= s->rows / 2 || vkt_div_up(rows, s->rows) * heads < lim->traits->groups_shared) s++;
-    while (s < last && (4 * s->rows > lim->max_workgroup_lanes || shared_bytes(s, d4) > lim->shared_bytes)) s++;
+    while (s < last && !runs(lim, s, d4)) s++;
     return s;
 }
 
-/* A tile is that of a work group. Products and sums are loops over slices. */
+/* A tile is that of a work group. Products and sums are loops over slices, and over the vec4s of a slice. */
 static tiling tile_shared(const vkt_limits *lim, const struct pass *p, const vkt_attention_push *pc, uint64_t heads)
 {
     tiling t = { .kernel = p->shared, .pc = push_of(p, pc), .n_spec = ATTENTION_SHARED_SPECS };
-    const struct shape *s = choose_shape(lim, t.pc.rows, pc->d4, heads);
-    const uint64_t slices =
-        p->products * vkt_div_up(pc->d4, s->chunks) + p->sums * (ATTENTION_SHARED_COLUMNS / (4 * s->chunks));
+    const shape *s = choose_shape(lim, t.pc.rows, pc->d4, heads);
+    const uint32_t columns = 4 * ATTENTION_SHARED_LANES_N(pc->d4);
+    const uint64_t slices = p->products * vkt_div_up(pc->d4, s->chunks) + p->sums * columns / (4 * s->chunks);
     t.units = vkt_div_up(t.pc.rows, s->rows) * heads;
-    t.iterations = div_up(t.pc.others, ATTENTION_SHARED_COLUMNS) * (1 + slices) + 1;
-    t.spec[0] = 4 * s->rows;
+    t.iterations = vkt_div_up(t.pc.others, columns) * (1 + slices * (1 + s->chunks)) + 1;
+    t.spec[0] = lanes_of(s, pc->d4);
     t.spec[ATTENTION_SHARED_SPEC_ROWS] = s->rows;
     t.spec[ATTENTION_SHARED_SPEC_CHUNKS] = s->chunks;
     t.spec[ATTENTION_SHARED_SPEC_D4] = pc->d4;
