@@ -36,4 +36,5 @@ VKT_PUSH(vkt_attention_push,
 #define ATTENTION_SHARED_SPEC_D4     3 /* d4 */
 #define ATTENTION_SHARED_SPECS       4
 #define ATTENTION_MAX_SPECS          4
+#define ATTENTION_COOP_PAD 2u /* f16vec4s of padding of a row in shared memory */
 #define ATTENTION_SHARED_LANES_N(d4) ((d4) <= 16u ? 16u : 32u) /* a quarter of the columns of a tile; lanes that share a row */

@@ -14,14 +14,14 @@ layout(binding = ATTENTION_LSE, std430) readonly buffer Lse { float lse[]; };
 layout(binding = ATTENTION_DELTA, std430) readonly buffer Delta { float delta[]; };
 VKT_OUT4(ATTENTION_DK, dk);
 VKT_OUT4(ATTENTION_DV, dv);
-const uint SCORES = 0, PRODUCTS = 1, GRADIENTS = 2, QUERIES = 3; // steps
+const uint SCORES = 0, GRADIENTS = 1, PRODUCTS = 2, QUERIES = 3; // steps
 const uint SUM_V = 0, SUM_K = 4;
 matrix q, k, v, dy;
 uint row; // the first row of the tile
 
 void aim(uint step, uint column)
 {
-    if (step > PRODUCTS) return;
+    if (step != SCORES && step != PRODUCTS) return;
     if (step == SCORES) aim_a(k, row);
     else aim_a(v, row);
     if (step == SCORES) aim_b(q, column);
@@ -31,28 +31,31 @@ void aim(uint step, uint column)
 void fetch(uint step, uint column, uint i)
 {
     if (step == SCORES) fetch_scores(OF_K, OF_Q, i);
-    else if (step == PRODUCTS) fetch_scores(OF_V, OF_DY, i);
     else if (step == GRADIENTS) fetch_sums(dy, column, i);
+    else if (step == PRODUCTS) fetch_scores(OF_V, OF_DY, i);
     else fetch_sums(q, column, i);
 }
 
-// Converts scores s and products t = v dy^T to p and ds.
-void weigh(uint pair, uint column, inout vec4 s[4], inout vec4 t[4])
+// Converts scores to weights p. A key that a query does not use has the weight 0.
+void weigh(uint pair, uint column, inout vec4 s[4])
 {
     const uvec4 query = column + tile_columns();
-    vec4 lse_of, delta_of;
-    [[unroll]] for (uint i = 0; i < 4; i++) {
-        const uint at = pair * pc.others + min(query[i], pc.others - 1);
-        lse_of[i] = lse[pc.lse0 + at];
-        delta_of[i] = delta[pc.delta0 + at];
-    }
+    vec4 lse_of;
+    [[unroll]] for (uint i = 0; i < 4; i++) lse_of[i] = lse[pc.lse0 + pair * pc.others + min(query[i], pc.others - 1)];
     [[unroll]] for (uint m = 0; m < 4; m++) {
-        const vec4 p = exp_1ulp(pc.scale * s[m] - lse_of);
         const uvec4 from = uvec4(pc.causal != 0 ? min(row + tile_row(m), pc.others) : 0u);
         const bvec4 seen = lessThan(query - from, pc.others - from); // a query before `from` wraps around
-        s[m] = mix(vec4(0.0), p, seen);
-        t[m] = mix(vec4(0.0), p * (t[m] - delta_of), seen);
+        s[m] = mix(vec4(0.0), exp_1ulp(pc.scale * s[m] - lse_of), seen);
     }
+}
+
+// Converts products t = v dy^T to ds. p: the weights.
+void differentiate(uint pair, uint column, vec4 p[4], inout vec4 t[4])
+{
+    const uvec4 query = column + tile_columns();
+    vec4 delta_of;
+    [[unroll]] for (uint i = 0; i < 4; i++) delta_of[i] = delta[pc.delta0 + pair * pc.others + min(query[i], pc.others - 1)];
+    [[unroll]] for (uint m = 0; m < 4; m++) t[m] = p[m] * (t[m] - delta_of);
 }
 
 void attend(uint pair)
@@ -67,10 +70,11 @@ void attend(uint pair)
     fetch(SCORES, first, 0);
     [[dont_unroll]] for (uint c = first; c < pc.others; c += COLUMNS) {
         vec4 s[4], t[4];
-        scores(SCORES, c, PRODUCTS, c, s);
-        scores(PRODUCTS, c, GRADIENTS, c, t);
-        weigh(pair, c, s, t);
-        add_sums(GRADIENTS, c, QUERIES, c, s, SUM_V);
+        scores(SCORES, c, GRADIENTS, c, s);
+        weigh(pair, c, s);
+        add_sums(GRADIENTS, c, PRODUCTS, c, s, SUM_V);
+        scores(PRODUCTS, c, QUERIES, c, t);
+        differentiate(pair, c, s, t);
         add_sums(QUERIES, c, SCORES, c + COLUMNS, t, SUM_K);
     }
     join_shares(SUM_V);

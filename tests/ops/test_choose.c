@@ -184,9 +184,9 @@ static void attention_uses_the_cheapest_variant(void **state)
         vkt_precision precision;
         vkt_variant want;
     } cases[] = {
-        { &cpu, VKT_PRECISION_F32, VKT_V_SHUFFLED },
-        { &gpu, VKT_PRECISION_F32, VKT_V_SHARED },
-        { &shared_cpu, VKT_PRECISION_F32, VKT_V_SHARED },
+        { &cpu, VKT_PRECISION_F32, VKT_V_SHUFFLED }, { &gpu, VKT_PRECISION_F32, VKT_V_SHARED },
+        { &coop, VKT_PRECISION_F32, VKT_V_SHARED },  { &shared_cpu, VKT_PRECISION_F32, VKT_V_SHARED },
+        { &coop, VKT_PRECISION_F16, VKT_V_COOP },    { &coop, VKT_PRECISION_BF16, VKT_V_SHARED },
         { &gpu, VKT_PRECISION_F16, VKT_V_SHARED },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {

@@ -3,18 +3,22 @@
 
 /* For each tile of columns, a pass computes `products` tiles of scores and `sums` tiles of sums. */
 static const struct pass {
-    uint16_t shuffled, shared; /* the kernel of each variant */
+    uint16_t shuffled, shared, coop; /* the kernel of each variant */
     uint8_t n_bind, products, sums;
     bool by_keys; /* rows are keys, and columns are queries */
 } passes[] = {
-    [VKT_ATTENTION_FORWARD] = { VKT_K_ATTENTION, VKT_K_ATTENTION_SHARED, ATTENTION_LSE + 1, 1, 1, false },
-    [VKT_ATTENTION_DQ] = { VKT_K_ATTENTION_DQ, VKT_K_ATTENTION_SHARED_DQ, ATTENTION_DQ + 1, 2, 1, false },
-    [VKT_ATTENTION_DKV] = { VKT_K_ATTENTION_DKV, VKT_K_ATTENTION_SHARED_DKV, ATTENTION_DV + 1, 2, 2, true },
+    [VKT_ATTENTION_FORWARD] = { VKT_K_ATTENTION, VKT_K_ATTENTION_SHARED, VKT_K_ATTENTION_COOP, ATTENTION_LSE + 1, 1, 1,
+                                false },
+    [VKT_ATTENTION_DQ] = { VKT_K_ATTENTION_DQ, VKT_K_ATTENTION_SHARED_DQ, VKT_K_ATTENTION_COOP_DQ, ATTENTION_DQ + 1, 2,
+                           1, false },
+    [VKT_ATTENTION_DKV] = { VKT_K_ATTENTION_DKV, VKT_K_ATTENTION_SHARED_DKV, VKT_K_ATTENTION_COOP_DKV, ATTENTION_DV + 1,
+                            2, 2, true },
 };
 
 /* The dispatch of a pass by one variant. */
 typedef struct tiling {
     uint16_t kernel;
+    bool can;            /* false: no tile of the variant runs on this device */
     uint64_t units;      /* tiles of all heads */
     uint64_t iterations; /* of all loops, for one tile */
     vkt_attention_push pc;
@@ -48,7 +52,7 @@ static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, 
 static tiling tile_shuffled(const vkt_limits *lim, const struct pass *p, const vkt_attention_push *pc, uint64_t heads)
 {
     const uint32_t lanes = lim->subgroup_size;
-    tiling t = { .kernel = p->shuffled, .pc = push_of(p, pc), .n_spec = ATTENTION_SPECS };
+    tiling t = { .kernel = p->shuffled, .can = true, .pc = push_of(p, pc), .n_spec = ATTENTION_SPECS };
     for (t.pc.spread = lanes == ATTENTION_ROTATED ? 4 : 1; t.pc.spread < pc->d4 && t.pc.spread < lanes;)
         t.pc.spread *= 2;
     const uint32_t parts = vkt_div_up(pc->d4, t.pc.spread), rows = tile_rows(lim, t.pc.rows, parts, p->sums);
@@ -83,32 +87,48 @@ static uint32_t lanes_of(const shape *s, uint32_t d4)
     return s->rows / 4 * ATTENTION_SHARED_LANES_N(d4);
 }
 
-/* Returns whether a work group can compute the tile. shaders/lib/attention_shared.glsl declares the shared memory: two
- * slices of the tile's rows and columns. */
-static bool runs(const vkt_limits *lim, const shape *s, uint32_t d4)
+/* Returns whether a work group can compute the tile. The kernels declare the shared memory: two slices of the tile's
+ * rows and columns (shaders/lib/attention_lanes.glsl), of f16 with padding, and the tile itself (attention_coop.glsl).
+ */
+static bool runs(const vkt_limits *lim, const shape *s, uint32_t d4, bool coop)
 {
-    const uint32_t bytes = 2 * 16 * s->chunks * (s->rows + 4 * ATTENTION_SHARED_LANES_N(d4));
+    const uint32_t lanes_n = ATTENTION_SHARED_LANES_N(d4), slice = s->rows + 4 * lanes_n;
+    const uint32_t bytes = coop ? 2 * 8 * (s->chunks + ATTENTION_COOP_PAD) * slice + 16 * s->rows * (lanes_n + 1)
+                                : 2 * 16 * s->chunks * slice;
     return lanes_of(s, d4) <= lim->max_workgroup_lanes && bytes <= lim->shared_bytes;
 }
 
-/* Returns the largest tile that the device can compute. If a head has few rows, or if there would be few tiles, the
- * tile is smaller. */
-static const shape *choose_shape(const vkt_limits *lim, uint32_t rows, uint32_t d4, uint64_t heads)
+/* Returns whether the device's matrices divide a tile and its slices. The lanes must be whole subgroups, and each
+ * subgroup must get equally many matrices. */
+static bool divide(const vkt_limits *lim, const shape *s, uint32_t d4)
 {
-    const shape *s = d4 <= 16 ? short_rows : long_rows;
-    const shape *last = d4 <= 16 ? &short_rows[VKT_COUNT(short_rows) - 1] : &long_rows[VKT_COUNT(long_rows) - 1];
-    if (rows <= s->rows / 2 || vkt_div_up(rows, s->rows) * heads < lim->traits->groups_shared) s++;
-    while (s < last && !runs(lim, s, d4)) s++;
-    return s;
+    const vkt_coop *c = &lim->coop;
+    const uint32_t columns = 4 * ATTENTION_SHARED_LANES_N(d4), lanes = lanes_of(s, d4);
+    return c->m && c->n && c->k && s->rows % c->m == 0 && columns % c->n == 0 && 4 * s->chunks % c->k == 0 &&
+           lanes % lim->subgroup_size == 0 && s->rows / c->m * (columns / c->n) % (lanes / lim->subgroup_size) == 0;
 }
 
-/* A tile is that of a work group. Products and sums are loops over slices, and over the vec4s of a slice. */
-static tiling tile_shared(const vkt_limits *lim, const struct pass *p, const vkt_attention_push *pc, uint64_t heads)
+/* Returns the largest tile that the device can compute; NULL: there is none. If a head has few rows, or if there would
+ * be few tiles, the tile is smaller. */
+static const shape *choose_shape(const vkt_limits *lim, uint32_t rows, uint32_t d4, uint64_t heads, bool coop)
 {
-    tiling t = { .kernel = p->shared, .pc = push_of(p, pc), .n_spec = ATTENTION_SHARED_SPECS };
-    const shape *s = choose_shape(lim, t.pc.rows, pc->d4, heads);
+    const shape *s = d4 <= 16 ? short_rows : long_rows;
+    const shape *end = d4 <= 16 ? short_rows + VKT_COUNT(short_rows) : long_rows + VKT_COUNT(long_rows);
+    if (rows <= s->rows / 2 || vkt_div_up(rows, s->rows) * heads < lim->traits->groups_shared) s++;
+    while (s < end && !(runs(lim, s, d4, coop) && (!coop || divide(lim, s, d4)))) s++;
+    return s < end ? s : NULL;
+}
+
+/* A tile is that of a work group. Products and sums are loops over slices, and over the parts of a slice. */
+static tiling tile_shared(const vkt_limits *lim, const struct pass *p, const vkt_attention_push *pc, uint64_t heads,
+                          bool coop)
+{
+    tiling t = { .kernel = coop ? p->coop : p->shared, .pc = push_of(p, pc), .n_spec = ATTENTION_SHARED_SPECS };
+    const shape *s = choose_shape(lim, t.pc.rows, pc->d4, heads, coop);
+    if (!s) return t;
     const uint32_t columns = 4 * ATTENTION_SHARED_LANES_N(pc->d4);
     const uint64_t slices = p->products * vkt_div_up(pc->d4, s->chunks) + p->sums * columns / (4 * s->chunks);
+    t.can = true;
     t.units = vkt_div_up(t.pc.rows, s->rows) * heads;
     t.iterations = vkt_div_up(t.pc.others, columns) * (1 + slices * (1 + s->chunks)) + 1;
     t.spec[0] = lanes_of(s, pc->d4);
@@ -123,13 +143,15 @@ static tiling tile_shared(const vkt_limits *lim, const struct pass *p, const vkt
 static tiling tile(const vkt_limits *lim, vkt_variant v, vkt_attention_pass pass, const vkt_attention_push *pc,
                    uint64_t heads)
 {
-    return (v == VKT_V_SHARED ? tile_shared : tile_shuffled)(lim, &passes[pass], pc, heads);
+    if (v == VKT_V_SHUFFLED) return tile_shuffled(lim, &passes[pass], pc, heads);
+    return tile_shared(lim, &passes[pass], pc, heads, v == VKT_V_COOP);
 }
 
-/* Returns whether no loop is too long for the device. */
+/* Returns whether the device can compute a tiling, and no loop is too long for it. */
 static bool fits(const vkt_limits *lim, const tiling *t)
 {
-    return t->units <= UINT32_MAX && t->iterations * ((t->units - 1) / lim->max_groups + 1) <= vkt_largest_loop(lim);
+    return t->can && t->units <= UINT32_MAX &&
+           t->iterations * ((t->units - 1) / lim->max_groups + 1) <= vkt_largest_loop(lim);
 }
 
 vkt_variant vkt_attention_pick(vkt_emit *e, vkt_attention_pass first, vkt_attention_pass last,
@@ -137,19 +159,25 @@ vkt_variant vkt_attention_pick(vkt_emit *e, vkt_attention_pass first, vkt_attent
 {
     const vkt_traits *traits = e->lim->traits;
     const double each = 4.0 * pc->d4 * pc->rows * pc->others * (double)heads;
-    const vkt_variant_cost variants[] = {
-        { VKT_V_SHUFFLED, each },
-        { VKT_V_SHARED, traits->shared_pays ? traits->shared_cost * each : VKT_COST_NEVER },
+    const bool f16 = e->precision == VKT_PRECISION_F16; /* other programs must not round operands to f16 */
+    const struct {
+        vkt_variant variant;
+        bool can;
+        double cost;
+    } variants[] = {
+        { VKT_V_SHUFFLED, true, each },
+        { VKT_V_SHARED, true, traits->shared_pays ? traits->shared_cost * each : VKT_COST_NEVER },
+        { VKT_V_COOP, f16, traits->shared_pays ? traits->coop_cost * each : VKT_COST_NEVER },
     };
     vkt_variant_cost candidates[VKT_COUNT(variants)];
     uint32_t n = 0;
     for (size_t i = 0; i < VKT_COUNT(variants); i++) {
-        bool can = true;
+        bool can = variants[i].can;
         for (vkt_attention_pass p = first; p <= last; p++) {
             const tiling t = tile(e->lim, variants[i].variant, p, pc, heads);
             can = can && fits(e->lim, &t);
         }
-        if (can) candidates[n++] = variants[i];
+        if (can) candidates[n++] = (vkt_variant_cost){ variants[i].variant, variants[i].cost };
     }
     return n ? vkt_pick(e, candidates, n) : VKT_V_SHUFFLED;
 }

@@ -1,5 +1,6 @@
 /* ops/product/attention_tiles.h - how the kernels of attention are split into tiles, and which variant computes them:
- * SHUFFLED (shaders/lib/attention.glsl), or SHARED (shaders/lib/attention_shared.glsl). */
+ * SHUFFLED (shaders/lib/attention.glsl), SHARED (shaders/lib/attention_shared.glsl), or COOP (with
+ * attention_coop.glsl). */
 #ifndef VKT_ATTENTION_TILES_H
 #define VKT_ATTENTION_TILES_H
 
