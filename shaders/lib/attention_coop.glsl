@@ -1,5 +1,5 @@
-// attention_coop.glsl - the part of attention_shared.glsl that differs with COOP: subgroups multiply cooperative matrices of f16
-// (VK_KHR_cooperative_matrix), which sum in f32. Scores, weights and sums of the lanes stay f32.
+// attention_coop.glsl - the part of attention_shared.glsl that differs with COOP: subgroups multiply cooperative matrices of
+// f16 (VK_KHR_cooperative_matrix), which sum in f32. Scores, weights and sums of the lanes stay f32.
 // Operands and weights are rounded to f16. A slice has rows of both operands along the sum's index: ROWS rows of the first one
 // and COLUMNS rows of the second one. For sums, the rows of the matrix are transposed on the way, 4 x 4 numbers at a time.
 // So both products are the same one: ROWS x COLUMNS numbers. Each subgroup owns EACH_M x EACH_N neighbouring matrices of them.
@@ -18,7 +18,8 @@ layout(constant_id = COOP_SPEC_N) const uint COOP_N = 16;
 layout(constant_id = COOP_SPEC_K) const uint COOP_K = 16;
 const uint PAD = ATTENTION_COOP_PAD, PITCH = CHUNKS + PAD, HALF = (ROWS + COLUMNS) * PITCH; // f16vec4s
 const uint PART_PITCH = LANES_N + 1; // vec4s
-const uint MATRICES_N = COLUMNS / COOP_N, EACH = ROWS / COOP_M * MATRICES_N / SUBGROUPS; // matrices of a row of the tile, of a subgroup
+// The matrices of a row of the tile, those of a subgroup, and how many of these lie side by side.
+const uint MATRICES_N = COLUMNS / COOP_N, EACH = ROWS / COOP_M * MATRICES_N / SUBGROUPS;
 const uint LEAST_N = EACH * COOP_M / ROWS, SQUARE_N = EACH >= 4 ? EACH / 2 : EACH;
 const uint EACH_N = SQUARE_N < LEAST_N ? LEAST_N : SQUARE_N > MATRICES_N ? MATRICES_N : SQUARE_N, EACH_M = EACH / EACH_N;
 const uint SUMS_B = CHUNKS * LANES_N, FETCH_SUMS = (SUMS_B + LANES - 1) / LANES; // blocks of 4 x 4 numbers of a slice of a sum
@@ -118,8 +119,10 @@ void multiply_slice()
     const uvec2 corner = own_corner();
     [[unroll]] for (uint k = 0; k < SLICE; k += COOP_K) {
         coopmat<float16_t, gl_ScopeSubgroup, COOP_M, COOP_K, gl_MatrixUseA> a[EACH_M];
-        [[unroll]] for (uint i = 0; i < EACH_M; i++)
-            coopMatLoad(a[i], tile, half_at + (corner.x + i * COOP_M) * PITCH + k / 4, PITCH, gl_CooperativeMatrixLayoutRowMajor);
+        [[unroll]] for (uint i = 0; i < EACH_M; i++) {
+            const uint m = corner.x + i * COOP_M;
+            coopMatLoad(a[i], tile, half_at + m * PITCH + k / 4, PITCH, gl_CooperativeMatrixLayoutRowMajor);
+        }
         [[unroll]] for (uint j = 0; j < EACH_N; j++) {
             const uint n = ROWS + corner.y + j * COOP_N;
             coopmat<float16_t, gl_ScopeSubgroup, COOP_K, COOP_N, gl_MatrixUseB> b;

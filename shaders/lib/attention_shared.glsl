@@ -8,7 +8,8 @@
 //   scores    the sum over d of a[row][d] * b[column][d]. A slice has CHUNKS vec4s of each row of a and of b.
 //   sums      the sum over columns of p[row][column] * b[column][d]. A slice has the weights p of CHUNKS values of lane_n, 4
 //             columns each, and the same rows of b.
-// lib/attention_lanes.glsl multiplies in each lane. With COOP, subgroups multiply cooperative matrices: lib/attention_coop.glsl.
+// lib/attention_lanes.glsl multiplies in each lane. With COOP, subgroups multiply cooperative matrices
+// (lib/attention_coop.glsl).
 // Deterministic: the order of a sum depends on the tile and not on the grid.
 // The kernel that includes this file defines
 //   void aim(uint step, uint column)              for a product: calls aim_a and aim_b for the tile of columns at `column`.
