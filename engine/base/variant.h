@@ -29,7 +29,8 @@
     X(LINE, "line", "one narrow layer before a loss: every sum is in registers")                                 \
     X(WIDE, "wide", "network: eight samples per lane, weights are broadcast by shuffles")                        \
     X(NARROW, "narrow", "network: one sample per lane, weights by loads that all lanes share")                   \
-    X(SHARED, "shared", "for GPUs: matrix product, convolution or network by tiles in shared memory")            \
+    X(SHUFFLED, "shuffled", "attention: a subgroup per tile, operands are exchanged by shuffles")                \
+    X(SHARED, "shared", "for GPUs: product, convolution, attention or network by tiles in shared memory")        \
     X(SPLIT_K, "split_k", "for GPUs: as shared, if the result is small: slices of the sum are added at the end") \
     X(COOP, "coop", "for GPUs, in programs of f16: shared, by cooperative matrices")                             \
     X(DIRECT_SHARED, "direct_shared", "for GPUs: convolution with few channels, its weights in shared memory")   \

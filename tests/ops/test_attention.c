@@ -9,10 +9,14 @@
 #include <stdlib.h>
 
 #include "base/philox.h"
+#include "kernel/ids.h"
 #include "ops/harness.h"
 #include "ops/ops.h"
 #include "reference/reference.h"
 #include "support/host.h"
+
+#include "abi/abi.h"
+#include "abi/attention.abi.h"
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
@@ -47,6 +51,98 @@ static void wide_and_long_heads_agree_with_the_reference(void **state)
         if (report.faults) fail_msg("%s", report.text);
     }
 }
+
+/* ---- tiles in shared memory ---- */
+
+static vkt_traits gpu_traits; /* of the views below: a few work groups are enough */
+
+static void with_gpu_traits(vkt_limits *lim)
+{
+    gpu_traits = *lim->traits;
+    gpu_traits.groups_shared = 1;
+    lim->traits = &gpu_traits;
+}
+
+/* Limits of the smallest devices that Vulkan allows. */
+static void with_few_lanes(vkt_limits *lim)
+{
+    with_gpu_traits(lim);
+    lim->max_workgroup_lanes = 128;
+}
+
+static void with_little_memory(vkt_limits *lim)
+{
+    with_few_lanes(lim);
+    lim->shared_bytes = 16384;
+}
+
+/* Returns the number of dispatches by SHARED whose tiles have these rows and chunks. */
+static uint32_t count_tiles(const subject *s, const harness_view *view, uint32_t rows, uint32_t chunks)
+{
+    vkt_limits lim = harness_ctx->limits;
+    vkt_emit e;
+    uint32_t n = 0;
+    view->change(&lim);
+    lim.choices.force = view->force;
+    assert_int_equal(vkt_lower(s->g, &lim, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
+    for (size_t i = 0; i < e.n; i++)
+        n += (e.list[i].kernel == VKT_K_ATTENTION_SHARED || e.list[i].kernel == VKT_K_ATTENTION_SHARED_DQ ||
+              e.list[i].kernel == VKT_K_ATTENTION_SHARED_DKV) &&
+             e.list[i].spec[ATTENTION_SHARED_SPEC_ROWS] == rows &&
+             e.list[i].spec[ATTENTION_SHARED_SPEC_CHUNKS] == chunks;
+    vkt_lower_free(&e);
+    return n;
+}
+
+/* Widths: a part of a slice, several slices and a part, exactly as many vec4s as lanes, and less. Heads: several tiles
+ * of rows and of columns, with and without a part of a tile. */
+static void every_tile_in_shared_memory_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    static const struct {
+        uint32_t queries, keys, width;
+        bool causal;
+        void (*change)(vkt_limits *lim);
+        uint32_t rows, chunks;
+    } cases[] = {
+        { 70, 131, 64, true, with_gpu_traits, 64, 4 },  { 128, 64, 32, false, with_gpu_traits, 64, 4 },
+        { 66, 65, 28, true, with_gpu_traits, 64, 4 },   { 65, 40, 12, false, with_gpu_traits, 64, 4 },
+        { 67, 200, 60, true, with_few_lanes, 32, 4 },   { 33, 70, 4, true, with_few_lanes, 32, 4 },
+        { 40, 129, 128, true, with_gpu_traits, 32, 4 }, { 64, 257, 68, true, with_gpu_traits, 32, 4 },
+        { 150, 65, 76, false, with_few_lanes, 16, 4 },  { 33, 130, 128, true, with_little_memory, 16, 2 },
+    };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        harness_view view = { "in shared memory", cases[i].change, .force = VKT_V(SHARED) };
+        harness_report report = { .faults = 0 };
+        const vkt_shape q = vkt_shape3(2, cases[i].queries, cases[i].width);
+        const vkt_shape k = vkt_shape3(2, cases[i].keys, cases[i].width);
+        subject s;
+        subject_begin(&s, i);
+        for (int n = 0; n < 3; n++) subject_input(&s, &(vkt_case_input){ .shape = n ? k : q, .lo = -2, .hi = 2 }, NULL);
+        const vkt_attention_params p = { .causal = cases[i].causal };
+        subject_set_output(&s, vkt_attention(s.g, s.in[0].t, s.in[1].t, s.in[2].t, &p));
+        assert_true(count_tiles(&s, &view, cases[i].rows, cases[i].chunks) >= 2);
+        subject_forward(&s);
+        subject_backward(&s);
+        harness_check_in(harness_ctx, &s, &view, &report);
+        view.precision = i % 2 ? VKT_PRECISION_F16 : VKT_PRECISION_BF16;
+        harness_check_in(harness_ctx, &s, &view, &report);
+        assert_int_equal(report.halves, 1);
+        /* Matrices need more than 16 KiB. Mesa takes seconds to compile a kernel. */
+        const bool small = vkt_env_int("VKT_TEST_SMALL", 0) && i % 3;
+        if (harness_ctx->limits.coop.m && cases[i].change != with_little_memory && !small) {
+            view.force = VKT_V(COOP);
+            view.precision = VKT_PRECISION_F16;
+            harness_check_in(harness_ctx, &s, &view, &report);
+            assert_int_equal(report.coops, 1);
+        }
+        subject_free(&s);
+        if (report.faults) fail_msg("%s", report.text);
+    }
+}
+
+/* ---- other widths ---- */
 
 /* A head has 6 numbers, a width that no kernel supports. The result for a packed qkv (B,T,3D) is compared with the
  * reference of attention. */
@@ -161,6 +257,20 @@ static void the_last_value_may_be_infinite(void **state)
     }
 }
 
+/* Runs both tests with each variant of the kernels. */
+static void numbers_may_be_infinite_in_every_variant(void **state)
+{
+    harness_needs(harness_ctx);
+    static const uint64_t variants[] = { VKT_V(SHUFFLED), VKT_V(SHARED) };
+    const vkt_choices own = harness_ctx->limits.choices;
+    for (size_t i = 0; i < VKT_COUNT(variants); i++) {
+        harness_ctx->limits.choices.force = variants[i];
+        scores_may_be_infinite(state);
+        the_last_value_may_be_infinite(state);
+        harness_ctx->limits.choices = own;
+    }
+}
+
 /* A mask of -infinity hides keys. The result is within 1e-6 of the result without these keys. A query that sees no key
  * gives NaN. */
 static void a_mask_hides_keys(void **state)
@@ -225,7 +335,8 @@ static void memory_grows_with_the_sequence_not_with_its_square(void **state)
     assert_int_equal(plan_bytes(8192, VKT_PRECISION_F32), 2 * bytes);
 }
 
-/* Mesa 22.3 ends loops silently after 65,535 iterations; GPUs do not. */
+/* Mesa 22.3 ends loops silently after 65,535 iterations; GPUs do not. The loops of SHUFFLED are the longest, so a
+ * device may have to use SHARED. */
 static void loops_that_would_be_too_long_are_refused(void **state)
 {
     (void)state;
@@ -235,21 +346,32 @@ static void loops_that_would_be_too_long_are_refused(void **state)
                        .shared_bytes = 16384,
                        .max_storage_range_bytes = 1u << 30,
                        .traits = &vkt_class_traits[VKT_CLASS_CPU] };
-    static const uint32_t keys[] = { 60000, 200000 };
-    for (int i = 0; i < 3; i++) {
+    static const struct {
+        uint32_t keys;
+        vkt_device_class cls;
+        vkt_result want;
+        vkt_variant variant;
+    } cases[] = { { 60000, VKT_CLASS_CPU, VKT_OK, VKT_V_SHUFFLED },
+                  { 90000, VKT_CLASS_CPU, VKT_OK, VKT_V_SHARED },
+                  { 500000, VKT_CLASS_CPU, VKT_E_UNSUPPORTED, VKT_V_SHUFFLED },
+                  { 500000, VKT_CLASS_OTHER, VKT_OK, VKT_V_SHARED } };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        const bool refused = cases[i].want != VKT_OK;
         vkt_graph *g = harness_graph();
         vkt_emit e;
         const vkt_tensor q = vkt_input(g, "q", VKT_F32, VKT_ROWS, vkt_shape2(1, 64));
-        const vkt_tensor k = vkt_input(g, "k", VKT_F32, VKT_ROWS, vkt_shape2(keys[i > 0], 64));
+        const vkt_tensor k = vkt_input(g, "k", VKT_F32, VKT_ROWS, vkt_shape2(cases[i].keys, 64));
         vkt_keep(g, vkt_attention(g, q, k, k, NULL));
-        if (i == 2) lim.traits = &vkt_class_traits[VKT_CLASS_OTHER];
-        vkt_test_expect_errors(i == 1);
-        assert_int_equal(vkt_lower(g, &lim, NULL, (vkt_storage){ 0 }, &e), i == 1 ? VKT_E_UNSUPPORTED : VKT_OK);
+        lim.traits = &vkt_class_traits[cases[i].cls];
+        vkt_test_expect_errors(refused);
+        assert_int_equal(vkt_lower(g, &lim, NULL, (vkt_storage){ 0 }, &e), cases[i].want);
         vkt_test_expect_errors(false);
-        if (i == 1)
-            vkt_test_error_contains("1 rows against 200000 in 1 heads of 64 numbers");
-        else
+        if (refused) {
+            vkt_test_error_contains("1 rows against 500000 in 1 heads of 64 numbers");
+        } else {
+            assert_int_equal(e.picked[0].variant, cases[i].variant);
             vkt_lower_free(&e);
+        }
         vkt_graph_destroy(&g);
     }
 }
@@ -258,9 +380,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wide_and_long_heads_agree_with_the_reference),
+        cmocka_unit_test(every_tile_in_shared_memory_agrees_with_the_reference),
         cmocka_unit_test(packed_heads_of_any_width_are_split_and_put_together),
-        cmocka_unit_test(scores_may_be_infinite),
-        cmocka_unit_test(the_last_value_may_be_infinite),
+        cmocka_unit_test(numbers_may_be_infinite_in_every_variant),
         cmocka_unit_test(a_mask_hides_keys),
         cmocka_unit_test(memory_grows_with_the_sequence_not_with_its_square),
         cmocka_unit_test(loops_that_would_be_too_long_are_refused),

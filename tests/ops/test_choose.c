@@ -1,7 +1,7 @@
 /* The variant that each op chooses without switches, on invented devices. Every variant of convolutions
- * (ops/conv/choose.c), of matrix products (ops/product/gemm_choose.c), of networks in one node (ops/product/mlp_emit.c)
- * and of a hash grid's gradient (ops/encode/hash_grid.c) is the cheapest in at least one case. Only the lowering runs,
- * so no device is needed. */
+ * (ops/conv/choose.c), of matrix products (ops/product/gemm_choose.c), of attention (ops/product/attention_tiles.c), of
+ * networks in one node (ops/product/mlp_emit.c) and of a hash grid's gradient (ops/encode/hash_grid.c) is the cheapest
+ * in at least one case. Only the lowering runs, so no device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -205,6 +205,34 @@ static void products_use_the_cheapest_variant(void **state)
     }
 }
 
+static void attention_uses_the_cheapest_variant(void **state)
+{
+    (void)state;
+    const struct {
+        const device *d;
+        vkt_precision precision;
+        vkt_variant want;
+    } cases[] = {
+        { &cpu, VKT_PRECISION_F32, VKT_V_SHUFFLED }, { &gpu, VKT_PRECISION_F32, VKT_V_SHARED },
+        { &coop, VKT_PRECISION_F32, VKT_V_SHARED },  { &shared_cpu, VKT_PRECISION_F32, VKT_V_SHARED },
+        { &coop, VKT_PRECISION_F16, VKT_V_COOP },    { &coop, VKT_PRECISION_BF16, VKT_V_SHARED },
+        { &gpu, VKT_PRECISION_F16, VKT_V_SHARED },
+    };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        vkt_graph *g = harness_graph();
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape3(4, 256, 768));
+        const vkt_tensor y = vkt_attention_packed(g, x, 4, &(vkt_attention_params){ .causal = true });
+        const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_tensor_shape(g, y));
+        vkt_tensor dx;
+        vkt_variant v[2];
+        assert_int_equal(vkt_gradients(g, &y, &dy, 1, &x, 1, &dx), VKT_OK);
+        assert_int_equal(lower(cases[i].d, g, cases[i].precision, v, 2), 2);
+        is_variant("attention", i, v[0], cases[i].want);
+        is_variant("attention_dx", i, v[1], cases[i].want);
+        vkt_graph_destroy(&g);
+    }
+}
+
 static void networks_use_the_cheapest_variant(void **state)
 {
     (void)state;
@@ -335,6 +363,7 @@ int main(void)
         cmocka_unit_test(pooled_convolutions_use_the_cheapest_variant),
         cmocka_unit_test(programs_of_f16_use_cooperative_matrices),
         cmocka_unit_test(products_use_the_cheapest_variant),
+        cmocka_unit_test(attention_uses_the_cheapest_variant),
         cmocka_unit_test(networks_use_the_cheapest_variant),
         cmocka_unit_test(kernels_are_planned_with_their_own_subgroups),
         cmocka_unit_test(hash_grids_use_the_cheapest_variant),

@@ -1,12 +1,8 @@
 /* ops/product/attention.c - scaled dot-product attention: see vktrain/ops.h. It is one node if the attention kernels
  * can compute it. Otherwise it consists of nodes of other ops, and the weights are stored. */
-#include "kernel/ids.h"
-#include "ops/ops.h"
+#include "ops/product/attention_tiles.h"
 
 #include <math.h>
-
-#include "abi/abi.h"
-#include "abi/attention.abi.h"
 
 /* The largest width of a head that the kernels can compute, because the sums of a row must stay in registers. */
 #define MAX_WIDTH 128u
@@ -126,48 +122,6 @@ static vkt_result infer(vkt_infer *f)
 
 /* ---- dispatches ---- */
 
-/* Returns the rows of a tile. More rows need fewer loads and more registers. For each row, a lane has `sums` times
- * `parts` vec4s of sums. A lane of a GPU has about 200 registers. On a CPU the sums are in the first-level cache. A
- * head with few rows gets small tiles, because these compute fewer of the elements that a mask hides. */
-static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, uint32_t sums)
-{
-    uint32_t most = VKT_MIN(rows <= 64 ? 8u : ATTENTION_MAX_ROWS, lim->traits->attention_sums / sums);
-    while (most * parts > ATTENTION_MAX_SUMS) most /= 2;
-    return most;
-}
-
-/* Emits the tiles. For each tile of columns, the kernel computes `products` tiles of scores, each by a loop over d4,
- * and `sums` tiles of sums, each by a loop over `spread`. */
-static void emit_tiles(vkt_emit *e, uint16_t kernel, vkt_attention_push *pc, uint64_t heads, const vkt_bind *bind,
-                       uint32_t n_bind, uint32_t products, uint32_t sums)
-{
-    const uint32_t lanes = vkt_subgroup(e->lim, kernel);
-    for (pc->spread = lanes == ATTENTION_ROTATED ? 4 : 1; pc->spread < pc->d4 && pc->spread < lanes;) pc->spread *= 2;
-    const uint32_t parts = vkt_div_up(pc->d4, pc->spread), rows = tile_rows(e->lim, pc->rows, parts, sums);
-    const uint32_t spec[] = { lanes, [ATTENTION_SPEC_ROWS] = rows, [ATTENTION_SPEC_PARTS] = parts };
-    const uint64_t units = vkt_div_up(pc->rows, rows) * heads, columns = vkt_div_up(pc->others, 4 * lanes);
-    const uint64_t iterations = columns * (1 + products * pc->d4 + sums * pc->spread) + pc->d4;
-    const uint64_t most = vkt_largest_loop(e->lim);
-    pc->units = (uint32_t)units;
-    if (units > UINT32_MAX || iterations * ((units - 1) / e->lim->max_groups + 1) > most) {
-        vkt_emit_error(e,
-                       vkt_fail(&e->host, VKT_E_UNSUPPORTED,
-                                "%s: %u rows against %u in %llu heads of %u numbers are too many for loops in %u work "
-                                "groups: this device ends them after %llu iterations; use shorter "
-                                "sequences or smaller batches",
-                                e->node->op->name, pc->rows, pc->others, (unsigned long long)heads, 4 * pc->d4,
-                                e->lim->max_groups, (unsigned long long)most));
-        return;
-    }
-    vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
-                                       .bind = bind,
-                                       .n_bind = n_bind,
-                                       .push = pc,
-                                       .push_bytes = sizeof *pc,
-                                       VKT_LAUNCH_SPEC(spec),
-                                       .groups = { units, 1, 1 } });
-}
-
 /* Returns the bytes of a sample of the largest of these tensors. */
 static uint64_t sample_bytes(const vkt_emit *e, const form *f, const vkt_tensor *t, uint32_t n)
 {
@@ -247,12 +201,16 @@ static void emit(const vkt_node *n, vkt_emit *e)
 {
     const form f = form_of_node(n);
     const uint64_t most = samples_at_once(n, e, &f);
-    for (uint64_t s = 0; most && s < f.samples; s += most) {
+    if (most == 0) return;
+    const part first = part_of(n, 0, most);
+    const vkt_variant v =
+        vkt_attention_pick(e, VKT_ATTENTION_FORWARD, VKT_ATTENTION_FORWARD, &first.pc, first.count * f.heads);
+    for (uint64_t s = 0; s < f.samples; s += most) {
         part p = part_of(n, s, most);
         bind_operands(n, e, &p);
         p.pc.y0 = bind_samples(e, &p, ATTENTION_Y, n->out[0], y_sample(&f)) / 4;
         p.pc.lse0 = bind_samples(e, &p, ATTENTION_LSE, n->out[1], (uint64_t)f.heads * f.queries);
-        emit_tiles(e, VKT_K_ATTENTION, &p.pc, p.count * f.heads, p.bind, ATTENTION_LSE + 1, 1, 1);
+        vkt_attention_emit(e, VKT_ATTENTION_FORWARD, v, &p.pc, p.count * f.heads, p.bind);
     }
 }
 
@@ -350,6 +308,8 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     const form f = form_of_node(n);
     const uint64_t most = samples_at_once(n, e, &f), rows = (uint64_t)f.heads * f.queries;
     if (most == 0) return;
+    const part first = part_of(n, 0, most);
+    const vkt_variant v = vkt_attention_pick(e, VKT_ATTENTION_DQ, VKT_ATTENTION_DKV, &first.pc, first.count * f.heads);
     const vkt_tensor delta = vkt_scratch(e, "delta", 4 * f.samples * rows);
     for (uint64_t s = 0; s < f.samples; s += most) {
         part p = part_of(n, s, most);
@@ -360,11 +320,9 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
         p.pc.lse0 = bind_samples(e, &p, ATTENTION_LSE, n->in[2], rows);
         p.pc.dy0 = bind_samples(e, &p, ATTENTION_DY, n->in[3], y_sample(&f)) / 4;
         p.pc.delta0 = bind_samples(e, &p, ATTENTION_DELTA, delta, rows);
-        emit_tiles(e, VKT_K_ATTENTION_DQ, &p.pc, heads, p.bind, ATTENTION_DQ + 1, 2, 1);
+        vkt_attention_emit(e, VKT_ATTENTION_DQ, v, &p.pc, heads, p.bind);
         p.bind[ATTENTION_Y] = p.bind[ATTENTION_DQ] = (vkt_bind){ .bytes = 0 };
-        p.pc.rows = f.keys;
-        p.pc.others = f.queries;
-        emit_tiles(e, VKT_K_ATTENTION_DKV, &p.pc, heads, p.bind, ATTENTION_DV + 1, 2, 2);
+        vkt_attention_emit(e, VKT_ATTENTION_DKV, v, &p.pc, heads, p.bind);
     }
 }
 

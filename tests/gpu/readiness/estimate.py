@@ -41,7 +41,7 @@ def seconds_of(device, document, program, pipelines):
         time = cost["bytes"] / (device["gb"] * 1e9 * BANDWIDTH) / min(1, lanes / (device["cores"] * LANES))
         for d in dispatches:
             k = pipelines[d["pipeline"]]
-            if k.is_product:
+            if k.has_products:
                 peak = device["matrix"] if k.vector is not None or k.slots is not None else device["tera"]
                 fill = min(1, d["groups"] * d["lanes"] / (device["cores"] * PRODUCT_LANES))
                 time = max(time, cost["flops"] / (peak * 1e12 * share_of(document, k) * LATENCY * fill))

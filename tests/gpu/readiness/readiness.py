@@ -43,6 +43,7 @@ STATISTICS = (
     ("Number of GPRs", None, "Spills to memory", "Max warps/SM"),
 )
 PRODUCT = re.compile(r"^(GEMM_(SHARED|COOP)|CONV2D_(DX_|DW_)?(SHARED|COOP)(_DX)?|CONV2D_DW_(SHARED|COOP))$")
+ATTENTION = re.compile(r"^ATTENTION_(SHARED|COOP)(_DQ|_DKV)?$")  # several products, and exponentials between them
 
 
 # ---- assembly: of AMD's GPUs, as LLVM and ACO print it, and of NVIDIA's, as NAK does ----
@@ -182,7 +183,8 @@ class Kernel:
 
     def __init__(self, name):
         self.name = name
-        self.is_product = bool(PRODUCT.match(name))
+        self.has_products = bool(PRODUCT.match(name) or ATTENTION.match(name))
+        self.min_waves = MIN_WAVES_PRODUCT if PRODUCT.match(name) else MIN_WAVES
         self.registers = self.shared = self.spills = self.pipelines = self.dispatches = 0
         self.waves = self.threads = self.math = self.shared_loads = self.vector = self.slots = None
 
@@ -195,7 +197,7 @@ class Kernel:
         self.spills = max(self.spills, s[spills])
         if waves:
             self.waves = least(self.waves, s[waves])
-        if not self.is_product or registers not in ("VGPRs", "Number of GPRs"):
+        if not self.has_products or registers not in ("VGPRs", "Number of GPRs"):
             return
         c = busiest_loop(p["assembly"])
         if registers == "Number of GPRs":
@@ -217,7 +219,7 @@ class Kernel:
         """Returns (rule, measured value) of each limit that the kernel breaks."""
         if self.spills:
             yield "spills", self.spills
-        if self.waves is not None and self.waves < (MIN_WAVES_PRODUCT if self.is_product else MIN_WAVES):
+        if self.waves is not None and self.waves < self.min_waves:
             yield "waves", self.waves
         if self.math is not None and self.math < MIN_MATH:
             yield "math", round(self.math)

@@ -12,6 +12,7 @@ import readiness
 LOOP = "BB0:\n\ts_mov_b32 s0, 0\nBB1:\n" + "\tv_fma_f32 v0, v1, v2, v0\n" * 20 + "\tv_add_u32_e32 v1, v2, v3\n" * 2 + \
        "\tds_load_b128 v[0:3], v4\n" * 2 + "\ts_cbranch_scc1 BB1\nBB2:\n\ts_endpgm\n"
 MATRIX = LOOP.replace("v_fma_f32 v0, v1, v2, v0", "v_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[0:7]")
+KERNELS = {"GEMM_SHARED": LOOP, "GEMM_COOP": MATRIX, "ATTENTION_SHARED_DQ": LOOP, "ADAM": ""}
 GOOD = {
     "device": "a device",
     "driver": "a driver",
@@ -20,11 +21,11 @@ GOOD = {
     "programs": [{
         "name": "a-network",
         "barriers": 3,
-        "dispatches": [{"kernel": k, "pipeline": k, "groups": 16.0, "lanes": 64} for k in ("GEMM_SHARED", "GEMM_COOP", "ADAM")],
+        "dispatches": [{"kernel": k, "pipeline": k, "groups": 16.0, "lanes": 64} for k in KERNELS],
     }],
     "pipelines": {
         k: {"statistics": {"VGPRs": 96, "LDS size": 0, "Spilled VGPRs": 0, "Subgroups per SIMD": 8}, "assembly": text}
-        for k, text in (("GEMM_SHARED", LOOP), ("GEMM_COOP", MATRIX), ("ADAM", ""))
+        for k, text in KERNELS.items()
     },
 }
 # A loop of a cooperative kernel as NAK prints it: 2 matrix products and 20 other instructions.
@@ -53,7 +54,9 @@ PLANTED = {
     "GEMM_SHARED: math is 87": assembly("GEMM_SHARED", "\tv_add", "\tv_add_u32 v0, v0, v0\n\tv_add"),
     "GEMM_COOP: shared_loads is 2.6": assembly("GEMM_COOP", "\tds_load", "\tds_load_b32 v0, v1\n" * 50 + "\tds_load"),
     "GEMM_COOP: vector is 4.1": assembly("GEMM_COOP", "\tv_add", "\tv_add_u32 v0, v0, v0\n" * 80 + "\tv_add"),
-    "ADAM: threads is 960": lambda d: d["programs"][0]["dispatches"][2].update(groups=15.0),
+    "ATTENTION_SHARED_DQ: math is 87": assembly("ATTENTION_SHARED_DQ", "\tv_add", "\tv_add_u32 v0, v0, v0\n\tv_add"),
+    "ATTENTION_SHARED_DQ: waves is 7": statistic("ATTENTION_SHARED_DQ", "Subgroups per SIMD", 7),
+    "ADAM: threads is 960": lambda d: d["programs"][0]["dispatches"][-1].update(groups=15.0),
     "a-network: barriers is 4": lambda d: d["programs"][0].update(barriers=4),
     "a-network: barriers is only 2 now": lambda d: d["programs"][0].update(barriers=2),
     "a-network: barriers needs no exception": lambda d: d.update(programs=[]),

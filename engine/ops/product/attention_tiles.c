@@ -1,0 +1,207 @@
+/* ops/product/attention_tiles.c - see attention_tiles.h. */
+#include "ops/product/attention_tiles.h"
+
+/* For each tile of columns, a pass computes `products` tiles of scores and `sums` tiles of sums. */
+static const struct pass {
+    uint16_t shuffled, shared, coop; /* the kernel of each variant */
+    uint8_t n_bind, products, sums;
+    bool by_keys; /* rows are keys, and columns are queries */
+} passes[] = {
+    [VKT_ATTENTION_FORWARD] = { VKT_K_ATTENTION, VKT_K_ATTENTION_SHARED, VKT_K_ATTENTION_COOP, ATTENTION_LSE + 1, 1, 1,
+                                false },
+    [VKT_ATTENTION_DQ] = { VKT_K_ATTENTION_DQ, VKT_K_ATTENTION_SHARED_DQ, VKT_K_ATTENTION_COOP_DQ, ATTENTION_DQ + 1, 2,
+                           1, false },
+    [VKT_ATTENTION_DKV] = { VKT_K_ATTENTION_DKV, VKT_K_ATTENTION_SHARED_DKV, VKT_K_ATTENTION_COOP_DKV, ATTENTION_DV + 1,
+                            2, 2, true },
+};
+
+/* The dispatch of a pass by one variant. */
+typedef struct tiling {
+    uint16_t kernel;
+    bool can;            /* false: no tile of the variant runs on this device */
+    uint64_t units;      /* tiles of all heads */
+    uint64_t iterations; /* of all loops, for one tile */
+    vkt_attention_push pc;
+    uint32_t spec[ATTENTION_MAX_SPECS], n_spec;
+} tiling;
+
+static vkt_attention_push push_of(const struct pass *p, const vkt_attention_push *pc)
+{
+    vkt_attention_push own = *pc;
+    if (p->by_keys) {
+        own.rows = pc->others;
+        own.others = pc->rows;
+    }
+    return own;
+}
+
+/* ---- by shuffles ---- */
+
+/* Returns the rows of a tile. More rows need fewer loads and more registers. For each row, a lane has `sums` times
+ * `parts` vec4s of sums. A lane of a GPU has about 200 registers. On a CPU the sums are in the first-level cache. A
+ * head with few rows gets small tiles, because these compute fewer of the elements that a mask hides. */
+static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, uint32_t sums)
+{
+    uint32_t most = VKT_MIN(rows <= 64 ? 8u : ATTENTION_MAX_ROWS, lim->traits->attention_sums / sums);
+    while (most * parts > ATTENTION_MAX_SUMS) most /= 2;
+    return most;
+}
+
+/* A tile is that of one subgroup. For each tile of columns, a product is a loop over d4, and a sum is a loop over
+ * `spread`. */
+static tiling tile_shuffled(const vkt_limits *lim, const struct pass *p, const vkt_attention_push *pc, uint64_t heads)
+{
+    const uint32_t lanes = vkt_subgroup(lim, p->shuffled);
+    tiling t = { .kernel = p->shuffled, .can = true, .pc = push_of(p, pc), .n_spec = ATTENTION_SPECS };
+    for (t.pc.spread = lanes == ATTENTION_ROTATED ? 4 : 1; t.pc.spread < pc->d4 && t.pc.spread < lanes;)
+        t.pc.spread *= 2;
+    const uint32_t parts = vkt_div_up(pc->d4, t.pc.spread), rows = tile_rows(lim, t.pc.rows, parts, p->sums);
+    t.units = vkt_div_up(t.pc.rows, rows) * heads;
+    t.iterations =
+        (uint64_t)vkt_div_up(t.pc.others, 4 * lanes) * (1 + p->products * pc->d4 + p->sums * t.pc.spread) + pc->d4;
+    t.spec[0] = lanes;
+    t.spec[ATTENTION_SPEC_ROWS] = rows;
+    t.spec[ATTENTION_SPEC_PARTS] = parts;
+    return t;
+}
+
+/* ---- in shared memory ---- */
+
+/* The tiles for rows of at most 16 vec4s, and for longer ones, largest first. The last one of each runs on every
+ * device: 128 lanes and 16 KiB are the minimum that Vulkan requires. */
+typedef struct shape {
+    uint32_t rows, chunks;
+} shape;
+static const shape short_rows[] = {
+    { 64, 4 }, /* 256 lanes, 16 KiB */
+    { 32, 4 }, /* 128 lanes, 12 KiB */
+};
+static const shape long_rows[] = {
+    { 32, 4 }, /* 256 lanes, 20 KiB */
+    { 16, 4 }, /* 128 lanes, 18 KiB */
+    { 16, 2 }, /* 128 lanes, 9 KiB */
+};
+
+static uint32_t lanes_of(const shape *s, uint32_t d4)
+{
+    return s->rows / 4 * ATTENTION_SHARED_LANES_N(d4);
+}
+
+/* Returns whether a work group can compute the tile. The kernels declare the shared memory: two slices of the tile's
+ * rows and columns (shaders/lib/attention_lanes.glsl), of f16 with padding, and the tile itself (attention_coop.glsl).
+ */
+static bool runs(const vkt_limits *lim, const shape *s, uint32_t d4, bool coop)
+{
+    const uint32_t lanes_n = ATTENTION_SHARED_LANES_N(d4), slice = s->rows + 4 * lanes_n;
+    const uint32_t bytes = coop ? 2 * 8 * (s->chunks + ATTENTION_COOP_PAD) * slice + 16 * s->rows * (lanes_n + 1)
+                                : 2 * 16 * s->chunks * slice;
+    return lanes_of(s, d4) <= lim->max_workgroup_lanes && bytes <= lim->shared_bytes;
+}
+
+/* Returns whether the device's matrices divide a tile and its slices. The lanes must be whole subgroups, and each
+ * subgroup must get equally many matrices. */
+static bool divide(const vkt_limits *lim, const shape *s, uint32_t d4)
+{
+    const vkt_coop *c = &lim->coop;
+    const uint32_t columns = 4 * ATTENTION_SHARED_LANES_N(d4), lanes = lanes_of(s, d4);
+    return c->m && c->n && c->k && s->rows % c->m == 0 && columns % c->n == 0 && 4 * s->chunks % c->k == 0 &&
+           lanes % lim->subgroup_size == 0 && s->rows / c->m * (columns / c->n) % (lanes / lim->subgroup_size) == 0;
+}
+
+/* Returns the largest tile that the device can compute; NULL: there is none. If a head has few rows, or if there would
+ * be few tiles, the tile is smaller. */
+static const shape *choose_shape(const vkt_limits *lim, uint32_t rows, uint32_t d4, uint64_t heads, bool coop)
+{
+    const shape *s = d4 <= 16 ? short_rows : long_rows;
+    const shape *end = d4 <= 16 ? short_rows + VKT_COUNT(short_rows) : long_rows + VKT_COUNT(long_rows);
+    if (rows <= s->rows / 2 || vkt_div_up(rows, s->rows) * heads < vkt_tiles_wanted(lim, lanes_of(s, d4))) s++;
+    while (s < end && !(runs(lim, s, d4, coop) && (!coop || divide(lim, s, d4)))) s++;
+    return s < end ? s : NULL;
+}
+
+/* A tile is that of a work group. Products and sums are loops over slices, and over the parts of a slice. */
+static tiling tile_shared(const vkt_limits *lim, const struct pass *p, const vkt_attention_push *pc, uint64_t heads,
+                          bool coop)
+{
+    tiling t = { .kernel = coop ? p->coop : p->shared, .pc = push_of(p, pc), .n_spec = ATTENTION_SHARED_SPECS };
+    const shape *s = choose_shape(lim, t.pc.rows, pc->d4, heads, coop);
+    if (!s) return t;
+    const uint32_t columns = 4 * ATTENTION_SHARED_LANES_N(pc->d4);
+    const uint64_t slices = p->products * vkt_div_up(pc->d4, s->chunks) + p->sums * columns / (4 * s->chunks);
+    t.can = true;
+    t.units = vkt_div_up(t.pc.rows, s->rows) * heads;
+    t.iterations = vkt_div_up(t.pc.others, columns) * (1 + slices * (1 + s->chunks)) + 1;
+    t.spec[0] = lanes_of(s, pc->d4);
+    t.spec[ATTENTION_SHARED_SPEC_ROWS] = s->rows;
+    t.spec[ATTENTION_SHARED_SPEC_CHUNKS] = s->chunks;
+    t.spec[ATTENTION_SHARED_SPEC_D4] = pc->d4;
+    return t;
+}
+
+/* ---- the choice, and a dispatch ---- */
+
+static tiling tile(const vkt_limits *lim, vkt_variant v, vkt_attention_pass pass, const vkt_attention_push *pc,
+                   uint64_t heads)
+{
+    if (v == VKT_V_SHUFFLED) return tile_shuffled(lim, &passes[pass], pc, heads);
+    return tile_shared(lim, &passes[pass], pc, heads, v == VKT_V_COOP);
+}
+
+/* Returns whether the device can compute a tiling, and no loop is too long for it. */
+static bool fits(const vkt_limits *lim, const tiling *t)
+{
+    return t->can && t->units <= UINT32_MAX &&
+           t->iterations * ((t->units - 1) / lim->max_groups + 1) <= vkt_largest_loop(lim);
+}
+
+vkt_variant vkt_attention_pick(vkt_emit *e, vkt_attention_pass first, vkt_attention_pass last,
+                               const vkt_attention_push *pc, uint64_t heads)
+{
+    const vkt_traits *traits = e->lim->traits;
+    const double each = 4.0 * pc->d4 * pc->rows * pc->others * (double)heads;
+    const bool f16 = e->precision == VKT_PRECISION_F16; /* other programs must not round operands to f16 */
+    const struct {
+        vkt_variant variant;
+        bool can;
+        double cost;
+    } variants[] = {
+        { VKT_V_SHUFFLED, true, each },
+        { VKT_V_SHARED, true, traits->shared_pays ? traits->shared_cost * each : VKT_COST_NEVER },
+        { VKT_V_COOP, f16, traits->shared_pays ? traits->coop_cost * each : VKT_COST_NEVER },
+    };
+    vkt_variant_cost candidates[VKT_COUNT(variants)];
+    uint32_t n = 0;
+    for (size_t i = 0; i < VKT_COUNT(variants); i++) {
+        bool can = variants[i].can;
+        for (vkt_attention_pass p = first; p <= last; p++) {
+            const tiling t = tile(e->lim, variants[i].variant, p, pc, heads);
+            can = can && fits(e->lim, &t);
+        }
+        if (can) candidates[n++] = (vkt_variant_cost){ variants[i].variant, variants[i].cost };
+    }
+    return n ? vkt_pick(e, candidates, n) : VKT_V_SHUFFLED;
+}
+
+void vkt_attention_emit(vkt_emit *e, vkt_attention_pass pass, vkt_variant v, const vkt_attention_push *pc,
+                        uint64_t heads, const vkt_bind *bind)
+{
+    tiling t = tile(e->lim, v, pass, pc, heads);
+    if (!fits(e->lim, &t)) {
+        vkt_emit_error(e,
+                       vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                "%s: %u rows against %u in %llu heads of %u numbers are too many for loops in %u work "
+                                "groups: this device ends them after %llu iterations; use shorter "
+                                "sequences or smaller batches",
+                                e->node->op->name, t.pc.rows, t.pc.others, (unsigned long long)heads, 4 * pc->d4,
+                                e->lim->max_groups, (unsigned long long)vkt_largest_loop(e->lim)));
+        return;
+    }
+    t.pc.units = (uint32_t)t.units;
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = t.kernel,
+                                       .bind = bind,
+                                       .n_bind = passes[pass].n_bind,
+                                       VKT_LAUNCH_PUSH(t.pc),
+                                       .spec = t.spec,
+                                       .n_spec = t.n_spec,
+                                       .groups = { t.units, 1, 1 } });
+}

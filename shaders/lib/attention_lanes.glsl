@@ -1,0 +1,127 @@
+// attention_lanes.glsl - the part of attention_shared.glsl that multiplies a slice in each lane, in f32
+// In shared memory, rows are as they are in the matrices, and a lane reads vec4s along them. A wave reads LANES_N rows of the
+// second operand of a product at the same time. `swap` permutes the vec4s of a row, so that neighbouring rows are in different
+// banks.
+// If a row of D4 vec4s needs fewer than LANES_N lanes (ACROSS), the remaining lanes add up different columns (SHARES). These
+// partial sums are added at the end.
+// No subgroup operations: any subgroup size works.
+const uint ACROSS = D4 <= 4 ? 4 : D4 <= 8 ? 8 : LANES_N, SHARES = LANES_N / ACROSS;
+const uint SUMS_B = SLICE * ACROSS, HALF = PART_A + (SCORES_B > SUMS_B ? SCORES_B : SUMS_B);
+const uint FETCH_SUMS = (SUMS_B + LANES - 1) / LANES, FETCHES = FETCH_A + FETCH_B > FETCH_SUMS ? FETCH_A + FETCH_B : FETCH_SUMS;
+#define NUMBERS vec4 // four numbers in shared memory
+shared vec4 tile[2 * HALF];
+vec4 staged[FETCHES];
+
+uvec4 tile_columns() { return lane_n() + LANES_N * uvec4(0, 1, 2, 3); }
+
+// Returns the permutation of the vec4s of a row: vec4 c is at c ^ swap(row). All rows of a lane have that of lane_m or lane_n.
+uint swap(uint row)
+{
+    return row * CHUNKS / 8 % CHUNKS;
+}
+
+void stage(uint t, uint of, uint at) { staged[t] = load(of, at); }
+vec4 staged_numbers(uint t) { return staged[t]; }
+
+// Stores vec4 c of a row of the slice of the first operand, or of the second one (is_b).
+void put(bool is_b, uint row, uint c, vec4 v)
+{
+    tile[half_at + (c ^ swap(row % (is_b ? LANES_N : LANES_M))) + row * CHUNKS + (is_b ? PART_A : 0)] = v;
+}
+
+// Stores the lane's weights, a vec4 of each of its rows.
+void put_weights(vec4 p[4])
+{
+    const uint at = half_at + lane_m() * CHUNKS + (lane_n() % CHUNKS ^ swap(lane_m()));
+    [[unroll]] for (uint m = 0; m < 4; m++) tile[at + m * LANES_M * CHUNKS] = p[m];
+}
+
+// Returns the column of the tile that is row `at` of slice i of a sum. So a lane's 4 weights of a row are one vec4.
+uint column_of(uint at, uint i)
+{
+    return at % 4 * LANES_N + i * CHUNKS + at / 4;
+}
+
+// Loads slice i of a sum: rows of b.
+void fetch_sums(matrix b, uint column, uint i)
+{
+    [[unroll]] for (uint t = 0; t < FETCH_SUMS; t++) {
+        const uint from = min(column + column_of(item(t) / ACROSS, i), b.rows - 1) * b.ld, x = item(t) % ACROSS;
+        if (is_item(t, SUMS_B)) stage(t, b.of, b.at + from + (D4 == ACROSS ? x : min(x, D4 - 1)));
+    }
+}
+
+// Stores the staged rows. Rows beyond the matrix are 0, because its last row may be infinite.
+void put_rows(uint column, uint i)
+{
+    if (column + COLUMNS > pc.others)
+        [[unroll]] for (uint t = 0; t < FETCH_SUMS; t++)
+            if (column + column_of(item(t) / ACROSS, i) >= pc.others) staged[t] = vec4(0.0);
+    [[unroll]] for (uint t = 0; t < FETCH_SUMS; t++)
+        if (is_item(t, SUMS_B)) tile[half_at + gl_LocalInvocationID.x + PART_A + t * LANES] = staged[t];
+}
+
+void clear_scores(out vec4 s[4])
+{
+    [[unroll]] for (uint m = 0; m < 4; m++) s[m] = vec4(0.0);
+}
+
+void begin_sums(inout vec4 p[4]) {}
+void finish_scores(inout vec4 s[4]) {}
+void finish_sums(uint at) {}
+
+void multiply_scores(inout vec4 s[4])
+{
+    const uint a_at = half_at + lane_m() * CHUNKS + swap(lane_m()), b_at = half_at + lane_n() * CHUNKS + swap(lane_n());
+    [[dont_unroll]] for (uint c = 0; c < CHUNKS; c++) {
+        vec4 a[4];
+        [[unroll]] for (uint m = 0; m < 4; m++) a[m] = tile[(a_at ^ c) + m * LANES_M * CHUNKS];
+        [[unroll]] for (uint n = 0; n < 4; n++) {
+            const vec4 b = tile[(b_at ^ c) + PART_A + n * LANES_N * CHUNKS];
+            [[unroll]] for (uint j = 0; j < 4; j++)
+                [[unroll]] for (uint m = 0; m < 4; m++) s[m][n] += a[m][j] * b[j];
+        }
+    }
+}
+
+void multiply_sums(uint at)
+{
+    const uint share = SHARES > 1 ? lane_n() / ACROSS : 0, x = SHARES > 1 ? lane_n() % ACROSS : lane_n();
+    const uint p_at = half_at + lane_m() * CHUNKS + swap(lane_m());
+    uint b_at = half_at + share * 4 * ACROSS + x;
+    [[dont_unroll]] for (uint c = 0; c < CHUNKS; c += SHARES) {
+        vec4 p[4];
+        [[unroll]] for (uint m = 0; m < 4; m++) p[m] = tile[(p_at ^ (c + share)) + m * LANES_M * CHUNKS];
+        [[unroll]] for (uint j = 0; j < 4; j++) {
+            const vec4 b = tile[b_at + PART_A + j * ACROSS];
+            [[unroll]] for (uint m = 0; m < 4; m++) sum[at + m] += p[m][j] * b;
+        }
+        b_at += 4 * ACROSS * SHARES;
+    }
+}
+
+// Returns the largest v, or the sum of all v, of the lanes that have the same rows.
+vec4 over_row(vec4 v, bool is_sum)
+{
+    tile[half_at + lane_n() * LANES_M + lane_m()] = v;
+    barrier();
+    vec4 r = tile[half_at + lane_m()];
+    [[unroll]] for (uint n = 1; n < LANES_N; n++) {
+        const vec4 x = tile[half_at + n * LANES_M + lane_m()];
+        r = is_sum ? r + x : max(r, x);
+    }
+    half_at = HALF - half_at;
+    return r;
+}
+
+// Adds up the partial sums sum[at ..] of the lanes that have the same numbers. The first of these lanes gets the result.
+void join_shares(uint at)
+{
+    if (SHARES == 1) return;
+    barrier();
+    [[unroll]] for (uint m = 0; m < 4; m++) tile[m * LANES + gl_LocalInvocationID.x] = sum[at + m];
+    barrier();
+    if (lane_n() < ACROSS)
+        [[unroll]] for (uint m = 0; m < 4; m++)
+            [[unroll]] for (uint i = 1; i < SHARES; i++) sum[at + m] += tile[m * LANES + gl_LocalInvocationID.x + i * ACROSS];
+}

@@ -1,0 +1,93 @@
+// attention_shared.comp - attention.comp for GPUs: y = softmax(scale * q k^T) v of a tile of queries, by tiles in shared memory
+// grid: x over tiles of all heads with a stride.
+// source: lib/attention_shared.glsl; Milakov & Gimelshein, Online normalizer calculation for softmax, 2018 (running maximum)
+// Deterministic: see lib/attention_shared.glsl.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "abi/abi.h"
+#include "abi/attention.abi.h"
+const uint SUMS = 1;
+#include "lib/attention_shared.glsl"
+VKT_OUT4(ATTENTION_Y, y);
+layout(binding = ATTENTION_LSE, std430) writeonly buffer Lse { float lse[]; };
+const uint SCORES = 0, VALUES = 1; // steps
+matrix q, k, v;
+uint row; // the first row of the tile
+vec4 top, total; // of the lane's 4 rows: the largest score so far; the sum of weights in the lane's columns
+
+void aim(uint step, uint column)
+{
+    if (step == SCORES) aim_b(k, column);
+}
+
+void fetch(uint step, uint column, uint i)
+{
+    if (step == SCORES) fetch_scores(OF_Q, OF_K, i);
+    else fetch_sums(v, column, i);
+}
+
+// Converts scores to weights exp(score - top). If the maximum of a row grows, the row's earlier sums are scaled down to it.
+void weigh(uint column, inout vec4 s[4])
+{
+    const uvec4 key = column + tile_columns();
+    vec4 high;
+    [[unroll]] for (uint m = 0; m < 4; m++) {
+        const uint seen = pc.causal != 0 ? min(row + tile_row(m) + 1, pc.others) : pc.others;
+        s[m] = mix(vec4(LOWEST), pc.scale * s[m], lessThan(key, uvec4(seen)));
+        high[m] = max(max(s[m].x, s[m].y), max(s[m].z, s[m].w));
+    }
+    high = max(top, over_row(high, false));
+    const vec4 zero_at = mix(high, vec4(0.0), equal(high, vec4(LOWEST))); // if all scores are -infinity: weights of 0, not NaN
+    const vec4 shrink = exp_1ulp(top - zero_at);
+    top = high;
+    [[unroll]] for (uint m = 0; m < 4; m++) {
+        s[m] = exp_1ulp(s[m] - zero_at[m]);
+        total[m] = total[m] * shrink[m] + ((s[m].x + s[m].y) + (s[m].z + s[m].w));
+        sum[m] *= shrink[m];
+    }
+}
+
+void store(uint pair)
+{
+    const vec4 all = over_row(total, true);
+    join_shares(0);
+    [[unroll]] for (uint m = 0; m < 4; m++) {
+        const uint r = row + tile_row(m);
+        if (r >= pc.rows) continue;
+        const uint to = pc.y0 + (pair / pc.heads * pc.rows + r) * pc.heads * D4 + pair % pc.heads * D4 + lane_n();
+        if (stores()) STORE4(y, to, sum[m] / all[m]);
+        if (lane_n() == 0) lse[pc.lse0 + pair * pc.rows + r] = top[m] + log_1ulp(all[m]);
+    }
+}
+
+void attend(uint pair)
+{
+    const uint end = pc.causal != 0 ? min(pc.others, row + ROWS) : pc.others;
+    q = matrix_of(OF_Q, pc.q0, pair, pc.rows);
+    k = matrix_of(OF_K, pc.k0, pair, pc.others);
+    v = matrix_of(OF_V, pc.v0, pair, pc.others);
+    clear_sums();
+    top = vec4(LOWEST);
+    total = vec4(0.0);
+    aim_a(q, row);
+    aim(SCORES, 0);
+    fetch(SCORES, 0, 0);
+    [[dont_unroll]] for (uint c = 0; c < end; c += COLUMNS) {
+        vec4 s[4];
+        scores(SCORES, c, VALUES, c, s);
+        weigh(c, s);
+        add_sums(VALUES, c, SCORES, c + COLUMNS, s, 0);
+    }
+    store(pair);
+}
+
+void main()
+{
+    const uint tiles = (pc.rows + ROWS - 1) / ROWS;
+    [[dont_unroll]] for (uint u = gl_WorkGroupID.x; u < pc.units; u += gl_NumWorkGroups.x) {
+        row = (tiles - 1 - u % tiles) * ROWS; // with a causal mask, the last tile has the most work
+        attend(u / tiles);
+        barrier();
+    }
+}

@@ -1,0 +1,98 @@
+// attention_shared_dkv.comp - attention_dkv.comp for GPUs: dk and dv of a tile of keys, with tiles in shared memory
+// grid: x over tiles of all heads with a stride.
+// source: lib/attention_shared.glsl
+// Deterministic: see lib/attention_shared.glsl.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#define GRADIENT
+#include "abi/abi.h"
+#include "abi/attention.abi.h"
+const uint SUMS = 2;
+#include "lib/attention_shared.glsl"
+layout(binding = ATTENTION_LSE, std430) readonly buffer Lse { float lse[]; };
+layout(binding = ATTENTION_DELTA, std430) readonly buffer Delta { float delta[]; };
+VKT_OUT4(ATTENTION_DK, dk);
+VKT_OUT4(ATTENTION_DV, dv);
+const uint SCORES = 0, GRADIENTS = 1, PRODUCTS = 2, QUERIES = 3; // steps
+const uint SUM_V = 0, SUM_K = 4;
+matrix q, k, v, dy;
+uint row; // the first row of the tile
+
+void aim(uint step, uint column)
+{
+    if (step != SCORES && step != PRODUCTS) return;
+    if (step == SCORES) aim_a(k, row);
+    else aim_a(v, row);
+    if (step == SCORES) aim_b(q, column);
+    else aim_b(dy, column);
+}
+
+void fetch(uint step, uint column, uint i)
+{
+    if (step == SCORES) fetch_scores(OF_K, OF_Q, i);
+    else if (step == GRADIENTS) fetch_sums(dy, column, i);
+    else if (step == PRODUCTS) fetch_scores(OF_V, OF_DY, i);
+    else fetch_sums(q, column, i);
+}
+
+// Converts scores to weights p. A key that a query does not use has the weight 0.
+void weigh(uint pair, uint column, inout vec4 s[4])
+{
+    const uvec4 query = column + tile_columns();
+    vec4 lse_of;
+    [[unroll]] for (uint i = 0; i < 4; i++) lse_of[i] = lse[pc.lse0 + pair * pc.others + min(query[i], pc.others - 1)];
+    [[unroll]] for (uint m = 0; m < 4; m++) {
+        const uvec4 from = uvec4(pc.causal != 0 ? min(row + tile_row(m), pc.others) : 0u);
+        const bvec4 seen = lessThan(query - from, pc.others - from); // a query before `from` wraps around
+        s[m] = mix(vec4(0.0), exp_1ulp(pc.scale * s[m] - lse_of), seen);
+    }
+}
+
+// Converts products t = v dy^T to ds. p: the weights.
+void differentiate(uint pair, uint column, vec4 p[4], inout vec4 t[4])
+{
+    const uvec4 query = column + tile_columns();
+    vec4 delta_of;
+    [[unroll]] for (uint i = 0; i < 4; i++) delta_of[i] = delta[pc.delta0 + pair * pc.others + min(query[i], pc.others - 1)];
+    [[unroll]] for (uint m = 0; m < 4; m++) t[m] = p[m] * (t[m] - delta_of);
+}
+
+void attend(uint pair)
+{
+    const uint first = pc.causal != 0 ? row / COLUMNS * COLUMNS : 0u;
+    k = matrix_of(OF_K, pc.k0, pair, pc.rows);
+    v = matrix_of(OF_V, pc.v0, pair, pc.rows);
+    q = matrix_of(OF_Q, pc.q0, pair, pc.others);
+    dy = matrix_of(OF_DY, pc.dy0, pair, pc.others);
+    clear_sums();
+    aim(SCORES, first);
+    fetch(SCORES, first, 0);
+    [[dont_unroll]] for (uint c = first; c < pc.others; c += COLUMNS) {
+        vec4 s[4], t[4];
+        scores(SCORES, c, GRADIENTS, c, s);
+        weigh(pair, c, s);
+        add_sums(GRADIENTS, c, PRODUCTS, c, s, SUM_V);
+        scores(PRODUCTS, c, QUERIES, c, t);
+        differentiate(pair, c, s, t);
+        add_sums(QUERIES, c, SCORES, c + COLUMNS, t, SUM_K);
+    }
+    join_shares(SUM_V);
+    join_shares(SUM_K);
+    [[unroll]] for (uint m = 0; m < 4; m++) {
+        const uint r = row + tile_row(m), to = r * pc.ld + lane_n();
+        if (r >= pc.rows || !stores()) continue;
+        STORE4(dk, k.at - pc.k0 + pc.dk0 + to, pc.scale * sum[SUM_K + m]);
+        STORE4(dv, v.at - pc.v0 + pc.dv0 + to, sum[SUM_V + m]);
+    }
+}
+
+void main()
+{
+    const uint tiles = (pc.rows + ROWS - 1) / ROWS;
+    [[dont_unroll]] for (uint u = gl_WorkGroupID.x; u < pc.units; u += gl_NumWorkGroups.x) {
+        row = u % tiles * ROWS; // with a causal mask, the first tile has the most work
+        attend(u / tiles);
+        barrier();
+    }
+}
