@@ -113,11 +113,11 @@ static bool every_device_has(uint32_t capability)
     return capability == 1 || capability == 46 || capability == 47 || (capability >= 61 && capability <= 65);
 }
 
-/* Returns whether modules with cooperative matrices may need the capability: Float16, VulkanMemoryModel or
- * CooperativeMatrixKHR. */
+/* Returns whether modules with cooperative matrices may need the capability: Float16, RoundingModeRTE,
+ * VulkanMemoryModel or CooperativeMatrixKHR. */
 static bool is_for_coop(uint32_t capability)
 {
-    return capability == 9 || capability == 5345 || capability == 6022;
+    return capability == 9 || capability == 4467 || capability == 5345 || capability == 6022;
 }
 
 enum { INT64 = 11 };
