@@ -56,7 +56,7 @@ library=$(find "${drivers:-/nonexistent}/root" -name libvulkan_radeon.so 2>/dev/
 if [ -n "$library" ]; then
     printf '{"file_format_version":"1.0.1","ICD":{"library_path":"%s","api_version":"1.4.0"}}\n' "$(realpath "$library")" \
         >"$out/mesa25.json"
-    for precision in f32 f16; do compile "navi31-$precision" "$out/mesa25.json" navi31 "$precision"; done
+    for precision in f32 f16 f32-split; do compile "navi31-$precision" "$out/mesa25.json" navi31 "$precision"; done
 else
     skip "kernels with matrix instructions by RADV of Mesa 25: tests/drivers.sh has not unpacked it"
 fi

@@ -132,6 +132,9 @@ const harness_view harness_half_views[4] = {
     { "stored as f16 with bindings of 16 KiB", small_bindings, .may_refuse = true, .precision = VKT_PRECISION_F16 },
 };
 
+const harness_view harness_split_view = { "by split operands", as_it_is, .force = VKT_V(COOP),
+                                          .precision = VKT_PRECISION_F32_SPLIT };
+
 /* ---- one program of a subject ---- */
 
 typedef struct rig {
@@ -477,13 +480,19 @@ static bool adds_in_half(const rig *r)
     return any;
 }
 
-/* Returns whether a kernel multiplies cooperative matrices. It rounds operands that are stored as f32 to f16. */
-static bool multiplies_f16(const rig *r)
+/* Returns whether a kernel multiplies cooperative matrices. */
+static bool multiplies_matrices(const rig *r)
 {
     bool any = false;
     for (size_t i = 0; i < r->p->lowered.n; i++)
         any |= (vkt_kernel_get((vkt_kernel_id)r->p->lowered.list[i].kernel)->flags & VKT_KF_COOP) != 0;
     return any;
+}
+
+/* Returns whether a kernel rounds operands that are stored as f32 to f16, and multiplies them. */
+static bool multiplies_f16(const rig *r)
+{
+    return r->view->precision == VKT_PRECISION_F16 && multiplies_matrices(r);
 }
 
 /* Rounds the inputs to their storage type, or to f16 for a product of f16, and computes the reference from the rounded
@@ -539,7 +548,8 @@ static void check_view(vkt_ctx *ctx, subject *s, const harness_view *view, resul
     const bool rounds = status == VKT_OK && (half || multiplies_f16(&r)) && !adds_in_half(&r);
     report->halves += half && rounds;
     if (rounds) round_inputs(&r);
-    if (status == VKT_OK && (rounds || view->precision == VKT_PRECISION_F32)) {
+    report->splits += status == VKT_OK && view->precision == VKT_PRECISION_F32_SPLIT && multiplies_matrices(&r);
+    if (status == VKT_OK && (rounds || !vkt_stores_16_bits(view->precision))) {
         result one = { .work = 0 }, two = { .work = 0 };
         pack_inputs(&r);
         run(&r, &one);
@@ -580,6 +590,7 @@ void harness_check(vkt_ctx *ctx, subject *s, harness_report *report)
         const harness_view other = { vkt_variant_name(v), as_it_is, .force = (uint64_t)1 << v };
         check_view(ctx, s, &other, &first, report);
     }
+    if (report->faults == before && ctx->limits.coop.m) check_view(ctx, s, &harness_split_view, &first, report);
     if (report->faults == before) {
         harness_view half = harness_half_views[s->seed % 4];
         if (ctx->limits.coop.m) half.force = VKT_V(COOP); /* a CPU uses it only if it is forced */

@@ -111,6 +111,8 @@ static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coo
         assert_int_equal(report.halves, 1);
     }
     if (coop && !report.faults && harness_ctx->limits.coop.m) {
+        harness_check_in(harness_ctx, s, &harness_split_view, &report);
+        assert_int_equal(report.splits, 1);
         harness_view in_f16 = harness_half_views[1];
         in_f16.force = VKT_V(COOP);
         harness_check_in(harness_ctx, s, &in_f16, &report);

@@ -2,15 +2,15 @@
 #include "ops/product/blocks.h"
 
 /* Returns the k of a tile. */
-static uint32_t tile_k(bool coop)
+static uint32_t tile_k(bool coop, bool split)
 {
-    return coop ? BLOCKS_COOP_K : BLOCKS_K;
+    return split ? BLOCKS_SPLIT_K : coop ? BLOCKS_COOP_K : BLOCKS_K;
 }
 
 /* Returns the iterations of all loops for a slice: one for each tile of it, and one for each four k of a tile. */
-static uint64_t iterations_of(uint64_t slice, bool coop)
+static uint64_t iterations_of(uint64_t slice, uint32_t tile)
 {
-    return slice / tile_k(coop) * (1 + tile_k(coop) / 4);
+    return slice / tile * (1 + tile / 4);
 }
 
 /* The tiles, largest first. A larger tile reads less: an element of an operand is read once per tile along the other
@@ -58,11 +58,11 @@ static bool runs(const vkt_limits *lim, const shape *t, bool coop)
 
 /* Returns true if the device's matrices divide a tile: its k, and each part of it (4 x 4 elements per lane). The lanes
  * must be whole subgroups, and each subgroup must get equally many of a part's matrices. */
-static bool divide(const vkt_limits *lim, const shape *t)
+static bool divide(const vkt_limits *lim, const shape *t, bool split)
 {
     const uint32_t m = 4 * (t->bm / t->tm), n = 4 * (t->bn / t->tn);
     const vkt_coop *c = &lim->coop;
-    return c->m && c->n && c->k && BLOCKS_COOP_K % c->k == 0 && m % c->m == 0 && n % c->n == 0 &&
+    return c->m && c->n && c->k && tile_k(true, split) % c->k == 0 && m % c->m == 0 && n % c->n == 0 &&
            lanes_of(t) % lim->subgroup_size == 0 && m / c->m * (n / c->n) % (lanes_of(t) / lim->subgroup_size) == 0;
 }
 
@@ -75,7 +75,7 @@ static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint6
     const uint64_t least = area(j, last->bm, last->bn);
     for (; t < last; t++) {
         const uint64_t all = area(j, t->bm, t->bn), groups = all / t->bm / t->bn * j->count;
-        const bool can = runs(lim, t, j->coop) && (!j->coop || divide(lim, t));
+        const bool can = runs(lim, t, j->coop) && (!j->coop || divide(lim, t, j->split));
         if (can && groups * slices >= lim->traits->groups_shared && 4 * all <= 5 * least) break;
     }
     return t;
@@ -85,16 +85,17 @@ bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mo
 {
     const uint64_t most = VKT_MAX(VKT_MIN(VKT_MIN(most_slices, lim->max_groups), j->k / lim->traits->slice_shared), 1);
     const shape *t = choose(lim, j, most);
-    const uint32_t bm = t->bm, bn = t->bn;
-    if (j->coop && !divide(lim, t)) return false;
+    const uint32_t bm = t->bm, bn = t->bn, k = tile_k(j->coop, j->split);
+    if (j->coop && !divide(lim, t, j->split)) return false;
     const uint64_t n = area(j, bm, bn) / bm / bn, per_group = div_up(n, lim->max_groups);
     const uint64_t slices = VKT_MIN(div_up(lim->traits->groups_shared, n * j->count), most);
-    const uint64_t slice = vkt_round_up(div_up(j->k, slices), tile_k(j->coop));
-    if (n > UINT32_MAX || per_group * (iterations_of(slice, j->coop) + 1) > vkt_largest_loop(lim))
-        return false;
-    *out = (vkt_blocks){
-        .tiles = (uint32_t)n, .slice = (uint32_t)slice, .slices = (uint32_t)div_up(j->k, slice), .coop = j->coop
-    };
+    const uint64_t slice = vkt_round_up(div_up(j->k, slices), k);
+    if (n > UINT32_MAX || per_group * (iterations_of(slice, k) + 1) > vkt_largest_loop(lim)) return false;
+    *out = (vkt_blocks){ .tiles = (uint32_t)n,
+                         .slice = (uint32_t)slice,
+                         .slices = (uint32_t)div_up(j->k, slice),
+                         .coop = j->coop,
+                         .split = j->split };
     out->spec[BLOCKS_SPEC_LANES] = lanes_of(t);
     out->spec[BLOCKS_SPEC_BM] = bm;
     out->spec[BLOCKS_SPEC_BN] = bn;
@@ -106,11 +107,12 @@ bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mo
 uint32_t vkt_blocks_whole(const vkt_blocks *b, uint64_t m, uint64_t n, uint64_t k)
 {
     return (m % b->spec[BLOCKS_SPEC_BM] ? 0 : BLOCKS_WHOLE_M) | (n % b->spec[BLOCKS_SPEC_BN] ? 0 : BLOCKS_WHOLE_N) |
-           (k % tile_k(b->coop) ? 0 : BLOCKS_WHOLE_K);
+           (k % tile_k(b->coop, b->split) ? 0 : BLOCKS_WHOLE_K);
 }
 
 bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out)
 {
     job.coop = true;
-    return e->precision == VKT_PRECISION_F16 && vkt_blocks_plan(e->lim, &job, most_slices, out);
+    job.split = e->precision == VKT_PRECISION_F32_SPLIT;
+    return (job.split || e->precision == VKT_PRECISION_F16) && vkt_blocks_plan(e->lim, &job, most_slices, out);
 }
