@@ -31,7 +31,7 @@
     X(NARROW, "narrow", "network: one sample per lane, weights by loads that all lanes share")                   \
     X(SHARED, "shared", "for GPUs: matrix product or convolution by tiles in shared memory")                     \
     X(SPLIT_K, "split_k", "for GPUs: as shared, if the result is small: slices of the sum are added at the end") \
-    X(COOP, "coop", "for GPUs, in programs of f16: shared, by cooperative matrices")
+    X(COOP, "coop", "for GPUs, in programs of f16 and f32-split: shared, by cooperative matrices")
 
 typedef enum vkt_variant {
 #define VKT_VARIANT_ENUM(id, name, what) VKT_V_##id,

@@ -241,17 +241,17 @@ typedef struct vkt_binding {
  * nearest; magnitudes from 65520 on become infinity, and magnitudes up to 2^-25 become zero). Only the sums are f32, as
  * under torch.autocast.
  *
- * In VKT_PRECISION_F32_SPLIT, a product a b of f32 is computed from three products of f16, with an error of at most
- * 3 2^-22 |a b| + 2^-50 (A |b| + |a| B). A and B are the largest finite magnitudes of the first and the second operand
- * in the same part of the sums: 16 terms of 32 to 128 rows and as many columns. (On a device that flushes subnormal f16
- * to zero, 2^-27 replaces 2^-50.) The sums are f32. An f32 product has an error of at most 2^-24 |a b|. An infinity in
- * an operand makes the results that it touches infinite or NaN. On a device without cooperative matrices the program
- * computes like VKT_PRECISION_F32, and says so once in the log. */
+ * In VKT_PRECISION_F32_SPLIT, a product a b of f32 is computed by three products of f16, with an error of at most
+ * 2^-21 |a b| + 2^-38 (A |b| + |a| B). (A product of f32 has at most 2^-24 |a b|.) A and B are the largest finite
+ * magnitudes of the two operands in the same part of a product: 16 terms of the sums of 32 to 128 rows and columns. So
+ * rows that are 2^38 times smaller than their neighbours may be lost. (On a device that flushes subnormal f16 to zero,
+ * 2^-27 replaces 2^-38.) The sums are f32. An infinity in an operand makes the results that it touches infinite or NaN.
+ * If no product of a program can be computed so, it computes as in VKT_PRECISION_F32, and a warning says so once. */
 typedef enum vkt_precision {
     VKT_PRECISION_F32 = 0,  /* 4 bytes an element */
     VKT_PRECISION_F16,      /* IEEE 754 binary16, with loss scaling if the graph has an update: see vkt_loss_scale */
     VKT_PRECISION_BF16,     /* the upper half of an f32: the range of f32, 8 significant bits */
-    VKT_PRECISION_F32_SPLIT /* 4 bytes an element; products of split operands, see above */
+    VKT_PRECISION_F32_SPLIT /* 4 bytes an element; products by f16, almost as exact as by f32: see above */
 } vkt_precision;
 
 /* The options of a program. Zero is the default. */

@@ -49,11 +49,11 @@ static uint32_t lanes_of(const shape *t)
 
 /* Returns true if a work group can compute the tile. shaders/lib/blocks.glsl and blocks_coop.glsl declare the shared
  * memory that a tile needs. */
-static bool runs(const vkt_limits *lim, const shape *t, bool coop)
+static bool runs(const vkt_limits *lim, const shape *t, bool coop, bool split)
 {
     const uint32_t tile = coop ? (2 * BLOCKS_COOP_K + 16) * (t->bm + t->bn) : 8 * BLOCKS_K * (t->bm + t->bn);
     const uint32_t sums = coop ? 16 * (t->bm / t->tm) * (4 * (t->bn / t->tn) + 16) : 0;
-    return lanes_of(t) <= lim->max_workgroup_lanes && VKT_MAX(tile, sums) <= lim->shared_bytes;
+    return lanes_of(t) <= lim->max_workgroup_lanes && VKT_MAX(tile, sums) + (split ? 16 : 0) <= lim->shared_bytes;
 }
 
 /* Returns true if the device's matrices divide a tile: its k, and each part of it (4 x 4 elements per lane). The lanes
@@ -75,7 +75,7 @@ static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint6
     const uint64_t least = area(j, last->bm, last->bn);
     for (; t < last; t++) {
         const uint64_t all = area(j, t->bm, t->bn), groups = all / t->bm / t->bn * j->count;
-        const bool can = runs(lim, t, j->coop) && (!j->coop || divide(lim, t, j->split));
+        const bool can = runs(lim, t, j->coop, j->split) && (!j->coop || divide(lim, t, j->split));
         if (can && groups * slices >= lim->traits->groups_shared && 4 * all <= 5 * least) break;
     }
     return t;

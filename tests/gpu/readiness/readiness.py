@@ -25,8 +25,9 @@ RULES = {
     "vega10": ("spills",),
     "navi31-f32": ("spills", "waves", "math"),
     "navi31-f16": ("spills", "waves", "math", "shared_loads", "vector", "threads", "barriers"),
+    "navi31-f32-split": ("spills", "waves", "shared_loads"),
 }
-PRODUCT = re.compile(r"^(GEMM_(SHARED|COOP)|CONV2D_(DX_|DW_)?(SHARED|COOP)(_DX)?|CONV2D_DW_(SHARED|COOP))$")
+PRODUCT = re.compile(r"^(GEMM|CONV2D|CONV2D_DW)_(SHARED|COOP|SPLIT)(_DX)?$")
 
 
 # ---- the assembly of AMD GPUs, as LLVM and ACO print it ----
