@@ -182,7 +182,7 @@ static void check_blocks(uint32_t m, uint32_t n, uint32_t k, const harness_view 
     small.force = force;
     small.may_refuse = false;
     harness_check_in(harness_ctx, &s, &small, &report);
-    assert_int_equal(report.coops, force == VKT_V(COOP));
+    assert_int_equal(report.coops + report.splits, force == VKT_V(COOP));
     assert_int_equal(report.halves, half);
     if (report.faults) fail_msg("%s", report.text);
     subject_free(&s);
@@ -200,6 +200,9 @@ static void blocks_of_long_sums_add_up(void **state)
     if (!harness_ctx->limits.coop.m) return;
     check_blocks(9, 13, 603, &harness_half_views[3], VKT_V(COOP), false);
     check_blocks(12, 16, 604, &harness_half_views[3], VKT_V(COOP), true);
+    harness_view split = harness_split_view;
+    split.change = harness_views[3].change;
+    check_blocks(9, 13, 603, &split, VKT_V(COOP), false);
 }
 
 /* ---- convolutions ---- */
@@ -265,7 +268,11 @@ static void whole_tiles_convolve(void **state)
         { vkt_shape4(32, 32, 6, 5), vkt_shape4(32, 32, 3, 2), { .stride = { 1, 1 } }, 32032, false }, /* no padding */
         { vkt_shape4(32, 32, 4, 4), vkt_shape4(32, 32, 1, 1), { .stride = { 1, 1 } }, 32032, true },
         { vkt_shape4(32, 32, 5, 5), vkt_shape4(32, 32, 1, 1), { .stride = { 2, 2 } }, 32032, false },
-        { vkt_shape4(32, 30, 5, 4), vkt_shape4(32, 30, 1, 1), { .stride = { 1, 1 } }, 32032, false }, /* 30 + 2 channels */
+        { vkt_shape4(32, 30, 5, 4),
+          vkt_shape4(32, 30, 1, 1),
+          { .stride = { 1, 1 } },
+          32032,
+          false }, /* 30 + 2 channels */
     };
     const size_t first = vkt_env_int("VKT_TEST_SMALL", 0) ? 2 : 0;
     for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i], i);
@@ -283,8 +290,7 @@ static void matrices_must_divide_the_tile(void **state)
         { { 16, 16, 16 }, 32, 128 }, { { 16, 8, 16 }, 32, 128 }, { { 16, 16, 16 }, 64, 128 },
         { { 8, 16, 16 }, 16, 128 },  { { 8, 8, 8 }, 8, 128 },    { { 8, 8, 8 }, 4, 128 },
         { { 16, 16, 16 }, 4, 0 },    { { 0, 0, 0 }, 32, 0 },     { { 16, 16, 16 }, 128, 128 },
-        { { 16, 16, 32 }, 32, 128 },
-        { { 16, 16, 64 }, 32, 0 },
+        { { 16, 16, 32 }, 32, 128 }, { { 16, 16, 64 }, 32, 0 },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         vkt_limits lim = gpu;
@@ -295,6 +301,9 @@ static void matrices_must_divide_the_tile(void **state)
         assert_int_equal(fits ? b.spec[BLOCKS_SPEC_BM] : 0, cases[i].bm);
         const bool small = vkt_blocks_plan(&lim, &(vkt_blocks_job){ 30, 30, 100, 1, true }, 1, &b);
         assert_int_equal(small, fits && cases[i].subgroup <= 64);
+        const vkt_blocks_job split = { 4096, 4096, 40, 1, .coop = true, .split = true };
+        assert_int_equal(vkt_blocks_plan(&lim, &split, 1, &b), fits && lim.coop.k <= BLOCKS_SPLIT_K);
+        if (fits && lim.coop.k <= BLOCKS_SPLIT_K) assert_int_equal(b.slice, 48);
         lim.shared_bytes = 16384;
         assert_int_equal(vkt_blocks_plan(&lim, &(vkt_blocks_job){ 4096, 4096, 4096, 1, true }, 1, &b), fits);
         if (fits) assert_int_equal(b.spec[BLOCKS_SPEC_BM], 64);

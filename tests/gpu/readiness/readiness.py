@@ -25,7 +25,7 @@ RULES = {
     "vega10": ("spills",),
     "navi31-f32": ("spills", "waves", "math"),
     "navi31-f16": ("spills", "waves", "math", "shared_loads", "vector", "threads", "barriers"),
-    "navi31-f32-split": ("spills", "waves", "shared_loads"),
+    "navi31-f32-split": ("spills", "waves", "shared_loads", "vector"),
 }
 PRODUCT = re.compile(r"^(GEMM|CONV2D|CONV2D_DW)_(SHARED|COOP|SPLIT)(_DX)?$")
 
