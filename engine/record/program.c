@@ -86,15 +86,15 @@ static vkt_result lower_and_plan(vkt_program *p, vkt_precision precision, bool r
 }
 
 /* Logs, once in a context, if no product of a VKT_PRECISION_F32_SPLIT program is split, although it has products. */
-static void tell_if_no_split(vkt_program *p)
+static void log_if_no_split(vkt_program *p)
 {
     bool has_products = false, splits = false;
     for (size_t i = 0; i < p->lowered.n_picked; i++) {
         has_products |= (p->lowered.picked[i].usable & (VKT_V(SHARED) | VKT_V(COOP))) != 0;
         splits |= p->lowered.picked[i].variant == VKT_V_COOP;
     }
-    if (!has_products || splits || p->ctx->told_no_split) return;
-    p->ctx->told_no_split = true;
+    if (!has_products || splits || p->ctx->logged_no_split) return;
+    p->ctx->logged_no_split = true;
     vkt_log_line(&p->ctx->host, VKT_LOG_WARN, "precision f32-split: %s, so products are computed as in f32",
                  p->ctx->limits.coop.m ? "other variants are preferred to cooperative matrices here"
                                        : "this device or this build has no cooperative matrices");
@@ -266,7 +266,7 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     p->most_rows = find_most_rows(p->g);
     VKT_TRY(match_store(p));
     VKT_TRY(lower_and_plan(p, params->precision, params->recompute));
-    if (params->precision == VKT_PRECISION_F32_SPLIT) tell_if_no_split(p);
+    if (params->precision == VKT_PRECISION_F32_SPLIT) log_if_no_split(p);
     VKT_TRY(check_published(p));
     VKT_TRY(check_cap(p, params->max_bytes));
     p->blocks = vkt_alloc_array(h, p->plan.n_blocks + 1, sizeof *p->blocks);

@@ -1,5 +1,5 @@
-// blocks_split.glsl - multiply() of blocks.glsl with COOP and SPLIT: products of f32 by three products of cooperative matrices of
-// f16. An operand x is split into two f16. Their sum is x, to 22 bits:
+// blocks_split.glsl - multiply() of blocks.glsl with COOP and SPLIT: products of f32 by three products of cooperative matrices
+// of f16. An operand x is split into two f16. Their sum is x, to 22 bits:
 //   high = f16(x), low = f16(x - high),   a b = high_a high_b + low_a high_b + high_a low_b     without low_a low_b
 // The range of f16 is small. So both operands are scaled by powers of two, anew for every BLOCKS_SPLIT_K k: the largest finite
 // magnitude of the tile's rows of A, and that of its columns of B, is then in [2^14, 2^15). The sums over these k are scaled
@@ -15,13 +15,13 @@
 // A NaN or an infinity makes every result that it touches a NaN or an infinity, as in f32. Other results do not depend on it.
 // An infinity may become a NaN: its low part is one.
 //
-// A row of the tile has the high parts of BLOCKS_SPLIT_K k and then the low parts: as many bytes as without SPLIT. A lane stages
-// blocks of 4 x 4 elements of A or of B. While the subgroups multiply a tile, the lanes load the next one and find its largest
-// magnitudes. So there are no more barriers for a tile than without SPLIT.
+// A row of the tile has the high parts of BLOCKS_SPLIT_K k and then the low parts: as many bytes as without SPLIT. A lane
+// stages blocks of 4 x 4 elements of A or of B. While the subgroups multiply a tile, the lanes load the next one and find
+// its largest magnitudes. So there are no more barriers for a tile than without SPLIT.
 // Deterministic: a maximum does not depend on the order.
-// source: Markidis et al., NVIDIA Tensor Core Programmability, Performance & Precision, IPDPSW 2018 (the split); Ootomo & Yokota,
-//         Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance,
-//         IJHPCA 36(4), 2022 (three products, sums outside of the matrix unit)
+// source: Markidis et al., NVIDIA Tensor Core Programmability, Performance & Precision, IPDPSW 2018 (the split);
+//         Ootomo & Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
+//         performance, IJHPCA 36(4), 2022 (three products, sums outside of the matrix unit)
 const uint SPLIT_K4 = BLOCKS_SPLIT_K / 4, ALL_A = BM / 4 * SPLIT_K4; // k / 4 of a tile; blocks of 4 x 4 elements of A
 const uint STAGED = (BM + BN) / 4 * SPLIT_K4 / LANES; // blocks that a lane loads for each tile
 const uint TWICE_INFINITY = 0xff000000u;

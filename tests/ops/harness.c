@@ -480,7 +480,7 @@ static bool adds_in_half(const rig *r)
     return any;
 }
 
-/* Returns whether a kernel multiplies cooperative matrices. */
+/* Returns whether a kernel multiplies cooperative matrices. In f16, it rounds operands that are stored as f32. */
 static bool multiplies_matrices(const rig *r)
 {
     bool any = false;
@@ -489,17 +489,11 @@ static bool multiplies_matrices(const rig *r)
     return any;
 }
 
-/* Returns whether a kernel rounds operands that are stored as f32 to f16, and multiplies them. */
-static bool multiplies_f16(const rig *r)
-{
-    return r->view->precision == VKT_PRECISION_F16 && multiplies_matrices(r);
-}
-
 /* Rounds the inputs to their storage type, or to f16 for a product of f16, and computes the reference from the rounded
  * inputs. */
 static void round_inputs(rig *r)
 {
-    const bool f16 = multiplies_f16(r);
+    const bool f16 = multiplies_matrices(r);
     r->report->coops += f16;
     for (size_t i = 0; i < VKT_COUNT(r->in); i++) {
         side *v = input_at(r->s, i);
@@ -545,11 +539,12 @@ static void check_view(vkt_ctx *ctx, subject *s, const harness_view *view, resul
     const unsigned messages = vkt_test_messages();
     const vkt_result status = create(&r);
     const bool half = status == VKT_OK && is_half(&r);
-    const bool rounds = status == VKT_OK && (half || multiplies_f16(&r)) && !adds_in_half(&r);
+    const bool matrices = status == VKT_OK && multiplies_matrices(&r), in_16 = vkt_stores_16_bits(view->precision);
+    const bool rounds = status == VKT_OK && (half || (matrices && in_16)) && !adds_in_half(&r);
     report->halves += half && rounds;
     if (rounds) round_inputs(&r);
-    report->splits += status == VKT_OK && view->precision == VKT_PRECISION_F32_SPLIT && multiplies_matrices(&r);
-    if (status == VKT_OK && (rounds || !vkt_stores_16_bits(view->precision))) {
+    report->splits += matrices && !in_16;
+    if (status == VKT_OK && (rounds || !in_16)) {
         result one = { .work = 0 }, two = { .work = 0 };
         pack_inputs(&r);
         run(&r, &one);

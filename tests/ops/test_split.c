@@ -248,12 +248,12 @@ static void large_results_are_infinite(void **state)
 
 /* ---- programs ---- */
 
-static unsigned told;
+static unsigned warnings;
 
 static void count_line(void *user, vkt_log_level level, const char *line)
 {
     (void)user;
-    told += level == VKT_LOG_WARN && strstr(line, "precision f32-split: ") != NULL;
+    warnings += level == VKT_LOG_WARN && strstr(line, "precision f32-split: ") != NULL;
 }
 
 /* Makes a program of this precision. Returns a hash of its kernels and of the storage of its values. */
@@ -284,12 +284,12 @@ static void without_matrices_products_are_those_of_f32(void **state)
     const vkt_host host = harness_ctx->host;
     harness_ctx->limits.coop = (vkt_coop){ 0 };
     harness_ctx->host.log = count_line;
-    harness_ctx->told_no_split = false;
+    harness_ctx->logged_no_split = false;
     const uint64_t f32 = hash_of(VKT_PRECISION_F32);
-    assert_int_equal(told, 0);
+    assert_int_equal(warnings, 0);
     for (int i = 0; i < 3; i++) {
         assert_true(hash_of(VKT_PRECISION_F32_SPLIT) == f32);
-        assert_int_equal(told, 1);
+        assert_int_equal(warnings, 1);
     }
     harness_ctx->limits = own;
     harness_ctx->host = host;
