@@ -131,7 +131,6 @@ const harness_view harness_half_views[4] = {
     { "stored as bf16 with bindings of 16 KiB", small_bindings, .may_refuse = true, .precision = VKT_PRECISION_BF16 },
     { "stored as f16 with bindings of 16 KiB", small_bindings, .may_refuse = true, .precision = VKT_PRECISION_F16 },
 };
-
 const harness_view harness_split_view = { "by split operands", as_it_is, .force = VKT_V(COOP),
                                           .precision = VKT_PRECISION_F32_SPLIT };
 
@@ -494,7 +493,6 @@ static bool multiplies_matrices(const rig *r)
 static void round_inputs(rig *r)
 {
     const bool f16 = multiplies_matrices(r);
-    r->report->coops += f16;
     for (size_t i = 0; i < VKT_COUNT(r->in); i++) {
         side *v = input_at(r->s, i);
         vkt_precision storage = v->t.id ? value_of(r, v->t)->storage : VKT_PRECISION_F32;
@@ -543,7 +541,7 @@ static void check_view(vkt_ctx *ctx, subject *s, const harness_view *view, resul
     const bool rounds = status == VKT_OK && (half || (matrices && in_16)) && !adds_in_half(&r);
     report->halves += half && rounds;
     if (rounds) round_inputs(&r);
-    report->splits += matrices && !in_16;
+    *(in_16 ? &report->coops : &report->splits) += matrices && (rounds || !in_16);
     if (status == VKT_OK && (rounds || !in_16)) {
         result one = { .work = 0 }, two = { .work = 0 };
         pack_inputs(&r);
