@@ -4,7 +4,9 @@
 # An entry is VKT_KERNEL(ID, file, "DEFINE ...", reads, writes, texels, flags): shaders/<file>.comp compiled with -D for each
 # DEFINE. An entry whose `texels` is not 0 is compiled a second time with VKT_TEXEL=1. The second module has
 # the same bindings, but loads from texel buffers.
-set(VKT_SPIRV "" CACHE PATH "where another build of this tree, with the same VKT_GLSLANG_COOP, has its spirv_modules.h: taken as it is")
+include(${CMAKE_CURRENT_LIST_DIR}/Kernels.cmake)
+option(VKT_COMPRESS_SPIRV "zlib compresses the SPIR-V in the library" ON)
+set(VKT_SPIRV "" CACHE PATH "the folder spv of another build of this tree, with the same VKT_GLSLANG_COOP: its modules are embedded")
 file(GLOB VKT_SHADER_DEPENDS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/lib/*.glsl ${PROJECT_SOURCE_DIR}/shaders/abi/*.h
   ${PROJECT_SOURCE_DIR}/include/vktrain/*.glsl)
 
@@ -18,8 +20,8 @@ if(NOT SPIRV_VAL)
 endif()
 
 # Entries with VKT_KF_COOP need a compiler that supports GL_KHR_cooperative_matrix. Debian 12's compiler does not, so
-# VKT_GLSLANG_COOP may name another one. If no compiler supports it, each module of these entries becomes an array of one zero,
-# and gpu/coop.c is compiled with VKT_COOP_MODULES=0. If spirv-val does not support it, these modules are not checked.
+# VKT_GLSLANG_COOP may name another one. If no compiler supports it, the modules of these entries are the shipped ones in
+# shaders/coop (see coop.cmake). If spirv-val does not support it, these modules are not checked.
 set(VKT_GLSLANG_COOP "" CACHE FILEPATH "a glslangValidator for cooperative matrices, if the one on the path does not support them")
 file(WRITE ${PROJECT_BINARY_DIR}/coop.comp "#version 460
 #extension GL_KHR_memory_scope_semantics : require
@@ -38,7 +40,7 @@ foreach(compiler ${GLSLANG} ${VKT_GLSLANG_COOP})
   endif()
 endforeach()
 if(NOT VKT_COOP_COMPILER)
-  message(STATUS "Cooperative matrices: left out, because ${GLSLANG} does not support them (VKT_GLSLANG_COOP=PATH: a compiler that does)")
+  message(STATUS "Cooperative matrices: modules of shaders/coop, because ${GLSLANG} does not support them")
 elseif(SPIRV_VAL)
   execute_process(COMMAND ${SPIRV_VAL} --target-env vulkan1.3 coop.spv
     WORKING_DIRECTORY ${PROJECT_BINARY_DIR} RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
@@ -51,7 +53,6 @@ endif()
 
 function(vkt_compile_shader compiler validator file id defines out)
   set(spv ${PROJECT_BINARY_DIR}/spv/${id}.spv)
-  list(FILTER defines EXCLUDE REGEX "^$") # removes the empty element of an entry without defines
   list(TRANSFORM defines PREPEND -D)
   set(check)
   if(validator)
@@ -64,55 +65,100 @@ function(vkt_compile_shader compiler validator file id defines out)
     set(depends DEPENDS ${PROJECT_SOURCE_DIR}/shaders/${file}.comp DEPFILE ${spv}.d)
   endif()
   add_custom_command(OUTPUT ${spv}
-    COMMAND ${compiler} -V --quiet --target-env vulkan1.3 -DVKT_GLSL=1 ${defines} -I${PROJECT_SOURCE_DIR}/shaders
-            -I${PROJECT_SOURCE_DIR}/include ${depfile} -o ${spv} ${PROJECT_SOURCE_DIR}/shaders/${file}.comp
+    COMMAND ${compiler} ${VKT_GLSL_OPTIONS} ${defines} -I${PROJECT_SOURCE_DIR}/shaders -I${PROJECT_SOURCE_DIR}/include ${depfile} -o ${spv} ${PROJECT_SOURCE_DIR}/shaders/${file}.comp
     ${check}
     ${depends}
     COMMENT "shader ${id}" VERBATIM)
   set(${out} ${spv} PARENT_SCOPE)
 endfunction()
 
+# cmake/embed.c runs while the project is built.
 add_executable(vkt_embed ${PROJECT_SOURCE_DIR}/cmake/embed.c)
+if(VKT_COMPRESS_SPIRV)
+  target_compile_definitions(vkt_embed PRIVATE EMBED_ZLIB=1)
+  target_link_libraries(vkt_embed PRIVATE ZLIB::ZLIB)
+endif()
+
+# Stops the build if a shipped module does not belong to the sources of this tree.
+file(GLOB VKT_COOP_SHIPPED CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/coop/*)
+file(GLOB_RECURSE VKT_COOP_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/*.comp)
+set(VKT_COOP_STAMP ${PROJECT_BINARY_DIR}/coop.stamp)
+add_custom_command(OUTPUT ${VKT_COOP_STAMP}
+  COMMAND ${CMAKE_COMMAND} -DSTAMP=${VKT_COOP_STAMP} -P ${PROJECT_SOURCE_DIR}/cmake/coop.cmake
+  DEPENDS cmake/coop.cmake cmake/Kernels.cmake shaders/kernels.def shaders/tools.def ${VKT_COOP_SHIPPED} ${VKT_COOP_SOURCES}
+          ${VKT_SHADER_DEPENDS}
+  COMMENT "shaders/coop" VERBATIM)
+
+# vkt_module(name file defines coop): appends a module to `modules`, and the file that makes it current to `needs`. The global property
+# VKT_COOP_FRESH lists the modules of cooperative matrices that this build compiles.
+function(vkt_module name file defines coop)
+  set(compiler ${GLSLANG})
+  set(validator ${SPIRV_VAL})
+  if(coop)
+    set(compiler ${VKT_COOP_COMPILER})
+    set(validator ${VKT_COOP_VALIDATOR})
+  endif()
+  if(NOT compiler)
+    set(spv ${PROJECT_SOURCE_DIR}/shaders/coop/${name}.hex)
+    set(need ${VKT_COOP_STAMP}) # not the file itself: if it is missing, coop.cmake has the better message
+  elseif(VKT_SPIRV)
+    set(spv ${VKT_SPIRV}/${name}.spv)
+    set(need ${spv})
+  else()
+    vkt_compile_shader("${compiler}" "${validator}" ${file} ${name} "${defines}" spv)
+    set(need ${spv})
+  endif()
+  if(coop AND compiler)
+    set_property(GLOBAL APPEND PROPERTY VKT_COOP_FRESH ${spv})
+  endif()
+  set(modules ${modules} ${spv} PARENT_SCOPE)
+  set(needs ${needs} ${need} PARENT_SCOPE)
+endfunction()
 
 # vkt_embed_shaders(target list header): compiles the entries of shaders/<list> and embeds them in <header>, which `target`
 # includes.
 function(vkt_embed_shaders target list header)
-  set(def ${PROJECT_SOURCE_DIR}/shaders/${list})
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${def})
-  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/spv)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/${list})
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/spv ${PROJECT_BINARY_DIR}/spirv)
   set(modules)
+  set(needs)
   set(absent)
-  file(STRINGS ${def} entries REGEX "^VKT_KERNEL\\(")
+  vkt_kernel_list(${PROJECT_SOURCE_DIR} ${list} entries)
   foreach(entry IN LISTS entries)
-    if(NOT entry MATCHES "^VKT_KERNEL\\( *([A-Z0-9_]+) *, *([a-z0-9_/]+) *, *\"([^\"]*)\" *,([^,]*),([^,]*),([^,]*),(.*)\\)$")
-      message(FATAL_ERROR "shaders/${list}: malformed entry: ${entry}")
-    endif()
-    set(id ${CMAKE_MATCH_1})
-    set(file ${CMAKE_MATCH_2})
-    string(REPLACE " " ";" defines "${CMAKE_MATCH_3}")
-    string(STRIP "${CMAKE_MATCH_6}" texels)
-    set(compiler ${GLSLANG})
-    set(validator ${SPIRV_VAL})
-    if(CMAKE_MATCH_7 MATCHES VKT_KF_COOP)
-      set(compiler ${VKT_COOP_COMPILER})
-      set(validator ${VKT_COOP_VALIDATOR})
-    endif()
-    if(NOT compiler)
-      list(APPEND absent ${id}= ${id}.texel=)
-      continue()
-    endif()
-    vkt_compile_shader("${compiler}" "${validator}" ${file} ${id} "${defines}" spv)
-    list(APPEND modules ${spv})
+    vkt_kernel_parse("${entry}")
+    vkt_module(${id} ${file} "${defines}" ${coop})
     if(NOT texels STREQUAL "0")
-      vkt_compile_shader("${compiler}" "${validator}" ${file} ${id}.texel "${defines};VKT_TEXEL=1" spv)
-      list(APPEND modules ${spv})
+      list(APPEND defines VKT_TEXEL=1)
+      vkt_module(${id}.texel ${file} "${defines}" ${coop})
     else()
       list(APPEND absent ${id}.texel=)
     endif()
   endforeach()
   set(out ${PROJECT_BINARY_DIR}/spirv/${header})
-  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/spirv)
-  add_custom_command(OUTPUT ${out} COMMAND vkt_embed ${out} ${modules} ${absent} DEPENDS vkt_embed ${modules} VERBATIM)
+  set(compress)
+  if(VKT_COMPRESS_SPIRV)
+    set(compress -z)
+  endif()
+  add_custom_command(OUTPUT ${out} COMMAND vkt_embed ${compress} ${out} ${modules} ${absent} DEPENDS vkt_embed ${needs} VERBATIM)
   target_sources(${target} PRIVATE ${out})
   target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/spirv)
+endfunction()
+
+# The target coop_modules writes shaders/coop. VKT_COOP_CHECK is the command that compares shaders/coop with fresh modules; empty:
+# there are none. Call it after the last vkt_embed_shaders.
+function(vkt_coop_targets)
+  get_property(fresh GLOBAL PROPERTY VKT_COOP_FRESH)
+  set(VKT_COOP_CHECK PARENT_SCOPE)
+  if(NOT fresh)
+    add_custom_target(coop_modules VERBATIM
+      COMMAND ${CMAKE_COMMAND} -E echo "coop_modules: want a compiler for cooperative matrices (cmake -DVKT_GLSLANG_COOP=PATH)"
+      COMMAND ${CMAKE_COMMAND} -E false)
+    return()
+  endif()
+  list(GET fresh 0 one)
+  cmake_path(GET one PARENT_PATH spv)
+  set(arguments -DSPV=${spv} -DEMBED=$<TARGET_FILE:vkt_embed> -DCOMPILER=${VKT_COOP_COMPILER})
+  set(script -P ${PROJECT_SOURCE_DIR}/cmake/coop.cmake)
+  add_custom_target(coop_modules COMMAND ${CMAKE_COMMAND} ${arguments} -DWRITE=ON ${script} DEPENDS vkt_embed ${fresh} VERBATIM)
+  set(VKT_COOP_CHECK ${CMAKE_COMMAND} ${arguments} ${script} PARENT_SCOPE)
 endfunction()

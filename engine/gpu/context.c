@@ -81,7 +81,7 @@ static vkt_result device_open(vkt_ctx *ctx, const char *selector, vkt_unless_fn 
         ctx->has_transfer_queue = c->transfer_family != VKT_NO_FAMILY && !vkt_env_disabled("transfer_queue");
         ctx->has_memory_budget = c->has_memory_budget;
         ctx->has_host_import = c->has_host_import;
-        ctx->has_coop = VKT_COOP_MODULES && c->has_coop && vkt_coop_offered(ctx, c->phys);
+        ctx->has_coop = c->has_coop && vkt_coop_offered(ctx, c->phys);
         ctx->has_int64 = c->has_int64;
         r = device_create(ctx, c);
     }
@@ -163,7 +163,7 @@ static vkt_result device_adopt(vkt_ctx *ctx, const vkt_adopt_params *a, const vk
         else if (strcmp(a->extensions[i], VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME) == 0)
             ctx->has_host_import = c.has_host_import;
         else if (strcmp(a->extensions[i], VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) == 0)
-            ctx->has_coop = VKT_COOP_MODULES && vkt_features_have_coop(a->features);
+            ctx->has_coop = vkt_features_have_coop(a->features);
     ctx->has_int64 = vkt_features_have_int64(a->features);
     ctx->info = c.info;
     ctx->driver = c.driver;

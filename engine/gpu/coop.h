@@ -1,5 +1,5 @@
-/* gpu/coop.h - cooperative matrices (VK_KHR_cooperative_matrix). The extension may be missing in the device, in the
- * Vulkan headers and in the shader compiler. */
+/* gpu/coop.h - cooperative matrices (VK_KHR_cooperative_matrix). The extension may be missing in the device and in the
+ * Vulkan headers. */
 #ifndef VKT_GPU_COOP_H
 #define VKT_GPU_COOP_H
 
@@ -39,8 +39,7 @@ typedef VkResult(VKAPI_PTR *PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKH
 #endif
 
 /* Returns whether the device has all features that our modules of cooperative matrices need (features.c). The device
- * must list the extension. Do not call this if VKT_COOP_MODULES is 0: then the library has no such modules
- * (cmake/Shaders.cmake). */
+ * must list the extension. */
 bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys);
 /* Finds the matrix size for products on ctx->phys; all 0: the device has no f16 matrices with f32 sums that our modules
  * can use. The extension and its features must be enabled. */

@@ -49,10 +49,11 @@ typedef struct entry {
     vkt_pipeline pipeline;
 } entry;
 
-/* The layouts that the pipelines of an entry share: those with texel loads, or those without. */
+/* The objects that the pipelines of an entry share: those with texel loads, or those without. */
 typedef struct variant {
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout layout;
+    VkShaderModule module; /* only while vkt_pipelines_get makes pipelines */
 } variant;
 
 /* The object behind ctx->kernels: an open hash table of pointers, so that entries never move. */
@@ -167,22 +168,37 @@ static vkt_result make_layouts(vkt_ctx *ctx, const vkt_kernel_entry *kernel, boo
     return vkt_vk_check(ctx, r, "vkCreatePipelineLayout");
 }
 
-/* A pipeline that is to be made. Any thread makes the Vulkan calls; the caller's thread checks their results. */
-typedef struct job {
-    const vkt_kernel_entry *kernel;
-    entry *e;
-    VkResult module, pipeline;
-} job;
-
-static VkResult make_module(vkt_ctx *ctx, const vkt_kernel_entry *kernel, bool texel, VkShaderModule *out)
+/* Unpacks the module of an entry and hands it to the driver, once for all pipelines of one vkt_pipelines_get. */
+static vkt_result make_module(vkt_ctx *ctx, const vkt_kernel_entry *kernel, bool texel, variant *v)
 {
+    const vkt_module *spv = texel ? &kernel->spv_texel : &kernel->spv;
+    uint32_t *words;
+    if (v->module) return VKT_OK;
+    VKT_TRY(vkt_module_unpack(&ctx->host, spv, &words));
     const VkShaderModuleCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-        .codeSize = texel ? kernel->spv_texel_bytes : kernel->spv_bytes,
-        .pCode = texel ? kernel->spv_texel : kernel->spv,
+        .codeSize = spv->bytes,
+        .pCode = words,
     };
-    return ctx->vk.CreateShaderModule(ctx->device, &info, ctx->allocation, out);
+    const VkResult r = ctx->vk.CreateShaderModule(ctx->device, &info, ctx->allocation, &v->module);
+    if (r != VK_SUCCESS) v->module = VK_NULL_HANDLE;
+    vkt_free(&ctx->host, words);
+    return vkt_vk_check(ctx, r, "vkCreateShaderModule");
 }
+
+static void free_module(vkt_ctx *ctx, variant *v)
+{
+    if (v->module) ctx->vk.DestroyShaderModule(ctx->device, v->module, ctx->allocation);
+    v->module = VK_NULL_HANDLE;
+}
+
+/* A pipeline that is to be made. Any thread makes the Vulkan call; the caller's thread checks its result. */
+typedef struct job {
+    const vkt_kernel_entry *kernel;
+    variant *variant;
+    entry *e;
+    VkResult result;
+} job;
 
 static VkResult make_pipeline(vkt_ctx *ctx, const vkt_kernel_entry *kernel, const key *k, VkShaderModule module,
                               vkt_pipeline *p)
@@ -216,22 +232,17 @@ static VkResult make_pipeline(vkt_ctx *ctx, const vkt_kernel_entry *kernel, cons
 
 static void run_job(vkt_ctx *ctx, job *j)
 {
-    VkShaderModule module;
-    j->module = make_module(ctx, j->kernel, j->e->key.texel, &module);
-    if (j->module != VK_SUCCESS) return;
-    j->pipeline = make_pipeline(ctx, j->kernel, &j->e->key, module, &j->e->pipeline);
-    if (j->pipeline != VK_SUCCESS) j->e->pipeline.handle = VK_NULL_HANDLE;
-    ctx->vk.DestroyShaderModule(ctx->device, module, ctx->allocation);
+    j->result = make_pipeline(ctx, j->kernel, &j->e->key, j->variant->module, &j->e->pipeline);
+    if (j->result != VK_SUCCESS) j->e->pipeline.handle = VK_NULL_HANDLE;
 }
 
 /* Names the pipeline, or logs the failure. */
 static vkt_result finish_job(vkt_ctx *ctx, const job *j)
 {
     const key *k = &j->e->key;
-    VKT_TRY(vkt_vk_check(ctx, j->module, "vkCreateShaderModule"));
     char what[96];
     snprintf(what, sizeof what, "vkCreateComputePipelines for %s%s", j->kernel->name, k->texel ? " (texel)" : "");
-    VKT_TRY(vkt_vk_check(ctx, j->pipeline, what));
+    VKT_TRY(vkt_vk_check(ctx, j->result, what));
     char name[96];
     size_t n = (size_t)snprintf(name, sizeof name, "%s%s", j->kernel->name, k->texel ? ".texel" : "");
     for (uint32_t i = 0; i < k->n_spec && n < sizeof name; i++)
@@ -291,8 +302,8 @@ static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_entry *
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want one full subgroup of %u lanes, got %u", kernel->name,
                         ctx->limits.subgroup_size, spec[0]);
     if ((kernel->flags & VKT_KF_COOP) && !ctx->limits.coop.m)
-        return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want cooperative matrices, which the device %s",
-                        kernel->name, "lacks or this library was built without");
+        return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want cooperative matrices, which the device lacks",
+                        kernel->name);
     const uint32_t subgroups = spec[0] / ctx->limits.subgroup_size;
     if ((kernel->flags & VKT_KF_SUBGROUPS) &&
         (spec[0] % ctx->limits.subgroup_size || subgroups < 1 || subgroups > SUBGROUPS_MAX))
@@ -317,8 +328,8 @@ static vkt_result add_job(vkt_ctx *ctx, cache *c, const vkt_kernel_entry *kernel
     *e = (entry){ .key = *k,
                   .pipeline = {
                       .layout = v->layout, .set_layout = v->set_layout, .texels = k->texel ? kernel->texels : 0 } };
-    jobs->list[jobs->n++] = (job){ .kernel = kernel, .e = e };
-    return VKT_OK;
+    jobs->list[jobs->n++] = (job){ .kernel = kernel, .variant = v, .e = e };
+    return make_module(ctx, kernel, k->texel, v);
 }
 
 /* Finds the pipeline in the cache or among the jobs, or adds a job that makes it. */
@@ -366,6 +377,7 @@ vkt_result vkt_pipelines_get(vkt_ctx *ctx, const vkt_pipeline_want *wants, uint3
     if (r == VKT_OK) r = keep(ctx, c, &jobs);
     for (size_t i = 0; i < jobs.n; i++) {
         entry *e = jobs.list[i].e; /* NULL: in the cache */
+        free_module(ctx, jobs.list[i].variant);
         if (e && e->pipeline.handle) ctx->vk.DestroyPipeline(ctx->device, e->pipeline.handle, ctx->allocation);
         vkt_free(&ctx->host, e);
     }

@@ -5,15 +5,15 @@
 
 #include "gpu/gpu.h"
 #include "kernel/ids.h"
+#include "kernel/module.h"
 
 /* One entry of kernels.def. Masks have bit i for binding i. */
 typedef struct vkt_kernel_entry {
-    const char *name;       /* "CONV2D_TILE" */
-    uint32_t reads, writes; /* bindings that the shader reads, and those that it writes (a binding may be in both) */
-    uint32_t texels;        /* bindings that the texel variant reads through a texel buffer; 0: no texel variant */
-    uint32_t flags;         /* VKT_KF_* */
-    const uint32_t *spv, *spv_texel; /* SPIR-V words; spv_texel is NULL if texels is 0 */
-    size_t spv_bytes, spv_texel_bytes;
+    const char *name;          /* "CONV2D_TILE" */
+    uint32_t reads, writes;    /* bindings that the shader reads, and those that it writes (a binding may be in both) */
+    uint32_t texels;           /* bindings that the texel variant reads through a texel buffer; 0: no texel variant */
+    uint32_t flags;            /* VKT_KF_* */
+    vkt_module spv, spv_texel; /* SPIR-V; spv_texel has 0 bytes if texels is 0 */
 } vkt_kernel_entry;
 /* Returns the entry of an id. For an id without a kernel it returns the entry of VKT_K_NONE. */
 const vkt_kernel_entry *vkt_kernel_get(vkt_kernel_id id);
@@ -22,11 +22,14 @@ const vkt_kernel_entry *vkt_kernel_get(vkt_kernel_id id);
  * replaces the list. `rows` must stay valid. tools/tools.h adds the kernels of tests and vkt-bench. */
 void vkt_kernel_add(const vkt_kernel_entry *rows, uint32_t n);
 /* The initialiser of an entry whose modules are vkt_spv_<id> and vkt_spv_<id>_texel. */
-#define VKT_KERNEL_ROW(id, reads_, writes_, texels_, flags_)                                                         \
-    {                                                                                                                \
-        .name = #id, .reads = (reads_), .writes = (writes_), .texels = (texels_), .flags = (flags_),                 \
-        .spv = vkt_spv_##id, .spv_bytes = sizeof vkt_spv_##id, .spv_texel = (texels_) ? vkt_spv_##id##_texel : NULL, \
-        .spv_texel_bytes = (texels_) ? sizeof vkt_spv_##id##_texel : 0                                               \
+#define VKT_KERNEL_ROW(id, reads_, writes_, texels_, flags_)                                         \
+    {                                                                                                \
+        .name = #id, .reads = (reads_), .writes = (writes_), .texels = (texels_), .flags = (flags_), \
+        .spv = VKT_MODULE_OF(vkt_spv_##id), .spv_texel = VKT_MODULE_OF(vkt_spv_##id##_texel)         \
+    }
+#define VKT_MODULE_OF(array)               \
+    {                                      \
+        array, sizeof array, array##_bytes \
     }
 
 typedef struct vkt_pipeline {

@@ -135,8 +135,8 @@ static vkt_tuning_id id_of(vkt_ctx *ctx)
     snprintf(id.device + n, sizeof id.device - n, "-%u", ctx->limits.subgroup_size);
     for (int k = VKT_K_NONE + 1; k < VKT_K_COUNT; k++) {
         const vkt_kernel_entry *kernel = vkt_kernel_get((vkt_kernel_id)k);
-        id.shaders = vkt_hash(id.shaders, kernel->spv, kernel->spv_bytes);
-        if (kernel->texels) id.shaders = vkt_hash(id.shaders, kernel->spv_texel, kernel->spv_texel_bytes);
+        id.shaders = vkt_hash(id.shaders, kernel->spv.data, kernel->spv.stored);
+        if (kernel->texels) id.shaders = vkt_hash(id.shaders, kernel->spv_texel.data, kernel->spv_texel.stored);
     }
     return id;
 }

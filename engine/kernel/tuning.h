@@ -17,7 +17,7 @@
 /* The device and shaders that a file belongs to. */
 typedef struct vkt_tuning_id {
     char device[96];
-    uint64_t shaders; /* hash of all SPIR-V modules of the library */
+    uint64_t shaders; /* hash of all SPIR-V modules of the library, as they are stored */
 } vkt_tuning_id;
 
 /* Loads the file's entries into ctx->limits.choices, on the first call for a context. Does nothing if VKT_NO_TUNING=1

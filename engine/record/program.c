@@ -97,7 +97,7 @@ static void log_if_no_split(vkt_program *p)
     p->ctx->logged_no_split = true;
     vkt_log_line(&p->ctx->host, VKT_LOG_WARN, "precision f32-split: %s, so products are computed as in f32",
                  p->ctx->limits.coop.m ? "other variants are preferred to cooperative matrices here"
-                                       : "this device or this build has no cooperative matrices");
+                                       : "this device has no cooperative matrices");
 }
 
 /* If `published` is set, checks that the store has published parameters, and that the program writes no parameters. */

@@ -2,8 +2,9 @@
 // The including kernel defines
 //   A_BY_K, B_BY_K                 true if the operand is contiguous along k. Neighbouring lanes then load neighbouring k, so
 //                                  that their loads hit the same cache lines.
-//   LINE line_a(uint m, uint k, uint j)   four neighbouring elements of A: row m + j at k .. k + 3 if A_BY_K, else rows m .. m + 3
-//                                  at k + j. Zero past A's end. A LINE is a vec4; with COOP it is the words as they are stored
+//   LINE line_a(uint m, uint k, uint j)   four neighbouring elements of A: row m + j at k .. k + 3 if A_BY_K, else rows
+//                                  m .. m + 3 at k + j. Zero past A's end. A LINE is a vec4, or with COOP the words as they are
+//                                  stored
 //   LINE line_b(uint n, uint k, uint j)   the same for columns of B
 // The kernel calls multiply(m, n, k, end), which leaves the sums over k .. end - 1 in acc. Each lane has TM rows and TN
 // columns in groups of four. tile_row(i) and tile_column(j) are their positions in the tile. tile_at(id, M, N) is the
@@ -29,7 +30,8 @@ layout(constant_id = BLOCKS_SPEC_BN) const uint BN = 64;
 layout(constant_id = BLOCKS_SPEC_TM) const uint TM = 8;
 layout(constant_id = BLOCKS_SPEC_TN) const uint TN = 4;
 layout(constant_id = BLOCKS_SPEC_WHOLE) const uint WHOLE = 0;
-const bool WHOLE_M = (WHOLE & BLOCKS_WHOLE_M) != 0u, WHOLE_N = (WHOLE & BLOCKS_WHOLE_N) != 0u, WHOLE_K = (WHOLE & BLOCKS_WHOLE_K) != 0u;
+const bool WHOLE_M = (WHOLE & BLOCKS_WHOLE_M) != 0u, WHOLE_N = (WHOLE & BLOCKS_WHOLE_N) != 0u;
+const bool WHOLE_K = (WHOLE & BLOCKS_WHOLE_K) != 0u;
 const uint LANES_M = BM / TM, LANES_N = BN / TN, LANES = LANES_M * LANES_N;
 const uint BAND = 8;
 vec4 acc[TM * TN / 4];

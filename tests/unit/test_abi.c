@@ -75,6 +75,7 @@ typedef struct thing { /* anything that has an id */
 } thing;
 
 typedef struct module {
+    uint32_t *words;
     thing *things;
     uint32_t bound;
     uint32_t capability; /* a needed capability that a device may lack; NONE: the module needs no such capability */
@@ -149,10 +150,14 @@ static void take(module *m, const uint32_t *w, uint32_t op, uint32_t n)
     }
 }
 
-static module parse(const uint32_t *words, size_t bytes, bool coop, bool texel)
+static module parse(const vkt_module *spv, bool coop, bool texel)
 {
+    const vkt_host h = vkt_host_resolve(NULL);
+    const size_t bytes = spv->bytes;
+    uint32_t *words;
+    assert_int_equal(vkt_module_unpack(&h, spv, &words), VKT_OK);
     assert_true(bytes >= 20 && words[0] == 0x07230203);
-    module m = { .bound = words[3], .capability = NONE, .coop = coop, .texel = texel };
+    module m = { .words = words, .bound = words[3], .capability = NONE, .coop = coop, .texel = texel };
     m.things = calloc(m.bound, sizeof *m.things);
     assert_non_null(m.things);
     for (uint32_t i = 0; i < m.bound; i++) m.things[i].binding = m.things[i].set = m.things[i].spec = NONE;
@@ -224,10 +229,7 @@ static void check(const vkt_kernel_entry *kernel, bool texel, const item *table,
     const bool coop = (kernel->flags & VKT_KF_COOP) != 0;
     bool lanes = false;
     why[0] = 0;
-    /* The module is empty if the compiler lacks the extension (see cmake/Shaders.cmake). */
-    if (coop && kernel->spv_bytes == sizeof kernel->spv[0]) return;
-    const module m = parse(texel ? kernel->spv_texel : kernel->spv, texel ? kernel->spv_texel_bytes : kernel->spv_bytes,
-                           coop, texel);
+    const module m = parse(texel ? &kernel->spv_texel : &kernel->spv, coop, texel);
     if (m.capability != NONE) snprintf(why, WHY, "capability %u, which gpu/device.c does not demand", m.capability);
     for (uint32_t i = 0; i < m.bound && !why[0]; i++) {
         const thing *t = &m.things[i];
@@ -240,6 +242,8 @@ static void check(const vkt_kernel_entry *kernel, bool texel, const item *table,
         if (t->words[3] == UNIFORM_CONSTANT || t->words[3] == STORAGE_BUFFER) check_binding(&m, t, kernel, texel, why);
     }
     if (!lanes && !why[0]) snprintf(why, WHY, "specialisation id 0 is not the size of the work group");
+    const vkt_host h = vkt_host_resolve(NULL);
+    vkt_free(&h, m.words);
     free(m.things);
 }
 

@@ -1,0 +1,74 @@
+# Functions that read shaders/kernels.def and shaders/tools.def. Shaders.cmake and the script coop.cmake include this file.
+
+# The options of the shader compiler that every module depends on.
+set(VKT_GLSL_OPTIONS -V --quiet --target-env vulkan1.3 -DVKT_GLSL=1)
+
+# vkt_kernel_list(root list out): the lines of shaders/<list>, one per entry.
+function(vkt_kernel_list root list out)
+  file(STRINGS ${root}/shaders/${list} entries REGEX "^VKT_KERNEL\\(")
+  set(${out} ${entries} PARENT_SCOPE)
+endfunction()
+
+# vkt_kernel_parse(entry): sets `id`; `file`, relative to shaders/ and without .comp; `defines`, a list; `texels`; `coop`, which is
+# true if the entry has VKT_KF_COOP.
+macro(vkt_kernel_parse entry)
+  if(NOT "${entry}" MATCHES "^VKT_KERNEL\\( *([A-Z0-9_]+) *, *([a-z0-9_/]+) *, *\"([^\"]*)\" *,([^,]*),([^,]*),([^,]*),(.*)\\)$")
+    message(FATAL_ERROR "malformed entry: ${entry}")
+  endif()
+  set(id ${CMAKE_MATCH_1})
+  set(file ${CMAKE_MATCH_2})
+  set(defines ${CMAKE_MATCH_3})
+  set(texels ${CMAKE_MATCH_6})
+  string(FIND "${CMAKE_MATCH_7}" VKT_KF_COOP coop)
+  string(STRIP "${texels}" texels)
+  separate_arguments(defines)
+  if(coop EQUAL -1)
+    set(coop FALSE)
+  else()
+    set(coop TRUE)
+  endif()
+endmacro()
+
+# vkt_kernel_sources(root file out): shaders/<file>.comp and all files that it includes, directly or through other files, relative
+# to `root` and sorted. An #include counts whatever #if is around it.
+function(vkt_kernel_sources root file out)
+  set(found shaders/${file}.comp)
+  set(open ${found})
+  while(open)
+    list(POP_FRONT open source)
+    cmake_path(GET source PARENT_PATH folder)
+    file(STRINGS ${root}/${source} lines REGEX "^[ \t]*#[ \t]*include[ \t]*\"")
+    foreach(line IN LISTS lines)
+      string(REGEX REPLACE "^[^\"]*\"([^\"]*)\".*$" "\\1" name "${line}")
+      set(included)
+      foreach(base ${folder} shaders include)
+        if(NOT included AND EXISTS ${root}/${base}/${name})
+          set(included ${base}/${name})
+        endif()
+      endforeach()
+      if(NOT included)
+        message(FATAL_ERROR "${source} includes ${name}, which does not exist")
+      endif()
+      cmake_path(NORMAL_PATH included)
+      if(NOT included IN_LIST found)
+        list(APPEND found ${included})
+        list(APPEND open ${included})
+      endif()
+    endforeach()
+  endwhile()
+  list(SORT found)
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+# vkt_kernel_hash(root file defines out): a hash of everything in this tree that decides the SPIR-V of shaders/<file>.comp with
+# these defines: the text of all its sources, the defines in their order, the options of the compiler.
+function(vkt_kernel_hash root file defines out)
+  set(text "${VKT_GLSL_OPTIONS}\n${defines}\n")
+  vkt_kernel_sources(${root} ${file} sources)
+  foreach(source IN LISTS sources)
+    file(SHA256 ${root}/${source} hash)
+    string(APPEND text "${source} ${hash}\n")
+  endforeach()
+  string(SHA256 hash "${text}")
+  set(${out} ${hash} PARENT_SCOPE)
+endfunction()
