@@ -91,9 +91,10 @@ struct vkt_ctx {
     vkt_tuned *tuned;             /* the array of limits.choices.tuned, which the context owns (kernel/tuning.h); NULL:
                                    * none */
     bool has_read_tuning;
-    bool lacks_tuning;   /* a GPU, and its tuning file could be used but is missing */
-    vkt_result lost;     /* VKT_OK, or VKT_E_DEVICE_LOST, which stays */
-    char last_label[96]; /* name of the last submission, for the message when the device is lost */
+    bool lacks_tuning;    /* a GPU, and its tuning file could be used but is missing */
+    bool logged_no_split; /* record/program.c has logged that products of VKT_PRECISION_F32_SPLIT are not split */
+    vkt_result lost;      /* VKT_OK, or VKT_E_DEVICE_LOST, which stays */
+    char last_label[96];  /* name of the last submission, for the message when the device is lost */
     vkt_memory *memory;
     vkt_transfer *transfers;
     vkt_gpu_counters counters;

@@ -456,6 +456,12 @@ static inline const vkt_value *vkt_node_out(const vkt_node *n, uint32_t i)
     return &n->g->values[n->out[i].id];
 }
 
+/* Returns whether a program of this precision stores values in 16 bits. */
+static inline bool vkt_stores_16_bits(vkt_precision p)
+{
+    return p == VKT_PRECISION_F16 || p == VKT_PRECISION_BF16;
+}
+
 /* The values that are stored in 16 bits, and their type. */
 typedef struct vkt_storage {
     vkt_precision precision;

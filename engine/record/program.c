@@ -86,7 +86,7 @@ static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *param
     vkt_find_live(g, live);
     vkt_find_epilogues(g, live);
     vkt_find_companions(g, live);
-    if (precision != VKT_PRECISION_F32) vkt_find_half(g, live, half);
+    if (vkt_stores_16_bits(precision)) vkt_find_half(g, live, half);
     vkt_result r = vkt_lower(g, &p->ctx->limits, live, (vkt_storage){ precision, half }, &p->lowered);
     vkt_free(&p->ctx->host, live);
     if (r != VKT_OK) return r;
@@ -99,6 +99,21 @@ static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *param
     p->options.most_bytes = bytes_left(p->ctx, params->max_bytes);
     p->options.max_block_bytes = p->ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
     return vkt_plan_make(&p->lowered, &p->options, &p->plan);
+}
+
+/* Logs, once in a context, if no product of a VKT_PRECISION_F32_SPLIT program is split, although it has products. */
+static void log_if_no_split(vkt_program *p)
+{
+    bool has_products = false, splits = false;
+    for (size_t i = 0; i < p->lowered.n_picked; i++) {
+        has_products |= (p->lowered.picked[i].usable & (VKT_V(SHARED) | VKT_V(COOP))) != 0;
+        splits |= p->lowered.picked[i].variant == VKT_V_COOP;
+    }
+    if (!has_products || splits || p->ctx->logged_no_split) return;
+    p->ctx->logged_no_split = true;
+    vkt_log_line(&p->ctx->host, VKT_LOG_WARN, "precision f32-split: %s, so products are computed as in f32",
+                 p->ctx->limits.coop.m ? "other variants are preferred to cooperative matrices here"
+                                       : "this device has no cooperative matrices");
 }
 
 /* If `published` is set, checks that the store has published parameters, and that the program writes no parameters. */
@@ -257,13 +272,14 @@ static uint32_t find_most_rows(const vkt_graph *g)
 static vkt_result build(vkt_program *p, const vkt_program_params *params)
 {
     const vkt_host *h = &p->ctx->host;
-    if ((unsigned)params->precision > VKT_PRECISION_BF16)
+    if ((unsigned)params->precision > VKT_PRECISION_F32_SPLIT)
         return vkt_fail(h, VKT_E_ARG, "program: want a vkt_precision, got %d", (int)params->precision);
     p->published = params->published;
     VKT_TRY(finish_graph(p));
     p->most_rows = find_most_rows(p->g);
     VKT_TRY(match_store(p));
     VKT_TRY(lower_and_plan(p, params));
+    if (params->precision == VKT_PRECISION_F32_SPLIT) log_if_no_split(p);
     VKT_TRY(check_published(p));
     VKT_TRY(check_cap(p, params->max_bytes));
     p->blocks = vkt_alloc_array(h, p->plan.n_blocks + 1, sizeof *p->blocks);

@@ -117,7 +117,7 @@ static vkt_result diverged(fit *f, const char *what)
                  epoch, batch, batches, (unsigned long long)t->at.t, what, rate_of(t, epoch, batch ? batch - 1 : 0),
                  allowed ? "Training goes on; this epoch is not the best one, and no checkpoint is written of it"
                          : "Training stops (allow_nonfinite goes on)",
-                 t->params.precision == VKT_PRECISION_F32 ? "" : ", or precision f32");
+                 vkt_stores_16_bits(t->params.precision) ? ", or precision f32" : "");
     return allowed ? VKT_OK : VKT_E_DIVERGED;
 }
 

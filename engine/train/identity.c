@@ -206,11 +206,12 @@ static void add_rate(const vkt_trainer_params *p, vkt_text *x)
     add_number(x, "length of the schedule", (double)p->schedule.total, false);
     add_number(x, "warm-up", p->schedule.warmup, false);
     add_number(x, "the schedule's min_lr", p->schedule.min_lr, false);
+    if (p->precision == VKT_PRECISION_F32_SPLIT) vkt_text_add(x, "products of f32=split\n");
 }
 
 static vkt_result add_run(const vkt_trainer *t, vkt_text *x)
 {
-    static const char *const precisions[] = { "f32", "f16", "bf16" }; /* indexed by vkt_precision */
+    static const char *const precisions[] = { "f32", "f16", "bf16", "f32" }; /* indexed by vkt_precision */
     const vkt_trainer_params *p = &t->params;
     vkt_text_add(x, "shards=%u\nmessages=%s\n", p->dist.shards, p->dist.wire == VKT_WIRE_BF16 ? "bf16" : "f32");
     vkt_text_add(x, "batch=%u\nshuffle=%d\nprecision=%s\n", p->batch, !p->no_shuffle, precisions[p->precision]);

@@ -2,7 +2,8 @@
  *
  * Metadata of a checkpoint, a line for each fact:
  *   vktrain.run    settings, as "batch=128"; '#' begins a hash. All lines must be equal, or the run cannot be resumed
- *   vktrain.rate   learning rate; total, warmup and min_lr of the schedule: a different value is logged, and then used
+ *   vktrain.rate   learning rate; total, warmup and min_lr of the schedule; whether products of f32 are split (in
+ *                  vktrain.run, f32-split is f32): a different value is logged, and then used
  *   vktrain.graph  a node of model and loss: "attention attention.7 shape=16x64x96 of=add.6 heads=4 causal=1 scale=0.2"
  *
  * Data sets are compared by hashes over type, shape, all labels and targets, and features. If the features are in

@@ -15,7 +15,7 @@ static vkt_result check(const vkt_host *h, const vkt_predictor_params *p)
                         !p                  ? "no params"
                         : !p->model.forward ? "no model.forward"
                                             : "no data");
-    if ((unsigned)p->precision > VKT_PRECISION_BF16)
+    if ((unsigned)p->precision > VKT_PRECISION_F32_SPLIT)
         return vkt_fail(h, VKT_E_ARG, "predictor: want a vkt_precision, got %d", (int)p->precision);
     return VKT_OK;
 }

@@ -73,7 +73,8 @@ static const char *schedule_name(vkt_schedule_kind kind)
 
 static const char *precision_name(vkt_precision p)
 {
-    return p == VKT_PRECISION_F16 ? "f16" : p == VKT_PRECISION_BF16 ? "bf16" : "f32";
+    static const char *const names[] = { "f32", "f16", "bf16", "f32-split" }; /* indexed by vkt_precision */
+    return names[p];
 }
 
 static json_t *epochs_json(const vkt_trainer *t)

@@ -234,15 +234,24 @@ typedef struct vkt_binding {
  * moments and losses are always stored as f32. So is every value that some op cannot read or write in 16 bits;
  * vkt_program_print shows which.
  *
- * There is one exception, in VKT_PRECISION_F16 on devices with cooperative matrices. It concerns those convolutions,
- * linear layers, matrix products and gradients that vkt_program_print calls "by coop". Both operands are rounded to f16
- * before they are multiplied, however they are stored (to nearest; magnitudes from 65520 on become infinity, and
- * magnitudes up to 2^-25 become zero). Only the sums are f32, as under torch.autocast. VKT_NO_COOP=1 switches this off.
- */
+ * There are two exceptions, on devices with cooperative matrices. They concern those convolutions, linear layers,
+ * matrix products and gradients that vkt_program_print calls "by coop". VKT_NO_COOP=1 switches both off.
+ *
+ * In VKT_PRECISION_F16, both operands are rounded to f16 before they are multiplied, however they are stored (to
+ * nearest; magnitudes from 65520 on become infinity, and magnitudes up to 2^-25 become zero). Only the sums are f32, as
+ * under torch.autocast.
+ *
+ * In VKT_PRECISION_F32_SPLIT, a product a b of f32 is computed by three products of f16, with an error of at most
+ * 2^-21 |a b| + 2^-38 (A |b| + |a| B). (A product of f32 has at most 2^-24 |a b|.) A and B are the largest finite
+ * magnitudes of the two operands in the same part of a product: 16 terms of the sums of 32 to 128 rows and columns. So
+ * rows that are 2^38 times smaller than their neighbours may be lost. (On a device that flushes subnormal f16 to zero,
+ * 2^-27 replaces 2^-38.) The sums are f32. An infinity in an operand makes the results that it touches infinite or NaN.
+ * If no product of a program can be computed so, it computes as in VKT_PRECISION_F32, and a warning says so once. */
 typedef enum vkt_precision {
-    VKT_PRECISION_F32 = 0, /* 4 bytes an element */
-    VKT_PRECISION_F16,     /* IEEE 754 binary16, with loss scaling if the graph has an update: see vkt_loss_scale */
-    VKT_PRECISION_BF16     /* the upper half of an f32: the range of f32, 8 significant bits */
+    VKT_PRECISION_F32 = 0,  /* 4 bytes an element */
+    VKT_PRECISION_F16,      /* IEEE 754 binary16, with loss scaling if the graph has an update: see vkt_loss_scale */
+    VKT_PRECISION_BF16,     /* the upper half of an f32: the range of f32, 8 significant bits */
+    VKT_PRECISION_F32_SPLIT /* 4 bytes an element; products by f16, almost as exact as by f32: see above */
 } vkt_precision;
 
 /* The options of a program. Zero is the default. */

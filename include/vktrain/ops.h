@@ -37,7 +37,7 @@ extern "C" {
  *   repeat. An operand that is a single matrix is used for every batch without a copy. An operand that repeats in some
  *   dimensions and not in others is copied, for instance (B,1,M,K) by (B,H,K,N). Operands and result are ROWS.
  *   dA = dC op(B)^T and dB = op(A)^T dC. They are transposed if their operand is, and summed over the dimensions in
- *   which it repeats. The arithmetic is fp32, with one exception: see vkt_precision. */
+ *   which it repeats. The arithmetic is fp32, with two exceptions: see vkt_precision. */
 VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool trans_a, bool trans_b);
 
 /* Applies a linear layer: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].

@@ -147,7 +147,7 @@ typedef struct vkt_trainer_params {
                                     * number */
     bool recompute;                /* less memory for more time: see vkt_program_params */
     bool profile;                  /* allow vkt_trainer_profile */
-    vkt_precision precision;       /* storage of activations, in training and evaluation: see graph.h */
+    vkt_precision precision;       /* of activations and products, in training and evaluation: see graph.h */
     /* Options of the default loss of labels, in training only. The losses of validation and vkt_trainer_evaluate are
      * plain cross-entropy, so that runs with different weights can be compared. vkt_cross_entropy has the formula: a
      * batch's loss is divided by the sum of the weights of its labels, as in PyTorch. VKT_E_ARG with model.loss, or
@@ -226,9 +226,9 @@ VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
  * names; the validation set, without these. Features are compared by a hash of evenly spaced rows: at most 64 MiB of
  * them, and at most 256 rows if a source makes them. If both trainer and checkpoint have a text under the same name,
  * the two texts must be the same (call vkt_trainer_attach before this function). These may change, with a warning:
- * learning rate, and the schedule's total, warmup and min_lr. These may change freely: stream, workers, recompute,
- * profile and all of vkt_fit_params. The seed is the checkpoint's. A run that has stopped early stays stopped, whatever
- * the patience: vkt_trainer_fit then trains nothing and logs a warning. */
+ * learning rate, the schedule's total, warmup and min_lr, and precision between f32 and f32-split. These may change
+ * freely: stream, workers, recompute, profile and all of vkt_fit_params. The seed is the checkpoint's. A run that has
+ * stopped early stays stopped, whatever the patience: vkt_trainer_fit then trains nothing and logs a warning. */
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
 /* Computes mean loss and accuracy (NaN: not measured) over a data set of the same sample shape (else VKT_E_SHAPE).

@@ -44,7 +44,7 @@ static const struct argp_option table[] = {
     { "shapes", OPT_SHAPES, "FILE", 0, "cases of this file, a line each: see samples/bench/case.h", 1 },
     { "variant", OPT_VARIANT, "NAME", 0, "only by this variant, where there is a choice", 1 },
     { "preferred", OPT_PREFERRED, 0, 0, "only by the variants that the engine chooses", 1 },
-    { "precision", OPT_PRECISION, "f32|f16|bf16", 0, "in which steps store activations (f32)", 1 },
+    { "precision", OPT_PRECISION, "f32|f16|bf16|f32-split", 0, "in which steps are computed (f32)", 1 },
     { "min-time", OPT_MIN_TIME, "MS", 0, "to spend on each experiment, per clock (100)", 1 },
     { "device", 'D', "N|NAME", 0, "number or a part of the name of a Vulkan device", 1 },
     { "list", OPT_LIST, 0, 0, "print ops, variants, networks and measurements, and end", 1 },
@@ -88,9 +88,9 @@ static uint64_t variant(struct argp_state *state, const char *text)
 
 static vkt_precision precision(struct argp_state *state, const char *text)
 {
-    for (int i = VKT_PRECISION_F32; i <= VKT_PRECISION_BF16; i++)
+    for (int i = VKT_PRECISION_F32; i <= VKT_PRECISION_F32_SPLIT; i++)
         if (strcmp(text, bench_precision_name((vkt_precision)i)) == 0) return (vkt_precision)i;
-    argp_error(state, "--precision: want f32, f16 or bf16, got '%s'", text);
+    argp_error(state, "--precision: want f32, f16, bf16 or f32-split, got '%s'", text);
     return VKT_PRECISION_F32;
 }
 
@@ -148,7 +148,10 @@ const char *bench_sizes_name(bench_sizes s)
 const char *bench_precision_name(vkt_precision p)
 {
     static const char *const names[] = {
-        [VKT_PRECISION_F32] = "f32", [VKT_PRECISION_F16] = "f16", [VKT_PRECISION_BF16] = "bf16"
+        [VKT_PRECISION_F32] = "f32",
+        [VKT_PRECISION_F16] = "f16",
+        [VKT_PRECISION_BF16] = "bf16",
+        [VKT_PRECISION_F32_SPLIT] = "f32-split",
     };
     return names[p];
 }

@@ -99,7 +99,7 @@ static const option_row table[] = {
     { "recompute", 0, 0, 2, TRAINER, FLAG, AT(recompute), 0,
       "compute cheap activations again instead of keeping them: less memory, more time" },
     { "precision", OPT_PRECISION, "NAME", 2, TRAINER, OTHER, 0, 0,
-      "how activations are stored: f32 (default), f16 (with loss scaling) or bf16" },
+      "f32 (default); activations stored as f16 (with loss scaling) or bf16; f32-split: f32 by products of f16" },
     { "ema", 0, "DECAY", 2, TRAINER, NUMBER, AT(ema_decay), 0.999999,
       "average the weights over the steps, with 0.999 for instance; what is evaluated and saved is the average" },
     { "class-weights", 0, "LIST|FILE", 2, CLASSES, TEXT, AT(class_weights), 0,
@@ -229,11 +229,14 @@ static vkt_optimizer optimizer(struct argp_state *state, const char *text)
 static vkt_precision precision(struct argp_state *state, const char *text)
 {
     static const char *const names[] = {
-        [VKT_PRECISION_F32] = "f32", [VKT_PRECISION_F16] = "f16", [VKT_PRECISION_BF16] = "bf16"
+        [VKT_PRECISION_F32] = "f32",
+        [VKT_PRECISION_F16] = "f16",
+        [VKT_PRECISION_BF16] = "bf16",
+        [VKT_PRECISION_F32_SPLIT] = "f32-split",
     };
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(text, names[i]) == 0) return (vkt_precision)i;
-    argp_error(state, "--precision: want f32, f16 or bf16, got '%s'", text);
+    argp_error(state, "--precision: want f32, f16, bf16 or f32-split, got '%s'", text);
     return VKT_PRECISION_F32;
 }
 

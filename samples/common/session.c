@@ -520,7 +520,7 @@ static void print_way_out(const session *s)
 {
     const train_options *o = &s->o;
     remark("try a smaller --lr (it was %g), --clip-norm 1%s%s", (double)o->lr,
-           o->precision == VKT_PRECISION_F32 ? "" : ", --precision f32",
+           o->precision == VKT_PRECISION_F16 || o->precision == VKT_PRECISION_BF16 ? ", --precision f32" : "",
            o->allow_nonfinite ? "" : "; --allow-nonfinite trains on");
 }
 

@@ -39,15 +39,44 @@ const uint TILE = (BM + BN) * PITCH, SUMS = PART_M * PITCH_SUMS;
 shared uvec2 tile[TILE > SUMS ? TILE : SUMS]; // A [m][k / 4] and then B [n][k / 4]; at the end, the sums of a part [m][n / 2]
 coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator> sums[OWN_M * OWN_N];
 
+// Returns the position in its part of row `i` of lane `lane`'s group of four, if `lanes` lanes share the part.
+uint position(uint lane, uint i, uint lanes) { return i / 2 * 2 * lanes + 2 * lane + i % 2; }
+
+// Returns the position of the subgroup's first matrix in a part.
+uvec2 own_corner()
+{
+    const uint across = ROW / EACH_N;
+    return uvec2(gl_SubgroupID / across * EACH_M * COOP_M, gl_SubgroupID % across * EACH_N * COOP_N);
+}
+
+void finish_sums()
+{
+    const uvec2 corner = own_corner(), lane = uvec2(gl_LocalInvocationID.x / LANES_N, gl_LocalInvocationID.x % LANES_N);
+    [[unroll]] for (uint i = 0; i < PARTS_M; i++)
+        [[unroll]] for (uint j = 0; j < PARTS_N; j++) {
+            [[unroll]] for (uint m = 0; m < EACH_M; m++)
+                [[unroll]] for (uint n = 0; n < EACH_N; n++)
+                    coopMatStore(sums[(i * EACH_M + m) * OWN_N + j * EACH_N + n], tile,
+                                 (corner.x + m * COOP_M) * PITCH_SUMS + (corner.y + n * COOP_N) / 2, PITCH_SUMS,
+                                 gl_CooperativeMatrixLayoutRowMajor);
+            barrier();
+            [[unroll]] for (uint m = 0; m < 4; m++) {
+                const uint at = position(lane.x, m, LANES_M) * PITCH_SUMS + position(lane.y, 0, LANES_N) / 2;
+                acc[(4 * i + m) * TN / 4 + j] = uintBitsToFloat(uvec4(tile[at], tile[at + LANES_N]));
+            }
+            barrier();
+        }
+}
+
+#ifdef SPLIT
+#include "lib/blocks_split.glsl"
+#else
 // Blocks of 4 x 4 elements that a lane loads for each tile. The lines of a block stay as they are stored.
 const uint BLOCKS_A = BM / 4 * K4 / LANES, BLOCKS_B = BN / 4 * K4 / LANES;
 uvec4 staged[4 * (BLOCKS_A + BLOCKS_B)];
 
 // Returns block i of an operand as (group of four rows, k / 4). Eight neighbouring lanes load neighbouring lines.
 uvec2 block_of(uint i, bool by_k) { return by_k ? uvec2(i / K4, i % K4) : uvec2(i % 8 + i / (8 * K4) * 8, i / 8 % K4); }
-
-// Returns the position in its part of row `i` of lane `lane`'s group of four, if `lanes` lanes share the part.
-uint position(uint lane, uint i, uint lanes) { return i / 2 * 2 * lanes + 2 * lane + i % 2; }
 
 void fetch(uint m, uint n, uint k)
 {
@@ -84,13 +113,6 @@ void put(uint i, uint from, uint at, uint lanes, bool by_k, bool rounds)
     }
 }
 
-// Returns the position of the subgroup's first matrix in a part.
-uvec2 own_corner()
-{
-    const uint across = ROW / EACH_N;
-    return uvec2(gl_SubgroupID / across * EACH_M * COOP_M, gl_SubgroupID % across * EACH_N * COOP_N);
-}
-
 void multiply_tile()
 {
     const uvec2 corner = own_corner();
@@ -107,25 +129,6 @@ void multiply_tile()
             [[unroll]] for (uint i = 0; i < OWN_M; i++) sums[i * OWN_N + j] = coopMatMulAdd(a[i], b, sums[i * OWN_N + j]);
         }
     }
-}
-
-void finish_sums()
-{
-    const uvec2 corner = own_corner(), lane = uvec2(gl_LocalInvocationID.x / LANES_N, gl_LocalInvocationID.x % LANES_N);
-    [[unroll]] for (uint i = 0; i < PARTS_M; i++)
-        [[unroll]] for (uint j = 0; j < PARTS_N; j++) {
-            [[unroll]] for (uint m = 0; m < EACH_M; m++)
-                [[unroll]] for (uint n = 0; n < EACH_N; n++)
-                    coopMatStore(sums[(i * EACH_M + m) * OWN_N + j * EACH_N + n], tile,
-                                 (corner.x + m * COOP_M) * PITCH_SUMS + (corner.y + n * COOP_N) / 2, PITCH_SUMS,
-                                 gl_CooperativeMatrixLayoutRowMajor);
-            barrier();
-            [[unroll]] for (uint m = 0; m < 4; m++) {
-                const uint at = position(lane.x, m, LANES_M) * PITCH_SUMS + position(lane.y, 0, LANES_N) / 2;
-                acc[(4 * i + m) * TN / 4 + j] = uintBitsToFloat(uvec4(tile[at], tile[at + LANES_N]));
-            }
-            barrier();
-        }
 }
 
 void multiply(uint m, uint n, uint k, uint end)
@@ -145,3 +148,4 @@ void multiply(uint m, uint n, uint k, uint end)
     }
     finish_sums();
 }
+#endif

@@ -63,7 +63,7 @@ else
 fi
 library=$(find "${drivers:-/nonexistent}/root" -name libvulkan_radeon.so 2>/dev/null)
 if [ -n "$library" ]; then
-    for precision in f32 f16; do
+    for precision in f32 f16 f32-split; do
         compile "navi31-$precision" "$(realpath "$library")" "$precision" env RADV_FORCE_FAMILY=navi31 "$program"
     done
 else

@@ -131,6 +131,8 @@ const harness_view harness_half_views[4] = {
     { "stored as bf16 with bindings of 16 KiB", small_bindings, .may_refuse = true, .precision = VKT_PRECISION_BF16 },
     { "stored as f16 with bindings of 16 KiB", small_bindings, .may_refuse = true, .precision = VKT_PRECISION_F16 },
 };
+const harness_view harness_split_view = { "by split operands", as_it_is, .force = VKT_V(COOP),
+                                          .precision = VKT_PRECISION_F32_SPLIT };
 
 /* ---- one program of a subject ---- */
 
@@ -351,8 +353,8 @@ static bool is_half(const rig *r)
     return any;
 }
 
-/* Returns whether a kernel multiplies cooperative matrices. It rounds operands that are stored as f32 to f16. */
-static bool multiplies_f16(const rig *r)
+/* Returns whether a kernel multiplies cooperative matrices. In f16, it rounds operands that are stored as f32. */
+static bool multiplies_matrices(const rig *r)
 {
     bool any = false;
     for (size_t i = 0; i < r->p->lowered.n; i++)
@@ -372,7 +374,7 @@ static void check_floats(rig *r, const side *v, const float *got, bool gradient)
     const vkt_precision p = r->view->precision;
     const int roundings = (value_of(r, v->t)->storage != VKT_PRECISION_F32) + (gradient && is_half(r));
     const double rel = (double)r->s->op->rel_tol + roundings * half_ulps[p];
-    const double weights = r->s->op == &vkt_op_attention && multiplies_f16(r) ? half_ulps[VKT_PRECISION_F16] : 0;
+    const double weights = r->s->op == &vkt_op_attention && multiplies_matrices(r) ? half_ulps[VKT_PRECISION_F16] : 0;
     const double least = roundings * leasts[p] / scale_of(v->ref.f, side_count(v));
     const double abs = (double)r->s->op->abs_tol + least + weights;
     const vkt_worst w = vkt_worst_of(got, v->ref.f, side_count(v), rel, abs);
@@ -493,8 +495,7 @@ static bool adds_in_half(const rig *r)
  * inputs. */
 static void round_inputs(rig *r)
 {
-    const bool f16 = multiplies_f16(r);
-    r->report->coops += f16;
+    const bool f16 = multiplies_matrices(r);
     for (size_t i = 0; i < VKT_COUNT(r->in); i++) {
         side *v = input_at(r->s, i);
         vkt_precision storage = v->t.id ? value_of(r, v->t)->storage : VKT_PRECISION_F32;
@@ -539,10 +540,12 @@ static void check_view(vkt_ctx *ctx, subject *s, const harness_view *view, resul
     const unsigned messages = vkt_test_messages();
     const vkt_result status = create(&r);
     const bool half = status == VKT_OK && is_half(&r);
-    const bool rounds = status == VKT_OK && (half || multiplies_f16(&r)) && !adds_in_half(&r);
+    const bool matrices = status == VKT_OK && multiplies_matrices(&r), in_16 = vkt_stores_16_bits(view->precision);
+    const bool rounds = status == VKT_OK && (half || (matrices && in_16)) && !adds_in_half(&r);
     report->halves += half && rounds;
     if (rounds) round_inputs(&r);
-    if (status == VKT_OK && (rounds || view->precision == VKT_PRECISION_F32)) {
+    *(in_16 ? &report->coops : &report->splits) += matrices && (rounds || !in_16);
+    if (status == VKT_OK && (rounds || !in_16)) {
         result one = { .work = 0 }, two = { .work = 0 };
         pack_inputs(&r);
         run(&r, &one);
@@ -583,6 +586,7 @@ void harness_check(vkt_ctx *ctx, subject *s, harness_report *report)
         const harness_view other = { vkt_variant_name(v), as_it_is, .force = (uint64_t)1 << v };
         check_view(ctx, s, &other, &first, report);
     }
+    if (report->faults == before && ctx->limits.coop.m) check_view(ctx, s, &harness_split_view, &first, report);
     if (report->faults == before) {
         harness_view half = harness_half_views[s->seed % 4];
         if (ctx->limits.coop.m) half.force = VKT_V(COOP); /* a CPU uses it only if it is forced */

@@ -63,6 +63,9 @@ void harness_as_gpu(vkt_limits *lim);
  * multiplies numbers that it has computed: its weights, and their gradients, are rounded to f16. So its tolerance is
  * larger by 2^-11 of the largest number of a tensor. */
 extern const harness_view harness_half_views[4];
+/* The view in which products of f32 are computed from split operands, if the device has cooperative matrices. No
+ * tolerance changes. */
+extern const harness_view harness_split_view;
 
 /* The findings of the harness. `text` has an entry for each fault, with a line that reproduces it. */
 typedef struct harness_report {
@@ -70,12 +73,13 @@ typedef struct harness_report {
     unsigned faults;
     unsigned halves; /* programs that stored a value in 16 bits and were checked */
     unsigned coops;  /* programs that multiplied cooperative matrices and were checked */
+    unsigned splits; /* the same with split operands, which are not among `coops` */
 } harness_report;
 
-/* Checks the subject in view 0. Three more checks follow: in one of the other views; with a variant that the ops could
- * choose but did not, if there is one; and in 16 bits. The seed selects the view, the variant and the type. A check
- * that finds a fault is the last one. Faults are added to the report. The check in 16 bits rounds the subject's
- * inputs. */
+/* Checks the subject in view 0. More checks follow: in one of the other views; with a variant that the ops could choose
+ * but did not, if there is one; with split operands, if the device has cooperative matrices; and in 16 bits. The seed
+ * selects the view, the variant and the type. A check that finds a fault is the last one. Faults are added to the
+ * report. The check in 16 bits rounds the subject's inputs. */
 void harness_check(vkt_ctx *ctx, subject *s, harness_report *report);
 /* Checks the subject only in `view`. */
 void harness_check_in(vkt_ctx *ctx, subject *s, const harness_view *view, harness_report *report);

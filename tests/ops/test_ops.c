@@ -28,7 +28,7 @@ static void an_op_agrees_with_its_reference(void **state)
     const int64_t only = vkt_env_int("VKT_TEST_SEED", 0);
     const int64_t n = vkt_env_int("VKT_TEST_SEEDS", vkt_env_int("VKT_TEST_SMALL", 0) ? 3 : 24);
     const int64_t first = only ? only : vkt_env_int("VKT_TEST_FIRST", 1), end = only ? only + 1 : first + n;
-    int64_t failures = 0, halves = 0, coops = 0;
+    int64_t failures = 0, halves = 0, coops = 0, splits = 0;
     for (int64_t seed = first; seed < end; seed++) {
         harness_report report = { .faults = 0 };
         subject s;
@@ -38,10 +38,11 @@ static void an_op_agrees_with_its_reference(void **state)
         failures += report.faults != 0;
         halves += report.halves;
         coops += report.coops;
+        splits += report.splits;
         if (report.faults) print_error("%s", report.text);
     }
     if ((op->half | op->half_rows) && !only && n >= 24) assert_true(halves > 0);
-    if (vkt_env_int("VKT_REQUIRE_COOP", 0) && !only) assert_true(coops > 0);
+    if (vkt_env_int("VKT_REQUIRE_COOP", 0) && !only) assert_true(coops > 0 && splits > 0);
     if (failures) fail_msg("%s: %lld of %lld cases failed", op->name, (long long)failures, (long long)(only ? 1 : n));
 }
 

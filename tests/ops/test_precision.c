@@ -159,7 +159,7 @@ static void values_are_halved_where_all_agree_and_hosts_see_floats(void **state)
     vkt_program_destroy(&full);
 
     vkt_test_expect_errors(true);
-    const vkt_program_params unknown = { .precision = (vkt_precision)3 };
+    const vkt_program_params unknown = { .precision = (vkt_precision)(VKT_PRECISION_F32_SPLIT + 1) };
     assert_int_equal(vkt_program_create(harness_ctx, g, NULL, &unknown, &p), VKT_E_ARG);
     vkt_test_error_contains("vkt_precision");
     vkt_test_expect_errors(false);

@@ -204,6 +204,8 @@ static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coo
         assert_int_equal(report.halves, 1);
     }
     if (coop && !report.faults && harness_ctx->limits.coop.m) {
+        harness_check_in(harness_ctx, s, &harness_split_view, &report);
+        assert_int_equal(report.splits, 1);
         harness_view in_f16 = harness_half_views[1];
         in_f16.force = VKT_V(COOP);
         harness_check_in(harness_ctx, s, &in_f16, &report);
@@ -292,7 +294,7 @@ static void check_blocks(uint32_t m, uint32_t n, uint32_t k, const harness_view 
     small.force = force;
     small.may_refuse = false;
     harness_check_in(harness_ctx, &s, &small, &report);
-    assert_int_equal(report.coops, force == VKT_V(COOP));
+    assert_int_equal(report.coops + report.splits, force == VKT_V(COOP));
     assert_int_equal(report.halves, half);
     if (report.faults) fail_msg("%s", report.text);
     subject_free(&s);
@@ -310,6 +312,9 @@ static void blocks_of_long_sums_add_up(void **state)
     if (!harness_ctx->limits.coop.m) return;
     check_blocks(9, 13, 603, &harness_half_views[3], VKT_V(COOP), false);
     check_blocks(12, 16, 604, &harness_half_views[3], VKT_V(COOP), true);
+    harness_view split = harness_split_view;
+    split.change = harness_views[3].change;
+    check_blocks(9, 13, 603, &split, VKT_V(COOP), false);
 }
 
 /* ---- convolutions ---- */
@@ -426,6 +431,9 @@ static void matrices_must_divide_the_tile(void **state)
         assert_int_equal(fits ? b.spec[BLOCKS_SPEC_BM] : 0, cases[i].bm);
         const bool small = vkt_blocks_plan(&lim, &(vkt_blocks_job){ 30, 30, 100, 1, true }, 1, &b);
         assert_int_equal(small, fits && cases[i].subgroup <= 64);
+        const vkt_blocks_job split = { 4096, 4096, 40, 1, .coop = true, .split = true };
+        assert_int_equal(vkt_blocks_plan(&lim, &split, 1, &b), fits && lim.coop.k <= BLOCKS_SPLIT_K);
+        if (fits && lim.coop.k <= BLOCKS_SPLIT_K) assert_int_equal(b.slice, 48);
         lim.shared_bytes = 16384;
         assert_int_equal(vkt_blocks_plan(&lim, &(vkt_blocks_job){ 4096, 4096, 4096, 1, true }, 1, &b), fits);
         if (fits) assert_int_equal(b.spec[BLOCKS_SPEC_BM], 64);

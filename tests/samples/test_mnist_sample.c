@@ -192,7 +192,7 @@ static void activations_are_stored_as_asked_for(void **state)
 {
     rig *r = rig_of(state);
     write_data(r, SIDE);
-    static const char *const names[] = { "f32", "f16", "bf16" };
+    static const char *const names[] = { "f32", "f16", "bf16", "f32-split" };
     for (size_t i = 0; i < VKT_COUNT(names); i++) {
         EXPECT(r, 0, "", SMALL, "-q", "--epochs", "1", "--precision", names[i], "--json", "report");
         json_t *report = program_json(r, "report");
@@ -371,7 +371,7 @@ static void wrong_options_end_with_2_and_a_reason(void **state)
     EXPECT(r, 2, "--micro-batches", "--micro-batches", "0");
     EXPECT(r, 2, "plateau, step=N, multi-step=N,N or exponential=X", "--schedule", "sine");
     EXPECT(r, 2, "N of 1 or more, rising, and X above 0 and up to 1, got 'step=0'", "--schedule", "step=0");
-    EXPECT(r, 2, "f32, f16 or bf16", "--precision", "half");
+    EXPECT(r, 2, "f32, f16, bf16 or f32-split", "--precision", "half");
     EXPECT(r, 2, "--memory-limit", "--memory-limit", "12Q");
     EXPECT(r, 2, "--memory-limit", "--memory-limit", "99999999999T");
     EXPECT(r, 2, "--checkpoint FILE", "--checkpoint-every", "5");

@@ -60,7 +60,7 @@ static void start_from_init(const vkt_safetensors *st, vkt_trainer *t)
     }
 }
 
-static vkt_trainer *network(rig *r, const vkt_dataset *data)
+static vkt_trainer *network(rig *r, const vkt_dataset *data, vkt_precision precision)
 {
     static float no_dropout = 0;
     vkt_trainer_params p = rig_params(r);
@@ -68,6 +68,7 @@ static vkt_trainer *network(rig *r, const vkt_dataset *data)
     p.train = data;
     p.validation = NULL;
     p.batch = BATCH;
+    p.precision = precision;
     vkt_trainer *t;
     assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
     golden_start(t);
@@ -81,7 +82,7 @@ static void fifty_steps_follow_the_float64_run(void **state)
     rig *r = rig_of(state);
     vkt_safetensors *st = golden_open(&r->h, "mnist_cnn");
     vkt_dataset *data = samples(&r->h);
-    vkt_trainer *t = network(r, data);
+    vkt_trainer *t = network(r, data, VKT_PRECISION_F32);
     start_from_init(st, t);
     double losses[STEPS];
     losses[0] = golden_step(t, LR, 0, BATCH);
@@ -94,13 +95,12 @@ static void fifty_steps_follow_the_float64_run(void **state)
     vkt_safetensors_close(&st);
 }
 
-static void partial_batches_follow_the_float64_run(void **state)
+static void check_partial_batches(rig *r, vkt_precision precision)
 {
     static const uint32_t rows[4] = { 16, 16, 12, 16 };
-    rig *r = rig_of(state);
     vkt_safetensors *init = golden_open(&r->h, "mnist_cnn"), *st = golden_open(&r->h, "mnist_partial");
     vkt_dataset *data = samples(&r->h);
-    vkt_trainer *t = network(r, data);
+    vkt_trainer *t = network(r, data, precision);
     start_from_init(init, t);
     double losses[4];
     for (uint32_t s = 0, first = 3780; s < 4; first += rows[s++]) losses[s] = golden_step(t, LR, first, rows[s]);
@@ -112,11 +112,30 @@ static void partial_batches_follow_the_float64_run(void **state)
     vkt_safetensors_close(&init);
 }
 
+static void partial_batches_follow_the_float64_run(void **state)
+{
+    rig *r = rig_of(state);
+    check_partial_batches(r, VKT_PRECISION_F32);
+}
+
+/* Split operands are as good as f32: the limits are those of f32. All products are forced to be by cooperative
+ * matrices. A device without them has nothing to test here. (On a CPU these steps take seconds, so there are no fifty.)
+ */
+static void steps_of_split_operands_follow_it_too(void **state)
+{
+    rig *r = rig_of(state);
+    assert_true(r->ctx->limits.coop.m || !vkt_env_int("VKT_REQUIRE_COOP", 0)); /* tests/run.sh sets VKT_REQUIRE_COOP */
+    if (!r->ctx->limits.coop.m) return;
+    r->ctx->limits.choices.force = VKT_V(COOP);
+    check_partial_batches(r, VKT_PRECISION_F32_SPLIT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(fifty_steps_follow_the_float64_run),
         rig_test(partial_batches_follow_the_float64_run),
+        rig_test(steps_of_split_operands_follow_it_too),
     };
     return cmocka_run_group_tests_name("training against PyTorch", tests, NULL, NULL);
 }

@@ -79,6 +79,26 @@ static void a_checkpoint_of_another_precision_is_refused(void **state)
     }
 }
 
+/* f32 and f32-split go on with each other's checkpoints, but not with those of 16 bits. */
+static void f32_and_f32_split_go_on_with_each_other(void **state)
+{
+    rig *r = rig_of(state);
+    const char *path = vkt_temp_dir_file(&r->dir, "c");
+    static const vkt_precision both[] = { VKT_PRECISION_F32, VKT_PRECISION_F32_SPLIT };
+    r->ctx->logged_no_split = true; /* test_split.c checks that line */
+    for (int i = 0; i < 2; i++) {
+        rig_fit(start(r, both[i]), &(vkt_fit_params){ .epochs = 1, .checkpoint = path });
+        vkt_trainer *other = start(r, both[1 - i]);
+        assert_int_equal(vkt_trainer_resume(other, path), VKT_OK);
+        rig_fit(other, &(vkt_fit_params){ .epochs = 2 });
+        vkt_trainer *half = start(r, VKT_PRECISION_F16);
+        vkt_test_expect_errors(true);
+        assert_int_equal(vkt_trainer_resume(half, path), VKT_E_STATE);
+        vkt_test_error_contains("precision: checkpoint f32, this run f16");
+        vkt_test_expect_errors(false);
+    }
+}
+
 /* ---- accuracy ---- */
 
 static void half_the_bits_learn_as_well(void **state)
@@ -115,6 +135,7 @@ int main(void)
         rig_test(a_resumed_run_ends_like_one_that_never_stopped),
         rig_test(a_profiled_step_leaves_the_scale_as_it_was),
         rig_test(a_checkpoint_of_another_precision_is_refused),
+        rig_test(f32_and_f32_split_go_on_with_each_other),
         rig_test(half_the_bits_learn_as_well),
     };
     return cmocka_run_group_tests_name("trainer precision", tests, NULL, NULL);

@@ -2,15 +2,15 @@
 #include "ops/product/blocks.h"
 
 /* Returns the k of a tile. */
-static uint32_t tile_k(bool coop)
+static uint32_t tile_k(bool coop, bool split)
 {
-    return coop ? BLOCKS_COOP_K : BLOCKS_K;
+    return split ? BLOCKS_SPLIT_K : coop ? BLOCKS_COOP_K : BLOCKS_K;
 }
 
 /* Returns the iterations of all loops for a slice: one for each tile of it, and one for each four k of a tile. */
-static uint64_t iterations_of(uint64_t slice, bool coop)
+static uint64_t iterations_of(uint64_t slice, uint32_t tile)
 {
-    return slice / tile_k(coop) * (1 + tile_k(coop) / 4);
+    return slice / tile * (1 + tile / 4);
 }
 
 /* The tiles, largest first. A larger tile reads less: an element of an operand is read once per tile along the other
@@ -63,20 +63,20 @@ static uint32_t lanes_of(const shape *t)
 
 /* Returns true if a work group can compute the tile. shaders/lib/blocks.glsl and blocks_coop.glsl declare the shared
  * memory that a tile needs. */
-static bool runs(const vkt_limits *lim, const shape *t, bool coop)
+static bool runs(const vkt_limits *lim, const shape *t, bool coop, bool split)
 {
     const uint32_t tile = coop ? (2 * BLOCKS_COOP_K + 16) * (t->bm + t->bn) : 8 * BLOCKS_K * (t->bm + t->bn);
     const uint32_t sums = coop ? 16 * (t->bm / t->tm) * (4 * (t->bn / t->tn) + 16) : 0;
-    return lanes_of(t) <= lim->max_workgroup_lanes && VKT_MAX(tile, sums) <= lim->shared_bytes;
+    return lanes_of(t) <= lim->max_workgroup_lanes && VKT_MAX(tile, sums) + (split ? 16 : 0) <= lim->shared_bytes;
 }
 
 /* Returns true if the device's matrices divide a tile: its k, and each part of it (4 x 4 elements per lane). The lanes
  * must be whole subgroups, and each subgroup must get equally many of a part's matrices. */
-static bool divide(const vkt_limits *lim, const shape *t)
+static bool divide(const vkt_limits *lim, const shape *t, bool split)
 {
     const uint32_t m = 4 * (t->bm / t->tm), n = 4 * (t->bn / t->tn);
     const vkt_coop *c = &lim->coop;
-    return c->m && c->n && c->k && BLOCKS_COOP_K % c->k == 0 && m % c->m == 0 && n % c->n == 0 &&
+    return c->m && c->n && c->k && tile_k(true, split) % c->k == 0 && m % c->m == 0 && n % c->n == 0 &&
            lanes_of(t) % lim->subgroup_size == 0 && m / c->m * (n / c->n) % (lanes_of(t) / lim->subgroup_size) == 0;
 }
 
@@ -102,7 +102,7 @@ static const shape *wanted(const vkt_limits *lim, const vkt_blocks_job *j, shape
 {
     for (const shape *t = of.list; t <= of.last; t++)
         if (t->bm == j->tile.m && t->bn == j->tile.n && t->tm == j->tile.lane_m && t->tn == j->tile.lane_n)
-            return runs(lim, t, j->coop) && (!j->coop || divide(lim, t)) ? t : NULL;
+            return runs(lim, t, j->coop, j->split) && (!j->coop || divide(lim, t, j->split)) ? t : NULL;
     return NULL;
 }
 
@@ -125,7 +125,8 @@ static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint6
     const uint64_t least = area(j, of.last->bm, of.last->bn);
     for (; t < of.last; t++) {
         const uint64_t all = area(j, t->bm, t->bn), groups = all / t->bm / t->bn * j->count;
-        const bool can = runs(lim, t, j->coop) && (j->coop ? divide(lim, t) : has_registers(lim, t));
+        const bool can =
+            runs(lim, t, j->coop, j->split) && (j->coop ? divide(lim, t, j->split) : has_registers(lim, t));
         const uint64_t slices = slices_of(lim, j, t, most);
         if (can && groups * slices >= vkt_tiles_wanted(lim, lanes_of(t)) && 4 * all <= 5 * least) break;
     }
@@ -135,16 +136,18 @@ static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint6
 bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t most_slices, vkt_blocks *out)
 {
     const shape *t = choose(lim, j, most_slices);
-    const uint32_t bm = t->bm, bn = t->bn;
-    if (j->coop && !divide(lim, t)) return false;
+    const uint32_t bm = t->bm, bn = t->bn, k = tile_k(j->coop, j->split);
+    if (j->coop && !divide(lim, t, j->split)) return false;
     const uint64_t n = area(j, bm, bn) / bm / bn, per_group = div_up(n, lim->max_groups);
     const uint64_t slices =
         VKT_MIN(div_up(vkt_tiles_wanted(lim, lanes_of(t)), n * j->count), slices_of(lim, j, t, most_slices));
-    const uint64_t slice = vkt_round_up(div_up(j->k, slices), tile_k(j->coop));
-    if (n > UINT32_MAX || per_group * (iterations_of(slice, j->coop) + 1) > vkt_largest_loop(lim)) return false;
-    *out = (vkt_blocks){
-        .tiles = (uint32_t)n, .slice = (uint32_t)slice, .slices = (uint32_t)div_up(j->k, slice), .coop = j->coop
-    };
+    const uint64_t slice = vkt_round_up(div_up(j->k, slices), k);
+    if (n > UINT32_MAX || per_group * (iterations_of(slice, k) + 1) > vkt_largest_loop(lim)) return false;
+    *out = (vkt_blocks){ .tiles = (uint32_t)n,
+                         .slice = (uint32_t)slice,
+                         .slices = (uint32_t)div_up(j->k, slice),
+                         .coop = j->coop,
+                         .split = j->split };
     out->spec[BLOCKS_SPEC_LANES] = lanes_of(t);
     out->spec[BLOCKS_SPEC_BM] = bm;
     out->spec[BLOCKS_SPEC_BN] = bn;
@@ -156,7 +159,7 @@ bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mo
 uint32_t vkt_blocks_whole(const vkt_blocks *b, uint64_t m, uint64_t n, uint64_t k)
 {
     return (m % b->spec[BLOCKS_SPEC_BM] ? 0 : BLOCKS_WHOLE_M) | (n % b->spec[BLOCKS_SPEC_BN] ? 0 : BLOCKS_WHOLE_N) |
-           (k % tile_k(b->coop) ? 0 : BLOCKS_WHOLE_K);
+           (k % tile_k(b->coop, b->split) ? 0 : BLOCKS_WHOLE_K);
 }
 
 double vkt_blocks_waste(const vkt_blocks *b, const vkt_blocks_job *job)
@@ -168,5 +171,6 @@ double vkt_blocks_waste(const vkt_blocks *b, const vkt_blocks_job *job)
 bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out)
 {
     job.coop = true;
-    return e->precision == VKT_PRECISION_F16 && vkt_blocks_plan(e->lim, &job, most_slices, out);
+    job.split = e->precision == VKT_PRECISION_F32_SPLIT;
+    return (job.split || e->precision == VKT_PRECISION_F16) && vkt_blocks_plan(e->lim, &job, most_slices, out);
 }

@@ -8,10 +8,11 @@
 
 #include "abi/blocks.abi.h"
 
-/* `count` products of m x n elements, each a sum over k. `coop`: by cooperative matrices of f16. */
+/* `count` products of m x n elements, each a sum over k. `coop`: by cooperative matrices of f16. `split`: `coop`, with
+ * each f32 operand as two f16 (shaders/lib/blocks_split.glsl). */
 typedef struct vkt_blocks_job {
     uint64_t m, n, k, count;
-    bool coop;
+    bool coop, split;
     vkt_tile tile; /* to use if the device can; all 0: none */
 } vkt_blocks_job;
 
@@ -19,7 +20,7 @@ typedef struct vkt_blocks {
     uint32_t spec[BLOCKS_SPECS]; /* in the order of blocks.abi.h; BLOCKS_SPEC_WHOLE is 0 */
     uint32_t tiles;              /* the tiles of one product */
     uint32_t slice, slices;      /* k of a slice, a multiple of a tile's k; number of slices */
-    bool coop;
+    bool coop, split;
 } vkt_blocks;
 
 /* Returns the tile of a split. */
@@ -37,8 +38,8 @@ bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *job, uint64_t 
 /* Returns the value of BLOCKS_SPEC_WHOLE for a product of this size: the axes along which all tiles are whole. A plan
  * does not have it, because a product may be computed in blocks of other sizes. */
 uint32_t vkt_blocks_whole(const vkt_blocks *b, uint64_t m, uint64_t n, uint64_t k);
-/* Splits like vkt_blocks_plan, for COOP. Also returns false if the program does not have VKT_PRECISION_F16: other
- * programs must not round operands to f16. */
+/* Splits like vkt_blocks_plan, for COOP: by f16 operands in VKT_PRECISION_F16, by split operands in
+ * VKT_PRECISION_F32_SPLIT. Also returns false in other programs: they must not round operands. */
 bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out);
 
 /* Returns how many products the tiles compute for each one of the job, at least 1. It counts only what is lost in a

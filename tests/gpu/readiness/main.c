@@ -1,7 +1,7 @@
 /* readiness - makes the programs of networks and cases for the device that VK_DRIVER_FILES gives, and prints as JSON
  * what the driver's compiler made of them. Nothing runs: see compile_only.h. tests/gpu/readiness.sh calls it.
  *
- *     readiness f32|f16|bf16 CASE...
+ *     readiness f32|f16|bf16|f32-split CASE...
  *
  * CASE: a network of `vkt-bench --list`, or an op in the syntax of samples/bench/case.h, forward and backward. The
  * engine chooses variants, tiles and work groups itself, as on a real device. */
@@ -116,7 +116,10 @@ static vkt_result add_case(report *r, const char *line)
 static bool read_precision(const char *text, vkt_precision *out)
 {
     static const char *const names[] = {
-        [VKT_PRECISION_F32] = "f32", [VKT_PRECISION_F16] = "f16", [VKT_PRECISION_BF16] = "bf16"
+        [VKT_PRECISION_F32] = "f32",
+        [VKT_PRECISION_F16] = "f16",
+        [VKT_PRECISION_BF16] = "bf16",
+        [VKT_PRECISION_F32_SPLIT] = "f32-split",
     };
     for (size_t i = 0; i < VKT_COUNT(names); i++)
         if (text && names[i] && strcmp(text, names[i]) == 0) {
@@ -143,7 +146,7 @@ int main(int argc, char **argv)
     const vkt_ctx_params params = { .no_pipeline_cache = true, .max_submission_ns = UINT64_MAX };
     const vkt_loader *loader = compile_only_loader();
     if (argc < 3 || !read_precision(argv[1], &r.precision)) {
-        fputs("usage: readiness f32|f16|bf16 CASE...\n", stderr);
+        fputs("usage: readiness f32|f16|bf16|f32-split CASE...\n", stderr);
         return 2;
     }
     if (!loader || vkt_ctx_open(&params, NULL, loader, &r.ctx) != VKT_OK) return 1;

@@ -29,6 +29,7 @@ RULES = {
     "vega10": ("spills",),
     "navi31-f32": ("spills", "waves", "math"),
     "navi31-f16": ("spills", "waves", "math", "shared_loads", "vector", "threads", "barriers"),
+    "navi31-f32-split": ("spills", "waves", "shared_loads", "vector"),
     "dg2": ("spills",),
     "a740": ("spills",),
     "ada-f32": ("spills",),
@@ -42,7 +43,7 @@ STATISTICS = (
     ("Registers used", None, "STP Count", "Max Waves Per Core"),
     ("Number of GPRs", None, "Spills to memory", "Max warps/SM"),
 )
-PRODUCT = re.compile(r"^(GEMM_(SHARED|COOP)|CONV2D_(DX_|DW_)?(SHARED|COOP)(_DX)?|CONV2D_DW_(SHARED|COOP))$")
+PRODUCT = re.compile(r"^(GEMM|CONV2D|CONV2D_DW)_(SHARED|COOP|SPLIT)(_DX)?$")
 ATTENTION = re.compile(r"^ATTENTION_(SHARED|COOP)(_DQ|_DKV)?$")  # several products, and exponentials between them
 
 

@@ -1,0 +1,162 @@
+// blocks_split.glsl - multiply() of blocks.glsl with COOP and SPLIT: products of f32 by three products of cooperative matrices
+// of f16. An operand x is split into two f16. Their sum is x, to 22 bits:
+//   high = f16(x), low = f16(x - high),   a b = high_a high_b + low_a high_b + high_a low_b     without low_a low_b
+// The range of f16 is small. So both operands are scaled by powers of two, anew for every BLOCKS_SPLIT_K k: the largest finite
+// magnitude of the tile's rows of A, and that of its columns of B, is then in [2^14, 2^15). The sums over these k are scaled
+// back before they are added to the f32 sums of the tile.
+//
+// Error of a product a b, apart from the rounding of the sums, which are f32. A, B: the largest finite magnitudes of the two
+// operands among the same BLOCKS_SPLIT_K k of the tile.
+//   |error| <= 2^-21 |a b| + 2^-38 (A |b| + |a| B)
+// The first term: high + low is x to 2^-23 |x| for each operand, and |low_a low_b| <= 2^-22 |a b|. The second term: f16 below
+// 2^-14 are 2^-24 apart, while the largest magnitude is 2^14 or more. (If a device flushes them to zero, 2^-27 replaces 2^-38.)
+// So an element that is 2^-38 times smaller than the largest one may be lost, whatever its row is.
+//
+// A NaN or an infinity makes every result that it touches a NaN or an infinity, as in f32. Other results do not depend on it.
+// An infinity may become a NaN: its low part is one.
+//
+// A row of the tile has the high parts of BLOCKS_SPLIT_K k and then the low parts: as many bytes as without SPLIT. A lane
+// stages blocks of 4 x 4 elements of A or of B. While the subgroups multiply a tile, the lanes load the next one and find
+// its largest magnitudes. So there are no more barriers for a tile than without SPLIT.
+// Deterministic: a maximum does not depend on the order.
+// source: Markidis et al., NVIDIA Tensor Core Programmability, Performance & Precision, IPDPSW 2018 (the split);
+//         Ootomo & Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
+//         performance, IJHPCA 36(4), 2022 (three products, sums outside of the matrix unit)
+const uint SPLIT_K4 = BLOCKS_SPLIT_K / 4, ALL_A = BM / 4 * SPLIT_K4; // k / 4 of a tile; blocks of 4 x 4 elements of A
+const uint STAGED = (BM + BN) / 4 * SPLIT_K4 / LANES; // blocks that a lane loads for each tile
+const uint TWICE_INFINITY = 0xff000000u;
+uvec4 staged[4 * STAGED];
+shared uint largest[4]; // twice the bits of the largest finite magnitudes of A and of B, for two tiles in turn
+
+// Returns block i of an operand as (group of four rows, k / 4). Eight neighbouring lanes load neighbouring lines.
+uvec2 block_of(uint i, bool by_k)
+{
+    return by_k ? uvec2(i / SPLIT_K4, i % SPLIT_K4) : uvec2(i % 8 + i / (8 * SPLIT_K4) * 8, i / 8 % SPLIT_K4);
+}
+
+void fetch(uint m, uint n, uint k)
+{
+    [[unroll]] for (uint t = 0; t < STAGED; t++) {
+        const uint i = t * LANES + gl_LocalInvocationID.x;
+        if (i < ALL_A) {
+            const uvec2 b = block_of(i, A_BY_K);
+            [[unroll]] for (uint j = 0; j < 4; j++) staged[4 * t + j] = line_a(m + 4 * b.x, k + 4 * b.y, j);
+        } else {
+            const uvec2 b = block_of(i - ALL_A, B_BY_K);
+            [[unroll]] for (uint j = 0; j < 4; j++) staged[4 * t + j] = line_b(n + 4 * b.x, k + 4 * b.y, j);
+        }
+    }
+}
+
+// Returns twice the bits of the largest magnitude among the four lines that are staged from index `from` on. `finite`: only
+// finite numbers count.
+uint largest_of(uint from, bool finite)
+{
+    uvec4 most = uvec4(0);
+    [[unroll]] for (uint j = 0; j < 4; j++) {
+        const uvec4 twice = staged[from + j] << 1;
+        most = max(most, finite ? mix(twice, uvec4(0), greaterThanEqual(twice, uvec4(TWICE_INFINITY))) : twice);
+    }
+    return max(max(most.x, most.y), max(most.z, most.w));
+}
+
+// Counts the staged blocks in largest[at] (A) and largest[at + 1] (B).
+void find_largest(uint at)
+{
+    [[unroll]] for (uint t = 0; t < STAGED; t++) {
+        uint twice = largest_of(4 * t, false);
+        if (twice >= TWICE_INFINITY) twice = largest_of(4 * t, true); // rare, so it costs nothing
+        atomicMax(largest[t * LANES + gl_LocalInvocationID.x < ALL_A ? at : at + 1], twice);
+    }
+}
+
+// Returns 2^e. -126 <= e <= 127.
+float power_of_two(int e) { return uintBitsToFloat(uint(e + 127) << 23); }
+
+// Returns the exponent s of the scale 2^s for operands whose largest magnitude has these bits, twice. -113 <= s <= 126, so that
+// both 2^s and 2^-s are normal f32.
+int scale_of(uint twice) { return min(14 + 127 - int(twice >> 24), 126); }
+
+// Returns x rounded to the 11 bits of an f16, to nearest, ties to even, but with the range of f32. This is not f32(f16(x)):
+// a compiler may take that for x. A NaN may become any number.
+vec4 rounded(vec4 x)
+{
+    const uvec4 u = floatBitsToUint(x);
+    return uintBitsToFloat(u + 0xfffu + (u >> 13 & 1u) & 0xffffe000u);
+}
+
+// Stores the staged blocks, scaled by 2^scale.x (A) or 2^scale.y (B).
+void put(ivec2 scale)
+{
+    [[unroll]] for (uint t = 0; t < STAGED; t++) {
+        const uint all = t * LANES + gl_LocalInvocationID.x;
+        const bool is_a = all < ALL_A, by_k = is_a ? A_BY_K : B_BY_K;
+        const uvec2 b = is_a ? block_of(all, A_BY_K) : block_of(all - ALL_A, B_BY_K);
+        const uint lanes = is_a ? LANES_M : LANES_N, from = 4 * t;
+        const float factor = power_of_two(is_a ? scale.x : scale.y);
+        [[unroll]] for (uint j = 0; j < 4; j++) {
+            const uvec4 column = uvec4(staged[from][j], staged[from + 1][j], staged[from + 2][j], staged[from + 3][j]);
+            precise const vec4 x = uintBitsToFloat(by_k ? staged[from + j] : column) * factor;
+            const vec4 high = rounded(x);
+            precise const vec4 low = x - high;
+            const uint row = b.x / lanes * 4 * lanes + position(b.x % lanes, j, lanes);
+            const uint at = (is_a ? 0 : BM * PITCH) + row * PITCH + b.y;
+            tile[at] = narrow(high, STORAGE_F16);
+            tile[at + SPLIT_K4] = narrow(low, STORAGE_F16);
+        }
+    }
+}
+
+// Multiplies the tile, and adds its sums times back.x times back.y.
+void multiply_tile(vec2 back)
+{
+    const uvec2 corner = own_corner();
+    [[unroll]] for (uint k4 = 0; k4 < SPLIT_K4; k4 += COOP_K / 4) {
+        coopmat<float16_t, gl_ScopeSubgroup, COOP_M, COOP_K, gl_MatrixUseA> high_a[OWN_M], low_a[OWN_M];
+        [[unroll]] for (uint i = 0; i < OWN_M; i++) {
+            const uint at = (corner.x + i / EACH_M * PART_M + i % EACH_M * COOP_M) * PITCH + k4;
+            coopMatLoad(high_a[i], tile, at, PITCH, gl_CooperativeMatrixLayoutRowMajor);
+            coopMatLoad(low_a[i], tile, at + SPLIT_K4, PITCH, gl_CooperativeMatrixLayoutRowMajor);
+        }
+        [[unroll]] for (uint j = 0; j < OWN_N; j++) {
+            const uint at = (BM + corner.y + j / EACH_N * PART_N + j % EACH_N * COOP_N) * PITCH + k4;
+            coopmat<float16_t, gl_ScopeSubgroup, COOP_K, COOP_N, gl_MatrixUseB> high_b, low_b;
+            coopMatLoad(high_b, tile, at, PITCH, gl_CooperativeMatrixLayoutColumnMajor);
+            coopMatLoad(low_b, tile, at + SPLIT_K4, PITCH, gl_CooperativeMatrixLayoutColumnMajor);
+            [[unroll]] for (uint i = 0; i < OWN_M; i++) {
+                coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator> sum =
+                    coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator>(0.0);
+                sum = coopMatMulAdd(low_a[i], high_b, sum); // the small products first
+                sum = coopMatMulAdd(high_a[i], low_b, sum);
+                sum = coopMatMulAdd(high_a[i], high_b, sum);
+                sums[i * OWN_N + j] += sum * back.x * back.y;
+            }
+        }
+    }
+}
+
+void multiply(uint m, uint n, uint k, uint end)
+{
+    uint at = 0;
+    [[unroll]] for (uint i = 0; i < OWN_M * OWN_N; i++)
+        sums[i] = coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator>(0.0);
+    fetch(m, n, k);
+    if (gl_LocalInvocationID.x < 4) largest[gl_LocalInvocationID.x] = 0;
+    barrier();
+    find_largest(at);
+    barrier();
+    [[dont_unroll]] for (; k < end; k += BLOCKS_SPLIT_K) {
+        const ivec2 scale = ivec2(scale_of(largest[at]), scale_of(largest[at + 1]));
+        // 2^-(scale.x + scale.y) may be outside the range of f32 where a result is inside. Its two halves are inside.
+        const int half_back = -(scale.x + scale.y) >> 1;
+        put(scale);
+        barrier();
+        if (gl_LocalInvocationID.x < 2) largest[at + gl_LocalInvocationID.x] = 0; // every lane has read it
+        at = 2 - at;
+        if (k + BLOCKS_SPLIT_K < end) fetch(m, n, k + BLOCKS_SPLIT_K);
+        multiply_tile(vec2(power_of_two(half_back), power_of_two(-(scale.x + scale.y) - half_back)));
+        if (k + BLOCKS_SPLIT_K < end) find_largest(at);
+        barrier();
+    }
+    finish_sums();
+}
