@@ -348,18 +348,17 @@ static double scale_of(const double *ref, size_t n)
 /* Returns whether one of the subject's values is stored in 16 bits. */
 static bool is_half(const rig *r)
 {
-    bool any = false;
-    for (size_t i = 0; i < r->s->g->n_values; i++) any |= r->p->lowered.values[i].storage != VKT_PRECISION_F32;
-    return any;
+    for (size_t i = 0; i < r->s->g->n_values; i++)
+        if (r->p->lowered.values[i].storage != VKT_PRECISION_F32) return true;
+    return false;
 }
 
 /* Returns whether a kernel multiplies cooperative matrices. In f16, it rounds operands that are stored as f32. */
 static bool multiplies_matrices(const rig *r)
 {
-    bool any = false;
     for (size_t i = 0; i < r->p->lowered.n; i++)
-        any |= (vkt_kernel_get((vkt_kernel_id)r->p->lowered.list[i].kernel)->flags & VKT_KF_COOP) != 0;
-    return any;
+        if (vkt_kernel_get((vkt_kernel_id)r->p->lowered.list[i].kernel)->flags & VKT_KF_COOP) return true;
+    return false;
 }
 
 /* Compares floats with the reference. A value that is stored in 16 bits may be off by one rounding. If the subject has
@@ -368,15 +367,14 @@ static bool multiplies_matrices(const rig *r)
  * largest number. */
 static void check_floats(rig *r, const side *v, const float *got, bool gradient)
 {
-    static const double half_ulps[] = { [VKT_PRECISION_F16] = 0x1p-11, [VKT_PRECISION_BF16] = 0x1p-8 };
-    static const double leasts[] = { [VKT_PRECISION_F16] = 0x1p-25, [VKT_PRECISION_BF16] = 0 };
+    static const double ulps[] = { [VKT_PRECISION_F16] = 0x1p-11, [VKT_PRECISION_BF16] = 0x1p-8 }; /* half of one */
     char index[80];
-    const vkt_precision p = r->view->precision;
+    const bool f16 = r->view->precision == VKT_PRECISION_F16;
     const int roundings = (value_of(r, v->t)->storage != VKT_PRECISION_F32) + (gradient && is_half(r));
-    const double rel = (double)r->s->op->rel_tol + roundings * half_ulps[p];
-    const double weights = r->s->op == &vkt_op_attention && multiplies_matrices(r) ? half_ulps[VKT_PRECISION_F16] : 0;
-    const double least = roundings * leasts[p] / scale_of(v->ref.f, side_count(v));
-    const double abs = (double)r->s->op->abs_tol + least + weights;
+    const double rel = (double)r->s->op->rel_tol + (roundings ? roundings * ulps[r->view->precision] : 0);
+    const double weights = r->s->op == &vkt_op_attention && multiplies_matrices(r) ? ulps[VKT_PRECISION_F16] : 0;
+    const double abs =
+        (double)r->s->op->abs_tol + weights + f16 * roundings * 0x1p-25 / scale_of(v->ref.f, side_count(v));
     const vkt_worst w = vkt_worst_of(got, v->ref.f, side_count(v), rel, abs);
     if (!(w.excess <= 1))
         complain(r, "%s%s is %.9g, the reference %.9g; allowed: %.3g", value_of(r, v->t)->name,

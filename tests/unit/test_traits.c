@@ -111,8 +111,8 @@ static void what_is_wrong_is_named_and_changes_nothing(void **state)
         const char *text, *says;
     } wrong[] = {
         { "lanes_mvoe=128", "got \"lanes_mvoe=128\"; similar names: lanes_elementwise, lanes_update, " },
-        { "lanes_mvoe=128",
-          ", lanes_direct, lanes_together, lanes_subgroup, lanes_subgroup_short, lanes_subgroup_shuffles, lanes_copy; vkt-info" },
+        { "lanes_mvoe=128", ", lanes_direct, lanes_together, lanes_subgroup, lanes_subgroup_short, "
+                            "lanes_subgroup_shuffles, lanes_copy; vkt-info" },
         { "move=1", "got \"move=1\"" },
         { "=1", "got \"=1\"" },
         { "lanes_move", "want lanes_move=N, 0 (one subgroup) or a power of two from 1 to 256; got \"\"" },

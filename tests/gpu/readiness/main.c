@@ -47,10 +47,10 @@ static json_t *dispatches_of(report *r, const vkt_program *p)
             json_object_set_new(r->pipelines, name, described ? described : json_null());
         }
         const double groups = (double)d->groups[0] * d->groups[1] * d->groups[2];
-        json_array_append_new(list, json_pack("{s:s, s:i, s:s, s:s, s:f, s:i}", "op", p->g->nodes[d->node]->op->name,
-                                              "node", (int)d->node, "kernel",
-                                              vkt_kernel_get((vkt_kernel_id)d->kernel)->name, "pipeline", name, "groups",
-                                              groups, "lanes", (int)d->spec[0]));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:i, s:s, s:s, s:f, s:i}", "op", p->g->nodes[d->node]->op->name, "node",
+                                        (int)d->node, "kernel", vkt_kernel_get((vkt_kernel_id)d->kernel)->name,
+                                        "pipeline", name, "groups", groups, "lanes", (int)d->spec[0]));
     }
     return list;
 }
