@@ -363,8 +363,7 @@ static bool multiplies_matrices(const rig *r)
 
 /* Compares floats with the reference. A value that is stored in 16 bits may be off by one rounding. If the subject has
  * such a value, each gradient may be off by one more rounding, because it may depend on this value. Below 2^-14, f16
- * numbers are 2^-24 apart. Attention in f16 rounds its weights: it may be off by half a unit in the last place of the
- * largest number. */
+ * numbers are 2^-24 apart. Attention in f16 also rounds its weights: 2^-11 of the largest number. */
 static void check_floats(rig *r, const side *v, const float *got, bool gradient)
 {
     static const double ulps[] = { [VKT_PRECISION_F16] = 0x1p-11, [VKT_PRECISION_BF16] = 0x1p-8 }; /* half of one */
