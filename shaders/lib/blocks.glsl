@@ -31,7 +31,7 @@ layout(constant_id = BLOCKS_SPEC_TM) const uint TM = 8;
 layout(constant_id = BLOCKS_SPEC_TN) const uint TN = 4;
 layout(constant_id = BLOCKS_SPEC_WHOLE) const uint WHOLE = 0;
 const bool WHOLE_M = (WHOLE & BLOCKS_WHOLE_M) != 0u, WHOLE_N = (WHOLE & BLOCKS_WHOLE_N) != 0u;
-const bool WHOLE_K = (WHOLE & BLOCKS_WHOLE_K) != 0u;
+const bool WHOLE_K = (WHOLE & BLOCKS_WHOLE_K) != 0u, UNROLLED = (WHOLE & BLOCKS_UNROLLED) != 0u;
 const uint LANES_M = BM / TM, LANES_N = BN / TN, LANES = LANES_M * LANES_N;
 const uint BAND = 8;
 vec4 acc[TM * TN / 4];
@@ -79,18 +79,27 @@ uint tile_index(uint k4, uint x4, uint width)
     return 4 * k4 * width + (x4 ^ (2 * (k4 & 3) & (width - 1)));
 }
 
+// Multiplies the four k of block row k4.
+void multiply_row(uint half_at, uint k4)
+{
+    [[unroll]] for (uint j = 0; j < 4; j++) {
+        vec4 a[TM / 4], b[TN / 4];
+        [[unroll]] for (uint i = 0; i < TM / 4; i++)
+            a[i] = tile[half_at + tile_index(k4, tile_row(4 * i) / 4, BM / 4) + j * BM / 4];
+        [[unroll]] for (uint i = 0; i < TN / 4; i++)
+            b[i] = tile[half_at + PART_A + tile_index(k4, tile_column(4 * i) / 4, BN / 4) + j * BN / 4];
+        [[unroll]] for (uint m = 0; m < TM; m++)
+            [[unroll]] for (uint n = 0; n < TN / 4; n++) acc[m * TN / 4 + n] += a[m / 4][m % 4] * b[n];
+    }
+}
+
 void multiply_tile(uint half_at)
 {
-    [[dont_unroll]] for (uint k4 = 0; k4 < BLOCKS_K / 4; k4++)
-        [[unroll]] for (uint j = 0; j < 4; j++) {
-            vec4 a[TM / 4], b[TN / 4];
-            [[unroll]] for (uint i = 0; i < TM / 4; i++)
-                a[i] = tile[half_at + tile_index(k4, tile_row(4 * i) / 4, BM / 4) + j * BM / 4];
-            [[unroll]] for (uint i = 0; i < TN / 4; i++)
-                b[i] = tile[half_at + PART_A + tile_index(k4, tile_column(4 * i) / 4, BN / 4) + j * BN / 4];
-            [[unroll]] for (uint m = 0; m < TM; m++)
-                [[unroll]] for (uint n = 0; n < TN / 4; n++) acc[m * TN / 4 + n] += a[m / 4][m % 4] * b[n];
-        }
+    if (UNROLLED) {
+        [[unroll]] for (uint k4 = 0; k4 < BLOCKS_K / 4; k4++) multiply_row(half_at, k4);
+    } else {
+        [[dont_unroll]] for (uint k4 = 0; k4 < BLOCKS_K / 4; k4++) multiply_row(half_at, k4);
+    }
 }
 
 // Returns rows (or columns) x .. x + 3 of an operand at k .. k + 3. Column j of the result is k + j.

@@ -273,6 +273,34 @@ static void lanes_with_few_sums_multiply(void **state)
     if (report.faults) fail_msg("%s", report.text);
 }
 
+static void unroll(vkt_limits *lim)
+{
+    static vkt_traits unrolled;
+    unrolled = *lim->traits;
+    unrolled.tile_unrolls = 1;
+    lim->traits = &unrolled;
+}
+
+static void unrolled_loops_multiply(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const harness_view view = { "with an unrolled loop", unroll, .force = VKT_V(SHARED) };
+    harness_report report = { .faults = 0 };
+    vkt_limits lim = gpu;
+    vkt_blocks b;
+    subject s;
+    unroll(&lim);
+    assert_true(vkt_blocks_plan(&lim, &(vkt_blocks_job){ 30, 33, 37, 2 }, 1, &b));
+    assert_int_equal(vkt_blocks_whole(&b, 30, 33, 37), BLOCKS_UNROLLED);
+    matmul_make(&s, 2, 30, 33, 37, 1);
+    subject_forward(&s);
+    subject_backward(&s);
+    harness_check_in(harness_ctx, &s, &view, &report);
+    if (report.faults) fail_msg("%s", report.text);
+    subject_free(&s);
+}
+
 static void slices_of_long_sums_add_up(void **state)
 {
     (void)state;
@@ -534,6 +562,7 @@ int main(void)
         cmocka_unit_test(loops_that_would_be_too_long_are_refused),
         cmocka_unit_test(every_tile_multiplies_in_every_orientation),
         cmocka_unit_test(lanes_with_few_sums_multiply),
+        cmocka_unit_test(unrolled_loops_multiply),
         cmocka_unit_test(slices_of_long_sums_add_up),
         cmocka_unit_test(blocks_of_long_sums_add_up),
         cmocka_unit_test(every_tile_convolves),

@@ -153,13 +153,14 @@ bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mo
     out->spec[BLOCKS_SPEC_BN] = bn;
     out->spec[BLOCKS_SPEC_TM] = t->tm;
     out->spec[BLOCKS_SPEC_TN] = t->tn;
+    if (lim->traits->tile_unrolls && !j->coop) out->spec[BLOCKS_SPEC_WHOLE] = BLOCKS_UNROLLED;
     return true;
 }
 
 uint32_t vkt_blocks_whole(const vkt_blocks *b, uint64_t m, uint64_t n, uint64_t k)
 {
-    return (m % b->spec[BLOCKS_SPEC_BM] ? 0 : BLOCKS_WHOLE_M) | (n % b->spec[BLOCKS_SPEC_BN] ? 0 : BLOCKS_WHOLE_N) |
-           (k % tile_k(b->coop, b->split) ? 0 : BLOCKS_WHOLE_K);
+    return b->spec[BLOCKS_SPEC_WHOLE] | (m % b->spec[BLOCKS_SPEC_BM] ? 0 : BLOCKS_WHOLE_M) |
+           (n % b->spec[BLOCKS_SPEC_BN] ? 0 : BLOCKS_WHOLE_N) | (k % tile_k(b->coop, b->split) ? 0 : BLOCKS_WHOLE_K);
 }
 
 double vkt_blocks_waste(const vkt_blocks *b, const vkt_blocks_job *job)

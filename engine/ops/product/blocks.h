@@ -17,7 +17,7 @@ typedef struct vkt_blocks_job {
 } vkt_blocks_job;
 
 typedef struct vkt_blocks {
-    uint32_t spec[BLOCKS_SPECS]; /* in the order of blocks.abi.h; BLOCKS_SPEC_WHOLE is 0 */
+    uint32_t spec[BLOCKS_SPECS]; /* in the order of blocks.abi.h; BLOCKS_SPEC_WHOLE has only BLOCKS_UNROLLED */
     uint32_t tiles;              /* the tiles of one product */
     uint32_t slice, slices;      /* k of a slice, a multiple of a tile's k; number of slices */
     bool coop, split;
@@ -36,7 +36,7 @@ vkt_tile vkt_blocks_tile_at(uint32_t i);
  * matrices of the device fit into the tile. */
 bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *job, uint64_t most_slices, vkt_blocks *out);
 /* Returns the value of BLOCKS_SPEC_WHOLE for a product of this size: the axes along which all tiles are whole. A plan
- * does not have it, because a product may be computed in blocks of other sizes. */
+ * does not have them, because a product may be computed in blocks of other sizes. */
 uint32_t vkt_blocks_whole(const vkt_blocks *b, uint64_t m, uint64_t n, uint64_t k);
 /* Splits like vkt_blocks_plan, for COOP: by f16 operands in VKT_PRECISION_F16, by split operands in
  * VKT_PRECISION_F32_SPLIT. Also returns false in other programs: they must not round operands. */
