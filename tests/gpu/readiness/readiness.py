@@ -270,7 +270,8 @@ def text_of(value, digits=0):
 
 
 def head_of(doc):
-    return (f"{doc['device'].replace('Null hardware ', '').strip('()')}, {doc['driver']}, subgroups of {doc['subgroup']}, "
+    device = re.sub(r"^.*Null hardware \((.*)\)$|\((R|tm)\)", r"\1", doc["device"])
+    return (f"{device}, {doc['driver']}, subgroups of {doc['subgroup']}, "
             f"cooperative matrices: {'yes' if doc['cooperative'] else 'no'}.")
 
 
