@@ -212,8 +212,8 @@ static void wrong_settings_are_a_status(void **state)
     vkt_ctx *ctx = rig_open(NULL, NULL); /* skips the test without a device */
     vkt_ctx_destroy(&ctx);
     refuses("lane_move=1", VKT_E_ARG, "VKT_TRAITS: want name=value of a trait, got \"lane_move=1\"", "lanes_move");
-    refuses("pack_read=1", VKT_E_ARG,
-            "similar names: ", "lanes_pack, lanes_pack_matrix, items_pack, groups_pack_matrix, pack_reads");
+    refuses("pack_read=1", VKT_E_ARG, "similar names: ",
+            "lanes_pack, lanes_pack_matrix, items_pack, groups_pack_matrix, classes_spread, pack_reads");
     refuses("xyz=1", VKT_E_ARG, "got \"xyz=1\"", "vkt-info prints all traits");
     refuses("lanes_items_groups_cost_fft=1", VKT_E_ARG, ", ...",
             "vkt-info prints all traits"); /* more names are similar than the message lists */
