@@ -155,7 +155,7 @@ static void a_loss_and_its_gradient_are_one_dispatch(void **state)
     const harness_view on = { "classes spread", spread_classes }, off = { "classes of a lane", classes_of_a_lane };
     const spec specs[] = {
         { classify, .x = { 2, { 6, 5 } }, .w = { 2, { 3, 5 } }, .rows = 5, .fused = 1 },
-        { classify, .x = { 2, { 29, 5 } }, .w = { 2, { 61, 5 } }, .memory = PACKED, .fused = 1 },
+        { classify, .x = { 2, { 29, 5 } }, .w = { 2, { 31, 5 } }, .memory = PACKED, .fused = 1 },
         { classify, .x = { 2, { 9, 5 } }, .w = { 2, { 2100, 5 } }, .rows = 8, .left = 1 },
     };
     pair_agree_in(&specs[0], &on);
