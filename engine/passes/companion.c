@@ -5,8 +5,8 @@
  * saves a dispatch, and a barrier if the two nodes would be neighbours on the longest path. */
 #include "passes/passes.h"
 
-/* Returns whether t exists before `head` runs, or is made by it, and has the same value when the companion would run. A
- * state, like running statistics, changes in place, so only the next node is early enough. */
+/* Returns whether the companion may read t when `head` runs: t exists before, or `head` makes it, and nothing changes
+ * it in between. A state, like running statistics, changes in place, so there n must be the next node. */
 static bool is_ready(const vkt_graph *g, vkt_tensor t, const vkt_node *head, const vkt_node *n)
 {
     const vkt_value *v = &g->values[vkt_root(g, t)];
@@ -15,12 +15,22 @@ static bool is_ready(const vkt_graph *g, vkt_tensor t, const vkt_node *head, con
     return !v->producer || v->producer <= head->index + 1;
 }
 
+/* Returns whether n changes the memory of an input of `head` in place. The work groups of `head` read it at any time,
+ * so no dispatch of `head` may change it. */
+static bool changes_input(const vkt_graph *g, const vkt_node *head, const vkt_node *n)
+{
+    for (uint32_t o = 0; o < n->n_out; o++)
+        for (uint32_t i = 0; i < head->n_in; i++)
+            if (n->out[o].id && head->in[i].id && vkt_root(g, n->out[o]) == vkt_root(g, head->in[i])) return true;
+    return false;
+}
+
 static void find(vkt_graph *g, vkt_node *n)
 {
     const uint32_t producer = g->values[vkt_root(g, n->in[n->op->head_in - 1])].producer;
     vkt_node *head = producer ? g->nodes[producer - 1] : NULL;
     bool fits = head && head->op->is_companion && !head->companion && !n->epilogue && !n->fused_into &&
-                head->op->is_companion(head, n);
+                head->op->is_companion(head, n) && !changes_input(g, head, n);
     for (uint32_t i = 0; fits && i < n->n_in; i++) fits = is_ready(g, n->in[i], head, n);
     if (fits) head->companion = n->index + 1;
 }

@@ -6,7 +6,8 @@
  * later node. The dispatches of the earlier node do its work (vkt_fuse_epilogue), or additional dispatches do it in
  * place. This saves one store and one load of the tensor.
  *
- * The gradient of a relu behind a norm is computed by the norm's gradient, which loads relu's output too. */
+ * The gradient of a relu behind a norm is the reverse: the later node, the norm's gradient, does its work
+ * (vkt_fuse_slope). */
 #include "passes/passes.h"
 
 #include "ops/elementwise/elementwise.h"

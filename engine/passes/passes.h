@@ -6,9 +6,9 @@
  *   and graph do not change; only the lowering does. `epilogues` of the earlier op names the kinds that it
  *   supports. Examples: relu, dropout, sums, gradients of activations.
  *
- * - Companion (passes/companion.c): all operands of the later node exist when the earlier node runs. The dispatches of
- *   the earlier node can do its work too (vkt_op.is_companion). Examples: running statistics, the gradient of
- *   cross-entropy.
+ * - Companion (passes/companion.c): all operands of the later node exist when the earlier node runs, or are its
+ *   results. The dispatches of the earlier node can do its work too (vkt_op.is_companion). Examples: running
+ *   statistics, the gradient of cross-entropy.
  *
  * - vkt_op.fuse, called by vkt_backward before the reverse traversal: the forward and backward nodes of a chain become
  *   one node of another op (vkt_node_become). No other node may read the values between them, so these are not stored.

@@ -168,8 +168,8 @@ static vkt_result plan_order(const vkt_emit *e, const uint32_t *stage, const vkt
     return r;
 }
 
-/* Tries another order of the dispatches, in which `more_bytes` more memory is packed than in *p at most. Uses it if it
- * needs no more barriers and no more memory than *p, or if it needs fewer barriers. */
+/* Tries another order of the dispatches. With more_bytes 0, uses it if it needs no more barriers and no more memory
+ * than *p. Otherwise uses it if it needs fewer barriers and at most more_bytes more. */
 static vkt_result try_order(vkt_emit *e, const vkt_plan_options *o, uint64_t more_bytes, vkt_plan *p, bool *better)
 {
     vkt_dispatch *emitted = e->list, *list = vkt_alloc_array(&e->host, e->n + 1, sizeof *list);

@@ -75,7 +75,8 @@ static vkt_access access_of(uint16_t kernel)
     return (vkt_access){ row->reads, row->writes };
 }
 
-static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *params)
+/* more_bytes: memory that the plan may use beyond the least, for fewer barriers. */
+static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *params, uint64_t more_bytes)
 {
     const vkt_precision precision = params->precision;
     vkt_graph *g = p->g;
@@ -94,9 +95,9 @@ static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *param
     if (params->recompute)
         VKT_TRY(vkt_recompute(&p->lowered, access_of, &p->again));
     else
-        p->options.more_bytes =
-            1024ull * p->ctx->limits.traits->barriers_kib; /* a caller of `recompute` saves memory */
-    p->options.most_bytes = bytes_left(p->ctx, params->max_bytes);
+        p->options.more_bytes = more_bytes; /* a caller of `recompute` saves memory */
+    /* Other programs and the store's arrays may follow, so half of what is left stays for them. */
+    p->options.most_bytes = bytes_left(p->ctx, params->max_bytes) / 2;
     p->options.max_block_bytes = p->ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
     return vkt_plan_make(&p->lowered, &p->options, &p->plan);
 }
@@ -106,7 +107,7 @@ static void log_if_no_split(vkt_program *p)
 {
     bool has_products = false, splits = false;
     for (size_t i = 0; i < p->lowered.n_picked; i++) {
-        has_products |= (p->lowered.picked[i].usable & (VKT_V(SHARED) | VKT_V(COOP))) != 0;
+        has_products |= (p->lowered.picked[i].usable & (p->ctx->limits.coop.m ? VKT_V(COOP) : VKT_V(SHARED))) != 0;
         splits |= p->lowered.picked[i].variant == VKT_V_COOP;
     }
     if (!has_products || splits || p->ctx->logged_no_split) return;
@@ -278,7 +279,7 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     VKT_TRY(finish_graph(p));
     p->most_rows = find_most_rows(p->g);
     VKT_TRY(match_store(p));
-    VKT_TRY(lower_and_plan(p, params));
+    VKT_TRY(lower_and_plan(p, params, 1024ull * p->ctx->limits.traits->barriers_kib));
     if (params->precision == VKT_PRECISION_F32_SPLIT) log_if_no_split(p);
     VKT_TRY(check_published(p));
     VKT_TRY(check_cap(p, params->max_bytes));
@@ -351,7 +352,7 @@ vkt_result vkt_program_need(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params
     if (!p) return vkt_fail_nomem(&ctx->host, "a plan", sizeof *p);
     *p = (vkt_program){ .ctx = ctx, .g = g, .options = { .in_place = true } };
     vkt_result r = finish_graph(p);
-    if (r == VKT_OK) r = lower_and_plan(p, params);
+    if (r == VKT_OK) r = lower_and_plan(p, params, 0);
     if (r == VKT_OK) *bytes = planned_bytes(p);
     vkt_program_destroy(&p);
     return r;

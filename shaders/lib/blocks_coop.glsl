@@ -135,7 +135,7 @@ void multiply(uint m, uint n, uint k, uint end)
 {
     [[unroll]] for (uint i = 0; i < OWN_M * OWN_N; i++)
         sums[i] = coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator>(0.0);
-    fetch(m, n, k);
+    fetch(m, n, k < end ? k : 0); // an empty slice multiplies nothing, but its loads must be inside the operands
     [[dont_unroll]] for (; k < end; k += BLOCKS_COOP_K) {
         [[unroll]] for (uint t = 0; t < BLOCKS_A; t++)
             put(t * LANES + gl_LocalInvocationID.x, 4 * t, 0, LANES_M, A_BY_K, ROUNDS_A);

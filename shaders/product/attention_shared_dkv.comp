@@ -36,17 +36,20 @@ void fetch(uint step, uint column, uint i)
     else fetch_sums(q, column, i);
 }
 
+// Returns which queries see row m of the lane.
+bvec4 seen_by(uvec4 query, uint m)
+{
+    const uvec4 from = uvec4(pc.causal != 0 ? min(row + tile_row(m), pc.others) : 0u);
+    return lessThan(query - from, pc.others - from); // a query before `from` wraps around
+}
+
 // Converts scores to weights p. A key that a query does not use has the weight 0.
 void weigh(uint pair, uint column, inout vec4 s[4])
 {
     const uvec4 query = column + tile_columns();
     vec4 lse_of;
     [[unroll]] for (uint i = 0; i < 4; i++) lse_of[i] = lse[pc.lse0 + pair * pc.others + min(query[i], pc.others - 1)];
-    [[unroll]] for (uint m = 0; m < 4; m++) {
-        const uvec4 from = uvec4(pc.causal != 0 ? min(row + tile_row(m), pc.others) : 0u);
-        const bvec4 seen = lessThan(query - from, pc.others - from); // a query before `from` wraps around
-        s[m] = mix(vec4(0.0), exp_1ulp(pc.scale * s[m] - lse_of), seen);
-    }
+    [[unroll]] for (uint m = 0; m < 4; m++) s[m] = mix(vec4(0.0), exp_1ulp(pc.scale * s[m] - lse_of), seen_by(query, m));
 }
 
 // Converts products t = v dy^T to ds. p: the weights.
@@ -55,7 +58,7 @@ void differentiate(uint pair, uint column, vec4 p[4], inout vec4 t[4])
     const uvec4 query = column + tile_columns();
     vec4 delta_of;
     [[unroll]] for (uint i = 0; i < 4; i++) delta_of[i] = delta[pc.delta0 + pair * pc.others + min(query[i], pc.others - 1)];
-    [[unroll]] for (uint m = 0; m < 4; m++) t[m] = p[m] * (t[m] - delta_of);
+    [[unroll]] for (uint m = 0; m < 4; m++) t[m] = mix(vec4(0.0), p[m] * (t[m] - delta_of), seen_by(query, m));
 }
 
 void attend(uint pair)

@@ -79,6 +79,27 @@ static void a_residual_network_trains_alike(void **state)
     pair_agree(specs, VKT_COUNT(specs));
 }
 
+/* The running variance is also the factor of the norm. */
+static void scaled_by_a_statistic(net *n)
+{
+    const vkt_tensor w = weight(n, vkt_shape4(3, 2, 1, 1)), var = statistic(n, 3);
+    const vkt_tensor x = vkt_conv2d(n->g, input_x(n), w, (vkt_tensor){ 0 }, &(vkt_conv2d_params){ .pad = { 0, 0 } });
+    const vkt_tensor y = vkt_batch_norm(
+        n->g, x, &(vkt_batch_norm_params){ .gamma = var, .running_mean = statistic(n, 3), .running_var = var });
+    const vkt_tensor loss = vkt_sum(n->g, vkt_mul(n->g, y, pair_input(n, false, vkt_tensor_shape(n->g, y), false)));
+    OK(vkt_backward(n->g, loss));
+    OK(vkt_update(n->g, &(vkt_optimizer){ .kind = VKT_SGD }));
+}
+
+/* The norm's work groups read the factor at any time, so none of them may update it. */
+static void a_statistic_that_the_norm_reads_is_updated_behind_it(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const spec s = { scaled_by_a_statistic, .x = { 4, { 6, 2, 5, 6 } }, .left = 2 };
+    pair_agree(&s, 1);
+}
+
 static void joined(vkt_limits *lim, uint32_t blocks)
 {
     static vkt_traits traits[2];
@@ -174,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_residual_network_trains_alike),
         cmocka_unit_test(blocks_of_a_channel_are_combined_anywhere),
+        cmocka_unit_test(a_statistic_that_the_norm_reads_is_updated_behind_it),
         cmocka_unit_test(a_loss_and_its_gradient_are_one_dispatch),
     };
     return cmocka_run_group_tests_name("companion", tests, harness_setup, harness_teardown);

@@ -382,6 +382,7 @@ static void every_tile_convolves(void **state)
           32064 },
         { vkt_shape4(200, 17, 1, 1), vkt_shape4(24, 17, 1, 1), { .stride = { 1, 1 } }, 32032 },
         { vkt_shape4(7, 3, 9, 11), vkt_shape4(5, 3, 3, 3), { .pad = { 1, 1 } }, 16064 },
+        { vkt_shape4(20, 8, 5, 5), vkt_shape4(6, 4, 1, 1), { .groups = 2 }, 16064 }, /* a group's w is (3,4) */
     };
     const size_t first = vkt_env_int("VKT_TEST_SMALL", 0) ? 2 : 0;
     for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i], i);

@@ -229,6 +229,42 @@ static void an_optimizer_that_does_not_fit_is_refused(void **state)
     vkt_test_expect_errors(false);
 }
 
+/* The report counts the runs. A gather behind it must not look for its words by that number. */
+static void a_gather_behind_the_report_loads_its_own_batch(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { SAMPLES = 64, BATCH = 4, MORE = RING_SLOTS + 4 };
+    const vkt_limits real = harness_ctx->limits;
+    vkt_traits traits = *real.traits;
+    vkt_graph *g = harness_graph();
+    vkt_program *p = NULL;
+    uint32_t labels[SAMPLES], got[BATCH];
+    const float loss = 1;
+    const vkt_tensor table = vkt_input(g, "table", VKT_U32, VKT_ROWS, vkt_shape1(SAMPLES));
+    const vkt_tensor order = vkt_input(g, "order", VKT_U32, VKT_ROWS, vkt_shape1(SAMPLES));
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape0());
+    vkt_report(g, x, (vkt_tensor){ 0 });
+    const vkt_tensor batch = vkt_gather_labels(g, table, order, BATCH);
+    vkt_keep(g, batch);
+    traits.early_batch = 1;
+    harness_ctx->limits.traits = &traits;
+    const vkt_result made = vkt_program_create(harness_ctx, g, NULL, NULL, &p);
+    harness_ctx->limits = real;
+    assert_int_equal(made, VKT_OK);
+    for (uint32_t i = 0; i < SAMPLES; i++) labels[i] = i;
+    assert_int_equal(vkt_program_write(p, table, labels, sizeof labels), VKT_OK);
+    assert_int_equal(vkt_program_write(p, order, labels, sizeof labels), VKT_OK);
+    assert_int_equal(vkt_program_write(p, x, &loss, sizeof loss), VKT_OK);
+    for (uint32_t run = 0; run < MORE; run++) {
+        assert_int_equal(vkt_program_run(p, &(vkt_run){ .rows = BATCH, .first = BATCH * run }, NULL), VKT_OK);
+        assert_int_equal(vkt_program_read(p, batch, got, sizeof got), VKT_OK);
+        for (uint32_t i = 0; i < BATCH; i++) assert_int_equal(got[i], BATCH * run + i);
+    }
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +272,7 @@ int main(void)
         cmocka_unit_test(the_device_keeps_nadams_product_to_the_bit),
         cmocka_unit_test(metrics_are_those_of_their_run),
         cmocka_unit_test(each_run_gathers_its_own_rows),
+        cmocka_unit_test(a_gather_behind_the_report_loads_its_own_batch),
         cmocka_unit_test(an_optimizer_that_does_not_fit_is_refused),
     };
     return cmocka_run_group_tests_name("step", tests, harness_setup, harness_teardown);

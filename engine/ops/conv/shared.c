@@ -63,11 +63,11 @@ static weights weights_of(const vkt_conv_job *j)
     return (weights){ .rows = j->transposed ? in : out, .taps = taps_of(z), .depth = j->transposed ? out : in };
 }
 
-/* Returns true if w lies (K,M) and can be read so. */
+/* Returns true if w lies (K,M) and can be read so. The product's K is a multiple of 4, and so must be that of w. */
 static bool lies_along_m(const vkt_conv_job *j, bool in_f16)
 {
     const weights w = weights_of(j);
-    return j->transposed && w.taps == 1 && w.rows % 4 == 0 && !in_f16;
+    return j->transposed && w.taps == 1 && w.rows % 4 == 0 && w.depth % 4 == 0 && !in_f16;
 }
 
 /* Returns true if w lies (M,K) and can be read so. For products of f16, weights are always packed, as f16. */

@@ -63,10 +63,12 @@ static void emit_spread(const vkt_node *n, vkt_emit *e)
     vkt_sum_partials(e, partial, n->out[XENT_OUT_LOSS]);
 }
 
+/* The factor dloss must not be this loss itself, which is complete only behind the dispatch. */
 static bool is_gradient(const vkt_node *head, const vkt_node *n)
 {
-    return n->op == &vkt_op_softmax_xent_dx && n->in[0].id == head->in[0].id && n->in[1].id == head->in[1].id &&
-           n->in[XENT_DX_IN_STAT].id == head->out[XENT_OUT_STAT].id;
+    const bool factor_exists = vkt_root(n->g, n->in[XENT_DX_IN_DLOSS]) != head->out[XENT_OUT_LOSS].id;
+    return factor_exists && n->op == &vkt_op_softmax_xent_dx && n->in[0].id == head->in[0].id &&
+           n->in[1].id == head->in[1].id && n->in[XENT_DX_IN_STAT].id == head->out[XENT_OUT_STAT].id;
 }
 
 static void xent_emit(const vkt_node *n, vkt_emit *e)

@@ -55,12 +55,21 @@ typedef struct place {
     vkt_bind step, words, run;
 } place;
 
+/* Returns whether a node before n reports. Its dispatch counts the runs, so behind it the host's words of this run can
+ * no longer be found. */
+static bool is_behind_report(const vkt_node *n)
+{
+    for (uint32_t i = 0; i < n->index; i++)
+        if (n->g->nodes[i]->op == &vkt_op_report) return true;
+    return false;
+}
+
 /* Finds from where the kernels of node n read the place of the batch: from the step state, or (early) from the host's
  * words. */
 static place place_of(const vkt_node *n, const vkt_emit *e)
 {
     const vkt_graph *g = e->g;
-    const bool early = e->lim->traits->early_batch && g->run.id && g->words.id;
+    const bool early = e->lim->traits->early_batch && g->run.id && g->words.id && !is_behind_report(n);
     const vkt_bind step = VKT_WHOLE(early ? g->run : n->in[STEP]); /* what is not read has the memory of another one */
     return (place){ early, step, early ? VKT_WHOLE(g->words) : step, step };
 }
