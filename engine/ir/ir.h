@@ -80,8 +80,8 @@ struct vkt_node {
                           * 0: none */
     uint32_t slope;      /* number + 1 of a relu's gradient that this node computes as it loads that input; 0: none. See
                           * slope_in of vkt_op */
-    uint32_t fused_into; /* number + 1 of the node whose dispatches do this node's work; 0: it has its own. The output
-                          * of an epilogue is an alias; that of a slope is never written */
+    uint32_t fused_into; /* number + 1 of the node whose dispatches do this node's work; 0: it has its own. An
+                          * epilogue's output is an alias. No dispatch writes a slope's output */
 };
 
 struct vkt_graph {

@@ -1,5 +1,5 @@
 // blocks_split.glsl - multiply() of blocks.glsl with COOP and SPLIT: products of f32 by three products of cooperative matrices
-// of f16. An operand x is split into two f16. Their sum is x, to 22 bits:
+// of f16. An operand x is split into two f16, whose sum has 22 bits of x:
 //   high = f16(x), low = f16(x - high),   a b = high_a high_b + low_a high_b + high_a low_b     without low_a low_b
 // The range of f16 is small. So both operands are scaled by powers of two, anew for every BLOCKS_SPLIT_K k: the largest finite
 // magnitude of the tile's rows of A, and that of its columns of B, is then in [2^14, 2^15). The sums over these k are scaled

@@ -94,8 +94,8 @@ static uint32_t count_tiles(const subject *s, const harness_view *view, uint32_t
     return n;
 }
 
-/* Widths: a part of a slice, several slices and a part, exactly as many vec4s as lanes, and less. Heads: several tiles
- * of rows and of columns, with and without a part of a tile. */
+/* The widths fill a part of a slice, several slices and a part of one, all lanes of a row, and fewer lanes. The heads
+ * have several tiles of rows and columns. In some of them, the last tile is not full. */
 static void every_tile_in_shared_memory_agrees_with_the_reference(void **state)
 {
     (void)state;

@@ -63,10 +63,10 @@ static void train(net *n)
     OK(vkt_update(n->g, &(vkt_optimizer){ .kind = VKT_SGD }));
 }
 
-/* Forward, all seven relus and three sums are fused, and so are the running statistics of eight norms. Backward, each
- * of three sums of two gradients fuses the gradient of a relu, and the gradient of each of three norms fuses that of
- * the relu behind the norm. The sums remain, and so do the gradient of the last relu, which two norms read, and a
- * product with the loss's weights. */
+/* Forward, all seven relus and three sums are fused, and so are the running statistics of eight norms. Backward,
+ * three sums of two gradients fuse the gradient of a relu each, and the gradients of three norms fuse the gradient of
+ * the relu behind the norm. Five dispatches remain: the three sums, the gradient of the last relu, which two norms
+ * read, and a product with the loss's weights. */
 static void a_residual_network_trains_alike(void **state)
 {
     (void)state;

@@ -156,7 +156,8 @@ bool vkt_conv_direct_shared_can(const vkt_emit *e, const vkt_conv_job *j)
            phase_tiles(e, j, &j->most, &h, &v).rounds <= vkt_largest_loop(e->lim);
 }
 
-/* As emit_direct_phase. If no tap reaches the pixels, the sums are empty. */
+/* Emits one phase, like emit_direct_phase. The kernel keeps the weights in shared memory. If no tap reaches the pixels
+ * of the phase, K is 0 and they get only the bias. */
 static void emit_shared_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, const vkt_conv_phase *h,
                               const vkt_conv_phase *v)
 {

@@ -185,7 +185,7 @@ static void emit_part(vkt_emit *e, const job *j, const part *p)
                                        .groups = { strips, tiles, p->groups } });
 }
 
-/* As emit_part, with the weights in shared memory. */
+/* Emits one part, like emit_part. The kernel keeps the weights in shared memory. */
 static void emit_shared_part(vkt_emit *e, const job *j, const part *p)
 {
     const vkt_conv2d_attr *a = &j->a->conv;

@@ -143,8 +143,8 @@ static vkt_bind blocks_scratch(vkt_emit *e, const plan *p)
 
 /* ---- batch_norm: x, gamma, beta, step -> y, mean, var; batch_norm_given: x, mean, var, gamma, beta -> y ---- */
 
-/* Lets the kernel update the running statistics behind the node, if there are any. The kernel does not use the bindings
- * of absent ones, which have the memory of the batch's mean. */
+/* Lets the kernel update the running statistics behind the node, if there are any. If there are none,
+ * their bindings have the memory of the batch's mean, and the kernel does not use them. */
 static void bind_running(vkt_emit *e, plan *p)
 {
     const vkt_node *r = vkt_fuse_companion(e);
