@@ -1,6 +1,6 @@
 # The shipped modules of cooperative matrices: shaders/coop/<ID>.hex has the SPIR-V of one entry with VKT_KF_COOP, so that a build
 # whose shader compiler does not support GL_KHR_cooperative_matrix has its kernel too. Each file also has a hash of the sources
-# (vkt_kernel_hash in Kernels.cmake). A build that uses the files checks these hashes first.
+# (vkt_kernel_hash in Kernels.cmake) and one of the words. A build that uses the files checks these hashes first.
 #
 #   cmake -P cmake/coop.cmake                    checks that each file belongs to the sources of this tree
 #   cmake --build build --target coop_modules    compiles the entries, and writes all files again
@@ -40,11 +40,29 @@ function(describe id file defines hash out)
     message(FATAL_ERROR "${SPV}/${id}.spv cannot be read")
   endif()
   list(JOIN defines " " text)
+  string(SHA256 digest "${words}")
   set(${out} "# ${id}: the SPIR-V of shaders/${file}.comp. cmake/coop.cmake has written it.
 # defines: ${text}
 # sources: ${hash}
 # compiler: ${version}
+# words: ${digest}
 ${words}" PARENT_SCOPE)
+endfunction()
+
+# Sets `out` to TRUE if the words of a module's text have the hash that its head names.
+function(is_whole text out)
+  string(REGEX MATCH "\n# words: ([0-9a-f]+)\n" line "${text}")
+  set(wanted "${CMAKE_MATCH_1}")
+  string(FIND "${text}" "${line}" at)
+  string(LENGTH "${line}" length)
+  math(EXPR at "${at} + ${length}")
+  string(SUBSTRING "${text}" ${at} -1 words)
+  string(SHA256 digest "${words}")
+  if(line AND digest STREQUAL wanted)
+    set(${out} TRUE PARENT_SCOPE)
+  else()
+    set(${out} FALSE PARENT_SCOPE)
+  endif()
 endfunction()
 
 function(handle id file defines)
@@ -64,10 +82,13 @@ function(handle id file defines)
     file(READ ${path} old)
   endif()
   string(FIND "${old}" "\n# compiler: ${version}\n" compiler_at)
+  is_whole("${old}" whole)
   if(NOT old)
     list(APPEND faults "${path} is missing")
   elseif(NOT old MATCHES "\n# sources: ${hash}\n")
     list(APPEND faults "${path} was made from other sources than those of this tree")
+  elseif(NOT whole)
+    list(APPEND faults "${path} has other words than those that were written")
   elseif(SPV AND compiler_at EQUAL -1)
     list(APPEND skipped ${id})
   elseif(SPV AND NOT old STREQUAL fresh)

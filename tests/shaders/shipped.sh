@@ -37,6 +37,8 @@ plant "GEMM_COOP.hex $other" edit '$a // a comment' shaders/lib/blocks_coop.glsl
 plant "CONV2D_DW_COOP.hex $other" edit '$a /* a comment */' shaders/abi/blocks.abi.h
 plant "GEMM_COOP.hex $other" edit '/^VKT_KERNEL(GEMM_COOP,/s/COOP=1/COOP=2/' shaders/kernels.def
 plant "GEMM_COOP.hex is missing" rm shaders/coop/GEMM_COOP.hex
+plant "GEMM_COOP.hex has other words" edit '$s/[0-8]/9/' shaders/coop/GEMM_COOP.hex # one digit
+plant "GEMM_COOP.hex has other words" edit '/^# words:/d' shaders/coop/GEMM_COOP.hex
 plant "NEW.hex is missing" edit '/^VKT_KERNEL(GEMM_COOP,/{p;s/GEMM_COOP/NEW/}' shaders/kernels.def
 plant "OLD.hex belongs to no entry" touch shaders/coop/OLD.hex
 plant "coop_modules" rm shaders/coop/GEMM_COOP.hex # the message names the target that writes the files
