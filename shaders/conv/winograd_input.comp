@@ -1,8 +1,9 @@
 // winograd_input.comp - V = B^T d B, where d is the 4 x 4 pixels that one tile of 2 x 2 destination pixels reads (0 outside the
 // image):
-//   dst[i][panel][channel][lane], i < 16: element (i / 4, i % 4) of V;
+//   dst[i * point + panel * pc.panel + channel * pitch + lane], i < 16: element (i / 4, i % 4) of V;
 //   column = first + panel * LANES + lane = (tile, n)
-// A tile of gemm_tile.comp reads one panel. Columns past the last one repeat it.
+// For gemm_tile.comp a panel is contiguous, and for gemm_shared.comp a row of all columns is: see ops/conv/winograd.c. Columns
+// past the last one repeat it.
 // grid: x one per panel, y one per `depth` channels. Stores along the channels are consecutive.
 // source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).
 // Deterministic: one lane computes a transform.
@@ -32,7 +33,7 @@ void main()
         row[i] = has_row[i] ? uint(h) * pc.width * pc.n4 : 0;
         col[i] = n + (has_col[i] ? uint(w) * pc.n4 : 0);
     }
-    uint from = channel * plane, to = (gl_WorkGroupID.x * pc.channels + channel) * LANES + lane;
+    uint from = channel * plane, to = gl_WorkGroupID.x * pc.panel + channel * pc.pitch + lane;
     uint left = min(pc.depth, pc.channels - channel);
     do {
         vec4 v[4][4];
@@ -51,6 +52,6 @@ void main()
             STORE4(dst, at, v[i][2] - v[i][1]), at += point;
             STORE4(dst, at, v[i][1] - v[i][3]), at += point;
         }
-        from += plane, to += LANES;
+        from += plane, to += pc.pitch;
     } while (--left != 0);
 }

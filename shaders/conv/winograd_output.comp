@@ -1,5 +1,5 @@
 // winograd_output.comp - the last transform of F(2x2,3x3): 2 x 2 destination pixels A^T m A of each tile, plus a bias
-//   src[i][panel][channel][lane], i < 16: element (i / 4, i % 4) of m. For panels see winograd_input.comp.
+//   src[i * point + panel * pc.panel + channel * pitch + lane], i < 16: element (i / 4, i % 4) of m; see winograd_input.comp
 // grid: x one per panel, y one per `depth` channels.
 // source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).
 // Deterministic: one lane computes a transform.
@@ -25,7 +25,7 @@ void main()
     const uint h = 2 * tile_h, w = 2 * tile_w, plane = pc.height * pc.width * n4, below = pc.width * n4, point = pc.point;
     const bool is_tile = column < pc.columns, has_right = w + 1 < pc.width, has_below = h + 1 < pc.height;
     uint channel = gl_WorkGroupID.y * pc.depth;
-    uint from = (gl_WorkGroupID.x * pc.channels + channel) * LANES + lane;
+    uint from = gl_WorkGroupID.x * pc.panel + channel * pc.pitch + lane;
     uint to = channel * plane + (h * pc.width + w) * n4 + column - tile * n4;
     const uint end = min(channel + pc.depth, pc.channels);
     do {
@@ -42,6 +42,6 @@ void main()
             if (has_below) STORE4(image, to + below, under[0] + under[1] + under[2] + offset);
             if (has_right && has_below) STORE4(image, to + below + n4, under[1] - under[2] - under[3] + offset);
         }
-        from += LANES, to += plane;
+        from += pc.pitch, to += plane;
     } while (++channel < end);
 }

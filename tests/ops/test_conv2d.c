@@ -29,6 +29,17 @@ static void small_storage(vkt_limits *lim)
     lim->max_storage_range_bytes = 8192;
 }
 
+/* Sets the traits of a GPU: Winograd's 16 products are one batch of tiles in shared memory. Pieces are small, so the
+ * loop over panels of columns takes several iterations in most cases. */
+static void gpu_in_small_pieces(vkt_limits *lim)
+{
+    static vkt_traits small;
+    harness_as_gpu(lim);
+    small = *lim->traits;
+    small.winograd_kib = 16;
+    lim->traits = &small;
+}
+
 /* Makes the graph of y = conv2d(x, w, bias) with random inputs. */
 static void begin(subject *s, const conv *c, uint64_t seed)
 {
@@ -71,12 +82,14 @@ static void check(const conv *cases, size_t n, const char *name, uint64_t force,
     for (size_t i = 0; i < n; i++) {
         harness_view views[] = {
             { name, as_it_is, .force = force },
+            { "with the traits of a GPU", harness_as_gpu, .force = force },
             harness_half_views[i % 2],
+            { "with the traits of a GPU, and small pieces", gpu_in_small_pieces, .force = force },
             { "with storage bindings of 8 KiB", small_storage, .may_refuse = force == VKT_V(WINOGRAD), .force = force }
         }; /* may_refuse: in some cases of Winograd, one channel of an image is larger than 8 KiB */
         harness_report report = { .faults = 0 };
         subject s;
-        views[1].force = force;
+        views[2].force = force;
         begin(&s, &cases[i], i);
         assert_int_equal(taken(&s, true, force), nodes);
         subject_forward(&s);
@@ -86,6 +99,28 @@ static void check(const conv *cases, size_t n, const char *name, uint64_t force,
         if (report.faults) fail_msg("%s", report.text);
         subject_free(&s);
     }
+}
+
+/* Checks that on a GPU, and not on a CPU, one dispatch computes all 16 products of each of y and dx. */
+static void expect_batch(const conv *c, bool gpu)
+{
+    const vkt_limits lim = { .traits = &vkt_class_traits[gpu ? VKT_CLASS_OTHER : VKT_CLASS_CPU],
+                             .subgroup_size = 8,
+                             .max_workgroup_lanes = 1024,
+                             .max_groups = 65535,
+                             .shared_bytes = 32768,
+                             .max_storage_range_bytes = 1u << 27,
+                             .choices = { .force = VKT_V(WINOGRAD) } };
+    subject s;
+    vkt_emit e;
+    uint32_t batches = 0;
+    begin(&s, c, 1);
+    assert_int_equal(vkt_lower(s.g, &lim, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
+    for (size_t i = 0; i < e.n; i++)
+        batches += e.list[i].kernel == VKT_K_GEMM_SHARED && e.list[i].groups[2] == 16 && e.list[i].groups[1] == 1;
+    assert_int_equal(batches, gpu ? 2 : 0);
+    vkt_lower_free(&e);
+    subject_free(&s);
 }
 
 static void every_size_and_padding_is_right(void **state)
@@ -101,6 +136,8 @@ static void every_size_and_padding_is_right(void **state)
         { vkt_shape4(1, 4, 34, 34), vkt_shape4(64, 4, 3, 3), { 1, 1 } },
     };
     check(cases, VKT_COUNT(cases), "winograd", VKT_V(WINOGRAD), 2); /* y and dx */
+    expect_batch(&cases[3], true);
+    expect_batch(&cases[3], false);
 }
 
 /* Pixels have 8 or 24 vec4s. A subgroup of 16 lanes is divided into blocks of 8 lanes if a plane of the result has only

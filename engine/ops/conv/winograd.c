@@ -5,12 +5,14 @@
  * kernel g to 4x4 numbers each: B^T d B and G g G^T. Their products, summed over source channels, are m. The tile is
  * A^T m A. It needs 16 products for four pixels instead of 36.
  *
- * So a convolution is 16 matrix products of gemm_tile.comp, (rows, depth) x (depth, tiles and samples). The transforms
- * write their results in the order in which gemm_tile.comp reads its operands. Source: Lavin & Gray, Fast Algorithms
- * for Convolutional Neural Networks (2015), sections 3 and 4.1. */
+ * So a convolution is 16 matrix products, (rows, depth) x (depth, tiles and samples). On CPU drivers gemm_tile.comp
+ * computes them, and the transforms write its panels. On devices with the trait shared_pays, gemm_shared.comp computes
+ * them as one batch, and the transforms write plain matrices. Source: Lavin & Gray, Fast Algorithms for Convolutional
+ * Neural Networks (2015), sections 3 and 4.1. */
 #include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
+#include "ops/product/gemm_shared.h"
 
 #include "abi/abi.h"
 #include "abi/gemm_tile.abi.h"
@@ -18,10 +20,6 @@
 #include "abi/winograd_weights.abi.h"
 
 #define POINTS 16u
-/* The most bytes that the transformed source, or the products, may have in one iteration; one panel of columns may have
- * more. An iteration is three dispatches over as many panels as fit. So each dispatch finds the results of the dispatch
- * before it in the caches. */
-#define PIECE_BYTES (4u << 20)
 
 typedef struct job {
     const vkt_conv2d_size *z;
@@ -30,9 +28,20 @@ typedef struct job {
     uint32_t rows, depth;      /* channels of the destination and the source */
     uint32_t pad[2];           /* padding of the source. dx is computed as a convolution of dy, with padding 2 - pad */
     uint32_t tiles_w, columns; /* tiles side by side; vec4s of all tiles of a channel: tiles * n4 */
-    uint32_t lanes, mb;        /* vec4s of a panel of columns; rows of a tile of the product */
-    uint32_t panels;           /* the most panels of one iteration */
+    uint32_t lanes, mb; /* vec4s of a panel of columns; rows of a tile of the weights, see winograd_weights.comp */
+    uint32_t panels;    /* the most panels of one iteration */
+    bool batched;       /* the products are one batch of gemm_shared.comp */
 } job;
+
+/* Returns the rows of a tile of the weights. For a batch, all weights of a point are one matrix: row-major for y, and
+ * column-major for dx. */
+static uint32_t tile_rows(const vkt_emit *e, const job *j)
+{
+    if (j->batched) return j->transposed ? j->rows : 1;
+    uint32_t mb = vkt_product_rows(e->lim);
+    while (mb > 4 && mb / 2 >= j->rows) mb /= 2;
+    return mb;
+}
 
 static job job_of(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
 {
@@ -46,10 +55,10 @@ static job job_of(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
     for (int i = 0; i < 2; i++) j.pad[i] = transposed ? 2 - z->a.pad[i] : z->a.pad[i];
     j.tiles_w = vkt_div_up(j.dst[1], 2);
     j.columns = vkt_div_up(j.dst[0], 2) * j.tiles_w * z->n4;
-    j.mb = vkt_product_rows(e->lim);
-    while (j.mb > 4 && j.mb / 2 >= j.rows) j.mb /= 2;
+    j.batched = e->lim->traits->shared_pays;
+    j.mb = tile_rows(e, &j);
     const uint64_t panel_bytes = 16ull * POINTS * j.lanes * VKT_MAX(j.rows, j.depth);
-    const uint64_t most = VKT_MIN(VKT_MAX(PIECE_BYTES / panel_bytes, 1), e->lim->max_groups);
+    const uint64_t most = VKT_MIN(VKT_MAX(e->lim->traits->winograd_kib * 1024ull / panel_bytes, 1), e->lim->max_groups);
     const uint32_t all = vkt_div_up(j.columns, j.lanes);
     j.panels = vkt_div_up(all, vkt_div_up(all, (uint32_t)most));
     return j;
@@ -64,6 +73,13 @@ static uint32_t weights_point(const job *j)
 static uint64_t image_bytes(const job *j, uint32_t channels)
 {
     return 16ull * POINTS * j->panels * j->lanes * channels;
+}
+
+/* Returns how the products over `panels` panels are tiled. */
+static bool plan_batch(const vkt_emit *e, const job *j, uint32_t panels, vkt_blocks *out)
+{
+    const vkt_blocks_job products = { .m = j->rows, .n = 4ull * panels * j->lanes, .k = j->depth, .count = POINTS };
+    return vkt_blocks_plan(e->lim, &products, 1, out);
 }
 
 static bool is_possible(const vkt_conv2d_size *z)
@@ -85,6 +101,7 @@ bool vkt_conv_winograd_can(const vkt_emit *e, const vkt_conv2d_size *z, bool tra
     return 16 * z->n4 * VKT_MAX(in, out) <= most && 4 * POINTS * weights <= most &&
            image_bytes(&j, (uint32_t)channels) <= most && channels <= vkt_largest_loop(e->lim) &&
            vkt_div_up(j.rows, 4) <= e->lim->max_groups &&
+           (!j.batched || plan_batch(e, &j, j.panels, &(vkt_blocks){ 0 })) &&
            weights_point(&j) / j.lanes / vkt_largest_loop(e->lim) < e->lim->max_groups;
 }
 
@@ -94,7 +111,7 @@ static vkt_tensor transform_weights(vkt_emit *e, const job *j, vkt_tensor w)
 {
     const vkt_winograd_weights_push push = { .out_channels = j->z->out_channels,
                                              .c4 = j->z->channels / 4,
-                                             .panel = j->depth * (j->mb / 4),
+                                             .panel = j->depth * j->mb / 4,
                                              .point = weights_point(j) };
     const vkt_tensor to = vkt_scratch(e, "weights", 16ull * POINTS * push.point);
     const vkt_bind bind[] = { [WINOGRAD_W] = VKT_WHOLE(w), [WINOGRAD_A] = VKT_WHOLE(to) };
@@ -115,7 +132,8 @@ static void transform_image(vkt_emit *e, const job *j, bool back, uint32_t first
                             uint32_t n_bind, bool bias)
 {
     const uint32_t channels = back ? j->rows : j->depth, *size = back ? j->dst : j->src;
-    const uint32_t slices = VKT_MIN(vkt_div_up(vkt_groups_wanted(e->lim, j->lanes), panels), vkt_div_up(channels, 16));
+    const uint32_t slices = VKT_MIN(vkt_div_up(vkt_groups_wanted(e->lim, j->lanes), panels),
+                                    vkt_div_up(channels, e->lim->traits->items_winograd));
     const vkt_winograd_push push = { .channels = channels,
                                      .depth = vkt_div_up(channels, slices),
                                      .first = first * j->lanes,
@@ -126,7 +144,9 @@ static void transform_image(vkt_emit *e, const job *j, bool back, uint32_t first
                                      .origin_w = -(int32_t)j->pad[1],
                                      .height = size[0],
                                      .width = size[1],
-                                     .point = panels * channels * j->lanes };
+                                     .point = panels * channels * j->lanes,
+                                     .panel = j->lanes * (j->batched ? 1 : channels),
+                                     .pitch = j->lanes * (j->batched ? panels : 1) };
     const uint32_t spec[WINOGRAD_SPECS] = { [WINOGRAD_SPEC_LANES] = j->lanes, [WINOGRAD_SPEC_BIAS] = bias };
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = back ? VKT_K_WINOGRAD_OUTPUT : VKT_K_WINOGRAD_INPUT,
                                        .bind = bind,
@@ -134,6 +154,30 @@ static void transform_image(vkt_emit *e, const job *j, bool back, uint32_t first
                                        VKT_LAUNCH_PUSH(push),
                                        VKT_LAUNCH_SPEC(spec),
                                        .groups = { panels, vkt_div_up(channels, push.depth), 1 } });
+}
+
+static void multiply_batch(vkt_emit *e, const job *j, uint32_t panels, vkt_tensor a, vkt_tensor b, vkt_tensor c)
+{
+    const uint32_t columns = 4 * panels * j->lanes;
+    const vkt_gemm g = { .a = { .t = a,
+                                .x_outer = !j->transposed,
+                                .ld = j->transposed ? j->rows : j->depth,
+                                .batch = (uint64_t)j->rows * j->depth },
+                         .b = { .t = b, .ld = columns, .batch = (uint64_t)j->depth * columns },
+                         .c = { .t = c, .ld = columns, .batch = (uint64_t)j->rows * columns },
+                         .m = j->rows,
+                         .n = columns,
+                         .k = j->depth,
+                         .batches = POINTS };
+    const vkt_gemm_block all = {
+        .g = &g, .m = g.m, .k = g.k, .batches = POINTS, .a = VKT_WHOLE(a), .b = VKT_WHOLE(b), .c = VKT_WHOLE(c)
+    };
+    vkt_blocks tiling;
+    if (plan_batch(e, j, panels, &tiling))
+        vkt_gemm_shared_emit(e, &all, &tiling);
+    else
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: a product of %u x %u x %u has too long loops",
+                                   e->node->op->name, g.m, g.n, g.k));
 }
 
 static void multiply(vkt_emit *e, const job *j, uint32_t panels, vkt_tensor a, vkt_tensor b, vkt_tensor c)
@@ -187,7 +231,7 @@ void vkt_emit_conv2d_winograd(vkt_emit *e, const vkt_conv2d_size *z, bool transp
     for (uint32_t first = 0; first < all; first += j.panels) {
         const uint32_t panels = VKT_MIN(j.panels, all - first);
         transform_image(e, &j, false, first, panels, in, VKT_COUNT(in), false);
-        multiply(e, &j, panels, weights, patches, products);
+        (j.batched ? multiply_batch : multiply)(e, &j, panels, weights, patches, products);
         transform_image(e, &j, true, first, panels, out, VKT_COUNT(out), bias.id != 0);
     }
 }
@@ -198,8 +242,8 @@ void vkt_emit_conv2d_winograd(vkt_emit *e, const vkt_conv2d_size *z, bool transp
 static double cost(const vkt_traits *t, const job *j)
 {
     const double pairs = (double)j->rows * j->depth, samples = 4.0 * j->columns;
-    return samples * (POINTS * t->winograd_product_cost * pairs + t->winograd_in_cost * j->depth +
-                      t->winograd_out_cost * j->rows) +
+    const double each = j->batched ? t->shared_cost : t->winograd_product_cost;
+    return samples * (POINTS * each * pairs + t->winograd_in_cost * j->depth + t->winograd_out_cost * j->rows) +
            t->winograd_weight_cost * pairs;
 }
 
