@@ -1,6 +1,7 @@
 #!/bin/sh
-# readiness.sh [--write] BUILD [DRIVERS] - compiles the kernels of the reference networks by the compilers of GPUs that this
-# machine does not have, and checks what came out: registers, spills, waves, instructions, threads and barriers.
+# readiness.sh [--write] BUILD [DRIVERS] - compiles the kernels of the reference networks, and of the cases in
+# readiness/cases.txt, by the compilers of GPUs that this machine does not have. It checks what came out: registers, spills, waves,
+# instructions, threads and barriers.
 #
 #   sh tests/gpu/readiness.sh build                    compares with docs/gpu.md
 #   sh tests/gpu/readiness.sh --write build .drivers   writes the tables of docs/gpu.md
@@ -37,7 +38,7 @@ compile() {
     printf '{"file_format_version":"1.0.1","ICD":{"library_path":"%s","api_version":"1.4.0"}}\n' "$2" >"$out/driver.json"
     shift 3
     # shellcheck disable=SC2086 # one argument per network
-    if env -u VK_INSTANCE_LAYERS -u VK_LAYER_ENABLES -u VK_ICD_FILENAMES VK_DRIVER_FILES="$out/driver.json" \
+    if grep -v '^#' "$here/readiness/cases.txt" | tr '\n' '\0' | xargs -0 env -u VK_INSTANCE_LAYERS -u VK_LAYER_ENABLES -u VK_ICD_FILENAMES VK_DRIVER_FILES="$out/driver.json" \
         MESA_SHADER_CACHE_DISABLE=true "$@" "$precision" $networks >"$out/$name" 2>"$out/log"; then
         documents="$documents $name=$out/$name"
     else

@@ -57,6 +57,8 @@ def table_of(documents):
         return ""
     lines = ["| network | " + " | ".join(f"{name}, {p}" for name, p, _ in columns) + " |", "| --- |" + " --- |" * len(columns)]
     for i, program in enumerate(documents[columns[0][2]][0]["programs"]):
+        if not program["network"]:
+            continue
         cells = []
         for name, _, document in columns:
             doc, pipelines = documents[document]

@@ -180,7 +180,7 @@ def busiest_loop(text):
 
 
 class Kernel:
-    """The worst numbers of a kernel over all of its pipelines and dispatches in the networks of one device."""
+    """The worst numbers of a kernel over all of its pipelines and dispatches in some programs of one device."""
 
     def __init__(self, name):
         self.name = name
@@ -242,10 +242,18 @@ def most(a, b):
     return b if a is None else max(a, b)
 
 
-def kernels_of(doc):
+def networks_of(doc):
+    return [p for p in doc["programs"] if p["network"]]
+
+
+def cases_of(doc):
+    return [p for p in doc["programs"] if not p["network"]]
+
+
+def kernels_of(doc, programs):
     kernels = {}
     seen = set()
-    for program in doc["programs"]:
+    for program in programs:
         for d in program["dispatches"]:
             k = kernels.setdefault(d["kernel"], Kernel(d["kernel"]))
             k.add_dispatch(d)
@@ -278,7 +286,7 @@ def head_of(doc):
 def table_of(doc, kernels):
     lines = [head_of(doc), ""]
     lines += ["| network | dispatches | barriers | below 1,024 threads |", "| --- | --- | --- | --- |"]
-    for p in doc["programs"]:
+    for p in networks_of(doc):
         few = sum(d["groups"] * d["lanes"] < MIN_THREADS for d in p["dispatches"])
         lines.append(f"| {p['name']} | {len(p['dispatches'])} | {p['barriers']} | {few} |")
     lines += ["", "| kernel | pipelines | registers | shared bytes | waves | spills | products, % | shared loads | vector "
@@ -343,10 +351,13 @@ def replace_part(page, name, text):
 
 def examine(name, doc, page, accepted, write):
     """Returns the page with a new part, and the faults of a document."""
-    kernels = kernels_of(doc)
+    kernels = kernels_of(doc, networks_of(doc))
     found = {(rule, k.name): value for k in kernels for rule, value in k.broken() if rule in RULES[name]}
+    for k in kernels_of(doc, cases_of(doc)):
+        if k.spills:
+            found["spills", k.name] = max(k.spills, found.get(("spills", k.name), 0))
     if "barriers" in RULES[name]:
-        found.update({("barriers", p["name"]): p["barriers"] for p in doc["programs"]})
+        found.update({("barriers", p["name"]): p["barriers"] for p in networks_of(doc)})
     lines = list(faults(found, accepted))
     fresh = replace_part(page, name, table_of(doc, kernels))
     if fresh != page and not write:

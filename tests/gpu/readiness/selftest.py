@@ -12,7 +12,7 @@ import readiness
 LOOP = "BB0:\n\ts_mov_b32 s0, 0\nBB1:\n" + "\tv_fma_f32 v0, v1, v2, v0\n" * 20 + "\tv_add_u32_e32 v1, v2, v3\n" * 2 + \
        "\tds_load_b128 v[0:3], v4\n" * 2 + "\ts_cbranch_scc1 BB1\nBB2:\n\ts_endpgm\n"
 MATRIX = LOOP.replace("v_fma_f32 v0, v1, v2, v0", "v_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[0:7]")
-KERNELS = {"GEMM_SHARED": LOOP, "GEMM_COOP": MATRIX, "ATTENTION_SHARED_DQ": LOOP, "ADAM": ""}
+KERNELS = {"GEMM_SHARED": LOOP, "GEMM_COOP": MATRIX, "ATTENTION_SHARED_DQ": LOOP, "ADAM": "", "UNARY": ""}
 GOOD = {
     "device": "a device",
     "driver": "a driver",
@@ -20,8 +20,14 @@ GOOD = {
     "cooperative": True,
     "programs": [{
         "name": "a-network",
+        "network": True,
         "barriers": 3,
-        "dispatches": [{"kernel": k, "pipeline": k, "groups": 16.0, "lanes": 64} for k in KERNELS],
+        "dispatches": [{"kernel": k, "pipeline": k, "groups": 16.0, "lanes": 64} for k in KERNELS if k != "UNARY"],
+    }, {
+        "name": "a case",
+        "network": False,
+        "barriers": 9,
+        "dispatches": [{"kernel": "UNARY", "pipeline": "UNARY", "groups": 1.0, "lanes": 64}],
     }],
     "pipelines": {
         k: {"statistics": {"VGPRs": 96, "LDS size": 0, "Spilled VGPRs": 0, "Subgroups per SIMD": 8}, "assembly": text}
@@ -49,6 +55,7 @@ PLANTED = {
     "ADAM: spills is 2": lambda d: d["pipelines"]["ADAM"].update(statistics={"Max live registers": 99, "Spill Count": 2}),
     "ADAM: spills is 3": lambda d: d["pipelines"]["ADAM"].update(
         statistics={"Registers used": 48, "STP Count": 3, "Max Waves Per Core": 8}),
+    "UNARY: spills is 4": statistic("UNARY", "Spilled VGPRs", 4),  # of a case
     "ADAM: waves is 7": statistic("ADAM", "Subgroups per SIMD", 7),
     "GEMM_SHARED: waves is 5": statistic("GEMM_SHARED", "Subgroups per SIMD", 5),
     "GEMM_SHARED: math is 87": assembly("GEMM_SHARED", "\tv_add", "\tv_add_u32 v0, v0, v0\n\tv_add"),
