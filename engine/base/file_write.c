@@ -1,4 +1,5 @@
-/* base/file_write.c - writes files by a temporary file and a rename. What is not a regular file is written in place. */
+/* base/file_write.c - writes files by a temporary file and a rename. Devices, FIFOs and descriptors are written in
+ * place. */
 #include "base/file.h"
 
 #include <dirent.h>

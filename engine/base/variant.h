@@ -59,7 +59,7 @@ static inline bool vkt_tile_is(vkt_tile a, vkt_tile b)
 }
 
 /* The variants that were measured to be best for nodes with this key (vkt_picked, ir/ir.h): one for each choice that
- * their op makes; and the best tile of that variant, if it has one. */
+ * their op makes. `tile` is the best tile, if one of these variants has tiles in shared memory; else all 0. */
 typedef struct vkt_tuned {
     uint64_t key;
     uint64_t variants;

@@ -206,8 +206,8 @@ vkt_result vkt_exchange_step(vkt_exchange *x)
 void vkt_exchange_abandon(vkt_exchange *x)
 {
     if (!x->active || x->done == x->begun) return;
-    /* Signals each value, as a step does. If a signal skips values, the validation layer of Vulkan 1.3.239 believes
-     * that it is still pending. */
+    /* Signals each value, as a step does. If a signal skips values, the validation layer of Vulkan 1.3.239 reports
+     * this signal as still pending. */
     while (x->gate.value < x->begun * x->n && vkt_gate_open(x->ctx, &x->gate, x->gate.value + 1) == VKT_OK) {
     }
     x->done = x->begun;

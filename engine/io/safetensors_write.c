@@ -10,7 +10,7 @@ uint64_t vkt_blob_bytes(const vkt_blob *blob)
     return bytes;
 }
 
-/* Checks what does not depend on other blobs. *bytes: size of the blob's data. */
+/* Checks one blob by itself: name, dtype, rank, size and data. *bytes: size of the blob's data. */
 static vkt_result check_blob(const vkt_host *h, const vkt_blob *b, uint64_t *bytes)
 {
     if (!b->name || strcmp(b->name, "__metadata__") == 0) {

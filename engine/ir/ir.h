@@ -113,7 +113,7 @@ struct vkt_graph {
     uint32_t n_buckets;
     bool no_fuse;       /* VKT_NO_FUSE=1 at creation: no nodes are fused */
     bool finished;      /* a program was made from it: values and nodes no longer change */
-    const bool *wanted; /* by value id: the gradient is needed; NULL except during vkt_backward */
+    const bool *wanted; /* by value id: the gradient is needed; NULL except during vkt_backward and vkt_gradients */
     size_t n_wanted;
 };
 
@@ -167,8 +167,8 @@ struct vkt_op {
     vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0 (vkt_fuse_epilogue) */
     uint32_t head_in;        /* number + 1 of an input: the node may be the companion of the node that makes it */
-    /* Returns whether the emit of `head`, a node of this op, can do the work of n (vkt_fuse_companion). NULL: of none.
-     */
+    /* Returns whether the emit of `head`, a node of this op, can do the work of n (vkt_fuse_companion). NULL: it can do
+     * the work of no other node. */
     bool (*is_companion)(const vkt_node *head, const vkt_node *n);
     uint32_t slope_in; /* number + 1 of an input: emit can compute it from the inputs of the node that makes it, if
                         * that is a relu's gradient (vkt_fuse_slope). 0: it cannot */
@@ -300,7 +300,8 @@ vkt_tensor vkt_graph_run(vkt_graph *g);
 vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role); /* an arena from PARAM to PUBLISHED as one f32 vector */
 void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes); /* freed with the value or node that gets it */
 void vkt_graph_error(vkt_graph *g, vkt_result r);                   /* sets the status if it is still VKT_OK */
-/* Returns whether a gradient with respect to t is needed. Outside of vkt_backward: whether t is not null. */
+/* Returns whether a gradient with respect to t is needed. Outside of vkt_backward and vkt_gradients, it returns whether
+ * t is not null. */
 bool vkt_wants_grad(const vkt_graph *g, vkt_tensor t);
 
 /* ---- infer ---- */

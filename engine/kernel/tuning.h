@@ -5,7 +5,7 @@
  * changed, the file is stale. A file that is stale, truncated or damaged is ignored with one warning. It is text:
  *
  *   vktrain tuning 2                        1: the same, but without tiles; it is read too
- *   device 000010005-...
+ *   device 00010005-...
  *   shaders 0123456789abcdef
  *   89abcdef01234567 tile,packed_a          a node's key (vkt_picked.key) and the variants to use, keys rising
  *   89abcdef01234568 shared 64x64,8x4       the same, and the tile in shared memory (vkt_tile)

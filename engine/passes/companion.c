@@ -6,7 +6,7 @@
 #include "passes/passes.h"
 
 /* Returns whether the companion may read t when `head` runs: t exists before, or `head` makes it, and nothing changes
- * it in between. A state, like running statistics, changes in place, so there n must be the next node. */
+ * it in between. Parameters and states may change in place, so if t is one of them, n must be the node after `head`. */
 static bool is_ready(const vkt_graph *g, vkt_tensor t, const vkt_node *head, const vkt_node *n)
 {
     const vkt_value *v = &g->values[vkt_root(g, t)];

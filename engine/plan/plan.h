@@ -60,7 +60,8 @@ typedef struct vkt_plan_options {
     uint64_t max_block_bytes; /* largest size of an activation block */
     uint64_t guard_bytes;     /* bytes left free after every packed value; not 0: no values share memory (tests) */
     uint64_t more_bytes;      /* packed memory that fewer barriers may cost; 0: none */
-    uint64_t most_bytes;      /* most packed values, constants and inputs together with which more_bytes may be used */
+    uint64_t most_bytes;      /* more_bytes is used only if packed values, constants, inputs and more_bytes together
+                               * have at most this size */
     bool in_place;            /* outputs may overwrite inputs if the op descriptor allows this, also with guard_bytes */
     vkt_access_fn access;
 } vkt_plan_options;

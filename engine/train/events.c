@@ -195,7 +195,7 @@ static vkt_result open_new(vkt_events *e, const char *folder)
 }
 
 /* Writes an Event with field 3 file_version. If the run continues an earlier one, writes a second Event with field 7
- * session_log, whose field 1 status is START (1). Readers then drop what earlier files have from first_step on. */
+ * session_log, whose field 1 status is START (1). Readers then drop the events of earlier files from first_step on. */
 static vkt_result write_head(vkt_events *e, uint64_t first_step)
 {
     static const char version[] = "brain.Event:2";

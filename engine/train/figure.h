@@ -1,8 +1,8 @@
 /* train/figure.h - draws a figure with cairo to an .svg or .png file: the lines and texts that plots consist of.
  *
- * The reason for cairo and against PLplot: PLplot keeps its streams in process-global state and ends the process on
- * some errors (plexit). Cairo reports every error as a status and shares only its font cache. Its memory does not come
- * from the host's allocator. */
+ * PLplot is not used: it keeps its streams in process-global state and ends the process on some errors (plexit). Cairo
+ * reports every error as a status and shares only its font cache. Its memory does not come from the host's
+ * allocator. */
 #ifndef VKT_FIGURE_H
 #define VKT_FIGURE_H
 

@@ -6,7 +6,7 @@
 
 enum { STEPS = VKT_LR_TEST_STEPS, DECADES = 6, NEIGHBOURS = 5, LEAST = 4 };
 /* The test ends when the mean loss of the last NEIGHBOURS + 1 steps is above 0 and more than BLOWN_UP times the lowest
- * such mean so far. */
+ * mean so far. After fewer steps, the mean is that of all steps so far; it counts only for the lowest. */
 #define BLOWN_UP 4.0
 
 /* The measurements of a test. A result arrives up to two batches late, so its loss is added to the sum of the step that

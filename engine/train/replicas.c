@@ -9,8 +9,9 @@ uint32_t vkt_replicas_count(const vkt_trainer *t)
     return t->replicas ? t->params.n_more_devices : 0;
 }
 
-/* How long a rank of this process may keep the others waiting. A rank that fails reports it at once, so only a rank
- * that hangs reaches this limit. A callback of the application, or the first run on a slow driver, takes less. */
+/* The longest time that a rank of this process may keep the others waiting. A rank that fails reports it at once, so
+ * only a rank that hangs reaches this limit. A callback of the application, or the first run on a slow driver, takes
+ * less. */
 static const double patience_seconds = 3600;
 
 /* Makes the connections of all ranks. After a failure, the old ones stay. */

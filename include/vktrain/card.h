@@ -14,8 +14,8 @@
  *
  * The card is the attached text "data", a JSON object:
  *   {"program": "pets", "sample": [3,32,32], "mean": [..], "deviation": [..], "classes": 2, "names": ["cat","dog"]}
- * "names" is null if the classes have no names. Threads: functions that take a pointer to const may run on several
- * threads at once. */
+ * "names" is null if the classes have no names. A card of vectors of W numbers has the "sample" [1,1,W] and one more
+ * member, "vector": true. Threads: functions that take a pointer to const may run on several threads at once. */
 #ifndef VKTRAIN_CARD_H
 #define VKTRAIN_CARD_H
 

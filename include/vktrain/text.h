@@ -75,9 +75,9 @@ typedef struct vkt_vocab_params {
 typedef struct vkt_vocab vkt_vocab;
 
 /* Counts the words of `n` texts and numbers them from index_from on, by falling frequency. Of words with the same
- * frequency, the word that was seen first comes first. Without keep_case, a text is changed to lower case (ASCII, and
- * the Latin, Greek and Cyrillic letters of two UTF-8 bytes whose lower case has two bytes). Filtered characters become
- * blanks, and blanks separate words. `params` may be NULL. */
+ * frequency, the word that was seen first comes first. Without keep_case, a text is changed to lower case: the letters
+ * of ASCII, and those of Latin-1, Latin Extended-A, modern Greek and Cyrillic whose capital and small letter both have
+ * two UTF-8 bytes. Filtered characters become blanks, and blanks separate words. `params` may be NULL. */
 VKT_API vkt_result vkt_vocab_create(const vkt_host *host, const vkt_vocab_params *params, const char *const *texts,
                                     size_t n, vkt_vocab **out);
 VKT_API void vkt_vocab_destroy(vkt_vocab **v); /* data sets made with the vocabulary stay valid */
