@@ -24,7 +24,8 @@ static size_t plain_bytes(const char *s)
     uint32_t c = 0;
     const size_t n = vkt_utf8_decode(s, 4, &c);
     const bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);
-    const bool turns = (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+    const bool turns =
+        (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x61c;
     return control || turns ? 0 : n;
 }
 

@@ -64,7 +64,8 @@ vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_ti
     VKT_WANT(NULL, p);
     VKT_WANT(&p->ctx->host, count);
     *count = 0;
-    if (!p->profile) return vkt_fail(&p->ctx->host, VKT_E_STATE, "program: it was not made with `profile`");
+    if (!p->profile)
+        return vkt_fail(&p->ctx->host, VKT_E_STATE, "program: want one that was made with `profile` and has kernels");
     const size_t n = p->lowered.n;
     uint64_t index = 0, *ns = vkt_alloc_array(&p->ctx->host, 2 * n, sizeof *ns);
     if (!ns) return vkt_fail_nomem(&p->ctx->host, "timestamps", 2 * n * sizeof *ns);

@@ -27,6 +27,8 @@ static const struct {
       "gpj.exe",
       "\\xe2\\x80\\xaegpj.exe" },          /* U+202E, which makes text run from right to left */
     { "\xe2\x81\xa6", "\\xe2\\x81\\xa6" }, /* U+2066, left-to-right isolate */
+    { "\xe2\x80\x8f", "\\xe2\\x80\\x8f" }, /* U+200F, right-to-left mark */
+    { "\xd8\x9c", "\\xd8\\x9c" },          /* U+061C, Arabic letter mark */
     { "\x9b"
       "2J",
       "\\x9b2J" },                                  /* not UTF-8 */
