@@ -44,7 +44,7 @@ typedef struct vkt_gpu_counters {
 } vkt_gpu_counters;
 
 /* An open context. The engine's code outside of gpu/ may read its fields. That code writes only kernels,
- * kernels_destroy, tuned, has_read_tuning, logged_no_split, limits.choices, and counters of its own calls. */
+ * kernels_destroy, tuned, has_read_tuning, logged_no_split and limits.choices. */
 struct vkt_ctx {
     vkt_host host;            /* counts, then calls host_alloc */
     vkt_allocator host_alloc; /* the application's allocator */
