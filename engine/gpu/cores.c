@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Their structs begin with the type and the next one of the chain. */
+/* The struct of one of these extensions. Each struct begins with sType and pNext, like `head`. */
 typedef union report {
     VkBaseOutStructure head;
     VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia;
@@ -15,7 +15,7 @@ typedef union report {
 typedef struct source {
     const char *extension;
     VkStructureType type;
-    size_t at; /* of the number in the struct */
+    size_t at; /* offset of the number in the struct, in bytes */
 } source;
 static const source sources[] = {
     { VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV,
@@ -26,7 +26,7 @@ static const source sources[] = {
       offsetof(VkPhysicalDeviceShaderCoreBuiltinsPropertiesARM, shaderCoreCount) },
 };
 
-/* Sets *found to the extension of the list that reports cores; NULL: there is none. */
+/* Sets *found to an entry of `sources` whose extension the device has; NULL: there is none. */
 static vkt_result find(vkt_ctx *ctx, const source **found)
 {
     static const char *const what = "vkEnumerateDeviceExtensionProperties";

@@ -170,7 +170,7 @@ static uint32_t pick_subgroup_size(const properties *p, uint32_t wanted)
     return VKT_MIN(VKT_MAX(wanted && free ? wanted : p->v11.subgroupSize, lo), hi);
 }
 
-/* Returns the size of subgroups that kernels with a wish want. 0: that of the others. */
+/* Returns the subgroup size that a trait asks for. If the trait is 0, returns the size for all other kernels. */
 static uint32_t own_size(const vkt_traits *t, uint32_t wanted)
 {
     return wanted ? wanted : t->lanes_subgroup;

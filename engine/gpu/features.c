@@ -53,8 +53,9 @@ typedef struct feature {
 #define OF12(...) FEATURE(Vulkan12, VULKAN_1_2, __VA_ARGS__)
 #define OF13(...) FEATURE(Vulkan13, VULKAN_1_3, __VA_ARGS__)
 static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF13) };
-/* The features that our modules of cooperative matrices need. overflow.comp has an atomic operation with the scope of
- * the device. The memory model forbids it without vulkanMemoryModelDeviceScope. */
+/* The features that our modules of cooperative matrices need. vulkanMemoryModelDeviceScope is for overflow.comp: on a
+ * device with vulkanMemoryModel, its atomic operation with the scope of the device is forbidden without this feature.
+ */
 #define COOP12_FEATURES(X)                                       \
     X(shaderFloat16, ShaderFloat16Int8, SHADER_FLOAT16_INT8)     \
     X(vulkanMemoryModel, VulkanMemoryModel, VULKAN_MEMORY_MODEL) \

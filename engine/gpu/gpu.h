@@ -44,7 +44,7 @@ typedef struct vkt_gpu_counters {
 } vkt_gpu_counters;
 
 /* An open context. The engine's code outside of gpu/ may read its fields. That code writes only kernels,
- * kernels_destroy, tuned, has_read_tuning and limits.choices. */
+ * kernels_destroy, tuned, has_read_tuning, logged_no_split and limits.choices. */
 struct vkt_ctx {
     vkt_host host;            /* counts, then calls host_alloc */
     vkt_allocator host_alloc; /* the application's allocator */
@@ -75,8 +75,7 @@ struct vkt_ctx {
     bool has_memory_budget;
     bool has_host_import;       /* VK_EXT_external_memory_host is enabled, not switched off, and fits our buffers */
     uint64_t host_import_align; /* alignment of address and size of imported memory, in bytes */
-    bool has_coop;              /* VK_KHR_cooperative_matrix and its features are enabled, and the library has modules
-                                 * that use them */
+    bool has_coop;              /* VK_KHR_cooperative_matrix is enabled, with all features that our modules need */
     bool has_int64;             /* shaderInt64 is enabled */
     bool has_debug_utils;
     bool subgroup_size_varies;  /* the device has several sizes: pipelines must ask for limits.subgroup_size */
@@ -194,8 +193,9 @@ void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer);
  * memory writes of earlier submissions, and the host sees those of a submission that it waited for. So `cmd` needs
  * barriers only for hazards between its own commands. */
 vkt_result vkt_submit(vkt_ctx *ctx, VkCommandBuffer cmd, const char *label, uint64_t *value);
-/* Submits like vkt_submit. `sync` has semaphores of a host that the submission waits for and signals (NULL: none);
- * VKT_E_ARG if they are more than VKT_SYNC_MAX. cmd may be VK_NULL_HANDLE. */
+/* Submits like vkt_submit. `sync` has semaphores of a host (NULL: none): the submission waits for some of them, and
+ * signals others. VKT_E_ARG if it waits for more than VKT_SYNC_MAX semaphores, or signals more. cmd may be
+ * VK_NULL_HANDLE. */
 vkt_result vkt_submit_synced(vkt_ctx *ctx, VkCommandBuffer cmd, const vkt_sync *sync, const char *label,
                              uint64_t *value);
 /* Blocks until the compute timeline reaches `value`. VKT_E_ARG if no submission so far signals it. */

@@ -19,7 +19,8 @@ typedef struct block {
     uint32_t type;
     uint64_t bytes;
     void *mapped; /* NULL if the memory is not host-visible */
-    range *holes; /* array with space for one hole more than the block has buffers: freeing never allocates */
+    range *holes; /* the free ranges. The array has space for two more than the block has buffers. block_release needs
+                   * so many before it merges, so it never allocates */
     size_t n_holes, cap_holes;
     uint32_t buffers;
 } block;

@@ -57,9 +57,10 @@ layout(binding = HASH_GRID_SUMS, std430) buffer Sums { uint sums[]; };
 #endif
 shared uint most_of_all;
 
-// Returns the binary logarithm of the scale: a number x is x * 2^scale, in 2^32 units. It is from -126 to 126, so 2^scale and
-// its reciprocal are normal floats. Above 126 all finite floats are multiples of the unit. The largest M and the most products
-// that the op allows, 2^27, give -125.
+// Returns the binary logarithm of the scale. A number x is multiplied by 2^scale as a float, and then by 2^32 as it becomes an
+// integer (fixed_of). So a unit is 2^-(scale + 32). The result is from -126 to 126, so 2^scale and its reciprocal are normal
+// floats. With 126, all finite floats are multiples of the unit. The largest M and the most products that the op allows, 2^27,
+// give -125.
 int scale_of_sums()
 {
     if (gl_LocalInvocationID.x == 0) most_of_all = 0u;
@@ -82,7 +83,7 @@ float power_of_two(int e)
 layout(binding = HASH_GRID_TABLE, std430) writeonly buffer Table { vec4 table[]; };
 layout(binding = HASH_GRID_SUMS, std430) readonly buffer Sums4 { uvec4 sums4[]; };
 
-// Returns the value of a sum (low word, high word) in 2^32 units.
+// Returns a sum (low word, high word) divided by 2^32.
 float value_of(uvec2 sum)
 {
     const bool negative = int(sum.y) < 0;
@@ -107,8 +108,8 @@ void main()
 VKT_IN4(HASH_GRID_Y, dy4);
 const uint MAX_FEATURES = 8;
 
-// Returns x, in 2^32 units, as a two's complement number (low word, high word). |x| < 2^31. Rounds to the nearest unit, ties to
-// even. All other operations are exact.
+// Returns x * 2^32 as a two's complement number (low word, high word). |x| < 2^31. Rounds to the nearest integer, ties to even.
+// All other operations are exact.
 uvec2 fixed_of(float x)
 {
     const float m = abs(x), high = floor(m);

@@ -11,7 +11,7 @@
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
 layout(constant_id = NLL_DX_SPEC_WEIGHTED) const uint WEIGHTED = 0;
-layout(constant_id = NLL_DX_SPEC_EACH) const bool EACH = false; // dloss[b] instead of dloss/norm
+layout(constant_id = NLL_DX_SPEC_EACH) const bool EACH = false;
 layout(binding = NLL_DX_T, std430) readonly buffer T { uint t[]; };
 layout(binding = NLL_DX_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = NLL_DX_DLOSS, std430) readonly buffer Dloss { float dloss[]; };

@@ -6,7 +6,7 @@
 #include "ops/conv/pool.h"
 #include "ops/conv/variants.h"
 
-/* The cost of a variant that is a little slower than TILE is the cost of TILE times this factor. */
+/* The cost of a variant that is a little slower than another one is the other's cost times this factor. */
 #define A_LITTLE_MORE 1.01
 
 #define MAX_VARIANTS 16
@@ -32,7 +32,7 @@ static double tiles_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v
     return tile_cost(e, j, v) * e->lim->traits->tile_cost;
 }
 
-/* Returns the cost of SHARED or COOP for one multiply-add of TILE. */
+/* Returns the cost of a multiply-add of SHARED or COOP. */
 static double in_shared_memory(const vkt_traits *t, const vkt_conv2d_tilings *c, vkt_variant v)
 {
     if (!c->pays || (v == VKT_V_COOP && !c->coop_pays)) return VKT_COST_NEVER;

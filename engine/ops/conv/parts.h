@@ -32,7 +32,8 @@ vkt_bind vkt_conv2d_channels(const vkt_emit *e, vkt_tensor t, uint64_t plane, ui
 typedef struct vkt_conv2d_tilings {
     vkt_blocks shared, coop;
     bool can_shared, can_coop; /* no tensor is larger than a binding, and no loop is too long */
-    bool pays, coop_pays;      /* the device prefers tiles in shared memory; and the product is not small */
+    bool pays, coop_pays;      /* pays: the device has the trait shared_pays. coop_pays: the product of a group has 16
+                                * rows and 16 columns or more */
     double waste;              /* of `shared`: vkt_blocks_waste */
 } vkt_conv2d_tilings;
 

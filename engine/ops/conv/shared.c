@@ -63,15 +63,17 @@ static weights weights_of(const vkt_conv_job *j)
     return (weights){ .rows = j->transposed ? in : out, .taps = taps_of(z), .depth = j->transposed ? out : in };
 }
 
-/* Returns true if w lies (K,M) and can be read so. The product's K is a multiple of 4, and so must be that of w. */
-static bool lies_along_m(const vkt_conv_job *j, bool in_f16)
+/* Returns true if the product can read w as it is, and w is stored as (K,M). The product's K is a multiple of 4, so the
+ * K of w must be one too. */
+static bool reads_along_m(const vkt_conv_job *j, bool in_f16)
 {
     const weights w = weights_of(j);
     return j->transposed && w.taps == 1 && w.rows % 4 == 0 && w.depth % 4 == 0 && !in_f16;
 }
 
-/* Returns true if w lies (M,K) and can be read so. For products of f16, weights are always packed, as f16. */
-static bool lies_along_k(const vkt_conv_job *j, bool in_f16)
+/* Returns true if the product can read w as it is, and w is stored as (M,K). For products of f16, weights are always
+ * packed, as f16. */
+static bool reads_along_k(const vkt_conv_job *j, bool in_f16)
 {
     const weights w = weights_of(j);
     return !j->transposed && w.taps == 1 && w.depth % 4 == 0 && !in_f16;
@@ -149,7 +151,7 @@ void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *
     const vkt_blocks_job job = job_of(j);
     const uint32_t *src = j->transposed ? z->out : z->in;
     const bool in_f16 = tiling->coop && !tiling->split;
-    const bool along_m = lies_along_m(j, in_f16), packs = !along_m && !lies_along_k(j, in_f16);
+    const bool along_m = reads_along_m(j, in_f16), packs = !along_m && !reads_along_k(j, in_f16);
     const vkt_tensor w = packs ? pack_weights(e, j, &job, in_f16) : j->w;
     const bool sliced = tiling->slices > 1;
     const vkt_tensor part = sliced ? vkt_scratch(e, "slices", 4 * job.m * job.n * job.count * tiling->slices) : j->to;

@@ -147,7 +147,8 @@ static bool split(const vkt_emit *e, vkt_conv_job *j)
     vkt_conv_part p = { .rows = vkt_conv2d_share(j->rows, rows, unit) };
     if (p.rows == 0) return false;
     /* Limits the work groups along the y axis of a dispatch, because kernels do not stride over this axis. There is one
-     * for each packed panel of a group, or for each tile of DIRECT. If there are several, each has at least 4 rows. */
+     * work group for each packed panel of a group, or for each tile of DIRECT. If there are several panels or tiles,
+     * each has at least 4 rows. */
     p.rows = vkt_conv2d_share(j->rows, VKT_MIN(rows, 4ull * e->lim->max_groups), unit);
     const uint32_t a_rows = packed_rows(e->lim, j, p.rows);
     const uint64_t packed = j->in_place ? 0 : 4ull * taps * a_rows; /* packed bytes of a source channel */

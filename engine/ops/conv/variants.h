@@ -1,7 +1,7 @@
 /* ops/conv/variants.h - the variants of a convolution and of its gradients. Each has a check whether it can run, a
  * cost, and its dispatches. choose.c has the tables.
  *
- * The unit of cost is what conv/tile.comp takes on the same device for one multiply-add of one sample. */
+ * The unit of cost is one multiply-add of one sample by conv/tile.comp on a CPU driver (base/traits.def). */
 #ifndef VKT_CONV_VARIANTS_H
 #define VKT_CONV_VARIANTS_H
 

@@ -75,7 +75,7 @@ static uint64_t image_bytes(const job *j, uint32_t channels)
     return 16ull * POINTS * j->panels * j->lanes * channels;
 }
 
-/* Returns how the products over `panels` panels are tiled. */
+/* Sets *out to the tiles of the products over `panels` panels. Returns false if a loop would be too long. */
 static bool plan_batch(const vkt_emit *e, const job *j, uint32_t panels, vkt_blocks *out)
 {
     const vkt_blocks_job products = { .m = j->rows, .n = 4ull * panels * j->lanes, .k = j->depth, .count = POINTS };

@@ -62,9 +62,9 @@ typedef struct call {
 static void push_dim(loop_nest *w, dim d)
 {
     dim *before = w->n ? &w->dims[w->n - 1] : NULL;
-    bool melts = before != NULL;
-    for (uint32_t i = 0; i < N && melts; i++) melts = before->stride[i] == (uint64_t)d.size * d.stride[i];
-    if (melts) {
+    bool merges = before != NULL;
+    for (uint32_t i = 0; i < N && merges; i++) merges = before->stride[i] == (uint64_t)d.size * d.stride[i];
+    if (merges) {
         d.size *= before->size;
         *before = d;
     } else {

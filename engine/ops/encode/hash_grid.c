@@ -405,7 +405,7 @@ static void emit_owned(vkt_emit *e, part *p)
     }
 }
 
-/* Returns the number of products of which an element is the sum at most: all corners of a level may share an entry. */
+/* Returns the most products that one element adds up: all corners of a level may share an entry. */
 static uint64_t most_addends(const part *p)
 {
     return p->row << p->spec[HASH_GRID_SPEC_DIMS];

@@ -24,11 +24,12 @@ static vkt_result xent_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* A lane holds so many vec4s of logits in registers: 32 registers of the 128 with which many subgroups run at once. */
+/* The most vec4s of logits that a lane holds in registers. They need 32 registers. If a lane needs 128 registers or
+ * less in all, a GPU's core runs many subgroups at once. */
 #define MOST_HELD 8u
 
-/* Returns whether the lanes of a work group share the classes of four samples. If there are more samples than keep the
- * device busy and fewer classes than lanes, a lane for each four samples leaves none idle. */
+/* Returns whether the lanes of a work group share the classes of four samples. If there are fewer classes than lanes,
+ * some lanes are idle. This is accepted only if the work groups are no more than the device needs. */
 static bool is_spread(const vkt_emit *e, const vkt_value *z)
 {
     const uint32_t K = z->shape.dim[1], lanes = vkt_lanes_for(e->lim, VKT_K_SOFTMAX_XENT_SPREAD, K);
@@ -37,7 +38,8 @@ static bool is_spread(const vkt_emit *e, const vkt_value *z)
            z->bytes <= e->lim->max_storage_range_bytes && vkt_div_up(K, lanes) <= MOST_HELD;
 }
 
-/* The same dispatch computes the gradient, if its dloss exists already. */
+/* Emits the loss with the lanes of a work group sharing classes. If the gradient is fused, the same dispatch also
+ * computes it. */
 static void emit_spread(const vkt_node *n, vkt_emit *e)
 {
     const vkt_value *z = vkt_node_in(n, 0);
@@ -63,7 +65,8 @@ static void emit_spread(const vkt_node *n, vkt_emit *e)
     vkt_sum_partials(e, partial, n->out[XENT_OUT_LOSS]);
 }
 
-/* The factor dloss must not be this loss itself, which is complete only behind the dispatch. */
+/* Returns whether n is the gradient of `head`, and the same dispatch can compute both. The gradient's factor dloss must
+ * not be this loss itself, which is complete only after the dispatch. */
 static bool is_gradient(const vkt_node *head, const vkt_node *n)
 {
     const bool factor_exists = vkt_root(n->g, n->in[XENT_DX_IN_DLOSS]) != head->out[XENT_OUT_LOSS].id;

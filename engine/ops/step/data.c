@@ -49,14 +49,14 @@ static uint64_t range_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
     return rows;
 }
 
-/* The three bindings of lib/batch_place.glsl. */
+/* The three bindings of lib/batch_place.glsl, and its constant EARLY. */
 typedef struct place {
     bool early;
     vkt_bind step, words, run;
 } place;
 
-/* Returns whether a node before n reports. Its dispatch counts the runs, so behind it the host's words of this run can
- * no longer be found. */
+/* Returns whether a report node comes before n. The report's dispatch writes the number of the next run. A kernel after
+ * it would find the next run's words instead of this run's. */
 static bool is_behind_report(const vkt_node *n)
 {
     for (uint32_t i = 0; i < n->index; i++)
@@ -64,13 +64,13 @@ static bool is_behind_report(const vkt_node *n)
     return false;
 }
 
-/* Finds from where the kernels of node n read the place of the batch: from the step state, or (early) from the host's
- * words. */
+/* Returns the bindings from which the kernels of node n read the first sample of the batch and the number of samples:
+ * the step state or, if `early`, the host's words. */
 static place place_of(const vkt_node *n, const vkt_emit *e)
 {
     const vkt_graph *g = e->g;
     const bool early = e->lim->traits->early_batch && g->run.id && g->words.id && !is_behind_report(n);
-    const vkt_bind step = VKT_WHOLE(early ? g->run : n->in[STEP]); /* what is not read has the memory of another one */
+    const vkt_bind step = VKT_WHOLE(early ? g->run : n->in[STEP]); /* early: not read, but a binding needs a tensor */
     return (place){ early, step, early ? VKT_WHOLE(g->words) : step, step };
 }
 

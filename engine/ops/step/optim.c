@@ -238,7 +238,7 @@ static void clip_norm(const vkt_node *n, vkt_emit *e)
     if (o->clip_norm == 0) return;
     const uint64_t bytes = arena_bytes(n), most = vkt_bind_range_bytes(e->lim), n4 = VKT_MIN(bytes, most) / 16;
     const uint32_t lanes = vkt_lanes_for(e->lim, VKT_K_GRAD_NORM, n4);
-    const uint64_t parts = groups_for(e, n4, lanes) * ((bytes + most - 1) / most); /* the most partial sums there are */
+    const uint64_t parts = groups_for(e, n4, lanes) * ((bytes + most - 1) / most); /* upper bound of the partial sums */
     const vkt_tensor partial = vkt_scratch(e, "squares", parts * 16);
     vkt_grad_norm_push push = { .first = 0 };
     sweep s = { .kernel = VKT_K_GRAD_NORM,
