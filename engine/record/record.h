@@ -41,6 +41,8 @@ struct vkt_store {
     vkt_store_entry *entries;
     uint32_t n;
     uint64_t arena_bytes;
+    bool updates;            /* the store's graph has an update */
+    vkt_optimizer_kind kind; /* of that update */
     vkt_clock_rates rates;
     vkt_buffer *part[VKT_ARENAS]; /* index: vkt_store_part; NULL: the store does not have this part */
     vkt_buffer *clock;
