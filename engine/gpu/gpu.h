@@ -285,6 +285,12 @@ void vkt_timer_destroy(vkt_ctx *ctx, vkt_timer *t);
 void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, uint32_t count);
 void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i); /* writes timestamp i after earlier
                                                                                    * work */
+/* Records a copy of timestamps `first` and first + 1 to words 2 * first ... of a buffer, of 32 bits each. The host may
+ * read them once it knows that the work is done (vkt_reached): other than vkt_timer_read, this waits for nothing else.
+ */
+void vkt_timer_copy_pair(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, vkt_buffer *to);
+/* Returns the nanoseconds between two copied timestamps. */
+uint64_t vkt_timer_between(const vkt_ctx *ctx, uint64_t start, uint64_t end);
 /* Reads all timestamps, in nanoseconds since the first one. The work must be done (vkt_wait); else VKT_E_STATE. */
 vkt_result vkt_timer_read(vkt_ctx *ctx, vkt_timer *t, uint64_t *ns);
 
