@@ -79,11 +79,12 @@ struct vkt_ctx {
                                  * that use them */
     bool has_int64;             /* shaderInt64 is enabled */
     bool has_debug_utils;
-    bool subgroup_size_varies;  /* the device has several sizes: pipelines must ask for limits.subgroup_size */
-    uint64_t uploads_awaited;   /* value of the transfer timeline that compute submissions already wait for */
-    uint64_t max_submission_ns; /* UINT64_MAX: programs are not split */
-    float timestamp_period_ns;  /* 0: the queue has no timestamps */
-    uint64_t timestamp_mask;    /* valid bits of a timestamp */
+    bool subgroup_size_varies;           /* the device has several sizes: pipelines must ask for limits.subgroup_size */
+    uint64_t uploads_awaited;            /* value of the transfer timeline that compute submissions already wait for */
+    uint64_t max_submission_ns;          /* UINT64_MAX: programs are not split */
+    uint64_t block_bytes, staging_bytes; /* as in vkt_ctx_params */
+    float timestamp_period_ns;           /* 0: the queue has no timestamps */
+    uint64_t timestamp_mask;             /* valid bits of a timestamp */
     VkPipelineCache pipeline_cache;
     char *pipeline_cache_path;    /* NULL: there is no file */
     uint64_t pipeline_cache_hash; /* hash of the loaded data: the file is written only if the new data differ */
