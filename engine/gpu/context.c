@@ -209,6 +209,8 @@ static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
     else
         ctx->transfer = ctx->compute;
     ctx->max_submission_ns = params->max_submission_ns ? params->max_submission_ns : 100000000;
+    ctx->block_bytes = params->block_bytes;
+    ctx->staging_bytes = params->staging_bytes;
     VKT_TRY(vkt_memory_create(ctx, params->max_device_bytes));
     VKT_TRY(vkt_transfers_create(ctx));
     VKT_TRY(vkt_pipeline_cache_open(ctx, !params->no_pipeline_cache));

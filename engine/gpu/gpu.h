@@ -78,11 +78,12 @@ struct vkt_ctx {
     bool has_coop;              /* VK_KHR_cooperative_matrix is enabled, with all features that our modules need */
     bool has_int64;             /* shaderInt64 is enabled */
     bool has_debug_utils;
-    bool subgroup_size_varies;  /* the device has several sizes: pipelines must ask for limits.subgroup_size */
-    uint64_t uploads_awaited;   /* value of the transfer timeline that compute submissions already wait for */
-    uint64_t max_submission_ns; /* UINT64_MAX: programs are not split */
-    float timestamp_period_ns;  /* 0: the queue has no timestamps */
-    uint64_t timestamp_mask;    /* valid bits of a timestamp */
+    bool subgroup_size_varies;           /* the device has several sizes: pipelines must ask for limits.subgroup_size */
+    uint64_t uploads_awaited;            /* value of the transfer timeline that compute submissions already wait for */
+    uint64_t max_submission_ns;          /* UINT64_MAX: programs are not split */
+    uint64_t block_bytes, staging_bytes; /* as in vkt_ctx_params */
+    float timestamp_period_ns;           /* 0: the queue has no timestamps */
+    uint64_t timestamp_mask;             /* valid bits of a timestamp */
     VkPipelineCache pipeline_cache;
     char *pipeline_cache_path;    /* NULL: there is no file */
     uint64_t pipeline_cache_hash; /* hash of the loaded data: the file is written only if the new data differ */
@@ -285,6 +286,12 @@ void vkt_timer_destroy(vkt_ctx *ctx, vkt_timer *t);
 void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, uint32_t count);
 void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i); /* writes timestamp i after earlier
                                                                                    * work */
+/* Records a copy of timestamps `first` and first + 1 to words 2 * first ... of a buffer, of 32 bits each. The host may
+ * read them once it knows that the work is done (vkt_reached): other than vkt_timer_read, this waits for nothing else.
+ */
+void vkt_timer_copy_pair(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, vkt_buffer *to);
+/* Returns the nanoseconds between two copied timestamps. */
+uint64_t vkt_timer_between(const vkt_ctx *ctx, uint64_t start, uint64_t end);
 /* Reads all timestamps, in nanoseconds since the first one. The work must be done (vkt_wait); else VKT_E_STATE. */
 vkt_result vkt_timer_read(vkt_ctx *ctx, vkt_timer *t, uint64_t *ns);
 

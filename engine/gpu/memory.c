@@ -2,7 +2,8 @@
  *
  * A block has one memory type and a list of its free ranges. The list is sorted by offset, and neighbours are merged. A
  * buffer gets the first free range that fits, over all blocks of its memory type; else a new block is made. If the
- * buffer is larger than half a block, the new block has the buffer's size. Free blocks are kept until vkt_ctx_trim, or
+ * buffer is larger than half a block, the new block has the buffer's size. Blocks begin small and grow, so that a small
+ * program reserves little. Free blocks are kept until vkt_ctx_trim, or
  * until the cap or the driver leaves no memory for a new block. */
 #include "gpu/internal.h"
 
@@ -122,12 +123,19 @@ uint64_t vkt_ctx_trim(vkt_ctx *ctx)
     return before - m->stats.reserved_bytes;
 }
 
-static uint64_t default_block_bytes(const vkt_memory *m, uint32_t type)
+/* Returns the size of the next block of a memory type: as much as all of its blocks have together, within limits. */
+static uint64_t next_block_bytes(const vkt_ctx *ctx, uint32_t type)
 {
+    const vkt_memory *m = ctx->memory;
     const VkMemoryType *t = &m->props.memoryTypes[type];
     const bool local = (t->propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
     const uint64_t of_heap = vkt_round_up(m->props.memoryHeaps[t->heapIndex].size / 16, VKT_ALIGN_BYTES);
-    return VKT_MAX(VKT_MIN(local ? BLOCK_BYTES : HOST_BLOCK_BYTES, of_heap), SMALLEST_BLOCK_BYTES);
+    const uint64_t most = ctx->block_bytes ? ctx->block_bytes : local ? BLOCK_BYTES : HOST_BLOCK_BYTES;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < m->n_blocks; i++)
+        if (m->blocks[i].memory && m->blocks[i].type == type) sum += m->blocks[i].bytes;
+    sum = vkt_round_up(sum, SMALLEST_BLOCK_BYTES);
+    return VKT_MAX(VKT_MIN(VKT_MIN(sum, most), of_heap), SMALLEST_BLOCK_BYTES);
 }
 
 /* Makes space for *bytes below the cap. If they do not fit, frees the blocks without buffers. If they still do not fit,
@@ -190,7 +198,7 @@ static void hold(vkt_memory_stats *s, uint64_t bytes)
 static vkt_result block_create(vkt_ctx *ctx, uint32_t type, uint64_t need, size_t *index)
 {
     vkt_memory *m = ctx->memory;
-    const uint64_t standard = default_block_bytes(m, type);
+    const uint64_t standard = next_block_bytes(ctx, type);
     uint64_t bytes = need > standard / 2 ? need : standard;
     VKT_TRY(fit_cap(ctx, need, &bytes));
 

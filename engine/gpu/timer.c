@@ -33,6 +33,17 @@ void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i)
     ctx->vk.CmdWriteTimestamp2(cmd, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, t->pool, i);
 }
 
+void vkt_timer_copy_pair(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, vkt_buffer *to)
+{
+    ctx->vk.CmdCopyQueryPoolResults(cmd, t->pool, first, 2, to->handle, to->base_bytes + 8ull * first, 8,
+                                    VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+}
+
+uint64_t vkt_timer_between(const vkt_ctx *ctx, uint64_t start, uint64_t end)
+{
+    return (uint64_t)((double)((end - start) & ctx->timestamp_mask) * (double)ctx->timestamp_period_ns);
+}
+
 vkt_result vkt_timer_read(vkt_ctx *ctx, vkt_timer *t, uint64_t *ns)
 {
     const VkResult r = ctx->vk.GetQueryPoolResults(ctx->device, t->pool, 0, t->count, t->count * sizeof *ns, ns,
@@ -41,9 +52,6 @@ vkt_result vkt_timer_read(vkt_ctx *ctx, vkt_timer *t, uint64_t *ns)
     VKT_TRY(vkt_vk_check(ctx, r, "vkGetQueryPoolResults"));
     /* Only the low bits of a timestamp are valid, so timestamps wrap around. The mask corrects the differences. */
     const uint64_t start = ns[0];
-    for (uint32_t i = 0; i < t->count; i++) {
-        const uint64_t ticks = (ns[i] - start) & ctx->timestamp_mask;
-        ns[i] = (uint64_t)((double)ticks * (double)ctx->timestamp_period_ns);
-    }
+    for (uint32_t i = 0; i < t->count; i++) ns[i] = vkt_timer_between(ctx, start, ns[i]);
     return VKT_OK;
 }

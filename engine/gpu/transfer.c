@@ -1,17 +1,18 @@
 /* gpu/transfer.c - staging rings: copies from host memory to the device, and back.
  *
- * A transfer is split into pieces. Upload: one host-visible ring of VKT_RING_BYTES. A piece needs a region at the head
- * of the ring and one of SLOTS command buffers. Both become free, in order, when the submission of the piece is done.
- * Positions in the ring only grow; the offset is the position modulo the size of the ring. A region never continues at
- * the start of the ring. Readback: one host-visible buffer of two halves. The host copies from one half while the
- * device fills the other.
+ * A transfer is split into pieces. Upload: one host-visible ring. A piece needs a region at the head of the ring and
+ * one of SLOTS command buffers. Both become free, in order, when the submission of the piece is done. Positions in the
+ * ring only grow; the offset is the position modulo the size of the ring. A region never continues at the start of the
+ * ring. Readback: one host-visible buffer of two halves. The host copies from one half while the device fills the
+ * other.
  *
- * The ring and the readback buffer are created at the first use. queue.c keeps the order of pieces, and the order of
- * pieces and compute work: see vkt_queue_submit. */
+ * The ring and the readback buffer are created at the first use. A transfer that is larger than a quarter of the ring,
+ * or than half of the readback buffer, makes a larger one, up to a limit (vkt_ctx_params.staging_bytes): a small
+ * program needs little memory. queue.c keeps the order of pieces, and the order of pieces and compute work: see
+ * vkt_queue_submit. */
 #include "gpu/internal.h"
 
 #define SLOTS 16u
-#define PIECE_BYTES (VKT_RING_BYTES / 4)
 
 typedef struct slot {
     vkt_commands commands;
@@ -20,6 +21,7 @@ typedef struct slot {
 } slot;
 
 struct vkt_transfer {
+    uint64_t most; /* limit of the ring; a piece has at most a quarter of it */
     vkt_buffer *ring;
     uint64_t head, tail; /* the ring is in use from tail to head */
     slot slots[SLOTS];
@@ -31,7 +33,24 @@ struct vkt_transfer {
 vkt_result vkt_transfers_create(vkt_ctx *ctx)
 {
     ctx->transfers = vkt_alloc(&ctx->host, sizeof *ctx->transfers);
-    return ctx->transfers ? VKT_OK : vkt_fail_nomem(&ctx->host, "the staging rings", sizeof *ctx->transfers);
+    if (!ctx->transfers) return vkt_fail_nomem(&ctx->host, "the staging rings", sizeof *ctx->transfers);
+    const uint64_t most = ctx->staging_bytes ? ctx->staging_bytes : VKT_RING_BYTES;
+    ctx->transfers->most = VKT_MAX(most / VKT_RING_FIRST, 1) * VKT_RING_FIRST;
+    return VKT_OK;
+}
+
+/* Returns the most bytes of a piece. */
+static uint64_t piece_bytes(const vkt_ctx *ctx)
+{
+    return ctx->transfers->most / 4;
+}
+
+/* Returns the size of a ring for pieces of `bytes`: the first size, doubled as often as necessary. */
+static uint64_t ring_for(const vkt_ctx *ctx, uint64_t bytes)
+{
+    uint64_t size = VKT_RING_FIRST;
+    while (size < 4 * bytes) size *= 2;
+    return VKT_MIN(size, ctx->transfers->most);
 }
 
 void vkt_transfers_destroy(vkt_ctx *ctx)
@@ -76,15 +95,29 @@ static vkt_result next_slot(vkt_ctx *ctx, slot **out)
     return VKT_OK;
 }
 
-/* Reserves a region of the ring for `bytes` (at most PIECE_BYTES), at *position. Blocks while the region is in use. */
+/* Makes the ring large enough for pieces of `bytes`. Blocks until the old ring is not in use any more. */
+static vkt_result ring_open(vkt_ctx *ctx, uint64_t bytes)
+{
+    vkt_transfer *t = ctx->transfers;
+    const uint64_t size = ring_for(ctx, bytes);
+    if (t->ring && t->ring->bytes >= size) return VKT_OK;
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        VKT_TRY(vkt_queue_wait(ctx, vkt_transfer_queue(ctx), t->slots[i].value));
+        t->slots[i].end = 0;
+    }
+    t->head = t->tail = 0;
+    vkt_buffer_destroy(ctx, &t->ring);
+    return vkt_buffer_create(ctx, VKT_MEMORY_UPLOAD, VKT_MEM_STAGING, size, "upload ring", &t->ring);
+}
+
+/* Reserves a region of the ring for `bytes` (at most piece_bytes), at *position. Blocks while the region is in use. */
 static vkt_result ring_reserve(vkt_ctx *ctx, uint64_t bytes, uint64_t *position)
 {
     vkt_transfer *t = ctx->transfers;
-    if (!t->ring)
-        VKT_TRY(vkt_buffer_create(ctx, VKT_MEMORY_UPLOAD, VKT_MEM_STAGING, VKT_RING_BYTES, "upload ring", &t->ring));
-    const uint64_t rest = VKT_RING_BYTES - t->head % VKT_RING_BYTES;
+    VKT_TRY(ring_open(ctx, bytes));
+    const uint64_t size = t->ring->bytes, rest = size - t->head % size;
     const uint64_t start = bytes > rest ? t->head + rest : t->head;
-    for (uint32_t i = 1; i < SLOTS && start + bytes - t->tail > VKT_RING_BYTES; i++) {
+    for (uint32_t i = 1; i < SLOTS && start + bytes - t->tail > size; i++) {
         const slot *oldest = &t->slots[(t->newest + i) % SLOTS];
         VKT_TRY(vkt_queue_wait(ctx, vkt_transfer_queue(ctx), oldest->value));
         t->tail = VKT_MAX(t->tail, oldest->end);
@@ -114,7 +147,7 @@ static vkt_result upload_piece(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, c
     VKT_TRY(next_slot(ctx, &s));
     VKT_TRY(ring_reserve(ctx, bytes, &at));
     s->end = t->head;
-    const VkBufferCopy region = { .srcOffset = at % VKT_RING_BYTES,
+    const VkBufferCopy region = { .srcOffset = at % t->ring->bytes,
                                   .dstOffset = dst->base_bytes + offset,
                                   .size = bytes };
     memcpy((char *)t->ring->mapped + region.srcOffset, src, (size_t)bytes);
@@ -128,7 +161,7 @@ vkt_result vkt_upload_after(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, cons
 {
     VKT_TRY(check(ctx, "upload", dst, offset, bytes, VK_BUFFER_USAGE_TRANSFER_DST_BIT));
     for (uint64_t done = 0; done < bytes;) {
-        const uint64_t n = VKT_MIN(bytes - done, PIECE_BYTES);
+        const uint64_t n = VKT_MIN(bytes - done, piece_bytes(ctx));
         VKT_TRY(upload_piece(ctx, dst, offset + done, (const char *)src + done, n, after));
         done += n;
     }
@@ -154,14 +187,17 @@ vkt_result vkt_fill(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, uint64_t byt
 
 /* ---- readback ---- */
 
-static vkt_result back_open(vkt_ctx *ctx)
+/* Makes each half of the readback buffer large enough for pieces of a transfer of `bytes`. No piece is pending. */
+static vkt_result back_open(vkt_ctx *ctx, uint64_t bytes)
 {
     vkt_transfer *t = ctx->transfers;
     for (uint32_t i = 0; i < 2; i++)
         if (!t->back_commands[i].pool)
             VKT_TRY(vkt_commands_create_for(ctx, vkt_transfer_queue(ctx)->family, "readback", &t->back_commands[i]));
-    if (t->back) return VKT_OK;
-    return vkt_buffer_create(ctx, VKT_MEMORY_READBACK, VKT_MEM_STAGING, 2 * PIECE_BYTES, "readback ring", &t->back);
+    const uint64_t size = ring_for(ctx, VKT_MIN(bytes, piece_bytes(ctx))) / 2;
+    if (t->back && t->back->bytes >= size) return VKT_OK;
+    vkt_buffer_destroy(ctx, &t->back);
+    return vkt_buffer_create(ctx, VKT_MEMORY_READBACK, VKT_MEM_STAGING, size, "readback ring", &t->back);
 }
 
 /* Starts the copy of one piece into half i & 1. */
@@ -171,7 +207,7 @@ static vkt_result back_start(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, uin
     vkt_transfer *t = ctx->transfers;
     vkt_commands *c = &t->back_commands[i & 1];
     const VkBufferCopy region = { .srcOffset = src->base_bytes + offset,
-                                  .dstOffset = (i & 1) * PIECE_BYTES,
+                                  .dstOffset = (i & 1) * t->back->bytes / 2,
                                   .size = bytes };
     const bool cross = ctx->has_transfer_queue && ctx->compute.submitted > 0;
     VKT_TRY(vkt_commands_begin(ctx, c, false));
@@ -186,14 +222,14 @@ static vkt_result back_start(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, uin
 static vkt_result back_pieces(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *dst, uint64_t bytes,
                               uint64_t value[2])
 {
-    const uint64_t pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+    const uint64_t piece = ctx->transfers->back->bytes / 2, pieces = (bytes + piece - 1) / piece;
     for (uint64_t i = 0; i <= pieces; i++) {
-        const uint64_t at = i * PIECE_BYTES, last = at - PIECE_BYTES;
-        if (i < pieces) VKT_TRY(back_start(ctx, src, offset + at, VKT_MIN(bytes - at, PIECE_BYTES), i, &value[i & 1]));
+        const uint64_t at = i * piece, last = at - piece;
+        if (i < pieces) VKT_TRY(back_start(ctx, src, offset + at, VKT_MIN(bytes - at, piece), i, &value[i & 1]));
         if (i == 0) continue;
         VKT_TRY(vkt_queue_wait(ctx, vkt_transfer_queue(ctx), value[(i - 1) & 1]));
-        const char *half = (const char *)ctx->transfers->back->mapped + ((i - 1) & 1) * PIECE_BYTES;
-        memcpy((char *)dst + last, half, (size_t)VKT_MIN(bytes - last, PIECE_BYTES));
+        const char *half = (const char *)ctx->transfers->back->mapped + ((i - 1) & 1) * piece;
+        memcpy((char *)dst + last, half, (size_t)VKT_MIN(bytes - last, piece));
     }
     return VKT_OK;
 }
@@ -202,7 +238,7 @@ vkt_result vkt_readback(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *ds
 {
     VKT_TRY(check(ctx, "readback", src, offset, bytes, VK_BUFFER_USAGE_TRANSFER_SRC_BIT));
     if (bytes == 0) return vkt_ctx_wait_idle(ctx);
-    VKT_TRY(back_open(ctx));
+    VKT_TRY(back_open(ctx, bytes));
     uint64_t value[2] = { 0 };
     const vkt_result r = back_pieces(ctx, src, offset, dst, bytes, value);
     /* A piece may still be running: its commands and `src` are in use until it is done. */

@@ -104,6 +104,7 @@
     X(DestroyQueryPool)            \
     X(GetQueryPoolResults)         \
     X(CmdResetQueryPool)           \
+    X(CmdCopyQueryPoolResults)     \
     X(CmdWriteTimestamp2)
 
 typedef struct vkt_vk {

@@ -365,7 +365,7 @@ void vkt_program_destroy(vkt_program **pp)
     vkt_ctx *ctx = p->ctx;
     vkt_settle(ctx);
     vkt_debug_end(p);
-    vkt_budget_free(p);
+    vkt_slices_free(p);
     vkt_parts_free(p);
     vkt_bind_free(p);
     for (size_t i = 0; p->blocks && i < p->plan.n_blocks; i++) vkt_buffer_destroy(ctx, &p->blocks[i]);

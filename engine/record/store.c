@@ -53,7 +53,11 @@ vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out)
     vkt_store *s = vkt_alloc(&ctx->host, sizeof *s);
     if (!s) return vkt_fail_nomem(&ctx->host, "a store", sizeof *s);
     *s = (vkt_store){ .ctx = ctx, .arena_bytes = g->arena_bytes };
-    if (g->has_optimizer) s->rates = vkt_optimizer_rates(&g->optimizer);
+    s->updates = g->has_optimizer;
+    if (s->updates) {
+        s->kind = g->optimizer.kind;
+        s->rates = vkt_optimizer_rates(&g->optimizer);
+    }
     static const char *const names[VKT_ARENAS] = { "params",  "grads",    "moment1",  "moment2",
                                                    "moment3", "grad_sum", "published" };
     static const vkt_mem_class classes[VKT_ARENAS] = { VKT_MEM_PARAMETERS, VKT_MEM_GRADIENTS, VKT_MEM_MOMENTS,
@@ -95,6 +99,16 @@ const char *vkt_store_name(const vkt_store *s, uint32_t i)
 {
     if (!s) return NULL;
     return i < s->n ? s->entries[i].name : "?";
+}
+
+bool vkt_store_find(const vkt_store *s, const char *name, uint32_t *i)
+{
+    for (uint32_t k = 0; s && name && k < s->n; k++)
+        if (strcmp(s->entries[k].name, name) == 0) {
+            if (i) *i = k;
+            return true;
+        }
+    return false;
 }
 
 vkt_shape vkt_store_shape(const vkt_store *s, uint32_t i)

@@ -50,9 +50,17 @@ static uint32_t columns(const vkt_trainer *t)
     return HISTORY_COLUMNS + t->params.n_metrics;
 }
 
-static const char *const prefixes[VKT_ARENAS] = {
-    "", NULL, "vktrain.moment1.", "vktrain.moment2.", "vktrain.moment3.", "vktrain.gradient_sum.", "vktrain.published."
-};
+const char *vkt_part_prefix(vkt_store_part part)
+{
+    static const char *const prefixes[VKT_ARENAS] = { "",
+                                                      NULL,
+                                                      "vktrain.moment1.",
+                                                      "vktrain.moment2.",
+                                                      "vktrain.moment3.",
+                                                      "vktrain.gradient_sum.",
+                                                      "vktrain.published." };
+    return prefixes[part];
+}
 
 static void state_free(state *s)
 {
@@ -72,7 +80,7 @@ static vkt_result state_alloc(vkt_trainer *t, uint32_t n_history, state *s)
     ok = ok && (s->names = vkt_alloc_array(h, most, sizeof *s->names)) != NULL;
     ok = ok && (s->history = vkt_alloc_array(h, n_history + 1, columns(t) * sizeof *s->history)) != NULL;
     for (int i = 0; i < VKT_ARENAS && ok; i++)
-        if (prefixes[i] && vkt_store_has(t->store, (vkt_store_part)i))
+        if (vkt_part_prefix((vkt_store_part)i) && vkt_store_has(t->store, (vkt_store_part)i))
             ok = (s->part[i] = vkt_alloc_array(h, elements, sizeof(float))) != NULL;
     if (ok) return VKT_OK;
     state_free(s);
@@ -214,7 +222,7 @@ vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path)
     for (int i = 0; i < VKT_ARENAS && r == VKT_OK; i++) {
         if (!s.part[i]) continue;
         r = vkt_trainer_get(t, (vkt_store_part)i, s.part[i]);
-        add_parts(&s, prefixes[i], s.part[i]);
+        add_parts(&s, vkt_part_prefix((vkt_store_part)i), s.part[i]);
     }
     if (t->at.best_epoch) add_parts(&s, "vktrain.best.", t->best);
     if (r == VKT_OK && !vkt_trainer_is_finite(t, s.part[VKT_PART_VALUE])) r = VKT_E_DIVERGED;
@@ -254,7 +262,7 @@ static vkt_result read_state(vkt_trainer *t, const vkt_safetensors *st, const ch
                         path);
     VKT_TRY(vkt_safetensors_read_raw(st, e, s->history, e->bytes));
     for (int i = 0; i < VKT_ARENAS; i++)
-        if (s->part[i]) VKT_TRY(read_all(t, st, path, prefixes[i], s->part[i]));
+        if (s->part[i]) VKT_TRY(read_all(t, st, path, vkt_part_prefix((vkt_store_part)i), s->part[i]));
     return at->best_epoch ? read_all(t, st, path, "vktrain.best.", best) : VKT_OK;
 }
 

@@ -222,5 +222,8 @@ vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);
 enum { VKT_WEIGHT_NAME_ROOM = 96 }; /* bytes of a name with its prefix and NUL */
 vkt_result vkt_weights_find(const vkt_host *h, const vkt_store *s, const vkt_safetensors *st, const char *path,
                             const char *prefix, uint32_t i, const vkt_st_entry **out);
+/* Returns what a checkpoint writes before the names of this part's tensors; NULL for the gradient, which is no state.
+ */
+const char *vkt_part_prefix(vkt_store_part part);
 
 #endif

@@ -193,6 +193,14 @@ typedef struct vkt_ctx_params {
      * submission that takes too long. 0: 100 ms. UINT64_MAX, or a device without timestamps: each run is one
      * submission. */
     uint64_t max_submission_ns;
+    /* Memory from the driver comes in blocks, which buffers share; a buffer larger than half a block has one of its
+     * own. A new block is as large as all blocks of its memory type together, at least 1 MiB and at most block_bytes;
+     * 0: 64 MiB, and 16 MiB for memory that is not the device's own. */
+    uint64_t block_bytes;
+    /* The most bytes of the ring through which data reach the device; half as many serve for reading back. 0: 8 MiB.
+     * Both begin with 64 KiB or less, and grow to four times the largest transfer. Rounded down to a multiple of 64
+     * KiB. */
+    uint64_t staging_bytes;
     /* Neither read nor write the files of compiled pipelines and of tuning. Their folder is $XDG_CACHE_HOME/vktrain, or
      * ~/.cache/vktrain if XDG_CACHE_HOME is no absolute path. */
     bool no_pipeline_cache;

@@ -172,6 +172,9 @@ VKT_API uint32_t vkt_store_count(const vkt_store *s);
  * the store. */
 VKT_API const char *vkt_store_name(const vkt_store *s, uint32_t i);
 VKT_API vkt_shape vkt_store_shape(const vkt_store *s, uint32_t i);
+/* Finds a parameter or state by its whole name, and sets *i to its number. Returns false if there is none; *i does not
+ * change then. `i` may be NULL. */
+VKT_API bool vkt_store_find(const vkt_store *s, const char *name, uint32_t *i);
 VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* of all parameters and states together, without padding */
 
 /* The parts that a store has of each parameter. */

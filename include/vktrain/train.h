@@ -295,6 +295,34 @@ VKT_API vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, c
 VKT_API vkt_result vkt_store_save(const vkt_host *host, vkt_store *s, vkt_store_part part, const char *path);
 VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char *path);
 
+/* Save and load the whole training state of a store, for programs that train without a trainer: values, moments, sums
+ * of micro-batches, published values, clock, loss scale and accumulation. A run that goes on from the file gives the
+ * same bits as one that never stopped. The file is a safetensors file with a checksum. It is replaced as a whole: after
+ * a crash `path` has the old file or the new one. Both wait for submitted work. `host` may be NULL. Saving is
+ * VKT_E_DIVERGED, and the old file stays, if a value is not finite. Loading sets all of the state or nothing, unless
+ * the device fails. The file must have the store's parameters with their shapes, and the parts that the store has; more
+ * parts and parameters are ignored, so a store for predictions can load it. VKT_E_STATE: the moments are of another
+ * optimizer. VKT_E_FORMAT: the file is damaged, or no file of vkt_store_save_state. VKT_E_NOT_FOUND, VKT_E_SHAPE,
+ * VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
+VKT_API vkt_result vkt_store_save_state(const vkt_host *host, vkt_store *s, const char *path);
+VKT_API vkt_result vkt_store_load_state(const vkt_host *host, vkt_store *s, const char *path);
+
+/* The options of vkt_store_export. Zero is the default. */
+typedef struct vkt_export_params {
+    vkt_store_part part;     /* usually VKT_PART_VALUE or VKT_PART_PUBLISHED */
+    vkt_precision precision; /* VKT_PRECISION_F32, _F16 or _BF16: how elements are stored, rounded to nearest even */
+    const char *prefix;      /* of the macros, for instance "SKY"; NULL: "VKT" */
+} vkt_export_params;
+/* Writes one part of all parameters and states for programs that run without this library: `blob` is a flat file of the
+ * elements, row-major, little-endian, one parameter after the other. `header` is a text that C and GLSL can include.
+ * For a parameter "fc1.weight" of shape (64,32) with the prefix SKY it has: #define SKY_FC1_WEIGHT       4096  the
+ * first element in the blob #define SKY_FC1_WEIGHT_DIM0  64    and DIM1, ... and SKY_ELEMENTS, the number of all
+ * elements. Parameters begin at multiples of 16 bytes; gaps are zero. Each file is replaced as a whole, the header
+ * last. VKT_E_ARG: two names give the same macro, the prefix is no identifier, or the precision is another one.
+ * VKT_E_STATE: the store does not have the part. VKT_E_IO, VKT_E_NOMEM. `host` may be NULL. */
+VKT_API vkt_result vkt_store_export(const vkt_host *host, vkt_store *s, const vkt_export_params *params,
+                                    const char *blob, const char *header);
+
 /* Keeps a copy of `text` (UTF-8) under `name` in every checkpoint and weights file that is written from now on. So a
  * program that predicts can get the preprocessing of the training data: a vocabulary (vkt_vocab_to_text), class names,
  * mean and deviation. Another call with the same name replaces the text. vkt_trainer_resume adds those texts of the

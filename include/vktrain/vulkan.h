@@ -135,6 +135,8 @@ typedef struct vkt_step_progress {
     uint64_t submitted_ns;  /* expected time of the work that this call submitted, from measurements. In the first two
                              * runs, which have none, it is the budget */
     bool completed;         /* this call submitted the last slice of a run, so another run may begin in this frame */
+    uint64_t measured_ns;   /* time that the device took for the newest frame whose timestamps have arrived; 0: none */
+    uint64_t measured_budget_ns; /* budget of that frame */
 } vkt_step_progress;
 /* Submits as many slices of a run as fit into *budget_ns by their measured times, and subtracts their expected time
  * from *budget_ns. The next call continues with the next slice. `run` is read when a run begins. A call stops at the
@@ -144,12 +146,14 @@ typedef struct vkt_step_progress {
  *     do r = vkt_step_budget(train, &run, NULL, &left_ns, &progress);
  *     while (r == VKT_OK && progress.completed);
  *
- * The call never waits: if earlier submissions still have more work than one budget, it submits no work, but only the
- * semaphores of `sync`. A slice ends at a barrier if there is one within a quarter of the budget. A kernel that takes
- * longer than a whole budget is submitted in a frame without other slices. The first two runs submit one kernel per
- * call; the second run is measured. With a budget of UINT64_MAX there is no limit: call the function until `completed`
- * to finish the run in progress. VKT_E_UNSUPPORTED without timestamps, or if vkt_ctx_params.max_submission_ns is
- * UINT64_MAX.
+ * The call never waits: if earlier submissions still have more work than one budget, or the frame before the last one
+ * is not done, it submits no work, but only the semaphores of `sync`. A slice ends at a barrier if there is one within
+ * a quarter of the budget. A kernel that takes longer than a whole budget is submitted in a frame without other slices.
+ * Expected times follow the measured ones from frame to frame: up at once, down within some ten frames. Other work on
+ * the device counts, and so does the time between two submissions. A changed budget counts at once. The first two runs
+ * submit one kernel per call; the second run is measured. With a budget of UINT64_MAX there is no limit: call the
+ * function until `completed` to finish the run in progress. VKT_E_UNSUPPORTED without timestamps, or if
+ * vkt_ctx_params.max_submission_ns is UINT64_MAX.
  *
  * While a run is in progress, vkt_program_run, vkt_program_profile and vkt_program_write of this program are
  * VKT_E_STATE. The caller must not change what the run still reads: its arrays, and the gradients in its store. So no

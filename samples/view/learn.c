@@ -260,16 +260,17 @@ vkt_result learn_step(learner *l)
     return l->steps - l->reported > AHEAD ? await_run(l) : VKT_OK;
 }
 
-vkt_result learn_slices(learner *l, uint64_t budget_ns, bool finish, uint64_t *used_ns)
+vkt_result learn_slices(learner *l, uint64_t budget_ns, bool finish, uint64_t *used_ns, uint64_t *measured_ns)
 {
     vkt_step_progress progress = { .completed = true };
-    *used_ns = 0;
+    *used_ns = *measured_ns = 0;
     while (progress.completed && (l->under_way || !finish)) {
         const vkt_run run = run_of(l);
         TRY(vkt_step_budget(l->step[0], &run, NULL, &budget_ns, &progress));
         l->steps += progress.completed;
         l->under_way = progress.slice != 0;
         *used_ns += progress.submitted_ns;
+        *measured_ns = progress.measured_ns;
     }
     return VKT_OK;
 }

@@ -126,7 +126,8 @@ static void draw_text(cairo_t *c, double x, const panel_state *s)
     grey(c, 0.7);
     text(c, x, y += 17, "frame %.1f ms, training %.1f ms", last(s->frames), last(s->training));
     if (s->budget_ms > 0)
-        text(c, x, y += 17, "budget %g ms, on the host %.2f ms", s->budget_ms, last(s->host));
+        text(c, x, y += 17, "budget %g ms, took %.1f, 95 %% below %.1f", s->budget_ms, times_quantile(s->measured, 0.5),
+             times_quantile(s->measured, 0.95));
     else if (s->host->n)
         text(c, x, y += 17, "a step a frame, on the host %.2f ms", last(s->host));
     text(c, x, y += 17, "%.40s", s->device);

@@ -10,10 +10,11 @@ enum { PANEL_HEIGHT = 136 };
 typedef struct panel_state {
     const char *device;
     uint64_t steps;
-    const curve *loss;                     /* mean squared error of the steps */
-    double psnr;                           /* in dB, of the last steps */
-    const times *frames, *training, *host; /* of whole frames, of training on the device, of library calls */
-    double budget_ms;                      /* limit for the training in a frame; 0: each frame trains one whole step */
+    const curve *loss;                                /* mean squared error of the steps */
+    double psnr;                                      /* in dB, of the last steps */
+    const times *frames, *training, *measured, *host; /* of whole frames, of training on the device as expected and as
+                                                       * measured, of library calls */
+    double budget_ms; /* limit for the training in a frame; 0: each frame trains one whole step */
     bool paused;
 } panel_state;
 

@@ -99,6 +99,39 @@ static void sizes_around_a_piece(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
+/* The rings begin small, and grow with the transfers to their limit. */
+static void rings_grow_to_their_limit(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t limit, bytes, ring;
+    } cases[] = { { 0, 300, 64 << 10 },           { 0, 16 << 10, 64 << 10 },         { 0, (16 << 10) + 4, 128 << 10 },
+                  { 0, 5 * MiB, 8 * MiB },        { 256 << 10, 5 * MiB, 256 << 10 }, { 100 << 10, 5 * MiB, 64 << 10 },
+                  { 32 * MiB, 5 * MiB, 32 * MiB } };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        const vkt_ctx_params params = { .no_pipeline_cache = true, .staging_bytes = cases[i].limit };
+        vkt_ctx *ctx = rig_open(&params, NULL);
+        vkt_buffer *b = make(ctx, cases[i].bytes);
+        unsigned char *src = malloc(cases[i].bytes), *got = malloc(cases[i].bytes);
+        assert_true(src && got);
+        for (uint64_t k = 0; k < cases[i].bytes; k++) src[k] = (unsigned char)(k * 7 >> 3);
+        vkt_memory_stats m;
+        assert_int_equal(vkt_upload(ctx, b, 0, src, 256), VKT_OK); /* before the ring is replaced */
+        assert_int_equal(vkt_upload(ctx, b, 0, src, cases[i].bytes), VKT_OK);
+        vkt_ctx_memory(ctx, &m);
+        assert_int_equal(m.used_bytes[VKT_MEM_STAGING], cases[i].ring);
+        assert_int_equal(vkt_readback(ctx, b, 0, got, 256), VKT_OK);
+        assert_int_equal(vkt_readback(ctx, b, 0, got, cases[i].bytes), VKT_OK);
+        vkt_ctx_memory(ctx, &m);
+        assert_int_equal(m.used_bytes[VKT_MEM_STAGING], cases[i].ring + cases[i].ring / 2);
+        assert_memory_equal(src, got, cases[i].bytes);
+        free(src);
+        free(got);
+        vkt_buffer_destroy(ctx, &b);
+        vkt_ctx_destroy(&ctx);
+    }
+}
+
 static void refuses_what_does_not_fit(void **state)
 {
     (void)state;
@@ -268,13 +301,10 @@ static void a_transfer_that_failed_halfway_harms_no_later_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(transfers_follow_each_other),
-        TEST(sizes_around_a_piece),
-        TEST(refuses_what_does_not_fit),
-        TEST(uploads_are_ordered_with_compute),
-        TEST(queues_wait_for_each_other),
-        TEST(the_steady_state_allocates_nothing),
-        TEST(a_transfer_that_failed_halfway_harms_no_later_one),
+        TEST(transfers_follow_each_other),        TEST(sizes_around_a_piece),
+        TEST(rings_grow_to_their_limit),          TEST(refuses_what_does_not_fit),
+        TEST(uploads_are_ordered_with_compute),   TEST(queues_wait_for_each_other),
+        TEST(the_steady_state_allocates_nothing), TEST(a_transfer_that_failed_halfway_harms_no_later_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,252 @@
+/* record/slices.c - the slices of a run by budget (budget.c): how long each one takes, and where a step is divided.
+ *
+ * A slice takes at most about a quarter of the budget (GRAINS), unless it is one slow kernel. If it contains ends of
+ * stages of the plan, it ends at the last of them. Each slice has its own timestamps, which the device copies to memory
+ * of the host. So the host reads the times of a slice as soon as its submission is done, and waits for nothing.
+ *
+ * An expected time rises to a longer measured one at once, and falls to a shorter one by a quarter of the difference.
+ * Other work on the device makes times vary, and a frame that is too long is worse than a frame that trains less. */
+#include "record/record.h"
+
+/* The grain, the longest time of a slice, is a quarter of the budget, so that little of the budget stays unused. It is
+ * at least a tenth of a millisecond, because shorter slices are not worth the cost of a submission. */
+enum { GRAINS = 4, MIN_GRAIN_NS = 100000 };
+
+/* The expected time of a slice is at least this, even if its two timestamps are equal. So each slice reduces the rest
+ * of the budget, and a loop that submits slices until the budget is used up ends. */
+enum { MIN_SLICE_NS = 1000 };
+
+/* The step is divided anew if a slice takes longer than TOO_LONG grains, but not within MIN_FRAMES frames. */
+enum { TOO_LONG = 2, MIN_FRAMES = 8 };
+
+/* A frame that takes so many times as long as expected, or as short, is the sign of a load that has come or gone. */
+#define MUCH 1.25
+
+static uint64_t grain_of(uint64_t budget_ns)
+{
+    return VKT_MAX(budget_ns / GRAINS, MIN_GRAIN_NS);
+}
+
+/* ---- recordings ---- */
+
+static void set_free(vkt_ctx *ctx, vkt_slice_set *s)
+{
+    vkt_series_destroy(ctx, &s->series);
+    if (s->timer.pool) vkt_timer_destroy(ctx, &s->timer);
+    if (s->times) vkt_buffer_destroy(ctx, &s->times);
+    vkt_free(&ctx->host, s->values);
+    vkt_free(&ctx->host, s->count);
+    *s = (vkt_slice_set){ .value = 0 };
+}
+
+static vkt_result set_make(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_slice_set *s)
+{
+    vkt_ctx *ctx = p->ctx;
+    s->values = vkt_alloc_array(&ctx->host, n, sizeof *s->values);
+    s->count = vkt_alloc_array(&ctx->host, n, sizeof *s->count);
+    if (!s->values || !s->count) return vkt_fail_nomem(&ctx->host, "a budget", n * sizeof *s->values);
+    VKT_TRY(vkt_timer_create(ctx, 2 * n, &s->timer));
+    VKT_TRY(vkt_buffer_create(ctx, VKT_MEMORY_READBACK, VKT_MEM_STAGING, 16ull * n, "slices", &s->times));
+    VKT_TRY(vkt_series_create(ctx, p->name, n, &s->series));
+    for (uint32_t i = 0; i < n; i++) {
+        VkCommandBuffer cmd = s->series.cmds[i];
+        VKT_TRY(vkt_series_begin(ctx, &s->series, i));
+        vkt_timer_reset(ctx, cmd, &s->timer, 2 * i, 2);
+        vkt_timer_mark(ctx, cmd, &s->timer, 2 * i);
+        vkt_record_range(p, cmd, i ? ends[i - 1] : 0, ends[i], NULL);
+        vkt_timer_mark(ctx, cmd, &s->timer, 2 * i + 1);
+        vkt_timer_copy_pair(ctx, cmd, &s->timer, 2 * i, s->times);
+        VKT_TRY(vkt_series_end(ctx, &s->series, i));
+    }
+    return VKT_OK;
+}
+
+static bool is_done(vkt_program *p, const vkt_slice_set *s)
+{
+    return s->value == 0 || vkt_reached(p->ctx, s->value);
+}
+
+/* Frees replaced sets that are done. Returns whether none is left. */
+static bool free_old(vkt_program *p)
+{
+    vkt_slice_set *old = p->budget.slices.old;
+    for (int i = 0; i < 2; i++)
+        if (old[i].series.n && is_done(p, &old[i])) set_free(p->ctx, &old[i]);
+    return !old[0].series.n && !old[1].series.n;
+}
+
+void vkt_slices_free(vkt_program *p)
+{
+    vkt_slices *s = &p->budget.slices;
+    for (int i = 0; i < 2; i++) {
+        set_free(p->ctx, &s->set[i]);
+        set_free(p->ctx, &s->old[i]);
+    }
+    vkt_free(&p->ctx->host, s->ends);
+    vkt_free(&p->ctx->host, s->ns);
+    vkt_free(&p->ctx->host, s->kernel_ns);
+    *s = (vkt_slices){ .n = 0 };
+}
+
+/* ---- division ---- */
+
+/* Sets the expected time of each slice: the sum of its kernels' times. */
+static void expect(vkt_slices *s)
+{
+    for (uint32_t i = 0, d = 0; i < s->n; i++) {
+        for (s->ns[i] = 0; d < s->ends[i]; d++) s->ns[i] += s->kernel_ns[d];
+        s->ns[i] = VKT_MAX(s->ns[i], MIN_SLICE_NS);
+    }
+}
+
+/* Scales the times of the kernels of each slice, so that their sum is the slice's expected time. */
+static void spread(vkt_slices *s)
+{
+    for (uint32_t i = 0, first = 0; i < s->n; first = s->ends[i++]) {
+        uint64_t sum = 0;
+        for (uint32_t d = first; d < s->ends[i]; d++) sum += s->kernel_ns[d];
+        for (uint32_t d = first; d < s->ends[i]; d++)
+            s->kernel_ns[d] = sum ? (uint64_t)((double)s->kernel_ns[d] * (double)s->ns[i] / (double)sum)
+                                  : s->ns[i] / (s->ends[i] - first);
+    }
+}
+
+/* Divides the dispatches before `at`, and those from `at` on. Returns the number of slices; *next is the slice that
+ * begins at `at`. */
+static uint32_t divide(const vkt_program *p, uint64_t grain_ns, uint32_t at, uint32_t *ends, uint32_t *next)
+{
+    const uint64_t *ns = p->budget.slices.kernel_ns;
+    const uint32_t *stage = p->plan.stage, n = (uint32_t)p->lowered.n;
+    *next = vkt_split_submissions(ns, stage, at, grain_ns, ends);
+    const uint32_t more = vkt_split_submissions(ns + at, stage + at, n - at, grain_ns, ends + *next);
+    for (uint32_t i = 0; i < more; i++) ends[*next + i] += at;
+    return *next + more;
+}
+
+/* Makes the arrays of the first slices. The times of the kernels are those of the second run. */
+static vkt_result make_arrays(vkt_program *p)
+{
+    vkt_slices *s = &p->budget.slices;
+    const vkt_host *h = &p->ctx->host;
+    const size_t n = p->lowered.n;
+    if (s->kernel_ns) return VKT_OK;
+    s->ends = vkt_alloc_array(h, 2 * n, sizeof *s->ends); /* the second half is for new ends */
+    s->ns = vkt_alloc_array(h, n, sizeof *s->ns);
+    s->kernel_ns = vkt_alloc_array(h, n, sizeof *s->kernel_ns);
+    if (!s->ends || !s->ns || !s->kernel_ns) return vkt_fail_nomem(h, "a budget", n * 3 * sizeof *s->ns);
+    memcpy(s->kernel_ns, p->ns, n * sizeof *s->kernel_ns);
+    return VKT_OK;
+}
+
+vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next)
+{
+    vkt_slices *s = &p->budget.slices;
+    vkt_slice_set fresh[2] = { { .value = 0 } };
+    uint32_t from = 0;
+    VKT_TRY(make_arrays(p));
+    uint32_t *ends = s->ends + p->lowered.n;
+    if (s->n) spread(s);
+    const uint32_t n = divide(p, grain_of(budget_ns), *next ? s->ends[*next - 1] : 0, ends, &from);
+    vkt_result r = VKT_OK;
+    for (int i = 0; i < 2 && r == VKT_OK; i++) r = set_make(p, ends, n, &fresh[i]);
+    if (r != VKT_OK) {
+        for (int i = 0; i < 2; i++) set_free(p->ctx, &fresh[i]);
+        return r;
+    }
+    memcpy(s->old, s->set, sizeof s->old);
+    memcpy(s->set, fresh, sizeof s->set);
+    memcpy(s->ends, ends, n * sizeof *ends);
+    s->n = n;
+    s->grain_ns = grain_of(budget_ns);
+    s->frames = s->turn = 0;
+    s->set[0].budget_ns = budget_ns;
+    *next = from;
+    expect(s);
+    return VKT_OK;
+}
+
+/* ---- times ---- */
+
+/* Returns the measured time of slice i. If the slice behind it followed in the same frame, the time until that one
+ * began counts too: it is the cost of a submission. */
+static uint64_t measured(const vkt_program *p, const vkt_slice_set *s, uint32_t i)
+{
+    const uint64_t *times = s->times->mapped;
+    const uint32_t behind = (i + 1) % p->budget.slices.n;
+    const uint64_t own = vkt_timer_between(p->ctx, times[2 * i], times[2 * i + 1]);
+    if (i == s->last || !s->values[behind] || s->values[behind] < s->values[i]) return VKT_MAX(own, MIN_SLICE_NS);
+    return VKT_MAX(vkt_timer_between(p->ctx, times[2 * i], times[2 * behind]), VKT_MAX(own, MIN_SLICE_NS));
+}
+
+static uint64_t follow(uint64_t expected, uint64_t now)
+{
+    return now > expected ? now : expected - (expected - now) / 4;
+}
+
+/* Scales the expected times of the slices that a frame did not submit: a load on the device slows these, too. */
+static void expect_load(vkt_slices *all, const vkt_slice_set *s, double load)
+{
+    if (load > 1 / MUCH && load < MUCH) return; /* times vary */
+    for (uint32_t i = 0; i < all->n; i++)
+        if (!s->values[i])
+            all->ns[i] = VKT_MAX(follow(all->ns[i], (uint64_t)((double)all->ns[i] * load)), MIN_SLICE_NS);
+}
+
+/* Reads the times of a set whose frame is done. */
+static void learn(vkt_program *p, vkt_slice_set *s)
+{
+    vkt_slices *all = &p->budget.slices;
+    uint64_t expected = 0, sum = 0, all_ns = 0;
+    if (s->value == 0) return;
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (!s->values[i]) continue;
+        const uint64_t now = measured(p, s, i);
+        expected += all->ns[i];
+        sum += now;
+        all_ns += s->count[i] * now;
+        all->ns[i] = follow(all->ns[i], now);
+    }
+    expect_load(all, s, (double)sum / (double)expected);
+    all->measured_ns = all_ns;
+    all->measured_budget_ns = s->budget_ns;
+    memset(s->values, 0, all->n * sizeof *s->values);
+    memset(s->count, 0, all->n * sizeof *s->count);
+    s->value = 0;
+}
+
+/* Returns whether other slices would fit this budget and the expected times better. */
+static bool is_outdated(const vkt_slices *s, uint64_t budget_ns)
+{
+    const uint64_t grain = grain_of(budget_ns);
+    if (grain < s->grain_ns / 2) return true;
+    if (grain / 4 > s->grain_ns && s->n > 1) return true;
+    for (uint32_t i = 0; i < s->n && s->frames >= MIN_FRAMES; i++)
+        if (s->ends[i] - (i ? s->ends[i - 1] : 0) > 1 && s->ns[i] > TOO_LONG * grain) return true;
+    return false;
+}
+
+vkt_result vkt_slices_turn(vkt_program *p, uint64_t budget_ns, uint32_t *next, bool *ready)
+{
+    vkt_slices *s = &p->budget.slices;
+    const bool is_free = free_old(p);
+    vkt_slice_set *now = &s->set[s->turn], *other = &s->set[1 - s->turn];
+    *ready = is_done(p, other);
+    if (!*ready) return VKT_OK;
+    learn(p, other);
+    if (is_done(p, now)) learn(p, now);
+    s->turn = 1 - s->turn;
+    s->frames++;
+    s->set[s->turn].budget_ns = budget_ns;
+    return is_free && is_outdated(s, budget_ns) ? vkt_slices_make(p, budget_ns, next) : VKT_OK;
+}
+
+void vkt_slices_submitted(vkt_slices *s, uint32_t first, uint32_t end, uint64_t value)
+{
+    vkt_slice_set *set = &s->set[s->turn];
+    for (uint32_t i = first; i < end; i++) {
+        set->values[i] = value - (end - 1 - i); /* each slice is a submission */
+        set->count[i]++;
+    }
+    set->value = value;
+    set->last = end - 1;
+}

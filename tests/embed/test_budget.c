@@ -1,0 +1,196 @@
+/* Budgets that adapt: expected times follow the measured ones. The times of slices are made up, so nothing here depends
+ * on the speed of the machine: before a frame reads times, the test writes its own over them. */
+#include "embed/app.h"
+
+#include "record/record.h"
+
+enum { BUDGET_NS = 2000000, KERNEL_NS = 150000, WAKE_NS = 20000 };
+
+typedef struct rig {
+    app a;
+    vkt_ctx *ctx;
+    net n;
+    double load;      /* factor of the kernels' times */
+    uint32_t step;    /* runs submitted so far */
+    uint64_t true_ns; /* made-up time of what the last frame submitted */
+} rig;
+
+static void rig_make(rig *r)
+{
+    *r = (rig){ .load = 1 };
+    app_open(&r->a, NULL);
+    r->ctx = app_adopt(&r->a);
+    net_make(&r->n, r->ctx, NULL, NULL);
+    for (; r->step < 3; r->step++) { /* measured by now */
+        const vkt_run run = net_run(r->step);
+        assert_int_equal(vkt_program_run(r->n.p, &run, NULL), VKT_OK);
+    }
+    assert_int_equal(vkt_ctx_wait_idle(r->ctx), VKT_OK);
+    for (uint32_t d = 0; d < r->n.p->lowered.n; d++) r->n.p->ns[d] = KERNEL_NS;
+}
+
+/* Ends the run in progress, and checks that all runs gave the same bits as runs that are not divided. */
+static void rig_free(rig *r)
+{
+    float want[NET_PARAMS], got[NET_PARAMS];
+    while (r->n.p->budget.next) {
+        uint64_t left_ns = UINT64_MAX;
+        vkt_step_progress progress;
+        const vkt_run run = net_run(r->step);
+        assert_int_equal(vkt_step_budget(r->n.p, &run, NULL, &left_ns, &progress), VKT_OK);
+        r->step += progress.completed;
+    }
+    net_expected(r->ctx, r->step, want);
+    net_params(&r->n, got);
+    assert_memory_equal(got, want, sizeof got);
+    net_free(&r->n);
+    vkt_ctx_destroy(&r->ctx);
+    app_close(&r->a);
+}
+
+static uint64_t slice_ns(const rig *r, uint32_t i)
+{
+    const vkt_slices *s = &r->n.p->budget.slices;
+    return (uint64_t)(r->load * KERNEL_NS * (s->ends[i] - (i ? s->ends[i - 1] : 0)));
+}
+
+/* Writes times over those of a set. Slices follow each other after WAKE_NS. */
+static void make_up_times(const rig *r, vkt_slice_set *set)
+{
+    const uint32_t n = r->n.p->budget.slices.n;
+    const double period = (double)r->ctx->timestamp_period_ns;
+    uint64_t *times = set->times->mapped;
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t i = (set->last + 1 + k) % n; /* in the order of their last submissions */
+        const double start = k ? (double)times[2 * ((i + n - 1) % n) + 1] + WAKE_NS / period : 1e6;
+        times[2 * i] = (uint64_t)start;
+        times[2 * i + 1] = (uint64_t)(start + (double)slice_ns(r, i) / period);
+    }
+}
+
+/* Submits one frame by the loop of the documents. Sets r->true_ns. */
+static vkt_step_progress frame(rig *r, uint64_t budget_ns)
+{
+    uint64_t left_ns = budget_ns;
+    vkt_step_progress progress;
+    const vkt_slices *s = &r->n.p->budget.slices;
+    assert_int_equal(vkt_ctx_wait_idle(r->ctx), VKT_OK);
+    for (int i = 0; i < 2 && s->n; i++) make_up_times(r, &r->n.p->budget.slices.set[i]);
+    r->true_ns = 0;
+    do {
+        const vkt_run run = net_run(r->step);
+        const uint32_t first = r->n.p->budget.next;
+        assert_int_equal(vkt_step_budget(r->n.p, &run, NULL, &left_ns, &progress), VKT_OK);
+        const uint32_t n = progress.submitted_ns ? (progress.slice ? progress.slice : s->n) : 0;
+        for (uint32_t i = first; i < n; i++) r->true_ns += slice_ns(r, i) + WAKE_NS;
+        r->step += progress.completed;
+    } while (progress.completed);
+    return progress;
+}
+
+/* A load makes each kernel seven times as long, ends, and then the device is five times as fast. A run begins while the
+ * run before it is pending. */
+static void expected_times_follow_a_load(void **state)
+{
+    (void)state;
+    rig r;
+    rig_make(&r);
+    static const double loads[] = { 1, 7, 1, 0.2 };
+    uint64_t busy_ns[VKT_COUNT(loads)];
+    for (size_t k = 0; k < VKT_COUNT(loads); k++) {
+        r.load = loads[k];
+        for (int i = 0; i < 40; i++) {
+            const vkt_step_progress progress = frame(&r, BUDGET_NS);
+            if (i < 10) continue;
+            assert_in_range(r.true_ns, 1, 1.25 * BUDGET_NS);
+            assert_int_equal(progress.measured_budget_ns, BUDGET_NS);
+            busy_ns[k] = r.true_ns;
+        }
+        assert_true(busy_ns[k] > 0.4 * BUDGET_NS); /* and the budget is used */
+    }
+    rig_free(&r);
+}
+
+/* A changed budget divides the rest of the run in progress. */
+static void a_changed_budget_counts_at_once(void **state)
+{
+    (void)state;
+    rig r;
+    rig_make(&r);
+    const uint32_t n = (uint32_t)r.n.p->lowered.n;
+    assert_true(n >= 6);
+    uint64_t whole = (uint64_t)n * KERNEL_NS;
+    vkt_step_progress p = frame(&r, whole / 2);
+    while (p.completed || p.slice == 0) p = frame(&r, whole / 2);
+    const uint32_t few = p.slices, done = r.n.p->budget.slices.ends[p.slice - 1];
+    const uint64_t run = p.run_index;
+    assert_true(few < n);
+    p = frame(&r, KERNEL_NS);
+    assert_int_equal(p.run_index, run);
+    assert_true(p.slices > few);
+    const vkt_slices *s = &r.n.p->budget.slices;
+    assert_true(p.slice == 0 || s->ends[p.slice - 1] > done);
+    for (int i = 0; i < 5; i++) frame(&r, KERNEL_NS);
+    for (int i = 0; i < 40; i++) p = frame(&r, 100 * whole);
+    assert_true(p.slices < few); /* a large budget has large slices */
+    rig_free(&r);
+}
+
+/* Slices that take many times as long as expected are divided again, with the same budget. */
+static void slow_slices_are_divided(void **state)
+{
+    (void)state;
+    rig r;
+    rig_make(&r);
+    const uint64_t budget_ns = 4 * (uint64_t)r.n.p->lowered.n * KERNEL_NS;
+    assert_int_equal(frame(&r, budget_ns).slices, 1);
+    r.load = 3; /* the only slice takes three grains */
+    uint32_t slices = 1;
+    for (int i = 0; i < 40; i++) slices = frame(&r, budget_ns).slices;
+    assert_true(slices > 1);
+    rig_free(&r);
+}
+
+/* The device's own times: each slice ends after it began, and begins after the slice before it ended. */
+static void the_device_copies_its_timestamps(void **state)
+{
+    (void)state;
+    rig r;
+    rig_make(&r);
+    uint64_t left_ns = 4 * BUDGET_NS;
+    vkt_step_progress p;
+    const vkt_run run = net_run(r.step);
+    assert_int_equal(vkt_step_budget(r.n.p, &run, NULL, &left_ns, &p), VKT_OK);
+    assert_int_equal(vkt_ctx_wait_idle(r.ctx), VKT_OK);
+    r.step += p.completed;
+    const vkt_slices *s = &r.n.p->budget.slices;
+    const vkt_slice_set *set = &s->set[s->turn];
+    const uint64_t *times = set->times->mapped;
+    assert_true(set->last > 0);
+    for (uint32_t i = 0; i <= set->last; i++) {
+        assert_true(times[2 * i] != 0 && times[2 * i] <= times[2 * i + 1]);
+        if (i > 0) assert_true(times[2 * i - 1] <= times[2 * i]);
+    }
+    assert_true(times[0] < times[2 * set->last + 1]);
+    left_ns = BUDGET_NS; /* the next frame reads them */
+    const uint64_t whole_ns = vkt_timer_between(r.ctx, times[0], times[2 * set->last + 1]);
+    const vkt_run next = net_run(r.step);
+    assert_int_equal(vkt_step_budget(r.n.p, &next, NULL, &left_ns, &p), VKT_OK);
+    r.step += p.completed;
+    assert_in_range(p.measured_ns, whole_ns / 2, 2 * whole_ns);
+    assert_int_equal(p.measured_budget_ns, 4 * BUDGET_NS);
+    rig_free(&r);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(expected_times_follow_a_load),
+        TEST(a_changed_budget_counts_at_once),
+        TEST(slow_slices_are_divided),
+        TEST(the_device_copies_its_timestamps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
