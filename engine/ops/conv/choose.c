@@ -350,7 +350,7 @@ static const struct {
     { VKT_V_FFT15, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
     { VKT_V_FFT16, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
     { VKT_V_DIRECT, false, dw_direct_can, dw_direct_cost, dw_parts_emit },
-    { VKT_V_DIRECT_SHARED, false, dw_direct_shared_can, dw_direct_shared_cost, dw_parts_emit },
+    { VKT_V_DIRECT_SHARED, true, dw_direct_shared_can, dw_direct_shared_cost, dw_parts_emit },
     { VKT_V_TILE, true, dw_always, dw_tiles_cost, dw_parts_emit },
     { VKT_V_SHARED, false, dw_shared_can, dw_shared_cost, dw_shared_emit },
     { VKT_V_COOP, false, dw_shared_can, dw_shared_cost, dw_shared_emit },
