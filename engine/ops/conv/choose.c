@@ -5,6 +5,7 @@
 
 #include "ops/conv/pool.h"
 #include "ops/conv/variants.h"
+#include "ops/elementwise/elementwise.h"
 
 /* The cost of a variant that is a little slower than TILE is the cost of TILE times this factor. */
 #define A_LITTLE_MORE 1.01
@@ -221,6 +222,8 @@ static void emit_product(vkt_emit *e, vkt_conv_job *j)
             candidates[n++] = (vkt_variant_cost){ variants[i].variant, variants[i].cost(e, j, variants[i].variant) };
     const vkt_variant v = pick(e, candidates, n, &j->tilings);
     if (vkt_fuse_epilogue(e, VKT_FUSE_RELU)) e->relu = j->to;
+    if (v == VKT_V_DIRECT_SHARED && e->epilogue && vkt_is_relu_dx(e->epilogue))
+        j->slope = vkt_fuse_epilogue(e, VKT_FUSE_SLOPE)->in[0];
     for (size_t i = 0; i < VKT_COUNT(variants); i++)
         if (variants[i].variant == v) variants[i].emit(e, j, v);
 }
