@@ -107,7 +107,8 @@ void main()
     const uint lane = gl_LocalInvocationID.x, group = gl_WorkGroupID.z, slice = gl_WorkGroupID.x * pc.part;
     const uint row_tile = gl_WorkGroupID.y / pc.col_tiles, col_tile = gl_WorkGroupID.y - row_tile * pc.col_tiles;
     const uint row = row_tile * ROWS, col = col_tile * COLS, o = group * pc.rows + row, depth = pc.K / pc.taps;
-    const uint dy_plane = pc.dy_height * pc.dy_width * N4, dy_first = pc.dy_base + o * dy_plane, end = min((gl_WorkGroupID.x + 1) * pc.slice, pc.plane);
+    const uint dy_plane = pc.dy_height * pc.dy_width * N4, dy_first = pc.dy_base + o * dy_plane;
+    const uint end = min((gl_WorkGroupID.x + 1) * pc.slice, pc.plane);
     float sum[SUMS];
     [[unroll]] for (uint i = 0; i < SUMS; i++) sum[i] = 0.0;
     load_taps(col, pc.x_base + group * depth * pc.src_height * pc.src_width * N4);

@@ -3,9 +3,9 @@
  * vkt_backward fuses is fused in both.
  *
  * Each pair is checked. The numbers of elementwise dispatches (with those of running statistics and of cross-entropy's
- * gradient) and of dropouts are the expected ones, and both programs have the same number of other dispatches. All results that `build`
- * passes to pair_show have the same bits, and so have the gradients and values of parameters. With APART, guards do not
- * change. The padding of a result is finite in a value and zero in a gradient. */
+ * gradient) and of dropouts are the expected ones, and both programs have the same number of other dispatches. All
+ * results that `build` passes to pair_show have the same bits, and so have the gradients and values of parameters. With
+ * APART, guards do not change. The padding of a result is finite in a value and zero in a gradient. */
 #ifndef VKT_TEST_PAIR_H
 #define VKT_TEST_PAIR_H
 

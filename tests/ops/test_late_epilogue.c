@@ -223,7 +223,8 @@ static const spec pools[] = {
     { drop_pool, .left = 1, WINDOWS, PLANES, .dropouts = 1 },
     { drop_pool, .left = 1, WINDOWS, .swap = true, .rows = 3, .dropouts = 1 },
     { drop_pool, .left = 1, WINDOWS, PLANES, .swap = true, .memory = PACKED, .dropouts = 1 },
-    { drop_pool, .left = 1, .x = { 4, { 6, 3, 10, 9 } }, .w = { 4, { 1, 1, 3, 2 } }, PLANES, .bias = true, .dropouts = 1 },
+    { drop_pool, .left = 1, .x = { 4, { 6, 3, 10, 9 } }, .w = { 4, { 1, 1, 3, 2 } }, PLANES, .bias = true,
+      .dropouts = 1 },
     { drop_pool, .left = 1, .x = { 4, { 6, 3, 10, 9 } }, .w = { 4, { 1, 1, 3, 2 } }, .memory = AGAIN, .dropouts = 1 },
     { drop_pool, .left = 1, .x = { 4, { 37, 5, 4, 4 } }, .w = { 4, { 1, 1, 4, 4 } }, PLANES, .dropouts = 1 },
     { drop_pool, .left = 1, WINDOWS, .flat = true, .dropouts = 1 },
@@ -325,8 +326,7 @@ static void stored_in_16_bits(void **state)
 static void gpus_join_and_cpus_do_not(void **state)
 {
     (void)state;
-    for (int i = 0; i < VKT_CLASS_COUNT; i++)
-        assert_int_equal(vkt_class_traits[i].dropout_joined, i != VKT_CLASS_CPU);
+    for (int i = 0; i < VKT_CLASS_COUNT; i++) assert_int_equal(vkt_class_traits[i].dropout_joined, i != VKT_CLASS_CPU);
 }
 
 int main(void)

@@ -193,8 +193,8 @@ static void emit_shared_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
                               [DIRECT_SHARED_X] = vkt_conv_source(e, j, p, &push.src_base),
                               [DIRECT_SHARED_BIAS] = j->bias.id ? VKT_WHOLE(j->bias) : w, /* not read without bias */
                               [DIRECT_SHARED_Y] = vkt_conv_destination(e, j, p, &push.dst_base),
-                              [DIRECT_SHARED_V] = j->slope.id ? vkt_conv_slope(e, j, p, &slope_base)
-                                                              : (vkt_bind){ .bytes = 0 } };
+                              [DIRECT_SHARED_V] =
+                                  j->slope.id ? vkt_conv_slope(e, j, p, &slope_base) : (vkt_bind){ .bytes = 0 } };
     push.to_slope = (int32_t)slope_base - (int32_t)push.dst_base;
     push.w_base += push.K ? h->tap * z->kernel[1] + v->tap : 0;
     push.dst_base += (h->first * j->dst[1] + v->first) * z->n4;
@@ -211,12 +211,12 @@ static void emit_shared_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
     };
     const uint64_t strips = vkt_direct_strips(e, &t, p->groups, t.rounds);
     if (!strips) return;
-    vkt_dispatch_add(e, &(vkt_launch){ .kernel = j->slope.id ? VKT_K_CONV2D_DIRECT_SHARED_SLOPE
-                                                             : VKT_K_CONV2D_DIRECT_SHARED,
-                                       VKT_LAUNCH_BIND(bind),
-                                       VKT_LAUNCH_PUSH(push),
-                                       VKT_LAUNCH_SPEC(spec),
-                                       .groups = { strips, t.row_tiles, p->groups } });
+    vkt_dispatch_add(
+        e, &(vkt_launch){ .kernel = j->slope.id ? VKT_K_CONV2D_DIRECT_SHARED_SLOPE : VKT_K_CONV2D_DIRECT_SHARED,
+                          VKT_LAUNCH_BIND(bind),
+                          VKT_LAUNCH_PUSH(push),
+                          VKT_LAUNCH_SPEC(spec),
+                          .groups = { strips, t.row_tiles, p->groups } });
 }
 
 /* ---- all phases ---- */

@@ -107,10 +107,10 @@ void vkt_conv_dw_direct_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const
                                                     [DW_DIRECT_SHARED_SPEC_WIDTH] = z->out[1],
                                                     [DW_DIRECT_SHARED_SPEC_WINDOW_H] = j->cell[0],
                                                     [DW_DIRECT_SHARED_SPEC_WINDOW_W] = j->cell[1] };
-    vkt_dispatch_add(e, &(vkt_launch){ .kernel = j->index.id ? VKT_K_CONV2D_DW_UNPOOL_SHARED
-                                                             : VKT_K_CONV2D_DW_DIRECT_SHARED,
-                                       VKT_LAUNCH_BIND(bind),
-                                       VKT_LAUNCH_PUSH(push),
-                                       VKT_LAUNCH_SPEC(spec),
-                                       .groups = { j->slices.n, t.row_tiles * t.col_tiles, p->groups } });
+    vkt_dispatch_add(
+        e, &(vkt_launch){ .kernel = j->index.id ? VKT_K_CONV2D_DW_UNPOOL_SHARED : VKT_K_CONV2D_DW_DIRECT_SHARED,
+                          VKT_LAUNCH_BIND(bind),
+                          VKT_LAUNCH_PUSH(push),
+                          VKT_LAUNCH_SPEC(spec),
+                          .groups = { j->slices.n, t.row_tiles * t.col_tiles, p->groups } });
 }

@@ -64,9 +64,9 @@ typedef struct work {
     uint32_t n_bind;
     uint32_t rows;
     uint64_t items, taps;
-    bool disjoint; /* pool2d_dx: `rows` counts rows of disjoint windows, and an item is a vec4 of a window */
-    bool inside;   /* POOL_SPEC_INSIDE */
-    bool relu;     /* POOL_SPEC_RELU */
+    bool disjoint;           /* pool2d_dx: `rows` counts rows of disjoint windows, and an item is a vec4 of a window */
+    bool inside;             /* POOL_SPEC_INSIDE */
+    bool relu;               /* POOL_SPEC_RELU */
     const vkt_node *dropout; /* computed by the kernel too; or NULL */
 } work;
 
