@@ -166,6 +166,7 @@ struct vkt_op {
     bool early;       /* runs as soon as the nodes on which it depends have run: plan/early.c */
     vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0 (vkt_fuse_epilogue) */
+    uint32_t late_epilogues; /* the same of kinds that are fused only if no other fusion takes their node */
     uint32_t head_in;        /* number + 1 of an input: the node may be the companion of the node that makes it */
     /* Returns whether the emit of `head`, a node of this op, can do the work of n (vkt_fuse_companion). NULL: it can do
      * the work of no other node. */

@@ -26,13 +26,14 @@ static vkt_node *producer_of(const vkt_graph *g, vkt_tensor t)
 
 /* Returns whether n may be fused as the next epilogue of the producer of its input i. No other node may read that
  * input. */
-static bool fits_behind(const vkt_graph *g, const vkt_node *n, uint32_t i)
+static bool fits_behind(const vkt_graph *g, const vkt_node *n, uint32_t i, bool late)
 {
     const vkt_node *last = vkt_sole_producer_past_views(g, n->in[i]), *head = producer_of(g, n->in[i]);
     if (!last || !head || (last != head && !last->fused_into) || last->epilogue) return false;
     const vkt_value *y = vkt_node_out(head, 0);
+    const uint32_t kinds = late ? head->op->late_epilogues : head->op->epilogues;
     return vkt_root(g, n->in[i]) == head->out[0].id && y->role == VKT_ROLE_ACTIVATION &&
-           (head->op->epilogues >> n->op->fuse_kind & 1) && have_same_storage(vkt_node_in(n, i), vkt_node_out(n, 0));
+           (kinds >> n->op->fuse_kind & 1) && have_same_storage(vkt_node_in(n, i), vkt_node_out(n, 0));
 }
 
 /* Returns whether head may write its output into t's memory (plan/plan.c). Its first dispatch would then overwrite t
@@ -75,24 +76,28 @@ static void fuse_slope(vkt_graph *g, vkt_node *n)
     g->nodes[slope->index]->fused_into = n->index + 1;
 }
 
-static void fuse(vkt_graph *g, vkt_node *n)
+static void fuse(vkt_graph *g, vkt_node *n, bool late)
 {
     const vkt_fuse_kind kind = n->op->fuse_kind;
-    if ((kind == VKT_FUSE_RELU || kind == VKT_FUSE_DROPOUT) && fits_behind(g, n, 0)) put_behind(g, n, 0);
+    if ((kind == VKT_FUSE_RELU || kind == VKT_FUSE_DROPOUT) && fits_behind(g, n, 0, late)) put_behind(g, n, 0);
     if (kind != VKT_FUSE_SUM && kind != VKT_FUSE_SLOPE) return;
     for (uint32_t i = kind == VKT_FUSE_SLOPE; i < 2 && !n->fused_into; i++)
-        if (have_same_storage(vkt_node_in(n, 0), vkt_node_in(n, 1)) && fits_behind(g, n, i) &&
+        if (have_same_storage(vkt_node_in(n, 0), vkt_node_in(n, 1)) && fits_behind(g, n, i, late) &&
             is_ready(g, n->in[1 - i], producer_of(g, n->in[i])))
             put_behind(g, n, i);
 }
 
+/* Late epilogues come second: then it is known which nodes the other fusions take, and which have epilogues of their
+ * own. */
 void vkt_find_epilogues(vkt_graph *g, const bool *live)
 {
     if (g->no_fuse) return;
-    for (size_t i = 0; i < g->n_nodes; i++) {
-        vkt_node *n = g->nodes[i];
-        const vkt_value *y = n->n_out ? vkt_node_out(n, 0) : NULL;
-        if (live[i] && n->op->slope_in) fuse_slope(g, n);
-        if (live[i] && y && y->role == VKT_ROLE_ACTIVATION && !y->alias && !n->fused_into) fuse(g, n);
-    }
+    for (int late = 0; late < 2; late++)
+        for (size_t i = 0; i < g->n_nodes; i++) {
+            vkt_node *n = g->nodes[i];
+            const vkt_value *y = n->n_out ? vkt_node_out(n, 0) : NULL;
+            if (live[i] && n->op->slope_in && !late) fuse_slope(g, n);
+            if (live[i] && y && y->role == VKT_ROLE_ACTIVATION && !y->alias && !n->fused_into && !n->epilogue)
+                fuse(g, n, late);
+        }
 }

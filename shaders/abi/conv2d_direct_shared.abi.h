@@ -16,8 +16,10 @@ VKT_PUSH(vkt_conv2d_direct_shared_push,
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* floats of w from tap to tap */
          VKT_U32(w_base) VKT_U32(bias_base)     /* start of the first group in its binding, in floats */
-         VKT_U32(src_base) VKT_U32(dst_base))   /* start of the first group in its binding, in vec4s */
+         VKT_U32(src_base) VKT_U32(dst_base)    /* start of the first group in its binding, in vec4s */
+         VKT_I32(to_slope))                     /* SLOPE: vec4s from a vec4 of y to that of v */
 #define DIRECT_SHARED_W    0
 #define DIRECT_SHARED_X    1
 #define DIRECT_SHARED_BIAS 2
 #define DIRECT_SHARED_Y    3
+#define DIRECT_SHARED_V    4 /* SLOPE: like y */

@@ -12,12 +12,15 @@ VKT_PUSH(vkt_conv2d_dw_direct_shared_push,
          VKT_I32(offset_h) VKT_I32(offset_w)
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(part)                          /* floats from one slice of the outputs to the next */
+         VKT_U32(dy_height) VKT_U32(dy_width)   /* size of the images in DW_DIRECT_SHARED_DY: P, Q; UNPOOL: the pooled size */
+         VKT_I32(to_index)                      /* UNPOOL: vec4s from a vec4 of dy to its index */
          VKT_U32(x_base) VKT_U32(dy_base)       /* start of the first group in its binding, in vec4s */
          VKT_U32(w_base) VKT_U32(b_base))       /* start of the first group in its binding, in floats */
 #define DW_DIRECT_SHARED_DY 0
 #define DW_DIRECT_SHARED_X  1
 #define DW_DIRECT_SHARED_W  2 /* (O, C/G * R * S), per slice */
 #define DW_DIRECT_SHARED_B  3 /* (O), per slice */
+#define DW_DIRECT_SHARED_INDEX 4 /* UNPOOL: see abi/pool_index.abi.h */
 
 #define DW_DIRECT_SHARED_SPEC_LANES 0 /* a power of two, DW_DIRECT_SHARED_TOGETHER or more */
 #define DW_DIRECT_SHARED_SPEC_ROWS  1 /* output channels per tile */
@@ -26,6 +29,8 @@ VKT_PUSH(vkt_conv2d_dw_direct_shared_push,
 #define DW_DIRECT_SHARED_SPEC_BIAS  4
 #define DW_DIRECT_SHARED_SPEC_N4    5 /* vec4s of one pixel: pitch / 4 */
 #define DW_DIRECT_SHARED_SPEC_WIDTH 6 /* Q */
-#define DW_DIRECT_SHARED_SPECS      7
+#define DW_DIRECT_SHARED_SPEC_WINDOW_H 7 /* UNPOOL: size of a pooling window */
+#define DW_DIRECT_SHARED_SPEC_WINDOW_W 8
+#define DW_DIRECT_SHARED_SPECS      9
 
 #define DW_DIRECT_SHARED_TOGETHER 16 /* sums whose lanes are added at the same time */

@@ -4,6 +4,7 @@
 // It also computes dx, as conv/direct.comp does. In that kernel the lanes of a subgroup exchange weights by shuffles,
 // and the vec4s of all taps are in registers. Here weights are in shared memory (lib/direct_shared.glsl), and a lane
 // has only its sums and the vec4s of UNROLL taps in registers. K may be any number.
+// SLOPE: the gradient of a relu follows, whose result is v. So y is stored where v is above 0, and 0 elsewhere.
 // grid: x tiles of ACROSS columns (stride loop), y row tiles, z groups.
 // Deterministic: one lane computes an element, in the order of (c,r,s).
 #version 460
@@ -18,7 +19,19 @@ layout(binding = DIRECT_SHARED_W, std430) readonly buffer W { float w_in[]; };
 VKT_IN4(DIRECT_SHARED_X, x_in);
 layout(binding = DIRECT_SHARED_BIAS, std430) readonly buffer Bias { float bias_in[]; };
 VKT_OUT4(DIRECT_SHARED_Y, y);
+#ifdef SLOPE
+VKT_IN4(DIRECT_SHARED_V, v_in);
+#endif
 #include "lib/direct_shared.glsl"
+
+// Stores vec4 `to` of y.
+void store(uint to, vec4 value)
+{
+#ifdef SLOPE
+    value = mix(value, vec4(0.0), lessThanEqual(LOAD4(v_in, to + uint(pc.to_slope)), vec4(0.0))); // as in lib/unary.glsl
+#endif
+    STORE4(y, to, value);
+}
 
 void main()
 {
@@ -40,7 +53,7 @@ void main()
         }
         uint to = pc.dst_base + (group * pc.dst_group + row) * pc.dst_plane + p * pc.dst_row + q * pc.dst_col + n;
         [[unroll]] for (uint m = 0; m < ROWS; m++) {
-            if (wanted < pc.columns && row + m < pc.rows) STORE4(y, to, sum[m]);
+            if (wanted < pc.columns && row + m < pc.rows) store(to, sum[m]);
             to += pc.dst_plane;
         }
     }

@@ -4,6 +4,8 @@
 // Lanes are neighbouring vec4s of the plane. A work group computes a tile of ROWS output channels x COLS weights. Each
 // lane has sums of its own for the whole tile, ROWS vec4s of dy, and one vec4 of x at a time. At the end the lanes'
 // sums are added in shared memory.
+// UNPOOL: a max pooling over disjoint windows follows y, and dy is computed from the gradient of the pooling, dpool, as in
+// conv/dw_tile.comp. The sums have the same terms in the same order.
 // grid: x slices of the plane, y tiles, z groups. If there are several slices, conv/dw_sum.comp adds them.
 // Deterministic: a lane adds in the order of (p,q,n). The lanes' sums are added in a fixed order.
 // Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.
@@ -12,6 +14,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "abi/abi.h"
 #include "abi/conv2d_dw_direct_shared.abi.h"
+#include "abi/pool_index.abi.h"
 #include "lib/load.glsl"
 layout(local_size_x_id = DW_DIRECT_SHARED_SPEC_LANES) in;
 layout(constant_id = DW_DIRECT_SHARED_SPEC_LANES) const uint LANES = 128;
@@ -24,6 +27,11 @@ layout(constant_id = DW_DIRECT_SHARED_SPEC_WIDTH) const uint WIDTH = 1;
 
 VKT_IN4(DW_DIRECT_SHARED_DY, dy_in);
 VKT_IN4(DW_DIRECT_SHARED_X, x_in);
+#ifdef UNPOOL
+VKT_IN4(DW_DIRECT_SHARED_INDEX, index_in);
+layout(constant_id = DW_DIRECT_SHARED_SPEC_WINDOW_H) const uint WINDOW_H = 2;
+layout(constant_id = DW_DIRECT_SHARED_SPEC_WINDOW_W) const uint WINDOW_W = 2;
+#endif
 layout(binding = DW_DIRECT_SHARED_W, std430) writeonly buffer Dw { float dw[]; };
 layout(binding = DW_DIRECT_SHARED_B, std430) writeonly buffer Db { float db[]; };
 
@@ -44,6 +52,28 @@ void load_taps(uint first, uint src_first)
         tap_at[i] = ivec4(int(src_first) + ((int(c * pc.src_height) + h) * int(pc.src_width) + v) * int(N4), h, v, 0);
     }
     barrier();
+}
+
+// Returns the index of the gradient of pixel (p,q) in a plane of dy, in vec4s. Pixels past the last pooling window read that
+// window; its winner is never one of them.
+uint index_in_dy(uint pixel, uint p, uint q)
+{
+#ifdef UNPOOL
+    pixel = min(p / WINDOW_H, pc.dy_height - 1) * pc.dy_width + min(q / WINDOW_W, pc.dy_width - 1);
+#endif
+    return pixel * N4;
+}
+
+// Returns the vec4 of dy for a pixel, from vec4 `at` of its binding.
+vec4 load_dy(uint at, uint pixel)
+{
+    const vec4 dy = LOAD4(dy_in, at);
+#ifdef UNPOOL
+    const uvec4 winner = floatBitsToUint(LOAD4(index_in, at + uint(pc.to_index)));
+    return mix(vec4(0.0), dy, equal(winner, uvec4(POOL_INDEX_BIAS + pixel)));
+#else
+    return dy;
+#endif
 }
 
 // Returns sum + dot(a, b), as four multiply-adds.
@@ -77,16 +107,18 @@ void main()
     const uint lane = gl_LocalInvocationID.x, group = gl_WorkGroupID.z, slice = gl_WorkGroupID.x * pc.part;
     const uint row_tile = gl_WorkGroupID.y / pc.col_tiles, col_tile = gl_WorkGroupID.y - row_tile * pc.col_tiles;
     const uint row = row_tile * ROWS, col = col_tile * COLS, o = group * pc.rows + row, depth = pc.K / pc.taps;
-    const uint dy_first = pc.dy_base + o * pc.plane, end = min((gl_WorkGroupID.x + 1) * pc.slice, pc.plane);
+    const uint dy_plane = pc.dy_height * pc.dy_width * N4, dy_first = pc.dy_base + o * dy_plane;
+    const uint end = min((gl_WorkGroupID.x + 1) * pc.slice, pc.plane);
     float sum[SUMS];
     [[unroll]] for (uint i = 0; i < SUMS; i++) sum[i] = 0.0;
     load_taps(col, pc.x_base + group * depth * pc.src_height * pc.src_width * N4);
     for (uint column = gl_WorkGroupID.x * pc.slice + lane; column < end; column += LANES) {
         const uint pixel = column / N4, n = column % N4, p = pixel / WIDTH, q = pixel % WIDTH;
         const int h = int(p * pc.stride_h), v = int(q * pc.stride_w), at = (h * int(pc.src_width) + v) * int(N4) + int(n);
+        const uint in_dy = index_in_dy(pixel, p, q);
         vec4 dy[ROWS];
         [[unroll]] for (uint m = 0; m < ROWS; m++) {
-            dy[m] = LOAD4(dy_in, dy_first + min(m, pc.rows - 1 - row) * pc.plane + column);
+            dy[m] = load_dy(dy_first + min(m, pc.rows - 1 - row) * dy_plane + in_dy + n, pixel);
             if (BIAS) sum[ROWS * COLS + m] += (dy[m].x + dy[m].y) + (dy[m].z + dy[m].w);
         }
         [[unroll]] for (uint k = 0; k < COLS; k++) {

@@ -11,6 +11,8 @@
 //   yet. Values and winners are stored from vec4 part * part_pitch on.
 //   JOIN: joins all parts of each window in their order, which is the order of the elements. PART and JOIN do not
 //   support dilation.
+//   DROPOUT: y is stored after a dropout, with the random numbers of elementwise/dropout.comp. With PLANES, a plane (n,c)
+//   has one number.
 // grid: x over `rows` output rows of each channel, y over parts of a row, both with a stride; any group count is right.
 //       PART: z over parts.
 // source: PyTorch documentation of MaxPool2d, AvgPool2d, AdaptiveMaxPool2d.
@@ -31,6 +33,11 @@ layout(constant_id = POOL_SPEC_DILATION_W) const uint DILATION_W = 1;
 const bool DILATED = DILATION_H != 1 || DILATION_W != 1;
 VKT_IN4(POOL_X, x);
 VKT_OUT4(POOL_Y, y);
+#ifdef DROPOUT
+layout(constant_id = POOL_SPEC_PLANES) const bool PLANES = false;
+#define DROPOUT_STEP POOL_STEP
+#include "lib/dropout.glsl"
+#endif
 #ifndef AVERAGE
 VKT_F32_OUT4(POOL_INDEX, index);
 #include "lib/window_max.glsl"
@@ -39,6 +46,16 @@ VKT_IN4(POOL_WINNERS, winners);
 #endif
 #endif
 #include "lib/pool.glsl"
+
+// Stores vec4 i of row `row`, at index `to` of the binding.
+void store(uint row, uint i, uint row_items, uint to, vec4 v)
+{
+#ifdef DROPOUT
+    const uint at = pc.first_channel * P * row_items + (first_row + row) * row_items + i; // in the tensor
+    v = dropped(v, words(PLANES ? at / (P * row_items) * N4 + i % N4 : at));
+#endif
+    STORE4(y, to, v);
+}
 
 // Computes vec4 `i` of row `row` of this dispatch. v and u are its windows along the height and the width. `corner` is
 // the index of the first element of both in x.
@@ -78,7 +95,7 @@ void pool(uint row, uint i, uint row_items, Window v, Window u, uint corner)
 #ifndef PART
     sum /= divisor(v, u);
 #endif
-    STORE4(y, to, sum);
+    store(row, i, row_items, to, sum);
 #else
     const uint at = POOL_INDEX_BIAS + v.begin * W + u.begin;
     vec4 best = NO_MAXIMUM;
@@ -92,7 +109,7 @@ void pool(uint row, uint i, uint row_items, Window v, Window u, uint corner)
             const uint step = r * DILATION_H * W + s * DILATION_W;
             challenge(best, winner, LOAD4(x, corner + step * N4), uvec4(at + step));
         }
-    STORE4(y, to, best);
+    store(row, i, row_items, to, best);
 #ifdef PART
     STORE4(index, to, uintBitsToFloat(winner));
 #else
@@ -105,6 +122,9 @@ void pool(uint row, uint i, uint row_items, Window v, Window u, uint corner)
 void main()
 {
     const uint lanes = gl_WorkGroupSize.x, row_items = Q * N4;
+#ifdef DROPOUT
+    read_once();
+#endif
     for (uint row = gl_WorkGroupID.x; row < channels * rows; row += gl_NumWorkGroups.x) {
         const uint c = row / rows, p = first_row + row % rows;
         const Window v =

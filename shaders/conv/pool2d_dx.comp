@@ -7,6 +7,7 @@
 //   r, last to first.
 // DISJOINT: stride = kernel and no padding, so windows are disjoint. A lane reads dy and index of one window and writes its
 // R x S elements. Elements at the far edges that are in no window become 0.
+// DROPOUT, only with DISJOINT: dx is stored after a dropout, as y in pool2d.comp.
 // grid: x over `rows` rows of dx of each channel (DISJOINT: rows of windows), y over parts of a row, both with a stride; any
 //       group count is right.
 // Deterministic: one lane computes an element.
@@ -27,6 +28,11 @@ layout(constant_id = POOL_SPEC_DILATION_W) const uint DILATION_W = 1;
 const bool DILATED = DILATION_H != 1 || DILATION_W != 1;
 VKT_IN4(POOL_DY, dy);
 VKT_OUT4(POOL_DX, dx);
+#ifdef DROPOUT
+layout(constant_id = POOL_SPEC_PLANES) const bool PLANES = false;
+#define DROPOUT_STEP POOL_STEP
+#include "lib/dropout.glsl"
+#endif
 #ifndef AVERAGE
 VKT_IN4(POOL_INDEX, index);
 vec4 where(uvec4 winner, uint at, vec4 g) { return mix(vec4(0.0), g, equal(winner, uvec4(POOL_INDEX_BIAS + at))); }
@@ -44,14 +50,20 @@ void write_window(uint c, uint p, uint q, uint n)
 #else
     const uvec4 winner = real ? floatBitsToUint(LOAD4(index, i - pq_base + index_base)) : uvec4(0u);
 #endif
+#ifdef DROPOUT
+    const uvec4 of_plane = PLANES ? words((pc.first_channel + c) * N4 + n) : uvec4(0u);
+#endif
     for (uint r = 0; r < R; r++)
         for (uint s = 0; s < S; s++) {
             const uint h = p * R + r, w = q * S + s;
             if (INSIDE == 0u && (h >= H || w >= W)) continue;
 #ifdef AVERAGE
-            const vec4 e = g;
+            vec4 e = g;
 #else
-            const vec4 e = where(winner, h * W + w, g);
+            vec4 e = where(winner, h * W + w, g);
+#endif
+#ifdef DROPOUT
+            e = dropped(e, PLANES ? of_plane : words((((pc.first_channel + c) * H + h) * W + w) * N4 + n));
 #endif
             STORE4(dx, hw_base + ((c * H + h) * W + w) * N4 + n, e);
         }
@@ -125,6 +137,9 @@ void main()
     const uint columns = W;
 #endif
     const uint lanes = gl_WorkGroupSize.x, row_items = columns * N4;
+#ifdef DROPOUT
+    read_once();
+#endif
     for (uint row = gl_WorkGroupID.x; row < channels * rows; row += gl_NumWorkGroups.x) {
         const uint c = row / rows, h = first_row + row % rows;
         for (uint i = gl_WorkGroupID.y * lanes + gl_LocalInvocationID.x; i < row_items; i += lanes * gl_NumWorkGroups.y) {

@@ -14,10 +14,9 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
-#include "abi/step.abi.h"
 #include "abi/dropout.abi.h"
+#include "lib/dropout.glsl"
 #include "lib/load.glsl"
-#include "lib/philox.glsl"
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
 #if defined(AFTER) || defined(BEFORE)
@@ -25,23 +24,7 @@ layout(constant_id = DROPOUT_SPEC_FUNCTION) const uint FUNCTION = 0;
 #include "abi/functions.abi.h"
 #include "lib/unary.glsl"
 #endif
-layout(binding = DROPOUT_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = DROPOUT_Y, std430) writeonly buffer Y1 { float y[]; };
-
-uvec2 key; // read once, because they are the same for all elements: on lavapipe each read costs a loop over lanes
-uint draw, salt, threshold;
-float scale;
-
-void read_once()
-{
-    key = uvec2(step[STEP_KEY0], step[STEP_KEY1]);
-    draw = step[STEP_DRAW], salt = pc.salt, threshold = pc.threshold, scale = pc.scale;
-}
-
-uvec4 words(uint e4)
-{
-    return philox4x32(uvec4(e4, draw, salt, 3u), key);
-}
 
 #ifdef PLANES_ROWS
 layout(binding = DROPOUT_X, std430) readonly buffer X { float x[]; };
@@ -78,7 +61,7 @@ vec4 operand(uint i)
 
 vec4 masked(uint i, uvec4 w)
 {
-    const vec4 v = mix(vec4(0.0), operand(i) * scale, greaterThanEqual(w, uvec4(threshold)));
+    const vec4 v = dropped(operand(i), w);
 #ifdef BEFORE
     return FUNCTION == DROPOUT_SUM ? v + LOAD4(b4, i) : unary_dx(LOAD4(b4, i), v);
 #else

@@ -3,9 +3,9 @@
  * vkt_backward fuses is fused in both.
  *
  * Each pair is checked. The numbers of elementwise dispatches (with those of running statistics and of cross-entropy's
- * gradient) are the expected ones, and both programs have the same number of other dispatches. All results that `build`
- * passes to pair_show have the same bits, and so have the gradients and values of parameters. With APART, guards do not
- * change. The padding of a result is finite in a value and zero in a gradient. */
+ * gradient) and of dropouts are the expected ones, and both programs have the same number of other dispatches. All
+ * results that `build` passes to pair_show have the same bits, and so have the gradients and values of parameters. With
+ * APART, guards do not change. The padding of a result is finite in a value and zero in a gradient. */
 #ifndef VKT_TEST_PAIR_H
 #define VKT_TEST_PAIR_H
 
@@ -29,6 +29,9 @@ typedef struct pair_spec {
      * number is known. Then the fused program must not have a dispatch of the kernel `unary`. It must have other
      * elementwise dispatches if `left` is not 0, and none if `left` is 0. */
     uint32_t fused;
+    /* How many more dispatches of dropouts alone the plain program has. PAIR_MANY: the view splits dispatches; then it
+     * has some more, and other dispatches are not counted. */
+    uint32_t dropouts;
     /* ---- for `build` ---- */
     vkt_shape x, w;
     vkt_conv2d_params conv;

@@ -146,9 +146,15 @@ static uint32_t count(const rig *r, vkt_kernel_id kernel)
     return n;
 }
 
+/* Returns how many dispatches read the pooling's gradient. */
+static uint32_t count_unpool(const rig *r)
+{
+    return count(r, VKT_K_CONV2D_DW_UNPOOL) + count(r, VKT_K_CONV2D_DW_UNPOOL_SHARED);
+}
+
 /* The gradient that the gradient of the weights reads. ARRAY: that of the convolution's output. UNPOOL: the
- * pooling's. */
-typedef enum how { ARRAY, UNPOOL } how;
+ * pooling's. EITHER: the view's device may be unable to run the forced variant. */
+typedef enum how { ARRAY, UNPOOL, EITHER } how;
 
 /* Compares the fused and the plain program. Returns how many dispatches of the fused one read the pooling's gradient.
  * Also returns 0 if the view's device cannot run both programs. */
@@ -159,9 +165,9 @@ static uint32_t agree(const net *n, const harness_view *view, how want)
     bool both = rig_make(&plain, n, view, false);
     both = rig_make(&fused, n, view, true) && both;
     if (both) {
-        fused_kernels = count(&fused, VKT_K_CONV2D_DW_UNPOOL);
-        assert_int_equal(fused_kernels > 0, want == UNPOOL);
-        assert_int_equal(count(&plain, VKT_K_CONV2D_DW_UNPOOL), 0);
+        fused_kernels = count_unpool(&fused);
+        if (want != EITHER) assert_int_equal(fused_kernels > 0, want == UNPOOL);
+        assert_int_equal(count_unpool(&plain), 0);
         if (fused_kernels) assert_int_equal(count(&fused, VKT_K_MAX_POOL2D_DX_DISJOINT), n->ask);
         run(&fused);
         run(&plain);
@@ -179,6 +185,7 @@ static void as_it_is(vkt_limits *lim)
 }
 
 static const harness_view tile = { "tile", as_it_is, .force = VKT_V(TILE) };
+static const harness_view shared = { "shared", as_it_is, .force = VKT_V(DIRECT_SHARED) };
 
 static net draw(uint64_t seed)
 {
@@ -206,15 +213,18 @@ static void fused_unpooling_has_the_bits_of_the_array(void **state)
     (void)state;
     harness_needs(harness_ctx);
     const bool few = vkt_env_int("VKT_TEST_SEEDS", 12) < 5;
-    uint32_t checked = 0;
+    uint32_t checked = 0, in_shared_memory = 0;
     for (uint32_t i = 0; i < 12; i += few ? 3 : 1) {
         const net n = draw(i);
         harness_view view =
             i < harness_n_views ? harness_views[i] : harness_half_views[i % VKT_COUNT(harness_half_views)];
         view.force = VKT_V(TILE);
         checked += agree(&n, &view, UNPOOL) > 0;
+        view.force = VKT_V(DIRECT_SHARED);
+        in_shared_memory += agree(&n, &view, EITHER) > 0;
     }
     assert_true(checked > (few ? 2 : 8));
+    assert_true(in_shared_memory > (few ? 2 : 8));
 }
 
 /* With bindings of 16 KiB, several dispatches compute the gradient of 60 channels, in f32 and in 16 bits. dy and the
@@ -233,6 +243,14 @@ static void windows_of_channels_are_right(void **state)
         n.w.dim[1] = 2 / n.conv.groups;
         assert_true(agree(&n, &view, UNPOOL) > 1);
     }
+    /* Each group has its own dispatch. */
+    n.conv.groups = 2;
+    n.w.dim[1] = 1;
+    for (uint32_t i = 0; i < VKT_COUNT(small); i++) {
+        harness_view view = *small[i];
+        view.force = VKT_V(DIRECT_SHARED);
+        assert_true(agree(&n, &view, UNPOOL) > 1);
+    }
 }
 
 static void a_variant_that_wants_the_array_gets_it(void **state)
@@ -241,7 +259,7 @@ static void a_variant_that_wants_the_array_gets_it(void **state)
     harness_needs(harness_ctx);
     const net n = { vkt_shape4(9, 4, 9, 9), vkt_shape4(8, 4, 2, 3), .bias = true, .relu = true,
                     .pool = { .kernel = { 2, 3 } } };
-    const uint64_t variants[] = { VKT_V(DIRECT), VKT_V(DIRECT_SHARED), VKT_V(SHARED), VKT_V(FFT16) };
+    const uint64_t variants[] = { VKT_V(DIRECT), VKT_V(SHARED), VKT_V(FFT16) };
     for (size_t i = 0; i < VKT_COUNT(variants); i++)
         agree(&n, &(harness_view){ "another variant", as_it_is, .force = variants[i] }, ARRAY);
 }
@@ -278,6 +296,7 @@ static void adaptive_windows_may_be_disjoint(void **state)
     harness_needs(harness_ctx);
     net n = { vkt_shape4(5, 2, 10, 10), vkt_shape4(9, 2, 3, 3), .bias = true, .relu = true, .adaptive = 4 };
     agree(&n, &tile, UNPOOL);
+    agree(&n, &shared, UNPOOL);
     n.adaptive = 3; /* three windows over 8 rows overlap */
     agree(&n, &tile, ARRAY);
 }
@@ -298,6 +317,7 @@ static void another_reader_or_other_windows_keep_the_array(void **state)
     const net *all[] = { &trained, &forked, &averaged, &overlapping, &padded, &gaps };
     for (size_t i = 0; i < VKT_COUNT(all); i++) agree(all[i], &tile, ARRAY);
     agree(&n, &tile, UNPOOL);
+    agree(&n, &shared, UNPOOL);
 }
 
 /* The gradient of the convolution's output is stored for the reader that asked for it. Both gradients of the weights

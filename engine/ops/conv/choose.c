@@ -5,6 +5,7 @@
 
 #include "ops/conv/pool.h"
 #include "ops/conv/variants.h"
+#include "ops/elementwise/elementwise.h"
 
 /* The cost of a variant that is a little slower than another one is the other's cost times this factor. */
 #define A_LITTLE_MORE 1.01
@@ -221,6 +222,8 @@ static void emit_product(vkt_emit *e, vkt_conv_job *j)
             candidates[n++] = (vkt_variant_cost){ variants[i].variant, variants[i].cost(e, j, variants[i].variant) };
     const vkt_variant v = pick(e, candidates, n, &j->tilings);
     if (vkt_fuse_epilogue(e, VKT_FUSE_RELU)) e->relu = j->to;
+    if (v == VKT_V_DIRECT_SHARED && e->epilogue && vkt_is_relu_dx(e->epilogue))
+        j->slope = vkt_fuse_epilogue(e, VKT_FUSE_SLOPE)->in[0];
     for (size_t i = 0; i < VKT_COUNT(variants); i++)
         if (variants[i].variant == v) variants[i].emit(e, j, v);
 }
@@ -350,7 +353,7 @@ static const struct {
     { VKT_V_FFT15, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
     { VKT_V_FFT16, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
     { VKT_V_DIRECT, false, dw_direct_can, dw_direct_cost, dw_parts_emit },
-    { VKT_V_DIRECT_SHARED, false, dw_direct_shared_can, dw_direct_shared_cost, dw_parts_emit },
+    { VKT_V_DIRECT_SHARED, true, dw_direct_shared_can, dw_direct_shared_cost, dw_parts_emit },
     { VKT_V_TILE, true, dw_always, dw_tiles_cost, dw_parts_emit },
     { VKT_V_SHARED, false, dw_shared_can, dw_shared_cost, dw_shared_emit },
     { VKT_V_COOP, false, dw_shared_can, dw_shared_cost, dw_shared_emit },

@@ -184,6 +184,7 @@ const vkt_op vkt_op_conv2d_dx = {
     .attr_bytes = sizeof(dx_attr),
     .infer = dx_infer,
     .emit = dx_emit,
+    .late_epilogues = 1u << VKT_FUSE_SLOPE,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .tested_by = "conv2d",
     .flops = dx_flops,

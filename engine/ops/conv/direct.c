@@ -164,6 +164,7 @@ static void emit_shared_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
     const vkt_conv2d_size *z = j->z;
     const uint32_t taps = z->kernel[0] * z->kernel[1];
     const vkt_direct_tiles t = phase_tiles(e, j, p, h, v);
+    uint32_t slope_base = 0;
     vkt_conv2d_direct_shared_push push = { .columns = h->count * v->count * z->n4,
                                            .dst_plane = (uint32_t)j->dst_plane,
                                            .dst_row = h->step * j->dst[1] * z->n4,
@@ -191,7 +192,10 @@ static void emit_shared_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
     const vkt_bind bind[] = { [DIRECT_SHARED_W] = w,
                               [DIRECT_SHARED_X] = vkt_conv_source(e, j, p, &push.src_base),
                               [DIRECT_SHARED_BIAS] = j->bias.id ? VKT_WHOLE(j->bias) : w, /* not read without bias */
-                              [DIRECT_SHARED_Y] = vkt_conv_destination(e, j, p, &push.dst_base) };
+                              [DIRECT_SHARED_Y] = vkt_conv_destination(e, j, p, &push.dst_base),
+                              [DIRECT_SHARED_V] =
+                                  j->slope.id ? vkt_conv_slope(e, j, p, &slope_base) : (vkt_bind){ .bytes = 0 } };
+    push.to_slope = (int32_t)slope_base - (int32_t)push.dst_base;
     push.w_base += push.K ? h->tap * z->kernel[1] + v->tap : 0;
     push.dst_base += (h->first * j->dst[1] + v->first) * z->n4;
     const uint32_t spec[DIRECT_TILES_SPECS] = {
@@ -207,11 +211,12 @@ static void emit_shared_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
     };
     const uint64_t strips = vkt_direct_strips(e, &t, p->groups, t.rounds);
     if (!strips) return;
-    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_CONV2D_DIRECT_SHARED,
-                                       VKT_LAUNCH_BIND(bind),
-                                       VKT_LAUNCH_PUSH(push),
-                                       VKT_LAUNCH_SPEC(spec),
-                                       .groups = { strips, t.row_tiles, p->groups } });
+    vkt_dispatch_add(
+        e, &(vkt_launch){ .kernel = j->slope.id ? VKT_K_CONV2D_DIRECT_SHARED_SLOPE : VKT_K_CONV2D_DIRECT_SHARED,
+                          VKT_LAUNCH_BIND(bind),
+                          VKT_LAUNCH_PUSH(push),
+                          VKT_LAUNCH_SPEC(spec),
+                          .groups = { strips, t.row_tiles, p->groups } });
 }
 
 /* ---- all phases ---- */

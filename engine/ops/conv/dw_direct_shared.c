@@ -56,6 +56,9 @@ void vkt_conv_dw_direct_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const
     const vkt_conv2d_size *z = j->z;
     const vkt_dw_direct_tiles t = vkt_dw_direct_tiles_of(e, j);
     const uint32_t K = depth_of(j), o = p->group * j->rows, n_o = p->groups * j->rows;
+    const uint32_t *dy_size = vkt_lowered_value(e, j->dy)->shape.dim + 2;
+    const uint64_t dy_plane = (uint64_t)dy_size[0] * dy_size[1] * z->n4; /* in memory */
+    uint32_t index_base = 0;
     if (!vkt_conv2d_is_short(e, 1, j->slice / t.lanes + t.cols + (t.rows * t.cols + t.rows) * t.lanes)) return;
     vkt_conv2d_dw_direct_shared_push push = { .plane = (uint32_t)j->dy_plane,
                                               .slice = j->slice,
@@ -73,13 +76,20 @@ void vkt_conv_dw_direct_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const
                                               .reach_h = (int32_t)z->a.dilation[0],
                                               .reach_w = (int32_t)z->a.dilation[1],
                                               .part = (uint32_t)j->slices.floats,
+                                              .dy_height = dy_size[0],
+                                              .dy_width = dy_size[1],
                                               .b_base = o };
-    vkt_bind bind[] = { [DW_DIRECT_SHARED_DY] = vkt_conv2d_channels(e, j->dy, j->dy_plane, o, n_o, &push.dy_base),
+    vkt_bind bind[] = { [DW_DIRECT_SHARED_DY] = vkt_conv2d_channels(e, j->dy, dy_plane, o, n_o, &push.dy_base),
                         [DW_DIRECT_SHARED_X] =
                             vkt_conv2d_channels(e, j->x, j->x_plane, (uint64_t)p->group * j->channels,
                                                 (uint64_t)p->groups * j->channels, &push.x_base),
                         [DW_DIRECT_SHARED_W] = VKT_WHOLE(j->slices.t),
-                        [DW_DIRECT_SHARED_B] = VKT_WHOLE(j->slices.t) };
+                        [DW_DIRECT_SHARED_B] = VKT_WHOLE(j->slices.t),
+                        [DW_DIRECT_SHARED_INDEX] = VKT_WHOLE(j->index) };
+    if (j->index.id) {
+        bind[DW_DIRECT_SHARED_INDEX] = vkt_conv2d_channels(e, j->index, dy_plane, o, n_o, &index_base);
+        push.to_index = (int32_t)index_base - (int32_t)push.dy_base;
+    }
     if (j->slices.t.id) {
         push.w_base = o * K;
         bind[DW_DIRECT_SHARED_B].offset_bytes = j->db.id ? 4 * j->slices.bias_start : 0;
@@ -94,10 +104,13 @@ void vkt_conv_dw_direct_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const
                                                     [DW_DIRECT_SHARED_SPEC_PAD] = z->a.pad[0] != 0 || z->a.pad[1] != 0,
                                                     [DW_DIRECT_SHARED_SPEC_BIAS] = j->db.id != 0,
                                                     [DW_DIRECT_SHARED_SPEC_N4] = z->n4,
-                                                    [DW_DIRECT_SHARED_SPEC_WIDTH] = z->out[1] };
-    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_CONV2D_DW_DIRECT_SHARED,
-                                       VKT_LAUNCH_BIND(bind),
-                                       VKT_LAUNCH_PUSH(push),
-                                       VKT_LAUNCH_SPEC(spec),
-                                       .groups = { j->slices.n, t.row_tiles * t.col_tiles, p->groups } });
+                                                    [DW_DIRECT_SHARED_SPEC_WIDTH] = z->out[1],
+                                                    [DW_DIRECT_SHARED_SPEC_WINDOW_H] = j->cell[0],
+                                                    [DW_DIRECT_SHARED_SPEC_WINDOW_W] = j->cell[1] };
+    vkt_dispatch_add(
+        e, &(vkt_launch){ .kernel = j->index.id ? VKT_K_CONV2D_DW_UNPOOL_SHARED : VKT_K_CONV2D_DW_DIRECT_SHARED,
+                          VKT_LAUNCH_BIND(bind),
+                          VKT_LAUNCH_PUSH(push),
+                          VKT_LAUNCH_SPEC(spec),
+                          .groups = { j->slices.n, t.row_tiles * t.col_tiles, p->groups } });
 }

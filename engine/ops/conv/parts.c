@@ -68,10 +68,21 @@ vkt_bind vkt_conv_source(const vkt_emit *e, const vkt_conv_job *j, const vkt_con
                                (p->groups - 1ull) * j->depth + p->depth, base);
 }
 
+static vkt_bind like_destination(const vkt_emit *e, const vkt_conv_job *j, vkt_tensor t, const vkt_conv_part *p,
+                                 uint32_t *base)
+{
+    return vkt_conv2d_channels(e, t, j->dst_plane, (uint64_t)p->group * j->rows + p->row,
+                               (p->groups - 1ull) * j->rows + p->rows, base);
+}
+
 vkt_bind vkt_conv_destination(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base)
 {
-    return vkt_conv2d_channels(e, j->to, j->dst_plane, (uint64_t)p->group * j->rows + p->row,
-                               (p->groups - 1ull) * j->rows + p->rows, base);
+    return like_destination(e, j, j->to, p, base);
+}
+
+vkt_bind vkt_conv_slope(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base)
+{
+    return like_destination(e, j, j->slope, p, base);
 }
 
 vkt_bind vkt_conv_pack(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p, uint32_t mb, bool m_major,

@@ -54,6 +54,7 @@ typedef struct vkt_conv_job {
     uint32_t rows, depth;          /* destination and source channels of a group */
     uint64_t dst_plane, src_plane; /* vec4s of a channel */
     vkt_tensor from, w, bias, to;
+    vkt_tensor slope; /* DIRECT_SHARED stores 0 where this tensor, which is like `to`, is not above 0; {0}: none */
     vkt_tensor taps, packed; /* taps: the tile kernel's table. packed: the weights in the order in which the tile or
                               * span kernel reads them. Both are {0} until their first use */
     bool in_place;           /* the tile kernel reads w itself, without a packed copy */
@@ -72,6 +73,8 @@ vkt_bind vkt_conv_weights(const vkt_emit *e, const vkt_conv_job *j, const vkt_co
  * binding. */
 vkt_bind vkt_conv_source(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
 vkt_bind vkt_conv_destination(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
+/* Returns the binding of the part of j->slope that belongs to vkt_conv_destination's range. */
+vkt_bind vkt_conv_slope(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
 /* Copies w to panels of `mb` rows, and returns the binding of the panels. The caller sets the order of the weights in
  * `push`: `inner`, w_base, w_outer and w_inner. */
 vkt_bind vkt_conv_pack(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p, uint32_t mb, bool m_major,

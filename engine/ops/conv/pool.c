@@ -187,6 +187,7 @@ const vkt_op vkt_op_pool2d = {
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0), /* the index stays in 32 bits */
     .backward = pool_backward,
     .fuse = pool_fuse,
+    .late_epilogues = 1u << VKT_FUSE_DROPOUT,
     .sample = pool_sample,
     .rel_tol = 2e-6f,
     .abs_tol = 2e-6f,

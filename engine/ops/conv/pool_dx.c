@@ -38,6 +38,7 @@ const vkt_op vkt_op_pool2d_dx = {
     .attr_bytes = sizeof(vkt_pool2d_dx_attr),
     .infer = infer,
     .emit = emit,
+    .late_epilogues = 1u << VKT_FUSE_DROPOUT,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .tested_by = "pool2d",
     .flops = flops,

@@ -2,6 +2,7 @@
  * loops are short enough: by channels, then by rows. If y is computed, large windows are split into parts, too. */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
+#include "ops/elementwise/elementwise.h"
 
 #include "kernel/ids.h"
 
@@ -63,9 +64,10 @@ typedef struct work {
     uint32_t n_bind;
     uint32_t rows;
     uint64_t items, taps;
-    bool disjoint; /* pool2d_dx: `rows` counts rows of disjoint windows, and an item is a vec4 of a window */
-    bool inside;   /* POOL_SPEC_INSIDE */
-    bool relu;     /* POOL_SPEC_RELU */
+    bool disjoint;           /* pool2d_dx: `rows` counts rows of disjoint windows, and an item is a vec4 of a window */
+    bool inside;             /* POOL_SPEC_INSIDE */
+    bool relu;               /* POOL_SPEC_RELU */
+    const vkt_node *dropout; /* computed by the kernel too; or NULL */
 } work;
 
 /* The parts of a window of y that several invocations compute. A part has h x w elements, or fewer at the window's far
@@ -91,7 +93,7 @@ typedef struct job {
     const work *w;
     parts parts;
     vkt_tensor t[3]; /* by binding */
-    uint32_t spec[8];
+    uint32_t spec[POOL_SPEC_PLANES + 1];
     vkt_tensor partial, winners; /* scratch: the results of parts */
     uint64_t partial_bytes;
 } job;
@@ -196,6 +198,7 @@ static bool bind_ranges(const job *j, const block *b, vkt_bind *bind, vkt_pool2d
     push->channels = (uint32_t)b->channels;
     push->first_row = b->row;
     push->rows = b->rows;
+    push->first_channel = (uint32_t)b->channel;
     for (uint32_t i = 0; i < j->w->n_bind; i++) {
         const bool big = i == j->w->big;
         uint32_t base;
@@ -231,12 +234,21 @@ static uint32_t groups_of(const job *j, const block *b, uint64_t taps)
 static void dispatch(const job *j, const block *b, uint16_t kernel, const vkt_bind *bind, uint32_t n_bind,
                      const vkt_pool2d_push *push, uint64_t taps)
 {
+    const vkt_node *dropout = j->w->dropout;
+    vkt_pool2d_push pc = *push;
+    vkt_bind all[4] = { { .bytes = 0 } };
+    memcpy(all, bind, n_bind * sizeof *bind);
+    if (dropout) {
+        const vkt_dropout_attr *a = dropout->attr;
+        pc.threshold = a->threshold, pc.scale = a->scale, pc.salt = a->salt;
+        all[POOL_STEP] = VKT_WHOLE(dropout->in[1]);
+    }
     vkt_dispatch_add(j->e, &(vkt_launch){ .kernel = kernel,
-                                          .bind = bind,
-                                          .n_bind = n_bind,
-                                          .push = push,
-                                          .push_bytes = sizeof *push,
-                                          VKT_LAUNCH_SPEC(j->spec),
+                                          .bind = all,
+                                          .n_bind = dropout ? POOL_STEP + 1u : n_bind,
+                                          VKT_LAUNCH_PUSH(pc),
+                                          .spec = j->spec,
+                                          .n_spec = dropout ? POOL_SPEC_PLANES + 1u : POOL_SPEC_PLANES,
                                           .groups = { b->channels * b->rows, groups_of(j, b, taps), b->parts } });
 }
 
@@ -348,8 +360,16 @@ static void emit_channels(vkt_emit *e, const geometry *o, const work *w, parts p
     j.spec[POOL_SPEC_RELU] = w->relu;
     j.spec[POOL_SPEC_DILATION_H] = o->dilation[0];
     j.spec[POOL_SPEC_DILATION_W] = o->dilation[1];
+    if (w->dropout) j.spec[POOL_SPEC_PLANES] = ((const vkt_dropout_attr *)w->dropout->attr)->planes;
     const block all = { .channels = o->channels, .rows = w->rows, .parts = p.n };
     emit_block(&j, &all);
+}
+
+/* Returns the dropout behind the node, if the kernel that writes t, an image of this node, should compute it too. */
+static const vkt_node *take_dropout(vkt_emit *e, vkt_tensor t, uint32_t channels)
+{
+    const bool joins = e->lim->traits->dropout_joined && t.id == e->node->out[0].id;
+    return joins ? vkt_take_dropout_of_image(e, channels) : NULL;
 }
 
 /* ---- y ---- */
@@ -359,14 +379,18 @@ void vkt_emit_pool2d(vkt_emit *e, const vkt_pool2d_attr *a, vkt_tensor x, vkt_te
     const geometry o = geometry_of(a, vkt_lowered_value(e, x)->shape);
     const parts p = parts_of(e->lim, &o);
     const vkt_tensor t[] = { [POOL_X] = x, [POOL_Y] = y, [POOL_INDEX] = index };
-    const work w = { .kernel = a->average ? VKT_K_AVG_POOL2D : VKT_K_MAX_POOL2D,
+    static const uint16_t kernels[2][2] = { { VKT_K_MAX_POOL2D, VKT_K_MAX_POOL2D_DROPOUT },
+                                            { VKT_K_AVG_POOL2D, VKT_K_AVG_POOL2D_DROPOUT } };
+    const vkt_node *dropout = p.n == 1 ? take_dropout(e, y, o.channels) : NULL;
+    const work w = { .kernel = kernels[a->average][dropout != NULL],
                      .big = POOL_X,
                      .n_bind = a->average ? 2 : 3,
                      .rows = o.push.P,
                      .items = (uint64_t)o.push.Q * o.n4,
                      .taps = p.h * (p.w + 1ull),
                      .inside = o.inside,
-                     .relu = a->relu };
+                     .relu = a->relu,
+                     .dropout = dropout };
     emit_channels(e, &o, &w, p, t);
 }
 
@@ -374,22 +398,26 @@ void vkt_emit_pool2d(vkt_emit *e, const vkt_pool2d_attr *a, vkt_tensor x, vkt_te
 
 void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy, vkt_tensor index, vkt_tensor dx)
 {
-    static const uint16_t kernels[2][2] = { { VKT_K_MAX_POOL2D_DX, VKT_K_MAX_POOL2D_DX_DISJOINT },
-                                            { VKT_K_AVG_POOL2D_DX, VKT_K_AVG_POOL2D_DX_DISJOINT } };
+    static const uint16_t kernels[2][3] = {
+        { VKT_K_MAX_POOL2D_DX, VKT_K_MAX_POOL2D_DX_DISJOINT, VKT_K_MAX_POOL2D_DX_DROPOUT },
+        { VKT_K_AVG_POOL2D_DX, VKT_K_AVG_POOL2D_DX_DISJOINT, VKT_K_AVG_POOL2D_DX_DROPOUT }
+    };
     const geometry o = geometry_of(&a->pool, a->x);
     const vkt_tensor t[] = { [POOL_DY] = dy, [POOL_DX] = dx, [POOL_INDEX] = index };
     const parts whole = { .n = 1 };
     const bool disjoint =
         o.disjoint && parts_of(e->lim, &o).n == 1; /* if there are several parts, a window is too large for one lane */
     const uint32_t columns = disjoint ? vkt_div_up(o.push.W, o.S) : o.push.W;
-    work w = { .kernel = kernels[a->pool.average][disjoint],
+    const vkt_node *dropout = disjoint ? take_dropout(e, dx, o.channels) : NULL;
+    work w = { .kernel = kernels[a->pool.average][dropout ? 2 : disjoint],
                .big = POOL_DX,
                .n_bind = a->pool.average ? 2 : 3,
                .rows = disjoint ? vkt_div_up(o.push.H, o.R) : o.push.H,
                .items = (uint64_t)columns * o.n4,
                .taps = (uint64_t)o.R * (o.S + 1ull),
                .disjoint = disjoint,
-               .inside = disjoint ? o.covered : o.inside };
+               .inside = disjoint ? o.covered : o.inside,
+               .dropout = dropout };
     if (!disjoint && o.dilation[0] == 1 && o.dilation[1] == 1) {
         /* Along an axis, an element is in at most R / stride + 1 windows (adaptive windows: P / H + 2), and in no more
          * than there are. With dilation, the kernel loops over all taps of a window instead. */

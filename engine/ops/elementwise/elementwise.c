@@ -90,6 +90,14 @@ const vkt_node *vkt_take_dropout(vkt_emit *e)
     return ((const vkt_dropout_attr *)n->attr)->planes ? NULL : vkt_fuse_epilogue(e, VKT_FUSE_DROPOUT);
 }
 
+const vkt_node *vkt_take_dropout_of_image(vkt_emit *e, uint32_t channels)
+{
+    const vkt_node *n = e->epilogue;
+    if (!n || n->op != &vkt_op_dropout) return NULL;
+    const vkt_dropout_attr *a = n->attr;
+    return a->planes && vkt_node_in(n, 0)->shape.dim[1] != channels ? NULL : vkt_fuse_epilogue(e, VKT_FUSE_DROPOUT);
+}
+
 /* Fuses the epilogue of n, if it is a sum or (without padding) the gradient of a unary function. Returns the kernel and
  * the function for n and the epilogue, and sets *b to the epilogue's second operand. If nothing is fused, the kernel is
  * that of dropout alone, and *b does not change. */

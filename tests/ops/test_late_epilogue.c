@@ -1,0 +1,346 @@
+/* Epilogues that a node takes only if no other fusion takes them (late_epilogues): the gradient of a relu behind a
+ * convolution with weights in shared memory, and a dropout behind a pooling or its gradient. The bits must be those of
+ * a program with a dispatch for each node, whose ops have tests against their references. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "kernel/ids.h"
+#include "ops/pair.h"
+#include "support/host.h"
+
+#define OK(call) assert_int_equal((call), VKT_OK)
+
+typedef pair_net net;
+typedef pair_spec spec;
+
+static uint32_t count(const vkt_program *p, vkt_kernel_id kernel)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < p->lowered.n; i++) n += p->lowered.list[i].kernel == kernel;
+    return n;
+}
+
+/* Returns a gradient of y. It is the result of an elementwise dispatch, so its padding is zero. */
+static vkt_tensor seed(net *n, vkt_tensor y)
+{
+    return vkt_scale(n->g, pair_input(n, false, vkt_tensor_shape(n->g, y), false), 1, 0);
+}
+
+static vkt_tensor gradient(net *n, vkt_tensor y, vkt_tensor x)
+{
+    const vkt_tensor dy = seed(n, y);
+    vkt_tensor dx;
+    OK(vkt_gradients(n->g, &y, &dy, 1, &x, 1, &dx));
+    return dx;
+}
+
+/* ---- the gradient of a relu behind that of a convolution ---- */
+
+/* The value between relu and convolution, or its gradient, has no other reader. NORM: the relu is that of a norm. KEPT:
+ * the gradient between the nodes is kept. */
+enum { ALONE, NORM, KEPT };
+
+/* Builds the gradient of x through conv(act(x)), or that of a linear layer instead of a convolution. */
+static void conv_slope(net *n)
+{
+    const spec *s = n->s;
+    const vkt_tensor x = pair_input(n, false, s->x, false), none = { 0 };
+    const vkt_tensor w = pair_input(n, true, s->w, false);
+    const vkt_tensor h = s->other == NORM ? vkt_batch_norm(n->g, x, &(vkt_batch_norm_params){ .eps = 0.1f }) : x;
+    const vkt_tensor v = s->act(n->g, h);
+    const vkt_tensor y = s->w.rank == 2 ? vkt_linear(n->g, v, w, none) : vkt_conv2d(n->g, v, w, none, &s->conv);
+    if (s->other != KEPT) {
+        pair_show(n, gradient(n, y, x), true);
+        return;
+    }
+    const vkt_tensor dy = seed(n, y);
+    vkt_tensor dx[2];
+    OK(vkt_gradients(n->g, &y, &dy, 1, (vkt_tensor[]){ x, v }, 2, dx));
+    for (int i = 0; i < 2; i++) pair_show(n, dx[i], true);
+}
+
+static void as_it_is(vkt_limits *lim)
+{
+    (void)lim;
+}
+
+static const harness_view in_shared_memory = { "shared", as_it_is, .force = VKT_V(DIRECT_SHARED) };
+
+#define IMAGE .x = { 4, { 6, 4, 9, 7 } }, .w = { 4, { 8, 4, 3, 2 } }
+#define RELU .act = vkt_relu, .left = 2
+
+static void a_relus_gradient_is_stored_by_the_convolutions(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    static const spec specs[] = {
+        { conv_slope, IMAGE, RELU, .fused = 1 },
+        { conv_slope, IMAGE, RELU, .values = SPECIAL, .memory = PACKED, .fused = 1 },
+        { conv_slope, IMAGE, RELU, .conv.pad = { 1, 1 }, .rows = 5, .fused = 1 },
+        { conv_slope, IMAGE, RELU, .conv.stride = { 2, 3 }, .conv.pad = { 1, 0 }, .memory = PACKED, .fused = 1 },
+        { conv_slope, .x = { 4, { 3, 6, 5, 8 } }, .w = { 4, { 21, 2, 2, 3 } }, RELU, .conv.groups = 3, .fused = 1 },
+        { conv_slope, .x = { 4, { 37, 1, 4, 3 } }, .w = { 4, { 5, 1, 1, 1 } }, RELU, .fused = 1 },
+        { conv_slope, .x = { 2, { 9, 32 } }, .w = { 2, { 10, 32 } }, RELU, .fused = 1 },
+        { conv_slope, .x = { 2, { 130, 67 } }, .w = { 2, { 70, 67 } }, RELU, .values = SPECIAL, .fused = 1 },
+    };
+    for (size_t i = 0; i < VKT_COUNT(specs); i++) {
+        net fused, plain;
+        assert_true(pair_make(&fused, &plain, &specs[i], &in_shared_memory));
+        assert_true(count(fused.p, VKT_K_CONV2D_DIRECT_SHARED_SLOPE) > 0);
+        assert_int_equal(count(plain.p, VKT_K_CONV2D_DIRECT_SHARED_SLOPE), 0);
+        pair_free(&fused, &plain);
+    }
+}
+
+static void other_slopes_and_variants_have_a_dispatch(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const spec relu = { conv_slope, IMAGE, .act = vkt_relu, .left = 3 };
+    static const vkt_variant variants[] = { VKT_V_TILE, VKT_V_DIRECT, VKT_V_SPAN, VKT_V_SHARED, VKT_V_FFT13 };
+    for (size_t i = 0; i < VKT_COUNT(variants); i++)
+        assert_true(pair_agree_in(&relu, &(harness_view){ "a variant", as_it_is, .force = 1ull << variants[i] }));
+    spec other = relu;
+    other.act = vkt_tanh;
+    assert_true(pair_agree_in(&other, &in_shared_memory));
+    spec kept = relu;
+    kept.other = KEPT;
+    assert_true(pair_agree_in(&kept, &in_shared_memory));
+}
+
+/* The gradient of a norm computes that of the relu behind it as it loads, on any device. */
+static void a_norm_takes_its_relu_first(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const spec s = { conv_slope, IMAGE, .act = vkt_relu, .other = NORM, .left = 1, .fused = 2 };
+    net fused, plain;
+    assert_true(pair_make(&fused, &plain, &s, &in_shared_memory));
+    assert_int_equal(count(fused.p, VKT_K_CONV2D_DIRECT_SHARED_SLOPE), 0);
+    pair_free(&fused, &plain);
+}
+
+/* ---- a dropout behind a pooling ---- */
+
+static void joined(vkt_limits *lim)
+{
+    static vkt_traits traits;
+    traits = *lim->traits;
+    traits.dropout_joined = 1;
+    lim->traits = &traits;
+}
+
+static void apart(vkt_limits *lim)
+{
+    static vkt_traits traits;
+    traits = *lim->traits;
+    traits.dropout_joined = 0;
+    lim->traits = &traits;
+}
+
+static void joined_without_texels(vkt_limits *lim)
+{
+    joined(lim);
+    lim->max_texel_elements = 0;
+}
+
+static void joined_by_few_groups(vkt_limits *lim)
+{
+    joined(lim);
+    lim->max_groups = 7;
+}
+
+static void joined_in_small_bindings(vkt_limits *lim)
+{
+    joined(lim);
+    lim->max_storage_range_bytes = 4096;
+    lim->max_texel_elements = VKT_MIN(lim->max_texel_elements, 256);
+}
+
+/* Lets windows of more than some 2,000 elements have parts. */
+static void joined_in_short_loops(vkt_limits *lim)
+{
+    static vkt_traits traits;
+    joined(lim);
+    traits = *lim->traits;
+    traits.largest_loop = 2048;
+    lim->traits = &traits;
+}
+
+static const harness_view together = { "joined", joined };
+
+/* The spec: `w` is the window (1,1,R,S), conv.stride 0 means disjoint windows, `swap` an average, `given` dropout of
+ * planes, `bare` p = 1/2. `flat`: dropout of a (N,C P,Q) view, whose planes are rows of the image. */
+static vkt_tensor pool(net *n, vkt_tensor x)
+{
+    const spec *s = n->s;
+    const vkt_pool2d_params p = { .kernel = { s->w.dim[2], s->w.dim[3] },
+                                  .stride = { s->conv.stride[0], s->conv.stride[1] },
+                                  .pad = { s->conv.pad[0], s->conv.pad[1] },
+                                  .ceil_mode = s->bias };
+    return s->swap ? vkt_avg_pool2d(n->g, x, &p) : vkt_max_pool2d(n->g, x, &p);
+}
+
+static vkt_tensor drop(net *n, vkt_tensor x)
+{
+    const float p = n->s->bare ? 0.5f : 0.3f;
+    const vkt_shape s = vkt_tensor_shape(n->g, x);
+    if (n->s->flat) x = vkt_reshape(n->g, x, vkt_shape3(s.dim[0], s.dim[1] * s.dim[2], s.dim[3]));
+    x = n->s->given ? vkt_dropout2d(n->g, x, p) : vkt_dropout(n->g, x, p);
+    return n->s->flat ? vkt_reshape(n->g, x, s) : x;
+}
+
+/* Builds dropout(pool(x)). */
+static void pool_drop(net *n)
+{
+    const vkt_tensor y = pool(n, pair_input(n, false, n->s->x, false));
+    if (n->s->other == KEPT) pair_show(n, y, false);
+    pair_show(n, drop(n, y), false);
+}
+
+/* Builds the gradient of x through pool(dropout(x)). */
+static void drop_pool(net *n)
+{
+    const vkt_tensor x = pair_input(n, false, n->s->x, false);
+    pair_show(n, gradient(n, pool(n, drop(n, x)), x), true);
+}
+
+#define WINDOWS .x = { 4, { 6, 3, 9, 8 } }, .w = { 4, { 1, 1, 3, 2 } }
+#define PLANES .given = true
+
+static const spec pools[] = {
+    { pool_drop, WINDOWS, .dropouts = 1 },
+    { pool_drop, WINDOWS, PLANES, .dropouts = 1 },
+    { pool_drop, WINDOWS, .values = SPECIAL, .memory = PACKED, .dropouts = 1 },
+    { pool_drop, WINDOWS, .swap = true, .rows = 5, .dropouts = 1 },
+    { pool_drop, WINDOWS, PLANES, .swap = true, .memory = AGAIN, .dropouts = 1 },
+    { pool_drop, WINDOWS, PLANES, .conv.stride = { 1, 2 }, .conv.pad = { 1, 1 }, .dropouts = 1 },
+    { pool_drop, .x = { 4, { 37, 5, 4, 4 } }, .w = { 4, { 1, 1, 4, 4 } }, PLANES, .dropouts = 1 },
+    { pool_drop, WINDOWS, .flat = true, .dropouts = 1 },
+    { drop_pool, .left = 1, WINDOWS, .dropouts = 1 },
+    { drop_pool, .left = 1, WINDOWS, PLANES, .dropouts = 1 },
+    { drop_pool, .left = 1, WINDOWS, .swap = true, .rows = 3, .dropouts = 1 },
+    { drop_pool, .left = 1, WINDOWS, PLANES, .swap = true, .memory = PACKED, .dropouts = 1 },
+    { drop_pool, .left = 1, .x = { 4, { 6, 3, 10, 9 } }, .w = { 4, { 1, 1, 3, 2 } }, PLANES, .bias = true,
+      .dropouts = 1 },
+    { drop_pool, .left = 1, .x = { 4, { 6, 3, 10, 9 } }, .w = { 4, { 1, 1, 3, 2 } }, .memory = AGAIN, .dropouts = 1 },
+    { drop_pool, .left = 1, .x = { 4, { 37, 5, 4, 4 } }, .w = { 4, { 1, 1, 4, 4 } }, PLANES, .dropouts = 1 },
+    { drop_pool, .left = 1, WINDOWS, .flat = true, .dropouts = 1 },
+};
+
+static void a_dropout_is_stored_by_the_pooling(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    for (size_t i = 0; i < VKT_COUNT(pools); i++) {
+        assert_true(pair_agree_in(&pools[i], &together));
+        spec s = pools[i];
+        s.dropouts = 0; /* the dispatch is in place */
+        assert_true(pair_agree_in(&s, &(harness_view){ "apart", apart }));
+    }
+}
+
+static void dropouts_that_stay(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    static const spec specs[] = {
+        { pool_drop, WINDOWS, .other = KEPT },
+        { pool_drop, WINDOWS, PLANES, .flat = true }, /* planes of another shape than the pooling's */
+        { drop_pool, .left = 1, WINDOWS, PLANES, .flat = true },
+        { drop_pool, .left = 1, WINDOWS, PLANES, .conv.stride = { 1, 2 } }, /* windows that are not disjoint */
+    };
+    for (size_t i = 0; i < VKT_COUNT(specs); i++) assert_true(pair_agree_in(&specs[i], &together));
+    /* The parts of a large window have no dropout. */
+    const spec large = { pool_drop, .x = { 4, { 3, 1, 62, 90 } }, .w = { 4, { 1, 1, 62, 45 } } };
+    assert_true(pair_agree_in(&large, &(harness_view){ "short loops", joined_in_short_loops }));
+}
+
+/* Builds the gradient of x through pool(dropout(gelu(x))). */
+static void slope_drop_pool(net *n)
+{
+    const vkt_tensor x = pair_input(n, false, n->s->x, false);
+    pair_show(n, gradient(n, pool(n, drop(n, vkt_gelu(n->g, x))), x), true);
+}
+
+static void a_dropout_goes_to_the_function_behind_it_first(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const spec s = { slope_drop_pool, .x = { 4, { 8, 3, 9, 8 } }, .w = { 4, { 1, 1, 3, 2 } }, .left = 1, .fused = 2 };
+    net fused, plain;
+    assert_true(pair_make(&fused, &plain, &s, &together));
+    assert_int_equal(count(fused.p, VKT_K_DROPOUT_BEFORE), 1);
+    assert_int_equal(count(fused.p, VKT_K_MAX_POOL2D_DX_DROPOUT), 0);
+    pair_free(&fused, &plain);
+}
+
+static void in_other_views(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    static const harness_view views[] = {
+        { "without texel loads", joined_without_texels },
+        { "with 7 groups", joined_by_few_groups, .may_refuse = true },
+        { "with bindings of 4 KiB", joined_in_small_bindings, .may_refuse = true },
+        { "as GPU", harness_as_gpu },
+    };
+    uint32_t small = 0;
+    for (size_t v = 0; v < VKT_COUNT(views); v++)
+        for (size_t i = 0; i < VKT_COUNT(pools); i++) {
+            spec s = pools[i];
+            s.dropouts = PAIR_MANY;
+            const bool made = pair_agree_in(&s, &views[v]);
+            if (v == 2) small += made;
+        }
+    assert_true(small > 3);
+    const spec conv = { conv_slope, IMAGE, RELU, .fused = 1 };
+    for (size_t v = 1; v < harness_n_views; v++) {
+        harness_view view = harness_views[v];
+        view.force = VKT_V(DIRECT_SHARED);
+        if (v != 3 && v != 4) pair_agree_in(&conv, &view);
+    }
+}
+
+/* Products with 2 are exact, so a mean that is rounded before the dropout has the same bits as one behind it. */
+static void stored_in_16_bits(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    for (size_t v = 0; v < 2; v++) {
+        harness_view view = harness_half_views[v];
+        view.force = VKT_V(DIRECT_SHARED);
+        const spec conv = { conv_slope, IMAGE, RELU, .fused = 1 };
+        assert_true(pair_agree_in(&conv, &view));
+        view.change = joined;
+        for (size_t i = 0; i < VKT_COUNT(pools); i++) {
+            spec s = pools[i];
+            s.bare = true;
+            assert_true(pair_agree_in(&s, &view));
+        }
+    }
+}
+
+static void gpus_join_and_cpus_do_not(void **state)
+{
+    (void)state;
+    for (int i = 0; i < VKT_CLASS_COUNT; i++) assert_int_equal(vkt_class_traits[i].dropout_joined, i != VKT_CLASS_CPU);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_relus_gradient_is_stored_by_the_convolutions),
+        cmocka_unit_test(other_slopes_and_variants_have_a_dispatch),
+        cmocka_unit_test(a_norm_takes_its_relu_first),
+        cmocka_unit_test(a_dropout_is_stored_by_the_pooling),
+        cmocka_unit_test(dropouts_that_stay),
+        cmocka_unit_test(a_dropout_goes_to_the_function_behind_it_first),
+        cmocka_unit_test(in_other_views),
+        cmocka_unit_test(stored_in_16_bits),
+        cmocka_unit_test(gpus_join_and_cpus_do_not),
+    };
+    return cmocka_run_group_tests_name("late_epilogue", tests, harness_setup, harness_teardown);
+}
