@@ -30,10 +30,10 @@ void put(bool is_b, uint row, uint c, vec4 v)
 }
 
 // Stores the lane's weights, a vec4 of each of its rows.
-void put_weights(vec4 p[4])
+void put_weights(vec4 w[4])
 {
     const uint at = half_at + lane_m() * CHUNKS + (lane_n() % CHUNKS ^ swap(lane_m()));
-    [[unroll]] for (uint m = 0; m < 4; m++) tile[at + m * LANES_M * CHUNKS] = p[m];
+    [[unroll]] for (uint m = 0; m < 4; m++) tile[at + m * LANES_M * CHUNKS] = w[m];
 }
 
 // Returns the column of the tile that is row `at` of slice i of a sum. So a lane's 4 weights of a row are one vec4.
@@ -66,7 +66,12 @@ void clear_scores(out vec4 s[4])
     [[unroll]] for (uint m = 0; m < 4; m++) s[m] = vec4(0.0);
 }
 
-void begin_sums(inout vec4 p[4]) {}
+void clear_sums()
+{
+    [[unroll]] for (uint i = 0; i < 4 * SUMS; i++) sum[i] = vec4(0.0);
+}
+
+void begin_sums(vec4 p[4], out vec4 w[4]) { w = p; }
 void finish_scores(inout vec4 s[4]) {}
 void finish_sums(uint at) {}
 
@@ -115,7 +120,7 @@ vec4 over_row(vec4 v, bool is_sum)
 }
 
 // Adds up the partial sums sum[at ..] of the lanes that have the same numbers. The first of these lanes gets the result.
-void join_shares(uint at)
+void gather_sums(uint at)
 {
     if (SHARES == 1) return;
     barrier();

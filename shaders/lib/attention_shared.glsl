@@ -110,11 +110,11 @@ void put_scores(uint i)
     }
 }
 
-// Stores slice i of a sum: the weights p, which CHUNKS values of lane_n have, and the staged rows of the matrix.
-void put_sums(vec4 p[4], uint column, uint i)
+// Stores slice i of a sum: the weights w, which CHUNKS values of lane_n have, and the staged rows of the matrix.
+void put_sums(NUMBERS w[4], uint column, uint i)
 {
     put_rows(column, i);
-    if (lane_n() / CHUNKS == i) put_weights(p);
+    if (lane_n() / CHUNKS == i) put_weights(w);
 }
 
 // Computes s[m][n], the products of the lane's rows and columns in the tile of columns that begins at `column`. Its first slice
@@ -140,9 +140,10 @@ void scores(uint step, uint column, uint next, uint next_column, out vec4 s[4])
 // Adds to sum[at ..] the products of the weights p with rows of the step's operand. Staging is as in `scores`.
 void add_sums(uint step, uint column, uint next, uint next_column, vec4 p[4], uint at)
 {
-    begin_sums(p);
+    NUMBERS w[4];
+    begin_sums(p, w);
     [[dont_unroll]] for (uint i = 0; i < COLUMNS / SLICE; i++) {
-        put_sums(p, column, i);
+        put_sums(w, column, i);
         barrier();
         if (i + 1 < COLUMNS / SLICE) {
             fetch(step, column, i + 1);
@@ -154,11 +155,6 @@ void add_sums(uint step, uint column, uint next, uint next_column, vec4 p[4], ui
         half_at = HALF - half_at;
     }
     finish_sums(at);
-}
-
-void clear_sums()
-{
-    [[unroll]] for (uint i = 0; i < 4 * SUMS; i++) sum[i] = vec4(0.0);
 }
 
 // Returns true if this lane stores the vec4 lane_n of its rows.

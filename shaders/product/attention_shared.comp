@@ -51,7 +51,7 @@ void weigh(uint column, inout vec4 s[4])
 void store(uint pair)
 {
     const vec4 all = over_row(total, true);
-    join_shares(0);
+    gather_sums(0);
     [[unroll]] for (uint m = 0; m < 4; m++) {
         const uint r = row + tile_row(m);
         if (r >= pc.rows) continue;

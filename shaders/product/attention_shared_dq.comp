@@ -73,7 +73,7 @@ void attend(uint pair)
         }
         add_sums(KEYS, c, SCORES, c + COLUMNS, s, 0);
     }
-    join_shares(0);
+    gather_sums(0);
     [[unroll]] for (uint m = 0; m < 4; m++) {
         const uint r = row + tile_row(m), to = q.at - pc.q0 + pc.dq0 + r * pc.ld + lane_n();
         if (r < pc.rows && stores()) STORE4(dq, to, pc.scale * sum[m]);

@@ -88,13 +88,13 @@ static uint32_t lanes_of(const shape *s, uint32_t d4)
 }
 
 /* Returns whether a work group can compute the tile. The kernels declare the shared memory: two slices of the tile's
- * rows and columns (shaders/lib/attention_lanes.glsl), of f16 with padding, and the tile itself (attention_coop.glsl).
- */
+ * rows and columns (shaders/lib/attention_lanes.glsl). With matrices (attention_coop.glsl) the slices are of f16 with
+ * padding, and the tile itself, of f32, takes their place; a vec4 for each lane comes on top. */
 static bool runs(const vkt_limits *lim, const shape *s, uint32_t d4, bool coop)
 {
     const uint32_t lanes_n = ATTENTION_SHARED_LANES_N(d4), slice = s->rows + 4 * lanes_n;
-    const uint32_t bytes = coop ? 2 * 8 * (s->chunks + ATTENTION_COOP_PAD) * slice + 16 * s->rows * (lanes_n + 1)
-                                : 2 * 16 * s->chunks * slice;
+    const uint32_t halves = 2 * 8 * (s->chunks + ATTENTION_COOP_PAD) * slice, tile = 16 * s->rows * (lanes_n + 1);
+    const uint32_t bytes = coop ? VKT_MAX(halves, tile) + 16 * lanes_of(s, d4) : 2 * 16 * s->chunks * slice;
     return lanes_of(s, d4) <= lim->max_workgroup_lanes && bytes <= lim->shared_bytes;
 }
 
