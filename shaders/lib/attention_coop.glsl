@@ -1,9 +1,10 @@
 // attention_coop.glsl - the part of attention_shared.glsl that differs with COOP: subgroups multiply cooperative matrices of
 // f16 (VK_KHR_cooperative_matrix), which sum in f32. Scores and weights stay f32 in the lanes. The sums of gradients stay in
 // matrices to the end. The sums of y are scaled by rows, so they stay in the lanes.
-// Operands and weights are rounded to f16. A slice has rows of both operands along the sum's index: ROWS rows of the first one
-// and COLUMNS rows of the second one. For sums, the rows of the matrix are transposed on the way, 2 x 2 numbers at a time.
-// So both products are the same one: ROWS x COLUMNS numbers. Each subgroup owns EACH_M x EACH_N neighbouring matrices of them.
+// Operands and weights are rounded to f16, and dk is computed from the rounded weights, as dv is. A slice has rows of both
+// operands along the sum's index: ROWS rows of the first one and COLUMNS rows of the second one. For sums, the rows of the
+// matrix are transposed on the way, 2 x 2 numbers at a time. So both products are the same one: ROWS x COLUMNS numbers. Each
+// subgroup owns EACH_M x EACH_N neighbouring matrices of them.
 // Only the driver knows which lane holds which element of a matrix. The results reach their lanes through shared memory, in the
 // place of the slices.
 // A row of a slice has 16 bytes of padding, the alignment that matrices need. Without it, rows would start in the same bank.
@@ -86,28 +87,27 @@ void stage_block(uint t, uint of, uvec2 at, uint i)
 uvec2 staged_numbers(uint t) { return ROUNDS ? narrow(staged[t], STORAGE_F16) : staged_f16[t]; }
 
 // Stores vec4 c of a row of the slice of the first operand, or of the second one (is_b).
-void put(bool is_b, uint row, uint c, uvec2 v) { tile[half_at + row * PITCH + c + (is_b ? ROWS * PITCH : 0)] = v; }
+void put(bool is_b, uint row, uint c, uvec2 v) { tile[row * PITCH + c + half_at + (is_b ? ROWS * PITCH : 0)] = v; }
 
 // Stores the lane's weights, a vec4 of each of its rows.
 void put_weights(uvec2 w[4])
 {
-    const uint at = half_at + lane_m() * PITCH + lane_n() % CHUNKS;
-    [[unroll]] for (uint m = 0; m < 4; m++) tile[at + m * LANES_M * PITCH] = w[m];
+    const uint at = lane_m() * PITCH + lane_n() % CHUNKS + half_at;
+    [[unroll]] for (uint m = 0; m < OWN; m++) tile[at + m * LANES_M * PITCH] = w[m];
 }
 
-// Returns the block (pair of columns, word of a row) of a slice of a sum that the lane loads at iteration t. Neighbouring lanes
-// store words of the same row.
-uvec2 block_of(uint t) { return uvec2(item(t) % PAIRS, item(t) / PAIRS); }
+// The block that the lane loads at iteration t: a pair of columns, and a word of a row. Neighbouring lanes store words of the
+// same row.
+uint block_pair() { return gl_LocalInvocationID.x % PAIRS; }
+uint block_word(uint t) { return item_row(t, PAIRS); }
 
 // Loads slice i of a sum: two rows of b for each block.
 void fetch_sums(matrix b, uint column, uint i)
 {
+    const uint from = column + i * SLICE + 2 * block_pair();
+    const uvec2 at = b.at + min(uvec2(from, from + 1), b.rows - 1) * b.ld;
     [[unroll]] for (uint t = 0; t < FETCH_SUMS; t++)
-        if (is_item(t, SUMS_B)) {
-            const uint from = column + i * SLICE + 2 * block_of(t).x;
-            const uvec2 row = min(uvec2(from, from + 1), b.rows - 1);
-            stage_block(t, b.of, b.at + row * b.ld + min(block_of(t).y / 2, D4 - 1), block_of(t).y % 2);
-        }
+        if (is_item(t, SUMS_B)) stage_block(t, b.of, at + min(block_word(t) / 2, D4 - 1), block_word(t) % 2);
 }
 
 // Returns f16 i, 0 or 1, of both words.
@@ -116,13 +116,14 @@ uint pair(uvec2 h, uint i) { return packFloat2x16(f16vec2(unpackFloat2x16(h.x)[i
 // Stores the staged rows, transposed. Rows beyond the matrix are 0, because its last row may be infinite.
 void put_rows(uint column, uint i)
 {
+    const uint from = column + i * SLICE + 2 * block_pair();
+    const bvec2 is_in = lessThan(uvec2(from, from + 1), uvec2(pc.others));
     [[unroll]] for (uint t = 0; t < FETCH_SUMS; t++)
         if (is_item(t, SUMS_B)) {
-            const uint x = block_of(t).x, from = column + i * SLICE + 2 * x;
-            const uvec2 h = mix(uvec2(0), staged_numbers(t), lessThan(uvec2(from, from + 1), uvec2(pc.others)));
-            const uint at = half_at + (ROWS + 2 * block_of(t).y) * PITCH + x / 2;
-            tile[at][x % 2] = pair(h, 0);
-            tile[at + PITCH][x % 2] = pair(h, 1);
+            const uvec2 h = mix(uvec2(0), staged_numbers(t), is_in);
+            const uint at = (ROWS + 2 * block_word(t)) * PITCH + block_pair() / 2 + half_at;
+            tile[at][block_pair() % 2] = pair(h, 0);
+            tile[at + PITCH][block_pair() % 2] = pair(h, 1);
         }
 }
 
@@ -188,11 +189,15 @@ vec4 own_products(uint m)
 
 void clear_scores(out vec4 s[4]) { clear_products(0, EACH); }
 
-void begin_sums(vec4 p[4], out uvec2 w[4])
+void begin_sums()
 {
-    [[unroll]] for (uint m = 0; m < 4; m++) w[m] = narrow(p[m], STORAGE_F16);
     if (KEPT == 0) clear_products(0, EACH);
 }
+
+// Converts between numbers of a lane and of shared memory. The push constant `zero` is 0, but the compiler does not know it.
+// Else it would keep the numbers that became h, which need twice the registers.
+uvec2 numbers_of(vec4 v) { return narrow(v, STORAGE_F16); }
+vec4 vec4_of(uvec2 h) { return widen(h ^ pc.zero, STORAGE_F16); }
 
 void multiply_scores(inout vec4 s[4]) { multiply_slice(0); }
 void multiply_sums(uint at) { multiply_slice(first_of(at)); }
@@ -201,7 +206,7 @@ void multiply_sums(uint at) { multiply_slice(first_of(at)); }
 void finish_scores(inout vec4 s[4])
 {
     share_products(0);
-    [[unroll]] for (uint m = 0; m < 4; m++) s[m] = own_products(m);
+    [[unroll]] for (uint m = 0; m < OWN; m++) s[m] = own_products(m);
     if (KEPT > 0) barrier();
 }
 
@@ -209,7 +214,7 @@ void finish_sums(uint at)
 {
     if (KEPT > 0) return;
     share_products(0);
-    [[unroll]] for (uint m = 0; m < 4; m++) sum[at + m] += own_products(m);
+    [[unroll]] for (uint m = 0; m < OWN; m++) sum[at + m] += own_products(m);
     barrier();
 }
 
@@ -231,5 +236,5 @@ void gather_sums(uint at)
 {
     if (KEPT == 0) return;
     share_products(first_of(at));
-    [[unroll]] for (uint m = 0; m < 4; m++) sum[at + m] = own_products(m);
+    [[unroll]] for (uint m = 0; m < OWN; m++) sum[at + m] = own_products(m);
 }

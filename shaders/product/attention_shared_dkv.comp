@@ -45,27 +45,29 @@ uvec4 of_queries(uint first, uint column)
     return min(first + column + tile_columns().x + step, first + pc.others - 1);
 }
 
-// Converts scores to weights p. A key that a query does not use has the weight UNSEEN.
-void weigh(uint pair, uint column, inout vec4 s[4])
+// Converts scores s to weights p. A key that a query does not use has the weight UNSEEN.
+void weigh(uint pair, uint column, vec4 s[4], out NUMBERS p[4])
 {
     const uvec4 query = column + tile_columns(), at = of_queries(pc.lse0 + pair * pc.others, column);
     vec4 lse_of;
     [[unroll]] for (uint i = 0; i < 4; i++) lse_of[i] = lse[at[i]];
-    [[unroll]] for (uint m = 0; m < 4; m++) {
+    [[unroll]] for (uint m = 0; m < OWN; m++) {
         const uvec4 from = uvec4(pc.causal != 0 ? min(row + tile_row(m), pc.others) : 0u);
         const bvec4 seen = lessThan(query - from, pc.others - from); // a query before `from` wraps around
-        s[m] = mix(uintBitsToFloat(uvec4(UNSEEN)), exp_1ulp(pc.scale * s[m] - lse_of), seen);
+        p[m] = numbers_of(mix(uintBitsToFloat(uvec4(UNSEEN)), exp_1ulp(pc.scale * s[m] - lse_of), seen));
     }
 }
 
-// Converts products t = v dy^T to ds. p: the weights.
-void differentiate(uint pair, uint column, vec4 p[4], inout vec4 t[4])
+// Converts products t = v dy^T to ds. p: the weights, as they were multiplied with dy.
+void differentiate(uint pair, uint column, NUMBERS p[4], vec4 t[4], out NUMBERS ds[4])
 {
     const uvec4 at = of_queries(pc.delta0 + pair * pc.others, column);
     vec4 delta_of;
     [[unroll]] for (uint i = 0; i < 4; i++) delta_of[i] = delta[at[i]];
-    [[unroll]] for (uint m = 0; m < 4; m++)
-        t[m] = mix(p[m] * (t[m] - delta_of), vec4(0.0), equal(floatBitsToUint(p[m]), uvec4(UNSEEN)));
+    [[unroll]] for (uint m = 0; m < OWN; m++) {
+        const vec4 w = vec4_of(p[m]);
+        ds[m] = numbers_of(mix(w * (t[m] - delta_of), vec4(0.0), equal(floatBitsToUint(w), uvec4(UNSEEN))));
+    }
 }
 
 void attend(uint pair)
@@ -80,16 +82,17 @@ void attend(uint pair)
     fetch(SCORES, first, 0);
     [[dont_unroll]] for (uint c = first; c < pc.others; c += COLUMNS) {
         vec4 s[4], t[4];
+        NUMBERS p[4], ds[4];
         scores(SCORES, c, GRADIENTS, c, s);
-        weigh(pair, c, s);
-        add_sums(GRADIENTS, c, PRODUCTS, c, s, SUM_V);
+        weigh(pair, c, s, p);
+        add_sums(GRADIENTS, c, PRODUCTS, c, p, SUM_V);
         scores(PRODUCTS, c, QUERIES, c, t);
-        differentiate(pair, c, s, t);
-        add_sums(QUERIES, c, SCORES, c + COLUMNS, t, SUM_K);
+        differentiate(pair, c, p, t, ds);
+        add_sums(QUERIES, c, SCORES, c + COLUMNS, ds, SUM_K);
     }
     gather_sums(SUM_V);
     gather_sums(SUM_K);
-    [[unroll]] for (uint m = 0; m < 4; m++) {
+    [[unroll]] for (uint m = 0; m < OWN; m++) {
         const uint r = row + tile_row(m), to = r * pc.ld + lane_n();
         if (r >= pc.rows || !stores()) continue;
         STORE4(dk, k.at - pc.k0 + pc.dk0 + to, pc.scale * sum[SUM_K + m]);
