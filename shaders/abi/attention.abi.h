@@ -30,11 +30,12 @@ VKT_PUSH(vkt_attention_push,
 #define ATTENTION_ROTATED   16u /* subgroups with this number of lanes rotate the weights: attention.glsl */
 #define ATTENTION_MAX_ROWS 16u
 #define ATTENTION_MAX_SUMS 64u /* upper limit of ROWS * PARTS, the vec4s of sums of a lane */
-/* The kernels for GPUs (lib/attention_shared.glsl). A work group has rows / 4 * ATTENTION_SHARED_LANES_N(d4) lanes. */
-#define ATTENTION_SHARED_SPEC_ROWS   1 /* rows of a tile: 64, 32 or 16 */
+/* The kernels for GPUs (lib/attention_shared.glsl). A work group has rows / own * ATTENTION_SHARED_LANES_N(d4) lanes. */
+#define ATTENTION_SHARED_SPEC_ROWS   1 /* rows of a tile: 64, 32, 16 or 8 */
 #define ATTENTION_SHARED_SPEC_CHUNKS 2 /* vec4s of a row in shared memory at a time: 4, or 2 if a row has more than 16 */
 #define ATTENTION_SHARED_SPEC_D4     3 /* d4 */
-#define ATTENTION_SHARED_SPECS       4
-#define ATTENTION_MAX_SPECS          4
+#define ATTENTION_SHARED_SPEC_OWN    4 /* rows of a lane: 4 or 2 */
+#define ATTENTION_SHARED_SPECS       5
+#define ATTENTION_MAX_SPECS          5
 #define ATTENTION_COOP_PAD 2u /* f16vec4s of padding of a row in shared memory */
 #define ATTENTION_SHARED_LANES_N(d4) ((d4) <= 16u ? 16u : 32u) /* a quarter of the columns of a tile; lanes that share a row */

@@ -8,8 +8,8 @@
 // score columns. These partial sums are added at the end.
 // source: Dao, Fu, Ermon, Rudra & Re, FlashAttention, NeurIPS 2022; Milakov & Gimelshein, Online normalizer calculation for
 //         softmax, 2018 (the running maximum)
-#include "lib/explog.glsl"
-#include "lib/load.glsl"
+#define D4 pc.d4
+#include "lib/attention_operands.glsl"
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint SG = 8;
 layout(constant_id = ATTENTION_SPEC_ROWS) const uint ROWS = 16;
@@ -19,35 +19,6 @@ const uint COLUMNS = 4 * SG, LANE_ROWS = (ROWS + SG - 1) / SG; // a lane has til
 const uint MAX_ROWS = ATTENTION_MAX_ROWS, MAX_SUMS = ATTENTION_MAX_SUMS, MAX_LANE_ROWS = MAX_ROWS / 4;
 const uint MAX_STEPS = 7; // enough for 128 lanes. Drivers know this bound, so they unroll the loops around it
 const bool ROTATE = SG == ATTENTION_ROTATED;
-#define LOWEST uintBitsToFloat(0xff800000u)               // -infinity
-VKT_IN4(ATTENTION_Q, q4);
-VKT_IN4(ATTENTION_K, k4);
-VKT_IN4(ATTENTION_V, v4);
-#ifdef GRADIENT
-VKT_IN4(ATTENTION_DY, dy4);
-#endif
-const uint OF_Q = 0, OF_K = 1, OF_V = 2, OF_DY = 3;
-
-vec4 load(uint of, uint at)
-{
-    if (of == OF_Q) return LOAD4(q4, at);
-    if (of == OF_K) return LOAD4(k4, at);
-#ifdef GRADIENT
-    if (of == OF_DY) return LOAD4(dy4, at);
-#endif
-    return LOAD4(v4, at);
-}
-
-// A matrix of one head. Row i begins at vec4 at + i * ld.
-struct matrix {
-    uint of, at, ld, rows;
-};
-
-matrix matrix_of(uint of, uint base, uint pair, uint rows)
-{
-    const uint ld = of == OF_DY ? pc.heads * pc.d4 : pc.ld;
-    return matrix(of, base + pair / pc.heads * rows * ld + pair % pc.heads * pc.d4, ld, rows);
-}
 
 uint row_at(matrix m, uint i)
 {

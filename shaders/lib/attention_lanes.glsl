@@ -30,10 +30,10 @@ void put(bool is_b, uint row, uint c, vec4 v)
 }
 
 // Stores the lane's weights, a vec4 of each of its rows.
-void put_weights(vec4 p[4])
+void put_weights(vec4 w[4])
 {
     const uint at = half_at + lane_m() * CHUNKS + (lane_n() % CHUNKS ^ swap(lane_m()));
-    [[unroll]] for (uint m = 0; m < 4; m++) tile[at + m * LANES_M * CHUNKS] = p[m];
+    [[unroll]] for (uint m = 0; m < OWN; m++) tile[at + m * LANES_M * CHUNKS] = w[m];
 }
 
 // Returns the column of the tile that is row `at` of slice i of a sum. So a lane's 4 weights of a row are one vec4.
@@ -63,10 +63,18 @@ void put_rows(uint column, uint i)
 
 void clear_scores(out vec4 s[4])
 {
-    [[unroll]] for (uint m = 0; m < 4; m++) s[m] = vec4(0.0);
+    [[unroll]] for (uint m = 0; m < OWN; m++) s[m] = vec4(0.0);
 }
 
-void begin_sums(inout vec4 p[4]) {}
+void clear_sums()
+{
+    [[unroll]] for (uint i = 0; i < 4 * SUMS; i++) sum[i] = vec4(0.0);
+}
+
+// Converts between numbers of a lane and of shared memory, which are the same here.
+vec4 numbers_of(vec4 v) { return v; }
+vec4 vec4_of(vec4 v) { return v; }
+void begin_sums() {}
 void finish_scores(inout vec4 s[4]) {}
 void finish_sums(uint at) {}
 
@@ -75,11 +83,11 @@ void multiply_scores(inout vec4 s[4])
     const uint a_at = half_at + lane_m() * CHUNKS + swap(lane_m()), b_at = half_at + lane_n() * CHUNKS + swap(lane_n());
     [[dont_unroll]] for (uint c = 0; c < CHUNKS; c++) {
         vec4 a[4];
-        [[unroll]] for (uint m = 0; m < 4; m++) a[m] = tile[(a_at ^ c) + m * LANES_M * CHUNKS];
+        [[unroll]] for (uint m = 0; m < OWN; m++) a[m] = tile[(a_at ^ c) + m * LANES_M * CHUNKS];
         [[unroll]] for (uint n = 0; n < 4; n++) {
             const vec4 b = tile[(b_at ^ c) + PART_A + n * LANES_N * CHUNKS];
             [[unroll]] for (uint j = 0; j < 4; j++)
-                [[unroll]] for (uint m = 0; m < 4; m++) s[m][n] += a[m][j] * b[j];
+                [[unroll]] for (uint m = 0; m < OWN; m++) s[m][n] += a[m][j] * b[j];
         }
     }
 }
@@ -91,10 +99,10 @@ void multiply_sums(uint at)
     uint b_at = half_at + share * 4 * ACROSS + x;
     [[dont_unroll]] for (uint c = 0; c < CHUNKS; c += SHARES) {
         vec4 p[4];
-        [[unroll]] for (uint m = 0; m < 4; m++) p[m] = tile[(p_at ^ (c + share)) + m * LANES_M * CHUNKS];
+        [[unroll]] for (uint m = 0; m < OWN; m++) p[m] = tile[(p_at ^ (c + share)) + m * LANES_M * CHUNKS];
         [[unroll]] for (uint j = 0; j < 4; j++) {
             const vec4 b = tile[b_at + PART_A + j * ACROSS];
-            [[unroll]] for (uint m = 0; m < 4; m++) sum[at + m] += p[m][j] * b;
+            [[unroll]] for (uint m = 0; m < OWN; m++) sum[at + m] += p[m][j] * b;
         }
         b_at += 4 * ACROSS * SHARES;
     }
@@ -115,13 +123,13 @@ vec4 over_row(vec4 v, bool is_sum)
 }
 
 // Adds up the partial sums sum[at ..] of the lanes that have the same numbers. The first of these lanes gets the result.
-void join_shares(uint at)
+void gather_sums(uint at)
 {
     if (SHARES == 1) return;
     barrier();
-    [[unroll]] for (uint m = 0; m < 4; m++) tile[m * LANES + gl_LocalInvocationID.x] = sum[at + m];
+    [[unroll]] for (uint m = 0; m < OWN; m++) tile[m * LANES + gl_LocalInvocationID.x] = sum[at + m];
     barrier();
     if (lane_n() < ACROSS)
-        [[unroll]] for (uint m = 0; m < 4; m++)
+        [[unroll]] for (uint m = 0; m < OWN; m++)
             [[unroll]] for (uint i = 1; i < SHARES; i++) sum[at + m] += tile[m * LANES + gl_LocalInvocationID.x + i * ACROSS];
 }

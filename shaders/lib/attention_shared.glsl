@@ -1,7 +1,8 @@
 // attention_shared.glsl - shared by the attention kernels for GPUs: tiles of scores, and of sums over the columns of scores.
 // The lanes of a work group share the operands, which are in shared memory.
-// A work group has one tile of ROWS x COLUMNS scores. A lane has 4 x 4 of them: rows m * LANES_M + lane_m and the
-// columns tile_columns. It also has one vec4 of the sums of each of its rows. LANES_N is large enough for this.
+// A work group has one tile of ROWS x COLUMNS scores. A lane has OWN x 4 of them: rows m * LANES_M + lane_m and the
+// columns tile_columns. It also has one vec4 of the sums of each of its rows. LANES_N is large enough for this. Arrays of a
+// lane's rows have 4 elements, and with OWN = 2 the last two are not used.
 // Both products take one slice of their operands after the other, SLICE numbers of the sum's index at a time. While the work
 // group multiplies a slice, it loads the next one into registers. It then stores that slice in the other half of shared memory,
 // so there is one barrier per slice.
@@ -17,25 +18,17 @@
 //   void fetch(uint step, uint column, uint i)    loads slice i of its operands: calls fetch_scores or fetch_sums
 // source: Dao, FlashAttention-2, ICLR 2024 (loops, running maximum, weights computed again in the gradients); Volkov & Demmel,
 //         Benchmarking GPUs to Tune Dense Linear Algebra, SC 2008 (register tiles)
-#include "lib/explog.glsl"
-#include "lib/load.glsl"
 layout(local_size_x_id = 0) in;
 layout(constant_id = ATTENTION_SHARED_SPEC_ROWS) const uint ROWS = 64;
 layout(constant_id = ATTENTION_SHARED_SPEC_CHUNKS) const uint CHUNKS = 4;
 layout(constant_id = ATTENTION_SHARED_SPEC_D4) const uint D4 = 16;
-const uint LANES_M = ROWS / 4, LANES_N = ATTENTION_SHARED_LANES_N(D4), LANES = LANES_M * LANES_N;
+layout(constant_id = ATTENTION_SHARED_SPEC_OWN) const uint OWN = 4;
+const uint LANES_M = ROWS / OWN, LANES_N = ATTENTION_SHARED_LANES_N(D4), LANES = LANES_M * LANES_N;
 const uint COLUMNS = 4 * LANES_N, SLICE = 4 * CHUNKS;
 const uint SLICES = (D4 + CHUNKS - 1) / CHUNKS; // of a product of scores
 const uint PART_A = ROWS * CHUNKS, SCORES_B = COLUMNS * CHUNKS; // vec4s of a slice of a product
 const uint FETCH_A = (PART_A + LANES - 1) / LANES, FETCH_B = (SCORES_B + LANES - 1) / LANES;
-#define LOWEST uintBitsToFloat(0xff800000u) // -infinity
-VKT_IN4(ATTENTION_Q, q4);
-VKT_IN4(ATTENTION_K, k4);
-VKT_IN4(ATTENTION_V, v4);
-#ifdef GRADIENT
-VKT_IN4(ATTENTION_DY, dy4);
-#endif
-const uint OF_Q = 0, OF_K = 1, OF_V = 2, OF_DY = 3;
+#include "lib/attention_operands.glsl"
 uint at_a[FETCH_A], at_b[FETCH_B]; // see aim_a
 vec4 sum[4 * SUMS];
 uint half_at = 0; // the half that gets the next slice
@@ -48,27 +41,8 @@ uint lane_n() { return gl_LocalInvocationID.x % LANES_N; }
 uint tile_row(uint m) { return m * LANES_M + lane_m(); }
 uint item(uint t) { return t * LANES + gl_LocalInvocationID.x; } // the lane's t-th vec4 of a part with n vec4s
 bool is_item(uint t, uint n) { return n % LANES == 0 || item(t) < n; }
-
-vec4 load(uint of, uint at)
-{
-    if (of == OF_Q) return LOAD4(q4, at);
-    if (of == OF_K) return LOAD4(k4, at);
-#ifdef GRADIENT
-    if (of == OF_DY) return LOAD4(dy4, at);
-#endif
-    return LOAD4(v4, at);
-}
-
-// A matrix of one head. Row i begins at vec4 at + i * ld.
-struct matrix {
-    uint of, at, ld, rows;
-};
-
-matrix matrix_of(uint of, uint base, uint pair, uint rows)
-{
-    const uint ld = of == OF_DY ? pc.heads * D4 : pc.ld;
-    return matrix(of, base + pair / pc.heads * rows * ld + pair % pc.heads * D4, ld, rows);
-}
+// Returns item(t) / n. n divides LANES, so item(t) % n does not depend on t.
+uint item_row(uint t, uint n) { return gl_LocalInvocationID.x / n + t * (LANES / n); }
 
 #ifdef COOP
 #include "lib/attention_coop.glsl"
@@ -76,22 +50,27 @@ matrix matrix_of(uint of, uint base, uint pair, uint rows)
 #include "lib/attention_lanes.glsl"
 #endif
 
-// Finds the first vec4 of each row of a matrix from which the lane loads. `row`: the first row of a tile. A row beyond the
-// matrix is the last one.
+uint own_vec4() { return gl_LocalInvocationID.x % CHUNKS; } // the vec4 of a slice that the lane loads of its rows
+const bool WHOLE = D4 % CHUNKS == 0; // each slice has CHUNKS vec4s; else the last one has fewer
+
+// Finds the rows of a matrix from which the lane loads: the first vec4 of each row, or the lane's own one if slices are WHOLE.
+// `row`: the first row of a tile. A row beyond the matrix is the last one.
 void aim_a(matrix a, uint row)
 {
-    [[unroll]] for (uint t = 0; t < FETCH_A; t++) at_a[t] = a.at + min(row + item(t) / CHUNKS, a.rows - 1) * a.ld;
+    const uint at = a.at + (WHOLE ? own_vec4() : 0);
+    [[unroll]] for (uint t = 0; t < FETCH_A; t++) at_a[t] = at + min(row + item_row(t, CHUNKS), a.rows - 1) * a.ld;
 }
 
 void aim_b(matrix b, uint column)
 {
-    [[unroll]] for (uint t = 0; t < FETCH_B; t++) at_b[t] = b.at + min(column + item(t) / CHUNKS, b.rows - 1) * b.ld;
+    const uint at = b.at + (WHOLE ? own_vec4() : 0);
+    [[unroll]] for (uint t = 0; t < FETCH_B; t++) at_b[t] = at + min(column + item_row(t, CHUNKS), b.rows - 1) * b.ld;
 }
 
 // Loads slice i of a product: vec4s i * CHUNKS .. of the rows that aim_a and aim_b found.
 void fetch_scores(uint of_a, uint of_b, uint i)
 {
-    const uint x = i * CHUNKS + gl_LocalInvocationID.x % CHUNKS, from = D4 % CHUNKS == 0 ? x : min(x, D4 - 1);
+    const uint from = WHOLE ? i * CHUNKS : min(i * CHUNKS + own_vec4(), D4 - 1);
     [[unroll]] for (uint t = 0; t < FETCH_A; t++)
         if (is_item(t, PART_A)) stage(t, of_a, at_a[t] + from);
     [[unroll]] for (uint t = 0; t < FETCH_B; t++)
@@ -101,20 +80,20 @@ void fetch_scores(uint of_a, uint of_b, uint i)
 // Stores the staged slice i of a product. Numbers beyond the end of a row are 0.
 void put_scores(uint i)
 {
-    const uint c = gl_LocalInvocationID.x % CHUNKS;
-    const bool is_in = D4 % CHUNKS == 0 || i * CHUNKS + c < D4;
+    const uint c = own_vec4();
+    const bool is_in = WHOLE || i * CHUNKS + c < D4;
     [[unroll]] for (uint t = 0; t < FETCH_A + FETCH_B; t++) {
         const bool is_b = t >= FETCH_A;
         const uint n = is_b ? t - FETCH_A : t;
-        if (is_item(n, is_b ? SCORES_B : PART_A)) put(is_b, item(n) / CHUNKS, c, is_in ? staged_numbers(t) : NUMBERS(0.0));
+        if (is_item(n, is_b ? SCORES_B : PART_A)) put(is_b, item_row(n, CHUNKS), c, is_in ? staged_numbers(t) : NUMBERS(0.0));
     }
 }
 
-// Stores slice i of a sum: the weights p, which CHUNKS values of lane_n have, and the staged rows of the matrix.
-void put_sums(vec4 p[4], uint column, uint i)
+// Stores slice i of a sum: the weights w, which CHUNKS values of lane_n have, and the staged rows of the matrix.
+void put_sums(NUMBERS w[4], uint column, uint i)
 {
     put_rows(column, i);
-    if (lane_n() / CHUNKS == i) put_weights(p);
+    if (lane_n() / CHUNKS == i) put_weights(w);
 }
 
 // Computes s[m][n], the products of the lane's rows and columns in the tile of columns that begins at `column`. Its first slice
@@ -137,12 +116,12 @@ void scores(uint step, uint column, uint next, uint next_column, out vec4 s[4])
     finish_scores(s);
 }
 
-// Adds to sum[at ..] the products of the weights p with rows of the step's operand. Staging is as in `scores`.
-void add_sums(uint step, uint column, uint next, uint next_column, vec4 p[4], uint at)
+// Adds to sum[at ..] the products of the weights w with rows of the step's operand. Staging is as in `scores`.
+void add_sums(uint step, uint column, uint next, uint next_column, NUMBERS w[4], uint at)
 {
-    begin_sums(p);
+    begin_sums();
     [[dont_unroll]] for (uint i = 0; i < COLUMNS / SLICE; i++) {
-        put_sums(p, column, i);
+        put_sums(w, column, i);
         barrier();
         if (i + 1 < COLUMNS / SLICE) {
             fetch(step, column, i + 1);
@@ -154,11 +133,6 @@ void add_sums(uint step, uint column, uint next, uint next_column, vec4 p[4], ui
         half_at = HALF - half_at;
     }
     finish_sums(at);
-}
-
-void clear_sums()
-{
-    [[unroll]] for (uint i = 0; i < 4 * SUMS; i++) sum[i] = vec4(0.0);
 }
 
 // Returns true if this lane stores the vec4 lane_n of its rows.

@@ -27,12 +27,12 @@ void fetch(uint step, uint column, uint i)
     else fetch_sums(v, column, i);
 }
 
-// Converts scores to weights exp(score - top). If the maximum of a row grows, the row's earlier sums are scaled down to it.
-void weigh(uint column, inout vec4 s[4])
+// Converts scores s to weights w, exp(score - top). If the maximum of a row grows, the row's earlier sums are scaled down to it.
+void weigh(uint column, vec4 s[4], out NUMBERS w[4])
 {
     const uvec4 key = column + tile_columns();
-    vec4 high;
-    [[unroll]] for (uint m = 0; m < 4; m++) {
+    vec4 high = vec4(LOWEST);
+    [[unroll]] for (uint m = 0; m < OWN; m++) {
         const uint seen = pc.causal != 0 ? min(row + tile_row(m) + 1, pc.others) : pc.others;
         s[m] = mix(vec4(LOWEST), pc.scale * s[m], lessThan(key, uvec4(seen)));
         high[m] = max(max(s[m].x, s[m].y), max(s[m].z, s[m].w));
@@ -41,18 +41,19 @@ void weigh(uint column, inout vec4 s[4])
     const vec4 zero_at = mix(high, vec4(0.0), equal(high, vec4(LOWEST))); // if all scores are -infinity: weights of 0, not NaN
     const vec4 shrink = exp_1ulp(top - zero_at);
     top = high;
-    [[unroll]] for (uint m = 0; m < 4; m++) {
+    [[unroll]] for (uint m = 0; m < OWN; m++) {
         s[m] = exp_1ulp(s[m] - zero_at[m]);
         total[m] = total[m] * shrink[m] + ((s[m].x + s[m].y) + (s[m].z + s[m].w));
         sum[m] *= shrink[m];
+        w[m] = numbers_of(s[m]);
     }
 }
 
 void store(uint pair)
 {
     const vec4 all = over_row(total, true);
-    join_shares(0);
-    [[unroll]] for (uint m = 0; m < 4; m++) {
+    gather_sums(0);
+    [[unroll]] for (uint m = 0; m < OWN; m++) {
         const uint r = row + tile_row(m);
         if (r >= pc.rows) continue;
         const uint to = pc.y0 + (pair / pc.heads * pc.rows + r) * pc.heads * D4 + pair % pc.heads * D4 + lane_n();
@@ -75,9 +76,10 @@ void attend(uint pair)
     fetch(SCORES, 0, 0);
     [[dont_unroll]] for (uint c = 0; c < end; c += COLUMNS) {
         vec4 s[4];
+        NUMBERS w[4];
         scores(SCORES, c, VALUES, c, s);
-        weigh(c, s);
-        add_sums(VALUES, c, SCORES, c + COLUMNS, s, 0);
+        weigh(c, s, w);
+        add_sums(VALUES, c, SCORES, c + COLUMNS, w, 0);
     }
     store(pair);
 }

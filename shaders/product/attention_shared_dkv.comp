@@ -16,6 +16,7 @@ VKT_OUT4(ATTENTION_DK, dk);
 VKT_OUT4(ATTENTION_DV, dv);
 const uint SCORES = 0, GRADIENTS = 1, PRODUCTS = 2, QUERIES = 3; // steps
 const uint SUM_V = 0, SUM_K = 4;
+const uint UNSEEN = 0x80000000u; // the bits of -0: a weight, and no exponential
 matrix q, k, v, dy;
 uint row; // the first row of the tile
 
@@ -36,29 +37,37 @@ void fetch(uint step, uint column, uint i)
     else fetch_sums(q, column, i);
 }
 
-// Returns which queries see row m of the lane.
-bvec4 seen_by(uvec4 query, uint m)
+// Returns where a buffer with a number for each query has those of the lane's columns. The head's numbers begin at `first`. A
+// query beyond the last one is the last one. The sum is added up in this order so that the compiler does not keep `query`.
+uvec4 of_queries(uint first, uint column)
 {
-    const uvec4 from = uvec4(pc.causal != 0 ? min(row + tile_row(m), pc.others) : 0u);
-    return lessThan(query - from, pc.others - from); // a query before `from` wraps around
+    const uvec4 step = tile_columns() - tile_columns().x;
+    return min(first + column + tile_columns().x + step, first + pc.others - 1);
 }
 
-// Converts scores to weights p. A key that a query does not use has the weight 0.
-void weigh(uint pair, uint column, inout vec4 s[4])
+// Converts scores s to weights p. A key that a query does not use has the weight UNSEEN.
+void weigh(uint pair, uint column, vec4 s[4], out NUMBERS p[4])
 {
-    const uvec4 query = column + tile_columns();
+    const uvec4 query = column + tile_columns(), at = of_queries(pc.lse0 + pair * pc.others, column);
     vec4 lse_of;
-    [[unroll]] for (uint i = 0; i < 4; i++) lse_of[i] = lse[pc.lse0 + pair * pc.others + min(query[i], pc.others - 1)];
-    [[unroll]] for (uint m = 0; m < 4; m++) s[m] = mix(vec4(0.0), exp_1ulp(pc.scale * s[m] - lse_of), seen_by(query, m));
+    [[unroll]] for (uint i = 0; i < 4; i++) lse_of[i] = lse[at[i]];
+    [[unroll]] for (uint m = 0; m < OWN; m++) {
+        const uvec4 from = uvec4(pc.causal != 0 ? min(row + tile_row(m), pc.others) : 0u);
+        const bvec4 seen = lessThan(query - from, pc.others - from); // a query before `from` wraps around
+        p[m] = numbers_of(mix(uintBitsToFloat(uvec4(UNSEEN)), exp_1ulp(pc.scale * s[m] - lse_of), seen));
+    }
 }
 
-// Converts products t = v dy^T to ds. p: the weights.
-void differentiate(uint pair, uint column, vec4 p[4], inout vec4 t[4])
+// Converts products t = v dy^T to ds. p: the weights, as they were multiplied with dy.
+void differentiate(uint pair, uint column, NUMBERS p[4], vec4 t[4], out NUMBERS ds[4])
 {
-    const uvec4 query = column + tile_columns();
+    const uvec4 at = of_queries(pc.delta0 + pair * pc.others, column);
     vec4 delta_of;
-    [[unroll]] for (uint i = 0; i < 4; i++) delta_of[i] = delta[pc.delta0 + pair * pc.others + min(query[i], pc.others - 1)];
-    [[unroll]] for (uint m = 0; m < 4; m++) t[m] = mix(vec4(0.0), p[m] * (t[m] - delta_of), seen_by(query, m));
+    [[unroll]] for (uint i = 0; i < 4; i++) delta_of[i] = delta[at[i]];
+    [[unroll]] for (uint m = 0; m < OWN; m++) {
+        const vec4 w = vec4_of(p[m]);
+        ds[m] = numbers_of(mix(w * (t[m] - delta_of), vec4(0.0), equal(floatBitsToUint(w), uvec4(UNSEEN))));
+    }
 }
 
 void attend(uint pair)
@@ -73,16 +82,17 @@ void attend(uint pair)
     fetch(SCORES, first, 0);
     [[dont_unroll]] for (uint c = first; c < pc.others; c += COLUMNS) {
         vec4 s[4], t[4];
+        NUMBERS p[4], ds[4];
         scores(SCORES, c, GRADIENTS, c, s);
-        weigh(pair, c, s);
-        add_sums(GRADIENTS, c, PRODUCTS, c, s, SUM_V);
+        weigh(pair, c, s, p);
+        add_sums(GRADIENTS, c, PRODUCTS, c, p, SUM_V);
         scores(PRODUCTS, c, QUERIES, c, t);
-        differentiate(pair, c, s, t);
-        add_sums(QUERIES, c, SCORES, c + COLUMNS, t, SUM_K);
+        differentiate(pair, c, p, t, ds);
+        add_sums(QUERIES, c, SCORES, c + COLUMNS, ds, SUM_K);
     }
-    join_shares(SUM_V);
-    join_shares(SUM_K);
-    [[unroll]] for (uint m = 0; m < 4; m++) {
+    gather_sums(SUM_V);
+    gather_sums(SUM_K);
+    [[unroll]] for (uint m = 0; m < OWN; m++) {
         const uint r = row + tile_row(m), to = r * pc.ld + lane_n();
         if (r >= pc.rows || !stores()) continue;
         STORE4(dk, k.at - pc.k0 + pc.dk0 + to, pc.scale * sum[SUM_K + m]);

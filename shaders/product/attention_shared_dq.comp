@@ -39,13 +39,13 @@ void fetch(uint step, uint column, uint i)
 void find_delta(uint pair)
 {
     vec4 d = vec4(0.0);
-    [[unroll]] for (uint m = 0; m < 4; m++) {
+    [[unroll]] for (uint m = 0; m < OWN; m++) {
         const uint r = min(row + tile_row(m), pc.rows - 1), at = dy.at + r * dy.ld + lane_n();
         lse_of[m] = lse[pc.lse0 + pair * pc.rows + r];
         if (lane_n() < D4) d[m] = dot(LOAD4(dy4, at), LOAD4(y4, at - pc.dy0 + pc.y0));
     }
     delta_of = over_row(d, true);
-    [[unroll]] for (uint m = 0; m < 4; m++) {
+    [[unroll]] for (uint m = 0; m < OWN; m++) {
         const uint r = row + tile_row(m);
         if (r < pc.rows && lane_n() == 0) delta[pc.delta0 + pair * pc.rows + r] = delta_of[m];
     }
@@ -64,17 +64,18 @@ void attend(uint pair)
     fetch(SCORES, 0, 0);
     [[dont_unroll]] for (uint c = 0; c < end; c += COLUMNS) {
         vec4 s[4], t[4];
+        NUMBERS ds[4];
         scores(SCORES, c, PRODUCTS, c, s);
         scores(PRODUCTS, c, KEYS, c, t);
-        [[unroll]] for (uint m = 0; m < 4; m++) {
+        [[unroll]] for (uint m = 0; m < OWN; m++) {
             const uint seen = pc.causal != 0 ? min(row + tile_row(m) + 1, pc.others) : pc.others;
-            const vec4 ds = exp_1ulp(pc.scale * s[m] - lse_of[m]) * (t[m] - delta_of[m]);
-            s[m] = mix(vec4(0.0), ds, lessThan(c + tile_columns(), uvec4(seen)));
+            const vec4 d = exp_1ulp(pc.scale * s[m] - lse_of[m]) * (t[m] - delta_of[m]);
+            ds[m] = numbers_of(mix(vec4(0.0), d, lessThan(c + tile_columns(), uvec4(seen))));
         }
-        add_sums(KEYS, c, SCORES, c + COLUMNS, s, 0);
+        add_sums(KEYS, c, SCORES, c + COLUMNS, ds, 0);
     }
-    join_shares(0);
-    [[unroll]] for (uint m = 0; m < 4; m++) {
+    gather_sums(0);
+    [[unroll]] for (uint m = 0; m < OWN; m++) {
         const uint r = row + tile_row(m), to = q.at - pc.q0 + pc.dq0 + r * pc.ld + lane_n();
         if (r < pc.rows && stores()) STORE4(dq, to, pc.scale * sum[m]);
     }

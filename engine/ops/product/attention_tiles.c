@@ -67,56 +67,71 @@ static tiling tile_shuffled(const vkt_limits *lim, const struct pass *p, const v
 
 /* ---- in shared memory ---- */
 
-/* The tiles for rows of at most 16 vec4s, and for longer ones, largest first. The last one of each runs on every
- * device: 128 lanes and 16 KiB are the minimum that Vulkan requires. */
+/* A tile has lanes_m * ATTENTION_SHARED_LANES_N lanes, and own_rows() rows for each lanes_m. The tables are for rows of
+ * at most 16 vec4s, and for longer ones, largest tile first. The last one of each runs on every device: 128 lanes and
+ * 16 KiB are the minimum that Vulkan requires. */
 typedef struct shape {
-    uint32_t rows, chunks;
+    uint32_t lanes_m, chunks;
 } shape;
 static const shape short_rows[] = {
-    { 64, 4 }, /* 256 lanes, 16 KiB */
-    { 32, 4 }, /* 128 lanes, 12 KiB */
+    { 16, 4 }, /* 256 lanes; 4 rows of a lane: 64 rows, 16 KiB */
+    { 8, 4 },  /* 128 lanes; 32 rows, 12 KiB */
 };
 static const shape long_rows[] = {
-    { 32, 4 }, /* 256 lanes, 20 KiB */
-    { 16, 4 }, /* 128 lanes, 18 KiB */
-    { 16, 2 }, /* 128 lanes, 9 KiB */
+    { 8, 4 }, /* 256 lanes; 32 rows, 20 KiB */
+    { 4, 4 }, /* 128 lanes; 16 rows, 18 KiB */
+    { 4, 2 }, /* 128 lanes; 16 rows, 9 KiB */
 };
+
+/* Returns the rows of a lane. For each one, the lane has a vec4 of each product and of each sum. It also has the vec4s
+ * of the next slice that it loads. With matrices, the sums of gradients are not in the lanes. */
+static uint32_t own_rows(const vkt_limits *lim, const struct pass *p, const shape *s, bool coop)
+{
+    const uint32_t loaded = 1 + vkt_div_up(4 * s->chunks, s->lanes_m);
+    return coop || 4 * (p->products + p->sums) + loaded <= lim->traits->attention_vec4s ? 4 : 2;
+}
 
 static uint32_t lanes_of(const shape *s, uint32_t d4)
 {
-    return s->rows / 4 * ATTENTION_SHARED_LANES_N(d4);
+    return s->lanes_m * ATTENTION_SHARED_LANES_N(d4);
 }
 
 /* Returns whether a work group can compute the tile. The kernels declare the shared memory: two slices of the tile's
- * rows and columns (shaders/lib/attention_lanes.glsl), of f16 with padding, and the tile itself (attention_coop.glsl).
- */
-static bool runs(const vkt_limits *lim, const shape *s, uint32_t d4, bool coop)
+ * rows and columns (shaders/lib/attention_lanes.glsl). With matrices (attention_coop.glsl) the slices are of f16 with
+ * padding, and the tile itself, of f32, takes their place; a vec4 for each lane comes on top. */
+static bool runs(const vkt_limits *lim, const shape *s, uint32_t rows, uint32_t d4, bool coop)
 {
-    const uint32_t lanes_n = ATTENTION_SHARED_LANES_N(d4), slice = s->rows + 4 * lanes_n;
-    const uint32_t bytes = coop ? 2 * 8 * (s->chunks + ATTENTION_COOP_PAD) * slice + 16 * s->rows * (lanes_n + 1)
-                                : 2 * 16 * s->chunks * slice;
+    const uint32_t lanes_n = ATTENTION_SHARED_LANES_N(d4), slice = rows + 4 * lanes_n;
+    const uint32_t halves = 2 * 8 * (s->chunks + ATTENTION_COOP_PAD) * slice, tile = 16 * rows * (lanes_n + 1);
+    const uint32_t bytes = coop ? VKT_MAX(halves, tile) + 16 * lanes_of(s, d4) : 2 * 16 * s->chunks * slice;
     return lanes_of(s, d4) <= lim->max_workgroup_lanes && bytes <= lim->shared_bytes;
 }
 
 /* Returns whether the device's matrices divide a tile and its slices. The lanes must be whole subgroups, and each
  * subgroup must get equally many matrices. */
-static bool divide(const vkt_limits *lim, const shape *s, uint32_t d4)
+static bool divide(const vkt_limits *lim, const shape *s, uint32_t rows, uint32_t d4)
 {
     const vkt_coop *c = &lim->coop;
     const uint32_t columns = 4 * ATTENTION_SHARED_LANES_N(d4), lanes = lanes_of(s, d4);
-    return c->m && c->n && c->k && s->rows % c->m == 0 && columns % c->n == 0 && 4 * s->chunks % c->k == 0 &&
-           lanes % lim->subgroup_size == 0 && s->rows / c->m * (columns / c->n) % (lanes / lim->subgroup_size) == 0;
+    return c->m && c->n && c->k && rows % c->m == 0 && columns % c->n == 0 && 4 * s->chunks % c->k == 0 &&
+           lanes % lim->subgroup_size == 0 && rows / c->m * (columns / c->n) % (lanes / lim->subgroup_size) == 0;
 }
 
 /* Returns the largest tile that the device can compute; NULL: there is none. If a head has few rows, or if there would
  * be few tiles, the tile is smaller. */
-static const shape *choose_shape(const vkt_limits *lim, uint32_t rows, uint32_t d4, uint64_t heads, bool coop)
+static const shape *choose_shape(const vkt_limits *lim, const struct pass *p, const vkt_attention_push *pc,
+                                 uint64_t heads, bool coop)
 {
+    const uint32_t d4 = pc->d4;
     const shape *s = d4 <= 16 ? short_rows : long_rows;
     const shape *end = d4 <= 16 ? short_rows + VKT_COUNT(short_rows) : long_rows + VKT_COUNT(long_rows);
-    if (rows <= s->rows / 2 || vkt_div_up(rows, s->rows) * heads < vkt_tiles_wanted(lim, lanes_of(s, d4))) s++;
-    while (s < end && !(runs(lim, s, d4, coop) && (!coop || divide(lim, s, d4)))) s++;
-    return s < end ? s : NULL;
+    const uint32_t most = own_rows(lim, p, s, coop) * s->lanes_m;
+    if (pc->rows <= most / 2 || vkt_div_up(pc->rows, most) * heads < vkt_tiles_wanted(lim, lanes_of(s, d4))) s++;
+    for (; s < end; s++) {
+        const uint32_t rows = own_rows(lim, p, s, coop) * s->lanes_m;
+        if (runs(lim, s, rows, d4, coop) && (!coop || divide(lim, s, rows, d4))) return s;
+    }
+    return NULL;
 }
 
 /* A tile is that of a work group. Products and sums are loops over slices, and over the parts of a slice. */
@@ -124,17 +139,19 @@ static tiling tile_shared(const vkt_limits *lim, const struct pass *p, const vkt
                           bool coop)
 {
     tiling t = { .kernel = coop ? p->coop : p->shared, .pc = push_of(p, pc), .n_spec = ATTENTION_SHARED_SPECS };
-    const shape *s = choose_shape(lim, t.pc.rows, pc->d4, heads, coop);
+    const shape *s = choose_shape(lim, p, &t.pc, heads, coop);
     if (!s) return t;
+    const uint32_t own = own_rows(lim, p, s, coop), rows = own * s->lanes_m;
     const uint32_t columns = 4 * ATTENTION_SHARED_LANES_N(pc->d4);
     const uint64_t slices = p->products * vkt_div_up(pc->d4, s->chunks) + p->sums * columns / (4 * s->chunks);
     t.can = true;
-    t.units = vkt_div_up(t.pc.rows, s->rows) * heads;
+    t.units = vkt_div_up(t.pc.rows, rows) * heads;
     t.iterations = vkt_div_up(t.pc.others, columns) * (1 + slices * (1 + s->chunks)) + 1;
     t.spec[0] = lanes_of(s, pc->d4);
-    t.spec[ATTENTION_SHARED_SPEC_ROWS] = s->rows;
+    t.spec[ATTENTION_SHARED_SPEC_ROWS] = rows;
     t.spec[ATTENTION_SHARED_SPEC_CHUNKS] = s->chunks;
     t.spec[ATTENTION_SHARED_SPEC_D4] = pc->d4;
+    t.spec[ATTENTION_SHARED_SPEC_OWN] = own;
     return t;
 }
 

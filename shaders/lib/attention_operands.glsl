@@ -1,0 +1,34 @@
+// attention_operands.glsl - shared by all attention kernels: the operands, and the matrices of a head
+// The file that includes this one defines D4: the vec4s of a row of a head.
+#include "lib/explog.glsl"
+#include "lib/load.glsl"
+#define LOWEST uintBitsToFloat(0xff800000u) // -infinity
+VKT_IN4(ATTENTION_Q, q4);
+VKT_IN4(ATTENTION_K, k4);
+VKT_IN4(ATTENTION_V, v4);
+#ifdef GRADIENT
+VKT_IN4(ATTENTION_DY, dy4);
+#endif
+const uint OF_Q = 0, OF_K = 1, OF_V = 2, OF_DY = 3;
+
+// Returns a vec4 of an operand.
+vec4 load(uint of, uint at)
+{
+    if (of == OF_Q) return LOAD4(q4, at);
+    if (of == OF_K) return LOAD4(k4, at);
+#ifdef GRADIENT
+    if (of == OF_DY) return LOAD4(dy4, at);
+#endif
+    return LOAD4(v4, at);
+}
+
+// A matrix of one head. Row i begins at vec4 at + i * ld.
+struct matrix {
+    uint of, at, ld, rows;
+};
+
+matrix matrix_of(uint of, uint base, uint pair, uint rows)
+{
+    const uint ld = of == OF_DY ? pc.heads * D4 : pc.ld;
+    return matrix(of, base + pair / pc.heads * rows * ld + pair % pc.heads * D4, ld, rows);
+}
