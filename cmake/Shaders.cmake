@@ -19,15 +19,21 @@ if(NOT SPIRV_VAL)
   message(STATUS "spirv-val not found: SPIR-V is not validated at build time (install spirv-tools)")
 endif()
 
-# Entries with VKT_KF_COOP need a compiler that supports GL_KHR_cooperative_matrix. Debian 12's compiler does not, so
-# VKT_GLSLANG_COOP may name another one. If no compiler supports it, the modules of these entries are the shipped ones in
-# shaders/coop (see coop.cmake). If spirv-val does not support it, these modules are not checked.
+# Entries with VKT_KF_COOP need a compiler that supports GL_KHR_cooperative_matrix and GL_NV_cooperative_matrix2. Debian 12's
+# compiler does not, so VKT_GLSLANG_COOP may name another one. If no compiler supports them, the modules of these entries are the
+# shipped ones in shaders/coop (see coop.cmake). If spirv-val does not support them, these modules are not checked.
 set(VKT_GLSLANG_COOP "" CACHE FILEPATH "a glslangValidator for cooperative matrices, if the one on the path does not support them")
 file(WRITE ${PROJECT_BINARY_DIR}/coop.comp "#version 460
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_cooperative_matrix : require
+#extension GL_NV_cooperative_matrix2 : require
 coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator> m;
-void main() { m = coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>(0.0); }
+float twice(const in uint row, const in uint column, const in float v) { return 2.0 * v; }
+void main()
+{
+    m = coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>(0.0);
+    coopMatPerElementNV(m, m, twice);
+}
 ")
 set(VKT_COOP_COMPILER)
 set(VKT_COOP_VALIDATOR)

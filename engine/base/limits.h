@@ -35,6 +35,7 @@ typedef struct vkt_limits {
     uint64_t max_texel_elements;      /* most elements of one texel-buffer view; 0: there are no texel loads */
     uint64_t max_allocation_bytes;    /* most bytes of one buffer or one allocation */
     vkt_coop coop;                    /* cooperative matrices; all 0: there are none */
+    vkt_coop coop2;                   /* flexible ones have multiples of these sizes; all 0: there are none */
     const vkt_traits *traits;         /* what the device does fast; borrowed, never NULL */
     vkt_choices choices;              /* the user's and tuned choices of variants */
 } vkt_limits;

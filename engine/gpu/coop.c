@@ -13,6 +13,18 @@ bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys)
     return vkt_features_have_coop(&core);
 }
 
+bool vkt_coop2_offered(vkt_ctx *ctx, VkPhysicalDevice phys)
+{
+    VkPhysicalDeviceCooperativeMatrix2FeaturesNV flexible = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV
+    };
+    VkPhysicalDeviceVulkan11Features v11 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+                                             .pNext = &flexible };
+    VkPhysicalDeviceFeatures2 core = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v11 };
+    ctx->vk.GetPhysicalDeviceFeatures2(phys, &core);
+    return vkt_features_have_coop2(&core);
+}
+
 /* Returns whether compute shaders may use cooperative matrices, round to nearest even when they convert to f16 (the
  * modules declare it: shaders/lib/rounding.glsl), and our subgroups fit the matrices. A matrix needs the subgroup
  * size that the driver prefers, but the driver does not report that size. On Intel, subgroups have 8 to 32 lanes, and
@@ -59,6 +71,52 @@ vkt_result vkt_coop_sizes(vkt_ctx *ctx, vkt_coop *out)
         const VkCooperativeMatrixPropertiesKHR *p = &list[i];
         if (is_ours(p) && p->MSize * p->NSize * p->KSize > out->m * out->n * out->k)
             *out = (vkt_coop){ p->MSize, p->NSize, p->KSize };
+    }
+    vkt_free(&ctx->host, list);
+    return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;
+}
+
+/* Returns whether the modules can use matrices of these steps (divide_evenly in ops/product/blocks.c). */
+static bool is_flexible(const VkCooperativeMatrixFlexibleDimensionsPropertiesNV *p)
+{
+    const uint32_t steps[] = { p->MGranularity, p->NGranularity, p->KGranularity };
+    for (size_t i = 0; i < VKT_COUNT(steps); i++)
+        if (steps[i] < 1 || steps[i] > 32 || (steps[i] & (steps[i] - 1))) return false;
+    return p->AType == VK_COMPONENT_TYPE_FLOAT16_KHR && p->BType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
+           p->CType == VK_COMPONENT_TYPE_FLOAT32_KHR && p->ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+           !p->saturatingAccumulation && p->scope == VK_SCOPE_SUBGROUP_KHR;
+}
+
+/* Returns the most rows or columns of a matrix. */
+static uint32_t largest_dimension(vkt_ctx *ctx)
+{
+    VkPhysicalDeviceCooperativeMatrix2PropertiesNV own = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_PROPERTIES_NV
+    };
+    VkPhysicalDeviceProperties2 core = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &own };
+    ctx->vk.GetPhysicalDeviceProperties2(ctx->phys, &core);
+    return own.cooperativeMatrixFlexibleDimensionsMaxDimension;
+}
+
+vkt_result vkt_coop2_steps(vkt_ctx *ctx, vkt_coop *out)
+{
+    static const char *const what = "vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV";
+    const PFN_vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV get =
+        (PFN_vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV)ctx->vk.GetInstanceProcAddr(
+            ctx->instance, what);
+    uint32_t n = 0;
+    *out = (vkt_coop){ 0 };
+    if (!get || !ctx->limits.coop.m || largest_dimension(ctx) < 128) return VKT_OK; /* 128: the largest tile */
+    VKT_TRY(vkt_vk_check(ctx, get(ctx->phys, &n, NULL), what));
+    VkCooperativeMatrixFlexibleDimensionsPropertiesNV *list = vkt_alloc_array(&ctx->host, n, sizeof *list);
+    if (!list) return vkt_fail_nomem(&ctx->host, "the list of flexible matrices", n * sizeof *list);
+    for (uint32_t i = 0; i < n; i++)
+        list[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV;
+    const VkResult r = get(ctx->phys, &n, list);
+    for (uint32_t i = 0; i < n && r >= 0; i++) {
+        const VkCooperativeMatrixFlexibleDimensionsPropertiesNV *p = &list[i];
+        const vkt_coop steps = { p->MGranularity, p->NGranularity, p->KGranularity };
+        if (is_flexible(p) && (!out->m || steps.m * steps.n * steps.k < out->m * out->n * out->k)) *out = steps;
     }
     vkt_free(&ctx->host, list);
     return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;

@@ -1,5 +1,5 @@
-/* gpu/coop.h - cooperative matrices (VK_KHR_cooperative_matrix). The extension may be missing in the device and in the
- * Vulkan headers. */
+/* gpu/coop.h - cooperative matrices (VK_KHR_cooperative_matrix), and those of flexible sizes, whose elements a function
+ * can change (VK_NV_cooperative_matrix2). The extensions may be missing in the device and in the Vulkan headers. */
 #ifndef VKT_GPU_COOP_H
 #define VKT_GPU_COOP_H
 
@@ -38,11 +38,47 @@ typedef VkResult(VKAPI_PTR *PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKH
                                                                                    VkCooperativeMatrixPropertiesKHR *);
 #endif
 
+#ifndef VK_NV_cooperative_matrix2 /* for headers before 1.3.297: numbers from the Vulkan registry, vk.xml */
+#define VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME "VK_NV_cooperative_matrix2"
+#define VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV ((VkStructureType)1000593000)
+#define VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV ((VkStructureType)1000593001)
+#define VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_PROPERTIES_NV ((VkStructureType)1000593002)
+typedef struct VkPhysicalDeviceCooperativeMatrix2FeaturesNV {
+    VkStructureType sType;
+    void *pNext;
+    VkBool32 cooperativeMatrixWorkgroupScope, cooperativeMatrixFlexibleDimensions, cooperativeMatrixReductions,
+        cooperativeMatrixConversions, cooperativeMatrixPerElementOperations, cooperativeMatrixTensorAddressing,
+        cooperativeMatrixBlockLoads;
+} VkPhysicalDeviceCooperativeMatrix2FeaturesNV;
+typedef struct VkPhysicalDeviceCooperativeMatrix2PropertiesNV {
+    VkStructureType sType;
+    void *pNext;
+    uint32_t cooperativeMatrixWorkgroupScopeMaxWorkgroupSize, cooperativeMatrixFlexibleDimensionsMaxDimension,
+        cooperativeMatrixWorkgroupScopeReservedSharedMemory;
+} VkPhysicalDeviceCooperativeMatrix2PropertiesNV;
+typedef struct VkCooperativeMatrixFlexibleDimensionsPropertiesNV {
+    VkStructureType sType;
+    void *pNext;
+    uint32_t MGranularity, NGranularity, KGranularity;
+    VkComponentTypeKHR AType, BType, CType, ResultType;
+    VkBool32 saturatingAccumulation;
+    VkScopeKHR scope;
+    uint32_t workgroupInvocations;
+} VkCooperativeMatrixFlexibleDimensionsPropertiesNV;
+typedef VkResult(VKAPI_PTR *PFN_vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV)(
+    VkPhysicalDevice, uint32_t *, VkCooperativeMatrixFlexibleDimensionsPropertiesNV *);
+#endif
+
 /* Returns whether the device has all features that our modules of cooperative matrices need (features.c). The device
  * must list the extension. */
 bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys);
+/* The same for the modules of flexible matrices. The device must list VK_NV_cooperative_matrix2. */
+bool vkt_coop2_offered(vkt_ctx *ctx, VkPhysicalDevice phys);
 /* Finds the matrix size for products on ctx->phys; all 0: the device has no f16 matrices with f32 sums that our modules
  * can use. The extension and its features must be enabled. */
 vkt_result vkt_coop_sizes(vkt_ctx *ctx, vkt_coop *out);
+/* Finds the smallest step between the sizes of flexible matrices; all 0: there are none that our modules can use. The
+ * extension and its features must be enabled, and vkt_coop_sizes must have found a size. */
+vkt_result vkt_coop2_steps(vkt_ctx *ctx, vkt_coop *out);
 
 #endif

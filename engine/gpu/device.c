@@ -135,6 +135,7 @@ static vkt_result find_extensions(vkt_ctx *ctx, vkt_candidate *c)
         if (strcmp(name, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME) == 0) c->has_host_import = true;
         if (strcmp(name, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) == 0) c->has_memory_budget = true;
         if (strcmp(name, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) == 0) c->has_coop = true;
+        if (strcmp(name, VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME) == 0) c->has_coop2 = true;
     }
     vkt_free(&ctx->host, list);
     return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;
@@ -371,7 +372,8 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
     ctx->subgroup_size_varies = p.v13.minSubgroupSize != p.v13.maxSubgroupSize;
     ctx->timestamp_period_ns = bits ? l->timestampPeriod : 0;
     ctx->timestamp_mask = bits >= 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
-    return ctx->has_coop ? vkt_coop_sizes(ctx, &ctx->limits.coop) : VKT_OK;
+    if (ctx->has_coop) VKT_TRY(vkt_coop_sizes(ctx, &ctx->limits.coop));
+    return ctx->has_coop2 ? vkt_coop2_steps(ctx, &ctx->limits.coop2) : VKT_OK;
 }
 
 void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out)

@@ -67,6 +67,20 @@ static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF
     }
 static const feature coop_features[] = { COOP12_FEATURES(OF12){ "feature cooperativeMatrix", { COOP, COOP } } };
 #undef COOP
+/* The features that the modules of flexible matrices need in addition. A function stores single f16. */
+#define COOP2(member)                                                      \
+    {                                                                      \
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV, \
+            offsetof(VkPhysicalDeviceCooperativeMatrix2FeaturesNV, member) \
+    }
+static const feature coop2_features[] = {
+    FEATURE(Vulkan11, VULKAN_1_1, storageBuffer16BitAccess, 16BitStorage, 16BIT_STORAGE)
+    { "feature cooperativeMatrixFlexibleDimensions",
+      { COOP2(cooperativeMatrixFlexibleDimensions), COOP2(cooperativeMatrixFlexibleDimensions) } },
+    { "feature cooperativeMatrixPerElementOperations",
+      { COOP2(cooperativeMatrixPerElementOperations), COOP2(cooperativeMatrixPerElementOperations) } },
+};
+#undef COOP2
 /* The feature that texel variants need. */
 #define CORE                                                                                                    \
     {                                                                                                           \
@@ -102,27 +116,48 @@ bool vkt_feature_is_on(const void *chain, uint32_t i)
     return is_on && *is_on;
 }
 
-const void *vkt_features_with_coop(vkt_coop_features *own)
+const void *vkt_features_with_coop(vkt_coop_features *own, bool flexible)
 {
     own->v12 = needs12;
     own->v12.pNext = &own->coop;
     own->v12.shaderFloat16 = own->v12.vulkanMemoryModel = own->v12.vulkanMemoryModelDeviceScope = VK_TRUE;
     own->coop = (VkPhysicalDeviceCooperativeMatrixFeaturesKHR){
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
-        .pNext = (void *)&needs13,
+        .pNext = flexible ? (void *)&own->coop2 : (void *)&needs13,
         .cooperativeMatrix = VK_TRUE,
+    };
+    own->coop2 = (VkPhysicalDeviceCooperativeMatrix2FeaturesNV){
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV,
+        .pNext = &own->storage,
+        .cooperativeMatrixFlexibleDimensions = VK_TRUE,
+        .cooperativeMatrixPerElementOperations = VK_TRUE,
+    };
+    own->storage = (VkPhysicalDevice16BitStorageFeatures){
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES,
+        .pNext = (void *)&needs13,
+        .storageBuffer16BitAccess = VK_TRUE,
     };
     return &own->v12;
 }
 
-bool vkt_features_have_coop(const void *chain)
+static bool have_all(const void *chain, const feature *list, size_t n)
 {
     bool all = true;
-    for (size_t i = 0; i < VKT_COUNT(coop_features); i++) {
-        const VkBool32 *is_on = find(chain, &coop_features[i]);
+    for (size_t i = 0; i < n; i++) {
+        const VkBool32 *is_on = find(chain, &list[i]);
         all = all && is_on && *is_on;
     }
     return all;
+}
+
+bool vkt_features_have_coop(const void *chain)
+{
+    return have_all(chain, coop_features, VKT_COUNT(coop_features));
+}
+
+bool vkt_features_have_coop2(const void *chain)
+{
+    return have_all(chain, coop2_features, VKT_COUNT(coop2_features));
 }
 
 bool vkt_features_have_int64(const void *chain)

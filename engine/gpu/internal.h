@@ -23,11 +23,14 @@ bool vkt_feature_is_on(const void *chain, uint32_t i);
 typedef struct vkt_coop_features {
     VkPhysicalDeviceVulkan12Features v12;
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR coop;
+    VkPhysicalDeviceCooperativeMatrix2FeaturesNV coop2;
+    VkPhysicalDevice16BitStorageFeatures storage;
 } vkt_coop_features;
-/* Returns a chain with the required features and those for cooperative matrices, for VkDeviceCreateInfo. It begins in
- * *own, so *own must stay valid as long as the chain is used. */
-const void *vkt_features_with_coop(vkt_coop_features *own);
+/* Returns a chain with the required features and those for cooperative matrices, for VkDeviceCreateInfo. `flexible`:
+ * also those for flexible matrices. The chain begins in *own, so *own must stay valid as long as the chain is used. */
+const void *vkt_features_with_coop(vkt_coop_features *own, bool flexible);
 bool vkt_features_have_coop(const void *chain);
+bool vkt_features_have_coop2(const void *chain); /* only those that flexible matrices need in addition */
 /* Returns whether the chain has shaderInt64, which texel variants need for their stores. */
 bool vkt_features_have_int64(const void *chain);
 
@@ -42,8 +45,8 @@ typedef struct vkt_candidate {
     vkt_device_info info;
     VkDriverId driver;                                 /* 0: unknown, because the device is below Vulkan 1.3 */
     uint32_t compute_family, transfer_family;          /* VKT_NO_FAMILY: none; transfer_family can only transfer */
-    bool has_memory_budget, has_coop, has_host_import; /* extensions */
-    bool has_int64;                                    /* a feature */
+    bool has_memory_budget, has_coop, has_coop2, has_host_import; /* extensions */
+    bool has_int64;                                               /* a feature */
 } vkt_candidate;
 /* Lists all devices of ctx->instance, in the loader's order. The caller frees *list (vkt_free); it is NULL if there is
  * no device, and after an error. */
@@ -55,7 +58,7 @@ vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_
 /* Fills ctx->limits, traits, info.subgroup_size, subgroup_size_varies and the timestamp fields for ctx->phys and
  * ctx->compute.family. ctx->has_coop and has_int64 must be set.
  * VKT_E_ARG if $VKT_TRAITS is wrong; an error of vkt_file_read if it names a file that cannot be read; VKT_E_NOMEM, or
- * an error of vkt_cores_fill or vkt_coop_sizes; all are logged. */
+ * an error of vkt_cores_fill, vkt_coop_sizes or vkt_coop2_steps; all are logged. */
 vkt_result vkt_limits_fill(vkt_ctx *ctx);
 
 /* ---- cores.c ---- */

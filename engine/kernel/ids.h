@@ -22,6 +22,8 @@ typedef enum vkt_kernel_id {
 #define VKT_KF_SUBGROUPS 2u
 /* The kernel uses cooperative matrices: only for devices that have some (vkt_limits.coop). */
 #define VKT_KF_COOP 16u
+/* In addition to COOP: the matrices are flexible (vkt_limits.coop2). */
+#define VKT_KF_COOP2 256u
 /* Binding 0 is no storage buffer. SAMPLED: a sampled image. IMAGE: a storage image. FETCHED: a uniform texel buffer. */
 #define VKT_KF_SAMPLED 4u
 #define VKT_KF_IMAGE 8u

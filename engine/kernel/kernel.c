@@ -302,7 +302,8 @@ static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_entry *
     if ((kernel->flags & VKT_KF_SUBGROUP) && spec[0] != size)
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want one full subgroup of %u lanes, got %u", kernel->name,
                         size, spec[0]);
-    if ((kernel->flags & VKT_KF_COOP) && !ctx->limits.coop.m)
+    if (((kernel->flags & VKT_KF_COOP) && !ctx->limits.coop.m) ||
+        ((kernel->flags & VKT_KF_COOP2) && !ctx->limits.coop2.m))
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want cooperative matrices, which the device lacks",
                         kernel->name);
     if ((kernel->flags & VKT_KF_SUBGROUPS) && (spec[0] % size || subgroups < 1 || subgroups > SUBGROUPS_MAX))

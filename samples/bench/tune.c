@@ -195,7 +195,7 @@ static vkt_result keep(tuning *t)
  * their kernels take seconds to compile. */
 static vkt_result time_tiles(tuning *t, const bench_net *net)
 {
-    static const vkt_variant variants[] = { VKT_V_SHARED, VKT_V_SPLIT_K, VKT_V_COOP };
+    static const vkt_variant variants[] = { VKT_V_SHARED, VKT_V_SPLIT_K, VKT_V_COOP, VKT_V_COOP2 };
     if (!t->b->ctx->limits.traits->shared_pays) return VKT_OK;
     for (size_t v = 0; v < VKT_COUNT(variants); v++)
         for (uint32_t i = 0; t->usable >> variants[v] & 1 && vkt_blocks_tile_at(i).m; i++)

@@ -24,6 +24,15 @@
 #include "abi/coop.abi.h"
 #include "abi/lanes.abi.h"
 layout(constant_id = SUBGROUPS_SPEC) const uint SUBGROUPS = 2;
+// Sizes and indices of shared memory are in uvec2s: four f16 or two f32.
+const uint K4 = BLOCKS_COOP_K / 4, PITCH = K4 + 2; // a row of the tile
+
+// Returns the position in its part of row `i` of lane `lane`'s group of four, if `lanes` lanes share the part.
+uint position(uint lane, uint i, uint lanes) { return i / 2 * 2 * lanes + 2 * lane + i % 2; }
+
+#ifdef COOP2
+#include "lib/blocks_coop2.glsl"
+#else
 layout(constant_id = COOP_SPEC_M) const uint COOP_M = 16;
 layout(constant_id = COOP_SPEC_N) const uint COOP_N = 16;
 layout(constant_id = COOP_SPEC_K) const uint COOP_K = 16;
@@ -32,21 +41,23 @@ const uint ROW = PART_N / COOP_N, EACH = PART_M / COOP_M * ROW / SUBGROUPS; // m
 const uint EACH_N = EACH < ROW ? EACH : ROW, EACH_M = EACH / EACH_N;
 const uint OWN_M = PARTS_M * EACH_M, OWN_N = PARTS_N * EACH_N; // a subgroup's matrices over all parts
 
-// Sizes and indices of shared memory are in uvec2s: four f16 or two f32.
-const uint K4 = BLOCKS_COOP_K / 4, PITCH = K4 + 2; // a row of the tile
+const uint SHARE_M = LANES_M, SHARE_N = LANES_N; // lanes whose groups of four rows are permuted together (position())
 const uint PITCH_SUMS = (PART_N + 16) / 2; // a row of a part's sums
 const uint TILE = (BM + BN) * PITCH, SUMS = PART_M * PITCH_SUMS;
 shared uvec2 tile[TILE > SUMS ? TILE : SUMS]; // A [m][k / 4] and then B [n][k / 4]; at the end, the sums of a part [m][n / 2]
 coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator> sums[OWN_M * OWN_N];
-
-// Returns the position in its part of row `i` of lane `lane`'s group of four, if `lanes` lanes share the part.
-uint position(uint lane, uint i, uint lanes) { return i / 2 * 2 * lanes + 2 * lane + i % 2; }
 
 // Returns the position of the subgroup's first matrix in a part.
 uvec2 own_corner()
 {
     const uint across = ROW / EACH_N;
     return uvec2(gl_SubgroupID / across * EACH_M * COOP_M, gl_SubgroupID % across * EACH_N * COOP_N);
+}
+
+void clear_sums()
+{
+    [[unroll]] for (uint i = 0; i < OWN_M * OWN_N; i++)
+        sums[i] = coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator>(0.0);
 }
 
 void finish_sums()
@@ -67,6 +78,7 @@ void finish_sums()
             barrier();
         }
 }
+#endif
 
 #ifdef SPLIT
 #include "lib/blocks_split.glsl"
@@ -113,6 +125,7 @@ void put(uint i, uint from, uint at, uint lanes, bool by_k, bool rounds)
     }
 }
 
+#ifndef COOP2
 void multiply_tile()
 {
     const uvec2 corner = own_corner();
@@ -130,17 +143,17 @@ void multiply_tile()
         }
     }
 }
+#endif
 
 void multiply(uint m, uint n, uint k, uint end)
 {
-    [[unroll]] for (uint i = 0; i < OWN_M * OWN_N; i++)
-        sums[i] = coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator>(0.0);
+    clear_sums();
     fetch(m, n, k < end ? k : 0); // an empty slice multiplies nothing, but its loads must be inside the operands
     [[dont_unroll]] for (; k < end; k += BLOCKS_COOP_K) {
         [[unroll]] for (uint t = 0; t < BLOCKS_A; t++)
-            put(t * LANES + gl_LocalInvocationID.x, 4 * t, 0, LANES_M, A_BY_K, ROUNDS_A);
+            put(t * LANES + gl_LocalInvocationID.x, 4 * t, 0, SHARE_M, A_BY_K, ROUNDS_A);
         [[unroll]] for (uint t = 0; t < BLOCKS_B; t++)
-            put(t * LANES + gl_LocalInvocationID.x, 4 * (BLOCKS_A + t), BM * PITCH, LANES_N, B_BY_K, ROUNDS_B);
+            put(t * LANES + gl_LocalInvocationID.x, 4 * (BLOCKS_A + t), BM * PITCH, SHARE_N, B_BY_K, ROUNDS_B);
         barrier();
         if (k + BLOCKS_COOP_K < end) fetch(m, n, k + BLOCKS_COOP_K);
         multiply_tile();

@@ -138,8 +138,7 @@ void multiply_tile(vec2 back)
 void multiply(uint m, uint n, uint k, uint end)
 {
     uint at = 0;
-    [[unroll]] for (uint i = 0; i < OWN_M * OWN_N; i++)
-        sums[i] = coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator>(0.0);
+    clear_sums();
     fetch(m, n, k < end ? k : 0); // an empty slice multiplies nothing, but its loads must be inside the operands
     if (gl_LocalInvocationID.x < 4) largest[gl_LocalInvocationID.x] = 0;
     barrier();

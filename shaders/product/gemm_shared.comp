@@ -21,7 +21,12 @@ VKT_IN4(GEMM_SHARED_A, a4);
 layout(binding = GEMM_SHARED_B, std430) readonly buffer B { float b[]; };
 VKT_IN4(GEMM_SHARED_B, b4);
 layout(binding = GEMM_SHARED_C, std430) buffer C { float c[]; };
+#ifdef COOP2
+#extension GL_EXT_shader_16bit_storage : require
+layout(binding = GEMM_SHARED_C, std430) writeonly buffer CHalf { float16_t c_half[]; };
+#else
 VKT_INOUT4(GEMM_SHARED_C, c4);
+#endif
 layout(binding = GEMM_SHARED_BIAS, std430) readonly buffer Bias { float bias[]; };
 
 const bool ROUNDS_A = STORED_AS(GEMM_SHARED_A) != STORAGE_F16, ROUNDS_B = STORED_AS(GEMM_SHARED_B) != STORAGE_F16;
@@ -65,6 +70,40 @@ LINE line_b(uint n, uint k, uint j)
     return is_k(k + j) && is_column(n) ? run_b((k + j) * pc.b_ld + n, pc.N - n) : LINE(0);
 }
 
+#ifdef COOP2
+// Returns whether an element of the product is inside C.
+bool is_sum(uvec2 at) { return is_row(at.x) && is_column(at.y); }
+
+// Returns the element with the bias and the value in C, which is f32 if sums accumulate. row, column: those of the matrix of
+// sums. `corner`: the first element of the tile. `base`: the index of C's first element.
+float add_to(const in uint row, const in uint column, const in float v, const in uvec2 corner, const in uint base)
+{
+    const uvec2 at = corner + uvec2(sum_row(row), sum_column(column));
+    if (!is_sum(at)) return v;
+    const float sum = BIAS ? v + bias[at.y] : v;
+    return ACCUMULATE ? c[base + at.x * pc.c_ld + at.y] + sum : sum;
+}
+
+// Stores the element. A driver may call this several times for an element, always with the same value.
+float put_sum(const in uint row, const in uint column, const in float v, const in uvec2 corner, const in uint base)
+{
+    const uvec2 at = corner + uvec2(sum_row(row), sum_column(column));
+    const uint i = base + at.x * pc.c_ld + at.y;
+    const float y = as_stored(vec4(v)).x;
+    if (!is_sum(at)) return v;
+    if (STORED_AS(GEMM_SHARED_C) == STORAGE_F32) c[i] = y;
+    else c_half[i] = float16_t(y);
+    return v;
+}
+
+void store_tile(uint m0, uint n0)
+{
+    const uint base = pc.c_base + gl_WorkGroupID.z * pc.c_batch + gl_WorkGroupID.y * pc.part;
+    if (BIAS || ACCUMULATE) coopMatPerElementNV(sums, sums, add_to, uvec2(m0, n0), base);
+    if (ACCUMULATE) barrier(); // no lane may read an element of C that another lane has stored already
+    coopMatPerElementNV(sums, sums, put_sum, uvec2(m0, n0), base);
+}
+#else
 void store(uint at, uint columns, vec4 v)
 {
     if ((VECTORS & 4u) != 0u) {
@@ -93,6 +132,7 @@ void store_tile(uint m0, uint n0)
         }
     }
 }
+#endif
 
 void main()
 {

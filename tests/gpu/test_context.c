@@ -313,9 +313,10 @@ static void cooperative_matrices_want_four_features(void **state)
 {
     (void)state;
     vkt_coop_features own;
-    const void *all = vkt_features_with_coop(&own);
+    const void *all = vkt_features_with_coop(&own, false);
     for (uint32_t i = 0; i < vkt_feature_count(); i++) assert_true(vkt_feature_is_on(all, i));
     assert_true(vkt_features_have_coop(all));
+    assert_false(vkt_features_have_coop2(all));
     assert_false(vkt_features_have_coop(vkt_vk_get_needs()->features));
     assert_false(vkt_features_have_coop(NULL));
     VkPhysicalDeviceShaderFloat16Int8Features f16 = {
@@ -329,6 +330,23 @@ static void cooperative_matrices_want_four_features(void **state)
     for (size_t off = 0; off <= VKT_COUNT(needs); off++) {
         for (size_t i = 0; i < VKT_COUNT(needs); i++) *needs[i] = i != off;
         assert_int_equal(vkt_features_have_coop(&model), off == VKT_COUNT(needs));
+    }
+}
+
+static void flexible_matrices_want_three_more_features(void **state)
+{
+    (void)state;
+    vkt_coop_features own;
+    const void *all = vkt_features_with_coop(&own, true);
+    for (uint32_t i = 0; i < vkt_feature_count(); i++) assert_true(vkt_feature_is_on(all, i));
+    assert_true(vkt_features_have_coop(all) && vkt_features_have_coop2(all));
+    VkPhysicalDeviceVulkan11Features v11 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES };
+    own.coop2.pNext = &v11;
+    VkBool32 *const needs[] = { &v11.storageBuffer16BitAccess, &own.coop2.cooperativeMatrixFlexibleDimensions,
+                                &own.coop2.cooperativeMatrixPerElementOperations };
+    for (size_t off = 0; off <= VKT_COUNT(needs); off++) {
+        for (size_t i = 0; i < VKT_COUNT(needs); i++) *needs[i] = i != off;
+        assert_int_equal(vkt_features_have_coop2(all), off == VKT_COUNT(needs));
     }
 }
 
@@ -419,6 +437,7 @@ int main(void)
         TEST(contexts_do_not_meet),
         TEST(validation_messages_reach_the_log),
         TEST(cooperative_matrices_want_four_features),
+        TEST(flexible_matrices_want_three_more_features),
         TEST(fast_paths_are_switched_off_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

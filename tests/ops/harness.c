@@ -150,7 +150,7 @@ typedef struct rig {
 typedef struct result {
     unsigned char *raw[VKT_MAX_OUT + VKT_MAX_IN];
     uint64_t work;      /* hash of the dispatches: kernels, groups in y and z, push and specialization constants */
-    uint64_t not_taken; /* variants that ops could choose but did not */
+    uint64_t not_taken; /* variants that ops could choose but did not; in `first`, those of the last view */
 } result;
 
 static void complain(rig *r, const char *fmt, ...) VKT_PRINTF(2, 3);
@@ -552,7 +552,7 @@ static void check_view(vkt_ctx *ctx, subject *s, const harness_view *view, resul
         for (size_t i = 0; i < VKT_COUNT(one.raw); i++)
             if (one.raw[i]) check_result(&r, i, one.raw[i]);
         one.work = hash_work(r.p);
-        one.not_taken = not_taken(&r.p->lowered);
+        one.not_taken = first->not_taken = not_taken(&r.p->lowered);
         if (view->same_bits && one.work == first->work) check_same_bits(&r, first, &one, "than as it is");
         result_free(&two);
         if (view == harness_views)
@@ -574,21 +574,21 @@ void harness_check(vkt_ctx *ctx, subject *s, harness_report *report)
     result first = { .work = 0 };
     const unsigned before = report->faults;
     check_view(ctx, s, &harness_views[0], &first, report);
+    uint64_t others = first.not_taken;
     if (report->faults == before)
         check_view(ctx, s, &harness_views[1 + s->seed % (harness_n_views - 1)], &first, report);
-    if (report->faults == before && first.not_taken) {
-        uint64_t others = first.not_taken;
+    if (report->faults == before && others) {
         for (uint64_t skip = s->seed % (uint64_t)__builtin_popcountll(others); skip; skip--) others &= others - 1;
         const vkt_variant v = (vkt_variant)__builtin_ctzll(others);
         const harness_view other = { vkt_variant_name(v), as_it_is, .force = (uint64_t)1 << v };
         check_view(ctx, s, &other, &first, report);
     }
     if (report->faults == before && ctx->limits.coop.m) check_view(ctx, s, &harness_split_view, &first, report);
-    if (report->faults == before) {
-        harness_view half = harness_half_views[s->seed % 4];
-        if (ctx->limits.coop.m) half.force = VKT_V(COOP); /* a CPU uses it only if it is forced */
-        check_view(ctx, s, &half, &first, report);
-    }
+    harness_view half = harness_half_views[s->seed % 4];
+    if (ctx->limits.coop.m) half.force = VKT_V(COOP); /* a CPU uses it only if it is forced */
+    if (report->faults == before) check_view(ctx, s, &half, &first, report);
+    half.force = VKT_V(COOP2);
+    if (report->faults == before && first.not_taken & half.force) check_view(ctx, s, &half, &first, report);
     result_free(&first);
 }
 

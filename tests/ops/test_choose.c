@@ -14,11 +14,12 @@
 #include "ops/ops.h"
 #include "passes/passes.h"
 
-/* A device: its class, a text that changes traits of the class, and whether it has cooperative matrices. */
+/* A device: its class, a text that changes traits of the class, and whether it has cooperative matrices, and flexible
+ * ones. */
 typedef struct device {
     vkt_device_class cls;
     const char *traits;
-    bool coop;
+    bool coop, flexible;
 } device;
 
 static const device cpu = { VKT_CLASS_CPU, "", false }, gpu = { VKT_CLASS_OTHER, "", false },
@@ -54,7 +55,8 @@ static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precisi
                              .shared_bytes = 49152,
                              .max_storage_range_bytes = 1u << 30,
                              .max_texel_elements = 1u << 27,
-                             .coop = { d->coop ? 16 : 0, d->coop ? 16 : 0, d->coop ? 16 : 0 } };
+                             .coop = { d->coop ? 16 : 0, d->coop ? 16 : 0, d->coop ? 16 : 0 },
+                             .coop2 = { d->flexible ? 16 : 0, d->flexible ? 16 : 0, d->flexible ? 16 : 0 } };
     vkt_emit e;
     bool *live = calloc(g->n_nodes, sizeof *live); /* with an optimizer: false for nodes that no result needs */
     assert_non_null(live);
@@ -181,6 +183,9 @@ static void products_use_the_cheapest_variant(void **state)
 {
     (void)state;
     const device packing_cpu = { VKT_CLASS_CPU, "pack_reads=64", false };
+    const device flexible = { VKT_CLASS_NVIDIA, "", true, true };
+    const device flexible_pays = { VKT_CLASS_AMD, "coop2_pays=1", true, true };
+    const device flexible_cpu = { VKT_CLASS_CPU, "", true, true };
     const product_case cases[] = {
         { &cpu, 1024, 256, 1024, VKT_PRECISION_F32, VKT_V_PACKED },
         { &cpu, 1024, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B }, /* A is read 256 times, B 1,024 times */
@@ -191,6 +196,13 @@ static void products_use_the_cheapest_variant(void **state)
         { &gpu, 64, 8192, 64, VKT_PRECISION_F32, VKT_V_SPLIT_K },
         { &coop, 2048, 256, 2048, VKT_PRECISION_F32, VKT_V_SHARED },
         { &coop, 2048, 256, 2048, VKT_PRECISION_F16, VKT_V_COOP },
+        { &flexible, 2048, 256, 2048, VKT_PRECISION_F16, VKT_V_COOP }, /* nobody has measured coop2 */
+        { &flexible_pays, 2048, 256, 2048, VKT_PRECISION_F16, VKT_V_COOP2 },
+        { &flexible_pays, 64, 8192, 64, VKT_PRECISION_F16, VKT_V_COOP2 },
+        { &flexible_pays, 2048, 256, 2048, VKT_PRECISION_F32, VKT_V_SHARED },
+        { &flexible_pays, 2048, 256, 2048, VKT_PRECISION_BF16, VKT_V_SHARED },
+        { &flexible_pays, 2048, 256, 2048, VKT_PRECISION_F32_SPLIT, VKT_V_COOP },
+        { &flexible_cpu, 256, 256, 256, VKT_PRECISION_F16, VKT_V_PLACED },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         const product_case *c = &cases[i];

@@ -22,22 +22,27 @@ static bool has_matrices(void)
     return has;
 }
 
-/* Makes a program for which COOP is forced or switched off. */
+static uint64_t by = VKT_V(COOP); /* the variant that program_make forces: COOP or COOP2 */
+
+/* Makes a program for which `by` is forced, or COOP and COOP2 are switched off. */
 static vkt_program *program_make(vkt_graph *g, vkt_store *store, vkt_precision precision, bool off)
 {
     vkt_program *p = NULL;
     const vkt_choices own = harness_ctx->limits.choices;
-    *(off ? &harness_ctx->limits.choices.off : &harness_ctx->limits.choices.force) = VKT_V(COOP);
+    if (off)
+        harness_ctx->limits.choices.off = VKT_V(COOP) | VKT_V(COOP2);
+    else
+        harness_ctx->limits.choices.force = by;
     OK(vkt_program_create(harness_ctx, g, store, &(vkt_program_params){ .precision = precision }, &p));
     harness_ctx->limits.choices = own;
     return p;
 }
 
-/* Returns how many products COOP computes. Each product has one entry in e->picked. */
+/* Returns how many products COOP and COOP2 compute. Each product has one entry in e->picked. */
 static size_t by_coop(const vkt_emit *e)
 {
     size_t n = 0;
-    for (size_t i = 0; i < e->n_picked; i++) n += e->picked[i].variant == VKT_V_COOP;
+    for (size_t i = 0; i < e->n_picked; i++) n += e->picked[i].variant == VKT_V_COOP || e->picked[i].variant == VKT_V_COOP2;
     return n;
 }
 
@@ -96,10 +101,9 @@ static void check_operand(const products *s, vkt_program *p, operand odd, bool f
     }
 }
 
-static void operands_are_rounded_in_programs_of_f16_alone(void **state)
+/* Checks the rounding of operands in the first n of three graphs. */
+static void check_rounding(size_t n)
 {
-    (void)state;
-    if (!has_matrices()) return;
     static const struct {
         vkt_layout layout;
         bool wide;
@@ -111,7 +115,7 @@ static void operands_are_rounded_in_programs_of_f16_alone(void **state)
                      { VKT_PRECISION_F16, true },
                      { VKT_PRECISION_F32, false },
                      { VKT_PRECISION_BF16, false } };
-    for (size_t i = 0; i < VKT_COUNT(graphs); i++) {
+    for (size_t i = 0; i < n; i++) {
         products s = products_make(graphs[i].layout, graphs[i].wide);
         for (size_t k = 0; k < VKT_COUNT(programs); k++) {
             vkt_program *p = program_make(s.g, NULL, programs[k].precision, programs[k].off);
@@ -122,6 +126,12 @@ static void operands_are_rounded_in_programs_of_f16_alone(void **state)
         }
         vkt_graph_destroy(&s.g);
     }
+}
+
+static void operands_are_rounded_in_programs_of_f16_alone(void **state)
+{
+    (void)state;
+    if (has_matrices()) check_rounding(3);
 }
 
 /* Without a forced variant, a GPU that has matrices uses them in programs of f16 only. A CPU does not use them. */
@@ -265,6 +275,17 @@ static void attention_trains_as_in_f32(void **state)
     assert_true(worst > 0 && worst < 20 * 0x1p-11f); /* each operand in the chain of products is off by up to 2^-11 */
 }
 
+/* Products by rows have another variant with the same rounding. The tests above ran with COOP. */
+static void flexible_matrices_round_in_the_same_way(void **state)
+{
+    if (!has_matrices() || !harness_ctx->limits.coop2.m) return;
+    by = VKT_V(COOP2);
+    check_rounding(1);
+    a_gradient_that_overflows_as_operand_skips_the_step(state);
+    attention_trains_as_in_f32(state);
+    by = VKT_V(COOP);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +293,7 @@ int main(void)
         cmocka_unit_test(gpus_prefer_matrices_in_programs_of_f16),
         cmocka_unit_test(a_gradient_that_overflows_as_operand_skips_the_step),
         cmocka_unit_test(attention_trains_as_in_f32),
+        cmocka_unit_test(flexible_matrices_round_in_the_same_way),
     };
     return cmocka_run_group_tests_name("cooperative matrices", tests, harness_setup, harness_teardown);
 }

@@ -63,20 +63,33 @@ static uint32_t lanes_of(const shape *t)
 
 /* Returns true if a work group can compute the tile. shaders/lib/blocks.glsl and blocks_coop.glsl declare the shared
  * memory that a tile needs. */
-static bool runs(const vkt_limits *lim, const shape *t, bool coop, bool split)
+static bool runs(const vkt_limits *lim, const shape *t, const vkt_blocks_job *j)
 {
+    const bool coop = j->coop;
     const uint32_t tile = coop ? (2 * BLOCKS_COOP_K + 16) * (t->bm + t->bn) : 8 * BLOCKS_K * (t->bm + t->bn);
-    const uint32_t sums = coop ? 16 * (t->bm / t->tm) * (4 * (t->bn / t->tn) + 16) : 0;
-    return lanes_of(t) <= lim->max_workgroup_lanes && VKT_MAX(tile, sums) + (split ? 16 : 0) <= lim->shared_bytes;
+    const uint32_t sums = coop && !j->flexible ? 16 * (t->bm / t->tm) * (4 * (t->bn / t->tn) + 16) : 0;
+    return lanes_of(t) <= lim->max_workgroup_lanes && VKT_MAX(tile, sums) + (j->split ? 16 : 0) <= lim->shared_bytes;
+}
+
+/* Returns true if the subgroups can share a tile by flexible matrices: they divide it as blocks_coop2.glsl does, and
+ * the rows and columns of each part, and the k of a tile, are multiples of the device's steps. */
+static bool divide_evenly(const vkt_limits *lim, const shape *t)
+{
+    const vkt_coop *c = &lim->coop2;
+    const uint32_t subgroups = lanes_of(t) / lim->subgroup_size;
+    const uint32_t down = subgroups >= 64 ? 8 : subgroups >= 16 ? 4 : subgroups >= 4 ? 2 : 1;
+    return c->m && c->n && c->k && lanes_of(t) % lim->subgroup_size == 0 && BLOCKS_COOP2_K % c->k == 0 &&
+           t->bm % (down * c->m) == 0 && t->bn % (subgroups / down * c->n) == 0;
 }
 
 /* Returns true if the device's matrices divide a tile: its k, and each part of it (4 x 4 elements per lane). The lanes
  * must be whole subgroups, and each subgroup must get equally many of a part's matrices. */
-static bool divide(const vkt_limits *lim, const shape *t, bool split)
+static bool divide(const vkt_limits *lim, const shape *t, const vkt_blocks_job *j)
 {
+    if (j->flexible) return divide_evenly(lim, t);
     const uint32_t m = 4 * (t->bm / t->tm), n = 4 * (t->bn / t->tn);
     const vkt_coop *c = &lim->coop;
-    return c->m && c->n && c->k && tile_k(true, split) % c->k == 0 && m % c->m == 0 && n % c->n == 0 &&
+    return c->m && c->n && c->k && tile_k(true, j->split) % c->k == 0 && m % c->m == 0 && n % c->n == 0 &&
            lanes_of(t) % lim->subgroup_size == 0 && m / c->m * (n / c->n) % (lanes_of(t) / lim->subgroup_size) == 0;
 }
 
@@ -102,7 +115,7 @@ static const shape *wanted(const vkt_limits *lim, const vkt_blocks_job *j, shape
 {
     for (const shape *t = of.list; t <= of.last; t++)
         if (t->bm == j->tile.m && t->bn == j->tile.n && t->tm == j->tile.lane_m && t->tn == j->tile.lane_n)
-            return runs(lim, t, j->coop, j->split) && (!j->coop || divide(lim, t, j->split)) ? t : NULL;
+            return runs(lim, t, j) && (!j->coop || divide(lim, t, j)) ? t : NULL;
     return NULL;
 }
 
@@ -125,8 +138,7 @@ static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint6
     const uint64_t least = area(j, of.last->bm, of.last->bn);
     for (; t < of.last; t++) {
         const uint64_t all = area(j, t->bm, t->bn), groups = all / t->bm / t->bn * j->count;
-        const bool can =
-            runs(lim, t, j->coop, j->split) && (j->coop ? divide(lim, t, j->split) : has_registers(lim, t));
+        const bool can = runs(lim, t, j) && (j->coop ? divide(lim, t, j) : has_registers(lim, t));
         const uint64_t slices = slices_of(lim, j, t, most);
         if (can && groups * slices >= vkt_tiles_wanted(lim, lanes_of(t)) && 4 * all <= 5 * least) break;
     }
@@ -137,7 +149,7 @@ bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mo
 {
     const shape *t = choose(lim, j, most_slices);
     const uint32_t bm = t->bm, bn = t->bn, k = tile_k(j->coop, j->split);
-    if (j->coop && !divide(lim, t, j->split)) return false;
+    if (j->coop && !divide(lim, t, j)) return false;
     const uint64_t n = area(j, bm, bn) / bm / bn, per_group = div_up(n, lim->max_groups);
     const uint64_t slices =
         VKT_MIN(div_up(vkt_tiles_wanted(lim, lanes_of(t)), n * j->count), slices_of(lim, j, t, most_slices));
@@ -147,7 +159,8 @@ bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mo
                          .slice = (uint32_t)slice,
                          .slices = (uint32_t)div_up(j->k, slice),
                          .coop = j->coop,
-                         .split = j->split };
+                         .split = j->split,
+                         .flexible = j->flexible };
     out->spec[BLOCKS_SPEC_LANES] = lanes_of(t);
     out->spec[BLOCKS_SPEC_BM] = bm;
     out->spec[BLOCKS_SPEC_BN] = bn;
@@ -174,4 +187,10 @@ bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_s
     job.coop = true;
     job.split = e->precision == VKT_PRECISION_F32_SPLIT;
     return (job.split || e->precision == VKT_PRECISION_F16) && vkt_blocks_plan(e->lim, &job, most_slices, out);
+}
+
+bool vkt_blocks_plan_coop2(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out)
+{
+    job.coop = job.flexible = true;
+    return e->precision == VKT_PRECISION_F16 && vkt_blocks_plan(e->lim, &job, most_slices, out);
 }

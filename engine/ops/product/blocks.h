@@ -9,10 +9,11 @@
 #include "abi/blocks.abi.h"
 
 /* `count` products of m x n elements, each a sum over k. `coop`: by cooperative matrices of f16. `split`: `coop`, with
- * each f32 operand as two f16 (shaders/lib/blocks_split.glsl). */
+ * each f32 operand as two f16 (shaders/lib/blocks_split.glsl). `flexible`: `coop`, with one matrix of sums for each
+ * subgroup (shaders/lib/blocks_coop2.glsl). */
 typedef struct vkt_blocks_job {
     uint64_t m, n, k, count;
-    bool coop, split;
+    bool coop, split, flexible;
     vkt_tile tile; /* to use if the device can; all 0: none */
 } vkt_blocks_job;
 
@@ -20,7 +21,7 @@ typedef struct vkt_blocks {
     uint32_t spec[BLOCKS_SPECS]; /* in the order of blocks.abi.h; BLOCKS_SPEC_WHOLE has only BLOCKS_UNROLLED */
     uint32_t tiles;              /* the tiles of one product */
     uint32_t slice, slices;      /* k of a slice, a multiple of a tile's k; number of slices */
-    bool coop, split;
+    bool coop, split, flexible;
 } vkt_blocks;
 
 /* Returns the tile of a split. */
@@ -41,6 +42,8 @@ uint32_t vkt_blocks_whole(const vkt_blocks *b, uint64_t m, uint64_t n, uint64_t 
 /* Splits like vkt_blocks_plan, for COOP: by f16 operands in VKT_PRECISION_F16, by split operands in
  * VKT_PRECISION_F32_SPLIT. Also returns false in other programs: they must not round operands. */
 bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out);
+/* The same for flexible matrices, in VKT_PRECISION_F16 only. */
+bool vkt_blocks_plan_coop2(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out);
 
 /* Returns how many products the tiles compute for each one of the job, at least 1. It counts only what is lost in a
  * product of fewer than 16 rows or columns: otherwise the choice of the tile limits the loss. */

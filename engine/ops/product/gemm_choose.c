@@ -11,8 +11,8 @@ static bool in_one_binding(const vkt_emit *e, const vkt_gemm_matrix *m, const vk
 
 /* The split of the largest block by each variant with shared memory. A split is valid if its `can_` is true. */
 typedef struct shared_tilings {
-    vkt_blocks shared, split_k, coop;
-    bool can_shared, can_split_k, can_coop;
+    vkt_blocks shared, split_k, coop, coop2;
+    bool can_shared, can_split_k, can_coop, can_coop2;
 } shared_tilings;
 
 static shared_tilings tile_shared(const vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o)
@@ -27,13 +27,18 @@ static shared_tilings tile_shared(const vkt_emit *e, const vkt_gemm *g, const vk
     c.can_shared = vkt_blocks_plan(e->lim, &job, 1, &c.shared);
     c.can_split_k = vkt_blocks_plan(e->lim, &job, most, &c.split_k) && c.split_k.slices > 1;
     c.can_coop = vkt_blocks_plan_coop(e, job, most, &c.coop);
+    c.can_coop2 = vkt_blocks_plan_coop2(e, job, most, &c.coop2);
     return c;
 }
 
 /* Returns the split of v; NULL if v does not use shared memory. */
 static const vkt_blocks *tiling_of(const shared_tilings *c, vkt_variant v)
 {
-    return v == VKT_V_SHARED ? &c->shared : v == VKT_V_SPLIT_K ? &c->split_k : v == VKT_V_COOP ? &c->coop : NULL;
+    return v == VKT_V_SHARED    ? &c->shared
+           : v == VKT_V_SPLIT_K ? &c->split_k
+           : v == VKT_V_COOP    ? &c->coop
+           : v == VKT_V_COOP2   ? &c->coop2
+                                : NULL;
 }
 
 static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *tiling, const vkt_gemm_part *rows)
@@ -62,9 +67,9 @@ static double panels_cost(const vkt_emit *e, const vkt_gemm *g, bool a_packed, b
     return a * g->n + a * (a_packed ? 1 : g->n / reads) + b * (b_packed ? 1 : g->m / reads);
 }
 
-static double shared_cost(const vkt_emit *e, const vkt_gemm *g, double each)
+static double tiles_cost(const vkt_gemm *g, bool pays, double each)
 {
-    return e->lim->traits->shared_pays ? each * g->m * g->n * g->k : VKT_COST_NEVER;
+    return pays ? each * g->m * g->n * g->k : VKT_COST_NEVER;
 }
 
 /* Chooses the variant with the least cost; if costs are equal, the one that comes first in the table. Only the first
@@ -73,6 +78,7 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o,
 {
     const bool a_unpacked = vkt_gemm_needs_no_packing(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k });
     const bool b_unpacked = vkt_gemm_needs_no_packing(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k });
+    const vkt_traits *t = e->lim->traits;
     const struct {
         vkt_variant variant;
         bool can;
@@ -82,9 +88,10 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o,
         { VKT_V_PACKED_A, b_unpacked, panels_cost(e, g, true, false) },
         { VKT_V_PACKED_B, a_unpacked, panels_cost(e, g, false, true) },
         { VKT_V_PLACED, a_unpacked && b_unpacked, panels_cost(e, g, false, false) },
-        { VKT_V_SHARED, shared->can_shared, shared_cost(e, g, e->lim->traits->shared_cost) },
-        { VKT_V_SPLIT_K, shared->can_split_k, shared_cost(e, g, e->lim->traits->split_k_cost) },
-        { VKT_V_COOP, shared->can_coop, shared_cost(e, g, e->lim->traits->coop_cost) },
+        { VKT_V_SHARED, shared->can_shared, tiles_cost(g, t->shared_pays, t->shared_cost) },
+        { VKT_V_SPLIT_K, shared->can_split_k, tiles_cost(g, t->shared_pays, t->split_k_cost) },
+        { VKT_V_COOP, shared->can_coop, tiles_cost(g, t->shared_pays, t->coop_cost) },
+        { VKT_V_COOP2, shared->can_coop2, tiles_cost(g, t->coop2_pays, t->coop2_cost) },
     };
     vkt_variant_cost candidates[VKT_COUNT(variants)];
     uint32_t n = 0;

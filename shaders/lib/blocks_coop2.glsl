@@ -1,0 +1,45 @@
+// blocks_coop2.glsl - the part of blocks_coop.glsl that is different with COOP2: each subgroup has one matrix of sums, for its whole
+// part of the tile (VK_NV_cooperative_matrix2, flexible dimensions). The driver divides it into the matrices of the device.
+//
+// The sums stay in the matrix. The including kernel stores them by coopMatPerElementNV, which calls a function with the row, the
+// column and the value of an element. sum_row() and sum_column() are the place of the element in the work group's tile. So sums do
+// not go through shared memory, and `acc` is not used.
+//
+// Rows of an operand are permuted in shared memory only if the operand does not run along k: otherwise neighbouring lanes store to
+// different banks anyway. So neighbouring columns of the matrix are neighbours in C if B runs along k.
+// source: GLSL_NV_cooperative_matrix2
+#extension GL_NV_cooperative_matrix2 : require
+const uint DOWN = SUBGROUPS >= 64 ? 8 : SUBGROUPS >= 16 ? 4 : SUBGROUPS >= 4 ? 2 : 1; // subgroups one below the other
+const uint ACROSS = SUBGROUPS / DOWN; // subgroups side by side
+const uint OWN_M = BM / DOWN, OWN_N = BN / ACROSS; // rows and columns of a subgroup
+const uint SHARE_M = A_BY_K ? 1 : 8, SHARE_N = B_BY_K ? 1 : 8; // lanes whose groups of four rows are permuted together
+shared uvec2 tile[(BM + BN) * PITCH]; // A [m][k / 4] and then B [n][k / 4]
+coopmat<float, gl_ScopeSubgroup, OWN_M, OWN_N, gl_MatrixUseAccumulator> sums;
+
+// Returns the subgroup's first row and column in shared memory.
+uvec2 own_corner() { return uvec2(gl_SubgroupID / ACROSS * OWN_M, gl_SubgroupID % ACROSS * OWN_N); }
+
+// Returns which row of an operand is row `at` in shared memory, if `lanes` lanes share a part: the inverse of position().
+uint row_at(uint at, uint lanes)
+{
+    const uint i = at % (4 * lanes);
+    return at - i + 4 * (i % (2 * lanes) / 2) + i / (2 * lanes) * 2 + i % 2;
+}
+
+uint sum_row(uint row) { return row_at(own_corner().x + row, SHARE_M); }
+uint sum_column(uint column) { return row_at(own_corner().y + column, SHARE_N); }
+
+void clear_sums() { sums = coopmat<float, gl_ScopeSubgroup, OWN_M, OWN_N, gl_MatrixUseAccumulator>(0.0); }
+void finish_sums() {}
+
+void multiply_tile()
+{
+    const uvec2 corner = own_corner();
+    [[unroll]] for (uint k4 = 0; k4 < K4; k4 += BLOCKS_COOP2_K / 4) {
+        coopmat<float16_t, gl_ScopeSubgroup, OWN_M, BLOCKS_COOP2_K, gl_MatrixUseA> a;
+        coopmat<float16_t, gl_ScopeSubgroup, BLOCKS_COOP2_K, OWN_N, gl_MatrixUseB> b;
+        coopMatLoad(a, tile, corner.x * PITCH + k4, PITCH, gl_CooperativeMatrixLayoutRowMajor);
+        coopMatLoad(b, tile, (BM + corner.y) * PITCH + k4, PITCH, gl_CooperativeMatrixLayoutColumnMajor);
+        sums = coopMatMulAdd(a, b, sums);
+    }
+}
