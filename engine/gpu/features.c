@@ -66,6 +66,17 @@ static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF
     }
 static const feature coop_features[] = { COOP12_FEATURES(OF12){ "feature cooperativeMatrix", { COOP, COOP } } };
 #undef COOP
+/* The features that modules with elements of bfloat16 need in addition. */
+#define BFLOAT(member)                                                             \
+    {                                                                              \
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR,            \
+            offsetof(VkPhysicalDeviceShaderBfloat16FeaturesKHR, shaderBFloat##member) \
+    }
+static const feature bfloat_features[] = {
+    { "feature shaderBFloat16Type", { BFLOAT(16Type), BFLOAT(16Type) } },
+    { "feature shaderBFloat16CooperativeMatrix", { BFLOAT(16CooperativeMatrix), BFLOAT(16CooperativeMatrix) } },
+};
+#undef BFLOAT
 /* The feature that texel variants need. */
 #define CORE                                                                                                    \
     {                                                                                                           \
@@ -101,7 +112,7 @@ bool vkt_feature_is_on(const void *chain, uint32_t i)
     return is_on && *is_on;
 }
 
-const void *vkt_features_with_coop(vkt_coop_features *own)
+const void *vkt_features_with_coop(vkt_coop_features *own, bool bfloat)
 {
     own->v12 = needs12;
     own->v12.pNext = &own->coop;
@@ -111,17 +122,35 @@ const void *vkt_features_with_coop(vkt_coop_features *own)
         .pNext = (void *)&needs13,
         .cooperativeMatrix = VK_TRUE,
     };
+    own->bfloat = (VkPhysicalDeviceShaderBfloat16FeaturesKHR){
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR,
+        .pNext = (void *)&needs13,
+        .shaderBFloat16Type = VK_TRUE,
+        .shaderBFloat16CooperativeMatrix = VK_TRUE,
+    };
+    if (bfloat) own->coop.pNext = &own->bfloat;
     return &own->v12;
+}
+
+/* Returns whether the chain has n features. */
+static bool have_all(const void *chain, const feature *list, size_t n)
+{
+    bool all = true;
+    for (size_t i = 0; i < n; i++) {
+        const VkBool32 *is_on = find(chain, &list[i]);
+        all = all && is_on && *is_on;
+    }
+    return all;
 }
 
 bool vkt_features_have_coop(const void *chain)
 {
-    bool all = true;
-    for (size_t i = 0; i < VKT_COUNT(coop_features); i++) {
-        const VkBool32 *is_on = find(chain, &coop_features[i]);
-        all = all && is_on && *is_on;
-    }
-    return all;
+    return have_all(chain, coop_features, VKT_COUNT(coop_features));
+}
+
+bool vkt_features_have_bfloat(const void *chain)
+{
+    return have_all(chain, bfloat_features, VKT_COUNT(bfloat_features));
 }
 
 bool vkt_features_have_int64(const void *chain)

@@ -77,6 +77,7 @@ struct vkt_ctx {
     uint64_t host_import_align; /* alignment of address and size of imported memory, in bytes */
     bool has_coop;              /* VK_KHR_cooperative_matrix and its features are enabled, and the library has modules
                                  * that use them */
+    bool has_bfloat;            /* also VK_KHR_shader_bfloat16 and its features */
     bool has_int64;             /* shaderInt64 is enabled */
     bool has_debug_utils;
     bool subgroup_size_varies;  /* the device has several sizes: pipelines must ask for limits.subgroup_size */

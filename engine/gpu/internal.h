@@ -23,11 +23,13 @@ bool vkt_feature_is_on(const void *chain, uint32_t i);
 typedef struct vkt_coop_features {
     VkPhysicalDeviceVulkan12Features v12;
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR coop;
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat;
 } vkt_coop_features;
-/* Returns a chain with the required features and those for cooperative matrices, for VkDeviceCreateInfo. It begins in
- * *own, so *own must stay valid as long as the chain is used. */
-const void *vkt_features_with_coop(vkt_coop_features *own);
+/* Returns a chain with the required features and those for cooperative matrices, for VkDeviceCreateInfo. `bfloat`: also
+ * with those of bfloat16. It begins in *own, so *own must stay valid as long as the chain is used. */
+const void *vkt_features_with_coop(vkt_coop_features *own, bool bfloat);
 bool vkt_features_have_coop(const void *chain);
+bool vkt_features_have_bfloat(const void *chain);
 /* Returns whether the chain has shaderInt64, which texel variants need for their stores. */
 bool vkt_features_have_int64(const void *chain);
 
@@ -43,6 +45,7 @@ typedef struct vkt_candidate {
     VkDriverId driver;                                 /* 0: unknown, because the device is below Vulkan 1.3 */
     uint32_t compute_family, transfer_family;          /* VKT_NO_FAMILY: none; transfer_family can only transfer */
     bool has_memory_budget, has_coop, has_host_import; /* extensions */
+    bool has_bfloat;                                   /* an extension */
     bool has_int64;                                    /* a feature */
 } vkt_candidate;
 /* Lists all devices of ctx->instance, in the loader's order. The caller frees *list (vkt_free); it is NULL if there is

@@ -187,6 +187,16 @@ static uint32_t tile_rows(const subject *s, const harness_view *view)
     return rows;
 }
 
+/* Checks a subject in 16 bits by cooperative matrices. */
+static void check_coop(subject *s, const harness_view *in_16, harness_report *report)
+{
+    harness_view view = *in_16;
+    const unsigned before = report->coops;
+    view.force = VKT_V(COOP);
+    harness_check_in(harness_ctx, s, &view, report);
+    assert_int_equal(report->coops, before + 1);
+}
+
 /* Checks a subject and its tile (tile_rows). `half`: also with 16-bit storage. `coop`: also by cooperative matrices, if
  * the device has them. */
 static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coop)
@@ -206,11 +216,9 @@ static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coo
     if (coop && !report.faults && harness_ctx->limits.coop.m) {
         harness_check_in(harness_ctx, s, &harness_split_view, &report);
         assert_int_equal(report.splits, 1);
-        harness_view in_f16 = harness_half_views[1];
-        in_f16.force = VKT_V(COOP);
-        harness_check_in(harness_ctx, s, &in_f16, &report);
-        assert_int_equal(report.coops, 1);
+        check_coop(s, &harness_half_views[1], &report);
     }
+    if (coop && !report.faults && harness_ctx->limits.coop_bf16.m) check_coop(s, &harness_half_views[0], &report);
     if (report.faults) fail_msg("%s", report.text);
 }
 
@@ -340,6 +348,8 @@ static void blocks_of_long_sums_add_up(void **state)
     if (!harness_ctx->limits.coop.m) return;
     check_blocks(9, 13, 603, &harness_half_views[3], VKT_V(COOP), false);
     check_blocks(12, 16, 604, &harness_half_views[3], VKT_V(COOP), true);
+    if (harness_ctx->limits.coop_bf16.m) check_blocks(9, 13, 603, &harness_half_views[2], VKT_V(COOP), false);
+    if (harness_ctx->limits.coop_bf16.m) check_blocks(12, 16, 604, &harness_half_views[2], VKT_V(COOP), true);
     harness_view split = harness_split_view;
     split.change = harness_views[3].change;
     check_blocks(9, 13, 603, &split, VKT_V(COOP), false);
@@ -460,6 +470,11 @@ static void matrices_must_divide_the_tile(void **state)
         assert_int_equal(fits ? b.spec[BLOCKS_SPEC_BM] : 0, cases[i].bm);
         const bool small = vkt_blocks_plan(&lim, &(vkt_blocks_job){ 30, 30, 100, 1, true }, 1, &b);
         assert_int_equal(small, fits && cases[i].subgroup <= 64);
+        const vkt_blocks_job bfloat = { 4096, 4096, 4096, 1, .coop = true, .bfloat = true };
+        assert_false(vkt_blocks_plan(&lim, &bfloat, 1, &b));
+        lim.coop_bf16 = cases[i].coop;
+        assert_int_equal(vkt_blocks_plan(&lim, &bfloat, 1, &b), fits);
+        if (fits) assert_int_equal(b.spec[BLOCKS_SPEC_BM], cases[i].bm);
         const vkt_blocks_job split = { 4096, 4096, 40, 1, .coop = true, .split = true };
         assert_int_equal(vkt_blocks_plan(&lim, &split, 1, &b), fits && lim.coop.k <= BLOCKS_SPLIT_K);
         if (fits && lim.coop.k <= BLOCKS_SPLIT_K) assert_int_equal(b.slice, 48);

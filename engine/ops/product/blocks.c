@@ -72,11 +72,11 @@ static bool runs(const vkt_limits *lim, const shape *t, bool coop, bool split)
 
 /* Returns true if the device's matrices divide a tile: its k, and each part of it (4 x 4 elements per lane). The lanes
  * must be whole subgroups, and each subgroup must get equally many of a part's matrices. */
-static bool divide(const vkt_limits *lim, const shape *t, bool split)
+static bool divide(const vkt_limits *lim, const shape *t, const vkt_blocks_job *j)
 {
     const uint32_t m = 4 * (t->bm / t->tm), n = 4 * (t->bn / t->tn);
-    const vkt_coop *c = &lim->coop;
-    return c->m && c->n && c->k && tile_k(true, split) % c->k == 0 && m % c->m == 0 && n % c->n == 0 &&
+    const vkt_coop *c = j->bfloat ? &lim->coop_bf16 : &lim->coop;
+    return c->m && c->n && c->k && tile_k(true, j->split) % c->k == 0 && m % c->m == 0 && n % c->n == 0 &&
            lanes_of(t) % lim->subgroup_size == 0 && m / c->m * (n / c->n) % (lanes_of(t) / lim->subgroup_size) == 0;
 }
 
@@ -102,7 +102,7 @@ static const shape *wanted(const vkt_limits *lim, const vkt_blocks_job *j, shape
 {
     for (const shape *t = of.list; t <= of.last; t++)
         if (t->bm == j->tile.m && t->bn == j->tile.n && t->tm == j->tile.lane_m && t->tn == j->tile.lane_n)
-            return runs(lim, t, j->coop, j->split) && (!j->coop || divide(lim, t, j->split)) ? t : NULL;
+            return runs(lim, t, j->coop, j->split) && (!j->coop || divide(lim, t, j)) ? t : NULL;
     return NULL;
 }
 
@@ -125,8 +125,7 @@ static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint6
     const uint64_t least = area(j, of.last->bm, of.last->bn);
     for (; t < of.last; t++) {
         const uint64_t all = area(j, t->bm, t->bn), groups = all / t->bm / t->bn * j->count;
-        const bool can =
-            runs(lim, t, j->coop, j->split) && (j->coop ? divide(lim, t, j->split) : has_registers(lim, t));
+        const bool can = runs(lim, t, j->coop, j->split) && (j->coop ? divide(lim, t, j) : has_registers(lim, t));
         const uint64_t slices = slices_of(lim, j, t, most);
         if (can && groups * slices >= vkt_tiles_wanted(lim, lanes_of(t)) && 4 * all <= 5 * least) break;
     }
@@ -137,7 +136,7 @@ bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mo
 {
     const shape *t = choose(lim, j, most_slices);
     const uint32_t bm = t->bm, bn = t->bn, k = tile_k(j->coop, j->split);
-    if (j->coop && !divide(lim, t, j->split)) return false;
+    if (j->coop && !divide(lim, t, j)) return false;
     const uint64_t n = area(j, bm, bn) / bm / bn, per_group = div_up(n, lim->max_groups);
     const uint64_t slices =
         VKT_MIN(div_up(vkt_tiles_wanted(lim, lanes_of(t)), n * j->count), slices_of(lim, j, t, most_slices));
@@ -147,7 +146,8 @@ bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mo
                          .slice = (uint32_t)slice,
                          .slices = (uint32_t)div_up(j->k, slice),
                          .coop = j->coop,
-                         .split = j->split };
+                         .split = j->split,
+                         .bfloat = j->bfloat };
     out->spec[BLOCKS_SPEC_LANES] = lanes_of(t);
     out->spec[BLOCKS_SPEC_BM] = bm;
     out->spec[BLOCKS_SPEC_BN] = bn;
@@ -169,9 +169,15 @@ double vkt_blocks_waste(const vkt_blocks *b, const vkt_blocks_job *job)
     return job->m >= 16 && job->n >= 16 ? 1 : all / ((double)job->m * (double)job->n);
 }
 
+double vkt_blocks_coop_cost(const vkt_traits *t, const vkt_blocks *b)
+{
+    return b->bfloat && !t->coop_bf16_pays ? VKT_COST_NEVER : t->coop_cost;
+}
+
 bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out)
 {
     job.coop = true;
     job.split = e->precision == VKT_PRECISION_F32_SPLIT;
-    return (job.split || e->precision == VKT_PRECISION_F16) && vkt_blocks_plan(e->lim, &job, most_slices, out);
+    job.bfloat = e->precision == VKT_PRECISION_BF16;
+    return e->precision != VKT_PRECISION_F32 && vkt_blocks_plan(e->lim, &job, most_slices, out);
 }

@@ -84,7 +84,7 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o,
         { VKT_V_PLACED, a_unpacked && b_unpacked, panels_cost(e, g, false, false) },
         { VKT_V_SHARED, shared->can_shared, shared_cost(e, g, e->lim->traits->shared_cost) },
         { VKT_V_SPLIT_K, shared->can_split_k, shared_cost(e, g, e->lim->traits->split_k_cost) },
-        { VKT_V_COOP, shared->can_coop, shared_cost(e, g, e->lim->traits->coop_cost) },
+        { VKT_V_COOP, shared->can_coop, shared_cost(e, g, vkt_blocks_coop_cost(e->lim->traits, &shared->coop)) },
     };
     vkt_variant_cost candidates[VKT_COUNT(variants)];
     uint32_t n = 0;
