@@ -9,8 +9,8 @@ function(vkt_kernel_list root list out)
   set(${out} ${entries} PARENT_SCOPE)
 endfunction()
 
-# vkt_kernel_parse(entry): sets `id`; `file`, relative to shaders/ and without .comp; `defines`, a list; `texels`; `coop`, which is
-# true if the entry has VKT_KF_COOP.
+# vkt_kernel_parse(entry): sets `id`; `file`, relative to shaders/ and without .comp; `defines`, a list; `texels`; `coop` and `bfloat`,
+# which are true if the entry has VKT_KF_COOP and VKT_KF_BFLOAT.
 macro(vkt_kernel_parse entry)
   if(NOT "${entry}" MATCHES "^VKT_KERNEL\\( *([A-Z0-9_]+) *, *([a-z0-9_/]+) *, *\"([^\"]*)\" *,([^,]*),([^,]*),([^,]*),(.*)\\)$")
     message(FATAL_ERROR "malformed entry: ${entry}")
@@ -19,14 +19,17 @@ macro(vkt_kernel_parse entry)
   set(file ${CMAKE_MATCH_2})
   set(defines ${CMAKE_MATCH_3})
   set(texels ${CMAKE_MATCH_6})
-  string(FIND "${CMAKE_MATCH_7}" VKT_KF_COOP coop)
-  string(STRIP "${texels}" texels)
-  separate_arguments(defines)
-  if(coop EQUAL -1)
-    set(coop FALSE)
-  else()
+  set(flags "${CMAKE_MATCH_7}")
+  set(coop FALSE)
+  set(bfloat FALSE)
+  if(flags MATCHES VKT_KF_COOP)
     set(coop TRUE)
   endif()
+  if(flags MATCHES VKT_KF_BFLOAT)
+    set(bfloat TRUE)
+  endif()
+  string(STRIP "${texels}" texels)
+  separate_arguments(defines)
 endmacro()
 
 # vkt_kernel_sources(root file out): shaders/<file>.comp and all files that it includes, directly or through other files, relative
@@ -61,10 +64,14 @@ function(vkt_kernel_sources root file out)
 endfunction()
 
 # vkt_kernel_hash(root file defines out): a hash of everything in this tree that decides the SPIR-V of shaders/<file>.comp with
-# these defines: the text of all its sources, the defines in their order, the options of the compiler.
+# these defines: the text of all its sources, the defines in their order, the options of the compiler. With BFLOAT, bfloat.c is one
+# of the sources.
 function(vkt_kernel_hash root file defines out)
   set(text "${VKT_GLSL_OPTIONS}\n${defines}\n")
   vkt_kernel_sources(${root} ${file} sources)
+  if(defines MATCHES BFLOAT)
+    list(APPEND sources cmake/bfloat.c)
+  endif()
   foreach(source IN LISTS sources)
     file(SHA256 ${root}/${source} hash)
     string(APPEND text "${source} ${hash}\n")

@@ -16,8 +16,8 @@
 #define VKT_MAX_BINDINGS 12u
 #define VKT_MAX_SPECS 14u
 
-/* The cooperative matrices that products use: a subgroup multiplies f16 (m,k) by f16 (k,n) and adds to f32 (m,n). The
- * sizes are powers of two, at most 16. */
+/* The cooperative matrices that products use: a subgroup multiplies f16 or bf16 (m,k) by (k,n) and adds to f32 (m,n).
+ * The sizes are powers of two, at most 16. */
 typedef struct vkt_coop {
     uint32_t m, n, k;
 } vkt_coop;
@@ -34,8 +34,9 @@ typedef struct vkt_limits {
     uint64_t max_storage_range_bytes; /* most bytes of one storage-buffer binding, >= 128 MiB */
     uint64_t max_texel_elements;      /* most elements of one texel-buffer view; 0: there are no texel loads */
     uint64_t max_allocation_bytes;    /* most bytes of one buffer or one allocation */
-    vkt_coop coop;                    /* cooperative matrices; all 0: there are none */
+    vkt_coop coop;                    /* cooperative matrices of f16; all 0: there are none */
     vkt_coop coop2;                   /* flexible ones have multiples of these sizes; all 0: there are none */
+    vkt_coop coop_bf16;               /* cooperative matrices of bf16; all 0: there are none */
     const vkt_traits *traits;         /* what the device does fast; borrowed, never NULL */
     vkt_choices choices;              /* the user's and tuned choices of variants */
 } vkt_limits;

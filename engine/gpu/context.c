@@ -49,11 +49,13 @@ static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
     if (c->has_host_import) extensions[n_extensions++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
     if (ctx->has_coop) extensions[n_extensions++] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
     if (ctx->has_coop2) extensions[n_extensions++] = VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME;
+    if (ctx->has_bfloat) extensions[n_extensions++] = VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME;
     vkt_coop_features with_coop;
     const VkPhysicalDeviceFeatures core = { .shaderInt64 = ctx->has_int64 };
     const VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-        .pNext = ctx->has_coop ? vkt_features_with_coop(&with_coop, ctx->has_coop2) : vkt_vk_get_needs()->features,
+        .pNext = ctx->has_coop ? vkt_features_with_coop(&with_coop, ctx->has_coop2, ctx->has_bfloat)
+                               : vkt_vk_get_needs()->features,
         .queueCreateInfoCount = ctx->has_transfer_queue ? 2 : 1,
         .pQueueCreateInfos = queues,
         .pEnabledFeatures = &core,
@@ -84,6 +86,7 @@ static vkt_result device_open(vkt_ctx *ctx, const char *selector, vkt_unless_fn 
         ctx->has_host_import = c->has_host_import;
         ctx->has_coop = c->has_coop && vkt_coop_offered(ctx, c->phys);
         ctx->has_coop2 = ctx->has_coop && c->has_coop2 && vkt_coop2_offered(ctx, c->phys);
+        ctx->has_bfloat = ctx->has_coop && c->has_bfloat && vkt_bfloat_offered(ctx, c->phys);
         ctx->has_int64 = c->has_int64;
         r = device_create(ctx, c);
     }
@@ -168,6 +171,9 @@ static vkt_result device_adopt(vkt_ctx *ctx, const vkt_adopt_params *a, const vk
             ctx->has_coop = vkt_features_have_coop(a->features);
         else if (strcmp(a->extensions[i], VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME) == 0)
             ctx->has_coop2 = vkt_features_have_coop(a->features) && vkt_features_have_coop2(a->features);
+        else if (strcmp(a->extensions[i], VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME) == 0)
+            ctx->has_bfloat = vkt_features_have_bfloat(a->features);
+    ctx->has_bfloat = ctx->has_bfloat && ctx->has_coop;
     ctx->has_int64 = vkt_features_have_int64(a->features);
     ctx->info = c.info;
     ctx->driver = c.driver;

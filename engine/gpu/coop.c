@@ -25,6 +25,16 @@ bool vkt_coop2_offered(vkt_ctx *ctx, VkPhysicalDevice phys)
     return vkt_features_have_coop2(&core);
 }
 
+bool vkt_bfloat_offered(vkt_ctx *ctx, VkPhysicalDevice phys)
+{
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR
+    };
+    VkPhysicalDeviceFeatures2 core = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &bfloat };
+    ctx->vk.GetPhysicalDeviceFeatures2(phys, &core);
+    return vkt_features_have_bfloat(&core);
+}
+
 /* Returns whether compute shaders may use cooperative matrices, round to nearest even when they convert to f16 (the
  * modules declare it: shaders/lib/rounding.glsl), and our subgroups fit the matrices. A matrix needs the subgroup
  * size that the driver prefers, but the driver does not report that size. On Intel, subgroups have 8 to 32 lanes, and
@@ -44,17 +54,17 @@ static bool fits_subgroups(vkt_ctx *ctx)
            (v13.minSubgroupSize == v13.maxSubgroupSize || v13.minSubgroupSize >= 32);
 }
 
-static bool is_ours(const VkCooperativeMatrixPropertiesKHR *p)
+static bool is_ours(const VkCooperativeMatrixPropertiesKHR *p, VkComponentTypeKHR type)
 {
     const uint32_t sizes[] = { p->MSize, p->NSize, p->KSize };
     for (size_t i = 0; i < VKT_COUNT(sizes); i++)
         if (sizes[i] < 8 || sizes[i] > 16 || (sizes[i] & (sizes[i] - 1))) return false;
-    return p->AType == VK_COMPONENT_TYPE_FLOAT16_KHR && p->BType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
-           p->CType == VK_COMPONENT_TYPE_FLOAT32_KHR && p->ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
-           !p->saturatingAccumulation && p->scope == VK_SCOPE_SUBGROUP_KHR;
+    return p->AType == type && p->BType == type && p->CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+           p->ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR && !p->saturatingAccumulation &&
+           p->scope == VK_SCOPE_SUBGROUP_KHR;
 }
 
-vkt_result vkt_coop_sizes(vkt_ctx *ctx, vkt_coop *out)
+vkt_result vkt_coop_sizes(vkt_ctx *ctx, VkComponentTypeKHR type, vkt_coop *out)
 {
     static const char *const what = "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR";
     const PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR get =
@@ -69,7 +79,7 @@ vkt_result vkt_coop_sizes(vkt_ctx *ctx, vkt_coop *out)
     const VkResult r = get(ctx->phys, &n, list);
     for (uint32_t i = 0; i < n && r >= 0; i++) { /* use the largest matrix: elements are then read the fewest times */
         const VkCooperativeMatrixPropertiesKHR *p = &list[i];
-        if (is_ours(p) && p->MSize * p->NSize * p->KSize > out->m * out->n * out->k)
+        if (is_ours(p, type) && p->MSize * p->NSize * p->KSize > out->m * out->n * out->k)
             *out = (vkt_coop){ p->MSize, p->NSize, p->KSize };
     }
     vkt_free(&ctx->host, list);

@@ -1,5 +1,6 @@
-/* gpu/coop.h - cooperative matrices (VK_KHR_cooperative_matrix), and those of flexible sizes, whose elements a function
- * can change (VK_NV_cooperative_matrix2). The extensions may be missing in the device and in the Vulkan headers. */
+/* gpu/coop.h - cooperative matrices (VK_KHR_cooperative_matrix), also of bfloat16 (VK_KHR_shader_bfloat16), and those
+ * of flexible sizes, whose elements a function can change (VK_NV_cooperative_matrix2). The extensions may be missing in
+ * the device and in the Vulkan headers. */
 #ifndef VKT_GPU_COOP_H
 #define VKT_GPU_COOP_H
 
@@ -69,14 +70,26 @@ typedef VkResult(VKAPI_PTR *PFN_vkGetPhysicalDeviceCooperativeMatrixFlexibleDime
     VkPhysicalDevice, uint32_t *, VkCooperativeMatrixFlexibleDimensionsPropertiesNV *);
 #endif
 
-/* Returns whether the device has all features that our modules of cooperative matrices need (features.c). The device
- * must list the extension. */
+#ifndef VK_KHR_shader_bfloat16 /* for headers before 1.4.311 */
+#define VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME "VK_KHR_shader_bfloat16"
+#define VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR ((VkStructureType)1000141000)
+#define VK_COMPONENT_TYPE_BFLOAT16_KHR ((VkComponentTypeKHR)1000141000)
+typedef struct VkPhysicalDeviceShaderBfloat16FeaturesKHR {
+    VkStructureType sType;
+    void *pNext;
+    VkBool32 shaderBFloat16Type, shaderBFloat16DotProduct, shaderBFloat16CooperativeMatrix;
+} VkPhysicalDeviceShaderBfloat16FeaturesKHR;
+#endif
+
+/* Return whether the device has all features that our modules of cooperative matrices need, those of flexible matrices,
+ * or those of bfloat16 (features.c). The device must list the extension. */
 bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys);
-/* The same for the modules of flexible matrices. The device must list VK_NV_cooperative_matrix2. */
 bool vkt_coop2_offered(vkt_ctx *ctx, VkPhysicalDevice phys);
-/* Finds the matrix size for products on ctx->phys; all 0: the device has no f16 matrices with f32 sums that our modules
- * can use. The extension and its features must be enabled. */
-vkt_result vkt_coop_sizes(vkt_ctx *ctx, vkt_coop *out);
+bool vkt_bfloat_offered(vkt_ctx *ctx, VkPhysicalDevice phys);
+/* Finds the matrix size for products of elements of this type on ctx->phys; all 0: the device has no such matrices with
+ * f32 sums that our modules can use. The extension of the matrices, that of the type, and their features must be
+ * enabled. */
+vkt_result vkt_coop_sizes(vkt_ctx *ctx, VkComponentTypeKHR type, vkt_coop *out);
 /* Finds the smallest step between the sizes of flexible matrices; all 0: there are none that our modules can use. The
  * extension and its features must be enabled, and vkt_coop_sizes must have found a size. */
 vkt_result vkt_coop2_steps(vkt_ctx *ctx, vkt_coop *out);

@@ -136,6 +136,7 @@ static vkt_result find_extensions(vkt_ctx *ctx, vkt_candidate *c)
         if (strcmp(name, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) == 0) c->has_memory_budget = true;
         if (strcmp(name, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) == 0) c->has_coop = true;
         if (strcmp(name, VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME) == 0) c->has_coop2 = true;
+        if (strcmp(name, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME) == 0) c->has_bfloat = true;
     }
     vkt_free(&ctx->host, list);
     return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;
@@ -372,7 +373,8 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
     ctx->subgroup_size_varies = p.v13.minSubgroupSize != p.v13.maxSubgroupSize;
     ctx->timestamp_period_ns = bits ? l->timestampPeriod : 0;
     ctx->timestamp_mask = bits >= 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
-    if (ctx->has_coop) VKT_TRY(vkt_coop_sizes(ctx, &ctx->limits.coop));
+    if (ctx->has_coop) VKT_TRY(vkt_coop_sizes(ctx, VK_COMPONENT_TYPE_FLOAT16_KHR, &ctx->limits.coop));
+    if (ctx->has_bfloat) VKT_TRY(vkt_coop_sizes(ctx, VK_COMPONENT_TYPE_BFLOAT16_KHR, &ctx->limits.coop_bf16));
     return ctx->has_coop2 ? vkt_coop2_steps(ctx, &ctx->limits.coop2) : VKT_OK;
 }
 
@@ -393,5 +395,6 @@ void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out)
                                 .memory_budget = ctx->has_memory_budget,
                                 .host_import = ctx->has_host_import,
                                 .lacks_tuning = ctx->lacks_tuning,
-                                .matrix = { l->coop.m, l->coop.n, l->coop.k } };
+                                .matrix = { l->coop.m, l->coop.n, l->coop.k },
+                                .matrix_bf16 = { l->coop_bf16.m, l->coop_bf16.n, l->coop_bf16.k } };
 }

@@ -68,19 +68,30 @@ static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF
 static const feature coop_features[] = { COOP12_FEATURES(OF12){ "feature cooperativeMatrix", { COOP, COOP } } };
 #undef COOP
 /* The features that the modules of flexible matrices need in addition. A function stores single f16. */
-#define COOP2(member)                                                      \
-    {                                                                      \
+#define COOP2(member)                                                       \
+    {                                                                       \
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV, \
-            offsetof(VkPhysicalDeviceCooperativeMatrix2FeaturesNV, member) \
+            offsetof(VkPhysicalDeviceCooperativeMatrix2FeaturesNV, member)  \
     }
 static const feature coop2_features[] = {
-    FEATURE(Vulkan11, VULKAN_1_1, storageBuffer16BitAccess, 16BitStorage, 16BIT_STORAGE)
-    { "feature cooperativeMatrixFlexibleDimensions",
-      { COOP2(cooperativeMatrixFlexibleDimensions), COOP2(cooperativeMatrixFlexibleDimensions) } },
+    FEATURE(Vulkan11, VULKAN_1_1, storageBuffer16BitAccess, 16BitStorage, 16BIT_STORAGE){
+        "feature cooperativeMatrixFlexibleDimensions",
+        { COOP2(cooperativeMatrixFlexibleDimensions), COOP2(cooperativeMatrixFlexibleDimensions) } },
     { "feature cooperativeMatrixPerElementOperations",
       { COOP2(cooperativeMatrixPerElementOperations), COOP2(cooperativeMatrixPerElementOperations) } },
 };
 #undef COOP2
+/* The features that modules with elements of bfloat16 need in addition. */
+#define BFLOAT(member)                                                                \
+    {                                                                                 \
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR,               \
+            offsetof(VkPhysicalDeviceShaderBfloat16FeaturesKHR, shaderBFloat##member) \
+    }
+static const feature bfloat_features[] = {
+    { "feature shaderBFloat16Type", { BFLOAT(16Type), BFLOAT(16Type) } },
+    { "feature shaderBFloat16CooperativeMatrix", { BFLOAT(16CooperativeMatrix), BFLOAT(16CooperativeMatrix) } },
+};
+#undef BFLOAT
 /* The feature that texel variants need. */
 #define CORE                                                                                                    \
     {                                                                                                           \
@@ -116,14 +127,14 @@ bool vkt_feature_is_on(const void *chain, uint32_t i)
     return is_on && *is_on;
 }
 
-const void *vkt_features_with_coop(vkt_coop_features *own, bool flexible)
+const void *vkt_features_with_coop(vkt_coop_features *own, bool flexible, bool bfloat)
 {
     own->v12 = needs12;
     own->v12.pNext = &own->coop;
     own->v12.shaderFloat16 = own->v12.vulkanMemoryModel = own->v12.vulkanMemoryModelDeviceScope = VK_TRUE;
     own->coop = (VkPhysicalDeviceCooperativeMatrixFeaturesKHR){
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
-        .pNext = flexible ? (void *)&own->coop2 : (void *)&needs13,
+        .pNext = (void *)&needs13,
         .cooperativeMatrix = VK_TRUE,
     };
     own->coop2 = (VkPhysicalDeviceCooperativeMatrix2FeaturesNV){
@@ -134,12 +145,21 @@ const void *vkt_features_with_coop(vkt_coop_features *own, bool flexible)
     };
     own->storage = (VkPhysicalDevice16BitStorageFeatures){
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES,
-        .pNext = (void *)&needs13,
+        .pNext = own->coop.pNext,
         .storageBuffer16BitAccess = VK_TRUE,
     };
+    if (flexible) own->coop.pNext = &own->coop2;
+    own->bfloat = (VkPhysicalDeviceShaderBfloat16FeaturesKHR){
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR,
+        .pNext = own->coop.pNext,
+        .shaderBFloat16Type = VK_TRUE,
+        .shaderBFloat16CooperativeMatrix = VK_TRUE,
+    };
+    if (bfloat) own->coop.pNext = &own->bfloat;
     return &own->v12;
 }
 
+/* Returns whether the chain has the n features of the list. */
 static bool have_all(const void *chain, const feature *list, size_t n)
 {
     bool all = true;
@@ -158,6 +178,11 @@ bool vkt_features_have_coop(const void *chain)
 bool vkt_features_have_coop2(const void *chain)
 {
     return have_all(chain, coop2_features, VKT_COUNT(coop2_features));
+}
+
+bool vkt_features_have_bfloat(const void *chain)
+{
+    return have_all(chain, bfloat_features, VKT_COUNT(bfloat_features));
 }
 
 bool vkt_features_have_int64(const void *chain)

@@ -77,6 +77,7 @@ struct vkt_ctx {
     uint64_t host_import_align; /* alignment of address and size of imported memory, in bytes */
     bool has_coop;              /* VK_KHR_cooperative_matrix is enabled, with all features that our modules need */
     bool has_coop2;             /* the same of VK_NV_cooperative_matrix2, in addition to has_coop */
+    bool has_bfloat;            /* the same of VK_KHR_shader_bfloat16, in addition to has_coop */
     bool has_int64;             /* shaderInt64 is enabled */
     bool has_debug_utils;
     bool subgroup_size_varies;           /* the device has several sizes: pipelines must ask for limits.subgroup_size */

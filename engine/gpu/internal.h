@@ -25,12 +25,15 @@ typedef struct vkt_coop_features {
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR coop;
     VkPhysicalDeviceCooperativeMatrix2FeaturesNV coop2;
     VkPhysicalDevice16BitStorageFeatures storage;
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat;
 } vkt_coop_features;
 /* Returns a chain with the required features and those for cooperative matrices, for VkDeviceCreateInfo. `flexible`:
- * also those for flexible matrices. The chain begins in *own, so *own must stay valid as long as the chain is used. */
-const void *vkt_features_with_coop(vkt_coop_features *own, bool flexible);
+ * also those for flexible matrices. `bfloat`: also those for elements of bfloat16. The chain begins in *own, so *own
+ * must stay valid as long as the chain is used. */
+const void *vkt_features_with_coop(vkt_coop_features *own, bool flexible, bool bfloat);
 bool vkt_features_have_coop(const void *chain);
-bool vkt_features_have_coop2(const void *chain); /* only those that flexible matrices need in addition */
+bool vkt_features_have_coop2(const void *chain);  /* only those that flexible matrices need in addition */
+bool vkt_features_have_bfloat(const void *chain); /* only those that bfloat16 needs in addition */
 /* Returns whether the chain has shaderInt64, which texel variants need for their stores. */
 bool vkt_features_have_int64(const void *chain);
 
@@ -43,10 +46,10 @@ void vkt_explain_no_device(char out[512]);
 typedef struct vkt_candidate {
     VkPhysicalDevice phys;
     vkt_device_info info;
-    VkDriverId driver;                                 /* 0: unknown, because the device is below Vulkan 1.3 */
-    uint32_t compute_family, transfer_family;          /* VKT_NO_FAMILY: none; transfer_family can only transfer */
-    bool has_memory_budget, has_coop, has_coop2, has_host_import; /* extensions */
-    bool has_int64;                                               /* a feature */
+    VkDriverId driver;                        /* 0: unknown, because the device is below Vulkan 1.3 */
+    uint32_t compute_family, transfer_family; /* VKT_NO_FAMILY: none; transfer_family can only transfer */
+    bool has_memory_budget, has_coop, has_coop2, has_bfloat, has_host_import; /* extensions */
+    bool has_int64;                                                           /* a feature */
 } vkt_candidate;
 /* Lists all devices of ctx->instance, in the loader's order. The caller frees *list (vkt_free); it is NULL if there is
  * no device, and after an error. */

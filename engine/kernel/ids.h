@@ -20,10 +20,13 @@ typedef enum vkt_kernel_id {
 /* A work group is one full subgroup or several. Specialization constant 0 is a multiple of the subgroup size, and the
  * constant SUBGROUPS_SPEC (abi/lanes.abi.h) is the number of subgroups. */
 #define VKT_KF_SUBGROUPS 2u
-/* The kernel uses cooperative matrices: only for devices that have some (vkt_limits.coop). */
+/* The kernel uses cooperative matrices: only for devices that have some (vkt_limits.coop). With BFLOAT, their elements
+ * are bfloat16 (vkt_limits.coop_bf16). */
 #define VKT_KF_COOP 16u
 /* In addition to COOP: the matrices are flexible (vkt_limits.coop2). */
 #define VKT_KF_COOP2 256u
+/* In addition to COOP: the elements are bfloat16 (vkt_limits.coop_bf16). */
+#define VKT_KF_BFLOAT 512u
 /* Binding 0 is no storage buffer. SAMPLED: a sampled image. IMAGE: a storage image. FETCHED: a uniform texel buffer. */
 #define VKT_KF_SAMPLED 4u
 #define VKT_KF_IMAGE 8u

@@ -287,6 +287,12 @@ static vkt_result run_jobs(vkt_ctx *ctx, job *jobs, uint32_t n)
     return VKT_OK;
 }
 
+/* Returns the cooperative matrices that a VKT_KF_COOP kernel multiplies. */
+static const vkt_coop *coop_of(const vkt_ctx *ctx, const vkt_kernel_entry *kernel)
+{
+    return kernel->flags & VKT_KF_BFLOAT ? &ctx->limits.coop_bf16 : &ctx->limits.coop;
+}
+
 /* Checks the arguments that a driver need not check. */
 static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_entry *kernel, const uint32_t *spec,
                         uint32_t n_spec)
@@ -302,7 +308,7 @@ static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_entry *
     if ((kernel->flags & VKT_KF_SUBGROUP) && spec[0] != size)
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want one full subgroup of %u lanes, got %u", kernel->name,
                         size, spec[0]);
-    if (((kernel->flags & VKT_KF_COOP) && !ctx->limits.coop.m) ||
+    if (((kernel->flags & VKT_KF_COOP) && !coop_of(ctx, kernel)->m) ||
         ((kernel->flags & VKT_KF_COOP2) && !ctx->limits.coop2.m))
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want cooperative matrices, which the device lacks",
                         kernel->name);
@@ -340,7 +346,7 @@ static vkt_result want(vkt_ctx *ctx, cache *c, const vkt_pipeline_want *w, job_l
     key k = { .id = (uint32_t)w->id, .texel = w->texel && kernel->texels, .storage = w->storage, .n_spec = w->n_spec };
     if (k.texel && !ctx->limits.traits->words64) k.storage |= STORAGE_NO_WORDS64;
     if (kernel->flags & VKT_KF_SUBGROUPS) k.subgroups = w->spec[0] / vkt_subgroup_of_flags(&ctx->limits, kernel->flags);
-    if (kernel->flags & VKT_KF_COOP) k.coop = ctx->limits.coop;
+    if (kernel->flags & VKT_KF_COOP) k.coop = *coop_of(ctx, kernel);
     memcpy(k.spec, w->spec, w->n_spec * sizeof *w->spec);
     VKT_TRY(make_room(ctx, c));
     entry *e = *find(c, &k);

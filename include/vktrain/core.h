@@ -257,6 +257,7 @@ typedef struct vkt_device_limits {
                           * (VK_EXT_external_memory_host) */
     bool lacks_tuning;   /* a GPU whose kernels were not measured yet: vkt-bench --tune all measures them */
     uint32_t matrix[3];  /* M, N, K of the cooperative matrices in use, with f16 operands and f32 sums; 0: none */
+    uint32_t matrix_bf16[3]; /* the same with bf16 operands */
 } vkt_device_limits;
 VKT_API void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out);
 /* Returns requirement number i of a usable device, from 0, for instance "Vulkan 1.3" or "feature timelineSemaphore".

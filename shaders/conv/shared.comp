@@ -32,7 +32,7 @@ VKT_OUT4(CONV2D_SHARED_DST, dst);
 
 const uint DEPTH4 = (DEPTH + 3) / 4 * 4; // rows of B from tap to tap
 const bool A_BY_K = !ALONG_M, B_BY_K = false;
-const bool ROUNDS_A = STORED_AS(CONV2D_SHARED_W) != STORAGE_F16, ROUNDS_B = STORED_AS(CONV2D_SHARED_SRC) != STORAGE_F16;
+const bool ROUNDS_A = STORED_AS(CONV2D_SHARED_W) != MATRIX_STORAGE, ROUNDS_B = STORED_AS(CONV2D_SHARED_SRC) != MATRIX_STORAGE;
 #include "lib/blocks.glsl"
 
 // Returns whether an index is inside the product.

@@ -21,6 +21,7 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_cooperative_matrix : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #include "abi/coop.abi.h"
 #include "abi/lanes.abi.h"
 layout(constant_id = SUBGROUPS_SPEC) const uint SUBGROUPS = 2;
@@ -102,15 +103,19 @@ void fetch(uint m, uint n, uint k)
     }
 }
 
-// Returns f16 `i` (0 or 1) of both words, as one word.
+// Returns 16-bit number `i` (0 or 1) of both words, as one word.
+#ifdef BFLOAT
+uint pair(uint a, uint b, uint i) { return i == 0 ? a & 0xffffu | b << 16 : a >> 16 | b & 0xffff0000u; }
+#else
 uint pair(uint a, uint b, uint i) { return packFloat2x16(f16vec2(unpackFloat2x16(a)[i], unpackFloat2x16(b)[i])); }
+#endif
 
 // Returns row j of the block that is staged from index `from` on: its four k, as f16.
 uvec2 row_of(uint from, uint j, bool by_k, bool rounds)
 {
-    if (rounds && by_k) return narrow(uintBitsToFloat(staged[from + j]), STORAGE_F16);
+    if (rounds && by_k) return narrow(uintBitsToFloat(staged[from + j]), MATRIX_STORAGE);
     const uvec4 a = staged[from], b = staged[from + 1], c = staged[from + 2], d = staged[from + 3];
-    if (rounds) return narrow(uintBitsToFloat(uvec4(a[j], b[j], c[j], d[j])), STORAGE_F16);
+    if (rounds) return narrow(uintBitsToFloat(uvec4(a[j], b[j], c[j], d[j])), MATRIX_STORAGE);
     return by_k ? staged[from + j].xy : uvec2(pair(a[j / 2], b[j / 2], j % 2), pair(c[j / 2], d[j / 2], j % 2));
 }
 

@@ -17,8 +17,14 @@
 // A texel variant stores a vec4 as two 64-bit words, unless STORAGE_NO_WORDS64 is set. llvmpipe stores word by word and lane by
 // lane, so fewer words are faster.
 #include "abi/storage.abi.h"
+// MATRIX_STORAGE: how operands of cooperative matrices are stored.
+#ifdef BFLOAT
+#define MATRIX_STORAGE STORAGE_BF16
+#else
+#define MATRIX_STORAGE STORAGE_F16
 #ifdef COOP
 #include "lib/rounding.glsl"
+#endif
 #endif
 #ifdef VKT_TEXEL
 #extension GL_ARB_gpu_shader_int64 : require
@@ -34,7 +40,7 @@ vec4 widen(uvec2 h, uint kind)
 
 uvec2 narrow(vec4 v, uint kind)
 {
-#ifdef COOP
+#if defined(COOP) && !defined(BFLOAT)
     if (kind == STORAGE_F16) return uvec2(packFloat2x16(f16vec2(v.xy)), packFloat2x16(f16vec2(v.zw)));
 #endif
     const uvec4 u = floatBitsToUint(v), m = u & 0x7fffffffu;

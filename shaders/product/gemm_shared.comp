@@ -29,7 +29,7 @@ VKT_INOUT4(GEMM_SHARED_C, c4);
 #endif
 layout(binding = GEMM_SHARED_BIAS, std430) readonly buffer Bias { float bias[]; };
 
-const bool ROUNDS_A = STORED_AS(GEMM_SHARED_A) != STORAGE_F16, ROUNDS_B = STORED_AS(GEMM_SHARED_B) != STORAGE_F16;
+const bool ROUNDS_A = STORED_AS(GEMM_SHARED_A) != MATRIX_STORAGE, ROUNDS_B = STORED_AS(GEMM_SHARED_B) != MATRIX_STORAGE;
 #include "lib/blocks.glsl"
 
 // Returns whether an index is inside the product.

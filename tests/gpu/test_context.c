@@ -42,7 +42,9 @@ static void opens_and_closes(void **state)
     assert_int_equal(limits.memory_budget, ctx->has_memory_budget);
     assert_int_equal(limits.host_import, ctx->has_host_import);
     assert_true(ctx->has_coop || limits.matrix[0] == 0);
+    assert_true(ctx->has_bfloat || limits.matrix_bf16[0] == 0);
     assert_int_equal(limits.matrix[2], ctx->limits.coop.k);
+    assert_int_equal(limits.matrix_bf16[2], ctx->limits.coop_bf16.k);
     assert_int_equal(vkt_ctx_wait_idle(ctx), VKT_OK);
     vkt_ctx_destroy(&ctx);
     assert_null(ctx);
@@ -313,7 +315,8 @@ static void cooperative_matrices_want_four_features(void **state)
 {
     (void)state;
     vkt_coop_features own;
-    const void *all = vkt_features_with_coop(&own, false);
+    const void *all = vkt_features_with_coop(&own, false, false);
+    assert_false(vkt_features_have_bfloat(all));
     for (uint32_t i = 0; i < vkt_feature_count(); i++) assert_true(vkt_feature_is_on(all, i));
     assert_true(vkt_features_have_coop(all));
     assert_false(vkt_features_have_coop2(all));
@@ -336,17 +339,38 @@ static void cooperative_matrices_want_four_features(void **state)
 static void flexible_matrices_want_three_more_features(void **state)
 {
     (void)state;
+    for (int bfloat = 0; bfloat < 2; bfloat++) {
+        vkt_coop_features own;
+        const void *all = vkt_features_with_coop(&own, true, bfloat);
+        for (uint32_t i = 0; i < vkt_feature_count(); i++) assert_true(vkt_feature_is_on(all, i));
+        assert_true(vkt_features_have_coop(all) && vkt_features_have_coop2(all));
+        assert_int_equal(vkt_features_have_bfloat(all), bfloat);
+        VkPhysicalDeviceVulkan11Features v11 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES };
+        own.coop2.pNext = &v11;
+        VkBool32 *const needs[] = { &v11.storageBuffer16BitAccess, &own.coop2.cooperativeMatrixFlexibleDimensions,
+                                    &own.coop2.cooperativeMatrixPerElementOperations };
+        for (size_t off = 0; off <= VKT_COUNT(needs); off++) {
+            for (size_t i = 0; i < VKT_COUNT(needs); i++) *needs[i] = i != off;
+            assert_int_equal(vkt_features_have_coop2(all), off == VKT_COUNT(needs));
+        }
+    }
+}
+
+static void matrices_of_bfloat16_want_two_more_features(void **state)
+{
+    (void)state;
     vkt_coop_features own;
-    const void *all = vkt_features_with_coop(&own, true);
+    const void *all = vkt_features_with_coop(&own, false, true);
+    VkBool32 *const needs[] = { &own.bfloat.shaderBFloat16Type, &own.bfloat.shaderBFloat16CooperativeMatrix };
     for (uint32_t i = 0; i < vkt_feature_count(); i++) assert_true(vkt_feature_is_on(all, i));
-    assert_true(vkt_features_have_coop(all) && vkt_features_have_coop2(all));
-    VkPhysicalDeviceVulkan11Features v11 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES };
-    own.coop2.pNext = &v11;
-    VkBool32 *const needs[] = { &v11.storageBuffer16BitAccess, &own.coop2.cooperativeMatrixFlexibleDimensions,
-                                &own.coop2.cooperativeMatrixPerElementOperations };
-    for (size_t off = 0; off <= VKT_COUNT(needs); off++) {
-        for (size_t i = 0; i < VKT_COUNT(needs); i++) *needs[i] = i != off;
-        assert_int_equal(vkt_features_have_coop2(all), off == VKT_COUNT(needs));
+    assert_true(vkt_features_have_coop(all) && vkt_features_have_bfloat(all));
+    assert_false(vkt_features_have_coop2(all));
+    assert_false(own.bfloat.shaderBFloat16DotProduct);
+    for (size_t off = 0; off < VKT_COUNT(needs); off++) {
+        *needs[off] = VK_FALSE;
+        assert_true(vkt_features_have_coop(all));
+        assert_false(vkt_features_have_bfloat(all));
+        *needs[off] = VK_TRUE;
     }
 }
 
@@ -438,6 +462,7 @@ int main(void)
         TEST(validation_messages_reach_the_log),
         TEST(cooperative_matrices_want_four_features),
         TEST(flexible_matrices_want_three_more_features),
+        TEST(matrices_of_bfloat16_want_two_more_features),
         TEST(fast_paths_are_switched_off_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -353,7 +353,7 @@ static bool is_half(const rig *r)
     return false;
 }
 
-/* Returns whether a kernel multiplies cooperative matrices. In f16, it rounds operands that are stored as f32. */
+/* Returns whether a kernel multiplies cooperative matrices. In 16 bits, it rounds operands that are stored as f32. */
 static bool multiplies_matrices(const rig *r)
 {
     for (size_t i = 0; i < r->p->lowered.n; i++)
@@ -488,15 +488,15 @@ static bool adds_in_half(const rig *r)
     return any;
 }
 
-/* Rounds the inputs to their storage type, or to f16 for a product of f16, and computes the reference from the rounded
- * inputs. */
+/* Rounds the inputs to their storage type, or to the elements of cooperative matrices if there are some, and computes
+ * the reference from the rounded inputs. */
 static void round_inputs(rig *r)
 {
-    const bool f16 = multiplies_matrices(r);
+    const bool matrices = multiplies_matrices(r);
     for (size_t i = 0; i < VKT_COUNT(r->in); i++) {
         side *v = input_at(r->s, i);
         vkt_precision storage = v->t.id ? value_of(r, v->t)->storage : VKT_PRECISION_F32;
-        if (f16 && v->t.id && value_of(r, v->t)->dtype == VKT_F32) storage = VKT_PRECISION_F16;
+        if (matrices && v->t.id && value_of(r, v->t)->dtype == VKT_F32) storage = r->view->precision;
         if (storage == VKT_PRECISION_F32) continue;
         float *data = v->data;
         for (size_t k = 0; k < side_count(v); k++) {

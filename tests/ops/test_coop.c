@@ -1,7 +1,7 @@
-/* Programs of f16 on a device with cooperative matrices: which products use the matrices, how operands are rounded,
- * what happens if a scaled gradient overflows as an operand, and that training works. (test_shared.c and test_ops.c
- * check that the products are right.) On a device without such matrices, only gpus_prefer_matrices_in_programs_of_f16
- * checks something. */
+/* Programs of f16 and bf16 on a device with cooperative matrices: which products use the matrices, how operands are
+ * rounded, what happens if a scaled gradient overflows as an operand, and that training works. (test_shared.c and
+ * test_ops.c check that the products are right.) On a device without such matrices, only
+ * gpus_prefer_matrices_in_programs_of_f16 checks something. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,8 @@ static vkt_program *program_make(vkt_graph *g, vkt_store *store, vkt_precision p
 static size_t by_coop(const vkt_emit *e)
 {
     size_t n = 0;
-    for (size_t i = 0; i < e->n_picked; i++) n += e->picked[i].variant == VKT_V_COOP || e->picked[i].variant == VKT_V_COOP2;
+    for (size_t i = 0; i < e->n_picked; i++)
+        n += e->picked[i].variant == VKT_V_COOP || e->picked[i].variant == VKT_V_COOP2;
     return n;
 }
 
@@ -51,12 +52,13 @@ static size_t by_coop(const vkt_emit *e)
 enum { N = 44 };
 typedef enum operand { X, W, DY, OPERANDS } operand;
 
-/* Returns element k of an operand. Among the elements are ties between two f16, neighbours of ties, the largest integer
- * that does not overflow in f16 (65519), and numbers that are subnormal in f16. */
+/* Returns element k of an operand. Among the elements are ties between two f16 and between two bf16, neighbours of
+ * ties, the largest integer that does not overflow in f16 (65519), and numbers that are subnormal in f16. */
 static float odd_element(uint32_t k)
 {
     static const float some[] = { 0x1.002p0f,  0x1.006p0f,    0x1.002002p0f, 0x1.001ffep0f, -0x1.552p-3f, 65519.0f,
-                                  0x1.9abp-5f, -0x1.357p-16f, 0x1.8p-25f,    0x1p-25f,      -0x1.4p9f,    0 };
+                                  0x1.9abp-5f, -0x1.357p-16f, 0x1.8p-25f,    0x1p-25f,      -0x1.4p9f,    0,
+                                  0x1.01p0f,   0x1.03p0f,     0x1.010002p0f, 0x1.00fffep0f };
     return some[k % VKT_COUNT(some)] * (float)(1 - (int)(k / VKT_COUNT(some) % 2) * 2);
 }
 
@@ -85,9 +87,16 @@ static products products_make(vkt_layout layout, bool wide)
     return p;
 }
 
+static float rounded(float v, vkt_precision to)
+{
+    return to == VKT_PRECISION_F16    ? vkt_f32_from_half(vkt_half_from_f32(v))
+           : to == VKT_PRECISION_BF16 ? vkt_f32_from_bf16(vkt_bf16_from_f32(v))
+                                      : v;
+}
+
 /* Checks the conversion of the operand `odd`. It has the numbers of odd_element; the other operands are unit matrices.
- * `f16`: `odd` must be rounded to nearest, ties to even. Otherwise it must not change. */
-static void check_operand(const products *s, vkt_program *p, operand odd, bool f16)
+ * `odd` must be rounded to `to`, to nearest, ties to even. */
+static void check_operand(const products *s, vkt_program *p, operand odd, vkt_precision to)
 {
     static float unit[N * N], some[N * N], got[N * N];
     for (uint32_t i = 0; i < N; i++) unit[i * N + i] = 1;
@@ -97,7 +106,7 @@ static void check_operand(const products *s, vkt_program *p, operand odd, bool f
     OK(vkt_program_read(p, odd == DY ? s->dw : s->y, got, sizeof got));
     for (uint32_t i = 0; i < N * N; i++) {
         const float was = some[odd == X ? i : i % N * N + i / N];
-        assert_true(got[i] == (f16 ? vkt_f32_from_half(vkt_half_from_f32(was)) : was));
+        assert_true(got[i] == rounded(was, to));
     }
 }
 
@@ -114,21 +123,24 @@ static void check_rounding(size_t n)
     } programs[] = { { VKT_PRECISION_F16, false },
                      { VKT_PRECISION_F16, true },
                      { VKT_PRECISION_F32, false },
-                     { VKT_PRECISION_BF16, false } };
+                     { VKT_PRECISION_BF16, false },
+                     { VKT_PRECISION_BF16, true } };
     for (size_t i = 0; i < n; i++) {
         products s = products_make(graphs[i].layout, graphs[i].wide);
         for (size_t k = 0; k < VKT_COUNT(programs); k++) {
             vkt_program *p = program_make(s.g, NULL, programs[k].precision, programs[k].off);
-            assert_int_equal(by_coop(&p->lowered), k == 0 ? 2 : 0);
+            const bool matrices = k == 0 || (k == 3 && by == VKT_V(COOP) && harness_ctx->limits.coop_bf16.m);
+            assert_int_equal(by_coop(&p->lowered), matrices ? 2 : 0);
             for (int odd = X; odd < OPERANDS; odd++)
-                if (k == 0 || graphs[i].wide) check_operand(&s, p, (operand)odd, k == 0);
+                if (matrices || graphs[i].wide)
+                    check_operand(&s, p, (operand)odd, matrices ? programs[k].precision : VKT_PRECISION_F32);
             vkt_program_destroy(&p);
         }
         vkt_graph_destroy(&s.g);
     }
 }
 
-static void operands_are_rounded_in_programs_of_f16_alone(void **state)
+static void operands_are_rounded_in_programs_of_16_bits_alone(void **state)
 {
     (void)state;
     if (has_matrices()) check_rounding(3);
@@ -289,7 +301,7 @@ static void flexible_matrices_round_in_the_same_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operands_are_rounded_in_programs_of_f16_alone),
+        cmocka_unit_test(operands_are_rounded_in_programs_of_16_bits_alone),
         cmocka_unit_test(gpus_prefer_matrices_in_programs_of_f16),
         cmocka_unit_test(a_gradient_that_overflows_as_operand_skips_the_step),
         cmocka_unit_test(attention_trains_as_in_f32),

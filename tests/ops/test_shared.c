@@ -187,6 +187,16 @@ static uint32_t tile_rows(const subject *s, const harness_view *view)
     return rows;
 }
 
+/* Checks a subject in 16 bits by a variant with cooperative matrices. */
+static void check_coop(subject *s, uint64_t force, const harness_view *in_16, harness_report *report)
+{
+    harness_view view = *in_16;
+    const unsigned before = report->coops;
+    view.force = force;
+    harness_check_in(harness_ctx, s, &view, report);
+    assert_int_equal(report->coops, before + 1);
+}
+
 /* Checks a subject and its tile (tile_rows). `half`: also with 16-bit storage. `coop`: also by cooperative matrices, if
  * the device has them; `flexible`: also by flexible ones. */
 static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coop, bool flexible)
@@ -206,16 +216,12 @@ static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coo
     if (coop && !report.faults && harness_ctx->limits.coop.m) {
         harness_check_in(harness_ctx, s, &harness_split_view, &report);
         assert_int_equal(report.splits, 1);
-        harness_view in_f16 = harness_half_views[1];
-        in_f16.force = VKT_V(COOP);
-        harness_check_in(harness_ctx, s, &in_f16, &report);
-        assert_int_equal(report.coops, 1);
-        in_f16.force = VKT_V(COOP2);
-        if (flexible && !report.faults && harness_ctx->limits.coop2.m) {
-            harness_check_in(harness_ctx, s, &in_f16, &report);
-            assert_int_equal(report.coops, 2);
-        }
+        check_coop(s, VKT_V(COOP), &harness_half_views[1], &report);
+        if (flexible && !report.faults && harness_ctx->limits.coop2.m)
+            check_coop(s, VKT_V(COOP2), &harness_half_views[1], &report);
     }
+    if (coop && !report.faults && harness_ctx->limits.coop_bf16.m)
+        check_coop(s, VKT_V(COOP), &harness_half_views[0], &report);
     if (report.faults) fail_msg("%s", report.text);
 }
 
@@ -349,6 +355,8 @@ static void blocks_of_long_sums_add_up(void **state)
         check_blocks(9, 13, 603, &harness_half_views[3], VKT_V(COOP2), false);
         check_blocks(12, 16, 604, &harness_half_views[3], VKT_V(COOP2), true);
     }
+    if (harness_ctx->limits.coop_bf16.m) check_blocks(9, 13, 603, &harness_half_views[2], VKT_V(COOP), false);
+    if (harness_ctx->limits.coop_bf16.m) check_blocks(12, 16, 604, &harness_half_views[2], VKT_V(COOP), true);
     harness_view split = harness_split_view;
     split.change = harness_views[3].change;
     check_blocks(9, 13, 603, &split, VKT_V(COOP), false);
@@ -469,6 +477,11 @@ static void matrices_must_divide_the_tile(void **state)
         assert_int_equal(fits ? b.spec[BLOCKS_SPEC_BM] : 0, cases[i].bm);
         const bool small = vkt_blocks_plan(&lim, &(vkt_blocks_job){ 30, 30, 100, 1, true }, 1, &b);
         assert_int_equal(small, fits && cases[i].subgroup <= 64);
+        const vkt_blocks_job bfloat = { 4096, 4096, 4096, 1, .coop = true, .bfloat = true };
+        assert_false(vkt_blocks_plan(&lim, &bfloat, 1, &b));
+        lim.coop_bf16 = cases[i].coop;
+        assert_int_equal(vkt_blocks_plan(&lim, &bfloat, 1, &b), fits);
+        if (fits) assert_int_equal(b.spec[BLOCKS_SPEC_BM], cases[i].bm);
         const vkt_blocks_job split = { 4096, 4096, 40, 1, .coop = true, .split = true };
         assert_int_equal(vkt_blocks_plan(&lim, &split, 1, &b), fits && lim.coop.k <= BLOCKS_SPLIT_K);
         if (fits && lim.coop.k <= BLOCKS_SPLIT_K) assert_int_equal(b.slice, 48);
@@ -485,9 +498,9 @@ static void flexible_matrices_divide_the_tile(void **state)
         vkt_coop steps;
         uint32_t subgroup, bm; /* bm: rows of the tile; 0: none fits */
     } cases[] = {
-        { { 16, 16, 16 }, 32, 128 }, { { 16, 8, 16 }, 32, 128 }, { { 16, 16, 16 }, 64, 128 }, { { 8, 8, 8 }, 8, 128 },
-        { { 8, 8, 8 }, 4, 128 },     { { 32, 32, 16 }, 32, 128 }, { { 32, 32, 16 }, 8, 0 },  { { 16, 16, 32 }, 32, 0 },
-        { { 0, 0, 0 }, 32, 0 },
+        { { 16, 16, 16 }, 32, 128 }, { { 16, 8, 16 }, 32, 128 }, { { 16, 16, 16 }, 64, 128 },
+        { { 8, 8, 8 }, 8, 128 },     { { 8, 8, 8 }, 4, 128 },    { { 32, 32, 16 }, 32, 128 },
+        { { 32, 32, 16 }, 8, 0 },    { { 16, 16, 32 }, 32, 0 },  { { 0, 0, 0 }, 32, 0 },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         vkt_limits lim = gpu;
@@ -518,7 +531,7 @@ static void flexible_matrices_multiply_any_size(void **state)
     harness_needs(harness_ctx);
     if (!harness_ctx->limits.coop2.m) return;
     static const vkt_tile coop_tiles[] = { { 128, 128, 8, 8 }, { 64, 64, 8, 4 }, { 32, 32, 4, 4 } };
-    static const uint32_t sizes[][4] = { { 1, 1, 1, 1 },     { 2, 1, 131, 7 },   { 1, 257, 1, 33 },
+    static const uint32_t sizes[][4] = { { 1, 1, 1, 1 },     { 2, 1, 131, 7 },    { 1, 257, 1, 33 },
                                          { 3, 67, 97, 131 }, { 2, 132, 140, 68 }, { 1, 64, 128, 96 } };
     for (uint32_t i = 0; i < VKT_COUNT(coop_tiles) * VKT_COUNT(sizes); i++) {
         const uint32_t *z = sizes[i / VKT_COUNT(coop_tiles)];

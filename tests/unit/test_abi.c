@@ -79,7 +79,7 @@ typedef struct module {
     thing *things;
     uint32_t bound;
     uint32_t capability; /* a needed capability that a device may lack; NONE: the module needs no such capability */
-    bool coop, flexible; /* may use the capabilities that gpu/coop.c asks a device for */
+    uint32_t flags;      /* of its entry; with COOP, it may use the capabilities that gpu/coop.c asks a device for */
     bool texel;          /* runs only if shaderInt64 is enabled: gpu/device.c */
 } module;
 
@@ -113,13 +113,15 @@ static bool every_device_has(uint32_t capability)
     return capability == 1 || capability == 46 || capability == 47 || (capability >= 61 && capability <= 65);
 }
 
-/* Returns whether modules with cooperative matrices may need the capability: Float16, RoundingModeRTE,
- * VulkanMemoryModel or CooperativeMatrixKHR. Those of flexible matrices may also need StorageBuffer16BitAccess and
- * CooperativeMatrixPerElementOperationsNV. */
-static bool is_for_coop(uint32_t capability, bool flexible)
+/* Returns whether modules with cooperative matrices may need the capability: VulkanMemoryModel and
+ * CooperativeMatrixKHR; Float16 and RoundingModeRTE, or else BFloat16TypeKHR and BFloat16CooperativeMatrixKHR. Those of
+ * flexible matrices may also need StorageBuffer16BitAccess and CooperativeMatrixPerElementOperationsNV. */
+static bool is_for_coop(uint32_t capability, uint32_t flags)
 {
-    return capability == 9 || capability == 4467 || capability == 5345 || capability == 6022 ||
-           (flexible && (capability == 4433 || capability == 5432));
+    if (!(flags & VKT_KF_COOP)) return false;
+    if (capability == 5345 || capability == 6022) return true;
+    if (capability == 4433 || capability == 5432) return flags & VKT_KF_COOP2;
+    return flags & VKT_KF_BFLOAT ? capability == 5116 || capability == 5118 : capability == 9 || capability == 4467;
 }
 
 enum { INT64 = 11 };
@@ -128,7 +130,7 @@ static void take(module *m, const uint32_t *w, uint32_t op, uint32_t n)
 {
     switch (op) {
     case OP_CAPABILITY:
-        if (!every_device_has(w[1]) && !(m->coop && is_for_coop(w[1], m->flexible)) && !(m->texel && w[1] == INT64))
+        if (!every_device_has(w[1]) && !is_for_coop(w[1], m->flags) && !(m->texel && w[1] == INT64))
             m->capability = w[1];
         break;
     case OP_NAME: m->things[w[1]].name = (const char *)&w[2]; break;
@@ -159,9 +161,7 @@ static module parse(const vkt_module *spv, uint32_t flags, bool texel)
     uint32_t *words;
     assert_int_equal(vkt_module_unpack(&h, spv, &words), VKT_OK);
     assert_true(bytes >= 20 && words[0] == 0x07230203);
-    module m = { .words = words, .bound = words[3], .capability = NONE, .texel = texel };
-    m.coop = (flags & VKT_KF_COOP) != 0;
-    m.flexible = (flags & VKT_KF_COOP2) != 0;
+    module m = { .words = words, .bound = words[3], .capability = NONE, .flags = flags, .texel = texel };
     m.things = calloc(m.bound, sizeof *m.things);
     assert_non_null(m.things);
     for (uint32_t i = 0; i < m.bound; i++) m.things[i].binding = m.things[i].set = m.things[i].spec = NONE;

@@ -37,7 +37,7 @@ static double tiles_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v
 static double in_shared_memory(const vkt_traits *t, const vkt_conv2d_tilings *c, vkt_variant v)
 {
     if (!c->pays || (v == VKT_V_COOP && !c->coop_pays)) return VKT_COST_NEVER;
-    return v == VKT_V_COOP ? t->coop_cost : t->shared_cost * c->waste;
+    return v == VKT_V_COOP ? vkt_blocks_coop_cost(t, &c->coop) : t->shared_cost * c->waste;
 }
 
 static bool direct_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)

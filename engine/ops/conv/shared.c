@@ -65,18 +65,18 @@ static weights weights_of(const vkt_conv_job *j)
 
 /* Returns true if the product can read w as it is, and w is stored as (K,M). The product's K is a multiple of 4, so the
  * K of w must be one too. */
-static bool reads_along_m(const vkt_conv_job *j, bool in_f16)
+static bool reads_along_m(const vkt_conv_job *j, bool in_16)
 {
     const weights w = weights_of(j);
-    return j->transposed && w.taps == 1 && w.rows % 4 == 0 && w.depth % 4 == 0 && !in_f16;
+    return j->transposed && w.taps == 1 && w.rows % 4 == 0 && w.depth % 4 == 0 && !in_16;
 }
 
-/* Returns true if the product can read w as it is, and w is stored as (M,K). For products of f16, weights are always
- * packed, as f16. */
-static bool reads_along_k(const vkt_conv_job *j, bool in_f16)
+/* Returns true if the product can read w as it is, and w is stored as (M,K). For products of 16 bits, weights are
+ * always packed, in 16 bits. */
+static bool reads_along_k(const vkt_conv_job *j, bool in_16)
 {
     const weights w = weights_of(j);
-    return !j->transposed && w.taps == 1 && w.depth % 4 == 0 && !in_f16;
+    return !j->transposed && w.taps == 1 && w.depth % 4 == 0 && !in_16;
 }
 
 /* Returns the product of one group. M: destination channels. N: pixels of all samples. K: taps times source channels,
@@ -92,8 +92,8 @@ static vkt_blocks_job job_of(const vkt_conv_job *j)
                              .count = z->a.groups };
 }
 
-/* Copies the weights to the order that the products read, as f16 or as f32. */
-static vkt_tensor pack_weights(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks_job *job, bool in_f16)
+/* Copies the weights to the order that the products read, in the 16 bits of the program or as f32. */
+static vkt_tensor pack_weights(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks_job *job, bool in_16)
 {
     const weights w = weights_of(j);
     const uint32_t o_step = (j->transposed ? w.rows : w.depth) * w.taps;
@@ -105,7 +105,7 @@ static vkt_tensor pack_weights(vkt_emit *e, const vkt_conv_job *j, const vkt_blo
                                              .w_row = j->transposed ? w.taps : o_step,
                                              .w_depth = j->transposed ? o_step : w.taps };
     const vkt_tensor packed =
-        vkt_scratch_stored(e, "weights", job->m * job->k * job->count, in_f16 ? VKT_PRECISION_F16 : VKT_PRECISION_F32);
+        vkt_scratch_stored(e, "weights", job->m * job->k * job->count, in_16 ? e->precision : VKT_PRECISION_F32);
     const vkt_bind bind[] = { [PACK_ROWS_W] = VKT_WHOLE(j->w), [PACK_ROWS_A] = VKT_WHOLE(packed) };
     const uint32_t spec[] = { vkt_lanes(e->lim, e->lim->traits->lanes_pack) };
     vkt_dispatch_add(
@@ -150,9 +150,9 @@ void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *
     const vkt_conv2d_size *z = j->z;
     const vkt_blocks_job job = job_of(j);
     const uint32_t *src = j->transposed ? z->out : z->in;
-    const bool in_f16 = tiling->coop && !tiling->split;
-    const bool along_m = reads_along_m(j, in_f16), packs = !along_m && !reads_along_k(j, in_f16);
-    const vkt_tensor w = packs ? pack_weights(e, j, &job, in_f16) : j->w;
+    const bool in_16 = tiling->coop && !tiling->split;
+    const bool along_m = reads_along_m(j, in_16), packs = !along_m && !reads_along_k(j, in_16);
+    const vkt_tensor w = packs ? pack_weights(e, j, &job, in_16) : j->w;
     const bool sliced = tiling->slices > 1;
     const vkt_tensor part = sliced ? vkt_scratch(e, "slices", 4 * job.m * job.n * job.count * tiling->slices) : j->to;
     const vkt_conv2d_shared_push push = { .rows = (uint32_t)job.m,
@@ -183,10 +183,11 @@ void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *
     spec[CONV2D_SHARED_SPEC_STRIDE_W] = z->a.stride[1];
     spec[CONV2D_SHARED_SPEC_ALONG_M] = along_m;
     spec[CONV2D_SHARED_SPEC_INSIDE] = is_inside(j);
-    static const vkt_kernel_id kernels[3][2] = { { VKT_K_CONV2D_SHARED, VKT_K_CONV2D_SHARED_DX },
+    static const vkt_kernel_id kernels[4][2] = { { VKT_K_CONV2D_SHARED, VKT_K_CONV2D_SHARED_DX },
                                                  { VKT_K_CONV2D_COOP, VKT_K_CONV2D_COOP_DX },
-                                                 { VKT_K_CONV2D_SPLIT, VKT_K_CONV2D_SPLIT_DX } };
-    vkt_dispatch_add(e, &(vkt_launch){ .kernel = (uint16_t)kernels[tiling->coop + tiling->split][j->transposed],
+                                                 { VKT_K_CONV2D_SPLIT, VKT_K_CONV2D_SPLIT_DX },
+                                                 { VKT_K_CONV2D_BFLOAT, VKT_K_CONV2D_BFLOAT_DX } };
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = (uint16_t)kernels[vkt_blocks_kernel(tiling)][j->transposed],
                                        VKT_LAUNCH_BIND(bind),
                                        VKT_LAUNCH_PUSH(push),
                                        VKT_LAUNCH_SPEC(spec),
@@ -256,8 +257,9 @@ void vkt_conv_dw_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_bl
     spec[CONV2D_DW_SHARED_SPEC_INSIDE] = reads_inside(z);
     spec[BLOCKS_SPEC_WHOLE] = vkt_blocks_whole(tiling, job.m, job.n, job.k);
     if (j->db.id) spec[BLOCKS_SPEC_WHOLE] &= ~BLOCKS_WHOLE_N; /* the column of ones needs the check */
-    static const vkt_kernel_id kernels[3] = { VKT_K_CONV2D_DW_SHARED, VKT_K_CONV2D_DW_COOP, VKT_K_CONV2D_DW_SPLIT };
-    vkt_dispatch_add(e, &(vkt_launch){ .kernel = (uint16_t)kernels[tiling->coop + tiling->split],
+    static const vkt_kernel_id kernels[4] = { VKT_K_CONV2D_DW_SHARED, VKT_K_CONV2D_DW_COOP, VKT_K_CONV2D_DW_SPLIT,
+                                              VKT_K_CONV2D_DW_BFLOAT };
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = (uint16_t)kernels[vkt_blocks_kernel(tiling)],
                                        VKT_LAUNCH_BIND(bind),
                                        VKT_LAUNCH_PUSH(push),
                                        VKT_LAUNCH_SPEC(spec),

@@ -88,7 +88,7 @@ static bool divide(const vkt_limits *lim, const shape *t, const vkt_blocks_job *
 {
     if (j->flexible) return divide_evenly(lim, t);
     const uint32_t m = 4 * (t->bm / t->tm), n = 4 * (t->bn / t->tn);
-    const vkt_coop *c = &lim->coop;
+    const vkt_coop *c = j->bfloat ? &lim->coop_bf16 : &lim->coop;
     return c->m && c->n && c->k && tile_k(true, j->split) % c->k == 0 && m % c->m == 0 && n % c->n == 0 &&
            lanes_of(t) % lim->subgroup_size == 0 && m / c->m * (n / c->n) % (lanes_of(t) / lim->subgroup_size) == 0;
 }
@@ -160,7 +160,8 @@ bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mo
                          .slices = (uint32_t)div_up(j->k, slice),
                          .coop = j->coop,
                          .split = j->split,
-                         .flexible = j->flexible };
+                         .flexible = j->flexible,
+                         .bfloat = j->bfloat };
     out->spec[BLOCKS_SPEC_LANES] = lanes_of(t);
     out->spec[BLOCKS_SPEC_BM] = bm;
     out->spec[BLOCKS_SPEC_BN] = bn;
@@ -182,11 +183,17 @@ double vkt_blocks_waste(const vkt_blocks *b, const vkt_blocks_job *job)
     return job->m >= 16 && job->n >= 16 ? 1 : all / ((double)job->m * (double)job->n);
 }
 
+double vkt_blocks_coop_cost(const vkt_traits *t, const vkt_blocks *b)
+{
+    return b->bfloat && !t->coop_bf16_pays ? VKT_COST_NEVER : t->coop_cost;
+}
+
 bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out)
 {
     job.coop = true;
     job.split = e->precision == VKT_PRECISION_F32_SPLIT;
-    return (job.split || e->precision == VKT_PRECISION_F16) && vkt_blocks_plan(e->lim, &job, most_slices, out);
+    job.bfloat = e->precision == VKT_PRECISION_BF16;
+    return e->precision != VKT_PRECISION_F32 && vkt_blocks_plan(e->lim, &job, most_slices, out);
 }
 
 bool vkt_blocks_plan_coop2(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out)

@@ -10,10 +10,10 @@
 
 /* `count` products of m x n elements, each a sum over k. `coop`: by cooperative matrices of f16. `split`: `coop`, with
  * each f32 operand as two f16 (shaders/lib/blocks_split.glsl). `flexible`: `coop`, with one matrix of sums for each
- * subgroup (shaders/lib/blocks_coop2.glsl). */
+ * subgroup (shaders/lib/blocks_coop2.glsl). `bfloat`: `coop`, with matrices of bf16. */
 typedef struct vkt_blocks_job {
     uint64_t m, n, k, count;
-    bool coop, split, flexible;
+    bool coop, split, flexible, bfloat;
     vkt_tile tile; /* to use if the device can; all 0: none */
 } vkt_blocks_job;
 
@@ -21,8 +21,14 @@ typedef struct vkt_blocks {
     uint32_t spec[BLOCKS_SPECS]; /* in the order of blocks.abi.h; BLOCKS_SPEC_WHOLE has only BLOCKS_UNROLLED */
     uint32_t tiles;              /* the tiles of one product */
     uint32_t slice, slices;      /* k of a slice, a multiple of a tile's k; number of slices */
-    bool coop, split, flexible;
+    bool coop, split, flexible, bfloat;
 } vkt_blocks;
+
+/* Returns the index of the kernel in a list of those for SHARED, for COOP, for COOP with `split` and with `bfloat`. */
+static inline uint32_t vkt_blocks_kernel(const vkt_blocks *b)
+{
+    return b->coop + b->split + 2u * b->bfloat;
+}
 
 /* Returns the tile of a split. */
 static inline vkt_tile vkt_blocks_tile(const vkt_blocks *b)
@@ -39,11 +45,14 @@ bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *job, uint64_t 
 /* Returns the value of BLOCKS_SPEC_WHOLE for a product of this size: the axes along which all tiles are whole. A plan
  * does not have them, because a product may be computed in blocks of other sizes. */
 uint32_t vkt_blocks_whole(const vkt_blocks *b, uint64_t m, uint64_t n, uint64_t k);
-/* Splits like vkt_blocks_plan, for COOP: by f16 operands in VKT_PRECISION_F16, by split operands in
- * VKT_PRECISION_F32_SPLIT. Also returns false in other programs: they must not round operands. */
+/* Splits like vkt_blocks_plan, for COOP: by operands of f16 or bf16 in programs of these, by split operands in
+ * VKT_PRECISION_F32_SPLIT. Also returns false in programs of f32, because these must not round operands. */
 bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out);
 /* The same for flexible matrices, in VKT_PRECISION_F16 only. */
 bool vkt_blocks_plan_coop2(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out);
+
+/* Returns the cost of a multiply-add by COOP, or VKT_COST_NEVER. */
+double vkt_blocks_coop_cost(const vkt_traits *t, const vkt_blocks *b);
 
 /* Returns how many products the tiles compute for each one of the job, at least 1. It counts only what is lost in a
  * product of fewer than 16 rows or columns: otherwise the choice of the tile limits the loss. */

@@ -90,7 +90,7 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o,
         { VKT_V_PLACED, a_unpacked && b_unpacked, panels_cost(e, g, false, false) },
         { VKT_V_SHARED, shared->can_shared, tiles_cost(g, t->shared_pays, t->shared_cost) },
         { VKT_V_SPLIT_K, shared->can_split_k, tiles_cost(g, t->shared_pays, t->split_k_cost) },
-        { VKT_V_COOP, shared->can_coop, tiles_cost(g, t->shared_pays, t->coop_cost) },
+        { VKT_V_COOP, shared->can_coop, tiles_cost(g, t->shared_pays, vkt_blocks_coop_cost(t, &shared->coop)) },
         { VKT_V_COOP2, shared->can_coop2, tiles_cost(g, t->coop2_pays, t->coop2_cost) },
     };
     vkt_variant_cost candidates[VKT_COUNT(variants)];
