@@ -67,15 +67,15 @@ static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF
 static const feature coop_features[] = { COOP12_FEATURES(OF12){ "feature cooperativeMatrix", { COOP, COOP } } };
 #undef COOP
 /* The features that the modules of flexible matrices need in addition. A function stores single f16. */
-#define COOP2(member)                                                      \
-    {                                                                      \
+#define COOP2(member)                                                       \
+    {                                                                       \
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV, \
-            offsetof(VkPhysicalDeviceCooperativeMatrix2FeaturesNV, member) \
+            offsetof(VkPhysicalDeviceCooperativeMatrix2FeaturesNV, member)  \
     }
 static const feature coop2_features[] = {
-    FEATURE(Vulkan11, VULKAN_1_1, storageBuffer16BitAccess, 16BitStorage, 16BIT_STORAGE)
-    { "feature cooperativeMatrixFlexibleDimensions",
-      { COOP2(cooperativeMatrixFlexibleDimensions), COOP2(cooperativeMatrixFlexibleDimensions) } },
+    FEATURE(Vulkan11, VULKAN_1_1, storageBuffer16BitAccess, 16BitStorage, 16BIT_STORAGE){
+        "feature cooperativeMatrixFlexibleDimensions",
+        { COOP2(cooperativeMatrixFlexibleDimensions), COOP2(cooperativeMatrixFlexibleDimensions) } },
     { "feature cooperativeMatrixPerElementOperations",
       { COOP2(cooperativeMatrixPerElementOperations), COOP2(cooperativeMatrixPerElementOperations) } },
 };

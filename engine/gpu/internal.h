@@ -43,8 +43,8 @@ void vkt_explain_no_device(char out[512]);
 typedef struct vkt_candidate {
     VkPhysicalDevice phys;
     vkt_device_info info;
-    VkDriverId driver;                                 /* 0: unknown, because the device is below Vulkan 1.3 */
-    uint32_t compute_family, transfer_family;          /* VKT_NO_FAMILY: none; transfer_family can only transfer */
+    VkDriverId driver;                        /* 0: unknown, because the device is below Vulkan 1.3 */
+    uint32_t compute_family, transfer_family; /* VKT_NO_FAMILY: none; transfer_family can only transfer */
     bool has_memory_budget, has_coop, has_coop2, has_host_import; /* extensions */
     bool has_int64;                                               /* a feature */
 } vkt_candidate;

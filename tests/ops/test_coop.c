@@ -42,7 +42,8 @@ static vkt_program *program_make(vkt_graph *g, vkt_store *store, vkt_precision p
 static size_t by_coop(const vkt_emit *e)
 {
     size_t n = 0;
-    for (size_t i = 0; i < e->n_picked; i++) n += e->picked[i].variant == VKT_V_COOP || e->picked[i].variant == VKT_V_COOP2;
+    for (size_t i = 0; i < e->n_picked; i++)
+        n += e->picked[i].variant == VKT_V_COOP || e->picked[i].variant == VKT_V_COOP2;
     return n;
 }
 
