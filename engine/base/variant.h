@@ -33,7 +33,7 @@
     X(SHARED, "shared", "for GPUs: product, convolution, attention or network by tiles in shared memory")        \
     X(SPLIT_K, "split_k", "for GPUs: as shared, if the result is small: slices of the sum are added at the end") \
     X(COOP, "coop", "for GPUs, in programs of f16, bf16 and f32-split: shared, by cooperative matrices")         \
-    X(COOP2, "coop2", "for GPUs, in programs of f16: product by flexible cooperative matrices (not measured)")   \
+    X(COOP2, "coop2", "for GPUs, in programs of f16: matrix product by flexible cooperative matrices")           \
     X(DIRECT_SHARED, "direct_shared", "for GPUs: convolution with few channels, its weights in shared memory")   \
     X(OWNED, "owned", "gradient of a hash grid: each lane owns a table for a level and a slice of the batch")    \
     X(ATOMIC, "atomic", "for GPUs: gradient of a hash grid by 64-bit fixed-point sums, with integer atomics")

@@ -238,7 +238,8 @@ typedef struct vkt_binding {
  * vkt_program_print shows which.
  *
  * There are two exceptions, on devices with cooperative matrices. They concern those convolutions, linear layers,
- * matrix products and gradients that vkt_program_print calls "by coop". VKT_NO_COOP=1 switches both off.
+ * matrix products and gradients that vkt_program_print calls "by coop" or "by coop2". VKT_NO_COOP=1 and
+ * VKT_NO_COOP2=1 switch both off.
  *
  * In VKT_PRECISION_F16, both operands are rounded to f16 before they are multiplied, however they are stored (to
  * nearest; magnitudes from 65520 on become infinity, and magnitudes up to 2^-25 become zero). Only the sums are f32, as

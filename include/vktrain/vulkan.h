@@ -78,7 +78,9 @@ typedef struct vkt_adopt_params {
  *
  * In `params` (may be NULL) device and validation are not used, and debug_names needs debug_utils. Cooperative matrices
  * are used if the device was made with VK_KHR_cooperative_matrix and the features cooperativeMatrix, shaderFloat16,
- * vulkanMemoryModel and vulkanMemoryModelDeviceScope. If a device was made with vulkanMemoryModel, programs in
+ * vulkanMemoryModel and vulkanMemoryModelDeviceScope. The variant coop2 also needs VK_NV_cooperative_matrix2 and the
+ * features cooperativeMatrixFlexibleDimensions, cooperativeMatrixPerElementOperations and storageBuffer16BitAccess. If
+ * a device was made with vulkanMemoryModel, programs in
  * VKT_PRECISION_F16 also need vulkanMemoryModelDeviceScope; this is not checked. On CPU devices, kernels use texel
  * buffers, which makes them faster, only if the device was made with shaderInt64 (VkPhysicalDeviceFeatures2 in the
  * chain). */

@@ -77,10 +77,9 @@ typedef struct harness_report {
 } harness_report;
 
 /* Checks the subject in view 0. More checks follow: in one of the other views; with a variant that the ops could choose
- * but did not, if there is one; with split operands, if the device has cooperative matrices; in 16 bits; and there by flexible matrices, if an op
- * could use them. The seed
- * selects the view, the variant and the type. A check that finds a fault is the last one. Faults are added to the
- * report. The check in 16 bits rounds the subject's inputs. */
+ * but did not, if there is one; with split operands, if the device has cooperative matrices; in 16 bits; and there by
+ * flexible matrices, if an op could use them. The seed selects the view, the variant and the type. A check that finds a
+ * fault is the last one. Faults are added to the report. The check in 16 bits rounds the subject's inputs. */
 void harness_check(vkt_ctx *ctx, subject *s, harness_report *report);
 /* Checks the subject only in `view`. */
 void harness_check_in(vkt_ctx *ctx, subject *s, const harness_view *view, harness_report *report);

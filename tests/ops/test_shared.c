@@ -333,7 +333,7 @@ static void check_blocks(uint32_t m, uint32_t n, uint32_t k, const harness_view 
     small.force = force;
     small.may_refuse = false;
     harness_check_in(harness_ctx, &s, &small, &report);
-    assert_int_equal(report.coops + report.splits, (force & (VKT_V(COOP) | VKT_V(COOP2))) != 0);
+    assert_int_equal(report.coops + report.splits, force == VKT_V(COOP));
     assert_int_equal(report.halves, half);
     if (report.faults) fail_msg("%s", report.text);
     subject_free(&s);
@@ -351,10 +351,6 @@ static void blocks_of_long_sums_add_up(void **state)
     if (!harness_ctx->limits.coop.m) return;
     check_blocks(9, 13, 603, &harness_half_views[3], VKT_V(COOP), false);
     check_blocks(12, 16, 604, &harness_half_views[3], VKT_V(COOP), true);
-    if (harness_ctx->limits.coop2.m) {
-        check_blocks(9, 13, 603, &harness_half_views[3], VKT_V(COOP2), false);
-        check_blocks(12, 16, 604, &harness_half_views[3], VKT_V(COOP2), true);
-    }
     if (harness_ctx->limits.coop_bf16.m) check_blocks(9, 13, 603, &harness_half_views[2], VKT_V(COOP), false);
     if (harness_ctx->limits.coop_bf16.m) check_blocks(12, 16, 604, &harness_half_views[2], VKT_V(COOP), true);
     harness_view split = harness_split_view;
@@ -491,66 +487,6 @@ static void matrices_must_divide_the_tile(void **state)
     }
 }
 
-static void flexible_matrices_divide_the_tile(void **state)
-{
-    (void)state;
-    static const struct {
-        vkt_coop steps;
-        uint32_t subgroup, bm; /* bm: rows of the tile; 0: none fits */
-    } cases[] = {
-        { { 16, 16, 16 }, 32, 128 }, { { 16, 8, 16 }, 32, 128 }, { { 16, 16, 16 }, 64, 128 },
-        { { 8, 8, 8 }, 8, 128 },     { { 8, 8, 8 }, 4, 128 },    { { 32, 32, 16 }, 32, 128 },
-        { { 32, 32, 16 }, 8, 0 },    { { 16, 16, 32 }, 32, 0 },  { { 0, 0, 0 }, 32, 0 },
-    };
-    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
-        vkt_limits lim = gpu;
-        vkt_blocks b;
-        lim.coop2 = cases[i].steps;
-        lim.subgroup_size = cases[i].subgroup;
-        const vkt_blocks_job job = { 4096, 4096, 4096, 1, .coop = true, .flexible = true };
-        const bool fits = vkt_blocks_plan(&lim, &job, 1, &b);
-        assert_int_equal(fits ? b.spec[BLOCKS_SPEC_BM] : 0, cases[i].bm);
-        if (fits) assert_true(b.flexible && b.coop && !b.split);
-        lim.coop = (vkt_coop){ 16, 16, 16 }; /* the sizes of the other matrices do not matter */
-        assert_int_equal(vkt_blocks_plan(&lim, &job, 1, &b), fits);
-    }
-}
-
-static vkt_tile flexible_tile; /* for with_tile */
-
-static void with_tile(vkt_limits *lim)
-{
-    lim->choices.tile = flexible_tile;
-}
-
-/* Each tile, in every orientation, with sizes below, above and between whole tiles. The results are stored as f32 and
- * as f16. */
-static void flexible_matrices_multiply_any_size(void **state)
-{
-    (void)state;
-    harness_needs(harness_ctx);
-    if (!harness_ctx->limits.coop2.m) return;
-    static const vkt_tile coop_tiles[] = { { 128, 128, 8, 8 }, { 64, 64, 8, 4 }, { 32, 32, 4, 4 } };
-    static const uint32_t sizes[][4] = { { 1, 1, 1, 1 },     { 2, 1, 131, 7 },    { 1, 257, 1, 33 },
-                                         { 3, 67, 97, 131 }, { 2, 132, 140, 68 }, { 1, 64, 128, 96 } };
-    for (uint32_t i = 0; i < VKT_COUNT(coop_tiles) * VKT_COUNT(sizes); i++) {
-        const uint32_t *z = sizes[i / VKT_COUNT(coop_tiles)];
-        harness_view view = { "by flexible matrices", with_tile, .force = VKT_V(COOP2),
-                              .precision = VKT_PRECISION_F16 };
-        harness_report report = { .faults = 0 };
-        subject s;
-        flexible_tile = coop_tiles[i % VKT_COUNT(coop_tiles)];
-        matmul_make(&s, z[0], z[1], z[2], z[3], i % 4);
-        subject_forward(&s);
-        subject_backward(&s);
-        harness_check_in(harness_ctx, &s, &view, &report);
-        if (report.faults) fail_msg("case %u: %s", i, report.text);
-        assert_int_equal(report.coops, 1);
-        assert_int_equal(report.halves, z[2] % 4 == 0);
-        subject_free(&s);
-    }
-}
-
 /* ---- networks ---- */
 
 /* The network with these widths, all its gradients, and the device's shared memory in KiB. slices: of the weights of
@@ -653,8 +589,6 @@ int main(void)
         cmocka_unit_test(whole_tiles_multiply),
         cmocka_unit_test(whole_tiles_convolve),
         cmocka_unit_test(matrices_must_divide_the_tile),
-        cmocka_unit_test(flexible_matrices_divide_the_tile),
-        cmocka_unit_test(flexible_matrices_multiply_any_size),
         cmocka_unit_test(networks_fit_into_shared_memory),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
