@@ -1,7 +1,7 @@
 // attention_coop.glsl - the part of attention_shared.glsl that differs with COOP: subgroups multiply cooperative matrices of
 // f16 (VK_KHR_cooperative_matrix), which sum in f32. Scores and weights stay f32 in the lanes. The sums of gradients stay in
 // matrices to the end. The sums of y are scaled by rows, so they stay in the lanes.
-// Operands and weights are rounded to f16, and dk is computed from the rounded weights, as dv is. A slice has rows of both
+// Operands and weights are rounded to f16, and ds is computed from weights that are not rounded. A slice has rows of both
 // operands along the sum's index: ROWS rows of the first one and COLUMNS rows of the second one. For sums, the rows of the
 // matrix are transposed on the way, 2 x 2 numbers at a time. So both products are the same one: ROWS x COLUMNS numbers. Each
 // subgroup owns EACH_M x EACH_N neighbouring matrices of them.
@@ -39,7 +39,7 @@ const uint OPERANDS = 3u << 2 * ATTENTION_Q | 3u << 2 * ATTENTION_K | 3u << 2 * 
 const bool ROUNDS = (STORAGE & OPERANDS) != (STORAGE_F16 * 0x55555555u & OPERANDS); // false: all operands are stored in f16
 // Two halves, each the rows of the first operand and then those of the second one; or a product, [row][column / 2].
 shared uvec2 tile[2 * HALF > PART ? 2 * HALF : PART];
-shared vec4 of_rows[LANES]; // see over_row
+shared vec4 of_rows[LANES]; // see over_row and set_aside
 vec4 staged[FETCHES];
 uvec2 staged_f16[FETCHES];
 #define NUMBERS uvec2 // four numbers in shared memory
@@ -194,10 +194,11 @@ void begin_sums()
     if (KEPT == 0) clear_products(0, EACH);
 }
 
-// Converts between numbers of a lane and of shared memory. The push constant `zero` is 0, but the compiler does not know it.
-// Else it would keep the numbers that became h, which need twice the registers.
 uvec2 numbers_of(vec4 v) { return narrow(v, STORAGE_F16); }
-vec4 vec4_of(uvec2 h) { return widen(h ^ pc.zero, STORAGE_F16); }
+
+// One of the lane's rows waits in shared memory, where no other lane uses it. So the lane needs 4 registers less.
+void set_aside(vec4 s[4]) { of_rows[gl_LocalInvocationID.x] = s[3]; }
+void take_back(inout vec4 s[4]) { s[3] = of_rows[gl_LocalInvocationID.x]; }
 
 void multiply_scores(inout vec4 s[4]) { multiply_slice(0); }
 void multiply_sums(uint at) { multiply_slice(first_of(at)); }

@@ -71,9 +71,9 @@ void clear_sums()
     [[unroll]] for (uint i = 0; i < 4 * SUMS; i++) sum[i] = vec4(0.0);
 }
 
-// Converts between numbers of a lane and of shared memory, which are the same here.
 vec4 numbers_of(vec4 v) { return v; }
-vec4 vec4_of(vec4 v) { return v; }
+void set_aside(vec4 s[4]) {}
+void take_back(inout vec4 s[4]) {}
 void begin_sums() {}
 void finish_scores(inout vec4 s[4]) {}
 void finish_sums(uint at) {}

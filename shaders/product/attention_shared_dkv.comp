@@ -45,8 +45,8 @@ uvec4 of_queries(uint first, uint column)
     return min(first + column + tile_columns().x + step, first + pc.others - 1);
 }
 
-// Converts scores s to weights p. A key that a query does not use has the weight UNSEEN.
-void weigh(uint pair, uint column, vec4 s[4], out NUMBERS p[4])
+// Converts scores s to weights. A key that a query does not use has the weight UNSEEN. w: the same for a sum.
+void weigh(uint pair, uint column, inout vec4 s[4], out NUMBERS w[4])
 {
     const uvec4 query = column + tile_columns(), at = of_queries(pc.lse0 + pair * pc.others, column);
     vec4 lse_of;
@@ -54,20 +54,19 @@ void weigh(uint pair, uint column, vec4 s[4], out NUMBERS p[4])
     [[unroll]] for (uint m = 0; m < OWN; m++) {
         const uvec4 from = uvec4(pc.causal != 0 ? min(row + tile_row(m), pc.others) : 0u);
         const bvec4 seen = lessThan(query - from, pc.others - from); // a query before `from` wraps around
-        p[m] = numbers_of(mix(uintBitsToFloat(uvec4(UNSEEN)), exp_1ulp(pc.scale * s[m] - lse_of), seen));
+        s[m] = mix(uintBitsToFloat(uvec4(UNSEEN)), exp_1ulp(pc.scale * s[m] - lse_of), seen);
+        w[m] = numbers_of(s[m]);
     }
 }
 
-// Converts products t = v dy^T to ds. p: the weights, as they were multiplied with dy.
-void differentiate(uint pair, uint column, NUMBERS p[4], vec4 t[4], out NUMBERS ds[4])
+// Converts products t = v dy^T to ds. p: the weights.
+void differentiate(uint pair, uint column, vec4 p[4], vec4 t[4], out NUMBERS ds[4])
 {
     const uvec4 at = of_queries(pc.delta0 + pair * pc.others, column);
     vec4 delta_of;
     [[unroll]] for (uint i = 0; i < 4; i++) delta_of[i] = delta[at[i]];
-    [[unroll]] for (uint m = 0; m < OWN; m++) {
-        const vec4 w = vec4_of(p[m]);
-        ds[m] = numbers_of(mix(w * (t[m] - delta_of), vec4(0.0), equal(floatBitsToUint(w), uvec4(UNSEEN))));
-    }
+    [[unroll]] for (uint m = 0; m < OWN; m++)
+        ds[m] = numbers_of(mix(p[m] * (t[m] - delta_of), vec4(0.0), equal(floatBitsToUint(p[m]), uvec4(UNSEEN))));
 }
 
 void attend(uint pair)
@@ -82,12 +81,14 @@ void attend(uint pair)
     fetch(SCORES, first, 0);
     [[dont_unroll]] for (uint c = first; c < pc.others; c += COLUMNS) {
         vec4 s[4], t[4];
-        NUMBERS p[4], ds[4];
+        NUMBERS w[4], ds[4];
         scores(SCORES, c, GRADIENTS, c, s);
-        weigh(pair, c, s, p);
-        add_sums(GRADIENTS, c, PRODUCTS, c, p, SUM_V);
+        weigh(pair, c, s, w);
+        set_aside(s);
+        add_sums(GRADIENTS, c, PRODUCTS, c, w, SUM_V);
         scores(PRODUCTS, c, QUERIES, c, t);
-        differentiate(pair, c, p, t, ds);
+        take_back(s);
+        differentiate(pair, c, s, t, ds);
         add_sums(QUERIES, c, SCORES, c + COLUMNS, ds, SUM_K);
     }
     gather_sums(SUM_V);
