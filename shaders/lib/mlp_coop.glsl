@@ -34,8 +34,12 @@ const uint INPUT = (P0 + P1 + P2 + P3 + P4) * ACT_PITCH;
 #endif
 const uint BIAS = INPUT + SAMPLES * INPUT_PITCH, WEIGHTS = BIAS + WIDEST / 2;
 shared uvec2 memory[WEIGHTS + STAGE];
-const uint DOWN = SAMPLES / COOP_M; // matrices of the sums of a product, along the samples
-const uint OWN = (DOWN * (WIDEST / COOP_N) + SUBGROUPS - 1) / SUBGROUPS; // most of them for a subgroup
+// The sums of a product are DOWN matrices along the samples and several along the outputs. A subgroup has every STEP-th of one row,
+// at most OWN, so one read of a matrix of `input` serves all of them.
+const uint DOWN = SAMPLES / COOP_M, STEP = SUBGROUPS / DOWN, OWN = (WIDEST / COOP_N + STEP - 1) / STEP;
+// A lane gets blocks of 4 x 4 sums. So many matrices go through shared memory at once that all lanes have one.
+const uint BLOCKS = COOP_M * COOP_N / 16, MOST = SUBGROUP_LANES / BLOCKS, AT_ONCE = MOST < 1 ? 1 : MOST < OWN ? MOST : OWN;
+const uint SUMS = COOP_M * SUMS_PITCH; // uvec2s of such a matrix
 coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator> sums[OWN];
 
 uint padded(uint l) { return l == 0 ? P0 : l == 1 ? P1 : l == 2 ? P2 : l == 3 ? P3 : P4; }
@@ -98,29 +102,41 @@ void stage(const uint M, const uint N, const uint padded_m, const uint padded_n,
     }
 }
 
-// Computes the subgroup's matrices of out[n][o] = sum over k of input[n][k] stage[o][k]; K and M are padded.
+uint own_sample() { return gl_SubgroupID % DOWN * COOP_M; }
+// Returns the first output of the subgroup's matrix i. It may be past the outputs.
+uint own_output(uint i) { return (gl_SubgroupID / DOWN + i * STEP) * COOP_N; }
+uint own(uint M) { return (M / COOP_N + STEP - 1) / STEP; }
+
+// Computes the subgroup's matrices of out[n][o] = sum over k of input[n][k] stage[o][k]; K and M are padded. A subgroup without
+// such a matrix repeats another one, so no barrier and no product is in a branch.
 void multiply(const uint K, const uint M)
 {
-    const uint count = DOWN * (M / COOP_N), pitch = K / 4 + 2;
-    [[unroll]] for (uint i = 0; i < (count + SUBGROUPS - 1) / SUBGROUPS; i++) {
-        const uint t = i * SUBGROUPS + gl_SubgroupID, n = t % DOWN * COOP_M, o = t / DOWN * COOP_N;
+    const uint pitch = K / 4 + 2;
+    [[unroll]] for (uint i = 0; i < own(M); i++)
         sums[i] = coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator>(0.0);
-        if (t < count)
-            [[unroll]] for (uint k = 0; k < K / 4; k += COOP_K / 4) {
-                coopmat<float16_t, gl_ScopeSubgroup, COOP_M, COOP_K, gl_MatrixUseA> a;
-                coopmat<float16_t, gl_ScopeSubgroup, COOP_K, COOP_N, gl_MatrixUseB> b;
-                coopMatLoad(a, memory, INPUT + n * INPUT_PITCH + k, INPUT_PITCH, gl_CooperativeMatrixLayoutRowMajor);
-                coopMatLoad(b, memory, WEIGHTS + o * pitch + k, pitch, gl_CooperativeMatrixLayoutColumnMajor);
-                sums[i] = coopMatMulAdd(a, b, sums[i]);
-            }
+    [[unroll]] for (uint k = 0; k < K / 4; k += COOP_K / 4) {
+        coopmat<float16_t, gl_ScopeSubgroup, COOP_M, COOP_K, gl_MatrixUseA> a;
+        coopMatLoad(a, memory, INPUT + own_sample() * INPUT_PITCH + k, INPUT_PITCH, gl_CooperativeMatrixLayoutRowMajor);
+        [[unroll]] for (uint i = 0; i < own(M); i++) {
+            const uint o = min(own_output(i), M - COOP_N);
+            coopmat<float16_t, gl_ScopeSubgroup, COOP_K, COOP_N, gl_MatrixUseB> b;
+            coopMatLoad(b, memory, WEIGHTS + o * pitch + k, pitch, gl_CooperativeMatrixLayoutColumnMajor);
+            sums[i] = coopMatMulAdd(a, b, sums[i]);
+        }
     }
 }
 
 vec2 floats(uint i) { return uintBitsToFloat(memory[i]); }
-uint sums_at() { return WEIGHTS + gl_SubgroupID * COOP_M * SUMS_PITCH; } // of the subgroup
+uint sums_at() { return WEIGHTS + gl_SubgroupID * AT_ONCE * SUMS; } // of the subgroup
 
 // What becomes of the sums of a product.
 const uint HIDDEN = 0, LAST = 1, BACK = 2;
+
+// Returns which of four f16 numbers are not above 0.
+bvec4 is_off(uvec2 h)
+{
+    return bvec4(lessThanEqual(unpackFloat2x16(h.x), f16vec2(0.0)), lessThanEqual(unpackFloat2x16(h.y), f16vec2(0.0)));
+}
 
 // Stores v[c] of feature f + c of layer l, after HIDDEN or LAST, or before it, after BACK.
 void finish(const uint what, const uint l, uint f, uint column, vec4 v[4])
@@ -130,7 +146,7 @@ void finish(const uint what, const uint l, uint f, uint column, vec4 v[4])
         if (what != BACK) v[c] += floats(BIAS + (f + c) / 2)[c % 2];
         if (what == HIDDEN) v[c] = mix(v[c], vec4(0), lessThan(v[c], vec4(0)));
 #ifndef FORWARD
-        if (what == BACK && l > 0) v[c] = mix(v[c], vec4(0), lessThanEqual(widen(memory[act_at(l, f + c) + column], STORAGE_F16), vec4(0)));
+        if (what == BACK && l > 0) v[c] = mix(v[c], vec4(0), is_off(memory[act_at(l, f + c) + column]));
 #endif
 #ifdef MSE
         if (what == LAST) {
@@ -153,24 +169,25 @@ void finish(const uint what, const uint l, uint f, uint column, vec4 v[4])
             result_put((f + c) * pc.pitch + first_column + column, scale * v[c]);
 }
 
-// Gives the sums to the subgroup's lanes: each has blocks of four samples of four features. All subgroups reach the same barriers:
-// llvmpipe waits for the whole work group at a subgroup's barrier.
+// Gives the sums to the subgroup's lanes: each has blocks of four samples of four features. All subgroups reach the same barriers,
+// as llvmpipe's results are wrong if a part of them is at a subgroupBarrier.
 void finish_all(const uint what, const uint l)
 {
-    const uint count = DOWN * (padded(l) / COOP_N);
-    [[unroll]] for (uint i = 0; i < (count + SUBGROUPS - 1) / SUBGROUPS; i++) {
-        const uint t = i * SUBGROUPS + gl_SubgroupID, n = t % DOWN * COOP_M, o = t / DOWN * COOP_N;
-        if (t < count) coopMatStore(sums[i], memory, sums_at(), SUMS_PITCH, gl_CooperativeMatrixLayoutRowMajor);
+    const uint count = own(padded(l));
+    [[unroll]] for (uint first = 0; first < count; first += AT_ONCE) {
+        [[unroll]] for (uint i = first; i < min(first + AT_ONCE, count); i++)
+            coopMatStore(sums[i], memory, sums_at() + (i - first) * SUMS, SUMS_PITCH, gl_CooperativeMatrixLayoutRowMajor);
         subgroupBarrier();
-        for (uint b = gl_SubgroupInvocationID; b < (t < count ? COOP_M * COOP_N / 16 : 0); b += SUBGROUP_LANES) {
-            const uint row = b / (COOP_N / 4) * 4, column = b % (COOP_N / 4) * 4;
+        for (uint b = gl_SubgroupInvocationID; b < AT_ONCE * BLOCKS; b += SUBGROUP_LANES) {
+            const uint i = b / BLOCKS, row = b % BLOCKS / (COOP_N / 4) * 4, column = b % (COOP_N / 4) * 4;
+            if (own_output(first + i) >= padded(l)) continue;
             vec4 v[4];
             [[unroll]] for (uint j = 0; j < 4; j++) {
-                const uint at = sums_at() + (row + j) * SUMS_PITCH + column / 2;
+                const uint at = sums_at() + i * SUMS + (row + j) * SUMS_PITCH + column / 2;
                 const vec4 four = vec4(floats(at), floats(at + 1));
                 [[unroll]] for (uint c = 0; c < 4; c++) v[c][j] = four[c];
             }
-            finish(what, l, o + column, (n + row) / 4, v);
+            finish(what, l, own_output(first + i) + column, (own_sample() + row) / 4, v);
         }
         subgroupBarrier();
     }
@@ -217,21 +234,20 @@ void weights(const uint l, bool first)
     const uint ACROSS = padded(l - 1) / COOP_N, count = padded(l) / COOP_M * ACROSS;
     barrier();
     for (uint i = 0; i < count; i += SUBGROUPS) {
-        const uint t = i + gl_SubgroupID, o = t / ACROSS * COOP_M, k = t % ACROSS * COOP_N;
-        if (t < count) {
-            coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator> c =
-                coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator>(0.0);
-            [[unroll]] for (uint n = 0; n < SAMPLES / 4; n += COOP_K / 4) {
-                coopmat<float16_t, gl_ScopeSubgroup, COOP_M, COOP_K, gl_MatrixUseA> a;
-                coopmat<float16_t, gl_ScopeSubgroup, COOP_K, COOP_N, gl_MatrixUseB> b;
-                coopMatLoad(a, memory, act_at(l, o) + n, ACT_PITCH, gl_CooperativeMatrixLayoutRowMajor);
-                coopMatLoad(b, memory, act_at(l - 1, k) + n, ACT_PITCH, gl_CooperativeMatrixLayoutColumnMajor);
-                c = coopMatMulAdd(a, b, c);
-            }
-            coopMatStore(c, memory, sums_at(), SUMS_PITCH, gl_CooperativeMatrixLayoutRowMajor);
+        const uint t = min(i + gl_SubgroupID, count - 1), o = t / ACROSS * COOP_M, k = t % ACROSS * COOP_N;
+        coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator> c =
+            coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator>(0.0);
+        [[unroll]] for (uint n = 0; n < SAMPLES / 4; n += COOP_K / 4) {
+            coopmat<float16_t, gl_ScopeSubgroup, COOP_M, COOP_K, gl_MatrixUseA> a;
+            coopmat<float16_t, gl_ScopeSubgroup, COOP_K, COOP_N, gl_MatrixUseB> b;
+            coopMatLoad(a, memory, act_at(l, o) + n, ACT_PITCH, gl_CooperativeMatrixLayoutRowMajor);
+            coopMatLoad(b, memory, act_at(l - 1, k) + n, ACT_PITCH, gl_CooperativeMatrixLayoutColumnMajor);
+            c = coopMatMulAdd(a, b, c);
         }
+        coopMatStore(c, memory, sums_at(), SUMS_PITCH, gl_CooperativeMatrixLayoutRowMajor);
+        const uint pairs = i + gl_SubgroupID < count ? COOP_M * COOP_N / 2 : 0;
         subgroupBarrier();
-        for (uint j = gl_SubgroupInvocationID; j < (t < count ? COOP_M * COOP_N / 2 : 0); j += SUBGROUP_LANES) {
+        for (uint j = gl_SubgroupInvocationID; j < pairs; j += SUBGROUP_LANES) {
             const uint row = j / (COOP_N / 2), pair = j % (COOP_N / 2), at = to + (o + row) * (K + 1) + k + 2 * pair;
             const vec2 two = floats(sums_at() + row * SUMS_PITCH + pair);
             if (o + row < M && k + 2 * pair < K) add_to_part(at, two.x, first);

@@ -253,16 +253,18 @@ static bool share_coop(job *j)
     const vkt_coop *c = &lim->coop;
     const uint32_t unit = VKT_MAX(VKT_MAX(c->m, c->n), c->k), subgroups = MLP_SHARED_LANES / lim->subgroup_size;
     if (!unit || MLP_SHARED_SAMPLES % c->m || MLP_SHARED_SAMPLES % c->k || MLP_SHARED_LANES % lim->subgroup_size ||
-        subgroups > SUBGROUPS_MAX || lim->max_workgroup_lanes < MLP_SHARED_LANES)
+        subgroups > SUBGROUPS_MAX || subgroups % (MLP_SHARED_SAMPLES / c->m) || lim->max_workgroup_lanes < MLP_SHARED_LANES)
         return false;
-    uint32_t act = 0, stage = VKT_MAX(8 * MLP_SHARED_LANES, subgroups * c->m * (4 * c->n + 16));
+    const uint32_t widest = (uint32_t)vkt_round_up(j->widest, unit), input = MLP_SHARED_SAMPLES * (2 * widest + 16);
+    const uint32_t step = subgroups * c->m / MLP_SHARED_SAMPLES, own = vkt_div_up(widest / c->n, step);
+    const uint32_t at_once = VKT_MAX(VKT_MIN(lim->subgroup_size * 16 / (c->m * c->n), own), 1u);
+    uint32_t act = 0, stage = VKT_MAX(8 * MLP_SHARED_LANES, subgroups * at_once * c->m * (4 * c->n + 16));
     for (uint32_t l = 0; l <= j->layers; l++) {
         const uint32_t M = (uint32_t)vkt_round_up(j->width[l], unit);
         const uint32_t K = l ? (uint32_t)vkt_round_up(j->width[l - 1], unit) : 0;
         act += M * (2 * MLP_SHARED_SAMPLES + 16);
         if (l) stage = VKT_MAX(stage, VKT_MAX(M * (2 * K + 16), K * (2 * M + 16)));
     }
-    const uint32_t widest = (uint32_t)vkt_round_up(j->widest, unit), input = MLP_SHARED_SAMPLES * (2 * widest + 16);
     if (j->pass == VKT_MLP_FORWARD) act = 0;
     j->stage = act + input + 4 * widest + stage <= lim->shared_bytes ? stage / 8 : 0;
     return j->stage != 0;
