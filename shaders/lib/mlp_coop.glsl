@@ -37,9 +37,10 @@ shared uvec2 memory[WEIGHTS + STAGE];
 // The sums of a product are DOWN matrices along the samples and several along the outputs. A subgroup has every STEP-th of one row,
 // at most OWN, so one read of a matrix of `input` serves all of them.
 const uint DOWN = SAMPLES / COOP_M, STEP = SUBGROUPS / DOWN, OWN = (WIDEST / COOP_N + STEP - 1) / STEP;
-// A lane gets blocks of 4 x 4 sums. So many matrices go through shared memory at once that all lanes have one.
-const uint BLOCKS = COOP_M * COOP_N / 16, MOST = SUBGROUP_LANES / BLOCKS, AT_ONCE = MOST < 1 ? 1 : MOST < OWN ? MOST : OWN;
-const uint SUMS = COOP_M * SUMS_PITCH; // uvec2s of such a matrix
+// A lane gets blocks of 4 x 4 sums. Several matrices go through shared memory at once, so that more lanes have one, if there is room.
+const uint BLOCKS = COOP_M * COOP_N / 16, SUMS = COOP_M * SUMS_PITCH; // blocks and uvec2s of a matrix
+const uint LANES_FOR = SUBGROUP_LANES / BLOCKS, ROOM = STAGE / (SUBGROUPS * SUMS), MOST = LANES_FOR < ROOM ? LANES_FOR : ROOM;
+const uint AT_ONCE = MOST < 1 ? 1 : MOST < OWN ? MOST : OWN;
 coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator> sums[OWN];
 
 uint padded(uint l) { return l == 0 ? P0 : l == 1 ? P1 : l == 2 ? P2 : l == 3 ? P3 : P4; }

@@ -99,8 +99,7 @@ static void networks_fit_into_shared_memory(void **state)
 }
 
 /* Shapes for cooperative matrices, with all gradients: widths that are whole matrices or not, one sample, a group with
- * several blocks of samples, and networks that hardly fit. With subgroups of 4 lanes there are 64 matrices of sums in
- * shared memory, so only the small networks fit. */
+ * several blocks of samples, and networks that hardly fit. */
 static void networks_multiply_matrices(void **state)
 {
     (void)state;
@@ -132,7 +131,7 @@ static void networks_multiply_matrices(void **state)
         harness_check_in(harness_ctx, &s, &view, &report);
         subject_free(&s);
         if (report.faults) fail_msg("case %zu: %s", i, report.text);
-        if (lim->subgroup_size > 4 || i < 6) assert_int_equal(report.coops, !(n->forward_only && i % 2));
+        assert_int_equal(report.coops, !(n->forward_only && i % 2));
     }
 }
 

@@ -258,15 +258,17 @@ static bool share_coop(job *j)
     const uint32_t widest = (uint32_t)vkt_round_up(j->widest, unit), input = MLP_SHARED_SAMPLES * (2 * widest + 16);
     const uint32_t step = subgroups * c->m / MLP_SHARED_SAMPLES, own = vkt_div_up(widest / c->n, step);
     const uint32_t at_once = VKT_MAX(VKT_MIN(lim->subgroup_size * 16 / (c->m * c->n), own), 1u);
-    uint32_t act = 0, stage = VKT_MAX(8 * MLP_SHARED_LANES, subgroups * at_once * c->m * (4 * c->n + 16));
+    const uint32_t sums = subgroups * c->m * (4 * c->n + 16);
+    uint32_t act = 0, stage = VKT_MAX(8 * MLP_SHARED_LANES, sums);
     for (uint32_t l = 0; l <= j->layers; l++) {
         const uint32_t M = (uint32_t)vkt_round_up(j->width[l], unit);
         const uint32_t K = l ? (uint32_t)vkt_round_up(j->width[l - 1], unit) : 0;
         act += M * (2 * MLP_SHARED_SAMPLES + 16);
         if (l) stage = VKT_MAX(stage, VKT_MAX(M * (2 * K + 16), K * (2 * M + 16)));
     }
-    if (j->pass == VKT_MLP_FORWARD) act = 0;
-    j->stage = act + input + 4 * widest + stage <= lim->shared_bytes ? stage / 8 : 0;
+    const uint32_t others = (j->pass == VKT_MLP_FORWARD ? 0 : act) + input + 4 * widest;
+    if (others + VKT_MAX(stage, at_once * sums) <= lim->shared_bytes) stage = VKT_MAX(stage, at_once * sums);
+    j->stage = others + stage <= lim->shared_bytes ? stage / 8 : 0;
     return j->stage != 0;
 }
 
