@@ -309,6 +309,7 @@ static void prepare(const vkt_subject *s, call *c)
                         .out = c->out,
                         .constant = s->constant,
                         .stored = s->stored,
+                        .f16 = s->f16,
                         .dout = c->dout,
                         .din = c->din,
                         .rows = s->run.rows ? s->run.rows : s->c.in[0].shape.dim[0],

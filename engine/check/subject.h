@@ -30,6 +30,7 @@ typedef struct vkt_subject {
     vkt_side dout[VKT_MAX_OUT]; /* seeds: gradients with respect to the outputs */
     vkt_side din[VKT_MAX_IN];
     const double *constant; /* see vkt_ref_call; NULL except while difference quotients are computed */
+    bool f16;               /* see vkt_ref_call */
     const double *stored; /* see vkt_ref_call; NULL unless a test has read the values that a device stored in 16 bits */
 } vkt_subject;
 

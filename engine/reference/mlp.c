@@ -1,8 +1,11 @@
 /* reference/mlp.c - a fully connected network, sample by sample:
  *   h[0] = x,  h[l] = max(w[l] h[l-1] + b[l], 0),  the last layer without max
  *   mlp: y = the last h
- *   mlp_mse: the mean of (y - target)^2 over the real rows and all outputs */
+ *   mlp_mse: the mean of (y - target)^2 over the real rows and all outputs
+ * In f16 the gradient with respect to y is y - target, rounded; the other factors multiply the results. */
 #include "reference/families.h"
+
+#include "base/half.h"
 
 typedef struct network {
     const vkt_ref_call *c;
@@ -29,6 +32,12 @@ static double *bias(const network *n, uint32_t l)
     return n->params + 2 * l + 1 < n->c->n_in ? n->c->in[n->params + 2 * l + 1].f : NULL;
 }
 
+/* Returns v, as a product in f16 reads it. */
+static double operand(const network *n, double v)
+{
+    return n->c->f16 ? (double)vkt_f32_from_half(vkt_half_from_f32((float)v)) : v;
+}
+
 static const double *run(network *n, size_t sample)
 {
     for (uint32_t i = 0; i < n->width[0]; i++) n->h[0][i] = n->c->in[0].f[sample * n->width[0] + i];
@@ -36,31 +45,33 @@ static const double *run(network *n, size_t sample)
         for (uint32_t o = 0; o < n->width[l + 1]; o++) {
             double sum = bias(n, l) ? bias(n, l)[o] : 0;
             for (uint32_t i = 0; i < n->width[l]; i++) sum += weight(n, l)[o * n->width[l] + i] * n->h[l][i];
-            n->h[l + 1][o] = l + 1 < n->layers && sum < 0 ? 0 : sum;
+            n->h[l + 1][o] = l + 1 == n->layers ? sum : sum < 0 ? 0 : operand(n, sum);
         }
     return n->h[n->layers];
 }
 
-/* Adds to din the gradients that come from a sample. `run` must have computed this sample last. dy: the gradient with
- * respect to its y. */
-static void run_back(const network *n, size_t sample, const double *dy)
+/* Adds to din the gradients that come from a sample. `run` must have computed this sample last. factor dy: the gradient
+ * with respect to its y. */
+static void run_back(const network *n, size_t sample, double factor, const double *dy)
 {
     double d[2][VKT_MLP_MAX_WIDTH];
-    memcpy(d[n->layers % 2], dy, n->width[n->layers] * sizeof *dy);
+    for (uint32_t o = 0; o < n->width[n->layers]; o++) d[n->layers % 2][o] = operand(n, dy[o]);
     for (uint32_t l = n->layers; l-- > 0;) {
         const double *above = d[(l + 1) % 2];
         double *below = d[l % 2], *dw = n->c->din[n->params + 2 * l];
         double *db = bias(n, l) ? n->c->din[n->params + 2 * l + 1] : NULL;
         memset(below, 0, sizeof d[0]);
         for (uint32_t o = 0; o < n->width[l + 1]; o++) {
-            if (db) db[o] += above[o];
+            if (db) db[o] += factor * above[o];
             for (uint32_t i = 0; i < n->width[l]; i++) {
-                if (dw) dw[o * n->width[l] + i] += above[o] * n->h[l][i];
+                if (dw) dw[o * n->width[l] + i] += factor * above[o] * n->h[l][i];
                 if (l == 0 || n->h[l][i] > 0) below[i] += above[o] * weight(n, l)[o * n->width[l] + i];
             }
         }
+        for (uint32_t i = 0; l && i < n->width[l]; i++) below[i] = operand(n, below[i]);
     }
-    for (uint32_t i = 0; n->c->din[0] && i < n->width[0]; i++) n->c->din[0][sample * n->width[0] + i] += d[0][i];
+    for (uint32_t i = 0; n->c->din[0] && i < n->width[0]; i++)
+        n->c->din[0][sample * n->width[0] + i] += factor * d[0][i];
 }
 
 static void mlp_forward(const vkt_ref_call *c)
@@ -75,7 +86,7 @@ static void mlp_backward(const vkt_ref_call *c)
     network n = network_of(c);
     for (size_t b = 0; b < c->in[0].shape.dim[0]; b++) {
         run(&n, b);
-        run_back(&n, b, c->dout[0] + b * n.width[n.layers]);
+        run_back(&n, b, 1, c->dout[0] + b * n.width[n.layers]);
     }
 }
 
@@ -97,11 +108,12 @@ static void mse_backward(const vkt_ref_call *c)
 {
     network n = network_of(c);
     const uint32_t out = n.width[n.layers];
+    const double factor = c->dout[0][0] * 2 / ((double)c->rows * out);
     for (size_t b = 0; b < c->rows; b++) {
         const double *y = run(&n, b), *t = c->in[1].f + b * out;
         double dy[VKT_MLP_MAX_WIDTH];
-        for (uint32_t o = 0; o < out; o++) dy[o] = c->dout[0][0] * 2 * (y[o] - t[o]) / ((double)c->rows * out);
-        run_back(&n, b, dy);
+        for (uint32_t o = 0; o < out; o++) dy[o] = y[o] - t[o];
+        run_back(&n, b, factor, dy);
     }
 }
 

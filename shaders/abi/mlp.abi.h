@@ -31,4 +31,5 @@ VKT_PUSH(vkt_mlp_push,
 #define MLP_SHARED_LANES   256
 #define MLP_SHARED_SAMPLES 32
 #define MLP_SHARED_ROW     9 /* vec4s of a row in shared memory: 8 and an unused one, so that rows begin in different banks */
-#define MLP_SPEC_STAGE     7 /* vec4s of weights in shared memory: MLP_SHARED_LANES / 2 or more */
+#define MLP_SPEC_STAGE     7 /* vec4s of weights in shared memory: MLP_SHARED_LANES / 2 or more. With COOP: uvec2s of the part
+                              * `stage` of lib/mlp_coop.glsl */

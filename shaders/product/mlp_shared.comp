@@ -4,6 +4,7 @@
 //   A product is out[o][n] = sum over k of w[k][o] in[k][n]. A work group copies the weights to shared memory, in slices of
 //   rows if they do not fit. A lane computes two or four outputs of 4 samples, so a weight from shared memory serves 4 samples.
 //   Weight gradients are tiles of 4 x 4 elements per lane. They are added to the group's PART by the lane that computes them.
+// COOP: products by cooperative matrices of f16 (lib/mlp_coop.glsl).
 // source: Mueller, Rousselle, Novak & Keller, Real-time Neural Radiance Caching for Path Tracing (2021), section 3.4
 // grid: x over blocks; one group processes per_group neighbouring blocks. MLP_SUM_ROWS adds the groups' parts.
 // Deterministic: the order of additions depends only on the shape.
@@ -36,116 +37,34 @@ layout(binding = MLP_DLOSS, std430) readonly buffer Dloss { float dloss[]; };
 #endif
 VKT_STORED(MLP_OUT, writeonly, result)
 
-const uint COLUMNS = MLP_SHARED_SAMPLES / 4, ROW = MLP_SHARED_ROW; // vec4s of a row that are used; of a row
-const uint MAX_OUTPUTS = 4, UNROLL = 4;
-shared vec4 act[(W0 + W1 + W2 + W3 + W4) * ROW];
-shared vec2 stage[2 * STAGE]; // rows of a matrix of PACKED; at the end the losses of the lanes
+const uint COLUMNS = MLP_SHARED_SAMPLES / 4; // vec4s of a block's samples
 uint lane, first_column, rows; // first_column: the block's first vec4 of samples
-float scale;
-vec4 loss, sums[MAX_OUTPUTS];
+float scale;                   // of dy: with COOP it multiplies the gradients, else dy itself
+vec4 loss;
 
 uint width(uint l) { return l == 0 ? W0 : l == 1 ? W1 : l == 2 ? W2 : l == 3 ? W3 : W4; }
 uint rows_at(uint l) { return l == 1 ? pc.rows1 : l == 2 ? pc.rows2 : l == 3 ? pc.rows3 : pc.rows4; }
 uint cols_at(uint l) { return l == 1 ? pc.cols1 : l == 2 ? pc.cols2 : l == 3 ? pc.cols3 : pc.cols4; }
 uint bias_at(uint l) { return l == 1 ? pc.bias1 : l == 2 ? pc.bias2 : l == 3 ? pc.bias3 : pc.bias4; }
 uint part_at(uint l) { return l == 1 ? pc.part1 : l == 2 ? pc.part2 : l == 3 ? pc.part3 : pc.part4; }
-// Returns the index in act[] of the first row of h[l] or dy[l].
-uint act_at(uint l) { return ((l > 0 ? W0 : 0) + (l > 1 ? W1 : 0) + (l > 2 ? W2 : 0) + (l > 3 ? W3 : 0)) * ROW; }
-
-// A lane computes outputs first_output(M) .. + outputs(M) - 1 of the samples of vec4 lane % COLUMNS.
-uint outputs(uint M) { return M > MLP_SHARED_LANES / COLUMNS * 2 ? 4 : 2; }
-uint first_output(uint M) { return lane / COLUMNS * outputs(M); }
 
 bvec4 is_real(uint column) { return lessThan(4 * (first_column + column) + uvec4(0, 1, 2, 3), uvec4(rows)); }
 uint loaded(uint column) { return min(first_column + column, pc.pitch - 1); }
 
-// Adds to sums[] the products with N rows of the matrix in stage[]. A row has Q vec4s. w_at: index of the lane's first weight.
-// in_at: index of the lane's vec4 of the first row of the other factor.
-void multiply(const uint N, const uint M, const uint Q, uint w_at, uint in_at)
-{
-    [[unroll]] for (uint k = 0; k < N; k++) {
-        const vec4 v = act[in_at + k * ROW];
-        [[unroll]] for (uint g = 0; g < outputs(M) / 2; g++) {
-            const vec2 w = stage[w_at + 2 * k * Q + g];
-            sums[2 * g] += w.x * v;
-            sums[2 * g + 1] += w.y * v;
-        }
-    }
-}
-
-void multiply_slice(uint n, const uint M, const uint Q, uint in_at)
-{
-    uint w_at = first_output(M) / 2;
-    for (uint i = 0; i < n / UNROLL; i++) {
-        multiply(UNROLL, M, Q, w_at, in_at);
-        w_at += 2 * UNROLL * Q;
-        in_at += UNROLL * ROW;
-    }
-    for (uint i = 0; i < n % UNROLL; i++) multiply(1, M, Q, w_at + 2 * i * Q, in_at + i * ROW);
-}
-
-// Adds to sums[] the product of the matrix (K rows, M columns) at `at` with the rows of act[] from `from` on. Begins with a
-// barrier.
-void product(const uint K, const uint M, uint at, uint from)
-{
-    const uint Q = (M + 3) / 4, slice = min(STAGE / Q, K);
-    for (uint k = 0; k < K; k += slice) {
-        const uint n = min(slice, K - k);
-        barrier();
-        for (uint i = lane; i < n * Q; i += MLP_SHARED_LANES) {
-            const vec4 w = LOAD4(packed_in, at + k * Q + i);
-            stage[2 * i] = w.xy;
-            stage[2 * i + 1] = w.zw;
-        }
-        barrier();
-        if (first_output(M) < M) multiply_slice(n, M, Q, from + k * ROW + lane % COLUMNS);
-    }
-}
-
-// Writes sums[i], output o of the last layer: y or, with MSE, dy.
-void finish(uint o, uint i)
-{
-    const uint column = lane % COLUMNS;
-#ifdef MSE
-    const vec4 d = mix(vec4(0), sums[i] - LOAD4(t_in, o * pc.pitch + loaded(column)), is_real(column));
-    loss += d * d;
-    act[act_at(LAYERS) + o * ROW + column] = scale * d;
+#ifdef COOP
+#include "lib/mlp_coop.glsl"
 #else
-    if (first_column + column < pc.pitch) result_put(o * pc.pitch + first_column + column, sums[i]);
-#endif
-}
-
-void forward(const uint l)
-{
-    const uint M = width(l), o = first_output(M);
-    [[unroll]] for (uint i = 0; i < outputs(M); i += 2) {
-        const vec4 b = LOAD4(packed_in, bias_at(l) + min(o + i, M - 1));
-        sums[i] = vec4(b.x);
-        sums[i + 1] = vec4(b.y);
-    }
-    product(width(l - 1), M, cols_at(l), act_at(l - 1));
-    [[unroll]] for (uint i = 0; i < outputs(M); i++)
-        if (o + i < M) {
-            if (l == LAYERS) finish(o + i, i);
-            else act[act_at(l) + (o + i) * ROW + lane % COLUMNS] = mix(sums[i], vec4(0), lessThan(sums[i], vec4(0)));
-        }
-}
-
-#ifndef FORWARD
-#include "lib/mlp_shared_back.glsl"
+#include "lib/mlp_lanes.glsl"
 #endif
 
 void pass(bool first)
 {
-    for (uint i = lane; i < W0 * COLUMNS; i += MLP_SHARED_LANES)
-        act[i / COLUMNS * ROW + i % COLUMNS] = LOAD4(x_in, i / COLUMNS * pc.pitch + loaded(i % COLUMNS));
+    load_x();
     if (LAYERS > 1) forward(1);
     if (LAYERS > 2) forward(2);
     if (LAYERS > 3) forward(3);
 #ifdef GRAD
-    for (uint i = lane; i < width(LAYERS) * COLUMNS; i += MLP_SHARED_LANES)
-        act[act_at(LAYERS) + i / COLUMNS * ROW + i % COLUMNS] =
-            mix(vec4(0), LOAD4(t_in, i / COLUMNS * pc.pitch + loaded(i % COLUMNS)), is_real(i % COLUMNS));
+    load_dy();
 #else
     forward(LAYERS);
 #endif
@@ -168,6 +87,8 @@ void main()
     const float n = float(rows) * float(width(LAYERS));
     scale = 2.0 * dloss[0] / n;
     loss = vec4(0);
+#else
+    scale = 1.0;
 #endif
     for (uint block = first; block < end; block++) {
         first_column = block * COLUMNS;

@@ -363,7 +363,7 @@ static bool multiplies_matrices(const rig *r)
 
 /* Compares floats with the reference. A value that is stored in 16 bits may be off by one rounding. If the subject has
  * such a value, each gradient may be off by one more rounding, because it may depend on this value. Below 2^-14, f16
- * numbers are 2^-24 apart. Attention in f16 also rounds its weights: 2^-11 of the largest number. */
+ * numbers are 2^-24 apart. Attention and networks in f16 also round what they compute: 2^-11 of the largest number. */
 static void check_floats(rig *r, const side *v, const float *got, bool gradient)
 {
     static const double ulps[] = { [VKT_PRECISION_F16] = 0x1p-11, [VKT_PRECISION_BF16] = 0x1p-8 }; /* half of one */
@@ -371,9 +371,9 @@ static void check_floats(rig *r, const side *v, const float *got, bool gradient)
     const bool f16 = r->view->precision == VKT_PRECISION_F16;
     const int roundings = (value_of(r, v->t)->storage != VKT_PRECISION_F32) + (gradient && is_half(r));
     const double rel = (double)r->s->op->rel_tol + (roundings ? roundings * ulps[r->view->precision] : 0);
-    const double weights = r->s->op == &vkt_op_attention && multiplies_matrices(r) ? ulps[VKT_PRECISION_F16] : 0;
+    const double operands = f16 && multiplies_matrices(r) && !harness_may_split(r->s->op) ? ulps[VKT_PRECISION_F16] : 0;
     const double abs =
-        (double)r->s->op->abs_tol + weights + f16 * roundings * 0x1p-25 / scale_of(v->ref.f, side_count(v));
+        (double)r->s->op->abs_tol + operands + f16 * roundings * 0x1p-25 / scale_of(v->ref.f, side_count(v));
     const vkt_worst w = vkt_worst_of(got, v->ref.f, side_count(v), rel, abs);
     if (!(w.excess <= 1))
         complain(r, "%s%s is %.9g, the reference %.9g; allowed: %.3g", value_of(r, v->t)->name,
@@ -493,6 +493,7 @@ static bool adds_in_half(const rig *r)
 static void round_inputs(rig *r)
 {
     const bool matrices = multiplies_matrices(r);
+    r->s->f16 = matrices && r->view->precision == VKT_PRECISION_F16;
     for (size_t i = 0; i < VKT_COUNT(r->in); i++) {
         side *v = input_at(r->s, i);
         vkt_precision storage = v->t.id ? value_of(r, v->t)->storage : VKT_PRECISION_F32;
@@ -519,8 +520,7 @@ static void start_from_stored(rig *r, const result *out)
     const size_t n = side_count(&r->s->out[0]);
     double *y = malloc(n * sizeof *y);
     float *got = malloc(n * sizeof *got);
-    assert_non_null(y);
-    assert_non_null(got);
+    assert_true(y && got);
     vkt_unpack_value(value, out->raw[0], got);
     for (size_t i = 0; i < n; i++) y[i] = (double)got[i];
     r->s->stored = y;

@@ -60,12 +60,20 @@ void harness_as_gpu(vkt_limits *lim);
  * reference starts from the inputs as they are stored. If a kernel computes a gradient from output 0 as it is stored
  * (only attention does, in its sum of dy y), the reference does the same. If cooperative matrices multiply f16 or bf16,
  * all f32 inputs are rounded to that. Such products are exact and their sums are f32, so no tolerance changes. Only
- * attention multiplies numbers that it has computed: its weights, and their gradients, are rounded to f16. So its
- * tolerance is larger by 2^-11 of the largest number of a tensor. */
+ * attention and networks in one node multiply numbers that they have computed and rounded to f16: weights and their
+ * gradients, hidden layers and theirs. So their tolerance is larger by 2^-11 of the largest number of a tensor. The
+ * reference of a network rounds too, because the sign of a hidden element decides about its gradient. Its rounding may
+ * differ where the sums of the two are on both sides of a tie. */
 extern const harness_view harness_half_views[4];
 /* The view in which products of f32 are computed from split operands, if the device has cooperative matrices. No
  * tolerance changes. */
 extern const harness_view harness_split_view;
+/* Returns whether the op has products of split operands. Attention and networks have cooperative matrices in programs
+ * of f16 only. */
+static inline bool harness_may_split(const vkt_op *op)
+{
+    return op != &vkt_op_attention && op != &vkt_op_mlp && op != &vkt_op_mlp_mse;
+}
 
 /* The findings of the harness. `text` has an entry for each fault, with a line that reproduces it. */
 typedef struct harness_report {

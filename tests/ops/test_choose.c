@@ -250,19 +250,32 @@ static void networks_use_the_cheapest_variant(void **state)
     (void)state;
     const device shuffling_gpu = { VKT_CLASS_NVIDIA, "mlp_shuffles=1,mlp_shared_width=0", false };
     const device sharing_cpu = { VKT_CLASS_CPU, "mlp_shared_width=1", false };
+    const device coop_cpu = { VKT_CLASS_CPU, "", true };
+    const vkt_precision f32 = VKT_PRECISION_F32, f16 = VKT_PRECISION_F16;
     const struct {
         const device *d;
         uint32_t in, hidden, out;
+        vkt_precision precision;
         vkt_variant want;
     } cases[] = {
-        { &cpu, 8, 64, 4, VKT_V_WIDE },
-        { &gpu, 8, 16, 4, VKT_V_NARROW },
-        { &shuffling_gpu, 8, 64, 4, VKT_V_WIDE },
-        { &gpu, 8, 64, 4, VKT_V_SHARED },
-        { &sharing_cpu, 8, 16, 4, VKT_V_SHARED },
-        { &gpu, 128, 128, 128, VKT_V_NARROW }, /* activations do not fit into shared memory */
-        { &cpu, 2, 0, 1, VKT_V_LINE },         /* the network has one layer */
-        { &gpu, 2, 0, 1, VKT_V_LINE },
+        { &cpu, 8, 64, 4, f32, VKT_V_WIDE },
+        { &gpu, 8, 16, 4, f32, VKT_V_NARROW },
+        { &shuffling_gpu, 8, 64, 4, f32, VKT_V_WIDE },
+        { &gpu, 8, 64, 4, f32, VKT_V_SHARED },
+        { &sharing_cpu, 8, 16, 4, f32, VKT_V_SHARED },
+        { &gpu, 128, 128, 128, f32, VKT_V_NARROW }, /* activations do not fit into shared memory */
+        { &cpu, 2, 0, 1, f32, VKT_V_LINE },         /* the network has one layer */
+        { &gpu, 2, 0, 1, f32, VKT_V_LINE },
+        { &coop, 8, 64, 4, f16, VKT_V_COOP },
+        { &coop, 64, 128, 64, f16, VKT_V_COOP }, /* 48,128 bytes of shared memory */
+        { &coop, 64, 128, 96, f16, VKT_V_SHARED }, /* 55,808 bytes as matrices */
+        { &coop, 8, 16, 4, f16, VKT_V_NARROW },
+        { &coop, 2, 0, 1, f16, VKT_V_LINE },
+        { &coop, 8, 64, 4, f32, VKT_V_SHARED },
+        { &coop, 8, 64, 4, VKT_PRECISION_BF16, VKT_V_SHARED },
+        { &coop, 8, 64, 4, VKT_PRECISION_F32_SPLIT, VKT_V_SHARED },
+        { &gpu, 8, 64, 4, f16, VKT_V_SHARED },
+        { &coop_cpu, 8, 64, 4, f16, VKT_V_WIDE },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         const uint32_t hidden = cases[i].hidden;
@@ -280,7 +293,7 @@ static void networks_use_the_cheapest_variant(void **state)
         vkt_variant v[1];
         assert_int_equal(vkt_backward(g, loss), VKT_OK);
         assert_int_equal(vkt_update(g, &(vkt_optimizer){ .kind = VKT_SGD }), VKT_OK);
-        assert_int_equal(lower(cases[i].d, g, VKT_PRECISION_F32, v, 1), 1);
+        assert_int_equal(lower(cases[i].d, g, cases[i].precision, v, 1), 1);
         is_variant("network", i, v[0], cases[i].want);
         vkt_graph_destroy(&g);
     }

@@ -42,8 +42,7 @@ static void an_op_agrees_with_its_reference(void **state)
         if (report.faults) print_error("%s", report.text);
     }
     if ((op->half | op->half_rows) && !only && n >= 24) assert_true(halves > 0);
-    const bool may_split = op != &vkt_op_attention; /* attention by matrices is for programs of f16 only */
-    if (vkt_env_int("VKT_REQUIRE_COOP", 0) && !only) assert_true(coops > 0 && (splits > 0) == may_split);
+    if (vkt_env_int("VKT_REQUIRE_COOP", 0) && !only) assert_true(coops > 0 && (splits > 0) == harness_may_split(op));
     if (failures) fail_msg("%s: %lld of %lld cases failed", op->name, (long long)failures, (long long)(only ? 1 : n));
 }
 

@@ -1,6 +1,5 @@
 /* Products by tiles in shared memory (shaders/lib/blocks.glsl). Tests which tile a product gets, and that each tile
- * gives right results in every kernel that has it. Networks in shared memory (shaders/product/mlp_shared.comp). The
- * kernels are for GPUs, but the tests run on any device. */
+ * gives right results in every kernel that has it. The kernels are for GPUs, but the tests run on any device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,12 +8,10 @@
 #include <math.h>
 
 #include "ops/product/blocks.h"
-#include "ops/product/mlp.h"
 #include "ops/harness.h"
 #include "support/host.h"
 
 #include "abi/abi.h"
-#include "abi/mlp.abi.h"
 
 static void matmul_make(subject *s, uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans);
 
@@ -487,91 +484,6 @@ static void matrices_must_divide_the_tile(void **state)
     }
 }
 
-/* ---- networks ---- */
-
-/* The network with these widths, all its gradients, and the device's shared memory in KiB. slices: of the weights of
- * the layer with the largest matrix. */
-typedef struct network {
-    uint32_t batch, layers, width[VKT_MLP_MAX_LAYERS + 1], shared_kib, slices;
-} network;
-
-static uint32_t shared_kib; /* for shrink */
-
-/* Shrinks shared memory, and lets a group have several blocks of samples. */
-static void shrink(vkt_limits *lim)
-{
-    static vkt_traits few;
-    few = *lim->traits;
-    few.groups_slices = 6;
-    lim->traits = &few;
-    lim->shared_bytes = VKT_MIN(lim->shared_bytes, 1024 * shared_kib);
-}
-
-static void make_case(vkt_case *c, const network *n, bool mse)
-{
-    vkt_mlp_attr a = { .layers = n->layers, .params = mse ? 3 : 1, .grads = mse };
-    *c = (vkt_case){ .rows = mse ? n->batch - 1 : 0 };
-    vkt_case_f32(c, VKT_BATCH_LAST, vkt_shape2(n->batch, n->width[0]), -1, 1);
-    if (mse) vkt_case_f32(c, VKT_BATCH_LAST, vkt_shape2(n->batch, n->width[n->layers]), -1, 1);
-    if (mse) vkt_case_f32(c, VKT_ROWS, vkt_shape0(), -1, 1);
-    for (uint32_t l = 0; l < n->layers; l++) {
-        const float bound = 2 / sqrtf((float)n->width[l]);
-        vkt_case_f32(c, VKT_ROWS, vkt_shape2(n->width[l + 1], n->width[l]), -bound, bound);
-        vkt_case_f32(c, VKT_ROWS, vkt_shape1(n->width[l + 1]), -1, 1);
-        if (mse) a.grads |= 3u << (a.params + 2 * l);
-    }
-    vkt_case_attr(c, &a, sizeof a);
-}
-
-/* Checks that the network's kernel has the expected slices of weights. */
-static void check_slices(const subject *s, const network *n)
-{
-    vkt_limits lim = harness_ctx->limits;
-    vkt_emit e;
-    uint32_t stage = 0, most = 0;
-    shrink(&lim);
-    lim.choices.force = VKT_V(SHARED);
-    assert_int_equal(vkt_lower(s->g, &lim, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
-    for (size_t i = 0; i < e.n; i++)
-        if (e.list[i].spec[0] == MLP_SHARED_LANES) stage = e.list[i].spec[MLP_SPEC_STAGE];
-    vkt_lower_free(&e);
-    assert_int_not_equal(stage, 0);
-    for (uint32_t l = 0; l < n->layers; l++) {
-        const uint32_t K = n->width[l], M = n->width[l + 1];
-        most = VKT_MAX(most, vkt_div_up(K, VKT_MIN(stage / vkt_div_up(M, 4), K)));
-    }
-    assert_int_equal(most, n->slices);
-}
-
-static void networks_fit_into_shared_memory(void **state)
-{
-    (void)state;
-    harness_needs(harness_ctx);
-    static const network networks[] = {
-        { 333, 3, { 32, 64, 64, 3 }, 32, 2 }, { 70, 1, { 7, 5 }, 16, 1 },       { 31, 2, { 66, 65, 1 }, 32, 2 },
-        { 100, 2, { 1, 90, 2 }, 32, 1 },      { 64, 2, { 31, 61, 18 }, 18, 4 }, { 40, 4, { 9, 17, 33, 12, 6 }, 16, 1 },
-        { 33, 1, { 64, 100 }, 32, 4 },
-    };
-    const vkt_host h = vkt_test_host();
-    const harness_view view = { "in shared memory", shrink, .force = VKT_V(SHARED) };
-    const size_t count = vkt_env_int("VKT_TEST_SMALL", 0) ? 2 : VKT_COUNT(networks); /* Mesa 25 compiles for seconds */
-    for (size_t i = 0; i < 2 * count; i++) {
-        const network *n = &networks[i / 2];
-        harness_report report = { .faults = 0 };
-        subject s = { .seed = 0 };
-        vkt_case c;
-        shared_kib = n->shared_kib;
-        make_case(&c, n, i % 2);
-        assert_int_equal(vkt_subject_of_case(&h, &s, i % 2 ? &vkt_op_mlp_mse : &vkt_op_mlp, &c, i), VKT_OK);
-        check_slices(&s, n);
-        subject_forward(&s);
-        subject_backward(&s);
-        harness_check_in(harness_ctx, &s, &view, &report);
-        subject_free(&s);
-        if (report.faults) fail_msg("case %zu: %s", i, report.text);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -589,7 +501,6 @@ int main(void)
         cmocka_unit_test(whole_tiles_multiply),
         cmocka_unit_test(whole_tiles_convolve),
         cmocka_unit_test(matrices_must_divide_the_tile),
-        cmocka_unit_test(networks_fit_into_shared_memory),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }

@@ -5,6 +5,7 @@
 #include "kernel/ids.h"
 
 #include "abi/abi.h"
+#include "abi/lanes.abi.h"
 #include "abi/mlp.abi.h"
 #include "abi/mlp_line.abi.h"
 #include "abi/mlp_pack.abi.h"
@@ -16,13 +17,13 @@ typedef struct job {
     const vkt_node *n;
     vkt_emit *e;
     vkt_mlp_pass pass;
-    bool narrow;
+    bool narrow, coop;
     uint32_t layers, lanes, tiles;
     uint32_t width[MLP_LAYERS + 1], widest;
     uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed; /* starts in PACKED, its size; in vec4s */
     uint32_t part_at[MLP_LAYERS], part;                                    /* starts in a group's PART, its size */
     uint32_t per_group, groups;
-    uint32_t stage; /* of mlp_shared.comp: vec4s of weights in shared memory; 0: the network does not fit */
+    uint32_t stage; /* MLP_SPEC_STAGE of mlp_shared.comp; 0: the network does not fit, or another kernel computes it */
     vkt_tensor parts;
 } job;
 
@@ -244,6 +245,33 @@ static bool share(job *j)
     return j->stage && lim->max_workgroup_lanes >= MLP_SHARED_LANES;
 }
 
+/* Changes the job to one by cooperative matrices. Returns false if the device cannot run it. shaders/lib/mlp_coop.glsl
+ * declares the shared memory. All sizes here are in bytes. */
+static bool share_coop(job *j)
+{
+    const vkt_limits *lim = j->e->lim;
+    const vkt_coop *c = &lim->coop;
+    const uint32_t unit = VKT_MAX(VKT_MAX(c->m, c->n), c->k), subgroups = MLP_SHARED_LANES / lim->subgroup_size;
+    if (!unit || MLP_SHARED_SAMPLES % c->m || MLP_SHARED_SAMPLES % c->k || MLP_SHARED_LANES % lim->subgroup_size ||
+        subgroups > SUBGROUPS_MAX || subgroups % (MLP_SHARED_SAMPLES / c->m) || lim->max_workgroup_lanes < MLP_SHARED_LANES)
+        return false;
+    const uint32_t widest = (uint32_t)vkt_round_up(j->widest, unit), input = MLP_SHARED_SAMPLES * (2 * widest + 16);
+    const uint32_t step = subgroups * c->m / MLP_SHARED_SAMPLES, own = vkt_div_up(widest / c->n, step);
+    const uint32_t at_once = VKT_MAX(VKT_MIN(lim->subgroup_size * 16 / (c->m * c->n), own), 1u);
+    const uint32_t sums = subgroups * c->m * (4 * c->n + 16);
+    uint32_t act = 0, stage = VKT_MAX(8 * MLP_SHARED_LANES, sums);
+    for (uint32_t l = 0; l <= j->layers; l++) {
+        const uint32_t M = (uint32_t)vkt_round_up(j->width[l], unit);
+        const uint32_t K = l ? (uint32_t)vkt_round_up(j->width[l - 1], unit) : 0;
+        act += M * (2 * MLP_SHARED_SAMPLES + 16);
+        if (l) stage = VKT_MAX(stage, VKT_MAX(M * (2 * K + 16), K * (2 * M + 16)));
+    }
+    const uint32_t others = (j->pass == VKT_MLP_FORWARD ? 0 : act) + input + 4 * widest;
+    if (others + VKT_MAX(stage, at_once * sums) <= lim->shared_bytes) stage = VKT_MAX(stage, at_once * sums);
+    j->stage = others + stage <= lim->shared_bytes ? stage / 8 : 0;
+    return j->stage != 0;
+}
+
 /* Returns an upper bound of the iterations of mlp_shared.comp's loops for one block of samples. */
 static uint32_t rounds_of_shared(const job *j)
 {
@@ -258,9 +286,9 @@ static uint32_t rounds_of_shared(const job *j)
 
 static void emit_shared(job *j)
 {
-    static const uint16_t kernels[] = { [VKT_MLP_FORWARD] = VKT_K_MLP_FORWARD_SHARED,
-                                        [VKT_MLP_MSE] = VKT_K_MLP_MSE_SHARED,
-                                        [VKT_MLP_GRAD] = VKT_K_MLP_GRAD_SHARED };
+    static const uint16_t kernels[][2] = { [VKT_MLP_FORWARD] = { VKT_K_MLP_FORWARD_SHARED, VKT_K_MLP_FORWARD_COOP },
+                                           [VKT_MLP_MSE] = { VKT_K_MLP_MSE_SHARED, VKT_K_MLP_MSE_COOP },
+                                           [VKT_MLP_GRAD] = { VKT_K_MLP_GRAD_SHARED, VKT_K_MLP_GRAD_COOP } };
     const vkt_value *x = vkt_node_in(j->n, 0);
     const bool forward = j->pass == VKT_MLP_FORWARD, mse = j->pass == VKT_MLP_MSE;
     const uint32_t blocks = vkt_div_up(x->shape.dim[0], MLP_SHARED_SAMPLES);
@@ -286,7 +314,7 @@ static void emit_shared(job *j)
     uint32_t spec[MLP_SPECS];
     fill_spec(j, spec, MLP_SHARED_LANES, dx.id != 0);
     spec[MLP_SPEC_STAGE] = j->stage;
-    vkt_dispatch_add(j->e, &(vkt_launch){ .kernel = kernels[j->pass],
+    vkt_dispatch_add(j->e, &(vkt_launch){ .kernel = kernels[j->pass][j->coop],
                                           VKT_LAUNCH_BIND(bind),
                                           VKT_LAUNCH_PUSH(push),
                                           VKT_LAUNCH_SPEC(spec),
@@ -326,16 +354,25 @@ void vkt_emit_mlp(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
     const bool shuffles = e->lim->traits->mlp_shuffles;
     const uint32_t wide = e->lim->traits->mlp_shared_width;
     /* These costs only give the order of the variants. */
-    vkt_variant_cost candidates[4] = { { VKT_V_WIDE, shuffles ? 1 : 2 }, { VKT_V_NARROW, shuffles ? 2 : 1 } };
+    const bool f16 = e->precision == VKT_PRECISION_F16; /* other programs must not round operands to f16 */
+    vkt_variant_cost candidates[5] = { { VKT_V_WIDE, shuffles ? 1 : 2 }, { VKT_V_NARROW, shuffles ? 2 : 1 } };
     uint32_t n_candidates = 2;
+    job coop = j;
+    coop.coop = true;
     if (is_line(&j)) candidates[n_candidates++] = (vkt_variant_cost){ VKT_V_LINE, 0.5 };
     if (share(&j))
         candidates[n_candidates++] =
             (vkt_variant_cost){ VKT_V_SHARED, wide && j.widest >= wide ? 0.75 : VKT_COST_NEVER };
+    if (f16 && share_coop(&coop))
+        candidates[n_candidates++] =
+            (vkt_variant_cost){ VKT_V_COOP, wide && j.widest >= wide ? 0.625 : VKT_COST_NEVER };
     const vkt_variant v = vkt_pick(e, candidates, n_candidates);
     j.narrow = v == VKT_V_NARROW;
-    if (v != VKT_V_SHARED) j.stage = 0;
-    if (v == VKT_V_SHARED)
+    if (v == VKT_V_COOP)
+        j = coop;
+    else if (v != VKT_V_SHARED)
+        j.stage = 0;
+    if (j.stage)
         emit_shared(&j);
     else if (v == VKT_V_LINE)
         emit_line(&j);
