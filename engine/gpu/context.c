@@ -191,7 +191,7 @@ static vkt_result open_queue(vkt_ctx *ctx, vkt_queue *q, const char *name)
 static void look_for_tuning(vkt_ctx *ctx)
 {
     char *path = NULL;
-    if (ctx->device_class == VKT_CLASS_CPU || !ctx->keeps_cache || vkt_env_disabled("tuning")) return;
+    if (!ctx->traits.tuning_pays || !ctx->keeps_cache || vkt_env_disabled("tuning")) return;
     if (vkt_cache_path(ctx, VKT_TUNING_SUFFIX, &path) == VKT_OK && path) ctx->lacks_tuning = access(path, F_OK) != 0;
     vkt_free(&ctx->host, path);
 }

@@ -93,6 +93,7 @@ struct vkt_ctx {
     bool has_read_tuning;
     bool lacks_tuning;    /* a GPU, and its tuning file could be used but is missing */
     bool logged_no_split; /* record/program.c has logged that products of VKT_PRECISION_F32_SPLIT are not split */
+    bool logged_tuning;   /* record/program.c has logged that an entry of the tuning file is ignored */
     vkt_result lost;      /* VKT_OK, or VKT_E_DEVICE_LOST, which stays */
     char last_label[96];  /* name of the last submission, for the message when the device is lost */
     vkt_memory *memory;
