@@ -257,6 +257,63 @@ static void the_last_value_may_be_infinite(void **state)
     }
 }
 
+/* With a causal mask, no query sees the keys behind the last query. Their gradients are 0, also if their values or a
+ * query are no numbers: a weight of 0 must not be multiplied. The values of visible keys are finite, and so is their
+ * dv. */
+static void gradients_of_unseen_keys_are_zero(vkt_variant variant)
+{
+    enum { T = 5, S = 9, D = 8 };
+    const bool coop = variant == VKT_V_COOP;
+    for (int kind = 0; kind < 2; kind++) { /* their values are NaN; a visible key is infinite */
+        float q[T * D], k[S * D], v[S * D], dy[T * D], dk[S * D], dv[S * D];
+        for (int i = 0; i < S * D; i++) {
+            k[i] = kind == 1 && i / D == 1 ? INFINITY : (float)(1 + i * 29 % 13) / 8;
+            v[i] = kind == 0 && i / D >= T ? NAN : 1;
+        }
+        for (int i = 0; i < T * D; i++) {
+            q[i] = (float)(1 + i * 37 % 11) / 8;
+            dy[i] = 1;
+        }
+        vkt_graph *g = harness_graph();
+        vkt_program *p = NULL;
+        const vkt_tensor in[] = { vkt_input(g, "q", VKT_F32, VKT_ROWS, vkt_shape2(T, D)),
+                                  vkt_input(g, "k", VKT_F32, VKT_ROWS, vkt_shape2(S, D)),
+                                  vkt_input(g, "v", VKT_F32, VKT_ROWS, vkt_shape2(S, D)),
+                                  vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape2(T, D)) };
+        const vkt_tensor y = vkt_attention(g, in[0], in[1], in[2], &(vkt_attention_params){ .causal = true });
+        vkt_tensor grads[2];
+        OK(vkt_gradients(g, &y, &in[3], 1, &in[1], 2, grads));
+        for (int i = 0; i < 2; i++) vkt_keep(g, grads[i]);
+        const vkt_program_params params = { .precision = coop ? VKT_PRECISION_F16 : VKT_PRECISION_F32 };
+        OK(vkt_program_create_guarded(harness_ctx, g, NULL, &params, &p));
+        const float *const data[] = { q, k, v, dy };
+        for (int i = 0; i < 4; i++) OK(vkt_program_write(p, in[i], data[i], i == 1 || i == 2 ? sizeof k : sizeof q));
+        OK(vkt_program_run(p, NULL, NULL));
+        OK(vkt_program_read(p, grads[0], dk, sizeof dk));
+        OK(vkt_program_read(p, grads[1], dv, sizeof dv));
+        for (int i = T * D; i < S * D; i++)
+            if (dk[i] != 0 || dv[i] != 0)
+                fail_msg("%s, kind %d: dk %g and dv %g of key %d", vkt_variant_name(variant), kind, (double)dk[i],
+                         (double)dv[i], i / D);
+        vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+    }
+}
+
+static void unseen_keys_have_no_gradient_in_any_variant(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    static const vkt_variant variants[] = { VKT_V_SHUFFLED, VKT_V_SHARED, VKT_V_COOP };
+    const vkt_choices own = harness_ctx->limits.choices;
+    for (size_t i = 0; i < VKT_COUNT(variants); i++) {
+        if (variants[i] == VKT_V_COOP && !harness_ctx->limits.coop.m) continue;
+        harness_ctx->limits.choices.force = (uint64_t)1 << variants[i];
+        gradients_of_unseen_keys_are_zero(variants[i]);
+        harness_ctx->limits.choices = own;
+    }
+}
+
 /* Runs both tests with each variant of the kernels. */
 static void numbers_may_be_infinite_in_every_variant(void **state)
 {
@@ -383,6 +440,7 @@ int main(void)
         cmocka_unit_test(every_tile_in_shared_memory_agrees_with_the_reference),
         cmocka_unit_test(packed_heads_of_any_width_are_split_and_put_together),
         cmocka_unit_test(numbers_may_be_infinite_in_every_variant),
+        cmocka_unit_test(unseen_keys_have_no_gradient_in_any_variant),
         cmocka_unit_test(a_mask_hides_keys),
         cmocka_unit_test(memory_grows_with_the_sequence_not_with_its_square),
         cmocka_unit_test(loops_that_would_be_too_long_are_refused),
