@@ -46,9 +46,9 @@ typedef struct vkt_gpu_counters {
 /* An open context. The engine's code outside of gpu/ may read its fields. That code writes only kernels,
  * kernels_destroy, tuned, has_read_tuning and limits.choices. */
 struct vkt_ctx {
-    vkt_host host;            /* counts, then calls host_alloc */
-    vkt_allocator host_alloc; /* the application's allocator */
-    pid_t process;            /* process that created the context */
+    vkt_host host;         /* its allocator is vkt_counting_resize */
+    vkt_counting counting; /* counts, then calls the application's allocator */
+    pid_t process;         /* process that created the context */
     vkt_device_info info;
     VkDriverId driver;
     vkt_limits limits;

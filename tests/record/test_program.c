@@ -195,6 +195,30 @@ static void a_program_may_be_made_again_after_a_failed_allocation(void **state)
     vkt_text_release(&text);
 }
 
+/* A text has its own reference to the application's allocator. */
+static void a_text_outlives_its_context(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const vkt_host h = vkt_test_host();
+    vkt_ctx *ctx;
+    vkt_program *p;
+    char *text;
+    OK(vkt_ctx_create(NULL, &h, &ctx));
+    vkt_graph *g = graph();
+    vkt_keep(g, vkt_relu(g, vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(5))));
+    OK(vkt_program_create(ctx, g, NULL, NULL, &p));
+    OK(vkt_program_print(p, &text));
+    vkt_program_destroy(&p);
+    vkt_ctx_destroy(&ctx);
+    vkt_graph_destroy(&g);
+    const size_t blocks = vkt_test_live_blocks();
+    assert_non_null(strstr(text, "relu"));
+    vkt_text_release(&text);
+    assert_null(text);
+    assert_int_equal(vkt_test_live_blocks(), blocks - 1);
+}
+
 static void gradients_are_made_once(void **state)
 {
     (void)state;
@@ -274,6 +298,7 @@ int main(void)
         cmocka_unit_test(a_store_is_laid_out_by_its_own_graph),
         cmocka_unit_test(rows_are_those_of_the_batch),
         cmocka_unit_test(a_program_may_be_made_again_after_a_failed_allocation),
+        cmocka_unit_test(a_text_outlives_its_context),
         cmocka_unit_test(gradients_are_made_once),
         cmocka_unit_test(barriers_are_not_saved_near_the_cap),
     };
