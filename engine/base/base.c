@@ -94,6 +94,13 @@ char *vkt_strdup(const vkt_host *h, const char *s)
     return copy;
 }
 
+void *vkt_counting_resize(void *user, void *p, size_t bytes)
+{
+    const vkt_counting *c = user;
+    if (bytes) __atomic_fetch_add(c->n, 1, __ATOMIC_RELAXED);
+    return c->to.resize(c->to.user, p, bytes);
+}
+
 vkt_result vkt_grow(const vkt_host *h, void *items_ptr, size_t n, size_t *cap, size_t size)
 {
     if (n < *cap) return VKT_OK;
@@ -190,9 +197,14 @@ vkt_result vkt_text_detach(vkt_text *t, char **out)
 {
     const vkt_host *h = t->h;
     const size_t bytes = sizeof(text_owner) + t->len + 1;
-    text_owner *owner = t->failed ? NULL : vkt_alloc(h, bytes);
+    vkt_host lasting = *h; /* the text may be released after the context that counts */
+    while (lasting.alloc.resize == vkt_counting_resize) {
+        const vkt_counting *c = lasting.alloc.user;
+        lasting.alloc = c->to;
+    }
+    text_owner *owner = t->failed ? NULL : vkt_alloc(&lasting, bytes);
     if (owner) {
-        owner->alloc = h->alloc;
+        owner->alloc = lasting.alloc;
         if (t->len) memcpy(owner + 1, t->s, t->len);
     }
     *out = owner ? (char *)(owner + 1) : NULL;

@@ -52,6 +52,14 @@ vkt_result vkt_fail_null(const vkt_host *h, const char *function, const char *ar
         if (!(pointer)) return vkt_fail_null(h, __func__, #pointer); \
     } while (0)
 
+/* ---- an allocator that counts, then calls another one ---- */
+typedef struct vkt_counting {
+    vkt_allocator to;
+    uint64_t *n; /* allocations and resizes; any thread may add */
+} vkt_counting;
+/* Is the `resize` of an allocator whose `user` is a vkt_counting. */
+void *vkt_counting_resize(void *user, void *p, size_t bytes);
+
 /* ---- growing text; a failed allocation sets `failed`, and later appends do nothing ---- */
 typedef struct vkt_text {
     const vkt_host *h;
@@ -61,8 +69,8 @@ typedef struct vkt_text {
 } vkt_text;
 void vkt_text_add(vkt_text *t, const char *fmt, ...) VKT_PRINTF(2, 3);
 void vkt_text_free(vkt_text *t);
-/* Ends t. *out gets its text, which the caller frees with vkt_text_release. VKT_E_NOMEM, also if an append failed: then
- * *out is NULL. */
+/* Ends t. *out gets its text, which the caller frees with vkt_text_release, also after the vkt_counting of its
+ * allocator is gone. VKT_E_NOMEM, also if an append failed: then *out is NULL. */
 vkt_result vkt_text_detach(vkt_text *t, char **out);
 /* Writes a size such as "1.21 MiB" or "312 B": IEC units, about three digits. Returns buf. */
 const char *vkt_bytes_text(uint64_t bytes, char buf[24]);

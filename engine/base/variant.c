@@ -39,8 +39,7 @@ uint64_t vkt_variants_off(void)
     return off;
 }
 
-/* Returns what was measured to be best for `key`; all 0: nothing was measured. */
-static vkt_tuned tuned(const vkt_choices *c, uint64_t key)
+vkt_tuned vkt_tuned_for(const vkt_choices *c, uint64_t key)
 {
     size_t lo = 0, hi = c->n_tuned;
     while (lo < hi) {
@@ -55,7 +54,7 @@ static vkt_tuned tuned(const vkt_choices *c, uint64_t key)
 
 vkt_tile vkt_tile_wanted(const vkt_choices *c, uint64_t key)
 {
-    return c->tile.m ? c->tile : tuned(c, key).tile;
+    return c->tile.m ? c->tile : vkt_tuned_for(c, key).tile;
 }
 
 vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_variant_cost *costs, uint32_t n)
@@ -63,7 +62,8 @@ vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_var
     uint64_t usable = 0;
     for (uint32_t i = 0; i < n; i++) usable |= (uint64_t)1 << costs[i].variant;
     const uint64_t left = usable & ~c->off ? usable & ~c->off : usable, forced = left & c->force;
-    const uint64_t requested = forced ? forced : left & tuned(c, key).variants, open = requested ? requested : left;
+    const uint64_t requested = forced ? forced : left & vkt_tuned_for(c, key).variants,
+                   open = requested ? requested : left;
     const vkt_variant_cost *best = NULL;
     for (uint32_t i = 0; i < n; i++)
         if (open >> costs[i].variant & 1 && (!best || costs[i].cost < best->cost)) best = &costs[i];

@@ -87,6 +87,8 @@ typedef struct vkt_variant_cost {
     vkt_variant variant;
     double cost;
 } vkt_variant_cost;
+/* Returns the entry of the tuning file for nodes with this key; all 0: there is none. */
+vkt_tuned vkt_tuned_for(const vkt_choices *c, uint64_t key);
 /* Returns the tile that the user or the tuning file wants for nodes with this key. */
 vkt_tile vkt_tile_wanted(const vkt_choices *c, uint64_t key);
 /* The cost of a variant that is used only if the user asks for it. */

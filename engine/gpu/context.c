@@ -3,14 +3,7 @@
 
 #include <unistd.h>
 
-/* ---- the host's allocator, with a counter ---- */
-
-static void *counted_resize(void *user, void *p, size_t bytes)
-{
-    vkt_ctx *ctx = user;
-    if (bytes) __atomic_fetch_add(&ctx->counters.host_allocs, 1, __ATOMIC_RELAXED); /* worker threads allocate too */
-    return ctx->host_alloc.resize(ctx->host_alloc.user, p, bytes);
-}
+/* ---- the engine's own device ---- */
 
 static vkt_ctx *ctx_new(const vkt_host *host)
 {
@@ -21,14 +14,12 @@ static vkt_ctx *ctx_new(const vkt_host *host)
         return NULL;
     }
     ctx->host = h;
-    ctx->host_alloc = h.alloc;
-    ctx->host.alloc = (vkt_allocator){ counted_resize, ctx };
+    ctx->counting = (vkt_counting){ h.alloc, &ctx->counters.host_allocs };
+    ctx->host.alloc = (vkt_allocator){ vkt_counting_resize, &ctx->counting };
     ctx->owns_device = true;
     ctx->process = getpid();
     return ctx;
 }
-
-/* ---- the engine's own device ---- */
 
 static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
 {
@@ -201,7 +192,7 @@ static vkt_result open_queue(vkt_ctx *ctx, vkt_queue *q, const char *name)
 static void look_for_tuning(vkt_ctx *ctx)
 {
     char *path = NULL;
-    if (ctx->device_class == VKT_CLASS_CPU || !ctx->keeps_cache || vkt_env_disabled("tuning")) return;
+    if (!ctx->traits.tuning_pays || !ctx->keeps_cache || vkt_env_disabled("tuning")) return;
     if (vkt_cache_path(ctx, VKT_TUNING_SUFFIX, &path) == VKT_OK && path) ctx->lacks_tuning = access(path, F_OK) != 0;
     vkt_free(&ctx->host, path);
 }
@@ -322,7 +313,7 @@ void vkt_ctx_destroy(vkt_ctx **handle)
         vkt_vk_close(ctx->loader);
     }
     vkt_free(&ctx->host, ctx->tuned);
-    const vkt_allocator alloc = ctx->host_alloc;
+    const vkt_allocator alloc = ctx->counting.to; /* not counted: the counter is freed */
     alloc.resize(alloc.user, ctx, 0);
     *handle = NULL;
 }

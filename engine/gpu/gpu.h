@@ -46,9 +46,9 @@ typedef struct vkt_gpu_counters {
 /* An open context. The engine's code outside of gpu/ may read its fields. That code writes only kernels,
  * kernels_destroy, tuned, has_read_tuning, logged_no_split and limits.choices. */
 struct vkt_ctx {
-    vkt_host host;            /* counts, then calls host_alloc */
-    vkt_allocator host_alloc; /* the application's allocator */
-    pid_t process;            /* process that created the context */
+    vkt_host host;         /* its allocator is vkt_counting_resize */
+    vkt_counting counting; /* counts, then calls the application's allocator */
+    pid_t process;         /* process that created the context */
     vkt_device_info info;
     VkDriverId driver;
     vkt_limits limits;
@@ -95,6 +95,7 @@ struct vkt_ctx {
     bool has_read_tuning;
     bool lacks_tuning;    /* a GPU, and its tuning file could be used but is missing */
     bool logged_no_split; /* record/program.c has logged that products of VKT_PRECISION_F32_SPLIT are not split */
+    bool logged_tuning;   /* record/program.c has logged that an entry of the tuning file is ignored */
     vkt_result lost;      /* VKT_OK, or VKT_E_DEVICE_LOST, which stays */
     char last_label[96];  /* name of the last submission, for the message when the device is lost */
     vkt_memory *memory;

@@ -49,13 +49,17 @@ static bool parse_hex(const char *at, uint64_t *out)
 static bool parse_tile(const char *at, const char *end, vkt_tile *out)
 {
     unsigned v[4];
-    char text[40];
-    if (sscanf(at, "%3ux%3u,%2ux%2u", &v[0], &v[1], &v[2], &v[3]) != 4) return false;
+    char line[24], text[40];
+    const size_t n = (size_t)(end - at);
+    if (n >= sizeof line) return false;
+    memcpy(line, at, n); /* because sscanf would look for the end of the whole file */
+    line[n] = 0;
+    if (sscanf(line, "%3ux%3u,%2ux%2u", &v[0], &v[1], &v[2], &v[3]) != 4) return false;
     for (int i = 0; i < 4; i++)
         if (v[i] == 0 || v[i] > 128) return false;
     *out = (vkt_tile){ (uint16_t)v[0], (uint16_t)v[1], (uint16_t)v[2], (uint16_t)v[3] };
-    const int n = snprintf(text, sizeof text, "%ux%u,%ux%u", v[0], v[1], v[2], v[3]);
-    return n == end - at && strncmp(at, text, (size_t)n) == 0;
+    snprintf(text, sizeof text, "%ux%u,%ux%u", v[0], v[1], v[2], v[3]);
+    return strcmp(line, text) == 0; /* no blanks, signs or zeros in front */
 }
 
 /* Reads variants such as "tile,packed_a", up to `end`. */

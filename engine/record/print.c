@@ -1,12 +1,16 @@
 /* record/print.c - a program as text: graph, memory, dispatches and barriers. */
 #include "record/record.h"
 
-/* Appends the variants that were chosen for the node: " by tile". */
+/* Appends the variants that were chosen for the node, with the tile if there is one: " by shared 64x64,8x4". */
 static void picked_text(const vkt_program *p, uint32_t node, vkt_text *t)
 {
-    for (size_t i = 0; i < p->lowered.n_picked; i++)
-        if (p->lowered.picked[i].node == node)
-            vkt_text_add(t, " by %s", vkt_variant_name(p->lowered.picked[i].variant));
+    for (size_t i = 0; i < p->lowered.n_picked; i++) {
+        const vkt_picked *picked = &p->lowered.picked[i];
+        const vkt_tile tile = picked->tile;
+        if (picked->node != node) continue;
+        vkt_text_add(t, " by %s", vkt_variant_name(picked->variant));
+        if (tile.m) vkt_text_add(t, " %ux%u,%ux%u", tile.m, tile.n, tile.lane_m, tile.lane_n);
+    }
 }
 
 static void graph_text(const vkt_program *p, vkt_text *t)

@@ -117,6 +117,26 @@ static void log_if_no_split(vkt_program *p)
                                        : "this device has no cooperative matrices");
 }
 
+/* Logs, once in a context, if a node cannot use its entry of the tuning file. The file's hash covers the kernels, but
+ * not the lists of variants and tiles, which another version of the library may have changed. */
+static void log_if_tuning_is_ignored(vkt_program *p)
+{
+    const vkt_choices *c = &p->ctx->limits.choices;
+    if (c->n_tuned == 0 || c->force || c->tile.m || p->ctx->logged_tuning) return;
+    for (size_t i = 0; i < p->lowered.n_picked; i++) {
+        const vkt_picked *picked = &p->lowered.picked[i];
+        const vkt_tuned want = vkt_tuned_for(c, picked->key);
+        const bool chosen = want.variants >> picked->variant & 1;
+        const bool other_tile = chosen && want.tile.m && picked->tile.m && !vkt_tile_is(want.tile, picked->tile);
+        if (!want.variants || (want.variants & picked->usable && !other_tile)) continue;
+        p->ctx->logged_tuning = true;
+        vkt_log_line(&p->ctx->host, VKT_LOG_WARN,
+                     "tuning file: %s cannot use its %s, so the entry is ignored (vkt-bench --tune makes a new one)",
+                     p->g->nodes[picked->node]->op->name, other_tile ? "tile" : "variant");
+        return;
+    }
+}
+
 /* If `published` is set, checks that the store has published parameters, and that the program writes no parameters. */
 static vkt_result check_published(const vkt_program *p)
 {
@@ -281,6 +301,7 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     VKT_TRY(match_store(p));
     VKT_TRY(lower_and_plan(p, params, 1024ull * p->ctx->limits.traits->barriers_kib));
     if (params->precision == VKT_PRECISION_F32_SPLIT) log_if_no_split(p);
+    log_if_tuning_is_ignored(p);
     VKT_TRY(check_published(p));
     VKT_TRY(check_cap(p, params->max_bytes));
     p->blocks = vkt_alloc_array(h, p->plan.n_blocks + 1, sizeof *p->blocks);

@@ -122,8 +122,7 @@ typedef struct vkt_host {
 } vkt_host;
 
 /* Frees a text that the library made and sets *text to NULL; *text may be NULL already. The text may outlive the object
- * that made it, but neither this object's allocator nor this object's context (programs and trainers, for instance,
- * have a context). */
+ * that made it, and the context, but not the allocator of vkt_host. */
 VKT_API void vkt_text_release(char **text);
 
 /* ---- writing a file as the library writes its own ---------------------------------------------------------------- */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "bench/measure.h"
-#include "bench/nets.h"
 #include "bench/table.h"
 #include "kernel/tuning.h"
 #include "ops/product/blocks.h"
@@ -30,15 +29,15 @@ typedef struct choice {
 
 typedef struct tuning {
     bench *b;
+    bench_time_fn time;
     choice *list;
     size_t n, cap;
-    uint64_t usable; /* set of the variants that at least one node can use */
+    uint64_t usable; /* set of the variants that at least one node can use, without those that the user switched off */
 } tuning;
 
 /* ---- timing ---- */
 
-/* Measures the GPU time of each node of a program, in ns: the sum of the medians of the node's dispatches. Adds it to
- * node_ns[node]. */
+/* Is the bench_time_fn of bench_tune. The time of a node is the sum of the medians of its dispatches. */
 static vkt_result time_nodes(bench *b, const bench_step *s, double *node_ns)
 {
     enum { ROUNDS = 15 };
@@ -123,7 +122,7 @@ static vkt_result time_step(tuning *t, const bench_net *net, uint64_t force, vkt
     ctx->limits.choices.force = 0;
     ctx->limits.choices.tile = (vkt_tile){ 0 };
     double *node_ns = r == VKT_OK ? calloc(s.g->n_nodes, sizeof *node_ns) : NULL;
-    if (r == VKT_OK) r = node_ns ? time_nodes(t->b, &s, node_ns) : VKT_E_NOMEM;
+    if (r == VKT_OK) r = node_ns ? t->time(t->b, &s, node_ns) : VKT_E_NOMEM;
     for (size_t i = 0; r == VKT_OK && i < s.program->lowered.n_picked; i++) {
         const vkt_picked *p = &s.program->lowered.picked[i];
         const bool counts = !force || (p->usable & force); /* a choice without the forced variant gets no time */
@@ -135,7 +134,7 @@ static vkt_result time_step(tuning *t, const bench_net *net, uint64_t force, vkt
             c->used = p->tile;
         }
         if (c && !force) c->nodes++;
-        if (!force) t->usable |= p->usable;
+        if (!force) t->usable |= p->usable & ~ctx->limits.choices.off;
     }
     if (r == VKT_OK) take_times(t, tile);
     free(node_ns);
@@ -203,9 +202,12 @@ static vkt_result time_tiles(tuning *t, const bench_net *net)
     return VKT_OK;
 }
 
-static vkt_result tune_net(bench *b, const bench_net *net)
+vkt_result bench_tune_net(bench *b, const bench_net *net, bench_time_fn time)
 {
-    tuning t = { .b = b };
+    tuning t = { .b = b, .time = time };
+    /* The tuning file must not be read: its choices would replace the preferred variants. */
+    b->ctx->has_read_tuning = true;
+    b->ctx->limits.choices.n_tuned = 0;
     printf("%s: %s\n", net->name, net->what);
     bench_progress(b, net->name);
     const vkt_tile own = { 0 };
@@ -226,10 +228,7 @@ vkt_result bench_tune(bench *b)
     for (const bench_net *net = bench_nets; net->name; net++) {
         if (strcmp(b->o->tune, "all") == 0 ? net->large : strcmp(b->o->tune, net->name) != 0) continue;
         found = true;
-        /* The tuning file must not be read: its choices would replace the preferred variants. */
-        b->ctx->has_read_tuning = true;
-        b->ctx->limits.choices.n_tuned = 0;
-        VKT_TRY(tune_net(b, net));
+        VKT_TRY(bench_tune_net(b, net, time_nodes));
     }
     return found ? VKT_OK
                  : vkt_fail(&b->ctx->host, VKT_E_NOT_FOUND, "tune: there is no network '%s' (vkt-bench --list)",

@@ -2,11 +2,17 @@
 #ifndef BENCH_TUNE_H
 #define BENCH_TUNE_H
 
+#include "bench/nets.h"
 #include "bench/ops.h"
 
 /* Measures the step of the network b->o->tune ("all": each network of --sizes net) with each usable variant of its
  * nodes, and adds the best variants to this device's tuning file (kernel/tuning.h). VKT_E_NOT_FOUND: there is no such
  * network. VKT_E_UNSUPPORTED: the device has no timestamps. */
 vkt_result bench_tune(bench *b);
+
+/* Measures the GPU time of each node of a step, in ns, and adds it to node_ns[node]. */
+typedef vkt_result (*bench_time_fn)(bench *b, const bench_step *s, double *node_ns);
+/* Does the same for one network, with another way to measure: tests state the times. */
+vkt_result bench_tune_net(bench *b, const bench_net *net, bench_time_fn time);
 
 #endif

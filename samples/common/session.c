@@ -204,7 +204,7 @@ static void offer_tuning(const session *s)
     vkt_ctx_limits(s->ctx, &limits);
     if (limits.lacks_tuning)
         say(s,
-            "hint    vkt-bench --tune all finds the fastest kernels of this GPU in about a minute, for all programs\n");
+            "hint    vkt-bench --tune all measures this GPU's kernels in about a minute, and keeps the fastest ones\n");
 }
 
 bool session_open(session *s)

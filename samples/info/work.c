@@ -26,13 +26,6 @@ static void describe(const vkt_node *n, char text[160])
     vkt_case_text(&n->g->host, n->op, &c, text);
 }
 
-static bool is_tuned(const vkt_choices *c, const vkt_picked *p)
-{
-    for (size_t i = 0; i < c->n_tuned; i++)
-        if (c->tuned[i].key == p->key) return c->tuned[i].variants >> p->variant & 1;
-    return false;
-}
-
 static bool add(info_work *w, const info_choice *c)
 {
     for (size_t i = 0; i < w->n; i++) {
@@ -66,7 +59,7 @@ static vkt_result add_choices(vkt_ctx *ctx, const vkt_graph *g, info_work *w)
         const vkt_picked *p = &e.picked[i];
         const vkt_node *n = g->nodes[p->node];
         info_choice c = { .op = n->op->name, .usable = p->usable, .taken = p->variant, .times = 1 };
-        c.tuned = is_tuned(&ctx->limits.choices, p);
+        c.tuned = vkt_tuned_for(&ctx->limits.choices, p->key).variants >> p->variant & 1;
         describe(n, c.text);
         if (!add(w, &c)) r = VKT_E_NOMEM;
     }

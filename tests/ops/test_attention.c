@@ -119,12 +119,12 @@ static void every_tile_in_shared_memory_agrees_with_the_reference(void **state)
         void (*change)(vkt_limits *lim);
         uint32_t rows, chunks;
     } cases[] = {
-        { 70, 131, 64, true, with_gpu_traits, 64, 4 },  { 128, 64, 32, false, with_gpu_traits, 64, 4 },
-        { 66, 65, 28, true, with_gpu_traits, 64, 4 },   { 65, 40, 12, false, with_gpu_traits, 64, 4 },
-        { 67, 200, 60, true, with_few_lanes, 32, 4 },   { 33, 70, 4, true, with_few_lanes, 32, 4 },
-        { 40, 129, 128, true, with_gpu_traits, 32, 4 }, { 64, 257, 68, true, with_gpu_traits, 32, 4 },
-        { 150, 65, 76, false, with_few_lanes, 16, 4 },  { 33, 130, 128, true, with_little_memory, 16, 2 },
-        { 70, 67, 64, true, with_few_registers, 32, 4 }, { 40, 33, 20, false, with_few_registers, 32, 4 },
+        { 70, 131, 64, true, with_gpu_traits, 64, 4 },     { 128, 64, 32, false, with_gpu_traits, 64, 4 },
+        { 66, 65, 28, true, with_gpu_traits, 64, 4 },      { 65, 40, 12, false, with_gpu_traits, 64, 4 },
+        { 67, 200, 60, true, with_few_lanes, 32, 4 },      { 33, 70, 4, true, with_few_lanes, 32, 4 },
+        { 40, 129, 128, true, with_gpu_traits, 32, 4 },    { 64, 257, 68, true, with_gpu_traits, 32, 4 },
+        { 150, 65, 76, false, with_few_lanes, 16, 4 },     { 33, 130, 128, true, with_little_memory, 16, 2 },
+        { 70, 67, 64, true, with_few_registers, 32, 4 },   { 40, 33, 20, false, with_few_registers, 32, 4 },
         { 40, 129, 128, true, with_few_registers, 16, 4 }, { 33, 130, 72, true, with_few_of_all, 8, 2 },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
@@ -273,8 +273,8 @@ static void the_last_value_may_be_infinite(void **state)
     }
 }
 
-/* The scores of query ODD are infinite, and its numbers are not. So the weights of the keys that it sees are NaN, and their
- * gradients too. The gradients of later keys, which it does not see, are numbers. */
+/* The scores of query ODD are infinite, and its numbers are not. So the weights of the keys that it sees are NaN, and
+ * their gradients too. The gradients of later keys, which it does not see, are numbers. */
 static void unseen_keys_have_gradients(void **state)
 {
     (void)state;
@@ -308,6 +308,63 @@ static void unseen_keys_have_gradients(void **state)
     for (int i = 0; i < T * D; i++) assert_true(isfinite(dk[i]) == (i / D > ODD) && isfinite(dv[i]) == (i / D > ODD));
     vkt_program_destroy(&p);
     vkt_graph_destroy(&g);
+}
+
+/* With a causal mask, no query sees the keys behind the last query. Their gradients are 0, also if their values or a
+ * query are no numbers: a weight of 0 must not be multiplied. The values of visible keys are finite, and so is their
+ * dv. */
+static void gradients_of_unseen_keys_are_zero(vkt_variant variant)
+{
+    enum { T = 5, S = 9, D = 8 };
+    const bool coop = variant == VKT_V_COOP;
+    for (int kind = 0; kind < 2; kind++) { /* their values are NaN; a visible key is infinite */
+        float q[T * D], k[S * D], v[S * D], dy[T * D], dk[S * D], dv[S * D];
+        for (int i = 0; i < S * D; i++) {
+            k[i] = kind == 1 && i / D == 1 ? INFINITY : (float)(1 + i * 29 % 13) / 8;
+            v[i] = kind == 0 && i / D >= T ? NAN : 1;
+        }
+        for (int i = 0; i < T * D; i++) {
+            q[i] = (float)(1 + i * 37 % 11) / 8;
+            dy[i] = 1;
+        }
+        vkt_graph *g = harness_graph();
+        vkt_program *p = NULL;
+        const vkt_tensor in[] = { vkt_input(g, "q", VKT_F32, VKT_ROWS, vkt_shape2(T, D)),
+                                  vkt_input(g, "k", VKT_F32, VKT_ROWS, vkt_shape2(S, D)),
+                                  vkt_input(g, "v", VKT_F32, VKT_ROWS, vkt_shape2(S, D)),
+                                  vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape2(T, D)) };
+        const vkt_tensor y = vkt_attention(g, in[0], in[1], in[2], &(vkt_attention_params){ .causal = true });
+        vkt_tensor grads[2];
+        OK(vkt_gradients(g, &y, &in[3], 1, &in[1], 2, grads));
+        for (int i = 0; i < 2; i++) vkt_keep(g, grads[i]);
+        const vkt_program_params params = { .precision = coop ? VKT_PRECISION_F16 : VKT_PRECISION_F32 };
+        OK(vkt_program_create_guarded(harness_ctx, g, NULL, &params, &p));
+        const float *const data[] = { q, k, v, dy };
+        for (int i = 0; i < 4; i++) OK(vkt_program_write(p, in[i], data[i], i == 1 || i == 2 ? sizeof k : sizeof q));
+        OK(vkt_program_run(p, NULL, NULL));
+        OK(vkt_program_read(p, grads[0], dk, sizeof dk));
+        OK(vkt_program_read(p, grads[1], dv, sizeof dv));
+        for (int i = T * D; i < S * D; i++)
+            if (dk[i] != 0 || dv[i] != 0)
+                fail_msg("%s, kind %d: dk %g and dv %g of key %d", vkt_variant_name(variant), kind, (double)dk[i],
+                         (double)dv[i], i / D);
+        vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+    }
+}
+
+static void unseen_keys_have_no_gradient_in_any_variant(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    static const vkt_variant variants[] = { VKT_V_SHUFFLED, VKT_V_SHARED, VKT_V_COOP };
+    const vkt_choices own = harness_ctx->limits.choices;
+    for (size_t i = 0; i < VKT_COUNT(variants); i++) {
+        if (variants[i] == VKT_V_COOP && !harness_ctx->limits.coop.m) continue;
+        harness_ctx->limits.choices.force = (uint64_t)1 << variants[i];
+        gradients_of_unseen_keys_are_zero(variants[i]);
+        harness_ctx->limits.choices = own;
+    }
 }
 
 /* Runs these tests with each variant of the kernels. */
@@ -437,6 +494,7 @@ int main(void)
         cmocka_unit_test(every_tile_in_shared_memory_agrees_with_the_reference),
         cmocka_unit_test(packed_heads_of_any_width_are_split_and_put_together),
         cmocka_unit_test(numbers_may_be_infinite_in_every_variant),
+        cmocka_unit_test(unseen_keys_have_no_gradient_in_any_variant),
         cmocka_unit_test(a_mask_hides_keys),
         cmocka_unit_test(memory_grows_with_the_sequence_not_with_its_square),
         cmocka_unit_test(loops_that_would_be_too_long_are_refused),

@@ -9,9 +9,11 @@
 
 #include "ops/product/blocks.h"
 #include "ops/harness.h"
+#include "kernel/ids.h"
 #include "support/host.h"
 
 #include "abi/abi.h"
+#include "abi/gemm_shared.abi.h"
 
 static void matmul_make(subject *s, uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans);
 
@@ -336,6 +338,13 @@ static void check_blocks(uint32_t m, uint32_t n, uint32_t k, const harness_view 
     subject_free(&s);
 }
 
+/* With subgroups of 8 lanes, a block of 1,276 k has two slices, and the last one, of 640 k, has one. */
+static void with_160_kib(vkt_limits *lim)
+{
+    as_tested(lim);
+    lim->max_storage_range_bytes = 160 << 10;
+}
+
 /* With bindings of 16 KiB a sum is computed in blocks. Each block adds to C or, if C is stored in 16 bits, to a
  * separate f32 buffer. */
 static void blocks_of_long_sums_add_up(void **state)
@@ -343,6 +352,7 @@ static void blocks_of_long_sums_add_up(void **state)
     (void)state;
     harness_needs(harness_ctx);
     check_blocks(9, 13, 603, &harness_views[3], VKT_V(SHARED), false);
+    check_blocks(4, 4, 269876, &(harness_view){ "in 212 blocks", with_160_kib }, VKT_V(SPLIT_K), false);
     check_blocks(60, 60, 604, &harness_half_views[2], VKT_V(SHARED), true);
     check_blocks(60, 60, 604, &harness_half_views[3], VKT_V(PACKED), true); /* 16 lanes compute a tile of 64 x 64 */
     if (!harness_ctx->limits.coop.m) return;
@@ -353,6 +363,43 @@ static void blocks_of_long_sums_add_up(void **state)
     harness_view split = harness_split_view;
     split.change = harness_views[3].change;
     check_blocks(9, 13, 603, &split, VKT_V(COOP), false);
+}
+
+/* Products of a block that is too short for the slices of the others. An empty slice would load beyond the operands: if
+ * k is a multiple of the tile's, kernels do not check it. That changes no result, so the launches are checked. */
+static void no_slice_is_empty(void **state)
+{
+    (void)state;
+    static const struct {
+        vkt_variant variant;
+        vkt_precision precision;
+        uint16_t kernel;
+    } cases[] = { { VKT_V_SPLIT_K, VKT_PRECISION_F32, VKT_K_GEMM_SHARED },
+                  { VKT_V_COOP, VKT_PRECISION_F16, VKT_K_GEMM_COOP },
+                  { VKT_V_COOP, VKT_PRECISION_F32_SPLIT, VKT_K_GEMM_SPLIT } };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        vkt_limits lim = gpu;
+        vkt_emit e;
+        subject s;
+        uint32_t most = 0, fewest = UINT32_MAX;
+        lim.max_storage_range_bytes = 600 << 10; /* 195 blocks of 1,196 k, and one of 608 */
+        lim.coop = (vkt_coop){ 16, 16, 16 };
+        lim.choices.force = (uint64_t)1 << cases[i].variant;
+        matmul_make(&s, 1, 4, 4, 233828, 1);
+        assert_int_equal(vkt_lower(s.g, &lim, NULL, (vkt_storage){ .precision = cases[i].precision }, &e), VKT_OK);
+        for (size_t k = 0; k < e.n; k++) {
+            vkt_gemm_shared_push push;
+            if (e.list[k].kernel != cases[i].kernel) continue;
+            memcpy(&push, e.list[k].push, sizeof push);
+            const uint32_t slices = e.list[k].groups[1];
+            assert_true(slices > 0 && push.slice * (slices - 1) < push.K && push.slice * slices >= push.K);
+            most = VKT_MAX(most, slices);
+            fewest = VKT_MIN(fewest, slices);
+        }
+        if (fewest >= most) fail_msg("case %zu: %u to %u slices", i, fewest, most);
+        vkt_lower_free(&e);
+        subject_free(&s);
+    }
 }
 
 /* ---- convolutions ---- */
@@ -497,6 +544,7 @@ int main(void)
         cmocka_unit_test(slices_of_long_sums_add_up),
         cmocka_unit_test(blocks_of_long_sums_add_up),
         cmocka_unit_test(every_tile_convolves),
+        cmocka_unit_test(no_slice_is_empty),
         cmocka_unit_test(slices_of_convolutions_add_up),
         cmocka_unit_test(whole_tiles_multiply),
         cmocka_unit_test(whole_tiles_convolve),

@@ -195,6 +195,30 @@ static void a_program_may_be_made_again_after_a_failed_allocation(void **state)
     vkt_text_release(&text);
 }
 
+/* A text has its own reference to the application's allocator. */
+static void a_text_outlives_its_context(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const vkt_host h = vkt_test_host();
+    vkt_ctx *ctx;
+    vkt_program *p;
+    char *text;
+    OK(vkt_ctx_create(NULL, &h, &ctx));
+    vkt_graph *g = graph();
+    vkt_keep(g, vkt_relu(g, vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(5))));
+    OK(vkt_program_create(ctx, g, NULL, NULL, &p));
+    OK(vkt_program_print(p, &text));
+    vkt_program_destroy(&p);
+    vkt_ctx_destroy(&ctx);
+    vkt_graph_destroy(&g);
+    const size_t blocks = vkt_test_live_blocks();
+    assert_non_null(strstr(text, "relu"));
+    vkt_text_release(&text);
+    assert_null(text);
+    assert_int_equal(vkt_test_live_blocks(), blocks - 1);
+}
+
 static void gradients_are_made_once(void **state)
 {
     (void)state;
@@ -206,6 +230,66 @@ static void gradients_are_made_once(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* Two independent chains of permutations, whose order can save barriers if both have memory of their own. */
+static vkt_graph *two_chains(void)
+{
+    vkt_graph *g = graph();
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(512, 512));
+    vkt_tensor y[2] = { x, x };
+    for (int branch = 0; branch < 2; branch++)
+        for (int i = 0; i < 4; i++) y[branch] = vkt_permute(g, y[branch], (const uint32_t[]){ 1, 0 });
+    vkt_keep(g, vkt_add(g, y[0], y[1]));
+    return g;
+}
+
+static vkt_plan_info plan_within(uint64_t max_bytes)
+{
+    vkt_graph *g = two_chains();
+    vkt_program *p;
+    vkt_plan_info plan;
+    OK(vkt_program_create(harness_ctx, g, NULL, &(vkt_program_params){ .max_bytes = max_bytes }, &p));
+    OK(vkt_program_run(p, NULL, NULL));
+    vkt_program_plan(p, &plan);
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+    return plan;
+}
+
+static uint64_t all_bytes(const vkt_plan_info *plan)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < VKT_MEM_CLASS_COUNT; i++) sum += plan->bytes[i];
+    return sum;
+}
+
+/* GPUs may use more memory for fewer barriers, but only if half of what is left stays for other programs. Near the cap
+ * a program still starts, with the least memory. */
+static void barriers_are_not_saved_near_the_cap(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { MORE_KIB = 4096 };
+    const vkt_limits real = harness_ctx->limits;
+    vkt_traits traits = *real.traits;
+    harness_ctx->limits.traits = &traits;
+    traits.barriers_kib = 0;
+    const vkt_plan_info least = plan_within(0);
+    traits.barriers_kib = MORE_KIB;
+    const vkt_plan_info fast = plan_within(0);
+    assert_true(fast.barriers < least.barriers && fast.total_bytes > least.total_bytes);
+    const uint64_t need = all_bytes(&least), enough = 2 * (need + 1024ull * MORE_KIB);
+    assert_int_equal(plan_within(enough).barriers, fast.barriers);
+    assert_int_equal(plan_within(enough - 2 * VKT_ALIGN_BYTES).barriers, least.barriers);
+    assert_int_equal(plan_within(all_bytes(&fast)).total_bytes, least.total_bytes);
+    assert_int_equal(plan_within(need).total_bytes, least.total_bytes);
+    vkt_graph *g = two_chains();
+    vkt_program *p;
+    REFUSED(vkt_program_create(harness_ctx, g, NULL, &(vkt_program_params){ .max_bytes = need - 1 }, &p),
+            VKT_E_MEMORY_CAP, "are left below the cap");
+    vkt_graph_destroy(&g);
+    harness_ctx->limits = real;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,7 +298,9 @@ int main(void)
         cmocka_unit_test(a_store_is_laid_out_by_its_own_graph),
         cmocka_unit_test(rows_are_those_of_the_batch),
         cmocka_unit_test(a_program_may_be_made_again_after_a_failed_allocation),
+        cmocka_unit_test(a_text_outlives_its_context),
         cmocka_unit_test(gradients_are_made_once),
+        cmocka_unit_test(barriers_are_not_saved_near_the_cap),
     };
     return cmocka_run_group_tests_name("program", tests, harness_setup, harness_teardown);
 }

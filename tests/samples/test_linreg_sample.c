@@ -1,10 +1,13 @@
 /* The program vkt-linreg as its users run it. */
 #include "samples/program.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
+
+#include "base/file.h"
 
 #define EXPECT(r, status, says, ...) \
     program_expect(r, VKT_LINREG_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
@@ -103,6 +106,72 @@ static void errors_are_explained(void **state)
     EXPECT(r, 1, "--json: cannot open the directory of \"none/report\"", "-q", FEW, "--json", "none/report");
 }
 
+/* Runs the program on a device that the environment makes one which should be measured. */
+static run run_as_gpu(const rig *r, const char *more_env, const char *const *args)
+{
+    char cache[300];
+    snprintf(cache, sizeof cache, "XDG_CACHE_HOME=%s", r->dir.path);
+    const char *const env[] = { cache, "VKT_TRAITS=tuning_pays=1", more_env, NULL };
+    const run done = program_finish(r, program_start(r, VKT_LINREG_PROGRAM, env, args));
+    if (done.status != 0) print_error("%s", done.err);
+    assert_int_equal(done.status, 0);
+    return done;
+}
+#define AS_GPU(r, more_env, ...) run_as_gpu(r, more_env, (const char *const[]){ FEW, __VA_ARGS__, NULL })
+
+static unsigned hints_in(const char *text)
+{
+    unsigned n = 0;
+    for (const char *at = text; (at = strstr(at, "hint    ")); at++) n++;
+    return n;
+}
+
+/* Makes a tuning file in the rig's cache folder. Its name is that of the pipeline cache, up to the suffix. (The program
+ * may have chosen another width of vectors than this one, and the name has the width.) */
+static void tune(const rig *r)
+{
+    unsigned n = 0;
+    DIR *caches = opendir(vkt_temp_dir_file(&r->dir, "vktrain"));
+    assert_non_null(caches);
+    for (const struct dirent *e; (e = readdir(caches));) {
+        const char *suffix = strstr(e->d_name, ".bin");
+        char name[300];
+        if (!suffix) continue;
+        snprintf(name, sizeof name, "vktrain/%.*s.tune", (int)(suffix - e->d_name), e->d_name);
+        assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, name), "old", 3), VKT_OK);
+        n++;
+    }
+    closedir(caches);
+    assert_int_equal(n, 1);
+}
+
+/* The offer is one line between the device and the data, and only for a person who has not measured yet. */
+static void tuning_is_offered_until_it_is_done(void **state)
+{
+    rig *r = rig_of(state);
+    run done = AS_GPU(r, NULL, NULL);
+    const char *device = strstr(done.out, "device  "), *hint = strstr(done.out, "\nhint    vkt-bench --tune all ");
+    const char *data = strstr(done.out, "\ndata    ");
+    assert_true(device && hint && data && device < hint && hint < data);
+    assert_int_equal(hints_in(done.out), 1);
+    assert_int_equal(hints_in(done.err), 0);
+    run_forget(r, &done);
+    done = AS_GPU(r, NULL, "--json", "-"); /* lines for a person go to stderr */
+    assert_int_equal(hints_in(done.out), 0);
+    assert_int_equal(hints_in(done.err), 1);
+    json_t *report = program_json(r, "out");
+    json_decref(report);
+    run_forget(r, &done);
+    const char *const silent[][2] = { { NULL, "--quiet" }, { "VKT_NO_TUNING=1", NULL }, { "VKT_TRAITS", NULL } };
+    for (size_t i = 0; i <= VKT_COUNT(silent); i++) { /* the last one has a file */
+        if (i == VKT_COUNT(silent)) tune(r);
+        done = i < VKT_COUNT(silent) ? AS_GPU(r, silent[i][0], silent[i][1]) : AS_GPU(r, NULL, NULL);
+        if (hints_in(done.out) + hints_in(done.err)) fail_msg("run %zu: %s%s", i, done.out, done.err);
+        if (i == VKT_COUNT(silent)) assert_non_null(strstr(done.err, "ignored (vkt-bench --tune makes a new one)"));
+        run_forget(r, &done);
+    }
+}
+
 static void ctrl_c_ends_it(void **state)
 {
     rig *r = rig_of(state);
@@ -138,6 +207,7 @@ int main(void)
         rig_test(a_million_points_determine_their_plane),
         rig_test(options_reach_the_run),
         rig_test(errors_are_explained),
+        rig_test(tuning_is_offered_until_it_is_done),
         rig_test(ctrl_c_ends_it),
         rig_test(help_names_its_options_and_no_others),
     };

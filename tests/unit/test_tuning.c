@@ -60,6 +60,27 @@ static void what_is_written_is_read_back(void **state)
     assert_null(fault_of(text, n, NULL, 0));
 }
 
+/* A file that is nearly as large as vkt_tuning_use reads. */
+static void a_large_file_is_read_back(void **state)
+{
+    (void)state;
+    enum { N = 30000 };
+    const vkt_host h = vkt_test_host();
+    vkt_tuned *list = vkt_alloc_array(&h, N, sizeof *list);
+    assert_non_null(list);
+    for (uint32_t i = 0; i < N; i++) {
+        list[i] = (vkt_tuned){ .key = (uint64_t)(i + 1) * 0x1234567u, .variants = VKT_V(SHARED) };
+        if (i % 3) list[i].tile = (vkt_tile){ (uint16_t)(1 + i % 128), 128, 8, (uint16_t)(1 + i / 128 % 99) };
+    }
+    vkt_text t = { .h = &h };
+    vkt_tuning_encode(&id, list, N, &t);
+    assert_false(t.failed);
+    assert_in_range(t.len, 900000, 1 << 20);
+    assert_null(fault_of(t.s, t.len, list, N));
+    vkt_text_free(&t);
+    vkt_free(&h, list);
+}
+
 /* Makes the text of a file of this version. Returns its length. */
 static size_t with_check(char text[512], int version, const char *lines)
 {
@@ -135,6 +156,7 @@ static void content_that_makes_no_sense_is_ignored(void **state)
                                          "0000000000000001 shared 64x64,8x4 \n",
                                          "0000000000000001 shared 064x64,8x4\n",
                                          "0000000000000001 shared  64x64,8x4\n",
+                                         "0000000000000001 shared 64x64,8x4000000000000000000000000000\n",
                                          "0000000000000001 tile" };
     for (size_t i = 0; i < VKT_COUNT(lines); i++) {
         char text[512];
@@ -162,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_is_written_is_read_back),
+        TEST(a_large_file_is_read_back),
         TEST(a_file_of_the_last_version_is_read),
         TEST(a_file_of_another_device_or_build_is_stale),
         TEST(a_truncated_file_is_ignored),

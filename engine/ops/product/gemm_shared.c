@@ -70,13 +70,15 @@ static void emit_sum(vkt_emit *e, const vkt_gemm_block *b, uint32_t slices, vkt_
 
 void vkt_gemm_shared_emit(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks *tiling)
 {
-    if (tiling->slices == 1) {
-        emit_product(e, b, tiling, &b->g->c, b->c, b->c_base, true);
+    vkt_blocks own = *tiling;
+    own.slices = (b->k + tiling->slice - 1) / tiling->slice; /* the last block of a sum is short: no slice is empty */
+    if (own.slices == 1) {
+        emit_product(e, b, &own, &b->g->c, b->c, b->c_base, true);
         return;
     }
     const uint64_t n = (uint64_t)b->batches * b->m * b->g->n;
-    const vkt_tensor part = vkt_scratch(e, "slices", 4 * n * tiling->slices);
+    const vkt_tensor part = vkt_scratch(e, "slices", 4 * n * own.slices);
     const vkt_gemm_matrix dense = { .t = part, .ld = b->g->n, .batch = (uint64_t)b->m * b->g->n };
-    emit_product(e, b, tiling, &dense, VKT_WHOLE(part), 0, false);
-    emit_sum(e, b, tiling->slices, part);
+    emit_product(e, b, &own, &dense, VKT_WHOLE(part), 0, false);
+    emit_sum(e, b, own.slices, part);
 }
