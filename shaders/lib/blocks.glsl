@@ -53,7 +53,8 @@ uvec2 tile_at(uint id, uint M, uint N)
 #define LINE uvec4
 #define LINE_OF(v) floatBitsToUint(v)
 #define LOAD_LINE(slot, name, i) (STORED_AS(slot) == STORAGE_F32 ? floatBitsToUint(name[i]) : uvec4(name##_half[i], 0u, 0u))
-#define ONES(slot) uvec4(STORED_AS(slot) == STORAGE_F32 ? 0x3f800000u : MATRIX_STORAGE == STORAGE_F16 ? 0x3c003c00u : 0x3f803f80u)
+#define ONES_16 (MATRIX_STORAGE == STORAGE_F16 ? 0x3c003c00u : 0x3f803f80u)
+#define ONES(slot) uvec4(STORED_AS(slot) == STORAGE_F32 ? 0x3f800000u : ONES_16)
 #else
 #define LINE vec4
 #define LINE_OF(v) (v)

@@ -5,8 +5,8 @@
 //     act     [feature][sample]   h[l] or dy[l] of all layers, for the weight gradients, which sum over samples
 //     input   [sample][feature]   the left factor of the next product, which sums over features
 //     bias    of the layer
-//     stage   [output][input]     the weights of the layer. After a product, and in a weight gradient, each subgroup has a matrix
-//                                 of sums here: only the driver knows which lane holds which element of a matrix
+//     stage   [output][input]     the weights of the layer. After a product, and in a weight gradient, each subgroup has a
+//                                 matrix of sums here: only the driver knows which lane holds which element of a matrix
 //   So both factors of every product have their sum's index contiguous: a load of a matrix is a few wide loads.
 //   With MSE, dy is y - t. The factor of the loss multiplies the gradients instead: y - t is in the range of f16 if y is.
 //   Samples that are not real have x = 0 and dy = 0.
@@ -34,10 +34,11 @@ const uint INPUT = (P0 + P1 + P2 + P3 + P4) * ACT_PITCH;
 #endif
 const uint BIAS = INPUT + SAMPLES * INPUT_PITCH, WEIGHTS = BIAS + WIDEST / 2;
 shared uvec2 memory[WEIGHTS + STAGE];
-// The sums of a product are DOWN matrices along the samples and several along the outputs. A subgroup has every STEP-th of one row,
-// at most OWN, so one read of a matrix of `input` serves all of them.
+// The sums of a product are DOWN matrices along the samples and several along the outputs. A subgroup has every STEP-th of one
+// row, at most OWN, so one read of a matrix of `input` serves all of them.
 const uint DOWN = SAMPLES / COOP_M, STEP = SUBGROUPS / DOWN, OWN = (WIDEST / COOP_N + STEP - 1) / STEP;
-// A lane gets blocks of 4 x 4 sums. Several matrices go through shared memory at once, so that more lanes have one, if there is room.
+// A lane gets blocks of 4 x 4 sums. If there is room, several matrices go through shared memory at once, so that more lanes
+// have one.
 const uint BLOCKS = COOP_M * COOP_N / 16, SUMS = COOP_M * SUMS_PITCH; // blocks and uvec2s of a matrix
 const uint LANES_FOR = SUBGROUP_LANES / BLOCKS, ROOM = STAGE / (SUBGROUPS * SUMS), MOST = LANES_FOR < ROOM ? LANES_FOR : ROOM;
 const uint AT_ONCE = MOST < 1 ? 1 : MOST < OWN ? MOST : OWN;
@@ -130,7 +131,7 @@ void multiply(const uint K, const uint M)
 vec2 floats(uint i) { return uintBitsToFloat(memory[i]); }
 uint sums_at() { return WEIGHTS + gl_SubgroupID * AT_ONCE * SUMS; } // of the subgroup
 
-// What becomes of the sums of a product.
+// The sums of a product become a hidden layer, the network's output, or a gradient with respect to a hidden layer.
 const uint HIDDEN = 0, LAST = 1, BACK = 2;
 
 // Returns which of four f16 numbers are not above 0.
@@ -170,8 +171,8 @@ void finish(const uint what, const uint l, uint f, uint column, vec4 v[4])
             result_put((f + c) * pc.pitch + first_column + column, scale * v[c]);
 }
 
-// Gives the sums to the subgroup's lanes: each has blocks of four samples of four features. All subgroups reach the same barriers,
-// as llvmpipe's results are wrong if a part of them is at a subgroupBarrier.
+// Gives the sums to the subgroup's lanes: each has blocks of four samples of four features. All subgroups reach the same
+// barriers, because llvmpipe's results are wrong if only some of them are at a subgroupBarrier.
 void finish_all(const uint what, const uint l)
 {
     const uint count = own(padded(l));

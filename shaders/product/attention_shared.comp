@@ -27,7 +27,8 @@ void fetch(uint step, uint column, uint i)
     else fetch_sums(v, column, i);
 }
 
-// Converts scores s to weights w, exp(score - top). If the maximum of a row grows, the row's earlier sums are scaled down to it.
+// Converts scores s to weights w, exp(score - top). If the maximum of a row grows, the row's earlier sums are scaled down
+// to it.
 void weigh(uint column, vec4 s[4], out NUMBERS w[4])
 {
     const uvec4 key = column + tile_columns();

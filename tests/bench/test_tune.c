@@ -93,7 +93,8 @@ static void tune(void)
     vkt_ctx_destroy(&b.ctx);
 }
 
-/* What a context chooses for the nodes of the step that can use `shared`, and the losses of its first steps. */
+/* The variants that a context chooses for the nodes of the step that can use `shared`, and the losses of its first
+ * steps. */
 typedef struct outcome {
     size_t n;
     vkt_picked picked[MOST];

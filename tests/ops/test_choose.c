@@ -267,7 +267,7 @@ static void networks_use_the_cheapest_variant(void **state)
         { &cpu, 2, 0, 1, f32, VKT_V_LINE },         /* the network has one layer */
         { &gpu, 2, 0, 1, f32, VKT_V_LINE },
         { &coop, 8, 64, 4, f16, VKT_V_COOP },
-        { &coop, 64, 128, 64, f16, VKT_V_COOP }, /* 48,128 bytes of shared memory */
+        { &coop, 64, 128, 64, f16, VKT_V_COOP },   /* 48,128 bytes of shared memory */
         { &coop, 64, 128, 96, f16, VKT_V_SHARED }, /* 55,808 bytes as matrices */
         { &coop, 8, 16, 4, f16, VKT_V_NARROW },
         { &coop, 2, 0, 1, f16, VKT_V_LINE },

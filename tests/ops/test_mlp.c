@@ -1,6 +1,6 @@
 /* Networks that vkt_backward fuses into one node. They are compared with PyTorch's runs of 20 steps
- * (tests/golden/mlp.safetensors), also by cooperative matrices, and with the same graph without fusion (`no_fuse`). Some chains end early, fork, or
- * are stored in 16 bits. */
+ * (tests/golden/mlp.safetensors), also by cooperative matrices, and with the same graph without fusion (`no_fuse`).
+ * Some chains end early, fork, or are stored in 16 bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -134,8 +134,8 @@ static void follows(const golden *file, const char *name, bool matrices)
     }
     rig r;
     rig_make(&r, &n, true);
-    /* The dispatches: clock, packing (not for LINE, which one narrow layer is), network, sums, Adam, report. In f16, two
-     * for the scale of the loss. */
+    /* The dispatches: clock, packing (not for LINE, which one narrow layer is), network, sums, Adam, report. In f16,
+     * two for the scale of the loss. */
     assert_int_equal(dispatches(&r), matrices ? 8 : n.layers == 1 ? 5 : 6);
     OK(vkt_program_write(r.program, r.x, x, vkt_shape_elements(xs) * 4));
     OK(vkt_program_write(r.program, r.t, t, vkt_shape_elements(ts) * 4));
@@ -156,7 +156,8 @@ static void follows(const golden *file, const char *name, bool matrices)
         snprintf(part, sizeof part, "final64/%s", vkt_store_name(r.store, k));
         double *want = golden_f64(file, name, part, NULL);
         OK(vkt_store_read(r.store, k, VKT_PART_VALUE, got));
-        /* torch's float32 is off by 6e-7. In f16 the sign of a small gradient may differ, and Adam divides by its size. */
+        /* torch's float32 is off by 6e-7. In f16 the sign of a small gradient may differ, and Adam divides by its size.
+         */
         if (!matrices) assert_true(harness_close(part, got, want, elements, 2e-6, 2e-6));
         test_free(got);
         free(want);

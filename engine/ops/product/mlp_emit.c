@@ -253,7 +253,8 @@ static bool share_coop(job *j)
     const vkt_coop *c = &lim->coop;
     const uint32_t unit = VKT_MAX(VKT_MAX(c->m, c->n), c->k), subgroups = MLP_SHARED_LANES / lim->subgroup_size;
     if (!unit || MLP_SHARED_SAMPLES % c->m || MLP_SHARED_SAMPLES % c->k || MLP_SHARED_LANES % lim->subgroup_size ||
-        subgroups > SUBGROUPS_MAX || subgroups % (MLP_SHARED_SAMPLES / c->m) || lim->max_workgroup_lanes < MLP_SHARED_LANES)
+        subgroups > SUBGROUPS_MAX || subgroups % (MLP_SHARED_SAMPLES / c->m) ||
+        lim->max_workgroup_lanes < MLP_SHARED_LANES)
         return false;
     const uint32_t widest = (uint32_t)vkt_round_up(j->widest, unit), input = MLP_SHARED_SAMPLES * (2 * widest + 16);
     const uint32_t step = subgroups * c->m / MLP_SHARED_SAMPLES, own = vkt_div_up(widest / c->n, step);
