@@ -48,8 +48,8 @@ static bool is_ours(const VkCooperativeMatrixPropertiesKHR *p, VkComponentTypeKH
     for (size_t i = 0; i < VKT_COUNT(sizes); i++)
         if (sizes[i] < 8 || sizes[i] > 16 || (sizes[i] & (sizes[i] - 1))) return false;
     return p->AType == type && p->BType == type && p->CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
-           p->ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
-           !p->saturatingAccumulation && p->scope == VK_SCOPE_SUBGROUP_KHR;
+           p->ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR && !p->saturatingAccumulation &&
+           p->scope == VK_SCOPE_SUBGROUP_KHR;
 }
 
 vkt_result vkt_coop_sizes(vkt_ctx *ctx, VkComponentTypeKHR type, vkt_coop *out)

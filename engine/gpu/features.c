@@ -67,9 +67,9 @@ static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF
 static const feature coop_features[] = { COOP12_FEATURES(OF12){ "feature cooperativeMatrix", { COOP, COOP } } };
 #undef COOP
 /* The features that modules with elements of bfloat16 need in addition. */
-#define BFLOAT(member)                                                             \
-    {                                                                              \
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR,            \
+#define BFLOAT(member)                                                                \
+    {                                                                                 \
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR,               \
             offsetof(VkPhysicalDeviceShaderBfloat16FeaturesKHR, shaderBFloat##member) \
     }
 static const feature bfloat_features[] = {

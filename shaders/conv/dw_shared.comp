@@ -26,7 +26,8 @@ layout(binding = CONV2D_DW_SHARED_DW, std430) writeonly buffer Dw { float dw[]; 
 layout(binding = CONV2D_DW_SHARED_DB, std430) writeonly buffer Db { float db[]; };
 
 const bool A_BY_K = true, B_BY_K = true;
-const bool ROUNDS_A = STORED_AS(CONV2D_DW_SHARED_DY) != MATRIX_STORAGE, ROUNDS_B = STORED_AS(CONV2D_DW_SHARED_X) != MATRIX_STORAGE;
+const bool ROUNDS_A = STORED_AS(CONV2D_DW_SHARED_DY) != MATRIX_STORAGE;
+const bool ROUNDS_B = STORED_AS(CONV2D_DW_SHARED_X) != MATRIX_STORAGE;
 #include "lib/blocks.glsl"
 
 bool is_row(uint m) { return WHOLE_M || m < pc.rows; }

@@ -46,8 +46,7 @@ static void emit_product(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks 
                                      (in_vectors(c, base, g->n) ? 4 : 0);
     spec[GEMM_SHARED_SPEC_ACCUMULATE] = finish && b->accumulate;
     spec[GEMM_SHARED_SPEC_BIAS] = bias;
-    static const vkt_kernel_id kernels[4] = { VKT_K_GEMM_SHARED, VKT_K_GEMM_COOP, VKT_K_GEMM_SPLIT,
-                                              VKT_K_GEMM_BFLOAT };
+    static const vkt_kernel_id kernels[4] = { VKT_K_GEMM_SHARED, VKT_K_GEMM_COOP, VKT_K_GEMM_SPLIT, VKT_K_GEMM_BFLOAT };
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = (uint16_t)kernels[vkt_blocks_kernel(tiling)],
                                        VKT_LAUNCH_BIND(bind),
                                        VKT_LAUNCH_PUSH(push),
