@@ -34,7 +34,7 @@ static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
           .queueCount = 1,
           .pQueuePriorities = &priority },
     };
-    const char *extensions[4];
+    const char *extensions[5];
     uint32_t n_extensions = 0;
     if (c->has_memory_budget) extensions[n_extensions++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
     if (c->has_host_import) extensions[n_extensions++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;

@@ -237,13 +237,16 @@ typedef struct vkt_binding {
  * moments and losses are always stored as f32. So is every value that some op cannot read or write in 16 bits;
  * vkt_program_print shows which.
  *
- * There are two exceptions, on devices with cooperative matrices. They concern those convolutions, linear layers,
+ * There are three exceptions, on devices with cooperative matrices. They concern those convolutions, linear layers,
  * matrix products and gradients that vkt_program_print calls "by coop" or "by coop2". VKT_NO_COOP=1 and
- * VKT_NO_COOP2=1 switch both off.
+ * VKT_NO_COOP2=1 switch all off.
  *
  * In VKT_PRECISION_F16, both operands are rounded to f16 before they are multiplied, however they are stored (to
  * nearest; magnitudes from 65520 on become infinity, and magnitudes up to 2^-25 become zero). Only the sums are f32, as
  * under torch.autocast.
+ *
+ * In VKT_PRECISION_BF16, both operands are rounded to bf16 (to nearest), if the device also has VK_KHR_shader_bfloat16.
+ * No device has run these kernels yet, so programs use them only if the user or the tuning file asks for them.
  *
  * In VKT_PRECISION_F32_SPLIT, a product a b of f32 is computed by three products of f16, with an error of at most
  * 2^-21 |a b| + 2^-38 (A |b| + |a| B). (A product of f32 has at most 2^-24 |a b|.) A and B are the largest finite

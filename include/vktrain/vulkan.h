@@ -78,12 +78,13 @@ typedef struct vkt_adopt_params {
  *
  * In `params` (may be NULL) device and validation are not used, and debug_names needs debug_utils. Cooperative matrices
  * are used if the device was made with VK_KHR_cooperative_matrix and the features cooperativeMatrix, shaderFloat16,
- * vulkanMemoryModel and vulkanMemoryModelDeviceScope. The variant coop2 also needs VK_NV_cooperative_matrix2 and the
- * features cooperativeMatrixFlexibleDimensions, cooperativeMatrixPerElementOperations and storageBuffer16BitAccess. If
- * a device was made with vulkanMemoryModel, programs in
- * VKT_PRECISION_F16 also need vulkanMemoryModelDeviceScope; this is not checked. On CPU devices, kernels use texel
- * buffers, which makes them faster, only if the device was made with shaderInt64 (VkPhysicalDeviceFeatures2 in the
- * chain). */
+ * vulkanMemoryModel and vulkanMemoryModelDeviceScope; those of bf16, if also with VK_KHR_shader_bfloat16 and its
+ * features shaderBFloat16Type and shaderBFloat16CooperativeMatrix. The variant coop2 also needs
+ * VK_NV_cooperative_matrix2 and the features cooperativeMatrixFlexibleDimensions,
+ * cooperativeMatrixPerElementOperations and storageBuffer16BitAccess. If a device was made with vulkanMemoryModel,
+ * programs in VKT_PRECISION_F16 also need vulkanMemoryModelDeviceScope; this is not checked. On CPU devices, kernels
+ * use texel buffers, which makes them faster, only if the device was made with shaderInt64 (VkPhysicalDeviceFeatures2
+ * in the chain). */
 VKT_API vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_params *params, const vkt_host *host,
                                  vkt_ctx **out);
 

@@ -40,14 +40,15 @@ static json_t *needs_json(void)
 
 static json_t *limits_json(const vkt_device_limits *l)
 {
-    return json_pack("{s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:b, s:b, s:b, s:[i, i, i]}", "cores",
-                     (int)l->cores, "subgroup_size", (int)l->subgroup_size, "max_workgroup_lanes",
+    return json_pack("{s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:b, s:b, s:b, s:[i, i, i], s:[i, i, i]}",
+                     "cores", (int)l->cores, "subgroup_size", (int)l->subgroup_size, "max_workgroup_lanes",
                      (int)l->max_workgroup_lanes, "max_workgroups", big(l->max_workgroups), "shared_bytes",
                      big(l->shared_bytes), "max_binding_bytes", big(l->max_binding_bytes), "max_texel_elements",
                      big(l->max_texel_elements), "max_allocation_bytes", big(l->max_allocation_bytes), "timestamp_ns",
                      l->timestamp_ns, "transfer_queue", l->transfer_queue, "memory_budget", l->memory_budget,
                      "host_import", l->host_import, "lacks_tuning", l->lacks_tuning, "matrix", (int)l->matrix[0],
-                     (int)l->matrix[1], (int)l->matrix[2]);
+                     (int)l->matrix[1], (int)l->matrix[2], "matrix_bf16", (int)l->matrix_bf16[0],
+                     (int)l->matrix_bf16[1], (int)l->matrix_bf16[2]);
 }
 
 static json_t *traits_json(const vkt_ctx *ctx)

@@ -148,6 +148,8 @@ static void print_limits(FILE *out, const info_facts *f)
     ROW(&t, "one allocation", "%s", vkt_bytes_text(l->max_allocation_bytes, bytes));
     if (l->matrix[0])
         ROW(&t, "cooperative matrix, M x N x K", "%u x %u x %u", l->matrix[0], l->matrix[1], l->matrix[2]);
+    if (l->matrix_bf16[0])
+        ROW(&t, "the same of bfloat16", "%u x %u x %u", l->matrix_bf16[0], l->matrix_bf16[1], l->matrix_bf16[2]);
     if (l->timestamp_ns > 0) ROW(&t, "timestamp period", "%g ns", l->timestamp_ns);
     table_print(out, &t);
 }

@@ -20,7 +20,7 @@
 // Work groups that run at the same time compute neighbouring tiles within BAND rows of tiles. The next tile then finds the
 // lines of both operands in the cache.
 // No subgroup operations: any subgroup size works. Deterministic: k ascends in every element.
-// With COOP, the tile is f16 and subgroups multiply it: see blocks_coop.glsl. It has its own multiply().
+// With COOP, the tile is f16 (with BFLOAT: bf16) and subgroups multiply it: see blocks_coop.glsl. It has its own multiply().
 // source: Volkov & Demmel, Benchmarking GPUs to Tune Dense Linear Algebra, SC 2008 (register tiles); Nath, Tomov & Dongarra,
 //         An Improved MAGMA GEMM for Fermi GPUs, IJHPCA 24(4), 2010 (both levels, the next tile through registers);
 //         Tillet, Kung & Cox, Triton, MAPL 2019, and its tutorial on matrix multiplication (the order of tiles)

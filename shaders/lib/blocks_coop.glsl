@@ -5,6 +5,8 @@
 // few wide loads. A line of an operand that runs along k is stored as it is. Other operands are transposed in registers, in
 // blocks of 4 x 4. An operand that is stored as f16 is copied. One that is stored as f32 is rounded to nearest, ties to even:
 // the module declares this mode of rounding, so that a conversion is one instruction.
+// With BFLOAT the operands are bf16, and all conversions are integer arithmetic. The text calls the elements of the matrices
+// float16_t; cmake/bfloat.c changes this type in the module. So nothing else may be float16.
 // There is one tile. While the subgroups multiply it, the lanes load the next one into registers.
 //
 // A tile has as many parts as a lane has groups of 4 x 4 elements. Part (i, j) holds one group of every lane. In every part a

@@ -17,7 +17,8 @@
 // A texel variant stores a vec4 as two 64-bit words, unless STORAGE_NO_WORDS64 is set. llvmpipe stores word by word and lane by
 // lane, so fewer words are faster.
 #include "abi/storage.abi.h"
-// MATRIX_STORAGE: how operands of cooperative matrices are stored.
+// MATRIX_STORAGE: how the operands of cooperative matrices are stored in shared memory. With BFLOAT there is no float16 in this
+// file: see cmake/bfloat.c.
 #ifdef BFLOAT
 #define MATRIX_STORAGE STORAGE_BF16
 #else

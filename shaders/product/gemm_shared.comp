@@ -1,6 +1,6 @@
 // gemm_shared.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]) for GPUs: tiles in shared memory (lib/blocks.glsl)
 // Operands are read where they are stored, by vec4s if VECTORS allows. If an operand runs along k, its 4 x 4 blocks are
-// transposed in registers. With COOP the operands are rounded to f16. The sums, their slices and the bias stay f32.
+// transposed in registers. With COOP the operands are rounded to f16 or bf16. The sums, their slices and the bias stay f32.
 // grid: x over tiles (stride loop), y one per slice of k, z one per matrix of the batch.
 // source: see lib/blocks.glsl.
 // Deterministic: see lib/blocks.glsl.

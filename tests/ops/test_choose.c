@@ -14,16 +14,20 @@
 #include "ops/ops.h"
 #include "passes/passes.h"
 
-/* A device: its class, a text that changes traits of the class, and whether it has cooperative matrices, and flexible
- * ones. */
+/* A device: its class, a text that changes traits of the class, and whether it has cooperative matrices of f16,
+ * flexible ones, and matrices of bf16. */
 typedef struct device {
     vkt_device_class cls;
     const char *traits;
-    bool coop, flexible;
+    bool coop, flexible, coop_bf16;
 } device;
 
 static const device cpu = { VKT_CLASS_CPU, "", false }, gpu = { VKT_CLASS_OTHER, "", false },
                     coop = { VKT_CLASS_OTHER, "", true };
+/* No class prefers matrices of bf16 by itself. On `fast_bf16` the user says that they are fast; `no_bf16` has none. */
+static const device bf16 = { VKT_CLASS_AMD, "", true, .coop_bf16 = true },
+                    fast_bf16 = { VKT_CLASS_AMD, "coop_bf16_pays=1", true, .coop_bf16 = true },
+                    no_bf16 = { VKT_CLASS_AMD, "coop_bf16_pays=1", true };
 /* Two GPUs. On the first one, Winograd transforms cost almost nothing; on the second one, Fourier transforms cost
  * little. */
 static const device winograd_gpu = {
@@ -45,6 +49,7 @@ static const device shared_cpu = { VKT_CLASS_CPU, "shared_pays=1,shared_cost=0.0
 static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precision, vkt_variant *picked, uint32_t most)
 {
     const vkt_host host = vkt_test_host();
+    const vkt_coop size = { 16, 16, 16 };
     vkt_traits traits = vkt_class_traits[d->cls];
     assert_int_equal(vkt_traits_parse(&host, "test", d->traits, 1024, &traits, NULL), VKT_OK);
     const vkt_limits lim = { .traits = &traits,
@@ -55,8 +60,9 @@ static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precisi
                              .shared_bytes = 49152,
                              .max_storage_range_bytes = 1u << 30,
                              .max_texel_elements = 1u << 27,
-                             .coop = { d->coop ? 16 : 0, d->coop ? 16 : 0, d->coop ? 16 : 0 },
-                             .coop2 = { d->flexible ? 16 : 0, d->flexible ? 16 : 0, d->flexible ? 16 : 0 } };
+                             .coop = d->coop ? size : (vkt_coop){ 0 },
+                             .coop2 = d->flexible ? size : (vkt_coop){ 0 },
+                             .coop_bf16 = d->coop_bf16 ? size : (vkt_coop){ 0 } };
     vkt_emit e;
     bool *live = calloc(g->n_nodes, sizeof *live); /* with an optimizer: false for nodes that no result needs */
     assert_non_null(live);
@@ -153,21 +159,31 @@ static void pooled_convolutions_use_the_cheapest_variant(void **state)
     }
 }
 
-static void programs_of_f16_use_cooperative_matrices(void **state)
+static void programs_of_16_bits_use_cooperative_matrices(void **state)
 {
     (void)state;
-    for (int precision = VKT_PRECISION_F32; precision <= VKT_PRECISION_F16; precision++) {
+    static const struct {
+        const device *d;
+        vkt_precision precision;
+        vkt_variant want;
+    } cases[] = {
+        { &coop, VKT_PRECISION_F32, VKT_V_SHARED },     { &coop, VKT_PRECISION_F16, VKT_V_COOP },
+        { &coop, VKT_PRECISION_BF16, VKT_V_SHARED },    { &bf16, VKT_PRECISION_F16, VKT_V_COOP },
+        { &bf16, VKT_PRECISION_BF16, VKT_V_SHARED },    { &fast_bf16, VKT_PRECISION_BF16, VKT_V_COOP },
+        { &fast_bf16, VKT_PRECISION_F16, VKT_V_COOP },  { &fast_bf16, VKT_PRECISION_F32, VKT_V_SHARED },
+        { &no_bf16, VKT_PRECISION_BF16, VKT_V_SHARED },
+    };
+    for (size_t c = 0; c < VKT_COUNT(cases); c++) {
         vkt_graph *g = harness_graph();
         const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, S4(8, 256, 14, 14));
         const vkt_tensor w = vkt_input(g, "w", VKT_F32, VKT_ROWS, S4(256, 256, 3, 3));
         const vkt_tensor of[] = { x, w }, y = vkt_conv2d(g, x, w, (vkt_tensor){ 0 }, NULL);
         const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_BATCH_LAST, vkt_tensor_shape(g, y));
-        const vkt_variant want = precision == VKT_PRECISION_F16 ? VKT_V_COOP : VKT_V_SHARED;
         vkt_tensor d[2];
         vkt_variant v[3];
         assert_int_equal(vkt_gradients(g, &y, &dy, 1, of, 2, d), VKT_OK);
-        assert_int_equal(lower(&coop, g, (vkt_precision)precision, v, 3), 3);
-        for (size_t i = 0; i < 3; i++) is_variant("conv2d", i, v[i], want);
+        assert_int_equal(lower(cases[c].d, g, cases[c].precision, v, 3), 3);
+        for (size_t i = 0; i < 3; i++) is_variant("conv2d", c, v[i], cases[c].want);
         vkt_graph_destroy(&g);
     }
 }
@@ -203,6 +219,9 @@ static void products_use_the_cheapest_variant(void **state)
         { &flexible_pays, 2048, 256, 2048, VKT_PRECISION_BF16, VKT_V_SHARED },
         { &flexible_pays, 2048, 256, 2048, VKT_PRECISION_F32_SPLIT, VKT_V_COOP },
         { &flexible_cpu, 256, 256, 256, VKT_PRECISION_F16, VKT_V_PLACED },
+        { &bf16, 2048, 256, 2048, VKT_PRECISION_BF16, VKT_V_SHARED },
+        { &fast_bf16, 2048, 256, 2048, VKT_PRECISION_BF16, VKT_V_COOP },
+        { &no_bf16, 2048, 256, 2048, VKT_PRECISION_BF16, VKT_V_SHARED },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         const product_case *c = &cases[i];
@@ -386,7 +405,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_use_the_cheapest_variant),
         cmocka_unit_test(pooled_convolutions_use_the_cheapest_variant),
-        cmocka_unit_test(programs_of_f16_use_cooperative_matrices),
+        cmocka_unit_test(programs_of_16_bits_use_cooperative_matrices),
         cmocka_unit_test(products_use_the_cheapest_variant),
         cmocka_unit_test(attention_uses_the_cheapest_variant),
         cmocka_unit_test(networks_use_the_cheapest_variant),

@@ -112,8 +112,11 @@ static void limits_and_choices_are_those_of_programs(void **state)
     assert_true(json_number_of(l, "subgroup_size") == limits.subgroup_size);
     assert_true(json_number_of(l, "max_binding_bytes") == (double)limits.max_binding_bytes);
     assert_true(json_number_of(l, "timestamp_ns") == limits.timestamp_ns);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         assert_int_equal(json_integer_value(json_array_get(json_object_get(l, "matrix"), i)), limits.matrix[i]);
+        assert_int_equal(json_integer_value(json_array_get(json_object_get(l, "matrix_bf16"), i)),
+                         limits.matrix_bf16[i]);
+    }
     assert_true(json_number_of(report, "device") == vkt_ctx_device(r->ctx)->index);
 
     vkt_graph *g = product(r);

@@ -1,0 +1,76 @@
+#!/bin/sh
+# bfloat.sh BFLOAT GLSLANG COOP - checks that BFLOAT (cmake/bfloat.c) refuses what it must not change. Each shader below is compiled
+# first. COOP is a compiler for cooperative matrices; if it is empty, a module that may be changed is not tested.
+set -u
+bfloat=$1
+glslang=$2
+coop=${3-}
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+# Changes the module of the shader on stdin: change COMPILER. Sets rc.
+change() {
+    { printf '#version 460\n#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n' && cat; } >"$work/a.comp"
+    "$1" -V --quiet --target-env vulkan1.3 -o "$work/a.spv" "$work/a.comp" || exit 2
+    rm -f "$work/b.spv"
+    "$bfloat" "$work/a.spv" "$work/b.spv" 2>"$work/log"
+    rc=$?
+}
+refused() {
+    [ "$rc" -ne 0 ] && [ ! -e "$work/b.spv" ] && grep -q "$1" "$work/log" && return
+    cat "$work/log"
+    echo "FAILED: want a refusal with \"$1\""
+    failed=1
+}
+
+other='not only the type of elements'
+change "$glslang" <<'GLSL'
+layout(binding = 0) buffer B { uint u[]; };
+void main() { u[0] = packFloat2x16(f16vec2(uintBitsToFloat(u[1]))); }
+GLSL
+refused "$other" # a vector
+change "$glslang" <<'GLSL'
+layout(binding = 0) buffer B { float f[]; };
+void main() { f[0] = float(float16_t(f[1])); }
+GLSL
+refused "$other" # a value
+change "$glslang" <<'GLSL'
+layout(binding = 0) buffer B { float f[]; };
+void main() { f[0] = 1.0; }
+GLSL
+refused 'no cooperative matrix'
+head -c 100 "$work/a.spv" >"$work/cut.spv"
+"$bfloat" "$work/cut.spv" "$work/b.spv" 2>"$work/log"
+rc=$?
+refused 'no SPIR-V module'
+
+matrix='#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_cooperative_matrix : require
+layout(binding = 0) buffer B { uvec2 u[]; };
+void main()
+{
+    coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> a;
+    coopMatLoad(a, u, 0, 4, gl_CooperativeMatrixLayoutRowMajor);'
+if [ -n "$coop" ]; then
+    change "$coop" <<GLSL
+$matrix
+    coopMatStore(a, u, 0, 4, gl_CooperativeMatrixLayoutColumnMajor);
+}
+GLSL
+    # The changed module is two words longer (a capability), six (the extension) and one (the type).
+    [ "$rc" -eq 0 ] && [ "$(wc -c <"$work/b.spv")" -eq $(($(wc -c <"$work/a.spv") + 4 * 9)) ] || {
+        cat "$work/log"
+        echo "FAILED: a module with a matrix of float16"
+        failed=1
+    }
+    change "$coop" <<GLSL
+$matrix
+    u[0].x = uint(a[0]);
+}
+GLSL
+    refused "$other" # an element
+else
+    echo "SKIPPED: a module with a matrix of float16: no compiler"
+fi
+exit $failed
