@@ -88,7 +88,7 @@ static const shape long_rows[] = {
 static uint32_t own_rows(const vkt_limits *lim, const struct pass *p, const shape *s, bool coop)
 {
     const uint32_t loaded = 1 + vkt_div_up(4 * s->chunks, s->lanes_m);
-    return coop || 4 * (p->products + p->sums) + loaded <= lim->traits->attention_vec4s ? 4u : 2u;
+    return coop || 4 * (uint32_t)(p->products + p->sums) + loaded <= lim->traits->attention_vec4s ? 4u : 2u;
 }
 
 static uint32_t lanes_of(const shape *s, uint32_t d4)
