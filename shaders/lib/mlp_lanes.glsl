@@ -41,15 +41,16 @@ void multiply(const uint N, const uint M, const uint Q, uint w_at, uint in_at)
     }
 }
 
+// Compilers that unroll these loops move all loads to their start. Adreno's then spills registers.
 void multiply_slice(uint n, const uint M, const uint Q, uint in_at)
 {
     uint w_at = first_output(M) / 2;
-    for (uint i = 0; i < n / UNROLL; i++) {
+    [[dont_unroll]] for (uint i = 0; i < n / UNROLL; i++) {
         multiply(UNROLL, M, Q, w_at, in_at);
         w_at += 2 * UNROLL * Q;
         in_at += UNROLL * ROW;
     }
-    for (uint i = 0; i < n % UNROLL; i++) multiply(1, M, Q, w_at + 2 * i * Q, in_at + i * ROW);
+    [[dont_unroll]] for (uint i = 0; i < n % UNROLL; i++) multiply(1, M, Q, w_at + 2 * i * Q, in_at + i * ROW);
 }
 
 // Adds to sums[] the product of the matrix (K rows, M columns) at `at` with the rows of act[] from `from` on. Begins with a

@@ -46,7 +46,7 @@ void weights(const uint l, bool first)
             d_at[i] = act_at(l) + min(o + i, M - 1) * ROW;
             h_at[i] = act_at(l - 1) + min(k + KT * i, K - 1) * ROW;
         }
-        for (uint n = 0; n < COLUMNS / UNROLL; n++) {
+        [[dont_unroll]] for (uint n = 0; n < COLUMNS / UNROLL; n++) {
             [[unroll]] for (uint u = 0; u < UNROLL; u++) tile(c, d_at + u, h_at + u);
             d_at += UNROLL;
             h_at += UNROLL;
