@@ -102,7 +102,7 @@ static void errors_are_explained(void **state)
     EXPECT(r, 2, "--data", "--data", ".");
     EXPECT(r, 2, "'stray'", "stray");
     EXPECT(r, 1, "no such card", FEW, "--device", "no such card");
-    EXPECT(r, 1, "cap", FEW, "--memory-limit", "1M");
+    EXPECT(r, 1, "cap", FEW, "--memory-limit", "64K");
     EXPECT(r, 1, "--json: cannot open the directory of \"none/report\"", "-q", FEW, "--json", "none/report");
 }
 

@@ -82,7 +82,7 @@ static void errors_are_explained(void **state)
     EXPECT(r, 2, "--epochs", "--epochs", "3");
     EXPECT(r, 2, "'stray'", "stray");
     EXPECT(r, 1, "no such card", "--device", "no such card");
-    EXPECT(r, 1, "cap", "--size", "100,10,100", "--memory-limit", "2M");
+    EXPECT(r, 1, "cap", "--size", "100,10,100", "--memory-limit", "64K");
     EXPECT(r, 1, "--json: cannot open the directory of \"none/report\"", "-q", "--size", "10,10,10", "--json",
            "none/report");
 }

@@ -391,7 +391,7 @@ static void what_cannot_work_ends_with_1_and_a_reason(void **state)
            "missing does not exist\n",
            "--data", "missing");
     EXPECT(r, 1, "but out is no folder\n", "--data", "out");
-    EXPECT(r, 1, "cap", SMALL, "--memory-limit", "1M");
+    EXPECT(r, 1, "cap", SMALL, "--memory-limit", "64K");
     EXPECT(r, 1, "--json: cannot open the directory of \"none/report\"", SMALL, "-q", "--epochs", "1", "--json",
            "none/report");
     EXPECT(r, 1, "none/w", SMALL, "-q", "--epochs", "1", "--save", "none/w");

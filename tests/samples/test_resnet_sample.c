@@ -158,7 +158,7 @@ static void errors_are_reported(void **state)
     EXPECT(r, 2, "--frozen-epochs", "--frozen-epochs", "-1");
     EXPECT(r, 1, "--load FILE", SMALL, "-q", "--from-scratch", "--evaluate");
     EXPECT(r, 1, "none", SMALL, "-q", "--load", "none");
-    EXPECT(r, 1, "cap", SMALL, "-q", "--from-scratch", "--memory-limit", "1M");
+    EXPECT(r, 1, "cap", SMALL, "-q", "--from-scratch", "--memory-limit", "64K");
     run done = FINISHED(r, "--help");
     static const char *const options[] = { "--network",    "--size",          "--from-scratch",
                                            "--new-head",   "--frozen-epochs", "--evaluate",

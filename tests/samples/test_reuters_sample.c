@@ -151,7 +151,7 @@ static void wrong_options_have_a_reason(void **state)
     write_data(r);
     EXPECT(r, 2, "--nonsense", "--nonsense");
     EXPECT(r, 2, "--lr", "--lr", "0");
-    EXPECT(r, 1, "cap", SMALL, "--memory-limit", "1M");
+    EXPECT(r, 1, "cap", SMALL, "--memory-limit", "64K");
     EXPECT(r, 1, "none/w", SMALL, "-q", "--epochs", "1", "--save", "none/w");
 }
 
