@@ -21,7 +21,7 @@ typedef struct choice {
     uint32_t nodes; /* number of nodes of that key in one step */
     char what[160];
     double ns[VKT_V_COUNT];     /* sum over these nodes; 0: not timed */
-    vkt_tile tile[VKT_V_COUNT]; /* with which that time was measured; all 0: with the device's own choice, or without */
+    vkt_tile tile[VKT_V_COUNT]; /* the tile of that time; all 0: the device's own tile, or no tile */
     double now;                 /* the sum of the step that is being measured, with the variant and the tile below */
     vkt_variant variant;
     vkt_tile used;
@@ -94,7 +94,8 @@ static choice *find_measured(tuning *t, const vkt_picked *p)
     return NULL;
 }
 
-/* Takes the times of a step. Another tile counts only if the nodes have used it, and if it is worth more than noise. */
+/* Moves the times of the measured step from `now` to `ns`. If `tile` is not all 0, a time counts only if the nodes have
+ * used this tile, and if the variant has no time yet or the new time is below WORTH times the old one. */
 static void take_times(tuning *t, vkt_tile tile)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -190,8 +191,8 @@ static vkt_result keep(tuning *t)
     return r;
 }
 
-/* Measures all tiles of the variants that have some. A device that does not prefer them keeps its own tile: on a CPU
- * their kernels take seconds to compile. */
+/* Measures all tiles of the variants that have several tiles. A device without the trait shared_pays keeps its own
+ * tiles: on a CPU the kernels of these variants take seconds to compile. */
 static vkt_result time_tiles(tuning *t, const bench_net *net)
 {
     static const vkt_variant variants[] = { VKT_V_SHARED, VKT_V_SPLIT_K, VKT_V_COOP, VKT_V_COOP2 };

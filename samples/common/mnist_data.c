@@ -22,8 +22,8 @@ static const fetch_file files[] = {
 static const char *const mirrors[] = { "https://ossci-datasets.s3.amazonaws.com/mnist",
                                        "https://storage.googleapis.com/cvdf-datasets/mnist" };
 
-/* Downloads the files. If $VKT_MNIST_MIRROR is set, it is the only mirror. If it is empty, there is no mirror. Tests
- * use it. */
+/* Downloads the files. Returns false if that fails. If $VKT_MNIST_MIRROR is set, its value is the only mirror. If the
+ * value is empty, there is no mirror, and nothing is downloaded. Tests set this variable. */
 static bool download(const char *folder, FILE *notes)
 {
     const char *own = getenv("VKT_MNIST_MIRROR");

@@ -197,7 +197,7 @@ static void print_devices(const session *s)
     if (r->mpi) say(s, "ranks   %u processes\n", r->transport.ranks);
 }
 
-/* Offers to measure a GPU's kernels. It is never done without being asked for. */
+/* Suggests vkt-bench --tune if the device is a GPU without a tuning file. Only the user starts that measurement. */
 static void offer_tuning(const session *s)
 {
     vkt_device_limits limits;
