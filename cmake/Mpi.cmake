@@ -25,7 +25,7 @@ target_link_libraries(vkt_mpi PUBLIC MPI::MPI_C)
 
 add_library(vktrain_mpi $<TARGET_OBJECTS:vkt_mpi>)
 add_library(vktrain::mpi ALIAS vktrain_mpi)
-set_target_properties(vktrain_mpi PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINKER_LANGUAGE C
+set_target_properties(vktrain_mpi PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${VKT_SOVERSION} LINKER_LANGUAGE C
   EXPORT_NAME mpi)
 target_link_libraries(vktrain_mpi PUBLIC vktrain PRIVATE MPI::MPI_C)
 get_target_property(type vktrain_mpi TYPE)

@@ -73,6 +73,10 @@ fi
 
 step "static: install" cmake --install "$build" --prefix "$work/static"
 mv "$work/static" "$work/moved" # an installed package may be moved
+for program in train_minimal embed_minimal; do # the documents say what else a program needs
+    step "installed $program" cc -std=c11 -c -I"$work/moved/include" -o "$work/$program.o" "$(find "$work/moved" -name "$program.c")"
+done
+step "installed documents" test -f "$(find "$work/moved" -name embedding.md)"
 use_package static "$work/moved"
 use_pkg_config static "$work/moved"
 use_pkg_config static-static "$work/moved" --static
@@ -92,8 +96,12 @@ foreign=$(nm -D --defined-only "$work"/sub/vktrain/libvktrain*.so | awk 'NF == 3
     echo "FAILED: the library exports: $foreign"
     exit 1
 }
-readelf -d "$work/sub/vktrain/libvktrain.so" | grep -q 'soname: \[libvktrain.so.[0-9]' || {
-    echo "FAILED: the library has no versioned soname"
+# Before 1.0 the interface changes with the minor version, so the soname has both numbers.
+soname=$(awk '/^#define VKT_VERSION_MAJOR/ { m = $3 } /^#define VKT_VERSION_MINOR/ { n = $3 }
+    END { print "libvktrain.so." m (m ? "" : "." n) }' "$source/include/vktrain/core.h")
+readelf -d "$work/sub/vktrain/libvktrain.so" | grep -qF "soname: [$soname]" || {
+    echo "FAILED: want the soname $soname"
+    readelf -d "$work/sub/vktrain/libvktrain.so"
     exit 1
 }
 step "shared: install" cmake --install "$work/sub" --prefix "$work/shared"
