@@ -54,18 +54,24 @@ static void begin(subject *s, const conv *c, uint64_t seed)
     subject_set_output(s, vkt_conv2d(s->g, s->in[0].t, s->in[1].t, c->no_bias ? (vkt_tensor){ 0 } : s->in[2].t, &p));
 }
 
+/* Returns the limits of a device that does not exist, with the traits of a CPU or of a GPU. */
+static vkt_limits device(bool cpu, uint64_t force)
+{
+    return (vkt_limits){ .traits = &vkt_class_traits[cpu ? VKT_CLASS_CPU : VKT_CLASS_OTHER],
+                         .subgroup_size = 8,
+                         .max_workgroup_lanes = 1024,
+                         .max_groups = 65535,
+                         .shared_bytes = 32768,
+                         .max_storage_range_bytes = 1u << 27,
+                         .max_texel_elements = 1u << 27,
+                         .choices = { .force = force } };
+}
+
 /* Returns how many nodes of the subject use the forced variant, with the traits of a CPU or of a GPU. If none is
  * forced, returns how many use WINOGRAD. */
 static uint32_t taken(const subject *s, bool cpu, uint64_t force)
 {
-    const vkt_limits lim = { .traits = &vkt_class_traits[cpu ? VKT_CLASS_CPU : VKT_CLASS_OTHER],
-                             .subgroup_size = 8,
-                             .max_workgroup_lanes = 1024,
-                             .max_groups = 65535,
-                             .shared_bytes = 32768,
-                             .max_storage_range_bytes = 1u << 27,
-                             .max_texel_elements = 1u << 27,
-                             .choices = { .force = force } };
+    const vkt_limits lim = device(cpu, force);
     vkt_emit e;
     uint32_t n = 0;
     assert_int_equal(vkt_lower(s->g, &lim, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
@@ -104,13 +110,7 @@ static void check(const conv *cases, size_t n, const char *name, uint64_t force,
 /* Checks that on a GPU, and not on a CPU, one dispatch computes all 16 products of each of y and dx. */
 static void expect_batch(const conv *c, bool gpu)
 {
-    const vkt_limits lim = { .traits = &vkt_class_traits[gpu ? VKT_CLASS_OTHER : VKT_CLASS_CPU],
-                             .subgroup_size = 8,
-                             .max_workgroup_lanes = 1024,
-                             .max_groups = 65535,
-                             .shared_bytes = 32768,
-                             .max_storage_range_bytes = 1u << 27,
-                             .choices = { .force = VKT_V(WINOGRAD) } };
+    const vkt_limits lim = device(!gpu, VKT_V(WINOGRAD));
     subject s;
     vkt_emit e;
     uint32_t batches = 0;
