@@ -102,11 +102,11 @@ static void expected_times_follow_a_load(void **state)
         for (int i = 0; i < 40; i++) {
             const vkt_step_progress progress = frame(&r, BUDGET_NS);
             if (i < 10) continue;
-            assert_in_range(r.true_ns, 1, 1.25 * BUDGET_NS);
+            assert_in_range(r.true_ns, 1, 5 * BUDGET_NS / 4);
             assert_int_equal(progress.measured_budget_ns, BUDGET_NS);
             busy_ns[k] = r.true_ns;
         }
-        assert_true(busy_ns[k] > 0.4 * BUDGET_NS); /* and the budget is used */
+        assert_true(busy_ns[k] > 2 * BUDGET_NS / 5); /* and the budget is used */
     }
     rig_free(&r);
 }
