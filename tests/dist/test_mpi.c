@@ -42,12 +42,16 @@ static const mpi *installed(void **state)
     return NULL;
 }
 
-/* Runs the program on `ranks` ranks. `before`: text between the launcher's options and the program's name. */
+/* Runs the program on `ranks` ranks, in a new folder. `before`: text between the launcher's options and the program's
+ * name. */
 static void run(const mpi *m, int ranks, const char *before, const char *mode)
 {
     char command[2000];
-    snprintf(command, sizeof command, "timeout -k 5 60 %s -n %d %s%s %s 2>&1", m->launch, ranks, before, m->program,
-             mode);
+    snprintf(command, sizeof command,
+             "folder=$(mktemp -d) && timeout -k 5 60 %s -n %d %s%s \"$folder\" %s 2>&1; status=$?; cat "
+             "\"$folder/output\"; rm -rf \"$folder\";"
+             " exit $status",
+             m->launch, ranks, before, m->program, mode);
     FILE *f = popen(command, "r");
     assert_non_null(f);
     const size_t n = fread(output, 1, sizeof output - 1, f);
@@ -128,10 +132,13 @@ static void a_fault_ends_all_ranks(void **state)
 }
 
 /* The launcher ends all ranks when it sees that one was killed. So each rank runs in a shell, which hides the rank's
- * end for 12 seconds. */
+ * end until the other three are closed. */
 static void a_killed_rank_is_named(void **state)
 {
-    run(installed(state), 4, "sh -c '\"$0\" \"$@\"; sleep 12' ", "kill 2");
+    run(installed(state), 4,
+        "sh -c '\"$0\" \"$@\"; n=0; until [ $n = 300 ] || [ $(ls \"$1\" | grep -c closed) = 3 ]; do sleep 0.1; "
+        "n=$((n + 1)); done' ",
+        "kill 2");
     one_message(2, "rank 2 does not answer: rank ");
 }
 

@@ -1,7 +1,10 @@
-/* dist/mpi/program.c - one rank of a run that test_mpi.c starts under mpirun: "program MODE [TIMEOUT]". Each line that
- * a rank prints begins with "rank R: ". The rank prints the messages of the library, "WRONG: .." if a check fails, and
- * "ok" at the end if all its calls did what they must. After an expected failure it prints "closed". */
+/* dist/mpi/program.c - one rank of a run that test_mpi.c starts under mpirun: "program FOLDER MODE [TIMEOUT]". Each
+ * line that a rank prints begins with "rank R: ". The rank prints the messages of the library, "WRONG: .." if a check
+ * fails, and "ok" at the end if all its calls did what they must. After an expected failure it prints "closed". Lines
+ * go to the file FOLDER/output, because launchers lose output when they end a run. Ranks tell each other by files in
+ * FOLDER how far they are, so that no test depends on the machine's speed. */
 #define _POSIX_C_SOURCE 200809L
+#include <fcntl.h>
 #include <math.h>
 #include <mpi.h>
 #include <signal.h>
@@ -15,7 +18,9 @@
 #include "dist/dist.h"
 #include "vktrain/mpi.h"
 
-static int number = -1; /* this rank's number; -1: not known yet */
+static int number = -1;    /* this rank's number; -1: not known yet */
+static const char *folder; /* argument FOLDER */
+static int output;         /* descriptor of FOLDER/output */
 static unsigned errors;
 static int blocks; /* blocks of host memory that the library has not freed */
 
@@ -28,7 +33,7 @@ const char *__asan_default_options(void)
 }
 #endif
 
-/* Prints a line with one write, so that lines of several ranks do not mix. */
+/* Adds a line to FOLDER/output with one write, so that lines of several ranks do not mix. */
 static void say(const char *fmt, ...) VKT_PRINTF(1, 2);
 static void say(const char *fmt, ...)
 {
@@ -39,7 +44,7 @@ static void say(const char *fmt, ...)
     n += vsnprintf(line + n, sizeof line - (size_t)n - 1, fmt, args);
     va_end(args);
     line[n] = '\n';
-    if (write(STDOUT_FILENO, line, (size_t)n + 1) < 0) _exit(9);
+    if (write(output, line, (size_t)n + 1) < 0) _exit(9);
 }
 
 static void keep_message(void *user, vkt_log_level level, const char *line)
@@ -62,6 +67,31 @@ static void pause_ms(unsigned ms)
 {
     struct timespec left = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 };
     while (nanosleep(&left, &left) != 0) continue;
+}
+
+/* Makes the file FOLDER/<event>.<rank>. */
+static void tell(const char *event)
+{
+    char path[400];
+    snprintf(path, sizeof path, "%s/%s.%d", folder, event, number);
+    FILE *f = fopen(path, "w");
+    if (!f || fclose(f) != 0) say("WRONG: cannot write %s", path);
+}
+
+/* Waits until `count` of the ranks 0 .. ranks-1 have told the event. After 30 s it prints a line and returns. */
+static void await(const char *event, uint32_t ranks, uint32_t count)
+{
+    char path[400];
+    for (int i = 0; i < 3000; i++) {
+        uint32_t n = 0;
+        for (uint32_t r = 0; r < ranks; r++) {
+            snprintf(path, sizeof path, "%s/%s.%u", folder, event, r);
+            n += access(path, F_OK) == 0;
+        }
+        if (n >= count) return;
+        pause_ms(10);
+    }
+    say("WRONG: fewer than %u ranks have %s", count, event);
 }
 
 /* Prints a line and ends the run unless the condition holds. */
@@ -179,7 +209,7 @@ static vkt_result work(const vkt_transport *t, const char *mode)
         if (i == 20 && culprit) {
             if (strcmp(mode, "kill") == 0) raise(SIGKILL);
             if (strcmp(mode, "stop") == 0) raise(SIGSTOP);
-            if (strcmp(mode, "late") == 0) pause_ms(5500);
+            if (strcmp(mode, "late") == 0) await("failed", t->ranks, t->ranks - 1);
             if (strcmp(mode, "fault") == 0) {
                 t->fault(t->user, "the disk is full");
                 return t->barrier(t->user);
@@ -198,12 +228,15 @@ static vkt_result work(const vkt_transport *t, const char *mode)
 }
 
 /* Works until the failure of `mode`. Checks that work returns VKT_E_PEER after one message, that later calls return
- * VKT_E_PEER without a message, and that closing takes less than about 5 s. Then ends the run. */
+ * VKT_E_PEER without a message, and that closing does not wait for the failed rank. Ends the run when all ranks are
+ * closed that the failure leaves alive. */
 static void fail_together(vkt_mpi *m, const char *mode)
 {
     const vkt_transport t = vkt_mpi_transport(m);
     const vkt_result r = work(&t, mode);
     struct timespec begin, end;
+    const bool one_is_gone = strcmp(mode, "kill") == 0 || strcmp(mode, "stop") == 0;
+    tell("failed");
     if (r != VKT_E_PEER) say("WRONG: result %s", vkt_result_name(r));
     WANT(vkt_mpi_failed(m) && errors == 1);
     WANT(step(&t) == VKT_E_PEER && t.barrier(t.user) == VKT_E_PEER);
@@ -212,26 +245,32 @@ static void fail_together(vkt_mpi *m, const char *mode)
     clock_gettime(CLOCK_MONOTONIC, &begin);
     vkt_mpi_close(&m);
     clock_gettime(CLOCK_MONOTONIC, &end);
-    WANT(end.tv_sec - begin.tv_sec < 5);
+    WANT(end.tv_sec - begin.tv_sec < 20); /* usually 1 s; waiting would end with the alarm */
     say("closed");
-    pause_ms(5000); /* the other ranks can print their message before this rank ends the run */
+    tell("closed");
+    await("closed", t.ranks, t.ranks - one_is_gone);
     vkt_mpi_abort(7);
 }
 
 int main(int argc, char **argv)
 {
-    const char *mode = argc > 1 ? argv[1] : "";
+    const char *mode = argc > 2 ? argv[2] : "";
     const vkt_host h = { .alloc = { .resize = counting_resize }, .log = keep_message };
     const bool starts_mpi = strncmp(mode, "app_", 4) == 0;
     int provided;
-    if (argc < 2) return 2;
+    if (argc < 3) return 2;
+    char path[400];
+    folder = argv[1];
+    snprintf(path, sizeof path, "%s/output", folder);
+    output = open(path, O_WRONLY | O_APPEND | O_CREAT, 0600);
+    if (output < 0) return 2;
     alarm(50);                /* no test may hang */
     signal(SIGUSR1, SIG_IGN); /* MPICH's launcher sends this signal to the other ranks when a rank is killed */
     if (strcmp(mode, "app_single") == 0) MPI_Init(&argc, &argv);
     if (strcmp(mode, "app_threads") == 0) MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
 
     vkt_mpi *m;
-    const vkt_result r = vkt_mpi_open(&h, argc > 2 ? atof(argv[2]) : 0, &m);
+    const vkt_result r = vkt_mpi_open(&h, argc > 3 ? atof(argv[3]) : 0, &m);
     if (r != VKT_OK) {
         say("open: %s", vkt_result_name(r));
         if (starts_mpi) MPI_Finalize();
