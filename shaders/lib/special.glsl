@@ -34,7 +34,8 @@ vec4 exp_any(vec4 x)
     return times_power(1.0 + y, n);
 }
 
-// Returns e^x - 1 for x <= 0, as 2^n * y + (2^n - 1). The second term is exact where precision matters.
+// Returns e^x - 1 for x <= 0. With x = n ln 2 + r it is 2^n * (e^r - 1) + (2^n - 1). 2^n - 1 is exact for n >= -24; for
+// smaller n the result is -1, except for rounding.
 vec4 expm1_negative(vec4 x)
 {
     x = mix(x, vec4(-104.0), lessThan(x, vec4(-104.0)));
