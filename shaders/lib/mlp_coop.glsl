@@ -34,8 +34,8 @@ const uint INPUT = (P0 + P1 + P2 + P3 + P4) * ACT_PITCH;
 #endif
 const uint BIAS = INPUT + SAMPLES * INPUT_PITCH, WEIGHTS = BIAS + WIDEST / 2;
 shared uvec2 memory[WEIGHTS + STAGE];
-// The sums of a product are DOWN matrices along the samples and several along the outputs. A subgroup has every STEP-th of one
-// row, at most OWN, so one read of a matrix of `input` serves all of them.
+// The sums of a product are DOWN matrices along the samples and several along the outputs. A subgroup has every STEP-th
+// matrix of one row, at most OWN. So one read of a matrix of `input` serves all matrices of the subgroup.
 const uint DOWN = SAMPLES / COOP_M, STEP = SUBGROUPS / DOWN, OWN = (WIDEST / COOP_N + STEP - 1) / STEP;
 // A lane gets blocks of 4 x 4 sums. If there is room, several matrices go through shared memory at once, so that more lanes
 // get a block.

@@ -172,7 +172,7 @@ static void the_device_copies_its_timestamps(void **state)
         if (i > 0) assert_true(times[2 * i - 1] <= times[2 * i]);
     }
     assert_true(times[0] < times[2 * set->last + 1]);
-    left_ns = BUDGET_NS; /* the next frame reads them */
+    left_ns = BUDGET_NS; /* the next frame reads these times */
     const uint64_t whole_ns = vkt_timer_between(r.ctx, times[0], times[2 * set->last + 1]);
     const vkt_run next = net_run(r.step);
     assert_int_equal(vkt_step_budget(r.n.p, &next, NULL, &left_ns, &p), VKT_OK);

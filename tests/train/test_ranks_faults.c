@@ -76,7 +76,7 @@ static void no_checkpoint_is_written_of_ranks_that_differ(void **state)
     group_free(&one);
 }
 
-/* Without a change the comparison is silent. */
+/* If no weight was changed, the comparison of the ranks logs nothing. */
 static void sound_ranks_are_not_accused(void **state)
 {
     rig *r = rig_of(state);
