@@ -70,8 +70,7 @@ static void run_back(const network *n, size_t sample, const double *dy)
         }
         for (uint32_t i = 0; l && i < n->width[l]; i++) below[i] = operand(n, below[i]);
     }
-    for (uint32_t i = 0; n->c->din[0] && i < n->width[0]; i++)
-        n->c->din[0][sample * n->width[0] + i] += d[0][i];
+    for (uint32_t i = 0; n->c->din[0] && i < n->width[0]; i++) n->c->din[0][sample * n->width[0] + i] += d[0][i];
 }
 
 static void mlp_forward(const vkt_ref_call *c)

@@ -62,22 +62,6 @@ int harness_teardown(void **state)
     return vkt_test_is_clean() ? 0 : -1;
 }
 
-static bool required(bool has)
-{
-    assert_true(has || !vkt_env_int("VKT_REQUIRE_COOP", 0));
-    return has;
-}
-
-bool harness_has_matrices(void)
-{
-    return required(harness_ctx && harness_ctx->limits.coop.m);
-}
-
-bool harness_has_flexible(void)
-{
-    return required(harness_ctx && harness_ctx->limits.coop2.m);
-}
-
 void harness_forget(vkt_ctx *ctx)
 {
     ctx->vk.DeviceWaitIdle(ctx->device);
@@ -599,14 +583,13 @@ void harness_check(vkt_ctx *ctx, subject *s, harness_report *report)
         const harness_view other = { vkt_variant_name(v), as_it_is, .force = (uint64_t)1 << v };
         check_view(ctx, s, &other, &first, report);
     }
-    const bool matrices = required(ctx->limits.coop.m), flexible = required(ctx->limits.coop2.m);
-    if (report->faults == before && matrices) check_view(ctx, s, &harness_split_view, &first, report);
+    if (report->faults == before && harness_needed(ctx->limits.coop.m))
+        check_view(ctx, s, &harness_split_view, &first, report);
     harness_view half = harness_half_views[s->seed % 4];
-    if (matrices) half.force = VKT_V(COOP); /* a CPU uses it only if it is forced */
+    if (ctx->limits.coop.m) half.force = VKT_V(COOP); /* a CPU uses it only if it is forced */
     if (report->faults == before) check_view(ctx, s, &half, &first, report);
-    half.force = VKT_V(COOP2);
-    if (report->faults == before && flexible && first.not_taken & half.force)
-        check_view(ctx, s, &half, &first, report);
+    half.force = harness_needed(ctx->limits.coop2.m) ? VKT_V(COOP2) : 0;
+    if (report->faults == before && first.not_taken & half.force) check_view(ctx, s, &half, &first, report);
     result_free(&first);
 }
 

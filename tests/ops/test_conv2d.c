@@ -258,10 +258,9 @@ static void it_is_chosen_where_it_is_faster(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_are_no_larger_than_a_binding),
-        cmocka_unit_test(every_size_and_padding_is_right), cmocka_unit_test(it_is_chosen_where_it_is_faster),
-        cmocka_unit_test(blocks_of_lanes_are_right),       cmocka_unit_test(a_kernel_of_one_pixel_is_right),
-        cmocka_unit_test(runs_of_pixels_are_right),
+        cmocka_unit_test(pieces_are_no_larger_than_a_binding), cmocka_unit_test(every_size_and_padding_is_right),
+        cmocka_unit_test(it_is_chosen_where_it_is_faster),     cmocka_unit_test(blocks_of_lanes_are_right),
+        cmocka_unit_test(a_kernel_of_one_pixel_is_right),      cmocka_unit_test(runs_of_pixels_are_right),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }

@@ -331,9 +331,9 @@ static uint32_t shifted(const vkt_program *p)
     return n;
 }
 
-/* A binding of less than 16 KiB holds one of two groups of x. The second group does not begin at a multiple of 256 bytes,
- * so v and dx begin behind the start of their bindings. If v is stored as f32 and dx as f16, they begin at different
- * vec4s. */
+/* A binding of less than 16 KiB holds one of two groups of x. The second group does not begin at a multiple of 256
+ * bytes, so v and dx begin behind the start of their bindings. If v is stored as f32 and dx as f16, they begin at
+ * different vec4s. */
 static void slopes_in_small_bindings(void **state)
 {
     (void)state;

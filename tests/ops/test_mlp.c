@@ -205,8 +205,9 @@ static void trainings_by_matrices_are_pytorchs(void **state)
  * scale of 2, after 15 steps. */
 static void large_residuals_lower_the_scale(void **state)
 {
-    static const net n = { .batch = 4, .layers = 2, .width = { 3, 5, 2 }, .matrices = true,
-                           .precision = VKT_PRECISION_F16 };
+    static const net n = {
+        .batch = 4, .layers = 2, .width = { 3, 5, 2 }, .matrices = true, .precision = VKT_PRECISION_F16
+    };
     static const float t[8] = { -1e5f, -1e5f, -1e5f, -1e5f, -1e5f, -1e5f, -1e5f, -1e5f };
     static const float x[12] = { 1, -1, 0.5f, 0.25f, 1, -0.5f, 2, 1, -1, 0.125f, 1, 1 };
     (void)state;

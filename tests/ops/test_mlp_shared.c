@@ -99,8 +99,7 @@ static void networks_fit_into_shared_memory(void **state)
     }
 }
 
-static const harness_view by_matrices = { "by matrices", shrink, .force = VKT_V(COOP),
-                                          .precision = VKT_PRECISION_F16 };
+static const harness_view by_matrices = { "by matrices", shrink, .force = VKT_V(COOP), .precision = VKT_PRECISION_F16 };
 
 /* Checks that the kernel computes `count` of the subject's nodes by matrices. */
 static void check_kernels(const subject *s, vkt_kernel_id kernel, uint32_t count)
