@@ -463,13 +463,12 @@ static void check_bindings(rig *r, const vkt_limits *lim)
 static vkt_result create(rig *r)
 {
     const vkt_limits real = r->ctx->limits;
-    vkt_result status = VKT_OK;
     if (r->s->g->n_params) assert_int_equal(vkt_store_create(r->ctx, r->s->g, &r->store), VKT_OK);
     r->view->change(&r->ctx->limits);
     r->ctx->limits.choices.force = r->view->force;
     vkt_test_expect_errors(r->view->may_refuse);
     const vkt_program_params params = { .precision = r->view->precision };
-    status = vkt_program_create_guarded(r->ctx, r->s->g, r->store, &params, &r->p);
+    const vkt_result status = vkt_program_create_guarded(r->ctx, r->s->g, r->store, &params, &r->p);
     vkt_test_expect_errors(false);
     if (status == VKT_OK) check_bindings(r, &r->ctx->limits);
     r->ctx->limits = real;
