@@ -9,10 +9,11 @@
 #include "common/message.h"
 #include "common/report.h"
 #include "view/draw.h"
+#include "view/drawn.h"
 #include "view/learn.h"
 #include "view/panel.h"
-#include "view/upload.h"
-#include "view/window.h"
+#include "graphics/upload.h"
+#include "graphics/window.h"
 
 enum { SHOWN_EVERY = 50 };
 
@@ -46,7 +47,7 @@ typedef struct app {
 static vkt_result open_device(app *a)
 {
     const train_options *t = &a->s->o;
-    device_params p = { .name = t->device };
+    device_params p = { .program = "vkt-view", .name = t->device };
     if (!a->o->headless) {
         a->has_screen = true;
         if (!window_system_begin(&p.surface_extensions, &p.n_surface_extensions)) return VKT_E_NO_DEVICE;

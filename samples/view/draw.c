@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "view/panel.h"
-#include "view/upload.h"
+#include "graphics/pipeline.h"
+#include "graphics/upload.h"
+#include "shaders.h"
 
 enum { GAP = 8, MIN_WIDTH = 720 };
 
@@ -151,6 +153,21 @@ vkt_result renderer_set_width(renderer *a, uint32_t width)
     return VKT_OK;
 }
 
+static vkt_result make_pipelines(renderer *a, VkFormat format)
+{
+    drawing_params p = { .d = a->d,
+                         .layout = a->layout,
+                         .format = format,
+                         .vertex = SHADER_CODE(whole),
+                         .fragment = SHADER_CODE(texture),
+                         .constants = { format_encodes(format), 0 } };
+    TRY(drawing_create(&p, &a->draws_target));
+    p.constants[1] = 1;
+    TRY(drawing_create(&p, &a->draws_panel));
+    p.fragment = SHADER_CODE(network);
+    return drawing_create(&p, &a->draws_network);
+}
+
 vkt_result renderer_create(const renderer_params *p, renderer *a)
 {
     *a = (renderer){ .d = p->d, .p = p->target };
@@ -158,7 +175,7 @@ vkt_result renderer_create(const renderer_params *p, renderer *a)
     TRY(make_set(a));
     put_image(a, 0, p->texture->view);
     TRY(put_network(a, p));
-    return renderer_make_pipelines(a, p->format);
+    return make_pipelines(a, p->format);
 }
 
 void renderer_destroy(renderer *a)

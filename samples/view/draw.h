@@ -2,8 +2,8 @@
 #ifndef VIEW_DRAW_H
 #define VIEW_DRAW_H
 
-#include "view/frames.h"
-#include "view/rgba_image.h"
+#include "graphics/frames.h"
+#include "graphics/rgba_image.h"
 #include "view/shaders/network.h"
 #include "vktrain/ops.h"
 
@@ -62,8 +62,5 @@ void renderer_record(renderer *a, const frame *f, const canvas *to);
 /* Records the end of a frame, after renderer_record. If `copy` is not NULL, copies the frame to it: extent.width *
  * extent.height * 4 bytes. Prepares a window image for its presentation. */
 void renderer_record_end(renderer *a, const frame *f, const canvas *c, const buffer *copy);
-
-/* view/pipelines.c: makes the three pipelines. */
-vkt_result renderer_make_pipelines(renderer *a, VkFormat format);
 
 #endif

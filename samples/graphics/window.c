@@ -1,5 +1,5 @@
-/* view/window.c - see window.h. */
-#include "view/window.h"
+/* graphics/window.c - see window.h. */
+#include "graphics/window.h"
 
 #define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>

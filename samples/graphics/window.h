@@ -1,8 +1,8 @@
-/* view/window.h - a window of GLFW, its keys, and the swapchain that presents images in it. */
-#ifndef VIEW_WINDOW_H
-#define VIEW_WINDOW_H
+/* graphics/window.h - a window of GLFW, its keys, and the swapchain that presents images in it. */
+#ifndef GRAPHICS_WINDOW_H
+#define GRAPHICS_WINDOW_H
 
-#include "view/device.h"
+#include "graphics/device.h"
 
 enum { WINDOW_MAX_IMAGES = 16, WINDOW_MAX_KEYS = 16 };
 
