@@ -169,8 +169,8 @@ function(vkt_embed_shaders target list header)
   target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/spirv)
 endfunction()
 
-# The target coop_modules writes shaders/coop. VKT_COOP_CHECK is the command that compares shaders/coop with fresh modules; empty:
-# there are none. Call it after the last vkt_embed_shaders.
+# vkt_coop_targets(): adds the target coop_modules, which writes shaders/coop. Sets VKT_COOP_CHECK to the command that compares
+# shaders/coop with fresh modules; empty: there are none. Call this function after the last vkt_embed_shaders.
 function(vkt_coop_targets)
   get_property(fresh GLOBAL PROPERTY VKT_COOP_FRESH)
   set(VKT_COOP_CHECK PARENT_SCOPE)

@@ -1,14 +1,15 @@
-# filter.awk HEADER - the header with its comments as Doxygen wants them; for INPUT_FILTER. The headers stay plain C:
+# filter.awk HEADER - prints a header with its comments in Doxygen's form. Doxygen's INPUT_FILTER calls it. In the headers
+# themselves, comments are plain C. A comment describes:
 #
 #   /* vktrain/x.h - ... */      the file, and the module that all of it belongs to
 #   /* ---- title ---- */        a module within that one, up to the next title; text below the title is its description
-#   /* text */                   on lines of its own: what follows, and each further declaration up to a blank line
-#                                that has no comment of its own
-#   x; /* text */                that declaration, member, value or macro
-#   #define ALL(X) X(A, "text")  where an enum expands it: its values, each with its text
+#   /* text */                   on lines of its own: the next declaration, and each later declaration that has no comment
+#                                of its own, up to a blank line
+#   x; /* text */                the declaration, member, value or macro before it
+#   #define ALL(X) X(A, "text")  if an enum expands this list: each of the enum's values has its text
 #
-# In a text, lines that are indented stay as they are laid out, and lines that begin with "- " are a list. Nothing in it
-# is a command; names of the library become links.
+# In a text, indented lines keep their layout, and lines that begin with "- " are a list. A text contains no commands of
+# Doxygen. Names of the library become links.
 
 # ---- texts ----
 
@@ -19,13 +20,14 @@ function escaped(s)
     return s
 }
 
-# A variable of the environment, or a call with arguments, which Doxygen would look for as an overload.
+# Returns whether a name must not become a link: it is an environment variable, or a call with arguments, for which Doxygen
+# would search an overload.
 function is_foreign(name, behind)
 {
     return name ~ /^VKT_(DEBUG|DEVICE|TRAITS|NO_)$/ || behind ~ /^=/ || behind ~ /^\([^)]/
 }
 
-# Names of the library with the mark that makes them links, and what stands between ` as code.
+# Returns a text with the mark that makes a link before each name of the library. Text between ` becomes code.
 function linked(s,    out, before, name)
 {
     while (match(s, /(vkt|VKT)_[A-Za-z0-9_]+/)) {
@@ -43,12 +45,12 @@ function linked(s,    out, before, name)
     return out s
 }
 
-# Lines of a comment, without its marks, as Doxygen's markup.
+# Converts the lines of a comment, without its marks, to Doxygen's markup.
 function markup(lines, n,    i, s, out, laid_out, list)
 {
     for (i = 1; i <= n; i++) {
         s = lines[i]
-        if (s ~ /^ *- / || (list && s ~ /^   /)) { # an item, or more of it
+        if (s ~ /^ *- / || (list && s ~ /^   /)) { # an item, or its next line
             list = 1
         } else if (s ~ /^  /) {
             list = 0
@@ -78,12 +80,12 @@ function close_group()
 function slug(s)
 {
     s = tolower(s)
-    sub(/[:;].*/, "", s) # of a title with a remark the title
+    sub(/[:;].*/, "", s) # removes a remark behind the title
     gsub(/[^a-z0-9]+/, "_", s)
     return s
 }
 
-# The comment in body[1..n], which stood on lines of its own.
+# Handles the comment in body[1..n], which was on lines of its own.
 function own_comment(    title, i, text)
 {
     if (!depth) end_run()
@@ -100,7 +102,7 @@ function own_comment(    title, i, text)
     }
     text = markup(body, n)
     if (is_file) {
-        sub(/^[^ ]* /, "", text) # its name
+        sub(/^[^ ]* /, "", text) # removes the file's name
         sub(/^\\?-+ /, "", text)
         print "/** @file\n" text " */"
         file_text = text
@@ -115,7 +117,7 @@ function own_comment(    title, i, text)
     run_used = 0
 }
 
-# A blank line: a text that nothing followed is about the module.
+# Handles a blank line. If no declaration followed a text, the text describes the module.
 function end_run()
 {
     if (run != "" && !run_used)
@@ -123,14 +125,14 @@ function end_run()
     run = ""
 }
 
-# Takes a line of a comment in; true when it ends there, which is where the line ends too.
+# Adds a line of a comment to body. Returns true if the comment ends in this line.
 function take(line)
 {
     if (line ~ /^ *\*\/$/) return 1
     sub(/^ *\*? ?/, "", line)
     return set_text(line)
 }
-# The same of a line without the mark that it begins with.
+# Does the same for a line whose first mark is already removed.
 function set_text(line,    ends)
 {
     ends = sub(/ *\*\/.*$/, "", line)
@@ -140,14 +142,14 @@ function set_text(line,    ends)
 
 # ---- code ----
 
-# Brace depth after a line without comments.
+# Updates the depth of braces for a line without comments.
 function count_braces(code)
 {
     gsub(/"([^"\\]|\\.)*"|'([^'\\]|\\.)*'/, "", code)
     depth += gsub(/\{/, "", code) - gsub(/\}/, "", code)
 }
 
-# "type a, *b;" as one declaration each, for only the last one would get the text.
+# Splits "type a, *b;" into one declaration for each name. Otherwise Doxygen gives the text only to the last name.
 function members(code, text,    list, i, k, type, out)
 {
     sub(/; *$/, "", code)
@@ -160,7 +162,7 @@ function members(code, text,    list, i, k, type, out)
     return out
 }
 
-# A declaration from its first line to its last: its own comment is in body[1..n].
+# Prints a complete declaration. Its own comment is in body[1..n].
 function end_statement()
 {
     if (run != "" && starts_declaration && (!run_used || !n)) {
@@ -181,7 +183,7 @@ function row_of(line)
     return match(line, /^ *X\([A-Za-z0-9_]+, *".*"\)/)
 }
 
-# The rows of a list of macros, "X(NAME, "text")", as values of an enum whose pattern is `value`.
+# Prints the entries X(NAME, "text") of a list as values of an enum. `value` is the pattern of a value.
 function expand(list, value,    i, v)
 {
     for (i = 1; i <= rows[list]; i++) {
@@ -253,7 +255,7 @@ skip {
     }
 }
 
-# Lists of macros, and the enums that they fill.
+# Reads lists of entries X(NAME, "text"), and the enums that expand them.
 /^#define VKT_[A-Z_]+\(X\)/ {
     list = $2
     sub(/\(.*/, "", list)
@@ -285,7 +287,7 @@ list != "" && row_of(code) {
     if (statement ~ /^#/)
         more = /\\$/
     else
-        more = code !~ /[;{},] *$/ || (at_top && !depth && code ~ /, *$/) # arguments go on
+        more = code !~ /[;{},] *$/ || (at_top && !depth && code ~ /, *$/) # the next line has more arguments
     if (comment) {
         if (set_text(line)) end_statement()
         else {

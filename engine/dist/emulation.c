@@ -7,7 +7,7 @@
 #include <time.h>
 
 #define LONGEST_SECONDS 1e6
-#define WATCH_NS 50000u /* the last part of a wait, in which a sleep could last too long */
+#define WATCH_NS 50000u /* the last part of a wait; it polls the clock, because a sleep could last too long */
 
 struct vkt_emulation {
     vkt_host host;

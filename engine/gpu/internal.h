@@ -71,8 +71,9 @@ vkt_result vkt_cores_fill(vkt_ctx *ctx);
 
 /* ---- traits.c ---- */
 vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type);
-/* Fills device_class, traits, traits_set and limits.traits. limits.max_workgroup_lanes must be set. Errors are those of
- * vkt_limits_fill. */
+/* Fills device_class, traits, traits_set and limits.traits. limits.max_workgroup_lanes must be set. VKT_E_ARG if
+ * $VKT_TRAITS is wrong; an error of vkt_file_read if it names a file that cannot be read; VKT_E_NOMEM; all are
+ * logged. */
 vkt_result vkt_traits_fill(vkt_ctx *ctx, uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type);
 
 /* ---- queue.c ---- */

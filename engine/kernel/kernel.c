@@ -271,8 +271,9 @@ static void *work(void *user)
     return NULL;
 }
 
-/* Runs all jobs, even if some fail. Returns the first failure in the order of the jobs, whichever job failed first. If
- * the validation layer may log, all jobs run on this thread, because the host's log gets one call at a time. */
+/* Runs all jobs, even if some fail. Of the jobs that fail, returns the result of the first one in the list: it does not
+ * depend on which thread is faster. If the validation layer may log, all jobs run on this thread, because the host's
+ * log gets one call at a time. */
 static vkt_result run_jobs(vkt_ctx *ctx, job *jobs, uint32_t n)
 {
     compile_pool c = { .ctx = ctx, .jobs = jobs, .n = n };

@@ -32,7 +32,7 @@ typedef struct scheduler {
     uint32_t *first_edge; /* by dispatch: the first edge in the list of those that start from it; 0: none */
     uint32_t *waits;      /* by dispatch: edges to it from dispatches that have no stage yet */
     uint32_t *height;     /* by dispatch: edges on the longest path from it */
-    uint32_t *uses;       /* by owner: dispatches without a stage that touch it, plus 1 for each kept value of it */
+    uint32_t *uses;       /* by owner: dispatches without a stage that touch its memory, plus its kept values */
     bool *live;           /* by owner: holds memory now */
     bool *taken;          /* by dispatch: has a stage */
     uint32_t *ready;      /* dispatches without a stage that wait for no dispatch, rising */

@@ -50,8 +50,8 @@ static const double *run(network *n, size_t sample)
     return n->h[n->layers];
 }
 
-/* Adds to din the gradients that come from a sample. `run` must have computed this sample last. factor dy: the gradient
- * with respect to its y. */
+/* Adds to din the gradients that come from a sample. The last call of `run` must have been for this sample. The
+ * gradient with respect to the sample's y is factor * dy. */
 static void run_back(const network *n, size_t sample, double factor, const double *dy)
 {
     double d[2][VKT_MLP_MAX_WIDTH];

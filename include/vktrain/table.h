@@ -82,7 +82,7 @@ VKT_API void vkt_scaler_rows(const vkt_scaler *s, float *rows, size_t n);
  *     vktrain-scaler 1 columns=2
  *     0.5 1.25                                                mean and std of the first column
  *     -3 1
- * VKT_E_FORMAT: the text has another form; the message calls the text `name` and has the line. */
+ * VKT_E_FORMAT: the text has another form; the message begins with `name` and has the number of the line. */
 VKT_API vkt_result vkt_scaler_to_text(const vkt_scaler *s, char **text);
 VKT_API vkt_result vkt_scaler_from_text(const vkt_host *host, const char *name, const char *text, vkt_scaler **out);
 

@@ -35,8 +35,8 @@ typedef struct vkt_vk_needs {
 VKT_API const vkt_vk_needs *vkt_vk_get_needs(void);
 /* Sets the required features in the application's own chain for VkDeviceCreateInfo.pNext. Other members do not change.
  * The chain needs VkPhysicalDeviceVulkan12Features and VkPhysicalDeviceVulkan13Features, or the structs of the single
- * features. If no struct of the chain has a required feature, the result is VKT_E_ARG, and the message names it. The
- * other features are set nevertheless. `host` may be NULL. */
+ * features. If a required feature has no member in any struct of the chain, the result is VKT_E_ARG, and the message
+ * names all such features. The other features are set nevertheless. `host` may be NULL. */
 VKT_API vkt_result vkt_vk_add_features(const vkt_host *host, void *chain);
 /* Describes a physical device in *out, for instance by out->usable, and by out->reason if it is not usable. If
  * `get_proc_addr` is NULL, the installed loader is used. `host` may be NULL. VKT_E_ARG for a missing handle, or a

@@ -90,7 +90,7 @@ float add_lanes(float own[TOGETHER])
 {
     const uint lane = gl_LocalInvocationID.x, of = lane / ADDERS, first = lane % ADDERS;
     float all = 0.0;
-    barrier(); // all lanes have read the parts of the last sums
+    barrier(); // all lanes have read the parts of the sums before
     [[unroll]] for (uint i = 0; i < TOGETHER; i++) part[i * PITCH + lane] = own[i];
     barrier();
     [[unroll]] for (uint i = 0; i < TOGETHER; i++) all += part[of * PITCH + first + i * ADDERS];

@@ -68,7 +68,7 @@ uint load_word(uint of, uint at, uint i)
     return v4_half[at][i];
 }
 
-// Numbers that are stored in f16 stay as they are. Else they are rounded, when the multiplication of the last slice is done.
+// Numbers that are stored in f16 stay as they are. Others are rounded later: staged_numbers() does so when the slice is stored.
 void stage(uint t, uint of, uint at)
 {
     if (ROUNDS) staged[t] = load(of, at);

@@ -14,7 +14,7 @@ vec4 staged[FETCHES];
 
 uvec4 tile_columns() { return lane_n() + LANES_N * uvec4(0, 1, 2, 3); }
 
-// Returns the permutation of the vec4s of a row: vec4 c is at c ^ swap(row). All rows of a lane have that of lane_m or lane_n.
+// Returns the permutation of a row's vec4s: vec4 c is at c ^ swap(row). All rows of a lane have that of the lane's first row.
 uint swap(uint row)
 {
     return row * CHUNKS / 8 % CHUNKS;

@@ -13,7 +13,7 @@
 // So an element that is 2^-38 times smaller than the largest one may be lost, whatever its row is.
 //
 // A NaN or an infinity makes every result that it touches a NaN or an infinity, as in f32. Other results do not depend on it.
-// An infinity may become a NaN: its low part is one.
+// An infinity may become a NaN, because its low part is a NaN.
 //
 // A row of the tile has the high parts of BLOCKS_SPLIT_K k and then the low parts: as many bytes as without SPLIT. A lane
 // stages blocks of 4 x 4 elements of A or of B. While the subgroups multiply a tile, the lanes load the next one and find
@@ -60,7 +60,7 @@ uint largest_of(uint from, bool finite)
     return max(max(most.x, most.y), max(most.z, most.w));
 }
 
-// Counts the staged blocks in largest[at] (A) and largest[at + 1] (B).
+// Updates largest[at] (A) and largest[at + 1] (B) with the largest finite magnitudes of the staged blocks.
 void find_largest(uint at)
 {
     [[unroll]] for (uint t = 0; t < STAGED; t++) {

@@ -29,7 +29,7 @@ const uint SMOOTH = 0;
 float weight_of(uint k) { return 1.0; }
 #endif
 
-// Stores the loss of row b where each row has its own loss (EACH), and returns it.
+// Stores the loss of row b if each row has its own loss (EACH). Returns the loss.
 float keep(uint b, float loss)
 {
 #ifdef OPTIONS

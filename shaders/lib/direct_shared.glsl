@@ -67,7 +67,7 @@ void start_sums()
     [[unroll]] for (uint m = 0; m < ROWS; m++) sum[m] = vec4(BIAS ? biases[block_of_lane() * STRIDE + m] : 0.0);
 }
 
-// Returns the vec4 of x that tap i of the chunk reads for a lane whose pixel 0 is in row h and column v, at index `at`.
+// Returns the vec4 of x that tap i of the chunk reads. A tap at row 0 and column 0 would read row h, column v and index `at`.
 vec4 load_tap(uint i, int at, int h, int v)
 {
     const ivec4 tap = tap_at[i];

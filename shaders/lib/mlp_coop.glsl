@@ -34,11 +34,11 @@ const uint INPUT = (P0 + P1 + P2 + P3 + P4) * ACT_PITCH;
 #endif
 const uint BIAS = INPUT + SAMPLES * INPUT_PITCH, WEIGHTS = BIAS + WIDEST / 2;
 shared uvec2 memory[WEIGHTS + STAGE];
-// The sums of a product are DOWN matrices along the samples and several along the outputs. A subgroup has every STEP-th of one
-// row, at most OWN, so one read of a matrix of `input` serves all of them.
+// The sums of a product are DOWN matrices along the samples and several along the outputs. A subgroup has every STEP-th
+// matrix of one row, at most OWN. So one read of a matrix of `input` serves all matrices of the subgroup.
 const uint DOWN = SAMPLES / COOP_M, STEP = SUBGROUPS / DOWN, OWN = (WIDEST / COOP_N + STEP - 1) / STEP;
 // A lane gets blocks of 4 x 4 sums. If there is room, several matrices go through shared memory at once, so that more lanes
-// have one.
+// get a block.
 const uint BLOCKS = COOP_M * COOP_N / 16, SUMS = COOP_M * SUMS_PITCH; // blocks and uvec2s of a matrix
 const uint LANES_FOR = SUBGROUP_LANES / BLOCKS, ROOM = STAGE / (SUBGROUPS * SUMS), MOST = LANES_FOR < ROOM ? LANES_FOR : ROOM;
 const uint AT_ONCE = MOST < 1 ? 1 : MOST < OWN ? MOST : OWN;
@@ -140,7 +140,8 @@ bvec4 is_off(uvec2 h)
     return bvec4(lessThanEqual(unpackFloat2x16(h.x), f16vec2(0.0)), lessThanEqual(unpackFloat2x16(h.y), f16vec2(0.0)));
 }
 
-// Stores v[c] of feature f + c of layer l, after HIDDEN or LAST, or before it, after BACK.
+// Completes and stores the sums v[c] of feature f + c. HIDDEN: of h[l]. LAST: of y or, with MSE, dy[l]. BACK: of dy[l] or, for
+// l = 0, dx.
 void finish(const uint what, const uint l, uint f, uint column, vec4 v[4])
 {
     const uint W = width(l);

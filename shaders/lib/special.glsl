@@ -25,7 +25,7 @@ vec4 expm1_reduced(vec4 x, out ivec4 n)
     return r + r * r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * y)));
 }
 
-// Returns e^x. Outside the bounds the result is 0 or infinity. The comparisons keep NaN, which clamp() does not.
+// Returns e^x. Below -104 the result is 0, and above 89 it is infinity. The comparisons keep NaN, which clamp() does not.
 vec4 exp_any(vec4 x)
 {
     x = mix(mix(x, vec4(89.0), greaterThan(x, vec4(89.0))), vec4(-104.0), lessThan(x, vec4(-104.0)));
@@ -34,7 +34,8 @@ vec4 exp_any(vec4 x)
     return times_power(1.0 + y, n);
 }
 
-// Returns e^x - 1 for x <= 0, as 2^n * y + (2^n - 1). The second term is exact where precision matters.
+// Returns e^x - 1 for x <= 0. With x = n ln 2 + r it is 2^n * (e^r - 1) + (2^n - 1). 2^n - 1 is exact for n >= -24; for
+// smaller n the result is -1, except for rounding.
 vec4 expm1_negative(vec4 x)
 {
     x = mix(x, vec4(-104.0), lessThan(x, vec4(-104.0)));
@@ -65,8 +66,8 @@ vec4 tanh_any(vec4 x)
     return mix(y, -y, lessThan(x, vec4(0.0)));
 }
 
-// Returns the probability that a normal variable exceeds t, and its density e^(-t^2/2) / sqrt(2 pi) at t. t is NaN or
-// in [0, 20].
+// Returns the probability that a standard normal variable exceeds t. density: its density e^(-t^2/2) / sqrt(2 pi) at t.
+// t is NaN or in [0, 20].
 //   The probability is e^(-t^2/2) * R(t). The product (1 + t) * R(t) is smooth in v = (t - 2.5) / (t + 2.5) over all
 //   t >= 0 (M. M. Shepherd & J. G. Laframboise, Mathematics of Computation 36, 1981, for erfc). Here the product is a
 //   polynomial of v through Chebyshev nodes, with an error of 5.3e-9. erfc(x) = 2 * normal_above(sqrt(2) * x).

@@ -16,7 +16,7 @@ VKT_OUT4(ATTENTION_DK, dk);
 VKT_OUT4(ATTENTION_DV, dv);
 const uint SCORES = 0, GRADIENTS = 1, PRODUCTS = 2, QUERIES = 3; // steps
 const uint SUM_V = 0, SUM_K = 4;
-const uint UNSEEN = 0x80000000u; // the bits of -0: a weight, and no exponential
+const uint UNSEEN = 0x80000000u; // the bits of -0: a weight that no exponential has
 matrix q, k, v, dy;
 uint row; // the first row of the tile
 
@@ -37,15 +37,15 @@ void fetch(uint step, uint column, uint i)
     else fetch_sums(q, column, i);
 }
 
-// Returns where a buffer with a number for each query has those of the lane's columns. The head's numbers begin at `first`. A
-// query beyond the last one is the last one. The sum is added up in this order so that the compiler does not keep `query`.
+// Returns the indices of the lane's columns in a buffer with one number for each query. The head's numbers begin at `first`.
+// Queries past the last one repeat it. With this order of additions, the compiler does not keep `query` in registers.
 uvec4 of_queries(uint first, uint column)
 {
     const uvec4 step = tile_columns() - tile_columns().x;
     return min(first + column + tile_columns().x + step, first + pc.others - 1);
 }
 
-// Converts scores s to weights. A key that a query does not use has the weight UNSEEN. w: the same for a sum.
+// Converts scores s to weights. A key that a query does not use has the weight UNSEEN. w: the weights as add_sums needs them.
 void weigh(uint pair, uint column, inout vec4 s[4], out NUMBERS w[4])
 {
     const uvec4 query = column + tile_columns(), at = of_queries(pc.lse0 + pair * pc.others, column);

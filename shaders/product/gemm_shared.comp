@@ -74,7 +74,7 @@ LINE line_b(uint n, uint k, uint j)
 // Returns whether an element of the product is inside C.
 bool is_sum(uvec2 at) { return is_row(at.x) && is_column(at.y); }
 
-// Returns the element with the bias and the value in C, which is f32 if sums accumulate. row, column: those of the matrix of
+// Returns v plus the bias plus, if sums accumulate, the value in C (then C is f32). row, column: position of v in the matrix of
 // sums. `corner`: the first element of the tile. `base`: the index of C's first element.
 float add_to(const in uint row, const in uint column, const in float v, const in uvec2 corner, const in uint base)
 {

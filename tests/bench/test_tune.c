@@ -178,7 +178,8 @@ static void the_best_tile_is_written_and_used(void **state)
             fail_msg("step %d: %g, want %g", i, (double)after.losses[i], (double)before.losses[i]);
 }
 
-/* The times of variants that the user has switched off would be those of others. */
+/* If a variant is switched off, another one runs in its place. So times measured for it would be those of the other
+ * one. */
 static void a_variant_that_is_off_is_not_measured(void **state)
 {
     (void)state;
@@ -192,7 +193,7 @@ static void a_variant_that_is_off_is_not_measured(void **state)
 }
 
 /* Writes entries that make no sense for the nodes of their keys: another version of the library could have written
- * them. Each is ignored with one message in a context. */
+ * them. A context ignores them all and logs one message. */
 static void entries_that_do_not_fit_are_ignored(void **state)
 {
     (void)state;

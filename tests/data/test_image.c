@@ -77,7 +77,7 @@ static void jpeg_files_give_pillows_pixels(void **state)
     }
 }
 
-/* ---- PNG: conversion of samples, as PNG calls the numbers of a pixel ---- */
+/* ---- PNG: conversion of samples (PNG's word for the numbers of a pixel) ---- */
 
 typedef struct png_case {
     int colour, depth, samples; /* samples: number of samples of a pixel */

@@ -21,7 +21,7 @@ static void rig_make(rig *r)
     app_open(&r->a, NULL);
     r->ctx = app_adopt(&r->a);
     net_make(&r->n, r->ctx, NULL, NULL);
-    for (; r->step < 3; r->step++) { /* measured by now */
+    for (; r->step < 3; r->step++) { /* three runs, so that the program is measured */
         const vkt_run run = net_run(r->step);
         assert_int_equal(vkt_program_run(r->n.p, &run, NULL), VKT_OK);
     }
@@ -88,8 +88,8 @@ static vkt_step_progress frame(rig *r, uint64_t budget_ns)
     return progress;
 }
 
-/* A load makes each kernel seven times as long, ends, and then the device is five times as fast. A run begins while the
- * run before it is pending. */
+/* A load makes each kernel take seven times as long. The load ends, and then the device becomes five times as fast. A
+ * run begins while the run before it is pending. */
 static void expected_times_follow_a_load(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void slow_slices_are_divided(void **state)
     rig_make(&r);
     const uint64_t budget_ns = 4 * (uint64_t)r.n.p->lowered.n * KERNEL_NS;
     assert_int_equal(frame(&r, budget_ns).slices, 1);
-    r.load = 3; /* the only slice takes three grains */
+    r.load = 3; /* the only slice takes three times as long as expected */
     uint32_t slices = 1;
     for (int i = 0; i < 40; i++) slices = frame(&r, budget_ns).slices;
     assert_true(slices > 1);
@@ -172,7 +172,7 @@ static void the_device_copies_its_timestamps(void **state)
         if (i > 0) assert_true(times[2 * i - 1] <= times[2 * i]);
     }
     assert_true(times[0] < times[2 * set->last + 1]);
-    left_ns = BUDGET_NS; /* the next frame reads them */
+    left_ns = BUDGET_NS; /* the next frame reads these times */
     const uint64_t whole_ns = vkt_timer_between(r.ctx, times[0], times[2 * set->last + 1]);
     const vkt_run next = net_run(r.step);
     assert_int_equal(vkt_step_budget(r.n.p, &next, NULL, &left_ns, &p), VKT_OK);

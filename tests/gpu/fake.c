@@ -73,7 +73,7 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
     static const char *const ops[] = { "basic", "vote", "arithmetic", "ballot", "shuffle" }; /* bits 0 to 4 */
     void *first = p->pNext;
     if (fake.cores_extension && find(first, fake.cores_type) == first)
-        p->pNext = NULL; /* the driver does not know it */
+        p->pNext = NULL; /* the driver does not know this struct */
     real.GetPhysicalDeviceProperties2(phys, p);
     if (!p->pNext && first) memcpy((char *)first + fake.cores_at, &fake.cores, sizeof fake.cores);
     p->pNext = first;

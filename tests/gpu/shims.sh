@@ -4,8 +4,8 @@
 #   DIR/shims/libfreedreno_noop.so  Adreno, for Turnip of its Mesa 26
 #   DIR/shims/libnouveau_noop.so    Ada, for NVK of its Mesa 26
 # A library stands for the kernel's driver: it answers the questions of Mesa's driver, and runs nothing. Mesa calls it a drm-shim
-# (src/drm-shim). The source comes from bookworm-backports, and mako, which makes some of its headers, and libdrm's headers from
-# bookworm. Nothing is installed. Needs gcc. The exit code is 0 if all libraries are there.
+# (src/drm-shim). The source comes from bookworm-backports. The program mako, which makes some of the headers, and libdrm's
+# headers come from bookworm. Nothing is installed. Needs gcc. The exit code is 0 if all libraries are there.
 set -u
 dir=$(cd "${1:?usage: shims.sh DIR}" && pwd) || exit 2
 out=$dir/shims

@@ -127,7 +127,8 @@ static void pipelines_refuse_nonsense(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* A kernel with a wish gets subgroups of the size that the device has for it. */
+/* A kernel that is short of registers gets subgroups of limits.subgroup_short lanes, and one that shuffles much gets
+ * limits.subgroup_shuffles lanes. */
 static void a_kernel_has_subgroups_of_its_own_size(void **state)
 {
     (void)state;
@@ -166,7 +167,7 @@ static void kernels_of_tests_are_added_by_a_program(void **state)
     vkt_test_error_contains("there is no kernel");
     vkt_test_expect_errors(false);
     for (size_t i = 0; i < VKT_COUNT(many); i++) many[i].name = "MANY";
-    vkt_kernel_add(many, VKT_COUNT(many)); /* one more than there are ids */
+    vkt_kernel_add(many, VKT_COUNT(many)); /* one entry more than there are free ids */
     assert_string_equal(vkt_kernel_get((vkt_kernel_id)(VKT_K_END - 1))->name, "MANY");
     assert_string_equal(vkt_kernel_get(VKT_K_END)->name, "NONE");
     vkt_tools_begin();

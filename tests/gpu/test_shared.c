@@ -222,9 +222,9 @@ static void listen(void *user, vkt_log_level level, const char *line)
         memcpy(said, line, VKT_MIN(strlen(line) + 1, 255u));
 }
 
-/* First each Vulkan call fails once. If it is a call of the import, memory of the driver replaces the import, with a
- * debug message. Then each call fails together with all calls after it, and the result is an error status. No memory
- * is left behind. The validation layer checks this, too. */
+/* First each Vulkan call fails once. If the call belongs to the import, the driver allocates the memory instead, and a
+ * debug message reports that. Then each call fails together with all calls after it, and the result is an error status.
+ * No memory is left behind. The validation layer checks this, too. */
 static void survives_every_failed_vulkan_call(void **state)
 {
     (void)state;

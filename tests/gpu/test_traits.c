@@ -39,8 +39,8 @@ static void simulated_devices_have_the_right_class(void **state)
     }
 }
 
-/* Each class has traits for the size of a subgroup, of most kernels and of those that are short of registers or
- * shuffle much. Devices offer a range of sizes, or only one. */
+/* Each class has three traits for the size of a subgroup: one for most kernels, one for kernels that are short of
+ * registers, and one for kernels that shuffle much. Devices offer a range of sizes, or only one. */
 static void a_subgroup_has_the_size_of_the_trait(void **state)
 {
     (void)state;
@@ -78,7 +78,8 @@ static void a_subgroup_has_the_size_of_the_trait(void **state)
     fake_reset();
 }
 
-/* Extensions of three vendors report the number of cores. Without them, and if the user says so, it is a trait. */
+/* Extensions of three vendors report the number of cores. If no extension reports it, or the user sets the trait
+ * `cores`, the number is that trait. */
 static void cores_are_reported_or_estimated(void **state)
 {
     (void)state;
@@ -121,7 +122,7 @@ static void a_gpu_without_a_tuning_file_says_so(void **state)
     const char *const before = getenv("XDG_CACHE_HOME");
     char *const kept = before ? strdup(before) : NULL;
     setenv("XDG_CACHE_HOME", dir.path, 1);
-    for (int i = 0; i < 4; i++) { /* a CPU, a GPU, the same without a cache, the same with a file */
+    for (int i = 0; i < 4; i++) { /* a CPU, a GPU, a GPU without a cache, a GPU with a tuning file */
         vkt_device_limits limits;
         fake_reset();
         if (i) fake.vendor = 0x10de;

@@ -13,8 +13,8 @@ typedef struct golden {
     size_t n;
 } golden;
 
-/* Opens tests/golden/<name>. If the file cannot be read or has no cases, an assertion fails. It ends the test or,
- * before any test runs, the program. */
+/* Opens tests/golden/<name>. If the file cannot be read or has no cases, an assertion fails, which ends the test
+ * or, before any test runs, the program. */
 void golden_open(golden *g, const char *name);
 void golden_close(golden *g);
 

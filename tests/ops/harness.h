@@ -62,8 +62,8 @@ void harness_as_gpu(vkt_limits *lim);
  * all f32 inputs are rounded to that. Such products are exact and their sums are f32, so no tolerance changes. Only
  * attention and networks in one node multiply numbers that they have computed and rounded to f16: weights and their
  * gradients, hidden layers and theirs. So their tolerance is larger by 2^-11 of the largest number of a tensor. The
- * reference of a network rounds too, because the sign of a hidden element decides about its gradient. Its rounding may
- * differ where the sums of the two are on both sides of a tie. */
+ * reference of a network rounds too, because the sign of a hidden element decides about its gradient. The reference and
+ * the device may round differently if a tie is between their sums. */
 extern const harness_view harness_half_views[4];
 /* The view in which products of f32 are computed from split operands, if the device has cooperative matrices. No
  * tolerance changes. */

@@ -63,7 +63,7 @@ static void with_gpu_traits(vkt_limits *lim)
     lim->traits = &gpu_traits;
 }
 
-/* Limits of the smallest devices that Vulkan allows. */
+/* Sets the limits of the smallest devices that Vulkan allows. */
 static void with_few_lanes(vkt_limits *lim)
 {
     with_gpu_traits(lim);
@@ -76,7 +76,8 @@ static void with_little_memory(vkt_limits *lim)
     lim->shared_bytes = 16384;
 }
 
-/* Gradients have 2 rows of a lane, as on GPUs with few registers. With long rows, y has 2 as well. */
+/* Lets a lane compute only 2 rows of a gradient, as on GPUs with few registers. If rows are long, a lane also computes
+ * only 2 rows of y. */
 static void with_few_registers(vkt_limits *lim)
 {
     with_gpu_traits(lim);
@@ -107,8 +108,8 @@ static uint32_t count_tiles(const subject *s, const harness_view *view, uint32_t
     return n;
 }
 
-/* The widths fill a part of a slice, several slices and a part of one, all lanes of a row, and fewer lanes. The heads
- * have several tiles of rows and columns. In some of them, the last tile is not full. */
+/* A row is a part of a slice, or whole slices, or whole slices and a part of one. It needs all LANES_N lanes or fewer
+ * (lib/attention_shared.glsl). Heads have several tiles of rows and columns, and some last tiles are not full. */
 static void every_tile_in_shared_memory_agrees_with_the_reference(void **state)
 {
     (void)state;

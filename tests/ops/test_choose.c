@@ -318,7 +318,8 @@ static void networks_use_the_cheapest_variant(void **state)
     }
 }
 
-/* Checks the lanes of each dispatch of a kernel of subgroups. Returns the number of kernels with a wish. */
+/* Checks the lanes of each dispatch whose kernel uses subgroups. Returns the number of dispatches of kernels that are
+ * short of registers or shuffle much. */
 static uint32_t check_lanes(const vkt_limits *lim, const subject *s)
 {
     uint32_t wishes = 0;
@@ -335,7 +336,7 @@ static uint32_t check_lanes(const vkt_limits *lim, const subject *s)
     return wishes;
 }
 
-/* Each kernel is planned with the subgroups that it gets: by all ops, in all variants. */
+/* All ops, in all variants, plan each kernel with the subgroup size that its pipeline gets. */
 static void kernels_are_planned_with_their_own_subgroups(void **state)
 {
     (void)state;

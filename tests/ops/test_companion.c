@@ -118,8 +118,9 @@ static void always_joined(vkt_limits *lim)
     joined(lim, 64);
 }
 
-/* A channel of 2 x 80 x 50 vec4s has four blocks. Each work group of a norm combines them, or a dispatch does so
- * before. Then the running statistics of eight norms have dispatches of their own. The bits are the same. */
+/* A channel of 2 x 80 x 50 vec4s has four blocks. Either each work group of a norm combines them, or an earlier
+ * dispatch does. In the second case, the running statistics of the eight norms have dispatches of their own. The bits
+ * are the same in both cases. */
 static void blocks_of_a_channel_are_combined_anywhere(void **state)
 {
     (void)state;
@@ -130,7 +131,7 @@ static void blocks_of_a_channel_are_combined_anywhere(void **state)
     net fused[2], plain[2];
     for (int i = 0; i < 2; i++) assert_true(pair_make(&fused[i], &plain[i], &specs[i], &views[i]));
     assert_int_equal(fused[0].p->lowered.n,
-                     fused[1].p->lowered.n + 24); /* 8: finish, finish of sums, running statistics */
+                     fused[1].p->lowered.n + 24); /* for each norm: finish, finish of sums, running statistics */
     pair_same(&fused[0], &fused[1]);
     for (int i = 0; i < 2; i++) pair_free(&fused[i], &plain[i]);
 }

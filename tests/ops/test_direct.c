@@ -110,7 +110,7 @@ static uint32_t taken(const subject *s)
 }
 
 /* Checks a subject and its gradients: with wide lanes, with few channels per lane and 16-bit storage, and with small
- * bindings. Deletes it. */
+ * bindings. Frees the subject. */
 static void check(subject *s, size_t seed, bool large)
 {
     harness_view views[] = { { "wide lanes", wide_lanes, .force = VKT_V(DIRECT_SHARED) },

@@ -137,9 +137,9 @@ static void fixed_point_sums_keep_what_floats_lose(void **state)
     free(d);
 }
 
-/* The sum of k products has an error of at most k 2^(addends - 62) M, where 2^addends is the number of points and
- * corners and M the largest |dy|, and of 2^-23 of the result. The products are exact here: weights have 9 bits, dy
- * has 12. */
+/* The error of a sum of k products is at most k 2^(addends - 62) M plus 2^-23 of the result. M is the largest |dy|.
+ * 2^addends is at least the number of pairs of a point and a corner. The products are exact here: weights have 9 bits,
+ * dy has 12. */
 static void the_error_of_fixed_point_sums_is_bounded(void **state)
 {
     (void)state;
@@ -173,7 +173,7 @@ static void the_error_of_fixed_point_sums_is_bounded(void **state)
     }
 }
 
-/* Products that are infinite or NaN make their elements NaN or infinite, and no others. */
+/* A product that is infinite or NaN makes its element infinite or NaN. No other element changes. */
 static void infinite_gradients_do_not_become_finite(void **state)
 {
     (void)state;
@@ -199,8 +199,8 @@ static void infinite_gradients_do_not_become_finite(void **state)
     }
 }
 
-/* Random cases by fixed-point sums: in all views, among them few work groups and small bindings, and in 16 bits. A CPU
- * would not choose this variant there. */
+/* Runs random cases by fixed-point sums in all views, for instance with few work groups, with small bindings and in 16
+ * bits. The variant is forced, because a CPU would not choose it. */
 static void fixed_point_sums_agree_in_all_views(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Epilogues that a node takes only if no other fusion takes them (late_epilogues): the gradient of a relu behind a
+/* Epilogues that a node fuses only if no other fusion has fused them (late_epilogues): the gradient of a relu behind a
  * convolution with weights in shared memory, and a dropout behind a pooling or its gradient. The bits must be those of
  * a program with a dispatch for each node, whose ops have tests against their references. */
 #include <setjmp.h>
@@ -42,7 +42,7 @@ static vkt_tensor gradient(net *n, vkt_tensor y, vkt_tensor x)
  * the gradient between the nodes is kept. */
 enum { ALONE, NORM, KEPT };
 
-/* Builds the gradient of x through conv(act(x)), or that of a linear layer instead of a convolution. */
+/* Builds the gradient of x through conv(act(x)), or through linear(act(x)). */
 static void conv_slope(net *n)
 {
     const spec *s = n->s;
@@ -110,7 +110,7 @@ static void other_slopes_and_variants_have_a_dispatch(void **state)
     assert_true(pair_agree_in(&kept, &in_shared_memory));
 }
 
-/* The gradient of a norm computes that of the relu behind it as it loads, on any device. */
+/* On any device, the kernel of a norm's gradient applies the gradient of the relu behind the norm when it loads dy. */
 static void a_norm_takes_its_relu_first(void **state)
 {
     (void)state;
@@ -237,7 +237,7 @@ static void a_dropout_is_stored_by_the_pooling(void **state)
     for (size_t i = 0; i < VKT_COUNT(pools); i++) {
         assert_true(pair_agree_in(&pools[i], &together));
         spec s = pools[i];
-        s.dropouts = 0; /* the dispatch is in place */
+        s.dropouts = 0; /* both programs have a dispatch for the dropout, in place */
         assert_true(pair_agree_in(&s, &(harness_view){ "apart", apart }));
     }
 }

@@ -134,8 +134,8 @@ static void follows(const golden *file, const char *name, bool matrices)
     }
     rig r;
     rig_make(&r, &n, true);
-    /* The dispatches: clock, packing (not for LINE, which one narrow layer is), network, sums, Adam, report. In f16,
-     * two for the scale of the loss. */
+    /* The dispatches: clock, packing (one narrow layer, which uses LINE, needs none), network, sums, Adam, report. In
+     * f16 there are two more, for the scale of the loss. */
     assert_int_equal(dispatches(&r), matrices ? 8 : n.layers == 1 ? 5 : 6);
     OK(vkt_program_write(r.program, r.x, x, vkt_shape_elements(xs) * 4));
     OK(vkt_program_write(r.program, r.t, t, vkt_shape_elements(ts) * 4));

@@ -14,8 +14,8 @@
 #include "abi/abi.h"
 #include "abi/mlp.abi.h"
 
-/* The network with these widths, all its gradients, and the device's shared memory in KiB. slices: of the weights of
- * the layer with the largest matrix. forward_only: as matrices it fits without gradients only. */
+/* A network, and the size of the device's shared memory in KiB. slices: the largest number of slices of a layer's
+ * weights. forward_only: with cooperative matrices, only the forward pass fits into shared memory. */
 typedef struct network {
     uint32_t batch, layers, width[VKT_MLP_MAX_LAYERS + 1], shared_kib, slices;
     bool forward_only;

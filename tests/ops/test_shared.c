@@ -148,7 +148,7 @@ static void loops_that_would_be_too_long_are_refused(void **state)
 
 /* ---- matrix products ---- */
 
-/* The tiles are those of a device that wants 128 work groups, whose lanes have at most 64 sums. */
+/* The tiles are those of a device that wants 128 work groups. A lane has at most 64 sums. */
 static vkt_traits traits;
 static void as_tested(vkt_limits *lim)
 {
@@ -256,9 +256,9 @@ static void every_tile_multiplies_in_every_orientation(void **state)
     };
     const bool small = vkt_env_int("VKT_TEST_SMALL", 0);
     for (uint32_t i = small; i < VKT_COUNT(tiles); i++) {
-        /* First sizes that are no multiples of 4, then sizes that are. The four tiles together have every orientation
-         * of A and B, for both kinds of sizes. With VKT_TEST_SMALL, each of five tiles has one kind of sizes and
-         * its own orientation. */
+        /* First sizes that are no multiples of 4, then sizes that are. For each of these two kinds of sizes, the six
+         * tiles together have every orientation of A and B. With VKT_TEST_SMALL there are five tiles, each with one
+         * kind of sizes. */
         if (!small || i % 2) check_matmul(128, tiles[i][0], tiles[i][1], 19, i % 4, VKT_V(SHARED), tiles[i][2]);
         if (!small || i % 2 == 0)
             check_matmul(128, tiles[i][0] / 4 * 4, tiles[i][1] / 4 * 4, 36, small ? i % 4 : (7 - i) % 4, VKT_V(SHARED),
@@ -266,7 +266,7 @@ static void every_tile_multiplies_in_every_orientation(void **state)
     }
 }
 
-/* A tile of 64 x 64 with 4 x 4 sums in each lane, which a device with few registers has. */
+/* A device with few registers uses a tile of 64 x 64 with 4 x 4 sums in each lane. */
 static void lanes_with_few_sums_multiply(void **state)
 {
     (void)state;
@@ -338,7 +338,7 @@ static void check_blocks(uint32_t m, uint32_t n, uint32_t k, const harness_view 
     subject_free(&s);
 }
 
-/* With subgroups of 8 lanes, a block of 1,276 k has two slices, and the last one, of 640 k, has one. */
+/* With subgroups of 8 lanes, a block of 1,276 k has two slices. The last block has 640 k and one slice. */
 static void with_160_kib(vkt_limits *lim)
 {
     as_tested(lim);
@@ -365,8 +365,9 @@ static void blocks_of_long_sums_add_up(void **state)
     check_blocks(9, 13, 603, &split, VKT_V(COOP), false);
 }
 
-/* Products of a block that is too short for the slices of the others. An empty slice would load beyond the operands: if
- * k is a multiple of the tile's, kernels do not check it. That changes no result, so the launches are checked. */
+/* The last block of a sum is too short for as many slices as the other blocks have. An empty slice would load beyond
+ * the operands, because kernels do not check k if it is a multiple of the tile's k. Such loads change no result, so the
+ * test checks the launches. */
 static void no_slice_is_empty(void **state)
 {
     (void)state;

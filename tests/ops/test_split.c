@@ -133,7 +133,8 @@ static float wide(vkt_rng *r, uint32_t row, uint32_t k)
     return ldexpf(ordinary(r, row, k), -(int)vkt_rng_range(r, 0, 39));
 }
 
-/* Near the ends of the range of f32. Products of both are ordinary, and their scales are not. */
+/* huge and tiny: numbers near the ends of the range of f32. A product of the two is an ordinary number, but the scales
+ * of the operands are extreme. */
 static float huge(vkt_rng *r, uint32_t row, uint32_t k)
 {
     return 0x1.fp127f * ordinary(r, row, k);
@@ -179,7 +180,7 @@ static const struct {
     { "a product of zero", zero, huge },
 };
 
-/* f32's own kernel computes each product, too, and its error is printed beside. */
+/* The kernel of f32 computes each product, too. Its error is printed for comparison. */
 static void errors_stay_below_the_bound(void **state)
 {
     (void)state;
@@ -275,7 +276,7 @@ static uint64_t hash_of(vkt_precision precision)
     return h;
 }
 
-/* Then the program is that of f32, and one line says so. */
+/* On a device without cooperative matrices, the program is that of f32, and one line of the log says so. */
 static void without_matrices_products_are_those_of_f32(void **state)
 {
     (void)state;

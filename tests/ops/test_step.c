@@ -152,7 +152,8 @@ static void metrics_are_those_of_their_run(void **state)
 }
 
 /* Each run gathers other rows of a table in which row i holds i. The loss is their sum. Up to RING_SLOTS runs are
- * pending. The kernels that gather read the step state, or the host's words beside step_advance. */
+ * pending. The kernels that gather read the step state or, with the trait early_batch, the host's words: then they run
+ * beside step_advance. */
 static void each_run_gathers_its_own_rows(void **state)
 {
     (void)state;
@@ -229,7 +230,8 @@ static void an_optimizer_that_does_not_fit_is_refused(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* The report counts the runs. A gather behind it must not look for its words by that number. */
+/* The report increments the number of the run on the device. A gather behind the report must not use that number to
+ * find the host's words. */
 static void a_gather_behind_the_report_loads_its_own_batch(void **state)
 {
     (void)state;

@@ -46,7 +46,7 @@ static void it_learns_a_text_and_goes_on_with_it(void **state)
                                          "transformer.ln_f.weight",
                                          "lm_head.weight" };
     rig *r = rig_of(state);
-    write_text(r, "Fünf là, ∀x 🌍!\n", 150); /* 15 characters: coprime to 16, so rows begin at each of them */
+    write_text(r, "Fünf là, ∀x 🌍!\n", 150); /* 15 characters. 15 and 16 are coprime, so every one begins a row */
     char *text =
         written(r, (const char *const[]){ TINY, "--epochs", "20", "--lr", "0.02", "--prompt", "Fünf", "--sample", "30",
                                           "--temperature", "0", "--json", "report", "--save", "weights", NULL });
@@ -133,7 +133,7 @@ static void the_attached_alphabet_has_control_characters(void **state)
     vkt_safetensors_close(&st);
 }
 
-/* With shards a step has all micro-batches. The rate still falls to a tenth of --lr. */
+/* With shards, one step runs all its micro-batches. The rate still falls to a tenth of --lr. */
 static void the_schedule_ends_with_the_last_step(void **state)
 {
     rig *r = rig_of(state);

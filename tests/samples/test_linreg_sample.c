@@ -106,7 +106,7 @@ static void errors_are_explained(void **state)
     EXPECT(r, 1, "--json: cannot open the directory of \"none/report\"", "-q", FEW, "--json", "none/report");
 }
 
-/* Runs the program on a device that the environment makes one which should be measured. */
+/* Runs the program with the trait tuning_pays: the device then counts as one whose kernels should be measured. */
 static run run_as_gpu(const rig *r, const char *more_env, const char *const *args)
 {
     char cache[300];
@@ -126,8 +126,8 @@ static unsigned hints_in(const char *text)
     return n;
 }
 
-/* Makes a tuning file in the rig's cache folder. Its name is that of the pipeline cache, up to the suffix. (The program
- * may have chosen another width of vectors than this one, and the name has the width.) */
+/* Makes a tuning file in the rig's cache folder. Its name is that of the pipeline cache, up to the suffix. (The name
+ * contains the width of vectors, which the program may have chosen differently from this test.) */
 static void tune(const rig *r)
 {
     unsigned n = 0;

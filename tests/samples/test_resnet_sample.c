@@ -110,7 +110,8 @@ static void weights_that_are_here_are_used(void **state)
     EXPECT(r, 0, "", SMALL, "-q", "--load", path, "--new-head", "--frozen-epochs", "0", "--epochs", "1");
 }
 
-/* During the frozen training there is no checkpoint yet. But weights and report are written. */
+/* While only the last layer is trained (--frozen-epochs), there is no checkpoint yet. But weights and report are
+ * written. */
 static void a_signal_ends_the_frozen_training_too(void **state)
 {
     rig *r = rig_of(state);

@@ -134,7 +134,7 @@ static void more_ranks_and_worse_networks_are_no_faster(void **state)
             n = (scaling_network){ n.algorithm, 20, 1.5, 0, 0, 0 };
             assert_true(scaling_predict(&p, &n, ranks).step_ms > s.step_ms);
             n = (scaling_network){ SCALING_HALVING, 20, 3, 0, 0, 0 };
-            assert_true(scaling_predict(&p, &n, ranks).step_ms <= s.step_ms); /* a ring has no fewer messages */
+            assert_true(scaling_predict(&p, &n, ranks).step_ms <= s.step_ms); /* a ring has at least as many messages */
         }
     }
 }
@@ -171,9 +171,9 @@ static void horovod_is_met_within_five_points(void **state)
     }
 }
 
-/* Returns the bandwidth, in percent of the connection's, with which the model fits the efficiencies published for 512
- * ranks best. `points` gets the differences between the model's efficiencies and the published ones, in percentage
- * points. */
+/* Returns the bandwidth, in percent of the connection's, at which the model's efficiencies for 512 ranks are closest to
+ * the published ones. `points` gets the differences between the model's efficiencies and the published ones, in
+ * percentage points. */
 static int fit(scaling_network n, double points[HOROVOD_NETWORKS])
 {
     double best = INFINITY;
@@ -201,7 +201,7 @@ static void the_fit_is_the_best_one(void **state)
     NEAR(fit(horovod_network(), points) * 0.01 * 25 / 8, horovod_network().gb_per_s);
 }
 
-/* For each of these latencies (alpha) the fit is within five points, and a table of docs/scaling.md has it. */
+/* For each of these latencies (alpha) the model is within five points. A table of docs/scaling.md has the result. */
 static void alpha_decides_little(void **state)
 {
     (void)state;

@@ -58,7 +58,7 @@ $matrix
     coopMatStore(a, u, 0, 4, gl_CooperativeMatrixLayoutColumnMajor);
 }
 GLSL
-    # The changed module is two words longer (a capability), six (the extension) and one (the type).
+    # The changed module has nine more words: two for a capability, six for the extension, one for the type.
     [ "$rc" -eq 0 ] && [ "$(wc -c <"$work/b.spv")" -eq $(($(wc -c <"$work/a.spv") + 4 * 9)) ] || {
         cat "$work/log"
         echo "FAILED: a module with a matrix of float16"

@@ -213,8 +213,8 @@ static void the_matrix_is_written_as_csv_and_images(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Searches an SVG, from `from` on, for a text that is `name` and has a transformation. Fails the test unless this
- * rotates the text by 90 degrees. (*x, *y) is its translation. Returns the end of the tag; NULL if there is no such
+/* Searches an SVG, from `from` on, for the text `name` with a transformation. Fails the test unless the transformation
+ * rotates the text by 90 degrees. (*x, *y) is the translation. Returns the end of the tag; NULL if there is no such
  * text. */
 static const char *turned_text(const char *from, const char *name, double *x, double *y)
 {

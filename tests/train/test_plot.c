@@ -106,7 +106,7 @@ static ink look_at(const char *path)
     return found;
 }
 
-/* Draws the history. Checks that a panel shows a series if this was measured, and only then. */
+/* Draws the history. Checks that a panel shows a series if and only if the series was measured. */
 static void check_image(const vkt_epoch_record *records, size_t n, const char *title)
 {
     const vkt_host h = vkt_test_host();
@@ -148,7 +148,7 @@ static void every_kind_of_history_is_drawn(void **state)
         for (uint32_t i = 0; i < 40; i++) r[i] = (vkt_epoch_record){ i, train, train, val, val, 0, 0 };
         check_image(r, 40, "constant");
     }
-    for (uint32_t i = 0; i < 40; i++) { /* gaps at odd epochs, the largest epoch numbers, huge values */
+    for (uint32_t i = 0; i < 40; i++) { /* a gap at every second epoch, epochs close to UINT32_MAX, huge values */
         const double v = i % 2 ? NAN : i * 1e28;
         r[i] = (vkt_epoch_record){ UINT32_MAX - 40 + i, v, 1 - 1e-14 * i, -v, i % 2 ? INFINITY : 1e-300 * i, 0, 0 };
     }

@@ -288,7 +288,7 @@ static void a_file_gets_one_line_an_epoch(void **state)
               "epoch 2/2  1.0 s  loss 1.0000  acc 0.5000  val_loss 123456.5000  val_acc 0.2500  lr 0.001  *\n");
 }
 
-/* All losses and accuracies, and VKT_MAX_METRICS metrics. In the second epoch the learning rate has changed, too. */
+/* A record has all losses and accuracies, and VKT_MAX_METRICS metrics. The second epoch has another learning rate. */
 static void a_record_has_room_for_all_metrics(void **state)
 {
     (void)state;

@@ -76,7 +76,7 @@ static void no_checkpoint_is_written_of_ranks_that_differ(void **state)
     group_free(&one);
 }
 
-/* Without a change the comparison is silent. */
+/* If no weight was changed, the comparison of the ranks logs nothing. */
 static void sound_ranks_are_not_accused(void **state)
 {
     rig *r = rig_of(state);
@@ -183,7 +183,8 @@ static void a_refused_submission_ends_the_run_of_all(void **state)
     group_free(&one);
 }
 
-/* One host allocation of a fit fails, in either rank: the fit ends in both. A resume then gives the same bits. */
+/* One host allocation of a fit fails, in one of the two ranks. Then the fit ends in both ranks. After a resume, the
+ * trainer ends with the same bits as one that did not fail. */
 static void a_failed_allocation_ends_the_run_of_all(void **state)
 {
     rig *r = rig_of(state);

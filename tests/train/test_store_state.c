@@ -73,7 +73,7 @@ static void steps(net *n, uint32_t first, uint32_t last)
     CHECK(vkt_program_wait(n->p));
 }
 
-/* An odd number of micro-batches is saved, so half a step is in the sum. */
+/* The state is saved after five runs. With two micro-batches a step, the sum then has the first half of a step. */
 static void a_resumed_store_ends_like_one_that_never_stopped(void **state)
 {
     rig *r = rig_of(state);

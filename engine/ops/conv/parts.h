@@ -82,8 +82,9 @@ vkt_bind vkt_conv_pack(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p, uin
 
 /* ---- dw and db ---- */
 
-/* The job to compute dw and db from x and dy; db may be {0}. If `index` is not {0}, y has a max pooling over disjoint
- * windows of cell[0] x cell[1], and `dy` is the gradient of its output. */
+/* The job to compute dw and db from x and dy; db may be {0}. If `index` is {0}, dy is the gradient of the convolution's
+ * output. Otherwise a max pooling with disjoint windows of cell[0] x cell[1] reads that output: dy is then the gradient
+ * of the pooling's output, and `index` is the pooling's index. */
 typedef struct vkt_conv2d_dw_product {
     const vkt_conv2d_size *z;
     vkt_tensor x, dy, dw, db;

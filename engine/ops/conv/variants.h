@@ -55,7 +55,7 @@ uint64_t vkt_direct_strips(vkt_emit *e, const vkt_direct_tiles *t, uint32_t grou
 bool vkt_conv_dw_split(const vkt_emit *e, vkt_conv_dw_job *j);
 bool vkt_conv_dw_direct_can(const vkt_conv_dw_job *j);
 bool vkt_conv_dw_direct_shared_can(const vkt_emit *e, const vkt_conv_dw_job *j);
-/* `v`: TILE, DIRECT or DIRECT_SHARED. */
+/* Emits the job by variant v: TILE, DIRECT or DIRECT_SHARED. */
 void vkt_conv_dw_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v);
 
 /* The work groups of DIRECT_SHARED: tiles of rows x cols weights. */

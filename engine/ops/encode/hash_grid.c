@@ -134,8 +134,8 @@ static part part_of(const vkt_node *n, vkt_emit *e, const vkt_hash_grid_attr *a)
     return p;
 }
 
-/* Returns the words of the flags of `floats` elements, and the bytes of their sums, flags and maxima: see
- * hash_grid_fixed.comp. */
+/* For a table of `floats` elements (see hash_grid_fixed.comp), flag_words returns the number of words of the flags, and
+ * sum_bytes the number of bytes of sums, flags and maxima together. */
 static uint64_t flag_words(uint64_t floats)
 {
     return vkt_round_up((floats + 31) / 32, 4);

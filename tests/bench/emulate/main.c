@@ -48,8 +48,8 @@ static const net nets[] = {
     { "mnist", 1, 28, mnist, { .kind = VKT_ADAM } },
 };
 
-/* The arrays of a data set. Rank 0 reads `own` samples of each batch, and only those have numbers. The system has no
- * memory for pages that no program writes, so the batches of 4,096 ranks fit. */
+/* The arrays of a data set. Rank 0 reads `own` samples of each batch, and only these samples are written. The system
+ * allocates no memory for pages that are never written, so the batches of 4,096 ranks fit. */
 typedef struct table {
     uint8_t *pixels;
     uint32_t *labels;

@@ -26,7 +26,7 @@ static object *make(uint64_t bytes)
     return o;
 }
 
-/* Lists, as X(type), the types whose objects are created without a look at the create info, and destroyed. */
+/* Lists, as X(type), the types whose objects can be created and destroyed without reading the create info. */
 #define PLAIN_OBJECTS(X) \
     X(Semaphore)         \
     X(CommandPool)       \

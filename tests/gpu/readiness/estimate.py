@@ -5,18 +5,18 @@ has too few lanes to fill the device. Arithmetic counts only for products; the o
 sum of its nodes, and a time for each barrier. ASSUMPTIONS says the rest. No GPU has confirmed these numbers.
 """
 
-# Vendors' data sheets: tera-operations per second in f32, by matrices of f16 with f32 sums (0: not used), GB/s, and cores.
-# Microseconds for a barrier: guesses.
+# From vendors' data sheets: tera-operations per second in f32 ("tera") and by matrices of f16 with f32 sums ("matrix", 0: not
+# used), GB/s and cores. The microseconds for a barrier are guesses.
 DEVICES = {
     "RTX 4090": {"f32": "ada-f32", "f16": "ada-f16", "tera": 82.6, "matrix": 165, "gb": 1008, "cores": 128, "barrier": 3},
     "RX 7900 XTX": {"f32": "navi31-f32", "f16": "navi31-f16", "tera": 61.4, "matrix": 123, "gb": 960, "cores": 96, "barrier": 4},
     "Arc A770": {"f32": "dg2", "tera": 19.7, "matrix": 0, "gb": 560, "cores": 32, "barrier": 5},
 }
-PRODUCT_LANES, LANES = 128, 512  # of a core, with which a product and another kernel use it fully
+PRODUCT_LANES, LANES = 128, 512  # number of lanes that use a core fully: in a product, and in any other kernel
 LATENCY = 0.75  # part of the time in which a product's loop is not waiting for memory
 BANDWIDTH = 0.8  # part of the bandwidth that a kernel reaches
-PRODUCT_SHARE = 0.5  # part of a product's instructions that multiply, where the table has no number
-CLOCKS = {"navi31-f16": (32, 2), "ada-f16": (16, 1)}  # of a matrix product, and of another instruction
+PRODUCT_SHARE = 0.5  # part of a product's instructions that multiply, if the table has no number for the kernel
+CLOCKS = {"navi31-f16": (32, 2), "ada-f16": (16, 1)}  # clock cycles of a matrix product, and of any other instruction
 
 
 def share_of(document, kernel):

@@ -16,7 +16,7 @@ import sys
 import estimate
 
 MIN_WAVES_PRODUCT, MIN_WAVES = 6, 8
-MIN_MATH = 90  # percent of the vector instructions in a product's busiest inner loop
+MIN_MATH = 90  # percent of multiply-adds among the vector instructions of a product's busiest inner loop
 MAX_SHARED_LOADS, MAX_VECTOR = 2.5, 4  # for each matrix product of a cooperative kernel's busiest inner loop
 MAX_SLOTS, MAX_SLOTS_CONV = 20, 40  # instructions for each matrix product of that loop, on NVIDIA's GPUs
 MIN_THREADS = 1024
