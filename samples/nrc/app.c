@@ -360,6 +360,7 @@ vkt_result nrc_run(session *s, const nrc_options *o)
     if (!a) return VKT_E_NOMEM;
     a->s = s;
     a->o = o;
+    a->inferred = o->library;
     const vkt_result r = run(a);
     close_app(a);
     free(a);

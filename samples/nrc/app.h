@@ -12,6 +12,7 @@ typedef struct nrc_options {
     uint32_t reference;     /* samples of the reference, of a run without a screen */
     double budget_ms;       /* device time of training per frame */
     float lr;
+    bool library; /* the window shows the library's inference at first, not the fragment shader's */
 } nrc_options;
 
 vkt_result nrc_run(session *s, const nrc_options *o);

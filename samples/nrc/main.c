@@ -13,7 +13,7 @@
 
 #include "nrc/app.h"
 
-enum { OPT_HEADLESS = 512, OPT_SCREENSHOT, OPT_BUDGET, OPT_FRAMES, OPT_SIZE, OPT_LR, OPT_REFERENCE };
+enum { OPT_HEADLESS = 512, OPT_SCREENSHOT, OPT_BUDGET, OPT_FRAMES, OPT_SIZE, OPT_LR, OPT_REFERENCE, OPT_LIBRARY };
 
 static const struct argp_option options[] = {
     { "size", OPT_SIZE, "WxH", 0, "pixels of a view (320x240)", 1 },
@@ -22,6 +22,7 @@ static const struct argp_option options[] = {
     { "headless", OPT_HEADLESS, "N", 0, "no window: N frames, each with four steps of training", 1 },
     { "reference", OPT_REFERENCE, "N", 0, "paths for each pixel of the reference of --headless, a multiple of 16 (256)",
       1 },
+    { "library", OPT_LIBRARY, 0, 0, "draw by the library's inference at first, not by the fragment shader (key i)", 1 },
     { "frames", OPT_FRAMES, "N", 0, "close the window after N frames", 1 },
     { "screenshot", OPT_SCREENSHOT, "FILE", 0, "write the last picture as PNG; in a window it needs --frames", 1 },
     { 0 }
@@ -41,6 +42,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_BUDGET: o->budget_ms = option_number(state, "budget", text, 0.1, 1000); break;
     case OPT_HEADLESS: o->headless = (uint32_t)option_integer(state, "headless", text, 1, 1000000000); break;
     case OPT_REFERENCE: o->reference = (uint32_t)option_integer(state, "reference", text, 16, 1 << 20) / 16 * 16; break;
+    case OPT_LIBRARY: o->library = true; break;
     case OPT_FRAMES: o->frames = (uint32_t)option_integer(state, "frames", text, 1, 1000000000); break;
     case OPT_SCREENSHOT: o->screenshot = text; break;
     case ARGP_KEY_END:

@@ -61,7 +61,7 @@ static void place_camera(uint64_t camera, trace_push *t)
     t->eye[1] = 0.52f + 0.1f * cosf(0.7f * turn);
     t->eye[2] = 0.02f;
     t->centre[0] = 0.65f;
-    t->centre[1] = 0.45f;
+    t->centre[1] = 0.5f;
     t->centre[2] = 0.9f;
 }
 
