@@ -21,7 +21,7 @@ typedef struct app {
     device d;
     window w;
     frames f;
-    pictures p;
+    gbuffer p;
     renderer r;
     learner l;
     gpu_image sheet; /* the image to draw on if there is no window */
@@ -63,7 +63,7 @@ static vkt_result open_renderer(app *a)
     } else
         TRY(sheet_create(&a->d, size, &a->sheet));
     TRY(learn_shown(&a->l, levels, &parameters, &at));
-    TRY(pictures_bind_network(&a->p, levels, parameters));
+    TRY(gbuffer_bind_network(&a->p, levels, parameters));
     return renderer_create(&a->p, &at, format, &a->r);
 }
 
@@ -72,7 +72,7 @@ static vkt_result open_app(app *a)
     const learn_params p = { .seed = a->s->o.seed, .lr = a->o->lr };
     TRY(open_device(a));
     TRY(frames_create(&a->d, &a->f));
-    TRY(pictures_create(&a->d, &a->f, (VkExtent2D){ a->o->width, a->o->height }, &a->p));
+    TRY(gbuffer_create(&a->d, &a->f, (VkExtent2D){ a->o->width, a->o->height }, &a->p));
     TRY(learn_create(a->s->ctx, &a->p, &p, &a->l));
     return open_renderer(a);
 }
@@ -83,7 +83,7 @@ static void close_app(app *a)
     renderer_destroy(&a->r);
     learn_destroy(&a->l);
     vkt_ctx_destroy(&a->s->ctx);
-    pictures_destroy(&a->p);
+    gbuffer_destroy(&a->p);
     frames_destroy(&a->f);
     if (a->d.handle) image_destroy(&a->d, &a->sheet);
     window_close(&a->w);
@@ -269,7 +269,7 @@ static vkt_result train(app *a)
     return a->inferred ? learn_infer(&a->l) : VKT_OK;
 }
 
-/* Trains on the pictures of the frame before, then traces and draws one frame. `copy` gets a copy of the frame (NULL:
+/* Trains on the images of the frame before, then traces and draws one frame. `copy` gets a copy of the frame (NULL:
  * no copy). If the swapchain does not fit the window any more, draws nothing and returns VKT_OK. */
 static vkt_result one_frame(app *a, const buffer *copy)
 {
@@ -286,7 +286,7 @@ static vkt_result one_frame(app *a, const buffer *copy)
     trace_next(a, now);
     draw_views(a, now, &to, views, 2);
     canvas_end(&a->d, now->cmd, &to, copy);
-    pictures_barrier(&a->p, now->cmd); /* the next training begins when this frame has read pictures and parameters */
+    gbuffer_barrier(&a->p, now->cmd); /* the next training begins when this frame has read images and parameters */
     TRY(frames_submit(&a->f, now, now->acquired, shown->drawn));
     TRY(window_present(&a->w, image));
     end_frame_time(a);

@@ -5,7 +5,7 @@
 #include "common/session.h"
 
 typedef struct nrc_options {
-    const char *screenshot; /* file of the last picture; NULL: none */
+    const char *screenshot; /* file of the last image; NULL: none */
     uint32_t headless;      /* number of frames of a run without a screen; 0: run in a window */
     uint32_t frames;        /* number of frames after which the window closes; 0: no limit */
     uint32_t width, height; /* pixels of a view */

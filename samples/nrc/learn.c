@@ -13,18 +13,18 @@ static const double averaging = 0.98; /* share of the old parameters in the publ
 
 /* ---- the data ---- */
 
-static vkt_result make_column(learner *l, const pictures *from, learn_column c, uint32_t picture)
+static vkt_result make_column(learner *l, const gbuffer *from, learn_column c, uint32_t which)
 {
-    const vkt_array_params array = { .dtype = VKT_F32, .shape = vkt_shape2(l->pixels, 3), .name = "picture" };
+    const vkt_array_params array = { .dtype = VKT_F32, .shape = vkt_shape2(l->pixels, 3), .name = "image" };
     TRY(vkt_array_create(l->ctx, &array, &l->column[c]));
-    const vkt_texture_params texture = { .image = from->picture[picture].handle,
+    const vkt_texture_params texture = { .image = from->image[which].handle,
                                          .format = VK_FORMAT_R32G32B32A32_SFLOAT,
                                          .usage = VK_IMAGE_USAGE_STORAGE_BIT,
                                          .width = from->extent.width,
                                          .height = from->extent.height,
                                          .layout = VK_IMAGE_LAYOUT_GENERAL,
                                          .array = l->column[c] };
-    return vkt_texture_adopt(l->ctx, &texture, &l->picture[c]);
+    return vkt_texture_adopt(l->ctx, &texture, &l->image[c]);
 }
 
 static vkt_result make_order(learner *l)
@@ -119,14 +119,14 @@ static vkt_result make_answer(learner *l)
     return vkt_program_create(l->ctx, i->g, l->store, &p, &l->answer);
 }
 
-vkt_result learn_create(vkt_ctx *ctx, const pictures *from, const learn_params *p, learner *l)
+vkt_result learn_create(vkt_ctx *ctx, const gbuffer *from, const learn_params *p, learner *l)
 {
-    static const uint32_t picture[] = { [LEARN_POSITION] = NRC_POSITION,
-                                        [LEARN_NORMAL] = NRC_NORMAL,
-                                        [LEARN_LIGHT] = NRC_LIGHT,
-                                        [LEARN_INFERRED] = NRC_INFERRED };
+    static const uint32_t which[] = { [LEARN_POSITION] = NRC_POSITION,
+                                      [LEARN_NORMAL] = NRC_NORMAL,
+                                      [LEARN_LIGHT] = NRC_LIGHT,
+                                      [LEARN_INFERRED] = NRC_INFERRED };
     *l = (learner){ .ctx = ctx, .p = *p, .pixels = from->extent.width * from->extent.height };
-    for (uint32_t c = 0; c < LEARN_COLUMNS; c++) TRY(make_column(l, from, c, picture[c]));
+    for (uint32_t c = 0; c < LEARN_COLUMNS; c++) TRY(make_column(l, from, c, which[c]));
     TRY(make_order(l));
     TRY(make_step(l));
     return make_answer(l);
@@ -146,7 +146,7 @@ void learn_destroy(learner *l)
     forget_graph(&l->train);
     forget_graph(&l->infer);
     for (uint32_t c = 0; c < LEARN_COLUMNS; c++) {
-        vkt_texture_destroy(&l->picture[c]);
+        vkt_texture_destroy(&l->image[c]);
         vkt_array_destroy(&l->column[c]);
     }
     vkt_array_destroy(&l->order);
@@ -191,9 +191,9 @@ vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[NRC_LEVELS],
 
 /* ---- training ---- */
 
-static vkt_result read_pictures(learner *l)
+static vkt_result read_images(learner *l)
 {
-    for (uint32_t c = LEARN_POSITION; c <= LEARN_LIGHT; c++) TRY(vkt_texture_read(l->picture[c], NULL));
+    for (uint32_t c = LEARN_POSITION; c <= LEARN_LIGHT; c++) TRY(vkt_texture_read(l->image[c], NULL));
     return VKT_OK;
 }
 
@@ -210,7 +210,7 @@ static void end_step(learner *l)
 
 vkt_result learn_round(learner *l)
 {
-    TRY(read_pictures(l));
+    TRY(read_images(l));
     do {
         const vkt_run run = next_run(l);
         TRY(vkt_program_run(l->step, &run, NULL));
@@ -222,7 +222,7 @@ vkt_result learn_round(learner *l)
 vkt_result learn_slices(learner *l, uint64_t budget_ns, uint64_t *measured_ns)
 {
     vkt_step_progress progress;
-    if (l->in_round == 0 && !l->under_way) TRY(read_pictures(l));
+    if (l->in_round == 0 && !l->under_way) TRY(read_images(l));
     do {
         const vkt_run run = next_run(l);
         TRY(vkt_step_budget(l->step, &run, NULL, &budget_ns, &progress));
@@ -236,5 +236,5 @@ vkt_result learn_slices(learner *l, uint64_t budget_ns, uint64_t *measured_ns)
 vkt_result learn_infer(learner *l)
 {
     TRY(vkt_program_run(l->answer, NULL, NULL));
-    return vkt_texture_write(l->picture[LEARN_INFERRED], NULL);
+    return vkt_texture_write(l->image[LEARN_INFERRED], NULL);
 }

@@ -3,7 +3,7 @@
 #ifndef NRC_LEARN_H
 #define NRC_LEARN_H
 
-#include "nrc/pictures.h"
+#include "nrc/gbuffer.h"
 #include "nrc/render.h"
 #include "vktrain/nn.h"
 #include "vktrain/optim.h"
@@ -22,7 +22,7 @@ typedef struct learn_graph {
     vkt_tensor position, normal, light, order;
 } learn_graph;
 
-/* The columns of the data: an array for each picture that the library reads or writes, with a row for each pixel. */
+/* The columns of the data: an array for each image that the library reads or writes, with a row for each pixel. */
 typedef enum learn_column { LEARN_POSITION, LEARN_NORMAL, LEARN_LIGHT, LEARN_INFERRED, LEARN_COLUMNS } learn_column;
 
 typedef struct learner {
@@ -30,7 +30,7 @@ typedef struct learner {
     uint32_t pixels;
     vkt_ctx *ctx;
     vkt_array *column[LEARN_COLUMNS], *order; /* order: the pixels, shuffled */
-    vkt_texture *picture[LEARN_COLUMNS];
+    vkt_texture *image[LEARN_COLUMNS];
     learn_graph train, infer;
     vkt_store *store;
     vkt_program *step, *answer;
@@ -40,19 +40,19 @@ typedef struct learner {
 } learner;
 
 /* Creates all objects of a learner. Destroy it in any case, before the context. */
-vkt_result learn_create(vkt_ctx *ctx, const pictures *from, const learn_params *p, learner *l);
+vkt_result learn_create(vkt_ctx *ctx, const gbuffer *from, const learn_params *p, learner *l);
 void learn_destroy(learner *l);
 /* Returns the data for the shader: the grid's levels, the buffer of all published parameters, and their places in it.
  */
 vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[NRC_LEVELS], vkt_vk_buffer *parameters,
                        network_at *at);
 
-/* Submits a whole round: copies the pictures, then trains LEARN_STEPS steps on them. */
+/* Submits a whole round: copies the images, then trains LEARN_STEPS steps on them. */
 vkt_result learn_round(learner *l);
 /* Submits as many slices of rounds as fit into the budget, and at most the rest of one round. *measured_ns is the
  * measured time of the slices of an earlier frame; 0: none is known. */
 vkt_result learn_slices(learner *l, uint64_t budget_ns, uint64_t *measured_ns);
-/* Computes the light of all pixels with the published parameters, and writes it to the picture NRC_INFERRED. */
+/* Computes the light of all pixels with the published parameters, and writes it to the image NRC_INFERRED. */
 vkt_result learn_infer(learner *l);
 
 #endif

@@ -1,13 +1,13 @@
 /* nrc/main.c - vkt-nrc: a path tracer that takes one random path for each pixel, and a network that learns the light of
- * the scene from these noisy pictures while they are drawn (a neural irradiance cache). The network is a hash grid in
+ * the scene from these noisy images while they are drawn (a neural irradiance cache). The network is a hash grid in
  * three dimensions and a small MLP. It computes the light at a position with a normal. (Müller, Rousselle, Novák &
  * Keller, "Real-time Neural Radiance Caching for Path Tracing", SIGGRAPH 2021; here every path is complete, and the
  * network is shown at the first surface.)
  *
  *   graphics/   the parts of any application that draws with Vulkan
- *   pictures    the pictures of the scene on the device
- *   render      traces paths into the pictures and draws views
- *   learn       uses the library: reads pictures, trains, and writes the network's picture
+ *   gbuffer     the images of the scene on the device
+ *   render      traces paths into the images and draws views
+ *   learn       uses the library: reads images, trains, and writes the network's image
  *   app         the loop around all of it */
 #include <stdio.h>
 
@@ -24,7 +24,7 @@ static const struct argp_option options[] = {
       1 },
     { "library", OPT_LIBRARY, 0, 0, "draw by the library's inference at first, not by the fragment shader (key i)", 1 },
     { "frames", OPT_FRAMES, "N", 0, "close the window after N frames", 1 },
-    { "screenshot", OPT_SCREENSHOT, "FILE", 0, "write the last picture as PNG; in a window it needs --frames", 1 },
+    { "screenshot", OPT_SCREENSHOT, "FILE", 0, "write the last image as PNG; in a window it needs --frames", 1 },
     { 0 }
 };
 

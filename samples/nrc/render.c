@@ -16,7 +16,7 @@ typedef struct trace_push {
     uint32_t reference;
 } trace_push;
 
-vkt_result renderer_create(const pictures *p, const network_at *at, VkFormat format, renderer *r)
+vkt_result renderer_create(const gbuffer *p, const network_at *at, VkFormat format, renderer *r)
 {
     static const uint32_t shown[] = {
         [RENDER_LIGHT] = NRC_LIGHT, [RENDER_INFERRED] = NRC_INFERRED, [RENDER_REFERENCE] = NRC_REFERENCE
@@ -25,7 +25,7 @@ vkt_result renderer_create(const pictures *p, const network_at *at, VkFormat for
                                .layout = p->layout,
                                .format = format,
                                .vertex = SHADER_CODE(whole),
-                               .fragment = SHADER_CODE(picture),
+                               .fragment = SHADER_CODE(light),
                                .constants = { format_encodes(format), 0 } };
     *r = (renderer){ .p = p, .at = *at };
     TRY(compute_create(p->d, SHADER_CODE(trace), p->layout, &r->traces));
@@ -69,12 +69,12 @@ static void trace(const renderer *r, VkCommandBuffer cmd, const trace_push *t)
 {
     const vk_table *vk = &r->p->d->vk;
     const VkExtent2D e = r->p->extent;
-    pictures_barrier(r->p, cmd);
+    gbuffer_barrier(r->p, cmd);
     vk->CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, r->traces);
     vk->CmdBindDescriptorSets(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, r->p->layout, 0, 1, &r->p->set, 0, NULL);
     push(r, cmd, t, sizeof *t);
     vk->CmdDispatch(cmd, (e.width + GROUP - 1) / GROUP, (e.height + GROUP - 1) / GROUP, 1);
-    pictures_barrier(r->p, cmd);
+    gbuffer_barrier(r->p, cmd);
 }
 
 void renderer_trace(const renderer *r, VkCommandBuffer cmd, uint64_t camera, uint64_t number, uint64_t seed)

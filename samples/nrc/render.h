@@ -1,27 +1,27 @@
-/* nrc/render.h - traces paths into the pictures, and draws what the pictures or the network show. */
+/* nrc/render.h - traces paths into the images, and draws what the images or the network show. */
 #ifndef NRC_RENDER_H
 #define NRC_RENDER_H
 
 #include "graphics/canvas.h"
-#include "nrc/pictures.h"
+#include "nrc/gbuffer.h"
 
-/* What a rectangle shows: the light of one frame, of the library's inference, of many samples, or of the network that
+/* The light that a rectangle shows: of one frame, of the library's inference, of many samples, or of the network that
  * the fragment shader evaluates. */
 typedef enum render_view { RENDER_LIGHT, RENDER_INFERRED, RENDER_REFERENCE, RENDER_NETWORK, RENDER_VIEWS } render_view;
 
-/* Where the parameters begin, in floats of the bound buffer. Push constants of network.frag. */
+/* The first float of each parameter, counted in the bound buffer. Push constants of network.frag. */
 typedef struct network_at {
     uint32_t table, weight[3], bias[3];
 } network_at;
 
 typedef struct renderer {
-    const pictures *p;
+    const gbuffer *p;
     network_at at;
     VkPipeline traces, draws[RENDER_VIEWS];
 } renderer;
 
 /* Creates a renderer for canvases of one format. *p must outlive it. Destroy it in any case. */
-vkt_result renderer_create(const pictures *p, const network_at *at, VkFormat format, renderer *r);
+vkt_result renderer_create(const gbuffer *p, const network_at *at, VkFormat format, renderer *r);
 void renderer_destroy(renderer *r); /* the device must be idle */
 
 /* Records one path for each pixel, and the barriers before and after it. `camera` is a number of a frame: it sets the

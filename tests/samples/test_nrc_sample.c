@@ -87,7 +87,7 @@ static void an_untrained_network_is_not_good(void **state)
     assert_true(number_in(r, "report", "difference") <= 1);
 }
 
-static void the_same_seed_gives_the_same_picture(void **state)
+static void the_same_seed_gives_the_same_image(void **state)
 {
     rig *r = rig_of(state);
     EXPECT(r, 0, "", SMALL, "--headless", "5", "--screenshot", "a.png");
@@ -150,8 +150,8 @@ static void light_is_learned_in_a_window(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(light_is_learned_from_noise),          rig_test(an_untrained_network_is_not_good),
-        rig_test(the_same_seed_gives_the_same_picture), rig_test(errors_are_explained),
+        rig_test(light_is_learned_from_noise),        rig_test(an_untrained_network_is_not_good),
+        rig_test(the_same_seed_gives_the_same_image), rig_test(errors_are_explained),
         rig_test(light_is_learned_in_a_window),
     };
     return cmocka_run_group_tests_name("vkt-nrc", tests, NULL, NULL);

@@ -3,7 +3,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "show.glsl"
-layout(binding = NRC_NORMAL, rgba32f) uniform readonly image2D normal_picture;
+layout(binding = NRC_NORMAL, rgba32f) uniform readonly image2D normal_image;
 layout(binding = NRC_LEVEL_TABLE, std140) uniform Levels { uvec4 levels[NRC_LEVELS]; };
 layout(binding = NRC_PARAMETERS, std430) readonly buffer Store { float store[]; };
 layout(push_constant) uniform Where { uint table, weight[3], bias[3]; } where; // first floats of the parameters
@@ -18,9 +18,9 @@ VKT_LAYER(last, 32, 3, VKT_IDENTITY)
 void main()
 {
     const ivec2 pixel = shown_pixel();
-    const vec3 normal = imageLoad(normal_picture, pixel).xyz;
+    const vec3 normal = imageLoad(normal_image, pixel).xyz;
     float features[16], x[19], h[32], k[32], y[3];
-    encode(where.table, imageLoad(position_picture, pixel).xyz, features);
+    encode(where.table, imageLoad(position_image, pixel).xyz, features);
     for (uint i = 0; i < 16; i++) x[i] = features[i];
     for (uint i = 0; i < 3; i++) x[16 + i] = normal[i];
     first(where.weight[0], where.bias[0], x, h);

@@ -5,11 +5,11 @@
 #include "scene.h"
 #include "scene.glsl"
 layout(local_size_x = 8, local_size_y = 8) in;
-layout(binding = NRC_POSITION, rgba32f) uniform writeonly image2D position_picture;
-layout(binding = NRC_NORMAL, rgba32f) uniform writeonly image2D normal_picture;
-layout(binding = NRC_ALBEDO, rgba32f) uniform writeonly image2D albedo_picture;
-layout(binding = NRC_LIGHT, rgba32f) uniform image2D light_picture;
-layout(binding = NRC_REFERENCE, rgba32f) uniform image2D reference_picture;
+layout(binding = NRC_POSITION, rgba32f) uniform writeonly image2D position_image;
+layout(binding = NRC_NORMAL, rgba32f) uniform writeonly image2D normal_image;
+layout(binding = NRC_ALBEDO, rgba32f) uniform writeonly image2D albedo_image;
+layout(binding = NRC_LIGHT, rgba32f) uniform image2D light_image;
+layout(binding = NRC_REFERENCE, rgba32f) uniform image2D reference_image;
 layout(push_constant) uniform At {
     vec4 eye;    // the camera's position
     vec4 centre; // the point at which it looks
@@ -68,7 +68,7 @@ vec3 path_light(vec3 from, vec3 normal)
 
 void main()
 {
-    const uvec2 size = imageSize(light_picture), pixel = gl_GlobalInvocationID.xy;
+    const uvec2 size = imageSize(light_image), pixel = gl_GlobalInvocationID.xy;
     if (any(greaterThanEqual(pixel, size))) return;
     const vec3 ahead = normalize(at.centre.xyz - at.eye.xyz), right = normalize(cross(vec3(0.0, 1.0, 0.0), ahead));
     const vec2 sight = (2.0 * (vec2(pixel) + 0.5) - vec2(size)) / float(size.y) * 0.72;
@@ -82,12 +82,12 @@ void main()
     for (uint i = 0; i < at.samples && !hit.lamp; i++) sum += path_light(from, hit.normal);
     if (at.reference != 0u) {
         vec3 light = at.scale * sum;
-        if (at.keep != 0.0) light += at.keep * imageLoad(reference_picture, to).rgb;
-        imageStore(reference_picture, to, vec4(light, 1.0));
+        if (at.keep != 0.0) light += at.keep * imageLoad(reference_image, to).rgb;
+        imageStore(reference_image, to, vec4(light, 1.0));
         return;
     }
-    imageStore(position_picture, to, vec4(from / ROOM, hit.lamp ? 0.0 : 1.0));
-    imageStore(normal_picture, to, vec4(hit.normal, 0.0));
-    imageStore(albedo_picture, to, vec4(hit.lamp ? LAMP_EMISSION : hit.albedo, 1.0));
-    imageStore(light_picture, to, vec4(sum / float(at.samples), 1.0));
+    imageStore(position_image, to, vec4(from / ROOM, hit.lamp ? 0.0 : 1.0));
+    imageStore(normal_image, to, vec4(hit.normal, 0.0));
+    imageStore(albedo_image, to, vec4(hit.lamp ? LAMP_EMISSION : hit.albedo, 1.0));
+    imageStore(light_image, to, vec4(sum / float(at.samples), 1.0));
 }

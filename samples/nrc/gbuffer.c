@@ -1,5 +1,5 @@
-/* nrc/pictures.c - see pictures.h. */
-#include "nrc/pictures.h"
+/* nrc/gbuffer.c - see gbuffer.h. */
+#include "nrc/gbuffer.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@ enum { PUSH_BYTES = 64 };
 static const VkPipelineStageFlags2 stages =
     VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT | VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
 
-void pictures_barrier(const pictures *p, VkCommandBuffer cmd)
+void gbuffer_barrier(const gbuffer *p, VkCommandBuffer cmd)
 {
     const VkMemoryBarrier2 barrier = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
                                        .srcStageMask = stages,
@@ -21,22 +21,22 @@ void pictures_barrier(const pictures *p, VkCommandBuffer cmd)
 
 /* ---- creation ---- */
 
-static vkt_result make_pictures(pictures *p, frames *f)
+static vkt_result make_images(gbuffer *p, frames *f)
 {
     const stage_access before = { stages, VK_ACCESS_2_NONE, VK_IMAGE_LAYOUT_UNDEFINED },
                        after = { stages, VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT,
                                  VK_IMAGE_LAYOUT_GENERAL };
     frame *now;
-    for (uint32_t i = 0; i < NRC_PICTURES; i++)
-        TRY(image_create(p->d, p->extent, VK_FORMAT_R32G32B32A32_SFLOAT, VK_IMAGE_USAGE_STORAGE_BIT, &p->picture[i]));
+    for (uint32_t i = 0; i < NRC_IMAGES; i++)
+        TRY(image_create(p->d, p->extent, VK_FORMAT_R32G32B32A32_SFLOAT, VK_IMAGE_USAGE_STORAGE_BIT, &p->image[i]));
     TRY(frames_begin(f, &now));
-    for (uint32_t i = 0; i < NRC_PICTURES; i++) image_barrier(p->d, now->cmd, p->picture[i].handle, before, after);
+    for (uint32_t i = 0; i < NRC_IMAGES; i++) image_barrier(p->d, now->cmd, p->image[i].handle, before, after);
     TRY(frames_submit(f, now, VK_NULL_HANDLE, VK_NULL_HANDLE));
     TRY_VK(&p->d->vk, DeviceWaitIdle, p->d->handle);
     return VKT_OK;
 }
 
-static vkt_result make_set(pictures *p)
+static vkt_result make_set(gbuffer *p)
 {
     const vk_table *vk = &p->d->vk;
     const VkShaderStageFlags both = VK_SHADER_STAGE_FRAGMENT_BIT | VK_SHADER_STAGE_COMPUTE_BIT;
@@ -53,7 +53,7 @@ static vkt_result make_set(pictures *p)
                                                      .bindingCount = NRC_PARAMETERS + 1,
                                                      .pBindings = bindings };
     TRY_VK(vk, CreateDescriptorSetLayout, p->d->handle, &layout, NULL, &p->set_layout);
-    const VkDescriptorPoolSize sizes[] = { { VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, NRC_PICTURES },
+    const VkDescriptorPoolSize sizes[] = { { VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, NRC_IMAGES },
                                            { VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 1 },
                                            { VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1 } };
     const VkDescriptorPoolCreateInfo pool = {
@@ -75,29 +75,29 @@ static vkt_result make_set(pictures *p)
     return VKT_OK;
 }
 
-static void put_pictures(const pictures *p)
+static void put_images(const gbuffer *p)
 {
-    VkDescriptorImageInfo images[NRC_PICTURES];
-    for (uint32_t i = 0; i < NRC_PICTURES; i++)
-        images[i] = (VkDescriptorImageInfo){ VK_NULL_HANDLE, p->picture[i].view, VK_IMAGE_LAYOUT_GENERAL };
+    VkDescriptorImageInfo images[NRC_IMAGES];
+    for (uint32_t i = 0; i < NRC_IMAGES; i++)
+        images[i] = (VkDescriptorImageInfo){ VK_NULL_HANDLE, p->image[i].view, VK_IMAGE_LAYOUT_GENERAL };
     const VkWriteDescriptorSet write = { .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                                          .dstSet = p->set,
-                                         .descriptorCount = NRC_PICTURES,
+                                         .descriptorCount = NRC_IMAGES,
                                          .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_IMAGE,
                                          .pImageInfo = images };
     p->d->vk.UpdateDescriptorSets(p->d->handle, 1, &write, 0, NULL);
 }
 
-vkt_result pictures_create(const device *d, frames *f, VkExtent2D extent, pictures *p)
+vkt_result gbuffer_create(const device *d, frames *f, VkExtent2D extent, gbuffer *p)
 {
-    *p = (pictures){ .d = d, .extent = extent };
-    TRY(make_pictures(p, f));
+    *p = (gbuffer){ .d = d, .extent = extent };
+    TRY(make_images(p, f));
     TRY(make_set(p));
-    put_pictures(p);
+    put_images(p);
     return VKT_OK;
 }
 
-vkt_result pictures_bind_network(pictures *p, const vkt_hash_grid_level levels[NRC_LEVELS], vkt_vk_buffer parameters)
+vkt_result gbuffer_bind_network(gbuffer *p, const vkt_hash_grid_level levels[NRC_LEVELS], vkt_vk_buffer parameters)
 {
     const VkDeviceSize bytes = NRC_LEVELS * sizeof *levels;
     TRY(buffer_create(p->d, bytes, VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT, &p->levels));
@@ -120,7 +120,7 @@ vkt_result pictures_bind_network(pictures *p, const vkt_hash_grid_level levels[N
     return VKT_OK;
 }
 
-void pictures_destroy(pictures *p)
+void gbuffer_destroy(gbuffer *p)
 {
     if (!p->d) return;
     const vk_table *vk = &p->d->vk;
@@ -128,6 +128,6 @@ void pictures_destroy(pictures *p)
     if (p->pool) vk->DestroyDescriptorPool(p->d->handle, p->pool, NULL);
     if (p->set_layout) vk->DestroyDescriptorSetLayout(p->d->handle, p->set_layout, NULL);
     buffer_destroy(p->d, &p->levels);
-    for (uint32_t i = 0; i < NRC_PICTURES; i++) image_destroy(p->d, &p->picture[i]);
+    for (uint32_t i = 0; i < NRC_IMAGES; i++) image_destroy(p->d, &p->image[i]);
     p->d = NULL;
 }
