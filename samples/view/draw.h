@@ -45,7 +45,7 @@ vkt_result renderer_create(const renderer_params *p, renderer *a);
 void renderer_destroy(renderer *a); /* the device must be idle */
 /* Sets the width of the panel. The device must be idle. */
 vkt_result renderer_set_width(renderer *a, uint32_t width);
-/* Records a frame up to canvas_end. a->upload[f->slot] must have the pixels of its panel. */
+/* Records a frame up to canvas_end. a->upload[f->slot] must have the pixels of this frame's panel. */
 void renderer_record(renderer *a, const frame *f, const canvas *to);
 
 #endif
