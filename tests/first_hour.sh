@@ -237,6 +237,7 @@ fi
 ! has train_minimal || everywhere "of the test images" "$bin/vkt-train_minimal"
 ! has embed_minimal || everywhere "the network predicts" "$bin/vkt-embed_minimal"
 ! has view || everywhere "after 3 steps" "$bin/vkt-view" --headless 3 --save v.safetensors
+! has nrc || everywhere "differ by at most" "$bin/vkt-nrc" --headless 2 --size 32x24 --reference 16
 table=yes
 ! has info || everywhere "device 0" "$bin/vkt-info"
 ! has audit || everywhere "all right" "$bin/vkt-audit" --all --filter softmax_xent --seeds 1
@@ -260,7 +261,7 @@ fi
 
 # ---- help: every heading above its own options
 
-for sample in mnist images gpt reuters resnet table linreg matmul view bench audit; do
+for sample in mnist images gpt reuters resnet table linreg matmul view nrc bench audit; do
     has "$sample" || continue
     go piped 0 "Usage: vkt-$sample" "$bin/vkt-$sample" --help
     # A heading is a line with one blank before it; the next line is an option.
@@ -313,6 +314,7 @@ wrong resnet network=resnet7
 wrong linreg rows=0
 wrong matmul size=3
 wrong view side=0
+wrong nrc size=9
 wrong bench sizes=huge
 wrong audit seeds=0
 wrong info

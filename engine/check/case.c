@@ -160,7 +160,8 @@ static bound find_bound(const vkt_op *op, const vkt_case *c, uint32_t i)
     return b;
 }
 
-/* Finds the dimension of the case that the bound follows. Returns false if there is none, or if b->same. */
+/* Finds a dimension of the case's inputs that gives the bound (b->follows). Returns false if there is none, or if
+ * b->same. */
 static bool find_dimension(const bound *b, const vkt_case *c, uint32_t *in, uint32_t *dim)
 {
     for (uint32_t k = 0; k < c->n_in && !b->same; k++)

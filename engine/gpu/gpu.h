@@ -174,8 +174,8 @@ typedef struct vkt_buffer {
 } vkt_buffer;
 
 /* Creates a buffer. VKT_E_ARG (no bytes, or an unknown class), VKT_E_MEMORY_CAP (the message has cap, used and wanted
- * bytes), VKT_E_DEVICE_MEMORY, VKT_E_NOMEM, or an error of vkt_lost_check or vkt_vk_check; then *out does not change.
- */
+ * bytes), VKT_E_DEVICE_MEMORY, VKT_E_NOMEM, or an error of vkt_lost_check or vkt_vk_check. After any error *out is
+ * unchanged. */
 vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_kind kind, vkt_mem_class cls, uint64_t bytes, const char *name,
                              vkt_buffer **out);
 /* Creates a buffer of VKT_MEMORY_SHARED, for data that the device and the host both read and write. The device imports

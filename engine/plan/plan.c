@@ -34,9 +34,9 @@ static void find_touches(const vkt_emit *e, const vkt_plan *p, touch *t)
     }
 }
 
-/* Returns whether the node may compute its first output in the memory of input i. That memory must be packed and not
- * kept, and only the input's producer and this node may touch it: then the order of dispatches stays right. t[root]
- * describes the root value before any output was moved. */
+/* Returns whether the node may compute its first output in the memory of input i. The conditions: that memory is packed
+ * and not kept, and nothing but the input's producer and this node touches it. So no dispatch reads the input after it
+ * is overwritten. t[root] has the touches of the root value as they were before overwrite_input moved any output. */
 static bool may_overwrite(const vkt_emit *e, const vkt_node *n, uint32_t i, const touch *t)
 {
     const uint32_t root = vkt_root(e->g, n->in[i]);

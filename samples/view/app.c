@@ -9,10 +9,11 @@
 #include "common/message.h"
 #include "common/report.h"
 #include "view/draw.h"
+#include "view/drawn.h"
 #include "view/learn.h"
 #include "view/panel.h"
-#include "view/upload.h"
-#include "view/window.h"
+#include "graphics/upload.h"
+#include "graphics/window.h"
 
 enum { SHOWN_EVERY = 50 };
 
@@ -46,7 +47,7 @@ typedef struct app {
 static vkt_result open_device(app *a)
 {
     const train_options *t = &a->s->o;
-    device_params p = { .name = t->device };
+    device_params p = { .program = "vkt-view", .name = t->device };
     if (!a->o->headless) {
         a->has_screen = true;
         if (!window_system_begin(&p.surface_extensions, &p.n_surface_extensions)) return VKT_E_NO_DEVICE;
@@ -81,8 +82,7 @@ static vkt_result open_renderer(app *a)
         TRY(window_open(&a->d, size.width, size.height, &a->w));
         p.format = a->w.format.format;
     } else
-        TRY(image_create(&a->d, size, p.format, VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT,
-                         &a->sheet));
+        TRY(sheet_create(&a->d, size, &a->sheet));
     TRY(renderer_create(&p, &a->a));
     return renderer_set_width(&a->a, a->has_screen ? a->w.extent.width : size.width);
 }
@@ -185,7 +185,7 @@ static vkt_result record_drawing(app *a, const frame *now, const canvas *to, con
     TRY(panel_draw(&s, to->extent.width, a->a.upload[now->slot].map));
     record_results(a, now);
     renderer_record(&a->a, now, to);
-    renderer_record_end(&a->a, now, to, copy);
+    canvas_end(&a->d, now->cmd, to, copy);
     record_hand_over(a, now);
     return VKT_OK;
 }
@@ -199,27 +199,19 @@ static void end_frame_time(app *a)
 
 /* ---- screenshots ---- */
 
-static vkt_result begin_screenshot(const app *a, VkExtent2D e, buffer *copy)
+static vkt_result begin_screenshot(const app *a, const canvas *of, buffer *copy)
 {
-    if (a->has_screen && !(a->w.usage & VK_IMAGE_USAGE_TRANSFER_SRC_BIT)) {
+    if (of->window && !(a->w.usage & VK_IMAGE_USAGE_TRANSFER_SRC_BIT)) {
         complain("%s: images of this window cannot be copied", a->o->screenshot);
         return VKT_E_UNSUPPORTED;
     }
-    return buffer_create(&a->d, 4 * (VkDeviceSize)e.width * e.height, VK_BUFFER_USAGE_TRANSFER_DST_BIT, copy);
+    return canvas_copy_create(&a->d, of, copy);
 }
 
-static vkt_result write_screenshot(const app *a, VkExtent2D e, const buffer *copy)
+static vkt_result write_screenshot(const app *a, const canvas *of, const buffer *copy)
 {
-    const VkFormat f = a->has_screen ? a->w.format.format : VK_FORMAT_R8G8B8A8_UNORM;
-    const bool swapped = f == VK_FORMAT_B8G8R8A8_UNORM || f == VK_FORMAT_B8G8R8A8_SRGB;
-    rgba_image p = { e.width, e.height, copy->map };
     TRY_VK(&a->d.vk, DeviceWaitIdle, a->d.handle);
-    for (size_t i = 0; swapped && i < (size_t)e.width * e.height; i++) {
-        const uint8_t blue = p.rgba[4 * i];
-        p.rgba[4 * i] = p.rgba[4 * i + 2];
-        p.rgba[4 * i + 2] = blue;
-    }
-    return rgba_image_write(&p, a->o->screenshot);
+    return canvas_copy_write(of, copy, a->o->screenshot);
 }
 
 /* ---- without a screen ---- */
@@ -242,14 +234,14 @@ static vkt_result train_whole(app *a)
 
 static vkt_result draw_sheet(app *a)
 {
-    const canvas sheet = { a->sheet.handle, a->sheet.view, a->sheet.extent, false };
+    const canvas sheet = canvas_of_sheet(&a->sheet);
     frame *now;
     buffer copy = { 0 };
-    vkt_result r = begin_screenshot(a, sheet.extent, &copy);
+    vkt_result r = begin_screenshot(a, &sheet, &copy);
     if (r == VKT_OK) r = frames_begin(&a->f, &now);
     if (r == VKT_OK) r = record_drawing(a, now, &sheet, &copy);
     if (r == VKT_OK) r = frames_submit(&a->f, now, VK_NULL_HANDLE, VK_NULL_HANDLE);
-    if (r == VKT_OK) r = write_screenshot(a, sheet.extent, &copy);
+    if (r == VKT_OK) r = write_screenshot(a, &sheet, &copy);
     a->d.vk.DeviceWaitIdle(a->d.handle);
     buffer_destroy(&a->d, &copy);
     return r;
@@ -337,7 +329,7 @@ static vkt_result one_frame(app *a, const buffer *copy)
     times_add(&a->host_times, spent.wall_ns);
     times_add(&a->cpu_times, spent.cpu_ns);
     const window_image *shown = &a->w.images[image];
-    const canvas to = { shown->handle, shown->view, a->w.extent, true };
+    const canvas to = { shown->handle, shown->view, a->w.extent, a->w.format.format, true };
     TRY(record_drawing(a, now, &to, copy));
     TRY(frames_submit(&a->f, now, now->acquired, shown->drawn));
     TRY(window_present(&a->w, image));
@@ -350,10 +342,10 @@ static vkt_result last_frame(app *a)
     buffer copy = { 0 };
     const uint64_t before = a->f.n;
     vkt_result r = a->w.stale ? renew(a) : VKT_OK;
-    const VkExtent2D e = a->w.extent;
-    if (r == VKT_OK) r = begin_screenshot(a, e, &copy);
+    const canvas shown = { .extent = a->w.extent, .format = a->w.format.format, .window = true };
+    if (r == VKT_OK) r = begin_screenshot(a, &shown, &copy);
     if (r == VKT_OK) r = one_frame(a, &copy);
-    if (r == VKT_OK && a->f.n > before) r = write_screenshot(a, e, &copy);
+    if (r == VKT_OK && a->f.n > before) r = write_screenshot(a, &shown, &copy);
     a->d.vk.DeviceWaitIdle(a->d.handle);
     buffer_destroy(&a->d, &copy);
     return r;

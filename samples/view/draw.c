@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "view/panel.h"
-#include "view/upload.h"
+#include "graphics/pipeline.h"
+#include "graphics/upload.h"
+#include "shaders.h"
 
 enum { GAP = 8, MIN_WIDTH = 720 };
 
@@ -151,6 +153,21 @@ vkt_result renderer_set_width(renderer *a, uint32_t width)
     return VKT_OK;
 }
 
+static vkt_result make_pipelines(renderer *a, VkFormat format)
+{
+    drawing_params p = { .d = a->d,
+                         .layout = a->layout,
+                         .format = format,
+                         .vertex = SHADER_CODE(whole),
+                         .fragment = SHADER_CODE(texture),
+                         .constants = { format_encodes(format), 0 } };
+    TRY(drawing_create(&p, &a->draws_target));
+    p.constants[1] = 1;
+    TRY(drawing_create(&p, &a->draws_panel));
+    p.fragment = SHADER_CODE(network);
+    return drawing_create(&p, &a->draws_network);
+}
+
 vkt_result renderer_create(const renderer_params *p, renderer *a)
 {
     *a = (renderer){ .d = p->d, .p = p->target };
@@ -158,7 +175,7 @@ vkt_result renderer_create(const renderer_params *p, renderer *a)
     TRY(make_set(a));
     put_image(a, 0, p->texture->view);
     TRY(put_network(a, p));
-    return renderer_make_pipelines(a, p->format);
+    return make_pipelines(a, p->format);
 }
 
 void renderer_destroy(renderer *a)
@@ -179,64 +196,14 @@ void renderer_destroy(renderer *a)
 
 /* ---- a frame ---- */
 
-static const stage_access drawn = { VK_PIPELINE_STAGE_2_COLOR_ATTACHMENT_OUTPUT_BIT,
-                                    VK_ACCESS_2_COLOR_ATTACHMENT_WRITE_BIT, VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL },
-                          copied_from = { VK_PIPELINE_STAGE_2_COPY_BIT, VK_ACCESS_2_TRANSFER_READ_BIT,
-                                          VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL },
-                          presented = { VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, VK_ACCESS_2_NONE,
-                                        VK_IMAGE_LAYOUT_PRESENT_SRC_KHR };
-
-static void draw(const renderer *a, VkCommandBuffer cmd, VkPipeline pipeline, rect r)
-{
-    const VkViewport viewport = { (float)r.x, (float)r.y, (float)r.width, (float)r.height, 0, 1 };
-    const VkRect2D scissor = { { (int32_t)r.x, (int32_t)r.y }, { r.width, r.height } };
-    a->d->vk.CmdSetViewport(cmd, 0, 1, &viewport);
-    a->d->vk.CmdSetScissor(cmd, 0, 1, &scissor);
-    a->d->vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_GRAPHICS, pipeline);
-    a->d->vk.CmdDraw(cmd, 3, 1, 0, 0);
-}
-
 void renderer_record(renderer *a, const frame *f, const canvas *to)
 {
     const arrangement at = arrange(to->extent, a->p);
-    const vk_table *vk = &a->d->vk;
-    const stage_access before = { drawn.stage, VK_ACCESS_2_NONE, VK_IMAGE_LAYOUT_UNDEFINED };
-    const VkRenderingAttachmentInfo colour = { .sType = VK_STRUCTURE_TYPE_RENDERING_ATTACHMENT_INFO,
-                                               .imageView = to->view,
-                                               .imageLayout = drawn.layout,
-                                               .loadOp = VK_ATTACHMENT_LOAD_OP_CLEAR,
-                                               .storeOp = VK_ATTACHMENT_STORE_OP_STORE,
-                                               .clearValue.color.float32 = { 0.16f, 0.16f, 0.16f, 1 } };
-    const VkRenderingInfo rendering = { .sType = VK_STRUCTURE_TYPE_RENDERING_INFO,
-                                        .renderArea.extent = to->extent,
-                                        .layerCount = 1,
-                                        .colorAttachmentCount = 1,
-                                        .pColorAttachments = &colour };
     upload_record(a->d, f->cmd, &a->upload[f->slot], &a->panel);
-    /* The barrier begins at the stage that waits for the semaphore of the window's image. */
-    image_barrier(a->d, f->cmd, to->image, before, drawn);
-    vk->CmdBeginRendering(f->cmd, &rendering);
-    vk->CmdBindDescriptorSets(f->cmd, VK_PIPELINE_BIND_POINT_GRAPHICS, a->layout, 0, 1, &a->set, 0, NULL);
-    draw(a, f->cmd, a->draws_target, at.target);
-    draw(a, f->cmd, a->draws_network, at.network);
-    draw(a, f->cmd, a->draws_panel, at.panel);
-    vk->CmdEndRendering(f->cmd);
-}
-
-void renderer_record_end(renderer *a, const frame *f, const canvas *c, const buffer *copy)
-{
-    stage_access now = drawn;
-    if (copy) {
-        const VkBufferImageCopy region = whole_image(c->extent);
-        image_barrier(a->d, f->cmd, c->image, drawn, copied_from);
-        a->d->vk.CmdCopyImageToBuffer(f->cmd, c->image, copied_from.layout, copy->handle, 1, &region);
-        const VkMemoryBarrier2 host = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
-                                        .srcStageMask = VK_PIPELINE_STAGE_2_COPY_BIT,
-                                        .srcAccessMask = VK_ACCESS_2_TRANSFER_WRITE_BIT,
-                                        .dstStageMask = VK_PIPELINE_STAGE_2_HOST_BIT,
-                                        .dstAccessMask = VK_ACCESS_2_HOST_READ_BIT };
-        memory_barrier(a->d, f->cmd, &host);
-        now = copied_from;
-    }
-    if (c->window) image_barrier(a->d, f->cmd, c->image, now, presented);
+    canvas_begin(a->d, f->cmd, to);
+    a->d->vk.CmdBindDescriptorSets(f->cmd, VK_PIPELINE_BIND_POINT_GRAPHICS, a->layout, 0, 1, &a->set, 0, NULL);
+    canvas_draw(a->d, f->cmd, a->draws_target, at.target);
+    canvas_draw(a->d, f->cmd, a->draws_network, at.network);
+    canvas_draw(a->d, f->cmd, a->draws_panel, at.panel);
+    a->d->vk.CmdEndRendering(f->cmd);
 }

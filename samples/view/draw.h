@@ -2,14 +2,10 @@
 #ifndef VIEW_DRAW_H
 #define VIEW_DRAW_H
 
-#include "view/frames.h"
-#include "view/rgba_image.h"
+#include "graphics/canvas.h"
+#include "graphics/rgba_image.h"
 #include "view/shaders/network.h"
 #include "vktrain/ops.h"
-
-typedef struct rect {
-    uint32_t x, y, width, height;
-} rect;
 
 /* The positions of the parts of a frame. */
 typedef struct arrangement {
@@ -20,14 +16,6 @@ typedef struct arrangement {
 arrangement arrange(VkExtent2D frame, const rgba_image *p);
 /* Returns the size of a frame in which the images have the target's size. It is at least as wide as the panel needs. */
 VkExtent2D natural_frame(const rgba_image *p);
-
-/* The image to draw on. */
-typedef struct canvas {
-    VkImage image;
-    VkImageView view;
-    VkExtent2D extent;
-    bool window; /* the image is presented afterwards */
-} canvas;
 
 typedef struct renderer {
     const device *d;
@@ -57,13 +45,7 @@ vkt_result renderer_create(const renderer_params *p, renderer *a);
 void renderer_destroy(renderer *a); /* the device must be idle */
 /* Sets the width of the panel. The device must be idle. */
 vkt_result renderer_set_width(renderer *a, uint32_t width);
-/* Records a frame. a->upload[f->slot] must have the pixels of its panel. */
+/* Records a frame up to canvas_end. a->upload[f->slot] must have the pixels of this frame's panel. */
 void renderer_record(renderer *a, const frame *f, const canvas *to);
-/* Records the end of a frame, after renderer_record. If `copy` is not NULL, copies the frame to it: extent.width *
- * extent.height * 4 bytes. Prepares a window image for its presentation. */
-void renderer_record_end(renderer *a, const frame *f, const canvas *c, const buffer *copy);
-
-/* view/pipelines.c: makes the three pipelines. */
-vkt_result renderer_make_pipelines(renderer *a, VkFormat format);
 
 #endif

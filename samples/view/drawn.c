@@ -1,12 +1,12 @@
-/* view/drawn.c - generates the sample's own image: see rgba_image.h. Coordinates are in [0,1), y downwards. Each pixel
+/* view/drawn.c - generates the sample's own image: see drawn.h. Coordinates are in [0,1), y downwards. Each pixel
  * is the mean of 4 x 4 points. */
+#include "view/drawn.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/message.h"
-
-#include "view/rgba_image.h"
 
 enum { POINTS = 4, LETTERS = 7, LETTER_WIDTH = 5, LETTER_HEIGHT = 7 };
 

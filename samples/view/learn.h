@@ -2,8 +2,8 @@
 #ifndef VIEW_LEARN_H
 #define VIEW_LEARN_H
 
-#include "view/frames.h"
-#include "view/record.h"
+#include "graphics/frames.h"
+#include "graphics/record.h"
 #include "view/shaders/network.h"
 #include "vktrain/nn.h"
 #include "vktrain/optim.h"

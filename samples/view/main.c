@@ -2,11 +2,11 @@
  * is a hash grid and a small MLP. It computes the colour at a position of an image. A fragment shader draws the image,
  * and reads the published parameters directly in the library's buffers.
  *
- *   device, memory, frames, window   the parts of any application that draws with Vulkan. They do not use the library.
- *                                    Exception: device.c asks what the library needs, and makes the library's context
- *   learn                            uses the library: the program that trains, and its three ways to step
- *   draw, pipelines, panel           draw a frame
- *   app                              the loop around all of it */
+ *   graphics/   the parts of any application that draws with Vulkan. They do not use the library. Exception: device.c
+ *               asks what the library needs, and makes the library's context
+ *   learn       uses the library: the program that trains, and its three ways to step
+ *   draw, panel draw a frame
+ *   app         the loop around all of it */
 #include <stdio.h>
 
 #include "view/app.h"

@@ -2,7 +2,7 @@
 #ifndef VIEW_PANEL_H
 #define VIEW_PANEL_H
 
-#include "view/record.h"
+#include "graphics/record.h"
 #include "vktrain/core.h"
 
 enum { PANEL_HEIGHT = 136 };

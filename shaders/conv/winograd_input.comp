@@ -1,10 +1,10 @@
-// winograd_input.comp - V = B^T d B, where d is the 4 x 4 pixels that one tile of 2 x 2 destination pixels reads (0 outside the
-// image):
-//   dst[i * point + panel * pc.panel + channel * pitch + lane], i < 16: element (i / 4, i % 4) of V;
-//   column = first + panel * LANES + lane = (tile, n)
-// For gemm_tile.comp a panel is contiguous, and for gemm_shared.comp a row of all columns is: see ops/conv/winograd.c. Columns
-// past the last one repeat it.
-// grid: x one per panel, y one per `depth` channels. Stores along the channels are consecutive.
+// winograd_input.comp - V = B^T d B, where d is the 4 x 4 source pixels that one tile of 2 x 2 destination pixels reads (0
+// outside the image). A column is one vec4 of samples of one tile: tile * n4 + n. A panel is LANES consecutive columns.
+//   dst[i * pc.point + p * pc.panel + channel * pc.pitch + lane], i < 16: element (i / 4, i % 4) of V for column
+//   pc.first + p * LANES + lane, where p counts the panels of this dispatch
+// The strides give one of two layouts (ops/conv/winograd.c). For gemm_tile.comp, all channels of a panel are contiguous. For
+// gemm_shared.comp, all columns of a channel are contiguous. Lanes past the last column compute that column again.
+// grid: x one work group per panel, y one per `depth` channels.
 // source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).
 // Deterministic: one lane computes a transform.
 #version 460

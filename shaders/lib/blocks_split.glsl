@@ -26,7 +26,7 @@ const uint SPLIT_K4 = BLOCKS_SPLIT_K / 4, ALL_A = BM / 4 * SPLIT_K4; // k / 4 of
 const uint STAGED = (BM + BN) / 4 * SPLIT_K4 / LANES; // blocks that a lane loads for each tile
 const uint TWICE_INFINITY = 0xff000000u;
 uvec4 staged[4 * STAGED];
-shared uint largest[4]; // twice the bits of the largest finite magnitudes of A and of B, for two tiles in turn
+shared uint largest[4]; // bit patterns times 2 of the largest finite magnitudes of A and of B, for two tiles in turn
 
 // Returns block i of an operand as (group of four rows, k / 4). Eight neighbouring lanes load neighbouring lines.
 uvec2 block_of(uint i, bool by_k)
@@ -48,8 +48,8 @@ void fetch(uint m, uint n, uint k)
     }
 }
 
-// Returns twice the bits of the largest magnitude among the four lines that are staged from index `from` on. `finite`: only
-// finite numbers count.
+// Returns the largest magnitude in staged[from .. from + 3], as its f32 bit pattern times 2: this drops the sign and keeps the
+// order. `finite`: ignores infinities and NaN.
 uint largest_of(uint from, bool finite)
 {
     uvec4 most = uvec4(0);
@@ -73,8 +73,8 @@ void find_largest(uint at)
 // Returns 2^e. -126 <= e <= 127.
 float power_of_two(int e) { return uintBitsToFloat(uint(e + 127) << 23); }
 
-// Returns the exponent s of the scale 2^s for operands whose largest magnitude has these bits, twice. -113 <= s <= 126, so that
-// both 2^s and 2^-s are normal f32.
+// Returns the exponent s of the scale 2^s for operands. `twice` is the bit pattern of their largest magnitude, times 2.
+// -113 <= s <= 126, so that both 2^s and 2^-s are normal f32.
 int scale_of(uint twice) { return min(14 + 127 - int(twice >> 24), 126); }
 
 // Returns x rounded to the 11 bits of an f16, to nearest, ties to even, but with the range of f32. This is not f32(f16(x)):

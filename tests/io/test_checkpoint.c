@@ -320,7 +320,7 @@ static void killed_writers_leave_a_whole_checkpoint(void **state)
         assert_whole(path, words);
         left_temporaries += vkt_temp_dir_count(&dir) > 1;
     }
-    assert_true(left_temporaries > 0); /* some were killed in the middle of writing */
+    assert_true(left_temporaries > 0); /* in some rounds, a writer was killed in the middle of writing */
     assert_in_range(vkt_temp_dir_count(&dir), 1, 3);
     assert_int_equal(write_step(path, words, 1), VKT_OK);
     assert_whole(path, words);

@@ -134,14 +134,12 @@ $of_list"
     done
 }
 
-# Readers copy samples, so a sample includes only public headers, samples/common and its own folder. The tools (bench, info,
-# audit) may include headers of the engine.
+# Readers copy samples, so a sample includes only public headers and headers of other samples. The tools (bench, info, audit) may
+# include headers of the engine.
 rule_samples() {
-    inside=$(find engine samples -mindepth 1 -maxdepth 1 -type d ! -path samples/common ! -path samples/scaling \
-        ! -path samples/view |
-        sed 's|.*/||' | paste -sd '|' -)
-    find samples/*.c samples/common samples/scaling samples/view -name '*.[ch]' -exec \
-        grep -HnE "^[ \t]*#[ \t]*include[ \t]*[<\"]((\.\./)+)?(engine/|abi/|shaders/|($inside)/)" {} + |
+    inside=$(find engine -mindepth 1 -maxdepth 1 -type d | sed 's|.*/||' | paste -sd '|' -)
+    find samples -name '*.[ch]' ! -path 'samples/bench/*' ! -path 'samples/info/*' ! -path 'samples/audit/*' -exec \
+        grep -HnE "^[ \t]*#[ \t]*include[ \t]*[<\"]((\.\./)+)?(engine/|abi/|shaders/|($inside|bench|info|audit)/)" {} + |
         why "a sample includes vktrain/, common/ and its own folder"
 }
 

@@ -87,7 +87,8 @@ static void emit_swapped(const vkt_node *n, vkt_emit *e)
     d->bind[ELEMENTWISE_Y] = x;
 }
 
-/* Emits a wrong result only if the device has no texel loads. So the first view does not find it. */
+/* Emits a wrong result only if texel loads are off. A device that has them passes in view 0 (harness.h). The view
+ * "without texel loads" must find the fault. */
 static void emit_wrong_without_texels(const vkt_node *n, vkt_emit *e)
 {
     if (e->lim->max_texel_elements)

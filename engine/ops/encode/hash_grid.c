@@ -114,7 +114,7 @@ typedef struct part {
     uint32_t levels, features, lanes, spec[HASH_GRID_SPEC_KEEP + 1];
     uint64_t row; /* numbers of a feature: the batch, padded */
     uint32_t begin, end;
-    bool atomic; /* bindings also hold the sums of the variant `atomic` */
+    bool atomic; /* the node uses the variant `atomic`: its scratch sums of these levels must fit into a binding, too */
     vkt_hash_grid_push pc;
     vkt_bind bind[HASH_GRID_BINDINGS];
 } part;

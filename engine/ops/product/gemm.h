@@ -41,8 +41,8 @@ typedef struct vkt_gemm_sum {
     bool accumulate; /* the sum is added to c, which is f32 */
 } vkt_gemm_sum;
 
-/* Computes c[c_base + i] (+)= sum_s part[s][i] + bias[i % columns] (shaders/product/gemm_sum.comp). If c is stored in
- * 16 bits, n, c_base and, with a bias, columns are multiples of 4. */
+/* Computes c[c_base + i] (+)= sum_s part[s][i] + bias[i % columns] (shaders/product/gemm_sum.comp). A c that is stored
+ * in 16 bits needs multiples of 4 for n, c_base and, with a bias, columns. */
 void vkt_gemm_sum_emit(vkt_emit *e, const vkt_gemm_sum *sum);
 
 #endif

@@ -78,7 +78,7 @@ static void tell(const char *event)
     if (!f || fclose(f) != 0) say("WRONG: cannot write %s", path);
 }
 
-/* Waits until `count` of the ranks 0 .. ranks-1 have told the event. After 30 s it prints a line and returns. */
+/* Waits until `count` of the ranks 0 .. ranks-1 have made their files. After 30 s it prints a line and returns. */
 static void await(const char *event, uint32_t ranks, uint32_t count)
 {
     char path[400];

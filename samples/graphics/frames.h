@@ -1,8 +1,8 @@
-/* view/frames.h - two frames in flight: the host prepares one while the device draws the other. */
-#ifndef VIEW_FRAMES_H
-#define VIEW_FRAMES_H
+/* graphics/frames.h - two frames in flight: the host prepares one while the device draws the other. */
+#ifndef GRAPHICS_FRAMES_H
+#define GRAPHICS_FRAMES_H
 
-#include "view/device.h"
+#include "graphics/device.h"
 
 enum { FRAMES_IN_FLIGHT = 2 };
 

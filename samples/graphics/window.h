@@ -1,8 +1,8 @@
-/* view/window.h - a window of GLFW, its keys, and the swapchain that presents images in it. */
-#ifndef VIEW_WINDOW_H
-#define VIEW_WINDOW_H
+/* graphics/window.h - a window of GLFW, its keys, and the swapchain that presents images in it. */
+#ifndef GRAPHICS_WINDOW_H
+#define GRAPHICS_WINDOW_H
 
-#include "view/device.h"
+#include "graphics/device.h"
 
 enum { WINDOW_MAX_IMAGES = 16, WINDOW_MAX_KEYS = 16 };
 
@@ -42,9 +42,9 @@ void window_close(window *w); /* the device must be idle */
 bool window_poll(window *w);  /* handles events; false: the window was closed */
 bool window_is_minimised(const window *w);
 void window_sleep(void); /* waits for an event */
-/* Writes the keys that were pressed since the last call to `keys`, in their order. Returns their number. Space, r, s, l
- * and q are written as they are. Escape becomes 'q', arrow up '+' and arrow down '-'. Other keys are dropped. After
- * WINDOW_MAX_KEYS keys, all keys are dropped. */
+/* Writes the keys that were pressed since the last call to `keys`, in their order. Returns their number. Space, r, s,
+ * l, i and q are written as they are. Escape becomes 'q', arrow up '+' and arrow down '-'. Other keys are dropped.
+ * After WINDOW_MAX_KEYS keys, all keys are dropped. */
 uint32_t window_keys(window *w, char keys[WINDOW_MAX_KEYS]);
 void window_set_title(window *w, const char *title);
 

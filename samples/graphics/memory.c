@@ -1,9 +1,10 @@
-/* view/memory.c - buffers and images: see device.h. Each has its own memory, because there are only a few of them. */
+/* graphics/memory.c - buffers and images: see device.h. Each has its own memory, because there are only a few of them.
+ */
 #include <stdio.h>
 
 #include "common/message.h"
 
-#include "view/device.h"
+#include "graphics/device.h"
 
 static vkt_result allocate(const device *d, const VkMemoryRequirements *want, VkMemoryPropertyFlags flags,
                            VkDeviceMemory *out)

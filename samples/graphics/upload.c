@@ -1,5 +1,5 @@
-/* view/upload.c - see upload.h. */
-#include "view/upload.h"
+/* graphics/upload.c - see upload.h. */
+#include "graphics/upload.h"
 
 #include <string.h>
 

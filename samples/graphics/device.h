@@ -1,14 +1,15 @@
-/* view/device.h - creates the sample's own instance, device and queue, and the library's context on them. Creates
+/* graphics/device.h - creates a sample's own instance, device and queue, and the library's context on them. Creates
  * memory, buffers and images. */
-#ifndef VIEW_DEVICE_H
-#define VIEW_DEVICE_H
+#ifndef GRAPHICS_DEVICE_H
+#define GRAPHICS_DEVICE_H
 
-#include "view/vk.h"
+#include "graphics/vk.h"
 #include "vktrain/vulkan.h"
 
 enum { DEVICE_MAX_EXTENSIONS = 8 };
 
 typedef struct device_params {
+    const char *program;                   /* its name, for the driver */
     const char *name;                      /* the value of --device; NULL: the best one */
     const char *const *surface_extensions; /* instance extensions for a window; NULL: no window */
     uint32_t n_surface_extensions;

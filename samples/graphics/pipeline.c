@@ -1,14 +1,7 @@
-/* view/pipelines.c - the three pipelines of a frame: see draw.h. Target and panel share a fragment shader. */
-#include "view/draw.h"
+/* graphics/pipeline.c - see pipeline.h. */
+#include "graphics/pipeline.h"
 
-#include "shaders.h"
-
-typedef struct module {
-    const uint32_t *words;
-    size_t bytes;
-} module;
-
-static vkt_result make_module(const device *d, module from, VkShaderModule *out)
+static vkt_result make_module(const device *d, shader_code from, VkShaderModule *out)
 {
     const VkShaderModuleCreateInfo info = { .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                             .codeSize = from.bytes,
@@ -17,17 +10,15 @@ static vkt_result make_module(const device *d, module from, VkShaderModule *out)
     return VKT_OK;
 }
 
-static bool encodes(VkFormat f)
+bool format_encodes(VkFormat f)
 {
     return f == VK_FORMAT_B8G8R8A8_SRGB || f == VK_FORMAT_R8G8B8A8_SRGB || f == VK_FORMAT_A8B8G8R8_SRGB_PACK32;
 }
 
-/* Makes a pipeline. `constants` are ENCODES and WHICH of the fragment shaders. */
-static vkt_result make_pipeline(const renderer *a, VkFormat format, VkShaderModule vertex, VkShaderModule fragment,
-                                const uint32_t constants[2], VkPipeline *out)
+static vkt_result make_drawing(const drawing_params *p, VkShaderModule vertex, VkShaderModule fragment, VkPipeline *out)
 {
     static const VkSpecializationMapEntry entries[] = { { 0, 0, 4 }, { 1, 4, 4 } };
-    const VkSpecializationInfo special = { 2, entries, 8, constants };
+    const VkSpecializationInfo special = { 2, entries, 8, p->constants };
     const VkPipelineShaderStageCreateInfo stages[] = { { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                                                          .stage = VK_SHADER_STAGE_VERTEX_BIT,
                                                          .module = vertex,
@@ -63,7 +54,7 @@ static vkt_result make_pipeline(const renderer *a, VkFormat format, VkShaderModu
     };
     const VkPipelineRenderingCreateInfo rendering = { .sType = VK_STRUCTURE_TYPE_PIPELINE_RENDERING_CREATE_INFO,
                                                       .colorAttachmentCount = 1,
-                                                      .pColorAttachmentFormats = &format };
+                                                      .pColorAttachmentFormats = &p->format };
     const VkGraphicsPipelineCreateInfo info = { .sType = VK_STRUCTURE_TYPE_GRAPHICS_PIPELINE_CREATE_INFO,
                                                 .pNext = &rendering,
                                                 .stageCount = 2,
@@ -75,24 +66,31 @@ static vkt_result make_pipeline(const renderer *a, VkFormat format, VkShaderModu
                                                 .pMultisampleState = &samples,
                                                 .pColorBlendState = &blend,
                                                 .pDynamicState = &states,
-                                                .layout = a->layout };
-    TRY_VK(&a->d->vk, CreateGraphicsPipelines, a->d->handle, VK_NULL_HANDLE, 1, &info, NULL, out);
+                                                .layout = p->layout };
+    TRY_VK(&p->d->vk, CreateGraphicsPipelines, p->d->handle, VK_NULL_HANDLE, 1, &info, NULL, out);
     return VKT_OK;
 }
 
-vkt_result renderer_make_pipelines(renderer *a, VkFormat format)
+vkt_result drawing_create(const drawing_params *p, VkPipeline *out)
 {
-    static const module texts[] = { { vkt_spv_whole, sizeof vkt_spv_whole },
-                                    { vkt_spv_texture, sizeof vkt_spv_texture },
-                                    { vkt_spv_network, sizeof vkt_spv_network } };
-    const uint32_t target[] = { encodes(format), 0 }, panel[] = { encodes(format), 1 };
-    VkShaderModule m[3] = { VK_NULL_HANDLE };
-    vkt_result r = VKT_OK;
-    for (int i = 0; r == VKT_OK && i < 3; i++) r = make_module(a->d, texts[i], &m[i]);
-    if (r == VKT_OK) r = make_pipeline(a, format, m[0], m[1], target, &a->draws_target);
-    if (r == VKT_OK) r = make_pipeline(a, format, m[0], m[1], panel, &a->draws_panel);
-    if (r == VKT_OK) r = make_pipeline(a, format, m[0], m[2], target, &a->draws_network);
-    for (int i = 0; i < 3; i++)
-        if (m[i]) a->d->vk.DestroyShaderModule(a->d->handle, m[i], NULL);
+    VkShaderModule vertex = VK_NULL_HANDLE, fragment = VK_NULL_HANDLE;
+    vkt_result r = make_module(p->d, p->vertex, &vertex);
+    if (r == VKT_OK) r = make_module(p->d, p->fragment, &fragment);
+    if (r == VKT_OK) r = make_drawing(p, vertex, fragment, out);
+    if (vertex) p->d->vk.DestroyShaderModule(p->d->handle, vertex, NULL);
+    if (fragment) p->d->vk.DestroyShaderModule(p->d->handle, fragment, NULL);
     return r;
+}
+
+vkt_result compute_create(const device *d, shader_code shader, VkPipelineLayout layout, VkPipeline *out)
+{
+    VkComputePipelineCreateInfo info = { .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+                                         .stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                                                    .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                                                    .pName = "main" },
+                                         .layout = layout };
+    TRY(make_module(d, shader, &info.stage.module));
+    const VkResult r = d->vk.CreateComputePipelines(d->handle, VK_NULL_HANDLE, 1, &info, NULL, out);
+    d->vk.DestroyShaderModule(d->handle, info.stage.module, NULL);
+    return vk_check(r, "vkCreateComputePipelines");
 }

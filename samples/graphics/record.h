@@ -1,6 +1,6 @@
-/* view/record.h - numbers for the panel: curves of a whole run, and times of its last frames. */
-#ifndef VIEW_RECORD_H
-#define VIEW_RECORD_H
+/* graphics/record.h - numbers to show: curves of a whole run, and times of its last frames. */
+#ifndef GRAPHICS_RECORD_H
+#define GRAPHICS_RECORD_H
 
 #include <stdint.h>
 

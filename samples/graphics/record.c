@@ -1,5 +1,5 @@
-/* view/record.c - see record.h. */
-#include "view/record.h"
+/* graphics/record.c - see record.h. */
+#include "graphics/record.h"
 
 #include <stdlib.h>
 #include <string.h>

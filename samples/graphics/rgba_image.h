@@ -1,6 +1,6 @@
-/* view/rgba_image.h - images in host memory: reads, generates and writes them. */
-#ifndef VIEW_RGBA_IMAGE_H
-#define VIEW_RGBA_IMAGE_H
+/* graphics/rgba_image.h - images in host memory: reads and writes them. */
+#ifndef GRAPHICS_RGBA_IMAGE_H
+#define GRAPHICS_RGBA_IMAGE_H
 
 #include "vktrain/core.h"
 
@@ -12,9 +12,6 @@ typedef struct rgba_image {
 /* Reads a PNG or JPEG file. Scales it down if a side is longer than `most` (vkt_image_read). Prints errors on stderr.
  */
 vkt_result rgba_image_read(const char *path, uint32_t most, uint64_t max_pixels, rgba_image *out);
-/* Generates the sample's own image: gradients, a shaded ball, edges at odd angles, stripes that become finer, small
- * letters. Bytes may differ by 1 between machines whose functions of <math.h> round differently. */
-vkt_result rgba_image_draw(uint32_t side, rgba_image *out);
 /* Writes a PNG file. VKT_E_IO, with a message on stderr. */
 vkt_result rgba_image_write(const rgba_image *p, const char *path);
 void rgba_image_free(rgba_image *p);

@@ -1,9 +1,9 @@
-/* view/upload.h - uploads images from the host to the device. */
-#ifndef VIEW_UPLOAD_H
-#define VIEW_UPLOAD_H
+/* graphics/upload.h - uploads images from the host to the device. */
+#ifndef GRAPHICS_UPLOAD_H
+#define GRAPHICS_UPLOAD_H
 
-#include "view/frames.h"
-#include "view/rgba_image.h"
+#include "graphics/frames.h"
+#include "graphics/rgba_image.h"
 
 /* The usage of an image that is uploaded. */
 #define UPLOAD_USAGE (VK_IMAGE_USAGE_SAMPLED_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT)

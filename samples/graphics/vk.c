@@ -1,5 +1,5 @@
-/* view/vk.c - see vk.h. */
-#include "view/vk.h"
+/* graphics/vk.c - see vk.h. */
+#include "graphics/vk.h"
 
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ bool vk_load_global(vk_table *vk, PFN_vkGetInstanceProcAddr get)
     bool all = true;
     vk->GetInstanceProcAddr = get;
 #define LOAD(name) all &= found((PFN_vkVoidFunction)GET(name, GetInstanceProcAddr, NULL), "vk" #name);
-    VIEW_VK_GLOBAL(LOAD)
+    GRAPHICS_VK_GLOBAL(LOAD)
 #undef LOAD
     return all;
 }
@@ -27,10 +27,10 @@ bool vk_load_instance(vk_table *vk, VkInstance instance)
 {
     bool all = true;
 #define LOAD(name) all &= found((PFN_vkVoidFunction)GET(name, GetInstanceProcAddr, instance), "vk" #name);
-    VIEW_VK_INSTANCE(LOAD)
+    GRAPHICS_VK_INSTANCE(LOAD)
 #undef LOAD
 #define LOAD(name) GET(name, GetInstanceProcAddr, instance);
-    VIEW_VK_INSTANCE_EXTENSIONS(LOAD)
+    GRAPHICS_VK_INSTANCE_EXTENSIONS(LOAD)
 #undef LOAD
     return all;
 }
@@ -39,10 +39,10 @@ bool vk_load_device(vk_table *vk, VkDevice device)
 {
     bool all = true;
 #define LOAD(name) all &= found((PFN_vkVoidFunction)GET(name, GetDeviceProcAddr, device), "vk" #name);
-    VIEW_VK_DEVICE(LOAD)
+    GRAPHICS_VK_DEVICE(LOAD)
 #undef LOAD
 #define LOAD(name) GET(name, GetDeviceProcAddr, device);
-    VIEW_VK_DEVICE_EXTENSIONS(LOAD)
+    GRAPHICS_VK_DEVICE_EXTENSIONS(LOAD)
 #undef LOAD
     return all;
 }

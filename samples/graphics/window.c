@@ -1,5 +1,5 @@
-/* view/window.c - see window.h. */
-#include "view/window.h"
+/* graphics/window.c - see window.h. */
+#include "graphics/window.h"
 
 #define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
@@ -43,8 +43,9 @@ static void on_key(GLFWwindow *handle, int key, int scancode, int action, int mo
     static const struct {
         int key;
         char letter;
-    } keys[] = { { GLFW_KEY_SPACE, ' ' }, { GLFW_KEY_R, 'r' },    { GLFW_KEY_S, 's' }, { GLFW_KEY_L, 'l' },
-                 { GLFW_KEY_UP, '+' },    { GLFW_KEY_DOWN, '-' }, { GLFW_KEY_Q, 'q' }, { GLFW_KEY_ESCAPE, 'q' } };
+    } keys[] = { { GLFW_KEY_SPACE, ' ' }, { GLFW_KEY_R, 'r' }, { GLFW_KEY_S, 's' },
+                 { GLFW_KEY_L, 'l' },     { GLFW_KEY_I, 'i' }, { GLFW_KEY_UP, '+' },
+                 { GLFW_KEY_DOWN, '-' },  { GLFW_KEY_Q, 'q' }, { GLFW_KEY_ESCAPE, 'q' } };
     (void)scancode, (void)modifiers;
     window *w = glfwGetWindowUserPointer(handle);
     if (action == GLFW_RELEASE) return;

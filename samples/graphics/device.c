@@ -1,5 +1,5 @@
-/* view/device.c - see device.h. */
-#include "view/device.h"
+/* graphics/device.c - see device.h. */
+#include "graphics/device.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -55,7 +55,7 @@ static vkt_result make_instance(const device_params *p, device *d)
     for (uint32_t i = 0; i < p->n_surface_extensions && n < MAX_INSTANCE_EXTENSIONS; i++)
         extensions[n++] = p->surface_extensions[i];
     const VkApplicationInfo app = { .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
-                                    .pApplicationName = "vkt-view",
+                                    .pApplicationName = p->program,
                                     .apiVersion = vkt_vk_get_needs()->api_version };
     const VkInstanceCreateInfo info = { .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
                                         .pNext = debug_utils ? &messenger_info : NULL,

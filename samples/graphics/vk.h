@@ -1,7 +1,7 @@
-/* view/vk.h - a table of the Vulkan functions that the sample calls. The sample does not link libvulkan. Members are
+/* graphics/vk.h - a table of the Vulkan functions that the samples call. They do not link libvulkan. Members are
  * named without the prefix "vk", for instance vk->CmdDraw(cmd, 3, 1, 0, 0). */
-#ifndef VIEW_VK_H
-#define VIEW_VK_H
+#ifndef GRAPHICS_VK_H
+#define GRAPHICS_VK_H
 
 #ifndef VK_NO_PROTOTYPES
 #define VK_NO_PROTOTYPES
@@ -11,43 +11,43 @@
 #include "vktrain/core.h"
 
 /* clang-format off */
-#define VIEW_VK_GLOBAL(X) X(CreateInstance) X(EnumerateInstanceExtensionProperties)
-#define VIEW_VK_INSTANCE(X)                                                                                            \
+#define GRAPHICS_VK_GLOBAL(X) X(CreateInstance) X(EnumerateInstanceExtensionProperties)
+#define GRAPHICS_VK_INSTANCE(X)                                                                                            \
     X(DestroyInstance) X(EnumeratePhysicalDevices) X(EnumerateDeviceExtensionProperties)                               \
     X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceFeatures) X(GetPhysicalDeviceQueueFamilyProperties)        \
     X(CreateDevice) X(GetDeviceProcAddr)
 /* These functions are NULL if the instance does not have their extensions. */
-#define VIEW_VK_INSTANCE_EXTENSIONS(X)                                                                                 \
+#define GRAPHICS_VK_INSTANCE_EXTENSIONS(X)                                                                                 \
     X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT)                                                   \
     X(DestroySurfaceKHR) X(GetPhysicalDeviceSurfaceCapabilitiesKHR) X(GetPhysicalDeviceSurfaceFormatsKHR)
-#define VIEW_VK_DEVICE(X)                                                                                              \
+#define GRAPHICS_VK_DEVICE(X)                                                                                              \
     X(DestroyDevice) X(DeviceWaitIdle) X(GetDeviceQueue) X(QueueSubmit2)                                               \
     X(CreateSemaphore) X(DestroySemaphore) X(CreateFence) X(DestroyFence) X(WaitForFences) X(ResetFences)              \
     X(AllocateMemory) X(FreeMemory) X(MapMemory)                                                                       \
     X(CreateBuffer) X(DestroyBuffer) X(GetBufferMemoryRequirements) X(BindBufferMemory)                                \
     X(CreateImage) X(DestroyImage) X(GetImageMemoryRequirements) X(BindImageMemory)                                    \
     X(CreateImageView) X(DestroyImageView) X(CreateSampler) X(DestroySampler)                                          \
-    X(CreateShaderModule) X(DestroyShaderModule) X(CreateGraphicsPipelines) X(DestroyPipeline)                         \
+    X(CreateShaderModule) X(DestroyShaderModule) X(CreateGraphicsPipelines) X(CreateComputePipelines) X(DestroyPipeline) \
     X(CreatePipelineLayout) X(DestroyPipelineLayout) X(CreateDescriptorSetLayout) X(DestroyDescriptorSetLayout)        \
     X(CreateDescriptorPool) X(DestroyDescriptorPool) X(AllocateDescriptorSets) X(UpdateDescriptorSets)                 \
     X(CreateCommandPool) X(DestroyCommandPool) X(ResetCommandPool) X(AllocateCommandBuffers)                           \
     X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdPipelineBarrier2) X(CmdCopyBufferToImage) X(CmdCopyImageToBuffer)   \
     X(CmdBeginRendering) X(CmdEndRendering) X(CmdBindPipeline) X(CmdBindDescriptorSets) X(CmdPushConstants)            \
-    X(CmdSetViewport) X(CmdSetScissor) X(CmdDraw)
+    X(CmdSetViewport) X(CmdSetScissor) X(CmdDraw) X(CmdDispatch)
 /* These functions are NULL if the device does not have their extension. */
-#define VIEW_VK_DEVICE_EXTENSIONS(X)                                                                                   \
+#define GRAPHICS_VK_DEVICE_EXTENSIONS(X)                                                                                   \
     X(CreateSwapchainKHR) X(DestroySwapchainKHR) X(GetSwapchainImagesKHR) X(AcquireNextImageKHR) X(QueuePresentKHR)
 /* clang-format on */
 
 typedef struct vk_table {
     PFN_vkGetInstanceProcAddr GetInstanceProcAddr;
-#define VIEW_VK_MEMBER(name) PFN_vk##name name;
-    VIEW_VK_GLOBAL(VIEW_VK_MEMBER)
-    VIEW_VK_INSTANCE(VIEW_VK_MEMBER)
-    VIEW_VK_INSTANCE_EXTENSIONS(VIEW_VK_MEMBER)
-    VIEW_VK_DEVICE(VIEW_VK_MEMBER)
-    VIEW_VK_DEVICE_EXTENSIONS(VIEW_VK_MEMBER)
-#undef VIEW_VK_MEMBER
+#define GRAPHICS_VK_MEMBER(name) PFN_vk##name name;
+    GRAPHICS_VK_GLOBAL(GRAPHICS_VK_MEMBER)
+    GRAPHICS_VK_INSTANCE(GRAPHICS_VK_MEMBER)
+    GRAPHICS_VK_INSTANCE_EXTENSIONS(GRAPHICS_VK_MEMBER)
+    GRAPHICS_VK_DEVICE(GRAPHICS_VK_MEMBER)
+    GRAPHICS_VK_DEVICE_EXTENSIONS(GRAPHICS_VK_MEMBER)
+#undef GRAPHICS_VK_MEMBER
 } vk_table;
 
 /* Fill in the table: the global functions, those of an instance, and those of a device. Each returns false, with a

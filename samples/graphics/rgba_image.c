@@ -1,5 +1,5 @@
-/* view/rgba_image.c - see rgba_image.h. */
-#include "view/rgba_image.h"
+/* graphics/rgba_image.c - see rgba_image.h. */
+#include "graphics/rgba_image.h"
 
 #include <cairo.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* view/frames.c - see frames.h. */
-#include "view/frames.h"
+/* graphics/frames.c - see frames.h. */
+#include "graphics/frames.h"
 
 vkt_result frames_create(const device *d, frames *f)
 {

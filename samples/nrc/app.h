@@ -1,0 +1,20 @@
+/* nrc/app.h - the sample: trains on the light of a scene while it draws it, in a window or without a screen. */
+#ifndef NRC_APP_H
+#define NRC_APP_H
+
+#include "common/session.h"
+
+typedef struct nrc_options {
+    const char *screenshot; /* file of the last image; NULL: none */
+    uint32_t headless;      /* number of frames of a run without a screen; 0: run in a window */
+    uint32_t frames;        /* number of frames after which the window closes; 0: no limit */
+    uint32_t width, height; /* pixels of a view */
+    uint32_t reference;     /* samples of the reference, of a run without a screen */
+    double budget_ms;       /* device time of training per frame */
+    float lr;
+    bool library; /* the window shows the library's inference at first, not the fragment shader's */
+} nrc_options;
+
+vkt_result nrc_run(session *s, const nrc_options *o);
+
+#endif

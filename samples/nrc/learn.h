@@ -1,0 +1,58 @@
+/* nrc/learn.h - trains a network that computes the light on a surface from its position and normal. One pixel of a
+ * frame is one sample: its target is the light of one random path, which is noisy but right on average. */
+#ifndef NRC_LEARN_H
+#define NRC_LEARN_H
+
+#include "nrc/gbuffer.h"
+#include "nrc/render.h"
+#include "vktrain/nn.h"
+#include "vktrain/optim.h"
+
+enum { LEARN_STEPS = 4 }; /* steps for each round, each with a quarter of the pixels */
+
+typedef struct learn_params {
+    uint64_t seed;
+    float lr;
+} learn_params;
+
+/* A graph, with its builder and its external values. It must outlive the programs made from it. */
+typedef struct learn_graph {
+    vkt_graph *g;
+    vkt_builder *b;
+    vkt_tensor position, normal, light, order;
+} learn_graph;
+
+/* The columns of the data: an array for each image that the library reads or writes, with a row for each pixel. */
+typedef enum learn_column { LEARN_POSITION, LEARN_NORMAL, LEARN_LIGHT, LEARN_INFERRED, LEARN_COLUMNS } learn_column;
+
+typedef struct learner {
+    learn_params p;
+    uint32_t pixels;
+    vkt_ctx *ctx;
+    vkt_array *column[LEARN_COLUMNS], *order; /* order: the pixels, shuffled */
+    vkt_texture *image[LEARN_COLUMNS];
+    learn_graph train, infer;
+    vkt_store *store;
+    vkt_program *step, *answer;
+    uint64_t steps;    /* number of steps that were submitted completely */
+    uint32_t in_round; /* number of steps of the round that were submitted completely */
+    bool under_way;    /* a part of a step was submitted */
+} learner;
+
+/* Creates all objects of a learner. Destroy it in any case, before the context. */
+vkt_result learn_create(vkt_ctx *ctx, const gbuffer *from, const learn_params *p, learner *l);
+void learn_destroy(learner *l);
+/* Returns the data for the shader: the grid's levels, the buffer of all published parameters, and their places in it.
+ */
+vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[NRC_LEVELS], vkt_vk_buffer *parameters,
+                       network_at *at);
+
+/* Submits a whole round: copies the images, then trains LEARN_STEPS steps on them. */
+vkt_result learn_round(learner *l);
+/* Submits as many slices of rounds as fit into the budget, and at most the rest of one round. *measured_ns is the
+ * measured time of the slices of an earlier frame; 0: none is known. */
+vkt_result learn_slices(learner *l, uint64_t budget_ns, uint64_t *measured_ns);
+/* Computes the light of all pixels with the published parameters, and writes it to the image NRC_INFERRED. */
+vkt_result learn_infer(learner *l);
+
+#endif
