@@ -48,6 +48,9 @@ struct vkt_store {
     vkt_buffer *clock;
 };
 
+/* store.c: returns whether vkt_store_set_loss_scale takes these numbers. */
+bool vkt_loss_scale_fits(const vkt_loss_scale *l);
+
 /* The buffer and the bytes of one binding. */
 typedef struct vkt_range {
     const vkt_buffer *buffer;
