@@ -129,8 +129,8 @@ static vkt_result loss_scale_text(const vkt_trainer *t, char out[TEXT_ROOM])
     return VKT_OK;
 }
 
-/* Parses the loss scale. Returns false if it is malformed, or none that a store can have. Without VKT_PRECISION_F16 the text is ignored, and the scale
- * is 0, as in a new run. */
+/* Parses the loss scale. Returns false if it is malformed, or none that a store can have. Without VKT_PRECISION_F16 the
+ * text is ignored, and the scale is 0, as in a new run. */
 static bool parse_loss_scale(const vkt_trainer *t, const char *text, vkt_loss_scale *l)
 {
     *l = (vkt_loss_scale){ .scale = 0 };

@@ -185,7 +185,8 @@ static void a_file_that_does_not_fit_changes_nothing(void **state)
     refuses(r, &n, other, VKT_E_FORMAT); /* one bit */
     vkt_free(&r->h, bytes);
 
-    const char *const texts[] = { "adam 3 77 0x1.8p+3 0 0 0 0", "adam 3 77 0x1p+3 2000 0 0 0", "adam 3 77 nan 0 0 0 0" };
+    const char *const texts[] = { "adam 3 77 0x1.8p+3 0 0 0 0", "adam 3 77 0x1p+3 2000 0 0 0",
+                                  "adam 3 77 nan 0 0 0 0" };
     for (size_t i = 0; i < VKT_COUNT(texts); i++) { /* loss scales that no store has */
         const vkt_blob blob = { .name = "x", .dtype = VKT_ST_F32, .rank = 1, .dims = { 2 }, .data = (float[2]){ 0 } };
         CHECK(vkt_checkpoint_write(&r->h, other, &blob, 1, &(vkt_meta){ "vktrain.store", texts[i] }, 1));

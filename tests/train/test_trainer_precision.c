@@ -65,7 +65,8 @@ static void with_scale(rig *r, const char *from, const char *to, const char *sca
     }
     for (const char *key = vkt_safetensors_next_meta(st, NULL); key; key = vkt_safetensors_next_meta(st, key)) {
         const bool is_scale = strcmp(key, "vktrain.loss_scale") == 0;
-        const bool own = !strcmp(key, "vktrain.crc32") || !strcmp(key, "vktrain.kind") || !strcmp(key, "vktrain.version");
+        const bool own =
+            !strcmp(key, "vktrain.crc32") || !strcmp(key, "vktrain.kind") || !strcmp(key, "vktrain.version");
         assert_true(n_meta < MOST);
         if (!own) meta[n_meta++] = (vkt_meta){ key, is_scale ? scale : vkt_safetensors_meta(st, key) };
     }
