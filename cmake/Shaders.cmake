@@ -107,7 +107,7 @@ file(GLOB_RECURSE VKT_COOP_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shade
 set(VKT_COOP_STAMP ${PROJECT_BINARY_DIR}/coop.stamp)
 add_custom_command(OUTPUT ${VKT_COOP_STAMP}
   COMMAND ${CMAKE_COMMAND} -DSTAMP=${VKT_COOP_STAMP} -P ${PROJECT_SOURCE_DIR}/cmake/coop.cmake
-  DEPENDS cmake/coop.cmake cmake/Kernels.cmake shaders/kernels.def shaders/tools.def ${VKT_COOP_SHIPPED} ${VKT_COOP_SOURCES}
+  DEPENDS cmake/bfloat.c cmake/coop.cmake cmake/Kernels.cmake shaders/kernels.def shaders/tools.def ${VKT_COOP_SHIPPED} ${VKT_COOP_SOURCES}
           ${VKT_SHADER_DEPENDS}
   COMMENT "shaders/coop" VERBATIM)
 

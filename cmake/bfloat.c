@@ -16,7 +16,10 @@ enum {
     OP_CAPABILITY = 17,
     OP_TYPE_FLOAT = 22,
     OP_TYPE_VECTOR = 23,
-    OP_TYPE_FUNCTION = 33, /* the types in between are made of other types */
+    OP_TYPE_STRUCT = 30,
+    OP_TYPE_OPAQUE = 31,
+    OP_TYPE_POINTER = 32,
+    OP_TYPE_FUNCTION = 33, /* the types from OP_TYPE_VECTOR on, but OP_TYPE_OPAQUE, are made of other types */
     OP_TYPE_COOPERATIVE_MATRIX = 4456
 };
 enum { FLOAT16 = 9, BFLOAT16_TYPE = 5116, BFLOAT16_COOPERATIVE_MATRIX = 5118 }; /* capabilities */
@@ -47,12 +50,16 @@ static void put_extension(module *m)
 }
 
 /* Returns whether an instruction behind the declaration of type `id` uses it, except as the element of a cooperative
- * matrix. A value's type is the first operand. (`n`: words of the instruction.) */
+ * matrix. A value's type is the first operand. The operands of a type follow its own id; some of them are numbers,
+ * which may be equal to `id`. (`n`: words of the instruction.) */
 static int misuses(const uint32_t *w, uint32_t n, uint32_t id)
 {
     const uint32_t op = w[0] & 0xffff;
     if (n > 1 && w[1] == id) return 1;
-    for (uint32_t i = 2; i < n && op >= OP_TYPE_VECTOR && op <= OP_TYPE_FUNCTION; i++)
+    if (op < OP_TYPE_VECTOR || op > OP_TYPE_FUNCTION || op == OP_TYPE_OPAQUE) return 0;
+    const int all = op == OP_TYPE_STRUCT || op == OP_TYPE_FUNCTION; /* others have one type: a pointer its second */
+    const uint32_t first = op == OP_TYPE_POINTER ? 3 : 2;
+    for (uint32_t i = first; i < n && (all || i == first); i++)
         if (w[i] == id) return 1;
     return 0;
 }

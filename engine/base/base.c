@@ -1,7 +1,6 @@
 /* base/base.c - host memory, messages, growing text, clock, environment. */
 #include "base/base.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -287,7 +286,7 @@ bool vkt_env_disabled(const char *name)
 {
     char var[64] = "VKT_NO_";
     size_t n = strlen(var);
-    for (; *name && n + 1 < sizeof var; name++) var[n++] = (char)toupper((unsigned char)*name);
+    for (; *name && n + 1 < sizeof var; name++) var[n++] = vkt_upper(*name);
     var[n] = 0;
     return vkt_env_int(var, 0) == 1;
 }

@@ -81,6 +81,22 @@ size_t vkt_utf8_decode(const char *text, size_t n, uint32_t *character);
 /* Returns whether `name` matches `pattern`: '*' matches any text, and every other character matches itself. */
 bool vkt_name_matches(const char *pattern, const char *name);
 
+/* ---- characters ---- */
+/* ASCII only, in every locale. (The functions of ctype.h depend on the locale: in Turkish, 'i' has no ASCII capital.)
+ */
+static inline bool vkt_is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+static inline bool vkt_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+static inline char vkt_upper(char c)
+{
+    return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+}
+
 /* ---- numbers of params structs: 0 means `fallback`, VKT_ZERO means 0 ---- */
 static inline double vkt_or(double x, double fallback)
 {

@@ -1,7 +1,6 @@
 /* gpu/device.c - lists the devices, finds the features that each lacks, chooses one, and reads its limits. */
 #include "gpu/internal.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -251,7 +250,7 @@ static bool contains_ignoring_case(const char *text, const char *part)
 {
     for (; *text; text++) {
         size_t i = 0;
-        while (part[i] && tolower((unsigned char)text[i]) == tolower((unsigned char)part[i])) i++;
+        while (part[i] && vkt_upper(text[i]) == vkt_upper(part[i])) i++;
         if (!part[i]) return true;
     }
     return !*part;

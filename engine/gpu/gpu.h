@@ -44,7 +44,7 @@ typedef struct vkt_gpu_counters {
 } vkt_gpu_counters;
 
 /* An open context. The engine's code outside of gpu/ may read its fields. That code writes only kernels,
- * kernels_destroy, tuned, has_read_tuning, logged_no_split and limits.choices. */
+ * kernels_destroy, tuned, has_read_tuning, logged_no_split, logged_tuning and limits.choices. */
 struct vkt_ctx {
     vkt_host host;         /* its allocator is vkt_counting_resize */
     vkt_counting counting; /* counts, then calls the application's allocator */
@@ -95,7 +95,7 @@ struct vkt_ctx {
     bool has_read_tuning;
     bool lacks_tuning;    /* a GPU, and its tuning file could be used but is missing */
     bool logged_no_split; /* record/program.c has logged that products of VKT_PRECISION_F32_SPLIT are not split */
-    bool logged_tuning;   /* record/program.c has logged that an entry of the tuning file is ignored */
+    bool logged_tuning;   /* record/program.c has logged that a variant or tile of the tuning file is ignored */
     vkt_result lost;      /* VKT_OK, or VKT_E_DEVICE_LOST, which stays */
     char last_label[96];  /* name of the last submission, for the message when the device is lost */
     vkt_memory *memory;
@@ -290,8 +290,8 @@ void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t f
 void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i); /* writes timestamp i after earlier
                                                                                    * work */
 /* Records a copy of timestamps `first` and first + 1 to words 2 * first ... of a buffer, of 32 bits each. The host may
- * read them once it knows that the work is done (vkt_reached): other than vkt_timer_read, this waits for nothing else.
- */
+ * read them once it knows that the work is done (vkt_reached). That never waits, but on lavapipe of Mesa 22.3
+ * vkt_timer_read does. */
 void vkt_timer_copy_pair(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, vkt_buffer *to);
 /* Returns the nanoseconds between two copied timestamps. */
 uint64_t vkt_timer_between(const vkt_ctx *ctx, uint64_t start, uint64_t end);

@@ -59,7 +59,7 @@ vkt_result vkt_candidates(vkt_ctx *ctx, vkt_candidate **list, uint32_t *count);
 vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_t count, const char *selector,
                                 const vkt_candidate **out);
 /* Fills ctx->limits, traits, info.subgroup_size, subgroup_size_varies and the timestamp fields for ctx->phys and
- * ctx->compute.family. ctx->has_coop and has_int64 must be set.
+ * ctx->compute.family. ctx->has_coop, has_coop2, has_bfloat and has_int64 must be set.
  * VKT_E_ARG if $VKT_TRAITS is wrong; an error of vkt_file_read if it names a file that cannot be read; VKT_E_NOMEM, or
  * an error of vkt_cores_fill, vkt_coop_sizes or vkt_coop2_steps; all are logged. */
 vkt_result vkt_limits_fill(vkt_ctx *ctx);
@@ -85,6 +85,7 @@ void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q); /* q may be zeroed; does not
 vkt_result vkt_queue_submit(vkt_ctx *ctx, vkt_queue *q, VkCommandBuffer cmd, const vkt_queue *wait, uint64_t wait_value,
                             const char *label, uint64_t *value);
 vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value);
+bool vkt_queue_reached(vkt_ctx *ctx, vkt_queue *q, uint64_t value); /* see vkt_reached */
 /* Returns the queue for uploads, fills and readbacks: the transfer queue, or the compute queue if there is no transfer
  * queue. */
 vkt_queue *vkt_transfer_queue(vkt_ctx *ctx);
@@ -111,7 +112,9 @@ uint32_t vkt_memory_types(const vkt_ctx *ctx, vkt_memory_kind kind, uint32_t all
 vkt_result vkt_memory_allocate(vkt_ctx *ctx, vkt_memory_kind kind, const VkMemoryRequirements *need, vkt_buffer *buf,
                                VkDeviceMemory *memory);
 void vkt_memory_free(vkt_ctx *ctx, vkt_buffer *buf);
-uint64_t vkt_memory_used(const vkt_ctx *ctx); /* bytes of all buffers, without those of a host */
+uint64_t vkt_memory_used(const vkt_ctx *ctx);    /* bytes of all buffers, without those of a host */
+void vkt_memory_quiet(vkt_ctx *ctx, bool quiet); /* quiet: the caller has an answer to VKT_E_MEMORY_CAP and
+                                                  * VKT_E_DEVICE_MEMORY, so these are not logged */
 /* vkt_memory_take adds the memory of a buffer that is in no block to the reserved bytes and to the used bytes.
  * vkt_memory_give subtracts it. If the bytes do not fit below the cap, vkt_memory_take returns false, and neither adds
  * nor logs. */

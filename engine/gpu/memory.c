@@ -32,6 +32,7 @@ struct vkt_memory {
     block *blocks;
     size_t n_blocks, cap_blocks;
     uint32_t others; /* number of buffers that are in no block (shared.c) */
+    bool quiet;      /* errors of missing memory are not logged */
 };
 
 /* ---- budget ---- */
@@ -126,6 +127,7 @@ uint64_t vkt_ctx_trim(vkt_ctx *ctx)
 /* Returns the size of the next block of a memory type: as much as all of its blocks have together, within limits. */
 static uint64_t next_block_bytes(const vkt_ctx *ctx, uint32_t type)
 {
+    const uint64_t allowed = ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
     const vkt_memory *m = ctx->memory;
     const VkMemoryType *t = &m->props.memoryTypes[type];
     const bool local = (t->propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
@@ -135,7 +137,7 @@ static uint64_t next_block_bytes(const vkt_ctx *ctx, uint32_t type)
     for (size_t i = 0; i < m->n_blocks; i++)
         if (m->blocks[i].memory && m->blocks[i].type == type) sum += m->blocks[i].bytes;
     sum = vkt_round_up(sum, SMALLEST_BLOCK_BYTES);
-    return VKT_MAX(VKT_MIN(VKT_MIN(sum, most), of_heap), SMALLEST_BLOCK_BYTES);
+    return VKT_MIN(VKT_MAX(VKT_MIN(VKT_MIN(sum, most), of_heap), SMALLEST_BLOCK_BYTES), allowed);
 }
 
 /* Makes space for *bytes below the cap. If they do not fit, frees the blocks without buffers. If they still do not fit,
@@ -153,6 +155,7 @@ static bool has_room(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
 static vkt_result fit_cap(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
 {
     if (has_room(ctx, need, bytes)) return VKT_OK;
+    if (ctx->memory->quiet) return VKT_E_MEMORY_CAP;
     const vkt_memory_stats *s = &ctx->memory->stats;
     char c[24], u[24], r[24], w[24];
     return vkt_fail(&ctx->host, VKT_E_MEMORY_CAP,
@@ -369,7 +372,7 @@ vkt_result vkt_memory_allocate(vkt_ctx *ctx, vkt_memory_kind kind, const VkMemor
         if (kind != VKT_MEMORY_DEVICE) buf->mapped = (char *)b->mapped + buf->block_offset;
         *memory = b->memory;
     }
-    if (r != VKT_E_DEVICE_MEMORY) return r;
+    if (r != VKT_E_DEVICE_MEMORY || ctx->memory->quiet) return r;
     char want[24], reserved[24];
     return vkt_fail(&ctx->host, r, "the device is out of memory: want %s more, hold %s%s", vkt_bytes_text(bytes, want),
                     vkt_bytes_text(ctx->memory->stats.reserved_bytes, reserved), n ? "" : " (no memory type fits)");
@@ -415,6 +418,11 @@ void vkt_memory_free(vkt_ctx *ctx, vkt_buffer *buf)
     if (!buf->block_bytes) return;
     block_release(&ctx->memory->blocks[buf->block], buf->block_offset, buf->block_bytes);
     uncount(&ctx->memory->stats, buf->cls, buf->block_bytes);
+}
+
+void vkt_memory_quiet(vkt_ctx *ctx, bool quiet)
+{
+    ctx->memory->quiet = quiet;
 }
 
 uint64_t vkt_memory_used(const vkt_ctx *ctx)

@@ -342,11 +342,16 @@ void vkt_settle(vkt_ctx *ctx)
     if (!vkt_is_forked(ctx)) (void)vkt_wait(ctx, ctx->compute.submitted);
 }
 
+bool vkt_queue_reached(vkt_ctx *ctx, vkt_queue *q, uint64_t value)
+{
+    if (q->done >= value || ctx->lost != VKT_OK || vkt_is_forked(ctx)) return true;
+    const vkt_result r = poll(ctx, q);
+    return r == VKT_OK ? q->done >= value : ctx->lost != VKT_OK;
+}
+
 bool vkt_reached(vkt_ctx *ctx, uint64_t value)
 {
-    if (ctx->compute.done >= value || ctx->lost != VKT_OK || vkt_is_forked(ctx)) return true;
-    const vkt_result r = poll(ctx, &ctx->compute);
-    return r == VKT_OK ? ctx->compute.done >= value : ctx->lost != VKT_OK;
+    return vkt_queue_reached(ctx, &ctx->compute, value);
 }
 
 void vkt_ctx_waits(const vkt_ctx *ctx, vkt_wait_stats *out)

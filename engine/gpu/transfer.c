@@ -8,11 +8,13 @@
  *
  * The ring and the readback buffer are created at the first use. A transfer that is larger than a quarter of the ring,
  * or than half of the readback buffer, makes a larger one, up to a limit (vkt_ctx_params.staging_bytes): a small
- * program needs little memory. queue.c keeps the order of pieces, and the order of pieces and compute work: see
- * vkt_queue_submit. */
+ * program needs little memory. If there is no memory for it, the pieces are smaller. A ring that is in use when a
+ * larger one replaces it is freed later: the work that uses it may wait for what this thread does next. queue.c keeps
+ * the order of pieces, and the order of pieces and compute work: see vkt_queue_submit. */
 #include "gpu/internal.h"
 
 #define SLOTS 16u
+#define RETIRED 64u /* a ring that replaces one in use is at least twice as large */
 
 typedef struct slot {
     vkt_commands commands;
@@ -20,10 +22,19 @@ typedef struct slot {
     uint64_t end;   /* end of its region, which becomes the ring's tail when the submission is done */
 } slot;
 
+/* A replaced ring. */
+typedef struct retired {
+    vkt_buffer *ring;
+    uint64_t value; /* of the last submission that uses it */
+} retired;
+
 struct vkt_transfer {
     uint64_t most; /* limit of the ring; a piece has at most a quarter of it */
     vkt_buffer *ring;
     uint64_t head, tail; /* the ring is in use from tail to head */
+    retired retired[RETIRED];
+    uint32_t n_retired;
+    uint64_t full_bytes; /* memory in use when a ring was smaller than wanted; 0: never. Less in use: try again */
     slot slots[SLOTS];
     uint32_t newest; /* newest slot; the slot after it is the oldest */
     vkt_buffer *back;
@@ -45,6 +56,35 @@ static uint64_t piece_bytes(const vkt_ctx *ctx)
     return ctx->transfers->most / 4;
 }
 
+static bool is_no_memory(vkt_result r)
+{
+    return r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY;
+}
+
+/* Creates a buffer of `bytes`. If there is no memory for it, halves the size, but not below `least`. If there is no
+ * memory for that either, fails, and logs it only if `must` is set. */
+static vkt_result create_largest(vkt_ctx *ctx, vkt_memory_kind kind, uint64_t bytes, uint64_t least, bool must,
+                                 const char *name, vkt_buffer **out)
+{
+    uint64_t size = bytes;
+    vkt_result r = VKT_OK;
+    for (;; size = VKT_MAX(size / 2, least)) {
+        vkt_memory_quiet(ctx, size > least || !must);
+        r = vkt_buffer_create(ctx, kind, VKT_MEM_STAGING, size, name, out);
+        vkt_memory_quiet(ctx, false);
+        if (size == least || !is_no_memory(r)) break;
+    }
+    if (size < bytes || r != VKT_OK) ctx->transfers->full_bytes = vkt_memory_used(ctx);
+    return r;
+}
+
+/* Returns whether a buffer of this size is to be created in place of `now`. */
+static bool is_too_small(const vkt_ctx *ctx, const vkt_buffer *now, uint64_t bytes)
+{
+    const uint64_t full_bytes = ctx->transfers->full_bytes;
+    return !now || (now->bytes < bytes && (full_bytes == 0 || vkt_memory_used(ctx) < full_bytes));
+}
+
 /* Returns the size of a ring for pieces of `bytes`: the first size, doubled as often as necessary. */
 static uint64_t ring_for(const vkt_ctx *ctx, uint64_t bytes)
 {
@@ -59,6 +99,7 @@ void vkt_transfers_destroy(vkt_ctx *ctx)
     if (!t) return;
     for (uint32_t i = 0; i < SLOTS; i++) vkt_commands_destroy(ctx, &t->slots[i].commands);
     for (uint32_t i = 0; i < 2; i++) vkt_commands_destroy(ctx, &t->back_commands[i]);
+    for (uint32_t i = 0; i < t->n_retired; i++) vkt_buffer_destroy(ctx, &t->retired[i].ring);
     vkt_buffer_destroy(ctx, &t->ring);
     vkt_buffer_destroy(ctx, &t->back);
     vkt_free(&ctx->host, t);
@@ -95,26 +136,81 @@ static vkt_result next_slot(vkt_ctx *ctx, slot **out)
     return VKT_OK;
 }
 
-/* Makes the ring large enough for pieces of `bytes`. Blocks until the old ring is not in use any more. */
+/* Frees the replaced rings that are not in use any more. */
+static void free_retired(vkt_ctx *ctx)
+{
+    vkt_transfer *t = ctx->transfers;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < t->n_retired; i++)
+        if (vkt_queue_reached(ctx, vkt_transfer_queue(ctx), t->retired[i].value))
+            vkt_buffer_destroy(ctx, &t->retired[i].ring);
+        else
+            t->retired[kept++] = t->retired[i];
+    t->n_retired = kept;
+}
+
+/* Returns the value of the last submission that uses the ring. */
+static uint64_t last_use(const vkt_transfer *t)
+{
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < SLOTS; i++) last = VKT_MAX(last, t->slots[i].value);
+    return last;
+}
+
+/* Takes another ring; NULL: none. */
+static void ring_take(vkt_transfer *t, vkt_buffer *ring)
+{
+    t->ring = ring;
+    t->head = t->tail = 0;
+    for (uint32_t i = 0; i < SLOTS; i++) t->slots[i].end = 0;
+}
+
+/* Waits until no submission uses the ring, and destroys it. */
+static vkt_result ring_close(vkt_ctx *ctx)
+{
+    VKT_TRY(vkt_queue_wait(ctx, vkt_transfer_queue(ctx), last_use(ctx->transfers)));
+    free_retired(ctx);
+    vkt_buffer_destroy(ctx, &ctx->transfers->ring);
+    ring_take(ctx->transfers, NULL);
+    return VKT_OK;
+}
+
+/* Replaces a ring that is in use, if there is memory for a larger one beside it. */
+static vkt_result ring_replace(vkt_ctx *ctx, uint64_t size)
+{
+    vkt_transfer *t = ctx->transfers;
+    const uint64_t least = 2 * t->ring->bytes;
+    vkt_buffer *larger;
+    if (size < least) return VKT_OK;
+    const vkt_result r = create_largest(ctx, VKT_MEMORY_UPLOAD, size, least, false, "upload ring", &larger);
+    if (r != VKT_OK) return is_no_memory(r) ? VKT_OK : r;
+    t->retired[t->n_retired++] = (retired){ t->ring, last_use(t) };
+    ring_take(t, larger);
+    return VKT_OK;
+}
+
+/* Makes the ring large enough for pieces of `bytes`, if there is memory for it. An old ring that is not in use is
+ * destroyed first, because both may not fit. */
 static vkt_result ring_open(vkt_ctx *ctx, uint64_t bytes)
 {
     vkt_transfer *t = ctx->transfers;
-    const uint64_t size = ring_for(ctx, bytes);
-    if (t->ring && t->ring->bytes >= size) return VKT_OK;
-    for (uint32_t i = 0; i < SLOTS; i++) {
-        VKT_TRY(vkt_queue_wait(ctx, vkt_transfer_queue(ctx), t->slots[i].value));
-        t->slots[i].end = 0;
-    }
-    t->head = t->tail = 0;
-    vkt_buffer_destroy(ctx, &t->ring);
-    return vkt_buffer_create(ctx, VKT_MEMORY_UPLOAD, VKT_MEM_STAGING, size, "upload ring", &t->ring);
+    const uint64_t size = ring_for(ctx, bytes), least = VKT_RING_FIRST;
+    if (t->n_retired) free_retired(ctx);
+    if (!is_too_small(ctx, t->ring, size)) return VKT_OK;
+    if (t->ring && t->n_retired < RETIRED && !vkt_queue_reached(ctx, vkt_transfer_queue(ctx), last_use(t)))
+        return ring_replace(ctx, size);
+    VKT_TRY(ring_close(ctx));
+    const vkt_result r = create_largest(ctx, VKT_MEMORY_UPLOAD, size, least, !t->back, "upload ring", &t->ring);
+    if (!is_no_memory(r) || !t->back) return r;
+    vkt_buffer_destroy(ctx, &t->back); /* the memory for a small ring */
+    return create_largest(ctx, VKT_MEMORY_UPLOAD, least, least, true, "upload ring", &t->ring);
 }
 
-/* Reserves a region of the ring for `bytes` (at most piece_bytes), at *position. Blocks while the region is in use. */
+/* Reserves a region of the ring for `bytes`, at most a quarter of it, at *position. Blocks while the region is in use.
+ */
 static vkt_result ring_reserve(vkt_ctx *ctx, uint64_t bytes, uint64_t *position)
 {
     vkt_transfer *t = ctx->transfers;
-    VKT_TRY(ring_open(ctx, bytes));
     const uint64_t size = t->ring->bytes, rest = size - t->head % size;
     const uint64_t start = bytes > rest ? t->head + rest : t->head;
     for (uint32_t i = 1; i < SLOTS && start + bytes - t->tail > size; i++) {
@@ -160,8 +256,9 @@ vkt_result vkt_upload_after(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, cons
                             uint64_t after)
 {
     VKT_TRY(check(ctx, "upload", dst, offset, bytes, VK_BUFFER_USAGE_TRANSFER_DST_BIT));
+    if (bytes) VKT_TRY(ring_open(ctx, VKT_MIN(bytes, piece_bytes(ctx))));
     for (uint64_t done = 0; done < bytes;) {
-        const uint64_t n = VKT_MIN(bytes - done, piece_bytes(ctx));
+        const uint64_t n = VKT_MIN(bytes - done, ctx->transfers->ring->bytes / 4);
         VKT_TRY(upload_piece(ctx, dst, offset + done, (const char *)src + done, n, after));
         done += n;
     }
@@ -187,17 +284,22 @@ vkt_result vkt_fill(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, uint64_t byt
 
 /* ---- readback ---- */
 
-/* Makes each half of the readback buffer large enough for pieces of a transfer of `bytes`. No piece is pending. */
+/* Makes each half of the readback buffer large enough for pieces of a transfer of `bytes`, if there is memory for it.
+ * No piece is pending. */
 static vkt_result back_open(vkt_ctx *ctx, uint64_t bytes)
 {
     vkt_transfer *t = ctx->transfers;
     for (uint32_t i = 0; i < 2; i++)
         if (!t->back_commands[i].pool)
             VKT_TRY(vkt_commands_create_for(ctx, vkt_transfer_queue(ctx)->family, "readback", &t->back_commands[i]));
-    const uint64_t size = ring_for(ctx, VKT_MIN(bytes, piece_bytes(ctx))) / 2;
-    if (t->back && t->back->bytes >= size) return VKT_OK;
+    const uint64_t size = ring_for(ctx, VKT_MIN(bytes, piece_bytes(ctx))) / 2, least = VKT_RING_FIRST / 2;
+    if (t->n_retired) free_retired(ctx);
+    if (!is_too_small(ctx, t->back, size)) return VKT_OK;
     vkt_buffer_destroy(ctx, &t->back);
-    return vkt_buffer_create(ctx, VKT_MEMORY_READBACK, VKT_MEM_STAGING, size, "readback ring", &t->back);
+    const vkt_result r = create_largest(ctx, VKT_MEMORY_READBACK, size, least, !t->ring, "readback ring", &t->back);
+    if (!is_no_memory(r) || !t->ring) return r;
+    VKT_TRY(ring_close(ctx)); /* the memory for a small buffer */
+    return create_largest(ctx, VKT_MEMORY_READBACK, least, least, true, "readback ring", &t->back);
 }
 
 /* Starts the copy of one piece into half i & 1. */

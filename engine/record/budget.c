@@ -27,9 +27,10 @@ static vkt_result has_room(vkt_program *p, uint64_t budget_ns, bool *room)
     settle(p);
     *room = budget_ns > 0;
     if (budget_ns == 0 || goes_on) return VKT_OK;
+    p->budget.unlimited = budget_ns == MAX_BUDGET_NS;
     const uint64_t pending_ns = p->budget.before.ns + p->budget.now.ns;
     *room = pending_ns <= budget_ns;
-    if (*room && p->budget.slices.n && budget_ns < MAX_BUDGET_NS)
+    if (*room && p->budget.slices.n && !p->budget.unlimited)
         VKT_TRY(vkt_slices_turn(p, budget_ns, &p->budget.next, room));
     if (!*room) return VKT_OK;
     if (pending_ns) p->budget.before = (vkt_pending){ p->budget.now.value, pending_ns };
@@ -72,7 +73,7 @@ static vkt_result submit(vkt_program *p, vkt_series *s, uint32_t end, uint64_t c
 {
     uint64_t value;
     VKT_TRY(vkt_series_submit(p->ctx, s, p->budget.next, end, sync, p->name, &value));
-    if (s != &p->pieces) vkt_slices_submitted(&p->budget.slices, p->budget.next, end, value);
+    if (s != &p->pieces) vkt_slices_submitted(&p->budget.slices, p->budget.next, end, value, p->budget.unlimited);
     p->budget.now = (vkt_pending){ value, p->budget.now.ns + cost_ns };
     out->slice = end % s->n;
     out->submitted_ns = cost_ns;
@@ -110,6 +111,7 @@ vkt_result vkt_step_budget(vkt_program *p, const vkt_run *run, const vkt_sync *s
     vkt_series *s = p->parts.n ? &slices->set[slices->turn].series : &p->pieces;
     out->slice = p->budget.next;
     out->slices = s->n;
+    out->measured_frames = slices->measured_frames;
     out->measured_ns = slices->measured_ns;
     out->measured_budget_ns = slices->measured_budget_ns;
     if (!ready || s->n == 0) return submit_nothing(p, sync);

@@ -117,6 +117,17 @@ static void log_if_no_split(vkt_program *p)
                                        : "this device has no cooperative matrices");
 }
 
+/* Returns whether a node with this entry of the tuning file has another tile than the entry, and another one than
+ * vkt-bench meant. The entry has one tile for all of its variants. If two of them have tiles, the tile may be the
+ * other's.
+ */
+static bool has_other_tile(vkt_tuned want, const vkt_picked *picked)
+{
+    const uint64_t tiled = want.variants & (VKT_V(SHARED) | VKT_V(SPLIT_K) | VKT_V(COOP) | VKT_V(COOP2));
+    return tiled == (uint64_t)1 << picked->variant && want.tile.m && picked->tile.m &&
+           !vkt_tile_is(want.tile, picked->tile);
+}
+
 /* Logs, once in a context, if a node cannot use its entry of the tuning file. The file's hash covers the kernels, but
  * not the lists of variants and tiles, which another version of the library may have changed. */
 static void log_if_tuning_is_ignored(vkt_program *p)
@@ -126,12 +137,11 @@ static void log_if_tuning_is_ignored(vkt_program *p)
     for (size_t i = 0; i < p->lowered.n_picked; i++) {
         const vkt_picked *picked = &p->lowered.picked[i];
         const vkt_tuned want = vkt_tuned_for(c, picked->key);
-        const bool chosen = want.variants >> picked->variant & 1;
-        const bool other_tile = chosen && want.tile.m && picked->tile.m && !vkt_tile_is(want.tile, picked->tile);
+        const bool other_tile = has_other_tile(want, picked);
         if (!want.variants || (want.variants & picked->usable && !other_tile)) continue;
         p->ctx->logged_tuning = true;
         vkt_log_line(&p->ctx->host, VKT_LOG_WARN,
-                     "tuning file: %s cannot use its %s, so the entry is ignored (vkt-bench --tune makes a new one)",
+                     "tuning file: %s cannot use its %s, which is ignored (vkt-bench --tune makes a new entry)",
                      p->g->nodes[picked->node]->op->name, other_tile ? "tile" : "variant");
         return;
     }

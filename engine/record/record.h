@@ -48,6 +48,9 @@ struct vkt_store {
     vkt_buffer *clock;
 };
 
+/* store.c: returns whether vkt_store_set_loss_scale takes these numbers. */
+bool vkt_loss_scale_fits(const vkt_loss_scale *l);
+
 /* The buffer and the bytes of one binding. */
 typedef struct vkt_range {
     const vkt_buffer *buffer;
@@ -64,10 +67,12 @@ typedef struct vkt_pending {
 typedef struct vkt_slice_set {
     vkt_series series;
     vkt_timer timer;
-    vkt_buffer *times;  /* READBACK; words of 64 bits: start and end of slice 0, of slice 1, ... */
-    uint64_t *values;   /* by slice: timeline value of its last submission; 0: none since its times were read */
-    uint32_t *count;    /* by slice: its submissions in the set's frame */
-    uint64_t value;     /* the largest of `values` */
+    vkt_buffer *times; /* READBACK; words of 64 bits: start and end of slice 0, of slice 1, ... */
+    uint64_t *values;  /* by slice: timeline value of its last submission; 0: none since its times were read */
+    uint32_t *count;   /* by slice: its submissions in the set's frame, without those of calls without limit */
+    uint64_t value;    /* the largest of `values` */
+    uint64_t
+        frame_value;    /* value of the frame's last submission; calls without limit, which come later, do not count */
     uint64_t budget_ns; /* of the set's frame */
     uint32_t last;      /* slice that was submitted last */
 } vkt_slice_set;
@@ -78,13 +83,18 @@ typedef struct vkt_slices {
     uint32_t n;          /* number of slices; 0: there are none yet */
     uint32_t *ends;      /* by slice: the number of its last dispatch + 1 */
     uint64_t *ns;        /* by slice: its expected time, with the time until the next slice of its frame begins */
+    double *unloaded_ns; /* by slice: its mean time, divided by `load` */
     uint64_t *kernel_ns; /* by dispatch: its expected time */
     uint64_t grain_ns;   /* no slice was to take longer, unless it is one slow kernel */
+    double load;         /* how many times as long slices take as when they were made, because of other work */
+    double last_load;    /* that of the newest frame alone */
     vkt_slice_set set[2];
     vkt_slice_set old[2];                     /* of slices that were replaced; they may be pending */
     uint32_t turn;                            /* set of this frame */
     uint32_t frames;                          /* number of frames since these slices were made */
-    uint64_t measured_ns, measured_budget_ns; /* of the newest frame whose times have arrived; 0: none */
+    uint32_t retry;                           /* in which of these frames other slices may be made, after a failure */
+    uint64_t measured_frames;                 /* number of frames whose times have arrived */
+    uint64_t measured_ns, measured_budget_ns; /* of the newest of them */
 } vkt_slices;
 
 struct vkt_program {
@@ -135,6 +145,7 @@ struct vkt_program {
         uint32_t next;           /* next slice of the current run; 0: no run is in progress */
         vkt_pending now, before; /* work of this frame, work of earlier frames */
         uint64_t left_ns;        /* rest of the frame's budget, if the last call ended a run; else UINT64_MAX */
+        bool unlimited;          /* the last call had a budget without limit */
     } budget;
     bool recorded; /* at least one run was recorded into an application's command buffer */
 
@@ -179,18 +190,19 @@ vkt_result vkt_wait_run(vkt_program *p, uint64_t r);
 vkt_result vkt_check_run(const vkt_program *p, uint64_t run_index);
 /* Returns VKT_OK; VKT_E_STATE if a run of vkt_step_budget is in progress; or an error of vkt_lost_check. */
 vkt_result vkt_check_idle(const vkt_program *p);
-/* budget.c: frees the slices of vkt_step_budget. */
+/* slices.c: frees the slices of vkt_step_budget. */
 void vkt_slices_free(vkt_program *p);
 /* Makes slices for this budget. `next` is the slice of the old slices that follows; *next becomes the slice that begins
  * at the same dispatch. Old slices may be pending. They keep their place until vkt_slices_turn finds that they are
  * done. */
 vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next);
 /* Begins a frame: learns from all times that have arrived, and takes the other set. Makes other slices if the budget or
- * the times have changed much. Never waits. *ready is false if the device has not done the frame before the last one.
- */
+ * the times have changed much; if there is no memory for them, the step keeps its slices. Never waits. *ready is false
+ * if the device has not done the frame before the last one. */
 vkt_result vkt_slices_turn(vkt_program *p, uint64_t budget_ns, uint32_t *next, bool *ready);
-/* Remembers that slices [first, end) of this frame's set were submitted, the last one with this timeline value. */
-void vkt_slices_submitted(vkt_slices *s, uint32_t first, uint32_t end, uint64_t value);
+/* Remembers that slices [first, end) of this frame's set were submitted, the last one with this timeline value.
+ * `unlimited`: by a call without limit, which belongs to no frame. */
+void vkt_slices_submitted(vkt_slices *s, uint32_t first, uint32_t end, uint64_t value, bool unlimited);
 /* access.c: returns VKT_OK for a value of the graph that an application may read, else VKT_E_ARG. Such a value is kept,
  * or is not an activation (for instance an input or a parameter). */
 vkt_result vkt_check_readable(const vkt_program *p, vkt_tensor t);

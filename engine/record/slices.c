@@ -16,10 +16,12 @@ enum { GRAINS = 4, MIN_GRAIN_NS = 100000 };
  * of the budget, and a loop that submits slices until the budget is used up ends. */
 enum { MIN_SLICE_NS = 1000 };
 
-/* The step is divided anew if a slice takes longer than TOO_LONG grains, but not within MIN_FRAMES frames. */
-enum { TOO_LONG = 2, MIN_FRAMES = 8 };
+/* The step is divided anew if a slice takes longer than TOO_LONG grains, or if there are more than TOO_MANY times as
+ * many slices as grains, but not within MIN_FRAMES frames. If there is no memory for that, it is tried again
+ * RETRY_FRAMES frames later. */
+enum { TOO_LONG = 2, TOO_MANY = 2, MIN_FRAMES = 8, RETRY_FRAMES = 256 };
 
-/* A frame that takes so many times as long as expected, or as short, is the sign of a load that has come or gone. */
+/* Two frames that take so many times as long as expected, or as short, are the sign of a load that has come or gone. */
 #define MUCH 1.25
 
 static uint64_t grain_of(uint64_t budget_ns)
@@ -84,6 +86,7 @@ void vkt_slices_free(vkt_program *p)
     }
     vkt_free(&p->ctx->host, s->ends);
     vkt_free(&p->ctx->host, s->ns);
+    vkt_free(&p->ctx->host, s->unloaded_ns);
     vkt_free(&p->ctx->host, s->kernel_ns);
     *s = (vkt_slices){ .n = 0 };
 }
@@ -96,7 +99,9 @@ static void expect(vkt_slices *s)
     for (uint32_t i = 0, d = 0; i < s->n; i++) {
         for (s->ns[i] = 0; d < s->ends[i]; d++) s->ns[i] += s->kernel_ns[d];
         s->ns[i] = VKT_MAX(s->ns[i], MIN_SLICE_NS);
+        s->unloaded_ns[i] = (double)s->ns[i];
     }
+    s->load = s->last_load = 1;
 }
 
 /* Scales the times of the kernels of each slice, so that their sum is the slice's expected time. */
@@ -111,12 +116,14 @@ static void spread(vkt_slices *s)
     }
 }
 
-/* Divides the dispatches before `at`, and those from `at` on. Returns the number of slices; *next is the slice that
- * begins at `at`. */
-static uint32_t divide(const vkt_program *p, uint64_t grain_ns, uint32_t at, uint32_t *ends, uint32_t *next)
+/* Divides the dispatches before slice *next of the old slices, and those from there on. Returns the number of slices;
+ * *next becomes the slice that begins at the same dispatch. The new ends are at s->ends + p->lowered.n. */
+static uint32_t divide(const vkt_program *p, uint64_t grain_ns, uint32_t *next)
 {
-    const uint64_t *ns = p->budget.slices.kernel_ns;
-    const uint32_t *stage = p->plan.stage, n = (uint32_t)p->lowered.n;
+    const vkt_slices *s = &p->budget.slices;
+    const uint64_t *ns = s->kernel_ns;
+    const uint32_t *stage = p->plan.stage, n = (uint32_t)p->lowered.n, at = *next ? s->ends[*next - 1] : 0;
+    uint32_t *ends = s->ends + n;
     *next = vkt_split_submissions(ns, stage, at, grain_ns, ends);
     const uint32_t more = vkt_split_submissions(ns + at, stage + at, n - at, grain_ns, ends + *next);
     for (uint32_t i = 0; i < more; i++) ends[*next + i] += at;
@@ -132,8 +139,10 @@ static vkt_result make_arrays(vkt_program *p)
     if (s->kernel_ns) return VKT_OK;
     s->ends = vkt_alloc_array(h, 2 * n, sizeof *s->ends); /* the second half is for new ends */
     s->ns = vkt_alloc_array(h, n, sizeof *s->ns);
+    s->unloaded_ns = vkt_alloc_array(h, n, sizeof *s->unloaded_ns);
     s->kernel_ns = vkt_alloc_array(h, n, sizeof *s->kernel_ns);
-    if (!s->ends || !s->ns || !s->kernel_ns) return vkt_fail_nomem(h, "a budget", n * 3 * sizeof *s->ns);
+    if (!s->ends || !s->ns || !s->unloaded_ns || !s->kernel_ns)
+        return vkt_fail_nomem(h, "a budget", n * 4 * sizeof *s->ns);
     memcpy(s->kernel_ns, p->ns, n * sizeof *s->kernel_ns);
     return VKT_OK;
 }
@@ -142,11 +151,10 @@ vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next)
 {
     vkt_slices *s = &p->budget.slices;
     vkt_slice_set fresh[2] = { { .value = 0 } };
-    uint32_t from = 0;
+    uint32_t from = *next;
     VKT_TRY(make_arrays(p));
-    uint32_t *ends = s->ends + p->lowered.n;
     if (s->n) spread(s);
-    const uint32_t n = divide(p, grain_of(budget_ns), *next ? s->ends[*next - 1] : 0, ends, &from);
+    const uint32_t n = divide(p, grain_of(budget_ns), &from), *ends = s->ends + p->lowered.n;
     vkt_result r = VKT_OK;
     for (int i = 0; i < 2 && r == VKT_OK; i++) r = set_make(p, ends, n, &fresh[i]);
     if (r != VKT_OK) {
@@ -158,7 +166,7 @@ vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next)
     memcpy(s->ends, ends, n * sizeof *ends);
     s->n = n;
     s->grain_ns = grain_of(budget_ns);
-    s->frames = s->turn = 0;
+    s->frames = s->turn = s->retry = 0;
     s->set[0].budget_ns = budget_ns;
     *next = from;
     expect(s);
@@ -168,14 +176,14 @@ vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next)
 /* ---- times ---- */
 
 /* Returns the measured time of slice i. If the slice behind it followed in the same frame, the time until that one
- * began counts too: it is the cost of a submission. */
+ * began counts too: it is the cost of a submission. A call without limit may come any time later. */
 static uint64_t measured(const vkt_program *p, const vkt_slice_set *s, uint32_t i)
 {
     const uint64_t *times = s->times->mapped;
     const uint32_t behind = (i + 1) % p->budget.slices.n;
-    const uint64_t own = vkt_timer_between(p->ctx, times[2 * i], times[2 * i + 1]);
-    if (i == s->last || !s->values[behind] || s->values[behind] < s->values[i]) return VKT_MAX(own, MIN_SLICE_NS);
-    return VKT_MAX(vkt_timer_between(p->ctx, times[2 * i], times[2 * behind]), VKT_MAX(own, MIN_SLICE_NS));
+    const uint64_t own = VKT_MAX(vkt_timer_between(p->ctx, times[2 * i], times[2 * i + 1]), MIN_SLICE_NS);
+    if (s->values[behind] <= s->values[i] || s->values[behind] > s->frame_value) return own;
+    return VKT_MAX(vkt_timer_between(p->ctx, times[2 * i], times[2 * behind]), own);
 }
 
 static uint64_t follow(uint64_t expected, uint64_t now)
@@ -183,46 +191,85 @@ static uint64_t follow(uint64_t expected, uint64_t now)
     return now > expected ? now : expected - (expected - now) / 4;
 }
 
-/* Scales the expected times of the slices that a frame did not submit: a load on the device slows these, too. */
-static void expect_load(vkt_slices *all, const vkt_slice_set *s, double load)
+/* Moves a mean time by a quarter of the difference. A time that differs much counts less, because it may be an outlier.
+ */
+static void follow_slowly(double *mean_ns, double now)
 {
-    if (load > 1 / MUCH && load < MUCH) return; /* times vary */
-    for (uint32_t i = 0; i < all->n; i++)
-        if (!s->values[i])
-            all->ns[i] = VKT_MAX(follow(all->ns[i], (uint64_t)((double)all->ns[i] * load)), MIN_SLICE_NS);
+    const double near = VKT_MIN(VKT_MAX(now, *mean_ns / MUCH), *mean_ns * MUCH);
+    *mean_ns += (near - *mean_ns) / 4;
+}
+
+/* Follows the load on the device, which slows the slices that a frame did not submit, too. `now`: the load by this
+ * frame alone. Times vary, so only a load of two frames in a row counts, and only if it differs much. The expected
+ * times of the other slices rise to their mean times under the load, and fall with it. */
+static void follow_load(vkt_slices *all, const vkt_slice_set *s, double now)
+{
+    const double least = VKT_MIN(now, all->last_load), most = VKT_MAX(now, all->last_load), before = all->load;
+    all->last_load = now;
+    if (least > MUCH * before)
+        all->load = least;
+    else if (most < before / MUCH)
+        all->load -= (before - most) / 4;
+    else
+        return;
+    for (uint32_t i = 0; i < all->n; i++) {
+        const double ns =
+            all->load > before ? all->unloaded_ns[i] * all->load : (double)all->ns[i] * all->load / before;
+        if (s->values[i] || (all->load > before && ns < (double)all->ns[i])) continue;
+        all->ns[i] = VKT_MAX((uint64_t)ns, MIN_SLICE_NS);
+    }
 }
 
 /* Reads the times of a set whose frame is done. */
 static void learn(vkt_program *p, vkt_slice_set *s)
 {
     vkt_slices *all = &p->budget.slices;
-    uint64_t expected = 0, sum = 0, all_ns = 0;
+    double expected = 0, sum = 0;
+    uint64_t frame_ns = 0;
     if (s->value == 0) return;
     for (uint32_t i = 0; i < all->n; i++) {
         if (!s->values[i]) continue;
         const uint64_t now = measured(p, s, i);
-        expected += all->ns[i];
-        sum += now;
-        all_ns += s->count[i] * now;
+        frame_ns += s->count[i] * now;
+        expected += all->unloaded_ns[i];
+        sum += (double)now;
         all->ns[i] = follow(all->ns[i], now);
     }
-    expect_load(all, s, (double)sum / (double)expected);
-    all->measured_ns = all_ns;
-    all->measured_budget_ns = s->budget_ns;
+    follow_load(all, s, sum / expected);
+    for (uint32_t i = 0; i < all->n; i++)
+        if (s->values[i]) follow_slowly(&all->unloaded_ns[i], (double)measured(p, s, i) / all->load);
+    if (frame_ns) {
+        all->measured_frames++;
+        all->measured_ns = frame_ns;
+        all->measured_budget_ns = s->budget_ns;
+    }
     memset(s->values, 0, all->n * sizeof *s->values);
     memset(s->count, 0, all->n * sizeof *s->count);
-    s->value = 0;
+    s->value = s->frame_value = 0;
+}
+
+/* Returns whether there are many more slices than grains, and a new division would have fewer. */
+static bool is_too_fine(vkt_program *p, uint64_t grain_ns, uint32_t next)
+{
+    const vkt_slices *s = &p->budget.slices;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < s->n; i++) sum += s->ns[i];
+    if (s->n <= TOO_MANY * (sum / grain_ns + 1)) return false;
+    spread(&p->budget.slices);
+    return divide(p, grain_ns, &next) < s->n;
 }
 
 /* Returns whether other slices would fit this budget and the expected times better. */
-static bool is_outdated(const vkt_slices *s, uint64_t budget_ns)
+static bool is_outdated(vkt_program *p, uint64_t budget_ns, uint32_t next)
 {
+    const vkt_slices *s = &p->budget.slices;
     const uint64_t grain = grain_of(budget_ns);
     if (grain < s->grain_ns / 2) return true;
     if (grain / 4 > s->grain_ns && s->n > 1) return true;
-    for (uint32_t i = 0; i < s->n && s->frames >= MIN_FRAMES; i++)
+    if (s->frames < MIN_FRAMES) return false;
+    for (uint32_t i = 0; i < s->n; i++)
         if (s->ends[i] - (i ? s->ends[i - 1] : 0) > 1 && s->ns[i] > TOO_LONG * grain) return true;
-    return false;
+    return is_too_fine(p, grain, next);
 }
 
 vkt_result vkt_slices_turn(vkt_program *p, uint64_t budget_ns, uint32_t *next, bool *ready)
@@ -237,16 +284,21 @@ vkt_result vkt_slices_turn(vkt_program *p, uint64_t budget_ns, uint32_t *next, b
     s->turn = 1 - s->turn;
     s->frames++;
     s->set[s->turn].budget_ns = budget_ns;
-    return is_free && is_outdated(s, budget_ns) ? vkt_slices_make(p, budget_ns, next) : VKT_OK;
+    if (!is_free || s->frames < s->retry || !is_outdated(p, budget_ns, *next)) return VKT_OK;
+    const vkt_result r = vkt_slices_make(p, budget_ns, next);
+    if (r != VKT_E_NOMEM && r != VKT_E_MEMORY_CAP && r != VKT_E_DEVICE_MEMORY) return r;
+    s->retry = s->frames + RETRY_FRAMES; /* the old slices are as good as before */
+    return VKT_OK;
 }
 
-void vkt_slices_submitted(vkt_slices *s, uint32_t first, uint32_t end, uint64_t value)
+void vkt_slices_submitted(vkt_slices *s, uint32_t first, uint32_t end, uint64_t value, bool unlimited)
 {
     vkt_slice_set *set = &s->set[s->turn];
     for (uint32_t i = first; i < end; i++) {
         set->values[i] = value - (end - 1 - i); /* each slice is a submission */
-        set->count[i]++;
+        set->count[i] += !unlimited;
     }
     set->value = value;
+    if (!unlimited) set->frame_value = value;
     set->last = end - 1;
 }

@@ -188,17 +188,31 @@ vkt_result vkt_store_get_clock(vkt_store *s, uint64_t *t, uint64_t *seed)
     return VKT_OK;
 }
 
+/* Returns the bits of the scale; 0 becomes that of a new store. */
+static uint32_t scale_bits(const vkt_loss_scale *l)
+{
+    const float scale = l->scale == 0 ? LOSS_SCALE_FIRST : l->scale;
+    uint32_t bits;
+    memcpy(&bits, &scale, sizeof bits);
+    return bits;
+}
+
+bool vkt_loss_scale_fits(const vkt_loss_scale *l)
+{
+    const uint32_t bits = scale_bits(l);
+    return !(bits & 0x7fffff) && bits >= LOSS_SCALE_MIN && bits <= LOSS_SCALE_MAX &&
+           l->good_steps < LOSS_SCALE_INTERVAL;
+}
+
 vkt_result vkt_store_set_loss_scale(vkt_store *s, const vkt_loss_scale *l)
 {
     VKT_WANT(NULL, s);
     VKT_WANT(&s->ctx->host, l);
-    const float scale = l->scale == 0 ? LOSS_SCALE_FIRST : l->scale;
-    uint32_t w[] = { 0, l->good_steps, l->skipped };
-    memcpy(w, &scale, sizeof scale);
-    if (w[0] & 0x7fffff || w[0] < LOSS_SCALE_MIN || w[0] > LOSS_SCALE_MAX || l->good_steps >= LOSS_SCALE_INTERVAL)
+    const uint32_t w[] = { scale_bits(l), l->good_steps, l->skipped };
+    if (!vkt_loss_scale_fits(l))
         return vkt_fail(&s->ctx->host, VKT_E_ARG,
                         "store: want a loss scale that is a power of two, and fewer than %d good steps, got %g and %u",
-                        LOSS_SCALE_INTERVAL, (double)scale, l->good_steps);
+                        LOSS_SCALE_INTERVAL, (double)l->scale, l->good_steps);
     return vkt_upload(s->ctx, s->clock, 4 * CLOCK_SCALE, w, sizeof w);
 }
 

@@ -1,5 +1,4 @@
 /* train/export.c - parameters as a flat file with a header of macros, for programs without this library. */
-#include <ctype.h>
 #include <stdio.h>
 
 #include "base/file.h"
@@ -26,7 +25,7 @@ export;
 static bool is_identifier(const char *s)
 {
     const char *at = s;
-    while (*at == '_' || isalpha((unsigned char)*at) || (at > s && isdigit((unsigned char)*at))) at++;
+    while (*at == '_' || vkt_is_letter(*at) || (at > s && vkt_is_digit(*at))) at++;
     return at > s && !*at && !strstr(s, "__"); /* GLSL reserves two underscores */
 }
 
@@ -37,8 +36,8 @@ static void macro_of(const char *prefix, const char *name, char out[MACRO_ROOM])
     if (n >= MACRO_ROOM) return;
     if (out[n - 1] != '_') out[n++] = '_';
     for (; *name && n < MACRO_ROOM - 1; name++) {
-        if (isalnum((unsigned char)*name))
-            out[n++] = (char)toupper((unsigned char)*name);
+        if (vkt_is_letter(*name) || vkt_is_digit(*name))
+            out[n++] = vkt_upper(*name);
         else if (out[n - 1] != '_')
             out[n++] = '_';
     }

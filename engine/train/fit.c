@@ -369,7 +369,7 @@ static vkt_result fail_without_best(const fit *f)
     bool unmeasured = f->monitor == VKT_MONITOR_METRIC, finite = false;
     for (size_t i = 0; i < t->history.n; i++) {
         const vkt_epoch_record *e = &t->history.records[i];
-        finite |= vkt_epoch_is_finite(e);
+        finite |= vkt_epoch_is_finite(e, t->validation != NULL);
         unmeasured = unmeasured && isnan(monitored(f->monitor, e));
     }
     const vkt_result r = finite && unmeasured ? VKT_E_STATE : VKT_E_DIVERGED;

@@ -21,9 +21,8 @@ void vkt_history_free(vkt_history *history)
     *history = (vkt_history){ .h = history->h };
 }
 
-bool vkt_epoch_is_finite(const vkt_epoch_record *r)
+bool vkt_epoch_is_finite(const vkt_epoch_record *r, bool validated)
 {
-    const bool validated = !isnan(r->val_acc) || !isnan(r->val_loss); /* an accuracy is never measured without a loss */
     return isfinite(r->train_loss) && (!validated || isfinite(r->val_loss));
 }
 
@@ -33,11 +32,13 @@ static size_t extreme(const vkt_epoch_record *records, size_t n, size_t field, d
 {
     size_t best = n;
     double best_value = 0;
+    bool validated = false;
+    for (size_t i = 0; i < n; i++) validated |= !isnan(records[i].val_acc) || !isnan(records[i].val_loss);
     for (size_t i = 0; i < n; i++) {
         double value;
         memcpy(&value, (const char *)&records[i] + field, sizeof value);
         value *= sign;
-        if (isnan(value) || !vkt_epoch_is_finite(&records[i]) || (best < n && value <= best_value)) continue;
+        if (isnan(value) || !vkt_epoch_is_finite(&records[i], validated) || (best < n && value <= best_value)) continue;
         best = i;
         best_value = value;
     }

@@ -17,12 +17,12 @@ vkt_result vkt_history_add(vkt_history *history, const vkt_epoch_record *record)
 /* Frees the records; the list is then empty. */
 void vkt_history_free(vkt_history *history);
 
-/* Returns whether every measured loss is finite. The validation was measured if val_acc or val_loss is not NaN. An
- * epoch for which the function returns false is never the best, whatever its accuracy is. */
-bool vkt_epoch_is_finite(const vkt_epoch_record *r);
+/* Returns whether every measured loss is finite. `validated`: the run has a validation set. An epoch for which the
+ * function returns false is never the best, whatever its accuracy is. */
+bool vkt_epoch_is_finite(const vkt_epoch_record *r, bool validated);
 /* Returns the index of the best finite epoch, the first of equals. The best epoch has the highest val_acc. If no epoch
- * has a val_acc, it has the lowest val_loss; without validation, it has the lowest train_loss. Returns n if no epoch is
- * finite. */
+ * has a val_acc, it has the lowest val_loss; without validation, it has the lowest train_loss. If any epoch has a
+ * val_acc or a val_loss, one with the val_loss NaN is not finite. Returns n if no epoch is finite. */
 size_t vkt_history_best(const vkt_epoch_record *records, size_t n);
 
 /* Writes CSV: the line "epoch,train_loss,train_acc,val_loss,val_acc,lr,seconds" and the names of metrics, then one line

@@ -289,10 +289,11 @@ vkt_result vkt_run_dir_fit(vkt_run_dir *d, vkt_trainer *t, const vkt_fit_params 
     d->epochs = p.epochs ? p.epochs : 1;
     d->failed = d->stopped = false;
     p.callbacks = (vkt_fit_callbacks){ .user = d, .on_batch = on_batch, .on_epoch = on_epoch, .stop = on_step };
+    const uint64_t submitted = t->submitted;
     vkt_result r = begin(d, options);
     if (r == VKT_OK) {
         r = vkt_trainer_fit(t, &p);
-        if (r == VKT_OK || t->first_step_ns) end(d, r);
+        if (r == VKT_OK || (t->first_step_ns && t->submitted > submitted)) end(d, r);
     }
     vkt_events_destroy(&d->events);
     return r == VKT_OK && d->failed ? VKT_E_CHECKPOINT : r;

@@ -26,6 +26,7 @@
 #include "base/numbers.h"
 #include "io/checkpoint.h"
 #include "ops/step/optimizer.h"
+#include "record/record.h"
 #include "train/identity.h"
 
 enum { HISTORY_COLUMNS = 6, TEXT_ROOM = 1024 };
@@ -128,8 +129,8 @@ static vkt_result loss_scale_text(const vkt_trainer *t, char out[TEXT_ROOM])
     return VKT_OK;
 }
 
-/* Parses the loss scale. Returns false if it is malformed. Without VKT_PRECISION_F16 the text is ignored, and the scale
- * is 0, as in a new run. */
+/* Parses the loss scale. Returns false if it is malformed, or none that a store can have. Without VKT_PRECISION_F16 the
+ * text is ignored, and the scale is 0, as in a new run. */
 static bool parse_loss_scale(const vkt_trainer *t, const char *text, vkt_loss_scale *l)
 {
     *l = (vkt_loss_scale){ .scale = 0 };
@@ -137,7 +138,7 @@ static bool parse_loss_scale(const vkt_trainer *t, const char *text, vkt_loss_sc
     const vkt_numbers locale = vkt_numbers_begin();
     const int n = text ? sscanf(text, "%a %" SCNu32 " %" SCNu32, &l->scale, &l->good_steps, &l->skipped) : 0;
     vkt_numbers_end(locale);
-    return n == 3;
+    return n == 3 && vkt_loss_scale_fits(l);
 }
 
 static bool has_micro_batches(const vkt_trainer *t)
@@ -288,11 +289,14 @@ static vkt_result history_from_columns(const vkt_trainer *t, const state *s, vkt
     return r;
 }
 
-static vkt_result apply_state(vkt_trainer *t, const state *s, const float *best, const vkt_position *at, uint64_t seed)
+/* Sets the state, and attaches the file's texts. */
+static vkt_result apply_state(vkt_trainer *t, const vkt_safetensors *st, const state *s, const float *best,
+                              const vkt_position *at, uint64_t seed)
 {
     vkt_history history;
     VKT_TRY(history_from_columns(t, s, &history));
-    const vkt_result r = vkt_store_set_loss_scale(t->store, &s->scale); /* may refuse the scale */
+    vkt_result r = vkt_attachments_resume(t, st);
+    if (r == VKT_OK) r = vkt_store_set_loss_scale(t->store, &s->scale);
     if (r != VKT_OK) {
         vkt_history_free(&history);
         return r;
@@ -326,8 +330,7 @@ vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path)
         uint64_t seed = 0;
         float *best = t->weights; /* nothing else uses this memory now */
         r = read_state(t, st, path, &s, best, &at, &seed);
-        if (r == VKT_OK) r = vkt_attachments_resume(t, st);
-        if (r == VKT_OK) r = apply_state(t, &s, best, &at, seed);
+        if (r == VKT_OK) r = apply_state(t, st, &s, best, &at, seed);
         state_free(&s);
     }
     vkt_safetensors_close(&st);

@@ -164,7 +164,7 @@ static bool numbers_parse(const char *text, numbers *n)
            &n->t, &n->seed, &n->scale.scale, &n->scale.good_steps, &n->scale.skipped, &n->sum.batches, &n->sum.rows,
            &end);
     vkt_numbers_end(locale);
-    return end && !text[end] && n->t <= UINT32_MAX;
+    return end && !text[end] && n->t <= UINT32_MAX && vkt_loss_scale_fits(&n->scale);
 }
 
 /* Reads the numbers, and checks that they fit the store. */
@@ -187,6 +187,10 @@ static vkt_result numbers_read(const copy *c, const source *from, numbers *n)
         return vkt_fail(c->h, VKT_E_STATE,
                         "%s: want the state of %s, got that of %s; vkt_store_load reads the weights alone", from->path,
                         optimizer_of(c->s), n->optimizer);
+    if ((n->sum.batches || n->sum.rows) && !vkt_store_has(c->s, VKT_PART_GRADIENT_SUM))
+        return vkt_fail(c->h, VKT_E_STATE,
+                        "%s: it ends after %u micro-batches of a step, and this store's steps are of one batch each",
+                        from->path, n->sum.batches);
     return VKT_OK;
 }
 
@@ -195,7 +199,7 @@ static vkt_result read_file(copy *c, const source *from)
     numbers n;
     VKT_TRY(numbers_read(c, from, &n));
     VKT_TRY(copy_each(c, read_tensor, (void *)from));
-    VKT_TRY(vkt_store_set_loss_scale(c->s, &n.scale)); /* may refuse the scale */
+    VKT_TRY(vkt_store_set_loss_scale(c->s, &n.scale));
     VKT_TRY(copy_each(c, write_device, NULL));
     VKT_TRY(vkt_store_set_clock(c->s, n.t, n.seed));
     return vkt_store_set_accumulation(c->s, &n.sum);

@@ -197,8 +197,8 @@ typedef struct vkt_ctx_params {
      * 0: 64 MiB, and 16 MiB for memory that is not the device's own. */
     uint64_t block_bytes;
     /* The most bytes of the ring through which data reach the device; half as many serve for reading back. 0: 8 MiB.
-     * Both begin with 64 KiB or less, and grow to four times the largest transfer. Rounded down to a multiple of 64
-     * KiB. */
+     * Both begin with 64 KiB or less, and grow to four times the largest transfer, if there is memory for that.
+     * Rounded down to a multiple of 64 KiB. */
     uint64_t staging_bytes;
     /* Neither read nor write the files of compiled pipelines and of tuning. Their folder is $XDG_CACHE_HOME/vktrain, or
      * ~/.cache/vktrain if XDG_CACHE_HOME is no absolute path. */

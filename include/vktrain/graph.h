@@ -238,12 +238,13 @@ typedef struct vkt_binding {
  * vkt_program_print shows which.
  *
  * There are three exceptions, on devices with cooperative matrices. They concern those convolutions, linear layers,
- * matrix products and gradients that vkt_program_print calls "by coop" or "by coop2". VKT_NO_COOP=1 and
- * VKT_NO_COOP2=1 switch all off.
+ * matrix products, attentions, networks in one node (vkt_mlp, vkt_mlp_mse) and gradients of all these that
+ * vkt_program_print calls "by coop" or "by coop2". VKT_NO_COOP=1 and VKT_NO_COOP2=1 switch all off.
  *
  * In VKT_PRECISION_F16, both operands are rounded to f16 before they are multiplied, however they are stored (to
  * nearest; magnitudes from 65520 on become infinity, and magnitudes up to 2^-25 become zero). Only the sums are f32, as
- * under torch.autocast.
+ * under torch.autocast. So the weights of an attention's softmax and the hidden layers of a network in one node are
+ * rounded to f16, too, although they are in no tensor.
  *
  * In VKT_PRECISION_BF16, both operands are rounded to bf16 (to nearest), if the device also has VK_KHR_shader_bfloat16.
  * No device has run these kernels yet, so programs use them only if the user or the tuning file asks for them.

@@ -298,12 +298,14 @@ VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char
 /* Save and load the whole training state of a store, for programs that train without a trainer: values, moments, sums
  * of micro-batches, published values, clock, loss scale and accumulation. A run that goes on from the file gives the
  * same bits as one that never stopped. The file is a safetensors file with a checksum. It is replaced as a whole: after
- * a crash `path` has the old file or the new one. Both wait for submitted work. `host` may be NULL. Saving is
- * VKT_E_DIVERGED, and the old file stays, if a value is not finite. Loading sets all of the state or nothing, unless
- * the device fails. The file must have the store's parameters with their shapes, and the parts that the store has; more
- * parts and parameters are ignored, so a store for predictions can load it. VKT_E_STATE: the moments are of another
- * optimizer. VKT_E_FORMAT: the file is damaged, or no file of vkt_store_save_state. VKT_E_NOT_FOUND, VKT_E_SHAPE,
- * VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
+ * a crash `path` has the old file or the new one. Both wait for submitted work. No run of vkt_step_budget may be in
+ * progress, because the gradients of half a step are not saved. `host` may be NULL. Saving is VKT_E_DIVERGED, and the
+ * old file stays, if a value is not finite. Loading sets all of the state or nothing, unless the device fails. The file
+ * must have the store's parameters with their shapes, and the parts that the store has; more parts and parameters are
+ * ignored, so a store for predictions can load it. VKT_E_STATE: the moments are of another optimizer, or the file ends
+ * in the middle of a step of several micro-batches, and the store's steps have one. VKT_E_FORMAT: the file is damaged,
+ * or no file of vkt_store_save_state. VKT_E_NOT_FOUND, VKT_E_SHAPE, VKT_E_UNSUPPORTED (another version), VKT_E_IO,
+ * VKT_E_NOMEM. */
 VKT_API vkt_result vkt_store_save_state(const vkt_host *host, vkt_store *s, const char *path);
 VKT_API vkt_result vkt_store_load_state(const vkt_host *host, vkt_store *s, const char *path);
 
@@ -315,11 +317,16 @@ typedef struct vkt_export_params {
 } vkt_export_params;
 /* Writes one part of all parameters and states for programs that run without this library: `blob` is a flat file of the
  * elements, row-major, little-endian, one parameter after the other. `header` is a text that C and GLSL can include.
- * For a parameter "fc1.weight" of shape (64,32) with the prefix SKY it has: #define SKY_FC1_WEIGHT       4096  the
- * first element in the blob #define SKY_FC1_WEIGHT_DIM0  64    and DIM1, ... and SKY_ELEMENTS, the number of all
- * elements. Parameters begin at multiples of 16 bytes; gaps are zero. Each file is replaced as a whole, the header
- * last. VKT_E_ARG: two names give the same macro, the prefix is no identifier, or the precision is another one.
- * VKT_E_STATE: the store does not have the part. VKT_E_IO, VKT_E_NOMEM. `host` may be NULL. */
+ * For a parameter "fc1.weight" of shape (64,32) with the prefix SKY it has these macros:
+ *
+ *     #define SKY_ELEMENTS         8192   the number of all elements in the blob, with gaps
+ *     #define SKY_FC1_WEIGHT       4096   the parameter's first element in the blob
+ *     #define SKY_FC1_WEIGHT_DIM0  64     its shape
+ *     #define SKY_FC1_WEIGHT_DIM1  32
+ *
+ * Parameters begin at multiples of 16 bytes; gaps are zero. Each file is replaced as a whole, the header last.
+ * VKT_E_ARG: two names give the same macro, the prefix is no identifier, or the precision is another one. VKT_E_STATE:
+ * the store does not have the part. VKT_E_IO, VKT_E_NOMEM. `host` may be NULL. */
 VKT_API vkt_result vkt_store_export(const vkt_host *host, vkt_store *s, const vkt_export_params *params,
                                     const char *blob, const char *header);
 

@@ -138,8 +138,11 @@ typedef struct vkt_step_progress {
     uint64_t submitted_ns;  /* expected time of the work that this call submitted, from measurements. In the first two
                              * runs, which have none, it is the budget */
     bool completed;         /* this call submitted the last slice of a run, so another run may begin in this frame */
-    uint64_t measured_ns;   /* time that the device took for the newest frame whose timestamps have arrived; 0: none */
+    uint64_t measured_ns;   /* time that the device took for the newest frame whose timestamps have arrived; 0: none.
+                             * Calls with a budget of UINT64_MAX are not part of a frame */
     uint64_t measured_budget_ns; /* budget of that frame */
+    uint64_t measured_frames; /* number of frames whose timestamps have arrived so far. If it has not changed since the
+                               * last call, measured_ns is of the same frame as then */
 } vkt_step_progress;
 /* Submits as many slices of a run as fit into *budget_ns by their measured times, and subtracts their expected time
  * from *budget_ns. The next call continues with the next slice. `run` is read when a run begins. A call stops at the
@@ -155,8 +158,9 @@ typedef struct vkt_step_progress {
  * Expected times follow the measured ones from frame to frame: up at once, down within some ten frames. Other work on
  * the device counts, and so does the time between two submissions. A changed budget counts at once. The first two runs
  * submit one kernel per call; the second run is measured. With a budget of UINT64_MAX there is no limit: call the
- * function until `completed` to finish the run in progress. VKT_E_UNSUPPORTED without timestamps, or if
- * vkt_ctx_params.max_submission_ns is UINT64_MAX.
+ * function until `completed` to finish the run in progress. If there is no memory to divide the step for another
+ * budget, the step stays divided as it is. VKT_E_UNSUPPORTED without timestamps, or if vkt_ctx_params.max_submission_ns
+ * is UINT64_MAX.
  *
  * While a run is in progress, vkt_program_run, vkt_program_profile and vkt_program_write of this program are
  * VKT_E_STATE. The caller must not change what the run still reads: its arrays, and the gradients in its store. So no

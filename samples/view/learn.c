@@ -270,7 +270,8 @@ vkt_result learn_slices(learner *l, uint64_t budget_ns, bool finish, uint64_t *u
         l->steps += progress.completed;
         l->under_way = progress.slice != 0;
         *used_ns += progress.submitted_ns;
-        *measured_ns = progress.measured_ns;
+        if (progress.measured_frames != l->measured_frames) *measured_ns = progress.measured_ns;
+        l->measured_frames = progress.measured_frames;
     }
     return VKT_OK;
 }

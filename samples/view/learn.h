@@ -37,10 +37,11 @@ typedef struct learner {
     vkt_store *store;
     vkt_program *step[FRAMES_IN_FLIGHT]; /* if p.recorded, one for each frame in flight, otherwise only the first */
     vkt_program *check;
-    uint64_t began;    /* number of steps when this training began */
-    uint64_t steps;    /* number of steps that were submitted or recorded, each completely */
-    uint64_t reported; /* number of steps whose loss is known or was lost */
-    bool under_way;    /* a part of another step was submitted */
+    uint64_t began;           /* number of steps when this training began */
+    uint64_t steps;           /* number of steps that were submitted or recorded, each completely */
+    uint64_t reported;        /* number of steps whose loss is known or was lost */
+    bool under_way;           /* a part of another step was submitted */
+    uint64_t measured_frames; /* vkt_step_progress.measured_frames of the last call */
     bool has_metrics[FRAMES_IN_FLIGHT];
     float recent[LEARN_RECENT]; /* the last losses, in a ring buffer */
     uint64_t n_recent;
@@ -58,8 +59,8 @@ void learn_destroy(learner *l);
 /* Submits a whole step. Waits for the loss of an earlier step if too many losses are not known. */
 vkt_result learn_step(learner *l);
 /* Submits as many slices of steps as fit into the budget. *used_ns is the expected time of these slices, and
- * *measured_ns the measured time of the slices of an earlier frame; 0: none is known. `finish`: begins no new step, and
- * only continues a step that is partly done. */
+ * *measured_ns the measured time of the slices of an earlier frame; 0: no new one has arrived. `finish`: begins no new
+ * step, and only continues a step that is partly done. */
 vkt_result learn_slices(learner *l, uint64_t budget_ns, bool finish, uint64_t *used_ns, uint64_t *measured_ns);
 /* Records a step into a frame's command buffer. Frames of one slot must run one after the other. */
 vkt_result learn_record(learner *l, const frame *f);

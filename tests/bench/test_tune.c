@@ -216,6 +216,24 @@ static void entries_that_do_not_fit_are_ignored(void **state)
     }
 }
 
+/* An entry has one tile, also if its nodes have several variants. A node that cannot use a tile of another variant is
+ * no reason to tune again. */
+static void a_tile_of_another_variant_is_no_fault(void **state)
+{
+    (void)state;
+    vkt_tuned list[MOST];
+    tune();
+    const size_t n = entries(list);
+    assert_true(n > 0);
+    vkt_ctx *ctx = open_ctx();
+    for (size_t i = 0; i < n; i++) list[i] = (vkt_tuned){ list[i].key, VKT_V(SHARED) | VKT_V(COOP), { 48, 48, 4, 4 } };
+    assert_int_equal(vkt_tuning_add(ctx, list, n), VKT_OK);
+    vkt_ctx_destroy(&ctx);
+    const outcome o = train();
+    assert_int_equal(warnings, 0);
+    for (size_t i = 0; i < o.n; i++) assert_int_equal(o.picked[i].variant, VKT_V_SHARED);
+}
+
 static void a_damaged_line_makes_the_file_useless(void **state)
 {
     (void)state;
@@ -267,9 +285,8 @@ static int remove_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_best_tile_is_written_and_used),
-        TEST(a_variant_that_is_off_is_not_measured),
-        TEST(entries_that_do_not_fit_are_ignored),
+        TEST(the_best_tile_is_written_and_used),     TEST(a_variant_that_is_off_is_not_measured),
+        TEST(entries_that_do_not_fit_are_ignored),   TEST(a_tile_of_another_variant_is_no_fault),
         TEST(a_damaged_line_makes_the_file_useless),
     };
     return cmocka_run_group_tests_name("tuning search", tests, begin, end);

@@ -4,7 +4,7 @@
 
 #include "record/record.h"
 
-enum { BUDGET_NS = 2000000, KERNEL_NS = 150000, WAKE_NS = 20000 };
+enum { BUDGET_NS = 2000000, KERNEL_NS = 150000, WAKE_NS = 20000, HOST_NS = 500000000 };
 
 typedef struct rig {
     app a;
@@ -12,6 +12,7 @@ typedef struct rig {
     net n;
     double load;      /* factor of the kernels' times */
     uint32_t step;    /* runs submitted so far */
+    uint32_t late;    /* slice before which the host waited for HOST_NS; 0: none */
     uint64_t true_ns; /* made-up time of what the last frame submitted */
 } rig;
 
@@ -29,17 +30,24 @@ static void rig_make(rig *r)
     for (uint32_t d = 0; d < r->n.p->lowered.n; d++) r->n.p->ns[d] = KERNEL_NS;
 }
 
+/* Calls without limit until the run in progress, or a new one, is completed. Returns the last progress. */
+static vkt_step_progress finish(rig *r)
+{
+    vkt_step_progress progress;
+    do {
+        uint64_t left_ns = UINT64_MAX;
+        const vkt_run run = net_run(r->step);
+        assert_int_equal(vkt_step_budget(r->n.p, &run, NULL, &left_ns, &progress), VKT_OK);
+        r->step += progress.completed;
+    } while (!progress.completed);
+    return progress;
+}
+
 /* Ends the run in progress, and checks that all runs gave the same bits as runs that are not divided. */
 static void rig_free(rig *r)
 {
     float want[NET_PARAMS], got[NET_PARAMS];
-    while (r->n.p->budget.next) {
-        uint64_t left_ns = UINT64_MAX;
-        vkt_step_progress progress;
-        const vkt_run run = net_run(r->step);
-        assert_int_equal(vkt_step_budget(r->n.p, &run, NULL, &left_ns, &progress), VKT_OK);
-        r->step += progress.completed;
-    }
+    if (r->n.p->budget.next) finish(r);
     net_expected(r->ctx, r->step, want);
     net_params(&r->n, got);
     assert_memory_equal(got, want, sizeof got);
@@ -62,7 +70,8 @@ static void make_up_times(const rig *r, vkt_slice_set *set)
     uint64_t *times = set->times->mapped;
     for (uint32_t k = 0; k < n; k++) {
         const uint32_t i = (set->last + 1 + k) % n; /* in the order of their last submissions */
-        const double start = k ? (double)times[2 * ((i + n - 1) % n) + 1] + WAKE_NS / period : 1e6;
+        const double wait = i && i == r->late ? HOST_NS : WAKE_NS;
+        const double start = k ? (double)times[2 * ((i + n - 1) % n) + 1] + wait / period : 1e6;
         times[2 * i] = (uint64_t)start;
         times[2 * i + 1] = (uint64_t)(start + (double)slice_ns(r, i) / period);
     }
@@ -182,6 +191,137 @@ static void the_device_copies_its_timestamps(void **state)
     rig_free(&r);
 }
 
+/* A call without limit ends a run half a second after the frame before it. The time between is no slice's. */
+static void a_call_without_limit_belongs_to_no_frame(void **state)
+{
+    (void)state;
+    rig r;
+    rig_make(&r);
+    vkt_step_progress p = finish(&r); /* makes the first slices */
+    assert_int_equal(p.measured_frames, 0);
+    for (int i = 0; i < 2; i++) {
+        p = frame(&r, BUDGET_NS); /* nothing of a frame is measured before the second one */
+        assert_int_equal(p.measured_frames, i);
+        assert_int_equal(p.measured_budget_ns, i ? BUDGET_NS : 0);
+    }
+    for (int i = 0; i < 20 || p.slice == 0; i++) p = frame(&r, BUDGET_NS);
+    const vkt_slices *s = &r.n.p->budget.slices;
+    const uint64_t frames = p.measured_frames, submitted_ns = r.true_ns - WAKE_NS; /* the last slice has none behind */
+    const uint32_t last = p.slice - 1;
+    r.late = p.slice;
+    const uint64_t before_ns = s->ns[last];
+    finish(&r);
+    p = frame(&r, BUDGET_NS);
+    assert_int_equal(p.measured_frames, frames + 1);
+    assert_int_equal(p.measured_budget_ns, BUDGET_NS);
+    assert_in_range(p.measured_ns, submitted_ns - 100, submitted_ns + 100); /* rounding */
+    assert_true(s->ns[last] <= before_ns);
+    rig_free(&r);
+}
+
+/* A load of a few frames leaves no short slices behind. */
+static void slices_grow_again_after_a_load(void **state)
+{
+    (void)state;
+    rig r;
+    rig_make(&r);
+    const uint64_t budget_ns = 4 * (uint64_t)r.n.p->lowered.n * KERNEL_NS / 2;
+    uint32_t before = 0, loaded = 0, after = 0;
+    for (int i = 0; i < 40; i++) before = frame(&r, budget_ns).slices;
+    r.load = 12;
+    for (int i = 0; i < 40; i++) loaded = frame(&r, budget_ns).slices;
+    r.load = 1;
+    for (int i = 0; i < 80; i++) after = frame(&r, budget_ns).slices;
+    assert_true(loaded > 2 * before);
+    assert_true(after <= 2 * before);
+    rig_free(&r);
+}
+
+/* If there is no memory for other slices, those of before still train. */
+static void slices_stay_if_there_is_no_memory_for_others(void **state)
+{
+    (void)state;
+    rig r;
+    rig_make(&r);
+    const uint64_t whole = 4 * (uint64_t)r.n.p->lowered.n * KERNEL_NS;
+    vkt_slices *s = &r.n.p->budget.slices;
+    for (unsigned n = 1, failures = 0;; n++) {
+        for (int i = 0; i < 4 || s->n != 1; i++) frame(&r, whole);
+        const uint32_t step = r.step;
+        vkt_test_fail_allocation(n);
+        frame(&r, KERNEL_NS); /* checks the result of each call */
+        const bool failed = vkt_test_allocation_failed();
+        vkt_test_fail_allocation(0);
+        if (!failed) {
+            assert_true(failures > 4 && s->n > 1);
+            break;
+        }
+        failures++;
+        for (int i = 0; i < 4; i++) frame(&r, KERNEL_NS);
+        assert_int_equal(s->n, 1); /* it is not tried in each frame */
+        assert_true(r.step > step + 2);
+        s->retry = 0;
+    }
+    rig_free(&r);
+}
+
+/* Returns the number of slices that are expected to take more than `ns`. */
+static uint32_t longer_than(const rig *r, uint64_t ns)
+{
+    const vkt_slices *s = &r->n.p->budget.slices;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n; i++) n += s->ns[i] > ns;
+    return n;
+}
+
+/* One slow frame is no load, two are one. A slice that was slow itself is not expected to be so twice over. */
+static void one_slow_frame_is_no_load(void **state)
+{
+    (void)state;
+    rig r;
+    rig_make(&r);
+    const uint64_t budget_ns = KERNEL_NS + WAKE_NS; /* frames of one slice */
+    for (int slow = 1; slow <= 2; slow++) {
+        r.load = 1;
+        for (int i = 0; i < 400; i++) frame(&r, budget_ns);
+        assert_int_equal(r.n.p->budget.slices.n, r.n.p->lowered.n);
+        assert_int_equal(longer_than(&r, 2 * KERNEL_NS), 0);
+        r.load = 20;
+        for (int i = 0; i < slow; i++) frame(&r, budget_ns); /* writes and reads the times of the frame before */
+        r.load = 1;
+        frame(&r, budget_ns);
+        assert_int_equal(longer_than(&r, 10 * KERNEL_NS), slow == 1 ? 1 : r.n.p->lowered.n);
+        assert_int_equal(longer_than(&r, 25 * KERNEL_NS), 0);
+    }
+    rig_free(&r);
+}
+
+/* Frames of one slice, whose times vary: their noise does not add up in the times of the other slices. */
+static void noise_does_not_add_up(void **state)
+{
+    (void)state;
+    rig r;
+    rig_make(&r);
+    uint32_t random = 1, frames = 0;
+    double sum = 0, most = 0;
+    for (int i = 0; i < 1000; i++) {
+        random = random * 1664525u + 1013904223u;
+        r.load = 0.5 + (double)(random >> 8) / (1 << 24); /* 0.5 to 1.5 */
+        frame(&r, KERNEL_NS + WAKE_NS);
+        const vkt_slices *s = &r.n.p->budget.slices;
+        double ratio = 0;
+        for (uint32_t k = 0; k < s->n; k++) ratio += (double)s->ns[k] / KERNEL_NS / s->n;
+        if (i < 50) continue;
+        assert_int_equal(s->n, r.n.p->lowered.n);
+        sum += ratio;
+        most = VKT_MAX(most, ratio);
+        frames++;
+    }
+    assert_true(sum / frames < 1.3);
+    assert_true(most < 2.5);
+    rig_free(&r);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
 
 int main(void)
@@ -191,6 +331,11 @@ int main(void)
         TEST(a_changed_budget_counts_at_once),
         TEST(slow_slices_are_divided),
         TEST(the_device_copies_its_timestamps),
+        TEST(a_call_without_limit_belongs_to_no_frame),
+        TEST(slices_grow_again_after_a_load),
+        TEST(slices_stay_if_there_is_no_memory_for_others),
+        TEST(one_slow_frame_is_no_load),
+        TEST(noise_does_not_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

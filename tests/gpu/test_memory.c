@@ -225,6 +225,23 @@ static void asks_for_less_when_the_driver_refuses(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
+/* A device with small allocations has small blocks. */
+static void blocks_are_no_larger_than_an_allocation(void **state)
+{
+    (void)state;
+    const vkt_ctx_params params = { .no_pipeline_cache = true, .block_bytes = 8 * MiB };
+    vkt_ctx *ctx = rig_open(&params, NULL);
+    real_allocate = ctx->vk.AllocateMemory;
+    ctx->vk.AllocateMemory = scarce;
+    largest = ctx->limits.max_allocation_bytes = 2 * MiB;
+    vkt_buffer *b[8];
+    const uint64_t allocs = ctx->counters.device_allocs;
+    for (size_t i = 0; i < VKT_COUNT(b); i++) b[i] = make(ctx, VKT_MEM_DATA, 3 * MiB / 4);
+    assert_int_equal(ctx->counters.device_allocs - allocs, 5); /* 1 or 2 MiB each, and the driver refused none */
+    for (size_t i = 0; i < VKT_COUNT(b); i++) vkt_buffer_destroy(ctx, &b[i]);
+    vkt_ctx_destroy(&ctx);
+}
+
 static void survives_every_failed_allocation(void **state)
 {
     (void)state;
@@ -266,6 +283,7 @@ int main(void)
         TEST(the_default_cap_is_a_share_of_what_is_free),
         TEST(host_memory_is_mapped),
         TEST(asks_for_less_when_the_driver_refuses),
+        TEST(blocks_are_no_larger_than_an_allocation),
         TEST(survives_every_failed_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,6 +117,7 @@ static void rings_grow_to_their_limit(void **state)
         for (uint64_t k = 0; k < cases[i].bytes; k++) src[k] = (unsigned char)(k * 7 >> 3);
         vkt_memory_stats m;
         assert_int_equal(vkt_upload(ctx, b, 0, src, 256), VKT_OK); /* before the ring is replaced */
+        assert_int_equal(vkt_ctx_wait_idle(ctx), VKT_OK);
         assert_int_equal(vkt_upload(ctx, b, 0, src, cases[i].bytes), VKT_OK);
         vkt_ctx_memory(ctx, &m);
         assert_int_equal(m.used_bytes[VKT_MEM_STAGING], cases[i].ring);
@@ -125,6 +126,83 @@ static void rings_grow_to_their_limit(void **state)
         vkt_ctx_memory(ctx, &m);
         assert_int_equal(m.used_bytes[VKT_MEM_STAGING], cases[i].ring + cases[i].ring / 2);
         assert_memory_equal(src, got, cases[i].bytes);
+        free(src);
+        free(got);
+        vkt_buffer_destroy(ctx, &b);
+        vkt_ctx_destroy(&ctx);
+    }
+}
+
+/* Below a cap, or with a driver that has no more memory, transfers of any size use the rings for which there is memory.
+ * Nothing is logged. Once memory is free, the rings grow. */
+static void small_rings_are_better_than_none(void **state)
+{
+    (void)state;
+    enum { BYTES = 5 << 20, CAP = 16 << 20 };
+    const vkt_ctx_params params = { .no_pipeline_cache = true, .max_device_bytes = CAP, .block_bytes = MiB };
+    const uint64_t left[] = { 100 << 10, 3 << 20, 2 << 20 }; /* the last one is a ring of uploads, and no more */
+    unsigned char *src = malloc(BYTES), *got = malloc(BYTES);
+    assert_true(src && got);
+    for (size_t i = 0; i < 2 * VKT_COUNT(left); i++) {
+        vkt_ctx *ctx = rig_open(&params, NULL);
+        const bool warm = i % 2;
+        vkt_memory_stats m;
+        vkt_buffer *b = make(ctx, BYTES);
+        for (uint64_t k = 0; k < BYTES; k++) src[k] = (unsigned char)(k * (7 + 2 * i) >> 3);
+        if (warm) { /* rings of the first size exist */
+            assert_int_equal(vkt_upload(ctx, b, 0, src, 256), VKT_OK);
+            assert_int_equal(vkt_readback(ctx, b, 0, got, 256), VKT_OK);
+        }
+        vkt_ctx_memory(ctx, &m);
+        vkt_buffer *filler = make(ctx, (CAP - m.reserved_bytes - left[i / 2]) / 256 * 256);
+        assert_int_equal(vkt_upload(ctx, b, 0, src, BYTES), VKT_OK);
+        assert_int_equal(vkt_readback(ctx, b, 0, got, BYTES), VKT_OK);
+        assert_memory_equal(src, got, BYTES);
+        vkt_ctx_memory(ctx, &m);
+        assert_true(m.reserved_bytes <= CAP);
+        if (left[i / 2] > 2 * MiB) assert_true(m.used_bytes[VKT_MEM_STAGING] > MiB);
+        assert_int_equal(vkt_test_errors(), 0);
+        vkt_buffer_destroy(ctx, &filler);
+        assert_int_equal(vkt_upload(ctx, b, 0, src, BYTES), VKT_OK);
+        vkt_ctx_memory(ctx, &m);
+        assert_true(m.used_bytes[VKT_MEM_STAGING] >= 8 * MiB);
+        vkt_buffer_destroy(ctx, &b);
+        vkt_ctx_destroy(&ctx);
+    }
+    free(src);
+    free(got);
+}
+
+/* An upload that needs a larger ring waits for no earlier upload: that may wait for what this thread does next. */
+static void a_larger_ring_waits_for_no_upload(void **state)
+{
+    (void)state;
+    enum { BYTES = 1 << 20 };
+    for (int queue = 0; queue < 2; queue++) {
+        vkt_ctx *ctx = open_with(queue);
+        vkt_buffer *b = make(ctx, BYTES);
+        vkt_gate gate;
+        uint64_t value;
+        unsigned char *src = malloc(BYTES), *got = malloc(BYTES);
+        assert_true(src && got);
+        for (uint64_t k = 0; k < BYTES; k++) src[k] = (unsigned char)(k * 11 >> 3);
+        assert_int_equal(vkt_gate_create(ctx, "gate", &gate), VKT_OK);
+        const VkSemaphoreSubmitInfo wait = vkt_gate_wait(&gate, 1);
+        assert_int_equal(
+            vkt_submit_synced(ctx, VK_NULL_HANDLE, &(vkt_sync){ .n_waits = 1, .waits = &wait }, "closed", &value),
+            VKT_OK);
+        for (uint64_t bytes = 256; bytes <= BYTES / 2; bytes *= 2) /* each but the first few needs a larger ring */
+            assert_int_equal(vkt_upload(ctx, b, bytes, src + bytes, bytes), VKT_OK);
+        assert_int_equal(vkt_upload(ctx, b, 0, src, 256), VKT_OK);
+        assert_false(vkt_reached(ctx, value));
+        assert_int_equal(vkt_gate_open(ctx, &gate, 1), VKT_OK);
+        assert_int_equal(vkt_readback(ctx, b, 0, got, BYTES), VKT_OK);
+        assert_memory_equal(src, got, BYTES);
+        vkt_memory_stats m;
+        assert_int_equal(vkt_readback(ctx, b, 0, got, 256), VKT_OK); /* and the replaced rings are freed */
+        vkt_ctx_memory(ctx, &m);
+        assert_int_equal(m.used_bytes[VKT_MEM_STAGING], 2 * BYTES + 2 * BYTES);
+        vkt_gate_destroy(ctx, &gate);
         free(src);
         free(got);
         vkt_buffer_destroy(ctx, &b);
@@ -302,6 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(transfers_follow_each_other),        TEST(sizes_around_a_piece),
+        TEST(small_rings_are_better_than_none),   TEST(a_larger_ring_waits_for_no_upload),
         TEST(rings_grow_to_their_limit),          TEST(refuses_what_does_not_fit),
         TEST(uploads_are_ordered_with_compute),   TEST(queues_wait_for_each_other),
         TEST(the_steady_state_allocates_nothing), TEST(a_transfer_that_failed_halfway_harms_no_later_one),

@@ -55,6 +55,17 @@ use_pkg_config() { # use_pkg_config NAME PREFIX OPTION...: builds and runs the a
     step "$name: run, libvktrain_mpi" env LD_LIBRARY_PATH="$prefix/lib" "$work/app_mpi-$name"
 }
 
+dead_links() { # dead_links PREFIX: prints the relative links of installed pages that lead nowhere
+    find "$1" -name '*.md' | while read -r page; do
+        grep -o ']([^) ]*)' "$page" | sed 's/^](//; s/)$//; s/#.*//' | while read -r link; do
+            case $link in
+            "" | *:*) ;;
+            *) [ -e "$(dirname "$page")/$link" ] || echo "${page#"$1"}: $link" ;;
+            esac
+        done
+    done
+}
+
 if [ -f "$build/libvktrain.a" ] && grep -q '^CMAKE_BUILD_TYPE:.*=Rel' "$build/CMakeCache.txt"; then
     step "size: link" "${CC:-cc}" -shared -s -o "$work/whole.so" -Wl,--whole-archive "$build/libvktrain.a" -Wl,--no-whole-archive
     bytes=$(wc -c <"$work/whole.so")
@@ -77,6 +88,12 @@ for program in train_minimal embed_minimal; do # the documents say what else a p
     step "installed $program" cc -std=c11 -c -I"$work/moved/include" -o "$work/$program.o" "$(find "$work/moved" -name "$program.c")"
 done
 step "installed documents" test -f "$(find "$work/moved" -name embedding.md)"
+dead_links "$work/moved" >"$work/dead"
+[ ! -s "$work/dead" ] || {
+    echo "FAILED: installed pages have links to files that are not installed"
+    cat "$work/dead"
+    exit 1
+}
 use_package static "$work/moved"
 use_pkg_config static "$work/moved"
 use_pkg_config static-static "$work/moved" --static

@@ -45,6 +45,43 @@ head -c 100 "$work/a.spv" >"$work/cut.spv"
 rc=$?
 refused 'no SPIR-V module'
 
+# Writes a module of float16 with the id 4, and a matrix of it: module WORD..., with more instructions in between.
+words() {
+    for word; do
+        # shellcheck disable=SC2059
+        printf "$(printf '\\%03o\\%03o\\%03o\\%03o' $((word & 255)) $((word >> 8 & 255)) $((word >> 16 & 255)) $((word >> 24)))"
+    done
+}
+op() { echo $((($2 << 16) | $1)); } # op CODE WORDS: the first word of an instruction
+module() {
+    {
+        words $((0x07230203)) $((0x00010600)) 0 20 0 "$(op 17 2)" 9 "$(op 22 3)" 4 16 "$(op 21 4)" 5 32 0
+        words "$@" "$(op 4456 7)" 9 4 5 5 5 5
+    } >"$work/a.spv"
+    rm -f "$work/b.spv"
+    "$bfloat" "$work/a.spv" "$work/b.spv" 2>"$work/log"
+    rc=$?
+}
+# A vector of 4 and pointers of class 4: numbers that are equal to the id.
+module "$(op 23 4)" 6 5 4 "$(op 32 4)" 7 4 5 "$(op 32 4)" 8 4 6
+[ "$rc" -eq 0 ] || {
+    cat "$work/log"
+    echo "FAILED: numbers that are equal to the id of float16"
+    failed=1
+}
+module "$(op 23 4)" 6 4 2
+refused "$other" # a vector of float16
+module "$(op 32 4)" 7 7 4
+refused "$other" # a pointer
+module "$(op 28 4)" 7 4 5
+refused "$other" # an array
+module "$(op 30 4)" 7 5 4
+refused "$other" # a member of a struct
+module "$(op 33 4)" 7 5 4
+refused "$other" # a parameter of a function
+module "$(op 33 3)" 7 4
+refused "$other" # the result of a function
+
 matrix='#extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_cooperative_matrix : require
 layout(binding = 0) buffer B { uvec2 u[]; };

@@ -138,6 +138,22 @@ static void what_cannot_be_written_is_reported(void **state)
     vkt_run_dir_destroy(&d);
 }
 
+/* The results are those of the last fit that trained. */
+static void a_fit_that_fails_at_once_writes_no_results(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_run_dir *d = open_run(r, "run");
+    vkt_trainer *t = train(r, d, 1);
+    static const vkt_run_file files[] = { VKT_RUN_RESULTS, VKT_RUN_WEIGHTS, VKT_RUN_HISTORY, VKT_RUN_PLOT };
+    for (size_t i = 0; i < VKT_COUNT(files); i++) assert_int_equal(remove(vkt_run_dir_path(d, files[i])), 0);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_run_dir_fit(d, t, &(vkt_fit_params){ .epochs = 2, .monitor = VKT_MONITOR_METRIC }, NULL),
+                     VKT_E_ARG);
+    vkt_test_expect_errors(false);
+    for (size_t i = 0; i < VKT_COUNT(files); i++) assert_false(has(d, files[i]));
+    vkt_run_dir_destroy(&d);
+}
+
 static void no_memory_is_an_error(void **state)
 {
     rig *r = rig_of(state);
@@ -163,6 +179,7 @@ int main(void)
         rig_test(files_can_be_left_out),
         rig_test(a_stopped_fit_keeps_the_best_weights),
         rig_test(what_cannot_be_written_is_reported),
+        rig_test(a_fit_that_fails_at_once_writes_no_results),
         rig_test(no_memory_is_an_error),
     };
     return cmocka_run_group_tests_name("a run's folder", tests, NULL, NULL);

@@ -2,12 +2,14 @@
  * exported weights are where the header says. */
 #include "train/rig.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/file.h"
 #include "base/half.h"
+#include "io/checkpoint.h"
 #include "vktrain/vktrain.h"
 
 #define CHECK(call) assert_int_equal(call, VKT_OK)
@@ -143,6 +145,7 @@ static void a_file_that_does_not_fit_changes_nothing(void **state)
     rig *r = rig_of(state);
     const kind adam = { .optimizer = { .kind = VKT_ADAM } },
                sgd = { .optimizer = { .kind = VKT_SGD, .momentum = 0.5f } },
+               micro = { .optimizer = { .kind = VKT_ADAM, .micro_batches = 2 } },
                plain = { .optimizer = { .kind = VKT_SGD } }, none = { .no_update = true };
     const char *path = vkt_temp_dir_file(&r->dir, "state"), *other = vkt_temp_dir_file(&r->dir, "other");
     net n, m;
@@ -158,6 +161,11 @@ static void a_file_that_does_not_fit_changes_nothing(void **state)
     net_free(&m);
     net_make(r, &sgd, "fc1", &m);
     refuses(r, &m, path, VKT_E_NOT_FOUND); /* without momentum there is no buffer */
+    net_free(&m);
+    net_make(r, &micro, "fc1", &m);
+    steps(&m, 0, 3);
+    CHECK(vkt_store_save_state(NULL, m.store, path));
+    refuses(r, &n, path, VKT_E_STATE); /* it ends in the middle of a step of two micro-batches */
     net_free(&m);
     net_make(r, &adam, "fc", &m);
     CHECK(vkt_store_save_state(NULL, m.store, path));
@@ -176,6 +184,14 @@ static void a_file_that_does_not_fit_changes_nothing(void **state)
     CHECK(vkt_file_write(&r->h, other, bytes, size));
     refuses(r, &n, other, VKT_E_FORMAT); /* one bit */
     vkt_free(&r->h, bytes);
+
+    const char *const texts[] = { "adam 3 77 0x1.8p+3 0 0 0 0", "adam 3 77 0x1p+3 2000 0 0 0",
+                                  "adam 3 77 nan 0 0 0 0" };
+    for (size_t i = 0; i < VKT_COUNT(texts); i++) { /* loss scales that no store has */
+        const vkt_blob blob = { .name = "x", .dtype = VKT_ST_F32, .rank = 1, .dims = { 2 }, .data = (float[2]){ 0 } };
+        CHECK(vkt_checkpoint_write(&r->h, other, &blob, 1, &(vkt_meta){ "vktrain.store", texts[i] }, 1));
+        refuses(r, &n, other, VKT_E_FORMAT);
+    }
 
     net_make(r, &none, "fc1", &m); /* a store for predictions takes the values, and needs no moments */
     CHECK(vkt_store_load_state(NULL, m.store, path));
@@ -283,11 +299,14 @@ static void a_bad_export_is_refused(void **state)
     } cases[] = {
         { "fc1", { .prefix = "1A" }, VKT_E_ARG },
         { "fc1", { .prefix = "" }, VKT_E_ARG },
+        { "fc1", { .prefix = "\xc4" }, VKT_E_ARG }, /* a letter in Latin-1, where the system has such a locale */
         { "fc1", { .prefix = "A__B" }, VKT_E_ARG },
         { "fc1", { .precision = VKT_PRECISION_F32_SPLIT }, VKT_E_ARG },
         { "fc1", { .part = VKT_PART_PUBLISHED }, VKT_E_STATE },
         { "FC2", { .prefix = NULL }, VKT_E_ARG }, /* FC2.weight and fc2.weight give the same macro */
     };
+    static const char *const locales[] = { "de_DE.ISO-8859-1", "de_DE.iso88591", "en_US.ISO-8859-1", "C" };
+    for (size_t i = 0; !setlocale(LC_CTYPE, locales[i]); i++) continue;
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         net n;
         net_make(r, &(kind){ .optimizer = { .kind = VKT_ADAM } }, cases[i].first, &n);
@@ -297,6 +316,7 @@ static void a_bad_export_is_refused(void **state)
         assert_int_equal(vkt_file_open(&r->h, blob, &f), VKT_E_NOT_FOUND);
         net_free(&n);
     }
+    setlocale(LC_CTYPE, "C");
 }
 
 int main(void)

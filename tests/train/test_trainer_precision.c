@@ -1,4 +1,5 @@
 /* Training in 16 bits: exact enough, and with the same bits after a resume, also if steps overflowed before. */
+#include "io/checkpoint.h"
 #include "train/rig.h"
 
 enum { EPOCHS = 3, ROWS = 2560, CHECK = 640 };
@@ -43,6 +44,55 @@ static void a_resumed_run_ends_like_one_that_never_stopped(void **state)
         rig_fit(second, &(vkt_fit_params){ .epochs = EPOCHS, .checkpoint = part, .checkpoint_every = 2 });
         rig_same_file(whole, part);
     }
+}
+
+/* Writes a copy of a checkpoint, with another loss scale. */
+static void with_scale(rig *r, const char *from, const char *to, const char *scale)
+{
+    enum { MOST = 64 };
+    vkt_safetensors *st;
+    vkt_blob blobs[MOST];
+    vkt_meta meta[MOST];
+    size_t n = 0, n_meta = 0;
+    assert_int_equal(vkt_checkpoint_open(&r->h, from, &st), VKT_OK);
+    for (; n < vkt_safetensors_count(st); n++) {
+        const vkt_st_entry *e = vkt_safetensors_entry(st, n);
+        void *data = test_malloc(e->bytes);
+        assert_true(n < MOST);
+        assert_int_equal(vkt_safetensors_read_raw(st, e, data, e->bytes), VKT_OK);
+        blobs[n] = (vkt_blob){ .name = e->name, .dtype = e->dtype, .rank = e->rank, .data = data };
+        for (uint32_t d = 0; d < e->rank; d++) blobs[n].dims[d] = (uint32_t)e->dims[d];
+    }
+    for (const char *key = vkt_safetensors_next_meta(st, NULL); key; key = vkt_safetensors_next_meta(st, key)) {
+        const bool is_scale = strcmp(key, "vktrain.loss_scale") == 0;
+        const bool own =
+            !strcmp(key, "vktrain.crc32") || !strcmp(key, "vktrain.kind") || !strcmp(key, "vktrain.version");
+        assert_true(n_meta < MOST);
+        if (!own) meta[n_meta++] = (vkt_meta){ key, is_scale ? scale : vkt_safetensors_meta(st, key) };
+    }
+    assert_int_equal(vkt_checkpoint_write(&r->h, to, blobs, n, meta, n_meta), VKT_OK);
+    vkt_safetensors_close(&st);
+    for (size_t i = 0; i < n; i++) test_free((void *)blobs[i].data);
+}
+
+/* The trainer keeps its values and its texts: a text of the same name can still be attached. */
+static void a_loss_scale_that_no_store_has_is_refused(void **state)
+{
+    rig *r = rig_of(state);
+    const char *good = vkt_temp_dir_file(&r->dir, "good"), *bad = vkt_temp_dir_file(&r->dir, "bad"),
+               *weights = vkt_temp_dir_file(&r->dir, "weights");
+    vkt_trainer *t = start(r, VKT_PRECISION_F16), *other = start(r, VKT_PRECISION_F16);
+    char *text;
+    assert_int_equal(vkt_trainer_attach(t, "words", "of the file"), VKT_OK);
+    assert_int_equal(vkt_trainer_checkpoint(t, good), VKT_OK);
+    with_scale(r, good, bad, "0x1.8p+3 0 0");
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_trainer_resume(other, bad), VKT_E_FORMAT);
+    assert_int_equal(vkt_trainer_save(other, weights), VKT_OK);
+    assert_int_equal(vkt_read_attachment(&r->h, weights, "words", &text), VKT_E_NOT_FOUND);
+    vkt_test_expect_errors(false);
+    with_scale(r, good, bad, "0x1p+3 0 0");
+    assert_int_equal(vkt_trainer_resume(other, bad), VKT_OK);
 }
 
 static void a_profiled_step_leaves_the_scale_as_it_was(void **state)
@@ -133,6 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(a_resumed_run_ends_like_one_that_never_stopped),
+        rig_test(a_loss_scale_that_no_store_has_is_refused),
         rig_test(a_profiled_step_leaves_the_scale_as_it_was),
         rig_test(a_checkpoint_of_another_precision_is_refused),
         rig_test(f32_and_f32_split_go_on_with_each_other),

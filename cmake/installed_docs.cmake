@@ -1,0 +1,68 @@
+# Writes the pages that are installed, with links that lead to installed files. Cmake/Install.cmake runs it during the installation.
+#
+#   SOURCE    this tree
+#   OUT       folder for README.md, CHANGELOG.md and docs/*.md; in the installation it is the folder of documents
+#   INCLUDE   the installed folder of vktrain/, relative to the folder of documents
+#
+# A link to a header leads to the installed header. A link to any other file that is not installed becomes plain text.
+cmake_minimum_required(VERSION 3.25)
+
+# Sets `out` to the target of a link in the installation; "": there is none. `folder`: that of the page, "" or "docs/".
+function(installed_target folder target out)
+  string(REGEX REPLACE "#.*" "" path "${target}")
+  set(${out} "${target}" PARENT_SCOPE)
+  if(path STREQUAL "" OR target MATCHES "^[a-z]+:")
+    return()
+  endif()
+  cmake_path(SET path NORMALIZE "${folder}${path}")
+  if(NOT EXISTS ${SOURCE}/${path}) # no link, but code
+    return()
+  endif()
+  if(path MATCHES "^(README\\.md|CHANGELOG\\.md|LICENSE|samples/(train|embed)_minimal\\.c|docs/(images/)?[^/]*\\.(md|json|png|svg))$")
+    return()
+  endif()
+  set(${out} "" PARENT_SCOPE)
+  if(path MATCHES "^include/(vktrain/.*)$")
+    set(up "")
+    if(folder)
+      set(up "../")
+    endif()
+    set(${out} "${up}${INCLUDE}/${CMAKE_MATCH_1}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+function(write_page folder name)
+  file(READ ${SOURCE}/${folder}${name} rest)
+  set(text "")
+  while(TRUE)
+    string(REGEX MATCH "\\]\\(([^) ]*)\\)" link "${rest}")
+    if(link STREQUAL "")
+      break()
+    endif()
+    set(target "${CMAKE_MATCH_1}")
+    string(FIND "${rest}" "${link}" at)
+    string(SUBSTRING "${rest}" 0 ${at} before)
+    string(LENGTH "${link}" length)
+    math(EXPR at "${at} + ${length}")
+    string(SUBSTRING "${rest}" ${at} -1 rest)
+    string(APPEND text "${before}")
+    installed_target("${folder}" "${target}" now)
+    if(now)
+      string(APPEND text "](${now})")
+    else()
+      string(FIND "${text}" "[" open REVERSE)
+      math(EXPR behind "${open} + 1")
+      string(SUBSTRING "${text}" 0 ${open} before)
+      string(SUBSTRING "${text}" ${behind} -1 words)
+      set(text "${before}${words}")
+    endif()
+  endwhile()
+  file(WRITE ${OUT}/${folder}${name} "${text}${rest}")
+endfunction()
+
+file(GLOB pages RELATIVE ${SOURCE}/docs ${SOURCE}/docs/*.md)
+foreach(page IN LISTS pages)
+  write_page(docs/ ${page})
+endforeach()
+write_page("" README.md)
+write_page("" CHANGELOG.md)
