@@ -1,5 +1,5 @@
 /* record/texture.c - copies between an application's images and the arrays that stand for them. */
-#include "record/record.h"
+#include "record/texture.h"
 
 #include "abi/abi.h"
 #include "abi/texture.abi.h"
@@ -27,27 +27,6 @@ static const char *const names[] = { "reading a texture", "writing a texture" };
 
 #define LANES 64u
 
-/* The kernels for a format of an image. VKT_K_NONE: shaders can only sample images of this format. */
-typedef struct format {
-    VkFormat format;
-    vkt_kernel_id storage[2];
-} format;
-
-static const format *find_format(VkFormat f)
-{
-    static const format known[] = {
-        { VK_FORMAT_R8G8B8A8_UNORM, { VKT_K_TEXTURE_READ_RGBA8, VKT_K_TEXTURE_WRITE_RGBA8 } },
-        { VK_FORMAT_R16G16B16A16_SFLOAT, { VKT_K_TEXTURE_READ_RGBA16F, VKT_K_TEXTURE_WRITE_RGBA16F } },
-        { VK_FORMAT_R32G32B32A32_SFLOAT, { VKT_K_TEXTURE_READ_RGBA32F, VKT_K_TEXTURE_WRITE_RGBA32F } },
-        { VK_FORMAT_R8G8B8A8_SRGB, { VKT_K_NONE } },
-        { VK_FORMAT_B8G8R8A8_UNORM, { VKT_K_NONE } },
-        { VK_FORMAT_B8G8R8A8_SRGB, { VKT_K_NONE } },
-    };
-    for (size_t i = 0; i < VKT_COUNT(known); i++)
-        if (known[i].format == f) return &known[i];
-    return NULL;
-}
-
 /* Returns how many numbers a pixel has in the array; 0: type or shape of the array do not fit the image. */
 static uint32_t channels_of(const vkt_texture_params *p)
 {
@@ -58,46 +37,78 @@ static uint32_t channels_of(const vkt_texture_params *p)
     return p->array->dtype == VKT_F32 && (flat || tall) && channels <= 4 ? channels : 0;
 }
 
-static vkt_result check(vkt_ctx *ctx, const vkt_texture_params *p)
+/* Returns whether the library can read an image in this layout. If not `sampled`, it reads a storage image. */
+static bool is_readable(VkImageLayout layout, bool sampled, bool depth)
+{
+    if (layout == VK_IMAGE_LAYOUT_GENERAL) return true;
+    if (!sampled) return false;
+    return layout == VK_IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL || layout == VK_IMAGE_LAYOUT_READ_ONLY_OPTIMAL ||
+           (depth && (layout == VK_IMAGE_LAYOUT_DEPTH_STENCIL_READ_ONLY_OPTIMAL ||
+                      layout == VK_IMAGE_LAYOUT_DEPTH_READ_ONLY_OPTIMAL ||
+                      layout == VK_IMAGE_LAYOUT_DEPTH_READ_ONLY_STENCIL_ATTACHMENT_OPTIMAL));
+}
+
+static vkt_result check_array(vkt_ctx *ctx, const vkt_texture_params *p, bool depth)
 {
     const vkt_host *h = &ctx->host;
-    const bool sampled = p->usage & VK_IMAGE_USAGE_SAMPLED_BIT, storage = p->usage & VK_IMAGE_USAGE_STORAGE_BIT;
+    const uint32_t channels = channels_of(p);
     char shape[80];
-    if (!p->image || !p->array || p->array->ctx != ctx)
-        return vkt_fail(h, VKT_E_ARG, "texture: want an image, and an array of this context");
-    if (!find_format(p->format)) return vkt_fail(h, VKT_E_ARG, "texture: no kernel supports the format %d", p->format);
-    if (!sampled && !(storage && find_format(p->format)->storage[READ]))
-        return vkt_fail(h, VKT_E_ARG, "texture: usage 0x%x allows nothing with format %d: want SAMPLED or STORAGE",
-                        p->usage, p->format);
-    if (p->layout != VK_IMAGE_LAYOUT_GENERAL && !(sampled && p->layout == VK_IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL))
-        return vkt_fail(h, VKT_E_ARG,
-                        "texture: want the layout GENERAL, or SHADER_READ_ONLY_OPTIMAL with the usage SAMPLED, got %d",
-                        p->layout);
-    if (channels_of(p) == 0)
+    if (channels == 0 || (uint64_t)p->width * p->height > UINT32_MAX)
         return vkt_fail(h, VKT_E_ARG, "texture: %u x %u pixels want f32 (%u,%u,C) or (%llu,C), C 1 to 4, got %s %s",
                         p->width, p->height, p->height, p->width, (unsigned long long)p->width * p->height,
                         vkt_dtype_name(p->array->dtype), vkt_shape_text(p->array->shape, shape));
+    if (depth && channels != 1)
+        return vkt_fail(h, VKT_E_ARG, "texture: depth has one channel: want an array with C = 1, got %u", channels);
     if (p->array->bytes > ctx->limits.max_storage_range_bytes)
         return vkt_fail(h, VKT_E_UNSUPPORTED, "texture: an array of %llu bytes, and this device binds at most %llu",
                         (unsigned long long)p->array->bytes, (unsigned long long)ctx->limits.max_storage_range_bytes);
     return VKT_OK;
 }
 
+static vkt_result check(vkt_ctx *ctx, const vkt_texture_params *p)
+{
+    const vkt_host *h = &ctx->host;
+    const bool sampled = p->usage & VK_IMAGE_USAGE_SAMPLED_BIT, storage = p->usage & VK_IMAGE_USAGE_STORAGE_BIT;
+    if (!p->image || !p->array || p->array->ctx != ctx)
+        return vkt_fail(h, VKT_E_ARG, "texture: want an image, and an array of this context");
+    const vkt_texture_format *f = vkt_texture_format_find(p->format);
+    if (!f)
+        return vkt_fail(h, VKT_E_ARG, "texture: no kernel supports VkFormat %d; want one of %s", p->format,
+                        vkt_texture_format_names());
+    const bool reads = storage && vkt_texture_kernel(ctx, f, false),
+               writes = storage && vkt_texture_kernel(ctx, f, true);
+    if (!sampled && !reads && !writes)
+        return vkt_fail(h, VKT_E_ARG,
+                        storage
+                            ? "texture: this device has no storage images of %s for the library: want the usage SAMPLED"
+                            : "texture: an image of %s wants the usage SAMPLED or STORAGE",
+                        f->name);
+    const bool depth = f->aspects & VK_IMAGE_ASPECT_DEPTH_BIT;
+    if (!is_readable(p->layout, sampled, depth))
+        return vkt_fail(h, VKT_E_ARG,
+                        "texture: want the layout GENERAL, or with the usage SAMPLED %sSHADER_READ_ONLY_OPTIMAL or "
+                        "READ_ONLY_OPTIMAL, got %d",
+                        depth ? "DEPTH_STENCIL_READ_ONLY_OPTIMAL, DEPTH_READ_ONLY_OPTIMAL, "
+                                "DEPTH_READ_ONLY_STENCIL_ATTACHMENT_OPTIMAL, "
+                              : "",
+                        p->layout);
+    return check_array(ctx, p, depth);
+}
+
 /* ---- creation ---- */
 
-static vkt_result make_view(vkt_texture *t, const vkt_texture_params *p)
+static vkt_result make_view(vkt_texture *t, const vkt_texture_params *p, bool storage)
 {
-    const VkImageViewUsageCreateInfo usage = {
-        .sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_USAGE_CREATE_INFO,
-        .usage = p->usage & (VK_IMAGE_USAGE_SAMPLED_BIT |
-                             (find_format(p->format)->storage[READ] ? VK_IMAGE_USAGE_STORAGE_BIT : 0u))
-    };
+    const VkImageViewUsageCreateInfo usage = { .sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_USAGE_CREATE_INFO,
+                                               .usage = p->usage & (VK_IMAGE_USAGE_SAMPLED_BIT |
+                                                                    (storage ? VK_IMAGE_USAGE_STORAGE_BIT : 0u)) };
+    const VkImageAspectFlags depth = vkt_texture_format_find(p->format)->aspects & VK_IMAGE_ASPECT_DEPTH_BIT;
     const VkImageViewCreateInfo info = { .sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO,
                                          .pNext = &usage,
                                          .image = p->image,
                                          .viewType = VK_IMAGE_VIEW_TYPE_2D,
                                          .format = p->format,
-                                         .subresourceRange = { .aspectMask = VK_IMAGE_ASPECT_COLOR_BIT,
+                                         .subresourceRange = { .aspectMask = depth ? depth : VK_IMAGE_ASPECT_COLOR_BIT,
                                                                .baseMipLevel = p->level,
                                                                .levelCount = 1,
                                                                .baseArrayLayer = p->layer,
@@ -158,19 +169,23 @@ static vkt_result make_direction(vkt_texture *t, vkt_kernel_id kernel, direction
 
 static vkt_result build(vkt_texture *t, const vkt_texture_params *p)
 {
+    vkt_ctx *ctx = t->ctx;
     const bool sampled = p->usage & VK_IMAGE_USAGE_SAMPLED_BIT, storage = p->usage & VK_IMAGE_USAGE_STORAGE_BIT;
-    const format *f = find_format(p->format);
-    const uint32_t lanes = VKT_MIN(LANES, t->ctx->limits.max_workgroup_lanes);
-    const uint64_t pixels = (uint64_t)p->width * p->height;
-    t->groups = (uint32_t)VKT_MIN((pixels + lanes - 1) / lanes, t->ctx->limits.max_groups);
+    const vkt_texture_format *f = vkt_texture_format_find(p->format);
+    const vkt_kernel_id write = storage ? vkt_texture_kernel(ctx, f, true) : VKT_K_NONE,
+                        read = sampled   ? VKT_K_TEXTURE_READ_SAMPLED
+                               : storage ? vkt_texture_kernel(ctx, f, false)
+                                         : VKT_K_NONE;
+    const uint32_t lanes = VKT_MIN(LANES, ctx->limits.max_workgroup_lanes), pixels = p->width * p->height;
+    t->groups = VKT_MIN(pixels / lanes + (pixels % lanes != 0), ctx->limits.max_groups);
     t->push = (vkt_texture_push){
-        .width = p->width, .pixels = (uint32_t)pixels, .channels = channels_of(p), .lanes = t->groups * lanes
+        .width = p->width, .pixels = pixels, .channels = channels_of(p), .lanes = t->groups * lanes
     };
-    VKT_TRY(make_view(t, p));
+    VKT_TRY(make_view(t, p, write || (read && !sampled)));
     VKT_TRY(make_pool(t));
-    VKT_TRY(make_direction(t, sampled ? VKT_K_TEXTURE_READ_SAMPLED : f->storage[READ], &t->directions[READ]));
-    if (!storage || !f->storage[WRITE] || p->layout != VK_IMAGE_LAYOUT_GENERAL) return VKT_OK;
-    return make_direction(t, f->storage[WRITE], &t->directions[WRITE]);
+    if (read) VKT_TRY(make_direction(t, read, &t->directions[READ]));
+    if (!write || p->layout != VK_IMAGE_LAYOUT_GENERAL) return VKT_OK;
+    return make_direction(t, write, &t->directions[WRITE]);
 }
 
 vkt_result vkt_texture_adopt(vkt_ctx *ctx, const vkt_texture_params *params, vkt_texture **out)
@@ -212,7 +227,9 @@ static vkt_result record(vkt_texture *t, int which, VkCommandBuffer cmd)
     vkt_ctx *ctx = t->ctx;
     const direction *w = &t->directions[which];
     if (!w->pipeline)
-        return vkt_fail(&ctx->host, VKT_E_STATE, "%s: want the usage STORAGE, the layout GENERAL and a storage format",
+        return vkt_fail(&ctx->host, VKT_E_STATE,
+                        "%s: want the usage STORAGE, the layout GENERAL and a format that this device has for storage "
+                        "images",
                         names[which]);
     if (!cmd) return vkt_fail(&ctx->host, VKT_E_ARG, "%s: want a command buffer", names[which]);
     ctx->vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, w->pipeline->handle);

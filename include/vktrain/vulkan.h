@@ -212,20 +212,34 @@ typedef struct vkt_texture vkt_texture;
 
 /* The description of an image. All members are required, except level and layer. */
 typedef struct vkt_texture_params {
-    VkImage image;           /* 2D, one sample, colour */
-    VkFormat format;         /* R8G8B8A8_UNORM, R16G16B16A16_SFLOAT, R32G32B32A32_SFLOAT; for reading as SAMPLED also
-                              * R8G8B8A8_SRGB, B8G8R8A8_UNORM and B8G8R8A8_SRGB. sRGB numbers become linear */
+    VkImage image;           /* 2D, one sample */
+    VkFormat format;         /* one of the list below */
     VkImageUsageFlags usage; /* usage of the image: SAMPLED or STORAGE for reading, STORAGE for writing */
     uint32_t width, height;  /* size of the level, in pixels */
     uint32_t level, layer;   /* the level and layer that are read and written */
-    VkImageLayout layout;    /* layout whenever the library's work runs: GENERAL. It may be SHADER_READ_ONLY_OPTIMAL if
-                              * the image is only read, as SAMPLED */
+    VkImageLayout layout;    /* layout whenever the library's work runs: GENERAL. If the image is only read, as SAMPLED,
+                              * also SHADER_READ_ONLY_OPTIMAL or READ_ONLY_OPTIMAL. For depth also
+                              * DEPTH_STENCIL_READ_ONLY_OPTIMAL, DEPTH_READ_ONLY_OPTIMAL or
+                              * DEPTH_READ_ONLY_STENCIL_ATTACHMENT_OPTIMAL */
     vkt_array *array; /* f32, (height, width, C) or (height * width, C) with C from 1 to 4; outlives the vkt_texture */
 } vkt_texture_params;
 /* Ties an image of the application to an array. Pixel (x, y), y downwards, is row y * width + x of the array. Reading
- * copies the first C channels. Writing sets the channels that the array does not have: alpha to 1, the others to 0.
- * Numbers that an integer format cannot hold are clamped. The call makes a view of the image; destroying the
- * vkt_texture does not touch the image. Owner: the caller.
+ * copies the first C channels. Of channels that the format does not have, alpha is 1 and the others are 0. Writing sets
+ * the channels that the array does not have: alpha to 1, the others to 0. The call makes a view of the image;
+ * destroying the vkt_texture does not touch the image. Owner: the caller.
+ *
+ * Formats that are read and written: R8G8B8A8_UNORM, R16G16B16A16_SFLOAT, R32_SFLOAT and R32G32B32A32_SFLOAT, as
+ * SAMPLED or STORAGE. If the device's VkFormatProperties3 has STORAGE_READ_WITHOUT_FORMAT and
+ * STORAGE_WRITE_WITHOUT_FORMAT, also as STORAGE: B8G8R8A8_UNORM, A2B10G10R10_UNORM_PACK32 (RGB10A2),
+ * A2R10G10B10_UNORM_PACK32, B10G11R11_UFLOAT_PACK32 (R11G11B10F), R16_SFLOAT, R16G16_SFLOAT and R32G32_SFLOAT; these
+ * are always read as SAMPLED. Only read, as SAMPLED: R8G8B8A8_SRGB and B8G8R8A8_SRGB, whose numbers become linear;
+ * depth (C = 1) of D16_UNORM, X8_D24_UNORM_PACK32, D32_SFLOAT, D24_UNORM_S8_UINT and D32_SFLOAT_S8_UINT.
+ *
+ * Reading is exact, except for sRGB numbers, whose error the device decides, and subnormal numbers of f32, which a
+ * device may read as zero. Writing rounds to one of the two neighbours in the format; the device decides which. In
+ * UNORM, numbers are clamped to [0,1], and NaN becomes any number. In B10G11R11_UFLOAT_PACK32, numbers below 0 become
+ * 0. In all float formats NaN stays NaN, infinities stay infinite (-inf becomes 0 without a sign), and finite numbers
+ * above the largest one become this number or infinity.
  *
  * Before the library reads the image, the application makes its own writes visible to SAMPLED_READ or STORAGE_READ of
  * the compute stage. Before the library writes the image, the application's accesses must be finished before
