@@ -157,8 +157,10 @@ struct vkt_op {
     const char *name;
     uint8_t min_in, max_in; /* inputs beyond min_in are optional */
     bool uses_step;         /* the step state is appended as the last input by vkt_apply */
-    bool side_effect;       /* runs even if nothing reads its outputs (updates, reports) */
-    bool cheap;             /* it takes little time, so it may be recomputed to save memory */
+    /* Returns the number of rows of a node whose kernels count only the real rows of a run. NULL: no kernel does so. */
+    uint32_t (*batch)(const vkt_node *n);
+    bool side_effect; /* runs even if nothing reads its outputs (updates, reports) */
+    bool cheap;       /* it takes little time, so it may be recomputed to save memory */
     uint8_t in_place; /* bit i: output 0 may overwrite input i, if all inputs with a bit have the output's type, shape
                        * and layout. The kernels must allow this: only the lane that writes an element of the output
                        * reads this element of the input, and it reads before it writes */
@@ -452,6 +454,11 @@ const vkt_node *vkt_fuse_slope(const vkt_emit *e);
 static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i)
 {
     return &n->g->values[n->in[i].id];
+}
+/* Returns the first dimension of input 0, for vkt_op.batch. */
+static inline uint32_t vkt_batch_of_first(const vkt_node *n)
+{
+    return vkt_node_in(n, 0)->shape.dim[0];
 }
 static inline const vkt_value *vkt_node_out(const vkt_node *n, uint32_t i)
 {

@@ -276,13 +276,15 @@ static vkt_result make_memory(vkt_program *p)
     return make_step(p);
 }
 
-/* Returns the batch of the graph's gather. Without a gather, returns the largest first dimension of the values with
- * layout BATCH_LAST. Returns 0 if there is neither, because the first dimension of an input with layout ROWS need not
- * be a batch. */
+/* Returns the batch of the graph's gather. Without a gather, returns the largest batch of the nodes that count real
+ * rows, and of the values with layout BATCH_LAST. Returns 0 if there is none of these: then no node reads the rows, and
+ * the first dimension of an input with layout ROWS need not be a batch. */
 static uint32_t find_most_rows(const vkt_graph *g)
 {
     uint32_t most = 0;
     if (g->batch) return g->batch;
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->op->batch) most = VKT_MAX(most, g->nodes[i]->op->batch(g->nodes[i]));
     for (size_t i = 1; i < g->n_values; i++) {
         const vkt_value *v = &g->values[i];
         if (v->layout == VKT_BATCH_LAST && v->shape.rank) most = VKT_MAX(most, v->shape.dim[0]);

@@ -287,10 +287,18 @@ VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */
 /* The values that change from run to run. */
 typedef struct vkt_run {
     float lr;       /* learning rate of the update, if the graph has one */
-    uint32_t rows;  /* real rows of this batch, not more than the graph's batch; 0: all */
+    uint32_t rows;  /* real rows of this batch; 0: all. See below */
     uint32_t first; /* index of the batch's first row in the row order; rows past the order's end are zeros of class
                      * 0 */
 } vkt_run;
+/* Fewer rows than the batch. The first `rows` rows of a batch are real. Losses, their gradients, counts of correct rows
+ * and the statistics of batch norm use only these: a mean is divided by `rows`. A gather fills the other rows with
+ * zeros of class 0. All other ops compute all rows, so outputs past the real rows have no meaning, and
+ * inputs there must be finite (0 times NaN is NaN in the gradient of a weight). The batch is that of
+ * the graph's gather; without a gather, the largest one of these ops and of the values with layout BATCH_LAST. More
+ * rows than the batch are VKT_E_ARG, in every function with a vkt_run. If a graph has no such op or value, `rows` is
+ * not used, and may be any number. */
+
 /* Submits the recorded commands. *run_index (may be NULL) gets the number of this run among the program's runs, from 0.
  *
  * If the device has timestamps and max_submission_ns of the context is not UINT64_MAX, the first two runs are submitted

@@ -93,7 +93,8 @@ VKT_API vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_pa
 /* Semaphores of the application, binary or timeline, as for VkSubmitInfo2. They are read before the call returns. The
  * signal of a binary semaphore in `waits` must be submitted already. The signal of a timeline may be submitted later,
  * but must not depend on a library call that waits for earlier runs (the comment of vkt_program_run says which calls
- * wait). NULL or a zeroed struct: no semaphores. */
+ * wait). NULL or a zeroed struct: no semaphores. A null semaphore, or more than VKT_SYNC_MAX of them, are VKT_E_ARG;
+ * then nothing is submitted. */
 typedef struct vkt_sync {
     const VkSemaphoreSubmitInfo *waits;   /* waited for before the first command */
     uint32_t n_waits;                     /* at most VKT_SYNC_MAX */
