@@ -57,6 +57,9 @@ static vkt_result check_array(vkt_ctx *ctx, const vkt_texture_params *p, bool de
         return vkt_fail(h, VKT_E_ARG, "texture: %u x %u pixels want f32 (%u,%u,C) or (%llu,C), C 1 to 4, got %s %s",
                         p->width, p->height, p->height, p->width, (unsigned long long)p->width * p->height,
                         vkt_dtype_name(p->array->dtype), vkt_shape_text(p->array->shape, shape));
+    if (p->x > INT32_MAX - p->width || p->y > INT32_MAX - p->height)
+        return vkt_fail(h, VKT_E_ARG, "texture: no image has the pixels (%u,%u) to (%llu,%llu)", p->x, p->y,
+                        (unsigned long long)p->x + p->width, (unsigned long long)p->y + p->height);
     if (depth && channels != 1)
         return vkt_fail(h, VKT_E_ARG, "texture: depth has one channel: want an array with C = 1, got %u", channels);
     if (p->array->bytes > ctx->limits.max_storage_range_bytes)
@@ -178,9 +181,12 @@ static vkt_result build(vkt_texture *t, const vkt_texture_params *p)
                                          : VKT_K_NONE;
     const uint32_t lanes = VKT_MIN(LANES, ctx->limits.max_workgroup_lanes), pixels = p->width * p->height;
     t->groups = VKT_MIN(pixels / lanes + (pixels % lanes != 0), ctx->limits.max_groups);
-    t->push = (vkt_texture_push){
-        .width = p->width, .pixels = pixels, .channels = channels_of(p), .lanes = t->groups * lanes
-    };
+    t->push = (vkt_texture_push){ .left = p->x,
+                                  .top = p->y,
+                                  .width = p->width,
+                                  .pixels = pixels,
+                                  .channels = channels_of(p),
+                                  .lanes = t->groups * lanes };
     VKT_TRY(make_view(t, p, write || (read && !sampled)));
     VKT_TRY(make_pool(t));
     if (read) VKT_TRY(make_direction(t, read, &t->directions[READ]));

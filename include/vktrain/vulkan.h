@@ -211,20 +211,23 @@ VKT_API vkt_result vkt_program_buffer(const vkt_program *p, vkt_tensor t, vkt_vk
 /* An image of the application, tied to an array. */
 typedef struct vkt_texture vkt_texture;
 
-/* The description of an image. All members are required, except level and layer. */
+/* The description of an image. All members are required, except level, layer, x and y. */
 typedef struct vkt_texture_params {
     VkImage image;           /* 2D, one sample */
     VkFormat format;         /* one of the list below */
     VkImageUsageFlags usage; /* usage of the image: SAMPLED or STORAGE for reading, STORAGE for writing */
-    uint32_t width, height;  /* size of the level, in pixels */
+    uint32_t width, height;  /* size of the rectangle that is copied, in pixels: the whole level, or a part of it */
     uint32_t level, layer;   /* the level and layer that are read and written */
     VkImageLayout layout;    /* layout whenever the library's work runs: GENERAL. If the image is only read, as SAMPLED,
                               * also SHADER_READ_ONLY_OPTIMAL or READ_ONLY_OPTIMAL. For depth also
                               * DEPTH_STENCIL_READ_ONLY_OPTIMAL, DEPTH_READ_ONLY_OPTIMAL or
                               * DEPTH_READ_ONLY_STENCIL_ATTACHMENT_OPTIMAL */
+    uint32_t x, y; /* first pixel of the rectangle in the level. The library does not know the size of the level, so the
+                    * caller makes sure that the rectangle is inside */
     vkt_array *array; /* f32, (height, width, C) or (height * width, C) with C from 1 to 4; outlives the vkt_texture */
 } vkt_texture_params;
-/* Ties an image of the application to an array. Pixel (x, y), y downwards, is row y * width + x of the array. Reading
+/* Ties an image of the application to an array. Pixel (i, j) of the rectangle, j downwards, is row
+ * j * width + i of the array. Other pixels of the image do not change. Reading
  * copies the first C channels. Of channels that the format does not have, alpha is 1 and the others are 0. Writing sets
  * the channels that the array does not have: alpha to 1, the others to 0. The call makes a view of the image;
  * destroying the vkt_texture does not touch the image. Owner: the caller.
