@@ -13,6 +13,7 @@
 typedef struct vkt_handover {
     vkt_commands commands;
     uint32_t family; /* the other queue family, as recorded */
+    uint32_t layout; /* of an image: the application's layout, as recorded */
     uint64_t value;  /* timeline value of its last submission */
 } vkt_handover;
 
@@ -191,6 +192,9 @@ vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next);
 vkt_result vkt_slices_turn(vkt_program *p, uint64_t budget_ns, uint32_t *next, bool *ready);
 /* Remembers that slices [first, end) of this frame's set were submitted, the last one with this timeline value. */
 void vkt_slices_submitted(vkt_slices *s, uint32_t first, uint32_t end, uint64_t value);
+/* host.c: checks that the other owner in a transfer is a queue family of the device, another process or another driver.
+ */
+vkt_result vkt_check_other_family(vkt_ctx *ctx, uint32_t family);
 /* access.c: returns VKT_OK for a value of the graph that an application may read, else VKT_E_ARG. Such a value is kept,
  * or is not an activation (for instance an input or a parameter). */
 vkt_result vkt_check_readable(const vkt_program *p, vkt_tensor t);

@@ -15,7 +15,10 @@ struct vkt_texture {
     vkt_ctx *ctx;
     vkt_array *array;
     VkImageView view;
+    VkImage image;
+    VkImageSubresourceRange range; /* of the transfers of ownership: all aspects of the level and layer */
     VkImageLayout layout;
+    vkt_handover handover[2]; /* [0] releases the image, [1] acquires it; made at the first use */
     VkDescriptorPool pool;
     vkt_texture_push push;
     uint32_t groups;
@@ -111,11 +114,8 @@ static vkt_result make_view(vkt_texture *t, const vkt_texture_params *p, bool st
                                          .image = p->image,
                                          .viewType = VK_IMAGE_VIEW_TYPE_2D,
                                          .format = p->format,
-                                         .subresourceRange = { .aspectMask = depth ? depth : VK_IMAGE_ASPECT_COLOR_BIT,
-                                                               .baseMipLevel = p->level,
-                                                               .levelCount = 1,
-                                                               .baseArrayLayer = p->layer,
-                                                               .layerCount = 1 } };
+                                         .subresourceRange = { depth ? depth : VK_IMAGE_ASPECT_COLOR_BIT, p->level, 1,
+                                                               p->layer, 1 } };
     const VkResult r = t->ctx->vk.CreateImageView(t->ctx->device, &info, t->ctx->allocation, &t->view);
     if (r != VK_SUCCESS) t->view = VK_NULL_HANDLE;
     return vkt_vk_check(t->ctx, r, "vkCreateImageView");
@@ -181,6 +181,7 @@ static vkt_result build(vkt_texture *t, const vkt_texture_params *p)
                                          : VKT_K_NONE;
     const uint32_t lanes = VKT_MIN(LANES, ctx->limits.max_workgroup_lanes), pixels = p->width * p->height;
     t->groups = VKT_MIN(pixels / lanes + (pixels % lanes != 0), ctx->limits.max_groups);
+    t->range = (VkImageSubresourceRange){ f->aspects, p->level, 1, p->layer, 1 };
     t->push = (vkt_texture_push){ .left = p->x,
                                   .top = p->y,
                                   .width = p->width,
@@ -204,7 +205,7 @@ vkt_result vkt_texture_adopt(vkt_ctx *ctx, const vkt_texture_params *params, vkt
     VKT_TRY(check(ctx, params));
     vkt_texture *t = vkt_alloc(&ctx->host, sizeof *t);
     if (!t) return vkt_fail_nomem(&ctx->host, "a texture", sizeof *t);
-    *t = (vkt_texture){ .ctx = ctx, .array = params->array, .layout = params->layout };
+    *t = (vkt_texture){ .ctx = ctx, .array = params->array, .image = params->image, .layout = params->layout };
     const vkt_result r = build(t, params);
     if (r == VKT_OK)
         *out = t;
@@ -219,7 +220,10 @@ void vkt_texture_destroy(vkt_texture **pt)
     if (!t) return;
     vkt_ctx *ctx = t->ctx;
     vkt_settle(ctx);
-    for (int i = 0; i < 2; i++) vkt_commands_destroy(ctx, &t->directions[i].commands);
+    for (int i = 0; i < 2; i++) {
+        vkt_commands_destroy(ctx, &t->directions[i].commands);
+        vkt_commands_destroy(ctx, &t->handover[i].commands);
+    }
     VKT_DROP(ctx, DescriptorPool, t->pool);
     VKT_DROP(ctx, ImageView, t->view);
     vkt_free(&ctx->host, t);
@@ -291,4 +295,67 @@ vkt_result vkt_texture_record_write(vkt_texture *t, VkCommandBuffer cmd)
 {
     VKT_WANT(NULL, t);
     return record(t, WRITE, cmd);
+}
+
+/* ---- ownership ---- */
+
+/* Records one half of a transfer of ownership with a change of layout. The application records the other half, with the
+ * same families and layouts. If `other` is the library's own family, there is only the change of layout. */
+static vkt_result record_handover(vkt_texture *t, bool acquire, uint32_t other, VkImageLayout layout, vkt_commands *c)
+{
+    vkt_ctx *ctx = t->ctx;
+    const bool own = other == ctx->compute.family;
+    const VkPipelineStageFlags2 all = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
+                                compute = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
+    const VkAccessFlags2 writes = t->directions[WRITE].pipeline ? VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT : 0;
+    const VkAccessFlags2 uses = writes | VK_ACCESS_2_SHADER_READ_BIT;
+    const VkAccessFlags2 theirs = own ? VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT : VK_ACCESS_2_NONE;
+    const VkImageMemoryBarrier2 b = { .sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER_2,
+                                      .srcStageMask = acquire ? all : compute,
+                                      .srcAccessMask = acquire ? theirs & VK_ACCESS_2_MEMORY_WRITE_BIT : writes,
+                                      .dstStageMask = acquire ? compute : all,
+                                      .dstAccessMask = acquire ? uses : theirs,
+                                      .oldLayout = acquire ? layout : t->layout,
+                                      .newLayout = acquire ? t->layout : layout,
+                                      .srcQueueFamilyIndex = acquire ? other : ctx->compute.family,
+                                      .dstQueueFamilyIndex = acquire ? ctx->compute.family : other,
+                                      .image = t->image,
+                                      .subresourceRange = t->range };
+    if (!c->pool) VKT_TRY(vkt_commands_create(ctx, "hand-over", c));
+    VKT_TRY(vkt_commands_begin(ctx, c, true));
+    ctx->vk.CmdPipelineBarrier2(c->cmd, &(VkDependencyInfo){ .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
+                                                             .imageMemoryBarrierCount = 1,
+                                                             .pImageMemoryBarriers = &b });
+    return vkt_commands_end(ctx, c);
+}
+
+static vkt_result hand_over(vkt_texture *t, bool acquire, uint32_t other, VkImageLayout layout, const vkt_sync *sync)
+{
+    vkt_handover *h = &t->handover[acquire];
+    if (!acquire && (layout == VK_IMAGE_LAYOUT_UNDEFINED || layout == VK_IMAGE_LAYOUT_PREINITIALIZED))
+        return vkt_fail(&t->ctx->host, VKT_E_ARG, "hand-over: an image cannot get the layout %d", layout);
+    if (!h->commands.cmd || h->family != other || h->layout != (uint32_t)layout) {
+        VKT_TRY(vkt_check_other_family(t->ctx, other));
+        VKT_TRY(vkt_wait(t->ctx, h->value)); /* the commands must be done before they are recorded again */
+        const vkt_result r = record_handover(t, acquire, other, layout, &h->commands);
+        if (r != VKT_OK) {
+            vkt_commands_destroy(t->ctx, &h->commands);
+            return r;
+        }
+        h->family = other;
+        h->layout = (uint32_t)layout;
+    }
+    return vkt_submit_synced(t->ctx, h->commands.cmd, sync, acquire ? "acquire" : "release", &h->value);
+}
+
+vkt_result vkt_texture_acquire(vkt_texture *t, uint32_t from_family, VkImageLayout from_layout, const vkt_sync *sync)
+{
+    VKT_WANT(NULL, t);
+    return hand_over(t, true, from_family, from_layout, sync);
+}
+
+vkt_result vkt_texture_release(vkt_texture *t, uint32_t to_family, VkImageLayout to_layout, const vkt_sync *sync)
+{
+    VKT_WANT(NULL, t);
+    return hand_over(t, false, to_family, to_layout, sync);
 }

@@ -257,6 +257,19 @@ VKT_API void vkt_texture_destroy(vkt_texture **t); /* waits for submitted copies
  * of `sync` (NULL: none). VKT_E_STATE if usage, format or layout do not allow the copy. */
 VKT_API vkt_result vkt_texture_read(vkt_texture *t, const vkt_sync *sync);
 VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
+/* Submit the library's half of an ownership transfer between queue families, with the semaphores of `sync`, as
+ * vkt_array_acquire and vkt_array_release do for buffers. The barrier covers all aspects of the texture's level and
+ * layer. It also changes the layout: from `from_layout` to vkt_texture_params.layout, or from that to `to_layout`. The
+ * barrier of the application's half has the same two layouts and the same two families. It is submitted before
+ * vkt_texture_acquire, which waits for its semaphore, or after vkt_texture_release, whose semaphore it waits for. With
+ * the adopted queue's own family there is no other half: then the call only changes the layout, after all earlier work
+ * on the queue. If several vkt_textures are parts of one level and layer, one of them is transferred. An image with the
+ * sharing mode VK_SHARING_MODE_CONCURRENT needs no transfer. VKT_E_ARG for another family than those of
+ * vkt_array_acquire, or a `to_layout` that is UNDEFINED or PREINITIALIZED. */
+VKT_API vkt_result vkt_texture_acquire(vkt_texture *t, uint32_t from_family, VkImageLayout from_layout,
+                                       const vkt_sync *sync);
+VKT_API vkt_result vkt_texture_release(vkt_texture *t, uint32_t to_family, VkImageLayout to_layout,
+                                       const vkt_sync *sync);
 /* Record the copies of vkt_texture_read and vkt_texture_write, under the conditions of vkt_program_record. The
  * application records barriers before and after: for buffers, with the stages and accesses that vkt_program_barriers
  * returns; for the image, as the comment of vkt_texture_adopt says. */

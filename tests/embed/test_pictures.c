@@ -1,4 +1,4 @@
-/* Images of the application: rectangles of them. */
+/* Images of the application: rectangles of them, and transfers of ownership between queue families. */
 #include <string.h>
 
 #include "base/base.h"
@@ -143,6 +143,151 @@ static void rectangles_of_no_image_are_refused(void **state)
     rig_free(&r);
 }
 
+/* ---- ownership ---- */
+
+/* A layer between the library and the driver: it notes the last image barrier, and has one more queue family. */
+static struct {
+    PFN_vkGetInstanceProcAddr get_instance;
+    PFN_vkGetDeviceProcAddr get_device;
+    PFN_vkCmdPipelineBarrier2 barrier;
+    PFN_vkGetPhysicalDeviceQueueFamilyProperties families;
+    VkImageMemoryBarrier2 last;
+    uint32_t count;  /* image barriers so far */
+    bool only_noted; /* barriers that name the family that does not exist do not reach the driver */
+} spy;
+
+static VKAPI_ATTR void VKAPI_CALL spy_barrier(VkCommandBuffer cmd, const VkDependencyInfo *info)
+{
+    if (info->imageMemoryBarrierCount) spy.last = info->pImageMemoryBarriers[0];
+    spy.count += info->imageMemoryBarrierCount;
+    if (!info->imageMemoryBarrierCount || !spy.only_noted) spy.barrier(cmd, info);
+}
+
+static VKAPI_ATTR void VKAPI_CALL spy_families(VkPhysicalDevice phys, uint32_t *n, VkQueueFamilyProperties *out)
+{
+    spy.families(phys, n, out);
+    if (!out) ++*n;
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL spy_device(VkDevice device, const char *name)
+{
+    const PFN_vkVoidFunction f = spy.get_device(device, name);
+    if (strcmp(name, "vkCmdPipelineBarrier2") != 0) return f;
+    spy.barrier = (PFN_vkCmdPipelineBarrier2)f;
+    return (PFN_vkVoidFunction)spy_barrier;
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL spy_instance(VkInstance instance, const char *name)
+{
+    const PFN_vkVoidFunction f = spy.get_instance(instance, name);
+    if (strcmp(name, "vkGetDeviceProcAddr") == 0) {
+        spy.get_device = (PFN_vkGetDeviceProcAddr)f;
+        return (PFN_vkVoidFunction)spy_device;
+    }
+    if (strcmp(name, "vkGetPhysicalDeviceQueueFamilyProperties") == 0) {
+        spy.families = (PFN_vkGetPhysicalDeviceQueueFamilyProperties)f;
+        return (PFN_vkVoidFunction)spy_families;
+    }
+    return f;
+}
+
+static void check_barrier(const rig *r, uint32_t from, uint32_t to, VkImageLayout before, VkImageLayout after)
+{
+    const VkImageMemoryBarrier2 *b = &spy.last;
+    assert_true(b->image == r->image.handle);
+    assert_int_equal(b->srcQueueFamilyIndex, from);
+    assert_int_equal(b->dstQueueFamilyIndex, to);
+    assert_int_equal(b->oldLayout, before);
+    assert_int_equal(b->newLayout, after);
+    const VkImageSubresourceRange *s = &b->subresourceRange;
+    assert_int_equal(s->aspectMask, VK_IMAGE_ASPECT_COLOR_BIT);
+    assert_true(s->baseMipLevel == 0 && s->levelCount == 1 && s->baseArrayLayer == 0 && s->layerCount == 1);
+}
+
+/* The queue family `other` is one that the device does not have, so the driver does not see these barriers. */
+static void both_halves_of_a_transfer_match(void **state)
+{
+    (void)state;
+    rig r;
+    vkt_texture *t;
+    rig_make(&r);
+    vkt_ctx_destroy(&r.ctx);
+    uint32_t other = 0;
+    r.a.GetPhysicalDeviceQueueFamilyProperties(r.a.phys, &other, NULL);
+    spy.get_instance = r.a.get_proc;
+    spy.count = 0;
+    vkt_adopt_params offer = app_offer(&r.a);
+    offer.get_proc_addr = spy_instance;
+    DO(vkt_ctx_adopt(&offer, &(vkt_ctx_params){ .no_pipeline_cache = true }, &r.a.host, &r.ctx));
+    vkt_array *array = new_array(r.ctx, H, W, 4, NULL);
+    vkt_texture_params p = params_of(&r, array);
+    const VkImageLayout drawn = VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL;
+    DO(vkt_texture_adopt(r.ctx, &p, &t));
+    spy.only_noted = true;
+    DO(vkt_texture_acquire(t, other, drawn, NULL));
+    check_barrier(&r, other, r.a.family, drawn, GENERAL);
+    assert_int_equal(spy.last.srcAccessMask, 0);
+    assert_int_equal(spy.last.dstStageMask, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT);
+    assert_true(spy.last.dstAccessMask & VK_ACCESS_2_SHADER_READ_BIT);
+    DO(vkt_texture_acquire(t, other, drawn, NULL)); /* the same barrier is not recorded again */
+    assert_int_equal(spy.count, 1);
+    DO(vkt_texture_release(t, other, drawn, NULL));
+    check_barrier(&r, r.a.family, other, GENERAL, drawn);
+    assert_int_equal(spy.last.srcStageMask, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT);
+    assert_int_equal(spy.last.srcAccessMask, VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT);
+    assert_int_equal(spy.last.dstAccessMask, 0);
+    DO(vkt_texture_release(t, other, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, NULL));
+    check_barrier(&r, r.a.family, other, GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL);
+    assert_int_equal(spy.count, 3);
+    spy.only_noted = false;
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_texture_acquire(t, other + 1, drawn, NULL), VKT_E_ARG);
+    vkt_test_error_contains("want a queue family below");
+    assert_int_equal(vkt_texture_release(t, other, VK_IMAGE_LAYOUT_UNDEFINED, NULL), VKT_E_ARG);
+    vkt_test_error_contains("cannot get the layout 0");
+    vkt_test_expect_errors(false);
+    assert_int_equal(spy.count, 3);
+    vkt_texture_destroy(&t);
+    vkt_array_destroy(&array);
+    rig_free(&r);
+}
+
+/* Transfers from and to an external user, as the driver and the validation layer see them, and changes of layout on the
+ * library's own family: the copies between them are right. */
+static void images_are_acquired_and_released(void **state)
+{
+    (void)state;
+    static float data[PIXELS * 4], got[PIXELS * 4];
+    rig r;
+    vkt_texture *t;
+    rig_make(&r);
+    for (int i = 0; i < PIXELS * 4; i++) data[i] = -1 - (float)i;
+    vkt_array *array = new_array(r.ctx, H, W, 4, NULL);
+    vkt_texture_params p = params_of(&r, array);
+    DO(vkt_texture_adopt(r.ctx, &p, &t));
+    const VkImageLayout theirs = VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL;
+    for (int round = 0; round < 2; round++) {
+        const uint32_t family = round ? VK_QUEUE_FAMILY_EXTERNAL : r.a.family;
+        DO(vkt_texture_release(t, family, theirs, NULL));
+        if (!round) app_image_copy(&r.a, &r.image, r.bytes.handle, false, theirs, theirs);
+        VkSemaphore ready = app_timeline_make(&r.a);
+        app_submit(&r.a, VK_NULL_HANDLE, NULL, 0);
+        const VkSemaphoreSubmitInfo wait = app_semaphore(r.a.timeline, r.a.submitted), signal = app_semaphore(ready, 1);
+        DO(vkt_texture_acquire(t, family, theirs, &(vkt_sync){ &wait, 1, &signal, 1 }));
+        DO(vkt_texture_read(t, NULL));
+        app_submit(&r.a, VK_NULL_HANDLE, &signal, 1);
+        app_wait(&r.a);
+        app_array_read(&r.a, array, got);
+        for (int i = 0; i < PIXELS * 4; i++) assert_true(got[i] == (float)i * (round ? -1 : 1) - (float)round);
+        if (!round) DO(vkt_array_write(array, 0, data, sizeof data));
+        if (!round) DO(vkt_texture_write(t, NULL));
+        app_timeline_free(&r.a, ready);
+    }
+    vkt_texture_destroy(&t);
+    vkt_array_destroy(&array);
+    rig_free(&r);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
 
 int main(void)
@@ -150,6 +295,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(rectangles_are_copied),
         TEST(rectangles_of_no_image_are_refused),
+        TEST(both_halves_of_a_transfer_match),
+        TEST(images_are_acquired_and_released),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
