@@ -292,11 +292,16 @@ static uint32_t find_most_rows(const vkt_graph *g)
     return most;
 }
 
+static vkt_result check_precision(vkt_ctx *ctx, const vkt_program_params *params)
+{
+    if ((unsigned)params->precision <= VKT_PRECISION_F32_SPLIT) return VKT_OK;
+    return vkt_fail(&ctx->host, VKT_E_ARG, "program: want a vkt_precision, got %d", (int)params->precision);
+}
+
 static vkt_result build(vkt_program *p, const vkt_program_params *params)
 {
     const vkt_host *h = &p->ctx->host;
-    if ((unsigned)params->precision > VKT_PRECISION_F32_SPLIT)
-        return vkt_fail(h, VKT_E_ARG, "program: want a vkt_precision, got %d", (int)params->precision);
+    VKT_TRY(check_precision(p->ctx, params));
     p->published = params->published;
     VKT_TRY(finish_graph(p));
     p->most_rows = find_most_rows(p->g);
@@ -368,16 +373,22 @@ vkt_result vkt_program_create_in_place(vkt_ctx *ctx, vkt_graph *g, vkt_store *st
     return create(ctx, g, store, params, (vkt_plan_options){ .guard_bytes = VKT_ALIGN_BYTES, .in_place = true }, out);
 }
 
-vkt_result vkt_program_need(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params, uint64_t *bytes)
+vkt_result vkt_program_plan_least(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params, vkt_program **out)
 {
-    VKT_TRY(g->status);
+    const vkt_program_params none = { 0 };
+    *out = NULL;
+    if (!params) params = &none;
+    if (g->status != VKT_OK) return vkt_fail(&ctx->host, g->status, "program: the graph has an error");
+    VKT_TRY(check_precision(ctx, params));
     vkt_program *p = vkt_alloc(&ctx->host, sizeof *p);
     if (!p) return vkt_fail_nomem(&ctx->host, "a plan", sizeof *p);
     *p = (vkt_program){ .ctx = ctx, .g = g, .options = { .in_place = true } };
     vkt_result r = finish_graph(p);
     if (r == VKT_OK) r = lower_and_plan(p, params, 0);
-    if (r == VKT_OK) *bytes = planned_bytes(p);
-    vkt_program_destroy(&p);
+    if (r == VKT_OK)
+        *out = p;
+    else
+        vkt_program_destroy(&p);
     return r;
 }
 

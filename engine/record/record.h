@@ -205,10 +205,9 @@ vkt_result vkt_program_fetch(vkt_program *p, vkt_tensor t, void *data);
 vkt_result vkt_debug_start(vkt_program *p);
 vkt_result vkt_debug_run(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *run_index);
 void vkt_debug_end(vkt_program *p);
-/* Computes the device memory that a program of this graph would need for activations, scratch, constants and inputs.
- * This only makes a plan, and nothing on the device. Of `params`, only precision and recompute have an effect. The
- * graph must not change afterwards. */
-vkt_result vkt_program_need(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params, uint64_t *bytes);
+/* program.c: makes a program that has only its plan, with the least memory, and nothing on the device. Of `params`,
+ * only precision and recompute have an effect. The graph must not change afterwards. Owner: the caller. */
+vkt_result vkt_program_plan_least(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params, vkt_program **out);
 /* Logs the text of vkt_program_print, line by line, at VKT_LOG_DEBUG. */
 void vkt_program_log(const vkt_program *p);
 

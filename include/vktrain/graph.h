@@ -274,6 +274,25 @@ typedef struct vkt_program_params {
                      * store has no such part, or the graph writes parameters or states (updates, running statistics) */
 } vkt_program_params;
 
+/* The least device memory that a graph needs, as vkt_program_needs computes it before anything is made. The sizes are
+ * those of buffers, rounded up to multiples of 256 bytes. A driver may round up more. */
+typedef struct vkt_memory_needs {
+    uint64_t program_bytes; /* activations, scratch, constants, inputs, step state, metrics. vkt_step_budget needs 32
+                             * bytes more for each slice, in two buffers */
+    uint64_t store_bytes;   /* a vkt_store of this graph: parameters, gradients, moments, clock; 0: no parameters */
+    uint64_t staging_bytes; /* the smallest rings for uploads and for reading back (vkt_ctx_params.staging_bytes =
+                             * 65536). The ring for reading back exists after the first read */
+    uint64_t total_bytes;   /* sum of these. As vkt_memory_stats.used_total_bytes, it is the least for which there is
+                             * memory; vkt_ctx_params.max_device_bytes counts whole blocks and must be larger */
+    uint64_t cap_bytes;     /* max_device_bytes that are enough in a new context with block_bytes = 1048576 */
+} vkt_memory_needs;
+/* Computes what a program of this graph and its store need, without the caller's arrays. It only plans, and makes
+ * nothing on the device. Of `params` (may be NULL), only precision and recompute have an effect. This call finishes the
+ * graph, as vkt_program_create does. A program may use more memory than the least, for fewer barriers, if the cap
+ * allows it. Errors as for vkt_program_create, but not those of store and arrays. */
+VKT_API vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params,
+                                     vkt_memory_needs *out);
+
 /* Plans memory and records command buffers. `store` may be NULL for a graph without parameters. This call finishes the
  * graph: a later op or vkt_keep is VKT_E_STATE. Graph, store and arrays must outlive the program. A graph can have
  * several programs. Owner: the caller. After an error *out = NULL. If the graph has an error, returns that error.
