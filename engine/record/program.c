@@ -185,39 +185,54 @@ static bool share_memory(const vkt_array *a, const vkt_array *b)
            from_b < from_a + vkt_round_up(a->bytes, 16);
 }
 
-/* Checks that no array which the program writes (vkt_write) shares memory with another array. */
-static vkt_result check_arrays_apart(const vkt_program *p, const vkt_program_params *params)
+static const vkt_array *array_of(const vkt_binding *b, uint32_t side)
+{
+    return side && b->other ? b->other : b->array;
+}
+
+/* Checks that no array which the program writes (vkt_write) shares memory with another array of the same run. */
+static vkt_result check_arrays_apart(const vkt_program *p, const vkt_program_params *params, uint32_t side)
 {
     for (uint32_t i = 0; i < params->n_arrays; i++)
         for (uint32_t k = 0; k < params->n_arrays; k++) {
-            const vkt_value *v = &p->g->values[params->arrays[i].tensor.id],
-                            *other = &p->g->values[params->arrays[k].tensor.id];
-            if (v != other && v->written && share_memory(params->arrays[i].array, params->arrays[k].array))
+            const vkt_binding *a = &params->arrays[i], *b = &params->arrays[k];
+            const vkt_value *v = &p->g->values[a->tensor.id], *other = &p->g->values[b->tensor.id];
+            if (v != other && v->written && share_memory(array_of(a, side), array_of(b, side)))
                 return vkt_fail(&p->ctx->host, VKT_E_STATE,
-                                "program: one piece of memory is bound to '%s', which is written, and to '%s'", v->name,
-                                other->name);
+                                "program: one piece of memory is bound to '%s', which is written, and to '%s'%s",
+                                v->name, other->name, side ? ", with swap" : "");
         }
     return VKT_OK;
+}
+
+/* Returns whether an array can hold a value of this program. */
+static bool array_fits(const vkt_program *p, vkt_tensor t, const vkt_array *a)
+{
+    const vkt_value *v = &p->g->values[t.id];
+    return a && a->ctx == p->ctx && a->bytes >= v->bytes && a->dtype == v->dtype;
 }
 
 static vkt_result bind_arrays(vkt_program *p, const vkt_program_params *params)
 {
     const vkt_host *h = &p->ctx->host;
+    p->sides = 1;
     for (uint32_t i = 0; i < params->n_arrays; i++) {
         const vkt_binding *b = &params->arrays[i];
         const bool known = b->tensor.id < p->g->n_values && p->g->values[b->tensor.id].role == VKT_ROLE_EXTERNAL;
-        if (!known || !b->array || b->array->ctx != p->ctx || b->array->bytes < p->g->values[b->tensor.id].bytes ||
-            b->array->dtype != p->g->values[b->tensor.id].dtype)
+        if (!known || !array_fits(p, b->tensor, b->array) || (b->other && !array_fits(p, b->tensor, b->other)))
             return vkt_fail(h, VKT_E_ARG,
                             "program: array binding %u: want a vkt_external, and an array of its type and size made by "
                             "this context",
                             i);
-        p->arrays[b->tensor.id] = b->array;
+        p->arrays[0][b->tensor.id] = b->array;
+        p->arrays[1][b->tensor.id] = b->other ? b->other : b->array;
+        if (b->other) p->sides = 2;
     }
     for (size_t i = 1; i < p->g->n_values; i++)
-        if (p->g->values[i].role == VKT_ROLE_EXTERNAL && !p->g->values[i].alias && !p->arrays[i])
+        if (p->g->values[i].role == VKT_ROLE_EXTERNAL && !p->g->values[i].alias && !p->arrays[0][i])
             return vkt_fail(h, VKT_E_ARG, "program: the external value '%s' has no array", p->g->values[i].name);
-    return check_arrays_apart(p, params);
+    for (uint32_t side = 0; side < p->sides; side++) VKT_TRY(check_arrays_apart(p, params, side));
+    return VKT_OK;
 }
 
 static vkt_result make_inputs(vkt_program *p)
@@ -313,8 +328,9 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     VKT_TRY(check_cap(p, params->max_bytes));
     p->blocks = vkt_alloc_array(h, p->plan.n_blocks + 1, sizeof *p->blocks);
     p->inputs = vkt_alloc_array(h, p->g->n_values, sizeof *p->inputs);
-    p->arrays = vkt_alloc_array(h, p->g->n_values, sizeof *p->arrays);
-    if (!p->blocks || !p->inputs || !p->arrays) return vkt_fail_nomem(h, "a program", p->g->n_values * sizeof(void *));
+    for (int side = 0; side < 2; side++) p->arrays[side] = vkt_alloc_array(h, p->g->n_values, sizeof *p->arrays[0]);
+    if (!p->blocks || !p->inputs || !p->arrays[0] || !p->arrays[1])
+        return vkt_fail_nomem(h, "a program", p->g->n_values * sizeof(void *));
     VKT_TRY(bind_arrays(p, params));
     VKT_TRY(make_memory(p));
     if (p->debug.level >= 3) vkt_program_log(p);
@@ -413,7 +429,7 @@ void vkt_program_destroy(vkt_program **pp)
     if (p->lowered.g) vkt_lower_free(&p->lowered);
     vkt_free(&ctx->host, p->blocks);
     vkt_free(&ctx->host, p->inputs);
-    vkt_free(&ctx->host, p->arrays);
+    for (int side = 0; side < 2; side++) vkt_free(&ctx->host, p->arrays[side]);
     vkt_free(&ctx->host, p);
     *pp = NULL;
 }

@@ -227,10 +227,14 @@ VKT_API vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a)
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-/* The array of one external value in one program. */
+/* The array of one external value in one program, or two arrays in turns. Two arrays are for data that one step reads
+ * while the application writes the next ones (double buffering), and for steps that read what the step before them
+ * wrote: the arrays A and B are A, B for the value that is read, and B, A for the value that is written. */
 typedef struct vkt_binding {
     vkt_tensor tensor; /* made by vkt_external */
-    vkt_array *array;  /* of the same type, not smaller than the tensor, of the program's context */
+    vkt_array *array;  /* of the same type, not smaller than the tensor, of the program's context. vkt_program_read and
+                        * vkt_program_buffer always use this one */
+    vkt_array *other;  /* in runs with vkt_run.swap; as `array`. NULL: `array` in these runs, too */
 } vkt_binding;
 
 /* The storage of activations and their gradients in a program. All arithmetic is f32. Parameters, their gradients,
@@ -309,6 +313,7 @@ typedef struct vkt_run {
     uint32_t rows;  /* real rows of this batch; 0: all. See below */
     uint32_t first; /* index of the batch's first row in the row order; rows past the order's end are zeros of class
                      * 0 */
+    bool swap;      /* use vkt_binding.other where a value has it */
 } vkt_run;
 /* Fewer rows than the batch. The first `rows` rows of a batch are real. Losses, their gradients, counts of correct rows
  * and the statistics of batch norm use only these: a mean is divided by `rows`. A gather fills the other rows with
