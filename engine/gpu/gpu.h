@@ -197,6 +197,8 @@ void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer);
  * memory writes of earlier submissions, and the host sees those of a submission that it waited for. So `cmd` needs
  * barriers only for hazards between its own commands. */
 vkt_result vkt_submit(vkt_ctx *ctx, VkCommandBuffer cmd, const char *label, uint64_t *value);
+/* Checks the number of semaphores, and that none is null. `sync` may be NULL. VKT_E_ARG. */
+vkt_result vkt_check_sync(const vkt_ctx *ctx, const vkt_sync *sync, const char *label);
 /* Submits like vkt_submit. `sync` has semaphores of a host (NULL: none): the submission waits for some of them, and
  * signals others. VKT_E_ARG if it waits for more than VKT_SYNC_MAX semaphores, or signals more. cmd may be
  * VK_NULL_HANDLE. */

@@ -271,7 +271,7 @@ static uint32_t first_null(const VkSemaphoreSubmitInfo *s, uint32_t n)
     return i;
 }
 
-static vkt_result check_sync(const vkt_ctx *ctx, const vkt_sync *sync, const char *label)
+vkt_result vkt_check_sync(const vkt_ctx *ctx, const vkt_sync *sync, const char *label)
 {
     if (!sync) return VKT_OK;
     if (sync->n_waits > VKT_SYNC_MAX || sync->n_signals > VKT_SYNC_MAX)
@@ -284,8 +284,8 @@ static vkt_result check_sync(const vkt_ctx *ctx, const vkt_sync *sync, const cha
                     wait < sync->n_waits ? wait : signal, wait < sync->n_waits ? "waits" : "signals");
 }
 
-/* Collects the semaphores that a compute submission waits for: the one of uploads, and those of the host (check_sync
- * has checked their number). Returns the number of semaphores in `out`. */
+/* Collects the semaphores that a compute submission waits for: the one of uploads, and those of the host
+ * (vkt_check_sync has checked their number). Returns the number of semaphores in `out`. */
 static uint32_t gather_waits(const vkt_ctx *ctx, const vkt_sync *sync, VkSemaphoreSubmitInfo out[1 + VKT_SYNC_MAX])
 {
     uint32_t n = 0;
@@ -302,7 +302,7 @@ vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32
                              const char *label, uint64_t *value)
 {
     VKT_TRY(vkt_lost_check(ctx, label));
-    VKT_TRY(check_sync(ctx, sync, label));
+    VKT_TRY(vkt_check_sync(ctx, sync, label));
     const bool uploads = has_new_uploads(ctx);
     const uint64_t upload = ctx->transfer.submitted;
     VkSemaphoreSubmitInfo waits[1 + VKT_SYNC_MAX], signals[1 + VKT_SYNC_MAX];

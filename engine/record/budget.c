@@ -71,7 +71,9 @@ static vkt_result submit(vkt_program *p, vkt_series *s, uint32_t end, uint64_t c
                          vkt_step_progress *out)
 {
     uint64_t value;
-    VKT_TRY(vkt_series_submit(p->ctx, s, p->budget.next, end, sync, p->name, &value));
+    vkt_sync rest = sync ? *sync : (vkt_sync){ .n_waits = 0 };
+    if (p->budget.next == 0) VKT_TRY(vkt_given_submit(p, sync, &rest));
+    VKT_TRY(vkt_series_submit(p->ctx, s, p->budget.next, end, &rest, p->name, &value));
     if (p->parts[0].n) vkt_slices_submitted(&p->budget.slices, p->budget.next, end, value);
     p->budget.now = (vkt_pending){ value, p->budget.now.ns + cost_ns };
     out->slice = end % s->n;

@@ -39,6 +39,11 @@ vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run
     if (p->words) {
         set_words(p, cmd, words);
         barrier(ctx, cmd, VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT, VK_ACCESS_2_TRANSFER_WRITE_BIT,
+                VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, VK_ACCESS_2_SHADER_READ_BIT | VK_ACCESS_2_SHADER_WRITE_BIT);
+    }
+    if (p->given.series.n) {
+        vkt_given_record(p, cmd, RING_SLOTS);
+        barrier(ctx, cmd, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, VK_ACCESS_2_SHADER_WRITE_BIT,
                 VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, VK_ACCESS_2_SHADER_READ_BIT);
     }
     vkt_record_range(p, cmd, run && run->swap && p->sides == 2, 0, (uint32_t)p->lowered.n, NULL);

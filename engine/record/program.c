@@ -338,6 +338,7 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     p->profile = (params->profile || measure) && p->lowered.n; /* without dispatches there are no times */
     VKT_TRY(vkt_bind_all(p));
     VKT_TRY(vkt_parts_create(p));
+    VKT_TRY(vkt_given_create(p, params->run_values));
     return measure ? vkt_debug_start(p) : VKT_OK;
 }
 
@@ -418,6 +419,7 @@ void vkt_program_destroy(vkt_program **pp)
     vkt_slices_free(p);
     vkt_parts_free(p);
     vkt_bind_free(p);
+    vkt_given_free(p);
     for (size_t i = 0; p->blocks && i < p->plan.n_blocks; i++) vkt_buffer_destroy(ctx, &p->blocks[i]);
     for (size_t i = 0; p->inputs && i < p->g->n_values; i++) vkt_buffer_destroy(ctx, &p->inputs[i]);
     vkt_buffer_destroy(ctx, &p->consts);

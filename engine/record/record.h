@@ -122,7 +122,13 @@ struct vkt_program {
     uint32_t n_marks;
     vkt_commands arrival;       /* marks.c: the barrier before a section that waits for the host; made with the marks */
     const vkt_shard_run *shard; /* words of the run that is being prepared; NULL: none */
-    uint64_t *ns;               /* index: dispatch; times of the second run; NULL: not measured */
+    struct {
+        const vkt_pipeline *pipeline;
+        VkDescriptorPool pool;
+        VkDescriptorSet set;
+        vkt_series series; /* one for each slot of the ring; none: the host gives the values */
+    } given;               /* given.c: copies the values of a run from vkt_program_params.run_values */
+    uint64_t *ns;          /* index: dispatch; times of the second run; NULL: not measured */
     bool profile;
     vkt_timer timer; /* start and end of each dispatch */
 
@@ -185,6 +191,14 @@ vkt_result vkt_wait_run(vkt_program *p, uint64_t r);
 vkt_result vkt_check_run(const vkt_program *p, uint64_t run_index);
 /* Returns VKT_OK; VKT_E_STATE if a run of vkt_step_budget is in progress; or an error of vkt_lost_check. */
 vkt_result vkt_check_idle(const vkt_program *p);
+/* given.c: prepares the copies of the values of runs; `values` may be NULL. vkt_given_record records the copy to one
+ * slot.
+ */
+vkt_result vkt_given_create(vkt_program *p, const vkt_array *values);
+void vkt_given_free(vkt_program *p);
+void vkt_given_record(const vkt_program *p, VkCommandBuffer cmd, uint32_t slot);
+/* Submits the copy for the next run, which waits for the semaphores. *rest has those that remain for the run itself. */
+vkt_result vkt_given_submit(vkt_program *p, const vkt_sync *sync, vkt_sync *rest);
 /* budget.c: frees the slices of vkt_step_budget. */
 void vkt_slices_free(vkt_program *p);
 /* Makes slices for this budget. `next` is the slice of the old slices that follows; *next becomes the slice that begins

@@ -13,7 +13,7 @@ vkt_result vkt_wait_run(vkt_program *p, uint64_t r)
 vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *words)
 {
     const vkt_shard_run *s = p->shard;
-    if (run && p->most_rows && run->rows > p->most_rows)
+    if (run && !p->given.series.n && p->most_rows && run->rows > p->most_rows)
         return vkt_fail(&p->ctx->host, VKT_E_ARG, "program: want at most the batch of %u rows, got %u", p->most_rows,
                         run->rows);
     const float lr = run ? run->lr : 0.0f;
@@ -61,7 +61,9 @@ vkt_result vkt_run_submit(vkt_program *p, const vkt_run *run, const vkt_sync *sy
     VKT_TRY(vkt_check_idle(p));
     VKT_TRY(vkt_run_begin(p, run));
     vkt_series *s = profiled && p->parts[0].n ? &p->profiled[p->side] : vkt_parts_now(p);
-    VKT_TRY(vkt_series_submit(p->ctx, s, 0, s->n, sync, p->name, &value));
+    vkt_sync rest;
+    VKT_TRY(vkt_given_submit(p, sync, &rest));
+    VKT_TRY(vkt_series_submit(p->ctx, s, 0, s->n, &rest, p->name, &value));
     vkt_run_end(p, value, run_index);
     return VKT_OK;
 }

@@ -265,6 +265,20 @@ typedef enum vkt_precision {
     VKT_PRECISION_F32_SPLIT /* 4 bytes an element; products by f16, almost as exact as by f32: see above */
 } vkt_precision;
 
+/* The values of a run that the device makes, for instance the number of samples that a shader found: 12 bytes in an
+ * array of u32 (vkt_program_params.run_values). Each run of the program, in whatever way it is submitted or recorded,
+ * reads them when it begins. The results have the same bits as with the same numbers in a vkt_run, whose lr, rows and
+ * first are not used then.
+ *
+ * More rows than the batch count as the whole batch. 0 rows are no rows, unlike in a vkt_run: then gradients are 0, and
+ * the learning rate counts as 0, so parameters stay as they are. The moments and t advance, as after a gradient of 0,
+ * and a loss that is a mean is NaN. Keep `rows` at 1 or more, or do not step, if this matters. */
+typedef struct vkt_run_values {
+    float lr;       /* as in vkt_run */
+    uint32_t rows;  /* real rows of the batch */
+    uint32_t first; /* as in vkt_run */
+} vkt_run_values;
+
 /* The options of a program. Zero is the default. */
 typedef struct vkt_program_params {
     const char *name;          /* for labels and prints; NULL: "program" */
@@ -274,6 +288,8 @@ typedef struct vkt_program_params {
     bool recompute; /* compute cheap activations again if this lowers the peak of memory: the same bits, more time */
     bool profile;   /* allow vkt_program_profile; VKT_E_UNSUPPORTED if the device has no timestamps */
     vkt_precision precision; /* storage of activations */
+    vkt_array *run_values; /* u32, 3 elements or more: a vkt_run_values that the device wrote; must outlive the program.
+                            * NULL: the values are those of each vkt_run */
     bool published; /* read parameters from VKT_PART_PUBLISHED, for a program that evaluates or infers. VKT_E_STATE: the
                      * store has no such part, or the graph writes parameters or states (updates, running statistics) */
 } vkt_program_params;

@@ -1,5 +1,5 @@
 // run_words.comp - copies the learning rate, the rows and the first row of a run from an array to a slot of the host's words.
-// More rows than the batch has count as the whole batch. 0 rows are no rows.
+// More rows than the batch count as the whole batch. With 0 rows the learning rate is 0, so that parameters stay.
 // grid: one invocation.
 // Deterministic: a copy.
 #version 460
@@ -15,7 +15,8 @@ void main()
 {
     if (gl_GlobalInvocationID.x != 0u) return;
     const uint slot = pc.slot * RING_WORDS;
-    words[slot + RING_LR] = values[VALUES_LR];
-    words[slot + RING_ROWS] = min(values[VALUES_ROWS], pc.most_rows);
+    const uint rows = min(values[VALUES_ROWS], pc.most_rows);
+    words[slot + RING_LR] = rows != 0u ? values[VALUES_LR] : 0u;
+    words[slot + RING_ROWS] = rows;
     words[slot + RING_FIRST] = values[VALUES_FIRST];
 }
