@@ -63,7 +63,8 @@ typedef struct vkt_value {
     bool frozen;                 /* PARAM: no gradient, no update */
     const void *data;            /* CONST: `bytes` bytes, owned by the graph or the lowering */
     uint64_t bytes;              /* physical size, including the padding of the batch */
-    vkt_precision storage;       /* stored type of an f32 value in a lowering; always F32 in the graph */
+    vkt_precision storage;       /* stored type of an f32 or f16 value in a lowering; always F32 in the
+                                  * graph */
 } vkt_value;
 
 struct vkt_node {
@@ -237,6 +238,10 @@ bool vkt_shape_equal(vkt_shape a, vkt_shape b);
 const char *vkt_shape_text(vkt_shape s, char buf[80]);             /* "(128,1,28,28)"; for any rank */
 const char *vkt_index_text(vkt_shape s, uint64_t i, char buf[80]); /* "[1,0,3,5]" for element i in row-major order */
 uint32_t vkt_dtype_bytes(vkt_dtype d);
+static inline bool vkt_is_integer(vkt_dtype d)
+{
+    return d == VKT_U32 || d == VKT_U8;
+}
 const char *vkt_dtype_name(vkt_dtype d);          /* "f32" */
 uint32_t vkt_element_bytes(const vkt_value *v);   /* as stored */
 const char *vkt_element_name(const vkt_value *v); /* as stored: "f32", "f16", "bf16", "u32" or "u8" */

@@ -193,7 +193,7 @@ vkt_result vkt_program_buffer(const vkt_program *p, vkt_tensor t, vkt_vk_buffer 
     *out = (vkt_vk_buffer){ 0 };
     VKT_TRY(vkt_check_readable(p, t));
     const vkt_value *v = &p->lowered.values[t.id];
-    if (v->storage != VKT_PRECISION_F32)
+    if (v->storage != VKT_PRECISION_F32 && v->dtype != VKT_F16)
         return vkt_fail(&p->ctx->host, VKT_E_ARG, "program: '%s' is stored in 16 bits", v->name);
     const vkt_range r = vkt_range_of_value(p, t);
     *out = range_in(r.buffer, r.offset_bytes, v->bytes);

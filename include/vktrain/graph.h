@@ -20,9 +20,11 @@ extern "C" {
 
 /* The type of a tensor's elements. */
 typedef enum vkt_dtype {
-    VKT_F32 = 0,    /* the type that ops compute with */
-    VKT_U32,        /* labels, ids, conditions */
-    VKT_U8,         /* data tables that a gather converts */
+    VKT_F32 = 0, /* the type that ops compute with */
+    VKT_U32,     /* labels, ids, conditions */
+    VKT_U8,      /* data tables that a gather converts */
+    VKT_F16,     /* IEEE 754 binary16, in arrays and inputs: vkt_to_f32, vkt_gather_rows and vkt_write convert. A tensor
+                  * of f16 has a multiple of 4 elements */
     VKT_DTYPE_COUNT /* number of types */
 } vkt_dtype;
 
