@@ -1,31 +1,6 @@
 /* record/texture.c - copies between an application's images and the arrays that stand for them. */
 #include "record/texture.h"
 
-#include "abi/abi.h"
-#include "abi/texture.abi.h"
-
-/* One direction of copying: image to array, or array to image. */
-typedef struct direction {
-    const vkt_pipeline *pipeline; /* NULL: usage, format or layout of the image do not allow this direction */
-    VkDescriptorSet set;
-    vkt_commands commands; /* commands to submit; made at the first use */
-} direction;
-
-struct vkt_texture {
-    vkt_ctx *ctx;
-    vkt_array *array;
-    VkImageView view;
-    VkImage image;
-    VkImageSubresourceRange range; /* of the transfers of ownership: all aspects of the level and layer */
-    VkImageLayout layout;
-    vkt_handover handover[2]; /* [0] releases the image, [1] acquires it; made at the first use */
-    VkDescriptorPool pool;
-    vkt_texture_push push;
-    uint32_t groups;
-    direction directions[2];
-};
-
-enum { READ, WRITE };
 static const char *const names[] = { "reading a texture", "writing a texture" };
 
 #define LANES 64u
@@ -135,7 +110,7 @@ static vkt_result make_pool(vkt_texture *t)
     return vkt_vk_check(t->ctx, r, "vkCreateDescriptorPool");
 }
 
-static vkt_result make_direction(vkt_texture *t, vkt_kernel_id kernel, direction *w)
+static vkt_result make_direction(vkt_texture *t, vkt_kernel_id kernel, vkt_texture_copies *w)
 {
     vkt_ctx *ctx = t->ctx;
     const uint32_t spec[] = { VKT_MIN(LANES, ctx->limits.max_workgroup_lanes) };
@@ -179,20 +154,15 @@ static vkt_result build(vkt_texture *t, const vkt_texture_params *p)
                         read = sampled   ? VKT_K_TEXTURE_READ_SAMPLED
                                : storage ? vkt_texture_kernel(ctx, f, false)
                                          : VKT_K_NONE;
-    const uint32_t lanes = VKT_MIN(LANES, ctx->limits.max_workgroup_lanes), pixels = p->width * p->height;
-    t->groups = VKT_MIN(pixels / lanes + (pixels % lanes != 0), ctx->limits.max_groups);
     t->range = (VkImageSubresourceRange){ f->aspects, p->level, 1, p->layer, 1 };
-    t->push = (vkt_texture_push){ .left = p->x,
-                                  .top = p->y,
-                                  .width = p->width,
-                                  .pixels = pixels,
-                                  .channels = channels_of(p),
-                                  .lanes = t->groups * lanes };
+    t->push = (vkt_texture_push){
+        .left = p->x, .top = p->y, .width = p->width, .pixels = p->width * p->height, .channels = channels_of(p)
+    };
     VKT_TRY(make_view(t, p, write || (read && !sampled)));
     VKT_TRY(make_pool(t));
-    if (read) VKT_TRY(make_direction(t, read, &t->directions[READ]));
+    if (read) VKT_TRY(make_direction(t, read, &t->directions[VKT_TEXTURE_READ]));
     if (!write || p->layout != VK_IMAGE_LAYOUT_GENERAL) return VKT_OK;
-    return make_direction(t, write, &t->directions[WRITE]);
+    return make_direction(t, write, &t->directions[VKT_TEXTURE_WRITE]);
 }
 
 vkt_result vkt_texture_adopt(vkt_ctx *ctx, const vkt_texture_params *params, vkt_texture **out)
@@ -222,6 +192,7 @@ void vkt_texture_destroy(vkt_texture **pt)
     vkt_settle(ctx);
     for (int i = 0; i < 2; i++) {
         vkt_commands_destroy(ctx, &t->directions[i].commands);
+        vkt_texture_slices_free(ctx, &t->directions[i].slices);
         vkt_commands_destroy(ctx, &t->handover[i].commands);
     }
     VKT_DROP(ctx, DescriptorPool, t->pool);
@@ -232,20 +203,36 @@ void vkt_texture_destroy(vkt_texture **pt)
 
 /* ---- use ---- */
 
-static vkt_result record(vkt_texture *t, int which, VkCommandBuffer cmd)
+void vkt_texture_dispatch(vkt_texture *t, int which, VkCommandBuffer cmd, uint32_t first, uint32_t pixels)
 {
     vkt_ctx *ctx = t->ctx;
-    const direction *w = &t->directions[which];
-    if (!w->pipeline)
-        return vkt_fail(&ctx->host, VKT_E_STATE,
-                        "%s: want the usage STORAGE, the layout GENERAL and a format that this device has for storage "
-                        "images",
-                        names[which]);
-    if (!cmd) return vkt_fail(&ctx->host, VKT_E_ARG, "%s: want a command buffer", names[which]);
+    const vkt_texture_copies *w = &t->directions[which];
+    const uint32_t lanes = VKT_MIN(LANES, ctx->limits.max_workgroup_lanes);
+    const uint32_t groups = VKT_MIN(pixels / lanes + (pixels % lanes != 0), ctx->limits.max_groups);
+    vkt_texture_push push = t->push;
+    push.first = first;
+    push.pixels = pixels;
+    push.lanes = groups * lanes;
     ctx->vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, w->pipeline->handle);
     ctx->vk.CmdBindDescriptorSets(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, w->pipeline->layout, 0, 1, &w->set, 0, NULL);
-    ctx->vk.CmdPushConstants(cmd, w->pipeline->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof t->push, &t->push);
-    ctx->vk.CmdDispatch(cmd, t->groups, 1, 1);
+    ctx->vk.CmdPushConstants(cmd, w->pipeline->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
+    ctx->vk.CmdDispatch(cmd, groups, 1, 1);
+}
+
+vkt_result vkt_texture_check(const vkt_texture *t, int which)
+{
+    if (t->directions[which].pipeline) return VKT_OK;
+    return vkt_fail(&t->ctx->host, VKT_E_STATE,
+                    "%s: want the usage STORAGE, the layout GENERAL and a format that this device has for storage "
+                    "images",
+                    names[which]);
+}
+
+static vkt_result record(vkt_texture *t, int which, VkCommandBuffer cmd)
+{
+    VKT_TRY(vkt_texture_check(t, which));
+    if (!cmd) return vkt_fail(&t->ctx->host, VKT_E_ARG, "%s: want a command buffer", names[which]);
+    vkt_texture_dispatch(t, which, cmd, 0, t->push.pixels);
     return VKT_OK;
 }
 
@@ -276,25 +263,25 @@ static vkt_result submit(vkt_texture *t, int which, const vkt_sync *sync)
 vkt_result vkt_texture_read(vkt_texture *t, const vkt_sync *sync)
 {
     VKT_WANT(NULL, t);
-    return submit(t, READ, sync);
+    return submit(t, VKT_TEXTURE_READ, sync);
 }
 
 vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync)
 {
     VKT_WANT(NULL, t);
-    return submit(t, WRITE, sync);
+    return submit(t, VKT_TEXTURE_WRITE, sync);
 }
 
 vkt_result vkt_texture_record_read(vkt_texture *t, VkCommandBuffer cmd)
 {
     VKT_WANT(NULL, t);
-    return record(t, READ, cmd);
+    return record(t, VKT_TEXTURE_READ, cmd);
 }
 
 vkt_result vkt_texture_record_write(vkt_texture *t, VkCommandBuffer cmd)
 {
     VKT_WANT(NULL, t);
-    return record(t, WRITE, cmd);
+    return record(t, VKT_TEXTURE_WRITE, cmd);
 }
 
 /* ---- ownership ---- */
@@ -307,7 +294,7 @@ static vkt_result record_handover(vkt_texture *t, bool acquire, uint32_t other, 
     const bool own = other == ctx->compute.family;
     const VkPipelineStageFlags2 all = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
                                 compute = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
-    const VkAccessFlags2 writes = t->directions[WRITE].pipeline ? VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT : 0;
+    const VkAccessFlags2 writes = t->directions[VKT_TEXTURE_WRITE].pipeline ? VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT : 0;
     const VkAccessFlags2 uses = writes | VK_ACCESS_2_SHADER_READ_BIT;
     const VkAccessFlags2 theirs = own ? VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT : VK_ACCESS_2_NONE;
     const VkImageMemoryBarrier2 b = { .sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER_2,

@@ -257,6 +257,23 @@ VKT_API void vkt_texture_destroy(vkt_texture **t); /* waits for submitted copies
  * of `sync` (NULL: none). VKT_E_STATE if usage, format or layout do not allow the copy. */
 VKT_API vkt_result vkt_texture_read(vkt_texture *t, const vkt_sync *sync);
 VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
+/* Copy as vkt_texture_read and vkt_texture_write do, but in slices: each call submits as many slices as fit into
+ * *budget_ns by their measured times, and subtracts their expected time. The next call continues with the next slice;
+ * after `completed`, a call begins the next copy. A copy has up to 64 slices of 4096 pixels or more. The calls never
+ * wait. If earlier slices of the copy still have more work than the budget, they submit only the semaphores of `sync`.
+ * Before the first time is known, a call submits one slice and uses up the budget. The rest of a budget is for other
+ * calls of the same frame:
+ *
+ *     uint64_t left_ns = 4000000;
+ *     if (!has_samples) r = vkt_texture_read_budget(t, NULL, &left_ns, &progress), has_samples = progress.completed;
+ *     if (has_samples) r = vkt_step_budget(train, &run, NULL, &left_ns, &progress);
+ *
+ * In *out, run_index is the number of the copy. Until a copy is completed, image and array must not change in other
+ * ways. The first call allocates. VKT_E_UNSUPPORTED without timestamps, and the errors of vkt_texture_read. */
+VKT_API vkt_result vkt_texture_read_budget(vkt_texture *t, const vkt_sync *sync, uint64_t *budget_ns,
+                                           vkt_step_progress *out);
+VKT_API vkt_result vkt_texture_write_budget(vkt_texture *t, const vkt_sync *sync, uint64_t *budget_ns,
+                                            vkt_step_progress *out);
 /* Submit the library's half of an ownership transfer between queue families, with the semaphores of `sync`, as
  * vkt_array_acquire and vkt_array_release do for buffers. The barrier covers all aspects of the texture's level and
  * layer. It also changes the layout: from `from_layout` to vkt_texture_params.layout, or from that to `to_layout`. The

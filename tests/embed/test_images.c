@@ -1,4 +1,5 @@
-/* Images of the application: rectangles of them, and transfers of ownership between queue families. */
+/* Images of the application: rectangles of them, transfers of ownership between queue families, and copies that several
+ * frames share. */
 #include <string.h>
 
 #include "base/base.h"
@@ -288,6 +289,184 @@ static void images_are_acquired_and_released(void **state)
     rig_free(&r);
 }
 
+/* ---- budgets ---- */
+
+enum { WIDE = 250, HIGH = 201, ALL = WIDE * HIGH, SLICES = 13 }; /* slices of 4096 pixels or more */
+
+/* An image of R32F and an array, each with numbers of its own. */
+typedef struct large {
+    app a;
+    vkt_ctx *ctx;
+    app_image image;
+    app_buffer bytes;
+    vkt_array *array;
+    vkt_texture *t;
+} large;
+
+static float in_image(int i)
+{
+    return (float)i + 1;
+}
+
+static float in_array(int i)
+{
+    return -(float)i - 1;
+}
+
+static void large_make(large *l)
+{
+    static float data[ALL];
+    app_open(&l->a, NULL);
+    l->ctx = app_adopt(&l->a);
+    l->bytes = app_buffer_make(&l->a, ALL * 4, COPIED);
+    l->image = app_image_make(&l->a, VK_FORMAT_R32_SFLOAT, WIDE, HIGH, SAMPLED | STORAGE | IMAGE_COPIED);
+    for (int i = 0; i < ALL; i++) ((float *)l->bytes.mapped)[i] = in_image(i);
+    for (int i = 0; i < ALL; i++) data[i] = in_array(i);
+    app_image_copy(&l->a, &l->image, l->bytes.handle, true, VK_IMAGE_LAYOUT_UNDEFINED, GENERAL);
+    l->array = new_array(l->ctx, HIGH, WIDE, 1, data);
+    const vkt_texture_params p = { .image = l->image.handle,
+                                   .format = l->image.format,
+                                   .usage = l->image.usage,
+                                   .width = WIDE,
+                                   .height = HIGH,
+                                   .layout = GENERAL,
+                                   .array = l->array };
+    DO(vkt_texture_adopt(l->ctx, &p, &l->t));
+}
+
+static void large_free(large *l)
+{
+    vkt_texture_destroy(&l->t);
+    vkt_array_destroy(&l->array);
+    vkt_ctx_destroy(&l->ctx);
+    app_image_free(&l->a, &l->image);
+    app_buffer_free(&l->a, &l->bytes);
+    app_close(&l->a);
+}
+
+static vkt_result copy(large *l, bool write, uint64_t *budget_ns, vkt_step_progress *p)
+{
+    return (write ? vkt_texture_write_budget : vkt_texture_read_budget)(l->t, NULL, budget_ns, p);
+}
+
+/* Returns number i of what the copy writes. */
+static const float *destination(large *l, bool write)
+{
+    static float got[ALL];
+    if (write)
+        app_image_copy(&l->a, &l->image, l->bytes.handle, false, GENERAL, GENERAL);
+    else
+        app_array_read(&l->a, l->array, got);
+    return write ? l->bytes.mapped : got;
+}
+
+/* With the smallest budget, each call on an idle device submits one slice. After each call, the slices so far are
+ * copied and no others. A second copy repeats the first one. */
+static void a_small_budget_copies_slice_by_slice(void **state)
+{
+    (void)state;
+    for (int write = 0; write < 2; write++) {
+        large l;
+        large_make(&l);
+        const int each = (ALL + SLICES - 1) / SLICES;
+        for (uint32_t call = 0; call < SLICES + 2; call++) {
+            uint64_t budget_ns = 1;
+            vkt_step_progress p;
+            DO(copy(&l, write, &budget_ns, &p));
+            DO(vkt_ctx_wait_idle(l.ctx));
+            assert_int_equal(budget_ns, 0);
+            assert_int_equal(p.slices, SLICES);
+            assert_int_equal(p.slice, (call + 1) % SLICES);
+            assert_int_equal(p.completed, call + 1 == SLICES);
+            assert_int_equal(p.run_index, call / SLICES);
+            assert_true(p.submitted_ns > 0 && (call == 0) == (p.measured_ns == 0));
+            const float *got = destination(&l, write);
+            for (int i = 0; i < ALL; i++) {
+                const bool copied = i < ((int)call + 1) * each;
+                assert_true(got[i] == (copied != (bool)write ? in_image(i) : in_array(i)));
+            }
+        }
+        large_free(&l);
+    }
+}
+
+/* Without a limit, the first call submits one slice, because no time is known. The next one submits the others. */
+static void a_large_budget_ends_the_copy(void **state)
+{
+    (void)state;
+    for (int write = 0; write < 2; write++) {
+        large l;
+        vkt_step_progress p;
+        uint64_t budget_ns = UINT64_MAX;
+        large_make(&l);
+        DO(copy(&l, write, &budget_ns, &p));
+        assert_int_equal(p.slice, 1);
+        DO(vkt_ctx_wait_idle(l.ctx));
+        budget_ns = 0;
+        DO(copy(&l, write, &budget_ns, &p));
+        assert_true(p.slice == 1 && !p.completed && p.submitted_ns == 0);
+        budget_ns = UINT64_MAX;
+        DO(copy(&l, write, &budget_ns, &p));
+        assert_true(p.completed && budget_ns > 0 && p.submitted_ns > 0);
+        const float *got = destination(&l, write);
+        for (int i = 0; i < ALL; i++) assert_true(got[i] == (write ? in_array(i) : in_image(i)));
+        large_free(&l);
+    }
+}
+
+/* While the first slice waits for a semaphore, calls submit no more slices, but the semaphores that they get. */
+static void no_slice_is_submitted_before_the_first_time_is_known(void **state)
+{
+    (void)state;
+    large l;
+    vkt_step_progress p;
+    large_make(&l);
+    VkSemaphore gate = app_timeline_make(&l.a), done = app_timeline_make(&l.a);
+    const VkSemaphoreSubmitInfo wait = app_semaphore(gate, 1), signal = app_semaphore(done, 1);
+    uint64_t budget_ns = 1000000, reached;
+    DO(vkt_texture_read_budget(l.t, &(vkt_sync){ .waits = &wait, .n_waits = 1 }, &budget_ns, &p));
+    assert_int_equal(p.slice, 1);
+    budget_ns = 2000000;
+    DO(vkt_texture_read_budget(l.t, &(vkt_sync){ .signals = &signal, .n_signals = 1 }, &budget_ns, &p));
+    assert_true(p.slice == 1 && p.submitted_ns == 0 && budget_ns == 2000000);
+    const VkSemaphoreSignalInfo open = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO,
+                                         .semaphore = gate,
+                                         .value = 1 };
+    DO(l.a.SignalSemaphore(l.a.device, &open));
+    app_submit(&l.a, VK_NULL_HANDLE, &signal, 1);
+    app_wait(&l.a);
+    DO(l.a.GetSemaphoreCounterValue(l.a.device, done, &reached));
+    assert_int_equal(reached, 1);
+    DO(vkt_ctx_wait_idle(l.ctx));
+    app_timeline_free(&l.a, gate);
+    app_timeline_free(&l.a, done);
+    large_free(&l);
+}
+
+/* Slices of a small image: there is one. An image that is only read is not written. */
+static void small_images_have_one_slice(void **state)
+{
+    (void)state;
+    rig r;
+    vkt_texture *t;
+    vkt_step_progress progress;
+    uint64_t budget_ns = 5;
+    rig_make(&r);
+    vkt_array *array = new_array(r.ctx, H, W, 4, NULL);
+    vkt_texture_params p = params_of(&r, array);
+    p.usage &= ~(VkFlags)STORAGE;
+    DO(vkt_texture_adopt(r.ctx, &p, &t));
+    DO(vkt_texture_read_budget(t, NULL, &budget_ns, &progress));
+    assert_true(progress.completed && progress.slices == 1);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_texture_write_budget(t, NULL, &budget_ns, &progress), VKT_E_STATE);
+    assert_int_equal(vkt_texture_read_budget(t, NULL, NULL, &progress), VKT_E_ARG);
+    vkt_test_expect_errors(false);
+    vkt_texture_destroy(&t);
+    vkt_array_destroy(&array);
+    rig_free(&r);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
 
 int main(void)
@@ -297,6 +476,10 @@ int main(void)
         TEST(rectangles_of_no_image_are_refused),
         TEST(both_halves_of_a_transfer_match),
         TEST(images_are_acquired_and_released),
+        TEST(a_small_budget_copies_slice_by_slice),
+        TEST(a_large_budget_ends_the_copy),
+        TEST(no_slice_is_submitted_before_the_first_time_is_known),
+        TEST(small_images_have_one_slice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
