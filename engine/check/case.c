@@ -14,7 +14,8 @@ void vkt_case_text(const vkt_host *h, const vkt_op *op, const vkt_case *c, char 
             vkt_text_add(&t, "-");
             continue;
         }
-        if (in->dtype != VKT_F32) vkt_text_add(&t, "%s<%u", vkt_dtype_name(in->dtype), in->bound);
+        if (in->dtype == VKT_F16) vkt_text_add(&t, "f16");
+        if (vkt_is_integer(in->dtype)) vkt_text_add(&t, "%s<%u", vkt_dtype_name(in->dtype), in->bound);
         vkt_text_add(&t, "%s%s%s", in->dtype == VKT_F32 && in->lo > 0 ? "+" : "", vkt_shape_text(in->shape, shape),
                      in->layout == VKT_BATCH_LAST ? "b" : "");
     }
@@ -183,7 +184,7 @@ static uint32_t bound_of(const vkt_op *op, const vkt_case *c, uint32_t i)
 static vkt_result check_bounds(const vkt_host *h, const vkt_op *op, const vkt_case *c)
 {
     for (uint32_t i = 0; i < c->n_in; i++) {
-        if (c->in[i].absent || c->in[i].dtype == VKT_F32) continue;
+        if (c->in[i].absent || !vkt_is_integer(c->in[i].dtype)) continue;
         const bound b = find_bound(op, c, i);
         uint32_t k, d;
         if (!find_dimension(&b, c, &k, &d)) continue;
@@ -227,7 +228,7 @@ bool vkt_case_of_node(const vkt_node *n, vkt_case *c)
         c->in[i].hi = best.in[i].hi;
         c->in[i].grid = best.in[i].grid;
         c->in[i].distinct = best.in[i].distinct;
-        if (!c->in[i].absent && c->in[i].dtype != VKT_F32) c->in[i].bound = bound_of(n->op, c, i);
+        if (!c->in[i].absent && vkt_is_integer(c->in[i].dtype)) c->in[i].bound = bound_of(n->op, c, i);
     }
     if (!most) *c = (vkt_case){ .n_in = 0 };
     return most != 0;

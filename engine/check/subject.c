@@ -1,6 +1,7 @@
 /* check/subject.c - see subject.h. */
 #include "check/subject.h"
 
+#include "base/half.h"
 #include "check/case.h"
 
 #include <math.h>
@@ -61,6 +62,17 @@ static void draw_floats(vkt_rng *r, const vkt_case_input *c, vkt_side *v, const 
     }
 }
 
+/* Replaces the data by f16, rounded from the reference's numbers. */
+static void round_to_half(vkt_side *v)
+{
+    const size_t n = vkt_side_count(v);
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t h = vkt_half_from_f32((float)v->ref.f[i]);
+        memcpy((char *)v->data + 2 * i, &h, sizeof h);
+        v->ref.f[i] = (double)vkt_f32_from_half(h);
+    }
+}
+
 static void draw_integers(vkt_rng *r, const vkt_case_input *c, vkt_side *v)
 {
     const size_t n = vkt_side_count(v);
@@ -80,17 +92,18 @@ static vkt_result draw(vkt_subject *s, vkt_rng *r, const vkt_case_input *c, vkt_
     const size_t n = vkt_side_count(v);
     uint32_t *level = NULL;
     if (s->graph_only) return VKT_OK;
-    v->data = vkt_alloc_array(&s->host, n, vkt_dtype_bytes(c->dtype));
+    v->data = vkt_alloc_array(&s->host, n, VKT_MAX(vkt_dtype_bytes(c->dtype), c->dtype == VKT_F16 ? 4u : 1u));
     if (!v->data) return vkt_fail_nomem(&s->host, "random numbers", n * 4);
     if (c->distinct) {
         level = vkt_alloc_array(&s->host, n, sizeof *level);
         if (!level) return vkt_fail_nomem(&s->host, "random numbers", n * sizeof *level);
         permute(r, level, n);
     }
-    if (c->dtype == VKT_F32)
-        draw_floats(r, c, v, level);
-    else
+    if (vkt_is_integer(c->dtype))
         draw_integers(r, c, v);
+    else
+        draw_floats(r, c, v, level);
+    if (c->dtype == VKT_F16) round_to_half(v);
     vkt_free(&s->host, level);
     return VKT_OK;
 }
@@ -116,6 +129,7 @@ void vkt_side_set(vkt_side *v, const float *data, size_t n)
             v->ref.f[i] = (double)data[i];
         }
     }
+    if (v->ref.dtype == VKT_F16) round_to_half(v);
 }
 
 vkt_result vkt_subject_begin(const vkt_host *h, vkt_subject *s, uint64_t seed)

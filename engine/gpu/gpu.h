@@ -197,6 +197,8 @@ void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer);
  * memory writes of earlier submissions, and the host sees those of a submission that it waited for. So `cmd` needs
  * barriers only for hazards between its own commands. */
 vkt_result vkt_submit(vkt_ctx *ctx, VkCommandBuffer cmd, const char *label, uint64_t *value);
+/* Checks the number of semaphores, and that none is null. `sync` may be NULL. VKT_E_ARG. */
+vkt_result vkt_check_sync(const vkt_ctx *ctx, const vkt_sync *sync, const char *label);
 /* Submits like vkt_submit. `sync` has semaphores of a host (NULL: none): the submission waits for some of them, and
  * signals others. VKT_E_ARG if it waits for more than VKT_SYNC_MAX semaphores, or signals more. cmd may be
  * VK_NULL_HANDLE. */
@@ -266,6 +268,8 @@ vkt_result vkt_upload(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void
  * as these submissions. */
 vkt_result vkt_upload_after(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes,
                             uint64_t after);
+/* First and smallest size of the ring for uploads; half as many bytes serve for reading back. */
+#define VKT_RING_FIRST (64u << 10)
 /* Waits for all submitted work, then copies `bytes` bytes of `src`, from byte `offset` on, to `dst` on the host. Both
  * numbers are multiples of 4. VKT_E_ARG: a wrong range. VKT_E_STATE: an adopted buffer without TRANSFER_SRC. */
 vkt_result vkt_readback(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *dst, uint64_t bytes);

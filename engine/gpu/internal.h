@@ -135,7 +135,6 @@ void vkt_import_free(vkt_ctx *ctx, vkt_buffer *buf); /* call it after buf->handl
 /* Limits of the upload ring: its size if the application sets none, and its first size, which is also the least limit.
  */
 #define VKT_RING_BYTES (8u << 20)
-#define VKT_RING_FIRST (64u << 10)
 vkt_result vkt_transfers_create(vkt_ctx *ctx);
 void vkt_transfers_destroy(vkt_ctx *ctx); /* the device must have no transfer left to run */
 

@@ -263,15 +263,29 @@ vkt_result vkt_series_end(vkt_ctx *ctx, vkt_series *s, uint32_t i)
     return vkt_commands_end(ctx, &(vkt_commands){ .cmd = s->cmds[i] });
 }
 
-static vkt_result check_sync(const vkt_ctx *ctx, const vkt_sync *sync, const char *label)
+/* Returns the index of the first null handle; n: there is none. A missing array has only null handles. */
+static uint32_t first_null(const VkSemaphoreSubmitInfo *s, uint32_t n)
 {
-    if (!sync || (sync->n_waits <= VKT_SYNC_MAX && sync->n_signals <= VKT_SYNC_MAX)) return VKT_OK;
-    return vkt_fail(&ctx->host, VKT_E_ARG, "%s: want at most %d semaphores to wait for and to signal, got %u and %u",
-                    label, VKT_SYNC_MAX, sync->n_waits, sync->n_signals);
+    uint32_t i = 0;
+    while (s && i < n && s[i].semaphore) i++;
+    return i;
 }
 
-/* Collects the semaphores that a compute submission waits for: the one of uploads, and those of the host (check_sync
- * has checked their number). Returns the number of semaphores in `out`. */
+vkt_result vkt_check_sync(const vkt_ctx *ctx, const vkt_sync *sync, const char *label)
+{
+    if (!sync) return VKT_OK;
+    if (sync->n_waits > VKT_SYNC_MAX || sync->n_signals > VKT_SYNC_MAX)
+        return vkt_fail(&ctx->host, VKT_E_ARG,
+                        "%s: want at most %d semaphores to wait for and to signal, got %u and %u", label, VKT_SYNC_MAX,
+                        sync->n_waits, sync->n_signals);
+    const uint32_t wait = first_null(sync->waits, sync->n_waits), signal = first_null(sync->signals, sync->n_signals);
+    if (wait == sync->n_waits && signal == sync->n_signals) return VKT_OK;
+    return vkt_fail(&ctx->host, VKT_E_ARG, "%s: semaphore %u of vkt_sync.%s is VK_NULL_HANDLE", label,
+                    wait < sync->n_waits ? wait : signal, wait < sync->n_waits ? "waits" : "signals");
+}
+
+/* Collects the semaphores that a compute submission waits for: the one of uploads, and those of the host
+ * (vkt_check_sync has checked their number). Returns the number of semaphores in `out`. */
 static uint32_t gather_waits(const vkt_ctx *ctx, const vkt_sync *sync, VkSemaphoreSubmitInfo out[1 + VKT_SYNC_MAX])
 {
     uint32_t n = 0;
@@ -288,7 +302,7 @@ vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32
                              const char *label, uint64_t *value)
 {
     VKT_TRY(vkt_lost_check(ctx, label));
-    VKT_TRY(check_sync(ctx, sync, label));
+    VKT_TRY(vkt_check_sync(ctx, sync, label));
     const bool uploads = has_new_uploads(ctx);
     const uint64_t upload = ctx->transfer.submitted;
     VkSemaphoreSubmitInfo waits[1 + VKT_SYNC_MAX], signals[1 + VKT_SYNC_MAX];

@@ -31,6 +31,7 @@
     X(GetPhysicalDeviceProperties)               \
     X(GetPhysicalDeviceProperties2)              \
     X(GetPhysicalDeviceFeatures2)                \
+    X(GetPhysicalDeviceFormatProperties2)        \
     X(GetPhysicalDeviceMemoryProperties)         \
     X(GetPhysicalDeviceMemoryProperties2)        \
     X(GetPhysicalDeviceQueueFamilyProperties)    \

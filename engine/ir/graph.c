@@ -150,6 +150,12 @@ static vkt_tensor named_value(vkt_graph *g, const char *name, vkt_dtype dtype, v
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "%s: want a vkt_dtype and a vkt_layout, got numbers %d and %d",
                                     name, (int)dtype, (int)layout));
     if (!known || !shape_is_legal(g, name, shape)) return (vkt_tensor){ 0 };
+    if (dtype == VKT_F16 && vkt_shape_elements(shape) % 4 != 0) {
+        char text[80];
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "%s: want a multiple of 4 elements of f16, got %s", name,
+                                    vkt_shape_text(shape, text)));
+        return (vkt_tensor){ 0 };
+    }
     vkt_value v = { .shape = shape, .dtype = dtype, .layout = layout, .role = role };
     snprintf(v.name, sizeof v.name, "%s", name);
     return vkt_value_add(g, &v);

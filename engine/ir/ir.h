@@ -63,7 +63,8 @@ typedef struct vkt_value {
     bool frozen;                 /* PARAM: no gradient, no update */
     const void *data;            /* CONST: `bytes` bytes, owned by the graph or the lowering */
     uint64_t bytes;              /* physical size, including the padding of the batch */
-    vkt_precision storage;       /* stored type of an f32 value in a lowering; always F32 in the graph */
+    vkt_precision storage;       /* stored type of an f32 or f16 value in a lowering; always F32 in the
+                                  * graph */
 } vkt_value;
 
 struct vkt_node {
@@ -157,8 +158,10 @@ struct vkt_op {
     const char *name;
     uint8_t min_in, max_in; /* inputs beyond min_in are optional */
     bool uses_step;         /* the step state is appended as the last input by vkt_apply */
-    bool side_effect;       /* runs even if nothing reads its outputs (updates, reports) */
-    bool cheap;             /* it takes little time, so it may be recomputed to save memory */
+    /* Returns the number of rows of a node whose kernels count only the real rows of a run. NULL: no kernel does so. */
+    uint32_t (*batch)(const vkt_node *n);
+    bool side_effect; /* runs even if nothing reads its outputs (updates, reports) */
+    bool cheap;       /* it takes little time, so it may be recomputed to save memory */
     uint8_t in_place; /* bit i: output 0 may overwrite input i, if all inputs with a bit have the output's type, shape
                        * and layout. The kernels must allow this: only the lane that writes an element of the output
                        * reads this element of the input, and it reads before it writes */
@@ -235,6 +238,10 @@ bool vkt_shape_equal(vkt_shape a, vkt_shape b);
 const char *vkt_shape_text(vkt_shape s, char buf[80]);             /* "(128,1,28,28)"; for any rank */
 const char *vkt_index_text(vkt_shape s, uint64_t i, char buf[80]); /* "[1,0,3,5]" for element i in row-major order */
 uint32_t vkt_dtype_bytes(vkt_dtype d);
+static inline bool vkt_is_integer(vkt_dtype d)
+{
+    return d == VKT_U32 || d == VKT_U8;
+}
 const char *vkt_dtype_name(vkt_dtype d);          /* "f32" */
 uint32_t vkt_element_bytes(const vkt_value *v);   /* as stored */
 const char *vkt_element_name(const vkt_value *v); /* as stored: "f32", "f16", "bf16", "u32" or "u8" */
@@ -452,6 +459,11 @@ const vkt_node *vkt_fuse_slope(const vkt_emit *e);
 static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i)
 {
     return &n->g->values[n->in[i].id];
+}
+/* Returns the first dimension of input 0, for vkt_op.batch. */
+static inline uint32_t vkt_batch_of_first(const vkt_node *n)
+{
+    return vkt_node_in(n, 0)->shape.dim[0];
 }
 static inline const vkt_value *vkt_node_out(const vkt_node *n, uint32_t i)
 {

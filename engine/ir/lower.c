@@ -207,6 +207,8 @@ static vkt_result copy_values(vkt_emit *e, vkt_storage s)
             e->values[i].storage = s.precision;
             e->values[i].bytes /= 2;
         }
+    for (size_t i = 0; i < g->n_values; i++)
+        if (e->values[i].dtype == VKT_F16) e->values[i].storage = VKT_PRECISION_F16;
     /* A graph of shards has the backward pass but no optimizer. The graph of its update has only the optimizer. */
     e->scaled = s.precision == VKT_PRECISION_F16 && (g->has_optimizer || g->draws) && (g->seed.id || g->sums);
     if (e->scaled && g->seed.id) { /* the backward pass starts from the step state's scale instead of 1 */

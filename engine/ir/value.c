@@ -37,12 +37,14 @@ const char *vkt_index_text(vkt_shape s, uint64_t i, char buf[80])
 
 uint32_t vkt_dtype_bytes(vkt_dtype d)
 {
-    return d == VKT_U8 ? 1 : 4;
+    return d == VKT_U8 ? 1 : d == VKT_F16 ? 2 : 4;
 }
 
 const char *vkt_dtype_name(vkt_dtype d)
 {
-    static const char *const names[VKT_DTYPE_COUNT] = { [VKT_F32] = "f32", [VKT_U32] = "u32", [VKT_U8] = "u8" };
+    static const char *const names[VKT_DTYPE_COUNT] = {
+        [VKT_F32] = "f32", [VKT_U32] = "u32", [VKT_U8] = "u8", [VKT_F16] = "f16"
+    };
     return (unsigned)d < VKT_DTYPE_COUNT ? names[d] : "?";
 }
 
@@ -90,9 +92,15 @@ bool vkt_physical_bytes(vkt_shape s, vkt_layout layout, vkt_dtype d, uint64_t *b
     return n <= (uint64_t)INT64_MAX;
 }
 
+/* Returns whether the host has f32 and the device has 16 bits. */
+static bool is_converted(const vkt_value *v)
+{
+    return v->storage != VKT_PRECISION_F32 && v->dtype == VKT_F32;
+}
+
 static void store_element(const vkt_value *v, const char *from, char *to)
 {
-    if (v->storage == VKT_PRECISION_F32) {
+    if (!is_converted(v)) {
         memcpy(to, from, vkt_dtype_bytes(v->dtype));
         return;
     }
@@ -104,7 +112,7 @@ static void store_element(const vkt_value *v, const char *from, char *to)
 
 static void load_element(const vkt_value *v, const char *from, char *to)
 {
-    if (v->storage == VKT_PRECISION_F32) {
+    if (!is_converted(v)) {
         memcpy(to, from, vkt_dtype_bytes(v->dtype));
         return;
     }

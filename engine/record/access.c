@@ -32,7 +32,7 @@ static vkt_result check_value(const vkt_program *p, vkt_tensor t, uint64_t bytes
 /* Returns whether the value has the same bytes on host and device, in whole words: then nothing is converted. */
 static bool is_plain(const vkt_value *v)
 {
-    return v->layout == VKT_ROWS && v->storage == VKT_PRECISION_F32 && v->bytes % 4 == 0;
+    return v->layout == VKT_ROWS && (v->storage == VKT_PRECISION_F32 || v->dtype == VKT_F16) && v->bytes % 4 == 0;
 }
 
 vkt_result vkt_program_write(vkt_program *p, vkt_tensor t, const void *data, uint64_t bytes)

@@ -43,12 +43,12 @@ static vkt_result has_room(vkt_program *p, uint64_t budget_ns, bool *room)
 static vkt_result begin(vkt_program *p, const vkt_run *run, uint64_t budget_ns, bool *ready)
 {
     const uint64_t r = p->runs, *values = p->values;
-    const bool measured = !p->parts.n && r >= 2; /* vkt_run_begin will read the times of the second run */
+    const bool measured = !p->parts[0].n && r >= 2; /* vkt_run_begin will read the times of the second run */
     *ready = (!measured || vkt_reached(p->ctx, values[(r - 1) % VKT_RUN_RING])) &&
              (r < VKT_RUN_RING || vkt_reached(p->ctx, values[r % VKT_RUN_RING]));
     if (!*ready) return VKT_OK;
     VKT_TRY(vkt_run_begin(p, run));
-    return p->parts.n && !p->budget.slices.n ? vkt_slices_make(p, budget_ns, &p->budget.next) : VKT_OK;
+    return p->parts[0].n && !p->budget.slices.n ? vkt_slices_make(p, budget_ns, &p->budget.next) : VKT_OK;
 }
 
 /* Returns the end of the slices, from `next` on, that fit into the budget. *cost_ns gets their expected time. If
@@ -59,7 +59,7 @@ static uint32_t fit(const vkt_program *p, const vkt_series *s, uint64_t budget_n
     const uint64_t *ns = p->budget.slices.ns;
     uint32_t end = p->budget.next;
     *cost_ns = 0;
-    if (s == &p->pieces) { /* the time of a piece is not known: the frame gets one piece and no more */
+    if (!p->parts[0].n) { /* the time of a piece is not known: the frame gets one piece and no more */
         *cost_ns = budget_ns;
         return end + 1;
     }
@@ -72,8 +72,10 @@ static vkt_result submit(vkt_program *p, vkt_series *s, uint32_t end, uint64_t c
                          vkt_step_progress *out)
 {
     uint64_t value;
-    VKT_TRY(vkt_series_submit(p->ctx, s, p->budget.next, end, sync, p->name, &value));
-    if (s != &p->pieces) vkt_slices_submitted(&p->budget.slices, p->budget.next, end, value, p->budget.unlimited);
+    vkt_sync rest = sync ? *sync : (vkt_sync){ .n_waits = 0 };
+    if (p->budget.next == 0) VKT_TRY(vkt_given_submit(p, sync, &rest));
+    VKT_TRY(vkt_series_submit(p->ctx, s, p->budget.next, end, &rest, p->name, &value));
+    if (s != vkt_parts_now(p)) vkt_slices_submitted(&p->budget.slices, p->budget.next, end, value, p->budget.unlimited);
     p->budget.now = (vkt_pending){ value, p->budget.now.ns + cost_ns };
     out->slice = end % s->n;
     out->submitted_ns = cost_ns;
@@ -100,7 +102,7 @@ vkt_result vkt_step_budget(vkt_program *p, const vkt_run *run, const vkt_sync *s
     VKT_WANT(&p->ctx->host, out);
     *out = (vkt_step_progress){ .run_index = p->runs };
     VKT_TRY(vkt_lost_check(p->ctx, p->name));
-    if (!p->timer.pool || (p->parts.n && !p->ns))
+    if (!p->timer.pool || (p->parts[0].n && !p->ns))
         return vkt_fail(&p->ctx->host, VKT_E_UNSUPPORTED,
                         "%s: a budget wants a queue with timestamps, and a context with a max_submission_ns", p->name);
     *budget_ns = VKT_MIN(*budget_ns, MAX_BUDGET_NS);
@@ -108,7 +110,7 @@ vkt_result vkt_step_budget(vkt_program *p, const vkt_run *run, const vkt_sync *s
     VKT_TRY(has_room(p, *budget_ns, &ready));
     if (ready && p->budget.next == 0) VKT_TRY(begin(p, run, *budget_ns, &ready));
     vkt_slices *slices = &p->budget.slices;
-    vkt_series *s = p->parts.n ? &slices->set[slices->turn].series : &p->pieces;
+    vkt_series *s = p->parts[0].n ? &slices->set[slices->turn].series[p->side] : vkt_parts_now(p);
     out->slice = p->budget.next;
     out->slices = s->n;
     out->measured_frames = slices->measured_frames;

@@ -14,11 +14,12 @@ static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_ke
 {
     const uint64_t most = p->ctx->limits.max_texel_elements;
     if (!row->texels || most == 0) return false;
-    for (uint32_t b = 0; b < d->n_bind; b++) {
-        if (!(row->texels >> b & 1) || !d->bind[b].t.id) continue;
-        const vkt_range r = vkt_range_of(p, &d->bind[b]);
-        if (r.bytes / 16 > most || !(r.buffer->usage & VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT)) return false;
-    }
+    for (uint32_t b = 0; b < d->n_bind; b++)
+        for (uint32_t side = 0; side < p->sides; side++) {
+            if (!(row->texels >> b & 1) || !d->bind[b].t.id) continue;
+            const vkt_range r = vkt_range_of(p, &d->bind[b], side);
+            if (r.bytes / 16 > most || !(r.buffer->usage & VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT)) return false;
+        }
     return true;
 }
 
@@ -34,7 +35,7 @@ static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, co
             return vkt_fail(h, VKT_E_STATE, "%s: binding %u of kernel %s is %s", p->g->nodes[d->node]->op->name, b,
                             row->name, given ? "bound but not declared" : "declared but not bound");
         if (!given) continue;
-        const vkt_range r = vkt_range_of(p, &d->bind[b]);
+        const vkt_range r = vkt_range_of(p, &d->bind[b], 0); /* the same size on both sides */
         const uint64_t most =
             texels >> b & 1 ? 16 * p->ctx->limits.max_texel_elements : p->ctx->limits.max_storage_range_bytes;
         if (r.bytes > most || r.offset_bytes % VKT_ALIGN_BYTES) {
@@ -77,17 +78,17 @@ static vkt_result make_pool(vkt_program *p)
     for (size_t i = 0; i < p->lowered.n; i++)
         for (uint32_t b = 0; b < p->lowered.list[i].n_bind; b++)
             if (p->lowered.list[i].bind[b].t.id) (*(p->pipelines[i]->texels >> b & 1 ? &texels : &buffers))++;
-    const VkDescriptorPoolSize sizes[2] = { { VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, buffers + 1 },
-                                            { VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, texels + 1 } };
+    const VkDescriptorPoolSize sizes[2] = { { VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, p->sides * buffers + 1 },
+                                            { VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, p->sides * texels + 1 } };
     const VkDescriptorPoolCreateInfo info = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
-                                              .maxSets = (uint32_t)p->lowered.n,
+                                              .maxSets = p->sides * (uint32_t)p->lowered.n,
                                               .poolSizeCount = 2,
                                               .pPoolSizes = sizes };
     const VkResult r = ctx->vk.CreateDescriptorPool(ctx->device, &info, ctx->allocation, &p->pool);
     if (r != VK_SUCCESS) p->pool = VK_NULL_HANDLE;
     VKT_TRY(vkt_vk_check(ctx, r, "vkCreateDescriptorPool"));
-    p->views = vkt_alloc_array(&ctx->host, texels + 1, sizeof *p->views);
-    return p->views ? VKT_OK : vkt_fail_nomem(&ctx->host, "buffer views", texels * sizeof *p->views);
+    p->views = vkt_alloc_array(&ctx->host, p->sides * texels + 1, sizeof *p->views);
+    return p->views ? VKT_OK : vkt_fail_nomem(&ctx->host, "buffer views", p->sides * texels * sizeof *p->views);
 }
 
 /* Creates a view with the format that lib/load.glsl declares. */
@@ -105,7 +106,7 @@ static vkt_result make_view(vkt_program *p, vkt_range r, VkBufferView *out)
     return VKT_OK;
 }
 
-static vkt_result write_set(vkt_program *p, size_t i)
+static vkt_result write_set(vkt_program *p, uint32_t side, size_t i)
 {
     vkt_ctx *ctx = p->ctx;
     const vkt_dispatch *d = &p->lowered.list[i];
@@ -113,7 +114,7 @@ static vkt_result write_set(vkt_program *p, size_t i)
                                                 .descriptorPool = p->pool,
                                                 .descriptorSetCount = 1,
                                                 .pSetLayouts = &p->pipelines[i]->set_layout };
-    VKT_TRY(vkt_vk_check(ctx, ctx->vk.AllocateDescriptorSets(ctx->device, &alloc, &p->sets[i]),
+    VKT_TRY(vkt_vk_check(ctx, ctx->vk.AllocateDescriptorSets(ctx->device, &alloc, &p->sets[side][i]),
                          "vkAllocateDescriptorSets"));
     VkWriteDescriptorSet writes[VKT_MAX_BINDINGS];
     VkDescriptorBufferInfo infos[VKT_MAX_BINDINGS];
@@ -121,12 +122,12 @@ static vkt_result write_set(vkt_program *p, size_t i)
     uint32_t n = 0;
     for (uint32_t b = 0; b < d->n_bind; b++) {
         if (!d->bind[b].t.id) continue;
-        const vkt_range r = vkt_range_of(p, &d->bind[b]);
+        const vkt_range r = vkt_range_of(p, &d->bind[b], side);
         const bool texel = p->pipelines[i]->texels >> b & 1;
         if (texel) VKT_TRY(make_view(p, r, &views[n]));
         infos[n] = (VkDescriptorBufferInfo){ r.buffer->handle, r.buffer->base_bytes + r.offset_bytes, r.bytes };
         writes[n] = (VkWriteDescriptorSet){ .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-                                            .dstSet = p->sets[i],
+                                            .dstSet = p->sets[side][i],
                                             .dstBinding = b,
                                             .descriptorCount = 1,
                                             .descriptorType = texel ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER
@@ -153,7 +154,7 @@ static void barrier(vkt_ctx *ctx, VkCommandBuffer cmd)
     ctx->vk.CmdPipelineBarrier2(cmd, &info);
 }
 
-static void record_dispatch(vkt_program *p, VkCommandBuffer cmd, size_t i)
+static void record_dispatch(vkt_program *p, VkCommandBuffer cmd, uint32_t side, size_t i)
 {
     vkt_ctx *ctx = p->ctx;
     const vkt_dispatch *d = &p->lowered.list[i];
@@ -163,14 +164,15 @@ static void record_dispatch(vkt_program *p, VkCommandBuffer cmd, size_t i)
              vkt_kernel_get((vkt_kernel_id)d->kernel)->name);
     vkt_label_begin(ctx, cmd, label);
     ctx->vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->handle);
-    ctx->vk.CmdBindDescriptorSets(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->layout, 0, 1, &p->sets[i], 0, NULL);
+    ctx->vk.CmdBindDescriptorSets(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->layout, 0, 1, &p->sets[side][i], 0, NULL);
     if (d->push_bytes)
         ctx->vk.CmdPushConstants(cmd, pipe->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, d->push_bytes, d->push);
     ctx->vk.CmdDispatch(cmd, d->groups[0], d->groups[1], d->groups[2]);
     vkt_label_end(ctx, cmd);
 }
 
-void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t first, uint32_t end, vkt_timer *timer)
+void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t side, uint32_t first, uint32_t end,
+                      vkt_timer *timer)
 {
     const vkt_plan *plan = &p->plan;
     size_t next = 0;
@@ -181,7 +183,7 @@ void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t first, uint3
             next++;
         }
         if (timer) vkt_timer_mark(p->ctx, cmd, timer, 2 * i);
-        record_dispatch(p, cmd, i);
+        record_dispatch(p, cmd, side, i);
         if (timer) vkt_timer_mark(p->ctx, cmd, timer, 2 * i + 1);
     }
 }
@@ -200,11 +202,15 @@ vkt_result vkt_bind_all(vkt_program *p)
     if (n == 0 && keeps_any(p->g)) return VKT_OK; /* the kept value is, for instance, a reshape of an input */
     if (n == 0 || n > UINT32_MAX / 2) return vkt_fail(&ctx->host, VKT_E_ARG, "program: the graph computes nothing");
     p->pipelines = vkt_alloc_array(&ctx->host, n, sizeof *p->pipelines);
-    p->sets = vkt_alloc_array(&ctx->host, n, sizeof *p->sets);
-    if (!p->pipelines || !p->sets) return vkt_fail_nomem(&ctx->host, "a program", n * sizeof *p->sets);
+    if (!p->pipelines) return vkt_fail_nomem(&ctx->host, "a program", n * sizeof(void *));
+    for (uint32_t side = 0; side < p->sides; side++) {
+        p->sets[side] = vkt_alloc_array(&ctx->host, n, sizeof *p->sets[0]);
+        if (!p->sets[side]) return vkt_fail_nomem(&ctx->host, "a program", n * sizeof *p->sets[0]);
+    }
     VKT_TRY(make_pipelines(p));
     VKT_TRY(make_pool(p));
-    for (size_t i = 0; i < n; i++) VKT_TRY(write_set(p, i));
+    for (uint32_t side = 0; side < p->sides; side++)
+        for (size_t i = 0; i < n; i++) VKT_TRY(write_set(p, side, i));
     return VKT_OK;
 }
 
@@ -214,6 +220,6 @@ void vkt_bind_free(vkt_program *p)
     for (size_t i = 0; i < p->n_views; i++) VKT_DROP(ctx, BufferView, p->views[i]);
     VKT_DROP(ctx, DescriptorPool, p->pool);
     vkt_free(&ctx->host, p->views);
-    vkt_free(&ctx->host, p->sets);
+    for (int side = 0; side < 2; side++) vkt_free(&ctx->host, p->sets[side]);
     vkt_free(&ctx->host, p->pipelines);
 }

@@ -39,9 +39,14 @@ vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run
     if (p->words) {
         set_words(p, cmd, words);
         barrier(ctx, cmd, VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT, VK_ACCESS_2_TRANSFER_WRITE_BIT,
+                VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, VK_ACCESS_2_SHADER_READ_BIT | VK_ACCESS_2_SHADER_WRITE_BIT);
+    }
+    if (p->given.series.n) {
+        vkt_given_record(p, cmd, RING_SLOTS);
+        barrier(ctx, cmd, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, VK_ACCESS_2_SHADER_WRITE_BIT,
                 VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, VK_ACCESS_2_SHADER_READ_BIT);
     }
-    vkt_record_range(p, cmd, 0, (uint32_t)p->lowered.n, NULL);
+    vkt_record_range(p, cmd, run && run->swap && p->sides == 2, 0, (uint32_t)p->lowered.n, NULL);
     if (p->words) {
         barrier(ctx, cmd, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, VK_ACCESS_2_SHADER_WRITE_BIT,
                 VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT | VK_PIPELINE_STAGE_2_HOST_BIT,
@@ -97,8 +102,7 @@ vkt_result vkt_array_adopt(vkt_ctx *ctx, const vkt_array_adopt_params *params, v
     return r;
 }
 
-/* Checks that the other owner is a queue family of the device, another process or another driver. */
-static vkt_result check_other_family(vkt_ctx *ctx, uint32_t family)
+vkt_result vkt_check_other_family(vkt_ctx *ctx, uint32_t family)
 {
     uint32_t n = 0;
     ctx->vk.GetPhysicalDeviceQueueFamilyProperties(ctx->phys, &n, NULL);
@@ -116,9 +120,9 @@ static vkt_result record_handover(vkt_array *a, bool acquire, uint32_t other, vk
     const VkAccessFlags2 reads = VK_ACCESS_2_SHADER_READ_BIT, writes = VK_ACCESS_2_SHADER_WRITE_BIT;
     const VkBufferMemoryBarrier2 b = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER_2,
-        .srcStageMask = acquire ? VK_PIPELINE_STAGE_2_NONE : stage,
+        .srcStageMask = acquire ? VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT : stage, /* those of the semaphores before it */
         .srcAccessMask = acquire ? VK_ACCESS_2_NONE : writes,
-        .dstStageMask = acquire ? stage : VK_PIPELINE_STAGE_2_NONE,
+        .dstStageMask = acquire ? stage : VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
         .dstAccessMask = acquire ? reads | writes : VK_ACCESS_2_NONE,
         .srcQueueFamilyIndex = acquire ? other : ctx->compute.family,
         .dstQueueFamilyIndex = acquire ? ctx->compute.family : other,
@@ -138,7 +142,7 @@ static vkt_result hand_over(vkt_array *a, bool acquire, uint32_t other, const vk
 {
     vkt_handover *h = &a->handover[acquire];
     if (!h->commands.cmd || h->family != other) {
-        VKT_TRY(check_other_family(a->ctx, other));
+        VKT_TRY(vkt_check_other_family(a->ctx, other));
         VKT_TRY(vkt_wait(a->ctx, h->value)); /* the commands must be done before they are recorded again */
         const vkt_result r = record_handover(a, acquire, other, &h->commands);
         if (r != VKT_OK) {
@@ -189,7 +193,7 @@ vkt_result vkt_program_buffer(const vkt_program *p, vkt_tensor t, vkt_vk_buffer 
     *out = (vkt_vk_buffer){ 0 };
     VKT_TRY(vkt_check_readable(p, t));
     const vkt_value *v = &p->lowered.values[t.id];
-    if (v->storage != VKT_PRECISION_F32)
+    if (v->storage != VKT_PRECISION_F32 && v->dtype != VKT_F16)
         return vkt_fail(&p->ctx->host, VKT_E_ARG, "program: '%s' is stored in 16 bits", v->name);
     const vkt_range r = vkt_range_of_value(p, t);
     *out = range_in(r.buffer, r.offset_bytes, v->bytes);

@@ -42,7 +42,7 @@ vkt_result vkt_program_mark(vkt_program *p, const uint32_t *at, uint32_t n)
 
 bool vkt_program_is_measured(const vkt_program *p)
 {
-    return p->parts.n != 0;
+    return p->parts[0].n != 0;
 }
 
 /* Submits the command buffers of section i. *next is the first of them, and becomes the first of the next section. */
@@ -50,7 +50,7 @@ static vkt_result submit_section(vkt_program *p, vkt_series *s, uint32_t i, cons
                                  uint32_t *next, uint64_t *value)
 {
     const uint32_t end = i < p->n_marks ? p->marks[i] : (uint32_t)p->lowered.n, first = *next;
-    const bool pieces = s == &p->pieces;
+    const bool pieces = !p->parts[0].n;
     while (*next < s->n && (pieces ? *next + 1 : p->ends[*next]) <= end) ++*next;
     const vkt_sync sync = { .waits = wait, .n_waits = 1 };
     uint64_t arrived; /* not *value: this submission has no dispatch, so it does not begin the run */
@@ -74,7 +74,7 @@ vkt_result vkt_program_run_sections(vkt_program *p, const vkt_run *run, const vk
     }
     if (r == VKT_OK) r = vkt_run_begin(p, run);
     p->shard = NULL;
-    vkt_series *s = p->parts.n ? &p->parts : &p->pieces;
+    vkt_series *s = vkt_parts_now(p);
     for (uint32_t i = 0, next = 0; i <= p->n_marks && r == VKT_OK; i++) {
         r = submit_section(p, s, i, waits ? &waits[i] : NULL, &next, &value);
         if (values) values[i] = value;

@@ -5,33 +5,49 @@
  * The second one is measured. Then the step is recorded for all later runs, in as few parts as the limit allows. */
 #include "record/record.h"
 
-vkt_result vkt_parts_record(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, vkt_series *out)
+static vkt_result record_side(vkt_program *p, uint32_t side, const uint32_t *ends, uint32_t n, vkt_timer *timer,
+                              vkt_series *out)
 {
-    vkt_series s;
-    VKT_TRY(vkt_series_create(p->ctx, p->name, n, &s));
-    vkt_result r = VKT_OK;
-    for (uint32_t i = 0; i < n && r == VKT_OK; i++) {
-        r = vkt_series_begin(p->ctx, &s, i);
-        if (r != VKT_OK) break;
-        if (timer && i == 0) vkt_timer_reset(p->ctx, s.cmds[0], timer, 0, timer->count);
-        vkt_record_range(p, s.cmds[i], i ? ends[i - 1] : 0, ends[i], timer);
-        r = vkt_series_end(p->ctx, &s, i);
+    VKT_TRY(vkt_series_create(p->ctx, p->name, n, out));
+    for (uint32_t i = 0; i < n; i++) {
+        VKT_TRY(vkt_series_begin(p->ctx, out, i));
+        if (timer && i == 0) vkt_timer_reset(p->ctx, out->cmds[0], timer, 0, timer->count);
+        vkt_record_range(p, out->cmds[i], side, i ? ends[i - 1] : 0, ends[i], timer);
+        VKT_TRY(vkt_series_end(p->ctx, out, i));
     }
+    return VKT_OK;
+}
+
+static void free_sides(vkt_program *p, vkt_series s[2])
+{
+    for (int side = 0; side < 2; side++) vkt_series_destroy(p->ctx, &s[side]);
+}
+
+vkt_result vkt_parts_record(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, vkt_series out[2])
+{
+    vkt_series s[2] = { { .n = 0 } };
+    vkt_result r = VKT_OK;
+    for (uint32_t side = 0; side < p->sides && r == VKT_OK; side++) r = record_side(p, side, ends, n, timer, &s[side]);
     if (r == VKT_OK)
-        *out = s;
+        memcpy(out, s, sizeof s);
     else
-        vkt_series_destroy(p->ctx, &s);
+        free_sides(p, s);
     return r;
+}
+
+vkt_series *vkt_parts_now(vkt_program *p)
+{
+    return p->parts[0].n ? &p->parts[p->side] : &p->pieces[p->side];
 }
 
 /* Records the parts and frees the pieces. */
 static vkt_result record_parts(vkt_program *p, uint32_t n)
 {
-    vkt_series parts;
-    if (p->profile && !p->profiled.n) VKT_TRY(vkt_parts_record(p, p->ends, n, &p->timer, &p->profiled));
-    VKT_TRY(vkt_parts_record(p, p->ends, n, NULL, &parts));
-    p->parts = parts;
-    vkt_series_destroy(p->ctx, &p->pieces);
+    vkt_series parts[2];
+    if (p->profile && !p->profiled[0].n) VKT_TRY(vkt_parts_record(p, p->ends, n, &p->timer, p->profiled));
+    VKT_TRY(vkt_parts_record(p, p->ends, n, NULL, parts));
+    memcpy(p->parts, parts, sizeof parts);
+    free_sides(p, p->pieces);
     return VKT_OK;
 }
 
@@ -56,9 +72,9 @@ static vkt_result record_arrival(vkt_program *p)
 vkt_result vkt_parts_mark(vkt_program *p)
 {
     VKT_TRY(record_arrival(p));
-    if (p->pieces.n) return VKT_OK; /* every dispatch is a piece of its own, so pieces end at all marks */
-    vkt_series_destroy(p->ctx, &p->parts);
-    vkt_series_destroy(p->ctx, &p->profiled);
+    if (p->pieces[0].n) return VKT_OK; /* every dispatch is a piece of its own, so pieces end at all marks */
+    free_sides(p, p->parts);
+    free_sides(p, p->profiled);
     return record_parts(p, find_sections(p));
 }
 
@@ -72,7 +88,7 @@ vkt_result vkt_parts_create(vkt_program *p)
     if (split || p->profile) VKT_TRY(vkt_timer_create(ctx, 2 * n, &p->timer));
     if (!split) return record_parts(p, find_sections(p));
     for (uint32_t i = 0; i < n; i++) p->ends[i] = i + 1;
-    return vkt_parts_record(p, p->ends, n, &p->timer, &p->pieces);
+    return vkt_parts_record(p, p->ends, n, &p->timer, p->pieces);
 }
 
 static void warn_of_long_kernels(const vkt_program *p, const uint64_t *ns)
@@ -91,7 +107,7 @@ static void warn_of_long_kernels(const vkt_program *p, const uint64_t *ns)
 
 vkt_result vkt_parts_prepare(vkt_program *p)
 {
-    if (p->parts.n || p->runs < 2) return VKT_OK;
+    if (p->parts[0].n || p->runs < 2) return VKT_OK;
     const uint32_t n = (uint32_t)p->lowered.n;
     VKT_TRY(vkt_wait(p->ctx, p->values[(p->runs - 1) % VKT_RUN_RING]));
     uint64_t *ns = p->ns ? p->ns : vkt_alloc_array(&p->ctx->host, 2 * (size_t)n, sizeof *ns);
@@ -113,9 +129,9 @@ vkt_result vkt_parts_prepare(vkt_program *p)
 
 void vkt_parts_free(vkt_program *p)
 {
-    vkt_series_destroy(p->ctx, &p->pieces);
-    vkt_series_destroy(p->ctx, &p->parts);
-    vkt_series_destroy(p->ctx, &p->profiled);
+    free_sides(p, p->pieces);
+    free_sides(p, p->parts);
+    free_sides(p, p->profiled);
     if (p->timer.pool) vkt_timer_destroy(p->ctx, &p->timer);
     vkt_commands_destroy(p->ctx, &p->arrival);
     vkt_free(&p->ctx->host, p->ends);

@@ -54,8 +54,8 @@ static void dispatches_text(const vkt_program *p, vkt_text *t)
     size_t next = 0;
     uint32_t part = 0;
     for (size_t i = 0; i < p->lowered.n; i++) {
-        const bool starts = part < p->parts.n && p->ends[part] == i; /* a submission also acts as a barrier */
-        if (starts) vkt_text_add(t, "      ==== submission %u of %u\n", ++part + 1, p->parts.n);
+        const bool starts = part < p->parts[0].n && p->ends[part] == i; /* a submission also acts as a barrier */
+        if (starts) vkt_text_add(t, "      ==== submission %u of %u\n", ++part + 1, p->parts[0].n);
         if (next < p->plan.n_barriers && p->plan.barriers[next].before == i) {
             const vkt_barrier *b = &p->plan.barriers[next++];
             if (!starts)
@@ -113,7 +113,7 @@ void vkt_program_plan(const vkt_program *p, vkt_plan_info *out)
                             .dispatches = (uint32_t)p->lowered.n,
                             .barriers = (uint32_t)p->plan.n_barriers,
                             .recomputed = p->again,
-                            .submissions = p->parts.n };
+                            .submissions = p->parts[0].n };
     out->bytes[VKT_MEM_ACTIVATIONS] = p->plan.packed_bytes + p->plan.input_bytes;
     out->bytes[VKT_MEM_SCRATCH] = p->plan.const_bytes;
     for (size_t i = 0; i < p->plan.n_blocks; i++)

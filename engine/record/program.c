@@ -195,39 +195,54 @@ static bool share_memory(const vkt_array *a, const vkt_array *b)
            from_b < from_a + vkt_round_up(a->bytes, 16);
 }
 
-/* Checks that no array which the program writes (vkt_write) shares memory with another array. */
-static vkt_result check_arrays_apart(const vkt_program *p, const vkt_program_params *params)
+static const vkt_array *array_of(const vkt_binding *b, uint32_t side)
+{
+    return side && b->other ? b->other : b->array;
+}
+
+/* Checks that no array which the program writes (vkt_write) shares memory with another array of the same run. */
+static vkt_result check_arrays_apart(const vkt_program *p, const vkt_program_params *params, uint32_t side)
 {
     for (uint32_t i = 0; i < params->n_arrays; i++)
         for (uint32_t k = 0; k < params->n_arrays; k++) {
-            const vkt_value *v = &p->g->values[params->arrays[i].tensor.id],
-                            *other = &p->g->values[params->arrays[k].tensor.id];
-            if (v != other && v->written && share_memory(params->arrays[i].array, params->arrays[k].array))
+            const vkt_binding *a = &params->arrays[i], *b = &params->arrays[k];
+            const vkt_value *v = &p->g->values[a->tensor.id], *other = &p->g->values[b->tensor.id];
+            if (v != other && v->written && share_memory(array_of(a, side), array_of(b, side)))
                 return vkt_fail(&p->ctx->host, VKT_E_STATE,
-                                "program: one piece of memory is bound to '%s', which is written, and to '%s'", v->name,
-                                other->name);
+                                "program: one piece of memory is bound to '%s', which is written, and to '%s'%s",
+                                v->name, other->name, side ? ", with swap" : "");
         }
     return VKT_OK;
+}
+
+/* Returns whether an array can hold a value of this program. */
+static bool array_fits(const vkt_program *p, vkt_tensor t, const vkt_array *a)
+{
+    const vkt_value *v = &p->g->values[t.id];
+    return a && a->ctx == p->ctx && a->bytes >= v->bytes && a->dtype == v->dtype;
 }
 
 static vkt_result bind_arrays(vkt_program *p, const vkt_program_params *params)
 {
     const vkt_host *h = &p->ctx->host;
+    p->sides = 1;
     for (uint32_t i = 0; i < params->n_arrays; i++) {
         const vkt_binding *b = &params->arrays[i];
         const bool known = b->tensor.id < p->g->n_values && p->g->values[b->tensor.id].role == VKT_ROLE_EXTERNAL;
-        if (!known || !b->array || b->array->ctx != p->ctx || b->array->bytes < p->g->values[b->tensor.id].bytes ||
-            b->array->dtype != p->g->values[b->tensor.id].dtype)
+        if (!known || !array_fits(p, b->tensor, b->array) || (b->other && !array_fits(p, b->tensor, b->other)))
             return vkt_fail(h, VKT_E_ARG,
                             "program: array binding %u: want a vkt_external, and an array of its type and size made by "
                             "this context",
                             i);
-        p->arrays[b->tensor.id] = b->array;
+        p->arrays[0][b->tensor.id] = b->array;
+        p->arrays[1][b->tensor.id] = b->other ? b->other : b->array;
+        if (b->other) p->sides = 2;
     }
     for (size_t i = 1; i < p->g->n_values; i++)
-        if (p->g->values[i].role == VKT_ROLE_EXTERNAL && !p->g->values[i].alias && !p->arrays[i])
+        if (p->g->values[i].role == VKT_ROLE_EXTERNAL && !p->g->values[i].alias && !p->arrays[0][i])
             return vkt_fail(h, VKT_E_ARG, "program: the external value '%s' has no array", p->g->values[i].name);
-    return check_arrays_apart(p, params);
+    for (uint32_t side = 0; side < p->sides; side++) VKT_TRY(check_arrays_apart(p, params, side));
+    return VKT_OK;
 }
 
 static vkt_result make_inputs(vkt_program *p)
@@ -286,13 +301,15 @@ static vkt_result make_memory(vkt_program *p)
     return make_step(p);
 }
 
-/* Returns the batch of the graph's gather. Without a gather, returns the largest first dimension of the values with
- * layout BATCH_LAST. Returns 0 if there is neither, because the first dimension of an input with layout ROWS need not
- * be a batch. */
+/* Returns the batch of the graph's gather. Without a gather, returns the largest batch of the nodes that count real
+ * rows, and of the values with layout BATCH_LAST. Returns 0 if there is none of these: then no node reads the rows, and
+ * the first dimension of an input with layout ROWS need not be a batch. */
 static uint32_t find_most_rows(const vkt_graph *g)
 {
     uint32_t most = 0;
     if (g->batch) return g->batch;
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->op->batch) most = VKT_MAX(most, g->nodes[i]->op->batch(g->nodes[i]));
     for (size_t i = 1; i < g->n_values; i++) {
         const vkt_value *v = &g->values[i];
         if (v->layout == VKT_BATCH_LAST && v->shape.rank) most = VKT_MAX(most, v->shape.dim[0]);
@@ -300,11 +317,16 @@ static uint32_t find_most_rows(const vkt_graph *g)
     return most;
 }
 
+static vkt_result check_precision(vkt_ctx *ctx, const vkt_program_params *params)
+{
+    if ((unsigned)params->precision <= VKT_PRECISION_F32_SPLIT) return VKT_OK;
+    return vkt_fail(&ctx->host, VKT_E_ARG, "program: want a vkt_precision, got %d", (int)params->precision);
+}
+
 static vkt_result build(vkt_program *p, const vkt_program_params *params)
 {
     const vkt_host *h = &p->ctx->host;
-    if ((unsigned)params->precision > VKT_PRECISION_F32_SPLIT)
-        return vkt_fail(h, VKT_E_ARG, "program: want a vkt_precision, got %d", (int)params->precision);
+    VKT_TRY(check_precision(p->ctx, params));
     p->published = params->published;
     VKT_TRY(finish_graph(p));
     p->most_rows = find_most_rows(p->g);
@@ -316,8 +338,9 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     VKT_TRY(check_cap(p, params->max_bytes));
     p->blocks = vkt_alloc_array(h, p->plan.n_blocks + 1, sizeof *p->blocks);
     p->inputs = vkt_alloc_array(h, p->g->n_values, sizeof *p->inputs);
-    p->arrays = vkt_alloc_array(h, p->g->n_values, sizeof *p->arrays);
-    if (!p->blocks || !p->inputs || !p->arrays) return vkt_fail_nomem(h, "a program", p->g->n_values * sizeof(void *));
+    for (int side = 0; side < 2; side++) p->arrays[side] = vkt_alloc_array(h, p->g->n_values, sizeof *p->arrays[0]);
+    if (!p->blocks || !p->inputs || !p->arrays[0] || !p->arrays[1])
+        return vkt_fail_nomem(h, "a program", p->g->n_values * sizeof(void *));
     VKT_TRY(bind_arrays(p, params));
     VKT_TRY(make_memory(p));
     if (p->debug.level >= 3) vkt_program_log(p);
@@ -325,6 +348,7 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     p->profile = (params->profile || measure) && p->lowered.n; /* without dispatches there are no times */
     VKT_TRY(vkt_bind_all(p));
     VKT_TRY(vkt_parts_create(p));
+    VKT_TRY(vkt_given_create(p, params->run_values));
     return measure ? vkt_debug_start(p) : VKT_OK;
 }
 
@@ -376,16 +400,22 @@ vkt_result vkt_program_create_in_place(vkt_ctx *ctx, vkt_graph *g, vkt_store *st
     return create(ctx, g, store, params, (vkt_plan_options){ .guard_bytes = VKT_ALIGN_BYTES, .in_place = true }, out);
 }
 
-vkt_result vkt_program_need(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params, uint64_t *bytes)
+vkt_result vkt_program_plan_least(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params, vkt_program **out)
 {
-    VKT_TRY(g->status);
+    const vkt_program_params none = { 0 };
+    *out = NULL;
+    if (!params) params = &none;
+    if (g->status != VKT_OK) return vkt_fail(&ctx->host, g->status, "program: the graph has an error");
+    VKT_TRY(check_precision(ctx, params));
     vkt_program *p = vkt_alloc(&ctx->host, sizeof *p);
     if (!p) return vkt_fail_nomem(&ctx->host, "a plan", sizeof *p);
     *p = (vkt_program){ .ctx = ctx, .g = g, .options = { .in_place = true } };
     vkt_result r = finish_graph(p);
     if (r == VKT_OK) r = lower_and_plan(p, params, 0);
-    if (r == VKT_OK) *bytes = planned_bytes(p);
-    vkt_program_destroy(&p);
+    if (r == VKT_OK)
+        *out = p;
+    else
+        vkt_program_destroy(&p);
     return r;
 }
 
@@ -399,6 +429,7 @@ void vkt_program_destroy(vkt_program **pp)
     vkt_slices_free(p);
     vkt_parts_free(p);
     vkt_bind_free(p);
+    vkt_given_free(p);
     for (size_t i = 0; p->blocks && i < p->plan.n_blocks; i++) vkt_buffer_destroy(ctx, &p->blocks[i]);
     for (size_t i = 0; p->inputs && i < p->g->n_values; i++) vkt_buffer_destroy(ctx, &p->inputs[i]);
     vkt_buffer_destroy(ctx, &p->consts);
@@ -410,7 +441,7 @@ void vkt_program_destroy(vkt_program **pp)
     if (p->lowered.g) vkt_lower_free(&p->lowered);
     vkt_free(&ctx->host, p->blocks);
     vkt_free(&ctx->host, p->inputs);
-    vkt_free(&ctx->host, p->arrays);
+    for (int side = 0; side < 2; side++) vkt_free(&ctx->host, p->arrays[side]);
     vkt_free(&ctx->host, p);
     *pp = NULL;
 }

@@ -13,6 +13,7 @@
 typedef struct vkt_handover {
     vkt_commands commands;
     uint32_t family; /* the other queue family, as recorded */
+    uint32_t layout; /* of an image: the application's layout, as recorded */
     uint64_t value;  /* timeline value of its last submission */
 } vkt_handover;
 
@@ -65,7 +66,7 @@ typedef struct vkt_pending {
 
 /* One recording of a step as slices. Each slice copies its start and end to `times`, in ticks. */
 typedef struct vkt_slice_set {
-    vkt_series series;
+    vkt_series series[2]; /* by side of the program */
     vkt_timer timer;
     vkt_buffer *times; /* READBACK; words of 64 bits: start and end of slice 0, of slice 1, ... */
     uint64_t *values;  /* by slice: timeline value of its last submission; 0: none since its times were read */
@@ -109,27 +110,35 @@ struct vkt_program {
     uint32_t again;     /* number of dispatches that run again, so that their results need not be kept */
     vkt_plan_options options;
 
-    vkt_buffer **blocks; /* plan.n_blocks of them */
-    vkt_buffer **inputs; /* index: value id; NULL if the value is no input */
-    vkt_array **arrays;  /* index: value id; the caller owns the arrays */
+    vkt_buffer **blocks;   /* plan.n_blocks of them */
+    vkt_buffer **inputs;   /* index: value id; NULL if the value is no input */
+    uint32_t sides;        /* 2 if some value has two arrays (vkt_binding.other), which runs choose between; else 1 */
+    uint32_t side;         /* vkt_run.swap of the run that began last */
+    vkt_array **arrays[2]; /* by side; index: value id; the caller owns the arrays */
     vkt_buffer *consts, *step, *words, *metrics;
     vkt_buffer *own_clock; /* the clock of a graph without a store; NULL: there is none */
 
     VkDescriptorPool pool;
-    VkDescriptorSet *sets;          /* index: dispatch */
+    VkDescriptorSet *sets[2];       /* by side; index: dispatch */
     const vkt_pipeline **pipelines; /* index: dispatch */
     VkBufferView *views;
     size_t n_views;
     /* parts.c: a run submits `parts`, or `pieces` as long as there are no parts. */
-    vkt_series pieces;   /* one for each dispatch, with timestamps, to measure; none once the parts exist */
-    vkt_series parts;    /* submitted by all later runs */
-    vkt_series profiled; /* the parts with timestamps, if asked for */
-    uint32_t *ends;      /* by part or piece: the number of its last dispatch + 1 */
-    uint32_t *marks;     /* marks.c: a part ends before each of these dispatches */
+    vkt_series pieces[2];   /* one for each dispatch, with timestamps, to measure; none once the parts exist. By side */
+    vkt_series parts[2];    /* submitted by all later runs */
+    vkt_series profiled[2]; /* the parts with timestamps, if asked for */
+    uint32_t *ends;         /* by part or piece: the number of its last dispatch + 1 */
+    uint32_t *marks;        /* marks.c: a part ends before each of these dispatches */
     uint32_t n_marks;
     vkt_commands arrival;       /* marks.c: the barrier before a section that waits for the host; made with the marks */
     const vkt_shard_run *shard; /* words of the run that is being prepared; NULL: none */
-    uint64_t *ns;               /* index: dispatch; times of the second run; NULL: not measured */
+    struct {
+        const vkt_pipeline *pipeline;
+        VkDescriptorPool pool;
+        VkDescriptorSet set;
+        vkt_series series; /* one for each slot of the ring; none: the host gives the values */
+    } given;               /* given.c: copies the values of a run from vkt_program_params.run_values */
+    uint64_t *ns;          /* index: dispatch; times of the second run; NULL: not measured */
     bool profile;
     vkt_timer timer; /* start and end of each dispatch */
 
@@ -153,18 +162,19 @@ struct vkt_program {
     uint64_t values[VKT_RUN_RING]; /* timeline value of run r at r % VKT_RUN_RING */
 };
 
-/* range.c: returns the range of binding `b` of a lowered dispatch. Its size is rounded up to a multiple of 16 bytes, as
- * it is bound. */
-vkt_range vkt_range_of(const vkt_program *p, const vkt_bind *b);
-/* Returns the range of all bytes of a value of the graph. Its size is rounded up to a multiple of 4. */
+/* range.c: returns the range of binding `b` of a lowered dispatch on one side. Its size is rounded up to a multiple of
+ * 16 bytes, as it is bound. */
+vkt_range vkt_range_of(const vkt_program *p, const vkt_bind *b, uint32_t side);
+/* Returns the range of all bytes of a value of the graph, on side 0. Its size is rounded up to a multiple of 4. */
 vkt_range vkt_range_of_value(const vkt_program *p, vkt_tensor t);
 /* commands.c: creates pipelines and descriptor sets. */
 vkt_result vkt_bind_all(vkt_program *p);
 void vkt_bind_free(vkt_program *p);
-/* Records the dispatches `first` .. end - 1, and the barriers between them. If there is a timer, also records
- * timestamp 2 * i before dispatch i, and timestamp 2 * i + 1 behind it. No barrier is necessary before the first
- * dispatch or behind the last one: see vkt_submit. */
-void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t first, uint32_t end, vkt_timer *timer);
+/* Records the dispatches `first` .. end - 1 of one side, and the barriers between them. If there is a timer, also
+ * records timestamp 2 * i before dispatch i, and timestamp 2 * i + 1 behind it. No barrier is necessary before the
+ * first dispatch or behind the last one: see vkt_submit. */
+void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t side, uint32_t first, uint32_t end,
+                      vkt_timer *timer);
 /* parts.c: creates the first command buffers of a program. Its descriptor sets must exist. */
 vkt_result vkt_parts_create(vkt_program *p);
 void vkt_parts_free(vkt_program *p);
@@ -173,9 +183,11 @@ vkt_result vkt_parts_mark(vkt_program *p);
 /* Prepares the command buffers for a run. For the third run, waits for the second one, reads the time of each dispatch,
  * splits the step and records the parts. */
 vkt_result vkt_parts_prepare(vkt_program *p);
-/* Records dispatches as a series of n command buffers. Command buffer i ends before dispatch ends[i]. timer NULL: there
- * are no timestamps. */
-vkt_result vkt_parts_record(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, vkt_series *out);
+/* Records dispatches as a series of n command buffers for each side. Command buffer i ends before dispatch ends[i].
+ * timer NULL: there are no timestamps. */
+vkt_result vkt_parts_record(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, vkt_series out[2]);
+/* Returns the commands that the run which began last submits: its pieces, or its parts. */
+vkt_series *vkt_parts_now(vkt_program *p);
 /* submit.c: every run calls these functions, whatever function submits it. vkt_run_words checks the run and writes its
  * words for the ring (RING_WORDS of them). vkt_run_begin prepares the submission, and may wait. vkt_run_end counts the
  * run as submitted. */
@@ -190,6 +202,14 @@ vkt_result vkt_wait_run(vkt_program *p, uint64_t r);
 vkt_result vkt_check_run(const vkt_program *p, uint64_t run_index);
 /* Returns VKT_OK; VKT_E_STATE if a run of vkt_step_budget is in progress; or an error of vkt_lost_check. */
 vkt_result vkt_check_idle(const vkt_program *p);
+/* given.c: prepares the copies of the values of runs; `values` may be NULL. vkt_given_record records the copy to one
+ * slot.
+ */
+vkt_result vkt_given_create(vkt_program *p, const vkt_array *values);
+void vkt_given_free(vkt_program *p);
+void vkt_given_record(const vkt_program *p, VkCommandBuffer cmd, uint32_t slot);
+/* Submits the copy for the next run, which waits for the semaphores. *rest has those that remain for the run itself. */
+vkt_result vkt_given_submit(vkt_program *p, const vkt_sync *sync, vkt_sync *rest);
 /* slices.c: frees the slices of vkt_step_budget. */
 void vkt_slices_free(vkt_program *p);
 /* Makes slices for this budget. `next` is the slice of the old slices that follows; *next becomes the slice that begins
@@ -203,6 +223,9 @@ vkt_result vkt_slices_turn(vkt_program *p, uint64_t budget_ns, uint32_t *next, b
 /* Remembers that slices [first, end) of this frame's set were submitted, the last one with this timeline value.
  * `unlimited`: by a call without limit, which belongs to no frame. */
 void vkt_slices_submitted(vkt_slices *s, uint32_t first, uint32_t end, uint64_t value, bool unlimited);
+/* host.c: checks that the other owner in a transfer is a queue family of the device, another process or another driver.
+ */
+vkt_result vkt_check_other_family(vkt_ctx *ctx, uint32_t family);
 /* access.c: returns VKT_OK for a value of the graph that an application may read, else VKT_E_ARG. Such a value is kept,
  * or is not an activation (for instance an input or a parameter). */
 vkt_result vkt_check_readable(const vkt_program *p, vkt_tensor t);
@@ -213,10 +236,9 @@ vkt_result vkt_program_fetch(vkt_program *p, vkt_tensor t, void *data);
 vkt_result vkt_debug_start(vkt_program *p);
 vkt_result vkt_debug_run(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *run_index);
 void vkt_debug_end(vkt_program *p);
-/* Computes the device memory that a program of this graph would need for activations, scratch, constants and inputs.
- * This only makes a plan, and nothing on the device. Of `params`, only precision and recompute have an effect. The
- * graph must not change afterwards. */
-vkt_result vkt_program_need(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params, uint64_t *bytes);
+/* program.c: makes a program that has only its plan, with the least memory, and nothing on the device. Of `params`,
+ * only precision and recompute have an effect. The graph must not change afterwards. Owner: the caller. */
+vkt_result vkt_program_plan_least(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params, vkt_program **out);
 /* Logs the text of vkt_program_print, line by line, at VKT_LOG_DEBUG. */
 void vkt_program_log(const vkt_program *p);
 

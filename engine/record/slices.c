@@ -33,12 +33,30 @@ static uint64_t grain_of(uint64_t budget_ns)
 
 static void set_free(vkt_ctx *ctx, vkt_slice_set *s)
 {
-    vkt_series_destroy(ctx, &s->series);
+    for (int side = 0; side < 2; side++) vkt_series_destroy(ctx, &s->series[side]);
     if (s->timer.pool) vkt_timer_destroy(ctx, &s->timer);
     if (s->times) vkt_buffer_destroy(ctx, &s->times);
     vkt_free(&ctx->host, s->values);
     vkt_free(&ctx->host, s->count);
     *s = (vkt_slice_set){ .value = 0 };
+}
+
+static vkt_result record_set(vkt_program *p, uint32_t side, const uint32_t *ends, uint32_t n, vkt_slice_set *s)
+{
+    vkt_ctx *ctx = p->ctx;
+    vkt_series *series = &s->series[side];
+    VKT_TRY(vkt_series_create(ctx, p->name, n, series));
+    for (uint32_t i = 0; i < n; i++) {
+        VkCommandBuffer cmd = series->cmds[i];
+        VKT_TRY(vkt_series_begin(ctx, series, i));
+        vkt_timer_reset(ctx, cmd, &s->timer, 2 * i, 2);
+        vkt_timer_mark(ctx, cmd, &s->timer, 2 * i);
+        vkt_record_range(p, cmd, side, i ? ends[i - 1] : 0, ends[i], NULL);
+        vkt_timer_mark(ctx, cmd, &s->timer, 2 * i + 1);
+        vkt_timer_copy_pair(ctx, cmd, &s->timer, 2 * i, s->times);
+        VKT_TRY(vkt_series_end(ctx, series, i));
+    }
+    return VKT_OK;
 }
 
 static vkt_result set_make(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_slice_set *s)
@@ -49,20 +67,9 @@ static vkt_result set_make(vkt_program *p, const uint32_t *ends, uint32_t n, vkt
     if (!s->values || !s->count) return vkt_fail_nomem(&ctx->host, "a budget", n * sizeof *s->values);
     VKT_TRY(vkt_timer_create(ctx, 2 * n, &s->timer));
     VKT_TRY(vkt_buffer_create(ctx, VKT_MEMORY_READBACK, VKT_MEM_STAGING, 16ull * n, "slices", &s->times));
-    VKT_TRY(vkt_series_create(ctx, p->name, n, &s->series));
-    for (uint32_t i = 0; i < n; i++) {
-        VkCommandBuffer cmd = s->series.cmds[i];
-        VKT_TRY(vkt_series_begin(ctx, &s->series, i));
-        vkt_timer_reset(ctx, cmd, &s->timer, 2 * i, 2);
-        vkt_timer_mark(ctx, cmd, &s->timer, 2 * i);
-        vkt_record_range(p, cmd, i ? ends[i - 1] : 0, ends[i], NULL);
-        vkt_timer_mark(ctx, cmd, &s->timer, 2 * i + 1);
-        vkt_timer_copy_pair(ctx, cmd, &s->timer, 2 * i, s->times);
-        VKT_TRY(vkt_series_end(ctx, &s->series, i));
-    }
+    for (uint32_t side = 0; side < p->sides; side++) VKT_TRY(record_set(p, side, ends, n, s));
     return VKT_OK;
 }
-
 static bool is_done(vkt_program *p, const vkt_slice_set *s)
 {
     return s->value == 0 || vkt_reached(p->ctx, s->value);
@@ -73,8 +80,8 @@ static bool free_old(vkt_program *p)
 {
     vkt_slice_set *old = p->budget.slices.old;
     for (int i = 0; i < 2; i++)
-        if (old[i].series.n && is_done(p, &old[i])) set_free(p->ctx, &old[i]);
-    return !old[0].series.n && !old[1].series.n;
+        if (old[i].series[0].n && is_done(p, &old[i])) set_free(p->ctx, &old[i]);
+    return !old[0].series[0].n && !old[1].series[0].n;
 }
 
 void vkt_slices_free(vkt_program *p)

@@ -13,7 +13,7 @@ vkt_result vkt_wait_run(vkt_program *p, uint64_t r)
 vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *words)
 {
     const vkt_shard_run *s = p->shard;
-    if (run && p->most_rows && run->rows > p->most_rows)
+    if (run && !p->given.series.n && p->most_rows && run->rows > p->most_rows)
         return vkt_fail(&p->ctx->host, VKT_E_ARG, "program: want at most the batch of %u rows, got %u", p->most_rows,
                         run->rows);
     const float lr = run ? run->lr : 0.0f;
@@ -36,6 +36,7 @@ vkt_result vkt_run_begin(vkt_program *p, const vkt_run *run)
     VKT_TRY(vkt_run_words(p, run, words));
     if (r >= VKT_RUN_RING) VKT_TRY(vkt_wait_run(p, r - VKT_RUN_RING)); /* this run uses the same slots again */
     VKT_TRY(vkt_parts_prepare(p));
+    p->side = run && run->swap && p->sides == 2;
     if (p->words) memcpy((uint32_t *)p->words->mapped + r % RING_SLOTS * RING_WORDS, words, sizeof words);
     return VKT_OK;
 }
@@ -59,8 +60,10 @@ vkt_result vkt_run_submit(vkt_program *p, const vkt_run *run, const vkt_sync *sy
     uint64_t value;
     VKT_TRY(vkt_check_idle(p));
     VKT_TRY(vkt_run_begin(p, run));
-    vkt_series *s = !p->parts.n ? &p->pieces : profiled ? &p->profiled : &p->parts;
-    VKT_TRY(vkt_series_submit(p->ctx, s, 0, s->n, sync, p->name, &value));
+    vkt_series *s = profiled && p->parts[0].n ? &p->profiled[p->side] : vkt_parts_now(p);
+    vkt_sync rest;
+    VKT_TRY(vkt_given_submit(p, sync, &rest));
+    VKT_TRY(vkt_series_submit(p->ctx, s, 0, s->n, &rest, p->name, &value));
     vkt_run_end(p, value, run_index);
     return VKT_OK;
 }

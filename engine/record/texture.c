@@ -1,52 +1,9 @@
 /* record/texture.c - copies between an application's images and the arrays that stand for them. */
-#include "record/record.h"
+#include "record/texture.h"
 
-#include "abi/abi.h"
-#include "abi/texture.abi.h"
-
-/* One direction of copying: image to array, or array to image. */
-typedef struct direction {
-    const vkt_pipeline *pipeline; /* NULL: usage, format or layout of the image do not allow this direction */
-    VkDescriptorSet set;
-    vkt_commands commands; /* commands to submit; made at the first use */
-} direction;
-
-struct vkt_texture {
-    vkt_ctx *ctx;
-    vkt_array *array;
-    VkImageView view;
-    VkImageLayout layout;
-    VkDescriptorPool pool;
-    vkt_texture_push push;
-    uint32_t groups;
-    direction directions[2];
-};
-
-enum { READ, WRITE };
 static const char *const names[] = { "reading a texture", "writing a texture" };
 
 #define LANES 64u
-
-/* The kernels for a format of an image. VKT_K_NONE: shaders can only sample images of this format. */
-typedef struct format {
-    VkFormat format;
-    vkt_kernel_id storage[2];
-} format;
-
-static const format *find_format(VkFormat f)
-{
-    static const format known[] = {
-        { VK_FORMAT_R8G8B8A8_UNORM, { VKT_K_TEXTURE_READ_RGBA8, VKT_K_TEXTURE_WRITE_RGBA8 } },
-        { VK_FORMAT_R16G16B16A16_SFLOAT, { VKT_K_TEXTURE_READ_RGBA16F, VKT_K_TEXTURE_WRITE_RGBA16F } },
-        { VK_FORMAT_R32G32B32A32_SFLOAT, { VKT_K_TEXTURE_READ_RGBA32F, VKT_K_TEXTURE_WRITE_RGBA32F } },
-        { VK_FORMAT_R8G8B8A8_SRGB, { VKT_K_NONE } },
-        { VK_FORMAT_B8G8R8A8_UNORM, { VKT_K_NONE } },
-        { VK_FORMAT_B8G8R8A8_SRGB, { VKT_K_NONE } },
-    };
-    for (size_t i = 0; i < VKT_COUNT(known); i++)
-        if (known[i].format == f) return &known[i];
-    return NULL;
-}
 
 /* Returns how many numbers a pixel has in the array; 0: type or shape of the array do not fit the image. */
 static uint32_t channels_of(const vkt_texture_params *p)
@@ -58,50 +15,82 @@ static uint32_t channels_of(const vkt_texture_params *p)
     return p->array->dtype == VKT_F32 && (flat || tall) && channels <= 4 ? channels : 0;
 }
 
-static vkt_result check(vkt_ctx *ctx, const vkt_texture_params *p)
+/* Returns whether the library can read an image in this layout. If not `sampled`, it reads a storage image. */
+static bool is_readable(VkImageLayout layout, bool sampled, bool depth)
+{
+    if (layout == VK_IMAGE_LAYOUT_GENERAL) return true;
+    if (!sampled) return false;
+    return layout == VK_IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL || layout == VK_IMAGE_LAYOUT_READ_ONLY_OPTIMAL ||
+           (depth && (layout == VK_IMAGE_LAYOUT_DEPTH_STENCIL_READ_ONLY_OPTIMAL ||
+                      layout == VK_IMAGE_LAYOUT_DEPTH_READ_ONLY_OPTIMAL ||
+                      layout == VK_IMAGE_LAYOUT_DEPTH_READ_ONLY_STENCIL_ATTACHMENT_OPTIMAL));
+}
+
+static vkt_result check_array(vkt_ctx *ctx, const vkt_texture_params *p, bool depth)
 {
     const vkt_host *h = &ctx->host;
-    const bool sampled = p->usage & VK_IMAGE_USAGE_SAMPLED_BIT, storage = p->usage & VK_IMAGE_USAGE_STORAGE_BIT;
+    const uint32_t channels = channels_of(p);
     char shape[80];
-    if (!p->image || !p->array || p->array->ctx != ctx)
-        return vkt_fail(h, VKT_E_ARG, "texture: want an image, and an array of this context");
-    if (!find_format(p->format)) return vkt_fail(h, VKT_E_ARG, "texture: no kernel supports the format %d", p->format);
-    if (!sampled && !(storage && find_format(p->format)->storage[READ]))
-        return vkt_fail(h, VKT_E_ARG, "texture: usage 0x%x allows nothing with format %d: want SAMPLED or STORAGE",
-                        p->usage, p->format);
-    if (p->layout != VK_IMAGE_LAYOUT_GENERAL && !(sampled && p->layout == VK_IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL))
-        return vkt_fail(h, VKT_E_ARG,
-                        "texture: want the layout GENERAL, or SHADER_READ_ONLY_OPTIMAL with the usage SAMPLED, got %d",
-                        p->layout);
-    if (channels_of(p) == 0)
+    if (channels == 0 || (uint64_t)p->width * p->height > UINT32_MAX)
         return vkt_fail(h, VKT_E_ARG, "texture: %u x %u pixels want f32 (%u,%u,C) or (%llu,C), C 1 to 4, got %s %s",
                         p->width, p->height, p->height, p->width, (unsigned long long)p->width * p->height,
                         vkt_dtype_name(p->array->dtype), vkt_shape_text(p->array->shape, shape));
+    if (p->x > INT32_MAX - p->width || p->y > INT32_MAX - p->height)
+        return vkt_fail(h, VKT_E_ARG, "texture: no image has the pixels (%u,%u) to (%llu,%llu)", p->x, p->y,
+                        (unsigned long long)p->x + p->width, (unsigned long long)p->y + p->height);
+    if (depth && channels != 1)
+        return vkt_fail(h, VKT_E_ARG, "texture: depth has one channel: want an array with C = 1, got %u", channels);
     if (p->array->bytes > ctx->limits.max_storage_range_bytes)
         return vkt_fail(h, VKT_E_UNSUPPORTED, "texture: an array of %llu bytes, and this device binds at most %llu",
                         (unsigned long long)p->array->bytes, (unsigned long long)ctx->limits.max_storage_range_bytes);
     return VKT_OK;
 }
 
+static vkt_result check(vkt_ctx *ctx, const vkt_texture_params *p)
+{
+    const vkt_host *h = &ctx->host;
+    const bool sampled = p->usage & VK_IMAGE_USAGE_SAMPLED_BIT, storage = p->usage & VK_IMAGE_USAGE_STORAGE_BIT;
+    if (!p->image || !p->array || p->array->ctx != ctx)
+        return vkt_fail(h, VKT_E_ARG, "texture: want an image, and an array of this context");
+    const vkt_texture_format *f = vkt_texture_format_find(p->format);
+    if (!f)
+        return vkt_fail(h, VKT_E_ARG, "texture: no kernel supports VkFormat %d; want one of %s", p->format,
+                        vkt_texture_format_names());
+    const bool reads = storage && vkt_texture_kernel(ctx, f, false),
+               writes = storage && vkt_texture_kernel(ctx, f, true);
+    if (!sampled && !reads && !writes)
+        return vkt_fail(h, VKT_E_ARG,
+                        storage
+                            ? "texture: this device has no storage images of %s for the library: want the usage SAMPLED"
+                            : "texture: an image of %s wants the usage SAMPLED or STORAGE",
+                        f->name);
+    const bool depth = f->aspects & VK_IMAGE_ASPECT_DEPTH_BIT;
+    if (!is_readable(p->layout, sampled, depth))
+        return vkt_fail(h, VKT_E_ARG,
+                        "texture: want the layout GENERAL, or with the usage SAMPLED %sSHADER_READ_ONLY_OPTIMAL or "
+                        "READ_ONLY_OPTIMAL, got %d",
+                        depth ? "DEPTH_STENCIL_READ_ONLY_OPTIMAL, DEPTH_READ_ONLY_OPTIMAL, "
+                                "DEPTH_READ_ONLY_STENCIL_ATTACHMENT_OPTIMAL, "
+                              : "",
+                        p->layout);
+    return check_array(ctx, p, depth);
+}
+
 /* ---- creation ---- */
 
-static vkt_result make_view(vkt_texture *t, const vkt_texture_params *p)
+static vkt_result make_view(vkt_texture *t, const vkt_texture_params *p, bool storage)
 {
-    const VkImageViewUsageCreateInfo usage = {
-        .sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_USAGE_CREATE_INFO,
-        .usage = p->usage & (VK_IMAGE_USAGE_SAMPLED_BIT |
-                             (find_format(p->format)->storage[READ] ? VK_IMAGE_USAGE_STORAGE_BIT : 0u))
-    };
+    const VkImageViewUsageCreateInfo usage = { .sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_USAGE_CREATE_INFO,
+                                               .usage = p->usage & (VK_IMAGE_USAGE_SAMPLED_BIT |
+                                                                    (storage ? VK_IMAGE_USAGE_STORAGE_BIT : 0u)) };
+    const VkImageAspectFlags depth = vkt_texture_format_find(p->format)->aspects & VK_IMAGE_ASPECT_DEPTH_BIT;
     const VkImageViewCreateInfo info = { .sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO,
                                          .pNext = &usage,
                                          .image = p->image,
                                          .viewType = VK_IMAGE_VIEW_TYPE_2D,
                                          .format = p->format,
-                                         .subresourceRange = { .aspectMask = VK_IMAGE_ASPECT_COLOR_BIT,
-                                                               .baseMipLevel = p->level,
-                                                               .levelCount = 1,
-                                                               .baseArrayLayer = p->layer,
-                                                               .layerCount = 1 } };
+                                         .subresourceRange = { depth ? depth : VK_IMAGE_ASPECT_COLOR_BIT, p->level, 1,
+                                                               p->layer, 1 } };
     const VkResult r = t->ctx->vk.CreateImageView(t->ctx->device, &info, t->ctx->allocation, &t->view);
     if (r != VK_SUCCESS) t->view = VK_NULL_HANDLE;
     return vkt_vk_check(t->ctx, r, "vkCreateImageView");
@@ -121,7 +110,7 @@ static vkt_result make_pool(vkt_texture *t)
     return vkt_vk_check(t->ctx, r, "vkCreateDescriptorPool");
 }
 
-static vkt_result make_direction(vkt_texture *t, vkt_kernel_id kernel, direction *w)
+static vkt_result make_direction(vkt_texture *t, vkt_kernel_id kernel, vkt_texture_copies *w)
 {
     vkt_ctx *ctx = t->ctx;
     const uint32_t spec[] = { VKT_MIN(LANES, ctx->limits.max_workgroup_lanes) };
@@ -158,19 +147,22 @@ static vkt_result make_direction(vkt_texture *t, vkt_kernel_id kernel, direction
 
 static vkt_result build(vkt_texture *t, const vkt_texture_params *p)
 {
+    vkt_ctx *ctx = t->ctx;
     const bool sampled = p->usage & VK_IMAGE_USAGE_SAMPLED_BIT, storage = p->usage & VK_IMAGE_USAGE_STORAGE_BIT;
-    const format *f = find_format(p->format);
-    const uint32_t lanes = VKT_MIN(LANES, t->ctx->limits.max_workgroup_lanes);
-    const uint64_t pixels = (uint64_t)p->width * p->height;
-    t->groups = (uint32_t)VKT_MIN((pixels + lanes - 1) / lanes, t->ctx->limits.max_groups);
+    const vkt_texture_format *f = vkt_texture_format_find(p->format);
+    const vkt_kernel_id write = storage ? vkt_texture_kernel(ctx, f, true) : VKT_K_NONE,
+                        read = sampled   ? VKT_K_TEXTURE_READ_SAMPLED
+                               : storage ? vkt_texture_kernel(ctx, f, false)
+                                         : VKT_K_NONE;
+    t->range = (VkImageSubresourceRange){ f->aspects, p->level, 1, p->layer, 1 };
     t->push = (vkt_texture_push){
-        .width = p->width, .pixels = (uint32_t)pixels, .channels = channels_of(p), .lanes = t->groups * lanes
+        .left = p->x, .top = p->y, .width = p->width, .pixels = p->width * p->height, .channels = channels_of(p)
     };
-    VKT_TRY(make_view(t, p));
+    VKT_TRY(make_view(t, p, write || (read && !sampled)));
     VKT_TRY(make_pool(t));
-    VKT_TRY(make_direction(t, sampled ? VKT_K_TEXTURE_READ_SAMPLED : f->storage[READ], &t->directions[READ]));
-    if (!storage || !f->storage[WRITE] || p->layout != VK_IMAGE_LAYOUT_GENERAL) return VKT_OK;
-    return make_direction(t, f->storage[WRITE], &t->directions[WRITE]);
+    if (read) VKT_TRY(make_direction(t, read, &t->directions[VKT_TEXTURE_READ]));
+    if (!write || p->layout != VK_IMAGE_LAYOUT_GENERAL) return VKT_OK;
+    return make_direction(t, write, &t->directions[VKT_TEXTURE_WRITE]);
 }
 
 vkt_result vkt_texture_adopt(vkt_ctx *ctx, const vkt_texture_params *params, vkt_texture **out)
@@ -183,7 +175,7 @@ vkt_result vkt_texture_adopt(vkt_ctx *ctx, const vkt_texture_params *params, vkt
     VKT_TRY(check(ctx, params));
     vkt_texture *t = vkt_alloc(&ctx->host, sizeof *t);
     if (!t) return vkt_fail_nomem(&ctx->host, "a texture", sizeof *t);
-    *t = (vkt_texture){ .ctx = ctx, .array = params->array, .layout = params->layout };
+    *t = (vkt_texture){ .ctx = ctx, .array = params->array, .image = params->image, .layout = params->layout };
     const vkt_result r = build(t, params);
     if (r == VKT_OK)
         *out = t;
@@ -198,7 +190,11 @@ void vkt_texture_destroy(vkt_texture **pt)
     if (!t) return;
     vkt_ctx *ctx = t->ctx;
     vkt_settle(ctx);
-    for (int i = 0; i < 2; i++) vkt_commands_destroy(ctx, &t->directions[i].commands);
+    for (int i = 0; i < 2; i++) {
+        vkt_commands_destroy(ctx, &t->directions[i].commands);
+        vkt_texture_slices_free(ctx, &t->directions[i].slices);
+        vkt_commands_destroy(ctx, &t->handover[i].commands);
+    }
     VKT_DROP(ctx, DescriptorPool, t->pool);
     VKT_DROP(ctx, ImageView, t->view);
     vkt_free(&ctx->host, t);
@@ -207,18 +203,36 @@ void vkt_texture_destroy(vkt_texture **pt)
 
 /* ---- use ---- */
 
-static vkt_result record(vkt_texture *t, int which, VkCommandBuffer cmd)
+void vkt_texture_dispatch(vkt_texture *t, int which, VkCommandBuffer cmd, uint32_t first, uint32_t pixels)
 {
     vkt_ctx *ctx = t->ctx;
-    const direction *w = &t->directions[which];
-    if (!w->pipeline)
-        return vkt_fail(&ctx->host, VKT_E_STATE, "%s: want the usage STORAGE, the layout GENERAL and a storage format",
-                        names[which]);
-    if (!cmd) return vkt_fail(&ctx->host, VKT_E_ARG, "%s: want a command buffer", names[which]);
+    const vkt_texture_copies *w = &t->directions[which];
+    const uint32_t lanes = VKT_MIN(LANES, ctx->limits.max_workgroup_lanes);
+    const uint32_t groups = VKT_MIN(pixels / lanes + (pixels % lanes != 0), ctx->limits.max_groups);
+    vkt_texture_push push = t->push;
+    push.first = first;
+    push.pixels = pixels;
+    push.lanes = groups * lanes;
     ctx->vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, w->pipeline->handle);
     ctx->vk.CmdBindDescriptorSets(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, w->pipeline->layout, 0, 1, &w->set, 0, NULL);
-    ctx->vk.CmdPushConstants(cmd, w->pipeline->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof t->push, &t->push);
-    ctx->vk.CmdDispatch(cmd, t->groups, 1, 1);
+    ctx->vk.CmdPushConstants(cmd, w->pipeline->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
+    ctx->vk.CmdDispatch(cmd, groups, 1, 1);
+}
+
+vkt_result vkt_texture_check(const vkt_texture *t, int which)
+{
+    if (t->directions[which].pipeline) return VKT_OK;
+    return vkt_fail(&t->ctx->host, VKT_E_STATE,
+                    "%s: want the usage STORAGE, the layout GENERAL and a format that this device has for storage "
+                    "images",
+                    names[which]);
+}
+
+static vkt_result record(vkt_texture *t, int which, VkCommandBuffer cmd)
+{
+    VKT_TRY(vkt_texture_check(t, which));
+    if (!cmd) return vkt_fail(&t->ctx->host, VKT_E_ARG, "%s: want a command buffer", names[which]);
+    vkt_texture_dispatch(t, which, cmd, 0, t->push.pixels);
     return VKT_OK;
 }
 
@@ -249,23 +263,86 @@ static vkt_result submit(vkt_texture *t, int which, const vkt_sync *sync)
 vkt_result vkt_texture_read(vkt_texture *t, const vkt_sync *sync)
 {
     VKT_WANT(NULL, t);
-    return submit(t, READ, sync);
+    return submit(t, VKT_TEXTURE_READ, sync);
 }
 
 vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync)
 {
     VKT_WANT(NULL, t);
-    return submit(t, WRITE, sync);
+    return submit(t, VKT_TEXTURE_WRITE, sync);
 }
 
 vkt_result vkt_texture_record_read(vkt_texture *t, VkCommandBuffer cmd)
 {
     VKT_WANT(NULL, t);
-    return record(t, READ, cmd);
+    return record(t, VKT_TEXTURE_READ, cmd);
 }
 
 vkt_result vkt_texture_record_write(vkt_texture *t, VkCommandBuffer cmd)
 {
     VKT_WANT(NULL, t);
-    return record(t, WRITE, cmd);
+    return record(t, VKT_TEXTURE_WRITE, cmd);
+}
+
+/* ---- ownership ---- */
+
+/* Records one half of a transfer of ownership with a change of layout. The application records the other half, with the
+ * same families and layouts. If `other` is the library's own family, there is only the change of layout. */
+static vkt_result record_handover(vkt_texture *t, bool acquire, uint32_t other, VkImageLayout layout, vkt_commands *c)
+{
+    vkt_ctx *ctx = t->ctx;
+    const bool own = other == ctx->compute.family;
+    const VkPipelineStageFlags2 all = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
+                                compute = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
+    const VkAccessFlags2 writes = t->directions[VKT_TEXTURE_WRITE].pipeline ? VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT : 0;
+    const VkAccessFlags2 uses = writes | VK_ACCESS_2_SHADER_READ_BIT;
+    const VkAccessFlags2 theirs = own ? VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT : VK_ACCESS_2_NONE;
+    const VkImageMemoryBarrier2 b = { .sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER_2,
+                                      .srcStageMask = acquire ? all : compute,
+                                      .srcAccessMask = acquire ? theirs & VK_ACCESS_2_MEMORY_WRITE_BIT : writes,
+                                      .dstStageMask = acquire ? compute : all,
+                                      .dstAccessMask = acquire ? uses : theirs,
+                                      .oldLayout = acquire ? layout : t->layout,
+                                      .newLayout = acquire ? t->layout : layout,
+                                      .srcQueueFamilyIndex = acquire ? other : ctx->compute.family,
+                                      .dstQueueFamilyIndex = acquire ? ctx->compute.family : other,
+                                      .image = t->image,
+                                      .subresourceRange = t->range };
+    if (!c->pool) VKT_TRY(vkt_commands_create(ctx, "hand-over", c));
+    VKT_TRY(vkt_commands_begin(ctx, c, true));
+    ctx->vk.CmdPipelineBarrier2(c->cmd, &(VkDependencyInfo){ .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
+                                                             .imageMemoryBarrierCount = 1,
+                                                             .pImageMemoryBarriers = &b });
+    return vkt_commands_end(ctx, c);
+}
+
+static vkt_result hand_over(vkt_texture *t, bool acquire, uint32_t other, VkImageLayout layout, const vkt_sync *sync)
+{
+    vkt_handover *h = &t->handover[acquire];
+    if (!acquire && (layout == VK_IMAGE_LAYOUT_UNDEFINED || layout == VK_IMAGE_LAYOUT_PREINITIALIZED))
+        return vkt_fail(&t->ctx->host, VKT_E_ARG, "hand-over: an image cannot get the layout %d", layout);
+    if (!h->commands.cmd || h->family != other || h->layout != (uint32_t)layout) {
+        VKT_TRY(vkt_check_other_family(t->ctx, other));
+        VKT_TRY(vkt_wait(t->ctx, h->value)); /* the commands must be done before they are recorded again */
+        const vkt_result r = record_handover(t, acquire, other, layout, &h->commands);
+        if (r != VKT_OK) {
+            vkt_commands_destroy(t->ctx, &h->commands);
+            return r;
+        }
+        h->family = other;
+        h->layout = (uint32_t)layout;
+    }
+    return vkt_submit_synced(t->ctx, h->commands.cmd, sync, acquire ? "acquire" : "release", &h->value);
+}
+
+vkt_result vkt_texture_acquire(vkt_texture *t, uint32_t from_family, VkImageLayout from_layout, const vkt_sync *sync)
+{
+    VKT_WANT(NULL, t);
+    return hand_over(t, true, from_family, from_layout, sync);
+}
+
+vkt_result vkt_texture_release(vkt_texture *t, uint32_t to_family, VkImageLayout to_layout, const vkt_sync *sync)
+{
+    VKT_WANT(NULL, t);
+    return hand_over(t, false, to_family, to_layout, sync);
 }

@@ -55,6 +55,8 @@ static void copy_forward(const vkt_ref_call *c)
         memcpy(c->out[0].f, c->in[0].f, n * sizeof *c->out[0].f);
 }
 
+const vkt_ref_op vkt_ref_to_f32 = { "to_f32", 1, copy_forward, NULL };
+
 static void copy_backward(const vkt_ref_call *c)
 {
     const size_t n = vkt_ref_count(c->in[0].shape);

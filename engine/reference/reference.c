@@ -10,6 +10,7 @@ static const vkt_ref_op *const table[] = {
     &vkt_ref_conv_transpose2d,
     &vkt_ref_pool2d,
     &vkt_ref_relu,
+    &vkt_ref_to_f32,
     &vkt_ref_leaky_relu,
     &vkt_ref_elu,
     &vkt_ref_gelu,

@@ -48,11 +48,11 @@ static vkt_result plan_training(const vkt_trainer *t, uint32_t batch, need *n)
     vkt_feed feed;
     vkt_feed_values v;
     vkt_head head;
-    uint64_t bytes = 0;
+    vkt_memory_needs least = { 0 };
     add_data(t, t->params.train, VKT_MAX(1u, batch / VKT_MAX(1u, t->shards.count)), n, &feed);
     vkt_result r = vkt_trainer_graph(t, &feed, &g, &v, &head, NULL);
-    if (r == VKT_OK) r = vkt_program_need(t->ctx, g.g, &p, &bytes);
-    if (r == VKT_OK) n->program += bytes + store_bytes(g.update ? g.update : g.g);
+    if (r == VKT_OK) r = vkt_program_needs(t->ctx, g.g, &p, &least);
+    if (r == VKT_OK) n->program += least.program_bytes + store_bytes(g.update ? g.update : g.g);
     if (r == VKT_OK && g.update) n->program += shard_bytes(&g);
     vkt_step_graphs_free(&g);
     return r;
@@ -66,12 +66,12 @@ static vkt_result plan_validation(const vkt_trainer *t, uint32_t batch, need *n)
     vkt_feed_values v;
     vkt_head head;
     vkt_tensor classes;
-    uint64_t bytes = 0;
+    vkt_memory_needs least = { 0 };
     if (!t->params.validation) return VKT_OK;
     add_data(t, t->params.validation, batch, n, &feed);
     vkt_result r = vkt_evaluator_graph(t, &feed, &g, &v, &head, &classes);
-    if (r == VKT_OK) r = vkt_program_need(t->ctx, g, &p, &bytes);
-    if (r == VKT_OK) n->program += bytes;
+    if (r == VKT_OK) r = vkt_program_needs(t->ctx, g, &p, &least);
+    if (r == VKT_OK) n->program += least.program_bytes;
     vkt_graph_destroy(&g);
     return r;
 }

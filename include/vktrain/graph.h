@@ -20,9 +20,11 @@ extern "C" {
 
 /* The type of a tensor's elements. */
 typedef enum vkt_dtype {
-    VKT_F32 = 0,    /* the type that ops compute with */
-    VKT_U32,        /* labels, ids, conditions */
-    VKT_U8,         /* data tables that a gather converts */
+    VKT_F32 = 0, /* the type that ops compute with */
+    VKT_U32,     /* labels, ids, conditions */
+    VKT_U8,      /* data tables that a gather converts */
+    VKT_F16,     /* IEEE 754 binary16, in arrays and inputs: vkt_to_f32, vkt_gather_rows and vkt_write convert. A tensor
+                  * of f16 has a multiple of 4 elements */
     VKT_DTYPE_COUNT /* number of types */
 } vkt_dtype;
 
@@ -227,10 +229,14 @@ VKT_API vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a)
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-/* The array of one external value in one program. */
+/* The array of one external value in one program, or two arrays in turns. Two arrays are for data that one step reads
+ * while the application writes the next ones (double buffering), and for steps that read what the step before them
+ * wrote: the arrays A and B are A, B for the value that is read, and B, A for the value that is written. */
 typedef struct vkt_binding {
     vkt_tensor tensor; /* made by vkt_external */
-    vkt_array *array;  /* of the same type, not smaller than the tensor, of the program's context */
+    vkt_array *array;  /* of the same type, not smaller than the tensor, of the program's context. vkt_program_read and
+                        * vkt_program_buffer always use this one */
+    vkt_array *other;  /* in runs with vkt_run.swap; as `array`. NULL: `array` in these runs, too */
 } vkt_binding;
 
 /* The storage of activations and their gradients in a program. All arithmetic is f32. Parameters, their gradients,
@@ -262,6 +268,20 @@ typedef enum vkt_precision {
     VKT_PRECISION_F32_SPLIT /* 4 bytes an element; products by f16, almost as exact as by f32: see above */
 } vkt_precision;
 
+/* The values of a run that the device makes, for instance the number of samples that a shader found: 12 bytes in an
+ * array of u32 (vkt_program_params.run_values). Each run of the program, in whatever way it is submitted or recorded,
+ * reads them when it begins. The results have the same bits as with the same numbers in a vkt_run, whose lr, rows and
+ * first are not used then.
+ *
+ * More rows than the batch count as the whole batch. 0 rows are no rows, unlike in a vkt_run: then gradients are 0, and
+ * the learning rate counts as 0, so parameters stay as they are. The moments and t advance, as after a gradient of 0,
+ * and a loss that is a mean is NaN. Keep `rows` at 1 or more, or do not step, if this matters. */
+typedef struct vkt_run_values {
+    float lr;       /* as in vkt_run */
+    uint32_t rows;  /* real rows of the batch */
+    uint32_t first; /* as in vkt_run */
+} vkt_run_values;
+
 /* The options of a program. Zero is the default. */
 typedef struct vkt_program_params {
     const char *name;          /* for labels and prints; NULL: "program" */
@@ -271,9 +291,30 @@ typedef struct vkt_program_params {
     bool recompute; /* compute cheap activations again if this lowers the peak of memory: the same bits, more time */
     bool profile;   /* allow vkt_program_profile; VKT_E_UNSUPPORTED if the device has no timestamps */
     vkt_precision precision; /* storage of activations */
+    vkt_array *run_values; /* u32, 3 elements or more: a vkt_run_values that the device wrote; must outlive the program.
+                            * NULL: the values are those of each vkt_run */
     bool published; /* read parameters from VKT_PART_PUBLISHED, for a program that evaluates or infers. VKT_E_STATE: the
                      * store has no such part, or the graph writes parameters or states (updates, running statistics) */
 } vkt_program_params;
+
+/* The least device memory that a graph needs, as vkt_program_needs computes it before anything is made. The sizes are
+ * those of buffers, rounded up to multiples of 256 bytes. A driver may round up more. */
+typedef struct vkt_memory_needs {
+    uint64_t program_bytes; /* activations, scratch, constants, inputs, step state, metrics. vkt_step_budget needs 32
+                             * bytes more for each slice, in two buffers */
+    uint64_t store_bytes;   /* a vkt_store of this graph: parameters, gradients, moments, clock; 0: no parameters */
+    uint64_t staging_bytes; /* the smallest rings for uploads and for reading back (vkt_ctx_params.staging_bytes =
+                             * 65536). The ring for reading back exists after the first read */
+    uint64_t total_bytes;   /* sum of these. As vkt_memory_stats.used_total_bytes, it is the least for which there is
+                             * memory; vkt_ctx_params.max_device_bytes counts whole blocks and must be larger */
+    uint64_t cap_bytes;     /* max_device_bytes that are enough in a new context with block_bytes = 1048576 */
+} vkt_memory_needs;
+/* Computes what a program of this graph and its store need, without the caller's arrays. It only plans, and makes
+ * nothing on the device. Of `params` (may be NULL), only precision and recompute have an effect. This call finishes the
+ * graph, as vkt_program_create does. A program may use more memory than the least, for fewer barriers, if the cap
+ * allows it. Errors as for vkt_program_create, but not those of store and arrays. */
+VKT_API vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params,
+                                     vkt_memory_needs *out);
 
 /* Plans memory and records command buffers. `store` may be NULL for a graph without parameters. This call finishes the
  * graph: a later op or vkt_keep is VKT_E_STATE. Graph, store and arrays must outlive the program. A graph can have
@@ -288,10 +329,19 @@ VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */
 /* The values that change from run to run. */
 typedef struct vkt_run {
     float lr;       /* learning rate of the update, if the graph has one */
-    uint32_t rows;  /* real rows of this batch, not more than the graph's batch; 0: all */
+    uint32_t rows;  /* real rows of this batch; 0: all. See below */
     uint32_t first; /* index of the batch's first row in the row order; rows past the order's end are zeros of class
                      * 0 */
+    bool swap;      /* use vkt_binding.other where a value has it */
 } vkt_run;
+/* Fewer rows than the batch. The first `rows` rows of a batch are real. Losses, their gradients, counts of correct rows
+ * and the statistics of batch norm use only these: a mean is divided by `rows`. A gather fills the other rows with
+ * zeros of class 0. All other ops compute all rows, so outputs past the real rows have no meaning, and
+ * inputs there must be finite (0 times NaN is NaN in the gradient of a weight). The batch is that of
+ * the graph's gather; without a gather, the largest one of these ops and of the values with layout BATCH_LAST. More
+ * rows than the batch are VKT_E_ARG, in every function with a vkt_run. If a graph has no such op or value, `rows` is
+ * not used, and may be any number. */
+
 /* Submits the recorded commands. *run_index (may be NULL) gets the number of this run among the program's runs, from 0.
  *
  * If the device has timestamps and max_submission_ns of the context is not UINT64_MAX, the first two runs are submitted

@@ -579,7 +579,7 @@ VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
 
 /* Gather the samples that the step selects from a table. `rows` is the number of real rows of the step:
  *   out[b] = scale[c] table[order[first + b]] + shift[c] for channel c if b < rows, else 0
- *   table (M, pitch) u8 or (M, elements) f32, order (n) u32  ->  (batch, C, H, W) or (batch, F) f32, BATCH_LAST
+ *   table (M, pitch) u8 or f16, or (M, elements) f32, order (n) u32  ->  (batch, C, H, W) or (batch, F) f32, BATCH_LAST
  *   `pitch` is the number of elements of a sample, rounded up to a multiple of 4. `sample` is (C,H,W), or (F) with one
  *   channel. scale and shift have C values each. A NULL scale means 1, a NULL shift means 0.
  * vkt_gather_labels: table (M) u32 -> (batch) u32, 0 for b >= rows.
@@ -596,8 +596,13 @@ VKT_API vkt_tensor vkt_gather_ids(vkt_graph *g, vkt_tensor table, vkt_tensor ord
  * after vkt_update; otherwise the metrics show the state before the step. */
 VKT_API void vkt_report(vkt_graph *g, vkt_tensor loss, vkt_tensor correct);
 
+/* Converts a tensor of f16, for instance an array of an application (vkt_external), to f32, exactly. (A device that
+ * flushes subnormal numbers of f16 may read them as zero.) f16 has no gradient. */
+VKT_API vkt_tensor vkt_to_f32(vkt_graph *g, vkt_tensor x);
+
 /* Copies x, f32 or u32 in any layout, into an array, in row-major order. `external` is made by vkt_external with x's
- * shape and type. Every run of a program does the copy, even if no op reads x. When the run is done, later submissions
+ * shape and type, or for f32 with f16: then numbers are rounded to nearest, ties to even, and magnitudes from 65520 on
+ * become infinity. Every run of a program does the copy, even if no op reads x. When the run is done, later submissions
  * can read the array. The copy has no gradient. A graph writes an array once and reads it nowhere, so no result depends
  * on the order of a read and a write. Therefore it is VKT_E_STATE if another op uses `external`, or if a program binds
  * the same array, or overlapping memory, to another external. VKT_E_ARG: `external` was not made by vkt_external. */

@@ -93,7 +93,8 @@ VKT_API vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_pa
 /* Semaphores of the application, binary or timeline, as for VkSubmitInfo2. They are read before the call returns. The
  * signal of a binary semaphore in `waits` must be submitted already. The signal of a timeline may be submitted later,
  * but must not depend on a library call that waits for earlier runs (the comment of vkt_program_run says which calls
- * wait). NULL or a zeroed struct: no semaphores. */
+ * wait). NULL or a zeroed struct: no semaphores. A null semaphore, or more than VKT_SYNC_MAX of them, are VKT_E_ARG;
+ * then nothing is submitted. */
 typedef struct vkt_sync {
     const VkSemaphoreSubmitInfo *waits;   /* waited for before the first command */
     uint32_t n_waits;                     /* at most VKT_SYNC_MAX */
@@ -214,22 +215,39 @@ VKT_API vkt_result vkt_program_buffer(const vkt_program *p, vkt_tensor t, vkt_vk
 /* An image of the application, tied to an array. */
 typedef struct vkt_texture vkt_texture;
 
-/* The description of an image. All members are required, except level and layer. */
+/* The description of an image. All members are required, except level, layer, x and y. */
 typedef struct vkt_texture_params {
-    VkImage image;           /* 2D, one sample, colour */
-    VkFormat format;         /* R8G8B8A8_UNORM, R16G16B16A16_SFLOAT, R32G32B32A32_SFLOAT; for reading as SAMPLED also
-                              * R8G8B8A8_SRGB, B8G8R8A8_UNORM and B8G8R8A8_SRGB. sRGB numbers become linear */
+    VkImage image;           /* 2D, one sample */
+    VkFormat format;         /* one of the list below */
     VkImageUsageFlags usage; /* usage of the image: SAMPLED or STORAGE for reading, STORAGE for writing */
-    uint32_t width, height;  /* size of the level, in pixels */
+    uint32_t width, height;  /* size of the rectangle that is copied, in pixels: the whole level, or a part of it */
     uint32_t level, layer;   /* the level and layer that are read and written */
-    VkImageLayout layout;    /* layout whenever the library's work runs: GENERAL. It may be SHADER_READ_ONLY_OPTIMAL if
-                              * the image is only read, as SAMPLED */
+    VkImageLayout layout;    /* layout whenever the library's work runs: GENERAL. If the image is only read, as SAMPLED,
+                              * also SHADER_READ_ONLY_OPTIMAL or READ_ONLY_OPTIMAL. For depth also
+                              * DEPTH_STENCIL_READ_ONLY_OPTIMAL, DEPTH_READ_ONLY_OPTIMAL or
+                              * DEPTH_READ_ONLY_STENCIL_ATTACHMENT_OPTIMAL */
+    uint32_t x, y; /* first pixel of the rectangle in the level. The library does not know the size of the level, so the
+                    * caller makes sure that the rectangle is inside */
     vkt_array *array; /* f32, (height, width, C) or (height * width, C) with C from 1 to 4; outlives the vkt_texture */
 } vkt_texture_params;
-/* Ties an image of the application to an array. Pixel (x, y), y downwards, is row y * width + x of the array. Reading
- * copies the first C channels. Writing sets the channels that the array does not have: alpha to 1, the others to 0.
- * Numbers that an integer format cannot hold are clamped. The call makes a view of the image; destroying the
- * vkt_texture does not touch the image. Owner: the caller.
+/* Ties an image of the application to an array. Pixel (i, j) of the rectangle, j downwards, is row
+ * j * width + i of the array. Other pixels of the image do not change. Reading
+ * copies the first C channels. Of channels that the format does not have, alpha is 1 and the others are 0. Writing sets
+ * the channels that the array does not have: alpha to 1, the others to 0. The call makes a view of the image;
+ * destroying the vkt_texture does not touch the image. Owner: the caller.
+ *
+ * Formats that are read and written: R8G8B8A8_UNORM, R16G16B16A16_SFLOAT, R32_SFLOAT and R32G32B32A32_SFLOAT, as
+ * SAMPLED or STORAGE. If the device's VkFormatProperties3 has STORAGE_READ_WITHOUT_FORMAT and
+ * STORAGE_WRITE_WITHOUT_FORMAT, also as STORAGE: B8G8R8A8_UNORM, A2B10G10R10_UNORM_PACK32 (RGB10A2),
+ * A2R10G10B10_UNORM_PACK32, B10G11R11_UFLOAT_PACK32 (R11G11B10F), R16_SFLOAT, R16G16_SFLOAT and R32G32_SFLOAT; these
+ * are always read as SAMPLED. Only read, as SAMPLED: R8G8B8A8_SRGB and B8G8R8A8_SRGB, whose numbers become linear;
+ * depth (C = 1) of D16_UNORM, X8_D24_UNORM_PACK32, D32_SFLOAT, D24_UNORM_S8_UINT and D32_SFLOAT_S8_UINT.
+ *
+ * Reading is exact, except for sRGB numbers, whose error the device decides, and subnormal numbers of f32, which a
+ * device may read as zero. Writing rounds to one of the two neighbours in the format; the device decides which. In
+ * UNORM, numbers are clamped to [0,1], and NaN becomes any number. In B10G11R11_UFLOAT_PACK32, numbers below 0 become
+ * 0. In all float formats NaN stays NaN, infinities stay infinite (-inf becomes 0 without a sign), and finite numbers
+ * above the largest one become this number or infinity.
  *
  * Before the library reads the image, the application makes its own writes visible to SAMPLED_READ or STORAGE_READ of
  * the compute stage. Before the library writes the image, the application's accesses must be finished before
@@ -243,6 +261,36 @@ VKT_API void vkt_texture_destroy(vkt_texture **t); /* waits for submitted copies
  * of `sync` (NULL: none). VKT_E_STATE if usage, format or layout do not allow the copy. */
 VKT_API vkt_result vkt_texture_read(vkt_texture *t, const vkt_sync *sync);
 VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
+/* Copy as vkt_texture_read and vkt_texture_write do, but in slices: each call submits as many slices as fit into
+ * *budget_ns by their measured times, and subtracts their expected time. The next call continues with the next slice;
+ * after `completed`, a call begins the next copy. A copy has up to 64 slices of 4096 pixels or more. The calls never
+ * wait. If earlier slices of the copy still have more work than the budget, they submit only the semaphores of `sync`.
+ * Before the first time is known, a call submits one slice and uses up the budget. The rest of a budget is for other
+ * calls of the same frame:
+ *
+ *     uint64_t left_ns = 4000000;
+ *     if (!has_samples) r = vkt_texture_read_budget(t, NULL, &left_ns, &progress), has_samples = progress.completed;
+ *     if (has_samples) r = vkt_step_budget(train, &run, NULL, &left_ns, &progress);
+ *
+ * In *out, run_index is the number of the copy. Until a copy is completed, image and array must not change in other
+ * ways. The first call allocates. VKT_E_UNSUPPORTED without timestamps, and the errors of vkt_texture_read. */
+VKT_API vkt_result vkt_texture_read_budget(vkt_texture *t, const vkt_sync *sync, uint64_t *budget_ns,
+                                           vkt_step_progress *out);
+VKT_API vkt_result vkt_texture_write_budget(vkt_texture *t, const vkt_sync *sync, uint64_t *budget_ns,
+                                            vkt_step_progress *out);
+/* Submit the library's half of an ownership transfer between queue families, with the semaphores of `sync`, as
+ * vkt_array_acquire and vkt_array_release do for buffers. The barrier covers all aspects of the texture's level and
+ * layer. It also changes the layout: from `from_layout` to vkt_texture_params.layout, or from that to `to_layout`. The
+ * barrier of the application's half has the same two layouts and the same two families. It is submitted before
+ * vkt_texture_acquire, which waits for its semaphore, or after vkt_texture_release, whose semaphore it waits for. With
+ * the adopted queue's own family there is no other half: then the call only changes the layout, after all earlier work
+ * on the queue. If several vkt_textures are parts of one level and layer, one of them is transferred. An image with the
+ * sharing mode VK_SHARING_MODE_CONCURRENT needs no transfer. VKT_E_ARG for another family than those of
+ * vkt_array_acquire, or a `to_layout` that is UNDEFINED or PREINITIALIZED. */
+VKT_API vkt_result vkt_texture_acquire(vkt_texture *t, uint32_t from_family, VkImageLayout from_layout,
+                                       const vkt_sync *sync);
+VKT_API vkt_result vkt_texture_release(vkt_texture *t, uint32_t to_family, VkImageLayout to_layout,
+                                       const vkt_sync *sync);
 /* Record the copies of vkt_texture_read and vkt_texture_write, under the conditions of vkt_program_record. The
  * application records barriers before and after: for buffers, with the stages and accesses that vkt_program_barriers
  * returns; for the image, as the comment of vkt_texture_adopt says. */

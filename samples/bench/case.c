@@ -44,6 +44,9 @@ static bool parse_input(const char *at, vkt_case_input *in)
         if (in->dtype == VKT_U32 && strncmp(at, "u32<", 4) != 0) return false;
         at = strchr(at, '<') + 1;
         if (!(in->bound = number(&at))) return false;
+    } else if (strncmp(at, "f16", 3) == 0) {
+        in->dtype = VKT_F16;
+        at += 3;
     } else if (*at == '+') {
         in->lo = 1e-3f;
         at++;

@@ -1,18 +1,23 @@
-// texture_read.comp - copies the first `channels` channels of each pixel of an image to an array, as floats.
+// texture_read.comp - copies the first `channels` channels of each pixel of a rectangle of an image to an array, as floats.
+// Without FORMAT and SAMPLED, the image has any format that the device reads without knowing it at compilation.
 // grid: x over pixels with a stride of all lanes.
 // Deterministic: a copy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
-#ifdef SAMPLED
+#if defined SAMPLED
 #extension GL_EXT_samplerless_texture_functions : require
+#elif !defined FORMAT
+#extension GL_EXT_shader_image_load_formatted : require
 #endif
 #include "abi/abi.h"
 #include "abi/texture.abi.h"
 layout(local_size_x_id = 0) in;
-#ifdef SAMPLED
+#if defined SAMPLED
 layout(binding = TEXTURE_IMAGE) uniform texture2D image;
-#else
+#elif defined FORMAT
 layout(binding = TEXTURE_IMAGE, FORMAT) readonly uniform image2D image;
+#else
+layout(binding = TEXTURE_IMAGE) readonly uniform image2D image;
 #endif
 layout(binding = TEXTURE_ARRAY, std430) writeonly buffer Array { float array[]; };
 
@@ -27,8 +32,9 @@ vec4 pixel(ivec2 at)
 
 void main()
 {
-    for (uint i = gl_GlobalInvocationID.x; i < pc.pixels; i += pc.lanes) {
-        const vec4 v = pixel(ivec2(i % pc.width, i / pc.width));
+    for (uint k = gl_GlobalInvocationID.x; k < pc.pixels; k += pc.lanes) {
+        const uint i = pc.first + k;
+        const vec4 v = pixel(ivec2(pc.left + i % pc.width, pc.top + i / pc.width));
         for (uint c = 0u; c < pc.channels; c++) array[i * pc.channels + c] = v[c];
     }
 }

@@ -1,5 +1,5 @@
 // gather_rows.comp - out[f][b] = scale[c] * table[order[first + b]][f] + shift[c] for b < rows, else 0
-//   table (rows, words): words of four u8 (U8) or of one f32;  order: u32 (n_order)
+//   table (rows, words): words of four u8 (U8), of two f16 (F16) or of one f32;  order: u32 (n_order)
 //   ->  out (F, batch4): vec4s of four samples
 // Scale and shift are each the sum of two floats, so that their rounding error does not bias all pixels.
 // A lane processes four neighbouring samples and every parts-th word of a channel. With U8, it transposes 4 x 4
@@ -20,6 +20,10 @@ layout(constant_id = GATHER_SPEC_KEEP) const uint KEEP = 0;
 const uint PER_WORD = 4;
 layout(binding = GATHER_TABLE, std430) readonly buffer Table { uint table[]; };
 vec4 unpack(uint i) { return vec4(uvec4(table[i]) >> uvec4(0u, 8u, 16u, 24u) & 0xffu); }
+#elif defined F16
+const uint PER_WORD = 2;
+layout(binding = GATHER_TABLE, std430) readonly buffer Table { uint table[]; };
+vec4 unpack(uint i) { return vec4(unpackHalf2x16(table[i]), 0.0, 0.0); }
 #else
 const uint PER_WORD = 1;
 layout(binding = GATHER_TABLE, std430) readonly buffer Table { float table[]; };

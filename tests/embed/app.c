@@ -293,6 +293,66 @@ void app_barrier(app *a, VkCommandBuffer cmd)
                                                      .pMemoryBarriers = &all });
 }
 
+/* ---- copies ---- */
+
+/* Returns the aspects of an image of this format. */
+static VkImageAspectFlags aspects_of(VkFormat f)
+{
+    const bool stencil = f == VK_FORMAT_D24_UNORM_S8_UINT || f == VK_FORMAT_D32_SFLOAT_S8_UINT;
+    const bool depth = f == VK_FORMAT_D16_UNORM || f == VK_FORMAT_X8_D24_UNORM_PACK32 || f == VK_FORMAT_D32_SFLOAT;
+    return stencil ? VK_IMAGE_ASPECT_DEPTH_BIT | VK_IMAGE_ASPECT_STENCIL_BIT
+           : depth ? VK_IMAGE_ASPECT_DEPTH_BIT
+                   : VK_IMAGE_ASPECT_COLOR_BIT;
+}
+
+void app_image_copy(app *a, const app_image *i, VkBuffer b, bool up, VkImageLayout from, VkImageLayout layout)
+{
+    const VkImageLayout during = up ? VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL : VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL;
+    const VkImageAspectFlags aspects = aspects_of(i->format);
+    const VkBufferImageCopy region = { .imageSubresource = { aspects & ~(VkFlags)VK_IMAGE_ASPECT_STENCIL_BIT, 0, 0, 1 },
+                                       .imageExtent = { i->width, i->height, 1 } };
+    VkImageMemoryBarrier2 m = { .sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER_2,
+                                .srcStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
+                                .srcAccessMask = VK_ACCESS_2_MEMORY_WRITE_BIT,
+                                .dstStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
+                                .dstAccessMask = VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT,
+                                .oldLayout = from,
+                                .newLayout = during,
+                                .image = i->handle,
+                                .subresourceRange = { aspects, 0, 1, 0, 1 } };
+    const VkDependencyInfo info = { .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
+                                    .imageMemoryBarrierCount = 1,
+                                    .pImageMemoryBarriers = &m };
+    VkCommandBuffer cmd = app_begin(a, false);
+    a->CmdPipelineBarrier2(cmd, &info);
+    if (up)
+        a->CmdCopyBufferToImage(cmd, b, i->handle, during, 1, &region);
+    else
+        a->CmdCopyImageToBuffer(cmd, i->handle, during, b, 1, &region);
+    m.oldLayout = during;
+    m.newLayout = layout;
+    a->CmdPipelineBarrier2(cmd, &info);
+    app_barrier(a, cmd);
+    app_end(a, cmd);
+    app_submit(a, cmd, NULL, 0);
+    app_wait(a);
+}
+
+void app_array_read(app *a, const vkt_array *array, void *out)
+{
+    const vkt_vk_buffer at = vkt_array_buffer(array);
+    app_buffer copy = app_buffer_make(a, at.bytes, VK_BUFFER_USAGE_TRANSFER_DST_BIT);
+    VkCommandBuffer cmd = app_begin(a, false);
+    app_barrier(a, cmd);
+    a->CmdCopyBuffer(cmd, at.buffer, copy.handle, 1, &(VkBufferCopy){ at.offset_bytes, 0, at.bytes });
+    app_barrier(a, cmd);
+    app_end(a, cmd);
+    app_submit(a, cmd, NULL, 0);
+    app_wait(a);
+    memcpy(out, copy.mapped, at.bytes);
+    app_buffer_free(a, &copy);
+}
+
 /* ---- a small network that learns ---- */
 
 void net_data(float x[NET_ROWS * NET_IN], float t[NET_ROWS * NET_OUT])

@@ -240,39 +240,6 @@ static void our_buffers_are_visible_to_its_commands(void **state)
 
 enum { W = 19, H = 7 };
 
-/* Copies the start of a buffer to the whole image (`up`), or the image to the buffer. Leaves the image in `layout`. */
-static void copy_image(app *a, const app_image *i, VkBuffer b, bool up, VkImageLayout from, VkImageLayout layout)
-{
-    const VkImageLayout during = up ? VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL : VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL;
-    const VkBufferImageCopy region = { .imageSubresource = { VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1 },
-                                       .imageExtent = { i->width, i->height, 1 } };
-    VkImageMemoryBarrier2 m = { .sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER_2,
-                                .srcStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
-                                .srcAccessMask = VK_ACCESS_2_MEMORY_WRITE_BIT,
-                                .dstStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
-                                .dstAccessMask = VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT,
-                                .oldLayout = from,
-                                .newLayout = during,
-                                .image = i->handle,
-                                .subresourceRange = { VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1 } };
-    const VkDependencyInfo info = { .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
-                                    .imageMemoryBarrierCount = 1,
-                                    .pImageMemoryBarriers = &m };
-    VkCommandBuffer cmd = app_begin(a, false);
-    a->CmdPipelineBarrier2(cmd, &info);
-    if (up)
-        a->CmdCopyBufferToImage(cmd, b, i->handle, during, 1, &region);
-    else
-        a->CmdCopyImageToBuffer(cmd, i->handle, during, b, 1, &region);
-    m.oldLayout = during;
-    m.newLayout = layout;
-    a->CmdPipelineBarrier2(cmd, &info);
-    app_barrier(a, cmd);
-    app_end(a, cmd);
-    app_submit(a, cmd, NULL, 0);
-    app_wait(a);
-}
-
 /* Returns the number that channel c of pixel i stands for, from bytes of this format. */
 static double texel(VkFormat format, const void *bytes, int i, int c)
 {
@@ -306,22 +273,6 @@ static vkt_array *array_of(vkt_ctx *ctx, uint32_t channels, const float *data, b
     return array;
 }
 
-/* Reads the array from the device, by commands of the application. */
-static void read_array(app *a, const vkt_array *array, float *out)
-{
-    const vkt_vk_buffer at = vkt_array_buffer(array);
-    app_buffer copy = app_buffer_make(a, at.bytes, COPIED);
-    VkCommandBuffer cmd = app_begin(a, false);
-    app_barrier(a, cmd);
-    a->CmdCopyBuffer(cmd, at.buffer, copy.handle, 1, &(VkBufferCopy){ at.offset_bytes, 0, at.bytes });
-    app_barrier(a, cmd);
-    app_end(a, cmd);
-    app_submit(a, cmd, NULL, 0);
-    app_wait(a);
-    memcpy(out, copy.mapped, at.bytes);
-    app_buffer_free(a, &copy);
-}
-
 typedef struct read_case {
     VkFormat format;
     VkImageUsageFlags usage;
@@ -334,7 +285,7 @@ static void read_one(app *a, vkt_ctx *ctx, const read_case *r, uint32_t channels
     app_buffer bytes = app_buffer_make(a, W * H * 16, COPIED);
     app_image image = app_image_make(a, r->format, W, H, r->usage | VK_IMAGE_USAGE_TRANSFER_DST_BIT);
     fill(r->format, bytes.mapped);
-    copy_image(a, &image, bytes.handle, true, VK_IMAGE_LAYOUT_UNDEFINED, r->layout);
+    app_image_copy(a, &image, bytes.handle, true, VK_IMAGE_LAYOUT_UNDEFINED, r->layout);
     vkt_array *array = array_of(ctx, channels, NULL, channels % 2);
     vkt_texture *t;
     const vkt_texture_params params = { .image = image.handle,
@@ -357,7 +308,7 @@ static void read_one(app *a, vkt_ctx *ctx, const read_case *r, uint32_t channels
         DO(vkt_texture_read(t, NULL));
     }
     float got[W * H * 4];
-    read_array(a, array, got);
+    app_array_read(a, array, got);
     const double tolerance = r->format == VK_FORMAT_R8G8B8A8_SRGB || r->format == VK_FORMAT_B8G8R8A8_SRGB ? 2e-3 : 1e-7;
     for (int i = 0; i < W * H; i++)
         for (uint32_t c = 0; c < channels; c++)
@@ -399,7 +350,7 @@ static void write_one(app *a, vkt_ctx *ctx, VkFormat format, uint32_t channels, 
         VK_IMAGE_USAGE_STORAGE_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT;
     app_buffer bytes = app_buffer_make(a, W * H * 16, COPIED);
     app_image image = app_image_make(a, format, W, H, usage);
-    copy_image(a, &image, bytes.handle, true, VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL);
+    app_image_copy(a, &image, bytes.handle, true, VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL);
     vkt_array *array = array_of(ctx, channels, data, channels % 2);
     vkt_texture *t;
     const vkt_texture_params params = { .image = image.handle,
@@ -421,7 +372,7 @@ static void write_one(app *a, vkt_ctx *ctx, VkFormat format, uint32_t channels, 
     } else {
         DO(vkt_texture_write(t, NULL));
     }
-    copy_image(a, &image, bytes.handle, false, VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_GENERAL);
+    app_image_copy(a, &image, bytes.handle, false, VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_GENERAL);
     const bool clamps = format == VK_FORMAT_R8G8B8A8_UNORM;
     const double tolerance = clamps ? 0.5 / 255 + 1e-6 : format == VK_FORMAT_R16G16B16A16_SFLOAT ? 1e-3 : 0;
     for (int i = 0; i < W * H; i++)

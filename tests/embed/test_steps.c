@@ -1,4 +1,6 @@
 /* The three ways to step: each gives the same bits as vkt_program_run. */
+#include <math.h>
+
 #include "embed/app.h"
 
 #include <string.h>
@@ -86,7 +88,7 @@ static void the_application_waits_for_the_timeline(void **state)
     rig_check_and_free(&r);
 }
 
-static void too_many_semaphores_are_refused(void **state)
+static void too_many_and_null_semaphores_are_refused(void **state)
 {
     (void)state;
     rig r;
@@ -97,7 +99,89 @@ static void too_many_semaphores_are_refused(void **state)
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_program_run_synced(r.n.p, NULL, &sync, NULL), VKT_E_ARG);
     vkt_test_error_contains("at most 8");
+    waits[2].semaphore = VK_NULL_HANDLE;
+    for (int i = 0; i < 4; i++) {
+        static const char *const why[] = { "semaphore 2 of vkt_sync.waits", "semaphore 2 of vkt_sync.signals",
+                                           "semaphore 0 of vkt_sync.waits", "semaphore 0 of vkt_sync.signals" };
+        const VkSemaphoreSubmitInfo *these = i < 2 ? waits : NULL;
+        const vkt_sync wrong = { these, i % 2 ? 0 : 3, these, i % 2 ? 3 : 0 };
+        assert_int_equal(vkt_program_run_synced(r.n.p, NULL, &wrong, NULL), VKT_E_ARG);
+        vkt_test_error_contains(why[i]);
+        uint64_t budget_ns = 1000000;
+        vkt_step_progress progress;
+        assert_int_equal(vkt_step_budget(r.n.p, NULL, &wrong, &budget_ns, &progress), VKT_E_ARG);
+        vkt_test_error_contains(why[i]);
+    }
     vkt_test_expect_errors(false);
+    rig_check_and_free(&r);
+}
+
+/* ---- fewer rows than the batch ---- */
+
+/* Trains three steps on the first `rows` rows. The rows behind them are `other`. Compares each loss with a reference in
+ * double precision. */
+static void train_rows(vkt_ctx *ctx, uint32_t rows, float other, float params[NET_PARAMS])
+{
+    float x[NET_ROWS * NET_IN], t[NET_ROWS * NET_OUT], y[NET_ROWS * NET_OUT];
+    net n;
+    net_data(x, t);
+    for (uint32_t i = rows * NET_IN; i < NET_ROWS * NET_IN; i++) x[i] = other;
+    for (uint32_t i = rows * NET_OUT; i < NET_ROWS * NET_OUT; i++) t[i] = -other;
+    net_make(&n, ctx, NULL, NULL);
+    assert_int_equal(vkt_array_write(n.x_array, 0, x, sizeof x), VKT_OK);
+    assert_int_equal(vkt_array_write(n.t_array, 0, t, sizeof t), VKT_OK);
+    for (uint32_t s = 0; s < 3; s++) {
+        vkt_run run = net_run(s);
+        vkt_metrics m;
+        uint64_t index;
+        double sum = 0;
+        run.rows = rows;
+        assert_int_equal(vkt_program_run(n.p, &run, &index), VKT_OK);
+        assert_int_equal(vkt_program_metrics(n.p, index, &m), VKT_OK);
+        assert_int_equal(m.rows, rows);
+        assert_int_equal(vkt_program_read(n.p, n.y, y, sizeof y), VKT_OK);
+        for (uint32_t i = 0; i < rows * NET_OUT; i++) sum += pow((double)y[i] - (double)t[i], 2);
+        sum /= rows * NET_OUT;
+        assert_true(fabs((double)m.loss - sum) <= 1e-5 * sum);
+    }
+    net_params(&n, params);
+    net_free(&n);
+}
+
+static void rows_past_the_real_ones_do_not_count(void **state)
+{
+    (void)state;
+    float zeros[NET_PARAMS], large[NET_PARAMS];
+    app a;
+    app_open(&a, NULL);
+    vkt_ctx *ctx = app_adopt(&a);
+    train_rows(ctx, 20, 0, zeros);
+    train_rows(ctx, 20, 1e6f, large);
+    assert_memory_equal(zeros, large, sizeof zeros);
+    train_rows(ctx, 21, 0, large);
+    assert_memory_not_equal(zeros, large, sizeof zeros);
+    vkt_ctx_destroy(&ctx);
+    app_close(&a);
+}
+
+static void more_rows_than_the_batch_are_refused_everywhere(void **state)
+{
+    (void)state;
+    rig r;
+    rig_make(&r, 0);
+    const vkt_run run = { .rows = NET_ROWS + 1 };
+    uint64_t budget_ns = 1000000;
+    vkt_step_progress progress;
+    VkCommandBuffer cmd = app_begin(&r.a, false);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_program_run(r.n.p, &run, NULL), VKT_E_ARG);
+    vkt_test_error_contains("at most the batch of 37 rows, got 38");
+    assert_int_equal(vkt_program_record(r.n.p, cmd, &run), VKT_E_ARG);
+    vkt_test_error_contains("at most the batch of 37 rows, got 38");
+    assert_int_equal(vkt_step_budget(r.n.p, &run, NULL, &budget_ns, &progress), VKT_E_ARG);
+    vkt_test_error_contains("at most the batch of 37 rows, got 38");
+    vkt_test_expect_errors(false);
+    app_end(&r.a, cmd);
     rig_check_and_free(&r);
 }
 
@@ -456,7 +540,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(runs_wait_and_signal),
         TEST(the_application_waits_for_the_timeline),
-        TEST(too_many_semaphores_are_refused),
+        TEST(too_many_and_null_semaphores_are_refused),
+        TEST(rows_past_the_real_ones_do_not_count),
+        TEST(more_rows_than_the_batch_are_refused_everywhere),
         TEST(recorded_runs_are_the_same),
         TEST(a_recording_is_executed_many_times),
         TEST(what_was_not_recorded_has_no_metrics),

@@ -497,7 +497,7 @@ static void round_inputs(rig *r)
         side *v = input_at(r->s, i);
         vkt_precision storage = v->t.id ? value_of(r, v->t)->storage : VKT_PRECISION_F32;
         if (matrices && v->t.id && value_of(r, v->t)->dtype == VKT_F32) storage = r->view->precision;
-        if (storage == VKT_PRECISION_F32) continue;
+        if (storage == VKT_PRECISION_F32 || v->ref.dtype == VKT_F16) continue;
         float *data = v->data;
         for (size_t k = 0; k < side_count(v); k++) {
             uint16_t h;

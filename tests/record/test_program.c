@@ -144,7 +144,7 @@ static void rows_are_those_of_the_batch(void **state)
     vkt_graph_destroy(&g);
     vkt_array_destroy(&table);
 
-    g = graph(); /* without a gather the batch size is unknown */
+    g = graph(); /* without a gather the batch is that of the loss */
     const vkt_tensor y = vkt_input(g, "y", VKT_F32, VKT_ROWS, vkt_shape2(BATCH, 7));
     vkt_report(g, vkt_mse(g, y, y), (vkt_tensor){ 0 });
     OK(vkt_program_create(harness_ctx, g, NULL, NULL, &p));
@@ -153,6 +153,7 @@ static void rows_are_those_of_the_batch(void **state)
         OK(vkt_program_metrics(p, run, &m));
         assert_int_equal(m.rows, rows);
     }
+    REFUSED(vkt_program_run(p, &(vkt_run){ .rows = BATCH + 1 }, NULL), VKT_E_ARG, "at most the batch of 6 rows, got 7");
     vkt_program_destroy(&p);
     vkt_graph_destroy(&g);
 }

@@ -107,10 +107,12 @@ static void decorate_member(thing *t, const uint32_t *w)
 }
 
 /* Returns whether every device has the capability. The capabilities of every device are Shader, SampledBuffer,
- * ImageBuffer, and GroupNonUniform alone and with Vote, Arithmetic, Ballot, Shuffle. */
+ * ImageBuffer, and GroupNonUniform alone and with Vote, Arithmetic, Ballot, Shuffle. In Vulkan 1.3 every device also
+ * has StorageImageReadWithoutFormat and StorageImageWriteWithoutFormat, for the formats that report it. */
 static bool every_device_has(uint32_t capability)
 {
-    return capability == 1 || capability == 46 || capability == 47 || (capability >= 61 && capability <= 65);
+    return capability == 1 || capability == 46 || capability == 47 || capability == 55 || capability == 56 ||
+           (capability >= 61 && capability <= 65);
 }
 
 /* Returns whether modules with cooperative matrices may need the capability: VulkanMemoryModel and

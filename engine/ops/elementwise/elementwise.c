@@ -9,6 +9,7 @@
 #include "abi/abi.h"
 #include "abi/dropout.abi.h"
 #include "abi/elementwise.abi.h"
+#include "abi/functions.abi.h"
 
 static uint32_t flat_lanes(const vkt_emit *e)
 {
@@ -21,9 +22,9 @@ static uint64_t flat_groups(const vkt_emit *e, uint64_t elements)
                    e->lim->traits->groups_flat_most);
 }
 
-void vkt_emit_flat(const vkt_node *n, vkt_emit *e, vkt_flat f)
+static void emit_flat(vkt_emit *e, vkt_tensor out, const vkt_tensor *in, uint32_t n_in, vkt_flat f)
 {
-    const vkt_value *y = vkt_node_out(n, 0);
+    const vkt_value *y = vkt_value_of(e->g, out);
     const vkt_phys phys = vkt_phys_of(y);
     const uint64_t total = phys.elements, range = vkt_bind_range_elements(e->lim);
     const bool padded = y->layout == VKT_BATCH_LAST && phys.dim[phys.rank - 1] % 4 != 0;
@@ -38,14 +39,25 @@ void vkt_emit_flat(const vkt_node *n, vkt_emit *e, vkt_flat f)
     for (uint64_t at = 0; at < total; at += range) {
         pc.n = (uint32_t)VKT_MIN(total - at, range);
         if (padded) pc.begin4 = (uint32_t)(at / 4 % pc.row4);
-        vkt_bind bind[] = { [ELEMENTWISE_Y] = vkt_part(e, n->out[0], at, pc.n) };
-        for (uint32_t i = 0; i < n->n_in; i++) bind[i] = vkt_part(e, n->in[i], at, pc.n);
+        vkt_bind bind[] = { [ELEMENTWISE_Y] = vkt_part(e, out, at, pc.n) };
+        for (uint32_t i = 0; i < n_in; i++) bind[i] = vkt_part(e, in[i], at, pc.n);
         vkt_dispatch_add(e, &(vkt_launch){ .kernel = f.kernel,
                                            VKT_LAUNCH_BIND(bind),
                                            VKT_LAUNCH_PUSH(pc),
                                            VKT_LAUNCH_SPEC(spec),
                                            .groups = { flat_groups(e, pc.n), 1, 1 } });
     }
+}
+
+void vkt_emit_flat(const vkt_node *n, vkt_emit *e, vkt_flat f)
+{
+    emit_flat(e, n->out[0], n->in, n->n_in, f);
+}
+
+void vkt_emit_convert(vkt_emit *e, vkt_tensor x, vkt_tensor y)
+{
+    /* a leaky relu of slope 1 returns x, also for NaN and -0 */
+    emit_flat(e, y, &x, 1, (vkt_flat){ VKT_K_UNARY, UNARY_LEAKY_RELU, 1, 0 });
 }
 
 vkt_result vkt_infer_same(vkt_infer *f)
@@ -271,3 +283,43 @@ const vkt_op vkt_op_dropout = { .name = "dropout",
                                 .flops = vkt_flops_an_output,
                                 .fields = dropout_fields,
                                 .formula = "y = mask x / (1-p)" };
+
+/* ---- to_f32: f16 -> f32 ---- */
+
+static vkt_result to_f32_infer(vkt_infer *f)
+{
+    const vkt_value x = *vkt_in(f, 0);
+    VKT_REQUIRE(f, x.dtype == VKT_F16, VKT_E_DTYPE, "to_f32: want f16, got %s", vkt_dtype_name(x.dtype));
+    vkt_out(f, VKT_F32, x.layout, x.shape);
+    return VKT_OK;
+}
+
+static void to_f32_emit(const vkt_node *n, vkt_emit *e)
+{
+    vkt_emit_convert(e, n->in[0], n->out[0]);
+}
+
+static void to_f32_sample(vkt_rng *r, vkt_case *c)
+{
+    const vkt_shape s = vkt_shape3(vkt_rng_range(r, 1, 40), vkt_rng_range(r, 1, 9), 4 * vkt_rng_range(r, 1, 5));
+    vkt_case_f32(c, VKT_ROWS, s, -100, 100)->dtype = VKT_F16;
+}
+
+vkt_tensor vkt_to_f32(vkt_graph *g, vkt_tensor x)
+{
+    if (!g) return (vkt_tensor){ 0 };
+    return vkt_apply(g, &vkt_op_to_f32, &x, 1, NULL, NULL);
+}
+
+const vkt_op vkt_op_to_f32 = { .name = "to_f32",
+                               .min_in = 1,
+                               .max_in = 1,
+                               .cheap = true,
+                               .infer = to_f32_infer,
+                               .emit = to_f32_emit,
+                               .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+                               .half_rows = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+                               .sample = to_f32_sample,
+                               .tol_why = "exact: f32 has every number of f16",
+                               .flops = vkt_flops_none,
+                               .formula = "y = x, from f16 to f32" };

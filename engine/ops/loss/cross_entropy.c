@@ -58,6 +58,12 @@ static vkt_result infer(vkt_infer *f, bool nll)
     return VKT_OK;
 }
 
+static uint32_t batch(const vkt_node *n)
+{
+    const vkt_cross_entropy_attr *a = n->attr;
+    return vkt_batch_of_first(n) / a->group;
+}
+
 static vkt_result cross_entropy_infer(vkt_infer *f)
 {
     return infer(f, false);
@@ -398,6 +404,7 @@ const vkt_op vkt_op_cross_entropy = {
     .min_in = 2,
     .max_in = 3,
     .uses_step = true,
+    .batch = batch,
     .diff = 1u << IN_Z,
     .attr_bytes = sizeof(vkt_cross_entropy_attr),
     .infer = cross_entropy_infer,
@@ -431,6 +438,7 @@ const vkt_op vkt_op_nll = {
     .min_in = 2,
     .max_in = 3,
     .uses_step = true,
+    .batch = batch,
     .diff = 1u << IN_Z,
     .attr_bytes = sizeof(vkt_cross_entropy_attr),
     .infer = nll_infer,

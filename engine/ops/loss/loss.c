@@ -133,6 +133,7 @@ const vkt_op vkt_op_softmax_xent = {
     .min_in = 2,
     .max_in = 2,
     .uses_step = true,
+    .batch = vkt_batch_of_first,
     .diff = 1u << 0,
     .is_companion = is_gradient,
     .infer = xent_infer,

@@ -290,10 +290,10 @@ static const vkt_field fields[] = { VKT_FIELD(vkt_pair_loss_attr, reduction, U32
 #define ROUNDS_LIKE_A_SUM \
     "terms of one sign, at most 1024 of them in one chain; roundings of 2^-24 add up like a random walk"
 #define ROUNDS_LIKE_A_LOG ROUNDS_LIKE_A_SUM "; exp and log err by about one of them (lib/explog.glsl)"
-#define PAIR_LOSS(name_, inputs, diff_)                                                                     \
-    .name = (name_), .min_in = 2, .max_in = (inputs), .uses_step = true, .diff = (diff_),                   \
-    .attr_bytes = sizeof(vkt_pair_loss_attr), .infer = loss_infer, .emit = loss_emit,                       \
-    .half = VKT_HALF_IN(0) | VKT_HALF_IN(1), .backward = loss_backward, .rel_tol = 8e-6f, .abs_tol = 1e-6f, \
+#define PAIR_LOSS(name_, inputs, diff_)                                                                                \
+    .name = (name_), .min_in = 2, .max_in = (inputs), .uses_step = true, .batch = vkt_batch_of_first, .diff = (diff_), \
+    .attr_bytes = sizeof(vkt_pair_loss_attr), .infer = loss_infer, .emit = loss_emit,                                  \
+    .half = VKT_HALF_IN(0) | VKT_HALF_IN(1), .backward = loss_backward, .rel_tol = 8e-6f, .abs_tol = 1e-6f,            \
     .flops = loss_flops, .fields = fields
 
 const vkt_op vkt_op_mse = { PAIR_LOSS("mse", 2, 3), .fuse = mse_fuse, .sample = sample_numbers,

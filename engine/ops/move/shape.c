@@ -1,5 +1,6 @@
 /* ops/move/shape.c - the same elements in another shape or layout, or in an array: reshape, to_layout, write. */
 #include "kernel/ids.h"
+#include "ops/elementwise/elementwise.h"
 #include "ops/move/move.h"
 
 #include "abi/abi.h"
@@ -272,9 +273,10 @@ static vkt_result write_infer(vkt_infer *f)
 {
     const vkt_value *x = vkt_in(f, 0), *y = vkt_in(f, 1);
     char xt[80], yt[80];
-    VKT_REQUIRE(f, (x->dtype == VKT_F32 || x->dtype == VKT_U32) && x->dtype == y->dtype, VKT_E_DTYPE,
-                "write: want f32 or u32 on both sides, got %s into %s", vkt_dtype_name(x->dtype),
-                vkt_dtype_name(y->dtype));
+    const bool rounds = x->dtype == VKT_F32 && x->layout == VKT_ROWS && y->dtype == VKT_F16;
+    VKT_REQUIRE(f, ((x->dtype == VKT_F32 || x->dtype == VKT_U32) && x->dtype == y->dtype) || rounds, VKT_E_DTYPE,
+                "write: want f32 or u32 on both sides, or f32 by rows into f16, got %s into %s",
+                vkt_dtype_name(x->dtype), vkt_dtype_name(y->dtype));
     VKT_REQUIRE(f, y->layout == VKT_ROWS && vkt_shape_equal(x->shape, y->shape), VKT_E_SHAPE,
                 "write: want two tensors of one shape, the second by rows, got %s into %s",
                 vkt_shape_text(x->shape, xt), vkt_shape_text(y->shape, yt));
@@ -285,6 +287,10 @@ static vkt_result write_infer(vkt_infer *f)
 static void write_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_value *x = vkt_node_in(n, 0), *y = vkt_node_in(n, 1);
+    if (y->dtype == VKT_F16) {
+        vkt_emit_convert(e, n->in[0], n->in[1]);
+        return;
+    }
     if (x->layout == VKT_BATCH_LAST) {
         emit_relayout(e, n->in[0], n->in[1]);
         return;
@@ -354,6 +360,7 @@ void vkt_write(vkt_graph *g, vkt_tensor x, vkt_tensor external)
     vkt_result r = g->status;
     if (r == VKT_OK) r = check_written(g, external);
     vkt_graph_error(g, r);
+    if (r == VKT_OK && g->values[external.id].dtype == VKT_F16) x = vkt_to_layout(g, x, VKT_ROWS);
     if (r == VKT_OK && vkt_apply(g, &vkt_op_write, (vkt_tensor[]){ x, external }, 2, NULL, NULL).id)
         g->values[external.id].written = true;
 }

@@ -301,6 +301,7 @@ const vkt_op vkt_op_batch_norm = {
     .min_in = 1,
     .max_in = 3,
     .uses_step = true,
+    .batch = vkt_batch_of_first,
     .diff = 7,
     .attr_bytes = sizeof(vkt_batch_norm_attr),
     .infer = batch_norm_infer,

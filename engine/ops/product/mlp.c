@@ -267,6 +267,7 @@ const vkt_op vkt_op_mlp_mse = {
     .min_in = 4,
     .max_in = 3 + 2 * VKT_MLP_MAX_LAYERS,
     .uses_step = true,
+    .batch = vkt_batch_of_first,
     .diff = 0x7f9,
     .attr_bytes = sizeof(vkt_mlp_attr),
     .infer = mse_infer,

@@ -96,9 +96,9 @@ static vkt_result rows_infer(vkt_infer *f)
                 "gather_rows: want a sample (F) or (C,H,W), got %s", vkt_shape_text(a->sample, sample));
     VKT_REQUIRE(f, a->channels == (a->sample.rank == 3 ? a->sample.dim[0] : 1) && a->channels <= VKT_GATHER_CHANNELS,
                 VKT_E_ARG, "gather_rows: want 1 to %d channels, got %u", VKT_GATHER_CHANNELS, a->channels);
-    const uint64_t n = vkt_shape_elements(a->sample), pitch = table->dtype == VKT_U8 ? vkt_round_up(n, 4) : n;
-    VKT_REQUIRE(f, table->dtype == VKT_U8 || table->dtype == VKT_F32, VKT_E_DTYPE,
-                "gather_rows: want a table of u8 or f32, got %s", vkt_dtype_name(table->dtype));
+    const uint64_t n = vkt_shape_elements(a->sample), pitch = table->dtype == VKT_F32 ? n : vkt_round_up(n, 4);
+    VKT_REQUIRE(f, table->dtype != VKT_U32, VKT_E_DTYPE, "gather_rows: want a table of u8, f16 or f32, got %s",
+                vkt_dtype_name(table->dtype));
     VKT_REQUIRE(f, n > 0 && table->layout == VKT_ROWS && table->shape.rank == 2 && table->shape.dim[1] == pitch,
                 VKT_E_SHAPE, "gather_rows: want a %s table (rows,%llu) for samples %s, got %s",
                 vkt_dtype_name(table->dtype), (unsigned long long)pitch, vkt_shape_text(a->sample, sample),
@@ -125,8 +125,11 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_gather_attr *a = n->attr;
     const vkt_value *table = vkt_node_in(n, TABLE);
-    const bool u8 = table->dtype == VKT_U8;
-    const uint32_t elements = (uint32_t)vkt_shape_elements(a->sample), words = u8 ? table->shape.dim[1] / 4 : elements;
+    static const vkt_kernel_id kernels[] = {
+        [1] = VKT_K_GATHER_ROWS_F32, [2] = VKT_K_GATHER_ROWS_F16, [4] = VKT_K_GATHER_ROWS_U8
+    };
+    const uint32_t per_word = 4 / vkt_dtype_bytes(table->dtype), words = table->shape.dim[1] / per_word;
+    const uint32_t elements = (uint32_t)vkt_shape_elements(a->sample);
     const uint64_t row_bytes = (uint64_t)words * 4, range = range_rows(n, e, row_bytes);
     if (!range || !fits(n, e, n->in[ORDER]) || !fits(n, e, n->out[0])) return;
     float affine[4 * VKT_GATHER_CHANNELS];
@@ -144,7 +147,7 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
                         [GATHER_WORDS] = from.words,
                         [GATHER_RUN] = from.run };
     const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_load),
-                   channel_words = vkt_div_up(push.plane, u8 ? 4 : 1), wanted = e->lim->traits->groups_load;
+                   channel_words = vkt_div_up(push.plane, per_word), wanted = e->lim->traits->groups_load;
     const uint64_t few =
         VKT_MAX(vkt_groups(wanted * lanes / a->channels, push.batch4, 1), vkt_groups(channel_words, 1, LONG));
     push.parts = (uint32_t)(wanted ? VKT_MIN(few, channel_words) : channel_words);
@@ -157,7 +160,7 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
         push.row_end = (uint32_t)end;
         bind[GATHER_TABLE].offset_bytes = row * row_bytes;
         bind[GATHER_TABLE].bytes = (end - row) * row_bytes;
-        vkt_dispatch_add(e, &(vkt_launch){ .kernel = u8 ? VKT_K_GATHER_ROWS_U8 : VKT_K_GATHER_ROWS_F32,
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = (uint16_t)kernels[per_word],
                                            VKT_LAUNCH_BIND(bind),
                                            VKT_LAUNCH_PUSH(push),
                                            VKT_LAUNCH_SPEC(spec),
@@ -168,7 +171,8 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
 static void rows_sample(vkt_rng *r, vkt_case *c)
 {
     vkt_gather_attr a = { .batch = vkt_rng_range(r, 1, 70), .channels = 1 };
-    const bool image = vkt_rng_range(r, 0, 1) != 0, u8 = vkt_rng_range(r, 0, 1) != 0;
+    const bool image = vkt_rng_range(r, 0, 1) != 0, u8 = vkt_rng_range(r, 0, 1) != 0,
+               f16 = !u8 && vkt_rng_range(r, 0, 1) != 0;
     if (image) a.channels = vkt_rng_range(r, 1, 5);
     a.sample = image ? vkt_shape3(a.channels, vkt_rng_range(r, 1, 9), vkt_rng_range(r, 1, 9))
                      : vkt_shape1(vkt_rng_range(r, 1, 100));
@@ -179,6 +183,8 @@ static void rows_sample(vkt_rng *r, vkt_case *c)
     const uint32_t n = (uint32_t)vkt_shape_elements(a.sample), rows = vkt_rng_range(r, 1, 90);
     if (u8)
         vkt_case_u32(c, VKT_ROWS, vkt_shape2(rows, (n + 3) & ~3u), 256)->dtype = VKT_U8;
+    else if (f16)
+        vkt_case_f32(c, VKT_ROWS, vkt_shape2(rows, (n + 3) & ~3u), -3, 3)->dtype = VKT_F16;
     else
         vkt_case_f32(c, VKT_ROWS, vkt_shape2(rows, n), -3, 3);
     const uint32_t spare = vkt_rng_range(r, 0, 20);

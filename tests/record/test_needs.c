@@ -1,0 +1,131 @@
+/* vkt_program_needs: what a program and its store really use is what was computed, and a context with the cap of the
+ * result has enough memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "gpu/gpu.h"
+#include "support/host.h"
+#include "vktrain/vktrain.h"
+
+#define OK(call) assert_int_equal((call), VKT_OK)
+
+/* Makes a network of two layers, with an update if `trains`. The activations have some MB if `width` is 2000. */
+static vkt_graph *make_graph(uint32_t width, bool trains, vkt_tensor *x, vkt_tensor *y)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    OK(vkt_graph_create(&h, &g));
+    *x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(96, 24));
+    const vkt_tensor t = vkt_input(g, "t", VKT_F32, VKT_ROWS, vkt_shape2(96, 8));
+    vkt_tensor v = vkt_linear(g, *x, vkt_param(g, "w1", vkt_shape2(width, 24)), vkt_param(g, "b1", vkt_shape1(width)));
+    v = vkt_relu(g, v);
+    *y = vkt_linear(g, v, vkt_param(g, "w2", vkt_shape2(8, width)), vkt_param(g, "b2", vkt_shape1(8)));
+    vkt_keep(g, *y);
+    const vkt_tensor loss = vkt_mse(g, *y, t);
+    if (trains) {
+        OK(vkt_backward(g, loss));
+        OK(vkt_update(g, &(vkt_optimizer){ .kind = VKT_ADAM, .clip_norm = 1 }));
+    }
+    vkt_report(g, loss, (vkt_tensor){ 0 });
+    return g;
+}
+
+static vkt_ctx *open_device(uint64_t cap)
+{
+    const vkt_host h = vkt_test_host();
+    const vkt_ctx_params params = {
+        .max_device_bytes = cap, .block_bytes = 1 << 20, .staging_bytes = 1 << 16, .no_pipeline_cache = true
+    };
+    vkt_ctx *ctx = NULL;
+    const vkt_result r = vkt_ctx_create(&params, &h, &ctx);
+#ifndef VKT_REQUIRE_DEVICE
+    if (r == VKT_E_NO_LOADER || r == VKT_E_NO_DEVICE) skip();
+#endif
+    OK(r);
+    return ctx;
+}
+
+/* Makes store and program, writes, runs and reads. *used gets the memory in use. */
+static vkt_result use(vkt_ctx *ctx, uint32_t width, bool trains, uint64_t *used)
+{
+    static float numbers[96 * 24];
+    vkt_tensor x, y;
+    vkt_graph *g = make_graph(width, trains, &x, &y);
+    vkt_store *s = NULL;
+    vkt_program *p = NULL;
+    vkt_memory_stats m;
+    vkt_result r = vkt_store_create(ctx, g, &s);
+    if (r == VKT_OK) r = vkt_program_create(ctx, g, s, NULL, &p);
+    if (r == VKT_OK) r = vkt_program_write(p, x, numbers, sizeof numbers);
+    for (int i = 0; r == VKT_OK && i < 4; i++) r = vkt_program_run(p, NULL, NULL);
+    if (r == VKT_OK) r = vkt_program_read(p, y, numbers, 96 * 8 * sizeof *numbers);
+    vkt_ctx_memory(ctx, &m);
+    *used = m.used_total_bytes;
+    vkt_program_destroy(&p);
+    vkt_store_destroy(&s);
+    vkt_graph_destroy(&g);
+    return r;
+}
+
+static vkt_memory_needs needs_of(uint32_t width, bool trains)
+{
+    vkt_tensor x, y;
+    vkt_memory_needs needs;
+    vkt_ctx *ctx = open_device(0);
+    vkt_graph *g = make_graph(width, trains, &x, &y);
+    OK(vkt_program_needs(ctx, g, NULL, &needs));
+    vkt_graph_destroy(&g);
+    vkt_ctx_destroy(&ctx);
+    assert_int_equal(needs.total_bytes, needs.program_bytes + needs.store_bytes + needs.staging_bytes);
+    return needs;
+}
+
+static void the_least_memory_is_enough_and_less_is_not(void **state)
+{
+    (void)state;
+    static const uint32_t widths[] = { 16, 700, 4000 };
+    for (int w = 0; w < 3; w++)
+        for (int trains = 0; trains < 2; trains++) {
+            const vkt_memory_needs needs = needs_of(widths[w], trains);
+            uint64_t used;
+            vkt_ctx *ctx = open_device(needs.cap_bytes);
+            OK(use(ctx, widths[w], trains, &used));
+            assert_int_equal(used, needs.total_bytes);
+            vkt_ctx_destroy(&ctx);
+            ctx = open_device(needs.total_bytes - 4);
+            vkt_test_expect_errors(true);
+            assert_int_equal(use(ctx, widths[w], trains, &used), VKT_E_MEMORY_CAP);
+            vkt_test_expect_errors(false);
+            vkt_ctx_destroy(&ctx);
+        }
+}
+
+static void a_graph_with_an_error_has_no_needs(void **state)
+{
+    (void)state;
+    vkt_tensor x, y;
+    vkt_memory_needs needs;
+    vkt_ctx *ctx = open_device(0);
+    vkt_graph *g = make_graph(16, false, &x, &y);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_program_needs(ctx, g, &(vkt_program_params){ .precision = (vkt_precision)99 }, &needs),
+                     VKT_E_ARG);
+    (void)vkt_add(g, x, (vkt_tensor){ 999 });
+    assert_int_equal(vkt_program_needs(ctx, g, NULL, &needs), VKT_E_ARG);
+    vkt_test_expect_errors(false);
+    vkt_graph_destroy(&g);
+    vkt_ctx_destroy(&ctx);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_least_memory_is_enough_and_less_is_not),
+        TEST(a_graph_with_an_error_has_no_needs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
