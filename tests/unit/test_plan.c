@@ -48,9 +48,9 @@ static const vkt_op fake = {
 
 /* Returns the accesses of the fake op. It reads bindings 0 and 1, writes 2, and reads and writes 3, which is
  * scratch. */
-static vkt_access fake_access(uint16_t kernel)
+static vkt_access fake_access(const vkt_dispatch *d)
 {
-    (void)kernel;
+    (void)d;
     return (vkt_access){ .reads = 0xb, .writes = 0xc };
 }
 
@@ -433,9 +433,9 @@ static const vkt_op early = {
     .name = "early", .min_in = 1, .max_in = 2, .early = true, .infer = fake_infer, .emit = cheap_emit
 };
 
-static vkt_access cheap_access(uint16_t kernel)
+static vkt_access cheap_access(const vkt_dispatch *d)
 {
-    (void)kernel;
+    (void)d;
     return (vkt_access){ .reads = 3, .writes = 4 };
 }
 
