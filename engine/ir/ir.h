@@ -166,6 +166,8 @@ struct vkt_op {
                        * and layout. The kernels must allow this: only the lane that writes an element of the output
                        * reads this element of the input, and it reads before it writes */
     bool prologue;    /* runs before all other nodes, even if it was added later */
+    bool custom;      /* an op of the application (ops/custom.h), without a reference. An audit compares its gradients
+                       * with difference quotients of its outputs */
     bool early;       /* runs as soon as the nodes on which it depends have run: plan/early.c */
     vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0 (vkt_fuse_epilogue) */

@@ -127,6 +127,7 @@ static const vkt_field fields[] = { VKT_FIELD(vkt_custom_attr, shader, U32, 1, 0
 const vkt_op vkt_op_custom = { .name = "custom",
                                .min_in = 0,
                                .max_in = VKT_CUSTOM_INPUTS + 1,
+                               .custom = true,
                                .diff = (1u << VKT_CUSTOM_INPUTS) - 1,
                                .attr_bytes = sizeof(vkt_custom_attr),
                                .infer = forward_infer,
