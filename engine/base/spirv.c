@@ -27,6 +27,7 @@ enum {
     OP_SPEC_CONSTANT = 50,
     OP_SPEC_CONSTANT_COMPOSITE = 51,
     OP_FUNCTION = 54,
+    OP_FUNCTION_END = 56,
     OP_VARIABLE = 59,
     OP_DECORATE = 71,
     OP_MEMBER_DECORATE = 72,
@@ -137,19 +138,24 @@ static uint32_t least_words(uint32_t op)
     }
 }
 
-/* Calls `visit` for each instruction before the first function. Checks the word counts of all instructions. */
+/* Calls `visit` for each instruction before the first function. Checks the word counts of all instructions, and that
+ * functions have an end. */
 static vkt_result for_each(reader *r, vkt_result (*visit)(reader *r, const uint32_t *at, uint32_t op, uint32_t n))
 {
-    bool in_functions = false;
+    bool in_functions = false, is_open = false;
     for (size_t i = HEADER_WORDS; i < r->n;) {
         const uint32_t op = r->words[i] & 0xffff, n = r->words[i] >> 16;
         if (n == 0 || n > r->n - i) return malformed(r, r->words + i, "an instruction ends behind the module");
         if (n < least_words(op)) return malformed(r, r->words + i, "an instruction is too short");
-        in_functions |= op == OP_FUNCTION;
+        if (op == OP_FUNCTION || op == OP_FUNCTION_END) {
+            if (is_open == (op == OP_FUNCTION)) return malformed(r, r->words + i, "functions do not begin and end in turns");
+            in_functions = true;
+            is_open = !is_open;
+        }
         if (!in_functions) VKT_TRY(visit(r, r->words + i, op, n));
         i += n;
     }
-    return VKT_OK;
+    return is_open || !in_functions ? malformed(r, r->words + r->n, "the end of a function is missing") : VKT_OK;
 }
 
 /* Returns the number of words of a literal string, its NUL included; 0: it has no NUL within n words. */
