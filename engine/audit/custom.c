@@ -1,9 +1,10 @@
 /* audit/custom.c - see custom.h.
  *
  * Let L be the sum over all elements of the f32 outputs, each times a random number w. With dy = w the gradient shader
- * computes dL/dx. Its element is compared with the quotients q(h) = (L(x + h) - L(x - h)) / (2 h) for h and h / 2. These
- * are combined to (4 q(h / 2) - q(h)) / 3, whose error is proportional to h^4 (Richardson extrapolation; Press et al.,
- * Numerical Recipes, 3rd ed. 2007, section 5.7). The outputs are f32, so h is not small, and L is summed in double. */
+ * computes dL/dx. Its element is compared with the quotients q(h) = (L(x + h) - L(x - h)) / (2 h) for h and h / 2.
+ * These are combined to (4 q(h / 2) - q(h)) / 3, whose error is proportional to h^4 (Richardson extrapolation; Press et
+ * al., Numerical Recipes, 3rd ed. 2007, section 5.7). The outputs are f32, so h is not small, and L is summed in
+ * double. */
 #include "audit/custom.h"
 
 #include <math.h>
@@ -264,9 +265,9 @@ static double largest(const side *v)
 }
 
 typedef struct quotients {
-    double by_h, by_half; /* q(h) and q(h / 2) */
+    double by_h, by_half;     /* q(h) and q(h / 2) */
     double bend_h, bend_half; /* sums over the outputs: how much the two one-sided quotients differ */
-    double noise;         /* possible error of `by_half` from rounding of the outputs */
+    double noise;             /* possible error of `by_half` from rounding of the outputs */
 } quotients;
 
 static vkt_result find_quotients(subject *s, uint32_t i, size_t at, quotients *q)

@@ -61,11 +61,11 @@ typedef struct decoration {
 /* A type, constant or variable. */
 typedef struct definition {
     uint32_t id, op;
-    uint32_t type;       /* pointer: the type behind it; variable: its pointer type; constant: its low word */
-    uint32_t class;      /* pointer, variable */
-    const uint32_t *at;  /* the instruction */
-    uint32_t n;          /* its words */
-    uint64_t bytes;      /* size of a type; saturates */
+    uint32_t type;      /* pointer: the type behind it; variable: its pointer type; constant: its low word */
+    uint32_t class;     /* pointer, variable */
+    const uint32_t *at; /* the instruction */
+    uint32_t n;         /* its words */
+    uint64_t bytes;     /* size of a type; saturates */
 } definition;
 
 typedef struct reader {
@@ -77,8 +77,8 @@ typedef struct reader {
     size_t n_decorations, cap_decorations;
     definition *definitions; /* an open hash table; id 0 is a free slot */
     size_t n_definitions, slots;
-    uint32_t entry;           /* id of the entry point; 0: not found */
-    const uint32_t *interface;/* ids of its variables; NULL: the module is too old for a whole list */
+    uint32_t entry;            /* id of the entry point; 0: not found */
+    const uint32_t *interface; /* ids of its variables; NULL: the module is too old for a whole list */
     uint32_t n_interface;
     uint32_t local_ids[3]; /* ids of the sizes of LocalSizeId or of the built-in WorkgroupSize; 0: none */
     vkt_spirv out;
@@ -96,8 +96,8 @@ const char *vkt_capability_name(vkt_capability c)
 
 static vkt_result malformed(const reader *r, const uint32_t *at, const char *why)
 {
-    return vkt_fail(r->h, VKT_E_FORMAT, "%s: not a valid SPIR-V module: word %zu: %s", r->what,
-                    (size_t)(at - r->words), why);
+    return vkt_fail(r->h, VKT_E_FORMAT, "%s: not a valid SPIR-V module: word %zu: %s", r->what, (size_t)(at - r->words),
+                    why);
 }
 
 static uint64_t plus(uint64_t a, uint64_t b)
@@ -148,7 +148,8 @@ static vkt_result for_each(reader *r, vkt_result (*visit)(reader *r, const uint3
         if (n == 0 || n > r->n - i) return malformed(r, r->words + i, "an instruction ends behind the module");
         if (n < least_words(op)) return malformed(r, r->words + i, "an instruction is too short");
         if (op == OP_FUNCTION || op == OP_FUNCTION_END) {
-            if (is_open == (op == OP_FUNCTION)) return malformed(r, r->words + i, "functions do not begin and end in turns");
+            if (is_open == (op == OP_FUNCTION))
+                return malformed(r, r->words + i, "functions do not begin and end in turns");
             in_functions = true;
             is_open = !is_open;
         }
@@ -214,10 +215,8 @@ static bool is_definition(uint32_t op)
 static vkt_result first_visit(reader *r, const uint32_t *at, uint32_t op, uint32_t n)
 {
     if (op == OP_CAPABILITY) add_capability(&r->out, at[1]);
-    if (op == OP_DECORATE)
-        return add_decoration(r, (decoration){ at[1], WHOLE, at[2], n > 3 ? at[3] : 0 });
-    if (op == OP_MEMBER_DECORATE)
-        return add_decoration(r, (decoration){ at[1], at[2], at[3], n > 4 ? at[4] : 0 });
+    if (op == OP_DECORATE) return add_decoration(r, (decoration){ at[1], WHOLE, at[2], n > 3 ? at[3] : 0 });
+    if (op == OP_MEMBER_DECORATE) return add_decoration(r, (decoration){ at[1], at[2], at[3], n > 4 ? at[4] : 0 });
     r->n_definitions += is_definition(op);
     return VKT_OK;
 }
@@ -336,8 +335,8 @@ static vkt_result add_resource(reader *r, const definition *v, const definition 
     if (r->out.n_variables == VKT_SPIRV_VARIABLES)
         return vkt_fail(r->h, VKT_E_UNSUPPORTED, "%s: the shader has more than %d resources", r->what,
                         VKT_SPIRV_VARIABLES);
-    const bool is_old = v->class == CLASS_UNIFORM && is_struct &&
-                        decoration_of(r, block->id, WHOLE, DECORATION_BUFFER_BLOCK);
+    const bool is_old =
+        v->class == CLASS_UNIFORM && is_struct && decoration_of(r, block->id, WHOLE, DECORATION_BUFFER_BLOCK);
     r->out.variables[r->out.n_variables++] = (vkt_spirv_variable){
         .set = set ? set->value : 0,
         .binding = binding->value,

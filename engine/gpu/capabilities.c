@@ -17,8 +17,8 @@ typedef struct allowed {
     location in[2];
 } allowed;
 
-#define AT(Struct, TYPE, member)                                                        \
-    {                                                                                   \
+#define AT(Struct, TYPE, member)                                                             \
+    {                                                                                        \
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##TYPE, offsetof(VkPhysicalDevice##Struct, member) \
     }
 #define CORE(member) AT(Features2, FEATURES_2, features.member)

@@ -21,9 +21,10 @@ static vkt_result find_groups(const vkt_emit *e, const vkt_custom_kernel *k, uin
     if (k->loops) groups[0] = VKT_MIN(groups[0], e->lim->max_groups);
     for (int i = 0; i < 3; i++)
         if (groups[i] > e->lim->max_groups)
-            return vkt_fail(&e->host, VKT_E_UNSUPPORTED, "shader %s: %llu work groups along %c; this device runs at most %u%s",
-                            k->shader.name, (unsigned long long)groups[i], "xyz"[i], e->lim->max_groups,
-                            k->elements ? ": let the shader loop over the elements, and set `loops`" : "");
+            return vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                            "shader %s: %llu work groups along %c; this device runs at most %u%s", k->shader.name,
+                            (unsigned long long)groups[i], "xyz"[i], e -> lim -> max_groups,
+                            k -> elements ? ": let the shader loop over the elements, and set `loops`" : "");
     return VKT_OK;
 }
 
@@ -64,9 +65,9 @@ static void forward_emit(const vkt_node *n, vkt_emit *e)
     for (uint32_t b = 0; b < VKT_CUSTOM_BINDINGS; b++) {
         const uint32_t bind = op->forward.bind[b], i = vkt_custom_number(bind);
         if (!bind) continue;
-        values[b] = bind == VKT_CUSTOM_STEP                       ? n->in[op->n_inputs]
+        values[b] = bind == VKT_CUSTOM_STEP                    ? n->in[op->n_inputs]
                     : vkt_custom_kind(bind) == VKT_CUSTOM_X(0) ? n->in[i]
-                                                                  : n->out[i];
+                                                               : n->out[i];
     }
     launch(e, &op->forward, values);
 }
@@ -163,8 +164,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
             values[b] = n->in[n_in++];
             continue;
         }
-        for (uint32_t i = 0; i < vkt_custom_number(bind); i++)
-            number += has_binding(&op->gradient, VKT_CUSTOM_DX(i));
+        for (uint32_t i = 0; i < vkt_custom_number(bind); i++) number += has_binding(&op->gradient, VKT_CUSTOM_DX(i));
         values[b] = n->out[number];
     }
     launch(e, &op->gradient, values);
@@ -220,8 +220,9 @@ static vkt_result check_params(const vkt_graph *g, const vkt_custom_params *p)
     if (!p->name || !*p->name) return vkt_fail(&g->host, VKT_E_ARG, "custom op: want a name");
     if (p->n_inputs > VKT_CUSTOM_INPUTS || (p->n_inputs && !p->inputs) || p->n_outputs < 1 ||
         p->n_outputs > VKT_CUSTOM_OUTPUTS || !p->outputs)
-        return vkt_fail(&g->host, VKT_E_ARG, "custom op '%.31s': want 0 to %d inputs and 1 to %d outputs, got %u and %u",
-                        p->name, VKT_CUSTOM_INPUTS, VKT_CUSTOM_OUTPUTS, p->n_inputs, p->n_outputs);
+        return vkt_fail(&g->host, VKT_E_ARG,
+                        "custom op '%.31s': want 0 to %d inputs and 1 to %d outputs, got %u and %u", p->name,
+                        VKT_CUSTOM_INPUTS, VKT_CUSTOM_OUTPUTS, p->n_inputs, p->n_outputs);
     return VKT_OK;
 }
 

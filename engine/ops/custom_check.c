@@ -49,8 +49,8 @@ static vkt_result check_entry(const check *c, uint32_t b)
     if (wrong_shader)
         return vkt_fail(c->h, VKT_E_ARG, "%s: binding %u: %s is only for gradient shaders", c->what, b, text);
     if ((of_input && i >= c->op->n_inputs) || (of_output && i >= c->op->n_outputs))
-        return vkt_fail(c->h, VKT_E_ARG, "%s: binding %u: %s, but the op has %u inputs and %u outputs", c->what, b, text,
-                        c->op->n_inputs, c->op->n_outputs);
+        return vkt_fail(c->h, VKT_E_ARG, "%s: binding %u: %s, but the op has %u inputs and %u outputs", c->what, b,
+                        text, c->op->n_inputs, c->op->n_outputs);
     for (uint32_t other = 0; other < b; other++)
         if (c->s->bind[other] == bind)
             return vkt_fail(c->h, VKT_E_ARG, "%s: bindings %u and %u are both %s; want one", c->what, other, b, text);
@@ -133,8 +133,8 @@ static vkt_result check_declaration(const check *c)
     const vkt_custom_shader *s = c->s;
     if (!s->spirv) return vkt_fail(c->h, VKT_E_ARG, "%s: want `spirv`, got NULL", c->what);
     if (s->push_bytes > VKT_CUSTOM_PUSH_BYTES || s->push_bytes % 4 || (s->push_bytes && !s->push))
-        return vkt_fail(c->h, VKT_E_ARG, "%s: want 0 to %d bytes of push constants, a multiple of 4, got %zu%s", c->what,
-                        VKT_CUSTOM_PUSH_BYTES, s->push_bytes, s->push ? "" : " at NULL");
+        return vkt_fail(c->h, VKT_E_ARG, "%s: want 0 to %d bytes of push constants, a multiple of 4, got %zu%s",
+                        c->what, VKT_CUSTOM_PUSH_BYTES, s->push_bytes, s->push ? "" : " at NULL");
     if (!s->groups[0] == !s->elements)
         return vkt_fail(c->h, VKT_E_ARG, "%s: want either `groups` or `elements`, got %s", c->what,
                         s->elements ? "both" : "neither");
@@ -192,18 +192,20 @@ vkt_result vkt_custom_check_device(const vkt_host *h, const vkt_limits *lim, con
     uint32_t c = 0;
     while (c < VKT_CAPABILITY_COUNT && !(lacks >> c & 1)) c++;
     if (lacks)
-        return vkt_fail(h, VKT_E_UNSUPPORTED, "shader %s: it declares capability %s, which this device was not made with",
-                        s->name, vkt_capability_name((vkt_capability)c));
+        return vkt_fail(h, VKT_E_UNSUPPORTED,
+                        "shader %s: it declares capability %s, which this device was not made with", s->name,
+                        vkt_capability_name((vkt_capability)c));
     if (m->other)
         return vkt_fail(h, VKT_E_UNSUPPORTED, "shader %s: it declares capability %u, which vktrain does not know",
                         s->name, m->other - 1);
     const uint64_t lanes = (uint64_t)m->local[0] * m->local[1], all = lanes > UINT32_MAX ? lanes : lanes * m->local[2];
     for (int i = 0; i < 3; i++)
         if (m->local[i] > lim->max_local[i] || all > lim->max_local_lanes)
-            return vkt_fail(h, VKT_E_UNSUPPORTED,
-                            "shader %s: work groups of %u x %u x %u; this device has at most %u x %u x %u, and %u lanes",
-                            s->name, m->local[0], m->local[1], m->local[2], lim->max_local[0], lim->max_local[1],
-                            lim->max_local[2], lim->max_local_lanes);
+            return vkt_fail(
+                h, VKT_E_UNSUPPORTED,
+                "shader %s: work groups of %u x %u x %u; this device has at most %u x %u x %u, and %u lanes", s->name,
+                m->local[0], m->local[1], m->local[2], lim->max_local[0], lim->max_local[1], lim->max_local[2],
+                lim->max_local_lanes);
     if (m->shared_bytes > lim->shared_bytes)
         return vkt_fail(h, VKT_E_UNSUPPORTED, "shader %s: %llu bytes of shared memory; this device has %u", s->name,
                         (unsigned long long)m->shared_bytes, lim->shared_bytes);

@@ -186,8 +186,7 @@ static void record_dispatch(vkt_program *p, VkCommandBuffer cmd, size_t i)
     const vkt_dispatch *d = &p->lowered.list[i];
     const vkt_pipeline *pipe = p->pipelines[i];
     char label[96];
-    snprintf(label, sizeof label, "%s.%u %s", p->g->nodes[d->node]->op->name, d->node,
-             vkt_dispatch_name(d));
+    snprintf(label, sizeof label, "%s.%u %s", p->g->nodes[d->node]->op->name, d->node, vkt_dispatch_name(d));
     vkt_label_begin(ctx, cmd, label);
     ctx->vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->handle);
     ctx->vk.CmdBindDescriptorSets(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->layout, 0, 1, &p->sets[i], 0, NULL);

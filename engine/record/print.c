@@ -64,7 +64,8 @@ static void dispatches_text(const vkt_program *p, vkt_text *t)
         }
         const vkt_dispatch *d = &p->lowered.list[i];
         const vkt_access access = vkt_access_of(d);
-        vkt_text_add(t, "  %3zu %-18s %5u x %u x %u  ", i, vkt_dispatch_name(d), d->groups[0], d->groups[1], d->groups[2]);
+        vkt_text_add(t, "  %3zu %-18s %5u x %u x %u  ", i, vkt_dispatch_name(d), d->groups[0], d->groups[1],
+                     d->groups[2]);
         for (uint32_t b = 0; b < d->n_bind; b++) {
             if (!d->bind[b].t.id) continue;
             const bool r = access.reads >> b & 1, w = access.writes >> b & 1;

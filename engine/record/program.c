@@ -142,8 +142,7 @@ static vkt_result check_published(const vkt_program *p)
     for (size_t i = 0; i < e->n; i++)
         for (uint32_t b = 0; b < e->list[i].n_bind; b++) {
             const vkt_tensor t = e->list[i].bind[b].t;
-            if (t.id && (vkt_access_of(&e->list[i]).writes >> b & 1) &&
-                vkt_lowered_value(e, t)->role == VKT_ROLE_PARAM)
+            if (t.id && (vkt_access_of(&e->list[i]).writes >> b & 1) && vkt_lowered_value(e, t)->role == VKT_ROLE_PARAM)
                 return vkt_fail(&p->ctx->host, VKT_E_STATE,
                                 "program: it only reads published parameters, and its %s writes %s",
                                 p->g->nodes[e->list[i].node]->op->name, vkt_lowered_value(e, t)->name);

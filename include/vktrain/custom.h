@@ -30,13 +30,14 @@ extern "C" {
 #define VKT_CUSTOM_BINDINGS 12    /* most bindings of a shader: numbers 0 to 11, descriptor set 0 */
 #define VKT_CUSTOM_PUSH_BYTES 128 /* most bytes of push constants; the library needs none of them */
 
-/* What a binding of a shader holds; 0: the shader has no such binding. X, Y and STEP are read. Y is written by the
- * forward shader and read by the gradient shader. */
-#define VKT_CUSTOM_X(i) (0x100u + (i))  /* input i. The block is `readonly` */
-#define VKT_CUSTOM_Y(k) (0x200u + (k))  /* output k. Forward shader: every output has a binding. Gradient: `readonly` */
-#define VKT_CUSTOM_DY(k) (0x300u + (k)) /* gradient shader: gradient of output k, f32. `readonly` */
+/* The contents of a binding of a shader; 0: the shader has no such binding. X, DY and STEP are read, and their blocks
+ * are `readonly`. DX is written. Y is written by the forward shader, which has a binding for every output. In the
+ * gradient shader Y is `readonly`. */
+#define VKT_CUSTOM_X(i) (0x100u + (i))  /* input i */
+#define VKT_CUSTOM_Y(k) (0x200u + (k))  /* output k */
+#define VKT_CUSTOM_DY(k) (0x300u + (k)) /* gradient shader: gradient of output k, f32 */
 #define VKT_CUSTOM_DX(i) (0x400u + (i)) /* gradient shader: gradient of input i, f32. It is overwritten */
-#define VKT_CUSTOM_STEP 0x500u          /* the step state: an array of uint, VKT_STEP_WORDS long. `readonly` */
+#define VKT_CUSTOM_STEP 0x500u          /* the step state: an array of VKT_STEP_WORDS uint */
 
 /* Indices of words of the step state. They hold values that change from run to run, because push constants are
  * recorded once. */
@@ -97,7 +98,7 @@ typedef struct vkt_custom_params {
  * Gradients. vkt_backward and vkt_gradients run the gradient shader once for the node. Let L be the loss. The shader
  * gets DY(k) = dL/dY(k), zeros if L does not depend on output k, and writes DX(i) = dL/dX(i) with the shape and layout
  * of input i. It overwrites each element of DX(i) and never adds to it: if an input has several readers, the library
- * adds their gradients in a fixed order. A DX(i) that nobody needs is written to scratch memory. An f32 input that has
+ * adds their gradients in a fixed order. A DX(i) that is not needed is written to scratch memory. An f32 input that has
  * no DX(i), or an op without a gradient shader, is VKT_E_ARG in vkt_backward if a gradient would pass there, unless
  * the input has `no_gradient`. u32 inputs never have gradients.
  *

@@ -11,7 +11,7 @@ module module_at(size_t i)
 #define X(name) { #name, name##_spv, sizeof name##_spv },
         CUSTOM_MODULES(X)
 #undef X
-        { NULL, NULL, 0 },
+            { NULL, NULL, 0 },
     };
     return modules[i];
 }

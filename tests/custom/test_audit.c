@@ -31,7 +31,8 @@ static vkt_result audit(rig *r, const char *gradient, bool relu, vkt_audit_total
     assert_int_equal(vkt_graph_create(&r->h, &g), VKT_OK);
     const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(ROWS, COLUMNS));
     const vkt_tensor a = vkt_param(g, "a", vkt_shape2(ROWS, COLUMNS));
-    const vkt_tensor y = relu ? own_relu(g, vkt_to_layout(g, vkt_mul(g, x, a), VKT_BATCH_LAST)) : wave(g, x, a, gradient);
+    const vkt_tensor y =
+        relu ? own_relu(g, vkt_to_layout(g, vkt_mul(g, x, a), VKT_BATCH_LAST)) : wave(g, x, a, gradient);
     if (relu || gradient) assert_int_equal(vkt_backward(g, vkt_mean(g, y)), VKT_OK);
     const vkt_result result = vkt_audit_graph(r->ctx, g, &(vkt_audit_params){ .on_entry = see }, t);
     assert_int_equal(t->nodes + t->parts, g->n_nodes);

@@ -55,7 +55,7 @@ static void run_wave(rig *r, uint32_t rows, uint32_t columns)
 static void two_inputs_and_a_broadcast_parameter(void **state)
 {
     rig *r = rig_of(state);
-    const uint32_t shapes[][2] = { { 1, 1 }, { 1, 2 }, { 3, 1 },  { 1, 63 },  { 5, 13 },
+    const uint32_t shapes[][2] = { { 1, 1 },  { 1, 2 },  { 3, 1 }, { 1, 63 },   { 5, 13 },
                                    { 1, 64 }, { 7, 31 }, { 2, 4 }, { 101, 97 }, { 1009, 211 } };
     for (size_t i = 0; i < VKT_COUNT(shapes); i++) run_wave(r, shapes[i][0], shapes[i][1]);
 }

@@ -102,7 +102,8 @@ static void damaged_modules_have_a_status(void **state)
         uint32_t *words = test_malloc(n * sizeof *words);
         memcpy(words, module_at(m).words, n * sizeof *words);
         for (size_t i = 0; i < n; i++) {
-            const uint32_t was = words[i], others[] = { 0, UINT32_MAX, was ^ 1, was + 0x10000, was - 0x10000, was >> 16 };
+            const uint32_t was = words[i],
+                           others[] = { 0, UINT32_MAX, was ^ 1, was + 0x10000, was - 0x10000, was >> 16 };
             for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
                 vkt_spirv s;
                 words[i] = others[k];
