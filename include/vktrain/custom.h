@@ -59,9 +59,9 @@ typedef struct vkt_custom_input {
 
 /* An output. Every run must write all its elements. With VKT_BATCH_LAST, elements past the batch must be finite. */
 typedef struct vkt_custom_output {
-    vkt_dtype dtype; /* VKT_F32 or VKT_U32 */
-    vkt_layout layout;
-    vkt_shape shape;
+    vkt_dtype dtype;   /* VKT_F32 or VKT_U32 */
+    vkt_layout layout; /* the layout in which the shader writes it */
+    vkt_shape shape;   /* its shape */
 } vkt_custom_output;
 
 /* A shader. `spirv`, `entry` and `push` are copied; they need not outlive the call. Zero is the default, unless a
@@ -83,13 +83,13 @@ typedef struct vkt_custom_shader {
 
 /* An op. `name`, `inputs`, `outputs` and the forward shader are needed. */
 typedef struct vkt_custom_params {
-    const char *name; /* for messages, prints and labels; copied, and cut at 31 bytes */
-    const vkt_custom_input *inputs;
-    uint32_t n_inputs;
-    const vkt_custom_output *outputs;
-    uint32_t n_outputs;
-    vkt_custom_shader forward;
-    vkt_custom_shader gradient; /* spirv NULL: the op has no gradient */
+    const char *name;                 /* for messages, prints and labels; copied, and cut at 31 bytes */
+    const vkt_custom_input *inputs;   /* n_inputs of them */
+    uint32_t n_inputs;                /* up to VKT_CUSTOM_INPUTS; 0: the op has none */
+    const vkt_custom_output *outputs; /* n_outputs of them */
+    uint32_t n_outputs;               /* 1 to VKT_CUSTOM_OUTPUTS */
+    vkt_custom_shader forward;        /* computes the outputs */
+    vkt_custom_shader gradient;       /* spirv NULL: the op has no gradient */
 } vkt_custom_params;
 
 /* Adds the op to the graph. Returns its first output; outs (may be NULL) gets all p->n_outputs outputs. Both are null

@@ -310,6 +310,26 @@ static void out_of_memory(void **state)
     vkt_test_fail_allocation(0);
 }
 
+/* Each allocation of vkt_program_create fails once. The graph is then as before. */
+static void out_of_memory_in_a_program(void **state)
+{
+    rig *r = rig_of(state);
+    stand b = stand_make(r);
+    vkt_keep(b.g, own_relu(b.g, vkt_relu(b.g, vkt_input(b.g, "x", VKT_F32, VKT_ROWS, vkt_shape1(9)))));
+    assert_int_equal(vkt_program_create(r->ctx, b.g, NULL, NULL, &b.p), VKT_OK); /* the context has its kernels */
+    vkt_program_destroy(&b.p);
+    for (unsigned n = 1;; n++) {
+        vkt_test_fail_allocation(n);
+        const vkt_result result = vkt_program_create(r->ctx, b.g, NULL, NULL, &b.p);
+        if (!vkt_test_allocation_failed()) break;
+        assert_int_equal(result, VKT_E_NOMEM);
+        assert_null(b.p);
+    }
+    vkt_test_fail_allocation(0);
+    assert_non_null(b.p);
+    stand_end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { rig_test(two_inputs_and_a_broadcast_parameter),
@@ -318,6 +338,7 @@ int main(void)
                                         rig_test(the_batch_last_and_a_loop_over_the_elements),
                                         rig_test(a_sampler_has_no_gradient),
                                         rig_test(hazards_are_planned),
-                                        rig_test(out_of_memory) };
+                                        rig_test(out_of_memory),
+                                        rig_test(out_of_memory_in_a_program) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

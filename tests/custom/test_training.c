@@ -59,9 +59,28 @@ static void a_checkpoint_knows_its_shaders(void **state)
     vkt_test_error_contains("shader");
 }
 
+/* In programs of 16 bits, and of recomputed activations, the values of the op stay f32, and the loss falls. */
+static void programs_of_16_bits(void **state)
+{
+    rig *r = rig_of(state);
+    static bool own = true;
+    const vkt_precision precisions[] = { VKT_PRECISION_F16, VKT_PRECISION_BF16 };
+    for (size_t i = 0; i < VKT_COUNT(precisions); i++) {
+        vkt_trainer_params p = rig_params(r);
+        p.model = (vkt_model){ .forward = forward, .user = &own };
+        p.precision = precisions[i];
+        p.recompute = i == 1;
+        vkt_trainer *t = rig_trainer(r, &p);
+        rig_fit(t, &(vkt_fit_params){ .epochs = 4 });
+        uint32_t n;
+        const vkt_epoch_record *e = vkt_trainer_history(t, &n);
+        assert_true(n == 4 && e[3].train_loss < 0.5 * e[0].train_loss);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { rig_test(a_run_with_an_own_relu_has_the_same_bits),
-                                        rig_test(a_checkpoint_knows_its_shaders) };
+                                        rig_test(a_checkpoint_knows_its_shaders), rig_test(programs_of_16_bits) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
