@@ -1,5 +1,5 @@
 # Lists what `cmake --install` installs: the library, its headers, a CMake package, a pkg-config file, the licence, the documents
-# and two minimal programs. If libvktrain_mpi is built, it is installed too. samples/CMakeLists.txt adds vkt-info. tests/package
+# and three minimal programs. If libvktrain_mpi is built, it is installed too. samples/CMakeLists.txt adds vkt-info. tests/package
 # tests the installation.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -39,7 +39,8 @@ install(DIRECTORY ${VKT_PAGES}/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.json" PATTERN "*.png" PATTERN "*.svg"
   PATTERN lab EXCLUDE PATTERN api EXCLUDE)
-install(FILES samples/train_minimal.c samples/embed_minimal.c DESTINATION ${CMAKE_INSTALL_DOCDIR}/samples)
+install(FILES samples/train_minimal.c samples/embed_minimal.c samples/custom_loss.c samples/custom_loss.comp
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/samples)
 install(DIRECTORY include/vktrain DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT vktrainTargets NAMESPACE vktrain:: DESTINATION ${package})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vktrainConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/vktrainConfigVersion.cmake

@@ -235,6 +235,7 @@ fi
 ! has linreg || everywhere "found   t = " "$bin/vkt-linreg" --rows 10000 --epochs 60
 ! has matmul || everywhere "GFLOP/s" "$bin/vkt-matmul" --size 100,20,30
 ! has train_minimal || everywhere "of the test images" "$bin/vkt-train_minimal"
+! has custom_loss || everywhere "own loss" "$bin/vkt-custom_loss"
 ! has embed_minimal || everywhere "the network predicts" "$bin/vkt-embed_minimal"
 ! has view || everywhere "after 3 steps" "$bin/vkt-view" --headless 3 --save v.safetensors
 ! has nrc || everywhere "differ by at most" "$bin/vkt-nrc" --headless 2 --size 32x24 --reference 16

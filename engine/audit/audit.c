@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "audit/custom.h"
 #include "audit/verify.h"
 #include "check/case.h"
 #include "check/differences.h"
@@ -11,6 +12,7 @@
 _Static_assert(VKT_AUDIT_INPUTS == VKT_MAX_IN, "an entry has room for every input");
 
 enum { RANDOM_CASES = 3, ELEMENTS = 4 /* elements of each input whose differences are compared */ };
+enum { ELEMENTS_ON_DEVICE = 16 /* the same for ops of the application, whose differences are less exact */ };
 #define MAX_COST 3e8           /* largest cost of a case (vkt_case_cost), by default */
 #define DIFFERENCES_COST 1.2e7 /* largest cost for difference quotients: 3 * ELEMENTS forward passes for each input */
 
@@ -104,9 +106,30 @@ static vkt_result beside_differences(const audit *a, const vkt_op *op, const vkt
     return r;
 }
 
-/* Audits the case, adds the result to the totals and passes the entry to on_entry. `proto` has the members of the
- * entry that say where the case is from. Returns VKT_E_NOMEM and VKT_E_DEVICE_LOST; any other error becomes a part of
- * the entry. */
+/* Completes the entry with the status `r` of its case, adds it to the totals and passes it to on_entry. Returns
+ * VKT_E_NOMEM and VKT_E_DEVICE_LOST; any other error becomes a part of the entry. */
+static vkt_result deliver(const audit *a, const vkt_op *op, finding *f, vkt_result r)
+{
+    if (ends_it(r)) return r;
+    if (r != VKT_OK) {
+        f->e.right = false;
+        snprintf(f->fault, sizeof f->fault, "it could not be run: %s", vkt_result_text(r));
+    }
+    f->e.op = op->name;
+    f->e.text = f->text;
+    f->e.fault = f->fault;
+    f->e.status = r;
+    a->out->cases++;
+    a->out->nodes += f->e.times;
+    a->out->reduced += f->e.reduced;
+    a->out->sampled += f->e.sampled;
+    a->out->failed += !f->e.right;
+    if (a->p.on_entry) a->p.on_entry(a->p.user, &f->e);
+    return VKT_OK;
+}
+
+/* Audits the case. `proto` has the members of the entry that say where the case is from. Errors are those of deliver.
+ */
 static vkt_result audit_case(const audit *a, const vkt_op *op, const vkt_case *c, uint64_t seed,
                              const vkt_audit_entry *proto)
 {
@@ -117,22 +140,7 @@ static vkt_result audit_case(const audit *a, const vkt_op *op, const vkt_case *c
     if (r == VKT_OK) r = beside_the_reference(a, &s, &f);
     vkt_subject_free(&s);
     if (r == VKT_OK) r = beside_differences(a, op, c, seed, &f);
-    if (ends_it(r)) return r;
-    if (r != VKT_OK) {
-        f.e.right = false;
-        snprintf(f.fault, sizeof f.fault, "it could not be run: %s", vkt_result_text(r));
-    }
-    f.e.op = op->name;
-    f.e.text = f.text;
-    f.e.fault = f.fault;
-    f.e.status = r;
-    a->out->cases++;
-    a->out->nodes += f.e.times;
-    a->out->reduced += f.e.reduced;
-    a->out->sampled += f.e.sampled;
-    a->out->failed += !f.e.right;
-    if (a->p.on_entry) a->p.on_entry(a->p.user, &f.e);
-    return VKT_OK;
+    return deliver(a, op, &f, r);
 }
 
 static vkt_result audit_random(const audit *a, const vkt_op *op, uint64_t seed, const vkt_audit_entry *proto)
@@ -160,6 +168,24 @@ static vkt_result audit_node(const audit *a, const vkt_node *n, uint32_t times)
     return VKT_OK;
 }
 
+/* Audits the node of an op of the application. */
+static vkt_result audit_custom(const audit *a, const vkt_node *n)
+{
+    vkt_custom_finding c;
+    finding f = { .e = { .name = vkt_node_out(n, 0)->name, .node = n->index, .times = 1 } };
+    const vkt_result r = vkt_audit_custom(a->ctx, n, a->p.seed, ELEMENTS_ON_DEVICE, &c);
+    f.e.gradients = c.gradients;
+    memcpy(f.e.gradient, c.gradient, sizeof c.gradient);
+    f.e.differences = c.differences;
+    f.e.kinks = c.kinks;
+    for (uint32_t i = 0; i < VKT_AUDIT_INPUTS; i++)
+        if (!(c.gradient[i] <= f.e.difference)) f.e.difference = c.gradient[i];
+    f.e.right = !c.fault[0];
+    memcpy(f.text, c.text, sizeof f.text);
+    memcpy(f.fault, c.fault, sizeof f.fault);
+    return deliver(a, n->op, &f, r);
+}
+
 /* Returns the number of nodes with the same work as node `first`, or 0 if an earlier node has the same work. */
 static uint32_t times_of(const uint64_t *keys, size_t n, size_t first)
 {
@@ -177,7 +203,9 @@ static vkt_result audit_nodes(const audit *a, const vkt_graph *g, uint64_t *keys
     for (size_t i = 0; i < g->n_nodes; i++) keys[i] = vkt_node_key(g->nodes[i]);
     for (size_t i = 0; i < g->n_nodes; i++) {
         const uint32_t times = times_of(keys, g->n_nodes, i);
-        if (!g->nodes[i]->op->sample)
+        if (g->nodes[i]->op->custom)
+            VKT_TRY(audit_custom(a, g->nodes[i]));
+        else if (!g->nodes[i]->op->sample)
             a->out->parts++;
         else if (times)
             VKT_TRY(audit_node(a, g->nodes[i], times));

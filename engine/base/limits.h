@@ -34,11 +34,14 @@ typedef struct vkt_limits {
     uint64_t max_storage_range_bytes; /* most bytes of one storage-buffer binding, >= 128 MiB */
     uint64_t max_texel_elements;      /* most elements of one texel-buffer view; 0: there are no texel loads */
     uint64_t max_allocation_bytes;    /* most bytes of one buffer or one allocation */
-    vkt_coop coop;                    /* cooperative matrices of f16; all 0: there are none */
-    vkt_coop coop2;                   /* flexible ones have multiples of these sizes; all 0: there are none */
-    vkt_coop coop_bf16;               /* cooperative matrices of bf16; all 0: there are none */
-    const vkt_traits *traits;         /* what the device does fast; borrowed, never NULL */
-    vkt_choices choices;              /* the user's and tuned choices of variants */
+    /* For shaders of applications: the size of a work group along each axis, and its lanes, at most; and the
+     * capabilities that modules may declare, as bits of vkt_capability (base/spirv.h). */
+    uint32_t max_local[3], max_local_lanes, capabilities;
+    vkt_coop coop;            /* cooperative matrices of f16; all 0: there are none */
+    vkt_coop coop2;           /* flexible ones have multiples of these sizes; all 0: there are none */
+    vkt_coop coop_bf16;       /* cooperative matrices of bf16; all 0: there are none */
+    const vkt_traits *traits; /* what the device does fast; borrowed, never NULL */
+    vkt_choices choices;      /* the user's and tuned choices of variants */
 } vkt_limits;
 
 #endif

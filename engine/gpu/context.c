@@ -42,17 +42,20 @@ static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
     if (ctx->has_coop2) extensions[n_extensions++] = VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME;
     if (ctx->has_bfloat) extensions[n_extensions++] = VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME;
     vkt_coop_features with_coop;
-    const VkPhysicalDeviceFeatures core = { .shaderInt64 = ctx->has_int64 };
+    const void *chain = ctx->has_coop ? vkt_features_with_coop(&with_coop, ctx->has_coop2, ctx->has_bfloat)
+                                      : vkt_vk_get_needs()->features;
+    const VkPhysicalDeviceFeatures2 core = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                             .pNext = (void *)(uintptr_t)chain,
+                                             .features.shaderInt64 = ctx->has_int64 };
     const VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-        .pNext = ctx->has_coop ? vkt_features_with_coop(&with_coop, ctx->has_coop2, ctx->has_bfloat)
-                               : vkt_vk_get_needs()->features,
+        .pNext = &core,
         .queueCreateInfoCount = ctx->has_transfer_queue ? 2 : 1,
         .pQueueCreateInfos = queues,
-        .pEnabledFeatures = &core,
         .enabledExtensionCount = n_extensions,
         .ppEnabledExtensionNames = extensions,
     };
+    ctx->capabilities = vkt_capabilities_of(&core);
     const VkResult r = ctx->vk.CreateDevice(c->phys, &info, NULL, &ctx->device);
     if (r != VK_SUCCESS) ctx->device = VK_NULL_HANDLE;
     return vkt_vk_check(ctx, r, "vkCreateDevice");
@@ -166,6 +169,7 @@ static vkt_result device_adopt(vkt_ctx *ctx, const vkt_adopt_params *a, const vk
             ctx->has_bfloat = vkt_features_have_bfloat(a->features);
     ctx->has_bfloat = ctx->has_bfloat && ctx->has_coop;
     ctx->has_int64 = vkt_features_have_int64(a->features);
+    ctx->capabilities = vkt_capabilities_of(a->features);
     ctx->info = c.info;
     ctx->driver = c.driver;
     ctx->device = a->device;

@@ -359,6 +359,9 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
         .shared_bytes = l->maxComputeSharedMemorySize,
         .max_storage_range_bytes = l->maxStorageBufferRange,
         .max_allocation_bytes = VKT_MIN(p.v11.maxMemoryAllocationSize, p.v13.maxBufferSize),
+        .max_local = { l->maxComputeWorkGroupSize[0], l->maxComputeWorkGroupSize[1], l->maxComputeWorkGroupSize[2] },
+        .max_local_lanes = l->maxComputeWorkGroupInvocations,
+        .capabilities = ctx->capabilities | vkt_capabilities_of_subgroups(p.v11.subgroupSupportedOperations),
         .choices.off = vkt_variants_off(),
     };
     VKT_TRY(vkt_traits_fill(ctx, p.core.properties.vendorID, p.v12.driverID, p.core.properties.deviceType));

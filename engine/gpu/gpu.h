@@ -79,6 +79,7 @@ struct vkt_ctx {
     bool has_coop2;             /* the same of VK_NV_cooperative_matrix2, in addition to has_coop */
     bool has_bfloat;            /* the same of VK_KHR_shader_bfloat16, in addition to has_coop */
     bool has_int64;             /* shaderInt64 is enabled */
+    uint32_t capabilities;      /* of the enabled features: bits of vkt_capability (base/spirv.h) */
     bool has_debug_utils;
     bool subgroup_size_varies;           /* the device has several sizes: pipelines must ask for limits.subgroup_size */
     uint64_t uploads_awaited;            /* value of the transfer timeline that compute submissions already wait for */

@@ -37,6 +37,11 @@ bool vkt_features_have_bfloat(const void *chain); /* only those that bfloat16 ne
 /* Returns whether the chain has shaderInt64, which texel variants need for their stores. */
 bool vkt_features_have_int64(const void *chain);
 
+/* ---- capabilities.c: what shaders of applications may use ---- */
+/* Return bits of vkt_capability: those that the features of a chain allow, and those of subgroup operations. */
+uint32_t vkt_capabilities_of(const void *chain);
+uint32_t vkt_capabilities_of_subgroups(VkSubgroupFeatureFlags operations);
+
 /* ---- device.c ---- */
 #define VKT_NO_FAMILY UINT32_MAX
 /* Writes why there is no device: a variable hides the drivers, or no driver is installed. */

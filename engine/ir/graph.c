@@ -41,6 +41,8 @@ void vkt_graph_destroy(vkt_graph **pg)
     vkt_free(&h, g->params);
     vkt_free(&h, g->names);
     vkt_free(&h, (void *)(uintptr_t)g->bucket_ends);
+    for (size_t i = 0; i < g->n_owned; i++) vkt_free(&h, g->owned[i]);
+    vkt_free(&h, g->owned);
     vkt_free(&h, g);
     *pg = NULL;
 }
@@ -253,6 +255,17 @@ void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes)
     else
         vkt_graph_error(g, vkt_fail_nomem(&g->host, "a graph", bytes));
     return copy;
+}
+
+void *vkt_graph_own(vkt_graph *g, size_t bytes)
+{
+    const vkt_result r = vkt_grow(&g->host, &g->owned, g->n_owned, &g->cap_owned, sizeof *g->owned);
+    void *block = r == VKT_OK ? vkt_alloc(&g->host, bytes) : NULL;
+    if (block)
+        g->owned[g->n_owned++] = block;
+    else
+        vkt_graph_error(g, r != VKT_OK ? r : vkt_fail_nomem(&g->host, "a graph", bytes));
+    return block;
 }
 
 static vkt_tensor singleton(vkt_graph *g, vkt_tensor *slot, const char *name, vkt_role role, vkt_dtype dtype,

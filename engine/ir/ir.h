@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "base/limits.h"
 #include "base/philox.h"
+#include "base/spirv.h"
 #include "vktrain/optim.h"
 #include "vktrain/ops.h"
 
@@ -112,6 +113,8 @@ struct vkt_graph {
                      * vkt_update_by_sum */
     const uint64_t *bucket_ends; /* rising offsets in the arena that no dispatch of the update crosses; owned */
     uint32_t n_buckets;
+    void **owned; /* blocks of vkt_graph_own */
+    size_t n_owned, cap_owned;
     bool no_fuse;       /* VKT_NO_FUSE=1 at creation: no nodes are fused */
     bool finished;      /* a program was made from it: values and nodes no longer change */
     const bool *wanted; /* by value id: the gradient is needed; NULL except during vkt_backward and vkt_gradients */
@@ -166,6 +169,8 @@ struct vkt_op {
                        * and layout. The kernels must allow this: only the lane that writes an element of the output
                        * reads this element of the input, and it reads before it writes */
     bool prologue;    /* runs before all other nodes, even if it was added later */
+    bool custom;      /* an op of the application (ops/custom.h), without a reference. An audit compares its gradients
+                       * with difference quotients of its outputs */
     bool early;       /* runs as soon as the nodes on which it depends have run: plan/early.c */
     vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0 (vkt_fuse_epilogue) */
@@ -307,7 +312,8 @@ vkt_tensor vkt_graph_metrics(vkt_graph *g);
 vkt_tensor vkt_graph_run(vkt_graph *g);
 vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role); /* an arena from PARAM to PUBLISHED as one f32 vector */
 void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes); /* freed with the value or node that gets it */
-void vkt_graph_error(vkt_graph *g, vkt_result r);                   /* sets the status if it is still VKT_OK */
+void *vkt_graph_own(vkt_graph *g, size_t bytes);  /* zeroed memory that the graph frees when it is destroyed */
+void vkt_graph_error(vkt_graph *g, vkt_result r); /* sets the status if it is still VKT_OK */
 /* Returns whether a gradient with respect to t is needed. Outside of vkt_backward and vkt_gradients, it returns whether
  * t is not null. */
 bool vkt_wants_grad(const vkt_graph *g, vkt_tensor t);
@@ -350,8 +356,9 @@ typedef struct vkt_bind {
 } vkt_bind;
 
 typedef struct vkt_dispatch {
-    uint32_t node;   /* index of its node */
-    uint16_t kernel; /* vkt_kernel_id */
+    uint32_t node;            /* index of its node */
+    uint16_t kernel;          /* vkt_kernel_id */
+    const vkt_shader *shader; /* instead of a kernel: a shader of the application, owned by the graph. NULL: none */
     uint8_t n_bind, n_spec, push_bytes;
     vkt_bind bind[VKT_MAX_BINDINGS]; /* entry i is binding i; t.id 0: this variant does not use the binding */
     uint32_t spec[VKT_MAX_SPECS];    /* entry i is constant_id i; entry 0 is the work-group size in x */
@@ -412,8 +419,9 @@ uint64_t vkt_node_key(const vkt_node *n);
 
 /* One dispatch as an op describes it. All pointers are read during the call only. */
 typedef struct vkt_launch {
-    uint16_t kernel;      /* vkt_kernel_id */
-    const vkt_bind *bind; /* entry i is binding i */
+    uint16_t kernel;          /* vkt_kernel_id */
+    const vkt_shader *shader; /* instead of a kernel: a shader of the application. NULL: none */
+    const vkt_bind *bind;     /* entry i is binding i */
     uint32_t n_bind;
     const void *push; /* push constants; may be NULL */
     size_t push_bytes;
@@ -428,7 +436,8 @@ typedef struct vkt_launch {
 #define VKT_LAUNCH_SPEC(array) .spec = (array), .n_spec = VKT_COUNT(array)
 
 /* Appends one dispatch. An x above limits.max_groups is reduced to it, because kernels stride over x. Kernels need not
- * stride over y and z: a larger y or z is VKT_E_UNSUPPORTED. */
+ * stride over y and z: a larger y or z is VKT_E_UNSUPPORTED. The same is true of shaders of applications, whose op
+ * checks x before. */
 void vkt_dispatch_add(vkt_emit *e, const vkt_launch *launch);
 /* Makes a scratch value. Its live range is from the first dispatch that binds it to the last one. Both are in this
  * node, unless a later node recalls the value. */

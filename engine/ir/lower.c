@@ -40,6 +40,7 @@ void vkt_dispatch_add(vkt_emit *e, const vkt_launch *l)
     vkt_dispatch *d = &e->list[e->n++];
     *d = (vkt_dispatch){ .node = e->node->index,
                          .kernel = l->kernel,
+                         .shader = l->shader,
                          .n_bind = (uint8_t)l->n_bind,
                          .n_spec = (uint8_t)l->n_spec,
                          .push_bytes = (uint8_t)l->push_bytes,

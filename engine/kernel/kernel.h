@@ -3,6 +3,7 @@
 #ifndef VKT_KERNEL_H
 #define VKT_KERNEL_H
 
+#include "base/spirv.h"
 #include "gpu/gpu.h"
 #include "kernel/ids.h"
 #include "kernel/module.h"
@@ -56,5 +57,10 @@ typedef struct vkt_pipeline_want {
     uint32_t n_spec;
 } vkt_pipeline_want;
 vkt_result vkt_pipelines_get(vkt_ctx *ctx, const vkt_pipeline_want *wants, uint32_t n, const vkt_pipeline **out);
+
+/* shader.c: makes the pipeline of a shader of an application, with layouts of its own. The caller destroys them
+ * (vkt_shader_pipeline_destroy), also after an error. Errors are those of vkt_vk_check. */
+vkt_result vkt_shader_pipeline_make(vkt_ctx *ctx, const vkt_shader *s, vkt_pipeline *out);
+void vkt_shader_pipeline_destroy(vkt_ctx *ctx, vkt_pipeline *p);
 
 #endif

@@ -19,7 +19,7 @@ static vkt_region region_of(const vkt_emit *e, const vkt_bind *b)
 /* Returns whether the order of two dispatches matters. */
 static bool depends(const vkt_emit *e, vkt_access_fn masks, const vkt_dispatch *x, const vkt_dispatch *y)
 {
-    const uint32_t x_writes = masks(x->kernel).writes, y_writes = masks(y->kernel).writes;
+    const uint32_t x_writes = masks(x).writes, y_writes = masks(y).writes;
     for (uint32_t i = 0; i < x->n_bind; i++) {
         if (!x->bind[i].t.id) continue;
         const vkt_region at = region_of(e, &x->bind[i]);

@@ -57,7 +57,7 @@ vkt_result vkt_find_barriers(const vkt_emit *e, vkt_access_fn masks, vkt_plan *p
     vkt_result r = VKT_OK;
     for (uint32_t d = 0; d < e->n && r == VKT_OK; d++) {
         const vkt_dispatch *x = &e->list[d];
-        const vkt_access a = masks(x->kernel);
+        const vkt_access a = masks(x);
         vkt_barrier b;
         if (find_hazard(p, x, a, since, n, &b)) {
             r = vkt_grow(&p->host, &p->barriers, p->n_barriers, &p->cap_barriers, sizeof *p->barriers);

@@ -22,11 +22,11 @@ typedef struct vkt_live_range {
     uint32_t first, last; /* stages, both inclusive; first > last: never touched */
 } vkt_live_range;
 
-/* The bindings that a kernel reads and writes: bit i for binding i. */
+/* The bindings that a dispatch reads and writes: bit i for binding i. */
 typedef struct vkt_access {
     uint32_t reads, writes;
 } vkt_access;
-typedef vkt_access (*vkt_access_fn)(uint16_t kernel);
+typedef vkt_access (*vkt_access_fn)(const vkt_dispatch *d);
 
 /* The reason of a barrier: a hazard that needs it. */
 typedef enum vkt_hazard { VKT_RAW = 0, VKT_WAR, VKT_WAW } vkt_hazard;

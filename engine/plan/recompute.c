@@ -122,7 +122,7 @@ static bool is_written(const recomputation *m, uint32_t root, uint32_t from, uin
     const bool alone = is_packed(e, root) || role == VKT_ROLE_INPUT || role == VKT_ROLE_CONST;
     for (uint32_t d = from; d < to; d++)
         for (uint32_t b = 0; b < e->list[d].n_bind; b++) {
-            if (!e->list[d].bind[b].t.id || !(m->access(e->list[d].kernel).writes >> b & 1)) continue;
+            if (!e->list[d].bind[b].t.id || !(m->access(&e->list[d]).writes >> b & 1)) continue;
             const uint32_t other = root_of(e, e->list[d].bind[b].t);
             if (alone ? other == root : value_of(e, other)->role == role) return true;
         }

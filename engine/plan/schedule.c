@@ -124,7 +124,7 @@ static vkt_result find_edges(scheduler *s, vkt_access_fn masks)
     s->n_edges = 1;
     for (uint32_t d = 0; d < s->e->n; d++) {
         const vkt_dispatch *x = &s->e->list[d];
-        const uint32_t writes = masks(x->kernel).writes;
+        const uint32_t writes = masks(x).writes;
         for (uint32_t b = 0; b < x->n_bind; b++)
             if (x->bind[b].t.id && s->p->region[x->bind[b].t.id].role != VKT_ROLE_CONST)
                 VKT_TRY(add_access(s, d, &x->bind[b], writes >> b & 1));

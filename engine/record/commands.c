@@ -3,9 +3,15 @@
 
 #include <stdio.h>
 
-static uint32_t kernel_bindings(const vkt_kernel_entry *row)
+vkt_access vkt_access_of(const vkt_dispatch *d)
 {
-    return row->reads | row->writes;
+    const vkt_kernel_entry *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
+    return d->shader ? (vkt_access){ d->shader->reads, d->shader->writes } : (vkt_access){ row->reads, row->writes };
+}
+
+const char *vkt_dispatch_name(const vkt_dispatch *d)
+{
+    return d->shader ? d->shader->name : vkt_kernel_get((vkt_kernel_id)d->kernel)->name;
 }
 
 /* Returns whether the dispatch uses texel loads. The kernel must have a texel variant, and the device's limits must
@@ -25,15 +31,15 @@ static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_ke
 
 /* Checks the bindings of a dispatch. `texels` is the mask of those that are texel buffers, which may be larger than
  * storage buffers. */
-static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_entry *row,
-                                 uint32_t texels)
+static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, uint32_t texels)
 {
+    const vkt_access access = vkt_access_of(d);
     const vkt_host *h = &p->ctx->host;
     for (uint32_t b = 0; b < VKT_MAX_BINDINGS; b++) {
-        const bool wanted = kernel_bindings(row) >> b & 1, given = b < d->n_bind && d->bind[b].t.id;
+        const bool wanted = (access.reads | access.writes) >> b & 1, given = b < d->n_bind && d->bind[b].t.id;
         if (wanted != given)
             return vkt_fail(h, VKT_E_STATE, "%s: binding %u of kernel %s is %s", p->g->nodes[d->node]->op->name, b,
-                            row->name, given ? "bound but not declared" : "declared but not bound");
+                            vkt_dispatch_name(d), given ? "bound but not declared" : "declared but not bound");
         if (!given) continue;
         const vkt_range r = vkt_range_of(p, &d->bind[b], 0); /* the same size on both sides */
         const uint64_t most =
@@ -48,14 +54,34 @@ static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, co
     return VKT_OK;
 }
 
-static vkt_result find_wants(const vkt_program *p, vkt_pipeline_want *wants)
+/* Lists the pipelines of the library's kernels. *n: their number. */
+static vkt_result find_wants(const vkt_program *p, vkt_pipeline_want *wants, uint32_t *n)
 {
     for (size_t i = 0; i < p->lowered.n; i++) {
         const vkt_dispatch *d = &p->lowered.list[i];
         const vkt_kernel_entry *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
-        const bool texel = use_texels(p, d, row);
-        VKT_TRY(check_dispatch(p, d, row, texel ? row->texels : 0));
-        wants[i] = (vkt_pipeline_want){ (vkt_kernel_id)d->kernel, texel, d->storage, d->spec, d->n_spec };
+        const bool texel = !d->shader && use_texels(p, d, row);
+        VKT_TRY(check_dispatch(p, d, texel ? row->texels : 0));
+        if (d->shader) continue;
+        wants[(*n)++] = (vkt_pipeline_want){ (vkt_kernel_id)d->kernel, texel, d->storage, d->spec, d->n_spec };
+    }
+    return VKT_OK;
+}
+
+/* Makes the pipelines of the application's shaders. The n pipelines of kernels, which are at the start of p->pipelines,
+ * move to the numbers of their dispatches. */
+static vkt_result make_shaders(vkt_program *p, size_t n)
+{
+    const size_t shaders = p->lowered.n - n;
+    if (!shaders) return VKT_OK;
+    p->shaders = vkt_alloc_array(&p->ctx->host, shaders, sizeof *p->shaders);
+    if (!p->shaders) return vkt_fail_nomem(&p->ctx->host, "a program", shaders * sizeof *p->shaders);
+    p->n_shaders = shaders;
+    size_t next = shaders;
+    for (size_t i = p->lowered.n; i-- > 0;) {
+        const vkt_shader *s = p->lowered.list[i].shader;
+        if (s) VKT_TRY(vkt_shader_pipeline_make(p->ctx, s, &p->shaders[--next]));
+        p->pipelines[i] = s ? &p->shaders[next] : p->pipelines[--n];
     }
     return VKT_OK;
 }
@@ -65,10 +91,11 @@ static vkt_result make_pipelines(vkt_program *p)
     const vkt_host *h = &p->ctx->host;
     vkt_pipeline_want *wants = vkt_alloc_array(h, p->lowered.n, sizeof *wants);
     if (!wants) return vkt_fail_nomem(h, "a program", p->lowered.n * sizeof *wants);
-    vkt_result r = find_wants(p, wants);
-    if (r == VKT_OK) r = vkt_pipelines_get(p->ctx, wants, (uint32_t)p->lowered.n, p->pipelines);
+    uint32_t n = 0;
+    vkt_result r = find_wants(p, wants, &n);
+    if (r == VKT_OK) r = vkt_pipelines_get(p->ctx, wants, n, p->pipelines);
     vkt_free(h, wants);
-    return r;
+    return r == VKT_OK ? make_shaders(p, n) : r;
 }
 
 static vkt_result make_pool(vkt_program *p)
@@ -160,8 +187,7 @@ static void record_dispatch(vkt_program *p, VkCommandBuffer cmd, uint32_t side, 
     const vkt_dispatch *d = &p->lowered.list[i];
     const vkt_pipeline *pipe = p->pipelines[i];
     char label[96];
-    snprintf(label, sizeof label, "%s.%u %s", p->g->nodes[d->node]->op->name, d->node,
-             vkt_kernel_get((vkt_kernel_id)d->kernel)->name);
+    snprintf(label, sizeof label, "%s.%u %s", p->g->nodes[d->node]->op->name, d->node, vkt_dispatch_name(d));
     vkt_label_begin(ctx, cmd, label);
     ctx->vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->handle);
     ctx->vk.CmdBindDescriptorSets(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->layout, 0, 1, &p->sets[side][i], 0, NULL);
@@ -219,6 +245,8 @@ void vkt_bind_free(vkt_program *p)
     vkt_ctx *ctx = p->ctx;
     for (size_t i = 0; i < p->n_views; i++) VKT_DROP(ctx, BufferView, p->views[i]);
     VKT_DROP(ctx, DescriptorPool, p->pool);
+    for (size_t i = 0; i < p->n_shaders; i++) vkt_shader_pipeline_destroy(ctx, &p->shaders[i]);
+    vkt_free(&ctx->host, p->shaders);
     vkt_free(&ctx->host, p->views);
     for (int side = 0; side < 2; side++) vkt_free(&ctx->host, p->sets[side]);
     vkt_free(&ctx->host, p->pipelines);

@@ -49,9 +49,10 @@ static void log_times(const vkt_program *p)
             if (sums[k].dispatches && (longest < 0 || sums[k].ns > sums[longest].ns)) longest = k;
         if (longest < 0) return;
         const kernel_sum s = sums[longest];
+        const char *name =
+            longest == VKT_K_NONE ? "shaders of the application" : vkt_kernel_get((vkt_kernel_id)longest)->name;
         vkt_log_line(&p->ctx->host, VKT_LOG_DEBUG, "%s: %10.3f ms %5.1f %%  %s x %u", p->name, (double)s.ns * per_run,
-                     all ? 100.0 * (double)s.ns / (double)all : 0.0, vkt_kernel_get((vkt_kernel_id)longest)->name,
-                     s.dispatches);
+                     all ? 100.0 * (double)s.ns / (double)all : 0.0, name, s.dispatches);
         sums[longest].dispatches = 0;
     }
 }

@@ -102,7 +102,7 @@ static void warn_of_long_kernels(const vkt_program *p, const uint64_t *ns)
         vkt_log_line(&p->ctx->host, p->ctx->limits.traits->watchdog ? VKT_LOG_WARN : VKT_LOG_DEBUG,
                      "%s: %u kernels take longer than a submission should (%.1f ms); dispatch %u, %s, takes %.1f ms",
                      p->name, n, (double)p->ctx->max_submission_ns * 1e-6, longest,
-                     vkt_kernel_get((vkt_kernel_id)p->lowered.list[longest].kernel)->name, (double)ns[longest] * 1e-6);
+                     vkt_dispatch_name(&p->lowered.list[longest]), (double)ns[longest] * 1e-6);
 }
 
 vkt_result vkt_parts_prepare(vkt_program *p)

@@ -63,11 +63,12 @@ static void dispatches_text(const vkt_program *p, vkt_text *t)
                              value_name(p, b->value), b->other);
         }
         const vkt_dispatch *d = &p->lowered.list[i];
-        const vkt_kernel_entry *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
-        vkt_text_add(t, "  %3zu %-18s %5u x %u x %u  ", i, row->name, d->groups[0], d->groups[1], d->groups[2]);
+        const vkt_access access = vkt_access_of(d);
+        vkt_text_add(t, "  %3zu %-18s %5u x %u x %u  ", i, vkt_dispatch_name(d), d->groups[0], d->groups[1],
+                     d->groups[2]);
         for (uint32_t b = 0; b < d->n_bind; b++) {
             if (!d->bind[b].t.id) continue;
-            const bool r = row->reads >> b & 1, w = row->writes >> b & 1;
+            const bool r = access.reads >> b & 1, w = access.writes >> b & 1;
             vkt_text_add(t, " %s:%s", r && w ? "rw" : w ? "w" : "r", value_name(p, d->bind[b].t.id));
         }
         vkt_text_add(t, "\n");

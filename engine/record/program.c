@@ -69,12 +69,6 @@ static uint64_t bytes_left(const vkt_ctx *ctx, uint64_t max_bytes)
     return max_bytes ? VKT_MIN(left, max_bytes) : left;
 }
 
-static vkt_access access_of(uint16_t kernel)
-{
-    const vkt_kernel_entry *row = vkt_kernel_get((vkt_kernel_id)kernel);
-    return (vkt_access){ row->reads, row->writes };
-}
-
 /* more_bytes: memory that the plan may use beyond the least, for fewer barriers. */
 static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *params, uint64_t more_bytes)
 {
@@ -91,9 +85,9 @@ static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *param
     vkt_result r = vkt_lower(g, &p->ctx->limits, live, (vkt_storage){ precision, half }, &p->lowered);
     vkt_free(&p->ctx->host, live);
     if (r != VKT_OK) return r;
-    p->options.access = access_of;
+    p->options.access = vkt_access_of;
     if (params->recompute)
-        VKT_TRY(vkt_recompute(&p->lowered, access_of, &p->again));
+        VKT_TRY(vkt_recompute(&p->lowered, vkt_access_of, &p->again));
     else
         p->options.more_bytes = more_bytes; /* a caller of `recompute` saves memory */
     /* Other programs and the store's arrays may follow, so half of what is left stays for them. */
@@ -158,8 +152,7 @@ static vkt_result check_published(const vkt_program *p)
     for (size_t i = 0; i < e->n; i++)
         for (uint32_t b = 0; b < e->list[i].n_bind; b++) {
             const vkt_tensor t = e->list[i].bind[b].t;
-            if (t.id && (access_of(e->list[i].kernel).writes >> b & 1) &&
-                vkt_lowered_value(e, t)->role == VKT_ROLE_PARAM)
+            if (t.id && (vkt_access_of(&e->list[i]).writes >> b & 1) && vkt_lowered_value(e, t)->role == VKT_ROLE_PARAM)
                 return vkt_fail(&p->ctx->host, VKT_E_STATE,
                                 "program: it only reads published parameters, and its %s writes %s",
                                 p->g->nodes[e->list[i].node]->op->name, vkt_lowered_value(e, t)->name);

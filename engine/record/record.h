@@ -121,6 +121,8 @@ struct vkt_program {
     VkDescriptorPool pool;
     VkDescriptorSet *sets[2];       /* by side; index: dispatch */
     const vkt_pipeline **pipelines; /* index: dispatch */
+    vkt_pipeline *shaders;          /* pipelines of the application's shaders, n_shaders of them; owned */
+    size_t n_shaders;
     VkBufferView *views;
     size_t n_views;
     /* parts.c: a run submits `parts`, or `pieces` as long as there are no parts. */
@@ -167,7 +169,10 @@ struct vkt_program {
 vkt_range vkt_range_of(const vkt_program *p, const vkt_bind *b, uint32_t side);
 /* Returns the range of all bytes of a value of the graph, on side 0. Its size is rounded up to a multiple of 4. */
 vkt_range vkt_range_of_value(const vkt_program *p, vkt_tensor t);
-/* commands.c: creates pipelines and descriptor sets. */
+/* commands.c: return the bindings that a dispatch reads and writes, and the name of its kernel or shader. */
+vkt_access vkt_access_of(const vkt_dispatch *d);
+const char *vkt_dispatch_name(const vkt_dispatch *d);
+/* Creates pipelines and descriptor sets. */
 vkt_result vkt_bind_all(vkt_program *p);
 void vkt_bind_free(vkt_program *p);
 /* Records the dispatches `first` .. end - 1 of one side, and the barriers between them. If there is a timer, also

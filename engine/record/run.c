@@ -75,7 +75,7 @@ vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_ti
     for (size_t i = 0; r == VKT_OK && i < n && i < capacity; i++) {
         const vkt_dispatch *d = &p->lowered.list[i];
         const vkt_node *node = p->g->nodes[d->node];
-        times[i] = (vkt_kernel_time){ .kernel = vkt_kernel_get((vkt_kernel_id)d->kernel)->name,
+        times[i] = (vkt_kernel_time){ .kernel = vkt_dispatch_name(d),
                                       .node = node->n_out ? p->g->values[node->out[0].id].name : node->op->name,
                                       .start_ns = ns[2 * i] - ns[0],
                                       .end_ns = ns[2 * i + 1] - ns[0] };

@@ -12,6 +12,13 @@ extern "C" {
 
 #define VKT_AUDIT_INPUTS 12 /* most inputs of an op */
 
+/* Ops of the application (vkt_custom) have no reference. The audit runs the node as it is, on numbers that the
+ * declaration allows. It compares elements of each gradient with difference quotients of the device's own outputs: the
+ * tolerance is 1e-3 of the largest element, plus what the rounding of f32 may cause. It also checks that the shaders
+ * write all their elements, and nothing behind them. In an entry of such an op `op` is "custom", `text` has the op's
+ * name and the shapes of its inputs, `forward` is 0, and `gradient` and `difference` are errors of the difference
+ * quotients. */
+
 /* The result of one op on one case. It is valid only during the call that passes it. */
 typedef struct vkt_audit_entry {
     const char *op;     /* name of the op, for instance "conv2d" */

@@ -6,6 +6,7 @@
 #include "vktrain/card.h"     /* what a network was trained on */
 #include "vktrain/columns.h"  /* columns of a table as numbers */
 #include "vktrain/core.h"     /* results, logger, devices, memory */
+#include "vktrain/custom.h"   /* ops of the application */
 #include "vktrain/data.h"     /* data sets */
 #include "vktrain/dist.h"     /* data parallel training */
 #include "vktrain/events.h"   /* files for TensorBoard */

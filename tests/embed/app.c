@@ -70,6 +70,8 @@ static void make_device(app *a, const char *without)
     VkPhysicalDeviceFeatures offered;
     a->GetPhysicalDeviceFeatures(a->phys, &offered);
     a->features.features.shaderInt64 = offered.shaderInt64;
+    a->features.features.shaderFloat64 =
+        offered.shaderFloat64; /* for shaders of the application: custom/test_adopted.c */
     assert_int_equal(vkt_vk_add_features(&a->host, &a->features), VKT_OK);
     if (without) switch_off(a, without);
     const VkDeviceQueueCreateInfo queue = { .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,

@@ -71,9 +71,9 @@ static vkt_limits limits_of(size_t device)
     return l;
 }
 
-static vkt_access access_of(uint16_t kernel)
+static vkt_access access_of(const vkt_dispatch *d)
 {
-    const vkt_kernel_entry *row = vkt_kernel_get((vkt_kernel_id)kernel);
+    const vkt_kernel_entry *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
     return (vkt_access){ row->reads, row->writes };
 }
 

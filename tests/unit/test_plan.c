@@ -48,9 +48,9 @@ static const vkt_op fake = {
 
 /* Returns the accesses of the fake op. It reads bindings 0 and 1, writes 2, and reads and writes 3, which is
  * scratch. */
-static vkt_access fake_access(uint16_t kernel)
+static vkt_access fake_access(const vkt_dispatch *d)
 {
-    (void)kernel;
+    (void)d;
     return (vkt_access){ .reads = 0xb, .writes = 0xc };
 }
 
@@ -225,7 +225,7 @@ static void check_contents(const vkt_plan *p, const vkt_emit *e)
             const uint64_t first = p->region[t.id].offset_bytes / VKT_ALIGN_BYTES;
             const uint64_t n = vkt_round_up(e->list[d].bind[b].bytes, VKT_ALIGN_BYTES) / VKT_ALIGN_BYTES;
             for (uint64_t i = first; i < first + n; i++) {
-                if (fake_access(e->list[d].kernel).writes >> b & 1) memory[p->region[t.id].index][i] = root;
+                if (fake_access(&e->list[d]).writes >> b & 1) memory[p->region[t.id].index][i] = root;
                 assert_int_equal(memory[p->region[t.id].index][i], root);
             }
         }
@@ -240,7 +240,7 @@ static bool collide(const vkt_plan *p, const vkt_dispatch *x, const vkt_dispatch
 {
     for (uint32_t i = 0; i < x->n_bind; i++)
         for (uint32_t k = 0; k < y->n_bind; k++)
-            if ((fake_access(x->kernel).writes >> i & 1 || fake_access(y->kernel).writes >> k & 1) &&
+            if ((fake_access(x).writes >> i & 1 || fake_access(y).writes >> k & 1) &&
                 vkt_regions_overlap(vkt_region_of(p, &x->bind[i]), vkt_region_of(p, &y->bind[k])))
                 return true;
     return false;
@@ -433,9 +433,9 @@ static const vkt_op early = {
     .name = "early", .min_in = 1, .max_in = 2, .early = true, .infer = fake_infer, .emit = cheap_emit
 };
 
-static vkt_access cheap_access(uint16_t kernel)
+static vkt_access cheap_access(const vkt_dispatch *d)
 {
-    (void)kernel;
+    (void)d;
     return (vkt_access){ .reads = 3, .writes = 4 };
 }
 

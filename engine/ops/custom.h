@@ -1,0 +1,61 @@
+/* ops/custom.h - ops of the application (vktrain/custom.h). They are not in ops.def: they have no formula, no random
+ * cases and no reference. vkt_audit_graph checks their gradients by difference quotients. */
+#ifndef VKT_OPS_CUSTOM_H
+#define VKT_OPS_CUSTOM_H
+
+#include "ops/ops.h"
+#include "vktrain/custom.h"
+
+/* One shader with its bindings and its number of work groups. */
+typedef struct vkt_custom_kernel {
+    vkt_shader shader; /* bytes 0: the op has no gradient */
+    uint32_t bind[VKT_CUSTOM_BINDINGS];
+    uint32_t groups[3]; /* groups[0] 0: from `elements` */
+    uint64_t elements;
+    bool loops;
+    uint32_t push_bytes;
+    unsigned char push[VKT_EMIT_PUSH];
+} vkt_custom_kernel;
+
+/* An op as declared. The graph owns it. */
+typedef struct vkt_custom_op {
+    char name[32];
+    uint32_t n_inputs, n_outputs;
+    vkt_custom_input inputs[VKT_CUSTOM_INPUTS]; /* `tensor` has the layout that the shaders read */
+    vkt_value values[VKT_CUSTOM_INPUTS];        /* type, layout and shape of each input */
+    vkt_custom_output outputs[VKT_CUSTOM_OUTPUTS];
+    vkt_custom_kernel forward, gradient;
+} vkt_custom_op;
+
+typedef struct vkt_custom_attr {
+    const vkt_custom_op *op;
+    uint32_t shader; /* hash of shaders and push constants: checkpoints of a trainer have it */
+    uint32_t zero;
+} vkt_custom_attr;
+
+extern const vkt_op vkt_op_custom, vkt_op_custom_dx;
+
+static inline const vkt_custom_op *vkt_custom_of(const vkt_node *n)
+{
+    const vkt_custom_attr *a = n->attr;
+    return a->op;
+}
+
+/* A binding's kind and number: VKT_CUSTOM_X(3) is kind VKT_CUSTOM_X(0), number 3. */
+static inline uint32_t vkt_custom_kind(uint32_t bind)
+{
+    return bind & ~0xffu;
+}
+static inline uint32_t vkt_custom_number(uint32_t bind)
+{
+    return bind & 0xffu;
+}
+
+/* custom_check.c: copies a shader into the graph, reads its module and compares it with its declaration. Fills in *out.
+ * op: its inputs and outputs are filled in. The message of an error begins with the op's name. */
+vkt_result vkt_custom_take_shader(vkt_graph *g, const vkt_custom_op *op, const vkt_custom_shader *s, bool gradient,
+                                  vkt_custom_kernel *out);
+/* Checks what depends on the device. */
+vkt_result vkt_custom_check_device(const vkt_host *h, const vkt_limits *lim, const vkt_shader *s);
+
+#endif

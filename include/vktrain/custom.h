@@ -1,0 +1,121 @@
+/* vktrain/custom.h - ops of the application: compute shaders as nodes of a graph.
+ *
+ * An op has inputs and outputs, a shader that computes the outputs, and perhaps a second shader that computes gradients
+ * of the inputs. It is planned, recorded and differentiated like every op of the library. A loss is an op with one
+ * number per row, followed by vkt_mean. A sampler is an op without a gradient shader.
+ *
+ *     static const uint32_t code[] = {
+ *     #include "wave.spv.inc"                        written by: glslangValidator -V -x -o wave.spv.inc wave.comp
+ *     };
+ *     vkt_custom_input x = { .tensor = t };
+ *     vkt_custom_output y = { .shape = vkt_tensor_shape(g, t) };
+ *     uint32_t n = 1000;                             the shader's push constant
+ *     vkt_custom_params p = { .name = "wave", .inputs = &x, .n_inputs = 1, .outputs = &y, .n_outputs = 1,
+ *                             .forward = { .spirv = code, .spirv_bytes = sizeof code, .elements = n, .push = &n,
+ *                                          .push_bytes = sizeof n, .bind = { VKT_CUSTOM_X(0), VKT_CUSTOM_Y(0) } } };
+ *     vkt_tensor wave = vkt_custom(g, &p, NULL);
+ *
+ * docs/custom.md explains how to write the shaders. samples/custom_loss.c is a whole program. */
+#ifndef VKTRAIN_CUSTOM_H
+#define VKTRAIN_CUSTOM_H
+
+#include "vktrain/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VKT_CUSTOM_INPUTS 10      /* most inputs of an op */
+#define VKT_CUSTOM_OUTPUTS 8      /* most outputs */
+#define VKT_CUSTOM_BINDINGS 12    /* most bindings of a shader: numbers 0 to 11, descriptor set 0 */
+#define VKT_CUSTOM_PUSH_BYTES 128 /* most bytes of push constants; the library needs none of them */
+
+/* The contents of a binding of a shader; 0: the shader has no such binding. X, DY and STEP are read, and their blocks
+ * are `readonly`. DX is written. Y is written by the forward shader, which has a binding for every output. In the
+ * gradient shader Y is `readonly`. */
+#define VKT_CUSTOM_X(i) (0x100u + (i))  /* input i */
+#define VKT_CUSTOM_Y(k) (0x200u + (k))  /* output k */
+#define VKT_CUSTOM_DY(k) (0x300u + (k)) /* gradient shader: gradient of output k, f32 */
+#define VKT_CUSTOM_DX(i) (0x400u + (i)) /* gradient shader: gradient of input i, f32. It is overwritten */
+#define VKT_CUSTOM_STEP 0x500u          /* the step state: an array of VKT_STEP_WORDS uint */
+
+/* Indices of words of the step state. They hold values that change from run to run, because push constants are
+ * recorded once. */
+#define VKT_STEP_ROWS 2  /* real rows of the batch; 0xFFFFFFFF: all rows are real */
+#define VKT_STEP_FIRST 3 /* vkt_run.first */
+#define VKT_STEP_KEY0 4  /* seed of random numbers, low word: vkt_store_set_clock */
+#define VKT_STEP_KEY1 5  /* high word */
+#define VKT_STEP_DRAW 18 /* counter of random numbers: it differs from step to step if the graph has an update */
+#define VKT_STEP_WORDS 68
+
+/* An input. */
+typedef struct vkt_custom_input {
+    vkt_tensor tensor; /* f32 or u32 */
+    vkt_layout layout; /* the layout that the shaders read. A tensor of another layout is copied first */
+    bool no_gradient;  /* no gradient passes through this input, even if it depends on a parameter */
+    float low, high;   /* f32, for vkt_audit_graph: numbers of the audit are in [low, high). Both 0: [-1, 1) */
+    uint32_t bound;    /* u32, for vkt_audit_graph: its numbers are below `bound`. 0: all are 0 */
+} vkt_custom_input;
+
+/* An output. Every run must write all its elements. With VKT_BATCH_LAST, elements past the batch must be finite. */
+typedef struct vkt_custom_output {
+    vkt_dtype dtype;   /* VKT_F32 or VKT_U32 */
+    vkt_layout layout; /* the layout in which the shader writes it */
+    vkt_shape shape;   /* its shape */
+} vkt_custom_output;
+
+/* A shader. `spirv`, `entry` and `push` are copied; they need not outlive the call. Zero is the default, unless a
+ * comment says otherwise. */
+typedef struct vkt_custom_shader {
+    const uint32_t *spirv;              /* a module of SPIR-V 1.0 to 1.6. It must be valid: see spirv-val */
+    size_t spirv_bytes;                 /* its size */
+    const char *entry;                  /* name of its compute entry point; NULL: "main" */
+    uint32_t bind[VKT_CUSTOM_BINDINGS]; /* entry b: what binding b holds, VKT_CUSTOM_X(0) for instance */
+    const void *push;                   /* push constants, the same in each run */
+    size_t push_bytes;                  /* their size, a multiple of 4 */
+    uint32_t groups[3];                 /* number of work groups along x, y, z; 0 counts as 1 if `groups[0]` is given */
+    uint64_t elements; /* instead of `groups`: one invocation along x for each of so many elements. The last work group
+                        * may have invocations beyond them */
+    bool loops; /* the shader loops over the elements in strides of all invocations. Then the library may run fewer work
+                 * groups than `elements` need. Without it, a number of work groups that the device cannot run is
+                 * VKT_E_UNSUPPORTED */
+} vkt_custom_shader;
+
+/* An op. `name`, `inputs`, `outputs` and the forward shader are needed. */
+typedef struct vkt_custom_params {
+    const char *name;                 /* for messages, prints and labels; copied, and cut at 31 bytes */
+    const vkt_custom_input *inputs;   /* n_inputs of them */
+    uint32_t n_inputs;                /* up to VKT_CUSTOM_INPUTS; 0: the op has none */
+    const vkt_custom_output *outputs; /* n_outputs of them */
+    uint32_t n_outputs;               /* 1 to VKT_CUSTOM_OUTPUTS */
+    vkt_custom_shader forward;        /* computes the outputs */
+    vkt_custom_shader gradient;       /* spirv NULL: the op has no gradient */
+} vkt_custom_params;
+
+/* Adds the op to the graph. Returns its first output; outs (may be NULL) gets all p->n_outputs outputs. Both are null
+ * tensors after an error, which vkt_graph_status returns. The struct and what it points to are copied.
+ *
+ * Gradients. vkt_backward and vkt_gradients run the gradient shader once for the node. Let L be the loss. The shader
+ * gets DY(k) = dL/dY(k), zeros if L does not depend on output k, and writes DX(i) = dL/dX(i) with the shape and layout
+ * of input i. It overwrites each element of DX(i) and never adds to it: if an input has several readers, the library
+ * adds their gradients in a fixed order. A DX(i) that is not needed is written to scratch memory. An f32 input that has
+ * no DX(i), or an op without a gradient shader, is VKT_E_ARG in vkt_backward if a gradient would pass there, unless
+ * the input has `no_gradient`. u32 inputs never have gradients.
+ *
+ * Checks. The module is read, and compared with the declaration. VKT_E_FORMAT: it is no SPIR-V module. VKT_E_NOT_FOUND:
+ * it has no such entry point. VKT_E_UNSUPPORTED: it is newer than SPIR-V 1.6. VKT_E_ARG: the module and the declaration
+ * differ (bindings, `readonly`, size of the push constants), or the declaration is wrong; the message names the binding
+ * and says what is wanted. VKT_E_DTYPE: a type is not f32 or u32. VKT_E_SHAPE: an output's shape is illegal.
+ * vkt_program_create checks what depends on the device: VKT_E_UNSUPPORTED for a capability that is not enabled, or for
+ * work groups, shared memory or bindings that are too large. Nothing checks what a shader does: an index out of bounds
+ * is undefined, as in every shader.
+ *
+ * A binding is rounded up to a multiple of 16 bytes, so pass numbers of elements by push constants: length() may be too
+ * large. In programs of 16 bits, inputs and outputs of this op stay f32. An output never shares memory with an input of
+ * its op. */
+VKT_API vkt_tensor vkt_custom(vkt_graph *g, const vkt_custom_params *p, vkt_tensor *outs);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
