@@ -70,6 +70,10 @@ static void make_device(app *a, const char *without)
     VkPhysicalDeviceFeatures offered;
     a->GetPhysicalDeviceFeatures(a->phys, &offered);
     a->features.features.shaderInt64 = offered.shaderInt64;
+    VkPhysicalDeviceVulkan12Features offered12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES };
+    VkPhysicalDeviceFeatures2 both = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &offered12 };
+    a->GetPhysicalDeviceFeatures2(a->phys, &both);
+    a->v12.shaderFloat16 = offered12.shaderFloat16;
     assert_int_equal(vkt_vk_add_features(&a->host, &a->features), VKT_OK);
     if (without) switch_off(a, without);
     const VkDeviceQueueCreateInfo queue = { .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,

@@ -3,15 +3,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "embed/app.h"
+#include "embed/shader.h"
 #include "inline2.spv.h"
 #include "inline3.spv.h"
 
 #define DO(call) assert_int_equal((call), VKT_OK)
-#define VK(call) assert_int_equal((call), VK_SUCCESS)
 #define STORAGE VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
 
-enum { POINTS = 301, HIDDEN = 16, BINDINGS = 4, LANES = 16, MOST = 1 << 13 };
+enum { POINTS = 301, HIDDEN = 16, LANES = 16, MOST = 1 << 13 };
 
 /* A result comes from four sums, of up to 8, 28, 16 and 16 products. Together these have 68 roundings of 2^-24, which
  * is 4e-6. Another driver may add in another order or fuse operations. Terms may be larger than the largest result, so
@@ -84,114 +83,9 @@ static void make(network *n, vkt_ctx *ctx)
     DO(vkt_program_read(n->p, y, n->y, sizeof n->y));
 }
 
-/* ---- the application's pipeline ---- */
-
-/* clang-format off */
-#define PIPELINE_FUNCTIONS(X)                                                                                        \
-    X(CreateShaderModule) X(DestroyShaderModule) X(CreateDescriptorSetLayout) X(DestroyDescriptorSetLayout)          \
-    X(CreatePipelineLayout) X(DestroyPipelineLayout) X(CreateComputePipelines) X(DestroyPipeline)                    \
-    X(CreateDescriptorPool) X(DestroyDescriptorPool) X(AllocateDescriptorSets) X(UpdateDescriptorSets)               \
-    X(CmdBindPipeline) X(CmdBindDescriptorSets) X(CmdPushConstants) X(CmdDispatch)
-/* clang-format on */
-
-typedef struct shader {
-    app *a;
-#define MEMBER(name) PFN_vk##name name;
-    PIPELINE_FUNCTIONS(MEMBER)
-#undef MEMBER
-    VkDescriptorSetLayout set_layout;
-    VkPipelineLayout layout;
-    VkPipeline pipeline;
-    VkDescriptorPool pool;
-    VkDescriptorSet set;
-} shader;
-
 typedef struct push {
-    uint32_t points, parameter[6];
+    uint32_t points, parameter[6], unused;
 } push;
-
-static void make_pipeline(shader *s, const uint32_t *words, size_t bytes)
-{
-    VkShaderModule module;
-    const VkDevice device = s->a->device;
-    VK(s->CreateShaderModule(device,
-                             &(VkShaderModuleCreateInfo){ .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                                          .codeSize = bytes,
-                                                          .pCode = words },
-                             NULL, &module));
-    const VkComputePipelineCreateInfo info = { .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
-                                               .stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-                                                          .stage = VK_SHADER_STAGE_COMPUTE_BIT,
-                                                          .module = module,
-                                                          .pName = "main" },
-                                               .layout = s->layout };
-    VK(s->CreateComputePipelines(device, VK_NULL_HANDLE, 1, &info, NULL, &s->pipeline));
-    s->DestroyShaderModule(device, module, NULL);
-}
-
-static void make_layouts(shader *s)
-{
-    VkDescriptorSetLayoutBinding binding[BINDINGS];
-    const VkDevice device = s->a->device;
-    for (uint32_t i = 0; i < BINDINGS; i++)
-        binding[i] = (VkDescriptorSetLayoutBinding){ .binding = i,
-                                                     .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                                                     .descriptorCount = 1,
-                                                     .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT };
-    const VkDescriptorSetLayoutCreateInfo set = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
-                                                  .bindingCount = BINDINGS,
-                                                  .pBindings = binding };
-    VK(s->CreateDescriptorSetLayout(device, &set, NULL, &s->set_layout));
-    const VkPushConstantRange range = { .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = sizeof(push) };
-    const VkPipelineLayoutCreateInfo layout = { .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
-                                                .setLayoutCount = 1,
-                                                .pSetLayouts = &s->set_layout,
-                                                .pushConstantRangeCount = 1,
-                                                .pPushConstantRanges = &range };
-    VK(s->CreatePipelineLayout(device, &layout, NULL, &s->layout));
-    const VkDescriptorPoolSize size = { VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, BINDINGS };
-    const VkDescriptorPoolCreateInfo pool = {
-        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = 1, .poolSizeCount = 1, .pPoolSizes = &size
-    };
-    VK(s->CreateDescriptorPool(device, &pool, NULL, &s->pool));
-    const VkDescriptorSetAllocateInfo one = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
-                                              .descriptorPool = s->pool,
-                                              .descriptorSetCount = 1,
-                                              .pSetLayouts = &s->set_layout };
-    VK(s->AllocateDescriptorSets(device, &one, &s->set));
-}
-
-static void open_shader(shader *s, app *a, const uint32_t *words, size_t bytes)
-{
-    *s = (shader){ .a = a };
-#define FIND(name)                                                \
-    s->name = (PFN_vk##name)a->get_proc(a->instance, "vk" #name); \
-    assert_non_null(s->name);
-    PIPELINE_FUNCTIONS(FIND)
-#undef FIND
-    make_layouts(s);
-    make_pipeline(s, words, bytes);
-}
-
-static void close_shader(shader *s)
-{
-    s->DestroyDescriptorPool(s->a->device, s->pool, NULL);
-    s->DestroyPipeline(s->a->device, s->pipeline, NULL);
-    s->DestroyPipelineLayout(s->a->device, s->layout, NULL);
-    s->DestroyDescriptorSetLayout(s->a->device, s->set_layout, NULL);
-}
-
-static void bind(const shader *s, uint32_t binding, VkBuffer buffer, uint64_t offset, uint64_t bytes)
-{
-    const VkDescriptorBufferInfo info = { buffer, offset, bytes };
-    const VkWriteDescriptorSet write = { .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-                                         .dstSet = s->set,
-                                         .dstBinding = binding,
-                                         .descriptorCount = 1,
-                                         .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                                         .pBufferInfo = &info };
-    s->UpdateDescriptorSets(s->a->device, 1, &write, 0, NULL);
-}
 
 /* Binds the range of the store from the first parameter to the last one. Writes to *pc the offset of each parameter
  * from the start of this range, in floats. */
@@ -205,21 +99,7 @@ static void bind_store(const shader *s, const vkt_store *store, push *pc)
         pc->parameter[i] = (uint32_t)((at.offset_bytes - first.offset_bytes) / 4);
         end = at.offset_bytes + at.bytes;
     }
-    bind(s, 0, first.buffer, first.offset_bytes, end - first.offset_bytes);
-}
-
-static void dispatch(shader *s, const push *pc)
-{
-    app *a = s->a;
-    VkCommandBuffer cmd = app_begin(a, false);
-    s->CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, s->pipeline);
-    s->CmdBindDescriptorSets(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, s->layout, 0, 1, &s->set, 0, NULL);
-    s->CmdPushConstants(cmd, s->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof *pc, pc);
-    s->CmdDispatch(cmd, (pc->points + LANES - 1) / LANES, 1, 1);
-    app_barrier(a, cmd);
-    app_end(a, cmd);
-    app_submit(a, cmd, NULL, 0);
-    app_wait(a);
+    shader_bind(s, 0, first.buffer, first.offset_bytes, end - first.offset_bytes);
 }
 
 /* ---- the program and the shader ---- */
@@ -232,16 +112,16 @@ static void compare(network *n, const uint32_t *words, size_t bytes)
     app_open(&a, NULL);
     vkt_ctx *ctx = app_adopt(&a);
     make(n, ctx);
-    open_shader(&s, &a, words, bytes);
+    shader_open(&s, &a, words, bytes);
     app_buffer grid = app_buffer_make(&a, sizeof n->level, STORAGE), x = app_buffer_make(&a, sizeof n->x, STORAGE),
                y = app_buffer_make(&a, sizeof n->y, STORAGE);
     memcpy(grid.mapped, n->level, sizeof n->level);
     memcpy(x.mapped, n->x, sizeof n->x);
     bind_store(&s, n->store, &pc);
-    bind(&s, 1, grid.handle, 0, grid.bytes);
-    bind(&s, 2, x.handle, 0, x.bytes);
-    bind(&s, 3, y.handle, 0, y.bytes);
-    dispatch(&s, &pc);
+    shader_bind(&s, 1, grid.handle, 0, grid.bytes);
+    shader_bind(&s, 2, x.handle, 0, x.bytes);
+    shader_bind(&s, 3, y.handle, 0, y.bytes);
+    shader_dispatch(&s, &pc, (POINTS + LANES - 1) / LANES);
     float most = 0;
     for (uint32_t i = 0; i < POINTS * 3; i++) most = fmaxf(most, fabsf(n->y[i]));
     assert_true(most > 0.1f);
@@ -250,7 +130,7 @@ static void compare(network *n, const uint32_t *words, size_t bytes)
         if (!(fabsf(got - n->y[i]) <= CLOSE * most))
             fail_msg("point %u: %.9g inline, %.9g by the program", i / 3, (double)got, (double)n->y[i]);
     }
-    close_shader(&s);
+    shader_close(&s);
     vkt_program_destroy(&n->p);
     vkt_store_destroy(&n->store);
     vkt_graph_destroy(&n->g);
