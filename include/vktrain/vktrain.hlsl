@@ -30,10 +30,12 @@
 //
 //   VKT_FLOAT(i)   reads element i of the parameters, as a float; you may redefine it between two uses of the macros
 //                  below
-//   VKT_FLOAT4(i)  reads elements i to i + 3. By default these are four VKT_FLOAT. Define it if loads of four are
-//                  faster. It is used for weights if I is a multiple of 4, and for a bias if O is one. So if all
-//                  parameters begin at multiples of 4, i is a multiple of 4, and store4[(i) >> 2] of a buffer of float4
-//                  is right. (Both vkt_store_buffer and vkt_store_export align parameters so.)
+//   VKT_FLOAT2(i), VKT_FLOAT4(i)
+//                  read elements i to i + 1 or i + 3. By default these are two or four VKT_FLOAT. Define them if wider
+//                  loads are faster. They are used for weights if I is a multiple of 4, for a bias if O is one, and for
+//                  tables of more than one feature. So if all parameters begin at multiples of 4, i is a multiple of 2
+//                  or 4, and store4[(i) >> 2] of a buffer of float4 is right. (Both vkt_store_buffer and vkt_store_export
+//                  align parameters so.)
 //   VKT_LEVEL(l)   reads level l of a hash grid: a uint4 (resolution, mask, first, entries), from a buffer or a
 //                  constant array; you may redefine it in the same way
 //   VKT_UNROLL     which loops of layers and encodings are unrolled. Define it before the #include.
@@ -66,11 +68,14 @@
 
 // For a file of vkt_store_export in float16 or bfloat16, define VKT_WORD(i), which reads word i (32 bits) of the file, and
 //   #define VKT_FLOAT(i) VKT_HALF(i)      or VKT_BFLOAT(i)
+//   #define VKT_FLOAT2(i) VKT_HALF2(i)    or VKT_BFLOAT2(i)
 //   #define VKT_FLOAT4(i) VKT_HALF4(i)    or VKT_BFLOAT4(i)
 // An element is a number of 16 bits then, and indices count these.
 #define VKT_HALF(i) vkt_two_halfs(VKT_WORD((i) >> 1u) >> 16u * ((i) & 1u)).x
+#define VKT_HALF2(i) vkt_two_halfs(VKT_WORD((i) >> 1u))
 #define VKT_HALF4(i) float4(vkt_two_halfs(VKT_WORD((i) >> 1u)), vkt_two_halfs(VKT_WORD(((i) >> 1u) + 1u)))
 #define VKT_BFLOAT(i) asfloat((VKT_WORD((i) >> 1u) >> 16u * ((i) & 1u)) << 16u)
+#define VKT_BFLOAT2(i) vkt_four_bfloats(VKT_WORD((i) >> 1u), 0u).xy
 #define VKT_BFLOAT4(i) vkt_four_bfloats(VKT_WORD((i) >> 1u), VKT_WORD(((i) >> 1u) + 1u))
 float2 vkt_two_halfs(uint word) { return float2(f16tof32(word & 0xffffu), f16tof32(word >> 16u)); }
 float4 vkt_four_bfloats(uint a, uint b)
@@ -78,6 +83,9 @@ float4 vkt_four_bfloats(uint a, uint b)
     return asfloat(uint4(a << 16u, a & 0xffff0000u, b << 16u, b & 0xffff0000u));
 }
 
+#ifndef VKT_FLOAT2
+#define VKT_FLOAT2(i) float2(VKT_FLOAT(i), VKT_FLOAT((i) + 1u))
+#endif
 #ifndef VKT_FLOAT4
 #define VKT_FLOAT4(i) VKT_FOUR_FLOATS(i)
 #endif
@@ -263,29 +271,31 @@ uint vkt_hash_grid_entry(uint3 c, uint4 level)
 
 // VKT_HASH_GRID defines void name(uint table, floatD x, out float4 y[VKT_VEC4S(LEVELS * F)]). It computes the features y of
 // point x. D is 2 or 3. F is 1, 2, 4 or 8. The table of the hash grid starts at element `table`.
-#define VKT_HASH_GRID(name, D, LEVELS, F)                                                     \
-    void name(uint table, VKT_PASTE(float, D) x, out VKT_REAL4 y[VKT_VEC4S((LEVELS) * (F))])  \
-    {                                                                                         \
-        VKT_OUTPUT_LOOP for (uint q = 0u; q < uint(VKT_VEC4S((LEVELS) * (F))); q++) {         \
-            float4 sum = (float4)(0.0);                                                       \
-            VKT_SHORT_LOOP for (uint c = 0u; c < 4u; c += uint((F) < 4 ? (F) : 4)) {          \
-                const uint first = min(4u * q + c, uint((LEVELS) * (F) - 1));                 \
-                const uint4 level = VKT_LEVEL(first / uint(F));                               \
-                uint4 cell;                                                                   \
-                float4 fraction;                                                              \
-                vkt_hash_grid_cell(VKT_PASTE(VKT_POINT, D)(x), level.x, cell, fraction);      \
-                VKT_INPUT_LOOP for (uint k = 0u; k < 1u << uint(D); k++) {                    \
-                    const uint3 side = uint3(k, k >> 1u, k >> 2u) & 1u;                       \
-                    const float share = VKT_SHARE(x) * VKT_SHARE(y) * VKT_SHARE(z);           \
-                    const uint entry = level.z + vkt_hash_grid_entry(cell.xyz + side, level); \
-                    const uint at = table + entry * uint(F) + first % uint(F);                \
-                    VKT_SHORT_LOOP for (uint f = 0u; f < uint((F) < 4 ? (F) : 4); f++)        \
-                        sum[c + f] += share * VKT_FLOAT(at + f);                              \
-                }                                                                             \
-            }                                                                                 \
-            y[q] = VKT_REAL4(sum);                                                            \
-        }                                                                                     \
+#define VKT_HASH_GRID(name, D, LEVELS, F)                                                          \
+    void name(uint table, VKT_PASTE(float, D) x, out VKT_REAL4 y[VKT_VEC4S((LEVELS) * (F))])       \
+    {                                                                                              \
+        VKT_OUTPUT_LOOP for (uint q = 0u; q < uint(VKT_VEC4S((LEVELS) * (F))); q++) {              \
+            float4 sum = (float4)(0.0);                                                            \
+            VKT_SHORT_LOOP for (uint c = 0u; c < 4u; c += uint((F) < 4 ? (F) : 4)) {               \
+                const uint first = min(4u * q + c, uint((LEVELS) * (F) - 1));                      \
+                const uint4 level = VKT_LEVEL(first / uint(F));                                    \
+                uint4 cell;                                                                        \
+                float4 fraction;                                                                   \
+                vkt_hash_grid_cell(VKT_PASTE(VKT_POINT, D)(x), level.x, cell, fraction);           \
+                VKT_INPUT_LOOP for (uint k = 0u; k < 1u << uint(D); k++) {                         \
+                    const uint3 side = uint3(k, k >> 1u, k >> 2u) & 1u;                            \
+                    const float share = VKT_SHARE(x) * VKT_SHARE(y) * VKT_SHARE(z);                \
+                    const uint entry = level.z + vkt_hash_grid_entry(cell.xyz + side, level);      \
+                    const uint at = table + entry * uint(F) + first % uint(F);                     \
+                    const float4 part = share * VKT_FEATURES(at, F);                               \
+                    sum += c == 0u ? part : c == 1u ? part.wxyz : c == 2u ? part.zwxy : part.yzwx; \
+                }                                                                                  \
+            }                                                                                      \
+            y[q] = VKT_REAL4(sum);                                                                 \
+        }                                                                                          \
     }
+// The first four features of an entry, or all of them, followed by zeros.
+#define VKT_FEATURES(i, F) ((F) == 1 ? float4(VKT_FLOAT(i), 0.0, 0.0, 0.0) : (F) == 2 ? float4(VKT_FLOAT2(i), 0.0, 0.0) : VKT_FLOAT4(i))
 #define VKT_SHARE(axis) (side.axis == 0u ? 1.0 - fraction.axis : fraction.axis)
 #define VKT_POINT2(x) float4(x, 0.0, 0.0)
 #define VKT_POINT3(x) float4(x, 0.0)

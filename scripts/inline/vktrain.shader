@@ -43,10 +43,12 @@
 //
 //   VKT_FLOAT(i)   reads element i of the parameters, as a float; you may redefine it between two uses of the macros
 //                  below
-//   VKT_FLOAT4(i)  reads elements i to i + 3. By default these are four VKT_FLOAT. Define it if loads of four are
-//                  faster. It is used for weights if I is a multiple of 4, and for a bias if O is one. So if all
-//                  parameters begin at multiples of 4, i is a multiple of 4, and store4[(i) >> 2] of a buffer of vec4
-//                  is right. (Both vkt_store_buffer and vkt_store_export align parameters so.)
+//   VKT_FLOAT2(i), VKT_FLOAT4(i)
+//                  read elements i to i + 1 or i + 3. By default these are two or four VKT_FLOAT. Define them if wider
+//                  loads are faster. They are used for weights if I is a multiple of 4, for a bias if O is one, and for
+//                  tables of more than one feature. So if all parameters begin at multiples of 4, i is a multiple of 2
+//                  or 4, and store4[(i) >> 2] of a buffer of vec4 is right. (Both vkt_store_buffer and vkt_store_export
+//                  align parameters so.)
 //   VKT_LEVEL(l)   reads level l of a hash grid: a uvec4 (resolution, mask, first, entries), from a buffer or a
 //                  constant array; you may redefine it in the same way
 //   VKT_UNROLL     which loops of layers and encodings are unrolled. Define it before the #include.
@@ -94,11 +96,14 @@
 
 // For a file of vkt_store_export in float16 or bfloat16, define VKT_WORD(i), which reads word i (32 bits) of the file, and
 //   #define VKT_FLOAT(i) VKT_HALF(i)      or VKT_BFLOAT(i)
+//   #define VKT_FLOAT2(i) VKT_HALF2(i)    or VKT_BFLOAT2(i)
 //   #define VKT_FLOAT4(i) VKT_HALF4(i)    or VKT_BFLOAT4(i)
 // An element is a number of 16 bits then, and indices count these.
 #define VKT_HALF(i) vkt_two_halfs(VKT_WORD((i) >> 1u) >> 16u * ((i) & 1u)).x
+#define VKT_HALF2(i) vkt_two_halfs(VKT_WORD((i) >> 1u))
 #define VKT_HALF4(i) vec4(vkt_two_halfs(VKT_WORD((i) >> 1u)), vkt_two_halfs(VKT_WORD(((i) >> 1u) + 1u)))
 #define VKT_BFLOAT(i) uintBitsToFloat((VKT_WORD((i) >> 1u) >> 16u * ((i) & 1u)) << 16u)
+#define VKT_BFLOAT2(i) vkt_four_bfloats(VKT_WORD((i) >> 1u), 0u).xy
 #define VKT_BFLOAT4(i) vkt_four_bfloats(VKT_WORD((i) >> 1u), VKT_WORD(((i) >> 1u) + 1u))
 @glsl
 vec2 vkt_two_halfs(uint word) { return unpackHalf2x16(word); }
@@ -110,6 +115,9 @@ vec4 vkt_four_bfloats(uint a, uint b)
     return uintBitsToFloat(uvec4(a << 16u, a & 0xffff0000u, b << 16u, b & 0xffff0000u));
 }
 
+#ifndef VKT_FLOAT2
+#define VKT_FLOAT2(i) vec2(VKT_FLOAT(i), VKT_FLOAT((i) + 1u))
+#endif
 #ifndef VKT_FLOAT4
 #define VKT_FLOAT4(i) VKT_FOUR_FLOATS(i)
 #endif
@@ -364,13 +372,15 @@ uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
                     const float share = VKT_SHARE(x) * VKT_SHARE(y) * VKT_SHARE(z); \
                     const uint entry = level.z + vkt_hash_grid_entry(cell.xyz + side, level); \
                     const uint at = table + entry * uint(F) + first % uint(F); \
-                    VKT_SHORT_LOOP for (uint f = 0u; f < uint((F) < 4 ? (F) : 4); f++) \
-                        sum[c + f] += share * VKT_FLOAT(at + f); \
+                    const vec4 part = share * VKT_FEATURES(at, F); \
+                    sum += c == 0u ? part : c == 1u ? part.wxyz : c == 2u ? part.zwxy : part.yzwx; \
                 } \
             } \
             y[q] = VKT_REAL4(sum); \
         } \
     }
+// The first four features of an entry, or all of them, followed by zeros.
+#define VKT_FEATURES(i, F) ((F) == 1 ? vec4(VKT_FLOAT(i), 0.0, 0.0, 0.0) : (F) == 2 ? vec4(VKT_FLOAT2(i), 0.0, 0.0) : VKT_FLOAT4(i))
 #define VKT_SHARE(axis) (side.axis == 0u ? 1.0 - fraction.axis : fraction.axis)
 #define VKT_POINT2(x) vec4(x, 0.0, 0.0)
 #define VKT_POINT3(x) vec4(x, 0.0)

@@ -1,4 +1,5 @@
-/* embed/shader.h - a compute shader of an application, with storage buffers and push constants. A failure fails the test. */
+/* embed/shader.h - a compute shader of an application, with storage buffers and push constants. A failure fails the
+ * test. */
 #ifndef VKT_TEST_SHADER_H
 #define VKT_TEST_SHADER_H
 
@@ -26,7 +27,8 @@ typedef struct shader {
     VkDescriptorSet set;
 } shader;
 
-/* Makes the pipeline of a module, whose entry point is main. Its bindings 0 to SHADER_BINDINGS - 1 are storage buffers. */
+/* Makes the pipeline of a module, whose entry point is main. Its bindings 0 to SHADER_BINDINGS - 1 are storage buffers.
+ */
 void shader_open(shader *s, app *a, const uint32_t *words, size_t bytes);
 void shader_close(shader *s);
 /* Writes a binding. All bindings must be written before the first dispatch. */

@@ -1,11 +1,17 @@
-/* vktrain/vktrain.glsl: a shader of the application evaluates a network inline, directly from the store's buffer, and
- * gets the same results as the library's program. */
+/* vktrain/vktrain.glsl and vktrain.hlsl: a shader of the application evaluates a network inline, directly from the
+ * store's buffer, and gets the same results as the library's program. */
 #include <math.h>
 #include <string.h>
 
 #include "embed/shader.h"
-#include "inline2.spv.h"
-#include "inline3.spv.h"
+#include "eight_comp.spv.h"
+#include "eight_hlsl.spv.h"
+#include "plane_comp.spv.h"
+#include "plane_hlsl.spv.h"
+#include "single_comp.spv.h"
+#include "single_hlsl.spv.h"
+#include "space_comp.spv.h"
+#include "space_hlsl.spv.h"
 
 #define DO(call) assert_int_equal((call), VKT_OK)
 #define STORAGE VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
@@ -104,19 +110,17 @@ static void bind_store(const shader *s, const vkt_store *store, push *pc)
 
 /* ---- the program and the shader ---- */
 
-static void compare(network *n, const uint32_t *words, size_t bytes)
+/* Runs one module on the points, and compares with the program. */
+static void compare(const network *n, app *a, const uint32_t *words, size_t bytes)
 {
-    app a;
     shader s;
     push pc = { .points = POINTS };
-    app_open(&a, NULL);
-    vkt_ctx *ctx = app_adopt(&a);
-    make(n, ctx);
-    shader_open(&s, &a, words, bytes);
-    app_buffer grid = app_buffer_make(&a, sizeof n->level, STORAGE), x = app_buffer_make(&a, sizeof n->x, STORAGE),
-               y = app_buffer_make(&a, sizeof n->y, STORAGE);
+    app_buffer grid = app_buffer_make(a, sizeof n->level, STORAGE), x = app_buffer_make(a, sizeof n->x, STORAGE),
+               y = app_buffer_make(a, sizeof n->y, STORAGE);
+    shader_open(&s, a, words, bytes);
     memcpy(grid.mapped, n->level, sizeof n->level);
     memcpy(x.mapped, n->x, sizeof n->x);
+    memset(y.mapped, 0xff, sizeof n->y); /* NaN */
     bind_store(&s, n->store, &pc);
     shader_bind(&s, 1, grid.handle, 0, grid.bytes);
     shader_bind(&s, 2, x.handle, 0, x.bytes);
@@ -131,18 +135,31 @@ static void compare(network *n, const uint32_t *words, size_t bytes)
             fail_msg("point %u: %.9g inline, %.9g by the program", i / 3, (double)got, (double)n->y[i]);
     }
     shader_close(&s);
+    app_buffer_free(a, &grid);
+    app_buffer_free(a, &x);
+    app_buffer_free(a, &y);
+}
+
+/* Compares the modules of both languages. */
+static void compare_both(network *n, const uint32_t *glsl, size_t glsl_bytes, const uint32_t *hlsl, size_t hlsl_bytes)
+{
+    app a;
+    app_open(&a, NULL);
+    vkt_ctx *ctx = app_adopt(&a);
+    make(n, ctx);
+    compare(n, &a, glsl, glsl_bytes);
+    compare(n, &a, hlsl, hlsl_bytes);
     vkt_program_destroy(&n->p);
     vkt_store_destroy(&n->store);
     vkt_graph_destroy(&n->g);
     vkt_ctx_destroy(&ctx);
-    app_buffer_free(&a, &grid);
-    app_buffer_free(&a, &x);
-    app_buffer_free(&a, &y);
     app_close(&a);
 }
+#define COMPARE(n, name) \
+    compare_both(n, name##_comp_spv, sizeof name##_comp_spv, name##_hlsl_spv, sizeof name##_hlsl_spv)
 
-/* One grid is over a plane, and one is in space. Each has dense levels first, and hashed levels after them. The shaders
- * were compiled with these sizes (tests/CMakeLists.txt). */
+/* The grids are over a plane or in space. The first two have dense levels first, and hashed levels after them. The
+ * shaders were compiled with these sizes (tests/CMakeLists.txt). */
 static void a_plane_is_as_the_program_has_it(void **state)
 {
     (void)state;
@@ -151,7 +168,7 @@ static void a_plane_is_as_the_program_has_it(void **state)
         .frequencies = 3,
         .grid = { .levels = 6, .features = 2, .log2_table_size = 9, .base_resolution = 5, .per_level_scale = 1.7 }
     };
-    compare(&n, inline2_spv, sizeof inline2_spv);
+    COMPARE(&n, plane);
     assert_true(n.level[0].mask == 0 && n.level[5].mask == 511);
 }
 
@@ -163,8 +180,25 @@ static void space_is_as_the_program_has_it(void **state)
         .frequencies = 2,
         .grid = { .levels = 4, .features = 4, .log2_table_size = 8, .base_resolution = 3, .per_level_scale = 2 }
     };
-    compare(&n, inline3_spv, sizeof inline3_spv);
+    COMPARE(&n, space);
     assert_true(n.level[0].mask == 0 && n.level[3].mask == 255);
+}
+
+static void one_feature_and_eight_are_as_the_program_has_them(void **state)
+{
+    (void)state;
+    static network single = {
+        .dims = 2,
+        .frequencies = 2,
+        .grid = { .levels = 8, .features = 1, .log2_table_size = 9, .base_resolution = 4, .per_level_scale = 1.4 }
+    };
+    static network eight = {
+        .dims = 3,
+        .frequencies = 1,
+        .grid = { .levels = 3, .features = 8, .log2_table_size = 8, .base_resolution = 3, .per_level_scale = 2 }
+    };
+    COMPARE(&single, single);
+    COMPARE(&eight, eight);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
@@ -174,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_plane_is_as_the_program_has_it),
         TEST(space_is_as_the_program_has_it),
+        TEST(one_feature_and_eight_are_as_the_program_has_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -223,8 +223,8 @@ static void compare(const network *n, const weights *w, const float *x, const fl
         for (uint32_t o = 0; o < O; o++) {
             most = fmax(most, fabs(y[o]));
             if (!(fabs((double)got[p * O + o] - y[o]) <= allowed[o]))
-                fail_msg("%s: point %u, output %u: %.9g, want %.9g within %.3g", n->name, p, o,
-                         (double)got[p * O + o], y[o], allowed[o]);
+                fail_msg("%s: point %u, output %u: %.9g, want %.9g within %.3g", n->name, p, o, (double)got[p * O + o],
+                         y[o], allowed[o]);
         }
     }
     assert_true(most > 0.1);

@@ -23,11 +23,11 @@
 #define SOFTPLUS(v) VKT_SOFTPLUS(v, NETWORK_BETA, NETWORK_THRESHOLD)
 #if LAYERS == 1
 #define LAST_WIDTH W1
-#define NETWORK_FUNCTION                                                                       \
-    VKT_LAYER(layer, W0, W1, LAST)                                                             \
-    void network(uint at[2], VKT_REAL4 x[VKT_VEC4S(W0)], out VKT_REAL4 y[VKT_VEC4S(W1)])       \
-    {                                                                                          \
-        layer(at[0], at[1], x, y);                                                             \
+#define NETWORK_FUNCTION                                                                 \
+    VKT_LAYER(layer, W0, W1, LAST)                                                       \
+    void network(uint at[2], VKT_REAL4 x[VKT_VEC4S(W0)], out VKT_REAL4 y[VKT_VEC4S(W1)]) \
+    {                                                                                    \
+        layer(at[0], at[1], x, y);                                                       \
     }
 #elif LAYERS == 2
 #define LAST_WIDTH W2
