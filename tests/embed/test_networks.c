@@ -111,10 +111,11 @@ typedef struct weights {
     uint32_t at[2 * MAX_LAYERS]; /* the first element of weight and bias of each layer */
 } weights;
 
-/* Makes a store of the network's parameters. A network of one layer has sums up to some 60 in size, which reach the
- * tails of its activation. The sums of others are about as large as their inputs. */
+/* Makes a store of the network's parameters. The biases of a network of one layer are such that its sums are both near
+ * zero and in the tails of its activation. The sums of others are about as large as their inputs. */
 static vkt_store *make_store(const network *n, vkt_ctx *ctx, vkt_graph *g)
 {
+    static const float biases[] = { 0.1f, -1, 2, -5, 12, -60, 60 };
     static float values[MAX_WIDTH * MAX_WIDTH];
     vkt_store *store;
     char name[16];
@@ -128,8 +129,11 @@ static vkt_store *make_store(const network *n, vkt_ctx *ctx, vkt_graph *g)
     for (uint32_t p = 0; p < vkt_store_count(store); p++) {
         const vkt_shape s = vkt_store_shape(store, p);
         const uint32_t elements = s.dim[0] * (s.rank > 1 ? s.dim[1] : 1);
-        const double scale = s.rank > 1 ? sqrt(3.0 / s.dim[1]) : n->n_widths == 2 ? 60 : 0.3;
-        for (uint32_t i = 0; i < elements; i++) values[i] = (float)(scale * number(i + 7919 * p + 1));
+        const double scale = s.rank > 1 ? sqrt(3.0 / s.dim[1]) : 0.3;
+        for (uint32_t i = 0; i < elements; i++) {
+            values[i] = (float)(scale * number(i + 7919 * p + 1));
+            if (s.rank == 1 && n->n_widths == 2) values[i] = biases[i % (sizeof biases / sizeof biases[0])];
+        }
         DO(vkt_store_write(store, p, VKT_PART_VALUE, values));
     }
     return store;

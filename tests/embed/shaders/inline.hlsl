@@ -1,6 +1,5 @@
 // inline.hlsl - the program of inline.comp, in HLSL.
-struct Push { uint points, table, w1, b1, w2, b2, w3, unused; };
-[[vk::push_constant]] Push push;
+[[vk::push_constant]] cbuffer Push { uint points, table, w1, b1, w2, b2, w3, unused; }; // as glslang wants it
 StructuredBuffer<float> store : register(t0);
 StructuredBuffer<uint4> grid : register(t1);
 StructuredBuffer<float> x : register(t2);
@@ -23,11 +22,11 @@ VKT_MLP3(network, VKT_RELU, VKT_IDENTITY, LEVELS * FEATURES + 2 * DIMS * FREQUEN
 [numthreads(16, 1, 1)] void main(uint3 id : SV_DispatchThreadID)
 {
     const uint n = id.x;
-    if (n >= push.points) return;
+    if (n >= points) return;
     float4 features[FEATURES4], waves[WAVES4], e[FEATURES4 + WAVES4], rgb[1];
-    const uint at[6] = { push.w1, push.b1, push.w2, push.b2, push.w3, VKT_NO_BIAS };
+    const uint at[6] = { w1, b1, w2, b2, w3, VKT_NO_BIAS };
     uint i;
-    hash_grid(push.table, POINT(n), features);
+    hash_grid(table, POINT(n), features);
     frequency(POINT(n), waves);
     for (i = 0; i < FEATURES4; i++) e[i] = features[i];
     for (i = 0; i < WAVES4; i++) e[FEATURES4 + i] = waves[i];
