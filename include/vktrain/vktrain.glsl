@@ -206,33 +206,35 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
 // The statements of a layer. Each iteration computes four outputs. vkt_sum[r] has four partial sums of output r. If O is
 // not a multiple of 4, the last iteration computes the last output several times. If I is not one, the last 1 to 3
 // products come after the loop.
-#define VKT_LAYER_BODY(WEIGHT, BIAS, IN, I, OUT, O, FUNCTION)                                      \
-    VKT_OUTPUT_LOOP for (uint vkt_o = 0u; vkt_o < uint(VKT_VEC4S(O)); vkt_o++) {                   \
-        const uvec4 vkt_row = min(4u * vkt_o + uvec4(0u, 1u, 2u, 3u), uvec4(uint((O) - 1)));       \
-        const uvec4 vkt_at = (WEIGHT) + vkt_row * uint(I);                                         \
-        VKT_REAL4 vkt_sum[4];                                                                      \
-        VKT_SHORT_LOOP for (uint vkt_s = 0u; vkt_s < 4u; vkt_s++) vkt_sum[vkt_s] = VKT_REAL4(0.0); \
-        VKT_INPUT_LOOP for (uint vkt_i = 0u; vkt_i < uint((I) / 4); vkt_i++) {                     \
-            const VKT_REAL4 vkt_v = IN[vkt_i];                                                     \
-            VKT_SHORT_LOOP for (uint vkt_r = 0u; vkt_r < 4u; vkt_r++)                              \
-                vkt_sum[vkt_r] += VKT_REAL4(VKT_ROW4(vkt_at[vkt_r] + 4u * vkt_i, I)) * vkt_v;      \
-        }                                                                                          \
-        if ((I) % 4 != 0) {                                                                        \
-            const vec4 vkt_rest = VKT_ONLY((I) % 4, vec4(IN[VKT_VEC4S(I) - 1]));                   \
-            VKT_SHORT_LOOP for (uint vkt_q = 0u; vkt_q < 4u; vkt_q++)                              \
-                vkt_sum[vkt_q] +=                                                                  \
-                    VKT_REAL4(VKT_REST4(vkt_at[vkt_q] + uint((I) / 4 * 4), (I) % 4) * vkt_rest);   \
-        }                                                                                          \
-        vec4 vkt_y = vec4(VKT_TOTAL(vkt_sum[0]), VKT_TOTAL(vkt_sum[1]), VKT_TOTAL(vkt_sum[2]),     \
-                          VKT_TOTAL(vkt_sum[3]));                                                  \
-        if ((BIAS) != VKT_NO_BIAS) {                                                               \
-            if ((O) % 4 == 0)                                                                      \
-                vkt_y += VKT_FLOAT4((BIAS) + 4u * vkt_o);                                          \
-            else                                                                                   \
-                vkt_y += vec4(VKT_FLOAT((BIAS) + vkt_row.x), VKT_FLOAT((BIAS) + vkt_row.y),        \
-                              VKT_FLOAT((BIAS) + vkt_row.z), VKT_FLOAT((BIAS) + vkt_row.w));       \
-        }                                                                                          \
-        OUT[vkt_o] = VKT_REAL4(FUNCTION(vkt_y));                                                   \
+#define VKT_LAYER_BODY(WEIGHT, BIAS, IN, I, OUT, O, FUNCTION)                                          \
+    {                                                                                                  \
+        VKT_OUTPUT_LOOP for (uint vkt_o = 0u; vkt_o < uint(VKT_VEC4S(O)); vkt_o++) {                   \
+            const uvec4 vkt_row = min(4u * vkt_o + uvec4(0u, 1u, 2u, 3u), uvec4(uint((O) - 1)));       \
+            const uvec4 vkt_at = (WEIGHT) + vkt_row * uint(I);                                         \
+            VKT_REAL4 vkt_sum[4];                                                                      \
+            VKT_SHORT_LOOP for (uint vkt_s = 0u; vkt_s < 4u; vkt_s++) vkt_sum[vkt_s] = VKT_REAL4(0.0); \
+            VKT_INPUT_LOOP for (uint vkt_i = 0u; vkt_i < uint((I) / 4); vkt_i++) {                     \
+                const VKT_REAL4 vkt_v = IN[vkt_i];                                                     \
+                VKT_SHORT_LOOP for (uint vkt_r = 0u; vkt_r < 4u; vkt_r++)                              \
+                    vkt_sum[vkt_r] += VKT_REAL4(VKT_ROW4(vkt_at[vkt_r] + 4u * vkt_i, I)) * vkt_v;      \
+            }                                                                                          \
+            if ((I) % 4 != 0) {                                                                        \
+                const vec4 vkt_rest = VKT_ONLY((I) % 4, vec4(IN[VKT_VEC4S(I) - 1]));                   \
+                VKT_SHORT_LOOP for (uint vkt_q = 0u; vkt_q < 4u; vkt_q++)                              \
+                    vkt_sum[vkt_q] +=                                                                  \
+                        VKT_REAL4(VKT_REST4(vkt_at[vkt_q] + uint((I) / 4 * 4), (I) % 4) * vkt_rest);   \
+            }                                                                                          \
+            vec4 vkt_y = vec4(VKT_TOTAL(vkt_sum[0]), VKT_TOTAL(vkt_sum[1]), VKT_TOTAL(vkt_sum[2]),     \
+                              VKT_TOTAL(vkt_sum[3]));                                                  \
+            if ((BIAS) != VKT_NO_BIAS) {                                                               \
+                if ((O) % 4 == 0)                                                                      \
+                    vkt_y += VKT_FLOAT4((BIAS) + 4u * vkt_o);                                          \
+                else                                                                                   \
+                    vkt_y += vec4(VKT_FLOAT((BIAS) + vkt_row.x), VKT_FLOAT((BIAS) + vkt_row.y),        \
+                                  VKT_FLOAT((BIAS) + vkt_row.z), VKT_FLOAT((BIAS) + vkt_row.w));       \
+            }                                                                                          \
+            OUT[vkt_o] = VKT_REAL4(FUNCTION(vkt_y));                                                   \
+        }                                                                                              \
     }
 #define VKT_TOTAL(v) ((float((v).x) + float((v).y)) + (float((v).z) + float((v).w)))
 // Four weights of a row of I.
@@ -321,7 +323,8 @@ uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
         }                                                                                          \
     }
 // The first four features of an entry, or all of them, followed by zeros.
-#define VKT_FEATURES(i, F) ((F) == 1 ? vec4(VKT_FLOAT(i), 0.0, 0.0, 0.0) : (F) == 2 ? vec4(VKT_FLOAT2(i), 0.0, 0.0) : VKT_FLOAT4(i))
+#define VKT_FEATURES(i, F) \
+    ((F) == 1 ? vec4(VKT_FLOAT(i), 0.0, 0.0, 0.0) : (F) == 2 ? vec4(VKT_FLOAT2(i), 0.0, 0.0) : VKT_FLOAT4(i))
 #define VKT_SHARE(axis) (side.axis == 0u ? 1.0 - fraction.axis : fraction.axis)
 #define VKT_POINT2(x) vec4(x, 0.0, 0.0)
 #define VKT_POINT3(x) vec4(x, 0.0)

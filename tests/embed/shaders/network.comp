@@ -11,6 +11,10 @@ layout(local_size_x = NETWORK_LANES) in;
 layout(std430, binding = NETWORK_PARAMETERS) readonly buffer Store4 { vec4 store4[]; };
 #define VKT_FLOAT(i) store4[(i) >> 2][(i) & 3]
 #define VKT_FLOAT4(i) store4[(i) >> 2]
+#elif STORED == NETWORK_TEXEL
+layout(binding = NETWORK_PARAMETERS) uniform samplerBuffer store4;
+#define VKT_FLOAT(i) texelFetch(store4, int((i) >> 2))[(i) & 3]
+#define VKT_FLOAT4(i) texelFetch(store4, int((i) >> 2))
 #elif STORED == NETWORK_FLOAT
 layout(std430, binding = NETWORK_PARAMETERS) readonly buffer Store { float store[]; };
 #define VKT_FLOAT(i) store[i]

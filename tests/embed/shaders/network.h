@@ -1,16 +1,19 @@
 /* network.h - what network.comp, network.hlsl and test_networks.c share. */
+#ifndef NETWORK_POINTS
 #define NETWORK_POINTS 53
+#endif
 #define NETWORK_LANES 16
 /* Bindings. NETWORK_AT has the first element of weight and bias of each layer. */
 #define NETWORK_PARAMETERS 0
 #define NETWORK_INPUTS 1
 #define NETWORK_OUTPUTS 2
 #define NETWORK_AT 3
-/* How parameters are stored: as an array of float or vec4, or as float16 or bfloat16. */
+/* How parameters are stored: as an array of float or vec4, as float16 or bfloat16, or as vec4s in a texel buffer. */
 #define NETWORK_FLOAT 0
 #define NETWORK_VEC4 1
 #define NETWORK_HALF 2
 #define NETWORK_BFLOAT 3
+#define NETWORK_TEXEL 4
 /* The parameters of activations. */
 #define NETWORK_SLOPE 0.01
 #define NETWORK_ALPHA 1.5
