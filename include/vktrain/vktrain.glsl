@@ -44,6 +44,7 @@
 //                     fastest for networks of a few thousand weights. CPU drivers may compile it for minutes.
 #ifndef VKTRAIN_GLSL
 #define VKTRAIN_GLSL
+#ifndef VKT_KERNEL // kernels of the library use only the functions of the encodings
 #ifndef VKT_UNROLL
 #define VKT_UNROLL 0
 #endif
@@ -104,7 +105,6 @@ vec4 vkt_four_bfloats(uint a, uint b)
 // Returns `yes` where c is true, and `no` elsewhere.
 vec4 vkt_choose(bvec4 c, vec4 yes, vec4 no) { return mix(no, yes, c); }
 #define VKT_LESS(a, b) lessThan(a, b)
-#define VKT_EQUAL(a, b) equal(a, b)
 
 // FUNCTION in the macros below is any macro or function of a vec4, for instance one of these. Write a macro for those
 // that have parameters: #define LEAKY(v) VKT_LEAKY_RELU(v, 0.01)
@@ -267,16 +267,9 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
             y[o] = VKT_REAL4(FUNCTION(vec4(s[row.x], s[row.y], s[row.z], s[row.w])));                         \
         }                                                                                                     \
     }
+#endif
 
 // ---- hash grids: vkt_hash_grid ----
-
-// Returns the upper 32 bits of a * b, and sets `low` to the lower ones.
-uvec4 vkt_multiply_high(uvec4 a, uint b, out uvec4 low)
-{
-    uvec4 high;
-    umulExtended(a, uvec4(b), high, low);
-    return high;
-}
 
 // Computes for four coordinates: the cell of a grid, and `fraction`, the coordinate's position inside the cell (0 to 1).
 // Coordinates are clamped to [0,1]. The product of resolution and x is computed in fractions of 2^32: in fine grids a product
@@ -284,9 +277,9 @@ uvec4 vkt_multiply_high(uvec4 a, uint b, out uvec4 low)
 void vkt_hash_grid_cell(vec4 x, uint resolution, out uvec4 cell, out vec4 fraction)
 {
     uvec4 rest;
-    cell = vkt_multiply_high(uvec4(4294967296.0 * clamp(x, vec4(0.0), vec4(0.99999994))), resolution, rest);
-    fraction = vkt_choose(VKT_LESS(x, vec4(1.0)), vec4(rest) / 4294967296.0, vec4(1.0));
-    fraction = vkt_choose(isnan(x), x, fraction);
+    umulExtended(uvec4(4294967296.0 * clamp(x, 0.0, 0.99999994)), uvec4(resolution), cell, rest);
+    fraction = mix(vec4(rest) / 4294967296.0, vec4(1.0), greaterThanEqual(x, vec4(1.0)));
+    fraction = mix(fraction, x, isnan(x));
 }
 
 // Returns the index of the entry for corner c, counted from the level's first entry. In two dimensions c.z = 0. (Mueller et
@@ -341,12 +334,12 @@ void vkt_sin_cos_pi(vec4 x, out vec4 sin_pi, out vec4 cos_pi)
                    u * 0.0821458866111282))));
     const vec4 c = 1.0 + u * (-4.93480220054468 + u * (4.05871212641677 + u * (-1.33526276885459 + u * (0.235330630358893 -
                    u * 0.0258068913900141))));
-    const bvec4 odd = VKT_EQUAL(abs(quarter), vec4(1.0));
-    // The sign changes after half a turn, and between it and a whole one.
-    const vec4 sign = vkt_choose(VKT_EQUAL(abs(quarter), vec4(2.0)), vec4(-1.0),
-                                 vkt_choose(odd, quarter, vec4(1.0)));
-    sin_pi = sign * vkt_choose(odd, c, s);
-    cos_pi = sign * vkt_choose(odd, -s, c);
+    const bvec4 odd = equal(abs(quarter), vec4(1.0)), half_turn = equal(abs(quarter), vec4(2.0));
+    const bvec4 sign = bvec4(uvec4(half_turn) | uvec4(odd) & uvec4(lessThan(quarter, vec4(0.0))));
+    sin_pi = mix(s, c, odd);
+    sin_pi = mix(sin_pi, -sin_pi, sign);
+    cos_pi = mix(c, -s, odd);
+    cos_pi = mix(cos_pi, -cos_pi, sign);
 }
 
 // VKT_FREQUENCY defines void name(vecD x, out vec4 y[VKT_VEC4S(2 * D * K)]). It computes sine and cosine of each

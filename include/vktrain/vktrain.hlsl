@@ -258,8 +258,8 @@ uint4 vkt_multiply_high(uint4 a, uint b, out uint4 low)
 void vkt_hash_grid_cell(float4 x, uint resolution, out uint4 cell, out float4 fraction)
 {
     uint4 rest;
-    cell = vkt_multiply_high(uint4(4294967296.0 * clamp(x, (float4)(0.0), (float4)(0.99999994))), resolution, rest);
-    fraction = vkt_choose(VKT_LESS(x, (float4)(1.0)), float4(rest) / 4294967296.0, (float4)(1.0));
+    cell = vkt_multiply_high(uint4(4294967296.0 * clamp(x, (float4)0.0, (float4)0.99999994)), resolution, rest);
+    fraction = vkt_choose(VKT_LESS(x, (float4)1.0), float4(rest) / 4294967296.0, (float4)1.0);
     fraction = vkt_choose(isnan(x), x, fraction);
 }
 
@@ -315,12 +315,11 @@ void vkt_sin_cos_pi(float4 x, out float4 sin_pi, out float4 cos_pi)
                    u * 0.0821458866111282))));
     const float4 c = 1.0 + u * (-4.93480220054468 + u * (4.05871212641677 + u * (-1.33526276885459 + u * (0.235330630358893 -
                    u * 0.0258068913900141))));
-    const bool4 odd = VKT_EQUAL(abs(quarter), (float4)(1.0));
-    // The sign changes after half a turn, and between it and a whole one.
-    const float4 sign = vkt_choose(VKT_EQUAL(abs(quarter), (float4)(2.0)), (float4)(-1.0),
-                                 vkt_choose(odd, quarter, (float4)(1.0)));
-    sin_pi = sign * vkt_choose(odd, c, s);
-    cos_pi = sign * vkt_choose(odd, -s, c);
+    const bool4 odd = VKT_EQUAL(abs(quarter), (float4)1.0);
+    const float4 sign_if_even = vkt_choose(VKT_EQUAL(abs(quarter), (float4)2.0), (float4)-1.0, (float4)1.0);
+    const float4 sign_of_both = vkt_choose(odd, quarter, sign_if_even);
+    sin_pi = sign_of_both * vkt_choose(odd, c, s);
+    cos_pi = sign_of_both * vkt_choose(odd, -s, c);
 }
 
 // VKT_FREQUENCY defines void name(floatD x, out float4 y[VKT_VEC4S(2 * D * K)]). It computes sine and cosine of each
