@@ -1,7 +1,7 @@
 # generate.awk - writes vktrain.glsl or vktrain.hlsl from vktrain.shader: awk -v to=glsl -f generate.awk vktrain.shader
 #
-# Lines between @glsl or @hlsl and the next line that begins with @ go into that file alone. Words change as in the table `word`.
-# A backslash at the end of a macro's line is moved to the macro's common column.
+# `cmake --build build --target inline_shaders` calls it. Lines between @glsl or @hlsl and the next line that begins with @ go
+# into that file alone. Words change as in the table `word`. A backslash at the end of a macro's line is moved to the macro's common column.
 BEGIN {
     if (to == "hlsl") {
         for (n = 2; n <= 4; n++) {

@@ -1,8 +1,5 @@
-/* network.h - what network.comp, network.hlsl and test_networks.c share. */
-#ifndef NETWORK_POINTS
-#define NETWORK_POINTS 53
-#endif
-#define NETWORK_LANES 16
+/* network.h - what network.comp, network.hlsl and the programs that run them share. The build defines NETWORK_POINTS,
+ * the number of points, and NETWORK_LANES, the size of a work group. */
 /* Bindings. NETWORK_AT has the first element of weight and bias of each layer. */
 #define NETWORK_PARAMETERS 0
 #define NETWORK_INPUTS 1
