@@ -5,7 +5,7 @@
 #include "base/half.h"
 #include "train/trainer.h"
 
-enum { MACRO_ROOM = 160, ALIGN_BYTES = 16 };
+enum { MACRO_ROOM = 160, ALIGN_BYTES = 64 };
 
 typedef struct export
 {

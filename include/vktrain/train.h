@@ -324,7 +324,7 @@ typedef struct vkt_export_params {
  *     #define SKY_FC1_WEIGHT_DIM0  64     its shape
  *     #define SKY_FC1_WEIGHT_DIM1  32
  *
- * Parameters begin at multiples of 16 bytes; gaps are zero. Each file is replaced as a whole, the header last.
+ * Parameters begin at multiples of 64 bytes; gaps are zero. Each file is replaced as a whole, the header last.
  * VKT_E_ARG: two names give the same macro, the prefix is no identifier, or the precision is another one. VKT_E_STATE:
  * the store does not have the part. VKT_E_IO, VKT_E_NOMEM. `host` may be NULL. */
 VKT_API vkt_result vkt_store_export(const vkt_host *host, vkt_store *s, const vkt_export_params *params,

@@ -62,24 +62,22 @@ static vkt_result make_sampler(renderer *a)
 static vkt_result make_set(renderer *a)
 {
     const vk_table *vk = &a->d->vk;
-    VkDescriptorSetLayoutBinding bindings[VIEW_PARAMETERS + VIEW_N_PARAMETERS] = {
+    VkDescriptorSetLayoutBinding bindings[VIEW_BINDINGS] = {
         [VIEW_IMAGES] = { .descriptorType = VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, .descriptorCount = 2 },
-        [VIEW_LEVEL_TABLE] = { .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, .descriptorCount = 1 }
+        [VIEW_LEVEL_TABLE] = { .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, .descriptorCount = 1 },
+        [VIEW_PARAMETERS] = { .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .descriptorCount = 1 }
     };
-    for (uint32_t i = 0; i < VIEW_PARAMETERS + VIEW_N_PARAMETERS; i++) {
+    for (uint32_t i = 0; i < VIEW_BINDINGS; i++) {
         bindings[i].binding = i;
         bindings[i].stageFlags = VK_SHADER_STAGE_FRAGMENT_BIT;
-        if (i < VIEW_PARAMETERS) continue;
-        bindings[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-        bindings[i].descriptorCount = 1;
     }
     const VkDescriptorSetLayoutCreateInfo layout = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
-                                                     .bindingCount = VIEW_PARAMETERS + VIEW_N_PARAMETERS,
+                                                     .bindingCount = VIEW_BINDINGS,
                                                      .pBindings = bindings };
     TRY_VK(vk, CreateDescriptorSetLayout, a->d->handle, &layout, NULL, &a->set_layout);
     const VkDescriptorPoolSize sizes[] = { { VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 2 },
                                            { VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 1 },
-                                           { VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, VIEW_N_PARAMETERS } };
+                                           { VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1 } };
     const VkDescriptorPoolCreateInfo pool = {
         .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = 1, .poolSizeCount = 3, .pPoolSizes = sizes
     };
@@ -109,27 +107,39 @@ static void put_image(const renderer *a, uint32_t which, VkImageView view)
     a->d->vk.UpdateDescriptorSets(a->d->handle, 1, &write, 0, NULL);
 }
 
+/* Writes the level table, and binds the range of the library's buffer that has all parameters. */
 static vkt_result put_network(renderer *a, const renderer_params *p)
 {
-    VkDescriptorBufferInfo buffers[1 + VIEW_N_PARAMETERS];
-    TRY(buffer_create(a->d, sizeof p->levels, VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT, &a->levels));
-    memcpy(a->levels.map, p->levels, sizeof p->levels);
-    buffers[0] = (VkDescriptorBufferInfo){ a->levels.handle, 0, sizeof p->levels };
+    struct {
+        vkt_hash_grid_level levels[VIEW_LEVELS];
+        uint32_t first[(VIEW_N_PARAMETERS + 3) / 4 * 4];
+    } table = { 0 };
+    VkDescriptorBufferInfo floats = { p->parameters[0].buffer, p->parameters[0].offset_bytes };
+    VkDeviceSize end = 0;
+    for (uint32_t i = 0; i < VIEW_N_PARAMETERS; i++) {
+        const vkt_vk_buffer *b = &p->parameters[i]; /* all are in one buffer */
+        if (b->offset_bytes < floats.offset) floats.offset = b->offset_bytes;
+        if (b->offset_bytes + b->bytes > end) end = b->offset_bytes + b->bytes;
+    }
     for (uint32_t i = 0; i < VIEW_N_PARAMETERS; i++)
-        buffers[1 + i] =
-            (VkDescriptorBufferInfo){ p->parameters[i].buffer, p->parameters[i].offset_bytes, p->parameters[i].bytes };
+        table.first[i] = (uint32_t)((p->parameters[i].offset_bytes - floats.offset) / sizeof(float));
+    floats.range = end - floats.offset;
+    memcpy(table.levels, p->levels, sizeof table.levels);
+    TRY(buffer_create(a->d, sizeof table, VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT, &a->levels));
+    memcpy(a->levels.map, &table, sizeof table);
+    const VkDescriptorBufferInfo levels = { a->levels.handle, 0, sizeof table };
     const VkWriteDescriptorSet writes[] = { { .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                                               .dstSet = a->set,
                                               .dstBinding = VIEW_LEVEL_TABLE,
                                               .descriptorCount = 1,
                                               .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER,
-                                              .pBufferInfo = buffers },
+                                              .pBufferInfo = &levels },
                                             { .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                                               .dstSet = a->set,
                                               .dstBinding = VIEW_PARAMETERS,
-                                              .descriptorCount = VIEW_N_PARAMETERS,
+                                              .descriptorCount = 1,
                                               .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                                              .pBufferInfo = buffers + 1 } };
+                                              .pBufferInfo = &floats } };
     a->d->vk.UpdateDescriptorSets(a->d->handle, 2, writes, 0, NULL);
     return VKT_OK;
 }

@@ -11,6 +11,7 @@
 #include "abi/frequency.abi.h"
 #include "lib/load.glsl"
 #include "lib/share.glsl"
+#define VKT_KERNEL
 #include "vktrain/vktrain.glsl"
 layout(local_size_x_id = 0) in;
 VKT_IN4(FREQUENCY_X, x4);

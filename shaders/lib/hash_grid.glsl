@@ -1,5 +1,6 @@
 // hash_grid.glsl - shared by the hash-grid kernels: the grid cells of four points at one level. The points are the four samples
 // of a vec4.
+#define VKT_KERNEL
 #include "vktrain/vktrain.glsl"
 layout(constant_id = HASH_GRID_SPEC_DIMS) const uint DIMS = 2;
 layout(constant_id = HASH_GRID_SPEC_FEATURES) const uint FEATURES = 2;

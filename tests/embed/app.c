@@ -72,6 +72,10 @@ static void make_device(app *a, const char *without)
     a->features.features.shaderInt64 = offered.shaderInt64;
     a->features.features.shaderFloat64 =
         offered.shaderFloat64; /* for shaders of the application: custom/test_adopted.c */
+    VkPhysicalDeviceVulkan12Features offered12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES };
+    VkPhysicalDeviceFeatures2 both = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &offered12 };
+    a->GetPhysicalDeviceFeatures2(a->phys, &both);
+    a->v12.shaderFloat16 = offered12.shaderFloat16;
     assert_int_equal(vkt_vk_add_features(&a->host, &a->features), VKT_OK);
     if (without) switch_off(a, without);
     const VkDeviceQueueCreateInfo queue = { .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,

@@ -24,6 +24,7 @@
     X(GetPhysicalDeviceProperties)            \
     X(GetPhysicalDeviceFeatures)              \
     X(GetPhysicalDeviceFormatProperties2)     \
+    X(GetPhysicalDeviceFeatures2)             \
     X(GetPhysicalDeviceMemoryProperties)      \
     X(GetPhysicalDeviceQueueFamilyProperties) \
     X(CreateDevice)                           \
@@ -82,7 +83,8 @@ typedef struct app {
 } app;
 
 /* Opens the application. The device gets the features that the library needs, except for `without`. If `without` is
- * NULL, it gets all of them. Skips the test if no Vulkan is installed, or fails it if the build requires a device. */
+ * NULL, it gets all of them, and shaderFloat16 if it is offered. Skips the test if no Vulkan is installed, or fails it
+ * if the build requires a device. */
 void app_open(app *a, const char *without);
 void app_close(app *a);
 /* Returns an argument for vkt_ctx_adopt. The caller may change it. */

@@ -1,17 +1,22 @@
-/* vktrain/vktrain.glsl: a shader of the application evaluates a network inline, directly from the store's buffer, and
- * gets the same results as the library's program. */
+/* vktrain/vktrain.glsl and vktrain.hlsl: a shader of the application evaluates a network inline, directly from the
+ * store's buffer, and gets the same results as the library's program. */
 #include <math.h>
 #include <string.h>
 
-#include "embed/app.h"
-#include "inline2.spv.h"
-#include "inline3.spv.h"
+#include "embed/shader.h"
+#include "eight_comp.spv.h"
+#include "eight_hlsl.spv.h"
+#include "plane_comp.spv.h"
+#include "plane_hlsl.spv.h"
+#include "single_comp.spv.h"
+#include "single_hlsl.spv.h"
+#include "space_comp.spv.h"
+#include "space_hlsl.spv.h"
 
 #define DO(call) assert_int_equal((call), VKT_OK)
-#define VK(call) assert_int_equal((call), VK_SUCCESS)
 #define STORAGE VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
 
-enum { POINTS = 301, HIDDEN = 16, BINDINGS = 4, LANES = 16, MOST = 1 << 13 };
+enum { POINTS = 301, HIDDEN = 16, LANES = 16, MOST = 1 << 13 };
 
 /* A result comes from four sums, of up to 8, 28, 16 and 16 products. Together these have 68 roundings of 2^-24, which
  * is 4e-6. Another driver may add in another order or fuse operations. Terms may be larger than the largest result, so
@@ -84,114 +89,9 @@ static void make(network *n, vkt_ctx *ctx)
     DO(vkt_program_read(n->p, y, n->y, sizeof n->y));
 }
 
-/* ---- the application's pipeline ---- */
-
-/* clang-format off */
-#define PIPELINE_FUNCTIONS(X)                                                                                        \
-    X(CreateShaderModule) X(DestroyShaderModule) X(CreateDescriptorSetLayout) X(DestroyDescriptorSetLayout)          \
-    X(CreatePipelineLayout) X(DestroyPipelineLayout) X(CreateComputePipelines) X(DestroyPipeline)                    \
-    X(CreateDescriptorPool) X(DestroyDescriptorPool) X(AllocateDescriptorSets) X(UpdateDescriptorSets)               \
-    X(CmdBindPipeline) X(CmdBindDescriptorSets) X(CmdPushConstants) X(CmdDispatch)
-/* clang-format on */
-
-typedef struct shader {
-    app *a;
-#define MEMBER(name) PFN_vk##name name;
-    PIPELINE_FUNCTIONS(MEMBER)
-#undef MEMBER
-    VkDescriptorSetLayout set_layout;
-    VkPipelineLayout layout;
-    VkPipeline pipeline;
-    VkDescriptorPool pool;
-    VkDescriptorSet set;
-} shader;
-
 typedef struct push {
-    uint32_t points, parameter[6];
+    uint32_t points, parameter[6], unused;
 } push;
-
-static void make_pipeline(shader *s, const uint32_t *words, size_t bytes)
-{
-    VkShaderModule module;
-    const VkDevice device = s->a->device;
-    VK(s->CreateShaderModule(device,
-                             &(VkShaderModuleCreateInfo){ .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                                          .codeSize = bytes,
-                                                          .pCode = words },
-                             NULL, &module));
-    const VkComputePipelineCreateInfo info = { .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
-                                               .stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-                                                          .stage = VK_SHADER_STAGE_COMPUTE_BIT,
-                                                          .module = module,
-                                                          .pName = "main" },
-                                               .layout = s->layout };
-    VK(s->CreateComputePipelines(device, VK_NULL_HANDLE, 1, &info, NULL, &s->pipeline));
-    s->DestroyShaderModule(device, module, NULL);
-}
-
-static void make_layouts(shader *s)
-{
-    VkDescriptorSetLayoutBinding binding[BINDINGS];
-    const VkDevice device = s->a->device;
-    for (uint32_t i = 0; i < BINDINGS; i++)
-        binding[i] = (VkDescriptorSetLayoutBinding){ .binding = i,
-                                                     .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                                                     .descriptorCount = 1,
-                                                     .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT };
-    const VkDescriptorSetLayoutCreateInfo set = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
-                                                  .bindingCount = BINDINGS,
-                                                  .pBindings = binding };
-    VK(s->CreateDescriptorSetLayout(device, &set, NULL, &s->set_layout));
-    const VkPushConstantRange range = { .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = sizeof(push) };
-    const VkPipelineLayoutCreateInfo layout = { .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
-                                                .setLayoutCount = 1,
-                                                .pSetLayouts = &s->set_layout,
-                                                .pushConstantRangeCount = 1,
-                                                .pPushConstantRanges = &range };
-    VK(s->CreatePipelineLayout(device, &layout, NULL, &s->layout));
-    const VkDescriptorPoolSize size = { VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, BINDINGS };
-    const VkDescriptorPoolCreateInfo pool = {
-        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = 1, .poolSizeCount = 1, .pPoolSizes = &size
-    };
-    VK(s->CreateDescriptorPool(device, &pool, NULL, &s->pool));
-    const VkDescriptorSetAllocateInfo one = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
-                                              .descriptorPool = s->pool,
-                                              .descriptorSetCount = 1,
-                                              .pSetLayouts = &s->set_layout };
-    VK(s->AllocateDescriptorSets(device, &one, &s->set));
-}
-
-static void open_shader(shader *s, app *a, const uint32_t *words, size_t bytes)
-{
-    *s = (shader){ .a = a };
-#define FIND(name)                                                \
-    s->name = (PFN_vk##name)a->get_proc(a->instance, "vk" #name); \
-    assert_non_null(s->name);
-    PIPELINE_FUNCTIONS(FIND)
-#undef FIND
-    make_layouts(s);
-    make_pipeline(s, words, bytes);
-}
-
-static void close_shader(shader *s)
-{
-    s->DestroyDescriptorPool(s->a->device, s->pool, NULL);
-    s->DestroyPipeline(s->a->device, s->pipeline, NULL);
-    s->DestroyPipelineLayout(s->a->device, s->layout, NULL);
-    s->DestroyDescriptorSetLayout(s->a->device, s->set_layout, NULL);
-}
-
-static void bind(const shader *s, uint32_t binding, VkBuffer buffer, uint64_t offset, uint64_t bytes)
-{
-    const VkDescriptorBufferInfo info = { buffer, offset, bytes };
-    const VkWriteDescriptorSet write = { .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-                                         .dstSet = s->set,
-                                         .dstBinding = binding,
-                                         .descriptorCount = 1,
-                                         .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                                         .pBufferInfo = &info };
-    s->UpdateDescriptorSets(s->a->device, 1, &write, 0, NULL);
-}
 
 /* Binds the range of the store from the first parameter to the last one. Writes to *pc the offset of each parameter
  * from the start of this range, in floats. */
@@ -205,43 +105,27 @@ static void bind_store(const shader *s, const vkt_store *store, push *pc)
         pc->parameter[i] = (uint32_t)((at.offset_bytes - first.offset_bytes) / 4);
         end = at.offset_bytes + at.bytes;
     }
-    bind(s, 0, first.buffer, first.offset_bytes, end - first.offset_bytes);
-}
-
-static void dispatch(shader *s, const push *pc)
-{
-    app *a = s->a;
-    VkCommandBuffer cmd = app_begin(a, false);
-    s->CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, s->pipeline);
-    s->CmdBindDescriptorSets(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, s->layout, 0, 1, &s->set, 0, NULL);
-    s->CmdPushConstants(cmd, s->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof *pc, pc);
-    s->CmdDispatch(cmd, (pc->points + LANES - 1) / LANES, 1, 1);
-    app_barrier(a, cmd);
-    app_end(a, cmd);
-    app_submit(a, cmd, NULL, 0);
-    app_wait(a);
+    shader_bind(s, 0, first.buffer, first.offset_bytes, end - first.offset_bytes);
 }
 
 /* ---- the program and the shader ---- */
 
-static void compare(network *n, const uint32_t *words, size_t bytes)
+/* Runs one module on the points, and compares with the program. */
+static void compare(const network *n, app *a, const uint32_t *words, size_t bytes)
 {
-    app a;
     shader s;
     push pc = { .points = POINTS };
-    app_open(&a, NULL);
-    vkt_ctx *ctx = app_adopt(&a);
-    make(n, ctx);
-    open_shader(&s, &a, words, bytes);
-    app_buffer grid = app_buffer_make(&a, sizeof n->level, STORAGE), x = app_buffer_make(&a, sizeof n->x, STORAGE),
-               y = app_buffer_make(&a, sizeof n->y, STORAGE);
+    app_buffer grid = app_buffer_make(a, sizeof n->level, STORAGE), x = app_buffer_make(a, sizeof n->x, STORAGE),
+               y = app_buffer_make(a, sizeof n->y, STORAGE);
+    shader_open(&s, a, words, bytes);
     memcpy(grid.mapped, n->level, sizeof n->level);
     memcpy(x.mapped, n->x, sizeof n->x);
+    memset(y.mapped, 0xff, sizeof n->y); /* NaN */
     bind_store(&s, n->store, &pc);
-    bind(&s, 1, grid.handle, 0, grid.bytes);
-    bind(&s, 2, x.handle, 0, x.bytes);
-    bind(&s, 3, y.handle, 0, y.bytes);
-    dispatch(&s, &pc);
+    shader_bind(&s, 1, grid.handle, 0, grid.bytes);
+    shader_bind(&s, 2, x.handle, 0, x.bytes);
+    shader_bind(&s, 3, y.handle, 0, y.bytes);
+    shader_dispatch(&s, &pc, (POINTS + LANES - 1) / LANES);
     float most = 0;
     for (uint32_t i = 0; i < POINTS * 3; i++) most = fmaxf(most, fabsf(n->y[i]));
     assert_true(most > 0.1f);
@@ -250,19 +134,32 @@ static void compare(network *n, const uint32_t *words, size_t bytes)
         if (!(fabsf(got - n->y[i]) <= CLOSE * most))
             fail_msg("point %u: %.9g inline, %.9g by the program", i / 3, (double)got, (double)n->y[i]);
     }
-    close_shader(&s);
+    shader_close(&s);
+    app_buffer_free(a, &grid);
+    app_buffer_free(a, &x);
+    app_buffer_free(a, &y);
+}
+
+/* Compares the modules of both languages. */
+static void compare_both(network *n, const uint32_t *glsl, size_t glsl_bytes, const uint32_t *hlsl, size_t hlsl_bytes)
+{
+    app a;
+    app_open(&a, NULL);
+    vkt_ctx *ctx = app_adopt(&a);
+    make(n, ctx);
+    compare(n, &a, glsl, glsl_bytes);
+    compare(n, &a, hlsl, hlsl_bytes);
     vkt_program_destroy(&n->p);
     vkt_store_destroy(&n->store);
     vkt_graph_destroy(&n->g);
     vkt_ctx_destroy(&ctx);
-    app_buffer_free(&a, &grid);
-    app_buffer_free(&a, &x);
-    app_buffer_free(&a, &y);
     app_close(&a);
 }
+#define COMPARE(n, name) \
+    compare_both(n, name##_comp_spv, sizeof name##_comp_spv, name##_hlsl_spv, sizeof name##_hlsl_spv)
 
-/* One grid is over a plane, and one is in space. Each has dense levels first, and hashed levels after them. The shaders
- * were compiled with these sizes (tests/CMakeLists.txt). */
+/* The grids are over a plane or in space. The first two have dense levels first, and hashed levels after them. The
+ * shaders were compiled with these sizes (tests/CMakeLists.txt). */
 static void a_plane_is_as_the_program_has_it(void **state)
 {
     (void)state;
@@ -271,7 +168,7 @@ static void a_plane_is_as_the_program_has_it(void **state)
         .frequencies = 3,
         .grid = { .levels = 6, .features = 2, .log2_table_size = 9, .base_resolution = 5, .per_level_scale = 1.7 }
     };
-    compare(&n, inline2_spv, sizeof inline2_spv);
+    COMPARE(&n, plane);
     assert_true(n.level[0].mask == 0 && n.level[5].mask == 511);
 }
 
@@ -283,8 +180,25 @@ static void space_is_as_the_program_has_it(void **state)
         .frequencies = 2,
         .grid = { .levels = 4, .features = 4, .log2_table_size = 8, .base_resolution = 3, .per_level_scale = 2 }
     };
-    compare(&n, inline3_spv, sizeof inline3_spv);
+    COMPARE(&n, space);
     assert_true(n.level[0].mask == 0 && n.level[3].mask == 255);
+}
+
+static void one_feature_and_eight_are_as_the_program_has_them(void **state)
+{
+    (void)state;
+    static network single = {
+        .dims = 2,
+        .frequencies = 2,
+        .grid = { .levels = 8, .features = 1, .log2_table_size = 9, .base_resolution = 4, .per_level_scale = 1.4 }
+    };
+    static network eight = {
+        .dims = 3,
+        .frequencies = 1,
+        .grid = { .levels = 3, .features = 8, .log2_table_size = 8, .base_resolution = 3, .per_level_scale = 2 }
+    };
+    COMPARE(&single, single);
+    COMPARE(&eight, eight);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
@@ -294,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_plane_is_as_the_program_has_it),
         TEST(space_is_as_the_program_has_it),
+        TEST(one_feature_and_eight_are_as_the_program_has_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

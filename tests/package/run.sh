@@ -100,6 +100,8 @@ use_pkg_config static-static "$work/moved" --static
 [ ! -x "$build/samples/vkt-info" ] || step "vkt-info" "$work/moved/bin/vkt-info" --help
 [ -z "$(command -v glslangValidator)" ] || step "vktrain.glsl" glslangValidator -V --quiet -I"$work/moved/include" -o "$work/inline.spv" \
     -DDIMS=2 -DLEVELS=3 -DFEATURES=1 -DFREQUENCIES=1 -DHIDDEN=2 "$source/tests/embed/shaders/inline.comp"
+[ -z "$(command -v glslangValidator)" ] || step "vktrain.hlsl" glslangValidator -D -e main -S comp -V --quiet -I"$work/moved/include" \
+    -o "$work/inline.spv" -DDIMS=2 -DLEVELS=3 -DFEATURES=1 -DFREQUENCIES=1 -DHIDDEN=2 "$source/tests/embed/shaders/inline.hlsl"
 
 # Builds the shared library as a subdirectory of an application. All symbols that it exports begin with vkt_.
 step "subdirectory: configure" cmake -G Ninja -S "$app" -B "$work/sub" -DVKTRAIN_SOURCE="$source" -DBUILD_SHARED_LIBS=ON \

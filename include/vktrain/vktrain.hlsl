@@ -1,0 +1,338 @@
+// vktrain/vktrain.hlsl - trained networks inside an application's shaders: layers and encodings of ops.h for one point.
+// A fragment, compute or any other shader evaluates them inline.
+//
+// HLSL of shader model 6, also for Slang. It has the macros of vktrain.glsl, except for VKT_ARITHMETIC16 and
+// VKT_COOPERATIVE_LAYER.
+// scripts/inline/generate.awk writes vktrain.glsl and vktrain.hlsl from one text, scripts/inline/vktrain.shader.
+//
+// The file declares only functions. Macros make the functions that depend on sizes. Sizes may be macros or constant
+// expressions. Inputs, activations and results are arrays of float4: VKT_VEC4S(n) of them hold n numbers. Components that
+// are left over may have any value, and nothing reads them.
+//
+//   StructuredBuffer<float> store : register(t0);   // vkt_store_buffer: all parameters
+//   StructuredBuffer<uint4> grid : register(t1);    // levels, from vkt_hash_grid_table
+//   #define VKT_FLOAT(i) store[i]
+//   #define VKT_LEVEL(l) grid[l]
+//   #include "vktrain/vktrain.hlsl"
+//   VKT_HASH_GRID(encode, 2, 16, 2)
+//   VKT_MLP3(color_of, VKT_RELU, VKT_IDENTITY, 32, 64, 64, 3)
+//   ..
+//   float4 e[VKT_VEC4S(32)], y[VKT_VEC4S(3)];
+//   encode(table_at, uv, e);
+//   const uint at[6] = { w1_at, b1_at, w2_at, b2_at, w3_at, b3_at };
+//   color_of(at, e, y);
+//   color = y[0].xyz;
+//
+// The index of a parameter counts elements from the start of the binding:
+//   (vkt_store_buffer(..).offset_bytes - the binding's offset in bytes) / 4
+// or it is a macro of the header that vkt_store_export writes. Results equal those of the ops, except for the order of
+// additions, and for functions that use the device's exp and log.
+//
+//   VKT_FLOAT(i)   reads element i of the parameters, as a float; you may redefine it between two uses of the macros
+//                  below
+//   VKT_FLOAT2(i), VKT_FLOAT4(i)
+//                  read elements i to i + 1 or i + 3. By default these are two or four VKT_FLOAT. Define them if wider
+//                  loads are faster. They are used for weights if I is a multiple of 4, for a bias if O is one, and for
+//                  tables of more than one feature. So if all parameters begin at multiples of 4, i is a multiple of 2
+//                  or 4, and store4[(i) >> 2] of a buffer of float4 is right. (Both vkt_store_buffer and vkt_store_export
+//                  align parameters so.)
+//   VKT_LEVEL(l)   reads level l of a hash grid: a uint4 (resolution, mask, first, entries), from a buffer or a
+//                  constant array; you may redefine it in the same way
+//   VKT_UNROLL     which loops of layers and encodings are unrolled. Define it before the #include.
+//                  0: none. The size of the code does not depend on the widths, and every driver compiles it quickly.
+//                     This is the default.
+//                  1: loops over inputs
+//                  2: loops over inputs and outputs. The code has one multiplication per weight. On GPUs this is the
+//                     fastest for networks of a few thousand weights. CPU drivers may compile it for minutes.
+#ifndef VKTRAIN_HLSL
+#define VKTRAIN_HLSL
+#ifndef VKT_UNROLL
+#define VKT_UNROLL 0
+#endif
+#define VKT_SHORT_LOOP [unroll]
+#if VKT_UNROLL > 0
+#define VKT_INPUT_LOOP [unroll]
+#else
+#define VKT_INPUT_LOOP [loop]
+#endif
+#if VKT_UNROLL > 1
+#define VKT_OUTPUT_LOOP [unroll]
+#else
+#define VKT_OUTPUT_LOOP [loop]
+#endif
+#define VKT_VEC4S(n) (((n) + 3) / 4)
+#define VKT_PASTE_EXPANDED(a, b) a##b
+#define VKT_PASTE(a, b) VKT_PASTE_EXPANDED(a, b)
+
+// ---- how parameters are stored ----
+
+// For a file of vkt_store_export in float16 or bfloat16, define VKT_WORD(i), which reads word i (32 bits) of the file, and
+//   #define VKT_FLOAT(i) VKT_HALF(i)      or VKT_BFLOAT(i)
+//   #define VKT_FLOAT2(i) VKT_HALF2(i)    or VKT_BFLOAT2(i)
+//   #define VKT_FLOAT4(i) VKT_HALF4(i)    or VKT_BFLOAT4(i)
+// An element is a number of 16 bits then, and indices count these.
+#define VKT_HALF(i) vkt_two_halfs(VKT_WORD((i) >> 1u) >> 16u * ((i) & 1u)).x
+#define VKT_HALF2(i) vkt_two_halfs(VKT_WORD((i) >> 1u))
+#define VKT_HALF4(i) float4(vkt_two_halfs(VKT_WORD((i) >> 1u)), vkt_two_halfs(VKT_WORD(((i) >> 1u) + 1u)))
+#define VKT_BFLOAT(i) asfloat((VKT_WORD((i) >> 1u) >> 16u * ((i) & 1u)) << 16u)
+#define VKT_BFLOAT2(i) vkt_four_bfloats(VKT_WORD((i) >> 1u), 0u).xy
+#define VKT_BFLOAT4(i) vkt_four_bfloats(VKT_WORD((i) >> 1u), VKT_WORD(((i) >> 1u) + 1u))
+float2 vkt_two_halfs(uint word) { return float2(f16tof32(word & 0xffffu), f16tof32(word >> 16u)); }
+float4 vkt_four_bfloats(uint a, uint b)
+{
+    return asfloat(uint4(a << 16u, a & 0xffff0000u, b << 16u, b & 0xffff0000u));
+}
+
+#ifndef VKT_FLOAT2
+#define VKT_FLOAT2(i) float2(VKT_FLOAT(i), VKT_FLOAT((i) + 1u))
+#endif
+#ifndef VKT_FLOAT4
+#define VKT_FLOAT4(i) VKT_FOUR_FLOATS(i)
+#endif
+#define VKT_FOUR_FLOATS(i) float4(VKT_FLOAT(i), VKT_FLOAT((i) + 1u), VKT_FLOAT((i) + 2u), VKT_FLOAT((i) + 3u))
+
+#define VKT_REAL4 float4
+
+// ---- activations: functions of a float4, component by component ----
+
+// Returns `yes` where c is true, and `no` elsewhere.
+float4 vkt_choose(bool4 c, float4 yes, float4 no)
+{
+    return float4(c.x ? yes.x : no.x, c.y ? yes.y : no.y, c.z ? yes.z : no.z, c.w ? yes.w : no.w);
+}
+#define VKT_LESS(a, b) ((a) < (b))
+#define VKT_EQUAL(a, b) ((a) == (b))
+
+// FUNCTION in the macros below is any macro or function of a float4, for instance one of these. Write a macro for those
+// that have parameters: #define LEAKY(v) VKT_LEAKY_RELU(v, 0.01)
+// The error of SIGMOID, TANH, ELU and SOFTPLUS is that of the device's exp and log, relative to the larger of the
+// result and 1.
+#define VKT_IDENTITY(v) (v)
+#define VKT_RELU(v) max(v, (float4)(0.0))
+#define VKT_LEAKY_RELU(v, slope) vkt_leaky_relu(v, slope)
+#define VKT_ELU(v, alpha) vkt_elu(v, alpha)
+#define VKT_GELU(v) vkt_gelu(v)
+#define VKT_GELU_TANH(v) vkt_gelu_tanh(v)
+#define VKT_SILU(v) vkt_silu(v)
+#define VKT_HARDSWISH(v) vkt_hardswish(v)
+#define VKT_SIGMOID(v) vkt_sigmoid(v)
+#define VKT_TANH(v) vkt_tanh(v)
+#define VKT_SOFTPLUS(v, beta, threshold) vkt_softplus(v, beta, threshold)
+#define VKT_EXP(v) exp(v)
+
+float4 vkt_leaky_relu(float4 v, float slope) { return vkt_choose(VKT_LESS((float4)(0.0), v), v, slope * v); }
+float4 vkt_elu(float4 v, float alpha)
+{
+    return vkt_choose(VKT_LESS((float4)(0.0), v), v, alpha * (exp(min(v, (float4)(0.0))) - 1.0));
+}
+// exp(-v) is at most e^88, so that the quotient is never infinity / infinity.
+float4 vkt_sigmoid(float4 v) { return 1.0 / (1.0 + exp(-max(v, (float4)(-88.0)))); }
+float4 vkt_tanh(float4 v) { return 1.0 - 2.0 / (1.0 + exp(2.0 * min(v, (float4)(44.0)))); }
+float4 vkt_silu(float4 v) { return v * vkt_sigmoid(v); }
+float4 vkt_hardswish(float4 v) { return v * (clamp(v + 3.0, (float4)(0.0), (float4)(6.0)) * (1.0 / 6.0)); }
+float4 vkt_gelu_tanh(float4 v) { return v * vkt_sigmoid(1.59576912160573 * (v + 0.044715 * v * v * v)); }
+// Computes x (1 + erf(x / sqrt 2)) / 2. The probability above |x| of a normal variable is the polynomial of
+// shaders/lib/special.glsl.
+float4 vkt_gelu(float4 x)
+{
+    const float4 t = min(abs(x), (float4)(20.0)), v = (t - 2.5) / (t + 2.5);
+    float4 r = v * -6.52969578e-5 - 2.29972606e-4;
+    r = 1.28341394e-3 + v * (1.26736312e-3 + v * (2.67419945e-6 + v * r));
+    r = 4.60631090e-2 + v * (-8.69975860e-3 + v * (-6.04897811e-3 + v * r));
+    r = 4.94659661e-1 + v * (-9.15874893e-2 + v * (-3.77166617e-2 + v * r));
+    const float4 above = exp(-0.5 * t * t) * (r / (1.0 + t));
+    return x * vkt_choose(VKT_LESS(x, (float4)(0.0)), above, 1.0 - above);
+}
+float4 vkt_softplus(float4 v, float beta, float threshold)
+{
+    const float4 z = beta * v, y = max(z, (float4)(0.0)) + log(1.0 + exp(-abs(z)));
+    return vkt_choose(VKT_LESS((float4)(threshold), z), v, y / beta);
+}
+
+// ---- layers ----
+
+// VKT_LAYER defines void name(uint weight, uint bias, float4 x[VKT_VEC4S(I)], out float4 y[VKT_VEC4S(O)]). It computes
+// y = FUNCTION(weight x + bias). The parameters start at elements `weight` and `bias`. The weight is (O,I), row-major, as in
+// vkt_mlp and vkt_linear. If `bias` is VKT_NO_BIAS, there is no bias.
+#define VKT_NO_BIAS 0xffffffffu
+#define VKT_LAYER(name, I, O, FUNCTION)                                                         \
+    void name(uint weight, uint bias, VKT_REAL4 x[VKT_VEC4S(I)], out VKT_REAL4 y[VKT_VEC4S(O)]) \
+    {                                                                                           \
+        VKT_LAYER_BODY(weight, bias, x, I, y, O, FUNCTION)                                      \
+    }
+
+// VKT_MLP2 to VKT_MLP5 define a network of 2 to 5 layers:
+//   void name(uint at[2 * LAYERS], float4 x[VKT_VEC4S(I)], out float4 y[VKT_VEC4S(O)])
+// `at` has the start of weight and bias of each layer in turn. The hidden layers have the widths H1, H2, .. and
+// FUNCTION. The last layer has LAST. Calls of VKT_LAYER do the same, but each of them copies its arrays.
+#define VKT_MLP2(name, FUNCTION, LAST, I, H1, O)                                    \
+    void name(uint at[4], VKT_REAL4 x[VKT_VEC4S(I)], out VKT_REAL4 y[VKT_VEC4S(O)]) \
+    {                                                                               \
+        VKT_REAL4 h1[VKT_VEC4S(H1)];                                                \
+        VKT_LAYER_BODY(at[0], at[1], x, I, h1, H1, FUNCTION)                        \
+        VKT_LAYER_BODY(at[2], at[3], h1, H1, y, O, LAST)                            \
+    }
+#define VKT_MLP3(name, FUNCTION, LAST, I, H1, H2, O)                                \
+    void name(uint at[6], VKT_REAL4 x[VKT_VEC4S(I)], out VKT_REAL4 y[VKT_VEC4S(O)]) \
+    {                                                                               \
+        VKT_REAL4 h1[VKT_VEC4S(H1)], h2[VKT_VEC4S(H2)];                             \
+        VKT_LAYER_BODY(at[0], at[1], x, I, h1, H1, FUNCTION)                        \
+        VKT_LAYER_BODY(at[2], at[3], h1, H1, h2, H2, FUNCTION)                      \
+        VKT_LAYER_BODY(at[4], at[5], h2, H2, y, O, LAST)                            \
+    }
+#define VKT_MLP4(name, FUNCTION, LAST, I, H1, H2, H3, O)                            \
+    void name(uint at[8], VKT_REAL4 x[VKT_VEC4S(I)], out VKT_REAL4 y[VKT_VEC4S(O)]) \
+    {                                                                               \
+        VKT_REAL4 h1[VKT_VEC4S(H1)], h2[VKT_VEC4S(H2)], h3[VKT_VEC4S(H3)];          \
+        VKT_LAYER_BODY(at[0], at[1], x, I, h1, H1, FUNCTION)                        \
+        VKT_LAYER_BODY(at[2], at[3], h1, H1, h2, H2, FUNCTION)                      \
+        VKT_LAYER_BODY(at[4], at[5], h2, H2, h3, H3, FUNCTION)                      \
+        VKT_LAYER_BODY(at[6], at[7], h3, H3, y, O, LAST)                            \
+    }
+#define VKT_MLP5(name, FUNCTION, LAST, I, H1, H2, H3, H4, O)                                  \
+    void name(uint at[10], VKT_REAL4 x[VKT_VEC4S(I)], out VKT_REAL4 y[VKT_VEC4S(O)])          \
+    {                                                                                         \
+        VKT_REAL4 h1[VKT_VEC4S(H1)], h2[VKT_VEC4S(H2)], h3[VKT_VEC4S(H3)], h4[VKT_VEC4S(H4)]; \
+        VKT_LAYER_BODY(at[0], at[1], x, I, h1, H1, FUNCTION)                                  \
+        VKT_LAYER_BODY(at[2], at[3], h1, H1, h2, H2, FUNCTION)                                \
+        VKT_LAYER_BODY(at[4], at[5], h2, H2, h3, H3, FUNCTION)                                \
+        VKT_LAYER_BODY(at[6], at[7], h3, H3, h4, H4, FUNCTION)                                \
+        VKT_LAYER_BODY(at[8], at[9], h4, H4, y, O, LAST)                                      \
+    }
+
+// The statements of a layer. Each iteration computes four outputs. vkt_sum[r] has four partial sums of output r. If O is
+// not a multiple of 4, the last iteration computes the last output several times. If I is not one, the last 1 to 3
+// products come after the loop.
+#define VKT_LAYER_BODY(WEIGHT, BIAS, IN, I, OUT, O, FUNCTION)                                          \
+    {                                                                                                  \
+        VKT_OUTPUT_LOOP for (uint vkt_o = 0u; vkt_o < uint(VKT_VEC4S(O)); vkt_o++) {                   \
+            const uint4 vkt_row = min(4u * vkt_o + uint4(0u, 1u, 2u, 3u), (uint4)(uint((O) - 1)));     \
+            const uint4 vkt_at = (WEIGHT) + vkt_row * uint(I);                                         \
+            VKT_REAL4 vkt_sum[4];                                                                      \
+            VKT_SHORT_LOOP for (uint vkt_s = 0u; vkt_s < 4u; vkt_s++) vkt_sum[vkt_s] = (float4)(0.0);  \
+            VKT_INPUT_LOOP for (uint vkt_i = 0u; vkt_i < uint((I) / 4); vkt_i++) {                     \
+                const VKT_REAL4 vkt_v = IN[vkt_i];                                                     \
+                VKT_SHORT_LOOP for (uint vkt_r = 0u; vkt_r < 4u; vkt_r++)                              \
+                    vkt_sum[vkt_r] += VKT_REAL4(VKT_ROW4(vkt_at[vkt_r] + 4u * vkt_i, I)) * vkt_v;      \
+            }                                                                                          \
+            if ((I) % 4 != 0) {                                                                        \
+                const float4 vkt_rest = VKT_ONLY((I) % 4, float4(IN[VKT_VEC4S(I) - 1]));               \
+                VKT_SHORT_LOOP for (uint vkt_q = 0u; vkt_q < 4u; vkt_q++)                              \
+                    vkt_sum[vkt_q] +=                                                                  \
+                        VKT_REAL4(VKT_REST4(vkt_at[vkt_q] + uint((I) / 4 * 4), (I) % 4) * vkt_rest);   \
+            }                                                                                          \
+            float4 vkt_y = float4(VKT_TOTAL(vkt_sum[0]), VKT_TOTAL(vkt_sum[1]), VKT_TOTAL(vkt_sum[2]), \
+                              VKT_TOTAL(vkt_sum[3]));                                                  \
+            if ((BIAS) != VKT_NO_BIAS) {                                                               \
+                if ((O) % 4 == 0)                                                                      \
+                    vkt_y += VKT_FLOAT4((BIAS) + 4u * vkt_o);                                          \
+                else                                                                                   \
+                    vkt_y += float4(VKT_FLOAT((BIAS) + vkt_row.x), VKT_FLOAT((BIAS) + vkt_row.y),      \
+                                  VKT_FLOAT((BIAS) + vkt_row.z), VKT_FLOAT((BIAS) + vkt_row.w));       \
+            }                                                                                          \
+            OUT[vkt_o] = VKT_REAL4(FUNCTION(vkt_y));                                                   \
+        }                                                                                              \
+    }
+#define VKT_TOTAL(v) ((float((v).x) + float((v).y)) + (float((v).z) + float((v).w)))
+// Four weights of a row of I.
+#define VKT_ROW4(i, I) ((I) % 4 == 0 ? VKT_FLOAT4(i) : VKT_FOUR_FLOATS(i))
+// The first n components of a float4, or n weights from i on, followed by zeros. n is 1 to 3.
+#define VKT_ONLY(n, v) float4((v).x, (n) > 1 ? (v).y : 0.0, (n) > 2 ? (v).z : 0.0, 0.0)
+#define VKT_REST4(i, n) float4(VKT_FLOAT(i), (n) > 1 ? VKT_FLOAT((i) + 1u) : 0.0, (n) > 2 ? VKT_FLOAT((i) + 2u) : 0.0, 0.0)
+
+// ---- hash grids: vkt_hash_grid ----
+
+// Returns the upper 32 bits of a * b, and sets `low` to the lower ones.
+uint4 vkt_multiply_high(uint4 a, uint b, out uint4 low)
+{
+    const uint4 a0 = a & 0xffffu, a1 = a >> 16u;
+    const uint b0 = b & 0xffffu, b1 = b >> 16u;
+    const uint4 middle = a1 * b0 + (a0 * b0 >> 16u), rest = a0 * b1 + (middle & 0xffffu);
+    low = a * b;
+    return a1 * b1 + (middle >> 16u) + (rest >> 16u);
+}
+
+// Computes for four coordinates: the cell of a grid, and `fraction`, the coordinate's position inside the cell (0 to 1).
+// Coordinates are clamped to [0,1]. The product of resolution and x is computed in fractions of 2^32: in fine grids a product
+// of floats would leave no digits for `fraction`. If x is NaN, `fraction` is NaN.
+void vkt_hash_grid_cell(float4 x, uint resolution, out uint4 cell, out float4 fraction)
+{
+    uint4 rest;
+    cell = vkt_multiply_high(uint4(4294967296.0 * clamp(x, (float4)0.0, (float4)0.99999994)), resolution, rest);
+    fraction = vkt_choose(VKT_LESS(x, (float4)1.0), float4(rest) / 4294967296.0, (float4)1.0);
+    fraction = vkt_choose(isnan(x), x, fraction);
+}
+
+// Returns the index of the entry for corner c, counted from the level's first entry. In two dimensions c.z = 0. (Mueller et
+// al. 2022, section 3 and equation 4.)
+uint vkt_hash_grid_entry(uint3 c, uint4 level)
+{
+    const uint row = level.x + 1u;
+    return level.y == 0u ? c.x + row * (c.y + row * c.z) : (c.x ^ c.y * 2654435761u ^ c.z * 805459861u) & level.y;
+}
+
+// VKT_HASH_GRID defines void name(uint table, floatD x, out float4 y[VKT_VEC4S(LEVELS * F)]). It computes the features y of
+// point x. D is 2 or 3. F is 1, 2, 4 or 8. The table of the hash grid starts at element `table`.
+#define VKT_HASH_GRID(name, D, LEVELS, F)                                                          \
+    void name(uint table, VKT_PASTE(float, D) x, out VKT_REAL4 y[VKT_VEC4S((LEVELS) * (F))])       \
+    {                                                                                              \
+        VKT_OUTPUT_LOOP for (uint q = 0u; q < uint(VKT_VEC4S((LEVELS) * (F))); q++) {              \
+            float4 sum = (float4)(0.0);                                                            \
+            VKT_SHORT_LOOP for (uint c = 0u; c < 4u; c += uint((F) < 4 ? (F) : 4)) {               \
+                const uint first = min(4u * q + c, uint((LEVELS) * (F) - 1));                      \
+                const uint4 level = VKT_LEVEL(first / uint(F));                                    \
+                uint4 cell;                                                                        \
+                float4 fraction;                                                                   \
+                vkt_hash_grid_cell(VKT_PASTE(VKT_POINT, D)(x), level.x, cell, fraction);           \
+                VKT_INPUT_LOOP for (uint k = 0u; k < 1u << uint(D); k++) {                         \
+                    const uint3 side = uint3(k, k >> 1u, k >> 2u) & 1u;                            \
+                    const float share = VKT_SHARE(x) * VKT_SHARE(y) * VKT_SHARE(z);                \
+                    const uint entry = level.z + vkt_hash_grid_entry(cell.xyz + side, level);      \
+                    const uint at = table + entry * uint(F) + first % uint(F);                     \
+                    const float4 part = share * VKT_FEATURES(at, F);                               \
+                    sum += c == 0u ? part : c == 1u ? part.wxyz : c == 2u ? part.zwxy : part.yzwx; \
+                }                                                                                  \
+            }                                                                                      \
+            y[q] = VKT_REAL4(sum);                                                                 \
+        }                                                                                          \
+    }
+// The first four features of an entry, or all of them, followed by zeros.
+#define VKT_FEATURES(i, F) \
+    ((F) == 1 ? float4(VKT_FLOAT(i), 0.0, 0.0, 0.0) : (F) == 2 ? float4(VKT_FLOAT2(i), 0.0, 0.0) : VKT_FLOAT4(i))
+#define VKT_SHARE(axis) (side.axis == 0u ? 1.0 - fraction.axis : fraction.axis)
+#define VKT_POINT2(x) float4(x, 0.0, 0.0)
+#define VKT_POINT3(x) float4(x, 0.0)
+
+// ---- frequencies: vkt_frequency ----
+
+// Computes sin(pi x) and cos(pi x). x is reduced to the distance from the nearest multiple of 1/2, which is at most 1/4, and
+// then the series is used. The error is one or two ulp. The result is exact if x is a multiple of 1/2. Whole periods are
+// subtracted without rounding.
+void vkt_sin_cos_pi(float4 x, out float4 sin_pi, out float4 cos_pi)
+{
+    const float4 t = x - 2.0 * round(0.5 * x), quarter = round(2.0 * t), r = t - 0.5 * quarter, u = r * r;
+    const float4 s = r * (3.14159265358979 + u * (-5.16771278004997 + u * (2.55016403987735 + u * (-0.599264529320792 +
+                   u * 0.0821458866111282))));
+    const float4 c = 1.0 + u * (-4.93480220054468 + u * (4.05871212641677 + u * (-1.33526276885459 + u * (0.235330630358893 -
+                   u * 0.0258068913900141))));
+    const bool4 odd = VKT_EQUAL(abs(quarter), (float4)1.0);
+    const float4 sign_if_even = vkt_choose(VKT_EQUAL(abs(quarter), (float4)2.0), (float4)-1.0, (float4)1.0);
+    const float4 sign_of_both = vkt_choose(odd, quarter, sign_if_even);
+    sin_pi = sign_of_both * vkt_choose(odd, c, s);
+    cos_pi = sign_of_both * vkt_choose(odd, -s, c);
+}
+
+// VKT_FREQUENCY defines void name(floatD x, out float4 y[VKT_VEC4S(2 * D * K)]). It computes sine and cosine of each
+// coordinate of x, at K frequencies. D is 2 to 4.
+#define VKT_FREQUENCY(name, D, K)                                                          \
+    void name(VKT_PASTE(float, D) x, out VKT_REAL4 y[VKT_VEC4S(2 * (D) * (K))])            \
+    {                                                                                      \
+        VKT_OUTPUT_LOOP for (uint q = 0u; q < uint(VKT_VEC4S(2 * (D) * (K))); q++) {       \
+            const uint a = 2u * q, b = min(a + 1u, uint((D) * (K) - 1)), n = uint(K);      \
+            float4 s, c;                                                                   \
+            vkt_sin_cos_pi(float4(asfloat(a % n + 127u << 23u) * x[a / n],                 \
+                                asfloat(b % n + 127u << 23u) * x[b / n], 0.0, 0.0), s, c); \
+            y[q] = VKT_REAL4(float4(s.x, c.x, s.y, c.y));                                  \
+        }                                                                                  \
+    }
+#endif

@@ -1,0 +1,35 @@
+// inline.hlsl - the program of inline.comp, in HLSL.
+[[vk::push_constant]] cbuffer Push { uint points, table, w1, b1, w2, b2, w3, unused; }; // as glslang wants it
+StructuredBuffer<float> store : register(t0);
+StructuredBuffer<uint4> grid : register(t1);
+StructuredBuffer<float> x : register(t2);
+RWStructuredBuffer<float> y : register(u3);
+#define VKT_FLOAT(i) store[i]
+#define VKT_LEVEL(l) grid[l]
+#include "vktrain/vktrain.hlsl"
+
+#define FEATURES4 VKT_VEC4S(LEVELS * FEATURES)
+#define WAVES4 VKT_VEC4S(2 * DIMS * FREQUENCIES)
+VKT_HASH_GRID(hash_grid, DIMS, LEVELS, FEATURES)
+VKT_FREQUENCY(frequency, DIMS, FREQUENCIES)
+VKT_MLP3(network, VKT_RELU, VKT_IDENTITY, LEVELS * FEATURES + 2 * DIMS * FREQUENCIES, HIDDEN, HIDDEN, 3)
+#if DIMS == 3
+#define POINT(n) float3(x[3 * n], x[3 * n + 1], x[3 * n + 2])
+#else
+#define POINT(n) float2(x[2 * n], x[2 * n + 1])
+#endif
+
+[numthreads(16, 1, 1)] void main(uint3 id : SV_DispatchThreadID)
+{
+    const uint n = id.x;
+    if (n >= points) return;
+    float4 features[FEATURES4], waves[WAVES4], e[FEATURES4 + WAVES4], rgb[1];
+    const uint at[6] = { w1, b1, w2, b2, w3, VKT_NO_BIAS };
+    uint i;
+    hash_grid(table, POINT(n), features);
+    frequency(POINT(n), waves);
+    for (i = 0; i < FEATURES4; i++) e[i] = features[i];
+    for (i = 0; i < WAVES4; i++) e[FEATURES4 + i] = waves[i];
+    network(at, e, rgb);
+    for (i = 0; i < 3; i++) y[3 * n + i] = rgb[0][i];
+}

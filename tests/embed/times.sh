@@ -1,0 +1,27 @@
+#!/bin/sh
+# times.sh BUILD [DRIVERS] - compile and run times of the network of docs/embedding.md, on the CPU drivers of this machine and of
+# tests/drivers.sh, and what RADV's compiler makes of it. It is no test: the times depend on the machine.
+set -u
+build=${1:?usage: times.sh BUILD [DRIVERS]}
+drivers=${2-/nonexistent}
+program=$build/tests/embed_times
+unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES VK_ICD_FILENAMES GALLIVM_PERF
+export MESA_SHADER_CACHE_DISABLE=true
+cmake --build "$build" --target embed_times >/dev/null || exit 1
+
+# run FILE COMMAND...: runs a command with the driver of FILE, if it is there.
+run() {
+    file=$1
+    shift
+    if [ -f "$file" ]; then
+        VK_DRIVER_FILES=$file "$@"
+    else
+        echo "SKIPPED: no $file"
+    fi
+}
+icd=/usr/share/vulkan/icd.d
+run $icd/lvp_icd.x86_64.json "$program"
+run "$drivers/swiftshader.json" "$program"
+run "$drivers/mesa25.json" "$program"
+run "$drivers/mesa26.json" "$drivers/newer/run" "$program"
+run $icd/radeon_icd.x86_64.json env RADV_FORCE_FAMILY=gfx1100 "$program" --compile
