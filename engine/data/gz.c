@@ -1,18 +1,16 @@
 /* data/gz.c - see gz.h. */
 #include "data/gz.h"
 
-#include <fcntl.h>
-#include <unistd.h>
 #include <zlib.h>
 
 vkt_result vkt_gz_open(const vkt_host *h, const char *path, vkt_gz *g)
 {
     *g = (vkt_gz){ .h = h };
     VKT_TRY(vkt_file_open(h, path, &g->file));
-    const int fd = fcntl(g->file.fd, F_DUPFD_CLOEXEC, 0); /* gzclose closes this copy */
+    const int fd = vkt_file_duplicate(&g->file); /* gzclose closes it */
     g->gz = fd < 0 ? NULL : gzdopen(fd, "rb");
     if (g->gz) return VKT_OK;
-    if (fd >= 0) close(fd);
+    vkt_file_close_duplicate(fd);
     vkt_file_close(&g->file);
     return fd < 0 ? vkt_fail(h, VKT_E_IO, "cannot read \"%s\": no file descriptor for zlib", path)
                   : vkt_fail(h, VKT_E_NOMEM, "cannot read \"%s\": no memory for zlib", path);

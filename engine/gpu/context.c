@@ -1,7 +1,9 @@
 /* gpu/context.c - opens and closes a device. Only this file distinguishes a host's device from the engine's own. */
 #include "gpu/internal.h"
 
-#include <unistd.h>
+#include "base/paths.h"
+#include "base/system.h"
+
 
 /* ---- the engine's own device ---- */
 
@@ -17,7 +19,7 @@ static vkt_ctx *ctx_new(const vkt_host *host)
     ctx->counting = (vkt_counting){ h.alloc, &ctx->counters.host_allocs };
     ctx->host.alloc = (vkt_allocator){ vkt_counting_resize, &ctx->counting };
     ctx->owns_device = true;
-    ctx->process = getpid();
+    ctx->process = vkt_process_id();
     return ctx;
 }
 
@@ -193,7 +195,7 @@ static void look_for_tuning(vkt_ctx *ctx)
 {
     char *path = NULL;
     if (!ctx->traits.tuning_pays || !ctx->keeps_cache || vkt_env_disabled("tuning")) return;
-    if (vkt_cache_path(ctx, VKT_TUNING_SUFFIX, &path) == VKT_OK && path) ctx->lacks_tuning = access(path, F_OK) != 0;
+    if (vkt_cache_path(ctx, VKT_TUNING_SUFFIX, &path) == VKT_OK && path) ctx->lacks_tuning = !vkt_path_exists(path);
     vkt_free(&ctx->host, path);
 }
 

@@ -4,7 +4,8 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+
+#include "base/paths.h"
 
 /* ---- requirements ---- */
 
@@ -296,7 +297,7 @@ void vkt_explain_no_device(char out[512])
         out, 512,
         "no Vulkan device was found: %s is set to \"%.160s\", so the loader looks for no other driver, and %s; unset "
         "it, or have it name a driver's file (apt install mesa-vulkan-drivers puts some into /usr/share/vulkan/icd.d)",
-        variable, value, access(first, R_OK) == 0 ? "could load none of these" : "the first of these cannot be read");
+        variable, value, vkt_path_is_readable(first) ? "could load none of these" : "the first of these cannot be read");
 }
 
 vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_t count, const char *selector,

@@ -5,11 +5,11 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "abi/coop.abi.h"
 #include "abi/lanes.abi.h"
 #include "abi/storage.abi.h"
+#include "base/system.h"
 #include "spirv_modules.h" /* generated: vkt_spv_<ID> and vkt_spv_<ID>_texel */
 
 /* Kernels that the program has added. */
@@ -277,8 +277,7 @@ static vkt_result run_jobs(vkt_ctx *ctx, job *jobs, uint32_t n)
 {
     compile_pool c = { .ctx = ctx, .jobs = jobs, .n = n };
     pthread_t threads[MAX_THREADS];
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    const uint32_t most = VKT_MIN(n, VKT_MIN((uint32_t)VKT_MAX(cores, 1), MAX_THREADS + 1u));
+    const uint32_t most = VKT_MIN(n, VKT_MIN(vkt_cpu_count(), MAX_THREADS + 1u));
     uint32_t others = 0;
     while (!ctx->messenger && others + 1 < most && pthread_create(&threads[others], NULL, work, &c) == 0) others++;
     work(&c);

@@ -18,13 +18,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* VKT_API marks the functions that the library exports. VKT_PRINTF marks functions whose arguments the compiler checks
- * like those of printf. */
-#if defined(__GNUC__)
+/* VKT_API marks the functions that the library exports. The build of a DLL defines VKT_BUILDS_DLL; programs need not.
+ * VKT_PRINTF marks functions whose arguments the compiler checks like those of printf. */
+#if defined(VKT_BUILDS_DLL)
+#define VKT_API __declspec(dllexport)
+#elif defined(__GNUC__) && !defined(_WIN32)
 #define VKT_API __attribute__((visibility("default")))
-#define VKT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define VKT_API
+#endif
+#if defined(__GNUC__) && defined(_WIN32) /* "printf" there means the formats of Microsoft's old C library */
+#define VKT_PRINTF(fmt, args) __attribute__((format(gnu_printf, fmt, args)))
+#elif defined(__GNUC__)
+#define VKT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
 #define VKT_PRINTF(fmt, args)
 #endif
 
