@@ -20,7 +20,7 @@ bool vkt_path_exists(const char *path);
 bool vkt_path_is_readable(const char *path);
 /* Finds out whether a path is a folder. A link counts as its target. ENOENT: there is nothing at this path. */
 int vkt_path_is_folder(const char *path, bool *is);
-/* Removes a file. */
+/* Removes a file or an empty folder. */
 int vkt_path_remove(const char *path);
 
 /* Makes a folder. EEXIST: something exists at this path. `is_private`: only this user may read it (POSIX). */

@@ -41,7 +41,7 @@ int vkt_path_is_folder(const char *path, bool *is)
 
 int vkt_path_remove(const char *path)
 {
-    return unlink(path) == 0 ? 0 : errno;
+    return remove(path) == 0 ? 0 : errno;
 }
 
 int vkt_folder_make(const char *path, bool is_private)

@@ -63,9 +63,11 @@ int vkt_path_is_folder(const char *path, bool *is)
 int vkt_path_remove(const char *path)
 {
     wchar_t wide[VKT_WIDE_PATH];
-    const int error = vkt_wide_path(path, wide);
+    bool is_folder;
+    int error = vkt_path_is_folder(path, &is_folder);
+    if (!error) error = vkt_wide_path(path, wide);
     if (error) return error;
-    return DeleteFileW(wide) ? 0 : vkt_errno_of(GetLastError());
+    return (is_folder ? RemoveDirectoryW(wide) : DeleteFileW(wide)) ? 0 : vkt_errno_of(GetLastError());
 }
 
 int vkt_folder_make(const char *path, bool is_private)
