@@ -5,7 +5,8 @@
 # DEFINE. An entry whose `texels` is not 0 is compiled a second time with VKT_TEXEL=1. The second module has
 # the same bindings, but loads from texel buffers.
 include(${CMAKE_CURRENT_LIST_DIR}/Kernels.cmake)
-option(VKT_COMPRESS_SPIRV "zlib compresses the SPIR-V in the library" ON)
+include(CMakeDependentOption)
+cmake_dependent_option(VKT_COMPRESS_SPIRV "zlib compresses the SPIR-V in the library" ON VKT_WITH_ZLIB OFF)
 set(VKT_SPIRV "" CACHE PATH "the folder spv of another build of this tree, with the same VKT_GLSLANG_COOP: its modules are embedded")
 include(${CMAKE_CURRENT_LIST_DIR}/HostTools.cmake)
 file(GLOB VKT_SHADER_DEPENDS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/lib/*.glsl ${PROJECT_SOURCE_DIR}/shaders/abi/*.h

@@ -146,6 +146,12 @@ vkt_result vkt_fail_nomem(const vkt_host *h, const char *what, size_t bytes)
     return vkt_fail(h, VKT_E_NOMEM, "out of host memory: %zu bytes for %s", bytes, what);
 }
 
+vkt_result vkt_fail_without(const vkt_host *h, const char *what, const char *library, const char *option)
+{
+    return vkt_fail(h, VKT_E_UNSUPPORTED, "\"%s\": vktrain was built without %s (VKT_WITH_%s=OFF)", what, library,
+                    option);
+}
+
 vkt_result vkt_fail_null(const vkt_host *h, const char *function, const char *argument)
 {
     const vkt_host host = vkt_host_resolve(h);

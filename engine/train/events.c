@@ -9,10 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <png.h>
-
 #include "base/paths.h"
 #include "base/system.h"
+#include "data/png_encode.h"
 #include "train/events.h"
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
@@ -311,26 +310,6 @@ vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const 
     return write_value(e, step, &value);
 }
 
-/* Encodes the image as PNG: *n bytes at *png, which the caller frees with vkt_free. */
-static vkt_result encode(const vkt_host *h, const uint8_t *pixels, uint32_t height, uint32_t width, uint32_t channels,
-                         void **png, size_t *n)
-{
-    png_image image = { .version = PNG_IMAGE_VERSION, .width = width, .height = height };
-    image.format = channels == 1 ? PNG_FORMAT_GRAY : channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA;
-    png_alloc_size_t room = 0;
-    *png = NULL;
-    if (!png_image_write_to_memory(&image, NULL, &room, 0, pixels, 0, NULL))
-        return vkt_fail(h, VKT_E_IO, "an image cannot be encoded: %s", image.message);
-    *png = vkt_alloc(h, room);
-    if (!*png) return vkt_fail_nomem(h, "an image", room);
-    if (!png_image_write_to_memory(&image, *png, &room, 0, pixels, 0, NULL)) {
-        vkt_free(h, *png);
-        return vkt_fail(h, VKT_E_IO, "an image cannot be encoded: %s", image.message);
-    }
-    *n = room;
-    return VKT_OK;
-}
-
 /* Writes a Summary.Value with field 4 image. Fields of the image: 1 height, 2 width, 3 colorspace (the number of
  * channels), 4 encoded_image_string. */
 vkt_result vkt_events_image(vkt_events *e, const char *tag, uint64_t step, const uint8_t *pixels, uint32_t height,
@@ -344,7 +323,7 @@ vkt_result vkt_events_image(vkt_events *e, const char *tag, uint64_t step, const
     size_t n = 0;
     bytes value;
     VKT_TRY(begin_value(e, tag, &value));
-    const vkt_result r = encode(&e->h, pixels, height, width, channels, &png, &n);
+    const vkt_result r = vkt_png_encode(&e->h, pixels, height, width, channels, &png, &n);
     if (r != VKT_OK) {
         vkt_free(&e->h, value.p);
         return r;

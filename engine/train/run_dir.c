@@ -11,6 +11,9 @@
 #include "train/trainer.h"
 #include "vktrain/events.h"
 
+/* What this build has (cmake/Libraries.cmake). */
+enum { HAS_JSON = VKT_HAS_JANSSON, HAS_PLOTS = VKT_HAS_CAIRO, HAS_IMAGES = VKT_HAS_CAIRO && VKT_HAS_PNG };
+
 enum { IMAGE = VKT_RUN_FILE_COUNT /* a temporary PNG file of the plot, for TensorBoard */, PATHS };
 
 struct vkt_run_dir {
@@ -86,6 +89,8 @@ vkt_result vkt_run_dir_open(const vkt_host *host, const char *folder, const char
     vkt_run_dir *d = vkt_alloc(&h, sizeof *d);
     if (!d) return vkt_fail_nomem(&h, "a run's folder", sizeof *d);
     d->h = h;
+    d->omitted[VKT_RUN_RESULTS] = !HAS_JSON;
+    d->omitted[VKT_RUN_PLOT] = !HAS_PLOTS;
     const vkt_result r = open_folder(d, folder, title);
     if (r == VKT_OK)
         *out = d;
@@ -198,11 +203,12 @@ static void keep(vkt_run_dir *d, vkt_result r)
 static vkt_result begin(vkt_run_dir *d, const char *options)
 {
     char *settings = NULL;
-    if (!options) VKT_TRY(vkt_trainer_settings(d->t, &settings));
-    const char *text = options ? options : settings;
-    vkt_result r =
-        d->omitted[VKT_RUN_OPTIONS] ? VKT_OK : vkt_file_write(&d->h, d->paths[VKT_RUN_OPTIONS], text, strlen(text));
-    if (r == VKT_OK) r = begin_events(d, text);
+    if (!options && HAS_JSON) VKT_TRY(vkt_trainer_settings(d->t, &settings));
+    const char *text = options ? options : settings; /* NULL: there are none, and no JSON can be made */
+    vkt_result r = VKT_OK;
+    if (text && !d->omitted[VKT_RUN_OPTIONS])
+        r = vkt_file_write(&d->h, d->paths[VKT_RUN_OPTIONS], text, strlen(text));
+    if (r == VKT_OK) r = begin_events(d, text ? text : "");
     vkt_text_release(&settings);
     return r;
 }
@@ -254,7 +260,7 @@ static void end(vkt_run_dir *d, vkt_result r)
     if (!d->omitted[VKT_RUN_HISTORY]) keep(d, vkt_trainer_write_history(d->t, d->paths[VKT_RUN_HISTORY]));
     if (!d->omitted[VKT_RUN_PLOT] && d->t->history.n) keep(d, vkt_trainer_plot(d->t, d->paths[VKT_RUN_PLOT]));
     if (!d->omitted[VKT_RUN_RESULTS]) write_results(d);
-    if (d->events && d->t->history.n) add_plot(d);
+    if (d->events && HAS_IMAGES && d->t->history.n) add_plot(d);
     d->failed |= fflush(d->log) != 0 || ferror(d->log);
 }
 
