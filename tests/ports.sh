@@ -60,15 +60,16 @@ own_apt() { # own_apt ARCHITECTURE ARGUMENT...: apt-get with lists of its own, s
 
 # Builds cmocka for Windows from Debian's source, which Debian does not package, into $dir/cmocka.
 provide_cmocka() {
-    [ ! -d "$dir/cmocka/lib" ] || return 0
+    [ ! -f "$dir/cmocka/lib/cmocka.dll.a" ] || return 0
     rm -rf "$dir/cmocka"* "$dir/apt"
     own_apt amd64 update && own_apt amd64 source --download-only cmocka
     mkdir -p "$dir/cmocka-source"
-    tar -xf "$dir"/apt/cmocka_*.orig.tar.* -C "$dir/cmocka-source" --strip-components=1 2>>"$dir/apt.log" || return 1
+    tar -xf "$dir"/apt/cmocka_*.orig.tar.xz -C "$dir/cmocka-source" --strip-components=1 2>>"$dir/apt.log" || return 1
     quietly "$dir/cmocka.log" cmake -S "$dir/cmocka-source" -B "$dir/cmocka-build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
         --toolchain "$PWD/cmake/toolchains/x86_64-w64-mingw32.cmake" -DBUILD_SHARED_LIBS=OFF -DWITH_EXAMPLES=OFF \
         -DUNIT_TESTING=OFF "-DCMAKE_C_FLAGS=-D__USE_MINGW_ANSI_STDIO=1 -w" -DCMAKE_INSTALL_PREFIX="$dir/cmocka" &&
-        quietly "$dir/cmocka.log" cmake --build "$dir/cmocka-build" --target install
+        quietly "$dir/cmocka.log" cmake --build "$dir/cmocka-build" --target install &&
+        cp "$dir/cmocka/lib/libcmocka.dll.a" "$dir/cmocka/lib/cmocka.dll.a" # the name in cmocka's package for CMake
 }
 
 # Unpacks the libraries of ARM that the build links, and lavapipe, with all that they need, into $dir/arm64.
@@ -156,6 +157,8 @@ run_windows() {
         return
     fi
     passed
+    cp "$dir/cmocka/bin/cmocka.dll" "$dir/windows/tests" # a program looks for DLLs in its own folder
+    cp "$dir/windows"/libvktrain*.dll "$dir/windows/tests"
     pack windows zip "vktrain-$version-windows-x86_64.zip"
     install_missing wine64 wine || true
     wine=$(command -v /usr/lib/wine/wine64 || command -v wine64 || command -v wine)

@@ -32,7 +32,7 @@ static vkt_result train(vkt_ctx *ctx, vkt_dataset *data, const char *path, losse
 {
     vkt_trainer *t = NULL;
     const vkt_fit_callbacks callbacks = { .user = l, .on_epoch = on_epoch };
-    vkt_trainer_params params = { .train = data, .batch = 64, .seed = 1, .optimizer = { .kind = VKT_ADAM, .lr = 0.01f } };
+    vkt_trainer_params params = { .train = data, .batch = 64, .seed = 1, .optimizer = { .kind = VKT_ADAM } };
     params.model = (vkt_model){ .forward = forward };
     vkt_result r = vkt_trainer_create(ctx, &params, &t);
     if (r == VKT_OK) r = vkt_trainer_fit(t, &(vkt_fit_params){ .epochs = 2, .callbacks = callbacks });
