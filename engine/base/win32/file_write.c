@@ -137,25 +137,24 @@ static size_t directory_bytes(const vkt_file_writer *w)
 }
 
 /* Removes the temporary files of this target that a killed process left. The system does not remove a file that another
- * writer has open. Failures are ignored, because they do not concern the file that is to be written. */
-static void drop_left_temporaries(vkt_file_writer *w)
+ * writer has open. Failures are ignored, because they do not concern the file that is to be written; but VKT_E_NOMEM. */
+static vkt_result drop_left_temporaries(vkt_file_writer *w)
 {
     vkt_folder *folder;
-    const size_t n = directory_bytes(w);
-    vkt_text path = { .h = w->h };
-    vkt_text_add(&path, "%.*s.", (int)n, w->target);
-    if (path.failed || vkt_folder_open(path.s, &folder) != 0) {
-        vkt_text_free(&path);
-        return;
+    const size_t n = directory_bytes(w), room = n + TEMP_ROOM;
+    char *path = vkt_alloc(w->h, room);
+    if (!path) return vkt_fail_nomem(w->h, "a file name", room);
+    snprintf(path, room, "%.*s.", (int)n, w->target);
+    if (vkt_folder_open(path, &folder) == 0) {
+        for (const char *name; vkt_folder_next(folder, &name) == 0 && name;) {
+            if (!is_temp_of(name, vkt_path_name(w->target))) continue;
+            snprintf(path + n, room - n, "%s", name);
+            (void)vkt_path_remove(path);
+        }
+        vkt_folder_close(folder);
     }
-    for (const char *name; vkt_folder_next(folder, &name) == 0 && name;) {
-        if (!is_temp_of(name, vkt_path_name(w->target))) continue;
-        path.len = n;
-        vkt_text_add(&path, "%s", name);
-        if (!path.failed) (void)vkt_path_remove(path.s);
-    }
-    vkt_folder_close(folder);
-    vkt_text_free(&path);
+    vkt_free(w->h, path);
+    return VKT_OK;
 }
 
 /* Makes a new file. Returns 0 or an errno. */
@@ -184,7 +183,7 @@ static vkt_result open_temp(vkt_file_writer *w)
     HANDLE file;
     w->temp = vkt_alloc(w->h, room);
     if (!w->temp) return vkt_fail_nomem(w->h, "a file name", room);
-    drop_left_temporaries(w);
+    VKT_TRY(drop_left_temporaries(w));
     const int error = make_temp(w, room, &file);
     if (error) return fail_write(w->h, "create a temporary file beside", w->path, error);
     return take_handle(w, file);
