@@ -14,6 +14,9 @@ const char *vkt_path_name(const char *path);
 /* Returns the first separator in a path, behind its first character and behind a drive; NULL: there is none. */
 char *vkt_path_next(char *path);
 
+/* Returns the bytes of the first path in a list of paths, which ':' separates on POSIX and ';' on Windows. */
+size_t vkt_path_list_first(const char *list);
+
 /* Returns whether something exists at this path. */
 bool vkt_path_exists(const char *path);
 /* Returns whether this process may read the file. */

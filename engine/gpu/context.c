@@ -4,7 +4,6 @@
 #include "base/paths.h"
 #include "base/system.h"
 
-
 /* ---- the engine's own device ---- */
 
 static vkt_ctx *ctx_new(const vkt_host *host)
@@ -36,13 +35,14 @@ static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
           .queueCount = 1,
           .pQueuePriorities = &priority },
     };
-    const char *extensions[5];
+    const char *extensions[6];
     uint32_t n_extensions = 0;
     if (c->has_memory_budget) extensions[n_extensions++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
     if (c->has_host_import) extensions[n_extensions++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
     if (ctx->has_coop) extensions[n_extensions++] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
     if (ctx->has_coop2) extensions[n_extensions++] = VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME;
     if (ctx->has_bfloat) extensions[n_extensions++] = VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME;
+    if (c->is_portable) extensions[n_extensions++] = VKT_PORTABILITY_SUBSET;
     vkt_coop_features with_coop;
     const VkPhysicalDeviceFeatures core = { .shaderInt64 = ctx->has_int64 };
     const VkDeviceCreateInfo info = {

@@ -3,7 +3,6 @@
 
 #include "base/system.h"
 
-
 vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what)
 {
     vkt_result result;

@@ -20,10 +20,8 @@ vkt_result vkt_vk_open(const vkt_host *h, const vkt_loader *loader, vkt_vk *vk, 
         const char *const *names = loader && loader->names ? loader->names : vkt_loader_names();
         for (const char *const *n = names; *n && !*library; n++) *library = vkt_library_open(*n);
         if (!*library)
-            return vkt_fail(
-                h, VKT_E_NO_LOADER,
-                "no Vulkan loader (%s) was found; on Debian or Ubuntu: apt install libvulkan1 mesa-vulkan-drivers",
-                names[0] ? names[0] : vkt_loader_names()[0]);
+            return vkt_fail(h, VKT_E_NO_LOADER, "no Vulkan loader (%s) was found; %s",
+                            names[0] ? names[0] : vkt_loader_names()[0], vkt_loader_hint());
         /* POSIX allows the conversion of an object pointer to a function pointer; ISO C does not. A copy avoids a
          * warning of -Wpedantic. */
         void *symbol = vkt_library_symbol(*library, "vkGetInstanceProcAddr");

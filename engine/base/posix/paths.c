@@ -20,6 +20,11 @@ char *vkt_path_next(char *path)
     return *path ? strchr(path + 1, '/') : NULL;
 }
 
+size_t vkt_path_list_first(const char *list)
+{
+    return strcspn(list, ":");
+}
+
 bool vkt_path_exists(const char *path)
 {
     return access(path, F_OK) == 0;

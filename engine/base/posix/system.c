@@ -160,3 +160,12 @@ const char *const *vkt_loader_names(void)
 #endif
     return names;
 }
+
+const char *vkt_loader_hint(void)
+{
+#ifdef __APPLE__
+    return "install the Vulkan SDK, or MoltenVK";
+#else
+    return "on Debian or Ubuntu: apt install libvulkan1 mesa-vulkan-drivers";
+#endif
+}

@@ -30,6 +30,11 @@ char *vkt_path_next(char *path)
     return NULL;
 }
 
+size_t vkt_path_list_first(const char *list)
+{
+    return strcspn(list, ";");
+}
+
 /* Returns the attributes of what is at a path, or INVALID_FILE_ATTRIBUTES and *error. */
 static DWORD attributes_of(const char *path, int *error)
 {

@@ -154,3 +154,8 @@ const char *const *vkt_loader_names(void)
     static const char *const names[] = { "vulkan-1.dll", NULL };
     return names;
 }
+
+const char *vkt_loader_hint(void)
+{
+    return "install the current driver of your GPU";
+}
