@@ -5,8 +5,7 @@
 # each, if a Vulkan driver is there. Leaves the packages in DIR (BUILD/ports without it): vktrain-<version>-windows-x86_64.zip
 # and vktrain-<version>-linux-aarch64.tar.gz. BUILD is a finished build of this tree, whose SPIR-V is embedded.
 #
-# Installs the cross compilers, wine and qemu-user, if this may be done (Debian, Ubuntu). What no such package has is unpacked in
-# DIR: cmocka for Windows, libraries and lavapipe for ARM. What cannot be had is skipped, with a reason. The last line is
+# Installs the cross compilers, wine and qemu-user, if this may be done (Debian). What is not installed is unpacked in DIR: cmocka for Windows, libraries and lavapipe for ARM. What cannot be had is skipped, with a reason. The last line is
 # "N passed, N failed, N skipped"; the status is 0 only if nothing failed.
 set -u
 case ${1-} in
@@ -23,7 +22,7 @@ cd "$(dirname "$0")/.." || exit 2
 spirv=$(sed -n 's/^VKT_SPIRV:PATH=//p' "$build/CMakeCache.txt")
 
 windows_packages="gcc-mingw-w64-x86-64 libz-mingw-w64-dev"
-arm_packages="gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+arm_packages="gcc-aarch64-linux-gnu"
 out=$(mktemp -d) || exit 2
 trap 'rm -rf "$out"' EXIT
 touch "$out/counts"
@@ -96,18 +95,20 @@ build_port() {
         quietly "$dir/$name.build.log" cmake --build "$dir/$name" --target vktrain ports_step tests_unit tests_data tests_io
 }
 
-# test_port NAME: runs the tests of a build and counts their cases.
+# test_port NAME CTEST-OPTION...: runs the tests of a build and counts their cases.
 test_port() {
+    name=$1
     logs=$dir/$1/Testing/Temporary
+    shift
     mkdir -p "$logs"
     rm -f "$logs"/*.log
-    ctest --test-dir "$dir/$1" -j2 -L '^(unit|data|io)$' --timeout 300 >"$out/ctest" 2>&1
+    ctest --test-dir "$dir/$name" -j2 -L '^(unit|data|io)$' --timeout 300 "$@" >"$out/ctest" 2>&1
     touch "$logs/LastTest.log" "$logs/LastTestsFailed.log"
     cases=$(awk -f tests/cases.awk "$logs/LastTestsFailed.log" "$logs/LastTest.log")
-    echo "$1: unit, data and io: $cases (passed, failed, skipped)"
+    echo "$name: unit, data and io: $cases (passed, failed, skipped)"
     echo "$cases" >>"$out/counts"
     grep -o 'SKIPPED: .*' "$logs/LastTest.log" | sort -u
-    [ "$cases" != "0 0 0" ] || failed "$1: no test ran"
+    [ "$cases" != "0 0 0" ] || failed "$name: no test ran"
     [ ! -s "$logs/LastTestsFailed.log" ] || grep -E '\[  FAILED|error:|ERROR|Failure!|vktrain' "$logs/LastTest.log"
 }
 
@@ -117,7 +118,7 @@ step() {
     shift
     "$@" "$out/$name" >"$out/step" 2>&1
     status=$?
-    sed "s/^/$name: /" "$out/step"
+    sed "/^X connection/d; s/^/$name: /" "$out/step" # wine says that its display has ended
     case $status in
     0) passed ;;
     77) skipped "$name: training: no Vulkan device was found" ;;
@@ -128,11 +129,15 @@ step() {
 
 # pack NAME FORMAT FILE: packs what the build installs.
 pack() {
-    rm -rf "$dir/package" "$dir/$3"
-    quietly "$dir/$1.install.log" cmake --install "$dir/$1" --strip --prefix "$dir/package/vktrain" &&
-        (cd "$dir/package" && cmake -E tar cf "$dir/$3" --format="$2" vktrain) && passed || failed "$1: the package"
+    rm -rf "$dir/package" "${dir:?}/$3"
+    if quietly "$dir/$1.install.log" cmake --install "$dir/$1" --strip --prefix "$dir/package/vktrain" &&
+        (cd "$dir/package" && cmake -E tar cf "$dir/$3" --format="$2" vktrain); then
+        passed
+        echo "$1: $(ls -l "$dir/$3")"
+    else
+        failed "$1: the package"
+    fi
     rm -rf "$dir/package"
-    ls -l "$dir/$3"
 }
 
 version=$(sed -n 's/^#define VKT_VERSION_\(MAJOR\|MINOR\|PATCH\) *\([0-9]*\)$/\2/p' include/vktrain/core.h | paste -sd .)
@@ -148,44 +153,45 @@ train_windows() {
     fi
     step windows xvfb-run -a "$wine" "$dir/windows/tests/ports_step.exe" || return
     quietly "$dir/step.log" cmake --build "$build" --target ports_step || return
-    if step native "$build/tests/ports_step"; then
-        cmp "$out/native" "$out/windows" && passed || failed "windows: the weights differ from those outside of wine"
+    step native "$build/tests/ports_step" || return
+    if cmp "$out/native" "$out/windows"; then
+        passed
+    else
+        failed "windows: the weights differ from those outside of wine"
     fi
 }
 
 run_windows() {
     # shellcheck disable=SC2086
     if ! install_missing $windows_packages; then
-        skipped "Windows: the cross compiler cannot be installed"
+        skipped "windows: the cross compiler cannot be installed"
         return
     fi
     if ! provide_cmocka; then
-        skipped "Windows: cmocka's source cannot be fetched (see $dir/apt.log)"
+        skipped "windows: cmocka's source cannot be fetched or built (see $dir/apt.log)"
         return
     fi
+    install_missing wine64 wine || true
     wine=$(command -v /usr/lib/wine/wine64 || command -v wine64 || command -v wine)
-    # The libraries that Debian has not built for Windows are left out.
+    # Debian has not built jpeg, png, cairo and jansson for Windows.
     if ! build_port windows --toolchain "$PWD/cmake/toolchains/x86_64-w64-mingw32.cmake" -DVKT_WITH_JPEG=OFF -DVKT_WITH_PNG=OFF \
         -DVKT_WITH_CAIRO=OFF -DVKT_WITH_JANSSON=OFF -Dcmocka_DIR="$dir/cmocka/lib/cmake/cmocka" \
         -DCMAKE_CROSSCOMPILING_EMULATOR="$wine"; then
-        failed "Windows: the build"
+        failed "windows: the build"
         return
     fi
     passed
-    cp "$dir/cmocka/bin/cmocka.dll" "$dir/windows/tests" # a program looks for DLLs in its own folder
-    cp "$dir/windows"/libvktrain*.dll "$dir/windows/tests"
+    cp "$dir/cmocka/bin/cmocka.dll" "$dir/windows"/libvktrain*.dll "$dir/windows/tests" # a program finds DLLs in its own folder
     pack windows zip "vktrain-$version-windows-x86_64.zip"
-    install_missing wine64 wine || true
-    wine=$(command -v /usr/lib/wine/wine64 || command -v wine64 || command -v wine)
     if [ -z "$wine" ]; then
-        skipped "Windows: the tests: wine cannot be installed"
+        skipped "windows: tests and training: wine cannot be installed"
         return
     fi
     export WINEPREFIX="$dir/wine" WINEDEBUG=-all WINEDLLOVERRIDES="mscoree=;mshtml="
-    "$wine" wineboot --init >"$dir/wineboot.log" 2>&1 || {
-        skipped "Windows: the tests: wine does not start (see $dir/wineboot.log)"
+    if ! "$wine" wineboot --init >"$dir/wineboot.log" 2>&1; then
+        skipped "windows: tests and training: wine does not start (see $dir/wineboot.log)"
         return
-    }
+    fi
     test_port windows
     train_windows
 }
@@ -195,38 +201,37 @@ run_windows() {
 run_arm() {
     # shellcheck disable=SC2086
     if ! install_missing $arm_packages; then
-        skipped "ARM: the cross compiler cannot be installed"
+        skipped "arm64: the cross compiler cannot be installed"
         return
     fi
     if ! provide_arm64; then
-        skipped "ARM: its libraries cannot be fetched (see $dir/apt.log)"
+        skipped "arm64: its libraries cannot be fetched (see $dir/apt.log)"
         return
     fi
     install_missing qemu-user || true
     qemu=$(command -v qemu-aarch64)
-    # cairo would need a hundred packages more.
+    # cairo would need a hundred packages more. The tools of the other build run here, so they need not be built again.
     if ! build_port arm64 --toolchain "$PWD/cmake/toolchains/aarch64-linux-gnu.cmake" -DVKT_ARM64_ROOT="$dir/arm64-root" \
-        -DVKT_WITH_CAIRO=OFF -DCMAKE_CROSSCOMPILING_EMULATOR="$qemu;-L;$dir/arm64-root"; then
-        failed "ARM: the build"
+        -DVKT_WITH_CAIRO=OFF -DVKT_HOST_TOOLS="$build" -DCMAKE_CROSSCOMPILING_EMULATOR="$qemu;-L;$dir/arm64-root"; then
+        failed "arm64: the build"
         return
     fi
     passed
     pack arm64 gnutar "vktrain-$version-linux-aarch64.tar.gz"
     if [ -z "$qemu" ]; then
-        skipped "ARM: the tests: qemu-user cannot be installed"
+        skipped "arm64: tests and training: qemu-user cannot be installed"
         return
     fi
-    test_port arm64
+    test_port arm64 -E '^data/test_costs$'
+    skipped "arm64: data/test_costs: it takes minutes under qemu"
     (
         VK_DRIVER_FILES=$(find "$dir/arm64-root" -name 'lvp_icd*.json' | head -n 1)
         export VK_DRIVER_FILES
-        unset VK_INSTANCE_LAYERS # it names a library of this machine
+        unset VK_INSTANCE_LAYERS # the layers are libraries of this machine
         step arm64 "$qemu" -L "$dir/arm64-root" "$dir/arm64/tests/ports_step"
     )
 }
 
-#run_windows
+run_windows
 run_arm
-awk '{ p += $1; f += $2; s += $3 } END { printf "%d passed, %d failed, %d skipped\n", p, f, s }' "$out/counts"
-! awk '{ f += $2 } END { exit f > 0 }' "$out/counts" || exit 0
-exit 1
+awk '{ p += $1; f += $2; s += $3 } END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 }' "$out/counts"

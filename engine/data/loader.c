@@ -330,7 +330,8 @@ void vkt_loader_destroy(vkt_loader **l_ptr)
 {
     if (!l_ptr || !*l_ptr) return;
     vkt_loader *l = *l_ptr;
-    if (l->process == vkt_process_id()) end_workers(l); /* a forked child has no workers, and its lock may stay locked */
+    /* A forked child has no workers, and its lock may stay locked. */
+    if (l->process == vkt_process_id()) end_workers(l);
     const vkt_host h = l->host;
     vkt_free(&h, l->workers);
     vkt_free(&h, l->slots);

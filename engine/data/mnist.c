@@ -4,7 +4,6 @@
 #include "data/class_names.h"
 #include "data/idx.h"
 
-
 /* Converts one image from (H,W,C) to (C,H,W). `scratch` has H*W*C bytes. */
 static void planes_from_pixels(uint8_t *image, size_t pixels, size_t channels, uint8_t *scratch)
 {

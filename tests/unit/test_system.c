@@ -1,6 +1,6 @@
-/* What engine/base has of the operating system: paths and folders, files with any name, the locale of numbers, clocks,
- * the environment, shared libraries. These tests are the same on every system. test_file.c and test_file_faults.c test
- * more of POSIX. */
+/* Tests how engine/base uses the operating system: paths and folders, files with any name, the locale of numbers,
+ * clocks, the environment, shared libraries. These tests are the same on every system. test_file.c and
+ * test_file_faults.c test more of POSIX. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ static bool lists(const char *folder, const char *want)
 
 /* ---- paths and folders ---- */
 
-static void paths_are_told_apart(void **state)
+static void files_and_folders_are_distinguished(void **state)
 {
     (void)state;
     const vkt_temp_dir dir = vkt_temp_dir_make();
@@ -392,7 +392,7 @@ static void the_machine_is_described(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(paths_are_told_apart),
+        TEST(files_and_folders_are_distinguished),
         TEST(folders_above_a_path_are_made),
         TEST(a_new_file_replaces_nothing),
         TEST(only_one_program_appends_to_a_log),
