@@ -390,6 +390,8 @@ struct vkt_emit {
     const vkt_node *epilogue; /* the next epilogue to be applied to output 0 of `node`: see vkt_fuse_epilogue */
     bool *taken;              /* by node number: the dispatches of another node do its work as a companion */
     vkt_tensor relu;          /* dispatches that bind this value store max(., 0) in it; {0}: none */
+    uint64_t unbuilt;         /* variants of `node` that need a kernel that this build does not have */
+    uint32_t absent;          /* a kernel that a dispatch of `node` needs and this build does not have; 0: none */
 };
 
 /* Chooses among n >= 1 variants (vkt_variant_choose) for the node that is being lowered, and records the choice. Only
