@@ -425,6 +425,9 @@ typedef struct vkt_launch {
 /* Appends one dispatch. An x above limits.max_groups is reduced to it, because kernels stride over x. Kernels need not
  * stride over y and z: a larger y or z is VKT_E_UNSUPPORTED. */
 void vkt_dispatch_add(vkt_emit *e, const vkt_launch *launch);
+/* Says that the node needs a kernel that this build does not have: the node is lowered again with another variant, or
+ * else refused. vkt_dispatch_add calls it. */
+void vkt_kernel_absent(vkt_emit *e, uint16_t kernel);
 /* Makes a scratch value. Its live range is from the first dispatch that binds it to the last one. Both are in this
  * node, unless a later node recalls the value. */
 vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes);

@@ -16,13 +16,23 @@ void vkt_emit_error(vkt_emit *e, vkt_result r)
     if (e->status == VKT_OK) e->status = r;
 }
 
+static bool is_built(const vkt_emit *e, uint16_t kernel)
+{
+    return e->lim->built ? e->lim->built[kernel] : vkt_kernel_is_built(kernel);
+}
+
+void vkt_kernel_absent(vkt_emit *e, uint16_t kernel)
+{
+    if (e->status == VKT_OK) e->absent = kernel;
+    vkt_emit_error(e, VKT_E_UNSUPPORTED);
+}
+
 void vkt_dispatch_add(vkt_emit *e, const vkt_launch *l)
 {
     const uint64_t *groups = l->groups;
     if (e->status != VKT_OK) return;
-    if (!vkt_kernel_is_built(l->kernel)) {
-        e->absent = l->kernel;
-        vkt_emit_error(e, VKT_E_UNSUPPORTED);
+    if (!is_built(e, l->kernel)) {
+        vkt_kernel_absent(e, l->kernel);
         return;
     }
     if (l->n_bind > VKT_MAX_BINDINGS || l->n_spec > VKT_MAX_SPECS || l->push_bytes > VKT_EMIT_PUSH || !groups[0] ||

@@ -22,17 +22,23 @@ void vkt_kernel_add(const vkt_kernel_entry *entries, uint32_t n)
     n_added = VKT_MIN(n, (uint32_t)(VKT_K_END - VKT_K_COUNT));
 }
 
+/* Make a row of the table for a kernel that is built (1), and none for another one (0). */
+#define ROW_1(id, reads, writes, texels, flags) [VKT_K_##id] = VKT_KERNEL_ROW(id, reads, writes, texels, flags),
+#define ROW_0(id, reads, writes, texels, flags)
+#define ROW_OF(built, ...) ROW_##built(__VA_ARGS__)
+#define ROW(built, ...) ROW_OF(built, __VA_ARGS__)
+
 const vkt_kernel_entry *vkt_kernel_get(vkt_kernel_id id)
 {
-    static const vkt_kernel_entry entries[] = {
+    static const vkt_kernel_entry entries[VKT_K_COUNT] = {
         [VKT_K_NONE] = { .name = "NONE" },
 #define VKT_KERNEL(id, file, defines, reads, writes, texels, flags) \
-    [VKT_K_##id] = VKT_KERNEL_ROW(id, reads, writes, texels, flags),
+    ROW(VKT_BUILT_##id, id, reads, writes, texels, flags)
 #include "kernels.def"
 #undef VKT_KERNEL
     };
     const uint32_t i = (uint32_t)id;
-    if (i < VKT_COUNT(entries)) return &entries[i];
+    if (i < VKT_COUNT(entries)) return &entries[vkt_kernel_is_built(i) ? i : VKT_K_NONE];
     return i - VKT_COUNT(entries) < n_added ? &added[i - VKT_COUNT(entries)] : &entries[VKT_K_NONE];
 }
 
@@ -297,10 +303,10 @@ static const vkt_coop *coop_of(const vkt_ctx *ctx, const vkt_kernel_entry *kerne
 static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_entry *kernel, const uint32_t *spec,
                         uint32_t n_spec)
 {
-    if (kernel == vkt_kernel_get(VKT_K_NONE)) return vkt_fail(&ctx->host, VKT_E_ARG, "there is no kernel %d", (int)id);
-    if (!kernel->spv.bytes)
+    if (!vkt_kernel_is_built(id))
         return vkt_fail(&ctx->host, VKT_E_UNSUPPORTED,
-                        "vktrain was built without the kernel %s: add it to VKT_KERNELS", kernel->name);
+                        "vktrain was built without the kernel %s: add it to VKT_KERNELS", vkt_kernel_name(id));
+    if (kernel == vkt_kernel_get(VKT_K_NONE)) return vkt_fail(&ctx->host, VKT_E_ARG, "there is no kernel %d", (int)id);
     if (n_spec < 1 || n_spec > VKT_MAX_SPECS)
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want 1 to %u specialisation constants, got %u", kernel->name,
                         VKT_MAX_SPECS, n_spec);
