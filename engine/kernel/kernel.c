@@ -22,24 +22,38 @@ void vkt_kernel_add(const vkt_kernel_entry *entries, uint32_t n)
     n_added = VKT_MIN(n, (uint32_t)(VKT_K_END - VKT_K_COUNT));
 }
 
-/* Make a row of the table for a kernel that is built (1), and none for another one (0). */
-#define ROW_1(id, reads, writes, texels, flags) [VKT_K_##id] = VKT_KERNEL_ROW(id, reads, writes, texels, flags),
-#define ROW_0(id, reads, writes, texels, flags)
-#define ROW_OF(built, ...) ROW_##built(__VA_ARGS__)
-#define ROW(built, ...) ROW_OF(built, __VA_ARGS__)
+/* IF_1(x) is x and IF_0(x) is nothing: IF(VKT_BUILT_GEMM_TILE, x) is x if this build has the kernel. */
+#define IF_1(...) __VA_ARGS__
+#define IF_0(...)
+#define IF_OF(built, ...) IF_##built(__VA_ARGS__)
+#define IF(built, ...) IF_OF(built, __VA_ARGS__)
+
+/* The rows of the table: one for each kernel that this build has. */
+enum {
+    ROW_NONE,
+#define VKT_KERNEL(id, file, defines, reads, writes, texels, flags) IF(VKT_BUILT_##id, ROW_##id, )
+#include "kernels.def"
+#undef VKT_KERNEL
+};
 
 const vkt_kernel_entry *vkt_kernel_get(vkt_kernel_id id)
 {
-    static const vkt_kernel_entry entries[VKT_K_COUNT] = {
-        [VKT_K_NONE] = { .name = "NONE" },
+    static const vkt_kernel_entry rows[] = {
+        { .name = "NONE" },
 #define VKT_KERNEL(id, file, defines, reads, writes, texels, flags) \
-    ROW(VKT_BUILT_##id, id, reads, writes, texels, flags)
+    IF(VKT_BUILT_##id, VKT_KERNEL_ROW(id, reads, writes, texels, flags), )
+#include "kernels.def"
+#undef VKT_KERNEL
+    };
+    static const uint16_t row_of[VKT_K_COUNT] = {
+        ROW_NONE,
+#define VKT_KERNEL(id, file, defines, reads, writes, texels, flags) IF(VKT_BUILT_##id, [VKT_K_##id] = ROW_##id, )
 #include "kernels.def"
 #undef VKT_KERNEL
     };
     const uint32_t i = (uint32_t)id;
-    if (i < VKT_COUNT(entries)) return &entries[vkt_kernel_is_built(i) ? i : VKT_K_NONE];
-    return i - VKT_COUNT(entries) < n_added ? &added[i - VKT_COUNT(entries)] : &entries[VKT_K_NONE];
+    if (i < VKT_COUNT(row_of)) return &rows[row_of[i]];
+    return i - VKT_COUNT(row_of) < n_added ? &added[i - VKT_COUNT(row_of)] : &rows[ROW_NONE];
 }
 
 /* ---- the pipelines of a context ---- */
