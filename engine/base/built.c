@@ -35,3 +35,8 @@ const char *vkt_kernel_name(uint32_t id)
     for (; id > 0; id--) name += strlen(name) + 1;
     return name;
 }
+
+const char *vkt_build_text(void)
+{
+    return VKT_BUILD_TEXT;
+}

@@ -339,8 +339,9 @@ static void lower_node(vkt_emit *e, const vkt_node *n)
         if (companion) e->taken[companion->index] = taken;
     }
     if (e->absent)
-        (void)vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: vktrain was built without the kernel %s: add %s to VKT_KERNELS",
-                       n->op->name, vkt_kernel_name(e->absent), n->op->name);
+        (void)vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                       "%s: vktrain was built without the kernel %s: add %s to VKT_KERNELS", n->op->name,
+                       vkt_kernel_name(e->absent), n->op->name);
 }
 
 vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live, vkt_storage s, vkt_emit *out)

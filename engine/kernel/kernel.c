@@ -318,8 +318,8 @@ static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_entry *
                         uint32_t n_spec)
 {
     if (!vkt_kernel_is_built(id))
-        return vkt_fail(&ctx->host, VKT_E_UNSUPPORTED,
-                        "vktrain was built without the kernel %s: add it to VKT_KERNELS", vkt_kernel_name(id));
+        return vkt_fail(&ctx->host, VKT_E_UNSUPPORTED, "vktrain was built without the kernel %s: add it to VKT_KERNELS",
+                        vkt_kernel_name(id));
     if (kernel == vkt_kernel_get(VKT_K_NONE)) return vkt_fail(&ctx->host, VKT_E_ARG, "there is no kernel %d", (int)id);
     if (n_spec < 1 || n_spec > VKT_MAX_SPECS)
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want 1 to %u specialisation constants, got %u", kernel->name,

@@ -1,5 +1,5 @@
-/* cmake/KernelSets.cmake: a library with only the kernels of an op's set (VKT_KERNELS) can lower each random case of the op
- * in float32, forward and backward, on any class of device. Only the lowering runs, so no device is needed. */
+/* cmake/KernelSets.cmake: a library with only the kernels of an op's set (VKT_KERNELS) can lower each random case of
+ * the op in float32, forward and backward, on any class of device. Only the lowering runs, so no device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,8 @@ static void sets_are_enough_for_their_ops(void **state)
         if (!vkt_ops[i]->sample) continue;
         if (!set) fail_msg("%s has no set", vkt_ops[i]->name);
         read_set(set, built);
-        if (strcmp(vkt_ops[i]->name, "linear") == 0) read_set(set_of("conv2d"), built); /* of samples with the batch last */
+        if (strcmp(vkt_ops[i]->name, "linear") == 0)
+            read_set(set_of("conv2d"), built); /* of samples with the batch last */
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
             const vkt_host h = vkt_test_host();
             vkt_subject s;

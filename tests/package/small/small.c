@@ -1,5 +1,5 @@
-/* Trains a network of three layers with Adam in a library that has only its kernels. A convolution must be refused, with
- * the kernel and the option in the message. */
+/* Trains a network of three layers with Adam in a library that has only its kernels. A convolution must be refused,
+ * with the kernel and the option in the message. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,12 +7,12 @@
 
 enum { ROWS = 256, STEPS = 300 };
 
-#define CHECK(call)                                      \
-    do {                                                 \
-        const vkt_result r_ = (call);                    \
-        if (r_ == VKT_OK) break;                         \
+#define CHECK(call)                                     \
+    do {                                                \
+        const vkt_result r_ = (call);                   \
+        if (r_ == VKT_OK) break;                        \
         printf("%s: %s\n", #call, vkt_result_name(r_)); \
-        return 1;                                        \
+        return 1;                                       \
     } while (0)
 
 static char last[512]; /* the last error */
@@ -93,6 +93,6 @@ int main(void)
     CHECK(vkt_ctx_create(NULL, &host, &ctx));
     if (train(ctx, &first, &final) || refuses_a_convolution(ctx)) return 1;
     vkt_ctx_destroy(&ctx);
-    printf("loss %g, at first %g\n", (double)final, (double)first);
+    printf("loss %g, at first %g\n", (double) final, (double)first);
     return first > 0.05f && final < 0.005f ? 0 : 1;
 }

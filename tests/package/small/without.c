@@ -1,6 +1,6 @@
-/* without.c FOLDER - in a build without libjpeg, libpng, cairo, zlib and jansson: training and the state of a store work.
- * Everything else that needs one of them returns VKT_E_UNSUPPORTED and names the library and the option. FOLDER is for
- * files. */
+/* without.c FOLDER - in a build without libjpeg, libpng, cairo, zlib and jansson: training and the state of a store
+ * work. Everything else that needs one of them returns VKT_E_UNSUPPORTED and names the library and the option. FOLDER
+ * is for files. */
 #include <stdio.h>
 #include <string.h>
 
@@ -42,8 +42,8 @@ static const char *file(const char *folder, const char *name)
 
 static void refused(const char *folder)
 {
-    static const unsigned char png[16] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n' }, jpeg[16] = { 0xff, 0xd8, 0xff },
-                               gz[16] = { 0x1f, 0x8b, 8 };
+    static const unsigned char png[16] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n' },
+                               jpeg[16] = { 0xff, 0xd8, 0xff }, gz[16] = { 0x1f, 0x8b, 8 };
     static const double rates[] = { 0.1, 0.2 };
     static const uint64_t counts[4];
     vkt_dataset *d = NULL;
