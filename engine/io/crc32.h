@@ -4,8 +4,8 @@
 
 #include "base/base.h"
 
-/* Returns the checksum of the bytes of `crc` and the n bytes at p together; `crc` is 0 at the start. p may be NULL if n is
- * 0. */
+/* Returns the checksum of the bytes of `crc` and the n bytes at p together; `crc` is 0 at the start. p may be NULL if n
+ * is 0. */
 uint32_t vkt_crc32(uint32_t crc, const void *p, size_t n);
 
 #endif

@@ -23,8 +23,8 @@ vkt_members vkt_members_of(char *text, size_t n);
 bool vkt_members_next(vkt_members *w, vkt_member *m, bool *more);
 /* Checks a value of the object (vkt_json_check). Returns false if it is malformed. */
 bool vkt_members_check(vkt_members *w, const char *text, size_t n);
-/* Replaces a text in quotes, a key or a value of the object, by what it means and a NUL (vkt_json_decode). Returns NULL if
- * it is malformed. */
+/* Replaces a text in quotes, a key or a value of the object, by what it means and a NUL (vkt_json_decode). Returns NULL
+ * if it is malformed. */
 const char *vkt_members_text(vkt_members *w, char *text, size_t n);
 
 #endif

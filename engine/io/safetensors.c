@@ -131,9 +131,7 @@ static vkt_result find_members(const vkt_safetensors *st, const vkt_member *all,
     const struct {
         const char *key; /* with its quotes */
         vkt_member *m;
-    } wanted[] = { { "\"dtype\"", &d->dtype },
-                   { "\"shape\"", &d->shape },
-                   { "\"data_offsets\"", &d->data_offsets } };
+    } wanted[] = { { "\"dtype\"", &d->dtype }, { "\"shape\"", &d->shape }, { "\"data_offsets\"", &d->data_offsets } };
     for (vkt_member m = { 0 };;) {
         bool more;
         if (!vkt_members_next(&w, &m, &more)) return fail_members(st, &w);

@@ -24,8 +24,8 @@ typedef struct matrix {
     uint64_t right, all;
 } matrix;
 
-/* Writes the name of class k. If the name is wider than MAX_NAME, or has VKT_CONFUSION_NAME_ROOM bytes or more, ".." replaces its
- * last characters. Control characters become '?'. */
+/* Writes the name of class k. If the name is wider than MAX_NAME, or has VKT_CONFUSION_NAME_ROOM bytes or more, ".."
+ * replaces its last characters. Control characters become '?'. */
 static void short_name(const matrix *m, cairo_t *cr, uint32_t k, char out[VKT_CONFUSION_NAME_ROOM + 4])
 {
     char room[VKT_CONFUSION_NAME_ROOM];

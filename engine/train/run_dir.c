@@ -11,7 +11,7 @@
 #include "train/trainer.h"
 #include "vktrain/events.h"
 
-/* What this build has (cmake/Libraries.cmake). */
+/* Constants that say what this build can write (cmake/Libraries.cmake). */
 enum { HAS_JSON = VKT_HAS_JANSSON, HAS_PLOTS = VKT_HAS_CAIRO, HAS_IMAGES = VKT_HAS_CAIRO && VKT_HAS_PNG };
 
 enum { IMAGE = VKT_RUN_FILE_COUNT /* a temporary PNG file of the plot, for TensorBoard */, PATHS };
@@ -206,8 +206,7 @@ static vkt_result begin(vkt_run_dir *d, const char *options)
     if (!options && HAS_JSON) VKT_TRY(vkt_trainer_settings(d->t, &settings));
     const char *text = options ? options : settings; /* NULL: there are none, and no JSON can be made */
     vkt_result r = VKT_OK;
-    if (text && !d->omitted[VKT_RUN_OPTIONS])
-        r = vkt_file_write(&d->h, d->paths[VKT_RUN_OPTIONS], text, strlen(text));
+    if (text && !d->omitted[VKT_RUN_OPTIONS]) r = vkt_file_write(&d->h, d->paths[VKT_RUN_OPTIONS], text, strlen(text));
     if (r == VKT_OK) r = begin_events(d, text ? text : "");
     vkt_text_release(&settings);
     return r;

@@ -44,6 +44,11 @@ extern "C" {
 #define VKT_VERSION_MINOR 1
 #define VKT_VERSION_PATCH 0
 
+/* Returns what this build of the library has: the libraries it uses, and how many of the kernels. For instance "zlib,
+ * jpeg, png, jansson, cairo, 263 of 263 kernels". The build options VKT_WITH_* and VKT_KERNELS change it
+ * (docs/size.md). A static string; any thread. */
+VKT_API const char *vkt_build_text(void);
+
 /* Stands for the number 0 in a floating-point member or argument where 0 means a default. With .beta1 = VKT_ZERO, Adam
  * has no momentum. With .weight_decay = VKT_ZERO, AdamW has no decay. VKT_ZERO also works in members whose default is
  * 0. A member that refuses 0 (an optimizer's eps) refuses VKT_ZERO too. Integer members have names of their own for 0,

@@ -12,15 +12,92 @@
 #include "support/host.h"
 
 static const char *const values[] = {
-    "null", "true", "false", "nul", "truely", "0", "-0", "-", "+1", "01", "1.", "1.5", ".5", "1e5", "1E-5", "1e", "1e+",
-    "9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809", "123456789012345678901",
-    "\"\"", "\"a\"", "\"a", "a\"", "\"\\\"\"", "\"\\\\\"", "\"\\/\"", "\"\\b\\f\\n\\r\\t\"", "\"\\x\"", "\"\\",
-    "\"\\u0041\"", "\"\\u00e9\"", "\"\\u20ac\"", "\"\\ud83d\\ude00\"", "\"\\ud83d\"", "\"\\ude00\"", "\"\\ud83dx\"",
-    "\"\\ud83d\\u0041\"", "\"\\u12\"", "\"\\u00g0\"", "\"\\u0000\"", "\"\t\"", "\"\x1f\"", "\"\x7f\"", "\"\xc3\xa9\"",
-    "\"\xc3\"", "\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"\xf0\x9f\x98\x80\"", "\"\xf4\x90\x80\x80\"", "[]", "[ ]",
-    "[1]", "[1,2]", "[1 , 2 ]", "[1,]", "[,1]", "[1 2]", "[", "]", "[[[]]]", "[[]", "{}", "{ }", "{\"a\":1}",
-    "{\"a\" : [ {\"b\":null} ] , \"c\":\"d\" }", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}", "{\"a\":1", "{1:1}", "",
-    " ", " 1 ", "\n\t1\r", "1 1", "\"a\"\"b\"", "[\"\xff\"]", "{\"\xff\":1}", "[1]]", "\v1", "/**/1",
+    "null",
+    "true",
+    "false",
+    "nul",
+    "truely",
+    "0",
+    "-0",
+    "-",
+    "+1",
+    "01",
+    "1.",
+    "1.5",
+    ".5",
+    "1e5",
+    "1E-5",
+    "1e",
+    "1e+",
+    "9223372036854775807",
+    "9223372036854775808",
+    "-9223372036854775808",
+    "-9223372036854775809",
+    "123456789012345678901",
+    "\"\"",
+    "\"a\"",
+    "\"a",
+    "a\"",
+    "\"\\\"\"",
+    "\"\\\\\"",
+    "\"\\/\"",
+    "\"\\b\\f\\n\\r\\t\"",
+    "\"\\x\"",
+    "\"\\",
+    "\"\\u0041\"",
+    "\"\\u00e9\"",
+    "\"\\u20ac\"",
+    "\"\\ud83d\\ude00\"",
+    "\"\\ud83d\"",
+    "\"\\ude00\"",
+    "\"\\ud83dx\"",
+    "\"\\ud83d\\u0041\"",
+    "\"\\u12\"",
+    "\"\\u00g0\"",
+    "\"\\u0000\"",
+    "\"\t\"",
+    "\"\x1f\"",
+    "\"\x7f\"",
+    "\"\xc3\xa9\"",
+    "\"\xc3\"",
+    "\"\xff\"",
+    "\"\xc0\x80\"",
+    "\"\xed\xa0\x80\"",
+    "\"\xf0\x9f\x98\x80\"",
+    "\"\xf4\x90\x80\x80\"",
+    "[]",
+    "[ ]",
+    "[1]",
+    "[1,2]",
+    "[1 , 2 ]",
+    "[1,]",
+    "[,1]",
+    "[1 2]",
+    "[",
+    "]",
+    "[[[]]]",
+    "[[]",
+    "{}",
+    "{ }",
+    "{\"a\":1}",
+    "{\"a\" : [ {\"b\":null} ] , \"c\":\"d\" }",
+    "{\"a\"}",
+    "{\"a\":}",
+    "{\"a\":1,}",
+    "{a:1}",
+    "{\"a\":1",
+    "{1:1}",
+    "",
+    " ",
+    " 1 ",
+    "\n\t1\r",
+    "1 1",
+    "\"a\"\"b\"",
+    "[\"\xff\"]",
+    "{\"\xff\":1}",
+    "[1]]",
+    "\v1",
+    "/**/1",
 };
 
 static void the_same_texts_are_json(void **state)
@@ -32,7 +109,8 @@ static void the_same_texts_are_json(void **state)
         const size_t n = strlen(values[i]);
         json_t *want = json_loadb(values[i], n, JSON_DECODE_ANY, &why);
         const bool sound = vkt_json_check(values[i], n, &e);
-        if (sound != (want != NULL)) fail_msg("%s: jansson says \"%s\", got %d", values[i], want ? "" : why.text, sound);
+        if (sound != (want != NULL))
+            fail_msg("%s: jansson says \"%s\", got %d", values[i], want ? "" : why.text, sound);
         if (!sound) assert_true(e.why && e.at <= n);
         json_decref(want);
     }
@@ -63,7 +141,8 @@ static void texts_mean_the_same(void **state)
 static void damaged_texts_are_judged_alike(void **state)
 {
     (void)state;
-    static const char sound[] = "{\"w\\u00e9\":{\"dtype\":\"F32\",\"shape\":[2,30],\"x\":[null,-1.5e3,{\"\":\"\xc3\xa9\"}]}}";
+    static const char sound[] =
+        "{\"w\\u00e9\":{\"dtype\":\"F32\",\"shape\":[2,30],\"x\":[null,-1.5e3,{\"\":\"\xc3\xa9\"}]}}";
     char text[sizeof sound];
     size_t accepted = 0;
     for (size_t i = 0; i + 1 < sizeof sound; i++)
@@ -83,8 +162,9 @@ static void damaged_texts_are_judged_alike(void **state)
 static void written_texts_are_those_of_jansson(void **state)
 {
     (void)state;
-    static const char *const texts[] = { "", "a", "\"\\/", "\b\f\n\r\t", "\x01\x1f\x7f", "\xc3\xa9 \xf0\x9f\x98\x80", "\xff",
-                                         "a\xc3", "\xed\xa0\x80" };
+    static const char *const texts[] = {
+        "", "a", "\"\\/", "\b\f\n\r\t", "\x01\x1f\x7f", "\xc3\xa9 \xf0\x9f\x98\x80", "\xff", "a\xc3", "\xed\xa0\x80"
+    };
     const vkt_host h = vkt_test_host();
     for (size_t i = 0; i < VKT_COUNT(texts); i++) {
         vkt_text t = { .h = &h };
