@@ -3,8 +3,8 @@
 #
 #   without an option   every op, the trainer and the samples on lavapipe, under the validation layer: at most 8 minutes on two
 #                       cores
-#   full                more cases of each op, other subgroup sizes, other drivers, sanitizers, fuzzing, lint and a newcomer's
-#                       first hour: 45 minutes
+#   full                more cases of each op, other subgroup sizes, other drivers, sanitizers, fuzzing, lint, a newcomer's
+#                       first hour, Windows and 64-bit ARM: 50 minutes
 #
 # The last lines are "N passed, N failed, N skipped" (cases, over all phases) and "ran on: <devices>". The exit code is 0
 # only when nothing failed. A phase that fails does not keep later phases from running. Environment:
@@ -245,6 +245,9 @@ if [ "$mode" = full ]; then
     check_script tests/first_hour.sh "$builds/build-tests"
     install_missing python3-venv # without it the script skips its tests and prints that
     check_script tests/tensorboard/run.sh "$builds/build-tests"
+
+    phase "Windows and 64-bit ARM: packages, tests under wine and qemu, a training"
+    check_script tests/ports.sh "$builds/build-tests" "$builds/build-ports"
 
     phase "lint, a build without warnings by clang and with SPIR-V that is not compressed, and every reader of files under libFuzzer"
     check build-tests -L lint

@@ -1,9 +1,8 @@
-/* base/base.c - host memory, messages, growing text, clock, environment. */
+/* base/base.c - host memory, messages, growing text, environment. */
 #include "base/base.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 const char *vkt_result_name(vkt_result r)
 {
@@ -146,6 +145,12 @@ vkt_result vkt_fail_nomem(const vkt_host *h, const char *what, size_t bytes)
     return vkt_fail(h, VKT_E_NOMEM, "out of host memory: %zu bytes for %s", bytes, what);
 }
 
+vkt_result vkt_fail_without(const vkt_host *h, const char *what, const char *library, const char *option)
+{
+    return vkt_fail(h, VKT_E_UNSUPPORTED, "\"%s\": vktrain was built without %s (VKT_WITH_%s=OFF)", what, library,
+                    option);
+}
+
 vkt_result vkt_fail_null(const vkt_host *h, const char *function, const char *argument)
 {
     const vkt_host host = vkt_host_resolve(h);
@@ -242,23 +247,6 @@ uint64_t vkt_hash(uint64_t seed, const void *bytes, size_t n)
     const unsigned char *p = bytes;
     for (size_t i = 0; i < n; i++) seed = (seed ^ p[i]) * 0x100000001b3ull;
     return seed;
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-uint64_t vkt_now_ns(void)
-{
-    return clock_ns(CLOCK_MONOTONIC);
-}
-
-uint64_t vkt_thread_cpu_ns(void)
-{
-    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 int64_t vkt_env_int(const char *name, int64_t fallback)

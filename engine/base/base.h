@@ -43,6 +43,9 @@ void vkt_log_line_v(const vkt_host *h, vkt_log_level level, const char *fmt, va_
 vkt_result vkt_fail(const vkt_host *h, vkt_result r, const char *fmt, ...) VKT_PRINTF(3, 4);
 /* Logs that `bytes` bytes for `what` could not be allocated. Returns VKT_E_NOMEM. */
 vkt_result vkt_fail_nomem(const vkt_host *h, const char *what, size_t bytes);
+/* The same for what needs a library that this build does not have. Returns VKT_E_UNSUPPORTED. `what`: a path, for
+ * instance; `option` without VKT_WITH_: vkt_fail_without(h, path, "libpng", "PNG") */
+vkt_result vkt_fail_without(const vkt_host *h, const char *what, const char *library, const char *option);
 /* Logs that an argument of a public function is NULL. Returns VKT_E_ARG. `h` may be NULL or not resolved. */
 vkt_result vkt_fail_null(const vkt_host *h, const char *function, const char *argument);
 /* If `pointer` is NULL, logs this, and the function in which the macro stands returns VKT_E_ARG. The macro stands in

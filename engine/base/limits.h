@@ -42,6 +42,7 @@ typedef struct vkt_limits {
     vkt_coop coop_bf16;       /* cooperative matrices of bf16; all 0: there are none */
     const vkt_traits *traits; /* what the device does fast; borrowed, never NULL */
     vkt_choices choices;      /* the user's and tuned choices of variants */
+    const bool *built;        /* for tests, by kernel id: whether the library has it; NULL: as it is */
 } vkt_limits;
 
 #endif

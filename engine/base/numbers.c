@@ -1,21 +1,8 @@
-/* base/numbers.c - see numbers.h. */
+/* base/numbers.c - see numbers.h. posix/ and win32/ change the locale. */
 #include "base/numbers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-vkt_numbers vkt_numbers_begin(void)
-{
-    const locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    return (vkt_numbers){ c, c ? uselocale(c) : c };
-}
-
-void vkt_numbers_end(vkt_numbers n)
-{
-    if (!n.ours) return;
-    uselocale(n.before);
-    freelocale(n.ours);
-}
 
 const char *vkt_number_text(double x, bool single, char buf[32])
 {

@@ -2,13 +2,14 @@
 #ifndef VKT_NUMBERS_H
 #define VKT_NUMBERS_H
 
-#include <locale.h>
 #include <stdbool.h>
+#include <stdint.h>
 
-/* Two locales of a thread. Between begin and end, printf, scanf and strtod of this thread write and read numbers as in
- * locale C. If the system has no memory for locale C, the thread's locale stays. */
+/* The locale of a thread before vkt_numbers_begin, as the system keeps it. Between begin and end, printf, scanf and
+ * strtod of this thread write and read numbers as in locale C. If the system has no memory for locale C, the thread's
+ * locale stays. */
 typedef struct vkt_numbers {
-    locale_t ours, before;
+    uint64_t state[16];
 } vkt_numbers;
 vkt_numbers vkt_numbers_begin(void);
 void vkt_numbers_end(vkt_numbers n);

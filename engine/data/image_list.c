@@ -1,13 +1,13 @@
 /* data/image_list.c - see image_list.h. */
 #include "data/image_list.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
-#include <sys/stat.h>
 
+#include "base/paths.h"
+#include "base/system.h"
 #include "data/csv.h"
 
 void vkt_image_list_free(vkt_image_list *l)
@@ -244,20 +244,18 @@ static bool is_image(const char *name)
 static vkt_result fail_errno(const vkt_host *h, const char *folder, int error)
 {
     char text[128];
-    if (strerror_r(error, text, sizeof text) != 0) snprintf(text, sizeof text, "error %d", error);
-    return vkt_fail(h, error == ENOENT ? VKT_E_NOT_FOUND : VKT_E_IO, "cannot read the folder \"%s\": %s", folder, text);
+    return vkt_fail(h, error == ENOENT ? VKT_E_NOT_FOUND : VKT_E_IO, "cannot read the folder \"%s\": %s", folder,
+                    vkt_error_text(error, text));
 }
 
-/* Finds out whether the entry `name` of `folder` is a folder. A broken link is not a folder. Other errors of stat are
+/* Finds out whether the entry `name` of `folder` is a folder. A broken link is not a folder. Other errors are
  * returned, because the entry may be a class. */
 static vkt_result is_folder(const char *folder, const char *name, vkt_text *path, bool *is)
 {
-    struct stat st;
     path->len = 0;
     vkt_text_add(path, "%s/%s", folder, name);
     if (path->failed) return vkt_fail_nomem(path->h, "a file name", strlen(folder) + strlen(name) + 2);
-    const int error = stat(path->s, &st) == 0 ? 0 : errno;
-    *is = !error && S_ISDIR(st.st_mode);
+    const int error = vkt_path_is_folder(path->s, is);
     return error && error != ENOENT && error != ENOTDIR ? fail_errno(path->h, path->s, error) : VKT_OK;
 }
 
@@ -275,25 +273,25 @@ static vkt_result is_wanted(const char *folder, const char *name, bool folders, 
  * skipped. */
 static vkt_result list_folder(const vkt_host *h, const char *folder, bool folders, names *out)
 {
-    DIR *d = opendir(folder);
-    if (!d) return fail_errno(h, folder, errno);
+    vkt_folder *entries;
+    const int closed = vkt_folder_open(folder, &entries);
+    if (closed) return fail_errno(h, folder, closed);
     vkt_text path = { .h = h };
     vkt_result r = VKT_OK;
-    for (struct dirent *e; r == VKT_OK;) {
-        errno = 0; /* NULL means the end, or an error if errno is set */
-        if (!(e = readdir(d))) {
-            if (errno) r = fail_errno(h, folder, errno);
-            break;
-        }
+    while (r == VKT_OK) {
+        const char *name;
+        const int error = vkt_folder_next(entries, &name);
+        if (error) r = fail_errno(h, folder, error);
+        if (!name) break;
         bool wanted;
-        r = is_wanted(folder, e->d_name, folders, &path, &wanted);
+        r = is_wanted(folder, name, folders, &path, &wanted);
         if (r != VKT_OK || !wanted) continue;
         r = vkt_grow(h, &out->s, out->n, &out->cap, sizeof *out->s);
-        if (r == VKT_OK && !(out->s[out->n] = vkt_strdup(h, e->d_name)))
-            r = vkt_fail_nomem(h, "a file name", strlen(e->d_name) + 1);
+        if (r == VKT_OK && !(out->s[out->n] = vkt_strdup(h, name)))
+            r = vkt_fail_nomem(h, "a file name", strlen(name) + 1);
         out->n += r == VKT_OK;
     }
-    closedir(d);
+    vkt_folder_close(entries);
     vkt_text_free(&path);
     if (r == VKT_OK && out->n) qsort(out->s, out->n, sizeof *out->s, by_bytes);
     return r;

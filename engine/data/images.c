@@ -6,10 +6,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/philox.h"
+#include "base/system.h"
 #include "data/dataset.h"
 #include "data/image.h"
 #include "data/image_list.h"
@@ -287,8 +287,7 @@ static void *run_load(void *arg)
 static void run_all(load *l)
 {
     load_worker workers[MAX_LOAD_WORKERS];
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    const uint32_t asked = l->s->p.workers ? l->s->p.workers : (uint32_t)VKT_MAX(cores, 1);
+    const uint32_t asked = l->s->p.workers ? l->s->p.workers : vkt_cpu_count();
     const uint32_t most = VKT_MIN(VKT_MIN(asked, MAX_LOAD_WORKERS), l->s->list.n);
     uint32_t n = 1;
     workers[0] = (load_worker){ .l = l };

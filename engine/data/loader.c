@@ -3,8 +3,8 @@
 
 #include <pthread.h>
 #include <stdio.h>
-#include <unistd.h>
 
+#include "base/system.h"
 #include "data/dataset.h"
 
 /* The most samples that a worker claims at once. With few samples per claim, the workers end a batch at about the same
@@ -56,7 +56,7 @@ struct vkt_loader {
     vkt_result status;  /* status of the epoch: its first error stays until the next epoch */
     uint64_t waited_ns; /* how long the caller has waited for full slots */
     bool started, stop;
-    pid_t process; /* process that has the threads */
+    int64_t process; /* process that has the threads */
 };
 
 /* Consecutive samples of one batch, for one worker. */
@@ -178,8 +178,8 @@ static vkt_result check_params(const vkt_host *h, const vkt_loader_params *p)
 
 static uint32_t default_workers(const vkt_dataset *ds)
 {
-    const long cores = vkt_dataset_features(ds) ? 2 : sysconf(_SC_NPROCESSORS_ONLN);
-    return (uint32_t)VKT_MAX(2, VKT_MIN(cores, 16));
+    const uint32_t cores = vkt_dataset_features(ds) ? 2 : vkt_cpu_count();
+    return VKT_MAX(2u, VKT_MIN(cores, 16u));
 }
 
 vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_loader **out)
@@ -190,7 +190,7 @@ vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_
     vkt_loader *l = vkt_alloc(h, sizeof *l);
     if (!l) return vkt_fail_nomem(h, "a loader", sizeof *l);
     *l = (vkt_loader){
-        .host = *h, .dataset = p->dataset, .batch = p->batch, .n_slots = p->n_slots, .process = getpid()
+        .host = *h, .dataset = p->dataset, .batch = p->batch, .n_slots = p->n_slots, .process = vkt_process_id()
     };
     l->labels = vkt_dataset_labels(p->dataset);
     l->targets = vkt_dataset_targets(p->dataset);
@@ -330,7 +330,8 @@ void vkt_loader_destroy(vkt_loader **l_ptr)
 {
     if (!l_ptr || !*l_ptr) return;
     vkt_loader *l = *l_ptr;
-    if (l->process == getpid()) end_workers(l); /* a forked child has no workers, and its lock may stay locked */
+    /* A forked child has no workers, and its lock may stay locked. */
+    if (l->process == vkt_process_id()) end_workers(l);
     const vkt_host h = l->host;
     vkt_free(&h, l->workers);
     vkt_free(&h, l->slots);

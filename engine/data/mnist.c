@@ -1,9 +1,8 @@
 /* data/mnist.c - data sets made of IDX files, and the folder layout of MNIST (vktrain/data.h). */
 #include "data/dataset.h"
+#include "base/paths.h"
 #include "data/class_names.h"
 #include "data/idx.h"
-
-#include <unistd.h>
 
 /* Converts one image from (H,W,C) to (C,H,W). `scratch` has H*W*C bytes. */
 static void planes_from_pixels(uint8_t *image, size_t pixels, size_t channels, uint8_t *scratch)
@@ -130,7 +129,7 @@ static vkt_result find(vkt_text *path, const char *folder, const char *stem, con
             path->len = 0;
             vkt_text_add(path, "%s/%s%s%s", folder, stem, *names, suffixes[s]);
             if (path->failed) return vkt_fail_nomem(path->h, "a file name", strlen(folder));
-            if (access(path->s, F_OK) == 0) return VKT_OK;
+            if (vkt_path_exists(path->s)) return VKT_OK;
         }
     return VKT_E_NOT_FOUND;
 }

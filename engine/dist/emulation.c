@@ -1,10 +1,8 @@
 /* dist/emulation.c - a cluster of which only rank 0 is real. An exchange copies its data. A call returns when its
  * messages would have come: it sleeps until shortly before that time, then watches the clock. */
 #include "base/base.h"
+#include "base/system.h"
 #include "vktrain/dist.h"
-
-#include <errno.h>
-#include <time.h>
 
 #define LONGEST_SECONDS 1e6
 #define WATCH_NS 50000u /* the last part of a wait; it polls the clock, because a sleep could last too long */
@@ -17,12 +15,7 @@ struct vkt_emulation {
 
 static void wait_until(uint64_t end_ns)
 {
-    const uint64_t sleep_ns = end_ns > WATCH_NS ? end_ns - WATCH_NS : 0;
-    if (vkt_now_ns() < sleep_ns) {
-        const struct timespec until = { .tv_sec = (time_t)(sleep_ns / 1000000000u),
-                                        .tv_nsec = (long)(sleep_ns % 1000000000u) };
-        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) continue;
-    }
+    vkt_sleep_until(end_ns > WATCH_NS ? end_ns - WATCH_NS : 0);
     while (vkt_now_ns() < end_ns) continue;
 }
 

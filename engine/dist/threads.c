@@ -6,12 +6,11 @@
  * last rank of the chain is in no call, it counts as a rank that does not answer. But if the rank before it has waited
  * for less than the timeout, that rank decides later. */
 #include "base/base.h"
+#include "base/system.h"
 #include "vktrain/dist.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <time.h>
 
 #define USUAL_TIMEOUT 60.0
 #define LONGEST_TIMEOUT 1e9
@@ -100,9 +99,7 @@ static uint64_t find_culprit(vkt_thread_group *g, const member *r, uint64_t now_
  * later *until_ns. The caller holds the lock. */
 static void wait_once(vkt_thread_group *g, member *r, uint64_t *until_ns)
 {
-    const struct timespec until = { .tv_sec = (time_t)(*until_ns / 1000000000u),
-                                    .tv_nsec = (long)(*until_ns % 1000000000u) };
-    if (pthread_cond_timedwait(&r->wake, &g->lock, &until) != ETIMEDOUT || g->failed) return;
+    if (vkt_cond_wait_until(&r->wake, &g->lock, *until_ns) || g->failed) return;
     const uint64_t now_ns = vkt_now_ns();
     if (now_ns >= *until_ns) *until_ns = find_culprit(g, r, now_ns);
 }
@@ -210,15 +207,6 @@ static void thread_fault(void *user, const char *reason)
 
 /* ---- the group ---- */
 
-static void make_wake(pthread_cond_t *wake)
-{
-    pthread_condattr_t attributes; /* these calls cannot fail on Linux */
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(wake, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
 vkt_result vkt_thread_group_create(const vkt_host *host, uint32_t ranks, double timeout_seconds, vkt_thread_group **out)
 {
     VKT_WANT(host, out);
@@ -242,7 +230,7 @@ vkt_result vkt_thread_group_create(const vkt_host *host, uint32_t ranks, double 
     pthread_mutex_init(&g->lock, NULL);
     for (uint32_t i = 0; i < ranks; i++) {
         g->ranks[i] = (member){ .group = g, .number = i };
-        make_wake(&g->ranks[i].wake);
+        vkt_cond_init(&g->ranks[i].wake);
     }
     *out = g;
     return VKT_OK;

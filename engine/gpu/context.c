@@ -1,7 +1,8 @@
 /* gpu/context.c - opens and closes a device. Only this file distinguishes a host's device from the engine's own. */
 #include "gpu/internal.h"
 
-#include <unistd.h>
+#include "base/paths.h"
+#include "base/system.h"
 
 /* ---- the engine's own device ---- */
 
@@ -17,7 +18,7 @@ static vkt_ctx *ctx_new(const vkt_host *host)
     ctx->counting = (vkt_counting){ h.alloc, &ctx->counters.host_allocs };
     ctx->host.alloc = (vkt_allocator){ vkt_counting_resize, &ctx->counting };
     ctx->owns_device = true;
-    ctx->process = getpid();
+    ctx->process = vkt_process_id();
     return ctx;
 }
 
@@ -34,13 +35,14 @@ static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
           .queueCount = 1,
           .pQueuePriorities = &priority },
     };
-    const char *extensions[5];
+    const char *extensions[6];
     uint32_t n_extensions = 0;
     if (c->has_memory_budget) extensions[n_extensions++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
     if (c->has_host_import) extensions[n_extensions++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
     if (ctx->has_coop) extensions[n_extensions++] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
     if (ctx->has_coop2) extensions[n_extensions++] = VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME;
     if (ctx->has_bfloat) extensions[n_extensions++] = VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME;
+    if (c->is_portable) extensions[n_extensions++] = VKT_PORTABILITY_SUBSET;
     vkt_coop_features with_coop;
     const void *chain = ctx->has_coop ? vkt_features_with_coop(&with_coop, ctx->has_coop2, ctx->has_bfloat)
                                       : vkt_vk_get_needs()->features;
@@ -197,7 +199,7 @@ static void look_for_tuning(vkt_ctx *ctx)
 {
     char *path = NULL;
     if (!ctx->traits.tuning_pays || !ctx->keeps_cache || vkt_env_disabled("tuning")) return;
-    if (vkt_cache_path(ctx, VKT_TUNING_SUFFIX, &path) == VKT_OK && path) ctx->lacks_tuning = access(path, F_OK) != 0;
+    if (vkt_cache_path(ctx, VKT_TUNING_SUFFIX, &path) == VKT_OK && path) ctx->lacks_tuning = !vkt_path_exists(path);
     vkt_free(&ctx->host, path);
 }
 

@@ -1,7 +1,7 @@
 /* gpu/debug.c - results of Vulkan calls, checks for a lost device and a fork, object names, labels. */
 #include "gpu/internal.h"
 
-#include <unistd.h>
+#include "base/system.h"
 
 vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what)
 {
@@ -26,15 +26,15 @@ vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what)
 
 bool vkt_is_forked(const vkt_ctx *ctx)
 {
-    return ctx->process != getpid();
+    return ctx->process != vkt_process_id();
 }
 
 vkt_result vkt_lost_check(vkt_ctx *ctx, const char *what)
 {
     if (vkt_is_forked(ctx))
         return vkt_fail(&ctx->host, VKT_E_STATE,
-                        "%s: the context belongs to process %ld, of which this is a fork; open a context in the child",
-                        what, (long)ctx->process);
+                        "%s: the context belongs to process %lld, of which this is a fork; open a context in the child",
+                        what, (long long)ctx->process);
     return ctx->lost == VKT_OK ? VKT_OK : vkt_fail(&ctx->host, ctx->lost, "%s: the device was lost before", what);
 }
 

@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+
+#include "base/paths.h"
 
 /* ---- requirements ---- */
 
@@ -136,6 +137,7 @@ static vkt_result find_extensions(vkt_ctx *ctx, vkt_candidate *c)
         if (strcmp(name, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) == 0) c->has_coop = true;
         if (strcmp(name, VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME) == 0) c->has_coop2 = true;
         if (strcmp(name, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME) == 0) c->has_bfloat = true;
+        if (strcmp(name, VKT_PORTABILITY_SUBSET) == 0) c->is_portable = true;
     }
     vkt_free(&ctx->host, list);
     return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;
@@ -290,12 +292,13 @@ void vkt_explain_no_device(char out[512])
         return;
     }
     char first[256];
-    snprintf(first, sizeof first, "%.*s", (int)strcspn(value, ":"), value);
+    snprintf(first, sizeof first, "%.*s", (int)vkt_path_list_first(value), value);
     snprintf(
         out, 512,
         "no Vulkan device was found: %s is set to \"%.160s\", so the loader looks for no other driver, and %s; unset "
         "it, or have it name a driver's file (apt install mesa-vulkan-drivers puts some into /usr/share/vulkan/icd.d)",
-        variable, value, access(first, R_OK) == 0 ? "could load none of these" : "the first of these cannot be read");
+        variable, value,
+        vkt_path_is_readable(first) ? "could load none of these" : "the first of these cannot be read");
 }
 
 vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_t count, const char *selector,

@@ -5,8 +5,6 @@
 #ifndef VKT_GPU_H
 #define VKT_GPU_H
 
-#include <sys/types.h>
-
 #include "base/base.h"
 #include "base/limits.h"
 #include "gpu/vk_table.h"
@@ -48,7 +46,7 @@ typedef struct vkt_gpu_counters {
 struct vkt_ctx {
     vkt_host host;         /* its allocator is vkt_counting_resize */
     vkt_counting counting; /* counts, then calls the application's allocator */
-    pid_t process;         /* process that created the context */
+    int64_t process;       /* process that created the context */
     vkt_device_info info;
     VkDriverId driver;
     vkt_limits limits;
@@ -56,7 +54,7 @@ struct vkt_ctx {
     vkt_traits traits;             /* limits.traits points here */
     vkt_traits_set traits_set;     /* the traits that $VKT_TRAITS sets */
     vkt_vk vk;    /* function table of this instance and device; a test may swap an entry to inject a fault */
-    void *loader; /* dlopen handle; NULL: get_proc is used instead */
+    void *loader; /* vkt_library_open; NULL: get_proc is used instead */
     VkInstance instance;
     VkPhysicalDevice phys;
     VkDevice device;

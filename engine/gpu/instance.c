@@ -71,20 +71,26 @@ static bool wants_debug_utils(const vkt_ctx_params *params)
     return params->validation || params->debug_names || vkt_debug_level() >= 1 || (layers && *layers);
 }
 
-static vkt_result create(vkt_ctx *ctx, bool layer)
+/* Creates the instance. `portable`: the loader also lists devices that lack parts of Vulkan. It hides them without
+ * VK_KHR_portability_enumeration. */
+static vkt_result create(vkt_ctx *ctx, bool layer, bool portable)
 {
     const VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(ctx);
     const char *const layers[] = { VALIDATION_LAYER };
-    const char *const extensions[] = { VK_EXT_DEBUG_UTILS_EXTENSION_NAME };
+    const char *extensions[2];
+    uint32_t n_extensions = 0;
+    if (ctx->has_debug_utils) extensions[n_extensions++] = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+    if (portable) extensions[n_extensions++] = VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME;
     const VkInstanceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
         .pNext = ctx->has_debug_utils ? &messenger : NULL, /* messages while the instance is created and destroyed */
+        .flags = portable ? VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR : 0,
         .pApplicationInfo = &(VkApplicationInfo){ .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
                                                   .pEngineName = "vktrain",
                                                   .apiVersion = VK_API_VERSION_1_3 },
         .enabledLayerCount = layer,
         .ppEnabledLayerNames = layers,
-        .enabledExtensionCount = ctx->has_debug_utils,
+        .enabledExtensionCount = n_extensions,
         .ppEnabledExtensionNames = extensions,
     };
     const VkResult r = ctx->vk.CreateInstance(&info, NULL, &ctx->instance);
@@ -105,7 +111,7 @@ vkt_result vkt_instance_open(vkt_ctx *ctx, const vkt_ctx_params *params, const v
     if (version < VK_API_VERSION_1_3)
         return vkt_fail(&ctx->host, VKT_E_FEATURE, "the Vulkan loader is of version %u.%u; want 1.3 or newer",
                         VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
-    bool layer = false;
+    bool layer = false, portable = false;
     if (params->validation) {
         VKT_TRY(has_layer(ctx, VALIDATION_LAYER, &layer));
         if (!layer)
@@ -118,7 +124,8 @@ vkt_result vkt_instance_open(vkt_ctx *ctx, const vkt_ctx_params *params, const v
         VKT_TRY(has_extension(ctx, NULL, name, &ctx->has_debug_utils));
         if (layer) VKT_TRY(has_extension(ctx, VALIDATION_LAYER, name, &ctx->has_debug_utils));
     }
-    return create(ctx, layer);
+    VKT_TRY(has_extension(ctx, NULL, VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME, &portable));
+    return create(ctx, layer, portable);
 }
 
 void vkt_instance_close(vkt_ctx *ctx)

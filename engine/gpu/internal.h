@@ -43,6 +43,9 @@ uint32_t vkt_capabilities_of(const void *chain);
 uint32_t vkt_capabilities_of_subgroups(VkSubgroupFeatureFlags operations);
 
 /* ---- device.c ---- */
+/* The extension of a device that lacks parts of Vulkan, as those of MoltenVK do. It lacks nothing that the engine uses
+ * (docs/platforms.md). Vulkan's headers define this name for beta extensions only. */
+#define VKT_PORTABILITY_SUBSET "VK_KHR_portability_subset"
 #define VKT_NO_FAMILY UINT32_MAX
 /* Writes why there is no device: a variable hides the drivers, or no driver is installed. */
 void vkt_explain_no_device(char out[512]);
@@ -54,7 +57,8 @@ typedef struct vkt_candidate {
     VkDriverId driver;                        /* 0: unknown, because the device is below Vulkan 1.3 */
     uint32_t compute_family, transfer_family; /* VKT_NO_FAMILY: none; transfer_family can only transfer */
     bool has_memory_budget, has_coop, has_coop2, has_bfloat, has_host_import; /* extensions */
-    bool has_int64;                                                           /* a feature */
+    bool is_portable; /* it has VKT_PORTABILITY_SUBSET, which must then be enabled */
+    bool has_int64;   /* a feature */
 } vkt_candidate;
 /* Lists all devices of ctx->instance, in the loader's order. The caller frees *list (vkt_free); it is NULL if there is
  * no device, and after an error. */

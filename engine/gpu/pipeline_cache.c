@@ -1,18 +1,19 @@
 /* gpu/pipeline_cache.c - compiled pipelines, stored in a file between runs.
  *
- * There is one file per device, driver and subgroup size (the vector width of a CPU driver), in $XDG_CACHE_HOME/vktrain
- * or ~/.cache/vktrain. It has our header and then the driver's data. A file that is truncated, damaged or from another
- * driver is ignored. */
+ * There is one file per device, driver and subgroup size (the vector width of a CPU driver), in the folder vktrain
+ * of the user's cache folder. It has our header and then the driver's data. A file that is truncated, damaged or from
+ * another driver is ignored. */
 #include "gpu/internal.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/paths.h"
+#include "base/system.h"
 
 #define MAX_FILE_BYTES ((uint64_t)256 << 20)
+enum { MAX_FOLDER_BYTES = 4096 };
 
 typedef struct file_header {
     char magic[8];
@@ -35,13 +36,11 @@ vkt_result vkt_cache_path(vkt_ctx *ctx, const char *suffix, char **path)
 {
     VkPhysicalDeviceProperties p;
     ctx->vk.GetPhysicalDeviceProperties(ctx->phys, &p);
-    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    const bool has_xdg = xdg && xdg[0] == '/'; /* XDG Base Directory Specification: relative paths must be ignored */
+    char folder[MAX_FOLDER_BYTES];
     *path = NULL;
-    if (!has_xdg && (!home || home[0] != '/')) return VKT_OK;
+    if (vkt_user_cache(folder, sizeof folder) == 0) return VKT_OK;
     vkt_text t = { .h = &ctx->host };
-    vkt_text_add(&t, "%s%s/vktrain/%08x-%08x-%08x-", has_xdg ? xdg : home, has_xdg ? "" : "/.cache", p.vendorID,
-                 p.deviceID, p.driverVersion);
+    vkt_text_add(&t, "%s/vktrain/%08x-%08x-%08x-", folder, p.vendorID, p.deviceID, p.driverVersion);
     for (size_t i = 0; i < VK_UUID_SIZE; i++) vkt_text_add(&t, "%02x", p.pipelineCacheUUID[i]);
     vkt_text_add(&t, "-%u%s", ctx->limits.subgroup_size, suffix);
     if (t.failed) {
@@ -108,11 +107,7 @@ vkt_result vkt_pipeline_cache_open(vkt_ctx *ctx, bool keep)
 
 void vkt_cache_make_directories(char *path)
 {
-    for (char *c = strchr(path + 1, '/'); c; c = strchr(c + 1, '/')) {
-        *c = 0;
-        (void)mkdir(path, 0700); /* XDG: 0700. An error is ignored: without the directory, writing the file fails too */
-        *c = '/';
-    }
+    vkt_folder_make_above(path, true); /* the XDG Base Directory Specification wants private folders */
 }
 
 /* Returns the content of the file: our header and the driver's data; NULL: there are no data, or there is no memory. */

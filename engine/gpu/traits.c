@@ -3,9 +3,9 @@
 #include "gpu/internal.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/file.h"
+#include "base/system.h"
 
 #define MAX_FILE_BYTES ((uint64_t)1 << 16)
 
@@ -37,12 +37,9 @@ vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDevi
 static void ask_this_machine(vkt_traits *t)
 {
     t->words64 = vkt_cpu_avx512() != VKT_AVX512_INTEL;
-#ifdef _SC_LEVEL3_CACHE_SIZE
-    const long last = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    const uint64_t last = vkt_cpu_cache_bytes();
     if (last >= 1024) t->cache_kib = (uint32_t)VKT_MIN(last / 1024, 128 << 10);
-#endif
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (cores > 0) t->cores = (uint32_t)VKT_MIN(cores, 65536);
+    t->cores = vkt_cpu_count();
 }
 
 static vkt_result set_by_file(vkt_ctx *ctx, const char *path)

@@ -1,7 +1,7 @@
 /* gpu/vk_table.c - see vk_table.h. */
 #include "gpu/vk_table.h"
 
-#include <dlfcn.h>
+#include "base/system.h"
 
 static vkt_result missing(const vkt_host *h, const char *name)
 {
@@ -14,20 +14,17 @@ static vkt_result missing(const vkt_host *h, const char *name)
 
 vkt_result vkt_vk_open(const vkt_host *h, const vkt_loader *loader, vkt_vk *vk, void **library)
 {
-    static const char *const standard[] = { "libvulkan.so.1", "libvulkan.so", NULL };
     *library = NULL;
     vk->GetInstanceProcAddr = loader ? loader->get_proc : NULL;
     if (!vk->GetInstanceProcAddr) {
-        const char *const *names = loader && loader->names ? loader->names : standard;
-        for (const char *const *n = names; *n && !*library; n++) *library = dlopen(*n, RTLD_NOW | RTLD_LOCAL);
+        const char *const *names = loader && loader->names ? loader->names : vkt_loader_names();
+        for (const char *const *n = names; *n && !*library; n++) *library = vkt_library_open(*n);
         if (!*library)
-            return vkt_fail(
-                h, VKT_E_NO_LOADER,
-                "no Vulkan loader (%s) was found; on Debian or Ubuntu: apt install libvulkan1 mesa-vulkan-drivers",
-                names[0] ? names[0] : standard[0]);
+            return vkt_fail(h, VKT_E_NO_LOADER, "no Vulkan loader (%s) was found; %s",
+                            names[0] ? names[0] : vkt_loader_names()[0], vkt_loader_hint());
         /* POSIX allows the conversion of an object pointer to a function pointer; ISO C does not. A copy avoids a
          * warning of -Wpedantic. */
-        void *symbol = dlsym(*library, "vkGetInstanceProcAddr");
+        void *symbol = vkt_library_symbol(*library, "vkGetInstanceProcAddr");
         memcpy(&vk->GetInstanceProcAddr, &symbol, sizeof symbol);
         if (!symbol) {
             vkt_vk_close(*library);
@@ -49,7 +46,7 @@ vkt_result vkt_vk_open(const vkt_host *h, const vkt_loader *loader, vkt_vk *vk, 
 
 void vkt_vk_close(void *library)
 {
-    if (library) dlclose(library);
+    vkt_library_close(library);
 }
 
 vkt_result vkt_vk_load_instance(const vkt_host *h, vkt_vk *vk, VkInstance instance, bool debug_utils)

@@ -121,11 +121,11 @@ typedef struct vkt_vk {
 
 /* The source of Vulkan. All zero: the installed loader. */
 typedef struct vkt_loader {
-    const char *const *names;           /* libraries to try, NULL-terminated; NULL: libvulkan.so.1, libvulkan.so */
+    const char *const *names;           /* libraries to try, NULL-terminated; NULL: those of vkt_loader_names */
     PFN_vkGetInstanceProcAddr get_proc; /* not NULL: used instead of a library */
 } vkt_loader;
 
-/* Opens the loader and fills the global functions. *library is the dlopen handle, or NULL if `loader` has get_proc.
+/* Opens the loader and fills the global functions. *library is the library, or NULL if `loader` has get_proc.
  * VKT_E_NO_LOADER (the message says what to install), or VKT_E_DRIVER if the loader lacks a function. */
 vkt_result vkt_vk_open(const vkt_host *h, const vkt_loader *loader, vkt_vk *vk, void **library);
 void vkt_vk_close(void *library);

@@ -404,6 +404,8 @@ struct vkt_emit {
     const vkt_node *epilogue; /* the next epilogue to be applied to output 0 of `node`: see vkt_fuse_epilogue */
     bool *taken;              /* by node number: the dispatches of another node do its work as a companion */
     vkt_tensor relu;          /* dispatches that bind this value store max(., 0) in it; {0}: none */
+    uint64_t unbuilt;         /* variants of `node` that need a kernel that this build does not have */
+    uint32_t absent;          /* a kernel that a dispatch of `node` needs and this build does not have; 0: none */
 };
 
 /* Chooses among n >= 1 variants (vkt_variant_choose) for the node that is being lowered, and records the choice. Only
@@ -439,6 +441,9 @@ typedef struct vkt_launch {
  * stride over y and z: a larger y or z is VKT_E_UNSUPPORTED. The same is true of shaders of applications, whose op
  * checks x before. */
 void vkt_dispatch_add(vkt_emit *e, const vkt_launch *launch);
+/* Says that the node needs a kernel that this build does not have: the node is lowered again with another variant, or
+ * else refused. vkt_dispatch_add calls it. */
+void vkt_kernel_absent(vkt_emit *e, uint16_t kernel);
 /* Makes a scratch value. Its live range is from the first dispatch that binds it to the last one. Both are in this
  * node, unless a later node recalls the value. */
 vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes);

@@ -5,6 +5,7 @@
 
 #include "abi/step.abi.h"
 #include "abi/storage.abi.h"
+#include "base/built.h"
 
 _Static_assert(STORAGE_F16 == (int)VKT_PRECISION_F16 && STORAGE_BF16 == (int)VKT_PRECISION_BF16 &&
                    2 * VKT_MAX_BINDINGS <= 30,
@@ -15,10 +16,25 @@ void vkt_emit_error(vkt_emit *e, vkt_result r)
     if (e->status == VKT_OK) e->status = r;
 }
 
+static bool is_built(const vkt_emit *e, uint16_t kernel)
+{
+    return e->lim->built ? e->lim->built[kernel] : vkt_kernel_is_built(kernel);
+}
+
+void vkt_kernel_absent(vkt_emit *e, uint16_t kernel)
+{
+    if (e->status == VKT_OK) e->absent = kernel;
+    vkt_emit_error(e, VKT_E_UNSUPPORTED);
+}
+
 void vkt_dispatch_add(vkt_emit *e, const vkt_launch *l)
 {
     const uint64_t *groups = l->groups;
     if (e->status != VKT_OK) return;
+    if (!is_built(e, l->kernel)) {
+        vkt_kernel_absent(e, l->kernel);
+        return;
+    }
     if (l->n_bind > VKT_MAX_BINDINGS || l->n_spec > VKT_MAX_SPECS || l->push_bytes > VKT_EMIT_PUSH || !groups[0] ||
         !groups[1] || !groups[2]) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_STATE,
@@ -176,7 +192,9 @@ static uint64_t key_as_stored(const vkt_emit *e)
 vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n)
 {
     const uint64_t key = key_as_stored(e);
-    const vkt_variant v = vkt_variant_choose(&e->lim->choices, key, costs, n);
+    vkt_choices choices = e->lim->choices;
+    choices.off |= e->unbuilt;
+    const vkt_variant v = vkt_variant_choose(&choices, key, costs, n);
     uint64_t usable = 0;
     for (uint32_t i = 0; i < n; i++) usable |= (uint64_t)1 << costs[i].variant;
     const vkt_result r = vkt_grow(&e->host, &e->picked, e->n_picked, &e->cap_picked, sizeof *e->picked);
@@ -276,11 +294,8 @@ static void log_node(const vkt_emit *e)
                  e->node->n_out ? vkt_node_out(e->node, 0)->name : "", e->node->op->name, text[0], text[1]);
 }
 
-/* Lowers a node and its epilogues. All dispatches get the node's number, so a pass that moves or repeats them handles
- * all of them together. */
-static void lower_node(vkt_emit *e, const vkt_node *n)
+static void emit_node(vkt_emit *e, const vkt_node *n)
 {
-    e->node = n;
     e->epilogue = next_epilogue(n);
     check_sizes(e, n);
     if (e->status == VKT_OK) n->op->emit(n, e);
@@ -290,6 +305,46 @@ static void lower_node(vkt_emit *e, const vkt_node *n)
         left->op->emit(left, e);
         e->relu = (vkt_tensor){ 0 };
     }
+}
+
+/* Returns the last variant that was picked since `first` and has an alternative; VKT_V_COUNT: there is none. */
+static vkt_variant last_choice(const vkt_emit *e, size_t first)
+{
+    for (size_t i = e->n_picked; i-- > first;) {
+        const vkt_picked *p = &e->picked[i];
+        if (p->usable & ~e->unbuilt & ~((uint64_t)1 << p->variant)) return p->variant;
+    }
+    return VKT_V_COUNT;
+}
+
+/* Lowers a node and its epilogues. All dispatches get the node's number, so a pass that moves or repeats them handles
+ * all of them together. If a variant needs a kernel that this build does not have, the node is lowered again without
+ * that variant. */
+static void lower_node(vkt_emit *e, const vkt_node *n)
+{
+    const size_t dispatches = e->n, extras = e->n_extra, remembered = e->n_memory, picked = e->n_picked;
+    const vkt_node *companion = node_at(e->g, n->companion);
+    const bool taken = companion && e->taken[companion->index];
+    e->node = n;
+    e->unbuilt = 0;
+    for (;;) {
+        e->absent = 0;
+        emit_node(e, n);
+        const vkt_variant v = e->absent ? last_choice(e, picked) : VKT_V_COUNT;
+        if (v == VKT_V_COUNT) break;
+        e->unbuilt |= (uint64_t)1 << v;
+        for (size_t i = extras; i < e->n_extra; i++) vkt_free(&e->host, (void *)(uintptr_t)e->extra[i].data);
+        e->n = dispatches;
+        e->n_extra = extras;
+        e->n_memory = remembered;
+        e->n_picked = picked;
+        e->status = VKT_OK;
+        if (companion) e->taken[companion->index] = taken;
+    }
+    if (e->absent)
+        (void)vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                       "%s: vktrain was built without the kernel %s: add %s to VKT_KERNELS", n->op->name,
+                       vkt_kernel_name(e->absent), n->op->name);
 }
 
 vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live, vkt_storage s, vkt_emit *out)

@@ -5,11 +5,11 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "abi/coop.abi.h"
 #include "abi/lanes.abi.h"
 #include "abi/storage.abi.h"
+#include "base/system.h"
 #include "spirv_modules.h" /* generated: vkt_spv_<ID> and vkt_spv_<ID>_texel */
 
 /* Kernels that the program has added. */
@@ -22,18 +22,38 @@ void vkt_kernel_add(const vkt_kernel_entry *entries, uint32_t n)
     n_added = VKT_MIN(n, (uint32_t)(VKT_K_END - VKT_K_COUNT));
 }
 
+/* IF_1(x) is x and IF_0(x) is nothing: IF(VKT_BUILT_GEMM_TILE, x) is x if this build has the kernel. */
+#define IF_1(...) __VA_ARGS__
+#define IF_0(...)
+#define IF_OF(built, ...) IF_##built(__VA_ARGS__)
+#define IF(built, ...) IF_OF(built, __VA_ARGS__)
+
+/* The rows of the table: one for each kernel that this build has. */
+enum {
+    ROW_NONE,
+#define VKT_KERNEL(id, file, defines, reads, writes, texels, flags) IF(VKT_BUILT_##id, ROW_##id, )
+#include "kernels.def"
+#undef VKT_KERNEL
+};
+
 const vkt_kernel_entry *vkt_kernel_get(vkt_kernel_id id)
 {
-    static const vkt_kernel_entry entries[] = {
-        [VKT_K_NONE] = { .name = "NONE" },
+    static const vkt_kernel_entry rows[] = {
+        { .name = "NONE" },
 #define VKT_KERNEL(id, file, defines, reads, writes, texels, flags) \
-    [VKT_K_##id] = VKT_KERNEL_ROW(id, reads, writes, texels, flags),
+    IF(VKT_BUILT_##id, VKT_KERNEL_ROW(id, reads, writes, texels, flags), )
+#include "kernels.def"
+#undef VKT_KERNEL
+    };
+    static const uint16_t row_of[VKT_K_COUNT] = {
+        ROW_NONE,
+#define VKT_KERNEL(id, file, defines, reads, writes, texels, flags) IF(VKT_BUILT_##id, [VKT_K_##id] = ROW_##id, )
 #include "kernels.def"
 #undef VKT_KERNEL
     };
     const uint32_t i = (uint32_t)id;
-    if (i < VKT_COUNT(entries)) return &entries[i];
-    return i - VKT_COUNT(entries) < n_added ? &added[i - VKT_COUNT(entries)] : &entries[VKT_K_NONE];
+    if (i < VKT_COUNT(row_of)) return &rows[row_of[i]];
+    return i - VKT_COUNT(row_of) < n_added ? &added[i - VKT_COUNT(row_of)] : &rows[ROW_NONE];
 }
 
 /* ---- the pipelines of a context ---- */
@@ -278,8 +298,7 @@ static vkt_result run_jobs(vkt_ctx *ctx, job *jobs, uint32_t n)
 {
     compile_pool c = { .ctx = ctx, .jobs = jobs, .n = n };
     pthread_t threads[MAX_THREADS];
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    const uint32_t most = VKT_MIN(n, VKT_MIN((uint32_t)VKT_MAX(cores, 1), MAX_THREADS + 1u));
+    const uint32_t most = VKT_MIN(n, VKT_MIN(vkt_cpu_count(), MAX_THREADS + 1u));
     uint32_t others = 0;
     while (!ctx->messenger && others + 1 < most && pthread_create(&threads[others], NULL, work, &c) == 0) others++;
     work(&c);
@@ -298,6 +317,9 @@ static const vkt_coop *coop_of(const vkt_ctx *ctx, const vkt_kernel_entry *kerne
 static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_entry *kernel, const uint32_t *spec,
                         uint32_t n_spec)
 {
+    if (!vkt_kernel_is_built(id))
+        return vkt_fail(&ctx->host, VKT_E_UNSUPPORTED, "vktrain was built without the kernel %s: add it to VKT_KERNELS",
+                        vkt_kernel_name(id));
     if (kernel == vkt_kernel_get(VKT_K_NONE)) return vkt_fail(&ctx->host, VKT_E_ARG, "there is no kernel %d", (int)id);
     if (n_spec < 1 || n_spec > VKT_MAX_SPECS)
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want 1 to %u specialisation constants, got %u", kernel->name,

@@ -3,6 +3,7 @@
 #ifndef VKT_KERNEL_H
 #define VKT_KERNEL_H
 
+#include "base/built.h"
 #include "base/spirv.h"
 #include "gpu/gpu.h"
 #include "kernel/ids.h"
@@ -16,17 +17,18 @@ typedef struct vkt_kernel_entry {
     uint32_t flags;            /* VKT_KF_* */
     vkt_module spv, spv_texel; /* SPIR-V; spv_texel has 0 bytes if texels is 0 */
 } vkt_kernel_entry;
-/* Returns the entry of an id. For an id without a kernel it returns the entry of VKT_K_NONE. */
+/* Returns the entry of an id. For an id without a kernel, and for a kernel that this build does not have, it returns
+ * the entry of VKT_K_NONE. */
 const vkt_kernel_entry *vkt_kernel_get(vkt_kernel_id id);
 /* Adds kernels that are not in the library, with the ids VKT_K_COUNT to VKT_K_COUNT + n - 1; n is at most
  * VKT_K_END - VKT_K_COUNT. The list has no lock: call this function before other threads use kernels. A second call
  * replaces the list. `rows` must stay valid. tools/tools.h adds the kernels of tests and vkt-bench. */
 void vkt_kernel_add(const vkt_kernel_entry *rows, uint32_t n);
 /* The initialiser of an entry whose modules are vkt_spv_<id> and vkt_spv_<id>_texel. */
-#define VKT_KERNEL_ROW(id, reads_, writes_, texels_, flags_)                                         \
-    {                                                                                                \
-        .name = #id, .reads = (reads_), .writes = (writes_), .texels = (texels_), .flags = (flags_), \
-        .spv = VKT_MODULE_OF(vkt_spv_##id), .spv_texel = VKT_MODULE_OF(vkt_spv_##id##_texel)         \
+#define VKT_KERNEL_ROW(id, reads_, writes_, texels_, flags_)                                                    \
+    {                                                                                                           \
+        .name = #id, .reads = (reads_), .writes = (writes_), .texels = VKT_HAS_TEXELS ? (texels_) : 0,          \
+        .flags = (flags_), .spv = VKT_MODULE_OF(vkt_spv_##id), .spv_texel = VKT_MODULE_OF(vkt_spv_##id##_texel) \
     }
 #define VKT_MODULE_OF(array)               \
     {                                      \

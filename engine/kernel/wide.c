@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/system.h"
+
 #define WIDTH "LP_NATIVE_VECTOR_WIDTH"
 enum { DEFAULT_LANES = 8, WIDE_LANES = 16 };
 
@@ -59,7 +61,7 @@ static vkt_result fall_back(const vkt_ctx_params *params, const vkt_host *h, con
                             const char *why)
 {
     vkt_log_line(h, VKT_LOG_WARN, "vectors of 512 bits cannot be used (%s); back to the driver's default", why);
-    unsetenv(WIDTH);
+    (void)vkt_env_set(WIDTH, NULL);
     VKT_TRY(vkt_ctx_open(params, h, loader, out));
     const uint32_t lanes = (*out)->limits.subgroup_size;
     if (lanes == DEFAULT_LANES) return VKT_OK;
@@ -73,15 +75,15 @@ static vkt_result fall_back(const vkt_ctx_params *params, const vkt_host *h, con
 static vkt_result open_at_512(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader, vkt_ctx **out)
 {
     char why[80];
-    if (setenv(WIDTH, "512", 1) != 0) return vkt_fail_nomem(h, "the environment", sizeof WIDTH "=512");
+    if (!vkt_env_set(WIDTH, "512")) return vkt_fail_nomem(h, "the environment", sizeof WIDTH "=512");
     const vkt_result r = open_tested(params, h, loader, NULL, out, why);
     if (r == VKT_E_ARG || r == VKT_E_NOT_FOUND || r == VKT_E_IO) { /* VKT_TRAITS or its file: wrong at any width */
-        unsetenv(WIDTH);
+        (void)vkt_env_set(WIDTH, NULL);
         return r;
     }
     if (r != VKT_OK) return fall_back(params, h, loader, out, why);
     if ((*out)->limits.subgroup_size == WIDE_LANES) return VKT_OK;
-    unsetenv(WIDTH);
+    (void)vkt_env_set(WIDTH, NULL);
     vkt_log_line(h, VKT_LOG_INFO,
                  "vectors stay at 256 bits: the driver did not use the width (another instance may hold it)");
     return VKT_OK;

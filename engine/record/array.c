@@ -53,7 +53,7 @@ vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_ar
 
 vkt_result vkt_array_create_shared(vkt_ctx *ctx, vkt_dtype dtype, vkt_shape shape, const char *name, vkt_array **out)
 {
-    vkt_array *a;
+    vkt_array *a = NULL; /* gcc 12 does not see that array_new sets it */
     *out = NULL;
     VKT_TRY(array_new(ctx, dtype, shape, &a));
     const vkt_result r = vkt_buffer_create_shared(ctx, VKT_MEM_STAGING, a->bytes, name ? name : "shared", &a->buffer);

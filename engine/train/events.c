@@ -4,16 +4,14 @@
 #include "vktrain/events.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
-#include <png.h>
-
+#include "base/paths.h"
+#include "base/system.h"
+#include "data/png_encode.h"
 #include "train/events.h"
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
@@ -153,9 +151,7 @@ static vkt_result write_record(vkt_events *e, bytes *event)
 static bytes begin_event(const vkt_events *e, uint64_t step)
 {
     bytes event = { .h = &e->h };
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    put_double(&event, 1, (double)now.tv_sec + (double)now.tv_nsec * 1e-9);
+    put_double(&event, 1, (double)vkt_wall_ns() * 1e-9);
     put_integer(&event, 2, step);
     return event;
 }
@@ -175,23 +171,21 @@ static vkt_result write_value(vkt_events *e, uint64_t step, bytes *value)
 static vkt_result open_new(vkt_events *e, const char *folder)
 {
     static atomic_uint files; /* file names that this process has tried */
-    char host[65] = "";
-    if (gethostname(host, sizeof host - 1) != 0 || !*host) snprintf(host, sizeof host, "localhost");
-    for (int i = 0; i < 1000; i++) {
+    char host[65], text[128];
+    int error = EEXIST;
+    vkt_host_name(host);
+    for (int i = 0; i < 1000 && error == EEXIST; i++) {
         vkt_text name = { .h = &e->h };
-        vkt_text_add(&name, "%s/events.out.tfevents.%lld.%s.%ld.%u", folder, (long long)time(NULL), host,
-                     (long)getpid(), atomic_fetch_add(&files, 1));
+        vkt_text_add(&name, "%s/events.out.tfevents.%llu.%s.%lld.%u", folder,
+                     (unsigned long long)(vkt_wall_ns() / 1000000000u), host, (long long)vkt_process_id(),
+                     atomic_fetch_add(&files, 1));
         if (name.failed) return vkt_fail_nomem(&e->h, "a file name", strlen(folder));
         vkt_free(&e->h, e->path);
         e->path = name.s;
-        const int fd = open(e->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno == EEXIST) continue;
-        e->file = fd < 0 ? NULL : fdopen(fd, "wb");
-        if (!e->file && fd >= 0) close(fd);
-        if (e->file) return VKT_OK;
-        break;
+        error = vkt_file_create(e->path, &e->file);
+        if (!error) return VKT_OK;
     }
-    return vkt_fail(&e->h, VKT_E_IO, "%s: cannot be made: %s", e->path, strerror(errno));
+    return vkt_fail(&e->h, VKT_E_IO, "%s: cannot be made: %s", e->path, vkt_error_text(error, text));
 }
 
 /* Writes an Event with field 3 file_version. If the run continues an earlier one, writes a second Event with field 7
@@ -316,26 +310,6 @@ vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const 
     return write_value(e, step, &value);
 }
 
-/* Encodes the image as PNG: *n bytes at *png, which the caller frees with vkt_free. */
-static vkt_result encode(const vkt_host *h, const uint8_t *pixels, uint32_t height, uint32_t width, uint32_t channels,
-                         void **png, size_t *n)
-{
-    png_image image = { .version = PNG_IMAGE_VERSION, .width = width, .height = height };
-    image.format = channels == 1 ? PNG_FORMAT_GRAY : channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA;
-    png_alloc_size_t room = 0;
-    *png = NULL;
-    if (!png_image_write_to_memory(&image, NULL, &room, 0, pixels, 0, NULL))
-        return vkt_fail(h, VKT_E_IO, "an image cannot be encoded: %s", image.message);
-    *png = vkt_alloc(h, room);
-    if (!*png) return vkt_fail_nomem(h, "an image", room);
-    if (!png_image_write_to_memory(&image, *png, &room, 0, pixels, 0, NULL)) {
-        vkt_free(h, *png);
-        return vkt_fail(h, VKT_E_IO, "an image cannot be encoded: %s", image.message);
-    }
-    *n = room;
-    return VKT_OK;
-}
-
 /* Writes a Summary.Value with field 4 image. Fields of the image: 1 height, 2 width, 3 colorspace (the number of
  * channels), 4 encoded_image_string. */
 vkt_result vkt_events_image(vkt_events *e, const char *tag, uint64_t step, const uint8_t *pixels, uint32_t height,
@@ -349,7 +323,7 @@ vkt_result vkt_events_image(vkt_events *e, const char *tag, uint64_t step, const
     size_t n = 0;
     bytes value;
     VKT_TRY(begin_value(e, tag, &value));
-    const vkt_result r = encode(&e->h, pixels, height, width, channels, &png, &n);
+    const vkt_result r = vkt_png_encode(&e->h, pixels, height, width, channels, &png, &n);
     if (r != VKT_OK) {
         vkt_free(&e->h, value.p);
         return r;

@@ -430,7 +430,7 @@ static vkt_result train(fit *f)
 static vkt_result fit_rank(fit *f)
 {
     vkt_trainer *t = f->t;
-    vkt_monitor monitor;
+    vkt_monitor monitor = VKT_MONITOR_AUTO; /* gcc 12 does not see that check_params sets it */
     VKT_TRY(check_params(t, f->p, &monitor));
     use_monitor(f, monitor);
     VKT_TRY(vkt_ranks_compare(t, f->p));
@@ -464,7 +464,7 @@ vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
     VKT_WANT(NULL, t);
     static const vkt_fit_params none;
     const vkt_fit_params *p = params ? params : &none;
-    vkt_monitor monitor;
+    vkt_monitor monitor = VKT_MONITOR_AUTO; /* gcc 12 does not see that check_params sets it */
     if (t->shards.broken)
         return vkt_fail(&t->host, VKT_E_STATE,
                         "fit: the last fit ended in the middle of a step: resume its checkpoint (vkt_trainer_resume)");

@@ -1,12 +1,12 @@
 /* train/history.c - see history.h: the list of epochs, the best one, and CSV. */
 #include "train/history.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 
 #include "base/file.h"
+#include "base/numbers.h"
 
 vkt_result vkt_history_add(vkt_history *history, const vkt_epoch_record *record)
 {
@@ -55,9 +55,7 @@ size_t vkt_history_best(const vkt_epoch_record *records, size_t n)
 
 vkt_result vkt_history_write_csv(const vkt_host *h, const vkt_epoch_record *records, size_t n, const char *path)
 {
-    const locale_t c_locale = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    if (!c_locale) return vkt_fail_nomem(h, "a locale", 0);
-    const locale_t old = uselocale(c_locale); /* the locale of this thread only */
+    const vkt_numbers locale = vkt_numbers_begin();
     vkt_text t = { .h = h };
     vkt_text_add(&t, "epoch,train_loss,train_acc,val_loss,val_acc,lr,seconds");
     for (uint32_t k = 0; n && k < records[0].n_metrics; k++) vkt_text_add(&t, ",%s", records[0].metrics[k].name);
@@ -78,8 +76,7 @@ vkt_result vkt_history_write_csv(const vkt_host *h, const vkt_epoch_record *reco
         }
         vkt_text_add(&t, "\n");
     }
-    uselocale(old);
-    freelocale(c_locale);
+    vkt_numbers_end(locale);
     const vkt_result r = t.failed ? vkt_fail_nomem(h, "a CSV text", t.len) : vkt_file_write(h, path, t.s, t.len);
     vkt_text_free(&t);
     return r;

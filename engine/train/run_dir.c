@@ -2,17 +2,17 @@
 #include "vktrain/run_dir.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/file.h"
+#include "base/paths.h"
+#include "base/system.h"
 #include "train/trainer.h"
 #include "vktrain/events.h"
+
+/* Constants that say what this build can write (cmake/Libraries.cmake). */
+enum { HAS_JSON = VKT_HAS_JANSSON, HAS_PLOTS = VKT_HAS_CAIRO, HAS_IMAGES = VKT_HAS_CAIRO && VKT_HAS_PNG };
 
 enum { IMAGE = VKT_RUN_FILE_COUNT /* a temporary PNG file of the plot, for TensorBoard */, PATHS };
 
@@ -31,48 +31,33 @@ struct vkt_run_dir {
 
 /* ---- the folder ---- */
 
-static vkt_result fail(const vkt_host *h, const char *path, const char *what)
+static vkt_result fail(const vkt_host *h, const char *path, const char *what, int error)
 {
-    return vkt_fail(h, VKT_E_IO, "%s cannot be %s: %s", path, what, strerror(errno));
+    char text[128];
+    return vkt_fail(h, VKT_E_IO, "%s cannot be %s: %s", path, what, vkt_error_text(error, text));
 }
 
 /* Makes the folder and the folders above it. */
 static vkt_result make_folders(const vkt_run_dir *d)
 {
-    struct stat st;
-    for (char *slash = strchr(d->folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        mkdir(d->folder, 0777);
-        *slash = '/';
-    }
-    if (mkdir(d->folder, 0777) == 0) return VKT_OK;
-    if (errno == EEXIST && stat(d->folder, &st) == 0) {
-        if (S_ISDIR(st.st_mode)) return VKT_OK;
-        errno = ENOTDIR;
-    }
-    return fail(&d->h, d->folder, "made");
+    bool is_folder = false;
+    vkt_folder_make_above(d->folder, false);
+    int error = vkt_folder_make(d->folder, false);
+    if (error == EEXIST && vkt_path_is_folder(d->folder, &is_folder) == 0) error = is_folder ? 0 : ENOTDIR;
+    return error ? fail(&d->h, d->folder, "made", error) : VKT_OK;
 }
 
 static vkt_result open_log(vkt_run_dir *d, const char *title)
 {
     const char *path = d->paths[VKT_RUN_LOG];
-    const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (fd < 0) return fail(&d->h, path, "opened");
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-        close(fd);
+    const int error = vkt_file_append(path, &d->log);
+    if (error == EWOULDBLOCK)
         return vkt_fail(&d->h, VKT_E_STATE,
                         "another program runs in this folder (it holds %s): wait for it, or name another folder", path);
-    }
-    d->log = fdopen(fd, "a");
-    if (!d->log) {
-        close(fd);
-        return fail(&d->h, path, "opened");
-    }
+    if (error) return fail(&d->h, path, "opened", error);
     setvbuf(d->log, NULL, _IOLBF, BUFSIZ);
     char when[32];
-    const time_t now = time(NULL);
-    struct tm utc;
-    strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&now, &utc));
+    vkt_time_text((int64_t)(vkt_wall_ns() / 1000000000u), when);
     fprintf(d->log, "==== %s%s%s\n", when, title ? ": " : "", title ? title : "");
     return VKT_OK;
 }
@@ -90,7 +75,7 @@ static vkt_result open_folder(vkt_run_dir *d, const char *folder, const char *ti
     }
     VKT_TRY(make_folders(d));
     VKT_TRY(open_log(d, title));
-    d->resumes = access(d->paths[VKT_RUN_CHECKPOINT], F_OK) == 0;
+    d->resumes = vkt_path_exists(d->paths[VKT_RUN_CHECKPOINT]);
     return VKT_OK;
 }
 
@@ -104,6 +89,8 @@ vkt_result vkt_run_dir_open(const vkt_host *host, const char *folder, const char
     vkt_run_dir *d = vkt_alloc(&h, sizeof *d);
     if (!d) return vkt_fail_nomem(&h, "a run's folder", sizeof *d);
     d->h = h;
+    d->omitted[VKT_RUN_RESULTS] = !HAS_JSON;
+    d->omitted[VKT_RUN_PLOT] = !HAS_PLOTS;
     const vkt_result r = open_folder(d, folder, title);
     if (r == VKT_OK)
         *out = d;
@@ -118,7 +105,7 @@ void vkt_run_dir_destroy(vkt_run_dir **pd)
     vkt_run_dir *d = *pd;
     const vkt_host h = d->h;
     *pd = NULL;
-    if (d->log && fclose(d->log) != 0) (void)fail(&h, d->paths[VKT_RUN_LOG], "written");
+    if (d->log && fclose(d->log) != 0) (void)fail(&h, d->paths[VKT_RUN_LOG], "written", errno);
     for (int i = 0; i < PATHS; i++) vkt_text_release(&d->paths[i]);
     vkt_free(&h, d->folder);
     vkt_free(&h, d);
@@ -189,7 +176,7 @@ static void add_plot(vkt_run_dir *d)
     if (r == VKT_OK) r = vkt_image_read(&d->h, d->paths[IMAGE], 0, 0, &image);
     if (r == VKT_OK) r = add_image(d, image, d->t->history.n);
     vkt_dataset_destroy(&image);
-    unlink(d->paths[IMAGE]);
+    (void)vkt_path_remove(d->paths[IMAGE]);
     keep_events(d, r);
 }
 
@@ -216,11 +203,11 @@ static void keep(vkt_run_dir *d, vkt_result r)
 static vkt_result begin(vkt_run_dir *d, const char *options)
 {
     char *settings = NULL;
-    if (!options) VKT_TRY(vkt_trainer_settings(d->t, &settings));
-    const char *text = options ? options : settings;
-    vkt_result r =
-        d->omitted[VKT_RUN_OPTIONS] ? VKT_OK : vkt_file_write(&d->h, d->paths[VKT_RUN_OPTIONS], text, strlen(text));
-    if (r == VKT_OK) r = begin_events(d, text);
+    if (!options && HAS_JSON) VKT_TRY(vkt_trainer_settings(d->t, &settings));
+    const char *text = options ? options : settings; /* NULL: there are none, and no JSON can be made */
+    vkt_result r = VKT_OK;
+    if (text && !d->omitted[VKT_RUN_OPTIONS]) r = vkt_file_write(&d->h, d->paths[VKT_RUN_OPTIONS], text, strlen(text));
+    if (r == VKT_OK) r = begin_events(d, text ? text : "");
     vkt_text_release(&settings);
     return r;
 }
@@ -272,7 +259,7 @@ static void end(vkt_run_dir *d, vkt_result r)
     if (!d->omitted[VKT_RUN_HISTORY]) keep(d, vkt_trainer_write_history(d->t, d->paths[VKT_RUN_HISTORY]));
     if (!d->omitted[VKT_RUN_PLOT] && d->t->history.n) keep(d, vkt_trainer_plot(d->t, d->paths[VKT_RUN_PLOT]));
     if (!d->omitted[VKT_RUN_RESULTS]) write_results(d);
-    if (d->events && d->t->history.n) add_plot(d);
+    if (d->events && HAS_IMAGES && d->t->history.n) add_plot(d);
     d->failed |= fflush(d->log) != 0 || ferror(d->log);
 }
 

@@ -8,6 +8,7 @@
 #include "train/feed.h"
 #include "train/history.h"
 #include "train/steps.h"
+#include "vktrain/metrics.h"
 #include "vktrain/train.h"
 
 /* The values of a graph that training and evaluation read. */
@@ -225,5 +226,8 @@ vkt_result vkt_weights_find(const vkt_host *h, const vkt_store *s, const vkt_saf
 /* Returns what a checkpoint writes before the names of this part's tensors; NULL for the gradient, which is no state.
  */
 const char *vkt_part_prefix(vkt_store_part part);
+
+/* Returns the host of scores; it is valid as long as they are. */
+const vkt_host *vkt_scores_host(const vkt_scores *s);
 
 #endif

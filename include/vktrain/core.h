@@ -18,13 +18,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* VKT_API marks the functions that the library exports. VKT_PRINTF marks functions whose arguments the compiler checks
- * like those of printf. */
-#if defined(__GNUC__)
+/* VKT_API marks the functions that the library exports. The build of a DLL defines VKT_BUILDS_DLL; programs need not.
+ * VKT_PRINTF marks functions whose arguments the compiler checks like those of printf. */
+#if defined(VKT_BUILDS_DLL)
+#define VKT_API __declspec(dllexport)
+#elif defined(__GNUC__) && !defined(_WIN32)
 #define VKT_API __attribute__((visibility("default")))
-#define VKT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define VKT_API
+#endif
+#if defined(__GNUC__) && defined(_WIN32) /* "printf" there means the formats of Microsoft's old C library */
+#define VKT_PRINTF(fmt, args) __attribute__((format(gnu_printf, fmt, args)))
+#elif defined(__GNUC__)
+#define VKT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
 #define VKT_PRINTF(fmt, args)
 #endif
 
@@ -36,6 +43,11 @@ extern "C" {
 #define VKT_VERSION_MAJOR 0
 #define VKT_VERSION_MINOR 1
 #define VKT_VERSION_PATCH 0
+
+/* Returns what this build of the library has: the libraries it uses, and how many of the kernels. For instance "zlib,
+ * jpeg, png, jansson, cairo, 263 of 263 kernels". The build options VKT_WITH_* and VKT_KERNELS change it
+ * (docs/size.md). A static string; any thread. */
+VKT_API const char *vkt_build_text(void);
 
 /* Stands for the number 0 in a floating-point member or argument where 0 means a default. With .beta1 = VKT_ZERO, Adam
  * has no momentum. With .weight_decay = VKT_ZERO, AdamW has no decay. VKT_ZERO also works in members whose default is

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/base.h"
+#include "base/paths.h"
+#include "base/system.h"
 #include "data/temp.h"
 #include "support/find_data.h"
 #include "support/host.h"
@@ -153,8 +153,8 @@ static void a_folder_is_searched_for_every_usual_name(void **state)
         assert_int_equal(vkt_dataset_open_mnist_like(&h, t->path, c->split, 0, &ds), VKT_OK);
         assert_int_equal(vkt_dataset_row_bytes(ds), c->rank == 4 ? 12 : 4);
         vkt_dataset_destroy(&ds);
-        unlink(vkt_temp_dir_file(t, c->images));
-        unlink(vkt_temp_dir_file(t, c->labels));
+        vkt_path_remove(vkt_temp_dir_file(t, c->images));
+        vkt_path_remove(vkt_temp_dir_file(t, c->labels));
     }
 }
 
@@ -187,7 +187,7 @@ static void a_folder_may_name_its_classes(void **state)
             assert_string_equal(vkt_dataset_class_name(ds, 4), "Coat");
             vkt_dataset_destroy(&ds);
         }
-        unlink(vkt_temp_dir_file(t, gzip ? "classes.txt.gz" : "classes.txt"));
+        vkt_path_remove(vkt_temp_dir_file(t, gzip ? "classes.txt.gz" : "classes.txt"));
     }
 }
 
@@ -272,11 +272,11 @@ static void an_empty_folder_is_not_the_data_set(void **state)
     const char *before = getenv("VKT_DATA");
     char *kept = before ? strdup(before) : NULL;
     const vkt_temp_dir *t = *state;
-    assert_int_equal(mkdir(vkt_temp_dir_file(t, "mnist"), 0700), 0);
+    assert_int_equal(vkt_folder_make(vkt_temp_dir_file(t, "mnist"), true), 0);
     temp_write(t, "mnist/train-images-idx3-ubyte", "", 0, false);
-    assert_int_equal(setenv("VKT_DATA", t->path, 1), 0);
+    assert_true(vkt_env_set("VKT_DATA", t->path));
     if (vkt_test_find_mnist(found)) assert_int_not_equal(strncmp(found, t->path, strlen(t->path)), 0);
-    assert_int_equal(kept ? setenv("VKT_DATA", kept, 1) : unsetenv("VKT_DATA"), 0);
+    assert_true(vkt_env_set("VKT_DATA", kept));
     free(kept);
 }
 

@@ -23,7 +23,22 @@ static bool lacks(const char *name)
 static VKAPI_ATTR VkResult VKAPI_CALL CreateInstance(const VkInstanceCreateInfo *info, const VkAllocationCallbacks *a,
                                                      VkInstance *out)
 {
+    bool named = false;
+    for (uint32_t i = 0; i < info->enabledExtensionCount; i++)
+        named = named || strcmp(info->ppEnabledExtensionNames[i], VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME) == 0;
+    const bool flagged = info->flags & VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
+    assert_true(named == flagged); /* VUID-VkInstanceCreateInfo-flags-06559; the name alone would have no effect */
+    fake.lists_portable = flagged;
     return fake.create_instance ? fake.create_instance : real.CreateInstance(info, a, out);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL EnumerateInstanceExtensionProperties(const char *layer, uint32_t *n,
+                                                                           VkExtensionProperties *out)
+{
+    const VkResult r = real.EnumerateInstanceExtensionProperties(layer, n, out);
+    for (uint32_t i = 0; out && i < *n; i++)
+        if (lacks(out[i].extensionName)) out[i--] = out[--*n];
+    return r;
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL EnumeratePhysicalDevices(VkInstance instance, uint32_t *n, VkPhysicalDevice *out)
@@ -43,6 +58,10 @@ static VKAPI_ATTR VkResult VKAPI_CALL EnumerateDeviceExtensionProperties(VkPhysi
             if (lacks(out[i].extensionName)) out[i] = out[--*n];
         if (fake.cores_extension && (!out || *n < room)) {
             if (out) snprintf(out[*n].extensionName, sizeof out->extensionName, "%s", fake.cores_extension);
+            ++*n;
+        }
+        if (fake.portability && (!out || *n < room)) {
+            if (out) snprintf(out[*n].extensionName, sizeof out->extensionName, VKT_PORTABILITY_SUBSET);
             ++*n;
         }
         return r;
@@ -155,7 +174,16 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateDevice(VkPhysicalDevice phys, const 
 {
     VkDeviceCreateInfo changed = *info;
     if (fake.transfer_queue) changed.queueCreateInfoCount = 1;
-    if (fake.budget) changed.enabledExtensionCount = 0; /* the real device need not have VK_EXT_memory_budget */
+    const char *known[16]; /* the extensions without VK_KHR_portability_subset, which the real device does not have */
+    uint32_t n = 0;
+    fake.enables_subset = false;
+    for (uint32_t i = 0; i < info->enabledExtensionCount && n < VKT_COUNT(known); i++)
+        if (strcmp(info->ppEnabledExtensionNames[i], VKT_PORTABILITY_SUBSET) == 0)
+            fake.enables_subset = true;
+        else
+            known[n++] = info->ppEnabledExtensionNames[i];
+    changed.ppEnabledExtensionNames = known;
+    changed.enabledExtensionCount = fake.budget ? 0 : n; /* the real device need not have VK_EXT_memory_budget */
     return fails("CreateDevice") ? VK_ERROR_INITIALIZATION_FAILED : real.CreateDevice(phys, &changed, a, out);
 }
 
@@ -284,6 +312,7 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_proc(VkInstance instance, co
 {
     const PFN_vkVoidFunction function = real.GetInstanceProcAddr(instance, name);
     FOUND(CreateInstance)
+    FOUND(EnumerateInstanceExtensionProperties)
     FOUND(EnumeratePhysicalDevices)
     FOUND(EnumerateDeviceExtensionProperties)
     FOUND(GetPhysicalDeviceProperties)

@@ -35,6 +35,9 @@ typedef struct fake_vulkan {
     uint32_t vendor;                   /* not 0: every device is a discrete GPU of this vendor, by an unknown driver */
     uint32_t
         subgroup_sizes[3]; /* with `vendor`: the size that devices report, and the range that pipelines may require */
+    bool portability;      /* every device has VK_KHR_portability_subset too */
+    bool lists_portable;   /* vkCreateInstance was asked to list such devices, as Vulkan wants it */
+    bool enables_subset;   /* vkCreateDevice was asked to enable this extension */
     const char *cores_extension; /* not NULL: the name of an extension that every device has too */
     VkStructureType cores_type;  /* the struct in which it reports `cores`, at this byte */
     uint32_t cores, cores_at;

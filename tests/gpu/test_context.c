@@ -374,6 +374,24 @@ static void matrices_of_bfloat16_want_two_more_features(void **state)
     }
 }
 
+/* The loader hides a device that lacks parts of Vulkan, unless the instance asks for such devices. The device must then
+ * be created with VK_KHR_portability_subset. */
+static void devices_with_a_part_of_vulkan_are_used(void **state)
+{
+    (void)state;
+    for (int offers = 0; offers < 2; offers++) {
+        for (int portable = 0; portable < 2; portable++) {
+            fake_reset();
+            fake.portability = portable;
+            fake.without = offers ? NULL : VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME; /* an old loader */
+            vkt_ctx *ctx = rig_open(NULL, fake_loader());
+            assert_int_equal(fake.lists_portable, offers);
+            assert_int_equal(fake.enables_subset, portable);
+            vkt_ctx_destroy(&ctx);
+        }
+    }
+}
+
 static void fast_paths_are_switched_off_by_name(void **state)
 {
     (void)state;
@@ -463,6 +481,7 @@ int main(void)
         TEST(cooperative_matrices_want_four_features),
         TEST(flexible_matrices_want_three_more_features),
         TEST(matrices_of_bfloat16_want_two_more_features),
+        TEST(devices_with_a_part_of_vulkan_are_used),
         TEST(fast_paths_are_switched_off_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,13 +102,21 @@ rule_paths() {
 }
 
 # The library never ends its host's process, never prints to stdout and never changes the environment. (Only kernel/wide.c sets
-# a variable, if the host asks for that.)
+# a variable by vkt_env_set, if the host asks for that.)
 rule_calls() {
     # shellcheck disable=SC2046
     code_of $(engine_code) |
-        grep -E '(^|[^A-Za-z0-9_])((abort|_?exit|quick_exit|assert|v?printf|puts|putchar|perror|system|(un)?setenv|putenv)[ \t]*\(|stdout([^A-Za-z0-9_]|$))' |
-        grep -vE '^engine/kernel/wide\.c:[0-9]+:.*[^A-Za-z0-9_](un)?setenv\(WIDTH' |
+        grep -E '(^|[^A-Za-z0-9_])((abort|_?exit|quick_exit|assert|v?printf|puts|putchar|perror|system|(un)?setenv|_?putenv(_s)?|vkt_env_set)[ \t]*\(|stdout([^A-Za-z0-9_]|$))' |
+        grep -vE '^engine/kernel/wide\.c:[0-9]+:.*[^A-Za-z0-9_]vkt_env_set\(WIDTH|^engine/base/(system\.h|(posix|win32)/system\.c):' |
         why "not in the library: return a vkt_result and log"
+}
+
+# Only engine/base/posix and engine/base/win32 call the operating system, so that a port changes these folders alone. (The
+# transport between processes, engine/mpi, is not a part of the library and exists on POSIX only.)
+rule_system() {
+    find engine -name '*.[ch]' ! -path 'engine/base/posix/*' ! -path 'engine/base/win32/*' ! -path 'engine/mpi/*' -exec \
+        grep -HnE '^[ \t]*#[ \t]*(include[ \t]*<(unistd|fcntl|dirent|dlfcn|locale|poll|sched|termios|time|io|windows|sys/[a-z]+)\.h>|(el)?ifn?(def)?\>.*_WIN32)' {} + |
+        why "system.h, paths.h, file.h and terminal.h of engine/base have what the engine needs of the system"
 }
 
 # shaders/kernels.def and shaders/tools.def name each shaders/*/*.comp, and nothing else. The kernels of tests and vkt-bench
@@ -209,7 +217,7 @@ rule_words() {
         why "begin with the subject, or with the verb of what a function does"
 }
 
-[ $# -gt 0 ] || set -- floors vulkan headers sizes lines includes format paths calls shaders docs environment samples words
+[ $# -gt 0 ] || set -- floors vulkan headers sizes lines includes format paths calls system shaders docs environment samples words
 violations=0
 for rule; do
     found=$("rule_$rule")

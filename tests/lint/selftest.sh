@@ -207,6 +207,18 @@ plant calls 'base/x.c:1' engine/base/x.c 'int x = abort();'
 plant calls 'ops/x.c:1' engine/ops/x.c 'int x = printf("x");'
 plant calls 'ops/x.c:1' engine/ops/x.c 'int x = assert(1);'
 plant calls 'ops/x.c:1' engine/ops/x.c 'int x = fputs("x", stdout);'
+plant calls 'ops/x.c:1' engine/ops/x.c 'int x = vkt_env_set("X", "1");'
+plant calls 'base/posix/x.c:1' engine/base/posix/x.c 'int x = setenv("X", "1", 1);'
+
+plant system 'gpu/x.c:1' engine/gpu/x.c '#include <dlfcn.h>'
+plant system 'base/x.h:1' engine/base/x.h '#include <sys/stat.h>'
+plant system 'train/x.c:1' engine/train/x.c '#ifdef _WIN32'
+plant system 'train/x.c:1' engine/train/x.c '#if defined(__linux__) || defined(_WIN32)'
+clean_tree
+printf '#include <unistd.h>\n' | put tree/engine/base/posix/x.c
+printf '#include <windows.h>\n' | put tree/engine/base/win32/x.c
+run_lint
+expect "the folders of the systems call them" [ "$status" -eq 0 ]
 
 plant shaders 'gone.comp does not exist' shaders/kernels.def 'VKT_KERNEL(GONE, gone, "", 1, 2, 0, 0)'
 plant shaders 'orphan.comp:1: no entry' shaders/orphan.comp '// x'

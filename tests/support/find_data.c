@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+
+#include "base/paths.h"
 
 /* Writes the path of `name` in the first folder that has it. `files` ends with NULL: `name` must have all these files,
  * plain or packed. If no folder has it, prints that and returns false. */
@@ -13,12 +14,12 @@ static bool find(const char *name, const char *const *files, char path[512])
     const char *const folders[] = { env ? env : VKT_TEST_DIR "/../data", VKT_TEST_DIR "/../data",
                                     VKT_TEST_DIR "/../../shared/data" };
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        bool all = snprintf(path, 512, "%s/%s", folders[i], name) < 512 && access(path, R_OK) == 0;
+        bool all = snprintf(path, 512, "%s/%s", folders[i], name) < 512 && vkt_path_is_readable(path);
         for (size_t k = 0; all && files[k]; k++) {
             char plain[640], packed[644];
             snprintf(plain, sizeof plain, "%s/%s", path, files[k]);
             snprintf(packed, sizeof packed, "%s.gz", plain);
-            all = access(plain, R_OK) == 0 || access(packed, R_OK) == 0;
+            all = vkt_path_is_readable(plain) || vkt_path_is_readable(packed);
         }
         if (all) return true;
     }

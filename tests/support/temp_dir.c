@@ -7,20 +7,30 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "base/base.h"
+#include "base/paths.h"
+#include "base/system.h"
 
 vkt_temp_dir vkt_temp_dir_make(void)
 {
+    static unsigned made;
     vkt_temp_dir dir;
     const char *base = getenv("TMPDIR");
-    if (!base || !*base) base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-    snprintf(dir.path, sizeof dir.path, "%.200s/vkt-test-XXXXXX", base);
-    if (!mkdtemp(dir.path)) fail_msg("cannot make a directory like %s", dir.path);
+    if (!base || !*base) base = vkt_path_exists("/dev/shm") ? "/dev/shm" : "/tmp";
+    int error = EEXIST;
+    for (int i = 0; i < 1000 && error == EEXIST; i++) {
+        const uint64_t time = vkt_wall_ns() % 1000000007;
+        snprintf(dir.path, sizeof dir.path, "%.200s/vkt-test-%lld-%u-%llu", base, (long long)vkt_process_id(), made++,
+                 (unsigned long long)time);
+        error = vkt_folder_make(dir.path, true);
+    }
+    if (error) fail_msg("cannot make a directory like %s", dir.path);
     return dir;
 }
 
@@ -37,18 +47,19 @@ const char *vkt_temp_dir_file(const vkt_temp_dir *dir, const char *name)
 static unsigned visit_files(const char *folder, int remove_them)
 {
     unsigned n = 0;
-    DIR *d = opendir(folder);
-    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+    vkt_folder *f;
+    if (vkt_folder_open(folder, &f) != 0) return 0;
+    for (const char *name; vkt_folder_next(f, &name) == 0 && name;) {
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
         char path[1024];
-        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        if (remove_them && unlink(path) != 0) {
+        snprintf(path, sizeof path, "%s/%s", folder, name);
+        if (remove_them && vkt_path_remove(path) != 0) {
             visit_files(path, 1);
-            rmdir(path);
+            vkt_path_remove(path);
         }
         n++;
     }
-    if (d) closedir(d);
+    vkt_folder_close(f);
     return n;
 }
 
@@ -61,5 +72,5 @@ void vkt_temp_dir_remove(const vkt_temp_dir *dir)
 {
     chmod(dir->path, 0700);
     visit_files(dir->path, 1);
-    rmdir(dir->path);
+    vkt_path_remove(dir->path);
 }

@@ -402,7 +402,7 @@ static uint64_t cost_of(uint32_t n, uint64_t *names)
     vkt_graph *g;
     vkt_emit e;
     vkt_plan p;
-    char name[16];
+    char name[24];
     assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
     for (uint32_t i = 0; i < n; i++) {
         snprintf(name, sizeof name, "layer%u.w", i);

@@ -3,6 +3,8 @@
  * needs one entry here and a name in base/variant.h. */
 #include "ops/conv/choose.h"
 
+#include "base/built.h"
+#include "kernel/ids.h"
 #include "ops/conv/pool.h"
 #include "ops/conv/variants.h"
 #include "ops/elementwise/elementwise.h"
@@ -210,6 +212,10 @@ static void emit_product(vkt_emit *e, vkt_conv_job *j)
 {
     vkt_variant_cost candidates[MAX_VARIANTS];
     uint32_t n = 0;
+    if (!VKT_BUILT_CONV2D_TILE) { /* the linker then leaves out all variants */
+        vkt_kernel_absent(e, VKT_K_CONV2D_TILE);
+        return;
+    }
     j->dst_plane = (uint64_t)j->dst[0] * j->dst[1] * j->z->n4;
     j->src_plane = (uint64_t)j->src[0] * j->src[1] * j->z->n4;
     if (!vkt_conv_tile_split(e, j)) {
@@ -392,6 +398,10 @@ void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_dw_product *product)
 {
     vkt_variant_cost candidates[MAX_VARIANTS];
     uint32_t n = 0;
+    if (!VKT_BUILT_CONV2D_DW) {
+        vkt_kernel_absent(e, VKT_K_CONV2D_DW);
+        return;
+    }
     vkt_conv_dw_job j = dw_job_of(product);
     if (!vkt_conv_dw_split(e, &j)) {
         vkt_conv2d_too_large(e, j.z);

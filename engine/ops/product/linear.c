@@ -1,9 +1,13 @@
 /* ops/product/linear.c - y[b,o] = sum_i x[b,i] w[o,i] + bias[o]:  x (B,I), w (O,I), bias (O) or null -> (B,O), in x's
  * layout. ROWS: a matrix product; dx = dy w, dw = dy^T x, db = dy summed over b. BATCH_LAST: a 1x1 convolution of 1x1
  * images with I channels, and its gradients. */
+#include "base/built.h"
 #include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"
 #include "ops/product/gemm.h"
+
+/* A library without convolutions (VKT_KERNELS) has only the product: vkt_linear converts x to rows. */
+enum { HAS_CONVOLUTIONS = VKT_BUILT_CONV2D_TILE };
 
 static const vkt_conv2d_attr as_conv2d = { .stride = { 1, 1 }, .dilation = { 1, 1 }, .groups = 1 };
 static const uint32_t one_pixel[2] = { 1, 1 };
@@ -28,6 +32,10 @@ static void emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_value *x = vkt_node_in(n, 0);
     const uint32_t batch = x->shape.dim[0], in = x->shape.dim[1], out = vkt_node_in(n, 1)->shape.dim[0];
+    if (x->layout == VKT_BATCH_LAST && !HAS_CONVOLUTIONS) {
+        vkt_kernel_absent(e, VKT_K_CONV2D_TILE);
+        return;
+    }
     if (x->layout == VKT_BATCH_LAST) {
         const vkt_conv2d_size z = { .n4 = vkt_phys_of(x).pitch / 4,
                                     .channels = in,
@@ -67,7 +75,7 @@ static vkt_tensor with_pixel(vkt_graph *g, vkt_tensor t)
 static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_tensor x = n->in[0], w = n->in[1], bias = n->in[2];
-    if (vkt_value_of(g, x)->layout == VKT_ROWS) {
+    if (!HAS_CONVOLUTIONS || vkt_value_of(g, x)->layout == VKT_ROWS) {
         backward_rows(g, n, dy[0], dx);
         return;
     }
@@ -132,7 +140,7 @@ static vkt_tensor linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bi
 vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias)
 {
     vkt_shape s = vkt_tensor_shape(g, x);
-    if (s.rank <= 2) return linear(g, x, w, bias);
+    if (s.rank <= 2) return linear(g, HAS_CONVOLUTIONS ? x : vkt_to_layout(g, x, VKT_ROWS), w, bias);
     const uint32_t in = s.dim[s.rank - 1];
     const vkt_shape rows = vkt_shape2((uint32_t)(vkt_shape_elements(s) / in), in);
     const vkt_tensor y = linear(g, vkt_reshape(g, vkt_to_layout(g, x, VKT_ROWS), rows), w, bias);

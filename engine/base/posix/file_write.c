@@ -1,5 +1,5 @@
-/* base/file_write.c - writes files by a temporary file and a rename. Devices, FIFOs and descriptors are written in
- * place. */
+/* base/posix/file_write.c - writes files by a temporary file and a rename. Devices, FIFOs and descriptors are written
+ * in place. */
 #include "base/file.h"
 
 #include <dirent.h>
@@ -12,6 +12,8 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/paths.h"
 
 /* A temporary is "<name>.<16 hexadecimal digits>.vkttmp". Only the first MAX_NAME_BYTES bytes of a long name are used,
  * because a file name may have at most 255 bytes. */
@@ -30,13 +32,6 @@ static vkt_result fail_write(const vkt_host *h, const char *verb, const char *pa
 {
     vkt_file_fail(h, verb, path, error);
     return VKT_E_IO;
-}
-
-/* Returns the part of a path after its last '/'. */
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
 }
 
 static void close_writer(vkt_file_writer *w)
@@ -71,7 +66,7 @@ static int descriptor_of(const char *path)
 /* Replaces w->target, which is a symbolic link with the text `link`, by the path to which it leads. */
 static vkt_result follow_one(vkt_file_writer *w, const char *link)
 {
-    const size_t dir = *link == '/' ? 0 : (size_t)(base_name(w->target) - w->target), n = dir + strlen(link) + 1;
+    const size_t dir = *link == '/' ? 0 : (size_t)(vkt_path_name(w->target) - w->target), n = dir + strlen(link) + 1;
     char *next = vkt_alloc(w->h, n);
     if (!next) return vkt_fail_nomem(w->h, "a file name", n);
     memcpy(next, w->target, dir);
@@ -108,7 +103,7 @@ static vkt_result locate(vkt_file_writer *w, const vkt_host *h, const char *path
 {
     *w = (vkt_file_writer){ .h = h, .fd = -1, .dir_fd = -1 };
     *p = (destination){ .descriptor = -1 };
-    if (*base_name(path) == 0) return vkt_fail(h, VKT_E_IO, "cannot write \"%s\": it names no file", path);
+    if (*vkt_path_name(path) == 0) return vkt_fail(h, VKT_E_IO, "cannot write \"%s\": it names no file", path);
     p->exists = stat(path, &p->old) == 0;
     if (!p->exists && errno != ENOENT) return fail_write(h, "write", path, errno);
     if (p->exists && S_ISDIR(p->old.st_mode))
@@ -141,7 +136,8 @@ static vkt_result open_in_place(vkt_file_writer *w, const destination *p)
 
 static vkt_result open_directory(vkt_file_writer *w)
 {
-    const size_t n = (size_t)(base_name(w->target) - w->target); /* bytes up to the last slash; 0: current directory */
+    const size_t n =
+        (size_t)(vkt_path_name(w->target) - w->target); /* bytes up to the last slash; 0: current directory */
     char *dir = vkt_alloc(w->h, n + 2);
     if (!dir) return vkt_fail_nomem(w->h, "a file name", n + 2);
     memcpy(dir, n ? w->target : ".", n ? n : 1);
@@ -212,7 +208,7 @@ static void drop_left_temporaries(const vkt_file_writer *w)
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (fd >= 0 && !dir) close(fd);
     for (const struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir))
-        if (is_temp_of(e->d_name, base_name(w->target))) drop_if_left(w->dir_fd, e->d_name);
+        if (is_temp_of(e->d_name, vkt_path_name(w->target))) drop_if_left(w->dir_fd, e->d_name);
     if (dir) closedir(dir);
 }
 
@@ -224,7 +220,7 @@ static int make_temp(vkt_file_writer *w, mode_t mode)
     for (int i = 0; i < TRIES; i++) {
         uint64_t number;
         if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) return errno;
-        snprintf(w->temp, TEMP_ROOM, "%.*s.%016llx" TEMP_END, MAX_NAME_BYTES, base_name(w->target),
+        snprintf(w->temp, TEMP_ROOM, "%.*s.%016llx" TEMP_END, MAX_NAME_BYTES, vkt_path_name(w->target),
                  (unsigned long long)number);
         const int fd = open_at(w->dir_fd, w->temp, O_CREAT | O_EXCL, mode);
         if (fd < 0 && errno == EEXIST) continue;
@@ -321,7 +317,7 @@ vkt_result vkt_file_writer_commit(vkt_file_writer *w)
     int error = flush(w->fd, w->temp != NULL);
     if (error != 0)
         r = fail_write(w->h, "flush", w->path, error);
-    else if (w->temp && renameat(w->dir_fd, w->temp, w->dir_fd, base_name(w->target)) != 0) {
+    else if (w->temp && renameat(w->dir_fd, w->temp, w->dir_fd, vkt_path_name(w->target)) != 0) {
         r = fail_write(w->h, "replace", w->path, errno);
     }
     if (r != VKT_OK) {
@@ -339,24 +335,6 @@ void vkt_file_writer_abort(vkt_file_writer *w)
     if (!w->h) return;
     if (w->fd >= 0 && w->temp) unlinkat(w->dir_fd, w->temp, 0); /* this writer made the temporary */
     close_writer(w);
-}
-
-vkt_result vkt_file_write(const vkt_host *h, const char *path, const void *bytes, size_t n)
-{
-    vkt_file_writer w;
-    VKT_TRY(vkt_file_writer_begin(h, path, &w));
-    VKT_TRY(vkt_file_writer_write(&w, bytes, n));
-    return vkt_file_writer_commit(&w);
-}
-
-/* ---- for applications ---- */
-
-vkt_result vkt_write_file(const vkt_host *host, const char *path, const void *bytes, size_t n_bytes)
-{
-    const vkt_host h = vkt_host_resolve(host);
-    if (!path || (!bytes && n_bytes > 0))
-        return vkt_fail(&h, VKT_E_ARG, "write a file: want a path and its bytes, got NULL");
-    return vkt_file_write(&h, path, bytes, n_bytes);
 }
 
 /* Checks a path that is written in place. It does not open the path: opening would wait for a FIFO's reader, and

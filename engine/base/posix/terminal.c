@@ -1,4 +1,4 @@
-/* base/terminal.c - see terminal.h. */
+/* base/posix/terminal.c - see base/terminal.h. */
 #include "base/terminal.h"
 
 #include <stdlib.h>

@@ -1,0 +1,65 @@
+# The libraries that vktrain can be built without: VKT_WITH_<LIBRARY>=OFF neither looks for the library nor links it. Functions
+# that need it return VKT_E_UNSUPPORTED, and the message names the option.
+#
+# The files of engine/ that include a header of the library are listed here. With OFF they are left out, and files of
+# engine/<floor>/without/ define their functions instead.
+option(VKT_WITH_JPEG "images in JPEG (libjpeg)" ON)
+option(VKT_WITH_PNG "images in PNG (libpng)" ON)
+option(VKT_WITH_CAIRO "figures: plots of a run, of learning rates, of a confusion matrix (cairo)" ON)
+option(VKT_WITH_ZLIB "data files in gzip, and compressed SPIR-V in the library (zlib)" ON)
+option(VKT_WITH_JANSSON "settings, results, scores, cards and columns as JSON (jansson)" ON)
+set(VKT_LIBRARIES ZLIB JPEG PNG JANSSON CAIRO)
+
+set(VKT_NEEDS_JPEG data/jpeg.c)
+set(VKT_NEEDS_PNG data/png.c data/png_encode.c)
+set(VKT_NEEDS_CAIRO train/figure.c train/plot.c train/rates.c train/confusion_figure.c)
+set(VKT_NEEDS_ZLIB data/gz_file.c io/crc32.c)
+set(VKT_NEEDS_JANSSON train/results.c train/scores_json.c train/card.c train/columns_json.c)
+set(VKT_INSTEAD_JPEG data/without/jpeg.c)
+set(VKT_INSTEAD_PNG data/without/png.c data/without/png_encode.c)
+set(VKT_INSTEAD_CAIRO train/without/plot.c)
+set(VKT_INSTEAD_ZLIB data/without/gz_file.c io/without/crc32.c)
+set(VKT_INSTEAD_JANSSON train/without/results.c)
+
+# The target that is linked, the name for pkg-config, and what finds the library for a program that links an archive.
+set(VKT_TARGET_JPEG JPEG::JPEG)
+set(VKT_TARGET_PNG PNG::PNG)
+set(VKT_TARGET_CAIRO PkgConfig::CAIRO)
+set(VKT_TARGET_ZLIB ZLIB::ZLIB)
+set(VKT_TARGET_JANSSON PkgConfig::JANSSON)
+set(VKT_PC_JPEG libjpeg)
+set(VKT_PC_PNG libpng)
+set(VKT_PC_CAIRO cairo)
+set(VKT_PC_ZLIB zlib)
+set(VKT_PC_JANSSON jansson)
+
+# VKT_LINK_<LIBRARY> is the target, or empty. VKT_WITHOUT lists the libraries that are switched off.
+set(VKT_WITHOUT)
+foreach(library IN LISTS VKT_LIBRARIES)
+  set(VKT_LINK_${library})
+  if(NOT VKT_WITH_${library})
+    list(APPEND VKT_WITHOUT ${library})
+    continue()
+  endif()
+  if(VKT_TARGET_${library} MATCHES "^PkgConfig::")
+    find_package(PkgConfig REQUIRED)
+    pkg_check_modules(${library} REQUIRED IMPORTED_TARGET ${VKT_PC_${library}})
+  else()
+    find_package(${library} REQUIRED)
+  endif()
+  set(VKT_LINK_${library} ${VKT_TARGET_${library}})
+endforeach()
+
+# vkt_leave_out(list): removes from a list of files those that this build does not compile.
+function(vkt_leave_out list)
+  set(files ${${list}})
+  foreach(library IN LISTS VKT_LIBRARIES)
+    set(omitted ${VKT_INSTEAD_${library}})
+    if(NOT VKT_WITH_${library})
+      set(omitted ${VKT_NEEDS_${library}})
+    endif()
+    list(TRANSFORM omitted PREPEND ${PROJECT_SOURCE_DIR}/engine/)
+    list(REMOVE_ITEM files ${omitted})
+  endforeach()
+  set(${list} ${files} PARENT_SCOPE)
+endfunction()

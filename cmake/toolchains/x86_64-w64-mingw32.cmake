@@ -1,0 +1,21 @@
+# Builds for 64-bit Windows on another system (Debian, Ubuntu: apt install gcc-mingw-w64-x86-64 libz-mingw-w64-dev):
+#   cmake -S . -B build-windows --toolchain cmake/toolchains/x86_64-w64-mingw32.cmake
+# docs/platforms.md has the options of the libraries that such a system does not have.
+set(CMAKE_SYSTEM_NAME Windows)
+set(CMAKE_SYSTEM_PROCESSOR x86_64)
+
+# Debian has the compiler twice. The variant "posix" has POSIX threads, which the engine uses.
+find_program(CMAKE_C_COMPILER NAMES x86_64-w64-mingw32-gcc-posix x86_64-w64-mingw32-gcc REQUIRED)
+set(CMAKE_RC_COMPILER x86_64-w64-mingw32-windres)
+
+set(CMAKE_FIND_ROOT_PATH /usr/x86_64-w64-mingw32)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER) # programs run on this machine
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+
+# Programs and DLLs contain the compiler's library and winpthreads, so they need no other DLLs than those of Windows.
+foreach(kind EXE SHARED MODULE)
+  set(CMAKE_${kind}_LINKER_FLAGS_INIT -static)
+endforeach()
+set(ZLIB_USE_STATIC_LIBS ON)

@@ -1,0 +1,49 @@
+/* base/paths.h - folders, and files that are opened by their path. A path is UTF-8. On Windows '/' and '\\' separate
+ * its parts, and it may be longer than 260 characters.
+ *
+ * A function that can fail returns 0 or an errno; vkt_error_text (system.h) gives its text. Nothing is logged. Threads:
+ * any; one call at a time per object. */
+#ifndef VKT_PATHS_H
+#define VKT_PATHS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Returns the part of a path after its last separator. */
+const char *vkt_path_name(const char *path);
+/* Returns the first separator in a path, behind its first character and behind a drive; NULL: there is none. */
+char *vkt_path_next(char *path);
+
+/* Returns the bytes of the first path in a list of paths, which ':' separates on POSIX and ';' on Windows. */
+size_t vkt_path_list_first(const char *list);
+
+/* Returns whether something exists at this path. */
+bool vkt_path_exists(const char *path);
+/* Returns whether this process may read the file. */
+bool vkt_path_is_readable(const char *path);
+/* Finds out whether a path is a folder. A link counts as its target. ENOENT: there is nothing at this path. */
+int vkt_path_is_folder(const char *path, bool *is);
+/* Removes a file or an empty folder. */
+int vkt_path_remove(const char *path);
+
+/* Makes a folder. EEXIST: something exists at this path. `is_private`: only this user may read it (POSIX). */
+int vkt_folder_make(const char *path, bool is_private);
+/* Makes each folder above `path`, but not `path` itself. Errors are ignored: the next use of the path reports them.
+ * `path` is the same after the call. */
+void vkt_folder_make_above(char *path, bool is_private);
+
+/* Reads the names in a folder. */
+typedef struct vkt_folder vkt_folder;
+int vkt_folder_open(const char *path, vkt_folder **out);
+/* Sets *name to the next name, which is valid until the next call; NULL: there are no more. "." and ".." may be among
+ * them. The order is that of the system. */
+int vkt_folder_next(vkt_folder *folder, const char **name);
+void vkt_folder_close(vkt_folder *folder);
+
+/* Opens a new file for writing. EEXIST: something exists at this path. */
+int vkt_file_create(const char *path, FILE **out);
+/* Opens a file to append text, and makes it if it does not exist. EWOULDBLOCK: another call, of any process, has opened
+ * it so and has not closed it. (On a file system without locks, this is not found out.) */
+int vkt_file_append(const char *path, FILE **out);
+
+#endif

@@ -1,0 +1,60 @@
+/* base/system.h - what the operating system provides, except files (file.h, paths.h) and terminals (terminal.h). posix/
+ * and win32/ implement the same functions. No other folder of engine/ calls the system itself, except for threads:
+ * POSIX threads exist on Windows too (winpthreads). */
+#ifndef VKT_SYSTEM_H
+#define VKT_SYSTEM_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ---- this machine and this process ---- */
+
+/* Returns the number of CPUs that are online, 1 to 65536. */
+uint32_t vkt_cpu_count(void);
+/* Returns the bytes of the last level of the CPU's cache; 0: the system does not say. */
+uint64_t vkt_cpu_cache_bytes(void);
+/* Returns the number of this process. A fork has another number than its parent. */
+int64_t vkt_process_id(void);
+/* Writes the name of this machine, at most 64 bytes; "localhost" if the system has none. */
+void vkt_host_name(char name[65]);
+/* Writes the folder in which programs of this user keep their caches. POSIX: $XDG_CACHE_HOME, else ~/.cache. Windows:
+ * %LOCALAPPDATA%. Returns the number of bytes without the NUL; 0: there is no such folder, or it has more than
+ * room - 1 bytes. */
+size_t vkt_user_cache(char *folder, size_t room);
+/* Sets a variable of the environment, or removes it if `value` is NULL. Returns false if there is no memory for it. */
+bool vkt_env_set(const char *name, const char *value);
+/* Writes the text of a number of errno. Returns buf. */
+const char *vkt_error_text(int error, char buf[128]);
+
+/* ---- time (vkt_now_ns and vkt_thread_cpu_ns are in base.h) ---- */
+
+/* Returns the time since 1970-01-01 UTC, in ns. */
+uint64_t vkt_wall_ns(void);
+/* Sleeps until vkt_now_ns() is at least `ns`. */
+void vkt_sleep_until(uint64_t ns);
+/* Writes a time, in seconds since 1970, as "2024-05-17 09:30:00 UTC". */
+void vkt_time_text(int64_t seconds, char text[32]);
+
+/* ---- waiting of threads ---- */
+
+/* Initializes a condition for vkt_cond_wait_until. End it with pthread_cond_destroy. */
+void vkt_cond_init(pthread_cond_t *cond);
+/* Waits like pthread_cond_wait, but at most until vkt_now_ns() is `ns`. Returns false if this time has come. */
+bool vkt_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t ns);
+
+/* ---- shared libraries ---- */
+
+/* Loads a shared library by its file name or path. NULL: it does not exist, or cannot be loaded. */
+void *vkt_library_open(const char *name);
+/* Returns the address of a function of the library; NULL: it has none of this name. */
+void *vkt_library_symbol(void *library, const char *name);
+/* Unloads a library; NULL is allowed. */
+void vkt_library_close(void *library);
+/* Returns the file names of the Vulkan loader on this system, in the order in which they are tried. NULL ends the list.
+ */
+const char *const *vkt_loader_names(void);
+/* Returns how the Vulkan loader is installed on this system, for a message. */
+const char *vkt_loader_hint(void);
+
+#endif

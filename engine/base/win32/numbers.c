@@ -1,0 +1,34 @@
+/* base/win32/numbers.c - the locale of a thread: see base/numbers.h. Windows has no locales as objects. But the C
+ * library lets a thread have a locale of its own, and then setlocale changes only this one. */
+#include "base/numbers.h"
+
+#include <locale.h>
+#include <string.h>
+
+typedef struct locales {
+    int mode;         /* what _configthreadlocale was: whether the thread already had a locale of its own */
+    bool changed;     /* the thread has locale C now */
+    char before[100]; /* the thread's LC_NUMERIC */
+} locales;
+_Static_assert(sizeof(locales) <= sizeof(vkt_numbers), "vkt_numbers has no room for a locale");
+
+vkt_numbers vkt_numbers_begin(void)
+{
+    locales l = { .mode = _configthreadlocale(_ENABLE_PER_THREAD_LOCALE) };
+    const char *before = setlocale(LC_NUMERIC, NULL);
+    if (before && strlen(before) < sizeof l.before && strcmp(before, "C") != 0) {
+        memcpy(l.before, before, strlen(before) + 1);
+        l.changed = setlocale(LC_NUMERIC, "C") != NULL;
+    }
+    vkt_numbers n = { { 0 } };
+    memcpy(&n, &l, sizeof l);
+    return n;
+}
+
+void vkt_numbers_end(vkt_numbers n)
+{
+    locales l;
+    memcpy(&l, &n, sizeof l);
+    if (l.changed) setlocale(LC_NUMERIC, l.before);
+    if (l.mode == _DISABLE_PER_THREAD_LOCALE) _configthreadlocale(_DISABLE_PER_THREAD_LOCALE);
+}

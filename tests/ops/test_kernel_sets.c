@@ -1,0 +1,123 @@
+/* cmake/KernelSets.cmake: a library with only the kernels of an op's set (VKT_KERNELS) can lower each random case of
+ * the op in float32, forward and backward, on any class of device. Only the lowering runs, so no device is needed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "base/built.h"
+#include "kernel/ids.h"
+#include "kernel_sets.h" /* generated */
+#include "ops/ops.h"
+#include "ops/subject.h"
+
+enum { SEEDS = 150 };
+
+/* Marks the kernels of a list: names separated by blanks. The array has room for all ids. */
+static void read_set(const char *list, bool built[VKT_K_END])
+{
+    for (uint32_t k = 1; k < VKT_K_COUNT; k++) {
+        const char *name = vkt_kernel_name(k);
+        const size_t bytes = strlen(name);
+        for (const char *at = list; (at = strstr(at, name)); at += bytes)
+            built[k] |= (at == list || at[-1] == ' ') && (at[bytes] == ' ' || at[bytes] == 0);
+    }
+}
+
+/* Lowers g. `built`: the kernels of the library; NULL: all. */
+static vkt_result lower(const vkt_graph *g, vkt_device_class cls, const bool *built)
+{
+    const vkt_limits lim = { .traits = &vkt_class_traits[cls],
+                             .subgroup_size = cls == VKT_CLASS_CPU ? 8 : 32,
+                             .max_workgroup_lanes = 1024,
+                             .max_groups = 65535,
+                             .max_push_bytes = 128,
+                             .shared_bytes = 49152,
+                             .max_storage_range_bytes = 1u << 27,
+                             .max_texel_elements = 1u << 27,
+                             .built = built };
+    vkt_emit e;
+    const vkt_result r = vkt_lower(g, &lim, NULL, (vkt_storage){ .precision = VKT_PRECISION_F32 }, &e);
+    if (r == VKT_OK) vkt_lower_free(&e);
+    return r;
+}
+
+static const char *set_of(const char *name)
+{
+    for (size_t i = 0; i < VKT_COUNT(kernel_sets); i++)
+        if (strcmp(kernel_sets[i].name, name) == 0) return kernel_sets[i].kernels;
+    return NULL;
+}
+
+static void sets_are_enough_for_their_ops(void **state)
+{
+    (void)state;
+    for (size_t i = 0; vkt_ops[i]; i++) {
+        bool built[VKT_K_END] = { true };
+        const char *set = set_of(vkt_ops[i]->name);
+        if (!vkt_ops[i]->sample) continue;
+        if (!set) fail_msg("%s has no set", vkt_ops[i]->name);
+        read_set(set, built);
+        if (strcmp(vkt_ops[i]->name, "linear") == 0)
+            read_set(set_of("conv2d"), built); /* of samples with the batch last */
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            const vkt_host h = vkt_test_host();
+            vkt_subject s;
+            assert_int_equal(vkt_subject_make(&h, &s, vkt_ops[i], seed), VKT_OK);
+            for (int cls = 0; cls < VKT_CLASS_COUNT; cls++)
+                if (lower(s.g, (vkt_device_class)cls, built) != VKT_OK)
+                    fail_msg("%s, case %d, class %d: the set is not enough", vkt_ops[i]->name, (int)seed, cls);
+            vkt_subject_free(&s);
+        }
+    }
+}
+
+/* A library without the kernel of the best variant uses another one; without all of them it refuses the node. */
+static void another_variant_is_used(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape4(8, 256, 14, 14));
+    const vkt_tensor w = vkt_input(g, "w", VKT_F32, VKT_ROWS, vkt_shape4(256, 256, 3, 3));
+    vkt_keep(g, vkt_conv2d(g, x, w, (vkt_tensor){ 0 }, &(vkt_conv2d_params){ .pad = { 1, 1 } }));
+    bool built[VKT_K_END];
+    for (size_t k = 0; k < VKT_K_END; k++) built[k] = true;
+    assert_int_equal(lower(g, VKT_CLASS_CPU, built), VKT_OK);
+    built[VKT_K_WINOGRAD_WEIGHTS] = false; /* the best one for this size on a CPU: test_choose.c */
+    built[VKT_K_CONV2D_SPAN] = built[VKT_K_FFT_ROWS] = false;
+    assert_int_equal(lower(g, VKT_CLASS_CPU, built), VKT_OK);
+    for (size_t k = 0; k < VKT_K_END; k++) built[k] = false;
+    vkt_test_expect_errors(true);
+    assert_int_equal(lower(g, VKT_CLASS_CPU, built), VKT_E_UNSUPPORTED);
+    assert_non_null(strstr(vkt_test_last_error(), "conv2d: vktrain was built without the kernel"));
+    assert_non_null(strstr(vkt_test_last_error(), "VKT_KERNELS"));
+    vkt_graph_destroy(&g);
+}
+
+static void every_kernel_is_in_a_set(void **state)
+{
+    (void)state;
+    bool some[VKT_K_END] = { false };
+    for (size_t i = 0; i < VKT_COUNT(kernel_sets); i++) read_set(kernel_sets[i].kernels, some);
+    for (uint32_t k = 1; k < VKT_K_COUNT; k++) {
+        const char *name = vkt_kernel_name(k); /* no set has kernels for cooperative matrices */
+        const bool coop = strstr(name, "COOP") || strstr(name, "SPLIT") || strstr(name, "BFLOAT");
+        if (some[k] == coop) fail_msg("%s is in %s set", name, coop ? "a" : "no");
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, vkt_test_setup, vkt_test_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(sets_are_enough_for_their_ops),
+        TEST(another_variant_is_used),
+        TEST(every_kernel_is_in_a_set),
+    };
+    return cmocka_run_group_tests_name("kernel sets", tests, NULL, NULL);
+}

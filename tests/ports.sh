@@ -1,0 +1,238 @@
+#!/bin/sh
+# ports.sh BUILD [DIR] - builds for 64-bit Windows and for 64-bit ARM Linux, and tests both on this machine.
+#
+# Runs the tests of unit, data and io: those of Windows under wine, those of ARM under qemu-user. Trains a small network with
+# each, if a Vulkan driver is there. Leaves the packages in DIR (BUILD/ports without it): vktrain-<version>-windows-x86_64.zip
+# and vktrain-<version>-linux-aarch64.tar.gz. BUILD is a finished build of this tree, whose SPIR-V is embedded.
+#
+# Installs the cross compilers, wine and qemu-user, if this may be done (Debian). Unpacks the rest in DIR, without installing it:
+# cmocka for Windows, libraries and lavapipe for ARM. What cannot be had is skipped, with a reason. The last line is "N passed, N
+# failed, N skipped"; the status is 0 only if nothing failed.
+set -u
+case ${1-} in
+"" | -*)
+    awk 'NR > 1 { if (!sub(/^# ?/, "")) exit; print }' "$0"
+    exit 2
+    ;;
+esac
+build=$(cd "$1" && pwd) || exit 2
+dir=${2:-$build/ports}
+mkdir -p "$dir" && dir=$(cd "$dir" && pwd) || exit 2
+cd "$(dirname "$0")/.." || exit 2
+. scripts/setup.sh
+spirv=$(sed -n 's/^VKT_SPIRV:PATH=//p' "$build/CMakeCache.txt")
+
+windows_packages="gcc-mingw-w64-x86-64 libz-mingw-w64-dev"
+arm_packages="gcc-aarch64-linux-gnu"
+out=$(mktemp -d) || exit 2
+trap 'rm -rf "$out"' EXIT
+touch "$out/counts"
+
+passed() { echo "1 0 0" >>"$out/counts"; }
+failed() {
+    echo "FAILED: $1"
+    echo "0 1 0" >>"$out/counts"
+}
+skipped() {
+    echo "SKIPPED: $1"
+    echo "0 0 1" >>"$out/counts"
+}
+
+# ---- packages that are unpacked, not installed
+
+mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v '^ *#' |
+    grep -oE 'https?://[^ ]+/debian/?( |$)' | head -n 1 | tr -d ' ')
+mirror=${mirror:-http://deb.debian.org/debian}
+mirror=${mirror%/}
+suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release 2>/dev/null)
+
+own_apt() { # own_apt ARCHITECTURE ARGUMENT...: apt-get with lists of its own, so that the system's do not change
+    mkdir -p "$dir/apt/lists/partial" "$dir/apt/cache/archives/partial"
+    printf '%s %s %s main\n' deb "$mirror" "$suite" deb-src "$mirror" "$suite" >"$dir/apt/sources.list"
+    : >"$dir/apt/status"
+    architecture=$1
+    shift
+    (cd "$dir/apt" && apt-get -qq -y -o Dir::Etc::SourceList="$dir/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+        -o Dir::State::Lists="$dir/apt/lists" -o Dir::Cache="$dir/apt/cache" -o Dir::State::status="$dir/apt/status" \
+        -o APT::Architecture="$architecture" -o APT::Architectures="$architecture" -o Acquire::Retries=1 \
+        -o Acquire::http::Timeout=15 -o Acquire::https::Timeout=15 -o APT::Sandbox::User= -o Debug::NoLocking=1 "$@") \
+        >>"$dir/apt.log" 2>&1
+}
+
+# Builds cmocka for Windows from Debian's source, which Debian does not package, into $dir/cmocka.
+provide_cmocka() {
+    [ ! -f "$dir/cmocka/lib/cmocka.dll.a" ] || return 0
+    rm -rf "$dir/cmocka"* "$dir/apt"
+    own_apt amd64 update && own_apt amd64 source --download-only cmocka
+    mkdir -p "$dir/cmocka-source"
+    tar -xf "$dir"/apt/cmocka_*.orig.tar.xz -C "$dir/cmocka-source" --strip-components=1 2>>"$dir/apt.log" || return 1
+    quietly "$dir/cmocka.log" cmake -S "$dir/cmocka-source" -B "$dir/cmocka-build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+        --toolchain "$PWD/cmake/toolchains/x86_64-w64-mingw32.cmake" -DBUILD_SHARED_LIBS=OFF -DWITH_EXAMPLES=OFF \
+        -DUNIT_TESTING=OFF "-DCMAKE_C_FLAGS=-D__USE_MINGW_ANSI_STDIO=1 -w" -DCMAKE_INSTALL_PREFIX="$dir/cmocka" &&
+        quietly "$dir/cmocka.log" cmake --build "$dir/cmocka-build" --target install &&
+        cp "$dir/cmocka/lib/libcmocka.dll.a" "$dir/cmocka/lib/cmocka.dll.a" # the name in cmocka's package for CMake
+}
+
+# Unpacks the libraries of ARM that the build links, and lavapipe, with all that they need, into
+# $dir/arm64-root.
+provide_arm64() {
+    [ ! -f "$dir/arm64-root/complete" ] || return 0
+    rm -rf "$dir/arm64-root" "$dir/apt"
+    own_apt arm64 update && own_apt arm64 install --download-only --no-install-recommends zlib1g-dev libjpeg62-turbo-dev \
+        libpng-dev libjansson-dev libcmocka-dev libvulkan1 mesa-vulkan-drivers || return 1
+    for file in "$dir"/apt/cache/archives/*.deb; do dpkg -x "$file" "$dir/arm64-root" || return 1; done
+    : >"$dir/arm64-root/complete"
+    rm -rf "$dir/apt"
+}
+
+# ---- building and testing
+
+# build_port NAME CMAKE-OPTION...: builds the library, the tests and the program step in $dir/NAME.
+build_port() {
+    name=$1
+    shift
+    quietly "$dir/$name.configure.log" cmake -S . -B "$dir/$name" -G Ninja -DVKT_WERROR=ON -DBUILD_SHARED_LIBS=ON \
+        -DVKT_SPIRV="${spirv:-$build/spv}" -DVKT_BUILD_SAMPLES=OFF "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -DNDEBUG" "$@" &&
+        quietly "$dir/$name.build.log" cmake --build "$dir/$name" --target vktrain ports_step tests_unit tests_data tests_io
+}
+
+# test_port NAME CTEST-OPTION...: runs the tests of a build and counts their cases.
+test_port() {
+    name=$1
+    logs=$dir/$1/Testing/Temporary
+    shift
+    mkdir -p "$logs"
+    rm -f "$logs"/*.log
+    ctest --test-dir "$dir/$name" -j2 -L '^(unit|data|io)$' --timeout 300 "$@" >"$out/ctest" 2>&1
+    touch "$logs/LastTest.log" "$logs/LastTestsFailed.log"
+    cases=$(awk -f tests/cases.awk "$logs/LastTestsFailed.log" "$logs/LastTest.log")
+    echo "$name: unit, data and io: $cases (passed, failed, skipped)"
+    echo "$cases" >>"$out/counts"
+    grep -o 'SKIPPED: .*' "$logs/LastTest.log" | sort -u
+    [ "$cases" != "0 0 0" ] || failed "$name: no test ran"
+    [ ! -s "$logs/LastTestsFailed.log" ] || grep -E '\[  FAILED|error:|ERROR|Failure!|vktrain' "$logs/LastTest.log"
+}
+
+# step NAME COMMAND...: trains with the program that the command starts. It writes the weights to $out/NAME.
+step() {
+    name=$1
+    shift
+    "$@" "$out/$name" >"$out/step" 2>&1
+    status=$?
+    sed "/^X connection/d; s/^/$name: /" "$out/step" # wine says that its display has ended
+    case $status in
+    0) passed ;;
+    77) skipped "$name: training: no Vulkan device was found" ;;
+    *) failed "$name: training (status $status)" ;;
+    esac
+    return $status
+}
+
+# pack NAME FORMAT FILE: packs what the build installs.
+pack() {
+    rm -rf "$dir/package" "${dir:?}/$3"
+    if quietly "$dir/$1.install.log" cmake --install "$dir/$1" --strip --prefix "$dir/package/vktrain" &&
+        (cd "$dir/package" && cmake -E tar cf "$dir/$3" --format="$2" vktrain); then
+        passed
+        echo "$1: $(ls -l "$dir/$3")"
+    else
+        failed "$1: the package"
+    fi
+    rm -rf "$dir/package"
+}
+
+version=$(sed -n 's/^#define VKT_VERSION_\(MAJOR\|MINOR\|PATCH\) *\([0-9]*\)$/\2/p' include/vktrain/core.h | paste -sd .)
+
+# ---- Windows
+
+# Trains under wine. Wine's vulkan-1.dll passes calls to the loader of this machine, if wine has a display. The driver is the same
+# one as outside of wine, so the weights must be the same bits.
+train_windows() {
+    if ! command -v xvfb-run >/dev/null; then
+        skipped "windows: training: wine has no Vulkan without a display (xvfb-run)"
+        return
+    fi
+    step windows xvfb-run -a "$wine" "$dir/windows/tests/ports_step.exe" || return
+    quietly "$dir/step.log" cmake --build "$build" --target ports_step || return
+    step native "$build/tests/ports_step" || return
+    if cmp "$out/native" "$out/windows"; then
+        passed
+    else
+        failed "windows: the weights differ from those outside of wine"
+    fi
+}
+
+run_windows() {
+    # shellcheck disable=SC2086
+    if ! install_missing $windows_packages; then
+        skipped "windows: the cross compiler cannot be installed"
+        return
+    fi
+    if ! provide_cmocka; then
+        skipped "windows: cmocka's source cannot be fetched or built (see $dir/apt.log)"
+        return
+    fi
+    install_missing wine64 wine || true
+    wine=$(command -v /usr/lib/wine/wine64 || command -v wine64 || command -v wine)
+    # Debian has not built jpeg, png, cairo and jansson for Windows.
+    if ! build_port windows --toolchain "$PWD/cmake/toolchains/x86_64-w64-mingw32.cmake" -DVKT_WITH_JPEG=OFF -DVKT_WITH_PNG=OFF \
+        -DVKT_WITH_CAIRO=OFF -DVKT_WITH_JANSSON=OFF -Dcmocka_DIR="$dir/cmocka/lib/cmake/cmocka" \
+        -DCMAKE_CROSSCOMPILING_EMULATOR="$wine"; then
+        failed "windows: the build"
+        return
+    fi
+    passed
+    cp "$dir/cmocka/bin/cmocka.dll" "$dir/windows"/libvktrain*.dll "$dir/windows/tests" # a program finds DLLs in its own folder
+    pack windows zip "vktrain-$version-windows-x86_64.zip"
+    if [ -z "$wine" ]; then
+        skipped "windows: tests and training: wine cannot be installed"
+        return
+    fi
+    export WINEPREFIX="$dir/wine" WINEDEBUG=-all WINEDLLOVERRIDES="mscoree=;mshtml="
+    if ! "$wine" wineboot --init >"$dir/wineboot.log" 2>&1; then
+        skipped "windows: tests and training: wine does not start (see $dir/wineboot.log)"
+        return
+    fi
+    test_port windows
+    train_windows
+}
+
+# ---- ARM
+
+run_arm() {
+    # shellcheck disable=SC2086
+    if ! install_missing $arm_packages; then
+        skipped "arm64: the cross compiler cannot be installed"
+        return
+    fi
+    if ! provide_arm64; then
+        skipped "arm64: its libraries cannot be fetched (see $dir/apt.log)"
+        return
+    fi
+    install_missing qemu-user || true
+    qemu=$(command -v qemu-aarch64)
+    # cairo would need a hundred packages more. The tools of the other build run here, so they need not be built again.
+    if ! build_port arm64 --toolchain "$PWD/cmake/toolchains/aarch64-linux-gnu.cmake" -DVKT_ARM64_ROOT="$dir/arm64-root" \
+        -DVKT_WITH_CAIRO=OFF -DVKT_HOST_TOOLS="$build" -DCMAKE_CROSSCOMPILING_EMULATOR="$qemu;-L;$dir/arm64-root"; then
+        failed "arm64: the build"
+        return
+    fi
+    passed
+    pack arm64 gnutar "vktrain-$version-linux-aarch64.tar.gz"
+    if [ -z "$qemu" ]; then
+        skipped "arm64: tests and training: qemu-user cannot be installed"
+        return
+    fi
+    test_port arm64 -E '^data/test_costs$'
+    skipped "arm64: data/test_costs: it takes minutes under qemu"
+    (
+        VK_DRIVER_FILES=$(find "$dir/arm64-root" -name 'lvp_icd*.json' | head -n 1)
+        export VK_DRIVER_FILES
+        unset VK_INSTANCE_LAYERS # the layers are libraries of this machine
+        step arm64 "$qemu" -L "$dir/arm64-root" "$dir/arm64/tests/ports_step"
+    )
+}
+
+run_windows
+run_arm
+awk '{ p += $1; f += $2; s += $3 } END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 }' "$out/counts"
