@@ -91,7 +91,7 @@ static void odd(declared *d, const char *name)
 #define CHECK(name, result, part, change)                                 \
     static void refuses_##name(void **state)                              \
     {                                                                     \
-        rig *r = rig_of(state);                                           \
+        const vkt_host h = vkt_test_host();                               \
         vkt_graph *g;                                                     \
         declared d;                                                       \
         vkt_tensor outs[VKT_CUSTOM_OUTPUTS] = { { 5 } };                  \
@@ -209,7 +209,7 @@ static void the_declaration_is_copied(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name, ...) rig_test(refuses_##name),
+#define TEST(name, ...) cmocka_unit_test_setup_teardown(refuses_##name, vkt_test_setup, vkt_test_teardown),
         REFUSALS(TEST)
 #undef TEST
             rig_test(devices_have_limits),
