@@ -87,13 +87,14 @@ provide_arm64() {
 
 # ---- building and testing
 
-# build_port NAME CMAKE-OPTION...: builds the library, the tests and the program step in $dir/NAME.
+# build_port NAME CMAKE-OPTION...: builds the library, the tests, the program step and a sample in $dir/NAME.
 build_port() {
     name=$1
     shift
     quietly "$dir/$name.configure.log" cmake -S . -B "$dir/$name" -G Ninja -DVKT_WERROR=ON -DBUILD_SHARED_LIBS=ON \
-        -DVKT_SPIRV="${spirv:-$build/spv}" -DVKT_BUILD_SAMPLES=OFF "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -DNDEBUG" "$@" &&
-        quietly "$dir/$name.build.log" cmake --build "$dir/$name" --target vktrain ports_step tests_unit tests_data tests_io
+        -DVKT_SPIRV="${spirv:-$build/spv}" "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -DNDEBUG" "$@" &&
+        quietly "$dir/$name.build.log" cmake --build "$dir/$name" --target vktrain vkt-train_minimal ports_step \
+            tests_unit tests_data tests_io
 }
 
 # test_port NAME CTEST-OPTION...: runs the tests of a build and counts their cases.
