@@ -55,9 +55,9 @@ static void refused(const char *folder)
     is_ok("write", vkt_write_file(&host, file(folder, "a"), jpeg, sizeof jpeg));
     needs("JPEG", vkt_image_read(&host, file(folder, "a"), 0, 0, &d), "libjpeg", "JPEG");
     is_ok("write", vkt_write_file(&host, file(folder, "a"), gz, sizeof gz));
-    needs("gzip", vkt_records_read(&host, file(folder, "a"), NULL, &records), "zlib", "ZLIB");
+    needs("gzip", vkt_records_read(&host, file(folder, "a"), 0, &records), "zlib", "ZLIB");
     is_ok("write", vkt_write_file(&host, file(folder, "a"), "x,y\n1,2\n", 8));
-    is_ok("a plain table", vkt_records_read(&host, file(folder, "a"), NULL, &records));
+    is_ok("a plain table", vkt_records_read(&host, file(folder, "a"), 0, &records));
     vkt_records_destroy(&records);
     needs("rates", vkt_rates_plot(&host, rates, rates, rates, 2, 0.1, "a.svg"), "cairo", "CAIRO");
     needs("matrix", vkt_confusion_write(&host, counts, 2, NULL, NULL, "a.png"), "cairo", "CAIRO");
