@@ -12,15 +12,6 @@ enum { MOST_SLICES = 64, LEAST_PIXELS = 4096 };
 /* The expected time of a slice is at least this, so that a loop which uses up a budget ends. */
 #define MIN_SLICE_NS 1000
 
-void vkt_texture_slices_free(vkt_ctx *ctx, vkt_texture_slices *s)
-{
-    vkt_series_destroy(ctx, &s->series);
-    if (s->timer.pool) vkt_timer_destroy(ctx, &s->timer);
-    if (s->times) vkt_buffer_destroy(ctx, &s->times);
-    vkt_free(&ctx->host, s->values);
-    *s = (vkt_texture_slices){ .next = 0 };
-}
-
 static vkt_result record_slices(vkt_texture *t, int which, uint32_t n, vkt_texture_slices *s)
 {
     vkt_ctx *ctx = t->ctx;

@@ -244,7 +244,7 @@ typedef struct vkt_binding {
  * vkt_program_print shows which.
  *
  * There are three exceptions, on devices with cooperative matrices. They concern those convolutions, linear layers,
- * matrix products, attentions, networks in one node (vkt_mlp, vkt_mlp_mse) and gradients of all these that
+ * matrix products, attentions, networks in one node (vkt_mlp) and gradients of all these that
  * vkt_program_print calls "by coop" or "by coop2". VKT_NO_COOP=1 and VKT_NO_COOP2=1 switch all off.
  *
  * In VKT_PRECISION_F16, both operands are rounded to f16 before they are multiplied, however they are stored (to
@@ -304,9 +304,10 @@ typedef struct vkt_memory_needs {
                              * bytes more for each slice, in two buffers */
     uint64_t store_bytes;   /* a vkt_store of this graph: parameters, gradients, moments, clock; 0: no parameters */
     uint64_t staging_bytes; /* the smallest rings for uploads and for reading back (vkt_ctx_params.staging_bytes =
-                             * 65536). The ring for reading back exists after the first read */
-    uint64_t total_bytes;   /* sum of these. As vkt_memory_stats.used_total_bytes, it is the least for which there is
-                             * memory; vkt_ctx_params.max_device_bytes counts whole blocks and must be larger */
+                             * 65536). The ring for reading back exists after the first read. If there
+                             * is memory for one of the two only, they take turns */
+    uint64_t total_bytes;   /* sum of these, to compare with vkt_memory_stats.used_total_bytes.
+                             * vkt_ctx_params.max_device_bytes counts whole blocks and must be larger */
     uint64_t cap_bytes;     /* max_device_bytes that are enough in a new context with block_bytes = 1048576 */
 } vkt_memory_needs;
 /* Computes what a program of this graph and its store need, without the caller's arrays. It only plans, and makes
