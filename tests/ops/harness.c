@@ -463,13 +463,12 @@ static void check_bindings(rig *r, const vkt_limits *lim)
 static vkt_result create(rig *r)
 {
     const vkt_limits real = r->ctx->limits;
-    vkt_result status = VKT_OK;
     if (r->s->g->n_params) assert_int_equal(vkt_store_create(r->ctx, r->s->g, &r->store), VKT_OK);
     r->view->change(&r->ctx->limits);
     r->ctx->limits.choices.force = r->view->force;
     vkt_test_expect_errors(r->view->may_refuse);
     const vkt_program_params params = { .precision = r->view->precision };
-    status = vkt_program_create_guarded(r->ctx, r->s->g, r->store, &params, &r->p);
+    const vkt_result status = vkt_program_create_guarded(r->ctx, r->s->g, r->store, &params, &r->p);
     vkt_test_expect_errors(false);
     if (status == VKT_OK) check_bindings(r, &r->ctx->limits);
     r->ctx->limits = real;
@@ -583,11 +582,12 @@ void harness_check(vkt_ctx *ctx, subject *s, harness_report *report)
         const harness_view other = { vkt_variant_name(v), as_it_is, .force = (uint64_t)1 << v };
         check_view(ctx, s, &other, &first, report);
     }
-    if (report->faults == before && ctx->limits.coop.m) check_view(ctx, s, &harness_split_view, &first, report);
+    if (report->faults == before && harness_needed(ctx->limits.coop.m))
+        check_view(ctx, s, &harness_split_view, &first, report);
     harness_view half = harness_half_views[s->seed % 4];
     if (ctx->limits.coop.m) half.force = VKT_V(COOP); /* a CPU uses it only if it is forced */
     if (report->faults == before) check_view(ctx, s, &half, &first, report);
-    half.force = VKT_V(COOP2);
+    half.force = harness_needed(ctx->limits.coop2.m) ? VKT_V(COOP2) : 0;
     if (report->faults == before && first.not_taken & half.force) check_view(ctx, s, &half, &first, report);
     result_free(&first);
 }

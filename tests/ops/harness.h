@@ -68,6 +68,22 @@ extern const harness_view harness_half_views[4];
 /* The view in which products of f32 are computed from split operands, if the device has cooperative matrices. No
  * tolerance changes. */
 extern const harness_view harness_split_view;
+/* Returns `has`: whether the device has some kind of cooperative matrices. If it lacks them although VKT_REQUIRE_COOP
+ * is 1 (tests/run.sh sets it on Mesa 26), an assertion fails. */
+static inline bool harness_needed(bool has)
+{
+    assert_true(has || !vkt_env_int("VKT_REQUIRE_COOP", 0));
+    return has;
+}
+/* Return whether harness_ctx has cooperative matrices, and whether it has flexible ones: see harness_needed. */
+static inline bool harness_has_matrices(void)
+{
+    return harness_needed(harness_ctx && harness_ctx->limits.coop.m);
+}
+static inline bool harness_has_flexible(void)
+{
+    return harness_needed(harness_ctx && harness_ctx->limits.coop2.m);
+}
 /* Returns whether the op has products of split operands. Attention and networks have cooperative matrices in programs
  * of f16 only. */
 static inline bool harness_may_split(const vkt_op *op)

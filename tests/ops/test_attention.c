@@ -148,7 +148,7 @@ static void every_tile_in_shared_memory_agrees_with_the_reference(void **state)
         /* With matrices, tiles do not depend on the trait. Mesa takes seconds to compile a kernel. */
         const bool again = cases[i].change == with_few_registers || cases[i].change == with_few_of_all;
         const bool small = vkt_env_int("VKT_TEST_SMALL", 0) && i % 3;
-        if (harness_ctx->limits.coop.m && !again && !small) {
+        if (!again && !small && harness_has_matrices()) {
             view.force = VKT_V(COOP);
             view.precision = VKT_PRECISION_F16;
             harness_check_in(harness_ctx, &s, &view, &report);
@@ -361,7 +361,7 @@ static void unseen_keys_have_no_gradient_in_any_variant(void **state)
     static const vkt_variant variants[] = { VKT_V_SHUFFLED, VKT_V_SHARED, VKT_V_COOP };
     const vkt_choices own = harness_ctx->limits.choices;
     for (size_t i = 0; i < VKT_COUNT(variants); i++) {
-        if (variants[i] == VKT_V_COOP && !harness_ctx->limits.coop.m) continue;
+        if (variants[i] == VKT_V_COOP && !harness_has_matrices()) continue;
         harness_ctx->limits.choices.force = (uint64_t)1 << variants[i];
         gradients_of_unseen_keys_are_zero(variants[i]);
         harness_ctx->limits.choices = own;

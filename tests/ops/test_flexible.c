@@ -17,12 +17,6 @@ static const vkt_limits gpu = { .cores = 64,
                                 .shared_bytes = 49152,
                                 .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
 
-/* Returns whether the device has flexible matrices. A device with cooperative matrices may lack them. */
-static bool has_flexible(void)
-{
-    return harness_ctx && harness_ctx->limits.coop2.m;
-}
-
 /* Checks `count` products c = op(a) op(b) and both gradients, in which all products are by COOP2. trans & 1: a is
  * transposed. trans & 2: b is transposed. `half`: a value is stored as f16. */
 static void check(uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans, const harness_view *view,
@@ -82,7 +76,7 @@ static void flexible_matrices_multiply_any_size(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    if (!has_flexible()) return;
+    if (!harness_has_flexible()) return;
     static const vkt_tile coop_tiles[] = { { 128, 128, 8, 8 }, { 64, 64, 8, 4 }, { 32, 32, 4, 4 } };
     static const uint32_t sizes[][4] = { { 1, 1, 1, 1 },     { 2, 1, 131, 7 },    { 1, 257, 1, 33 },
                                          { 3, 67, 97, 131 }, { 2, 132, 140, 68 }, { 1, 64, 128, 96 } };
@@ -101,7 +95,7 @@ static void blocks_of_long_sums_add_up(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    if (!has_flexible()) return;
+    if (!harness_has_flexible()) return;
     harness_view small = harness_half_views[3];
     small.force = VKT_V(COOP2);
     small.may_refuse = false;
@@ -114,7 +108,7 @@ static void slices_of_long_sums_add_up(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    if (!has_flexible()) return;
+    if (!harness_has_flexible()) return;
     harness_view view = harness_half_views[1];
     view.force = VKT_V(COOP2);
     check(1, 19, 13, 5003, 3, &view, false);

@@ -14,13 +14,6 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-static bool has_matrices(void)
-{
-    const bool has = harness_ctx && harness_ctx->limits.coop.m;
-    assert_true(has || !vkt_env_int("VKT_REQUIRE_COOP", 0)); /* tests/run.sh sets VKT_REQUIRE_COOP */
-    return has;
-}
-
 /* A product y = x w^T of R x K by C x K elements. */
 enum { R = 70, C = 67, K = 83 };
 typedef struct product {
@@ -184,7 +177,7 @@ static const struct {
 static void errors_stay_below_the_bound(void **state)
 {
     (void)state;
-    if (!has_matrices()) return;
+    if (!harness_has_matrices()) return;
     static product s;
     for (size_t i = 0; i < VKT_COUNT(operands); i++) {
         fill(&s, operands[i].x, operands[i].w);
@@ -202,7 +195,7 @@ static void errors_stay_below_the_bound(void **state)
 static void the_bound_needs_the_low_parts(void **state)
 {
     (void)state;
-    if (!has_matrices()) return;
+    if (!harness_has_matrices()) return;
     static product s;
     fill(&s, ordinary, ordinary);
     assert_int_equal(compute(&s, VKT_PRECISION_F16, true), 1);
@@ -218,7 +211,7 @@ static void the_bound_needs_the_low_parts(void **state)
 static void only_results_that_touch_them_are_not_finite(void **state)
 {
     (void)state;
-    if (!has_matrices()) return;
+    if (!harness_has_matrices()) return;
     static product s;
     fill(&s, activation, ordinary);
     s.x[3 * K + 5] = INFINITY;
@@ -234,7 +227,7 @@ static void only_results_that_touch_them_are_not_finite(void **state)
 static void large_results_are_infinite(void **state)
 {
     (void)state;
-    if (!has_matrices()) return;
+    if (!harness_has_matrices()) return;
     static product s;
     fill(&s, zero, zero);
     for (uint32_t i = 0; i < C; i++) {
