@@ -2,7 +2,7 @@
  *   h[0] = x,  h[l] = max(w[l] h[l-1] + b[l], 0),  the last layer without max
  *   mlp: y = the last h
  *   mlp_mse: the mean of (y - target)^2 over the real rows and all outputs
- * In f16 the gradient with respect to y is y - target, rounded; the other factors multiply the results. */
+ * In f16 hidden layers, and gradients with respect to layers, are rounded. */
 #include "reference/families.h"
 
 #include "base/half.h"
@@ -50,9 +50,9 @@ static const double *run(network *n, size_t sample)
     return n->h[n->layers];
 }
 
-/* Adds to din the gradients that come from a sample. The last call of `run` must have been for this sample. The
- * gradient with respect to the sample's y is factor * dy. */
-static void run_back(const network *n, size_t sample, double factor, const double *dy)
+/* Adds to din the gradients that come from a sample. `run` must have computed this sample last. dy: the gradient of the
+ * sample's y. */
+static void run_back(const network *n, size_t sample, const double *dy)
 {
     double d[2][VKT_MLP_MAX_WIDTH];
     for (uint32_t o = 0; o < n->width[n->layers]; o++) d[n->layers % 2][o] = operand(n, dy[o]);
@@ -62,16 +62,15 @@ static void run_back(const network *n, size_t sample, double factor, const doubl
         double *db = bias(n, l) ? n->c->din[n->params + 2 * l + 1] : NULL;
         memset(below, 0, sizeof d[0]);
         for (uint32_t o = 0; o < n->width[l + 1]; o++) {
-            if (db) db[o] += factor * above[o];
+            if (db) db[o] += above[o];
             for (uint32_t i = 0; i < n->width[l]; i++) {
-                if (dw) dw[o * n->width[l] + i] += factor * above[o] * n->h[l][i];
+                if (dw) dw[o * n->width[l] + i] += above[o] * n->h[l][i];
                 if (l == 0 || n->h[l][i] > 0) below[i] += above[o] * weight(n, l)[o * n->width[l] + i];
             }
         }
         for (uint32_t i = 0; l && i < n->width[l]; i++) below[i] = operand(n, below[i]);
     }
-    for (uint32_t i = 0; n->c->din[0] && i < n->width[0]; i++)
-        n->c->din[0][sample * n->width[0] + i] += factor * d[0][i];
+    for (uint32_t i = 0; n->c->din[0] && i < n->width[0]; i++) n->c->din[0][sample * n->width[0] + i] += d[0][i];
 }
 
 static void mlp_forward(const vkt_ref_call *c)
@@ -86,7 +85,7 @@ static void mlp_backward(const vkt_ref_call *c)
     network n = network_of(c);
     for (size_t b = 0; b < c->in[0].shape.dim[0]; b++) {
         run(&n, b);
-        run_back(&n, b, 1, c->dout[0] + b * n.width[n.layers]);
+        run_back(&n, b, c->dout[0] + b * n.width[n.layers]);
     }
 }
 
@@ -112,8 +111,8 @@ static void mse_backward(const vkt_ref_call *c)
     for (size_t b = 0; b < c->rows; b++) {
         const double *y = run(&n, b), *t = c->in[1].f + b * out;
         double dy[VKT_MLP_MAX_WIDTH];
-        for (uint32_t o = 0; o < out; o++) dy[o] = y[o] - t[o];
-        run_back(&n, b, factor, dy);
+        for (uint32_t o = 0; o < out; o++) dy[o] = factor * (y[o] - t[o]);
+        run_back(&n, b, dy);
     }
 }
 

@@ -1,5 +1,5 @@
-// winograd_weights.comp - U = G w G^T of each 3 x 3 kernel of w (O,C,3,3), as 16 operands A of gemm_tile.comp in tiles of MB
-// rows:
+// winograd_weights.comp - U = G w G^T of each 3 x 3 kernel of w (O,C,3,3), as 16 operands A of gemm_tile.comp or, on GPUs,
+// gemm_shared.comp, in tiles of MB rows:
 //   y    rows are o, k is c:  dst[i][o / MB][c / 4][o % MB], vec4s of c       i < 16: element (i / 4, i % 4) of U
 //   dx   rows are c, k is o:  dst[i][c / MB][o][c % MB / 4], vec4s of c       w is rotated by 180 degrees
 // The rotation of w only swaps the first and the last rows and columns of U. Rows past the last one repeat it.

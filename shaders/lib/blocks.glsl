@@ -7,8 +7,8 @@
 //                                  stored
 //   LINE line_b(uint n, uint k, uint j)   the same for columns of B
 // The kernel calls multiply(m, n, k, end), which leaves the sums over k .. end - 1 in acc. Each lane has TM rows and TN
-// columns in groups of four. tile_row(i) and tile_column(j) are their positions in the tile. tile_at(id, M, N) is the
-// first element of tile id; there are tile_count(M, N) tiles.
+// columns in groups of four. tile_row(i) and tile_column(j) are their positions in the tile. With COOP2 the sums stay in a
+// matrix instead: see blocks_coop2.glsl. tile_at(id, M, N) is the first element of tile id; there are tile_count(M, N) tiles.
 //
 // One read from global memory serves BN columns for an element of A and BM rows for an element of B. One read from
 // shared memory serves TN columns for an element of A and TM rows for an element of B. While the work group multiplies

@@ -8,8 +8,8 @@
 //     stage   [output][input]     the weights of the layer. After a product, and in a weight gradient, each subgroup has a
 //                                 matrix of sums here: only the driver knows which lane holds which element of a matrix
 //   So both factors of every product have their sum's index contiguous: a load of a matrix is a few wide loads.
-//   With MSE, dy is y - t. The factor of the loss multiplies the gradients instead: y - t is in the range of f16 if y is.
-//   Samples that are not real have x = 0 and dy = 0.
+//   With MSE, dy[LAYERS] is the gradient of the scaled loss. If it overflows in f16, no gradient is finite, and the step is
+//   skipped. Samples that are not real have x = 0 and dy = 0.
 // source: GLSL_KHR_cooperative_matrix; Mueller et al. (2021), section 3.4: networks in shared memory, by matrices of f16
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -153,8 +153,9 @@ void finish(const uint what, const uint l, uint f, uint column, vec4 v[4])
 #endif
 #ifdef MSE
         if (what == LAST) {
-            v[c] = f + c < W ? mix(vec4(0), v[c] - load_t(f + c, column), is_real(column)) : vec4(0);
-            loss += v[c] * v[c];
+            const vec4 d = f + c < W ? mix(vec4(0), v[c] - load_t(f + c, column), is_real(column)) : vec4(0);
+            loss += d * d;
+            v[c] = scale * d;
         }
 #endif
     }
@@ -169,7 +170,7 @@ void finish(const uint what, const uint l, uint f, uint column, vec4 v[4])
     }
     [[unroll]] for (uint c = 0; c < 4; c++)
         if (f + c < W && first_column + column < pc.pitch)
-            result_put((f + c) * pc.pitch + first_column + column, scale * v[c]);
+            result_put((f + c) * pc.pitch + first_column + column, v[c]);
 }
 
 // Gives the sums to the subgroup's lanes: each has blocks of four samples of four features. All subgroups reach the same
@@ -224,9 +225,7 @@ void back(const uint l)
 
 void add_to_part(uint at, float v, bool first)
 {
-    v *= scale;
-    if (!first) v += part[at];
-    part[at] = v;
+    part[at] = first ? v : part[at] + v;
 }
 
 // Adds dy[l] h[l-1]^T, summed over the block's samples, and the sum of dy[l] to the PART of layer l. With `first` it stores

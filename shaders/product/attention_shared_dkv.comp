@@ -16,7 +16,7 @@ VKT_OUT4(ATTENTION_DK, dk);
 VKT_OUT4(ATTENTION_DV, dv);
 const uint SCORES = 0, GRADIENTS = 1, PRODUCTS = 2, QUERIES = 3; // steps
 const uint SUM_V = 0, SUM_K = 4;
-const uint UNSEEN = 0x80000000u; // the bits of -0: a weight that no exponential has
+const float UNSEEN = -1.0; // a weight that no exponential has
 matrix q, k, v, dy;
 uint row; // the first row of the tile
 
@@ -45,7 +45,8 @@ uvec4 of_queries(uint first, uint column)
     return min(first + column + tile_columns().x + step, first + pc.others - 1);
 }
 
-// Converts scores s to weights. A key that a query does not use has the weight UNSEEN. w: the weights as add_sums needs them.
+// Converts scores s to weights. A key that a query does not use has the weight UNSEEN. w: the weights as add_sums needs them,
+// with 0 for UNSEEN.
 void weigh(uint pair, uint column, inout vec4 s[4], out NUMBERS w[4])
 {
     const uvec4 query = column + tile_columns(), at = of_queries(pc.lse0 + pair * pc.others, column);
@@ -54,8 +55,9 @@ void weigh(uint pair, uint column, inout vec4 s[4], out NUMBERS w[4])
     [[unroll]] for (uint m = 0; m < OWN; m++) {
         const uvec4 from = uvec4(pc.causal != 0 ? min(row + tile_row(m), pc.others) : 0u);
         const bvec4 seen = lessThan(query - from, pc.others - from); // a query before `from` wraps around
-        s[m] = mix(uintBitsToFloat(uvec4(UNSEEN)), exp_1ulp(pc.scale * s[m] - lse_of), seen);
-        w[m] = numbers_of(s[m]);
+        const vec4 weight = mix(vec4(0.0), exp_1ulp(pc.scale * s[m] - lse_of), seen);
+        w[m] = numbers_of(weight);
+        s[m] = mix(vec4(UNSEEN), weight, seen);
     }
 }
 
@@ -66,7 +68,7 @@ void differentiate(uint pair, uint column, vec4 p[4], vec4 t[4], out NUMBERS ds[
     vec4 delta_of;
     [[unroll]] for (uint i = 0; i < 4; i++) delta_of[i] = delta[at[i]];
     [[unroll]] for (uint m = 0; m < OWN; m++)
-        ds[m] = numbers_of(mix(p[m] * (t[m] - delta_of), vec4(0.0), equal(floatBitsToUint(p[m]), uvec4(UNSEEN))));
+        ds[m] = numbers_of(mix(p[m] * (t[m] - delta_of), vec4(0.0), equal(p[m], vec4(UNSEEN))));
 }
 
 void attend(uint pair)

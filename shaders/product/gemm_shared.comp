@@ -20,11 +20,13 @@ layout(binding = GEMM_SHARED_A, std430) readonly buffer A { float a[]; };
 VKT_IN4(GEMM_SHARED_A, a4);
 layout(binding = GEMM_SHARED_B, std430) readonly buffer B { float b[]; };
 VKT_IN4(GEMM_SHARED_B, b4);
-layout(binding = GEMM_SHARED_C, std430) buffer C { float c[]; };
 #ifdef COOP2
 #extension GL_EXT_shader_16bit_storage : require
+#extension GL_KHR_memory_scope_semantics : require
+layout(binding = GEMM_SHARED_C, std430) workgroupcoherent buffer C { float c[]; };
 layout(binding = GEMM_SHARED_C, std430) writeonly buffer CHalf { float16_t c_half[]; };
 #else
+layout(binding = GEMM_SHARED_C, std430) buffer C { float c[]; };
 VKT_INOUT4(GEMM_SHARED_C, c4);
 #endif
 layout(binding = GEMM_SHARED_BIAS, std430) readonly buffer Bias { float bias[]; };
@@ -100,7 +102,10 @@ void store_tile(uint m0, uint n0)
 {
     const uint base = pc.c_base + gl_WorkGroupID.z * pc.c_batch + gl_WorkGroupID.y * pc.part;
     if (BIAS || ACCUMULATE) coopMatPerElementNV(sums, sums, add_to, uvec2(m0, n0), base);
-    if (ACCUMULATE) barrier(); // no lane may read an element of C that another lane has stored already
+    // No lane may read an element of C that another lane has stored already. barrier() orders only shared memory.
+    if (ACCUMULATE)
+        controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup, gl_StorageSemanticsBuffer | gl_StorageSemanticsShared,
+                       gl_SemanticsAcquireRelease);
     coopMatPerElementNV(sums, sums, put_sum, uvec2(m0, n0), base);
 }
 #else

@@ -39,8 +39,10 @@ VKT_STORED(MLP_OUT, writeonly, result)
 
 const uint COLUMNS = MLP_SHARED_SAMPLES / 4; // vec4s of a block's samples
 uint lane, first_column, rows; // first_column: the block's first vec4 of samples
-float scale;                   // of dy: with COOP it multiplies the gradients, else dy itself
+#ifdef MSE
+float scale; // dy is this times y - t
 vec4 loss;
+#endif
 
 uint width(uint l) { return l == 0 ? W0 : l == 1 ? W1 : l == 2 ? W2 : l == 3 ? W3 : W4; }
 uint rows_at(uint l) { return l == 1 ? pc.rows1 : l == 2 ? pc.rows2 : l == 3 ? pc.rows3 : pc.rows4; }
@@ -87,8 +89,6 @@ void main()
     const float n = float(rows) * float(width(LAYERS));
     scale = 2.0 * dloss[0] / n;
     loss = vec4(0);
-#else
-    scale = 1.0;
 #endif
     for (uint block = first; block < end; block++) {
         first_column = block * COLUMNS;

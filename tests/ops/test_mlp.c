@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernel/ids.h"
 #include "ops/golden.h"
 #include "ops/harness.h"
 #include "support/host.h"
@@ -103,6 +104,13 @@ static uint32_t dispatches(const rig *r)
     return info.dispatches;
 }
 
+static uint32_t count(const rig *r, vkt_kernel_id kernel)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < r->program->lowered.n; i++) n += r->program->lowered.list[i].kernel == kernel;
+    return n;
+}
+
 static double step(rig *r, float lr)
 {
     uint64_t run;
@@ -137,6 +145,7 @@ static void follows(const golden *file, const char *name, bool matrices)
     /* The dispatches: clock, packing (one narrow layer, which uses LINE, needs none), network, sums, Adam, report. In
      * f16 there are two more, for the scale of the loss. */
     assert_int_equal(dispatches(&r), matrices ? 8 : n.layers == 1 ? 5 : 6);
+    assert_int_equal(count(&r, VKT_K_MLP_MSE_COOP), matrices);
     OK(vkt_program_write(r.program, r.x, x, vkt_shape_elements(xs) * 4));
     OK(vkt_program_write(r.program, r.t, t, vkt_shape_elements(ts) * 4));
     for (uint32_t k = 0; k < vkt_store_count(r.store); k++) {
@@ -185,11 +194,41 @@ static void trainings_by_matrices_are_pytorchs(void **state)
     (void)state;
     golden file;
     harness_needs(harness_ctx);
-    assert_true(harness_ctx->limits.coop.m || !vkt_env_int("VKT_REQUIRE_COOP", 0)); /* tests/run.sh sets it */
-    if (!harness_ctx->limits.coop.m) return;
+    if (!harness_has_matrices()) return;
     golden_open(&file, "mlp.safetensors");
     for (size_t i = 0; i < file.n; i++) follows(&file, file.cases[i], true);
     golden_close(&file);
+}
+
+/* All y - t are 1e5 at first, more than the largest f16. With eight of them, the gradient with respect to y is 1e5 / 4
+ * times the scale of the loss. The scale begins at 65,536, and it is halved until this gradient is finite in f16: at a
+ * scale of 2, after 15 steps. */
+static void large_residuals_lower_the_scale(void **state)
+{
+    static const net n = {
+        .batch = 4, .layers = 2, .width = { 3, 5, 2 }, .matrices = true, .precision = VKT_PRECISION_F16
+    };
+    static const float t[8] = { -1e5f, -1e5f, -1e5f, -1e5f, -1e5f, -1e5f, -1e5f, -1e5f };
+    static const float x[12] = { 1, -1, 0.5f, 0.25f, 1, -0.5f, 2, 1, -1, 0.125f, 1, 1 };
+    (void)state;
+    harness_needs(harness_ctx);
+    if (!harness_has_matrices()) return;
+    rig r;
+    rig_make(&r, &n, true);
+    assert_int_equal(count(&r, VKT_K_MLP_MSE_COOP), 1);
+    OK(vkt_program_write(r.program, r.x, x, sizeof x));
+    OK(vkt_program_write(r.program, r.t, t, sizeof t));
+    for (uint32_t i = 1; i <= 20; i++) {
+        uint64_t run;
+        vkt_metrics m;
+        OK(vkt_program_run(r.program, &(vkt_run){ .lr = 1 }, &run));
+        OK(vkt_program_metrics(r.program, run, &m));
+        assert_int_equal(m.skipped, VKT_MIN(i, 15));
+        assert_int_equal(m.t, i - m.skipped);
+        if (i <= 16) assert_true(fabsf(m.loss - 1e10f) <= 1e4f);
+        if (i > 16) assert_true(m.loss < 1e10f - 1e4f);
+    }
+    rig_free(&r);
 }
 
 /* ---- the same graph without fusion ---- */
@@ -299,6 +338,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trainings_are_pytorchs),
         cmocka_unit_test(trainings_by_matrices_are_pytorchs),
+        cmocka_unit_test(large_residuals_lower_the_scale),
         cmocka_unit_test(a_fused_network_is_the_network),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);

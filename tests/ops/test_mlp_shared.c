@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "kernel/ids.h"
 #include "ops/product/mlp.h"
 #include "ops/harness.h"
 #include "support/host.h"
@@ -98,15 +99,28 @@ static void networks_fit_into_shared_memory(void **state)
     }
 }
 
+static const harness_view by_matrices = { "by matrices", shrink, .force = VKT_V(COOP), .precision = VKT_PRECISION_F16 };
+
+/* Checks that the kernel computes `count` of the subject's nodes by matrices. */
+static void check_kernels(const subject *s, vkt_kernel_id kernel, uint32_t count)
+{
+    vkt_limits lim = harness_ctx->limits;
+    vkt_emit e;
+    uint32_t n = 0;
+    shrink(&lim);
+    lim.choices.force = by_matrices.force;
+    assert_int_equal(vkt_lower(s->g, &lim, NULL, (vkt_storage){ .precision = by_matrices.precision }, &e), VKT_OK);
+    for (size_t i = 0; i < e.n; i++) n += e.list[i].kernel == kernel;
+    vkt_lower_free(&e);
+    if (n != count) fail_msg("%u dispatches of %s, wanted %u", n, vkt_kernel_get(kernel)->name, count);
+}
+
 /* Shapes for cooperative matrices, with all gradients: widths that are whole matrices or not, one sample, a group with
  * several blocks of samples, and networks that hardly fit. */
 static void networks_multiply_matrices(void **state)
 {
     (void)state;
-    harness_needs(harness_ctx);
-    const vkt_limits *lim = &harness_ctx->limits;
-    assert_true(lim->coop.m || !vkt_env_int("VKT_REQUIRE_COOP", 0)); /* tests/run.sh sets VKT_REQUIRE_COOP */
-    if (!lim->coop.m) return;
+    if (!harness_has_matrices()) return;
     static const network networks[] = {
         { 1, 1, { 1, 1 }, 32, 0, false },
         { 32, 1, { 16, 16 }, 32, 0, false },
@@ -119,7 +133,6 @@ static void networks_multiply_matrices(void **state)
         { 70, 1, { 128, 40 }, 32, 0, true },
     };
     const vkt_host h = vkt_test_host();
-    const harness_view view = { "by matrices", shrink, .force = VKT_V(COOP), .precision = VKT_PRECISION_F16 };
     for (size_t i = 0; i < 2 * VKT_COUNT(networks); i++) {
         const network *n = &networks[i / 2];
         harness_report report = { .faults = 0 };
@@ -128,10 +141,63 @@ static void networks_multiply_matrices(void **state)
         shared_kib = n->shared_kib;
         make_case(&c, n, i % 2);
         assert_int_equal(vkt_subject_of_case(&h, &s, i % 2 ? &vkt_op_mlp_mse : &vkt_op_mlp, &c, i), VKT_OK);
-        harness_check_in(harness_ctx, &s, &view, &report);
+        check_kernels(&s, VKT_K_MLP_FORWARD_COOP, i % 2 ? 0 : 1);
+        check_kernels(&s, VKT_K_MLP_GRAD_COOP, i % 2 || n->forward_only ? 0 : 1);
+        check_kernels(&s, VKT_K_MLP_MSE_COOP, i % 2 == 0 || n->forward_only ? 0 : 2); /* the case's, and its gradient */
+        harness_check_in(harness_ctx, &s, &by_matrices, &report);
         subject_free(&s);
         if (report.faults) fail_msg("case %zu: %s", i, report.text);
         assert_int_equal(report.coops, !(n->forward_only && i % 2));
+    }
+}
+
+/* Bounds of the numbers of a case of mlp_mse: x, weights and biases of hidden layers and of the last one, and targets.
+ * dloss: the gradient with respect to the loss, as a scale of the loss makes it. */
+typedef struct sizes {
+    float x, weight, bias, last_weight, last_bias, target, dloss;
+} sizes;
+
+static void set_sizes(vkt_case *c, uint32_t layers, const sizes *z)
+{
+    c->in[0].hi = z->x;
+    c->in[1].hi = z->target;
+    for (uint32_t l = 0; l < layers; l++) {
+        c->in[3 + 2 * l].hi = l + 1 < layers ? z->weight : z->last_weight;
+        c->in[4 + 2 * l].hi = l + 1 < layers ? z->bias : z->last_bias;
+    }
+    for (uint32_t i = 0; i < c->n_in; i++) c->in[i].lo = -c->in[i].hi;
+}
+
+/* y - t may be too small or too large for f16. The gradient with respect to y is not, because it has the factors dloss
+ * and 2 / n of the loss. (The harness rounds inputs to f16. So a residual above 65,504 comes from a bias and a target.)
+ */
+static void residuals_may_have_any_size(void **state)
+{
+    (void)state;
+    if (!harness_has_matrices()) return;
+    static const sizes all[] = {
+        { 0x1p-4f, 0x1p-5f, 0x1p-9f, 0x1p-10f, 0x1p-20f, 0x1p-20f, 32768 },  /* residuals of about 1e-6 */
+        { 0x1p-6f, 0x1p-6f, 0x1p-11f, 0x1p-12f, 0x1p-23f, 0x1p-23f, 65504 }, /* of about 1e-7 */
+        { 1, 0.5f, 1, 0.5f, 60000, 60000, 0.5f },                            /* of up to 1.2e5 */
+    };
+    static const network networks[] = { { 33, 1, { 20, 3 }, 32, 0, false },
+                                        { 40, 3, { 17, 23, 20, 2 }, 32, 0, false } };
+    const vkt_host h = vkt_test_host();
+    for (size_t i = 0; i < VKT_COUNT(all) * VKT_COUNT(networks); i++) {
+        const network *n = &networks[i % VKT_COUNT(networks)];
+        const sizes *z = &all[i / VKT_COUNT(networks)];
+        harness_report report = { .faults = 0 };
+        subject s = { .seed = 0 };
+        vkt_case c;
+        shared_kib = n->shared_kib;
+        make_case(&c, n, true);
+        set_sizes(&c, n->layers, z);
+        assert_int_equal(vkt_subject_of_case(&h, &s, &vkt_op_mlp_mse, &c, i), VKT_OK);
+        subject_set(&s.dout[0], &z->dloss, 1);
+        harness_check_in(harness_ctx, &s, &by_matrices, &report);
+        subject_free(&s);
+        if (report.faults) fail_msg("case %zu: %s", i, report.text);
+        assert_int_equal(report.coops, 1);
     }
 }
 
@@ -140,6 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(networks_fit_into_shared_memory),
         cmocka_unit_test(networks_multiply_matrices),
+        cmocka_unit_test(residuals_may_have_any_size),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }
