@@ -123,6 +123,42 @@ static void expect_batch(const conv *c, bool gpu)
     subject_free(&s);
 }
 
+enum { SMALL_KIB = 64 };
+
+static void gpu_with_small_bindings(vkt_limits *lim)
+{
+    harness_as_gpu(lim);
+    lim->max_storage_range_bytes = SMALL_KIB << 10;
+}
+
+/* An image of 42 KiB has transformed patches of 184 KiB. A binding of 64 KiB holds the image, so Winograd transforms
+ * the patches in pieces that such bindings hold. */
+static void pieces_are_no_larger_than_a_binding(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const conv c = { vkt_shape4(9, 8, 10, 11), vkt_shape4(8, 8, 3, 3), { 1, 1 } };
+    const harness_view view = { "with bindings of 64 KiB", gpu_with_small_bindings, .force = VKT_V(WINOGRAD) };
+    harness_report report = { .faults = 0 };
+    subject s;
+    begin(&s, &c, 1);
+    for (int cpu = 0; cpu < 2; cpu++) {
+        vkt_limits lim = device(cpu, VKT_V(WINOGRAD));
+        vkt_emit e;
+        uint32_t pieces = 0;
+        lim.max_storage_range_bytes = SMALL_KIB << 10;
+        assert_int_equal(vkt_lower(s.g, &lim, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
+        for (size_t i = 0; i < e.n; i++) pieces += e.list[i].kernel == VKT_K_WINOGRAD_INPUT;
+        vkt_lower_free(&e);
+        assert_true(pieces > 2); /* more than one of y, and more than one of dx */
+    }
+    subject_forward(&s);
+    subject_backward(&s);
+    harness_check_in(harness_ctx, &s, &view, &report);
+    if (report.faults) fail_msg("%s", report.text);
+    subject_free(&s);
+}
+
 static void every_size_and_padding_is_right(void **state)
 {
     (void)state;
@@ -222,9 +258,9 @@ static void it_is_chosen_where_it_is_faster(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_size_and_padding_is_right), cmocka_unit_test(it_is_chosen_where_it_is_faster),
-        cmocka_unit_test(blocks_of_lanes_are_right),       cmocka_unit_test(a_kernel_of_one_pixel_is_right),
-        cmocka_unit_test(runs_of_pixels_are_right),
+        cmocka_unit_test(pieces_are_no_larger_than_a_binding), cmocka_unit_test(every_size_and_padding_is_right),
+        cmocka_unit_test(it_is_chosen_where_it_is_faster),     cmocka_unit_test(blocks_of_lanes_are_right),
+        cmocka_unit_test(a_kernel_of_one_pixel_is_right),      cmocka_unit_test(runs_of_pixels_are_right),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }

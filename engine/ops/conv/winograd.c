@@ -58,7 +58,8 @@ static job job_of(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
     j.batched = e->lim->traits->shared_pays;
     j.mb = tile_rows(e, &j);
     const uint64_t panel_bytes = 16ull * POINTS * j.lanes * VKT_MAX(j.rows, j.depth);
-    const uint64_t most = VKT_MIN(VKT_MAX(e->lim->traits->winograd_kib * 1024ull / panel_bytes, 1), e->lim->max_groups);
+    const uint64_t bytes = VKT_MIN(e->lim->traits->winograd_kib * 1024ull, vkt_bind_range_bytes(e->lim));
+    const uint64_t most = VKT_MIN(VKT_MAX(bytes / panel_bytes, 1), e->lim->max_groups);
     const uint32_t all = vkt_div_up(j.columns, j.lanes);
     j.panels = vkt_div_up(all, vkt_div_up(all, (uint32_t)most));
     return j;
