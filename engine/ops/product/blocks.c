@@ -128,21 +128,22 @@ static uint64_t slices_of(const vkt_limits *lim, const vkt_blocks_job *j, const 
 }
 
 /* Chooses the largest tile that the device can compute, that keeps it busy (with at most `most` slices), and that
- * computes at most a quarter more elements than the smallest tile. If there is none, chooses the smallest tile. */
+ * computes at most a quarter more elements than the smallest tile. If there is none, chooses the smallest tile that the
+ * device can compute. */
 static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t most)
 {
     const shapes of = shapes_of(j);
-    const shape *t = wanted(lim, j, of);
+    const shape *t = wanted(lim, j, of), *smallest = of.last;
     if (t) return t;
-    t = of.list;
     const uint64_t least = area(j, of.last->bm, of.last->bn);
-    for (; t < of.last; t++) {
+    for (t = of.list; t <= of.last; t++) {
         const uint64_t all = area(j, t->bm, t->bn), groups = all / t->bm / t->bn * j->count;
         const bool can = runs(lim, t, j) && (j->coop ? divide(lim, t, j) : has_registers(lim, t));
         const uint64_t slices = slices_of(lim, j, t, most);
-        if (can && groups * slices >= vkt_tiles_wanted(lim, lanes_of(t)) && 4 * all <= 5 * least) break;
+        if (can && groups * slices >= vkt_tiles_wanted(lim, lanes_of(t)) && 4 * all <= 5 * least) return t;
+        if (can) smallest = t;
     }
-    return t;
+    return smallest;
 }
 
 bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t most_slices, vkt_blocks *out)
