@@ -9,8 +9,8 @@
 /* The most pixels along an axis. The shaders compute a position as a fraction with the denominator 2 * P. Its numerator
  * is at most 2 * P * H, and must fit into a signed 32-bit integer. */
 #define MAX_SIZE 32767u
-/* The gradient of an image of one pixel is a sum over all pixels of y. If this sum takes ALONE iterations or more, and
- * align_corners is false, vkt_expand computes y instead, on any device. */
+/* The gradient of an image of one pixel is a sum over all pixels of y. If this sum takes ALONE iterations or more,
+ * vkt_expand computes y instead, on any device. */
 #define ALONE 50000u
 
 typedef struct upsample2d_dx_attr {
@@ -143,7 +143,8 @@ vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_param
     /* If y is large, an image of one pixel is expanded instead of resized: its gradient is a sum over more pixels than
      * one invocation adds up. */
     const bool one = s.rank == 4 && s.dim[2] == 1 && s.dim[3] == 1 && a.out[0] < 32768 && a.out[1] < 32768;
-    if (one && !a.align_corners && (uint64_t)a.out[0] * a.out[1] + a.out[0] >= ALONE)
+    const bool known = a.bilinear || !a.align_corners; /* else infer reports the error */
+    if (one && known && (uint64_t)a.out[0] * a.out[1] + a.out[0] >= ALONE)
         return vkt_expand(g, x, vkt_shape4(s.dim[0], s.dim[1], a.out[0], a.out[1]), VKT_BATCH_LAST);
     return vkt_apply(g, &vkt_op_upsample2d, &x, 1, &a, NULL);
 }
