@@ -19,6 +19,7 @@ double vkt_side_get(const vkt_side *v, size_t i)
 static vkt_result side_make(vkt_subject *s, vkt_side *v, vkt_dtype dtype, vkt_layout layout, vkt_shape shape)
 {
     v->ref = (vkt_ref_tensor){ .shape = shape, .dtype = dtype, .layout = layout };
+    if (s->graph_only) return VKT_OK;
     const size_t n = vkt_side_count(v);
     if (dtype == VKT_U32)
         v->ref.u = vkt_alloc_array(&s->host, n, sizeof *v->ref.u);
@@ -78,6 +79,7 @@ static vkt_result draw(vkt_subject *s, vkt_rng *r, const vkt_case_input *c, vkt_
 {
     const size_t n = vkt_side_count(v);
     uint32_t *level = NULL;
+    if (s->graph_only) return VKT_OK;
     v->data = vkt_alloc_array(&s->host, n, vkt_dtype_bytes(c->dtype));
     if (!v->data) return vkt_fail_nomem(&s->host, "random numbers", n * 4);
     if (c->distinct) {
@@ -262,13 +264,25 @@ vkt_result vkt_subject_make(const vkt_host *h, vkt_subject *s, const vkt_op *op,
     return build(s, op, &r);
 }
 
-vkt_result vkt_subject_of_case(const vkt_host *h, vkt_subject *s, const vkt_op *op, const vkt_case *c, uint64_t seed)
+static vkt_result of_case(const vkt_host *h, vkt_subject *s, const vkt_op *op, const vkt_case *c, uint64_t seed,
+                          bool graph_only)
 {
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
     VKT_TRY(vkt_subject_begin(h, s, seed));
+    s->graph_only = graph_only;
     s->c = *c;
     VKT_TRY(vkt_case_check(h, op, c));
     return build(s, op, &r);
+}
+
+vkt_result vkt_subject_of_case(const vkt_host *h, vkt_subject *s, const vkt_op *op, const vkt_case *c, uint64_t seed)
+{
+    return of_case(h, s, op, c, seed, false);
+}
+
+vkt_result vkt_subject_graph_of_case(const vkt_host *h, vkt_subject *s, const vkt_op *op, const vkt_case *c)
+{
+    return of_case(h, s, op, c, 0, true);
 }
 
 static void side_free(vkt_subject *s, vkt_side *v)

@@ -20,6 +20,7 @@ typedef struct vkt_subject {
     const vkt_op *op;
     const vkt_ref_op *ref;
     uint64_t seed;
+    bool graph_only;           /* there are no numbers: `data` and the references are NULL */
     vkt_case c;                /* its text is the case in one line */
     vkt_run run;               /* arguments of the device's run */
     uint64_t t;                /* the optimizer's clock before the run */
@@ -40,6 +41,8 @@ typedef struct vkt_subject {
 vkt_result vkt_subject_make(const vkt_host *h, vkt_subject *s, const vkt_op *op, uint64_t seed);
 /* Makes the subject of a given case, with random numbers and a random step state. */
 vkt_result vkt_subject_of_case(const vkt_host *h, vkt_subject *s, const vkt_op *op, const vkt_case *c, uint64_t seed);
+/* Makes only the graph of a given case. It allocates no memory for numbers. */
+vkt_result vkt_subject_graph_of_case(const vkt_host *h, vkt_subject *s, const vkt_op *op, const vkt_case *c);
 /* Frees a subject; a zeroed one is allowed. */
 void vkt_subject_free(vkt_subject *s);
 

@@ -228,41 +228,61 @@ static vkt_result run_phases(bench *b, const vkt_op *op, const vkt_case *c, vkt_
     return status;
 }
 
-/* Runs a case. A lost device, or no memory, ends the whole run. Another error ends only this case. */
+/* Returns whether the filter accepts the result without a variant, or with one or two variants. */
+static bool accepts(const bench *b, bench_result *r)
+{
+    char name[320];
+    *r->variant = '\0';
+    if (bench_wanted(b, bench_name(r, name))) return true;
+    for (int second = 0; second < VKT_V_COUNT; second++)
+        for (int first = 0; first <= second; first++) {
+            const bool two = first < second;
+            snprintf(r->variant, sizeof r->variant, "%s%s%s", two ? vkt_variant_name((vkt_variant)first) : "",
+                     two ? "+" : "", vkt_variant_name((vkt_variant)second));
+            if (bench_wanted(b, bench_name(r, name))) return true;
+        }
+    return false;
+}
+
+/* Sets *could to whether the filter could accept a result of the case. Makes no data. */
+static vkt_result could_match(const bench *b, const vkt_op *op, const vkt_case *c, bool *could)
+{
+    bench_phase phases[MAX_PHASES];
+    bench_result result = { .kind = BENCH_OP };
+    uint32_t n = 0;
+    vkt_subject s;
+    *could = !b->o->filter;
+    if (*could) return VKT_OK;
+    snprintf(result.op, sizeof result.op, "%s", op->name);
+    vkt_case_text(&b->ctx->host, op, c, result.shape);
+    vkt_result r = vkt_subject_graph_of_case(&b->ctx->host, &s, op, c);
+    if (r == VKT_OK) r = find_phases(&s, phases, &n);
+    vkt_subject_free(&s);
+    for (uint32_t i = 0; r == VKT_OK && i < n && !*could; i++) {
+        memcpy(result.phase, phases[i].name, sizeof result.phase);
+        *could = accepts(b, &result);
+    }
+    return r;
+}
+
+/* Runs a case, if the filter could accept a result of it. A lost device, or no memory, ends the whole run. Another
+ * error ends only this case. */
 static vkt_result run_case(bench *b, const vkt_op *op, const vkt_case *c, uint64_t seed)
 {
     char shape[160], name[320];
     vkt_case_text(&b->ctx->host, op, c, shape);
     snprintf(name, sizeof name, "%s %s", op->name, shape);
-    vkt_subject s;
-    vkt_result r = vkt_subject_of_case(&b->ctx->host, &s, op, c, seed);
+    bool could;
+    vkt_result r = could_match(b, op, c, &could);
+    if (r == VKT_OK && !could) return VKT_OK;
+    vkt_subject s = { .seed = 0 };
+    if (r == VKT_OK) r = vkt_subject_of_case(&b->ctx->host, &s, op, c, seed);
     if (r == VKT_OK) r = run_phases(b, op, c, &s);
     vkt_subject_free(&s);
     if (r == VKT_OK || r == VKT_E_NOMEM || r == VKT_E_DEVICE_LOST) return r;
     complain("%s: %s", name, vkt_result_text(r));
     b->failed++;
     return VKT_OK;
-}
-
-/* Returns whether the filter could accept a result of the case. Tries the names with the usual phases, without a
- * variant, and with one or two variants. Makes no data. */
-static bool could_match(const bench *b, const vkt_op *op, const vkt_case *c)
-{
-    static const char *const phases[] = { "forward", "d0", "d1", "d2", "d3", "d0+d1", "d1+d2", "d0+d1+d2" };
-    char shape[160], name[480];
-    if (!b->o->filter) return true;
-    vkt_case_text(&b->ctx->host, op, c, shape);
-    for (size_t i = 0; i < VKT_COUNT(phases); i++)
-        /* The name has no variant if `second` is VKT_V_COUNT. Else it has `second`, and `first` too if it differs. */
-        for (int second = 0; second <= VKT_V_COUNT; second++)
-            for (int first = 0; first <= second; first++) {
-                const bool none = second == VKT_V_COUNT, one = first == second;
-                snprintf(name, sizeof name, "%s %s %s%s%s%s%s%s", op->name, phases[i], shape, none ? "" : " [",
-                         none || one ? "" : vkt_variant_name((vkt_variant)first), none || one ? "" : "+",
-                         none ? "" : vkt_variant_name((vkt_variant)second), none ? "" : "]");
-                if (bench_wanted(b, name)) return true;
-            }
-    return false;
 }
 
 static vkt_result run_samples(bench *b)
@@ -273,7 +293,7 @@ static vkt_result run_samples(bench *b)
             vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
             vkt_case c = { .n_in = 0 };
             vkt_ops[i]->sample(&r, &c);
-            if (could_match(b, vkt_ops[i], &c)) VKT_TRY(run_case(b, vkt_ops[i], &c, seed));
+            VKT_TRY(run_case(b, vkt_ops[i], &c, seed));
         }
     return VKT_OK;
 }
@@ -283,7 +303,7 @@ static vkt_result run_line(bench *b, const char *line)
     const vkt_op *op;
     vkt_case c;
     VKT_TRY(bench_case_parse(&b->ctx->host, line, &op, &c));
-    return op && could_match(b, op, &c) ? run_case(b, op, &c, 1) : VKT_OK;
+    return op ? run_case(b, op, &c, 1) : VKT_OK;
 }
 
 static vkt_result run_file(bench *b, const char *path)

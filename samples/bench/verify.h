@@ -8,7 +8,7 @@
 
 /* A phase and its name in a result, for instance "forward" or "d1+d2". */
 typedef struct bench_phase {
-    char name[24];
+    char name[40];
     vkt_phase what;
 } bench_phase;
 

@@ -128,6 +128,18 @@ static void a_short_run_measures_and_writes(void **state)
     says("out", " were in a.json");
 }
 
+/* A filter may name a phase of any gradients. */
+static void a_filter_knows_every_phase(void **state)
+{
+    if (!has_device) skip();
+    (void)state;
+    assert_int_equal(RUN("--filter", "^(batch_norm d0\\+d2|mlp d0\\+d1\\+d2\\+d3.*wide)", "--sizes", "small",
+                         "--min-time", "1", "--json", "c.json"),
+                     0);
+    says("c.json", "batch_norm d0+d2 ");
+    says("c.json", "mlp d0+d1+d2+d3+");
+}
+
 static void steps_and_the_device_are_measured(void **state)
 {
     (void)state;
@@ -214,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_short_run_measures_and_writes, vkt_test_setup, vkt_test_teardown),
+        cmocka_unit_test_setup_teardown(a_filter_knows_every_phase, vkt_test_setup, vkt_test_teardown),
         cmocka_unit_test_setup_teardown(steps_and_the_device_are_measured, vkt_test_setup, vkt_test_teardown),
         cmocka_unit_test_setup_teardown(shapes_come_from_a_file, vkt_test_setup, vkt_test_teardown),
         cmocka_unit_test_setup_teardown(tuning_is_used_by_programs_to_come, vkt_test_setup, vkt_test_teardown),
