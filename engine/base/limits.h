@@ -17,7 +17,7 @@
 #define VKT_MAX_SPECS 14u
 
 /* The cooperative matrices that products use: a subgroup multiplies f16 or bf16 (m,k) by (k,n) and adds to f32 (m,n).
- * The sizes are powers of two, at most 16. */
+ * The sizes are powers of two: 8 or 16, and 1 to 32 for the steps of flexible matrices. */
 typedef struct vkt_coop {
     uint32_t m, n, k;
 } vkt_coop;

@@ -123,7 +123,8 @@ static void print_features(FILE *out, const info_facts *f)
                  { "timestamps", "steps are measured, and long ones split", l->timestamp_ns > 0 },
                  { "memory budget", "the memory limit follows what other programs use", l->memory_budget },
                  { "host memory import", "exchanged data need no copy by the host", l->host_import },
-                 { "cooperative matrices", "faster matrix products in f16 and f32-split", l->matrix[0] > 0 } };
+                 { "cooperative matrices", "faster matrix products in f16 and f32-split", l->matrix[0] > 0 },
+                 { "bf16 matrices", "faster matrix products in bf16", l->matrix_bf16[0] > 0 } };
     for (size_t i = 0; i < VKT_COUNT(rows); i++) {
         cell(&t, 0, "%s", rows[i].name);
         cell(&t, 1, "%s", rows[i].there ? "yes" : "no");
