@@ -2,8 +2,8 @@
 // gemm_shared.comp, in tiles of MB rows:
 //   y    rows are o, k is c:  dst[i][o / MB][c / 4][o % MB], vec4s of c       i < 16: element (i / 4, i % 4) of U
 //   dx   rows are c, k is o:  dst[i][c / MB][o][c % MB / 4], vec4s of c       w is rotated by 180 degrees
-// The rotation of w only swaps the first and the last rows and columns of U. Rows past the last one repeat it.
-// In both cases a vec4 is four c. Their 36 weights are contiguous in w, so a lane loads nine vec4s.
+// The rotation of w only swaps the first and the last rows and columns of U. Rows past the last one repeat the last
+// one. In both cases a vec4 is four c. Their 36 weights are contiguous in w, so a lane loads nine vec4s.
 // grid: x over the vec4s of one of the 16 operands, in contiguous shares.
 // source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).
 // Deterministic: one lane computes a transform.

@@ -10,7 +10,7 @@
 //   |error| <= 2^-21 |a b| + 2^-38 (A |b| + |a| B)
 // The first term: high + low is x to 2^-23 |x| for each operand, and |low_a low_b| <= 2^-22 |a b|. The second term: f16 below
 // 2^-14 are 2^-24 apart, while the largest magnitude is 2^14 or more. (If a device flushes them to zero, 2^-27 replaces 2^-38.)
-// So an element that is 2^-38 times smaller than the largest one may be lost, whatever its row is.
+// So an element that is 2^38 times smaller than the largest one of the tile's operand may be lost, whatever its row is.
 //
 // A NaN or an infinity makes every result that it touches a NaN or an infinity, as in f32. Other results do not depend on it.
 // An infinity may become a NaN, because its low part is a NaN.
@@ -28,7 +28,7 @@ const uint TWICE_INFINITY = 0xff000000u;
 uvec4 staged[4 * STAGED];
 shared uint largest[4]; // bit patterns times 2 of the largest finite magnitudes of A and of B, for two tiles in turn
 
-// Returns block i of an operand as (group of four rows, k / 4). Eight neighbouring lanes load neighbouring lines.
+// Returns block i of an operand as (group of four rows, k / 4). Eight neighbouring lanes load neighbouring LINEs.
 uvec2 block_of(uint i, bool by_k)
 {
     return by_k ? uvec2(i / SPLIT_K4, i % SPLIT_K4) : uvec2(i % 8 + i / (8 * SPLIT_K4) * 8, i / 8 % SPLIT_K4);
@@ -65,7 +65,7 @@ void find_largest(uint at)
 {
     [[unroll]] for (uint t = 0; t < STAGED; t++) {
         uint twice = largest_of(4 * t, false);
-        if (twice >= TWICE_INFINITY) twice = largest_of(4 * t, true); // rare, so it costs nothing
+        if (twice >= TWICE_INFINITY) twice = largest_of(4 * t, true); // rare, so this second search costs nothing
         atomicMax(largest[t * LANES + gl_LocalInvocationID.x < ALL_A ? at : at + 1], twice);
     }
 }
@@ -146,7 +146,8 @@ void multiply(uint m, uint n, uint k, uint end)
     barrier();
     [[dont_unroll]] for (; k < end; k += BLOCKS_SPLIT_K) {
         const ivec2 scale = ivec2(scale_of(largest[at]), scale_of(largest[at + 1]));
-        // 2^-(scale.x + scale.y) may be outside the range of f32 where a result is inside. Its two halves are inside.
+        // 2^-(scale.x + scale.y) may be outside the range of f32 although the result is inside. So the sums are
+        // multiplied by two powers, with half of the exponent each.
         const int half_back = -(scale.x + scale.y) >> 1;
         put(scale);
         barrier();

@@ -2,8 +2,8 @@
 // ACROSS lanes compute ROWS output channels of ACROSS neighbouring vec4s of a plane. A work group has BLOCKS blocks
 // of ACROSS lanes. The blocks compute different channels of the same vec4s. They read the same part of x, so most of
 // their loads come from the cache. All lanes of a block read the same word of the weights at a time, which shared
-// memory sends to all of them at once. For CHUNK taps at a time, shared memory has the weights, and where each tap
-// is in x.
+// memory sends to all of them at once. Shared memory holds the weights of CHUNK taps at a time, and the offsets of
+// these taps in x.
 // A lane reads UNROLL vec4s of x per iteration. If K is no multiple of UNROLL, the taps past the last one are outside
 // of the image.
 // The including shader provides: the bindings w_in, x_in and bias_in; a push block with the members rows, dst_group, K,

@@ -41,7 +41,8 @@ void multiply(const uint N, const uint M, const uint Q, uint w_at, uint in_at)
     }
 }
 
-// Compilers that unroll these loops move all loads to their start. Adreno's then spills registers.
+// The loops are not unrolled: compilers would move all loads to the start, and Adreno's compiler would then spill
+// registers.
 void multiply_slice(uint n, const uint M, const uint Q, uint in_at)
 {
     uint w_at = first_output(M) / 2;
