@@ -79,7 +79,7 @@ static bool has_binding(const vkt_custom_kernel *k, uint32_t bind)
     return found;
 }
 
-/* Refuses a gradient that would pass through an input without one. */
+/* Sets the graph's error if a gradient would have to pass through an input that has no gradient. */
 static vkt_result check_wanted(vkt_graph *g, const vkt_node *n, const vkt_custom_op *op, bool *any)
 {
     for (uint32_t i = 0; i < op->n_inputs; i++) {

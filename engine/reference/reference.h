@@ -1,6 +1,6 @@
-/* reference/reference.h - the ops again, with their gradients, on the CPU, in double precision, as plain loops over
- * logical indices. Ops that only handle the step state, metrics or shards are not here. The folder shares no code with
- * ops/, only the structs of attributes (ir/attrs.h). It is for tests, audits and vkt-bench.
+/* reference/reference.h - a second implementation of the ops and their gradients: on the CPU, in double precision, as
+ * plain loops over logical indices. Ops that only handle the step state, metrics or shards are not here. The folder
+ * shares no code with ops/, only the structs of attributes (ir/attrs.h). It is for tests, audits and vkt-bench.
  *
  * The functions trust their caller: shapes are those that the op's infer accepts and describes. They allocate nothing
  * and cannot fail. Threads: any. */

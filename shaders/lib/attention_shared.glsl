@@ -39,7 +39,7 @@ void fetch(uint step, uint column, uint i);
 uint lane_m() { return gl_LocalInvocationID.x / LANES_N; }
 uint lane_n() { return gl_LocalInvocationID.x % LANES_N; }
 uint tile_row(uint m) { return m * LANES_M + lane_m(); }
-uint item(uint t) { return t * LANES + gl_LocalInvocationID.x; } // the lane's t-th vec4 of a part with n vec4s
+uint item(uint t) { return t * LANES + gl_LocalInvocationID.x; } // number of the lane's t-th vec4 in an operand's slice
 bool is_item(uint t, uint n) { return n % LANES == 0 || item(t) < n; }
 // Returns item(t) / n. n divides LANES, so item(t) % n does not depend on t.
 uint item_row(uint t, uint n) { return gl_LocalInvocationID.x / n + t * (LANES / n); }

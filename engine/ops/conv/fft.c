@@ -27,7 +27,8 @@ typedef struct axis {
     int32_t origin;
 } axis;
 
-/* The split of a product along H or W. */
+/* The split of a product along H or W into `tiles` tiles. A tile starts `advance` image elements behind the previous
+ * one. */
 typedef struct tiling {
     axis a, b, dst; /* a: x (dy for dx and dw). b: weights (x for dw). dst: the destination */
     uint32_t tiles, advance;

@@ -3,7 +3,7 @@
  *
  * Each tile of 2x2 destination pixels reads a patch of 4x4 source pixels. Linear transforms map the patch d and the
  * kernel g to 4x4 numbers each: B^T d B and G g G^T. Their products, summed over source channels, are m. The tile is
- * A^T m A. It needs 16 products for four pixels instead of 36.
+ * A^T m A. A tile needs 16 products for four pixels instead of 36.
  *
  * So a convolution is 16 matrix products, (rows, depth) x (depth, tiles and samples). On CPU drivers gemm_tile.comp
  * computes them, and the transforms write its panels. On devices with the trait shared_pays, gemm_shared.comp computes
@@ -33,8 +33,8 @@ typedef struct job {
     bool batched;       /* the products are one batch of gemm_shared.comp */
 } job;
 
-/* Returns the rows of a tile of the weights. For a batch, all weights of a point are one matrix: row-major for y, and
- * column-major for dx. */
+/* Returns the rows of a tile of the weights. If the products are a batch, all weights of one product are one matrix:
+ * row-major for y, and column-major for dx. */
 static uint32_t tile_rows(const vkt_emit *e, const job *j)
 {
     if (j->batched) return j->transposed ? j->rows : 1;
