@@ -11,7 +11,7 @@
 #define BEND 1e-2
 
 /* Adds `by` to element `at` of input i, and computes the subject's outputs. Writes to `weighted` each element of each
- * output times the same element of its dout. Sets the input back. */
+ * output times the same element of its dout. Then restores the element. */
 static void moved(vkt_subject *s, uint32_t i, size_t at, double by, double *weighted)
 {
     double *x = &s->in[i].ref.f[at];

@@ -73,7 +73,7 @@ typedef struct entry {
 typedef struct variant {
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout layout;
-    VkShaderModule module; /* only while vkt_pipelines_get makes pipelines */
+    VkShaderModule module; /* exists only while vkt_pipelines_get makes pipelines */
 } variant;
 
 /* The object behind ctx->kernels: an open hash table of pointers, so that entries never move. */

@@ -7,7 +7,7 @@
 typedef struct vkt_module {
     const void *data; /* `stored` bytes: a raw DEFLATE stream (RFC 1951) if stored < bytes, else the words */
     size_t stored;
-    size_t bytes; /* of the words; 0: there is no module */
+    size_t bytes; /* bytes of the words; 0: there is no module */
 } vkt_module;
 
 /* Writes a copy of the words of a module, module->bytes bytes, to *words. The caller frees it (vkt_free). Any thread

@@ -8,7 +8,7 @@
 // conv/tile.comp loads weights and computes offsets for each tile anew. This kernel does this once per work group: it
 // loads the ROWS * K weights into the lanes' registers (subgroupShuffle passes them between lanes) and computes the
 // offsets of the K taps. Then it only reads x and writes y.
-// grid: x strips of columns (stride loop), y row tiles, z groups.
+// grid: x over strips of columns (stride loop), y over row tiles, z over groups.
 // Deterministic: one lane computes an element, in the order of (c,r,s).
 // `zero` and do .. while loops: see conv/tile.comp.
 #version 460

@@ -6,7 +6,7 @@
 // sums are added in shared memory.
 // UNPOOL: a max pooling over disjoint windows follows y, and dy is computed from the gradient of the pooling, dpool, as in
 // conv/dw_tile.comp. The sums have the same terms in the same order as with a stored dy.
-// grid: x slices of the plane, y tiles, z groups. If there are several slices, conv/dw_sum.comp adds them.
+// grid: x over slices of the plane, y over tiles, z over groups. If there are several slices, conv/dw_sum.comp adds them.
 // Deterministic: a lane adds in the order of (p,q,n). The lanes' sums are added in a fixed order.
 // Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.
 #version 460

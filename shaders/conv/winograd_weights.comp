@@ -42,7 +42,7 @@ void main()
     do {
         const uint tile = to / panel, in_tile = to - tile * panel, row = tile * across + in_tile % across, k = in_tile / across;
         const uint o = min(BACK ? k : row, out_channels - 1), c = min(BACK ? row : k, c4 - 1);
-        vec4 lying[9], w[9]; // lying: in the order of memory; w[tap]: four c
+        vec4 lying[9], w[9]; // lying: the vec4s as they are stored; w[tap]: weights of four c
         [[unroll]] for (uint i = 0; i < 9; i++) lying[i] = LOAD4(w4, (o * c4 + c) * 9 + i);
         [[unroll]] for (uint i = 0; i < 36; i++) w[i % 9][i / 9] = lying[i / 4][i % 4];
         vec4 half_way[3][4], u[4];

@@ -17,7 +17,7 @@ layout(constant_id = ATTENTION_SPEC_PARTS) const uint PARTS = 1;
 const uint COLUMNS = 4 * SG, LANE_ROWS = (ROWS + SG - 1) / SG; // a lane has tile rows j * SG + lane, j < LANE_ROWS
 // Sizes of array parameters. A specialisation constant cannot be such a size. Unused elements take no registers.
 const uint MAX_ROWS = ATTENTION_MAX_ROWS, MAX_SUMS = ATTENTION_MAX_SUMS, MAX_LANE_ROWS = MAX_ROWS / 4;
-const uint MAX_STEPS = 7; // enough for 128 lanes. Drivers know this bound, so they unroll the loops around it
+const uint MAX_STEPS = 7; // enough for 128 lanes. With this constant bound, drivers unroll the loops
 const bool ROTATE = SG == ATTENTION_ROTATED;
 
 uint row_at(matrix m, uint i)

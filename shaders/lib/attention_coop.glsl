@@ -2,10 +2,10 @@
 // f16 (VK_KHR_cooperative_matrix), which sum in f32. Scores and weights stay f32 in the lanes. The sums of gradients
 // stay in matrices until the tile is finished. The sums of y are scaled by rows, so they stay in the lanes.
 // Operands and weights are rounded to f16, and ds is computed from weights that are not rounded. A slice has rows of both
-// operands along the sum's index: ROWS rows of the first one and COLUMNS rows of the second one. For sums, the rows of
-// the second operand are transposed before they are stored, 2 x 2 numbers at a time. So both products have the same
-// form, and a result has ROWS x COLUMNS numbers. Each subgroup computes EACH_M x EACH_N neighbouring matrices of a
-// result.
+// operands, which run along the summation index: ROWS rows of the first operand and COLUMNS rows of the second one. For
+// sums, the rows of the second operand are transposed before they are stored, 2 x 2 numbers at a time. So both products
+// have the same form, and a result has ROWS x COLUMNS numbers. Each subgroup computes EACH_M x EACH_N neighbouring
+// matrices of a result.
 // Only the driver knows which lane holds which element of a matrix. The results reach their lanes through the shared
 // memory of the slices.
 // A row of a slice has 16 bytes of padding, the alignment that matrices need. Without it, rows would start in the same bank.
@@ -70,7 +70,7 @@ uint load_word(uint of, uint at, uint i)
     return v4_half[at][i];
 }
 
-// Numbers that are stored in f16 stay as they are. Others are rounded later: staged_numbers() does so when the slice is stored.
+// Numbers that are stored in f16 stay as they are. staged_numbers() rounds the others when the slice is stored.
 void stage(uint t, uint of, uint at)
 {
     if (ROUNDS) staged[t] = load(of, at);
@@ -98,8 +98,8 @@ void put_weights(uvec2 w[4])
     [[unroll]] for (uint m = 0; m < OWN; m++) tile[at + m * LANES_M * PITCH] = w[m];
 }
 
-// The block that the lane loads at iteration t: a pair of columns, and a word of a row. Neighbouring lanes store words of the
-// same row.
+// Return which block the lane loads at iteration t: the number of its pair of rows of b, and the number of its word in
+// these rows. Neighbouring lanes store words of the same transposed row.
 uint block_pair() { return gl_LocalInvocationID.x % PAIRS; }
 uint block_word(uint t) { return item_row(t, PAIRS); }
 
@@ -112,7 +112,7 @@ void fetch_sums(matrix b, uint column, uint i)
         if (is_item(t, SUMS_B)) stage_block(t, b.of, at + min(block_word(t) / 2, D4 - 1), block_word(t) % 2);
 }
 
-// Returns f16 i, 0 or 1, of both words.
+// Returns f16 number i (0 or 1) of both words, as one word.
 uint pair(uvec2 h, uint i) { return packFloat2x16(f16vec2(unpackFloat2x16(h.x)[i], unpackFloat2x16(h.y)[i])); }
 
 // Stores the staged rows, transposed. A load beyond the matrix repeats its last row, which may be infinite. So 0 is

@@ -1,4 +1,4 @@
-// attention_lanes.glsl - the part of attention_shared.glsl that multiplies a slice in each lane, in f32
+// attention_lanes.glsl - the products of attention_shared.glsl without COOP: each lane multiplies f32 numbers
 // In shared memory, rows are as they are in the matrices, and a lane reads vec4s along them. A subgroup reads LANES_N
 // rows of the second operand of a product at the same time. `swap` permutes the vec4s of a row, so that neighbouring
 // rows are in different banks.

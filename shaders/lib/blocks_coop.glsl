@@ -1,12 +1,13 @@
 // blocks_coop.glsl - multiply() of blocks.glsl with COOP: the tile is f16 in shared memory, and subgroups multiply it with
 // cooperative matrices (VK_KHR_cooperative_matrix), which sum in f32.
 //
-// A matrix of A is read by rows, one of B by columns, so both lie in shared memory with k contiguous: a load of a matrix is a
-// few wide loads. A LINE (lib/blocks.glsl) of an operand that runs along k is stored as it is. Other operands are
-// transposed in registers, in blocks of 4 x 4. An operand that is stored as f16 is copied. One that is stored as f32 is
-// rounded to nearest, ties to even: the module declares this mode of rounding, so that a conversion is one instruction.
-// With BFLOAT the operands are bf16, and all conversions are integer arithmetic. The text calls the elements of the matrices
-// float16_t; cmake/bfloat.c changes this type in the module. So nothing else may be float16.
+// Matrices of A are read by rows, and matrices of B by columns. Both are in shared memory with k contiguous, so that
+// the load of a matrix is a few wide loads. A LINE (lib/blocks.glsl) of an operand that runs along k is stored as it
+// is. Other operands are transposed in registers, in blocks of 4 x 4. An operand that is stored as f16 is copied. One
+// that is stored as f32 is rounded to nearest, ties to even: the module declares this mode of rounding, so that a
+// conversion is one instruction.
+// With BFLOAT the operands are bf16, and all conversions are integer arithmetic. The text calls the elements of the
+// matrices float16_t; cmake/bfloat.c changes this type in the module. So nothing else may be float16.
 // There is one tile. While the subgroups multiply it, the lanes load the next one into registers.
 //
 // A tile has as many parts as a lane has groups of 4 x 4 elements. Part (i, j) holds one group of every lane. In every part a
@@ -30,7 +31,8 @@ layout(constant_id = SUBGROUPS_SPEC) const uint SUBGROUPS = 2;
 // Sizes and indices of shared memory are in uvec2s: four f16 or two f32.
 const uint K4 = BLOCKS_COOP_K / 4, PITCH = K4 + 2; // PITCH: uvec2s of a row of the tile
 
-// Returns the position in its part of row `i` of lane `lane`'s group of four, if `lanes` lanes share the part.
+// Each of `lanes` lanes has a group of four rows of a part. Returns the position, in this part, of row `i` of the group
+// of lane `lane`.
 uint position(uint lane, uint i, uint lanes) { return i / 2 * 2 * lanes + 2 * lane + i % 2; }
 
 #ifdef COOP2

@@ -26,7 +26,7 @@ const uint SPLIT_K4 = BLOCKS_SPLIT_K / 4, ALL_A = BM / 4 * SPLIT_K4; // k / 4 of
 const uint STAGED = (BM + BN) / 4 * SPLIT_K4 / LANES; // blocks that a lane loads for each tile
 const uint TWICE_INFINITY = 0xff000000u;
 uvec4 staged[4 * STAGED];
-shared uint largest[4]; // bit patterns times 2 of the largest finite magnitudes of A and of B, for two tiles in turn
+shared uint largest[4]; // largest finite magnitudes of A and B, as bit patterns times 2; tiles use two pairs alternately
 
 // Returns block i of an operand as (group of four rows, k / 4). Eight neighbouring lanes load neighbouring LINEs.
 uvec2 block_of(uint i, bool by_k)
@@ -78,7 +78,7 @@ float power_of_two(int e) { return uintBitsToFloat(uint(e + 127) << 23); }
 int scale_of(uint twice) { return min(14 + 127 - int(twice >> 24), 126); }
 
 // Returns x rounded to the 11 bits of an f16, to nearest, ties to even, but with the range of f32. This is not f32(f16(x)):
-// a compiler may take that for x. A NaN may become any number.
+// a compiler may replace that by x. A NaN may become any number.
 vec4 rounded(vec4 x)
 {
     const uvec4 u = floatBitsToUint(x);
@@ -107,7 +107,7 @@ void put(ivec2 scale)
     }
 }
 
-// Multiplies the tile, and adds its sums times back.x times back.y.
+// Multiplies the tile, and adds the products, times back.x * back.y, to the sums.
 void multiply_tile(vec2 back)
 {
     const uvec2 corner = own_corner();

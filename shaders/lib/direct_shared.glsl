@@ -33,7 +33,8 @@ uint block_of_lane() { return gl_LocalInvocationID.x / ACROSS; }
 // Returns the first output channel of a block. The block's channel m is this one plus m, if m < ROWS.
 uint first_channel(uint block) { return (gl_WorkGroupID.y * BLOCKS + block) * ROWS; }
 
-// Loads the biases. The lanes must pass a barrier before start_sums(). Channels past the last one repeat it.
+// Loads the biases. The lanes must pass a barrier before start_sums(). Channels past the last one get the bias of the
+// last one.
 void load_biases()
 {
     if (BIAS)
@@ -67,7 +68,8 @@ void start_sums()
     [[unroll]] for (uint m = 0; m < ROWS; m++) sum[m] = vec4(BIAS ? biases[block_of_lane() * STRIDE + m] : 0.0);
 }
 
-// Returns the vec4 of x that tap i of the chunk reads. A tap at row 0 and column 0 would read row h, column v and index `at`.
+// Returns the vec4 of x that tap i of the chunk reads. h, v and `at`: the row, the column and the index in x that a tap
+// with offset 0 reads.
 vec4 load_tap(uint i, int at, int h, int v)
 {
     const ivec4 tap = tap_at[i];

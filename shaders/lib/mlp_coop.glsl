@@ -52,7 +52,7 @@ uint act_at(uint l, uint f)
     return ((l > 0 ? P0 : 0) + (l > 1 ? P1 : 0) + (l > 2 ? P2 : 0) + (l > 3 ? P3 : 0) + f) * ACT_PITCH;
 }
 
-// Stores v[c] of features f + c of h[l] or dy[l]: four samples, `column` of the block.
+// Stores v[c] as feature f + c of h[l] or dy[l], for the four samples of vec4 `column` of the block.
 void put(const uint l, uint f, uint column, vec4 v[4])
 {
     [[unroll]] for (uint j = 0; j < 4; j++)
@@ -110,8 +110,8 @@ uint own_sample() { return gl_SubgroupID % DOWN * COOP_M; }
 uint own_output(uint i) { return (gl_SubgroupID / DOWN + i * STEP) * COOP_N; }
 uint own(uint M) { return (M / COOP_N + STEP - 1) / STEP; }
 
-// Computes the subgroup's matrices of out[n][o] = sum over k of input[n][k] stage[o][k]; K and M are padded. A subgroup without
-// such a matrix repeats another one, so no barrier and no product is in a branch.
+// Computes the subgroup's matrices of out[n][o] = sum over k of input[n][k] stage[o][k]; K and M are padded. A subgroup
+// for which there is no such matrix computes another one again, so no barrier and no product is in a branch.
 void multiply(const uint K, const uint M)
 {
     const uint pitch = K / 4 + 2;

@@ -100,8 +100,8 @@ static uint32_t taps_unrolled(uint64_t K)
 }
 
 /* A lane has as many channels as possible, because its channels share the loads of x. It has fewer if the dispatch
- * would otherwise have too few lanes for the device. Enough are the lanes of half of vkt_tiles_wanted work groups of
- * most_lanes lanes. */
+ * would otherwise have too few lanes for the device. Half of vkt_tiles_wanted work groups, of most_lanes lanes each,
+ * would have enough. */
 vkt_direct_tiles vkt_direct_tiles_of(const vkt_limits *lim, const vkt_direct_job *j)
 {
     const uint32_t most_lanes = vkt_lanes(lim, lim->traits->lanes_direct);

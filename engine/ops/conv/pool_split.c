@@ -215,8 +215,8 @@ static bool bind_ranges(const job *j, const block *b, vkt_bind *bind, vkt_pool2d
     return fits;
 }
 
-/* Returns the number of work groups along the y axis of a dispatch. There are so many that no loop is too long, with
- * `taps` iterations per vec4. Returns 0 if a dispatch cannot have enough groups. */
+/* Returns the number of work groups along the y axis of a dispatch. The number is so large that no loop is too long if
+ * a vec4 needs `taps` iterations. Returns 0 if a dispatch cannot have enough groups. */
 static uint32_t groups_of(const job *j, const block *b, uint64_t taps)
 {
     const vkt_limits *lim = j->e->lim;

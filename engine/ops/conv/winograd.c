@@ -29,7 +29,7 @@ typedef struct job {
     uint32_t pad[2];           /* padding of the source. dx is computed as a convolution of dy, with padding 2 - pad */
     uint32_t tiles_w, columns; /* tiles side by side; vec4s of all tiles of a channel: tiles * n4 */
     uint32_t lanes, mb; /* vec4s of a panel of columns; rows of a tile of the weights, see winograd_weights.comp */
-    uint32_t panels;    /* the most panels of one iteration */
+    uint32_t panels;    /* the most panels that are transformed and multiplied at a time */
     bool batched;       /* the products are one batch of gemm_shared.comp */
 } job;
 

@@ -184,9 +184,9 @@ static void embedding_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor
     dx[TABLE] = vkt_apply(g, &vkt_op_embedding_dw, (vkt_tensor[]){ n->in[IDS], dy[0] }, 2, &a, NULL);
 }
 
-/* Draws a case. A table with few rows gives long spans of one id. A table with many rows gives rows that no id names.
- * Some ids name no row. No case has a padding id: the gradient of its row is 0 by definition, which does not match
- * difference quotients. tests/ops/test_op_goldens.c tests it. */
+/* Draws a case. A table with few rows gives many positions with one id. A table with many rows gives rows that no id
+ * names. Some ids name no row. No case has a padding id: the gradient of its row is 0 by definition, which does not
+ * match difference quotients. tests/ops/test_op_goldens.c tests it. */
 static void embedding_sample(vkt_rng *r, vkt_case *c)
 {
     vkt_embedding_attr a = { .padding = VKT_NO_PADDING, .channels = vkt_rng_range(r, 0, 1) };

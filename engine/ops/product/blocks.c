@@ -7,7 +7,8 @@ static uint32_t tile_k(bool coop, bool split)
     return split ? BLOCKS_SPLIT_K : coop ? BLOCKS_COOP_K : BLOCKS_K;
 }
 
-/* Returns the iterations of all loops for a slice: one for each tile of it, and one for each four k of a tile. */
+/* Returns the iterations of all loops for a slice of k. Each tile of the slice costs one iteration, plus one for each
+ * four k of the tile. */
 static uint64_t iterations_of(uint64_t slice, uint32_t tile)
 {
     return slice / tile * (1 + tile / 4);

@@ -18,13 +18,13 @@ typedef struct vkt_blocks_job {
 } vkt_blocks_job;
 
 typedef struct vkt_blocks {
-    uint32_t spec[BLOCKS_SPECS]; /* in the order of blocks.abi.h; BLOCKS_SPEC_WHOLE has only BLOCKS_UNROLLED */
+    uint32_t spec[BLOCKS_SPECS]; /* in the order of blocks.abi.h; in BLOCKS_SPEC_WHOLE only BLOCKS_UNROLLED is set */
     uint32_t tiles;              /* the tiles of one product */
     uint32_t slice, slices;      /* k of a slice, a multiple of a tile's k; number of slices */
     bool coop, split, flexible, bfloat;
 } vkt_blocks;
 
-/* Returns the index of the kernel in a list of those for SHARED, for COOP, for COOP with `split` and with `bfloat`. */
+/* Returns the kernel's index in a list of the kernels for SHARED, COOP, COOP with `split`, and COOP with `bfloat`. */
 static inline uint32_t vkt_blocks_kernel(const vkt_blocks *b)
 {
     return b->coop + b->split + 2u * b->bfloat;

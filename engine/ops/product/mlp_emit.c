@@ -11,7 +11,7 @@
 #include "abi/mlp_pack.abi.h"
 #include "abi/mlp_sum.abi.h"
 
-enum { SUM_ROWS_LANES = 64 }; /* of MLP_SUM_ROWS: a multiple of 4, at most 256 */
+enum { SUM_ROWS_LANES = 64 }; /* lanes of MLP_SUM_ROWS: a multiple of 4, at most 256 */
 
 typedef struct job {
     const vkt_node *n;
