@@ -20,9 +20,9 @@ typedef struct job {
     bool narrow, coop;
     uint32_t layers, lanes, tiles;
     uint32_t width[MLP_LAYERS + 1], widest;
-    uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS],
-        packed;                         /* starts in PACKED, and its size, in vec4s */
-    uint32_t part_at[MLP_LAYERS], part; /* starts in a group's PART, and its size */
+    /* where the rows, columns and bias of each layer start in PACKED, and the size of PACKED, in vec4s */
+    uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed;
+    uint32_t part_at[MLP_LAYERS], part; /* where each layer starts in a group's PART, and the size of PART */
     uint32_t per_group, groups;
     uint32_t stage; /* MLP_SPEC_STAGE of mlp_shared.comp; 0: the network does not fit, or another kernel computes it */
     vkt_tensor parts;
