@@ -15,7 +15,7 @@
 
 #define POISON 0x7fc5a5a5u /* a NaN. All memory holds it before the run */
 #define GRAIN 128          /* h: the width of the range of an input's numbers / GRAIN */
-#define ALLOWED 1e-3       /* tolerance, relative to the largest element of the gradient */
+#define ALLOWED 3e-3       /* tolerance, relative to the largest element of the gradient */
 #define BEND 2e-2          /* relative to that element: quotients or slopes that differ more may be those of a kink */
 
 /* A value of the op with its numbers in row-major order. */

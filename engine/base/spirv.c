@@ -184,7 +184,7 @@ static void add_capability(vkt_spirv *out, uint32_t number)
         out->other = number == UINT32_MAX ? number : number + 1;
 }
 
-/* Remembers the entry point, if it has the wanted name. r->interface has the wanted name until then. */
+/* Remembers the entry point, if it has the wanted name. */
 static vkt_result add_entry(reader *r, const uint32_t *at, uint32_t n, const char *wanted)
 {
     const uint32_t used = string_words(at + 3, n - 3);

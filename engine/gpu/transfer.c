@@ -78,7 +78,7 @@ static vkt_result create_largest(vkt_ctx *ctx, vkt_memory_kind kind, uint64_t by
     return r;
 }
 
-/* Returns whether a buffer of this size is to be created in place of `now`. */
+/* Returns whether a buffer of this size is to be created, and `now` destroyed. */
 static bool is_too_small(const vkt_ctx *ctx, const vkt_buffer *now, uint64_t bytes)
 {
     const uint64_t full_bytes = ctx->transfers->full_bytes;

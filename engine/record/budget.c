@@ -22,11 +22,11 @@ static void settle(vkt_program *p)
  * budget without limit begins no frame: it only ends a run. */
 static vkt_result has_room(vkt_program *p, uint64_t budget_ns, bool *room)
 {
-    const bool goes_on = budget_ns == p->budget.left_ns;
+    p->budget.goes_on = budget_ns == p->budget.left_ns;
     p->budget.left_ns = UINT64_MAX;
     settle(p);
     *room = budget_ns > 0;
-    if (budget_ns == 0 || goes_on) return VKT_OK;
+    if (budget_ns == 0 || p->budget.goes_on) return VKT_OK;
     p->budget.unlimited = budget_ns == MAX_BUDGET_NS;
     const uint64_t pending_ns = p->budget.before.ns + p->budget.now.ns;
     *room = pending_ns <= budget_ns;
@@ -52,8 +52,8 @@ static vkt_result begin(vkt_program *p, const vkt_run *run, uint64_t budget_ns, 
 }
 
 /* Returns the end of the slices, from `next` on, that fit into the budget. *cost_ns gets their expected time. If
- * nothing is pending, the next slice is always among them, because a slice that is too long now is too long later too.
- */
+ * nothing is pending and the frame has submitted nothing yet, the next slice is always among them, because a slice that
+ * is too long now is too long later too. */
 static uint32_t fit(const vkt_program *p, const vkt_series *s, uint64_t budget_ns, uint64_t *cost_ns)
 {
     const uint64_t *ns = p->budget.slices.ns;
@@ -64,7 +64,8 @@ static uint32_t fit(const vkt_program *p, const vkt_series *s, uint64_t budget_n
         return end + 1;
     }
     while (end < s->n && ns[end] <= budget_ns - *cost_ns) *cost_ns += ns[end++];
-    if (end == p->budget.next && idle(p)) *cost_ns = ns[end++]; /* this slice takes more than the budget */
+    if (end == p->budget.next && idle(p) && !p->budget.goes_on)
+        *cost_ns = ns[end++]; /* this slice takes more than the budget */
     return end;
 }
 

@@ -156,7 +156,8 @@ struct vkt_program {
         uint32_t next;           /* next slice of the current run; 0: no run is in progress */
         vkt_pending now, before; /* work of this frame, work of earlier frames */
         uint64_t left_ns;        /* rest of the frame's budget, if the last call ended a run; else UINT64_MAX */
-        bool unlimited;          /* the last call had a budget without limit */
+        bool goes_on;            /* the last call went on with the frame of the call before it */
+        bool unlimited;          /* the last frame, or call, had a budget without limit */
     } budget;
     bool recorded; /* at least one run was recorded into an application's command buffer */
 

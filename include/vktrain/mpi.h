@@ -31,7 +31,7 @@ typedef struct vkt_mpi vkt_mpi;
  * VKT_E_ARG: the number of ranks is not a power of two, or is above VKT_MAX_SHARDS (the message says what would work);
  * or the timeout is negative or above 1e9 seconds. VKT_E_STATE: MPI supports less than MPI_THREAD_SERIALIZED, cannot be
  * initialized or is finalized. VKT_E_PEER: not all processes call this function in time, or MPI does not connect them.
- * VKT_E_NOMEM. Owner: the caller. */
+ * VKT_E_NOMEM: MPI stays initialized, because the other ranks may not finalize it. Owner: the caller. */
 VKT_API vkt_result vkt_mpi_open(const vkt_host *host, double timeout_seconds, vkt_mpi **out);
 /* Waits for all ranks, and disconnects. Finalizes MPI if vkt_mpi_open has started it. If any rank has failed, this
  * function does not wait for the other ranks: it waits until the messages of this rank have left, but at most one

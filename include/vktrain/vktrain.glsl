@@ -64,6 +64,15 @@
 #define VKT_PASTE_EXPANDED(a, b) a##b
 #define VKT_PASTE(a, b) VKT_PASTE_EXPANDED(a, b)
 
+// With VKT_ARITHMETIC16, layers multiply and add in float16, and arrays have the type f16vec4. The device needs
+// shaderFloat16, and the shader GL_EXT_shader_explicit_arithmetic_types_float16. Each output has four partial sums in
+// float16, so long sums lose digits. Their total, the bias and the activation are computed in float32.
+#ifdef VKT_ARITHMETIC16
+#define VKT_REAL4 f16vec4
+#else
+#define VKT_REAL4 vec4
+#endif
+
 // ---- how parameters are stored ----
 
 // For a file of vkt_store_export in float16 or bfloat16, define VKT_WORD(i), which reads word i (32 bits) of the file, and
@@ -73,11 +82,15 @@
 // An element is a number of 16 bits then, and indices count these.
 #define VKT_HALF(i) vkt_two_halfs(VKT_WORD((i) >> 1u) >> 16u * ((i) & 1u)).x
 #define VKT_HALF2(i) vkt_two_halfs(VKT_WORD((i) >> 1u))
-#define VKT_HALF4(i) vec4(vkt_two_halfs(VKT_WORD((i) >> 1u)), vkt_two_halfs(VKT_WORD(((i) >> 1u) + 1u)))
+#define VKT_HALF4(i) VKT_REAL4(vkt_two_halfs(VKT_WORD((i) >> 1u)), vkt_two_halfs(VKT_WORD(((i) >> 1u) + 1u)))
 #define VKT_BFLOAT(i) uintBitsToFloat((VKT_WORD((i) >> 1u) >> 16u * ((i) & 1u)) << 16u)
 #define VKT_BFLOAT2(i) vkt_four_bfloats(VKT_WORD((i) >> 1u), 0u).xy
 #define VKT_BFLOAT4(i) vkt_four_bfloats(VKT_WORD((i) >> 1u), VKT_WORD(((i) >> 1u) + 1u))
+#ifdef VKT_ARITHMETIC16
+f16vec2 vkt_two_halfs(uint word) { return unpackFloat2x16(word); }
+#else
 vec2 vkt_two_halfs(uint word) { return unpackHalf2x16(word); }
+#endif
 vec4 vkt_four_bfloats(uint a, uint b)
 {
     return uintBitsToFloat(uvec4(a << 16u, a & 0xffff0000u, b << 16u, b & 0xffff0000u));
@@ -89,16 +102,7 @@ vec4 vkt_four_bfloats(uint a, uint b)
 #ifndef VKT_FLOAT4
 #define VKT_FLOAT4(i) VKT_FOUR_FLOATS(i)
 #endif
-#define VKT_FOUR_FLOATS(i) vec4(VKT_FLOAT(i), VKT_FLOAT((i) + 1u), VKT_FLOAT((i) + 2u), VKT_FLOAT((i) + 3u))
-
-// With VKT_ARITHMETIC16, layers multiply and add in float16, and arrays have the type f16vec4. The device needs
-// shaderFloat16, and the shader GL_EXT_shader_explicit_arithmetic_types_float16. Each output has four partial sums in
-// float16, so long sums lose digits. Their total, the bias and the activation are computed in float32.
-#ifdef VKT_ARITHMETIC16
-#define VKT_REAL4 f16vec4
-#else
-#define VKT_REAL4 vec4
-#endif
+#define VKT_FOUR_FLOATS(i) VKT_REAL4(VKT_FLOAT(i), VKT_FLOAT((i) + 1u), VKT_FLOAT((i) + 2u), VKT_FLOAT((i) + 3u))
 
 // ---- activations: functions of a vec4, component by component ----
 
@@ -216,7 +220,7 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
             VKT_INPUT_LOOP for (uint vkt_i = 0u; vkt_i < uint((I) / 4); vkt_i++) {                     \
                 const VKT_REAL4 vkt_v = IN[vkt_i];                                                     \
                 VKT_SHORT_LOOP for (uint vkt_r = 0u; vkt_r < 4u; vkt_r++)                              \
-                    vkt_sum[vkt_r] += VKT_REAL4(VKT_ROW4(vkt_at[vkt_r] + 4u * vkt_i, I)) * vkt_v;      \
+                    vkt_sum[vkt_r] += VKT_ROW4(vkt_at[vkt_r] + 4u * vkt_i, I) * vkt_v;                 \
             }                                                                                          \
             if ((I) % 4 != 0) {                                                                        \
                 const vec4 vkt_rest = VKT_ONLY((I) % 4, vec4(IN[VKT_VEC4S(I) - 1]));                   \
@@ -228,7 +232,7 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
                               VKT_TOTAL(vkt_sum[3]));                                                  \
             if ((BIAS) != VKT_NO_BIAS) {                                                               \
                 if ((O) % 4 == 0)                                                                      \
-                    vkt_y += VKT_FLOAT4((BIAS) + 4u * vkt_o);                                          \
+                    vkt_y += vec4(VKT_FLOAT4((BIAS) + 4u * vkt_o));                                    \
                 else                                                                                   \
                     vkt_y += vec4(VKT_FLOAT((BIAS) + vkt_row.x), VKT_FLOAT((BIAS) + vkt_row.y),        \
                                   VKT_FLOAT((BIAS) + vkt_row.z), VKT_FLOAT((BIAS) + vkt_row.w));       \
@@ -238,10 +242,11 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
     }
 #define VKT_TOTAL(v) ((float((v).x) + float((v).y)) + (float((v).z) + float((v).w)))
 // Four weights of a row of I.
-#define VKT_ROW4(i, I) ((I) % 4 == 0 ? VKT_FLOAT4(i) : VKT_FOUR_FLOATS(i))
+#define VKT_ROW4(i, I) ((I) % 4 == 0 ? VKT_REAL4(VKT_FLOAT4(i)) : VKT_REAL4(VKT_FOUR_FLOATS(i)))
 // The first n components of a vec4, or n weights from i on, followed by zeros. n is 1 to 3.
 #define VKT_ONLY(n, v) vec4((v).x, (n) > 1 ? (v).y : 0.0, (n) > 2 ? (v).z : 0.0, 0.0)
-#define VKT_REST4(i, n) vec4(VKT_FLOAT(i), (n) > 1 ? VKT_FLOAT((i) + 1u) : 0.0, (n) > 2 ? VKT_FLOAT((i) + 2u) : 0.0, 0.0)
+#define VKT_REST4(i, n) \
+    vec4(VKT_FLOAT(i), (n) > 1 ? float(VKT_FLOAT((i) + 1u)) : 0.0, (n) > 2 ? float(VKT_FLOAT((i) + 2u)) : 0.0, 0.0)
 
 // VKT_COOPERATIVE_LAYER defines the function of VKT_LAYER with a cooperative vector, for devices that have
 // VK_NV_cooperative_vector. The shader needs GL_NV_cooperative_vector and
@@ -317,7 +322,7 @@ uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
     }
 // The first four features of an entry, or all of them, followed by zeros.
 #define VKT_FEATURES(i, F) \
-    ((F) == 1 ? vec4(VKT_FLOAT(i), 0.0, 0.0, 0.0) : (F) == 2 ? vec4(VKT_FLOAT2(i), 0.0, 0.0) : VKT_FLOAT4(i))
+    ((F) == 1 ? vec4(VKT_FLOAT(i), 0.0, 0.0, 0.0) : (F) == 2 ? vec4(VKT_FLOAT2(i), 0.0, 0.0) : vec4(VKT_FLOAT4(i)))
 #define VKT_SHARE(axis) (side.axis == 0u ? 1.0 - fraction.axis : fraction.axis)
 #define VKT_POINT2(x) vec4(x, 0.0, 0.0)
 #define VKT_POINT3(x) vec4(x, 0.0)

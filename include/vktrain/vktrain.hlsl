@@ -64,6 +64,8 @@
 #define VKT_PASTE_EXPANDED(a, b) a##b
 #define VKT_PASTE(a, b) VKT_PASTE_EXPANDED(a, b)
 
+#define VKT_REAL4 float4
+
 // ---- how parameters are stored ----
 
 // For a file of vkt_store_export in float16 or bfloat16, define VKT_WORD(i), which reads word i (32 bits) of the file, and
@@ -73,7 +75,7 @@
 // An element is a number of 16 bits then, and indices count these.
 #define VKT_HALF(i) vkt_two_halfs(VKT_WORD((i) >> 1u) >> 16u * ((i) & 1u)).x
 #define VKT_HALF2(i) vkt_two_halfs(VKT_WORD((i) >> 1u))
-#define VKT_HALF4(i) float4(vkt_two_halfs(VKT_WORD((i) >> 1u)), vkt_two_halfs(VKT_WORD(((i) >> 1u) + 1u)))
+#define VKT_HALF4(i) VKT_REAL4(vkt_two_halfs(VKT_WORD((i) >> 1u)), vkt_two_halfs(VKT_WORD(((i) >> 1u) + 1u)))
 #define VKT_BFLOAT(i) asfloat((VKT_WORD((i) >> 1u) >> 16u * ((i) & 1u)) << 16u)
 #define VKT_BFLOAT2(i) vkt_four_bfloats(VKT_WORD((i) >> 1u), 0u).xy
 #define VKT_BFLOAT4(i) vkt_four_bfloats(VKT_WORD((i) >> 1u), VKT_WORD(((i) >> 1u) + 1u))
@@ -89,9 +91,7 @@ float4 vkt_four_bfloats(uint a, uint b)
 #ifndef VKT_FLOAT4
 #define VKT_FLOAT4(i) VKT_FOUR_FLOATS(i)
 #endif
-#define VKT_FOUR_FLOATS(i) float4(VKT_FLOAT(i), VKT_FLOAT((i) + 1u), VKT_FLOAT((i) + 2u), VKT_FLOAT((i) + 3u))
-
-#define VKT_REAL4 float4
+#define VKT_FOUR_FLOATS(i) VKT_REAL4(VKT_FLOAT(i), VKT_FLOAT((i) + 1u), VKT_FLOAT((i) + 2u), VKT_FLOAT((i) + 3u))
 
 // ---- activations: functions of a float4, component by component ----
 
@@ -213,7 +213,7 @@ float4 vkt_softplus(float4 v, float beta, float threshold)
             VKT_INPUT_LOOP for (uint vkt_i = 0u; vkt_i < uint((I) / 4); vkt_i++) {                     \
                 const VKT_REAL4 vkt_v = IN[vkt_i];                                                     \
                 VKT_SHORT_LOOP for (uint vkt_r = 0u; vkt_r < 4u; vkt_r++)                              \
-                    vkt_sum[vkt_r] += VKT_REAL4(VKT_ROW4(vkt_at[vkt_r] + 4u * vkt_i, I)) * vkt_v;      \
+                    vkt_sum[vkt_r] += VKT_ROW4(vkt_at[vkt_r] + 4u * vkt_i, I) * vkt_v;                 \
             }                                                                                          \
             if ((I) % 4 != 0) {                                                                        \
                 const float4 vkt_rest = VKT_ONLY((I) % 4, float4(IN[VKT_VEC4S(I) - 1]));               \
@@ -225,7 +225,7 @@ float4 vkt_softplus(float4 v, float beta, float threshold)
                               VKT_TOTAL(vkt_sum[3]));                                                  \
             if ((BIAS) != VKT_NO_BIAS) {                                                               \
                 if ((O) % 4 == 0)                                                                      \
-                    vkt_y += VKT_FLOAT4((BIAS) + 4u * vkt_o);                                          \
+                    vkt_y += float4(VKT_FLOAT4((BIAS) + 4u * vkt_o));                                  \
                 else                                                                                   \
                     vkt_y += float4(VKT_FLOAT((BIAS) + vkt_row.x), VKT_FLOAT((BIAS) + vkt_row.y),      \
                                   VKT_FLOAT((BIAS) + vkt_row.z), VKT_FLOAT((BIAS) + vkt_row.w));       \
@@ -235,10 +235,11 @@ float4 vkt_softplus(float4 v, float beta, float threshold)
     }
 #define VKT_TOTAL(v) ((float((v).x) + float((v).y)) + (float((v).z) + float((v).w)))
 // Four weights of a row of I.
-#define VKT_ROW4(i, I) ((I) % 4 == 0 ? VKT_FLOAT4(i) : VKT_FOUR_FLOATS(i))
+#define VKT_ROW4(i, I) ((I) % 4 == 0 ? VKT_REAL4(VKT_FLOAT4(i)) : VKT_REAL4(VKT_FOUR_FLOATS(i)))
 // The first n components of a float4, or n weights from i on, followed by zeros. n is 1 to 3.
 #define VKT_ONLY(n, v) float4((v).x, (n) > 1 ? (v).y : 0.0, (n) > 2 ? (v).z : 0.0, 0.0)
-#define VKT_REST4(i, n) float4(VKT_FLOAT(i), (n) > 1 ? VKT_FLOAT((i) + 1u) : 0.0, (n) > 2 ? VKT_FLOAT((i) + 2u) : 0.0, 0.0)
+#define VKT_REST4(i, n) \
+    float4(VKT_FLOAT(i), (n) > 1 ? float(VKT_FLOAT((i) + 1u)) : 0.0, (n) > 2 ? float(VKT_FLOAT((i) + 2u)) : 0.0, 0.0)
 
 // ---- hash grids: vkt_hash_grid ----
 
@@ -298,7 +299,7 @@ uint vkt_hash_grid_entry(uint3 c, uint4 level)
     }
 // The first four features of an entry, or all of them, followed by zeros.
 #define VKT_FEATURES(i, F) \
-    ((F) == 1 ? float4(VKT_FLOAT(i), 0.0, 0.0, 0.0) : (F) == 2 ? float4(VKT_FLOAT2(i), 0.0, 0.0) : VKT_FLOAT4(i))
+    ((F) == 1 ? float4(VKT_FLOAT(i), 0.0, 0.0, 0.0) : (F) == 2 ? float4(VKT_FLOAT2(i), 0.0, 0.0) : float4(VKT_FLOAT4(i)))
 #define VKT_SHARE(axis) (side.axis == 0u ? 1.0 - fraction.axis : fraction.axis)
 #define VKT_POINT2(x) float4(x, 0.0, 0.0)
 #define VKT_POINT3(x) float4(x, 0.0)

@@ -284,8 +284,8 @@ VKT_API vkt_result vkt_texture_write_budget(vkt_texture *t, const vkt_sync *sync
  * barrier of the application's half has the same two layouts and the same two families. It is submitted before
  * vkt_texture_acquire, which waits for its semaphore, or after vkt_texture_release, whose semaphore it waits for. With
  * the adopted queue's own family there is no other half: then the call only changes the layout, after all earlier work
- * on the queue. If several vkt_textures are parts of one level and layer, one of them is transferred. An image with the
- * sharing mode VK_SHARING_MODE_CONCURRENT needs no transfer. VKT_E_ARG for another family than those of
+ * on the queue. If several objects of vkt_texture share a level and layer, one of them is transferred. An image with
+ * the sharing mode VK_SHARING_MODE_CONCURRENT needs no transfer. VKT_E_ARG for another family than those of
  * vkt_array_acquire, or a `to_layout` that is UNDEFINED or PREINITIALIZED. */
 VKT_API vkt_result vkt_texture_acquire(vkt_texture *t, uint32_t from_family, VkImageLayout from_layout,
                                        const vkt_sync *sync);

@@ -182,9 +182,9 @@ vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[NRC_LEVELS],
     for (uint32_t i = 0; i < 3; i++) {
         char name[16];
         snprintf(name, sizeof name, "%u.weight", i);
-        TRY(find(l, name, parameters, &at->weight[i]));
+        TRY(find(l, name, parameters, &at->parameter[2 * i]));
         snprintf(name, sizeof name, "%u.bias", i);
-        TRY(find(l, name, parameters, &at->bias[i]));
+        TRY(find(l, name, parameters, &at->parameter[2 * i + 1]));
     }
     return VKT_OK;
 }

@@ -9,9 +9,10 @@
  * the fragment shader evaluates. */
 typedef enum render_view { RENDER_LIGHT, RENDER_INFERRED, RENDER_REFERENCE, RENDER_NETWORK, RENDER_VIEWS } render_view;
 
-/* The first float of each parameter, counted in the bound buffer. Push constants of network.frag. */
+/* The first float of each parameter, counted in the bound buffer: the table of the hash grid, then weight and bias of
+ * each layer. Push constants of network.frag. */
 typedef struct network_at {
-    uint32_t table, weight[3], bias[3];
+    uint32_t table, parameter[6];
 } network_at;
 
 typedef struct renderer {

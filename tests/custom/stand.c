@@ -70,7 +70,8 @@ vkt_tensor wave(vkt_graph *g, vkt_tensor x, vkt_tensor a, const char *gradient)
 {
     const vkt_shape shape = vkt_tensor_shape(g, x);
     const uint32_t n = (uint32_t)vkt_shape_elements(shape);
-    const vkt_custom_input in[] = { { .tensor = x, .low = -2, .high = 2 }, { .tensor = a, .low = -3, .high = 3 } };
+    const vkt_custom_input in[] = { { .tensor = x, .low = -1.5f, .high = 1.5f },
+                                    { .tensor = a, .low = -2, .high = 2 } };
     const vkt_custom_output out = { .shape = shape };
     vkt_custom_params p = { .name = "wave", .inputs = in, .n_inputs = 2, .outputs = &out, .n_outputs = 1 };
     p.forward = shader_of("wave", n);

@@ -7,6 +7,9 @@
 #include "ops/custom.h"
 #include "record/record.h"
 
+/* The error of sin and cos in [-pi, pi] that Vulkan 1.3 allows, and |a x| is below 3 here. */
+#define SINE 0x1p-11
+
 /* Computes y = x sin(a x) and its gradients for seeds `w`, and compares. a has `columns` numbers. */
 static void check_wave(size_t n, size_t columns, const float *x, const float *a, const float *w, const float *y,
                        const float *dx, const float *da)
@@ -15,12 +18,12 @@ static void check_wave(size_t n, size_t columns, const float *x, const float *a,
     for (size_t i = 0; i < n; i++) {
         const double X = (double)x[i], A = (double)a[i % columns], W = (double)w[i], s = sin(A * X), c = cos(A * X);
         const double one = W * X * X * c;
-        expect_close((double)y[i], X * s, 4e-6, "y", i);
-        expect_close((double)dx[i], W * (s + A * X * c), 2e-5, "dx", i);
+        expect_close((double)y[i], X * s, fabs(X) * SINE + 1e-6, "y", i);
+        expect_close((double)dx[i], W * (s + A * X * c), fabs(W) * (1 + fabs(A * X)) * SINE + 4e-6, "dx", i);
         sum[i % columns] += one;
-        size[i % columns] += fabs(one) + 1;
+        size[i % columns] += fabs(W) * X * X * SINE + 1e-6;
     }
-    for (size_t i = 0; i < columns; i++) expect_close((double)da[i], sum[i], 1e-5 * size[i], "da", i);
+    for (size_t i = 0; i < columns; i++) expect_close((double)da[i], sum[i], size[i] + 1e-6, "da", i);
     test_free(sum);
     test_free(size);
 }
@@ -32,7 +35,8 @@ static void run_wave(rig *r, uint32_t rows, uint32_t columns)
     const vkt_shape shape = vkt_shape2(rows, columns);
     float *x = test_malloc(n * sizeof *x), *a = test_malloc(columns * sizeof *a), *w = test_malloc(n * sizeof *w);
     stand b = stand_make(r);
-    const vkt_tensor in[] = { stand_input(&b, shape, -2, 2, 1, x), stand_input(&b, vkt_shape1(columns), -3, 3, 2, a) };
+    const vkt_tensor in[] = { stand_input(&b, shape, -1.5f, 1.5f, 1, x),
+                              stand_input(&b, vkt_shape1(columns), -2, 2, 2, a) };
     const vkt_tensor seed = stand_input(&b, shape, -1, 1, 3, w);
     vkt_tensor dx[2];
     const vkt_tensor y = wave(b.g, in[0], vkt_expand(b.g, in[1], shape, VKT_ROWS), "wave_dx");
@@ -111,8 +115,8 @@ static void run_robust(rig *r, uint32_t batch, uint32_t width, uint32_t rows)
     }
     float *got = stand_read(&b, loss), *gradient = test_malloc(width * sizeof *gradient);
     assert_int_equal(vkt_store_read(b.store, 0, VKT_PART_GRADIENT, gradient), VKT_OK);
-    expect_close((double)*got, want, 1e-6 * (1 + want), "loss", 0);
-    for (size_t k = 0; k < width; k++) expect_close((double)gradient[k], dw[k], 3e-6, "dw", k);
+    expect_close((double)*got, want, 4e-6 * (1 + want), "loss", 0);
+    for (size_t k = 0; k < width; k++) expect_close((double)gradient[k], dw[k], 5e-6, "dw", k);
     test_free(dw);
     float *all[] = { y, t, got, gradient };
     for (size_t i = 0; i < 4; i++) test_free(all[i]);
@@ -268,7 +272,8 @@ static void hazards_are_planned(void **state)
     enum { N = 1000, STEPS = 6 };
     float x[N], a[N];
     stand b = stand_make(r);
-    const vkt_tensor ix = stand_input(&b, vkt_shape1(N), -2, 2, 1, x), ia = stand_input(&b, vkt_shape1(N), -3, 3, 2, a);
+    const vkt_tensor ix = stand_input(&b, vkt_shape1(N), -1.5f, 1.5f, 1, x),
+                     ia = stand_input(&b, vkt_shape1(N), -2, 2, 2, a);
     const vkt_tensor first = wave(b.g, ix, ia, NULL), second = wave(b.g, first, ia, NULL);
     const vkt_tensor y = vkt_add(b.g, wave(b.g, vkt_relu(b.g, second), first, NULL), second);
     vkt_keep(b.g, y);
@@ -282,7 +287,7 @@ static void hazards_are_planned(void **state)
     float *got = stand_read(&b, y);
     for (size_t i = 0; i < N; i++) {
         const double A = (double)a[i], X = (double)x[i], f = X * sin(A * X), s = f * sin(A * f), h = fmax(s, 0);
-        expect_close((double)got[i], h * sin(f * h) + s, 3e-5, "y", i);
+        expect_close((double)got[i], h * sin(f * h) + s, 20 * SINE, "y", i);
     }
     char *text;
     assert_int_equal(vkt_program_print(b.p, &text), VKT_OK);

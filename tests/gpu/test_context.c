@@ -281,9 +281,11 @@ static void survives_every_failed_vulkan_call(void **state)
             assert_int_equal(r, VKT_OK);
             break;
         }
-        /* If the driver refuses a block, the engine requests a smaller one. */
+        /* If the driver refuses a block, the engine requests a smaller one. If it refuses the buffer for reading back,
+         * the engine frees the one for uploads and tries again. */
         const bool recovers = strcmp(fake.failed, "AllocateMemory") == 0 || strcmp(fake.failed, "MapMemory") == 0;
-        assert_int_equal(r == VKT_OK, recovers);
+        const bool may = strcmp(fake.failed, "CreateBuffer") == 0 || strcmp(fake.failed, "BindBufferMemory") == 0;
+        if (!may || r != VKT_OK) assert_int_equal(r == VKT_OK, recovers);
         assert_int_not_equal(r, VKT_E_STATE);
     }
     assert_true(n > 15);

@@ -102,6 +102,12 @@ use_pkg_config static-static "$work/moved" --static
     -DDIMS=2 -DLEVELS=3 -DFEATURES=1 -DFREQUENCIES=1 -DHIDDEN=2 "$source/tests/embed/shaders/inline.comp"
 [ -z "$(command -v glslangValidator)" ] || step "vktrain.hlsl" glslangValidator -D -e main -S comp -V --quiet -I"$work/moved/include" \
     -o "$work/inline.spv" -DDIMS=2 -DLEVELS=3 -DFEATURES=1 -DFREQUENCIES=1 -DHIDDEN=2 "$source/tests/embed/shaders/inline.hlsl"
+if [ -n "$(command -v glslangValidator)" ]; then # the sample with shaders of its own, as docs/custom.md says
+    shader=$(find "$work/moved" -name custom_loss.comp)
+    step "custom_loss.comp" glslangValidator -V --quiet --vn custom_loss -o "$work/custom_loss.spv.h" "$shader"
+    step "custom_loss.comp, its gradient" glslangValidator -V --quiet -DGRADIENT --vn custom_loss_dx -o "$work/custom_loss_dx.spv.h" "$shader"
+    step "custom_loss.c" cc -std=c11 -c -I"$work/moved/include" -I"$work" -o "$work/custom_loss.o" "${shader%.comp}.c"
+fi
 
 # Builds the shared library as a subdirectory of an application. All symbols that it exports begin with vkt_.
 step "subdirectory: configure" cmake -G Ninja -S "$app" -B "$work/sub" -DVKTRAIN_SOURCE="$source" -DBUILD_SHARED_LIBS=ON \

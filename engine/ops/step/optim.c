@@ -281,7 +281,7 @@ static void emit_update(const vkt_node *n, vkt_emit *e, uint16_t kernel, void *p
                 .push_bytes = push_bytes };
     for (uint32_t i = 2; i < groups_at(n->op); i++) {
         const uint32_t at = UPDATE_MOMENT1 + 2 * (i - 2);
-        if (!n->in[i].id) continue;
+        if (!n->in[i].id || at + 1 >= MAX_BINDINGS) continue; /* gcc 12 does not see that `at` is small enough */
         s.bind[at] = s.bind[at + 1] = VKT_WHOLE(n->in[i]);
         s.n_bind = at + 2;
     }

@@ -99,7 +99,7 @@ static bool next_states(const vkt_graph *g, size_t *i, uint64_t *offset, uint64_
 
 uint64_t vkt_shard_saved_bytes(const vkt_graph *g)
 {
-    uint64_t offset, bytes, sum = 0;
+    uint64_t offset = 0, bytes = 0, sum = 0;
     for (size_t i = 0; next_states(g, &i, &offset, &bytes);) sum += bytes;
     return sum;
 }

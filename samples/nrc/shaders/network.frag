@@ -5,26 +5,26 @@
 #include "show.glsl"
 layout(binding = NRC_NORMAL, rgba32f) uniform readonly image2D normal_image;
 layout(binding = NRC_LEVEL_TABLE, std140) uniform Levels { uvec4 levels[NRC_LEVELS]; };
-layout(binding = NRC_PARAMETERS, std430) readonly buffer Store { float store[]; };
-layout(push_constant) uniform Where { uint table, weight[3], bias[3]; } where; // first floats of the parameters
-#define VKT_FLOAT(i) store[i]
+layout(binding = NRC_PARAMETERS, std430) readonly buffer Floats { float floats[]; };
+layout(binding = NRC_PARAMETERS, std430) readonly buffer Pairs { vec2 pairs[]; };
+layout(binding = NRC_PARAMETERS, std430) readonly buffer Vectors { vec4 vectors[]; };
+layout(push_constant) uniform Where { uint table, parameter[6]; } where; // first floats of the parameters
+#define VKT_FLOAT(i) floats[i]
+#define VKT_FLOAT2(i) pairs[(i) >> 1]
+#define VKT_FLOAT4(i) vectors[(i) >> 2]
 #define VKT_LEVEL(l) levels[l]
 #include "vktrain/vktrain.glsl"
-VKT_HASH_GRID(encode, 3, 8, 2)
-VKT_LAYER(first, 19, 32, VKT_RELU)
-VKT_LAYER(second, 32, 32, VKT_RELU)
-VKT_LAYER(last, 32, 3, VKT_IDENTITY)
+const uint GRID = NRC_LEVELS * NRC_FEATURES;
+VKT_HASH_GRID(encode, 3, NRC_LEVELS, NRC_FEATURES)
+VKT_MLP3(light_of, VKT_RELU, VKT_IDENTITY, NRC_INPUTS, NRC_HIDDEN, NRC_HIDDEN, 3)
 
 void main()
 {
     const ivec2 pixel = shown_pixel();
-    const vec3 normal = imageLoad(normal_image, pixel).xyz;
-    float features[16], x[19], h[32], k[32], y[3];
+    vec4 features[VKT_VEC4S(GRID)], x[VKT_VEC4S(NRC_INPUTS)], light[1];
     encode(where.table, imageLoad(position_image, pixel).xyz, features);
-    for (uint i = 0; i < 16; i++) x[i] = features[i];
-    for (uint i = 0; i < 3; i++) x[16 + i] = normal[i];
-    first(where.weight[0], where.bias[0], x, h);
-    second(where.weight[1], where.bias[1], h, k);
-    last(where.weight[2], where.bias[2], k, y);
-    show(pixel, vec3(y[0], y[1], y[2]));
+    for (uint i = 0; i < GRID / 4; i++) x[i] = features[i];
+    x[GRID / 4] = vec4(imageLoad(normal_image, pixel).xyz, 0.0);
+    light_of(where.parameter, x, light);
+    show(pixel, light[0].rgb);
 }

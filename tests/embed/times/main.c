@@ -1,7 +1,7 @@
 /* times - compiles the networks of times.def for the device that VK_DRIVER_FILES gives, and runs them. Prints a line of
  * a Markdown table for each. tests/embed/times.sh calls it.
  *
- *     embed_times            words of SPIR-V; processor time: seconds to compile, nanoseconds a point
+ *     embed_times [NETWORK]  words of SPIR-V; processor time: seconds to compile, nanoseconds a point
  *     embed_times --compile  what the driver's compiler reports; nothing runs, so the GPU need not be there
  *
  * Drivers may compile in vkCreateComputePipelines or in the first dispatch, so the time of both counts. Functions that
@@ -243,6 +243,7 @@ int main(int argc, char **argv)
 {
     VkPhysicalDeviceProperties properties;
     compile_only = argc > 1 && strcmp(argv[1], "--compile") == 0;
+    const char *only = argc > 1 && !compile_only ? argv[1] : NULL;
     make_device();
     vkGetPhysicalDeviceProperties(phys, &properties);
     printf("\n%s\n\n| network | words |%s\n", properties.deviceName,
@@ -252,6 +253,7 @@ int main(int argc, char **argv)
     for (uint32_t i = 0; i < BINDINGS && !compile_only; i++)
         buffers[i] = make_buffer(i == NETWORK_INPUTS || i == NETWORK_OUTPUTS ? NETWORK_POINTS * 64 * 4 : STORED_BYTES);
     for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++)
-        if (networks[i].bits == 32 || has_half) measure(&networks[i]);
+        if ((networks[i].bits == 32 || has_half) && (!only || strcmp(only, networks[i].name) == 0))
+            measure(&networks[i]);
     return 0; /* the end of the process frees all objects */
 }
