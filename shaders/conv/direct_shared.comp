@@ -5,7 +5,8 @@
 // and the vec4s of all taps are in registers. Here weights are in shared memory (lib/direct_shared.glsl), and a lane
 // has only its sums and the vec4s of UNROLL taps in registers. K may be any number.
 // SLOPE: v is the result of a relu, and the kernel also computes relu's gradient: it stores 0 where v is at most 0, and
-// y elsewhere. grid: x tiles of ACROSS columns (stride loop), y row tiles, z groups.
+// y elsewhere.
+// grid: x over tiles of ACROSS columns (stride loop), y over row tiles, z over groups.
 // Deterministic: one lane computes an element, in the order of (c,r,s).
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -6,7 +6,7 @@
  * `owned` (hash_grid_dw.comp): each lane owns the table of a level. If there are fewer levels than cores need, each
  * lane owns a table for a level and a slice of the batch.
  * `atomic` (hash_grid_fixed.comp): a lane for each point, level and corner adds 64-bit fixed-point numbers to one table
- * by integer atomics. Its sums need 8 bytes of scratch for each float of the table, and a bit. */
+ * by integer atomics. For each float of the table, its sums need 8 bytes and one bit of scratch. */
 #include "ops/product/gemm.h"
 
 #include <math.h>
