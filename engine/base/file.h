@@ -8,8 +8,8 @@
  * locks, left temporaries stay.)
  *
  * A symbolic link as `path` stays, and its target is written. If `path` is not a regular file (a device, a FIFO), or is
- * /dev/stdout, /dev/stderr, /dev/fd/N or /proc/self/fd/N, it is written in place and never replaced. That is not
- * atomic.
+ * /dev/stdout, /dev/stderr, /dev/fd/N or /proc/self/fd/N, it is written in place and never replaced. Writing in place
+ * is not atomic.
  *
  * A message about a file has its path, and the system's error text if there is one. System calls that a signal
  * interrupts are repeated. Threads: any; one call at a time per object. Several threads and processes may write the

@@ -11,7 +11,7 @@
 
 /* Returns the part of a path after its last separator. */
 const char *vkt_path_name(const char *path);
-/* Returns the first separator in a path, behind its first character and behind a drive; NULL: there is none. */
+/* Returns the first separator behind the first character of a path; NULL: there is none. */
 char *vkt_path_next(char *path);
 
 /* Returns the bytes of the first path in a list of paths, which ':' separates on POSIX and ';' on Windows. */
@@ -42,8 +42,9 @@ void vkt_folder_close(vkt_folder *folder);
 
 /* Opens a new file for writing. EEXIST: something exists at this path. */
 int vkt_file_create(const char *path, FILE **out);
-/* Opens a file to append text, and makes it if it does not exist. EWOULDBLOCK: another call, of any process, has opened
- * it so and has not closed it. (On a file system without locks, this is not found out.) */
+/* Opens a file to append text, and makes it if it does not exist. EWOULDBLOCK: another call of this function, in any
+ * process, has opened the file, and the file is not closed yet. (On a file system without locks, this is not found
+ * out.) */
 int vkt_file_append(const char *path, FILE **out);
 
 #endif

@@ -46,14 +46,15 @@ const char *vkt_capability_name(vkt_capability c);
 typedef struct vkt_spirv_variable {
     uint32_t set, binding;
     bool is_buffer;     /* a storage buffer, and no array of these */
-    bool reads, writes; /* false: it is decorated NonReadable, or NonWritable */
+    bool reads, writes; /* `reads` is false for a NonReadable variable, `writes` for a NonWritable one */
 } vkt_spirv_variable;
 
 typedef struct vkt_spirv {
     uint32_t capabilities; /* bit c: the module declares capability c */
     uint32_t other;        /* 1 + number of a declared capability that VKT_CAPABILITIES lacks; 0: none */
     uint32_t local[3];     /* size of the work group; specialization constants have their defaults */
-    uint64_t shared_bytes; /* variables in shared memory, at least. An array whose size is computed counts once */
+    uint64_t shared_bytes; /* least size of all variables in shared memory. An array of computed length counts as one
+                            * element */
     uint32_t push_bytes;   /* end of the block of push constants; 0: there is none */
     uint32_t n_variables;
     vkt_spirv_variable variables[VKT_SPIRV_VARIABLES];

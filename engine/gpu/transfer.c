@@ -14,7 +14,7 @@
 #include "gpu/internal.h"
 
 #define SLOTS 16u
-#define RETIRED 64u /* a ring that replaces one in use is at least twice as large */
+#define RETIRED 64u /* more than enough: a ring that replaces one in use is at least twice as large */
 
 typedef struct slot {
     vkt_commands commands;
@@ -34,7 +34,8 @@ struct vkt_transfer {
     uint64_t head, tail; /* the ring is in use from tail to head */
     retired retired[RETIRED];
     uint32_t n_retired;
-    uint64_t full_bytes; /* memory in use when a ring was smaller than wanted; 0: never. Less in use: try again */
+    uint64_t full_bytes; /* memory in use when a ring was made smaller than wanted; 0: never. A larger ring is tried
+                          * again only if less memory is in use */
     slot slots[SLOTS];
     uint32_t newest; /* newest slot; the slot after it is the oldest */
     vkt_buffer *back;
@@ -78,7 +79,8 @@ static vkt_result create_largest(vkt_ctx *ctx, vkt_memory_kind kind, uint64_t by
     return r;
 }
 
-/* Returns whether a buffer of this size is to be created, and `now` destroyed. */
+/* Returns whether a buffer of `bytes` is to replace `now`. If a larger buffer found no memory before, it is tried again
+ * only if less memory is in use now. */
 static bool is_too_small(const vkt_ctx *ctx, const vkt_buffer *now, uint64_t bytes)
 {
     const uint64_t full_bytes = ctx->transfers->full_bytes;
@@ -202,7 +204,7 @@ static vkt_result ring_open(vkt_ctx *ctx, uint64_t bytes)
     VKT_TRY(ring_close(ctx));
     const vkt_result r = create_largest(ctx, VKT_MEMORY_UPLOAD, size, least, !t->back, "upload ring", &t->ring);
     if (!is_no_memory(r) || !t->back) return r;
-    vkt_buffer_destroy(ctx, &t->back); /* the memory for a small ring */
+    vkt_buffer_destroy(ctx, &t->back); /* this frees memory for a small ring */
     return create_largest(ctx, VKT_MEMORY_UPLOAD, least, least, true, "upload ring", &t->ring);
 }
 
@@ -298,7 +300,7 @@ static vkt_result back_open(vkt_ctx *ctx, uint64_t bytes)
     vkt_buffer_destroy(ctx, &t->back);
     const vkt_result r = create_largest(ctx, VKT_MEMORY_READBACK, size, least, !t->ring, "readback ring", &t->back);
     if (!is_no_memory(r) || !t->ring) return r;
-    VKT_TRY(ring_close(ctx)); /* the memory for a small buffer */
+    VKT_TRY(ring_close(ctx)); /* this frees memory for a small buffer */
     return create_largest(ctx, VKT_MEMORY_READBACK, least, least, true, "readback ring", &t->back);
 }
 

@@ -159,7 +159,7 @@ static bool read_digits(reader *r)
     return r->at > from;
 }
 
-/* Returns whether the integer of `n` characters fits int64_t. Its grammar is right. */
+/* Returns whether the integer of `n` characters fits int64_t. The caller has checked its grammar. */
 static bool fits(const char *text, size_t n)
 {
     int64_t value = 0;

@@ -74,8 +74,8 @@ typedef struct vkt_custom_shader {
     const void *push;                   /* push constants, the same in each run */
     size_t push_bytes;                  /* their size, a multiple of 4 */
     uint32_t groups[3];                 /* number of work groups along x, y, z; 0 counts as 1 if `groups[0]` is given */
-    uint64_t elements; /* instead of `groups`: one invocation along x for each of so many elements. The last work group
-                        * may have invocations beyond them */
+    uint64_t elements; /* instead of `groups`: a number of elements. Each element gets one invocation along x. The last
+                        * work group may have invocations beyond the last element */
     bool loops; /* the shader loops over the elements in strides of all invocations. Then the library may run fewer work
                  * groups than `elements` need. Without it, a number of work groups that the device cannot run is
                  * VKT_E_UNSUPPORTED */

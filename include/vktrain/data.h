@@ -132,8 +132,8 @@ typedef struct vkt_image_params {
     const vkt_dataset *classes_like;        /* a data set whose class numbers and names are used: the training set, for
                                              * instance, for a validation set. NULL: the classes that are found */
     /* Files. */
-    bool skip_broken;     /* leave broken and missing files out; else the call fails if it finds one. It does not find
-                           * all damage then: see vkt_dataset_from_image_table */
+    bool skip_broken;     /* leave broken and missing files out. Without skip_broken, the call fails if it finds such a
+                           * file, but it does not find all damage: see vkt_dataset_from_image_table */
     uint32_t *left_out;   /* gets the number of broken and missing files; may be NULL */
     uint64_t max_pixels;  /* an image with more pixels is broken; 0: the limit is 2^24 pixels plus 64 for each byte of
                            * the file, but at most 2^27 pixels, and 65535 pixels along a side */

@@ -36,8 +36,8 @@ extern "C" {
  *   Leading dimensions broadcast as in NumPy: they are aligned at the right, and dimensions that are 1 or missing
  *   repeat. An operand that is a single matrix is used for every batch without a copy. An operand that repeats in some
  *   dimensions and not in others is copied, for instance (B,1,M,K) by (B,H,K,N). Operands and result are ROWS.
- *   dA = dC op(B)^T and dB = op(A)^T dC. They are transposed if their operand is, and summed over the dimensions in
- *   which it repeats. The arithmetic is fp32, with two exceptions: see vkt_precision. */
+ *   dA = dC op(B)^T and dB = op(A)^T dC. Each is transposed if its operand is, and summed over the dimensions in which
+ *   its operand repeats. The arithmetic is f32, with the exceptions that vkt_precision describes. */
 VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool trans_a, bool trans_b);
 
 /* Applies a linear layer: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
@@ -391,7 +391,7 @@ typedef struct vkt_attention_params {
     bool causal;     /* query t uses keys 0 .. t only (torch: is_causal) */
     float dropout;   /* dropout probability of the weights; 0: none */
     vkt_tensor mask; /* f32, added to the scores; null: none. It broadcasts to (..,T,S), as (T,S) or (B,1,T,S) do
-                      * (torch: attn_mask). -infinity hides a key; a query with no visible key is NaN */
+                      * (torch: attn_mask). -infinity hides a key; the result of a query with no visible key is NaN */
 } vkt_attention_params;
 /* Computes scaled dot-product attention (torch.nn.functional.scaled_dot_product_attention):
  *   y = dropout(softmax(scale q k^T + mask)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal

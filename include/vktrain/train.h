@@ -223,12 +223,13 @@ VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
  * These must be the same: every op of the model and of the loss, with its attributes; the parameters, their groups, and
  * which of them are frozen; batch, no_shuffle, optimizer, schedule, precision, ema_decay, label_smoothing,
  * class_weights, dist.shards, dist.wire, and the names of the metrics; the training set, with mean, std and class
- * names; the validation set, without these. Features are compared by a hash of evenly spaced rows: at most 64 MiB of
- * them, and at most 256 rows if a source makes them. If both trainer and checkpoint have a text under the same name,
- * the two texts must be the same (call vkt_trainer_attach before this function). These may change, with a warning:
- * learning rate, the schedule's total, warmup and min_lr, and precision between f32 and f32-split. These may change
- * freely: stream, workers, recompute, profile and all of vkt_fit_params. The seed is the checkpoint's. A run that has
- * stopped early stays stopped, whatever the patience: vkt_trainer_fit then trains nothing and logs a warning. */
+ * names; the validation set, whose mean, std and class names may differ. Features are compared by a hash of evenly
+ * spaced rows: at most 64 MiB of them, and at most 256 rows if a source makes them. If both trainer and checkpoint have
+ * a text under the same name, the two texts must be the same (call vkt_trainer_attach before this function). These may
+ * change, with a warning: learning rate, the schedule's total, warmup and min_lr, and precision between f32 and
+ * f32-split. These may change freely: stream, workers, recompute, profile and all of vkt_fit_params. The seed is the
+ * checkpoint's. A run that has stopped early stays stopped, whatever the patience: vkt_trainer_fit then trains nothing
+ * and logs a warning. */
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
 /* Computes mean loss and accuracy (NaN: not measured) over a data set of the same sample shape (else VKT_E_SHAPE).
@@ -298,14 +299,14 @@ VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char
 /* Save and load the whole training state of a store, for programs that train without a trainer: values, moments, sums
  * of micro-batches, published values, clock, loss scale and accumulation. A run that goes on from the file gives the
  * same bits as one that never stopped. The file is a safetensors file with a checksum. It is replaced as a whole: after
- * a crash `path` has the old file or the new one. Both wait for submitted work. No run of vkt_step_budget may be in
- * progress, because the gradients of half a step are not saved. `host` may be NULL. Saving is VKT_E_DIVERGED, and the
- * old file stays, if a value is not finite. Loading sets all of the state or nothing, unless the device fails. The file
- * must have the store's parameters with their shapes, and the parts that the store has; more parts and parameters are
- * ignored, so a store for predictions can load it. VKT_E_STATE: the moments are of another optimizer, or the file ends
- * in the middle of a step of several micro-batches, and the store's steps have one. VKT_E_FORMAT: the file is damaged,
- * or no file of vkt_store_save_state. VKT_E_NOT_FOUND, VKT_E_SHAPE, VKT_E_UNSUPPORTED (another version), VKT_E_IO,
- * VKT_E_NOMEM. */
+ * a crash `path` has the old file or the new one. Both functions wait for submitted work. No run of vkt_step_budget may
+ * be in progress, because the gradients of half a step are not saved. `host` may be NULL. Saving is VKT_E_DIVERGED, and
+ * the old file stays, if a value is not finite. Loading sets all of the state or nothing, unless the device fails. The
+ * file must have the store's parameters with their shapes, and the parts that the store has; more parts and parameters
+ * are ignored, so a store for predictions can load it. VKT_E_STATE: the moments are of another optimizer, or the state
+ * was saved in the middle of a step of several micro-batches, and a step of the store has only one micro-batch.
+ * VKT_E_FORMAT: the file is damaged, or no file of vkt_store_save_state. VKT_E_NOT_FOUND, VKT_E_SHAPE,
+ * VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_store_save_state(const vkt_host *host, vkt_store *s, const char *path);
 VKT_API vkt_result vkt_store_load_state(const vkt_host *host, vkt_store *s, const char *path);
 
