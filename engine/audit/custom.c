@@ -16,9 +16,7 @@
 #define POISON 0x7fc5a5a5u /* a NaN. All memory holds it before the run */
 #define GRAIN 128          /* h: the width of the range of an input's numbers / GRAIN */
 #define ALLOWED 3e-3       /* tolerance, relative to the largest element of the gradient */
-#define BEND                                                                                       \
-    2e-2 /* relative to the same element: if the quotients or the one-sided slopes differ by more, \
-          * there may be a kink */
+#define BEND 2e-2          /* relative to the same element: a larger difference of two quotients may mean a kink */
 
 /* A value of the op with its numbers in row-major order. */
 typedef struct side {

@@ -130,7 +130,8 @@ static inline bool vkt_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
 }
 
 /* Computes FNV-1a, 64 bit (Fowler, Noll, Vo; draft-eastlake-fnv). `seed` is VKT_HASH_START, or the hash of the bytes
- * before these. It is for keys of caches and identities of data sets. It does not protect against damage or forgery. */
+ * before these. This hash is for keys of caches and identities of data sets. It does not protect against damage or
+ * forgery. */
 #define VKT_HASH_START 0xcbf29ce484222325ull
 uint64_t vkt_hash(uint64_t seed, const void *bytes, size_t n);
 

@@ -1,5 +1,5 @@
 /* base/paths.h - folders, and files that are opened by their path. A path is UTF-8. On Windows '/' and '\\' separate
- * its parts, and it may be longer than 260 characters.
+ * the parts of a path, and a path may be longer than 260 characters.
  *
  * A function that can fail returns 0 or an errno; vkt_error_text (system.h) gives its text. Nothing is logged. Threads:
  * any; one call at a time per object. */

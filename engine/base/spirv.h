@@ -61,8 +61,9 @@ typedef struct vkt_spirv {
 } vkt_spirv;
 
 /* Reads the module of `bytes` bytes. `entry`: the name of a compute entry point. Messages begin with `what`. *out is
- * zeros after an error. VKT_E_FORMAT: the bytes are no SPIR-V module. VKT_E_NOT_FOUND: it has no such entry point.
- * VKT_E_UNSUPPORTED: it is newer than version 1.6, or has more than VKT_SPIRV_VARIABLES resources. VKT_E_NOMEM. */
+ * zeros after an error. VKT_E_FORMAT: the bytes are no SPIR-V module. VKT_E_NOT_FOUND: the module has no such entry
+ * point. VKT_E_UNSUPPORTED: the module is newer than version 1.6, or has more than VKT_SPIRV_VARIABLES resources.
+ * VKT_E_NOMEM. */
 vkt_result vkt_spirv_read(const vkt_host *h, const char *what, const uint32_t *words, size_t bytes, const char *entry,
                           vkt_spirv *out);
 

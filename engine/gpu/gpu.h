@@ -92,7 +92,7 @@ struct vkt_ctx {
     vkt_tuned *tuned;             /* the array of limits.choices.tuned, which the context owns (kernel/tuning.h); NULL:
                                    * none */
     bool has_read_tuning;
-    bool lacks_tuning;    /* a GPU, and its tuning file could be used but is missing */
+    bool lacks_tuning;    /* tuning pays on this device, and its tuning file may be used but is missing */
     bool logged_no_split; /* record/program.c has logged that products of VKT_PRECISION_F32_SPLIT are not split */
     bool logged_tuning;   /* record/program.c has logged that a variant or tile of the tuning file is ignored */
     vkt_result lost;      /* VKT_OK, or VKT_E_DEVICE_LOST, which stays */

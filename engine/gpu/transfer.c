@@ -6,11 +6,12 @@
  * ring. Readback: one host-visible buffer of two halves. The host copies from one half while the device fills the
  * other.
  *
- * The ring and the readback buffer are created at the first use. A transfer that is larger than a quarter of the ring,
- * or than half of the readback buffer, makes a larger one, up to a limit (vkt_ctx_params.staging_bytes): a small
- * program needs little memory. If there is no memory for it, the pieces are smaller. A ring that is in use when a
- * larger one replaces it is freed later: the work that uses it may wait for what this thread does next. queue.c keeps
- * the order of pieces, and the order of pieces and compute work: see vkt_queue_submit. */
+ * The ring and the readback buffer are created at the first use. A transfer that is larger than a quarter of the ring
+ * replaces the ring by a larger one. A transfer that is larger than half of the readback buffer replaces that buffer by
+ * a larger one. The limit is vkt_ctx_params.staging_bytes. So a small program needs little memory. If there is no
+ * memory for a larger one, the pieces are smaller. A ring that is in use when it is replaced is freed later, because
+ * the work that uses it may wait for what this thread does next. queue.c keeps the order of pieces, and the order of
+ * pieces and compute work: see vkt_queue_submit. */
 #include "gpu/internal.h"
 
 #define SLOTS 16u

@@ -15,10 +15,11 @@ typedef struct vkt_json_error {
 } vkt_json_error;
 
 /* Checks that text[0 .. n) is one value: its grammar, UTF-8, and that each integer fits int64_t. Names of members may
- * repeat. Returns false, and fills in *e, if it is not. */
+ * repeat. Returns false, and fills in *e, if the text is not such a value. */
 bool vkt_json_check(const char *text, size_t n, vkt_json_error *e);
-/* Replaces a text in quotes, text[0 .. n), by what it means and a NUL, which is never longer. Returns false, and fills
- * in *e, if it is malformed; the bytes are undefined then. The text must not contain a NUL. */
+/* Replaces a text in quotes, text[0 .. n), by what it means and a NUL. The result is never longer than the text.
+ * Returns false, and fills in *e, if the text is malformed; the bytes are undefined then. The text must not contain a
+ * NUL. */
 bool vkt_json_decode(char *text, size_t n, vkt_json_error *e);
 /* Reads the list text[0 .. n), which vkt_json_check has accepted: writes its first `most` items to `items`, and the
  * number of all to *count. Returns false if the value is no list. An item that is no integer >= 0 becomes UINT64_MAX.

@@ -52,8 +52,8 @@ typedef struct vkt_value {
     vkt_dtype dtype;
     vkt_layout layout;
     vkt_role role;
-    bool keep;                   /* not overwritten until the end of the program */
-    bool state;                  /* PARAM: no gradient, no update; ops write it */
+    bool keep;                   /* vkt_keep: no other value gets its memory before the program is destroyed */
+    bool state;                  /* PARAM: made by vkt_state: ops write it, and it has no gradient and no update */
     bool written;                /* EXTERNAL: vkt_write writes it; no other node may use it */
     uint32_t producer;           /* index + 1 of the node whose output it is; 0: it is no output */
     uint32_t readers;            /* number of node inputs that refer to it */
@@ -61,7 +61,7 @@ typedef struct vkt_value {
                                   * vkt_root */
     uint64_t arena_offset_bytes; /* offset in the arena (PARAM and GRAD) or in the step state; else 0 */
     uint8_t group;               /* PARAM: number + 1 of its vkt_param_group; 0: no group */
-    bool frozen;                 /* PARAM: no gradient, no update */
+    bool frozen;                 /* PARAM: frozen by vkt_freeze: no gradient, no update */
     const void *data;            /* CONST: `bytes` bytes, owned by the graph or the lowering */
     uint64_t bytes;              /* physical size, including the padding of the batch */
     vkt_precision storage;       /* stored type of an f32 or f16 value in a lowering; always F32 in the
@@ -143,8 +143,8 @@ typedef struct vkt_field {
     double default_value; /* value of the elements if the text does not set them */
     const char *label;    /* for messages about two networks that differ in this member. NULL: the message shows the
                            * member's name and value. "": the message does not show the member, because it shows another
-                           * one that differs too. Else the member is a U32: the message shows this label, and the value
-                           * divided by 2^32 */
+                           * member that differs, too. Else the member is a U32: the message shows this label, and the
+                           * value divided by 2^32 */
 } vkt_field;
 #define VKT_FIELD(type, member, kind_, count_, default_)                                                           \
     {                                                                                                              \
@@ -459,8 +459,8 @@ vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint6
 /* Find and store scratch that the dispatches so far have filled from values of the graph, so that later nodes need not
  * compute it again. The key holds everything on which the content depends: ids of values, sizes, and the number of a
  * kernel, because different kernels use different contents. It has at most VKT_KEY_MAX bytes and no padding bytes. A
- * node with side effects may change values in place, so everything is forgotten after it. vkt_recall returns {0} if the
- * key is unknown. */
+ * node with side effects may change values in place, so everything is forgotten after such a node. vkt_recall returns
+ * {0} if the key is unknown. */
 vkt_tensor vkt_recall(const vkt_emit *e, const void *key, size_t bytes);
 void vkt_remember(vkt_emit *e, const void *key, size_t bytes, vkt_tensor t);
 void vkt_emit_error(vkt_emit *e, vkt_result r);

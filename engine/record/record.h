@@ -222,9 +222,9 @@ void vkt_given_record(const vkt_program *p, VkCommandBuffer cmd, uint32_t slot);
 vkt_result vkt_given_submit(vkt_program *p, const vkt_sync *sync, vkt_sync *rest);
 /* slices.c: frees the slices of vkt_step_budget. */
 void vkt_slices_free(vkt_program *p);
-/* Makes slices for this budget. `next` is the slice of the old slices that follows; *next becomes the slice that begins
- * at the same dispatch. Old slices may be pending. They keep their place until vkt_slices_turn finds that they are
- * done. */
+/* Makes slices for this budget. *next is the number of the old slice that comes next, and becomes the number of the new
+ * slice that begins at the same dispatch. Old slices may be pending. They keep their place until vkt_slices_turn finds
+ * that they are done. */
 vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next);
 /* Begins a frame: learns from all times that have arrived, and takes the other set. Makes other slices if the budget or
  * the times have changed much; if there is no memory for them, the step keeps its slices. Never waits. *ready is false

@@ -148,7 +148,7 @@ typedef struct vkt_array_params {
     const char *name;  /* for labels and messages; NULL: "array" */
 } vkt_array_params;
 /* Makes an array in device memory of the class VKT_MEM_DATA. VKT_E_ARG, VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY,
- * VKT_E_NOMEM; *out = NULL then. Owner: the caller. */
+ * VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
 VKT_API vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_array **out);
 VKT_API void vkt_array_destroy(vkt_array **a); /* call it after the programs that use it are destroyed */
 /* Replaces `bytes` bytes at `offset` (both multiples of 4). The write is ordered between the submissions before and
@@ -274,8 +274,8 @@ typedef enum vkt_precision {
 
 /* The values of a run that the device makes, for instance the number of samples that a shader found: 12 bytes in an
  * array of u32 (vkt_program_params.run_values). Each run of the program, in whatever way it is submitted or recorded,
- * reads them when it begins. The results have the same bits as with the same numbers in a vkt_run, whose lr, rows and
- * first are not used then.
+ * reads them when it begins. The results have the same bits as with the same numbers in a vkt_run. With run_values, the
+ * members lr, rows and first of vkt_run are not used.
  *
  * More rows than the batch count as the whole batch. 0 rows are no rows, unlike in a vkt_run: then gradients are 0, and
  * the learning rate counts as 0, so parameters stay as they are. The moments and t advance, as after a gradient of 0,

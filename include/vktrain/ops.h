@@ -601,11 +601,12 @@ VKT_API void vkt_report(vkt_graph *g, vkt_tensor loss, vkt_tensor correct);
 VKT_API vkt_tensor vkt_to_f32(vkt_graph *g, vkt_tensor x);
 
 /* Copies x, f32 or u32 in any layout, into an array, in row-major order. `external` is made by vkt_external with x's
- * shape and type, or for f32 with f16: then numbers are rounded to nearest, ties to even, and magnitudes from 65520 on
- * become infinity. Every run of a program does the copy, even if no op reads x. When the run is done, later submissions
- * can read the array. The copy has no gradient. A graph writes an array once and reads it nowhere, so no result depends
- * on the order of a read and a write. Therefore it is VKT_E_STATE if another op uses `external`, or if a program binds
- * the same array, or overlapping memory, to another external. VKT_E_ARG: `external` was not made by vkt_external. */
+ * shape. Its type is x's type, or f16 if x is f32. For f16, numbers are rounded to nearest, ties to even, and
+ * magnitudes from 65520 on become infinity. Every run of a program does the copy, even if no op reads x. When the run
+ * is done, later submissions can read the array. The copy has no gradient. A graph writes an array once and reads it
+ * nowhere, so no result depends on the order of a read and a write. Therefore it is VKT_E_STATE if another op uses
+ * `external`, or if a program binds the same array, or overlapping memory, to another external. VKT_E_ARG: `external`
+ * was not made by vkt_external. */
 VKT_API void vkt_write(vkt_graph *g, vkt_tensor x, vkt_tensor external);
 
 #ifdef __cplusplus

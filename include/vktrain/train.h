@@ -193,7 +193,7 @@ typedef struct vkt_fit_params {
  * fit. Another fit continues from these weights, with the optimizer's state of the last step. To continue from the last
  * weights, call vkt_trainer_resume with the checkpoint first.
  *
- * VKT_E_ARG for params that do not fit the trainer; nothing is changed then. VKT_E_STATE if the metric of
+ * VKT_E_ARG for params that do not fit the trainer; this error changes nothing. VKT_E_STATE if the metric of
  * VKT_MONITOR_METRIC was NaN in every epoch: then there is no best epoch, and the trainer has the weights of the last
  * step. VKT_E_STATE also if the ranks do not have the same run, data and state. After VKT_E_IO, VKT_E_FORMAT or another
  * error of a data source, and after VKT_E_NOMEM, the trainer has the weights of the last step, and another fit
@@ -263,8 +263,8 @@ typedef struct vkt_predictor_params {
 
 /* Builds the forward graph, its store and its program, and loads the weights. The device holds the weights, the data
  * and the activations of one batch, but neither gradients nor moments. VKT_E_ARG (the message names the field),
- * VKT_E_SHAPE, and the errors of vkt_program_create and vkt_store_load; *out = NULL then. Owner: the caller; destroy it
- * before the context. Threads: one at a time per predictor. */
+ * VKT_E_SHAPE, and the errors of vkt_program_create and vkt_store_load. After an error *out = NULL. Owner: the caller;
+ * destroy it before the context. Threads: one at a time per predictor. */
 VKT_API vkt_result vkt_predictor_create(vkt_ctx *ctx, const vkt_predictor_params *params, vkt_predictor **out);
 VKT_API void vkt_predictor_destroy(vkt_predictor **p); /* waits for its last run */
 /* Returns the number of elements of the model's output for one row: K for logits (B,K). */
@@ -403,7 +403,8 @@ VKT_API uint64_t vkt_trainer_seed(const vkt_trainer *t);       /* from the param
                                                                 * resumed */
 /* Returns in *lines the settings and data that a checkpoint must have in common with this run. Each line is
  * "name=value": batch, optimizer, schedule and others, and hashes of the data. The trainer owns the text, which does
- * not change. The first call reads the data sets: VKT_E_NOMEM, or the error of a source; *lines is NULL then. */
+ * not change. The first call reads the data sets: VKT_E_NOMEM, or the error of a source. After an error *lines is
+ * NULL. */
 VKT_API vkt_result vkt_trainer_identity(vkt_trainer *t, const char **lines);
 VKT_API double vkt_trainer_best_accuracy(const vkt_trainer *t); /* highest validation accuracy; NaN: none yet */
 VKT_API uint32_t vkt_trainer_best_epoch(const vkt_trainer *t);  /* by the fit's monitor; 0: there is none yet */

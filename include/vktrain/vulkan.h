@@ -73,8 +73,8 @@ typedef struct vkt_adopt_params {
 /* Makes a context on the application's device. Owner: the caller. Destroying the context waits for its own work and
  * leaves instance, device and queue as they are. VKT_E_ARG for a missing handle, a missing lock function or a family
  * without compute; VKT_E_FEATURE if the physical device is not usable, or if the device was made without required
- * features, which the message names; and the errors of vkt_ctx_create. *out = NULL then. Threads: as vkt_ctx_create. If
- * two contexts use one queue from different threads, they need lock_queue.
+ * features, which the message names; and the errors of vkt_ctx_create. After an error *out = NULL. Threads: as
+ * vkt_ctx_create. If two contexts use one queue from different threads, they need lock_queue.
  *
  * In `params` (may be NULL) device and validation are not used, and debug_names needs debug_utils. Cooperative matrices
  * are used if the device was made with VK_KHR_cooperative_matrix and the features cooperativeMatrix, shaderFloat16,
@@ -142,7 +142,7 @@ typedef struct vkt_step_progress {
                              * Calls with a budget of UINT64_MAX are not part of a frame */
     uint64_t measured_budget_ns; /* budget of that frame */
     uint64_t measured_frames; /* number of frames whose timestamps have arrived so far. If it has not changed since the
-                               * last call, measured_ns is of the same frame as then */
+                               * last call, measured_ns is of the same frame as after that call */
 } vkt_step_progress;
 /* Submits as many slices of a run as fit into *budget_ns by their measured times, and subtracts their expected time
  * from *budget_ns. The next call continues with the next slice. `run` is read when a run begins. A call stops at the
