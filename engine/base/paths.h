@@ -32,7 +32,7 @@ int vkt_folder_make(const char *path, bool is_private);
  * `path` is the same after the call. */
 void vkt_folder_make_above(char *path, bool is_private);
 
-/* Reads the names in a folder. */
+/* A reader of the names in a folder. */
 typedef struct vkt_folder vkt_folder;
 int vkt_folder_open(const char *path, vkt_folder **out);
 /* Sets *name to the next name, which is valid until the next call; NULL: there are no more. "." and ".." may be among

@@ -292,9 +292,9 @@ void vkt_timer_destroy(vkt_ctx *ctx, vkt_timer *t);
 void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, uint32_t count);
 void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i); /* writes timestamp i after earlier
                                                                                    * work */
-/* Records a copy of timestamps `first` and first + 1 to words 2 * first ... of a buffer, of 32 bits each. The host may
- * read the copies once it knows that the work is done (vkt_reached). Reading them never waits. vkt_timer_read waits on
- * lavapipe of Mesa 22.3. */
+/* Records a copy of timestamps `first` and first + 1 to a buffer of words of 64 bits: timestamp i goes to word i. The
+ * host may read the copies once it knows that the work is done (vkt_reached). Reading them never waits. vkt_timer_read
+ * waits on lavapipe of Mesa 22.3. */
 void vkt_timer_copy_pair(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, vkt_buffer *to);
 /* Returns the nanoseconds between two copied timestamps. */
 uint64_t vkt_timer_between(const vkt_ctx *ctx, uint64_t start, uint64_t end);

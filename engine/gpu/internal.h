@@ -89,8 +89,8 @@ vkt_result vkt_traits_fill(vkt_ctx *ctx, uint32_t vendor, VkDriverId driver, VkP
 /* Creates the timeline and the fence of a queue. Its handle and family must be set. */
 vkt_result vkt_queue_create(vkt_ctx *ctx, vkt_queue *q, const char *name);
 void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q); /* q may be zeroed; does not wait */
-/* Submits `cmd` (VK_NULL_HANDLE: only the barrier) to q, after `wait_value` on the timeline of `wait` (NULL: no other
- * queue). */
+/* Submits `cmd` (VK_NULL_HANDLE: only the barrier) to q. The device waits until the timeline of `wait` has reached
+ * `wait_value`; `wait` NULL: it waits for no other queue. */
 vkt_result vkt_queue_submit(vkt_ctx *ctx, vkt_queue *q, VkCommandBuffer cmd, const vkt_queue *wait, uint64_t wait_value,
                             const char *label, uint64_t *value);
 vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value);

@@ -64,7 +64,7 @@ static bool is_no_memory(vkt_result r)
 }
 
 /* Creates a buffer of `bytes`. If there is no memory for it, halves the size, but not below `least`. If there is no
- * memory for that either, fails, and logs it only if `must` is set. */
+ * memory for `least` bytes either, fails, and logs the failure only if `must` is set. */
 static vkt_result create_largest(vkt_ctx *ctx, vkt_memory_kind kind, uint64_t bytes, uint64_t least, bool must,
                                  const char *name, vkt_buffer **out)
 {

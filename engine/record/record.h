@@ -90,7 +90,7 @@ typedef struct vkt_slices {
                           * may be longer */
     double load;         /* slices take this many times the time that they took when they were made, because of other
                           * work on the device */
-    double last_load;    /* that of the newest frame alone */
+    double last_load;    /* `load` as the newest frame alone shows it */
     vkt_slice_set set[2];
     vkt_slice_set old[2];                     /* of slices that were replaced; they may be pending */
     uint32_t turn;                            /* set of this frame */

@@ -15,7 +15,7 @@ typedef struct fit {
     bool interrupted;     /* callbacks.stop returned true, on this rank or on another one */
     vkt_monitor monitor;  /* the monitor in use; never AUTO */
     bool nonfinite;       /* a loss or a weight of this epoch is not finite, and this was logged */
-    vkt_result written;   /* VKT_E_CHECKPOINT once a checkpoint could not be written */
+    vkt_result written;   /* VKT_OK; VKT_E_CHECKPOINT after a checkpoint could not be written */
     double median_ms;     /* median time of a step, at the end of the last complete epoch; 0: there is none yet */
 } fit;
 

@@ -235,8 +235,8 @@ VKT_API vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a)
  * `array` B and `other` A. */
 typedef struct vkt_binding {
     vkt_tensor tensor; /* made by vkt_external */
-    vkt_array *array;  /* of the same type, not smaller than the tensor, of the program's context. vkt_program_read and
-                        * vkt_program_buffer always use this one */
+    vkt_array *array;  /* an array of the program's context, of the tensor's type and not smaller than the tensor.
+                        * vkt_program_read and vkt_program_buffer always use this array */
     vkt_array *other;  /* the array in runs with vkt_run.swap; requirements as for `array`. NULL: these runs use
                         * `array`, too */
 } vkt_binding;

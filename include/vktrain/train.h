@@ -72,7 +72,7 @@ typedef struct vkt_metric_batch {
 typedef struct vkt_metric {
     const char *name;                                   /* 1 to 31 letters, digits and _. It names a column of the CSV,
                                                          * so no other column may have this name. Copied */
-    bool less_is_better;                                /* as the monitor: a smaller result is better */
+    bool less_is_better;                                /* for VKT_MONITOR_METRIC: a smaller result is better */
     void (*reset)(void *user);                          /* called before the first batch of an epoch; may be NULL */
     void (*add)(void *user, const vkt_metric_batch *b); /* called with each batch */
     double (*result)(void *user);                       /* called after the last batch; returns NaN if not measured */

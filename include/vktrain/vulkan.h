@@ -135,8 +135,8 @@ VKT_API vkt_result vkt_program_recorded_metrics(vkt_program *p, vkt_metrics *out
 typedef struct vkt_step_progress {
     uint64_t run_index;     /* the run in progress, or the run that this call completed */
     uint32_t slice, slices; /* next slice of the run, and number of slices; slice 0: no run is in progress */
-    uint64_t submitted_ns;  /* expected time of the work that this call submitted, from measurements. In the first two
-                             * runs, which have none, it is the budget */
+    uint64_t submitted_ns;  /* expected time of the work that this call submitted, from measurements. The first two runs
+                             * have no measurements; for them it is the budget */
     bool completed;         /* this call submitted the last slice of a run, so another run may begin in this frame */
     uint64_t measured_ns;   /* time that the device took for the newest frame whose timestamps have arrived; 0: none.
                              * Calls with a budget of UINT64_MAX are not part of a frame */

@@ -63,8 +63,10 @@ const char *vkt_error_text(int error, char buf[128])
 
 /* ---- time ---- */
 
-#define NS_PER_TICK 100u                           /* a FILETIME counts 100 ns .. */
-#define TICKS_TO_1970 UINT64_C(116444736000000000) /* .. since 1601-01-01 (Microsoft's description of FILETIME) */
+#define NS_PER_TICK 100u /* a FILETIME counts ticks of 100 ns */
+#define TICKS_TO_1970                                                                          \
+    UINT64_C(116444736000000000) /* ticks from the first one, 1601-01-01, to 1970 (Microsoft's \
+                                  * text) */
 
 static uint64_t ticks_of(FILETIME t)
 {
