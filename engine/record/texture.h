@@ -51,7 +51,7 @@ struct vkt_texture {
     vkt_array *array;
     VkImageView view;
     VkImage image;
-    VkImageSubresourceRange range; /* of the transfers of ownership: all aspects of the level and layer */
+    VkImageSubresourceRange range; /* the range of the transfers of ownership: all aspects of the level and layer */
     VkImageLayout layout;
     vkt_handover handover[2]; /* [0] releases the image, [1] acquires it; made at the first use */
     VkDescriptorPool pool;

@@ -67,8 +67,9 @@ static void learn(vkt_ctx *ctx, vkt_texture_slices *s)
     s->measured_budget_ns = s->budget_ns;
 }
 
-/* Returns how many slices the budget has room for, and their expected time. Before a time is known, it is one slice,
- * and the whole budget. If nothing is pending, one slice always fits: what is too long now is too long later, too. */
+/* Returns how many slices the budget has room for, and their expected time. Before a time is known, the results are one
+ * slice and the whole budget. If nothing is pending, one slice always fits: what is too long now is too long later,
+ * too. */
 static uint32_t fit(const vkt_texture_slices *s, uint64_t budget_ns, uint64_t *cost_ns)
 {
     const uint32_t left = s->series.n - s->next;
