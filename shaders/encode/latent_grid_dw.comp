@@ -1,7 +1,7 @@
 // latent_grid_dw.comp - gradient of latent_grid.comp by gathering: dgrid[f][v][u] = the sum of weight * dy over the texels
 // of the tile that read cell (v, u). A cell that no texel reads becomes 0.
-//   A lane owns a cell of a feature. It visits the texels that may read the cell, row by row, four at once. Texels that do
-//   not read it have the weight 0.
+//   A lane owns a cell of a feature. It visits the texels that read the cell, four neighbours at once. Those of the four
+//   that do not read it have the weight 0.
 // grid: x over cells in contiguous shares, y over features with a stride; any group count is right.
 // Deterministic: one lane sums in a fixed order.
 #version 460
@@ -15,67 +15,72 @@ layout(local_size_x_id = 0) in;
 layout(binding = LATENT_GRID, std430) writeonly buffer Grid { float grid[]; };
 VKT_IN4(LATENT_GRID_Y, dy4);
 
-// Returns (first, end): texels first .. end - 1 of a tile of `size` texels, which starts at texel `start` of the image, have
-// cell c as `first` (side 0) or as `second` (side 1). Cells at the edge of the grid also stand for those outside.
+const uvec4 FOUR = uvec4(0, 1, 2, 3);
+
+// Returns (first, end): texels first .. end - 1 of a tile of `size` texels read cell c. The tile starts at texel `start` of the
+// image. A cell at the edge of the grid also stands for those outside.
+//   CORNERS: they have c as cell `side` of Cells: 0 is `first`, 1 is `second`. Without CORNERS, `side` is not used.
 uvec2 readers(uint c, uint side, uint cells, uint start, uint size)
 {
-    const int begin = int(c * SCALE + SCALE / 2) - int(side * SCALE), from = int(min(start, 0x01000000u));
-    const bool at_left = c == 0, at_right = c == cells - 1;
-    const int low = at_left ? from : begin;
-    const int high = at_right ? from + int(size) : begin + int(SCALE);
+    const int begin = int(c * SCALE + SCALE / 2), width = int(SCALE), from = int(min(start, 0x01000000u));
+    int low = begin, high = begin + width;
+    if (CORNERS == 0 || side == 1) low -= width;
+    if (CORNERS == 1 && side == 1) high -= width;
+    if (c == 0) low = from;
+    if (c == cells - 1) high = from + int(size);
     return uvec2(clamp(ivec2(low, high) - from, ivec2(0), ivec2(size)));
 }
 
-// Returns the weights along one axis of four texels for cell c as `first` (side 0) or as `second` (side 1).
-vec4 weights(Cells t, uint c, uint side)
-{
-    const vec4 here = vec4(equal(side == 0 ? t.first : t.second, uvec4(c)));
-    return CORNERS == 1 ? here : here * (side == 0 ? 1.0 - t.fraction : t.fraction);
-}
-
-// Returns the texels that read cell c in either way.
-uvec2 all_readers(uint c, uint cells, uint start, uint size)
+// Returns whether a texel of the tile reads cell c in any way.
+bool is_read(uint c, uint cells, uint start, uint size)
 {
     const uvec2 first = readers(c, 0, cells, start, size), second = readers(c, 1, cells, start, size);
-    return uvec2(min(first.x, second.x), max(first.y, second.y));
+    return first.x < first.y || second.x < second.y;
+}
+
+// Returns the weights of four texels of the image in cell c, without CORNERS: 1 minus the distance from the cell's centre.
+vec4 weights(uvec4 texel, uint c, uint cells)
+{
+    ivec4 at = ivec4(2 * texel + 1) - int((2 * c + 1) * SCALE);
+    if (c == 0) at = max(at, ivec4(0));
+    if (c == cells - 1) at = min(at, ivec4(0));
+    return max(1.0 - abs(vec4(at)) / float(2 * SCALE), vec4(0.0));
+}
+
+// Returns 1 for each of the four texels that is in the range, else 0: the weights with CORNERS.
+vec4 inside(uvec4 texel, uvec2 range)
+{
+    return vec4(greaterThanEqual(texel, uvec4(range.x))) * vec4(lessThan(texel, uvec4(range.y)));
 }
 
 void main()
 {
     const uint row4 = pc.row4, n4 = pc.rows * row4, width = pc.width, height = pc.height, plane = height * width;
-    const uint y0 = origin[0], x0 = origin[1];
+    const uint y0 = origin[0], x0 = origin[1], features = pc.features, base = pc.grid_base, y_base = pc.y_base;
+    const uint sides = CORNERS == 1 ? 2 : 1;
     const uvec2 share = share_of(plane);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         const uint cv = i / width, cu = i % width;
-        uvec2 rows[2], columns[2];
-        if (CORNERS == 1) {
-            for (uint side = 0; side < 2; side++) {
-                rows[side] = readers(cv, side, height, y0, pc.rows);
-                columns[side] = readers(cu, side, width, x0, 4 * row4);
-            }
-        } else {
-            rows[0] = all_readers(cv, height, y0, pc.rows);
-            columns[0] = all_readers(cu, width, x0, 4 * row4);
+        if (!is_read(cv, height, y0, pc.rows) || !is_read(cu, width, x0, 4 * row4)) { // most cells of a large image
+            for (uint f = gl_WorkGroupID.y; f < features; f += gl_NumWorkGroups.y) grid[base + f * plane + i] = 0.0;
+            continue;
         }
-        for (uint f = gl_WorkGroupID.y; f < pc.features; f += gl_NumWorkGroups.y) {
+        for (uint f = gl_WorkGroupID.y; f < features; f += gl_NumWorkGroups.y) {
             float sum = 0.0;
-            for (uint k = 0; k < (CORNERS == 1 ? 4 : 1); k++) {
-                const uint side_v = k / 2, side_u = k % 2;
-                const uvec2 column = columns[side_u], row = rows[side_v];
-                const uint at = pc.y_base + (CORNERS == 1 ? 4 * f + k : f) * n4;
-                for (uint q = column.x / 4; q < (column.y + 3) / 4; q++) {
-                    const Cells u = cells_of(texels(x0, 4 * q + uvec4(0, 1, 2, 3)), width);
-                    vec4 wu = weights(u, cu, side_u);
-                    if (CORNERS == 0) wu += weights(u, cu, 1);
+            for (uint k = 0; k < sides * sides; k++) {
+                const uvec2 row = readers(cv, k / 2, height, y0, pc.rows), column = readers(cu, k % 2, width, x0, 4 * row4);
+                const uint at = y_base + (f * sides * sides + k) * n4;
+                for (uint q = row.x < row.y ? column.x / 4 : row4; 4 * q < column.y; q++) {
+                    const vec4 wu = CORNERS == 1 ? inside(4 * q + FOUR, column) : weights(texels(x0, 4 * q + FOUR), cu, width);
+                    vec4 line = vec4(0.0);
                     for (uint r = row.x; r < row.y; r++) {
-                        const Cells v = cells_of(texels(y0, uvec4(r)), height);
-                        float wv = weights(v, cv, side_v).x;
-                        if (CORNERS == 0) wv += weights(v, cv, 1).x;
-                        sum += wv * dot(wu, LOAD4(dy4, at + r * row4 + q));
+                        const vec4 dy = LOAD4(dy4, at + r * row4 + q);
+                        line += CORNERS == 1 ? dy : weights(texels(y0, uvec4(r)), cv, height).x * dy;
                     }
+                    sum += dot(wu, line);
                 }
             }
-            grid[pc.grid_base + f * plane + i] = sum;
+            grid[base + f * plane + i] = sum;
         }
     }
 }
