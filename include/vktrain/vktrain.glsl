@@ -93,6 +93,58 @@ uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
         }                                                                                            \
     }
 
+// ---- grids of latents: vkt_latent_grid of vkt_quantize ----
+
+// Computes, along one axis, the two cells around the centre of a texel in a grid of `cells` cells of `scale` texels each, and the
+// texel's distance from the first cell (0 to 1). Cells outside the grid become the nearest cell inside.
+void vkt_latent_cells(uint texel, uint scale, uint cells, out uvec2 cell, out float fraction)
+{
+    const uint at = 2u * texel + 1u + scale, next = at / (2u * scale);
+    cell = uvec2(max(next, 1u) - 1u, min(next, cells - 1u));
+    fraction = float(at - next * 2u * scale) / float(2u * scale);
+}
+
+// Returns x rounded to 2^bits levels in [0,1], as vkt_quantize without noise. bits = 0: x itself.
+float vkt_quantized(float x, uint bits)
+{
+    const float steps = float((1u << bits) - 1u);
+    return bits == 0u ? x : floor(steps * clamp(x, 0.0, 1.0) + 0.5) / steps;
+}
+#define VKT_LATENT(i, bits) vkt_quantized(VKT_FLOAT(i), bits)
+
+// VKT_LATENT_GRID defines a function that writes `features` features of a texel to y[at] and the elements behind it: the mean
+// of the four cells. VKT_LATENT_CORNERS defines one that writes the four cells of each feature. The grid starts at float `grid`.
+// size: (scale, rows, columns). texel: (column, row).
+#define VKT_LATENT_GRID(name, N)                                                                        \
+    void name(uint grid, uint features, uvec3 size, uint bits, uvec2 texel, uint at, inout float y[N])  \
+    {                                                                                                   \
+        uvec2 u, v;                                                                                     \
+        float fu, fv;                                                                                   \
+        vkt_latent_cells(texel.x, size.x, size.z, u, fu);                                               \
+        vkt_latent_cells(texel.y, size.x, size.y, v, fv);                                               \
+        VKT_LOOP for (uint f = 0u; f < features; f++) {                                                 \
+            const uint top = grid + (f * size.y + v.x) * size.z, bottom = grid + (f * size.y + v.y) * size.z;\
+            const float above = mix(VKT_LATENT(top + u.x, bits), VKT_LATENT(top + u.y, bits), fu);      \
+            const float under = mix(VKT_LATENT(bottom + u.x, bits), VKT_LATENT(bottom + u.y, bits), fu);\
+            y[at + f] = mix(above, under, fv);                                                          \
+        }                                                                                               \
+    }
+#define VKT_LATENT_CORNERS(name, N)                                                                     \
+    void name(uint grid, uint features, uvec3 size, uint bits, uvec2 texel, uint at, inout float y[N])  \
+    {                                                                                                   \
+        uvec2 u, v;                                                                                     \
+        float fu, fv;                                                                                   \
+        vkt_latent_cells(texel.x, size.x, size.z, u, fu);                                               \
+        vkt_latent_cells(texel.y, size.x, size.y, v, fv);                                               \
+        VKT_LOOP for (uint f = 0u; f < features; f++) {                                                 \
+            const uint top = grid + (f * size.y + v.x) * size.z, bottom = grid + (f * size.y + v.y) * size.z;\
+            y[at + 4u * f] = VKT_LATENT(top + u.x, bits);                                               \
+            y[at + 4u * f + 1u] = VKT_LATENT(top + u.y, bits);                                          \
+            y[at + 4u * f + 2u] = VKT_LATENT(bottom + u.x, bits);                                       \
+            y[at + 4u * f + 3u] = VKT_LATENT(bottom + u.y, bits);                                       \
+        }                                                                                               \
+    }
+
 // ---- frequencies: vkt_frequency ----
 
 // Computes sin(pi x) and cos(pi x). x is reduced to the distance from the nearest multiple of 1/2, which is at most 1/4, and

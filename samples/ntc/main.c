@@ -7,13 +7,16 @@
  *   material   reads and writes the images
  *   plan       chooses the grids for a number of bits
  *   train      uses the library: trains latents and network
- *   job, pack  the commands `pack` and `unpack` */
+ *   job, pack  the commands `pack` and `unpack`
+ *   render     draws textures, decoded in a fragment shader
+ *   view       the command `view` */
 #include <stdio.h>
 #include <string.h>
 
 #include "common/message.h"
 #include "ntc/pack.h"
 #include "ntc/set.h"
+#include "ntc/view.h"
 
 enum {
     OPT_BPPC = 512,
@@ -25,7 +28,11 @@ enum {
     OPT_ROUNDED,
     OPT_CHECKPOINT,
     OPT_EVERY,
-    OPT_RESUME
+    OPT_RESUME,
+    OPT_HEADLESS,
+    OPT_FRAMES,
+    OPT_SCREENSHOT,
+    OPT_BUDGET
 };
 
 static const struct argp_option options[] = {
@@ -43,6 +50,11 @@ static const struct argp_option options[] = {
     { "checkpoint", OPT_CHECKPOINT, "FILE", 0, "save the state of the training", 2 },
     { "checkpoint-every", OPT_EVERY, "N", 0, "steps between two checkpoints (500)", 2 },
     { "resume", OPT_RESUME, "FILE", 0, "go on from a checkpoint of the same command", 2 },
+    { "budget", OPT_BUDGET, "MS", 0, "view: training on the device in each frame of a window (8)", 3 },
+    { "headless", OPT_HEADLESS, "N", 0, "view: no window; N steps, then compare shader, library and CPU", 3 },
+    { "frames", OPT_FRAMES, "N", 0, "view: close the window after N frames", 3 },
+    { "screenshot", OPT_SCREENSHOT, "FILE", 0, "view: write the last picture as PNG; in a window it needs --frames",
+      3 },
     { 0 }
 };
 
@@ -61,6 +73,13 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_CHECKPOINT: o->checkpoint = text; break;
     case OPT_EVERY: o->checkpoint_every = option_integer(state, "checkpoint-every", text, 1, UINT64_MAX); break;
     case OPT_RESUME: o->resume = text; break;
+    case OPT_HEADLESS: o->headless = (uint32_t)option_integer(state, "headless", text, 1, 1000000000); break;
+    case OPT_FRAMES: o->frames = (uint32_t)option_integer(state, "frames", text, 1, 1000000000); break;
+    case OPT_SCREENSHOT: o->screenshot = text; break;
+    case OPT_BUDGET: o->budget_ms = option_number(state, "budget", text, 0.1, 1000); break;
+    case ARGP_KEY_END:
+        if (o->screenshot && !o->headless && !o->frames) argp_error(state, "--screenshot needs --headless or --frames");
+        break;
     default: return ARGP_ERR_UNKNOWN;
     }
     return 0;
@@ -73,6 +92,7 @@ static const struct {
 } commands[] = {
     { "pack", 1, NTC_MAX_TEXTURES, ntc_pack },
     { "unpack", 1, 1, ntc_unpack },
+    { "view", 1, NTC_MAX_TEXTURES, ntc_view },
 };
 
 /* Returns the number of the command, or -1 after a message. */
@@ -83,13 +103,13 @@ static int command_of(const train_options *t, const ntc_options *o)
         if (t->n_files - 1 < commands[i].least || t->n_files - 1 > commands[i].most)
             complain_of_usage("%s: want %u to %u files, got %u", commands[i].name, commands[i].least, commands[i].most,
                               t->n_files - 1);
-        else if (!o->output)
+        else if (!o->output && commands[i].run != ntc_view)
             complain_of_usage("%s: want an output: -o PATH", commands[i].name);
         else
             return i;
         return -1;
     }
-    complain_of_usage("want a command: pack IMAGE... -o FILE, or unpack FILE -o FOLDER");
+    complain_of_usage("want a command: pack IMAGE... -o FILE, unpack FILE -o FOLDER, view IMAGE..., or view FILE");
     return -1;
 }
 
@@ -101,7 +121,7 @@ int main(int argc, char **argv)
     };
     const train_cli cli = { .doc = "Compresses the textures of a material with a small network.",
                             .scope = TRAIN_NOTHING,
-                            .arguments = "pack IMAGE... -o FILE\nunpack FILE -o FOLDER",
+                            .arguments = "pack IMAGE... -o FILE\nunpack FILE -o FOLDER\nview IMAGE...\nview FILE",
                             .more = &more,
                             .input = &o };
     session s = { .o = { .seed = 1 } };

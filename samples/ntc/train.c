@@ -187,8 +187,17 @@ static float rate_of(const ntc_trainer *t, uint64_t step)
     return (float)(t->p.lr * (0.51 + 0.49 * cos(acos(-1) * done)));
 }
 
-/* Returns the first texel of the tile of a step. Each pass over the tiles has its own order. The last tiles of a row or
- * column end at the edge of the image. */
+/* Sets the first texel of a tile. The last tiles of a row or column end at the edge of the image. */
+static void tile_origin(const ntc_trainer *t, uint32_t tile, uint32_t origin[2])
+{
+    const uint32_t most[2] = { t->set->height - t->p.tile[0], t->set->width - t->p.tile[1] };
+    origin[0] = tile / t->columns * t->p.tile[0];
+    origin[1] = tile % t->columns * t->p.tile[1];
+    for (uint32_t i = 0; i < 2; i++)
+        if (origin[i] > most[i]) origin[i] = most[i];
+}
+
+/* Returns the first texel of the tile of a step. Each pass over the tiles has its own order. */
 static void place_tile(ntc_trainer *t, uint64_t step, uint32_t origin[2])
 {
     const uint64_t pass = step / t->tiles;
@@ -197,23 +206,39 @@ static void place_tile(ntc_trainer *t, uint64_t step, uint32_t origin[2])
         vkt_shuffle(t->order, t->tiles, t->p.seed, (uint32_t)(pass + 1));
         t->pass = pass + 1;
     }
-    const uint32_t tile = t->order[step % t->tiles],
-                   most[2] = { t->set->height - t->p.tile[0], t->set->width - t->p.tile[1] };
-    origin[0] = tile / t->columns * t->p.tile[0];
-    origin[1] = tile % t->columns * t->p.tile[1];
-    for (uint32_t i = 0; i < 2; i++)
-        if (origin[i] > most[i]) origin[i] = most[i];
+    tile_origin(t, t->order[step % t->tiles], origin);
+}
+
+static vkt_result write_tile(ntc_trainer *t)
+{
+    uint32_t origin[2];
+    place_tile(t, t->step, origin);
+    return vkt_array_write(t->origin, 0, origin, sizeof origin);
 }
 
 vkt_result ntc_trainer_step(ntc_trainer *t)
 {
-    uint32_t origin[2];
     if (t->step >= t->p.steps) return VKT_OK;
-    place_tile(t, t->step, origin);
-    TRY(vkt_array_write(t->origin, 0, origin, sizeof origin));
+    TRY(write_tile(t));
     TRY(vkt_program_run(t->programs[phase_of(t, t->step)], &(vkt_run){ .lr = rate_of(t, t->step) }, &t->run));
     t->has_run = true;
     t->step++;
+    return VKT_OK;
+}
+
+vkt_result ntc_trainer_slices(ntc_trainer *t, uint64_t budget_ns)
+{
+    vkt_step_progress progress = { .completed = true };
+    while (progress.completed && t->step < t->p.steps) {
+        if (!t->under_way) TRY(write_tile(t));
+        const vkt_run run = { .lr = rate_of(t, t->step) };
+        TRY(vkt_step_budget(t->programs[phase_of(t, t->step)], &run, NULL, &budget_ns, &progress));
+        t->under_way = progress.slice != 0;
+        if (!progress.completed) continue;
+        t->run = progress.run_index;
+        t->has_run = true;
+        t->step++;
+    }
     return VKT_OK;
 }
 
@@ -249,6 +274,56 @@ vkt_result ntc_trainer_load(ntc_trainer *t, const char *path)
 
 /* ---- the result ---- */
 
+/* Builds the graph that computes a tile without training. */
+static vkt_result make_inference(const ntc_trainer *t, ntc_graph *g, vkt_tensor *y)
+{
+    const vkt_host host = vkt_ctx_host(t->ctx);
+    const ntc_set *s = t->set;
+    TRY(vkt_graph_create(&host, &g->g));
+    TRY(vkt_builder_create(g->g, false, &g->b));
+    g->position = vkt_external(g->g, "position", VKT_F32, vkt_shape3(NTC_POSITION, s->height, s->width));
+    g->origin = vkt_external(g->g, "origin", VKT_U32, vkt_shape2(1, 2));
+    *y = network(t, g, false);
+    vkt_keep(g->g, *y);
+    return VKT_OK;
+}
+
+static vkt_result infer_tile(ntc_trainer *t, vkt_program *p, vkt_tensor y, uint32_t tile, float *values, uint8_t *out)
+{
+    const uint32_t rows = t->p.tile[0], columns = t->p.tile[1], C = t->set->channels;
+    uint32_t origin[2];
+    tile_origin(t, tile, origin);
+    TRY(vkt_array_write(t->origin, 0, origin, sizeof origin));
+    TRY(vkt_program_run(p, NULL, NULL));
+    TRY(vkt_program_read(p, y, values, (uint64_t)rows * columns * C * sizeof *values));
+    for (uint32_t n = 0; n < rows * columns; n++) {
+        uint8_t *texel = out + ((size_t)(origin[0] + n / columns) * t->set->width + origin[1] + n % columns) * C;
+        for (uint32_t c = 0; c < C; c++)
+            texel[c] = (uint8_t)(fminf(fmaxf(values[(size_t)n * C + c], 0), 1) * 255 + 0.5f);
+    }
+    return VKT_OK;
+}
+
+vkt_result ntc_trainer_infer(ntc_trainer *t, uint8_t *out)
+{
+    ntc_graph g = { 0 };
+    vkt_tensor y;
+    vkt_program *p = NULL;
+    float *values = malloc((size_t)t->p.tile[0] * t->p.tile[1] * t->set->channels * sizeof *values);
+    vkt_result r = values ? make_inference(t, &g, &y) : VKT_E_NOMEM;
+    if (r == VKT_OK) {
+        const vkt_binding arrays[] = { { g.position, t->position }, { g.origin, t->origin } };
+        const vkt_program_params params = { .name = "infer", .arrays = arrays, .n_arrays = 2 };
+        r = vkt_program_create(t->ctx, g.g, t->store, &params, &p);
+    }
+    for (uint32_t i = 0; r == VKT_OK && i < t->tiles; i++) r = infer_tile(t, p, y, i, values, out);
+    vkt_program_destroy(&p);
+    vkt_builder_destroy(&g.b);
+    vkt_graph_destroy(&g.g);
+    free(values);
+    return r;
+}
+
 static vkt_result read_parameter(ntc_trainer *t, const char *name, float *out)
 {
     uint32_t i;
@@ -268,6 +343,19 @@ static vkt_result round_latents(ntc_trainer *t, uint32_t i, ntc_grid *to)
     return r;
 }
 
+static vkt_result write_weights(ntc_trainer *t, const ntc_set *from)
+{
+    char name[16];
+    uint32_t at;
+    for (uint32_t i = 0; i < 2 * NTC_LAYERS; i++) {
+        const ntc_layer l = ntc_layer_of(from, i / 2);
+        ntc_weight_name(i / 2, i % 2, name);
+        if (!vkt_store_find(t->store, name, &at)) return VKT_E_NOT_FOUND;
+        TRY(vkt_store_write(t->store, at, VKT_PART_VALUE, from->weights + (i % 2 ? l.bias : l.weight)));
+    }
+    return VKT_OK;
+}
+
 vkt_result ntc_trainer_result(ntc_trainer *t, ntc_set *to)
 {
     char name[16];
@@ -280,5 +368,5 @@ vkt_result ntc_trainer_result(ntc_trainer *t, ntc_set *to)
         TRY(read_parameter(t, name, to->weights + l.bias));
     }
     for (size_t i = 0; i < ntc_weights(to); i++) to->weights[i] = ntc_half(to->weights[i]);
-    return VKT_OK;
+    return write_weights(t, to);
 }

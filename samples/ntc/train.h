@@ -36,10 +36,11 @@ typedef struct ntc_trainer {
     vkt_program *programs[NTC_PHASES];
     uint32_t *order; /* the tiles, shuffled */
     uint32_t tiles, columns;
-    uint64_t pass; /* number + 1 of the pass over all tiles that `order` has; 0: none */
-    uint64_t step; /* number of submitted steps */
-    uint64_t run;  /* number of the last run among those of its program */
-    bool has_run;  /* there was a run since the creation */
+    uint64_t pass;  /* number + 1 of the pass over all tiles that `order` has; 0: none */
+    uint64_t step;  /* number of submitted steps */
+    uint64_t run;   /* number of the last run among those of its program */
+    bool under_way; /* a part of a step was submitted */
+    bool has_run;   /* there was a run since the creation */
 } ntc_trainer;
 
 /* Creates all objects. `texels`: (y * width + x) * channels + c. `set` must outlive the trainer. Destroy it in any
@@ -53,10 +54,15 @@ vkt_result ntc_trainer_step(ntc_trainer *t);
 /* Sets *loss to the mean squared error of the last submitted step, for numbers from 0 to 1. NaN: there was none. Waits.
  */
 vkt_result ntc_trainer_loss(ntc_trainer *t, double *loss);
+/* Submits as many slices of steps as fit into the budget of a frame. */
+vkt_result ntc_trainer_slices(ntc_trainer *t, uint64_t budget_ns);
+/* Computes all texels on the device with the parameters in the store and rounded latents, as ntc_decode does. */
+vkt_result ntc_trainer_infer(ntc_trainer *t, uint8_t *out);
 /* Saves and loads the whole state. A training that goes on from it gives the same bits. */
 vkt_result ntc_trainer_save(ntc_trainer *t, const char *path);
 vkt_result ntc_trainer_load(ntc_trainer *t, const char *path);
-/* Writes the rounded latents and weights to `to`, a set of the same sizes. Waits for all steps. */
+/* Writes the rounded latents and weights to `to`, a set of the same sizes, and the rounded weights to the store. Waits
+ * for all steps. */
 vkt_result ntc_trainer_result(ntc_trainer *t, ntc_set *to);
 
 /* The names of the parameters in the store: latents of a grid, weight and bias of a layer. */
