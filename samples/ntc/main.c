@@ -45,8 +45,8 @@ static const struct argp_option options[] = {
       1 },
     { "hidden", OPT_HIDDEN, "N", 0, "numbers of a hidden layer (32)", 1 },
     { "tile", OPT_TILE, "N", 0, "texels of a tile along each side (128)", 1 },
-    { "lr", OPT_LR, "X", 0, "learning rate of the latents at the first step (0.02)", 1 },
-    { "rounded", OPT_ROUNDED, "X", 0, "share of the steps with rounded latents, at the end (0.4)", 1 },
+    { "lr", OPT_LR, "X", 0, "learning rate of the latents at the first step (0.05)", 1 },
+    { "rounded", OPT_ROUNDED, "X", 0, "share of the steps with rounded latents, at the end (0.15)", 1 },
     { "checkpoint", OPT_CHECKPOINT, "FILE", 0, "save the state of the training", 2 },
     { "checkpoint-every", OPT_EVERY, "N", 0, "steps between two checkpoints (500)", 2 },
     { "resume", OPT_RESUME, "FILE", 0, "go on from a checkpoint of the same command", 2 },
@@ -117,7 +117,7 @@ int main(int argc, char **argv)
 {
     static const struct argp more = { .options = options, .parser = on_option };
     ntc_options o = {
-        .bppc = 0.5, .steps = 2000, .hidden = 32, .tile = 128, .lr = 0.02f, .rounded = 0.4, .checkpoint_every = 500
+        .bppc = 0.5, .steps = 2000, .hidden = 32, .tile = 128, .lr = 0.05f, .rounded = 0.15, .checkpoint_every = 500
     };
     const train_cli cli = { .doc = "Compresses the textures of a material with a small network.",
                             .scope = TRAIN_NOTHING,
