@@ -95,8 +95,8 @@ uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
 
 // ---- grids of latents: vkt_latent_grid of vkt_quantize ----
 
-// Computes, along one axis, the two cells around the centre of a texel in a grid of `cells` cells of `scale` texels each, and the
-// texel's distance from the first cell (0 to 1). Cells outside the grid become the nearest cell inside.
+// Computes, along one axis, the two cells around the centre of a texel in a grid of `cells` cells of `scale` texels each, and
+// the texel's distance from the first cell (0 to 1). Cells outside the grid become the nearest cell inside.
 void vkt_latent_cells(uint texel, uint scale, uint cells, out uvec2 cell, out float fraction)
 {
     const uint at = 2u * texel + 1u + scale, next = at / (2u * scale);
@@ -113,8 +113,8 @@ float vkt_quantized(float x, uint bits)
 #define VKT_LATENT(i, bits) vkt_quantized(VKT_FLOAT(i), bits)
 
 // VKT_LATENT_GRID defines a function that writes `features` features of a texel to y[at] and the elements behind it: the mean
-// of the four cells. VKT_LATENT_CORNERS defines one that writes the four cells of each feature. The grid starts at float `grid`.
-// size: (scale, rows, columns). texel: (column, row).
+// of the four cells. VKT_LATENT_CORNERS defines one that writes the four cells of each feature. The grid starts at float
+// `grid`. size: (scale, rows, columns). texel: (column, row). bits: see vkt_quantized.
 #define VKT_LATENT_GRID(name, N)                                                                        \
     void name(uint grid, uint features, uvec3 size, uint bits, uvec2 texel, uint at, inout float y[N])  \
     {                                                                                                   \

@@ -40,7 +40,8 @@ static void read_inputs(const ntc_set *s, uint32_t x, uint32_t y, float *in)
             }
         }
     }
-    const between v = find(y, s->grids[0].scale, s->grids[0].height), u = find(x, s->grids[0].scale, s->grids[0].width);
+    const uint32_t scale = ntc_place_scale(s);
+    const between v = find(y, scale, s->height), u = find(x, scale, s->width); /* only the fractions count */
     in[0] = 2 * u.fraction - 1;
     in[1] = 2 * v.fraction - 1;
     in[2] = in[0] * in[1];

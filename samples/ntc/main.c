@@ -53,8 +53,7 @@ static const struct argp_option options[] = {
     { "budget", OPT_BUDGET, "MS", 0, "view: training on the device in each frame of a window (8)", 3 },
     { "headless", OPT_HEADLESS, "N", 0, "view: no window; N steps, then compare shader, library and CPU", 3 },
     { "frames", OPT_FRAMES, "N", 0, "view: close the window after N frames", 3 },
-    { "screenshot", OPT_SCREENSHOT, "FILE", 0, "view: write the last picture as PNG; in a window it needs --frames",
-      3 },
+    { "screenshot", OPT_SCREENSHOT, "FILE", 0, "view: write the last frame as PNG; in a window it needs --frames", 3 },
     { 0 }
 };
 

@@ -15,9 +15,8 @@ typedef struct profile {
 } profile;
 
 static const profile profiles[] = {
-    { 0.3, { .scale = 4, .bits = 4, .corners = true }, { .scale = 8, .bits = 4 }, 1.0 },
-    { 0.75, { .scale = 4, .bits = 4, .corners = true }, { .scale = 8, .bits = 4 }, 0.75 },
-    { 1e9, { .scale = 2, .bits = 4 }, { .scale = 4, .bits = 4, .corners = true }, 1.0 },
+    { 0.3, { .scale = 4, .bits = 4, .corners = true }, { .scale = 8, .bits = 4 }, 2.0 },
+    { 1e9, { .scale = 2, .bits = 2 }, { .scale = 4, .bits = 4, .corners = true }, 1.0 },
 };
 
 double plan_bppc(const ntc_set *s)

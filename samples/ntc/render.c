@@ -42,6 +42,7 @@ static vkt_result make_facts(renderer *r, const ntc_set *s, const parameters *p)
     facts[NTC_FACT_WIDTH] = s->width;
     facts[NTC_FACT_HEIGHT] = s->height;
     facts[NTC_FACT_GRIDS] = s->n_grids;
+    facts[NTC_FACT_PLACE] = ntc_place_scale(s);
     for (uint32_t i = 0; i < s->n_grids; i++) {
         const ntc_grid *g = &s->grids[i];
         const uint32_t of[] = { g->scale, g->height, g->width, g->features, g->bits, g->corners, p->grids[i] };

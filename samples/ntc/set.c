@@ -27,6 +27,14 @@ uint32_t ntc_inputs(const ntc_set *s)
     return n;
 }
 
+uint32_t ntc_place_scale(const ntc_set *s)
+{
+    uint32_t scale = 0;
+    for (uint32_t i = 0; i < s->n_grids; i++)
+        if (s->grids[i].corners && s->grids[i].scale > scale) scale = s->grids[i].scale;
+    return scale ? scale : s->grids[0].scale;
+}
+
 ntc_layer ntc_layer_of(const ntc_set *s, uint32_t i)
 {
     ntc_layer l = { .in = ntc_inputs(s), .out = s->hidden };

@@ -8,7 +8,7 @@ enum {
     NTC_MAX_TEXTURES = 8,
     NTC_MAX_GRIDS = 3,
     NTC_MAX_INPUTS = 128, /* of the network: VKT_MLP_MAX_WIDTH */
-    NTC_POSITION = 3,     /* inputs for the position of a texel inside its cell of grid 0 */
+    NTC_POSITION = 3,     /* inputs for the position of a texel inside a cell: see ntc_place_scale */
     NTC_LAYERS = 3,
     NTC_MAX_SIDE = 8192,
     NTC_NAME = 28
@@ -42,6 +42,9 @@ typedef struct ntc_layer {
 } ntc_layer;
 
 uint32_t ntc_inputs(const ntc_set *s); /* returns the number of inputs of the network */
+/* Returns the texels of the cell for whose inside the network gets the position: those of the coarsest grid with
+ * corners, or of the first grid. */
+uint32_t ntc_place_scale(const ntc_set *s);
 ntc_layer ntc_layer_of(const ntc_set *s, uint32_t i);
 size_t ntc_weights(const ntc_set *s); /* returns the number of weights and biases */
 size_t ntc_latents(const ntc_grid *g);

@@ -34,7 +34,7 @@ static vkt_result make_texels(ntc_trainer *t, const uint8_t *texels)
     return r;
 }
 
-/* Returns the place of a texel in its cell of grid 0 along an axis, from -1 to 1. */
+/* Returns the place of a texel inside a cell along an axis, from -1 to 1. */
 static float place(uint32_t x, uint32_t scale)
 {
     return 2 * (float)((2 * x + 1 + scale) % (2 * scale)) / (float)(2 * scale) - 1;
@@ -46,9 +46,10 @@ static vkt_result make_position(ntc_trainer *t)
     const ntc_set *s = t->set;
     const size_t pixels = (size_t)s->width * s->height;
     float *planes = malloc(pixels * NTC_POSITION * sizeof *planes);
+    const uint32_t scale = ntc_place_scale(s);
     for (size_t i = 0; planes && i < pixels; i++) {
-        planes[i] = place((uint32_t)(i % s->width), s->grids[0].scale);
-        planes[pixels + i] = place((uint32_t)(i / s->width), s->grids[0].scale);
+        planes[i] = place((uint32_t)(i % s->width), scale);
+        planes[pixels + i] = place((uint32_t)(i / s->width), scale);
         planes[2 * pixels + i] = planes[i] * planes[pixels + i];
     }
     const vkt_shape shape = vkt_shape3(NTC_POSITION, s->height, s->width);

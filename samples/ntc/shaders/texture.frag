@@ -34,8 +34,8 @@ void decode(uvec2 texel, out float y[CHANNELS])
     }
     uvec2 cell;
     float u, v;
-    vkt_latent_cells(texel.x, facts[NTC_FACT_GRID], facts[NTC_FACT_GRID + 2], cell, u);
-    vkt_latent_cells(texel.y, facts[NTC_FACT_GRID], facts[NTC_FACT_GRID + 1], cell, v);
+    vkt_latent_cells(texel.x, facts[NTC_FACT_PLACE], facts[NTC_FACT_WIDTH], cell, u); // only the fractions count
+    vkt_latent_cells(texel.y, facts[NTC_FACT_PLACE], facts[NTC_FACT_HEIGHT], cell, v);
     x[n] = 2.0 * u - 1.0;
     x[n + 1] = 2.0 * v - 1.0;
     x[n + 2] = x[n] * x[n + 1];
