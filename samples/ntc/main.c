@@ -7,6 +7,7 @@
  *   material   reads and writes the images
  *   plan       chooses the grids for a number of bits
  *   train      uses the library: trains latents and network
+ *   dds        writes latents as block-compressed textures
  *   job, pack  the commands `pack` and `unpack`
  *   render     draws textures, decoded in a fragment shader
  *   view       the command `view` */
@@ -32,7 +33,8 @@ enum {
     OPT_HEADLESS,
     OPT_FRAMES,
     OPT_SCREENSHOT,
-    OPT_BUDGET
+    OPT_BUDGET,
+    OPT_DDS
 };
 
 static const struct argp_option options[] = {
@@ -47,6 +49,7 @@ static const struct argp_option options[] = {
     { "tile", OPT_TILE, "N", 0, "texels of a tile along each side (128)", 1 },
     { "lr", OPT_LR, "X", 0, "learning rate of the latents at the first step (0.05)", 1 },
     { "rounded", OPT_ROUNDED, "X", 0, "share of the steps with rounded latents, at the end (0.15)", 1 },
+    { "dds", OPT_DDS, NULL, 0, "unpack: write the latents as BC4 blocks, too, and decode those: gridN.dds", 1 },
     { "checkpoint", OPT_CHECKPOINT, "FILE", 0, "save the state of the training", 2 },
     { "checkpoint-every", OPT_EVERY, "N", 0, "steps between two checkpoints (500)", 2 },
     { "resume", OPT_RESUME, "FILE", 0, "go on from a checkpoint of the same command", 2 },
@@ -72,6 +75,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_CHECKPOINT: o->checkpoint = text; break;
     case OPT_EVERY: o->checkpoint_every = option_integer(state, "checkpoint-every", text, 1, UINT64_MAX); break;
     case OPT_RESUME: o->resume = text; break;
+    case OPT_DDS: o->dds = true; break;
     case OPT_HEADLESS: o->headless = (uint32_t)option_integer(state, "headless", text, 1, 1000000000); break;
     case OPT_FRAMES: o->frames = (uint32_t)option_integer(state, "frames", text, 1, 1000000000); break;
     case OPT_SCREENSHOT: o->screenshot = text; break;

@@ -11,6 +11,7 @@
 #include "common/message.h"
 #include "common/report.h"
 #include "graphics/vk.h"
+#include "ntc/dds.h"
 #include "ntc/job.h"
 #include "ntc/material.h"
 
@@ -105,6 +106,7 @@ vkt_result ntc_unpack(session *s, const ntc_options *o)
         complain("%s: %s", o->output, strerror(errno));
         r = VKT_E_IO;
     }
+    if (r == VKT_OK && o->dds) r = dds_write(&set, o->output);
     if (r == VKT_OK) r = ntc_decode(&set, texels);
     if (r == VKT_OK) r = material_write(&set, texels, o->output);
     free(texels);

@@ -86,7 +86,41 @@ static double member(const json_t *o, const char *key)
     return json_number_value(json_object_get(o, key));
 }
 
+/* Returns a word of a file, and the file's size in *bytes. */
+static uint32_t word_of(const rig *r, const char *file, size_t word, size_t *bytes)
+{
+    static uint8_t all[1 << 16];
+    FILE *f = fopen(vkt_temp_dir_file(&r->dir, file), "rb");
+    assert_non_null(f);
+    *bytes = fread(all, 1, sizeof all, f);
+    fclose(f);
+    assert_true(4 * word + 4 <= *bytes);
+    const uint8_t *p = all + 4 * word;
+    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
 /* ---- tests ---- */
+
+/* Two bits have four levels, which the eight of BC4 nearly meet: so the same images come back. Four bits lose a
+ * little. */
+static void latents_are_written_as_blocks(void **state)
+{
+    rig *r = rig_of(state);
+    size_t bytes;
+    draw_textures(r);
+    EXPECT(r, 0, "", "pack", "-q", IMAGES, "-o", "a.vtc", "--hidden", "8", "--grids", "2:3:2,8:2:4", "--steps", "300");
+    EXPECT(r, 0, "", "unpack", "a.vtc", "-o", "plain");
+    EXPECT(r, 0, "", "unpack", "a.vtc", "-o", "blocks", "--dds");
+    const double plain = psnr_of(r, "plain/colour.png", 0), blocks = psnr_of(r, "blocks/colour.png", 0);
+    print_message("%.2f dB, with BC4 %.2f dB\n", plain, blocks);
+    assert_true(plain > 15 && blocks > plain - 3);
+    assert_int_equal(word_of(r, "blocks/grid0.dds", 0, &bytes), 0x20534444);
+    assert_int_equal(bytes, 148 + 3 * 5 * 5 * 8); /* 20 x 18 cells */
+    assert_int_equal(word_of(r, "blocks/grid0.dds", 3, &bytes), HEIGHT / 2);
+    assert_int_equal(word_of(r, "blocks/grid0.dds", 4, &bytes), WIDTH / 2);
+    assert_int_equal(word_of(r, "blocks/grid1.dds", 35, &bytes), 2);
+    assert_int_equal(bytes, 148 + 2 * 2 * 2 * 8); /* 5 x 5 cells */
+}
 
 static void textures_come_back_as_the_report_says(void **state)
 {
@@ -103,7 +137,7 @@ static void textures_come_back_as_the_report_says(void **state)
         const double psnr = psnr_of(r, files[i], i);
         print_message("%s: %.2f dB\n", files[i], psnr);
         assert_true(fabs(psnr - member(t, "psnr")) < 1e-6);
-        assert_true(psnr > 20);
+        assert_true(psnr > 15);
         assert_true(member(t, "channels") == (i ? 1 : 3));
     }
     json_decref(o);
@@ -148,7 +182,7 @@ static void shader_library_and_decoder_agree(void **state)
            "report");
     json_t *o = program_json(r, "report");
     print_message("%.2f dB\n", member(o, "psnr"));
-    assert_true(member(o, "psnr") > 18);
+    assert_true(member(o, "psnr") > 14);
     assert_true(member(o, "difference_decoder") <= 1 && member(o, "difference_library") <= 1);
     json_decref(o);
     assert_true(program_wrote(r, "shot.png"));
@@ -247,6 +281,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(textures_come_back_as_the_report_says),
         rig_test(the_same_run_gives_the_same_file_also_after_a_kill),
+        rig_test(latents_are_written_as_blocks),
         rig_test(shader_library_and_decoder_agree),
         rig_test(damaged_files_are_refused),
         rig_test(errors_are_explained),
