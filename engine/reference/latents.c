@@ -16,9 +16,10 @@ static size_t inside(double cell, size_t cells)
     return (size_t)fmin(fmax(cell, 0), (double)cells - 1);
 }
 
-static around find(uint32_t origin, size_t offset, size_t cells, uint32_t scale)
+/* Finds the cells around texel `offset` of a tile of `size` texels. */
+static around find(uint32_t origin, size_t offset, uint32_t size, size_t cells, uint32_t scale)
 {
-    const double texel = fmin((double)origin + (double)offset, (double)cells * scale - 1);
+    const double texel = fmin(origin, (double)cells * scale - size) + (double)offset;
     const double u = (texel + 0.5) / scale - 0.5, first = floor(u);
     return (around){ { inside(first, cells), inside(first + 1, cells) }, { 1 - (u - first), u - first } };
 }
@@ -30,8 +31,8 @@ static void each(const vkt_ref_call *c, void (*fn)(const vkt_ref_call *c, size_t
     const vkt_shape grid = c->in[0].shape;
     const size_t F = grid.dim[0], H = grid.dim[1], W = grid.dim[2];
     for (size_t n = 0; n < (size_t)a->tile[0] * a->tile[1]; n++) {
-        const around v = find(c->in[1].u[0], n / a->tile[1], H, a->scale);
-        const around u = find(c->in[1].u[1], n % a->tile[1], W, a->scale);
+        const around v = find(c->in[1].u[0], n / a->tile[1], a->tile[0], H, a->scale);
+        const around u = find(c->in[1].u[1], n % a->tile[1], a->tile[1], W, a->scale);
         for (size_t f = 0; f < F; f++)
             for (size_t k = 0; k < 4; k++) {
                 const size_t cell = (f * H + v.c[k / 2]) * W + u.c[k % 2];
@@ -86,7 +87,8 @@ static void quantize_forward(const vkt_ref_call *c)
     const double steps = ldexp(1, (int)a->bits) - 1;
     for (size_t i = 0; i < vkt_ref_count(c->in[0].shape); i++) {
         const double x = c->in[0].f[i], at = c->constant ? c->constant[i] : x, t = at < 0 ? 0 : at > 1 ? 1 : at;
-        c->out[0].f[i] = (a->noise ? t + (noise(c, i) - 0.5) / steps : floor(steps * t + 0.5) / steps) + (x - at);
+        const float scaled = (float)steps * (float)t, up = scaled + 0.5f; /* in float32: the last bit decides */
+        c->out[0].f[i] = (a->noise ? t + (noise(c, i) - 0.5) / steps : floor((double)up) / steps) + (x - at);
     }
 }
 

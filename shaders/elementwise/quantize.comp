@@ -38,7 +38,10 @@ bool noise;
 vec4 result(uint i)
 {
     const vec4 x = LOAD4(x4, i), t = mix(clamp(x, 0.0, 1.0), x, isnan(x)); // clamp(NaN) may be a number
-    if (!noise) return floor(steps * t + 0.5) / steps;
+    if (!noise) {
+        precise const vec4 scaled = steps * t, up = scaled + 0.5; // two roundings, as in the reference: no fused multiply-add
+        return floor(up) / steps;
+    }
     const uvec4 w = philox4x32(uvec4(begin4 + i, draw, salt, 8u), key);
     return t + (vec4(w >> 8) / 16777216.0 - 0.5) / steps;
 }

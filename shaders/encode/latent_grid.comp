@@ -22,11 +22,12 @@ vec4 four(uint at, uvec4 column)
 
 void main()
 {
-    const uint row4 = pc.row4, n4 = pc.rows * row4, width = pc.width, plane = pc.height * width, y0 = origin[0], x0 = origin[1];
+    const uint row4 = pc.row4, n4 = pc.rows * row4, width = pc.width, plane = pc.height * width, size = 4 * row4;
+    const uint y0 = start_of(0, pc.rows, pc.height), x0 = start_of(1, size, width);
     const uvec2 share = share_of(n4);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
-        const Cells v = cells_of(texels(y0, uvec4(i / row4)), pc.height);
-        const Cells u = cells_of(texels(x0, 4 * (i % row4) + uvec4(0, 1, 2, 3)), width);
+        const Cells v = cells_of(uvec4(y0 + i / row4), pc.height);
+        const Cells u = cells_of(x0 + 4 * (i % row4) + uvec4(0, 1, 2, 3), width);
         for (uint f = gl_WorkGroupID.y; f < pc.features; f += gl_NumWorkGroups.y) {
             const uint top = pc.grid_base + f * plane + v.first.x * width, bottom = top + (v.second.x - v.first.x) * width;
             const vec4 a = four(top, u.first);

@@ -22,7 +22,7 @@ const uvec4 FOUR = uvec4(0, 1, 2, 3);
 //   CORNERS: they have c as cell `side` of Cells: 0 is `first`, 1 is `second`. Without CORNERS, `side` is not used.
 uvec2 readers(uint c, uint side, uint cells, uint start, uint size)
 {
-    const int begin = int(c * SCALE + SCALE / 2), width = int(SCALE), from = int(min(start, 0x01000000u));
+    const int begin = int(c * SCALE + SCALE / 2), width = int(SCALE), from = int(start);
     int low = begin, high = begin + width;
     if (CORNERS == 0 || side == 1) low -= width;
     if (CORNERS == 1 && side == 1) high -= width;
@@ -56,7 +56,8 @@ vec4 inside(uvec4 texel, uvec2 range)
 void main()
 {
     const uint row4 = pc.row4, n4 = pc.rows * row4, width = pc.width, height = pc.height, plane = height * width;
-    const uint y0 = origin[0], x0 = origin[1], features = pc.features, base = pc.grid_base, y_base = pc.y_base;
+    const uint y0 = start_of(0, pc.rows, height), x0 = start_of(1, 4 * row4, width);
+    const uint features = pc.features, base = pc.grid_base, y_base = pc.y_base;
     const uint sides = CORNERS == 1 ? 2 : 1;
     const uvec2 share = share_of(plane);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
@@ -71,11 +72,11 @@ void main()
                 const uvec2 row = readers(cv, k / 2, height, y0, pc.rows), column = readers(cu, k % 2, width, x0, 4 * row4);
                 const uint at = y_base + (f * sides * sides + k) * n4;
                 for (uint q = row.x < row.y ? column.x / 4 : row4; 4 * q < column.y; q++) {
-                    const vec4 wu = CORNERS == 1 ? inside(4 * q + FOUR, column) : weights(texels(x0, 4 * q + FOUR), cu, width);
+                    const vec4 wu = CORNERS == 1 ? inside(4 * q + FOUR, column) : weights(x0 + 4 * q + FOUR, cu, width);
                     vec4 line = vec4(0.0);
                     for (uint r = row.x; r < row.y; r++) {
                         const vec4 dy = LOAD4(dy4, at + r * row4 + q);
-                        line += CORNERS == 1 ? dy : weights(texels(y0, uvec4(r)), cv, height).x * dy;
+                        line += CORNERS == 1 ? dy : weights(uvec4(y0 + r), cv, height).x * dy;
                     }
                     sum += dot(wu, line);
                 }

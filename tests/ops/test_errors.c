@@ -270,6 +270,7 @@ static void touch(vkt_graph *g, const char *order)
     X(latent_grid_type, VKT_E_DTYPE, "origin u32", vkt_latent_grid(g, F(3, 2, 5, 4), F(2, 1, 2), &(vkt_latent_grid_params){ { 4, 4 } })) \
     X(latent_grid_tile, VKT_E_ARG, "got 4 x 6", vkt_latent_grid(g, F(3, 2, 5, 4), U(2, 1, 2), &(vkt_latent_grid_params){ { 4, 6 } })) \
     X(latent_grid_none, VKT_E_ARG, "got 0 x 0", vkt_latent_grid(g, F(3, 2, 5, 4), U(2, 1, 2), NULL)) \
+    X(latent_grid_large, VKT_E_ARG, "at most 5 x 4 texels, got 6 x 4", vkt_latent_grid(g, F(3, 2, 5, 4), U(2, 1, 2), &(vkt_latent_grid_params){ { 6, 4 } })) \
     X(latent_grid_scale, VKT_E_ARG, "scale 4194304", vkt_latent_grid(g, F(3, 2, 5, 4), U(2, 1, 2), &(vkt_latent_grid_params){ { 4, 4 }, 4194304 })) \
     X(quantize_none, VKT_E_ARG, "1 to 16 bits", vkt_quantize(g, F(1, 4), 0, false)) \
     X(quantize_bits, VKT_E_ARG, "got 17", vkt_quantize(g, F(1, 4), 17, true)) \

@@ -41,9 +41,10 @@ static void emit_features(const vkt_node *n, vkt_emit *e, const vkt_latent_grid_
     const uint64_t plane = (uint64_t)grid[1] * grid[2], row = (uint64_t)many * 4 * n4;
     const uint32_t spec[] = { lanes, [LATENT_GRID_SPEC_SCALE] = a->scale, [LATENT_GRID_SPEC_CORNERS] = a->corners };
     const uint64_t fit = vkt_steps_in(e->lim->max_storage_range_bytes, 4 * VKT_MAX(plane, row), grid[0]);
-    /* An invocation visits at most 2 scale + 1 rows of scale / 2 + 2 vec4s, in each of its items. A cell at the edge of
-     * the grid may stand for the whole tile. */
-    const uint64_t visits = is_gradient ? (uint64_t)a->tile[0] * (a->tile[1] / 4 + 2) * many : 1;
+    /* For each of its features, an invocation of the gradient visits at most 2 scale rows and scale / 2 + 2 vec4s of
+     * each, or with corners four times 1.5 scale rows and fewer vec4s. */
+    const uint64_t rows = VKT_MIN(2ull * a->scale, a->tile[0]), quads = VKT_MIN(a->scale / 2 + 3, a->tile[1] / 4 + 2);
+    const uint64_t visits = vkt_div_up(grid[0], MOST_FEATURE_GROUPS) * (is_gradient ? many * rows * quads : 1);
     if (fit == 0 || visits > vkt_rough_loop(e->lim)) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                    "%s: %u x %u cells and %u x %u texels do not fit this device", n->op->name, grid[1],
@@ -92,6 +93,9 @@ static vkt_result grid_infer(vkt_infer *f)
                 VKT_E_ARG,
                 "latent_grid: want a tile of at most %d texels and columns that are a multiple of 4, got %u x %u",
                 MAX_TEXELS, a->tile[0], a->tile[1]);
+    VKT_REQUIRE(f, a->tile[0] <= a->scale * s.dim[1] && a->tile[1] <= a->scale * s.dim[2], VKT_E_ARG,
+                "latent_grid: want a tile of at most %u x %u texels, got %u x %u", a->scale * s.dim[1],
+                a->scale * s.dim[2], a->tile[0], a->tile[1]);
     VKT_REQUIRE(f, s.dim[0] <= UINT32_MAX / 4, VKT_E_SHAPE, "latent_grid: %u features are too many", s.dim[0]);
     vkt_out(f, VKT_F32, VKT_BATCH_LAST, vkt_shape2(texels_of(a), a->corners ? 4 * s.dim[0] : s.dim[0]));
     return VKT_OK;
@@ -120,15 +124,17 @@ static void grid_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     dx[GRID] = vkt_apply(g, &vkt_op_latent_grid_dw, (vkt_tensor[]){ n->in[ORIGIN], dy[0] }, 2, &w, NULL);
 }
 
-/* Draws tiles inside the image, and some that reach beyond it. */
+/* Draws tiles inside the image, and some that are moved inside. */
 static void grid_sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t scales[] = { 1, 2, 3, 4, 5, 8 };
-    const vkt_latent_grid_attr a = { .tile = { vkt_rng_range(r, 1, 17), 4 * vkt_rng_range(r, 1, 5) },
-                                     .scale = scales[vkt_rng_range(r, 0, VKT_COUNT(scales) - 1)],
-                                     .corners = vkt_rng_range(r, 0, 1) };
-    const vkt_shape grid = vkt_shape3(vkt_rng_range(r, 1, 5), vkt_rng_range(r, 1, 9), vkt_rng_range(r, 1, 9));
-    vkt_case_f32(c, VKT_ROWS, grid, -1, 1);
+    vkt_latent_grid_attr a = { .scale = scales[vkt_rng_range(r, 0, VKT_COUNT(scales) - 1)],
+                               .corners = vkt_rng_range(r, 0, 1) };
+    const uint32_t features = vkt_rng_range(r, 1, 5), height = vkt_rng_range(r, 1, 9),
+                   width = vkt_rng_range(r, vkt_div_up(4, a.scale), 9);
+    a.tile[0] = vkt_rng_range(r, 1, VKT_MIN(17, height * a.scale));
+    a.tile[1] = 4 * vkt_rng_range(r, 1, VKT_MIN(5, width * a.scale / 4));
+    vkt_case_f32(c, VKT_ROWS, vkt_shape3(features, height, width), -1, 1);
     vkt_case_u32(c, VKT_ROWS, vkt_shape2(1, 2), 9 * a.scale);
     vkt_case_attr(c, &a, sizeof a);
 }
