@@ -22,8 +22,8 @@ Cells cells_of(uvec4 texel, uint cells)
     return c;
 }
 
-// Returns the first texel of the tile along `axis` (0: rows). A tile of `size` texels that would reach beyond the image is moved
-// inside.
+// Returns the first texel of the tile along `axis` (0: rows). A tile of `size` texels that would reach beyond the image is
+// moved inside.
 uint start_of(uint axis, uint size, uint cells)
 {
     return min(origin[axis], cells * SCALE - size);
