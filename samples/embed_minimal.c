@@ -61,7 +61,7 @@ static vkt_program *make_program(vkt_ctx *ctx, vkt_store **store, bool training)
     vkt_builder *b;
     vkt_program *p;
     vkt_array_adopt_params of = { { buffer, 0, BYTES }, USAGE, .shape = { 2, { POINTS, 1 } } };
-    vkt_binding bound[2];
+    vkt_binding bound[2] = { { .array = NULL } };
     VKT(vkt_graph_create(NULL, &g));
     VKT(vkt_builder_create(g, training, &b));
     for (int i = 0; i < 2; i++) {

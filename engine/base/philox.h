@@ -24,7 +24,8 @@ enum {
     VKT_STREAM_DIGITS = 4,  /* generated digits */
     VKT_STREAM_TEST = 5,    /* random cases of tests */
     VKT_STREAM_PLAN = 6,    /* the search of plan/pack.c */
-    VKT_STREAM_AUGMENT = 7  /* augmented images: counter = (i, epoch, sample, stream) */
+    VKT_STREAM_AUGMENT = 7, /* augmented images: counter = (i, epoch, sample, stream) */
+    VKT_STREAM_QUANTIZE = 8 /* noise of quantization: see vkt_quantize_attr (ir/attrs.h) */
 };
 
 /* A stream of random numbers. */

@@ -196,6 +196,18 @@ typedef struct vkt_frequency_attr {
     uint32_t frequencies;
 } vkt_frequency_attr;
 
+typedef struct vkt_latent_grid_attr {
+    uint32_t tile[2]; /* rows and columns of the tile */
+    uint32_t scale;   /* texels of a cell along an axis */
+    uint32_t corners; /* 1: the four cells around a texel; 0: their weighted mean */
+} vkt_latent_grid_attr;
+
+typedef struct vkt_quantize_attr {
+    uint32_t bits;  /* 2^bits levels */
+    uint32_t noise; /* 1: noise instead of rounding */
+    uint32_t salt;  /* random numbers: element e uses word e % 4 of philox((e / 4, draw, salt, VKT_STREAM_QUANTIZE)) */
+} vkt_quantize_attr;
+
 #define VKT_GATHER_CHANNELS 16
 typedef struct vkt_gather_attr {
     uint32_t batch;

@@ -230,6 +230,16 @@ VKT_API vkt_tensor vkt_abs(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_clamp(vkt_graph *g, vkt_tensor x, float min, float max);
 /* Computes scale x + shift. */
 VKT_API vkt_tensor vkt_scale(vkt_graph *g, vkt_tensor x, float scale, float shift);
+/* Rounds numbers in [0,1] to 2^bits levels. With t = min(max(x, 0), 1) and L = 2^bits - 1:
+ *   noise = false: y = floor(L t + 1/2) / L
+ *   noise = true:  y = t + (r - 1/2) / L, with a random number r in [0,1) for each element. It stands for the error of
+ *                  rounding during training (Balle, Laparra & Simoncelli, End-to-end Optimized Image Compression,
+ *                  2017). r comes from Philox with the seed, the step (or micro-batch), the node's number and the
+ *                  element's index, as in vkt_dropout
+ * The gradient is straight-through: dx = dy. But dx = 0 where x is outside [0,1] and a step against the gradient would
+ * move it further outside (Bengio, Leonard & Courville, 2013, section 4). NaN stays NaN. VKT_E_ARG: bits is not 1 to
+ * 16. */
+VKT_API vkt_tensor vkt_quantize(vkt_graph *g, vkt_tensor x, uint32_t bits, bool noise);
 /* Keeps an element with probability 1-p and divides it by 1-p; other elements become 0. p = 0 returns x. vkt_dropout2d
  * keeps or zeroes whole (n,c) planes of (N,C,H,W), or of (N,C,..). The mask comes from Philox with the seed, the step
  * (or micro-batch), the node's number and the element's index. So the mask is the same after a resume, and if a
@@ -466,6 +476,29 @@ VKT_API vkt_shape vkt_hash_grid_table(const vkt_hash_grid_params *p, uint32_t di
  *   cell. dx[d] is 0 if x is outside along axis d.
  * p may be NULL. */
 VKT_API vkt_tensor vkt_hash_grid(vkt_graph *g, vkt_tensor x, vkt_tensor table, const vkt_hash_grid_params *p);
+
+/* The options of vkt_latent_grid. */
+typedef struct vkt_latent_grid_params {
+    uint32_t tile[2]; /* rows and columns of the tile, in texels; the columns are a multiple of 4 */
+    uint32_t scale;   /* s: a cell of the grid covers s x s texels; 0: 1 */
+    bool corners;     /* return the four cells around a texel instead of their weighted mean */
+} vkt_latent_grid_params;
+/* Reads a two-dimensional grid of latents for a rectangular tile of texels. The tile starts at the texel (row, column)
+ * that `origin` holds:
+ *   grid (F,H,W), origin (1,2) u32  ->  (B,F), or (B,4F) with corners, BATCH_LAST. B = rows * columns of the tile.
+ *   Texel (i,j) of the tile is sample n = i * columns + j
+ *   Texel x of the image is at u = (x + 1/2) / s - 1/2 along an axis. Cell c has its centre at c. So the edges of grid
+ *   and image match, as in vkt_upsample2d without align_corners and in a texture sampler. The cells around u are
+ *   floor(u) and floor(u) + 1; a cell outside the grid is the nearest one inside. A tile that would reach beyond the
+ *   s H x s W texels is moved inside.
+ *   mean: y[n,f] = sum of (1 - |v - c_v|) (1 - |u - c_u|) grid[f, c_v, c_u] over the four cells (c_v, c_u)
+ *   corners: y[n, 4f + 2a + b] = grid[f, floor(v) + a, floor(u) + b] with a, b = 0 or 1, between which a network
+ *   interpolates (Vaidyanathan et al., Random-Access Neural Compression of Material Textures, 2023, section 4)
+ * With s = 1 the mean is the texel itself, so the op also reads a tile of an image (C,H,W). dgrid sums the texels of
+ * the tile that read a cell in a fixed order, without atomics; cells that no texel reads get 0. `origin` has no
+ * gradient. VKT_E_ARG: the tile is larger than the image, or s H or s W is above 2^24. Limits: a binding must hold one
+ * feature of the grid, and one feature of all texels (with corners: four). */
+VKT_API vkt_tensor vkt_latent_grid(vkt_graph *g, vkt_tensor grid, vkt_tensor origin, const vkt_latent_grid_params *p);
 /* Encodes points with frequencies, as NeRF (Mildenhall et al. 2020, equation 4):
  *   y[n, 2 * (d * K + k)] = sin(2^k pi x[n,d]), y[n, 2 * (d * K + k) + 1] = cos(2^k pi x[n,d])    k = 0 .. K - 1
  *   x (B,D) -> (B, 2 * D * K), BATCH_LAST (a ROWS x is converted first). K = `frequencies`, 1 to 32; 0: 10

@@ -422,7 +422,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_MESSAGES: o->messages = wire(state, text); break;
     case OPT_MONITOR: o->monitor = monitor(state, text); break;
     case ARGP_KEY_ARG:
-        if (o->predict) return ARGP_ERR_UNKNOWN; /* ARGP_KEY_ARGS then gets all files */
+        if (o->predict || p->cli->arguments) return ARGP_ERR_UNKNOWN; /* ARGP_KEY_ARGS then gets all files */
         argp_error(state, "'%s' is no option: the value of an option goes behind its name, as in --batch 64", text);
         break;
     case ARGP_KEY_ARGS:
@@ -463,7 +463,7 @@ void train_options_parse(train_options *o, const train_cli *cli, int argc, char 
     const struct argp_child children[] = { { .argp = cli->more ? cli->more : &nothing }, { 0 } };
     const struct argp parser = { .options = rows,
                                  .parser = on_option,
-                                 .args_doc = cli->predict ? "\n--load WEIGHTS --predict FILE..." : NULL,
+                                 .args_doc = cli->predict ? "\n--load WEIGHTS --predict FILE..." : cli->arguments,
                                  .doc = cli->doc,
                                  .children = children,
                                  .help_filter = with_default };

@@ -54,6 +54,7 @@ typedef struct train_cli {
     const char *doc; /* the first paragraph of --help */
     train_scope scope;
     const char *data;        /* the help text of --data; NULL: the sample has no such option */
+    const char *arguments;   /* the sample has arguments, in train_options.files: their names for --help; NULL: none */
     bool classes;            /* the data have classes: --class-weights, --label-smoothing, --confusion, --report */
     const char *predict;     /* the help text of --predict; NULL: the sample has no such option */
     const struct argp *more; /* more options; their parser gets `input`. NULL: none. Their keys begin at 512 */

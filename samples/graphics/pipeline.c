@@ -17,8 +17,9 @@ bool format_encodes(VkFormat f)
 
 static vkt_result make_drawing(const drawing_params *p, VkShaderModule vertex, VkShaderModule fragment, VkPipeline *out)
 {
-    static const VkSpecializationMapEntry entries[] = { { 0, 0, 4 }, { 1, 4, 4 } };
-    const VkSpecializationInfo special = { 2, entries, 8, p->constants };
+    VkSpecializationMapEntry entries[DRAWING_CONSTANTS];
+    for (uint32_t i = 0; i < DRAWING_CONSTANTS; i++) entries[i] = (VkSpecializationMapEntry){ i, 4 * i, 4 };
+    const VkSpecializationInfo special = { DRAWING_CONSTANTS, entries, sizeof p->constants, p->constants };
     const VkPipelineShaderStageCreateInfo stages[] = { { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                                                          .stage = VK_SHADER_STAGE_VERTEX_BIT,
                                                          .module = vertex,

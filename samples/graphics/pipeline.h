@@ -12,12 +12,13 @@ typedef struct shader_code {
 /* Returns the code of the array vkt_spv_<name> of a program's shaders.h. */
 #define SHADER_CODE(name) ((shader_code){ vkt_spv_##name, sizeof vkt_spv_##name })
 
+enum { DRAWING_CONSTANTS = 4 };
 typedef struct drawing_params {
     const device *d;
     VkPipelineLayout layout;
     VkFormat format; /* the format of the image to draw on */
     shader_code vertex, fragment;
-    uint32_t constants[2]; /* specialization constants 0 and 1 of the fragment shader */
+    uint32_t constants[DRAWING_CONSTANTS]; /* specialization constants of the fragment shader, from 0 on */
 } drawing_params;
 /* Makes a pipeline that draws triangles without vertex buffers. Viewport and scissor are dynamic. Owner: the caller. */
 vkt_result drawing_create(const drawing_params *p, VkPipeline *out);

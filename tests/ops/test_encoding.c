@@ -65,6 +65,78 @@ static void points_at_the_edges_of_a_hash_grid(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* ---- latents ---- */
+
+/* Numbers at the bounds, outside and NaN, with 2 bits: levels 0, 1/3, 2/3 and 1. A half is rounded up. A gradient that
+ * would move a number further outside is 0, the opposite one stays. */
+static void quantized_numbers_at_the_bounds_and_outside(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    enum { N = 10 };
+    static const float x[N] = { 0, 1, -0.5f, -0.5f, 1.5f, 1.5f, 0.5f, INFINITY, -INFINITY, NAN },
+                       dy[N] = { 1, -1, 1, -1, 1, -1, 3, 1, -1, 5 }, want[N] = { 0, 1, 0, 0, 1, 1, 2.0f / 3, 1, 0 },
+                       gradient[N] = { 1, -1, 0, -1, 1, 0, 3, 1, -1, 5 };
+    float y[N], dx[N];
+    vkt_graph *g = harness_graph();
+    vkt_program *p = NULL;
+    const vkt_tensor in = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(N));
+    const vkt_tensor seed = vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape1(N));
+    const vkt_tensor out = vkt_quantize(g, in, 2, false);
+    vkt_tensor d;
+    OK(vkt_gradients(g, &out, &seed, 1, &in, 1, &d));
+    vkt_keep(g, out);
+    vkt_keep(g, d);
+    OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+    OK(vkt_program_write(p, in, x, sizeof x));
+    OK(vkt_program_write(p, seed, dy, sizeof dy));
+    OK(vkt_program_run(p, NULL, NULL));
+    harness_read_f32(p, g, out, y);
+    harness_read_f32(p, g, d, dx);
+    for (uint32_t i = 0; i < N; i++) {
+        if (i + 1 < N) assert_true(fabsf(y[i] - want[i]) < 1e-6f);
+        assert_true(dx[i] == gradient[i]);
+    }
+    assert_true(isnan(y[N - 1]));
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+}
+
+/* A tile has the numbers of the same part of an image that vkt_upsample2d resized. PyTorch's numbers are goldens of
+ * that op. */
+static void a_tile_of_a_latent_grid_is_a_part_of_the_resized_image(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    enum { F = 3, H = 5, W = 7, S = 4, R = 6, C = 8, TOP = 9, LEFT = 13 };
+    float cells[F * H * W], whole[F * H * S * W * S], tile[R * C * F];
+    const uint32_t at[2] = { TOP, LEFT };
+    const vkt_latent_grid_params params = { .tile = { R, C }, .scale = S };
+    for (uint32_t i = 0; i < F * H * W; i++) cells[i] = (float)(i * i % 23);
+    vkt_graph *g = harness_graph();
+    vkt_program *p = NULL;
+    const vkt_tensor grid = vkt_input(g, "grid", VKT_F32, VKT_ROWS, vkt_shape3(F, H, W));
+    const vkt_tensor origin = vkt_input(g, "origin", VKT_U32, VKT_ROWS, vkt_shape2(1, 2));
+    const vkt_tensor part = vkt_latent_grid(g, grid, origin, &params);
+    const vkt_upsample2d_params up = { .scale = { S, S }, .mode = VKT_UPSAMPLE_BILINEAR };
+    const vkt_tensor all = vkt_upsample2d(g, vkt_reshape(g, grid, vkt_shape4(1, F, H, W)), &up);
+    vkt_keep(g, part);
+    vkt_keep(g, all);
+    OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+    OK(vkt_program_write(p, grid, cells, sizeof cells));
+    OK(vkt_program_write(p, origin, at, sizeof at));
+    OK(vkt_program_run(p, NULL, NULL));
+    harness_read_f32(p, g, part, tile);
+    harness_read_f32(p, g, all, whole);
+    for (uint32_t n = 0; n < R * C; n++)
+        for (uint32_t f = 0; f < F; f++) {
+            const uint32_t y = TOP + n / C, x = LEFT + n % C;
+            assert_true(fabsf(tile[n * F + f] - whole[(f * H * S + y) * W * S + x]) < 1e-5f);
+        }
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+}
+
 /* ---- the gradient of a hash grid's table by sums of fixed-point numbers ---- */
 
 /* The grid, the points and the gradient of a node. */
@@ -257,6 +329,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(points_at_the_edges_of_a_hash_grid),
+        cmocka_unit_test(quantized_numbers_at_the_bounds_and_outside),
+        cmocka_unit_test(a_tile_of_a_latent_grid_is_a_part_of_the_resized_image),
         cmocka_unit_test(fixed_point_sums_keep_what_floats_lose),
         cmocka_unit_test(the_error_of_fixed_point_sums_is_bounded),
         cmocka_unit_test(infinite_gradients_do_not_become_finite),

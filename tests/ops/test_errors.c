@@ -265,6 +265,15 @@ static void touch(vkt_graph *g, const char *order)
     X(hash_grid_levels, VKT_E_ARG, "33 levels", vkt_hash_grid(g, F(2, 5, 2), F(2, 8, 2), &(vkt_hash_grid_params){ 33, 2, 3, 1, 1 })) \
     X(hash_grid_scale, VKT_E_ARG, "scale nan", vkt_hash_grid(g, F(2, 5, 2), F(2, 8, 2), &(vkt_hash_grid_params){ 2, 2, 3, 1, NAN })) \
     X(hash_grid_fine, VKT_E_ARG, "resolutions up to", vkt_hash_grid(g, F(2, 5, 2), F(2, 8, 2), &(vkt_hash_grid_params){ 32, 2, 3, 2, 2 })) \
+    X(latent_grid_shape, VKT_E_SHAPE, "(F,H,W) by rows, got (5,4)", vkt_latent_grid(g, F(2, 5, 4), U(2, 1, 2), &(vkt_latent_grid_params){ { 4, 4 } })) \
+    X(latent_grid_origin, VKT_E_SHAPE, "origin (1,2)", vkt_latent_grid(g, F(3, 2, 5, 4), U(1, 2), &(vkt_latent_grid_params){ { 4, 4 } })) \
+    X(latent_grid_type, VKT_E_DTYPE, "origin u32", vkt_latent_grid(g, F(3, 2, 5, 4), F(2, 1, 2), &(vkt_latent_grid_params){ { 4, 4 } })) \
+    X(latent_grid_tile, VKT_E_ARG, "got 4 x 6", vkt_latent_grid(g, F(3, 2, 5, 4), U(2, 1, 2), &(vkt_latent_grid_params){ { 4, 6 } })) \
+    X(latent_grid_none, VKT_E_ARG, "got 0 x 0", vkt_latent_grid(g, F(3, 2, 5, 4), U(2, 1, 2), NULL)) \
+    X(latent_grid_large, VKT_E_ARG, "at most 5 x 4 texels, got 6 x 4", vkt_latent_grid(g, F(3, 2, 5, 4), U(2, 1, 2), &(vkt_latent_grid_params){ { 6, 4 } })) \
+    X(latent_grid_scale, VKT_E_ARG, "scale 4194304", vkt_latent_grid(g, F(3, 2, 5, 4), U(2, 1, 2), &(vkt_latent_grid_params){ { 4, 4 }, 4194304 })) \
+    X(quantize_none, VKT_E_ARG, "1 to 16 bits", vkt_quantize(g, F(1, 4), 0, false)) \
+    X(quantize_bits, VKT_E_ARG, "got 17", vkt_quantize(g, F(1, 4), 17, true)) \
     X(frequency_points, VKT_E_SHAPE, "(B,D)", vkt_frequency(g, F(3, 5, 2, 2), 1)) \
     X(frequency_count, VKT_E_ARG, "33", vkt_frequency(g, F(2, 5, 2), 33)) \
     X(index_select_rank, VKT_E_SHAPE, "index_select", vkt_index_select(g, F(2, 9, 2), U(2, 4, 3))) \

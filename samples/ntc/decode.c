@@ -1,0 +1,90 @@
+/* ntc/decode.c - decodes a set on the CPU, without the library: see set.h. shaders/texel.glsl does the same. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "ntc/set.h"
+
+/* Along one axis: the cells before and after the centre of a texel, and its distance from the first one. */
+typedef struct between {
+    uint32_t first, second;
+    float fraction;
+} between;
+
+/* Texel x is at (x + 1/2) / scale - 1/2 cells. Cells outside are the nearest ones inside. */
+static between find(uint32_t x, uint32_t scale, uint32_t cells)
+{
+    const uint32_t at = 2 * x + 1 + scale, next = at / (2 * scale);
+    return (between){ next ? next - 1 : 0, next < cells ? next : cells - 1,
+                      (float)(at - next * 2 * scale) / (float)(2 * scale) };
+}
+
+/* Writes the inputs of the network for texel (x,y). */
+static void read_inputs(const ntc_set *s, uint32_t x, uint32_t y, float *in)
+{
+    for (uint32_t i = 0; i < s->n_grids; i++) {
+        const ntc_grid *g = &s->grids[i];
+        const between v = find(y, g->scale, g->height), u = find(x, g->scale, g->width);
+        const float steps = (float)((1u << g->bits) - 1);
+        for (uint32_t f = 0; f < g->features; f++) {
+            const uint16_t *top = g->levels + ((size_t)f * g->height + v.first) * g->width,
+                           *bottom = g->levels + ((size_t)f * g->height + v.second) * g->width;
+            const float a = (float)top[u.first] / steps, b = (float)top[u.second] / steps,
+                        c = (float)bottom[u.first] / steps, d = (float)bottom[u.second] / steps;
+            if (g->corners) {
+                in[0] = a, in[1] = b, in[2] = c, in[3] = d;
+                in += 4;
+            } else {
+                const float above = (1 - u.fraction) * a + u.fraction * b,
+                            under = (1 - u.fraction) * c + u.fraction * d;
+                *in++ = (1 - v.fraction) * above + v.fraction * under;
+            }
+        }
+    }
+    const uint32_t scale = ntc_place_scale(s);
+    const between v = find(y, scale, s->height), u = find(x, scale, s->width); /* only the fractions count */
+    in[0] = 2 * u.fraction - 1;
+    in[1] = 2 * v.fraction - 1;
+    in[2] = in[0] * in[1];
+}
+
+/* Returns the weights with each matrix transposed to (inputs, outputs), for loops over outputs. */
+static float *transposed(const ntc_set *s)
+{
+    float *w = malloc(ntc_weights(s) * sizeof *w);
+    for (uint32_t k = 0; w && k < NTC_LAYERS; k++) {
+        const ntc_layer l = ntc_layer_of(s, k);
+        for (uint32_t o = 0; o < l.out; o++) {
+            for (uint32_t i = 0; i < l.in; i++)
+                w[l.weight + (size_t)i * l.out + o] = s->weights[l.weight + (size_t)o * l.in + i];
+            w[l.bias + o] = s->weights[l.bias + o];
+        }
+    }
+    return w;
+}
+
+vkt_result ntc_decode(const ntc_set *s, uint8_t *out)
+{
+    float value[2][NTC_MAX_INPUTS], *w = transposed(s);
+    ntc_layer layers[NTC_LAYERS];
+    if (!w) return VKT_E_NOMEM;
+    for (uint32_t k = 0; k < NTC_LAYERS; k++) layers[k] = ntc_layer_of(s, k);
+    for (uint32_t y = 0; y < s->height; y++)
+        for (uint32_t x = 0; x < s->width; x++) {
+            read_inputs(s, x, y, value[0]);
+            for (uint32_t k = 0; k < NTC_LAYERS; k++) {
+                const ntc_layer l = layers[k];
+                const float *in = value[k % 2];
+                float *restrict sum = value[(k + 1) % 2];
+                for (uint32_t o = 0; o < l.out; o++) sum[o] = w[l.bias + o];
+                for (uint32_t i = 0; i < l.in; i++) {
+                    const float *restrict row = w + l.weight + (size_t)i * l.out;
+                    for (uint32_t o = 0; o < l.out; o++) sum[o] += row[o] * in[i];
+                }
+                for (uint32_t o = 0; k + 1 < NTC_LAYERS && o < l.out; o++) sum[o] = fmaxf(sum[o], 0);
+            }
+            const float *last = value[NTC_LAYERS % 2];
+            for (uint32_t c = 0; c < s->channels; c++) *out++ = (uint8_t)(fminf(fmaxf(last[c], 0), 1) * 255 + 0.5f);
+        }
+    free(w);
+    return VKT_OK;
+}

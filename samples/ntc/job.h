@@ -1,0 +1,23 @@
+/* ntc/job.h - a training of images that the command line names: for `pack` and `view`. */
+#ifndef NTC_JOB_H
+#define NTC_JOB_H
+
+#include "ntc/pack.h"
+#include "ntc/plan.h"
+#include "ntc/train.h"
+
+typedef struct ntc_job {
+    session *s;
+    ntc_set set;
+    uint8_t *texels; /* the images: see material.h */
+    ntc_trainer t;
+    double steps_per_second;
+} ntc_job;
+
+/* Reads the images s->o.files + 1, and chooses the grids. End the job in any case. */
+vkt_result job_plan(session *s, const ntc_options *o, ntc_job *j);
+/* Creates the trainer, when the session has a context, and goes on from --resume. */
+vkt_result job_start(ntc_job *j, const ntc_options *o);
+void job_end(ntc_job *j); /* call it before the context is destroyed */
+
+#endif

@@ -1,0 +1,138 @@
+/* ntc/main.c - vkt-ntc: a neural compressor of textures. The textures of a material are compressed together: grids of
+ * trainable latents, a few bits each, and a small network that computes all channels of a texel from the latents around
+ * it. (Vaidyanathan et al., "Random-Access Neural Compression of Material Textures", SIGGRAPH 2023.)
+ *
+ *   set        the compressed set and its file
+ *   decode     decodes a set on the CPU, without the library
+ *   material   reads and writes the images
+ *   plan       chooses the grids for a number of bits
+ *   train      uses the library: trains latents and network
+ *   dds        writes latents as block-compressed textures
+ *   job, pack  the commands `pack` and `unpack`
+ *   render     draws textures, decoded in a fragment shader
+ *   view       the command `view` */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/message.h"
+#include "ntc/pack.h"
+#include "ntc/set.h"
+#include "ntc/view.h"
+
+enum {
+    OPT_BPPC = 512,
+    OPT_STEPS,
+    OPT_GRIDS,
+    OPT_HIDDEN,
+    OPT_TILE,
+    OPT_LR,
+    OPT_ROUNDED,
+    OPT_CHECKPOINT,
+    OPT_EVERY,
+    OPT_RESUME,
+    OPT_HEADLESS,
+    OPT_FRAMES,
+    OPT_SCREENSHOT,
+    OPT_BUDGET,
+    OPT_DDS
+};
+
+static const struct argp_option options[] = {
+    { "output", 'o', "PATH", 0, "pack: the file; unpack: the folder", 1 },
+    { "bppc", OPT_BPPC, "X", 0, "most bits of the file for each pixel and channel (0.5)", 1 },
+    { "steps", OPT_STEPS, "N", 0, "steps of training, each on one tile (2000)", 1 },
+    { "grids", OPT_GRIDS, "LIST", 0,
+      "grids instead of those chosen for --bppc: SCALE:FEATURES:BITS or SCALE:FEATURES:BITS:corners, with commas "
+      "between",
+      1 },
+    { "hidden", OPT_HIDDEN, "N", 0, "numbers of a hidden layer (32)", 1 },
+    { "tile", OPT_TILE, "N", 0, "texels of a tile along each side (128)", 1 },
+    { "lr", OPT_LR, "X", 0, "learning rate of the latents at the first step (0.05)", 1 },
+    { "rounded", OPT_ROUNDED, "X", 0, "share of the steps with rounded latents, at the end (0.15)", 1 },
+    { "dds", OPT_DDS, NULL, 0, "unpack: write the latents as BC4 blocks, too, and decode those: gridN.dds", 1 },
+    { "checkpoint", OPT_CHECKPOINT, "FILE", 0, "save the state of the training", 2 },
+    { "checkpoint-every", OPT_EVERY, "N", 0, "steps between two checkpoints (500)", 2 },
+    { "resume", OPT_RESUME, "FILE", 0, "go on from a checkpoint of the same command", 2 },
+    { "budget", OPT_BUDGET, "MS", 0, "view: training on the device in each frame of a window (8)", 3 },
+    { "headless", OPT_HEADLESS, "N", 0, "view: no window; N steps, then compare shader, library and CPU", 3 },
+    { "frames", OPT_FRAMES, "N", 0, "view: close the window after N frames", 3 },
+    { "screenshot", OPT_SCREENSHOT, "FILE", 0, "view: write the last frame as PNG; in a window it needs --frames", 3 },
+    { 0 }
+};
+
+static error_t on_option(int key, char *text, struct argp_state *state)
+{
+    ntc_options *o = state->input;
+    switch (key) {
+    case 'o': o->output = text; break;
+    case OPT_BPPC: o->bppc = option_number(state, "bppc", text, 0.01, 24); break;
+    case OPT_STEPS: o->steps = option_integer(state, "steps", text, 1, 1000000000); break;
+    case OPT_GRIDS: o->grids = text; break;
+    case OPT_HIDDEN: o->hidden = (uint32_t)option_integer(state, "hidden", text, 4, 128); break;
+    case OPT_TILE: o->tile = (uint32_t)option_integer(state, "tile", text, 4, 4096); break;
+    case OPT_LR: o->lr = (float)option_number(state, "lr", text, 1e-8, 1); break;
+    case OPT_ROUNDED: o->rounded = option_number(state, "rounded", text, 0, 1); break;
+    case OPT_CHECKPOINT: o->checkpoint = text; break;
+    case OPT_EVERY: o->checkpoint_every = option_integer(state, "checkpoint-every", text, 1, UINT64_MAX); break;
+    case OPT_RESUME: o->resume = text; break;
+    case OPT_DDS: o->dds = true; break;
+    case OPT_HEADLESS: o->headless = (uint32_t)option_integer(state, "headless", text, 1, 1000000000); break;
+    case OPT_FRAMES: o->frames = (uint32_t)option_integer(state, "frames", text, 1, 1000000000); break;
+    case OPT_SCREENSHOT: o->screenshot = text; break;
+    case OPT_BUDGET: o->budget_ms = option_number(state, "budget", text, 0.1, 1000); break;
+    case ARGP_KEY_END:
+        if (o->screenshot && !o->headless && !o->frames) argp_error(state, "--screenshot needs --headless or --frames");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    uint32_t least, most; /* number of files */
+    vkt_result (*run)(session *s, const ntc_options *o);
+} commands[] = {
+    { "pack", 1, NTC_MAX_TEXTURES, ntc_pack },
+    { "unpack", 1, 1, ntc_unpack },
+    { "view", 1, NTC_MAX_TEXTURES, ntc_view },
+};
+
+/* Returns the number of the command, or -1 after a message. */
+static int command_of(const train_options *t, const ntc_options *o)
+{
+    for (int i = 0; t->n_files && i < (int)(sizeof commands / sizeof *commands); i++) {
+        if (strcmp(t->files[0], commands[i].name) != 0) continue;
+        if (t->n_files - 1 < commands[i].least || t->n_files - 1 > commands[i].most)
+            complain_of_usage("%s: want %u to %u files, got %u", commands[i].name, commands[i].least, commands[i].most,
+                              t->n_files - 1);
+        else if (!o->output && commands[i].run != ntc_view)
+            complain_of_usage("%s: want an output: -o PATH", commands[i].name);
+        else
+            return i;
+        return -1;
+    }
+    complain_of_usage("want a command: pack IMAGE... -o FILE, unpack FILE -o FOLDER, view IMAGE..., or view FILE");
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp more = { .options = options, .parser = on_option };
+    ntc_options o = {
+        .bppc = 0.5, .steps = 2000, .hidden = 32, .tile = 128, .lr = 0.05f, .rounded = 0.15, .checkpoint_every = 500
+    };
+    const train_cli cli = { .doc = "Compresses the textures of a material with a small network.",
+                            .scope = TRAIN_NOTHING,
+                            .arguments = "pack IMAGE... -o FILE\nunpack FILE -o FOLDER\nview IMAGE...\nview FILE",
+                            .more = &more,
+                            .input = &o };
+    session s = { .o = { .seed = 1 } };
+    session_begin(&s, &cli, argc, argv);
+    const int command = command_of(&s.o, &o);
+    if (command < 0) {
+        session_end(&s, VKT_OK);
+        return 2;
+    }
+    return session_end(&s, commands[command].run(&s, &o));
+}

@@ -1,0 +1,16 @@
+/* ntc/material.h - the images of a material, as bytes: reads and writes files, and compares. */
+#ifndef NTC_MATERIAL_H
+#define NTC_MATERIAL_H
+
+#include "ntc/set.h"
+
+/* Reads the images of `paths`, which must have equal sizes. An image whose three channels are equal counts as one
+ * channel. Sets width, height, channels and textures of *s. *texels has (y * width + x) * channels + c; the caller
+ * frees it. Errors have a message. */
+vkt_result material_read(const char *const *paths, uint32_t n, ntc_set *s, uint8_t **texels);
+/* Writes an image for each texture: <folder>/<name>.png. */
+vkt_result material_write(const ntc_set *s, const uint8_t *texels, const char *folder);
+/* Returns the PSNR in dB of channels first .. first + n - 1. Infinite if the texels are equal. */
+double material_psnr(const ntc_set *s, const uint8_t *a, const uint8_t *b, uint32_t first, uint32_t n);
+
+#endif

@@ -1,0 +1,28 @@
+/* ntc/pack.h - the commands of vkt-ntc that need no window. */
+#ifndef NTC_PACK_H
+#define NTC_PACK_H
+
+#include "common/session.h"
+
+typedef struct ntc_options {
+    const char *output; /* a file, or a folder for `unpack` */
+    const char *grids;  /* NULL: chosen from bppc */
+    bool dds;           /* unpack: also write the latents as block-compressed textures */
+    const char *checkpoint, *resume;
+    uint64_t checkpoint_every;
+    double bppc, rounded;
+    uint64_t steps;
+    uint32_t hidden, tile;
+    float lr;
+    /* view */
+    const char *screenshot;
+    uint32_t frames, headless;
+    double budget_ms;
+} ntc_options;
+
+/* Compresses the images s->o.files + 1 to a file. */
+vkt_result ntc_pack(session *s, const ntc_options *o);
+/* Decodes the file s->o.files[1] to a folder. */
+vkt_result ntc_unpack(session *s, const ntc_options *o);
+
+#endif

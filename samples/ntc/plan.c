@@ -1,0 +1,86 @@
+/* ntc/plan.c - see plan.h. */
+#include "ntc/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/message.h"
+
+/* A way to spend the bits: the fine grid has the largest number of features that fits, the coarse one a share of that.
+ */
+typedef struct profile {
+    double most; /* of bits for each pixel and channel */
+    ntc_grid fine, coarse;
+    double coarse_share; /* features of the coarse grid for each feature of the fine grid */
+} profile;
+
+static const profile profiles[] = {
+    { 0.3, { .scale = 4, .bits = 4, .corners = true }, { .scale = 8, .bits = 4 }, 2.0 },
+    { 1e9, { .scale = 2, .bits = 2 }, { .scale = 4, .bits = 4, .corners = true }, 1.0 },
+};
+
+double plan_bppc(const ntc_set *s)
+{
+    ntc_set sized = *s;
+    for (uint32_t i = 0; i < sized.n_grids; i++) {
+        ntc_grid *g = &sized.grids[i];
+        g->height = (s->height + g->scale - 1) / g->scale;
+        g->width = (s->width + g->scale - 1) / g->scale;
+    }
+    return 8.0 * (double)ntc_bytes(&sized) / ((double)s->width * s->height * s->channels);
+}
+
+static void set_features(ntc_set *s, const profile *p, uint32_t fine)
+{
+    s->grids[0] = p->fine;
+    s->grids[1] = p->coarse;
+    s->grids[0].features = fine;
+    s->grids[1].features = (uint32_t)(p->coarse_share * fine + 0.5);
+    s->n_grids = s->grids[1].features ? 2 : 1;
+}
+
+vkt_result plan_grids(ntc_set *s, double bppc)
+{
+    const profile *p = profiles;
+    uint32_t fine = 0;
+    while (bppc > p->most) p++;
+    for (uint32_t f = 1; f <= NTC_MAX_INPUTS; f++) {
+        set_features(s, p, f);
+        if (ntc_inputs(s) > NTC_MAX_INPUTS || plan_bppc(s) > bppc) break;
+        fine = f;
+    }
+    if (fine == 0) {
+        complain("%g bits for each pixel and channel are too few for images of %u x %u: one feature needs %.3f", bppc,
+                 s->width, s->height, plan_bppc(s));
+        return VKT_E_ARG;
+    }
+    set_features(s, p, fine);
+    while (s->n_grids == 2) { /* spends the rest on the coarse grid */
+        s->grids[1].features++;
+        if (ntc_inputs(s) <= NTC_MAX_INPUTS && plan_bppc(s) <= bppc) continue;
+        s->grids[1].features--;
+        break;
+    }
+    return VKT_OK;
+}
+
+vkt_result plan_parse(ntc_set *s, const char *text)
+{
+    s->n_grids = 0;
+    for (;;) {
+        int n = 0;
+        ntc_grid g = { 0 };
+        if (s->n_grids == NTC_MAX_GRIDS || sscanf(text, "%3u:%3u:%2u%n", &g.scale, &g.features, &g.bits, &n) != 3 ||
+            n == 0)
+            break;
+        text += n;
+        g.corners = strncmp(text, ":corners", 8) == 0;
+        if (g.corners) text += 8;
+        s->grids[s->n_grids++] = g;
+        if (!*text) return VKT_OK;
+        if (*text++ != ',') break;
+    }
+    complain("--grids: want 1 to %d times SCALE:FEATURES:BITS or SCALE:FEATURES:BITS:corners, with commas between",
+             NTC_MAX_GRIDS);
+    return VKT_E_ARG;
+}

@@ -1,0 +1,16 @@
+/* ntc/plan.h - chooses the grids of a set for a number of bits. */
+#ifndef NTC_PLAN_H
+#define NTC_PLAN_H
+
+#include "ntc/set.h"
+
+/* Sets the grids and the hidden width of a set whose textures are known, so that the file has at most `bppc` bits for
+ * each pixel and channel. VKT_E_ARG, with a message: the network alone is larger. */
+vkt_result plan_grids(ntc_set *s, double bppc);
+/* Reads grids from a text: SCALE:FEATURES:BITS, with ":corners" for the four cells, and commas between grids.
+ * VKT_E_ARG, with a message. */
+vkt_result plan_parse(ntc_set *s, const char *text);
+/* Returns the bits of the file for each pixel and channel. */
+double plan_bppc(const ntc_set *s);
+
+#endif

@@ -1,0 +1,37 @@
+/* ntc/render.h - draws a set: original, decoded in the fragment shader, and error. */
+#ifndef NTC_RENDER_H
+#define NTC_RENDER_H
+
+#include "graphics/canvas.h"
+#include "ntc/set.h"
+#include "ntc/shaders/ntc.h"
+#include "vktrain/vulkan.h"
+
+/* The floats of a set in a buffer of the device. */
+typedef struct parameters {
+    vkt_vk_buffer buffer;
+    uint32_t grids[NTC_MAX_GRIDS]; /* first float of each grid, counted from buffer.offset_bytes */
+    uint32_t weight[NTC_LAYERS], bias[NTC_LAYERS];
+} parameters;
+
+typedef struct renderer {
+    const device *d;
+    buffer texels, facts;
+    VkDescriptorSetLayout set_layout;
+    VkDescriptorPool pool;
+    VkDescriptorSet set;
+    VkPipelineLayout layout;
+    VkPipeline draws;
+} renderer;
+
+/* Copies a set's latents and weights to a buffer of the device. Destroy the buffer in any case. */
+vkt_result parameters_upload(const device *d, const ntc_set *s, buffer *to, parameters *p);
+
+/* `original`: the texels to compare with, (y * width + x) * channels + c. Destroy *r in any case. */
+vkt_result renderer_create(const device *d, const ntc_set *s, const uint8_t *original, const parameters *p,
+                           VkFormat format, renderer *r);
+void renderer_destroy(renderer *r); /* the device must be idle */
+/* Records a drawing of texture i: view is NTC_VIEW_... */
+void renderer_draw(const renderer *r, VkCommandBuffer cmd, const ntc_set *s, uint32_t view, uint32_t i, rect to);
+
+#endif

@@ -1,0 +1,69 @@
+/* ntc/set.h - a compressed set of textures: grids of latents, a small network, and the file that has both. */
+#ifndef NTC_SET_H
+#define NTC_SET_H
+
+#include "vktrain/core.h"
+
+enum {
+    NTC_MAX_TEXTURES = 8,
+    NTC_MAX_GRIDS = 3,
+    NTC_MAX_INPUTS = 128, /* of the network: VKT_MLP_MAX_WIDTH */
+    NTC_POSITION = 3,     /* inputs for the position of a texel inside a cell: see ntc_place_scale */
+    NTC_LAYERS = 3,
+    NTC_MAX_SIDE = 8192,
+    NTC_NAME = 28
+};
+
+/* A grid of latents. One cell covers scale x scale texels. A latent is a number in [0,1] with 2^bits levels. */
+typedef struct ntc_grid {
+    uint32_t scale, features, bits;
+    bool corners;           /* the network gets the four cells around a texel, else their weighted mean */
+    uint32_t height, width; /* cells */
+    uint16_t *levels;       /* (features, height, width) */
+} ntc_grid;
+
+typedef struct ntc_texture {
+    char name[NTC_NAME]; /* the file's name without folder and extension */
+    uint32_t channels;   /* 1 or 3 */
+} ntc_texture;
+
+typedef struct ntc_set {
+    uint32_t width, height, channels; /* channels of all textures together */
+    uint32_t n_textures, n_grids, hidden;
+    ntc_texture textures[NTC_MAX_TEXTURES];
+    ntc_grid grids[NTC_MAX_GRIDS];
+    float *weights; /* all layers, each its weight (outputs, inputs) and its bias; exact in 16 bits */
+} ntc_set;
+
+/* A layer of the network and the place of its numbers in ntc_set.weights. */
+typedef struct ntc_layer {
+    uint32_t in, out;
+    size_t weight, bias;
+} ntc_layer;
+
+uint32_t ntc_inputs(const ntc_set *s); /* returns the number of inputs of the network */
+/* Returns the texels of the cell for whose inside the network gets the position: those of the coarsest grid with
+ * corners, or of the first grid. */
+uint32_t ntc_place_scale(const ntc_set *s);
+ntc_layer ntc_layer_of(const ntc_set *s, uint32_t i);
+size_t ntc_weights(const ntc_set *s); /* returns the number of weights and biases */
+size_t ntc_latents(const ntc_grid *g);
+uint64_t ntc_bytes(const ntc_set *s); /* returns the size of the file */
+
+/* Sets the sizes of all grids and allocates weights and latents, all zero. VKT_E_ARG, with a message, if a member is
+ * out of range; VKT_E_NOMEM. Free the set in any case. */
+vkt_result ntc_allocate(ntc_set *s);
+void ntc_free(ntc_set *s);
+
+/* Returns x rounded to the nearest number that 16 bits can store (IEEE 754 binary16), at most 65504 in magnitude. */
+float ntc_half(float x);
+
+vkt_result ntc_write(const ntc_set *s, const char *path);
+/* Reads a file. VKT_E_NOT_FOUND, VKT_E_IO; VKT_E_FORMAT: it is no such file, or it is damaged; all with a message. Free
+ * the set in any case. */
+vkt_result ntc_read(const char *path, ntc_set *s);
+
+/* Decodes all texels: byte (y * width + x) * channels + c of `out`. VKT_E_NOMEM. */
+vkt_result ntc_decode(const ntc_set *s, uint8_t *out);
+
+#endif

@@ -1,0 +1,60 @@
+// latents.glsl - reads grids of latents for one texel, as vkt_latent_grid of vkt_quantize does, and computes layers. All sizes may
+// be specialization constants; arrays of vktrain.glsl have other sizes then, so the file does not use it. FLOAT(i) must read
+// float i of the parameters.
+
+// Computes, along one axis, the two cells around the centre of a texel in a grid of `cells` cells of `scale` texels each, and
+// the texel's distance from the first cell (0 to 1). Cells outside the grid become the nearest cell inside.
+void latent_cells(uint texel, uint scale, uint cells, out uvec2 cell, out float fraction)
+{
+    const uint at = 2u * texel + 1u + scale, next = at / (2u * scale);
+    cell = uvec2(max(next, 1u) - 1u, min(next, cells - 1u));
+    fraction = float(at - next * 2u * scale) / float(2u * scale);
+}
+
+// Returns x rounded to 2^bits levels in [0,1], as vkt_quantize without noise. bits = 0: x itself.
+float quantized(float x, uint bits)
+{
+    const float steps = float((1u << bits) - 1u);
+    return bits == 0u ? x : floor(steps * clamp(x, 0.0, 1.0) + 0.5) / steps;
+}
+
+// Reads the four cells around the texel, of feature f: upper left, upper right, lower left, lower right. The grid starts at
+// float `grid` of the parameters; size is (scale, rows, columns).
+vec4 latents_of(uint grid, uvec3 size, uint bits, uint f, uvec2 u, uvec2 v)
+{
+    const uint top = grid + (f * size.y + v.x) * size.z, bottom = grid + (f * size.y + v.y) * size.z;
+    return vec4(quantized(FLOAT(top + u.x), bits), quantized(FLOAT(top + u.y), bits), quantized(FLOAT(bottom + u.x), bits),
+                quantized(FLOAT(bottom + u.y), bits));
+}
+
+// LATENTS defines a function that writes the features of a texel (column, row) to y[at] and the elements behind it: the mean of
+// the four cells, weighted by their distances, or with `corners` the four cells of each feature. It returns the index behind
+// the last element.
+#define LATENTS(name, N)                                                                                                     \
+    uint name(uint grid, uint features, uvec3 size, uint bits, bool corners, uvec2 texel, uint at, inout float y[N])         \
+    {                                                                                                                        \
+        uvec2 u, v;                                                                                                          \
+        float fu, fv;                                                                                                        \
+        latent_cells(texel.x, size.x, size.z, u, fu);                                                                        \
+        latent_cells(texel.y, size.x, size.y, v, fv);                                                                        \
+        for (uint f = 0u; f < features; f++) {                                                                               \
+            const vec4 c = latents_of(grid, size, bits, f, u, v);                                                            \
+            if (!corners) y[at++] = mix(mix(c.x, c.y, fu), mix(c.z, c.w, fu), fv);                                           \
+            for (uint i = 0u; i < 4u && corners; i++) y[at++] = c[i];                                                        \
+        }                                                                                                                    \
+        return at;                                                                                                           \
+    }
+
+// LAYER defines a function that computes y = FUNCTION(weight x + bias). The parameters start at floats `weight` and `bias`. The
+// weight is (O,I), row-major.
+#define LAYER(name, I, O, FUNCTION)                                                                  \
+    void name(uint weight, uint bias, float x[I], out float y[O])                                    \
+    {                                                                                                \
+        for (uint o = 0u; o < uint(O); o++) {                                                        \
+            float s = FLOAT(bias + o);                                                               \
+            for (uint i = 0u; i < uint(I); i++) s += FLOAT(weight + o * I + i) * x[i];               \
+            y[o] = FUNCTION(s);                                                                      \
+        }                                                                                            \
+    }
+#define RELU(s) max(s, 0.0)
+#define IDENTITY(s) (s)

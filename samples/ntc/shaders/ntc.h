@@ -1,0 +1,17 @@
+/* ntc.h - numbers that C and GLSL share. The buffer FACTS has words: those of the set, then of each grid, then of each
+ * layer. */
+#define NTC_SET_PARAMETERS 0 /* floats: latents and weights */
+#define NTC_SET_TEXELS 1     /* bytes of the original: (y * width + x) * channels + c */
+#define NTC_SET_FACTS 2
+
+#define NTC_FACT_WIDTH 0
+#define NTC_FACT_HEIGHT 1
+#define NTC_FACT_GRIDS 2
+#define NTC_FACT_PLACE 3  /* ntc_place_scale */
+#define NTC_FACT_GRID 4   /* for each grid: scale, rows, columns, features, bits, corners, first float, 0 */
+#define NTC_FACT_LAYER 28 /* for each layer: first float of the weight, of the bias */
+#define NTC_FACTS 34
+
+#define NTC_VIEW_ORIGINAL 0
+#define NTC_VIEW_DECODED 1
+#define NTC_VIEW_ERROR 2 /* eight times the difference */
