@@ -45,6 +45,7 @@ endforeach()
 vkt_set(dropout DROPOUT* MAX_POOL2D_DROPOUT MAX_POOL2D_DX_DROPOUT AVG_POOL2D_DROPOUT AVG_POOL2D_DX_DROPOUT)
 vkt_set(reshape relayout reduce MOVE MOVE4)
 vkt_set(to_layout relayout)
+vkt_set(to_f32 UNARY relayout)
 vkt_set(write relayout MOVE MOVE4)
 foreach(name permute slice concat pad)
   vkt_set(${name} MOVE* TRANSPOSE* PAD* relayout)
@@ -95,8 +96,8 @@ vkt_set(mlp mlp_mse linear relu sigmoid tanh write trainer)
 vkt_set(cnn conv2d winograd fft pool2d batch_norm dropout linear relu add write trainer)
 vkt_set(transformer embedding row_norm attention linear gelu add dropout softmax cross_entropy slice write trainer)
 
-# Every library has these kernels: they count steps, report the loss and test wide vectors.
-set(VKT_KERNELS_ALWAYS STEP_ADVANCE REPORT SELF_TEST)
+# Every library has these kernels: they count steps, copy the values of a run, report the loss and test wide vectors.
+set(VKT_KERNELS_ALWAYS STEP_ADVANCE RUN_WORDS REPORT SELF_TEST)
 
 # vkt_set_kernels(members ids coop out): the ids of the kernels that a list of sets and patterns names, in the order of `ids`.
 # `ids`: all kernels; `coop`: those for cooperative matrices.
