@@ -7,9 +7,13 @@
 #include <vktrain/vktrain.h>
 #include <vktrain/vulkan.h>
 
-#define WANT(condition)                                                                          \
-    ((condition) ? (void)0                                                                       \
-                 : (fprintf(stderr, "%s:%d: want %s\n", __FILE__, __LINE__, #condition), exit(1)))
+#define WANT(condition) \
+    ((condition) ? (void)0 : (fprintf(stderr, "%s:%d: want %s\n", __FILE__, __LINE__, #condition), exit(1)))
+#define TRY(call)                            \
+    do {                                     \
+        const vkt_result status = (call);    \
+        if (status != VKT_OK) return status; \
+    } while (0)
 #define VK(call) WANT((call) == VK_SUCCESS)
 #define VKT(call) WANT((call) == VKT_OK)
 #define TYPE(name) .sType = VK_STRUCTURE_TYPE_##name
@@ -71,8 +75,12 @@ static inline void gpu_close(gpu *g)
 /* Returns what vkt_ctx_adopt needs to know about the device. */
 static inline vkt_adopt_params gpu_adopt(const gpu *g)
 {
-    return (vkt_adopt_params){ .instance = g->instance, .physical_device = g->physical, .device = g->device,
-                               .features = &g->features, .queue = g->queue, .queue_family = g->family,
+    return (vkt_adopt_params){ .instance = g->instance,
+                               .physical_device = g->physical,
+                               .device = g->device,
+                               .features = &g->features,
+                               .queue = g->queue,
+                               .queue_family = g->family,
                                .allocation = g->callbacks };
 }
 
@@ -114,4 +122,42 @@ static inline void gpu_free(const gpu *g, host_buffer *b)
 {
     vkDestroyBuffer(g->device, b->handle, g->callbacks);
     vkFreeMemory(g->device, b->memory, g->callbacks);
+}
+
+typedef struct image {
+    VkImage handle;
+    VkDeviceMemory memory;
+    VkImageView view;
+    VkFormat format;
+} image;
+
+/* Makes an image of side x side pixels for compute shaders, which can be copied to a buffer. */
+static inline image gpu_image(const gpu *g, VkFormat format, uint32_t side)
+{
+    const VkImageCreateInfo i = { TYPE(IMAGE_CREATE_INFO),
+                                  .imageType = VK_IMAGE_TYPE_2D,
+                                  .format = format,
+                                  .extent = { side, side, 1 },
+                                  .mipLevels = 1,
+                                  .arrayLayers = 1,
+                                  .samples = 1,
+                                  .usage = VK_IMAGE_USAGE_STORAGE_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT };
+    VkImageViewCreateInfo v = { TYPE(IMAGE_VIEW_CREATE_INFO), .viewType = VK_IMAGE_VIEW_TYPE_2D, .format = format,
+                                .subresourceRange = { VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1 } };
+    image out = { .format = format };
+    VkMemoryRequirements needs;
+    VK(vkCreateImage(g->device, &i, g->callbacks, &out.handle));
+    vkGetImageMemoryRequirements(g->device, out.handle, &needs);
+    out.memory = gpu_memory(g, needs, 0);
+    VK(vkBindImageMemory(g->device, out.handle, out.memory, 0));
+    v.image = out.handle;
+    VK(vkCreateImageView(g->device, &v, g->callbacks, &out.view));
+    return out;
+}
+
+static inline void gpu_free_image(const gpu *g, image *i)
+{
+    vkDestroyImageView(g->device, i->view, g->callbacks);
+    vkDestroyImage(g->device, i->handle, g->callbacks);
+    vkFreeMemory(g->device, i->memory, g->callbacks);
 }
