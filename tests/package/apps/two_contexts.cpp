@@ -244,7 +244,10 @@ class Network
         log_->check(vkt_program_write(program_.get(), t, values.data(), values.size() * sizeof(float)));
     }
 
-    void load(const std::string &path) { log_->check(vkt_store_load(nullptr, store_.get(), path.c_str())); }
+    void load(const vkt_host &host, const std::string &path)
+    {
+        log_->check(vkt_store_load(&host, store_.get(), path.c_str())); /* the log of `host` gets the message */
+    }
 
     std::vector<float> parameters()
     {
@@ -300,7 +303,7 @@ void planted_errors(Device &device, const Context &c, Network &n)
 {
     want_error(VKT_E_SHAPE, "want", [&] { Network wrong(c, 1, outputs + 1); });
     want_error(VKT_E_ARG, "1024 bytes", [&] { n.write(n.in(), std::vector<float>(3)); });
-    want_error(VKT_E_IO, "no/such/file", [&] { n.load("no/such/file"); });
+    want_error(VKT_E_NOT_FOUND, "no/such/file", [&] { n.load(c.host(), "no/such/file"); });
     want_error(VKT_E_ARG, "lock", [&] {
         vkt_adopt_params a = device.adopt();
         a.unlock_queue = nullptr;
