@@ -135,10 +135,8 @@ static bool train(jobs *s, job *j)
 static void infer(jobs *s, job *j)
 {
     model *m = j->m;
-    const submission none = { 0 };
-    VkSemaphore unused;
     submission wanted = { .m = m };
-    vkt_ctx_timeline(m->ctx, &unused, &wanted.after);
+    vkt_ctx_timeline(m->ctx, &wanted.semaphore, &wanted.after);
     pthread_mutex_lock(&s->lock);
     while (s->next.m) pthread_cond_wait(&s->changed, &s->lock);
     s->next = wanted;
