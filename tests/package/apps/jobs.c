@@ -278,9 +278,9 @@ static void close_model(const gpu *g, model *m)
 {
     vkt_program_destroy(&m->train);
     vkt_program_destroy(&m->ask);
-    vkt_store_destroy(&m->store);
     vkt_graph_destroy(&m->graph[0]);
     vkt_graph_destroy(&m->graph[1]);
+    vkt_store_destroy(&m->store);
     vkt_array_destroy(&m->x);
     vkt_array_destroy(&m->target);
     vkt_array_destroy(&m->out);

@@ -1,5 +1,5 @@
 /* renderer.c - a renderer draws noisy frames on its own device. A network learns them between frames, some milliseconds
- * at a time, and paints a picture with less noise. The network's host memory and device memory have limits: a limit
+ * at a time, and computes an image with less noise. The network's host memory and device memory have limits: a limit
  * that is too low gives a status. Written from docs/embedding.md and the public headers alone. */
 #include <math.h>
 
@@ -21,8 +21,8 @@ typedef struct renderer {
     VkDescriptorSet set;
     VkPipelineLayout layout;
     VkPipeline pipeline;
-    image drawn, painted; /* drawn by the renderer, and by the network */
-    host_buffer copy;     /* of `painted` */
+    image drawn, predicted; /* drawn by the renderer, and by the network */
+    host_buffer copy;       /* of `predicted` */
 } renderer;
 
 static void open_renderer(renderer *r, const VkAllocationCallbacks *callbacks)
@@ -30,7 +30,7 @@ static void open_renderer(renderer *r, const VkAllocationCallbacks *callbacks)
     gpu *g = &r->gpu;
     gpu_open(g, callbacks);
     r->drawn = gpu_image(g, VK_FORMAT_R16G16B16A16_SFLOAT, SIDE);
-    r->painted = gpu_image(g, VK_FORMAT_R8G8B8A8_UNORM, SIDE);
+    r->predicted = gpu_image(g, VK_FORMAT_R8G8B8A8_UNORM, SIDE);
     r->copy = gpu_buffer(g, 4 * PIXELS, VK_BUFFER_USAGE_TRANSFER_DST_BIT);
     const VkCommandBufferAllocateInfo c = { TYPE(COMMAND_BUFFER_ALLOCATE_INFO), NULL, g->pool, 0, IN_FLIGHT };
     const VkFenceCreateInfo f = { TYPE(FENCE_CREATE_INFO), NULL, VK_FENCE_CREATE_SIGNALED_BIT };
@@ -70,7 +70,7 @@ static void close_renderer(renderer *r)
     vkDestroyDescriptorSetLayout(g->device, r->set_layout, g->callbacks);
     for (int i = 0; i < IN_FLIGHT; i++) vkDestroyFence(g->device, r->fences[i], g->callbacks);
     gpu_free_image(g, &r->drawn);
-    gpu_free_image(g, &r->painted);
+    gpu_free_image(g, &r->predicted);
     gpu_free(g, &r->copy);
     gpu_close(g);
 }
@@ -108,7 +108,7 @@ static void from_undefined(VkCommandBuffer cmd, const image *i)
         cmd, &(VkDependencyInfo){ TYPE(DEPENDENCY_INFO), .imageMemoryBarrierCount = 1, .pImageMemoryBarriers = &b });
 }
 
-/* Draws a frame. The library's next submission may read it, and may write `painted`. */
+/* Draws a frame. The library's next submission may read it, and may write `predicted`. */
 static void draw(renderer *r, uint32_t frame)
 {
     const struct {
@@ -123,7 +123,7 @@ static void draw(renderer *r, uint32_t frame)
                                        VK_ACCESS_2_SHADER_STORAGE_READ_BIT };
     VkCommandBuffer cmd = begin(r, frame);
     from_undefined(cmd, &r->drawn);
-    if (frame == 0) from_undefined(cmd, &r->painted);
+    if (frame == 0) from_undefined(cmd, &r->predicted);
     vkCmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, r->pipeline);
     vkCmdBindDescriptorSets(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, r->layout, 0, 1, &r->set, 0, NULL);
     vkCmdPushConstants(cmd, r->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
@@ -133,8 +133,8 @@ static void draw(renderer *r, uint32_t frame)
     submit(r, frame);
 }
 
-/* Returns the mean squared error of the network's picture. The library has written it on the same queue. */
-static double error_of_picture(renderer *r, uint32_t frame)
+/* Returns the mean squared error of the network's image. The library has written it on the same queue. */
+static double error_of_image(renderer *r, uint32_t frame)
 {
     const VkBufferImageCopy all = { .imageSubresource = { VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1 },
                                     .imageExtent = { SIDE, SIDE, 1 } };
@@ -142,7 +142,7 @@ static double error_of_picture(renderer *r, uint32_t frame)
                                        VK_PIPELINE_STAGE_2_COPY_BIT, VK_ACCESS_2_TRANSFER_WRITE_BIT,
                                        VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_BIT };
     VkCommandBuffer cmd = begin(r, frame);
-    vkCmdCopyImageToBuffer(cmd, r->painted.handle, VK_IMAGE_LAYOUT_GENERAL, r->copy.handle, 1, &all);
+    vkCmdCopyImageToBuffer(cmd, r->predicted.handle, VK_IMAGE_LAYOUT_GENERAL, r->copy.handle, 1, &all);
     vkCmdPipelineBarrier2(
         cmd, &(VkDependencyInfo){ TYPE(DEPENDENCY_INFO), .memoryBarrierCount = 1, .pMemoryBarriers = &visible });
     submit(r, frame);
@@ -161,7 +161,7 @@ static double error_of_picture(renderer *r, uint32_t frame)
 typedef struct learner {
     vkt_ctx *ctx;
     vkt_array *points, *seen, *shown; /* coordinates; colours that the renderer drew, and that the network predicts */
-    vkt_texture *drawn, *painted;
+    vkt_texture *drawn, *predicted;
     vkt_graph *graph[2];
     vkt_store *store;
     vkt_program *train, *ask;
@@ -175,14 +175,14 @@ static void close_learner(learner *l)
     vkt_graph_destroy(&l->graph[0]);
     vkt_graph_destroy(&l->graph[1]);
     vkt_texture_destroy(&l->drawn);
-    vkt_texture_destroy(&l->painted);
+    vkt_texture_destroy(&l->predicted);
     vkt_array_destroy(&l->points);
     vkt_array_destroy(&l->seen);
     vkt_array_destroy(&l->shown);
     vkt_ctx_destroy(&l->ctx);
 }
 
-/* Makes the program that trains and the store, or the program that paints. */
+/* Makes the program that trains and the store, or the program that computes the image. */
 static vkt_result make_program(learner *l, const vkt_host *host, bool training)
 {
     vkt_builder *b = NULL;
@@ -232,8 +232,8 @@ static vkt_result open_learner(learner *l, const renderer *r, const vkt_host *ho
                              .layout = VK_IMAGE_LAYOUT_GENERAL,
                              .array = l->seen };
     TRY(vkt_texture_adopt(l->ctx, &t, &l->drawn));
-    t.image = r->painted.handle, t.format = r->painted.format, t.array = l->shown;
-    TRY(vkt_texture_adopt(l->ctx, &t, &l->painted));
+    t.image = r->predicted.handle, t.format = r->predicted.format, t.array = l->shown;
+    TRY(vkt_texture_adopt(l->ctx, &t, &l->predicted));
     TRY(make_program(l, host, true));
     return make_program(l, host, false);
 }
@@ -247,7 +247,7 @@ static void log_line(void *user, vkt_log_level level, const char *line)
     snprintf(last_line, sizeof last_line, "%s", line);
 }
 
-/* The frame loop: draws, learns for 3 ms, and paints at the end. */
+/* The frame loop: draws, learns for 3 ms, and writes the image at the end. */
 static void run(renderer *r, learner *l)
 {
     vkt_step_progress progress = { 0 };
@@ -265,10 +265,10 @@ static void run(renderer *r, learner *l)
         } while (++steps < STEPS);
     }
     VKT(vkt_program_run(l->ask, NULL, NULL));
-    VKT(vkt_texture_write(l->painted, NULL));
-    const double error = error_of_picture(r, frame);
-    printf("renderer: loss %.4f, after %d steps %.4f; error of a frame %.4f, of the network's picture %.4f\n",
-           first.loss, STEPS, last.loss, noise * noise / 12, error);
+    VKT(vkt_texture_write(l->predicted, NULL));
+    const double error = error_of_image(r, frame);
+    printf("renderer: loss %.4f, after %d steps %.4f; error of a frame %.4f, of the network's image %.4f\n", first.loss,
+           STEPS, last.loss, noise * noise / 12, error);
     WANT(last.loss < first.loss / 4);
     WANT(error < noise * noise / 12 / 2);
 }

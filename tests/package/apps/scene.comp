@@ -1,7 +1,7 @@
-// scene.comp - draws one frame: a smooth picture, with noise as that of a path tracer. renderer.c has the same formulas.
+// scene.comp - draws one frame: smooth colours, with noise as that of a path tracer. renderer.c has the same formulas.
 #version 460
 layout(local_size_x = 8, local_size_y = 8) in;
-layout(binding = 0, rgba16f) writeonly uniform image2D picture;
+layout(binding = 0, rgba16f) writeonly uniform image2D drawn;
 layout(push_constant) uniform Frame { uint frame; float noise; };
 
 // Returns a number in [0, 1) that looks random. (The finalizer of MurmurHash3.)
@@ -14,11 +14,11 @@ float random(uint i)
 
 void main()
 {
-    const ivec2 size = imageSize(picture), at = ivec2(gl_GlobalInvocationID.xy);
+    const ivec2 size = imageSize(drawn), at = ivec2(gl_GlobalInvocationID.xy);
     if (any(greaterThanEqual(at, size))) return;
     const vec2 p = (vec2(at) + 0.5) / vec2(size);
     const uint seed = 3u * ((frame * uint(size.y) + uint(at.y)) * uint(size.x) + uint(at.x));
     const vec3 smooth_colour = 0.5 + 0.4 * sin(vec3(6.0 * p.x, 5.0 * p.y, 4.0 * (p.x + p.y)));
     const vec3 uneven = vec3(random(seed), random(seed + 1u), random(seed + 2u)) - 0.5;
-    imageStore(picture, at, vec4(smooth_colour + noise * uneven, 1.0));
+    imageStore(drawn, at, vec4(smooth_colour + noise * uneven, 1.0));
 }
