@@ -6,7 +6,7 @@
 # and vktrain-<version>-linux-aarch64.tar.gz. BUILD is a finished build of this tree, whose SPIR-V is embedded.
 #
 # Installs the cross compilers, wine and qemu-user, if this may be done (Debian). Unpacks the rest in DIR, without installing it:
-# cmocka for Windows, libraries and lavapipe for ARM. What cannot be had is skipped, with a reason. The last line is "N passed, N
+# cmocka and jansson for Windows, libraries and lavapipe for ARM. What cannot be had is skipped, with a reason. The last line is "N passed, N
 # failed, N skipped"; the status is 0 only if nothing failed.
 set -u
 case ${1-} in
@@ -59,18 +59,29 @@ own_apt() { # own_apt ARCHITECTURE ARGUMENT...: apt-get with lists of its own, s
         >>"$dir/apt.log" 2>&1
 }
 
-# Builds cmocka for Windows from Debian's source, which Debian does not package, into $dir/cmocka.
+# provide_source NAME CMAKE-OPTION...: builds a library for Windows from Debian's source, which Debian does not package, into
+# $dir/NAME.
+provide_source() {
+    name=$1
+    shift
+    [ ! -f "$dir/$name/complete" ] || return 0
+    rm -rf "$dir/$name" "$dir/$name-source" "$dir/$name-build" "$dir/apt"
+    own_apt amd64 update && own_apt amd64 source --download-only "$name"
+    mkdir -p "$dir/$name-source"
+    tar -xf "$dir/apt/${name}_"*.orig.tar.* -C "$dir/$name-source" --strip-components=1 2>>"$dir/apt.log" || return 1
+    quietly "$dir/$name.log" cmake -S "$dir/$name-source" -B "$dir/$name-build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+        --toolchain "$PWD/cmake/toolchains/x86_64-w64-mingw32.cmake" -DBUILD_SHARED_LIBS=OFF \
+        "-DCMAKE_C_FLAGS=-D__USE_MINGW_ANSI_STDIO=1 -w" -DCMAKE_INSTALL_PREFIX="$dir/$name" "$@" &&
+        quietly "$dir/$name.log" cmake --build "$dir/$name-build" --target install && : >"$dir/$name/complete"
+}
+
 provide_cmocka() {
-    [ ! -f "$dir/cmocka/lib/cmocka.dll.a" ] || return 0
-    rm -rf "$dir/cmocka"* "$dir/apt"
-    own_apt amd64 update && own_apt amd64 source --download-only cmocka
-    mkdir -p "$dir/cmocka-source"
-    tar -xf "$dir"/apt/cmocka_*.orig.tar.xz -C "$dir/cmocka-source" --strip-components=1 2>>"$dir/apt.log" || return 1
-    quietly "$dir/cmocka.log" cmake -S "$dir/cmocka-source" -B "$dir/cmocka-build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-        --toolchain "$PWD/cmake/toolchains/x86_64-w64-mingw32.cmake" -DBUILD_SHARED_LIBS=OFF -DWITH_EXAMPLES=OFF \
-        -DUNIT_TESTING=OFF "-DCMAKE_C_FLAGS=-D__USE_MINGW_ANSI_STDIO=1 -w" -DCMAKE_INSTALL_PREFIX="$dir/cmocka" &&
-        quietly "$dir/cmocka.log" cmake --build "$dir/cmocka-build" --target install &&
+    provide_source cmocka -DWITH_EXAMPLES=OFF -DUNIT_TESTING=OFF &&
         cp "$dir/cmocka/lib/libcmocka.dll.a" "$dir/cmocka/lib/cmocka.dll.a" # the name in cmocka's package for CMake
+}
+
+provide_jansson() {
+    provide_source jansson -DJANSSON_BUILD_DOCS=OFF -DJANSSON_EXAMPLES=OFF -DJANSSON_WITHOUT_TESTS=ON
 }
 
 # Unpacks the libraries of ARM that the build links, and lavapipe, with all that they need, into
@@ -169,19 +180,21 @@ run_windows() {
         skipped "windows: the cross compiler cannot be installed"
         return
     fi
-    if ! provide_cmocka; then
-        skipped "windows: cmocka's source cannot be fetched or built (see $dir/apt.log)"
+    if ! provide_cmocka || ! provide_jansson; then
+        skipped "windows: the source of cmocka or jansson cannot be fetched or built (see $dir/apt.log)"
         return
     fi
     install_missing wine64 wine || true
     wine=$(command -v /usr/lib/wine/wine64 || command -v wine64 || command -v wine)
-    # Debian has not built jpeg, png, cairo and jansson for Windows.
+    # Debian has not built jpeg, png and cairo for Windows.
+    export PKG_CONFIG_LIBDIR="$dir/jansson/lib/pkgconfig"
     if ! build_port windows --toolchain "$PWD/cmake/toolchains/x86_64-w64-mingw32.cmake" -DVKT_WITH_JPEG=OFF -DVKT_WITH_PNG=OFF \
-        -DVKT_WITH_CAIRO=OFF -DVKT_WITH_JANSSON=OFF -Dcmocka_DIR="$dir/cmocka/lib/cmake/cmocka" \
+        -DVKT_WITH_CAIRO=OFF -DVKT_WINDOWS_ROOT="$dir/jansson" -Dcmocka_DIR="$dir/cmocka/lib/cmake/cmocka" \
         -DCMAKE_CROSSCOMPILING_EMULATOR="$wine"; then
         failed "windows: the build"
         return
     fi
+    unset PKG_CONFIG_LIBDIR
     passed
     cp "$dir/cmocka/bin/cmocka.dll" "$dir/windows"/libvktrain*.dll "$dir/windows/tests" # a program finds DLLs in its own folder
     pack windows zip "vktrain-$version-windows-x86_64.zip"

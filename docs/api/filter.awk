@@ -20,11 +20,11 @@ function escaped(s)
     return s
 }
 
-# Returns whether a name must not become a link: it is an environment variable, or a call with arguments, for which Doxygen
+# Returns whether a name must not become a link: it is an environment variable or an option of CMake, or a call with arguments, for which Doxygen
 # would search an overload.
 function is_foreign(name, behind)
 {
-    return name ~ /^VKT_(DEBUG|DEVICE|TRAITS|NO_)$/ || behind ~ /^=/ || behind ~ /^\([^)]/
+    return name ~ /^VKT_(DEBUG|DEVICE|TRAITS|NO_|KERNELS|WITH_|BUILDS_DLL)$/ || behind ~ /^=/ || behind ~ /^\([^)]/
 }
 
 # Returns a text with the mark that makes a link before each name of the library. Text between ` becomes code.

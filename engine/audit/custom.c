@@ -16,7 +16,7 @@
 #define POISON 0x7fc5a5a5u /* a NaN. All memory holds it before the run */
 #define GRAIN 128          /* h: the width of the range of an input's numbers / GRAIN */
 #define ALLOWED 3e-3       /* tolerance, relative to the largest element of the gradient */
-#define BEND 2e-2          /* relative to that element: quotients or slopes that differ more may be those of a kink */
+#define BEND 2e-2          /* relative to the same element: a larger difference of two quotients may mean a kink */
 
 /* A value of the op with its numbers in row-major order. */
 typedef struct side {
@@ -241,7 +241,7 @@ static vkt_result check_memory(subject *s)
 /* ---- difference quotients ---- */
 
 /* Runs with `by` added to one element of an input. Writes to `weighted` each element of the outputs times that of dy.
- * *width: the distance that f32 has really moved. */
+ * *width: the change of the element, which f32 rounds. */
 static vkt_result moved(subject *s, uint32_t i, size_t at, float by, double *weighted, double *width)
 {
     float *x = &s->x[i].data[at];

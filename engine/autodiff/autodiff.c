@@ -134,8 +134,8 @@ vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor 
 }
 
 /* Places the gradient `d` of parameter `p` in the range of `p` in the gradient arena. If the memory of `d` cannot
- * become that range, a copy of `d` is placed there: the memory may be another parameter's gradient (one dy for two
- * parameters), an input or a constant, or have another size or layout. */
+ * become that range, a copy of `d` is placed there. The memory cannot if it is another parameter's gradient already
+ * (one dy for two parameters), an input or a constant, or if its size or layout differs. */
 static void move_to_arena(vkt_graph *g, uint32_t p, vkt_tensor d)
 {
     const vkt_value *root = &g->values[vkt_root(g, d)];

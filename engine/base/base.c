@@ -201,7 +201,7 @@ vkt_result vkt_text_detach(vkt_text *t, char **out)
 {
     const vkt_host *h = t->h;
     const size_t bytes = sizeof(text_owner) + t->len + 1;
-    vkt_host lasting = *h; /* the text may be released after the context that counts */
+    vkt_host lasting = *h; /* the text may be released after the context, whose allocator counts */
     while (lasting.alloc.resize == vkt_counting_resize) {
         const vkt_counting *c = lasting.alloc.user;
         lasting.alloc = c->to;
@@ -281,7 +281,7 @@ bool vkt_env_disabled(const char *name)
 
 bool vkt_name_matches(const char *pattern, const char *name)
 {
-    const char *star = NULL, *again = NULL; /* the last '*', and the text behind its match */
+    const char *star = NULL, *again = NULL; /* the last '*' in `pattern`, and the end of its match in `name` */
     while (*name) {
         if (*pattern == '*') {
             star = pattern++;

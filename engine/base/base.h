@@ -43,8 +43,8 @@ void vkt_log_line_v(const vkt_host *h, vkt_log_level level, const char *fmt, va_
 vkt_result vkt_fail(const vkt_host *h, vkt_result r, const char *fmt, ...) VKT_PRINTF(3, 4);
 /* Logs that `bytes` bytes for `what` could not be allocated. Returns VKT_E_NOMEM. */
 vkt_result vkt_fail_nomem(const vkt_host *h, const char *what, size_t bytes);
-/* The same for what needs a library that this build does not have. Returns VKT_E_UNSUPPORTED. `what`: a path, for
- * instance; `option` without VKT_WITH_: vkt_fail_without(h, path, "libpng", "PNG") */
+/* Logs that `what`, for instance a path, needs a library that this build does not have. Returns VKT_E_UNSUPPORTED.
+ * `option` is the CMake option for the library, without VKT_WITH_: vkt_fail_without(h, path, "libpng", "PNG") */
 vkt_result vkt_fail_without(const vkt_host *h, const char *what, const char *library, const char *option);
 /* Logs that an argument of a public function is NULL. Returns VKT_E_ARG. `h` may be NULL or not resolved. */
 vkt_result vkt_fail_null(const vkt_host *h, const char *function, const char *argument);
@@ -72,8 +72,8 @@ typedef struct vkt_text {
 } vkt_text;
 void vkt_text_add(vkt_text *t, const char *fmt, ...) VKT_PRINTF(2, 3);
 void vkt_text_free(vkt_text *t);
-/* Ends t. *out gets its text, which the caller frees with vkt_text_release, also after the vkt_counting of its
- * allocator is gone. VKT_E_NOMEM, also if an append failed: then *out is NULL. */
+/* Ends t. *out gets the text of t. The caller frees it with vkt_text_release, which works even after the vkt_counting
+ * of t's allocator is gone. VKT_E_NOMEM, also if an append failed: then *out is NULL. */
 vkt_result vkt_text_detach(vkt_text *t, char **out);
 /* Writes a size such as "1.21 MiB" or "312 B": IEC units, about three digits. Returns buf. */
 const char *vkt_bytes_text(uint64_t bytes, char buf[24]);
@@ -130,7 +130,8 @@ static inline bool vkt_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
 }
 
 /* Computes FNV-1a, 64 bit (Fowler, Noll, Vo; draft-eastlake-fnv). `seed` is VKT_HASH_START, or the hash of the bytes
- * before these. It is for keys of caches and identities of data sets. It does not protect against damage or forgery. */
+ * before these. This hash is for keys of caches and identities of data sets. It does not protect against damage or
+ * forgery. */
 #define VKT_HASH_START 0xcbf29ce484222325ull
 uint64_t vkt_hash(uint64_t seed, const void *bytes, size_t n);
 

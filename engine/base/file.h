@@ -8,8 +8,8 @@
  * locks, left temporaries stay.)
  *
  * A symbolic link as `path` stays, and its target is written. If `path` is not a regular file (a device, a FIFO), or is
- * /dev/stdout, /dev/stderr, /dev/fd/N or /proc/self/fd/N, it is written in place and never replaced. That is not
- * atomic.
+ * /dev/stdout, /dev/stderr, /dev/fd/N or /proc/self/fd/N, it is written in place and never replaced. Writing in place
+ * is not atomic.
  *
  * A message about a file has its path, and the system's error text if there is one. System calls that a signal
  * interrupts are repeated. Threads: any; one call at a time per object. Several threads and processes may write the
@@ -40,8 +40,8 @@ vkt_result vkt_file_open(const vkt_host *h, const char *path, vkt_file *f);
 /* Reads exactly n bytes from `offset` on. VKT_E_IO, also if the file ends too early; VKT_E_ARG if offset + n is 2^63 or
  * more. */
 vkt_result vkt_file_read_at(const vkt_file *f, uint64_t offset, void *dst, size_t n);
-/* Returns another descriptor of the file, for a library that reads and closes a descriptor itself. It shares the
- * position of all descriptors of this file; vkt_file_read_at does not depend on that. -1: there are too many. */
+/* Returns another descriptor of the file, for a library that reads and closes a descriptor itself. All descriptors of a
+ * file share one position, which vkt_file_read_at does not use. -1: there are too many descriptors. */
 int vkt_file_duplicate(const vkt_file *f);
 /* Closes a descriptor of vkt_file_duplicate that no library has taken; -1 is allowed. */
 void vkt_file_close_duplicate(int fd);

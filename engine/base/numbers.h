@@ -14,8 +14,8 @@ typedef struct vkt_numbers {
 vkt_numbers vkt_numbers_begin(void);
 void vkt_numbers_end(vkt_numbers n);
 
-/* Writes the shortest text that reads back as x. With `single` it reads back as the float (float)x: "0.001" for 0.001f.
- * Returns buf. Call it between begin and end. */
+/* Writes the shortest text that reads back as x. With `single` the text reads back as the float (float)x: "0.001" for
+ * 0.001f. Returns buf. Call it between begin and end. */
 const char *vkt_number_text(double x, bool single, char buf[32]);
 
 #endif

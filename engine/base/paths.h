@@ -1,5 +1,5 @@
 /* base/paths.h - folders, and files that are opened by their path. A path is UTF-8. On Windows '/' and '\\' separate
- * its parts, and it may be longer than 260 characters.
+ * the parts of a path, and a path may be longer than 260 characters.
  *
  * A function that can fail returns 0 or an errno; vkt_error_text (system.h) gives its text. Nothing is logged. Threads:
  * any; one call at a time per object. */
@@ -11,7 +11,7 @@
 
 /* Returns the part of a path after its last separator. */
 const char *vkt_path_name(const char *path);
-/* Returns the first separator in a path, behind its first character and behind a drive; NULL: there is none. */
+/* Returns the first separator behind the first character of a path; NULL: there is none. */
 char *vkt_path_next(char *path);
 
 /* Returns the bytes of the first path in a list of paths, which ':' separates on POSIX and ';' on Windows. */
@@ -32,7 +32,7 @@ int vkt_folder_make(const char *path, bool is_private);
  * `path` is the same after the call. */
 void vkt_folder_make_above(char *path, bool is_private);
 
-/* Reads the names in a folder. */
+/* A reader of the names in a folder. */
 typedef struct vkt_folder vkt_folder;
 int vkt_folder_open(const char *path, vkt_folder **out);
 /* Sets *name to the next name, which is valid until the next call; NULL: there are no more. "." and ".." may be among
@@ -42,8 +42,9 @@ void vkt_folder_close(vkt_folder *folder);
 
 /* Opens a new file for writing. EEXIST: something exists at this path. */
 int vkt_file_create(const char *path, FILE **out);
-/* Opens a file to append text, and makes it if it does not exist. EWOULDBLOCK: another call, of any process, has opened
- * it so and has not closed it. (On a file system without locks, this is not found out.) */
+/* Opens a file to append text, and makes it if it does not exist. EWOULDBLOCK: another call of this function, in any
+ * process, has opened the file, and the file is not closed yet. (On a file system without locks, this is not found
+ * out.) */
 int vkt_file_append(const char *path, FILE **out);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 enum { MAGIC = 0x07230203, SWAPPED_MAGIC = 0x03022307, HEADER_WORDS = 5, NEWEST = 0x00010600, MAX_IDS = 0x400000 };
-enum { VERSION_WITH_INTERFACE = 0x00010400 }; /* from here on an entry point lists all its variables */
+enum { VERSION_WITH_INTERFACE = 0x00010400 }; /* from this version on an entry point lists all its variables */
 enum {
     OP_ENTRY_POINT = 15,
     OP_EXECUTION_MODE = 16,

@@ -46,22 +46,24 @@ const char *vkt_capability_name(vkt_capability c);
 typedef struct vkt_spirv_variable {
     uint32_t set, binding;
     bool is_buffer;     /* a storage buffer, and no array of these */
-    bool reads, writes; /* false: it is decorated NonReadable, or NonWritable */
+    bool reads, writes; /* `reads` is false for a NonReadable variable, `writes` for a NonWritable one */
 } vkt_spirv_variable;
 
 typedef struct vkt_spirv {
     uint32_t capabilities; /* bit c: the module declares capability c */
     uint32_t other;        /* 1 + number of a declared capability that VKT_CAPABILITIES lacks; 0: none */
     uint32_t local[3];     /* size of the work group; specialization constants have their defaults */
-    uint64_t shared_bytes; /* variables in shared memory, at least. An array whose size is computed counts once */
+    uint64_t shared_bytes; /* least size of all variables in shared memory. An array of computed length counts as one
+                            * element */
     uint32_t push_bytes;   /* end of the block of push constants; 0: there is none */
     uint32_t n_variables;
     vkt_spirv_variable variables[VKT_SPIRV_VARIABLES];
 } vkt_spirv;
 
 /* Reads the module of `bytes` bytes. `entry`: the name of a compute entry point. Messages begin with `what`. *out is
- * zeros after an error. VKT_E_FORMAT: the bytes are no SPIR-V module. VKT_E_NOT_FOUND: it has no such entry point.
- * VKT_E_UNSUPPORTED: it is newer than version 1.6, or has more than VKT_SPIRV_VARIABLES resources. VKT_E_NOMEM. */
+ * zeros after an error. VKT_E_FORMAT: the bytes are no SPIR-V module. VKT_E_NOT_FOUND: the module has no such entry
+ * point. VKT_E_UNSUPPORTED: the module is newer than version 1.6, or has more than VKT_SPIRV_VARIABLES resources.
+ * VKT_E_NOMEM. */
 vkt_result vkt_spirv_read(const vkt_host *h, const char *what, const uint32_t *words, size_t bytes, const char *entry,
                           vkt_spirv *out);
 

@@ -171,9 +171,9 @@ static bool find_dimension(const bound *b, const vkt_case *c, uint32_t *in, uint
     return false;
 }
 
-/* Returns the bound of the integers in input i. If the bound is the same in all random cases of the op, it is that
- * bound. If the bound follows a dimension in all random cases, it is the size of this dimension in the case. Otherwise
- * it is the smallest bound of the random cases. */
+/* Returns the bound of the integers in input i. If all random cases of the op have the same bound, returns this bound.
+ * If the bound follows a dimension in all random cases, returns the size of this dimension in the case. Otherwise
+ * returns the smallest bound of the random cases. */
 static uint32_t bound_of(const vkt_op *op, const vkt_case *c, uint32_t i)
 {
     const bound b = find_bound(op, c, i);

@@ -7,10 +7,11 @@
  * about 1e-11 if f and f''' are about 1. */
 #define STEP 1e-5
 #define ALLOWED 1e-6 /* tolerance, relative to the input's largest gradient */
-#define BEND 1e-2    /* if the two one-sided quotients differ by more than this part of that gradient, a kink is near */
+/* If the two one-sided quotients differ by more than this part of the input's largest gradient, a kink is near. */
+#define BEND 1e-2
 
 /* Adds `by` to element `at` of input i, and computes the subject's outputs. Writes to `weighted` each element of each
- * output times the same element of its dout. Sets the input back. */
+ * output times the same element of its dout. Then restores the element. */
 static void moved(vkt_subject *s, uint32_t i, size_t at, double by, double *weighted)
 {
     double *x = &s->in[i].ref.f[at];

@@ -7,7 +7,7 @@
 
 typedef struct vkt_differences {
     uint32_t tried, kinks; /* number of chosen elements; number of those that were left out because a kink is near */
-    double excess;         /* the worst error / the tolerance: above 1, or NaN, is wrong */
+    double excess;         /* largest error / tolerance; above 1, or NaN: a gradient is wrong */
     uint32_t input;        /* input with the worst error; `at`: the index of its element */
     size_t at;
     double got, quotient;

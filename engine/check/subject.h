@@ -70,7 +70,7 @@ double vkt_side_get(const vkt_side *v, size_t i);
  * scale is the largest |ref|, or 1 if that is 0. */
 typedef struct vkt_worst {
     size_t at;
-    double excess; /* error / allowed: above 1, or NaN, is wrong */
+    double excess; /* error / allowed; above 1, or NaN: the result is wrong */
     double allowed;
 } vkt_worst;
 vkt_worst vkt_worst_of(const float *got, const double *ref, size_t n, double rel_tol, double abs_tol);

@@ -50,8 +50,8 @@ vkt_result vkt_csv_open(const vkt_host *h, const char *path, const vkt_csv_forma
 /* Opens a reader of a copy of `text`, n bytes. Messages call the text `name`. VKT_E_ARG as above, VKT_E_NOMEM. */
 vkt_result vkt_csv_open_memory(const vkt_host *h, const char *name, const char *text, size_t n,
                                const vkt_csv_format *format, vkt_csv *c);
-/* Reads the next record. *more is false if there is none. VKT_E_FORMAT (the message has file and line) or VKT_E_NOMEM:
- * then the reader can only be closed. */
+/* Reads the next record. *more is false if there is none. VKT_E_FORMAT (the message has file and line), VKT_E_NOMEM.
+ * After an error the reader can only be closed. */
 vkt_result vkt_csv_next(vkt_csv *c, bool *more);
 /* Returns the index of the field with the text `name` in the newest record; SIZE_MAX if there is none. The case of
  * ASCII letters does not matter. */

@@ -94,7 +94,8 @@ static affine random_warp(vkt_rng *r)
 
 static brush random_pen(vkt_rng *r)
 {
-    brush pen = { .warp = random_warp(r) }; /* not all in this list: C defines no order of evaluation for it */
+    brush pen = { .warp = random_warp(r) }; /* the other members are set below, because C does not define in which order
+                                             * this list is evaluated */
     pen.radius = vkt_rng_uniform(r, 0.6f, 1.7f);
     pen.edge = vkt_rng_uniform(r, 0.9f, 1.8f);
     pen.wobble = vkt_rng_uniform(r, 0.3f, 2.0f);

@@ -11,7 +11,8 @@ static void convert_row(const uint8_t *in, ptrdiff_t step, uint32_t in_channels,
             out[1] = g;
             out[2] = b;
         } else {
-            out[0] = (uint8_t)((19595u * r + 38470u * g + 7471u * b + 32768u) >> 16); /* r if all three are equal */
+            out[0] = (uint8_t)((19595u * r + 38470u * g + 7471u * b + 32768u) >> 16); /* gives r if r, g and b are
+                                                                                       * equal */
         }
     }
 }

@@ -13,8 +13,8 @@ struct vkt_vocab {
     bool parts[128]; /* ASCII characters that separate words; the blank always does */
 };
 
-/* Creates a vocabulary without words. p->num_words is only checked. VKT_E_ARG, VKT_E_NOMEM; then *out is NULL. `h` must
- * be resolved. */
+/* Creates a vocabulary without words. p->num_words is only checked. VKT_E_ARG, VKT_E_NOMEM. After an error *out is
+ * NULL. `h` must be resolved. */
 vkt_result vkt_vocab_begin(const vkt_host *h, const vkt_vocab_params *p, vkt_vocab **out);
 
 #endif

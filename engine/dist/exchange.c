@@ -168,8 +168,9 @@ static vkt_result exchange_bucket(vkt_exchange *x, uint32_t b)
     return vkt_all_reduce(x->transport ? x->transport : &alone, data, bytes / 4, x->wire, x->scratch);
 }
 
-/* Adds the bytes and times of bucket b, which is at index `number` of x->order. It was complete at the time `ready`,
- * and its sum was there at the time `back` (ns). `exposed`: at that time the backward pass had ended. */
+/* Adds the bytes and times of bucket b, which is at index `number` of x->order. The bucket was complete at the time
+ * `ready`, and its sum over all ranks had arrived at the time `back` (ns). `exposed`: the backward pass had ended when
+ * the sum arrived. */
 static void count(vkt_exchange *x, uint32_t b, uint32_t number, uint64_t ready, uint64_t back, bool exposed)
 {
     vkt_dist_stats *s = &x->stats;

@@ -77,7 +77,7 @@ struct vkt_ctx {
     bool has_coop2;             /* the same of VK_NV_cooperative_matrix2, in addition to has_coop */
     bool has_bfloat;            /* the same of VK_KHR_shader_bfloat16, in addition to has_coop */
     bool has_int64;             /* shaderInt64 is enabled */
-    uint32_t capabilities;      /* of the enabled features: bits of vkt_capability (base/spirv.h) */
+    uint32_t capabilities;      /* what the enabled features allow: bits of vkt_capability (base/spirv.h) */
     bool has_debug_utils;
     bool subgroup_size_varies;           /* the device has several sizes: pipelines must ask for limits.subgroup_size */
     uint64_t uploads_awaited;            /* value of the transfer timeline that compute submissions already wait for */
@@ -92,7 +92,7 @@ struct vkt_ctx {
     vkt_tuned *tuned;             /* the array of limits.choices.tuned, which the context owns (kernel/tuning.h); NULL:
                                    * none */
     bool has_read_tuning;
-    bool lacks_tuning;    /* a GPU, and its tuning file could be used but is missing */
+    bool lacks_tuning;    /* tuning pays on this device, and its tuning file may be used but is missing */
     bool logged_no_split; /* record/program.c has logged that products of VKT_PRECISION_F32_SPLIT are not split */
     bool logged_tuning;   /* record/program.c has logged that a variant or tile of the tuning file is ignored */
     vkt_result lost;      /* VKT_OK, or VKT_E_DEVICE_LOST, which stays */
@@ -292,9 +292,9 @@ void vkt_timer_destroy(vkt_ctx *ctx, vkt_timer *t);
 void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, uint32_t count);
 void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i); /* writes timestamp i after earlier
                                                                                    * work */
-/* Records a copy of timestamps `first` and first + 1 to words 2 * first ... of a buffer, of 32 bits each. The host may
- * read them once it knows that the work is done (vkt_reached). That never waits, but on lavapipe of Mesa 22.3
- * vkt_timer_read does. */
+/* Records a copy of timestamps `first` and first + 1 to a buffer of words of 64 bits: timestamp i goes to word i. The
+ * host may read the copies once it knows that the work is done (vkt_reached). Reading them never waits. vkt_timer_read
+ * waits on lavapipe of Mesa 22.3. */
 void vkt_timer_copy_pair(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, vkt_buffer *to);
 /* Returns the nanoseconds between two copied timestamps. */
 uint64_t vkt_timer_between(const vkt_ctx *ctx, uint64_t start, uint64_t end);

@@ -43,8 +43,8 @@ uint32_t vkt_capabilities_of(const void *chain);
 uint32_t vkt_capabilities_of_subgroups(VkSubgroupFeatureFlags operations);
 
 /* ---- device.c ---- */
-/* The extension of a device that lacks parts of Vulkan, as those of MoltenVK do. It lacks nothing that the engine uses
- * (docs/platforms.md). Vulkan's headers define this name for beta extensions only. */
+/* The extension with which a device says that it lacks parts of Vulkan, as the devices of MoltenVK do. The engine uses
+ * none of these parts (docs/platforms.md). Vulkan's headers define this name for beta extensions only. */
 #define VKT_PORTABILITY_SUBSET "VK_KHR_portability_subset"
 #define VKT_NO_FAMILY UINT32_MAX
 /* Writes why there is no device: a variable hides the drivers, or no driver is installed. */
@@ -89,8 +89,8 @@ vkt_result vkt_traits_fill(vkt_ctx *ctx, uint32_t vendor, VkDriverId driver, VkP
 /* Creates the timeline and the fence of a queue. Its handle and family must be set. */
 vkt_result vkt_queue_create(vkt_ctx *ctx, vkt_queue *q, const char *name);
 void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q); /* q may be zeroed; does not wait */
-/* Submits `cmd` (VK_NULL_HANDLE: only the barrier) to q, after `wait_value` on the timeline of `wait` (NULL: no other
- * queue). */
+/* Submits `cmd` (VK_NULL_HANDLE: only the barrier) to q. The device waits until the timeline of `wait` has reached
+ * `wait_value`; `wait` NULL: it waits for no other queue. */
 vkt_result vkt_queue_submit(vkt_ctx *ctx, vkt_queue *q, VkCommandBuffer cmd, const vkt_queue *wait, uint64_t wait_value,
                             const char *label, uint64_t *value);
 vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value);
@@ -141,8 +141,7 @@ void vkt_import_free(vkt_ctx *ctx, vkt_buffer *buf); /* call it after buf->handl
                                                       * buffer without imported memory */
 
 /* ---- transfer.c ---- */
-/* Limits of the upload ring: its size if the application sets none, and its first size, which is also the least limit.
- */
+/* The largest size of the upload ring, if the application sets none. No limit is below VKT_RING_FIRST. */
 #define VKT_RING_BYTES (8u << 20)
 vkt_result vkt_transfers_create(vkt_ctx *ctx);
 void vkt_transfers_destroy(vkt_ctx *ctx); /* the device must have no transfer left to run */

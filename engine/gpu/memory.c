@@ -3,8 +3,8 @@
  * A block has one memory type and a list of its free ranges. The list is sorted by offset, and neighbours are merged. A
  * buffer gets the first free range that fits, over all blocks of its memory type; else a new block is made. If the
  * buffer is larger than half a block, the new block has the buffer's size. Blocks begin small and grow, so that a small
- * program reserves little. Free blocks are kept until vkt_ctx_trim, or
- * until the cap or the driver leaves no memory for a new block. */
+ * program reserves little. Free blocks are kept until vkt_ctx_trim, or until the cap or the driver leaves no memory for
+ * a new block. */
 #include "gpu/internal.h"
 
 #define BLOCK_BYTES ((uint64_t)64 << 20)

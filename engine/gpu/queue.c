@@ -1,8 +1,8 @@
 /* gpu/queue.c - submissions, counted by a timeline semaphore, and waits for them.
  *
  * Every submission ends with the same pre-recorded full barrier. So all earlier work is complete and visible to later
- * submissions on that queue, and to a host that waited. No other barrier is needed between submissions. Across queues,
- * the timelines do the same. */
+ * submissions on that queue, and to a host that waited. No other barrier is needed between submissions. Between two
+ * queues, a wait for the other queue's timeline does the same. */
 #include "gpu/internal.h"
 
 #include <stdio.h>

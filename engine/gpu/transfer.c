@@ -6,15 +6,16 @@
  * ring. Readback: one host-visible buffer of two halves. The host copies from one half while the device fills the
  * other.
  *
- * The ring and the readback buffer are created at the first use. A transfer that is larger than a quarter of the ring,
- * or than half of the readback buffer, makes a larger one, up to a limit (vkt_ctx_params.staging_bytes): a small
- * program needs little memory. If there is no memory for it, the pieces are smaller. A ring that is in use when a
- * larger one replaces it is freed later: the work that uses it may wait for what this thread does next. queue.c keeps
- * the order of pieces, and the order of pieces and compute work: see vkt_queue_submit. */
+ * The ring and the readback buffer are created at the first use. A transfer that is larger than a quarter of the ring
+ * replaces the ring by a larger one. A transfer that is larger than half of the readback buffer replaces that buffer by
+ * a larger one. The limit is vkt_ctx_params.staging_bytes. So a small program needs little memory. If there is no
+ * memory for a larger one, the pieces are smaller. A ring that is in use when it is replaced is freed later, because
+ * the work that uses it may wait for what this thread does next. queue.c keeps the order of pieces, and the order of
+ * pieces and compute work: see vkt_queue_submit. */
 #include "gpu/internal.h"
 
 #define SLOTS 16u
-#define RETIRED 64u /* a ring that replaces one in use is at least twice as large */
+#define RETIRED 64u /* more than enough: a ring that replaces one in use is at least twice as large */
 
 typedef struct slot {
     vkt_commands commands;
@@ -34,7 +35,8 @@ struct vkt_transfer {
     uint64_t head, tail; /* the ring is in use from tail to head */
     retired retired[RETIRED];
     uint32_t n_retired;
-    uint64_t full_bytes; /* memory in use when a ring was smaller than wanted; 0: never. Less in use: try again */
+    uint64_t full_bytes; /* memory in use when a ring was made smaller than wanted; 0: never. A larger ring is tried
+                          * again only if less memory is in use */
     slot slots[SLOTS];
     uint32_t newest; /* newest slot; the slot after it is the oldest */
     vkt_buffer *back;
@@ -62,7 +64,7 @@ static bool is_no_memory(vkt_result r)
 }
 
 /* Creates a buffer of `bytes`. If there is no memory for it, halves the size, but not below `least`. If there is no
- * memory for that either, fails, and logs it only if `must` is set. */
+ * memory for `least` bytes either, fails, and logs the failure only if `must` is set. */
 static vkt_result create_largest(vkt_ctx *ctx, vkt_memory_kind kind, uint64_t bytes, uint64_t least, bool must,
                                  const char *name, vkt_buffer **out)
 {
@@ -78,7 +80,8 @@ static vkt_result create_largest(vkt_ctx *ctx, vkt_memory_kind kind, uint64_t by
     return r;
 }
 
-/* Returns whether a buffer of this size is to be created, and `now` destroyed. */
+/* Returns whether a buffer of `bytes` is to replace `now`. If a larger buffer found no memory before, it is tried again
+ * only if less memory is in use now. */
 static bool is_too_small(const vkt_ctx *ctx, const vkt_buffer *now, uint64_t bytes)
 {
     const uint64_t full_bytes = ctx->transfers->full_bytes;
@@ -202,7 +205,7 @@ static vkt_result ring_open(vkt_ctx *ctx, uint64_t bytes)
     VKT_TRY(ring_close(ctx));
     const vkt_result r = create_largest(ctx, VKT_MEMORY_UPLOAD, size, least, !t->back, "upload ring", &t->ring);
     if (!is_no_memory(r) || !t->back) return r;
-    vkt_buffer_destroy(ctx, &t->back); /* the memory for a small ring */
+    vkt_buffer_destroy(ctx, &t->back); /* this frees memory for a small ring */
     return create_largest(ctx, VKT_MEMORY_UPLOAD, least, least, true, "upload ring", &t->ring);
 }
 
@@ -298,7 +301,7 @@ static vkt_result back_open(vkt_ctx *ctx, uint64_t bytes)
     vkt_buffer_destroy(ctx, &t->back);
     const vkt_result r = create_largest(ctx, VKT_MEMORY_READBACK, size, least, !t->ring, "readback ring", &t->back);
     if (!is_no_memory(r) || !t->ring) return r;
-    VKT_TRY(ring_close(ctx)); /* the memory for a small buffer */
+    VKT_TRY(ring_close(ctx)); /* this frees memory for a small buffer */
     return create_largest(ctx, VKT_MEMORY_READBACK, least, least, true, "readback ring", &t->back);
 }
 

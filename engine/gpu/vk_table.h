@@ -1,7 +1,7 @@
 /* gpu/vk_table.h - the Vulkan functions that the engine calls, as a table per context.
  *
  * No part of the library links libvulkan: the functions are found at run time. The lists below have all functions in
- * use but two: GetInstanceProcAddr, which vkt_vk_open sets, and a function for cooperative matrices, which coop.c
+ * use but three: GetInstanceProcAddr, which vkt_vk_open sets, and two functions for cooperative matrices, which coop.c
  * finds. All functions in the lists are core Vulkan 1.3, except those of VKT_VK_DEBUG_UTILS and VKT_VK_HOST_IMPORT.
  * Members have no prefix:
  *

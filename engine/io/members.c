@@ -1,6 +1,8 @@
-/* io/members.c - see members.h. These functions only find quotes, brackets and separators; json.c checks the keys and
+/* io/members.c - see members.h. These functions only find quotes, brackets and separators; jansson checks the keys and
  * values. */
 #include "io/members.h"
+
+#include <stdio.h>
 
 vkt_members vkt_members_of(char *text, size_t n)
 {
@@ -9,7 +11,7 @@ vkt_members vkt_members_of(char *text, size_t n)
 
 static bool fail(vkt_members *w, const char *why)
 {
-    w->why = why;
+    snprintf(w->why, sizeof w->why, "%s", why);
     return false;
 }
 
@@ -77,25 +79,21 @@ bool vkt_members_next(vkt_members *w, vkt_member *m, bool *more)
     return *more || fail(w, "want a value");
 }
 
-/* Keeps the error of a part of the text. */
-static void take_error(vkt_members *w, const char *part, const vkt_json_error *e)
+json_t *vkt_members_parse(vkt_members *w, const char *text, size_t n, bool *no_memory)
 {
-    w->at = (size_t)(part - w->text) + e->at;
-    fail(w, e->why);
-}
-
-bool vkt_members_check(vkt_members *w, const char *text, size_t n)
-{
-    vkt_json_error e;
-    if (vkt_json_check(text, n, &e)) return true;
-    take_error(w, text, &e);
-    return false;
-}
-
-const char *vkt_members_text(vkt_members *w, char *text, size_t n)
-{
-    vkt_json_error e;
-    if (vkt_json_decode(text, n, &e)) return text;
-    take_error(w, text, &e);
+    json_error_t e;
+    json_t *value = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
+    if (value) return value;
+    *no_memory = json_error_code(&e) == json_error_out_of_memory;
+    w->at = (size_t)(text - w->text) + (size_t)VKT_MAX(e.position, 0);
+    fail(w, e.text);
     return NULL;
+}
+
+const char *vkt_members_text(vkt_members *w, char *text, size_t n, bool *no_memory)
+{
+    json_t *value = vkt_members_parse(w, text, n, no_memory);
+    if (value) memcpy(text, json_string_value(value), json_string_length(value) + 1);
+    json_decref(value);
+    return value ? text : NULL;
 }

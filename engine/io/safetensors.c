@@ -94,8 +94,9 @@ static vkt_result load_header(vkt_safetensors *st)
 }
 
 /* Logs the error that ended a loop over the header, or over an object in it. */
-static vkt_result fail_members(const vkt_safetensors *st, const vkt_members *w)
+static vkt_result fail_members(const vkt_safetensors *st, const vkt_members *w, bool no_memory)
 {
+    if (no_memory) return vkt_fail_nomem(&st->host, "JSON", w->n);
     return malformed(st, "header byte %zu: %s", (size_t)(w->text - st->header) + w->at, w->why);
 }
 
@@ -106,58 +107,38 @@ static vkt_result parse_meta(vkt_safetensors *st, const vkt_member *all)
     st->has_meta = true;
     vkt_members w = vkt_members_of(all->value, all->value_bytes);
     for (vkt_member m = { 0 };;) {
-        bool more;
-        if (!vkt_members_next(&w, &m, &more)) return fail_members(st, &w);
+        bool more, no_memory = false;
+        if (!vkt_members_next(&w, &m, &more)) return fail_members(st, &w, false);
         if (!more) return VKT_OK;
         VKT_TRY(vkt_grow(&st->host, &st->meta, st->n_meta, &st->cap_meta, sizeof *st->meta));
-        const char *key = vkt_members_text(&w, m.key, m.key_bytes);
-        if (!key) return fail_members(st, &w);
+        const char *key = vkt_members_text(&w, m.key, m.key_bytes, &no_memory);
+        if (!key) return fail_members(st, &w, no_memory);
         if (*m.value != '"') return malformed(st, "metadata \"%.80s\" is not text", key);
-        const char *value = vkt_members_text(&w, m.value, m.value_bytes);
-        if (!value) return fail_members(st, &w);
+        const char *value = vkt_members_text(&w, m.value, m.value_bytes, &no_memory);
+        if (!value) return fail_members(st, &w, no_memory);
         st->meta[st->n_meta++] = (vkt_meta){ .key = key, .value = value };
     }
 }
 
-/* The values of a tensor's description, as JSON. A member that is not there has no bytes. */
-typedef struct description {
-    vkt_member dtype, shape, data_offsets;
-} description;
-
-/* Finds the members of a description, which is sound JSON. */
-static vkt_result find_members(const vkt_safetensors *st, const vkt_member *all, const char *name, description *d)
+/* Reads a JSON integer >= 0. Returns false for any other value. */
+static bool get_u64(const json_t *value, uint64_t *out)
 {
-    vkt_members w = vkt_members_of(all->value, all->value_bytes);
-    const struct {
-        const char *key; /* with its quotes */
-        vkt_member *m;
-    } wanted[] = { { "\"dtype\"", &d->dtype }, { "\"shape\"", &d->shape }, { "\"data_offsets\"", &d->data_offsets } };
-    for (vkt_member m = { 0 };;) {
-        bool more;
-        if (!vkt_members_next(&w, &m, &more)) return fail_members(st, &w);
-        if (!more) return VKT_OK;
-        for (size_t i = 0; i < VKT_COUNT(wanted); i++) {
-            if (m.key_bytes != strlen(wanted[i].key) || memcmp(m.key, wanted[i].key, m.key_bytes) != 0) continue;
-            if (wanted[i].m->value_bytes)
-                return malformed(st, "tensor \"%.80s\" has a duplicate of %s", name, wanted[i].key);
-            *wanted[i].m = m;
-        }
-    }
+    if (!json_is_integer(value) || json_integer_value(value) < 0) return false;
+    *out = (uint64_t)json_integer_value(value);
+    return true;
 }
 
-static vkt_result parse_shape(const vkt_safetensors *st, const vkt_member *shape, vkt_st_entry *e)
+static vkt_result parse_shape(const vkt_safetensors *st, const json_t *shape, vkt_st_entry *e)
 {
-    size_t rank;
-    if (!vkt_json_integers(shape->value, shape->value_bytes, e->dims, VKT_ST_MAX_RANK, &rank))
-        return malformed(st, "tensor \"%.80s\" has no list \"shape\"", e->name);
-    if (rank > VKT_ST_MAX_RANK) {
+    if (!json_is_array(shape)) return malformed(st, "tensor \"%.80s\" has no list \"shape\"", e->name);
+    if (json_array_size(shape) > VKT_ST_MAX_RANK) {
         return vkt_fail(&st->host, VKT_E_UNSUPPORTED, "\"%s\": tensor \"%.80s\" has %zu dimensions: want at most %d",
-                        st->file.path, e->name, rank, VKT_ST_MAX_RANK);
+                        st->file.path, e->name, json_array_size(shape), VKT_ST_MAX_RANK);
     }
-    e->rank = (uint32_t)rank;
+    e->rank = (uint32_t)json_array_size(shape);
     e->elements = 1;
     for (uint32_t i = 0; i < e->rank; i++) {
-        if (e->dims[i] == UINT64_MAX) {
+        if (!get_u64(json_array_get(shape, i), &e->dims[i])) {
             return malformed(st, "dimension %u of tensor \"%.80s\" is not an integer >= 0", i, e->name);
         }
         if (!vkt_mul_u64(e->elements, e->dims[i], &e->elements)) {
@@ -167,24 +148,19 @@ static vkt_result parse_shape(const vkt_safetensors *st, const vkt_member *shape
     return VKT_OK;
 }
 
-static vkt_result parse_entry(const vkt_safetensors *st, const description *d, vkt_st_entry *e)
+static vkt_result parse_entry(const vkt_safetensors *st, const json_t *info, vkt_st_entry *e)
 {
-    if (!d->dtype.value_bytes || *d->dtype.value != '"')
-        return malformed(st, "tensor \"%.80s\" has no text \"dtype\"", e->name);
-    vkt_json_error error;
-    if (!vkt_json_decode(d->dtype.value, d->dtype.value_bytes, &error))
-        return malformed(st, "tensor \"%.80s\" has a malformed \"dtype\": %s", e->name, error.why);
-    e->dtype_name = d->dtype.value;
+    e->dtype_name = json_string_value(json_object_get(info, "dtype"));
+    if (!e->dtype_name) return malformed(st, "tensor \"%.80s\" has no text \"dtype\"", e->name);
     e->dtype = dtype_named(e->dtype_name);
-    VKT_TRY(parse_shape(st, &d->shape, e));
+    VKT_TRY(parse_shape(st, json_object_get(info, "shape"), e));
 
-    uint64_t range[2], want;
-    size_t n;
-    if (!vkt_json_integers(d->data_offsets.value, d->data_offsets.value_bytes, range, 2, &n) || n != 2 ||
-        range[0] == UINT64_MAX || range[1] == UINT64_MAX || range[0] > range[1]) {
+    const json_t *range = json_object_get(info, "data_offsets");
+    uint64_t begin, end, want;
+    if (json_array_size(range) != 2 || !get_u64(json_array_get(range, 0), &begin) ||
+        !get_u64(json_array_get(range, 1), &end) || begin > end) {
         return malformed(st, "tensor \"%.80s\" has no rising pair \"data_offsets\"", e->name);
     }
-    const uint64_t begin = range[0], end = range[1];
     if (end > st->file.size - st->data_start) {
         return malformed(st, "tensor \"%.80s\" ends at data byte %llu, but there are only %llu: truncated", e->name,
                          (unsigned long long)end, (unsigned long long)(st->file.size - st->data_start));
@@ -202,20 +178,21 @@ static vkt_result parse_entry(const vkt_safetensors *st, const description *d, v
 /* Appends the tensor that a member of the header describes. For "__metadata__", reads the metadata instead. */
 static vkt_result add_entry(vkt_safetensors *st, vkt_members *w, const vkt_member *m)
 {
+    bool no_memory = false;
     VKT_TRY(vkt_grow(&st->host, &st->entries, st->n, &st->cap, sizeof *st->entries));
-    vkt_st_entry e = { .name = vkt_members_text(w, m->key, m->key_bytes) };
-    if (!e.name) return fail_members(st, w);
+    vkt_st_entry e = { .name = vkt_members_text(w, m->key, m->key_bytes, &no_memory) };
+    if (!e.name) return fail_members(st, w, no_memory);
     if (strcmp(e.name, "__metadata__") == 0) return parse_meta(st, m);
     if (*m->value != '{') return malformed(st, "tensor \"%.80s\" is not described by an object", e.name);
     if (m->value_bytes > MAX_DESCRIPTION)
         return malformed(st, "tensor \"%.80s\" is described by %zu bytes: want at most %u", e.name, m->value_bytes,
                          MAX_DESCRIPTION);
-    description d = { .dtype = { .value_bytes = 0 } };
-    if (!vkt_members_check(w, m->value, m->value_bytes)) return fail_members(st, w);
-    VKT_TRY(find_members(st, m, e.name, &d));
-    VKT_TRY(parse_entry(st, &d, &e));
-    st->entries[st->n++] = e;
-    return VKT_OK;
+    json_t *info = vkt_members_parse(w, m->value, m->value_bytes, &no_memory);
+    vkt_result r = info ? parse_entry(st, info, &e) : fail_members(st, w, no_memory);
+    if (r == VKT_OK) e.dtype_name = memcpy(m->value, e.dtype_name, strlen(e.dtype_name) + 1);
+    json_decref(info);
+    if (r == VKT_OK) st->entries[st->n++] = e;
+    return r;
 }
 
 static int by_name(const void *pa, const void *pb)
@@ -280,7 +257,7 @@ static vkt_result load(vkt_safetensors *st)
     vkt_members w = vkt_members_of(st->header, st->header_bytes);
     for (vkt_member m = { 0 };;) {
         bool more;
-        if (!vkt_members_next(&w, &m, &more)) return fail_members(st, &w);
+        if (!vkt_members_next(&w, &m, &more)) return fail_members(st, &w, false);
         if (!more) break;
         VKT_TRY(add_entry(st, &w, &m));
     }

@@ -10,7 +10,8 @@
  * The reader checks the whole header. After a successful open, every entry is inside the file, and it has the size that
  * shape and dtype imply (not checked if the dtype is UNKNOWN). A malformed file is refused with VKT_E_FORMAT and the
  * reason. The data are read on demand (pread). An open reader holds a few times the bytes of the header, from the
- * host's allocator. The value that describes a tensor has at most 64 KiB of text. */
+ * host's allocator. jansson parses one key or value at a time, and has memory for this one only. The value that
+ * describes a tensor has at most 64 KiB of text. */
 #ifndef VKT_SAFETENSORS_H
 #define VKT_SAFETENSORS_H
 
@@ -95,7 +96,7 @@ typedef struct vkt_meta {
     const char *key, *value; /* UTF-8; keys are unique */
 } vkt_meta;
 
-/* Checks whether a file can hold this metadata. VKT_E_ARG if key or value is NULL or not UTF-8. VKT_E_NOMEM. */
+/* Checks whether a file can hold this metadata. VKT_E_ARG if key or value is not UTF-8, or if jansson has no memory. */
 vkt_result vkt_meta_check(const vkt_host *h, const vkt_meta *m);
 /* Writes a file atomically (base/file.h). The same arguments give the same bytes. Tensors and metadata keep their
  * order, and data begin at a multiple of 8; if the widest dtypes come first, every tensor is aligned for its elements.

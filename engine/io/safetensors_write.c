@@ -1,9 +1,7 @@
-/* io/safetensors_write.c - the writer: makes the header; data are written as they are. */
+/* io/safetensors_write.c - the writer: jansson makes the header; data are written as they are. */
 #include "io/safetensors.h"
 
-#include <stdlib.h>
-
-#include "io/json.h"
+#include <jansson.h>
 
 uint64_t vkt_blob_bytes(const vkt_blob *blob)
 {
@@ -33,89 +31,81 @@ static vkt_result check_blob(const vkt_host *h, const vkt_blob *b, uint64_t *byt
     return VKT_OK;
 }
 
+/* Reports a text that jansson refused. The usual reason is its encoding; lack of memory looks the same. */
 static vkt_result refused(const vkt_host *h, const char *what, const char *name)
 {
-    return vkt_fail(h, VKT_E_ARG, "safetensors: %s \"%.80s\" is not UTF-8", what, name);
-}
-
-/* Appends a key and its value to the metadata. */
-static vkt_result add_pair(vkt_text *t, const vkt_meta *m)
-{
-    if (!vkt_json_add(t, m->key)) return refused(t->h, "metadata", m->key);
-    vkt_text_add(t, ":");
-    return vkt_json_add(t, m->value) ? VKT_OK : refused(t->h, "metadata", m->key);
+    return vkt_fail(h, VKT_E_ARG, "safetensors: %s \"%.80s\" is not UTF-8, or out of memory", what, name);
 }
 
 vkt_result vkt_meta_check(const vkt_host *h, const vkt_meta *m)
 {
-    if (!m->key || !m->value) return vkt_fail(h, VKT_E_ARG, "safetensors: metadata is NULL");
-    vkt_text t = { .h = h };
-    vkt_result r = add_pair(&t, m);
-    if (r == VKT_OK && t.failed) r = vkt_fail_nomem(h, "metadata", t.len);
-    vkt_text_free(&t);
-    return r;
+    json_t *key = json_string(m->key), *value = json_string(m->value);
+    const bool taken = key && value;
+    json_decref(key);
+    json_decref(value);
+    return taken ? VKT_OK : refused(h, "metadata", m->key);
 }
 
-static int by_text(const void *a, const void *b)
+static vkt_result add_meta(const vkt_host *h, json_t *root, const vkt_meta *meta, size_t n)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Refuses names that are given twice. Sorts the list. `what`: "tensor", for instance. */
-static vkt_result check_unique(const vkt_host *h, const char *what, const char **names, size_t n)
-{
-    if (n) qsort(names, n, sizeof *names, by_text);
-    for (size_t i = 1; i < n; i++)
-        if (strcmp(names[i - 1], names[i]) == 0)
-            return vkt_fail(h, VKT_E_ARG, "safetensors: %s \"%.80s\" is given twice", what, names[i]);
+    json_t *object = json_object();
+    if (json_object_set_new(root, "__metadata__", object) != 0) return vkt_fail_nomem(h, "JSON", 0);
+    for (size_t i = 0; i < n; i++) {
+        if (!meta[i].key || !meta[i].value) return vkt_fail(h, VKT_E_ARG, "safetensors: metadata %zu is NULL", i);
+        if (json_object_get(object, meta[i].key)) {
+            return vkt_fail(h, VKT_E_ARG, "safetensors: metadata \"%.80s\" is given twice", meta[i].key);
+        }
+        if (json_object_set_new(object, meta[i].key, json_string(meta[i].value)) != 0) {
+            return refused(h, "metadata", meta[i].key);
+        }
+    }
     return VKT_OK;
 }
 
-static vkt_result add_meta(vkt_text *t, const vkt_meta *meta, size_t n, const char **names)
-{
-    vkt_text_add(t, "\"__metadata__\":{");
-    for (size_t i = 0; i < n; i++) {
-        if (!meta[i].key || !meta[i].value) return vkt_fail(t->h, VKT_E_ARG, "safetensors: metadata %zu is NULL", i);
-        if (i) vkt_text_add(t, ",");
-        VKT_TRY(add_pair(t, &meta[i]));
-        names[i] = meta[i].key;
-    }
-    vkt_text_add(t, "}");
-    return check_unique(t->h, "metadata", names, n);
-}
-
-static vkt_result add_blobs(vkt_text *t, const vkt_blob *blobs, size_t n, bool first, const char **names)
+static vkt_result add_blobs(const vkt_host *h, json_t *root, const vkt_blob *blobs, size_t n)
 {
     uint64_t begin = 0, bytes = 0, end;
     for (size_t i = 0; i < n; i++, begin = end) {
         const vkt_blob *b = &blobs[i];
-        VKT_TRY(check_blob(t->h, b, &bytes));
+        VKT_TRY(check_blob(h, b, &bytes));
+        if (json_object_get(root, b->name)) {
+            return vkt_fail(h, VKT_E_ARG, "safetensors: tensor \"%.80s\" is given twice", b->name);
+        }
         end = begin + bytes; /* both below 2^63 */
-        if (end > INT64_MAX) return vkt_fail(t->h, VKT_E_ARG, "safetensors: more than 2^63 bytes in one file");
-        if (i || !first) vkt_text_add(t, ",");
-        if (!vkt_json_add(t, b->name)) return refused(t->h, "the name of tensor", b->name);
-        vkt_text_add(t, ":{\"dtype\":\"%s\",\"shape\":[", vkt_st_dtype_name(b->dtype));
-        for (uint32_t k = 0; k < b->rank; k++) vkt_text_add(t, k ? ",%llu" : "%llu", (unsigned long long)b->dims[k]);
-        vkt_text_add(t, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)begin, (unsigned long long)end);
-        names[i] = b->name;
+        if (end > INT64_MAX) return vkt_fail(h, VKT_E_ARG, "safetensors: more than 2^63 bytes in one file");
+        json_t *shape = json_array();
+        for (uint32_t k = 0; shape && k < b->rank; k++) {
+            if (json_array_append_new(shape, json_integer((json_int_t)b->dims[k])) != 0) {
+                json_decref(shape);
+                return vkt_fail_nomem(h, "JSON", 0);
+            }
+        }
+        json_t *info = json_pack("{s:s, s:o, s:[I, I]}", "dtype", vkt_st_dtype_name(b->dtype), "shape", shape,
+                                 "data_offsets", (json_int_t)begin, (json_int_t)end);
+        if (!info) return vkt_fail_nomem(h, "JSON", 0);
+        if (json_object_set_new(root, b->name, info) != 0) return refused(h, "the name of tensor", b->name);
     }
-    return check_unique(t->h, "tensor", names, n);
+    return VKT_OK;
 }
 
-/* Copies the JSON behind its length, padded with spaces so that the data begin at a multiple of 8. */
-static vkt_result dump(const vkt_text *t, char **header, size_t *header_bytes)
+/* Prints the JSON after its length, padded with spaces so that the data begin at a multiple of 8. */
+static vkt_result dump(const vkt_host *h, const json_t *root, char **header, size_t *header_bytes)
 {
-    const uint64_t n = vkt_round_up(t->len, 8);
-    if (t->failed) return vkt_fail_nomem(t->h, "a safetensors header", t->len);
+    const size_t text_bytes = json_dumpb(root, NULL, 0, JSON_COMPACT);
+    const uint64_t n = vkt_round_up(text_bytes, 8);
+    if (text_bytes == 0) return vkt_fail_nomem(h, "JSON", 0);
     if (n > VKT_ST_MAX_HEADER_BYTES) {
-        return vkt_fail(t->h, VKT_E_ARG, "safetensors: a header of %llu bytes: want at most %u", (unsigned long long)n,
+        return vkt_fail(h, VKT_E_ARG, "safetensors: a header of %llu bytes: want at most %u", (unsigned long long)n,
                         VKT_ST_MAX_HEADER_BYTES);
     }
-    char *p = vkt_alloc(t->h, sizeof n + (size_t)n);
-    if (!p) return vkt_fail_nomem(t->h, "a safetensors header", sizeof n + (size_t)n);
+    char *p = vkt_alloc(h, sizeof n + (size_t)n);
+    if (!p) return vkt_fail_nomem(h, "a safetensors header", sizeof n + (size_t)n);
     memcpy(p, &n, sizeof n);
     memset(p + sizeof n, ' ', (size_t)n);
-    memcpy(p + sizeof n, t->s, t->len);
+    if (json_dumpb(root, p + sizeof n, text_bytes, JSON_COMPACT) != text_bytes) {
+        vkt_free(h, p);
+        return vkt_fail_nomem(h, "JSON", text_bytes);
+    }
     *header = p;
     *header_bytes = sizeof n + (size_t)n;
     return VKT_OK;
@@ -126,17 +116,12 @@ vkt_result vkt_safetensors_make_header(const vkt_host *h, const vkt_blob *blobs,
 {
     *header = NULL;
     *header_bytes = 0;
-    const size_t n_names = VKT_MAX(n_blobs, n_meta) + 1;
-    const char **names = vkt_alloc_array(h, n_names, sizeof *names);
-    if (!names) return vkt_fail_nomem(h, "a safetensors header", n_names * sizeof *names);
-    vkt_text t = { .h = h };
-    vkt_text_add(&t, "{");
-    vkt_result r = n_meta ? add_meta(&t, meta, n_meta, names) : VKT_OK;
-    if (r == VKT_OK) r = add_blobs(&t, blobs, n_blobs, n_meta == 0, names);
-    vkt_text_add(&t, "}");
-    if (r == VKT_OK) r = dump(&t, header, header_bytes);
-    vkt_text_free(&t);
-    vkt_free(h, names);
+    json_t *root = json_object();
+    vkt_result r = root ? VKT_OK : vkt_fail_nomem(h, "JSON", 0);
+    if (r == VKT_OK && n_meta) r = add_meta(h, root, meta, n_meta);
+    if (r == VKT_OK) r = add_blobs(h, root, blobs, n_blobs);
+    if (r == VKT_OK) r = dump(h, root, header, header_bytes);
+    json_decref(root);
     return r;
 }
 

@@ -124,7 +124,7 @@ void vkt_keep(vkt_graph *g, vkt_tensor t)
     if (!g) return;
     if (!t.id || t.id >= g->n_values || g->values[t.id].keep) return;
     if (g->finished)
-        vkt_graph_error(g, fail_finished(g)); /* its memory may be reused already */
+        vkt_graph_error(g, fail_finished(g)); /* the value's memory may be reused already */
     else
         g->values[t.id].keep = true;
 }

@@ -52,8 +52,8 @@ typedef struct vkt_value {
     vkt_dtype dtype;
     vkt_layout layout;
     vkt_role role;
-    bool keep;                   /* not overwritten until the end of the program */
-    bool state;                  /* PARAM: no gradient, no update; ops write it */
+    bool keep;                   /* vkt_keep: no other value gets its memory before the program is destroyed */
+    bool state;                  /* PARAM: made by vkt_state: ops write it, and it has no gradient and no update */
     bool written;                /* EXTERNAL: vkt_write writes it; no other node may use it */
     uint32_t producer;           /* index + 1 of the node whose output it is; 0: it is no output */
     uint32_t readers;            /* number of node inputs that refer to it */
@@ -61,7 +61,7 @@ typedef struct vkt_value {
                                   * vkt_root */
     uint64_t arena_offset_bytes; /* offset in the arena (PARAM and GRAD) or in the step state; else 0 */
     uint8_t group;               /* PARAM: number + 1 of its vkt_param_group; 0: no group */
-    bool frozen;                 /* PARAM: no gradient, no update */
+    bool frozen;                 /* PARAM: frozen by vkt_freeze: no gradient, no update */
     const void *data;            /* CONST: `bytes` bytes, owned by the graph or the lowering */
     uint64_t bytes;              /* physical size, including the padding of the batch */
     vkt_precision storage;       /* stored type of an f32 or f16 value in a lowering; always F32 in the
@@ -80,8 +80,8 @@ struct vkt_node {
                           * passes/epilogue.c */
     uint32_t companion;  /* number + 1 of a later node whose work this node's dispatches may do too: passes/companion.c.
                           * 0: none */
-    uint32_t slope;      /* number + 1 of a relu's gradient that this node computes as it loads that input; 0: none. See
-                          * slope_in of vkt_op */
+    uint32_t slope;      /* number + 1 of the node of a relu's gradient whose work this node does as it loads its input
+                          * slope_in (vkt_op). 0: none */
     uint32_t fused_into; /* number + 1 of the node whose dispatches do this node's work; 0: it has its own. An
                           * epilogue's output is an alias. No dispatch writes a slope's output */
 };
@@ -101,7 +101,8 @@ struct vkt_graph {
     uint64_t arena_bytes;         /* size of all parameters and states, each at a multiple of VKT_ALIGN_BYTES */
     vkt_tensor arena[VKT_ARENAS]; /* whole arenas from PARAM to PUBLISHED; {0} until first used */
     vkt_tensor step, words, clock, metrics; /* {0} until first used */
-    vkt_tensor run;                         /* STEP_RUN of abi/step.abi.h; {0}: no node reports, so nothing counts it */
+    vkt_tensor run;                         /* STEP_RUN of abi/step.abi.h; {0}: no node reports, so no node counts the
+                                             * runs */
     vkt_tensor seed;                        /* the gradient that vkt_backward starts from; {0} before that call */
     uint32_t batch;                         /* largest batch of a gather. A run with vkt_run.rows = 0 has so many rows.
                                              * 0: there is no gather */
@@ -116,7 +117,7 @@ struct vkt_graph {
     void **owned; /* blocks of vkt_graph_own */
     size_t n_owned, cap_owned;
     bool no_fuse;       /* VKT_NO_FUSE=1 at creation: no nodes are fused */
-    bool finished;      /* a program was made from it: values and nodes no longer change */
+    bool finished;      /* a program was made from the graph: values and nodes no longer change */
     const bool *wanted; /* by value id: the gradient is needed; NULL except during vkt_backward and vkt_gradients */
     size_t n_wanted;
 };
@@ -142,8 +143,8 @@ typedef struct vkt_field {
     double default_value; /* value of the elements if the text does not set them */
     const char *label;    /* for messages about two networks that differ in this member. NULL: the message shows the
                            * member's name and value. "": the message does not show the member, because it shows another
-                           * one that differs too. Else the member is a U32: the message shows this label, and the value
-                           * divided by 2^32 */
+                           * member that differs, too. Else the member is a U32: the message shows this label, and the
+                           * value divided by 2^32 */
 } vkt_field;
 #define VKT_FIELD(type, member, kind_, count_, default_)                                                           \
     {                                                                                                              \
@@ -174,13 +175,15 @@ struct vkt_op {
     bool early;       /* runs as soon as the nodes on which it depends have run: plan/early.c */
     vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0 (vkt_fuse_epilogue) */
-    uint32_t late_epilogues; /* the same of kinds that are fused only if no other fusion takes their node */
-    uint32_t head_in;        /* number + 1 of an input: the node may be the companion of the node that makes it */
+    uint32_t late_epilogues; /* the same for kinds that are fused only if no other fusion takes their node */
+    uint32_t head_in;        /* number + 1 of an input: a node of this op may be the companion of the node that makes
+                              * this input */
     /* Returns whether the emit of `head`, a node of this op, can do the work of n (vkt_fuse_companion). NULL: it can do
      * the work of no other node. */
     bool (*is_companion)(const vkt_node *head, const vkt_node *n);
-    uint32_t slope_in; /* number + 1 of an input: emit can compute it from the inputs of the node that makes it, if
-                        * that is a relu's gradient (vkt_fuse_slope). 0: it cannot */
+    uint32_t slope_in; /* number + 1 of an input. If the node that makes this input is a relu's gradient, emit can
+                        * compute the input from the inputs of that node (vkt_fuse_slope). 0: emit cannot do this for
+                        * any input */
     uint32_t diff;     /* bit i: input i has a gradient */
     size_t attr_bytes; /* size of the struct of attributes. If the op chooses variants, the struct has no padding
                         * bytes, because vkt_node_key hashes all its bytes */
@@ -437,12 +440,12 @@ typedef struct vkt_launch {
 #define VKT_LAUNCH_PUSH(object) .push = &(object), .push_bytes = sizeof(object)
 #define VKT_LAUNCH_SPEC(array) .spec = (array), .n_spec = VKT_COUNT(array)
 
-/* Appends one dispatch. An x above limits.max_groups is reduced to it, because kernels stride over x. Kernels need not
- * stride over y and z: a larger y or z is VKT_E_UNSUPPORTED. The same is true of shaders of applications, whose op
- * checks x before. */
+/* Appends one dispatch. If x is above limits.max_groups, it is reduced to max_groups, because kernels loop over x in
+ * strides of all groups. Kernels need not loop over y and z, so a y or z above max_groups is VKT_E_UNSUPPORTED. A
+ * shader of an application need not loop over x either. Its op checks x before this call. */
 void vkt_dispatch_add(vkt_emit *e, const vkt_launch *launch);
-/* Says that the node needs a kernel that this build does not have: the node is lowered again with another variant, or
- * else refused. vkt_dispatch_add calls it. */
+/* Says that the node needs a kernel that this build does not have. The node is then lowered again with another variant,
+ * or refused if there is no other variant. vkt_dispatch_add calls this function. */
 void vkt_kernel_absent(vkt_emit *e, uint16_t kernel);
 /* Makes a scratch value. Its live range is from the first dispatch that binds it to the last one. Both are in this
  * node, unless a later node recalls the value. */
@@ -456,16 +459,16 @@ vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint6
 /* Find and store scratch that the dispatches so far have filled from values of the graph, so that later nodes need not
  * compute it again. The key holds everything on which the content depends: ids of values, sizes, and the number of a
  * kernel, because different kernels use different contents. It has at most VKT_KEY_MAX bytes and no padding bytes. A
- * node with side effects may change values in place, so everything is forgotten after it. vkt_recall returns {0} if the
- * key is unknown. */
+ * node with side effects may change values in place, so everything is forgotten after such a node. vkt_recall returns
+ * {0} if the key is unknown. */
 vkt_tensor vkt_recall(const vkt_emit *e, const void *key, size_t bytes);
 void vkt_remember(vkt_emit *e, const void *key, size_t bytes, vkt_tensor t);
 void vkt_emit_error(vkt_emit *e, vkt_result r);
 /* Returns the next epilogue of the node that is being lowered, if it is of this kind; the caller then applies it. NULL:
  * there is none, or it is of another kind. Epilogues that no caller applies get dispatches of their own, in place. */
 const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind);
-/* Returns the companion of the node that is being lowered; the caller then does its work too. NULL: there is none. If
- * the caller does not ask, the companion gets dispatches of its own at its place in the graph. */
+/* Returns the companion of the node that is being lowered; the caller then does the work of the companion, too. NULL:
+ * there is none. If the caller does not ask, the companion gets dispatches of its own at its place in the graph. */
 const vkt_node *vkt_fuse_companion(vkt_emit *e);
 /* Returns the relu's gradient whose work the node that is being lowered does as it loads an input (slope_in of vkt_op):
  * the input is dy where v > 0, where v is input 0 of the returned node, and dy is input 1. NULL: there is none. */

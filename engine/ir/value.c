@@ -92,7 +92,7 @@ bool vkt_physical_bytes(vkt_shape s, vkt_layout layout, vkt_dtype d, uint64_t *b
     return n <= (uint64_t)INT64_MAX;
 }
 
-/* Returns whether the host has f32 and the device has 16 bits. */
+/* Returns whether a value is f32 on the host and stored in 16 bits on the device. */
 static bool is_converted(const vkt_value *v)
 {
     return v->storage != VKT_PRECISION_F32 && v->dtype == VKT_F32;

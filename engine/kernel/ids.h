@@ -27,17 +27,19 @@ typedef enum vkt_kernel_id {
 #define VKT_KF_COOP2 256u
 /* In addition to COOP: the elements are bfloat16 (vkt_limits.coop_bf16). */
 #define VKT_KF_BFLOAT 512u
-/* Binding 0 is no storage buffer. SAMPLED: a sampled image. IMAGE: a storage image. FETCHED: a uniform texel buffer. */
+/* With one of these flags, binding 0 is not a storage buffer. SAMPLED: it is a sampled image. IMAGE: it is a storage
+ * image. FETCHED: it is a uniform texel buffer. */
 #define VKT_KF_SAMPLED 4u
 #define VKT_KF_IMAGE 8u
 #define VKT_KF_FETCHED 32u
-/* Flags for the size of subgroups that a kernel wants. SHORT: the kernel is short of registers. Few lanes leave more
- * registers for each of them. SHUFFLES: each lane reads the values of all other lanes, so its work grows with their
- * number. */
+/* Flags for the size of subgroups that a kernel wants. SHORT: the kernel needs many registers. In a subgroup of few
+ * lanes, each lane gets more registers. SHUFFLES: each lane reads the values of all other lanes, so its work grows with
+ * their number. */
 #define VKT_KF_SHORT 64u
 #define VKT_KF_SHUFFLES 128u
 
-/* Returns the lanes of a subgroup of a kernel with these flags. Limits of tests may leave the sizes of wishes 0. */
+/* Returns the lanes of a subgroup of a kernel with these flags. If the wanted size is 0, as in the limits of some
+ * tests, the size is subgroup_size. */
 static inline uint32_t vkt_subgroup_of_flags(const vkt_limits *lim, uint32_t flags)
 {
     const uint32_t wish = flags & VKT_KF_SHORT      ? lim->subgroup_short

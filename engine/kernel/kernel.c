@@ -69,11 +69,11 @@ typedef struct entry {
     vkt_pipeline pipeline;
 } entry;
 
-/* The objects that the pipelines of an entry share: those with texel loads, or those without. */
+/* The Vulkan objects that all pipelines of an entry with texel loads share, or all without. */
 typedef struct variant {
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout layout;
-    VkShaderModule module; /* only while vkt_pipelines_get makes pipelines */
+    VkShaderModule module; /* exists only while vkt_pipelines_get makes pipelines */
 } variant;
 
 /* The object behind ctx->kernels: an open hash table of pointers, so that entries never move. */
@@ -126,7 +126,7 @@ static void cache_destroy(vkt_ctx *ctx)
     ctx->kernels = NULL;
 }
 
-/* Returns the cache, made on first use. NULL, logged, when out of memory. */
+/* Returns the cache, which is made on first use. If there is no memory, logs that and returns NULL. */
 static cache *cache_open(vkt_ctx *ctx)
 {
     if (ctx->kernels) return ctx->kernels;
@@ -291,9 +291,9 @@ static void *work(void *user)
     return NULL;
 }
 
-/* Runs all jobs, even if some fail. Of the jobs that fail, returns the result of the first one in the list: it does not
- * depend on which thread is faster. If the validation layer may log, all jobs run on this thread, because the host's
- * log gets one call at a time. */
+/* Runs all jobs, even if some fail. Of the jobs that fail, returns the result of the first one in the list, so the
+ * result does not depend on which thread is faster. If the validation layer may log, all jobs run on this thread,
+ * because the host's log gets one call at a time. */
 static vkt_result run_jobs(vkt_ctx *ctx, job *jobs, uint32_t n)
 {
     compile_pool c = { .ctx = ctx, .jobs = jobs, .n = n };
@@ -405,7 +405,7 @@ vkt_result vkt_pipelines_get(vkt_ctx *ctx, const vkt_pipeline_want *wants, uint3
     if (r == VKT_OK) r = run_jobs(ctx, jobs.list, (uint32_t)jobs.n);
     if (r == VKT_OK) r = keep(ctx, c, &jobs);
     for (size_t i = 0; i < jobs.n; i++) {
-        entry *e = jobs.list[i].e; /* NULL: in the cache */
+        entry *e = jobs.list[i].e; /* NULL: its pipeline is in the cache */
         free_module(ctx, jobs.list[i].variant);
         if (e && e->pipeline.handle) ctx->vk.DestroyPipeline(ctx->device, e->pipeline.handle, ctx->allocation);
         vkt_free(&ctx->host, e);

@@ -45,7 +45,7 @@ typedef struct vkt_pipeline {
 /* Returns the pipeline for an entry and its constants. spec[i] is constant_id i, and constant_id 0 is the work-group
  * size in x. The pipeline is made on first use and owned by the context; the pointer stays valid as long as the
  * context. `texel` asks for the texel variant (ignored if there is none); `storage` is described in abi/storage.abi.h.
- * VKT_E_ARG, VKT_E_NOMEM, or an error of vkt_vk_check. */
+ * Errors are VKT_E_ARG, VKT_E_NOMEM, and those of vkt_vk_check. */
 vkt_result vkt_pipeline_get(vkt_ctx *ctx, vkt_kernel_id id, bool texel, uint32_t storage, const uint32_t *spec,
                             uint32_t n_spec, const vkt_pipeline **out);
 /* The arguments of one pipeline for vkt_pipelines_get, which returns n pipelines. Pipelines that do not exist yet are

@@ -7,11 +7,12 @@
 typedef struct vkt_module {
     const void *data; /* `stored` bytes: a raw DEFLATE stream (RFC 1951) if stored < bytes, else the words */
     size_t stored;
-    size_t bytes; /* of the words; 0: there is no module */
+    size_t bytes; /* bytes of the words; 0: there is no module */
 } vkt_module;
 
 /* Writes a copy of the words of a module, module->bytes bytes, to *words. The caller frees it (vkt_free). Any thread
- * may call this function. VKT_E_NOMEM; VKT_E_FORMAT if the stored bytes are damaged. *words is NULL after a failure. */
+ * may call this function. Returns VKT_E_NOMEM, or VKT_E_FORMAT if the stored bytes are damaged. *words is NULL after a
+ * failure. */
 vkt_result vkt_module_unpack(const vkt_host *h, const vkt_module *module, uint32_t **words);
 
 #endif

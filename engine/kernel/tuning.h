@@ -4,7 +4,7 @@
  * The file belongs to one device, driver and subgroup size, and to the shaders that were measured. If one of these has
  * changed, the file is stale. A file that is stale, truncated or damaged is ignored with one warning. It is text:
  *
- *   vktrain tuning 2                        1: the same, but without tiles; it is read too
+ *   vktrain tuning 2                        a file of version 1 has no tiles, and is read too
  *   device 00010005-...
  *   shaders 0123456789abcdef
  *   89abcdef01234567 tile,packed_a          a node's key (vkt_picked.key) and the variants to use, keys rising

@@ -15,7 +15,7 @@ enum { DEFAULT_LANES = 8, WIDE_LANES = 16 };
 
 /* The drivers that are faster with 512 bits, by their names in vkt_device_info. Mesa 22.3.6 was measured, and passed
  * the tests of ops and training with 512 bits. No other driver is tried: on Mesa 25.0.7 a product of 1024 x 1024 took
- * 150 ms instead of 12 ms, and Mesa 26 ended the process. Only the text has the version of Mesa: the driverVersion of
+ * 150 ms instead of 12 ms, and Mesa 26 ended the process. Only this name has the version of Mesa: the driverVersion of
  * llvmpipe is always 1. */
 static const char *const gaining[] = { "llvmpipe Mesa 22.3." };
 
@@ -77,7 +77,7 @@ static vkt_result open_at_512(const vkt_ctx_params *params, const vkt_host *h, c
     char why[80];
     if (!vkt_env_set(WIDTH, "512")) return vkt_fail_nomem(h, "the environment", sizeof WIDTH "=512");
     const vkt_result r = open_tested(params, h, loader, NULL, out, why);
-    if (r == VKT_E_ARG || r == VKT_E_NOT_FOUND || r == VKT_E_IO) { /* VKT_TRAITS or its file: wrong at any width */
+    if (r == VKT_E_ARG || r == VKT_E_NOT_FOUND || r == VKT_E_IO) { /* VKT_TRAITS or its file is wrong */
         (void)vkt_env_set(WIDTH, NULL);
         return r;
     }

@@ -1,11 +1,11 @@
 /* mpi/link.h - what mpi.c and liveness.c share: the state of one process as a rank, and control messages.
  *
- * A waiting rank polls. While it polls it also receives control messages: faults of other ranks, and questions whether
- * it is alive. A rank that has waited for the timeout asks all other ranks for which rank they wait. A rank that is in
- * a call answers at once. The asker follows the chain of ranks that wait for each other. If a rank of the chain has not
- * answered, the chain ends there. If the rank before it has waited for the timeout too, the asker sends the failure to
- * all ranks; else that rank will ask. Of two ranks that ask at the same time, only the one with the lower number goes
- * on, so that all ranks get the same message. */
+ * A waiting rank polls. While it polls it also receives control messages: faults of other ranks, and questions for
+ * which rank it waits. A rank that has waited for the timeout asks all other ranks for which rank they wait. A rank
+ * that is in a call answers at once. The asker follows the chain of ranks that wait for each other. If a rank of the
+ * chain has not answered, the chain ends there. If the rank before it has waited for the timeout too, the asker sends
+ * the failure to all ranks; else that rank will ask. Of two ranks that ask at the same time, only the one with the
+ * lower number goes on, so that all ranks get the same message. */
 #ifndef VKT_MPI_LINK_H
 #define VKT_MPI_LINK_H
 

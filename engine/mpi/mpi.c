@@ -1,6 +1,7 @@
 /* mpi/mpi.c - the transport between processes. An exchange sends a header, and the data behind it. A rank that waits
  * for the peer's header sleeps between polls, because the device may compute on the same core. Afterwards both ranks
- * are in the call, and the rank first polls without sleeping, since many implementations of MPI move data only then. */
+ * are in the call, and the rank first polls without sleeping, since many implementations of MPI move data only while a
+ * rank polls. */
 #include "mpi/link.h"
 
 #include <sched.h>

@@ -28,7 +28,7 @@ static vkt_result find_groups(const vkt_emit *e, const vkt_custom_kernel *k, uin
     return VKT_OK;
 }
 
-/* Appends the dispatch of a shader. `values` are those of its bindings. */
+/* Appends the dispatch of a shader. `values`: the tensors of its bindings. */
 static void launch(vkt_emit *e, const vkt_custom_kernel *k, const vkt_tensor *values)
 {
     vkt_bind bind[VKT_CUSTOM_BINDINGS] = { { .bytes = 0 } };
@@ -79,7 +79,7 @@ static bool has_binding(const vkt_custom_kernel *k, uint32_t bind)
     return found;
 }
 
-/* Refuses a gradient that would pass through an input without one. */
+/* Sets the graph's error if a gradient would have to pass through an input that has no gradient. */
 static vkt_result check_wanted(vkt_graph *g, const vkt_node *n, const vkt_custom_op *op, bool *any)
 {
     for (uint32_t i = 0; i < op->n_inputs; i++) {
@@ -158,7 +158,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     uint32_t n_in = 0;
     for (uint32_t b = 0; b < VKT_CUSTOM_BINDINGS; b++) {
         const uint32_t bind = op->gradient.bind[b];
-        uint32_t number = 0; /* of the output that has this gradient */
+        uint32_t number = 0; /* number of the output that has this gradient */
         if (!bind) continue;
         if (vkt_custom_kind(bind) != VKT_CUSTOM_DX(0)) {
             values[b] = n->in[n_in++];

@@ -10,7 +10,7 @@
 typedef struct vkt_custom_kernel {
     vkt_shader shader; /* bytes 0: the op has no gradient */
     uint32_t bind[VKT_CUSTOM_BINDINGS];
-    uint32_t groups[3]; /* groups[0] 0: from `elements` */
+    uint32_t groups[3]; /* if groups[0] is 0, `elements` gives the number */
     uint64_t elements;
     bool loops;
     uint32_t push_bytes;
@@ -29,7 +29,7 @@ typedef struct vkt_custom_op {
 
 typedef struct vkt_custom_attr {
     const vkt_custom_op *op;
-    uint32_t shader; /* hash of shaders and push constants: checkpoints of a trainer have it */
+    uint32_t shader; /* hash of shaders and push constants; a trainer stores it in checkpoints */
     uint32_t zero;
 } vkt_custom_attr;
 
@@ -52,10 +52,10 @@ static inline uint32_t vkt_custom_number(uint32_t bind)
 }
 
 /* custom_check.c: copies a shader into the graph, reads its module and compares it with its declaration. Fills in *out.
- * op: its inputs and outputs are filled in. The message of an error begins with the op's name. */
+ * The caller has filled in the inputs and outputs of `op`. The message of an error begins with the op's name. */
 vkt_result vkt_custom_take_shader(vkt_graph *g, const vkt_custom_op *op, const vkt_custom_shader *s, bool gradient,
                                   vkt_custom_kernel *out);
-/* Checks what depends on the device. */
+/* Checks whether the device can run the shader. */
 vkt_result vkt_custom_check_device(const vkt_host *h, const vkt_limits *lim, const vkt_shader *s);
 
 #endif

@@ -97,7 +97,7 @@ static inline uint32_t vkt_lanes_for(const vkt_limits *lim, uint16_t kernel, uin
     while (2 * lanes <= most && loads >= 8ull * lanes) lanes *= 2;
     return lanes;
 }
-/* Returns how many work groups of `lanes` lanes have `waves` subgroups for each core of the device together. */
+/* Returns the number of work groups of `lanes` lanes that together have `waves` subgroups per core of the device. */
 static inline uint32_t vkt_groups_of_waves(const vkt_limits *lim, uint32_t waves, uint32_t lanes)
 {
     const uint64_t cores = lim->cores ? lim->cores : lim->traits->cores;
@@ -110,14 +110,15 @@ static inline uint32_t vkt_groups_wanted(const vkt_limits *lim, uint32_t lanes)
     const vkt_traits *t = lim->traits;
     return t->groups_wanted ? t->groups_wanted : vkt_groups_of_waves(lim, t->waves_loads, lanes);
 }
-/* Returns the same for work groups that multiply tiles in shared memory. */
+/* Returns how many work groups of `lanes` lanes keep the device busy if they multiply tiles in shared memory. */
 static inline uint32_t vkt_tiles_wanted(const vkt_limits *lim, uint32_t lanes)
 {
     const vkt_traits *t = lim->traits;
     return t->groups_shared ? t->groups_shared : vkt_groups_of_waves(lim, t->waves_tiles, lanes);
 }
-/* Returns how many loads of a row of `loads` loads each of `lanes` lanes keeps in registers; 0: they are too many for
- * the trait `row_held`, or the device does not keep any. `tensors`: number of tensors whose rows are kept. */
+/* A work group of `lanes` lanes loads rows of `tensors` tensors, and a row takes `loads` loads. Returns how many loads
+ * of a row each lane keeps in registers. Returns 0 if these are too many for the trait `row_held`, or if the device
+ * keeps none. */
 static inline uint32_t vkt_held(const vkt_limits *lim, uint64_t loads, uint32_t lanes, uint32_t tensors)
 {
     const uint64_t held = (loads + lanes - 1) / lanes;

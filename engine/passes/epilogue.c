@@ -6,8 +6,8 @@
  * later node. The dispatches of the earlier node do its work (vkt_fuse_epilogue), or additional dispatches do it in
  * place. This saves one store and one load of the tensor.
  *
- * The gradient of a relu behind a norm is the reverse: the later node, the norm's gradient, does its work
- * (vkt_fuse_slope). */
+ * The gradient of a relu behind a norm is fused the other way round: the later node, which is the norm's gradient, does
+ * the work of the relu's gradient (vkt_fuse_slope). */
 #include "passes/passes.h"
 
 #include "ops/elementwise/elementwise.h"

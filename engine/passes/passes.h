@@ -7,8 +7,8 @@
  *   supports. Examples: relu, dropout, sums, gradients of activations.
  *
  * - Companion (passes/companion.c): all operands of the later node exist when the earlier node runs, or are its
- *   results. The dispatches of the earlier node can do its work too (vkt_op.is_companion). Examples: running
- *   statistics, the gradient of cross-entropy.
+ *   results. The dispatches of the earlier node can do the work of the later node, too (vkt_op.is_companion). Examples:
+ *   running statistics, the gradient of cross-entropy.
  *
  * - vkt_op.fuse, called by vkt_backward before the reverse traversal: the forward and backward nodes of a chain become
  *   one node of another op (vkt_node_become). No other node may read the values between them, so these are not stored.
@@ -36,9 +36,10 @@ void vkt_find_half(const vkt_graph *g, const bool *live, bool *half);
  * operand exists. Call it after the graph's gradients have been added. With `no_fuse` it does nothing. */
 void vkt_find_epilogues(vkt_graph *g, const bool *live);
 
-/* Finds the companions of live nodes. A companion is a later node whose operands all exist already when this node runs.
- * The node's dispatches do its work too, if emit asks for it (vkt_fuse_companion). Examples: the running statistics of
- * a norm, and the gradient of cross-entropy. With `no_fuse` it does nothing. */
+/* Finds the companions of live nodes. The companion of a node is a later node whose operands all exist already when the
+ * first node runs. The dispatches of the first node do the companion's work, too, if emit asks for it
+ * (vkt_fuse_companion). Examples: the running statistics of a norm, and the gradient of cross-entropy. With `no_fuse`
+ * it does nothing. */
 void vkt_find_companions(vkt_graph *g, const bool *live);
 
 #endif

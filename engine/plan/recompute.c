@@ -5,8 +5,8 @@
  * The op of such a node must be `cheap`, and its inputs must still be live and unchanged at that reader. The search
  * chooses the node with the largest outputs of this kind. The node's dispatches are inserted again before the reader,
  * with outputs of their own. This repeats until nothing helps. Each time, the first run of a node loses a reader, so
- * the search ends. Kernels are deterministic and the step state does not change within a step, so the bits are the
- * same. */
+ * the search ends. Kernels are deterministic and the step state does not change within a step, so the second run gives
+ * the same bits as the first one. */
 #include "plan/plan.h"
 
 #include <stdio.h>

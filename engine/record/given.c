@@ -1,5 +1,6 @@
 /* record/given.c - runs whose learning rate, rows and first row are in an array that the device wrote. One more
- * dispatch copies them to the slot of the run, where the kernels find the values of other runs. */
+ * dispatch copies them to the slot of the run, where the host writes them for other programs. So the kernels read them
+ * in the same place. */
 #include "record/record.h"
 
 #include "abi/abi.h"

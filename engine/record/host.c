@@ -120,7 +120,8 @@ static vkt_result record_handover(vkt_array *a, bool acquire, uint32_t other, vk
     const VkAccessFlags2 reads = VK_ACCESS_2_SHADER_READ_BIT, writes = VK_ACCESS_2_SHADER_WRITE_BIT;
     const VkBufferMemoryBarrier2 b = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER_2,
-        .srcStageMask = acquire ? VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT : stage, /* those of the semaphores before it */
+        .srcStageMask = acquire ? VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT : stage, /* includes the stage that waits for the
+                                                                                 * semaphores */
         .srcAccessMask = acquire ? VK_ACCESS_2_NONE : writes,
         .dstStageMask = acquire ? stage : VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
         .dstAccessMask = acquire ? reads | writes : VK_ACCESS_2_NONE,

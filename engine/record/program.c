@@ -69,7 +69,8 @@ static uint64_t bytes_left(const vkt_ctx *ctx, uint64_t max_bytes)
     return max_bytes ? VKT_MIN(left, max_bytes) : left;
 }
 
-/* more_bytes: memory that the plan may use beyond the least, for fewer barriers. */
+/* Lowers the graph and plans its memory. more_bytes: memory that the plan may use beyond the least, for fewer
+ * barriers. */
 static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *params, uint64_t more_bytes)
 {
     const vkt_precision precision = params->precision;
@@ -89,7 +90,7 @@ static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *param
     if (params->recompute)
         VKT_TRY(vkt_recompute(&p->lowered, vkt_access_of, &p->again));
     else
-        p->options.more_bytes = more_bytes; /* a caller of `recompute` saves memory */
+        p->options.more_bytes = more_bytes; /* not with `recompute`: its caller wants to save memory */
     /* Other programs and the store's arrays may follow, so half of what is left stays for them. */
     p->options.most_bytes = bytes_left(p->ctx, params->max_bytes) / 2;
     p->options.max_block_bytes = p->ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
@@ -111,10 +112,9 @@ static void log_if_no_split(vkt_program *p)
                                        : "this device has no cooperative matrices");
 }
 
-/* Returns whether a node with this entry of the tuning file has another tile than the entry, and another one than
- * vkt-bench meant. The entry has one tile for all of its variants. If two of them have tiles, the tile may be the
- * other's.
- */
+/* Returns whether a node has another tile than its entry in the tuning file wants. An entry has one tile for all of its
+ * variants. If several of these variants have tiles, it is not known for which of them the tile is meant, and the
+ * function returns false. */
 static bool has_other_tile(vkt_tuned want, const vkt_picked *picked)
 {
     const uint64_t tiled = want.variants & (VKT_V(SHARED) | VKT_V(SPLIT_K) | VKT_V(COOP) | VKT_V(COOP2));
@@ -361,7 +361,7 @@ static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt
                         .options = options,
                         .budget.left_ns = UINT64_MAX,
                         .debug.level = vkt_debug_level() };
-    if (p->debug.level >= 4) p->options = apart; /* then each value stays as it was written */
+    if (p->debug.level >= 4) p->options = apart; /* values share no memory, so each value stays as it was written */
     snprintf(p->name, sizeof p->name, "%s", params && params->name ? params->name : "program");
     const vkt_result r = build(p, params ? params : &none);
     if (r == VKT_OK)

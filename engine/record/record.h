@@ -86,14 +86,17 @@ typedef struct vkt_slices {
     uint64_t *ns;        /* by slice: its expected time, with the time until the next slice of its frame begins */
     double *unloaded_ns; /* by slice: its mean time, divided by `load` */
     uint64_t *kernel_ns; /* by dispatch: its expected time */
-    uint64_t grain_ns;   /* no slice was to take longer, unless it is one slow kernel */
-    double load;         /* how many times as long slices take as when they were made, because of other work */
-    double last_load;    /* that of the newest frame alone */
+    uint64_t grain_ns;   /* the longest expected time of a slice when the slices were made. Only a slice of one kernel
+                          * may be longer */
+    double load;         /* slices take this many times the time that they took when they were made, because of other
+                          * work on the device */
+    double last_load;    /* `load` as the newest frame alone shows it */
     vkt_slice_set set[2];
     vkt_slice_set old[2];                     /* of slices that were replaced; they may be pending */
     uint32_t turn;                            /* set of this frame */
     uint32_t frames;                          /* number of frames since these slices were made */
-    uint32_t retry;                           /* in which of these frames other slices may be made, after a failure */
+    uint32_t retry;                           /* after a failure to make other slices: the number of the frame from
+                                               * which on this is tried again */
     uint64_t measured_frames;                 /* number of frames whose times have arrived */
     uint64_t measured_ns, measured_budget_ns; /* of the newest of them */
 } vkt_slices;
@@ -214,13 +217,14 @@ vkt_result vkt_check_idle(const vkt_program *p);
 vkt_result vkt_given_create(vkt_program *p, const vkt_array *values);
 void vkt_given_free(vkt_program *p);
 void vkt_given_record(const vkt_program *p, VkCommandBuffer cmd, uint32_t slot);
-/* Submits the copy for the next run, which waits for the semaphores. *rest has those that remain for the run itself. */
+/* Submits the copy for the next run. The copy waits for the semaphores of `sync`. *rest has the semaphores that remain
+ * for the run itself. */
 vkt_result vkt_given_submit(vkt_program *p, const vkt_sync *sync, vkt_sync *rest);
 /* slices.c: frees the slices of vkt_step_budget. */
 void vkt_slices_free(vkt_program *p);
-/* Makes slices for this budget. `next` is the slice of the old slices that follows; *next becomes the slice that begins
- * at the same dispatch. Old slices may be pending. They keep their place until vkt_slices_turn finds that they are
- * done. */
+/* Makes slices for this budget. *next is the number of the old slice that comes next, and becomes the number of the new
+ * slice that begins at the same dispatch. Old slices may be pending. They keep their place until vkt_slices_turn finds
+ * that they are done. */
 vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next);
 /* Begins a frame: learns from all times that have arrived, and takes the other set. Makes other slices if the budget or
  * the times have changed much; if there is no memory for them, the step keeps its slices. Never waits. *ready is false

@@ -21,7 +21,8 @@ enum { MIN_SLICE_NS = 1000 };
  * RETRY_FRAMES frames later. */
 enum { TOO_LONG = 2, TOO_MANY = 2, MIN_FRAMES = 8, RETRY_FRAMES = 256 };
 
-/* Two frames that take so many times as long as expected, or as short, are the sign of a load that has come or gone. */
+/* If two frames in a row take more than MUCH times the expected time, or less than the expected time / MUCH, then other
+ * work on the device has begun or ended. */
 #define MUCH 1.25
 
 static uint64_t grain_of(uint64_t budget_ns)
@@ -123,8 +124,8 @@ static void spread(vkt_slices *s)
     }
 }
 
-/* Divides the dispatches before slice *next of the old slices, and those from there on. Returns the number of slices;
- * *next becomes the slice that begins at the same dispatch. The new ends are at s->ends + p->lowered.n. */
+/* Divides the step into new slices. One of them begins where slice *next of the old slices begins. Returns the number
+ * of new slices; *next becomes the number of that new slice. The new ends are at s->ends + p->lowered.n. */
 static uint32_t divide(const vkt_program *p, uint64_t grain_ns, uint32_t *next)
 {
     const vkt_slices *s = &p->budget.slices;

@@ -184,6 +184,15 @@ vkt_result vkt_texture_adopt(vkt_ctx *ctx, const vkt_texture_params *params, vkt
     return r;
 }
 
+void vkt_texture_slices_free(vkt_ctx *ctx, vkt_texture_slices *s)
+{
+    vkt_series_destroy(ctx, &s->series);
+    if (s->timer.pool) vkt_timer_destroy(ctx, &s->timer);
+    if (s->times) vkt_buffer_destroy(ctx, &s->times);
+    vkt_free(&ctx->host, s->values);
+    *s = (vkt_texture_slices){ .next = 0 };
+}
+
 void vkt_texture_destroy(vkt_texture **pt)
 {
     vkt_texture *t = pt ? *pt : NULL;

@@ -34,7 +34,7 @@ typedef struct vkt_texture_slices {
     uint64_t measured_ns, measured_budget_ns; /* for vkt_step_progress */
     uint64_t budget_ns;                       /* of the last call that submitted slices */
 } vkt_texture_slices;
-void vkt_texture_slices_free(vkt_ctx *ctx, vkt_texture_slices *s);
+void vkt_texture_slices_free(vkt_ctx *ctx, vkt_texture_slices *s); /* in texture.c */
 
 enum { VKT_TEXTURE_READ, VKT_TEXTURE_WRITE };
 
@@ -51,7 +51,7 @@ struct vkt_texture {
     vkt_array *array;
     VkImageView view;
     VkImage image;
-    VkImageSubresourceRange range; /* of the transfers of ownership: all aspects of the level and layer */
+    VkImageSubresourceRange range; /* the range of the transfers of ownership: all aspects of the level and layer */
     VkImageLayout layout;
     vkt_handover handover[2]; /* [0] releases the image, [1] acquires it; made at the first use */
     VkDescriptorPool pool;

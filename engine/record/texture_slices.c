@@ -12,15 +12,6 @@ enum { MOST_SLICES = 64, LEAST_PIXELS = 4096 };
 /* The expected time of a slice is at least this, so that a loop which uses up a budget ends. */
 #define MIN_SLICE_NS 1000
 
-void vkt_texture_slices_free(vkt_ctx *ctx, vkt_texture_slices *s)
-{
-    vkt_series_destroy(ctx, &s->series);
-    if (s->timer.pool) vkt_timer_destroy(ctx, &s->timer);
-    if (s->times) vkt_buffer_destroy(ctx, &s->times);
-    vkt_free(&ctx->host, s->values);
-    *s = (vkt_texture_slices){ .next = 0 };
-}
-
 static vkt_result record_slices(vkt_texture *t, int which, uint32_t n, vkt_texture_slices *s)
 {
     vkt_ctx *ctx = t->ctx;
@@ -76,8 +67,9 @@ static void learn(vkt_ctx *ctx, vkt_texture_slices *s)
     s->measured_budget_ns = s->budget_ns;
 }
 
-/* Returns how many slices the budget has room for, and their expected time. Before a time is known, it is one slice,
- * and the whole budget. If nothing is pending, one slice always fits: what is too long now is too long later, too. */
+/* Returns how many slices the budget has room for, and their expected time. Before a time is known, the results are one
+ * slice and the whole budget. If nothing is pending, one slice always fits: what is too long now is too long later,
+ * too. */
 static uint32_t fit(const vkt_texture_slices *s, uint64_t budget_ns, uint64_t *cost_ns)
 {
     const uint32_t left = s->series.n - s->next;

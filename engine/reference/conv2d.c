@@ -1,4 +1,4 @@
-/* reference/conv2d.c - cross-correlation of images, and the same followed by a max pooling:
+/* reference/conv2d.c - cross-correlation of images, alone or followed by a max pooling:
  *   y[n,o,p,q] = bias[o] + sum over c, r, s of w[o,c,r,s] * x[n,k,i,j]
  *   k = g * (C / G) + c,  i = p * stride - pad + r * dil,  j = q * stride - pad + s * dil
  * where x has C channels, y has O channels, G = groups, and g = floor(o / (O / G)) is the group of o. Elements of x
@@ -96,7 +96,8 @@ static double each_product(const vkt_ref_call *c, pixel at, const double *dz)
     return sum;
 }
 
-/* Returns the maximum in the pooling window of output element i. *where: its pixel, the first one at a tie. */
+/* Returns the maximum in the pooling window of output element i. *where: the pixel that has the maximum, the first one
+ * at a tie. */
 static double cell_maximum(const vkt_ref_call *c, size_t i, pixel *where)
 {
     const vkt_conv2d_max_pool_attr *a = c->attr;

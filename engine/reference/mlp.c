@@ -2,7 +2,7 @@
  *   h[0] = x,  h[l] = max(w[l] h[l-1] + b[l], 0),  the last layer without max
  *   mlp: y = the last h
  *   mlp_mse: the mean of (y - target)^2 over the real rows and all outputs
- * In f16 hidden layers, and gradients with respect to layers, are rounded. */
+ * With vkt_ref_call.f16, hidden layers and gradients with respect to layers are rounded to f16. */
 #include "reference/families.h"
 
 #include "base/half.h"
@@ -32,7 +32,7 @@ static double *bias(const network *n, uint32_t l)
     return n->params + 2 * l + 1 < n->c->n_in ? n->c->in[n->params + 2 * l + 1].f : NULL;
 }
 
-/* Returns v, as a product in f16 reads it. */
+/* Returns v as an operand of a product: rounded to f16 if c->f16 is set. */
 static double operand(const network *n, double v)
 {
     return n->c->f16 ? (double)vkt_f32_from_half(vkt_half_from_f32((float)v)) : v;

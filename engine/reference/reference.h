@@ -1,6 +1,6 @@
-/* reference/reference.h - the ops again, with their gradients, on the CPU, in double precision, as plain loops over
- * logical indices. Ops that only handle the step state, metrics or shards are not here. The folder shares no code with
- * ops/, only the structs of attributes (ir/attrs.h). It is for tests, audits and vkt-bench.
+/* reference/reference.h - a second implementation of the ops and their gradients: on the CPU, in double precision, as
+ * plain loops over logical indices. Ops that only handle the step state, metrics or shards are not here. The folder
+ * shares no code with ops/, only the structs of attributes (ir/attrs.h). It is for tests, audits and vkt-bench.
  *
  * The functions trust their caller: shapes are those that the op's infer accepts and describes. They allocate nothing
  * and cannot fail. Threads: any. */
@@ -27,9 +27,9 @@ typedef struct vkt_ref_call {
                                * op whose gradient treats a part of its formula as constant computes that part from
                                * this. NULL: use input 0 */
     const double *stored;     /* backward: output 0 as it is stored in 16 bits. An op whose kernel computes the gradient
-                               * from the stored output does the same from this. NULL: use the formula */
+                               * from the stored output uses these numbers, too. NULL: use the formula */
     bool f16;            /* a network in one node rounds hidden layers, and gradients with respect to layers, to f16,
-                          * as its kernel does that multiplies f16. Its caller rounds the inputs */
+                          * as its f16 kernel does. The caller rounds the inputs */
     vkt_ref_tensor *out; /* forward: shapes are given, elements are to be filled in; backward: results of forward */
     const double *const *dout; /* backward: gradient of each output; NULL: none */
     double *const *din;        /* backward: gradient of each input, zeroed by the caller; the op adds to it. NULL: not

@@ -6,7 +6,8 @@
 
 enum { STEPS = VKT_LR_TEST_STEPS, DECADES = 6, NEIGHBOURS = 5, LEAST = 4 };
 /* The test ends when the mean loss of the last NEIGHBOURS + 1 steps is above 0 and more than BLOWN_UP times the lowest
- * mean so far. After fewer steps, the mean is that of all steps so far; it counts only for the lowest. */
+ * mean so far. After fewer steps, the mean is that of all steps so far. Such a mean may become the lowest one, but does
+ * not end the test. */
 #define BLOWN_UP 4.0
 
 /* The measurements of a test. A result arrives up to two batches late, so its loss is added to the sum of the step that
@@ -78,7 +79,8 @@ static bool is_over(void *user)
     return ++x->begun >= (uint64_t)STEPS * x->per_step || x->ended || x->stopped;
 }
 
-/* Returns the step at which the smoothed loss falls fastest, before its lowest value, or n if there is no such step. */
+/* Returns, of the steps before the lowest smoothed loss, the one at which the smoothed loss falls fastest; n if there
+ * is no such step. */
 static uint32_t steepest(const double *smoothed, uint32_t n)
 {
     uint32_t lowest = 0, best = n;

@@ -11,11 +11,11 @@ typedef struct fit {
     uint32_t epochs;
     uint64_t epoch_start_ns, last_ns;
     uint64_t last_cpu_ns; /* CPU time of this thread without its waits, when the last step's result was reported */
-    bool in_steps;        /* other ranks may wait for a message of this rank */
+    bool in_steps;        /* epochs are being trained, so other ranks may wait for a message of this rank */
     bool interrupted;     /* callbacks.stop returned true, on this rank or on another one */
     vkt_monitor monitor;  /* the monitor in use; never AUTO */
     bool nonfinite;       /* a loss or a weight of this epoch is not finite, and this was logged */
-    vkt_result written;   /* VKT_E_CHECKPOINT once a checkpoint could not be written */
+    vkt_result written;   /* VKT_OK; VKT_E_CHECKPOINT after a checkpoint could not be written */
     double median_ms;     /* median time of a step, at the end of the last complete epoch; 0: there is none yet */
 } fit;
 
@@ -146,7 +146,8 @@ static vkt_result drain(fit *f)
 }
 
 /* Writes a checkpoint. If the file cannot be written, training goes on and the next checkpoint tries again. If the last
- * checkpoint of a fit fails, the next fit begins with it. A state that is not finite never replaces a finite one. */
+ * checkpoint of a fit cannot be written, the next fit begins by writing it. A state that is not finite never replaces a
+ * finite one. */
 static vkt_result checkpoint(fit *f)
 {
     if (!f->p->checkpoint || f->nonfinite) return VKT_OK;
@@ -214,8 +215,8 @@ static vkt_result run_steps(fit *f)
 static vkt_result train_epoch(fit *f)
 {
     const vkt_result r = run_steps(f);
-    const bool alone =
-        f->t->shards.ranks == 1; /* else drain would wait for ranks that make no more steps, unless all have diverged */
+    const bool alone = f->t->shards.ranks == 1; /* if there are other ranks, drain would wait for steps that they do not
+                                                 * make any more, unless all ranks have diverged */
     if (r != VKT_OK && r != VKT_E_DEVICE_LOST && (alone || r == VKT_E_DIVERGED)) (void)drain(f);
     vkt_feed_stop(&f->t->feed);
     return r;

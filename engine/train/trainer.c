@@ -110,7 +110,8 @@ static vkt_result build(vkt_trainer *t)
         return vkt_fail_nomem(&t->host, "weights", n * sizeof(float));
     VKT_TRY(vkt_store_set_clock(t->store, 0, p->seed));
     VKT_TRY(vkt_nn_init(t->builder, t->store, p->seed));
-    /* This readback allocates the ring of readbacks now: later a fit may find no memory for it below the cap. */
+    /* This readback allocates the ring for reading back now, because a later fit may find no memory for it below the
+     * cap. */
     return vkt_trainer_get(t, VKT_PART_VALUE, t->best);
 }
 

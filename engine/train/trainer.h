@@ -227,7 +227,7 @@ vkt_result vkt_weights_find(const vkt_host *h, const vkt_store *s, const vkt_saf
  */
 const char *vkt_part_prefix(vkt_store_part part);
 
-/* Returns the host of scores; it is valid as long as they are. */
+/* Returns the host of scores. It is valid as long as the scores. */
 const vkt_host *vkt_scores_host(const vkt_scores *s);
 
 #endif

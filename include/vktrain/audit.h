@@ -25,7 +25,7 @@ typedef struct vkt_audit_entry {
     const char *name;   /* name of the node's first output in the graph; "": the node has none. Of vkt_audit_op: the
                          * seed, for instance "seed 3" */
     const char *text;   /* the audited shapes and attributes. The op and this text are a line for vkt-bench --shapes */
-    uint32_t node;      /* number of the first node with this work; of vkt_audit_op: 0 */
+    uint32_t node;      /* number of the first node with this work (op, attributes and shapes); of vkt_audit_op: 0 */
     uint32_t times;     /* number of nodes with this work. If several random cases replace a node, only the first of
                          * these cases has the number, and the others have 0. Of vkt_audit_op: 1 */
     bool reduced;       /* a smaller case replaces the node, because the reference would take too long. The batch is
@@ -39,7 +39,7 @@ typedef struct vkt_audit_entry {
     uint32_t gradients; /* bit i: the gradient of input i was compared */
     double gradient[VKT_AUDIT_INPUTS]; /* as `forward`, for the gradient of input i */
     uint32_t differences; /* number of elements of the reference's gradients that were compared with difference
-                           * quotients. This is done on the case, a smaller one or a random one */
+                           * quotients. They are elements of this case, of a smaller case or of a random one */
     uint32_t kinks;       /* number of elements that were left out because they are too near to a kink */
     double difference;    /* error of the worst element that `differences` counts / the tolerance, which is 1e-6 of the
                            * largest element of the gradient; wrong if above 1 or NaN */
@@ -68,10 +68,10 @@ typedef struct vkt_audit_totals {
 
 /* Audits each node of the graph alone: with its shapes and attributes, and with the kernels that this device would run.
  * The inputs are random numbers of the kind that the op's own tests use. The graph does not change, and the numbers in
- * its values and stores are not read. The graph may have gradients or not. vkt_program_create may come before or after.
- * *totals is always set. Returns VKT_OK if all cases are right; VKT_E_WRONG if a case is wrong or could not be run.
- * Each fault is logged. VKT_E_NOMEM and VKT_E_DEVICE_LOST end the audit. If the graph has an error, returns that error.
- * params may be NULL. Threads: as any call on the context. */
+ * its values and stores are not read. The graph may have gradients or not. This function may be called before or after
+ * vkt_program_create. *totals is always set. Returns VKT_OK if all cases are right; VKT_E_WRONG if a case is wrong or
+ * could not be run. Each fault is logged. VKT_E_NOMEM and VKT_E_DEVICE_LOST end the audit. If the graph has an error,
+ * returns that error. params may be NULL. Threads: as any call on the context. */
 VKT_API vkt_result vkt_audit_graph(vkt_ctx *ctx, const vkt_graph *g, const vkt_audit_params *params,
                                    vkt_audit_totals *totals);
 

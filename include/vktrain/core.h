@@ -207,12 +207,12 @@ typedef struct vkt_ctx_params {
      * submission. */
     uint64_t max_submission_ns;
     /* Memory from the driver comes in blocks, which buffers share; a buffer larger than half a block has one of its
-     * own. A new block is as large as all blocks of its memory type together, at least 1 MiB and at most block_bytes;
-     * 0: 64 MiB, and 16 MiB for memory that is not the device's own. */
+     * own. A new block is as large as all blocks of its memory type together, at least 1 MiB and at most block_bytes. A
+     * block_bytes of 0 means 64 MiB, or 16 MiB for memory that is not the device's own. */
     uint64_t block_bytes;
-    /* The most bytes of the ring through which data reach the device; half as many serve for reading back. 0: 8 MiB.
-     * Both begin with 64 KiB or less, and grow to four times the largest transfer, if there is memory for that.
-     * Rounded down to a multiple of 64 KiB. */
+    /* The most bytes of the ring through which data reach the device. The ring for reading back has at most half as
+     * many. 0: 8 MiB. Both rings begin with 64 KiB or less, and grow to four times the largest transfer, if there is
+     * memory for that. staging_bytes is rounded down to a multiple of 64 KiB. */
     uint64_t staging_bytes;
     /* Neither read nor write the files of compiled pipelines and of tuning. Their folder is $XDG_CACHE_HOME/vktrain, or
      * ~/.cache/vktrain if XDG_CACHE_HOME is no absolute path. */
@@ -238,8 +238,9 @@ VKT_API vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *
  * CPU is one of AMD's with AVX-512 (Intel's are slower with wide vectors) and the variable is not set. A small kernel
  * then checks that the wider vectors compute correctly. If so, the setting stays for the rest of the process and for
  * the processes that it starts. If not, or if the device cannot be opened with wider vectors, the call removes the
- * variable, logs a warning with the reason and opens the device as vkt_ctx_create does. If the traits
- * (VKT_TRAITS) are wrong, it only removes the variable and returns their error.
+ * variable, logs a warning with the reason and opens the device as vkt_ctx_create does. If VKT_TRAITS in the
+ * environment is wrong, the call only removes LP_NATIVE_VECTOR_WIDTH, and returns the error that vkt_ctx_create returns
+ * for wrong traits.
  *
  * If the user's own setting gives lavapipe subgroups of 16 lanes, these are checked too. VKT_E_WRONG: subgroups of 16
  * lanes compute wrong numbers, and this call cannot change the width. If another instance of the process has loaded the
@@ -254,7 +255,7 @@ VKT_API const vkt_device_info *vkt_ctx_device(const vkt_ctx *ctx);
 typedef struct vkt_device_limits {
     uint32_t cores;                /* as the vendor counts them (multiprocessors, compute units, shader cores); if the
                                     * driver does not report them, a number for devices of this vendor */
-    uint32_t subgroup_size;        /* lanes of a subgroup in kernels without a wish of their own */
+    uint32_t subgroup_size;        /* lanes of a subgroup in kernels that do not ask for a size of their own */
     uint32_t max_workgroup_lanes;  /* most lanes of a work group */
     uint32_t max_workgroups;       /* most work groups of a dispatch, along each axis */
     uint64_t shared_bytes;         /* shared memory of a work group */

@@ -43,7 +43,7 @@ extern "C" {
  * recorded once. */
 #define VKT_STEP_ROWS 2  /* real rows of the batch; 0xFFFFFFFF: all rows are real */
 #define VKT_STEP_FIRST 3 /* vkt_run.first */
-#define VKT_STEP_KEY0 4  /* seed of random numbers, low word: vkt_store_set_clock */
+#define VKT_STEP_KEY0 4  /* low word of the seed of random numbers: vkt_store_set_clock */
 #define VKT_STEP_KEY1 5  /* high word */
 #define VKT_STEP_DRAW 18 /* counter of random numbers: it differs from step to step if the graph has an update */
 #define VKT_STEP_WORDS 68
@@ -74,10 +74,10 @@ typedef struct vkt_custom_shader {
     const void *push;                   /* push constants, the same in each run */
     size_t push_bytes;                  /* their size, a multiple of 4 */
     uint32_t groups[3];                 /* number of work groups along x, y, z; 0 counts as 1 if `groups[0]` is given */
-    uint64_t elements; /* instead of `groups`: one invocation along x for each of so many elements. The last work group
-                        * may have invocations beyond them */
+    uint64_t elements; /* instead of `groups`: a number of elements. Each element gets one invocation along x. The last
+                        * work group may have invocations beyond the last element */
     bool loops; /* the shader loops over the elements in strides of all invocations. Then the library may run fewer work
-                 * groups than `elements` need. Without it, a number of work groups that the device cannot run is
+                 * groups than `elements` need. Without `loops`, a number of work groups that the device cannot run is
                  * VKT_E_UNSUPPORTED */
 } vkt_custom_shader;
 

@@ -70,11 +70,11 @@ typedef struct vkt_pass {
 /* A source that makes or decodes rows on demand. `fetch` writes the row_bytes of row `row` (in [0, N)) to `dst`. It
  * writes nothing else, writes in ascending order, and does not read `dst`. A row depends on row number and pass alone.
  * `fetch` may run on several threads at once. Calls with the same `worker` (below VKT_DATA_MAX_WORKERS) do not overlap,
- * so a source can keep scratch memory per worker (vkt_dataset_select has an exception). `fetch` logs nothing. If it
- * fails, the call that needs the row returns the same result. The message of that call includes the text that `why`
- * (may be NULL) returns for the worker's last fetch. `destroy` (may be NULL) is called once, when the last data set
- * that uses the source is destroyed. If vkt_dataset_from_source fails, `destroy` is not called, and the caller still
- * owns the source. */
+ * so a source can keep scratch memory per worker (vkt_dataset_select has an exception). `fetch` logs nothing. If
+ * `fetch` fails, the call that needs the row returns the result of `fetch`. The message of that call includes the text
+ * that `why` (may be NULL) returns for the worker's last fetch. `destroy` (may be NULL) is called once, when the last
+ * data set that uses the source is destroyed. If vkt_dataset_from_source fails, `destroy` is not called, and the caller
+ * still owns the source. */
 typedef struct vkt_data_source {
     vkt_result (*fetch)(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker); /* writes one row */
     void (*destroy)(void *self);                     /* NULL: nothing to free */
@@ -132,8 +132,8 @@ typedef struct vkt_image_params {
     const vkt_dataset *classes_like;        /* a data set whose class numbers and names are used: the training set, for
                                              * instance, for a validation set. NULL: the classes that are found */
     /* Files. */
-    bool skip_broken;     /* leave broken and missing files out; else the call fails if it finds one. It does not find
-                           * all damage then: see vkt_dataset_from_image_table */
+    bool skip_broken;     /* leave broken and missing files out. Without skip_broken, the call fails if it finds such a
+                           * file, but it does not find all damage: see vkt_dataset_from_image_table */
     uint32_t *left_out;   /* gets the number of broken and missing files; may be NULL */
     uint64_t max_pixels;  /* an image with more pixels is broken; 0: the limit is 2^24 pixels plus 64 for each byte of
                            * the file, but at most 2^27 pixels, and 65535 pixels along a side */
@@ -144,11 +144,11 @@ typedef struct vkt_image_params {
 
 /* Reads images that a CSV file (RFC 4180) lists, one path and label per line. If a field of the first line is
  * path_column (in any case of letters), the line is a header: it names the columns, and other columns are ignored.
- * Without a header, a line holds a path and a label, or a path alone; path_column and label_column must be NULL then,
- * else the result is VKT_E_FORMAT. Without a column of labels, rows have no labels. Paths are absolute, or relative to
- * the CSV's folder. With classes_like, labels are names of its classes, or class numbers if its classes have no names.
- * Otherwise, if all labels are numbers, labels are class numbers. If not, labels are names of classes, and classes are
- * numbered in the order of the bytes of their names.
+ * Without a header, a line holds a path and a label, or a path alone. If path_column or label_column is not NULL, a
+ * file without a header is VKT_E_FORMAT. Without a column of labels, rows have no labels. Paths are absolute, or
+ * relative to the CSV's folder. With classes_like, labels are names of its classes, or class numbers if its classes
+ * have no names. Otherwise, if all labels are numbers, labels are class numbers. If not, labels are names of classes,
+ * and classes are numbered in the order of the bytes of their names.
  *
  * PNG files may have any colour type and depth (16 bits are rounded to 8, transparency is ignored). JPEG files may be
  * gray, YCbCr, RGB or CMYK, progressive or not. Images are rotated upright as EXIF says. The first 20 broken files are
@@ -166,7 +166,7 @@ VKT_API vkt_result vkt_dataset_from_image_folders(const vkt_host *host, const ch
                                                   const vkt_image_params *params, vkt_dataset **out);
 /* Decodes one JPEG or PNG, n bytes in memory, to the row that a data set with these params has for this file in
  * evaluation: (C,height,width) bytes. Params for augmentation, labels and cache are not used. Messages call the image
- * `name`. VKT_E_ARG, VKT_E_FORMAT (not one whole image), VKT_E_NOMEM; `row` is undefined then. */
+ * `name`. VKT_E_ARG, VKT_E_FORMAT (not one whole image), VKT_E_NOMEM. After an error `row` is undefined. */
 VKT_API vkt_result vkt_image_row(const vkt_host *host, const vkt_image_params *params, const char *name,
                                  const void *bytes, size_t n, uint8_t *row);
 

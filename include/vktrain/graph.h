@@ -52,7 +52,7 @@ typedef enum vkt_preset {
     VKT_PRESET_TORCH = 0, /* PyTorch: the documentation of torch.nn and torch.optim */
     VKT_PRESET_KERAS3,    /* Keras 3: keras.layers and keras.optimizers */
     VKT_PRESET_TF_KERAS   /* tf.keras before 2.11: as Keras 3, with two exceptions. Nadam's momentum_decay is 0.004, and
-                           * the running variance of images (N,C,H,W) is unbiased, as in its fused batch norm */
+                           * the running variance of images (N,C,H,W) is unbiased, as in tf.nn.fused_batch_norm */
 } vkt_preset;
 
 typedef struct vkt_graph vkt_graph;     /* values, and the ops that make them; independent of a device */
@@ -149,7 +149,7 @@ typedef struct vkt_array_params {
     const char *name;  /* for labels and messages; NULL: "array" */
 } vkt_array_params;
 /* Makes an array in device memory of the class VKT_MEM_DATA. VKT_E_ARG, VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY,
- * VKT_E_NOMEM; *out = NULL then. Owner: the caller. */
+ * VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
 VKT_API vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_array **out);
 VKT_API void vkt_array_destroy(vkt_array **a); /* call it after the programs that use it are destroyed */
 /* Replaces `bytes` bytes at `offset` (both multiples of 4). The write is ordered between the submissions before and
@@ -233,21 +233,24 @@ VKT_API vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a)
 
 /* The array of one external value in one program, or two arrays in turns. Two arrays are for data that one step reads
  * while the application writes the next ones (double buffering), and for steps that read what the step before them
- * wrote: the arrays A and B are A, B for the value that is read, and B, A for the value that is written. */
+ * wrote. In the second case the value that is read has `array` A and `other` B, and the value that is written has
+ * `array` B and `other` A. */
 typedef struct vkt_binding {
     vkt_tensor tensor; /* made by vkt_external */
-    vkt_array *array;  /* of the same type, not smaller than the tensor, of the program's context. vkt_program_read and
-                        * vkt_program_buffer always use this one */
-    vkt_array *other;  /* in runs with vkt_run.swap; as `array`. NULL: `array` in these runs, too */
+    vkt_array *array;  /* an array of the program's context, of the tensor's type and not smaller than the tensor.
+                        * vkt_program_read and vkt_program_buffer always use this array */
+    vkt_array *other;  /* the array in runs with vkt_run.swap; requirements as for `array`. NULL: these runs use
+                        * `array`, too */
 } vkt_binding;
 
 /* The storage of activations and their gradients in a program. All arithmetic is f32. Parameters, their gradients,
  * moments and losses are always stored as f32. So is every value that some op cannot read or write in 16 bits;
  * vkt_program_print shows which.
  *
- * There are three exceptions, on devices with cooperative matrices. They concern those convolutions, linear layers,
- * matrix products, attentions, networks in one node (vkt_mlp, vkt_mlp_mse) and gradients of all these that
- * vkt_program_print calls "by coop" or "by coop2". VKT_NO_COOP=1 and VKT_NO_COOP2=1 switch all off.
+ * There are three exceptions, on devices with cooperative matrices. They concern products: convolutions, linear layers,
+ * matrix products, attentions, networks in one node (vkt_mlp), and the gradients of all these.
+ * vkt_program_print marks the nodes that are concerned "by coop" or "by coop2". VKT_NO_COOP=1 and VKT_NO_COOP2=1 in the
+ * environment together switch all three exceptions off.
  *
  * In VKT_PRECISION_F16, both operands are rounded to f16 before they are multiplied, however they are stored (to
  * nearest; magnitudes from 65520 on become infinity, and magnitudes up to 2^-25 become zero). Only the sums are f32, as
@@ -259,10 +262,11 @@ typedef struct vkt_binding {
  *
  * In VKT_PRECISION_F32_SPLIT, a product a b of f32 is computed by three products of f16, with an error of at most
  * 2^-21 |a b| + 2^-38 (A |b| + |a| B). (A product of f32 has at most 2^-24 |a b|.) A and B are the largest finite
- * magnitudes of the two operands in the same part of a product: 16 terms of the sums of 32 to 128 rows and columns. So
- * rows that are 2^38 times smaller than their neighbours may be lost. (On a device that flushes subnormal f16 to zero,
- * 2^-27 replaces 2^-38.) The sums are f32. An infinity in an operand makes the results that it touches infinite or NaN.
- * If no product of a program can be computed so, it computes as in VKT_PRECISION_F32, and a warning says so once. */
+ * magnitudes of the two operands in the same part of the product. A part has 16 terms of each sum, for 32 to 128 rows
+ * and columns of the result. So rows that are 2^38 times smaller than their neighbours may be lost. (On a device that
+ * flushes subnormal f16 to zero, 2^-27 replaces 2^-38.) The sums are f32. An infinity in an operand makes the results
+ * that it touches infinite or NaN. If no product of a program can be computed so, it computes as in VKT_PRECISION_F32,
+ * and a warning says so once. */
 typedef enum vkt_precision {
     VKT_PRECISION_F32 = 0,  /* 4 bytes an element */
     VKT_PRECISION_F16,      /* IEEE 754 binary16, with loss scaling if the graph has an update: see vkt_loss_scale */
@@ -272,8 +276,8 @@ typedef enum vkt_precision {
 
 /* The values of a run that the device makes, for instance the number of samples that a shader found: 12 bytes in an
  * array of u32 (vkt_program_params.run_values). Each run of the program, in whatever way it is submitted or recorded,
- * reads them when it begins. The results have the same bits as with the same numbers in a vkt_run, whose lr, rows and
- * first are not used then.
+ * reads them when it begins. The results have the same bits as with the same numbers in a vkt_run. With run_values, the
+ * members lr, rows and first of vkt_run are not used.
  *
  * More rows than the batch count as the whole batch. 0 rows are no rows, unlike in a vkt_run: then gradients are 0, and
  * the learning rate counts as 0, so parameters stay as they are. The moments and t advance, as after a gradient of 0,
@@ -306,10 +310,12 @@ typedef struct vkt_memory_needs {
                              * bytes more for each slice, in two buffers */
     uint64_t store_bytes;   /* a vkt_store of this graph: parameters, gradients, moments, clock; 0: no parameters */
     uint64_t staging_bytes; /* the smallest rings for uploads and for reading back (vkt_ctx_params.staging_bytes =
-                             * 65536). The ring for reading back exists after the first read */
-    uint64_t total_bytes;   /* sum of these. As vkt_memory_stats.used_total_bytes, it is the least for which there is
-                             * memory; vkt_ctx_params.max_device_bytes counts whole blocks and must be larger */
-    uint64_t cap_bytes;     /* max_device_bytes that are enough in a new context with block_bytes = 1048576 */
+                             * 65536). The ring for reading back exists after the first read. If there is
+                             * memory for one of the two only, they take turns */
+    uint64_t total_bytes;   /* sum of the three members above, counted as vkt_memory_stats.used_total_bytes is.
+                             * vkt_ctx_params.max_device_bytes counts whole blocks, so it must be larger: see
+                             * cap_bytes */
+    uint64_t cap_bytes;     /* a max_device_bytes that is enough in a new context with block_bytes = 1048576 */
 } vkt_memory_needs;
 /* Computes what a program of this graph and its store need, without the caller's arrays. It only plans, and makes
  * nothing on the device. Of `params` (may be NULL), only precision and recompute have an effect. This call finishes the
@@ -343,9 +349,9 @@ typedef struct vkt_run {
  * and the statistics of batch norm use only these: a mean is divided by `rows`. A gather fills the other rows with
  * zeros of class 0. All other ops compute all rows, so outputs past the real rows have no meaning, and
  * inputs there must be finite (0 times NaN is NaN in the gradient of a weight). The batch is that of
- * the graph's gather; without a gather, the largest one of these ops and of the values with layout BATCH_LAST. More
- * rows than the batch are VKT_E_ARG, in every function with a vkt_run. If a graph has no such op or value, `rows` is
- * not used, and may be any number. */
+ * the graph's gather; without a gather, it is the largest batch of the ops named above and of the values with layout
+ * BATCH_LAST. More rows than the batch are VKT_E_ARG, in every function with a vkt_run. If a graph has no such op or
+ * value, `rows` is not used, and may be any number. */
 
 /* Submits the recorded commands. *run_index (may be NULL) gets the number of this run among the program's runs, from 0.
  *

@@ -16,7 +16,7 @@ extern "C" {
 /* ---- the confusion matrix: counts (K,K), rows are the true classes, columns the predicted ones ---- */
 
 /* Adds n predictions: counts[labels[i] * classes + predicted[i]] grows by 1. The caller's counts begin at 0. VKT_E_ARG
- * for NULL and for a class that is not below `classes`; nothing is added then. */
+ * for NULL and for a class that is not below `classes`. After an error nothing is added. */
 VKT_API vkt_result vkt_confusion_add(const vkt_host *host, const uint32_t *labels, const uint32_t *predicted,
                                      uint64_t n, uint32_t classes, uint64_t *counts);
 
@@ -24,7 +24,8 @@ VKT_API vkt_result vkt_confusion_add(const vkt_host *host, const uint32_t *label
 typedef struct vkt_class_score {
     double precision; /* fraction of the rows predicted as this class that belong to it */
     double recall;    /* fraction of the rows of this class that are predicted as it */
-    double f1;        /* harmonic mean of both: 2 * right rows / (rows predicted as this class + rows of this class) */
+    double f1;        /* harmonic mean of precision and recall: 2 * right rows / (rows predicted as this class + rows of
+                       * this class) */
     uint64_t support; /* rows of this class; for a mean: all rows */
 } vkt_class_score;
 

@@ -61,7 +61,7 @@ VKT_API vkt_graph *vkt_builder_graph(vkt_builder *b);    /* the graph that was p
 VKT_API bool vkt_builder_training(const vkt_builder *b); /* as passed to vkt_builder_create */
 
 /* Sets the library whose defaults are used for the layers that are made from now on, if their params are zero. At first
- * it is torch. Keras' defaults (keras.layers; the same for both presets, except as VKT_PRESET_TF_KERAS says):
+ * this library is torch. Keras' defaults (keras.layers; the same for both presets, except as VKT_PRESET_TF_KERAS says):
  *   linear, convolutions   weight VKT_INIT_XAVIER_UNIFORM (glorot_uniform), bias 0
  *   embedding              uniform in [-0.05, 0.05)
  *   batch norm             eps 1e-3, momentum 0.01 (0.99 in Keras: weight of the old value), biased running variance
@@ -151,8 +151,8 @@ typedef struct vkt_nn_batch_norm_params {
     bool use_running;    /* normalise with the running statistics in training too, and do not change them */
 } vkt_nn_batch_norm_params;
 /* Adds parameters <name>.weight (C), 1 at first, and <name>.bias (C), 0 at first; states <name>.running_mean, 0 at
- * first, and <name>.running_var, 1 at first. x (N,C,...): torch's BatchNorm1d, 2d and 3d. Outside training it uses the
- * running statistics. */
+ * first, and <name>.running_var, 1 at first. x (N,C,...): torch's BatchNorm1d, 2d and 3d. Outside training the layer
+ * uses the running statistics. */
 VKT_API vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_batch_norm_params *p);
 
 /* The options of vkt_nn_layer_norm, vkt_nn_rms_norm and vkt_nn_group_norm. */

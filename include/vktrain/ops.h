@@ -36,8 +36,8 @@ extern "C" {
  *   Leading dimensions broadcast as in NumPy: they are aligned at the right, and dimensions that are 1 or missing
  *   repeat. An operand that is a single matrix is used for every batch without a copy. An operand that repeats in some
  *   dimensions and not in others is copied, for instance (B,1,M,K) by (B,H,K,N). Operands and result are ROWS.
- *   dA = dC op(B)^T and dB = op(A)^T dC. They are transposed if their operand is, and summed over the dimensions in
- *   which it repeats. The arithmetic is fp32, with two exceptions: see vkt_precision. */
+ *   dA = dC op(B)^T and dB = op(A)^T dC. Each is transposed if its operand is, and summed over the dimensions in which
+ *   its operand repeats. The arithmetic is f32, with the exceptions that vkt_precision describes. */
 VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool trans_a, bool trans_b);
 
 /* Applies a linear layer: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
@@ -391,7 +391,7 @@ typedef struct vkt_attention_params {
     bool causal;     /* query t uses keys 0 .. t only (torch: is_causal) */
     float dropout;   /* dropout probability of the weights; 0: none */
     vkt_tensor mask; /* f32, added to the scores; null: none. It broadcasts to (..,T,S), as (T,S) or (B,1,T,S) do
-                      * (torch: attn_mask). -infinity hides a key; a query with no visible key is NaN */
+                      * (torch: attn_mask). -infinity hides a key; the result of a query with no visible key is NaN */
 } vkt_attention_params;
 /* Computes scaled dot-product attention (torch.nn.functional.scaled_dot_product_attention):
  *   y = dropout(softmax(scale q k^T + mask)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal
@@ -601,11 +601,12 @@ VKT_API void vkt_report(vkt_graph *g, vkt_tensor loss, vkt_tensor correct);
 VKT_API vkt_tensor vkt_to_f32(vkt_graph *g, vkt_tensor x);
 
 /* Copies x, f32 or u32 in any layout, into an array, in row-major order. `external` is made by vkt_external with x's
- * shape and type, or for f32 with f16: then numbers are rounded to nearest, ties to even, and magnitudes from 65520 on
- * become infinity. Every run of a program does the copy, even if no op reads x. When the run is done, later submissions
- * can read the array. The copy has no gradient. A graph writes an array once and reads it nowhere, so no result depends
- * on the order of a read and a write. Therefore it is VKT_E_STATE if another op uses `external`, or if a program binds
- * the same array, or overlapping memory, to another external. VKT_E_ARG: `external` was not made by vkt_external. */
+ * shape. Its type is x's type, or f16 if x is f32. For f16, numbers are rounded to nearest, ties to even, and
+ * magnitudes from 65520 on become infinity. Every run of a program does the copy, even if no op reads x. When the run
+ * is done, later submissions can read the array. The copy has no gradient. A graph writes an array once and reads it
+ * nowhere, so no result depends on the order of a read and a write. Therefore it is VKT_E_STATE if another op uses
+ * `external`, or if a program binds the same array, or overlapping memory, to another external. VKT_E_ARG: `external`
+ * was not made by vkt_external. */
 VKT_API void vkt_write(vkt_graph *g, vkt_tensor x, vkt_tensor external);
 
 #ifdef __cplusplus

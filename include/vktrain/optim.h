@@ -36,11 +36,11 @@ typedef struct vkt_optimizer {
     bool keras;                /* use the formula and defaults of Keras 3 */
     float momentum;            /* of SGD and RMSprop */
     float dampening;           /* of SGD */
-    bool nesterov;             /* of SGD; needs momentum > 0 and dampening 0 */
+    bool nesterov;             /* of SGD: Nesterov's form; needs momentum > 0 and dampening 0 */
     bool centered;             /* of RMSprop */
     double alpha;              /* of RMSprop; 0: 0.99 (torch) or 0.9 (keras, as rho) */
     double beta1, beta2;       /* of Adam, AdamW and NAdam; 0: 0.9 and 0.999 */
-    bool amsgrad;              /* of Adam and AdamW: divide by the largest v so far */
+    bool amsgrad;              /* of Adam and AdamW: divide by the largest v so far instead of v */
     double momentum_decay;     /* of NAdam; 0: 0.004 (torch) or 1 (keras) */
     float lr_decay;            /* of Adagrad (torch) */
     float initial_accumulator; /* of Adagrad: initial s, set by vkt_store_create; 0 means 0 (torch) or 0.1 (keras) */

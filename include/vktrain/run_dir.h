@@ -62,10 +62,10 @@ VKT_API void vkt_run_dir_log(vkt_run_dir *d, const char *text);
  *
  * Returns the result of vkt_trainer_resume or vkt_trainer_fit. If options.json or the event file cannot be written at
  * the start, returns the error, and there is no training. If another file cannot be written later, this is logged at
- * once and does not disturb the training. If the fit is otherwise successful, the result is then VKT_E_CHECKPOINT; for
- * the history this counts only if it cannot be written at the end either. If a fit fails before the trainer's first
- * step, older files stay as they are, except options, log and events. After an error or a stop, best.safetensors still
- * has the best epoch so far. */
+ * once and does not disturb the training. If the fit is otherwise successful, the result is then VKT_E_CHECKPOINT. A
+ * failure to write history.csv counts only if the file cannot be written at the end of the fit either. If a fit fails
+ * before the trainer's first step, older files stay as they are, except options, log and events. After an error or a
+ * stop, best.safetensors still has the best epoch so far. */
 VKT_API vkt_result vkt_run_dir_fit(vkt_run_dir *d, vkt_trainer *t, const vkt_fit_params *params, const char *options);
 
 #ifdef __cplusplus

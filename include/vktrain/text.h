@@ -134,8 +134,8 @@ typedef struct vkt_sequence_params {
     bool padding_post;    /* Keras: padding='post'. Else shorter sequences are filled up at their front */
     bool truncating_post; /* Keras: truncating='post'. Else longer sequences lose ids at their front */
     uint32_t value;       /* the id that fills sequences up */
-    bool no_start;        /* as Keras' texts_to_sequences. Else each text first gets VKT_ID_START in front, as in Keras'
-                           * data sets, before it is cut or filled up */
+    bool no_start;        /* no VKT_ID_START, as in Keras' texts_to_sequences. Else each text gets VKT_ID_START in
+                           * front, as in Keras' data sets, before it is cut or filled up */
 } vkt_sequence_params;
 
 /* Cuts or fills n ids to p->maxlen (at least 1), as Keras' pad_sequences. */

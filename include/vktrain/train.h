@@ -72,7 +72,7 @@ typedef struct vkt_metric_batch {
 typedef struct vkt_metric {
     const char *name;                                   /* 1 to 31 letters, digits and _. It names a column of the CSV,
                                                          * so no other column may have this name. Copied */
-    bool less_is_better;                                /* as the monitor: a smaller result is better */
+    bool less_is_better;                                /* for VKT_MONITOR_METRIC: a smaller result is better */
     void (*reset)(void *user);                          /* called before the first batch of an epoch; may be NULL */
     void (*add)(void *user, const vkt_metric_batch *b); /* called with each batch */
     double (*result)(void *user);                       /* called after the last batch; returns NaN if not measured */
@@ -193,7 +193,7 @@ typedef struct vkt_fit_params {
  * fit. Another fit continues from these weights, with the optimizer's state of the last step. To continue from the last
  * weights, call vkt_trainer_resume with the checkpoint first.
  *
- * VKT_E_ARG for params that do not fit the trainer; nothing is changed then. VKT_E_STATE if the metric of
+ * VKT_E_ARG for params that do not fit the trainer; this error changes nothing. VKT_E_STATE if the metric of
  * VKT_MONITOR_METRIC was NaN in every epoch: then there is no best epoch, and the trainer has the weights of the last
  * step. VKT_E_STATE also if the ranks do not have the same run, data and state. After VKT_E_IO, VKT_E_FORMAT or another
  * error of a data source, and after VKT_E_NOMEM, the trainer has the weights of the last step, and another fit
@@ -223,12 +223,13 @@ VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
  * These must be the same: every op of the model and of the loss, with its attributes; the parameters, their groups, and
  * which of them are frozen; batch, no_shuffle, optimizer, schedule, precision, ema_decay, label_smoothing,
  * class_weights, dist.shards, dist.wire, and the names of the metrics; the training set, with mean, std and class
- * names; the validation set, without these. Features are compared by a hash of evenly spaced rows: at most 64 MiB of
- * them, and at most 256 rows if a source makes them. If both trainer and checkpoint have a text under the same name,
- * the two texts must be the same (call vkt_trainer_attach before this function). These may change, with a warning:
- * learning rate, the schedule's total, warmup and min_lr, and precision between f32 and f32-split. These may change
- * freely: stream, workers, recompute, profile and all of vkt_fit_params. The seed is the checkpoint's. A run that has
- * stopped early stays stopped, whatever the patience: vkt_trainer_fit then trains nothing and logs a warning. */
+ * names; the validation set, whose mean, std and class names may differ. Features are compared by a hash of evenly
+ * spaced rows: at most 64 MiB of them, and at most 256 rows if a source makes them. If both trainer and checkpoint have
+ * a text under the same name, the two texts must be the same (call vkt_trainer_attach before this function). These may
+ * change, with a warning: learning rate, the schedule's total, warmup and min_lr, and precision between f32 and
+ * f32-split. These may change freely: stream, workers, recompute, profile and all of vkt_fit_params. The seed is the
+ * checkpoint's. A run that has stopped early stays stopped, whatever the patience: vkt_trainer_fit then trains nothing
+ * and logs a warning. */
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
 /* Computes mean loss and accuracy (NaN: not measured) over a data set of the same sample shape (else VKT_E_SHAPE).
@@ -262,8 +263,8 @@ typedef struct vkt_predictor_params {
 
 /* Builds the forward graph, its store and its program, and loads the weights. The device holds the weights, the data
  * and the activations of one batch, but neither gradients nor moments. VKT_E_ARG (the message names the field),
- * VKT_E_SHAPE, and the errors of vkt_program_create and vkt_store_load; *out = NULL then. Owner: the caller; destroy it
- * before the context. Threads: one at a time per predictor. */
+ * VKT_E_SHAPE, and the errors of vkt_program_create and vkt_store_load. After an error *out = NULL. Owner: the caller;
+ * destroy it before the context. Threads: one at a time per predictor. */
 VKT_API vkt_result vkt_predictor_create(vkt_ctx *ctx, const vkt_predictor_params *params, vkt_predictor **out);
 VKT_API void vkt_predictor_destroy(vkt_predictor **p); /* waits for its last run */
 /* Returns the number of elements of the model's output for one row: K for logits (B,K). */
@@ -300,14 +301,14 @@ VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char
 /* Save and load the whole training state of a store, for programs that train without a trainer: values, moments, sums
  * of micro-batches, published values, clock, loss scale and accumulation. A run that goes on from the file gives the
  * same bits as one that never stopped. The file is a safetensors file with a checksum. It is replaced as a whole: after
- * a crash `path` has the old file or the new one. Both wait for submitted work. No run of vkt_step_budget may be in
- * progress, because the gradients of half a step are not saved. `host` may be NULL. Saving is VKT_E_DIVERGED, and the
- * old file stays, if a value is not finite. Loading sets all of the state or nothing, unless the device fails. The file
- * must have the store's parameters with their shapes, and the parts that the store has; more parts and parameters are
- * ignored, so a store for predictions can load it. VKT_E_STATE: the moments are of another optimizer, or the file ends
- * in the middle of a step of several micro-batches, and the store's steps have one. VKT_E_FORMAT: the file is damaged,
- * or no file of vkt_store_save_state. VKT_E_NOT_FOUND: there is no file, or it lacks a parameter. VKT_E_SHAPE,
- * VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
+ * a crash `path` has the old file or the new one. Both functions wait for submitted work. No run of vkt_step_budget may
+ * be in progress, because the gradients of half a step are not saved. `host` may be NULL. Saving is VKT_E_DIVERGED, and
+ * the old file stays, if a value is not finite. Loading sets all of the state or nothing, unless the device fails. The
+ * file must have the store's parameters with their shapes, and the parts that the store has; more parts and parameters
+ * are ignored, so a store for predictions can load it. VKT_E_STATE: the moments are of another optimizer, or the state
+ * was saved in the middle of a step of several micro-batches, and a step of the store has only one micro-batch.
+ * VKT_E_FORMAT: the file is damaged, or no file of vkt_store_save_state. VKT_E_NOT_FOUND: there is no file, or it lacks
+ * a parameter. VKT_E_SHAPE, VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_store_save_state(const vkt_host *host, vkt_store *s, const char *path);
 VKT_API vkt_result vkt_store_load_state(const vkt_host *host, vkt_store *s, const char *path);
 
@@ -404,7 +405,8 @@ VKT_API uint64_t vkt_trainer_seed(const vkt_trainer *t);       /* from the param
                                                                 * resumed */
 /* Returns in *lines the settings and data that a checkpoint must have in common with this run. Each line is
  * "name=value": batch, optimizer, schedule and others, and hashes of the data. The trainer owns the text, which does
- * not change. The first call reads the data sets: VKT_E_NOMEM, or the error of a source; *lines is NULL then. */
+ * not change. The first call reads the data sets: VKT_E_NOMEM, or the error of a source. After an error *lines is
+ * NULL. */
 VKT_API vkt_result vkt_trainer_identity(vkt_trainer *t, const char **lines);
 VKT_API double vkt_trainer_best_accuracy(const vkt_trainer *t); /* highest validation accuracy; NaN: none yet */
 VKT_API uint32_t vkt_trainer_best_epoch(const vkt_trainer *t);  /* by the fit's monitor; 0: there is none yet */

@@ -2,8 +2,8 @@
  * step, and sharing buffers and images. docs/embedding.md is the guide. All other functions work as on a device that
  * the library made.
  *
- * This is the only header that includes Vulkan's header. It uses its types only, so define VK_NO_PROTOTYPES before it
- * if you load Vulkan's functions yourself. vktrain.h does not include this header.
+ * This is the only header that includes Vulkan's header. It uses only the types of Vulkan's header, so define
+ * VK_NO_PROTOTYPES before it if you load Vulkan's functions yourself. vktrain.h does not include this header.
  *
  * Order. Each submission of a context ends with a full memory barrier: later submissions of the application to the same
  * queue see what it wrote. A submission does not begin with a barrier. The library may have to wait for writes of the
@@ -73,18 +73,17 @@ typedef struct vkt_adopt_params {
 /* Makes a context on the application's device. Owner: the caller. Destroying the context waits for its own work and
  * leaves instance, device and queue as they are. VKT_E_ARG for a missing handle, a missing lock function or a family
  * without compute; VKT_E_FEATURE if the physical device is not usable, or if the device was made without required
- * features, which the message names; and the errors of vkt_ctx_create. *out = NULL then. Threads: as vkt_ctx_create. If
- * two contexts use one queue from different threads, they need lock_queue.
+ * features, which the message names; and the errors of vkt_ctx_create. After an error *out = NULL. Threads: as
+ * vkt_ctx_create. If two contexts use one queue from different threads, they need lock_queue.
  *
  * In `params` (may be NULL) device and validation are not used, and debug_names needs debug_utils. Cooperative matrices
  * are used if the device was made with VK_KHR_cooperative_matrix and the features cooperativeMatrix, shaderFloat16,
- * vulkanMemoryModel and vulkanMemoryModelDeviceScope; those of bf16, if also with VK_KHR_shader_bfloat16 and its
- * features shaderBFloat16Type and shaderBFloat16CooperativeMatrix. The variant coop2 also needs
- * VK_NV_cooperative_matrix2 and the features cooperativeMatrixFlexibleDimensions,
- * cooperativeMatrixPerElementOperations and storageBuffer16BitAccess. If a device was made with vulkanMemoryModel,
- * programs in VKT_PRECISION_F16 also need vulkanMemoryModelDeviceScope; this is not checked. On CPU devices, kernels
- * use texel buffers, which makes them faster, only if the device was made with shaderInt64 (VkPhysicalDeviceFeatures2
- * in the chain). */
+ * vulkanMemoryModel and vulkanMemoryModelDeviceScope. Cooperative matrices of bf16 also need VK_KHR_shader_bfloat16 and
+ * its features shaderBFloat16Type and shaderBFloat16CooperativeMatrix. The variant coop2 also needs
+ * VK_NV_cooperative_matrix2 and the features cooperativeMatrixFlexibleDimensions, cooperativeMatrixPerElementOperations
+ * and storageBuffer16BitAccess. If a device was made with vulkanMemoryModel, programs in VKT_PRECISION_F16 also need
+ * vulkanMemoryModelDeviceScope; this is not checked. On CPU devices, kernels use texel buffers, which makes them
+ * faster, only if the device was made with shaderInt64 (VkPhysicalDeviceFeatures2 in the chain). */
 VKT_API vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_params *params, const vkt_host *host,
                                  vkt_ctx **out);
 
@@ -137,14 +136,14 @@ VKT_API vkt_result vkt_program_recorded_metrics(vkt_program *p, vkt_metrics *out
 typedef struct vkt_step_progress {
     uint64_t run_index;     /* the run in progress, or the run that this call completed */
     uint32_t slice, slices; /* next slice of the run, and number of slices; slice 0: no run is in progress */
-    uint64_t submitted_ns;  /* expected time of the work that this call submitted, from measurements. In the first two
-                             * runs, which have none, it is the budget */
+    uint64_t submitted_ns;  /* expected time of the work that this call submitted, from measurements. The first two runs
+                             * have no measurements; for them it is the budget */
     bool completed;         /* this call submitted the last slice of a run, so another run may begin in this frame */
     uint64_t measured_ns;   /* time that the device took for the newest frame whose timestamps have arrived; 0: none.
                              * Calls with a budget of UINT64_MAX are not part of a frame */
     uint64_t measured_budget_ns; /* budget of that frame */
     uint64_t measured_frames; /* number of frames whose timestamps have arrived so far. If it has not changed since the
-                               * last call, measured_ns is of the same frame as then */
+                               * last call, measured_ns is of the same frame as after that call */
 } vkt_step_progress;
 /* Submits as many slices of a run as fit into *budget_ns by their measured times, and subtracts their expected time
  * from *budget_ns. The next call continues with the next slice. `run` is read when a run begins. A call stops at the
@@ -159,12 +158,12 @@ typedef struct vkt_step_progress {
  * The call never waits: if earlier submissions still have more work than one budget, or the frame before the last one
  * is not done, it submits no work, but only the semaphores of `sync`. A slice ends at a barrier if there is one within
  * a quarter of the budget. A kernel that takes longer than a whole budget is submitted in a frame without other slices.
- * Expected times follow the measured ones from frame to frame: up at once, down within some ten frames. Other work on
- * the device counts, and so does the time between two submissions. A changed budget counts at once. The first two runs
- * submit one kernel per call; the second run is measured. With a budget of UINT64_MAX there is no limit: call the
- * function until `completed` to finish the run in progress. If there is no memory to divide the step for another
- * budget, the step stays divided as it is. VKT_E_UNSUPPORTED without timestamps, or if vkt_ctx_params.max_submission_ns
- * is UINT64_MAX.
+ * Expected times follow the measured ones from frame to frame. They rise at once, and fall within some ten frames.
+ * Measured times include other work on the device, and the time between two submissions. A changed budget takes effect
+ * at once. The first two runs submit one kernel per call; the second run is measured. With a budget of UINT64_MAX there
+ * is no limit: call the function until `completed` to finish the run in progress. If there is no memory to divide the
+ * step for another budget, the step stays divided as it is. VKT_E_UNSUPPORTED without timestamps, or if
+ * vkt_ctx_params.max_submission_ns is UINT64_MAX.
  *
  * While a run is in progress, vkt_program_run, vkt_program_profile and vkt_program_write of this program are
  * VKT_E_STATE. The caller must not change what the run still reads: its arrays, and the gradients in its store. So no
@@ -243,9 +242,10 @@ typedef struct vkt_texture_params {
  * Formats that are read and written: R8G8B8A8_UNORM, R16G16B16A16_SFLOAT, R32_SFLOAT and R32G32B32A32_SFLOAT, as
  * SAMPLED or STORAGE. If the device's VkFormatProperties3 has STORAGE_READ_WITHOUT_FORMAT and
  * STORAGE_WRITE_WITHOUT_FORMAT, also as STORAGE: B8G8R8A8_UNORM, A2B10G10R10_UNORM_PACK32 (RGB10A2),
- * A2R10G10B10_UNORM_PACK32, B10G11R11_UFLOAT_PACK32 (R11G11B10F), R16_SFLOAT, R16G16_SFLOAT and R32G32_SFLOAT; these
- * are always read as SAMPLED. Only read, as SAMPLED: R8G8B8A8_SRGB and B8G8R8A8_SRGB, whose numbers become linear;
- * depth (C = 1) of D16_UNORM, X8_D24_UNORM_PACK32, D32_SFLOAT, D24_UNORM_S8_UINT and D32_SFLOAT_S8_UINT.
+ * A2R10G10B10_UNORM_PACK32, B10G11R11_UFLOAT_PACK32 (R11G11B10F), R16_SFLOAT, R16G16_SFLOAT and R32G32_SFLOAT; reading
+ * these as SAMPLED does not need the two features. Only read, as SAMPLED: R8G8B8A8_SRGB and B8G8R8A8_SRGB, whose
+ * numbers become linear; depth (C = 1) of D16_UNORM, X8_D24_UNORM_PACK32, D32_SFLOAT, D24_UNORM_S8_UINT and
+ * D32_SFLOAT_S8_UINT.
  *
  * Reading is exact, except for sRGB numbers, whose error the device decides, and subnormal numbers of f32, which a
  * device may read as zero. Writing rounds to one of the two neighbours in the format; the device decides which. In
@@ -268,9 +268,9 @@ VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
 /* Copy as vkt_texture_read and vkt_texture_write do, but in slices: each call submits as many slices as fit into
  * *budget_ns by their measured times, and subtracts their expected time. The next call continues with the next slice;
  * after `completed`, a call begins the next copy. A copy has up to 64 slices of 4096 pixels or more. The calls never
- * wait. If earlier slices of the copy still have more work than the budget, they submit only the semaphores of `sync`.
- * Before the first time is known, a call submits one slice and uses up the budget. The rest of a budget is for other
- * calls of the same frame:
+ * wait. If earlier slices of the copy still have more work than the budget, a call submits only the semaphores of
+ * `sync`. Before the first time is known, a call submits one slice and uses up the budget. The rest of a budget is for
+ * other calls of the same frame:
  *
  *     uint64_t left_ns = 4000000;
  *     if (!has_samples) r = vkt_texture_read_budget(t, NULL, &left_ns, &progress), has_samples = progress.completed;
@@ -288,8 +288,8 @@ VKT_API vkt_result vkt_texture_write_budget(vkt_texture *t, const vkt_sync *sync
  * barrier of the application's half has the same two layouts and the same two families. It is submitted before
  * vkt_texture_acquire, which waits for its semaphore, or after vkt_texture_release, whose semaphore it waits for. With
  * the adopted queue's own family there is no other half: then the call only changes the layout, after all earlier work
- * on the queue. If several objects of vkt_texture share a level and layer, one of them is transferred. An image with
- * the sharing mode VK_SHARING_MODE_CONCURRENT needs no transfer. VKT_E_ARG for another family than those of
+ * on the queue. If several objects of vkt_texture share a level and layer, transfer only one of them. An image with the
+ * sharing mode VK_SHARING_MODE_CONCURRENT needs no transfer. VKT_E_ARG for another family than those of
  * vkt_array_acquire, or a `to_layout` that is UNDEFINED or PREINITIALIZED. */
 VKT_API vkt_result vkt_texture_acquire(vkt_texture *t, uint32_t from_family, VkImageLayout from_layout,
                                        const vkt_sync *sync);

@@ -45,9 +45,10 @@
 //                  below
 //   VKT_FLOAT2(i), VKT_FLOAT4(i)
 //                  read elements i to i + 1 or i + 3. By default these are two or four VKT_FLOAT. Define them if wider
-//                  loads are faster. They are used for weights if I is a multiple of 4, for a bias if O is one, and for
-//                  tables of more than one feature. So if all parameters begin at multiples of 4, i is a multiple of 2
-//                  or 4, and store4[(i) >> 2] of a buffer of vec4 is right. (Both vkt_store_buffer and vkt_store_export
+//                  loads are faster. They are used for the weights of a layer if its number of inputs is a multiple of
+//                  4, for its bias if its number of outputs is a multiple of 4, and for hash grids of more than one
+//                  feature. So if all parameters begin at multiples of 4, i is a multiple of 2 or 4. The element
+//                  store4[(i) >> 2] of a buffer of vec4 is then right. (Both vkt_store_buffer and vkt_store_export
 //                  align parameters so.)
 //   VKT_LEVEL(l)   reads level l of a hash grid: a uvec4 (resolution, mask, first, entries), from a buffer or a
 //                  constant array; you may redefine it in the same way
@@ -218,8 +219,9 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
 
 // VKT_MLP2 to VKT_MLP5 define a network of 2 to 5 layers:
 //   void name(uint at[2 * LAYERS], vec4 x[VKT_VEC4S(I)], out vec4 y[VKT_VEC4S(O)])
-// `at` has the start of weight and bias of each layer in turn. The hidden layers have the widths H1, H2, .. and
-// FUNCTION. The last layer has LAST. Calls of VKT_LAYER do the same, but each of them copies its arrays.
+// `at` has the start of weight and bias of each layer in turn. The hidden layers have the widths H1, H2, .. and the
+// activation FUNCTION. The last layer has the activation LAST. Calls of VKT_LAYER do the same, but each of them copies
+// its arrays.
 #define VKT_MLP2(name, FUNCTION, LAST, I, H1, O) \
     void name(uint at[4], VKT_REAL4 x[VKT_VEC4S(I)], out VKT_REAL4 y[VKT_VEC4S(O)]) \
     { \
@@ -256,8 +258,8 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
     }
 
 // The statements of a layer. Each iteration computes four outputs. vkt_sum[r] has four partial sums of output r. If O is
-// not a multiple of 4, the last iteration computes the last output several times. If I is not one, the last 1 to 3
-// products come after the loop.
+// not a multiple of 4, the last iteration computes the last output several times. If I is not a multiple of 4, the last
+// 1 to 3 products come after the loop.
 #define VKT_LAYER_BODY(WEIGHT, BIAS, IN, I, OUT, O, FUNCTION) \
     { \
         VKT_OUTPUT_LOOP for (uint vkt_o = 0u; vkt_o < uint(VKT_VEC4S(O)); vkt_o++) { \
@@ -338,9 +340,10 @@ uint4 vkt_multiply_high(uint4 a, uint b, out uint4 low)
 }
 
 @end
-// Computes for four coordinates: the cell of a grid, and `fraction`, the coordinate's position inside the cell (0 to 1).
-// Coordinates are clamped to [0,1]. The product of resolution and x is computed in fractions of 2^32: in fine grids a product
-// of floats would leave no digits for `fraction`. If x is NaN, `fraction` is NaN.
+// Computes for each of four coordinates: `cell`, the cell of a grid that has the coordinate, and `fraction`, the
+// coordinate's position inside this cell (0 to 1). Coordinates are clamped to [0,1]. The product of resolution and x is
+// computed in fractions of 2^32: in fine grids a product of floats would leave no digits for `fraction`. If x is NaN,
+// `fraction` is NaN.
 void vkt_hash_grid_cell(vec4 x, uint resolution, out uvec4 cell, out vec4 fraction)
 {
     uvec4 rest;

@@ -11,7 +11,7 @@ VKT_PUSH(vkt_attention_push,
          VKT_U32(q0) VKT_U32(k0) VKT_U32(v0) VKT_U32(y0) VKT_U32(dy0) /* first vec4 of the first sample in a binding */
          VKT_U32(dq0) VKT_U32(dk0) VKT_U32(dv0)
          VKT_U32(lse0) VKT_U32(delta0) /* first element of the first sample in a binding */
-         VKT_U32(zero) /* 0: see conv/tile.comp */
+         VKT_U32(zero) /* always 0: see conv/tile.comp */
          VKT_F32(scale))
 #define ATTENTION_Q     0
 #define ATTENTION_K     1
@@ -38,4 +38,4 @@ VKT_PUSH(vkt_attention_push,
 #define ATTENTION_SHARED_SPECS       5
 #define ATTENTION_MAX_SPECS          5
 #define ATTENTION_COOP_PAD 2u /* f16vec4s of padding of a row in shared memory */
-#define ATTENTION_SHARED_LANES_N(d4) ((d4) <= 16u ? 16u : 32u) /* a quarter of the columns of a tile; lanes that share a row */
+#define ATTENTION_SHARED_LANES_N(d4) ((d4) <= 16u ? 16u : 32u) /* lanes that share a row; a tile has 4 times as many columns */

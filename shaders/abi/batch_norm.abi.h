@@ -15,18 +15,18 @@ VKT_PUSH(vkt_batch_norm_push,
 #define BATCH_NORM_BETA  5 /* f32 (C) */
 #define BATCH_NORM_Y     6 /* y, or dx */
 #define BATCH_NORM_DY    7
-#define BATCH_NORM_PART  8 /* vec4 (blocks, all_channels): count, mean, sum of (x - mean)^2; or sums of dy and dy * xhat */
+#define BATCH_NORM_PART  8 /* vec4 (blocks, all_channels): count, mean, sum of (x - mean)^2; backward: sums of dy, dy * xhat */
 #define BATCH_NORM_DGAMMA 9
 #define BATCH_NORM_DBETA 10
 #define BATCH_NORM_RUNNING_MEAN 9 /* f32 (C): forward only, read and written */
 #define BATCH_NORM_RUNNING_VAR 10
 #define BATCH_NORM_PLUS  11
-#define BATCH_NORM_MASK  11 /* backward: relu's output, if dy is the gradient of that */
+#define BATCH_NORM_MASK  11 /* backward: output of a relu, if dy is the gradient of this output */
 #define BATCH_NORM_BINDINGS 12
 #define BATCH_NORM_SPEC_GAMMA 1 /* 1: gamma is present */
 #define BATCH_NORM_SPEC_BETA  2
 #define BATCH_NORM_SPEC_GIVEN 3 /* 1: mean and variance are constants and do not depend on x */
 #define BATCH_NORM_SPEC_PLUS  4 /* 1: the tensor of BATCH_NORM_PLUS is added to y */
 #define BATCH_NORM_SPEC_MASK  4 /* 1: dy counts where BATCH_NORM_MASK is above zero */
-#define BATCH_NORM_SPEC_ALONE 5 /* 1: a channel is one block, and its work group makes its sums */
+#define BATCH_NORM_SPEC_ALONE 5 /* 1: a channel is one block, and the work group that normalises it also computes its sums */
 #define BATCH_NORM_SPEC_RUNNING 6 /* 1: the running statistics are updated */

@@ -17,7 +17,7 @@ VKT_PUSH(vkt_conv2d_direct_shared_push,
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* floats of w from tap to tap */
          VKT_U32(w_base) VKT_U32(bias_base)     /* start of the first group in its binding, in floats */
          VKT_U32(src_base) VKT_U32(dst_base)    /* start of the first group in its binding, in vec4s */
-         VKT_I32(to_slope))                     /* SLOPE: vec4s from a vec4 of y to that of v */
+         VKT_I32(to_slope))                     /* SLOPE: vec4 i of y belongs to vec4 i + to_slope of v */
 #define DIRECT_SHARED_W    0
 #define DIRECT_SHARED_X    1
 #define DIRECT_SHARED_BIAS 2

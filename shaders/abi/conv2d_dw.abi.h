@@ -18,8 +18,8 @@ VKT_PUSH(vkt_conv2d_dw_push,
          VKT_U32(x_base) VKT_U32(dy_base)       /* start of the first group in its binding, in vec4s */
          VKT_U32(w_base) VKT_U32(b_base)        /* start of the first group in its binding, in floats */
          VKT_U32(dy_height) VKT_U32(dy_width)   /* size of the images in DW_DY: P, Q; UNPOOL: the pooled size */
-         VKT_I32(to_index)                      /* UNPOOL: vec4s from a vec4 of dy to its index */
-         VKT_U32(zero))                         /* 0: see conv/tile.comp */
+         VKT_I32(to_index)                      /* UNPOOL: vec4 i of DW_DY has its winners in vec4 i + to_index of DW_INDEX */
+         VKT_U32(zero))                         /* always 0: see conv/tile.comp */
 #define DW_DY 0
 #define DW_X  1
 #define DW_W  2 /* (O, C/G * R * S), per slice */
@@ -31,7 +31,7 @@ VKT_PUSH(vkt_conv2d_dw_push,
 #define DW_SPEC_ROWS  2 /* output channels per tile / LANES */
 #define DW_SPEC_PAD   3 /* taps may be outside the image */
 #define DW_SPEC_BIAS  4
-#define DW_SPEC_QUADS 5 /* dw is stored by vec4s: channels * R * S, pitch, part, w_base and COLS are multiples of 4 */
+#define DW_SPEC_QUADS 5 /* 1: dw is stored as vec4s. channels * R * S, pitch, part, w_base and COLS are then multiples of 4 */
 #define DW_SPEC_WINDOW_H 6 /* UNPOOL: size of a pooling window */
 #define DW_SPEC_WINDOW_W 7
 #define DW_SPECS       8

@@ -13,7 +13,7 @@ VKT_PUSH(vkt_conv2d_dw_direct_shared_push,
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(part)                          /* floats from one slice of the outputs to the next */
          VKT_U32(dy_height) VKT_U32(dy_width)   /* size of the images in DW_DIRECT_SHARED_DY: P, Q; UNPOOL: the pooled size */
-         VKT_I32(to_index)                      /* UNPOOL: vec4s from a vec4 of dy to its index */
+         VKT_I32(to_index)                      /* UNPOOL: vec4 i of ..._DY has its winners in vec4 i + to_index of ..._INDEX */
          VKT_U32(x_base) VKT_U32(dy_base)       /* start of the first group in its binding, in vec4s */
          VKT_U32(w_base) VKT_U32(b_base))       /* start of the first group in its binding, in floats */
 #define DW_DIRECT_SHARED_DY 0
@@ -33,4 +33,4 @@ VKT_PUSH(vkt_conv2d_dw_direct_shared_push,
 #define DW_DIRECT_SHARED_SPEC_WINDOW_W 8
 #define DW_DIRECT_SHARED_SPECS      9
 
-#define DW_DIRECT_SHARED_TOGETHER 16 /* sums whose lanes are added at the same time */
+#define DW_DIRECT_SHARED_TOGETHER 16 /* number of sums that are added over all lanes at a time */

@@ -19,7 +19,7 @@ VKT_PUSH(vkt_conv2d_max_pool_push,
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* floats of w from tap to tap */
          VKT_U32(w_base) VKT_U32(bias_base)     /* start of the first group in its binding, in floats */
          VKT_U32(src_base) VKT_U32(y_base) VKT_U32(index_base) /* start of the first group in its binding, in vec4s */
-         VKT_U32(zero))                         /* 0: see conv/tile.comp */
+         VKT_U32(zero))                         /* always 0: see conv/tile.comp */
 #define CONV_POOL_W     0
 #define CONV_POOL_X     1
 #define CONV_POOL_BIAS  2

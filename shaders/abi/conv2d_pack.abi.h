@@ -1,4 +1,4 @@
-/* conv2d_pack.abi.h - see conv/pack.comp. */
+/* conv2d_pack.abi.h - see conv/pack.comp. A panel is one tile of MB rows of A. */
 VKT_PUSH(vkt_conv2d_pack_push,
          VKT_U32(vec4s)      /* vec4s of one panel: taps * depth * MB / 4 */
          VKT_U32(depth)      /* k: source channels of a group that are read */
@@ -7,7 +7,7 @@ VKT_PUSH(vkt_conv2d_pack_push,
          VKT_U32(mb4)        /* MB / 4 */
          VKT_U32(inner)      /* taps s of each (r, k) in A: 1, or all taps of a row of the kernel */
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, m to m, k to k */
-         VKT_U32(w_outer) VKT_U32(w_inner)                /* floats from r to r, s to s; may be negative: modulo 2^32 */
+         VKT_U32(w_outer) VKT_U32(w_inner)                /* floats from r to r, s to s, modulo 2^32 (they may be negative) */
          VKT_U32(w_base))    /* start of the first group in its binding, in floats */
 #define PACK_W 0 /* (O,C/G,R,S) */
 #define PACK_A 1 /* [group][tile][r][k][s][MB]; with M_MAJOR [group][tile][r][MB][k] */

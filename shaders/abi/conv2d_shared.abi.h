@@ -8,7 +8,7 @@ VKT_PUSH(vkt_conv2d_shared_push,
          VKT_U32(dilation_h) VKT_U32(dilation_w)
          VKT_U32(w_group)                       /* elements of w from group to group: rows * K */
          VKT_U32(bias)                          /* 1: bias is present; slice 0 adds it */
-         VKT_U32(slice)                         /* of K, for one work group */
+         VKT_U32(slice)                         /* part of K over which one work group sums */
          VKT_U32(part))                         /* elements of DST from slice to slice; 0: one slice */
 #define CONV2D_SHARED_SPEC_DEPTH    6 /* source channels of a group; smaller ids: blocks.abi.h */
 #define CONV2D_SHARED_SPEC_KERNEL_W 7

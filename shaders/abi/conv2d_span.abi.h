@@ -1,6 +1,6 @@
 /* conv2d_span.abi.h - see conv/span.comp. "vec4s" count four neighbouring samples of an image, or four floats of A. */
 VKT_PUSH(vkt_conv2d_span_push,
-         VKT_U32(columns)                      /* lanes of a destination plane, one per span: height * runs * n4 */
+         VKT_U32(columns)                      /* lanes that a destination plane needs, one per span: height * runs * n4 */
          VKT_U32(n4)                           /* vec4s of one pixel: pitch / 4 */
          VKT_U32(runs)                         /* spans of SPAN pixels in a destination row; the last may be shorter */
          VKT_U32(width)                        /* pixels in a destination row */
@@ -17,7 +17,7 @@ VKT_PUSH(vkt_conv2d_span_push,
          VKT_U32(a_group) VKT_U32(a_tile)      /* vec4s of A from one group, or one tile of MB rows, to the next */
          VKT_U32(src_base) VKT_U32(dst_base)   /* start of the first group in its binding, in vec4s */
          VKT_U32(bias_base)                    /* start of the first group in its binding, in floats */
-         VKT_U32(zero))                        /* 0: see conv/tile.comp */
+         VKT_U32(zero))                        /* always 0: see conv/tile.comp */
 
 #define SPAN_A    0 /* weights, f32 */
 #define SPAN_SRC  1

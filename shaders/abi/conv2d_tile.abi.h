@@ -21,7 +21,7 @@ VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(row_ranges) VKT_U32(col_ranges) VKT_U32(row_sources) VKT_U32(col_sources) /* start of each part of TAPS */
          VKT_U32(a_base) VKT_U32(src_base) VKT_U32(dst_base) /* start of the first group in its binding, in vec4s */
          VKT_U32(bias_base)                                  /* start of the first group in its binding, in floats */
-         VKT_U32(zero))                        /* 0: see conv/tile.comp */
+         VKT_U32(zero))                        /* always 0: see conv/tile.comp */
 
 #define TILE_A    0 /* weights, f32 */
 #define TILE_SRC  1

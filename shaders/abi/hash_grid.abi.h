@@ -20,4 +20,4 @@ VKT_PUSH(vkt_hash_grid_push,
 #define HASH_GRID_DX    4 /* f32 (dims, 4 * n4) */
 #define HASH_GRID_SUMS  5 /* fixed: words; hash_grid_fixed.comp has the layout */
 #define HASH_GRID_BINDINGS 6
-#define HASH_GRID_MAXIMA 256 /* fixed: most work groups of BEGIN */
+#define HASH_GRID_MAXIMA 256 /* fixed: maximum number of work groups of BEGIN */

@@ -7,7 +7,7 @@ VKT_PUSH(vkt_mlp_push,
          VKT_U32(bias1) VKT_U32(bias2) VKT_U32(bias3) VKT_U32(bias4)
          VKT_U32(part1) VKT_U32(part2) VKT_U32(part3) VKT_U32(part4)
          VKT_U32(part)                          /* vec4s of PART per work group; the last LANES vec4s are for the loss */
-         VKT_U32(zero))                         /* 0: see conv/tile.comp */
+         VKT_U32(zero))                         /* always 0: see conv/tile.comp */
 #define MLP_X        0 /* f32 (B, width[0]), batch last */
 #define MLP_T        1 /* f32 (B, width[LAYERS]), batch last; the target (MSE) or dy (GRAD) */
 #define MLP_STEP     2 /* u32 (STEP_WORDS) */

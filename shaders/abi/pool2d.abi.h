@@ -8,7 +8,7 @@ VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT
          VKT_U32(parts) VKT_U32(part_pitch) /* JOIN: number of parts. PART, JOIN: vec4s from part to part */
          VKT_U32(samples) /* with dilation: number of real samples, at most 4 N4 */
          VKT_U32(threshold) VKT_F32(scale) VKT_U32(salt) /* DROPOUT: as in dropout.abi.h */
-         VKT_U32(first_channel)) /* DROPOUT: number of the first of the `channels` in its tensor */
+         VKT_U32(first_channel)) /* DROPOUT: index in the tensor of the first of the `channels` channels */
 #define POOL_SPEC_R      1 /* rows and columns of the kernel; both 0: adaptive windows */
 #define POOL_SPEC_S      2
 #define POOL_SPEC_N4     3 /* pitch of the batch / 4 */
@@ -21,6 +21,6 @@ VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT
 #define POOL_Y     1
 #define POOL_INDEX 2       /* uvec4, max only: see pool_index.abi.h */
 #define POOL_WINNERS 3     /* JOIN, max only: winners of the parts; POOL_X has their values */
-#define POOL_STEP  3       /* DROPOUT, both: the step state */
+#define POOL_STEP  3       /* DROPOUT, in both kernels: the step state */
 #define POOL_DY    0       /* bindings 0 and 1 of pool2d_dx.comp, which reads POOL_INDEX, too */
 #define POOL_DX    1

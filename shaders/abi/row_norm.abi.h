@@ -19,5 +19,5 @@ VKT_PUSH(vkt_row_norm_push,
 #define ROW_NORM_SPEC_BETA  2
 #define ROW_NORM_SPEC_RMS   3 /* 1: the mean is not subtracted */
 #define ROW_NORM_SPEC_SPLIT 4 /* 1: inner is above 1 */
-#define ROW_NORM_SPEC_HELD  6 /* not 0: a lane holds so many vec4s (WIDTH 1: floats) of the row, and nothing is SPLIT */
+#define ROW_NORM_SPEC_HELD  6 /* vec4s (WIDTH 1: floats) of a row per lane in registers; 0: none. If not 0, SPLIT is 0 */
 #define ROW_NORM_SPEC_GROUPED 5 /* 1: groups is above 1 */

@@ -8,7 +8,7 @@ VKT_PUSH(vkt_softmax_push,
          VKT_F32(scale))
 #define SOFTMAX_SPEC_LOG    1
 #define SOFTMAX_SPEC_CAUSAL 2
-#define SOFTMAX_SPEC_HELD   3 /* ALONG; not 0: a lane holds so many VECs of the line in registers */
+#define SOFTMAX_SPEC_HELD   3 /* with ALONG: VECs of the line that a lane holds in registers; 0: none */
 #define SOFTMAX_X  0 /* DX: y */
 #define SOFTMAX_DY 1 /* DX */
 #define SOFTMAX_Y  2 /* DX: dx */

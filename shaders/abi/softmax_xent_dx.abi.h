@@ -14,4 +14,4 @@ VKT_PUSH(vkt_softmax_xent_dx_push, VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classe
 #define XENT_DX_DZ    5 /* f32 (B,K), in z's layout */
 #define XENT_DX_NORM  6 /* OPTIONS: f32 scalar: the loss's divisor */
 #define XENT_DX_WEIGHT 7 /* OPTIONS: f32 (K) */
-#define XENT_DX_CHUNK 64 /* classes that a work group processes before its next stride in the grid's y */
+#define XENT_DX_CHUNK 64 /* classes that a work group processes per iteration of its loop along the grid's y axis */

@@ -38,7 +38,7 @@
 #define STEP_SCALE 64  /* f32: factor of the loss, and so of every gradient. It is also bound as a scalar, so its offset
                         * is 256 bytes */
 #define STEP_WORDS 68
-/* Behind these words, in a range of its own, so that a kernel may read it beside step_advance: */
+/* STEP_RUN is in a separate memory range, so that a kernel may read it while step_advance runs. */
 #define STEP_RUN 128       /* number of the next run, STEP_NEXT; report.comp writes it. Its offset is 512 bytes */
 #define STEP_ALL_WORDS 132 /* words of the buffer */
 /* A specialization constant of the kernels that gather a batch. 1: they run beside step_advance and read the host's words: see

@@ -1,4 +1,5 @@
-/* update.abi.h - shared by the optimizers' kernels. Each dispatch processes one range, the same in every arena.
+/* update.abi.h - shared by the optimizers' kernels. Each dispatch processes one range of the parameters, and the same
+ * range of the gradients and moments.
  *
  * Parameters start at multiples of UPDATE_BLOCK floats. The table UPDATE_GROUPS has a pair for each block of
  * UPDATE_BLOCK floats: the factor of the learning rate (negative for a frozen parameter), and the weight decay. */
@@ -10,7 +11,7 @@
     VKT_F32(weight_decay) /* used if there are no groups */                                                    \
     VKT_U32(decoupled)    /* 1: p -= lr * wd * p; 0: gradient += wd * p (wd is the weight decay) */            \
     VKT_F32(clip)         /* with UPDATE_SPEC_CLIP: limit of |element| of the gradient */
-#define UPDATE_SPEC_FACTOR 1 /* gradients are multiplied by STEP_FACTOR; nothing is done if STEP_HOLD is not 0 */
+#define UPDATE_SPEC_FACTOR 1 /* 1: gradients are multiplied by STEP_FACTOR, and nothing is done if STEP_HOLD is not 0 */
 #define UPDATE_SPEC_GROUPS 2
 #define UPDATE_SPEC_CLIP   3
 #define UPDATE_BLOCK       64

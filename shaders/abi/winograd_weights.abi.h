@@ -2,7 +2,7 @@
 VKT_PUSH(vkt_winograd_weights_push,
          VKT_U32(out_channels)
          VKT_U32(c4)     /* input channels / 4 */
-         VKT_U32(panel)  /* vec4s of one of the 16 matrices from MB rows to the next */
+         VKT_U32(panel)  /* vec4s from one tile of MB rows to the next, in one of the 16 matrices */
          VKT_U32(point)) /* vec4s from one of the 16 matrices to the next */
 #define WINOGRAD_W 0
 #define WINOGRAD_A 1

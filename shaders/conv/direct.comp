@@ -5,10 +5,10 @@
 // It also computes dx. Then x is dy, y is dx, o and c are swapped in w, and the taps are in reverse order. For a
 // strided convolution, a dispatch computes one phase: the pixels of dx that are `stride` apart and use the same taps.
 // A phase is a convolution of stride 1 with these taps.
-// conv/tile.comp prepares each tile anew. This kernel prepares once per work group: it loads the ROWS * K weights into
-// the lanes' registers (subgroupShuffle passes them between lanes) and computes the offsets of the K taps. Then it only
-// reads x and writes y.
-// grid: x strips of columns (stride loop), y row tiles, z groups.
+// conv/tile.comp loads weights and computes offsets for each tile anew. This kernel does this once per work group: it
+// loads the ROWS * K weights into the lanes' registers (subgroupShuffle passes them between lanes) and computes the
+// offsets of the K taps. Then it only reads x and writes y.
+// grid: x over strips of columns (stride loop), y over row tiles, z over groups.
 // Deterministic: one lane computes an element, in the order of (c,r,s).
 // `zero` and do .. while loops: see conv/tile.comp.
 #version 460

@@ -4,8 +4,9 @@
 // It also computes dx, as conv/direct.comp does. In that kernel the lanes of a subgroup exchange weights by shuffles,
 // and the vec4s of all taps are in registers. Here weights are in shared memory (lib/direct_shared.glsl), and a lane
 // has only its sums and the vec4s of UNROLL taps in registers. K may be any number.
-// SLOPE: y goes through the gradient of a relu with the result v. So 0 is stored where v is at most 0, and y elsewhere.
-// grid: x tiles of ACROSS columns (stride loop), y row tiles, z groups.
+// SLOPE: v is the result of a relu, and the kernel also computes relu's gradient: it stores 0 where v is at most 0, and
+// y elsewhere.
+// grid: x over tiles of ACROSS columns (stride loop), y over row tiles, z over groups.
 // Deterministic: one lane computes an element, in the order of (c,r,s).
 #version 460
 #extension GL_GOOGLE_include_directive : require

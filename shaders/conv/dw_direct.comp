@@ -5,7 +5,7 @@
 //   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
 // Lanes are neighbouring vec4s of the plane. Each lane has ROWS * K sums of its own. At the end the sums of all lanes
 // are added.
-// grid: x slices of the plane, y row tiles, z groups. If there are several slices, conv/dw_sum.comp adds them.
+// grid: x over slices of the plane, y over row tiles, z over groups. If there are several slices, conv/dw_sum.comp adds them.
 // Deterministic: a lane adds in the order of (p,q,n). The lanes' sums are added by shuffles in a fixed order.
 // Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.
 // do .. while loops: see conv/tile.comp.

@@ -5,8 +5,8 @@
 // lane has sums of its own for the whole tile, ROWS vec4s of dy, and one vec4 of x at a time. At the end the lanes'
 // sums are added in shared memory.
 // UNPOOL: a max pooling over disjoint windows follows y, and dy is computed from the gradient of the pooling, dpool, as in
-// conv/dw_tile.comp. The sums have the same terms in the same order.
-// grid: x slices of the plane, y tiles, z groups. If there are several slices, conv/dw_sum.comp adds them.
+// conv/dw_tile.comp. The sums have the same terms in the same order as with a stored dy.
+// grid: x over slices of the plane, y over tiles, z over groups. If there are several slices, conv/dw_sum.comp adds them.
 // Deterministic: a lane adds in the order of (p,q,n). The lanes' sums are added in a fixed order.
 // Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.
 #version 460
@@ -42,7 +42,7 @@ const uint PITCH = LANES + ADDERS;    // floats from sum to sum; adders of neigh
 shared ivec4 tap_at[COLS];            // for pixel 0: index in x (in vec4s), row and column
 shared float part[TOGETHER * PITCH];
 
-// Prepares the taps of weights first .. first + COLS - 1. Those past the last one repeat it.
+// Prepares the taps of weights first .. first + COLS - 1. Weights past the last one repeat the last one.
 void load_taps(uint first, uint src_first)
 {
     for (uint i = gl_LocalInvocationID.x; i < COLS; i += LANES) {
@@ -64,7 +64,7 @@ uint index_in_dy(uint pixel, uint p, uint q)
     return pixel * N4;
 }
 
-// Returns the vec4 of dy for a pixel, from vec4 `at` of its binding.
+// Returns the vec4 of dy for a pixel. `at`: index of the pixel's vec4 in dy_in.
 vec4 load_dy(uint at, uint pixel)
 {
     const vec4 dy = LOAD4(dy_in, at);
@@ -90,7 +90,7 @@ float add_lanes(float own[TOGETHER])
 {
     const uint lane = gl_LocalInvocationID.x, of = lane / ADDERS, first = lane % ADDERS;
     float all = 0.0;
-    barrier(); // all lanes have read the parts of the sums before
+    barrier(); // all lanes have read the parts of the previous sums
     [[unroll]] for (uint i = 0; i < TOGETHER; i++) part[i * PITCH + lane] = own[i];
     barrier();
     [[unroll]] for (uint i = 0; i < TOGETHER; i++) all += part[of * PITCH + first + i * ADDERS];

@@ -4,7 +4,8 @@
 //   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
 // A is dy, read where it is stored. B is gathered from x: its columns are (c,r,s), and one more column of ones gives
 // db. k is (p,q,n), four samples of a pixel at a time.
-// grid: x tiles (stride loop), y slices of (p,q,n), z groups. If there are several slices, conv/dw_sum.comp adds them.
+// grid: x over tiles (stride loop), y over slices of (p,q,n), z over groups. If there are several slices,
+//       conv/dw_sum.comp adds them.
 // source: as conv/shared.comp
 // Deterministic: see lib/blocks.glsl.
 // Whole vec4s can be multiplied: samples past the batch are zero in dy and finite in x.

@@ -9,7 +9,8 @@
 // UNPOOL: a max pooling over disjoint windows follows y, and dy is computed from the gradient of the pooling, dpool. dy
 // has the values that pool2d_dx.comp would write:
 //   dy[o][p][q][n] = dpool[o][p / WINDOW_H][q / WINDOW_W][n] if the index there is (p,q), else 0
-// grid: x tiles of each slice of the plane (stride loop), z groups. If there are several slices, conv/dw_sum.comp adds them.
+// grid: x over tiles of each slice of the plane (stride loop), z over groups. If there are several slices,
+//       conv/dw_sum.comp adds them.
 // Deterministic: one lane computes an element of a slice, in the order of (p,q,n).
 // Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.
 // `zero` and do .. while loops: see conv/tile.comp.

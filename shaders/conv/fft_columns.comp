@@ -1,5 +1,5 @@
 // fft_columns.comp - Fourier transforms of the columns of fft_rows.comp's result:
-//   dst[c][f][re, im][column]   f is a frequency (v, u) of the half plane 0 <= u <= T/2, which determines the other half:
+//   dst[c][f][re, im][column]   f is the number of a frequency (v, u) with 0 <= u <= T/2. The others follow from these.
 //   If u = 0, f = v. If T is even and u = T/2, f = T/2+1 + v. In both cases 0 <= v <= T/2: these columns are real.
 //   For any other u, f = FFT_REALS + (u-1) * T + v.
 // If T is even, the two real columns are the real and the imaginary part of one transform, as two rows are in

@@ -29,7 +29,7 @@ void main()
         const uint line = item / columns, column = item - line * columns;
         const uint channel = line / FFT_LINES, u = line - channel * FFT_LINES;
         vec4 re[T], im[T];
-        const bool pair = u == 0; // columns 0 and T/2 in one transform: Z = A + i B; for odd T column 0 alone
+        const bool pair = u == 0; // true: the transform has columns 0 and T/2, as Z = A + i B (odd T: only column 0)
         const uint from = channel * pitch + column + (pair ? 0 : (FFT_REALS + (u - 1) * T) * plane);
         const uint MOST = T + 2 - 2 * FFT_ODD;
         vec4 in_re[MOST], in_im[MOST];

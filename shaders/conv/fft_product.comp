@@ -95,7 +95,7 @@ void load()
 
 void multiply(uint zero)
 {
-    float sign = CONJ ? 1 : -1; // no branch: in three unrolled loops it took all memory of SwiftShader's compiler
+    float sign = CONJ ? 1 : -1; // a branch in three unrolled loops took all memory of SwiftShader's compiler
     [[unroll]] for (uint m = 0; m < MB; m++) {
         float ar[4], ai[4];
         [[unroll]] for (uint k = 0; k < 4; k++) ar[k] = a_part(m, k, zero), ai[k] = sign * a_part(MB + m, k, zero);

@@ -5,7 +5,7 @@
 // It also writes the index of that maximum. Both equal pool2d.comp's results bit for bit, with one exception: if z would be
 // stored in 16 bits, this kernel chooses the winner before rounding. z is R * S times as large as y and is never
 // stored. Stores are the expensive part on CPU drivers. x is loaded again for each element of a window.
-// grid: x strips of columns (stride loop), y row tiles, z groups.
+// grid: x over strips of columns (stride loop), y over row tiles, z over groups.
 // Deterministic, as conv/direct.comp is.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -58,7 +58,7 @@ void store(uint row, uint i, uint row_items, uint to, vec4 v)
 }
 
 // Computes vec4 `i` of row `row` of this dispatch. v and u are its windows along the height and the width. `corner` is
-// the index of the first element of both in x.
+// the index in x of the element where both windows begin.
 #ifdef JOIN
 void pool(uint row, uint i, uint row_items, Window v, Window u, uint corner)
 {

@@ -5,7 +5,7 @@
 // It also writes the index of that maximum. Both equal pool2d.comp's results, as those of conv/fused_max_pool.comp do.
 // z is never stored. Shared memory has all weights of the work group's channels (lib/direct_shared.glsl), so K is at
 // most CHUNK.
-// grid: x tiles of ACROSS columns (stride loop), y row tiles, z groups.
+// grid: x over tiles of ACROSS columns (stride loop), y over row tiles, z over groups.
 // Deterministic, as conv/direct_shared.comp is.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -7,7 +7,8 @@
 // once, for SPAN * TAPS * MB products of a weight and a vec4. Each shuffled weight serves SPAN products. This suits
 // convolutions with few destination channels. With tiles of MB channels x one pixel, such a convolution needs as many
 // loads and shuffles as products.
-// grid: x tiles (stride loop), z groups. All row tiles of a column tile are consecutive, because they read the same src.
+// grid: x over tiles (stride loop), z over groups. All row tiles of a column tile are consecutive, because they read the
+//       same src.
 // Deterministic: one lane computes an element, in the order of (r,k,s).
 // `zero` and do .. while loops: see conv/tile.comp.
 #version 460
@@ -38,7 +39,7 @@ const uint SHARES = (A_STEP + LANES - 1) / LANES; // vec4s of A per iteration an
 const uint BIASES = (MB + LANES - 1) / LANES;
 vec4 acc[MB * SPAN];
 uint at[REACH]; // indices of the REACH pixels in a row of src, in vec4s
-bool col_on[REACH], on[REACH]; // col_on: the pixel's column is inside src. on: its row is, too
+bool col_on[REACH], on[REACH]; // col_on: the pixel's column is inside src. on: its row is also inside
 
 void start(uint first_bias, uint rows, uint zero)
 {

@@ -10,7 +10,8 @@
 // and its share of the MB weights; subgroupShuffle passes the weights to the other lanes. So for one k, a lane's
 // 4 * MB products need two loads (M_MAJOR: for four k, SHARES + 4 loads). If ACROSS < LANES, the subgroup has
 // several such blocks, which compute different channels of the same pixels.
-// grid: x tiles (stride loop), z groups. All row tiles of a column tile are consecutive, because they read the same src.
+// grid: x over tiles (stride loop), z over groups. All row tiles of a column tile are consecutive, because they read the
+//       same src.
 // source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
 // Deterministic: one lane computes an element, in the order of (r,s,k).
 // `zero`: lane numbers of shuffles are written k + zero. With 8 lanes, lavapipe compiles a shuffle from a constant lane to two

@@ -1,6 +1,6 @@
 // winograd_output.comp - the last transform of F(2x2,3x3): 2 x 2 destination pixels A^T m A of each tile, plus a bias
 //   src[i * point + panel * pc.panel + channel * pitch + lane], i < 16: element (i / 4, i % 4) of m; see winograd_input.comp
-// grid: x one per panel, y one per `depth` channels.
+// grid: x over panels, y over groups of `depth` channels.
 // source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).
 // Deterministic: one lane computes a transform.
 // For odd sizes, the last tiles reach outside the image. Those pixels are not stored.

@@ -3,8 +3,8 @@
 // not the first range, and y does not change for ids of other rows.
 //   CHANNELS: y[d][l][b] = table[ids[b][l]][d], batch last, 0 past the batch. A lane processes four samples and transposes 4x4
 //   numbers.
-//   WIDE: rows are whole vec4s. Without WIDE, CHANNELS loads two vec4s and shifts. Without both, a lane copies four numbers of
-//   y one by one.
+//   WIDE: rows are whole vec4s. Without WIDE, CHANNELS loads two vec4s and shifts. With neither, a lane copies four
+//   numbers of y one by one.
 // grid: x over vec4s of y in contiguous shares. CHANNELS: x over (l, four samples), y over chunks of features, with strides.
 // Deterministic: a copy.
 #version 460

@@ -31,7 +31,7 @@ uint count(uint lo, uint hi)
         uint id = LOAD1(ids, min(i + lane, pc.end - 1));
         if (i + lane >= pc.end || id == pc.padding || id >= pc.rows) id = NONE;
         const bool mine = id >= lo && id < hi;
-        uint before = 0, equal = 1; // number of lanes with this id: below this lane, and in all
+        uint before = 0, equal = 1; // number of lanes with this id: before this lane, and altogether
         [[unroll]] for (uint k = 1; k < LANES; k++) {
             const bool same = subgroupShuffleXor(id, k) == id;
             equal += same ? 1 : 0;

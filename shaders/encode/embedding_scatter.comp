@@ -4,7 +4,7 @@
 //   order, padded to vec4s.
 //   The kernel also clears a range of dtable, because embedding_sum writes only the rows that have an id.
 // grid: x over positions (CHANNELS: over (l, four samples)) and over vec4s of the range, all in contiguous shares; y over
-//       chunks of copied rows. Work groups of the first chunk also write `sorted` and clear.
+//       chunks of copied rows. Work groups of the first chunk also write `sorted` and clear the range.
 // Deterministic: every element is written once.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -4,7 +4,7 @@
 // test has shuffles by lane ^ m, from the next lane and from a constant lane. It has branches and trip counts that
 // differ by lane, with loads inside. It has stores of four floats (two 64-bit words in the texel variant), the last one
 // under a mask. kernel/self_test.c computes the same on the host.
-// grid: x; a work group is one full subgroup
+// grid: x over subgroups; a work group is one full subgroup
 // in: x (n) vec4    out: y (groups, SG, SELF_TEST_PARTS) vec4; a lane writes at index lane ^ 1
 // Deterministic: integers.
 #version 460

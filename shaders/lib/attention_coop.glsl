@@ -1,12 +1,13 @@
 // attention_coop.glsl - the part of attention_shared.glsl that differs with COOP: subgroups multiply cooperative matrices of
-// f16 (VK_KHR_cooperative_matrix), which sum in f32. Scores and weights stay f32 in the lanes. The sums of gradients stay in
-// matrices to the end. The sums of y are scaled by rows, so they stay in the lanes.
+// f16 (VK_KHR_cooperative_matrix), which sum in f32. Scores and weights stay f32 in the lanes. The sums of gradients
+// stay in matrices until the tile is finished. The sums of y are scaled by rows, so they stay in the lanes.
 // Operands and weights are rounded to f16, and ds is computed from weights that are not rounded. A slice has rows of both
-// operands along the sum's index: ROWS rows of the first one and COLUMNS rows of the second one. For sums, the rows of the
-// matrix are transposed on the way, 2 x 2 numbers at a time. So both products are the same one: ROWS x COLUMNS numbers. Each
-// subgroup owns EACH_M x EACH_N neighbouring matrices of them.
-// Only the driver knows which lane holds which element of a matrix. The results reach their lanes through shared memory, in the
-// place of the slices.
+// operands, which run along the summation index: ROWS rows of the first operand and COLUMNS rows of the second one. For
+// sums, the rows of the second operand are transposed before they are stored, 2 x 2 numbers at a time. So both products
+// have the same form, and a result has ROWS x COLUMNS numbers. Each subgroup computes EACH_M x EACH_N neighbouring
+// matrices of a result.
+// Only the driver knows which lane holds which element of a matrix. The results reach their lanes through the shared
+// memory of the slices.
 // A row of a slice has 16 bytes of padding, the alignment that matrices need. Without it, rows would start in the same bank.
 // source: GLSL_KHR_cooperative_matrix; Dao, FlashAttention-2, ICLR 2024 (weights are rounded to 16 bits)
 #extension GL_KHR_shader_subgroup_basic : require
@@ -22,15 +23,16 @@ layout(constant_id = COOP_SPEC_K) const uint COOP_K = 16;
 // Sizes and indices of shared memory are in uvec2s: four f16 or two f32.
 const uint PAD = ATTENTION_COOP_PAD, PITCH = CHUNKS + PAD, HALF = (ROWS + COLUMNS) * PITCH;
 const uint PART_PITCH = 2 * LANES_N + 2, PART = ROWS * PART_PITCH;
-// The matrices of a row of the tile, those of a subgroup, and how many of these lie side by side.
+// MATRICES_N: matrices in a row of the tile. EACH: matrices of a subgroup, EACH_N of them side by side.
 const uint MATRICES_N = COLUMNS / COOP_N, EACH = ROWS / COOP_M * MATRICES_N / SUBGROUPS;
 const uint LEAST_N = EACH * COOP_M / ROWS, SQUARE_N = EACH >= 4 ? EACH / 2 : EACH;
 const uint EACH_N = SQUARE_N < LEAST_N ? LEAST_N : SQUARE_N > MATRICES_N ? MATRICES_N : SQUARE_N, EACH_M = EACH / EACH_N;
-// A slice of a sum has blocks of 2 x 2 numbers: PAIRS of columns, and the words of a row, which have two f16 each.
+// A slice of a sum is loaded in blocks of 2 x 2 numbers: two rows of b (there are PAIRS such pairs), and two f16 of
+// each, which are one word.
 const uint PAIRS = SLICE / 2, SUMS_B = PAIRS * 2 * LANES_N, FETCH_SUMS = (SUMS_B + LANES - 1) / LANES;
 const uint FETCHES = FETCH_A + FETCH_B > FETCH_SUMS ? FETCH_A + FETCH_B : FETCH_SUMS;
 #ifdef GRADIENT
-const uint KEPT = SUMS; // sums that stay in matrices
+const uint KEPT = SUMS; // number of sums that stay in matrices
 const uint OPERANDS = 3u << 2 * ATTENTION_Q | 3u << 2 * ATTENTION_K | 3u << 2 * ATTENTION_V | 3u << 2 * ATTENTION_DY;
 #else
 const uint KEPT = 0;
@@ -68,7 +70,7 @@ uint load_word(uint of, uint at, uint i)
     return v4_half[at][i];
 }
 
-// Numbers that are stored in f16 stay as they are. Others are rounded later: staged_numbers() does so when the slice is stored.
+// Numbers that are stored in f16 stay as they are. staged_numbers() rounds the others when the slice is stored.
 void stage(uint t, uint of, uint at)
 {
     if (ROUNDS) staged[t] = load(of, at);
@@ -96,8 +98,8 @@ void put_weights(uvec2 w[4])
     [[unroll]] for (uint m = 0; m < OWN; m++) tile[at + m * LANES_M * PITCH] = w[m];
 }
 
-// The block that the lane loads at iteration t: a pair of columns, and a word of a row. Neighbouring lanes store words of the
-// same row.
+// Return which block the lane loads at iteration t: the number of its pair of rows of b, and the number of its word in
+// these rows. Neighbouring lanes store words of the same transposed row.
 uint block_pair() { return gl_LocalInvocationID.x % PAIRS; }
 uint block_word(uint t) { return item_row(t, PAIRS); }
 
@@ -110,10 +112,11 @@ void fetch_sums(matrix b, uint column, uint i)
         if (is_item(t, SUMS_B)) stage_block(t, b.of, at + min(block_word(t) / 2, D4 - 1), block_word(t) % 2);
 }
 
-// Returns f16 i, 0 or 1, of both words.
+// Returns f16 number i (0 or 1) of both words, as one word.
 uint pair(uvec2 h, uint i) { return packFloat2x16(f16vec2(unpackFloat2x16(h.x)[i], unpackFloat2x16(h.y)[i])); }
 
-// Stores the staged rows, transposed. Rows beyond the matrix are 0, because its last row may be infinite.
+// Stores the staged rows, transposed. A load beyond the matrix repeats its last row, which may be infinite. So 0 is
+// stored for such rows.
 void put_rows(uint column, uint i)
 {
     const uint from = column + i * SLICE + 2 * block_pair();
@@ -146,10 +149,11 @@ void clear_sums()
     clear_products(EACH, EACH * KEPT);
 }
 
-// Returns the first matrix of the product that becomes sum[at ..].
+// Returns the index in products[] of the first matrix of the product that becomes sum[at ..].
 uint first_of(uint at) { return KEPT > 0 ? EACH * (1 + at / 4) : 0; }
 
-// Loads a matrix where it is first needed, so that few are in registers at once.
+// Adds the product of a slice's operands to products[first ..]. Each matrix is loaded where it is first needed, so that
+// few are in registers at once.
 void multiply_slice(uint first)
 {
     const uvec2 corner = own_corner();
@@ -168,7 +172,7 @@ void multiply_slice(uint first)
     }
 }
 
-// Stores a product in the place of the slices, when all subgroups have multiplied them.
+// Stores a product in the shared memory of the slices, after all subgroups have multiplied them.
 void share_products(uint first)
 {
     const uint at = own_corner().x * PART_PITCH + own_corner().y / 2;
@@ -196,14 +200,15 @@ void begin_sums()
 
 uvec2 numbers_of(vec4 v) { return narrow(v, STORAGE_F16); }
 
-// One of the lane's rows waits in shared memory, where no other lane uses it. So the lane needs 4 registers less.
+// set_aside() keeps one of the lane's rows in shared memory until take_back(), so that the lane needs 4 registers less.
+// No other lane uses this memory.
 void set_aside(vec4 s[4]) { of_rows[gl_LocalInvocationID.x] = s[3]; }
 void take_back(inout vec4 s[4]) { s[3] = of_rows[gl_LocalInvocationID.x]; }
 
 void multiply_scores(inout vec4 s[4]) { multiply_slice(0); }
 void multiply_sums(uint at) { multiply_slice(first_of(at)); }
 
-// Without GRADIENT, over_row has a barrier before the next slice is stored.
+// A barrier must follow before the next slice is stored. Without GRADIENT, over_row has one.
 void finish_scores(inout vec4 s[4])
 {
     share_products(0);
@@ -219,7 +224,7 @@ void finish_sums(uint at)
     barrier();
 }
 
-// Returns the largest v, or the sum of all v, of the lanes that have the same rows.
+// Returns the largest v, or with `is_sum` the sum of all v, of the lanes that have the same rows.
 vec4 over_row(vec4 v, bool is_sum)
 {
     of_rows[lane_n() * LANES_M + lane_m()] = v;

@@ -1,9 +1,9 @@
-// attention_lanes.glsl - the part of attention_shared.glsl that multiplies a slice in each lane, in f32
-// In shared memory, rows are as they are in the matrices, and a lane reads vec4s along them. A wave reads LANES_N rows of the
-// second operand of a product at the same time. `swap` permutes the vec4s of a row, so that neighbouring rows are in different
-// banks.
-// If a row of D4 vec4s needs fewer than LANES_N lanes (ACROSS), the remaining lanes add up different columns (SHARES). These
-// partial sums are added at the end.
+// attention_lanes.glsl - the products of attention_shared.glsl without COOP: each lane multiplies f32 numbers
+// In shared memory, rows are as they are in the matrices, and a lane reads vec4s along them. A subgroup reads LANES_N
+// rows of the second operand of a product at the same time. `swap` permutes the vec4s of a row, so that neighbouring
+// rows are in different banks.
+// A row of D4 vec4s needs ACROSS lanes. If ACROSS is less than LANES_N, SHARES lanes have the same vec4 of a row, and
+// each adds up different columns. Their partial sums are added at the end.
 // No subgroup operations: any subgroup size works.
 const uint ACROSS = D4 <= 4 ? 4 : D4 <= 8 ? 8 : LANES_N, SHARES = LANES_N / ACROSS;
 const uint SUMS_B = SLICE * ACROSS, HALF = PART_A + (SCORES_B > SUMS_B ? SCORES_B : SUMS_B);
@@ -14,7 +14,8 @@ vec4 staged[FETCHES];
 
 uvec4 tile_columns() { return lane_n() + LANES_N * uvec4(0, 1, 2, 3); }
 
-// Returns the permutation of a row's vec4s: vec4 c is at c ^ swap(row). All rows of a lane have that of the lane's first row.
+// Returns the permutation of a row's vec4s: vec4 c is at c ^ swap(row). All rows of a lane have the permutation of the
+// lane's first row.
 uint swap(uint row)
 {
     return row * CHUNKS / 8 % CHUNKS;
@@ -36,7 +37,8 @@ void put_weights(vec4 w[4])
     [[unroll]] for (uint m = 0; m < OWN; m++) tile[at + m * LANES_M * CHUNKS] = w[m];
 }
 
-// Returns the column of the tile that is row `at` of slice i of a sum. So a lane's 4 weights of a row are one vec4.
+// Returns the column of the tile whose row of b is row `at` of slice i of a sum. With this order, a lane's 4 weights of
+// a row are one vec4.
 uint column_of(uint at, uint i)
 {
     return at % 4 * LANES_N + i * CHUNKS + at / 4;
@@ -51,7 +53,8 @@ void fetch_sums(matrix b, uint column, uint i)
     }
 }
 
-// Stores the staged rows. Rows beyond the matrix are 0, because its last row may be infinite.
+// Stores the staged rows. A load beyond the matrix repeats its last row, which may be infinite. So 0 is stored for such
+// rows.
 void put_rows(uint column, uint i)
 {
     if (column + COLUMNS > pc.others)
@@ -108,7 +111,7 @@ void multiply_sums(uint at)
     }
 }
 
-// Returns the largest v, or the sum of all v, of the lanes that have the same rows.
+// Returns the largest v, or with `is_sum` the sum of all v, of the lanes that have the same rows.
 vec4 over_row(vec4 v, bool is_sum)
 {
     tile[half_at + lane_n() * LANES_M + lane_m()] = v;
@@ -122,7 +125,7 @@ vec4 over_row(vec4 v, bool is_sum)
     return r;
 }
 
-// Adds up the partial sums sum[at ..] of the lanes that have the same numbers. The first of these lanes gets the result.
+// Adds up the partial sums sum[at ..] of the lanes that have the same vec4s. The first of these lanes gets the result.
 void gather_sums(uint at)
 {
     if (SHARES == 1) return;

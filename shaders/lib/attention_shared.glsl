@@ -3,12 +3,12 @@
 // A work group has one tile of ROWS x COLUMNS scores. A lane has OWN x 4 of them: rows m * LANES_M + lane_m and the
 // columns tile_columns. It also has one vec4 of the sums of each of its rows. LANES_N is large enough for this. Arrays of a
 // lane's rows have 4 elements, and with OWN = 2 the last two are not used.
-// Both products take one slice of their operands after the other, SLICE numbers of the sum's index at a time. While the work
-// group multiplies a slice, it loads the next one into registers. It then stores that slice in the other half of shared memory,
-// so there is one barrier per slice.
+// Both products take one slice of their operands after the other, SLICE values of the summation index at a time. While
+// the work group multiplies a slice, it loads the next one into registers. It then stores that slice in the other half
+// of shared memory, so there is one barrier per slice.
 //   scores    the sum over d of a[row][d] * b[column][d]. A slice has CHUNKS vec4s of each row of a and of b.
-//   sums      the sum over columns of p[row][column] * b[column][d]. A slice has the weights p of CHUNKS values of lane_n, 4
-//             columns each, and the same rows of b.
+//   sums      the sum over columns of p[row][column] * b[column][d]. A slice has the weights p of CHUNKS values of
+//             lane_n, 4 columns each, and the rows of b for these columns.
 // lib/attention_lanes.glsl multiplies in each lane. With COOP, subgroups multiply cooperative matrices
 // (lib/attention_coop.glsl).
 // Deterministic: the order of a sum depends on the tile and not on the grid.
@@ -39,7 +39,7 @@ void fetch(uint step, uint column, uint i);
 uint lane_m() { return gl_LocalInvocationID.x / LANES_N; }
 uint lane_n() { return gl_LocalInvocationID.x % LANES_N; }
 uint tile_row(uint m) { return m * LANES_M + lane_m(); }
-uint item(uint t) { return t * LANES + gl_LocalInvocationID.x; } // the lane's t-th vec4 of a part with n vec4s
+uint item(uint t) { return t * LANES + gl_LocalInvocationID.x; } // number of the lane's t-th vec4 in an operand's slice
 bool is_item(uint t, uint n) { return n % LANES == 0 || item(t) < n; }
 // Returns item(t) / n. n divides LANES, so item(t) % n does not depend on t.
 uint item_row(uint t, uint n) { return gl_LocalInvocationID.x / n + t * (LANES / n); }
@@ -50,11 +50,11 @@ uint item_row(uint t, uint n) { return gl_LocalInvocationID.x / n + t * (LANES /
 #include "lib/attention_lanes.glsl"
 #endif
 
-uint own_vec4() { return gl_LocalInvocationID.x % CHUNKS; } // the vec4 of a slice that the lane loads of its rows
+uint own_vec4() { return gl_LocalInvocationID.x % CHUNKS; } // index, in a row of a slice, of the vec4 that the lane loads
 const bool WHOLE = D4 % CHUNKS == 0; // each slice has CHUNKS vec4s; else the last one has fewer
 
-// Finds the rows of a matrix from which the lane loads: the first vec4 of each row, or the lane's own one if slices are WHOLE.
-// `row`: the first row of a tile. A row beyond the matrix is the last one.
+// Sets at_a to the start of each row of matrix `a` that the lane loads: the row's first vec4, or the lane's own one if
+// slices are WHOLE. `row`: the first row of the tile. The last row of the matrix replaces rows beyond it.
 void aim_a(matrix a, uint row)
 {
     const uint at = a.at + (WHOLE ? own_vec4() : 0);
@@ -96,8 +96,9 @@ void put_sums(NUMBERS w[4], uint column, uint i)
     if (lane_n() / CHUNKS == i) put_weights(w);
 }
 
-// Computes s[m][n], the products of the lane's rows and columns in the tile of columns that begins at `column`. Its first slice
-// is staged. The first slice of the step `next` is staged after it, for the tile of columns at `next_column`.
+// Computes s[m][n], the products of the lane's rows and columns in the tile of columns that begins at `column`. Before
+// the call, the first slice must be staged. After the call, the first slice of the step `next` is staged, for the tile
+// of columns at `next_column`.
 void scores(uint step, uint column, uint next, uint next_column, out vec4 s[4])
 {
     clear_scores(s);

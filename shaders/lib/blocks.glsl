@@ -17,10 +17,11 @@
 // A lane's groups of rows are 4 BM / TM rows apart, and its groups of columns are 4 BN / TN columns apart. So lanes
 // read neighbouring addresses at the same time. `tile_index` permutes the column groups of a block row, depending on k.
 // Without this, the stores of four lanes with the same m would hit one bank.
-// Work groups that run at the same time compute neighbouring tiles within BAND rows of tiles. The next tile then finds the
-// lines of both operands in the cache.
+// Work groups that run at the same time compute neighbouring tiles within BAND rows of tiles. The next tile then finds
+// both operands in the cache.
 // No subgroup operations: any subgroup size works. Deterministic: k ascends in every element.
-// With COOP, the tile is f16 (with BFLOAT: bf16) and subgroups multiply it: see blocks_coop.glsl. It has its own multiply().
+// With COOP, the tile is f16 (with BFLOAT: bf16) and subgroups multiply it: see blocks_coop.glsl. That file has its own
+// multiply().
 // source: Volkov & Demmel, Benchmarking GPUs to Tune Dense Linear Algebra, SC 2008 (register tiles); Nath, Tomov & Dongarra,
 //         An Improved MAGMA GEMM for Fermi GPUs, IJHPCA 24(4), 2010 (both levels, the next tile through registers);
 //         Tillet, Kung & Cox, Triton, MAPL 2019, and its tutorial on matrix multiplication (the order of tiles)
@@ -47,8 +48,8 @@ uvec2 tile_at(uint id, uint M, uint N)
     return uvec2((first + i % high) * BM, i / high * BN);
 }
 
-// LINE_OF(v) makes a line of a vec4. LOAD_LINE(slot, name, i) loads elements 4i .. 4i + 3 of VKT_IN4(slot, name).
-// ONES(slot) is a line of ones of this binding.
+// LINE_OF(v) converts a vec4 to a LINE. LOAD_LINE(slot, name, i) loads elements 4i .. 4i + 3 of VKT_IN4(slot, name).
+// ONES(slot) is a LINE of ones, in the number format of this binding.
 #ifdef COOP
 #define LINE uvec4
 #define LINE_OF(v) floatBitsToUint(v)
@@ -73,8 +74,8 @@ mat4 staged[ITERATIONS];
 const uint PART_A = BM * BLOCKS_K / 4, HALF = PART_A + BN * BLOCKS_K / 4; // vec4s
 shared vec4 tile[2 * HALF]; // two halves, each A [k][m / 4] and then B [k][n / 4]
 
-// Returns the index, in a part, of the vec4 that has the first k of block row k4 and column group x4. The part is
-// `width` column groups wide.
+// Returns the index, in the part of A or of B, of the vec4 that has the first k of block row k4 and column group x4.
+// The part is `width` column groups wide.
 uint tile_index(uint k4, uint x4, uint width)
 {
     return 4 * k4 * width + (x4 ^ (2 * (k4 & 3) & (width - 1)));

@@ -1,12 +1,13 @@
 // blocks_coop.glsl - multiply() of blocks.glsl with COOP: the tile is f16 in shared memory, and subgroups multiply it with
 // cooperative matrices (VK_KHR_cooperative_matrix), which sum in f32.
 //
-// A matrix of A is read by rows, one of B by columns, so both lie in shared memory with k contiguous: a load of a matrix is a
-// few wide loads. A line of an operand that runs along k is stored as it is. Other operands are transposed in registers, in
-// blocks of 4 x 4. An operand that is stored as f16 is copied. One that is stored as f32 is rounded to nearest, ties to even:
-// the module declares this mode of rounding, so that a conversion is one instruction.
-// With BFLOAT the operands are bf16, and all conversions are integer arithmetic. The text calls the elements of the matrices
-// float16_t; cmake/bfloat.c changes this type in the module. So nothing else may be float16.
+// Matrices of A are read by rows, and matrices of B by columns. Both are in shared memory with k contiguous, so that
+// the load of a matrix is a few wide loads. A LINE (lib/blocks.glsl) of an operand that runs along k is stored as it
+// is. Other operands are transposed in registers, in blocks of 4 x 4. An operand that is stored as f16 is copied. One
+// that is stored as f32 is rounded to nearest, ties to even: the module declares this mode of rounding, so that a
+// conversion is one instruction.
+// With BFLOAT the operands are bf16, and all conversions are integer arithmetic. The text calls the elements of the
+// matrices float16_t; cmake/bfloat.c changes this type in the module. So nothing else may be float16.
 // There is one tile. While the subgroups multiply it, the lanes load the next one into registers.
 //
 // A tile has as many parts as a lane has groups of 4 x 4 elements. Part (i, j) holds one group of every lane. In every part a
@@ -28,9 +29,10 @@
 #include "abi/lanes.abi.h"
 layout(constant_id = SUBGROUPS_SPEC) const uint SUBGROUPS = 2;
 // Sizes and indices of shared memory are in uvec2s: four f16 or two f32.
-const uint K4 = BLOCKS_COOP_K / 4, PITCH = K4 + 2; // a row of the tile
+const uint K4 = BLOCKS_COOP_K / 4, PITCH = K4 + 2; // PITCH: uvec2s of a row of the tile
 
-// Returns the position in its part of row `i` of lane `lane`'s group of four, if `lanes` lanes share the part.
+// Each of `lanes` lanes has a group of four rows of a part. Returns the position, in this part, of row `i` of the group
+// of lane `lane`.
 uint position(uint lane, uint i, uint lanes) { return i / 2 * 2 * lanes + 2 * lane + i % 2; }
 
 #ifdef COOP2
@@ -40,12 +42,12 @@ layout(constant_id = COOP_SPEC_M) const uint COOP_M = 16;
 layout(constant_id = COOP_SPEC_N) const uint COOP_N = 16;
 layout(constant_id = COOP_SPEC_K) const uint COOP_K = 16;
 const uint PARTS_M = TM / 4, PARTS_N = TN / 4, PART_M = 4 * LANES_M, PART_N = 4 * LANES_N;
-const uint ROW = PART_N / COOP_N, EACH = PART_M / COOP_M * ROW / SUBGROUPS; // matrices of a part: per row, per subgroup
+const uint ROW = PART_N / COOP_N, EACH = PART_M / COOP_M * ROW / SUBGROUPS; // matrices of a part, in a row and per subgroup
 const uint EACH_N = EACH < ROW ? EACH : ROW, EACH_M = EACH / EACH_N;
 const uint OWN_M = PARTS_M * EACH_M, OWN_N = PARTS_N * EACH_N; // a subgroup's matrices over all parts
 
 const uint SHARE_M = LANES_M, SHARE_N = LANES_N; // lanes whose groups of four rows are permuted together (position())
-const uint PITCH_SUMS = (PART_N + 16) / 2; // a row of a part's sums
+const uint PITCH_SUMS = (PART_N + 16) / 2; // uvec2s of a row of a part's sums
 const uint TILE = (BM + BN) * PITCH, SUMS = PART_M * PITCH_SUMS;
 shared uvec2 tile[TILE > SUMS ? TILE : SUMS]; // A [m][k / 4] and then B [n][k / 4]; at the end, the sums of a part [m][n / 2]
 coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator> sums[OWN_M * OWN_N];
@@ -86,11 +88,12 @@ void finish_sums()
 #ifdef SPLIT
 #include "lib/blocks_split.glsl"
 #else
-// Blocks of 4 x 4 elements that a lane loads for each tile. The lines of a block stay as they are stored.
+// Blocks of 4 x 4 elements that a lane loads for each tile. The LINEs of a block keep the number format of their
+// binding.
 const uint BLOCKS_A = BM / 4 * K4 / LANES, BLOCKS_B = BN / 4 * K4 / LANES;
 uvec4 staged[4 * (BLOCKS_A + BLOCKS_B)];
 
-// Returns block i of an operand as (group of four rows, k / 4). Eight neighbouring lanes load neighbouring lines.
+// Returns block i of an operand as (group of four rows, k / 4). Eight neighbouring lanes load neighbouring LINEs.
 uvec2 block_of(uint i, bool by_k) { return by_k ? uvec2(i / K4, i % K4) : uvec2(i % 8 + i / (8 * K4) * 8, i / 8 % K4); }
 
 void fetch(uint m, uint n, uint k)

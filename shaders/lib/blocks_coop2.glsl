@@ -19,7 +19,8 @@ coopmat<float, gl_ScopeSubgroup, OWN_M, OWN_N, gl_MatrixUseAccumulator> sums;
 // Returns the subgroup's first row and column in shared memory.
 uvec2 own_corner() { return uvec2(gl_SubgroupID / ACROSS * OWN_M, gl_SubgroupID % ACROSS * OWN_N); }
 
-// Returns which row of an operand is row `at` in shared memory, if `lanes` lanes share a part: the inverse of position().
+// Returns the row of an operand that is stored as row `at` in shared memory, if `lanes` lanes share a part. This is the
+// inverse of position().
 uint row_at(uint at, uint lanes)
 {
     const uint i = at % (4 * lanes);

@@ -10,7 +10,7 @@
 //   |error| <= 2^-21 |a b| + 2^-38 (A |b| + |a| B)
 // The first term: high + low is x to 2^-23 |x| for each operand, and |low_a low_b| <= 2^-22 |a b|. The second term: f16 below
 // 2^-14 are 2^-24 apart, while the largest magnitude is 2^14 or more. (If a device flushes them to zero, 2^-27 replaces 2^-38.)
-// So an element that is 2^-38 times smaller than the largest one may be lost, whatever its row is.
+// So an element that is 2^38 times smaller than the largest one of the tile's operand may be lost, whatever its row is.
 //
 // A NaN or an infinity makes every result that it touches a NaN or an infinity, as in f32. Other results do not depend on it.
 // An infinity may become a NaN, because its low part is a NaN.
@@ -26,9 +26,9 @@ const uint SPLIT_K4 = BLOCKS_SPLIT_K / 4, ALL_A = BM / 4 * SPLIT_K4; // k / 4 of
 const uint STAGED = (BM + BN) / 4 * SPLIT_K4 / LANES; // blocks that a lane loads for each tile
 const uint TWICE_INFINITY = 0xff000000u;
 uvec4 staged[4 * STAGED];
-shared uint largest[4]; // bit patterns times 2 of the largest finite magnitudes of A and of B, for two tiles in turn
+shared uint largest[4]; // largest finite magnitudes of A and B, as bit patterns times 2; tiles use two pairs alternately
 
-// Returns block i of an operand as (group of four rows, k / 4). Eight neighbouring lanes load neighbouring lines.
+// Returns block i of an operand as (group of four rows, k / 4). Eight neighbouring lanes load neighbouring LINEs.
 uvec2 block_of(uint i, bool by_k)
 {
     return by_k ? uvec2(i / SPLIT_K4, i % SPLIT_K4) : uvec2(i % 8 + i / (8 * SPLIT_K4) * 8, i / 8 % SPLIT_K4);
@@ -65,7 +65,7 @@ void find_largest(uint at)
 {
     [[unroll]] for (uint t = 0; t < STAGED; t++) {
         uint twice = largest_of(4 * t, false);
-        if (twice >= TWICE_INFINITY) twice = largest_of(4 * t, true); // rare, so it costs nothing
+        if (twice >= TWICE_INFINITY) twice = largest_of(4 * t, true); // rare, so this second search costs nothing
         atomicMax(largest[t * LANES + gl_LocalInvocationID.x < ALL_A ? at : at + 1], twice);
     }
 }
@@ -78,7 +78,7 @@ float power_of_two(int e) { return uintBitsToFloat(uint(e + 127) << 23); }
 int scale_of(uint twice) { return min(14 + 127 - int(twice >> 24), 126); }
 
 // Returns x rounded to the 11 bits of an f16, to nearest, ties to even, but with the range of f32. This is not f32(f16(x)):
-// a compiler may take that for x. A NaN may become any number.
+// a compiler may replace that by x. A NaN may become any number.
 vec4 rounded(vec4 x)
 {
     const uvec4 u = floatBitsToUint(x);
@@ -107,7 +107,7 @@ void put(ivec2 scale)
     }
 }
 
-// Multiplies the tile, and adds its sums times back.x times back.y.
+// Multiplies the tile, and adds the products, times back.x * back.y, to the sums.
 void multiply_tile(vec2 back)
 {
     const uvec2 corner = own_corner();
@@ -146,7 +146,8 @@ void multiply(uint m, uint n, uint k, uint end)
     barrier();
     [[dont_unroll]] for (; k < end; k += BLOCKS_SPLIT_K) {
         const ivec2 scale = ivec2(scale_of(largest[at]), scale_of(largest[at + 1]));
-        // 2^-(scale.x + scale.y) may be outside the range of f32 where a result is inside. Its two halves are inside.
+        // 2^-(scale.x + scale.y) may be outside the range of f32 although the result is inside. So the sums are
+        // multiplied by two powers, with half of the exponent each.
         const int half_back = -(scale.x + scale.y) >> 1;
         put(scale);
         barrier();

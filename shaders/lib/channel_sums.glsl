@@ -3,8 +3,8 @@
 //   block_statistics    (count, mean, sum of squares about that mean) of the real rows
 //   block_sums          (sum of dy, sum of dy * (x - mean) * scale) of the real rows
 // source: Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983, "corrected two-pass"
-// The mean comes first and then the squares about it, while the block is still in the cache. So nothing cancels. The rounding
-// error of the mean is removed from both results.
+// The mean is computed first, and then the squares about it, while the block is still in the cache. So no large numbers
+// are subtracted from each other. The rounding error of the mean is removed from both results.
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 float sum4(vec4 v)
 {
@@ -12,7 +12,7 @@ float sum4(vec4 v)
 }
 
 #if defined(SUMS) || defined(DX)
-// Vec4s `first` to `end` of channel pc.first + c.
+// Returns the sums over vec4s first .. end - 1 of channel pc.first + c.
 vec4 block_sums(uint c, uint first, uint end, uint rows, float mean, float scale)
 {
     const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;

@@ -2,8 +2,8 @@
 // ACROSS lanes compute ROWS output channels of ACROSS neighbouring vec4s of a plane. A work group has BLOCKS blocks
 // of ACROSS lanes. The blocks compute different channels of the same vec4s. They read the same part of x, so most of
 // their loads come from the cache. All lanes of a block read the same word of the weights at a time, which shared
-// memory sends to all of them at once. For CHUNK taps at a time, shared memory has the weights, and where each tap
-// is in x.
+// memory sends to all of them at once. Shared memory holds the weights of CHUNK taps at a time, and the offsets of
+// these taps in x.
 // A lane reads UNROLL vec4s of x per iteration. If K is no multiple of UNROLL, the taps past the last one are outside
 // of the image.
 // The including shader provides: the bindings w_in, x_in and bias_in; a push block with the members rows, dst_group, K,
@@ -33,7 +33,8 @@ uint block_of_lane() { return gl_LocalInvocationID.x / ACROSS; }
 // Returns the first output channel of a block. The block's channel m is this one plus m, if m < ROWS.
 uint first_channel(uint block) { return (gl_WorkGroupID.y * BLOCKS + block) * ROWS; }
 
-// Loads the biases. The lanes must pass a barrier before start_sums(). Channels past the last one repeat it.
+// Loads the biases. The lanes must pass a barrier before start_sums(). Channels past the last one get the bias of the
+// last one.
 void load_biases()
 {
     if (BIAS)
@@ -67,7 +68,8 @@ void start_sums()
     [[unroll]] for (uint m = 0; m < ROWS; m++) sum[m] = vec4(BIAS ? biases[block_of_lane() * STRIDE + m] : 0.0);
 }
 
-// Returns the vec4 of x that tap i of the chunk reads. A tap at row 0 and column 0 would read row h, column v and index `at`.
+// Returns the vec4 of x that tap i of the chunk reads. h, v and `at`: the row, the column and the index in x that a tap
+// with offset 0 reads.
 vec4 load_tap(uint i, int at, int h, int v)
 {
     const ivec4 tap = tap_at[i];

@@ -10,7 +10,7 @@ layout(constant_id = SUBGROUPS_SPEC) const uint SUBGROUPS = 1;
 const uint SUBGROUP_LANES = gl_WorkGroupSize.x / SUBGROUPS;
 shared uvec2 subgroup_result[SUBGROUPS_MAX];
 
-// Stores the value of each subgroup's first lane where all lanes can read it. Call barrier() before the next call.
+// Stores the value of each subgroup's first lane in shared memory. Call barrier() before the next call.
 void show_subgroups(uvec2 v)
 {
     if (gl_SubgroupInvocationID == 0) subgroup_result[gl_SubgroupID] = v;

@@ -1,7 +1,8 @@
 // load.glsl - loads and stores four neighbouring floats of a binding. The binding stores f32 or 16-bit values
 // (abi/storage.abi.h). In 16 bits, a vec4 is one uvec2 of the same binding. A specialisation constant selects the type, so the
-// compiler keeps one path. Widening is exact. Narrowing rounds to nearest, ties to even, as base/half.c does. packHalf2x16 may
-// round either way. With COOP, a conversion of the hardware rounds to f16 (lib/rounding.glsl).
+// compiler keeps one path. Widening is exact. Narrowing rounds to nearest, ties to even, as base/half.c does.
+// packHalf2x16 is not used, because it may round either way. With COOP, a conversion of the hardware rounds to f16
+// (lib/rounding.glsl).
 //   VKT_IN4(binding, name)     LOAD4(name, i) reads floats 4i .. 4i+3. A kernel's texel variant reads a texel buffer, the other
 //                              variant a storage buffer. On CPU drivers only the texel load avoids a loop over lanes. On GPUs
 //                              the storage buffer is as fast. The index must be inside the binding: the two variants return

@@ -1,13 +1,14 @@
 // mlp_coop.glsl - the part of mlp_shared.comp that differs with COOP: subgroups multiply cooperative matrices of f16
 // (VK_KHR_cooperative_matrix), which sum in f32. h, dy and weights are rounded to f16. Bias, loss and gradients are f32.
-//   Widths are padded to whole matrices. All padding is 0: weights and x are stored so, and the products keep it.
+//   Widths are padded to whole matrices. All padding is 0: weights and x are stored with zeros there, so the products
+//   have zeros there, too.
 //   Shared memory has four parts, in uvec2s (four f16 or two f32):
 //     act     [feature][sample]   h[l] or dy[l] of all layers, for the weight gradients, which sum over samples
 //     input   [sample][feature]   the left factor of the next product, which sums over features
 //     bias    of the layer
 //     stage   [output][input]     the weights of the layer. After a product, and in a weight gradient, each subgroup has a
 //                                 matrix of sums here: only the driver knows which lane holds which element of a matrix
-//   So both factors of every product have their sum's index contiguous: a load of a matrix is a few wide loads.
+//   So the summation index of every product is contiguous in both factors, and a load of a matrix is a few wide loads.
 //   With MSE, dy[LAYERS] is the gradient of the scaled loss. If it overflows in f16, no gradient is finite, and the step is
 //   skipped. Samples that are not real have x = 0 and dy = 0.
 // source: GLSL_KHR_cooperative_matrix; Mueller et al. (2021), section 3.4: networks in shared memory, by matrices of f16
@@ -25,7 +26,7 @@ const uint LARGER = COOP_M > COOP_N ? COOP_M : COOP_N, UNIT = LARGER > COOP_K ? 
 const uint P0 = (W0 + UNIT - 1) / UNIT * UNIT, P1 = (W1 + UNIT - 1) / UNIT * UNIT, P2 = (W2 + UNIT - 1) / UNIT * UNIT,
            P3 = (W3 + UNIT - 1) / UNIT * UNIT, P4 = (W4 + UNIT - 1) / UNIT * UNIT; // padded widths
 const uint P01 = P0 > P1 ? P0 : P1, P23 = P2 > P3 ? P2 : P3, P0123 = P01 > P23 ? P01 : P23, WIDEST = P0123 > P4 ? P0123 : P4;
-// Rows have 16 bytes more: the alignment that matrices need, and rows begin in different banks.
+// A row has 16 bytes of padding, which is the alignment that matrices need. So rows begin in different banks.
 const uint ACT_PITCH = SAMPLES / 4 + 2, INPUT_PITCH = WIDEST / 4 + 2, SUMS_PITCH = (COOP_N + 4) / 2;
 #ifdef FORWARD
 const uint INPUT = 0;
@@ -51,7 +52,7 @@ uint act_at(uint l, uint f)
     return ((l > 0 ? P0 : 0) + (l > 1 ? P1 : 0) + (l > 2 ? P2 : 0) + (l > 3 ? P3 : 0) + f) * ACT_PITCH;
 }
 
-// Stores v[c] of features f + c of h[l] or dy[l]: four samples, `column` of the block.
+// Stores v[c] as feature f + c of h[l] or dy[l], for the four samples of vec4 `column` of the block.
 void put(const uint l, uint f, uint column, vec4 v[4])
 {
     [[unroll]] for (uint j = 0; j < 4; j++)
@@ -75,7 +76,7 @@ void load_x()
 }
 
 #ifndef FORWARD
-// Returns t of output o, or dy with GRAD.
+// Returns the target t of output o, or dy with GRAD.
 vec4 load_t(uint o, uint column) { return LOAD4(t_in, min(o, width(LAYERS) - 1) * pc.pitch + loaded(column)); }
 #endif
 
@@ -109,8 +110,8 @@ uint own_sample() { return gl_SubgroupID % DOWN * COOP_M; }
 uint own_output(uint i) { return (gl_SubgroupID / DOWN + i * STEP) * COOP_N; }
 uint own(uint M) { return (M / COOP_N + STEP - 1) / STEP; }
 
-// Computes the subgroup's matrices of out[n][o] = sum over k of input[n][k] stage[o][k]; K and M are padded. A subgroup without
-// such a matrix repeats another one, so no barrier and no product is in a branch.
+// Computes the subgroup's matrices of out[n][o] = sum over k of input[n][k] stage[o][k]; K and M are padded. A subgroup
+// for which there is no such matrix computes another one again, so no barrier and no product is in a branch.
 void multiply(const uint K, const uint M)
 {
     const uint pitch = K / 4 + 2;
@@ -129,7 +130,7 @@ void multiply(const uint K, const uint M)
 }
 
 vec2 floats(uint i) { return uintBitsToFloat(memory[i]); }
-uint sums_at() { return WEIGHTS + gl_SubgroupID * AT_ONCE * SUMS; } // of the subgroup
+uint sums_at() { return WEIGHTS + gl_SubgroupID * AT_ONCE * SUMS; } // index of the subgroup's sums in memory[]
 
 // The sums of a product become a hidden layer, the network's output, or a gradient with respect to a hidden layer.
 const uint HIDDEN = 0, LAST = 1, BACK = 2;

@@ -8,7 +8,7 @@ vec4 sums[MAX_OUTPUTS];
 // Returns the index in act[] of the first row of h[l] or dy[l].
 uint act_at(uint l) { return ((l > 0 ? W0 : 0) + (l > 1 ? W1 : 0) + (l > 2 ? W2 : 0) + (l > 3 ? W3 : 0)) * ROW; }
 
-// A lane computes outputs first_output(M) .. + outputs(M) - 1 of the samples of vec4 lane % COLUMNS.
+// A lane computes outputs(M) outputs, from first_output(M) on, of the samples of vec4 lane % COLUMNS.
 uint outputs(uint M) { return M > MLP_SHARED_LANES / COLUMNS * 2 ? 4 : 2; }
 uint first_output(uint M) { return lane / COLUMNS * outputs(M); }
 
@@ -41,7 +41,8 @@ void multiply(const uint N, const uint M, const uint Q, uint w_at, uint in_at)
     }
 }
 
-// Compilers that unroll these loops move all loads to their start. Adreno's then spills registers.
+// The loops are not unrolled: compilers would move all loads to the start, and Adreno's compiler would then spill
+// registers.
 void multiply_slice(uint n, const uint M, const uint Q, uint in_at)
 {
     uint w_at = first_output(M) / 2;

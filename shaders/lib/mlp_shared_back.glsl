@@ -20,7 +20,7 @@ void add_to_part(uint at, float v, bool first)
     part[at] = v;
 }
 
-// Adds to c[i][j] the product of 4 samples of rows i and j. They are at index d_at[i] and h_at[j] of act[].
+// Adds to c[i][j] the product of 4 samples of rows i and j. The rows are at indices d_at[i] and h_at[j] of act[].
 void tile(inout vec4 c[4], uvec4 d_at, uvec4 h_at)
 {
     const vec4 h0 = act[h_at[0]], h1 = act[h_at[1]], h2 = act[h_at[2]], h3 = act[h_at[3]];

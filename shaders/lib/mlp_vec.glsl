@@ -1,4 +1,4 @@
-// mlp_vec.glsl - types and loads for the samples that one lane of mlp.comp holds: its part of a tile, as UNITS VECs of ELEMENTS
+// mlp_vec.glsl - types and loads for the samples of a tile that one lane of mlp.comp holds: UNITS VECs of ELEMENTS
 // samples each.
 #ifdef NARROW
 #define VEC float

@@ -2,7 +2,7 @@
 // Deterministic: the additions and their order are those of `normalise`.
 layout(constant_id = ROW_NORM_SPEC_HELD) const uint HELD = 0;
 const uint HOLDS = HELD == 0 ? 1 : HELD;
-// Executes `body` for each number i < HELD that this lane holds; it is element k of the row.
+// Executes `body` for each i < HELD for which this lane holds a number. k is the index of this number in the row.
 #define EACH_HELD(i, k, body)                  \
     for (uint i = 0; i < HOLDS; i++) {         \
         const uint k = FIRST + i * STEP;       \

@@ -1,7 +1,7 @@
 // upsample.glsl - the source pixels of a resized image: for upsample2d.comp and its gradient.
 
-// Returns the nearest pixel: torch's formula with the same order and precision, because the last bit decides between two
-// pixels.
+// Returns the nearest pixel, by torch's formula. The order and the precision of its operations are the same as in
+// torch, because the last bit decides between two pixels.
 uint nearest(uint p, float scale, uint size)
 {
     return min(uint(float(p) * scale), size - 1);

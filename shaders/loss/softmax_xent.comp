@@ -39,7 +39,7 @@ const float LOWEST = -3.402823466e38;
 #include "lib/cross_entropy.glsl"
 
 #if defined NLL
-// the function is in lib/cross_entropy.glsl
+// losses() is in lib/cross_entropy.glsl
 #elif defined ROWS
 layout(constant_id = XENT_SPEC_BY_LANE) const uint BY_LANE = 0;
 layout(binding = XENT_Z, std430) readonly buffer Z { float z[]; };
@@ -62,7 +62,7 @@ float losses(uint vector, uint rows)
         float span = 0.0;
         for (uint k = c + begin; k < end; k += hop) {
             const float v = z[base + k];
-            span += v == m ? v - m : exp_1ulp(v - m); // v - m is 0, or NaN for an infinite v
+            span += v == m ? v - m : exp_1ulp(v - m); // if v = m: 0, or NaN for an infinite v
             top += v == m ? 1.0 : 0.0;
             if (SMOOTH != 0) {
                 slack += weight_of(k) * (m - v);

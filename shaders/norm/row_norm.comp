@@ -7,9 +7,9 @@
 // source: Ba, Kiros & Hinton, Layer Normalization, 2016; Wu & He, Group Normalization, 2018; Zhang & Sennrich, RMSNorm, 2019;
 //         Chan, Golub & LeVeque 1983, "corrected two-pass"
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
-// HELD: each lane keeps its part of the row in registers, so the row is read once. The bits are the same.
-// The kernel computes the mean first and then the squares about it, while the row is still in the cache. The rounding error of
-// the mean is removed from mean and variance.
+// HELD: each lane keeps its part of the row in registers, so the row is read once. The results have the same bits as
+// without HELD. The kernel computes the mean first and then the squares about it, while the row is still in the cache.
+// The rounding error of the mean is removed from mean and variance.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

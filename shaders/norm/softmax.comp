@@ -5,8 +5,8 @@
 //   CAUSAL: the classes whose index is above that of the line's query are ignored. They are 0 in y and dx.
 //   A lane processes one line, or with WIDTH 4 four neighbouring lines. With WIDTH 4 and LINE it processes one line,
 //   four classes at a time. With ALONG a work group processes one line, and each of its lanes processes WIDTH
-//   neighbouring classes at a time. With HELD it keeps them in registers, so the line is read once. The bits are the
-//   same.
+//   neighbouring classes at a time. With HELD a lane keeps its classes in registers, so the line is read once. The
+//   results have the same bits as without HELD.
 // grid: x over lines in contiguous shares, ALONG with a stride.
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), section 4.1; gradients from
 //         dy_i/dz_k = y_i * ((i == k) - y_k)
@@ -119,7 +119,7 @@ void line(uint at, uint all, uint n, uint visible)
         for (uint k = c; k < end; k += ITERATIONS * STEP)
             [[unroll]] for (uint j = 0; j < ITERATIONS; j++) {
                 const VEC v = z(at, min(k + j * STEP, n - 1), visible);
-                const VEC term = mix(exp_1ulp(v - m), v - m, SAME(v, m)); // v - m is 0, or NaN for infinite v
+                const VEC term = mix(exp_1ulp(v - m), v - m, SAME(v, m)); // if v = m: 0, or NaN for infinite v
                 span += k + j * STEP < end ? term : VEC(0.0);
                 top += k + j * STEP < end ? mix(VEC(0.0), VEC(1.0), SAME(v, m)) : VEC(0.0);
             }

@@ -14,7 +14,7 @@ layout(binding = ATTENTION_LSE, std430) writeonly buffer Lse { float lse[]; };
 const uint SCORES = 0, VALUES = 1; // steps
 matrix q, k, v;
 uint row; // the first row of the tile
-vec4 top, total; // of the lane's 4 rows: the largest score so far; the sum of weights in the lane's columns
+vec4 top, total; // by the lane's rows. top: the largest score so far. total: the sum of weights in the lane's columns
 
 void aim(uint step, uint column)
 {
@@ -27,8 +27,8 @@ void fetch(uint step, uint column, uint i)
     else fetch_sums(v, column, i);
 }
 
-// Converts scores s to weights w, exp(score - top). If the maximum of a row grows, the row's earlier sums are scaled down
-// to it.
+// Converts scores s to weights w, exp(score - top). If the maximum of a row grows, the row's earlier sums are scaled
+// down to the new maximum.
 void weigh(uint column, vec4 s[4], out NUMBERS w[4])
 {
     const uvec4 key = column + tile_columns();

@@ -38,7 +38,8 @@ void fetch(uint step, uint column, uint i)
 }
 
 // Returns the indices of the lane's columns in a buffer with one number for each query. The head's numbers begin at `first`.
-// Queries past the last one repeat it. With this order of additions, the compiler does not keep `query` in registers.
+// Queries past the last one get its index. With this order of additions, the compiler does not keep `query` in
+// registers.
 uvec4 of_queries(uint first, uint column)
 {
     const uvec4 step = tile_columns() - tile_columns().x;

@@ -1,7 +1,7 @@
 // gemm_shared.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]) for GPUs: tiles in shared memory (lib/blocks.glsl)
 // Operands are read where they are stored, by vec4s if VECTORS allows. If an operand runs along k, its 4 x 4 blocks are
 // transposed in registers. With COOP the operands are rounded to f16 or bf16. The sums, their slices and the bias stay f32.
-// grid: x over tiles (stride loop), y one per slice of k, z one per matrix of the batch.
+// grid: x over tiles (stride loop), y over slices of k, z over the matrices of the batch.
 // source: see lib/blocks.glsl.
 // Deterministic: see lib/blocks.glsl.
 #version 460
@@ -86,7 +86,7 @@ float add_to(const in uint row, const in uint column, const in float v, const in
     return ACCUMULATE ? c[base + at.x * pc.c_ld + at.y] + sum : sum;
 }
 
-// Stores the element. A driver may call this several times for an element, always with the same value.
+// Stores the sum v. A driver may call this function several times for an element, always with the same value.
 float put_sum(const in uint row, const in uint column, const in float v, const in uvec2 corner, const in uint base)
 {
     const uvec2 at = corner + uvec2(sum_row(row), sum_column(column));

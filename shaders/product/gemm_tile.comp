@@ -4,7 +4,7 @@
 // most of them stay inside 128 bits and cost half as much as a broadcast of one element to all lanes.
 // An iteration processes four k for one accumulator after the other. On llvmpipe, an accumulator that is kept from one
 // iteration to the next costs a mask operation. The four k share this cost.
-// grid: x one per tile of columns, y one per tile of rows, z one per matrix of the batch.
+// grid: x over tiles of columns, y over tiles of rows, z over the matrices of the batch.
 // source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing). The shuffles instead of shared memory come from our own
 //         measurements.
 // Deterministic: k ascends in every element, with any grid.

@@ -10,8 +10,8 @@
 // index and loaded again later. For weight gradients, a lane holds rows of one factor, and shuffles pass the rows of
 // the other factor. The sum over a block is added to the group's PART.
 // NARROW (GPUs): one sample per lane; all lanes share each load of weights. Otherwise (CPUs): two vec4s of samples per
-// lane. The lanes share the weights and pass them by subgroupShuffle. Its lane numbers are written k + zero, as in
-// conv/tile.comp.
+// lane. The lanes share the weights and pass them by subgroupShuffle. The lane numbers of shuffles are written k +
+// zero, as in conv/tile.comp.
 // grid: x over blocks; one group processes per_group neighbouring blocks. mlp_sum adds the groups' parts.
 // Deterministic: the order of additions depends only on the shape and the subgroup size.
 // A loop that must be unrolled contains only loops that are unrolled too. Otherwise Mesa does not unroll the outer loop.

@@ -40,7 +40,7 @@ VKT_STORED(MLP_OUT, writeonly, result)
 const uint COLUMNS = MLP_SHARED_SAMPLES / 4; // vec4s of a block's samples
 uint lane, first_column, rows; // first_column: the block's first vec4 of samples
 #ifdef MSE
-float scale; // dy is this times y - t
+float scale; // dy = scale * (y - t)
 vec4 loss;
 #endif
 

@@ -1,5 +1,6 @@
 // run_words.comp - copies the learning rate, the rows and the first row of a run from an array to a slot of the host's words.
-// More rows than the batch count as the whole batch. With 0 rows the learning rate is 0, so that parameters stay.
+// If there are more rows than the batch has, the run uses the whole batch. With 0 rows the learning rate is 0, so that
+// parameters do not change.
 // grid: one invocation.
 // Deterministic: a copy.
 #version 460

@@ -167,7 +167,7 @@ static int lock(int fd)
 }
 
 /* Returns whether the error means that the file system has no flock. Some network file systems have none. The lock only
- * shows that a temporary is in use, so files are then written without it. */
+ * shows that a temporary is in use, so files are then written without a lock. */
 static bool is_unsupported(int error)
 {
     return error == ENOSYS || error == ENOLCK || error == EOPNOTSUPP;

@@ -137,8 +137,8 @@ static size_t directory_bytes(const vkt_file_writer *w)
 }
 
 /* Removes the temporary files of this target that a killed process left. The system does not remove a file that another
- * writer has open. Failures are ignored, because they do not concern the file that is to be written; but VKT_E_NOMEM.
- */
+ * writer has open. Other failures than VKT_E_NOMEM are ignored, because they do not concern the file that is to be
+ * written. */
 static vkt_result drop_left_temporaries(vkt_file_writer *w)
 {
     vkt_folder *folder;

@@ -63,8 +63,8 @@ const char *vkt_error_text(int error, char buf[128])
 
 /* ---- time ---- */
 
-#define NS_PER_TICK 100u                           /* a FILETIME counts 100 ns .. */
-#define TICKS_TO_1970 UINT64_C(116444736000000000) /* .. since 1601-01-01 (Microsoft's description of FILETIME) */
+#define NS_PER_TICK 100u                           /* a FILETIME counts ticks of 100 ns (Microsoft's description) */
+#define TICKS_TO_1970 UINT64_C(116444736000000000) /* from 1601-01-01, where a FILETIME begins, to 1970-01-01 */
 
 static uint64_t ticks_of(FILETIME t)
 {

@@ -8,7 +8,7 @@
 enum { VKT_WIDE_PATH = 4096 }; /* most units of UTF-16 in a path, with the NUL */
 
 /* Makes a path absolute and converts it to UTF-16. A path of more than 247 units gets the prefix "\\?\", because
- * Windows takes no longer ones without it. Returns 0; EILSEQ: not UTF-8; ENAMETOOLONG. */
+ * without this prefix Windows accepts only shorter paths. Returns 0; EILSEQ: not UTF-8; ENAMETOOLONG. */
 int vkt_wide_path(const char *path, wchar_t out[VKT_WIDE_PATH]);
 /* Converts UTF-16 to UTF-8. Returns the bytes without the NUL; 0: the text is empty or has no room. */
 size_t vkt_narrow(const wchar_t *text, char *out, size_t room);

@@ -9,7 +9,7 @@
 #include "ops/conv/variants.h"
 #include "ops/elementwise/elementwise.h"
 
-/* The cost of a variant that is a little slower than another one is the other's cost times this factor. */
+/* If a variant is a little slower than another one, its cost is the other one's cost times this factor. */
 #define A_LITTLE_MORE 1.01
 
 #define MAX_VARIANTS 16
@@ -212,7 +212,7 @@ static void emit_product(vkt_emit *e, vkt_conv_job *j)
 {
     vkt_variant_cost candidates[MAX_VARIANTS];
     uint32_t n = 0;
-    if (!VKT_BUILT_CONV2D_TILE) { /* the linker then leaves out all variants */
+    if (!VKT_BUILT_CONV2D_TILE) { /* a build without this kernel: the linker leaves out all variants */
         vkt_kernel_absent(e, VKT_K_CONV2D_TILE);
         return;
     }

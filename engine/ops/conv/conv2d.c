@@ -3,8 +3,8 @@
  *
  * y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
  *
- * An element of x has a product with some weights w[o,c,r,s] in some sums y[n,o,p,q]. Its dx is the sum of
- * dy[n,o,p,q] w[o,c,r,s] over these products.
+ * In some sums y[n,o,p,q], an element of x is multiplied by a weight w[o,c,r,s]. The dx of this element is the sum of
+ * dy[n,o,p,q] w[o,c,r,s] over all these products.
  *
  * dw[o,c,r,s] is a sum over n, p and q: of dy[n,o,p,q] times the element of x that w[o,c,r,s] multiplies in y[n,o,p,q].
  *
@@ -92,7 +92,8 @@ static void sample(vkt_rng *r, vkt_case *c)
         return;
     }
     const bool depthwise = vkt_rng_range(r, 0, 5) == 0;
-    /* Cases of kinds 0 and 1 have more output channels. Those of kind 1 have 1x1 kernels, most of them not packed. */
+    /* Cases of kinds 0 and 1 have more output channels. Those of kind 1 have 1x1 kernels, and most of them are computed
+     * without packed weights. */
     const uint32_t kind = vkt_rng_range(r, 0, 4);
     const uint32_t some_groups = vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1;
     vkt_conv2d_attr a = { .groups = depthwise ? vkt_rng_range(r, 5, 19) : some_groups };

@@ -86,10 +86,10 @@ static void emit_direct_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
 /* The most channels of a work group, and the most taps in shared memory: together less than 8 KiB. */
 #define SHARED_CHANNELS 32u
 #define SHARED_CHUNK 48u
-/* The fewest lanes that have the same channels, if there are so many columns: a subgroup of NVIDIA. */
+/* The fewest lanes that have the same channels, unless there are fewer columns. A subgroup of NVIDIA has this size. */
 #define SHARED_ACROSS 32u
 
-/* Returns how many taps an iteration loads. The last iteration should have few taps past the last one. */
+/* Returns how many taps an iteration loads. The number is chosen so that the last iteration has few unused taps. */
 static uint32_t taps_unrolled(uint64_t K)
 {
     static const uint32_t order[] = { 4, 5, 6, 3 };
@@ -99,8 +99,9 @@ static uint32_t taps_unrolled(uint64_t K)
     return (uint32_t)VKT_MIN(best, VKT_MAX(K, 1));
 }
 
-/* Lanes have as many channels as possible, because these share the loads of x. They get fewer if otherwise the device
- * would not have enough lanes: half as many groups of most_lanes lanes as tiles are wanted in shared memory. */
+/* A lane has as many channels as possible, because its channels share the loads of x. It has fewer if the dispatch
+ * would otherwise have too few lanes for the device. Half of vkt_tiles_wanted work groups, of most_lanes lanes each,
+ * would have enough. */
 vkt_direct_tiles vkt_direct_tiles_of(const vkt_limits *lim, const vkt_direct_job *j)
 {
     const uint32_t most_lanes = vkt_lanes(lim, lim->traits->lanes_direct);

@@ -27,7 +27,8 @@ typedef struct axis {
     int32_t origin;
 } axis;
 
-/* The split of a product along H or W. */
+/* The split of a product along H or W into `tiles` tiles. A tile starts `advance` image elements behind the previous
+ * one. */
 typedef struct tiling {
     axis a, b, dst; /* a: x (dy for dx and dw). b: weights (x for dw). dst: the destination */
     uint32_t tiles, advance;
@@ -99,7 +100,8 @@ static fft_job plan_job(const vkt_conv2d_size *z, vkt_conv2d_which product, uint
 #define PITCH_GAP 16u
 #define PLANE_GAP 4u
 
-/* Returns the bytes of the largest of an operand's spectrum, a product's spectrum, and the transformed rows. */
+/* Returns the size, in bytes, of the largest of three buffers: an operand's spectrum, a product's spectrum, and the
+ * transformed rows. */
 static uint64_t spectrum_bytes(const fft_job *j, uint64_t channels, uint64_t columns)
 {
     const uint64_t spectrum = channels * (2 * j->frequencies * columns + PITCH_GAP);
@@ -224,7 +226,8 @@ static vkt_tensor new_product(vkt_emit *e, const fft_job *j, const operand *o)
 }
 
 /* Returns the spectrum of an operand. Emits the transform, unless another product of the same convolution has emitted
- * the same one: y and dw need the spectrum of x, dx and dw that of dy, and y and dx that of w. */
+ * the same one: y and dw need the spectrum of x, dx and dw need the spectrum of dy, and y and dx need the spectrum of
+ * w. */
 static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
 {
     const struct {

@@ -84,8 +84,8 @@ static job job_of(const vkt_node *n)
     return j;
 }
 
-/* Computes the largest part. Returns false if a channel of y, its weights, or a group's channels of x do not fit into a
- * binding. */
+/* Computes the size of the largest part that fits into the bindings. Returns false if a channel of y, its weights, or a
+ * group's channels of x do not fit into a binding. */
 static bool split(const vkt_emit *e, const job *j, part *out)
 {
     const uint64_t groups = j->a->conv.groups, range = e->lim->max_storage_range_bytes;

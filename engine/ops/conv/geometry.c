@@ -1,7 +1,8 @@
 /* ops/conv/geometry.c - see geometry.h. */
 #include "ops/conv/geometry.h"
 
-/* The limit of stride, dilation and padding. Kernels compute the index that a tap reads, and must do so in int32. */
+/* The limit of stride, dilation and padding. With this limit, the index that a tap reads fits into an int32 of the
+ * kernels. */
 #define MAX_REACH (1u << 20)
 
 vkt_conv2d_size vkt_conv2d_size_of(const vkt_value *x, const vkt_value *y, const uint32_t kernel[2],

@@ -49,7 +49,7 @@ typedef struct vkt_conv_part {
 /* The job to compute y from x or, if `transposed`, dx from dy. bias may be {0}. */
 typedef struct vkt_conv_job {
     const vkt_conv2d_size *z;
-    bool transposed; /* dx: the destination is the input image */
+    bool transposed; /* true for dx: the destination is the input image */
     uint32_t dst[2], src[2];
     uint32_t rows, depth;          /* destination and source channels of a group */
     uint64_t dst_plane, src_plane; /* vec4s of a channel */

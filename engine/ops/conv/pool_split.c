@@ -67,7 +67,7 @@ typedef struct work {
     bool disjoint;           /* pool2d_dx: `rows` counts rows of disjoint windows, and an item is a vec4 of a window */
     bool inside;             /* POOL_SPEC_INSIDE */
     bool relu;               /* POOL_SPEC_RELU */
-    const vkt_node *dropout; /* computed by the kernel too; or NULL */
+    const vkt_node *dropout; /* the dropout that the kernel also computes, or NULL */
 } work;
 
 /* The parts of a window of y that several invocations compute. A part has h x w elements, or fewer at the window's far
@@ -215,8 +215,8 @@ static bool bind_ranges(const job *j, const block *b, vkt_bind *bind, vkt_pool2d
     return fits;
 }
 
-/* Returns the number of work groups along the y axis of a dispatch. There are so many that no loop is too long, with
- * `taps` iterations per vec4. Returns 0 if a dispatch cannot have enough groups. */
+/* Returns the number of work groups along the y axis of a dispatch. The number is so large that no loop is too long if
+ * a vec4 needs `taps` iterations. Returns 0 if a dispatch cannot have enough groups. */
 static uint32_t groups_of(const job *j, const block *b, uint64_t taps)
 {
     const vkt_limits *lim = j->e->lim;
@@ -365,7 +365,8 @@ static void emit_channels(vkt_emit *e, const geometry *o, const work *w, parts p
     emit_block(&j, &all);
 }
 
-/* Returns the dropout behind the node, if the kernel that writes t, an image of this node, should compute it too. */
+/* Returns the dropout that follows the node, if the kernel that writes t (an image of this node) should also compute
+ * the dropout. Else returns NULL. */
 static const vkt_node *take_dropout(vkt_emit *e, vkt_tensor t, uint32_t channels)
 {
     const bool joins = e->lim->traits->dropout_joined && t.id == e->node->out[0].id;

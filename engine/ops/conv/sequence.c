@@ -1,6 +1,6 @@
 /* ops/conv/sequence.c - convolution and pooling of sequences (N,C,L): the 2-D ops over images of height 1. In
- * BATCH_LAST both shapes have the same bytes, so the reshapes are free. The reshapes of weights, which are ROWS, are
- * free too. */
+ * BATCH_LAST, (N,C,L) and (N,C,1,L) have the same bytes, so the reshapes are free. The reshapes of weights, which are
+ * ROWS, are free too. */
 #include "ops/ops.h"
 
 /* Returns t (a,b,c) as (a,b,1,c). If t has another rank, returns {0} and sets an error that names `function`. Returns

@@ -43,7 +43,7 @@ static bool reads_inside(const vkt_conv2d_size *z)
 
 /* ---- y and dx ---- */
 
-/* Returns true if no tap of y (of dx) is outside the source. For dx, this is so if each element of x has one output. */
+/* Returns true if no tap of y (of dx) is outside the source. For dx, this holds if each element of x has one output. */
 static bool is_inside(const vkt_conv_job *j)
 {
     const vkt_conv2d_size *z = j->z;

@@ -34,8 +34,8 @@ typedef struct vkt_direct_job {
     uint64_t K;
     uint32_t most_rows; /* most channels of a lane: a power of two, at most 8 */
 } vkt_direct_job;
-/* Its work groups (shaders/lib/direct_shared.glsl). A work group has `lanes` lanes; `across` of them compute the same
- * `rows` channels. */
+/* The work groups of a vkt_direct_job (shaders/lib/direct_shared.glsl). A work group has `lanes` lanes; `across` of
+ * them compute the same `rows` channels. */
 typedef struct vkt_direct_tiles {
     uint32_t lanes, across, rows;
     uint32_t chunk, unroll;        /* taps in shared memory, and taps per iteration */
@@ -43,9 +43,9 @@ typedef struct vkt_direct_tiles {
     uint64_t rounds;               /* iterations of all loops of an invocation for one column tile */
 } vkt_direct_tiles;
 vkt_direct_tiles vkt_direct_tiles_of(const vkt_limits *lim, const vkt_direct_job *j);
-/* Returns the number of work groups along the columns: one for each column tile, or fewer, so that a copy of the
- * weights serves several tiles, if there are more than the device needs (groups_wanted). rounds: iterations per column
- * tile. Returns 0, and sets the emission's error, if a loop would be too long. */
+/* Returns the number of work groups along the columns: one for each column tile. If that is more than the device needs
+ * (groups_wanted), returns fewer. Each copy of the weights in shared memory then serves several tiles. rounds:
+ * iterations per column tile. Returns 0, and sets the emission's error, if a loop would be too long. */
 uint64_t vkt_direct_strips(vkt_emit *e, const vkt_direct_tiles *t, uint32_t groups, uint64_t rounds);
 
 /* ---- dw_tile.c, dw_direct_shared.c: dw and db, by tiles (TILE) or with all sums of a work group in each lane (DIRECT,

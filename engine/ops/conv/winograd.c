@@ -3,7 +3,7 @@
  *
  * Each tile of 2x2 destination pixels reads a patch of 4x4 source pixels. Linear transforms map the patch d and the
  * kernel g to 4x4 numbers each: B^T d B and G g G^T. Their products, summed over source channels, are m. The tile is
- * A^T m A. It needs 16 products for four pixels instead of 36.
+ * A^T m A. A tile needs 16 products for four pixels instead of 36.
  *
  * So a convolution is 16 matrix products, (rows, depth) x (depth, tiles and samples). On CPU drivers gemm_tile.comp
  * computes them, and the transforms write its panels. On devices with the trait shared_pays, gemm_shared.comp computes
@@ -29,12 +29,12 @@ typedef struct job {
     uint32_t pad[2];           /* padding of the source. dx is computed as a convolution of dy, with padding 2 - pad */
     uint32_t tiles_w, columns; /* tiles side by side; vec4s of all tiles of a channel: tiles * n4 */
     uint32_t lanes, mb; /* vec4s of a panel of columns; rows of a tile of the weights, see winograd_weights.comp */
-    uint32_t panels;    /* the most panels of one iteration */
+    uint32_t panels;    /* the most panels that are transformed and multiplied at a time */
     bool batched;       /* the products are one batch of gemm_shared.comp */
 } job;
 
-/* Returns the rows of a tile of the weights. For a batch, all weights of a point are one matrix: row-major for y, and
- * column-major for dx. */
+/* Returns the rows of a tile of the weights. If the products are a batch, all weights of one product are one matrix:
+ * row-major for y, and column-major for dx. */
 static uint32_t tile_rows(const vkt_emit *e, const job *j)
 {
     if (j->batched) return j->transposed ? j->rows : 1;

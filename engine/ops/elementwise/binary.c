@@ -406,7 +406,7 @@ static vkt_result prelu_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Adds the op. Its weight broadcasts, so (C) for (N,C,H,W) becomes (C,1,1). */
+/* Adds the op. The weight w is broadcast, so a w of shape (C) for x (N,C,H,W) is reshaped to (C,1,1). */
 vkt_tensor vkt_prelu(vkt_graph *g, vkt_tensor x, vkt_tensor w)
 {
     if (!vkt_is_usable(g, "prelu", x) || !vkt_is_usable(g, "prelu", w)) return (vkt_tensor){ 0 };

@@ -1,4 +1,4 @@
-/* ops/elementwise/broadcast.h - repeating and summing over dimensions, as strides. */
+/* ops/elementwise/broadcast.h - the dispatches that repeat a tensor along dimensions, or sum it over dimensions. */
 #ifndef VKT_BROADCAST_H
 #define VKT_BROADCAST_H
 

@@ -1,5 +1,5 @@
-/* ops/elementwise/sum.c - sum, sum_to and expand: the gradient of a sum repeats, and the gradient of repeating is a
- * sum. */
+/* ops/elementwise/sum.c - sum, sum_to and expand. The gradient of a sum is an expand, and the gradient of an expand is
+ * a sum. */
 #include "ops/elementwise/broadcast.h"
 #include "ops/elementwise/reduce.h"
 

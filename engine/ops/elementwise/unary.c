@@ -8,7 +8,7 @@
 
 #include "abi/functions.abi.h"
 
-/* The data of a function that its op descriptor does not have. `from_y`: the gradient is computed from y instead of x.
+/* The data of a function that are not in its op descriptor. `from_y`: the gradient is computed from y instead of x.
  * This saves memory, because the next op often keeps y anyway. `from_y` is false if y does not determine the gradient,
  * or lacks digits that the gradient needs. (leaky_relu and scale have gradients of their own.) `flops`: the operations
  * of the formula; a tanh or erf counts as one. */

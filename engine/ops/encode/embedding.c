@@ -1,10 +1,10 @@
 /* ops/encode/embedding.c - rows of a table, looked up by ids, and the gradient of the table: the sums over equal ids.
  *
  * The gradient sorts the positions of ids by id, stably and without atomics (embedding_rank, embedding_scatter). If dy
- * is by channels, or has rows that are not whole vec4s, it is copied in that order. Then embedding_sum sums spans of
- * one id. The sort takes positions * ranges / lanes iterations, where `ranges` is the number of ranges of ids in
- * embedding_rank. The sums take positions * width iterations, and one write of the table. Sums by atomics could have
- * other bits in every run. A loop over all positions for each row of the table would read all ids for each row. */
+ * is by channels, or has rows that are not whole vec4s, it is copied in that order. Then embedding_sum adds up the
+ * gradients of each id. The sort takes positions * ranges / lanes iterations, where `ranges` is the number of ranges of
+ * ids in embedding_rank. The sums take positions * width iterations, and one write of the table. Sums by atomics could
+ * have other bits in every run. A loop over all positions for each row of the table would read all ids for each row. */
 #include "kernel/ids.h"
 #include "ops/ops.h"
 
@@ -184,9 +184,9 @@ static void embedding_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor
     dx[TABLE] = vkt_apply(g, &vkt_op_embedding_dw, (vkt_tensor[]){ n->in[IDS], dy[0] }, 2, &a, NULL);
 }
 
-/* Draws a case. A table with few rows gives long spans of one id. A table with many rows gives rows that no id names.
- * Some ids name no row. There is no padding: its gradient is not a derivative, so it does not match difference
- * quotients. tests/ops/test_op_goldens.c tests it. */
+/* Draws a case. A table with few rows gives many positions with one id. A table with many rows gives rows that no id
+ * names. Some ids name no row. No case has a padding id: the gradient of its row is 0 by definition, which does not
+ * match difference quotients. tests/ops/test_op_goldens.c tests it. */
 static void embedding_sample(vkt_rng *r, vkt_case *c)
 {
     vkt_embedding_attr a = { .padding = VKT_NO_PADDING, .channels = vkt_rng_range(r, 0, 1) };

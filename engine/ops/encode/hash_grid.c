@@ -6,7 +6,7 @@
  * `owned` (hash_grid_dw.comp): each lane owns the table of a level. If there are fewer levels than cores need, each
  * lane owns a table for a level and a slice of the batch.
  * `atomic` (hash_grid_fixed.comp): a lane for each point, level and corner adds 64-bit fixed-point numbers to one table
- * by integer atomics. Its sums need 8 bytes of scratch for each float of the table, and a bit. */
+ * by integer atomics. For each float of the table, its sums need 8 bytes and one bit of scratch. */
 #include "ops/product/gemm.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@
 enum { X = 0, TABLE, DX_DY, DW_DY = 1 };
 enum { MAX_RESOLUTION = 1 << 23, ENTRY_ALIGN = 8 };
 #define SLICES_BYTES (64ull << 20) /* the most bytes of tables in scratch, unless loops would be too long */
-#define MOST_ADDENDS (1ull << 27)  /* of `atomic`: see scale_of_sums in hash_grid_fixed.comp */
+#define MOST_ADDENDS (1ull << 27)  /* most products in a sum of `atomic`: see scale_of_sums in hash_grid_fixed.comp */
 
 /* Attributes of hash_grid_dw. They describe the table, which is not an input. */
 typedef struct hash_grid_dw_attr {
@@ -145,8 +145,8 @@ static uint64_t sum_bytes(uint64_t floats)
     return 4 * (2 * floats + flag_words(floats) + HASH_GRID_MAXIMA);
 }
 
-/* Returns the bytes that a binding may have. 256 bytes less than the limit, because a range begins at an aligned
- * offset. */
+/* Returns the bytes that a binding may have. These are 256 bytes less than the limit, because a range begins at an
+ * aligned offset. */
 static uint64_t binding_bytes(const vkt_emit *e)
 {
     return e->lim->max_storage_range_bytes - VKT_ALIGN_BYTES;

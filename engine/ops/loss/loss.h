@@ -4,8 +4,8 @@
 
 #include "ops/ops.h"
 
-/* Scores of more classes than this are converted to ROWS, on any device. In ROWS all lanes of a work group share a
- * sample of so many classes. */
+/* Scores of more classes than this are converted to ROWS, on any device. In ROWS, all lanes of a work group share a
+ * sample with more classes than this. */
 #define VKT_MANY_CLASSES 100000u
 
 /* The distribution of the samples of z. A vector is the part that one work group computes at once. In BATCH_LAST a
@@ -30,8 +30,8 @@ typedef struct vkt_sample_range {
 bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt_sample_blocks *out);
 /* Advances *w to the next range; a zeroed *w advances to the first. Returns false after the last one. */
 bool vkt_next_range(const vkt_sample_blocks *s, vkt_sample_range *w);
-/* Converts z to ROWS if it is BATCH_LAST and has either more than 2^27 bytes (every device binds so many at once) or
- * more than VKT_MANY_CLASSES classes. Only ROWS can be split into ranges. */
+/* Converts z to ROWS if it is BATCH_LAST and has either more than 2^27 bytes (every device can bind 2^27 bytes at once)
+ * or more than VKT_MANY_CLASSES classes. Only ROWS can be split into ranges. */
 vkt_tensor vkt_scores_by_range(vkt_graph *g, vkt_tensor z);
 /* Return, for gradients over z, the lanes of a work group, and the number of work groups for the rows of a range. */
 static inline uint32_t vkt_score_lanes(const vkt_emit *e)

@@ -89,8 +89,8 @@ static range part_of_y(const frame *f)
     return r;
 }
 
-/* Returns the range of x that a part of y contains. If the part contains nothing of x, the range is as much as one load
- * reads. */
+/* Returns the range of x that a part of y contains. If the part contains nothing of x, the range has the size of one
+ * load. */
 static range part_of_x(const frame *f, uint32_t width)
 {
     range r = { 0, 1 };

@@ -143,8 +143,8 @@ static vkt_bind blocks_scratch(vkt_emit *e, const plan *p)
 
 /* ---- batch_norm: x, gamma, beta, step -> y, mean, var; batch_norm_given: x, mean, var, gamma, beta -> y ---- */
 
-/* Lets the kernel update the running statistics behind the node, if there are any. If there are none,
- * their bindings have the memory of the batch's mean, and the kernel does not use them. */
+/* Lets the kernel compute the following node running_stats, if there is one. Otherwise the bindings of running
+ * statistics have the memory of the batch's mean, and the kernel does not use them. */
 static void bind_running(vkt_emit *e, plan *p)
 {
     const vkt_node *r = vkt_fuse_companion(e);
@@ -361,7 +361,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     plan p = plan_of(e, n, VKT_K_BATCH_NORM_SUMS, a->eps);
     const bool alone = p.push.blocks == 1;
     p.bind[BATCH_NORM_X] = VKT_WHOLE(n->in[0]);
-    const vkt_node *relu_dx = vkt_fuse_slope(e); /* it makes dy of relu's output and its gradient */
+    const vkt_node *relu_dx = vkt_fuse_slope(e); /* dy is relu's gradient, computed from relu's output */
     p.bind[BATCH_NORM_DY] = VKT_WHOLE(relu_dx ? relu_dx->in[1] : n->in[1]);
     p.bind[BATCH_NORM_MASK] = relu_dx ? VKT_WHOLE(relu_dx->in[0]) : p.bind[BATCH_NORM_DY];
     p.bind[BATCH_NORM_MEAN] = VKT_WHOLE(n->in[2]);
@@ -482,7 +482,7 @@ const vkt_op vkt_op_running_stats = {
     .max_in = 4,
     .uses_step = true,
     .side_effect = true,
-    .head_in = 2 + 1, /* the new mean */
+    .head_in = 2 + 1, /* input 2, the new mean */
     .attr_bytes = sizeof(vkt_running_stats_attr),
     .infer = running_infer,
     .emit = running_emit,

@@ -90,7 +90,7 @@ static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind 
         bind[ROW_NORM_X] = vkt_bind_range(e, x, s * sample, count * sample, &pc.x0);
         bind[ROW_NORM_Y] = vkt_bind_range(e, y, s * sample, count * sample, &pc.y0);
         if (gradient) bind[ROW_NORM_DY] = vkt_bind_range(e, dy, s * sample, count * sample, &pc.dy0);
-        if (!gamma) bind[ROW_NORM_GAMMA] = bind[ROW_NORM_X]; /* the kernel declares it, but does not read it */
+        if (!gamma) bind[ROW_NORM_GAMMA] = bind[ROW_NORM_X]; /* the kernel does not read this binding */
         if (!beta && !gradient) bind[ROW_NORM_BETA] = bind[ROW_NORM_X];
         vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
                                            .bind = bind,

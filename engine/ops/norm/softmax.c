@@ -136,7 +136,8 @@ static void emit(const vkt_node *n, vkt_emit *e)
 }
 
 /* Returns true if the lines along the axis are not contiguous and also too long: a line has more classes than one lane
- * can loop over, or a slice of neighbouring lines has more than 2^27 bytes (every device binds so many at once). */
+ * can loop over, or a slice of neighbouring lines has more than 2^27 bytes (every device can bind 2^27 bytes at
+ * once). */
 static bool are_too_long(const vkt_value *x, uint32_t axis)
 {
     if (axis >= x->shape.rank) return false;

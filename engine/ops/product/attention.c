@@ -122,7 +122,7 @@ static vkt_result infer(vkt_infer *f)
 
 /* ---- dispatches ---- */
 
-/* Returns the bytes of a sample of the largest of these tensors. */
+/* Returns the bytes that one sample has in the largest of the n tensors t. */
 static uint64_t sample_bytes(const vkt_emit *e, const form *f, const vkt_tensor *t, uint32_t n)
 {
     uint64_t most = 0;

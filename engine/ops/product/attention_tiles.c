@@ -47,7 +47,7 @@ static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, 
     return most;
 }
 
-/* A tile is that of one subgroup. For each tile of columns, a product is a loop over d4, and a sum is a loop over
+/* One subgroup computes a tile. For each tile of columns, a product is a loop over d4, and a sum is a loop over
  * `spread`. */
 static tiling tile_shuffled(const vkt_limits *lim, const struct pass *p, const vkt_attention_push *pc, uint64_t heads)
 {
@@ -68,13 +68,13 @@ static tiling tile_shuffled(const vkt_limits *lim, const struct pass *p, const v
 /* ---- in shared memory ---- */
 
 /* A tile has lanes_m * ATTENTION_SHARED_LANES_N lanes, and own_rows() rows for each lanes_m. The tables are for rows of
- * at most 16 vec4s, and for longer ones, largest tile first. The last one of each runs on every device: 128 lanes and
- * 16 KiB are the minimum that Vulkan requires. */
+ * at most 16 vec4s, and for longer ones, largest tile first. The last tile of each table runs on every device: 128
+ * lanes and 16 KiB are the minimum that Vulkan requires. */
 typedef struct shape {
     uint32_t lanes_m, chunks;
 } shape;
 static const shape short_rows[] = {
-    { 16, 4 }, /* 256 lanes; 4 rows of a lane: 64 rows, 16 KiB */
+    { 16, 4 }, /* 256 lanes; with 4 rows per lane 64 rows, 16 KiB */
     { 8, 4 },  /* 128 lanes; 32 rows, 12 KiB */
 };
 static const shape long_rows[] = {
@@ -98,7 +98,7 @@ static uint32_t lanes_of(const shape *s, uint32_t d4)
 
 /* Returns whether a work group can compute the tile. The kernels declare the shared memory: two slices of the tile's
  * rows and columns (shaders/lib/attention_lanes.glsl). With matrices (attention_coop.glsl) the slices are of f16 with
- * padding, and the tile itself, of f32, takes their place; a vec4 for each lane comes on top. */
+ * padding, and the tile of f32 scores later uses the same memory. In addition there is a vec4 for each lane. */
 static bool runs(const vkt_limits *lim, const shape *s, uint32_t rows, uint32_t d4, bool coop)
 {
     const uint32_t lanes_n = ATTENTION_SHARED_LANES_N(d4), slice = rows + 4 * lanes_n;
@@ -134,7 +134,7 @@ static const shape *choose_shape(const vkt_limits *lim, const struct pass *p, co
     return NULL;
 }
 
-/* A tile is that of a work group. Products and sums are loops over slices, and over the parts of a slice. */
+/* One work group computes a tile. Products and sums are loops over slices, and over the parts of a slice. */
 static tiling tile_shared(const vkt_limits *lim, const struct pass *p, const vkt_attention_push *pc, uint64_t heads,
                           bool coop)
 {

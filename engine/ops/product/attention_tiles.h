@@ -17,8 +17,8 @@ typedef enum vkt_attention_pass { VKT_ATTENTION_FORWARD, VKT_ATTENTION_DQ, VKT_A
  * in others, also for VKT_ATTENTION_DKV. */
 vkt_variant vkt_attention_pick(vkt_emit *e, vkt_attention_pass first, vkt_attention_pass last,
                                const vkt_attention_push *pc, uint64_t heads);
-/* Emits a pass. `pc` is as above, and the function sets what depends on the tiles. `bind` has ATTENTION_BINDINGS
- * entries. Sets the emission's error if the loops would be too long for this device. */
+/* Emits a pass. `pc` is as for vkt_attention_pick. The function sets the push constants that depend on the tiles.
+ * `bind` has ATTENTION_BINDINGS entries. Sets the emission's error if the loops would be too long for this device. */
 void vkt_attention_emit(vkt_emit *e, vkt_attention_pass pass, vkt_variant v, const vkt_attention_push *pc,
                         uint64_t heads, const vkt_bind *bind);
 

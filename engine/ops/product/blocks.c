@@ -7,22 +7,23 @@ static uint32_t tile_k(bool coop, bool split)
     return split ? BLOCKS_SPLIT_K : coop ? BLOCKS_COOP_K : BLOCKS_K;
 }
 
-/* Returns the iterations of all loops for a slice: one for each tile of it, and one for each four k of a tile. */
+/* Returns the iterations of all loops for a slice of k. Each tile of the slice costs one iteration, plus one for each
+ * four k of the tile. */
 static uint64_t iterations_of(uint64_t slice, uint32_t tile)
 {
     return slice / tile * (1 + tile / 4);
 }
 
 /* The tiles, largest first. A larger tile reads less: an element of an operand is read once per tile along the other
- * operand. Work groups of at most 128 lanes and 16 KiB run on every device (the minimum that Vulkan requires), so the
- * last two tiles do. The traits tile_side and tile_sums say which tiles a class of devices has registers for. */
+ * operand. Tiles that need at most 128 lanes and 16 KiB run on every device, because Vulkan requires this minimum. The
+ * traits tile_side and tile_sums say which tiles a class of devices has registers for. */
 typedef struct shape {
     uint32_t bm, bn, tm, tn;
 } shape;
 static const shape tiles[] = {
     { 128, 128, 8, 8 }, /* 256 lanes, 32 KiB */
     { 64, 64, 8, 4 },   /* 128 lanes, 16 KiB */
-    { 64, 64, 4, 4 },   /* 256 lanes, 16 KiB: twice the subgroups */
+    { 64, 64, 4, 4 },   /* 256 lanes, 16 KiB: twice as many subgroups as the tile above */
     { 32, 64, 4, 4 },   /* 128 lanes, 12 KiB */
     { 32, 32, 4, 4 },   /* 64 lanes, 8 KiB */
 };
@@ -31,7 +32,8 @@ static const shape low_tiles[] = {
     { 16, 128, 4, 4 }, /* 128 lanes, 18 KiB */
     { 16, 64, 4, 4 },  /* 64 lanes, 10 KiB */
 };
-/* The tiles of COOP. Several subgroups share a tile: four of 64 lanes or eight of 32 lanes the first one. */
+/* The tiles of COOP. Several subgroups share a tile. For instance, four subgroups of 64 lanes or eight of 32 lanes
+ * share the first tile. */
 static const shape coop_tiles[] = {
     { 128, 128, 8, 8 }, /* 256 lanes, 20 KiB */
     { 64, 64, 8, 4 },   /* 128 lanes, 10 KiB */

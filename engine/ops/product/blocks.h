@@ -18,13 +18,13 @@ typedef struct vkt_blocks_job {
 } vkt_blocks_job;
 
 typedef struct vkt_blocks {
-    uint32_t spec[BLOCKS_SPECS]; /* in the order of blocks.abi.h; BLOCKS_SPEC_WHOLE has only BLOCKS_UNROLLED */
+    uint32_t spec[BLOCKS_SPECS]; /* in the order of blocks.abi.h; in BLOCKS_SPEC_WHOLE only BLOCKS_UNROLLED is set */
     uint32_t tiles;              /* the tiles of one product */
     uint32_t slice, slices;      /* k of a slice, a multiple of a tile's k; number of slices */
     bool coop, split, flexible, bfloat;
 } vkt_blocks;
 
-/* Returns the index of the kernel in a list of those for SHARED, for COOP, for COOP with `split` and with `bfloat`. */
+/* Returns the kernel's index in a list of the kernels for SHARED, COOP, COOP with `split`, and COOP with `bfloat`. */
 static inline uint32_t vkt_blocks_kernel(const vkt_blocks *b)
 {
     return b->coop + b->split + 2u * b->bfloat;
@@ -36,17 +36,18 @@ static inline vkt_tile vkt_blocks_tile(const vkt_blocks *b)
     return (vkt_tile){ (uint16_t)b->spec[BLOCKS_SPEC_BM], (uint16_t)b->spec[BLOCKS_SPEC_BN],
                        (uint16_t)b->spec[BLOCKS_SPEC_TM], (uint16_t)b->spec[BLOCKS_SPEC_TN] };
 }
-/* Returns tile number i of all that there are; all 0: there are no more. */
+/* Returns tile number i of all tiles. If there are not so many, all members of the result are 0. */
 vkt_tile vkt_blocks_tile_at(uint32_t i);
 /* Chooses the tile, and splits the sums into at most most_slices slices (0 or 1: no split). Returns false if loops
  * would be too long, or if a product has more than 2^32 - 1 tiles. With `coop`, also returns false if no cooperative
  * matrices of the device fit into the tile. */
 bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *job, uint64_t most_slices, vkt_blocks *out);
 /* Returns the value of BLOCKS_SPEC_WHOLE for a product of this size: the axes along which all tiles are whole. A plan
- * does not have them, because a product may be computed in blocks of other sizes. */
+ * does not have these bits, because a product may be computed in blocks of other sizes. */
 uint32_t vkt_blocks_whole(const vkt_blocks *b, uint64_t m, uint64_t n, uint64_t k);
-/* Splits like vkt_blocks_plan, for COOP: by operands of f16 or bf16 in programs of these, by split operands in
- * VKT_PRECISION_F32_SPLIT. Also returns false in programs of f32, because these must not round operands. */
+/* Splits like vkt_blocks_plan, for COOP. In programs of f16 or bf16, the operands have this type. In programs of
+ * VKT_PRECISION_F32_SPLIT they are split. Also returns false in programs of f32, because these must not round
+ * operands. */
 bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out);
 /* The same for flexible matrices, in VKT_PRECISION_F16 only. */
 bool vkt_blocks_plan_coop2(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out);

@@ -71,7 +71,7 @@ static void emit_sum(vkt_emit *e, const vkt_gemm_block *b, uint32_t slices, vkt_
 void vkt_gemm_shared_emit(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks *tiling)
 {
     vkt_blocks own = *tiling;
-    own.slices = (b->k + tiling->slice - 1) / tiling->slice; /* the last block of a sum is short: no slice is empty */
+    own.slices = (b->k + tiling->slice - 1) / tiling->slice; /* the last block of a sum may need fewer slices */
     if (own.slices == 1) {
         emit_product(e, b, &own, &b->g->c, b->c, b->c_base, true);
         return;

@@ -14,7 +14,7 @@ typedef struct vkt_gemm_block {
     vkt_bind a, b, c;
     uint32_t a_base, b_base, c_base;
     vkt_tensor bias; /* {0}: no bias */
-    bool accumulate; /* C holds the sum over smaller k */
+    bool accumulate; /* C holds the sum over smaller k; the product is added to it */
 } vkt_gemm_block;
 
 /* Emits the block's product. With slices, C's elements of all batches must be consecutive, without gaps. */

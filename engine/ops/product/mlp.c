@@ -349,7 +349,7 @@ static bool fits_everywhere(const vkt_graph *g, vkt_tensor t)
 void vkt_fuse_mlp_mse(vkt_graph *g, vkt_node *mse, vkt_tensor dloss)
 {
     chain c = { .layers = 0 };
-    if (!VKT_BUILT_MLP_PACK) return; /* VKT_KERNELS has no networks in one node */
+    if (!VKT_BUILT_MLP_PACK) return; /* the build has no kernels for this (VKT_KERNELS) */
     if (g->no_fuse || !find_chain(g, mse->in[0], &c)) return;
     if (!fits_everywhere(g, c.x) || !fits_everywhere(g, mse->in[1])) return;
     vkt_tensor in[3 + 2 * VKT_MLP_MAX_LAYERS] = { c.x, mse->in[1], dloss };

@@ -11,7 +11,7 @@
 #include "abi/mlp_pack.abi.h"
 #include "abi/mlp_sum.abi.h"
 
-enum { SUM_ROWS_LANES = 64 }; /* of MLP_SUM_ROWS: a multiple of 4, at most 256 */
+enum { SUM_ROWS_LANES = 64 }; /* lanes of MLP_SUM_ROWS: a multiple of 4, at most 256 */
 
 typedef struct job {
     const vkt_node *n;
@@ -20,8 +20,9 @@ typedef struct job {
     bool narrow, coop;
     uint32_t layers, lanes, tiles;
     uint32_t width[MLP_LAYERS + 1], widest;
-    uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed; /* starts in PACKED, its size; in vec4s */
-    uint32_t part_at[MLP_LAYERS], part;                                    /* starts in a group's PART, its size */
+    /* where the rows, columns and bias of each layer start in PACKED, and the size of PACKED, in vec4s */
+    uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed;
+    uint32_t part_at[MLP_LAYERS], part; /* where each layer starts in a group's PART, and the size of PART */
     uint32_t per_group, groups;
     uint32_t stage; /* MLP_SPEC_STAGE of mlp_shared.comp; 0: the network does not fit, or another kernel computes it */
     vkt_tensor parts;
@@ -293,7 +294,7 @@ static void emit_shared(job *j)
     const vkt_value *x = vkt_node_in(j->n, 0);
     const bool forward = j->pass == VKT_MLP_FORWARD, mse = j->pass == VKT_MLP_MSE;
     const uint32_t blocks = vkt_div_up(x->shape.dim[0], MLP_SHARED_SAMPLES);
-    j->part = 0; /* floats from here on */
+    j->part = 0; /* from here on, j->part counts floats */
     for (uint32_t l = 0; l < j->layers; l++) {
         j->part_at[l] = j->part;
         j->part += j->width[l + 1] * (j->width[l] + 1);
@@ -339,7 +340,7 @@ static void add_parts(job *j)
     const vkt_mlp_sum_push push = { j->width[0],   j->width[1],   j->width[2],   j->width[3],
                                     j->width[4],   j->part_at[0], j->part_at[1], j->part_at[2],
                                     j->part_at[3], j->part,       j->groups,     outputs };
-    /* A subgroup has LANES vec4s; a work group of MLP_SUM_ROWS has a float for each fourth lane. */
+    /* A work group of MLP_SUM computes LANES vec4s. A work group of MLP_SUM_ROWS computes LANES / 4 floats. */
     const uint32_t lanes = j->stage ? SUM_ROWS_LANES : j->lanes, units = vkt_div_up(most, j->stage ? lanes / 4 : lanes);
     const uint32_t spec[] = { lanes }, groups = j->e->lim->traits->groups_mlp_sum;
     vkt_dispatch_add(j->e, &(vkt_launch){ .kernel = j->stage ? VKT_K_MLP_SUM_ROWS : VKT_K_MLP_SUM,

@@ -120,7 +120,7 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* A kernel that computes the whole arena, with one dispatch for each range that fits into a binding. */
+/* A kernel that processes the whole arena, with one dispatch for each range that fits into a binding. */
 typedef struct sweep {
     uint16_t kernel;
     uint32_t lanes, n_bind;

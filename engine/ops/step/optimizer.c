@@ -8,7 +8,8 @@
 
 /* ---- defaults ---- */
 
-/* The defaults by kind; [1] with `keras`. Zero: the default is 0, or the kind has no such setting. */
+/* The defaults of each kind: [0] those of torch, [1] those of Keras. Zero: the default is 0, or the kind has no such
+ * setting. */
 typedef struct defaults {
     double beta1, beta2, alpha, momentum_decay;
     float weight_decay, initial_accumulator, eps, lr;
