@@ -316,7 +316,8 @@ static void run(jobs *s, const char *path)
     atomic_store(&endless.cancelled, true);
     wait_for(s, &endless);
     printf("jobs: cancelled after %d steps\n", (1 << 30) - endless.steps);
-    WANT(endless.steps > 0 && !same_parameters(a, b)); /* no job is left, so this thread may use the contexts */
+    WANT(endless.steps > 0 && c->progress.slice == 0); /* no job is left, so this thread may use the contexts */
+    WANT(!same_parameters(a, b));
     /* The state of one context goes on in the other one, which has another priority. */
     job save = { .kind = SAVE, .m = a, .path = path }, load = { .kind = LOAD, .m = b, .path = path };
     add(s, &save), wait_for(s, &save);
