@@ -218,7 +218,8 @@ static vkt_result open_learner(learner *l, const renderer *r, const vkt_host *ho
     const vkt_ctx_params limit = { .max_device_bytes = device_bytes, .block_bytes = 1 << 20, .staging_bytes = 1 << 16 };
     vkt_array_params colours = { .shape = { 2, { PIXELS, 3 } } },
                      at = { .shape = { 2, { PIXELS, 2 } }, .data = points };
-    for (int i = 0; i < PIXELS; i++) points[i][0] = (i % SIDE + 0.5f) / SIDE, points[i][1] = (i / SIDE + 0.5f) / SIDE;
+    for (int i = 0; i < PIXELS; i++)
+        points[i][0] = ((float)(i % SIDE) + 0.5f) / SIDE, points[i][1] = ((float)(i / SIDE) + 0.5f) / SIDE;
     *l = (learner){ 0 };
     TRY(vkt_ctx_adopt(&adopt, &limit, host, &l->ctx));
     TRY(vkt_array_create(l->ctx, &at, &l->points));

@@ -229,7 +229,8 @@ class Network
         run.lr = 0.01f;
         for (int i = 0; i < steps; i++, t_++) {
             uint64_t index = 0;
-            for (size_t k = 0; k < x_.size(); k++) x_[k] = static_cast<float>(std::sin(1.7 * k + 0.1 * t_));
+            for (size_t k = 0; k < x_.size(); k++)
+                x_[k] = static_cast<float>(std::sin(1.7 * static_cast<double>(k) + 0.1 * t_));
             for (size_t k = 0; k < y_.size(); k++) y_[k] = x_[2 * k] * x_[2 * k + 1];
             write(in_, x_);
             write(target_, y_);
