@@ -125,7 +125,9 @@ typedef struct vkt_allocator {
     void *user;                                         /* passed to `resize` */
 } vkt_allocator;
 
-/* The services of the host application. All zero: malloc and free; warnings and errors go to stderr. */
+/* The services of the host application. All zero, or NULL instead of the struct: malloc and free; warnings and errors
+ * go to stderr. A function copies the struct. What `user` and `log_user` point to must outlive all objects that are
+ * made with it. */
 typedef struct vkt_host {
     vkt_allocator alloc;     /* resize NULL: the C library's realloc and free */
     vkt_log_fn log;          /* NULL: stderr */

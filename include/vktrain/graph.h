@@ -94,7 +94,8 @@ static inline vkt_shape vkt_shape4(uint32_t a, uint32_t b, uint32_t c, uint32_t 
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
-/* Makes an empty graph. Owner: the caller. One thread at a time per graph. */
+/* Makes an empty graph. Owner: the caller. One thread at a time per graph. `host` may be NULL; messages about ops go to
+ * its log. vkt_ctx_host returns that of a context. */
 VKT_API vkt_result vkt_graph_create(const vkt_host *host, vkt_graph **out);
 VKT_API void vkt_graph_destroy(vkt_graph **g); /* call it after its programs and builders are destroyed */
 /* Returns the error of the first call on this graph that failed; VKT_OK: none has failed. */
@@ -167,7 +168,8 @@ VKT_API void *vkt_array_map(vkt_array *a);
  * Adagrad's moment starts as vkt_optimizer.initial_accumulator. VKT_E_ARG: `g` has an error or no parameters.
  * VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
 VKT_API vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out);
-VKT_API void vkt_store_destroy(vkt_store **s); /* call it after the programs that use it are destroyed */
+VKT_API void vkt_store_destroy(vkt_store **s); /* call it after the programs that use it are destroyed; the graph may be
+                                                * destroyed before */
 /* Returns the number of parameters and states. They are numbered in the order in which the graph declared them. */
 VKT_API uint32_t vkt_store_count(const vkt_store *s);
 /* Return name and shape of parameter or state i; "?" and rank 0 if there is no number i. The name is valid as long as
@@ -326,8 +328,11 @@ VKT_API vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_progr
  * graph: a later op or vkt_keep is VKT_E_STATE. Graph, store and arrays must outlive the program. A graph can have
  * several programs. Owner: the caller. After an error *out = NULL. If the graph has an error, returns that error.
  * VKT_E_MEMORY_CAP: the plan does not fit; the message has the plan. VKT_E_NOT_FOUND: the store lacks a parameter of
- * the graph, or has it with another shape. VKT_E_STATE: the store was made for another graph. VKT_E_ARG,
- * VKT_E_UNSUPPORTED, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. */
+ * the graph, or has it with another shape. VKT_E_ARG, VKT_E_UNSUPPORTED, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM.
+ *
+ * The store may have been made for another graph. A graph without gradients may have any of its parameters, in any
+ * order. A graph with gradients must declare the same parameters in the same order, and the store must have the moments
+ * of its update; else VKT_E_STATE. */
 VKT_API vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out);
 VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */

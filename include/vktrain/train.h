@@ -292,7 +292,9 @@ VKT_API vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, c
 
 /* Save and load weights without a trainer. Saving writes `part` of every parameter and state of a store, under its
  * name. Loading sets VKT_PART_VALUE only (the caller handles moments and clock). It sets nothing if the file lacks a
- * parameter. `host` may be NULL. */
+ * parameter. `host`, not the store's context, gets the messages; it may be NULL. VKT_E_NOT_FOUND: there is no such
+ * file, or it lacks a parameter. VKT_E_SHAPE, VKT_E_DTYPE, VKT_E_UNSUPPORTED, VKT_E_FORMAT, VKT_E_IO, VKT_E_NOMEM;
+ * saving also VKT_E_STATE: the store does not have the part. */
 VKT_API vkt_result vkt_store_save(const vkt_host *host, vkt_store *s, vkt_store_part part, const char *path);
 VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char *path);
 
@@ -305,8 +307,8 @@ VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char
  * file must have the store's parameters with their shapes, and the parts that the store has; more parts and parameters
  * are ignored, so a store for predictions can load it. VKT_E_STATE: the moments are of another optimizer, or the state
  * was saved in the middle of a step of several micro-batches, and a step of the store has only one micro-batch.
- * VKT_E_FORMAT: the file is damaged, or no file of vkt_store_save_state. VKT_E_NOT_FOUND, VKT_E_SHAPE,
- * VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
+ * VKT_E_FORMAT: the file is damaged, or no file of vkt_store_save_state. VKT_E_NOT_FOUND: there is no file, or it lacks
+ * a parameter. VKT_E_SHAPE, VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_store_save_state(const vkt_host *host, vkt_store *s, const char *path);
 VKT_API vkt_result vkt_store_load_state(const vkt_host *host, vkt_store *s, const char *path);
 

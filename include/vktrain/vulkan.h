@@ -91,9 +91,9 @@ VKT_API vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_pa
 
 /* Semaphores of the application, binary or timeline, as for VkSubmitInfo2. They are read before the call returns. The
  * signal of a binary semaphore in `waits` must be submitted already. The signal of a timeline may be submitted later,
- * but must not depend on a library call that waits for earlier runs (the comment of vkt_program_run says which calls
- * wait). NULL or a zeroed struct: no semaphores. A null semaphore, or more than VKT_SYNC_MAX of them, are VKT_E_ARG;
- * then nothing is submitted. */
+ * but only to another queue, and must not depend on a library call that waits for earlier runs (the comment of
+ * vkt_program_run says which calls wait). NULL or a zeroed struct: no semaphores. A null semaphore, or more than
+ * VKT_SYNC_MAX of them, are VKT_E_ARG; then nothing is submitted. */
 typedef struct vkt_sync {
     const VkSemaphoreSubmitInfo *waits;   /* waited for before the first command */
     uint32_t n_waits;                     /* at most VKT_SYNC_MAX */
@@ -107,7 +107,8 @@ typedef struct vkt_sync {
 VKT_API vkt_result vkt_program_run_synced(vkt_program *p, const vkt_run *run, const vkt_sync *sync,
                                           uint64_t *run_index);
 /* Returns the context's own timeline semaphore, and the value that it reaches when all work submitted so far is done.
- * The application's submissions may wait for it. The application never signals it. */
+ * The application's submissions may wait for it, and so may vkWaitSemaphores, in any thread. The application never
+ * signals it. The semaphore is the same as long as the context. Threads: a call on the context. */
 VKT_API void vkt_ctx_timeline(const vkt_ctx *ctx, VkSemaphore *semaphore, uint64_t *value);
 
 /* ---- stepping, 2: recorded into the application's command buffer ------------------------------------------------- */
@@ -118,7 +119,7 @@ VKT_API void vkt_ctx_timeline(const vkt_ctx *ctx, VkSemaphore *semaphore, uint64
  * times, but not twice at the same time, and not at the same time as a run of the same program or store. The
  * application records barriers between executions (vkt_program_barriers). The call changes the compute pipeline,
  * descriptor set 0 and push constants of `cmd`. The application destroys the program after the command buffer's last
- * execution. */
+ * execution. Any thread may submit `cmd`; this is no call on the context. */
 VKT_API vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run *run);
 /* Returns two barriers, one before a recording and one after it. In *before, the dst members have the stages and
  * accesses of the recording's first commands. The application fills in the src members with those of its own commands,
@@ -151,6 +152,8 @@ typedef struct vkt_step_progress {
  *     uint64_t left_ns = 4000000;
  *     do r = vkt_step_budget(train, &run, NULL, &left_ns, &progress);
  *     while (r == VKT_OK && progress.completed);
+ *
+ * The semaphores of `sync` (NULL: none) are those of this call, not of the whole run.
  *
  * The call never waits: if earlier submissions still have more work than one budget, or the frame before the last one
  * is not done, it submits no work, but only the semaphores of `sync`. A slice ends at a barrier if there is one within
@@ -218,7 +221,8 @@ typedef struct vkt_texture vkt_texture;
 typedef struct vkt_texture_params {
     VkImage image;           /* 2D, one sample */
     VkFormat format;         /* one of the list below */
-    VkImageUsageFlags usage; /* usage of the image: SAMPLED or STORAGE for reading, STORAGE for writing */
+    VkImageUsageFlags usage; /* usage of the image: SAMPLED or STORAGE for reading (SAMPLED if it has both), STORAGE for
+                              * writing */
     uint32_t width, height;  /* size of the rectangle that is copied, in pixels: the whole level, or a part of it */
     uint32_t level, layer;   /* the level and layer that are read and written */
     VkImageLayout layout;    /* layout whenever the library's work runs: GENERAL. If the image is only read, as SAMPLED,
