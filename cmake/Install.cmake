@@ -10,7 +10,10 @@ if(type STREQUAL "STATIC_LIBRARY")
   # A program that links an archive must also link the libraries that the archive uses. So these libraries are public
   # requirements here, and `pkg-config --libs vktrain` has them with and without --static.
   set(VKT_PC_REQUIRES)
-  set(VKT_PC_LIBS " -pthread -ldl -lm")
+  set(VKT_PC_LIBS " -pthread -lm")
+  foreach(library IN LISTS CMAKE_DL_LIBS)
+    string(APPEND VKT_PC_LIBS " -l${library}")
+  endforeach()
   set(VKT_DEPENDENCIES "find_dependency(Threads)\n")
   foreach(library IN LISTS VKT_LIBRARIES)
     if(NOT VKT_WITH_${library})

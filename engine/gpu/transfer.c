@@ -202,7 +202,7 @@ static vkt_result ring_open(vkt_ctx *ctx, uint64_t bytes)
     if (!is_too_small(ctx, t->ring, size)) return VKT_OK;
     if (t->ring && t->n_retired < RETIRED && !vkt_queue_reached(ctx, vkt_transfer_queue(ctx), last_use(t)))
         return ring_replace(ctx, size);
-    VKT_TRY(ring_close(ctx));
+    if (t->ring) VKT_TRY(ring_close(ctx));
     const vkt_result r = create_largest(ctx, VKT_MEMORY_UPLOAD, size, least, !t->back, "upload ring", &t->ring);
     if (!is_no_memory(r) || !t->back) return r;
     vkt_buffer_destroy(ctx, &t->back); /* this frees memory for a small ring */

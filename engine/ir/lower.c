@@ -192,9 +192,12 @@ static uint64_t key_as_stored(const vkt_emit *e)
 vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n)
 {
     const uint64_t key = key_as_stored(e);
-    vkt_choices choices = e->lim->choices;
-    choices.off |= e->unbuilt;
-    const vkt_variant v = vkt_variant_choose(&choices, key, costs, n);
+    vkt_variant_cost built[VKT_V_COUNT]; /* without the variants whose kernels this build does not have */
+    uint32_t n_built = 0;
+    for (uint32_t i = 0; i < n && n_built < VKT_V_COUNT; i++)
+        if (!(e->unbuilt >> costs[i].variant & 1)) built[n_built++] = costs[i];
+    const vkt_variant v = n_built ? vkt_variant_choose(&e->lim->choices, key, built, n_built)
+                                  : vkt_variant_choose(&e->lim->choices, key, costs, n);
     uint64_t usable = 0;
     for (uint32_t i = 0; i < n; i++) usable |= (uint64_t)1 << costs[i].variant;
     const vkt_result r = vkt_grow(&e->host, &e->picked, e->n_picked, &e->cap_picked, sizeof *e->picked);
@@ -331,7 +334,7 @@ static void lower_node(vkt_emit *e, const vkt_node *n)
         e->absent = 0;
         emit_node(e, n);
         const vkt_variant v = e->absent ? last_choice(e, picked) : VKT_V_COUNT;
-        if (v == VKT_V_COUNT) break;
+        if (v == VKT_V_COUNT || e->unbuilt >> v & 1) break;
         e->unbuilt |= (uint64_t)1 << v;
         for (size_t i = extras; i < e->n_extra; i++) vkt_free(&e->host, (void *)(uintptr_t)e->extra[i].data);
         e->n = dispatches;
@@ -343,8 +346,8 @@ static void lower_node(vkt_emit *e, const vkt_node *n)
     }
     if (e->absent)
         (void)vkt_fail(&e->host, VKT_E_UNSUPPORTED,
-                       "%s: vktrain was built without the kernel %s: add %s to VKT_KERNELS", n->op->name,
-                       vkt_kernel_name(e->absent), n->op->name);
+                       "%s: vktrain was built without the kernel %s: add it, or an op that has it, to VKT_KERNELS",
+                       n->op->name, vkt_kernel_name(e->absent));
 }
 
 vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live, vkt_storage s, vkt_emit *out)

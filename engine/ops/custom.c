@@ -245,6 +245,9 @@ static uint32_t hash_of(const vkt_custom_kernel *k)
     uint64_t h = vkt_hash(VKT_HASH_START, k->shader.words, k->shader.bytes);
     h = vkt_hash(h, k->push, k->push_bytes);
     h = vkt_hash(h, k->bind, sizeof k->bind);
+    h = vkt_hash(h, k->groups, sizeof k->groups);
+    h = vkt_hash(h, &k->elements, sizeof k->elements);
+    if (k->shader.entry) h = vkt_hash(h, k->shader.entry, strlen(k->shader.entry));
     return (uint32_t)(h ^ h >> 32);
 }
 

@@ -5,7 +5,8 @@
 
 _Static_assert(VKT_CUSTOM_BINDINGS == VKT_MAX_BINDINGS, "a dispatch has room for every binding");
 _Static_assert(VKT_CUSTOM_PUSH_BYTES == VKT_EMIT_PUSH, "a dispatch has room for the push constants");
-_Static_assert(VKT_CUSTOM_INPUTS < VKT_MAX_IN && VKT_CUSTOM_OUTPUTS <= VKT_MAX_OUT && VKT_MAX_BINDINGS <= VKT_MAX_IN,
+_Static_assert(VKT_CUSTOM_INPUTS < VKT_MAX_IN && VKT_CUSTOM_INPUTS <= VKT_MAX_OUT &&
+                   VKT_CUSTOM_OUTPUTS <= VKT_MAX_OUT && VKT_MAX_BINDINGS <= VKT_MAX_IN,
                "a node has room for inputs, outputs and step state");
 
 /* The declaration that is being checked. */

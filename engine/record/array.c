@@ -39,7 +39,7 @@ vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_ar
         else if (!params->data)
             r = vkt_fill(ctx, a->buffer, 0, vkt_round_up(bytes, 4), 0);
         if (r == VKT_OK && params->data && bytes > whole) {
-            uint32_t tail = 0; /* only u8 tables have a tail: a transfer copies whole words */
+            uint32_t tail = 0; /* only u8 and f16 have a tail: a transfer copies whole words */
             memcpy(&tail, (const char *)params->data + whole, bytes - whole);
             r = vkt_upload(ctx, a->buffer, whole, &tail, sizeof tail);
         }

@@ -65,6 +65,8 @@ vkt_result vkt_program_run_sections(vkt_program *p, const vkt_run *run, const vk
     p->shard = words;
     uint64_t value = 0;
     vkt_result r = vkt_check_idle(p);
+    if (r == VKT_OK && p->given.series.n)
+        r = vkt_fail(&p->ctx->host, VKT_E_STATE, "%s: run_values are not for runs in sections", p->name);
     if (r == VKT_OK && whole) {
         r = vkt_debug_run(p, run, NULL, run_index);
         value = p->ctx->compute.submitted;

@@ -85,6 +85,18 @@ static bool free_old(vkt_program *p)
     return !old[0].series[0].n && !old[1].series[0].n;
 }
 
+static void free_arrays(const vkt_host *h, vkt_slices *s)
+{
+    vkt_free(h, s->ends);
+    vkt_free(h, s->ns);
+    vkt_free(h, s->unloaded_ns);
+    vkt_free(h, s->kernel_ns);
+    s->ends = NULL;
+    s->ns = NULL;
+    s->unloaded_ns = NULL;
+    s->kernel_ns = NULL;
+}
+
 void vkt_slices_free(vkt_program *p)
 {
     vkt_slices *s = &p->budget.slices;
@@ -92,10 +104,7 @@ void vkt_slices_free(vkt_program *p)
         set_free(p->ctx, &s->set[i]);
         set_free(p->ctx, &s->old[i]);
     }
-    vkt_free(&p->ctx->host, s->ends);
-    vkt_free(&p->ctx->host, s->ns);
-    vkt_free(&p->ctx->host, s->unloaded_ns);
-    vkt_free(&p->ctx->host, s->kernel_ns);
+    free_arrays(&p->ctx->host, s);
     *s = (vkt_slices){ .n = 0 };
 }
 
@@ -149,8 +158,10 @@ static vkt_result make_arrays(vkt_program *p)
     s->ns = vkt_alloc_array(h, n, sizeof *s->ns);
     s->unloaded_ns = vkt_alloc_array(h, n, sizeof *s->unloaded_ns);
     s->kernel_ns = vkt_alloc_array(h, n, sizeof *s->kernel_ns);
-    if (!s->ends || !s->ns || !s->unloaded_ns || !s->kernel_ns)
+    if (!s->ends || !s->ns || !s->unloaded_ns || !s->kernel_ns) {
+        free_arrays(h, s);
         return vkt_fail_nomem(h, "a budget", n * 4 * sizeof *s->ns);
+    }
     memcpy(s->kernel_ns, p->ns, n * sizeof *s->kernel_ns);
     return VKT_OK;
 }

@@ -222,14 +222,17 @@ vkt_result learn_round(learner *l)
 vkt_result learn_slices(learner *l, uint64_t budget_ns, uint64_t *measured_ns)
 {
     vkt_step_progress progress;
-    if (l->in_round == 0 && !l->under_way) TRY(read_images(l));
+    *measured_ns = 0;
+    if (!l->has_images) TRY(read_images(l));
+    l->has_images = true;
     do {
         const vkt_run run = next_run(l);
         TRY(vkt_step_budget(l->step, &run, NULL, &budget_ns, &progress));
-        l->under_way = progress.slice != 0;
-        *measured_ns = progress.measured_ns;
+        if (progress.measured_frames != l->measured_frames) *measured_ns = progress.measured_ns;
+        l->measured_frames = progress.measured_frames;
         if (progress.completed) end_step(l);
     } while (progress.completed && l->in_round != 0);
+    l->has_images = !progress.completed || l->in_round != 0;
     return VKT_OK;
 }
 

@@ -34,9 +34,10 @@ typedef struct learner {
     learn_graph train, infer;
     vkt_store *store;
     vkt_program *step, *answer;
-    uint64_t steps;    /* number of steps that were submitted completely */
-    uint32_t in_round; /* number of steps of the round that were submitted completely */
-    bool under_way;    /* a part of a step was submitted */
+    uint64_t steps;           /* number of steps that were submitted completely */
+    uint32_t in_round;        /* number of steps of the round that were submitted completely */
+    bool has_images;          /* the arrays have the images of the round in progress */
+    uint64_t measured_frames; /* vkt_step_progress.measured_frames of the last call */
 } learner;
 
 /* Creates all objects of a learner. Destroy it in any case, before the context. */
@@ -50,7 +51,7 @@ vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[NRC_LEVELS],
 /* Submits a whole round: copies the images, then trains LEARN_STEPS steps on them. */
 vkt_result learn_round(learner *l);
 /* Submits as many slices of rounds as fit into the budget, and at most the rest of one round. *measured_ns is the
- * measured time of the slices of an earlier frame; 0: none is known. */
+ * measured time of the slices of an earlier frame; 0: no new one has arrived. */
 vkt_result learn_slices(learner *l, uint64_t budget_ns, uint64_t *measured_ns);
 /* Computes the light of all pixels with the published parameters, and writes it to the image NRC_INFERRED. */
 vkt_result learn_infer(learner *l);

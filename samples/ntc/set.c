@@ -61,7 +61,10 @@ size_t ntc_latents(const ntc_grid *g)
 uint64_t ntc_bytes(const ntc_set *s)
 {
     uint64_t n = FIXED + (uint64_t)s->n_textures * TEXTURE + (uint64_t)s->n_grids * GRID + 2 * ntc_weights(s);
-    for (uint32_t i = 0; i < s->n_grids; i++) n += (ntc_latents(&s->grids[i]) * s->grids[i].bits + 7) / 8;
+    for (uint32_t i = 0; i < s->n_grids; i++) {
+        const ntc_grid *g = &s->grids[i];
+        n += ((uint64_t)g->features * g->height * g->width * g->bits + 7) / 8;
+    }
     return n;
 }
 
@@ -91,6 +94,15 @@ static const char *fault_of(const ntc_set *s)
     return NULL;
 }
 
+static void set_grid_sizes(ntc_set *s)
+{
+    for (uint32_t i = 0; i < s->n_grids; i++) {
+        ntc_grid *g = &s->grids[i];
+        g->height = (s->height + g->scale - 1) / g->scale;
+        g->width = (s->width + g->scale - 1) / g->scale;
+    }
+}
+
 vkt_result ntc_allocate(ntc_set *s)
 {
     const char *fault = fault_of(s);
@@ -98,10 +110,9 @@ vkt_result ntc_allocate(ntc_set *s)
         complain("%s", fault);
         return VKT_E_ARG;
     }
+    set_grid_sizes(s);
     for (uint32_t i = 0; i < s->n_grids; i++) {
         ntc_grid *g = &s->grids[i];
-        g->height = (s->height + g->scale - 1) / g->scale;
-        g->width = (s->width + g->scale - 1) / g->scale;
         g->levels = calloc(ntc_latents(g), sizeof *g->levels);
         if (!g->levels) return VKT_E_NOMEM;
     }
@@ -270,8 +281,9 @@ static vkt_result parse(const char *path, uint8_t *bytes, size_t n, ntc_set *s)
     if (crc != crc32_of(bytes + HEAD, n - HEAD)) return damaged(path, "the checksum is wrong");
     const char *fault = parse_head(&c, n, s);
     if (fault) return damaged(path, fault);
-    TRY(ntc_allocate(s));
+    set_grid_sizes(s);
     if (ntc_bytes(s) != n) return damaged(path, "the file does not have the size of its contents");
+    TRY(ntc_allocate(s));
     for (size_t i = 0; i < ntc_weights(s); i++) s->weights[i] = half_value((uint16_t)get(&c, 2));
     for (uint32_t i = 0; i < s->n_grids; i++) get_latents(&c, &s->grids[i]);
     for (size_t i = 0; i < ntc_weights(s); i++)
@@ -284,8 +296,9 @@ vkt_result ntc_read(const char *path, ntc_set *s)
     *s = (ntc_set){ 0 };
     FILE *f = fopen(path, "rb");
     if (!f) {
-        complain("%s: %s", path, strerror(errno));
-        return errno == ENOENT ? VKT_E_NOT_FOUND : VKT_E_IO;
+        const int why = errno;
+        complain("%s: %s", path, strerror(why));
+        return why == ENOENT ? VKT_E_NOT_FOUND : VKT_E_IO;
     }
     size_t n = 0, room = 1 << 16;
     uint8_t *bytes = malloc(room);
