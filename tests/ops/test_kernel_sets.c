@@ -26,8 +26,8 @@ static void read_set(const char *list, bool built[VKT_K_END])
     }
 }
 
-/* Lowers g. `built`: the kernels of the library; NULL: all. */
-static vkt_result lower(const vkt_graph *g, vkt_device_class cls, const bool *built)
+/* Lowers g. `built`: the kernels of the library; NULL: all. `off`: variants that the user has switched off. */
+static vkt_result lower_without(const vkt_graph *g, vkt_device_class cls, const bool *built, uint64_t off)
 {
     const vkt_limits lim = { .traits = &vkt_class_traits[cls],
                              .subgroup_size = cls == VKT_CLASS_CPU ? 8 : 32,
@@ -37,11 +37,17 @@ static vkt_result lower(const vkt_graph *g, vkt_device_class cls, const bool *bu
                              .shared_bytes = 49152,
                              .max_storage_range_bytes = 1u << 27,
                              .max_texel_elements = 1u << 27,
+                             .choices.off = off,
                              .built = built };
     vkt_emit e;
     const vkt_result r = vkt_lower(g, &lim, NULL, (vkt_storage){ .precision = VKT_PRECISION_F32 }, &e);
     if (r == VKT_OK) vkt_lower_free(&e);
     return r;
+}
+
+static vkt_result lower(const vkt_graph *g, vkt_device_class cls, const bool *built)
+{
+    return lower_without(g, cls, built, 0);
 }
 
 static const char *set_of(const char *name)
@@ -90,6 +96,9 @@ static void another_variant_is_used(void **state)
     built[VKT_K_WINOGRAD_WEIGHTS] = false; /* the best one for this size on a CPU: test_choose.c */
     built[VKT_K_CONV2D_SPAN] = built[VKT_K_FFT_ROWS] = false;
     assert_int_equal(lower(g, VKT_CLASS_CPU, built), VKT_OK);
+    /* All variants but one are switched off, and that one may not be built: then another one is used all the same. */
+    for (uint32_t v = 0; v < VKT_V_COUNT; v++)
+        assert_int_equal(lower_without(g, VKT_CLASS_CPU, built, ~((uint64_t)1 << v)), VKT_OK);
     for (size_t k = 0; k < VKT_K_END; k++) built[k] = false;
     vkt_test_expect_errors(true);
     assert_int_equal(lower(g, VKT_CLASS_CPU, built), VKT_E_UNSUPPORTED);
