@@ -13,7 +13,7 @@ typedef struct rig {
     double load;      /* factor of the kernels' times */
     uint32_t step;    /* runs submitted so far */
     uint32_t late;    /* slice before which the host waited for HOST_NS; 0: none */
-    uint64_t true_ns; /* made-up time of what the last frame submitted */
+    uint64_t true_ns; /* time on the simulated device of the slices of the last frame, with a WAKE_NS for each */
 } rig;
 
 static void rig_make(rig *r)
