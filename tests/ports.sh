@@ -59,8 +59,8 @@ own_apt() { # own_apt ARCHITECTURE ARGUMENT...: apt-get with lists of its own, s
         >>"$dir/apt.log" 2>&1
 }
 
-# provide_source NAME CMAKE-OPTION...: builds a library for Windows from Debian's source, which Debian does not package, into
-# $dir/NAME.
+# provide_source NAME CMAKE-OPTION...: builds a library for Windows into $dir/NAME, from Debian's source package. Debian has no
+# package of this library for Windows.
 provide_source() {
     name=$1
     shift

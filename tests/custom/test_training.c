@@ -33,7 +33,7 @@ static void a_run_with_an_own_relu_has_the_same_bits(void **state)
     rig_same(trainers[0], trainers[1], VKT_PART_MOMENT2);
 }
 
-/* A checkpoint has the hash of the shaders: another shader does not go on from it. */
+/* A checkpoint has the hash of the shaders: a run with another shader cannot resume it. */
 static vkt_tensor with_wave(vkt_builder *b, vkt_tensor x, void *gradient)
 {
     vkt_graph *g = vkt_builder_graph(b);

@@ -227,8 +227,8 @@ static void *first_epoch(const rig *r, bool stream, size_t *n)
     return bytes;
 }
 
-/* Returns the number of allocations of an undisturbed run on a new context. Its files are renamed: they are the
- * expected ones. */
+/* Returns the number of allocations of an undisturbed run on a new context. Renames the files of this run, so that the
+ * files of later runs can be compared with them. */
 static unsigned undisturbed(const rig *r, bool stream)
 {
     lifetime l = { 0 };

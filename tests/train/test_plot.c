@@ -27,7 +27,8 @@ static void the_best_epoch_follows_what_was_measured(void **state)
     vkt_epoch_record r[3] = { { 1, 3, NAN, 1, NAN, 0, 0 }, { 2, 2, NAN, .5, NAN, 0, 0 }, { 3, 1, NAN, .7, NAN, 0, 0 } };
     assert_int_equal(vkt_history_best(r, 3), 1); /* by val_loss */
     for (int i = 0; i < 3; i++) r[i].val_loss = i ? NAN : INFINITY;
-    assert_int_equal(vkt_history_best(r, 3), 3); /* the validation losses are not finite, and so no epoch is */
+    assert_int_equal(vkt_history_best(r, 3),
+                     3); /* 3, the number of epochs: none is the best, as no val_loss is finite */
     for (int i = 0; i < 3; i++) r[i].val_loss = NAN;
     assert_int_equal(vkt_history_best(r, 3), 2); /* by train_loss */
     for (int i = 0; i < 3; i++) r[i].train_loss = NAN;

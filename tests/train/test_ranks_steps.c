@@ -61,9 +61,9 @@ static uint32_t last_writer(const vkt_trainer *t, uint64_t first, uint64_t end, 
     return last;
 }
 
-/* Checks each bucket that has gradients. Its section ends with the sum of the bucket. Two stages come before that: the
- * one of the bucket's last gradient, and the one of the sum of the bucket before. The section must end at most one
- * stage behind the later one of these. So no stage of other gradients comes between. */
+/* Checks each bucket that has gradients. The section of a bucket ends with its sum. The sum needs the last gradient of
+ * the bucket, and follows the sum of the bucket before. Both are in earlier stages. The section must end at most one
+ * stage after the later of these two stages, so that no stage of other gradients is in between. */
 static void check_overlap(const vkt_trainer *t)
 {
     const vkt_exchange *x = &t->shards.x;
