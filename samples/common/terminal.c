@@ -35,7 +35,7 @@ bool terminal_unicode(void)
 
 /* ---- line breaks ---- */
 
-/* Returns the columns of n bytes of UTF-8. It counts every byte that does not continue a character. */
+/* Returns the columns of n bytes of UTF-8: the number of bytes that do not continue a character. */
 static uint32_t width_of(const char *s, size_t n)
 {
     uint32_t columns = 0;

@@ -5,7 +5,10 @@
 
 #include "vktrain/audit.h"
 
-enum { ROWS = 37, COLUMNS = 27 }; /* no multiple of 4 numbers: a driver may drop writes behind the last 16 bytes of x */
+enum {
+    ROWS = 37,
+    COLUMNS = 27
+}; /* not a multiple of 4: drivers may drop writes behind the last 16 bytes of a binding */
 
 /* The entry of the custom op. In this test, each audit has one such entry. */
 static struct {

@@ -47,7 +47,7 @@ static void rig_make(rig *r)
 }
 
 /* Checks all elements of both arrays: element k of array i must be want[i] + slope[i] * k. Each slope is 1 at first. A
- * run of y = 2 x + 1 doubles the slope. */
+ * run of y = 2 x + 1 gives y twice the slope of x. */
 static void rig_check(rig *r, const double slope[2])
 {
     float got[N];

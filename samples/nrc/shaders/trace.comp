@@ -19,7 +19,8 @@ layout(push_constant) uniform At {
 } at;
 
 const uint BOUNCES = 6;
-const float PI = 3.14159265359, AWAY = 1e-4; // AWAY: distance from a surface at which its paths start, so that they do not hit the same surface again
+// AWAY: distance from a surface at which its paths start, so that they do not hit the same surface again.
+const float PI = 3.14159265359, AWAY = 1e-4;
 
 uint state; // of the random number generator
 
