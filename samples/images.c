@@ -1,7 +1,7 @@
 /* images.c - vkt-images: trains a small convolutional network to classify photographs on a Vulkan device.
  *
  * Network, initial weights, optimizer, schedule and augmentation are those of a PyTorch program for Caltech-101, which
- * is not part of this project. tests/golden/make_images_golden.py has its network and its steps. */
+ * is not part of this project. tests/golden/make_images_golden.py has the same network. */
 #include <stdlib.h>
 
 #include "common/classes.h"

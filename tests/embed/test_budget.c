@@ -259,8 +259,8 @@ static void slices_grow_again_after_a_load(void **state)
     r.load = 1;
     for (int i = 0; i < 80; i++) after = frame(&r, budget_ns).slices;
     assert_true(loaded > 4 * before);
-    assert_true(after <=
-                3 * before); /* a step takes two grains (record/slices.c) and a little, so six slices may stay */
+    /* A step takes a little more than two grains (record/slices.c), so up to six slices may stay. */
+    assert_true(after <= 3 * before);
     rig_free(&r);
 }
 

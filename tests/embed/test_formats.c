@@ -163,7 +163,8 @@ static bool has(app *a, const format *f, VkFormatFeatureFlags want)
     return (p.formatProperties.optimalTilingFeatures & want) == want;
 }
 
-/* Fills the pixels. A channel of at most 16 bits has all of its values. Of 32 bits, the special values come first. */
+/* Fills the pixels. A channel of at most 16 bits has all of its values. In a channel of 32 bits, the special values
+ * come first. */
 static void fill(const format *f, uint8_t *bytes)
 {
     static const uint32_t special[] = { 0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 1,

@@ -84,7 +84,7 @@ enum { WHITE = 0xffffff, TRAIN = 0x0072b2, VAL = 0xd55e00 };
 
 typedef struct ink {
     unsigned train[2], val[2]; /* number of pixels in the colour of a series, below the legends: left and right panel */
-    unsigned border;           /* number of pixels that are not white near the edge of the page, which must be empty */
+    unsigned border;           /* number of pixels near the edge of the page that are not white; must be 0 */
 } ink;
 
 static ink look_at(const char *path)
@@ -178,7 +178,7 @@ static void both_formats_are_what_their_names_say(void **state)
         if (i >= 2) assert_non_null(strstr(first, "</svg>"));
         assert_int_equal(vkt_history_plot(&h, run, VKT_COUNT(run), "x < y & z", path), VKT_OK);
         assert_int_equal(vkt_file_read(&h, path, 1 << 22, &second, &n2), VKT_OK);
-        assert_int_equal(n, n2); /* SVG has numbers of surfaces, so the bytes may differ */
+        assert_int_equal(n, n2); /* cairo numbers surfaces in an SVG, so bytes may differ */
         vkt_free(&h, first);
         vkt_free(&h, second);
     }

@@ -431,7 +431,7 @@ static void attached_texts_are_in_every_file(void **state)
     vkt_trainer *again = rig_trainer(r, &p); /* has no texts, and can still read both files */
     assert_int_equal(vkt_trainer_resume(again, checkpoint), VKT_OK);
     assert_int_equal(vkt_trainer_load(again, weights), VKT_OK);
-    vkt_trainer *third = rig_trainer(r, &p); /* continues with the texts of the file, if it has no texts of its own */
+    vkt_trainer *third = rig_trainer(r, &p); /* gets only the text n19 below; takes the other texts from the file */
     assert_int_equal(vkt_trainer_attach(third, "n19", "new"), VKT_OK);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_trainer_resume(third, checkpoint), VKT_E_STATE);
