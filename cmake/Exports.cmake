@@ -2,14 +2,14 @@
 # functions need.
 set(VKT_EXPORTS "" CACHE STRING "a list of public functions ('*': any text): the shared library has only these. Empty: all functions")
 
-# With one of the two lists, every function is in a section of its own, so that a linker can leave it out: here, or with
-# --gc-sections in a program that links the static library.
+# With VKT_KERNELS or VKT_EXPORTS, every function is in a section of its own. So a linker can leave out functions: for the
+# shared library in vkt_limit_exports, for the static library in a program that is linked with --gc-sections.
 set(VKT_SECTIONS)
 if(VKT_KERNELS OR VKT_EXPORTS)
   set(VKT_SECTIONS -ffunction-sections -fdata-sections)
 endif()
 
-# vkt_limit_exports(target): applies both lists to the shared library.
+# vkt_limit_exports(target): for a shared library, exports only VKT_EXPORTS and leaves out unused functions.
 function(vkt_limit_exports target)
   get_target_property(type ${target} TYPE)
   if(NOT VKT_SECTIONS OR NOT type STREQUAL "SHARED_LIBRARY")

@@ -20,7 +20,8 @@ vkt_set(update GRAD_NORM CLIP_NORM ACCUMULATE)
 vkt_set(texture TEXTURE_*)
 vkt_set(half LOSS_SCALE OVERFLOW GEMM_SUM*) # programs of float16 and bfloat16
 
-# Ops, each with its gradient. A linear layer in a library without convolutions has its rows in VKT_ROWS.
+# Ops, each with its gradient. In a library without convolutions, the inputs of linear
+# layers have the layout VKT_ROWS.
 vkt_set(matmul GEMM_PACK GEMM_TILE GEMM_SHARED REDUCE REDUCE4 relayout)
 vkt_set(linear matmul reduce)
 vkt_set(conv2d CONV2D_TILE CONV2D_TILE_ADD CONV2D_SPAN CONV2D_DIRECT CONV2D_MAX_POOL CONV2D_DIRECT_SHARED*

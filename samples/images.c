@@ -1,7 +1,7 @@
 /* images.c - vkt-images: trains a small convolutional network to classify photographs on a Vulkan device.
  *
- * Network, initial weights, optimizer, schedule and augmentation are the same as in a PyTorch program for Caltech-101.
- */
+ * Network, initial weights, optimizer, schedule and augmentation are those of a PyTorch program for Caltech-101, which
+ * is not part of this project. tests/golden/make_images_golden.py has the same network. */
 #include <stdlib.h>
 
 #include "common/classes.h"
@@ -18,7 +18,8 @@ enum {
     SHOWN = 8
 };
 
-/* Mean and standard deviation of red, green and blue (0 to 1) in Caltech-101 at 32 x 32, from the PyTorch program. */
+/* Mean and standard deviation of red, green and blue (0 to 1) in Caltech-101 at 32 x 32, from that PyTorch program.
+ */
 static const double mean[3] = { 0.4948052, 0.48568845, 0.44682974 },
                     deviation[3] = { 0.24580306, 0.24236229, 0.2603115 };
 

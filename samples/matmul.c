@@ -122,8 +122,8 @@ static uint32_t tiles_of(uint32_t whole, uint32_t part)
     return (whole + part - 1) / part;
 }
 
-/* Generates B, then A: numbers uniform in [0,1), row by row. They do not depend on the tile. The sum of a row of B is
- * exact: its terms are multiples of 2^-24, and a double can hold the sum of 2^29 such terms. Returns false, with a
+/* Generates B, then A: numbers uniform in [0,1), row by row. The numbers do not depend on the tile. The sum of a row of
+ * B is exact: its terms are multiples of 2^-24, and a double can hold the sum of 2^29 such terms. Returns false, with a
  * message, if there is no memory. */
 static bool draw_operands(const product *p, const tile *t, uint64_t seed, operands *o)
 {
@@ -203,9 +203,9 @@ static vkt_result run_tiles(const product *p, const tile *t, operands *o, outcom
 }
 
 /* Compares the sums. For any order of the additions, each term of a row's sum passes at most k + n roundings. Each
- * rounding has a relative error of 2^-24 at most, up as often as down, and all terms are positive. So the relative
- * error of the sum grows like sqrt(k + n) 2^-24 (Higham & Mary, "A new approach to probabilistic rounding error
- * analysis", 2019). The engine adds in trees and stays far below that. */
+ * rounding has a relative error of 2^-24 at most. It goes up as often as down, and all terms are positive. So the
+ * relative error of the sum grows like sqrt(k + n) 2^-24 (Higham & Mary, "A new approach to probabilistic rounding
+ * error analysis", 2019). The engine adds in trees and stays far below that. */
 static void check(const product *p, const operands *o, outcome *out)
 {
     out->allowed = sqrt((double)p->k + p->n) * 0x1p-24;

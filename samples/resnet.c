@@ -230,7 +230,7 @@ static vkt_result begin_pretrained(start *from, const vkt_trainer_params *params
     vkt_trainer_params p = *params;
     p.model.user = &frozen;
     p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_CONSTANT };
-    session bare = *s; /* it has no --load, --resume and --find-lr, because load() loads the weights */
+    session bare = *s; /* a copy without --load, --resume and --find-lr, because load() loads the weights */
     bare.o.load = bare.o.resume = bare.o.find_lr = NULL;
     vkt_trainer *t = NULL;
     vkt_result r = session_trainer(&bare, &p, &t);

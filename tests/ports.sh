@@ -5,7 +5,7 @@
 # each, if a Vulkan driver is there. Leaves the packages in DIR (BUILD/ports without it): vktrain-<version>-windows-x86_64.zip
 # and vktrain-<version>-linux-aarch64.tar.gz. BUILD is a finished build of this tree, whose SPIR-V is embedded.
 #
-# Installs the cross compilers, wine and qemu-user, if this may be done (Debian). Unpacks the rest in DIR, without installing it:
+# Installs the cross compilers, wine and qemu-user, if it can (Debian; root or sudo). Unpacks the rest in DIR, without installing it:
 # cmocka and jansson for Windows, libraries and lavapipe for ARM. What cannot be had is skipped, with a reason. The last line is "N passed, N
 # failed, N skipped"; the status is 0 only if nothing failed.
 set -u
@@ -59,8 +59,8 @@ own_apt() { # own_apt ARCHITECTURE ARGUMENT...: apt-get with lists of its own, s
         >>"$dir/apt.log" 2>&1
 }
 
-# provide_source NAME CMAKE-OPTION...: builds a library for Windows from Debian's source, which Debian does not package, into
-# $dir/NAME.
+# provide_source NAME CMAKE-OPTION...: builds a library for Windows into $dir/NAME, from Debian's source package. Debian has no
+# package of this library for Windows.
 provide_source() {
     name=$1
     shift

@@ -1,9 +1,9 @@
 /* data/loader.h - makes batches of a data set by worker threads, in memory of the caller.
  *
  * The caller owns a ring of S slots, each with space for one batch. Batch i of an epoch is written to slot i % S as
- * soon as that slot is free. So the workers are up to S batches ahead. Each worker claims a few samples at a time from
- * the oldest unfinished batch, so all workers help with the batch that is needed next. The content of each batch,
- * the order of batches and the errors do not depend on the number of workers.
+ * soon as that slot is free. So the workers are up to S batches ahead. Workers claim a few samples at a time, in order.
+ * So all workers help with the batch that is needed next, and go on to the following batch when all of its samples are
+ * claimed. The content of each batch, the order of batches and the errors do not depend on the number of workers.
  *
  *     vkt_loader_start_epoch(l, order, n, pass);
  *     for (;;) {

@@ -90,8 +90,8 @@ vkt_result bench_measure(const bench_job *job, bench_stat *gpu, bench_stat *wall
 
 /* ---- back to back ---- */
 
-/* Submits `runs` runs and waits until the device is idle. *loop_ns is the time of all that. *host_ns is the host's time
- * in the calls that submit, without their waits. */
+/* Submits `runs` runs and waits until the device is idle. *loop_ns is the time from the first submission to the end of
+ * the wait. *host_ns is the host's time in the calls that submit, without the waits inside these calls. */
 static vkt_result loop_group(const bench_job *job, uint32_t runs, uint64_t *loop_ns, uint64_t *host_ns)
 {
     vkt_ctx *ctx = job->programs[0]->ctx;

@@ -228,7 +228,7 @@ static vkt_result run_phases(bench *b, const vkt_op *op, const vkt_case *c, vkt_
     return status;
 }
 
-/* Returns whether the filter accepts the result without a variant, or with one or two variants. */
+/* Returns whether the filter accepts the result's name with no variant, with any one variant, or with any two. */
 static bool accepts(const bench *b, bench_result *r)
 {
     char name[320];

@@ -9,7 +9,7 @@
 #define WIDTH 1120.0
 #define HEIGHT 640.0
 #define LEFT 92.0
-#define RIGHT 890.0 /* the legend is to the right of it */
+#define RIGHT 890.0 /* right edge of the chart; the legend is to the right of this edge */
 #define TOP 116.0
 #define BOTTOM 570.0
 #define TEXT_SIZE 13.0
@@ -84,7 +84,7 @@ static void draw_roof(cairo_t *cr, const chart *c)
     vkt_figure_line(cr, rx, ry, RIGHT, ry, 2, vkt_ink);
 }
 
-/* Draws a point. `series` is the index of its op among the ops with points. It selects color and form. */
+/* Draws a point. `series` is the index of its op among the ops with points, and selects the point's color and form. */
 static void draw_point(cairo_t *cr, double x, double y, size_t series, bool hollow)
 {
     const vkt_rgb color = vkt_series_color[series % VKT_SERIES_COLORS];

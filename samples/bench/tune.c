@@ -20,9 +20,9 @@ typedef struct choice {
     vkt_variant preferred;
     uint32_t nodes; /* number of nodes of that key in one step */
     char what[160];
-    double ns[VKT_V_COUNT];     /* sum over these nodes; 0: not timed */
-    vkt_tile tile[VKT_V_COUNT]; /* the tile of that time; all 0: the device's own tile, or no tile */
-    double now;                 /* the sum of the step that is being measured, with the variant and the tile below */
+    double ns[VKT_V_COUNT];     /* by variant: the sum of the times of these nodes; 0: not timed */
+    vkt_tile tile[VKT_V_COUNT]; /* the tile that gave ns[]; all 0: the device's own tile, or no tile */
+    double now;                 /* the same sum in the step that is being measured, which uses `variant` and `used` */
     vkt_variant variant;
     vkt_tile used;
 } choice;
@@ -156,7 +156,7 @@ static vkt_variant best_of(const choice *c)
 static void print_choice(const choice *c)
 {
     char a[16];
-    if ((c->usable & (c->usable - 1)) == 0) return; /* there was no choice */
+    if ((c->usable & (c->usable - 1)) == 0) return; /* only one variant is usable */
     printf("%ux %s\n   ", c->nodes, c->what);
     for (int v = 0; v < VKT_V_COUNT; v++)
         if (c->ns[v] > 0) {

@@ -117,7 +117,7 @@ void print_images(FILE *out, const text_image *images, uint32_t n)
 enum { SHOWN = 5, SEARCHED = 1000 };
 
 /* Loads channel 0 of sample `row` as numbers; zeros if the sample cannot be fetched. The caption names the sample's
- * class, and the class `guess` if that is wrong. `raw` has room for the sample as it is stored. */
+ * class, and also the class `guess` if the two differ. `raw` has room for the sample as it is stored. */
 static void load_image(const vkt_dataset *d, uint32_t row, uint32_t guess, void *raw, float *pixels, text_image *out)
 {
     uint32_t chw[3];

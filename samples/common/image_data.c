@@ -48,7 +48,7 @@ static vkt_result part(image_data *d)
     return r;
 }
 
-/* State of hold(). It holds back errors of open_classes. It is static: later, the data set calls hold(), too. */
+/* State of hold(). It holds back errors of open_classes. It is static, because the data set calls hold() later, too. */
 static struct held {
     vkt_host to;
     bool holds;

@@ -338,7 +338,7 @@ static void check_predict(const train_options *o, struct argp_state *state)
                               "--profile and --confusion");
 }
 
-/* With --find-lr, refuses the options that it does not use. It writes only its figure. */
+/* With --find-lr, refuses --resume, --predict and all other output files: the test writes only its figure. */
 static void check_find_lr(const train_options *o, struct argp_state *state)
 {
     const char *const others[] = { o->run,     o->checkpoint, o->resume,  o->save,     o->json,

@@ -29,7 +29,7 @@ typedef struct train_options {
     uint32_t shards;       /* number of shards of a batch; 0: the library's default */
     uint64_t bucket_bytes; /* bytes of gradients in one exchange; 0: the library's default */
     vkt_wire messages;     /* the form of gradients between ranks */
-    const char *run;       /* a folder; in session_begin, a file that is not given gets a path in it */
+    const char *run;       /* a folder; session_begin gives output files without a path a path in this folder */
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;
@@ -54,7 +54,7 @@ typedef struct train_cli {
     const char *doc; /* the first paragraph of --help */
     train_scope scope;
     const char *data;        /* the help text of --data; NULL: the sample has no such option */
-    const char *arguments;   /* the sample has arguments, in train_options.files: their names for --help; NULL: none */
+    const char *arguments;   /* names of the arguments in --help; they go to train_options.files. NULL: no arguments */
     bool classes;            /* the data have classes: --class-weights, --label-smoothing, --confusion, --report */
     const char *predict;     /* the help text of --predict; NULL: the sample has no such option */
     const struct argp *more; /* more options; their parser gets `input`. NULL: none. Their keys begin at 512 */

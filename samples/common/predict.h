@@ -40,7 +40,7 @@ vkt_result predict_files(session *s, const predict_kind *kind, const vkt_card *c
 vkt_result predict_add(predict_list *list, const void *row, const char *note);
 vkt_result predict_fail(predict_list *list, vkt_result why, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-const vkt_host *predict_host(const predict_list *list); /* an error that it logs becomes the file's error */
+const vkt_host *predict_host(const predict_list *list); /* an error logged to this host becomes the file's error */
 /* Reads the whole file, or standard input for "-". The caller frees *bytes. A NUL follows its *n bytes. VKT_E_IO, also
  * for more than 512 MiB. */
 vkt_result predict_bytes(predict_list *list, const char *path, char **bytes, size_t *n);

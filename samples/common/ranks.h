@@ -25,8 +25,8 @@ const char *ranks_device(const ranks *r, const train_options *o, char room[256])
 vkt_result ranks_open(ranks *r, const train_options *o, const vkt_host *host);
 /* Sets dist, more_devices and n_more_devices of *p. *r must outlive the trainer. */
 void ranks_set(const ranks *r, const train_options *o, vkt_trainer_params *p);
-/* Returns the number of samples of a step on all ranks together. It is the batch. With shards, it is the batch times
- * --micro-batches. */
+/* Returns the number of samples of a step on all ranks together. With shards, this is the batch times --micro-batches;
+ * without shards, it is the batch. */
 uint32_t ranks_step_rows(const ranks *r, const train_options *o);
 /* Returns whether this process prints and writes the results: it is rank 0, or there is no --mpi. */
 bool ranks_is_first(const ranks *r);

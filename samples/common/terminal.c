@@ -35,7 +35,7 @@ bool terminal_unicode(void)
 
 /* ---- line breaks ---- */
 
-/* Returns the columns of n bytes of UTF-8. It counts every byte that does not continue a character. */
+/* Returns the columns of n bytes of UTF-8: the number of bytes that do not continue a character. */
 static uint32_t width_of(const char *s, size_t n)
 {
     uint32_t columns = 0;
@@ -70,7 +70,7 @@ static void print_narrow(FILE *out, const char *line, size_t n, uint32_t room)
         uint32_t before = !first && gap > 2 ? 2 : (uint32_t)gap;
         const bool label = gap > 1 && column < LABEL && column + gap == LABEL; /* "data    digits: ..." */
         if (label) before = (uint32_t)gap;
-        if (label || gap < 2 || width_of(line + at, length) + INDENT > room) { /* break it between words */
+        if (label || gap < 2 || width_of(line + at, length) + INDENT > room) { /* break the field between words */
             const char *blank = memchr(line + at, ' ', n - at);
             length = blank ? (size_t)(blank - line) - at : n - at;
         }

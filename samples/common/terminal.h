@@ -12,8 +12,8 @@ uint32_t terminal_columns(FILE *out);
 /* Returns whether text may have characters beyond ASCII: the locale of the environment (LC_ALL, otherwise LC_CTYPE,
  * otherwise LANG) uses UTF-8. */
 bool terminal_unicode(void);
-/* Prints text. On a terminal, the gaps in a line that is too wide become narrower. If that is not enough, it is broken,
- * and the next line is indented. If `out` is not a terminal, the text is not changed. */
+/* Prints text. On a terminal, the gaps in a line that is too wide become narrower. If that is not enough, the line is
+ * broken, and the next line is indented. If `out` is not a terminal, the text is not changed. */
 void terminal_print(FILE *out, const char *text);
 /* Prints printf's arguments in the same way. Text after 1023 bytes is cut. */
 void terminal_printf(FILE *out, const char *format, ...);

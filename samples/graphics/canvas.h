@@ -1,4 +1,5 @@
-/* graphics/canvas.h - draws rectangles on an image, a window's or an own one, and copies the image to a PNG file. */
+/* graphics/canvas.h - draws rectangles on the image of a window or on another image, and copies the image to a PNG
+ * file. */
 #ifndef GRAPHICS_CANVAS_H
 #define GRAPHICS_CANVAS_H
 

@@ -9,7 +9,7 @@
 enum { DEVICE_MAX_EXTENSIONS = 8 };
 
 typedef struct device_params {
-    const char *program;                   /* its name, for the driver */
+    const char *program;                   /* name of the program, for the driver */
     const char *name;                      /* the value of --device; NULL: the best one */
     const char *const *surface_extensions; /* instance extensions for a window; NULL: no window */
     uint32_t n_surface_extensions;

@@ -9,7 +9,7 @@ typedef struct nrc_options {
     uint32_t headless;      /* number of frames of a run without a screen; 0: run in a window */
     uint32_t frames;        /* number of frames after which the window closes; 0: no limit */
     uint32_t width, height; /* pixels of a view */
-    uint32_t reference;     /* samples of the reference, of a run without a screen */
+    uint32_t reference;     /* paths for each pixel of the reference, which a run without a screen computes */
     double budget_ms;       /* device time of training per frame */
     float lr;
     bool library; /* the window shows the library's inference at first, not the fragment shader's */

@@ -9,7 +9,7 @@
 #include "common/message.h"
 #include "vktrain/train.h"
 
-static const double averaging = 0.98; /* share of the old parameters in the published average, in each step */
+static const double averaging = 0.98; /* weight of the old average in the published average of the parameters */
 
 /* ---- the data ---- */
 

@@ -25,11 +25,11 @@ typedef struct renderer {
 vkt_result renderer_create(const gbuffer *p, const network_at *at, VkFormat format, renderer *r);
 void renderer_destroy(renderer *r); /* the device must be idle */
 
-/* Records one path for each pixel, and the barriers before and after it. `camera` is a number of a frame: it sets the
- * camera's place. `number` and `seed` set the random numbers. */
+/* Records one path for each pixel, and the barriers before and after these paths. The camera is where it is in frame
+ * number `camera`. `number` and `seed` set the random numbers. */
 void renderer_trace(const renderer *r, VkCommandBuffer cmd, uint64_t camera, uint64_t number, uint64_t seed);
-/* Records `samples` paths for each pixel of the reference. It is one of `parts` parts, `part` is below `parts`: after
- * the last one the reference is complete. */
+/* Records part number `part` of the reference: `samples` paths for each pixel. `part` is below `parts`. After the last
+ * part the reference is complete. */
 void renderer_trace_reference(const renderer *r, VkCommandBuffer cmd, uint64_t camera, uint32_t samples, uint32_t part,
                               uint32_t parts);
 /* Records the drawing of a view, between canvas_begin and vkCmdEndRendering. */

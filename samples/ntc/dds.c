@@ -40,8 +40,8 @@ static double value_of(uint8_t upper, uint8_t lower, uint32_t code)
     return (upper + part * ((double)lower - upper)) / 255;
 }
 
-/* Encodes a block of 4 x 4 levels whose bounds are those of the block. Changes the levels to those that the block has.
- */
+/* Encodes 4 x 4 levels as a block. Its bounds are the largest and the smallest of these levels. Changes each level to
+ * the one that the block decodes to. */
 static void encode_block(uint16_t *levels[16], uint32_t steps, uint8_t out[BLOCK])
 {
     uint32_t least = steps, most = 0;
@@ -67,7 +67,7 @@ static void encode_block(uint16_t *levels[16], uint32_t steps, uint8_t out[BLOCK
         rounded[i] = (uint16_t)(steps * value_of(upper, lower, best) + 0.5);
     }
     for (int i = 0; i < 16; i++)
-        *levels[i] = rounded[i]; /* cells past the edge are those of the edge: the same number */
+        *levels[i] = rounded[i]; /* past the edge of the grid, several i have the same pointer and the same number */
     out[0] = upper;
     out[1] = lower;
     for (int i = 0; i < 6; i++) out[2 + i] = (uint8_t)(codes >> 8 * i);

@@ -4,7 +4,8 @@
 
 #include "ntc/set.h"
 
-/* Along one axis: the cells before and after the centre of a texel, and its distance from the first one. */
+/* Along one axis: the cells before and after the centre of a texel, and the distance of this centre from the first
+ * cell, in cells. */
 typedef struct between {
     uint32_t first, second;
     float fraction;
@@ -41,7 +42,7 @@ static void read_inputs(const ntc_set *s, uint32_t x, uint32_t y, float *in)
         }
     }
     const uint32_t scale = ntc_place_scale(s);
-    const between v = find(y, scale, s->height), u = find(x, scale, s->width); /* only the fractions count */
+    const between v = find(y, scale, s->height), u = find(x, scale, s->width); /* only the fractions are used */
     in[0] = 2 * u.fraction - 1;
     in[1] = 2 * v.fraction - 1;
     in[2] = in[0] * in[1];

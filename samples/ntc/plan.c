@@ -6,10 +6,10 @@
 
 #include "common/message.h"
 
-/* A way to spend the bits: the fine grid has the largest number of features that fits, the coarse one a share of that.
- */
+/* A way to divide the bits between two grids. The fine grid has the largest number of features that fits. The number of
+ * features of the coarse grid is coarse_share times that. */
 typedef struct profile {
-    double most; /* of bits for each pixel and channel */
+    double most; /* the profile is for at most this number of bits for each pixel and channel */
     ntc_grid fine, coarse;
     double coarse_share; /* features of the coarse grid for each feature of the fine grid */
 } profile;
@@ -55,7 +55,7 @@ vkt_result plan_grids(ntc_set *s, double bppc)
         return VKT_E_ARG;
     }
     set_features(s, p, fine);
-    while (s->n_grids == 2) { /* spends the rest on the coarse grid */
+    while (s->n_grids == 2) { /* gives the bits that are left to the coarse grid */
         s->grids[1].features++;
         if (ntc_inputs(s) <= NTC_MAX_INPUTS && plan_bppc(s) <= bppc) continue;
         s->grids[1].features--;

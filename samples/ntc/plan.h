@@ -7,7 +7,7 @@
 /* Sets the grids and the hidden width of a set whose textures are known, so that the file has at most `bppc` bits for
  * each pixel and channel. VKT_E_ARG, with a message: the network alone is larger. */
 vkt_result plan_grids(ntc_set *s, double bppc);
-/* Reads grids from a text: SCALE:FEATURES:BITS, with ":corners" for the four cells, and commas between grids.
+/* Reads grids from a text: SCALE:FEATURES:BITS, with ":corners" for ntc_grid.corners, and commas between grids.
  * VKT_E_ARG, with a message. */
 vkt_result plan_parse(ntc_set *s, const char *text);
 /* Returns the bits of the file for each pixel and channel. */

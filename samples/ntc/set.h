@@ -42,8 +42,8 @@ typedef struct ntc_layer {
 } ntc_layer;
 
 uint32_t ntc_inputs(const ntc_set *s); /* returns the number of inputs of the network */
-/* Returns the texels of the cell for whose inside the network gets the position: those of the coarsest grid with
- * corners, or of the first grid. */
+/* Returns `scale` of the grid in whose cells the network gets the position of a texel. This is the coarsest grid with
+ * corners, or the first grid if no grid has corners. */
 uint32_t ntc_place_scale(const ntc_set *s);
 ntc_layer ntc_layer_of(const ntc_set *s, uint32_t i);
 size_t ntc_weights(const ntc_set *s); /* returns the number of weights and biases */
@@ -59,7 +59,7 @@ void ntc_free(ntc_set *s);
 float ntc_half(float x);
 
 vkt_result ntc_write(const ntc_set *s, const char *path);
-/* Reads a file. VKT_E_NOT_FOUND, VKT_E_IO; VKT_E_FORMAT: it is no such file, or it is damaged; all with a message. Free
+/* Reads a file. VKT_E_NOT_FOUND, VKT_E_IO; VKT_E_FORMAT: it has another format, or is damaged; all with a message. Free
  * the set in any case. */
 vkt_result ntc_read(const char *path, ntc_set *s);
 

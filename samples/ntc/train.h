@@ -13,7 +13,7 @@ enum { NTC_PHASES = 2 }; /* noise, then rounding */
 
 typedef struct ntc_params {
     uint64_t seed;
-    uint64_t steps;   /* of the whole training */
+    uint64_t steps;   /* number of steps of the whole training */
     double rounded;   /* share of the steps with rounded latents */
     uint32_t tile[2]; /* rows and columns of a tile; the columns are a multiple of 4 */
     float lr;         /* learning rate of the latents at the first step */
@@ -36,9 +36,9 @@ typedef struct ntc_trainer {
     vkt_program *programs[NTC_PHASES];
     uint32_t *order; /* the tiles, shuffled */
     uint32_t tiles, columns;
-    uint64_t pass;  /* number + 1 of the pass over all tiles that `order` has; 0: none */
+    uint64_t pass;  /* `order` is that of pass number `pass` - 1 over all tiles; 0: of no pass yet */
     uint64_t step;  /* number of submitted steps */
-    uint64_t run;   /* number of the last run among those of its program */
+    uint64_t run;   /* number of the last run, counted within its program */
     bool under_way; /* a part of a step was submitted */
     bool has_run;   /* there was a run since the creation */
 } ntc_trainer;

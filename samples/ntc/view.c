@@ -28,7 +28,7 @@ typedef struct app {
     buffer uploaded; /* latents and weights of a file */
     gpu_image sheet; /* the image to draw on if there is no window */
     uint32_t texture;
-    double psnr; /* of the last measured step, or of the file: not a number if it is not known */
+    double psnr; /* in dB, of the last measured step or of the file; NaN: not known */
 } app;
 
 /* ---- from start to end ---- */
@@ -128,7 +128,8 @@ static void close_app(app *a)
 
 /* ---- drawing ---- */
 
-/* Records a barrier between the library's steps and the drawing. */
+/* Records the barrier before the drawing, which follows the library's steps (`before`), or the one after the drawing.
+ */
 static void barrier(const app *a, VkCommandBuffer cmd, bool before)
 {
     const VkPipelineStageFlags2 train = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_COPY_BIT,

@@ -5,9 +5,12 @@
 
 #include "vktrain/audit.h"
 
-enum { ROWS = 37, COLUMNS = 27 }; /* the last 16 bytes are not whole: drivers may drop what is written behind them */
+enum {
+    ROWS = 37,
+    COLUMNS = 27
+}; /* not a multiple of 4: drivers may drop writes behind the last 16 bytes of a binding */
 
-/* The entry of the custom op. An audit has one of these here. */
+/* The entry of the custom op. In this test, each audit has one such entry. */
 static struct {
     vkt_audit_entry e;
     char text[160], fault[240];

@@ -7,7 +7,7 @@
 #include "ops/custom.h"
 #include "record/record.h"
 
-/* The error of sin and cos in [-pi, pi] that Vulkan 1.3 allows, and |a x| is below 3 here. */
+/* Vulkan 1.3 allows this error of sin and cos for arguments in [-pi, pi]. Here |a x| is at most 3. */
 #define SINE 0x1p-11
 
 /* Computes y = x sin(a x) and its gradients for seeds `w`, and compares. a has `columns` numbers. */
@@ -217,7 +217,8 @@ static void the_batch_last_and_a_loop_over_the_elements(void **state)
     }
 }
 
-/* A sampler that reads the step state: other numbers in each step, the same ones for the same seed and step. */
+/* A sampler that reads the step state. Its numbers differ from step to step. The same seed and step give the same
+ * numbers. */
 static vkt_tensor draw(vkt_graph *g, vkt_tensor x, bool no_gradient)
 {
     const uint32_t n = (uint32_t)vkt_shape_elements(vkt_tensor_shape(g, x));

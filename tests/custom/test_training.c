@@ -20,7 +20,8 @@ static void a_run_with_an_own_relu_has_the_same_bits(void **state)
     rig *r = rig_of(state);
     vkt_trainer *trainers[2];
     static bool own[2] = { false, true };
-    assert_int_equal(setenv("VKT_NO_FUSE", "1", 1), 0); /* the library would compute its relu in other kernels */
+    /* Fusion would compute the library's relu in kernels of other ops. */
+    assert_int_equal(setenv("VKT_NO_FUSE", "1", 1), 0);
     for (int i = 0; i < 2; i++) {
         vkt_trainer_params p = rig_params(r);
         p.model = (vkt_model){ .forward = forward, .user = &own[i] };
@@ -33,7 +34,7 @@ static void a_run_with_an_own_relu_has_the_same_bits(void **state)
     rig_same(trainers[0], trainers[1], VKT_PART_MOMENT2);
 }
 
-/* A checkpoint has the hash of the shaders: another shader does not go on from it. */
+/* A checkpoint has the hash of the shaders: a run with another shader cannot resume it. */
 static vkt_tensor with_wave(vkt_builder *b, vkt_tensor x, void *gradient)
 {
     vkt_graph *g = vkt_builder_graph(b);

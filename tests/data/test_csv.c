@@ -138,8 +138,8 @@ static void what_was_written_is_read(void **state)
     }
 }
 
-/* Reads random special characters as CSV. VKT_OK and VKT_E_FORMAT are right, but no read may leave the text. The test
- * host and AddressSanitizer check that. */
+/* Reads random special characters as CSV. VKT_OK and VKT_E_FORMAT are right, but no read may be outside of the text.
+ * The test host and AddressSanitizer check that. */
 static void noise_does_no_harm(void **state)
 {
     (void)state;

@@ -197,8 +197,10 @@ static void malformed_exif_means_upright(void **state)
     for (int little = 0; little < 2; little++) {
         const size_t n = tiff_with(tiff, little, 3, 1, 6);
         assert_int_equal(vkt_exif_orientation(tiff, n), 6);
-        for (size_t length = 0; length < n - 4; length++) { /* the offset of the next IFD follows the last entry */
-            uint8_t *exact = test_malloc(length + 1);       /* so that a sanitizer sees a read far behind the end */
+        /* Truncates the header or an entry. The 4 bytes behind the last entry, the offset of the next IFD, are not
+         * read. */
+        for (size_t length = 0; length < n - 4; length++) {
+            uint8_t *exact = test_malloc(length + 1); /* so that a sanitizer sees a read far behind the end */
             memcpy(exact, tiff, length);
             assert_int_equal(vkt_exif_orientation(exact, length), 1);
             test_free(exact);

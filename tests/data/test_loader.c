@@ -358,7 +358,7 @@ static void wrong_calls_are_refused(void **state)
     assert_int_equal(vkt_loader_start_epoch(t->l, t->order, 200, t->pass), VKT_OK);
     assert_int_equal(vkt_loader_release(t->l, 0), VKT_E_STATE);
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
-    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_E_STATE); /* otherwise it would wait forever */
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_E_STATE); /* no slot is free: a wait would never end */
     vkt_test_error_contains("was not released");
     assert_int_equal(vkt_loader_release(t->l, 1), VKT_E_STATE);
     assert_int_equal(vkt_loader_release(t->l, 0), VKT_OK);

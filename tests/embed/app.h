@@ -148,7 +148,7 @@ typedef struct net {
 void net_make(net *n, vkt_ctx *ctx, vkt_array *x, vkt_array *t);
 void net_free(net *n);
 void net_data(float x[NET_ROWS * NET_IN], float t[NET_ROWS * NET_OUT]);
-vkt_run net_run(uint32_t step); /* its learning rate depends on `step` */
+vkt_run net_run(uint32_t step); /* returns a run whose learning rate depends on `step` */
 /* net_params writes all parameters of a net to `out`. net_expected writes those of a new net on this context, after
  * `steps` calls of vkt_program_run. */
 enum { NET_PARAMS = 16 * NET_IN + 16 + NET_OUT * 16 + NET_OUT };

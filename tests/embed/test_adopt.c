@@ -105,7 +105,7 @@ static void a_device_without_a_feature_is_refused(void **state)
     }
 }
 
-/* A device that was really made without the feature is refused before any use of the feature. */
+/* A device that was made without maintenance4 is refused before any use of this feature. */
 static void a_device_made_without_a_feature_is_refused(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Budgets that adapt: expected times follow the measured ones. The times of slices are made up, so nothing here depends
- * on the speed of the machine: before a frame reads times, the test writes its own over them. */
+/* Budgets that adapt: expected times follow the measured ones. The device is simulated: before a frame reads measured
+ * times, the test replaces them by computed ones. So nothing here depends on the speed of the machine. */
 #include "embed/app.h"
 
 #include "record/record.h"
@@ -13,7 +13,7 @@ typedef struct rig {
     double load;      /* factor of the kernels' times */
     uint32_t step;    /* runs submitted so far */
     uint32_t late;    /* slice before which the host waited for HOST_NS; 0: none */
-    uint64_t true_ns; /* made-up time of what the last frame submitted */
+    uint64_t true_ns; /* time on the simulated device of the slices of the last frame, with a WAKE_NS for each */
 } rig;
 
 static void rig_make(rig *r)
@@ -62,7 +62,8 @@ static uint64_t slice_ns(const rig *r, uint32_t i)
     return (uint64_t)(r->load * KERNEL_NS * (s->ends[i] - (i ? s->ends[i - 1] : 0)));
 }
 
-/* Writes times over those of a set. Slices follow each other after WAKE_NS. */
+/* Replaces the measured times of a set by those of the simulated device. A slice begins WAKE_NS after the slice before
+ * it has ended, and slice r->late begins HOST_NS after that. */
 static void make_up_times(const rig *r, vkt_slice_set *set)
 {
     const uint32_t n = r->n.p->budget.slices.n;
@@ -115,7 +116,7 @@ static void expected_times_follow_a_load(void **state)
             assert_int_equal(progress.measured_budget_ns, BUDGET_NS);
             busy_ns[k] = r.true_ns;
         }
-        assert_true(busy_ns[k] > 2 * BUDGET_NS / 5); /* and the budget is used */
+        assert_true(busy_ns[k] > 2 * BUDGET_NS / 5); /* a frame uses at least 40 % of the budget */
     }
     rig_free(&r);
 }
@@ -191,7 +192,8 @@ static void the_device_copies_its_timestamps(void **state)
     rig_free(&r);
 }
 
-/* A call without limit ends a run half a second after the frame before it. The time between is no slice's. */
+/* A call without limit ends a run half a second after the frame before it. No slice gets this half
+ * second as its time. */
 static void a_call_without_limit_belongs_to_no_frame(void **state)
 {
     (void)state;
@@ -206,7 +208,7 @@ static void a_call_without_limit_belongs_to_no_frame(void **state)
     }
     for (int i = 0; i < 20 || p.slice == 0; i++) p = frame(&r, BUDGET_NS);
     const vkt_slices *s = &r.n.p->budget.slices;
-    const uint64_t frames = p.measured_frames, submitted_ns = r.true_ns - WAKE_NS; /* the last slice has none behind */
+    const uint64_t frames = p.measured_frames, submitted_ns = r.true_ns - WAKE_NS; /* no WAKE_NS after the last slice */
     const uint32_t last = p.slice - 1;
     r.late = p.slice;
     const uint64_t before_ns = s->ns[last];
@@ -243,7 +245,7 @@ static void a_fast_device_gets_no_more_than_the_budget(void **state)
     rig_free(&r);
 }
 
-/* A load of a few frames leaves no short slices behind. */
+/* Slices that a load has made short become long again after the load. */
 static void slices_grow_again_after_a_load(void **state)
 {
     (void)state;
@@ -257,11 +259,12 @@ static void slices_grow_again_after_a_load(void **state)
     r.load = 1;
     for (int i = 0; i < 80; i++) after = frame(&r, budget_ns).slices;
     assert_true(loaded > 4 * before);
-    assert_true(after <= 3 * before); /* the step is two grains and a little, so up to six slices may stay */
+    /* A step takes a little more than two grains (record/slices.c), so up to six slices may stay. */
+    assert_true(after <= 3 * before);
     rig_free(&r);
 }
 
-/* If there is no memory for other slices, those of before still train. */
+/* If there is no memory for new slices, the old slices still train. */
 static void slices_stay_if_there_is_no_memory_for_others(void **state)
 {
     (void)state;
@@ -282,7 +285,7 @@ static void slices_stay_if_there_is_no_memory_for_others(void **state)
         }
         failures++;
         for (int i = 0; i < 4; i++) frame(&r, KERNEL_NS);
-        assert_int_equal(s->n, 1); /* it is not tried in each frame */
+        assert_int_equal(s->n, 1); /* new slices are not tried in each frame */
         assert_true(r.step > step + 2);
         s->retry = 0;
     }
@@ -298,7 +301,8 @@ static uint32_t longer_than(const rig *r, uint64_t ns)
     return n;
 }
 
-/* One slow frame is no load, two are one. A slice that was slow itself is not expected to be so twice over. */
+/* After one slow frame, only its own slice is expected to be slow. After two, all slices are. The expected time of a
+ * slice that was slow itself is not raised a second time because of the load. */
 static void one_slow_frame_is_no_load(void **state)
 {
     (void)state;
@@ -320,7 +324,8 @@ static void one_slow_frame_is_no_load(void **state)
     rig_free(&r);
 }
 
-/* Frames of one slice, whose times vary: their noise does not add up in the times of the other slices. */
+/* Each frame has one slice, and the times of slices vary at random. These variations do not add up in the expected
+ * times of the other slices. */
 static void noise_does_not_add_up(void **state)
 {
     (void)state;

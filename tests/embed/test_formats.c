@@ -17,7 +17,8 @@ enum { SIDE = 256, PIXELS = SIDE * SIDE, MOST_BYTES = 16 };
 
 typedef enum kind { UNORM, SRGB, FLOAT } kind;
 
-/* The bits of one channel. A FLOAT has 5 bits of exponent, or 8 if it has 32 bits. It has a sign if it has 16 or 32. */
+/* The bits of one channel. A FLOAT has 5 bits of exponent, or 8 if it has 32 bits. It has a sign bit if it has 16 or 32
+ * bits. */
 typedef struct channel {
     kind kind;
     uint32_t first, bits; /* first bit in the pixel; 0 bits: the format does not have this channel */
@@ -149,7 +150,8 @@ static bool fits(double x, double got, const channel *c)
     if (c->kind == FLOAT) return float_fits(x, got, c->bits);
     if (isnan(x)) return got >= 0 && got <= 1;
     const double steps = ldexp(1, (int)c->bits) - 1, t = (x < 0 ? 0 : x > 1 ? 1 : x) * steps;
-    return fabs(got * steps - t) < 1 - 1e-3 || fabs(got * steps - t) <= 0.5; /* one of the two neighbours */
+    return fabs(got * steps - t) < 1 - 1e-3 ||
+           fabs(got * steps - t) <= 0.5; /* the number of the format below x or above x */
 }
 
 /* ---- reading ---- */
@@ -161,7 +163,8 @@ static bool has(app *a, const format *f, VkFormatFeatureFlags want)
     return (p.formatProperties.optimalTilingFeatures & want) == want;
 }
 
-/* Fills the pixels. A channel of at most 16 bits has all of its values. Of 32 bits, the special values come first. */
+/* Fills the pixels. A channel of at most 16 bits has all of its values. In a channel of 32 bits, the special values
+ * come first. */
 static void fill(const format *f, uint8_t *bytes)
 {
     static const uint32_t special[] = { 0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 1,
@@ -195,7 +198,7 @@ static void check_read(const format *f, const uint8_t *bytes, const float *got, 
             const kind k = f->rgba[c].bits ? f->rgba[c].kind : UNORM;
             const double tolerance = k == SRGB ? 2e-3 : k == UNORM ? 1e-7 : 0;
             if (isnan(want) ? isnan(v) : v == want || fabs(v - want) <= tolerance) continue;
-            if (k == FLOAT && v == 0 && fabs(want) < 0x1p-126) continue; /* subnormal in f32 */
+            if (k == FLOAT && v == 0 && fabs(want) < 0x1p-126) continue; /* a device may read a subnormal f32 as 0 */
             fail_msg("%s, pixel %u, channel %u: want %.9g, got %.9g", f->name, i, c, want, v);
         }
 }
@@ -259,8 +262,9 @@ static void every_format_is_read(void **state)
         if (has_storage(&a, f)) read_format(&a, ctx, f, STORAGE, VK_IMAGE_LAYOUT_GENERAL);
         n++;
     }
-    assert_true(n >=
-                14); /* every device samples the 12 formats of colours that Vulkan demands, D16 and another depth */
+    assert_true(
+        n >=
+        14); /* every device samples the 12 formats of colours that Vulkan demands, D16, and one more format of depth */
     vkt_ctx_destroy(&ctx);
     app_close(&a);
 }

@@ -254,7 +254,7 @@ static void both_halves_of_a_transfer_match(void **state)
 }
 
 /* Transfers from and to an external user, as the driver and the validation layer see them, and changes of layout on the
- * library's own family: the copies between them are right. */
+ * library's own family. The copies between these barriers give the right numbers. */
 static void images_are_acquired_and_released(void **state)
 {
     (void)state;
@@ -349,7 +349,7 @@ static vkt_result copy(large *l, bool write, uint64_t *budget_ns, vkt_step_progr
     return (write ? vkt_texture_write_budget : vkt_texture_read_budget)(l->t, NULL, budget_ns, p);
 }
 
-/* Returns number i of what the copy writes. */
+/* Returns the numbers that the copy has written: those of the image if `write`, else those of the array. */
 static const float *destination(large *l, bool write)
 {
     static float got[ALL];
@@ -414,7 +414,8 @@ static void a_large_budget_ends_the_copy(void **state)
     }
 }
 
-/* While the first slice waits for a semaphore, calls submit no more slices, but the semaphores that they get. */
+/* While the first slice waits for a semaphore, calls submit no more slices. They still submit the semaphores that they
+ * are given. */
 static void no_slice_is_submitted_before_the_first_time_is_known(void **state)
 {
     (void)state;
@@ -443,7 +444,7 @@ static void no_slice_is_submitted_before_the_first_time_is_known(void **state)
     large_free(&l);
 }
 
-/* Slices of a small image: there is one. An image that is only read is not written. */
+/* A small image has one slice. An image that is only read is not written. */
 static void small_images_have_one_slice(void **state)
 {
     (void)state;

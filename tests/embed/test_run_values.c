@@ -214,7 +214,7 @@ static void no_rows_change_no_parameter(void **state)
     }
 }
 
-/* The same with a mean of squares. */
+/* The test before has a classifier. This one does the same for a network whose loss is a mean of squares. */
 static void no_rows_do_no_harm_to_a_mean_of_squares(void **state)
 {
     (void)state;

@@ -309,7 +309,7 @@ static uint32_t frames(rig *r, uint32_t steps, uint64_t budget_ns, bool drain)
             s += progress.completed;
         } while (progress.completed && s < steps);
         if (drain) assert_int_equal(vkt_ctx_wait_idle(r->ctx), VKT_OK);
-        if (!drain) nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL); /* stands for a frame's other work */
+        if (!drain) nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL); /* represents a frame's other work */
     }
     return n;
 }

@@ -1,4 +1,4 @@
-/* Two arrays of one value in turns (vkt_binding.other, vkt_run.swap), in each way to step. */
+/* A value with two arrays, which runs use in turns (vkt_binding.other, vkt_run.swap), in each way to step. */
 #include <string.h>
 
 #include "base/base.h"
@@ -7,7 +7,8 @@
 #define DO(call) assert_int_equal((call), VKT_OK)
 enum { N = 500 };
 
-/* A program y = 2 x + 1 between two arrays: x, y are a[0], a[1], and with swap a[1], a[0]. */
+/* A program y = 2 x + 1 between two arrays. x is array[0] and y is array[1]. With `swap`, x is array[1] and y is
+ * array[0]. */
 typedef struct rig {
     app a;
     vkt_ctx *ctx;
@@ -45,7 +46,8 @@ static void rig_make(rig *r)
     DO(vkt_ctx_wait_idle(r->ctx));
 }
 
-/* Checks all elements of both arrays. Element k began as want + k, and 2 (v + s k) + 1 = (2 v + 1) + 2 s k. */
+/* Checks all elements of both arrays: element k of array i must be want[i] + slope[i] * k. Each slope is 1 at first. A
+ * run of y = 2 x + 1 gives y twice the slope of x. */
 static void rig_check(rig *r, const double slope[2])
 {
     float got[N];
@@ -87,7 +89,7 @@ static void step(rig *r, way w, bool swap)
     vkt_step_progress progress = { .completed = w != BUDGET };
     while (!progress.completed) {
         uint64_t budget_ns = UINT64_MAX;
-        const vkt_run other = { .swap = !swap }; /* not read in the middle of a run */
+        const vkt_run other = { .swap = !swap }; /* `swap` has no effect in the middle of a run */
         DO(vkt_step_budget(r->p, progress.slice ? &other : &run, NULL, &budget_ns, &progress));
     }
 }

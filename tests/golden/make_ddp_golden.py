@@ -126,7 +126,7 @@ def record(rank, folder):
 def margin(case, seed):
     """Makes the steps in one process, in float64. Returns the smallest magnitude of an input of a ReLU, and the smallest
     magnitude of a gradient of the first step. If an input is near 0, rounding decides whether a gradient passes. If a gradient
-    is near 0, Adam divides by its rounding."""
+    is near 0, Adam divides it by its own magnitude, so its rounding error decides the step."""
     norm, make, _ = CASES[case]
     relu, least = F.relu, [math.inf]
 

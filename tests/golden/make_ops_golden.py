@@ -68,7 +68,7 @@ POOL1D = {
 
 def grids(a, dims):
     """Returns for each level of a hash grid: cells along an axis, entries, whether corners are hashed. These are the formulas
-    of the paper."""
+    of Mueller et al. 2022."""
     most, levels = 2 ** a["log2_table_size"], []
     for level in range(a["levels"]):
         cells = int(a["base_resolution"] * a["per_level_scale"] ** level + 1e-9)

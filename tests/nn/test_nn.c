@@ -446,7 +446,7 @@ static void attention_has_gpt2s_names_and_shapes(void **state)
 static void attention_wants_operands_that_fit(void **state)
 {
     (void)state;
-    static const uint32_t wrong[][2] = { { 4, 6 }, { 3, 6 }, { 4, 7 } }; /* D and S of k */
+    static const uint32_t wrong[][2] = { { 4, 6 }, { 3, 6 }, { 4, 7 } }; /* last and second dimension of k */
     const vkt_host h = vkt_test_host();
     for (size_t i = 0; i < VKT_COUNT(wrong); i++) {
         vkt_graph *g;

@@ -15,7 +15,7 @@ static void its_loss_finds_the_line(void **state)
     assert_int_equal(done.status, 0);
     assert_int_equal(
         sscanf(done.out, "mean squared error y = %lf x + %lf own loss y = %lf x + %lf", &w[0], &b[0], &w[1], &b[1]), 4);
-    assert_true(w[0] > 2.5 && b[0] > 1.5); /* the outliers pull it up */
+    assert_true(w[0] > 2.5 && b[0] > 1.5); /* the outliers pull the first line up */
     assert_float_equal(w[1], 2, 0.1);
     assert_float_equal(b[1], 1, 0.1);
     run_forget(r, &done);

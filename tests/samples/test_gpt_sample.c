@@ -46,7 +46,7 @@ static void it_learns_a_text_and_goes_on_with_it(void **state)
                                          "transformer.ln_f.weight",
                                          "lm_head.weight" };
     rig *r = rig_of(state);
-    write_text(r, "Fünf là, ∀x 🌍!\n", 150); /* 15 characters. 15 and 16 are coprime, so every one begins a row */
+    write_text(r, "Fünf là, ∀x 🌍!\n", 150); /* 15 characters. 15 and 16 are coprime, so each character begins a row */
     char *text =
         written(r, (const char *const[]){ TINY, "--epochs", "20", "--lr", "0.02", "--prompt", "Fünf", "--sample", "30",
                                           "--temperature", "0", "--json", "report", "--save", "weights", NULL });

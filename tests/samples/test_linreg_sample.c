@@ -163,7 +163,7 @@ static void tuning_is_offered_until_it_is_done(void **state)
     json_decref(report);
     run_forget(r, &done);
     const char *const silent[][2] = { { NULL, "--quiet" }, { "VKT_NO_TUNING=1", NULL }, { "VKT_TRAITS", NULL } };
-    for (size_t i = 0; i <= VKT_COUNT(silent); i++) { /* the last one has a file */
+    for (size_t i = 0; i <= VKT_COUNT(silent); i++) { /* the last run has a tuning file */
         if (i == VKT_COUNT(silent)) tune(r);
         done = i < VKT_COUNT(silent) ? AS_GPU(r, silent[i][0], silent[i][1]) : AS_GPU(r, NULL, NULL);
         if (hints_in(done.out) + hints_in(done.err)) fail_msg("run %zu: %s%s", i, done.out, done.err);

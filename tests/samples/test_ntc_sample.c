@@ -101,8 +101,8 @@ static uint32_t word_of(const rig *r, const char *file, size_t word, size_t *byt
 
 /* ---- tests ---- */
 
-/* Two bits have four levels, which the eight of BC4 nearly meet: so the same images come back. Four bits lose a
- * little. */
+/* Latents of two bits do not change: after BC4, each of their four levels is rounded to the same level again. Latents
+ * of four bits change a little. */
 static void latents_are_written_as_blocks(void **state)
 {
     rig *r = rig_of(state);

@@ -70,7 +70,7 @@ static void early_buckets_are_hidden(void **state)
     scaling_profile p = { 10, 20, 2, b, 2 };
     NEAR(scaling_predict(&p, &slow, 8).exposed_ms, 0);
     NEAR(scaling_predict(&p, &slow, 8).efficiency, 1);
-    p.backward_ms = 16; /* the second bucket waits for the first one, and ends behind the backward pass */
+    p.backward_ms = 16; /* the second bucket waits for the first one, and its exchange ends after the backward pass */
     NEAR(scaling_predict(&p, &slow, 8).exposed_ms, 24.6 + 2.35 - 26);
 }
 

@@ -10,9 +10,10 @@
 
 /* ---- a sweep: the n-th allocation of an attempt fails, for every n ---- */
 
-/* A context keeps some of its allocations (pipelines, lists, rings), and the next attempt does not make them again. So
- * n goes back if an attempt has changed the live bytes: by the number of allocations that the context has kept, plus
- * SLACK for lists that grew or were freed again. Some allocations fail in two attempts, but each one fails. */
+/* A context keeps some allocations of an attempt (pipelines, lists, rings), and the next attempt does not make them
+ * again: then fewer allocations come before a given one. So if an attempt has changed the live bytes, n is lowered by
+ * the number of allocations that the context has kept, plus SLACK for lists that grew or were freed. As a result, some
+ * allocations fail in two attempts, but none is left out. */
 enum { SLACK = 4 };
 
 typedef struct sweep {
@@ -49,7 +50,7 @@ static bool sweep_failed(sweep *s, vkt_result status)
                  vkt_test_last_error());
     if (failed) vkt_test_error_contains("out of host memory");
     s->failures += failed;
-    assert_true(s->failures < 1000); /* otherwise each attempt leaks something */
+    assert_true(s->failures < 1000); /* more would mean that each attempt leaks */
     return failed;
 }
 
@@ -227,8 +228,8 @@ static void *first_epoch(const rig *r, bool stream, size_t *n)
     return bytes;
 }
 
-/* Returns the number of allocations of an undisturbed run on a new context. Its files are renamed: they are the
- * expected ones. */
+/* Returns the number of allocations of an undisturbed run on a new context. Renames the files of this run, so that the
+ * files of later runs can be compared with them. */
 static unsigned undisturbed(const rig *r, bool stream)
 {
     lifetime l = { 0 };

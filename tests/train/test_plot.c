@@ -27,7 +27,8 @@ static void the_best_epoch_follows_what_was_measured(void **state)
     vkt_epoch_record r[3] = { { 1, 3, NAN, 1, NAN, 0, 0 }, { 2, 2, NAN, .5, NAN, 0, 0 }, { 3, 1, NAN, .7, NAN, 0, 0 } };
     assert_int_equal(vkt_history_best(r, 3), 1); /* by val_loss */
     for (int i = 0; i < 3; i++) r[i].val_loss = i ? NAN : INFINITY;
-    assert_int_equal(vkt_history_best(r, 3), 3); /* the validation losses are not finite, and so no epoch is */
+    assert_int_equal(vkt_history_best(r, 3),
+                     3); /* 3, the number of epochs: none is the best, as no val_loss is finite */
     for (int i = 0; i < 3; i++) r[i].val_loss = NAN;
     assert_int_equal(vkt_history_best(r, 3), 2); /* by train_loss */
     for (int i = 0; i < 3; i++) r[i].train_loss = NAN;
@@ -83,7 +84,7 @@ enum { WHITE = 0xffffff, TRAIN = 0x0072b2, VAL = 0xd55e00 };
 
 typedef struct ink {
     unsigned train[2], val[2]; /* number of pixels in the colour of a series, below the legends: left and right panel */
-    unsigned border;           /* number of pixels that are not white near the edge of the page, which must be empty */
+    unsigned border;           /* number of pixels near the edge of the page that are not white; must be 0 */
 } ink;
 
 static ink look_at(const char *path)
@@ -177,7 +178,7 @@ static void both_formats_are_what_their_names_say(void **state)
         if (i >= 2) assert_non_null(strstr(first, "</svg>"));
         assert_int_equal(vkt_history_plot(&h, run, VKT_COUNT(run), "x < y & z", path), VKT_OK);
         assert_int_equal(vkt_file_read(&h, path, 1 << 22, &second, &n2), VKT_OK);
-        assert_int_equal(n, n2); /* SVG has numbers of surfaces, so the bytes may differ */
+        assert_int_equal(n, n2); /* cairo numbers surfaces in an SVG, so bytes may differ */
         vkt_free(&h, first);
         vkt_free(&h, second);
     }

@@ -145,7 +145,7 @@ static void a_lost_device_ends_the_run_of_all(void **state)
         vkt_test_expect_errors(false);
         group again = group_make(r, group_params(r), 2);
         assert_int_equal(vkt_trainer_resume(again.t, path), VKT_OK);
-        assert_int_equal(vkt_trainer_position(again.t).batch, 0); /* behind the last complete epoch */
+        assert_int_equal(vkt_trainer_position(again.t).batch, 0); /* at the end of the last complete epoch */
         rig_fit(again.t, &fit);
         group_same(one.t, again.t);
         group_free(&again);

@@ -107,7 +107,8 @@ static void stop_sees_the_weights_of_each_step(void **state)
         assert_int_equal(seen[i].n, seen[0].n);
         assert_memory_equal(seen[i].hash, seen[0].hash, seen[0].n * sizeof seen[0].hash[0]);
     }
-    for (uint32_t k = 1; k < seen[0].n; k++) assert_true(seen[0].hash[k] != seen[0].hash[k - 1]); /* steps change it */
+    for (uint32_t k = 1; k < seen[0].n; k++)
+        assert_true(seen[0].hash[k] != seen[0].hash[k - 1]); /* each step changes the weights */
 }
 
 /* ---- what ends a fit, and what changes its rate ---- */
@@ -123,7 +124,7 @@ static void early_stopping_is_the_same(void **state)
     rig_fit(g.t, &fit);
     uint32_t n;
     vkt_trainer_history(g.t, &n);
-    assert_true(n < 30 && n == vkt_trainer_best_epoch(g.t) + 2); /* it did stop early */
+    assert_true(n < 30 && n == vkt_trainer_best_epoch(g.t) + 2); /* the fit stopped early */
     group_free(&g);
 }
 
@@ -249,7 +250,7 @@ static void a_rate_test_wants_one_rank(void **state)
     assert_int_equal(vkt_trainer_find_lr(g.t, NULL, &rates), VKT_E_UNSUPPORTED);
     vkt_test_expect_errors(false);
     vkt_test_error_contains("want a trainer of one rank, got 2");
-    rig_fit(g.t, NULL); /* nothing is broken */
+    rig_fit(g.t, NULL); /* the trainer still works */
     group_free(&g);
 }
 

@@ -61,9 +61,9 @@ static uint32_t last_writer(const vkt_trainer *t, uint64_t first, uint64_t end, 
     return last;
 }
 
-/* Checks each bucket that has gradients. Its section ends with the sum of the bucket. Two stages come before that: the
- * one of the bucket's last gradient, and the one of the sum of the bucket before. The section must end at most one
- * stage behind the later one of these. So no stage of other gradients comes between. */
+/* Checks each bucket that has gradients. The section of a bucket ends with its sum. The sum needs the last gradient of
+ * the bucket, and follows the sum of the bucket before. Both are in earlier stages. The section must end at most one
+ * stage after the later of these two stages, so that no stage of other gradients is in between. */
 static void check_overlap(const vkt_trainer *t)
 {
     const vkt_exchange *x = &t->shards.x;
@@ -117,7 +117,8 @@ static void sums_follow_their_gradients(rig *r, vkt_model model, vkt_dataset *d,
     assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
     check_overlap(t);
     vkt_trainer_destroy(&t);
-    /* The same holds for one of two ranks. The plan may have another order, because there are no partial sums. */
+    /* check_overlap must hold for one of two ranks, too. Its plan may have another order, because it has no partial
+     * sums. */
     vkt_emulation *cluster;
     assert_int_equal(vkt_emulation_create(&r->h, &(vkt_emulation_params){ .ranks = 2 }, &cluster), VKT_OK);
     const vkt_transport transport = vkt_emulation_transport(cluster);

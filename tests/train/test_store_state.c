@@ -165,7 +165,7 @@ static void a_file_that_does_not_fit_changes_nothing(void **state)
     net_make(r, &micro, "fc1", &m);
     steps(&m, 0, 3);
     CHECK(vkt_store_save_state(NULL, m.store, path));
-    refuses(r, &n, path, VKT_E_STATE); /* it ends in the middle of a step of two micro-batches */
+    refuses(r, &n, path, VKT_E_STATE); /* saved in the middle of a step of two micro-batches */
     net_free(&m);
     net_make(r, &adam, "fc", &m);
     CHECK(vkt_store_save_state(NULL, m.store, path));

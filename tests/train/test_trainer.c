@@ -306,7 +306,7 @@ static void callbacks_hear_of_every_batch_and_can_stop(void **state)
     assert_true(vkt_trainer_ms_per_step(t) > 0);
     assert_true(vkt_trainer_host_us_per_step(t) > 0);
     assert_true(vkt_trainer_host_us_per_step(t) <=
-                1000 * vkt_trainer_ms_per_step(t)); /* it is a part of the wall time */
+                1000 * vkt_trainer_ms_per_step(t)); /* the host's time is a part of the wall time */
     assert_true(vkt_trainer_first_step_ns(t) > 0);
 }
 

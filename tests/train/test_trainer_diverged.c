@@ -320,7 +320,7 @@ static void another_monitor_after_a_resume_keeps_the_best_epoch(void **state)
 {
     rig *r = rig_of(state);
     const char *path = vkt_temp_dir_file(&r->dir, "c");
-    first_epoch(r, path); /* its monitor is the accuracy of the validation set */
+    first_epoch(r, path); /* the monitor of this run is the accuracy of the validation set */
     const vkt_trainer_params p = rig_params(r);
     vkt_trainer *t = rig_trainer(r, &p);
     assert_int_equal(vkt_trainer_resume(t, path), VKT_OK);

@@ -135,7 +135,7 @@ static void f32_and_f32_split_go_on_with_each_other(void **state)
     rig *r = rig_of(state);
     const char *path = vkt_temp_dir_file(&r->dir, "c");
     static const vkt_precision both[] = { VKT_PRECISION_F32, VKT_PRECISION_F32_SPLIT };
-    r->ctx->logged_no_split = true; /* test_split.c checks that line */
+    r->ctx->logged_no_split = true; /* suppresses a message, which ops/test_split.c checks */
     for (int i = 0; i < 2; i++) {
         rig_fit(start(r, both[i]), &(vkt_fit_params){ .epochs = 1, .checkpoint = path });
         vkt_trainer *other = start(r, both[1 - i]);

@@ -428,10 +428,10 @@ static void attached_texts_are_in_every_file(void **state)
         expect_attached(r, i ? weights : checkpoint, "vocabulary", words);
         expect_attached(r, i ? weights : checkpoint, "n19", "n19");
     }
-    vkt_trainer *again = rig_trainer(r, &p); /* files are read as before */
+    vkt_trainer *again = rig_trainer(r, &p); /* has no texts, and can still read both files */
     assert_int_equal(vkt_trainer_resume(again, checkpoint), VKT_OK);
     assert_int_equal(vkt_trainer_load(again, weights), VKT_OK);
-    vkt_trainer *third = rig_trainer(r, &p); /* continues with the texts of the file, if it has no texts of its own */
+    vkt_trainer *third = rig_trainer(r, &p); /* gets only the text n19 below; takes the other texts from the file */
     assert_int_equal(vkt_trainer_attach(third, "n19", "new"), VKT_OK);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_trainer_resume(third, checkpoint), VKT_E_STATE);
@@ -455,7 +455,7 @@ static void attached_texts_are_in_every_file(void **state)
     assert_int_equal(vkt_trainer_attach(t, "", "x"), VKT_E_ARG);
     assert_int_equal(vkt_trainer_attach(t, "x", NULL), VKT_E_ARG);
     assert_int_equal(vkt_trainer_attach(t, "x", "caf\xe9"),
-                     VKT_E_ARG); /* otherwise every checkpoint would be refused */
+                     VKT_E_ARG); /* checkpoints with this text could not be read */
     vkt_test_error_contains("is not UTF-8");
     for (unsigned n = 1;; n++) {
         vkt_test_fail_allocation(n);

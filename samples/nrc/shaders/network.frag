@@ -8,7 +8,7 @@ layout(binding = NRC_LEVEL_TABLE, std140) uniform Levels { uvec4 levels[NRC_LEVE
 layout(binding = NRC_PARAMETERS, std430) readonly buffer Floats { float floats[]; };
 layout(binding = NRC_PARAMETERS, std430) readonly buffer Pairs { vec2 pairs[]; };
 layout(binding = NRC_PARAMETERS, std430) readonly buffer Vectors { vec4 vectors[]; };
-layout(push_constant) uniform Where { uint table, parameter[6]; } where; // first floats of the parameters
+layout(push_constant) uniform Where { uint table, parameter[6]; } where; // index of the first float of each parameter
 #define VKT_FLOAT(i) floats[i]
 #define VKT_FLOAT2(i) pairs[(i) >> 1]
 #define VKT_FLOAT4(i) vectors[(i) >> 2]

@@ -9,9 +9,9 @@
 #define NRC_ROOM_Y 1.0
 #define NRC_ROOM_Z 1.2
 
-/* Images, one binding each: position (w: 1 where the room is, 0 where the light is), normal, albedo (for the light:
- * its emission), light of this frame, light that the library's inference computes, and light of many samples. Light
- * means radiance that a surface with an albedo of 1 would reflect. */
+/* Images, one binding each: position (w: 0 for the lamp, 1 for all other surfaces), normal, albedo (of the lamp: its
+ * emission), light of this frame, light that the library's inference computes, and light of many samples. Light means
+ * radiance that a surface with an albedo of 1 would reflect. */
 #define NRC_POSITION 0
 #define NRC_NORMAL 1
 #define NRC_ALBEDO 2

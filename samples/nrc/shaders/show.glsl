@@ -1,4 +1,4 @@
-// show.glsl - what the fragment shaders of a image share: the pixel that they show, and its colour from its light.
+// show.glsl - what the fragment shaders of an image share: the pixel that they show, and its colour from its light.
 #include "scene.h"
 #include "screen.glsl"
 layout(binding = NRC_POSITION, rgba32f) uniform readonly image2D position_image;

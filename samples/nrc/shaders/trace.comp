@@ -19,9 +19,10 @@ layout(push_constant) uniform At {
 } at;
 
 const uint BOUNCES = 6;
-const float PI = 3.14159265359, AWAY = 1e-4; // AWAY: how far paths start from a surface, against hits of the same one
+// AWAY: distance from a surface at which its paths start, so that they do not hit the same surface again.
+const float PI = 3.14159265359, AWAY = 1e-4;
 
-uint state; // of the random numbers
+uint state; // of the random number generator
 
 // Returns the next random number, in [0,1). (Jarzynski & Olano 2020, "Hash Functions for GPU Rendering": pcg.)
 float random()

@@ -31,7 +31,7 @@ void decode(uvec2 texel, out float y[CHANNELS])
     }
     uvec2 cell;
     float u, v;
-    latent_cells(texel.x, facts[NTC_FACT_PLACE], facts[NTC_FACT_WIDTH], cell, u); // only the fractions count
+    latent_cells(texel.x, facts[NTC_FACT_PLACE], facts[NTC_FACT_WIDTH], cell, u); // only the fractions are used
     latent_cells(texel.y, facts[NTC_FACT_PLACE], facts[NTC_FACT_HEIGHT], cell, v);
     x[n] = 2.0 * u - 1.0;
     x[n + 1] = 2.0 * v - 1.0;

@@ -9,7 +9,7 @@ layout(binding = VIEW_PARAMETERS, std430) readonly buffer Pairs { vec2 pairs[]; 
 layout(binding = VIEW_PARAMETERS, std430) readonly buffer Vectors { vec4 vectors[]; };
 layout(location = 0) in vec2 at;
 layout(location = 0) out vec4 colour;
-#define VKT_UNROLL 2 // a small network: as fast on a CPU as code without loops was, and fastest on GPUs
+#define VKT_UNROLL 2 // unrolls all loops, because the network is small: docs/embedding.md has the times
 #define VKT_FLOAT(i) floats[i]
 #define VKT_FLOAT2(i) pairs[(i) >> 1]
 #define VKT_FLOAT4(i) vectors[(i) >> 2]

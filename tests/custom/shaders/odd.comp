@@ -1,4 +1,4 @@
-// odd.comp - y = x with something that the checks of custom ops refuse, or nearly so. CASE says what.
+// odd.comp - y = x, with an unusual feature that CASE selects. The checks of custom ops refuse most of these features.
 #version 450
 #if CASE == 1 // a capability that the device was not made with
 #extension GL_EXT_shader_explicit_arithmetic_types_float64 : require

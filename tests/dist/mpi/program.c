@@ -182,7 +182,7 @@ static void check_arguments(const vkt_host *h, const vkt_transport *t)
     WANT(t->exchange(t->user, t->rank, byte, byte, 1) == VKT_E_ARG);
     WANT(t->exchange(t->user, t->ranks, byte, byte, 1) == VKT_E_ARG);
     if (t->ranks > 1) WANT(t->exchange(t->user, t->rank ^ 1, NULL, byte, 1) == VKT_E_ARG);
-    WANT(vkt_mpi_open(h, 0, &second) == VKT_OK); /* it has a communicator of its own */
+    WANT(vkt_mpi_open(h, 0, &second) == VKT_OK); /* `second` has a communicator of its own */
     const vkt_transport other = vkt_mpi_transport(second);
     WANT(other.barrier(other.user) == VKT_OK);
     vkt_mpi_close(&second);

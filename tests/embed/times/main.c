@@ -45,7 +45,7 @@ static VkCommandPool commands;
 static bool compile_only, has_half;
 static VkBuffer buffers[BINDINGS];
 
-/* Returns the processor time of all threads, which other processes disturb less than the time of day. */
+/* Returns the processor time of all threads. Other processes change it less than the elapsed time. */
 static double seconds(void)
 {
     struct timespec t;

@@ -54,7 +54,7 @@ static inline void gpu_open(gpu *g, const VkAllocationCallbacks *callbacks)
     vkGetPhysicalDeviceQueueFamilyProperties(g->physical, &n_families, families);
     while (~families[g->family].queueFlags & needs->queue_flags) WANT(++g->family < n_families);
     vkGetPhysicalDeviceFeatures(g->physical, &has);
-    g->features.features.shaderInt64 = has.shaderInt64; /* training is faster with it on CPU devices */
+    g->features.features.shaderInt64 = has.shaderInt64; /* makes training on CPU devices faster */
     VKT(vkt_vk_add_features(NULL, &g->features));
     const VkDeviceQueueCreateInfo q = { TYPE(DEVICE_QUEUE_CREATE_INFO), NULL, 0, g->family, 1, &(float){ 1 } };
     const VkDeviceCreateInfo d = { TYPE(DEVICE_CREATE_INFO), &g->features, 0, 1, &q };

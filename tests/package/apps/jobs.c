@@ -44,7 +44,7 @@ typedef struct submission {
     const model *m;        /* NULL: none is wanted */
     VkSemaphore semaphore; /* of the context: the commands wait until it has the value `after` */
     uint64_t after;
-    uint64_t signalled; /* value of jobs.timeline that they signal; 0: not submitted yet */
+    uint64_t signalled; /* value of jobs.timeline that the commands signal; 0: not submitted yet */
 } submission;
 
 typedef struct jobs {
