@@ -30,8 +30,8 @@ typedef struct pair_spec {
      * elementwise dispatches if `left` is not 0, and none if `left` is 0. */
     uint32_t fused;
     bool unary; /* PAIR_MANY: the fused program has dispatches of `unary` that no fusion takes */
-    /* How many more dispatches of dropouts alone the plain program has. PAIR_MANY: the view splits dispatches; then it
-     * has some more, and other dispatches are not counted. */
+    /* How many more dispatches of dropouts alone the plain program has. PAIR_MANY: the view splits dispatches. Then the
+     * plain program must have some more, and other dispatches are not counted. */
     uint32_t dropouts;
     /* ---- for `build` ---- */
     vkt_shape x, w;

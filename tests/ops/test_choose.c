@@ -212,7 +212,7 @@ static void products_use_the_cheapest_variant(void **state)
         { &gpu, 64, 8192, 64, VKT_PRECISION_F32, VKT_V_SPLIT_K },
         { &coop, 2048, 256, 2048, VKT_PRECISION_F32, VKT_V_SHARED },
         { &coop, 2048, 256, 2048, VKT_PRECISION_F16, VKT_V_COOP },
-        { &flexible, 2048, 256, 2048, VKT_PRECISION_F16, VKT_V_COOP }, /* coop2 was never measured */
+        { &flexible, 2048, 256, 2048, VKT_PRECISION_F16, VKT_V_COOP }, /* COOP2 was not measured: no preference */
         { &flexible_pays, 2048, 256, 2048, VKT_PRECISION_F16, VKT_V_COOP2 },
         { &flexible_pays, 64, 8192, 64, VKT_PRECISION_F16, VKT_V_COOP2 },
         { &flexible_pays, 2048, 256, 2048, VKT_PRECISION_F32, VKT_V_SHARED },

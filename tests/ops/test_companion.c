@@ -168,8 +168,8 @@ static void classes_of_a_lane(vkt_limits *lim)
     spread(lim, false);
 }
 
-/* One dispatch computes loss and gradient where the lanes of a work group share classes, unless the classes are too
- * many for the registers. */
+/* If the lanes of a work group share the classes of samples, one dispatch computes loss and gradient, unless the
+ * classes are too many for the registers. */
 static void a_loss_and_its_gradient_are_one_dispatch(void **state)
 {
     (void)state;

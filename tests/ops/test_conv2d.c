@@ -107,7 +107,8 @@ static void check(const conv *cases, size_t n, const char *name, uint64_t force,
     }
 }
 
-/* Checks that on a GPU, and not on a CPU, one dispatch computes all 16 products of each of y and dx. */
+/* Checks that on a GPU one dispatch computes all 16 products of y, and one dispatch those of dx. On a CPU there are no
+ * such dispatches. */
 static void expect_batch(const conv *c, bool gpu)
 {
     const vkt_limits lim = device(!gpu, VKT_V(WINOGRAD));

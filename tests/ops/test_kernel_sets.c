@@ -61,7 +61,7 @@ static void sets_are_enough_for_their_ops(void **state)
         if (!set) fail_msg("%s has no set", vkt_ops[i]->name);
         read_set(set, built);
         if (strcmp(vkt_ops[i]->name, "linear") == 0)
-            read_set(set_of("conv2d"), built); /* of samples with the batch last */
+            read_set(set_of("conv2d"), built); /* with the batch last, a linear layer uses kernels of convolutions */
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
             const vkt_host h = vkt_test_host();
             vkt_subject s;

@@ -361,7 +361,8 @@ static void slopes_in_small_bindings(void **state)
     }
 }
 
-/* Products with 2 are exact, so a mean that is rounded before the dropout has the same bits as one behind it. */
+/* Products with 2 are exact, so a mean that is rounded before the dropout has the same bits as a mean that is rounded
+ * behind it. */
 static void stored_in_16_bits(void **state)
 {
     (void)state;

@@ -36,7 +36,7 @@ RULES = {
     "ada-f16": ("spills", "slots"),
 }
 # The names that drivers give to registers, bytes of shared memory, spills and waves: RADV, ANV, Turnip, NVK. ANV counts registers
-# of 32 bytes, which the lanes share, and no waves. Turnip counts vec4s. Both count the instructions that spill.
+# of 32 bytes, which the lanes share, and no waves. Turnip counts vec4s. ANV and Turnip count the instructions that spill.
 STATISTICS = (
     ("VGPRs", "LDS size", "Spilled VGPRs", "Subgroups per SIMD"),
     ("Max live registers", "Workgroup Memory Size", "Spill Count", None),
