@@ -1,8 +1,8 @@
 #!/bin/sh
 # shims.sh DIR - builds libraries out of Mesa's source, with which Mesa's drivers compile for GPUs that are not there:
 #   DIR/shims/libintel_noop.so      Arc, for ANV of the Mesa 25 that tests/drivers.sh has unpacked in DIR
-#   DIR/shims/libfreedreno_noop.so  Adreno, for Turnip of its Mesa 26
-#   DIR/shims/libnouveau_noop.so    Ada, for NVK of its Mesa 26
+#   DIR/shims/libfreedreno_noop.so  Adreno, for Turnip of the Mesa 26 in DIR
+#   DIR/shims/libnouveau_noop.so    Ada, for NVK of the Mesa 26 in DIR
 # A library stands for the kernel's driver: it answers the questions of Mesa's driver, and runs nothing. Mesa calls it a drm-shim
 # (src/drm-shim). The source comes from bookworm-backports. The program mako, which makes some of the headers, and libdrm's
 # headers come from bookworm. Nothing is installed. Needs gcc. The exit code is 0 if all libraries are there.

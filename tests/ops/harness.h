@@ -58,12 +58,12 @@ void harness_as_gpu(vkt_limits *lim);
  * tolerance of such a value is larger by half a unit in its last place: 2^-11 (f16) or 2^-8 (bf16) of the value. If any
  * value of the subject is stored in 16 bits, the tolerance of each gradient is larger by the same amount once more. The
  * reference starts from the inputs as they are stored. If a kernel computes a gradient from output 0 as it is stored
- * (only attention does, in its sum of dy y), the reference does the same. If cooperative matrices multiply f16 or bf16,
- * all f32 inputs are rounded to that type. Such products are exact and their sums are f32, so no tolerance changes.
- * Only attention and networks in one node multiply numbers that they have computed and rounded to f16: weights of
- * attention, hidden layers, and the gradients of both. So their tolerance is larger by 2^-11 of the largest number of a
- * tensor. The reference of a network rounds too, because the sign of a hidden element decides about its gradient. If a
- * tie lies between the sum of the reference and the sum of the device, the two round differently. */
+ * (only attention does, in its sum of dy * y), the reference does the same. If cooperative matrices multiply f16 or
+ * bf16, all f32 inputs are rounded to that type. Such products are exact and their sums are f32, so no tolerance
+ * changes. Only attention and networks in one node multiply numbers that they have computed and rounded to f16: weights
+ * of attention, hidden layers, and the gradients of both. So their tolerance is larger by 2^-11 of the largest number
+ * of a tensor. The reference of a network rounds too, because the sign of a hidden element decides about its gradient.
+ * If a tie lies between the sum of the reference and the sum of the device, the two round differently. */
 extern const harness_view harness_half_views[4];
 /* The view in which products of f32 are computed from split operands, if the device has cooperative matrices. No
  * tolerance changes. */

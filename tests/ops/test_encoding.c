@@ -68,7 +68,7 @@ static void points_at_the_edges_of_a_hash_grid(void **state)
 /* ---- latents ---- */
 
 /* Numbers at the bounds, outside and NaN, with 2 bits: levels 0, 1/3, 2/3 and 1. A half is rounded up. A gradient that
- * would move a number further outside is 0, the opposite one stays. */
+ * would move a number further outside is 0. A gradient of the other sign stays. */
 static void quantized_numbers_at_the_bounds_and_outside(void **state)
 {
     (void)state;

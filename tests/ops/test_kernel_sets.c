@@ -74,7 +74,8 @@ static void sets_are_enough_for_their_ops(void **state)
     }
 }
 
-/* A library without the kernel of the best variant uses another one; without all of them it refuses the node. */
+/* A library without the kernel of the best variant uses another variant. A library that has the kernel of no variant
+ * refuses the node. */
 static void another_variant_is_used(void **state)
 {
     (void)state;
@@ -87,7 +88,7 @@ static void another_variant_is_used(void **state)
     bool built[VKT_K_END];
     for (size_t k = 0; k < VKT_K_END; k++) built[k] = true;
     assert_int_equal(lower(g, VKT_CLASS_CPU, built), VKT_OK);
-    built[VKT_K_WINOGRAD_WEIGHTS] = false; /* the best one for this size on a CPU: test_choose.c */
+    built[VKT_K_WINOGRAD_WEIGHTS] = false; /* the best variant for this size on a CPU: test_choose.c */
     built[VKT_K_CONV2D_SPAN] = built[VKT_K_FFT_ROWS] = false;
     assert_int_equal(lower(g, VKT_CLASS_CPU, built), VKT_OK);
     for (size_t k = 0; k < VKT_K_END; k++) built[k] = false;

@@ -122,9 +122,9 @@ static double step(rig *r, float lr)
 
 /* ---- PyTorch ---- */
 
-/* Compares 20 steps with the file, in float32 or by cooperative matrices of f16. Errors grow. Each step adds some
- * roundings to the loss, and it adds the error of its update to each parameter. With matrices each operand is off by up
- * to 2^-11. */
+/* Compares 20 steps with the file, in float32 or by cooperative matrices of f16. Errors grow: each step adds some
+ * roundings to the loss, and its update adds an error to each parameter. With matrices each operand is off by up to
+ * 2^-11. */
 static void follows(const golden *file, const char *name, bool matrices)
 {
     vkt_shape xs, ts, ws;

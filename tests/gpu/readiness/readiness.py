@@ -336,7 +336,7 @@ def faults(found, accepted):
 
 
 def is_of(doc, page, name):
-    """Returns whether the table of the page is of the document's driver and kind of build, or is empty."""
+    """Returns whether the table of the page is empty, or comes from the driver and the kind of build of the document."""
     part = re.search(rf"<!-- begin {re.escape(name)} -->\n(.*?)<!-- end {re.escape(name)} -->", page, re.S)
     return not part or not part[1].strip() or head_of(doc) in part[1]
 
