@@ -46,7 +46,7 @@ static size_t to_f16(uint32_t *words, size_t n)
     return left;
 }
 
-/* Takes the place of vkCreateShaderModule. Other modules do not change. */
+/* Takes the place of vkCreateShaderModule. Modules without bf16 do not change. */
 static VKAPI_ATTR VkResult VKAPI_CALL create_as_f16(VkDevice device, const VkShaderModuleCreateInfo *info,
                                                     const VkAllocationCallbacks *allocation, VkShaderModule *out)
 {
@@ -132,8 +132,9 @@ static float bits_as_f16(float v)
     return vkt_f32_from_half(vkt_bf16_from_f32(v));
 }
 
-/* Returns an element of input k, between -1 and 1. Many are ties between two bf16, or next to one. dy is one of a few
- * integers. Read as f16, their bits are multiples of 1/8, so sums of them are exact: see check_same. */
+/* Returns an element of input k. Those of dy are integers from -2 to 2. Read as f16, their bits are multiples of 1/8,
+ * so sums of them are exact: see check_same. Other elements are from about -1 to 1, and many are ties between two bf16
+ * or neighbours of a tie. */
 static float element(vkt_rng *r, int k)
 {
     if (k == DY) return (float)vkt_rng_range(r, 0, 4) - 2;
