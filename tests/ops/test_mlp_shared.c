@@ -116,7 +116,7 @@ static void check_kernels(const subject *s, vkt_kernel_id kernel, uint32_t count
 }
 
 /* Shapes for cooperative matrices, with all gradients: widths that are whole matrices or not, one sample, a group with
- * several blocks of samples, and networks that hardly fit. */
+ * several blocks of samples, and networks that only just fit into shared memory. */
 static void networks_multiply_matrices(void **state)
 {
     (void)state;

@@ -219,7 +219,7 @@ static void a_convolution_joins_them(void **state)
         stored.once = true;
         agree(&stored, 2);
     }
-    net shown = nets[0]; /* relu's output is kept after vkt_backward; convolution and relu run only for it */
+    net shown = nets[0]; /* relu's output is kept after vkt_backward; convolution and relu run only for that output */
     shown.forget = false;
     agree(&shown, 1);
 }

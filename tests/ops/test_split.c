@@ -64,8 +64,8 @@ static double largest(const float *m, uint32_t rows, uint32_t k)
 #define F32 (K * 0x1p-24)
 #define SPLIT (0x1p-21 + 0x1p-21)
 
-/* Returns the largest error of a finite element of y, divided by its bound. Elements that are not finite must be so in
- * the reference, too, and the other way round. `split`: the bound of split operands; else of f32. */
+/* Returns the largest error of a finite element of y, divided by its bound. An element of y must be finite if and only
+ * if it is finite in the reference. `split`: the bound is SPLIT, else F32. */
 static double worst_of(const product *s, bool split)
 {
     double a[K], b[K], worst = 0;
@@ -289,7 +289,8 @@ static void without_matrices_products_are_those_of_f32(void **state)
     harness_ctx->host = host;
 }
 
-/* Without a forced variant, a GPU that has matrices splits operands in programs of this precision. A CPU does not. */
+/* Without a forced variant, a GPU that has matrices splits operands in programs of VKT_PRECISION_F32_SPLIT. A CPU does
+ * not. */
 static void gpus_split_operands(void **state)
 {
     (void)state;

@@ -320,8 +320,8 @@ static void another_reader_or_other_windows_keep_the_array(void **state)
     agree(&n, &shared, UNPOOL);
 }
 
-/* The gradient of the convolution's output is stored for the reader that asked for it. Both gradients of the weights
- * are computed from the pooling's gradient. */
+/* The gradient of the convolution's output is stored for the reader that asked for it. The gradient of the weights that
+ * was asked for and that of vkt_backward are both computed from the pooling's gradient. */
 static void what_was_asked_for_stays(void **state)
 {
     (void)state;
