@@ -128,7 +128,7 @@ static void a_short_run_measures_and_writes(void **state)
     says("out", " were in a.json");
 }
 
-/* A filter may name a phase of any gradients. */
+/* A filter may name any phase, for instance d0+d2: the gradients of inputs 0 and 2. */
 static void a_filter_knows_every_phase(void **state)
 {
     if (!has_device) skip();

@@ -178,8 +178,8 @@ static void the_best_tile_is_written_and_used(void **state)
             fail_msg("step %d: %g, want %g", i, (double)after.losses[i], (double)before.losses[i]);
 }
 
-/* If a variant is switched off, another one runs in its place. So times measured for it would be those of the other
- * one. */
+/* If a variant is switched off, another one runs in its place. A time measured for the first variant would then be the
+ * time of the other one. */
 static void a_variant_that_is_off_is_not_measured(void **state)
 {
     (void)state;

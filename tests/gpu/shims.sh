@@ -1,8 +1,8 @@
 #!/bin/sh
 # shims.sh DIR - builds libraries out of Mesa's source, with which Mesa's drivers compile for GPUs that are not there:
 #   DIR/shims/libintel_noop.so      Arc, for ANV of the Mesa 25 that tests/drivers.sh has unpacked in DIR
-#   DIR/shims/libfreedreno_noop.so  Adreno, for Turnip of its Mesa 26
-#   DIR/shims/libnouveau_noop.so    Ada, for NVK of its Mesa 26
+#   DIR/shims/libfreedreno_noop.so  Adreno, for Turnip of the Mesa 26 in DIR
+#   DIR/shims/libnouveau_noop.so    Ada, for NVK of the Mesa 26 in DIR
 # A library stands for the kernel's driver: it answers the questions of Mesa's driver, and runs nothing. Mesa calls it a drm-shim
 # (src/drm-shim). The source comes from bookworm-backports. The program mako, which makes some of the headers, and libdrm's
 # headers come from bookworm. Nothing is installed. Needs gcc. The exit code is 0 if all libraries are there.
@@ -50,7 +50,7 @@ printf '#define MESA_GIT_SHA1 ""\n' >"$work/made/git_sha1.h"
 # Turnip of Mesa 26 binds memory by ioctl 13, which the shim of Mesa 25 does not know.
 sed -i 's/^ *\[DRM_MSM_SUBMITQUEUE_QUERY\] = .*/&\n   [13] = msm_ioctl_noop,/' "$mesa/src/freedreno/drm-shim/freedreno_noop.c"
 
-# Its shim of NVIDIA's GPUs ends at Ampere and has one core. Ada (chipset 0x19x) has other classes of engines (NVIDIA's
+# The shim of Mesa 25 for NVIDIA's GPUs ends at Ampere and has one core. Ada (chipset 0x19x) has other classes of engines (NVIDIA's
 # open-gpu-doc, classes), and an RTX 4090 has 64 pairs of cores in 11 clusters.
 sed -i -e 's/gp->value = 0x01000101/gp->value = 0x0100400b/' -e '/oclass = NVF0_P2MF_CLASS/b' \
     -e 's/^ *case 0x170:$/      case 0x190:\n&/' -e 's/GA102_3D_CLASS;/(device_info.chip_id \& ~0xf) == 0x190 ? 0xc997 : &/' \

@@ -68,8 +68,7 @@ static void buffers_keep_their_contents(void **state)
     }
     for (uint32_t i = 0; i < SLOTS; i++) vkt_buffer_destroy(ctx, &live[i]);
     assert_int_equal(stats(ctx).used_bytes[VKT_MEM_DATA], 0);
-    /* All holes were merged: the block is one hole but for the staging rings, so this buffer needs no
-     * new block. */
+    /* All holes were merged: the block is one hole, except for the staging rings, so this buffer needs no new block. */
     const uint64_t before = ctx->counters.device_allocs;
     half = make(ctx, VKT_MEM_DATA, 16 * MiB);
     assert_int_equal(ctx->counters.device_allocs, before);
@@ -225,7 +224,7 @@ static void asks_for_less_when_the_driver_refuses(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* A device with small allocations has small blocks. */
+/* A device that limits the size of an allocation has small blocks. */
 static void blocks_are_no_larger_than_an_allocation(void **state)
 {
     (void)state;

@@ -133,14 +133,14 @@ static void rings_grow_to_their_limit(void **state)
     }
 }
 
-/* Below a cap, or with a driver that has no more memory, transfers of any size use the rings for which there is memory.
- * Nothing is logged. Once memory is free, the rings grow. */
+/* Near the cap, or with a driver that has no more memory, transfers of any size use the rings for which there is
+ * memory. Nothing is logged. Once memory is free, the rings grow. */
 static void small_rings_are_better_than_none(void **state)
 {
     (void)state;
     enum { BYTES = 5 << 20, CAP = 16 << 20 };
     const vkt_ctx_params params = { .no_pipeline_cache = true, .max_device_bytes = CAP, .block_bytes = MiB };
-    const uint64_t left[] = { 100 << 10, 3 << 20, 2 << 20 }; /* the last one is a ring of uploads, and no more */
+    const uint64_t left[] = { 100 << 10, 3 << 20, 2 << 20 }; /* the last one is enough for a ring of uploads alone */
     unsigned char *src = malloc(BYTES), *got = malloc(BYTES);
     assert_true(src && got);
     for (size_t i = 0; i < 2 * VKT_COUNT(left); i++) {
@@ -173,7 +173,8 @@ static void small_rings_are_better_than_none(void **state)
     free(got);
 }
 
-/* An upload that needs a larger ring waits for no earlier upload: that may wait for what this thread does next. */
+/* An upload that needs a larger ring waits for no earlier upload, because an earlier upload may itself wait for what
+ * this thread does next. */
 static void a_larger_ring_waits_for_no_upload(void **state)
 {
     (void)state;

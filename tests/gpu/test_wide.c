@@ -270,9 +270,10 @@ static void set_width(const char *own)
     assert_int_equal(own ? setenv(WIDTH, own, 1) : unsetenv(WIDTH), 0);
 }
 
-/* Opens a context while the n-th allocation or call fails (see `fault`). Returns false if there are fewer than n.
- * Checks that no memory is left behind. If gains() is true and the context has no wide vectors, a warning must have the
- * reason. The variable must be "512" if the context has wide vectors, else `own` (NULL: not set). */
+/* Opens a context while the n-th allocation or call fails (see `fault`). Returns false if the opening makes fewer than
+ * n of them. Checks that no memory is left behind. If gains() is true and the context has no wide vectors, a warning
+ * must have the reason. LP_NATIVE_VECTOR_WIDTH must be "512" if the context has wide vectors, else `own` (NULL: not
+ * set). */
 static bool survives(const vkt_device_info *standard, const char *own, fault what, unsigned n)
 {
     vkt_ctx *ctx;

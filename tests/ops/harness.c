@@ -353,7 +353,7 @@ static bool is_half(const rig *r)
     return false;
 }
 
-/* Returns whether a kernel multiplies cooperative matrices. In 16 bits, it rounds operands that are stored as f32. */
+/* Returns whether a kernel multiplies cooperative matrices. In 16-bit programs, such a kernel rounds f32 operands. */
 static bool multiplies_matrices(const rig *r)
 {
     for (size_t i = 0; i < r->p->lowered.n; i++)
@@ -361,12 +361,12 @@ static bool multiplies_matrices(const rig *r)
     return false;
 }
 
-/* Compares floats with the reference. A value that is stored in 16 bits may be off by one rounding. If the subject has
- * such a value, each gradient may be off by one more rounding, because it may depend on this value. Below 2^-14, f16
- * numbers are 2^-24 apart. Attention and networks in f16 also round what they compute: 2^-11 of the largest number. */
+/* Compares floats with the reference. A value stored in 16 bits may be off by one rounding. If the subject has such a
+ * value, each gradient may be off by one more rounding, because it may depend on this value. Below 2^-14, f16 numbers
+ * are 2^-24 apart. Attention and networks in f16 also round intermediate results: 2^-11 of the largest number. */
 static void check_floats(rig *r, const side *v, const float *got, bool gradient)
 {
-    static const double ulps[] = { [VKT_PRECISION_F16] = 0x1p-11, [VKT_PRECISION_BF16] = 0x1p-8 }; /* half of one */
+    static const double ulps[] = { [VKT_PRECISION_F16] = 0x1p-11, [VKT_PRECISION_BF16] = 0x1p-8 }; /* half an ulp */
     char index[80];
     const bool f16 = r->view->precision == VKT_PRECISION_F16;
     const int roundings = (value_of(r, v->t)->storage != VKT_PRECISION_F32) + (gradient && is_half(r));
@@ -585,7 +585,7 @@ void harness_check(vkt_ctx *ctx, subject *s, harness_report *report)
     if (report->faults == before && harness_needed(ctx->limits.coop.m))
         check_view(ctx, s, &harness_split_view, &first, report);
     harness_view half = harness_half_views[s->seed % 4];
-    if (ctx->limits.coop.m) half.force = VKT_V(COOP); /* a CPU uses it only if it is forced */
+    if (ctx->limits.coop.m) half.force = VKT_V(COOP); /* a CPU uses COOP only if COOP is forced */
     if (report->faults == before) check_view(ctx, s, &half, &first, report);
     half.force = harness_needed(ctx->limits.coop2.m) ? VKT_V(COOP2) : 0;
     if (report->faults == before && first.not_taken & half.force) check_view(ctx, s, &half, &first, report);

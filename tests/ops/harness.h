@@ -58,12 +58,12 @@ void harness_as_gpu(vkt_limits *lim);
  * tolerance of such a value is larger by half a unit in its last place: 2^-11 (f16) or 2^-8 (bf16) of the value. If any
  * value of the subject is stored in 16 bits, the tolerance of each gradient is larger by the same amount once more. The
  * reference starts from the inputs as they are stored. If a kernel computes a gradient from output 0 as it is stored
- * (only attention does, in its sum of dy y), the reference does the same. If cooperative matrices multiply f16 or bf16,
- * all f32 inputs are rounded to that. Such products are exact and their sums are f32, so no tolerance changes. Only
- * attention and networks in one node multiply numbers that they have computed and rounded to f16: weights and their
- * gradients, hidden layers and theirs. So their tolerance is larger by 2^-11 of the largest number of a tensor. The
- * reference of a network rounds too, because the sign of a hidden element decides about its gradient. The reference and
- * the device may round differently if a tie is between their sums. */
+ * (only attention does, in its sum of dy * y), the reference does the same. If cooperative matrices multiply f16 or
+ * bf16, all f32 inputs are rounded to that type. Such products are exact and their sums are f32, so no tolerance
+ * changes. Only attention and networks in one node multiply numbers that they have computed and rounded to f16: weights
+ * of attention, hidden layers, and the gradients of both. So their tolerance is larger by 2^-11 of the largest number
+ * of a tensor. The reference of a network rounds too, because the sign of a hidden element decides about its gradient.
+ * If a tie lies between the sum of the reference and the sum of the device, the two round differently. */
 extern const harness_view harness_half_views[4];
 /* The view in which products of f32 are computed from split operands, if the device has cooperative matrices. No
  * tolerance changes. */
@@ -97,13 +97,13 @@ typedef struct harness_report {
     unsigned faults;
     unsigned halves; /* programs that stored a value in 16 bits and were checked */
     unsigned coops;  /* programs that multiplied cooperative matrices and were checked */
-    unsigned splits; /* the same with split operands, which are not among `coops` */
+    unsigned splits; /* programs that multiplied split operands and were checked; not counted in `coops` */
 } harness_report;
 
 /* Checks the subject in view 0. More checks follow: in one of the other views; with a variant that the ops could choose
- * but did not, if there is one; with split operands, if the device has cooperative matrices; in 16 bits; and there by
- * flexible matrices, if an op could use them. The seed selects the view, the variant and the type. A check that finds a
- * fault is the last one. Faults are added to the report. The check in 16 bits rounds the subject's inputs. */
+ * but did not, if there is one; with split operands, if the device has cooperative matrices; in 16 bits; and in 16 bits
+ * by flexible matrices, if an op could use them. The seed selects the view, the variant and the type. A check that
+ * finds a fault is the last one. Faults are added to the report. The check in 16 bits rounds the subject's inputs. */
 void harness_check(vkt_ctx *ctx, subject *s, harness_report *report);
 /* Checks the subject only in `view`. */
 void harness_check_in(vkt_ctx *ctx, subject *s, const harness_view *view, harness_report *report);

@@ -144,7 +144,7 @@ void pair_run(net *n)
 /* ---- checks ---- */
 
 /* Checks that a and b have the same bits. Also fails if more than 32 bytes are a repetition of the same 16 bytes, for
- * instance if all numbers are equal. Same bits would then prove little. */
+ * instance if all numbers are equal. Equal bits would then prove little. */
 static void same_bits(const void *a, const void *b, size_t bytes, const char *what)
 {
     assert_memory_equal(a, b, bytes);

@@ -1,6 +1,6 @@
 /* ops/pair.h - one graph as two programs. In the fused program the lowering fuses nodes as epilogues of others
- * (passes/epilogue.c). In the plain program it does not: its graph's `no_fuse` is set after vkt_backward, so what
- * vkt_backward fuses is fused in both.
+ * (passes/epilogue.c). In the plain program the lowering fuses nothing, because `no_fuse` of the graph is set after
+ * vkt_backward. Nodes that vkt_backward itself fuses are fused in both programs.
  *
  * Each pair is checked. The numbers of elementwise dispatches (with those of running statistics and of cross-entropy's
  * gradient) and of dropouts are the expected ones, and both programs have the same number of other dispatches. All
@@ -30,8 +30,8 @@ typedef struct pair_spec {
      * elementwise dispatches if `left` is not 0, and none if `left` is 0. */
     uint32_t fused;
     bool unary; /* PAIR_MANY: the fused program has dispatches of `unary` that no fusion takes */
-    /* How many more dispatches of dropouts alone the plain program has. PAIR_MANY: the view splits dispatches; then it
-     * has some more, and other dispatches are not counted. */
+    /* How many more dispatches of dropouts alone the plain program has. PAIR_MANY: the view splits dispatches. Then the
+     * plain program must have some more, and other dispatches are not counted. */
     uint32_t dropouts;
     /* ---- for `build` ---- */
     vkt_shape x, w;

@@ -54,7 +54,7 @@ static void wide_and_long_heads_agree_with_the_reference(void **state)
 
 /* ---- tiles in shared memory ---- */
 
-static vkt_traits gpu_traits; /* of the views below: a few work groups are enough */
+static vkt_traits gpu_traits; /* traits of the views below, where one work group is enough for the device */
 
 static void with_gpu_traits(vkt_limits *lim)
 {
@@ -108,8 +108,9 @@ static uint32_t count_tiles(const subject *s, const harness_view *view, uint32_t
     return n;
 }
 
-/* A row is a part of a slice, or whole slices, or whole slices and a part of one. It needs all LANES_N lanes or fewer
- * (lib/attention_shared.glsl). Heads have several tiles of rows and columns, and some last tiles are not full. */
+/* A row of d numbers has less than a slice, whole slices, or whole slices and a part of one
+ * (lib/attention_shared.glsl). Its sums need all LANES_N lanes or fewer. Heads have several tiles of rows and columns,
+ * and some last tiles are not full. */
 static void every_tile_in_shared_memory_agrees_with_the_reference(void **state)
 {
     (void)state;
@@ -145,7 +146,8 @@ static void every_tile_in_shared_memory_agrees_with_the_reference(void **state)
         view.precision = i % 2 ? VKT_PRECISION_F16 : VKT_PRECISION_BF16;
         harness_check_in(harness_ctx, &s, &view, &report);
         assert_int_equal(report.halves, 1);
-        /* With matrices, tiles do not depend on the trait. Mesa takes seconds to compile a kernel. */
+        /* With matrices, tiles do not depend on attention_vec4s. Such cases are skipped, because Mesa takes seconds to
+         * compile a kernel. */
         const bool again = cases[i].change == with_few_registers || cases[i].change == with_few_of_all;
         const bool small = vkt_env_int("VKT_TEST_SMALL", 0) && i % 3;
         if (!again && !small && harness_has_matrices()) {
@@ -274,8 +276,8 @@ static void the_last_value_may_be_infinite(void **state)
     }
 }
 
-/* The scores of query ODD are infinite, and its numbers are not. So the weights of the keys that it sees are NaN, and
- * their gradients too. The gradients of later keys, which it does not see, are numbers. */
+/* The numbers of query ODD are finite, but its scores are infinite. So its weights are NaN, and so are the gradients of
+ * the keys that it sees. The gradients of later keys, which it does not see, are finite. */
 static void unseen_keys_have_gradients(void **state)
 {
     (void)state;
@@ -311,14 +313,13 @@ static void unseen_keys_have_gradients(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* With a causal mask, no query sees the keys behind the last query. Their gradients are 0, also if their values or a
- * query are no numbers: a weight of 0 must not be multiplied. The values of visible keys are finite, and so is their
- * dv. */
+/* With a causal mask, no query sees the keys behind the last query. The gradients of these keys are 0, even if their
+ * values are NaN or a visible key is infinite: a weight of 0 must not be multiplied. */
 static void gradients_of_unseen_keys_are_zero(vkt_variant variant)
 {
     enum { T = 5, S = 9, D = 8 };
     const bool coop = variant == VKT_V_COOP;
-    for (int kind = 0; kind < 2; kind++) { /* their values are NaN; a visible key is infinite */
+    for (int kind = 0; kind < 2; kind++) { /* 0: the values of unseen keys are NaN; 1: a visible key is infinite */
         float q[T * D], k[S * D], v[S * D], dy[T * D], dk[S * D], dv[S * D];
         for (int i = 0; i < S * D; i++) {
             k[i] = kind == 1 && i / D == 1 ? INFINITY : (float)(1 + i * 29 % 13) / 8;
@@ -368,7 +369,7 @@ static void unseen_keys_have_no_gradient_in_any_variant(void **state)
     }
 }
 
-/* Runs these tests with each variant of the kernels. */
+/* Runs the three tests above with each variant of the f32 kernels. */
 static void numbers_may_be_infinite_in_every_variant(void **state)
 {
     harness_needs(harness_ctx);
@@ -440,7 +441,7 @@ static void memory_grows_with_the_sequence_not_with_its_square(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    /* the numbers in the plan: y (32 T), log sums and sums of dy y (4 T each), and the gradient (96 T) */
+    /* the numbers in the plan: y (32 T), log sums and sums of dy * y (4 T each), and the gradient (96 T) */
     const uint64_t bytes = plan_bytes(4096, VKT_PRECISION_F32), half = plan_bytes(4096, VKT_PRECISION_BF16);
     assert_int_equal(bytes, 4ull * 4096 * (32 + 4 + 4 + 96));
     assert_int_equal(half, 4ull * 4096 * (4 + 4) + 2ull * 4096 * (32 + 96));

@@ -1,9 +1,9 @@
 /* The kernels of cooperative matrices of bf16, on a device that has only those of f16. This test gives their modules to
  * the driver with elements of f16: it takes back what cmake/bfloat.c has changed. Then a kernel rounds its operands to
  * bf16, moves them and adds the products as always, but multiplies their bits as if they were f16. A program of f16
- * whose inputs are these f16 numbers must compute the same sums, to the bit, because the kernels of f16 are compared
- * with references by other tests. So this test covers everything but the type of the elements. A device that has
- * matrices of bf16 is tested as it is by test_ops.c, test_shared.c and test_coop.c. */
+ * whose inputs are these f16 numbers must compute the same sums, to the bit. (Other tests compare the kernels of f16
+ * with references.) So this test covers everything but the type of the elements. A device that has matrices of bf16 is
+ * tested as it is by test_ops.c, test_shared.c and test_coop.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ static size_t to_f16(uint32_t *words, size_t n)
     return left;
 }
 
-/* Takes the place of vkCreateShaderModule. Other modules do not change. */
+/* Takes the place of vkCreateShaderModule. Modules without bf16 do not change. */
 static VKAPI_ATTR VkResult VKAPI_CALL create_as_f16(VkDevice device, const VkShaderModuleCreateInfo *info,
                                                     const VkAllocationCallbacks *allocation, VkShaderModule *out)
 {
@@ -100,7 +100,8 @@ typedef struct graph {
     vkt_tensor in[INPUTS], out[OUTPUTS];
 } graph;
 
-/* `wide`: another op also reads the outputs. It reads this layout only as f32, so they are stored as f32. */
+/* `wide`: another op also reads the outputs. That op reads this layout only as f32, so the outputs are stored as
+ * f32. */
 static graph graph_make(const product *c, bool wide)
 {
     graph s = { .g = harness_graph() };
@@ -131,8 +132,9 @@ static float bits_as_f16(float v)
     return vkt_f32_from_half(vkt_bf16_from_f32(v));
 }
 
-/* Returns an element of input k, between -1 and 1. Many are ties between two bf16, or next to one. dy is one of a few
- * integers, so sums of its bits as f16, multiples of 1/8, are exact: see check_same. */
+/* Returns an element of input k. Those of dy are integers from -2 to 2. Read as f16, their bits are multiples of 1/8,
+ * so sums of them are exact: see check_same. Other elements are from about -1 to 1, and many are ties between two bf16
+ * or neighbours of a tie. */
 static float element(vkt_rng *r, int k)
 {
     if (k == DY) return (float)vkt_rng_range(r, 0, 4) - 2;
@@ -177,8 +179,9 @@ static size_t run(const product *c, vkt_precision precision, bool wide, float *o
     return n;
 }
 
-/* Checks that the kernels of bf16 compute what those of f16 compute from the same bits. db is a product with ones: the
- * bits of 1 as bf16 are 1.875 as f16. `got` was made with outputs of f32, and `narrow` with those of 16 bits. */
+/* Checks that the kernels of bf16 compute what those of f16 compute from the same bits. db is a product of dy and ones.
+ * The bits of 1 as bf16 are 1.875 as f16, so db is 1.875 times that of f16. `got` was made with outputs of f32, and
+ * `narrow` with those of 16 bits. */
 static void check_same(const product *c, float *const want[], float *const got[], float *const narrow[],
                        const bool in_16[])
 {

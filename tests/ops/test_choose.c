@@ -212,7 +212,7 @@ static void products_use_the_cheapest_variant(void **state)
         { &gpu, 64, 8192, 64, VKT_PRECISION_F32, VKT_V_SPLIT_K },
         { &coop, 2048, 256, 2048, VKT_PRECISION_F32, VKT_V_SHARED },
         { &coop, 2048, 256, 2048, VKT_PRECISION_F16, VKT_V_COOP },
-        { &flexible, 2048, 256, 2048, VKT_PRECISION_F16, VKT_V_COOP }, /* coop2 was never measured */
+        { &flexible, 2048, 256, 2048, VKT_PRECISION_F16, VKT_V_COOP }, /* COOP2 was not measured: no preference */
         { &flexible_pays, 2048, 256, 2048, VKT_PRECISION_F16, VKT_V_COOP2 },
         { &flexible_pays, 64, 8192, 64, VKT_PRECISION_F16, VKT_V_COOP2 },
         { &flexible_pays, 2048, 256, 2048, VKT_PRECISION_F32, VKT_V_SHARED },
@@ -287,7 +287,7 @@ static void networks_use_the_cheapest_variant(void **state)
         { &gpu, 2, 0, 1, f32, VKT_V_LINE },
         { &coop, 8, 64, 4, f16, VKT_V_COOP },
         { &coop, 64, 128, 64, f16, VKT_V_COOP },   /* 48,128 bytes of shared memory */
-        { &coop, 64, 128, 96, f16, VKT_V_SHARED }, /* 55,808 bytes as matrices */
+        { &coop, 64, 128, 96, f16, VKT_V_SHARED }, /* COOP would need 55,808 bytes */
         { &coop, 8, 16, 4, f16, VKT_V_NARROW },
         { &coop, 2, 0, 1, f16, VKT_V_LINE },
         { &coop, 8, 64, 4, f32, VKT_V_SHARED },
@@ -379,7 +379,7 @@ static void hash_grids_use_the_cheapest_variant(void **state)
         { &owning_gpu, 1024, 14, VKT_V_OWNED },
         { &adding_cpu, 1024, 14, VKT_V_ATOMIC },
         { &gpu, 1u << 24, 14, VKT_V_ATOMIC },
-        { &gpu, (1u << 24) + 4, 14, VKT_V_OWNED }, /* 2^27 products at most */
+        { &gpu, (1u << 24) + 4, 14, VKT_V_OWNED }, /* more than 2^27 products, the limit of ATOMIC */
         { &gpu, 1024, 23, VKT_V_ATOMIC },
         { &gpu, 1024, 24, VKT_V_OWNED }, /* sums of 2^27 floats exceed 2^30 bytes */
     };

@@ -79,7 +79,7 @@ static void a_residual_network_trains_alike(void **state)
     pair_agree(specs, VKT_COUNT(specs));
 }
 
-/* The running variance is also the factor of the norm. */
+/* The running variance is also the gamma of the norm. */
 static void scaled_by_a_statistic(net *n)
 {
     const vkt_tensor w = weight(n, vkt_shape4(3, 2, 1, 1)), var = statistic(n, 3);
@@ -91,7 +91,7 @@ static void scaled_by_a_statistic(net *n)
     OK(vkt_update(n->g, &(vkt_optimizer){ .kind = VKT_SGD }));
 }
 
-/* The norm's work groups read the factor at any time, so none of them may update it. */
+/* The norm's work groups read gamma at any time, so none of them may update it. */
 static void a_statistic_that_the_norm_reads_is_updated_behind_it(void **state)
 {
     (void)state;
@@ -168,8 +168,8 @@ static void classes_of_a_lane(vkt_limits *lim)
     spread(lim, false);
 }
 
-/* One dispatch computes loss and gradient where the lanes of a work group share classes, unless the classes are too
- * many for the registers. */
+/* If the lanes of a work group share the classes of samples, one dispatch computes loss and gradient, unless the
+ * classes are too many for the registers. */
 static void a_loss_and_its_gradient_are_one_dispatch(void **state)
 {
     (void)state;

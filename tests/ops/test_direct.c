@@ -13,7 +13,7 @@
 
 /* ---- work groups ---- */
 
-#define MIN_SHARED_BYTES 16384 /* of maxComputeSharedMemorySize */
+#define MIN_SHARED_BYTES 16384 /* the smallest maxComputeSharedMemorySize that Vulkan allows */
 
 static const vkt_limits gpu = { .subgroup_size = 32,
                                 .max_groups = 65535,
@@ -83,7 +83,7 @@ static void wide_lanes(vkt_limits *lim)
     lim->traits = &traits;
 }
 
-/* The same, with storage bindings of 8 KiB, so that dispatches are split. */
+/* Does the same as wide_lanes, and limits storage bindings to 8 KiB, so that dispatches are split. */
 static void small_storage(vkt_limits *lim)
 {
     wide_lanes(lim);
@@ -109,8 +109,8 @@ static uint32_t taken(const subject *s)
     return n;
 }
 
-/* Checks a subject and its gradients: with wide lanes, with few channels per lane and 16-bit storage, and with small
- * bindings. Frees the subject. */
+/* Checks a subject and its gradients: with wide lanes, with the traits of the device, with 16-bit storage, and with
+ * wide lanes and small bindings. Frees the subject. */
 static void check(subject *s, size_t seed, bool large)
 {
     harness_view views[] = { { "wide lanes", wide_lanes, .force = VKT_V(DIRECT_SHARED) },

@@ -68,7 +68,7 @@ static void points_at_the_edges_of_a_hash_grid(void **state)
 /* ---- latents ---- */
 
 /* Numbers at the bounds, outside and NaN, with 2 bits: levels 0, 1/3, 2/3 and 1. A half is rounded up. A gradient that
- * would move a number further outside is 0, the opposite one stays. */
+ * would move a number further outside is 0. A gradient of the other sign stays. */
 static void quantized_numbers_at_the_bounds_and_outside(void **state)
 {
     (void)state;
@@ -102,8 +102,8 @@ static void quantized_numbers_at_the_bounds_and_outside(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* A tile has the numbers of the same part of an image that vkt_upsample2d resized. PyTorch's numbers are goldens of
- * that op. */
+/* A tile has the numbers of the same part of an image that vkt_upsample2d resized. test_op_goldens.c compares that op
+ * with PyTorch. */
 static void a_tile_of_a_latent_grid_is_a_part_of_the_resized_image(void **state)
 {
     (void)state;
@@ -190,8 +190,8 @@ static const vkt_hash_grid_params small_grid = {
     .levels = 1, .features = 1, .log2_table_size = 4, .base_resolution = 2, .per_level_scale = 1
 };
 
-/* Points at corner (0,0) have one product each, and its weight is 1: so an element is the sum of dy. Sums of floats
- * lose 2^-20 beside 1; fixed-point sums keep it, in any order, also if the large terms cancel. */
+/* All points are at corner (0,0) and have a weight of 1 there, so element 0 is the sum of dy. Beside 1, a sum of floats
+ * loses terms of 2^-30. A fixed-point sum keeps them, in any order, also if the large terms cancel. */
 static void fixed_point_sums_keep_what_floats_lose(void **state)
 {
     (void)state;
@@ -199,7 +199,7 @@ static void fixed_point_sums_keep_what_floats_lose(void **state)
     enum { N = 4099 };
     static float x[N][2], dy[N];
     for (uint32_t n = 0; n < N; n++) dy[n] = n % 2 ? 0x1p-30f : n % 4 ? 1 : -1;
-    dy[0] = dy[N - 1] = 0; /* as many ones of either sign */
+    dy[0] = dy[N - 1] = 0; /* as many terms 1 as terms -1 */
     const sums c = { small_grid, N, 2, x[0], dy };
     float *d = gradient_by(&c, VKT_V_ATOMIC);
     double want = 0;

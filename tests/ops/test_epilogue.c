@@ -150,7 +150,8 @@ static void small_bindings(vkt_limits *lim)
     lim->max_texel_elements = VKT_MIN(lim->max_texel_elements, 256);
 }
 
-/* Checks that relu is applied once for each sum, and never by its first part. Later parts use CONV2D_TILE_ADD. */
+/* Checks that relu is applied once for each sum, and never by the first part of a sum. Later parts use
+ * CONV2D_TILE_ADD. */
 static void check_parts(const vkt_program *p)
 {
     uint32_t begun = 0, ended = 0, steps = 0;
@@ -362,8 +363,8 @@ static void the_rest_is_done_in_place(void **state)
 
 /* ---- gradients ---- */
 
-/* Builds the gradient of x through y = act(x), where dy is a sum of two. `flat`: y is reshaped. `swap`: one of the two
- * is y itself. */
+/* Builds the gradient of x, where y = act(x) and dy is the sum of two tensors. `flat`: y is reshaped first. `swap`: one
+ * of the two tensors is y itself. */
 static void slope(net *n)
 {
     const spec *s = n->s;

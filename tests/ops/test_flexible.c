@@ -1,6 +1,6 @@
-/* Products by flexible cooperative matrices (COOP2, shaders/lib/blocks_coop2.glsl): which tiles the device's steps
- * divide, and that each tile gives right results for any size. test_shared.c and test_ops.c compare the variant in more
- * cases, test_coop.c checks its rounding, and test_choose.c when it is chosen. */
+/* Products by flexible cooperative matrices (COOP2, shaders/lib/blocks_coop2.glsl): which tiles are multiples of the
+ * device's granularity (coop2), and that each tile gives right results for any size. test_shared.c and test_ops.c
+ * compare the variant in more cases, test_coop.c checks its rounding, and test_choose.c when it is chosen. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

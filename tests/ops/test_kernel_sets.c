@@ -67,7 +67,7 @@ static void sets_are_enough_for_their_ops(void **state)
         if (!set) fail_msg("%s has no set", vkt_ops[i]->name);
         read_set(set, built);
         if (strcmp(vkt_ops[i]->name, "linear") == 0)
-            read_set(set_of("conv2d"), built); /* of samples with the batch last */
+            read_set(set_of("conv2d"), built); /* with the batch last, a linear layer uses kernels of convolutions */
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
             const vkt_host h = vkt_test_host();
             vkt_subject s;
@@ -80,7 +80,8 @@ static void sets_are_enough_for_their_ops(void **state)
     }
 }
 
-/* A library without the kernel of the best variant uses another one; without all of them it refuses the node. */
+/* A library without the kernel of the best variant uses another variant. A library that has the kernel of no variant
+ * refuses the node. */
 static void another_variant_is_used(void **state)
 {
     (void)state;
@@ -93,7 +94,7 @@ static void another_variant_is_used(void **state)
     bool built[VKT_K_END];
     for (size_t k = 0; k < VKT_K_END; k++) built[k] = true;
     assert_int_equal(lower(g, VKT_CLASS_CPU, built), VKT_OK);
-    built[VKT_K_WINOGRAD_WEIGHTS] = false; /* the best one for this size on a CPU: test_choose.c */
+    built[VKT_K_WINOGRAD_WEIGHTS] = false; /* the best variant for this size on a CPU: test_choose.c */
     built[VKT_K_CONV2D_SPAN] = built[VKT_K_FFT_ROWS] = false;
     assert_int_equal(lower(g, VKT_CLASS_CPU, built), VKT_OK);
     /* All variants but one are switched off, and that one may not be built: then another one is used all the same. */

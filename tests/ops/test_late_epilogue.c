@@ -41,8 +41,9 @@ static vkt_tensor gradient(net *n, vkt_tensor y, vkt_tensor x)
 
 /* ---- the gradient of a relu behind that of a convolution ---- */
 
-/* The value between relu and convolution, or its gradient, has no other reader. NORM: the relu is that of a norm. KEPT:
- * the gradient between the nodes is kept. SUMMED: the value is summed too, so it is stored as f32 in any program. */
+/* ALONE: the value between relu and convolution has no other reader, and neither has its gradient. NORM: the relu is
+ * that of a norm. KEPT: the gradient between the nodes is kept. SUMMED: the value is summed too, so it is stored as f32
+ * in any program. */
 enum { ALONE, NORM, KEPT, SUMMED };
 
 /* Builds the gradient of x through conv(act(x)), or through linear(act(x)). */
@@ -175,8 +176,9 @@ static void joined_in_short_loops(vkt_limits *lim)
 
 static const harness_view together = { "joined", joined };
 
-/* The spec: `w` is the window (1,1,R,S), conv.stride 0 means disjoint windows, `swap` an average, `given` dropout of
- * planes, `bare` p = 1/2. `flat`: dropout of a (N,C P,Q) view, whose planes are rows of the image. */
+/* Fields of the spec. `w`: the window (1,1,R,S). conv.stride 0: disjoint windows. `swap`: average pooling. `given`:
+ * dropout of planes. `bare`: p = 1/2. `flat`: dropout of a view of shape (N, C * P, Q), so a plane of the view is a row
+ * of the image. */
 static vkt_tensor pool(net *n, vkt_tensor x)
 {
     const spec *s = n->s;
@@ -361,7 +363,8 @@ static void slopes_in_small_bindings(void **state)
     }
 }
 
-/* Products with 2 are exact, so a mean that is rounded before the dropout has the same bits as one behind it. */
+/* Products with 2 are exact, so a mean that is rounded before the dropout has the same bits as a mean that is rounded
+ * behind it. */
 static void stored_in_16_bits(void **state)
 {
     (void)state;

@@ -36,7 +36,8 @@ static void draw_scores(scores *s)
 }
 
 /* Computes loss and gradient by vkt_cross_entropy without options or, if `plain`, by vkt_softmax_cross_entropy, which
- * has no options. The trait classes_spread is off, because its kernel, which adds in another order, has no options. */
+ * has no options. The trait classes_spread is off: its kernel adds in another order and has no options, so only one of
+ * the two losses could use it. */
 static void run_scores(scores *s, vkt_layout layout, bool plain, uint32_t rows)
 {
     vkt_graph *g = harness_graph();

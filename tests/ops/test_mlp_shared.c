@@ -116,7 +116,7 @@ static void check_kernels(const subject *s, vkt_kernel_id kernel, uint32_t count
 }
 
 /* Shapes for cooperative matrices, with all gradients: widths that are whole matrices or not, one sample, a group with
- * several blocks of samples, and networks that hardly fit. */
+ * several blocks of samples, and networks that only just fit into shared memory. */
 static void networks_multiply_matrices(void **state)
 {
     (void)state;
@@ -143,7 +143,7 @@ static void networks_multiply_matrices(void **state)
         assert_int_equal(vkt_subject_of_case(&h, &s, i % 2 ? &vkt_op_mlp_mse : &vkt_op_mlp, &c, i), VKT_OK);
         check_kernels(&s, VKT_K_MLP_FORWARD_COOP, i % 2 ? 0 : 1);
         check_kernels(&s, VKT_K_MLP_GRAD_COOP, i % 2 || n->forward_only ? 0 : 1);
-        check_kernels(&s, VKT_K_MLP_MSE_COOP, i % 2 == 0 || n->forward_only ? 0 : 2); /* the case's, and its gradient */
+        check_kernels(&s, VKT_K_MLP_MSE_COOP, i % 2 == 0 || n->forward_only ? 0 : 2); /* the case and its gradient */
         harness_check_in(harness_ctx, &s, &by_matrices, &report);
         subject_free(&s);
         if (report.faults) fail_msg("case %zu: %s", i, report.text);
@@ -152,7 +152,7 @@ static void networks_multiply_matrices(void **state)
 }
 
 /* Bounds of the numbers of a case of mlp_mse: x, weights and biases of hidden layers and of the last one, and targets.
- * dloss: the gradient with respect to the loss, as a scale of the loss makes it. */
+ * dloss: the gradient with respect to the loss, that is, the scale of the loss. */
 typedef struct sizes {
     float x, weight, bias, last_weight, last_bias, target, dloss;
 } sizes;

@@ -114,8 +114,8 @@ static void an_eps_and_a_momentum_may_be_zero(void **state)
 enum { ROWS = 5, ROW_OUTS = 5 };
 
 /* Computes layer norm, rms norm, softmax, its logarithm and causal softmax of rows of `size` numbers, and for each of
- * them the gradient of the sum of its products with x. Each lane keeps `held` loads of a row at most. Returns the
- * number of dispatches in which lanes keep some. */
+ * them the gradient of the sum of its products with x. Each lane keeps at most `held` loads of a row in registers.
+ * Returns the number of dispatches in which lanes keep loads. */
 static uint32_t of_rows(const float *x, uint32_t size, uint32_t held, float *out)
 {
     const vkt_limits real = harness_ctx->limits;

@@ -124,7 +124,8 @@ static void dilated_windows_skip_elements(void **state)
     }
 }
 
-/* Each window covers rows -1 and 4, which are padding: the maximum is -inf, and no element gets the gradient. */
+/* Each window has only two elements, in rows -1 and 4, which are padding. So the maximum is -inf, and no element gets
+ * the gradient. */
 static void a_window_of_padding_alone_has_no_winner(void **state)
 {
     (void)state;

@@ -15,7 +15,7 @@ enum { N = 5, B = 6, C = 2, PARAMS = 6, MOST = 6 };
 enum { FROZEN = 2, MEAN = 4, VAR = 5 }; /* numbers of the parameters whose values are copied */
 
 /* The program of a training step. loss = sum(a x) + mean(b a x) + mean(batch_norm(z) z). The gradient of a depends on
- * b, and that of b on a, so both change from step to step. */
+ * b, and that of b on a, so both gradients change from step to step. */
 typedef struct rig {
     vkt_graph *g;
     vkt_store *store;

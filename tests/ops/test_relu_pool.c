@@ -1,7 +1,7 @@
 /* vkt_backward fuses a relu and the max pooling behind it into one node. It also fuses the convolution before them
- * under three conditions: it has few products an element, no variant with transforms may compute it, and the pooling
- * windows are disjoint and inside of the image. Results, gradients and updated weights must have the bits of the graph
- * without fusion (`no_fuse`). The nodes stay apart if another node reads the value between them. */
+ * under three conditions: the convolution has few products an element; no variant with transforms may compute it; and
+ * the pooling windows are disjoint and inside of the image. Results, gradients and updated weights must have the bits
+ * of the graph without fusion (`no_fuse`). The nodes stay apart if another node reads the value between them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,8 @@ typedef struct net {
     bool linear;            /* there is no relu */
     bool reshaped;          /* before the pooling, (N,C,H,W) is reshaped to (N,C,W,H), which moves no data */
     vkt_precision precision;
-    bool once; /* compare only y, of one run: the fused node chooses winners before it rounds to 16 bits */
+    bool once; /* compare only y, of one run; gradients may differ, because the fused node chooses maxima before it
+                  rounds to 16 bits */
 } net;
 
 typedef struct rig {
@@ -218,7 +219,7 @@ static void a_convolution_joins_them(void **state)
         stored.once = true;
         agree(&stored, 2);
     }
-    net shown = nets[0]; /* relu's output is kept after vkt_backward; convolution and relu run only for it */
+    net shown = nets[0]; /* relu's output is kept after vkt_backward; convolution and relu run only for that output */
     shown.forget = false;
     agree(&shown, 1);
 }

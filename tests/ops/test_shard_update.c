@@ -156,7 +156,8 @@ static const vkt_optimizer optimizers[] = {
     { .kind = VKT_ADAGRAD, .lr_decay = 0.1f },
 };
 
-/* Returns optimizer i with a parameter group. It clips gradients by norm if `clip` is 1, and by value if it is 2. */
+/* Returns optimizer i with a parameter group. The optimizer clips gradients by norm if `clip` is 1, and by value if
+ * `clip` is 2. */
 static vkt_optimizer clipped(size_t i, int clip)
 {
     vkt_optimizer o = optimizers[i];

@@ -49,7 +49,7 @@ static void tiles_are_chosen_by_shape_and_device(void **state)
     } cases[] = {
         { &gpu, { 4096, 4096, 4096, 1 }, 100, 128, 128, 1 },
         { &least, { 4096, 4096, 4096, 1 }, 100, 64, 64, 1 },
-        { &gpu, { 512, 512, 512, 1 }, 1, 64, 64, 1 },       /* with 128 lanes, 64 tiles would leave cores idle */
+        { &gpu, { 512, 512, 512, 1 }, 1, 64, 64, 1 },       /* larger tiles would leave cores idle */
         { &gpu, { 512, 512, 512, 1 }, 100, 64, 64, 2 },     /* two slices of a sum keep the cores busy */
         { &few, { 512, 512, 512, 1 }, 100, 128, 128, 1 },   /* 16 tiles are enough for 4 cores */
         { &many, { 512, 512, 512, 1 }, 100, 32, 32, 2 },    /* 132 cores want 528 tiles of 64 lanes */
@@ -159,7 +159,7 @@ static void as_tested(vkt_limits *lim)
     lim->traits = &traits;
 }
 
-/* The same with at most 16 sums. */
+/* Sets the traits of as_tested, but allows a lane at most 16 sums. */
 static void with_few_sums(vkt_limits *lim)
 {
     as_tested(lim);
@@ -489,7 +489,7 @@ static void whole_tiles_convolve(void **state)
           vkt_shape4(32, 30, 1, 1),
           { .stride = { 1, 1 } },
           32032,
-          false }, /* 30 + 2 channels */
+          false }, /* the last 2 of the 32 channels of a tile are empty */
     };
     const size_t first = vkt_env_int("VKT_TEST_SMALL", 0) ? 2 : 0;
     for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i], i);

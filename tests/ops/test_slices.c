@@ -26,7 +26,7 @@ static void conv_transpose(net *n)
     pair_show(n, vkt_relu(n->g, vkt_conv_transpose2d(n->g, x, w, bias, &p)), false);
 }
 
-/* A sum over 576 products is computed in two slices. Only the kernel that adds them clamps. */
+/* A sum over 576 products is computed in two slices. Only the kernel that adds the slices applies relu. */
 static void only_the_sum_of_slices_is_clamped_at_zero(void **state)
 {
     (void)state;

@@ -63,7 +63,7 @@ static void a_lane_computes_a_line_four_classes_at_a_time(void **state)
         check(vkt_shape3(7, 13, classes[i]), 2, VKT_K_SOFTMAX_LINE4, VKT_K_SOFTMAX_DX_LINE4);
     check(vkt_shape2(1, 12), 1, VKT_K_SOFTMAX_LINE4, VKT_K_SOFTMAX_DX_LINE4);
     for (size_t v = 1; v < harness_n_views;
-         v++) /* 46 KB: several bindings of 16 or of 4 KiB, and a causal mask across them */
+         v++) /* x has 46 KB, so it takes several bindings of 16 or 4 KiB, also with a causal mask */
         check_in(vkt_shape3(20, 29, 20), 2, VKT_K_SOFTMAX_LINE4, VKT_K_SOFTMAX_DX_LINE4, &harness_views[v]);
 }
 

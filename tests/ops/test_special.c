@@ -308,8 +308,8 @@ static void an_epoch_is_gathered_from_arrays(void **state)
     for (int i = 0; i < 3; i++) vkt_array_destroy(&array[i]);
 }
 
-/* If the order has indices beyond the table, nothing outside of the table is read. These rows of the result are
- * zero. */
+/* If the order has indices beyond the table, nothing outside of the table is read. The rows of the result for these
+ * indices are zero. */
 static void row_numbers_outside_the_table_give_zeros(void **state)
 {
     (void)state;

@@ -48,7 +48,7 @@ static size_t compute(product *s, vkt_precision precision, bool coop)
 
 /* ---- the error bound ---- */
 
-/* Returns the largest finite magnitude of `rows` rows among the k of the same tile as k. */
+/* Returns the largest finite magnitude in the `rows` rows of m, among the columns of the tile that has column k. */
 static double largest(const float *m, uint32_t rows, uint32_t k)
 {
     const uint32_t first = k / BLOCKS_SPLIT_K * BLOCKS_SPLIT_K;
@@ -59,13 +59,13 @@ static double largest(const float *m, uint32_t rows, uint32_t k)
     return most;
 }
 
-/* Bounds, as parts of sum |a b|. F32: the products and additions of f32 round up to K times. SPLIT: the split of the
- * operands (blocks_split.glsl), and as much for the f32 sums, which is 8 roundings. This is less than F32. */
+/* Error bounds, relative to sum |a b|. F32: up to K roundings of f32 products and additions. SPLIT: 2^-21 for the split
+ * of the operands (blocks_split.glsl), and 2^-21, which is 8 roundings, for the f32 sums. */
 #define F32 (K * 0x1p-24)
 #define SPLIT (0x1p-21 + 0x1p-21)
 
-/* Returns the largest error of a finite element of y, divided by its bound. Elements that are not finite must be so in
- * the reference, too, and the other way round. `split`: the bound of split operands; else of f32. */
+/* Returns the largest error of a finite element of y, divided by its bound. An element of y must be finite if and only
+ * if it is finite in the reference. `split`: the bound is SPLIT, else F32. */
 static double worst_of(const product *s, bool split)
 {
     double a[K], b[K], worst = 0;
@@ -108,19 +108,19 @@ static float activation(vkt_rng *r, uint32_t row, uint32_t k)
     return 1e4f * fabsf(ordinary(r, row, k));
 }
 
-/* Small and large rows in each tile. */
+/* Each tile has rows of small numbers and rows of large numbers. */
 static float mixed_rows(vkt_rng *r, uint32_t row, uint32_t k)
 {
     return row % 3 ? activation(r, row, k) : gradient(r, row, k);
 }
 
-/* Small and large k in each tile, and whole tiles of both. */
+/* Each tile of k < 48 has columns of small and columns of large numbers. The other tiles have only small numbers. */
 static float mixed_k(vkt_rng *r, uint32_t row, uint32_t k)
 {
     return k % 3 && k < 48 ? activation(r, row, k) : gradient(r, row, k);
 }
 
-/* Magnitudes from 2^-40 to 1, as many in each octave. */
+/* Most magnitudes are from 2^-40 to 1, about equally many in each octave. */
 static float wide(vkt_rng *r, uint32_t row, uint32_t k)
 {
     return ldexpf(ordinary(r, row, k), -(int)vkt_rng_range(r, 0, 39));
@@ -200,7 +200,7 @@ static void the_bound_needs_the_low_parts(void **state)
     fill(&s, ordinary, ordinary);
     assert_int_equal(compute(&s, VKT_PRECISION_F16, true), 1);
     assert_true(worst_of(&s, true) > 10);
-    /* One of the two low parts is not enough. */
+    /* w now has no low part, so only that of x is lost. This alone breaks the bound. */
     for (uint32_t i = 0; i < C * K; i++) s.w[i] = vkt_f32_from_half(vkt_half_from_f32(s.w[i]));
     assert_int_equal(compute(&s, VKT_PRECISION_F16, true), 1);
     assert_true(worst_of(&s, true) > 10);
@@ -289,7 +289,8 @@ static void without_matrices_products_are_those_of_f32(void **state)
     harness_ctx->host = host;
 }
 
-/* Without a forced variant, a GPU that has matrices splits operands in programs of this precision. A CPU does not. */
+/* Without a forced variant, a GPU that has matrices splits operands in programs of VKT_PRECISION_F32_SPLIT. A CPU does
+ * not. */
 static void gpus_split_operands(void **state)
 {
     (void)state;

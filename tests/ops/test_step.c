@@ -151,9 +151,9 @@ static void metrics_are_those_of_their_run(void **state)
     trainer_free(&tr);
 }
 
-/* Each run gathers other rows of a table in which row i holds i. The loss is their sum. Up to RING_SLOTS runs are
- * pending. The kernels that gather read the step state or, with the trait early_batch, the host's words: then they run
- * beside step_advance. */
+/* Each run gathers other rows of a table in which row i holds i. The loss is the sum of the gathered rows. Up to
+ * RING_SLOTS runs are pending. The kernels that gather read the step state or, with the trait early_batch, the host's
+ * words. With early_batch, these kernels and step_advance may run at the same time. */
 static void each_run_gathers_its_own_rows(void **state)
 {
     (void)state;

@@ -152,8 +152,8 @@ static uint32_t count_unpool(const rig *r)
     return count(r, VKT_K_CONV2D_DW_UNPOOL) + count(r, VKT_K_CONV2D_DW_UNPOOL_SHARED);
 }
 
-/* The gradient that the gradient of the weights reads. ARRAY: that of the convolution's output. UNPOOL: the
- * pooling's. EITHER: the view's device may be unable to run the forced variant. */
+/* The gradient from which the gradient of the weights is computed. ARRAY: that of the convolution's output. UNPOOL: the
+ * pooling's. EITHER: one of these, because the view's device may be unable to run the forced variant. */
 typedef enum how { ARRAY, UNPOOL, EITHER } how;
 
 /* Compares the fused and the plain program. Returns how many dispatches of the fused one read the pooling's gradient.
@@ -320,8 +320,8 @@ static void another_reader_or_other_windows_keep_the_array(void **state)
     agree(&n, &shared, UNPOOL);
 }
 
-/* The gradient of the convolution's output is stored for the reader that asked for it. Both gradients of the weights
- * are computed from the pooling's gradient. */
+/* The gradient of the convolution's output is stored for the reader that asked for it. The gradient of the weights that
+ * was asked for and that of vkt_backward are both computed from the pooling's gradient. */
 static void what_was_asked_for_stays(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* vkt_program_needs: what a program and its store really use is what was computed, and a context with the cap of the
- * result has enough memory. */
+/* vkt_program_needs: a program and its store use exactly the memory that was computed, and a context with the computed
+ * cap has enough memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Steps that are split into submissions have the same bits, and as many submissions as the limit requires. After the
- * split they allocate and record nothing. */
+/* Steps that are split into submissions have the bits of whole steps, and as many submissions as the limit requires.
+ * After the split they allocate and record nothing. */
 #include "train/rig.h"
 
 #include "gpu/gpu.h"

@@ -1,4 +1,4 @@
-/* Programs that recompute activations instead of keeping them have the same bits. They need less memory, or the same
+/* Programs that recompute activations have the bits of programs that keep them. They need less memory, or the same
  * amount. */
 #include "train/rig.h"
 

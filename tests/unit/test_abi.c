@@ -79,7 +79,7 @@ typedef struct module {
     thing *things;
     uint32_t bound;
     uint32_t capability; /* a needed capability that a device may lack; NONE: the module needs no such capability */
-    uint32_t flags;      /* of its entry; with COOP, it may use the capabilities that gpu/coop.c asks a device for */
+    uint32_t flags;      /* of its entry; with COOP, the module may use the capabilities that gpu/coop.c asks for */
     bool texel;          /* runs only if shaderInt64 is enabled: gpu/device.c */
 } module;
 

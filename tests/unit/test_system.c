@@ -197,7 +197,7 @@ static void an_aborted_write_changes_nothing(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* The temporary of a running writer stays. The one of a killed writer is removed. */
+/* The temporary file of a running writer stays. That of a killed writer is removed. */
 static void only_left_temporaries_are_removed(void **state)
 {
     (void)state;

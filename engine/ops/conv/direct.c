@@ -83,7 +83,8 @@ static void emit_direct_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
 /* The most channels of a lane of direct_shared.comp. Each has four sums. With 8 channels, the compilers of AMD's GPUs
  * need at most 96 registers. */
 #define SHARED_ROWS 8u
-/* The most channels of a work group, and the most taps in shared memory: together less than 8 KiB. */
+/* The most channels of a work group, and the most taps of each that are in shared memory at a time. These weights need
+ * less than 8 KiB. */
 #define SHARED_CHANNELS 32u
 #define SHARED_CHUNK 48u
 /* The fewest lanes that have the same channels, unless there are fewer columns. A subgroup of NVIDIA has this size. */

@@ -36,7 +36,7 @@ RULES = {
     "ada-f16": ("spills", "slots"),
 }
 # The names that drivers give to registers, bytes of shared memory, spills and waves: RADV, ANV, Turnip, NVK. ANV counts registers
-# of 32 bytes, which the lanes share, and no waves. Turnip counts vec4s. Both count the instructions that spill.
+# of 32 bytes, which the lanes share, and no waves. Turnip counts vec4s. ANV and Turnip count the instructions that spill.
 STATISTICS = (
     ("VGPRs", "LDS size", "Spilled VGPRs", "Subgroups per SIMD"),
     ("Max live registers", "Workgroup Memory Size", "Spill Count", None),
@@ -336,7 +336,7 @@ def faults(found, accepted):
 
 
 def is_of(doc, page, name):
-    """Returns whether the table of the page is of the document's driver and kind of build, or is empty."""
+    """Returns whether the table of the page is empty, or comes from the driver and the kind of build of the document."""
     part = re.search(rf"<!-- begin {re.escape(name)} -->\n(.*?)<!-- end {re.escape(name)} -->", page, re.S)
     return not part or not part[1].strip() or head_of(doc) in part[1]
 
