@@ -13,15 +13,26 @@
 enum { MAX_COLUMNS = 8, CELL_BYTES = 400, LINE = 80 };
 
 typedef struct table {
-    char (*cells)[MAX_COLUMNS][CELL_BYTES]; /* NULL: there was no memory, and nothing is printed */
+    char (*cells)[MAX_COLUMNS][CELL_BYTES]; /* NULL: there are no rows, or there was no memory for all of them */
     size_t rows;
     int columns;
     unsigned right; /* bit i: column i is aligned to the right */
+    bool no_memory; /* nothing is printed */
 } table;
 
-static table table_make(size_t rows, int columns, unsigned right)
+static table table_make(int columns, unsigned right)
 {
-    return (table){ calloc(rows + 1, sizeof(char[MAX_COLUMNS][CELL_BYTES])), 0, columns, right };
+    return (table){ NULL, 0, columns, right, false };
+}
+
+/* Makes room for the row that begins. */
+static void grow(table *t)
+{
+    void *more = t->no_memory ? NULL : realloc(t->cells, (t->rows + 1) * sizeof *t->cells);
+    t->no_memory = !more;
+    if (!more) free(t->cells);
+    t->cells = more;
+    if (more) memset(t->cells[t->rows], 0, sizeof *t->cells);
 }
 
 static void table_print(FILE *out, table *t)
@@ -48,6 +59,7 @@ static void cell(table *t, int column, const char *fmt, ...) VKT_PRINTF(3, 4);
 static void cell(table *t, int column, const char *fmt, ...)
 {
     va_list args;
+    if (column == 0) grow(t);
     if (!t->cells) return;
     va_start(args, fmt);
     vsnprintf(t->cells[t->rows][column], CELL_BYTES, fmt, args);
@@ -84,7 +96,7 @@ void info_print_devices(FILE *out, const info_facts *f)
         fputs("no Vulkan device was found\n", out);
         return;
     }
-    table t = table_make(1 + (size_t)f->n_devices, VKT_COUNT(heads), 1u << 1 | 1u << 5 | 1u << 6);
+    table t = table_make(VKT_COUNT(heads), 1u << 1 | 1u << 5 | 1u << 6);
     for (int c = 0; c < t.columns; c++) cell(&t, c, "%s", heads[c]);
     for (uint32_t i = 0; i < f->n_devices; i++) {
         const vkt_device_info *d = &f->devices[i];
@@ -114,7 +126,6 @@ static void print_features(FILE *out, const info_facts *f)
         at = (fits ? at + 2 : 2) + strlen(need);
     }
     fputs("\n\noptional\n", out);
-    table t = table_make(5, 3, 0);
     const struct {
         const char *name, *what;
         bool there;
@@ -125,6 +136,7 @@ static void print_features(FILE *out, const info_facts *f)
                  { "host memory import", "exchanged data need no copy by the host", l->host_import },
                  { "cooperative matrices", "faster matrix products in f16 and f32-split", l->matrix[0] > 0 },
                  { "bf16 matrices", "faster matrix products in bf16", l->matrix_bf16[0] > 0 } };
+    table t = table_make(3, 0);
     for (size_t i = 0; i < VKT_COUNT(rows); i++) {
         cell(&t, 0, "%s", rows[i].name);
         cell(&t, 1, "%s", rows[i].there ? "yes" : "no");
@@ -138,7 +150,7 @@ static void print_limits(FILE *out, const info_facts *f)
     const vkt_device_limits *l = &f->limits;
     char bytes[24];
     fputs("\nlimits\n", out);
-    table t = table_make(10, 2, 1u << 1);
+    table t = table_make(2, 1u << 1);
     ROW(&t, "cores", "%u", l->cores);
     ROW(&t, "subgroup size", "%u", l->subgroup_size);
     ROW(&t, "invocations of a workgroup", "%u", l->max_workgroup_lanes);
@@ -161,7 +173,7 @@ static void print_traits(FILE *out, const info_facts *f)
     const char *cls = vkt_class_name(f->ctx->device_class);
     char value[32];
     fprintf(out, "\ntraits: what kernels are shaped by (VKT_TRAITS=name=value,.. sets single ones)\n");
-    table t = table_make(VKT_TRAIT_COUNT, 4, 1u << 1);
+    table t = table_make(4, 1u << 1);
     for (uint32_t i = 0; i < VKT_TRAIT_COUNT; i++) {
         snprintf(value, sizeof value, "%.10g", vkt_trait_value(f->ctx->limits.traits, i));
         cell(&t, 0, "%s", vkt_trait_name(i));
@@ -177,7 +189,7 @@ static void print_memory(FILE *out, const info_facts *f)
     const vkt_memory_stats *m = &f->memory;
     char bytes[24];
     fputs("\nmemory\n", out);
-    table t = table_make(3, 2, 1u << 1);
+    table t = table_make(2, 1u << 1);
     ROW(&t, "largest heap of the device", "%s", vkt_bytes_text(vkt_ctx_device(f->ctx)->memory_bytes, bytes));
     if (m->heap_budget_bytes)
         ROW(&t, "for this process, as the driver reports", "%s", vkt_bytes_text(m->heap_budget_bytes, bytes));
@@ -202,7 +214,7 @@ static void print_files(FILE *out, const info_facts *f)
     char entries[48];
     fputs("\nfiles\n", out);
     snprintf(entries, sizeof entries, "used: %zu nodes", f->n_tuned);
-    table t = table_make(2, 4, 1u << 1);
+    table t = table_make(4, 1u << 1);
     file_row(&t, "pipeline cache", &f->pipelines, "used");
     file_row(&t, "tuning", &f->tuning, entries);
     table_print(out, &t);
@@ -225,7 +237,7 @@ static void print_work(FILE *out, const info_work *w)
     char others[160];
     terminal_printf(out, "\n%s%s%s\n", w->name, *w->what ? ": " : "", w->what);
     if (!w->n) fputs("  no op has a choice\n", out);
-    table t = table_make(w->n, 5, 1u << 0);
+    table t = table_make(5, 1u << 0);
     for (size_t i = 0; i < w->n; i++) {
         const info_choice *c = &w->choices[i];
         others_text(c, others, sizeof others);
