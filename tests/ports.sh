@@ -68,6 +68,7 @@ provide_source() {
     rm -rf "$dir/$name" "$dir/$name-source" "$dir/$name-build" "$dir/apt"
     own_apt amd64 update && own_apt amd64 source --download-only "$name"
     mkdir -p "$dir/$name-source"
+    rm -f "$dir/apt/"*.asc # signatures
     tar -xf "$dir/apt/${name}_"*.orig.tar.* -C "$dir/$name-source" --strip-components=1 2>>"$dir/apt.log" || return 1
     quietly "$dir/$name.log" cmake -S "$dir/$name-source" -B "$dir/$name-build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
         --toolchain "$PWD/cmake/toolchains/x86_64-w64-mingw32.cmake" -DBUILD_SHARED_LIBS=OFF \
@@ -203,6 +204,7 @@ run_windows() {
         return
     fi
     export WINEPREFIX="$dir/wine" WINEDEBUG=-all WINEDLLOVERRIDES="mscoree=;mshtml="
+    export LC_ALL=C.UTF-8 # in other locales wine cannot open files whose names are not ASCII
     if ! "$wine" wineboot --init >"$dir/wineboot.log" 2>&1; then
         skipped "windows: tests and training: wine does not start (see $dir/wineboot.log)"
         return

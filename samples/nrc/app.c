@@ -192,8 +192,8 @@ static vkt_result report(app *a, const result *r)
 {
     const train_options *t = &a->s->o;
     if (!t->quiet) {
-        printf("result  one path a pixel %.2f dB, network %.2f dB, compared with %u paths a pixel\n", r->noisy,
-               r->network, a->o->reference);
+        printf("result  one path %.2f dB, network %.2f dB, compared with %u paths a pixel\n", r->noisy, r->network,
+               a->o->reference);
         printf("        library and fragment shader differ by at most %d of 255\n", r->difference);
         printf("frames  %.2f ms on average, with %d steps of training each\n", times_mean(&a->frame_times),
                LEARN_STEPS);
