@@ -14,7 +14,8 @@
 #include "base/paths.h"
 #include "base/win32/wide.h"
 
-/* As in posix/file_write.c. A name may have at most 255 units of UTF-16, so 255 bytes of UTF-8 always fit. */
+/* Temporary files have the names that posix/file_write.c gives them. Windows allows 255 units of UTF-16 in a name, so
+ * 255 bytes of UTF-8 always fit. */
 #define TEMP_END ".vkttmp"
 enum { MAX_NAME_BYTES = 200, DIGITS = 16, TEMP_ROOM = MAX_NAME_BYTES + 1 + DIGITS + sizeof TEMP_END, TRIES = 100 };
 
