@@ -290,8 +290,8 @@ typedef struct vkt_timer {
 vkt_result vkt_timer_create(vkt_ctx *ctx, uint32_t count, vkt_timer *out);
 void vkt_timer_destroy(vkt_ctx *ctx, vkt_timer *t);
 void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, uint32_t count);
-void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i); /* writes timestamp i after earlier
-                                                                                   * work */
+/* Writes timestamp i after earlier work. With the trait late_timestamps, a barrier follows it. */
+void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i);
 /* Records a copy of timestamps `first` and first + 1 to a buffer of words of 64 bits: timestamp i goes to word i. The
  * host may read the copies once it knows that the work is done (vkt_reached). Reading them never waits. vkt_timer_read
  * waits on lavapipe of Mesa 22.3. */

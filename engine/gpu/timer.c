@@ -31,6 +31,17 @@ void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t f
 void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i)
 {
     ctx->vk.CmdWriteTimestamp2(cmd, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, t->pool, i);
+    if (!ctx->traits.late_timestamps) return;
+    ctx->vk.CmdPipelineBarrier2(cmd, &(VkDependencyInfo){
+                                         .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
+                                         .memoryBarrierCount = 1,
+                                         .pMemoryBarriers =
+                                             &(VkMemoryBarrier2){
+                                                 .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
+                                                 .srcStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
+                                                 .dstStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
+                                             },
+                                     });
 }
 
 void vkt_timer_copy_pair(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, vkt_buffer *to)

@@ -8,7 +8,7 @@
 #include "vktrain/nn.h"
 #include "vktrain/optim.h"
 
-enum { LEARN_STEPS = 4 }; /* steps for each round, each with a quarter of the pixels */
+enum { LEARN_STEPS = 8 }; /* steps for each round, each with an eighth of the pixels */
 
 typedef struct learn_params {
     uint64_t seed;
