@@ -185,6 +185,8 @@ struct vkt_op {
                         * compute the input from the inputs of that node (vkt_fuse_slope). 0: emit cannot do this for
                         * any input */
     uint32_t diff;     /* bit i: input i has a gradient */
+    /* Returns whether no gradient passes through input i of this node, although `diff` has its bit. NULL: never. */
+    bool (*stops)(const vkt_node *n, uint32_t i);
     size_t attr_bytes; /* size of the struct of attributes. If the op chooses variants, the struct has no padding
                         * bytes, because vkt_node_key hashes all its bytes */
     /* Checks inputs and attributes, and describes the outputs. Everything that passes may be emitted and computed:

@@ -24,7 +24,7 @@ static vkt_result check_value(const vkt_program *p, vkt_tensor t, uint64_t bytes
     const vkt_value *v = &p->g->values[t.id];
     const uint64_t want = vkt_shape_elements(v->shape) * vkt_dtype_bytes(v->dtype);
     if (bytes != want)
-        return vkt_fail(h, VKT_E_ARG, "program: '%s' has %llu bytes, got %llu", v->name, (unsigned long long)want,
+        return vkt_fail(h, VKT_E_ARG, "program: '%s': want %llu bytes, got %llu", v->name, (unsigned long long)want,
                         (unsigned long long)bytes);
     return VKT_OK;
 }

@@ -40,7 +40,8 @@ typedef struct vkt_audit_entry {
     double gradient[VKT_AUDIT_INPUTS]; /* as `forward`, for the gradient of input i */
     uint32_t differences; /* number of elements of the reference's gradients that were compared with difference
                            * quotients. They are elements of this case, of a smaller case or of a random one */
-    uint32_t kinks;       /* number of elements that were left out because they are too near to a kink */
+    uint32_t kinks;       /* number of elements that were left out: a kink is too near, or (custom ops) the step of the
+                           * quotient is lost in the rounding of a large element */
     double difference;    /* error of the worst element that `differences` counts / the tolerance, which is 1e-6 of the
                            * largest element of the gradient; wrong if above 1 or NaN */
     bool right;           /* the case could be run, and no element of it is wrong */

@@ -101,8 +101,7 @@ typedef struct vkt_custom_params {
  * of input i. It overwrites each element of DX(i) and never adds to it: if an input has several readers, the library
  * adds their gradients in a fixed order. A DX(i) that is not needed is written to scratch memory. An f32 input that has
  * no DX(i), or an op without a gradient shader, is VKT_E_ARG in vkt_backward if a gradient would pass there, unless
- * the input has `no_gradient`. vkt_backward does not see that `no_gradient` of an earlier op already stops a gradient:
- * give it to the input of the later op, too. u32 inputs never have gradients.
+ * the input has `no_gradient`. u32 inputs never have gradients.
  *
  * Checks. The module is read, and compared with the declaration. VKT_E_FORMAT: it is no SPIR-V module. VKT_E_NOT_FOUND:
  * it has no such entry point. VKT_E_UNSUPPORTED: it is newer than SPIR-V 1.6. VKT_E_ARG: the module and the declaration

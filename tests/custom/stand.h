@@ -37,6 +37,8 @@ float *stand_read(stand *b, vkt_tensor t);
 vkt_tensor wave(vkt_graph *g, vkt_tensor x, vkt_tensor a, const char *gradient);
 /* Returns max(x, 0) of x in any layout, by shaders of the application. */
 vkt_tensor own_relu(vkt_graph *g, vkt_tensor x);
+/* The same, and an audit chooses the numbers of x from [low, high). */
+vkt_tensor own_relu_in(vkt_graph *g, vkt_tensor x, float low, float high);
 
 /* Fails the test unless `got` is within `allowed` of `want`. */
 void expect_close(double got, double want, double allowed, const char *what, size_t at);

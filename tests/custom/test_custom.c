@@ -256,6 +256,11 @@ static void a_sampler_has_no_gradient(void **state)
     for (int i = 0; i < 3; i++) test_free(got[i]);
     stand_end(&b);
 
+    b = stand_make(r); /* the input with no_gradient stops the gradient, so no later op needs one */
+    const vkt_tensor u = vkt_param(b.g, "u", vkt_shape1(N));
+    assert_int_equal(vkt_backward(b.g, vkt_mean(b.g, vkt_mul(b.g, u, draw(b.g, draw(b.g, u, true), false)))), VKT_OK);
+    stand_end(&b);
+
     b = stand_make(r);
     const vkt_tensor v = vkt_param(b.g, "v", vkt_shape1(N));
     vkt_test_expect_errors(true);
