@@ -146,7 +146,8 @@ static void arguments_are_checked(void **state)
     app_close(&a);
 }
 
-/* Features may be in separate structs, and the rest of the chain stays. */
+/* vkt_vk_add_features sets features in the structs that the application's chain has, and leaves the rest of the chain
+ * unchanged. */
 static void features_are_added_to_any_chain(void **state)
 {
     (void)state;

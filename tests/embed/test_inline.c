@@ -110,7 +110,7 @@ static void bind_store(const shader *s, const vkt_store *store, push *pc)
 
 /* ---- the program and the shader ---- */
 
-/* Runs one module on the points, and compares with the program. */
+/* Runs one module on the points, and compares the results with those of the program. */
 static void compare(const network *n, app *a, const uint32_t *words, size_t bytes)
 {
     shader s;
@@ -158,8 +158,8 @@ static void compare_both(network *n, const uint32_t *glsl, size_t glsl_bytes, co
 #define COMPARE(n, name) \
     compare_both(n, name##_comp_spv, sizeof name##_comp_spv, name##_hlsl_spv, sizeof name##_hlsl_spv)
 
-/* The grids are over a plane or in space. The first two have dense levels first, and hashed levels after them. The
- * shaders were compiled with these sizes (tests/CMakeLists.txt). */
+/* The four grids are over a plane or in space. The grids of `plane` and `space` have dense levels first, and hashed
+ * levels after them. The shaders were compiled with these sizes (tests/CMakeLists.txt). */
 static void a_plane_is_as_the_program_has_it(void **state)
 {
     (void)state;

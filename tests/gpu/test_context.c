@@ -427,8 +427,8 @@ static void fast_paths_are_switched_off_by_name(void **state)
     assert_int_equal(unsetenv("VKT_TRAITS") | unsetenv("VKT_NO_TEXEL") | unsetenv("VKT_NO_DIRECT"), 0);
 }
 
-/* Messages of a validation layer become error lines that the test host counts. Without this, a test that has no such
- * message would prove nothing. */
+/* Messages of a validation layer become error lines that the test host counts. Without this check, a test without such
+ * messages would prove nothing. */
 static void validation_messages_reach_the_log(void **state)
 {
     (void)state;

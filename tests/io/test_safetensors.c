@@ -265,7 +265,7 @@ static vkt_result open_made(const char *path, uint64_t length, const char *heade
 static const struct {
     const char *header;
     size_t data_bytes;
-    const char *says; /* NULL: it must open */
+    const char *says; /* NULL: the file must open */
 } headers[] = {
     { "{" X("[1]", "0", "4") "}", 4, NULL },
     { "{" X("[]", "0", "4") "}  ", 4, NULL },
