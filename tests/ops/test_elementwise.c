@@ -158,7 +158,7 @@ static const one ones[] = {
     { "abs", vkt_abs, 0, 0, 0 },
     { "abs", vkt_abs, -INF, INF, -1 },
     { "clamp", clamp, NAN, NAN, 0 },
-    { "clamp", clamp, -1, -1, 0 }, /* the bounds as in PyTorch 2.15 */
+    { "clamp", clamp, -1, -1, 0 }, /* at the bounds, the gradient is that of PyTorch 2.15 */
     { "clamp", clamp, 1, 1, 0 },
     { "clamp", clamp, 0.5, 0.5, 1 },
     { "clamp", clamp, INF, 1, 0 },

@@ -185,7 +185,7 @@ static float *gradient_by(const sums *c, vkt_variant v)
     return one;
 }
 
-/* One level of 3 corners along each of two axes: entry i + 3 j. */
+/* One level of 3 corners along each of two axes. Corner (i,j) is entry i + 3 j. */
 static const vkt_hash_grid_params small_grid = {
     .levels = 1, .features = 1, .log2_table_size = 4, .base_resolution = 2, .per_level_scale = 1
 };

@@ -401,8 +401,8 @@ static void reductions_over_every_set_of_axes(void **state)
     }
 }
 
-/* Lines with infinities, as in torch. A line with a +inf, with a NaN, or with nothing but -inf gives NaN. A -inf among
- * numbers gives 0. Lines are long or short, by rows or with the batch last. */
+/* Softmax of lines with infinities, as in torch: a line with a +inf, with a NaN, or with nothing but -inf gives NaN. A
+ * -inf among numbers gives 0. Lines are long or short, by rows or with the batch last. */
 static void softmax_of_infinities(void **state)
 {
     (void)state;
