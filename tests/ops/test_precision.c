@@ -152,7 +152,7 @@ static void values_are_halved_where_all_agree_and_hosts_see_floats(void **state)
     for (int b = 0; b < B; b++)
         for (int o = 0; o < O; o++) {
             y[b * O + o] = 0;
-            /* exact, because the numbers have few bits */
+            /* This sum is exact, because the numbers have few bits. */
             for (int i = 0; i < I; i++) y[b * O + o] += rounded[b * I + i] * w[o * I + i];
             assert_true(a[b * O + o] == widened(VKT_PRECISION_F16, vkt_half_from_f32(fmaxf(y[b * O + o], 0))));
         }

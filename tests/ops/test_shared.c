@@ -469,7 +469,7 @@ static void whole_tiles_multiply(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    /* all axes of the product and of its gradients have whole tiles */
+    /* All axes of the product and of its gradients have whole tiles. */
     check_matmul(2, 32, 32, 64, 0, VKT_V(SHARED), 32032);
     check_matmul(2, 32, 31, 33, 1, VKT_V(SHARED), 32032); /* only m has whole tiles */
     check_matmul(2, 29, 32, 33, 2, VKT_V(SHARED), 32032); /* only n */

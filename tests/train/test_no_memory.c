@@ -270,8 +270,8 @@ static void sweep_run(const rig *r, bool stream)
         if (failed && l.t) assert_int_equal(finish(r, &l), VKT_OK);
         if (l.t) expect_wanted_files(r);
         unmake(&l);
-        ctx->vk.DeviceWaitIdle(
-            ctx->device); /* otherwise the validation layer keeps all accesses and becomes slower and slower */
+        /* Without this wait the validation layer keeps all accesses and becomes slower and slower. */
+        ctx->vk.DeviceWaitIdle(ctx->device);
     }
     assert_in_range(s.failures, n, n + n / 4);
     vkt_ctx_destroy(&ctx);

@@ -40,8 +40,8 @@ static void a_step_allocates_and_records_nothing(void **state)
 
 /* ---- the sections of a step ---- */
 
-/* Returns the last dispatch that writes a gradient of the bucket or, if `of_states`, copies a state there. 0: no
- * dispatch does. The bucket has the bytes [first, end) of the arena of gradients. */
+/* Returns the last dispatch that writes a gradient of the bucket or, if `of_states`, that copies a state to the bucket.
+ * 0: no dispatch does. The bucket has the bytes [first, end) of the arena of gradients. */
 static uint32_t last_writer(const vkt_trainer *t, uint64_t first, uint64_t end, bool of_states)
 {
     const vkt_program *p = t->program;
