@@ -247,7 +247,8 @@ static void a_record_has_a_limit_of_fields(void **state)
     expect_peak(40 * (size_t)MIB, "commas");
 }
 
-/* A device file such as /dev/zero never ends, and the reader of a FIFO would wait. */
+/* Readers refuse files that are not regular. A device file such as /dev/zero never ends, and the reader of a FIFO would
+ * wait. */
 static void only_regular_files_are_read(void **state)
 {
     const vkt_temp_dir *t = *state;

@@ -100,8 +100,9 @@ static vkt_step_progress frame(rig *r, uint64_t budget_ns)
     return progress;
 }
 
-/* A load makes each kernel take seven times as long. The load ends, and then the device becomes five times as fast. A
- * run begins while the run before it is pending. */
+/* A load makes each kernel take seven times as long. The load ends, and then the device becomes five times as fast.
+ * Ten frames after each change, a frame takes at most 5/4 of the budget. A run begins while the run before it is
+ * pending. */
 static void expected_times_follow_a_load(void **state)
 {
     (void)state;
@@ -123,7 +124,7 @@ static void expected_times_follow_a_load(void **state)
     rig_free(&r);
 }
 
-/* A changed budget divides the rest of the run in progress. */
+/* A changed budget divides the rest of the run in progress anew. */
 static void a_changed_budget_counts_at_once(void **state)
 {
     (void)state;

@@ -207,7 +207,8 @@ static void check_barrier(const rig *r, uint32_t from, uint32_t to, VkImageLayou
     assert_true(s->baseMipLevel == 0 && s->levelCount == 1 && s->baseArrayLayer == 0 && s->layerCount == 1);
 }
 
-/* The device does not have the queue family `other`, so the layer keeps these barriers from the driver. */
+/* Checks the barriers that acquire an image from the queue family `other` and release the image to it. The device does
+ * not have this family, so the layer keeps the barriers from the driver. */
 static void both_halves_of_a_transfer_match(void **state)
 {
     (void)state;

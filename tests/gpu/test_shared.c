@@ -225,7 +225,7 @@ static void listen(void *user, vkt_log_level level, const char *line)
 
 /* First each Vulkan call fails once. If the call belongs to the import, the driver allocates the memory instead, and a
  * debug message reports that. Then each call fails together with all calls after it, and the result is an error status.
- * No memory is left behind. The validation layer checks this, too. */
+ * No memory is left behind, which the validation layer also checks. */
 static void survives_every_failed_vulkan_call(void **state)
 {
     (void)state;

@@ -188,7 +188,7 @@ static void a_file_of_the_python_package_loads(void **state)
     vkt_safetensors_close(&st);
 }
 
-/* The README of the folder pretrained lists the tensors. */
+/* The file has the tensors that the README of the folder pretrained lists. */
 static void the_pretrained_mnist_network_loads(void **state)
 {
     (void)state;

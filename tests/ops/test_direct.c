@@ -177,7 +177,7 @@ static void every_convolution_is_right(void **state)
     }
 }
 
-/* Random cases: windows of up to 3 x 3, with and without relu and bias. */
+/* Tests random cases with windows of up to 3 x 3, with and without relu and bias. */
 static void every_pooled_convolution_is_right(void **state)
 {
     (void)state;

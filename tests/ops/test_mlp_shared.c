@@ -116,8 +116,8 @@ static void check_kernels(const subject *s, vkt_kernel_id kernel, uint32_t count
     if (n != count) fail_msg("%u dispatches of %s, wanted %u", n, vkt_kernel_get(kernel)->name, count);
 }
 
-/* Shapes for cooperative matrices, with all gradients: widths that are whole matrices or not, one sample, a group with
- * several blocks of samples, and networks that only just fit into shared memory. */
+/* Tests shapes for cooperative matrices, with all gradients: widths that are whole matrices or not, one sample, a group
+ * with several blocks of samples, and networks that only just fit into shared memory. */
 static void networks_multiply_matrices(void **state)
 {
     (void)state;

@@ -446,7 +446,8 @@ static void every_tile_convolves(void **state)
     for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i], i);
 }
 
-/* Few pixels and many channels: slices of the sums of y and of dx are added. */
+/* The convolutions have few pixels and many channels. So the sums of y and of dx are computed in slices, which another
+ * kernel adds. */
 static void slices_of_convolutions_add_up(void **state)
 {
     (void)state;

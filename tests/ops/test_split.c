@@ -173,7 +173,8 @@ static const struct {
     { "a product of zero", zero, huge },
 };
 
-/* The kernel of f32 computes each product, too. Its error is printed for comparison. */
+/* Checks the error of each product of split operands. The f32 kernel computes the same products, and its error is
+ * printed for comparison. */
 static void errors_stay_below_the_bound(void **state)
 {
     (void)state;

@@ -196,7 +196,8 @@ static void a_program_may_be_made_again_after_a_failed_allocation(void **state)
     vkt_text_release(&text);
 }
 
-/* A text has its own reference to the application's allocator. */
+/* A text needs the application's allocator after its context is destroyed, so it has its own reference to the
+ * allocator. */
 static void a_text_outlives_its_context(void **state)
 {
     (void)state;

@@ -540,7 +540,8 @@ static void a_part_of_the_weights_is_loaded_by_name(void **state)
     test_free(theirs);
 }
 
-/* A child has neither the driver's threads nor the threads that fill batches. */
+/* A child has neither the driver's threads nor the threads that fill batches. So vkt_trainer_destroy must not wait for
+ * them. */
 static void a_forked_child_may_destroy_a_trainer(void **state)
 {
     rig *r = rig_of(state);
