@@ -1,5 +1,5 @@
-/* vktrain/vktrain.glsl and vktrain.hlsl: a shader of the application evaluates a network inline, directly from the
- * store's buffer, and gets the same results as the library's program. */
+/* Tests vktrain/vktrain.glsl and vktrain.hlsl. A shader of the application evaluates a network inline, directly from
+ * the store's buffer, and gets the same results as the library's program. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* A value with two arrays, which runs use in turns (vkt_binding.other, vkt_run.swap), in each way to step. */
+/* Tests a value with two arrays, which runs use in turns (vkt_binding.other, vkt_run.swap), in each way to step. */
 #include <string.h>
 
 #include "base/base.h"

@@ -106,7 +106,7 @@ static const one ones[] = {
     { "gelu", vkt_gelu, NAN, NAN, NAN },
     { "gelu", vkt_gelu, 0, 0, 0.5 },
     { "gelu", vkt_gelu, -INF, NAN, 0 }, /* torch's gradient is NaN: it multiplies infinity by 0 */
-    { "gelu", vkt_gelu, INF, INF, 1 },  /* torch's gradient is NaN here, too */
+    { "gelu", vkt_gelu, INF, INF, 1 },  /* torch's gradient is NaN */
     { "gelu", vkt_gelu, -3e38, 0, 0 },
     { "gelu", vkt_gelu, 3e38, 3e38, 1 },
     { "gelu", vkt_gelu, -9, -1.015729565358458e-18, -9.13893737390664e-18 }, /* torch's float32 gives 0 */

@@ -58,7 +58,7 @@ static void flexible_matrices_divide_the_tile(void **state)
         const bool fits = vkt_blocks_plan(&lim, &job, 1, &b);
         assert_int_equal(fits ? b.spec[BLOCKS_SPEC_BM] : 0, cases[i].bm);
         if (fits) assert_true(b.flexible && b.coop && !b.split);
-        lim.coop = (vkt_coop){ 16, 16, 16 }; /* the sizes of the other matrices do not matter */
+        lim.coop = (vkt_coop){ 16, 16, 16 }; /* the sizes of fixed matrices do not matter */
         assert_int_equal(vkt_blocks_plan(&lim, &job, 1, &b), fits);
     }
 }

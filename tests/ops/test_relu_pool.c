@@ -147,7 +147,7 @@ static uint32_t dispatches(const rig *r)
 }
 
 /* Checks that the fused and the separate nodes agree. `fewer`: how many dispatches the fusion saves. If relu's output
- * is kept after vkt_backward, relu has a dispatch of its own, too. */
+ * is kept after vkt_backward, relu also has its own dispatch. */
 static void agree(const net *n, uint32_t fewer)
 {
     rig fused, plain;

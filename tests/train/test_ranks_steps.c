@@ -117,8 +117,8 @@ static void sums_follow_their_gradients(rig *r, vkt_model model, vkt_dataset *d,
     assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
     check_overlap(t);
     vkt_trainer_destroy(&t);
-    /* check_overlap must hold for one of two ranks, too. Its plan may have another order, because it has no partial
-     * sums. */
+    /* check_overlap must also hold for one of two ranks. The plan of such a rank may have another order, because it has
+     * no partial sums. */
     vkt_emulation *cluster;
     assert_int_equal(vkt_emulation_create(&r->h, &(vkt_emulation_params){ .ranks = 2 }, &cluster), VKT_OK);
     const vkt_transport transport = vkt_emulation_transport(cluster);

@@ -29,7 +29,7 @@ static void two_runs_of_one_seed_end_in_the_same_bytes(void **state)
     rig *r = rig_of(state);
     const char *a = vkt_temp_dir_file(&r->dir, "a"), *b = vkt_temp_dir_file(&r->dir, "b");
     run_to(r, EPOCHS, 0, a);
-    run_to(r, EPOCHS, 2, b); /* the interval between checkpoints does not matter, either */
+    run_to(r, EPOCHS, 2, b); /* another interval between checkpoints gives the same bytes */
     rig_same_file(a, b);
 
     vkt_trainer_params p = rig_params(r);
