@@ -1,5 +1,5 @@
-/* The transport over MPI: runs of dist/mpi/program.c under OpenMPI's and MPICH's mpirun. The output shows whether all
- * ranks report a failure with the same message. */
+/* Tests the transport over MPI by runs of dist/mpi/program.c under OpenMPI's and MPICH's mpirun. The output shows
+ * whether all ranks report a failure with the same message. */
 #define _POSIX_C_SOURCE 200809L
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* The three ways to step: each gives the same bits as vkt_program_run. */
+/* Each of the three ways to step gives the same bits as vkt_program_run. */
 #include <math.h>
 
 #include "embed/app.h"
@@ -70,7 +70,7 @@ static void runs_wait_and_signal(void **state)
     rig_check_and_free(&r);
 }
 
-/* The other direction: the application's work waits for the run, by the library's timeline. */
+/* Work of the application waits for a run, by the library's timeline. */
 static void the_application_waits_for_the_timeline(void **state)
 {
     (void)state;
@@ -219,7 +219,8 @@ static void record_run(rig *r, VkCommandBuffer cmd, uint32_t step)
     put(&r->a, cmd, &after);
 }
 
-/* Submitted runs alternate with command buffers, each of which has three recorded runs. */
+/* Submitted runs alternate with command buffers, each of which has three recorded runs. The bits must be those of
+ * submitted runs alone. */
 static void recorded_runs_are_the_same(void **state)
 {
     (void)state;

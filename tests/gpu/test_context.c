@@ -102,7 +102,7 @@ static void the_named_device_is_chosen(void **state)
     assert_int_equal(unsetenv("VKT_DEVICE"), 0);
 }
 
-/* Chooses among simulated devices. */
+/* Chooses among simulated devices, by selectors and by the order of kinds. */
 static void ranks_devices(void **state)
 {
     (void)state;
@@ -311,8 +311,8 @@ static void contexts_do_not_meet(void **state)
     for (size_t i = 0; i < VKT_COUNT(got_a); i++) assert_true(got_a[i] == 0xaaaaaaaa && got_b[i] == 0xbbbbbbbb);
 }
 
-/* A host that lends its device passes a chain of feature structs. A feature is in the struct of its Vulkan version, or
- * in a struct of its own. */
+/* Cooperative matrices need all of four features. A host that lends its device passes a chain of feature structs. A
+ * feature is in the struct of its Vulkan version, or in a struct of its own. */
 static void cooperative_matrices_want_four_features(void **state)
 {
     (void)state;
@@ -427,8 +427,8 @@ static void fast_paths_are_switched_off_by_name(void **state)
     assert_int_equal(unsetenv("VKT_TRAITS") | unsetenv("VKT_NO_TEXEL") | unsetenv("VKT_NO_DIRECT"), 0);
 }
 
-/* Messages of a validation layer become error lines that the test host counts. Without this, a test that has no such
- * message would prove nothing. */
+/* Messages of a validation layer become error lines that the test host counts. Without this check, a test without such
+ * messages would prove nothing. */
 static void validation_messages_reach_the_log(void **state)
 {
     (void)state;

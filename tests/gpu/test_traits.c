@@ -112,7 +112,7 @@ static void cores_are_reported_or_estimated(void **state)
     fake_reset();
 }
 
-/* Programs offer to measure the kernels of a GPU until a tuning file exists. */
+/* limits.lacks_tuning is true for a GPU until a tuning file exists. Programs then offer to measure the kernels. */
 static void a_gpu_without_a_tuning_file_says_so(void **state)
 {
     (void)state;

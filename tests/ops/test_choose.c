@@ -108,7 +108,7 @@ static void convolutions_use_the_cheapest_variant(void **state)
         { &winograd_gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 1, VKT_V_WINOGRAD, VKT_V_WINOGRAD, VKT_V_SHARED },
         { &gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 1, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
         { &gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 2, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
-        /* Few channels: weights in shared memory, or a tile of 16 rows there. */
+        /* Few channels: the weights, or a tile of 16 rows, are in shared memory. */
         { &gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_DIRECT_SHARED, VKT_V_DIRECT_SHARED, VKT_V_SHARED },
         { &gpu, S4(64, 48, 9, 40), S4(7, 48, 1, 5), 0, 1, VKT_V_DIRECT_SHARED, VKT_V_DIRECT_SHARED,
           VKT_V_DIRECT_SHARED },
@@ -137,7 +137,7 @@ static void convolutions_use_the_cheapest_variant(void **state)
     }
 }
 
-/* A convolution, a relu and a max pooling in one node. */
+/* The convolution computes a relu and a max pooling too, in one node. */
 static void pooled_convolutions_use_the_cheapest_variant(void **state)
 {
     (void)state;

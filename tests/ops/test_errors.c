@@ -384,7 +384,7 @@ static void wrong_optimizers_are_refused(void **state)
         vkt_test_error_contains(updates[i].says);
         vkt_graph_destroy(&g);
     }
-    /* An unknown kind does not get Adam's moments. */
+    /* An unknown kind of optimizer does not get Adam's moments. */
     assert_int_equal(vkt_optimizer_moments(&(vkt_optimizer){ .kind = VKT_OPTIMIZER_KIND_COUNT }), 0);
 }
 

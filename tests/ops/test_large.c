@@ -315,7 +315,7 @@ static void a_convolution_longer_than_loops_may_be(void **state)
     check_conv(2, 1100000, 3, 1, 1, true); /* also, dx has more than 16 rows for each of 65,535 work groups */
 }
 
-/* Each case runs with and without texel loads. Without them an operand that is only read is split, too. */
+/* Each case runs with and without texel loads. Without texel loads, an operand that is only read is also split. */
 static void a_linear_layer_larger_than_a_binding(void **state)
 {
     (void)state;

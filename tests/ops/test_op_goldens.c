@@ -89,7 +89,8 @@ static void check_reference(const char *name, const char *part, const side *v)
 
 /* ---- functions of several nodes: the device's results are compared with PyTorch's numbers ---- */
 
-/* The tolerance of these functions, whose sums have fewer than 100 terms. A single op has its own tolerance. */
+/* The tolerance of functions of several nodes, whose sums have fewer than 100 terms. A single op has its own
+ * tolerance. */
 #define CLOSE 2e-5
 
 static void check_value(vkt_program *p, const vkt_graph *g, const char *name, const char *part, vkt_tensor t)

@@ -146,7 +146,7 @@ static void padding_with_infinity(void **state)
 
 /* ---- bits ---- */
 
-/* The kernels keep NaNs with a payload, denormals and -0. Integers with the same bits stay as they are, too. */
+/* The kernels keep NaNs with a payload, denormals and -0. Integers with the same bits also stay unchanged. */
 static void bits_stay_as_they_are(void **state)
 {
     (void)state;

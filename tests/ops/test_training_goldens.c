@@ -132,7 +132,7 @@ static double allowed(const course *c, size_t i)
     return (double)c->T * (0x1p-23 * size + 1e-5 * step_size);
 }
 
-/* Runs the engine along the course and compares after each run. */
+/* Makes the runs of the course, and compares the parameters after each run. */
 static void follow(engine *e, const course *c, const char *what)
 {
     float *got = malloc(c->n * sizeof *got);

@@ -280,7 +280,8 @@ static void a_resume_prints_where_it_continues_and_which_run_it_is(void **state)
     assert_non_null(strstr(done.err, "the monitor was val_loss and is val_acc"));
     run_forget(r, &done);
     unsigned char *images;
-    size_t n; /* the same data set except for one pixel */
+    /* Makes the same data set except for one pixel. */
+    size_t n;
     const char *path = vkt_temp_dir_file(&r->dir, "train-images-idx3-ubyte");
     assert_int_equal(vkt_file_read(&r->h, path, 1u << 20, (void **)&images, &n), VKT_OK);
     images[n - 1] ^= 1;

@@ -82,7 +82,7 @@ static void two_options_for_one_file_are_refused(void **state)
     vkt_free(&r->h, text);
 }
 
-/* The data do not exist, either. The message names the file, so files are checked before the data. */
+/* Neither the file nor the data exist. The message names the file, so the program checks its files before the data. */
 static void inputs_are_tried_before_the_data(void **state)
 {
     rig *r = rig_of(state);

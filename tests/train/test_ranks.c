@@ -14,8 +14,9 @@ static void adam_has_the_same_bits(void **state)
     group_alike(r, &p, &twice, all);
     group g = group_make(r, p, 2);
     rig_fit(g.t, &twice);
-    assert_true(vkt_trainer_history(g.t, &(uint32_t){ 0 })[1].train_loss < 2.2); /* it learns */
-    assert_true(g.t->shards.x.n > 2);                                            /* in several buckets */
+    assert_true(vkt_trainer_history(g.t, &(uint32_t){ 0 })[1].train_loss < 2.2); /* the network learns */
+    /* Gradients are exchanged in several buckets. */
+    assert_true(g.t->shards.x.n > 2);
     group_free(&g);
 }
 

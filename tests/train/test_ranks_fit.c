@@ -209,7 +209,7 @@ static void the_calls_after_a_fit_are_those_of_one_rank(void **state)
     uint32_t n;
     vkt_trainer_history(g[1].t, &n);
     assert_int_equal(n, 4);
-    assert_int_equal(vkt_trainer_load(g[1].t, files[0]), VKT_OK); /* on all ranks */
+    assert_int_equal(vkt_trainer_load(g[1].t, files[0]), VKT_OK); /* loads the file on all ranks */
     assert_int_equal(vkt_trainer_load(g[0].t, files[0]), VKT_OK);
     for (int i = 0; i < 2; i++) rig_fit(g[i].t, &(vkt_fit_params){ .epochs = 5 });
     group_same(g[0].t, g[1].t);

@@ -213,7 +213,7 @@ static void values_that_are_not_finite_are_not_saved(void **state)
     net_make(r, &(kind){ .optimizer = { .kind = VKT_ADAM } }, "fc1", &n);
     CHECK(vkt_store_save_state(NULL, n.store, path));
     CHECK(vkt_store_save_state(NULL, n.store, copy));
-    assert_false(vkt_store_find(n.store, "fc2", &i)); /* a part of a name */
+    assert_false(vkt_store_find(n.store, "fc2", &i)); /* a part of a name is not found */
     assert_int_equal(i, 99);
     assert_true(vkt_store_find(n.store, "fc2.bias", &i));
     assert_string_equal(vkt_store_name(n.store, i), "fc2.bias");

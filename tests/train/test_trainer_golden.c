@@ -1,5 +1,5 @@
-/* Training steps of the MNIST network, compared with runs that PyTorch recorded in float64 and float32.
- * golden/README.md describes the file, and how far a float32 engine may be off. */
+/* Compares training steps of the MNIST network with runs that PyTorch recorded in float64 and float32. golden/README.md
+ * describes the file, and how far a float32 engine may be off. */
 #include <stdio.h>
 
 #include "train/golden.h"

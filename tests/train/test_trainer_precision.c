@@ -1,4 +1,4 @@
-/* Training in 16 bits: exact enough, and with the same bits after a resume, also if steps overflowed before. */
+/* Training in 16 bits is exact enough, and has the same bits after a resume, also if steps overflowed before. */
 #include "io/checkpoint.h"
 #include "train/rig.h"
 

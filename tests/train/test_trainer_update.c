@@ -75,8 +75,8 @@ static void micro_batches_are_one_batch(void **state)
     rig_fit(a, &(vkt_fit_params){ .epochs = 2 });
     rig_fit(b, &(vkt_fit_params){ .epochs = 2 });
     rig_fit(small, &(vkt_fit_params){ .epochs = 2 });
-    /* a sum of 64 rows in another order differs by 1e-7 in each of 6 steps; the momentum of 0.9 makes that ten times as
-     * large */
+    /* A sum of 64 rows in another order differs by 1e-7 in each of 6 steps. The momentum of 0.9 makes this difference
+     * ten times as large. */
     assert_true(apart(a, b) < 1e-5);
     assert_true(apart(a, small) > 1e-2); /* shows that apart() finds a difference: `small` makes more steps */
     uint32_t n;

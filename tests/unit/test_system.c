@@ -332,7 +332,7 @@ static void the_environment_is_changed(void **state)
     assert_null(getenv(name));
 }
 
-/* $XDG_CACHE_HOME on POSIX and %LOCALAPPDATA% on Windows, if it is an absolute path. */
+/* The folder is $XDG_CACHE_HOME on POSIX and %LOCALAPPDATA% on Windows, if that is an absolute path. */
 static void caches_are_in_the_folder_of_the_user(void **state)
 {
     (void)state;

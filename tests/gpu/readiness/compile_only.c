@@ -442,7 +442,7 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_proc(VkInstance instance, co
 const vkt_loader *compile_only_loader(void)
 {
     static const vkt_loader loader = { .get_proc = get_proc };
-    void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL); /* stays as long as the program */
+    void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL); /* stays loaded until the program ends */
     void *symbol = library ? dlsym(library, "vkGetInstanceProcAddr") : NULL;
     memcpy(&real.GetInstanceProcAddr, &symbol, sizeof symbol);
     return symbol ? &loader : NULL;
