@@ -87,7 +87,7 @@ go() {
     if [ "$good" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 }
 
-# Words of a message that says what to do next, or which name to check.
+# A message that says what to do next, or which name to check, has one of these words.
 help='want |use |[Tt]ry |needs? |would |instead|leave out|--[a-z]|install|set |there are|the columns are|another kind|whole output'
 help="$help|No such file|Is a directory|Not a directory|this run|in the checkpoint"
 

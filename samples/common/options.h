@@ -29,7 +29,7 @@ typedef struct train_options {
     uint32_t shards;       /* number of shards of a batch; 0: the library's default */
     uint64_t bucket_bytes; /* bytes of gradients in one exchange; 0: the library's default */
     vkt_wire messages;     /* the form of gradients between ranks */
-    const char *run;       /* a folder; session_begin gives output files without a path a path in this folder */
+    const char *run;       /* a folder; session_begin puts all output files without a given path into it */
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;

@@ -27,7 +27,7 @@ typedef struct session {
     char **argv;
     session_data data;               /* set by the sample, before it trains */
     vkt_result error;                /* the result of the fit, for --json */
-    vkt_result failed;               /* the same, but VKT_OK for VKT_E_DIVERGED and VKT_E_CHECKPOINT */
+    vkt_result failed;               /* `error`; but VKT_OK if that is VKT_E_DIVERGED or VKT_E_CHECKPOINT */
     double test_loss, test_accuracy; /* results of the best weights on data.test; NaN: not measured */
     uint64_t start_ns;
     vkt_host host;

@@ -62,7 +62,8 @@ bool vkt_test_is_clean(void);
 /* Fails the test unless vkt_test_is_clean() returns true. */
 #define vkt_test_no_messages_and_no_leaks() vkt_test_clean_at(__FILE__, __LINE__)
 void vkt_test_clean_at(const char *file, int line);
-/* cmocka fixtures, which do not use *state. The setup resets everything. The teardown makes the check above. */
+/* cmocka fixtures, which do not use *state. The setup resets everything. The teardown calls
+ * vkt_test_no_messages_and_no_leaks(). */
 int vkt_test_setup(void **state);
 int vkt_test_teardown(void **state);
 

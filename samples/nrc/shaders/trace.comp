@@ -22,7 +22,7 @@ const uint BOUNCES = 6;
 // AWAY: distance from a surface at which its paths start, so that they do not hit the same surface again.
 const float PI = 3.14159265359, AWAY = 1e-4;
 
-uint state; // of the random number generator
+uint state; // the state of the random number generator
 
 // Returns the next random number, in [0,1). (Jarzynski & Olano 2020, "Hash Functions for GPU Rendering": pcg.)
 float random()
@@ -51,7 +51,7 @@ vec3 lamp_light(vec3 from, vec3 normal)
     return LAMP_EMISSION * (cosines * size.x * size.y / (distance * distance * PI));
 }
 
-// Returns the light of one random path from a surface on.
+// Returns the light of one random path that starts at a surface.
 vec3 path_light(vec3 from, vec3 normal)
 {
     vec3 sum = vec3(0.0), share = vec3(1.0);
