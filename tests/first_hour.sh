@@ -265,7 +265,7 @@ fi
 for sample in mnist images gpt reuters resnet table linreg matmul view nrc bench audit; do
     has "$sample" || continue
     go piped 0 "Usage: vkt-$sample" "$bin/vkt-$sample" --help
-    # A heading is a line with one blank before it; the next line is an option.
+    # A heading begins with one blank and a capital letter. The next line must be an option.
     if awk '/^ [A-Z]/ { if (heading) bad = 1; heading = 1; next } { heading = 0 } END { exit !bad }' seen; then
         what="vkt-$sample --help"
         fail "two headings, one after the other"

@@ -170,7 +170,7 @@ if [ "$mode" = full ]; then
         (
             export LP_NATIVE_VECTOR_WIDTH=$bits VKT_TEST_SEEDS=2 VKT_TEST_FIRST=2
             [ "$bits" = 128 ] || VKT_TEST_FIRST=10
-            export VKT_TRAITS=words64=$((bits / 512)) # tests both ways to store, whatever the default of this CPU is
+            export VKT_TRAITS=words64=$((bits / 512)) # the two phases test both ways to store
             [ "$bits" = 128 ] || has_512_bits || compile_quickly # without 512 bits in the CPU, LLVM splits each vector
             check build-tests -L 'ops|record' -LE one_width
             if [ "$bits" = 512 ] && has_512_bits; then # vkt_ctx_create_wide uses vectors of 512 bits

@@ -85,7 +85,7 @@ function slug(s)
     return s
 }
 
-# Handles the comment in body[1..n], which was on lines of its own.
+# Handles the comment in body[1..n], whose lines had no code.
 function own_comment(    title, i, text)
 {
     if (!depth) end_run()

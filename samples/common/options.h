@@ -44,7 +44,7 @@ typedef struct train_options {
 
 /* The training options that a sample has. */
 typedef enum train_scope {
-    TRAIN_BY_TRAINER = 0, /* all of them, for session_train */
+    TRAIN_BY_TRAINER = 0, /* all training options, for session_train */
     TRAIN_BY_PROGRAM,     /* only --epochs, --lr and --optimizer of the training options */
     TRAIN_NOTHING         /* no training options */
 } train_scope;

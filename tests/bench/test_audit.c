@@ -361,7 +361,8 @@ static void the_report_names_the_culprit_and_the_status_is_1(void **state)
     if (!schema_fits("audit", json, why)) fail_msg("%s", why);
 }
 
-/* Runs the real program. Its output is in the files out and err. Returns its exit code; -1: a signal ended it. */
+/* Runs the real program, and writes its output to the files `out` and `err`. Returns its exit code, or -1 if a signal
+ * ended it. */
 static int run(const char *const *args)
 {
     const char *argv[12] = { VKT_AUDIT_PROGRAM };

@@ -63,8 +63,8 @@ static char *text_of(const char *name)
     return text;
 }
 
-/* Runs the program in the directory. Its output is in the files out and err there. Returns the exit code; -1: a signal
- * ended the program. */
+/* Runs the program in the directory, and writes its output to the directory's files `out` and `err`. Returns the exit
+ * code, or -1 if a signal ended the program. */
 static int run(const char *const *args)
 {
     const char *argv[MAX_ARGS + 2] = { VKT_BENCH_PROGRAM };

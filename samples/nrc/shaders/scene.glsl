@@ -62,7 +62,7 @@ Hit hit_object(vec3 origin, vec3 direction)
     return nearest;
 }
 
-// Finds the nearest surface. `origin` is inside the room, so there always is one.
+// Finds the nearest surface. `origin` is inside the room, so every ray hits a surface.
 Hit hit_scene(vec3 origin, vec3 direction)
 {
     const Hit object = hit_object(origin, direction);

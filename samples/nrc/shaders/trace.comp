@@ -15,11 +15,11 @@ layout(push_constant) uniform At {
     vec4 centre; // the point at which it looks
     uint seed, samples;
     float keep, scale; // used if `reference` is 1
-    uint reference;    // 1: the light goes to the reference, 0: to the light of this frame
+    uint reference;    // 1: writes the light to the reference, 0: writes it to the light of this frame
 } at;
 
 const uint BOUNCES = 6;
-// AWAY: distance from a surface at which its paths start, so that they do not hit the same surface again.
+// AWAY: paths start at this distance from a surface, so that they do not hit this surface at once.
 const float PI = 3.14159265359, AWAY = 1e-4;
 
 uint state; // the state of the random number generator

@@ -12,7 +12,7 @@
 enum { POINTS = 256, BYTES = POINTS * 4, WORKERS = 3, MODELS = 3, MAX_JOBS = 16 };
 #define USAGE VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
 
-/* A network with a context of its own. Threads use it only while it is busy on their behalf. */
+/* A network and its context. A thread uses the context only while `busy` is set for the thread's job. */
 typedef struct model {
     vkt_ctx *ctx;
     vkt_array *x, *target, *out;
@@ -20,7 +20,7 @@ typedef struct model {
     vkt_store *store;
     vkt_program *train, *ask;
     vkt_step_progress progress;
-    host_buffer result;  /* of `ask`; the memory of `out` */
+    host_buffer result;  /* the result of `ask`, in the memory of the array `out` */
     VkCommandBuffer cmd; /* runs `ask` */
     uint64_t asked;      /* value of jobs.timeline at which the newest inference is done */
     bool busy;           /* a job uses the context */
@@ -49,7 +49,7 @@ typedef struct submission {
 
 typedef struct jobs {
     gpu gpu;
-    pthread_mutex_t queue_lock; /* around every submission to gpu.queue */
+    pthread_mutex_t queue_lock; /* locked around every submission to gpu.queue */
     pthread_mutex_t lock;       /* for all members below, and for model.busy and model.asking */
     pthread_cond_t changed;
     job *waiting[MAX_JOBS]; /* in the order of their arrival */
@@ -347,7 +347,7 @@ int main(int argc, char **argv)
     const VkSemaphoreTypeCreateInfo t = { TYPE(SEMAPHORE_TYPE_CREATE_INFO),
                                           .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE };
     const VkSemaphoreCreateInfo c = { TYPE(SEMAPHORE_CREATE_INFO), .pNext = &t };
-    WANT(argc == 2); /* jobs FILE: writes a checkpoint there */
+    WANT(argc == 2); /* jobs FILE: writes a checkpoint to FILE */
     gpu_open(&s.gpu, NULL);
     VK(vkCreateSemaphore(s.gpu.device, &c, NULL, &s.timeline));
     for (int i = 0; i < MODELS; i++) open_model(&s, &s.models[i], (uint64_t)i + 1);

@@ -21,7 +21,7 @@ typedef struct renderer {
     VkDescriptorSet set;
     VkPipelineLayout layout;
     VkPipeline pipeline;
-    image drawn, predicted; /* drawn by the renderer, and by the network */
+    image drawn, predicted; /* drawn: by the renderer; predicted: by the network */
     host_buffer copy;       /* of `predicted` */
 } renderer;
 
@@ -160,7 +160,7 @@ static double error_of_image(renderer *r, uint32_t frame)
 
 typedef struct learner {
     vkt_ctx *ctx;
-    vkt_array *points, *seen, *shown; /* coordinates; colours that the renderer drew, and that the network predicts */
+    vkt_array *points, *seen, *shown; /* points: coordinates; seen: drawn colours; shown: predicted colours */
     vkt_texture *drawn, *predicted;
     vkt_graph *graph[2];
     vkt_store *store;
