@@ -170,10 +170,10 @@ if [ "$mode" = full ]; then
         (
             export LP_NATIVE_VECTOR_WIDTH=$bits VKT_TEST_SEEDS=2 VKT_TEST_FIRST=2
             [ "$bits" = 128 ] || VKT_TEST_FIRST=10
-            export VKT_TRAITS=words64=$((bits / 512)) # tests both ways to store, whatever the default of this CPU is
-            [ "$bits" = 128 ] || has_512_bits || compile_quickly # without such vectors in the CPU, LLVM splits each vector
+            export VKT_TRAITS=words64=$((bits / 512)) # the two phases test both ways to store
+            [ "$bits" = 128 ] || has_512_bits || compile_quickly # without 512 bits in the CPU, LLVM splits each vector
             check build-tests -L 'ops|record' -LE one_width
-            if [ "$bits" = 512 ] && has_512_bits; then # vkt_ctx_create_wide uses such vectors
+            if [ "$bits" = 512 ] && has_512_bits; then # vkt_ctx_create_wide uses vectors of 512 bits
                 check build-tests -R '^train/test_(.*_golden|trainer_state|ranks_steps)$'
             elif [ "$bits" = 512 ]; then
                 skipped "training with vectors of 512 bits: the CPU has none"
@@ -189,7 +189,7 @@ if [ "$mode" = full ]; then
         skipped "ops on SwiftShader: it could not be had"
     fi
     compile_quickly
-    VKT_TEST_FIRST=7 # not case 5, which simulates a device without texel loads: Mesa 25 compiles tiles for minutes there
+    VKT_TEST_FIRST=7 # not case 5, a device without texel loads: Mesa 25 compiles its tiles for minutes
     if [ ! -f "$drivers/mesa25.json" ]; then
         skipped "ops on Mesa 25: it could not be had"
     elif [ -f "$drivers/layers/VkLayer_khronos_validation.json" ]; then

@@ -1,4 +1,4 @@
-/* common/stop.h - Ctrl-C, kill and a closed terminal end the program in order. */
+/* common/stop.h - lets Ctrl-C, kill and a closed terminal end the program in an orderly way. */
 #ifndef SAMPLE_STOP_H
 #define SAMPLE_STOP_H
 

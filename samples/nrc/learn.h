@@ -43,8 +43,8 @@ typedef struct learner {
 /* Creates all objects of a learner. Destroy it in any case, before the context. */
 vkt_result learn_create(vkt_ctx *ctx, const gbuffer *from, const learn_params *p, learner *l);
 void learn_destroy(learner *l);
-/* Returns the data for the shader: the grid's levels, the buffer of all published parameters, and where each of them
- * begins in this buffer. */
+/* Returns the data for the shader: the grid's levels, the buffer of all published parameters, and the index at which
+ * each parameter begins in this buffer. */
 vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[NRC_LEVELS], vkt_vk_buffer *parameters,
                        network_at *at);
 

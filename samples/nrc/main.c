@@ -8,7 +8,7 @@
  *   gbuffer     the images of the scene on the device
  *   render      traces paths into the images and draws views
  *   learn       uses the library: reads images, trains, and writes the network's image
- *   app         the loop around all of it */
+ *   app         the loop over frames, which calls the other parts */
 #include <stdio.h>
 
 #include "nrc/app.h"

@@ -6,7 +6,7 @@
 #include "train/rig.h"
 #include "vktrain/custom.h"
 
-#define POISON 0x7fc5a5a5u /* a NaN, which all memory of activations holds before a run */
+#define POISON 0x7fc5a5a5u /* a NaN; all memory of activations has this value before a run */
 
 /* Returns a shader of the module of this name, for `elements` elements. The caller adds bindings and push constants. */
 vkt_custom_shader shader_of(const char *module, uint64_t elements);

@@ -1,4 +1,4 @@
-/* The audit of ops of the application: right ones, and planted faults in their gradient shaders. */
+/* Tests the audit of an application's ops: correct ops, and ops with planted faults in their gradient shaders. */
 #include "custom/stand.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 enum {
     ROWS = 37,
     COLUMNS = 27
-}; /* not a multiple of 4: drivers may drop writes behind the last 16 bytes of a binding */
+}; /* 999 elements, not a multiple of 4: drivers may drop writes behind the last 16 bytes of a binding */
 
 /* The entry of the custom op. In this test, each audit has one such entry. */
 static struct {
