@@ -58,9 +58,9 @@ vkt_result vkt_fail_null(const vkt_host *h, const char *function, const char *ar
 /* ---- an allocator that counts, then calls another one ---- */
 typedef struct vkt_counting {
     vkt_allocator to;
-    uint64_t *n; /* allocations and resizes; any thread may add */
+    uint64_t *n; /* number of allocations and resizes; any thread may increase it */
 } vkt_counting;
-/* Is the `resize` of an allocator whose `user` is a vkt_counting. */
+/* The function `resize` of an allocator whose `user` is a vkt_counting. */
 void *vkt_counting_resize(void *user, void *p, size_t bytes);
 
 /* ---- growing text; a failed allocation sets `failed`, and later appends do nothing ---- */
@@ -72,8 +72,9 @@ typedef struct vkt_text {
 } vkt_text;
 void vkt_text_add(vkt_text *t, const char *fmt, ...) VKT_PRINTF(2, 3);
 void vkt_text_free(vkt_text *t);
-/* Ends t. *out gets the text of t. The caller frees it with vkt_text_release, which works even after the vkt_counting
- * of t's allocator is gone. VKT_E_NOMEM, also if an append failed: then *out is NULL. */
+/* Moves the text of t to *out, and empties t. The caller frees *out with vkt_text_release, which works even after the
+ * vkt_counting of t's allocator is gone. VKT_E_NOMEM if there is no memory, or if an append failed before; *out is then
+ * NULL. */
 vkt_result vkt_text_detach(vkt_text *t, char **out);
 /* Writes a size such as "1.21 MiB" or "312 B": IEC units, about three digits. Returns buf. */
 const char *vkt_bytes_text(uint64_t bytes, char buf[24]);

@@ -67,7 +67,7 @@ size_t vkt_side_count(const vkt_side *v);
 double vkt_side_get(const vkt_side *v, size_t i);
 
 /* The element with the largest error, relative to the tolerance: |got - ref| <= abs_tol * scale + rel_tol * |ref|.
- * scale is the largest |ref|, or 1 if that is 0. */
+ * scale is the largest finite |ref|, or 1 if that is 0. */
 typedef struct vkt_worst {
     size_t at;
     double excess; /* error / allowed; above 1, or NaN: the result is wrong */

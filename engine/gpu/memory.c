@@ -20,8 +20,8 @@ typedef struct block {
     uint32_t type;
     uint64_t bytes;
     void *mapped; /* NULL if the memory is not host-visible */
-    range *holes; /* the free ranges. The array has space for two more than the block has buffers. block_release needs
-                   * so many before it merges, so it never allocates */
+    range *holes; /* the free ranges. The array has space for two more ranges than the block has buffers, so that
+                   * block_release, which adds a range before it merges, never allocates */
     size_t n_holes, cap_holes;
     uint32_t buffers;
 } block;

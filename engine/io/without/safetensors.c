@@ -83,7 +83,7 @@ vkt_result vkt_safetensors_read_raw(const vkt_safetensors *st, const vkt_st_entr
 
 /* ---- writing ---- */
 
-/* Every text can be attached, because no file will have it. */
+/* Accepts every text, because this build writes no file. */
 vkt_result vkt_meta_check(const vkt_host *h, const vkt_meta *m)
 {
     (void)h, (void)m;
