@@ -39,7 +39,7 @@ static bool ends_it(vkt_result r)
 }
 
 /* Makes the case smaller until the reference's cost is at most `most`. Sets *was_reduced if it changes the case.
- * Returns false if the case cannot be made so small. */
+ * Returns false if the case cannot be made small enough. */
 static bool reduce(const audit *a, const vkt_op *op, vkt_case *c, double most, bool *was_reduced)
 {
     double cost, less_cost;

@@ -1,5 +1,5 @@
-/* audit/custom.h - audits an op of the application on a device. Such an op has no reference, so its gradients are
- * compared with difference quotients of its own outputs. */
+/* audit/custom.h - audits an op that the application defines, on a device. The op has no reference, so its gradients
+ * are compared with difference quotients of its outputs. */
 #ifndef VKT_AUDIT_CUSTOM_H
 #define VKT_AUDIT_CUSTOM_H
 

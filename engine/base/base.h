@@ -32,11 +32,11 @@ void *vkt_realloc(const vkt_host *h, void *p, size_t bytes);     /* new bytes ar
 void vkt_free(const vkt_host *h, void *p);                       /* p may be NULL */
 char *vkt_strdup(const vkt_host *h, const char *s);
 
-/* Makes room for one more element. The array *items_ptr has room for *cap elements of `size` bytes, and n are used.
- * VKT_E_NOMEM, logged. */
+/* Makes room for one more element. The array *items_ptr has room for *cap elements of `size` bytes, and n are used. If
+ * there is no memory, logs this and returns VKT_E_NOMEM. */
 vkt_result vkt_grow(const vkt_host *h, void *items_ptr, size_t n, size_t *cap, size_t size);
 
-/* ---- messages: a line is made printable (vkt_printable), so it may contain file names as they are ---- */
+/* ---- messages: a line is made printable (vkt_printable), so it may contain any file name ---- */
 void vkt_log_line(const vkt_host *h, vkt_log_level level, const char *fmt, ...) VKT_PRINTF(3, 4);
 void vkt_log_line_v(const vkt_host *h, vkt_log_level level, const char *fmt, va_list args);
 /* Logs an error and returns `r`:  return vkt_fail(h, VKT_E_ARG, "batch: want 1 or more, got %u", n); */
@@ -149,7 +149,7 @@ static inline int64_t vkt_debug_level(void)
     return vkt_env_int("VKT_DEBUG", 0);
 }
 /* The vendor of this CPU, if it has the parts of AVX-512 that LLVM uses for vectors of 512 bits (F, BW, DQ, VL). NONE:
- * it lacks one of them, or has another vendor. */
+ * the CPU lacks one of these parts, or has another vendor. */
 typedef enum vkt_avx512 { VKT_AVX512_NONE, VKT_AVX512_AMD, VKT_AVX512_INTEL } vkt_avx512;
 vkt_avx512 vkt_cpu_avx512(void);
 /* Returns whether the environment has VKT_NO_<NAME>=1. `name` is in lower case, as for vkt_ctx_disable. */

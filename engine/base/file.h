@@ -19,7 +19,7 @@
 
 #include "base/base.h"
 
-/* The largest number of bytes of one read or write call. Linux itself stops at 2 GiB - 4 KiB. */
+/* The largest number of bytes of one read or write call. A call of Linux moves at most 2 GiB - 4 KiB. */
 #define VKT_FILE_STEP ((size_t)1 << 30)
 
 /* Logs "cannot <verb> "<path>": <the system's text>". Returns VKT_E_NOT_FOUND for ENOENT, else VKT_E_IO. */
@@ -41,9 +41,10 @@ vkt_result vkt_file_open(const vkt_host *h, const char *path, vkt_file *f);
  * more. */
 vkt_result vkt_file_read_at(const vkt_file *f, uint64_t offset, void *dst, size_t n);
 /* Returns another descriptor of the file, for a library that reads and closes a descriptor itself. All descriptors of a
- * file share one position, which vkt_file_read_at does not use. -1: there are too many descriptors. */
+ * file share one position. vkt_file_read_at does not depend on this position, but moves it on Windows. -1: there are
+ * too many descriptors. */
 int vkt_file_duplicate(const vkt_file *f);
-/* Closes a descriptor of vkt_file_duplicate that no library has taken; -1 is allowed. */
+/* Closes a descriptor of vkt_file_duplicate that no library will close; -1 is allowed. */
 void vkt_file_close_duplicate(int fd);
 /* Closes a file. *f may be zeroed, or closed already. */
 void vkt_file_close(vkt_file *f);

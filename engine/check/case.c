@@ -128,7 +128,7 @@ static size_t likeness(const vkt_case *a, const vkt_case *b)
     return same;
 }
 
-/* What the random cases of an op say about the bound of one input of integers. */
+/* The bound of one input of integers, as the random cases of an op show it. */
 typedef struct bound {
     bool same;                              /* all cases have the same bound: `least` */
     bool follows[VKT_MAX_IN][VKT_MAX_RANK]; /* [k][d]: the bound is the size of dimension d of input k, or at most

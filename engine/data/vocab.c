@@ -1,4 +1,4 @@
-/* data/vocab.c - the vocabulary: words from texts, ids from words (vktrain/text.h). Files: vocab_file.c. */
+/* data/vocab.c - makes vocabularies from texts, and ids from words (vktrain/text.h). Files: vocab_file.c. */
 #include "data/vocab.h"
 
 #include <stdlib.h>

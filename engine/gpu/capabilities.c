@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-/* Where a feature is in a chain of structs: the type of the struct, and the offset of the feature's member in it. */
+/* The location of a feature in a chain of structs: the type of the struct, and the offset of the feature's member in
+ * it. */
 typedef struct location {
     VkStructureType type;
     size_t offset;

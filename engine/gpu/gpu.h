@@ -180,7 +180,8 @@ vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_kind kind, vkt_mem_class c
 /* Creates a buffer of VKT_MEMORY_SHARED, for data that the device and the host both read and write. The device imports
  * memory of the context's allocator (VK_EXT_external_memory_host). If that is not possible, creates a buffer of
  * VKT_MEMORY_READBACK. Errors are those of vkt_buffer_create. See vkt_host_barrier for writes of the host after a
- * submission. Destroy it only after the device's last use: its memory goes back to the host's allocator. */
+ * submission. Destroy the buffer only after the device's last use of it, because its memory goes back to the context's
+ * allocator. */
 vkt_result vkt_buffer_create_shared(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes, const char *name,
                                     vkt_buffer **out);
 /* Creates a buffer from a range of an application's buffer. VKT_E_ARG: there is no VkBuffer, the range has no bytes,
@@ -257,10 +258,10 @@ VkSemaphoreSubmitInfo vkt_gate_wait(const vkt_gate *gate, uint64_t value);
 void vkt_host_barrier(vkt_ctx *ctx, VkCommandBuffer cmd);
 
 /* ---- transfers: through the staging ring, on the transfer queue if there is one ---- */
-/* Copies `bytes` bytes of host memory to `dst`, from byte `offset` on. Both numbers are multiples of 4. `src` is read
- * before the call returns. The copy is ordered after earlier compute submissions and before later ones. The call blocks
- * only if the staging ring is full, or all its command buffers are in use. VKT_E_ARG: a wrong range. VKT_E_STATE: an
- * adopted buffer without TRANSFER_DST. */
+/* Copies `bytes` bytes of host memory to `dst`, from byte `offset` on. `bytes` and `offset` are multiples of 4. `src`
+ * is read before the call returns. The copy is ordered after earlier compute submissions and before later ones. The
+ * call blocks only if the staging ring is full, or all its command buffers are in use. VKT_E_ARG: a wrong range.
+ * VKT_E_STATE: an adopted buffer without TRANSFER_DST. */
 vkt_result vkt_upload(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes);
 /* Uploads like vkt_upload, but the copy is ordered only after the compute submission `after` (0: none). Submissions
  * between `after` and this call must not use the destination. With a transfer queue, the copy can run at the same time
@@ -269,11 +270,12 @@ vkt_result vkt_upload_after(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, cons
                             uint64_t after);
 /* First and smallest size of the ring for uploads; half as many bytes serve for reading back. */
 #define VKT_RING_FIRST (64u << 10)
-/* Waits for all submitted work, then copies `bytes` bytes of `src`, from byte `offset` on, to `dst` on the host. Both
- * numbers are multiples of 4. VKT_E_ARG: a wrong range. VKT_E_STATE: an adopted buffer without TRANSFER_SRC. */
+/* Waits for all submitted work, then copies `bytes` bytes of `src`, from byte `offset` on, to `dst` on the host.
+ * `bytes` and `offset` are multiples of 4. VKT_E_ARG: a wrong range. VKT_E_STATE: an adopted buffer without
+ * TRANSFER_SRC. */
 vkt_result vkt_readback(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *dst, uint64_t bytes);
-/* Fills `bytes` bytes of `dst`, from byte `offset` on, with `word`. Both numbers are multiples of 4. Ordered like
- * vkt_upload, with the same errors. */
+/* Fills `bytes` bytes of `dst`, from byte `offset` on, with `word`. `bytes` and `offset` are multiples of 4. The order
+ * and the errors are those of vkt_upload. */
 vkt_result vkt_fill(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, uint64_t bytes, uint32_t word);
 
 /* ---- names and labels (do nothing without VK_EXT_debug_utils) ---- */

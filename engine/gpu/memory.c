@@ -124,7 +124,7 @@ uint64_t vkt_ctx_trim(vkt_ctx *ctx)
     return before - m->stats.reserved_bytes;
 }
 
-/* Returns the size of the next block of a memory type: as much as all of its blocks have together, within limits. */
+/* Returns the size of the next block of a memory type: the sum of the sizes of its blocks so far, within limits. */
 static uint64_t next_block_bytes(const vkt_ctx *ctx, uint32_t type)
 {
     const uint64_t allowed = ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;

@@ -1,4 +1,4 @@
-/* gpu/queue.c - submissions, counted by a timeline semaphore, and waits for them.
+/* gpu/queue.c - submits work, counts the submissions by a timeline semaphore, and waits for them.
  *
  * Every submission ends with the same pre-recorded full barrier. So all earlier work is complete and visible to later
  * submissions on the same queue, and to the host after it has waited. No other barrier is needed between submissions.

@@ -178,7 +178,7 @@ static vkt_result ring_close(vkt_ctx *ctx)
     return VKT_OK;
 }
 
-/* Replaces a ring that is in use, if there is memory for a larger one beside it. */
+/* Replaces a ring that is in use, if there is memory for a larger ring in addition to it. */
 static vkt_result ring_replace(vkt_ctx *ctx, uint64_t size)
 {
     vkt_transfer *t = ctx->transfers;

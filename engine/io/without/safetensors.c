@@ -1,5 +1,5 @@
 /* io/without/safetensors.c - replaces safetensors.c, safetensors_write.c and members.c in a build without jansson,
- * which reads and writes the headers of these files. No file is ever open in such a build. */
+ * which reads and writes the headers of these files. This build never opens such a file. */
 #include "io/safetensors.h"
 
 static vkt_result without(const vkt_host *h, const char *path)
