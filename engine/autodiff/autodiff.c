@@ -1,8 +1,8 @@
 /* autodiff/autodiff.c - the reverse traversal: appends the nodes that compute gradients.
  *
- * Reverse accumulation (Griewank & Walther, Evaluating Derivatives, 2nd ed. 2008, chapter 3). Nodes are visited from
- * last to first. Every reader of a value comes after its producer in the list, so a value's gradient is complete when
- * its producer is visited. */
+ * The method is reverse accumulation (Griewank & Walther, Evaluating Derivatives, 2nd ed. 2008, chapter 3). Nodes are
+ * visited from last to first. Every reader of a value comes after its producer in the list, so a value's gradient is
+ * complete when its producer is visited. */
 #include "ops/ops.h"
 
 #include <stdio.h>
@@ -139,8 +139,8 @@ vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor 
     return r;
 }
 
-/* Places the gradient `d` of parameter `p` in the range of `p` in the gradient arena. If the memory of `d` cannot
- * become that range, a copy of `d` is placed there. The memory cannot if it is another parameter's gradient already
+/* Places the gradient `d` of parameter `p` in the range of `p` in the gradient arena. A copy of `d` is placed instead
+ * if the memory of `d` cannot become that range. This happens if the memory is another parameter's gradient already
  * (one dy for two parameters), an input or a constant, or if its size or layout differs. */
 static void move_to_arena(vkt_graph *g, uint32_t p, vkt_tensor d)
 {

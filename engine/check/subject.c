@@ -108,7 +108,7 @@ static vkt_result draw(vkt_subject *s, vkt_rng *r, const vkt_case_input *c, vkt_
     return VKT_OK;
 }
 
-/* Makes an input or a seed. Its numbers are from a random stream of its own, so that the size of one input does not
+/* Makes an input or a seed. Each of them has its own stream of random numbers, so that the size of one input does not
  * change the numbers of the others. */
 static vkt_result make_input(vkt_subject *s, vkt_side *v, const char *name, uint32_t stream, const vkt_case_input *c)
 {
@@ -233,7 +233,8 @@ static vkt_result differentiate(vkt_subject *s)
     return VKT_OK;
 }
 
-/* Adds a node that reads the result, if the result is an alias of an input: the op has no dispatch of its own then. */
+/* If the result is an alias of an input, adds a node that reads the result, because the op itself then has no dispatch.
+ */
 static void read_alias(vkt_subject *s)
 {
     const vkt_tensor y = s->out[0].t;
@@ -391,7 +392,7 @@ vkt_worst vkt_worst_of(const float *got, const double *ref, size_t n, double rel
     vkt_worst w = { .at = 0 };
     for (size_t i = 0; i < n; i++) {
         const double allowed = abs_tol * scale + rel_tol * fabs(ref[i]), error = fabs((double)got[i] - ref[i]);
-        const double excess = (double)got[i] == ref[i] ? 0 : error / allowed; /* also if both are infinite */
+        const double excess = (double)got[i] == ref[i] ? 0 : error / allowed; /* 0 also for equal infinities */
         if (!(excess <= w.excess)) w = (vkt_worst){ i, excess, allowed };
         if (isnan(excess)) break;
     }

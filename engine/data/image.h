@@ -1,8 +1,8 @@
 /* data/image.h - images: decodes JPEG and PNG from memory to upright 8-bit pixels, and resizes them.
  *
  * The functions reuse the memory for pixels, and enlarge it if necessary. So a worker that decodes many images soon
- * needs no new memory for pixels. For each image, libpng allocates from the host, and libjpeg by malloc. Threads: any,
- * with different memory. */
+ * needs no new memory for pixels. For each image, libpng allocates by the host's allocator, and libjpeg by malloc.
+ * Threads: any, with different memory. */
 #ifndef VKT_IMAGE_H
 #define VKT_IMAGE_H
 

@@ -1,8 +1,8 @@
-/* data/jpeg.c - JPEG by libjpeg-turbo (image.h).
+/* data/jpeg.c - decodes JPEG by libjpeg-turbo (image.h).
  *
- * On an error, libjpeg calls error_exit, which must not return. By default it ends the process; here it jumps back to
- * `guarded`. Some warnings of libjpeg say that pixels are invented: these are errors here. Other warnings are
- * silent. */
+ * On an error, libjpeg calls error_exit, which must not return. By default error_exit ends the process; here it jumps
+ * back to `guarded`. Some warnings of libjpeg mean that it has invented pixels; this file handles them as errors. Other
+ * warnings are silent. */
 #include <setjmp.h>
 #include <stdio.h> /* before jpeglib.h, which needs FILE */
 

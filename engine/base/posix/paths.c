@@ -77,7 +77,7 @@ void vkt_folder_close(vkt_folder *folder)
 
 /* ---- files ---- */
 
-/* Makes a stream of a descriptor, which is closed after a failure. */
+/* Makes a stream of a descriptor. Closes the descriptor after a failure. */
 static int stream_of(int fd, const char *mode, FILE **out)
 {
     *out = fd < 0 ? NULL : fdopen(fd, mode);
