@@ -79,7 +79,7 @@ static bool has_binding(const vkt_custom_kernel *k, uint32_t bind)
     return found;
 }
 
-/* Sets the graph's error if a gradient would have to pass through an input that has no gradient. */
+/* Sets *any to true if an input needs a gradient. Returns an error if the op does not compute this gradient. */
 static vkt_result check_wanted(vkt_graph *g, const vkt_node *n, const vkt_custom_op *op, bool *any)
 {
     for (uint32_t i = 0; i < op->n_inputs; i++) {
@@ -95,7 +95,7 @@ static vkt_result check_wanted(vkt_graph *g, const vkt_node *n, const vkt_custom
     return VKT_OK;
 }
 
-/* Returns a gradient of zeros for output k. */
+/* Returns a gradient of zeros for output y. */
 static vkt_tensor zeros(vkt_graph *g, const vkt_custom_output *y)
 {
     const vkt_tensor zero = vkt_graph_const(g, "zero", VKT_F32, vkt_shape0(), &(float){ 0 });
