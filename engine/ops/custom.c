@@ -85,7 +85,7 @@ static bool stops(const vkt_node *n, uint32_t i)
     return i >= op->n_inputs || op->values[i].dtype != VKT_F32 || op->inputs[i].no_gradient;
 }
 
-/* Sets the graph's error if a gradient would have to pass through an input that has no gradient. */
+/* Sets *any to true if an input needs a gradient. Returns an error if the op does not compute this gradient. */
 static vkt_result check_wanted(vkt_graph *g, const vkt_node *n, const vkt_custom_op *op, bool *any)
 {
     for (uint32_t i = 0; i < op->n_inputs; i++) {
@@ -101,7 +101,7 @@ static vkt_result check_wanted(vkt_graph *g, const vkt_node *n, const vkt_custom
     return VKT_OK;
 }
 
-/* Returns a gradient of zeros for output k. */
+/* Returns a gradient of zeros for output y. */
 static vkt_tensor zeros(vkt_graph *g, const vkt_custom_output *y)
 {
     const vkt_tensor zero = vkt_graph_const(g, "zero", VKT_F32, vkt_shape0(), &(float){ 0 });

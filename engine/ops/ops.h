@@ -152,8 +152,8 @@ static inline uint64_t vkt_bind_range_bytes(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
 }
-/* Returns the most elements that one binding holds, for elements of 4 or of 2 bytes. If a tensor is split into ranges
- * of that many elements, each range starts at a multiple of VKT_ALIGN_BYTES. */
+/* Returns a number of elements that one binding holds. If a tensor with elements of 4 or of 2 bytes is split into
+ * ranges of that many elements, each range starts at a multiple of VKT_ALIGN_BYTES. */
 static inline uint64_t vkt_bind_range_elements(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / (2 * VKT_ALIGN_BYTES) * (2 * VKT_ALIGN_BYTES) / 4;

@@ -145,7 +145,8 @@ static void loss_emit(const vkt_node *n, vkt_emit *e)
     const uint64_t total = y->bytes / 4, range = vkt_bind_range_elements(e->lim);
     const uint32_t spec[] = { vkt_lanes_for(e->lim, VKT_K_LOSS, y->bytes / 16), [LOSS_SPEC_KIND] = kind_of(n->op, a) };
     const uint64_t iterations = vkt_groups(total, spec[0], 4);
-    /* A second dispatch takes long on a CPU, so one block is used for short sums. Short blocks keep rounding small. */
+    /* A short sum has one block, because a second dispatch takes long on a CPU. Other sums have short blocks, which
+     * keep rounding small. */
     const bool one = iterations <= e->lim->traits->iterations_loss;
     vkt_loss_push pc = push_of(y, a);
     pc.per_block = spec[0] * (one ? (uint32_t)iterations : e->lim->traits->iterations_loss_block);
@@ -262,7 +263,7 @@ static void sample_logits(vkt_rng *r, vkt_case *c)
         vkt_case_absent(c);
 }
 
-/* Draws numbers such that every term is positive, because a sum that cancels has no digits to compare. */
+/* Generates numbers such that every term is positive, because a sum that cancels has no digits to compare. */
 static void sample_divergence(vkt_rng *r, vkt_case *c)
 {
     const bool log = vkt_rng_range(r, 0, 1);

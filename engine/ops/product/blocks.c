@@ -14,9 +14,9 @@ static uint64_t iterations_of(uint64_t slice, uint32_t tile)
     return slice / tile * (1 + tile / 4);
 }
 
-/* The tiles, largest first. A larger tile reads less: an element of an operand is read once per tile along the other
- * operand. Tiles that need at most 128 lanes and 16 KiB run on every device, because Vulkan requires this minimum. The
- * traits tile_side and tile_sums say which tiles a class of devices has registers for. */
+/* The tiles, largest first. A larger tile reads less, because an element of an operand is read once per tile along the
+ * other operand. Tiles that need at most 128 lanes and 16 KiB run on every device, because Vulkan requires this
+ * minimum. The traits tile_side and tile_sums say which tiles a class of devices has registers for. */
 typedef struct shape {
     uint32_t bm, bn, tm, tn;
 } shape;
@@ -121,8 +121,8 @@ static const shape *wanted(const vkt_limits *lim, const vkt_blocks_job *j, shape
     return NULL;
 }
 
-/* Returns how many slices a sum may have, at most `most`. A larger tile reads each operand fewer times, so its slices
- * must be longer: then partial sums take the same part of the traffic. */
+/* Returns how many slices a sum may have, at most `most`. A larger tile reads each operand fewer times. Its slices are
+ * longer, so that partial sums take the same part of the traffic. */
 static uint64_t slices_of(const vkt_limits *lim, const vkt_blocks_job *j, const shape *t, uint64_t most)
 {
     const uint64_t least = (uint64_t)lim->traits->slice_shared * VKT_MAX(VKT_MAX(t->bm, t->bn), 64u) / 64;
