@@ -120,16 +120,16 @@ static void q45_k(const uint8_t *b, const uint8_t *fifth, const uint8_t *low, fl
     }
 }
 
-/* A half of the block has 128 elements: four groups of 32. Groups 0 and 2 share 32 bytes of low bits, and so do groups 1
- * and 3. All four share 32 bytes of high bits. 16 elements share a scale. */
+/* A half of the block has 128 elements: four groups of 32. Groups 0 and 2 share 32 bytes of low bits, and so do groups
+ * 1 and 3. All four share 32 bytes of high bits. 16 elements share a scale. */
 static void q6_k(const uint8_t *b, float *out)
 {
     const uint8_t *low = b, *high = b + 128, *scales = b + 192;
     const float d = half_at(b + 208);
     for (size_t i = 0; i < 256; i++) {
         const size_t half = i / 128, group = i / 32 % 4, j = i % 32;
-        const int q = nibble(low[64 * half + 32 * (group % 2) + j], group / 2) |
-                      (high[32 * half + j] >> (2 * group) & 3) << 4;
+        const int q =
+            nibble(low[64 * half + 32 * (group % 2) + j], group / 2) | (high[32 * half + j] >> (2 * group) & 3) << 4;
         out[i] = d * (float)(int8_t)scales[i / 16] * (float)(q - 32);
     }
 }

@@ -245,7 +245,8 @@ static vkt_result locate(const vkt_gguf *g, uint64_t start, vkt_gguf_tensor *t)
         return malformed(g, "tensor \"%.80s\" begins at data byte %llu, which is no multiple of %u", t->name,
                          (unsigned long long)t->offset, g->alignment);
     if (t->bytes > 0 && (t->offset > all || t->bytes > all - t->offset))
-        return malformed(g, "tensor \"%.80s\" has %llu bytes from data byte %llu on, but there are only %llu: truncated",
+        return malformed(g,
+                         "tensor \"%.80s\" has %llu bytes from data byte %llu on, but there are only %llu: truncated",
                          t->name, (unsigned long long)t->bytes, (unsigned long long)t->offset, (unsigned long long)all);
     t->offset = t->bytes > 0 ? t->offset + start : start;
     t->data = t->bytes > 0 ? g->bytes + t->offset : NULL;

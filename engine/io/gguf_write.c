@@ -166,7 +166,8 @@ static vkt_result write_file(const file *f, const char *path, const header *head
     for (size_t i = 0; i < f->n_tensors; i++) {
         const uint64_t bytes = f->tensors[i].bytes;
         if (bytes > 0) VKT_TRY(vkt_file_writer_write(&w, f->tensors[i].data, (size_t)bytes));
-        VKT_TRY(put_padding(&w, vkt_round_up(bytes, f->alignment) - bytes)); /* also behind the last one, as ggml has it */
+        VKT_TRY(
+            put_padding(&w, vkt_round_up(bytes, f->alignment) - bytes)); /* also behind the last one, as ggml has it */
     }
     return vkt_file_writer_commit(&w);
 }

@@ -184,8 +184,8 @@ VKT_API const vkt_gguf_tensor *vkt_gguf_find_tensor(const vkt_gguf *g, const cha
  *     f64         F32, F64, and integers up to 2^53 in magnitude
  *     bool, text  BOOL, TEXT
  * VKT_E_NOT_FOUND: there is no such key or index. VKT_E_FORMAT: a value of another kind, an array instead of a value or
- * the reverse, or a number out of range. *out is then untouched. A message is logged; ask vkt_gguf_find_meta about a key
- * that may be absent. */
+ * the reverse, or a number out of range. *out is then untouched. A message is logged; ask vkt_gguf_find_meta about a
+ * key that may be absent. */
 VKT_API vkt_result vkt_gguf_get_u64(const vkt_gguf *g, const char *key, size_t at, uint64_t *out);
 VKT_API vkt_result vkt_gguf_get_i64(const vkt_gguf *g, const char *key, size_t at, int64_t *out);
 VKT_API vkt_result vkt_gguf_get_f64(const vkt_gguf *g, const char *key, size_t at, double *out);
@@ -204,8 +204,8 @@ VKT_API vkt_result vkt_gguf_read_f32(const vkt_gguf *g, const char *name, uint64
  * multiples of the U32 "general.alignment" among the metadata, a power of two from 8 to 65536; without it, of 32.
  * Everything is read during the call only; metadata and tensors of an open vkt_gguf may be passed, but not with the
  * path of its own file on Windows, which does not replace an open file. VKT_E_ARG: a NULL; a key or name that is empty,
- * given twice, or longer than 65535 bytes (keys) or 63 bytes (tensors, ggml's limit); a kind or type that is in no list;
- * a bad alignment; dims[0] that is no multiple of the block; a size of 2^63 or more. VKT_E_IO, VKT_E_NOMEM. */
+ * given twice, or longer than 65535 bytes (keys) or 63 bytes (tensors, ggml's limit); a kind or type that is in no
+ * list; a bad alignment; dims[0] that is no multiple of the block; a size of 2^63 or more. VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_gguf_write(const vkt_host *host, const char *path, const vkt_gguf_meta *meta, size_t n_meta,
                                   const vkt_gguf_tensor *tensors, size_t n_tensors);
 

@@ -10,6 +10,7 @@ SmolLM2-135M-Instruct.Q4_1.gguf as its argument it also records gguf/smollm2.txt
 import os
 import sys
 import zlib
+from importlib.metadata import version
 
 import gguf
 import numpy as np
@@ -76,7 +77,7 @@ def write_types(rng):
     w.write_kv_data_to_file()
     w.write_tensors_to_file()
     w.close()
-    write(os.path.join(HERE, "values.safetensors"), values, {"gguf": "0.19.0"})
+    write(os.path.join(HERE, "values.safetensors"), values, {"gguf": version("gguf")})
 
 
 def write_model(rng, arch):
