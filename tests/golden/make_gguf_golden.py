@@ -5,6 +5,7 @@ SmolLM2-135M-Instruct.Q4_1.gguf as its argument it also records gguf/smollm2.txt
   types.gguf       a tensor of each type that the library reads, and of two that it does not read; metadata of each kind
   values.safetensors   the tensors of types.gguf as float32, by gguf.quants.dequantize
   llama.gguf, qwen2.gguf, qwen3.gguf   tiny language models without a tokenizer
+  types.txt        a line for each type of the package: name, number, elements of a block, bytes of a block
   smollm2.txt      a line for each tensor: name, type, dimensions, CRC-32 of its values as float32
 """
 import os
@@ -139,6 +140,12 @@ def write_model(rng, arch):
     w.close()
 
 
+def write_type_table():
+    with open(os.path.join(HERE, "types.txt"), "w") as f:
+        for t, (elements, size) in gguf.GGML_QUANT_SIZES.items():
+            f.write(f"{t.name} {t.value} {elements} {size}\n")
+
+
 def write_checksums(path):
     with open(os.path.join(HERE, "smollm2.txt"), "w") as f:
         for t in gguf.GGUFReader(path).tensors:
@@ -148,6 +155,7 @@ def write_checksums(path):
 
 
 if __name__ == "__main__":
+    write_type_table()
     write_types(np.random.default_rng(SEED))
     for i, arch in enumerate(("llama", "qwen2", "qwen3")):
         write_model(np.random.default_rng(SEED + 1 + i), arch)
