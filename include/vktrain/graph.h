@@ -1,8 +1,8 @@
 /* vktrain/graph.h - tensors, automatic differentiation, and programs that run on a device. The ops are in ops.h.
  *
  * A graph is built once, on the host, from ops; ops.h has the formula of each op. A program is a graph compiled for a
- * context: planned memory and recorded command buffers. A run of the program submits these. After the first three runs,
- * nothing is recorded or allocated again.
+ * context: planned memory and recorded command buffers. A run of the program submits these. From the fourth run on, a
+ * run records and allocates nothing.
  *
  * Errors while building are sticky. An op that does not fit logs what it wanted and what it got, and returns the null
  * tensor {0}. After that, every op of this graph returns the null tensor without a further message. vkt_graph_status()
@@ -189,7 +189,8 @@ typedef enum vkt_store_part {
                             * RMSprop's v, Adagrad's s */
     VKT_PART_MOMENT2,      /* v of Adam, AdamW and NAdam; RMSprop's buf */
     VKT_PART_MOMENT3,      /* amsgrad's w, RMSprop's a */
-    VKT_PART_GRADIENT_SUM, /* the sum over the micro-batches of a step so far, each times its number of rows */
+    VKT_PART_GRADIENT_SUM, /* the sum of the gradients of a step's micro-batches so far, each times the rows of its
+                            * micro-batch */
     VKT_PART_PUBLISHED     /* the values that vkt_publish wrote */
 } vkt_store_part;
 /* Returns whether the store has a part. */
@@ -265,8 +266,8 @@ typedef struct vkt_binding {
  * magnitudes of the two operands in the same part of the product. A part has 16 terms of each sum, for 32 to 128 rows
  * and columns of the result. So rows that are 2^38 times smaller than their neighbours may be lost. (On a device that
  * flushes subnormal f16 to zero, 2^-27 replaces 2^-38.) The sums are f32. An infinity in an operand makes the results
- * that it touches infinite or NaN. If no product of a program can be computed so, it computes as in VKT_PRECISION_F32,
- * and a warning says so once. */
+ * that it touches infinite or NaN. If the device can compute no product of a program in this way, the program computes
+ * as in VKT_PRECISION_F32, and a warning says so once. */
 typedef enum vkt_precision {
     VKT_PRECISION_F32 = 0,  /* 4 bytes an element */
     VKT_PRECISION_F16,      /* IEEE 754 binary16, with loss scaling if the graph has an update: see vkt_loss_scale */
@@ -274,10 +275,10 @@ typedef enum vkt_precision {
     VKT_PRECISION_F32_SPLIT /* 4 bytes an element; products by f16, almost as exact as by f32: see above */
 } vkt_precision;
 
-/* The values of a run that the device makes, for instance the number of samples that a shader found: 12 bytes in an
- * array of u32 (vkt_program_params.run_values). Each run of the program, in whatever way it is submitted or recorded,
- * reads them when it begins. The results have the same bits as with the same numbers in a vkt_run. With run_values, the
- * members lr, rows and first of vkt_run are not used.
+/* The values of a run, if the device computes them: for instance, a shader counts the samples. The struct is 12 bytes
+ * in an array of u32 (vkt_program_params.run_values). Each run of the program, in whatever way it is submitted or
+ * recorded, reads them when it begins. The results have the same bits as with the same numbers in a vkt_run. With
+ * run_values, the members lr, rows and first of vkt_run are not used.
  *
  * More rows than the batch count as the whole batch. 0 rows are no rows, unlike in a vkt_run: then gradients are 0, and
  * the learning rate counts as 0, so parameters stay as they are. The moments and t advance, as after a gradient of 0,
@@ -293,7 +294,7 @@ typedef struct vkt_program_params {
     const char *name;          /* for labels and prints; NULL: "program" */
     const vkt_binding *arrays; /* one for every vkt_external of the graph */
     uint32_t n_arrays;         /* number of arrays */
-    uint64_t max_bytes;        /* most bytes of the plan, which the context's cap limits too; 0: only the cap counts */
+    uint64_t max_bytes;        /* most bytes of the plan; 0: no limit. The cap of the context holds in any case */
     bool recompute; /* compute cheap activations again if this lowers the peak of memory: the same bits, more time */
     bool profile;   /* allow vkt_program_profile; VKT_E_UNSUPPORTED if the device has no timestamps */
     vkt_precision precision; /* storage of activations */
@@ -345,13 +346,13 @@ typedef struct vkt_run {
                      * 0 */
     bool swap;      /* use vkt_binding.other where a value has it */
 } vkt_run;
-/* Fewer rows than the batch. The first `rows` rows of a batch are real. Losses, their gradients, counts of correct rows
- * and the statistics of batch norm use only these: a mean is divided by `rows`. A gather fills the other rows with
- * zeros of class 0. All other ops compute all rows, so outputs past the real rows have no meaning, and
- * inputs there must be finite (0 times NaN is NaN in the gradient of a weight). The batch is that of
- * the graph's gather; without a gather, it is the largest batch of the ops named above and of the values with layout
- * BATCH_LAST. More rows than the batch are VKT_E_ARG, in every function with a vkt_run. If a graph has no such op or
- * value, `rows` is not used, and may be any number. */
+/* The first `rows` rows of a batch are real. Losses, their gradients, counts of correct rows and the statistics of
+ * batch norm use only these: a mean is divided by `rows`. A gather fills the other rows with zeros of class 0. All
+ * other ops compute all rows. Their outputs past the real rows have no meaning, but inputs past the real rows must be
+ * finite (0 times NaN is NaN in the gradient of a weight). The batch is that of the graph's gather; without a gather,
+ * it is the largest batch of the ops named above and of the values with layout BATCH_LAST. More rows than the batch are
+ * VKT_E_ARG, in every function with a vkt_run. If a graph has no such op or value, `rows` is not used, and may be any
+ * number. */
 
 /* Submits the recorded commands. *run_index (may be NULL) gets the number of this run among the program's runs, from 0.
  *
@@ -360,8 +361,8 @@ typedef struct vkt_run {
  * for all runs from the third on. They are split so that no submission takes longer than max_submission_ns, unless a
  * single kernel does. The bits do not depend on the split.
  *
- * Apart from that (and from VKT_DEBUG, see core.h) a call waits only if VKT_RUN_RING runs are pending already. Then it
- * waits for the oldest of them. */
+ * Apart from this wait (and from VKT_DEBUG, see core.h), a call waits only if VKT_RUN_RING runs are pending already.
+ * Then it waits for the oldest of these runs. */
 #define VKT_RUN_RING 8 /* most runs of a program that are pending, or whose metrics are kept */
 VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index);
 /* The numbers that vkt_report() copied in one run. */
