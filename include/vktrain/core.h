@@ -220,7 +220,7 @@ typedef struct vkt_ctx_params {
      * ~/.cache/vktrain if XDG_CACHE_HOME is no absolute path. */
     bool no_pipeline_cache;
     bool debug_names; /* name Vulkan objects and label dispatches, as VKT_DEBUG=1 does; needs VK_EXT_debug_utils */
-    bool validation;  /* enable VK_LAYER_KHRONOS_validation; VKT_E_FEATURE if it is not installed */
+    bool validation;  /* enable the layer VK_LAYER_KHRONOS_validation; VKT_E_FEATURE if the layer is not installed */
 } vkt_ctx_params;
 
 /* Opens a device. Returns VKT_OK and sets *out; else returns VKT_E_NO_LOADER, VKT_E_NO_DEVICE, VKT_E_FEATURE,

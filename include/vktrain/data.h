@@ -137,8 +137,8 @@ typedef struct vkt_image_params {
     uint32_t *left_out;   /* gets the number of broken and missing files; may be NULL */
     uint64_t max_pixels;  /* an image with more pixels is broken; 0: the limit is 2^24 pixels plus 64 for each byte of
                            * the file, but at most 2^27 pixels, and 65535 pixels along a side */
-    uint64_t cache_bytes; /* if all decoded and resized images fit, they are kept; else an image is decoded at each of
-                           * its fetches. 0: 1 GiB; 1: keep none */
+    uint64_t cache_bytes; /* memory for decoded and resized images. If all of them fit, they are kept; else each fetch
+                           * decodes its image. 0: 1 GiB; 1: keep none */
     uint32_t workers;     /* threads that check all files when the data set is made, at most 16; 0: one per core */
 } vkt_image_params;
 

@@ -248,26 +248,26 @@ typedef struct vkt_binding {
  * moments and losses are always stored as f32. So is every value that some op cannot read or write in 16 bits;
  * vkt_program_print shows which.
  *
- * There are three exceptions, on devices with cooperative matrices. They concern products: convolutions, linear layers,
- * matrix products, attentions, networks in one node (vkt_mlp), and the gradients of all these.
+ * There are three exceptions, on devices with cooperative matrices. The exceptions concern products: convolutions,
+ * linear layers, matrix products, attentions, networks in one node (vkt_mlp), and the gradients of all these.
  * vkt_program_print marks the nodes that are concerned "by coop" or "by coop2". VKT_NO_COOP=1 and VKT_NO_COOP2=1 in the
  * environment together switch all three exceptions off.
  *
- * In VKT_PRECISION_F16, both operands are rounded to f16 before they are multiplied, however they are stored (to
- * nearest; magnitudes from 65520 on become infinity, and magnitudes up to 2^-25 become zero). Only the sums are f32, as
- * under torch.autocast. So the weights of an attention's softmax and the hidden layers of a network in one node are
- * rounded to f16, too, although they are in no tensor.
+ * In VKT_PRECISION_F16, both operands are rounded to f16 before they are multiplied, even if they are stored as f32.
+ * They are rounded to nearest; magnitudes from 65520 on become infinity, and magnitudes up to 2^-25 become zero. Only
+ * the sums are f32, as under torch.autocast. So the weights of an attention's softmax and the hidden layers of a
+ * network in one node are rounded to f16, too, although they are in no tensor.
  *
  * In VKT_PRECISION_BF16, both operands are rounded to bf16 (to nearest), if the device also has VK_KHR_shader_bfloat16.
  * No device has run these kernels yet, so programs use them only if the user or the tuning file asks for them.
  *
  * In VKT_PRECISION_F32_SPLIT, a product a b of f32 is computed by three products of f16, with an error of at most
- * 2^-21 |a b| + 2^-38 (A |b| + |a| B). (A product of f32 has at most 2^-24 |a b|.) A and B are the largest finite
- * magnitudes of the two operands in the same part of the product. A part has 16 terms of each sum, for 32 to 128 rows
- * and columns of the result. So rows that are 2^38 times smaller than their neighbours may be lost. (On a device that
- * flushes subnormal f16 to zero, 2^-27 replaces 2^-38.) The sums are f32. An infinity in an operand makes the results
- * that it touches infinite or NaN. If the device can compute no product of a program in this way, the program computes
- * as in VKT_PRECISION_F32, and a warning says so once. */
+ * 2^-21 |a b| + 2^-38 (A |b| + |a| B). (The error of a product in f32 is at most 2^-24 |a b|.) A and B are the largest
+ * finite magnitudes of the two operands in the same part of the product. A part has 16 terms of each sum, for 32 to 128
+ * rows and columns of the result. So rows that are 2^38 times smaller than their neighbours may be lost. (On a device
+ * that flushes subnormal f16 to zero, 2^-27 replaces 2^-38.) The sums are f32. An infinity in an operand makes the
+ * results that it touches infinite or NaN. If the device can compute no product of a program in this way, the program
+ * computes as in VKT_PRECISION_F32, and a warning says so once. */
 typedef enum vkt_precision {
     VKT_PRECISION_F32 = 0,  /* 4 bytes an element */
     VKT_PRECISION_F16,      /* IEEE 754 binary16, with loss scaling if the graph has an update: see vkt_loss_scale */
@@ -280,9 +280,10 @@ typedef enum vkt_precision {
  * recorded, reads them when it begins. The results have the same bits as with the same numbers in a vkt_run. With
  * run_values, the members lr, rows and first of vkt_run are not used.
  *
- * More rows than the batch count as the whole batch. 0 rows are no rows, unlike in a vkt_run: then gradients are 0, and
- * the learning rate counts as 0, so parameters stay as they are. The moments and t advance, as after a gradient of 0,
- * and a loss that is a mean is NaN. Keep `rows` at 1 or more, or do not step, if this matters. */
+ * More rows than the batch count as the whole batch. Here, unlike in a vkt_run, 0 rows mean that no row is real. Then
+ * gradients are 0, and the learning rate counts as 0, so parameters stay as they are. The moments and t advance, as
+ * after a gradient of 0, and a loss that is a mean is NaN. Keep `rows` at 1 or more, or do not step, if this matters.
+ */
 typedef struct vkt_run_values {
     float lr;       /* as in vkt_run */
     uint32_t rows;  /* real rows of the batch */

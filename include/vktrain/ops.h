@@ -181,9 +181,9 @@ typedef struct vkt_upsample2d_params {
 } vkt_upsample2d_params;
 /* Resizes images to a larger or smaller size, without a filter against aliasing (torch.nn.functional.interpolate).
  *   nearest: y[n,c,p,q] = x[n, c, floor(p * H/P), floor(q * W/Q)], where H/P and W/Q are rounded to f32, as torch does
- *   bilinear: the mean of the four pixels of x around the point ((p + 1/2) * H/P - 1/2, ..), weighted by distance. With
- *   align_corners the point is (p * (H-1)/(P-1), ..), and 0 along an axis where y has one pixel. A point outside x
- *   has the value of the edge
+ *   bilinear: a mean of the four pixels of x around the point ((p + 1/2) * H/P - 1/2, ..), in which nearer pixels weigh
+ *   more. With align_corners the point is (p * (H-1)/(P-1), ..), and 0 along an axis where y has one pixel. A point
+ *   outside x has the value of the edge
  * x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS input is converted first). dx is a sum in a fixed order, so its bits are
  * always the same. One invocation sums the gradient of a pixel of x. So on CPU devices at most about 50,000 pixels of y
  * may depend on one pixel of x, unless x is a single pixel and align_corners is false. */
@@ -371,7 +371,7 @@ VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
  *                       (torch: amax, amin)
  *   var                 sum (x - mean)^2 / (n - correction), where n elements are reduced. A correction of 1 is torch's
  *                       default (unbiased), and 0 is biased. The rounding error of the mean is subtracted, so the
- *                       relative error is 1e-6 even if the mean is a million standard deviations
+ *                       relative error is 1e-6 even if the mean is a million times the standard deviation
  * VKT_E_SHAPE: the mask is 0 or has axes that x does not have; n <= correction. */
 VKT_API vkt_tensor vkt_sum_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
 VKT_API vkt_tensor vkt_mean_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
@@ -495,8 +495,9 @@ typedef struct vkt_latent_grid_params {
  *   floor(u) and floor(u) + 1; a cell outside the grid is the nearest one inside. A tile that would reach beyond the
  *   s H x s W texels is moved inside.
  *   mean: y[n,f] = sum of (1 - |v - c_v|) (1 - |u - c_u|) grid[f, c_v, c_u] over the four cells (c_v, c_u)
- *   corners: y[n, 4f + 2a + b] = grid[f, floor(v) + a, floor(u) + b] with a, b = 0 or 1, between which a network
- *   interpolates (Vaidyanathan et al., Random-Access Neural Compression of Material Textures, 2023, section 4)
+ *   corners: y[n, 4f + 2a + b] = grid[f, floor(v) + a, floor(u) + b] with a, b = 0 or 1. A network interpolates
+ *   between these four cells (Vaidyanathan et al., Random-Access Neural Compression of Material Textures, 2023,
+ *   section 4)
  * With s = 1 the mean is the texel itself, so the op also reads a tile of an image (C,H,W). The gradient of a cell is a
  * sum over the texels of the tile that read the cell, in a fixed order, without atomics. A cell that no texel reads
  * gets 0. `origin` has no gradient. VKT_E_ARG: the tile is larger than the image or has more than 2^24 texels, or s H

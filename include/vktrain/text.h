@@ -140,8 +140,9 @@ typedef struct vkt_sequence_params {
 
 /* Cuts or fills n ids to p->maxlen (at least 1), as Keras' pad_sequences. */
 VKT_API void vkt_pad_sequence(const vkt_sequence_params *p, const uint32_t *ids, uint32_t n, uint32_t *out);
-/* Makes the row of one text, params->maxlen ids (at least 1), as vkt_dataset_from_texts does. *words: the number of its
- * words; *unknown: the number of its words that the vocabulary does not have. Both may be NULL. VKT_E_ARG, VKT_E_NOMEM.
+/* Makes the row of one text, params->maxlen ids (at least 1), as vkt_dataset_from_texts does. *words gets the number of
+ * words of the text, and *unknown the number of those that the vocabulary does not have. Both may be NULL. VKT_E_ARG,
+ * VKT_E_NOMEM.
  */
 VKT_API vkt_result vkt_vocab_row(const vkt_vocab *v, const vkt_sequence_params *params, const char *text, uint32_t *row,
                                  uint32_t *words, uint32_t *unknown);

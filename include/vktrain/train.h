@@ -220,16 +220,16 @@ VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
  * format (vkt_trainer_load reads the weights); VKT_E_STATE for a checkpoint of another run. Then the message has the
  * differences, for instance "attention.7 heads: checkpoint 2, this run 4". None of these errors changes anything.
  *
- * These must be the same: every op of the model and of the loss, with its attributes; the parameters, their groups, and
- * which of them are frozen; batch, no_shuffle, optimizer, schedule, precision, ema_decay, label_smoothing,
- * class_weights, dist.shards, dist.wire, and the names of the metrics; the training set, with mean, std and class
- * names; the validation set, with mean, std and class names, too. Features are compared by a hash of evenly spaced
- * rows: at most 64 MiB of them, and at most 256 rows if a source makes them. If both trainer and checkpoint have a text
- * under the same name, the two texts must be the same (call vkt_trainer_attach before this function). These may change,
- * with a warning: learning rate, the schedule's total, warmup and min_lr, and precision between f32 and f32-split.
- * These may change freely: stream, workers, recompute, profile and all of vkt_fit_params. The seed is the checkpoint's.
- * A run that has stopped early stays stopped, whatever the patience: vkt_trainer_fit then trains nothing and logs a
- * warning. */
+ * These must be the same in the checkpoint and in this run: every op of the model and of the loss, with its attributes;
+ * the parameters, their groups, and which of them are frozen; batch, no_shuffle, optimizer, schedule, precision,
+ * ema_decay, label_smoothing, class_weights, dist.shards, dist.wire, and the names of the metrics; the training set,
+ * with mean, std and class names; the validation set, with mean, std and class names, too. Features are compared by a
+ * hash of evenly spaced rows: at most 64 MiB of them, and at most 256 rows if a source makes them. If both trainer and
+ * checkpoint have an attached text under the same name, the two texts must be equal (call vkt_trainer_attach before
+ * this function). These may change, with a warning: learning rate, the schedule's total, warmup and min_lr, and
+ * precision between f32 and f32-split. These may change freely: stream, workers, recompute, profile and all of
+ * vkt_fit_params. The seed is the checkpoint's. A run that has stopped early stays stopped, whatever the patience:
+ * vkt_trainer_fit then trains nothing and logs a warning. */
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
 /* Computes mean loss and accuracy (NaN: not measured) over a data set of the same sample shape (else VKT_E_SHAPE).
