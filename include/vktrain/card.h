@@ -49,7 +49,7 @@ VKT_API vkt_result vkt_card_read(const vkt_host *host, const char *path, const c
  * the text `name`. VKT_E_FORMAT: the text is no card. VKT_E_NOMEM. After an error *out = NULL. Owner: the caller.
  * `host` may be NULL. */
 VKT_API vkt_result vkt_card_from_text(const vkt_host *host, const char *name, const char *text, vkt_card **out);
-VKT_API void vkt_card_destroy(vkt_card **c); /* data sets stay valid */
+VKT_API void vkt_card_destroy(vkt_card **c); /* data sets of vkt_card_dataset stay valid */
 
 /* Returns the name of class k, valid as long as the card. If the class has no name, writes the number k to `room` and
  * returns `room`. */

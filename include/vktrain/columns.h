@@ -79,7 +79,7 @@ typedef struct vkt_columns vkt_columns;
  * NULL. */
 VKT_API vkt_result vkt_columns_guess(const vkt_host *host, const vkt_records *r, const vkt_columns_params *params,
                                      vkt_columns **out);
-VKT_API void vkt_columns_destroy(vkt_columns **c);                           /* data sets stay valid */
+VKT_API void vkt_columns_destroy(vkt_columns **c);                           /* data sets made with it stay valid */
 VKT_API uint32_t vkt_columns_count(const vkt_columns *c);                    /* number of columns */
 VKT_API const vkt_column *vkt_columns_at(const vkt_columns *c, uint32_t at); /* NULL: there is no column `at` */
 VKT_API uint32_t vkt_columns_target(const vkt_columns *c);                   /* index of the target */

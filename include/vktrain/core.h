@@ -1,4 +1,4 @@
-/* vktrain/core.h - result codes, logger, allocator, devices and contexts. Includes no Vulkan header.
+/* vktrain/core.h - result codes, logger, allocator, devices and contexts. This header includes no Vulkan header.
  *
  * Conventions of every vktrain header:
  *   - A call that can fail returns a vkt_result. (An op returns a tensor; graph.h says where its errors are kept.)

@@ -316,7 +316,7 @@ VKT_API vkt_result vkt_store_load_state(const vkt_host *host, vkt_store *s, cons
 typedef struct vkt_export_params {
     vkt_store_part part;     /* usually VKT_PART_VALUE or VKT_PART_PUBLISHED */
     vkt_precision precision; /* VKT_PRECISION_F32, _F16 or _BF16: how elements are stored, rounded to nearest even */
-    const char *prefix;      /* of the macros, for instance "SKY"; NULL: "VKT" */
+    const char *prefix;      /* prefix of the macros, for instance "SKY"; NULL: "VKT" */
 } vkt_export_params;
 /* Writes one part of all parameters and states for programs that run without this library: `blob` is a flat file of the
  * elements, row-major, little-endian, one parameter after the other. `header` is a file that C and GLSL can include.
