@@ -213,9 +213,8 @@ static vkt_result lower_bound(const vkt_packed *list, size_t n, vkt_plan *p)
 {
     uint32_t stages = 0; /* number of the last stage in which a live range starts, plus 1 */
     for (size_t i = 0; i < n; i++) stages = VKT_MAX(stages, list[i].live_range.first + 1);
-    uint64_t *starting = vkt_alloc_array(&p->host, 2 * ((size_t)stages + 1),
-                                         sizeof *starting); /* first half, by stage: bytes that become live. Second
-                                                             * half: bytes that are no longer live */
+    /* First half, by stage: bytes that become live. Second half: bytes that are no longer live. */
+    uint64_t *starting = vkt_alloc_array(&p->host, 2 * ((size_t)stages + 1), sizeof *starting);
     if (!starting) return vkt_fail_nomem(&p->host, "the memory plan", stages * sizeof *starting);
     uint64_t *ending = starting + stages + 1, live = 0;
     for (size_t i = 0; i < n; i++) {
