@@ -20,11 +20,8 @@ typedef struct type_info {
 } type_info;
 
 static const type_info types[] = {
-#define ROW(name, number, elements, bytes) [number] = { #name, elements, bytes, true },
-    VKT_GGUF_READ_TYPES(ROW)
-#undef ROW
-#define ROW(name, number, elements, bytes) [number] = { #name, elements, bytes, false },
-        VKT_GGUF_OTHER_TYPES(ROW)
+#define ROW(name, number, elements, bytes, read) [number] = { #name, elements, bytes, read },
+    VKT_GGUF_TYPES(ROW)
 #undef ROW
 };
 
@@ -161,7 +158,7 @@ vkt_result vkt_gguf_dequantize(const vkt_host *host, vkt_gguf_type type, const v
     VKT_WANT(host, out);
     const vkt_host h = vkt_host_resolve(host);
     if (!vkt_gguf_can_read(type))
-        return vkt_fail(&h, VKT_E_UNSUPPORTED, "dequantise: type %s (number %d) is not read", vkt_gguf_type_name(type),
+        return vkt_fail(&h, VKT_E_UNSUPPORTED, "dequantize: type %s (number %d) is not read", vkt_gguf_type_name(type),
                         (int)type);
     vkt_gguf_blocks_to_f32(type, blocks, n_blocks, out);
     return VKT_OK;

@@ -5,6 +5,21 @@
 #include "base/base.h"
 #include "vktrain/gguf.h"
 
+/* The kinds of metadata values: name, number in the file, type in memory. */
+#define VKT_GGUF_KINDS(X)       \
+    X(U8, 0, uint8_t)           \
+    X(I8, 1, int8_t)            \
+    X(U16, 2, uint16_t)         \
+    X(I16, 3, int16_t)          \
+    X(U32, 4, uint32_t)         \
+    X(I32, 5, int32_t)          \
+    X(F32, 6, float)            \
+    X(BOOL, 7, bool)            \
+    X(TEXT, 8, vkt_gguf_string) \
+    X(U64, 10, uint64_t)        \
+    X(I64, 11, int64_t)         \
+    X(F64, 12, double)
+
 /* The numbers of the format. */
 enum {
     VKT_GGUF_MAGIC = 0x46554747, /* "GGUF" */

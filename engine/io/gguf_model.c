@@ -7,7 +7,7 @@
 
 #include "io/gguf.h"
 
-/* What is read. `prefix` is the architecture, with which the keys begin. */
+/* The file, and the description that is made of it. `prefix` is the architecture, with which the keys begin. */
 typedef struct reader {
     const vkt_gguf *g;
     const char *prefix;

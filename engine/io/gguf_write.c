@@ -102,7 +102,7 @@ static vkt_result check_names(const vkt_host *h, const char **names, size_t n)
 
 /* ---- a file ---- */
 
-/* What is written. `tensors` is a copy, with sizes, and offsets from the start of the data. */
+/* A file that is written. `tensors` is a copy, with sizes, and offsets from the start of the data. */
 typedef struct file {
     const vkt_host *h;
     const vkt_gguf_meta *meta;

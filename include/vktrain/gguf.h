@@ -1,4 +1,4 @@
-/* vktrain/gguf.h - reads and writes GGUF files, in which quantised language models are exchanged.
+/* vktrain/gguf.h - reads and writes GGUF files, in which quantized language models are exchanged.
  *
  *     vkt_gguf *g;
  *     vkt_gguf_open(NULL, "model.gguf", &g);
@@ -12,7 +12,7 @@
  * tensor is inside the file, and no two tensors overlap.
  *
  * Read are versions 2 and 3, little-endian; written is version 3. Formats: https://github.com/ggml-org/ggml,
- * docs/gguf.md (the file) and src/ggml-common.h, src/ggml-quants.c (the blocks of quantised types).
+ * docs/gguf.md (the file) and src/ggml-common.h, src/ggml-quants.c (the blocks of quantized types).
  *
  * Threads: functions that take a pointer to const may run on several threads at once. `host` may be NULL; it is copied.
  * Pointers into a vkt_gguf are valid until vkt_gguf_destroy. */
@@ -27,55 +27,24 @@ extern "C" {
 
 /* ---- types of tensors ---- */
 
-/* The element types: name, number in the file, elements of a block, bytes of a block. vkt_gguf_dequantize reads the
- * types of the first list. Tensors of the second list can only be used as bytes. */
-#define VKT_GGUF_READ_TYPES(X) \
-    X(F32, 0, 1, 4)            \
-    X(F16, 1, 1, 2)            \
-    X(Q4_0, 2, 32, 18)         \
-    X(Q4_1, 3, 32, 20)         \
-    X(Q8_0, 8, 32, 34)         \
-    X(Q4_K, 12, 256, 144)      \
-    X(Q5_K, 13, 256, 176)      \
-    X(Q6_K, 14, 256, 210)      \
-    X(BF16, 30, 1, 2)
-#define VKT_GGUF_OTHER_TYPES(X) \
-    X(Q5_0, 6, 32, 22)          \
-    X(Q5_1, 7, 32, 24)          \
-    X(Q8_1, 9, 32, 40)          \
-    X(Q2_K, 10, 256, 84)        \
-    X(Q3_K, 11, 256, 110)       \
-    X(Q8_K, 15, 256, 292)       \
-    X(IQ2_XXS, 16, 256, 66)     \
-    X(IQ2_XS, 17, 256, 74)      \
-    X(IQ3_XXS, 18, 256, 98)     \
-    X(IQ1_S, 19, 256, 50)       \
-    X(IQ4_NL, 20, 32, 18)       \
-    X(IQ3_S, 21, 256, 110)      \
-    X(IQ2_S, 22, 256, 82)       \
-    X(IQ4_XS, 23, 256, 136)     \
-    X(I8, 24, 1, 1)             \
-    X(I16, 25, 1, 2)            \
-    X(I32, 26, 1, 4)            \
-    X(I64, 27, 1, 8)            \
-    X(F64, 28, 1, 8)            \
-    X(IQ1_M, 29, 256, 56)       \
-    X(TQ1_0, 34, 256, 54)       \
-    X(TQ2_0, 35, 256, 66)       \
-    X(MXFP4, 39, 32, 17)        \
-    X(NVFP4, 40, 64, 36)        \
-    X(Q1_0, 41, 128, 18)
-
-/* The type of a tensor's elements. The values are the numbers in the file. */
+/* The type of a tensor's elements: the number in the file. vkt_gguf_dequantize reads the types that are listed here. A
+ * file may also have types that are not listed; their tensors can only be used as bytes. */
 typedef enum vkt_gguf_type {
-#define VKT_GGUF_ENUM(name, number, elements, bytes) VKT_GGUF_##name = number,
-    VKT_GGUF_READ_TYPES(VKT_GGUF_ENUM) VKT_GGUF_OTHER_TYPES(VKT_GGUF_ENUM)
-#undef VKT_GGUF_ENUM
+    VKT_GGUF_F32 = 0,   /* float32 */
+    VKT_GGUF_F16 = 1,   /* float16 */
+    VKT_GGUF_Q4_0 = 2,  /* 4 bits, and a scale for 32 elements */
+    VKT_GGUF_Q4_1 = 3,  /* 4 bits, and a scale and an offset for 32 elements */
+    VKT_GGUF_Q8_0 = 8,  /* 8 bits, and a scale for 32 elements */
+    VKT_GGUF_Q4_K = 12, /* 4 bits; blocks of 256 elements, with scales and offsets of 32 elements */
+    VKT_GGUF_Q5_K = 13, /* 5 bits; blocks as those of Q4_K */
+    VKT_GGUF_Q6_K = 14, /* 6 bits; blocks of 256 elements, with scales of 16 elements */
+    VKT_GGUF_BF16 = 30  /* bfloat16 */
 } vkt_gguf_type;
 
-/* Returns the name, for instance "Q4_K"; "?" for a number that is in neither list. Static strings; any thread. */
+/* Returns the name, for instance "Q4_K"; also of a type that is not listed; "?" for a number that ggml
+ * does not have. Static strings; any thread. */
 VKT_API const char *vkt_gguf_type_name(vkt_gguf_type type);
-/* Return the elements and the bytes of one block; 0 for a number that is in neither list. Any thread. */
+/* Return the elements and the bytes of one block; 0 for a number that ggml does not have. Any thread. */
 VKT_API uint32_t vkt_gguf_block_elements(vkt_gguf_type type);
 VKT_API uint32_t vkt_gguf_block_bytes(vkt_gguf_type type);
 /* Returns whether vkt_gguf_dequantize reads the type. Any thread. */
@@ -93,41 +62,35 @@ VKT_API vkt_result vkt_gguf_dequantize(const vkt_host *host, vkt_gguf_type type,
 
 /* ---- metadata and tensors ---- */
 
-/* The kinds of metadata values, with their numbers in the file and their types in memory. */
-#define VKT_GGUF_KINDS(X)       \
-    X(U8, 0, uint8_t)           \
-    X(I8, 1, int8_t)            \
-    X(U16, 2, uint16_t)         \
-    X(I16, 3, int16_t)          \
-    X(U32, 4, uint32_t)         \
-    X(I32, 5, int32_t)          \
-    X(F32, 6, float)            \
-    X(BOOL, 7, bool)            \
-    X(TEXT, 8, vkt_gguf_string) \
-    X(U64, 10, uint64_t)        \
-    X(I64, 11, int64_t)         \
-    X(F64, 12, double)
-
 /* A text. A NUL follows the last byte. */
 typedef struct vkt_gguf_string {
-    const char *text;
-    size_t bytes; /* without the NUL. The text itself may contain NULs */
+    const char *text; /* UTF-8, if the file is right */
+    size_t bytes;     /* without the NUL. The text itself may contain NULs */
 } vkt_gguf_string;
 
-/* The kind of a value, or of the elements of an array. */
+/* The kind of a metadata value, or of an array's elements: the number in the file. */
 typedef enum vkt_gguf_kind {
-#define VKT_GGUF_KIND_ENUM(name, number, type) VKT_GGUF_KIND_##name = number,
-    VKT_GGUF_KINDS(VKT_GGUF_KIND_ENUM)
-#undef VKT_GGUF_KIND_ENUM
+    VKT_GGUF_KIND_U8 = 0,   /* uint8_t */
+    VKT_GGUF_KIND_I8 = 1,   /* int8_t */
+    VKT_GGUF_KIND_U16 = 2,  /* uint16_t */
+    VKT_GGUF_KIND_I16 = 3,  /* int16_t */
+    VKT_GGUF_KIND_U32 = 4,  /* uint32_t */
+    VKT_GGUF_KIND_I32 = 5,  /* int32_t */
+    VKT_GGUF_KIND_F32 = 6,  /* float */
+    VKT_GGUF_KIND_BOOL = 7, /* bool */
+    VKT_GGUF_KIND_TEXT = 8, /* vkt_gguf_string */
+    VKT_GGUF_KIND_U64 = 10, /* uint64_t */
+    VKT_GGUF_KIND_I64 = 11, /* int64_t */
+    VKT_GGUF_KIND_F64 = 12  /* double */
 } vkt_gguf_kind;
 
 /* A value or array of metadata, read or to be written. */
 typedef struct vkt_gguf_meta {
-    const char *key;
-    vkt_gguf_kind kind;
-    bool is_array;
+    const char *key;    /* for instance "general.architecture" */
+    vkt_gguf_kind kind; /* of the value, or of each element */
+    bool is_array;      /* false: one value */
     size_t count;       /* elements of the array; 1 for a value that is no array */
-    const void *values; /* `count` elements of the type in VKT_GGUF_KINDS, aligned for it */
+    const void *values; /* `count` elements of the C type that vkt_gguf_kind names, aligned for it */
 } vkt_gguf_meta;
 
 /* The most dimensions of a tensor. */
@@ -135,13 +98,13 @@ typedef struct vkt_gguf_meta {
 
 /* A tensor, read or to be written. */
 typedef struct vkt_gguf_tensor {
-    const char *name;
-    vkt_gguf_type type;
+    const char *name;                 /* for instance "blk.0.attn_q.weight" */
+    vkt_gguf_type type;               /* of the elements */
     uint32_t rank;                    /* 0 to VKT_GGUF_MAX_RANK */
     uint64_t dims[VKT_GGUF_MAX_RANK]; /* the fastest first: a matrix of 3 rows and 5 columns has { 5, 3 }. dims[0] is a
                                        * multiple of the type's block. A reader sets dims beyond the rank to 1 */
     const void *data;                 /* `bytes` bytes, in the form of the file; NULL if `bytes` is 0 */
-    uint64_t elements, bytes;         /* a reader sets them; vkt_gguf_write computes them itself */
+    uint64_t elements, bytes;         /* of the whole tensor; a reader sets them; vkt_gguf_write computes them itself */
     uint64_t offset;                  /* of `data` in the file, in bytes; a reader sets it */
 } vkt_gguf_tensor;
 
@@ -156,9 +119,9 @@ typedef struct vkt_gguf vkt_gguf;
  * *out, which the caller owns, or return an error and set *out = NULL:
  *     VKT_E_NOT_FOUND, VKT_E_IO     the file cannot be read
  *     VKT_E_FORMAT                  truncated, damaged, or no GGUF file
- *     VKT_E_UNSUPPORTED             another version, big-endian, arrays of arrays, a type of tensor that is in no list
- *     VKT_E_NOMEM, VKT_E_ARG
- * Metadata are copied; a file may need twice the bytes of its metadata, in addition to the map. */
+ *     VKT_E_UNSUPPORTED             another version, big-endian, arrays of arrays, a type of tensor that ggml does not
+ * have VKT_E_NOMEM, VKT_E_ARG Metadata are copied; a file may need twice the bytes of its metadata, in addition to the
+ * map. */
 VKT_API vkt_result vkt_gguf_open(const vkt_host *host, const char *path, vkt_gguf **out);
 VKT_API vkt_result vkt_gguf_from_memory(const vkt_host *host, const char *name, const void *bytes, size_t n_bytes,
                                         vkt_gguf **out);

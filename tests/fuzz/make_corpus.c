@@ -185,7 +185,7 @@ static void gguf(void)
         { .name = "f32", .type = VKT_GGUF_F32, .rank = 2, .dims = { 3, 2 }, .data = blocks },
         { .name = "q4_0", .type = VKT_GGUF_Q4_0, .rank = 1, .dims = { 64 }, .data = blocks },
         { .name = "q6_k", .type = VKT_GGUF_Q6_K, .rank = 3, .dims = { 256, 1, 2 }, .data = blocks },
-        { .name = "i8", .type = VKT_GGUF_I8, .rank = 4, .dims = { 2, 1, 1, 1 }, .data = blocks },
+        { .name = "i8", .type = (vkt_gguf_type)24, .rank = 4, .dims = { 2, 1, 1, 1 }, .data = blocks },
     };
     need(vkt_gguf_write(fuzz_host(), path_of("gguf", "all"), meta, KINDS, tensors, 4) == VKT_OK &&
              vkt_gguf_write(fuzz_host(), path_of("gguf", "empty"), NULL, 0, NULL, 0) == VKT_OK,

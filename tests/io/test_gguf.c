@@ -11,7 +11,9 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "base/gguf_blocks.h"
 #include "base/philox.h"
+#include "io/gguf.h"
 #include "io/gguf_bytes.h"
 #include "support/host.h"
 #include "support/temp_dir.h"
@@ -183,7 +185,7 @@ enum { MAX_META = 12, MAX_TENSORS = 8, ROOM = 1 << 16 };
 typedef struct content {
     vkt_gguf_meta meta[MAX_META];
     vkt_gguf_tensor tensors[MAX_TENSORS];
-    char keys[MAX_META][16], names[MAX_TENSORS][16], text[64];
+    char keys[MAX_META][32], names[MAX_TENSORS][32], text[64];
     vkt_gguf_string strings[MAX_META][8];
     uint64_t numbers[MAX_META][8], data[ROOM / 8];
     uint32_t alignment;
@@ -213,8 +215,8 @@ static void make_meta(content *c, vkt_rng *r, size_t i)
 static void make_tensor(content *c, vkt_rng *r, size_t i)
 {
     static const vkt_gguf_type types[] = {
-#define TYPE(name, number, elements, bytes) VKT_GGUF_##name,
-        VKT_GGUF_READ_TYPES(TYPE) VKT_GGUF_OTHER_TYPES(TYPE)
+#define TYPE(name, number, elements, bytes, read) number,
+        VKT_GGUF_TYPES(TYPE)
 #undef TYPE
     };
     vkt_gguf_tensor *t = &c->tensors[i];

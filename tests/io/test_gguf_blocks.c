@@ -21,25 +21,17 @@
 
 #define GOLDEN(name) VKT_TEST_DIR "/golden/gguf/" name
 
-static const vkt_gguf_type readable[] = {
-#define TYPE(name, number, elements, bytes) VKT_GGUF_##name,
-    VKT_GGUF_READ_TYPES(TYPE)
-#undef TYPE
-};
+static const vkt_gguf_type readable[] = { VKT_GGUF_F32,  VKT_GGUF_F16,  VKT_GGUF_Q4_0, VKT_GGUF_Q4_1, VKT_GGUF_Q8_0,
+                                          VKT_GGUF_Q4_K, VKT_GGUF_Q5_K, VKT_GGUF_Q6_K, VKT_GGUF_BF16 };
 
 /* ---- types ---- */
 
 static void types_have_the_sizes_of_the_package(void **state)
 {
     (void)state;
-    static const vkt_gguf_type all[] = {
-#define TYPE(name, number, elements, bytes) VKT_GGUF_##name,
-        VKT_GGUF_READ_TYPES(TYPE) VKT_GGUF_OTHER_TYPES(TYPE)
-#undef TYPE
-    };
     FILE *f = fopen(GOLDEN("types.txt"), "r");
     char name[32];
-    unsigned number, elements, bytes, n = 0, n_readable = 0;
+    unsigned number, elements, bytes, n = 0, n_readable = 0, n_known = 0;
     assert_non_null(f);
     while (fscanf(f, "%31s %u %u %u", name, &number, &elements, &bytes) == 4) {
         assert_string_equal(vkt_gguf_type_name((vkt_gguf_type)number), name);
@@ -49,7 +41,9 @@ static void types_have_the_sizes_of_the_package(void **state)
         n++;
     }
     fclose(f);
-    assert_int_equal(n, VKT_COUNT(all));
+    for (int i = 0; i < 1000; i++) n_known += vkt_gguf_block_elements((vkt_gguf_type)i) > 0;
+    assert_int_equal(n, 34);
+    assert_int_equal(n_known, n);
     assert_int_equal(n_readable, VKT_COUNT(readable));
     static const int others[] = { -1, 4, 5, 31, 38, 42, 9999, INT32_MAX };
     for (size_t i = 0; i < VKT_COUNT(others); i++) {
@@ -60,14 +54,14 @@ static void types_have_the_sizes_of_the_package(void **state)
     }
 }
 
-static void what_cannot_be_dequantised_is_refused(void **state)
+static void what_cannot_be_dequantized_is_refused(void **state)
 {
     (void)state;
     const vkt_host h = vkt_test_host();
     const uint8_t block[256] = { 0 };
     float x[256];
     vkt_test_expect_errors(true);
-    assert_int_equal(vkt_gguf_dequantize(&h, VKT_GGUF_Q5_0, block, 1, x), VKT_E_UNSUPPORTED);
+    assert_int_equal(vkt_gguf_dequantize(&h, (vkt_gguf_type)6, block, 1, x), VKT_E_UNSUPPORTED);
     vkt_test_error_contains("Q5_0");
     assert_int_equal(vkt_gguf_dequantize(&h, (vkt_gguf_type)77, block, 1, x), VKT_E_UNSUPPORTED);
     assert_int_equal(vkt_gguf_dequantize(&h, VKT_GGUF_Q4_0, NULL, 1, x), VKT_E_ARG);
@@ -262,7 +256,7 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(types_have_the_sizes_of_the_package),    TEST(what_cannot_be_dequantised_is_refused),
+        TEST(types_have_the_sizes_of_the_package),    TEST(what_cannot_be_dequantized_is_refused),
         TEST(tensors_have_the_values_of_the_package), TEST(random_blocks_are_rounded_once),
         TEST(smollm2_has_the_recorded_checksums),
     };

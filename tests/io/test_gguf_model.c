@@ -236,7 +236,7 @@ static void wrong_tensors_are_refused(void **state)
         { { .name = "blk.0.attn_q.weight", .rank = 3, .dims = { 32, 32, 2 }, .data = data },
           VKT_E_SHAPE,
           "\"blk.0.attn_q.weight\": want 32 x 32, got 32 x 32 x 2 x 1" },
-        { { .name = "blk.0.attn_q.weight", .type = VKT_GGUF_Q5_0, .rank = 2, .dims = { 32, 32 }, .data = data },
+        { { .name = "blk.0.attn_q.weight", .type = (vkt_gguf_type)6, .rank = 2, .dims = { 32, 32 }, .data = data },
           VKT_E_UNSUPPORTED,
           "tensor \"blk.0.attn_q.weight\" has type Q5_0, which is not read" },
         { { .name = "output.weight", .rank = 2, .dims = { 32, 63 }, .data = data },
