@@ -27,24 +27,24 @@ typedef enum vkt_rope_scaling {
 
 /* The description of a model. Pointers are valid as long as the vkt_gguf. */
 typedef struct vkt_gguf_model {
-    vkt_gguf_architecture architecture;
-    const char *name;      /* "general.name"; "" if it is absent */
-    uint32_t blocks;       /* number of transformer blocks */
-    uint32_t context;      /* the longest context of the training, in tokens */
-    uint32_t width;        /* numbers of a token's embedding */
-    uint32_t feed_forward; /* width of the hidden layer of a block's feed-forward network */
-    uint32_t heads;        /* heads of queries */
-    uint32_t kv_heads;     /* heads of keys and values; divides `heads` */
-    uint32_t head_width;   /* numbers of a head's query, key and value; without a key: width / heads */
-    uint32_t vocabulary;   /* number of tokens */
-    double rms_epsilon;    /* of all RMS norms */
-    double rope_base;      /* without a key: 10000 */
-    uint32_t rope_width;   /* numbers of a head that are rotated, from the first on; even. Without a key: head_width */
-    bool rope_halves;      /* number i is rotated with number i + rope_width / 2 (qwen2, qwen3). false: 2 i with 2 i + 1
-                            * (llama: converters to GGUF permute the rows of query and key) */
-    vkt_rope_scaling scaling;
-    double rope_factor;    /* 1 if there is no scaling */
-    uint32_t rope_context; /* the context before the scaling; without a key: `context` */
+    vkt_gguf_architecture architecture; /* "general.architecture" */
+    const char *name;                   /* "general.name"; "" if it is absent */
+    uint32_t blocks;                    /* number of transformer blocks */
+    uint32_t context;                   /* the longest context of the training, in tokens */
+    uint32_t width;                     /* numbers of a token's embedding */
+    uint32_t feed_forward;              /* width of the hidden layer of a block's feed-forward network */
+    uint32_t heads;                     /* heads of queries */
+    uint32_t kv_heads;                  /* heads of keys and values; divides `heads` */
+    uint32_t head_width;                /* numbers of a head's query, key and value; without a key: width / heads */
+    uint32_t vocabulary;                /* number of tokens */
+    double rms_epsilon;                 /* of all RMS norms */
+    double rope_base;                   /* without a key: 10000 */
+    uint32_t rope_width; /* numbers of a head that are rotated, from the first on; even. Without a key: head_width */
+    bool rope_halves;    /* number i is rotated with number i + rope_width / 2 (qwen2, qwen3). false: 2 i with 2 i + 1
+                          * (llama: converters to GGUF permute the rows of query and key) */
+    vkt_rope_scaling scaling; /* "rope.scaling.type", or "rope.scale_linear" in older files */
+    double rope_factor;       /* 1 if there is no scaling */
+    uint32_t rope_context;    /* the context before the scaling; without a key: `context` */
     /* "rope_freqs.weight": rope_width / 2 divisors of the frequencies (Llama 3.1); NULL: none */
     const vkt_gguf_tensor *rope_divisors;
     bool tied; /* the output layer has the weights of the embedding: there is no "output.weight" */
@@ -54,9 +54,9 @@ typedef struct vkt_gguf_model {
  * its shape, its type is one that vkt_gguf_read_f32 reads, and there are no other tensors. VKT_E_UNSUPPORTED: another
  * architecture, a mixture of experts, a number of heads that differs between blocks, another scaling of the rotary
  * embedding, one of several files of a model, a tensor of a type that is not read, or a tensor that the architecture
- * does not have here (a bias, for instance); the message names what it is. VKT_E_NOT_FOUND: a key or
- * tensor is missing. VKT_E_FORMAT: a value of the wrong kind, or sizes that do not fit. VKT_E_SHAPE: a tensor of
- * another shape. After an error *out is zeroed. */
+ * does not have here (a bias, for instance); the message names what it is. VKT_E_NOT_FOUND: a key or tensor is missing.
+ * VKT_E_FORMAT: a value of the wrong kind, or sizes that do not fit. VKT_E_SHAPE: a tensor of another shape. After an
+ * error *out is zeroed. */
 VKT_API vkt_result vkt_gguf_read_model(const vkt_gguf *g, vkt_gguf_model *out);
 
 #ifdef __cplusplus
