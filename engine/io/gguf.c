@@ -82,9 +82,9 @@ static vkt_result take_name(cursor *c, const char *what, span *s)
 /* Allocates the block of an entry: `bytes` bytes of values, then the key. */
 static vkt_result make_meta(const vkt_gguf *g, span key, uint64_t bytes, vkt_gguf_meta *m)
 {
-    const size_t all = (size_t)(bytes + key.bytes + 1);
-    char *block = vkt_alloc(&g->host, all);
-    if (!block) return vkt_fail_nomem(&g->host, "metadata of a GGUF file", all);
+    const uint64_t all = bytes + key.bytes + 1;
+    char *block = all <= PTRDIFF_MAX ? vkt_alloc(&g->host, (size_t)all) : NULL;
+    if (!block) return vkt_fail_nomem(&g->host, "metadata of a GGUF file", (size_t)all);
     m->values = block;
     m->key = memcpy(block + bytes, key.text, (size_t)key.bytes);
     return VKT_OK;

@@ -41,8 +41,8 @@ typedef enum vkt_gguf_type {
     VKT_GGUF_BF16 = 30  /* bfloat16 */
 } vkt_gguf_type;
 
-/* Returns the name, for instance "Q4_K"; also of a type that is not listed; "?" for a number that ggml
- * does not have. Static strings; any thread. */
+/* Returns the name, for instance "Q4_K", also of a type that is not listed. "?": ggml does not have the number. Static
+ * strings; any thread. */
 VKT_API const char *vkt_gguf_type_name(vkt_gguf_type type);
 /* Return the elements and the bytes of one block; 0 for a number that ggml does not have. Any thread. */
 VKT_API uint32_t vkt_gguf_block_elements(vkt_gguf_type type);
@@ -119,9 +119,9 @@ typedef struct vkt_gguf vkt_gguf;
  * *out, which the caller owns, or return an error and set *out = NULL:
  *     VKT_E_NOT_FOUND, VKT_E_IO     the file cannot be read
  *     VKT_E_FORMAT                  truncated, damaged, or no GGUF file
- *     VKT_E_UNSUPPORTED             another version, big-endian, arrays of arrays, a type of tensor that ggml does not
- * have VKT_E_NOMEM, VKT_E_ARG Metadata are copied; a file may need twice the bytes of its metadata, in addition to the
- * map. */
+ *     VKT_E_UNSUPPORTED             another version, big-endian, arrays of arrays, a type that ggml does not have
+ *     VKT_E_NOMEM, VKT_E_ARG
+ * Metadata are copied. They need up to three times their bytes in the file, in addition to the map. */
 VKT_API vkt_result vkt_gguf_open(const vkt_host *host, const char *path, vkt_gguf **out);
 VKT_API vkt_result vkt_gguf_from_memory(const vkt_host *host, const char *name, const void *bytes, size_t n_bytes,
                                         vkt_gguf **out);
@@ -167,8 +167,8 @@ VKT_API vkt_result vkt_gguf_read_f32(const vkt_gguf *g, const char *name, uint64
  * multiples of the U32 "general.alignment" among the metadata, a power of two from 8 to 65536; without it, of 32.
  * Everything is read during the call only; metadata and tensors of an open vkt_gguf may be passed, but not with the
  * path of its own file on Windows, which does not replace an open file. VKT_E_ARG: a NULL; a key or name that is empty,
- * given twice, or longer than 65535 bytes (keys) or 63 bytes (tensors, ggml's limit); a kind or type that is in no
- * list; a bad alignment; dims[0] that is no multiple of the block; a size of 2^63 or more. VKT_E_IO, VKT_E_NOMEM. */
+ * given twice, or longer than 65535 bytes (keys) or 63 bytes (tensors, ggml's limit); a kind or type that does not
+ * exist; a bad alignment; dims[0] that is no multiple of the block; a size of 2^63 or more. VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_gguf_write(const vkt_host *host, const char *path, const vkt_gguf_meta *meta, size_t n_meta,
                                   const vkt_gguf_tensor *tensors, size_t n_tensors);
 
