@@ -31,9 +31,10 @@ vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c,
 vkt_result vkt_case_check(const vkt_host *h, const vkt_op *op, const vkt_case *c);
 
 /* Makes a case with the node's inputs and attributes. Ranges of numbers are those of the op's random case that is most
- * like the node. If in random cases the bound of integers follows a dimension (for instance, the bound of labels is the
- * number of classes), the node's dimension is the bound. Returns false, and an empty case, if no random case of the op
- * has inputs of the same types: the legal numbers are not known in this case. */
+ * like the node. Integers of an input are below a bound. If this bound depends on a dimension in the random cases (for
+ * labels it is the number of classes), the case gets the size of the node's dimension as its bound. Returns false, and
+ * an empty case, if no random case of the op has inputs of the same types: the legal numbers are not known in this
+ * case. */
 bool vkt_case_of_node(const vkt_node *n, vkt_case *c);
 
 #endif

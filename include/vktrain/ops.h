@@ -42,7 +42,7 @@ VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool tra
 
 /* Applies a linear layer: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
  *   x (B,I), w (O,I), bias (O) or null  ->  (B,O), in x's layout
- *   x (..,I) of more dimensions counts as a matrix with rows of I numbers  ->  (..,O), ROWS (a BATCH_LAST x is
+ *   x (..,I) of more than two dimensions counts as a matrix with rows of I numbers -> (..,O), ROWS (a BATCH_LAST x is
  *   converted first) */
 VKT_API vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias);
 
@@ -109,7 +109,7 @@ typedef struct vkt_conv_transpose1d_params {
 VKT_API vkt_tensor vkt_conv_transpose1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
                                         const vkt_conv_transpose1d_params *p);
 
-/* The options of pooling. Zero is torch's default, except for the kernel. */
+/* The options of pooling. Zero is torch's default. The kernel has no default. */
 typedef struct vkt_pool2d_params {
     uint32_t kernel[2];   /* R, S */
     uint32_t stride[2];   /* 0: the kernel */
@@ -130,9 +130,9 @@ typedef struct vkt_pool2d_params {
  * padding or dilation, and all of them end within the image. An element of the convolution's output is a sum of at most
  * 40 products. The channels of a group are no multiple of 4, or the kernel is 1 x 1. The convolution's input and the
  * maxima have at most 128 MiB each. The first layers of many networks meet these conditions. Fusion saves two or three
- * dispatches. The bits are the same, except in a program with 16 bits: a fused node does not round the values in
- * between. If rounding would make two elements of a window equal, another element may win. VKT_NO_FUSE=1, when the
- * graph is created, switches fusion off.
+ * dispatches. The bits are the same as without fusion, except in a program with 16 bits: a fused node does not round
+ * the values in between. If rounding would make two elements of a window equal, another element may win. VKT_NO_FUSE=1,
+ * when the graph is created, switches fusion off.
  *
  * Limits: a binding (128 MiB on every device) must hold, for all samples, the rows of x that one window spans. If a
  * window has more than about 50,000 elements, several invocations share it, and a binding must hold only one row of x
@@ -148,7 +148,7 @@ VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_p
 VKT_API vkt_tensor vkt_adaptive_max_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 
-/* The options of 1d pooling. Zero is torch's default, except for the kernel. */
+/* The options of 1d pooling. Zero is torch's default. The kernel has no default. */
 typedef struct vkt_pool1d_params {
     uint32_t kernel;   /* elements of a window */
     uint32_t stride;   /* 0: the kernel */
@@ -185,8 +185,8 @@ typedef struct vkt_upsample2d_params {
  *   more. With align_corners the point is (p * (H-1)/(P-1), ..), and 0 along an axis where y has one pixel. A point
  *   outside x has the value of the edge
  * x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS input is converted first). dx is a sum in a fixed order, so its bits are
- * always the same. One invocation sums the gradient of a pixel of x. So on CPU devices at most about 50,000 pixels of y
- * may depend on one pixel of x, unless x is a single pixel and align_corners is false. */
+ * the same in every run. One invocation sums the gradient of a pixel of x. So on CPU devices at most about 50,000
+ * pixels of y may depend on one pixel of x, unless x is a single pixel and align_corners is false. */
 VKT_API vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_params *p);
 
 /* ---- functions of one number: any shape and layout, f32. NaN propagates. ---- */
@@ -282,7 +282,7 @@ VKT_API vkt_tensor vkt_rms_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_t
 VKT_API vkt_tensor vkt_group_norm(vkt_graph *g, vkt_tensor x, uint32_t groups, vkt_tensor gamma, vkt_tensor beta,
                                   float eps);
 
-/* Returns the same elements, in logical order, with a new shape. Nothing is copied if x is ROWS, or if dimension 0
+/* Returns the elements of x, in logical order, with a new shape. Nothing is copied if x is ROWS, or if dimension 0
  * keeps its size. Otherwise x is copied to ROWS. */
 VKT_API vkt_tensor vkt_reshape(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* Reshapes (N, ...) -> (N, product of the rest). */
@@ -292,15 +292,14 @@ VKT_API vkt_tensor vkt_flatten(vkt_graph *g, vkt_tensor x);
  * one of the result. */
 VKT_API vkt_tensor vkt_squeeze(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_unsqueeze(vkt_graph *g, vkt_tensor x, int32_t axis);
-/* Returns the same values, f32 or u32, in another layout: a copy, or x itself if it has this layout already. */
+/* Returns x, f32 or u32, in the given layout: a copy, or x itself if it has this layout already. */
 VKT_API vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout);
 
 /* ---- moving elements ----
  *
- * These ops accept f32 or u32 of any rank. The results are copies in x's layout, or x itself if nothing changes. If
- * dimension 0 of a BATCH_LAST tensor is sliced, reversed, padded or joined, the tensor is converted to ROWS and back:
- * two more copies.
- */
+ * These ops accept f32 or u32 of any rank. The results are copies in x's layout, or x itself if nothing changes, unless
+ * the comment of an op says otherwise. If dimension 0 of a BATCH_LAST tensor is sliced, reversed, padded or joined, the
+ * tensor is converted to ROWS and back: two more copies. */
 
 /* Permutes dimensions. Dimension i of the result is dimension perm[i] of x: y[i_0, i_1, ..] is x at index i_k along
  * dimension perm[k]. perm has an entry for each dimension of x (torch.permute). The result is ROWS if a BATCH_LAST x
