@@ -142,7 +142,7 @@ VKT_API void vkt_text_release(char **text);
 /* ---- writing a file as the library writes its own ---------------------------------------------------------------- */
 
 /* Writes a whole file. A reader finds the old file or the new one, never a part: the bytes go to a temporary file in
- * the same folder as the old file. The temporary file is flushed and then renamed. Permissions are kept. If `path` is a
+ * the folder of this file. The temporary file is flushed and then renamed. Permissions are kept. If `path` is a
  * symbolic link, its target is replaced, and the link stays. If `path` is a device, a FIFO or /dev/stdout, it is
  * written to and never replaced. VKT_E_IO (the message has the path and the reason), VKT_E_NOMEM; VKT_E_ARG: `path` is
  * NULL, or `bytes` is NULL and n_bytes is not 0. host may be NULL. Any thread. */
