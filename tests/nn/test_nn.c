@@ -1,4 +1,5 @@
-/* Layers of a builder: shapes, names, initial values, errors and the summary. Also the trace of a step. */
+/* Tests the layers of a builder: shapes, names, initial values, errors and the summary. Also tests the trace of a
+ * step. */
 #include "train/rig.h"
 
 #include <jansson.h>

@@ -1,6 +1,6 @@
-/* Values larger than one binding, and sums of more iterations than Mesa 22.3 allows, at real size. A binding of 128 MiB
- * is what Vulkan guarantees, and lavapipe has no larger one. VKT_TEST_SMALL=1 skips the largest cases. They are also
- * skipped if the device lacks the memory. */
+/* Tests values larger than one binding, and sums of more iterations than Mesa 22.3 allows, at real size. A binding of
+ * 128 MiB is what Vulkan guarantees, and lavapipe has no larger one. VKT_TEST_SMALL=1 skips the largest cases. They are
+ * also skipped if the device lacks the memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

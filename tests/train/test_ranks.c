@@ -1,5 +1,5 @@
-/* Data parallel training by threads, on one device: the result does not depend on the number of ranks, whatever the
- * settings are. (test_ranks_fit.c has what a fit does; test_ranks_resume.c has checkpoints.) */
+/* Tests data parallel training by threads, on one device: the result does not depend on the number of ranks, whatever
+ * the settings are. (test_ranks_fit.c has what a fit does; test_ranks_resume.c has checkpoints.) */
 #include "train/group.h"
 
 #include <math.h>

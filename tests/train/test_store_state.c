@@ -1,5 +1,5 @@
-/* The state of a store in files, without a trainer: resumed runs end in the same bits, bad files change nothing, and
- * exported weights are where the header says. */
+/* Tests the state of a store in files, without a trainer: resumed runs end in the same bits, bad files change nothing,
+ * and exported weights are where the header says. */
 #include "train/rig.h"
 
 #include <locale.h>

@@ -1,5 +1,5 @@
-/* The parts of an update besides its formula, as the trainer uses them: micro-batches, groups, frozen layers, clipping.
- */
+/* Tests the parts of an update besides its formula, as the trainer uses them: micro-batches, groups, frozen layers,
+ clipping. */
 #include "train/rig.h"
 
 #include <math.h>

@@ -93,8 +93,8 @@ static void sample(vkt_rng *r, vkt_case *c)
         return;
     }
     const bool depthwise = vkt_rng_range(r, 0, 5) == 0;
-    /* Cases of kinds 0 and 1 have more output channels. Those of kind 1 have 1x1 kernels, and most of them are computed
-     * without packed weights. */
+    /* Unless they are depthwise, cases of kinds 0 and 1 may have more output channels than the others. Cases of kind 1
+     * have 1x1 kernels, and most of these cases are computed without packed weights. */
     const uint32_t kind = vkt_rng_range(r, 0, 4);
     const uint32_t some_groups = vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1;
     vkt_conv2d_attr a = { .groups = depthwise ? vkt_rng_range(r, 5, 19) : some_groups };

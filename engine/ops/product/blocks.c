@@ -122,7 +122,7 @@ static const shape *wanted(const vkt_limits *lim, const vkt_blocks_job *j, shape
 }
 
 /* Returns how many slices a sum may have, at most `most`. A larger tile reads each operand fewer times. Its slices are
- * longer, so that partial sums take the same part of the traffic. */
+ * longer, so that partial sums take the same part of the traffic as with a smaller tile. */
 static uint64_t slices_of(const vkt_limits *lim, const vkt_blocks_job *j, const shape *t, uint64_t most)
 {
     const uint64_t least = (uint64_t)lim->traits->slice_shared * VKT_MAX(VKT_MAX(t->bm, t->bn), 64u) / 64;
