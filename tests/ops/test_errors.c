@@ -1,4 +1,4 @@
-/* Wrong applications of ops: each sets the expected status and logs one message, the graph keeps the status, and
+/* Tests wrong applications of ops: each sets the expected status and logs one message, the graph keeps the status, and
  * nothing leaks. No device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
