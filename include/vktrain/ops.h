@@ -64,8 +64,8 @@ typedef enum vkt_quant {
 VKT_API uint64_t vkt_quantized_bytes(vkt_quant format, uint32_t rows, uint32_t columns);
 /* Applies a linear layer whose weights w (O,I) are quantised: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
  *   x (..,I), words u32 (N), bias (O) or null  ->  (..,O), ROWS (a BATCH_LAST x is converted first)
- * `words` has the bytes of the weights, as in the file, row after row; N is vkt_quantized_bytes / 4, rounded up. It is
- * an external value or an input. `outputs` is O. I is a multiple of the numbers of a block, and of 4.
+ * `words` has the bytes of the weights, as in the file, row after row. N is vkt_quantized_bytes / 4, rounded up, or
+ * more. It is an external value or an input. `outputs` is O. I is a multiple of the numbers of a block, and of 4.
  * dx = dy w. The weights have no gradient. They are unpacked to f32 in front of each product, in memory that all such
  * layers of a program share: 4 * O * I bytes of the largest one. */
 VKT_API vkt_tensor vkt_linear_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_tensor bias, vkt_quant format,

@@ -64,7 +64,9 @@ vec4 quantized4(uint format, uint row, uint i)
     case QUANT_F16: return vec4(unpackHalf2x16(bytes_of(row + 2 * i)), unpackHalf2x16(bytes_of(row + 2 * i + 4)));
     case QUANT_BF16: return widen(uvec2(bytes_of(row + 2 * i), bytes_of(row + 2 * i + 4)), STORAGE_BF16);
     case QUANT_Q4_0: row += i / 32 * 18; return half_of(row) * (vec4(nibbles_of(row + 2 + j % 16, j / 16 * 4)) - 8.0);
-    case QUANT_Q4_1: row += i / 32 * 20; return half_of(row) * vec4(nibbles_of(row + 4 + j % 16, j / 16 * 4)) + half_of(row + 2);
+    case QUANT_Q4_1:
+        row += i / 32 * 20;
+        return half_of(row) * vec4(nibbles_of(row + 4 + j % 16, j / 16 * 4)) + half_of(row + 2);
     case QUANT_Q8_0: row += i / 32 * 34; return half_of(row) * vec4(signed_of(bytes_of(row + 2 + j)));
     case QUANT_Q4_K: return k_numbers(false, row + i / 256 * 144, k);
     case QUANT_Q5_K: return k_numbers(true, row + i / 256 * 176, k);

@@ -22,6 +22,12 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
+static void settle(void *attr, const vkt_case_input *in)
+{
+    vkt_quantized_attr *a = attr;
+    a->rows = vkt_quantized_rows(a, in[WORDS].shape.dim[0]);
+}
+
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     vkt_dequantize_emit(e, n->attr, n->in[WORDS], n->in[IDS], n->out[0]);
@@ -51,6 +57,7 @@ const vkt_op vkt_op_embedding_quantized = {
     .cheap = true,
     .attr_bytes = sizeof(vkt_quantized_attr),
     .infer = infer,
+    .settle = settle,
     .emit = emit,
     .half_rows = VKT_HALF_OUT(0),
     .sample = sample,

@@ -25,6 +25,13 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
+static void settle(void *attr, const vkt_case_input *in)
+{
+    vkt_quantized_attr *a = attr;
+    if (!a->transposed) a->columns = in[X].shape.dim[1];
+    a->rows = a->transposed ? in[X].shape.dim[1] : vkt_quantized_rows(a, in[WORDS].shape.dim[0]);
+}
+
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_quantized_attr *a = n->attr;
@@ -83,6 +90,7 @@ const vkt_op vkt_op_linear_quantized = {
     .diff = 1u << X | 1u << BIAS,
     .attr_bytes = sizeof(vkt_quantized_attr),
     .infer = infer,
+    .settle = settle,
     .emit = emit,
     .half_rows = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .backward = backward,

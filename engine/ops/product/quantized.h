@@ -11,6 +11,8 @@ vkt_result vkt_quantized_check(vkt_infer *f, uint32_t i, const vkt_quantized_att
 void vkt_dequantize_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, vkt_tensor ids, vkt_tensor y);
 /* Generates the attributes of a random case, with up to 3 blocks in a row, and adds the words as the next input. */
 vkt_quantized_attr vkt_quantized_sample(vkt_rng *r, vkt_case *c, uint32_t rows);
+/* Returns the number of whole rows in so many words, for vkt_op.settle of the ops. */
+uint32_t vkt_quantized_rows(const vkt_quantized_attr *a, uint32_t words);
 /* vkt_op.amend of the ops: makes the scales in random words finite and about as large as those of real weights. */
 void vkt_quantized_amend(const void *attr, uint32_t *words, size_t n);
 
