@@ -46,6 +46,31 @@ VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool tra
  *   converted first) */
 VKT_API vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias);
 
+/* Formats of quantised weights. A row is a list of blocks, each of which has its own scale. These are formats of GGUF
+ * files; each number is that of ggml_type. d, m: f16 numbers of a block; q: its integers.
+ * (The page "GGUF" of ggml's documentation, and ggml-quants.c of llama.cpp.) */
+typedef enum vkt_quant {
+    VKT_QUANT_F16 = 1,   /* no blocks: f16 */
+    VKT_QUANT_Q4_0 = 2,  /* 32 numbers in 18 bytes: d (q - 8), q has 4 bits */
+    VKT_QUANT_Q4_1 = 3,  /* 32 numbers in 20 bytes: d q + m, q has 4 bits */
+    VKT_QUANT_Q8_0 = 8,  /* 32 numbers in 34 bytes: d q, q has 8 bits with sign */
+    VKT_QUANT_Q4_K = 12, /* 256 numbers in 144 bytes: d s q - m t, q has 4 bits; s and t are for each 32 numbers */
+    VKT_QUANT_Q5_K = 13, /* 256 numbers in 176 bytes: the same with 5 bits */
+    VKT_QUANT_Q6_K = 14, /* 256 numbers in 210 bytes: d s (q - 32), q has 6 bits; s is for each 16 numbers */
+    VKT_QUANT_BF16 = 30  /* no blocks: bfloat16 */
+} vkt_quant;
+/* Returns the bytes of weights (rows,columns). 0: the format is unknown, or `columns` is not a number of whole blocks.
+ */
+VKT_API uint64_t vkt_quantized_bytes(vkt_quant format, uint32_t rows, uint32_t columns);
+/* Applies a linear layer whose weights w (O,I) are quantised: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
+ *   x (..,I), words u32 (N), bias (O) or null  ->  (..,O), ROWS (a BATCH_LAST x is converted first)
+ * `words` has the bytes of the weights, as in the file, row after row. N is vkt_quantized_bytes / 4, rounded up, or
+ * more. It is an external value or an input. `outputs` is O. I is a multiple of the numbers of a block, and of 4.
+ * dx = dy w. The weights have no gradient. They are unpacked to f32 in front of each product, in memory that all such
+ * layers of a program share: 4 * O * I bytes of the largest one. */
+VKT_API vkt_tensor vkt_linear_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_tensor bias, vkt_quant format,
+                                        uint32_t outputs);
+
 /* One layer of vkt_mlp. */
 typedef struct vkt_mlp_layer {
     vkt_tensor weight; /* (O,I) */
@@ -437,6 +462,11 @@ VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t h
  * writes this layout directly, because a conversion would cost more than the lookup. */
 VKT_API vkt_tensor vkt_embedding(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
 VKT_API vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
+/* Looks up rows of quantised weights (rows,columns), which have no gradient:
+ *   ids (..) u32 ROWS, words u32 (N) as for vkt_linear_quantized  ->  (..,columns), ROWS; zeros where the id is not
+ * below `rows` */
+VKT_API vkt_tensor vkt_embedding_quantized(vkt_graph *g, vkt_tensor ids, vkt_tensor words, vkt_quant format,
+                                           uint32_t rows, uint32_t columns);
 /* Selects slices of x (N, ..) by number: ids (M) u32 -> (M, ..), ROWS (torch.index_select along dimension 0). It is
  * vkt_embedding with the table x, without padding. */
 VKT_API vkt_tensor vkt_index_select(vkt_graph *g, vkt_tensor x, vkt_tensor ids);
