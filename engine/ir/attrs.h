@@ -187,7 +187,7 @@ typedef struct vkt_embedding_attr {
     vkt_shape table;   /* shape of embedding_dw's result; rank 0 in `embedding` */
 } vkt_embedding_attr;
 
-/* Quantised weights (rows,columns). */
+/* Quantized weights (rows,columns). */
 typedef struct vkt_quantized_attr {
     uint32_t format; /* vkt_quant */
     uint32_t rows, columns;

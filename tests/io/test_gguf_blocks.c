@@ -1,4 +1,4 @@
-/* Quantised blocks as float: equal to the numbers of the Python package to the bit, and to a second implementation in
+/* Quantized blocks as float: equal to the numbers of the Python package to the bit, and to a second implementation in
  * double precision that works on random blocks. The tensors of a real model have the recorded checksums. */
 #include <setjmp.h>
 #include <stdarg.h>
