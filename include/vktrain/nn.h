@@ -240,6 +240,7 @@ typedef struct vkt_nn_hash_grid_params {
 /* Adds parameter <name>.table (E, F). x (B,2) or (B,3) in [0,1] -> (B, L F); see vkt_hash_grid. */
 VKT_API vkt_tensor vkt_nn_hash_grid(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_hash_grid_params *p);
 VKT_API vkt_tensor vkt_nn_frequency(vkt_builder *b, vkt_tensor x, uint32_t frequencies); /* see vkt_frequency */
+VKT_API vkt_tensor vkt_nn_rope(vkt_builder *b, vkt_tensor x, const vkt_rope_params *p);  /* see vkt_rope */
 
 /* The options of self-attention. Zero is the default, except for heads. */
 typedef struct vkt_nn_multi_head_attention_params {
