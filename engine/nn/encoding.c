@@ -1,4 +1,4 @@
-/* nn/encoding.c - encodings of points as layers. */
+/* nn/encoding.c - encodings of points and positions as layers. */
 #include "nn/builder.h"
 
 #include <stdio.h>

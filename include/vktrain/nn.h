@@ -201,6 +201,7 @@ VKT_API vkt_tensor vkt_nn_elu(vkt_builder *b, vkt_tensor x, float alpha);
 VKT_API vkt_tensor vkt_nn_gelu(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_gelu_tanh(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_silu(vkt_builder *b, vkt_tensor x);
+VKT_API vkt_tensor vkt_nn_swiglu(vkt_builder *b, vkt_tensor gate, vkt_tensor up); /* silu(gate) up: vkt_swiglu */
 VKT_API vkt_tensor vkt_nn_hardswish(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_sigmoid(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_tanh(vkt_builder *b, vkt_tensor x);

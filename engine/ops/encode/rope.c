@@ -77,26 +77,33 @@ static vkt_result check_x(const vkt_infer *f)
     return VKT_OK;
 }
 
+/* Returns VKT_OK if input i is u32 by rows. */
+static vkt_result check_words(const vkt_infer *f, uint32_t i, const char *what)
+{
+    const vkt_value *v = vkt_in(f, i);
+    VKT_REQUIRE(f, v->dtype == VKT_U32 && v->layout == VKT_ROWS, VKT_E_DTYPE, "rope: want %s u32 by rows, got %s", what,
+                vkt_dtype_name(v->dtype));
+    return VKT_OK;
+}
+
 static vkt_result infer(vkt_infer *f)
 {
     VKT_TRY(check_x(f));
+    VKT_TRY(check_words(f, TURNS, "frequencies"));
     const vkt_rope_attr *a = f->n->attr;
-    const vkt_value *turns = vkt_in(f, TURNS);
+    const vkt_shape turns = vkt_in(f, TURNS)->shape;
     char text[80];
-    VKT_REQUIRE(
-        f, turns->dtype == VKT_U32 && turns->layout == VKT_ROWS && turns->shape.rank == 2 && turns->shape.dim[0] == 2,
-        VKT_E_SHAPE, "rope: want frequencies (2,pairs) u32 by rows, got %s %s", vkt_shape_text(turns->shape, text),
-        vkt_dtype_name(turns->dtype));
-    const form o = form_of(a, vkt_in(f, X)->shape, turns->shape.dim[1]);
+    VKT_REQUIRE(f, turns.rank == 2 && turns.dim[0] == 2, VKT_E_SHAPE, "rope: want frequencies (2,pairs), got %s",
+                vkt_shape_text(turns, text));
+    const form o = form_of(a, vkt_in(f, X)->shape, turns.dim[1]);
     VKT_REQUIRE(f, o.pairs >= 1 && o.pairs <= o.width / 2, VKT_E_SHAPE,
                 "rope: want at most %u pairs of a head of %u numbers, got %u", o.width / 2, o.width, o.pairs);
     if (vkt_has(f, FIRST)) {
-        const vkt_value *first = vkt_in(f, FIRST);
-        VKT_REQUIRE(f,
-                    first->dtype == VKT_U32 && first->layout == VKT_ROWS && first->shape.rank == 1 &&
-                        (first->shape.dim[0] == 1 || first->shape.dim[0] == o.samples),
-                    VKT_E_SHAPE, "rope: want first positions (1) or (%llu) u32 by rows, got %s %s",
-                    (unsigned long long)o.samples, vkt_shape_text(first->shape, text), vkt_dtype_name(first->dtype));
+        VKT_TRY(check_words(f, FIRST, "first positions"));
+        const vkt_shape first = vkt_in(f, FIRST)->shape;
+        VKT_REQUIRE(f, first.rank == 1 && (first.dim[0] == 1 || first.dim[0] == o.samples), VKT_E_SHAPE,
+                    "rope: want first positions (1) or (%llu), got %s", (unsigned long long)o.samples,
+                    vkt_shape_text(first, text));
     }
     vkt_shape y = vkt_in(f, X)->shape;
     if (a->heads)
@@ -118,13 +125,38 @@ static void find_groups(const vkt_emit *e, uint32_t lanes, uint64_t n, uint32_t 
     groups[0] = VKT_MAX(groups[0], vkt_groups(n, lanes, (uint32_t)VKT_MAX(vkt_rough_loop(e->lim) / passes, 1u)));
 }
 
+/* Returns the push constants that do not depend on the dispatch. `width`: elements of a load. */
+static vkt_rope_push push_of(const vkt_rope_attr *a, const form *f, uint32_t width, uint32_t lanes)
+{
+    const bool x_split = !a->heads || a->x_split, y_split = !a->heads || a->y_split;
+    const uint32_t head = f->width / width, row = f->heads * head, plane = f->tokens * head;
+    vkt_rope_push pc = { .tokens = f->tokens,
+                         .units = head - f->pairs / width,
+                         .pairs = f->pairs / width,
+                         .heads = f->heads,
+                         .rotated = a->heads ? a->rotated : f->heads,
+                         .position = a->position,
+                         .x_sample = (uint32_t)(sample_of(f) / width),
+                         .x_token = x_split ? head : row,
+                         .x_head = x_split ? plane : head,
+                         .y_sample = (uint32_t)(sample_of(f) / width),
+                         .y_token = y_split ? head : row,
+                         .y_head = y_split ? plane : head,
+                         .sign = a->inverse ? -1 : 1 };
+    uint32_t step[3];
+    vkt_position_step(lanes, (const uint32_t[]){ 1, f->tokens, pc.units }, 3, step);
+    pc.s0 = step[0];
+    pc.s1 = step[1];
+    pc.s2 = step[2];
+    return pc;
+}
+
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_rope_attr *a = n->attr;
     const form f = form_of_node(n);
-    const bool wide = is_wide(&f), x_split = !a->heads || a->x_split, y_split = !a->heads || a->y_split;
     const vkt_tensor first = n->n_in > FIRST ? n->in[FIRST] : (vkt_tensor){ 0 };
-    const uint32_t width = wide ? 4 : 1, lanes = vkt_lanes(e->lim, e->lim->traits->lanes_gather);
+    const uint32_t width = is_wide(&f) ? 4 : 1, lanes = vkt_lanes(e->lim, e->lim->traits->lanes_gather);
     const uint32_t each = first.id && vkt_value_of(e->g, first)->shape.dim[0] > 1;
     const uint32_t spec[] = { lanes, [ROPE_SPEC_HALVES] = a->halves, [ROPE_SPEC_FIRST] = first.id ? 1 + each : 0 };
     const uint64_t sample = sample_of(&f), most = vkt_steps_in(e->lim->max_storage_range_bytes, 4 * sample, f.samples);
@@ -132,23 +164,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                    "rope: a sample of %llu numbers does not fit into a binding of %llu bytes",
                                    (unsigned long long)sample, (unsigned long long)e->lim->max_storage_range_bytes));
-    const uint32_t head = f.width / width, row = f.heads * head, plane = f.tokens * head;
-    vkt_rope_push pc = { .tokens = f.tokens,
-                         .units = head - f.pairs / width,
-                         .pairs = f.pairs / width,
-                         .heads = f.heads,
-                         .rotated = a->heads ? a->rotated : f.heads,
-                         .position = a->position,
-                         .x_sample = (uint32_t)(sample / width),
-                         .x_token = x_split ? head : row,
-                         .x_head = x_split ? plane : head,
-                         .y_sample = (uint32_t)(sample / width),
-                         .y_token = y_split ? head : row,
-                         .y_head = y_split ? plane : head,
-                         .sign = a->inverse ? -1 : 1 };
-    uint32_t step[3];
-    vkt_position_step(lanes, (const uint32_t[]){ 1, f.tokens, pc.units }, 3, step);
-    pc.s0 = step[0], pc.s1 = step[1], pc.s2 = step[2];
+    vkt_rope_push pc = push_of(a, &f, width, lanes);
     for (uint64_t s = 0; most && s < f.samples; s += most) {
         const uint64_t count = VKT_MIN(most, f.samples - s);
         vkt_bind bind[ROPE_Y + 1] = { [ROPE_TURNS] = VKT_WHOLE(n->in[TURNS]) };
@@ -159,9 +175,10 @@ static void emit(const vkt_node *n, vkt_emit *e)
         pc.y /= width;
         pc.sample0 = (uint32_t)s;
         pc.n = (uint32_t)(count * f.tokens * pc.units);
-        vkt_launch launch = {
-            .kernel = wide ? VKT_K_ROPE4 : VKT_K_ROPE, VKT_LAUNCH_BIND(bind), VKT_LAUNCH_PUSH(pc), VKT_LAUNCH_SPEC(spec)
-        };
+        vkt_launch launch = { .kernel = width == 4 ? VKT_K_ROPE4 : VKT_K_ROPE,
+                              VKT_LAUNCH_BIND(bind),
+                              VKT_LAUNCH_PUSH(pc),
+                              VKT_LAUNCH_SPEC(spec) };
         find_groups(e, lanes, pc.n, f.heads, launch.groups);
         vkt_dispatch_add(e, &launch);
     }
