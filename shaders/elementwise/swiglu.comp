@@ -1,9 +1,10 @@
 // swiglu.comp - y = silu(a) b, where silu(a) = a / (1 + e^-a)
 // DX: da = dy b silu'(a), db = dy silu(a), where silu'(a) = s (1 + a (1 - s)) and s = 1 / (1 + e^-a)
-// a and b are two tensors, or the two halves of the rows of one tensor; then their rows have gaps.
+// a and b are two tensors, or the two halves of the rows of one tensor.
 // grid: x over vec4s of y in contiguous shares; any group count is right.
 // source: Shazeer, GLU Variants Improve Transformer (2020), equation 6
 // Deterministic: elementwise. A lane reads all operands of a vec4 before it writes, so results may have their memory.
+// The padding of a batch needs no mask: finite operands give finite numbers, and a gradient of 0 gives 0.
 // The last 1 to 3 elements are stored one by one, because the memory behind the tensor may belong to another tensor.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -13,7 +14,7 @@
 #include "lib/share.glsl"
 #include "lib/special.glsl"
 layout(local_size_x_id = 0) in;
-layout(constant_id = SWIGLU_SPEC_ROWS) const uint ROWS = 0;
+layout(constant_id = SWIGLU_SPEC_HALVES) const uint HALVES = 0;
 VKT_IN4(SWIGLU_A, a4);
 VKT_IN4(SWIGLU_B, b4);
 #ifdef DX
@@ -43,31 +44,30 @@ vec4 result(uint a_at, uint b_at)
 
 void main()
 {
-    const uint whole = pc.n / 4, lanes = gl_WorkGroupSize.x, row4 = pc.row4, gap4 = pc.gap4, last = pc.last;
-    const uint x_first = pc.x, y_first = pc.y, dx_first = pc.dx, to_b = pc.b;
-    const uint hop = ROWS != 0 ? lanes % row4 : 0, rows_hop = ROWS != 0 ? lanes / row4 : 0;
+    const uint whole = pc.n / 4, lanes = gl_WorkGroupSize.x, row4 = pc.row4, to_b = pc.b;
+    const uint x_first = pc.x, y_first = pc.y, dx_first = pc.dx;
+    const uint hop = HALVES != 0 ? lanes % row4 : 0, rows_hop = HALVES != 0 ? lanes / row4 : 0;
     const uvec2 share = share_of(whole);
     uint i = share.x + gl_LocalInvocationID.x;
-    uint column = ROWS != 0 ? (pc.begin4 + i) % row4 : 0, row = ROWS != 0 ? i / row4 : 0;
+    uint column = HALVES != 0 ? i % row4 : 0, row = HALVES != 0 ? i / row4 : 0;
     for (; i < share.y; i += lanes) {
-        const uint at = i + row * gap4;
-        const bvec4 real = lessThan(uvec4(0, 1, 2, 3), uvec4(ROWS != 0 && column + 1 == row4 ? last : 4));
+        const uint at = i + row * row4; // a row of x has the row of y and as much of b
 #ifdef DX
         vec4 of_b;
         const vec4 of_a = result(x_first + at, x_first + to_b + at, y_first + i, of_b);
-        STORE4(da4, dx_first + at, mix(vec4(0.0), of_a, real));
-        STORE4(db4, dx_first + to_b + at, mix(vec4(0.0), of_b, real));
+        STORE4(da4, dx_first + at, of_a);
+        STORE4(db4, dx_first + to_b + at, of_b);
 #else
-        STORE4(y4, y_first + i, mix(vec4(0.0), result(x_first + at, x_first + to_b + at), real));
+        STORE4(y4, y_first + i, result(x_first + at, x_first + to_b + at));
 #endif
-        if (ROWS != 0) {
+        if (HALVES != 0) {
             column += hop;
             const uint carry = uint(column >= row4);
             column -= carry != 0 ? row4 : 0;
             row += rows_hop + carry;
         }
     }
-    if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) { // two tensors: their ranges start with the bindings
+    if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) { // two tensors, whose ranges start with the bindings
 #ifdef DX
         vec4 of_b;
         const vec4 of_a = result(whole, whole, whole, of_b);

@@ -79,6 +79,27 @@ static void far_positions_are_as_exact_as_near_ones(void **state)
     }
 }
 
+/* Small angles keep their digits: the rotation of (1,0) is (cos, sin), and the sine of a small angle is right relative
+ * to itself. */
+static void small_angles_keep_their_digits(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { T = 3, D = 64 };
+    static float x[T][D], y[T][D];
+    for (uint32_t t = 0; t < T; t++)
+        for (uint32_t j = 0; j < D / 2; j++) x[t][j] = 1;
+    vkt_graph *g = harness_graph();
+    const vkt_tensor in = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(T, D));
+    run(g, in, x[0], (vkt_tensor){ 0 }, 0, vkt_rope(g, in, &(vkt_rope_params){ .base = 1e8f }), y[0]);
+    for (uint32_t t = 0; t < T; t++)
+        for (uint32_t j = 0; j < D / 2; j++) {
+            const double want = sin(t * (double)frequency(1e8f, D, j, 1));
+            assert_true(fabs((double)y[t][D / 2 + j] - want) <= 5e-7 * fabs(want));
+        }
+    vkt_graph_destroy(&g);
+}
+
 /* ---- positions ---- */
 
 /* Tokens one after the other, with their number in an input, have the bits of all tokens at once. Positions of u32
@@ -243,6 +264,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(far_positions_are_as_exact_as_near_ones),
+        cmocka_unit_test(small_angles_keep_their_digits),
         cmocka_unit_test(first_positions_continue_a_sequence),
         cmocka_unit_test(a_graph_has_one_table),
         cmocka_unit_test(attention_sees_distances),

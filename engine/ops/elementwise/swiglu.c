@@ -38,10 +38,10 @@ static vkt_shape half_of(vkt_shape s)
     return s;
 }
 
-static void dispatch(vkt_emit *e, const vkt_swiglu_push *pc, const vkt_bind *bind, bool is_gradient, bool rows)
+static void dispatch(vkt_emit *e, const vkt_swiglu_push *pc, const vkt_bind *bind, bool is_gradient, bool halves)
 {
     const vkt_traits *t = e->lim->traits;
-    const uint32_t spec[] = { vkt_lanes(e->lim, t->lanes_elementwise), [SWIGLU_SPEC_ROWS] = rows };
+    const uint32_t spec[] = { vkt_lanes(e->lim, t->lanes_elementwise), [SWIGLU_SPEC_HALVES] = halves };
     const uint64_t groups = vkt_groups(pc->n, spec[0], t->items_elementwise);
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = is_gradient ? VKT_K_SWIGLU_DX : VKT_K_SWIGLU,
                                        .bind = bind,
@@ -51,25 +51,18 @@ static void dispatch(vkt_emit *e, const vkt_swiglu_push *pc, const vkt_bind *bin
                                        .groups = { VKT_MIN(groups, t->groups_flat_most), 1, 1 } });
 }
 
-/* Emits two tensors, in ranges of elements. Rows along a batch that is no multiple of 4 end with padding. */
+/* Emits two tensors, in ranges of elements. */
 static void emit_two(vkt_emit *e, const operands *o, bool is_gradient)
 {
-    const vkt_value *a = vkt_value_of(e->g, o->a);
-    const vkt_phys phys = vkt_phys_of(a);
-    const uint32_t rest = phys.dim[phys.rank - 1] % 4;
-    const bool padded = a->layout == VKT_BATCH_LAST && rest != 0;
-    const uint64_t range = vkt_bind_range_elements(e->lim);
-    vkt_swiglu_push pc = { .row4 = padded ? phys.pitch / 4 : 1, .last = padded ? rest : 4 };
-    for (uint64_t at = 0; at < phys.elements; at += range) {
-        pc.n = (uint32_t)VKT_MIN(phys.elements - at, range);
-        pc.begin4 = (uint32_t)(at / 4 % pc.row4);
-        vkt_bind bind[SWIGLU_DB + 1] = {
-            [SWIGLU_A] = vkt_part(e, o->a, at, pc.n), [SWIGLU_B] = vkt_part(e, o->b, at, pc.n)
-        };
+    const uint64_t total = vkt_value_of(e->g, o->a)->bytes / 4, range = vkt_bind_range_elements(e->lim);
+    for (uint64_t at = 0; at < total; at += range) {
+        const vkt_swiglu_push pc = { .n = (uint32_t)VKT_MIN(total - at, range) };
+        vkt_bind bind[SWIGLU_DB + 1] = { [SWIGLU_A] = vkt_part(e, o->a, at, pc.n),
+                                         [SWIGLU_B] = vkt_part(e, o->b, at, pc.n),
+                                         [SWIGLU_DA] = vkt_part(e, o->da, at, pc.n),
+                                         [SWIGLU_DB] = vkt_part(e, o->db, at, pc.n) };
         bind[is_gradient ? SWIGLU_DY : SWIGLU_Y] = vkt_part(e, o->y, at, pc.n);
-        bind[SWIGLU_DA] = vkt_part(e, o->da, at, pc.n);
-        bind[SWIGLU_DB] = vkt_part(e, o->db, at, pc.n);
-        dispatch(e, &pc, bind, is_gradient, padded);
+        dispatch(e, &pc, bind, is_gradient, false);
     }
 }
 
@@ -85,7 +78,7 @@ static void emit_halves(vkt_emit *e, const operands *o, bool is_gradient)
     for (uint64_t at = 0; most && at < rows; at += most) {
         const uint64_t n = VKT_MIN(most, rows - at);
         const uint32_t run4 = (uint32_t)(run / 4);
-        vkt_swiglu_push pc = { .n = (uint32_t)(n * run), .row4 = run4, .gap4 = run4, .last = 4, .b = run4 };
+        vkt_swiglu_push pc = { .n = (uint32_t)(n * run), .row4 = run4, .b = run4 };
         vkt_bind bind[SWIGLU_DB + 1] = { { .bytes = 0 } };
         bind[SWIGLU_A] = bind[SWIGLU_B] = vkt_bind_range(e, o->a, at * 2 * run, n * 2 * run, &pc.x);
         bind[is_gradient ? SWIGLU_DY : SWIGLU_Y] = vkt_bind_range(e, o->y, at * run, n * run, &pc.y);
