@@ -97,7 +97,7 @@ vkt_set(trainer gather_rows gather_labels gather_ids count_correct argmax softma
 # Networks. (`mlp` is also the op that computes a whole network in one node. This set serves both.)
 vkt_set(mlp mlp_mse linear relu sigmoid tanh write trainer)
 vkt_set(cnn conv2d winograd fft pool2d batch_norm dropout linear relu add write trainer)
-vkt_set(transformer embedding row_norm attention linear gelu add dropout softmax cross_entropy slice write trainer)
+vkt_set(transformer embedding rope row_norm attention linear gelu swiglu add dropout softmax cross_entropy slice write trainer)
 
 # Every library has these kernels: they count steps, copy the values of a run, report the loss and test wide vectors.
 set(VKT_KERNELS_ALWAYS STEP_ADVANCE RUN_WORDS REPORT SELF_TEST)
