@@ -197,7 +197,6 @@ const vkt_op vkt_op_swiglu_dx = {
     .min_in = 2,
     .max_in = 3,
     .cheap = true,
-    .in_place = 1,
     .infer = dx_infer,
     .emit = dx_emit,
     .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_IN(2) | VKT_HALF_OUT(0) | VKT_HALF_OUT(1),
