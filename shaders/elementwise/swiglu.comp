@@ -27,9 +27,13 @@ layout(binding = SWIGLU_DB, std430) writeonly buffer Db1 { float db[]; };
 // Returns da, and sets db.
 vec4 result(uint a_at, uint b_at, uint y_at, out vec4 of_b)
 {
-    const vec4 a = LOAD4(a4, a_at), b = LOAD4(b4, b_at), dy = LOAD4(dy4, y_at), s = sigmoid(a);
+    const vec4 a = LOAD4(a4, a_at), b = LOAD4(b4, b_at), dy = LOAD4(dy4, y_at);
+    // One exponential gives s and 1 - s, both with full precision: the larger one is 1 / (1 + e^-|a|).
+    const vec4 e = exp_any(-abs(a)), large = 1.0 / (1.0 + e), small = e * large;
+    const bvec4 negative = lessThan(a, vec4(0.0));
+    const vec4 s = mix(large, small, negative), rest = mix(small, large, negative);
     of_b = dy * (a * s);
-    return dy * b * (s * (1.0 + a * sigmoid(-a)));
+    return dy * b * (s * (1.0 + a * rest));
 }
 #else
 VKT_OUT4(SWIGLU_Y, y4);
