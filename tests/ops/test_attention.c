@@ -23,12 +23,12 @@
 /* ---- larger than the random cases ---- */
 
 /* The sizes of attention with two heads of k and v. Each of them is read by `group` heads of q. */
-typedef struct sizes {
+typedef struct sequences {
     uint32_t queries, keys, width, group;
     bool causal;
-} sizes;
+} sequences;
 
-static void make_subject(subject *s, uint64_t seed, const sizes *n)
+static void make_subject(subject *s, uint64_t seed, const sequences *n)
 {
     const vkt_shape q = vkt_shape3(2 * n->group, n->queries, n->width), k = vkt_shape3(2, n->keys, n->width);
     const vkt_attention_params p = { .causal = n->causal, .kv_heads = 2 };
@@ -44,7 +44,7 @@ static void wide_and_long_heads_agree_with_the_reference(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    static const sizes cases[] = {
+    static const sequences cases[] = {
         { 9, 37, 128, 1, true }, { 101, 70, 8, 1, true }, { 67, 80, 12, 1, false }, { 70, 67, 8, 3, true }
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
@@ -125,7 +125,7 @@ static void every_tile_in_shared_memory_agrees_with_the_reference(void **state)
     (void)state;
     harness_needs(harness_ctx);
     static const struct {
-        sizes n;
+        sequences n;
         void (*change)(vkt_limits *lim);
         uint32_t rows, chunks;
     } cases[] = {
