@@ -256,8 +256,7 @@ def table():
         t["attention_groups" + name] = ("attention", dict(kv_heads=kv_heads, causal=causal), q, kv, kv)
     t["attention_groups_mask"] = ("attention", dict(kv_heads=2, factor=0.5), (2, 4, 5, 8), (2, 2, 6, 8), (2, 2, 6, 3), (4, 5, 6))
     t["attention_packed_groups"] = ("attention_packed", dict(heads=6, kv_heads=2, causal=True), (2, 7, 40))
-    t["attention_packed_groups_one"] = ("attention_packed", dict(heads=3, kv_heads=1), (2, 9, 40))
-    t["attention_packed_groups_odd"] = ("attention_packed", dict(heads=4, kv_heads=2, causal=True), (2, 5, 24))
+    t["attention_packed_groups_one"] = ("attention_packed", dict(heads=3, kv_heads=1), (2, 9, 20))
     t["attention_packed_groups_mask"] = ("attention_packed_masked", dict(heads=4, kv_heads=2), (2, 7, 32), (2, 1, 7, 7))
     return t
 
