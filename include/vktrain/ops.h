@@ -414,12 +414,13 @@ typedef struct vkt_attention_params {
  *   dq = scale ds k, dk = scale ds^T q, and dmask is ds, summed over the dimensions in which the mask repeats.
  * With `kv_heads` = K, q is (..,H,T,D), k (..,K,S,D) and v (..,K,S,E), where K divides H. Head h of q reads head
  * h / (H / K) of k and v (Ainslie et al., GQA, 2023; K = 1: Shazeer, Fast Transformer Decoding, 2019). dk and dv are
- * sums over the H / K heads of q that read a head, in a fixed order: the same bits in every run. k and v are not
- * copied. Without dropout and mask, if D = E is a multiple of 4 up to 128, the weights are computed tile by tile, and
- * again for the gradients. No (..,T,S) tensor exists then: memory grows with T + S (Dao et al., FlashAttention, 2022).
- * Otherwise the op is composed of vkt_matmul, vkt_softmax_of_scores and others, and the weights are stored. p may be
- * NULL. VKT_E_SHAPE: operands that do not fit, or kv_heads that do not divide the heads of q. (Vaswani et al.,
- * Attention Is All You Need, 2017, section 3.2.1.)
+ * sums over the H / K heads of q that read a head, in a fixed order. k and v are not copied.
+ *
+ * Without dropout and mask, if D = E is a multiple of 4 up to 128, the weights are computed tile by tile, and again for
+ * the gradients. No (..,T,S) tensor exists then: memory grows with T + S (Dao et al., FlashAttention, 2022). Otherwise
+ * the op is composed of vkt_matmul, vkt_softmax_of_scores and others, and the weights are stored. p may be NULL.
+ * VKT_E_SHAPE: operands that do not fit, or kv_heads that do not divide the heads of q. (Vaswani et al., Attention Is
+ * All You Need, 2017, section 3.2.1.)
  *
  * On CPU devices vkt_program_create returns VKT_E_UNSUPPORTED if the loops over keys or queries are longer than 60,000
  * iterations (see Loops at the top of this file). At D = 64 and with subgroups of 8 lanes this allows about 76,000
