@@ -188,6 +188,13 @@ typedef struct vkt_embedding_attr {
     vkt_shape table;   /* shape of embedding_dw's result; rank 0 in `embedding` */
 } vkt_embedding_attr;
 
+/* Quantised weights (rows,columns). */
+typedef struct vkt_quantized_attr {
+    uint32_t format; /* vkt_quant */
+    uint32_t rows, columns;
+    uint32_t transposed; /* linear_quantized: 1: y = x w; 0: y = x w^T */
+} vkt_quantized_attr;
+
 /* vkt_hash_grid_params with all defaults filled in. The struct has no padding bytes. */
 typedef struct vkt_hash_grid_attr {
     uint32_t levels, features, log2_table_size, base_resolution;

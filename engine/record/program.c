@@ -9,7 +9,7 @@
 #include "passes/passes.h"
 
 /* Finds the graph's parameters in the store, by name. If the graph uses an arena as a whole, the store's arena must
- * have the same offsets and size. */
+ * have the offsets and the size of the graph's arena. */
 static vkt_result match_store(vkt_program *p)
 {
     const vkt_host *h = &p->ctx->host;
@@ -122,8 +122,9 @@ static bool has_other_tile(vkt_tuned want, const vkt_picked *picked)
            !vkt_tile_is(want.tile, picked->tile);
 }
 
-/* If a node cannot use its entry of the tuning file, logs this once in a context. The file's hash covers the kernels,
- * but not the lists of variants and tiles, which another version of the library may have changed. */
+/* If a node cannot use its entry of the tuning file, logs this once in a context. This can happen,
+ * because the file's hash covers the kernels, but not the lists of variants and tiles. Another version of the library
+ * may have other lists. */
 static void log_if_tuning_is_ignored(vkt_program *p)
 {
     const vkt_choices *c = &p->ctx->limits.choices;
