@@ -194,9 +194,9 @@ vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next)
 
 /* ---- times ---- */
 
-/* Returns the measured time of slice i. If the next slice followed in the same frame, the time until the next slice
- * began counts as well, because it is the cost of a submission. If a call without limit submitted the next slice, this
- * time does not count, because the call may come any time later. */
+/* Returns the measured time of slice i. If the next slice was submitted in the same frame, the gap between the two
+ * slices is added, because it is the cost of a submission. If a call without limit submitted the next slice, the gap is
+ * not added, because such a call may come any time later. */
 static uint64_t measured(const vkt_program *p, const vkt_slice_set *s, uint32_t i)
 {
     const uint64_t *times = s->times->mapped;

@@ -232,10 +232,10 @@ VKT_API vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a)
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-/* The array of one external value in one program, or two arrays in turns. Two arrays are for data that one step reads
- * while the application writes the next ones (double buffering), and for steps that read what the step before them
- * wrote. In the second case the value that is read has `array` A and `other` B, and the value that is written has
- * `array` B and `other` A. */
+/* The array of one external value in one program, or two arrays that alternate (vkt_run.swap). Two arrays have two
+ * uses. Double buffering: one step reads data while the application writes the data of the next step. Feedback: a step
+ * reads what the step before it wrote. For feedback, the value that is read has `array` A and `other` B, and the value
+ * that is written has `array` B and `other` A. */
 typedef struct vkt_binding {
     vkt_tensor tensor; /* made by vkt_external */
     vkt_array *array;  /* an array of the program's context, of the tensor's type and not smaller than the tensor.
@@ -344,17 +344,19 @@ VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */
 typedef struct vkt_run {
     float lr;       /* learning rate of the update, if the graph has one */
     uint32_t rows;  /* real rows of this batch; 0: all. See below */
-    uint32_t first; /* index of the batch's first row in the row order; rows past the order's end are zeros of class
-                     * 0 */
+    uint32_t first; /* index of the batch's first row in the row order; rows past the order's end are zeros, with the
+                     * label 0 */
     bool swap;      /* use vkt_binding.other where a value has it */
 } vkt_run;
-/* The first `rows` rows of a batch are real. Losses, their gradients, counts of correct rows and the statistics of
- * batch norm use only these: a mean is divided by `rows`. A gather fills the other rows with zeros of class 0. All
- * other ops compute all rows. Their outputs past the real rows have no meaning, but inputs past the real rows must be
- * finite (0 times NaN is NaN in the gradient of a weight). The batch is that of the graph's gather; without a gather,
- * it is the largest batch of the ops named above and of the values with layout BATCH_LAST. More rows than the batch are
- * VKT_E_ARG, in every function with a vkt_run. If a graph has no such op or value, `rows` is not used, and may be any
- * number. */
+/* The first `rows` rows of a batch are real. Some ops use only these rows: losses, their gradients, counts of correct
+ * rows, and the statistics of batch norms. Their means are divided by `rows`. A gather fills all other rows with zeros:
+ * elements, labels and ids are 0. All other ops compute all rows. Their outputs past the real rows have no meaning, but
+ * inputs past the real rows must be finite (0 times NaN is NaN in the gradient of a weight).
+ *
+ * The size of the batch is that of the graph's gather. Without a gather, it is the largest batch of two groups: the ops
+ * that use only real rows, and the values with layout BATCH_LAST. A larger `rows` is VKT_E_ARG, in every function with
+ * a vkt_run. A graph without a gather, without such an op and without such a value does not use `rows`, which may then
+ * be any number. */
 
 /* Submits the recorded commands. *run_index (may be NULL) gets the number of this run among the program's runs, from 0.
  *

@@ -46,7 +46,7 @@ VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool tra
  *   converted first) */
 VKT_API vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias);
 
-/* Formats of quantised weights. A row is a list of blocks, each of which has its own scale. These are formats of GGUF
+/* Formats of quantized weights. A row is a list of blocks, each of which has its own scale. These are formats of GGUF
  * files; each number is that of ggml_type. d, m: f16 numbers of a block; q: its integers.
  * (The page "GGUF" of ggml's documentation, and ggml-quants.c of llama.cpp.) */
 typedef enum vkt_quant {
@@ -62,7 +62,7 @@ typedef enum vkt_quant {
 /* Returns the bytes of weights (rows,columns). 0: the format is unknown, or `columns` is not a number of whole blocks.
  */
 VKT_API uint64_t vkt_quantized_bytes(vkt_quant format, uint32_t rows, uint32_t columns);
-/* Applies a linear layer whose weights w (O,I) are quantised: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
+/* Applies a linear layer whose weights w (O,I) are quantized: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
  *   x (..,I), words u32 (N), bias (O) or null  ->  (..,O), ROWS (a BATCH_LAST x is converted first)
  * `words` has the bytes of the weights, as in the file, row after row. N is vkt_quantized_bytes / 4, rounded up, or
  * more. It is an external value or an input. `outputs` is O. I is a multiple of the numbers of a block, and of 4.
@@ -468,7 +468,7 @@ VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t h
  * writes this layout directly, because a conversion would cost more than the lookup. */
 VKT_API vkt_tensor vkt_embedding(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
 VKT_API vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
-/* Looks up rows of quantised weights (rows,columns), which have no gradient:
+/* Looks up rows of quantized weights (rows,columns), which have no gradient:
  *   ids (..) u32 ROWS, words u32 (N) as for vkt_linear_quantized  ->  (..,columns), ROWS; zeros where the id is not
  * below `rows` */
 VKT_API vkt_tensor vkt_embedding_quantized(vkt_graph *g, vkt_tensor ids, vkt_tensor words, vkt_quant format,

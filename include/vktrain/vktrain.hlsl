@@ -310,8 +310,8 @@ uint vkt_hash_grid_entry(uint3 c, uint4 level)
 // ---- frequencies: vkt_frequency ----
 
 // Computes sin(pi x) and cos(pi x). Let r be x minus the nearest multiple of 1/2, so |r| is at most 1/4. Taylor series
-// give sin(pi r) and cos(pi r). The results are these two numbers, exchanged or negated as the multiple wants. The error is one or two ulp. The result is exact if x is a multiple of 1/2. Whole periods are subtracted
-// without rounding.
+// give sin(pi r) and cos(pi r). The results are these two numbers, exchanged or negated as the multiple wants. The error
+// is one or two ulp. The result is exact if x is a multiple of 1/2. Whole periods are subtracted without rounding.
 void vkt_sin_cos_pi(float4 x, out float4 sin_pi, out float4 cos_pi)
 {
     const float4 t = x - 2.0 * round(0.5 * x), quarter = round(2.0 * t), r = t - 0.5 * quarter, u = r * r;

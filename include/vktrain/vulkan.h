@@ -267,10 +267,10 @@ VKT_API vkt_result vkt_texture_read(vkt_texture *t, const vkt_sync *sync);
 VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
 /* Copy as vkt_texture_read and vkt_texture_write do, but in slices: each call submits as many slices as fit into
  * *budget_ns by their measured times, and subtracts their expected time. The next call continues with the next slice;
- * after `completed`, a call begins the next copy. A copy has up to 64 slices of 4096 pixels or more. The calls never
- * wait. If earlier slices of the copy still have more work than the budget, a call submits only the semaphores of
- * `sync`. Before the first time is known, a call submits one slice and uses up the budget. The rest of a budget is for
- * other calls of the same frame:
+ * after `completed`, a call begins the next copy. A copy has at most 64 slices, and at most one for each 4096 pixels,
+ * rounded up. The calls never wait. The first call submits one slice and uses up the budget. Until the time of this
+ * slice is known, later calls submit only the semaphores of `sync`. So does a call if earlier slices of the copy still
+ * have more work than the budget. The rest of a budget is for other calls of the same frame:
  *
  *     uint64_t left_ns = 4000000;
  *     if (!has_samples) r = vkt_texture_read_budget(t, NULL, &left_ns, &progress), has_samples = progress.completed;

@@ -401,8 +401,8 @@ uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
 // ---- frequencies: vkt_frequency ----
 
 // Computes sin(pi x) and cos(pi x). Let r be x minus the nearest multiple of 1/2, so |r| is at most 1/4. Taylor series
-// give sin(pi r) and cos(pi r). The results are these two numbers, exchanged or negated as the multiple wants. The error is one or two ulp. The result is exact if x is a multiple of 1/2. Whole periods are subtracted
-// without rounding.
+// give sin(pi r) and cos(pi r). The results are these two numbers, exchanged or negated as the multiple wants. The error
+// is one or two ulp. The result is exact if x is a multiple of 1/2. Whole periods are subtracted without rounding.
 void vkt_sin_cos_pi(vec4 x, out vec4 sin_pi, out vec4 cos_pi)
 {
     const vec4 t = x - 2.0 * round(0.5 * x), quarter = round(2.0 * t), r = t - 0.5 * quarter, u = r * r;

@@ -37,6 +37,7 @@ static vkt_scores *the_scores;
 static vkt_card *the_card;
 static vkt_columns *the_columns;
 static vkt_alphabet *the_alphabet;
+static vkt_gguf *the_gguf;
 static vkt_thread_group *the_group; /* of one rank */
 static vkt_emulation *the_emulation;
 static FILE *stream;
@@ -106,6 +107,11 @@ static bool counts_memory(int i)
         { "vkt_alphabet_encode", 2 },
         { "vkt_alphabet_encode", 4 },
         { "vkt_dataset_from_columns", 4 },
+        { "vkt_gguf_dequantize", 3 },
+        { "vkt_gguf_from_memory", 3 },
+        { "vkt_gguf_read_f32", 3 },
+        { "vkt_gguf_write", 3 },
+        { "vkt_gguf_write", 5 },
     };
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
         if (strcmp(counts[k].name, now.name) == 0 && counts[k].at == i) return true;
@@ -166,6 +172,7 @@ ENUM(vkt_mem_class)
 ENUM(vkt_run_file)
 ENUM(vkt_row_type)
 ENUM(vkt_wire)
+ENUM(vkt_gguf_type)
 PLAIN(vkt_init, (vkt_init){ 0 }, { .kind = (vkt_init_kind)99 }, { .kind = (vkt_init_kind)INT32_MAX })
 ENUM(VkImageLayout)
 PLAIN(VkCommandBuffer, NULL, NULL)
@@ -229,6 +236,7 @@ static void *pointer(int i, const char *type)
 #define the_vkt_card the_card
 #define the_vkt_columns the_columns
 #define the_vkt_alphabet the_alphabet
+#define the_vkt_gguf the_gguf
 #define the_vkt_thread_group the_group
 #define the_vkt_emulation the_emulation
 #define the_vkt_texture ((vkt_texture *)NULL) /* needs an application's image */
@@ -434,6 +442,7 @@ static int setup(void **state)
     static const float features[12];
     static const uint32_t labels[4] = { 0, 1, 1, 0 };
     static const char *const words[] = { "green tea", "pale ale" };
+    static const unsigned char empty_gguf[24] = { 'G', 'G', 'U', 'F', 3 }; /* no metadata, no tensors */
     static const char card[] = "{\"sample\": [1,1,3], \"mean\": [0], \"deviation\": [1], \"classes\": 2}";
     (void)state;
     host = (vkt_host){ .alloc = { .resize = resize }, .log = log_faults };
@@ -448,6 +457,7 @@ static int setup(void **state)
         vkt_texts_from_tsv_text(&host, "texts", "tea\tgreen tea\nale\tpale ale\n", NULL, &the_texts) == VKT_OK &&
         vkt_records_from_text(&host, "records", "name,price\ngreen,2\nred,3\n", ',', &the_records) == VKT_OK &&
         vkt_alphabet_create(&host, "green tea", 9, &the_alphabet) == VKT_OK &&
+        vkt_gguf_from_memory(&host, "empty", empty_gguf, sizeof empty_gguf, &the_gguf) == VKT_OK &&
         vkt_columns_guess(&host, the_records, NULL, &the_columns) == VKT_OK &&
         vkt_events_create(&host, ".", 0, &the_events) == VKT_OK &&
         vkt_run_dir_open(&host, "run", NULL, &the_run_dir) == VKT_OK &&
@@ -484,6 +494,7 @@ static int teardown(void **state)
     vkt_card_destroy(&the_card);
     vkt_columns_destroy(&the_columns);
     vkt_alphabet_destroy(&the_alphabet);
+    vkt_gguf_destroy(&the_gguf);
     vkt_emulation_destroy(&the_emulation);
     vkt_thread_group_destroy(&the_group);
     vkt_vocab_destroy(&the_vocab);
