@@ -1,5 +1,6 @@
-/* reference/attention.c - softmax(scale * q k^T) v for each head. The inputs are either q (..,T,D), k (..,S,D) and v
- * (..,S,D), or one tensor (B,T,3 * D). This tensor has q, k and v of H heads, with D / H numbers for each head. */
+/* reference/attention.c - softmax(scale * q k^T) v for each head of q. The inputs are either q (..,H,T,D), k (..,K,S,D)
+ * and v (..,K,S,D), or one tensor (B,T,(H + 2 K) D). This tensor has H heads of q, K heads of k and K heads of v, with
+ * D numbers for each head. Head h of q reads head h / (H / K) of k and v. */
 #include "reference/families.h"
 
 #include <math.h>
@@ -27,13 +28,13 @@ static head head_of(const vkt_ref_call *c, size_t i)
     const vkt_shape s = c->in[0].shape;
     const size_t T = s.dim[s.rank - 2], row = s.dim[s.rank - 1];
     if (c->n_in > 1 && c->in[1].f) {
-        const size_t S = c->in[1].shape.dim[s.rank - 2];
-        return (head){
-            T, S, row, i * T * row, row, { 0, i * T * row, row }, { 1, i * S * row, row }, { 2, i * S * row, row }
-        };
+        const size_t S = c->in[1].shape.dim[s.rank - 2], at = i / a->group * S * row;
+        return (head){ T, S, row, i * T * row, row, { 0, i * T * row, row }, { 1, at, row }, { 2, at, row } };
     }
-    const size_t D = row / 3, width = D / a->heads, b = i / a->heads, h = i % a->heads, at = b * T * row + h * width;
-    return (head){ T, T, width, b * T * D + h * width, D, { 0, at, row }, { 0, at + D, row }, { 0, at + 2 * D, row } };
+    const size_t H = a->heads, K = H / a->group, width = row / (H + 2 * K), D = H * width;
+    const size_t b = i / H, h = i % H, at = b * T * row, k = at + (H + h / a->group) * width;
+    const operand of_k = { 0, k, row }, of_v = { 0, k + K * width, row };
+    return (head){ T, T, width, b * T * D + h * width, D, { 0, at + h * width, row }, of_k, of_v };
 }
 
 static const double *row_of(const vkt_ref_call *c, const operand *o, size_t t)

@@ -257,10 +257,12 @@ typedef struct vkt_nn_multi_head_attention_params {
     float dropout;                   /* dropout of the attention weights, in training */
     vkt_init weight_init, bias_init; /* of c_attn and c_proj; zero: as in vkt_nn_linear */
     vkt_init proj_init;              /* of c_proj.weight; VKT_INIT_DEFAULT: weight_init */
+    uint32_t kv_heads;               /* heads of k and v; divides heads; 0: as many as heads */
 } vkt_nn_multi_head_attention_params;
 /* Adds self-attention of x (B,T,D) -> (B,T,D), ROWS, with GPT-2's names. One layer <name>.c_attn, weight (3D, D) and
  * bias (3D), makes q, k and v. vkt_attention works on heads of D / heads numbers. <name>.c_proj has weight (D, D) and
- * bias (D). */
+ * bias (D). With kv_heads = K, c_attn has D + 2 K D / heads outputs instead of 3D: q of all heads, then k and v of K
+ * heads (see vkt_attention_packed). */
 VKT_API vkt_tensor vkt_nn_multi_head_attention(vkt_builder *b, const char *name, vkt_tensor x,
                                                const vkt_nn_multi_head_attention_params *p);
 

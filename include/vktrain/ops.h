@@ -431,31 +431,37 @@ VKT_API vkt_tensor vkt_softmax_of_scores(vkt_graph *g, vkt_tensor x, float scale
 
 /* The options of attention. Zero is torch's default. */
 typedef struct vkt_attention_params {
-    float scale;     /* factor of the scores, above 0; 0: 1 / sqrt(D) */
-    bool causal;     /* query t uses keys 0 .. t only (torch: is_causal) */
-    float dropout;   /* dropout probability of the weights; 0: none */
-    vkt_tensor mask; /* f32, added to the scores; null: none. It broadcasts to (..,T,S), as (T,S) or (B,1,T,S) do
-                      * (torch: attn_mask). -infinity hides a key; the result of a query with no visible key is NaN */
+    float scale;       /* factor of the scores, above 0; 0: 1 / sqrt(D) */
+    bool causal;       /* query t uses keys 0 .. t only (torch: is_causal) */
+    float dropout;     /* dropout probability of the weights; 0: none */
+    vkt_tensor mask;   /* f32, added to the scores; null: none. It broadcasts to (..,T,S), as (T,S) or (B,1,T,S) do
+                        * (torch: attn_mask). -infinity hides a key; the result of a query with no visible key is NaN */
+    uint32_t kv_heads; /* heads of k and v; divides the number of heads of q; 0: as many as q has (torch: enable_gqa) */
 } vkt_attention_params;
 /* Computes scaled dot-product attention (torch.nn.functional.scaled_dot_product_attention):
  *   y = dropout(softmax(scale q k^T + mask)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal
  *   -> (..,T,E), ROWS
  *   Let w be the weights, softmax(scale q k^T + mask). Then without dropout dv = w^T dy, ds = w (dy v^T - sum dy y),
  *   dq = scale ds k, dk = scale ds^T q, and dmask is ds, summed over the dimensions in which the mask repeats.
+ * With `kv_heads` = K, q is (..,H,T,D), k (..,K,S,D) and v (..,K,S,E), where K divides H. Head h of q reads head
+ * h / (H / K) of k and v (Ainslie et al., GQA, 2023; K = 1: Shazeer, Fast Transformer Decoding, 2019). dk and dv are
+ * sums over the H / K heads of q that read a head, in a fixed order. k and v are not copied.
+ *
  * Without dropout and mask, if D = E is a multiple of 4 up to 128, the weights are computed tile by tile, and again for
  * the gradients. No (..,T,S) tensor exists then: memory grows with T + S (Dao et al., FlashAttention, 2022). Otherwise
  * the op is composed of vkt_matmul, vkt_softmax_of_scores and others, and the weights are stored. p may be NULL.
- * VKT_E_SHAPE: operands that do not fit. (Vaswani et al., Attention Is All You Need, 2017, section 3.2.1.)
+ * VKT_E_SHAPE: operands that do not fit, or kv_heads that do not divide the heads of q. (Vaswani et al., Attention Is
+ * All You Need, 2017, section 3.2.1.)
  *
  * On CPU devices vkt_program_create returns VKT_E_UNSUPPORTED if the loops over keys or queries are longer than 60,000
  * iterations (see Loops at the top of this file). At D = 64 and with subgroups of 8 lanes this allows about 76,000
  * keys, and with gradients 46,000 keys and 39,000 queries. At D = 4 it allows about 640,000 keys. Wider subgroups allow
- * more.
+ * more. With groups of H / K heads, a gradient allows H / K times fewer queries.
  *
  * vkt_attention_packed computes self-attention with `heads` heads of width D: qkv (B, T, 3 * heads * D) ->
- * (B, T, heads * D). A row of qkv has q, then k, then v, as one layer computes them. Each of the three has its
- * heads one after the other. If the weights are computed tile by tile, a qkv in ROWS is not copied, and its
- * gradient is written in the same form. */
+ * (B, T, heads * D). With `kv_heads` = K, qkv is (B, T, (heads + 2 K) * D). A row of qkv has q, then k, then v, as one
+ * layer computes them. Each of the three has its heads one after the other. If the weights are computed tile by tile, a
+ * qkv in ROWS is not copied, and its gradient is written in the same form. */
 VKT_API vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, const vkt_attention_params *p);
 VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t heads, const vkt_attention_params *p);
 

@@ -1,10 +1,14 @@
-/* attention.abi.h - softmax(scale * q k^T) v for `heads` heads of each sample. In q, k and v, a row of a head has d4
- * vec4s. Row t starts at vec4 (sample * n + t) * ld + head * d4, where n is the number of rows of a head. In y and dy,
- * ld is heads * d4. */
+/* attention.abi.h - softmax(scale * q k^T) v by heads. In q, k and v, a row of a head has d4 vec4s. A row of ld vec4s has
+ * `heads` heads of q, or kv_heads heads of k or v, side by side. In q, row t of head h starts at vec4
+ * (h / heads * n + t) * ld + h % heads * d4, where n is the number of rows of a head. In k and v it is the same with
+ * kv_heads. Heads are counted over all samples. In y and dy, ld is heads * d4. Head h of q reads head h / group of k and
+ * v. */
 VKT_PUSH(vkt_attention_push,
-         VKT_U32(units) /* number of tiles of this dispatch, over all heads and samples */
+         VKT_U32(units) /* number of tiles of this dispatch, over all heads (of k and v for attention_dkv.comp) */
          VKT_U32(rows) VKT_U32(others) /* queries and keys per head, swapped for attention_dkv.comp */
-         VKT_U32(heads) VKT_U32(d4) VKT_U32(ld)
+         VKT_U32(heads) VKT_U32(kv_heads)
+         VKT_U32(group) /* heads of q that read the same head of k and v */
+         VKT_U32(d4) VKT_U32(ld)
          VKT_U32(spread) /* lanes that share a row of d4 vec4s: a power of two, at most the subgroup size; at
                              least 4 in subgroups of ATTENTION_ROTATED lanes */
          VKT_U32(causal) /* 1: query t uses keys 0 .. t only */

@@ -27,8 +27,15 @@ struct matrix {
     uint of, at, ld, rows;
 };
 
-matrix matrix_of(uint of, uint base, uint pair, uint rows)
+// Returns the matrix of a head, counted over all samples. k and v have heads of their own: see kv_head().
+matrix matrix_of(uint of, uint base, uint head, uint rows)
 {
-    const uint ld = of == OF_DY ? pc.heads * D4 : pc.ld;
-    return matrix(of, base + pair / pc.heads * rows * ld + pair % pc.heads * D4, ld, rows);
+    const uint ld = of == OF_DY ? pc.heads * D4 : pc.ld, heads = of == OF_K || of == OF_V ? pc.kv_heads : pc.heads;
+    return matrix(of, base + head / heads * rows * ld + head % heads * D4, ld, rows);
+}
+
+// Returns the head of k and v that a head of q reads.
+uint kv_head(uint head)
+{
+    return head / pc.group;
 }

@@ -38,10 +38,10 @@ void weigh(uint row, uint column, inout vec4 s[MAX_ROWS], inout float top[MAX_LA
     [[unroll]] for (uint m = 0; m < ROWS; m++) s[m] = exp_1ulp(s[m] - of_row(zero_at, m));
 }
 
-void attend(uint pair, uint row)
+void attend(uint head, uint row)
 {
-    const matrix q = matrix_of(OF_Q, pc.q0, pair, pc.rows);
-    const matrix k = matrix_of(OF_K, pc.k0, pair, pc.others), v = matrix_of(OF_V, pc.v0, pair, pc.others);
+    const matrix q = matrix_of(OF_Q, pc.q0, head, pc.rows);
+    const matrix k = matrix_of(OF_K, pc.k0, kv_head(head), pc.others), v = matrix_of(OF_V, pc.v0, kv_head(head), pc.others);
     const uint lane = gl_SubgroupInvocationID, end = pc.causal != 0 ? min(pc.others, row + ROWS) : pc.others;
     vec4 sum[MAX_SUMS];
     float total[MAX_ROWS], top[MAX_LANE_ROWS];
@@ -63,13 +63,13 @@ void attend(uint pair, uint row)
     [[unroll]] for (uint m = 0; m < ROWS; m++) {
         [[unroll]] for (uint i = 0; i < MAX_STEPS; i++)
             if (1u << i < SG) total[m] += subgroupShuffleXor(total[m], 1u << i);
-        const uint to = pc.y0 + (pair / pc.heads * pc.rows + row + m) * pc.heads * pc.d4 + pair % pc.heads * pc.d4 + lane;
+        const uint to = pc.y0 + (head / pc.heads * pc.rows + row + m) * pc.heads * pc.d4 + head % pc.heads * pc.d4 + lane;
         [[unroll]] for (uint n = 0; n < PARTS; n++) {
             const vec4 all = whole(sum[m * PARTS + n]) / total[m];
             if (row + m < pc.rows && writes(n)) STORE4(y, to + n * pc.spread, all);
         }
         if (row + m < pc.rows && lane == m % SG)
-            lse[pc.lse0 + pair * pc.rows + row + m] = top[m / SG] + log_1ulp(total[m]);
+            lse[pc.lse0 + head * pc.rows + row + m] = top[m / SG] + log_1ulp(total[m]);
     }
 }
 

@@ -1,7 +1,7 @@
 // attention_dkv.comp - dk and dv of a tile of keys:  dk = scale * ds^T q,  dv = p^T dy.  p, ds: see attention_dq.comp
 // The rows of the scores are keys. So one tile loops over all queries that use its keys, and no other tile adds to its
-// sums.
-// grid: x over tiles of all heads with a stride, one subgroup per tile.
+// sums. If several heads of q read the same head of k and v, the tile adds up their parts, one head after the other.
+// grid: x over tiles of all heads of k and v with a stride, one subgroup per tile.
 // Deterministic, as attention.comp is.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -16,18 +16,16 @@ layout(binding = ATTENTION_DELTA, std430) readonly buffer Delta { float delta[];
 VKT_OUT4(ATTENTION_DK, dk);
 VKT_OUT4(ATTENTION_DV, dv);
 
-void attend(uint pair, uint row)
+// Adds the parts of `head`, a head of q, to the sums.
+void add_head(uint head, matrix k, matrix v, uint row, inout vec4 sum_k[MAX_SUMS], inout vec4 sum_v[MAX_SUMS])
 {
-    const matrix k = matrix_of(OF_K, pc.k0, pair, pc.rows), v = matrix_of(OF_V, pc.v0, pair, pc.rows);
-    const matrix q = matrix_of(OF_Q, pc.q0, pair, pc.others), dy = matrix_of(OF_DY, pc.dy0, pair, pc.others);
+    const matrix q = matrix_of(OF_Q, pc.q0, head, pc.others), dy = matrix_of(OF_DY, pc.dy0, head, pc.others);
     const uint lane = gl_SubgroupInvocationID, first = pc.causal != 0 ? row / COLUMNS * COLUMNS : 0u;
-    vec4 sum_k[MAX_SUMS], sum_v[MAX_SUMS];
-    [[unroll]] for (uint i = 0; i < ROWS * PARTS; i++) sum_k[i] = sum_v[i] = vec4(0.0);
     [[dont_unroll]] for (uint c = first; c < pc.others; c += COLUMNS) {
         const uvec4 query = c + 4 * lane + uvec4(0, 1, 2, 3);
         vec4 s[MAX_ROWS], t[MAX_ROWS], lse_of, delta_of;
         [[unroll]] for (uint i = 0; i < 4; i++) {
-            const uint at = pair * pc.others + min(query[i], pc.others - 1);
+            const uint at = head * pc.others + min(query[i], pc.others - 1);
             lse_of[i] = lse[pc.lse0 + at];
             delta_of[i] = delta[pc.delta0 + at];
         }
@@ -43,6 +41,16 @@ void attend(uint pair, uint row)
         add_product(sum_v, s, dy, c);
         add_product(sum_k, t, q, c);
     }
+}
+
+// Computes a tile of `head`, a head of k and v.
+void attend(uint head, uint row)
+{
+    const matrix k = matrix_of(OF_K, pc.k0, head, pc.rows), v = matrix_of(OF_V, pc.v0, head, pc.rows);
+    const uint lane = gl_SubgroupInvocationID;
+    vec4 sum_k[MAX_SUMS], sum_v[MAX_SUMS];
+    [[unroll]] for (uint i = 0; i < ROWS * PARTS; i++) sum_k[i] = sum_v[i] = vec4(0.0);
+    [[dont_unroll]] for (uint i = 0; i < pc.group; i++) add_head(head * pc.group + i, k, v, row, sum_k, sum_v);
     [[unroll]] for (uint m = 0; m < ROWS; m++) {
         const uint to = (row + m) * pc.ld + lane;
         [[unroll]] for (uint n = 0; n < PARTS; n++) {

@@ -23,14 +23,14 @@ float along(uint dy_at, uint y_at)
     return sum;
 }
 
-void attend(uint pair, uint row)
+void attend(uint head, uint row)
 {
-    const matrix q = matrix_of(OF_Q, pc.q0, pair, pc.rows), dy = matrix_of(OF_DY, pc.dy0, pair, pc.rows);
-    const matrix k = matrix_of(OF_K, pc.k0, pair, pc.others), v = matrix_of(OF_V, pc.v0, pair, pc.others);
+    const matrix q = matrix_of(OF_Q, pc.q0, head, pc.rows), dy = matrix_of(OF_DY, pc.dy0, head, pc.rows);
+    const matrix k = matrix_of(OF_K, pc.k0, kv_head(head), pc.others), v = matrix_of(OF_V, pc.v0, kv_head(head), pc.others);
     const uint lane = gl_SubgroupInvocationID, end = pc.causal != 0 ? min(pc.others, row + ROWS) : pc.others;
     float lse_of[MAX_LANE_ROWS], delta_of[MAX_LANE_ROWS];
     [[unroll]] for (uint j = 0; j < LANE_ROWS; j++) {
-        const uint r = row + j * SG + lane, at = pair * pc.rows + min(r, pc.rows - 1);
+        const uint r = row + j * SG + lane, at = head * pc.rows + min(r, pc.rows - 1);
         lse_of[j] = lse[pc.lse0 + at];
         delta_of[j] = along(row_at(dy, r), row_at(dy, r) - pc.dy0 + pc.y0);
         if (r < pc.rows && j * SG + lane < ROWS) delta[pc.delta0 + at] = delta_of[j];

@@ -50,25 +50,25 @@ void weigh(uint column, vec4 s[4], out NUMBERS w[4])
     }
 }
 
-void store(uint pair)
+void store(uint head)
 {
     const vec4 all = over_row(total, true);
     gather_sums(0);
     [[unroll]] for (uint m = 0; m < OWN; m++) {
         const uint r = row + tile_row(m);
         if (r >= pc.rows) continue;
-        const uint to = pc.y0 + (pair / pc.heads * pc.rows + r) * pc.heads * D4 + pair % pc.heads * D4 + lane_n();
+        const uint to = pc.y0 + (head / pc.heads * pc.rows + r) * pc.heads * D4 + head % pc.heads * D4 + lane_n();
         if (stores()) STORE4(y, to, sum[m] / all[m]);
-        if (lane_n() == 0) lse[pc.lse0 + pair * pc.rows + r] = top[m] + log_1ulp(all[m]);
+        if (lane_n() == 0) lse[pc.lse0 + head * pc.rows + r] = top[m] + log_1ulp(all[m]);
     }
 }
 
-void attend(uint pair)
+void attend(uint head)
 {
     const uint end = pc.causal != 0 ? min(pc.others, row + ROWS) : pc.others;
-    q = matrix_of(OF_Q, pc.q0, pair, pc.rows);
-    k = matrix_of(OF_K, pc.k0, pair, pc.others);
-    v = matrix_of(OF_V, pc.v0, pair, pc.others);
+    q = matrix_of(OF_Q, pc.q0, head, pc.rows);
+    k = matrix_of(OF_K, pc.k0, kv_head(head), pc.others);
+    v = matrix_of(OF_V, pc.v0, kv_head(head), pc.others);
     clear_sums();
     top = vec4(LOWEST);
     total = vec4(0.0);
@@ -82,7 +82,7 @@ void attend(uint pair)
         weigh(c, s, w);
         add_sums(VALUES, c, SCORES, c + COLUMNS, w, 0);
     }
-    store(pair);
+    store(head);
 }
 
 void main()

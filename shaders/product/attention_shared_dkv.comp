@@ -1,5 +1,5 @@
 // attention_shared_dkv.comp - attention_dkv.comp for GPUs: dk and dv of a tile of keys, with tiles in shared memory
-// grid: x over tiles of all heads with a stride.
+// grid: x over tiles of all heads of k and v with a stride.
 // source: lib/attention_shared.glsl
 // Deterministic: see lib/attention_shared.glsl.
 #version 460
@@ -48,9 +48,9 @@ uvec4 of_queries(uint first, uint column)
 
 // Converts scores s to weights. A key that a query does not use has the weight UNSEEN. w: the weights as add_sums needs them,
 // with 0 for UNSEEN.
-void weigh(uint pair, uint column, inout vec4 s[4], out NUMBERS w[4])
+void weigh(uint head, uint column, inout vec4 s[4], out NUMBERS w[4])
 {
-    const uvec4 query = column + tile_columns(), at = of_queries(pc.lse0 + pair * pc.others, column);
+    const uvec4 query = column + tile_columns(), at = of_queries(pc.lse0 + head * pc.others, column);
     vec4 lse_of;
     [[unroll]] for (uint i = 0; i < 4; i++) lse_of[i] = lse[at[i]];
     [[unroll]] for (uint m = 0; m < OWN; m++) {
@@ -63,37 +63,44 @@ void weigh(uint pair, uint column, inout vec4 s[4], out NUMBERS w[4])
 }
 
 // Converts products t = v dy^T to ds. p: the weights.
-void differentiate(uint pair, uint column, vec4 p[4], vec4 t[4], out NUMBERS ds[4])
+void differentiate(uint head, uint column, vec4 p[4], vec4 t[4], out NUMBERS ds[4])
 {
-    const uvec4 at = of_queries(pc.delta0 + pair * pc.others, column);
+    const uvec4 at = of_queries(pc.delta0 + head * pc.others, column);
     vec4 delta_of;
     [[unroll]] for (uint i = 0; i < 4; i++) delta_of[i] = delta[at[i]];
     [[unroll]] for (uint m = 0; m < OWN; m++)
         ds[m] = numbers_of(mix(p[m] * (t[m] - delta_of), vec4(0.0), equal(p[m], vec4(UNSEEN))));
 }
 
-void attend(uint pair)
+// Adds the parts of `head`, a head of q, to the sums.
+void add_head(uint head)
 {
     const uint first = pc.causal != 0 ? row / COLUMNS * COLUMNS : 0u;
-    k = matrix_of(OF_K, pc.k0, pair, pc.rows);
-    v = matrix_of(OF_V, pc.v0, pair, pc.rows);
-    q = matrix_of(OF_Q, pc.q0, pair, pc.others);
-    dy = matrix_of(OF_DY, pc.dy0, pair, pc.others);
-    clear_sums();
+    q = matrix_of(OF_Q, pc.q0, head, pc.others);
+    dy = matrix_of(OF_DY, pc.dy0, head, pc.others);
     aim(SCORES, first);
     fetch(SCORES, first, 0);
     [[dont_unroll]] for (uint c = first; c < pc.others; c += COLUMNS) {
         vec4 s[4], t[4];
         NUMBERS w[4], ds[4];
         scores(SCORES, c, GRADIENTS, c, s);
-        weigh(pair, c, s, w);
+        weigh(head, c, s, w);
         set_aside(s);
         add_sums(GRADIENTS, c, PRODUCTS, c, w, SUM_V);
         scores(PRODUCTS, c, QUERIES, c, t);
         take_back(s);
-        differentiate(pair, c, s, t, ds);
+        differentiate(head, c, s, t, ds);
         add_sums(QUERIES, c, SCORES, c + COLUMNS, ds, SUM_K);
     }
+}
+
+// Computes a tile of `head`, a head of k and v. If several heads of q read it, their parts are added one after the other.
+void attend(uint head)
+{
+    k = matrix_of(OF_K, pc.k0, head, pc.rows);
+    v = matrix_of(OF_V, pc.v0, head, pc.rows);
+    clear_sums();
+    [[dont_unroll]] for (uint i = 0; i < pc.group; i++) add_head(head * pc.group + i);
     gather_sums(SUM_V);
     gather_sums(SUM_K);
     [[unroll]] for (uint m = 0; m < OWN; m++) {

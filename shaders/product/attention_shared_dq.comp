@@ -36,30 +36,30 @@ void fetch(uint step, uint column, uint i)
 }
 
 // Computes delta, the sum of dy * y over a row, for the lane's rows, and stores it for attention_shared_dkv.comp.
-void find_delta(uint pair)
+void find_delta(uint head)
 {
     vec4 d = vec4(0.0);
     [[unroll]] for (uint m = 0; m < OWN; m++) {
         const uint r = min(row + tile_row(m), pc.rows - 1), at = dy.at + r * dy.ld + lane_n();
-        lse_of[m] = lse[pc.lse0 + pair * pc.rows + r];
+        lse_of[m] = lse[pc.lse0 + head * pc.rows + r];
         if (lane_n() < D4) d[m] = dot(LOAD4(dy4, at), LOAD4(y4, at - pc.dy0 + pc.y0));
     }
     delta_of = over_row(d, true);
     [[unroll]] for (uint m = 0; m < OWN; m++) {
         const uint r = row + tile_row(m);
-        if (r < pc.rows && lane_n() == 0) delta[pc.delta0 + pair * pc.rows + r] = delta_of[m];
+        if (r < pc.rows && lane_n() == 0) delta[pc.delta0 + head * pc.rows + r] = delta_of[m];
     }
 }
 
-void attend(uint pair)
+void attend(uint head)
 {
     const uint end = pc.causal != 0 ? min(pc.others, row + ROWS) : pc.others;
-    q = matrix_of(OF_Q, pc.q0, pair, pc.rows);
-    dy = matrix_of(OF_DY, pc.dy0, pair, pc.rows);
-    k = matrix_of(OF_K, pc.k0, pair, pc.others);
-    v = matrix_of(OF_V, pc.v0, pair, pc.others);
+    q = matrix_of(OF_Q, pc.q0, head, pc.rows);
+    dy = matrix_of(OF_DY, pc.dy0, head, pc.rows);
+    k = matrix_of(OF_K, pc.k0, kv_head(head), pc.others);
+    v = matrix_of(OF_V, pc.v0, kv_head(head), pc.others);
     clear_sums();
-    find_delta(pair);
+    find_delta(head);
     aim(SCORES, 0);
     fetch(SCORES, 0, 0);
     [[dont_unroll]] for (uint c = 0; c < end; c += COLUMNS) {

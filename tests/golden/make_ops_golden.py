@@ -291,6 +291,15 @@ def table():
                                ("packed", dict(heads=6, rotated=4, neighbours=True), (2, 5, 48)),
                                ("first", {}, (2, 3, 5, 8), (1,)), ("firsts", dict(heads=2, split=True, position=9), (3, 5, 12), (3,))):
         t["rope_" + name] = ("rope", a, x, first[0] if first else None)
+    for name, kv_heads, causal, q, keys in (("", 2, False, (2, 6, 5, 8), 7), ("_one", 1, True, (2, 3, 9, 4), 9),
+                                            ("_causal", 2, True, (10, 7, 8), 11), ("_each", 3, False, (2, 3, 5, 4), 6),
+                                            ("_odd", 3, True, (1, 9, 5, 7), 6)):
+        kv = q[:-3] + (kv_heads, keys, q[-1])
+        t["attention_groups" + name] = ("attention", dict(kv_heads=kv_heads, causal=causal), q, kv, kv)
+    t["attention_groups_mask"] = ("attention", dict(kv_heads=2, factor=0.5), (2, 4, 5, 8), (2, 2, 6, 8), (2, 2, 6, 3), (4, 5, 6))
+    t["attention_packed_groups"] = ("attention_packed", dict(heads=6, kv_heads=2, causal=True), (2, 7, 40))
+    t["attention_packed_groups_one"] = ("attention_packed", dict(heads=3, kv_heads=1), (2, 9, 20))
+    t["attention_packed_groups_mask"] = ("attention_packed_masked", dict(heads=4, kv_heads=2), (2, 7, 32), (2, 1, 7, 7))
     return t
 
 
@@ -357,9 +366,13 @@ def evaluate(op, a, x):
         hidden = torch.ones(x[0].shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(x[0].shape[-2:]) == 1
         return F.softmax((x[0] * a["factor"]).masked_fill(hidden, -np.inf), -1)
     if op.startswith("attention_packed"):
-        parts = list(x[0].unflatten(2, (3, a["heads"], -1)).permute(2, 0, 3, 1, 4)) + x[1:]
+        kv_heads = a.get("kv_heads", a["heads"])
+        by_head = x[0].unflatten(2, (a["heads"] + 2 * kv_heads, -1)).transpose(1, 2)
+        parts = list(by_head.split([a["heads"], kv_heads, kv_heads], 1)) + x[1:]
         return evaluate("attention", a, parts).transpose(1, 2).flatten(2)
     if op == "attention":  # the formula of torch's documentation, because this version has no such public function
+        if "kv_heads" in a:  # torch: enable_gqa
+            x = [x[0]] + [v.repeat_interleave(x[0].shape[-3] // a["kv_heads"], -3) for v in x[1:3]] + x[3:]
         scores = x[0] @ x[1].transpose(-2, -1) * a.get("factor", x[0].shape[-1] ** -0.5) + (x[3] if len(x) > 3 else 0)
         hidden = torch.ones(scores.shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(scores.shape[-2:]) == 1
         return torch.softmax(scores.masked_fill(hidden, -np.inf), -1) @ x[2]

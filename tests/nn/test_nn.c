@@ -438,6 +438,10 @@ static void attention_has_gpt2s_names_and_shapes(void **state)
         assert_string_equal(vkt_tensor_name(g, (vkt_tensor){ g->params[i] }), names[i]);
     assert_true(vkt_shape_equal(vkt_tensor_shape(g, (vkt_tensor){ g->params[0] }), vkt_shape2(36, 12)));
     assert_int_equal(vkt_nn_parameters(b), 36 * 12 + 36 + 12 * 12 + 12);
+    p.kv_heads = 1;
+    const vkt_tensor few = vkt_nn_multi_head_attention(b, "few", x, &p);
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, few), vkt_shape3(2, 5, 12)));
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, (vkt_tensor){ g->params[4] }), vkt_shape2(20, 12)));
     p.heads = 5;
     vkt_test_expect_errors(true);
     vkt_nn_multi_head_attention(b, "wrong", x, &p);

@@ -419,20 +419,22 @@ static vkt_tensor attention(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
     const vkt_attention_params p = { .scale = (float)golden_number(a, "factor", 0),
                                      .causal = golden_flag(a, "causal"),
-                                     .mask = in[3] };
+                                     .mask = in[3],
+                                     .kv_heads = (uint32_t)golden_number(a, "kv_heads", 0) };
     return vkt_attention(g, in[0], in[1], in[2], &p);
 }
 
 static vkt_tensor attention_packed(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
-    const vkt_attention_params p = { .causal = golden_flag(a, "causal") };
+    const vkt_attention_params p = { .causal = golden_flag(a, "causal"),
+                                     .kv_heads = (uint32_t)golden_number(a, "kv_heads", 0) };
     return vkt_attention_packed(g, in[0], (uint32_t)golden_number(a, "heads", 0), &p);
 }
 
 static vkt_tensor attention_packed_masked(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
-    return vkt_attention_packed(g, in[0], (uint32_t)golden_number(a, "heads", 0),
-                                &(vkt_attention_params){ .mask = in[1] });
+    const vkt_attention_params p = { .mask = in[1], .kv_heads = (uint32_t)golden_number(a, "kv_heads", 0) };
+    return vkt_attention_packed(g, in[0], (uint32_t)golden_number(a, "heads", 0), &p);
 }
 
 static vkt_tensor hash_grid(vkt_graph *g, const vkt_tensor *in, const json_t *a)

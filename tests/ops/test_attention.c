@@ -22,26 +22,35 @@
 
 /* ---- larger than the random cases ---- */
 
-/* In the first case, a lane of a small subgroup has several vec4s of a row. In the other two, tiles have more rows than
- * in random cases. Each case is checked in f32 and in 16 bits. */
+/* The sizes of attention with two heads of k and v. Each of them is read by `group` heads of q. */
+typedef struct sequences {
+    uint32_t queries, keys, width, group;
+    bool causal;
+} sequences;
+
+static void make_subject(subject *s, uint64_t seed, const sequences *n)
+{
+    const vkt_shape q = vkt_shape3(2 * n->group, n->queries, n->width), k = vkt_shape3(2, n->keys, n->width);
+    const vkt_attention_params p = { .causal = n->causal, .kv_heads = 2 };
+    subject_begin(s, seed);
+    for (int i = 0; i < 3; i++) subject_input(s, &(vkt_case_input){ .shape = i ? k : q, .lo = -2, .hi = 2 }, NULL);
+    subject_set_output(s, vkt_attention(s->g, s->in[0].t, s->in[1].t, s->in[2].t, &p));
+    assert_string_equal(s->op->name, "attention");
+}
+
+/* In the first case, a lane of a small subgroup has several vec4s of a row. In the others, tiles have more rows than in
+ * random cases. Each case is checked in f32 and in 16 bits. */
 static void wide_and_long_heads_agree_with_the_reference(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    static const struct {
-        uint32_t queries, keys, width;
-        bool causal;
-    } cases[] = { { 9, 37, 128, true }, { 101, 70, 8, true }, { 67, 80, 12, false } };
+    static const sequences cases[] = {
+        { 9, 37, 128, 1, true }, { 101, 70, 8, 1, true }, { 67, 80, 12, 1, false }, { 70, 67, 8, 3, true }
+    };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         harness_report report = { .faults = 0 };
-        const vkt_shape q = vkt_shape3(2, cases[i].queries, cases[i].width);
-        const vkt_shape k = vkt_shape3(2, cases[i].keys, cases[i].width);
         subject s;
-        subject_begin(&s, i);
-        for (int n = 0; n < 3; n++) subject_input(&s, &(vkt_case_input){ .shape = n ? k : q, .lo = -2, .hi = 2 }, NULL);
-        const vkt_attention_params p = { .causal = cases[i].causal };
-        subject_set_output(&s, vkt_attention(s.g, s.in[0].t, s.in[1].t, s.in[2].t, &p));
-        assert_string_equal(s.op->name, "attention");
+        make_subject(&s, i, &cases[i]);
         subject_forward(&s);
         subject_backward(&s);
         harness_check_in(harness_ctx, &s, &harness_views[0], &report);
@@ -116,29 +125,34 @@ static void every_tile_in_shared_memory_agrees_with_the_reference(void **state)
     (void)state;
     harness_needs(harness_ctx);
     static const struct {
-        uint32_t queries, keys, width;
-        bool causal;
+        sequences n;
         void (*change)(vkt_limits *lim);
         uint32_t rows, chunks;
     } cases[] = {
-        { 70, 131, 64, true, with_gpu_traits, 64, 4 },     { 128, 64, 32, false, with_gpu_traits, 64, 4 },
-        { 66, 65, 28, true, with_gpu_traits, 64, 4 },      { 65, 40, 12, false, with_gpu_traits, 64, 4 },
-        { 67, 200, 60, true, with_few_lanes, 32, 4 },      { 33, 70, 4, true, with_few_lanes, 32, 4 },
-        { 40, 129, 128, true, with_gpu_traits, 32, 4 },    { 64, 257, 68, true, with_gpu_traits, 32, 4 },
-        { 150, 65, 76, false, with_few_lanes, 16, 4 },     { 33, 130, 128, true, with_little_memory, 16, 2 },
-        { 70, 67, 64, true, with_few_registers, 32, 4 },   { 40, 33, 20, false, with_few_registers, 32, 4 },
-        { 40, 129, 128, true, with_few_registers, 16, 4 }, { 33, 130, 72, true, with_few_of_all, 8, 2 },
+        { { 70, 131, 64, 1, true }, with_gpu_traits, 64, 4 },
+        { { 128, 64, 32, 1, false }, with_gpu_traits, 64, 4 },
+        { { 66, 65, 28, 1, true }, with_gpu_traits, 64, 4 },
+        { { 65, 40, 12, 1, false }, with_gpu_traits, 64, 4 },
+        { { 67, 200, 60, 1, true }, with_few_lanes, 32, 4 },
+        { { 33, 70, 4, 1, true }, with_few_lanes, 32, 4 },
+        { { 40, 129, 128, 1, true }, with_gpu_traits, 32, 4 },
+        { { 64, 257, 68, 1, true }, with_gpu_traits, 32, 4 },
+        { { 150, 65, 76, 1, false }, with_few_lanes, 16, 4 },
+        { { 33, 130, 128, 1, true }, with_little_memory, 16, 2 },
+        { { 70, 67, 64, 1, true }, with_few_registers, 32, 4 },
+        { { 40, 33, 20, 1, false }, with_few_registers, 32, 4 },
+        { { 40, 129, 128, 1, true }, with_few_registers, 16, 4 },
+        { { 33, 130, 72, 1, true }, with_few_of_all, 8, 2 },
+        { { 70, 131, 64, 3, true }, with_gpu_traits, 64, 4 },
+        { { 65, 67, 32, 2, false }, with_few_registers, 32, 4 },
+        { { 40, 129, 128, 4, true }, with_gpu_traits, 32, 4 },
+        { { 33, 70, 12, 5, true }, with_few_lanes, 32, 4 },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         harness_view view = { "in shared memory", cases[i].change, .force = VKT_V(SHARED) };
         harness_report report = { .faults = 0 };
-        const vkt_shape q = vkt_shape3(2, cases[i].queries, cases[i].width);
-        const vkt_shape k = vkt_shape3(2, cases[i].keys, cases[i].width);
         subject s;
-        subject_begin(&s, i);
-        for (int n = 0; n < 3; n++) subject_input(&s, &(vkt_case_input){ .shape = n ? k : q, .lo = -2, .hi = 2 }, NULL);
-        const vkt_attention_params p = { .causal = cases[i].causal };
-        subject_set_output(&s, vkt_attention(s.g, s.in[0].t, s.in[1].t, s.in[2].t, &p));
+        make_subject(&s, i, &cases[i].n);
         assert_true(count_tiles(&s, &view, cases[i].rows, cases[i].chunks) >= 2);
         subject_forward(&s);
         subject_backward(&s);
@@ -185,7 +199,7 @@ static void packed_heads_of_any_width_are_split_and_put_together(void **state)
     OK(vkt_program_write(p, qkv, x, sizeof x));
     OK(vkt_program_run(p, NULL, NULL));
     OK(vkt_program_read(p, out, y, sizeof y));
-    const vkt_attention_attr a = { .heads = HEADS, .causal = 1, .scale = 0.5f };
+    const vkt_attention_attr a = { .heads = HEADS, .group = 1, .causal = 1, .scale = 0.5f };
     const vkt_ref_tensor ref_in = { .shape = vkt_tensor_shape(g, qkv), .f = in };
     vkt_ref_tensor ref_out = { .shape = vkt_tensor_shape(g, out), .f = want };
     vkt_ref_find("attention")
@@ -314,28 +328,30 @@ static void unseen_keys_have_gradients(void **state)
 }
 
 /* With a causal mask, no query sees the keys behind the last query. The gradients of these keys are 0, even if their
- * values are NaN or a visible key is infinite: a weight of 0 must not be multiplied. */
+ * values are NaN or a visible key is infinite: a weight of 0 must not be multiplied. HEADS heads of q read the same
+ * keys. */
 static void gradients_of_unseen_keys_are_zero(vkt_variant variant)
 {
-    enum { T = 5, S = 9, D = 8 };
+    enum { HEADS = 3, T = 5, S = 9, D = 8, N = HEADS * T * D };
     const bool coop = variant == VKT_V_COOP;
     for (int kind = 0; kind < 2; kind++) { /* 0: the values of unseen keys are NaN; 1: a visible key is infinite */
-        float q[T * D], k[S * D], v[S * D], dy[T * D], dk[S * D], dv[S * D];
+        float q[N], k[S * D], v[S * D], dy[N], dk[S * D], dv[S * D];
         for (int i = 0; i < S * D; i++) {
             k[i] = kind == 1 && i / D == 1 ? INFINITY : (float)(1 + i * 29 % 13) / 8;
             v[i] = kind == 0 && i / D >= T ? NAN : 1;
         }
-        for (int i = 0; i < T * D; i++) {
+        for (int i = 0; i < N; i++) {
             q[i] = (float)(1 + i * 37 % 11) / 8;
             dy[i] = 1;
         }
         vkt_graph *g = harness_graph();
         vkt_program *p = NULL;
-        const vkt_tensor in[] = { vkt_input(g, "q", VKT_F32, VKT_ROWS, vkt_shape2(T, D)),
-                                  vkt_input(g, "k", VKT_F32, VKT_ROWS, vkt_shape2(S, D)),
-                                  vkt_input(g, "v", VKT_F32, VKT_ROWS, vkt_shape2(S, D)),
-                                  vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape2(T, D)) };
-        const vkt_tensor y = vkt_attention(g, in[0], in[1], in[2], &(vkt_attention_params){ .causal = true });
+        const vkt_tensor in[] = { vkt_input(g, "q", VKT_F32, VKT_ROWS, vkt_shape3(HEADS, T, D)),
+                                  vkt_input(g, "k", VKT_F32, VKT_ROWS, vkt_shape3(1, S, D)),
+                                  vkt_input(g, "v", VKT_F32, VKT_ROWS, vkt_shape3(1, S, D)),
+                                  vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape3(HEADS, T, D)) };
+        const vkt_attention_params group = { .causal = true, .kv_heads = 1 };
+        const vkt_tensor y = vkt_attention(g, in[0], in[1], in[2], &group);
         vkt_tensor grads[2];
         OK(vkt_gradients(g, &y, &in[3], 1, &in[1], 2, grads));
         for (int i = 0; i < 2; i++) vkt_keep(g, grads[i]);
@@ -419,14 +435,15 @@ static void a_mask_hides_keys(void **state)
 /* ---- memory and loops ---- */
 
 /* Returns the bytes of activations and scratch of a program: causal self-attention over T tokens with four heads of 8
- * numbers, and its gradient. */
-static uint64_t plan_bytes(uint32_t T, vkt_precision precision)
+ * numbers and kv_heads heads of k and v, and its gradient. */
+static uint64_t plan_bytes(uint32_t T, uint32_t kv_heads, vkt_precision precision)
 {
     vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
-    const vkt_tensor qkv = vkt_input(g, "qkv", VKT_F32, VKT_ROWS, vkt_shape3(1, T, 96));
+    const vkt_tensor qkv = vkt_input(g, "qkv", VKT_F32, VKT_ROWS, vkt_shape3(1, T, 32 + 16 * kv_heads));
     const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape3(1, T, 32));
-    const vkt_tensor y = vkt_attention_packed(g, qkv, 4, &(vkt_attention_params){ .causal = true });
+    const vkt_attention_params params = { .causal = true, .kv_heads = kv_heads };
+    const vkt_tensor y = vkt_attention_packed(g, qkv, 4, &params);
     vkt_tensor dx;
     vkt_plan_info plan;
     OK(vkt_gradients(g, &y, &dy, 1, &qkv, 1, &dx));
@@ -443,10 +460,12 @@ static void memory_grows_with_the_sequence_not_with_its_square(void **state)
     (void)state;
     harness_needs(harness_ctx);
     /* the numbers in the plan: y (32 T), log sums and sums of dy * y (4 T each), and the gradient (96 T) */
-    const uint64_t bytes = plan_bytes(4096, VKT_PRECISION_F32), half = plan_bytes(4096, VKT_PRECISION_BF16);
+    const uint64_t bytes = plan_bytes(4096, 4, VKT_PRECISION_F32), half = plan_bytes(4096, 4, VKT_PRECISION_BF16);
     assert_int_equal(bytes, 4ull * 4096 * (32 + 4 + 4 + 96));
     assert_int_equal(half, 4ull * 4096 * (4 + 4) + 2ull * 4096 * (32 + 96));
-    assert_int_equal(plan_bytes(8192, VKT_PRECISION_F32), 2 * bytes);
+    assert_int_equal(plan_bytes(8192, 4, VKT_PRECISION_F32), 2 * bytes);
+    assert_int_equal(plan_bytes(4096, 1, VKT_PRECISION_F32),
+                     4ull * 4096 * (32 + 4 + 4 + 48)); /* k, v are not repeated */
 }
 
 /* Mesa 22.3 ends loops silently after 65,535 iterations; GPUs do not. The loops of SHUFFLED are the longest, so a
@@ -490,6 +509,35 @@ static void loops_that_would_be_too_long_are_refused(void **state)
     }
 }
 
+/* A tile of keys has one loop over the queries of each head in its group. */
+static void loops_over_a_group_are_refused_as_one_loop(void **state)
+{
+    (void)state;
+    const vkt_limits lim = { .subgroup_size = 8,
+                             .max_workgroup_lanes = 128,
+                             .max_groups = 65535,
+                             .shared_bytes = 16384,
+                             .max_storage_range_bytes = 1u << 30,
+                             .traits = &vkt_class_traits[VKT_CLASS_CPU] };
+    for (uint32_t group = 1; group <= 9; group += 8) {
+        const vkt_shape q = vkt_shape3(group, 30000, 64), k = vkt_shape3(1, 5, 64);
+        vkt_graph *g = harness_graph();
+        vkt_emit e;
+        const vkt_tensor in[] = { vkt_input(g, "q", VKT_F32, VKT_ROWS, q), vkt_input(g, "k", VKT_F32, VKT_ROWS, k) };
+        const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_ROWS, q);
+        const vkt_tensor y = vkt_attention(g, in[0], in[1], in[1], &(vkt_attention_params){ .kv_heads = 1 });
+        vkt_tensor dk;
+        OK(vkt_gradients(g, &y, &dy, 1, &in[1], 1, &dk));
+        vkt_keep(g, dk);
+        vkt_test_expect_errors(group > 1);
+        assert_int_equal(vkt_lower(g, &lim, NULL, (vkt_storage){ 0 }, &e), group > 1 ? VKT_E_UNSUPPORTED : VKT_OK);
+        vkt_test_expect_errors(false);
+        if (group == 1) vkt_lower_free(&e);
+        vkt_graph_destroy(&g);
+    }
+    vkt_test_error_contains("5 rows against 30000 in 9 heads of 64 numbers");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -501,6 +549,7 @@ int main(void)
         cmocka_unit_test(a_mask_hides_keys),
         cmocka_unit_test(memory_grows_with_the_sequence_not_with_its_square),
         cmocka_unit_test(loops_that_would_be_too_long_are_refused),
+        cmocka_unit_test(loops_over_a_group_are_refused_as_one_loop),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }

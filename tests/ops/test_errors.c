@@ -108,6 +108,7 @@ static void other_element_types_are_refused(void **state)
 #define B(n, ...) vkt_input(g, "b", VKT_U8, VKT_ROWS, S(n, __VA_ARGS__))
 #define CONV(...) (&(vkt_conv2d_params){ __VA_ARGS__ })
 #define MASK(m) (&(vkt_attention_params){ .mask = (m) })
+#define HEADS(k) (&(vkt_attention_params){ .kv_heads = (k) })
 #define POOL(...) (&(vkt_pool2d_params){ __VA_ARGS__ })
 #define LABELS(...) (&(vkt_cross_entropy_params){ __VA_ARGS__ })
 #define UP(...) (&(vkt_upsample2d_params){ __VA_ARGS__ })
@@ -176,6 +177,24 @@ static void touch(vkt_graph *g, const char *order)
       vkt_attention(g, F(2, 3, 8), F(2, 4, 8), F(2, 4, 8), MASK(F(3, 1, 3, 4)))) \
     X(attention_mask_type, VKT_E_SHAPE, "mask f32", \
       vkt_attention(g, F(2, 3, 8), F(2, 4, 8), F(2, 4, 8), MASK(U(2, 3, 4)))) \
+    X(attention_groups, VKT_E_SHAPE, "kv_heads that divide the 6 heads, got 4", \
+      vkt_attention(g, F(4, 2, 6, 3, 8), F(4, 2, 4, 5, 8), F(4, 2, 4, 5, 8), HEADS(4))) \
+    X(attention_groups_keys, VKT_E_SHAPE, "k (..,3,S,D) and v (..,3,S,E), got (6,3,8), (2,5,8)", \
+      vkt_attention(g, F(3, 6, 3, 8), F(3, 2, 5, 8), F(3, 2, 5, 8), HEADS(3))) \
+    X(attention_groups_values, VKT_E_SHAPE, "v (..,3,S,E), got (6,3,8), (3,5,8) and (6,5,8)", \
+      vkt_attention(g, F(3, 6, 3, 8), F(3, 3, 5, 8), F(3, 6, 5, 8), HEADS(3))) \
+    X(attention_groups_batch, VKT_E_SHAPE, "k (..,3,S,D)", \
+      vkt_attention(g, F(4, 2, 6, 3, 8), F(4, 1, 3, 5, 8), F(4, 1, 3, 5, 8), HEADS(3))) \
+    X(attention_groups_rank, VKT_E_SHAPE, "divide the 1 heads, got 2", \
+      vkt_attention(g, F(2, 3, 8), F(2, 5, 8), F(2, 5, 8), HEADS(2))) \
+    X(attention_fewer_keys, VKT_E_SHAPE, "k (..,S,D) and v (..,S,E), got (6,3,8), (2,5,8)", \
+      vkt_attention(g, F(3, 6, 3, 8), F(3, 2, 5, 8), F(3, 2, 5, 8), NULL)) \
+    X(attention_packed_groups, VKT_E_SHAPE, "kv_heads that divide the 6 heads, got 4", \
+      vkt_attention_packed(g, F(3, 2, 5, 112), 6, HEADS(4))) \
+    X(attention_packed_groups_width, VKT_E_SHAPE, "(B,T,(6 + 2 x 3) D) and heads, got (2,5,100) and 6", \
+      vkt_attention_packed(g, F(3, 2, 5, 100), 6, HEADS(3))) \
+    X(attention_packed_no_heads, VKT_E_SHAPE, "heads that divide D, got (2,5,96) and 0", \
+      vkt_attention_packed(g, F(3, 2, 5, 96), 0, HEADS(3))) \
     X(attention_scale, VKT_E_ARG, "above 0, got 0", \
       vkt_attention(g, F(2, 3, 8), F(2, 4, 8), F(2, 4, 8), &(vkt_attention_params){ .scale = VKT_ZERO })) \
     X(pool_adaptive, VKT_E_ARG, "adaptive", vkt_adaptive_max_pool2d(g, P(1, 1, 4, 4), 0, 1)) \

@@ -3,6 +3,7 @@
 #include "ops/product/attention_tiles.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* The largest width of a head that the kernels can compute, because the sums of a row must stay in registers. */
 #define MAX_WIDTH 128u
@@ -14,22 +15,28 @@ static bool has_kernels(uint32_t width)
 
 /* ---- attention: q, k, v, or all in one -> y, lse ---- */
 
-/* The shapes of q, k and v. There are either three tensors with one head, q (..,T,D), k and v (..,S,D), or one tensor
- * (B,T,3 H D), which has q, k and v of all H heads side by side (`packed`). */
+/* The shapes of q, k and v. There are either three tensors, q (..,H,T,D), k and v (..,K,S,D), or one tensor
+ * (B,T,(H + 2 K) D), which has H heads of q, K heads of k, and K heads of v side by side (`packed`). H is a multiple of
+ * K. A sample of the one tensor has all heads. A sample of three tensors is a head of k and v, and the group of heads
+ * of q that read it. */
 typedef struct form {
     bool packed;
     uint64_t samples;
-    uint32_t heads, queries, keys, width;
+    uint32_t heads, kv_heads; /* of a sample */
+    uint32_t queries, keys, width;
 } form;
 
 static form form_of(const vkt_attention_attr *a, const vkt_value *q, const vkt_value *k)
 {
     const vkt_shape s = q->shape;
-    form f = {
-        .packed = !k, .samples = 1, .heads = a->heads, .queries = s.dim[s.rank - 2], .width = s.dim[s.rank - 1]
-    };
+    form f = { .packed = !k, .samples = 1, .queries = s.dim[s.rank - 2], .width = s.dim[s.rank - 1] };
     for (uint32_t i = 0; i + 2 < s.rank; i++) f.samples *= s.dim[i];
-    if (f.packed) f.width /= 3 * f.heads;
+    f.heads = f.packed ? a->heads : a->group;
+    f.kv_heads = f.heads / a->group;
+    if (f.packed)
+        f.width /= f.heads + 2 * f.kv_heads;
+    else
+        f.samples /= a->group;
     f.keys = f.packed ? f.queries : k->shape.dim[k->shape.rank - 2];
     return f;
 }
@@ -55,7 +62,7 @@ static uint64_t y_sample(const form *f)
 /* Returns the number of elements of a sample of q, or of the tensor that has q, k and v. */
 static uint64_t q_sample(const form *f)
 {
-    return y_sample(f) * (f->packed ? 3 : 1);
+    return f->packed ? (uint64_t)f->queries * (f->heads + 2 * f->kv_heads) * f->width : y_sample(f);
 }
 
 static bool is_plain(const vkt_value *v)
@@ -68,10 +75,22 @@ static vkt_result check_packed(const vkt_infer *f)
     const vkt_attention_attr *a = f->n->attr;
     const vkt_shape s = vkt_in(f, 0)->shape;
     char text[80];
-    VKT_REQUIRE(f, s.rank == 3 && a->heads && s.dim[2] % (3ull * a->heads) == 0, VKT_E_SHAPE,
-                "%s: want (B,T,3 D) and heads that divide D, got %s and %u", f->n->op->name, vkt_shape_text(s, text),
-                a->heads);
+    VKT_REQUIRE(f, s.rank == 3 && a->heads && a->heads % a->group == 0, VKT_E_SHAPE,
+                "%s: want (B,T,..) and heads in groups of %u, got %s and %u", f->n->op->name, a->group,
+                vkt_shape_text(s, text), a->heads);
+    VKT_REQUIRE(f, s.dim[2] % (a->heads + 2ull * (a->heads / a->group)) == 0, VKT_E_SHAPE,
+                "%s: want (B,T,(H + 2 K) D) with H = %u heads of q and K = %u of k and v, got %s", f->n->op->name,
+                a->heads, a->heads / a->group, vkt_shape_text(s, text));
     return VKT_OK;
+}
+
+/* Returns whether the leading dimensions of q (..,H,T,D) and k (..,H / group,S,D) fit. */
+static bool heads_fit(vkt_shape q, vkt_shape k, uint32_t group)
+{
+    if (q.rank < 2 || k.rank != q.rank) return false;
+    if (q.rank == 2) return group == 1;
+    const uint32_t head = q.rank - 3;
+    return (uint64_t)k.dim[head] * group == q.dim[head] && memcmp(q.dim, k.dim, head * sizeof q.dim[0]) == 0;
 }
 
 static vkt_result check_apart(const vkt_infer *f)
@@ -80,12 +99,12 @@ static vkt_result check_apart(const vkt_infer *f)
     const vkt_value *k = vkt_value_of(f->g, optional_in(f->n, 0)), *v = vkt_value_of(f->g, optional_in(f->n, 1));
     const vkt_shape s = vkt_in(f, 0)->shape, t = k->shape;
     char st[80], tt[80], ut[80];
-    const bool same = is_plain(k) && is_plain(v) && t.rank == s.rank && vkt_shape_equal(t, v->shape) &&
-                      t.dim[t.rank - 1] == s.dim[s.rank - 1] &&
-                      memcmp(s.dim, t.dim, (s.rank - 2) * sizeof s.dim[0]) == 0;
+    const bool same = is_plain(k) && is_plain(v) && vkt_shape_equal(t, v->shape) && heads_fit(s, t, a->group) &&
+                      t.dim[t.rank - 1] == s.dim[s.rank - 1];
     VKT_REQUIRE(f, same && a->heads == 1, VKT_E_SHAPE,
-                "%s: want q (..,T,D), k and v (..,S,D) by rows and one head, got %s, %s, %s and %u", f->n->op->name,
-                vkt_shape_text(s, st), vkt_shape_text(t, tt), vkt_shape_text(v->shape, ut), a->heads);
+                "%s: want q (..,H,T,D), k and v (..,H / %u,S,D) by rows and heads=1, got %s, %s, %s and heads=%u",
+                f->n->op->name, a->group, vkt_shape_text(s, st), vkt_shape_text(t, tt), vkt_shape_text(v->shape, ut),
+                a->heads);
     return VKT_OK;
 }
 
@@ -97,6 +116,7 @@ static vkt_result check(const vkt_infer *f)
     char text[80];
     VKT_REQUIRE(f, is_plain(q), VKT_E_DTYPE, "%s: want f32 by rows, got %s of %s", name, vkt_shape_text(q->shape, text),
                 vkt_dtype_name(q->dtype));
+    VKT_REQUIRE(f, a->group != 0, VKT_E_ARG, "%s: want a group of at least 1 head, got 0", name);
     VKT_TRY(optional_in(f->n, 0).id ? check_apart(f) : check_packed(f));
     const form o = form_of_node(f->n);
     VKT_REQUIRE(f, a->causal <= 1, VKT_E_ARG, "%s: want causal 0 or 1, got %u", name, a->causal);
@@ -114,7 +134,7 @@ static vkt_result infer(vkt_infer *f)
     VKT_TRY(check(f));
     const form o = form_of_node(f->n);
     vkt_shape y = vkt_in(f, 0)->shape;
-    if (o.packed) y.dim[2] /= 3;
+    if (o.packed) y.dim[2] = o.heads * o.width;
     vkt_out(f, VKT_F32, VKT_ROWS, y);
     vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape1((uint32_t)(o.samples * o.heads * o.queries)));
     return VKT_OK;
@@ -159,13 +179,16 @@ static part part_of(const vkt_node *n, uint64_t first, uint64_t most)
 {
     const form f = form_of_node(n);
     part p = { .f = f, .first = first, .count = VKT_MIN(most, f.samples - first) };
+    const vkt_attention_attr *a = n->attr;
     p.pc = (vkt_attention_push){ .rows = f.queries,
                                  .others = f.keys,
-                                 .heads = f.heads,
+                                 .heads = f.packed ? f.heads : 1,
+                                 .kv_heads = f.kv_heads,
+                                 .group = a->group,
                                  .d4 = f.width / 4,
-                                 .ld = f.width / 4 * (f.packed ? 3 * f.heads : 1),
-                                 .causal = ((const vkt_attention_attr *)n->attr)->causal,
-                                 .scale = ((const vkt_attention_attr *)n->attr)->scale };
+                                 .ld = f.width / 4 * (f.packed ? f.heads + 2 * f.kv_heads : 1),
+                                 .causal = a->causal,
+                                 .scale = a->scale };
     return p;
 }
 
@@ -181,13 +204,14 @@ static uint32_t bind_samples(const vkt_emit *e, part *p, uint32_t slot, vkt_tens
  * *at[2] to the indices of their first vec4s in the bindings. */
 static void bind_three(const vkt_emit *e, part *p, uint32_t slot, const vkt_tensor t[3], uint32_t *const at[3])
 {
-    const uint32_t width4 = p->f.heads * p->pc.d4;
+    const form *f = &p->f;
+    const uint32_t before[] = { 0, f->heads, f->heads + f->kv_heads }; /* heads in front of those of q, k and v */
     for (uint32_t i = 0; i < 3; i++) {
-        const uint64_t rows = i ? p->f.keys : p->f.queries;
-        if (p->f.packed)
-            *at[i] = bind_samples(e, p, slot + i, t[0], q_sample(&p->f)) / 4 + i * width4;
+        const uint64_t rows = i ? f->keys : (uint64_t)f->queries * f->heads;
+        if (f->packed)
+            *at[i] = bind_samples(e, p, slot + i, t[0], q_sample(f)) / 4 + before[i] * p->pc.d4;
         else
-            *at[i] = bind_samples(e, p, slot + i, t[i], rows * p->f.width) / 4;
+            *at[i] = bind_samples(e, p, slot + i, t[i], rows * f->width) / 4;
     }
 }
 
@@ -224,21 +248,25 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
 
 /* Generates a case whose scores are a few units apart. So the weights of a row differ, but not so much that only the
  * largest one counts. Widths are few and heads are short, because each width, and each long head, needs pipelines of
- * its own. test_attention.c has other widths and long heads. */
+ * its own. test_attention.c has other widths and long heads. In half of the cases, one to three heads of k and v have
+ * groups of 2, 3 or 5 heads of q. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
-    static const uint32_t widths[] = { 4, 8, 20, 32, 36 };
+    static const uint32_t widths[] = { 4, 8, 20, 32, 36 }, groups[] = { 1, 1, 1, 2, 3, 5 };
     const uint32_t width = widths[vkt_rng_range(r, 0, VKT_COUNT(widths) - 1)];
-    const uint32_t samples = vkt_rng_range(r, 1, 3), heads = vkt_rng_range(r, 1, 3);
+    const uint32_t samples = vkt_rng_range(r, 1, 3), kv_heads = vkt_rng_range(r, 1, 3);
     const uint32_t queries = vkt_rng_range(r, 1, 45), keys = vkt_rng_range(r, 1, 45);
     vkt_attention_attr a = { .heads = 1, .causal = vkt_rng_range(r, 0, 1) };
     a.scale = vkt_rng_uniform(r, 0.2f, 1.5f) / sqrtf((float)width);
-    if (vkt_rng_range(r, 0, 1)) {
+    const bool packed = vkt_rng_range(r, 0, 1);
+    a.group = groups[vkt_rng_range(r, 0, VKT_COUNT(groups) - 1)];
+    const uint32_t heads = kv_heads * a.group;
+    if (packed) {
         a.heads = heads;
-        vkt_case_f32(c, VKT_ROWS, vkt_shape3(samples, queries, 3 * heads * width), -2, 2);
+        vkt_case_f32(c, VKT_ROWS, vkt_shape3(samples, queries, (heads + 2 * kv_heads) * width), -2, 2);
     } else {
         vkt_case_f32(c, VKT_ROWS, vkt_shape4(samples, heads, queries, width), -2, 2);
-        for (int i = 0; i < 2; i++) vkt_case_f32(c, VKT_ROWS, vkt_shape4(samples, heads, keys, width), -2, 2);
+        for (int i = 0; i < 2; i++) vkt_case_f32(c, VKT_ROWS, vkt_shape4(samples, kv_heads, keys, width), -2, 2);
     }
     vkt_case_attr(c, &a, sizeof a);
 }
@@ -261,6 +289,7 @@ static double flops(const vkt_node *n)
 }
 
 static const vkt_field fields[] = { VKT_FIELD(vkt_attention_attr, heads, U32, 1, 1),
+                                    VKT_FIELD(vkt_attention_attr, group, U32, 1, 1),
                                     VKT_FIELD(vkt_attention_attr, causal, U32, 1, 0),
                                     VKT_FIELD(vkt_attention_attr, scale, F32, 1, 1),
                                     { .name = NULL } };
@@ -283,7 +312,8 @@ const vkt_op vkt_op_attention = {
         "it a weight relatively; sums of at most 45 weighted numbers; gradients are differences of such sums",
     .flops = flops,
     .fields = fields,
-    .formula = "y = softmax(scale q k^T) v by heads; causal: query t sees keys 0 .. t",
+    .formula =
+        "y = softmax(scale q k^T) v by heads; a group of heads of q shares k and v; causal: query t sees keys 0 .. t",
 };
 
 /* ---- attention_dx: q (or q, k and v), y, lse, dy, k, v -> gradients of q, k and v ---- */
@@ -347,12 +377,14 @@ const vkt_op vkt_op_attention_dx = {
     .tested_by = "attention",
     .flops = dx_flops,
     .fields = fields,
-    .formula = "dv = p^T dy, ds = p (dy v^T - sum dy y), dq = scale ds k, dk = scale ds^T q",
+    .formula =
+        "dv = p^T dy, ds = p (dy v^T - sum dy y), dq = scale ds k, dk = scale ds^T q; dk and dv: sums over a group",
 };
 
 /* ---- building ---- */
 
 static const vkt_attention_params defaults;
+static const uint32_t heads_second[] = { 0, 2, 1, 3 }; /* (B,T,H,D) to (B,H,T,D), and back */
 
 static float scale_of(const vkt_attention_params *p, uint32_t width)
 {
@@ -384,23 +416,63 @@ static vkt_tensor masked_scores(vkt_graph *g, vkt_tensor s, float scale, vkt_ten
     return vkt_add(g, vkt_scale(g, s, scale, 0), vkt_to_layout(g, mask, VKT_ROWS));
 }
 
-/* Returns true if q, k and v have equal leading dimensions, q and k have equal widths, and k and v have equal lengths.
+/* Returns the number of heads of q (..,H,T,D); 1 if there is no such dimension. */
+static uint32_t heads_of(vkt_shape q)
+{
+    return q.rank >= 3 ? q.dim[q.rank - 3] : 1;
+}
+
+/* Returns how many heads of q read the same head of k and v. If there is no such whole number, sets the graph's error
+ * and returns 0. */
+static uint32_t group_of(vkt_graph *g, const vkt_attention_params *p, uint32_t heads)
+{
+    if (p->kv_heads == 0 || heads == 0) return 1;
+    if (heads % p->kv_heads == 0) return heads / p->kv_heads;
+    vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "attention: want kv_heads that divide the %u heads, got %u",
+                                heads, p->kv_heads));
+    return 0;
+}
+
+/* Returns true if the leading dimensions of q, k and v fit, q and k have equal widths, and k and v have equal lengths.
  * Else sets the graph's error and returns false. */
-static bool fits(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v)
+static bool fits(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, uint32_t group)
 {
     const vkt_shape s = vkt_tensor_shape(g, q), t = vkt_tensor_shape(g, k), u = vkt_tensor_shape(g, v);
-    bool ok = s.rank >= 2 && t.rank == s.rank && u.rank == s.rank;
-    if (ok) {
-        const size_t lead = (s.rank - 2) * sizeof s.dim[0];
-        ok = memcmp(s.dim, t.dim, lead) == 0 && memcmp(s.dim, u.dim, lead) == 0 &&
-             s.dim[s.rank - 1] == t.dim[s.rank - 1] && t.dim[s.rank - 2] == u.dim[s.rank - 2];
+    if (heads_fit(s, t, group) && heads_fit(s, u, group) && s.dim[s.rank - 1] == t.dim[s.rank - 1] &&
+        t.dim[s.rank - 2] == u.dim[s.rank - 2])
+        return true;
+    char st[80], tt[80], ut[80], heads[16] = "";
+    if (group != 1) snprintf(heads, sizeof heads, "%u,", heads_of(s) / group);
+    vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE,
+                                "attention: want q (..,T,D), k (..,%sS,D) and v (..,%sS,E), got %s, %s and %s", heads,
+                                heads, vkt_shape_text(s, st), vkt_shape_text(t, tt), vkt_shape_text(u, ut)));
+    return false;
+}
+
+/* Attention as nodes of other ops. The heads of q that read the same head of k and v are one matrix (g T,D) in the
+ * products, so k and v are not repeated. */
+static vkt_tensor composed(vkt_graph *g, const vkt_tensor in[3], uint32_t group, float scale,
+                           const vkt_attention_params *p)
+{
+    const vkt_shape s = vkt_tensor_shape(g, in[0]), k = vkt_tensor_shape(g, in[1]), v = vkt_tensor_shape(g, in[2]);
+    const uint32_t last = s.rank - 1;
+    vkt_shape rows = s, scores_of = s, y = s;
+    vkt_tensor q = in[0];
+    if (group > 1) {
+        rows.dim[last - 2] = k.dim[last - 2];
+        rows.dim[last - 1] = group * s.dim[last - 1];
+        q = vkt_reshape(g, q, rows);
     }
-    char st[80], tt[80], ut[80];
-    if (!ok)
-        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE,
-                                    "attention: want q (..,T,D), k (..,S,D) and v (..,S,E), got %s, %s and %s",
-                                    vkt_shape_text(s, st), vkt_shape_text(t, tt), vkt_shape_text(u, ut)));
-    return ok;
+    vkt_tensor scores = vkt_matmul(g, q, in[1], false, true);
+    rows.dim[last] = scores_of.dim[last] = k.dim[last - 1];
+    y.dim[last] = v.dim[last];
+    if (group > 1) scores = vkt_reshape(g, scores, scores_of);
+    if (p->mask.id) scores = masked_scores(g, scores, scale, p->mask);
+    vkt_tensor weights = vkt_softmax_of_scores(g, scores, p->mask.id ? 1 : scale, p->causal);
+    if (vkt_or_f32(p->dropout, 0) != 0) weights = vkt_dropout(g, weights, p->dropout);
+    if (group > 1) weights = vkt_reshape(g, weights, rows);
+    const vkt_tensor out = vkt_matmul(g, weights, in[2], false, false);
+    return group > 1 ? vkt_reshape(g, out, y) : out;
 }
 
 vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, const vkt_attention_params *p)
@@ -409,22 +481,16 @@ vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v,
     if (!p) p = &defaults;
     if (!vkt_is_usable(g, "attention", q) || !vkt_is_usable(g, "attention", k) || !vkt_is_usable(g, "attention", v))
         return (vkt_tensor){ 0 };
-    if (!fits(g, q, k, v)) return (vkt_tensor){ 0 };
-    q = vkt_to_layout(g, q, VKT_ROWS);
-    k = vkt_to_layout(g, k, VKT_ROWS);
-    v = vkt_to_layout(g, v, VKT_ROWS);
+    const uint32_t group = group_of(g, p, heads_of(vkt_tensor_shape(g, q)));
+    if (group == 0 || !fits(g, q, k, v, group)) return (vkt_tensor){ 0 };
+    vkt_tensor in[] = { q, k, v };
+    for (int i = 0; i < 3; i++) in[i] = vkt_to_layout(g, in[i], VKT_ROWS);
     const vkt_shape s = vkt_tensor_shape(g, q), u = vkt_tensor_shape(g, v);
     const uint32_t width = s.dim[s.rank - 1];
     const float scale = scale_of(p, width);
-    if (is_plain_attention(p, width) && u.dim[u.rank - 1] == width) {
-        const vkt_attention_attr a = { .heads = 1, .causal = p->causal, .scale = scale };
-        return vkt_apply(g, &vkt_op_attention, (vkt_tensor[]){ q, k, v }, 3, &a, NULL);
-    }
-    vkt_tensor scores = vkt_matmul(g, q, k, false, true);
-    if (p->mask.id) scores = masked_scores(g, scores, scale, p->mask);
-    vkt_tensor weights = vkt_softmax_of_scores(g, scores, p->mask.id ? 1 : scale, p->causal);
-    if (vkt_or_f32(p->dropout, 0) != 0) weights = vkt_dropout(g, weights, p->dropout);
-    return vkt_matmul(g, weights, v, false, false);
+    if (!is_plain_attention(p, width) || u.dim[u.rank - 1] != width) return composed(g, in, group, scale, p);
+    const vkt_attention_attr a = { .heads = 1, .group = group, .causal = p->causal, .scale = scale };
+    return vkt_apply(g, &vkt_op_attention, in, 3, &a, NULL);
 }
 
 /* Splits qkv (B,T,3 D) into three parts (B,H,T,D/H). One transposition serves all three parts, because they are
@@ -440,28 +506,49 @@ static vkt_result split_heads(vkt_graph *g, vkt_tensor qkv, uint32_t heads, vkt_
     return VKT_OK;
 }
 
+/* Splits qkv (B,T,(H + 2 K) D) into q (B,H,T,D), k and v (B,K,T,D). */
+static vkt_result split_groups(vkt_graph *g, vkt_tensor qkv, uint32_t heads, uint32_t kv_heads, vkt_tensor parts[3])
+{
+    const uint32_t all = heads + 2 * kv_heads;
+    const vkt_shape s = vkt_tensor_shape(g, qkv), by_head = vkt_shape4(s.dim[0], s.dim[1], all, s.dim[2] / all);
+    const vkt_tensor permuted = vkt_permute(g, vkt_reshape(g, qkv, by_head), heads_second);
+    return vkt_split_sizes(g, permuted, 1, (uint32_t[]){ heads, kv_heads, kv_heads }, 3, parts);
+}
+
+/* Returns whether qkv is (B,T,(heads + 2 heads / group) D). Else sets the graph's error. */
+static bool packed_fits(vkt_graph *g, vkt_shape s, uint32_t heads, uint32_t group)
+{
+    const uint64_t all = heads + 2ull * (heads / group);
+    char text[80], want[64] = "(B,T,3 D) and heads that divide D";
+    if (s.rank == 3 && heads != 0 && s.dim[2] % all == 0) return true;
+    if (group != 1) snprintf(want, sizeof want, "(B,T,(%u + 2 x %u) D) and heads", heads, heads / group);
+    vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "attention: want q, k and v as %s, got %s and %u", want,
+                                vkt_shape_text(s, text), heads));
+    return false;
+}
+
 vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t heads, const vkt_attention_params *p)
 {
     if (!g) return (vkt_tensor){ 0 };
-    static const uint32_t heads_second[] = { 0, 2, 1, 3 };
     if (!p) p = &defaults;
     if (!vkt_is_usable(g, "attention", qkv)) return (vkt_tensor){ 0 };
     vkt_shape s = vkt_tensor_shape(g, qkv);
-    char text[80];
-    if (s.rank != 3 || heads == 0 || s.dim[2] % (3 * (uint64_t)heads) != 0) {
-        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE,
-                                    "attention: want q, k and v as (B,T,3 D) and heads that divide D, got %s and %u",
-                                    vkt_shape_text(s, text), heads));
-        return (vkt_tensor){ 0 };
-    }
-    s.dim[2] /= 3;
-    const uint32_t width = s.dim[2] / heads;
+    const uint32_t group = group_of(g, p, heads);
+    if (group == 0 || !packed_fits(g, s, heads, group)) return (vkt_tensor){ 0 };
+    const uint32_t kv_heads = heads / group, width = s.dim[2] / (heads + 2 * kv_heads);
+    s.dim[2] = heads * width;
     if (is_plain_attention(p, width)) {
-        const vkt_attention_attr a = { .heads = heads, .causal = p->causal, .scale = scale_of(p, width) };
+        const vkt_attention_attr a = {
+            .heads = heads, .group = group, .causal = p->causal, .scale = scale_of(p, width)
+        };
         return vkt_apply(g, &vkt_op_attention, (vkt_tensor[]){ vkt_to_layout(g, qkv, VKT_ROWS) }, 1, &a, NULL);
     }
     vkt_tensor parts[3];
-    if (split_heads(g, qkv, heads, parts) != VKT_OK) return (vkt_tensor){ 0 };
-    const vkt_tensor y = vkt_attention(g, parts[0], parts[1], parts[2], p);
+    const vkt_result split =
+        group == 1 ? split_heads(g, qkv, heads, parts) : split_groups(g, qkv, heads, kv_heads, parts);
+    if (split != VKT_OK) return (vkt_tensor){ 0 };
+    vkt_attention_params own = *p;
+    own.kv_heads = kv_heads;
+    const vkt_tensor y = vkt_attention(g, parts[0], parts[1], parts[2], &own);
     return vkt_reshape(g, vkt_permute(g, y, heads_second), s);
 }

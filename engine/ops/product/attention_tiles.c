@@ -19,7 +19,7 @@ static const struct pass {
 typedef struct tiling {
     uint16_t kernel;
     bool can;            /* false: no tile of the variant runs on this device */
-    uint64_t units;      /* tiles of all heads */
+    uint64_t units;      /* tiles of all heads (of k and v, if rows are keys) */
     uint64_t iterations; /* of all loops, for one tile */
     vkt_attention_push pc;
     uint32_t spec[ATTENTION_MAX_SPECS], n_spec;
@@ -33,6 +33,20 @@ static vkt_attention_push push_of(const struct pass *p, const vkt_attention_push
         own.others = pc->rows;
     }
     return own;
+}
+
+/* Returns the number of heads that have the pass's rows. `heads`: the number of heads of q. */
+static uint64_t heads_of_rows(const struct pass *p, const vkt_attention_push *pc, uint64_t heads)
+{
+    return p->by_keys ? heads / pc->group : heads;
+}
+
+/* Returns the iterations of the loop over columns for one tile. `each`: the iterations of the loops inside, for one
+ * tile of columns. A tile of keys repeats the loop for each head of its group. */
+static uint64_t column_loop(const struct pass *p, const vkt_attention_push *pc, uint32_t columns, uint64_t each)
+{
+    const uint64_t n = vkt_div_up(pc->others, columns) * (1 + each);
+    return p->by_keys ? pc->group * (1 + n) : n;
 }
 
 /* ---- by shuffles ---- */
@@ -56,9 +70,8 @@ static tiling tile_shuffled(const vkt_limits *lim, const struct pass *p, const v
     for (t.pc.spread = lanes == ATTENTION_ROTATED ? 4 : 1; t.pc.spread < pc->d4 && t.pc.spread < lanes;)
         t.pc.spread *= 2;
     const uint32_t parts = vkt_div_up(pc->d4, t.pc.spread), rows = tile_rows(lim, t.pc.rows, parts, p->sums);
-    t.units = vkt_div_up(t.pc.rows, rows) * heads;
-    t.iterations =
-        (uint64_t)vkt_div_up(t.pc.others, 4 * lanes) * (1 + p->products * pc->d4 + p->sums * t.pc.spread) + pc->d4;
+    t.units = vkt_div_up(t.pc.rows, rows) * heads_of_rows(p, pc, heads);
+    t.iterations = column_loop(p, &t.pc, 4 * lanes, p->products * pc->d4 + p->sums * t.pc.spread) + pc->d4;
     t.spec[0] = lanes;
     t.spec[ATTENTION_SPEC_ROWS] = rows;
     t.spec[ATTENTION_SPEC_PARTS] = parts;
@@ -139,6 +152,7 @@ static tiling tile_shared(const vkt_limits *lim, const struct pass *p, const vkt
                           bool coop)
 {
     tiling t = { .kernel = coop ? p->coop : p->shared, .pc = push_of(p, pc), .n_spec = ATTENTION_SHARED_SPECS };
+    heads = heads_of_rows(p, pc, heads);
     const shape *s = choose_shape(lim, p, &t.pc, heads, coop);
     if (!s) return t;
     const uint32_t own = own_rows(lim, p, s, coop), rows = own * s->lanes_m;
@@ -146,7 +160,7 @@ static tiling tile_shared(const vkt_limits *lim, const struct pass *p, const vkt
     const uint64_t slices = p->products * vkt_div_up(pc->d4, s->chunks) + p->sums * columns / (4 * s->chunks);
     t.can = true;
     t.units = vkt_div_up(t.pc.rows, rows) * heads;
-    t.iterations = vkt_div_up(t.pc.others, columns) * (1 + slices * (1 + s->chunks)) + 1;
+    t.iterations = column_loop(p, &t.pc, columns, slices * (1 + s->chunks)) + 1;
     t.spec[0] = lanes_of(s, pc->d4);
     t.spec[ATTENTION_SHARED_SPEC_ROWS] = rows;
     t.spec[ATTENTION_SHARED_SPEC_CHUNKS] = s->chunks;
