@@ -450,6 +450,19 @@ static vkt_tensor frequency(vkt_graph *g, const vkt_tensor *in, const json_t *a)
     return vkt_frequency(g, in[0], (uint32_t)golden_number(a, "frequencies", 0));
 }
 
+static vkt_tensor latent_grid(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    vkt_latent_grid_params p = { .scale = (uint32_t)golden_number(a, "factor", 0),
+                                 .corners = golden_flag(a, "corners") };
+    golden_pair(a, "tile", p.tile);
+    return vkt_latent_grid(g, in[0], in[1], &p);
+}
+
+static vkt_tensor quantize(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_quantize(g, in[0], (uint32_t)golden_number(a, "bits", 0), golden_flag(a, "noise"));
+}
+
 static const golden_op ops[] = {
     { "conv2d", conv2d, 3, .images = true },
     { "max_pool2d", max_pool2d, 1, .images = true },
@@ -531,6 +544,8 @@ static const golden_op ops[] = {
     { "attention_packed_masked", attention_packed_masked, 2, .several = true },
     { "hash_grid", hash_grid, 2, .images = true },
     { "frequency", frequency, 1, .images = true },
+    { "latent_grid", latent_grid, 2, .integers = 2 },
+    { "quantize", quantize, 1 },
 };
 
 const golden_op *golden_op_of(const json_t *attr)
