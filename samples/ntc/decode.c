@@ -25,7 +25,7 @@ static void read_inputs(const ntc_set *s, uint32_t x, uint32_t y, float *in)
     for (uint32_t i = 0; i < s->n_grids; i++) {
         const ntc_grid *g = &s->grids[i];
         const between v = find(y, g->scale, g->height), u = find(x, g->scale, g->width);
-        const float steps = (float)((1u << g->bits) - 1);
+        const float steps = (float)ntc_steps(g);
         for (uint32_t f = 0; f < g->features; f++) {
             const uint16_t *top = g->levels + ((size_t)f * g->height + v.first) * g->width,
                            *bottom = g->levels + ((size_t)f * g->height + v.second) * g->width;

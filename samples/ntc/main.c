@@ -3,6 +3,7 @@
  * it. (Vaidyanathan et al., "Random-Access Neural Compression of Material Textures", SIGGRAPH 2023.)
  *
  *   set        the compressed set and its file
+ *   bc4        BC4 blocks, encoded and decoded
  *   decode     decodes a set on the CPU, without the library
  *   material   reads and writes the images
  *   plan       chooses the grids for a number of bits
@@ -34,7 +35,8 @@ enum {
     OPT_FRAMES,
     OPT_SCREENSHOT,
     OPT_BUDGET,
-    OPT_DDS
+    OPT_DDS,
+    OPT_BC4
 };
 
 static const struct argp_option options[] = {
@@ -49,6 +51,8 @@ static const struct argp_option options[] = {
     { "tile", OPT_TILE, "N", 0, "texels of a tile along each side (128)", 1 },
     { "lr", OPT_LR, "X", 0, "learning rate of the latents at the first step (0.05)", 1 },
     { "rounded", OPT_ROUNDED, "X", 0, "share of the steps with rounded latents, at the end (0.15)", 1 },
+    { "bc4", OPT_BC4, NULL, 0,
+      "pack: latents that BC4 blocks hold exactly; in the last steps only the network is trained, on these latents", 1 },
     { "dds", OPT_DDS, NULL, 0, "unpack: write the latents as BC4 blocks, too, and decode those: gridN.dds", 1 },
     { "checkpoint", OPT_CHECKPOINT, "FILE", 0, "save the state of the training", 2 },
     { "checkpoint-every", OPT_EVERY, "N", 0, "steps between two checkpoints (500)", 2 },
@@ -76,6 +80,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_EVERY: o->checkpoint_every = option_integer(state, "checkpoint-every", text, 1, UINT64_MAX); break;
     case OPT_RESUME: o->resume = text; break;
     case OPT_DDS: o->dds = true; break;
+    case OPT_BC4: o->bc4 = true; break;
     case OPT_HEADLESS: o->headless = (uint32_t)option_integer(state, "headless", text, 1, 1000000000); break;
     case OPT_FRAMES: o->frames = (uint32_t)option_integer(state, "frames", text, 1, 1000000000); break;
     case OPT_SCREENSHOT: o->screenshot = text; break;
@@ -106,6 +111,8 @@ static int command_of(const train_options *t, const ntc_options *o)
         if (t->n_files - 1 < commands[i].least || t->n_files - 1 > commands[i].most)
             complain_of_usage("%s: want %u to %u files, got %u", commands[i].name, commands[i].least, commands[i].most,
                               t->n_files - 1);
+        else if (o->bc4 && commands[i].run != ntc_pack)
+            complain_of_usage("%s: --bc4 is an option of pack", commands[i].name);
         else if (!o->output && commands[i].run != ntc_view)
             complain_of_usage("%s: want an output: -o PATH", commands[i].name);
         else

@@ -30,22 +30,23 @@ double plan_bppc(const ntc_set *s)
     return 8.0 * (double)ntc_bytes(&sized) / ((double)s->width * s->height * s->channels);
 }
 
-static void set_features(ntc_set *s, const profile *p, uint32_t fine)
+static void set_features(ntc_set *s, const profile *p, uint32_t fine, bool bc4)
 {
     s->grids[0] = p->fine;
     s->grids[1] = p->coarse;
     s->grids[0].features = fine;
     s->grids[1].features = (uint32_t)(p->coarse_share * fine + 0.5);
     s->n_grids = s->grids[1].features ? 2 : 1;
+    for (uint32_t i = 0; bc4 && i < s->n_grids; i++) s->grids[i].bits = 0;
 }
 
-vkt_result plan_grids(ntc_set *s, double bppc)
+vkt_result plan_grids(ntc_set *s, double bppc, bool bc4)
 {
     const profile *p = profiles;
     uint32_t fine = 0;
     while (bppc > p->most) p++;
     for (uint32_t f = 1; f <= NTC_MAX_INPUTS; f++) {
-        set_features(s, p, f);
+        set_features(s, p, f, bc4);
         if (ntc_inputs(s) > NTC_MAX_INPUTS || plan_bppc(s) > bppc) break;
         fine = f;
     }
@@ -54,7 +55,7 @@ vkt_result plan_grids(ntc_set *s, double bppc)
                  s->width, s->height, plan_bppc(s));
         return VKT_E_ARG;
     }
-    set_features(s, p, fine);
+    set_features(s, p, fine, bc4);
     while (s->n_grids == 2) { /* gives the bits that are left to the coarse grid */
         s->grids[1].features++;
         if (ntc_inputs(s) <= NTC_MAX_INPUTS && plan_bppc(s) <= bppc) continue;
@@ -64,15 +65,16 @@ vkt_result plan_grids(ntc_set *s, double bppc)
     return VKT_OK;
 }
 
-vkt_result plan_parse(ntc_set *s, const char *text)
+vkt_result plan_parse(ntc_set *s, const char *text, bool bc4)
 {
     s->n_grids = 0;
     for (;;) {
         int n = 0;
         ntc_grid g = { 0 };
         if (s->n_grids == NTC_MAX_GRIDS || sscanf(text, "%3u:%3u:%2u%n", &g.scale, &g.features, &g.bits, &n) != 3 ||
-            n == 0)
+            n == 0 || g.bits == 0)
             break;
+        if (bc4) g.bits = 0;
         text += n;
         g.corners = strncmp(text, ":corners", 8) == 0;
         if (g.corners) text += 8;

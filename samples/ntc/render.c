@@ -22,7 +22,7 @@ vkt_result parameters_upload(const device *d, const ntc_set *s, buffer *to, para
     for (uint32_t i = 0; i < s->n_grids; i++) {
         const ntc_grid *g = &s->grids[i];
         p->grids[i] = (uint32_t)at;
-        for (size_t k = 0; k < ntc_latents(g); k++) floats[at++] = (float)g->levels[k] / (float)((1u << g->bits) - 1);
+        for (size_t k = 0; k < ntc_latents(g); k++) floats[at++] = (float)g->levels[k] / (float)ntc_steps(g);
     }
     for (uint32_t i = 0; i < NTC_LAYERS; i++) {
         const ntc_layer l = ntc_layer_of(s, i);

@@ -4,7 +4,7 @@
  *   for each texture: channels, name (28 bytes, ends with 0)
  *   for each grid: scale, features, bits, corners
  *   weights as 16-bit floats, then the latents of each grid, `bits` bits each, the lowest bit first; each of these
- * parts is filled up to a whole byte */
+ * parts is filled up to a whole byte. A grid of 0 bits has BC4 blocks instead, feature after feature */
 #include "ntc/set.h"
 
 #include <errno.h>
@@ -15,6 +15,7 @@
 
 #include "common/message.h"
 #include "graphics/vk.h"
+#include "ntc/bc4.h"
 
 enum { HEAD = 12, FIXED = HEAD + 5 * 4, TEXTURE = 4 + NTC_NAME, GRID = 4 * 4 };
 
@@ -58,13 +59,22 @@ size_t ntc_latents(const ntc_grid *g)
     return (size_t)g->features * g->height * g->width;
 }
 
+uint32_t ntc_steps(const ntc_grid *g)
+{
+    return g->bits ? (1u << g->bits) - 1 : BC4_STEPS;
+}
+
+/* Returns the size of the latents in a file, in bytes. */
+static uint64_t latent_bytes(const ntc_grid *g)
+{
+    if (!g->bits) return (uint64_t)g->features * bc4_bytes(g->height, g->width);
+    return ((uint64_t)g->features * g->height * g->width * g->bits + 7) / 8;
+}
+
 uint64_t ntc_bytes(const ntc_set *s)
 {
     uint64_t n = FIXED + (uint64_t)s->n_textures * TEXTURE + (uint64_t)s->n_grids * GRID + 2 * ntc_weights(s);
-    for (uint32_t i = 0; i < s->n_grids; i++) {
-        const ntc_grid *g = &s->grids[i];
-        n += ((uint64_t)g->features * g->height * g->width * g->bits + 7) / 8;
-    }
+    for (uint32_t i = 0; i < s->n_grids; i++) n += latent_bytes(&s->grids[i]);
     return n;
 }
 
@@ -85,8 +95,7 @@ static const char *fault_of(const ntc_set *s)
     if (s->n_grids < 1 || s->n_grids > NTC_MAX_GRIDS) return "1 to 3 grids are wanted";
     for (uint32_t i = 0; i < s->n_grids; i++) {
         const ntc_grid *g = &s->grids[i];
-        if (g->scale < 1 || g->scale > 64 || g->features < 1 || g->features > NTC_MAX_INPUTS || g->bits < 1 ||
-            g->bits > 8)
+        if (g->scale < 1 || g->scale > 64 || g->features < 1 || g->features > NTC_MAX_INPUTS || g->bits > 8)
             return "grids of 1 to 64 texels a cell, 1 to 128 features and 1 to 8 bits are wanted";
     }
     if (s->hidden < 4 || s->hidden > NTC_MAX_INPUTS || ntc_inputs(s) > NTC_MAX_INPUTS)
@@ -185,10 +194,23 @@ static uint32_t get(cursor *c, int bytes)
     return x;
 }
 
+/* Puts or gets the BC4 blocks of a grid. */
+static void code_blocks(cursor *c, const ntc_grid *g, bool get_them)
+{
+    for (uint32_t f = 0; f < g->features; f++, c->p += bc4_bytes(g->height, g->width)) {
+        uint16_t *plane = g->levels + (size_t)f * g->height * g->width;
+        if (get_them)
+            bc4_decode(c->p, g->height, g->width, plane);
+        else
+            bc4_encode(plane, g->height, g->width, 0, c->p);
+    }
+}
+
 static void put_latents(cursor *c, const ntc_grid *g)
 {
     uint32_t room = 0, used = 0;
-    for (size_t i = 0; i < ntc_latents(g); i++) {
+    if (!g->bits) code_blocks(c, g, false);
+    for (size_t i = 0; g->bits && i < ntc_latents(g); i++) {
         room |= (uint32_t)g->levels[i] << used;
         for (used += g->bits; used >= 8; used -= 8, room >>= 8) put(c, room & 255, 1);
     }
@@ -198,7 +220,8 @@ static void put_latents(cursor *c, const ntc_grid *g)
 static void get_latents(cursor *c, ntc_grid *g)
 {
     uint32_t room = 0, used = 0;
-    for (size_t i = 0; i < ntc_latents(g); i++) {
+    if (!g->bits) code_blocks(c, g, true);
+    for (size_t i = 0; g->bits && i < ntc_latents(g); i++) {
         if (used < g->bits) {
             room |= get(c, 1) << used;
             used += 8;

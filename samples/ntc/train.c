@@ -88,6 +88,12 @@ static vkt_tensor read_tile(const ntc_trainer *t, const ntc_graph *g, vkt_tensor
     return vkt_latent_grid(g->g, from, g->origin, &p);
 }
 
+static vkt_tensor quantized(const ntc_graph *g, vkt_tensor latents, const ntc_grid *grid, bool noise)
+{
+    if (grid->bits) return vkt_quantize(g->g, latents, grid->bits, noise);
+    return noise ? vkt_quantize(g->g, latents, NTC_BC4_NOISE, true) : latents;
+}
+
 /* Builds the network for the texels of a tile: -> (texels, channels). */
 static vkt_tensor network(const ntc_trainer *t, const ntc_graph *g, bool noise)
 {
@@ -101,7 +107,7 @@ static vkt_tensor network(const ntc_trainer *t, const ntc_graph *g, bool noise)
         ntc_grid_name(i, name);
         const vkt_tensor latents =
             vkt_nn_param(g->b, name, vkt_shape3(grid->features, grid->height, grid->width), middle, 1, 1);
-        inputs[i] = read_tile(t, g, vkt_quantize(g->g, latents, grid->bits, noise), grid->scale, grid->corners);
+        inputs[i] = read_tile(t, g, quantized(g, latents, grid, noise), grid->scale, grid->corners);
     }
     inputs[t->set->n_grids] = read_tile(t, g, g->position, 1, false);
     for (uint32_t i = 0; i < NTC_LAYERS; i++) {
@@ -131,6 +137,11 @@ static vkt_result make_graph(const ntc_trainer *t, bool noise, ntc_graph *g)
         char pattern[16];
         snprintf(pattern, sizeof pattern, "%u.*", i);
         TRY(vkt_set_group(g->g, pattern, 0));
+    }
+    for (uint32_t i = 0; i < s->n_grids; i++) {
+        char name[16];
+        ntc_grid_name(i, name);
+        if (!noise && !s->grids[i].bits) TRY(vkt_freeze(g->g, name));
     }
     TRY(vkt_backward(g->g, loss));
     TRY(vkt_update(g->g, &adam));
@@ -220,6 +231,7 @@ static vkt_result write_tile(ntc_trainer *t)
 vkt_result ntc_trainer_step(ntc_trainer *t)
 {
     if (t->step >= t->p.steps) return VKT_OK;
+    if (phase_of(t, t->step) == 1 && (t->step == 0 || phase_of(t, t->step - 1) == 0)) TRY(ntc_trainer_encode(t));
     TRY(write_tile(t));
     TRY(vkt_program_run(t->programs[phase_of(t, t->step)], &(vkt_run){ .lr = rate_of(t, t->step) }, &t->run));
     t->has_run = true;
@@ -333,7 +345,7 @@ static vkt_result read_parameter(ntc_trainer *t, const char *name, float *out)
 
 static vkt_result round_latents(ntc_trainer *t, uint32_t i, ntc_grid *to)
 {
-    const float steps = (float)((1u << to->bits) - 1);
+    const float steps = (float)ntc_steps(to);
     float *values = malloc(ntc_latents(to) * sizeof *values);
     char name[16];
     ntc_grid_name(i, name);
@@ -360,6 +372,7 @@ static vkt_result write_weights(ntc_trainer *t, const ntc_set *from)
 vkt_result ntc_trainer_result(ntc_trainer *t, ntc_set *to)
 {
     char name[16];
+    TRY(ntc_trainer_encode(t));
     for (uint32_t i = 0; i < to->n_grids; i++) TRY(round_latents(t, i, &to->grids[i]));
     for (uint32_t i = 0; i < NTC_LAYERS; i++) {
         const ntc_layer l = ntc_layer_of(to, i);

@@ -1,6 +1,7 @@
 /* ntc/train.h - trains the latents and the network of a set with the library. A step reads one tile of the textures. In
  * the first part of a training, noise stands for the rounding of the latents. In the last part they are rounded, and
- * gradients pass straight through. */
+ * gradients pass straight through. Grids of BC4 blocks (no bits) are not rounded: when the last part begins, their
+ * latents become those of blocks, and then they do not change. */
 #ifndef NTC_TRAIN_H
 #define NTC_TRAIN_H
 
@@ -9,7 +10,7 @@
 #include "vktrain/optim.h"
 #include "vktrain/vulkan.h"
 
-enum { NTC_PHASES = 2 }; /* noise, then rounding */
+enum { NTC_PHASES = 2, NTC_BC4_NOISE = 4 }; /* noise, then rounding; bits for whose levels BC4 grids have noise */
 
 typedef struct ntc_params {
     uint64_t seed;
@@ -64,6 +65,9 @@ vkt_result ntc_trainer_load(ntc_trainer *t, const char *path);
 /* Writes the rounded latents and weights to `to`, a set of the same sizes, and the rounded weights to the store. Waits
  * for all steps. */
 vkt_result ntc_trainer_result(ntc_trainer *t, ntc_set *to);
+
+/* Changes the latents in the store that are to be in BC4 blocks to those of blocks. A second call changes nothing. */
+vkt_result ntc_trainer_encode(ntc_trainer *t);
 
 /* The names of the parameters in the store: latents of a grid, weight and bias of a layer. */
 void ntc_grid_name(uint32_t i, char name[16]);
