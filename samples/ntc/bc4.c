@@ -75,7 +75,8 @@ static void improve(const uint16_t cells[16], uint32_t levels, candidate *best)
         for (bool better = true; better && best->error;) {
             better = false;
             for (int i = 0; i < 9; i++) {
-                candidate c = { .first = best->first + (i / 3 - 1) * step, .second = best->second + (i % 3 - 1) * step };
+                candidate c = { .first = best->first + (i / 3 - 1) * step,
+                                .second = best->second + (i % 3 - 1) * step };
                 if (!fits(c.first, c.second, six)) continue;
                 assign(cells, levels, &c);
                 if (c.error >= best->error) continue;
@@ -91,7 +92,8 @@ static int bound_of(uint32_t units)
 }
 
 /* Finds a block with a small error: of those with six and those with four values between the bounds. The search starts
- * with the smallest and the largest number as the bounds, in the second case without numbers that are 0 or 1. */
+ * with the smallest and the largest number as the bounds, in the second case without numbers that are 0 or 1. Where
+ * neither is allowed, because the numbers are nearly equal, all become the middle one. */
 static candidate search(const uint16_t cells[16], uint32_t levels)
 {
     uint32_t least = BC4_STEPS, most = 0, inner_least = BC4_STEPS, inner_most = 0;
@@ -103,14 +105,19 @@ static candidate search(const uint16_t cells[16], uint32_t levels)
         if (inner && x < inner_least) inner_least = x;
         if (inner && x > inner_most) inner_most = x;
     }
-    candidate best = { .first = bound_of(most), .second = bound_of(least) };
-    assign(cells, levels, &best);
-    if (best.first > best.second) improve(cells, levels, &best);
-    if (inner_least > inner_most || best.error == 0) return best;
-    candidate six = { .first = bound_of(inner_least), .second = bound_of(inner_most) };
-    assign(cells, levels, &six);
-    improve(cells, levels, &six);
-    return six.error < best.error ? six : best;
+    const int middle = bound_of((least + most) / 2);
+    const candidate starts[] = { { .first = bound_of(most), .second = bound_of(least) },
+                                 { .first = bound_of(inner_least), .second = bound_of(inner_most) },
+                                 { .first = middle, .second = middle } };
+    candidate best = { .error = UINT64_MAX };
+    for (int i = 0; i < 3 && best.error; i++) {
+        candidate c = starts[i];
+        if (i == 1 && inner_least > inner_most) continue;
+        assign(cells, levels, &c);
+        if (i < 2) improve(cells, levels, &c);
+        if (c.error < best.error) best = c;
+    }
+    return best;
 }
 
 void bc4_encode(const uint16_t *plane, uint32_t height, uint32_t width, uint32_t levels, uint8_t *blocks)

@@ -9,7 +9,7 @@
 
 static void print_grid(const ntc_grid *g)
 {
-    char bits[16] = "in BC4 blocks";
+    char bits[24] = "in BC4 blocks";
     if (g->bits) snprintf(bits, sizeof bits, "of %u bits", g->bits);
     printf("grid    %u texels a cell, %u features %s%s\n", g->scale, g->features, bits,
            g->corners ? ", four cells" : "");
@@ -20,8 +20,7 @@ static void print_plan(const ntc_job *j)
     const ntc_set *s = &j->set;
     if (j->s->o.quiet) return;
     printf("images  %u x %u, %u textures, %u channels\n", s->width, s->height, s->n_textures, s->channels);
-    for (uint32_t i = 0; i < s->n_grids; i++)
-        print_grid(&s->grids[i]);
+    for (uint32_t i = 0; i < s->n_grids; i++) print_grid(&s->grids[i]);
     printf("network %u inputs, %u, %u, %u outputs\n", ntc_inputs(s), s->hidden, s->hidden, s->channels);
     printf("file    %llu bytes, %.3f bits a pixel and channel\n\n", (unsigned long long)ntc_bytes(s), plan_bppc(s));
 }

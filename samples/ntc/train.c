@@ -72,14 +72,14 @@ static vkt_result make_data(ntc_trainer *t, const uint8_t *texels)
 
 /* ---- the network ---- */
 
-void ntc_grid_name(uint32_t i, char name[16])
+void ntc_grid_name(uint32_t i, char name[24])
 {
-    snprintf(name, 16, "latents.%u", i);
+    snprintf(name, 24, "latents.%u", i);
 }
 
-void ntc_weight_name(uint32_t i, bool bias, char name[16])
+void ntc_weight_name(uint32_t i, bool bias, char name[24])
 {
-    snprintf(name, 16, "%u.%s", i, bias ? "bias" : "weight");
+    snprintf(name, 24, "%u.%s", i, bias ? "bias" : "weight");
 }
 
 static vkt_tensor read_tile(const ntc_trainer *t, const ntc_graph *g, vkt_tensor from, uint32_t scale, bool corners)
@@ -101,7 +101,7 @@ static vkt_tensor network(const ntc_trainer *t, const ntc_graph *g, bool noise)
                    kaiming = { .kind = VKT_INIT_KAIMING_UNIFORM }, zero = { .kind = VKT_INIT_CONSTANT };
     vkt_tensor inputs[NTC_MAX_GRIDS + 1];
     vkt_mlp_layer layers[NTC_LAYERS];
-    char name[16];
+    char name[24];
     for (uint32_t i = 0; i < t->set->n_grids; i++) {
         const ntc_grid *grid = &t->set->grids[i];
         ntc_grid_name(i, name);
@@ -139,7 +139,7 @@ static vkt_result make_graph(const ntc_trainer *t, bool noise, ntc_graph *g)
         TRY(vkt_set_group(g->g, pattern, 0));
     }
     for (uint32_t i = 0; i < s->n_grids; i++) {
-        char name[16];
+        char name[24];
         ntc_grid_name(i, name);
         if (!noise && !s->grids[i].bits) TRY(vkt_freeze(g->g, name));
     }
@@ -347,7 +347,7 @@ static vkt_result round_latents(ntc_trainer *t, uint32_t i, ntc_grid *to)
 {
     const float steps = (float)ntc_steps(to);
     float *values = malloc(ntc_latents(to) * sizeof *values);
-    char name[16];
+    char name[24];
     ntc_grid_name(i, name);
     const vkt_result r = values ? read_parameter(t, name, values) : VKT_E_NOMEM;
     for (size_t k = 0; r == VKT_OK && k < ntc_latents(to); k++)
@@ -358,7 +358,7 @@ static vkt_result round_latents(ntc_trainer *t, uint32_t i, ntc_grid *to)
 
 static vkt_result write_weights(ntc_trainer *t, const ntc_set *from)
 {
-    char name[16];
+    char name[24];
     uint32_t at;
     for (uint32_t i = 0; i < 2 * NTC_LAYERS; i++) {
         const ntc_layer l = ntc_layer_of(from, i / 2);
@@ -371,7 +371,7 @@ static vkt_result write_weights(ntc_trainer *t, const ntc_set *from)
 
 vkt_result ntc_trainer_result(ntc_trainer *t, ntc_set *to)
 {
-    char name[16];
+    char name[24];
     TRY(ntc_trainer_encode(t));
     for (uint32_t i = 0; i < to->n_grids; i++) TRY(round_latents(t, i, &to->grids[i]));
     for (uint32_t i = 0; i < NTC_LAYERS; i++) {

@@ -70,7 +70,7 @@ vkt_result ntc_trainer_result(ntc_trainer *t, ntc_set *to);
 vkt_result ntc_trainer_encode(ntc_trainer *t);
 
 /* The names of the parameters in the store: latents of a grid, weight and bias of a layer. */
-void ntc_grid_name(uint32_t i, char name[16]);
-void ntc_weight_name(uint32_t i, bool bias, char name[16]);
+void ntc_grid_name(uint32_t i, char name[24]);
+void ntc_weight_name(uint32_t i, bool bias, char name[24]);
 
 #endif

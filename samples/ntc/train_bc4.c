@@ -25,7 +25,7 @@ static vkt_result encode_grid(ntc_trainer *t, uint32_t i)
     float *latents = malloc(ntc_latents(g) * sizeof *latents);
     uint16_t *units = malloc((size_t)g->height * g->width * sizeof *units);
     uint8_t *blocks = malloc(bc4_bytes(g->height, g->width));
-    char name[16];
+    char name[24];
     uint32_t at;
     ntc_grid_name(i, name);
     vkt_result r = latents && units && blocks ? VKT_OK : VKT_E_NOMEM;
