@@ -1,5 +1,5 @@
 /* ntc/bc4.h - BC4 blocks: 4 x 4 numbers from 0 to 1 in 8 bytes (Microsoft, "Texture block compression in Direct3D 11").
- * A block has two bounds of 8 bits, and a code of 3 bits for each number: one of eight values, which the bounds give. */
+ * A block has two bounds of 8 bits. A code of 3 bits for each number selects one of eight values, given by the bounds.
 #ifndef NTC_BC4_H
 #define NTC_BC4_H
 

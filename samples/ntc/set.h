@@ -14,8 +14,8 @@ enum {
     NTC_NAME = 28
 };
 
-/* A grid of latents. One cell covers scale x scale texels. A latent is a number in [0,1] with 2^bits levels. With 0 bits
- * the latents are those of BC4 blocks: bc4.h. */
+/* A grid of latents. One cell covers scale x scale texels. A latent is a number in [0,1] with 2^bits levels. With 0
+ * bits the latents are those of BC4 blocks: bc4.h. */
 typedef struct ntc_grid {
     uint32_t scale, features, bits;
     bool corners;           /* the network gets the four cells around a texel, else their weighted mean */
@@ -50,7 +50,7 @@ ntc_layer ntc_layer_of(const ntc_set *s, uint32_t i);
 size_t ntc_weights(const ntc_set *s); /* returns the number of weights and biases */
 size_t ntc_latents(const ntc_grid *g);
 uint32_t ntc_steps(const ntc_grid *g); /* returns the level of a latent that is 1 */
-uint64_t ntc_bytes(const ntc_set *s); /* returns the size of the file */
+uint64_t ntc_bytes(const ntc_set *s);  /* returns the size of the file */
 
 /* Sets the sizes of all grids and allocates weights and latents, all zero. VKT_E_ARG, with a message, if a member is
  * out of range; VKT_E_NOMEM. Free the set in any case. */

@@ -62,8 +62,8 @@ vkt_result ntc_trainer_infer(ntc_trainer *t, uint8_t *out);
 /* Saves and loads the whole state. A training that goes on from it gives the same bits. */
 vkt_result ntc_trainer_save(ntc_trainer *t, const char *path);
 vkt_result ntc_trainer_load(ntc_trainer *t, const char *path);
-/* Writes the rounded latents and weights to `to`, a set of the same sizes, and the rounded weights to the store. Waits
- * for all steps. */
+/* Writes the rounded latents (or those of blocks) and weights to `to`, a set of the same sizes, and the rounded weights
+ * to the store. Waits for all steps. */
 vkt_result ntc_trainer_result(ntc_trainer *t, ntc_set *to);
 
 /* Changes the latents in the store that are to be in BC4 blocks to those of blocks. A second call changes nothing. */

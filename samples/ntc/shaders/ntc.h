@@ -7,8 +7,9 @@
 #define NTC_FACT_WIDTH 0
 #define NTC_FACT_HEIGHT 1
 #define NTC_FACT_GRIDS 2
-#define NTC_FACT_PLACE 3  /* ntc_place_scale */
-#define NTC_FACT_GRID 4   /* for each grid: scale, rows, columns, features, bits (0: the floats
+#define NTC_FACT_PLACE 3 /* ntc_place_scale */
+#define NTC_FACT_GRID                                                                           \
+    4                     /* for each grid: scale, rows, columns, features, bits (0: the floats \
                            * as they are), corners, first float, 0 */
 #define NTC_FACT_LAYER 28 /* for each layer: first float of the weight, of the bias */
 #define NTC_FACTS 34
