@@ -1,5 +1,5 @@
 /* ntc/bc4.h - BC4 blocks: 4 x 4 numbers from 0 to 1 in 8 bytes (Microsoft, "Texture block compression in Direct3D 11").
- * A block has two bounds of 8 bits. A code of 3 bits for each number selects one of eight values, given by the bounds.
+ * A block has two bounds of 8 bits. A code of 3 bits for each number selects one of the eight values that they give. */
 #ifndef NTC_BC4_H
 #define NTC_BC4_H
 

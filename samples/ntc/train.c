@@ -138,11 +138,7 @@ static vkt_result make_graph(const ntc_trainer *t, bool noise, ntc_graph *g)
         snprintf(pattern, sizeof pattern, "%u.*", i);
         TRY(vkt_set_group(g->g, pattern, 0));
     }
-    for (uint32_t i = 0; i < s->n_grids; i++) {
-        char name[24];
-        ntc_grid_name(i, name);
-        if (!noise && !s->grids[i].bits) TRY(vkt_freeze(g->g, name));
-    }
+    if (!noise) TRY(ntc_freeze_blocks(s, g->g));
     TRY(vkt_backward(g->g, loss));
     TRY(vkt_update(g->g, &adam));
     vkt_report(g->g, loss, (vkt_tensor){ 0 });

@@ -47,3 +47,13 @@ vkt_result ntc_trainer_encode(ntc_trainer *t)
         if (!t->set->grids[i].bits) TRY(encode_grid(t, i));
     return VKT_OK;
 }
+
+vkt_result ntc_freeze_blocks(const ntc_set *set, vkt_graph *g)
+{
+    char name[24];
+    for (uint32_t i = 0; i < set->n_grids; i++) {
+        ntc_grid_name(i, name);
+        if (!set->grids[i].bits) TRY(vkt_freeze(g, name));
+    }
+    return VKT_OK;
+}
