@@ -7,6 +7,7 @@
 
 #include "common/message.h"
 #include "graphics/vk.h"
+#include "ntc/train_bc4.h"
 #include "vktrain/train.h"
 
 static const float network_factor = 0.3f; /* learning rate of the network, compared with that of the latents */
@@ -120,6 +121,17 @@ static vkt_tensor network(const ntc_trainer *t, const ntc_graph *g, bool noise)
     return vkt_mlp(g->g, vkt_concat(g->g, inputs, t->set->n_grids + 1, 1), layers, NTC_LAYERS);
 }
 
+/* Freezes the latents that are those of BC4 blocks. */
+static vkt_result freeze_blocks(const ntc_trainer *t, const ntc_graph *g)
+{
+    char name[24];
+    for (uint32_t i = 0; i < t->set->n_grids; i++) {
+        ntc_grid_name(i, name);
+        if (!t->set->grids[i].bits) TRY(vkt_freeze(g->g, name));
+    }
+    return VKT_OK;
+}
+
 static vkt_result make_graph(const ntc_trainer *t, bool noise, ntc_graph *g)
 {
     const vkt_host host = vkt_ctx_host(t->ctx);
@@ -138,7 +150,7 @@ static vkt_result make_graph(const ntc_trainer *t, bool noise, ntc_graph *g)
         snprintf(pattern, sizeof pattern, "%u.*", i);
         TRY(vkt_set_group(g->g, pattern, 0));
     }
-    if (!noise) TRY(ntc_freeze_blocks(s, g->g));
+    if (!noise) TRY(freeze_blocks(t, g));
     TRY(vkt_backward(g->g, loss));
     TRY(vkt_update(g->g, &adam));
     vkt_report(g->g, loss, (vkt_tensor){ 0 });
@@ -224,10 +236,21 @@ static vkt_result write_tile(ntc_trainer *t)
     return vkt_array_write(t->origin, 0, origin, sizeof origin);
 }
 
+/* Changes the latents of grids of BC4 blocks to those of blocks. */
+static vkt_result encode_blocks(ntc_trainer *t)
+{
+    char name[24];
+    for (uint32_t i = 0; i < t->set->n_grids; i++) {
+        ntc_grid_name(i, name);
+        if (!t->set->grids[i].bits) TRY(ntc_encode_latents(t->store, name, &t->set->grids[i]));
+    }
+    return VKT_OK;
+}
+
 vkt_result ntc_trainer_step(ntc_trainer *t)
 {
     if (t->step >= t->p.steps) return VKT_OK;
-    if (phase_of(t, t->step) == 1 && (t->step == 0 || phase_of(t, t->step - 1) == 0)) TRY(ntc_trainer_encode(t));
+    if (phase_of(t, t->step) == 1 && (t->step == 0 || phase_of(t, t->step - 1) == 0)) TRY(encode_blocks(t));
     TRY(write_tile(t));
     TRY(vkt_program_run(t->programs[phase_of(t, t->step)], &(vkt_run){ .lr = rate_of(t, t->step) }, &t->run));
     t->has_run = true;
@@ -368,7 +391,7 @@ static vkt_result write_weights(ntc_trainer *t, const ntc_set *from)
 vkt_result ntc_trainer_result(ntc_trainer *t, ntc_set *to)
 {
     char name[24];
-    TRY(ntc_trainer_encode(t));
+    TRY(encode_blocks(t));
     for (uint32_t i = 0; i < to->n_grids; i++) TRY(round_latents(t, i, &to->grids[i]));
     for (uint32_t i = 0; i < NTC_LAYERS; i++) {
         const ntc_layer l = ntc_layer_of(to, i);

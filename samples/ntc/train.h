@@ -66,11 +66,6 @@ vkt_result ntc_trainer_load(ntc_trainer *t, const char *path);
  * to the store. Waits for all steps. */
 vkt_result ntc_trainer_result(ntc_trainer *t, ntc_set *to);
 
-/* Freezes the latents of a graph that are those of BC4 blocks. Call it before vkt_backward. */
-vkt_result ntc_freeze_blocks(const ntc_set *set, vkt_graph *g);
-/* Changes the latents in the store that are to be in BC4 blocks to those of blocks. A second call changes nothing. */
-vkt_result ntc_trainer_encode(ntc_trainer *t);
-
 /* The names of the parameters in the store: latents of a grid, weight and bias of a layer. */
 void ntc_grid_name(uint32_t i, char name[24]);
 void ntc_weight_name(uint32_t i, bool bias, char name[24]);
