@@ -2,8 +2,9 @@
 # functions need.
 set(VKT_EXPORTS "" CACHE STRING "a list of public functions ('*': any text): the shared library has only these. Empty: all functions")
 
-# With VKT_KERNELS or VKT_EXPORTS, every function is in a section of its own. So a linker can leave out functions: for the
-# shared library in vkt_limit_exports, for the static library in a program that is linked with --gc-sections.
+# With VKT_KERNELS or VKT_EXPORTS, every function is in a separate section, so that a linker can leave out unused
+# functions. For the shared library, vkt_limit_exports sets the linker's option. A program that links the static library
+# needs --gc-sections.
 set(VKT_SECTIONS)
 if(VKT_KERNELS OR VKT_EXPORTS)
   set(VKT_SECTIONS -ffunction-sections -fdata-sections)

@@ -2,9 +2,9 @@
 set(VKT_KERNELS "" CACHE STRING "a list of networks, ops and kernels: the library has only their kernels. Empty: all kernels")
 option(VKT_TEXELS "kernels have a second module, which loads from texel buffers: the only fast loads on CPU drivers" ON)
 
-# vkt_set(name members...): a set of kernels. `name` is an op of engine/ops/ops.def or a network. A member is another set, or a
-# pattern for ids of shaders/kernels.def, with '*' for any text. A pattern has no kernels for cooperative matrices, unless it is
-# the whole name of one.
+# vkt_set(name members...): defines a set of kernels. `name` is an op of engine/ops/ops.def, a network, or a name for
+# other sets to use. A member is another set, or a pattern for ids of shaders/kernels.def, with '*' for any text. A
+# pattern selects a kernel for cooperative matrices only if the pattern is the whole id of this kernel.
 set(VKT_SETS)
 macro(vkt_set name)
   list(APPEND VKT_SETS ${name})
@@ -20,8 +20,8 @@ vkt_set(update GRAD_NORM CLIP_NORM ACCUMULATE)
 vkt_set(texture TEXTURE_*)
 vkt_set(half LOSS_SCALE OVERFLOW GEMM_SUM*) # programs of float16 and bfloat16
 
-# Ops, each with its gradient. In a library without convolutions, the inputs of linear
-# layers have the layout VKT_ROWS.
+# Sets of ops. The set of an op also has the kernels of its gradient. In a library without convolutions, the inputs of
+# linear layers have the layout VKT_ROWS.
 vkt_set(matmul GEMM_PACK GEMM_TILE GEMM_SHARED REDUCE REDUCE4 relayout)
 vkt_set(linear matmul reduce)
 vkt_set(conv2d CONV2D_TILE CONV2D_TILE_ADD CONV2D_SPAN CONV2D_DIRECT CONV2D_MAX_POOL CONV2D_DIRECT_SHARED*
@@ -74,6 +74,8 @@ vkt_set(batch_norm_given BATCH_NORM*)
 vkt_set(running_stats RUNNING_STATS)
 vkt_set(row_norm ROW_NORM* CONV2D_DW_SUM CONV2D_DW_SUM4)
 vkt_set(embedding EMBEDDING*)
+vkt_set(embedding_quantized DEQUANTIZE_IDS)
+vkt_set(linear_quantized DEQUANTIZE matmul)
 vkt_set(hash_grid HASH_GRID* GEMM_SUM4)
 vkt_set(frequency FREQUENCY*)
 vkt_set(latent_grid LATENT_GRID* relayout)
@@ -89,10 +91,10 @@ vkt_set(adagrad ADAGRAD update)
 vkt_set(publish PUBLISH)
 vkt_set(shard SHARD_*)
 
-# What a trainer adds to its network: it gathers batches, counts hits and updates. `mlp` is an op, too: a network in one node.
+# The ops that a trainer adds to its network gather batches, count correct predictions and update the parameters.
 vkt_set(trainer gather_rows gather_labels gather_ids count_correct argmax softmax_xent mse adam sgd reshape sum scale)
 
-# Networks.
+# Networks. (`mlp` is also the op that computes a whole network in one node. This set serves both.)
 vkt_set(mlp mlp_mse linear relu sigmoid tanh write trainer)
 vkt_set(cnn conv2d winograd fft pool2d batch_norm dropout linear relu add write trainer)
 vkt_set(transformer embedding row_norm attention linear gelu add dropout softmax cross_entropy slice write trainer)
@@ -100,8 +102,8 @@ vkt_set(transformer embedding row_norm attention linear gelu add dropout softmax
 # Every library has these kernels: they count steps, copy the values of a run, report the loss and test wide vectors.
 set(VKT_KERNELS_ALWAYS STEP_ADVANCE RUN_WORDS REPORT SELF_TEST)
 
-# vkt_set_kernels(members ids coop out): the ids of the kernels that a list of sets and patterns names, in the order of `ids`.
-# `ids`: all kernels; `coop`: those for cooperative matrices.
+# vkt_set_kernels(members ids coop out): sets `out` to the ids of the kernels that the sets and patterns in `members`
+# name, in the order of `ids`. `ids` has all kernels, and `coop` has those for cooperative matrices.
 function(vkt_set_kernels members ids coop out)
   set(wanted)
   set(open ${members})

@@ -3,14 +3,14 @@
 # The options of the shader compiler that every module depends on.
 set(VKT_GLSL_OPTIONS -V --quiet --target-env vulkan1.3 -DVKT_GLSL=1)
 
-# vkt_kernel_list(root list out): the lines of shaders/<list>, one per entry.
+# vkt_kernel_list(root list out): sets `out` to the entries of shaders/<list>, one line each.
 function(vkt_kernel_list root list out)
   file(STRINGS ${root}/shaders/${list} entries REGEX "^VKT_KERNEL\\(")
   set(${out} ${entries} PARENT_SCOPE)
 endfunction()
 
-# vkt_kernel_parse(entry): sets `id`; `file`, relative to shaders/ and without .comp; `defines`, a list; `texels`; `coop` and `bfloat`,
-# which are true if the entry has VKT_KF_COOP and VKT_KF_BFLOAT.
+# vkt_kernel_parse(entry): sets `id`, `file` (relative to shaders/, without .comp), `defines` (a list) and `texels`.
+# Sets `coop` and `bfloat` to whether the entry has VKT_KF_COOP and VKT_KF_BFLOAT.
 macro(vkt_kernel_parse entry)
   if(NOT "${entry}" MATCHES "^VKT_KERNEL\\( *([A-Z0-9_]+) *, *([a-z0-9_/]+) *, *\"([^\"]*)\" *,([^,]*),([^,]*),([^,]*),(.*)\\)$")
     message(FATAL_ERROR "malformed entry: ${entry}")
@@ -32,8 +32,9 @@ macro(vkt_kernel_parse entry)
   separate_arguments(defines)
 endmacro()
 
-# vkt_kernel_sources(root file out): shaders/<file>.comp and all files that it includes, directly or through other files, relative
-# to `root` and sorted. An #include counts whatever #if is around it.
+# vkt_kernel_sources(root file out): sets `out` to shaders/<file>.comp and all files that it includes, directly or
+# through other files. The paths are relative to `root` and sorted. An #include counts even if an #if around it is
+# false.
 function(vkt_kernel_sources root file out)
   set(found shaders/${file}.comp)
   set(open ${found})
@@ -63,9 +64,9 @@ function(vkt_kernel_sources root file out)
   set(${out} ${found} PARENT_SCOPE)
 endfunction()
 
-# vkt_kernel_hash(root file defines out): a hash of everything in this tree that decides the SPIR-V of shaders/<file>.comp with
-# these defines: the text of all its sources, the defines in their order, the options of the compiler. With BFLOAT, bfloat.c is one
-# of the sources.
+# vkt_kernel_hash(root file defines out): sets `out` to a hash of everything in this tree that decides the SPIR-V of
+# shaders/<file>.comp with these defines. This is the text of all its sources, the defines in their order, and the
+# options of the compiler. With BFLOAT, bfloat.c is one of the sources.
 function(vkt_kernel_hash root file defines out)
   set(text "${VKT_GLSL_OPTIONS}\n${defines}\n")
   vkt_kernel_sources(${root} ${file} sources)

@@ -1,5 +1,5 @@
-# The libraries that vktrain can be built without: VKT_WITH_<LIBRARY>=OFF neither looks for the library nor links it. Functions
-# that need it return VKT_E_UNSUPPORTED, and the message names the option.
+# Options for libraries that vktrain can be built without. With VKT_WITH_<LIBRARY>=OFF the build neither looks for the
+# library nor links it. Functions that need the library return VKT_E_UNSUPPORTED, and the message names the option.
 #
 # The files of engine/ that include a header of the library are listed here. With OFF they are left out, and files of
 # engine/<floor>/without/ define their functions instead.
@@ -21,7 +21,7 @@ set(VKT_INSTEAD_CAIRO train/without/plot.c)
 set(VKT_INSTEAD_ZLIB data/without/gz_file.c io/without/checkpoint.c)
 set(VKT_INSTEAD_JANSSON io/without/safetensors.c train/without/results.c)
 
-# The target that is linked, the name for pkg-config, and what finds the library for a program that links an archive.
+# For each library: the target that is linked, and the name for pkg-config.
 set(VKT_TARGET_JPEG JPEG::JPEG)
 set(VKT_TARGET_PNG PNG::PNG)
 set(VKT_TARGET_CAIRO PkgConfig::CAIRO)
@@ -33,7 +33,8 @@ set(VKT_PC_CAIRO cairo)
 set(VKT_PC_ZLIB zlib)
 set(VKT_PC_JANSSON jansson)
 
-# VKT_LINK_<LIBRARY> is the target, or empty. VKT_WITHOUT lists the libraries that are switched off.
+# VKT_LINK_<LIBRARY> is the target, or empty if the library is switched off. VKT_WITHOUT lists the libraries that are
+# switched off.
 set(VKT_WITHOUT)
 foreach(library IN LISTS VKT_LIBRARIES)
   set(VKT_LINK_${library})

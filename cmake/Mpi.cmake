@@ -1,4 +1,5 @@
-# Builds libvktrain_mpi, the transport between processes. It is a library of its own, so that libvktrain does not link MPI.
+# Builds libvktrain_mpi, the transport between processes. This library is separate, so that libvktrain does not link
+# MPI.
 set(VKT_WITH_MPI AUTO CACHE STRING "build libvktrain_mpi: AUTO (if MPI is found), ON or OFF")
 set_property(CACHE VKT_WITH_MPI PROPERTY STRINGS AUTO ON OFF)
 set(VKT_MPI_C_COMPILER "" CACHE STRING "the MPI of libvktrain_mpi, by its compiler, e.g. mpicc.mpich; empty: CMake's choice")

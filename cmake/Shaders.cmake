@@ -109,8 +109,9 @@ add_custom_command(OUTPUT ${VKT_COOP_STAMP}
           ${VKT_SHADER_DEPENDS}
   COMMENT "shaders/coop" VERBATIM)
 
-# vkt_module(name file defines coop bfloat): appends a module to `modules`, and the file that makes it current to `needs`. The global property
-# VKT_COOP_FRESH lists the modules of cooperative matrices that this build compiles.
+# vkt_module(name file defines coop bfloat): appends the file of a module to `modules`. Appends the file on which users
+# of the module depend to `needs`. The global property VKT_COOP_FRESH lists the modules of cooperative matrices that
+# this build compiles.
 function(vkt_module name file defines coop bfloat)
   set(compiler ${GLSLANG})
   set(validator ${SPIRV_VAL})
@@ -123,7 +124,7 @@ function(vkt_module name file defines coop bfloat)
   endif()
   if(NOT compiler)
     set(spv ${PROJECT_SOURCE_DIR}/shaders/coop/${name}.hex)
-    set(need ${VKT_COOP_STAMP}) # not the file itself: if it is missing, coop.cmake has the better message
+    set(need ${VKT_COOP_STAMP}) # not the .hex file: if that is missing, coop.cmake prints a better message
   elseif(VKT_SPIRV)
     set(spv ${VKT_SPIRV}/${name}.spv)
     set(need ${spv})
@@ -172,7 +173,8 @@ function(vkt_embed_shaders target list header)
 endfunction()
 
 # vkt_coop_targets(): adds the target coop_modules, which writes shaders/coop. Sets VKT_COOP_CHECK to the command that compares
-# shaders/coop with fresh modules; empty: there are none. Call this function after the last vkt_embed_shaders.
+# shaders/coop with freshly compiled modules, or to nothing if this build compiles none. Call this function after the
+# last vkt_embed_shaders.
 function(vkt_coop_targets)
   get_property(fresh GLOBAL PROPERTY VKT_COOP_FRESH)
   set(VKT_COOP_CHECK PARENT_SCOPE)

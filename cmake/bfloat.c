@@ -19,7 +19,7 @@ enum {
     OP_TYPE_STRUCT = 30,
     OP_TYPE_OPAQUE = 31,
     OP_TYPE_POINTER = 32,
-    OP_TYPE_FUNCTION = 33, /* the types from OP_TYPE_VECTOR on, but OP_TYPE_OPAQUE, are made of other types */
+    OP_TYPE_FUNCTION = 33, /* all types from OP_TYPE_VECTOR to here, except OP_TYPE_OPAQUE, have other types in them */
     OP_TYPE_COOPERATIVE_MATRIX = 4456
 };
 enum { FLOAT16 = 9, BFLOAT16_TYPE = 5116, BFLOAT16_COOPERATIVE_MATRIX = 5118 }; /* capabilities */
@@ -57,8 +57,8 @@ static int misuses(const uint32_t *w, uint32_t n, uint32_t id)
     const uint32_t op = w[0] & 0xffff;
     if (n > 1 && w[1] == id) return 1;
     if (op < OP_TYPE_VECTOR || op > OP_TYPE_FUNCTION || op == OP_TYPE_OPAQUE) return 0;
-    const int all = op == OP_TYPE_STRUCT || op == OP_TYPE_FUNCTION; /* others have one type: a pointer its second */
-    const uint32_t first = op == OP_TYPE_POINTER ? 3 : 2;
+    const int all = op == OP_TYPE_STRUCT || op == OP_TYPE_FUNCTION; /* only these two have several types in them */
+    const uint32_t first = op == OP_TYPE_POINTER ? 3 : 2; /* a pointer has its storage class before its type */
     for (uint32_t i = first; i < n && (all || i == first); i++)
         if (w[i] == id) return 1;
     return 0;

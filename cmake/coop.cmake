@@ -1,6 +1,7 @@
-# The shipped modules of cooperative matrices: shaders/coop/<ID>.hex has the SPIR-V of one entry with VKT_KF_COOP, so that a build
-# whose shader compiler does not support GL_KHR_cooperative_matrix has its kernel too. Each file also has a hash of the sources
-# (vkt_kernel_hash in Kernels.cmake) and one of the words. A build that uses the files checks these hashes first.
+# Checks or writes the shipped modules of cooperative matrices. shaders/coop/<ID>.hex has the SPIR-V of one entry with
+# VKT_KF_COOP. A build uses this file if its shader compiler does not support GL_KHR_cooperative_matrix. Each file also
+# has a hash of the sources (vkt_kernel_hash in Kernels.cmake) and a hash of the words. A build that uses the files
+# checks these hashes first.
 #
 #   cmake -P cmake/coop.cmake                    checks that each file belongs to the sources of this tree
 #   cmake --build build --target coop_modules    compiles the entries, and writes all files again

@@ -99,8 +99,8 @@ static int is_known(const module *m)
     return 0;
 }
 
-/* Returns whether an instruction is left out, because only readers need it: the source, and all names except those that
- * are kept. */
+/* Returns whether an instruction is left out because only human readers need it. These are instructions about the
+ * source, and all names except those of the push block. */
 static int is_comment(const module *m, size_t at)
 {
     const uint32_t op = m->words[at] & 0xffff;

@@ -1,4 +1,4 @@
-/* custom_loss.c - a loss of your own, two compute shaders (custom_loss.comp), finds a line despite outliers. */
+/* custom_loss.c - finds a line despite outliers, by a loss of its own: two compute shaders (custom_loss.comp). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static vkt_tensor line(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "line", x, &(vkt_nn_linear_params){ .out_features = 1 });
 }
 
-/* The loss: a number per row from the shader, then their mean. */
+/* Returns the loss: the shader computes one number per row, and vkt_mean computes the mean of these numbers. */
 static vkt_tensor robust(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets, void *user)
 {
     (void)x, (void)labels, (void)user;

@@ -2,8 +2,8 @@
 // With GRADIENT, dy[b] = dloss[b] d / sqrt(d^2 + eps^2). (Charbonnier et al., Two deterministic half-quadratic
 // regularization algorithms for computed imaging, 1994.)
 //
-// The last batch of an epoch may have fewer real rows. vkt_mean divides by all rows, so a real row counts batch / rows,
-// and a row after them counts 0.
+// The last batch of an epoch may have fewer real rows. vkt_mean divides by all rows. So this shader multiplies the loss
+// of a real row by batch / rows, and the loss of each row after the real ones is 0.
 #version 450
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Push { uint batch; float eps; } pc; // the struct of custom_loss.c

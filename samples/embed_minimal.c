@@ -95,8 +95,8 @@ int main(void)
     /* Records the commands of a frame once. A real frame draws; this one only computes the network's output. */
     VkMemoryBarrier2 before, after;
     vkt_program_barriers(ask, &before, &after);
-    after.dstStageMask = before.dstStageMask | VK_PIPELINE_STAGE_2_HOST_BIT; /* before the next training step, and */
-    after.dstAccessMask = VK_ACCESS_2_HOST_READ_BIT;                         /* before the host reads the output */
+    after.dstStageMask = before.dstStageMask | VK_PIPELINE_STAGE_2_HOST_BIT; /* the next step waits for the frame */
+    after.dstAccessMask = VK_ACCESS_2_HOST_READ_BIT;                         /* the host reads the frame's output */
     VK(vkBeginCommandBuffer(frame, &(VkCommandBufferBeginInfo){ TYPE(COMMAND_BUFFER_BEGIN_INFO) }));
     VKT(vkt_program_record(ask, frame, NULL));
     vkCmdPipelineBarrier2(frame, &(VkDependencyInfo){ TYPE(DEPENDENCY_INFO), NULL, 0, 1, &after });
@@ -108,7 +108,7 @@ int main(void)
         while (progress.completed && ++steps < STEPS);
         VkSubmitInfo submit = { TYPE(SUBMIT_INFO), .commandBufferCount = 1, .pCommandBuffers = &frame };
         VK(vkQueueSubmit(queue, 1, &submit, VK_NULL_HANDLE));
-        VK(vkQueueWaitIdle(queue)); /* use fences instead */
+        VK(vkQueueWaitIdle(queue)); /* an application uses fences instead */
     }
     const int last = POINTS - 1;
     printf("the curve ends at %.3f, the network predicts %.3f\n", column[TARGET][last], column[LEARNED][last]);

@@ -18,8 +18,8 @@ enum {
     SHOWN = 8
 };
 
-/* Mean and standard deviation of red, green and blue (0 to 1) in Caltech-101 at 32 x 32, from that PyTorch program.
- */
+/* Mean and standard deviation of red, green and blue (0 to 1) in Caltech-101 at 32 x 32 pixels. The PyTorch program
+ * (see above) uses these numbers. */
 static const double mean[3] = { 0.4948052, 0.48568845, 0.44682974 },
                     deviation[3] = { 0.24580306, 0.24236229, 0.2603115 };
 

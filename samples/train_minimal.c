@@ -42,7 +42,7 @@ int main(int argc, char **argv)
     CHECK(vkt_progress_create(NULL, stdout, &progress));
     CHECK(vkt_trainer_fit(trainer, &(vkt_fit_params){ .epochs = 5, .callbacks = vkt_progress_callbacks(progress) }));
     printf("%.1f %% of the test images are recognized\n", 100 * vkt_trainer_best_accuracy(trainer));
-    CHECK(vkt_trainer_save(trainer, "weights.safetensors")); /* the names and shapes of PyTorch */
+    CHECK(vkt_trainer_save(trainer, "weights.safetensors")); /* with PyTorch's names and shapes */
 
     vkt_trainer_destroy(&trainer);
     vkt_progress_destroy(&progress);

@@ -87,7 +87,7 @@ go() {
     if [ "$good" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 }
 
-# Words of a message that says what to do next, or which name to check.
+# A message that says what to do next, or which name to check, has one of these words.
 help='want |use |[Tt]ry |needs? |would |instead|leave out|--[a-z]|install|set |there are|the columns are|another kind|whole output'
 help="$help|No such file|Is a directory|Not a directory|this run|in the checkpoint"
 
@@ -265,7 +265,7 @@ fi
 for sample in mnist images gpt reuters resnet table linreg matmul view nrc bench audit; do
     has "$sample" || continue
     go piped 0 "Usage: vkt-$sample" "$bin/vkt-$sample" --help
-    # A heading is a line with one blank before it; the next line is an option.
+    # A heading begins with one blank and a capital letter. The next line must be an option.
     if awk '/^ [A-Z]/ { if (heading) bad = 1; heading = 1; next } { heading = 0 } END { exit !bad }' seen; then
         what="vkt-$sample --help"
         fail "two headings, one after the other"

@@ -5,9 +5,9 @@
 # each, if a Vulkan driver is there. Leaves the packages in DIR (BUILD/ports without it): vktrain-<version>-windows-x86_64.zip
 # and vktrain-<version>-linux-aarch64.tar.gz. BUILD is a finished build of this tree, whose SPIR-V is embedded.
 #
-# Installs the cross compilers, wine and qemu-user, if it can (Debian; root or sudo). Unpacks the rest in DIR, without installing it:
-# cmocka and jansson for Windows, libraries and lavapipe for ARM. What cannot be had is skipped, with a reason. The last line is "N passed, N
-# failed, N skipped"; the status is 0 only if nothing failed.
+# Installs the cross compilers, wine and qemu-user, if it can (Debian; root or sudo). Unpacks in DIR, without installing
+# them: cmocka and jansson for Windows, libraries and lavapipe for ARM. If something is not available, skips the tests
+# that need it and prints why. The last line is "N passed, N failed, N skipped". The status is 0 only if nothing failed.
 set -u
 case ${1-} in
 "" | -*)
@@ -85,7 +85,7 @@ provide_jansson() {
     provide_source jansson -DJANSSON_BUILD_DOCS=OFF -DJANSSON_EXAMPLES=OFF -DJANSSON_WITHOUT_TESTS=ON
 }
 
-# Unpacks the libraries of ARM that the build links, and lavapipe, with all that they need, into
+# Unpacks the libraries for ARM that the build links, lavapipe for ARM, and all packages that these need, into
 # $dir/arm64-root.
 provide_arm64() {
     [ ! -f "$dir/arm64-root/complete" ] || return 0
@@ -126,13 +126,14 @@ test_port() {
     [ ! -s "$logs/LastTestsFailed.log" ] || grep -E '\[  FAILED|error:|ERROR|Failure!|vktrain' "$logs/LastTest.log"
 }
 
-# step NAME COMMAND...: trains with the program that the command starts. It writes the weights to $out/NAME.
+# step NAME COMMAND...: runs COMMAND, which starts the program ports/step.c. This program trains and writes its weights
+# to $out/NAME.
 step() {
     name=$1
     shift
     "$@" "$out/$name" >"$out/step" 2>&1
     status=$?
-    sed "/^X connection/d; s/^/$name: /" "$out/step" # wine says that its display has ended
+    sed "/^X connection/d; s/^/$name: /" "$out/step" # wine prints this line when its display ends
     case $status in
     0) passed ;;
     77) skipped "$name: training: no Vulkan device was found" ;;
@@ -227,7 +228,8 @@ run_arm() {
     fi
     install_missing qemu-user || true
     qemu=$(command -v qemu-aarch64)
-    # cairo would need a hundred packages more. The tools of the other build run here, so they need not be built again.
+    # cairo would need a hundred packages more. vkt-embed and vkt-bfloat of BUILD run on this machine, so they need not
+    # be built again.
     if ! build_port arm64 --toolchain "$PWD/cmake/toolchains/aarch64-linux-gnu.cmake" -DVKT_ARM64_ROOT="$dir/arm64-root" \
         -DVKT_WITH_CAIRO=OFF -DVKT_HOST_TOOLS="$build" -DCMAKE_CROSSCOMPILING_EMULATOR="$qemu;-L;$dir/arm64-root"; then
         failed "arm64: the build"

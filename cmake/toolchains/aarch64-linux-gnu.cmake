@@ -10,7 +10,7 @@ set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(VKT_ARM64_ROOT "" CACHE PATH "a folder with libraries and headers for arm64")
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES VKT_ARM64_ROOT)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER) # programs run on this machine
-if(VKT_ARM64_ROOT) # it must have libc6-dev too, because headers and libraries of the C library come from there
+if(VKT_ARM64_ROOT) # the folder must also have libc6-dev: headers and libraries of the C library come from this folder
   set(CMAKE_SYSROOT ${VKT_ARM64_ROOT})
   foreach(kind LIBRARY INCLUDE PACKAGE)
     set(CMAKE_FIND_ROOT_PATH_MODE_${kind} ONLY)

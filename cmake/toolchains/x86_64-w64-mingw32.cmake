@@ -8,7 +8,7 @@ set(CMAKE_SYSTEM_PROCESSOR x86_64)
 find_program(CMAKE_C_COMPILER NAMES x86_64-w64-mingw32-gcc-posix x86_64-w64-mingw32-gcc REQUIRED)
 set(CMAKE_RC_COMPILER x86_64-w64-mingw32-windres)
 
-# VKT_WINDOWS_ROOT: more folders with libraries for Windows.
+# VKT_WINDOWS_ROOT lists more folders with libraries for Windows.
 set(CMAKE_FIND_ROOT_PATH /usr/x86_64-w64-mingw32 ${VKT_WINDOWS_ROOT})
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES VKT_WINDOWS_ROOT)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER) # programs run on this machine

@@ -6,7 +6,7 @@
 #   /* text */                   on lines of its own: the next declaration, and each later declaration that has no comment
 #                                of its own, up to a blank line
 #   x; /* text */                the declaration, member, value or macro before it
-#   #define ALL(X) X(A, "text")  if an enum expands this list: each of the enum's values has its text
+#   #define ALL(X) X(A, "text")  the value A of the enum that expands this list
 #
 # In a text, indented lines keep their layout, and lines that begin with "- " are a list. A text contains no commands of
 # Doxygen. Names of the library become links.
@@ -20,8 +20,8 @@ function escaped(s)
     return s
 }
 
-# Returns whether a name must not become a link: it is an environment variable or an option of CMake, or a call with arguments, for which Doxygen
-# would search an overload.
+# Returns whether a name must not become a link. Such a name is an environment variable, an option of CMake, or a call
+# with arguments, for which Doxygen would search an overload.
 function is_foreign(name, behind)
 {
     return name ~ /^VKT_(DEBUG|DEVICE|TRAITS|NO_|KERNELS|WITH_|BUILDS_DLL)$/ || behind ~ /^=/ || behind ~ /^\([^)]/
@@ -85,7 +85,7 @@ function slug(s)
     return s
 }
 
-# Handles the comment in body[1..n], which was on lines of its own.
+# Handles the comment in body[1..n], whose lines had no code.
 function own_comment(    title, i, text)
 {
     if (!depth) end_run()
@@ -132,7 +132,7 @@ function take(line)
     sub(/^ *\*? ?/, "", line)
     return set_text(line)
 }
-# Does the same for a line whose first mark is already removed.
+# Adds a line of a comment to body, like take. The mark at the begin of the line is already removed.
 function set_text(line,    ends)
 {
     ends = sub(/ *\*\/.*$/, "", line)

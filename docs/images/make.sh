@@ -1,6 +1,7 @@
 #!/bin/sh
-# make.sh [PROGRAM] - makes the figures of README.md and docs/samples.md anew by a real run: training.svg and history.svg, beside this file.
-# PROGRAM: build/samples/vkt-mnist. Needs MNIST where the program finds it, and python3.
+# make.sh [PROGRAM] - runs vkt-mnist and writes the figures of README.md and docs/samples.md: training.svg and
+# history.svg, beside this file. PROGRAM is the path of vkt-mnist (default: build/samples/vkt-mnist). The script needs
+# python3, and MNIST in a folder where the program looks for it.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."

@@ -1,5 +1,5 @@
-"""Text of a terminal, on standard input, as an SVG picture on standard output. Braille letters become dots of their own,
-since fonts differ in their width."""
+"""Converts the text of a terminal on standard input to an SVG image on standard output. Draws Braille letters as dots,
+because the width of these letters depends on the font."""
 import sys
 from html import escape
 

@@ -11,10 +11,10 @@
 
 _Static_assert(VKT_AUDIT_INPUTS == VKT_MAX_IN, "an entry has room for every input");
 
-enum { RANDOM_CASES = 3, ELEMENTS = 4 /* elements of each input whose differences are compared */ };
-enum { ELEMENTS_ON_DEVICE = 16 /* the same for ops of the application, whose differences are less exact */ };
+enum { RANDOM_CASES = 3, ELEMENTS = 4 /* elements of each gradient that are checked */ };
+enum { ELEMENTS_ON_DEVICE = 16 /* as ELEMENTS, for custom ops: f32 makes their quotients less exact */ };
 #define MAX_COST 3e8           /* largest cost of a case (vkt_case_cost), by default */
-#define DIFFERENCES_COST 1.2e7 /* largest cost for difference quotients: 3 * ELEMENTS forward passes for each input */
+#define DIFFERENCES_COST 1.2e7 /* as MAX_COST, for difference quotients: 3 * ELEMENTS forward passes for each input */
 
 typedef struct audit {
     vkt_ctx *ctx;
@@ -39,7 +39,7 @@ static bool ends_it(vkt_result r)
 }
 
 /* Makes the case smaller until the reference's cost is at most `most`. Sets *was_reduced if it changes the case.
- * Returns false if the case cannot be made so small. */
+ * Returns false if the case cannot be made small enough. */
 static bool reduce(const audit *a, const vkt_op *op, vkt_case *c, double most, bool *was_reduced)
 {
     double cost, less_cost;
@@ -106,8 +106,8 @@ static vkt_result beside_differences(const audit *a, const vkt_op *op, const vkt
     return r;
 }
 
-/* Completes the entry with the status `r` of its case, adds it to the totals and passes it to on_entry. Returns
- * VKT_E_NOMEM and VKT_E_DEVICE_LOST; any other error becomes a part of the entry. */
+/* Completes the entry with the status `r` of its case, adds the entry to the totals and passes it to on_entry. If `r`
+ * is VKT_E_NOMEM or VKT_E_DEVICE_LOST, only returns `r`. Any other error becomes a part of the entry. */
 static vkt_result deliver(const audit *a, const vkt_op *op, finding *f, vkt_result r)
 {
     if (ends_it(r)) return r;
@@ -168,7 +168,7 @@ static vkt_result audit_node(const audit *a, const vkt_node *n, uint32_t times)
     return VKT_OK;
 }
 
-/* Audits the node of an op of the application. */
+/* Audits a node whose op the application defines. */
 static vkt_result audit_custom(const audit *a, const vkt_node *n)
 {
     vkt_custom_finding c;

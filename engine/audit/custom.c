@@ -1,10 +1,9 @@
 /* audit/custom.c - see custom.h.
  *
  * Let L be the sum over all elements of the f32 outputs, each times a random number w. With dy = w the gradient shader
- * computes dL/dx. Its element is compared with the quotients q(h) = (L(x + h) - L(x - h)) / (2 h) for h and h / 2.
- * These are combined to (4 q(h / 2) - q(h)) / 3, whose error is proportional to h^4 (Richardson extrapolation; Press et
- * al., Numerical Recipes, 3rd ed. 2007, section 5.7). The outputs are f32, so h is not small, and L is summed in
- * double. */
+ * computes dL/dx. An element of dL/dx is compared with (4 q(h / 2) - q(h)) / 3, where q(h) = (L(x + h) - L(x - h)) / (2
+ * h). The error of this value is proportional to h^4 (Richardson extrapolation; Press et al., Numerical Recipes, 3rd
+ * ed. 2007, section 5.7). The outputs are f32, so h is not small, and L is summed in double. */
 #include "audit/custom.h"
 
 #include <math.h>
@@ -13,10 +12,10 @@
 #include "ops/custom.h"
 #include "record/debug.h"
 
-#define POISON 0x7fc5a5a5u /* a NaN. All memory holds it before the run */
-#define GRAIN 128          /* h: the width of the range of an input's numbers / GRAIN */
+#define POISON 0x7fc5a5a5u /* a NaN, which fills all memory of the program before the run */
+#define GRAIN 128          /* h = (width of the range of an input's numbers) / GRAIN */
 #define ALLOWED 3e-3       /* tolerance, relative to the largest element of the gradient */
-#define BEND 2e-2          /* relative to the same element: a larger difference of two quotients may mean a kink */
+#define BEND 2e-2          /* relative as ALLOWED: if two quotients differ by more, a kink may be near */
 
 /* A value of the op with its numbers in row-major order. */
 typedef struct side {
@@ -33,7 +32,7 @@ typedef struct subject {
     vkt_program *p;
     side x[VKT_CUSTOM_INPUTS], dx[VKT_CUSTOM_INPUTS];
     side y[VKT_CUSTOM_OUTPUTS], dy[VKT_CUSTOM_OUTPUTS];
-    double *room; /* five times the number of all elements of y: their values at x and at four points beside it */
+    double *room; /* memory for all elements of y at five points: at x, and at four points near x */
 } subject;
 
 static void found(subject *s, const char *fault)
@@ -197,7 +196,7 @@ static void check_written(subject *s, const side *v, const char *what)
     found(s, fault);
 }
 
-/* Checks the elements past the batch: finite in an output, zero in a gradient. */
+/* Checks the padding behind the batch. It must be finite in an output, and zero in a gradient. */
 static vkt_result check_padding(subject *s, const side *v, bool gradient, const char *what)
 {
     const vkt_value *value = vkt_value_of(s->g, v->t);
@@ -240,8 +239,8 @@ static vkt_result check_memory(subject *s)
 
 /* ---- difference quotients ---- */
 
-/* Runs with `by` added to one element of an input. Writes to `weighted` each element of the outputs times that of dy.
- * *width: the change of the element, which f32 rounds. */
+/* Runs the program with `by` added to element `at` of input i. Writes to `weighted` each element of the outputs times
+ * the same element of dy. *width gets the change of the input's element: it differs from `by`, because f32 rounds. */
 static vkt_result moved(subject *s, uint32_t i, size_t at, float by, double *weighted, double *width)
 {
     float *x = &s->x[i].data[at];
@@ -266,8 +265,9 @@ static double largest(const side *v)
 
 typedef struct quotients {
     double by_h, by_half;     /* q(h) and q(h / 2) */
-    double bend_h, bend_half; /* sums over the outputs: how much the two one-sided quotients differ */
+    double bend_h, bend_half; /* sums over the outputs: differences of the two one-sided quotients for h and h / 2 */
     double noise;             /* possible error of `by_half` from rounding of the outputs */
+    bool exist;               /* false: the element plus the step is the element itself in f32 */
 } quotients;
 
 static vkt_result find_quotients(subject *s, uint32_t i, size_t at, quotients *q)
@@ -281,7 +281,7 @@ static vkt_result find_quotients(subject *s, uint32_t i, size_t at, quotients *q
         VKT_TRY(moved(s, i, at, by[m], value[m], &width[m]));
     }
     VKT_TRY(write_side(s, &s->x[i]));
-    *q = (quotients){ .by_h = 0 };
+    *q = (quotients){ .exist = width[3] < 0 && width[4] > 0 };
     for (size_t e = 0; e < n; e++) {
         const double here = value[0][e], here_h = value[1][e], plus_h = value[2][e];
         const double minus = value[3][e], plus = value[4][e], w_h = width[2] - width[1], w = width[4] - width[3];
@@ -300,7 +300,7 @@ static vkt_result check_element(subject *s, uint32_t i, size_t at, double scale,
     char index[80], fault[sizeof s->f->fault];
     VKT_TRY(find_quotients(s, i, at, &q));
     const bool bends = q.bend_h > BEND * scale && q.bend_half > 0.75 * q.bend_h;
-    if (bends || fabs(q.by_h - q.by_half) > BEND * scale + q.noise) {
+    if (!q.exist || bends || fabs(q.by_h - q.by_half) > BEND * scale + q.noise) {
         s->f->kinks++;
         return VKT_OK;
     }

@@ -1,5 +1,5 @@
-/* audit/custom.h - audits an op of the application on a device. Such an op has no reference, so its gradients are
- * compared with difference quotients of its own outputs. */
+/* audit/custom.h - audits an op that the application defines, on a device. The op has no reference, so its gradients
+ * are compared with difference quotients of its outputs. */
 #ifndef VKT_AUDIT_CUSTOM_H
 #define VKT_AUDIT_CUSTOM_H
 
@@ -13,10 +13,10 @@ typedef struct vkt_custom_finding {
     char fault[240]; /* the first fault; "" if there is none */
 } vkt_custom_finding;
 
-/* Audits the node of an op of the application, with random numbers. Compares `elements` elements of each input that has
- * a gradient. Also checks that the shaders write all elements of their outputs and no word behind them, and that the
- * padding of the batch is finite in outputs and zero in gradients. Faults are logged. The status is an error only if
- * the op could not be run. */
+/* Audits a node whose op the application defines, with random numbers. Compares `elements` random elements of each
+ * gradient with difference quotients. Also checks that the shaders write all elements of their outputs and no word
+ * behind them, and that the padding of the batch is finite in outputs and zero in gradients. Faults are logged. The
+ * status is an error only if the op could not be run. */
 vkt_result vkt_audit_custom(vkt_ctx *ctx, const vkt_node *n, uint64_t seed, uint32_t elements, vkt_custom_finding *f);
 
 #endif

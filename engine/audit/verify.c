@@ -25,7 +25,8 @@ vkt_result vkt_phase_write(vkt_program *p, const vkt_subject *s)
     return VKT_OK;
 }
 
-/* Compares `got` with the side's reference. If the worst error / tolerance is above *excess or NaN, stores it there. */
+/* Compares `got` with the side's reference. If the worst error / tolerance is NaN or above *excess, stores it in
+ * *excess. */
 static void compare(const vkt_subject *s, const vkt_side *side, const void *got, const char *what, vkt_verdict *v,
                     double *excess)
 {

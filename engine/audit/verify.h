@@ -11,7 +11,8 @@ typedef struct vkt_phase {
     uint32_t grads; /* bit i: the gradient of input i; bits of missing gradients are ignored */
 } vkt_phase;
 
-/* Keeps the values that the phase computes, and no others. Programs that are made afterwards compute exactly these. */
+/* Marks the values of the phase to be kept (vkt_keep), and no others. A program that is made later computes the kept
+ * values. */
 void vkt_phase_apply(vkt_subject *s, vkt_phase p);
 /* Writes those inputs and seeds of the subject that the program reads. */
 vkt_result vkt_phase_write(vkt_program *p, const vkt_subject *s);
@@ -24,9 +25,9 @@ typedef struct vkt_verdict {
     char fault[240]; /* the first fault; "" if there is none */
 } vkt_verdict;
 
-/* Runs the phase with the variants in `force`, and compares. It makes a program and a store of its own, so that the
- * clock and the values that an op updates in place start as in the reference. Wrong results are logged and set
- * v->wrong. The status is an error only if the program could not be made or run. */
+/* Runs the phase with the variants in `force`, and compares its results with the reference. Each call makes a new
+ * program and a new store, so that the clock and the values that an op updates in place start as in the reference.
+ * Wrong results are logged and set v->wrong. The status is an error only if the program could not be made or run. */
 vkt_result vkt_verify(vkt_ctx *ctx, vkt_subject *s, vkt_phase p, uint64_t force, vkt_verdict *v);
 
 #endif

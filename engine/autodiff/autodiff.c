@@ -1,8 +1,8 @@
 /* autodiff/autodiff.c - the reverse traversal: appends the nodes that compute gradients.
  *
- * Reverse accumulation (Griewank & Walther, Evaluating Derivatives, 2nd ed. 2008, chapter 3). Nodes are visited from
- * last to first. Every reader of a value comes after its producer in the list, so a value's gradient is complete when
- * its producer is visited. */
+ * The method is reverse accumulation (Griewank & Walther, Evaluating Derivatives, 2nd ed. 2008, chapter 3). Nodes are
+ * visited from last to first. Every reader of a value comes after its producer in the list, so a value's gradient is
+ * complete when its producer is visited. */
 #include "ops/ops.h"
 
 #include <stdio.h>
@@ -14,13 +14,19 @@ typedef struct traversal {
     vkt_tensor *grad;         /* by value id: the value's gradient so far; {0}: none yet */
 } traversal;
 
+/* Returns whether a gradient can pass through input i of the node. */
+static bool passes(const vkt_node *n, uint32_t i)
+{
+    return (n->op->diff >> i & 1) && !(n->op->stops && n->op->stops(n, i));
+}
+
 static void find_wanted(traversal *w, const vkt_tensor *wrt, uint32_t n_wrt)
 {
     for (uint32_t i = 0; i < n_wrt; i++) w->wanted[wrt[i].id] = true;
     for (size_t i = 0; i < w->n_nodes; i++) {
         const vkt_node *n = w->g->nodes[i];
         bool any = false;
-        for (uint32_t k = 0; k < n->n_in; k++) any |= (n->op->diff >> k & 1) && w->wanted[n->in[k].id];
+        for (uint32_t k = 0; k < n->n_in; k++) any |= passes(n, k) && w->wanted[n->in[k].id];
         for (uint32_t k = 0; any && k < n->n_out; k++) w->wanted[n->out[k].id] = true;
     }
 }
@@ -45,7 +51,7 @@ static vkt_result visit(traversal *w, const vkt_node *n)
         dy[k] = w->grad[n->out[k].id];
         any |= dy[k].id != 0;
     }
-    for (uint32_t k = 0; k < n->n_in; k++) wanted |= (n->op->diff >> k & 1) && w->wanted[n->in[k].id];
+    for (uint32_t k = 0; k < n->n_in; k++) wanted |= passes(n, k) && w->wanted[n->in[k].id];
     if (!any || !wanted) return VKT_OK;
     n->op->backward(w->g, n, dy, dx);
     for (uint32_t k = 0; k < n->n_in && w->g->status == VKT_OK; k++)
@@ -133,8 +139,8 @@ vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor 
     return r;
 }
 
-/* Places the gradient `d` of parameter `p` in the range of `p` in the gradient arena. If the memory of `d` cannot
- * become that range, a copy of `d` is placed there. The memory cannot if it is another parameter's gradient already
+/* Places the gradient `d` of parameter `p` in the range of `p` in the gradient arena. A copy of `d` is placed instead
+ * if the memory of `d` cannot become that range. This happens if the memory is another parameter's gradient already
  * (one dy for two parameters), an input or a constant, or if its size or layout differs. */
 static void move_to_arena(vkt_graph *g, uint32_t p, vkt_tensor d)
 {

@@ -201,7 +201,7 @@ vkt_result vkt_text_detach(vkt_text *t, char **out)
 {
     const vkt_host *h = t->h;
     const size_t bytes = sizeof(text_owner) + t->len + 1;
-    vkt_host lasting = *h; /* the text may be released after the context, whose allocator counts */
+    vkt_host lasting = *h; /* without the context's counter: the text may be released after the context */
     while (lasting.alloc.resize == vkt_counting_resize) {
         const vkt_counting *c = lasting.alloc.user;
         lasting.alloc = c->to;

@@ -32,11 +32,11 @@ void *vkt_realloc(const vkt_host *h, void *p, size_t bytes);     /* new bytes ar
 void vkt_free(const vkt_host *h, void *p);                       /* p may be NULL */
 char *vkt_strdup(const vkt_host *h, const char *s);
 
-/* Makes room for one more element. The array *items_ptr has room for *cap elements of `size` bytes, and n are used.
- * VKT_E_NOMEM, logged. */
+/* Makes room for one more element. The array *items_ptr has room for *cap elements of `size` bytes, and n are used. If
+ * there is no memory, logs this and returns VKT_E_NOMEM. */
 vkt_result vkt_grow(const vkt_host *h, void *items_ptr, size_t n, size_t *cap, size_t size);
 
-/* ---- messages: a line is made printable (vkt_printable), so it may contain file names as they are ---- */
+/* ---- messages: a line is made printable (vkt_printable), so it may contain any file name ---- */
 void vkt_log_line(const vkt_host *h, vkt_log_level level, const char *fmt, ...) VKT_PRINTF(3, 4);
 void vkt_log_line_v(const vkt_host *h, vkt_log_level level, const char *fmt, va_list args);
 /* Logs an error and returns `r`:  return vkt_fail(h, VKT_E_ARG, "batch: want 1 or more, got %u", n); */
@@ -58,9 +58,9 @@ vkt_result vkt_fail_null(const vkt_host *h, const char *function, const char *ar
 /* ---- an allocator that counts, then calls another one ---- */
 typedef struct vkt_counting {
     vkt_allocator to;
-    uint64_t *n; /* allocations and resizes; any thread may add */
+    uint64_t *n; /* number of allocations and resizes; any thread may increase it */
 } vkt_counting;
-/* Is the `resize` of an allocator whose `user` is a vkt_counting. */
+/* The function `resize` of an allocator whose `user` is a vkt_counting. */
 void *vkt_counting_resize(void *user, void *p, size_t bytes);
 
 /* ---- growing text; a failed allocation sets `failed`, and later appends do nothing ---- */
@@ -72,8 +72,9 @@ typedef struct vkt_text {
 } vkt_text;
 void vkt_text_add(vkt_text *t, const char *fmt, ...) VKT_PRINTF(2, 3);
 void vkt_text_free(vkt_text *t);
-/* Ends t. *out gets the text of t. The caller frees it with vkt_text_release, which works even after the vkt_counting
- * of t's allocator is gone. VKT_E_NOMEM, also if an append failed: then *out is NULL. */
+/* Moves the text of t to *out, and empties t. The caller frees *out with vkt_text_release, which works even after the
+ * vkt_counting of t's allocator is gone. VKT_E_NOMEM if there is no memory, or if an append failed before; *out is then
+ * NULL. */
 vkt_result vkt_text_detach(vkt_text *t, char **out);
 /* Writes a size such as "1.21 MiB" or "312 B": IEC units, about three digits. Returns buf. */
 const char *vkt_bytes_text(uint64_t bytes, char buf[24]);
@@ -85,8 +86,8 @@ size_t vkt_utf8_decode(const char *text, size_t n, uint32_t *character);
 bool vkt_name_matches(const char *pattern, const char *name);
 
 /* ---- characters ---- */
-/* ASCII only, in every locale. (The functions of ctype.h depend on the locale: in Turkish, 'i' has no ASCII capital.)
- */
+/* The functions of this part treat only ASCII, in every locale. (The functions of ctype.h depend on the locale: in
+ * Turkish, 'i' has no ASCII capital.) */
 static inline bool vkt_is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -148,7 +149,7 @@ static inline int64_t vkt_debug_level(void)
     return vkt_env_int("VKT_DEBUG", 0);
 }
 /* The vendor of this CPU, if it has the parts of AVX-512 that LLVM uses for vectors of 512 bits (F, BW, DQ, VL). NONE:
- * it lacks one of them, or has another vendor. */
+ * the CPU lacks one of these parts, or has another vendor. */
 typedef enum vkt_avx512 { VKT_AVX512_NONE, VKT_AVX512_AMD, VKT_AVX512_INTEL } vkt_avx512;
 vkt_avx512 vkt_cpu_avx512(void);
 /* Returns whether the environment has VKT_NO_<NAME>=1. `name` is in lower case, as for vkt_ctx_disable. */

@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 
-/* The names, one after the other, each with its NUL: a table of pointers would need a relocation for each. */
+/* The names, each with its NUL, without gaps. A table of pointers would need a relocation for each name. */
 static const struct {
     char NONE[sizeof "NONE"];
 #define VKT_KERNEL(id, file, defines, reads, writes, texels, flags) char id[sizeof #id];

@@ -1,15 +1,15 @@
 /* base/file.h - whole-file and positioned reading, and writing that never leaves half a file behind.
  *
- * Writing is atomic. Bytes go to a temporary file in the same directory, with a new random name ("<name>.<16
- * hexadecimal digits>.vkttmp"). Commit flushes this file to the disk (fsync), renames it to `path`, and flushes the
- * directory too. A reader, also after a crash, a kill -9 or a full disk, finds either the whole old file or the whole
- * new one. A killed process may leave a temporary behind. Each writer holds a lock on its own temporary. So the next
- * writer of the same user and path removes the temporaries of this path whose lock is free. (On a file system without
- * locks, left temporaries stay.)
+ * Writing is atomic. Bytes go to a temporary file in the directory of the file, with a new random name ("<name>.<16
+ * hexadecimal digits>.vkttmp"). Commit flushes this file to the disk (fsync), renames it to `path`, and, on POSIX,
+ * flushes the directory. A reader, also after a crash, a kill -9 or a full disk, finds either the whole old file or the
+ * whole new one. A killed process may leave a temporary behind. Each writer holds a lock on its temporary. The next
+ * writer of the same user and path removes all temporaries of this path that no writer has locked. (On a file system
+ * without locks, nothing removes them.)
  *
- * A symbolic link as `path` stays, and its target is written. If `path` is not a regular file (a device, a FIFO), or is
- * /dev/stdout, /dev/stderr, /dev/fd/N or /proc/self/fd/N, it is written in place and never replaced. Writing in place
- * is not atomic.
+ * If `path` is a symbolic link, the link stays and its target is written. A file that is not regular (a device, a FIFO)
+ * is written in place and never replaced. So are /dev/stdout, /dev/stderr, /dev/fd/N and /proc/self/fd/N (POSIX).
+ * Writing in place is not atomic.
  *
  * A message about a file has its path, and the system's error text if there is one. System calls that a signal
  * interrupts are repeated. Threads: any; one call at a time per object. Several threads and processes may write the
@@ -19,7 +19,7 @@
 
 #include "base/base.h"
 
-/* The largest number of bytes of one read or write call. Linux itself stops at 2 GiB - 4 KiB. */
+/* The largest number of bytes of one read or write call. A call of Linux moves at most 2 GiB - 4 KiB. */
 #define VKT_FILE_STEP ((size_t)1 << 30)
 
 /* Logs "cannot <verb> "<path>": <the system's text>". Returns VKT_E_NOT_FOUND for ENOENT, else VKT_E_IO. */
@@ -41,9 +41,10 @@ vkt_result vkt_file_open(const vkt_host *h, const char *path, vkt_file *f);
  * more. */
 vkt_result vkt_file_read_at(const vkt_file *f, uint64_t offset, void *dst, size_t n);
 /* Returns another descriptor of the file, for a library that reads and closes a descriptor itself. All descriptors of a
- * file share one position, which vkt_file_read_at does not use. -1: there are too many descriptors. */
+ * file share one position. vkt_file_read_at does not depend on this position, but moves it on Windows. -1: there are
+ * too many descriptors. */
 int vkt_file_duplicate(const vkt_file *f);
-/* Closes a descriptor of vkt_file_duplicate that no library has taken; -1 is allowed. */
+/* Closes a descriptor of vkt_file_duplicate that no library will close; -1 is allowed. */
 void vkt_file_close_duplicate(int fd);
 /* Closes a file. *f may be zeroed, or closed already. */
 void vkt_file_close(vkt_file *f);
@@ -63,15 +64,16 @@ typedef struct vkt_file_writer {
     int fd, dir_fd;
 } vkt_file_writer;
 
-/* Starts a new version of `path`. Permissions of an existing file are kept, and its owner if this process may set it.
- * VKT_E_IO (a directory, no permission, ...) or VKT_E_NOMEM on failure; *w is then closed. Opening a FIFO waits for a
- * reader. */
+/* Starts a new version of `path`. On POSIX the new version keeps the permissions of an existing file, and its owner if
+ * this process may set it. VKT_E_IO (a directory, no permission, ...) or VKT_E_NOMEM on failure; *w is then closed.
+ * Opening a FIFO waits for a reader. */
 vkt_result vkt_file_writer_begin(const vkt_host *h, const char *path, vkt_file_writer *w);
 /* Appends bytes. A failure (VKT_E_IO: disk full, quota, ...) aborts the writer. VKT_E_STATE: the writer is closed. */
 vkt_result vkt_file_writer_write(vkt_file_writer *w, const void *bytes, size_t n);
 /* Makes the new version visible at `path`. Closes the writer, also after a failure. VKT_E_STATE: the writer is closed,
- * for example because an earlier write failed. VKT_E_IO: the old file stays. There are two exceptions. If only the last
- * action (the flush of the directory) failed, the new file stays. Bytes written in place stay, too. */
+ * for example because an earlier write failed. VKT_E_IO: the old file stays, with two exceptions. If only the last
+ * action, the flush of the directory, failed, the new file is at `path`. Bytes that were written in place stay written.
+ */
 vkt_result vkt_file_writer_commit(vkt_file_writer *w);
 /* Drops the written bytes. The old file is untouched (bytes written in place stay). The writer may be zeroed or closed.
  */

@@ -17,14 +17,16 @@
 #define VKT_MAX_SPECS 14u
 
 /* The cooperative matrices that products use: a subgroup multiplies f16 or bf16 (m,k) by (k,n) and adds to f32 (m,n).
- * The sizes are powers of two: 8 or 16, and 1 to 32 for the steps of flexible matrices. */
+ * m, n and k are 8 or 16. For flexible matrices they are the steps between allowed sizes: powers of two from 1 to 32.
+ */
 typedef struct vkt_coop {
     uint32_t m, n, k;
 } vkt_coop;
 
 typedef struct vkt_limits {
     /* Lanes of a subgroup: powers of two, at most 128. Kernels with the flag SHORT or SHUFFLES (kernels.def) have
-     * subgroup_short or subgroup_shuffles lanes; if that is 0, they have subgroup_size, as all other kernels. */
+     * subgroup_short or subgroup_shuffles lanes; if that number is 0, they have subgroup_size lanes, as all other
+     * kernels have. */
     uint32_t subgroup_size, subgroup_short, subgroup_shuffles;
     uint32_t cores;                   /* number of cores, reported or estimated; 0 (in tests): the trait `cores` */
     uint32_t max_workgroup_lanes;     /* most lanes of a work group, all along x; >= 128 */
@@ -38,7 +40,7 @@ typedef struct vkt_limits {
      * and the capabilities that modules may declare, as bits of vkt_capability (base/spirv.h). */
     uint32_t max_local[3], max_local_lanes, capabilities;
     vkt_coop coop;            /* cooperative matrices of f16; all 0: there are none */
-    vkt_coop coop2;           /* flexible matrices: their sizes are multiples of these; all 0: none */
+    vkt_coop coop2;           /* flexible matrices of f16: the steps between their sizes; all 0: none */
     vkt_coop coop_bf16;       /* cooperative matrices of bf16; all 0: there are none */
     const vkt_traits *traits; /* what the device does fast; borrowed, never NULL */
     vkt_choices choices;      /* the user's and tuned choices of variants */

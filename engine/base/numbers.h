@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The locale of a thread before vkt_numbers_begin, as the system keeps it. Between begin and end, printf, scanf and
- * strtod of this thread write and read numbers as in locale C. If the system has no memory for locale C, the thread's
- * locale stays. */
+/* The locale that a thread had before vkt_numbers_begin; the content of `state` depends on the system. Between begin
+ * and end, printf, scanf and strtod of this thread write and read numbers as in locale C. If the system has no memory
+ * for locale C, the thread's locale stays. */
 typedef struct vkt_numbers {
     uint64_t state[16];
 } vkt_numbers;

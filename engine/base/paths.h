@@ -11,10 +11,14 @@
 
 /* Returns the part of a path after its last separator. */
 const char *vkt_path_name(const char *path);
+/* Returns whether a path does not depend on the current folder. On Windows this includes paths that begin with a
+ * separator or with the letter of a drive. */
+bool vkt_path_is_absolute(const char *path);
 /* Returns the first separator behind the first character of a path; NULL: there is none. */
 char *vkt_path_next(char *path);
 
-/* Returns the bytes of the first path in a list of paths, which ':' separates on POSIX and ';' on Windows. */
+/* Returns the number of bytes of the first path in a list. Between two paths is a ':' on POSIX, and a ';' on Windows.
+ */
 size_t vkt_path_list_first(const char *list);
 
 /* Returns whether something exists at this path. */
@@ -29,7 +33,7 @@ int vkt_path_remove(const char *path);
 /* Makes a folder. EEXIST: something exists at this path. `is_private`: only this user may read it (POSIX). */
 int vkt_folder_make(const char *path, bool is_private);
 /* Makes each folder above `path`, but not `path` itself. Errors are ignored: the next use of the path reports them.
- * `path` is the same after the call. */
+ * The call leaves `path` unchanged. */
 void vkt_folder_make_above(char *path, bool is_private);
 
 /* A reader of the names in a folder. */
@@ -43,8 +47,8 @@ void vkt_folder_close(vkt_folder *folder);
 /* Opens a new file for writing. EEXIST: something exists at this path. */
 int vkt_file_create(const char *path, FILE **out);
 /* Opens a file to append text, and makes it if it does not exist. EWOULDBLOCK: another call of this function, in any
- * process, has opened the file, and the file is not closed yet. (On a file system without locks, this is not found
- * out.) */
+ * process, has opened the file, and the file is not closed yet. (On a file system without locks, the call succeeds
+ * nevertheless.) */
 int vkt_file_append(const char *path, FILE **out);
 
 #endif

@@ -1,8 +1,9 @@
 /* base/philox.h - counter-based random numbers, bit-equal to shaders/lib/philox.glsl.
  *
- * Philox4x32-10 of Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011): a keyed
- * bijection of a 128-bit counter. There is no hidden state: a pair (key, counter) always gives the same numbers. So the
- * numbers do not depend on the number of threads, and a resumed run gets the same ones. */
+ * The generator is Philox4x32-10 (Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011),
+ * a keyed bijection of a 128-bit counter. There is no hidden state: a pair (key, counter) always gives the same
+ * numbers. So the numbers do not depend on the number of threads, and a resumed run gets the same numbers as a run
+ * without a break. */
 #ifndef VKT_PHILOX_H
 #define VKT_PHILOX_H
 
@@ -15,8 +16,8 @@ typedef struct vkt_philox {
 /* Returns the four words of `counter` under `key`. */
 vkt_philox vkt_philox4x32(vkt_philox counter, uint64_t key);
 
-/* The streams: one per purpose, so that no two purposes share numbers under one seed. The stream is the fourth counter
- * word on host and device. i counts blocks of four random words, from 0. */
+/* The streams. Each purpose has its own stream, so that no two purposes share numbers of one seed. The stream is the
+ * fourth word of the counter, on host and device. i counts blocks of four random words, from 0. */
 enum {
     VKT_STREAM_INIT = 1,    /* initialisers: counter = (i, parameter number, 0, stream) */
     VKT_STREAM_SHUFFLE = 2, /* epoch shuffles: counter = (i, epoch, 0, stream) */

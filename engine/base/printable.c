@@ -9,7 +9,7 @@ size_t vkt_utf8_decode(const char *text, size_t n, uint32_t *character)
     if (bytes == 0 || bytes > n) return 0;
     uint32_t c = bytes == 1 ? *s : *s & (0x7fu >> bytes);
     for (size_t i = 1; i < bytes; i++) {
-        if (s[i] >> 6 != 2) return 0; /* the NUL at the end is refused here too */
+        if (s[i] >> 6 != 2) return 0; /* this also refuses the NUL at the end of the text */
         c = c << 6 | (s[i] & 0x3f);
     }
     *character = c;

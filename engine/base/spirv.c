@@ -52,7 +52,7 @@ enum {
     CLASS_PUSH_CONSTANT = 9,
     CLASS_STORAGE_BUFFER = 12
 };
-#define WHOLE UINT32_MAX /* a decoration of a whole id, not of a member */
+#define WHOLE UINT32_MAX /* the member of a decoration that belongs to the whole id */
 
 typedef struct decoration {
     uint32_t target, member, kind, value;
@@ -61,10 +61,10 @@ typedef struct decoration {
 /* A type, constant or variable. */
 typedef struct definition {
     uint32_t id, op;
-    uint32_t type;      /* pointer: the type behind it; variable: its pointer type; constant: its low word */
-    uint32_t class;     /* pointer, variable */
+    uint32_t type;      /* pointer: the type to which it points; variable: its pointer type; constant: its low word */
+    uint32_t class;     /* storage class of a pointer or a variable */
     const uint32_t *at; /* the instruction */
-    uint32_t n;         /* its words */
+    uint32_t n;         /* number of words of the instruction */
     uint64_t bytes;     /* size of a type; saturates */
 } definition;
 
@@ -78,7 +78,7 @@ typedef struct reader {
     definition *definitions; /* an open hash table; id 0 is a free slot */
     size_t n_definitions, slots;
     uint32_t entry;            /* id of the entry point; 0: not found */
-    const uint32_t *interface; /* ids of its variables; NULL: the module is too old for a whole list */
+    const uint32_t *interface; /* ids of the entry point's variables; NULL: the module is too old to list all */
     uint32_t n_interface;
     uint32_t local_ids[3]; /* ids of the sizes of LocalSizeId or of the built-in WorkgroupSize; 0: none */
     vkt_spirv out;
@@ -113,7 +113,7 @@ static uint64_t times(uint64_t a, uint64_t b)
 
 /* ---- instructions ---- */
 
-/* Returns the number of words that an instruction of this kind has at least. */
+/* Returns the smallest number of words of an instruction of this kind. */
 static uint32_t least_words(uint32_t op)
 {
     switch (op) {
@@ -285,7 +285,7 @@ static uint64_t bytes_of_array(const reader *r, const definition *d)
     return times(stride ? stride->value : bytes_of(r, d->at[2]), is_number(length) ? length->type : 1);
 }
 
-/* Fills in type, class and bytes. Types that this file does not know have no size. */
+/* Fills in type, class and bytes. Types that this file does not know have size 0. */
 static void describe(const reader *r, definition *d)
 {
     switch (d->op) {

@@ -1,6 +1,7 @@
 /* base/spirv.h - reads what a SPIR-V module declares: entry point, work group, bindings, push constants, capabilities.
- * It reads modules of applications, so it accepts any bytes. It does not look into functions, and does not replace
- * spirv-val. Source: SPIR-V Specification, version 1.6, sections 2.3, 2.4 and 3. */
+ * The modules come from applications, so the reader must handle any bytes: it reports malformed modules as errors. It
+ * does not look into functions, and does not replace spirv-val. Source: SPIR-V Specification, version 1.6, sections
+ * 2.3, 2.4 and 3. */
 #ifndef VKT_SPIRV_H
 #define VKT_SPIRV_H
 
@@ -45,7 +46,7 @@ const char *vkt_capability_name(vkt_capability c);
 /* A resource of a module: a variable with a binding. */
 typedef struct vkt_spirv_variable {
     uint32_t set, binding;
-    bool is_buffer;     /* a storage buffer, and no array of these */
+    bool is_buffer;     /* one storage buffer, not an array of storage buffers */
     bool reads, writes; /* `reads` is false for a NonReadable variable, `writes` for a NonWritable one */
 } vkt_spirv_variable;
 
@@ -53,8 +54,7 @@ typedef struct vkt_spirv {
     uint32_t capabilities; /* bit c: the module declares capability c */
     uint32_t other;        /* 1 + number of a declared capability that VKT_CAPABILITIES lacks; 0: none */
     uint32_t local[3];     /* size of the work group; specialization constants have their defaults */
-    uint64_t shared_bytes; /* least size of all variables in shared memory. An array of computed length counts as one
-                            * element */
+    uint64_t shared_bytes; /* least size of all shared variables: an array of computed length counts as one element */
     uint32_t push_bytes;   /* end of the block of push constants; 0: there is none */
     uint32_t n_variables;
     vkt_spirv_variable variables[VKT_SPIRV_VARIABLES];

@@ -12,9 +12,9 @@
 
 /* Returns the number of CPUs that are online, 1 to 65536. */
 uint32_t vkt_cpu_count(void);
-/* Returns the bytes of the last level of the CPU's cache; 0: the system does not say. */
+/* Returns the bytes of the CPU's third-level cache; 0: the system does not report it. */
 uint64_t vkt_cpu_cache_bytes(void);
-/* Returns the number of this process. A fork has another number than its parent. */
+/* Returns the number of this process. A child of fork() has another number than its parent. */
 int64_t vkt_process_id(void);
 /* Writes the name of this machine, at most 64 bytes; "localhost" if the system has none. */
 void vkt_host_name(char name[65]);

@@ -137,8 +137,8 @@ static bool is_similar(uint32_t i, const char *name, size_t n)
     return false;
 }
 
-/* Logs an unknown name and returns VKT_E_ARG; VKT_E_NOMEM. There are too many traits for one message, so it lists the
- * traits with similar names, 20 at most. */
+/* Logs an unknown name. Returns VKT_E_ARG, or VKT_E_NOMEM. There are too many traits for one message, so the message
+ * lists at most 20 traits with similar names. */
 static vkt_result unknown(const vkt_host *h, const char *from, const char *name, size_t n)
 {
     vkt_text names = { .h = h };

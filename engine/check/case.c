@@ -98,8 +98,8 @@ vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c,
 
 /* ---- cases of nodes ---- */
 
-/* SAMPLES: the number of random cases from which ranges and bounds are found. SLACK: how much the bound of ids may
- * exceed the size of the dimension that they index. So a case may have invalid ids. */
+/* SAMPLES: the number of random cases from which ranges and bounds are found. SLACK: the most by which the bound of ids
+ * may exceed the size of the dimension that they index. So a case may have invalid ids. */
 enum { SAMPLES = 64, SLACK = 2 };
 
 /* Generates the op's random case for `seed`. */
@@ -110,7 +110,7 @@ static void draw(const vkt_op *op, uint64_t seed, vkt_case *c)
     op->sample(&r, c);
 }
 
-/* Returns whether both cases have the same inputs, of the same types. */
+/* Returns whether the same inputs are absent in both cases, and the others have the same types. */
 static bool has_such_inputs(const vkt_case *a, const vkt_case *b)
 {
     for (uint32_t i = 0; i < VKT_MAX_IN; i++) {
@@ -128,11 +128,12 @@ static size_t likeness(const vkt_case *a, const vkt_case *b)
     return same;
 }
 
-/* The bound of integers in an op's random cases. */
+/* The facts that the random cases of an op show about one input of integers. All integers of an input are below its
+ * bound. */
 typedef struct bound {
     bool same;                              /* all cases have the same bound: `least` */
-    bool follows[VKT_MAX_IN][VKT_MAX_RANK]; /* [k][d]: the bound is the size of dimension d of input k, or at most
-                                             * slack[k][d] above it */
+    bool follows[VKT_MAX_IN][VKT_MAX_RANK]; /* [k][d]: in all cases the bound is at least the size of dimension d of
+                                             * input k, and at most this size + slack[k][d] */
     uint32_t least, slack[VKT_MAX_IN][VKT_MAX_RANK];
 } bound;
 
@@ -172,8 +173,8 @@ static bool find_dimension(const bound *b, const vkt_case *c, uint32_t *in, uint
 }
 
 /* Returns the bound of the integers in input i. If all random cases of the op have the same bound, returns this bound.
- * If the bound follows a dimension in all random cases, returns the size of this dimension in the case. Otherwise
- * returns the smallest bound of the random cases. */
+ * If in all random cases the bound is the size of one dimension, or up to SLACK more, returns the size of this
+ * dimension in `c`. Otherwise returns the smallest bound of the random cases. */
 static uint32_t bound_of(const vkt_op *op, const vkt_case *c, uint32_t i)
 {
     const bound b = find_bound(op, c, i);

@@ -13,9 +13,9 @@ void vkt_case_text(const vkt_host *h, const vkt_op *op, const vkt_case *c, char 
  * of 4 is rounded up to a multiple of 4; any other half is rounded down. Recomputes the attributes that follow from the
  * shapes. Returns false if no dimension is above 16. */
 bool vkt_case_halve(const vkt_op *op, vkt_case *c);
-/* Halves the batch (rounded as above), if it is above 4. The batch is dimension 0 of input 0, and of all inputs with
- * the same dimension 0. If input 0 has the layout batch last, an f32 input with the layout rows is a weight: it has no
- * batch and does not change. Returns false if the batch is 4 or less. */
+/* Halves the batch (rounded as by vkt_case_halve), if it is above 4. The batch is dimension 0 of input 0, and of all
+ * inputs with the same dimension 0. If input 0 has the layout batch last, an f32 input with the layout rows is a
+ * weight: it has no batch and does not change. Returns false if the batch is 4 or less. */
 bool vkt_case_halve_batch(vkt_case *c);
 
 /* Estimates the cost of the double reference, forward and backward, in operations. For an op with a gradient it is
@@ -30,10 +30,11 @@ vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c,
  * for a bound. */
 vkt_result vkt_case_check(const vkt_host *h, const vkt_op *op, const vkt_case *c);
 
-/* Makes a case with the node's inputs and attributes. Ranges of numbers are those of the op's random case that is most
- * like the node. If in random cases the bound of integers follows a dimension (for instance, the bound of labels is the
- * number of classes), the node's dimension is the bound. Returns false, and an empty case, if no random case of the op
- * has such inputs: legal numbers are not known then. */
+/* Makes a case with the node's inputs and attributes. The ranges of its numbers are those of one random case of the op:
+ * the case whose attributes are most like the node's. Integers also have an upper bound. Labels, for instance, are
+ * below the number of classes. If the bound is the size of a dimension in all random cases, the new bound is the size
+ * of this dimension in the node. Otherwise it is the smallest bound of the random cases. Returns false, and an empty
+ * case, if no random case has the same inputs with the same types. Then the legal numbers are not known. */
 bool vkt_case_of_node(const vkt_node *n, vkt_case *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* check/differences.h - compares the reference's gradients with difference quotients of its own outputs. Needs no
+/* check/differences.h - compares the gradients of a reference with difference quotients of its outputs. Needs no
  * device. */
 #ifndef VKT_DIFFERENCES_H
 #define VKT_DIFFERENCES_H

@@ -108,7 +108,7 @@ static vkt_result draw(vkt_subject *s, vkt_rng *r, const vkt_case_input *c, vkt_
     return VKT_OK;
 }
 
-/* Makes an input or a seed. Its numbers are from a random stream of its own, so that the size of one input does not
+/* Makes an input or a seed. Each of them has its own stream of random numbers, so that the size of one input does not
  * change the numbers of the others. */
 static vkt_result make_input(vkt_subject *s, vkt_side *v, const char *name, uint32_t stream, const vkt_case_input *c)
 {
@@ -233,7 +233,8 @@ static vkt_result differentiate(vkt_subject *s)
     return VKT_OK;
 }
 
-/* Adds a node that reads the result, if the result is an alias of an input: the op has no dispatch of its own then. */
+/* If the result is an alias of an input, adds a node that reads the result, because the op itself then has no dispatch.
+ */
 static void read_alias(vkt_subject *s)
 {
     const vkt_tensor y = s->out[0].t;
@@ -254,6 +255,15 @@ vkt_result vkt_subject_set_output(vkt_subject *s, vkt_tensor out)
 }
 
 /* Builds the graph of the case s->c. `r` gives the random numbers of the step state. */
+/* Calls the op's amend (vkt_op) for the random words of an input. */
+static void amend(vkt_subject *s, const vkt_op *op, vkt_side *v)
+{
+    const size_t n = v->data ? vkt_side_count(v) : 0;
+    if (!op->amend || !v->ref.u || v->ref.shape.rank != 1 || n == 0) return;
+    op->amend(s->c.attr, v->data, n);
+    memcpy(v->ref.u, v->data, n * sizeof *v->ref.u);
+}
+
 static vkt_result build(vkt_subject *s, const vkt_op *op, vkt_rng *r)
 {
     vkt_tensor in[VKT_MAX_IN] = { { 0 } };
@@ -265,6 +275,7 @@ static vkt_result build(vkt_subject *s, const vkt_op *op, vkt_rng *r)
     if (op->uses_step) draw_step(s, op, r);
     for (uint32_t i = 0; i < s->c.n_in; i++) {
         VKT_TRY(add_input(s, i));
+        amend(s, op, &s->in[i]);
         in[i] = s->in[i].t;
     }
     return vkt_subject_set_output(s, vkt_apply(s->g, op, in, s->c.n_in, s->c.attr, NULL));
@@ -391,7 +402,7 @@ vkt_worst vkt_worst_of(const float *got, const double *ref, size_t n, double rel
     vkt_worst w = { .at = 0 };
     for (size_t i = 0; i < n; i++) {
         const double allowed = abs_tol * scale + rel_tol * fabs(ref[i]), error = fabs((double)got[i] - ref[i]);
-        const double excess = (double)got[i] == ref[i] ? 0 : error / allowed; /* also if both are infinite */
+        const double excess = (double)got[i] == ref[i] ? 0 : error / allowed; /* 0 also for equal infinities */
         if (!(excess <= w.excess)) w = (vkt_worst){ i, excess, allowed };
         if (isnan(excess)) break;
     }

@@ -1,5 +1,5 @@
 /* check/subject.h - one op on one case: as a graph, as input data, and as the results of the double reference. Op
- * tests, audits and vkt-bench use it. It needs no device, and is a library of its own, like reference/.
+ * tests, audits and vkt-bench use it. It needs no device, and is a separate library, like reference/.
  *
  * Threads: any; one thread at a time per subject. */
 #ifndef VKT_SUBJECT_H
@@ -12,7 +12,7 @@
 typedef struct vkt_side {
     vkt_tensor t;       /* {0}: absent */
     vkt_ref_tensor ref; /* owned elements; u for u32, else f */
-    void *data;         /* inputs and seeds: the same numbers as the device gets, row-major; owned */
+    void *data;         /* inputs and seeds: the numbers that the device gets, row-major; owned */
 } vkt_side;
 
 typedef struct vkt_subject {
@@ -67,7 +67,7 @@ size_t vkt_side_count(const vkt_side *v);
 double vkt_side_get(const vkt_side *v, size_t i);
 
 /* The element with the largest error, relative to the tolerance: |got - ref| <= abs_tol * scale + rel_tol * |ref|.
- * scale is the largest |ref|, or 1 if that is 0. */
+ * scale is the largest finite |ref|, or 1 if that is 0. */
 typedef struct vkt_worst {
     size_t at;
     double excess; /* error / allowed; above 1, or NaN: the result is wrong */

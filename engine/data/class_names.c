@@ -5,8 +5,8 @@
 
 #define MAX_BYTES (UINT64_C(1) << 28)
 
-/* Adds the name from `at` to `end`, where the line feed or the end of the text is. A carriage return just before `end`
- * does not count. An empty line adds nothing. */
+/* Adds the name between `at` and `end`; `end` is at the line feed or at the end of the text. A carriage return just
+ * before `end` does not belong to the name. An empty line adds nothing. */
 static vkt_result add_line(const char *path, const char *at, const char *end, vkt_words *names)
 {
     const size_t before = names->n, bytes = (size_t)(end - at) - (end > at && end[-1] == '\r');

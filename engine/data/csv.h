@@ -1,4 +1,4 @@
-/* data/csv.h - reader of CSV (RFC 4180) and of similar formats with another separator.
+/* data/csv.h - reads CSV (RFC 4180), and similar formats with another separator.
  *
  * Records end with CRLF or LF; the last one may also end where the text ends. The separator is between fields. A field
  * in double quotes may contain separators, line ends, and quotes, which are doubled. The quotes around it are its first
@@ -14,8 +14,8 @@
  *     while ((r = vkt_csv_next(&c, &more)) == VKT_OK && more) ... c.fields[0] .. c.fields[c.n_fields - 1] ...
  *     vkt_csv_close(&c);
  *
- * The caller decides whether the first record is a header (vkt_csv_find). Threads: any; one call at a time per
- * reader. */
+ * The caller decides whether the first record is a header (vkt_csv_find). Threads: any; one call at a time per reader.
+ */
 #ifndef VKT_CSV_H
 #define VKT_CSV_H
 

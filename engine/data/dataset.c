@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* The part that a data set and its slices share. The last of them frees it. */
+/* The part that a data set and its slices share. It is freed when the last of them is destroyed. */
 typedef struct table {
     atomic_uint handles;
     vkt_host host;

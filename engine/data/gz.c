@@ -1,4 +1,4 @@
-/* data/gz.c - see gz.h: the limit of a size, and whole files. */
+/* data/gz.c - see gz.h. Checks the limit of a size, and reads whole files. */
 #include "data/gz.h"
 
 vkt_result vkt_gz_check_size(const vkt_gz *g, uint64_t bytes)

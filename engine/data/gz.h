@@ -28,8 +28,8 @@ bool vkt_gz_is_plain(const vkt_gz *g);
 /* Checks that the file may expand to `bytes` bytes. VKT_E_FORMAT: the file is compressed, and `bytes` is above the
  * limit that is described at VKT_GZ_DEFAULT_RATIO. */
 vkt_result vkt_gz_check_size(const vkt_gz *g, uint64_t bytes);
-/* Reads n bytes, fewer (*got < n) only at the end of the data. The end of a gzip file that was cut off looks the same:
- * only vkt_gz_check_end tells them apart. VKT_E_IO; VKT_E_NOMEM; VKT_E_FORMAT for data that zlib rejects. */
+/* Reads n bytes; fewer (*got < n) only at the end of the data. A truncated gzip file also ends in this way: only
+ * vkt_gz_check_end detects that it is truncated. VKT_E_IO; VKT_E_NOMEM; VKT_E_FORMAT for data that zlib rejects. */
 vkt_result vkt_gz_read(vkt_gz *g, void *dst, size_t n, size_t *got);
 /* Checks the end of the data. Call it when all data are read. VKT_E_FORMAT if a gzip member stopped too early. */
 vkt_result vkt_gz_check_end(vkt_gz *g);

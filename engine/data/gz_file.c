@@ -1,4 +1,4 @@
-/* data/gz_file.c - see gz.h: a file by zlib. */
+/* data/gz_file.c - see gz.h. Reads a file by zlib. */
 #include "data/gz.h"
 
 #include <zlib.h>

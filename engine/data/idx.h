@@ -1,4 +1,4 @@
-/* data/idx.h - reader of IDX, the file format of MNIST (Y. LeCun, "The MNIST database of handwritten digits"):
+/* data/idx.h - reads IDX, the file format of MNIST (Y. LeCun, "The MNIST database of handwritten digits"):
  *
  *     byte 0, 1   0
  *     byte 2      element type; 0x08 is u8, the only one read here

@@ -1,8 +1,8 @@
 /* data/image.h - images: decodes JPEG and PNG from memory to upright 8-bit pixels, and resizes them.
  *
  * The functions reuse the memory for pixels, and enlarge it if necessary. So a worker that decodes many images soon
- * needs no new memory for pixels. For each image, libpng allocates from the host, and libjpeg by malloc. Threads: any,
- * with different memory. */
+ * needs no new memory for pixels. For each image, libpng allocates by the host's allocator, and libjpeg by malloc.
+ * Threads: any, with different memory. */
 #ifndef VKT_IMAGE_H
 #define VKT_IMAGE_H
 
@@ -59,7 +59,8 @@ vkt_result vkt_jpeg_decode(const vkt_host *h, const char *name, const uint8_t *b
 vkt_result vkt_png_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,
                           vkt_image *out, uint32_t *orientation);
 /* Returns VKT_E_FORMAT for an image without pixels, or with more than max_pixels. If max_pixels is 0, an image of
- * n bytes may have 2^24 + 64 * n pixels, but at most 2^27. Its sides may then be at most 65535 (JPEG's own limit). */
+ * n bytes may have 2^24 + 64 * n pixels, but at most 2^27. In this case a side may have at most 65535 pixels, which is
+ * JPEG's own limit. */
 vkt_result vkt_image_check_size(const vkt_host *h, const char *name, uint64_t width, uint64_t height, size_t n,
                                 uint64_t max_pixels);
 

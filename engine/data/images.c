@@ -86,7 +86,7 @@ static vkt_result target_size(const vkt_host *h, const images *s, const vkt_imag
     if (!p->resize) return VKT_OK;
     const uint64_t w = image->width, ht = image->height, shorter = VKT_MIN(w, ht);
     const uint64_t width = w * p->resize / shorter, height = ht * p->resize / shorter;
-    VKT_TRY(vkt_image_check_size(h, path, width, height, n, p->max_pixels)); /* a long strip may be too large */
+    VKT_TRY(vkt_image_check_size(h, path, width, height, n, p->max_pixels)); /* a long strip may become too large */
     b->width = (uint32_t)width;
     b->height = (uint32_t)height;
     return VKT_OK;
@@ -138,7 +138,7 @@ static void crop(const images *s, const base *b, int64_t top, int64_t left, bool
         }
 }
 
-/* Returns (have - want) / 2, rounded to nearest, ties to even. PyTorch's CenterCrop begins there. */
+/* Returns (have - want) / 2, rounded to nearest, ties to even. PyTorch's CenterCrop begins at this offset. */
 static int64_t middle(uint32_t have, uint32_t want)
 {
     const int64_t over = (int64_t)have - want, half = over / 2;

@@ -1,4 +1,4 @@
-/* data/measure.c - mean and standard deviation per channel (vktrain/data.h).
+/* data/measure.c - computes mean and standard deviation per channel (vktrain/data.h).
  *
  * Uses Welford's update by groups (Chan, Golub & LeVeque 1979): a group has the numbers of one channel of one sample.
  * Mean and sum of squared deviations of each group are merged into those of all samples so far. So there is no

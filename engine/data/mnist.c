@@ -1,4 +1,5 @@
-/* data/mnist.c - data sets made of IDX files, and the folder layout of MNIST (vktrain/data.h). */
+/* data/mnist.c - makes data sets from IDX files, also from those in a folder with the layout of MNIST (vktrain/data.h).
+ */
 #include "data/dataset.h"
 #include "base/paths.h"
 #include "data/class_names.h"

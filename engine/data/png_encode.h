@@ -1,4 +1,4 @@
-/* data/png_encode.h - an image as PNG. */
+/* data/png_encode.h - encodes an image as PNG. */
 #ifndef VKT_PNG_ENCODE_H
 #define VKT_PNG_ENCODE_H
 

@@ -1,4 +1,4 @@
-/* data/records.c - CSV files as texts (vktrain/table.h). */
+/* data/records.c - reads CSV files as tables of texts (vktrain/table.h). */
 #include "data/csv.h"
 #include "vktrain/table.h"
 

@@ -1,4 +1,4 @@
-/* data/scaler.c - standardisation of samples of numbers (vktrain/table.h). */
+/* data/scaler.c - standardises samples of numbers (vktrain/table.h). */
 #include "base/numbers.h"
 #include "data/dataset.h"
 #include "vktrain/table.h"

@@ -1,4 +1,4 @@
-/* data/table.c - data sets from CSV files of numbers (vktrain/table.h). */
+/* data/table.c - makes data sets from CSV files of numbers (vktrain/table.h). */
 #include "base/numbers.h"
 #include "data/csv.h"
 #include "data/dataset.h"

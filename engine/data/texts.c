@@ -1,4 +1,4 @@
-/* data/texts.c - tables of labelled texts, and data sets that a vocabulary makes from them (vktrain/text.h). */
+/* data/texts.c - reads tables of labelled texts, and makes data sets from them with a vocabulary (vktrain/text.h). */
 #include "data/class_names.h"
 #include "data/csv.h"
 #include "data/dataset.h"

@@ -1,13 +1,13 @@
-/* data/vocab.c - the vocabulary: words from texts, ids from words (vktrain/text.h). Files: vocab_file.c. */
+/* data/vocab.c - makes vocabularies from texts, and ids from words (vktrain/text.h). Files: vocab_file.c. */
 #include "data/vocab.h"
 
 #include <stdlib.h>
 
 /* ---- words of a text ---- */
 
-/* Capitals with two UTF-8 bytes whose small letters have two bytes, too. A range contains every `step`-th letter from
- * first to last; the small letter is the capital plus `delta`. From Unicode 14: Latin-1, Latin Extended-A, modern
- * Greek and Cyrillic. */
+/* Capitals of two UTF-8 bytes whose small letters also have two bytes. A range contains every `step`-th letter from
+ * first to last; the small letter is the capital plus `delta`. The ranges are from Unicode 14: Latin-1, Latin
+ * Extended-A, modern Greek and Cyrillic. */
 static const struct {
     uint16_t first, last;
     uint8_t step;

@@ -1,4 +1,4 @@
-/* data/vocab_file.c - the vocabulary as a text (vktrain/text.h describes the format). */
+/* data/vocab_file.c - writes and reads a vocabulary as a text (vktrain/text.h describes the format). */
 #include "data/vocab.h"
 
 #include "data/gz.h"

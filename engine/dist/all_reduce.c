@@ -7,7 +7,7 @@
  * number. The second part does the rounds in reverse: the ranks exchange their finished halves. */
 #include "dist/dist.h"
 
-#define MAX_ROUNDS 12 /* of VKT_MAX_SHARDS ranks */
+#define MAX_ROUNDS 12 /* most rounds, for VKT_MAX_SHARDS ranks */
 _Static_assert(VKT_MAX_SHARDS == 1 << MAX_ROUNDS, "a round for each bit of a rank's number");
 
 #define INF_BITS 0x7f800000
@@ -127,7 +127,7 @@ typedef struct reduction {
     float *data;
     vkt_wire wire;
     float *scratch;           /* VKT_WIRE_F32: received numbers */
-    uint16_t *in, *out;       /* VKT_WIRE_BF16, in the same memory: numbers received; numbers to send */
+    uint16_t *in, *out;       /* VKT_WIRE_BF16: received numbers and numbers to send, in the memory of scratch */
     size_t first[MAX_ROUNDS]; /* first number of the range before round s; n: length of the range */
     size_t n[MAX_ROUNDS];
     vkt_traffic *traffic; /* may be NULL */

@@ -1,4 +1,4 @@
-/* dist/dist.h - the sum over a binary tree, as other folders of the engine use it. vktrain/dist.h says what it is for.
+/* dist/dist.h - the sum over a binary tree, as other folders of the engine use it. vktrain/dist.h describes its use.
  *
  * Each addition of the tree has these steps. An operand with a magnitude below 2^-126 becomes +0. With VKT_WIRE_BF16,
  * both operands are then rounded to bfloat16. They are added in f32. A sum with a magnitude below 2^-126 becomes +0,
@@ -10,7 +10,7 @@
 #include "base/base.h"
 #include "vktrain/dist.h"
 
-/* The messages of one rank so far, and how long it was inside of `exchange`. */
+/* The messages of one rank so far, and the time that the rank spent in the function `exchange`. */
 typedef struct vkt_traffic {
     uint64_t messages;
     uint64_t sent_bytes;

@@ -57,7 +57,8 @@ vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const uin
     x->stats.ranks = ranks;
     VKT_TRY(make_sum(x));
     if (!x->active) return VKT_OK;
-    x->scratch = vkt_alloc(h, most / 2); /* as vkt_all_reduce asks for; each bucket has an even number of floats */
+    x->scratch = vkt_alloc(h, most / 2); /* for half of the floats of a bucket; each bucket has an even number of
+                                          * floats */
     if (!x->scratch) return vkt_fail_nomem(h, "half a bucket", most / 2);
     return vkt_gate_create(ctx, "exchange", &x->gate);
 }
@@ -106,14 +107,15 @@ static vkt_result mark_shards(vkt_exchange *x, vkt_program *p, const uint32_t *l
     return vkt_program_mark(p, marks, n);
 }
 
-/* Marks the update before each dispatch that needs more buckets than those before it. Sets x->needs and x->n_waits. */
+/* Marks the update before each dispatch that needs more buckets than the dispatches before it. Sets x->needs and
+ * x->n_waits. */
 static vkt_result mark_update(vkt_exchange *x, vkt_program *p, const uint32_t *first, uint32_t *marks, uint32_t *users)
 {
     uint32_t n = 0;
     sort_by(users, x->n, first);
     x->needs[0] = 0;
     for (uint32_t i = 0; i < x->n; i++) {
-        uint32_t back = 0; /* number of buckets that are back as soon as this one is back */
+        uint32_t back = 0; /* number of buckets whose sums have arrived when the sum of this one has */
         while (x->order[back++] != users[i]) {
         }
         if (back <= x->needs[n]) continue;
@@ -152,7 +154,7 @@ uint64_t *vkt_exchange_values(vkt_exchange *x)
 vkt_result vkt_exchange_update(vkt_exchange *x, vkt_program *update, const vkt_run *run, uint64_t *run_index)
 {
     if (!x->active) return vkt_program_run_sections(update, run, NULL, NULL, NULL, run_index);
-    const bool eager = vkt_debug_level() >= 2; /* a run then ends before the call that submits it returns */
+    const bool eager = vkt_debug_level() >= 2; /* vkt_program_run_sections then waits for the end of the run */
     for (uint32_t i = 0; i < x->n_waits; i++) x->waits[i] = vkt_gate_wait(&x->gate, x->begun * x->n + x->needs[i]);
     x->begun++;
     if (eager)

@@ -2,8 +2,9 @@
  *
  * A program of shards writes this rank's sum to a vector that host and device share (`sum`). Its sections end where a
  * bucket is complete (record/marks.h). The host waits for the end of such a section, exchanges the bucket with the
- * other ranks, and opens a gate. The update program waits for the gates. So early layers are still computed while the
- * gradients of late layers are on their way, and the update begins with the buckets that are back. */
+ * other ranks, and opens the gate for it. Each section of the update program waits for the buckets that it needs. So
+ * the backward pass of early layers runs while the ranks exchange the gradients of late layers, and the update begins
+ * with the buckets whose sums have arrived. */
 #ifndef VKT_EXCHANGE_H
 #define VKT_EXCHANGE_H
 
@@ -22,12 +23,13 @@ typedef struct vkt_exchange {
     uint32_t *section;            /* for each bucket: the section of the program of shards that completes it */
     uint32_t n_sections, n_waits; /* number of sections of the program of shards; number of those of the update */
     uint64_t *values;             /* timeline values of the sections of shards, for two steps that alternate */
-    uint32_t *needs;              /* for each section of the update: number of buckets that must be back before it */
-    VkSemaphoreSubmitInfo *waits; /* the same, as semaphores of the step that is submitted */
-    vkt_gate gate;                /* its value: number of buckets that are back, of all steps */
-    uint64_t begun, done;         /* number of steps that were begun; number of those that were exchanged */
+    uint32_t *needs;              /* for each section of the update: number of buckets whose sums it waits for */
+    VkSemaphoreSubmitInfo
+        *waits;           /* for each section of the update: its wait for the gate, in the step that is submitted */
+    vkt_gate gate;        /* its value: number of buckets, in all steps, whose sums have arrived */
+    uint64_t begun, done; /* number of steps that were begun; number of those that were exchanged */
     float *scratch;
-    uint64_t last_ns; /* time when the last bucket of the step before was back; 0: no step before */
+    uint64_t last_ns; /* time when the last sum of the step before arrived; 0: no step before */
     vkt_dist_stats stats;
 } vkt_exchange;
 
@@ -49,7 +51,7 @@ uint64_t *vkt_exchange_values(vkt_exchange *x);
 vkt_result vkt_exchange_update(vkt_exchange *x, vkt_program *update, const vkt_run *run, uint64_t *run_index);
 /* Exchanges the buckets of the oldest step that is begun and not exchanged. Does nothing if there is none. */
 vkt_result vkt_exchange_step(vkt_exchange *x);
-/* Opens all gates, so that the device can finish after a failure. The sums are wrong then. */
+/* Opens the gate for all buckets, so that the device can finish after a failure. The sums are then wrong. */
 void vkt_exchange_abandon(vkt_exchange *x);
 
 #endif

@@ -64,8 +64,8 @@ static void fail_group(vkt_thread_group *g, const char *fmt, ...)
 
 /* ---- ranks that do not answer ---- */
 
-/* Returns the rank for which r waits: its peer, or the first one that is not in the barrier. If all are in it, returns
- * r itself. */
+/* Returns the rank for which r waits: its peer, or the first rank that is not in the barrier. If all ranks are in the
+ * barrier, returns r. */
 static const member *waits_for(const vkt_thread_group *g, const member *r)
 {
     if (r->call == CALL_EXCHANGE) return &g->ranks[r->peer];

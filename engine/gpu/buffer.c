@@ -1,5 +1,5 @@
-/* gpu/buffer.c - buffers: a handle with memory of a block (memory.c) or of the host (shared.c), or a handle that an
- * application lends. */
+/* gpu/buffer.c - creates buffers. A buffer is a handle with memory of a block (memory.c) or with imported host memory
+ * (shared.c), or a handle that an application lends. */
 #include "gpu/internal.h"
 
 /* Creates the handle and the memory of *buf. After a failure, vkt_buffer_destroy frees the parts that *buf has. */

@@ -5,13 +5,15 @@
 
 #include <stddef.h>
 
-/* A feature in a chain of structs: the struct's type, and the offset of its member. */
+/* The location of a feature in a chain of structs: the type of the struct, and the offset of the feature's member in
+ * it. */
 typedef struct location {
     VkStructureType type;
     size_t offset;
 } location;
 
-/* A capability, and the feature that allows it. A feature of a Vulkan version is in an older struct, too. */
+/* A capability, and the feature that allows it. `in` has the two structs that may contain the feature: the struct of a
+ * Vulkan version, and an older one. If there is only one such struct, both elements are equal. */
 typedef struct allowed {
     vkt_capability capability;
     location in[2];

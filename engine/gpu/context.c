@@ -1,4 +1,5 @@
-/* gpu/context.c - opens and closes a device. Only this file distinguishes a host's device from the engine's own. */
+/* gpu/context.c - opens and closes a device. Only this file distinguishes the device of an application from one that
+ * the engine creates. */
 #include "gpu/internal.h"
 
 #include "base/paths.h"
@@ -63,7 +64,7 @@ static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
     return vkt_vk_check(ctx, r, "vkCreateDevice");
 }
 
-/* Opens a device. If `unless` returns true for it, returns VKT_OK without a device. */
+/* Chooses a device and opens it. If `unless` returns true for the chosen device, returns VKT_OK and opens nothing. */
 static vkt_result device_open(vkt_ctx *ctx, const char *selector, vkt_unless_fn unless)
 {
     vkt_candidate *list;
@@ -90,7 +91,7 @@ static vkt_result device_open(vkt_ctx *ctx, const char *selector, vkt_unless_fn 
     return r;
 }
 
-/* ---- a host's device ---- */
+/* ---- an application's device ---- */
 
 /* Checks that the device has a queue family of this index, and that the family can compute. */
 static vkt_result check_family(vkt_ctx *ctx, uint32_t family)
@@ -121,7 +122,8 @@ static vkt_result check_enabled(vkt_ctx *ctx, const void *chain)
     return r;
 }
 
-/* Finds the host's device in the instance's list of devices. *out gets its entry, which has index and description. */
+/* Finds the application's device in the instance's list of devices. *out gets the entry of the device, which has its
+ * index and its description. */
 static vkt_result find_adopted(vkt_ctx *ctx, vkt_candidate *out)
 {
     vkt_candidate *list;
@@ -204,7 +206,7 @@ static void look_for_tuning(vkt_ctx *ctx)
 }
 
 /* Completes a context. These members must be set: vk's global and instance functions, instance, phys, device, info, the
- * families of both queues, the has_ flags and, for a host's device, the compute queue. */
+ * families of both queues, the has_ flags and, for an application's device, the compute queue. */
 static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
 {
     VKT_TRY(vkt_vk_load_device(&ctx->host, &ctx->vk, ctx->device));
@@ -286,7 +288,7 @@ vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vk
 }
 
 /* Waits for the engine's own work. It never waits for all work of a device that an application owns. After a loss no
- * work runs; even so, it asks the driver to wait if the engine made the device. */
+ * work runs. Even then, the function calls vkDeviceWaitIdle if the engine made the device. */
 static void drain(vkt_ctx *ctx)
 {
     if (ctx->owns_device)
@@ -319,7 +321,7 @@ void vkt_ctx_destroy(vkt_ctx **handle)
         vkt_vk_close(ctx->loader);
     }
     vkt_free(&ctx->host, ctx->tuned);
-    const vkt_allocator alloc = ctx->counting.to; /* not counted: the counter is freed */
+    const vkt_allocator alloc = ctx->counting.to; /* frees without counting: the counter is in *ctx */
     alloc.resize(alloc.user, ctx, 0);
     *handle = NULL;
 }

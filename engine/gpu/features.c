@@ -1,5 +1,5 @@
-/* gpu/features.c - the device features that the engine needs, by name. An application gets them as data to create its
- * device; the engine finds them in a chain of structs. */
+/* gpu/features.c - the device features that the engine needs, by name. An application gets the features as a chain of
+ * structs, with which it creates its device. The engine looks for them in such a chain. */
 #include "gpu/internal.h"
 
 #include <stddef.h>
@@ -53,9 +53,8 @@ typedef struct feature {
 #define OF12(...) FEATURE(Vulkan12, VULKAN_1_2, __VA_ARGS__)
 #define OF13(...) FEATURE(Vulkan13, VULKAN_1_3, __VA_ARGS__)
 static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF13) };
-/* The features that our modules of cooperative matrices need. vulkanMemoryModelDeviceScope is for overflow.comp: on a
- * device with vulkanMemoryModel, its atomic operation with the scope of the device is forbidden without this feature.
- */
+/* The features that our modules of cooperative matrices need. overflow.comp needs vulkanMemoryModelDeviceScope: on a
+ * device with vulkanMemoryModel, an atomic operation with the scope of the device is forbidden without this feature. */
 #define COOP12_FEATURES(X)                                       \
     X(shaderFloat16, ShaderFloat16Int8, SHADER_FLOAT16_INT8)     \
     X(vulkanMemoryModel, VulkanMemoryModel, VULKAN_MEMORY_MODEL) \
@@ -67,7 +66,8 @@ static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF
     }
 static const feature coop_features[] = { COOP12_FEATURES(OF12){ "feature cooperativeMatrix", { COOP, COOP } } };
 #undef COOP
-/* The features that the modules of flexible matrices need in addition. A function stores single f16. */
+/* The features that the modules of flexible matrices need in addition. storageBuffer16BitAccess is for a function of
+ * these modules that stores single f16 elements. */
 #define COOP2(member)                                                       \
     {                                                                       \
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV, \

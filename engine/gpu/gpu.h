@@ -31,7 +31,7 @@ typedef struct vkt_queue {
 
 /* Counters of calls and times. Tests check that a repeated step allocates nothing; vkt_ctx_waits returns the waits. */
 typedef struct vkt_gpu_counters {
-    uint64_t host_allocs;   /* allocations and resizes by the context's host allocator; any thread may add */
+    uint64_t host_allocs;   /* allocations and resizes by the context's host allocator; any thread may increase it */
     uint64_t device_allocs; /* calls of vkAllocateMemory */
     uint64_t buffers_created;
     uint64_t recordings; /* calls of vkBeginCommandBuffer */
@@ -58,8 +58,8 @@ struct vkt_ctx {
     VkInstance instance;
     VkPhysicalDevice phys;
     VkDevice device;
-    bool owns_device;                        /* false: the host owns instance and device; only context.c reads it */
-    const VkAllocationCallbacks *allocation; /* the host's callbacks for all objects; NULL: none */
+    bool owns_device; /* false: the application owns instance and device; only context.c reads it */
+    const VkAllocationCallbacks *allocation; /* the application's callbacks for all Vulkan objects; NULL: none */
     struct {
         void (*acquire)(
             void *user); /* acquire and release are called around each submission; NULL: no other thread submits */
@@ -74,8 +74,8 @@ struct vkt_ctx {
     bool has_host_import;       /* VK_EXT_external_memory_host is enabled, not switched off, and fits our buffers */
     uint64_t host_import_align; /* alignment of address and size of imported memory, in bytes */
     bool has_coop;              /* VK_KHR_cooperative_matrix is enabled, with all features that our modules need */
-    bool has_coop2;             /* the same of VK_NV_cooperative_matrix2, in addition to has_coop */
-    bool has_bfloat;            /* the same of VK_KHR_shader_bfloat16, in addition to has_coop */
+    bool has_coop2;             /* as has_coop, for VK_NV_cooperative_matrix2 */
+    bool has_bfloat;            /* as has_coop, for VK_KHR_shader_bfloat16; false if has_coop is false */
     bool has_int64;             /* shaderInt64 is enabled */
     uint32_t capabilities;      /* what the enabled features allow: bits of vkt_capability (base/spirv.h) */
     bool has_debug_utils;
@@ -113,11 +113,11 @@ typedef bool (*vkt_unless_fn)(const vkt_device_info *info, VkDriverId driver);
 vkt_result vkt_ctx_open_unless(const vkt_ctx_params *params, const vkt_host *host, const vkt_loader *loader,
                                vkt_unless_fn unless, vkt_ctx **out);
 
-/* Makes the path "$XDG_CACHE_HOME/vktrain/<device, driver and subgroup size><suffix>". If $XDG_CACHE_HOME is not an
- * absolute path, ~/.cache replaces it. The caller frees *path (vkt_free). *path is NULL if $HOME is not an absolute
- * path either, and after VKT_E_NOMEM. */
+/* Makes the path "<cache>/vktrain/<device, driver and subgroup size><suffix>". <cache> is the folder of vkt_user_cache
+ * (base/system.h). The caller frees *path (vkt_free). *path is NULL if there is no such folder, and after VKT_E_NOMEM.
+ */
 vkt_result vkt_cache_path(vkt_ctx *ctx, const char *suffix, char **path);
-#define VKT_TUNING_SUFFIX ".tune" /* of the tuning file (kernel/tuning.h) */
+#define VKT_TUNING_SUFFIX ".tune" /* suffix of the tuning file (kernel/tuning.h) */
 /* Creates each directory above `path`, like mkdir -p. Errors are ignored: writing the file reports them. */
 void vkt_cache_make_directories(char *path);
 
@@ -140,15 +140,15 @@ void vkt_settle(vkt_ctx *ctx);
 vkt_result vkt_lost_check(vkt_ctx *ctx, const char *what);
 
 /* ---- buffers -------------------------------------------------------------------------------------------------------
- * A buffer is a VkBuffer in a memory block, or in imported memory of its own. It is usable as storage buffer, texel
- * buffer, source and destination of copies. Its size is rounded up to a multiple of VKT_ALIGN_BYTES; its content is
- * undefined at first. A buffer can also be a range of a host's VkBuffer. Then size, content and usage are the
- * host's. */
+ * A buffer is a VkBuffer in a memory block, or in memory that is imported for this buffer alone. It is usable as
+ * storage buffer, texel buffer, source and destination of copies. Its size is rounded up to a multiple of
+ * VKT_ALIGN_BYTES; its content is undefined at first. A buffer can also be a range of an application's VkBuffer, which
+ * then determines size, content and usage. */
 typedef enum vkt_memory_kind {
     VKT_MEMORY_DEVICE = 0, /* device-local */
     VKT_MEMORY_UPLOAD,     /* host-visible, host-coherent; device-local too if such memory is plentiful */
     VKT_MEMORY_READBACK,   /* host-visible, host-coherent; cached if possible */
-    VKT_MEMORY_SHARED      /* the host's own memory if the device can import it, else as READBACK */
+    VKT_MEMORY_SHARED      /* memory of the context's allocator if the device can import it, else as READBACK */
 } vkt_memory_kind;
 
 /* Host memory that the device imports for one buffer. */
@@ -160,11 +160,11 @@ typedef struct vkt_imported {
 
 typedef struct vkt_buffer {
     VkBuffer handle;
-    uint64_t base_bytes; /* start of the buffer in `handle`; only a host's buffer may start after 0 */
+    uint64_t base_bytes; /* start of the buffer in `handle`; above 0 only for a range of an application's buffer */
     uint64_t bytes;
     VkBufferUsageFlags usage;
-    bool lent;    /* the host owns the handle */
-    void *mapped; /* host address; NULL for DEVICE and for a host's buffer */
+    bool lent;    /* the application owns the handle */
+    void *mapped; /* host address; NULL for DEVICE and for an application's buffer */
     vkt_mem_class cls;
     uint64_t upload; /* newest upload or fill of this buffer, as a timeline value of vkt_transfer_queue; 0: none */
     uint32_t block;  /* index of its block in the list of memory.c */
@@ -180,11 +180,12 @@ vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_kind kind, vkt_mem_class c
 /* Creates a buffer of VKT_MEMORY_SHARED, for data that the device and the host both read and write. The device imports
  * memory of the context's allocator (VK_EXT_external_memory_host). If that is not possible, creates a buffer of
  * VKT_MEMORY_READBACK. Errors are those of vkt_buffer_create. See vkt_host_barrier for writes of the host after a
- * submission. Destroy it only after the device's last use: its memory goes back to the host's allocator. */
+ * submission. Destroy the buffer only after the device's last use of it, because its memory goes back to the context's
+ * allocator. */
 vkt_result vkt_buffer_create_shared(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes, const char *name,
                                     vkt_buffer **out);
-/* Creates a buffer from a range of a host's buffer. VKT_E_ARG: there is no VkBuffer, the range has no bytes, its start
- * is no multiple of VKT_ALIGN_BYTES, or `usage` has no STORAGE_BUFFER. VKT_E_NOMEM. */
+/* Creates a buffer from a range of an application's buffer. VKT_E_ARG: there is no VkBuffer, the range has no bytes,
+ * its start is no multiple of VKT_ALIGN_BYTES, or `usage` has no STORAGE_BUFFER. VKT_E_NOMEM. */
 vkt_result vkt_buffer_adopt(vkt_ctx *ctx, const vkt_vk_buffer *at, VkBufferUsageFlags usage, vkt_buffer **out);
 /* Destroys a buffer. The caller guarantees that no submission uses it any more. This function waits for uploads and
  * fills, because no caller waits for these. */
@@ -198,8 +199,8 @@ void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer);
 vkt_result vkt_submit(vkt_ctx *ctx, VkCommandBuffer cmd, const char *label, uint64_t *value);
 /* Checks the number of semaphores, and that none is null. `sync` may be NULL. VKT_E_ARG. */
 vkt_result vkt_check_sync(const vkt_ctx *ctx, const vkt_sync *sync, const char *label);
-/* Submits like vkt_submit. `sync` has semaphores of a host (NULL: none): the submission waits for some of them, and
- * signals others. VKT_E_ARG if it waits for more than VKT_SYNC_MAX semaphores, or signals more. cmd may be
+/* Submits like vkt_submit. `sync` has semaphores of the application (NULL: none): the submission waits for some of
+ * them, and signals others. VKT_E_ARG if it waits for more than VKT_SYNC_MAX semaphores, or signals more. cmd may be
  * VK_NULL_HANDLE. */
 vkt_result vkt_submit_synced(vkt_ctx *ctx, VkCommandBuffer cmd, const vkt_sync *sync, const char *label,
                              uint64_t *value);
@@ -216,7 +217,7 @@ vkt_result vkt_commands_begin(vkt_ctx *ctx, vkt_commands *c, bool reusable);
 vkt_result vkt_commands_end(vkt_ctx *ctx, vkt_commands *c);
 void vkt_commands_destroy(vkt_ctx *ctx, vkt_commands *c);
 
-/* Command buffers that one call submits in order, each as a submission of its own. */
+/* Command buffers that one call submits in order. Each of them is one submission. */
 typedef struct vkt_series {
     VkCommandPool pool;
     uint32_t n;
@@ -232,15 +233,15 @@ void vkt_series_destroy(vkt_ctx *ctx, vkt_series *s); /* s may be zeroed; it mus
 vkt_result vkt_series_begin(vkt_ctx *ctx, vkt_series *s, uint32_t i);
 vkt_result vkt_series_end(vkt_ctx *ctx, vkt_series *s, uint32_t i);
 /* Submits the command buffers with indices `first` to `end` - 1 like vkt_submit_synced: all of them or none. The first
- * one waits for the semaphores of `sync`, and the last one signals them. *value is for the last one. */
+ * one waits for the semaphores sync->waits, and the last one signals sync->signals. *value is for the last one. */
 vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32_t end, const vkt_sync *sync,
                              const char *label, uint64_t *value);
 
 /* ---- gates: work that waits for the host ----
  * A submission can wait for a value that the host signals later. All later submissions wait too, and so does every call
  * that waits for them: vkt_wait, vkt_readback, vkt_settle, the destruction of arrays and of the context. On lavapipe of
- * Mesa 22.3, vkt_timer_read waits for all submitted work too, and the third run of a program may begin by calling it.
- * So the host must open the gate before such a call, also after an error. */
+ * Mesa 22.3, vkt_timer_read also waits for all submitted work, and a program may call vkt_timer_read at the start of
+ * its third run. So the host must open the gate before any of these calls, also after an error. */
 typedef struct vkt_gate {
     VkSemaphore semaphore; /* a timeline semaphore */
     uint64_t value;        /* the newest value that the host has signalled; 0 at first */
@@ -257,10 +258,10 @@ VkSemaphoreSubmitInfo vkt_gate_wait(const vkt_gate *gate, uint64_t value);
 void vkt_host_barrier(vkt_ctx *ctx, VkCommandBuffer cmd);
 
 /* ---- transfers: through the staging ring, on the transfer queue if there is one ---- */
-/* Copies `bytes` bytes of host memory to `dst`, from byte `offset` on. Both numbers are multiples of 4. `src` is read
- * before the call returns. The copy is ordered after earlier compute submissions and before later ones. The call blocks
- * only if the staging ring is full, or all its command buffers are in use. VKT_E_ARG: a wrong range. VKT_E_STATE: an
- * adopted buffer without TRANSFER_DST. */
+/* Copies `bytes` bytes of host memory to `dst`, from byte `offset` on. `bytes` and `offset` are multiples of 4. `src`
+ * is read before the call returns. The copy is ordered after earlier compute submissions and before later ones. The
+ * call blocks only if the staging ring is full, or all its command buffers are in use. VKT_E_ARG: a wrong range.
+ * VKT_E_STATE: an adopted buffer without TRANSFER_DST. */
 vkt_result vkt_upload(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes);
 /* Uploads like vkt_upload, but the copy is ordered only after the compute submission `after` (0: none). Submissions
  * between `after` and this call must not use the destination. With a transfer queue, the copy can run at the same time
@@ -269,11 +270,12 @@ vkt_result vkt_upload_after(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, cons
                             uint64_t after);
 /* First and smallest size of the ring for uploads; half as many bytes serve for reading back. */
 #define VKT_RING_FIRST (64u << 10)
-/* Waits for all submitted work, then copies `bytes` bytes of `src`, from byte `offset` on, to `dst` on the host. Both
- * numbers are multiples of 4. VKT_E_ARG: a wrong range. VKT_E_STATE: an adopted buffer without TRANSFER_SRC. */
+/* Waits for all submitted work, then copies `bytes` bytes of `src`, from byte `offset` on, to `dst` on the host.
+ * `bytes` and `offset` are multiples of 4. VKT_E_ARG: a wrong range. VKT_E_STATE: an adopted buffer without
+ * TRANSFER_SRC. */
 vkt_result vkt_readback(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *dst, uint64_t bytes);
-/* Fills `bytes` bytes of `dst`, from byte `offset` on, with `word`. Both numbers are multiples of 4. Ordered like
- * vkt_upload, with the same errors. */
+/* Fills `bytes` bytes of `dst`, from byte `offset` on, with `word`. `bytes` and `offset` are multiples of 4. The order
+ * and the errors are those of vkt_upload. */
 vkt_result vkt_fill(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, uint64_t bytes, uint32_t word);
 
 /* ---- names and labels (do nothing without VK_EXT_debug_utils) ---- */
@@ -290,10 +292,10 @@ typedef struct vkt_timer {
 vkt_result vkt_timer_create(vkt_ctx *ctx, uint32_t count, vkt_timer *out);
 void vkt_timer_destroy(vkt_ctx *ctx, vkt_timer *t);
 void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, uint32_t count);
-void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i); /* writes timestamp i after earlier
-                                                                                   * work */
+/* Writes timestamp i after earlier work. With the trait late_timestamps, a barrier follows it. */
+void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i);
 /* Records a copy of timestamps `first` and first + 1 to a buffer of words of 64 bits: timestamp i goes to word i. The
- * host may read the copies once it knows that the work is done (vkt_reached). Reading them never waits. vkt_timer_read
+ * host may read the copies when the work is done (vkt_reached). Reading the copies never waits, but vkt_timer_read
  * waits on lavapipe of Mesa 22.3. */
 void vkt_timer_copy_pair(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, vkt_buffer *to);
 /* Returns the nanoseconds between two copied timestamps. */

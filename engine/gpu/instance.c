@@ -1,4 +1,4 @@
-/* gpu/instance.c - the loader, the instance, and validation messages, which go to the host's log. */
+/* gpu/instance.c - opens the loader, creates the instance, and passes validation messages to the log of ctx->host. */
 #include "gpu/internal.h"
 
 #include <stdio.h>
@@ -71,8 +71,8 @@ static bool wants_debug_utils(const vkt_ctx_params *params)
     return params->validation || params->debug_names || vkt_debug_level() >= 1 || (layers && *layers);
 }
 
-/* Creates the instance. `portable`: the loader also lists devices that lack parts of Vulkan. It hides them without
- * VK_KHR_portability_enumeration. */
+/* Creates the instance. `portable`: enables VK_KHR_portability_enumeration, without which the loader hides devices that
+ * lack parts of Vulkan. */
 static vkt_result create(vkt_ctx *ctx, bool layer, bool portable)
 {
     const VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(ctx);

@@ -32,8 +32,8 @@ typedef struct vkt_coop_features {
  * must stay valid as long as the chain is used. */
 const void *vkt_features_with_coop(vkt_coop_features *own, bool flexible, bool bfloat);
 bool vkt_features_have_coop(const void *chain);
-bool vkt_features_have_coop2(const void *chain);  /* only those that flexible matrices need in addition */
-bool vkt_features_have_bfloat(const void *chain); /* only those that bfloat16 needs in addition */
+bool vkt_features_have_coop2(const void *chain);  /* checks only the further features for flexible matrices */
+bool vkt_features_have_bfloat(const void *chain); /* checks only the further features for bfloat16 */
 /* Returns whether the chain has shaderInt64, which texel variants need for their stores. */
 bool vkt_features_have_int64(const void *chain);
 
@@ -56,7 +56,7 @@ typedef struct vkt_candidate {
     vkt_device_info info;
     VkDriverId driver;                        /* 0: unknown, because the device is below Vulkan 1.3 */
     uint32_t compute_family, transfer_family; /* VKT_NO_FAMILY: none; transfer_family can only transfer */
-    bool has_memory_budget, has_coop, has_coop2, has_bfloat, has_host_import; /* extensions */
+    bool has_memory_budget, has_coop, has_coop2, has_bfloat, has_host_import; /* it has the extension */
     bool is_portable; /* it has VKT_PORTABILITY_SUBSET, which must then be enabled */
     bool has_int64;   /* a feature */
 } vkt_candidate;
@@ -121,7 +121,7 @@ uint32_t vkt_memory_types(const vkt_ctx *ctx, vkt_memory_kind kind, uint32_t all
 vkt_result vkt_memory_allocate(vkt_ctx *ctx, vkt_memory_kind kind, const VkMemoryRequirements *need, vkt_buffer *buf,
                                VkDeviceMemory *memory);
 void vkt_memory_free(vkt_ctx *ctx, vkt_buffer *buf);
-uint64_t vkt_memory_used(const vkt_ctx *ctx);    /* bytes of all buffers, without those of a host */
+uint64_t vkt_memory_used(const vkt_ctx *ctx);    /* bytes of all buffers, except those that an application lends */
 void vkt_memory_quiet(vkt_ctx *ctx, bool quiet); /* quiet: the caller has an answer to VKT_E_MEMORY_CAP and
                                                   * VKT_E_DEVICE_MEMORY, so these are not logged */
 /* vkt_memory_take adds the memory of a buffer that is in no block to the reserved bytes and to the used bytes.
@@ -141,7 +141,8 @@ void vkt_import_free(vkt_ctx *ctx, vkt_buffer *buf); /* call it after buf->handl
                                                       * buffer without imported memory */
 
 /* ---- transfer.c ---- */
-/* The largest size of the upload ring, if the application sets none. No limit is below VKT_RING_FIRST. */
+/* The largest size of the upload ring, if the application sets none. If the application sets less than VKT_RING_FIRST,
+ * the largest size is VKT_RING_FIRST. */
 #define VKT_RING_BYTES (8u << 20)
 vkt_result vkt_transfers_create(vkt_ctx *ctx);
 void vkt_transfers_destroy(vkt_ctx *ctx); /* the device must have no transfer left to run */

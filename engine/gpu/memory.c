@@ -20,8 +20,8 @@ typedef struct block {
     uint32_t type;
     uint64_t bytes;
     void *mapped; /* NULL if the memory is not host-visible */
-    range *holes; /* the free ranges. The array has space for two more than the block has buffers. block_release needs
-                   * so many before it merges, so it never allocates */
+    range *holes; /* the free ranges. The array has space for two more ranges than the block has buffers, so that
+                   * block_release never allocates: it adds a range before it merges neighbours */
     size_t n_holes, cap_holes;
     uint32_t buffers;
 } block;
@@ -124,7 +124,7 @@ uint64_t vkt_ctx_trim(vkt_ctx *ctx)
     return before - m->stats.reserved_bytes;
 }
 
-/* Returns the size of the next block of a memory type: as much as all of its blocks have together, within limits. */
+/* Returns the size of the next block of a memory type: the sum of the sizes of its blocks so far, within limits. */
 static uint64_t next_block_bytes(const vkt_ctx *ctx, uint32_t type)
 {
     const uint64_t allowed = ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;

@@ -1,8 +1,8 @@
-/* gpu/pipeline_cache.c - compiled pipelines, stored in a file between runs.
+/* gpu/pipeline_cache.c - stores compiled pipelines in a file between runs of a program.
  *
- * There is one file per device, driver and subgroup size (the vector width of a CPU driver), in the folder vktrain
- * of the user's cache folder. It has our header and then the driver's data. A file that is truncated, damaged or from
- * another driver is ignored. */
+ * There is one file per device, driver and subgroup size (the vector width of a CPU driver), in the folder vktrain of
+ * the user's cache folder. The file has our header, and then the driver's data. A file that is truncated, damaged or
+ * from another driver is ignored. */
 #include "gpu/internal.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
-/* gpu/queue.c - submissions, counted by a timeline semaphore, and waits for them.
+/* gpu/queue.c - submits work, counts the submissions by a timeline semaphore, and waits for them.
  *
  * Every submission ends with the same pre-recorded full barrier. So all earlier work is complete and visible to later
- * submissions on that queue, and to a host that waited. No other barrier is needed between submissions. Between two
- * queues, a wait for the other queue's timeline does the same. */
+ * submissions on the same queue, and to the host after it has waited. No other barrier is needed between submissions.
+ * Between two queues, a wait for the other queue's timeline makes that queue's earlier work complete and visible. */
 #include "gpu/internal.h"
 
 #include <stdio.h>
@@ -284,7 +284,7 @@ vkt_result vkt_check_sync(const vkt_ctx *ctx, const vkt_sync *sync, const char *
                     wait < sync->n_waits ? wait : signal, wait < sync->n_waits ? "waits" : "signals");
 }
 
-/* Collects the semaphores that a compute submission waits for: the one of uploads, and those of the host
+/* Collects the semaphores that a compute submission waits for: the semaphore of uploads, and those of the application
  * (vkt_check_sync has checked their number). Returns the number of semaphores in `out`. */
 static uint32_t gather_waits(const vkt_ctx *ctx, const vkt_sync *sync, VkSemaphoreSubmitInfo out[1 + VKT_SYNC_MAX])
 {

@@ -1,7 +1,7 @@
 /* gpu/shared.c - buffers in memory of the host that the device imports (VK_EXT_external_memory_host).
  *
  * The host reads and writes such memory like all its memory, through its caches. Memory that the driver allocates may
- * be uncached, or on the other side of a bus. A buffer has a VkDeviceMemory of its own, because imported memory has the
+ * be uncached, or on the other side of a bus. Each buffer has its own VkDeviceMemory, because imported memory has the
  * alignment and the size of whole pages. Only coherent memory types are used: no code here flushes. */
 #include "gpu/internal.h"
 

@@ -31,6 +31,17 @@ void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t f
 void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i)
 {
     ctx->vk.CmdWriteTimestamp2(cmd, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, t->pool, i);
+    if (!ctx->traits.late_timestamps) return;
+    ctx->vk.CmdPipelineBarrier2(cmd, &(VkDependencyInfo){
+                                         .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
+                                         .memoryBarrierCount = 1,
+                                         .pMemoryBarriers =
+                                             &(VkMemoryBarrier2){
+                                                 .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
+                                                 .srcStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
+                                                 .dstStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
+                                             },
+                                     });
 }
 
 void vkt_timer_copy_pair(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, vkt_buffer *to)
@@ -50,7 +61,8 @@ vkt_result vkt_timer_read(vkt_ctx *ctx, vkt_timer *t, uint64_t *ns)
                                                    sizeof *ns, VK_QUERY_RESULT_64_BIT);
     if (r == VK_NOT_READY) return vkt_fail(&ctx->host, VKT_E_STATE, "timestamps were read before the work was done");
     VKT_TRY(vkt_vk_check(ctx, r, "vkGetQueryPoolResults"));
-    /* Only the low bits of a timestamp are valid, so timestamps wrap around. The mask corrects the differences. */
+    /* Only the low bits of a timestamp are valid, so timestamps wrap around. vkt_timer_between uses only these bits of
+     * the difference. */
     const uint64_t start = ns[0];
     for (uint32_t i = 0; i < t->count; i++) ns[i] = vkt_timer_between(ctx, start, ns[i]);
     return VKT_OK;

@@ -1,5 +1,5 @@
-/* gpu/traits.c - the class of a device, and its traits. The traits are those of the class. On a CPU driver some traits
- * are changed for the CPU of this machine. $VKT_TRAITS changes single traits. The table is base/traits.def. */
+/* gpu/traits.c - finds the class of a device, and fills in its traits. They are those of the class (base/traits.def).
+ * On a CPU driver some traits are changed for the CPU of this machine. $VKT_TRAITS changes single traits. */
 #include "gpu/internal.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDevi
 
 /* Sets the traits that depend on the CPU of this machine. If LLVM uses AVX-512, eight words of 64 bits are a vector of
  * 512 bits, whatever the width of a subgroup is. Intel's CPUs load slowly from the upper half of such a vector
- * (kernel/wide.c), so words64 is false there. */
+ * (kernel/wide.c), so words64 is false on these CPUs. */
 static void ask_this_machine(vkt_traits *t)
 {
     t->words64 = vkt_cpu_avx512() != VKT_AVX512_INTEL;

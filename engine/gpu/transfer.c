@@ -1,17 +1,17 @@
 /* gpu/transfer.c - staging rings: copies from host memory to the device, and back.
  *
- * A transfer is split into pieces. Upload: one host-visible ring. A piece needs a region at the head of the ring and
- * one of SLOTS command buffers. Both become free, in order, when the submission of the piece is done. Positions in the
- * ring only grow; the offset is the position modulo the size of the ring. A region never continues at the start of the
- * ring. Readback: one host-visible buffer of two halves. The host copies from one half while the device fills the
- * other.
+ * A transfer is split into pieces. Uploads use one host-visible ring. A piece needs a region at the head of the ring
+ * and one of SLOTS command buffers. Both become free, in order, when the submission of the piece is done. Positions in
+ * the ring only grow; the offset is the position modulo the size of the ring. A region never continues at the start of
+ * the ring. Readbacks use one host-visible buffer of two halves. The host copies from one half while the device fills
+ * the other.
  *
  * The ring and the readback buffer are created at the first use. A transfer that is larger than a quarter of the ring
  * replaces the ring by a larger one. A transfer that is larger than half of the readback buffer replaces that buffer by
  * a larger one. The limit is vkt_ctx_params.staging_bytes. So a small program needs little memory. If there is no
- * memory for a larger one, the pieces are smaller. A ring that is in use when it is replaced is freed later, because
- * the work that uses it may wait for what this thread does next. queue.c keeps the order of pieces, and the order of
- * pieces and compute work: see vkt_queue_submit. */
+ * memory for a larger ring or buffer, the pieces are smaller. If a ring is in use when it is replaced, it is freed
+ * later, because the work that uses the ring may wait for a gate that this thread has not opened yet. queue.c keeps the
+ * order of pieces, and the order of pieces and compute work: see vkt_queue_submit. */
 #include "gpu/internal.h"
 
 #define SLOTS 16u
@@ -26,7 +26,7 @@ typedef struct slot {
 /* A replaced ring. */
 typedef struct retired {
     vkt_buffer *ring;
-    uint64_t value; /* of the last submission that uses it */
+    uint64_t value; /* value of the last submission that uses the ring */
 } retired;
 
 struct vkt_transfer {
@@ -160,7 +160,7 @@ static uint64_t last_use(const vkt_transfer *t)
     return last;
 }
 
-/* Takes another ring; NULL: none. */
+/* Makes `ring` the ring for uploads; NULL: there is no ring then. */
 static void ring_take(vkt_transfer *t, vkt_buffer *ring)
 {
     t->ring = ring;
@@ -178,7 +178,7 @@ static vkt_result ring_close(vkt_ctx *ctx)
     return VKT_OK;
 }
 
-/* Replaces a ring that is in use, if there is memory for a larger one beside it. */
+/* Replaces a ring that is in use, if there is memory for a larger ring in addition to it. */
 static vkt_result ring_replace(vkt_ctx *ctx, uint64_t size)
 {
     vkt_transfer *t = ctx->transfers;

@@ -119,7 +119,7 @@ typedef struct vkt_vk {
 #undef VKT_VK_MEMBER
 } vkt_vk;
 
-/* The source of Vulkan. All zero: the installed loader. */
+/* The source of the Vulkan functions. All zero: the installed loader. */
 typedef struct vkt_loader {
     const char *const *names;           /* libraries to try, NULL-terminated; NULL: those of vkt_loader_names */
     PFN_vkGetInstanceProcAddr get_proc; /* not NULL: used instead of a library */

@@ -1,4 +1,4 @@
-/* io/checkpoint.h - the full state of a training run in one file, which is written atomically.
+/* io/checkpoint.h - writes the full state of a training run to one file, atomically, and opens such a file.
  *
  * A checkpoint is a safetensors file: any program that reads this format gets the parameters under their own names. The
  * file also holds the other tensors that the trainer needs to continue (train/state.c: "vktrain.<what>.<name>"), and

@@ -10,8 +10,8 @@
  * The reader checks the whole header. After a successful open, every entry is inside the file, and it has the size that
  * shape and dtype imply (not checked if the dtype is UNKNOWN). A malformed file is refused with VKT_E_FORMAT and the
  * reason. The data are read on demand (pread). An open reader holds a few times the bytes of the header, from the
- * host's allocator. jansson parses one key or value at a time, and has memory for this one only. The value that
- * describes a tensor has at most 64 KiB of text. */
+ * host's allocator. jansson parses one key or value at a time, and needs memory only for this key or value. The value
+ * that describes a tensor has at most 64 KiB of text. */
 #ifndef VKT_SAFETENSORS_H
 #define VKT_SAFETENSORS_H
 
@@ -57,8 +57,8 @@ typedef struct vkt_st_entry {
 } vkt_st_entry;
 
 /* Opens and checks a file. Returns VKT_OK and *out, else VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT, VKT_E_UNSUPPORTED
- * (rank above VKT_ST_MAX_RANK), VKT_E_ARG (`path` is NULL) or VKT_E_NOMEM, and *out = NULL. `h` is copied. Owner: the
- * caller. Reading is thread-safe. */
+ * (rank above VKT_ST_MAX_RANK), VKT_E_ARG (`path` is NULL) or VKT_E_NOMEM, and *out = NULL. `h` is copied. The caller
+ * owns *out. Any number of threads may read at once. */
 vkt_result vkt_safetensors_open(const vkt_host *h, const char *path, vkt_safetensors **out);
 void vkt_safetensors_close(vkt_safetensors **st);
 

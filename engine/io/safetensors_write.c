@@ -31,7 +31,8 @@ static vkt_result check_blob(const vkt_host *h, const vkt_blob *b, uint64_t *byt
     return VKT_OK;
 }
 
-/* Reports a text that jansson refused. The usual reason is its encoding; lack of memory looks the same. */
+/* Reports a text that jansson refused. The usual reason is its encoding, but jansson also refuses a text if it has no
+ * memory. */
 static vkt_result refused(const vkt_host *h, const char *what, const char *name)
 {
     return vkt_fail(h, VKT_E_ARG, "safetensors: %s \"%.80s\" is not UTF-8, or out of memory", what, name);

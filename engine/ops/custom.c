@@ -79,11 +79,17 @@ static bool has_binding(const vkt_custom_kernel *k, uint32_t bind)
     return found;
 }
 
-/* Sets the graph's error if a gradient would have to pass through an input that has no gradient. */
+static bool stops(const vkt_node *n, uint32_t i)
+{
+    const vkt_custom_op *op = vkt_custom_of(n);
+    return i >= op->n_inputs || op->values[i].dtype != VKT_F32 || op->inputs[i].no_gradient;
+}
+
+/* Sets *any to true if an input needs a gradient. Returns an error if the op does not compute this gradient. */
 static vkt_result check_wanted(vkt_graph *g, const vkt_node *n, const vkt_custom_op *op, bool *any)
 {
     for (uint32_t i = 0; i < op->n_inputs; i++) {
-        if (op->values[i].dtype != VKT_F32 || op->inputs[i].no_gradient || !vkt_wants_grad(g, n->in[i])) continue;
+        if (stops(n, i) || !vkt_wants_grad(g, n->in[i])) continue;
         *any = true;
         if (!has_binding(&op->gradient, VKT_CUSTOM_DX(i)))
             return vkt_fail(&g->host, VKT_E_ARG,
@@ -95,7 +101,7 @@ static vkt_result check_wanted(vkt_graph *g, const vkt_node *n, const vkt_custom
     return VKT_OK;
 }
 
-/* Returns a gradient of zeros for output k. */
+/* Returns a gradient of zeros for output y. */
 static vkt_tensor zeros(vkt_graph *g, const vkt_custom_output *y)
 {
     const vkt_tensor zero = vkt_graph_const(g, "zero", VKT_F32, vkt_shape0(), &(float){ 0 });
@@ -130,6 +136,7 @@ const vkt_op vkt_op_custom = { .name = "custom",
                                .max_in = VKT_CUSTOM_INPUTS + 1,
                                .custom = true,
                                .diff = (1u << VKT_CUSTOM_INPUTS) - 1,
+                               .stops = stops,
                                .attr_bytes = sizeof(vkt_custom_attr),
                                .infer = forward_infer,
                                .emit = forward_emit,

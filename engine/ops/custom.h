@@ -51,8 +51,8 @@ static inline uint32_t vkt_custom_number(uint32_t bind)
     return bind & 0xffu;
 }
 
-/* custom_check.c: copies a shader into the graph, reads its module and compares it with its declaration. Fills in *out.
- * The caller has filled in the inputs and outputs of `op`. The message of an error begins with the op's name. */
+/* Copies a shader into the graph, and compares its module with its declaration (custom_check.c). Fills in *out. The
+ * caller has filled in the inputs and outputs of `op`. The message of an error begins with the op's name. */
 vkt_result vkt_custom_take_shader(vkt_graph *g, const vkt_custom_op *op, const vkt_custom_shader *s, bool gradient,
                                   vkt_custom_kernel *out);
 /* Checks whether the device can run the shader. */

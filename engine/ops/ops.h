@@ -35,8 +35,8 @@ vkt_clock_rates vkt_optimizer_rates(const vkt_optimizer *o);
 /* Returns a mask of the optimizer's moments. Bit i: the optimizer has moment i + 1. */
 uint32_t vkt_optimizer_moments(const vkt_optimizer *o);
 /* Appends the node that advances the step state. The node runs before all other nodes, even if it is added after them.
- * vkt_shard_sums adds it to a graph of shards; record/ adds it to any other graph that uses a step. `update`: the node
- * also advances the optimizer's clock. */
+ * Only gathers may run beside it (trait early_batch). vkt_shard_sums adds it to a graph of shards; record/ adds it to
+ * any other graph that uses a step. `update`: the node also advances the optimizer's clock. */
 void vkt_step_advance(vkt_graph *g, bool update);
 
 /* ---- a step that is split into shards (data parallel training: train/shards.h) ----
@@ -152,8 +152,8 @@ static inline uint64_t vkt_bind_range_bytes(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
 }
-/* Returns the most elements that one binding holds, for elements of 4 or of 2 bytes. If a tensor is split into ranges
- * of that many elements, each range starts at a multiple of VKT_ALIGN_BYTES. */
+/* Returns a number of elements that one binding holds. If a tensor with elements of 4 or of 2 bytes is split into
+ * ranges of that many elements, each range starts at a multiple of VKT_ALIGN_BYTES. */
 static inline uint64_t vkt_bind_range_elements(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / (2 * VKT_ALIGN_BYTES) * (2 * VKT_ALIGN_BYTES) / 4;

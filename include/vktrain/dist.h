@@ -25,8 +25,8 @@ extern "C" {
 /* ---- transports -------------------------------------------------------------------------------------------------- */
 
 /* One rank's connection to all other ranks. If a rank fails, exchange and barrier return VKT_E_PEER, after a message
- * that names this rank. After VKT_E_PEER every later call returns it too. VKT_E_ARG: there is no other rank `peer`, or
- * `send` or `receive` is NULL although `bytes` is not 0. */
+ * that names this rank. After VKT_E_PEER, every later call returns VKT_E_PEER, too. VKT_E_ARG: there is no other rank
+ * `peer`, or `send` or `receive` is NULL although `bytes` is not 0. */
 typedef struct vkt_transport {
     void *user;     /* passed to all functions */
     uint32_t rank;  /* from 0 */
@@ -44,8 +44,8 @@ typedef struct vkt_transport {
 /* The form of a number in a message. All sums are f32. */
 typedef enum vkt_wire {
     VKT_WIRE_F32 = 0, /* 4 bytes */
-    VKT_WIRE_BF16 /* 2 bytes: each summand at every node of the tree is rounded to bfloat16, and so is the result. The
-                   * rounding does not depend on the number of ranks */
+    VKT_WIRE_BF16 /* 2 bytes: each summand at every node of the tree is rounded to bfloat16, and so is the final sum.
+                   * The rounding does not depend on the number of ranks */
 } vkt_wire;
 
 /* Replaces data[0..n) of every rank by the sum over all ranks, which has the same bits on each rank. The method is
@@ -97,7 +97,8 @@ typedef struct vkt_dist_params {
                                      * transport or vkt_trainer_params.more_devices, the larger of 8 and the number of
                                      * ranks; else 1. With 1 shard, the step is not split. The result depends on V, and
                                      * a checkpoint states V */
-    uint64_t bucket_bytes;          /* gradients are exchanged in buckets of about this size; 0: 4 MiB */
+    uint64_t bucket_bytes;          /* least size of a bucket; only a step's last bucket may be smaller. 0: 4 MiB
+                                     */
     vkt_wire wire;                  /* the form of gradients in messages. The result depends on it */
     uint32_t check_every;           /* steps between two comparisons of a hash of the ranks' weights; 0: 100 */
 } vkt_dist_params;
@@ -106,7 +107,7 @@ typedef struct vkt_dist_params {
 /* The exchange of gradients so far. bucket_bytes, and ready_ms divided by `steps`, are a profile for the model of
  * docs/scaling.md. */
 typedef struct vkt_dist_stats {
-    uint64_t steps;     /* number of steps that ready_ms contains: all but the first one, before which no step ended */
+    uint64_t steps;     /* number of steps that ready_ms contains: all but the first step, which has no previous step */
     uint64_t bytes;     /* sent by this rank */
     double exchange_ms; /* time of all exchanges, including waits for other ranks */
     double exposed_ms;  /* time of the exchanges that ended after the backward pass of their step; an upper bound of
@@ -114,8 +115,8 @@ typedef struct vkt_dist_stats {
     uint32_t ranks;     /* number of ranks */
     uint32_t buckets;   /* number of buckets of a step */
     uint64_t bucket_bytes[VKT_DIST_BUCKETS]; /* sizes of the buckets, in the order in which the buckets are complete */
-    double ready_ms[VKT_DIST_BUCKETS]; /* in the same order: time from the last exchange of the step before until the
-                                        * bucket is complete. Sums over the steps */
+    double ready_ms[VKT_DIST_BUCKETS]; /* in the same order: the time from the last exchange of the previous step until
+                                        * the bucket is complete, added up over all steps */
 } vkt_dist_stats;
 
 #ifdef __cplusplus

@@ -32,8 +32,8 @@ typedef struct vkt_class_score {
 /* The means over all classes. */
 typedef struct vkt_class_means {
     double accuracy;          /* right rows / rows; NaN if there is no row */
-    vkt_class_score macro;    /* each class counts the same */
-    vkt_class_score weighted; /* each class counts by its support */
+    vkt_class_score macro;    /* plain mean: all classes have the same weight */
+    vkt_class_score weighted; /* weighted mean: the weight of a class is its support */
 } vkt_class_means;
 
 /* Computes precision, recall and F1 of each class into each[0..classes), and their means. `each` and `means` may be
@@ -51,9 +51,9 @@ VKT_API vkt_result vkt_class_scores_text(const vkt_host *host, const uint64_t *c
 
 /* Writes the matrix to a file; the ending decides the format. .csv: a line with the names of the predicted classes,
  * then for each true class a line with name and counts. .svg or .png: an image; the shade of a cell is its fraction of
- * the row, and the counts are printed if they fit. `names` as for vkt_class_scores_text. `title`: of the image; NULL:
- * "Confusion matrix". Replaces the file atomically. VKT_E_ARG: another ending, or an image of more than 2048 classes or
- * with a text that is not UTF-8. VKT_E_IO, VKT_E_NOMEM. */
+ * the row, and the counts are printed if they fit. `names` as for vkt_class_scores_text. `title`: the title of the
+ * image; NULL: "Confusion matrix". Replaces the file atomically. VKT_E_ARG: another ending, or an image of more than
+ * 2048 classes or with a text that is not UTF-8. VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_confusion_write(const vkt_host *host, const uint64_t *counts, uint32_t classes,
                                        const char *const *names, const char *title, const char *path);
 

@@ -42,9 +42,34 @@ VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool tra
 
 /* Applies a linear layer: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
  *   x (B,I), w (O,I), bias (O) or null  ->  (B,O), in x's layout
- *   x (..,I) of more dimensions counts as a matrix with rows of I numbers  ->  (..,O), ROWS (a BATCH_LAST x is
+ *   x (..,I) of more than two dimensions counts as a matrix with rows of I numbers -> (..,O), ROWS (a BATCH_LAST x is
  *   converted first) */
 VKT_API vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias);
+
+/* Formats of quantised weights. A row is a list of blocks, each of which has its own scale. These are formats of GGUF
+ * files; each number is that of ggml_type. d, m: f16 numbers of a block; q: its integers.
+ * (The page "GGUF" of ggml's documentation, and ggml-quants.c of llama.cpp.) */
+typedef enum vkt_quant {
+    VKT_QUANT_F16 = 1,   /* no blocks: f16 */
+    VKT_QUANT_Q4_0 = 2,  /* 32 numbers in 18 bytes: d (q - 8), q has 4 bits */
+    VKT_QUANT_Q4_1 = 3,  /* 32 numbers in 20 bytes: d q + m, q has 4 bits */
+    VKT_QUANT_Q8_0 = 8,  /* 32 numbers in 34 bytes: d q, q has 8 bits with sign */
+    VKT_QUANT_Q4_K = 12, /* 256 numbers in 144 bytes: d s q - m t, q has 4 bits; s and t are for each 32 numbers */
+    VKT_QUANT_Q5_K = 13, /* 256 numbers in 176 bytes: the same with 5 bits */
+    VKT_QUANT_Q6_K = 14, /* 256 numbers in 210 bytes: d s (q - 32), q has 6 bits; s is for each 16 numbers */
+    VKT_QUANT_BF16 = 30  /* no blocks: bfloat16 */
+} vkt_quant;
+/* Returns the bytes of weights (rows,columns). 0: the format is unknown, or `columns` is not a number of whole blocks.
+ */
+VKT_API uint64_t vkt_quantized_bytes(vkt_quant format, uint32_t rows, uint32_t columns);
+/* Applies a linear layer whose weights w (O,I) are quantised: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
+ *   x (..,I), words u32 (N), bias (O) or null  ->  (..,O), ROWS (a BATCH_LAST x is converted first)
+ * `words` has the bytes of the weights, as in the file, row after row. N is vkt_quantized_bytes / 4, rounded up, or
+ * more. It is an external value or an input. `outputs` is O. I is a multiple of the numbers of a block, and of 4.
+ * dx = dy w. The weights have no gradient. They are unpacked to f32 in front of each product, in memory that all such
+ * layers of a program share: 4 * O * I bytes of the largest one. */
+VKT_API vkt_tensor vkt_linear_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_tensor bias, vkt_quant format,
+                                        uint32_t outputs);
 
 /* One layer of vkt_mlp. */
 typedef struct vkt_mlp_layer {
@@ -109,7 +134,7 @@ typedef struct vkt_conv_transpose1d_params {
 VKT_API vkt_tensor vkt_conv_transpose1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
                                         const vkt_conv_transpose1d_params *p);
 
-/* The options of pooling. Zero is torch's default, except for the kernel. */
+/* The options of pooling. Zero is torch's default. The kernel has no default. */
 typedef struct vkt_pool2d_params {
     uint32_t kernel[2];   /* R, S */
     uint32_t stride[2];   /* 0: the kernel */
@@ -129,9 +154,10 @@ typedef struct vkt_pool2d_params {
  * convolution's output is not kept and has no other reader. The windows have at most 64 elements, no overlap, gap,
  * padding or dilation, and all of them end within the image. An element of the convolution's output is a sum of at most
  * 40 products. The channels of a group are no multiple of 4, or the kernel is 1 x 1. The convolution's input and the
- * maxima have at most 128 MiB each. Many first layers are like that. Fusion saves two or three dispatches. The bits are
- * the same, except in a program with 16 bits: a fused node does not round the values in between. If rounding would make
- * two elements equal, another one may win. VKT_NO_FUSE=1, when the graph is created, switches fusion off.
+ * maxima have at most 128 MiB each. The first layers of many networks meet these conditions. Fusion saves two or three
+ * dispatches. The bits are the same as without fusion, except in a program with 16 bits: a fused node does not round
+ * the values in between. If rounding would make two elements of a window equal, another element may win. VKT_NO_FUSE=1,
+ * when the graph is created, switches fusion off.
  *
  * Limits: a binding (128 MiB on every device) must hold, for all samples, the rows of x that one window spans. If a
  * window has more than about 50,000 elements, several invocations share it, and a binding must hold only one row of x
@@ -147,7 +173,7 @@ VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_p
 VKT_API vkt_tensor vkt_adaptive_max_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 
-/* The options of 1d pooling. Zero is torch's default, except for the kernel. */
+/* The options of 1d pooling. Zero is torch's default. The kernel has no default. */
 typedef struct vkt_pool1d_params {
     uint32_t kernel;   /* elements of a window */
     uint32_t stride;   /* 0: the kernel */
@@ -156,7 +182,7 @@ typedef struct vkt_pool1d_params {
     bool ceil_mode;    /* as in vkt_pool2d_params */
     bool exclude_pad;  /* as in vkt_pool2d_params */
 } vkt_pool1d_params;
-/* Pool sequences in the same way: x (N,C,L) -> (N,C,Q). */
+/* Pool sequences, as the functions above pool images: x (N,C,L) -> (N,C,Q). */
 VKT_API vkt_tensor vkt_max_pool1d(vkt_graph *g, vkt_tensor x, const vkt_pool1d_params *p);
 VKT_API vkt_tensor vkt_avg_pool1d(vkt_graph *g, vkt_tensor x, const vkt_pool1d_params *p);
 VKT_API vkt_tensor vkt_adaptive_max_pool1d(vkt_graph *g, vkt_tensor x, uint32_t out);
@@ -180,12 +206,12 @@ typedef struct vkt_upsample2d_params {
 } vkt_upsample2d_params;
 /* Resizes images to a larger or smaller size, without a filter against aliasing (torch.nn.functional.interpolate).
  *   nearest: y[n,c,p,q] = x[n, c, floor(p * H/P), floor(q * W/Q)], where H/P and W/Q are rounded to f32, as torch does
- *   bilinear: the mean of the four pixels of x around the point ((p + 1/2) * H/P - 1/2, ..), weighted by distance. With
- *   align_corners the point is (p * (H-1)/(P-1), ..), and 0 along an axis where y has one pixel. A point outside x
- *   has the value of the edge
+ *   bilinear: a mean of the four pixels of x around the point ((p + 1/2) * H/P - 1/2, ..), in which nearer pixels weigh
+ *   more. With align_corners the point is (p * (H-1)/(P-1), ..), and 0 along an axis where y has one pixel. A point
+ *   outside x has the value of the edge
  * x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS input is converted first). dx is a sum in a fixed order, so its bits are
- * always the same. One invocation sums the gradient of a pixel of x. So on CPU devices at most about 50,000 pixels of y
- * may depend on one pixel of x, unless x is a single pixel and align_corners is false. */
+ * the same in every run. One invocation sums the gradient of a pixel of x. So on CPU devices at most about 50,000
+ * pixels of y may depend on one pixel of x, unless x is a single pixel and align_corners is false. */
 VKT_API vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_params *p);
 
 /* ---- functions of one number: any shape and layout, f32. NaN propagates. ---- */
@@ -232,10 +258,10 @@ VKT_API vkt_tensor vkt_clamp(vkt_graph *g, vkt_tensor x, float min, float max);
 VKT_API vkt_tensor vkt_scale(vkt_graph *g, vkt_tensor x, float scale, float shift);
 /* Rounds numbers in [0,1] to 2^bits levels. With t = min(max(x, 0), 1) and L = 2^bits - 1:
  *   noise = false: y = floor(L t + 1/2) / L
- *   noise = true:  y = t + (r - 1/2) / L, with a random number r in [0,1) for each element. It stands for the error of
- *                  rounding during training (Balle, Laparra & Simoncelli, End-to-end Optimized Image Compression,
- *                  2017). r comes from Philox with the seed, the step (or micro-batch), the node's number and the
- *                  element's index, as in vkt_dropout
+ *   noise = true:  y = t + (r - 1/2) / L, with a random number r in [0,1) for each element. The noise stands for the
+ *                  error of rounding during training (Balle, Laparra & Simoncelli, End-to-end Optimized Image
+ *                  Compression, 2017). r comes from Philox with the seed, the step (or micro-batch), the node's
+ *                  number and the element's index, as in vkt_dropout
  * The gradient is straight-through: dx = dy. But dx = 0 where x is outside [0,1] and a step against the gradient would
  * move it further outside (Bengio, Leonard & Courville, 2013, section 4). NaN stays NaN. VKT_E_ARG: bits is not 1 to
  * 16. */
@@ -281,7 +307,7 @@ VKT_API vkt_tensor vkt_rms_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_t
 VKT_API vkt_tensor vkt_group_norm(vkt_graph *g, vkt_tensor x, uint32_t groups, vkt_tensor gamma, vkt_tensor beta,
                                   float eps);
 
-/* Returns the same elements, in logical order, with a new shape. Nothing is copied if x is ROWS, or if dimension 0
+/* Returns the elements of x, in logical order, with a new shape. Nothing is copied if x is ROWS, or if dimension 0
  * keeps its size. Otherwise x is copied to ROWS. */
 VKT_API vkt_tensor vkt_reshape(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* Reshapes (N, ...) -> (N, product of the rest). */
@@ -291,14 +317,14 @@ VKT_API vkt_tensor vkt_flatten(vkt_graph *g, vkt_tensor x);
  * one of the result. */
 VKT_API vkt_tensor vkt_squeeze(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_unsqueeze(vkt_graph *g, vkt_tensor x, int32_t axis);
-/* Returns the same values, f32 or u32, in another layout: a copy, or x itself if it has this layout already. */
+/* Returns x, f32 or u32, in the given layout: a copy, or x itself if it has this layout already. */
 VKT_API vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout);
 
 /* ---- moving elements ----
  *
- * For f32 or u32 of any rank. The results are copies in x's layout, or x itself if nothing changes. If dimension 0 of a
- * BATCH_LAST tensor is sliced, reversed, padded or joined, the tensor is converted to ROWS and back: two more copies.
- */
+ * These ops accept f32 or u32 of any rank. The results are copies in x's layout, or x itself if nothing changes, unless
+ * the comment of an op says otherwise. If dimension 0 of a BATCH_LAST tensor is sliced, reversed, padded or joined, the
+ * tensor is converted to ROWS and back: two more copies. */
 
 /* Permutes dimensions. Dimension i of the result is dimension perm[i] of x: y[i_0, i_1, ..] is x at index i_k along
  * dimension perm[k]. perm has an entry for each dimension of x (torch.permute). The result is ROWS if a BATCH_LAST x
@@ -320,8 +346,8 @@ VKT_API vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, con
 VKT_API vkt_tensor vkt_flip(vkt_graph *g, vkt_tensor x, int32_t axis);
 /* Adds before[i] elements of `value` in front of dimension i and after[i] behind it. The arrays have an entry for each
  * dimension of x, in the order of the dimensions (torch.nn.functional.pad, mode "constant", starts with the last one).
- * The gradient is the part of dy where x is. For u32 `value` is a whole number. An infinite or NaN `value` also needs
- * the conversion to ROWS and back if x is BATCH_LAST and N is no multiple of 4. */
+ * The gradient is the part of dy that has the elements of x. For u32 `value` is a whole number. An infinite or NaN
+ * `value` also needs the conversion to ROWS and back if x is BATCH_LAST and N is no multiple of 4. */
 VKT_API vkt_tensor vkt_pad(vkt_graph *g, vkt_tensor x, const uint32_t *before, const uint32_t *after, float value);
 /* Repeats x (f32) to fill `shape`, in `layout`: shapes are aligned at the right, and dimensions that are 1 or missing
  * repeat (torch.Tensor.expand, but a copy). The gradient is summed over the dimensions that repeat. */
@@ -350,7 +376,8 @@ VKT_API vkt_tensor vkt_maximum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_pow(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 /* Selects condition ? a : b; all three broadcast. The condition is u32 and true where it is not 0. So token ids can be
  * the condition: it is then true for all tokens whose id is not 0, the usual id of padding. The condition has no
- * gradient. The layout is that of a or b, chosen as above, or that of the condition if its rank is larger than theirs.
+ * gradient. The layout is that of a or b, chosen as at the top of this section, or that of the condition if its rank is
+ * larger than theirs.
  */
 VKT_API vkt_tensor vkt_where(vkt_graph *g, vkt_tensor condition, vkt_tensor a, vkt_tensor b);
 /* Computes mask ? value : x, where mask (u32) broadcasts to x's shape. */
@@ -368,7 +395,7 @@ VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
  *                       (torch: amax, amin)
  *   var                 sum (x - mean)^2 / (n - correction), where n elements are reduced. A correction of 1 is torch's
  *                       default (unbiased), and 0 is biased. The rounding error of the mean is subtracted, so the
- *                       relative error is 1e-6 even if the mean is a million standard deviations
+ *                       relative error is 1e-6 even if the mean is a million times the standard deviation
  * VKT_E_SHAPE: the mask is 0 or has axes that x does not have; n <= correction. */
 VKT_API vkt_tensor vkt_sum_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
 VKT_API vkt_tensor vkt_mean_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
@@ -435,6 +462,11 @@ VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t h
  * writes this layout directly, because a conversion would cost more than the lookup. */
 VKT_API vkt_tensor vkt_embedding(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
 VKT_API vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
+/* Looks up rows of quantised weights (rows,columns), which have no gradient:
+ *   ids (..) u32 ROWS, words u32 (N) as for vkt_linear_quantized  ->  (..,columns), ROWS; zeros where the id is not
+ * below `rows` */
+VKT_API vkt_tensor vkt_embedding_quantized(vkt_graph *g, vkt_tensor ids, vkt_tensor words, vkt_quant format,
+                                           uint32_t rows, uint32_t columns);
 /* Selects slices of x (N, ..) by number: ids (M) u32 -> (M, ..), ROWS (torch.index_select along dimension 0). It is
  * vkt_embedding with the table x, without padding. */
 VKT_API vkt_tensor vkt_index_select(vkt_graph *g, vkt_tensor x, vkt_tensor ids);
@@ -492,12 +524,14 @@ typedef struct vkt_latent_grid_params {
  *   floor(u) and floor(u) + 1; a cell outside the grid is the nearest one inside. A tile that would reach beyond the
  *   s H x s W texels is moved inside.
  *   mean: y[n,f] = sum of (1 - |v - c_v|) (1 - |u - c_u|) grid[f, c_v, c_u] over the four cells (c_v, c_u)
- *   corners: y[n, 4f + 2a + b] = grid[f, floor(v) + a, floor(u) + b] with a, b = 0 or 1, between which a network
- *   interpolates (Vaidyanathan et al., Random-Access Neural Compression of Material Textures, 2023, section 4)
- * With s = 1 the mean is the texel itself, so the op also reads a tile of an image (C,H,W). dgrid sums the texels of
- * the tile that read a cell in a fixed order, without atomics; cells that no texel reads get 0. `origin` has no
- * gradient. VKT_E_ARG: the tile is larger than the image, or s H or s W is above 2^24. Limits: a binding must hold one
- * feature of the grid, and one feature of all texels (with corners: four). */
+ *   corners: y[n, 4f + 2a + b] = grid[f, floor(v) + a, floor(u) + b] with a, b = 0 or 1. A network interpolates
+ *   between these four cells (Vaidyanathan et al., Random-Access Neural Compression of Material Textures, 2023,
+ *   section 4)
+ * With s = 1 the mean is the texel itself, so the op also reads a tile of an image (C,H,W). The gradient of a cell is a
+ * sum over the texels of the tile that read the cell, in a fixed order, without atomics. A cell that no texel reads
+ * gets 0. `origin` has no gradient. VKT_E_ARG: the tile is larger than the image or has more than 2^24 texels, or s H
+ * or s W is above 2^24. Limits: a binding must hold one feature of the grid, and one feature of all texels (with
+ * corners: four). */
 VKT_API vkt_tensor vkt_latent_grid(vkt_graph *g, vkt_tensor grid, vkt_tensor origin, const vkt_latent_grid_params *p);
 /* Encodes points with frequencies, as NeRF (Mildenhall et al. 2020, equation 4):
  *   y[n, 2 * (d * K + k)] = sin(2^k pi x[n,d]), y[n, 2 * (d * K + k) + 1] = cos(2^k pi x[n,d])    k = 0 .. K - 1
@@ -573,10 +607,10 @@ VKT_API vkt_tensor vkt_smooth_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor tar
 VKT_API vkt_tensor vkt_huber_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float delta,
                                   vkt_loss_reduction reduction);
 /* Computes vkt_mse_loss with the mean. vkt_backward fuses network, loss and gradients into one node under these
- * conditions. y comes from 1 to 4 vkt_linear of at most 128 features, with vkt_relu between them, or from vkt_mlp.
- * These values are BATCH_LAST, are not kept and have no other reader. The target depends on no parameter. The input
- * of the network and the target have at most 128 MiB each. VKT_NO_FUSE=1, when the graph is created, switches this
- * off. */
+ * conditions. y comes from 1 to 4 vkt_linear of at most 128 features, with vkt_relu between them, or from vkt_mlp. y
+ * and the values between these ops are not kept and have no other reader. All of them, and the network's input, are
+ * BATCH_LAST. The target depends on no parameter. The network's input and the target have at most 128 MiB each.
+ * VKT_NO_FUSE=1, when the graph is created, switches this off. */
 VKT_API vkt_tensor vkt_mse(vkt_graph *g, vkt_tensor y, vkt_tensor target);
 /* Computes -t log y - (1-t) log(1-y) for probabilities y and a target t. Logarithms below -100 become -100, as in
  * torch. dy = (y - t) / max(y (1-y), 1e-12). A y outside [0,1] gives NaN. */

@@ -54,7 +54,8 @@ static void print_device(const bench *b)
                            "engine chooses; median time and spread; % and bar: of what this device can do at most\n\n");
 }
 
-/* Writes the files and prints the table. Adds to *slower the number of results that are slower than in --compare. */
+/* Writes the files and prints the table. Adds to *slower the number of results that are slower than in the file of
+ * --compare. */
 static vkt_result write_all(bench *b, int *slower)
 {
     const vkt_host *h = &b->ctx->host;
@@ -78,7 +79,7 @@ static vkt_result write_all(bench *b, int *slower)
     return VKT_OK;
 }
 
-/* Tests whether the files can be written, before the measurements. */
+/* Tests whether the output files can be written. main() calls it before the measurements. */
 static vkt_result try_outputs(const bench *b)
 {
     const char *const paths[] = { b->o->json, b->o->csv, b->o->plot };

@@ -12,7 +12,7 @@ typedef struct bench {
     vkt_ctx *ctx;
     const bench_options *o;
     bench_results results;
-    uint32_t done, failed; /* number of results so far; number of wrong results, and of cases that could not run */
+    uint32_t done, failed; /* done: number of results so far; failed: wrong results and cases that could not run */
 } bench;
 
 /* Returns whether --filter accepts the name. */

@@ -22,7 +22,7 @@ typedef struct choice {
     char what[160];
     double ns[VKT_V_COUNT];     /* by variant: the sum of the times of these nodes; 0: not timed */
     vkt_tile tile[VKT_V_COUNT]; /* the tile that gave ns[]; all 0: the device's own tile, or no tile */
-    double now;                 /* the same sum in the step that is being measured, which uses `variant` and `used` */
+    double now;                 /* this sum in the step that is being measured; the step uses `variant` and `used` */
     vkt_variant variant;
     vkt_tile used;
 } choice;
@@ -86,7 +86,8 @@ static choice *find(tuning *t, const vkt_node *n, const vkt_picked *p)
     return c;
 }
 
-/* Returns the choice of the key that has the variant; NULL: none. With another tile, a node may have other variants. */
+/* Returns the choice with the key of *p that can use the variant of *p. NULL: there is none, because a node may have
+ * other usable variants if it uses another tile. */
 static choice *find_measured(tuning *t, const vkt_picked *p)
 {
     for (size_t i = 0; i < t->n; i++)

@@ -12,8 +12,8 @@ vkt_result bench_tune(bench *b);
 
 /* Measures the GPU time of each node of a step, in ns, and adds it to node_ns[node]. */
 typedef vkt_result (*bench_time_fn)(bench *b, const bench_step *s, double *node_ns);
-/* Does the same as bench_tune for one network. `time` gets the times of the nodes; that of a test returns fixed times.
- */
+/* Does the same as bench_tune for one network. `time` measures the nodes. A test passes a function that returns fixed
+ * times. */
 vkt_result bench_tune_net(bench *b, const bench_net *net, bench_time_fn time);
 
 #endif

@@ -48,7 +48,8 @@ static vkt_result part(image_data *d)
     return r;
 }
 
-/* State of hold(). It holds back errors of open_classes. It is static, because the data set calls hold() later, too. */
+/* The state of hold(), which holds back errors while open_classes opens a folder. The state is static, because the data
+ * set calls hold() also later. */
 static struct held {
     vkt_host to;
     bool holds;

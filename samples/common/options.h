@@ -29,7 +29,7 @@ typedef struct train_options {
     uint32_t shards;       /* number of shards of a batch; 0: the library's default */
     uint64_t bucket_bytes; /* bytes of gradients in one exchange; 0: the library's default */
     vkt_wire messages;     /* the form of gradients between ranks */
-    const char *run;       /* a folder; session_begin gives output files without a path a path in this folder */
+    const char *run;       /* a folder; session_begin puts all output files without a given path into it */
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;
@@ -44,7 +44,7 @@ typedef struct train_options {
 
 /* The training options that a sample has. */
 typedef enum train_scope {
-    TRAIN_BY_TRAINER = 0, /* all of them, for session_train */
+    TRAIN_BY_TRAINER = 0, /* all training options, for session_train */
     TRAIN_BY_PROGRAM,     /* only --epochs, --lr and --optimizer of the training options */
     TRAIN_NOTHING         /* no training options */
 } train_scope;

@@ -24,7 +24,7 @@ struct predict_list {
     char why[512]; /* the error in the file that is being read */
     const char *path;
     size_t row_bytes, cap; /* cap: the capacity, in samples */
-    uint32_t n, first;     /* number of samples; index of the first sample of the file that is being read */
+    uint32_t n, first;     /* n: number of samples; first: index of the first sample of the file that is being read */
     unsigned char *rows;
     origin *origins;
     json_t *failed;

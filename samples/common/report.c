@@ -119,7 +119,7 @@ static bool write_both(const session *s, json_t *run, json_t *object)
 {
     const bool whole = run && object && json_object_update(run, object) == 0;
     char *text = whole ? json_dumps(run, JSON_INDENT(2)) : NULL;
-    fflush(stdout); /* stdout may be the same file */
+    fflush(stdout); /* stdout may be the file of --json */
     bool ok = text != NULL;
     if (!ok) complain("no memory for the content of %s", s->o.json);
     if (ok) ok = vkt_write_file(&s->host, s->o.json, text, strlen(text)) == VKT_OK;

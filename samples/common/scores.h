@@ -11,8 +11,8 @@ vkt_result scores_write(session *s, vkt_trainer *t, const vkt_dataset *d, const 
 
 /* Reads the numbers of --class-weights, one for each class of d. The caller frees *out. `text` has the numbers, with
  * commas or blanks between them, or the path of a file of such numbers, or it is "balanced". "balanced" means samples /
- * (classes * samples of the class), as in scikit-learn, and 0 for a class without samples. VKT_E_ARG, VKT_E_IO and
- * VKT_E_NOMEM, with a message on stderr. */
+ * (classes * samples of the class), as in scikit-learn, and 0 for a class without samples. Errors are
+ * VKT_E_ARG, VKT_E_IO and VKT_E_NOMEM, with a message on stderr. */
 vkt_result class_weights_of(const char *text, const vkt_dataset *d, float **out);
 
 #endif

@@ -27,7 +27,7 @@ typedef struct session {
     char **argv;
     session_data data;               /* set by the sample, before it trains */
     vkt_result error;                /* the result of the fit, for --json */
-    vkt_result failed;               /* the same, but VKT_OK for VKT_E_DIVERGED and VKT_E_CHECKPOINT */
+    vkt_result failed;               /* `error`; but VKT_OK if that is VKT_E_DIVERGED or VKT_E_CHECKPOINT */
     double test_loss, test_accuracy; /* results of the best weights on data.test; NaN: not measured */
     uint64_t start_ns;
     vkt_host host;
@@ -46,7 +46,8 @@ typedef struct session {
 
 /* Reads the command line, connects to the processes of --mpi, opens the folder of --run, and tests whether the input
  * files can be read and the output files written. Ends the program with status 2 if an option is wrong, with 1 if
- * something fails, and with 0 after --help, --version and --list-devices. From then on signals end the run in order. */
+ * something fails, and with 0 after --help, --version and --list-devices. From then on a signal ends the run in an
+ * orderly way. */
 void session_begin(session *s, const train_cli *cli, int argc, char **argv);
 /* Creates the contexts of this process. Prints their devices, unless --predict or --quiet is given. Returns false, with
  * a message, if this fails. */

@@ -19,7 +19,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 #define ECHO_NS 250000000
 
 static volatile sig_atomic_t came;
-static struct timespec first; /* only the handler writes it, before it sets `came`; these signals are blocked then */
+static struct timespec first; /* only the handler writes it, before `came`; the handler blocks these signals */
 
 static void on_signal(int number)
 {

@@ -15,7 +15,7 @@ bool terminal_unicode(void);
 /* Prints text. On a terminal, the gaps in a line that is too wide become narrower. If that is not enough, the line is
  * broken, and the next line is indented. If `out` is not a terminal, the text is not changed. */
 void terminal_print(FILE *out, const char *text);
-/* Prints printf's arguments in the same way. Text after 1023 bytes is cut. */
+/* Formats its arguments as printf does, and prints the text as terminal_print does. Text after 1023 bytes is cut. */
 void terminal_printf(FILE *out, const char *format, ...);
 
 #endif

@@ -198,7 +198,8 @@ vkt_result device_open(const vkt_host *host, const device_params *p, device *d)
     memset(d, 0, sizeof *d);
     d->loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
     PFN_vkGetInstanceProcAddr get = NULL;
-    if (d->loader) *(void **)&get = dlsym(d->loader, "vkGetInstanceProcAddr"); /* the form of dlsym in POSIX */
+    if (d->loader)
+        *(void **)&get = dlsym(d->loader, "vkGetInstanceProcAddr"); /* POSIX recommends this cast for dlsym */
     if (!get) {
         complain("no Vulkan loader: %s", dlerror());
         return VKT_E_NO_LOADER;

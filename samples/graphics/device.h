@@ -48,7 +48,7 @@ vkt_result device_adopt(const device *d, const vkt_host *host, uint64_t max_byte
 typedef struct buffer {
     VkBuffer handle;
     VkDeviceMemory memory;
-    void *map; /* the buffer's memory for the host */
+    void *map; /* the buffer's memory, mapped for the host */
 } buffer;
 /* Creates a host-visible and coherent buffer, and maps it. Destroy it in any case. */
 vkt_result buffer_create(const device *d, VkDeviceSize bytes, VkBufferUsageFlags usage, buffer *out);

@@ -1,4 +1,5 @@
-# The parts that programs with a Vulkan device of their own share, as a library. It needs GLFW for windows.
+# Builds a library of the code that vkt-view, vkt-nrc and vkt-ntc share. These programs draw on their own Vulkan device.
+# The library needs GLFW for windows.
 set(graphics ${CMAKE_CURRENT_SOURCE_DIR}/graphics)
 file(GLOB graphics_sources CONFIGURE_DEPENDS ${graphics}/*.c)
 add_library(vkt_sample_graphics STATIC ${graphics_sources})

@@ -168,7 +168,7 @@ vkt_result window_renew(window *w)
 {
     VkSurfaceCapabilitiesKHR c;
     TRY_VK(&w->d->vk, GetPhysicalDeviceSurfaceCapabilitiesKHR, w->d->physical, w->surface, &c);
-    const uint32_t wanted = c.minImageCount + 1; /* with the minimum, window_acquire could wait for the driver */
+    const uint32_t wanted = c.minImageCount + 1; /* with one image less, window_acquire could wait for the driver */
     w->extent = choose_extent(w, &c);
     w->usage = VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT | (c.supportedUsageFlags & VK_IMAGE_USAGE_TRANSFER_SRC_BIT);
     const VkSwapchainCreateInfoKHR info = {

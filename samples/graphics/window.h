@@ -42,9 +42,9 @@ void window_close(window *w); /* the device must be idle */
 bool window_poll(window *w);  /* handles events; false: the window was closed */
 bool window_is_minimised(const window *w);
 void window_sleep(void); /* waits for an event */
-/* Writes the keys that were pressed since the last call to `keys`, in their order. Returns their number. Space, r, s,
- * l, i and q are written as they are. Escape becomes 'q', arrow up '+' and arrow down '-'. Other keys are dropped.
- * After WINDOW_MAX_KEYS keys, all keys are dropped. */
+/* Writes to keys[] the keys that were pressed since the previous call of this function, in their order. Returns the
+ * number of these keys. Space, r, s, l, i and q are written as they are. Escape becomes 'q', arrow up '+' and arrow
+ * down '-'. Other keys are dropped. After WINDOW_MAX_KEYS keys, all keys are dropped until the next call. */
 uint32_t window_keys(window *w, char keys[WINDOW_MAX_KEYS]);
 void window_set_title(window *w, const char *title);
 

@@ -93,7 +93,7 @@ static void close_app(app *a)
 
 /* ---- the parts of a frame ---- */
 
-/* Records the random paths of the next frame. The camera moves on unless it is stopped. */
+/* Records the random paths of the next frame, seen by the camera of frame number a->camera. */
 static void trace_next(app *a, const frame *now)
 {
     renderer_trace(&a->r, now->cmd, a->camera, a->traced++, a->s->o.seed);
@@ -185,7 +185,7 @@ static int largest_difference(const app *a, const buffer *copy, uint32_t view, u
 
 typedef struct result {
     double noisy, network; /* PSNR in dB, compared with the reference */
-    int difference;        /* largest difference of the two ways of inference, of 255 */
+    int difference;        /* largest difference between the two ways of inference, in steps of 1/255 */
 } result;
 
 static vkt_result report(app *a, const result *r)
@@ -279,21 +279,22 @@ static vkt_result one_frame(app *a, const buffer *copy)
     TRY(frames_begin(&a->f, &now));
     if (a->traced) TRY(train(a));
     TRY(window_acquire(&a->w, now->acquired, &image));
-    if (image == UINT32_MAX) return VKT_OK; /* the recorded commands are dropped */
+    if (image == UINT32_MAX) return VKT_OK; /* no image was acquired: the recorded commands are dropped */
     const window_image *shown = &a->w.images[image];
     const canvas to = { shown->handle, shown->view, a->w.extent, a->w.format.format, true };
     a->camera += !a->stopped;
     trace_next(a, now);
     draw_views(a, now, &to, views, 2);
     canvas_end(&a->d, now->cmd, &to, copy);
-    gbuffer_barrier(&a->p, now->cmd); /* the next training begins when this frame has read images and parameters */
+    gbuffer_barrier(&a->p,
+                    now->cmd); /* the next training waits until this frame has read the images and the parameters */
     TRY(frames_submit(&a->f, now, now->acquired, shown->drawn));
     TRY(window_present(&a->w, image));
     end_frame_time(a);
     return VKT_OK;
 }
 
-/* Writes the last frame to the screenshot. */
+/* Draws one more frame, and writes it to the screenshot. */
 static vkt_result last_frame(app *a)
 {
     const canvas shown = { .extent = a->w.extent, .format = a->w.format.format, .window = true };

@@ -1,4 +1,4 @@
-/* nrc/app.h - the sample: trains on the light of a scene while it draws it, in a window or without a screen. */
+/* nrc/app.h - draws a scene and trains on its light at the same time, in a window or without a screen. */
 #ifndef NRC_APP_H
 #define NRC_APP_H
 

@@ -25,8 +25,8 @@ vkt_result gbuffer_create(const device *d, frames *f, VkExtent2D extent, gbuffer
 vkt_result gbuffer_bind_network(gbuffer *p, const vkt_hash_grid_level levels[NRC_LEVELS], vkt_vk_buffer parameters);
 void gbuffer_destroy(gbuffer *p); /* the device must be idle */
 
-/* Records a barrier. Writes of the compute stage, also the library's, become visible to the fragment and compute
- * stages, and their reads are finished before later writes. */
+/* Records a barrier. Earlier writes of the compute stage, also those of the library, become visible to the fragment and
+ * compute stages. Earlier reads of these two stages finish before later writes of the compute stage. */
 void gbuffer_barrier(const gbuffer *p, VkCommandBuffer cmd);
 
 #endif

@@ -154,7 +154,8 @@ void learn_destroy(learner *l)
 
 /* ---- what the shader reads ---- */
 
-/* Sets *at to the first float of a parameter, counted from the first parameter, whose range is `first`. */
+/* Sets *at to the index of a parameter's first float. Index 0 is the first float of the range `first`, which is the
+ * range of the first parameter. */
 static vkt_result find(const learner *l, const char *name, const vkt_vk_buffer *first, uint32_t *at)
 {
     uint32_t i;

@@ -8,7 +8,7 @@
 #include "vktrain/nn.h"
 #include "vktrain/optim.h"
 
-enum { LEARN_STEPS = 4 }; /* steps for each round, each with a quarter of the pixels */
+enum { LEARN_STEPS = 8 }; /* steps for each round, each with an eighth of the pixels */
 
 typedef struct learn_params {
     uint64_t seed;
@@ -43,15 +43,15 @@ typedef struct learner {
 /* Creates all objects of a learner. Destroy it in any case, before the context. */
 vkt_result learn_create(vkt_ctx *ctx, const gbuffer *from, const learn_params *p, learner *l);
 void learn_destroy(learner *l);
-/* Returns the data for the shader: the grid's levels, the buffer of all published parameters, and where each of them
- * begins in this buffer. */
+/* Returns the data for the shader: the grid's levels, the buffer of all published parameters, and the index at which
+ * each parameter begins in this buffer. */
 vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[NRC_LEVELS], vkt_vk_buffer *parameters,
                        network_at *at);
 
 /* Submits a whole round: copies the images, then trains LEARN_STEPS steps on them. */
 vkt_result learn_round(learner *l);
 /* Submits as many slices of rounds as fit into the budget, and at most the rest of one round. *measured_ns is the
- * measured time of the slices of an earlier frame; 0: no new one has arrived. */
+ * measured time of the slices of an earlier frame; 0: no new measured time has arrived. */
 vkt_result learn_slices(learner *l, uint64_t budget_ns, uint64_t *measured_ns);
 /* Computes the light of all pixels with the published parameters, and writes it to the image NRC_INFERRED. */
 vkt_result learn_infer(learner *l);

@@ -8,7 +8,7 @@
  *   gbuffer     the images of the scene on the device
  *   render      traces paths into the images and draws views
  *   learn       uses the library: reads images, trains, and writes the network's image
- *   app         the loop around all of it */
+ *   app         the loop over frames, which calls the other parts */
 #include <stdio.h>
 
 #include "nrc/app.h"
@@ -19,7 +19,7 @@ static const struct argp_option options[] = {
     { "size", OPT_SIZE, "WxH", 0, "pixels of a view (320x240)", 1 },
     { "lr", OPT_LR, "X", 0, "learning rate (0.01)", 1 },
     { "budget", OPT_BUDGET, "MS", 0, "training on the device in each frame of a window (4)", 1 },
-    { "headless", OPT_HEADLESS, "N", 0, "no window: N frames, each with four steps of training", 1 },
+    { "headless", OPT_HEADLESS, "N", 0, "no window: N frames, each with eight steps of training", 1 },
     { "reference", OPT_REFERENCE, "N", 0, "paths for each pixel of the reference of --headless, a multiple of 16 (256)",
       1 },
     { "library", OPT_LIBRARY, 0, 0, "draw by the library's inference at first, not by the fragment shader (key i)", 1 },

@@ -56,7 +56,7 @@ static void push(const renderer *r, VkCommandBuffer cmd, const void *data, size_
 /* Places the camera. It swings from side to side, slowly. */
 static void place_camera(uint64_t camera, trace_push *t)
 {
-    const float turn = 0.02f * (float)(camera % 62832); /* after 200 whole turns, again from 0 */
+    const float turn = 0.02f * (float)(camera % 62832); /* an angle; it starts again from 0 after 400 pi */
     t->eye[0] = 0.65f + 0.3f * sinf(turn);
     t->eye[1] = 0.52f + 0.1f * cosf(0.7f * turn);
     t->eye[2] = 0.02f;

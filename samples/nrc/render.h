@@ -5,12 +5,13 @@
 #include "graphics/canvas.h"
 #include "nrc/gbuffer.h"
 
-/* The light that a rectangle shows: of one frame, of the library's inference, of many samples, or of the network that
- * the fragment shader evaluates. */
+/* The source of the light that a rectangle shows. RENDER_LIGHT: the random paths of one frame. RENDER_INFERRED: the
+ * library's inference. RENDER_REFERENCE: the mean of many paths. RENDER_NETWORK: the network, which the fragment shader
+ * evaluates. */
 typedef enum render_view { RENDER_LIGHT, RENDER_INFERRED, RENDER_REFERENCE, RENDER_NETWORK, RENDER_VIEWS } render_view;
 
-/* The first float of each parameter, counted in the bound buffer: the table of the hash grid, then weight and bias of
- * each layer. Push constants of network.frag. */
+/* The push constants of network.frag: for each parameter the index of its first float in the bound buffer. The table of
+ * the hash grid comes first, then weight and bias of each layer. */
 typedef struct network_at {
     uint32_t table, parameter[6];
 } network_at;
@@ -25,8 +26,8 @@ typedef struct renderer {
 vkt_result renderer_create(const gbuffer *p, const network_at *at, VkFormat format, renderer *r);
 void renderer_destroy(renderer *r); /* the device must be idle */
 
-/* Records one path for each pixel, and the barriers before and after these paths. The camera is where it is in frame
- * number `camera`. `number` and `seed` set the random numbers. */
+/* Records one path for each pixel, and the barriers before and after these paths. The camera has the position that it
+ * has in frame number `camera`. `number` and `seed` set the random numbers. */
 void renderer_trace(const renderer *r, VkCommandBuffer cmd, uint64_t camera, uint64_t number, uint64_t seed);
 /* Records part number `part` of the reference: `samples` paths for each pixel. `part` is below `parts`. After the last
  * part the reference is complete. */

@@ -322,7 +322,7 @@ static vkt_result one_frame(app *a, const buffer *copy)
     TRY(train(a, now));
     add_since(&spent, start);
     TRY(window_acquire(&a->w, now->acquired, &image));
-    if (image == UINT32_MAX) return VKT_OK; /* the recorded commands are dropped */
+    if (image == UINT32_MAX) return VKT_OK; /* no image was acquired: the recorded commands are dropped */
     start = host_now();
     TRY(record_training(a, now));
     add_since(&spent, start);

@@ -1,4 +1,4 @@
-/* view/app.h - the sample: trains on an image, in a window or without a screen. */
+/* view/app.h - trains a network on an image and draws it, in a window or without a screen. */
 #ifndef VIEW_APP_H
 #define VIEW_APP_H
 

@@ -6,7 +6,7 @@
  *               asks what the library needs, and makes the library's context
  *   learn       uses the library: the program that trains, and its three ways to step
  *   draw, panel draw a frame
- *   app         the loop around all of it */
+ *   app         the loop over frames, which calls the other parts */
 #include <stdio.h>
 
 #include "view/app.h"

@@ -12,8 +12,8 @@ typedef struct panel_state {
     uint64_t steps;
     const curve *loss;                                /* mean squared error of the steps */
     double psnr;                                      /* in dB, of the last steps */
-    const times *frames, *training, *measured, *host; /* of whole frames, of training on the device as expected and as
-                                                       * measured, of library calls */
+    const times *frames, *training, *measured, *host; /* times of whole frames, of training on the device as expected
+                                                       * and as measured, and of library calls on the host */
     double budget_ms; /* limit for the training in a frame; 0: each frame trains one whole step */
     bool paused;
 } panel_state;

@@ -1,4 +1,4 @@
-// bench/copy.comp - y = x: measures the highest memory traffic. vkt-bench compares kernels with it.
+// bench/copy.comp - copies x to y, to measure the highest memory traffic. vkt-bench compares kernels with it.
 // grid: x over n in contiguous shares; any group count is right
 // in: x (n) vec4    out: y (n) vec4
 // Deterministic: a copy.

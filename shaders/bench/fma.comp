@@ -1,4 +1,5 @@
-// bench/fma.comp - only multiply-adds: measures the highest arithmetic rate. vkt-bench compares kernels with it.
+// bench/fma.comp - computes only multiply-adds, to measure the highest arithmetic rate. vkt-bench compares kernels with
+// it.
 //   Every lane has SUMS vec4s and computes s = s * factor + addend, BENCH_UNROLL times per round. It writes the sum of
 //   its vec4s, so that the compiler removes nothing. SUMS vec4 chains hide the latency; the host tries several values
 //   of SUMS.

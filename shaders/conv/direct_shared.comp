@@ -25,7 +25,7 @@ VKT_IN4(DIRECT_SHARED_V, v_in);
 #endif
 #include "lib/direct_shared.glsl"
 
-// Stores vec4 `to` of y.
+// Stores `value` as vec4 number `to` of y.
 void store(uint to, vec4 value)
 {
 #ifdef SLOPE

@@ -1,9 +1,9 @@
 // conv/dw_direct_shared.comp - gradient with respect to weights and bias, for few output channels per group, for GPUs:
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] * x[c][row(p,r)][col(q,s)][n],   db[o] = sum_{p,q,n} dy[o][p][q][n]
 //   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
-// Lanes are neighbouring vec4s of the plane. A work group computes a tile of ROWS output channels x COLS weights. Each
-// lane has sums of its own for the whole tile, ROWS vec4s of dy, and one vec4 of x at a time. At the end the lanes'
-// sums are added in shared memory.
+// The lanes process neighbouring vec4s of the plane. A work group computes a tile of ROWS output channels x COLS
+// weights. Each lane has sums of its own for the whole tile, ROWS vec4s of dy, and one vec4 of x at a time. At the end
+// the lanes' sums are added in shared memory.
 // UNPOOL: a max pooling over disjoint windows follows y, and dy is computed from the gradient of the pooling, dpool, as in
 // conv/dw_tile.comp. The sums have the same terms in the same order as with a stored dy.
 // grid: x over slices of the plane, y over tiles, z over groups. If there are several slices, conv/dw_sum.comp adds them.

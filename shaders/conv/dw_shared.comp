@@ -45,7 +45,7 @@ LINE line_b(uint n, uint k, uint j)
 {
     const uint pixel = k / 4 / N4, p = pixel / WIDTH * pc.stride_h - pc.pad_h, q = pixel % WIDTH * pc.stride_w - pc.pad_w;
     const uint c = (n + j) / TAPS, tap = (n + j) % TAPS;
-    // A tap before the image wraps around to a large h or w.
+    // If a tap is before the image, h or w wraps around to a large number.
     const uint h = p + tap / KERNEL_W * pc.dilation_h, w = q + tap % KERNEL_W * pc.dilation_w;
     // WHOLE_N is not set if there is a column of ones.
     if (!WHOLE_N && n + j >= pc.columns) return n + j == pc.columns ? ONES(CONV2D_DW_SHARED_X) : LINE(0);

@@ -4,8 +4,8 @@
 // A subgroup computes ROWS * LANES output channels x COLS columns (c,r,s). A lane holds ROWS channels. Per iteration it
 // loads four samples of each channel and of its share of the columns. Shuffles with lane ^ j pass the columns to the
 // other lanes, so acc[j] belongs to a different column in each lane, as in gemm_tile.comp. With 8 lanes this gives no
-// gain, so there a shuffle passes one lane's value to all lanes. If COLS is not a multiple of LANES, the last columns
-// of a tile (COLS % LANES of them) are passed in this way, too.
+// gain, so a shuffle passes one lane's value to all lanes. If COLS is not a multiple of LANES, a shuffle also passes
+// each of the last COLS % LANES columns of a tile from one lane to all lanes.
 // UNPOOL: a max pooling over disjoint windows follows y, and dy is computed from the gradient of the pooling, dpool. dy
 // has the values that pool2d_dx.comp would write:
 //   dy[o][p][q][n] = dpool[o][p / WINDOW_H][q / WINDOW_W][n] if the index there is (p,q), else 0
@@ -166,7 +166,7 @@ void main()
         const uint end = min((slice + 1) * pc.slice, pc.plane);
         start(row, col);
         uint k = slice * pc.slice, pixel = k / n4, n = k - pixel * n4, p = pixel / width, q = pixel - p * width;
-        do { // pixel by pixel, without a division: llvmpipe divides lane by lane
+        do { // pixel by pixel, without a division, because llvmpipe divides lane by lane
             const uint count = min(n4 - n, end - k);
             add_samples(pixel, p, q, n, count);
             k += count, n = 0, pixel++, q++;

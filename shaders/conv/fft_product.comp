@@ -1,9 +1,9 @@
 // fft_product.comp - a complex matrix product for each frequency:  dst[f][m][n] = sum_k A[f](k,m) * B[f](k,n). With
 // CONJ, A is conjugated.
-// ACROSS lanes compute MB rows x ACROSS vec4s of columns. If there are fewer columns than lanes, the subgroup has several such
-// blocks, one below the other. An iteration processes four k: a lane loads its vec4s of B and its share of the block's
-// A. subgroupShuffle passes A to the other lanes. If k runs along the columns of an operand, a vec4 is four k of
-// one row. A CPU driver keeps a vec4 as four registers, so transposing it costs nothing.
+// A block of ACROSS lanes computes MB rows x ACROSS vec4s of columns. If there are fewer columns than lanes, the
+// subgroup has several blocks, one below the other. An iteration processes four k: a lane loads its vec4s of B and its
+// share of the block's A. subgroupShuffle passes A to the other lanes. If k runs along the columns of an operand, a
+// vec4 is four k of one row. A CPU driver keeps a vec4 as four registers, so transposing it costs nothing.
 // A vec4 sum is computed element by element: two sums and eight factors fit in the 16 registers of a CPU with AVX2.
 // The results of a frequency are contiguous, because stores that miss the cache wait for each other unless they are
 // close together.
@@ -46,7 +46,7 @@ float from(float own, uint i, uint zero)
     return subgroupShuffle(own, block + i + zero);
 }
 
-float a_part(uint i, uint k, uint zero) // real part of row i; if i >= MB, imaginary part of row i - MB
+float a_part(uint i, uint k, uint zero) // returns the real part of row i; if i >= MB, the imaginary part of row i - MB
 {
     return M_MAJOR ? from(share[i / ACROSS][k], i % ACROSS, zero) : from(a[k][i & 3u], i >> 2, zero);
 }

@@ -51,7 +51,7 @@ VKT_IN4(POOL_WINNERS, winners);
 void store(uint row, uint i, uint row_items, uint to, vec4 v)
 {
 #ifdef DROPOUT
-    const uint at = pc.first_channel * P * row_items + (first_row + row) * row_items + i; // in the tensor
+    const uint at = pc.first_channel * P * row_items + (first_row + row) * row_items + i; // index in the tensor
     v = dropped(v, words(PLANES ? at / (P * row_items) * N4 + i % N4 : at));
 #endif
     STORE4(y, to, v);

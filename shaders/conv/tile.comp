@@ -6,19 +6,20 @@
 // taps. They form one phase, and one dispatch computes one phase. ADD: dst += the sum, in a dispatch that adds further source
 // channels.
 //
-// ACROSS lanes compute MB channels x ACROSS vec4s of samples. Both operands are read k by k. A lane loads its own vec4 of src
-// and its share of the MB weights; subgroupShuffle passes the weights to the other lanes. So for one k, a lane's
-// 4 * MB products need two loads (M_MAJOR: for four k, SHARES + 4 loads). If ACROSS < LANES, the subgroup has
-// several such blocks, which compute different channels of the same pixels.
+// A block of ACROSS lanes computes MB channels x ACROSS vec4s of samples. Both operands are read k by k. A lane loads
+// its own vec4 of src and its share of the MB weights; subgroupShuffle passes the weights to the other lanes. So for
+// one k, a lane's 4 * MB products need two loads (M_MAJOR: for four k, SHARES + 4 loads). If ACROSS < LANES, the
+// subgroup has several blocks, which compute different channels of the same pixels.
 // grid: x over tiles (stride loop), z over groups. All row tiles of a column tile are consecutive, because they read the
 //       same src.
 // source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
 // Deterministic: one lane computes an element, in the order of (r,s,k).
 // `zero`: lane numbers of shuffles are written k + zero. With 8 lanes, lavapipe compiles a shuffle from a constant lane to two
 // permutes, and from an unknown lane to one permute. So zero is a push constant, whose value the compiler does not know. With
-// any other number of lanes, lavapipe compiles a shuffle from an unknown lane to a loop over lanes. So zero is a constant
-// there.
-// Loops are do .. while loops: lavapipe executes the body of a for loop once more than needed, with all lanes off.
+// any other number of lanes, lavapipe compiles a shuffle from an unknown lane to a loop over lanes. So in this case
+// zero is a constant.
+// Loops are do .. while loops, because lavapipe executes the body of a for loop once more than needed, with all lanes
+// off.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -6,7 +6,8 @@
 //   PLANES: one random number per plane (n,c): that of e = c * N' + n, where N' is N rounded up to a multiple of 4. x
 //   is batch last: a row is a channel, and `columns` is N'. A lane uses the same four words for the whole planes of its
 //   four samples.
-//   PLANES_ROWS: the same random numbers for a row-major x. Row n * C + c is plane (n,c). `columns` is N', too.
+//   PLANES_ROWS: the same random numbers for a row-major x. Row n * C + c is plane (n,c). `columns` is N', as for
+//   PLANES.
 // grid: x over vec4s in contiguous shares. PLANES: x over rows * columns / 4, y over chunks of the plane, with strides.
 //       PLANES_ROWS: x over rows, y over chunks, with strides.
 // source: Srivastava et al., JMLR 15 (2014), in the inverted form.

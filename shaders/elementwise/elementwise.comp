@@ -30,8 +30,9 @@ layout(binding = ELEMENTWISE_Y, std430) writeonly buffer Y1 { float y[]; };
 #include "lib/unary.glsl"
 #endif
 
-// f(i) is vec4 i of y. quick_f(i) is the same for functions that are QUICK, and only quick_f is in an unrolled loop.
-// Some drivers (SwiftShader) unroll loops before they fold constants: an unrolled f would take seconds to compile.
+// f(i) returns vec4 i of y. quick_f(i) also returns it, but only for functions that are QUICK. Only quick_f is in an
+// unrolled loop. Some drivers (SwiftShader) unroll loops before they fold constants, and so would need seconds to
+// compile an unrolled f.
 #if defined(UNARY)
 vec4 f(uint i) { return unary(LOAD4(a4, i)); }
 vec4 quick_f(uint i) { return quick_unary(LOAD4(a4, i)); }

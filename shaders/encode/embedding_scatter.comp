@@ -31,7 +31,7 @@ layout(binding = EMBEDDING_DW_OUT, std430) writeonly buffer Out { float y1[]; };
 const uint NONE = 0xffffffffu;
 
 // Writes the entry of position p to `sorted`. Returns the index of the entry, or NONE if p is not counted. `at`: index
-// of the gradient's first float in dy; with COPY not used, because the copy has another index.
+// of the gradient's first float in dy. COPY does not use it, because the copy has another index.
 uint position_of(uint p, uint at)
 {
     const uint id = p < pc.end ? LOAD1(ids, p) : NONE;

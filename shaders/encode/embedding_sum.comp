@@ -10,8 +10,8 @@
 // grid: x over entries, or blocks, times the parts of a row (at most one per lane), in contiguous shares; y over chunks of such
 //       parts (stride loop). So a lane processes an entry once per chunk and adds at most N / BLOCK blocks.
 // Deterministic: the order is that of SORTED.
-// Some loops end with a break after their last iteration: llvmpipe runs the body of a for loop once even if no lane
-// needs it.
+// Some loops end with a break after their last iteration, because llvmpipe runs the body of a for loop once even if no
+// lane needs it.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

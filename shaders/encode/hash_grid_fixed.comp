@@ -11,7 +11,8 @@
 //   pc.flags on), then HASH_GRID_MAXIMA words: bits of the largest finite |dy| of each work group of BEGIN.
 // BEGIN: clears sums and flags, and finds the maxima. grid: x over vec4s in contiguous shares; at most HASH_GRID_MAXIMA groups.
 // END: converts sums to floats. grid: x over vec4s of the table (stride loop).
-// else: adds. grid: x over points and corners (stride loop), y over levels with a stride; any group count is right.
+// Without BEGIN and END: adds to the sums. grid: x over points and corners (stride loop), y over levels with a stride;
+//   any group count is right.
 // Two 32-bit atomics with a carry between them need no feature of the device.
 // Deterministic: no order of additions changes a sum.
 #version 460

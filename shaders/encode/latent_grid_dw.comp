@@ -18,8 +18,9 @@ VKT_IN4(LATENT_GRID_Y, dy4);
 const uvec4 FOUR = uvec4(0, 1, 2, 3);
 
 // Returns (first, end): texels first .. end - 1 of a tile of `size` texels read cell c. The tile starts at texel `start` of the
-// image. A cell at the edge of the grid also stands for those outside.
-//   CORNERS: they have c as cell `side` of Cells: 0 is `first`, 1 is `second`. Without CORNERS, `side` is not used.
+// image. A cell at the edge of the grid also stands for the cells outside of it.
+//   CORNERS: only texels count whose cell `first` (side 0) or `second` (side 1) is c. Without CORNERS, `side` is not
+//   used.
 uvec2 readers(uint c, uint side, uint cells, uint start, uint size)
 {
     const int begin = int(c * SCALE + SCALE / 2), width = int(SCALE), from = int(start);
@@ -31,7 +32,7 @@ uvec2 readers(uint c, uint side, uint cells, uint start, uint size)
     return uvec2(clamp(ivec2(low, high) - from, ivec2(0), ivec2(size)));
 }
 
-// Returns whether a texel of the tile reads cell c in any way.
+// Returns whether a texel of the tile reads cell c, as `first` or as `second`.
 bool is_read(uint c, uint cells, uint start, uint size)
 {
     const uvec2 first = readers(c, 0, cells, start, size), second = readers(c, 1, cells, start, size);
@@ -62,7 +63,7 @@ void main()
     const uvec2 share = share_of(plane);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         const uint cv = i / width, cu = i % width;
-        if (!is_read(cv, height, y0, pc.rows) || !is_read(cu, width, x0, 4 * row4)) { // most cells of a large image
+        if (!is_read(cv, height, y0, pc.rows) || !is_read(cu, width, x0, 4 * row4)) { // true for most cells
             for (uint f = gl_WorkGroupID.y; f < features; f += gl_NumWorkGroups.y) grid[base + f * plane + i] = 0.0;
             continue;
         }

@@ -74,7 +74,7 @@ void add_columns(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint colu
     vec4 y[4 * PARTS];
     [[unroll]] for (uint j = 0; j < 4; j++) {
         const uint at = row_at(b, column + 4 * k + j);
-        const bool is_row = column + 4 * k + j < b.rows; // else 0: b's last row may be infinite
+        const bool is_row = column + 4 * k + j < b.rows; // false: 0 replaces b's last row, which may be infinite
         [[unroll]] for (uint n = 0; n < PARTS; n++) {
             const vec4 row = load(b.of, at + min(n * pc.spread + lane % pc.spread, pc.d4 - 1));
             y[j * PARTS + n] = is_row ? row : vec4(0.0);

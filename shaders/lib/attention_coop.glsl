@@ -1,11 +1,11 @@
-// attention_coop.glsl - the part of attention_shared.glsl that differs with COOP: subgroups multiply cooperative matrices of
-// f16 (VK_KHR_cooperative_matrix), which sum in f32. Scores and weights stay f32 in the lanes. The sums of gradients
-// stay in matrices until the tile is finished. The sums of y are scaled by rows, so they stay in the lanes.
-// Operands and weights are rounded to f16, and ds is computed from weights that are not rounded. A slice has rows of both
-// operands, which run along the summation index: ROWS rows of the first operand and COLUMNS rows of the second one. For
-// sums, the rows of the second operand are transposed before they are stored, 2 x 2 numbers at a time. So both products
-// have the same form, and a result has ROWS x COLUMNS numbers. Each subgroup computes EACH_M x EACH_N neighbouring
-// matrices of a result.
+// attention_coop.glsl - the part of attention_shared.glsl for kernels with COOP. Subgroups multiply cooperative
+// matrices of f16 (VK_KHR_cooperative_matrix), which sum in f32. Scores and weights stay f32 in the lanes. The sums of
+// gradients stay in matrices until the tile is finished. The sums of y are scaled by rows, so they stay in the lanes.
+// Operands and weights are rounded to f16, and ds is computed from weights that are not rounded. A slice has rows of
+// both operands, which run along the summation index: ROWS rows of the first operand and COLUMNS rows of the second
+// one. For sums, the rows of the second operand are transposed before they are stored, 2 x 2 numbers at a time. So both
+// products have the same form, and a result has ROWS x COLUMNS numbers. Each subgroup computes EACH_M x EACH_N
+// neighbouring matrices of a result.
 // Only the driver knows which lane holds which element of a matrix. The results reach their lanes through the shared
 // memory of the slices.
 // A row of a slice has 16 bytes of padding, the alignment that matrices need. Without it, rows would start in the same bank.
@@ -116,7 +116,7 @@ void fetch_sums(matrix b, uint column, uint i)
 uint pair(uvec2 h, uint i) { return packFloat2x16(f16vec2(unpackFloat2x16(h.x)[i], unpackFloat2x16(h.y)[i])); }
 
 // Stores the staged rows, transposed. A load beyond the matrix repeats its last row, which may be infinite. So 0 is
-// stored for such rows.
+// stored for each row beyond the matrix.
 void put_rows(uint column, uint i)
 {
     const uint from = column + i * SLICE + 2 * block_pair();

@@ -53,8 +53,8 @@ void fetch_sums(matrix b, uint column, uint i)
     }
 }
 
-// Stores the staged rows. A load beyond the matrix repeats its last row, which may be infinite. So 0 is stored for such
-// rows.
+// Stores the staged rows. A load beyond the matrix repeats its last row, which may be infinite. So 0 is stored for each
+// row beyond the matrix.
 void put_rows(uint column, uint i)
 {
     if (column + COLUMNS > pc.others)

@@ -25,7 +25,7 @@ layout(constant_id = ATTENTION_SHARED_SPEC_D4) const uint D4 = 16;
 layout(constant_id = ATTENTION_SHARED_SPEC_OWN) const uint OWN = 4;
 const uint LANES_M = ROWS / OWN, LANES_N = ATTENTION_SHARED_LANES_N(D4), LANES = LANES_M * LANES_N;
 const uint COLUMNS = 4 * LANES_N, SLICE = 4 * CHUNKS;
-const uint SLICES = (D4 + CHUNKS - 1) / CHUNKS; // of a product of scores
+const uint SLICES = (D4 + CHUNKS - 1) / CHUNKS; // slices of a product of scores
 const uint PART_A = ROWS * CHUNKS, SCORES_B = COLUMNS * CHUNKS; // vec4s of a slice of a product
 const uint FETCH_A = (PART_A + LANES - 1) / LANES, FETCH_B = (SCORES_B + LANES - 1) / LANES;
 #include "lib/attention_operands.glsl"

@@ -4,7 +4,7 @@
 // Matrices of A are read by rows, and matrices of B by columns. Both are in shared memory with k contiguous, so that
 // the load of a matrix is a few wide loads. A LINE (lib/blocks.glsl) of an operand that runs along k is stored as it
 // is. Other operands are transposed in registers, in blocks of 4 x 4. An operand that is stored as f16 is copied. One
-// that is stored as f32 is rounded to nearest, ties to even: the module declares this mode of rounding, so that a
+// that is stored as f32 is rounded to nearest, ties to even. The module declares this mode of rounding, so that a
 // conversion is one instruction.
 // With BFLOAT the operands are bf16, and all conversions are integer arithmetic. The text calls the elements of the
 // matrices float16_t; cmake/bfloat.c changes this type in the module. So nothing else may be float16.

@@ -1,12 +1,14 @@
-// blocks_coop2.glsl - the part of blocks_coop.glsl that differs with COOP2: each subgroup has one matrix of sums, for its whole
-// part of the tile (VK_NV_cooperative_matrix2, flexible dimensions). The driver divides it into the matrices of the device.
+// blocks_coop2.glsl - the part of blocks_coop.glsl for kernels with COOP2. Each subgroup has one matrix of sums, for
+// its whole part of the tile (VK_NV_cooperative_matrix2, flexible dimensions). The driver divides it into the matrices
+// of the device.
 //
 // The sums stay in the matrix. The including kernel stores them by coopMatPerElementNV, which calls a function with the row,
 // the column and the value of an element. sum_row() and sum_column() are the position of the element in the work group's tile.
 // So sums do not go through shared memory, and `acc` is not used.
 //
-// Rows of an operand are permuted in shared memory only if the operand does not run along k: otherwise neighbouring lanes store
-// to different banks anyway. So neighbouring columns of the matrix are neighbours in C if B runs along k.
+// Rows of an operand are permuted in shared memory only if the operand does not run along k. If it runs along k,
+// neighbouring lanes store to different banks without a permutation. So if B runs along k, neighbouring columns of the
+// matrix are neighbours in C.
 // source: GLSL_NV_cooperative_matrix2
 #extension GL_NV_cooperative_matrix2 : require
 const uint DOWN = SUBGROUPS >= 64 ? 8 : SUBGROUPS >= 16 ? 4 : SUBGROUPS >= 4 ? 2 : 1; // subgroups one below the other

@@ -1,9 +1,9 @@
 // blocks_split.glsl - multiply() of blocks.glsl with COOP and SPLIT: products of f32 by three products of cooperative matrices
 // of f16. An operand x is split into two f16, whose sum has 22 bits of x:
 //   high = f16(x), low = f16(x - high),   a b = high_a high_b + low_a high_b + high_a low_b     without low_a low_b
-// The range of f16 is small. So both operands are scaled by powers of two, anew for every BLOCKS_SPLIT_K k: the largest finite
-// magnitude of the tile's rows of A, and that of its columns of B, is then in [2^14, 2^15). The sums over these k are scaled
-// back before they are added to the f32 sums of the tile.
+// The range of f16 is small. So both operands are scaled by powers of two, anew for every BLOCKS_SPLIT_K k. After this,
+// the largest finite magnitude of the tile's rows of A, and that of its columns of B, are in [2^14, 2^15). The sums
+// over these k are scaled back before they are added to the f32 sums of the tile.
 //
 // Error of a product a b, apart from the rounding of the sums, which are f32. A, B: the largest finite magnitudes of the two
 // operands among the same BLOCKS_SPLIT_K k of the tile.
@@ -48,8 +48,8 @@ void fetch(uint m, uint n, uint k)
     }
 }
 
-// Returns the largest magnitude in staged[from .. from + 3], as its f32 bit pattern times 2: this drops the sign and keeps the
-// order. `finite`: ignores infinities and NaN.
+// Returns the largest magnitude in staged[from .. from + 3], as its f32 bit pattern times 2. The factor drops the sign
+// and keeps the order. `finite`: ignores infinities and NaN.
 uint largest_of(uint from, bool finite)
 {
     uvec4 most = uvec4(0);
@@ -65,7 +65,7 @@ void find_largest(uint at)
 {
     [[unroll]] for (uint t = 0; t < STAGED; t++) {
         uint twice = largest_of(4 * t, false);
-        if (twice >= TWICE_INFINITY) twice = largest_of(4 * t, true); // rare, so this second search costs nothing
+        if (twice >= TWICE_INFINITY) twice = largest_of(4 * t, true); // this second search is rare
         atomicMax(largest[t * LANES + gl_LocalInvocationID.x < ALL_A ? at : at + 1], twice);
     }
 }
@@ -77,8 +77,8 @@ float power_of_two(int e) { return uintBitsToFloat(uint(e + 127) << 23); }
 // -113 <= s <= 126, so that both 2^s and 2^-s are normal f32.
 int scale_of(uint twice) { return min(14 + 127 - int(twice >> 24), 126); }
 
-// Returns x rounded to the 11 bits of an f16, to nearest, ties to even, but with the range of f32. This is not f32(f16(x)):
-// a compiler may replace that by x. A NaN may become any number.
+// Returns x rounded to the 11 bits of an f16, to nearest, ties to even, but with the range of f32. The function does
+// not compute f32(f16(x)), because a compiler may replace it by x. A NaN may become any number.
 vec4 rounded(vec4 x)
 {
     const uvec4 u = floatBitsToUint(x);

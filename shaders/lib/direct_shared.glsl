@@ -46,7 +46,7 @@ void load_biases()
 // Loads taps first .. first + CHUNK - 1 and their weights. All lanes must call it.
 void load_chunk(uint first)
 {
-    barrier(); // all lanes have used the last chunk
+    barrier(); // all lanes have used the previous chunk
     for (uint i = gl_LocalInvocationID.x; i < CHUNK; i += LANES) {
         const uint k = min(first + i, pc.K - 1), c = k / pc.taps, tap = k - c * pc.taps;
         const uint r = tap / pc.kernel_w, s = tap - r * pc.kernel_w;

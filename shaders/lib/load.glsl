@@ -5,8 +5,8 @@
 // (lib/rounding.glsl).
 //   VKT_IN4(binding, name)     LOAD4(name, i) reads floats 4i .. 4i+3. A kernel's texel variant reads a texel buffer, the other
 //                              variant a storage buffer. On CPU drivers only the texel load avoids a loop over lanes. On GPUs
-//                              the storage buffer is as fast. The index must be inside the binding: the two variants return
-//                              different values for an index outside.
+//                              the storage buffer is as fast. The index must be inside the binding, because the two
+//                              variants return different values for an index outside.
 //   VKT_WORDS(binding, name)   LOAD1(name, i) reads word i, a 32-bit uint. In a texel variant it is a component of a
 //                              texel.
 //   VKT_IN1(binding, name)     LOAD1(name, i) reads float i in the same way. The binding stores f32.

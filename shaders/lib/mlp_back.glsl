@@ -1,4 +1,4 @@
-// mlp_back.glsl - the backward pass of mlp.comp's network.
+// mlp_back.glsl - the backward pass of the network of mlp.comp.
 
 #ifdef GRAD
 // Copies dy of the last layer to ACT, with 0 for samples past the batch.

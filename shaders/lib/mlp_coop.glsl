@@ -1,13 +1,14 @@
-// mlp_coop.glsl - the part of mlp_shared.comp that differs with COOP: subgroups multiply cooperative matrices of f16
-// (VK_KHR_cooperative_matrix), which sum in f32. h, dy and weights are rounded to f16. Bias, loss and gradients are f32.
-//   Widths are padded to whole matrices. All padding is 0: weights and x are stored with zeros there, so the products
-//   have zeros there, too.
+// mlp_coop.glsl - the part of mlp_shared.comp for kernels with COOP. Subgroups multiply cooperative matrices of f16
+// (VK_KHR_cooperative_matrix), which sum in f32. h, dy and weights are rounded to f16. Bias, loss and gradients are
+// f32.
+//   Widths are padded to whole matrices. All padding is 0. Weights and x are stored with zeros as padding, so the
+//   padding of products is 0 as well.
 //   Shared memory has four parts, in uvec2s (four f16 or two f32):
 //     act     [feature][sample]   h[l] or dy[l] of all layers, for the weight gradients, which sum over samples
 //     input   [sample][feature]   the left factor of the next product, which sums over features
 //     bias    of the layer
 //     stage   [output][input]     the weights of the layer. After a product, and in a weight gradient, each subgroup has a
-//                                 matrix of sums here: only the driver knows which lane holds which element of a matrix
+//                                 matrix of sums here, because only the driver knows which lane holds which element
 //   So the summation index of every product is contiguous in both factors, and a load of a matrix is a few wide loads.
 //   With MSE, dy[LAYERS] is the gradient of the scaled loss. If it overflows in f16, no gradient is finite, and the step is
 //   skipped. Samples that are not real have x = 0 and dy = 0.

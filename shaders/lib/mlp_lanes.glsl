@@ -1,4 +1,4 @@
-// mlp_lanes.glsl - the part of mlp_shared.comp that differs without COOP: lanes multiply f32.
+// mlp_lanes.glsl - the part of mlp_shared.comp for kernels without COOP. Each lane multiplies f32 numbers.
 const uint ROW = MLP_SHARED_ROW; // vec4s of a row of act[]
 const uint MAX_OUTPUTS = 4, UNROLL = 4;
 shared vec4 act[(W0 + W1 + W2 + W3 + W4) * ROW];
@@ -41,8 +41,8 @@ void multiply(const uint N, const uint M, const uint Q, uint w_at, uint in_at)
     }
 }
 
-// The loops are not unrolled: compilers would move all loads to the start, and Adreno's compiler would then spill
-// registers.
+// The loops are not unrolled, because compilers would move all loads to the start, and Adreno's compiler would then
+// spill registers.
 void multiply_slice(uint n, const uint M, const uint Q, uint in_at)
 {
     uint w_at = first_output(M) / 2;

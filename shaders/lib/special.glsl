@@ -71,7 +71,7 @@ vec4 tanh_any(vec4 x)
 //   The probability is e^(-t^2/2) * R(t). The product (1 + t) * R(t) is smooth in v = (t - 2.5) / (t + 2.5) over all
 //   t >= 0 (M. M. Shepherd & J. G. Laframboise, Mathematics of Computation 36, 1981, for erfc). Here the product is a
 //   polynomial of v through Chebyshev nodes, with an error of 5.3e-9. erfc(x) = 2 * normal_above(sqrt(2) * x).
-//   The rounding error of t * t is corrected: at t = 13 it would be up to 4e-6 of the result.
+//   The rounding error of t * t is corrected. At t = 13, it would change the result by up to 4e-6 of it.
 vec4 normal_above(vec4 t, out vec4 density)
 {
     const vec4 v = (t - 2.5) / (t + 2.5);

@@ -50,7 +50,7 @@ float samples(uint vector, uint rows)
     const uint b = pc.first + (BY_LANE != 0 ? vector * lanes + lane : vector), base = (b - pc.first) * pc.classes;
     const uint begin = BY_LANE != 0 ? 0 : lane, hop = BY_LANE != 0 ? 1 : lanes;
     if (b >= pc.end) return 0.0;
-    uint best = 0, at = 0xffffffffu; // below every key; a lane without a class never wins
+    uint best = 0, at = 0xffffffffu; // `best` is below every key, so a lane without a class never wins
     for (uint k = begin; k < pc.classes; k += hop) {
         const uint v = key(z[base + k]);
         if (v > best) {

@@ -8,7 +8,7 @@
 // OPTIONS: class weights w, an ignored label, label smoothing s.
 //   hard = 1 - s, soft = s / K. inv is the second number of stat. In the sums below, lse, z and t are those of row b.
 //   A row counts if it is real, and its label is a class and not ignored. sum_b is the sum over the rows of block j that count.
-//   norm[j] = sum_b w[t], block j's part of the divisor of the loss. XENT_DIVIDE_NOT: 1
+//   norm[j] = sum_b w[t], block j's part of the divisor of the loss; 1 with XENT_DIVIDE_NOT
 //   part[j] = sum_b (hard * w[t] * (lse - z[t]) + soft * sum_k w[k] * (lse - z[k])); with XENT_DIVIDE_MEAN divided by norm[j]
 //   stat[b] = (m, inv, hard * w[t] + soft * sum_k w[k]). The third number is 0 if row b does not count.
 //   EACH: part[b] is the loss of row b, 0 if the row is not real or its label is ignored. norm[0] = 1

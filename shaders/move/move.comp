@@ -1,5 +1,5 @@
 // move.comp - copies a strided box of x to a strided box of y: permutations, slices, parts of a concatenation.
-//   WIDTH 4: vec4s, which are contiguous in x and in y. Otherwise single 32-bit words of any type.
+//   WIDTH 4: copies vec4s, which are contiguous in x and in y. Otherwise copies single 32-bit words of any type.
 // grid: x over the positions of the box in contiguous shares; any group count is right.
 // Deterministic: a copy.
 #version 460

@@ -1,7 +1,7 @@
 // pad.comp - y = x with a fill value around it and between its elements: constant padding, and the gradient of a slice with
 // steps.
-//   WIDTH 4: vec4s of f32, if along the fastest dimension x and the padding are whole vec4s and there are no gaps.
-//   Otherwise single 32-bit words of any type.
+//   WIDTH 4: copies vec4s of f32. Along the fastest dimension, x and the padding are whole vec4s, and there are no
+//   gaps. Otherwise copies single 32-bit words of any type.
 // grid: x over the positions of y in contiguous shares; any group count is right.
 // Deterministic: a copy. A lane computes the source of each of its positions of y.
 #version 460

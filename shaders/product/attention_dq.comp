@@ -1,6 +1,6 @@
 // attention_dq.comp - dq of a tile of queries:  dq = scale * ds k,  ds = p * (dy v^T - delta),  p = exp(scale * q k^T - lse)
-// The weights p are computed again, one tile of keys after the other. delta is the sum of dy * y over a row. It is the same for
-// every ds of the row. The kernel stores it for attention_dkv.comp.
+// The weights p are computed again, one tile of keys after the other. delta is the sum of dy * y over a row, and serves
+// every ds of the row. The kernel stores delta for attention_dkv.comp.
 // grid: x over tiles of all heads with a stride, one subgroup per tile.
 // Deterministic, as attention.comp is.
 #version 460

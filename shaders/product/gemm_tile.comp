@@ -1,7 +1,7 @@
 // gemm_tile.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]): one subgroup computes a tile of 4 R rows x 4 SG columns
 // A lane holds four neighbouring columns of B and four neighbouring rows of A. It gets the rows of other lanes by shuffles with
-// lane ^ r, r < R. So sum[m] belongs to a different row in each lane. The compiler knows these shuffles: on llvmpipe
-// most of them stay inside 128 bits and cost half as much as a broadcast of one element to all lanes.
+// lane ^ r, r < R. So sum[m] belongs to a different row in each lane. The compiler knows each r, so on llvmpipe most of
+// these shuffles stay inside 128 bits and cost half as much as a broadcast of one element to all lanes.
 // An iteration processes four k for one accumulator after the other. On llvmpipe, an accumulator that is kept from one
 // iteration to the next costs a mask operation. The four k share this cost.
 // grid: x over tiles of columns, y over tiles of rows, z over the matrices of the batch.
@@ -13,7 +13,7 @@
 // 30 KB of code, and it uses as much stack. If other programs use the first-level caches, such tiles take up to three times as
 // long.
 // Sums start with the bias. If the bias is added after the loop, llvmpipe spills half of each iteration (100 ms instead of 42).
-// With stores of 64 bits (lib/load.glsl) instead of vec4s it spills, too: 28 ms instead of 20.
+// llvmpipe also spills with stores of 64 bits (lib/load.glsl) instead of vec4s (28 ms instead of 20).
 // Push constants are read before the loop, and the loop is do .. while: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require

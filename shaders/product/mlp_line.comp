@@ -1,8 +1,9 @@
 // mlp_line.comp - one narrow layer with a mean squared error, forward and backward in one pass over the samples:
 //   d = w x + b - t in the real rows, else 0;   loss = (sum of d^2) / n,  n = rows * M
 //   dw = 2 / n * dloss * sum of d x^T,  db = 2 / n * dloss * sum of d
-// A lane processes four samples at a time. Each of its sums is a vec4, with an element for each of these samples. An iteration
-// processes two times four samples: on llvmpipe every sum that is needed longer than an iteration costs a blend.
+// A lane processes four samples at a time. Each of its sums is a vec4, with an element for each of these samples. An
+// iteration processes two times four samples, because on llvmpipe every sum that is needed longer than an iteration
+// costs a blend.
 // grid: x: one work group for `per_group` vec4s of samples. mlp_sum adds the groups' parts.
 // Deterministic: the order of additions depends only on the shape and the subgroup size.
 #version 460
@@ -48,8 +49,8 @@ void add(uint i, uint end, uint rows)
     }
 }
 
-// Returns the sum of v over all lanes. It has no loop: a loop that is not unrolled prevents the unrolling of the loops around
-// it.
+// Returns the sum of v over all lanes. The function has no loop, because a loop that is not unrolled prevents the
+// unrolling of the loops around it.
 float over_lanes(vec4 v)
 {
     float sum = (v.x + v.y) + (v.z + v.w);

@@ -27,6 +27,6 @@ void main()
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         if (is_frozen(i)) continue;
         const vec4 g = weight * LOAD4(grad, i);
-        STORE4(sum_out, i, first ? g : LOAD4(sum, i) + g); // a new sum does not use the old sum, which may be NaN
+        STORE4(sum_out, i, first ? g : LOAD4(sum, i) + g); // if `first`, the old sum is not added: it may be NaN
     }
 }

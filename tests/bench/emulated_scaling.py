@@ -7,8 +7,8 @@ The rank is real, and its messages take time. Only the other ranks are missing. 
 messages that take no time. Then it runs the trainer for each number of ranks. The profile comes from the runs whose
 messages take no time: it is that of the run with the median step. `measured` is the time of the profile's step,
 multiplied by a ratio. In each round, the time of a step is divided by the time of a step whose messages take no time.
-The ratio is the median of these quotients. So it compares only runs of the same round. The device computes with one
-thread (LP_NUM_THREADS=1). The host exchanges on another core.
+The ratio is the median of these quotients. So the ratio compares only runs of the same round. The device computes with
+one thread (LP_NUM_THREADS=1). The host exchanges on another core.
 """
 import argparse
 import json

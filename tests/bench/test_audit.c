@@ -1,4 +1,5 @@
-/* vkt-audit: correct graphs, a wrong one, nodes that are reduced in size, and the program as its users run it. */
+/* Tests vkt-audit: correct graphs, a wrong graph, nodes that are reduced in size, and the program as its users run it.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,7 +89,8 @@ static vkt_result audit(const vkt_graph *g, double max_cost, seen *s, vkt_audit_
     return vkt_audit_graph(ctx, g, &(vkt_audit_params){ .max_cost = max_cost, .on_entry = see, .user = s }, t);
 }
 
-/* Emits abs instead of relu: a planted fault. The ops of this family look up their function by the node's op. */
+/* Emits abs instead of relu: a planted fault. Elementwise ops find their function by the node's op, so the node gets
+ * the op abs. */
 static void emit_abs(const vkt_node *n, vkt_emit *e)
 {
     vkt_node as = *n;
@@ -205,7 +207,7 @@ static void ops_are_audited_by_name(void **state)
     vkt_test_error_contains("conv2d_dx");
 }
 
-/* Computes a reference with a wrong gradient: half of the derivative. The audit must find that. */
+/* Computes a wrong gradient of relu: half of the derivative. The difference quotients must differ from it. */
 static void half_a_gradient(const vkt_ref_call *c)
 {
     vkt_ref_find("relu")->backward(c);
@@ -228,7 +230,8 @@ static void a_wrong_gradient_of_the_reference_is_found(void **state)
     vkt_subject_free(&s);
 }
 
-/* The gradients of max_to and min_to read the outputs, which a new vkt_subject does not have yet. */
+/* Checks for each op that vkt_subject_differences computes the outputs before the gradients. The outputs are NaN at
+ * first. (The gradients of max_to and min_to read the outputs.) */
 static void differences_compute_the_outputs_first(void **state)
 {
     (void)state;
@@ -246,7 +249,7 @@ static void differences_compute_the_outputs_first(void **state)
     }
 }
 
-/* Makes random cases of every op, and reads each case back from its node. */
+/* Makes random cases of every op, and checks that vkt_case_of_node finds the inputs of each case in its node. */
 static void cases_are_those_of_their_nodes(void **state)
 {
     (void)state;
@@ -359,7 +362,8 @@ static void the_report_names_the_culprit_and_the_status_is_1(void **state)
     if (!schema_fits("audit", json, why)) fail_msg("%s", why);
 }
 
-/* Runs the real program. Its output is in the files out and err. Returns its exit code; -1: a signal ended it. */
+/* Runs the real program, and writes its output to the files `out` and `err`. Returns its exit code, or -1 if a signal
+ * ended it. */
 static int run(const char *const *args)
 {
     const char *argv[12] = { VKT_AUDIT_PROGRAM };

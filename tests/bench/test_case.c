@@ -1,4 +1,4 @@
-/* Cases as lines of text: the table of sizes, refused lines, and how a case is reduced. */
+/* Tests cases as lines of text: the table of sizes, refused lines, and how a case is reduced. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,7 +91,8 @@ static void bad_lines_are_refused(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* The largest dimension is halved everywhere it occurs, so the shapes still fit each other. */
+/* Checks that vkt_case_halve halves the largest dimension in every shape that has it, so that the shapes still fit each
+ * other. */
 static void a_case_is_halved_as_a_whole(void **state)
 {
     (void)state;
@@ -111,7 +112,7 @@ static void a_case_is_halved_as_a_whole(void **state)
     assert_int_equal(infers(&h, op, &c), VKT_OK);
     for (size_t i = 0; i < VKT_COUNT(sizes); i++) {
         assert_int_equal(bench_case_parse(&h, sizes[i], &op, &c), VKT_OK);
-        const bool fixed = /* attributes give a dimension, which cannot be halved */
+        const bool fixed = /* these attributes set a dimension, so the halved case may be wrong */
             strstr(sizes[i], "groups=") || strstr(sizes[i], "batch=") || strstr(sizes[i], "log2_table_size=");
         for (int times = 0; times < 2 && vkt_case_halve(op, &c); times++)
             if (!fixed && infers(&h, op, &c) != VKT_OK) {
@@ -123,7 +124,8 @@ static void a_case_is_halved_as_a_whole(void **state)
     assert_false(vkt_case_halve(op, &c));
 }
 
-/* A line that a builder would refuse is refused too, with a message, before anything is computed. */
+/* Parses lines whose values an op's builder would refuse. Checks that no subject is made from them, and that a message
+ * says why. */
 static void lines_are_checked_as_calls_are(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The program vkt-bench as its users run it: a short run, its files, its exit codes, and the result of --tune. */
+/* Tests the program vkt-bench as its users run it: a short run, its files, its exit codes, and the result of --tune. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,8 +63,8 @@ static char *text_of(const char *name)
     return text;
 }
 
-/* Runs the program in the directory. Its output is in the files out and err there. Returns the exit code; -1: a signal
- * ended the program. */
+/* Runs the program in the directory, and writes its output to the directory's files `out` and `err`. Returns the exit
+ * code, or -1 if a signal ended the program. */
 static int run(const char *const *args)
 {
     const char *argv[MAX_ARGS + 2] = { VKT_BENCH_PROGRAM };
@@ -128,7 +128,7 @@ static void a_short_run_measures_and_writes(void **state)
     says("out", " were in a.json");
 }
 
-/* A filter may name any phase, for instance d0+d2: the gradients of inputs 0 and 2. */
+/* Checks that a filter may name any phase, for instance d0+d2, which is the gradients of inputs 0 and 2. */
 static void a_filter_knows_every_phase(void **state)
 {
     if (!has_device) skip();
@@ -178,7 +178,7 @@ static void tuning_is_used_by_programs_to_come(void **state)
     says("out", "entries written to");
     const vkt_host h = vkt_test_host();
     vkt_ctx *ctx;
-    assert_int_equal(vkt_ctx_create_wide(NULL, &h, &ctx), VKT_OK); /* vkt-bench opens it in the same way */
+    assert_int_equal(vkt_ctx_create_wide(NULL, &h, &ctx), VKT_OK); /* vkt-bench opens its context in the same way */
     assert_int_equal(vkt_tuning_use(ctx), VKT_OK);
     assert_true(ctx->limits.choices.n_tuned > 0);
     vkt_ctx_destroy(&ctx);
@@ -186,8 +186,8 @@ static void tuning_is_used_by_programs_to_come(void **state)
     says("err", "no network 'warp'");
 }
 
-/* A file that cannot be opened ends the program before it measures. If a file cannot be written, all other files are
- * written and the table is printed. */
+/* Checks that a file that cannot be opened ends the program before it measures. Checks that all other files are written
+ * and the table is printed if one file cannot be written. */
 static void outputs_are_tried_and_one_that_fails_keeps_no_other(void **state)
 {
     (void)state;

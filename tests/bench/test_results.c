@@ -1,4 +1,5 @@
-/* The results that vkt-bench computes from its samples: medians, changes beyond the noise, rates, and the files. */
+/* Tests the results that vkt-bench computes from its samples: medians, changes beyond the noise, rates, and the files.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -131,7 +132,7 @@ static void json_fits_its_schema_and_is_compared_with(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Proves that the check of the test above can fail. */
+/* Plants faults in the JSON file, and checks that schema_fits finds each of them. */
 static void the_schema_refuses_what_does_not_fit(void **state)
 {
     (void)state;

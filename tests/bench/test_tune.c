@@ -1,6 +1,6 @@
-/* The search of vkt-bench --tune in a small network, on a device that prefers tiles in shared memory. The test states
- * the times, so it knows which variant and which tile must win. Then the file is used, and files that cannot be used
- * are ignored. */
+/* Tests the search of vkt-bench --tune in a small network, on a device that prefers tiles in shared memory. The tests
+ * set the times themselves, so that one variant and one tile must win. They check that a new context uses the tuning
+ * file, and ignores a file that it cannot use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,8 +67,8 @@ static const bench_net net = { .name = "small",
                                .lr = 0.01f,
                                .forward = forward };
 
-/* Is a bench_time_fn: runs the step, and states its times. `shared` takes 60 ns with the quick tiles, and 98 ns with
- * others. All other variants take 99 ns. */
+/* Is a bench_time_fn: runs the step, and returns fixed times. A node of the variant `shared` takes 60 ns with one of
+ * the quick tiles, and 98 ns with another tile. A node of another variant takes 99 ns. */
 static vkt_result stated_times(bench *b, const bench_step *s, double *node_ns)
 {
     uint64_t run;
@@ -173,13 +173,13 @@ static void the_best_tile_is_written_and_used(void **state)
         found += vkt_tile_is(after.picked[i].tile, quick);
     }
     assert_true(found > own && after.tiles_printed == found);
-    for (int i = 0; i < STEPS; i++) /* sums in another order */
+    for (int i = 0; i < STEPS; i++) /* another tile adds in another order, so the losses may differ by rounding */
         if (!(fabsf(after.losses[i] - before.losses[i]) <= 1e-5f * before.losses[i]))
             fail_msg("step %d: %g, want %g", i, (double)after.losses[i], (double)before.losses[i]);
 }
 
-/* If a variant is switched off, another one runs in its place. A time measured for the first variant would then be the
- * time of the other one. */
+/* Checks that the tuning file does not have a variant that is switched off. Another variant runs instead, so its time
+ * must not count for the variant that is off. */
 static void a_variant_that_is_off_is_not_measured(void **state)
 {
     (void)state;
@@ -192,8 +192,8 @@ static void a_variant_that_is_off_is_not_measured(void **state)
     for (size_t i = 0; i < n; i++) assert_true(list[i].variants && !(list[i].variants & VKT_V(SHARED)));
 }
 
-/* Writes entries that make no sense for the nodes of their keys: another version of the library could have written
- * them. A context ignores them all and logs one message. */
+/* Writes entries that the nodes of their keys cannot use, as another version of the library could have written them.
+ * Checks that a context ignores all these entries and logs one message. */
 static void entries_that_do_not_fit_are_ignored(void **state)
 {
     (void)state;
@@ -216,8 +216,8 @@ static void entries_that_do_not_fit_are_ignored(void **state)
     }
 }
 
-/* An entry has one tile, also if its nodes have several variants. A node that cannot use a tile of another variant is
- * no reason to tune again. */
+/* An entry may have several variants, but has only one tile. Checks that a context does not warn if the variant SHARED
+ * cannot use the tile, because the tile may be that of COOP. */
 static void a_tile_of_another_variant_is_no_fault(void **state)
 {
     (void)state;

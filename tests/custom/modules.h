@@ -13,7 +13,7 @@ typedef struct module {
 
 /* Returns the module of this name. There must be one. */
 module module_of(const char *name);
-/* Returns module number i; name NULL: there is none. */
+/* Returns module number i. Its name is NULL if there is no such module. */
 module module_at(size_t i);
 
 #endif

@@ -87,14 +87,14 @@ vkt_tensor wave(vkt_graph *g, vkt_tensor x, vkt_tensor a, const char *gradient)
     return vkt_custom(g, &p, NULL);
 }
 
-vkt_tensor own_relu(vkt_graph *g, vkt_tensor x)
+vkt_tensor own_relu_in(vkt_graph *g, vkt_tensor x, float low, float high)
 {
     const vkt_shape shape = vkt_tensor_shape(g, x);
     const vkt_layout layout = vkt_tensor_layout(g, x);
     uint64_t bytes = 0;
     vkt_physical_bytes(shape, layout, VKT_F32, &bytes);
     const uint32_t n = (uint32_t)(bytes / 4);
-    const vkt_custom_input in = { .tensor = x, .layout = layout };
+    const vkt_custom_input in = { .tensor = x, .layout = layout, .low = low, .high = high };
     const vkt_custom_output out = { .shape = shape, .layout = layout };
     vkt_custom_params p = { .name = "own_relu", .inputs = &in, .n_inputs = 1, .outputs = &out, .n_outputs = 1 };
     p.forward = shader_of("relu", n);
@@ -107,6 +107,11 @@ vkt_tensor own_relu(vkt_graph *g, vkt_tensor x)
     p.gradient.bind[1] = VKT_CUSTOM_DY(0);
     p.gradient.bind[2] = VKT_CUSTOM_DX(0);
     return vkt_custom(g, &p, NULL);
+}
+
+vkt_tensor own_relu(vkt_graph *g, vkt_tensor x)
+{
+    return own_relu_in(g, x, 0, 0);
 }
 
 void expect_close(double got, double want, double allowed, const char *what, size_t at)

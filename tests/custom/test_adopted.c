@@ -1,5 +1,5 @@
-/* Ops of an application on its own device: a capability that the application turned on, runs in its command buffer, and
- * runs by a frame's budget. */
+/* Tests an op of an application on its own device. The op's shader needs a capability that the application turned on.
+ * The program runs alone, in the application's command buffer, and by a frame's budget. */
 #include "embed/app.h"
 
 #include <math.h>
@@ -53,7 +53,7 @@ static void run_in_all_ways(app *a, vkt_ctx *ctx)
     app_wait(a);
     check(p, y);
     for (progress.completed = false; !progress.completed;) {
-        uint64_t left_ns = UINT64_MAX; /* a frame */
+        uint64_t left_ns = UINT64_MAX; /* the budget of one frame: no limit */
         assert_int_equal(vkt_step_budget(p, NULL, NULL, &left_ns, &progress), VKT_OK);
         assert_int_equal(vkt_ctx_wait_idle(ctx), VKT_OK);
     }

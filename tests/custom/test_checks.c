@@ -1,11 +1,10 @@
-/* Wrong declarations and modules, which vkt_custom and vkt_program_create refuse. Each message names the binding and
- * what is wanted. */
+/* Checks that vkt_custom and vkt_program_create refuse wrong declarations and modules, each with the right message. */
 #include "custom/stand.h"
 
 #include "ops/custom.h"
 #include "record/record.h"
 
-/* A declaration that the tests change in one place: y = max(x, 0) of N numbers. */
+/* The declaration of y = max(x, 0) for N numbers. Each test changes a part of it. */
 enum { N = 24 };
 static const uint32_t count = N;
 typedef struct declared {
@@ -142,7 +141,8 @@ static void devices_have_limits(void **state)
     check_program(r, NULL, "work groups along z; this device runs at most ");
 }
 
-/* More work groups than the device runs along x, without a loop in the shader. */
+/* Declares more elements than the device runs work groups of one lane along x. Checks that the program is refused, but
+ * not if the declaration says that the shader loops. */
 static void elements_without_a_loop(void **state)
 {
     rig *r = rig_of(state);
@@ -172,7 +172,7 @@ static void elements_without_a_loop(void **state)
     }
 }
 
-/* Spirv, entry point, push constants and name are copied. */
+/* Checks that vkt_custom copies SPIR-V, entry point, push constants and name: the test overwrites them afterwards. */
 static void the_declaration_is_copied(void **state)
 {
     rig *r = rig_of(state);

@@ -1,5 +1,5 @@
-/* Ops of the application: outputs and gradients against double precision, at odd shapes, with guard words behind all
- * values and NaN in all memory before the run. */
+/* Compares outputs and gradients of an application's ops with double precision, at odd shapes. Guard words are behind
+ * all values, and all memory is NaN before the run. */
 #include "custom/stand.h"
 
 #include <math.h>
@@ -28,7 +28,8 @@ static void check_wave(size_t n, size_t columns, const float *x, const float *a,
     test_free(size);
 }
 
-/* x (rows, columns) and a (columns): the graph broadcasts a, so its gradient is a sum over the rows. */
+/* Tests the op wave with x (rows, columns) and a (columns). The graph broadcasts a, so the gradient of a is a sum over
+ * the rows. */
 static void run_wave(rig *r, uint32_t rows, uint32_t columns)
 {
     const size_t n = (size_t)rows * columns;
@@ -91,7 +92,7 @@ static vkt_tensor robust(vkt_graph *g, vkt_tensor y, vkt_tensor t)
     return vkt_custom(g, &p, NULL);
 }
 
-/* A loss per row and vkt_mean, over the real rows of the batch. */
+/* Tests a loss per row and its mean over the real rows of the batch. `rows` is the number of real rows; 0: all. */
 static void run_robust(rig *r, uint32_t batch, uint32_t width, uint32_t rows)
 {
     const size_t n = (size_t)batch * width, real = rows ? rows : batch;
@@ -152,7 +153,8 @@ static void parts(vkt_graph *g, vkt_tensor x, uint32_t n, vkt_tensor outs[3])
     vkt_custom(g, &p, outs);
 }
 
-/* Output 0 does not influence the result, so its gradient is zeros. x also has another reader: 1 + 3 is the sum. */
+/* Differentiates y = triples + x. Output 0 (squares) does not influence y, so the gradient shader gets zeros for it. x
+ * is an input of the op and of the sum, so dx must be 3 + 1. */
 static void outputs_without_a_gradient_and_inputs_with_two_readers(void **state)
 {
     rig *r = rig_of(state);
@@ -185,8 +187,8 @@ static void outputs_without_a_gradient_and_inputs_with_two_readers(void **state)
     stand_end(&b);
 }
 
-/* own_relu on a batch that is no multiple of 4, with the batch last: the padding is computed too, and its gradient is
- * zero. Then more elements than work groups may have. */
+/* Tests own_relu in the layout batch last. If the batch is no multiple of 4, the shader also computes the padding, and
+ * the padding's gradient is zero. The last shape needs more work groups than some devices run, so the shader loops. */
 static void the_batch_last_and_a_loop_over_the_elements(void **state)
 {
     rig *r = rig_of(state);
@@ -217,7 +219,7 @@ static void the_batch_last_and_a_loop_over_the_elements(void **state)
     }
 }
 
-/* A sampler that reads the step state. Its numbers differ from step to step. The same seed and step give the same
+/* Adds a sampler that reads the step state. Its numbers differ from step to step. The same seed and step give the same
  * numbers. */
 static vkt_tensor draw(vkt_graph *g, vkt_tensor x, bool no_gradient)
 {
@@ -256,6 +258,11 @@ static void a_sampler_has_no_gradient(void **state)
     for (int i = 0; i < 3; i++) test_free(got[i]);
     stand_end(&b);
 
+    b = stand_make(r); /* the input with no_gradient stops the gradient, so no later op needs one */
+    const vkt_tensor u = vkt_param(b.g, "u", vkt_shape1(N));
+    assert_int_equal(vkt_backward(b.g, vkt_mean(b.g, vkt_mul(b.g, u, draw(b.g, draw(b.g, u, true), false)))), VKT_OK);
+    stand_end(&b);
+
     b = stand_make(r);
     const vkt_tensor v = vkt_param(b.g, "v", vkt_shape1(N));
     vkt_test_expect_errors(true);
@@ -265,8 +272,9 @@ static void a_sampler_has_no_gradient(void **state)
     stand_end(&b);
 }
 
-/* Two ops in a row, ops of the library between and behind them that may work in place, and a value that both kinds
- * read. Synchronization validation sees a barrier that is missing. */
+/* Builds three ops `wave` with ops of the library between and behind them, which may work in place. Ops of both kinds
+ * read the value `second`. Checks the number of barriers and the result. Synchronization validation reports a missing
+ * barrier. */
 static void hazards_are_planned(void **state)
 {
     rig *r = rig_of(state);
@@ -278,7 +286,8 @@ static void hazards_are_planned(void **state)
     const vkt_tensor first = wave(b.g, ix, ia, NULL), second = wave(b.g, first, ia, NULL);
     const vkt_tensor y = vkt_add(b.g, wave(b.g, vkt_relu(b.g, second), first, NULL), second);
     vkt_keep(b.g, y);
-    assert_int_equal(vkt_program_create(r->ctx, b.g, NULL, NULL, &b.p), VKT_OK); /* values share memory */
+    assert_int_equal(vkt_program_create(r->ctx, b.g, NULL, NULL, &b.p),
+                     VKT_OK); /* unlike stand_start, values may share memory */
     vkt_plan_info info;
     vkt_program_plan(b.p, &info);
     assert_true(info.dispatches == 5 && info.barriers == 4);
@@ -298,7 +307,7 @@ static void hazards_are_planned(void **state)
     stand_end(&b);
 }
 
-/* Each allocation of vkt_custom fails once. */
+/* Lets each allocation of vkt_custom fail once. Checks that the status is VKT_E_NOMEM and that there is no output. */
 static void out_of_memory(void **state)
 {
     rig *r = rig_of(state);
@@ -316,13 +325,15 @@ static void out_of_memory(void **state)
     vkt_test_fail_allocation(0);
 }
 
-/* Each allocation of vkt_program_create fails once. The graph is then as before. */
+/* Lets each allocation of vkt_program_create fail once. Checks that the result is VKT_E_NOMEM, and that the graph can
+ * still become a program. */
 static void out_of_memory_in_a_program(void **state)
 {
     rig *r = rig_of(state);
     stand b = stand_make(r);
     vkt_keep(b.g, own_relu(b.g, vkt_relu(b.g, vkt_input(b.g, "x", VKT_F32, VKT_ROWS, vkt_shape1(9)))));
-    assert_int_equal(vkt_program_create(r->ctx, b.g, NULL, NULL, &b.p), VKT_OK); /* the context has its kernels */
+    assert_int_equal(vkt_program_create(r->ctx, b.g, NULL, NULL, &b.p),
+                     VKT_OK); /* after this, the context has all kernels */
     vkt_program_destroy(&b.p);
     for (unsigned n = 1;; n++) {
         vkt_test_fail_allocation(n);

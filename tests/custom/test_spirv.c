@@ -1,5 +1,5 @@
-/* The reader of SPIR-V modules: what it finds in compiled modules, and damaged modules. (fuzz/fuzz_spirv.c has more of
- * the latter.) */
+/* Tests the reader of SPIR-V modules with compiled modules and with damaged ones. (fuzz/fuzz_spirv.c tests more damaged
+ * modules.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,8 +89,8 @@ static void finds_work_groups_shared_memory_and_capabilities(void **state)
     assert_int_equal(s.capabilities, VKT_CAPABILITY_BIT(SHADER) | VKT_CAPABILITY_BIT(FLOAT64));
 }
 
-/* Changes each word of each module to several others, and truncates each module behind each word. The reader returns a
- * status; a sanitizer sees reads out of bounds. */
+/* Changes each word of each module to several other words, and truncates each module behind each word. Checks that the
+ * reader returns a status. A sanitizer sees reads out of bounds. */
 static void damaged_modules_have_a_status(void **state)
 {
     (void)state;

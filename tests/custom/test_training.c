@@ -1,4 +1,5 @@
-/* A training run in which relu is an op of the application ends with the same bits as one with the library's relu. */
+/* Checks that a training with relu as an op of the application ends with the same bits as one with the library's relu.
+ * Also tests checkpoints and programs of 16 bits with ops of the application. */
 #include "custom/stand.h"
 
 #include <stdlib.h>
@@ -34,7 +35,8 @@ static void a_run_with_an_own_relu_has_the_same_bits(void **state)
     rig_same(trainers[0], trainers[1], VKT_PART_MOMENT2);
 }
 
-/* A checkpoint has the hash of the shaders: a run with another shader cannot resume it. */
+/* Builds a network with the op wave, whose gradient shader is the module `gradient`. A checkpoint has the hash of the
+ * shaders, so a run with another shader cannot resume it. */
 static vkt_tensor with_wave(vkt_builder *b, vkt_tensor x, void *gradient)
 {
     vkt_graph *g = vkt_builder_graph(b);
@@ -60,7 +62,8 @@ static void a_checkpoint_knows_its_shaders(void **state)
     vkt_test_error_contains("shader");
 }
 
-/* In programs of 16 bits, and of recomputed activations, the values of the op stay f32, and the loss falls. */
+/* Trains in f16, and in bf16 with recomputed activations. Checks that the loss falls to less than half. (The inputs and
+ * outputs of the op stay f32.) */
 static void programs_of_16_bits(void **state)
 {
     rig *r = rig_of(state);

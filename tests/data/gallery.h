@@ -20,8 +20,8 @@ vkt_dataset *gallery_open(const char *path, const vkt_image_params *p);
 /* Returns image `seed`, resized to w x h, as planes. */
 void gallery_resized(uint32_t seed, uint32_t w, uint32_t h, uint8_t *planes);
 
-/* Two ways to make samples. gallery_small: images stretched to a height of 9 and a width of 11 pixels.
- * gallery_augmented: 12 x 12 pixels of an image, cropped and mirrored at random. */
+/* gallery_small stretches images to a height of 9 and a width of 11 pixels. gallery_augmented crops 12 x 12 pixels of
+ * an image and mirrors them at random. */
 extern const vkt_image_params gallery_small, gallery_augmented;
 
 #endif

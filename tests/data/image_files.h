@@ -20,7 +20,7 @@ typedef struct png_params {
     int colour, depth; /* PNG's colour type (0, 2, 3, 4 or 6) and bit depth */
     bool interlaced;
     const uint8_t *palette; /* colour 3: 256 RGB triples; the first 2^depth are used */
-    bool transparent;       /* with a tRNS chunk */
+    bool transparent;       /* whether the file has a tRNS chunk */
     const uint8_t *exif;    /* NULL, or an eXIf chunk of exif_bytes */
     size_t exif_bytes;
 } png_params;

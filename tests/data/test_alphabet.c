@@ -1,4 +1,4 @@
-/* vkt_alphabet: the characters of a text and their ids. */
+/* Tests vkt_alphabet: the characters of a text and their ids. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static void characters_are_numbered(void **state)
     assert_memory_equal(ids, want, sizeof want);
     assert_int_equal(vkt_alphabet_encode(a, text, strlen(text), ids, 0, &n), VKT_OK);
     assert_int_equal(n, 8);
-    /* The alphabet has no c; the error is not logged. */
+    /* The alphabet has no c. vkt_alphabet_encode returns an error and logs no message. */
     assert_int_equal(vkt_alphabet_encode(a, "abc", 3, ids, 8, &n), VKT_E_FORMAT);
     assert_int_equal(n, 2);
     assert_int_equal(vkt_alphabet_create(&h, all, strlen(all), &again), VKT_OK);
@@ -39,7 +39,7 @@ static void characters_are_numbered(void **state)
     vkt_alphabet_destroy(&a);
     vkt_alphabet_destroy(&again);
     assert_null(a);
-    assert_int_equal(vkt_alphabet_create(&h, "a\0b", 3, &a), VKT_OK); /* NUL is a character, too */
+    assert_int_equal(vkt_alphabet_create(&h, "a\0b", 3, &a), VKT_OK); /* NUL is a valid character */
     assert_int_equal(vkt_alphabet_size(a), 3);
     vkt_alphabet_destroy(&a);
 }

@@ -1,5 +1,5 @@
-/* Samples of images: cropping and mirroring depend on row, seed and epoch alone, with and without caching, for any
- * number of workers. */
+/* Checks that cropping and mirroring of image samples depend on row, seed and epoch alone, with and without caching,
+ * for any number of workers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,13 +48,15 @@ static void the_crop_is_the_middle_of_the_shorter_side(void **state)
         h = h * 16 / shorter;
         gallery_resized(i, w, h, planes);
         assert_int_equal(vkt_dataset_fetch(ds, i, row), VKT_OK);
-        const int top = (int)lrint((h - 12) / 2.0), left = (int)lrint((w - 13) / 2.0); /* a tie goes to even */
+        /* lrint rounds a half to the even number. */
+        const int top = (int)lrint((h - 12) / 2.0), left = (int)lrint((w - 13) / 2.0);
         assert_true(is_crop(row, 12, 13, planes, (int)h, (int)w, top, left, false));
     }
     vkt_dataset_destroy(&ds);
 }
 
-/* Finds where `row` was cropped; fails the test if it was cropped nowhere. */
+/* Finds the offset and the mirroring by which `row` was cropped. Fails the test if no crop of the planes gives
+ * `row`. */
 static void find_crop(const uint8_t *row, int H, int W, const uint8_t *planes, int h, int w, int pad, int *top,
                       int *left, bool *mirror)
 {
@@ -146,7 +148,7 @@ static void kept_and_decoded_rows_are_the_same(void **state)
                 assert_memory_equal(got, want, sizeof want);
             }
         }
-    assert_true(vkt_test_live_bytes() > held); /* only decoding allocates scratch memory */
+    assert_true(vkt_test_live_bytes() > held); /* decoding has allocated scratch memory */
     for (int i = 1; i < 4; i++) vkt_dataset_destroy(&all[i]);
     const size_t kept = vkt_test_live_bytes();
     fetch_as(all[0], 5, (vkt_pass){ 4, 1 }, (uint8_t[432]){ 0 }, 7);

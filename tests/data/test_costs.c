@@ -1,5 +1,5 @@
-/* Files that declare more data than they have. A reader's memory is in proportion to the file, or it refuses the file.
- */
+/* Reads files that declare more data than they have. A reader must allocate memory in proportion to the size of the
+ * file, or refuse the file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@
 
 enum { MIB = 1 << 20 };
 
-/* Fails the test if more than `most` bytes were live at once since the last vkt_test_peak_bytes. */
+/* Fails the test if more than `most` bytes were live at once since the last call of vkt_test_peak_bytes. */
 static void expect_peak(size_t most, const char *what)
 {
     const size_t peak = vkt_test_peak_bytes();
@@ -166,7 +166,7 @@ static image_file progressive(uint32_t side, unsigned again)
     jpeg_finish_compress(&c);
     jpeg_destroy_compress(&c);
     free(row);
-    size_t last = n - 2; /* the end marker follows */
+    size_t last = n - 2; /* the last 2 bytes are the end marker */
     while (bytes[last] != 0xff || bytes[last + 1] != 0xda) last--;
     const size_t scan = n - 2 - last;
     image_file f = { malloc(n + again * scan), n - 2 };
@@ -247,7 +247,8 @@ static void a_record_has_a_limit_of_fields(void **state)
     expect_peak(40 * (size_t)MIB, "commas");
 }
 
-/* A device file such as /dev/zero never ends, and the reader of a FIFO would wait. */
+/* Readers refuse files that are not regular. A device file such as /dev/zero never ends, and the reader of a FIFO would
+ * wait. */
 static void only_regular_files_are_read(void **state)
 {
     const vkt_temp_dir *t = *state;

@@ -1,4 +1,4 @@
-/* Tables from arrays and sources: ownership, slices, normalisation, refused arguments. */
+/* Tests tables from arrays and sources: ownership, slices, normalisation, refused arguments. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -322,7 +322,7 @@ static void measured_statistics_are_exact(void **state)
     vkt_dataset_destroy(&ds);
 }
 
-/* Sums of u8 are computed in pieces of 2^16 numbers. */
+/* The images have more than 2^16 numbers, because sums of u8 are computed in pieces of 2^16 numbers. */
 static void large_images_are_measured_exactly(void **state)
 {
     enum { LONG = 3 * 65536 + 41 };

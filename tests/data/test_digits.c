@@ -1,4 +1,4 @@
-/* Generated digits: repeatable, balanced, of the right brightness, recognisable and not trivial. */
+/* Checks that generated digits are repeatable, balanced, of the right brightness, recognisable and not trivial. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -160,7 +160,8 @@ static void no_digits_and_no_memory_are_reported(void **state)
         assert_null(ds);
         assert_int_equal(vkt_test_live_blocks(), 0);
     }
-    assert_int_equal(n, 17); /* 16 can fail: images, labels, handle, table, list of names, ten names, normalisation */
+    /* 16 allocations can fail: images, labels, handle, table, list of names, ten names, normalisation. */
+    assert_int_equal(n, 17);
     vkt_dataset_destroy(&ds);
 }
 

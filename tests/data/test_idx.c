@@ -1,4 +1,4 @@
-/* The IDX reader: correct files, and every way in which a file can be wrong. */
+/* Tests the IDX reader: correct files, and every way in which a file can be wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -165,7 +165,7 @@ static void huge_sizes_are_refused_before_memory_is_allocated(void **state)
 {
     vkt_temp_dir *t = *state;
     const uint32_t overflow[4] = { UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX };
-    const uint32_t wraps[4] = { 1u << 16, 1u << 16, 1u << 16, 1u << 16 }; /* 2^64 */
+    const uint32_t wraps[4] = { 1u << 16, 1u << 16, 1u << 16, 1u << 16 }; /* their product is 2^64 */
     const uint32_t above[2] = { 1u << 10, (1u << 10) + 1 };
     image f = idx_file(8, 4, overflow, 16);
     expect_both(t, &f, "more than the 1048576 bytes that are allowed");

@@ -1,4 +1,5 @@
-/* Decoders and resizing: results compared with Pillow's bytes, every colour type, EXIF, and files that are damaged. */
+/* Tests decoders and resizing: results are compared with Pillow's bytes. Cases have every colour type, EXIF, and
+ * damaged files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -177,7 +178,8 @@ static void orientations_are_applied_as_by_pillow(void **state)
             memcpy(file + 12 + n, plain->p + 2, plain->n - 2);
             expect_golden(t, &(image_file){ file, 12 + n + plain->n - 2 }, name, 3);
             forget(t);
-            const image_file *upright = golden(t, "turned_1.png"); /* the same orientations, in a chunk of a PNG */
+            /* Encodes the pixels again as a PNG whose eXIf chunk has the orientation. */
+            const image_file *upright = golden(t, "turned_1.png");
             const vkt_image *pixels;
             assert_int_equal(decode(t, upright, 3, &pixels), VKT_OK);
             const png_params p = {
@@ -290,7 +292,8 @@ static void other_kinds_and_sizes_are_refused(void **state)
     refuse(t, png, "2147483647 x 2147483647 pixels");
 }
 
-/* A few bytes can ask for any number of passes over the image: this file has its first scan 601 times. */
+/* The first scan of a progressive JPEG is repeated 600 times. Each scan costs few bytes, and a pass over the whole
+ * image. */
 static void endless_scans_are_refused(void **state)
 {
     fixture *t = *state;

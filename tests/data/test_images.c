@@ -1,4 +1,4 @@
-/* Data sets of images: tables, folders, broken files, and real data sets compared with Pillow. */
+/* Tests data sets of images: tables, folders, broken files, and real data sets compared with Pillow. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,13 +61,13 @@ static void tables_of_all_forms_are_read(void **state)
         assert_false(vkt_dataset_varies(ds));
         vkt_dataset_destroy(&ds);
     }
-    /* Labels are numbers. */
+    /* The labels of this table are numbers. */
     vkt_dataset *ds = gallery_open(gallery_text(t, "t.csv", "a.png,4\nd.png,0\n"), &gallery_small);
     assert_int_equal(vkt_dataset_classes(ds), 5);
     assert_null(vkt_dataset_class_name(ds, 0));
     assert_memory_equal(vkt_dataset_labels(ds), ((uint32_t[]){ 4, 0 }), 8);
     vkt_dataset_destroy(&ds);
-    /* An absolute path; other column names; a column "path" without paths. */
+    /* This table has an absolute path, other column names, and a column "path" that has no paths. */
     snprintf(text, sizeof text, "file,kind,path\n%s/d.png,5,x\n", t->path);
     vkt_image_params p = gallery_small;
     p.path_column = "file";
@@ -76,7 +76,8 @@ static void tables_of_all_forms_are_read(void **state)
     assert_int_equal(vkt_dataset_labels(ds)[0], 5);
     expect_row(ds, 0, 3);
     vkt_dataset_destroy(&ds);
-    ds = gallery_open(gallery_text(t, "t.csv", "path\na.png\n"), &gallery_small); /* the table has paths only */
+    ds = gallery_open(gallery_text(t, "t.csv", "path\na.png\n"), &gallery_small); /* the table has no column of
+                                                                                   * labels */
     assert_null(vkt_dataset_labels(ds));
     expect_row(ds, 0, 1);
     vkt_dataset_destroy(&ds);
@@ -93,7 +94,7 @@ static void classes_of_another_set_are_kept(void **state)
     const vkt_host h = vkt_test_host();
     gallery_put(t, "a.png", 1);
     vkt_dataset *named = gallery_open(gallery_text(t, "t.csv", "a.png,x\na.png,7\na.png,y\n"),
-                                      &gallery_small); /* 7 is a name here, because other labels are no numbers */
+                                      &gallery_small); /* 7 is a name here, because another label is no number */
     vkt_dataset *numbered = gallery_open(gallery_text(t, "t.csv", "a.png,3\n"), &gallery_small);
     vkt_image_params p = gallery_small;
     p.classes_like = named;
@@ -165,7 +166,7 @@ static void class_folders_are_read(void **state)
     vkt_dataset *ds, *other;
     assert_int_equal(vkt_dataset_from_image_folders(&h, t->path, &gallery_small, &ds), VKT_OK);
     assert_int_equal(vkt_dataset_rows(ds), 3);
-    assert_int_equal(vkt_dataset_classes(ds), 3); /* "bee" is empty, but a class */
+    assert_int_equal(vkt_dataset_classes(ds), 3); /* the folder "bee" is empty, but it is a class */
     assert_string_equal(vkt_dataset_class_name(ds, 2), "bee");
     assert_memory_equal(vkt_dataset_labels(ds), ((uint32_t[]){ 0, 1, 1 }), 12);
     expect_row(ds, 0, 4);
@@ -278,8 +279,8 @@ static void files_that_break_later_stop_the_epoch(void **state)
     vkt_dataset_destroy(&ds);
 }
 
-/* A strip would become huge if its shorter side grew. It counts as broken, and the reader does not allocate that
- * memory. */
+/* `resize` lets the shorter side of a long strip grow to 200 pixels, and the strip would become huge. The file counts
+ * as broken, and the reader does not allocate that memory. */
 static void long_strips_are_broken(void **state)
 {
     const vkt_temp_dir *t = *state;
@@ -367,7 +368,7 @@ static void failed_allocations_are_a_status(void **state)
 
 /* ---- real images ---- */
 
-/* Returns the CRC-32 of all rows. make_image_golden.py prints that of Pillow's pixels. */
+/* Returns the CRC-32 of all rows. make_image_golden.py prints the CRC-32 of the pixels that Pillow computes. */
 static uint32_t checksum(const vkt_dataset *ds)
 {
     uLong crc = 0;

@@ -1,4 +1,5 @@
-/* Data sets from IDX files: layouts, pairs of files that do not fit, folders, and the real MNIST if it is there. */
+/* Tests data sets from IDX files: layouts, pairs of files that do not fit, folders, and the real MNIST if it is
+ * there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -171,7 +172,7 @@ static void write_folder(vkt_temp_dir *t, const char *classes, bool gzip)
     temp_write(t, gzip ? "classes.txt.gz" : "classes.txt", classes, strlen(classes), gzip);
 }
 
-/* Fashion-MNIST's classes are not digits. */
+/* A folder has the names of its classes in a file, as for Fashion-MNIST, whose classes are not digits. */
 static void a_folder_may_name_its_classes(void **state)
 {
     vkt_temp_dir *t = *state;

@@ -1,4 +1,4 @@
-/* Epoch orders: permutations, pure functions of seed and epoch, evenly spread. */
+/* Checks that epoch orders are permutations, depend on seed and epoch alone, and are evenly distributed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Tables of numbers: CSV columns, selections and splits, standardisation. */
+/* Tests tables of numbers: CSV columns, selections and splits, standardisation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +51,7 @@ static void columns_are_chosen_by_name_and_number(void **state)
                                   .label = "3",
                                   .class_names = (const char *const[]){ "house", "hut", "flat" },
                                   .classes = 3 };
-    d = open_csv(state, csv, &rest); /* features: the other columns, in order */
+    d = open_csv(state, csv, &rest); /* the features are the columns that `rest` does not name, in order */
     const float left[3][3] = { { 50.5f, 2, 1990 }, { 120, 5, 2001 }, { 80, 3, 1969 } };
     assert_memory_equal(vkt_dataset_features(d), left, sizeof left);
     assert_memory_equal(vkt_dataset_labels(d), ((uint32_t[]){ 2, 0, 2 }), 12);
@@ -355,7 +355,7 @@ static void a_scaler_comes_back_to_the_bit(void **state)
     refuse_scaler("vktrain-scaler 2 columns=1\n1 2\n", "line 1");
 }
 
-/* Uses a locale with a decimal comma if the system has one. */
+/* Reads and writes numbers in a locale with a decimal comma, if the system has one. The point stays the separator. */
 static void the_locale_changes_nothing(void **state)
 {
     const char *const locales[] = { "de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "C" };

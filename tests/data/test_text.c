@@ -1,4 +1,4 @@
-/* Texts, vocabularies and sequences: Keras' definitions, every refusal, and the Reuters corpus. */
+/* Tests texts, vocabularies and sequences: Keras' definitions, every refusal, and the Reuters corpus. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,8 +61,8 @@ static void words_are_numbered_by_frequency_and_first_sight(void **state)
     vkt_vocab_destroy(&v);
 }
 
-/* Capitals become the small letters of Python's str.lower. A letter stays if its small letter has another number of
- * bytes. Bytes that are not UTF-8 stay, too. */
+/* Capitals become the small letters of Python's str.lower. A letter stays unchanged if its small letter has another
+ * number of bytes. Bytes that are not UTF-8 stay unchanged. */
 static void letters_of_two_bytes_are_lowered(void **state)
 {
     (void)state;
@@ -132,7 +132,8 @@ static void a_table_becomes_a_data_set(void **state)
         assert_int_equal(vkt_dataset_type(d), VKT_ROW_U32);
         assert_memory_equal(vkt_dataset_features(d), wide, sizeof wide);
         vkt_dataset_destroy(&d);
-        uint32_t row[4], words, unknown; /* of a single text, which must give the same row */
+        /* vkt_vocab_row must give a single text the row that the data set has. */
+        uint32_t row[4], words, unknown;
         assert_int_equal(vkt_vocab_row(v, &p, "Pale ale, pale!", row, &words, &unknown), VKT_OK);
         assert_true(row[0] == 5 && row[1] == 3 && words == 3 && unknown == 0);
         const vkt_sequence_params four = { .maxlen = 4 };
@@ -160,7 +161,7 @@ static void a_table_may_be_in_memory(void **state)
     vkt_texts *t;
     char tsv[] = "tea\tgreen tea\nale\tPale ale\n";
     assert_int_equal(vkt_texts_from_tsv_text(&h, "drinks", tsv, NULL, &t), VKT_OK);
-    memset(tsv, 0, sizeof tsv); /* t must have a copy of it */
+    memset(tsv, 0, sizeof tsv); /* t must have its own copy of the text */
     assert_int_equal(vkt_texts_rows(t), 2);
     assert_string_equal(vkt_texts_all(t)[1], "Pale ale");
     assert_string_equal(vkt_texts_class_names(t)[0], "tea");
@@ -242,7 +243,8 @@ static void a_vocabulary_comes_back_as_it_was(void **state)
     assert_int_equal(vkt_vocab_to_text(v, &text), VKT_OK);
     assert_string_equal(text, saved);
     vkt_text_release(&text);
-    uint32_t ids[4], n; /* filters and case are saved too: a % belongs to no word */
+    /* The vocabulary keeps filters and case: % is a filter, and A is the word "a". */
+    uint32_t ids[4], n;
     assert_int_equal(vkt_vocab_encode(v, "A,B'\"%Ü", ids, 4, &n), VKT_OK);
     assert_int_equal(n, 3);
     assert_memory_equal(ids, ((uint32_t[]){ 4, 6, 2 }), 12);
@@ -281,7 +283,7 @@ static void damaged_vocabularies_are_refused(void **state)
 {
     const vkt_host h = vkt_test_host();
     char text[sizeof saved + 8];
-    for (size_t n = 0; n < sizeof saved - 1; n++) { /* truncated anywhere */
+    for (size_t n = 0; n < sizeof saved - 1; n++) { /* each n truncates the text */
         memcpy(text, saved, n);
         text[n] = 0;
         refuse_vocab(text, "it, line ");
@@ -308,7 +310,8 @@ static void damaged_vocabularies_are_refused(void **state)
     refuse_vocab(HEADER(3, 1, 0) " \n", "line 2: ");
     refuse_vocab("vktrain-vocabulary 2 index_from=3 lower=1 words=0\nfilters=\n", "line 1: ");
     vkt_vocab *v;
-    const char *path = temp_write(*state, "v", saved, sizeof saved, false); /* the file has the NUL, too */
+    /* The NUL behind the text is part of the file. */
+    const char *path = temp_write(*state, "v", saved, sizeof saved, false);
     assert_int_equal(vkt_vocab_load(&h, path, &v), VKT_E_FORMAT);
     vkt_test_error_contains("byte 0");
     assert_int_equal(vkt_vocab_load(&h, vkt_temp_dir_file(*state, "none"), &v), VKT_E_NOT_FOUND);

@@ -1,4 +1,4 @@
-/* The thread group: ordered exchanges of any size, barriers, a fault, ranks that do not answer, arguments. */
+/* Tests the thread group: ordered exchanges of any size, barriers, a fault, ranks that do not answer, arguments. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +81,8 @@ static void all_failed(const vkt_result *result, uint32_t except, const char *me
     assert_int_equal(vkt_test_errors(), 1);
 }
 
-/* Rank 7 calls fault while the other ranks wait: ranks 1 and 6 for an exchange with it, the others in the barrier. */
+/* Rank 7 calls fault while the other ranks wait. Ranks 1 and 6 wait for an exchange with rank 7. Ranks 0 and 2 to 5
+ * wait in the barrier. */
 static vkt_result fail_last(const vkt_transport *t, void *user)
 {
     unsigned char send[4] = { 0 }, receive[4];
@@ -134,7 +135,8 @@ static void the_end_of_a_chain_is_named(void **state)
     snprintf(message, sizeof message, "%s", vkt_test_last_error());
     assert_int_equal(
         sscanf(message, "rank %u does not answer: rank %u waits for it since %lf s", &culprit, &waiting, &seconds), 3);
-    assert_int_equal(waiting, 4); /* the chains of ranks 6 and 7, which wait for rank 0, end at rank 4, too */
+    /* Ranks 6 and 7 wait for rank 0 in the barrier, so their chains also end at rank 4. */
+    assert_int_equal(waiting, 4);
     assert_true(seconds >= 4);
 }
 

@@ -392,7 +392,7 @@ static vkt_tensor layer(vkt_graph *g, const char *weight, const char *bias, vkt_
     return vkt_linear(g, x, w, b);
 }
 
-/* Makes the network. It has dropout, because random numbers must be the same for each way of submission, too. */
+/* Makes the network. Its dropout tests that each way of submission uses the same random numbers. */
 void net_make(net *n, vkt_ctx *ctx, vkt_array *x, vkt_array *t)
 {
     float xs[NET_ROWS * NET_IN], ts[NET_ROWS * NET_OUT];

@@ -124,8 +124,8 @@ void app_timeline_free(app *a, VkSemaphore s);
 /* Records a barrier from all work before it to all work after it, and to reads of the host. */
 void app_barrier(app *a, VkCommandBuffer cmd);
 
-/* Copies the start of a buffer to the whole image (`up`), or the image to the buffer; of depth formats, only depth.
- * Leaves the image in `layout`. */
+/* If `up`, copies the start of the buffer to the whole image; otherwise copies the image to the buffer. Copies only the
+ * depth of a depth-stencil format. Leaves the image in `layout`. */
 void app_image_copy(app *a, const app_image *i, VkBuffer b, bool up, VkImageLayout from, VkImageLayout layout);
 /* Reads an array from the device, by commands of the application. */
 void app_array_read(app *a, const vkt_array *array, void *out);

@@ -53,7 +53,8 @@ static void contexts_do_not_meet(void **state)
     app_close(&a);
 }
 
-/* Kernels with texel loads store words of 64 bits. Without shaderInt64, kernels without texel loads do the work. */
+/* Kernels with texel loads need shaderInt64, because they store words of 64 bits. Without shaderInt64, kernels without
+ * texel loads do the work. */
 static void texels_want_int64(void **state)
 {
     (void)state;
@@ -146,7 +147,8 @@ static void arguments_are_checked(void **state)
     app_close(&a);
 }
 
-/* Features may be in separate structs, and the rest of the chain stays. */
+/* vkt_vk_add_features sets features in the structs that the application's chain has, and leaves the rest of the chain
+ * unchanged. */
 static void features_are_added_to_any_chain(void **state)
 {
     (void)state;
@@ -277,8 +279,8 @@ static void unlock_queue(void *user)
     l->held = false;
 }
 
-/* The test hides vkQueueSubmit2. An instance that was made for a version below Vulkan 1.3 lacks it, too. The version of
- * an instance cannot be queried, so the message names the likely cause. */
+/* The test hides vkQueueSubmit2. An instance that was made for a version below Vulkan 1.3 also lacks this function. The
+ * version of an instance cannot be queried, so the message names the likely cause. */
 static void a_device_without_a_function_is_refused(void **state)
 {
     (void)state;

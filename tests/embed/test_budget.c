@@ -1,5 +1,6 @@
-/* Budgets that adapt: expected times follow the measured ones. The device is simulated: before a frame reads measured
- * times, the test replaces them by computed ones. So nothing here depends on the speed of the machine. */
+/* Tests budgets that adapt: the library corrects the expected times of slices by measured ones. The device is
+ * simulated. Before a frame reads measured times, the test replaces them by computed ones. So no test here depends on
+ * the speed of the machine. */
 #include "embed/app.h"
 
 #include "record/record.h"
@@ -13,7 +14,7 @@ typedef struct rig {
     double load;      /* factor of the kernels' times */
     uint32_t step;    /* runs submitted so far */
     uint32_t late;    /* slice before which the host waited for HOST_NS; 0: none */
-    uint64_t true_ns; /* time on the simulated device of the slices of the last frame, with a WAKE_NS for each */
+    uint64_t true_ns; /* time of the last frame's slices on the simulated device, with WAKE_NS for each slice */
 } rig;
 
 static void rig_make(rig *r)
@@ -30,7 +31,8 @@ static void rig_make(rig *r)
     for (uint32_t d = 0; d < r->n.p->lowered.n; d++) r->n.p->ns[d] = KERNEL_NS;
 }
 
-/* Calls without limit until the run in progress, or a new one, is completed. Returns the last progress. */
+/* Calls vkt_step_budget without a limit until the run in progress, or a new run, is completed. Returns the last
+ * progress. */
 static vkt_step_progress finish(rig *r)
 {
     vkt_step_progress progress;
@@ -62,8 +64,8 @@ static uint64_t slice_ns(const rig *r, uint32_t i)
     return (uint64_t)(r->load * KERNEL_NS * (s->ends[i] - (i ? s->ends[i - 1] : 0)));
 }
 
-/* Replaces the measured times of a set by those of the simulated device. A slice begins WAKE_NS after the slice before
- * it has ended, and slice r->late begins HOST_NS after that. */
+/* Replaces the measured times of a set by those of the simulated device. A slice begins WAKE_NS after the end of the
+ * slice before it. Slice r->late begins HOST_NS after that end. */
 static void make_up_times(const rig *r, vkt_slice_set *set)
 {
     const uint32_t n = r->n.p->budget.slices.n;
@@ -78,7 +80,7 @@ static void make_up_times(const rig *r, vkt_slice_set *set)
     }
 }
 
-/* Submits one frame by the loop of the documents. Sets r->true_ns. */
+/* Submits one frame by the loop that docs/embedding.md shows. Sets r->true_ns. */
 static vkt_step_progress frame(rig *r, uint64_t budget_ns)
 {
     uint64_t left_ns = budget_ns;
@@ -98,8 +100,9 @@ static vkt_step_progress frame(rig *r, uint64_t budget_ns)
     return progress;
 }
 
-/* A load makes each kernel take seven times as long. The load ends, and then the device becomes five times as fast. A
- * run begins while the run before it is pending. */
+/* A load makes each kernel take seven times as long. The load ends, and then the device becomes five times as fast.
+ * Ten frames after each change, a frame takes at most 5/4 of the budget. A run begins while the run before it is
+ * pending. */
 static void expected_times_follow_a_load(void **state)
 {
     (void)state;
@@ -121,7 +124,7 @@ static void expected_times_follow_a_load(void **state)
     rig_free(&r);
 }
 
-/* A changed budget divides the rest of the run in progress. */
+/* A changed budget divides the rest of the run in progress anew. */
 static void a_changed_budget_counts_at_once(void **state)
 {
     (void)state;
@@ -146,7 +149,8 @@ static void a_changed_budget_counts_at_once(void **state)
     rig_free(&r);
 }
 
-/* Slices that take many times as long as expected are divided again, with the same budget. */
+/* The only slice takes three times as long as expected. The step is divided again, although the budget stays the
+ * same. */
 static void slow_slices_are_divided(void **state)
 {
     (void)state;
@@ -154,14 +158,14 @@ static void slow_slices_are_divided(void **state)
     rig_make(&r);
     const uint64_t budget_ns = 4 * (uint64_t)r.n.p->lowered.n * KERNEL_NS;
     assert_int_equal(frame(&r, budget_ns).slices, 1);
-    r.load = 3; /* the only slice takes three times as long as expected */
+    r.load = 3;
     uint32_t slices = 1;
     for (int i = 0; i < 40; i++) slices = frame(&r, budget_ns).slices;
     assert_true(slices > 1);
     rig_free(&r);
 }
 
-/* The device's own times: each slice ends after it began, and begins after the slice before it ended. */
+/* The device writes the times here: each slice ends after it began, and begins after the slice before it ended. */
 static void the_device_copies_its_timestamps(void **state)
 {
     (void)state;
@@ -202,7 +206,7 @@ static void a_call_without_limit_belongs_to_no_frame(void **state)
     vkt_step_progress p = finish(&r); /* makes the first slices */
     assert_int_equal(p.measured_frames, 0);
     for (int i = 0; i < 2; i++) {
-        p = frame(&r, BUDGET_NS); /* nothing of a frame is measured before the second one */
+        p = frame(&r, BUDGET_NS); /* the second frame is the first one that reads measured times */
         assert_int_equal(p.measured_frames, i);
         assert_int_equal(p.measured_budget_ns, i ? BUDGET_NS : 0);
     }
@@ -301,8 +305,8 @@ static uint32_t longer_than(const rig *r, uint64_t ns)
     return n;
 }
 
-/* After one slow frame, only its own slice is expected to be slow. After two, all slices are. The expected time of a
- * slice that was slow itself is not raised a second time because of the load. */
+/* After one slow frame, the library expects only the slice of that frame to be slow. After two slow frames, it expects
+ * all slices to be slow. It does not raise the expected time of a slice that was slow itself a second time. */
 static void one_slow_frame_is_no_load(void **state)
 {
     (void)state;
@@ -315,7 +319,8 @@ static void one_slow_frame_is_no_load(void **state)
         assert_int_equal(r.n.p->budget.slices.n, r.n.p->lowered.n);
         assert_int_equal(longer_than(&r, 2 * KERNEL_NS), 0);
         r.load = 20;
-        for (int i = 0; i < slow; i++) frame(&r, budget_ns); /* writes and reads the times of the frame before */
+        /* Each call computes and reads the times of the frame before it. */
+        for (int i = 0; i < slow; i++) frame(&r, budget_ns);
         r.load = 1;
         frame(&r, budget_ns);
         assert_int_equal(longer_than(&r, 10 * KERNEL_NS), slow == 1 ? 1 : r.n.p->lowered.n);

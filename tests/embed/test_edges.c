@@ -257,7 +257,7 @@ static vkt_tensor attention(vkt_builder *b, const char *name, vkt_tensor x)
     return vkt_nn_multi_head_attention(b, name, x, &(vkt_nn_multi_head_attention_params){ .heads = 1 });
 }
 
-/* Makes layers without a name, with an empty name, and without an input. */
+/* Layers without a name, with an empty name or without an input are refused. */
 static void layers_want_a_name_and_an_input(void **state)
 {
     typedef vkt_tensor (*layer_fn)(vkt_builder * b, const char *name, vkt_tensor x);

@@ -1,5 +1,6 @@
-/* Images of every format that the library copies, against a reference in double precision that shares no code with it:
- * all numbers of formats with at most 16 bits a channel, NaN, infinities, subnormal numbers, clamping and rounding. */
+/* Copies images of every format, and compares the copies with a reference in double precision that shares no code with
+ * the library. The images have all numbers of formats with at most 16 bits a channel, NaN, infinities and subnormal
+ * numbers. Writing also clamps and rounds. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -103,7 +104,8 @@ static fields fields_of(uint32_t bits)
     return (fields){ exponent, bits - exponent - sign, sign };
 }
 
-static int lowest_exponent(fields l) /* of a normal number */
+/* Returns the exponent of the smallest normal number. */
+static int lowest_exponent(fields l)
 {
     return 2 - (1 << (l.exponent - 1));
 }
@@ -150,8 +152,8 @@ static bool fits(double x, double got, const channel *c)
     if (c->kind == FLOAT) return float_fits(x, got, c->bits);
     if (isnan(x)) return got >= 0 && got <= 1;
     const double steps = ldexp(1, (int)c->bits) - 1, t = (x < 0 ? 0 : x > 1 ? 1 : x) * steps;
-    return fabs(got * steps - t) < 1 - 1e-3 ||
-           fabs(got * steps - t) <= 0.5; /* the number of the format below x or above x */
+    /* `got` must be the number of the format below x, or the one above x. */
+    return fabs(got * steps - t) < 1 - 1e-3 || fabs(got * steps - t) <= 0.5;
 }
 
 /* ---- reading ---- */
@@ -262,9 +264,8 @@ static void every_format_is_read(void **state)
         if (has_storage(&a, f)) read_format(&a, ctx, f, STORAGE, VK_IMAGE_LAYOUT_GENERAL);
         n++;
     }
-    assert_true(
-        n >=
-        14); /* every device samples the 12 formats of colours that Vulkan demands, D16, and one more format of depth */
+    /* Every device samples the 12 colour formats that Vulkan demands, D16, and one more depth format. */
+    assert_true(n >= 14);
     vkt_ctx_destroy(&ctx);
     app_close(&a);
 }

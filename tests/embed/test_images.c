@@ -1,5 +1,5 @@
-/* Images of the application: rectangles of them, transfers of ownership between queue families, and copies that several
- * frames share. */
+/* Copies images of the application: rectangles of an image, with transfers of ownership between queue families, and
+ * divided among several frames. */
 #include <string.h>
 
 #include "base/base.h"
@@ -70,7 +70,8 @@ static bool is_inside(const rectangle *b, uint32_t x, uint32_t y)
     return x >= b->x && x < b->x + b->width && y >= b->y && y < b->y + b->height;
 }
 
-/* Reads a rectangle, and then writes negative numbers to it. All other pixels stay. */
+/* Reads a rectangle. If the image may be written, writes negative numbers to the rectangle, and checks that all other
+ * pixels stay unchanged. */
 static void copy_rectangle(rig *r, const rectangle *b, VkImageUsageFlags usage)
 {
     static float data[PIXELS * 4], got[PIXELS * 4];
@@ -146,7 +147,8 @@ static void rectangles_of_no_image_are_refused(void **state)
 
 /* ---- ownership ---- */
 
-/* A layer between the library and the driver: it notes the last image barrier, and has one more queue family. */
+/* A layer between the library and the driver. It records the last image barrier, and reports one queue family more than
+ * the driver. */
 static struct {
     PFN_vkGetInstanceProcAddr get_instance;
     PFN_vkGetDeviceProcAddr get_device;
@@ -154,7 +156,7 @@ static struct {
     PFN_vkGetPhysicalDeviceQueueFamilyProperties families;
     VkImageMemoryBarrier2 last;
     uint32_t count;  /* image barriers so far */
-    bool only_noted; /* barriers that name the family that does not exist do not reach the driver */
+    bool only_noted; /* image barriers do not reach the driver */
 } spy;
 
 static VKAPI_ATTR void VKAPI_CALL spy_barrier(VkCommandBuffer cmd, const VkDependencyInfo *info)
@@ -205,7 +207,8 @@ static void check_barrier(const rig *r, uint32_t from, uint32_t to, VkImageLayou
     assert_true(s->baseMipLevel == 0 && s->levelCount == 1 && s->baseArrayLayer == 0 && s->layerCount == 1);
 }
 
-/* The queue family `other` is one that the device does not have, so the driver does not see these barriers. */
+/* Checks the barriers that acquire an image from the queue family `other` and release the image to it. The device does
+ * not have this family, so the layer keeps the barriers from the driver. */
 static void both_halves_of_a_transfer_match(void **state)
 {
     (void)state;
@@ -230,7 +233,7 @@ static void both_halves_of_a_transfer_match(void **state)
     assert_int_equal(spy.last.srcAccessMask, 0);
     assert_int_equal(spy.last.dstStageMask, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT);
     assert_true(spy.last.dstAccessMask & VK_ACCESS_2_SHADER_READ_BIT);
-    DO(vkt_texture_acquire(t, other, drawn, NULL)); /* the same barrier is not recorded again */
+    DO(vkt_texture_acquire(t, other, drawn, NULL)); /* a second acquire records no barrier */
     assert_int_equal(spy.count, 1);
     DO(vkt_texture_release(t, other, drawn, NULL));
     check_barrier(&r, r.a.family, other, GENERAL, drawn);
@@ -253,8 +256,8 @@ static void both_halves_of_a_transfer_match(void **state)
     rig_free(&r);
 }
 
-/* Transfers from and to an external user, as the driver and the validation layer see them, and changes of layout on the
- * library's own family. The copies between these barriers give the right numbers. */
+/* Transfers an image from and to an external user, through the driver and the validation layer, and changes its layout
+ * on the library's own family. The copies between these barriers must give the right numbers. */
 static void images_are_acquired_and_released(void **state)
 {
     (void)state;
@@ -291,7 +294,7 @@ static void images_are_acquired_and_released(void **state)
 
 /* ---- budgets ---- */
 
-enum { WIDE = 250, HIGH = 201, ALL = WIDE * HIGH, SLICES = 13 }; /* slices of 4096 pixels or more */
+enum { WIDE = 250, HIGH = 201, ALL = WIDE * HIGH, SLICES = 13 }; /* one slice for each 4096 pixels, rounded up */
 
 /* An image of R32F and an array, each with numbers of its own. */
 typedef struct large {
@@ -390,7 +393,8 @@ static void a_small_budget_copies_slice_by_slice(void **state)
     }
 }
 
-/* Without a limit, the first call submits one slice, because no time is known. The next one submits the others. */
+/* Without a limit, the first call submits one slice, because no time is known. The next call submits all other
+ * slices. */
 static void a_large_budget_ends_the_copy(void **state)
 {
     (void)state;
@@ -444,7 +448,7 @@ static void no_slice_is_submitted_before_the_first_time_is_known(void **state)
     large_free(&l);
 }
 
-/* A small image has one slice. An image that is only read is not written. */
+/* A copy of a small image has one slice. vkt_texture_write_budget refuses an image that is no storage image. */
 static void small_images_have_one_slice(void **state)
 {
     (void)state;

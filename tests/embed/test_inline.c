@@ -1,5 +1,5 @@
-/* vktrain/vktrain.glsl and vktrain.hlsl: a shader of the application evaluates a network inline, directly from the
- * store's buffer, and gets the same results as the library's program. */
+/* Tests vktrain/vktrain.glsl and vktrain.hlsl. A shader of the application evaluates a network inline, directly from
+ * the store's buffer, and gets the same results as the library's program. */
 #include <math.h>
 #include <string.h>
 
@@ -110,7 +110,7 @@ static void bind_store(const shader *s, const vkt_store *store, push *pc)
 
 /* ---- the program and the shader ---- */
 
-/* Runs one module on the points, and compares with the program. */
+/* Runs one module on the points, and compares the results with those of the program. */
 static void compare(const network *n, app *a, const uint32_t *words, size_t bytes)
 {
     shader s;
@@ -158,8 +158,8 @@ static void compare_both(network *n, const uint32_t *glsl, size_t glsl_bytes, co
 #define COMPARE(n, name) \
     compare_both(n, name##_comp_spv, sizeof name##_comp_spv, name##_hlsl_spv, sizeof name##_hlsl_spv)
 
-/* The grids are over a plane or in space. The first two have dense levels first, and hashed levels after them. The
- * shaders were compiled with these sizes (tests/CMakeLists.txt). */
+/* The four grids are over a plane or in space. The grids of `plane` and `space` have dense levels first, and hashed
+ * levels after them. The shaders were compiled with these sizes (tests/CMakeLists.txt). */
 static void a_plane_is_as_the_program_has_it(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* vktrain/vktrain.glsl and vktrain.hlsl: networks of embed/networks.def, with weights of vkt_store_export, against
- * double precision. */
+/* Tests vktrain/vktrain.glsl and vktrain.hlsl. The networks of embed/networks.def run with weights of vkt_store_export,
+ * and are compared with a reference in double precision. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,7 +108,7 @@ static double number(uint32_t i)
 typedef struct weights {
     unsigned char *blob; /* as vkt_store_export writes it */
     size_t size;
-    uint32_t at[2 * MAX_LAYERS]; /* the first element of weight and bias of each layer */
+    uint32_t at[2 * MAX_LAYERS]; /* index of the first element of weight and bias of each layer */
 } weights;
 
 /* Makes a store of the network's parameters. The biases of a network of one layer are such that its sums are both near

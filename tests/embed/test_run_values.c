@@ -1,5 +1,5 @@
-/* Learning rate, rows and first row that the device wrote (vkt_program_params.run_values): the bits are those of the
- * same numbers in a vkt_run, in each way to step. */
+/* The device writes learning rate, rows and first row (vkt_program_params.run_values). Training must give the same bits
+ * as with the same numbers in a vkt_run, in each way to step. */
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #define COPIED (VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT)
 enum { BATCH = 16, SAMPLES = 50, IN = 5, CLASSES = 3, PARAMS = CLASSES * IN + CLASSES, STEPS = 9 };
 
-/* A classifier that gathers its batch from a table. Its values come from the host, or from an array. */
+/* A classifier that gathers its batch from a table. Its run values come from the host, or from an array. */
 typedef struct rig {
     app a;
     vkt_ctx *ctx;
@@ -91,7 +91,7 @@ static void rig_free(rig *r)
 static VkSemaphoreSubmitInfo write_values(rig *r, vkt_run_values v)
 {
     const vkt_vk_buffer to = vkt_array_buffer(r->values);
-    app_wait(&r->a); /* the copy before has read `source` */
+    app_wait(&r->a); /* the copy of the last call must have read `source` */
     memcpy(r->source.mapped, &v, sizeof v);
     VkCommandBuffer cmd = app_begin(&r->a, false);
     app_barrier(&r->a, cmd);
@@ -138,7 +138,7 @@ static void train(way w, bool from_device, uint32_t micro, float out[PARAMS])
         const vkt_run_values v = values_of(s);
         vkt_run run = { v.lr, v.rows, v.first, false };
         const VkSemaphoreSubmitInfo wait = write_values(&r, v);
-        if (from_device) run = (vkt_run){ .lr = 99, .rows = 99, .first = 3 }; /* not used */
+        if (from_device) run = (vkt_run){ .lr = 99, .rows = 99, .first = 3 }; /* these numbers must have no effect */
         step(&r, w, &run, &(vkt_sync){ .waits = &wait, .n_waits = 1 });
     }
     vkt_metrics m = { .loss = NAN };
@@ -166,7 +166,7 @@ static void the_device_gives_the_same_bits_as_the_host(void **state)
     }
 }
 
-/* Runs with more rows than the batch. */
+/* Runs with more rows than the batch has train on the whole batch. */
 static void more_rows_count_as_the_batch(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void no_rows_change_no_parameter(void **state)
     }
 }
 
-/* The test before has a classifier. This one does the same for a network whose loss is a mean of squares. */
+/* Repeats no_rows_change_no_parameter, whose network is a classifier, for a network whose loss is a mean of squares. */
 static void no_rows_do_no_harm_to_a_mean_of_squares(void **state)
 {
     (void)state;

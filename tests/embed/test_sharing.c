@@ -195,7 +195,8 @@ static void ownership_is_transferred_and_returned(void **state)
     app_close(&a);
 }
 
-/* The application copies the library's tensors by its own commands: a parameter and a kept value. */
+/* Commands of the application copy two tensors of the library, a parameter and a kept value, and get the right
+ * numbers. */
 static void our_buffers_are_visible_to_its_commands(void **state)
 {
     (void)state;

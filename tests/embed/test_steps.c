@@ -1,4 +1,4 @@
-/* The three ways to step: each gives the same bits as vkt_program_run. */
+/* Each of the three ways to step gives the same bits as vkt_program_run. */
 #include <math.h>
 
 #include "embed/app.h"
@@ -70,7 +70,7 @@ static void runs_wait_and_signal(void **state)
     rig_check_and_free(&r);
 }
 
-/* The other direction: the application's work waits for the run, by the library's timeline. */
+/* Work of the application waits for a run, by the library's timeline. */
 static void the_application_waits_for_the_timeline(void **state)
 {
     (void)state;
@@ -219,7 +219,8 @@ static void record_run(rig *r, VkCommandBuffer cmd, uint32_t step)
     put(&r->a, cmd, &after);
 }
 
-/* Submitted runs alternate with command buffers, each of which has three recorded runs. */
+/* Submitted runs alternate with command buffers, each of which has three recorded runs. The bits must be those of
+ * submitted runs alone. */
 static void recorded_runs_are_the_same(void **state)
 {
     (void)state;
@@ -297,7 +298,7 @@ static uint32_t frames(rig *r, uint32_t steps, uint64_t budget_ns, bool drain)
 {
     uint32_t s = 0, n = 0;
     for (; s < steps; n++) {
-        assert_in_range(n, 0, 1000000); /* fewer frames than this are enough, also on a busy machine */
+        assert_in_range(n, 0, 1000000); /* a bound that is never reached, also on a busy machine */
         uint64_t left_ns = budget_ns;
         vkt_step_progress progress;
         do {

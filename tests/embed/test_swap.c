@@ -1,4 +1,4 @@
-/* A value with two arrays, which runs use in turns (vkt_binding.other, vkt_run.swap), in each way to step. */
+/* Tests a value with two arrays, which runs use in turns (vkt_binding.other, vkt_run.swap), in each way to step. */
 #include <string.h>
 
 #include "base/base.h"
@@ -113,7 +113,7 @@ static void each_run_chooses_its_arrays(void **state)
     }
 }
 
-/* Runs that are pending together: nothing waits in between. */
+/* Many runs are pending at once. The host waits only after the last one. */
 static void runs_follow_each_other(void **state)
 {
     (void)state;

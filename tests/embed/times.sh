@@ -1,6 +1,7 @@
 #!/bin/sh
-# times.sh BUILD [DRIVERS] - compile and run times of the network of docs/embedding.md, on the CPU drivers of this machine and of
-# tests/drivers.sh, and what RADV's compiler makes of it. It is no test: the times depend on the machine.
+# times.sh BUILD [DRIVERS] - compile and run times of the network of docs/embedding.md, on the CPU drivers of this
+# machine and of tests/drivers.sh, and the statistics that RADV's compiler reports. This is no test, because the times
+# depend on the machine.
 set -u
 build=${1:?usage: times.sh BUILD [DRIVERS]}
 drivers=${2-/nonexistent}

@@ -1,4 +1,4 @@
-/* Reads vocabulary files. The words of a file that was read are written again with the same bytes. */
+/* Reads vocabulary files. If the reader accepts a file, its words are written again, and the bytes must be the same. */
 #include "fuzz/fuzz.h"
 #include "vktrain/text.h"
 

@@ -20,8 +20,9 @@ import safetensors_file
 
 SEED, LR, STEPS, BATCH, SIDE = 102, 0.01, 50, 128, 28
 FULL = [(BATCH * s, BATCH) for s in range(STEPS)]  # (first sample, rows) of each step
-# The first sample is a multiple of 60: the one with which the two largest elements of each pooling window differ most. In float64
-# they differ by at least 1.4e-6 of the tensor's largest element, so rounding does not decide which one is the maximum.
+# The first sample is a multiple of 60. It was chosen so that the two largest elements of each pooling window differ
+# most. In float64 they differ by at least 1.4e-6 of the tensor's largest element, so rounding does not decide which one
+# is the maximum.
 PARTIAL = [(3780, 16), (3796, 16), (3812, 12), (3824, 16)]
 PARTIAL_ROWS = 8  # the partial file has only the first output channels of conv2.weight
 # Other float32 runs. They show how much float32 results vary by chance (README.md).

@@ -22,7 +22,7 @@ from make_optim_golden import KerasLike
 WORDS, WIDTH, LENGTH, CLASSES = 1000, 7, 300, 46
 ROWS, BATCH, EPOCHS = 148, 32, 4
 FOLD = 1021
-# The first multiple of 4096 from 0x30000000 on with which rounding decides nothing (README.md).
+# SALT is the first multiple of 4096 from 0x30000000 on with which no result depends on rounding (README.md).
 SALT = 0x30001000
 VARIANTS = (None, "no_mkldnn", "reversed_rows", "shuffled_rows", "as_products")
 

@@ -92,7 +92,7 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
     static const char *const ops[] = { "basic", "vote", "arithmetic", "ballot", "shuffle" }; /* bits 0 to 4 */
     void *first = p->pNext;
     if (fake.cores_extension && find(first, fake.cores_type) == first)
-        p->pNext = NULL; /* the driver does not know this struct */
+        p->pNext = NULL; /* the driver does not support this struct */
     real.GetPhysicalDeviceProperties2(phys, p);
     if (!p->pNext && first) memcpy((char *)first + fake.cores_at, &fake.cores, sizeof fake.cores);
     p->pNext = first;
@@ -329,7 +329,7 @@ const vkt_loader *fake_loader(void)
 {
     static const vkt_loader loader = { .get_proc = get_proc };
     if (!real.GetInstanceProcAddr) {
-        void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL); /* stays as long as the program */
+        void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL); /* stays loaded until the program ends */
         void *symbol = library ? dlsym(library, "vkGetInstanceProcAddr") : NULL;
         memcpy(&real.GetInstanceProcAddr, &symbol, sizeof symbol);
         if (!symbol) {

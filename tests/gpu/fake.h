@@ -35,11 +35,11 @@ typedef struct fake_vulkan {
     uint32_t vendor;                   /* not 0: every device is a discrete GPU of this vendor, by an unknown driver */
     uint32_t
         subgroup_sizes[3]; /* with `vendor`: the size that devices report, and the range that pipelines may require */
-    bool portability;      /* every device has VK_KHR_portability_subset too */
-    bool lists_portable;   /* vkCreateInstance was asked to list such devices, as Vulkan requires */
-    bool enables_subset;   /* vkCreateDevice was asked to enable this extension */
-    const char *cores_extension; /* not NULL: the name of an extension that every device has too */
-    VkStructureType cores_type;  /* the struct in which it reports `cores`, at byte cores_at */
+    bool portability;      /* every device also has VK_KHR_portability_subset */
+    bool lists_portable;   /* vkCreateInstance was asked to list devices with this extension, as Vulkan requires */
+    bool enables_subset;   /* vkCreateDevice was asked to enable VK_KHR_portability_subset */
+    const char *cores_extension; /* not NULL: the name of an extension that every device also has */
+    VkStructureType cores_type;  /* the struct of that extension; it has `cores` at byte cores_at */
     uint32_t cores, cores_at;
     uint64_t budget, usage; /* budget not 0: every heap reports these two sizes (VK_EXT_memory_budget) */
     fake_submit submits[FAKE_SUBMITS];

@@ -47,7 +47,7 @@ make intel_device_info_gen_h "$made/intel_device_info_gen.h"
 make intel_device_info_serialize_gen_c "$made/serialize.c"
 make gen_wa_helpers "$mesa/src/intel/dev/mesa_defs.json" "$made/intel_wa.h" "$made/intel_wa.c"
 printf '#define MESA_GIT_SHA1 ""\n' >"$work/made/git_sha1.h"
-# Turnip of Mesa 26 binds memory by ioctl 13, which the shim of Mesa 25 does not know.
+# Turnip of Mesa 26 binds memory by ioctl 13, which the shim of Mesa 25 does not implement.
 sed -i 's/^ *\[DRM_MSM_SUBMITQUEUE_QUERY\] = .*/&\n   [13] = msm_ioctl_noop,/' "$mesa/src/freedreno/drm-shim/freedreno_noop.c"
 
 # The shim of Mesa 25 for NVIDIA's GPUs ends at Ampere and has one core. Ada (chipset 0x19x) has other classes of engines (NVIDIA's

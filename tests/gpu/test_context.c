@@ -1,4 +1,4 @@
-/* Opening and closing devices: list, choice, missing features, failures during an opening. */
+/* Tests how devices are opened and closed: list, choice, missing features, failures during an opening. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -102,7 +102,7 @@ static void the_named_device_is_chosen(void **state)
     assert_int_equal(unsetenv("VKT_DEVICE"), 0);
 }
 
-/* Chooses among simulated devices. */
+/* Chooses among simulated devices, by selectors and by the order of kinds. */
 static void ranks_devices(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void ranks_devices(void **state)
         assert_int_equal(vkt_candidate_choose(&ctx, list, n, cases[i].selector, &got), VKT_OK);
         assert_int_equal(got->info.index, cases[i].want);
     }
-    /* The order from best to worst: the better devices become unusable one after the other. */
+    /* The order is from best to worst. The test makes the better devices unusable one after the other. */
     const uint32_t order[] = { 4, 5, 2, 1, 0, 6 };
     for (size_t i = 0; i < VKT_COUNT(order); i++) {
         assert_int_equal(vkt_candidate_choose(&ctx, list, n, "", &got), VKT_OK);
@@ -311,8 +311,8 @@ static void contexts_do_not_meet(void **state)
     for (size_t i = 0; i < VKT_COUNT(got_a); i++) assert_true(got_a[i] == 0xaaaaaaaa && got_b[i] == 0xbbbbbbbb);
 }
 
-/* A host that lends its device passes a chain of feature structs. A feature is in the struct of its Vulkan version, or
- * in a struct of its own. */
+/* Cooperative matrices need all of four features. A host that lends its device passes a chain of feature structs. A
+ * feature is in the struct of its Vulkan version, or in a struct of its own. */
 static void cooperative_matrices_want_four_features(void **state)
 {
     (void)state;
@@ -427,8 +427,8 @@ static void fast_paths_are_switched_off_by_name(void **state)
     assert_int_equal(unsetenv("VKT_TRAITS") | unsetenv("VKT_NO_TEXEL") | unsetenv("VKT_NO_DIRECT"), 0);
 }
 
-/* Messages of a validation layer become error lines that the test host counts. Without this, a test that has no such
- * message would prove nothing. */
+/* Messages of a validation layer become error lines that the test host counts. Without this check, a test without such
+ * messages would prove nothing. */
 static void validation_messages_reach_the_log(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Submissions, waits, timestamps, and a lost device. */
+/* Tests submissions, waits, timestamps, and a lost device. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -121,6 +121,47 @@ static void timestamps_grow(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
+static uint32_t n_barriers;
+static PFN_vkCmdPipelineBarrier2 driver_barrier;
+
+static VKAPI_ATTR void VKAPI_CALL counted_barrier(VkCommandBuffer cmd, const VkDependencyInfo *info)
+{
+    n_barriers++;
+    driver_barrier(cmd, info);
+}
+
+/* A barrier follows a timestamp on the devices that have the trait late_timestamps, and on no other device. */
+static void late_timestamps_want_a_barrier(void **state)
+{
+    (void)state;
+    vkt_ctx *ctx = rig_open(NULL, NULL);
+    vkt_timer t = { 0 };
+    if (ctx->timestamp_period_ns == 0) {
+        vkt_ctx_destroy(&ctx);
+        puts("SKIPPED: barriers of timestamps: the queue has no timestamps");
+        skip();
+    }
+    vkt_commands c;
+    assert_int_equal(vkt_timer_create(ctx, 2, &t), VKT_OK);
+    assert_int_equal(vkt_commands_create(ctx, "marks", &c), VKT_OK);
+    driver_barrier = ctx->vk.CmdPipelineBarrier2;
+    ctx->vk.CmdPipelineBarrier2 = counted_barrier;
+    n_barriers = 0;
+    assert_int_equal(vkt_commands_begin(ctx, &c, false), VKT_OK);
+    vkt_timer_reset(ctx, c.cmd, &t, 0, t.count);
+    ctx->traits.late_timestamps = false;
+    vkt_timer_mark(ctx, c.cmd, &t, 0);
+    assert_int_equal(n_barriers, 0);
+    ctx->traits.late_timestamps = true;
+    vkt_timer_mark(ctx, c.cmd, &t, 1);
+    assert_int_equal(n_barriers, 1);
+    assert_int_equal(vkt_commands_end(ctx, &c), VKT_OK);
+    ctx->vk.CmdPipelineBarrier2 = driver_barrier;
+    vkt_timer_destroy(ctx, &t);
+    vkt_commands_destroy(ctx, &c);
+    vkt_ctx_destroy(&ctx);
+}
+
 /* ---- lost device ---- */
 
 static VKAPI_ATTR VkResult VKAPI_CALL lost_submit(VkQueue q, uint32_t n, const VkSubmitInfo2 *i, VkFence f)
@@ -197,10 +238,8 @@ static void a_lost_device_stays_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(values_count_submissions),
-        TEST(submissions_are_in_order),
-        TEST(timestamps_grow),
-        TEST(a_lost_device_stays_lost),
+        TEST(values_count_submissions),       TEST(submissions_are_in_order), TEST(timestamps_grow),
+        TEST(late_timestamps_want_a_barrier), TEST(a_lost_device_stays_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* Buffers that the device and the host both read and write, and gates: work that is submitted before the host writes
- * its data. Most tests run twice: with imported host memory, and on a device that pretends to lack the extension. */
+/* Tests buffers that the device and the host both read and write. Also tests gates: submitted work waits at a gate
+ * until the host has written its data. Most tests run on all kinds of contexts (`view`), with and without imported host
+ * memory. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static vkt_ctx *open_view(view v, uint64_t cap)
     if (v == WITH_TRANSFER_QUEUE) fake.transfer_queue = true;
     vkt_ctx *ctx = rig_open(&params, fake_loader());
     if (v == SWITCHED_OFF) assert_int_equal(vkt_ctx_disable(ctx, "host_import"), VKT_OK);
-    /* The function is there if and only if the device has the extension. */
+    /* The function is loaded if and only if the device has the extension. */
     assert_true((ctx->vk.GetMemoryHostPointerPropertiesEXT != NULL) == lists_the_extension(ctx));
     if (v >= WITHOUT_EXTENSION)
         assert_false(ctx->has_host_import);
@@ -224,7 +225,7 @@ static void listen(void *user, vkt_log_level level, const char *line)
 
 /* First each Vulkan call fails once. If the call belongs to the import, the driver allocates the memory instead, and a
  * debug message reports that. Then each call fails together with all calls after it, and the result is an error status.
- * No memory is left behind. The validation layer checks this, too. */
+ * No memory is left behind, which the validation layer also checks. */
 static void survives_every_failed_vulkan_call(void **state)
 {
     (void)state;

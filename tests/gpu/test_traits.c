@@ -1,4 +1,4 @@
-/* The class of a device, its traits, and single traits set by $VKT_TRAITS. */
+/* Tests the class of a device, its traits, and single traits set by $VKT_TRAITS. */
 #define _XOPEN_SOURCE 700 /* setenv */
 #include "fake.h"
 
@@ -112,7 +112,7 @@ static void cores_are_reported_or_estimated(void **state)
     fake_reset();
 }
 
-/* Programs offer to measure the kernels of a GPU until a tuning file exists. */
+/* limits.lacks_tuning is true for a GPU until a tuning file exists. Programs then offer to measure the kernels. */
 static void a_gpu_without_a_tuning_file_says_so(void **state)
 {
     (void)state;

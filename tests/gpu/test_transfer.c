@@ -1,5 +1,5 @@
-/* Uploads, fills and readbacks: sizes near the edges of the rings, and the order of transfers relative to each other
- * and to compute work. */
+/* Tests uploads, fills and readbacks: sizes near the edges of the rings, and the order of transfers relative to each
+ * other and to compute work. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -200,7 +200,7 @@ static void a_larger_ring_waits_for_no_upload(void **state)
         assert_int_equal(vkt_readback(ctx, b, 0, got, BYTES), VKT_OK);
         assert_memory_equal(src, got, BYTES);
         vkt_memory_stats m;
-        assert_int_equal(vkt_readback(ctx, b, 0, got, 256), VKT_OK); /* and the replaced rings are freed */
+        assert_int_equal(vkt_readback(ctx, b, 0, got, 256), VKT_OK); /* the readback also frees the replaced rings */
         vkt_ctx_memory(ctx, &m);
         assert_int_equal(m.used_bytes[VKT_MEM_STAGING], 2 * BYTES + 2 * BYTES);
         vkt_gate_destroy(ctx, &gate);
@@ -344,7 +344,8 @@ static void the_steady_state_allocates_nothing(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* If a call fails in the middle of a transfer, pieces of it still run. The next transfer must not change them. */
+/* If a call fails in the middle of a transfer, pieces of the transfer still run. The next transfer must not change
+ * them. */
 static void a_transfer_that_failed_halfway_harms_no_later_one(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The tuning file of a device: written, merged, used by the next context. A bad file is ignored with one warning. */
+/* The tuning file of a device is written and merged, and the next context uses it. A bad file is ignored with one
+ * warning. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

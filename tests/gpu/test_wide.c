@@ -1,5 +1,5 @@
-/* Wider vectors: the self-test on this device, faults that it must find, and which value LP_NATIVE_VECTOR_WIDTH gets.
- */
+/* Tests wider vectors: the self-test on this device, the faults that the self-test must find, and the value that
+ LP_NATIVE_VECTOR_WIDTH gets. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -118,7 +118,7 @@ static void wide_where_it_gains(void **state)
     if (!gains(&standard)) skip();
 }
 
-/* The public function, vkt_ctx_create_wide, inspects the CPU itself. */
+/* vkt_ctx_create_wide, the public function, inspects the CPU itself. It gives wide vectors only on AMD's CPUs. */
 static void only_amds_cpus_gain(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* No full disk and no kill loses the last good checkpoint. These tests need processes and limits of POSIX. */
+/* Tests that neither a full disk nor a kill loses the last good checkpoint. These tests need processes and limits of
+ * POSIX. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -114,7 +115,8 @@ static void assert_whole(const char *path, uint32_t *words)
     vkt_safetensors_close(&st);
 }
 
-/* Two processes rewrite the same checkpoint and are killed (SIGKILL) at random times. */
+/* Two processes rewrite the same checkpoint and are killed (SIGKILL) at random times. The file must always be one
+ * complete checkpoint. */
 static void killed_writers_leave_a_whole_checkpoint(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* safetensors: the library's files load again, files of other programs load, and every malformed file is refused. */
+/* Tests safetensors: the library's files load again, files of other programs load, and every malformed file is
+ * refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -188,7 +189,7 @@ static void a_file_of_the_python_package_loads(void **state)
     vkt_safetensors_close(&st);
 }
 
-/* The README of the folder pretrained lists the tensors. */
+/* The file has the tensors that the README of the folder pretrained lists. */
 static void the_pretrained_mnist_network_loads(void **state)
 {
     (void)state;
@@ -265,7 +266,7 @@ static vkt_result open_made(const char *path, uint64_t length, const char *heade
 static const struct {
     const char *header;
     size_t data_bytes;
-    const char *says; /* NULL: it must open */
+    const char *says; /* NULL: the file must open */
 } headers[] = {
     { "{" X("[1]", "0", "4") "}", 4, NULL },
     { "{" X("[]", "0", "4") "}  ", 4, NULL },

@@ -1,4 +1,5 @@
-/* Residual networks: layers and names as published, pretrained weights, and the effect of freezing on their norms. */
+/* Tests residual networks: layers and names as published, pretrained weights, and the effect of freezing on their
+ * norms. */
 #include "train/rig.h"
 
 #include <math.h>
@@ -205,7 +206,7 @@ static void logits_of_pretrained_weights_are_those_recorded(void **state)
 }
 
 /* According to the data set's README, 1,627 of 2,000 images are classified correctly. Another JPEG decoder may change a
- * few. */
+ * few predictions. */
 static void pretrained_weights_classify_the_images_that_they_should(void **state)
 {
     rig *r = rig_of(state);

@@ -29,9 +29,9 @@ typedef struct pair_spec {
      * number is known. Then the fused program must not have a dispatch of the kernel `unary`. It must have other
      * elementwise dispatches if `left` is not 0, and none if `left` is 0. */
     uint32_t fused;
-    bool unary; /* PAIR_MANY: the fused program has dispatches of `unary` that no fusion takes */
-    /* How many more dispatches of dropouts alone the plain program has. PAIR_MANY: the view splits dispatches. Then the
-     * plain program must have some more, and other dispatches are not counted. */
+    bool unary; /* PAIR_MANY: the fused program has dispatches of `unary` that are not fused */
+    /* How many more dispatches that compute only a dropout the plain program has. PAIR_MANY: the view splits
+     * dispatches. Then the plain program must have some more, and other dispatches are not counted. */
     uint32_t dropouts;
     /* ---- for `build` ---- */
     vkt_shape x, w;

@@ -1,5 +1,5 @@
-/* Attention beyond its random cases (test_ops.c): wide heads, long sequences, heads of a width that no kernel supports,
- * infinite numbers, masks, memory, and loops that would be too long. */
+/* Tests attention beyond its random cases (test_ops.c): wide heads, long sequences, heads of a width that no kernel
+ * supports, infinite numbers, masks, memory, and loops that would be too long. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -369,7 +369,8 @@ static void unseen_keys_have_no_gradient_in_any_variant(void **state)
     }
 }
 
-/* Runs the three tests above with each variant of the f32 kernels. */
+/* Runs scores_may_be_infinite, the_last_value_may_be_infinite and unseen_keys_have_gradients with each variant of the
+ * f32 kernels. */
 static void numbers_may_be_infinite_in_every_variant(void **state)
 {
     harness_needs(harness_ctx);

@@ -1,9 +1,9 @@
-/* The kernels of cooperative matrices of bf16, on a device that has only those of f16. This test gives their modules to
- * the driver with elements of f16: it takes back what cmake/bfloat.c has changed. Then a kernel rounds its operands to
- * bf16, moves them and adds the products as always, but multiplies their bits as if they were f16. A program of f16
+/* The kernels of cooperative matrices of bf16, on a device that has only those of f16. This test reverses the change of
+ * cmake/bfloat.c: it gives the kernels' modules to the driver with elements of f16. Then a kernel rounds its operands
+ * to bf16, moves them and adds the products as always, but multiplies their bits as if they were f16. A program of f16
  * whose inputs are these f16 numbers must compute the same sums, to the bit. (Other tests compare the kernels of f16
- * with references.) So this test covers everything but the type of the elements. A device that has matrices of bf16 is
- * tested as it is by test_ops.c, test_shared.c and test_coop.c. */
+ * with references.) So this test covers everything but the type of the elements. test_ops.c, test_shared.c and
+ * test_coop.c test a device that has matrices of bf16. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ static size_t to_f16(uint32_t *words, size_t n)
     return left;
 }
 
-/* Takes the place of vkCreateShaderModule. Modules without bf16 do not change. */
+/* Replaces vkCreateShaderModule. Modules without bf16 do not change. */
 static VKAPI_ATTR VkResult VKAPI_CALL create_as_f16(VkDevice device, const VkShaderModuleCreateInfo *info,
                                                     const VkAllocationCallbacks *allocation, VkShaderModule *out)
 {
@@ -89,7 +89,7 @@ enum { Y, DX, DW, DB, OUTPUTS };
 typedef struct product {
     const char *name;
     vkt_shape x, w;
-    int trans; /* of a matrix product: 1: x, 2: w */
+    int trans; /* the operand that a matrix product transposes: 1: x, 2: w */
     bool conv, no_bias;
     vkt_conv2d_params p;
 } product;

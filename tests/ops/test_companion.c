@@ -1,5 +1,5 @@
-/* Networks with fused nodes of all kinds (passes/epilogue.c, passes/companion.c), against a program with a dispatch for
- * each node: a residual network with running statistics, and a classifier. */
+/* Compares networks with fused nodes of all kinds (passes/epilogue.c, passes/companion.c) with a program that has a
+ * dispatch for each node. The networks are a residual network with running statistics, and a classifier. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Convolutions that random shapes seldom reach:
+/* Tests convolutions that random shapes seldom reach:
  * - 3x3 kernels by Winograd's F(2x2,3x3) (ops/conv/winograd.c), and which of them use it;
  * - tiles whose pixels have an odd multiple of 8 vec4s (blocks of lanes in shaders/conv/tile.comp);
  * - kernels of one pixel;
@@ -194,8 +194,8 @@ static void blocks_of_lanes_are_right(void **state)
     check(cases, VKT_COUNT(cases), "tile", VKT_V(TILE), 3);
 }
 
-/* Kernels of one pixel. With a stride of 1 and no padding, the gradient of the weights is summed over a plane as over
- * one large pixel, also if the plane is divided into slices. Otherwise it is summed pixel by pixel. */
+/* Tests kernels of one pixel. With a stride of 1 and no padding, the gradient of the weights is summed over a plane, or
+ * over each slice of a plane, as over one large pixel. Otherwise it is summed pixel by pixel. */
 static void a_kernel_of_one_pixel_is_right(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Programs of f16 and bf16 on a device with cooperative matrices: which products use the matrices, how operands are
- * rounded, what happens if a scaled gradient overflows as an operand, and that training works. (test_shared.c and
+/* Tests programs of f16 and bf16 on a device with cooperative matrices: which products use the matrices, how operands
+ * are rounded, what happens if a scaled gradient overflows as an operand, and that training works. (test_shared.c and
  * test_ops.c check that the products are right.) On a device without such matrices, only
  * gpus_prefer_matrices_in_programs_of_f16 checks something. */
 #include <setjmp.h>
@@ -280,7 +280,8 @@ static void attention_trains_as_in_f32(void **state)
     assert_true(worst > 0 && worst < 20 * 0x1p-11f); /* each operand in the chain of products is off by up to 2^-11 */
 }
 
-/* Repeats the tests above with COOP2 instead of COOP, for operands by rows. Both variants round in the same way. */
+/* Repeats three tests with COOP2 instead of COOP: the rounding of operands by rows, the overflow of a gradient, and the
+ * training of attention. Both variants round in the same way. */
 static void flexible_matrices_round_in_the_same_way(void **state)
 {
     if (!harness_has_matrices() || !harness_has_flexible()) return;

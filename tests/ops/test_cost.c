@@ -1,4 +1,4 @@
-/* The cost of a node, as each op descriptor computes it, and attributes as text. No test needs a device. */
+/* Tests the cost of a node, as each op descriptor computes it, and attributes as text. No test needs a device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,8 @@ static void every_op_has_a_cost(void **state)
         if (!vkt_ops[i]->flops) fail_msg("%s has no flops (vkt_flops_none where it only moves data)", vkt_ops[i]->name);
 }
 
-/* Checks all nodes of random cases, also those that compute gradients. */
+/* The cost of each node of random cases, also of nodes that compute gradients, is finite and not negative. The bytes
+ * are at most those of the node's inputs and outputs, unless the op counts its bytes itself. */
 static void costs_are_sane(void **state)
 {
     (void)state;

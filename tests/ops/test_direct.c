@@ -1,5 +1,5 @@
-/* Convolutions with weights in shared memory (shaders/conv/direct_shared.comp, pool_shared.comp,
- * dw_direct_shared.comp). Tests how work is divided into groups, and that results are right for each way. These kernels
+/* Tests convolutions with weights in shared memory (shaders/conv/direct_shared.comp, pool_shared.comp,
+ * dw_direct_shared.comp): how work is divided into groups, and that results are right for each division. These kernels
  * are for GPUs, but the tests run on any device. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,7 +74,7 @@ static void as_it_is(vkt_limits *lim)
     (void)lim;
 }
 
-/* Lets one work group be enough, so that lanes have as many channels and sums as they may have. */
+/* One work group is enough for the device, so lanes have as many channels and sums as they may have. */
 static void wide_lanes(vkt_limits *lim)
 {
     static vkt_traits traits;
@@ -150,7 +150,8 @@ static void every_convolution_is_right(void **state)
           vkt_shape4(6, 4, 3, 2),
           { .stride = { 3, 2 }, .dilation = { 2, 3 }, .pad = { 2, 1 } } },
         { vkt_shape4(4, 3, 10, 7), vkt_shape4(9, 3, 1, 2), { .stride = { 3, 3 } } }, /* dx: phases without a tap */
-        /* K is no multiple of the taps per iteration, in the only chunk and in the second one. */
+        /* K, the number of products of a sum, is no multiple of the taps per iteration, in the only chunk and in the
+         * second one. */
         { vkt_shape4(7, 7, 5, 6), vkt_shape4(11, 7, 1, 1), { .stride = { 1, 1 } } },
         { vkt_shape4(3, 59, 3, 4), vkt_shape4(13, 59, 1, 1), { .stride = { 2, 1 } }, .no_bias = true },
         { vkt_shape4(1, 200, 1, 1), vkt_shape4(10, 200, 1, 1), { .stride = { 1, 1 } } },
@@ -176,7 +177,7 @@ static void every_convolution_is_right(void **state)
     }
 }
 
-/* Random cases: windows of up to 3 x 3, with and without relu and bias. */
+/* Tests random cases with windows of up to 3 x 3, with and without relu and bias. */
 static void every_pooled_convolution_is_right(void **state)
 {
     (void)state;

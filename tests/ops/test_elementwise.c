@@ -1,5 +1,5 @@
-/* Elementwise functions at inputs that random cases do not reach: zeros, ties, infinities, NaN, and tails in which fp32
- * can lose all digits. Values and gradients are those of PyTorch 1.13 unless a line says otherwise. */
+/* Tests elementwise functions at inputs that random cases do not reach: zeros, ties, infinities, NaN, and tails in
+ * which fp32 can lose all digits. Values and gradients are those of PyTorch 1.13 unless a line says otherwise. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -106,7 +106,7 @@ static const one ones[] = {
     { "gelu", vkt_gelu, NAN, NAN, NAN },
     { "gelu", vkt_gelu, 0, 0, 0.5 },
     { "gelu", vkt_gelu, -INF, NAN, 0 }, /* torch's gradient is NaN: it multiplies infinity by 0 */
-    { "gelu", vkt_gelu, INF, INF, 1 },  /* torch's gradient is NaN here, too */
+    { "gelu", vkt_gelu, INF, INF, 1 },  /* torch's gradient is NaN */
     { "gelu", vkt_gelu, -3e38, 0, 0 },
     { "gelu", vkt_gelu, 3e38, 3e38, 1 },
     { "gelu", vkt_gelu, -9, -1.015729565358458e-18, -9.13893737390664e-18 }, /* torch's float32 gives 0 */
@@ -158,7 +158,7 @@ static const one ones[] = {
     { "abs", vkt_abs, 0, 0, 0 },
     { "abs", vkt_abs, -INF, INF, -1 },
     { "clamp", clamp, NAN, NAN, 0 },
-    { "clamp", clamp, -1, -1, 0 }, /* the bounds as in PyTorch 2.15 */
+    { "clamp", clamp, -1, -1, 0 }, /* at the bounds, the gradient is that of PyTorch 2.15 */
     { "clamp", clamp, 1, 1, 0 },
     { "clamp", clamp, 0.5, 0.5, 1 },
     { "clamp", clamp, INF, 1, 0 },

@@ -1,4 +1,4 @@
-/* Encodings of points that random cases do not reach: NaN, edges, points outside, and numbers of many periods. */
+/* Tests encodings of points that random cases do not reach: NaN, edges, points outside, and numbers of many periods. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,9 +15,9 @@ static vkt_ctx *ctx;
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-/* Points with NaN, at the edges and outside, in a dense level of 3 x 3 corners and in a hashed level. NaN stays NaN. A
- * point outside gives the result of the nearest point inside. At a corner, each feature is one entry of the table. A
- * point has no gradient along the axes on which it is outside. */
+/* Tests points with NaN, at the edges and outside, in a dense level of 3 x 3 corners and in a hashed level. NaN stays
+ * NaN. A point outside gives the result of the nearest point inside. At a corner, each feature is one entry of the
+ * table. A point has no gradient along the axes on which it is outside. */
 static void points_at_the_edges_of_a_hash_grid(void **state)
 {
     (void)state;
@@ -67,8 +67,8 @@ static void points_at_the_edges_of_a_hash_grid(void **state)
 
 /* ---- latents ---- */
 
-/* Numbers at the bounds, outside and NaN, with 2 bits: levels 0, 1/3, 2/3 and 1. A half is rounded up. A gradient that
- * would move a number further outside is 0. A gradient of the other sign stays. */
+/* Quantizes numbers at the bounds and outside, and NaN, to 2 bits: levels 0, 1/3, 2/3 and 1. A half is rounded up. A
+ * gradient that would move a number further outside is 0. A gradient of the other sign stays. */
 static void quantized_numbers_at_the_bounds_and_outside(void **state)
 {
     (void)state;
@@ -185,7 +185,7 @@ static float *gradient_by(const sums *c, vkt_variant v)
     return one;
 }
 
-/* One level of 3 corners along each of two axes: entry i + 3 j. */
+/* One level of 3 corners along each of two axes. Corner (i,j) is entry i + 3 j. */
 static const vkt_hash_grid_params small_grid = {
     .levels = 1, .features = 1, .log2_table_size = 4, .base_resolution = 2, .per_level_scale = 1
 };

@@ -1,6 +1,7 @@
-/* Epilogues (passes/epilogue.c). Before a node stores its result, it applies the node behind it: a relu, a dropout, a
- * sum or the gradient of an activation. The bits must be those of a program with a dispatch for each node, and the
- * number of dispatches must be the expected one. Nodes stay apart if another node reads the value between them. */
+/* Tests epilogues (passes/epilogue.c). Before a node stores its result, it applies the node behind it: a relu, a
+ * dropout, a sum or the gradient of an activation. The bits must be those of a program with a dispatch for each node,
+ * and the number of dispatches must be the expected one. Nodes stay apart if another node reads the value between
+ * them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -285,7 +286,8 @@ static void dropout_is_part_of_its_neighbours(void **state)
         { drop, WHOLE_VEC4S, .other = 1, .values = SPECIAL, .fused = 1 },
         { drop, BATCHES, .other = 1, .swap = true, .fused = 1 },
         { drop, TABLE, .other = 1, .fused = 1 },
-        { drop, TABLE, .other = 1, .act = vkt_tanh, .left = 1, .fused = 1 }, /* the sum is a dispatch, in place */
+        /* The sum has its own dispatch, in place. */
+        { drop, TABLE, .other = 1, .act = vkt_tanh, .left = 1, .fused = 1 },
         { drop_slope, WHOLE_VEC4S, .act = vkt_gelu, .fused = 1 },
         { drop_slope, TABLE, .act = clip, .values = SPECIAL, .fused = 1 },
         { drop_slope, TABLE, .act = leak, .left = 1, .fused = 1 }, /* the slope is computed from y, which is stored */

@@ -1,6 +1,6 @@
-/* Products by flexible cooperative matrices (COOP2, shaders/lib/blocks_coop2.glsl): which tiles are multiples of the
- * device's granularity (coop2), and that each tile gives right results for any size. test_shared.c and test_ops.c
- * compare the variant in more cases, test_coop.c checks its rounding, and test_choose.c when it is chosen. */
+/* Tests products by flexible cooperative matrices (COOP2, shaders/lib/blocks_coop2.glsl). A tile must be a multiple of
+ * the device's granularity (coop2), and must give right results for any size. test_shared.c and test_ops.c compare the
+ * variant in more cases, test_coop.c checks its rounding, and test_choose.c checks when it is chosen. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,20 +58,20 @@ static void flexible_matrices_divide_the_tile(void **state)
         const bool fits = vkt_blocks_plan(&lim, &job, 1, &b);
         assert_int_equal(fits ? b.spec[BLOCKS_SPEC_BM] : 0, cases[i].bm);
         if (fits) assert_true(b.flexible && b.coop && !b.split);
-        lim.coop = (vkt_coop){ 16, 16, 16 }; /* the sizes of the other matrices do not matter */
+        lim.coop = (vkt_coop){ 16, 16, 16 }; /* the sizes of fixed matrices do not matter */
         assert_int_equal(vkt_blocks_plan(&lim, &job, 1, &b), fits);
     }
 }
 
-static vkt_tile flexible_tile; /* for with_tile */
+static vkt_tile flexible_tile; /* the tile that with_tile sets */
 
 static void with_tile(vkt_limits *lim)
 {
     lim->choices.tile = flexible_tile;
 }
 
-/* Each tile, in every orientation, with sizes below, above and between whole tiles. The results are stored as f32 and
- * as f16. */
+/* Tests each tile in every orientation, with sizes below, above and between whole tiles. The results are stored as f32
+ * and as f16. */
 static void flexible_matrices_multiply_any_size(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void blocks_of_long_sums_add_up(void **state)
     check(2, 12, 16, 604, 1, &small, true);
 }
 
-/* One tile and a long sum: slices of the sum are added by another kernel. */
+/* A product has one tile and a long sum. The sum is divided into slices, and another kernel adds them. */
 static void slices_of_long_sums_add_up(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Layouts, poolings and softmax of values larger than one binding (128 MiB), and an upsampling whose gradient is a sum
- * of more iterations than Mesa 22.3 allows. VKT_TEST_SMALL=1 skips the values larger than a binding. They are also
- * skipped if the device lacks the memory. */
+/* Tests layouts, poolings and softmax of values larger than one binding (128 MiB), and an upsampling whose gradient is
+ * a sum of more iterations than Mesa 22.3 allows. VKT_TEST_SMALL=1 skips the values larger than a binding. They are
+ * also skipped if the device lacks the memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -113,8 +113,8 @@ static void a_pixel_for_more_than_loops_may_be(void **state)
 
 /* ---- softmax ---- */
 
-/* A value of 160 MB with the batch last. As it is stored, a line fits neither into a binding nor into the loop of one
- * lane. The test checks every 16th line. */
+/* x has 160 MB, with the batch last. As x is stored, a line fits neither into a binding nor into the loop of one lane.
+ * The test checks every 16th line. */
 static void a_softmax_larger_than_a_binding(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Epilogues that a node fuses only if no other fusion has fused them (late_epilogues): the gradient of a relu behind a
- * convolution with weights in shared memory, and a dropout behind a pooling or its gradient. The bits must be those of
- * a program with a dispatch for each node, whose ops have tests against their references. */
+/* Tests epilogues that a node fuses only if no other fusion has fused them (late_epilogues): the gradient of a relu
+ * behind a convolution with weights in shared memory, and a dropout behind a pooling or its gradient. The bits must be
+ * those of a program with a dispatch for each node, whose ops have tests against their references. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -164,7 +164,7 @@ static void joined_in_small_bindings(vkt_limits *lim)
     lim->max_texel_elements = VKT_MIN(lim->max_texel_elements, 256);
 }
 
-/* Lets windows of more than some 2,000 elements have parts. */
+/* Pooling windows of more than about 2,000 elements are divided into parts. */
 static void joined_in_short_loops(vkt_limits *lim)
 {
     static vkt_traits traits;
@@ -311,7 +311,7 @@ static void in_other_views(void **state)
     }
 }
 
-static uint64_t binding_kib; /* for in_bindings */
+static uint64_t binding_kib; /* the size that in_bindings sets */
 
 static void in_bindings(vkt_limits *lim)
 {

@@ -1,4 +1,4 @@
-/* Sums, norms, losses and softmax of long lines, at sizes that take every path of ops/elementwise/reduce.c and
+/* Tests sums, norms, losses and softmax of long lines, at sizes that take every path of ops/elementwise/reduce.c and
  * ops/loss/loss.c: several work groups, rows that are split, columns that are folded, and more elements and classes
  * than the 65,535 iterations that Mesa 22.3 allows. Results are compared with sums in double precision. */
 #include <setjmp.h>
@@ -97,7 +97,7 @@ static void sums_over_steps_larger_than_a_binding(void **state)
         check_sum((vkt_layout)layout, 64, 3, 64);
         check_sum((vkt_layout)layout, 3, 2, 4096);
         check_sum((vkt_layout)layout, 5, 7, 2560);
-        check_sum((vkt_layout)layout, 3, 2048, 1); /* no binding holds two sets of these outputs */
+        check_sum((vkt_layout)layout, 3, 2048, 1); /* one set of these outputs fills a binding */
     }
     harness_ctx->limits.max_storage_range_bytes = real;
     harness_ctx->limits.max_texel_elements = texels;

@@ -1,4 +1,4 @@
-/* Networks that vkt_backward fuses into one node. They are compared with PyTorch's runs of 20 steps
+/* Tests networks that vkt_backward fuses into one node. They are compared with PyTorch's runs of 20 steps
  * (tests/golden/mlp.safetensors), also by cooperative matrices, and with the same graph without fusion (`no_fuse`).
  * Some chains end early, fork, or are stored in 16 bits. */
 #include <setjmp.h>
@@ -79,7 +79,7 @@ static void rig_make(rig *r, const net *n, bool fuse)
     }
     r->g->no_fuse = !fuse;
     OK(vkt_backward(r->g, loss));
-    r->g->no_fuse = false; /* in both programs a relu is the epilogue of its layer: test_epilogue.c */
+    r->g->no_fuse = false; /* both programs fuse a relu into its layer as an epilogue: see test_epilogue.c */
     OK(vkt_update(r->g, &(vkt_optimizer){ .kind = VKT_ADAM }));
     vkt_report(r->g, loss, (vkt_tensor){ 0 });
     OK(vkt_store_create(harness_ctx, r->g, &r->store));

@@ -1,5 +1,5 @@
-/* Networks in one node whose activations and weights are in shared memory (shaders/product/mlp_shared.comp): SHARED,
- * with few and many slices of weights, and COOP. The kernels are for GPUs, but the tests run on any device. */
+/* Tests networks in one node whose activations and weights are in shared memory (shaders/product/mlp_shared.comp):
+ * SHARED, with few and many slices of weights, and COOP. The kernels are for GPUs, but the tests run on any device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ typedef struct network {
     bool forward_only;
 } network;
 
-static uint32_t shared_kib; /* for shrink */
+static uint32_t shared_kib; /* the size that `shrink` sets */
 
 /* Shrinks shared memory, and lets a group have several blocks of samples. */
 static void shrink(vkt_limits *lim)
@@ -81,7 +81,8 @@ static void networks_fit_into_shared_memory(void **state)
     };
     const vkt_host h = vkt_test_host();
     const harness_view view = { "in shared memory", shrink, .force = VKT_V(SHARED) };
-    const size_t count = vkt_env_int("VKT_TEST_SMALL", 0) ? 2 : VKT_COUNT(networks); /* Mesa 25 compiles for seconds */
+    /* Mesa 25 takes seconds to compile a network. */
+    const size_t count = vkt_env_int("VKT_TEST_SMALL", 0) ? 2 : VKT_COUNT(networks);
     for (size_t i = 0; i < 2 * count; i++) {
         const network *n = &networks[i / 2];
         harness_report report = { .faults = 0 };
@@ -115,8 +116,8 @@ static void check_kernels(const subject *s, vkt_kernel_id kernel, uint32_t count
     if (n != count) fail_msg("%u dispatches of %s, wanted %u", n, vkt_kernel_get(kernel)->name, count);
 }
 
-/* Shapes for cooperative matrices, with all gradients: widths that are whole matrices or not, one sample, a group with
- * several blocks of samples, and networks that only just fit into shared memory. */
+/* Tests shapes for cooperative matrices, with all gradients: widths that are whole matrices or not, one sample, a group
+ * with several blocks of samples, and networks that only just fit into shared memory. */
 static void networks_multiply_matrices(void **state)
 {
     (void)state;

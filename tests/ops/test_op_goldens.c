@@ -1,5 +1,5 @@
-/* Ops at awkward shapes, compared with PyTorch's float64 numbers (tests/golden/ops.safetensors). The references must
- * agree with them to the last digits, and the harness compares the device with the references. A function of several
+/* Tests ops at awkward shapes by PyTorch's float64 numbers (tests/golden/ops.safetensors). The references must agree
+ * with these numbers to the last digits, and the harness compares the device with the references. A function of several
  * nodes has no reference: the device is compared with PyTorch's numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -98,7 +98,8 @@ static void check_reference(const char *name, const char *part, const side *v)
 
 /* ---- functions of several nodes: the device's results are compared with PyTorch's numbers ---- */
 
-/* The tolerance of these functions, whose sums have fewer than 100 terms. A single op has its own tolerance. */
+/* The tolerance of functions of several nodes, whose sums have fewer than 100 terms. A single op has its own
+ * tolerance. */
 #define CLOSE 2e-5
 
 static void check_value(vkt_program *p, const vkt_graph *g, const char *name, const char *part, vkt_tensor t)

@@ -1,5 +1,5 @@
-/* 16-bit storage: conversions of every bit pattern, which values are stored in 16 bits, and the scaling of the loss.
- * (test_ops.c checks for every op how exact it is on such values.) */
+/* Tests 16-bit storage: conversions of every bit pattern, which values are stored in 16 bits, and the scaling of the
+ * loss. (test_ops.c checks for every op how exact it is on such values.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -152,7 +152,8 @@ static void values_are_halved_where_all_agree_and_hosts_see_floats(void **state)
     for (int b = 0; b < B; b++)
         for (int o = 0; o < O; o++) {
             y[b * O + o] = 0;
-            for (int i = 0; i < I; i++) y[b * O + o] += rounded[b * I + i] * w[o * I + i]; /* exact: few bits */
+            /* This sum is exact, because the numbers have few bits. */
+            for (int i = 0; i < I; i++) y[b * O + o] += rounded[b * I + i] * w[o * I + i];
             assert_true(a[b * O + o] == widened(VKT_PRECISION_F16, vkt_half_from_f32(fmaxf(y[b * O + o], 0))));
         }
     vkt_program_destroy(&p);
@@ -166,7 +167,8 @@ static void values_are_halved_where_all_agree_and_hosts_see_floats(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* A gradient of these ops reads x as f32. test_ops.c computes gradients, so it never stores their x in 16 bits. */
+/* In programs with gradients of these ops, x is f32. test_ops.c always computes gradients, so only this test has x in
+ * 16 bits. */
 static void the_largest_and_the_least_are_found_in_rows_in_16_bits(void **state)
 {
     (void)state;
@@ -301,7 +303,7 @@ static void a_step_that_overflows_is_skipped_and_nothing_else(void **state)
         static const struct {
             uint32_t at;
             float odd;
-            /* The last `odd` overflows only with the scale. */
+            /* The last `odd` overflows only when it is multiplied by the scale. */
         } bad[] = { { 1, INFINITY }, { 5, NAN }, { 6, -INFINITY }, { 11, 3e38f } };
         float scale = 65536;
         uint32_t next = 0, t_good = 0;

@@ -1,5 +1,5 @@
-/* permute, slice, concat, pad and similar ops: Python's rules for indices, layouts with the batch last, unchanged bits,
- * and the kernel that a shape should get. (test_ops.c checks them at random shapes.) */
+/* Tests permute, slice, concat, pad and similar ops: Python's rules for indices, layouts with the batch last, unchanged
+ * bits, and the kernel that a shape should get. (test_ops.c checks them at random shapes.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -146,7 +146,7 @@ static void padding_with_infinity(void **state)
 
 /* ---- bits ---- */
 
-/* The kernels keep NaNs with a payload, denormals and -0. Integers with the same bits stay as they are, too. */
+/* The kernels keep NaNs with a payload, denormals and -0. Integers with the same bits also stay unchanged. */
 static void bits_stay_as_they_are(void **state)
 {
     (void)state;

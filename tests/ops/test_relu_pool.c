@@ -77,7 +77,7 @@ static void rig_make(rig *r, const net *n, bool fuse)
     g->no_fuse = !fuse;
     OK(vkt_backward(g, loss));
     g->no_fuse = false;                     /* allows epilogues: a convolution may fuse its relu, also if !fuse */
-    if (!n->forget) vkt_keep(g, r->hidden); /* too late to prevent the fusion, but now it is stored */
+    if (!n->forget) vkt_keep(g, r->hidden); /* too late to prevent the fusion, but relu's output is now stored */
     OK(vkt_update(g, &(vkt_optimizer){ .kind = VKT_ADAM }));
     OK(vkt_store_create(harness_ctx, g, &r->store));
     OK(vkt_program_create(harness_ctx, g, r->store, &(vkt_program_params){ .precision = n->precision }, &r->program));
@@ -147,7 +147,7 @@ static uint32_t dispatches(const rig *r)
 }
 
 /* Checks that the fused and the separate nodes agree. `fewer`: how many dispatches the fusion saves. If relu's output
- * is kept after vkt_backward, relu has a dispatch of its own, too. */
+ * is kept after vkt_backward, relu also has its own dispatch. */
 static void agree(const net *n, uint32_t fewer)
 {
     rig fused, plain;
@@ -225,8 +225,8 @@ static void a_convolution_joins_them(void **state)
 }
 
 /* In some cases the windows overlap, are dilated, include padding, or are clipped by the edge. In others the
- * convolution has more products an element, or transforms may compute it. In all, only relu is fused with the pooling.
- * Behind a reshape, nothing is fused. */
+ * convolution has more products an element than a fused convolution may have, or transforms may compute it. In all
+ * these cases, only relu is fused with the pooling. Behind a reshape, nothing is fused. */
 static void other_poolings_leave_it_alone(void **state)
 {
     (void)state;

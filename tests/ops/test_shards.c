@@ -1,6 +1,5 @@
-/* The sum over a rank's shards, compared with a sum on the host. The op writes nothing outside of its bucket. Each
- * shard begins with the saved states. The next state is the mean of the states of all shards, weighted by their
- * rows. */
+/* Compares the sum over a rank's shards with a sum on the host. The op writes nothing outside of its bucket. Each shard
+ * begins with the saved states. The next state is the mean of the states of all shards, weighted by their rows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -262,8 +261,8 @@ static void the_sum_is_a_tree(void **state)
     rig_free(&r);
 }
 
-/* The bucket is in the middle of the arena. Nothing outside of it is written in sum and planes, also with small
- * bindings. */
+/* The bucket is in the middle of the arena. Nothing outside of the bucket is written to the sum and the planes, also
+ * with small bindings. */
 static void only_the_bucket_is_written(void **state)
 {
     (void)state;

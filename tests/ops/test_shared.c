@@ -1,4 +1,4 @@
-/* Products by tiles in shared memory (shaders/lib/blocks.glsl). Tests which tile a product gets, and that each tile
+/* Tests products by tiles in shared memory (shaders/lib/blocks.glsl): which tile a product gets, and that each tile
  * gives right results in every kernel that has it. The kernels are for GPUs, but the tests run on any device. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -446,7 +446,8 @@ static void every_tile_convolves(void **state)
     for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i], i);
 }
 
-/* Few pixels and many channels: slices of the sums of y and of dx are added. */
+/* The convolutions have few pixels and many channels. So the sums of y and of dx are computed in slices, which another
+ * kernel adds. */
 static void slices_of_convolutions_add_up(void **state)
 {
     (void)state;
@@ -469,10 +470,11 @@ static void whole_tiles_multiply(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    check_matmul(2, 32, 32, 64, 0, VKT_V(SHARED), 32032); /* all axes of the product and of its gradients */
-    check_matmul(2, 32, 31, 33, 1, VKT_V(SHARED), 32032); /* one axis: m */
-    check_matmul(2, 29, 32, 33, 2, VKT_V(SHARED), 32032); /* n */
-    check_matmul(2, 29, 31, 64, 3, VKT_V(SHARED), 32032); /* k */
+    /* All axes of the product and of its gradients have whole tiles. */
+    check_matmul(2, 32, 32, 64, 0, VKT_V(SHARED), 32032);
+    check_matmul(2, 32, 31, 33, 1, VKT_V(SHARED), 32032); /* only m has whole tiles */
+    check_matmul(2, 29, 32, 33, 2, VKT_V(SHARED), 32032); /* only n */
+    check_matmul(2, 29, 31, 64, 3, VKT_V(SHARED), 32032); /* only k */
     check_matmul(1, 32, 64, 1024, 1, VKT_V(SPLIT_K), 32032);
 }
 

@@ -1,4 +1,4 @@
-/* Cases that random cases do not reach: ties and NaN, the statistics of dropout, tables in arrays, a tensor that is
+/* Tests what random cases do not reach: ties and NaN, the statistics of dropout, tables in arrays, a tensor that is
  * used twice, reductions over any axes, infinite scores, and embeddings with frequent or wrong ids. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -389,8 +389,8 @@ static void reductions_over_every_set_of_axes(void **state)
             harness_read_f32(p, g, y[k], got[k]);
             harness_read_f32(p, g, grad[k], dx[k]);
         }
-        /* A mean near 1000 is rounded by at most 2^-15. This is the error of x - mean, too: about 2^-14 of a typical
-         * difference, 0.5. */
+        /* A mean near 1000 is rounded by at most 2^-15. So x - mean has the same error, which is about 2^-14 of a
+         * typical difference, 0.5. */
         assert_true(harness_close("sum", got[0], sum, outs, 2e-6, 0));
         assert_true(harness_close("mean", got[1], mean, outs, 2e-6, 0));
         assert_true(harness_close("var", got[2], squares, outs, 0, 2e-4));
@@ -401,8 +401,8 @@ static void reductions_over_every_set_of_axes(void **state)
     }
 }
 
-/* Lines with infinities, as in torch. A line with a +inf, with a NaN, or with nothing but -inf gives NaN. A -inf among
- * numbers gives 0. Lines are long or short, by rows or with the batch last. */
+/* Softmax of lines with infinities, as in torch: a line with a +inf, with a NaN, or with nothing but -inf gives NaN. A
+ * -inf among numbers gives 0. Lines are long or short, by rows or with the batch last. */
 static void softmax_of_infinities(void **state)
 {
     (void)state;

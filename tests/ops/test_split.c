@@ -1,5 +1,5 @@
-/* Products of VKT_PRECISION_F32_SPLIT: the error bound of shaders/lib/blocks_split.glsl, operands that are not finite,
- * and what happens without cooperative matrices. (test_shared.c and test_ops.c check every kernel.) */
+/* Tests products of VKT_PRECISION_F32_SPLIT: the error bound of shaders/lib/blocks_split.glsl, operands that are not
+ * finite, and what happens without cooperative matrices. (test_shared.c and test_ops.c check every kernel.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,7 +76,7 @@ static double worst_of(const product *s, bool split)
     for (uint32_t r = 0; r < R; r++)
         for (uint32_t c = 0; c < C; c++) {
             const float *x = s->x + r * K, *w = s->w + c * K, y = s->y[r * C + c];
-            double sum = 0, bound = 0x1p-126; /* below, f32 may be flushed to zero */
+            double sum = 0, bound = 0x1p-126; /* smaller f32 numbers may be flushed to zero */
             for (uint32_t k = 0; k < K; k++) {
                 const double u = (double)x[k], v = (double)w[k];
                 sum += u * v;
@@ -173,7 +173,8 @@ static const struct {
     { "a product of zero", zero, huge },
 };
 
-/* The kernel of f32 computes each product, too. Its error is printed for comparison. */
+/* Checks the error of each product of split operands. The f32 kernel computes the same products, and its error is
+ * printed for comparison. */
 static void errors_stay_below_the_bound(void **state)
 {
     (void)state;
@@ -191,7 +192,7 @@ static void errors_stay_below_the_bound(void **state)
     }
 }
 
-/* Without its low parts, an operand is one f16. Then the bound is broken: the test above can fail. */
+/* Without its low parts, an operand is one f16. Then the bound is broken, so errors_stay_below_the_bound can fail. */
 static void the_bound_needs_the_low_parts(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The clock, the step state and the metrics, which the device updates by itself: bit for bit, over many runs of one
- * recording. */
+/* Checks the clock, the step state and the metrics, bit for bit. The device updates them by itself over many runs of
+ * one recording. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,7 +96,7 @@ static void the_device_keeps_the_hosts_clock_to_the_bit(void **state)
     }
 }
 
-/* NAdam's coefficients, too, have the bits of the host's fractions, 12 steps after the clock was set. */
+/* The clock is set, and 12 steps follow. Then NAdam's coefficients have the bits of the host's fractions. */
 static void the_device_keeps_nadams_product_to_the_bit(void **state)
 {
     (void)state;

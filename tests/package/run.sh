@@ -84,7 +84,7 @@ fi
 
 step "static: install" cmake --install "$build" --prefix "$work/static"
 mv "$work/static" "$work/moved" # an installed package may be moved
-for program in train_minimal embed_minimal; do # the documents say what else a program needs
+for program in train_minimal embed_minimal; do # compiles the installed programs, without linking them
     step "installed $program" cc -std=c11 -c -I"$work/moved/include" -o "$work/$program.o" "$(find "$work/moved" -name "$program.c")"
 done
 step "installed documents" test -f "$(find "$work/moved" -name embedding.md)"

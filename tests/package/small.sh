@@ -54,7 +54,7 @@ for wrong in VKT_KERNELS=liner VKT_KERNELS=GEMM_TIEL VKT_EXPORTS=vkt_liner; do
     rm -rf "$work/wrong"
 done
 
-# If CMake looked for one of the libraries, it would not find it.
+# The options CMAKE_DISABLE_FIND_PACKAGE_* make the configuration fail if it looks for one of the libraries.
 configure without 'linear;relu;mse;adam;write' -DCMAKE_BUILD_TYPE=Debug -DCMAKE_INSTALL_LIBDIR=lib -DVKT_BUILD_SAMPLES=ON -DVKT_WITH_JPEG=OFF -DVKT_WITH_PNG=OFF \
     -DVKT_WITH_CAIRO=OFF -DVKT_WITH_ZLIB=OFF -DVKT_WITH_JANSSON=OFF -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON \
     -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON -DCMAKE_DISABLE_FIND_PACKAGE_JPEG=ON -DCMAKE_DISABLE_FIND_PACKAGE_PNG=ON

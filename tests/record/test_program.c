@@ -1,4 +1,4 @@
-/* Programs: the requirements that their graph, store, arrays and runs must meet. */
+/* Tests programs: the requirements that their graph, store, arrays and runs must meet. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -196,7 +196,8 @@ static void a_program_may_be_made_again_after_a_failed_allocation(void **state)
     vkt_text_release(&text);
 }
 
-/* A text has its own reference to the application's allocator. */
+/* A text needs the application's allocator after its context is destroyed, so it has its own reference to the
+ * allocator. */
 static void a_text_outlives_its_context(void **state)
 {
     (void)state;
@@ -231,7 +232,8 @@ static void gradients_are_made_once(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* Two independent chains of permutations, whose order can save barriers if both have memory of their own. */
+/* Makes two independent chains of permutations. Their order can save barriers if both chains have memory of their
+ * own. */
 static vkt_graph *two_chains(void)
 {
     vkt_graph *g = graph();
@@ -263,8 +265,8 @@ static uint64_t all_bytes(const vkt_plan_info *plan)
     return sum;
 }
 
-/* GPUs may use more memory for fewer barriers, but only if half of what is left stays for other programs. Near the cap
- * a program still starts, with the least memory. */
+/* GPUs may use more memory for fewer barriers, but only if half of the remaining memory stays for other programs. Near
+ * the cap a program still starts, with the least memory. */
 static void barriers_are_not_saved_near_the_cap(void **state)
 {
     (void)state;

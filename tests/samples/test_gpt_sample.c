@@ -1,4 +1,4 @@
-/* The program vkt-gpt as its users run it, on small texts. */
+/* Tests the program vkt-gpt as its users run it, on small texts. */
 #include "samples/program.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void write_text(const rig *r, const char *part, uint32_t times)
     test_free(all);
 }
 
-/* Returns the text that the program printed after "generated text"; test_free frees it. */
+/* Returns the text that the program printed after "generated text". The caller frees the text with test_free. */
 static char *written(const rig *r, const char *const *args)
 {
     run done = program_finish(r, program_start(r, VKT_GPT_PROGRAM, NULL, args));
@@ -89,7 +89,7 @@ static void what_it_writes_follows_the_options(void **state)
     test_free(e);
 }
 
-/* Warm-up and cosine depend on the number of the step, so a resumed run continues them, too. */
+/* Warm-up and cosine depend on the number of the step, so a resumed run continues them. */
 static void a_resumed_run_ends_in_the_same_bytes(void **state)
 {
     rig *r = rig_of(state);

@@ -1,4 +1,4 @@
-/* The program vkt-linreg as its users run it. */
+/* Tests the program vkt-linreg as its users run it. */
 #include "samples/program.h"
 
 #include <dirent.h>
@@ -145,7 +145,8 @@ static void tune(const rig *r)
     assert_int_equal(n, 1);
 }
 
-/* The offer is one line between the device and the data, and only for a person who has not measured yet. */
+/* The program offers to measure the kernels in one line, between the device and the data. It makes this offer only to a
+ * person who has not measured yet. */
 static void tuning_is_offered_until_it_is_done(void **state)
 {
     rig *r = rig_of(state);

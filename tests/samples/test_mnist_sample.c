@@ -1,4 +1,4 @@
-/* The program vkt-mnist as its users run it: options, exit codes, files, data lookup. */
+/* Tests the program vkt-mnist as its users run it: options, exit codes, files, data lookup. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "samples/program.h"
 
@@ -280,7 +280,8 @@ static void a_resume_prints_where_it_continues_and_which_run_it_is(void **state)
     assert_non_null(strstr(done.err, "the monitor was val_loss and is val_acc"));
     run_forget(r, &done);
     unsigned char *images;
-    size_t n; /* the same data set except for one pixel */
+    /* Makes the same data set except for one pixel. */
+    size_t n;
     const char *path = vkt_temp_dir_file(&r->dir, "train-images-idx3-ubyte");
     assert_int_equal(vkt_file_read(&r->h, path, 1u << 20, (void **)&images, &n), VKT_OK);
     images[n - 1] ^= 1;

@@ -1,4 +1,4 @@
-/* --run DIR of vkt-gpt on a small text: the files in the folder, and how a run continues in it. */
+/* Tests --run DIR of vkt-gpt on a small text: the files in the folder, and how a run continues in it. */
 #include "samples/program.h"
 
 #include <dirent.h>
@@ -181,7 +181,7 @@ static void events_and_log_have_every_start(void **state)
     expect_text(r, "run/log.txt", "\nresume  run/checkpoint.ckpt: goes on with epoch 3 of 3\n");
     expect_text(r, "run/log.txt", "\nepoch 3/3  ");
     EXPECT(r, 1, "batch: checkpoint 16, this run 8", TINY, "4", "--run", "run", "--batch", "8");
-    expect_text(r, "run/log.txt", "batch: checkpoint 16, this run 8"); /* the log has messages, too */
+    expect_text(r, "run/log.txt", "batch: checkpoint 16, this run 8"); /* the log also has the message */
 }
 
 static void an_option_puts_its_file_elsewhere(void **state)

@@ -1,4 +1,4 @@
-/* The parts that all samples share, tested by vkt-gpt on a small text: the files of a training, and its end by a
+/* Tests the parts that all samples share, by vkt-gpt on a small text: the files of a training, and its end by a
  * signal. */
 #include "samples/program.h"
 
@@ -82,7 +82,7 @@ static void two_options_for_one_file_are_refused(void **state)
     vkt_free(&r->h, text);
 }
 
-/* The data do not exist, either. The message names the file, so files are checked before the data. */
+/* Neither the file nor the data exist. The message names the file, so the program checks its files before the data. */
 static void inputs_are_tried_before_the_data(void **state)
 {
     rig *r = rig_of(state);

@@ -1,4 +1,5 @@
-/* The model of vkt-scaling: cases with a result in closed form, monotonicity, and Horovod's published efficiencies. */
+/* Tests the model of vkt-scaling: cases with a result in closed form, monotonicity, and Horovod's published
+ * efficiencies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -139,8 +140,8 @@ static void more_ranks_and_worse_networks_are_no_faster(void **state)
     }
 }
 
-/* vgg16 and resnet101 have as many parameters as in torchvision's documentation. There inception_v3 has 27.2 million,
- * because it counts the auxiliary classifier, which layers_inception_v3 leaves out. */
+/* vgg16 and resnet101 have as many parameters as in torchvision's documentation. For inception_v3 the documentation has
+ * 27.2 million, with the auxiliary classifier, which layers_inception_v3 leaves out. */
 static void layers_are_those_of_the_networks(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* common/stop.c: which second signal ends a sample. The test has its own clock, so a slow machine does not matter. */
+/* Tests common/stop.c: which second signal ends a sample. The test has its own clock, so a slow machine does not
+ * matter. */
 #define _XOPEN_SOURCE 700 /* as stop.c */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,7 +57,7 @@ static void an_echo_is_no_second_wish(void **state)
     static const int numbers[] = { SIGTERM, SIGINT, SIGHUP };
     for (size_t i = 0; i < sizeof echoes / sizeof *echoes; i++)
         for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
-            const int status = status_after(numbers[k], echoes[i]); /* timeout(1) sends such an echo */
+            const int status = status_after(numbers[k], echoes[i]); /* timeout(1) sends a second signal at once */
             assert_true(WIFEXITED(status));
             assert_int_equal(WEXITSTATUS(status), ALIVE);
         }

@@ -1,4 +1,4 @@
-/* The program vkt-view as its users run it: without a window, and in a window of an X server without a screen. */
+/* Tests the program vkt-view as its users run it: without a window, and in a window of an X server without a screen. */
 #include "samples/program.h"
 
 #include <cairo.h>
@@ -76,7 +76,7 @@ static double number_in(const rig *r, const char *report, const char *key)
     return x;
 }
 
-/* Checks that the image is learned: in the program's report and on its screenshot. */
+/* Checks the program's report and its screenshot: the image must be learned. */
 static void expect_learned(const rig *r, const char *shot, const char *report)
 {
     const double reported = number_in(r, report, "psnr"), seen = psnr_of(r, shot, report);

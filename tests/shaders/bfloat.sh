@@ -9,7 +9,7 @@ work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-# Changes the module of the shader on stdin: change COMPILER. Sets rc.
+# change COMPILER: compiles the shader on stdin, and runs BFLOAT on its module. Sets rc to the status of BFLOAT.
 change() {
     { printf '#version 460\n#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n' && cat; } >"$work/a.comp"
     "$1" -V --quiet --target-env vulkan1.3 -o "$work/a.spv" "$work/a.comp" || exit 2
@@ -45,14 +45,16 @@ head -c 100 "$work/a.spv" >"$work/cut.spv"
 rc=$?
 refused 'no SPIR-V module'
 
-# Writes a module of float16 with the id 4, and a matrix of it: module WORD..., with more instructions in between.
-words() {
+words() { # words NUMBER...: prints each number as four bytes, the lowest byte first
     for word; do
         # shellcheck disable=SC2059
         printf "$(printf '\\%03o\\%03o\\%03o\\%03o' $((word & 255)) $((word >> 8 & 255)) $((word >> 16 & 255)) $((word >> 24)))"
     done
 }
-op() { echo $((($2 << 16) | $1)); } # op CODE WORDS: the first word of an instruction
+op() { echo $((($2 << 16) | $1)); } # op CODE WORDS: prints the first word of an instruction
+
+# module WORD...: runs BFLOAT on a module that declares the type float16 with the id 4, then has the instructions
+# WORD..., then declares a matrix of float16. Sets rc.
 module() {
     {
         words $((0x07230203)) $((0x00010600)) 0 20 0 "$(op 17 2)" 9 "$(op 22 3)" 4 16 "$(op 21 4)" 5 32 0
@@ -62,7 +64,8 @@ module() {
     "$bfloat" "$work/a.spv" "$work/b.spv" 2>"$work/log"
     rc=$?
 }
-# A vector of 4 and pointers of class 4: numbers that are equal to the id.
+# A vector of 4 elements and pointers of storage class 4: these numbers are equal to the id of float16, but are not the
+# id.
 module "$(op 23 4)" 6 5 4 "$(op 32 4)" 7 4 5 "$(op 32 4)" 8 4 6
 [ "$rc" -eq 0 ] || {
     cat "$work/log"

@@ -36,7 +36,7 @@ plant "GEMM_COOP.hex $other" edit '$a // a comment' shaders/product/gemm_shared.
 plant "GEMM_COOP.hex $other" edit '$a // a comment' shaders/lib/blocks_coop.glsl # an included file
 plant "CONV2D_DW_COOP.hex $other" edit '$a /* a comment */' shaders/abi/blocks.abi.h
 plant "GEMM_COOP.hex $other" edit '/^VKT_KERNEL(GEMM_COOP,/s/COOP=1/COOP=2/' shaders/kernels.def
-plant "GEMM_BFLOAT.hex $other" edit '$a /* a comment */' cmake/bfloat.c # which writes the module
+plant "GEMM_BFLOAT.hex $other" edit '$a /* a comment */' cmake/bfloat.c # bfloat.c writes this module
 plant "GEMM_COOP.hex is missing" rm shaders/coop/GEMM_COOP.hex
 plant "GEMM_COOP.hex has other words" edit '$s/[0-8]/9/' shaders/coop/GEMM_COOP.hex # one digit
 plant "GEMM_COOP.hex has other words" edit '/^# words:/d' shaders/coop/GEMM_COOP.hex

@@ -1,5 +1,7 @@
-/* Mesa 22.3.6 leaks 128 bytes when lavapipe is unloaded, and a suppression cannot name an unloaded library. Sanitizer
- * builds unload nothing: that memory stays reachable, and leaks of this project are still reported. */
+/* Mesa 22.3.6 leaks 128 bytes when lavapipe is unloaded, and a suppression cannot name an unloaded library. So
+ * dlclose() unloads nothing in sanitizer builds. The 128 bytes then stay reachable, and leaks of this project are still
+ * reported.
+ */
 #ifdef VKT_SANITIZED
 #include <dlfcn.h>
 

@@ -49,7 +49,8 @@ unsigned vkt_test_errors(void);
 /* Sets whether the test provokes errors. While it does, only lines of a validation layer are printed. Error lines still
  * count and are captured. */
 void vkt_test_expect_errors(bool expected);
-/* Returns a copy of the test's last error line ("" for none). It is valid until the calling thread calls this again. */
+/* Returns a copy of the test's last error line ("" for none). It is valid until the calling thread calls this function
+ * again. */
 const char *vkt_test_last_error(void);
 /* Fails the test unless the last error line contains `part`. */
 #define vkt_test_error_contains(part) vkt_test_error_contains_at(part, __FILE__, __LINE__)
@@ -62,7 +63,8 @@ bool vkt_test_is_clean(void);
 /* Fails the test unless vkt_test_is_clean() returns true. */
 #define vkt_test_no_messages_and_no_leaks() vkt_test_clean_at(__FILE__, __LINE__)
 void vkt_test_clean_at(const char *file, int line);
-/* cmocka fixtures, which do not use *state. The setup resets everything. The teardown makes the check above. */
+/* cmocka fixtures, which do not use *state. The setup resets everything. The teardown calls
+ * vkt_test_no_messages_and_no_leaks(). */
 int vkt_test_setup(void **state);
 int vkt_test_teardown(void **state);
 

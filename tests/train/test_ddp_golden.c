@@ -1,6 +1,6 @@
-/* Two ranks, compared with PyTorch's DistributedDataParallel: the steps of two processes over Gloo, which
- * golden/README.md describes. A shard is the part of a batch that one of those processes has, so the statistics of
- * batch norms are the same. */
+/* Compares two ranks with PyTorch's DistributedDataParallel, which ran as two processes over Gloo (golden/README.md). A
+ * shard is the part of a batch that one of those processes has, so both sides compute the same statistics of batch
+ * norms. */
 #include "train/golden.h"
 
 #include <math.h>

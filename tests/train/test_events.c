@@ -1,5 +1,5 @@
-/* Event files: records with checksums, messages as TensorBoard reads them (tests/tensorboard/check.py checks that),
- * failures. */
+/* Tests event files: records with checksums, messages as TensorBoard reads them (tests/tensorboard/check.py checks
+ * that), failures. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -147,7 +147,8 @@ static void a_run_that_continues_prints_from_where(void **state)
     const uint8_t *last;
     size_t n, last_n;
     vkt_events_destroy(&r->e);
-    assert_int_equal(vkt_events_create(&r->h, r->dir.path, 7, &r->e), VKT_OK); /* the same second, another file */
+    /* A second file of the same second gets another name. */
+    assert_int_equal(vkt_events_create(&r->h, r->dir.path, 7, &r->e), VKT_OK);
     assert_int_equal(vkt_temp_dir_count(&r->dir), 2);
     uint8_t *file = read_file(&r->dir, 1, &n);
     assert_int_equal(read_records(file, n, &last, &last_n), 2);

@@ -1,4 +1,4 @@
-/* A small transformer's steps, compared with runs that PyTorch recorded. The network has attention, layer norms and
+/* Compares the steps of a small transformer with runs that PyTorch recorded. The network has attention, layer norms and
  * GELU. AdamW decays only the matrices. The rate has a warm-up, then falls along a cosine. In every epoch the last
  * batch is not full. golden/README.md describes the file. */
 #include <math.h>

@@ -1,6 +1,6 @@
-/* The linear regression of samples/linreg.c, compared with runs that PyTorch recorded (golden/README.md). It is
- * computed in two ways: by a trainer, whose batch is gathered, and by the sample's program, whose inputs are the
- * points. */
+/* Compares the linear regression of samples/linreg.c with runs that PyTorch recorded (golden/README.md). A trainer
+ * computes the regression from a batch that is gathered. The sample's program computes it from the points, which are
+ * its inputs. */
 #include "train/golden.h"
 
 enum { ROWS = 4096, STEPS = 20 };

@@ -10,10 +10,10 @@
 
 /* ---- a sweep: the n-th allocation of an attempt fails, for every n ---- */
 
-/* A context keeps some allocations of an attempt (pipelines, lists, rings), and the next attempt does not make them
- * again: then fewer allocations come before a given one. So if an attempt has changed the live bytes, n is lowered by
- * the number of allocations that the context has kept, plus SLACK for lists that grew or were freed. As a result, some
- * allocations fail in two attempts, but none is left out. */
+/* A context keeps some allocations of an attempt (pipelines, lists, rings). The next attempt does not make them again,
+ * so fewer allocations come before a given one. So if an attempt has changed the live bytes, n is lowered by the number
+ * of allocations that the context has kept, plus SLACK for lists that grew or were freed. As a result, some allocations
+ * fail in two attempts, but none is left out. */
 enum { SLACK = 4 };
 
 typedef struct sweep {
@@ -251,9 +251,9 @@ static void expect_wanted_files(const rig *r)
     assert_int_equal(vkt_temp_dir_count(&r->dir), 6); /* there are no partial files */
 }
 
-/* Sweeps a run. After each failure the same trainer continues and must end with the same bytes. If it streams and has
- * resumed the checkpoint already, it continues from its state, else from the checkpoint. If there is no trainer yet,
- * the next attempt shows that the context still works. */
+/* Lets each allocation of a run fail, one after the other. After each failure the same trainer continues and must end
+ * with the same bytes. If it streams and has resumed the checkpoint already, it continues from its state, else from the
+ * checkpoint. If there is no trainer yet, the next attempt shows that the context still works. */
 static void sweep_run(const rig *r, bool stream)
 {
     size_t first_bytes;
@@ -270,8 +270,8 @@ static void sweep_run(const rig *r, bool stream)
         if (failed && l.t) assert_int_equal(finish(r, &l), VKT_OK);
         if (l.t) expect_wanted_files(r);
         unmake(&l);
-        ctx->vk.DeviceWaitIdle(
-            ctx->device); /* otherwise the validation layer keeps all accesses and becomes slower and slower */
+        /* Without this wait the validation layer keeps all accesses and becomes slower and slower. */
+        ctx->vk.DeviceWaitIdle(ctx->device);
     }
     assert_in_range(s.failures, n, n + n / 4);
     vkt_ctx_destroy(&ctx);

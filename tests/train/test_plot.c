@@ -1,4 +1,4 @@
-/* The history of a run: its best epoch, its CSV, its figure. */
+/* Tests the history of a run: its best epoch, its CSV, its figure. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,8 +27,8 @@ static void the_best_epoch_follows_what_was_measured(void **state)
     vkt_epoch_record r[3] = { { 1, 3, NAN, 1, NAN, 0, 0 }, { 2, 2, NAN, .5, NAN, 0, 0 }, { 3, 1, NAN, .7, NAN, 0, 0 } };
     assert_int_equal(vkt_history_best(r, 3), 1); /* by val_loss */
     for (int i = 0; i < 3; i++) r[i].val_loss = i ? NAN : INFINITY;
-    assert_int_equal(vkt_history_best(r, 3),
-                     3); /* 3, the number of epochs: none is the best, as no val_loss is finite */
+    /* No val_loss is finite, so no epoch is the best. The result is 3, the number of epochs. */
+    assert_int_equal(vkt_history_best(r, 3), 3);
     for (int i = 0; i < 3; i++) r[i].val_loss = NAN;
     assert_int_equal(vkt_history_best(r, 3), 2); /* by train_loss */
     for (int i = 0; i < 3; i++) r[i].train_loss = NAN;
@@ -145,8 +145,8 @@ static void every_kind_of_history_is_drawn(void **state)
 
     static const double odd[] = { 0, 1, -1, 1e-300, 1e-9, 12345.678, 1e12, -3e29, 1e300, INFINITY, NAN };
     vkt_epoch_record r[40];
-    for (size_t k = 0; k < 2 * VKT_COUNT(odd);
-         k++) { /* constants of all magnitudes. One series has no numbers, so it does not hide the other */
+    /* Constants of all magnitudes. One series has no numbers, so it does not hide the other series. */
+    for (size_t k = 0; k < 2 * VKT_COUNT(odd); k++) {
         const double v = odd[k / 2], train = k % 2 ? NAN : v, val = k % 2 ? v : NAN;
         for (uint32_t i = 0; i < 40; i++) r[i] = (vkt_epoch_record){ i, train, train, val, val, 0, 0 };
         check_image(r, 40, "constant");

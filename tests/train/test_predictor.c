@@ -1,4 +1,5 @@
-/* Predictions without training: a predictor needs only the weights file, and its bits are those of the trainer. */
+/* Tests predictions without training: a predictor needs only the weights file, and its bits are those of the
+ * trainer. */
 #include "train/rig.h"
 
 #include <math.h>
@@ -52,7 +53,7 @@ static void the_bits_are_those_of_the_trainer(void **state)
     vkt_dataset_destroy(&bare);
 }
 
-/* The data set has one row, so the batch has one row, too. */
+/* The data set has one row, so a batch has one row. */
 static void a_single_row_is_enough(void **state)
 {
     rig *r = rig_of(state);

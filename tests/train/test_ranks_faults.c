@@ -1,5 +1,5 @@
-/* Ranks that fail: with wrong numbers, with a lost device, without memory, or because they hang. The other ranks end in
- * bounded time, with one message that names the failed rank, and the last checkpoint stays. */
+/* Tests ranks that fail: with wrong numbers, with a lost device, without memory, or because they hang. The other ranks
+ * end in bounded time, with one message that names the failed rank, and the last checkpoint stays. */
 #include "train/hands.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void change_a_weight(void *user, const vkt_fit_progress *p)
     if (vkt_store_read(s, 0, VKT_PART_VALUE, w) != VKT_OK) return;
     uint32_t bits;
     memcpy(&bits, &w[5], sizeof bits);
-    bits ^= 1u; /* the last bit */
+    bits ^= 1u; /* changes the last bit */
     memcpy(&w[5], &bits, sizeof bits);
     (void)vkt_store_write(s, 0, VKT_PART_VALUE, w);
 }

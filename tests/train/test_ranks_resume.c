@@ -177,7 +177,7 @@ static void a_failed_run_goes_on_with_any_number_of_ranks(void **state)
         const vkt_fit_params fit = { .epochs = EPOCHS, .checkpoint = path, .checkpoint_every = every };
         group g = group_make(r, p, 4);
         failed_run(&g, &f, &fit);
-        if (!every) rig_same_file(path, first); /* that of the last complete epoch */
+        if (!every) rig_same_file(path, first); /* the checkpoint of the last complete epoch */
         for (size_t i = 0; i < VKT_COUNT(ranks); i++) goes_on(r, &p, ranks[i], path, &whole, wanted);
         if (every) assert_int_equal(vkt_trainer_resume(g.t, path), VKT_OK); /* the same trainer continues */
         if (every) assert_int_equal(vkt_trainer_fit(g.t, &fit), VKT_OK);

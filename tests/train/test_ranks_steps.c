@@ -1,5 +1,5 @@
-/* The steps of several ranks: they allocate and record nothing, and the exchange of a bucket begins as soon as its last
- * gradient is complete. */
+/* Tests the steps of several ranks: they allocate and record nothing, and the exchange of a bucket begins as soon as
+ * its last gradient is complete. */
 #include "train/hands.h"
 
 #include "kernel/ids.h"
@@ -40,8 +40,8 @@ static void a_step_allocates_and_records_nothing(void **state)
 
 /* ---- the sections of a step ---- */
 
-/* Returns the last dispatch that writes a gradient of the bucket or, if `of_states`, copies a state there. 0: no
- * dispatch does. The bucket has the bytes [first, end) of the arena of gradients. */
+/* Returns the last dispatch that writes a gradient of the bucket or, if `of_states`, that copies a state to the bucket.
+ * 0: no dispatch does. The bucket has the bytes [first, end) of the arena of gradients. */
 static uint32_t last_writer(const vkt_trainer *t, uint64_t first, uint64_t end, bool of_states)
 {
     const vkt_program *p = t->program;
@@ -117,8 +117,8 @@ static void sums_follow_their_gradients(rig *r, vkt_model model, vkt_dataset *d,
     assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
     check_overlap(t);
     vkt_trainer_destroy(&t);
-    /* check_overlap must hold for one of two ranks, too. Its plan may have another order, because it has no partial
-     * sums. */
+    /* check_overlap must also hold for one of two ranks. The plan of such a rank may have another order, because it has
+     * no partial sums. */
     vkt_emulation *cluster;
     assert_int_equal(vkt_emulation_create(&r->h, &(vkt_emulation_params){ .ranks = 2 }, &cluster), VKT_OK);
     const vkt_transport transport = vkt_emulation_transport(cluster);

@@ -1,5 +1,5 @@
-/* A residual network's steps, compared with runs that PyTorch recorded. The network has batch norms and shortcuts. SGD
- * has momentum and weight decay. In every epoch the last batch is not full. golden/README.md describes the file. */
+/* Compares the steps of a residual network with runs that PyTorch recorded. The network has batch norms and shortcuts.
+ * SGD has momentum and weight decay. In every epoch the last batch is not full. golden/README.md describes the file. */
 #include "train/golden.h"
 
 #include <math.h>

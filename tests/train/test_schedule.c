@@ -1,4 +1,4 @@
-/* Learning rates, compared with those of PyTorch's schedulers and Keras' ReduceLROnPlateau
+/* Compares learning rates with those of PyTorch's schedulers and Keras' ReduceLROnPlateau
  * (tests/golden/schedules.txt). */
 #include <setjmp.h>
 #include <stdarg.h>

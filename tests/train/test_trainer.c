@@ -1,4 +1,4 @@
-/* The promises of fit, evaluate and predict, on a small network. (test_trainer_state.c tests save, load and resume.) */
+/* Tests fit, evaluate and predict on a small network. (test_trainer_state.c tests save, load and resume.) */
 #include "train/rig.h"
 
 #include <math.h>

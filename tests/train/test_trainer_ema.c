@@ -1,4 +1,4 @@
-/* A trainer with ema_decay: which parts use the averaged weights, and which weights its files have. */
+/* Tests a trainer with ema_decay: which parts use the averaged weights, and which weights its files have. */
 #include "train/rig.h"
 
 enum { EPOCHS = 3 };
@@ -47,8 +47,8 @@ static void the_averaged_weights_are_evaluated_and_saved(void **state)
     float *published = rig_weights(t, VKT_PART_PUBLISHED, &n);
     assert_int_equal(vkt_trainer_put(average, VKT_PART_VALUE, published), VKT_OK);
     assert_true(loss_of(t, r->check) == loss_of(average, r->check));
-    assert_true(loss_of(t, r->train) ==
-                loss_of(average, r->train)); /* r->train is not the validation set, so another program evaluates it */
+    /* r->train is not the validation set, so another program evaluates it. */
+    assert_true(loss_of(t, r->train) == loss_of(average, r->train));
     assert_true(loss_of(t, r->check) != loss_of(values, r->check));
     assert_int_equal(vkt_trainer_save(t, saved), VKT_OK);
     assert_int_equal(vkt_trainer_load(values, saved), VKT_OK);

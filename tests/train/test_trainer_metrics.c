@@ -1,4 +1,5 @@
-/* Class weights and label smoothing of the default loss, compared with training in PyTorch. Metrics of the caller. */
+/* Compares class weights and label smoothing of the default loss with training in PyTorch. Also tests metrics of the
+ * caller. */
 #include "train/golden.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Checkpoints and weight files: bit-identical runs, resumes after a kill, and bad files.
+/* Tests checkpoints and weight files: bit-identical runs, resumes after a kill, and bad files.
  *
  * A run that is killed needs its own process: `train_test_trainer_state worker CHECKPOINT [resume]`. */
 #include "train/rig.h"
@@ -29,7 +29,7 @@ static void two_runs_of_one_seed_end_in_the_same_bytes(void **state)
     rig *r = rig_of(state);
     const char *a = vkt_temp_dir_file(&r->dir, "a"), *b = vkt_temp_dir_file(&r->dir, "b");
     run_to(r, EPOCHS, 0, a);
-    run_to(r, EPOCHS, 2, b); /* the interval between checkpoints does not matter, either */
+    run_to(r, EPOCHS, 2, b); /* another interval between checkpoints gives the same bytes */
     rig_same_file(a, b);
 
     vkt_trainer_params p = rig_params(r);
@@ -57,8 +57,8 @@ static void a_resumed_run_ends_like_one_that_never_stopped(void **state)
     rig *r = rig_of(state);
     const char *whole = vkt_temp_dir_file(&r->dir, "whole"), *part = vkt_temp_dir_file(&r->dir, "part");
     run_to(r, EPOCHS, 0, whole);
-    for (int middle = 0; middle < 2;
-         middle++) { /* stopped after an epoch, or (with streaming) in the middle of the second one */
+    /* The first run stops after an epoch or, with streaming, in the middle of the second epoch. */
+    for (int middle = 0; middle < 2; middle++) {
         vkt_trainer_params p = rig_params(r);
         p.stream = middle;
         vkt_trainer *first = rig_trainer(r, &p);
@@ -170,8 +170,8 @@ static void a_run_killed_again_and_again_ends_in_the_same_bytes(void **state)
     run_to(r, WORKER_EPOCHS, 0, whole);
     vkt_rng rng = vkt_rng_make((uint64_t)getpid(), VKT_STREAM_TEST, 0, 0); /* another seed in every run */
     int killed = 0, status;
-    for (int round = 0; killed < 3 && round < (killed ? 20 : 200);
-         round++) /* after a worker that ended by itself, a new run begins */
+    /* After a worker that ended by itself, a new run begins. */
+    for (int round = 0; killed < 3 && round < (killed ? 20 : 200); round++)
         killed = kill_amid_work(start_worker(part, killed > 0), part, &rng) ? killed + 1 : 0;
     assert_true(killed > 0);
     const pid_t last = start_worker(part, true);
@@ -251,8 +251,8 @@ static void a_failed_write_keeps_the_old_checkpoint_and_the_run_goes_on(void **s
     vkt_test_expect_errors(false);
     assert_int_equal(vkt_temp_dir_count(&r->dir), 2);
     assert_int_equal(remove(path), 0);
-    rig_fit(t, &(vkt_fit_params){
-                   .checkpoint = path }); /* the disk has space again: no step is left, but the file is still written */
+    /* The disk has space again. No step is left, but the checkpoint is still written. */
+    rig_fit(t, &(vkt_fit_params){ .checkpoint = path });
     rig_same_file(path, copy);
 }
 
@@ -540,7 +540,8 @@ static void a_part_of_the_weights_is_loaded_by_name(void **state)
     test_free(theirs);
 }
 
-/* A child has neither the driver's threads nor the threads that fill batches. */
+/* A child has neither the driver's threads nor the threads that fill batches. So vkt_trainer_destroy must not wait for
+ * them. */
 static void a_forked_child_may_destroy_a_trainer(void **state)
 {
     rig *r = rig_of(state);

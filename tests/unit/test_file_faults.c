@@ -1,5 +1,5 @@
-/* Files when the system gives rare answers: interrupted calls, no locks, errors of the disk, no random name left. The
- * functions below replace those of the C library for the whole program. */
+/* Tests files when the system gives rare answers: interrupted calls, no locks, errors of the disk, no random name left.
+ * The functions below replace those of the C library for the whole program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -136,7 +136,8 @@ static void files_are_written_where_there_are_no_locks(void **state)
     const vkt_host h = vkt_test_host();
     const vkt_temp_dir dir = vkt_temp_dir_make();
     const char *path = vkt_temp_dir_file(&dir, "a"), *other = vkt_temp_dir_file(&dir, "a.0123456789abcdef.vkttmp");
-    close(open(other, O_WRONLY | O_CREAT, 0600)); /* it may belong to another process, which cannot lock either */
+    /* This file may belong to another process, which cannot lock either. */
+    close(open(other, O_WRONLY | O_CREAT, 0600));
     for (size_t i = 0; i < VKT_COUNT(errors); i++) {
         fail_next(FLOCK, errors[i], 100);
         assert_int_equal(vkt_file_write(&h, path, "text", 4), VKT_OK);

@@ -1,4 +1,4 @@
-/* SPIR-V modules of the library are unpacked to their words, or the call fails with a status. */
+/* Tests that SPIR-V modules of the library are unpacked to their words, or that the call fails with a status. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include "kernel/kernel.h"
 #include "support/host.h"
 
-/* The module of an entry, and its words. */
+/* Unpacks the module of an entry to *words, which the caller frees with vkt_free. */
 static const vkt_module *unpack_one(const vkt_host *h, uint32_t **words)
 {
     const vkt_module *m = &vkt_kernel_get(VKT_K_CONV2D_TILE)->spv;
@@ -54,7 +54,7 @@ static void damage_is_an_error(void **state)
     uint32_t *words;
     const vkt_module *m = unpack_one(&h, &words);
     vkt_free(&h, words);
-    if (m->stored == m->bytes) return; /* without compression there is nothing to notice */
+    if (m->stored == m->bytes) return; /* without compression no damage can be found */
     const vkt_module damaged[] = { { m->data, m->stored - 1, m->bytes },
                                    { m->data, m->stored, m->bytes - 4 },
                                    { m->data, m->stored, m->bytes + 4 },

@@ -1,4 +1,5 @@
-/* Graphs, layouts, lowering and the memory plan, with ops that exist only in this test. The test needs no device. */
+/* Tests graphs, layouts, lowering and the memory plan, with ops that exist only in this test. The test needs no
+ * device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -370,7 +371,8 @@ static void fewer_barriers_may_cost_memory(void **state)
     uint64_t least, more, refused;
     const size_t all = plan_of_chains(0, UINT64_MAX, &least), few = plan_of_chains(1u << 20, UINT64_MAX, &more);
     assert_true(few < all && more > least && more <= least + (1u << 20));
-    assert_int_equal(plan_of_chains(1u << 20, least + 4096, &refused), all); /* so much is not left */
+    /* Only 4 KiB more are allowed, so no barrier is saved. */
+    assert_int_equal(plan_of_chains(1u << 20, least + 4096, &refused), all);
     assert_int_equal(refused, least);
 }
 
@@ -494,9 +496,8 @@ static void parts_end_in_time(void **state)
             assert_true(ends[k] > first);
             for (uint32_t i = first; i < ends[k]; i++) sum += ns[i];
             assert_true(sum <= limit || ends[k] == first + 1);
-            if (k + 1 < parts &&
-                stage[ends[k]] == stage[ends[k] - 1]) /* part k ends within a stage only if no stage ends in part k */
-                assert_int_equal(stage[first], stage[ends[k]]);
+            /* Part k ends within a stage only if the whole part is in that stage. */
+            if (k + 1 < parts && stage[ends[k]] == stage[ends[k] - 1]) assert_int_equal(stage[first], stage[ends[k]]);
         }
         if (limit == UINT64_MAX) assert_int_equal(parts, 1);
     }

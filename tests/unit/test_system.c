@@ -77,6 +77,14 @@ static void files_and_folders_are_distinguished(void **state)
     assert_int_equal(vkt_path_remove(file), ENOENT);
     assert_string_equal(vkt_path_name(folder), "folder");
     assert_string_equal(vkt_path_name("name"), "name");
+    assert_true(vkt_path_is_absolute("/") && vkt_path_is_absolute("/a/b"));
+    assert_true(!vkt_path_is_absolute("") && !vkt_path_is_absolute("a/b") && !vkt_path_is_absolute("./a"));
+#ifdef _WIN32
+    assert_true(vkt_path_is_absolute("C:\\a") && vkt_path_is_absolute("\\a"));
+    assert_string_equal(vkt_path_name("C:\\a\\name"), "name");
+#else
+    assert_true(!vkt_path_is_absolute("C:\\a")); /* the name of a file in this folder */
+#endif
     vkt_temp_dir_remove(&dir);
 }
 
@@ -332,7 +340,7 @@ static void the_environment_is_changed(void **state)
     assert_null(getenv(name));
 }
 
-/* $XDG_CACHE_HOME on POSIX and %LOCALAPPDATA% on Windows, if it is an absolute path. */
+/* The folder is $XDG_CACHE_HOME on POSIX and %LOCALAPPDATA% on Windows, if that is an absolute path. */
 static void caches_are_in_the_folder_of_the_user(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The traits of each class of devices (base/traits.def), and single traits set by name. No device is needed. */
+/* Tests the traits of each class of devices (base/traits.def), and single traits set by name. No device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,7 +90,7 @@ static void values_are_set_by_name(void **state)
     assert_int_equal(vkt_traits_parse(&h, "test", " ,\n# nothing", 1024, &t, NULL), VKT_OK);
 }
 
-/* Applications set a locale. In some of them a comma separates the decimals. */
+/* Applications set a locale, and in some locales a comma separates the decimals. A trait always has a point. */
 static void the_locale_changes_nothing(void **state)
 {
     (void)state;

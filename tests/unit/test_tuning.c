@@ -1,5 +1,5 @@
-/* The text of a tuning file. What is written is read back, and only the complete text of the right file is accepted.
- * The test needs no device. */
+/* Tests the text of a tuning file. What is written is read back, and only the complete text of the right file is
+ * accepted. The test needs no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,7 @@ static void what_is_written_is_read_back(void **state)
     assert_null(fault_of(text, n, NULL, 0));
 }
 
-/* A file that is nearly as large as vkt_tuning_use reads. */
+/* Reads back a file that is nearly as large as vkt_tuning_use allows. */
 static void a_large_file_is_read_back(void **state)
 {
     (void)state;
@@ -90,7 +90,7 @@ static size_t with_check(char text[512], int version, const char *lines)
                                 (unsigned long long)vkt_hash(VKT_HASH_START, text, n));
 }
 
-/* Files of version 1 have no tiles. */
+/* A file of version 1, which has no tiles, is still read. */
 static void a_file_of_the_last_version_is_read(void **state)
 {
     (void)state;

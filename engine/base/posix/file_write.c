@@ -76,8 +76,8 @@ static vkt_result follow_one(vkt_file_writer *w, const char *link)
     return VKT_OK;
 }
 
-/* Follows all symbolic links at the end of w->target, up to a descriptor's name or a path that is no link. The last
- * link may lead to nothing: then the file is made there. */
+/* Follows all symbolic links at the end of w->target, up to a descriptor's name or a path that is no link. If the last
+ * link leads to a path where nothing exists, the file is made at that path. */
 static vkt_result follow_links(vkt_file_writer *w)
 {
     for (int i = 0; i < LINKS && descriptor_of(w->target) < 0; i++) {
@@ -98,7 +98,8 @@ typedef struct destination {
     int descriptor; /* the descriptor that the path names; -1: none */
 } destination;
 
-/* Finds the target of `path`. The system resolves the path first, because it may forbid a link (protected_symlinks). */
+/* Finds the target of `path`. First calls stat, because the system may forbid this process to follow a link
+ * (protected_symlinks). */
 static vkt_result locate(vkt_file_writer *w, const vkt_host *h, const char *path, destination *p)
 {
     *w = (vkt_file_writer){ .h = h, .fd = -1, .dir_fd = -1 };
@@ -115,7 +116,7 @@ static vkt_result locate(vkt_file_writer *w, const vkt_host *h, const char *path
     p->descriptor = descriptor_of(w->target);
     p->in_place = p->descriptor >= 0 || (p->exists && !S_ISREG(p->old.st_mode));
     if (p->in_place || !p->exists || strcmp(w->target, path) == 0) return VKT_OK;
-    for (int i = 0; i < LOOKS; i++) { /* another writer may replace the file between the two calls of stat */
+    for (int i = 0; i < LOOKS; i++) { /* repeated: a writer may replace the file between the two calls of stat */
         struct stat now;
         if (stat(path, &p->old) != 0 || stat(w->target, &now) != 0) break;
         if (now.st_ino == p->old.st_ino && now.st_dev == p->old.st_dev) return VKT_OK;
@@ -212,8 +213,8 @@ static void drop_left_temporaries(const vkt_file_writer *w)
     if (dir) closedir(dir);
 }
 
-/* Makes a new file and locks it. Between these two steps another writer may mistake it for a left temporary and remove
- * it: then a new name is tried. Returns 0 or an errno. */
+/* Makes a new file and locks it. Between these two steps another writer may mistake the file for a temporary of a
+ * killed process, and remove it. In that case a new name is tried. Returns 0 or an errno. */
 static int make_temp(vkt_file_writer *w, mode_t mode)
 {
     int error = EEXIST;
@@ -247,7 +248,8 @@ static vkt_result fail_temp(const vkt_file_writer *w, int error)
     return vkt_fail(w->h, VKT_E_IO, "cannot write \"%s\": a temporary \"%s\" is there already", w->path, w->temp);
 }
 
-/* Copies the old file's permissions, and its owner if allowed: so a file that root replaces keeps its owner. */
+/* Copies the old file's permissions, and its owner if this process may set it. So a file that root replaces keeps its
+ * owner. */
 static vkt_result keep_permissions(const vkt_file_writer *w, const struct stat *old)
 {
     struct stat now;

@@ -2,7 +2,7 @@
 #include "base/numbers.h"
 
 #include <locale.h>
-#ifdef __APPLE__ /* declares newlocale and uselocale there */
+#ifdef __APPLE__ /* macOS declares newlocale and uselocale in xlocale.h */
 #include <xlocale.h>
 #endif
 #include <string.h>

@@ -15,6 +15,11 @@ const char *vkt_path_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+bool vkt_path_is_absolute(const char *path)
+{
+    return *path == '/';
+}
+
 char *vkt_path_next(char *path)
 {
     return *path ? strchr(path + 1, '/') : NULL;
@@ -77,7 +82,7 @@ void vkt_folder_close(vkt_folder *folder)
 
 /* ---- files ---- */
 
-/* Makes a stream of a descriptor, which is closed after a failure. */
+/* Makes a stream of a descriptor. Closes the descriptor after a failure. */
 static int stream_of(int fd, const char *mode, FILE **out)
 {
     *out = fd < 0 ? NULL : fdopen(fd, mode);

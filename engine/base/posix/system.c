@@ -20,7 +20,7 @@ uint32_t vkt_cpu_count(void)
 
 uint64_t vkt_cpu_cache_bytes(void)
 {
-#ifdef _SC_LEVEL3_CACHE_SIZE /* glibc has it */
+#ifdef _SC_LEVEL3_CACHE_SIZE /* glibc defines this name */
     const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
     return bytes > 0 ? (uint64_t)bytes : 0;
 #else
@@ -92,7 +92,7 @@ void vkt_sleep_until(uint64_t ns)
 {
     for (uint64_t now; (now = vkt_now_ns()) < ns;) {
         const struct timespec left = time_of(ns - now);
-        nanosleep(&left, NULL); /* a signal ends it early */
+        nanosleep(&left, NULL); /* a signal ends nanosleep early */
     }
 }
 
@@ -156,7 +156,7 @@ const char *const *vkt_loader_names(void)
 #ifdef __APPLE__ /* libMoltenVK is a driver that has the loader's functions too */
     static const char *const names[] = { "libvulkan.1.dylib", "libvulkan.dylib", "libMoltenVK.dylib", NULL };
 #else
-    static const char *const names[] = { "libvulkan.so.1", "libvulkan.so", NULL }; /* Android has the second one */
+    static const char *const names[] = { "libvulkan.so.1", "libvulkan.so", NULL }; /* the second is Android's */
 #endif
     return names;
 }

@@ -13,7 +13,7 @@ static vkt_result fail_irregular(const vkt_host *h, const char *path)
     return vkt_fail(h, VKT_E_IO, "cannot read \"%s\": not a regular file", path);
 }
 
-/* Opens *file, a regular file. Another process may write, rename or remove it meanwhile, as on POSIX. */
+/* Opens a regular file as *file. While it is open, other processes may write, rename or remove it, as on POSIX. */
 static vkt_result open_handle(const vkt_host *h, const char *path, HANDLE *file)
 {
     wchar_t wide[VKT_WIDE_PATH];

@@ -1,12 +1,12 @@
-/* base/win32/numbers.c - the locale of a thread: see base/numbers.h. Windows has no locales as objects. But the C
- * library lets a thread have a locale of its own, and then setlocale changes only this one. */
+/* base/win32/numbers.c - the locale of a thread: see base/numbers.h. Windows has no locale objects, but its C library
+ * can give a thread its own locale. Then setlocale changes only the locale of this thread. */
 #include "base/numbers.h"
 
 #include <locale.h>
 #include <string.h>
 
 typedef struct locales {
-    int mode;         /* what _configthreadlocale was: whether the thread already had a locale of its own */
+    int mode;         /* result of _configthreadlocale: whether the thread had its own locale before */
     bool changed;     /* the thread has locale C now */
     char before[100]; /* the thread's LC_NUMERIC */
 } locales;

@@ -23,6 +23,11 @@ const char *vkt_path_name(const char *path)
     return name;
 }
 
+bool vkt_path_is_absolute(const char *path)
+{
+    return is_separator(*path) || (*path && path[1] == ':');
+}
+
 char *vkt_path_next(char *path)
 {
     for (char *c = *path ? path + 1 : path; *c; c++)
@@ -88,7 +93,7 @@ int vkt_folder_make(const char *path, bool is_private)
 
 struct vkt_folder {
     HANDLE find;
-    WIN32_FIND_DATAW entry; /* the next one, if has_entry */
+    WIN32_FIND_DATAW entry; /* the next entry, if has_entry */
     bool has_entry;
     char name[3 * MAX_PATH]; /* a unit of UTF-16 becomes at most 3 bytes */
 };
@@ -105,7 +110,7 @@ int vkt_folder_open(const char *path, vkt_folder **out)
     const size_t n = wcslen(wide);
     if (n + 3 > VKT_WIDE_PATH) return ENAMETOOLONG;
     wcscpy(wide + n, wide[n - 1] == L'\\' ? L"*" : L"\\*");
-    vkt_folder *folder = malloc(sizeof *folder); /* as opendir does */
+    vkt_folder *folder = malloc(sizeof *folder); /* opendir of POSIX allocates in the same way */
     if (!folder) return ENOMEM;
     folder->find = FindFirstFileW(wide, &folder->entry);
     folder->has_entry = folder->find != INVALID_HANDLE_VALUE;

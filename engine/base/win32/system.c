@@ -20,7 +20,7 @@ uint32_t vkt_cpu_count(void)
 
 uint64_t vkt_cpu_cache_bytes(void)
 {
-    SYSTEM_LOGICAL_PROCESSOR_INFORMATION list[1024]; /* one for each core, cache and node */
+    SYSTEM_LOGICAL_PROCESSOR_INFORMATION list[1024]; /* one element for each core, cache and NUMA node */
     DWORD bytes = sizeof list;
     uint64_t level3 = 0;
     if (!GetLogicalProcessorInformation(list, &bytes)) return 0;
@@ -132,7 +132,8 @@ void *vkt_library_open(const char *name)
     if (strpbrk(name, "/\\"))
         return vkt_wide_path(name, wide) == 0 ? LoadLibraryExW(wide, NULL, LOAD_WITH_ALTERED_SEARCH_PATH) : NULL;
     if (MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, name, -1, wide, VKT_WIDE_PATH) == 0) return NULL;
-    /* The program's folder and the system's, but not the current folder: there, anybody may have put a file. */
+    /* Searches the program's folder and the system's, but not the current folder, because any user may have put a file
+     * into it. */
     return LoadLibraryExW(wide, NULL, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
 }
 

@@ -1,4 +1,5 @@
-/* base/win32/wide.h - UTF-8 paths as Windows wants them, and its errors as numbers of errno. */
+/* base/win32/wide.h - converts UTF-8 paths to the form that Windows wants, and errors of Windows to numbers of errno.
+ */
 #ifndef VKT_WIN32_WIDE_H
 #define VKT_WIN32_WIDE_H
 
@@ -7,8 +8,9 @@
 
 enum { VKT_WIDE_PATH = 4096 }; /* most units of UTF-16 in a path, with the NUL */
 
-/* Makes a path absolute and converts it to UTF-16. A path of more than 247 units gets the prefix "\\?\", because
- * without this prefix Windows accepts only shorter paths. Returns 0; EILSEQ: not UTF-8; ENAMETOOLONG. */
+/* Makes a path absolute and converts it to UTF-16. A path of more than 247 units that begins with a drive gets the
+ * prefix "\\?\", because without this prefix Windows accepts only shorter paths. Returns 0. EILSEQ: not UTF-8. ENOENT:
+ * the path is empty. ENAMETOOLONG. */
 int vkt_wide_path(const char *path, wchar_t out[VKT_WIDE_PATH]);
 /* Converts UTF-16 to UTF-8. Returns the bytes without the NUL; 0: the text is empty or has no room. */
 size_t vkt_narrow(const wchar_t *text, char *out, size_t room);

@@ -1,5 +1,5 @@
 /* io/without/safetensors.c - replaces safetensors.c, safetensors_write.c and members.c in a build without jansson,
- * which reads and writes the headers of these files. No file is ever open in such a build. */
+ * which reads and writes the headers of these files. This build never opens such a file. */
 #include "io/safetensors.h"
 
 static vkt_result without(const vkt_host *h, const char *path)
@@ -83,7 +83,7 @@ vkt_result vkt_safetensors_read_raw(const vkt_safetensors *st, const vkt_st_entr
 
 /* ---- writing ---- */
 
-/* Every text can be attached, because no file will have it. */
+/* Accepts every text, because this build writes no file. */
 vkt_result vkt_meta_check(const vkt_host *h, const vkt_meta *m)
 {
     (void)h, (void)m;

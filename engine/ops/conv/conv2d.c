@@ -3,17 +3,18 @@
  *
  * y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
  *
- * In some sums y[n,o,p,q], an element of x is multiplied by a weight w[o,c,r,s]. The dx of this element is the sum of
- * dy[n,o,p,q] w[o,c,r,s] over all these products.
+ * dx: an element of x is a factor in several sums y[n,o,p,q]. In each of them, one weight w[o,c,r,s] multiplies it. The
+ * element's dx is the sum of dy[n,o,p,q] w[o,c,r,s] over these sums.
  *
- * dw[o,c,r,s] is a sum over n, p and q: of dy[n,o,p,q] times the element of x that w[o,c,r,s] multiplies in y[n,o,p,q].
+ * dw[o,c,r,s] is the sum, over n, p and q, of dy[n,o,p,q] times the element of x that w[o,c,r,s] multiplies in
+ * y[n,o,p,q].
  *
  * db[o] = sum_{n,p,q} dy[n,o,p,q]
  */
 #include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"
 
-/* The attributes of the gradients: those of the convolution, and sizes that the shapes of the inputs do not give. */
+/* The gradients have the attributes of the convolution, and sizes that the shapes of their inputs do not give. */
 typedef struct dx_attr {
     vkt_conv2d_attr conv;
     uint32_t in[2]; /* H, W */
@@ -92,8 +93,8 @@ static void sample(vkt_rng *r, vkt_case *c)
         return;
     }
     const bool depthwise = vkt_rng_range(r, 0, 5) == 0;
-    /* Cases of kinds 0 and 1 have more output channels. Those of kind 1 have 1x1 kernels, and most of them are computed
-     * without packed weights. */
+    /* Kind 1 has 1x1 kernels, whose weights conv/tile.comp need not pack. In kinds 0 and 1 a group has up to 70 output
+     * channels, in the other kinds up to 11. In depthwise cases a group has up to 3, whatever their kind is. */
     const uint32_t kind = vkt_rng_range(r, 0, 4);
     const uint32_t some_groups = vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1;
     vkt_conv2d_attr a = { .groups = depthwise ? vkt_rng_range(r, 5, 19) : some_groups };

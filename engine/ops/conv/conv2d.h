@@ -1,5 +1,5 @@
 /* ops/conv/conv2d.h - functions that add the nodes of a convolution's gradients, and that fuse a convolution with a max
- * pooling. For ops whose gradient is a convolution, and for pool.c. */
+ * pooling. Users: ops whose gradient is a convolution, and pool.c. */
 #ifndef VKT_CONV2D_H
 #define VKT_CONV2D_H
 
@@ -13,8 +13,8 @@ bool vkt_conv2d_fuse_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, b
 /* Adds the gradients of a node whose inputs are x, w and, optionally, bias. Sets dx[i] if input i needs a gradient.
  * dx[1] is also set if only bias needs a gradient, because dw and db are outputs of one node. */
 void vkt_conv2d_backward(vkt_graph *g, const vkt_node *n, const vkt_conv2d_attr *a, vkt_tensor dy, vkt_tensor *dx);
-/* Add a gradient as a node. vkt_conv2d_dx returns dx (N,C,H,W), with `in` = {H, W}. vkt_conv2d_dw returns dw
- * (O,C/G,R,S), with `kernel` = {R, S}; *db is {0} unless `bias` is true. */
+/* Both functions add a node that computes a gradient. vkt_conv2d_dx returns dx (N,C,H,W), with `in` = {H, W}.
+ * vkt_conv2d_dw returns dw (O,C/G,R,S), with `kernel` = {R, S}; *db is {0} unless `bias` is true. */
 vkt_tensor vkt_conv2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor w, const vkt_conv2d_attr *a, const uint32_t in[2]);
 vkt_tensor vkt_conv2d_dw(vkt_graph *g, vkt_tensor x, vkt_tensor dy, const vkt_conv2d_attr *a, const uint32_t kernel[2],
                          bool bias, vkt_tensor *db);

@@ -1,5 +1,5 @@
-/* ops/conv/conv_transpose2d.c - transposed 2-D convolution: y is computed from x like the dx of a convolution from its
- * dy. Kernels and variants are those of conv2d. The dx of this op is a conv2d of dy.
+/* ops/conv/conv_transpose2d.c - transposed 2-D convolution: y is computed from x as a convolution's dx is computed from
+ * its dy. Kernels and variants are those of conv2d. The dx of this op is a conv2d of dy.
  *
  * y[n,o,p,q] = bias[o] + sum of x[n,c,h,w] w[c,o,r,s] over all (c,h,w,r,s) with
  *              p = h stride - pad + r dil and q = w stride - pad + s dil
@@ -8,7 +8,7 @@
  *
  * dw[c,o,r,s] = sum_{n,h,w} x[n,c,h,w] dy[n,o, h stride - pad + r dil, ..]     db[o] = sum_{n,p,q} dy[n,o,p,q]
  *
- * In vkt_conv2d_size, y is the input image and x the output image. */
+ * In vkt_conv2d_size, the input image is this op's y, and the output image is this op's x. */
 #include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"
 
@@ -101,7 +101,7 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
 static void sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t batches[] = { 1, 3, 5, 16, 33 };
-    /* FFT variants may run if `quads`: numbers of channels are multiples of 4, groups and stride are 1. */
+    /* `quads`: the numbers of channels are multiples of 4, and groups and stride are 1, so FFT variants can run. */
     const bool quads = vkt_rng_range(r, 0, 3) == 0;
     vkt_conv_transpose2d_attr a = { .groups = !quads && vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1 };
     const uint32_t unit = quads ? 4 : 1, channels = unit * vkt_rng_range(r, 1, 7);

@@ -1,5 +1,5 @@
-/* ops/conv/direct.c - y and dx with few products per element, all of them unrolled (shaders/conv/direct.comp), or with
- * weights in shared memory (shaders/conv/direct_shared.comp). */
+/* ops/conv/direct.c - y and dx by one lane per element. shaders/conv/direct.comp unrolls all products of an element,
+ * which must be few. shaders/conv/direct_shared.comp has weights in shared memory. */
 #include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
@@ -100,9 +100,9 @@ static uint32_t taps_unrolled(uint64_t K)
     return (uint32_t)VKT_MIN(best, VKT_MAX(K, 1));
 }
 
-/* A lane has as many channels as possible, because its channels share the loads of x. It has fewer if the dispatch
- * would otherwise have too few lanes for the device. Half of vkt_tiles_wanted work groups, of most_lanes lanes each,
- * would have enough. */
+/* A lane has as many channels as possible, because its channels share the loads of x. A lane has fewer channels if the
+ * dispatch would otherwise have too few lanes for the device. A dispatch has enough lanes if it has as many as
+ * vkt_tiles_wanted / 2 work groups of most_lanes lanes have. */
 vkt_direct_tiles vkt_direct_tiles_of(const vkt_limits *lim, const vkt_direct_job *j)
 {
     const uint32_t most_lanes = vkt_lanes(lim, lim->traits->lanes_direct);

@@ -1,7 +1,7 @@
 /* ops/conv/fft.c - convolution and its gradients as products of spectra: see shaders/conv/fft_*.comp.
  *
  * Images are split into tiles. The circular convolution of a tile has T x T points. It equals the wanted convolution
- * where it does not wrap around. With reach = (R - 1) * dil + 1 along an axis, there are two ways:
+ * where it does not wrap around. There are two ways to split an axis, where reach = (R - 1) * dil + 1:
  *
  * whole: if T >= H + pad, the image is one tile. The part that wraps around meets only the zeros between the image's
  * end and its start.
@@ -225,8 +225,8 @@ static vkt_tensor new_product(vkt_emit *e, const fft_job *j, const operand *o)
     return vkt_scratch(e, "product", 16ull * j->frequencies * plane_of(o));
 }
 
-/* Returns the spectrum of an operand. Emits the transform, unless another product of the same convolution has emitted
- * the same one: y and dw need the spectrum of x, dx and dw need the spectrum of dy, and y and dx need the spectrum of
+/* Returns the spectrum of an operand. Emits the transform, unless another product of this convolution has emitted it
+ * already. Products share spectra: y and dw share that of x, dx and dw share that of dy, and y and dx share that of
  * w. */
 static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
 {

@@ -23,8 +23,8 @@
 #define MAX_ELEMENTS 64u
 /* The most products of vec4s that an iteration may unroll. */
 #define MAX_PRODUCTS 512u
-/* The most channels of a lane of pool_shared.comp. Each has twelve registers: sums, maxima and winners of four
- * samples. */
+/* The most channels of a lane of pool_shared.comp. Each channel needs twelve registers: sums, maxima and winners of
+ * four samples. */
 #define SHARED_ROWS 4u
 
 static vkt_pool2d_attr pool_of(const vkt_conv2d_max_pool_attr *a, const uint32_t z[2])
@@ -107,8 +107,8 @@ static bool reaches_out(const job *j, int axis)
     return a->pad[axis] > 0 || last >= j->z.in[axis];
 }
 
-/* Returns how many elements of a window one iteration computes: the largest divisor of their number that keeps the code
- * small. Between iterations, the maxima and winners of all rows are stored and loaded again. */
+/* Returns how many elements of a window one iteration computes. This is the largest divisor of the window's size that
+ * keeps the code small. Between iterations, the maxima and winners of all rows are stored and loaded again. */
 static uint32_t unrolled(const job *j, uint32_t rows)
 {
     const uint32_t elements = j->a->cell[0] * j->a->cell[1];
@@ -249,8 +249,8 @@ static void emit_shared_part(vkt_emit *e, const job *j, const part *p)
                                        .groups = { strips, t.row_tiles, p->groups } });
 }
 
-/* Chooses the variant: DIRECT has the weights in registers, DIRECT_SHARED has them in shared memory. DIRECT_SHARED has
- * no texel loads, so the source of a part must fit into a storage binding. */
+/* Returns true if DIRECT_SHARED is chosen, which has the weights in shared memory. DIRECT has them in registers.
+ * DIRECT_SHARED has no texel loads, so it needs a storage binding that holds the source of a part. */
 static bool is_shared(vkt_emit *e, const job *j, const part *most)
 {
     const uint64_t channels = vkt_steps_in(e->lim->max_storage_range_bytes, 16 * j->x_plane, j->z.channels);
@@ -300,7 +300,7 @@ static bool is_disjoint(const vkt_pool2d_attr *a, const uint32_t z[2], uint32_t 
         cell[i] = a->adaptive ? z[i] / a->out[i] : a->kernel[i];
         if (a->adaptive ? z[i] % a->out[i] != 0 : a->stride[i] != a->kernel[i] || a->pad[i] != 0) return false;
         if (!a->adaptive && a->dilation[i] > 1) return false;
-        if (cell[i] == 0 || z[i] / cell[i] != a->out[i]) return false; /* y's size is rounded up */
+        if (cell[i] == 0 || z[i] / cell[i] != a->out[i]) return false; /* the last window is clipped */
     }
     return (uint64_t)cell[0] * cell[1] <= MAX_ELEMENTS;
 }
@@ -321,8 +321,8 @@ bool vkt_conv2d_fuse_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, b
 
 /* The inputs of a case are multiples of GRID. Sums of at most 40 products of such numbers below 1 are exact as long as
  * they are below 16. If sums were rounded, and two elements of a window were equal but for a rounding error, the winner
- * could be another one than in double precision. The grid is so fine that ties are rare: at a tie, a difference
- * quotient is not the gradient. */
+ * could be another one than in double precision. At a tie, a difference quotient is not the gradient. The grid is so
+ * fine that ties are rare. */
 #define GRID (1.0f / 1024)
 
 static void sample(vkt_rng *r, vkt_case *c)

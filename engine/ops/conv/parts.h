@@ -34,7 +34,7 @@ typedef struct vkt_conv2d_tilings {
     bool can_shared, can_coop; /* no tensor is larger than a binding, and no loop is too long */
     bool pays, coop_pays;      /* pays: the device has the trait shared_pays. coop_pays: the product of a group has 16
                                 * rows and 16 columns or more */
-    double waste;              /* of `shared`: vkt_blocks_waste */
+    double waste;              /* vkt_blocks_waste of `shared` */
 } vkt_conv2d_tilings;
 
 /* ---- y and dx ---- */
@@ -54,7 +54,7 @@ typedef struct vkt_conv_job {
     uint32_t rows, depth;          /* destination and source channels of a group */
     uint64_t dst_plane, src_plane; /* vec4s of a channel */
     vkt_tensor from, w, bias, to;
-    vkt_tensor slope; /* DIRECT_SHARED stores 0 where this tensor, which is like `to`, is not above 0; {0}: none */
+    vkt_tensor slope;        /* of the shape of `to`: DIRECT_SHARED stores 0 where it is not above 0; {0}: none */
     vkt_tensor taps, packed; /* taps: the tile kernel's table. packed: the weights in the order in which the tile or
                               * span kernel reads them. Both are {0} until their first use */
     bool in_place;           /* the tile kernel reads w itself, without a packed copy */
@@ -127,7 +127,7 @@ typedef struct vkt_conv_dw_job {
     vkt_conv2d_tilings tilings;
 } vkt_conv_dw_job;
 
-/* Emits the sums over the slices, added from first to last: those of dw and, unless db is {0}, those of db. */
+/* Emits dw and, unless db is {0}, db. Both are sums over the slices, from first to last. */
 void vkt_conv2d_sum_slices(vkt_emit *e, const vkt_conv2d_slices *s, vkt_tensor dw, vkt_tensor db);
 
 #endif

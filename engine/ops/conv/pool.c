@@ -8,7 +8,7 @@
 
 /* ---- pool2d: x (N,C,H,W) -> y (N,C,P,Q), and for max: index (N,C,P,Q) u32, see abi/pool_index.abi.h ---- */
 
-#define MAX_PIXELS 0x3f800000u /* then each index has the bits of a normal float: pool_index.abi.h */
+#define MAX_PIXELS 0x3f800000u /* each index below it has the bits of a normal float: pool_index.abi.h */
 
 /* Returns the size of y along an axis, as torch computes it: rounded down, or up in ceil mode. In ceil mode, a last
  * window that would start in the padding behind the image is dropped. Returns 0 if no window fits. */
@@ -91,9 +91,9 @@ static vkt_tensor seen_as(const vkt_graph *g, vkt_tensor t, const vkt_value *as)
     return t;
 }
 
-/* Fuses max_pool(relu(x)) into one node. The result has the same bits, and so has the gradient. If the maximum of a
+/* Fuses max_pool(relu(x)) into one node. The bits of the result and of the gradient do not change. If the maximum of a
  * window is above 0 (or NaN), its first maximum is the same before and after relu. Else relu passes no gradient, and
- * the index names no winner. A gradient of relu's output that was requested earlier reads the index and needs the
+ * the index names no winner. But if a gradient of relu's output exists already, its node reads the index and needs each
  * winner. So nothing is fused if a node reads the index. A convolution that produces x is fused too, with or without
  * relu, if vkt_conv2d_fuse_max_pool can do it. For sequences, reshapes may be between these nodes. */
 static void pool_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)

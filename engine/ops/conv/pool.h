@@ -1,5 +1,5 @@
-/* ops/conv/pool.h - the dispatches of poolings and of their gradients (conv/pool_split.c), also for ops that compute a
- * pooling as a part of their work; and the node of a gradient (conv/pool_dx.c). */
+/* ops/conv/pool.h - functions that emit the dispatches of poolings and of their gradients (conv/pool_split.c), and that
+ * add the node of a gradient (conv/pool_dx.c). Other ops that compute a pooling use them, too. */
 #ifndef VKT_POOL_H
 #define VKT_POOL_H
 

@@ -78,13 +78,13 @@ typedef struct parts {
 } parts;
 
 /* A part has at least about PART_ELEMENTS elements, and a window has at most about MAX_PARTS parts. These limits are
- * rough: the size of a part is rounded down to whole rows, and is less if a binding does not hold so many rows. One
- * invocation combines the results of all parts, as it combines the elements of one part. So there must not be too many
- * parts. */
+ * rough, because the size of a part is rounded down to whole rows, and is less if a binding does not hold so many rows.
+ * One invocation combines the results of all parts, as it combines the elements of one part. So there must not be too
+ * many parts. */
 #define PART_ELEMENTS 1024u
 #define MAX_PARTS 4096u
-/* The most iterations in which one invocation computes a window alone, on any device. An image has few larger windows,
- * so with one invocation for each of them cores would be idle. */
+/* The most iterations in which one invocation computes a whole window, on any device. An image has only few windows
+ * that need more. With one invocation per window, cores would be idle. */
 #define ALONE 50000u
 
 typedef struct job {
@@ -266,8 +266,8 @@ static void too_large(const job *j)
                             j->e->lim->max_groups, (unsigned long long)vkt_rough_loop(j->e->lim)));
 }
 
-/* Emits parts b->part .. b->part + b->parts - 1 of the windows of block b. If bindings or a dispatch do not hold them
- * all, emits their two halves. */
+/* Emits parts b->part .. b->part + b->parts - 1 of the windows of block b. If bindings or a dispatch do not hold all of
+ * them, emits them in two halves. */
 static void emit_parts(const job *j, const block *b)
 {
     const bool max = j->w->n_bind == 3;
@@ -421,7 +421,8 @@ void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy,
                .dropout = dropout };
     if (!disjoint && o.dilation[0] == 1 && o.dilation[1] == 1) {
         /* Along an axis, an element is in at most R / stride + 1 windows (adaptive windows: P / H + 2), and in no more
-         * than there are. With dilation, the kernel loops over all taps of a window instead. */
+         * windows than there are along the axis. With dilation, w.taps does not change, because the kernel loops over
+         * all taps of a window. */
         const uint64_t p = o.R ? o.R / o.push.stride_h + 1u : o.push.P / o.push.H + 2u;
         const uint64_t q = o.R ? o.S / o.push.stride_w + 1u : o.push.Q / o.push.W + 2u;
         w.taps = VKT_MIN(p, o.push.P) * (VKT_MIN(q, o.push.Q) + 1);

@@ -30,7 +30,7 @@ static uint32_t taps_of(const vkt_conv2d_size *z)
     return z->kernel[0] * z->kernel[1];
 }
 
-/* Returns true if each tap of each output reads an element of x: there is no padding. */
+/* Returns true if each tap of each output pixel reads an element of x. Then there is no padding. */
 static bool reads_inside(const vkt_conv2d_size *z)
 {
     for (int i = 0; i < 2; i++) {
@@ -43,7 +43,8 @@ static bool reads_inside(const vkt_conv2d_size *z)
 
 /* ---- y and dx ---- */
 
-/* Returns true if no tap of y (of dx) is outside the source. For dx, this holds if each element of x has one output. */
+/* Returns true if no tap of y (or of dx) is outside the source. For dx, each element of x must have exactly one tap, so
+ * the kernel is 1x1 and the strides are 1. */
 static bool is_inside(const vkt_conv_job *j)
 {
     const vkt_conv2d_size *z = j->z;
@@ -51,7 +52,7 @@ static bool is_inside(const vkt_conv_job *j)
                                                   z->in[0] == z->out[0] && z->in[1] == z->out[1]));
 }
 
-/* The weights of one group as a matrix: destination channels times taps times source channels. */
+/* The sizes of the weights of one group. rows: destination channels. depth: source channels. */
 typedef struct weights {
     uint32_t rows, taps, depth;
 } weights;
@@ -129,13 +130,13 @@ vkt_conv2d_tilings vkt_conv_shared_plan(const vkt_emit *e, const vkt_conv_job *j
     if (!in_one_binding(e, j->from) || !in_one_binding(e, j->w) || !in_one_binding(e, j->to) || job.n > UINT32_MAX ||
         4 * job.m * job.k * job.count > e->lim->max_storage_range_bytes)
         return (vkt_conv2d_tilings){ .can_shared = false };
-    /* Slices need one more dispatch, behind a barrier. */
+    /* If the tiles keep half of the device busy, sums have no slices, because slices need one more dispatch. */
     const vkt_conv2d_tilings whole = tilings_of(e, &job, 1);
     if (!whole.can_shared || is_half_busy(e->lim, &whole.shared, job.count)) return whole;
     return tilings_of(e, &job, e->lim->max_storage_range_bytes / 4 / (job.m * job.n * job.count));
 }
 
-/* Adds the slices of y or dx. */
+/* Emits y or dx as the sum of its slices. */
 static void sum_slices(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks_job *job, uint32_t slices, vkt_tensor part)
 {
     vkt_gemm_sum_emit(e, &(vkt_gemm_sum){ .part = VKT_WHOLE(part),
@@ -212,7 +213,7 @@ vkt_conv2d_tilings vkt_conv_dw_shared_plan(const vkt_emit *e, const vkt_conv_dw_
 {
     vkt_blocks_job job = dw_job_of(j);
     const uint64_t most = e->lim->max_storage_range_bytes / 4 / vkt_conv2d_slices_of(e, j->dw, j->db).floats;
-    /* These kernels read the complete dy, not the pooled one. */
+    /* The kernels of SHARED and COOP read the complete dy, not the pooled one. */
     const uint64_t dy_bytes = job.count * job.m * job.k * vkt_element_bytes(vkt_lowered_value(e, j->dy));
     if (!in_one_binding(e, j->x) || dy_bytes > e->lim->max_storage_range_bytes || !in_one_binding(e, j->dw) ||
         job.k > UINT32_MAX)

@@ -19,7 +19,7 @@ static uint32_t span_unroll(uint32_t taps, uint32_t depth)
 
 /* Returns true if the kernel can compute the parts. Neighbouring pixels must read neighbouring source pixels. A part
  * must have all source channels, short loops, and weights that fit into a binding in panels of SPAN_ROWS. A row of the
- * kernel must have 2 to 7 taps: an iteration unrolls all of them, and would be too long with more. */
+ * kernel must have 2 to 7 taps, because an iteration unrolls all of them. */
 bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j)
 {
     const vkt_conv_part *p = &j->most;
@@ -33,8 +33,8 @@ bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j)
 }
 
 /* Returns true if spans are faster than tiles on this device. If rows (destination channels) are few, tiles have few
- * products for a load and for a shuffle. With more rows, tiles are as fast, and they skip the taps above and below the
- * image. */
+ * products per load and per shuffle. With more rows, tiles are as fast as spans, and they skip the taps above and below
+ * the image. */
 bool vkt_conv_span_pays(const vkt_limits *lim, const vkt_conv_job *j)
 {
     const vkt_traits *t = lim->traits;

@@ -80,8 +80,8 @@ static uint32_t tile_rows(const vkt_limits *lim, const vkt_conv_job *j, uint32_t
     return (uint32_t)vkt_round_up(share, 4);
 }
 
-/* Returns the source channels of an iteration: a divisor of `depth`, so that no channels are left over. Four is best:
- * there are enough products between a load and a store of an accumulator, and few operands. */
+/* Returns the source channels of an iteration: a divisor of `depth`, so that no channels are left over. Four is best,
+ * because there are enough products between a load and a store of an accumulator, and few operands. */
 static uint32_t step_depth(uint32_t depth)
 {
     static const uint32_t order[] = { 4, 5, 6, 3, 7, 2 };
@@ -121,8 +121,8 @@ static uint64_t rounds_of(const vkt_emit *e, const vkt_conv_job *j, const vkt_co
     return vkt_groups(tiles, e->lim->max_groups, 1) * tile_rounds(taps[0] * taps[1], p->depth);
 }
 
-/* Returns true if the loops are short enough in part p and in the last part. The last part has fewer source channels,
- * but its loops may be longer, because step_depth may be smaller. */
+/* Returns true if the loops are short enough in part p and in the last part. The last part may have fewer source
+ * channels. Its loops may still be longer, because step_depth may be smaller. */
 static bool is_short(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p)
 {
     vkt_conv_part last = *p;
@@ -131,7 +131,8 @@ static bool is_short(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_pa
 }
 
 /* Sets j->most. Returns false if not even one channel fits. Parts with few source channels cost more than parts with
- * few destination channels: each part stores its sums, and the next part along the source channels reads them again. */
+ * few destination channels, because each part stores its sums, and the next part along the source channels loads
+ * them. */
 static bool split(const vkt_emit *e, vkt_conv_job *j)
 {
     const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], groups = j->z->a.groups, unit = j->in_place ? 4 : 1;

@@ -111,7 +111,8 @@ static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_u
 static vkt_result upsample_infer(vkt_infer *f)
 {
     const vkt_upsample2d_attr *a = f->n->attr;
-    VKT_REQUIRE(f, a->bilinear || !a->align_corners, VKT_E_ARG, "upsample2d: align_corners is of bilinear alone");
+    VKT_REQUIRE(f, a->bilinear || !a->align_corners, VKT_E_ARG,
+                "upsample2d: want align_corners only with bilinear, got it with nearest");
     return infer_images(f, vkt_shape4(0, 0, a->out[0], a->out[1]));
 }
 
@@ -140,8 +141,8 @@ vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_param
         a.out[i] = p->size[i] ? p->size[i] : (uint32_t)VKT_MIN(scaled, UINT32_MAX);
     }
     x = vkt_to_layout(g, x, VKT_BATCH_LAST);
-    /* If y is large, an image of one pixel is expanded instead of resized: its gradient is a sum over more pixels than
-     * one invocation adds up. */
+    /* An image of one pixel is expanded instead of resized if y has more pixels than one invocation of the gradient can
+     * add up (ALONE). */
     const bool one = s.rank == 4 && s.dim[2] == 1 && s.dim[3] == 1 && a.out[0] < 32768 && a.out[1] < 32768;
     const bool known = a.bilinear || !a.align_corners; /* else infer reports the error */
     if (one && known && (uint64_t)a.out[0] * a.out[1] + a.out[0] >= ALONE)

@@ -19,7 +19,7 @@ bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j);
 bool vkt_conv_span_pays(const vkt_limits *lim, const vkt_conv_job *j);
 void vkt_conv_span_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 
-/* Returns true if the kernel can unroll all products of an element: channels_of_group * kernel[0] * kernel[1]. */
+/* Returns true if direct.comp can unroll all channels_of_group * kernel[0] * kernel[1] products of an element. */
 bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2]);
 void vkt_conv_direct_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 /* Returns true if the source channels and the weights of a part fit into storage bindings, and if no loop is too long.

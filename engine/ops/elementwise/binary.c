@@ -44,8 +44,8 @@ static vkt_result infer_broadcast(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Returns the gradient with respect to operand x, in x's shape and layout. d has the shape of the op's result: it is
- * summed over the dimensions along which x was repeated. */
+/* Returns the gradient with respect to operand x, in x's shape and layout. d has the shape of the op's result. This
+ * function sums it over the dimensions along which x was repeated. */
 static vkt_tensor back_to(vkt_graph *g, vkt_tensor d, vkt_tensor x)
 {
     const vkt_shape shape = g->values[x.id].shape;
@@ -58,7 +58,7 @@ static vkt_tensor apply(vkt_graph *g, const vkt_op *op, vkt_tensor a, vkt_tensor
     return vkt_apply(g, op, (vkt_tensor[]){ a, b }, 2, NULL, NULL);
 }
 
-/* Draws n <= 3 shapes that broadcast. At least one of them has the full rank. */
+/* Generates n <= 3 shapes that broadcast. At least one of them has the full rank. */
 static void draw_shapes(vkt_rng *r, vkt_shape *in, uint32_t n)
 {
     const uint32_t rank = vkt_rng_range(r, 0, 4);
@@ -174,15 +174,16 @@ vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b)
     return apply(g, &vkt_op_add, a, b);
 }
 
-/* Emits a sum. If the operands are flat, the kernel can also compute a relu of the sum, or a relu's gradient whose dy
- * is the sum. This gradient is a function of three numbers: the two summands, and relu's output. */
+/* Emits a sum. If the operands are flat, the kernel can also compute the op behind the sum. This op is a relu of the
+ * sum, or the gradient of a relu whose output has the sum as its gradient. The second one is a function of three
+ * numbers: the two summands, and the output of that relu. */
 static void add_emit(const vkt_node *n, vkt_emit *e)
 {
     vkt_node sum = *n;
     const bool flat = is_flat(n);
     if (flat && e->epilogue && vkt_is_relu_dx(e->epilogue)) {
         sum.in[sum.n_in++] = vkt_fuse_epilogue(e, VKT_FUSE_SLOPE)->in[0];
-        vkt_emit_flat(&sum, e, (vkt_flat){ VKT_K_TERNARY, TERNARY_RELU_DX }); /* in the shape of the sum */
+        vkt_emit_flat(&sum, e, (vkt_flat){ VKT_K_TERNARY, TERNARY_RELU_DX }); /* the result has the sum's shape */
         return;
     }
     if (flat && vkt_fuse_epilogue(e, VKT_FUSE_RELU)) e->relu = n->out[0];
@@ -498,8 +499,8 @@ vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, float va
 
 EMIT(where, TERNARY_WHERE)
 
-/* Adds the gradients: dy where the input is selected, else 0. They are selections and not products of dy with 0 or 1:
- * dy may be infinite, and infinity times 0 is NaN. */
+/* Adds the gradients, which are dy where the input is selected, else 0. They are selections and not products of dy with
+ * 0 or 1, because dy may be infinite, and infinity times 0 is NaN. */
 static void where_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_tensor c = n->in[0], zero = vkt_graph_const(g, "zero", VKT_F32, vkt_shape0(), &(float){ 0 });

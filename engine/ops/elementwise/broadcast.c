@@ -58,7 +58,7 @@ typedef struct call {
     vkt_bind bind[N];
 } call;
 
-/* Appends a dimension, or merges it with the one before if all tensors continue there without a gap. */
+/* Appends a dimension. If no tensor has a gap between it and the dimension before, merges the two. */
 static void push_dim(loop_nest *w, dim d)
 {
     dim *before = w->n ? &w->dims[w->n - 1] : NULL;

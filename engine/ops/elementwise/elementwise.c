@@ -87,9 +87,9 @@ static vkt_dropout_push dropout_push(const vkt_value *x, const vkt_dropout_attr 
     return pc;
 }
 
-/* Returns true if x has padding behind the batch. Dropout kernels compute the padding too. There f or f' may be
- * infinite or NaN. But padding must be finite in a value and zero in a gradient (vkt_layout). So a function f is fused
- * with a dropout only if there is no padding. */
+/* Returns true if x has padding behind the batch. Dropout kernels compute the padding too. In the padding, f or f' may
+ * be infinite or NaN. But padding must be finite in a value and zero in a gradient (vkt_layout). So a function f is
+ * fused with a dropout only if there is no padding. */
 static bool has_padding(const vkt_value *x)
 {
     return x->layout == VKT_BATCH_LAST && x->shape.dim[0] % 4 != 0;
@@ -194,7 +194,7 @@ static void dropout_emit(const vkt_node *n, vkt_emit *e)
     emit_masked(e, n, n->in[0], n->out[0], b, f);
 }
 
-/* Returns false for planes in ROWS, because they may have any length. */
+/* Returns false for a dropout of planes in ROWS, because such planes may have any length. */
 static bool dropout_is_half(const vkt_node *n)
 {
     return !((const vkt_dropout_attr *)n->attr)->planes || vkt_node_in(n, 0)->layout == VKT_BATCH_LAST;

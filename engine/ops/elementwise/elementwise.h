@@ -21,8 +21,9 @@ void vkt_emit_dropout(vkt_emit *e, const vkt_node *dropout, vkt_tensor x, vkt_te
 /* Returns the dropout that is the next epilogue of the node being lowered, if vkt_emit_dropout can compute both nodes.
  * Then the caller must emit both. Else returns NULL. */
 const vkt_node *vkt_take_dropout(vkt_emit *e);
-/* Returns the dropout that is the next epilogue of the node being lowered, if its random numbers are those of single
- * elements or of whole channels of (N,C,H,W), `channels` of them. Then the caller must emit both. Else returns NULL. */
+/* Returns the dropout that is the next epilogue of the node being lowered, if it has one random number for each
+ * element, or for each plane (n,c) of a tensor (N,C,H,W) with C = `channels`. Then the caller must emit both. Else
+ * returns NULL. */
 const vkt_node *vkt_take_dropout_of_image(vkt_emit *e, uint32_t channels);
 /* Attributes of unary_dx. */
 typedef struct vkt_slope_attr {

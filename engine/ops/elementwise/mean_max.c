@@ -60,7 +60,7 @@ static void min_to_emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_reduce_to(e, n->in[0], n->out[0], REDUCE_MIN, 1);
 }
 
-/* Adds the gradient, divided evenly among equal extremes. If an element of y is NaN, no x is equal to it. Then dy is
+/* Adds the gradient. Equal extremes get equal shares of dy. If an element of y is NaN, no x is equal to it. Then dy is
  * divided by 0, and dx is NaN, as in torch. */
 static void extreme_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {

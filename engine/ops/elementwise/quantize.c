@@ -65,8 +65,8 @@ static void quantize_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor 
     dx[0] = vkt_apply(g, &vkt_op_quantize_dx, (vkt_tensor[]){ n->in[0], dy[0] }, 2, n->attr, NULL);
 }
 
-/* Draws multiples of 1/256, for which steps * x is exact: then device and reference round to the same level. They are
- * inside [0, 1], where the gradient is that of difference quotients with a constant error. */
+/* Generates multiples of 1/256, for which steps * x is exact, so device and reference round to the same level. They are
+ * inside [0, 1], where the gradient is the difference quotient of y with a constant rounding error. */
 static void quantize_sample(vkt_rng *r, vkt_case *c)
 {
     const vkt_quantize_attr a = { .bits = vkt_rng_range(r, 1, 9),

@@ -11,14 +11,14 @@ void vkt_emit_reduce_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, uint32_t functi
 
 /* Infers a reduction over all elements: x f32 -> scalar. */
 vkt_result vkt_infer_whole(vkt_infer *f);
-/* Draws a random x for a reduction over all elements. */
+/* Generates an x for a reduction over all elements. */
 void vkt_sample_whole(vkt_rng *r, vkt_case *c);
 
 /* Infers a reduction of x f32 to the shape of the node's vkt_shape_attr, which must broadcast to x's shape. */
 vkt_result vkt_infer_to(vkt_infer *f);
 /* Adds the node of `op` that reduces x to `shape`. Returns x itself if it has this shape already. */
 vkt_tensor vkt_reduce_to(vkt_graph *g, const vkt_op *op, vkt_tensor x, vkt_shape shape);
-/* Draws an x with elements from lo to hi, and a shape to which it is reduced. */
+/* Generates an x with elements from lo to hi, and a shape to which it is reduced. */
 void vkt_sample_to(vkt_rng *r, vkt_case *c, float lo, float hi);
 
 /* The kernel reads rows of whole vec4s as vec4s, whichever dimensions are kept. This is possible because each stride,

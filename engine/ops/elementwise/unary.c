@@ -361,8 +361,8 @@ vkt_tensor vkt_sigmoid(vkt_graph *g, vkt_tensor x)
 
 SAMPLE(sigmoid, -20, 20)
 
-/* y is not stored in 16 bits: the gradient is computed from y, as in torch, and needs the digits of 1 - y. Likewise,
- * the gradient of tanh needs the digits of 1 - y^2. */
+/* y is not stored in 16 bits, because the gradient is computed from y, as in torch, and needs the digits of 1 - y.
+ * Likewise, the gradient of tanh needs the digits of 1 - y^2. */
 const vkt_op vkt_op_sigmoid = { .name = "sigmoid",
                                 UNARY_ROW,
                                 .half = VKT_HALF_IN(0),
@@ -427,7 +427,7 @@ static void elu_sample(vkt_rng *r, vkt_case *c)
 
 static const vkt_field elu_fields[] = { VKT_FIELD(vkt_elu_attr, alpha, F32, 1, 1), { .name = NULL } };
 
-/* The gradient is computed from x: if x is far below 0, y + alpha has lost the digits of e^x. */
+/* The gradient is computed from x, because y + alpha has lost the digits of e^x if x is far below 0. */
 const vkt_op vkt_op_elu = { .name = "elu",
                             UNARY_ROW,
                             HALF,

@@ -1,10 +1,11 @@
 /* ops/encode/embedding.c - rows of a table, looked up by ids, and the gradient of the table: the sums over equal ids.
  *
  * The gradient sorts the positions of ids by id, stably and without atomics (embedding_rank, embedding_scatter). If dy
- * is by channels, or has rows that are not whole vec4s, it is copied in that order. Then embedding_sum adds up the
- * gradients of each id. The sort takes positions * ranges / lanes iterations, where `ranges` is the number of ranges of
- * ids in embedding_rank. The sums take positions * width iterations, and one write of the table. Sums by atomics could
- * have other bits in every run. A loop over all positions for each row of the table would read all ids for each row. */
+ * is by channels, or has rows that are not whole vec4s, it is copied in the sorted order. Then embedding_sum adds up
+ * the gradients of each id. The sort takes positions * ranges / lanes iterations, where `ranges` is the number of
+ * ranges of ids in embedding_rank. The sums take positions * width iterations, and one write of the table. Two other
+ * methods are not used. Sums by float atomics could have other bits in every run. A loop over all positions for each
+ * row of the table would read all ids for each row. */
 #include "kernel/ids.h"
 #include "ops/ops.h"
 
@@ -14,8 +15,8 @@
 
 enum { IDS = 0, TABLE, DY = 1 };
 
-/* If all ids are equal, a lane of embedding_sum adds up 32,768 blocks of 64. No driver ends a loop of that length: the
- * lowest known limit is 65,535 iterations. */
+/* If all ids are equal, a lane of embedding_sum adds up 32,768 blocks of 64. No known driver ends a loop of that
+ * length, because the lowest known limit is 65,535 iterations. */
 #define MAX_IDS (1u << 21)
 
 static uint32_t row_elements(vkt_shape table)
@@ -89,7 +90,7 @@ static vkt_result embedding_infer(vkt_infer *f)
 }
 
 /* Returns true if the rows of the table are whole vec4s. Rows of y may be whole vec4s even if those of the table are
- * not: with a table (V), y has the shape of ids. */
+ * not. For instance, with a table (V), y has the shape of ids. */
 static bool embedding_is_half(const vkt_node *n)
 {
     return row_elements(vkt_node_in(n, TABLE)->shape) % 4 == 0;
@@ -184,9 +185,9 @@ static void embedding_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor
     dx[TABLE] = vkt_apply(g, &vkt_op_embedding_dw, (vkt_tensor[]){ n->in[IDS], dy[0] }, 2, &a, NULL);
 }
 
-/* Draws a case. A table with few rows gives many positions with one id. A table with many rows gives rows that no id
- * names. Some ids name no row. No case has a padding id: the gradient of its row is 0 by definition, which does not
- * match difference quotients. tests/ops/test_op_goldens.c tests it. */
+/* Generates a case. A table with few rows gives many positions with one id. A table with many rows gives rows that no
+ * id names. Some ids name no row. No case has a padding id, because the gradient of its row is 0 by definition, which
+ * does not match difference quotients. tests/ops/test_op_goldens.c tests it. */
 static void embedding_sample(vkt_rng *r, vkt_case *c)
 {
     vkt_embedding_attr a = { .padding = VKT_NO_PADDING, .channels = vkt_rng_range(r, 0, 1) };
@@ -307,8 +308,8 @@ static void scatter(vkt_emit *e, const sums *s)
              s->copy && s->pc.end ? vkt_div_up(width4(s->pc.width), EMBEDDING_DW_CHUNK) : 1);
 }
 
-/* If `blocks`, emits the sum of each whole block of positions that have one id. Else emits the sum of each row in a
- * range of the table. */
+/* If `blocks`, emits the sum of each whole block of positions with equal ids. Else emits the sum of each row in a range
+ * of the table. */
 static void sum(vkt_emit *e, const sums *s, bool blocks)
 {
     static const uint16_t kernels[2][2] = { { VKT_K_EMBEDDING_SUM, VKT_K_EMBEDDING_SUM_COPIED },

@@ -258,8 +258,8 @@ static void grid_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     }
 }
 
-/* Draws points, some of them outside the grid, and levels of all kinds: dense levels, and hashed ones whose entries are
- * used once or several times. */
+/* Generates points, some of them outside the grid, and levels of all kinds: dense levels, and hashed ones whose entries
+ * are used once or several times. */
 static void grid_sample(vkt_rng *r, vkt_case *c)
 {
     const bool many = vkt_rng_range(r, 0, 3) == 0;
@@ -405,7 +405,8 @@ static void emit_owned(vkt_emit *e, part *p)
     }
 }
 
-/* Returns the most products that one element adds up: all corners of a level may share an entry. */
+/* Returns the most products that one element adds up. It counts all corners of a level, because all may share an
+ * entry. */
 static uint64_t most_addends(const part *p)
 {
     return p->row << p->spec[HASH_GRID_SPEC_DIMS];

@@ -41,8 +41,9 @@ static void emit_features(const vkt_node *n, vkt_emit *e, const vkt_latent_grid_
     const uint64_t plane = (uint64_t)grid[1] * grid[2], row = (uint64_t)many * 4 * n4;
     const uint32_t spec[] = { lanes, [LATENT_GRID_SPEC_SCALE] = a->scale, [LATENT_GRID_SPEC_CORNERS] = a->corners };
     const uint64_t fit = vkt_steps_in(e->lim->max_storage_range_bytes, 4 * VKT_MAX(plane, row), grid[0]);
-    /* For each of its features, an invocation of the gradient visits at most 2 scale rows and scale / 2 + 2 vec4s of
-     * each, or with corners four times 1.5 scale rows and fewer vec4s. */
+    /* For each of its features, an invocation of the gradient visits at most 2 * scale rows of texels, and scale / 2 +
+     * 2 vec4s of each row. With corners it visits at most 1.5 * scale rows, four times, and fewer vec4s of each row
+     * than without corners. */
     const uint64_t rows = VKT_MIN(2ull * a->scale, a->tile[0]), quads = VKT_MIN(a->scale / 2 + 3, a->tile[1] / 4 + 2);
     const uint64_t visits = vkt_div_up(grid[0], MOST_FEATURE_GROUPS) * (is_gradient ? many * rows * quads : 1);
     if (fit == 0 || visits > vkt_rough_loop(e->lim)) {
@@ -124,7 +125,7 @@ static void grid_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     dx[GRID] = vkt_apply(g, &vkt_op_latent_grid_dw, (vkt_tensor[]){ n->in[ORIGIN], dy[0] }, 2, &w, NULL);
 }
 
-/* Draws tiles inside the image, and some that are moved inside. */
+/* Generates tiles inside the image, and some with an origin from which the op must move them inside. */
 static void grid_sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t scales[] = { 1, 2, 3, 4, 5, 8 };

@@ -337,9 +337,9 @@ static void nll_dx_emit(const vkt_node *n, vkt_emit *e)
 
 /* ---- op descriptors ---- */
 
-/* Draws a case. In some cases rows with a certain label do not count. The label is one of the classes, or the number
- * after the last class. Such cases have many rows, so that some rows count. Logits are small or rows are many, as in
- * xent_sample (loss.c), so that the loss has digits to compare. */
+/* Generates a case. In some cases, rows with a certain label do not count. The label is one of the classes, or the
+ * number after the last class. Such cases have many rows, so that some rows count. Logits are small or rows are many,
+ * as in xent_sample (loss.c), so that the loss has digits to compare. */
 static void sample(vkt_rng *r, vkt_case *c, bool nll)
 {
     const uint32_t ignoring = vkt_rng_range(r, 0, 2), kind = vkt_rng_range(r, 0, 5);

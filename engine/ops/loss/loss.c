@@ -38,8 +38,7 @@ static bool is_spread(const vkt_emit *e, const vkt_value *z)
            z->bytes <= e->lim->max_storage_range_bytes && vkt_div_up(K, lanes) <= MOST_HELD;
 }
 
-/* Emits the loss with the lanes of a work group sharing classes. If the gradient is fused, the same dispatch also
- * computes it. */
+/* Emits the loss. The lanes of a work group share classes. If the gradient is fused, the dispatch computes it, too. */
 static void emit_spread(const vkt_node *n, vkt_emit *e)
 {
     const vkt_value *z = vkt_node_in(n, 0);
@@ -65,8 +64,8 @@ static void emit_spread(const vkt_node *n, vkt_emit *e)
     vkt_sum_partials(e, partial, n->out[XENT_OUT_LOSS]);
 }
 
-/* Returns whether n is the gradient of `head`, and the same dispatch can compute both. The gradient's factor dloss must
- * not be this loss itself, which is complete only after the dispatch. */
+/* Returns whether n is the gradient of `head`, and one dispatch can compute both. The gradient's factor dloss must not
+ * be this loss itself, which is complete only after the dispatch. */
 static bool is_gradient(const vkt_node *head, const vkt_node *n)
 {
     const bool factor_exists = vkt_root(n->g, n->in[XENT_DX_IN_DLOSS]) != head->out[XENT_OUT_LOSS].id;
@@ -113,7 +112,7 @@ static void xent_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     if (dy[XENT_OUT_LOSS].id) dx[0] = vkt_apply(g, &vkt_op_softmax_xent_dx, in, VKT_COUNT(in), NULL, NULL);
 }
 
-/* Draws a case. A loss near 0 is the log of a sum near 1, and has no digits to compare. Small logits keep each loss
+/* Generates a case. A loss near 0 is the log of a sum near 1, and has no digits to compare. Small logits keep each loss
  * above 0.018 (for two classes or more). With large logits a loss may be near 0, but such a case has so many rows that
  * the mean is large. */
 static void xent_sample(vkt_rng *r, vkt_case *c)

@@ -33,7 +33,8 @@ bool vkt_next_range(const vkt_sample_blocks *s, vkt_sample_range *w);
 /* Converts z to ROWS if it is BATCH_LAST and has either more than 2^27 bytes (every device can bind 2^27 bytes at once)
  * or more than VKT_MANY_CLASSES classes. Only ROWS can be split into ranges. */
 vkt_tensor vkt_scores_by_range(vkt_graph *g, vkt_tensor z);
-/* Return, for gradients over z, the lanes of a work group, and the number of work groups for the rows of a range. */
+/* For gradients over z, vkt_score_lanes returns the lanes of a work group, and vkt_score_groups returns the number of
+ * work groups for the rows of a range. */
 static inline uint32_t vkt_score_lanes(const vkt_emit *e)
 {
     return vkt_lanes(e->lim, e->lim->traits->lanes_classes);

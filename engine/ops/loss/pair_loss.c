@@ -97,7 +97,7 @@ static vkt_loss_push push_of(const vkt_value *y, const vkt_pair_loss_attr *a)
 }
 
 /* Initialises the bindings that the kernels of the loss and of its gradient share, for pc.n elements from element `at`
- * on. Each kernel has more bindings of its own. */
+ * on. Each kernel also has bindings that the other does not have. */
 #define WINDOW(n, e, pc, at, weight)                                                                     \
     [LOSS_Y] = vkt_part(e, (n)->in[0], at, (pc).n), [LOSS_TARGET] = vkt_part(e, (n)->in[1], at, (pc).n), \
     [LOSS_STEP] = VKT_WHOLE((n)->in[(n)->op->max_in]), [LOSS_WEIGHT] = VKT_WHOLE(weight)
@@ -145,7 +145,8 @@ static void loss_emit(const vkt_node *n, vkt_emit *e)
     const uint64_t total = y->bytes / 4, range = vkt_bind_range_elements(e->lim);
     const uint32_t spec[] = { vkt_lanes_for(e->lim, VKT_K_LOSS, y->bytes / 16), [LOSS_SPEC_KIND] = kind_of(n->op, a) };
     const uint64_t iterations = vkt_groups(total, spec[0], 4);
-    /* A second dispatch takes long on a CPU, so one block is used for short sums. Short blocks keep rounding small. */
+    /* A short sum has one block, because a second dispatch takes long on a CPU. Other sums have short blocks, which
+     * keep rounding small. */
     const bool one = iterations <= e->lim->traits->iterations_loss;
     vkt_loss_push pc = push_of(y, a);
     pc.per_block = spec[0] * (one ? (uint32_t)iterations : e->lim->traits->iterations_loss_block);
@@ -262,7 +263,7 @@ static void sample_logits(vkt_rng *r, vkt_case *c)
         vkt_case_absent(c);
 }
 
-/* Draws numbers such that every term is positive, because a sum that cancels has no digits to compare. */
+/* Generates numbers such that every term is positive, because a sum that cancels has no digits to compare. */
 static void sample_divergence(vkt_rng *r, vkt_case *c)
 {
     const bool log = vkt_rng_range(r, 0, 1);

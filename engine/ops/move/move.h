@@ -28,8 +28,8 @@ static inline uint32_t vkt_moved_size(const vkt_phys *p, uint32_t i)
  * size[0] is not used: the slowest dimension has no end (lib/positions.glsl). */
 void vkt_position_step(uint32_t lanes, const uint32_t *size, uint32_t n, uint32_t *step);
 
-/* Appends a dimension; the slower ones come first. A dimension of size 1 is left out. A dimension is merged with the
- * one before if both sides continue there without a gap. */
+/* Appends a dimension; the slower ones come first. A dimension of size 1 is left out. If neither x nor y has a gap
+ * between a dimension and the one before, the two are merged. */
 void vkt_move_dim_add(vkt_move *m, vkt_move_dim d);
 /* Copies the box m from x to y, in as many dispatches as bindings need. Both values have the same type. */
 void vkt_emit_move(vkt_emit *e, vkt_tensor x, vkt_tensor y, const vkt_move *m);
@@ -38,8 +38,8 @@ void vkt_emit_move(vkt_emit *e, vkt_tensor x, vkt_tensor y, const vkt_move *m);
 
 /* Returns VKT_E_DTYPE unless x is f32 or u32. */
 vkt_result vkt_infer_moved(vkt_infer *f, const vkt_value *x);
-/* Draws an input of rank 1 to 6 with at most some thousand elements. A quarter of the inputs are integers. In at least
- * a third of all inputs, the last dimension is a multiple of 4. */
+/* Generates an input of rank 1 to 6 with at most some thousand elements. A quarter of the inputs are integers. In at
+ * least a third of all inputs, the last dimension is a multiple of 4. */
 vkt_case_input *vkt_draw_moved(vkt_rng *r, vkt_case *c);
 /* Returns the slice that has all of x. */
 vkt_slice_attr vkt_slice_all(vkt_shape x);

@@ -1,6 +1,8 @@
-/* ops/move/pad.c - slices, and constant padding around a tensor and between its elements: each is the other's gradient.
+/* ops/move/pad.c - slices, and constant padding around a tensor and between its elements. Each of the two ops is the
+ * gradient of the other.
  *
- * A BATCH_LAST tensor keeps its batch here. If dimension 0 itself changes, the builders convert to ROWS and back. */
+ * Both ops leave the batch of a BATCH_LAST tensor unchanged. If dimension 0 itself changes, the builders convert to
+ * ROWS and back. */
 #include "ops/move/move.h"
 
 #include <math.h>

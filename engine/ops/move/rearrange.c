@@ -1,7 +1,7 @@
-/* ops/move/rearrange.c - permute, concat: they copy elements unchanged to other positions.
+/* ops/move/rearrange.c - permute and concat, which copy elements unchanged to other positions.
  *
- * A BATCH_LAST tensor keeps its batch here. So its padding is copied too, and every copy has whole vec4s. If dimension
- * 0 itself is rearranged, the builders convert to ROWS and back. */
+ * Both ops leave the batch of a BATCH_LAST tensor unchanged. So its padding is copied too, and every copy has whole
+ * vec4s. If dimension 0 itself is rearranged, the builders convert to ROWS and back. */
 #include "ops/move/move.h"
 
 /* ---- permute ---- */

@@ -9,9 +9,9 @@
  * Each pass has three parts. The first one computes statistics (backward: sums) of blocks of channels. The second one
  * combines the results of blocks to those of channels. The third one is elementwise. If a channel is one block, one
  * dispatch does all three. If it has few blocks, the work groups of the third part each do the second one (the trait
- * blocks_joined). In both cases the same dispatch also updates running statistics. If mean and variance are given
- * (evaluation, or frozen statistics), the forward pass has the third part only. Then all rows of the batch count as
- * real, and dx = gamma / sqrt(var + eps) dy. */
+ * blocks_joined). In both cases the same dispatch also updates running statistics, if there are any. If mean and
+ * variance are given (evaluation, or frozen statistics), the forward pass has the third part only. Then all rows of the
+ * batch count as real, and dx = gamma / sqrt(var + eps) dy. */
 #include "ops/norm/norm.h"
 
 #include <math.h>
@@ -260,7 +260,7 @@ static void sample(vkt_rng *r, vkt_case *c, bool given)
     if (vkt_rng_range(r, 0, 2))
         s = vkt_shape4(vkt_rng_range(r, 8, 21), vkt_rng_range(r, 1, 9), vkt_rng_range(r, 1, 13),
                        vkt_rng_range(r, 1, 11));
-    const uint32_t large = vkt_rng_range(r, 0, 7); /* several blocks, or many of them */
+    const uint32_t large = vkt_rng_range(r, 0, 7); /* 0: ten blocks in a channel; 1: four or five; else one */
     if (large < 2) s = vkt_shape3(9, 2, large ? vkt_rng_range(r, 2700, 2800) : vkt_rng_range(r, 6200, 6800));
     vkt_case_f32(c, VKT_BATCH_LAST, s, -1, 3);
     for (uint32_t i = 0; given && i < 2; i++)

@@ -28,7 +28,7 @@ static bool is_wide(const vkt_row_norm_attr *a)
     return run_of(a) % 4 == 0 && (a->inner == 1 || a->inner % 4 == 0);
 }
 
-/* Returns true if the kernels of whole vec4s are used: values in 16 bits are read and written only by vec4s. */
+/* Returns true if the kernels of whole vec4s are used, because values in 16 bits are read and written only by vec4s. */
 static bool is_half(const vkt_node *n)
 {
     return is_wide(n->attr);
@@ -365,7 +365,7 @@ static vkt_tensor normalise(vkt_graph *g, vkt_tensor x, vkt_row_norm_attr a, vkt
     return vkt_to_layout(g, vkt_apply(g, &vkt_op_row_norm, (vkt_tensor[]){ x, gamma, beta }, 3, &a, NULL), layout);
 }
 
-/* Normalises with the last `dims` dimensions of x as a row. */
+/* Adds the normalisation whose rows are the last `dims` dimensions of x. */
 static vkt_tensor normalise_last(vkt_graph *g, const char *name, vkt_tensor x, uint32_t dims, vkt_row_norm_attr a,
                                  vkt_tensor gamma, vkt_tensor beta)
 {

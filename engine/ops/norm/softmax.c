@@ -1,6 +1,6 @@
 /* ops/norm/softmax.c - softmax and its logarithm over one axis, with scale and causal mask for attention. Its values
- * are never stored in 16 bits: the gradient is a difference of numbers computed from y, and 16 bits would lose the
- * digits of this difference (torch.autocast keeps softmax in f32 too). */
+ * are never stored in 16 bits, because the gradient is a difference of numbers computed from y, and 16 bits would lose
+ * the digits of this difference (torch.autocast keeps softmax in f32 too). */
 #include "kernel/ids.h"
 #include "ops/move/move.h"
 
@@ -135,9 +135,9 @@ static void emit(const vkt_node *n, vkt_emit *e)
     }
 }
 
-/* Returns true if the lines along the axis are not contiguous and also too long: a line has more classes than one lane
- * can loop over, or a slice of neighbouring lines has more than 2^27 bytes (every device can bind 2^27 bytes at
- * once). */
+/* Returns true if the lines along the axis are not contiguous, and are too long. Lines are too long if a line has more
+ * than MANY_CLASSES classes, or if a slice of neighbouring lines has more than 2^27 bytes (every device can bind 2^27
+ * bytes at once). */
 static bool are_too_long(const vkt_value *x, uint32_t axis)
 {
     if (axis >= x->shape.rank) return false;
@@ -203,8 +203,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     dx[0] = vkt_apply(g, &vkt_op_softmax_dx, (vkt_tensor[]){ n->out[0], dy[0] }, 2, n->attr, NULL);
 }
 
-/* Draws a case. If logits are far apart, most gradients are little more than rounding: differences of almost equal
- * numbers. So logits are far apart only in cases with many lines. */
+/* Generates a case. If logits are far apart, most gradients are differences of almost equal numbers, and little more
+ * than rounding. So logits are far apart only in cases with many lines. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     vkt_softmax_attr a = { .scale = 1, .log = vkt_rng_range(r, 0, 2) == 0 };

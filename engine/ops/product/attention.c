@@ -177,8 +177,8 @@ static uint32_t bind_samples(const vkt_emit *e, part *p, uint32_t slot, vkt_tens
     return at;
 }
 
-/* Binds q, k and v, or their gradients: three tensors, or one tensor with all three. Sets *at[i] to the index of the
- * first vec4 in its binding. */
+/* Binds q, k and v, or their gradients, which are three tensors or one tensor with all three. Sets *at[0], *at[1] and
+ * *at[2] to the indices of their first vec4s in the bindings. */
 static void bind_three(const vkt_emit *e, part *p, uint32_t slot, const vkt_tensor t[3], uint32_t *const at[3])
 {
     const uint32_t width4 = p->f.heads * p->pc.d4;
@@ -427,8 +427,8 @@ vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v,
     return vkt_matmul(g, weights, v, false, false);
 }
 
-/* Splits qkv (B,T,3 D) into three parts (B,H,T,D/H). One transposition serves all three: the parts are neighbouring
- * slices of its result. */
+/* Splits qkv (B,T,3 D) into three parts (B,H,T,D/H). One transposition serves all three parts, because they are
+ * neighbouring slices of its result. */
 static vkt_result split_heads(vkt_graph *g, vkt_tensor qkv, uint32_t heads, vkt_tensor parts[3])
 {
     static const uint32_t part_first[] = { 2, 0, 3, 1, 4 }, one_each[] = { 1, 1, 1 };

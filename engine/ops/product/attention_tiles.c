@@ -67,9 +67,9 @@ static tiling tile_shuffled(const vkt_limits *lim, const struct pass *p, const v
 
 /* ---- in shared memory ---- */
 
-/* A tile has lanes_m * ATTENTION_SHARED_LANES_N lanes, and own_rows() rows for each lanes_m. The tables are for rows of
- * at most 16 vec4s, and for longer ones, largest tile first. The last tile of each table runs on every device: 128
- * lanes and 16 KiB are the minimum that Vulkan requires. */
+/* A tile has lanes_m * ATTENTION_SHARED_LANES_N lanes and lanes_m * own_rows() rows. The first table is for rows of at
+ * most 16 vec4s, and the second one is for longer rows. A table begins with the largest tile. The last tile of each
+ * table runs on every device: 128 lanes and 16 KiB are the minimum that Vulkan requires. */
 typedef struct shape {
     uint32_t lanes_m, chunks;
 } shape;

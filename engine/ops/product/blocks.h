@@ -1,6 +1,6 @@
 /* ops/product/blocks.h - how products are split for shaders/lib/blocks.glsl: the tile of a work group, and slices of
- * the sum if there are few tiles. For the products (gemm_choose.c, gemm_shared.c) and convolutions (conv/shared.c) of
- * GPUs. */
+ * the sum if there are few tiles. Users: the products (gemm_choose.c, gemm_shared.c) and convolutions (conv/shared.c,
+ * conv/winograd.c) of GPUs. */
 #ifndef VKT_BLOCKS_H
 #define VKT_BLOCKS_H
 
@@ -14,7 +14,7 @@
 typedef struct vkt_blocks_job {
     uint64_t m, n, k, count;
     bool coop, split, flexible, bfloat;
-    vkt_tile tile; /* to use if the device can; all 0: none */
+    vkt_tile tile; /* the tile to use if the device can compute it; all 0: any tile */
 } vkt_blocks_job;
 
 typedef struct vkt_blocks {
@@ -49,14 +49,14 @@ uint32_t vkt_blocks_whole(const vkt_blocks *b, uint64_t m, uint64_t n, uint64_t 
  * VKT_PRECISION_F32_SPLIT they are split. Also returns false in programs of f32, because these must not round
  * operands. */
 bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out);
-/* The same for flexible matrices, in VKT_PRECISION_F16 only. */
+/* Splits like vkt_blocks_plan_coop, for flexible matrices. Returns false unless the program has VKT_PRECISION_F16. */
 bool vkt_blocks_plan_coop2(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out);
 
 /* Returns the cost of a multiply-add by COOP, or VKT_COST_NEVER. */
 double vkt_blocks_coop_cost(const vkt_traits *t, const vkt_blocks *b);
 
-/* Returns how many products the tiles compute for each one of the job, at least 1. It counts only what is lost in a
- * product of fewer than 16 rows or columns: otherwise the choice of the tile limits the loss. */
+/* Returns how many products the tiles compute for each product of the job. Returns 1 if the job has 16 rows and 16
+ * columns or more, because the choice of the tile limits the loss then. */
 double vkt_blocks_waste(const vkt_blocks *b, const vkt_blocks_job *job);
 
 #endif

@@ -30,7 +30,7 @@ typedef struct vkt_gemm {
 } vkt_gemm;
 
 /* Emits the product. Sets VKT_E_UNSUPPORTED in e if not even a few rows of each matrix fit into a binding, or if N
- * needs more work groups than the device runs. */
+ * needs more work groups than the device can run. */
 void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g);
 
 /* The sum of `slices` arrays of n f32. They are consecutive in `part`, and are added in this order. */

@@ -1,5 +1,5 @@
-/* ops/product/gemm_shared.h - a product for GPUs, by tiles in shared memory. For gemm_choose.c, which passes blocks
- * that fit into bindings. */
+/* ops/product/gemm_shared.h - a product for GPUs, by tiles in shared memory. Its users, gemm_choose.c and
+ * conv/winograd.c, pass blocks that fit into bindings. */
 #ifndef VKT_GEMM_SHARED_H
 #define VKT_GEMM_SHARED_H
 

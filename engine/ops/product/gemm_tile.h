@@ -1,4 +1,4 @@
-/* ops/product/gemm_tile.h - a product by tiles in registers: its split into dispatches, and its operands. For gemm.c
+/* ops/product/gemm_tile.h - a product by tiles in registers: its split into dispatches, and its operands. Users: gemm.c
  * and gemm_choose.c. */
 #ifndef VKT_GEMM_TILE_H
 #define VKT_GEMM_TILE_H

@@ -6,7 +6,7 @@
 #include "ops/conv/conv2d.h"
 #include "ops/product/gemm.h"
 
-/* A library without convolutions (VKT_KERNELS) has only the product: vkt_linear converts x to rows. */
+/* In a library without convolutions (VKT_KERNELS), vkt_linear converts x to ROWS and uses the matrix product. */
 enum { HAS_CONVOLUTIONS = VKT_BUILT_CONV2D_TILE };
 
 static const vkt_conv2d_attr as_conv2d = { .stride = { 1, 1 }, .dilation = { 1, 1 }, .groups = 1 };

@@ -2,7 +2,7 @@
  *   h[0] = x (B, width 0),  h[l] = relu(h[l-1] w[l]^T + b[l]),  y = h[L-1] w[L]^T + b[L];  w[l] (width l, width l-1)
  *   mlp      x, parameters          -> y
  *   mlp_dx   x, dy, parameters      -> the gradients in attr.grads
- *   mlp_mse  x, target, dloss, parameters  -> loss, and the same gradients for this dloss
+ *   mlp_mse  x, target, dloss, parameters  -> loss, and the gradients in attr.grads for this dloss
  * Hidden layers are not stored: mlp_dx and mlp_mse compute them again. */
 #include "ops/product/mlp.h"
 
@@ -216,7 +216,7 @@ static double forward_flops(const vkt_node *n)
 }
 
 /* Counts the forward pass, the gradients of the weights and those of the layers' inputs. Each of the three has the same
- * number of products. */
+ * number of products. The gradient of x counts even if it is not computed. */
 static double gradient_flops(const vkt_node *n)
 {
     return 3 * forward_flops(n);
@@ -325,8 +325,8 @@ static bool put_layer(vkt_graph *g, chain *c, vkt_tensor x, vkt_tensor w, vkt_te
     return true;
 }
 
-/* Finds the layers before y: at most VKT_MLP_MAX_LAYERS, without a fork between them. Returns false if there is
- * none. */
+/* Finds the layers before y, at most VKT_MLP_MAX_LAYERS. No other node may read the values between them. Returns false
+ * if there is no such layer. */
 static bool find_chain(vkt_graph *g, vkt_tensor y, chain *c)
 {
     const vkt_node *affine = kind_before(g, y, VKT_FUSE_AFFINE), *n = kind_before(g, y, VKT_FUSE_NETWORK);

@@ -236,7 +236,7 @@ static uint32_t stage_of(const job *j, uint32_t bytes)
 }
 
 /* Changes the job to one of mlp_shared.comp. Two work groups of 32 KiB fit into the shared memory of most cores, so a
- * network uses more only if it must. Returns false if the device cannot run it. */
+ * network uses more than 32 KiB only if it must. Returns false if the device cannot run it. */
 static bool share(job *j)
 {
     const vkt_limits *lim = j->e->lim;
@@ -355,8 +355,8 @@ void vkt_emit_mlp(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
     job j = job_of(n, e, pass);
     const bool shuffles = e->lim->traits->mlp_shuffles;
     const uint32_t wide = e->lim->traits->mlp_shared_width;
-    /* These costs only give the order of the variants. */
     const bool f16 = e->precision == VKT_PRECISION_F16; /* other programs must not round operands to f16 */
+    /* These costs only give the order of the variants. */
     vkt_variant_cost candidates[5] = { { VKT_V_WIDE, shuffles ? 1 : 2 }, { VKT_V_NARROW, shuffles ? 2 : 1 } };
     uint32_t n_candidates = 2;
     job coop = j;

@@ -1,9 +1,10 @@
 /* ops/step/optim.c - optimizers over the whole parameter arena: param, grad, moments, groups or null, sum of gradients
  * or null, step -> param, the moments and the sum that are present, in place.
  *
- * All arenas have the same size: parameter i, its gradient and its moments are at the same offset. Padding between
- * parameters has gradients of zero, which change nothing. So one elementwise kernel updates any number of parameters.
- * `groups` has the settings that differ among them, as a table by blocks of the arena (abi/update.abi.h).
+ * All arenas have the same size. A parameter, its gradient and its moments are at the same offset of their arenas.
+ * Padding between parameters has gradients of zero, which change nothing. So one elementwise kernel updates any number
+ * of parameters. `groups` has the settings that differ among them, as a table by blocks of the arena
+ * (abi/update.abi.h).
  *
  * Some kernels run before the update, if they are needed. With micro-batches one kernel adds the gradients to their
  * sum, which then is the gradient. If the loss is scaled, one kernel searches for gradients that are not finite, and
@@ -291,8 +292,8 @@ static void emit_update(const vkt_node *n, vkt_emit *e, uint16_t kernel, void *p
     emit_sweep(n, e, &s);
 }
 
-/* Draws the settings that all optimizers have, and the inputs: param, grad, the moments that are present, and perhaps
- * groups. The numbers of moment i + 1 are from range[i][0] to range[i][1]. */
+/* Generates the settings that all optimizers have, and the inputs: param, grad, the moments that are present, and
+ * perhaps groups. The numbers of moment i + 1 are from range[i][0] to range[i][1]. */
 static void sample(vkt_rng *r, vkt_case *c, vkt_optimizer *o, const float (*range)[2], uint32_t moments)
 {
     const vkt_shape s = vkt_shape1(4 * vkt_rng_range(r, 1, 1500));

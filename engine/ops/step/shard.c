@@ -3,7 +3,7 @@
  * shard_sum adds the gradients of a bucket to the sums of this rank (shaders/step/shard_sum.comp). A state, like a
  * running mean, has no gradient. So its range of the gradient arena is free. shard_give copies the new state there, and
  * the sums add it up like a gradient. shard_take makes the mean over all rows the next state. A rank computes several
- * shards, and each one must begin with the same state: shard_begin saves and restores it. */
+ * shards, and each one must begin with the same state. So shard_begin saves this state and restores it. */
 #include "ops/ops.h"
 
 #include "ir/attrs.h"

@@ -1,4 +1,5 @@
-// light.frag - shows one of the images of light: of this frame, of the library's inference, or of many samples.
+// light.frag - shows the light of this frame, the light that the library's inference computes, or the mean of many
+// paths.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "show.glsl"

@@ -19,8 +19,9 @@ const Box BOXES[2] = Box[2](Box(vec3(0.42, 0.3, 0.78), vec3(0.15, 0.3, 0.15), ve
                             Box(vec3(0.93, 0.12, 0.42), vec3(0.14, 0.12, 0.14), vec2(0.9511, -0.3090)));
 const vec4 BALL = vec4(0.92, 0.37, 0.42, 0.13); // centre and radius
 
-// Intersects a ray with an axis-aligned box around the origin. Returns the distance at which the ray enters it, and the
-// normal there. FAR: the ray starts inside or misses it.
+// Intersects a ray with an axis-aligned box around the origin. Returns the distance at which the ray enters the box, or
+// FAR if the ray starts in the box or misses the box. `normal` becomes the normal of the side through which the ray
+// enters.
 float box_distance(vec3 origin, vec3 direction, vec3 half_size, out vec3 normal)
 {
     const vec3 inverse = 1.0 / direction, middle = -origin * inverse, reach = half_size * abs(inverse);
@@ -61,7 +62,7 @@ Hit hit_object(vec3 origin, vec3 direction)
     return nearest;
 }
 
-// Finds the nearest surface. `origin` is inside the room, so there always is one.
+// Finds the nearest surface. `origin` is inside the room, so every ray hits a surface.
 Hit hit_scene(vec3 origin, vec3 direction)
 {
     const Hit object = hit_object(origin, direction);

@@ -1,10 +1,10 @@
-/* scene.h - what the shaders and the program share: sizes, bindings and push constants. C and GLSL. */
+/* scene.h - the sizes and bindings that the shaders and the program share. The file is C and GLSL. */
 #define NRC_LEVELS 8   /* levels of the hash grid */
 #define NRC_FEATURES 2 /* features per level */
 #define NRC_INPUTS 19  /* the features, and the normal */
 #define NRC_HIDDEN 32  /* width of the two hidden layers */
 
-/* The room is a box from the origin to this corner. Positions in images are divided by it. */
+/* The room is a box from the origin to this corner. Positions in images are divided by the corner's coordinates. */
 #define NRC_ROOM_X 1.3
 #define NRC_ROOM_Y 1.0
 #define NRC_ROOM_Z 1.2

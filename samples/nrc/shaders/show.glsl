@@ -1,4 +1,5 @@
-// show.glsl - what the fragment shaders of an image share: the pixel that they show, and its colour from its light.
+// show.glsl - functions of all fragment shaders: find the pixel that a fragment shows, and compute its colour from its
+// light.
 #include "scene.h"
 #include "screen.glsl"
 layout(binding = NRC_POSITION, rgba32f) uniform readonly image2D position_image;

@@ -15,14 +15,14 @@ layout(push_constant) uniform At {
     vec4 centre; // the point at which it looks
     uint seed, samples;
     float keep, scale; // used if `reference` is 1
-    uint reference;    // 1: the light goes to the reference, 0: to the light of this frame
+    uint reference;    // 1: writes the light to the reference, 0: writes it to the light of this frame
 } at;
 
 const uint BOUNCES = 6;
-// AWAY: distance from a surface at which its paths start, so that they do not hit the same surface again.
+// AWAY: paths start at this distance from a surface, so that they do not hit this surface at once.
 const float PI = 3.14159265359, AWAY = 1e-4;
 
-uint state; // of the random number generator
+uint state; // the state of the random number generator
 
 // Returns the next random number, in [0,1). (Jarzynski & Olano 2020, "Hash Functions for GPU Rendering": pcg.)
 float random()
@@ -51,7 +51,7 @@ vec3 lamp_light(vec3 from, vec3 normal)
     return LAMP_EMISSION * (cosines * size.x * size.y / (distance * distance * PI));
 }
 
-// Returns the light of one random path from a surface on.
+// Returns the light of one random path that starts at a surface.
 vec3 path_light(vec3 from, vec3 normal)
 {
     vec3 sum = vec3(0.0), share = vec3(1.0);

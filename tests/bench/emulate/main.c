@@ -5,7 +5,8 @@
  *
  * NET: resnet20 or mnist. BATCH: samples of a rank, which has one shard. With RANKS 1, a step has no shards. With
  * BETA_GB_PER_S 0, messages need no time for their bytes. vkt_dist_stats counts the time of a bucket from the last
- * exchange of the step before. So this time includes the update of that step, which is subtracted here. */
+ * exchange of the step before. So this time includes the update of the step before. The program subtracts the time of
+ * this update. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +102,7 @@ static void print(const vkt_trainer *t)
     vkt_trainer_dist_stats(t, &s);
     printf("{\"ms_per_step\": %.3f", vkt_trainer_ms_per_step(t));
     if (s.steps) {
-        const size_t loss = t->g->values[t->head.loss.id].producer; /* index of its node, plus 1 */
+        const size_t loss = t->g->values[t->head.loss.id].producer; /* index of the loss's node, plus 1 */
         const double steps = (double)s.steps, update = device_ms(t->shards.update, 0, SIZE_MAX);
         const double forward = device_ms(t->program, 0, loss), both = device_ms(t->program, 0, SIZE_MAX);
         const uint32_t n = VKT_MIN(s.buckets, (uint32_t)VKT_DIST_BUCKETS);

@@ -36,7 +36,7 @@ shared float big[1 << 20];
 #endif
 #if CASE == 12 // push constants with offsets, a matrix and an array
 layout(push_constant) uniform Push { layout(offset = 16) vec3 v; layout(offset = 32) mat3 m; float a[4]; } pc;
-#elif CASE == 13 // one block for two bindings' names
+#elif CASE == 13 // two blocks with the same binding
 layout(binding = 1) readonly buffer Z { float z[]; };
 #endif
 

@@ -1,6 +1,6 @@
-// robust.comp - a loss per row: loss[b] = scale * sum over k of sqrt((y - t)^2 + eps^2) - eps for the real rows, else 0.
-// `scale` is batch / real rows, so that the mean over the batch is the mean over the real rows. (Charbonnier et al., Two
-// deterministic half-quadratic regularization algorithms for computed imaging, 1994.)
+// robust.comp - a loss per row: loss[b] = scale * (sum over k of (sqrt((y - t)^2 + eps^2) - eps)) for a real row, else
+// 0. `scale` is batch / real rows, so that the mean over the batch is the mean over the real rows. (Charbonnier et al.,
+// Two deterministic half-quadratic regularization algorithms for computed imaging, 1994.)
 #version 450
 layout(local_size_x = 8) in;
 layout(push_constant) uniform Push { uint batch, width; float eps; } pc;

@@ -1,8 +1,8 @@
 /* dist/mpi/program.c - one rank of a run that test_mpi.c starts under mpirun: "program FOLDER MODE [TIMEOUT]". Each
  * line that a rank prints begins with "rank R: ". The rank prints the messages of the library, "WRONG: .." if a check
  * fails, and "ok" at the end if all its calls did what they must. After an expected failure it prints "closed". Lines
- * go to the file FOLDER/output, because launchers lose output when they end a run. Ranks tell each other by files in
- * FOLDER how far they are, so that no test depends on the machine's speed. */
+ * go to the file FOLDER/output, because launchers lose output when they end a run. Ranks report their progress to each
+ * other by files in FOLDER, so that no test depends on the machine's speed. */
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
 #include <math.h>
@@ -228,8 +228,8 @@ static vkt_result work(const vkt_transport *t, const char *mode)
 }
 
 /* Works until the failure of `mode`. Checks that work returns VKT_E_PEER after one message, that later calls return
- * VKT_E_PEER without a message, and that closing does not wait for the failed rank. Ends the run when all ranks are
- * closed that the failure leaves alive. */
+ * VKT_E_PEER without a message, and that closing does not wait for the failed rank. Ends the run when all ranks that
+ * are still alive have closed their connection. */
 static void fail_together(vkt_mpi *m, const char *mode)
 {
     const vkt_transport t = vkt_mpi_transport(m);

@@ -379,7 +379,7 @@ json_t *compile_only_describe(VkDevice device, VkPipeline pipeline)
                                                                          "vkGetPipelineExecutablePropertiesKHR");
     const VkPipelineInfoKHR info = { .sType = VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR, .pipeline = pipeline };
     VkPipelineExecutablePropertiesKHR p = { .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_PROPERTIES_KHR };
-    uint32_t n = 1; /* only the first executable: ANV has one for each width, narrowest first; others have one */
+    uint32_t n = 1; /* only the first executable: ANV has one for each width, narrowest first; other drivers have one */
     if (!has_statistics || get(device, &info, &n, &p) < 0 || n == 0) return NULL;
     const VkPipelineExecutableInfoKHR which = { .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR,
                                                 .pipeline = pipeline };
@@ -442,7 +442,7 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_proc(VkInstance instance, co
 const vkt_loader *compile_only_loader(void)
 {
     static const vkt_loader loader = { .get_proc = get_proc };
-    void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL); /* stays as long as the program */
+    void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL); /* stays loaded until the program ends */
     void *symbol = library ? dlsym(library, "vkGetInstanceProcAddr") : NULL;
     memcpy(&real.GetInstanceProcAddr, &symbol, sizeof symbol);
     return symbol ? &loader : NULL;

@@ -25,7 +25,7 @@ typedef struct report {
     json_t *pipelines; /* name -> description */
 } report;
 
-/* Writes the kernel and the constants of a dispatch: the name of its pipeline. */
+/* Writes the name of a dispatch's pipeline: its kernel and constants. */
 static void name_pipeline(const vkt_dispatch *d, const vkt_pipeline *p, char *name, size_t size)
 {
     size_t n =

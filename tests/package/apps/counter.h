@@ -13,7 +13,7 @@ typedef struct counter {
     long long limit_bytes;
 } counter;
 
-typedef struct header { /* lies before each block */
+typedef struct header { /* is stored before each block */
     void *start;
     size_t bytes;
 } header;

@@ -1,4 +1,4 @@
-/* device.h - what the two C programs share: a device of their own, as docs/embedding.md describes it, and checks. */
+/* device.h - makes a device for the C programs of this folder, as docs/embedding.md describes it, and has checks. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,7 +98,7 @@ static inline VkDeviceMemory gpu_memory(const gpu *g, VkMemoryRequirements needs
     return memory;
 }
 
-/* A buffer that the host sees. */
+/* A buffer whose memory is mapped at `bytes`. */
 typedef struct host_buffer {
     VkBuffer handle;
     VkDeviceMemory memory;

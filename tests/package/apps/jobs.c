@@ -12,7 +12,7 @@
 enum { POINTS = 256, BYTES = POINTS * 4, WORKERS = 3, MODELS = 3, MAX_JOBS = 16 };
 #define USAGE VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
 
-/* A network with a context of its own. Threads use it only while it is busy on their behalf. */
+/* A network and its context. A thread uses the context only while `busy` is set for the thread's job. */
 typedef struct model {
     vkt_ctx *ctx;
     vkt_array *x, *target, *out;
@@ -20,7 +20,7 @@ typedef struct model {
     vkt_store *store;
     vkt_program *train, *ask;
     vkt_step_progress progress;
-    host_buffer result;  /* of `ask`; the memory of `out` */
+    host_buffer result;  /* the result of `ask`, in the memory of the array `out` */
     VkCommandBuffer cmd; /* runs `ask` */
     uint64_t asked;      /* value of jobs.timeline at which the newest inference is done */
     bool busy;           /* a job uses the context */
@@ -32,8 +32,8 @@ typedef enum job_kind { TRAIN, INFER, SAVE, LOAD } job_kind;
 typedef struct job {
     job_kind kind;
     model *m;
-    int steps;             /* TRAIN: how many are left */
-    uint64_t budget_ns;    /* TRAIN: time on the device for each turn; more is a higher priority */
+    int steps;             /* TRAIN: number of steps that are left */
+    uint64_t budget_ns;    /* TRAIN: device time for each call of train(); more time is a higher priority */
     atomic_bool cancelled; /* TRAIN: stop after the step in progress */
     const char *path;      /* SAVE, LOAD */
     float *result;         /* INFER: POINTS numbers */
@@ -49,8 +49,8 @@ typedef struct submission {
 
 typedef struct jobs {
     gpu gpu;
-    pthread_mutex_t queue_lock; /* around every submission to gpu.queue */
-    pthread_mutex_t lock;       /* of everything below, and of model.busy and asking */
+    pthread_mutex_t queue_lock; /* locked around every submission to gpu.queue */
+    pthread_mutex_t lock;       /* for all members below, and for model.busy and model.asking */
     pthread_cond_t changed;
     job *waiting[MAX_JOBS]; /* in the order of their arrival */
     int n_waiting;
@@ -113,7 +113,8 @@ static void wait_for(jobs *s, const job *j)
 static bool train(jobs *s, job *j)
 {
     model *m = j->m;
-    /* The newest inference reads the parameters. Its signal is submitted already, as this queue needs it. */
+    /* Training waits for the newest inference, which reads the parameters. The signal of this inference is submitted
+     * already, as a wait on the same queue needs it. */
     const VkSemaphoreSubmitInfo asked = { TYPE(SEMAPHORE_SUBMIT_INFO), .semaphore = s->timeline, .value = m->asked,
                                           .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT };
     const vkt_sync sync = { .waits = &asked, .n_waits = 1 };
@@ -130,8 +131,8 @@ static bool train(jobs *s, job *j)
     return j->steps == 0 || (cancelled && m->progress.slice == 0);
 }
 
-/* Has the commands of `ask` submitted behind the work of the context, and frees the context. Then waits for the result.
- */
+/* Hands the commands of `ask` to the thread that submits them behind the work of the context, and frees the context.
+ * Then waits for the result. */
 static void infer(jobs *s, job *j)
 {
     model *m = j->m;
@@ -241,7 +242,7 @@ static vkt_program *make_program(model *m, bool training, uint64_t seed)
     return p;
 }
 
-/* Records one inference. Semaphores order it with training; the barrier orders it with its own next execution. */
+/* Records one inference. Semaphores order it with the training. The barrier orders two executions of this recording. */
 static void record(const gpu *g, model *m)
 {
     const VkCommandBufferAllocateInfo c = { TYPE(COMMAND_BUFFER_ALLOCATE_INFO), NULL, g->pool, 0, 1 };
@@ -318,7 +319,7 @@ static void run(jobs *s, const char *path)
     printf("jobs: cancelled after %d steps\n", (1 << 30) - endless.steps);
     WANT(endless.steps > 0 && c->progress.slice == 0); /* no job is left, so this thread may use the contexts */
     WANT(!same_parameters(a, b));
-    /* The state of one context goes on in the other one, which has another priority. */
+    /* The training of context a goes on in context b, which has another priority. */
     job save = { .kind = SAVE, .m = a, .path = path }, load = { .kind = LOAD, .m = b, .path = path };
     add(s, &save), wait_for(s, &save);
     add(s, &load), wait_for(s, &load);
@@ -346,7 +347,7 @@ int main(int argc, char **argv)
     const VkSemaphoreTypeCreateInfo t = { TYPE(SEMAPHORE_TYPE_CREATE_INFO),
                                           .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE };
     const VkSemaphoreCreateInfo c = { TYPE(SEMAPHORE_CREATE_INFO), .pNext = &t };
-    WANT(argc == 2); /* jobs FILE: writes a checkpoint there */
+    WANT(argc == 2); /* jobs FILE: writes a checkpoint to FILE */
     gpu_open(&s.gpu, NULL);
     VK(vkCreateSemaphore(s.gpu.device, &c, NULL, &s.timeline));
     for (int i = 0; i < MODELS; i++) open_model(&s, &s.models[i], (uint64_t)i + 1);

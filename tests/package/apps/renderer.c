@@ -21,7 +21,7 @@ typedef struct renderer {
     VkDescriptorSet set;
     VkPipelineLayout layout;
     VkPipeline pipeline;
-    image drawn, predicted; /* drawn by the renderer, and by the network */
+    image drawn, predicted; /* drawn: by the renderer; predicted: by the network */
     host_buffer copy;       /* of `predicted` */
 } renderer;
 
@@ -93,7 +93,7 @@ static void submit(renderer *r, uint32_t frame)
     VK(vkQueueSubmit(r->gpu.queue, 1, &s, r->fences[i]));
 }
 
-/* Changes the layout to GENERAL, behind everything before. */
+/* Records a change of the image's layout to GENERAL, after all earlier commands. */
 static void from_undefined(VkCommandBuffer cmd, const image *i)
 {
     const VkImageMemoryBarrier2 b = { TYPE(IMAGE_MEMORY_BARRIER_2),
@@ -108,7 +108,7 @@ static void from_undefined(VkCommandBuffer cmd, const image *i)
         cmd, &(VkDependencyInfo){ TYPE(DEPENDENCY_INFO), .imageMemoryBarrierCount = 1, .pImageMemoryBarriers = &b });
 }
 
-/* Draws a frame. The library's next submission may read it, and may write `predicted`. */
+/* Draws a frame to `drawn`. The library's next submission may read `drawn` and write `predicted`. */
 static void draw(renderer *r, uint32_t frame)
 {
     const struct {
@@ -160,7 +160,7 @@ static double error_of_image(renderer *r, uint32_t frame)
 
 typedef struct learner {
     vkt_ctx *ctx;
-    vkt_array *points, *seen, *shown; /* coordinates; colours that the renderer drew, and that the network predicts */
+    vkt_array *points, *seen, *shown; /* points: coordinates; seen: drawn colours; shown: predicted colours */
     vkt_texture *drawn, *predicted;
     vkt_graph *graph[2];
     vkt_store *store;
@@ -210,7 +210,7 @@ static vkt_result make_program(learner *l, const vkt_host *host, bool training)
     return status;
 }
 
-/* Makes everything of the network. After an error, close_learner frees what there is. */
+/* Makes all objects of the network. After an error, close_learner frees those that were made. */
 static vkt_result open_learner(learner *l, const renderer *r, const vkt_host *host, uint64_t device_bytes)
 {
     static float points[PIXELS][2];
@@ -248,7 +248,7 @@ static void log_line(void *user, vkt_log_level level, const char *line)
     snprintf(last_line, sizeof last_line, "%s", line);
 }
 
-/* The frame loop: draws, learns for 3 ms, and writes the image at the end. */
+/* Runs the frame loop. A frame draws and learns for 3 ms. At the end, the network writes its image. */
 static void run(renderer *r, learner *l)
 {
     vkt_step_progress progress = { 0 };
@@ -284,7 +284,7 @@ int main(void)
     learner l;
     int refused = 0;
     open_renderer(&r, &callbacks);
-    /* Host memory: every limit that is too low is VKT_E_NOMEM, and nothing stays allocated. */
+    /* Host memory: every limit that is too low gives VKT_E_NOMEM, and no memory stays allocated. */
     for (of_host.limit_bytes = 256;; of_host.limit_bytes *= 2) {
         status = open_learner(&l, &r, &host, 64 << 20);
         close_learner(&l);
@@ -300,7 +300,7 @@ int main(void)
     close_learner(&l);
     WANT(status == VKT_E_NOMEM);
     of_vulkan.limit_bytes = INT64_MAX;
-    /* Device memory: every limit that is too low is VKT_E_MEMORY_CAP. */
+    /* Device memory: every limit that is too low gives VKT_E_MEMORY_CAP. */
     refused = 0;
     for (uint64_t limit = 64 << 10; (status = open_learner(&l, &r, &host, limit)) != VKT_OK; limit *= 2) {
         WANT(status == VKT_E_MEMORY_CAP && last_line[0]);

@@ -1,4 +1,5 @@
-// scene.comp - draws one frame: smooth colours, with noise as that of a path tracer. renderer.c has the same formulas.
+// scene.comp - draws one frame: smooth colours with noise, like the frame of a path tracer. renderer.c has the same
+// formulas.
 #version 460
 layout(local_size_x = 8, local_size_y = 8) in;
 layout(binding = 0, rgba16f) writeonly uniform image2D drawn;

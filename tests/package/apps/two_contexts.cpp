@@ -130,10 +130,10 @@ class Device
     VkQueue queue = VK_NULL_HANDLE;
     uint32_t family = 0;
     VkFence fence = VK_NULL_HANDLE;
-    std::mutex mutex; /* of the queue */
+    std::mutex mutex; /* guards the queue */
 };
 
-/* What vktrain needs is enough here, so the device is made from vkt_vk_get_needs alone. */
+/* Makes a device with the needs of vkt_vk_get_needs alone, because this program has no needs of its own. */
 Device::Device()
 {
     const vkt_vk_needs *needs = vkt_vk_get_needs();
