@@ -69,7 +69,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_STEPS: o->steps = option_integer(state, "steps", text, 1, 1000000000); break;
     case OPT_GRIDS: o->grids = text; break;
     case OPT_HIDDEN: o->hidden = (uint32_t)option_integer(state, "hidden", text, 4, 128); break;
-    case OPT_TILE: o->tile = (uint32_t)option_integer(state, "tile", text, 4, 4096); break;
+    case OPT_TILE: o->tile = (uint32_t)option_integer(state, "tile", text, 8, 8192); break;
     case OPT_LR: o->lr = (float)option_number(state, "lr", text, 1e-8, 1); break;
     case OPT_ROUNDED: o->rounded = option_number(state, "rounded", text, 0, 1); break;
     case OPT_CHECKPOINT: o->checkpoint = text; break;

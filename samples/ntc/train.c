@@ -20,39 +20,53 @@ static vkt_result make_array(ntc_trainer *t, const char *name, vkt_dtype dtype, 
                             out);
 }
 
-/* Makes the array of the textures, (C,H,W) in [0,1]. */
+/* Returns the index below n that is nearest to i. */
+static uint32_t nearest(uint32_t i, uint32_t n)
+{
+    return i < n ? i : n - 1;
+}
+
+/* Makes the array of the textures in [0,1], (outputs of the network, rows of blocks, columns of blocks). A block that
+ * reaches beyond the images repeats the texels at their edge. */
 static vkt_result make_texels(ntc_trainer *t, const uint8_t *texels)
 {
     const ntc_set *s = t->set;
-    const size_t pixels = (size_t)s->width * s->height;
-    float *planes = malloc(pixels * s->channels * sizeof *planes);
-    for (uint32_t c = 0; planes && c < s->channels; c++)
-        for (size_t i = 0; i < pixels; i++) planes[c * pixels + i] = (float)texels[i * s->channels + c] / 255;
-    const vkt_shape shape = vkt_shape3(s->channels, s->height, s->width);
+    const uint32_t rows = ntc_blocks(s->height), columns = ntc_blocks(s->width);
+    const size_t blocks = (size_t)rows * columns;
+    float *planes = malloc(blocks * ntc_outputs(s) * sizeof *planes);
+    for (uint32_t o = 0; planes && o < ntc_outputs(s); o++)
+        for (size_t i = 0; i < blocks; i++) {
+            const uint32_t at = o / s->channels, y = (uint32_t)(i / columns) * NTC_BLOCK + at / NTC_BLOCK,
+                           x = (uint32_t)(i % columns) * NTC_BLOCK + at % NTC_BLOCK;
+            const size_t texel = (size_t)nearest(y, s->height) * s->width + nearest(x, s->width);
+            planes[o * blocks + i] = (float)texels[texel * s->channels + o % s->channels] / 255;
+        }
+    const vkt_shape shape = vkt_shape3(ntc_outputs(s), rows, columns);
     const vkt_result r = planes ? make_array(t, "texels", VKT_F32, shape, planes, &t->texels) : VKT_E_NOMEM;
     free(planes);
     return r;
 }
 
-/* Returns the place of a texel inside a cell along an axis, from -1 to 1. */
+/* Returns the place of a block inside a cell along an axis, from -1 to 1. */
 static float place(uint32_t x, uint32_t scale)
 {
     return 2 * (float)((2 * x + 1 + scale) % (2 * scale)) / (float)(2 * scale) - 1;
 }
 
-/* Makes the array of positions, (NTC_POSITION,H,W). */
+/* Makes the array of positions, (NTC_POSITION, rows of blocks, columns of blocks). */
 static vkt_result make_position(ntc_trainer *t)
 {
     const ntc_set *s = t->set;
-    const size_t pixels = (size_t)s->width * s->height;
-    float *planes = malloc(pixels * NTC_POSITION * sizeof *planes);
-    const uint32_t scale = ntc_place_scale(s);
-    for (size_t i = 0; planes && i < pixels; i++) {
-        planes[i] = place((uint32_t)(i % s->width), scale);
-        planes[pixels + i] = place((uint32_t)(i / s->width), scale);
-        planes[2 * pixels + i] = planes[i] * planes[pixels + i];
+    const uint32_t rows = ntc_blocks(s->height), columns = ntc_blocks(s->width);
+    const size_t blocks = (size_t)rows * columns;
+    float *planes = malloc(blocks * NTC_POSITION * sizeof *planes);
+    const uint32_t scale = ntc_place_scale(s) / NTC_BLOCK;
+    for (size_t i = 0; planes && i < blocks; i++) {
+        planes[i] = place((uint32_t)(i % columns), scale);
+        planes[blocks + i] = place((uint32_t)(i / columns), scale);
+        planes[2 * blocks + i] = planes[i] * planes[blocks + i];
     }
-    const vkt_shape shape = vkt_shape3(NTC_POSITION, s->height, s->width);
+    const vkt_shape shape = vkt_shape3(NTC_POSITION, rows, columns);
     const vkt_result r = planes ? make_array(t, "position", VKT_F32, shape, planes, &t->position) : VKT_E_NOMEM;
     free(planes);
     return r;
@@ -64,8 +78,8 @@ static vkt_result make_data(ntc_trainer *t, const uint8_t *texels)
     TRY(make_texels(t, texels));
     TRY(make_position(t));
     TRY(make_array(t, "origin", VKT_U32, vkt_shape2(1, 2), NULL, &t->origin));
-    t->columns = (s->width + t->p.tile[1] - 1) / t->p.tile[1];
-    t->tiles = t->columns * ((s->height + t->p.tile[0] - 1) / t->p.tile[0]);
+    t->columns = (ntc_blocks(s->width) + t->p.tile[1] - 1) / t->p.tile[1];
+    t->tiles = t->columns * ((ntc_blocks(s->height) + t->p.tile[0] - 1) / t->p.tile[0]);
     t->order = malloc(t->tiles * sizeof *t->order);
     return t->order ? VKT_OK : VKT_E_NOMEM;
 }
@@ -88,7 +102,7 @@ static vkt_tensor read_tile(const ntc_trainer *t, const ntc_graph *g, vkt_tensor
     return vkt_latent_grid(g->g, from, g->origin, &p);
 }
 
-/* Builds the network for the texels of a tile: -> (texels, channels). */
+/* Builds the network for the blocks of a tile: -> (blocks, outputs). */
 static vkt_tensor network(const ntc_trainer *t, const ntc_graph *g, bool noise)
 {
     const vkt_init middle = { .kind = VKT_INIT_UNIFORM, .a = 0.3f, .b = 0.7f },
@@ -101,7 +115,8 @@ static vkt_tensor network(const ntc_trainer *t, const ntc_graph *g, bool noise)
         ntc_grid_name(i, name);
         const vkt_tensor latents =
             vkt_nn_param(g->b, name, vkt_shape3(grid->features, grid->height, grid->width), middle, 1, 1);
-        inputs[i] = read_tile(t, g, vkt_quantize(g->g, latents, grid->bits, noise), grid->scale, grid->corners);
+        inputs[i] = read_tile(t, g, vkt_quantize(g->g, latents, grid->bits, noise), grid->scale / NTC_BLOCK,
+                              grid->corners);
     }
     inputs[t->set->n_grids] = read_tile(t, g, g->position, 1, false);
     for (uint32_t i = 0; i < NTC_LAYERS; i++) {
@@ -123,8 +138,10 @@ static vkt_result make_graph(const ntc_trainer *t, bool noise, ntc_graph *g)
     };
     TRY(vkt_graph_create(&host, &g->g));
     TRY(vkt_builder_create(g->g, true, &g->b));
-    g->texels = vkt_external(g->g, "texels", VKT_F32, vkt_shape3(s->channels, s->height, s->width));
-    g->position = vkt_external(g->g, "position", VKT_F32, vkt_shape3(NTC_POSITION, s->height, s->width));
+    g->texels = vkt_external(g->g, "texels", VKT_F32,
+                             vkt_shape3(ntc_outputs(s), ntc_blocks(s->height), ntc_blocks(s->width)));
+    g->position = vkt_external(g->g, "position", VKT_F32,
+                               vkt_shape3(NTC_POSITION, ntc_blocks(s->height), ntc_blocks(s->width)));
     g->origin = vkt_external(g->g, "origin", VKT_U32, vkt_shape2(1, 2));
     const vkt_tensor loss = vkt_mse(g->g, network(t, g, noise), read_tile(t, g, g->texels, 1, false));
     for (uint32_t i = 0; i < NTC_LAYERS; i++) {
@@ -188,17 +205,18 @@ static float rate_of(const ntc_trainer *t, uint64_t step)
     return (float)(t->p.lr * (0.51 + 0.49 * cos(acos(-1) * done)));
 }
 
-/* Sets the first texel of a tile. The last tiles of a row or column end at the edge of the image. */
+/* Sets the first block of a tile. The last tiles of a row or column end at the edge of the image. */
 static void tile_origin(const ntc_trainer *t, uint32_t tile, uint32_t origin[2])
 {
-    const uint32_t most[2] = { t->set->height - t->p.tile[0], t->set->width - t->p.tile[1] };
+    const uint32_t most[2] = { ntc_blocks(t->set->height) - t->p.tile[0],
+                               ntc_blocks(t->set->width) - t->p.tile[1] };
     origin[0] = tile / t->columns * t->p.tile[0];
     origin[1] = tile % t->columns * t->p.tile[1];
     for (uint32_t i = 0; i < 2; i++)
         if (origin[i] > most[i]) origin[i] = most[i];
 }
 
-/* Returns the first texel of the tile of a step. Each pass over the tiles has its own order. */
+/* Returns the first block of the tile of a step. Each pass over the tiles has its own order. */
 static void place_tile(ntc_trainer *t, uint64_t step, uint32_t origin[2])
 {
     const uint64_t pass = step / t->tiles;
@@ -282,7 +300,8 @@ static vkt_result make_inference(const ntc_trainer *t, ntc_graph *g, vkt_tensor 
     const ntc_set *s = t->set;
     TRY(vkt_graph_create(&host, &g->g));
     TRY(vkt_builder_create(g->g, false, &g->b));
-    g->position = vkt_external(g->g, "position", VKT_F32, vkt_shape3(NTC_POSITION, s->height, s->width));
+    g->position = vkt_external(g->g, "position", VKT_F32,
+                               vkt_shape3(NTC_POSITION, ntc_blocks(s->height), ntc_blocks(s->width)));
     g->origin = vkt_external(g->g, "origin", VKT_U32, vkt_shape2(1, 2));
     *y = network(t, g, false);
     vkt_keep(g->g, *y);
@@ -291,17 +310,14 @@ static vkt_result make_inference(const ntc_trainer *t, ntc_graph *g, vkt_tensor 
 
 static vkt_result infer_tile(ntc_trainer *t, vkt_program *p, vkt_tensor y, uint32_t tile, float *values, uint8_t *out)
 {
-    const uint32_t rows = t->p.tile[0], columns = t->p.tile[1], C = t->set->channels;
+    const uint32_t rows = t->p.tile[0], columns = t->p.tile[1], n = ntc_outputs(t->set);
     uint32_t origin[2];
     tile_origin(t, tile, origin);
     TRY(vkt_array_write(t->origin, 0, origin, sizeof origin));
     TRY(vkt_program_run(p, NULL, NULL));
-    TRY(vkt_program_read(p, y, values, (uint64_t)rows * columns * C * sizeof *values));
-    for (uint32_t n = 0; n < rows * columns; n++) {
-        uint8_t *texel = out + ((size_t)(origin[0] + n / columns) * t->set->width + origin[1] + n % columns) * C;
-        for (uint32_t c = 0; c < C; c++)
-            texel[c] = (uint8_t)(fminf(fmaxf(values[(size_t)n * C + c], 0), 1) * 255 + 0.5f);
-    }
+    TRY(vkt_program_read(p, y, values, (uint64_t)rows * columns * n * sizeof *values));
+    for (uint32_t i = 0; i < rows * columns; i++)
+        ntc_put_block(t->set, values + (size_t)i * n, origin[1] + i % columns, origin[0] + i / columns, out);
     return VKT_OK;
 }
 
@@ -310,7 +326,7 @@ vkt_result ntc_trainer_infer(ntc_trainer *t, uint8_t *out)
     ntc_graph g = { 0 };
     vkt_tensor y;
     vkt_program *p = NULL;
-    float *values = malloc((size_t)t->p.tile[0] * t->p.tile[1] * t->set->channels * sizeof *values);
+    float *values = malloc((size_t)t->p.tile[0] * t->p.tile[1] * ntc_outputs(t->set) * sizeof *values);
     vkt_result r = values ? make_inference(t, &g, &y) : VKT_E_NOMEM;
     if (r == VKT_OK) {
         const vkt_binding arrays[] = { { g.position, t->position }, { g.origin, t->origin } };

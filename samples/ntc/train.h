@@ -15,7 +15,7 @@ typedef struct ntc_params {
     uint64_t seed;
     uint64_t steps;   /* number of steps of the whole training */
     double rounded;   /* share of the steps with rounded latents */
-    uint32_t tile[2]; /* rows and columns of a tile; the columns are a multiple of 4 */
+    uint32_t tile[2]; /* rows and columns of blocks in a tile; the columns are a multiple of 4 */
     float lr;         /* learning rate of the latents at the first step */
 } ntc_params;
 
