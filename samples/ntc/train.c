@@ -10,6 +10,7 @@
 #include "vktrain/train.h"
 
 static const float network_factor = 0.3f; /* learning rate of the network, compared with that of the latents */
+static const double frozen = 0.05;        /* share of the steps, at the end, that train only the network */
 
 /* ---- the data ---- */
 
@@ -129,7 +130,7 @@ static vkt_tensor network(const ntc_trainer *t, const ntc_graph *g, bool noise)
     return vkt_mlp(g->g, vkt_concat(g->g, inputs, t->set->n_grids + 1, 1), layers, NTC_LAYERS);
 }
 
-static vkt_result make_graph(const ntc_trainer *t, bool noise, ntc_graph *g)
+static vkt_result make_graph(const ntc_trainer *t, uint32_t phase, ntc_graph *g)
 {
     const vkt_host host = vkt_ctx_host(t->ctx);
     const ntc_set *s = t->set;
@@ -143,12 +144,13 @@ static vkt_result make_graph(const ntc_trainer *t, bool noise, ntc_graph *g)
     g->position = vkt_external(g->g, "position", VKT_F32,
                                vkt_shape3(NTC_POSITION, ntc_blocks(s->height), ntc_blocks(s->width)));
     g->origin = vkt_external(g->g, "origin", VKT_U32, vkt_shape2(1, 2));
-    const vkt_tensor loss = vkt_mse(g->g, network(t, g, noise), read_tile(t, g, g->texels, 1, false));
+    const vkt_tensor loss = vkt_mse(g->g, network(t, g, phase == NTC_NOISE), read_tile(t, g, g->texels, 1, false));
     for (uint32_t i = 0; i < NTC_LAYERS; i++) {
         char pattern[16];
         snprintf(pattern, sizeof pattern, "%u.*", i);
         TRY(vkt_set_group(g->g, pattern, 0));
     }
+    if (phase == NTC_FROZEN) TRY(vkt_freeze(g->g, "latents.*"));
     TRY(vkt_backward(g->g, loss));
     TRY(vkt_update(g->g, &adam));
     vkt_report(g->g, loss, (vkt_tensor){ 0 });
@@ -159,7 +161,8 @@ static vkt_result make_program(ntc_trainer *t, uint32_t phase)
 {
     const ntc_graph *g = &t->graphs[phase];
     const vkt_binding arrays[] = { { g->texels, t->texels }, { g->position, t->position }, { g->origin, t->origin } };
-    const vkt_program_params p = { .name = phase ? "rounded" : "noise", .arrays = arrays, .n_arrays = 3 };
+    static const char *const names[NTC_PHASES] = { "noise", "rounded", "frozen" };
+    const vkt_program_params p = { .name = names[phase], .arrays = arrays, .n_arrays = 3 };
     return vkt_program_create(t->ctx, g->g, t->store, &p, &t->programs[phase]);
 }
 
@@ -168,7 +171,7 @@ vkt_result ntc_trainer_create(vkt_ctx *ctx, const ntc_set *set, const uint8_t *t
 {
     *t = (ntc_trainer){ .ctx = ctx, .set = set, .p = *p };
     TRY(make_data(t, texels));
-    for (uint32_t i = 0; i < NTC_PHASES; i++) TRY(make_graph(t, i == 0, &t->graphs[i]));
+    for (uint32_t i = 0; i < NTC_PHASES; i++) TRY(make_graph(t, i, &t->graphs[i]));
     TRY(vkt_store_create(ctx, t->graphs[0].g, &t->store));
     TRY(vkt_nn_init(t->graphs[0].b, t->store, p->seed));
     TRY(vkt_store_set_clock(t->store, 0, p->seed));
@@ -193,16 +196,24 @@ void ntc_trainer_destroy(ntc_trainer *t)
 
 /* ---- training ---- */
 
-static uint32_t phase_of(const ntc_trainer *t, uint64_t step)
+static double first_frozen(const ntc_trainer *t)
 {
-    return (double)step >= (1 - t->p.rounded) * (double)t->p.steps;
+    return (1 - frozen) * (double)t->p.steps;
 }
 
-/* Returns the learning rate of a step: it falls to 2 % along half a period of a cosine. */
+static uint32_t phase_of(const ntc_trainer *t, uint64_t step)
+{
+    if ((double)step >= first_frozen(t)) return NTC_FROZEN;
+    return (double)step >= (1 - t->p.rounded) * (double)t->p.steps ? NTC_ROUNDED : NTC_NOISE;
+}
+
+/* Returns the learning rate of a step. It falls to 2 % along half a period of a cosine. While the latents are frozen,
+ * it falls from 20 % to 0.4 % along a line. */
 static float rate_of(const ntc_trainer *t, uint64_t step)
 {
-    const double done = (double)step / (double)t->p.steps;
-    return (float)(t->p.lr * (0.51 + 0.49 * cos(acos(-1) * done)));
+    const double first = first_frozen(t), done = (double)step / first;
+    if (phase_of(t, step) != NTC_FROZEN) return (float)(t->p.lr * (0.51 + 0.49 * cos(acos(-1) * done)));
+    return (float)(t->p.lr * 0.2 * (1 - 0.98 * ((double)step - first) / ((double)t->p.steps - first)));
 }
 
 /* Sets the first block of a tile. The last tiles of a row or column end at the edge of the image. */

@@ -1,6 +1,6 @@
 /* ntc/train.h - trains the latents and the network of a set with the library. A step reads one tile of the textures. In
- * the first part of a training, noise stands for the rounding of the latents. In the last part they are rounded, and
- * gradients pass straight through. */
+ * the first part of a training, noise stands for the rounding of the latents. In the second part they are rounded, and
+ * gradients pass straight through. In the last 5 % of the steps they are frozen, and only the network is trained. */
 #ifndef NTC_TRAIN_H
 #define NTC_TRAIN_H
 
@@ -9,12 +9,13 @@
 #include "vktrain/optim.h"
 #include "vktrain/vulkan.h"
 
-enum { NTC_PHASES = 2 }; /* noise, then rounding */
+/* The parts of a training: latents with noise, latents rounded, latents rounded and frozen. */
+enum { NTC_NOISE, NTC_ROUNDED, NTC_FROZEN, NTC_PHASES };
 
 typedef struct ntc_params {
     uint64_t seed;
     uint64_t steps;   /* number of steps of the whole training */
-    double rounded;   /* share of the steps with rounded latents */
+    double rounded;   /* share of the steps with rounded latents, frozen ones included */
     uint32_t tile[2]; /* rows and columns of blocks in a tile; the columns are a multiple of 4 */
     float lr;         /* learning rate of the latents at the first step */
 } ntc_params;
