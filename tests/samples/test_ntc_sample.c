@@ -108,7 +108,7 @@ static void latents_are_written_as_blocks(void **state)
     rig *r = rig_of(state);
     size_t bytes;
     draw_textures(r);
-    EXPECT(r, 0, "", "pack", "-q", IMAGES, "-o", "a.vtc", "--hidden", "8", "--grids", "2:3:2,8:2:4", "--steps", "300");
+    EXPECT(r, 0, "", "pack", "-q", IMAGES, "-o", "a.vtc", "--hidden", "8", "--grids", "2:3:2,8:2:4", "--steps", "600");
     EXPECT(r, 0, "", "unpack", "a.vtc", "-o", "plain");
     EXPECT(r, 0, "", "unpack", "a.vtc", "-o", "blocks", "--dds");
     const double plain = psnr_of(r, "plain/colour.png", 0), blocks = psnr_of(r, "blocks/colour.png", 0);
