@@ -21,7 +21,7 @@ static void print_plan(const ntc_job *j)
     if (j->s->o.quiet) return;
     printf("images  %u x %u, %u textures, %u channels\n", s->width, s->height, s->n_textures, s->channels);
     for (uint32_t i = 0; i < s->n_grids; i++) print_grid(&s->grids[i]);
-    printf("network %u inputs, %u, %u, %u outputs\n", ntc_inputs(s), s->hidden, s->hidden, s->channels);
+    printf("network %u inputs, %u, %u, %u outputs\n", ntc_inputs(s), s->hidden, s->hidden, ntc_outputs(s));
     printf("file    %llu bytes, %.3f bits a pixel and channel\n\n", (unsigned long long)ntc_bytes(s), plan_bppc(s));
 }
 
@@ -38,10 +38,10 @@ vkt_result job_plan(session *s, const ntc_options *o, ntc_job *j)
     return VKT_OK;
 }
 
-/* Returns the side of a tile: at most that of the image. Columns are rounded down to a multiple of 4. */
+/* Returns the side of a tile in blocks: at most that of the image. It is rounded down to a multiple of 4. */
 static uint32_t side_of(uint32_t wanted, uint32_t image)
 {
-    return (wanted < image ? wanted : image) / 4 * 4;
+    return ntc_blocks(wanted < image ? wanted : image) / 4 * 4;
 }
 
 vkt_result job_start(ntc_job *j, const ntc_options *o)

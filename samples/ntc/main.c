@@ -42,14 +42,14 @@ enum {
 static const struct argp_option options[] = {
     { "output", 'o', "PATH", 0, "pack: the file; unpack: the folder", 1 },
     { "bppc", OPT_BPPC, "X", 0, "most bits of the file for each pixel and channel (0.5)", 1 },
-    { "steps", OPT_STEPS, "N", 0, "steps of training, each on one tile (2000)", 1 },
+    { "steps", OPT_STEPS, "N", 0, "steps of training, each on one tile (10000)", 1 },
     { "grids", OPT_GRIDS, "LIST", 0,
       "grids instead of those chosen for --bppc: SCALE:FEATURES:BITS or SCALE:FEATURES:BITS:corners, with commas "
       "between",
       1 },
     { "hidden", OPT_HIDDEN, "N", 0, "numbers of a hidden layer (32)", 1 },
     { "tile", OPT_TILE, "N", 0, "texels of a tile along each side (128)", 1 },
-    { "lr", OPT_LR, "X", 0, "learning rate of the latents at the first step (0.05)", 1 },
+    { "lr", OPT_LR, "X", 0, "learning rate of the latents at the first step (0.02)", 1 },
     { "rounded", OPT_ROUNDED, "X", 0, "share of the steps with rounded latents, at the end (0.15)", 1 },
     { "bc4", OPT_BC4, NULL, 0,
       "pack: latents that BC4 blocks hold exactly; in the last steps only the network is trained, on these latents",
@@ -74,7 +74,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_STEPS: o->steps = option_integer(state, "steps", text, 1, 1000000000); break;
     case OPT_GRIDS: o->grids = text; break;
     case OPT_HIDDEN: o->hidden = (uint32_t)option_integer(state, "hidden", text, 4, 128); break;
-    case OPT_TILE: o->tile = (uint32_t)option_integer(state, "tile", text, 4, 4096); break;
+    case OPT_TILE: o->tile = (uint32_t)option_integer(state, "tile", text, 8, 8192); break;
     case OPT_LR: o->lr = (float)option_number(state, "lr", text, 1e-8, 1); break;
     case OPT_ROUNDED: o->rounded = option_number(state, "rounded", text, 0, 1); break;
     case OPT_CHECKPOINT: o->checkpoint = text; break;
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 {
     static const struct argp more = { .options = options, .parser = on_option };
     ntc_options o = {
-        .bppc = 0.5, .steps = 2000, .hidden = 32, .tile = 128, .lr = 0.05f, .rounded = 0.15, .checkpoint_every = 500
+        .bppc = 0.5, .steps = 10000, .hidden = 32, .tile = 128, .lr = 0.02f, .rounded = 0.15, .checkpoint_every = 500
     };
     const train_cli cli = { .doc = "Compresses the textures of a material with a small network.",
                             .scope = TRAIN_NOTHING,

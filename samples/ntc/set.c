@@ -1,5 +1,5 @@
 /* ntc/set.c - sizes and memory of a set, and its file. The file has 32-bit words, the lowest byte first:
- *   "VTC1", number of bytes, CRC-32 of all bytes behind it
+ *   "VTC2", number of bytes, CRC-32 of all bytes behind it
  *   width, height, textures, grids, hidden
  *   for each texture: channels, name (28 bytes, ends with 0)
  *   for each grid: scale, features, bits, corners
@@ -28,6 +28,16 @@ uint32_t ntc_inputs(const ntc_set *s)
     return n;
 }
 
+uint32_t ntc_outputs(const ntc_set *s)
+{
+    return NTC_BLOCK * NTC_BLOCK * s->channels;
+}
+
+uint32_t ntc_blocks(uint32_t texels)
+{
+    return (texels + NTC_BLOCK - 1) / NTC_BLOCK;
+}
+
 uint32_t ntc_place_scale(const ntc_set *s)
 {
     uint32_t scale = 0;
@@ -40,7 +50,7 @@ ntc_layer ntc_layer_of(const ntc_set *s, uint32_t i)
 {
     ntc_layer l = { .in = ntc_inputs(s), .out = s->hidden };
     for (uint32_t k = 0;; k++) {
-        if (k == NTC_LAYERS - 1) l.out = s->channels;
+        if (k == NTC_LAYERS - 1) l.out = ntc_outputs(s);
         l.bias = l.weight + (size_t)l.in * l.out;
         if (k == i) return l;
         l.weight = l.bias + l.out;
@@ -82,8 +92,8 @@ uint64_t ntc_bytes(const ntc_set *s)
 static const char *fault_of(const ntc_set *s)
 {
     uint32_t channels = 0;
-    if (s->width < 4 || s->height < 4 || s->width > NTC_MAX_SIDE || s->height > NTC_MAX_SIDE)
-        return "images of 4 to 8192 pixels along each side are wanted";
+    if (s->width < 8 || s->height < 8 || s->width > NTC_MAX_SIDE || s->height > NTC_MAX_SIDE)
+        return "images of 8 to 8192 pixels along each side are wanted";
     if (s->n_textures < 1 || s->n_textures > NTC_MAX_TEXTURES) return "1 to 8 textures are wanted";
     for (uint32_t i = 0; i < s->n_textures; i++) {
         if (s->textures[i].channels != 1 && s->textures[i].channels != 3)
@@ -95,8 +105,9 @@ static const char *fault_of(const ntc_set *s)
     if (s->n_grids < 1 || s->n_grids > NTC_MAX_GRIDS) return "1 to 3 grids are wanted";
     for (uint32_t i = 0; i < s->n_grids; i++) {
         const ntc_grid *g = &s->grids[i];
-        if (g->scale < 1 || g->scale > 64 || g->features < 1 || g->features > NTC_MAX_INPUTS || g->bits > 8)
-            return "grids of 1 to 64 texels a cell, 1 to 128 features and 1 to 8 bits are wanted";
+        if (g->scale < 1 || g->scale > 64 || g->scale % NTC_BLOCK || g->features < 1 || g->features > NTC_MAX_INPUTS ||
+            g->bits > 8)
+            return "grids of 2 to 64 texels a cell (an even number), 1 to 128 features and 1 to 8 bits are wanted";
     }
     if (s->hidden < 4 || s->hidden > NTC_MAX_INPUTS || ntc_inputs(s) > NTC_MAX_INPUTS)
         return "at most 128 inputs of the network and hidden layers of 4 to 128 numbers are wanted";
@@ -253,7 +264,7 @@ vkt_result ntc_write(const ntc_set *s, const char *path)
     }
     for (size_t i = 0; i < ntc_weights(s); i++) put(&c, half_bits(s->weights[i]), 2);
     for (uint32_t i = 0; i < s->n_grids; i++) put_latents(&c, &s->grids[i]);
-    memcpy(bytes, "VTC1", 4);
+    memcpy(bytes, "VTC2", 4);
     c.p = bytes + 4;
     put(&c, (uint32_t)n, 4);
     put(&c, crc32_of(bytes + HEAD, n - HEAD), 4);
@@ -298,7 +309,7 @@ static const char *parse_head(cursor *c, size_t n, ntc_set *s)
 static vkt_result parse(const char *path, uint8_t *bytes, size_t n, ntc_set *s)
 {
     cursor c = { bytes + 4 };
-    if (n < FIXED || memcmp(bytes, "VTC1", 4) != 0) return damaged(path, "this is no compressed set of textures");
+    if (n < FIXED || memcmp(bytes, "VTC2", 4) != 0) return damaged(path, "this is no compressed set of textures");
     const uint32_t size = get(&c, 4), crc = get(&c, 4);
     if (size != n) return damaged(path, "the file is shorter or longer than it says");
     if (crc != crc32_of(bytes + HEAD, n - HEAD)) return damaged(path, "the checksum is wrong");
