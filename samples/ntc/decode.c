@@ -24,8 +24,7 @@ static void read_inputs(const ntc_set *s, uint32_t x, uint32_t y, float *in)
 {
     for (uint32_t i = 0; i < s->n_grids; i++) {
         const ntc_grid *g = &s->grids[i];
-        const between v = find(y, g->scale / NTC_BLOCK, g->height),
-                      u = find(x, g->scale / NTC_BLOCK, g->width);
+        const between v = find(y, g->scale / NTC_BLOCK, g->height), u = find(x, g->scale / NTC_BLOCK, g->width);
         const float steps = (float)((1u << g->bits) - 1);
         for (uint32_t f = 0; f < g->features; f++) {
             const uint16_t *top = g->levels + ((size_t)f * g->height + v.first) * g->width,

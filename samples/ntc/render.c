@@ -45,7 +45,9 @@ static vkt_result make_facts(renderer *r, const ntc_set *s, const parameters *p)
     facts[NTC_FACT_PLACE] = ntc_place_scale(s) / NTC_BLOCK;
     for (uint32_t i = 0; i < s->n_grids; i++) {
         const ntc_grid *g = &s->grids[i];
-        const uint32_t of[] = { g->scale / NTC_BLOCK, g->height, g->width, g->features, g->bits, g->corners, p->grids[i] };
+        const uint32_t of[] = {
+            g->scale / NTC_BLOCK, g->height, g->width, g->features, g->bits, g->corners, p->grids[i]
+        };
         memcpy(facts + NTC_FACT_GRID + 8 * i, of, sizeof of);
     }
     for (uint32_t i = 0; i < NTC_LAYERS; i++) {

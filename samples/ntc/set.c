@@ -95,8 +95,8 @@ static const char *fault_of(const ntc_set *s)
     if (s->n_grids < 1 || s->n_grids > NTC_MAX_GRIDS) return "1 to 3 grids are wanted";
     for (uint32_t i = 0; i < s->n_grids; i++) {
         const ntc_grid *g = &s->grids[i];
-        if (g->scale < 1 || g->scale > 64 || g->scale % NTC_BLOCK || g->features < 1 || g->features > NTC_MAX_INPUTS || g->bits < 1 ||
-            g->bits > 8)
+        if (g->scale < 1 || g->scale > 64 || g->scale % NTC_BLOCK || g->features < 1 || g->features > NTC_MAX_INPUTS ||
+            g->bits < 1 || g->bits > 8)
             return "grids of 2 to 64 texels a cell (an even number), 1 to 128 features and 1 to 8 bits are wanted";
     }
     if (s->hidden < 4 || s->hidden > NTC_MAX_INPUTS || ntc_inputs(s) > NTC_MAX_INPUTS)

@@ -15,7 +15,8 @@ enum {
     NTC_NAME = 28
 };
 
-/* A grid of latents. One cell covers scale x scale texels, a multiple of NTC_BLOCK. A latent is a number in [0,1] with 2^bits levels. */
+/* A grid of latents. One cell covers scale x scale texels, a multiple of NTC_BLOCK. A latent is a number in [0,1] with
+ * 2^bits levels. */
 typedef struct ntc_grid {
     uint32_t scale, features, bits;
     bool corners;           /* the network gets the four cells around a block, else their weighted mean */

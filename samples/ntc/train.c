@@ -116,8 +116,8 @@ static vkt_tensor network(const ntc_trainer *t, const ntc_graph *g, bool noise)
         ntc_grid_name(i, name);
         const vkt_tensor latents =
             vkt_nn_param(g->b, name, vkt_shape3(grid->features, grid->height, grid->width), middle, 1, 1);
-        inputs[i] = read_tile(t, g, vkt_quantize(g->g, latents, grid->bits, noise), grid->scale / NTC_BLOCK,
-                              grid->corners);
+        inputs[i] =
+            read_tile(t, g, vkt_quantize(g->g, latents, grid->bits, noise), grid->scale / NTC_BLOCK, grid->corners);
     }
     inputs[t->set->n_grids] = read_tile(t, g, g->position, 1, false);
     for (uint32_t i = 0; i < NTC_LAYERS; i++) {
@@ -139,10 +139,10 @@ static vkt_result make_graph(const ntc_trainer *t, uint32_t phase, ntc_graph *g)
     };
     TRY(vkt_graph_create(&host, &g->g));
     TRY(vkt_builder_create(g->g, true, &g->b));
-    g->texels = vkt_external(g->g, "texels", VKT_F32,
-                             vkt_shape3(ntc_outputs(s), ntc_blocks(s->height), ntc_blocks(s->width)));
-    g->position = vkt_external(g->g, "position", VKT_F32,
-                               vkt_shape3(NTC_POSITION, ntc_blocks(s->height), ntc_blocks(s->width)));
+    g->texels =
+        vkt_external(g->g, "texels", VKT_F32, vkt_shape3(ntc_outputs(s), ntc_blocks(s->height), ntc_blocks(s->width)));
+    g->position =
+        vkt_external(g->g, "position", VKT_F32, vkt_shape3(NTC_POSITION, ntc_blocks(s->height), ntc_blocks(s->width)));
     g->origin = vkt_external(g->g, "origin", VKT_U32, vkt_shape2(1, 2));
     const vkt_tensor loss = vkt_mse(g->g, network(t, g, phase == NTC_NOISE), read_tile(t, g, g->texels, 1, false));
     for (uint32_t i = 0; i < NTC_LAYERS; i++) {
@@ -219,8 +219,7 @@ static float rate_of(const ntc_trainer *t, uint64_t step)
 /* Sets the first block of a tile. The last tiles of a row or column end at the edge of the image. */
 static void tile_origin(const ntc_trainer *t, uint32_t tile, uint32_t origin[2])
 {
-    const uint32_t most[2] = { ntc_blocks(t->set->height) - t->p.tile[0],
-                               ntc_blocks(t->set->width) - t->p.tile[1] };
+    const uint32_t most[2] = { ntc_blocks(t->set->height) - t->p.tile[0], ntc_blocks(t->set->width) - t->p.tile[1] };
     origin[0] = tile / t->columns * t->p.tile[0];
     origin[1] = tile % t->columns * t->p.tile[1];
     for (uint32_t i = 0; i < 2; i++)
@@ -311,8 +310,8 @@ static vkt_result make_inference(const ntc_trainer *t, ntc_graph *g, vkt_tensor 
     const ntc_set *s = t->set;
     TRY(vkt_graph_create(&host, &g->g));
     TRY(vkt_builder_create(g->g, false, &g->b));
-    g->position = vkt_external(g->g, "position", VKT_F32,
-                               vkt_shape3(NTC_POSITION, ntc_blocks(s->height), ntc_blocks(s->width)));
+    g->position =
+        vkt_external(g->g, "position", VKT_F32, vkt_shape3(NTC_POSITION, ntc_blocks(s->height), ntc_blocks(s->width)));
     g->origin = vkt_external(g->g, "origin", VKT_U32, vkt_shape2(1, 2));
     *y = network(t, g, false);
     vkt_keep(g->g, *y);

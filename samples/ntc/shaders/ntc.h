@@ -11,8 +11,7 @@
 #define NTC_FACT_HEIGHT 1
 #define NTC_FACT_GRIDS 2
 #define NTC_FACT_PLACE 3  /* ntc_place_scale, in blocks */
-#define NTC_FACT_GRID 4   /* for each grid: scale in blocks, rows, columns, features, bits, corners, first
-                           * float, 0 */
+#define NTC_FACT_GRID 4   /* for each grid: scale in blocks, rows, columns, features, bits, corners, first float, 0 */
 #define NTC_FACT_LAYER 28 /* for each layer: first float of the weight, of the bias */
 #define NTC_FACTS 34
 
