@@ -4,14 +4,14 @@
 
 #include "ntc/set.h"
 
-/* Along one axis: the cells before and after the centre of a texel, and the distance of this centre from the first
+/* Along one axis: the cells before and after the centre of a block, and the distance of this centre from the first
  * cell, in cells. */
 typedef struct between {
     uint32_t first, second;
     float fraction;
 } between;
 
-/* Texel x is at (x + 1/2) / scale - 1/2 cells. Cells outside are the nearest ones inside. */
+/* With the scale in blocks, block x is at (x + 1/2) / scale - 1/2 cells. Cells outside are the nearest ones inside. */
 static between find(uint32_t x, uint32_t scale, uint32_t cells)
 {
     const uint32_t at = 2 * x + 1 + scale, next = at / (2 * scale);
@@ -19,13 +19,13 @@ static between find(uint32_t x, uint32_t scale, uint32_t cells)
                       (float)(at - next * 2 * scale) / (float)(2 * scale) };
 }
 
-/* Writes the inputs of the network for texel (x,y). */
+/* Writes the inputs of the network for block (x,y). */
 static void read_inputs(const ntc_set *s, uint32_t x, uint32_t y, float *in)
 {
     for (uint32_t i = 0; i < s->n_grids; i++) {
         const ntc_grid *g = &s->grids[i];
-        const between v = find(y, g->scale, g->height), u = find(x, g->scale, g->width);
-        const float steps = (float)((1u << g->bits) - 1);
+        const between v = find(y, g->scale / NTC_BLOCK, g->height), u = find(x, g->scale / NTC_BLOCK, g->width);
+        const float steps = (float)ntc_steps(g);
         for (uint32_t f = 0; f < g->features; f++) {
             const uint16_t *top = g->levels + ((size_t)f * g->height + v.first) * g->width,
                            *bottom = g->levels + ((size_t)f * g->height + v.second) * g->width;
@@ -41,7 +41,7 @@ static void read_inputs(const ntc_set *s, uint32_t x, uint32_t y, float *in)
             }
         }
     }
-    const uint32_t scale = ntc_place_scale(s);
+    const uint32_t scale = ntc_place_scale(s) / NTC_BLOCK;
     const between v = find(y, scale, s->height), u = find(x, scale, s->width); /* only the fractions are used */
     in[0] = 2 * u.fraction - 1;
     in[1] = 2 * v.fraction - 1;
@@ -63,28 +63,43 @@ static float *transposed(const ntc_set *s)
     return w;
 }
 
+/* Computes the layers for the inputs value[0]. Returns the outputs, which are in one of the two arrays. `w` is that of
+ * transposed(). */
+static const float *evaluate(const ntc_set *s, const float *w, float value[2][NTC_MAX_INPUTS])
+{
+    for (uint32_t k = 0; k < NTC_LAYERS; k++) {
+        const ntc_layer l = ntc_layer_of(s, k);
+        const float *in = value[k % 2];
+        float *restrict sum = value[(k + 1) % 2];
+        for (uint32_t o = 0; o < l.out; o++) sum[o] = w[l.bias + o];
+        for (uint32_t i = 0; i < l.in; i++) {
+            const float *restrict row = w + l.weight + (size_t)i * l.out;
+            for (uint32_t o = 0; o < l.out; o++) sum[o] += row[o] * in[i];
+        }
+        for (uint32_t o = 0; k + 1 < NTC_LAYERS && o < l.out; o++) sum[o] = fmaxf(sum[o], 0);
+    }
+    return value[NTC_LAYERS % 2];
+}
+
+void ntc_put_block(const ntc_set *s, const float *block, uint32_t x, uint32_t y, uint8_t *out)
+{
+    for (uint32_t i = 0; i < NTC_BLOCK * NTC_BLOCK; i++) {
+        const uint32_t v = y * NTC_BLOCK + i / NTC_BLOCK, u = x * NTC_BLOCK + i % NTC_BLOCK;
+        if (v >= s->height || u >= s->width) continue;
+        uint8_t *texel = out + ((size_t)v * s->width + u) * s->channels;
+        for (uint32_t c = 0; c < s->channels; c++)
+            texel[c] = (uint8_t)(fminf(fmaxf(block[i * s->channels + c], 0), 1) * 255 + 0.5f);
+    }
+}
+
 vkt_result ntc_decode(const ntc_set *s, uint8_t *out)
 {
     float value[2][NTC_MAX_INPUTS], *w = transposed(s);
-    ntc_layer layers[NTC_LAYERS];
     if (!w) return VKT_E_NOMEM;
-    for (uint32_t k = 0; k < NTC_LAYERS; k++) layers[k] = ntc_layer_of(s, k);
-    for (uint32_t y = 0; y < s->height; y++)
-        for (uint32_t x = 0; x < s->width; x++) {
+    for (uint32_t y = 0; y < ntc_blocks(s->height); y++)
+        for (uint32_t x = 0; x < ntc_blocks(s->width); x++) {
             read_inputs(s, x, y, value[0]);
-            for (uint32_t k = 0; k < NTC_LAYERS; k++) {
-                const ntc_layer l = layers[k];
-                const float *in = value[k % 2];
-                float *restrict sum = value[(k + 1) % 2];
-                for (uint32_t o = 0; o < l.out; o++) sum[o] = w[l.bias + o];
-                for (uint32_t i = 0; i < l.in; i++) {
-                    const float *restrict row = w + l.weight + (size_t)i * l.out;
-                    for (uint32_t o = 0; o < l.out; o++) sum[o] += row[o] * in[i];
-                }
-                for (uint32_t o = 0; k + 1 < NTC_LAYERS && o < l.out; o++) sum[o] = fmaxf(sum[o], 0);
-            }
-            const float *last = value[NTC_LAYERS % 2];
-            for (uint32_t c = 0; c < s->channels; c++) *out++ = (uint8_t)(fminf(fmaxf(last[c], 0), 1) * 255 + 0.5f);
+            ntc_put_block(s, evaluate(s, w, value), x, y, out);
         }
     free(w);
     return VKT_OK;

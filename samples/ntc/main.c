@@ -3,10 +3,11 @@
  * it. (Vaidyanathan et al., "Random-Access Neural Compression of Material Textures", SIGGRAPH 2023.)
  *
  *   set        the compressed set and its file
+ *   bc4        BC4 blocks, encoded and decoded
  *   decode     decodes a set on the CPU, without the library
  *   material   reads and writes the images
  *   plan       chooses the grids for a number of bits
- *   train      uses the library: trains latents and network
+ *   train      uses the library: trains latents and network; train_bc4: latents that become those of blocks
  *   dds        writes latents as block-compressed textures
  *   job, pack  the commands `pack` and `unpack`
  *   render     draws textures, decoded in a fragment shader
@@ -34,21 +35,25 @@ enum {
     OPT_FRAMES,
     OPT_SCREENSHOT,
     OPT_BUDGET,
-    OPT_DDS
+    OPT_DDS,
+    OPT_BC4
 };
 
 static const struct argp_option options[] = {
     { "output", 'o', "PATH", 0, "pack: the file; unpack: the folder", 1 },
     { "bppc", OPT_BPPC, "X", 0, "most bits of the file for each pixel and channel (0.5)", 1 },
-    { "steps", OPT_STEPS, "N", 0, "steps of training, each on one tile (2000)", 1 },
+    { "steps", OPT_STEPS, "N", 0, "steps of training, each on one tile (10000)", 1 },
     { "grids", OPT_GRIDS, "LIST", 0,
       "grids instead of those chosen for --bppc: SCALE:FEATURES:BITS or SCALE:FEATURES:BITS:corners, with commas "
       "between",
       1 },
     { "hidden", OPT_HIDDEN, "N", 0, "numbers of a hidden layer (32)", 1 },
     { "tile", OPT_TILE, "N", 0, "texels of a tile along each side (128)", 1 },
-    { "lr", OPT_LR, "X", 0, "learning rate of the latents at the first step (0.05)", 1 },
+    { "lr", OPT_LR, "X", 0, "learning rate of the latents at the first step (0.02)", 1 },
     { "rounded", OPT_ROUNDED, "X", 0, "share of the steps with rounded latents, at the end (0.15)", 1 },
+    { "bc4", OPT_BC4, NULL, 0,
+      "pack: latents that BC4 blocks hold exactly; in the last steps only the network is trained, on these latents",
+      1 },
     { "dds", OPT_DDS, NULL, 0, "unpack: write the latents as BC4 blocks, too, and decode those: gridN.dds", 1 },
     { "checkpoint", OPT_CHECKPOINT, "FILE", 0, "save the state of the training", 2 },
     { "checkpoint-every", OPT_EVERY, "N", 0, "steps between two checkpoints (500)", 2 },
@@ -69,13 +74,14 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_STEPS: o->steps = option_integer(state, "steps", text, 1, 1000000000); break;
     case OPT_GRIDS: o->grids = text; break;
     case OPT_HIDDEN: o->hidden = (uint32_t)option_integer(state, "hidden", text, 4, 128); break;
-    case OPT_TILE: o->tile = (uint32_t)option_integer(state, "tile", text, 4, 4096); break;
+    case OPT_TILE: o->tile = (uint32_t)option_integer(state, "tile", text, 8, 8192); break;
     case OPT_LR: o->lr = (float)option_number(state, "lr", text, 1e-8, 1); break;
     case OPT_ROUNDED: o->rounded = option_number(state, "rounded", text, 0, 1); break;
     case OPT_CHECKPOINT: o->checkpoint = text; break;
     case OPT_EVERY: o->checkpoint_every = option_integer(state, "checkpoint-every", text, 1, UINT64_MAX); break;
     case OPT_RESUME: o->resume = text; break;
     case OPT_DDS: o->dds = true; break;
+    case OPT_BC4: o->bc4 = true; break;
     case OPT_HEADLESS: o->headless = (uint32_t)option_integer(state, "headless", text, 1, 1000000000); break;
     case OPT_FRAMES: o->frames = (uint32_t)option_integer(state, "frames", text, 1, 1000000000); break;
     case OPT_SCREENSHOT: o->screenshot = text; break;
@@ -106,6 +112,8 @@ static int command_of(const train_options *t, const ntc_options *o)
         if (t->n_files - 1 < commands[i].least || t->n_files - 1 > commands[i].most)
             complain_of_usage("%s: want %u to %u files, got %u", commands[i].name, commands[i].least, commands[i].most,
                               t->n_files - 1);
+        else if (o->bc4 && commands[i].run != ntc_pack)
+            complain_of_usage("%s: --bc4 is an option of pack", commands[i].name);
         else if (!o->output && commands[i].run != ntc_view)
             complain_of_usage("%s: want an output: -o PATH", commands[i].name);
         else
@@ -120,7 +128,7 @@ int main(int argc, char **argv)
 {
     static const struct argp more = { .options = options, .parser = on_option };
     ntc_options o = {
-        .bppc = 0.5, .steps = 2000, .hidden = 32, .tile = 128, .lr = 0.05f, .rounded = 0.15, .checkpoint_every = 500
+        .bppc = 0.5, .steps = 10000, .hidden = 32, .tile = 128, .lr = 0.02f, .rounded = 0.15, .checkpoint_every = 500
     };
     const train_cli cli = { .doc = "Compresses the textures of a material with a small network.",
                             .scope = TRAIN_NOTHING,

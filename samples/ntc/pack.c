@@ -34,9 +34,12 @@ static vkt_result train(ntc_job *j, const ntc_options *o)
         if (j->s->o.quiet || session_now_ns() - shown < SHOWN_NS) continue;
         double loss;
         TRY(ntc_trainer_loss(&j->t, &loss));
-        printf("step %6llu  %.2f dB\n", (unsigned long long)j->t.step, psnr_of(loss));
-        fflush(stdout);
         shown = session_now_ns();
+        const double left =
+            (double)(shown - start) * 1e-9 / (double)(j->t.step - first) * (double)(j->t.p.steps - j->t.step);
+        printf("step %6llu of %llu  %.2f dB  %.0f s left\n", (unsigned long long)j->t.step,
+               (unsigned long long)j->t.p.steps, psnr_of(loss), left);
+        fflush(stdout);
     }
     TRY(vkt_ctx_wait_idle(j->s->ctx));
     if (o->checkpoint && j->t.step > first) TRY(ntc_trainer_save(&j->t, o->checkpoint));

@@ -8,6 +8,7 @@ typedef struct ntc_options {
     const char *output; /* a file, or a folder for `unpack` */
     const char *grids;  /* NULL: chosen from bppc */
     bool dds;           /* unpack: also write the latents as block-compressed textures */
+    bool bc4;           /* pack: the latents are those of BC4 blocks */
     const char *checkpoint, *resume;
     uint64_t checkpoint_every;
     double bppc, rounded;

@@ -6,17 +6,24 @@
 
 #include "common/message.h"
 
-/* A way to divide the bits between two grids. The fine grid has the largest number of features that fits. The number of
- * features of the coarse grid is coarse_share times that. */
+/* A way to divide the bits between grids. A grid has `share` features for each feature of a unit. The number of units
+ * is the largest that fits, in steps of 1/4. The bits that are left go to the last grid. */
 typedef struct profile {
     double most; /* the profile is for at most this number of bits for each pixel and channel */
-    ntc_grid fine, coarse;
-    double coarse_share; /* features of the coarse grid for each feature of the fine grid */
+    uint32_t n_grids;
+    struct {
+        ntc_grid grid;
+        double share;
+    } of[NTC_MAX_GRIDS];
 } profile;
 
 static const profile profiles[] = {
-    { 0.3, { .scale = 4, .bits = 4, .corners = true }, { .scale = 8, .bits = 4 }, 2.0 },
-    { 1e9, { .scale = 2, .bits = 2 }, { .scale = 4, .bits = 4, .corners = true }, 1.0 },
+    { 0.3, 2, { { { .scale = 4, .bits = 4, .corners = true }, 1 }, { { .scale = 8, .bits = 4 }, 2 } } },
+    { 1e9,
+      3,
+      { { { .scale = 2, .bits = 4 }, 0.75 },
+        { { .scale = 2, .bits = 2 }, 1 },
+        { { .scale = 4, .bits = 4, .corners = true }, 1 } } },
 };
 
 double plan_bppc(const ntc_set *s)
@@ -30,49 +37,51 @@ double plan_bppc(const ntc_set *s)
     return 8.0 * (double)ntc_bytes(&sized) / ((double)s->width * s->height * s->channels);
 }
 
-static void set_features(ntc_set *s, const profile *p, uint32_t fine)
+/* Sets the grids for units / 4 units. Each has at least one feature. */
+static void set_features(ntc_set *s, const profile *p, uint32_t units, bool bc4)
 {
-    s->grids[0] = p->fine;
-    s->grids[1] = p->coarse;
-    s->grids[0].features = fine;
-    s->grids[1].features = (uint32_t)(p->coarse_share * fine + 0.5);
-    s->n_grids = s->grids[1].features ? 2 : 1;
+    s->n_grids = p->n_grids;
+    for (uint32_t i = 0; i < p->n_grids; i++) {
+        const uint32_t features = (uint32_t)(p->of[i].share * units / 4 + 0.5);
+        s->grids[i] = p->of[i].grid;
+        s->grids[i].features = features ? features : 1;
+        if (bc4) s->grids[i].bits = 0;
+    }
 }
 
-vkt_result plan_grids(ntc_set *s, double bppc)
+static bool fits(const ntc_set *s, double bppc)
+{
+    return ntc_inputs(s) <= NTC_MAX_INPUTS && plan_bppc(s) <= bppc;
+}
+
+vkt_result plan_grids(ntc_set *s, double bppc, bool bc4)
 {
     const profile *p = profiles;
-    uint32_t fine = 0;
+    uint32_t units = 1;
     while (bppc > p->most) p++;
-    for (uint32_t f = 1; f <= NTC_MAX_INPUTS; f++) {
-        set_features(s, p, f);
-        if (ntc_inputs(s) > NTC_MAX_INPUTS || plan_bppc(s) > bppc) break;
-        fine = f;
-    }
-    if (fine == 0) {
+    set_features(s, p, units, bc4);
+    if (!fits(s, bppc)) {
         complain("%g bits for each pixel and channel are too few for images of %u x %u: one feature needs %.3f", bppc,
                  s->width, s->height, plan_bppc(s));
         return VKT_E_ARG;
     }
-    set_features(s, p, fine);
-    while (s->n_grids == 2) { /* gives the bits that are left to the coarse grid */
-        s->grids[1].features++;
-        if (ntc_inputs(s) <= NTC_MAX_INPUTS && plan_bppc(s) <= bppc) continue;
-        s->grids[1].features--;
-        break;
-    }
+    while (fits(s, bppc)) set_features(s, p, ++units, bc4);
+    set_features(s, p, units - 1, bc4);
+    while (fits(s, bppc)) s->grids[s->n_grids - 1].features++;
+    s->grids[s->n_grids - 1].features--;
     return VKT_OK;
 }
 
-vkt_result plan_parse(ntc_set *s, const char *text)
+vkt_result plan_parse(ntc_set *s, const char *text, bool bc4)
 {
     s->n_grids = 0;
     for (;;) {
         int n = 0;
         ntc_grid g = { 0 };
         if (s->n_grids == NTC_MAX_GRIDS || sscanf(text, "%3u:%3u:%2u%n", &g.scale, &g.features, &g.bits, &n) != 3 ||
-            n == 0)
+            n == 0 || g.bits == 0)
             break;
+        if (bc4) g.bits = 0;
         text += n;
         g.corners = strncmp(text, ":corners", 8) == 0;
         if (g.corners) text += 8;

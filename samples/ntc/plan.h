@@ -5,11 +5,11 @@
 #include "ntc/set.h"
 
 /* Sets the grids and the hidden width of a set whose textures are known, so that the file has at most `bppc` bits for
- * each pixel and channel. VKT_E_ARG, with a message: the network alone is larger. */
-vkt_result plan_grids(ntc_set *s, double bppc);
-/* Reads grids from a text: SCALE:FEATURES:BITS, with ":corners" for ntc_grid.corners, and commas between grids.
- * VKT_E_ARG, with a message. */
-vkt_result plan_parse(ntc_set *s, const char *text);
+ * each pixel and channel. With `bc4` all grids are BC4 blocks. VKT_E_ARG, with a message: the network is larger. */
+vkt_result plan_grids(ntc_set *s, double bppc, bool bc4);
+/* Reads grids from a text: SCALE:FEATURES:BITS, with ":corners" for ntc_grid.corners, and commas between grids. With
+ * `bc4`, all grids are BC4 blocks, whatever their bits are. VKT_E_ARG, with a message. */
+vkt_result plan_parse(ntc_set *s, const char *text, bool bc4);
 /* Returns the bits of the file for each pixel and channel. */
 double plan_bppc(const ntc_set *s);
 

@@ -22,7 +22,7 @@ vkt_result parameters_upload(const device *d, const ntc_set *s, buffer *to, para
     for (uint32_t i = 0; i < s->n_grids; i++) {
         const ntc_grid *g = &s->grids[i];
         p->grids[i] = (uint32_t)at;
-        for (size_t k = 0; k < ntc_latents(g); k++) floats[at++] = (float)g->levels[k] / (float)((1u << g->bits) - 1);
+        for (size_t k = 0; k < ntc_latents(g); k++) floats[at++] = (float)g->levels[k] / (float)ntc_steps(g);
     }
     for (uint32_t i = 0; i < NTC_LAYERS; i++) {
         const ntc_layer l = ntc_layer_of(s, i);
@@ -42,10 +42,12 @@ static vkt_result make_facts(renderer *r, const ntc_set *s, const parameters *p)
     facts[NTC_FACT_WIDTH] = s->width;
     facts[NTC_FACT_HEIGHT] = s->height;
     facts[NTC_FACT_GRIDS] = s->n_grids;
-    facts[NTC_FACT_PLACE] = ntc_place_scale(s);
+    facts[NTC_FACT_PLACE] = ntc_place_scale(s) / NTC_BLOCK;
     for (uint32_t i = 0; i < s->n_grids; i++) {
         const ntc_grid *g = &s->grids[i];
-        const uint32_t of[] = { g->scale, g->height, g->width, g->features, g->bits, g->corners, p->grids[i] };
+        const uint32_t of[] = {
+            g->scale / NTC_BLOCK, g->height, g->width, g->features, g->bits, g->corners, p->grids[i]
+        };
         memcpy(facts + NTC_FACT_GRID + 8 * i, of, sizeof of);
     }
     for (uint32_t i = 0; i < NTC_LAYERS; i++) {

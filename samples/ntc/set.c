@@ -1,10 +1,10 @@
 /* ntc/set.c - sizes and memory of a set, and its file. The file has 32-bit words, the lowest byte first:
- *   "VTC1", number of bytes, CRC-32 of all bytes behind it
+ *   "VTC2", number of bytes, CRC-32 of all bytes behind it
  *   width, height, textures, grids, hidden
  *   for each texture: channels, name (28 bytes, ends with 0)
  *   for each grid: scale, features, bits, corners
  *   weights as 16-bit floats, then the latents of each grid, `bits` bits each, the lowest bit first; each of these
- * parts is filled up to a whole byte */
+ * parts is filled up to a whole byte. A grid of 0 bits has BC4 blocks instead, feature after feature */
 #include "ntc/set.h"
 
 #include <errno.h>
@@ -15,6 +15,7 @@
 
 #include "common/message.h"
 #include "graphics/vk.h"
+#include "ntc/bc4.h"
 
 enum { HEAD = 12, FIXED = HEAD + 5 * 4, TEXTURE = 4 + NTC_NAME, GRID = 4 * 4 };
 
@@ -25,6 +26,16 @@ uint32_t ntc_inputs(const ntc_set *s)
     uint32_t n = NTC_POSITION;
     for (uint32_t i = 0; i < s->n_grids; i++) n += s->grids[i].features * (s->grids[i].corners ? 4 : 1);
     return n;
+}
+
+uint32_t ntc_outputs(const ntc_set *s)
+{
+    return NTC_BLOCK * NTC_BLOCK * s->channels;
+}
+
+uint32_t ntc_blocks(uint32_t texels)
+{
+    return (texels + NTC_BLOCK - 1) / NTC_BLOCK;
 }
 
 uint32_t ntc_place_scale(const ntc_set *s)
@@ -39,7 +50,7 @@ ntc_layer ntc_layer_of(const ntc_set *s, uint32_t i)
 {
     ntc_layer l = { .in = ntc_inputs(s), .out = s->hidden };
     for (uint32_t k = 0;; k++) {
-        if (k == NTC_LAYERS - 1) l.out = s->channels;
+        if (k == NTC_LAYERS - 1) l.out = ntc_outputs(s);
         l.bias = l.weight + (size_t)l.in * l.out;
         if (k == i) return l;
         l.weight = l.bias + l.out;
@@ -58,13 +69,22 @@ size_t ntc_latents(const ntc_grid *g)
     return (size_t)g->features * g->height * g->width;
 }
 
+uint32_t ntc_steps(const ntc_grid *g)
+{
+    return g->bits ? (1u << g->bits) - 1 : BC4_STEPS;
+}
+
+/* Returns the size of the latents in a file, in bytes. */
+static uint64_t latent_bytes(const ntc_grid *g)
+{
+    if (!g->bits) return (uint64_t)g->features * bc4_bytes(g->height, g->width);
+    return ((uint64_t)g->features * g->height * g->width * g->bits + 7) / 8;
+}
+
 uint64_t ntc_bytes(const ntc_set *s)
 {
     uint64_t n = FIXED + (uint64_t)s->n_textures * TEXTURE + (uint64_t)s->n_grids * GRID + 2 * ntc_weights(s);
-    for (uint32_t i = 0; i < s->n_grids; i++) {
-        const ntc_grid *g = &s->grids[i];
-        n += ((uint64_t)g->features * g->height * g->width * g->bits + 7) / 8;
-    }
+    for (uint32_t i = 0; i < s->n_grids; i++) n += latent_bytes(&s->grids[i]);
     return n;
 }
 
@@ -72,8 +92,8 @@ uint64_t ntc_bytes(const ntc_set *s)
 static const char *fault_of(const ntc_set *s)
 {
     uint32_t channels = 0;
-    if (s->width < 4 || s->height < 4 || s->width > NTC_MAX_SIDE || s->height > NTC_MAX_SIDE)
-        return "images of 4 to 8192 pixels along each side are wanted";
+    if (s->width < 8 || s->height < 8 || s->width > NTC_MAX_SIDE || s->height > NTC_MAX_SIDE)
+        return "images of 8 to 8192 pixels along each side are wanted";
     if (s->n_textures < 1 || s->n_textures > NTC_MAX_TEXTURES) return "1 to 8 textures are wanted";
     for (uint32_t i = 0; i < s->n_textures; i++) {
         if (s->textures[i].channels != 1 && s->textures[i].channels != 3)
@@ -85,9 +105,9 @@ static const char *fault_of(const ntc_set *s)
     if (s->n_grids < 1 || s->n_grids > NTC_MAX_GRIDS) return "1 to 3 grids are wanted";
     for (uint32_t i = 0; i < s->n_grids; i++) {
         const ntc_grid *g = &s->grids[i];
-        if (g->scale < 1 || g->scale > 64 || g->features < 1 || g->features > NTC_MAX_INPUTS || g->bits < 1 ||
+        if (g->scale < 1 || g->scale > 64 || g->scale % NTC_BLOCK || g->features < 1 || g->features > NTC_MAX_INPUTS ||
             g->bits > 8)
-            return "grids of 1 to 64 texels a cell, 1 to 128 features and 1 to 8 bits are wanted";
+            return "grids of 2 to 64 texels a cell (an even number), 1 to 128 features and 1 to 8 bits are wanted";
     }
     if (s->hidden < 4 || s->hidden > NTC_MAX_INPUTS || ntc_inputs(s) > NTC_MAX_INPUTS)
         return "at most 128 inputs of the network and hidden layers of 4 to 128 numbers are wanted";
@@ -185,10 +205,23 @@ static uint32_t get(cursor *c, int bytes)
     return x;
 }
 
+/* Puts or gets the BC4 blocks of a grid. */
+static void code_blocks(cursor *c, const ntc_grid *g, bool get_them)
+{
+    for (uint32_t f = 0; f < g->features; f++, c->p += bc4_bytes(g->height, g->width)) {
+        uint16_t *plane = g->levels + (size_t)f * g->height * g->width;
+        if (get_them)
+            bc4_decode(c->p, g->height, g->width, plane);
+        else
+            bc4_encode(plane, g->height, g->width, 0, c->p);
+    }
+}
+
 static void put_latents(cursor *c, const ntc_grid *g)
 {
     uint32_t room = 0, used = 0;
-    for (size_t i = 0; i < ntc_latents(g); i++) {
+    if (!g->bits) code_blocks(c, g, false);
+    for (size_t i = 0; g->bits && i < ntc_latents(g); i++) {
         room |= (uint32_t)g->levels[i] << used;
         for (used += g->bits; used >= 8; used -= 8, room >>= 8) put(c, room & 255, 1);
     }
@@ -198,7 +231,8 @@ static void put_latents(cursor *c, const ntc_grid *g)
 static void get_latents(cursor *c, ntc_grid *g)
 {
     uint32_t room = 0, used = 0;
-    for (size_t i = 0; i < ntc_latents(g); i++) {
+    if (!g->bits) code_blocks(c, g, true);
+    for (size_t i = 0; g->bits && i < ntc_latents(g); i++) {
         if (used < g->bits) {
             room |= get(c, 1) << used;
             used += 8;
@@ -230,7 +264,7 @@ vkt_result ntc_write(const ntc_set *s, const char *path)
     }
     for (size_t i = 0; i < ntc_weights(s); i++) put(&c, half_bits(s->weights[i]), 2);
     for (uint32_t i = 0; i < s->n_grids; i++) put_latents(&c, &s->grids[i]);
-    memcpy(bytes, "VTC1", 4);
+    memcpy(bytes, "VTC2", 4);
     c.p = bytes + 4;
     put(&c, (uint32_t)n, 4);
     put(&c, crc32_of(bytes + HEAD, n - HEAD), 4);
@@ -275,7 +309,7 @@ static const char *parse_head(cursor *c, size_t n, ntc_set *s)
 static vkt_result parse(const char *path, uint8_t *bytes, size_t n, ntc_set *s)
 {
     cursor c = { bytes + 4 };
-    if (n < FIXED || memcmp(bytes, "VTC1", 4) != 0) return damaged(path, "this is no compressed set of textures");
+    if (n < FIXED || memcmp(bytes, "VTC2", 4) != 0) return damaged(path, "this is no compressed set of textures");
     const uint32_t size = get(&c, 4), crc = get(&c, 4);
     if (size != n) return damaged(path, "the file is shorter or longer than it says");
     if (crc != crc32_of(bytes + HEAD, n - HEAD)) return damaged(path, "the checksum is wrong");

@@ -7,9 +7,11 @@
 
 #include "common/message.h"
 #include "graphics/vk.h"
+#include "ntc/train_bc4.h"
 #include "vktrain/train.h"
 
 static const float network_factor = 0.3f; /* learning rate of the network, compared with that of the latents */
+static const double frozen = 0.05;        /* share of the steps, at the end, that train only the network */
 
 /* ---- the data ---- */
 
@@ -20,39 +22,53 @@ static vkt_result make_array(ntc_trainer *t, const char *name, vkt_dtype dtype, 
                             out);
 }
 
-/* Makes the array of the textures, (C,H,W) in [0,1]. */
+/* Returns the index below n that is nearest to i. */
+static uint32_t nearest(uint32_t i, uint32_t n)
+{
+    return i < n ? i : n - 1;
+}
+
+/* Makes the array of the textures in [0,1], (outputs of the network, rows of blocks, columns of blocks). A block that
+ * reaches beyond the images repeats the texels at their edge. */
 static vkt_result make_texels(ntc_trainer *t, const uint8_t *texels)
 {
     const ntc_set *s = t->set;
-    const size_t pixels = (size_t)s->width * s->height;
-    float *planes = malloc(pixels * s->channels * sizeof *planes);
-    for (uint32_t c = 0; planes && c < s->channels; c++)
-        for (size_t i = 0; i < pixels; i++) planes[c * pixels + i] = (float)texels[i * s->channels + c] / 255;
-    const vkt_shape shape = vkt_shape3(s->channels, s->height, s->width);
+    const uint32_t rows = ntc_blocks(s->height), columns = ntc_blocks(s->width);
+    const size_t blocks = (size_t)rows * columns;
+    float *planes = malloc(blocks * ntc_outputs(s) * sizeof *planes);
+    for (uint32_t o = 0; planes && o < ntc_outputs(s); o++)
+        for (size_t i = 0; i < blocks; i++) {
+            const uint32_t at = o / s->channels, y = (uint32_t)(i / columns) * NTC_BLOCK + at / NTC_BLOCK,
+                           x = (uint32_t)(i % columns) * NTC_BLOCK + at % NTC_BLOCK;
+            const size_t texel = (size_t)nearest(y, s->height) * s->width + nearest(x, s->width);
+            planes[o * blocks + i] = (float)texels[texel * s->channels + o % s->channels] / 255;
+        }
+    const vkt_shape shape = vkt_shape3(ntc_outputs(s), rows, columns);
     const vkt_result r = planes ? make_array(t, "texels", VKT_F32, shape, planes, &t->texels) : VKT_E_NOMEM;
     free(planes);
     return r;
 }
 
-/* Returns the place of a texel inside a cell along an axis, from -1 to 1. */
+/* Returns the place of a block inside a cell along an axis, from -1 to 1. */
 static float place(uint32_t x, uint32_t scale)
 {
     return 2 * (float)((2 * x + 1 + scale) % (2 * scale)) / (float)(2 * scale) - 1;
 }
 
-/* Makes the array of positions, (NTC_POSITION,H,W). */
+/* Makes the array of positions, (NTC_POSITION, rows of blocks, columns of blocks). */
 static vkt_result make_position(ntc_trainer *t)
 {
     const ntc_set *s = t->set;
-    const size_t pixels = (size_t)s->width * s->height;
-    float *planes = malloc(pixels * NTC_POSITION * sizeof *planes);
-    const uint32_t scale = ntc_place_scale(s);
-    for (size_t i = 0; planes && i < pixels; i++) {
-        planes[i] = place((uint32_t)(i % s->width), scale);
-        planes[pixels + i] = place((uint32_t)(i / s->width), scale);
-        planes[2 * pixels + i] = planes[i] * planes[pixels + i];
+    const uint32_t rows = ntc_blocks(s->height), columns = ntc_blocks(s->width);
+    const size_t blocks = (size_t)rows * columns;
+    float *planes = malloc(blocks * NTC_POSITION * sizeof *planes);
+    const uint32_t scale = ntc_place_scale(s) / NTC_BLOCK;
+    for (size_t i = 0; planes && i < blocks; i++) {
+        planes[i] = place((uint32_t)(i % columns), scale);
+        planes[blocks + i] = place((uint32_t)(i / columns), scale);
+        planes[2 * blocks + i] = planes[i] * planes[blocks + i];
     }
-    const vkt_shape shape = vkt_shape3(NTC_POSITION, s->height, s->width);
+    const vkt_shape shape = vkt_shape3(NTC_POSITION, rows, columns);
     const vkt_result r = planes ? make_array(t, "position", VKT_F32, shape, planes, &t->position) : VKT_E_NOMEM;
     free(planes);
     return r;
@@ -64,22 +80,22 @@ static vkt_result make_data(ntc_trainer *t, const uint8_t *texels)
     TRY(make_texels(t, texels));
     TRY(make_position(t));
     TRY(make_array(t, "origin", VKT_U32, vkt_shape2(1, 2), NULL, &t->origin));
-    t->columns = (s->width + t->p.tile[1] - 1) / t->p.tile[1];
-    t->tiles = t->columns * ((s->height + t->p.tile[0] - 1) / t->p.tile[0]);
+    t->columns = (ntc_blocks(s->width) + t->p.tile[1] - 1) / t->p.tile[1];
+    t->tiles = t->columns * ((ntc_blocks(s->height) + t->p.tile[0] - 1) / t->p.tile[0]);
     t->order = malloc(t->tiles * sizeof *t->order);
     return t->order ? VKT_OK : VKT_E_NOMEM;
 }
 
 /* ---- the network ---- */
 
-void ntc_grid_name(uint32_t i, char name[16])
+void ntc_grid_name(uint32_t i, char name[24])
 {
-    snprintf(name, 16, "latents.%u", i);
+    snprintf(name, 24, "latents.%u", i);
 }
 
-void ntc_weight_name(uint32_t i, bool bias, char name[16])
+void ntc_weight_name(uint32_t i, bool bias, char name[24])
 {
-    snprintf(name, 16, "%u.%s", i, bias ? "bias" : "weight");
+    snprintf(name, 24, "%u.%s", i, bias ? "bias" : "weight");
 }
 
 static vkt_tensor read_tile(const ntc_trainer *t, const ntc_graph *g, vkt_tensor from, uint32_t scale, bool corners)
@@ -88,20 +104,27 @@ static vkt_tensor read_tile(const ntc_trainer *t, const ntc_graph *g, vkt_tensor
     return vkt_latent_grid(g->g, from, g->origin, &p);
 }
 
-/* Builds the network for the texels of a tile: -> (texels, channels). */
-static vkt_tensor network(const ntc_trainer *t, const ntc_graph *g, bool noise)
+/* Returns the latents as the network gets them in a phase. Those of BC4 blocks are not rounded. */
+static vkt_tensor quantized(const ntc_graph *g, vkt_tensor latents, const ntc_grid *grid, uint32_t phase)
+{
+    if (grid->bits) return vkt_quantize(g->g, latents, grid->bits, phase == NTC_NOISE);
+    return phase == NTC_FROZEN ? latents : vkt_quantize(g->g, latents, NTC_BC4_NOISE, true);
+}
+
+/* Builds the network for the blocks of a tile: -> (blocks, outputs). */
+static vkt_tensor network(const ntc_trainer *t, const ntc_graph *g, uint32_t phase)
 {
     const vkt_init middle = { .kind = VKT_INIT_UNIFORM, .a = 0.3f, .b = 0.7f },
                    kaiming = { .kind = VKT_INIT_KAIMING_UNIFORM }, zero = { .kind = VKT_INIT_CONSTANT };
     vkt_tensor inputs[NTC_MAX_GRIDS + 1];
     vkt_mlp_layer layers[NTC_LAYERS];
-    char name[16];
+    char name[24];
     for (uint32_t i = 0; i < t->set->n_grids; i++) {
         const ntc_grid *grid = &t->set->grids[i];
         ntc_grid_name(i, name);
         const vkt_tensor latents =
             vkt_nn_param(g->b, name, vkt_shape3(grid->features, grid->height, grid->width), middle, 1, 1);
-        inputs[i] = read_tile(t, g, vkt_quantize(g->g, latents, grid->bits, noise), grid->scale, grid->corners);
+        inputs[i] = read_tile(t, g, quantized(g, latents, grid, phase), grid->scale / NTC_BLOCK, grid->corners);
     }
     inputs[t->set->n_grids] = read_tile(t, g, g->position, 1, false);
     for (uint32_t i = 0; i < NTC_LAYERS; i++) {
@@ -114,7 +137,7 @@ static vkt_tensor network(const ntc_trainer *t, const ntc_graph *g, bool noise)
     return vkt_mlp(g->g, vkt_concat(g->g, inputs, t->set->n_grids + 1, 1), layers, NTC_LAYERS);
 }
 
-static vkt_result make_graph(const ntc_trainer *t, bool noise, ntc_graph *g)
+static vkt_result make_graph(const ntc_trainer *t, uint32_t phase, ntc_graph *g)
 {
     const vkt_host host = vkt_ctx_host(t->ctx);
     const ntc_set *s = t->set;
@@ -123,15 +146,18 @@ static vkt_result make_graph(const ntc_trainer *t, bool noise, ntc_graph *g)
     };
     TRY(vkt_graph_create(&host, &g->g));
     TRY(vkt_builder_create(g->g, true, &g->b));
-    g->texels = vkt_external(g->g, "texels", VKT_F32, vkt_shape3(s->channels, s->height, s->width));
-    g->position = vkt_external(g->g, "position", VKT_F32, vkt_shape3(NTC_POSITION, s->height, s->width));
+    g->texels =
+        vkt_external(g->g, "texels", VKT_F32, vkt_shape3(ntc_outputs(s), ntc_blocks(s->height), ntc_blocks(s->width)));
+    g->position =
+        vkt_external(g->g, "position", VKT_F32, vkt_shape3(NTC_POSITION, ntc_blocks(s->height), ntc_blocks(s->width)));
     g->origin = vkt_external(g->g, "origin", VKT_U32, vkt_shape2(1, 2));
-    const vkt_tensor loss = vkt_mse(g->g, network(t, g, noise), read_tile(t, g, g->texels, 1, false));
+    const vkt_tensor loss = vkt_mse(g->g, network(t, g, phase), read_tile(t, g, g->texels, 1, false));
     for (uint32_t i = 0; i < NTC_LAYERS; i++) {
         char pattern[16];
         snprintf(pattern, sizeof pattern, "%u.*", i);
         TRY(vkt_set_group(g->g, pattern, 0));
     }
+    if (phase == NTC_FROZEN) TRY(vkt_freeze(g->g, "latents.*"));
     TRY(vkt_backward(g->g, loss));
     TRY(vkt_update(g->g, &adam));
     vkt_report(g->g, loss, (vkt_tensor){ 0 });
@@ -142,7 +168,8 @@ static vkt_result make_program(ntc_trainer *t, uint32_t phase)
 {
     const ntc_graph *g = &t->graphs[phase];
     const vkt_binding arrays[] = { { g->texels, t->texels }, { g->position, t->position }, { g->origin, t->origin } };
-    const vkt_program_params p = { .name = phase ? "rounded" : "noise", .arrays = arrays, .n_arrays = 3 };
+    static const char *const names[NTC_PHASES] = { "noise", "rounded", "frozen" };
+    const vkt_program_params p = { .name = names[phase], .arrays = arrays, .n_arrays = 3 };
     return vkt_program_create(t->ctx, g->g, t->store, &p, &t->programs[phase]);
 }
 
@@ -151,7 +178,7 @@ vkt_result ntc_trainer_create(vkt_ctx *ctx, const ntc_set *set, const uint8_t *t
 {
     *t = (ntc_trainer){ .ctx = ctx, .set = set, .p = *p };
     TRY(make_data(t, texels));
-    for (uint32_t i = 0; i < NTC_PHASES; i++) TRY(make_graph(t, i == 0, &t->graphs[i]));
+    for (uint32_t i = 0; i < NTC_PHASES; i++) TRY(make_graph(t, i, &t->graphs[i]));
     TRY(vkt_store_create(ctx, t->graphs[0].g, &t->store));
     TRY(vkt_nn_init(t->graphs[0].b, t->store, p->seed));
     TRY(vkt_store_set_clock(t->store, 0, p->seed));
@@ -176,29 +203,37 @@ void ntc_trainer_destroy(ntc_trainer *t)
 
 /* ---- training ---- */
 
+static double first_frozen(const ntc_trainer *t)
+{
+    return (1 - frozen) * (double)t->p.steps;
+}
+
 static uint32_t phase_of(const ntc_trainer *t, uint64_t step)
 {
-    return (double)step >= (1 - t->p.rounded) * (double)t->p.steps;
+    if ((double)step >= first_frozen(t)) return NTC_FROZEN;
+    return (double)step >= (1 - t->p.rounded) * (double)t->p.steps ? NTC_ROUNDED : NTC_NOISE;
 }
 
-/* Returns the learning rate of a step: it falls to 2 % along half a period of a cosine. */
+/* Returns the learning rate of a step. It falls to 2 % along half a period of a cosine. While the latents are frozen,
+ * it falls from 20 % to 0.4 % along a line. */
 static float rate_of(const ntc_trainer *t, uint64_t step)
 {
-    const double done = (double)step / (double)t->p.steps;
-    return (float)(t->p.lr * (0.51 + 0.49 * cos(acos(-1) * done)));
+    const double first = first_frozen(t), done = (double)step / first;
+    if (phase_of(t, step) != NTC_FROZEN) return (float)(t->p.lr * (0.51 + 0.49 * cos(acos(-1) * done)));
+    return (float)(t->p.lr * 0.2 * (1 - 0.98 * ((double)step - first) / ((double)t->p.steps - first)));
 }
 
-/* Sets the first texel of a tile. The last tiles of a row or column end at the edge of the image. */
+/* Sets the first block of a tile. The last tiles of a row or column end at the edge of the image. */
 static void tile_origin(const ntc_trainer *t, uint32_t tile, uint32_t origin[2])
 {
-    const uint32_t most[2] = { t->set->height - t->p.tile[0], t->set->width - t->p.tile[1] };
+    const uint32_t most[2] = { ntc_blocks(t->set->height) - t->p.tile[0], ntc_blocks(t->set->width) - t->p.tile[1] };
     origin[0] = tile / t->columns * t->p.tile[0];
     origin[1] = tile % t->columns * t->p.tile[1];
     for (uint32_t i = 0; i < 2; i++)
         if (origin[i] > most[i]) origin[i] = most[i];
 }
 
-/* Returns the first texel of the tile of a step. Each pass over the tiles has its own order. */
+/* Returns the first block of the tile of a step. Each pass over the tiles has its own order. */
 static void place_tile(ntc_trainer *t, uint64_t step, uint32_t origin[2])
 {
     const uint64_t pass = step / t->tiles;
@@ -217,9 +252,22 @@ static vkt_result write_tile(ntc_trainer *t)
     return vkt_array_write(t->origin, 0, origin, sizeof origin);
 }
 
+/* Changes the latents of grids of BC4 blocks to those of blocks. */
+static vkt_result encode_blocks(ntc_trainer *t)
+{
+    char name[24];
+    for (uint32_t i = 0; i < t->set->n_grids; i++) {
+        ntc_grid_name(i, name);
+        if (!t->set->grids[i].bits) TRY(ntc_encode_latents(t->store, name, &t->set->grids[i]));
+    }
+    return VKT_OK;
+}
+
 vkt_result ntc_trainer_step(ntc_trainer *t)
 {
     if (t->step >= t->p.steps) return VKT_OK;
+    const bool frozen_now = phase_of(t, t->step) == NTC_FROZEN;
+    if (frozen_now && (t->step == 0 || phase_of(t, t->step - 1) != NTC_FROZEN)) TRY(encode_blocks(t));
     TRY(write_tile(t));
     TRY(vkt_program_run(t->programs[phase_of(t, t->step)], &(vkt_run){ .lr = rate_of(t, t->step) }, &t->run));
     t->has_run = true;
@@ -282,26 +330,24 @@ static vkt_result make_inference(const ntc_trainer *t, ntc_graph *g, vkt_tensor 
     const ntc_set *s = t->set;
     TRY(vkt_graph_create(&host, &g->g));
     TRY(vkt_builder_create(g->g, false, &g->b));
-    g->position = vkt_external(g->g, "position", VKT_F32, vkt_shape3(NTC_POSITION, s->height, s->width));
+    g->position =
+        vkt_external(g->g, "position", VKT_F32, vkt_shape3(NTC_POSITION, ntc_blocks(s->height), ntc_blocks(s->width)));
     g->origin = vkt_external(g->g, "origin", VKT_U32, vkt_shape2(1, 2));
-    *y = network(t, g, false);
+    *y = network(t, g, NTC_FROZEN);
     vkt_keep(g->g, *y);
     return VKT_OK;
 }
 
 static vkt_result infer_tile(ntc_trainer *t, vkt_program *p, vkt_tensor y, uint32_t tile, float *values, uint8_t *out)
 {
-    const uint32_t rows = t->p.tile[0], columns = t->p.tile[1], C = t->set->channels;
+    const uint32_t rows = t->p.tile[0], columns = t->p.tile[1], n = ntc_outputs(t->set);
     uint32_t origin[2];
     tile_origin(t, tile, origin);
     TRY(vkt_array_write(t->origin, 0, origin, sizeof origin));
     TRY(vkt_program_run(p, NULL, NULL));
-    TRY(vkt_program_read(p, y, values, (uint64_t)rows * columns * C * sizeof *values));
-    for (uint32_t n = 0; n < rows * columns; n++) {
-        uint8_t *texel = out + ((size_t)(origin[0] + n / columns) * t->set->width + origin[1] + n % columns) * C;
-        for (uint32_t c = 0; c < C; c++)
-            texel[c] = (uint8_t)(fminf(fmaxf(values[(size_t)n * C + c], 0), 1) * 255 + 0.5f);
-    }
+    TRY(vkt_program_read(p, y, values, (uint64_t)rows * columns * n * sizeof *values));
+    for (uint32_t i = 0; i < rows * columns; i++)
+        ntc_put_block(t->set, values + (size_t)i * n, origin[1] + i % columns, origin[0] + i / columns, out);
     return VKT_OK;
 }
 
@@ -310,7 +356,7 @@ vkt_result ntc_trainer_infer(ntc_trainer *t, uint8_t *out)
     ntc_graph g = { 0 };
     vkt_tensor y;
     vkt_program *p = NULL;
-    float *values = malloc((size_t)t->p.tile[0] * t->p.tile[1] * t->set->channels * sizeof *values);
+    float *values = malloc((size_t)t->p.tile[0] * t->p.tile[1] * ntc_outputs(t->set) * sizeof *values);
     vkt_result r = values ? make_inference(t, &g, &y) : VKT_E_NOMEM;
     if (r == VKT_OK) {
         const vkt_binding arrays[] = { { g.position, t->position }, { g.origin, t->origin } };
@@ -333,9 +379,9 @@ static vkt_result read_parameter(ntc_trainer *t, const char *name, float *out)
 
 static vkt_result round_latents(ntc_trainer *t, uint32_t i, ntc_grid *to)
 {
-    const float steps = (float)((1u << to->bits) - 1);
+    const float steps = (float)ntc_steps(to);
     float *values = malloc(ntc_latents(to) * sizeof *values);
-    char name[16];
+    char name[24];
     ntc_grid_name(i, name);
     const vkt_result r = values ? read_parameter(t, name, values) : VKT_E_NOMEM;
     for (size_t k = 0; r == VKT_OK && k < ntc_latents(to); k++)
@@ -346,7 +392,7 @@ static vkt_result round_latents(ntc_trainer *t, uint32_t i, ntc_grid *to)
 
 static vkt_result write_weights(ntc_trainer *t, const ntc_set *from)
 {
-    char name[16];
+    char name[24];
     uint32_t at;
     for (uint32_t i = 0; i < 2 * NTC_LAYERS; i++) {
         const ntc_layer l = ntc_layer_of(from, i / 2);
@@ -359,7 +405,8 @@ static vkt_result write_weights(ntc_trainer *t, const ntc_set *from)
 
 vkt_result ntc_trainer_result(ntc_trainer *t, ntc_set *to)
 {
-    char name[16];
+    char name[24];
+    TRY(encode_blocks(t));
     for (uint32_t i = 0; i < to->n_grids; i++) TRY(round_latents(t, i, &to->grids[i]));
     for (uint32_t i = 0; i < NTC_LAYERS; i++) {
         const ntc_layer l = ntc_layer_of(to, i);

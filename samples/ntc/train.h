@@ -1,6 +1,7 @@
 /* ntc/train.h - trains the latents and the network of a set with the library. A step reads one tile of the textures. In
- * the first part of a training, noise stands for the rounding of the latents. In the last part they are rounded, and
- * gradients pass straight through. */
+ * the first part of a training, noise stands for the rounding of the latents. In the second part they are rounded, and
+ * gradients pass straight through. In the last 5 % of the steps they are frozen, and only the network is trained. Grids
+ * of BC4 blocks (no bits) have noise instead of rounding, and become those of blocks when they are frozen. */
 #ifndef NTC_TRAIN_H
 #define NTC_TRAIN_H
 
@@ -9,13 +10,15 @@
 #include "vktrain/optim.h"
 #include "vktrain/vulkan.h"
 
-enum { NTC_PHASES = 2 }; /* noise, then rounding */
+/* The parts of a training: latents with noise, latents rounded, latents rounded and frozen. */
+enum { NTC_NOISE, NTC_ROUNDED, NTC_FROZEN, NTC_PHASES };
+enum { NTC_BC4_NOISE = 4 }; /* grids of BC4 blocks have the noise of so many bits */
 
 typedef struct ntc_params {
     uint64_t seed;
     uint64_t steps;   /* number of steps of the whole training */
-    double rounded;   /* share of the steps with rounded latents */
-    uint32_t tile[2]; /* rows and columns of a tile; the columns are a multiple of 4 */
+    double rounded;   /* share of the steps with rounded latents, frozen ones included */
+    uint32_t tile[2]; /* rows and columns of blocks in a tile; the columns are a multiple of 4 */
     float lr;         /* learning rate of the latents at the first step */
 } ntc_params;
 
@@ -61,12 +64,12 @@ vkt_result ntc_trainer_infer(ntc_trainer *t, uint8_t *out);
 /* Saves and loads the whole state. A training that goes on from it gives the same bits. */
 vkt_result ntc_trainer_save(ntc_trainer *t, const char *path);
 vkt_result ntc_trainer_load(ntc_trainer *t, const char *path);
-/* Writes the rounded latents and weights to `to`, a set of the same sizes, and the rounded weights to the store. Waits
- * for all steps. */
+/* Writes the rounded latents (or those of blocks) and weights to `to`, a set of the same sizes, and the rounded weights
+ * to the store. Waits for all steps. */
 vkt_result ntc_trainer_result(ntc_trainer *t, ntc_set *to);
 
 /* The names of the parameters in the store: latents of a grid, weight and bias of a layer. */
-void ntc_grid_name(uint32_t i, char name[16]);
-void ntc_weight_name(uint32_t i, bool bias, char name[16]);
+void ntc_grid_name(uint32_t i, char name[24]);
+void ntc_weight_name(uint32_t i, bool bias, char name[24]);
 
 #endif

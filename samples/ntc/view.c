@@ -59,7 +59,7 @@ static vkt_result open_file(app *a)
 static vkt_result parameters_find(const ntc_trainer *t, parameters *p)
 {
     const uint32_t n = vkt_store_count(t->store);
-    char name[16];
+    char name[24];
     uint32_t at;
     p->buffer = vkt_store_buffer(t->store, 0, VKT_PART_VALUE);
     const uint64_t start = p->buffer.offset_bytes;

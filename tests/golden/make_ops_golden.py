@@ -134,6 +134,61 @@ def rope(x, first, a):
     return y.transpose(1, 2).flatten(2) if heads and not a.get("split") else y
 
 
+def latent_grid(grid, origin, a):
+    """Reads a grid (F,H,W) for the texels of a tile. The mean is PyTorch's bilinear interpolation of the whole grid, of which the
+    tile is cut out. For corners the grid has a margin of one cell, a copy of the cells at the edge."""
+    scale, (rows, columns) = a.get("factor", 1), a["tile"]
+    top, left = (min(int(o), n * scale - t) for o, n, t in zip(origin[0], grid.shape[1:], a["tile"]))
+    if not a.get("corners"):
+        image = F.interpolate(grid[None], scale_factor=scale, mode="bilinear", align_corners=False)[0]
+        return image[:, top:top + rows, left:left + columns].flatten(1).T
+    wide = F.pad(grid[None], (1, 1, 1, 1), mode="replicate")[0]
+    v, u = ((2 * torch.arange(o, o + n) + 1 + scale) // (2 * scale) for o, n in ((top, rows), (left, columns)))
+    cells = [wide[:, v + i][:, :, u + k].flatten(1) for i in (0, 1) for k in (0, 1)]  # each (F, texels)
+    return torch.stack(cells, 1).flatten(0, 1).T
+
+
+def philox(counter, key):
+    """Computes Philox4x32-10 (Salmon et al. 2011): four words of a counter of four words, with a key of 64 bits."""
+    c, k = list(counter), [key & 0xffffffff, key >> 32]
+    for _ in range(10):
+        a, b = 0xd2511f53 * c[0], 0xcd9e8d57 * c[2]
+        c = [b >> 32 ^ c[1] ^ k[0], b & 0xffffffff, a >> 32 ^ c[3] ^ k[1], a & 0xffffffff]
+        k = [k[0] + 0x9e3779b9 & 0xffffffff, k[1] + 0xbb67ae85 & 0xffffffff]
+    return c
+
+
+def noise(shape, seed, draw, salt):
+    """Returns the random numbers in [0,1) of vkt_quantize, for elements in their order."""
+    n = int(np.prod(shape))
+    words = [w >> 8 for i in range(-(-n // 4)) for w in philox((i, draw, salt, 8), seed)]
+    return torch.tensor(words[:n], dtype=torch.float64).reshape(shape) / 2 ** 24
+
+
+class Inside(torch.autograd.Function):
+    """Clamps to [0,1]. A gradient passes, but not one whose step would move a number further outside."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clamp(0, 1)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, = ctx.saved_tensors
+        return dy.masked_fill((x < 0) & (dy > 0) | (x > 1) & (dy < 0), 0)
+
+
+def quantize(x, a):
+    """Rounds to 2^bits levels, or adds noise. Gradients are straight-through: the change is a constant."""
+    t, steps = Inside.apply(x), 2 ** a["bits"] - 1
+    if a.get("noise"):
+        return t + (noise(x.shape, a["seed"], a["draw"], a.get("salt", 0)) - 0.5) / steps
+    at = steps * t.detach() + 0.5
+    assert (at - at.round()).abs()[(t > 0) & (t < 1)].min() > 1e-5  # float32 rounds to the same level
+    return t + (at.floor() / steps - t).detach()
+
+
 def table():
     """Returns name -> (op, attributes, input shapes; None: the input is absent)."""
     t = {}
@@ -300,6 +355,18 @@ def table():
     t["attention_packed_groups"] = ("attention_packed", dict(heads=6, kv_heads=2, causal=True), (2, 7, 40))
     t["attention_packed_groups_one"] = ("attention_packed", dict(heads=3, kv_heads=1), (2, 9, 20))
     t["attention_packed_groups_mask"] = ("attention_packed_masked", dict(heads=4, kv_heads=2), (2, 7, 32), (2, 1, 7, 7))
+    for name, attr, grid, origin in (
+            ("", dict(tile=[3, 8], factor=2), (3, 5, 7), (2, 3)), ("_one", dict(tile=[4, 12]), (2, 9, 17), (3, 5)),
+            ("_whole", dict(tile=[9, 12], factor=3), (2, 3, 4), (0, 0)), ("_edge", dict(tile=[6, 8], factor=4), (5, 4, 6), (10, 16)),
+            ("_moved", dict(tile=[5, 4], factor=2), (1, 6, 3), (99, 77)), ("_one_cell", dict(tile=[7, 4], factor=8), (3, 1, 1), (1, 2)),
+            ("_large_cells", dict(tile=[2, 4], factor=5), (4, 3, 5), (7, 9))):
+        for corners in (False, True):
+            t["latent_grid" + name + "_corners" * corners] = ("latent_grid", dict(attr, corners=corners, origin=origin), grid, (1, 2))
+    for name, bits, shape, inside in (("inside", 3, (4, 5, 7), True), ("outside", 2, (3, 7, 6), False), ("one_bit", 1, (2, 9), True),
+                                      ("many_bits", 12, (5, 3, 4), False), ("level_bits", 8, (3, 33), False)):
+        t["quantize_" + name] = ("quantize", dict(bits=bits, inside=inside), shape)
+    for name, bits, shape, inside in (("inside", 4, (3, 5, 7), True), ("outside", 2, (2, 9, 5), False)):
+        t["quantize_noise_" + name] = ("quantize", dict(bits=bits, inside=inside, noise=True, seed=0x123456789abcde, draw=29), shape)
     return t
 
 
@@ -391,6 +458,10 @@ def evaluate(op, a, x):
         return x[1] * (x[0] * torch.rsqrt(x[0].pow(2).mean(-1, keepdim=True) + a["eps"]))
     if op == "rope":
         return rope(x[0], x[1], a)
+    if op == "latent_grid":
+        return latent_grid(x[0], x[1], a)
+    if op == "quantize":
+        return quantize(x[0], a)
     if op == "index_select":
         return torch.index_select(x[1], 0, x[0].long())
     if op == "softmax_cross_entropy":
@@ -435,8 +506,9 @@ def is_mask(op, k):
     return (op, k) in (("where", 0), ("masked_fill", 1))
 
 
-def is_position(op, k):
-    return (op, k) == ("rope", 1)
+def has_no_gradient(op, attr, k):
+    """Says whether input k is a mask, an id or a place."""
+    return is_mask(op, k) or k == 0 and "bound" in attr or (op, k) in (("latent_grid", 1), ("rope", 1))
 
 
 def draw(rng, op, attr, k, shape, first_shape):
@@ -449,10 +521,14 @@ def draw(rng, op, attr, k, shape, first_shape):
         return (np.log(x) if attr.get("log_target") else x).astype(np.float32)
     if "bound" in attr and k == 0:
         return rng.integers(0, attr["bound"], shape).astype(np.float32)
-    if is_position(op, k):
+    if (op, k) == ("rope", 1):
         return rng.integers(0, 131072, shape).astype(np.float32)
     if op == "hash_grid" and k == 0:
         return rng.uniform(-0.1, 1.1, shape).astype(np.float32)
+    if op == "latent_grid" and k == 1:
+        return np.array([attr["origin"]], np.float32)
+    if op == "quantize":
+        return rng.uniform(*(0, 1) if attr["inside"] else (-0.5, 1.5), shape).astype(np.float32)
     x = np.asarray(rng.standard_normal(shape) * attr.get("scale", 1)).astype(np.float32)
     if is_mask(op, k):
         x = (x > 0).astype(np.float32)
@@ -471,7 +547,7 @@ def record(rng, name, case, tensors):
     for k, shape in enumerate(shapes):
         inputs.append(None if shape is None else torch.from_numpy(draw(rng, op, attr, k, shape, shapes[0])).double())
         has_gradient.append(shape is not None and (k == 0 or op not in LABELS + LOSSES or k == 1 and op in EVEN)
-                            and not (k == 0 and "bound" in attr) and not is_mask(op, k) and not is_position(op, k))
+                            and not has_no_gradient(op, attr, k))
         if has_gradient[k]:
             inputs[k].requires_grad_()
     out = evaluate(op, attr, inputs)
@@ -493,7 +569,7 @@ def main():
     metadata = {"cases": " ".join(cases)}
     for name, case in cases.items():
         record(rng, name, case, tensors)
-        metadata[name] = json.dumps({"op": case[0], **{k: v for k, v in case[1].items() if k not in ("scale", "bound")}})
+        metadata[name] = json.dumps({"op": case[0], **{k: v for k, v in case[1].items() if k not in ("scale", "bound", "inside", "origin")}})
     tensors = {name: np.ascontiguousarray(t).reshape(t.shape) for name, t in tensors.items()}
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ops.safetensors")
     print(path, safetensors_file.write(path, tensors, metadata), "bytes,", len(cases), "cases")

@@ -479,6 +479,19 @@ static vkt_tensor rope(vkt_graph *g, const vkt_tensor *in, const json_t *a)
     return vkt_rope(g, in[0], &p);
 }
 
+static vkt_tensor latent_grid(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    vkt_latent_grid_params p = { .scale = (uint32_t)golden_number(a, "factor", 0),
+                                 .corners = golden_flag(a, "corners") };
+    golden_pair(a, "tile", p.tile);
+    return vkt_latent_grid(g, in[0], in[1], &p);
+}
+
+static vkt_tensor quantize(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_quantize(g, in[0], (uint32_t)golden_number(a, "bits", 0), golden_flag(a, "noise"));
+}
+
 static const golden_op ops[] = {
     { "conv2d", conv2d, 3, .images = true },
     { "max_pool2d", max_pool2d, 1, .images = true },
@@ -565,6 +578,8 @@ static const golden_op ops[] = {
     { "swiglu_packed_odd", swiglu_packed_, 1, .several = true },
     { "rms_norm", rms_norm, 2 },
     { "rope", rope, 2, .integers = 2, .several = true },
+    { "latent_grid", latent_grid, 2, .integers = 2 },
+    { "quantize", quantize, 1 },
 };
 
 const golden_op *golden_op_of(const json_t *attr)

@@ -32,6 +32,14 @@ static void add_input(subject *s, const char *name, uint32_t k, vkt_layout layou
     free(data);
 }
 
+/* Sets the seed and the counter of random numbers. Adds a parameter, because they need a store. */
+static void set_clock(subject *s, const json_t *attr)
+{
+    vkt_param(s->g, "clock's", vkt_shape1(1));
+    s->key = (uint64_t)golden_number(attr, "seed", 0);
+    s->t = (uint64_t)golden_number(attr, "draw", 0);
+}
+
 /* Adds the inputs of the case, applies its function and returns the result. */
 static vkt_tensor apply(subject *s, const char *name, bool *several)
 {
@@ -40,6 +48,7 @@ static vkt_tensor apply(subject *s, const char *name, bool *several)
     vkt_tensor in[VKT_MAX_IN] = { { 0 } };
     subject_begin(s, 1 + vkt_hash(VKT_HASH_START, name, strlen(name)) % 100);
     s->run.rows = (uint32_t)golden_number(attr, "rows", 0);
+    if (json_object_get(attr, "seed")) set_clock(s, attr);
     for (uint32_t k = 0; k < op->n_in; k++) {
         add_input(s, name, k, op->images && k == 0 ? VKT_BATCH_LAST : VKT_ROWS,
                   op->integers >> k & 1 ? VKT_U32 : VKT_F32);

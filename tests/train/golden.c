@@ -96,12 +96,12 @@ double golden_step(vkt_trainer *t, float lr, uint32_t first, uint32_t rows)
 
 /* Returns *n numbers in double precision: this part of parameter i. With a `fold`, they are sums: number k is the sum
  * of all elements whose index is k modulo `fold`. Free them with test_free. */
-static double *ours(vkt_trainer *t, vkt_store_part part, uint32_t i, uint32_t fold, uint64_t *n)
+static double *ours(vkt_store *store, vkt_store_part part, uint32_t i, uint32_t fold, uint64_t *n)
 {
-    const uint64_t all = vkt_shape_elements(vkt_store_shape(vkt_trainer_store(t), i));
+    const uint64_t all = vkt_shape_elements(vkt_store_shape(store, i));
     *n = fold ? VKT_MIN(all, fold) : all;
     float *f = test_malloc(all * sizeof *f);
-    assert_int_equal(vkt_store_read(vkt_trainer_store(t), i, part, f), VKT_OK);
+    assert_int_equal(vkt_store_read(store, i, part, f), VKT_OK);
     double *d = test_calloc(*n, sizeof *d);
     for (uint64_t k = 0; k < all; k++) d[k % *n] += (double)f[k];
     test_free(f);
@@ -110,13 +110,13 @@ static double *ours(vkt_trainer *t, vkt_store_part part, uint32_t i, uint32_t fo
 
 /* Returns the largest absolute difference between parameter i and the tensor `prefix`<name of i>, over the numbers that
  * the file has. */
-static double deviation(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix, uint32_t i,
-                        uint32_t fold)
+static double deviation(const vkt_safetensors *st, vkt_store *store, vkt_store_part part, const char *prefix,
+                        uint32_t i, uint32_t fold)
 {
     char name[64];
     uint64_t n, m;
-    snprintf(name, sizeof name, "%s%s", prefix, vkt_store_name(vkt_trainer_store(t), i));
-    double *want = golden_numbers(st, name, &n), *got = ours(t, part, i, fold, &m), worst = 0;
+    snprintf(name, sizeof name, "%s%s", prefix, vkt_store_name(store, i));
+    double *want = golden_numbers(st, name, &n), *got = ours(store, part, i, fold, &m), worst = 0;
     assert_true(n > 0 && (fold ? n == m : n <= m));
     for (uint64_t k = 0; k < n; k++) worst = fmax(worst, fabs(got[k] - want[k]));
     test_free(want);
@@ -140,26 +140,43 @@ static double *deviations(const vkt_safetensors *st, const char *const *runs, ui
     return theirs;
 }
 
-void golden_check_tensors(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix,
-                          const char *const *runs, uint32_t fold)
+/* Compares the n parameters whose indices are in `which`. */
+static void check_parameters(const vkt_safetensors *st, vkt_store *store, const uint32_t *which, uint32_t n,
+                             vkt_store_part part, const char *prefix, const char *const *runs, uint32_t fold)
 {
-    uint32_t which[MAX_PARAMS], n = 0; /* indices in the store of the compared parameters */
-    assert_true(vkt_store_count(vkt_trainer_store(t)) <= MAX_PARAMS);
-    for (uint32_t i = 0; i < vkt_store_count(vkt_trainer_store(t)); i++)
-        if (part == VKT_PART_VALUE || !t->g->values[t->g->params[i]].state) which[n++] = i;
     double *limit = deviations(st, runs, n), worst = 0;
     int bad = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const double d = deviation(st, t, part, prefix, which[i], fold), times = d / limit[i];
+        const double d = deviation(st, store, part, prefix, which[i], fold), times = d / limit[i];
         worst = fmax(worst, times);
         if (times <= TIMES) continue;
-        print_error("%s%s: off by %.3g, PyTorch's float32 by %.3g\n", prefix,
-                    vkt_store_name(vkt_trainer_store(t), which[i]), d, limit[i]);
+        print_error("%s%s: off by %.3g, PyTorch's float32 by %.3g\n", prefix, vkt_store_name(store, which[i]), d,
+                    limit[i]);
         bad++;
     }
     print_message("%-16s at most %.2f times PyTorch's float32 deviation\n", prefix, worst);
     test_free(limit);
     assert_int_equal(bad, 0);
+}
+
+void golden_check_tensors(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix,
+                          const char *const *runs, uint32_t fold)
+{
+    uint32_t which[MAX_PARAMS], n = 0;
+    assert_true(vkt_store_count(vkt_trainer_store(t)) <= MAX_PARAMS);
+    for (uint32_t i = 0; i < vkt_store_count(vkt_trainer_store(t)); i++)
+        if (part == VKT_PART_VALUE || !t->g->values[t->g->params[i]].state) which[n++] = i;
+    check_parameters(st, vkt_trainer_store(t), which, n, part, prefix, runs, fold);
+}
+
+void golden_check_store(const vkt_safetensors *st, vkt_store *store, vkt_store_part part, const char *prefix,
+                        const char *const *runs)
+{
+    uint32_t which[MAX_PARAMS];
+    const uint32_t n = vkt_store_count(store);
+    assert_true(n <= MAX_PARAMS);
+    for (uint32_t i = 0; i < n; i++) which[i] = i;
+    check_parameters(st, store, which, n, part, prefix, runs, 0);
 }
 
 void golden_check_losses(const vkt_safetensors *st, const char *name, const double *got, uint32_t n,

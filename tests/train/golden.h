@@ -37,6 +37,9 @@ double golden_step(vkt_trainer *t, float lr, uint32_t first, uint32_t rows);
  * state. */
 void golden_check_tensors(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix,
                           const char *const *runs, uint32_t fold);
+/* Compares all parameters of a store that has no states. The file has all elements. */
+void golden_check_store(const vkt_safetensors *st, vkt_store *store, vkt_store_part part, const char *prefix,
+                        const char *const *runs);
 /* Compares the losses of n steps with the tensor `name`. `runs` is as above, with one number for each step of a run. */
 void golden_check_losses(const vkt_safetensors *st, const char *name, const double *got, uint32_t n,
                          const char *const *runs);

@@ -1,6 +1,7 @@
-// latents.glsl - reads grids of latents for one texel, as vkt_latent_grid of vkt_quantize does, and computes layers. All sizes
-// may be specialization constants. The arrays of vktrain.glsl would then have other sizes, so this file does not use
-// vktrain.glsl. FLOAT(i) must read float i of the parameters.
+// latents.glsl - reads grids of latents for one texel, as vkt_latent_grid of vkt_quantize does, and computes layers. If the
+// network computes a block of texels, `texel` counts blocks, and the scale is in blocks. All sizes may be specialization
+// constants. The arrays of vktrain.glsl would then have other sizes, so this file does not use vktrain.glsl. FLOAT(i) must read
+// float i of the parameters.
 
 // Computes, along one axis, the two cells around the centre of a texel in a grid of `cells` cells of `scale` texels each, and
 // the texel's distance from the first cell (0 to 1). Cells outside the grid become the nearest cell inside.

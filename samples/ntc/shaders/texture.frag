@@ -18,27 +18,29 @@ layout(location = 0) out vec4 colour;
 LATENTS(read_latents, INPUTS)
 LAYER(first_layer, INPUTS, HIDDEN, RELU)
 LAYER(second_layer, HIDDEN, HIDDEN, RELU)
-LAYER(last_layer, HIDDEN, CHANNELS, IDENTITY)
+LAYER(last_layer, HIDDEN, CHANNELS, IDENTITY) // for one texel of a block
 
 void decode(uvec2 texel, out float y[CHANNELS])
 {
+    const uvec2 block = texel / NTC_BLOCK;
+    const uint output_of = (texel.y % NTC_BLOCK * NTC_BLOCK + texel.x % NTC_BLOCK) * CHANNELS;
     float x[INPUTS], h[HIDDEN], k[HIDDEN];
     uint n = 0;
     for (uint i = 0; i < facts[NTC_FACT_GRIDS]; i++) {
         const uint g = NTC_FACT_GRID + 8 * i;
         const uvec3 size = uvec3(facts[g], facts[g + 1], facts[g + 2]);
-        n = read_latents(facts[g + 6], facts[g + 3], size, facts[g + 4], facts[g + 5] != 0, texel, n, x);
+        n = read_latents(facts[g + 6], facts[g + 3], size, facts[g + 4], facts[g + 5] != 0, block, n, x);
     }
     uvec2 cell;
     float u, v;
-    latent_cells(texel.x, facts[NTC_FACT_PLACE], facts[NTC_FACT_WIDTH], cell, u); // only the fractions are used
-    latent_cells(texel.y, facts[NTC_FACT_PLACE], facts[NTC_FACT_HEIGHT], cell, v);
+    latent_cells(block.x, facts[NTC_FACT_PLACE], facts[NTC_FACT_WIDTH], cell, u); // only the fractions are used
+    latent_cells(block.y, facts[NTC_FACT_PLACE], facts[NTC_FACT_HEIGHT], cell, v);
     x[n] = 2.0 * u - 1.0;
     x[n + 1] = 2.0 * v - 1.0;
     x[n + 2] = x[n] * x[n + 1];
     first_layer(facts[NTC_FACT_LAYER], facts[NTC_FACT_LAYER + 1], x, h);
     second_layer(facts[NTC_FACT_LAYER + 2], facts[NTC_FACT_LAYER + 3], h, k);
-    last_layer(facts[NTC_FACT_LAYER + 4], facts[NTC_FACT_LAYER + 5], k, y);
+    last_layer(facts[NTC_FACT_LAYER + 4] + output_of * HIDDEN, facts[NTC_FACT_LAYER + 5] + output_of, k, y);
 }
 
 float original(uvec2 texel, uint c)
