@@ -36,7 +36,7 @@ size_t test_unescape(char *line)
     return (size_t)(to - line);
 }
 
-static char *read_file(const char *path)
+char *test_read_file(const char *path)
 {
     FILE *f = fopen(path, "rb");
     need(f != NULL, path);
@@ -64,7 +64,7 @@ test_vocabulary *test_vocabulary_read(const char *path)
 {
     test_vocabulary *v = calloc(1, sizeof *v);
     need(v != NULL, "memory");
-    char *at = v->text = read_file(path);
+    char *at = v->text = test_read_file(path);
     char *line = test_next_line(&at);
     need(line && strncmp(line, "pre ", 4) == 0, "pre");
     v->params.pre = line + 4;

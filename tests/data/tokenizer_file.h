@@ -17,6 +17,8 @@ typedef struct test_vocabulary {
 /* Reads a file. Ends the program if it has another form. The caller calls test_vocabulary_free. */
 test_vocabulary *test_vocabulary_read(const char *path);
 void test_vocabulary_free(test_vocabulary *v);
+/* Reads a file as a text with a NUL. Ends the program if that fails. The caller frees it. */
+char *test_read_file(const char *path);
 /* Takes the next line of a text, and moves *at behind it. The newline becomes a NUL. NULL: there is no line. */
 char *test_next_line(char **at);
 /* Replaces each %XX of a line by its byte, and adds a NUL. Returns the number of bytes. */

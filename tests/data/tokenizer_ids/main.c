@@ -1,5 +1,5 @@
-/* tokenizer_ids VOCABULARY - encodes texts, for tests/golden/compare_tokenizers.py. stdin: for each text the number of its
- * bytes (u32, little-endian), and the bytes. stdout: for each text the number of its ids, and the ids (u32). */
+/* tokenizer_ids VOCABULARY - encodes texts, for tests/golden/compare_tokenizers.py. stdin: for each text the number of
+ * its bytes (u32, little-endian), and the bytes. stdout: for each text the number of its ids, and the ids (u32). */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,7 +21,8 @@ int main(int argc, char **argv)
         list.n = 0;
         ok = ok && vkt_tokenizer_encode(t, text, n, VKT_TOKENS_SPECIAL, &list) == VKT_OK;
         const uint32_t count = (uint32_t)list.n;
-        ok = ok && fwrite(&count, sizeof count, 1, stdout) == 1 && fwrite(list.ids, sizeof *list.ids, list.n, stdout) == list.n;
+        ok = ok && fwrite(&count, sizeof count, 1, stdout) == 1 &&
+             fwrite(list.ids, sizeof *list.ids, list.n, stdout) == list.n;
     }
     free(text);
     vkt_tokens_release(&list);
