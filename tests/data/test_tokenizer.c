@@ -155,8 +155,7 @@ static void special_tokens_need_a_flag(void **state)
     vkt_tokenizer_destroy(&t);
 }
 
-/* A long run of one class is one long piece. Its merges must neither take quadratic time nor lose a byte. */
- * the parts gives, so a wrong piece would show. */
+/* A long run of one class is one long piece. Its merges must not lose a byte. */
 static void long_runs_are_encoded(void **state)
 {
     enum { N = 1 << 17 };
