@@ -46,6 +46,12 @@ vkt_result vkt_file_read_at(const vkt_file *f, uint64_t offset, void *dst, size_
 int vkt_file_duplicate(const vkt_file *f);
 /* Closes a descriptor of vkt_file_duplicate that no library will close; -1 is allowed. */
 void vkt_file_close_duplicate(int fd);
+/* Maps the whole file for reading. *bytes is NULL if the file is empty. The map stays when the file is closed; end it
+ * with vkt_file_unmap. If another process shortens the file, the system ends a process that reads the missing bytes
+ * (POSIX: SIGBUS); Windows refuses to shorten it. VKT_E_IO; VKT_E_NOMEM: the address space is too small. */
+vkt_result vkt_file_map(const vkt_file *f, const void **bytes);
+/* Ends a map of vkt_file_map. `size` is the size of the file when it was opened; `bytes` may be NULL. */
+void vkt_file_unmap(const void *bytes, uint64_t size);
 /* Closes a file. *f may be zeroed, or closed already. */
 void vkt_file_close(vkt_file *f);
 

@@ -30,10 +30,11 @@ vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c,
  * for a bound. */
 vkt_result vkt_case_check(const vkt_host *h, const vkt_op *op, const vkt_case *c);
 
-/* Makes a case with the node's inputs and attributes. Ranges of numbers are those of the op's random case that is most
- * like the node. If in random cases the bound of integers follows a dimension (for instance, the bound of labels is the
- * number of classes), the node's dimension is the bound. Returns false, and an empty case, if no random case of the op
- * has inputs of the same types: the legal numbers are not known in this case. */
+/* Makes a case with the node's inputs and attributes. The ranges of its numbers are those of one random case of the op:
+ * the case whose attributes are most like the node's. Integers also have an upper bound. Labels, for instance, are
+ * below the number of classes. If the bound is the size of a dimension in all random cases, the new bound is the size
+ * of this dimension in the node. Otherwise it is the smallest bound of the random cases. Returns false, and an empty
+ * case, if no random case has the same inputs with the same types. Then the legal numbers are not known. */
 bool vkt_case_of_node(const vkt_node *n, vkt_case *c);
 
 #endif

@@ -141,7 +141,7 @@ static vkt_result read_record(table *t)
         t->labels[l->n] = t->csv.fields[t->label_column];
         t->lines[l->n] = t->csv.line;
     }
-    return add_path(l, t->csv_path, *path == '/' ? 0 : t->folder_bytes, path);
+    return add_path(l, t->csv_path, vkt_path_is_absolute(path) ? 0 : t->folder_bytes, path);
 }
 
 static vkt_result read_records(table *t)
@@ -206,8 +206,8 @@ vkt_result vkt_image_list_from_table(const vkt_host *h, const char *csv_path, co
                                      vkt_image_list *out)
 {
     *out = (vkt_image_list){ .h = h };
-    const char *slash = strrchr(csv_path, '/');
-    table t = { .list = out, .p = p, .csv_path = csv_path, .folder_bytes = slash ? (size_t)(slash + 1 - csv_path) : 0 };
+    table t = { .list = out, .p = p, .csv_path = csv_path };
+    t.folder_bytes = (size_t)(vkt_path_name(csv_path) - csv_path);
     vkt_result r = vkt_csv_open(h, csv_path, NULL, &t.csv);
     if (r == VKT_OK) r = read_records(&t);
     if (r == VKT_OK && p->classes_like) r = copy_classes(out, p->classes_like);

@@ -27,12 +27,12 @@ typedef struct vkt_pool2d_attr {
     uint32_t out[2]; /* P, Q: if adaptive, given by the user; else computed before infer, which checks them */
 } vkt_pool2d_attr;
 
-/* A convolution and a max pooling of its output z. The pooling windows (`cell`) neither overlap nor reach into padding.
- * `relu` is a uint32_t so that the struct has no padding bytes: see vkt_op.attr_bytes. */
+/* A convolution with the output z, and the max pooling y of z. The pooling windows (`cell`) neither overlap nor reach
+ * into padding. `relu` is a uint32_t so that the struct has no padding bytes: see vkt_op.attr_bytes. */
 typedef struct vkt_conv2d_max_pool_attr {
     vkt_conv2d_attr conv;
     uint32_t cell[2];
-    uint32_t relu; /* 1: the maximum of max(z, 0) */
+    uint32_t relu; /* 1: y is the maximum of max(z, 0), not of z */
 } vkt_conv2d_max_pool_attr;
 
 /* The mask of physical element e is word e % 4 of philox((e / 4, t, salt, VKT_STREAM_DROPOUT), seed), where t is
@@ -45,7 +45,7 @@ typedef struct vkt_dropout_attr {
     bool planes;
 } vkt_dropout_attr;
 
-/* Each of the next five structs is one or two floats: ops/elementwise/unary.c reads it as an array. */
+/* Each of the next five structs is one or two floats. ops/elementwise/unary.c reads each as an array of floats. */
 typedef struct vkt_leaky_relu_attr {
     float slope;
 } vkt_leaky_relu_attr;
@@ -68,7 +68,8 @@ typedef struct vkt_scale_attr {
 
 typedef struct vkt_batch_norm_attr {
     float eps;
-    uint32_t given; /* 1, in a gradient of batch_norm_given: mean and variance are inputs, and constant */
+    uint32_t given; /* 1 in the gradient of batch_norm_given, which treats its inputs mean and variance as constants;
+                     * else 0 */
 } vkt_batch_norm_attr;
 
 /* x, stored by rows, has the shape (samples, groups, channels, inner). A row is one group of a sample. */
@@ -79,7 +80,7 @@ typedef struct vkt_row_norm_attr {
 } vkt_row_norm_attr;
 
 typedef struct vkt_running_stats_attr {
-    uint32_t batch, positions; /* the new statistics are those of batch * positions numbers per channel, or fewer if
+    uint32_t batch, positions; /* the new statistics of a channel are over batch * positions numbers, or over fewer if
                                 * the batch has fewer real rows */
     uint32_t unbiased;         /* 1: the new variance is the unbiased one */
     float momentum;            /* weight of the new statistics */
@@ -92,7 +93,7 @@ typedef struct vkt_publish_attr {
 /* A range of states in the parameter arena. */
 typedef struct vkt_shard_state_attr {
     uint64_t offset_bytes, bytes; /* in the arena; multiples of VKT_ALIGN_BYTES */
-    uint64_t copy_bytes;          /* offset of the copy of the range in the other input */
+    uint64_t copy_bytes;          /* offset of this range's copy in input 1 */
 } vkt_shard_state_attr;
 
 /* A bucket of the gradient arena. */
@@ -107,15 +108,15 @@ typedef struct vkt_shard_sum_attr {
 /* Inputs `params` .. params + 2 * layers - 1 are weight and bias of each layer; an absent bias is {0}. */
 typedef struct vkt_mlp_attr {
     uint32_t layers, params;
-    uint32_t grads; /* bit i: one output is the gradient of input i. The outputs have the order of these inputs. 0 in op
-                     * `mlp` */
+    uint32_t grads; /* mlp_dx, mlp_mse: bit i is 1 if one output is the gradient of input i; the outputs have the order
+                     * of the inputs. mlp: 0 */
 } vkt_mlp_attr;
 
 typedef struct vkt_pair_loss_attr {
     uint32_t reduction;  /* vkt_loss_reduction */
     uint32_t log_target; /* kl_div: the targets are log-probabilities */
-    float beta;          /* smooth_l1, huber: limit of the quadratic part; relative_l2: epsilon; other losses: 1 */
-    uint32_t kind;       /* pair_loss_dx: the loss of which it is the gradient, as numbered in abi/loss.abi.h; else 0 */
+    float beta;    /* smooth_l1, huber: largest |y - t| of the quadratic part; relative_l2: epsilon; other losses: 1 */
+    uint32_t kind; /* pair_loss_dx: number (abi/loss.abi.h) of the loss whose gradient it computes; other ops: 0 */
 } vkt_pair_loss_attr;
 
 typedef struct vkt_cross_entropy_attr {
@@ -204,7 +205,7 @@ typedef struct vkt_latent_grid_attr {
 
 typedef struct vkt_quantize_attr {
     uint32_t bits;  /* 2^bits levels */
-    uint32_t noise; /* 1: noise instead of rounding */
+    uint32_t noise; /* 1: adds noise instead of rounding */
     uint32_t salt;  /* random numbers: element e uses word e % 4 of philox((e / 4, draw, salt, VKT_STREAM_QUANTIZE)) */
 } vkt_quantize_attr;
 

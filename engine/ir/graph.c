@@ -249,7 +249,7 @@ vkt_tensor vkt_graph_const(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_
 
 void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes)
 {
-    void *copy = vkt_alloc(&g->host, vkt_round_up(bytes, 4)); /* constants are uploaded in words */
+    void *copy = vkt_alloc(&g->host, vkt_round_up(bytes, 4)); /* a constant is uploaded in whole words of 4 bytes */
     if (copy)
         memcpy(copy, data, bytes);
     else
@@ -363,7 +363,8 @@ static bool inputs_are_legal(vkt_graph *g, const vkt_op *op, const vkt_tensor *i
     return r == VKT_OK;
 }
 
-/* Adds the outputs that infer described, after those that the node already has. */
+/* Adds the outputs that infer described. A node that becomes another op (vkt_node_become) keeps the outputs that it
+ * has; only the further ones are added. */
 static vkt_result add_outputs(vkt_graph *g, vkt_infer *f, vkt_node *n)
 {
     for (uint32_t i = n->n_out; i < f->n_out; i++) {

@@ -28,8 +28,8 @@ typedef enum vkt_role {
     VKT_ROLE_ACTIVATION = 0, /* written by a node; values whose live ranges do not overlap may share memory */
     VKT_ROLE_INPUT,          /* written by the host */
     VKT_ROLE_EXTERNAL,       /* a vkt_array */
-    VKT_ROLE_PARAM,          /* the roles PARAM to PUBLISHED are arenas of the store, or ranges of an arena, in the
-                              * order of vkt_store_part */
+    VKT_ROLE_PARAM, /* from here to PUBLISHED: an arena of the store, or a range of one. The roles have the order of
+                     * vkt_store_part */
     VKT_ROLE_GRAD,
     VKT_ROLE_MOMENT1,
     VKT_ROLE_MOMENT2,
@@ -41,7 +41,7 @@ typedef enum vkt_role {
     VKT_ROLE_WORDS,   /* ring of words that the host writes, one slot per run */
     VKT_ROLE_METRICS, /* ring of metrics that the host reads, one slot per run */
     VKT_ROLE_CONST,   /* fixed bytes, uploaded when the program is made */
-    VKT_ROLE_SCRATCH  /* made by emit; its live range ends with its node, or with the last node that recalls it */
+    VKT_ROLE_SCRATCH  /* made by emit; live until its node ends, or the last node that recalls it */
 } vkt_role;
 
 #define VKT_ARENAS 7
@@ -52,13 +52,12 @@ typedef struct vkt_value {
     vkt_dtype dtype;
     vkt_layout layout;
     vkt_role role;
-    bool keep;                   /* vkt_keep: no other value gets its memory before the program is destroyed */
-    bool state;                  /* PARAM: made by vkt_state: ops write it, and it has no gradient and no update */
-    bool written;                /* EXTERNAL: vkt_write writes it; no other node may use it */
-    uint32_t producer;           /* index + 1 of the node whose output it is; 0: it is no output */
-    uint32_t readers;            /* number of node inputs that refer to it */
-    uint32_t alias;              /* id of the value that it shares its memory with; 0: memory of its own. See
-                                  * vkt_root */
+    bool keep;         /* vkt_keep: no other value gets its memory before the program is destroyed */
+    bool state;        /* PARAM: made by vkt_state: ops write it, and it has no gradient and no update */
+    bool written;      /* EXTERNAL: vkt_write writes it; no other node may use it */
+    uint32_t producer; /* index + 1 of the node whose output this value is; 0: no node writes it */
+    uint32_t readers;  /* number of node inputs that refer to it */
+    uint32_t alias;    /* id of the value whose memory this value uses; 0: it has its own memory. See vkt_root */
     uint64_t arena_offset_bytes; /* offset in the arena (PARAM and GRAD) or in the step state; else 0 */
     uint8_t group;               /* PARAM: number + 1 of its vkt_param_group; 0: no group */
     bool frozen;                 /* PARAM: frozen by vkt_freeze: no gradient, no update */
@@ -78,12 +77,12 @@ struct vkt_node {
     const void *attr;    /* the op's attributes, owned by the graph; NULL: none */
     uint32_t epilogue;   /* number + 1 of the node that is fused to this one as an epilogue, on output 0; 0: none. See
                           * passes/epilogue.c */
-    uint32_t companion;  /* number + 1 of a later node whose work this node's dispatches may do too: passes/companion.c.
-                          * 0: none */
-    uint32_t slope;      /* number + 1 of the node of a relu's gradient whose work this node does as it loads its input
-                          * slope_in (vkt_op). 0: none */
-    uint32_t fused_into; /* number + 1 of the node whose dispatches do this node's work; 0: it has its own. An
-                          * epilogue's output is an alias. No dispatch writes a slope's output */
+    uint32_t companion;  /* number + 1 of a later node whose work this node's dispatches may do (passes/companion.c); 0:
+                          * none */
+    uint32_t slope;      /* number + 1 of the fused node that computes a relu's gradient; this node does that work as it
+                          * loads input slope_in (vkt_op). 0: none */
+    uint32_t fused_into; /* number + 1 of the node whose dispatches do this node's work; 0: none. A fused epilogue's
+                          * output is an alias. No dispatch writes the output of a fused slope */
 };
 
 struct vkt_graph {
@@ -97,17 +96,15 @@ struct vkt_graph {
     size_t n_params, cap_params;
     uint32_t *names;              /* hash table of the ids in `params`, by name; 0: a free entry; at most half full */
     size_t cap_names;             /* a power of two, or 0 */
-    uint64_t names_looked;        /* entries of `names` that were compared so far: the cost of all declarations */
+    uint64_t names_looked;        /* number of entries of `names` that all lookups so far have compared */
     uint64_t arena_bytes;         /* size of all parameters and states, each at a multiple of VKT_ALIGN_BYTES */
     vkt_tensor arena[VKT_ARENAS]; /* whole arenas from PARAM to PUBLISHED; {0} until first used */
     vkt_tensor step, words, clock, metrics; /* {0} until first used */
-    vkt_tensor run;                         /* STEP_RUN of abi/step.abi.h; {0}: no node reports, so no node counts the
-                                             * runs */
-    vkt_tensor seed;                        /* the gradient that vkt_backward starts from; {0} before that call */
-    uint32_t batch;                         /* largest batch of a gather. A run with vkt_run.rows = 0 has so many rows.
-                                             * 0: there is no gather */
-    vkt_optimizer optimizer;                /* set by vkt_update */
-    vkt_tensor groups;                      /* the optimizer's table of groups, abi/update.abi.h; {0}: no groups */
+    vkt_tensor run;  /* the word STEP_RUN (abi/step.abi.h), in which `report` counts runs; {0}: no report */
+    vkt_tensor seed; /* the gradient that vkt_backward starts from; {0} before that call */
+    uint32_t batch; /* largest batch of a gather: the rows of a run with vkt_run.rows = 0. 0: the graph has no gather */
+    vkt_optimizer optimizer; /* set by vkt_update */
+    vkt_tensor groups;       /* the optimizer's table of groups, abi/update.abi.h; {0}: no groups */
     bool has_optimizer, has_publish, has_advance;
     uint32_t draws; /* in a graph of shards: number of runs that make a step, on all ranks together; else 0 */
     bool sums;      /* the update's gradient is a sum over shards, and each shard has the weight of its rows: see
@@ -117,7 +114,7 @@ struct vkt_graph {
     void **owned; /* blocks of vkt_graph_own */
     size_t n_owned, cap_owned;
     bool no_fuse;       /* VKT_NO_FUSE=1 at creation: no nodes are fused */
-    bool finished;      /* a program was made from the graph: values and nodes no longer change */
+    bool finished;      /* a program was made from the graph, so values and nodes can no longer be added */
     const bool *wanted; /* by value id: the gradient is needed; NULL except during vkt_backward and vkt_gradients */
     size_t n_wanted;
 };
@@ -133,7 +130,7 @@ typedef enum vkt_fuse_kind {
     VKT_FUSE_DROPOUT  /* inputs x, step: mask * x / (1 - p) */
 } vkt_fuse_kind;
 
-/* One member of an op's attributes as text ("stride=2,2"), for shapes files and names of benchmarks. */
+/* How one member of an op's attributes is written as text ("stride=2,2"), in shapes files and names of benchmarks. */
 typedef enum vkt_field_kind { VKT_FIELD_BOOL, VKT_FIELD_U32, VKT_FIELD_F32, VKT_FIELD_F64 } vkt_field_kind;
 typedef struct vkt_field {
     const char *name;
@@ -142,9 +139,9 @@ typedef struct vkt_field {
     uint16_t offset;
     double default_value; /* value of the elements if the text does not set them */
     const char *label;    /* for messages about two networks that differ in this member. NULL: the message shows the
-                           * member's name and value. "": the message does not show the member, because it shows another
-                           * member that differs, too. Else the member is a U32: the message shows this label, and the
-                           * value divided by 2^32 */
+                           * member's name and value. "": the message leaves this member out, because it shows another
+                           * member that always differs with this one. Any other label: the member is a U32, and the
+                           * message shows the label and the value divided by 2^32 */
 } vkt_field;
 #define VKT_FIELD(type, member, kind_, count_, default_)                                                           \
     {                                                                                                              \
@@ -162,7 +159,8 @@ struct vkt_op {
     const char *name;
     uint8_t min_in, max_in; /* inputs beyond min_in are optional */
     bool uses_step;         /* the step state is appended as the last input by vkt_apply */
-    /* Returns the number of rows of a node whose kernels count only the real rows of a run. NULL: no kernel does so. */
+    /* Returns the number of rows of a node whose kernels use only the real rows of a run. NULL: no kernel depends on
+     * the number of real rows. */
     uint32_t (*batch)(const vkt_node *n);
     bool side_effect; /* runs even if nothing reads its outputs (updates, reports) */
     bool cheap;       /* it takes little time, so it may be recomputed to save memory */
@@ -175,7 +173,8 @@ struct vkt_op {
     bool early;       /* runs as soon as the nodes on which it depends have run: plan/early.c */
     vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0 (vkt_fuse_epilogue) */
-    uint32_t late_epilogues; /* the same for kinds that are fused only if no other fusion takes their node */
+    uint32_t late_epilogues; /* a set like `epilogues`. A node of one of these kinds is fused only after all other
+                              * fusions, if none of them has used it */
     uint32_t head_in;        /* number + 1 of an input: a node of this op may be the companion of the node that makes
                               * this input */
     /* Returns whether the emit of `head`, a node of this op, can do the work of n (vkt_fuse_companion). NULL: it can do
@@ -206,10 +205,11 @@ struct vkt_op {
      * 0. An input that needs no gradient may be skipped: vkt_wants_grad(g, n->in[i]). */
     void (*backward)(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx);
     /* Called by vkt_backward before the reverse traversal, when the needed gradients are known. May fuse n and the
-     * chain of nodes before it into one node (vkt_node_become). If output 0 is the loss, `dloss` is the gradient that
-     * the traversal will start from; else it is {0}. */
+     * chain of nodes before it into one node (vkt_node_become). If output 0 is the loss, `dloss` is the gradient from
+     * which the traversal will start; else it is {0}. */
     void (*fuse)(vkt_graph *g, vkt_node *n, vkt_tensor dloss);
-    /* Generates a legal random case. NULL: the op is a gradient and is tested through the forward op `tested_by`. */
+    /* Generates a legal random case. NULL: the op has no cases of its own (for instance a gradient). Then the tests of
+     * the op `tested_by` test it. */
     void (*sample)(vkt_rng *r, vkt_case *c);
     const char *tested_by;
     float rel_tol,
@@ -270,8 +270,8 @@ typedef struct vkt_phys {
 vkt_phys vkt_phys_of(const vkt_value *v);
 /* Computes the bytes of a shape, layout and dtype. Returns false if they are 2^63 or more. */
 bool vkt_physical_bytes(vkt_shape s, vkt_layout l, vkt_dtype d, uint64_t *bytes);
-/* Returns the value that owns t's memory: the end of t's chain of aliases. The role of that value says which memory it
- * is. */
+/* Returns the id of the value that owns t's memory: the end of t's chain of aliases. The role of this value says which
+ * memory it is. */
 static inline uint32_t vkt_root(const vkt_graph *g, vkt_tensor t)
 {
     uint32_t id = t.id;
@@ -301,8 +301,9 @@ bool vkt_is_usable(vkt_graph *g, const char *op, vkt_tensor t);
 vkt_tensor vkt_null_argument(vkt_graph *g, const char *op, const char *argument);
 /* Returns the producer of t if t is not kept and has one reader: then producer and reader may be fused. Else NULL. */
 const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t);
-/* Returns the producer like vkt_sole_producer. If that is a reshape, returns the sole producer of its input instead,
- * and so on; NULL if an input on this way is kept or has another reader. */
+/* Returns the producer of t like vkt_sole_producer, but passes over reshapes: if the producer is a reshape, the
+ * function goes on with the input of the reshape. Returns NULL if t or one of these inputs is kept, has another reader
+ * or has no producer. */
 const vkt_node *vkt_sole_producer_past_views(const vkt_graph *g, vkt_tensor t);
 /* Returns the number of node inputs that refer to t. */
 uint32_t vkt_readers(const vkt_graph *g, vkt_tensor t);
@@ -376,9 +377,9 @@ typedef struct vkt_dispatch {
 typedef struct vkt_picked {
     uint32_t node;
     vkt_variant variant;
-    uint64_t usable; /* set of the variants that it was chosen from */
+    uint64_t usable; /* the set of variants among which it was chosen */
     uint64_t key;    /* key of a tuned choice: vkt_node_key, the precision, and the storage of the node's values */
-    vkt_tile tile;   /* what vkt_pick_tile got */
+    vkt_tile tile;   /* the argument of vkt_pick_tile */
 } vkt_picked;
 
 #define VKT_KEY_MAX 96
@@ -393,7 +394,7 @@ struct vkt_emit {
     vkt_host host;
     const vkt_limits *lim;
     const vkt_graph *g;
-    vkt_value *values;       /* copies of the graph's values, with the storage of this lowering */
+    vkt_value *values;       /* copies of the graph's values; `storage` and `bytes` are those of this lowering */
     vkt_precision precision; /* precision of the program */
     bool scaled;             /* the loss is scaled: the optimizer checks for overflow and divides by the scale */
     vkt_result status;
@@ -407,14 +408,15 @@ struct vkt_emit {
     size_t n_memory, cap_memory;
     const vkt_node *node;
     const vkt_node *epilogue; /* the next epilogue to be applied to output 0 of `node`: see vkt_fuse_epilogue */
-    bool *taken;              /* by node number: the dispatches of another node do its work as a companion */
-    vkt_tensor relu;          /* dispatches that bind this value store max(., 0) in it; {0}: none */
-    uint64_t unbuilt;         /* variants of `node` that need a kernel that this build does not have */
-    uint32_t absent;          /* a kernel that a dispatch of `node` needs and this build does not have; 0: none */
+    bool *taken;      /* by node number: the node is a companion, and the dispatches of another node do its work */
+    vkt_tensor relu;  /* dispatches that bind this value store max(., 0) in it; {0}: none */
+    uint64_t unbuilt; /* variants of `node` that need a kernel that this build does not have */
+    uint32_t absent;  /* id of a kernel that `node` needs and that this build does not have; 0: none */
 };
 
-/* Chooses among n >= 1 variants (vkt_variant_choose) for the node that is being lowered, and records the choice. Only
- * this function looks at the user's switches. A node may choose several times, among sets that share no variant. */
+/* Chooses among n >= 1 variants (vkt_variant_choose) for the node that is being lowered, and records the choice. Ops do
+ * not look at the user's switches (vkt_choices) themselves. A node may choose several times, among sets that share no
+ * variant. */
 vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n);
 /* Returns the tile that the user or the tuning file wants for the node that is being lowered. */
 vkt_tile vkt_wanted_tile(const vkt_emit *e);
@@ -442,9 +444,9 @@ typedef struct vkt_launch {
 #define VKT_LAUNCH_PUSH(object) .push = &(object), .push_bytes = sizeof(object)
 #define VKT_LAUNCH_SPEC(array) .spec = (array), .n_spec = VKT_COUNT(array)
 
-/* Appends one dispatch. If x is above limits.max_groups, it is reduced to max_groups, because kernels loop over x in
- * strides of all groups. Kernels need not loop over y and z, so a y or z above max_groups is VKT_E_UNSUPPORTED. A
- * shader of an application need not loop over x either. Its op checks x before this call. */
+/* Appends one dispatch. If x is above limits.max_groups, max_groups are dispatched, because a kernel loops over x with
+ * a stride of the number of groups. Kernels need not loop over y and z, so a y or z above max_groups is
+ * VKT_E_UNSUPPORTED. A shader of an application need not loop over x either. Its op checks x before this call. */
 void vkt_dispatch_add(vkt_emit *e, const vkt_launch *launch);
 /* Says that the node needs a kernel that this build does not have. The node is then lowered again with another variant,
  * or refused if there is no other variant. vkt_dispatch_add calls this function. */
@@ -458,22 +460,24 @@ vkt_tensor vkt_scratch_stored(vkt_emit *e, const char *name, uint64_t elements, 
 vkt_tensor vkt_scratch_like(vkt_emit *e, const char *name, vkt_tensor like, vkt_shape shape);
 /* Makes a constant that the program holds from its creation on; the bytes are copied. */
 vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint64_t bytes);
-/* Find and store scratch that the dispatches so far have filled from values of the graph, so that later nodes need not
- * compute it again. The key holds everything on which the content depends: ids of values, sizes, and the number of a
- * kernel, because different kernels use different contents. It has at most VKT_KEY_MAX bytes and no padding bytes. A
- * node with side effects may change values in place, so everything is forgotten after such a node. vkt_recall returns
- * {0} if the key is unknown. */
+/* vkt_remember stores a scratch value that the dispatches so far have filled from values of the graph. vkt_recall finds
+ * it, so that later nodes need not compute it. The key holds everything on which the content of the scratch value
+ * depends: ids of values, sizes, and the number of a kernel, because different kernels use different contents. It has
+ * at most VKT_KEY_MAX bytes and no padding bytes. A node with side effects may change values in place, so the lowering
+ * forgets all scratch values after a node with side effects. vkt_recall returns {0} if the key is unknown. */
 vkt_tensor vkt_recall(const vkt_emit *e, const void *key, size_t bytes);
 void vkt_remember(vkt_emit *e, const void *key, size_t bytes, vkt_tensor t);
 void vkt_emit_error(vkt_emit *e, vkt_result r);
 /* Returns the next epilogue of the node that is being lowered, if it is of this kind; the caller then applies it. NULL:
  * there is none, or it is of another kind. Epilogues that no caller applies get dispatches of their own, in place. */
 const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind);
-/* Returns the companion of the node that is being lowered; the caller then does the work of the companion, too. NULL:
- * there is none. If the caller does not ask, the companion gets dispatches of its own at its place in the graph. */
+/* Returns the companion of the node that is being lowered. The caller must then do the companion's work in the node's
+ * dispatches. NULL: there is none. If emit does not call this function, the companion gets dispatches of its own, at
+ * its position in the graph. */
 const vkt_node *vkt_fuse_companion(vkt_emit *e);
-/* Returns the relu's gradient whose work the node that is being lowered does as it loads an input (slope_in of vkt_op):
- * the input is dy where v > 0, where v is input 0 of the returned node, and dy is input 1. NULL: there is none. */
+/* Returns the node of a relu's gradient that is fused to the node being lowered; NULL: there is none. Let v and dy be
+ * inputs 0 and 1 of the returned node. Emit computes the input slope_in (vkt_op) as it loads it: dy where v > 0, else
+ * 0. */
 const vkt_node *vkt_fuse_slope(const vkt_emit *e);
 static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i)
 {
@@ -495,7 +499,7 @@ static inline bool vkt_stores_16_bits(vkt_precision p)
     return p == VKT_PRECISION_F16 || p == VKT_PRECISION_BF16;
 }
 
-/* The values that are stored in 16 bits, and their type. */
+/* Which values are stored in 16 bits, and in which type. */
 typedef struct vkt_storage {
     vkt_precision precision;
     const bool *half; /* by value id; an alias has the entry of its root. NULL: no value is stored in 16 bits */

@@ -162,7 +162,7 @@ vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint6
 
 static uint64_t hash_value(uint64_t h, const vkt_graph *g, vkt_tensor t)
 {
-    const vkt_value *v = vkt_value_of(g, t); /* id 0, an absent input, has rank 0 */
+    const vkt_value *v = vkt_value_of(g, t); /* an absent input has id 0, which is a value of rank 0 */
     const uint32_t kind[] = { t.id != 0, (uint32_t)v->dtype, (uint32_t)v->layout, v->shape.rank };
     return vkt_hash(vkt_hash(h, kind, sizeof kind), v->shape.dim, v->shape.rank * sizeof v->shape.dim[0]);
 }
@@ -192,7 +192,8 @@ static uint64_t key_as_stored(const vkt_emit *e)
 vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n)
 {
     const uint64_t key = key_as_stored(e);
-    vkt_variant_cost built[VKT_V_COUNT]; /* without the variants whose kernels this build does not have */
+    vkt_variant_cost built[VKT_V_COUNT]; /* the variants of `costs`, without those that need a kernel which this build
+                                          * does not have */
     uint32_t n_built = 0;
     for (uint32_t i = 0; i < n && n_built < VKT_V_COUNT; i++)
         if (!(e->unbuilt >> costs[i].variant & 1)) built[n_built++] = costs[i];
@@ -310,7 +311,7 @@ static void emit_node(vkt_emit *e, const vkt_node *n)
     }
 }
 
-/* Returns the last variant that was picked since `first` and has an alternative; VKT_V_COUNT: there is none. */
+/* Returns the last variant in e->picked, from entry `first` on, that has an alternative; VKT_V_COUNT: there is none. */
 static vkt_variant last_choice(const vkt_emit *e, size_t first)
 {
     for (size_t i = e->n_picked; i-- > first;) {

@@ -10,36 +10,35 @@ typedef enum vkt_kernel_id {
 #include "kernels.def"
 #undef VKT_KERNEL
     VKT_K_COUNT,
-    /* Ids from VKT_K_COUNT on, below VKT_K_END, are for kernels that a program adds: vkt_kernel_add. */
+    /* The ids from VKT_K_COUNT to VKT_K_END - 1 are for kernels that a program adds (vkt_kernel_add). */
     VKT_K_END = VKT_K_COUNT + 8
 } vkt_kernel_id;
 
-/* Flags of an entry. SUBGROUP: a work group is one full subgroup, so specialization constant 0, its number of lanes, is
- * the size of the kernel's subgroups. */
+/* VKT_KF_*: the flags of an entry. SUBGROUP: a work group is one full subgroup. So specialization constant 0, the
+ * number of lanes of a work group, is the size of the kernel's subgroups. */
 #define VKT_KF_SUBGROUP 1u
 /* A work group is one full subgroup or several. Specialization constant 0 is a multiple of the subgroup size, and the
  * constant SUBGROUPS_SPEC (abi/lanes.abi.h) is the number of subgroups. */
 #define VKT_KF_SUBGROUPS 2u
-/* The kernel uses cooperative matrices: only for devices that have some (vkt_limits.coop). With BFLOAT, their elements
- * are bfloat16 (vkt_limits.coop_bf16). */
+/* The kernel uses cooperative matrices. Only a device with such matrices can run it (vkt_limits.coop). */
 #define VKT_KF_COOP 16u
 /* In addition to COOP: the matrices are flexible (vkt_limits.coop2). */
 #define VKT_KF_COOP2 256u
-/* In addition to COOP: the elements are bfloat16 (vkt_limits.coop_bf16). */
+/* In addition to COOP: the elements of the matrices are bfloat16 (vkt_limits.coop_bf16, not vkt_limits.coop). */
 #define VKT_KF_BFLOAT 512u
 /* With one of these flags, binding 0 is not a storage buffer. SAMPLED: it is a sampled image. IMAGE: it is a storage
  * image. FETCHED: it is a uniform texel buffer. */
 #define VKT_KF_SAMPLED 4u
 #define VKT_KF_IMAGE 8u
 #define VKT_KF_FETCHED 32u
-/* Flags for the size of subgroups that a kernel wants. SHORT: the kernel needs many registers. In a subgroup of few
- * lanes, each lane gets more registers. SHUFFLES: each lane reads the values of all other lanes, so its work grows with
- * their number. */
+/* The size of subgroups that a kernel wants. SHORT: the kernel needs many registers, and a lane of a short subgroup
+ * gets more registers. SHUFFLES: each lane reads the values of all other lanes, so its work grows with the number of
+ * lanes. */
 #define VKT_KF_SHORT 64u
 #define VKT_KF_SHUFFLES 128u
 
-/* Returns the lanes of a subgroup of a kernel with these flags. If the wanted size is 0, as in the limits of some
- * tests, the size is subgroup_size. */
+/* Returns the number of lanes of a subgroup of a kernel with these flags. If the limits have 0 for this size, as in
+ * some tests, the result is subgroup_size. */
 static inline uint32_t vkt_subgroup_of_flags(const vkt_limits *lim, uint32_t flags)
 {
     const uint32_t wish = flags & VKT_KF_SHORT      ? lim->subgroup_short

@@ -12,7 +12,7 @@
 #include "base/system.h"
 #include "spirv_modules.h" /* generated: vkt_spv_<ID> and vkt_spv_<ID>_texel */
 
-/* Kernels that the program has added. */
+/* Kernels that the program has added (vkt_kernel_add). */
 static const vkt_kernel_entry *added;
 static uint32_t n_added;
 
@@ -22,7 +22,8 @@ void vkt_kernel_add(const vkt_kernel_entry *entries, uint32_t n)
     n_added = VKT_MIN(n, (uint32_t)(VKT_K_END - VKT_K_COUNT));
 }
 
-/* IF_1(x) is x and IF_0(x) is nothing: IF(VKT_BUILT_GEMM_TILE, x) is x if this build has the kernel. */
+/* IF_1(x) is x, and IF_0(x) is nothing. So IF(VKT_BUILT_GEMM_TILE, x) is x if this build has the kernel GEMM_TILE, else
+ * nothing. */
 #define IF_1(...) __VA_ARGS__
 #define IF_0(...)
 #define IF_OF(built, ...) IF_##built(__VA_ARGS__)
@@ -69,7 +70,8 @@ typedef struct entry {
     vkt_pipeline pipeline;
 } entry;
 
-/* The Vulkan objects that all pipelines of an entry with texel loads share, or all without. */
+/* Vulkan objects that several pipelines of one entry share. An entry has two of these structs: one for its pipelines
+ * with texel loads, one for those without. */
 typedef struct variant {
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout layout;
@@ -188,7 +190,8 @@ static vkt_result make_layouts(vkt_ctx *ctx, const vkt_kernel_entry *kernel, boo
     return vkt_vk_check(ctx, r, "vkCreatePipelineLayout");
 }
 
-/* Unpacks the module of an entry and hands it to the driver, once for all pipelines of one vkt_pipelines_get. */
+/* Makes the shader module of an entry. All pipelines that one call of vkt_pipelines_get makes from this entry share the
+ * module. */
 static vkt_result make_module(vkt_ctx *ctx, const vkt_kernel_entry *kernel, bool texel, variant *v)
 {
     const vkt_module *spv = texel ? &kernel->spv_texel : &kernel->spv;
@@ -256,7 +259,7 @@ static void run_job(vkt_ctx *ctx, job *j)
     if (j->result != VK_SUCCESS) j->e->pipeline.handle = VK_NULL_HANDLE;
 }
 
-/* Names the pipeline, or logs the failure. */
+/* Gives the pipeline a name for debuggers. If it could not be made, logs the failure. */
 static vkt_result finish_job(vkt_ctx *ctx, const job *j)
 {
     const key *k = &j->e->key;
@@ -291,9 +294,9 @@ static void *work(void *user)
     return NULL;
 }
 
-/* Runs all jobs, even if some fail. Of the jobs that fail, returns the result of the first one in the list, so the
- * result does not depend on which thread is faster. If the validation layer may log, all jobs run on this thread,
- * because the host's log gets one call at a time. */
+/* Runs all jobs, even if some fail. Returns the result of the first job in the list that has failed, so the result does
+ * not depend on which thread is faster. If the validation layer may log, all jobs run on this thread, because the
+ * host's log function must get one call at a time. */
 static vkt_result run_jobs(vkt_ctx *ctx, job *jobs, uint32_t n)
 {
     compile_pool c = { .ctx = ctx, .jobs = jobs, .n = n };
@@ -313,7 +316,7 @@ static const vkt_coop *coop_of(const vkt_ctx *ctx, const vkt_kernel_entry *kerne
     return kernel->flags & VKT_KF_BFLOAT ? &ctx->limits.coop_bf16 : &ctx->limits.coop;
 }
 
-/* Checks the arguments that a driver need not check. */
+/* Checks the arguments, because a driver need not check them. */
 static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_entry *kernel, const uint32_t *spec,
                         uint32_t n_spec)
 {
@@ -361,7 +364,7 @@ static vkt_result add_job(vkt_ctx *ctx, cache *c, const vkt_kernel_entry *kernel
     return make_module(ctx, kernel, k->texel, v);
 }
 
-/* Finds the pipeline in the cache or among the jobs, or adds a job that makes it. */
+/* Looks for the pipeline in the cache and among the jobs. If neither has it, adds a job that makes it. */
 static vkt_result want(vkt_ctx *ctx, cache *c, const vkt_pipeline_want *w, job_list *jobs, const vkt_pipeline **out)
 {
     const vkt_kernel_entry *kernel = vkt_kernel_get(w->id);
@@ -383,7 +386,7 @@ static vkt_result want(vkt_ctx *ctx, cache *c, const vkt_pipeline_want *w, job_l
     return VKT_OK;
 }
 
-/* Moves the pipelines that were made to the cache. */
+/* Moves the finished pipelines into the cache. */
 static vkt_result keep(vkt_ctx *ctx, cache *c, job_list *jobs)
 {
     for (size_t i = 0; i < jobs->n; i++) {

@@ -1,5 +1,6 @@
 /* kernel/kernel.h - the entries of shaders/kernels.def with their SPIR-V, and the pipeline for a kernel's id. An op
- * chooses the kernel for a node. The caller chooses between the two modules of an entry (`texel`). */
+ * chooses the kernel for a node. An entry has one or two modules: the second one reads some bindings by texel loads.
+ * The caller chooses between them (`texel`). */
 #ifndef VKT_KERNEL_H
 #define VKT_KERNEL_H
 
@@ -21,8 +22,8 @@ typedef struct vkt_kernel_entry {
  * the entry of VKT_K_NONE. */
 const vkt_kernel_entry *vkt_kernel_get(vkt_kernel_id id);
 /* Adds kernels that are not in the library, with the ids VKT_K_COUNT to VKT_K_COUNT + n - 1; n is at most
- * VKT_K_END - VKT_K_COUNT. The list has no lock: call this function before other threads use kernels. A second call
- * replaces the list. `rows` must stay valid. tools/tools.h adds the kernels of tests and vkt-bench. */
+ * VKT_K_END - VKT_K_COUNT. The list has no lock, so call this function before other threads use kernels. A second call
+ * replaces the list. The array `rows` must stay valid. tools/tools.h adds the kernels of tests and vkt-bench. */
 void vkt_kernel_add(const vkt_kernel_entry *rows, uint32_t n);
 /* The initialiser of an entry whose modules are vkt_spv_<id> and vkt_spv_<id>_texel. */
 #define VKT_KERNEL_ROW(id, reads_, writes_, texels_, flags_)                                                    \
@@ -37,7 +38,7 @@ void vkt_kernel_add(const vkt_kernel_entry *rows, uint32_t n);
 
 typedef struct vkt_pipeline {
     VkPipeline handle;
-    VkPipelineLayout layout; /* one push range of limits.max_push_bytes (at least 128), compute stage, offset 0 */
+    VkPipelineLayout layout; /* push constants: limits.max_push_bytes (at least 128), compute stage, offset 0 */
     VkDescriptorSetLayout set_layout; /* set 0: the bindings of reads | writes; those of `texels` are texel buffers */
     uint32_t texels;                  /* mask of the bindings that are STORAGE_TEXEL_BUFFER; 0: none is */
 } vkt_pipeline;
@@ -60,7 +61,7 @@ typedef struct vkt_pipeline_want {
 } vkt_pipeline_want;
 vkt_result vkt_pipelines_get(vkt_ctx *ctx, const vkt_pipeline_want *wants, uint32_t n, const vkt_pipeline **out);
 
-/* shader.c: makes the pipeline of a shader of an application, with layouts of its own. The caller destroys them
+/* shader.c: makes the pipeline of an application's shader, and the layouts of this pipeline. The caller destroys them
  * (vkt_shader_pipeline_destroy), also after an error. Errors are those of vkt_vk_check. */
 vkt_result vkt_shader_pipeline_make(vkt_ctx *ctx, const vkt_shader *s, vkt_pipeline *out);
 void vkt_shader_pipeline_destroy(vkt_ctx *ctx, vkt_pipeline *p);

@@ -1,5 +1,6 @@
-/* kernel/shader.c - pipelines of the shaders of applications (vktrain/custom.h). A program owns them, because the cache
- * of a context would keep the pipelines of graphs that no longer exist. The driver's pipeline cache has the code. */
+/* kernel/shader.c - pipelines of the shaders of applications (vktrain/custom.h). A program owns these pipelines,
+ * because the table of a context (kernel.c) would keep the pipelines of graphs that no longer exist. The driver's
+ * pipeline cache keeps the compiled code. */
 #include "kernel/kernel.h"
 
 #include <stdio.h>

@@ -9,7 +9,7 @@
 
 #define MAX_FILE_BYTES ((uint64_t)1 << 20)
 #define FIRST_LINE "vktrain tuning 2\n"
-#define OLD_FIRST_LINE "vktrain tuning 1\n" /* of the same length */
+#define OLD_FIRST_LINE "vktrain tuning 1\n" /* as long as FIRST_LINE */
 #define CHECK_LINE_BYTES 23u                /* "check " and 16 digits and a newline */
 
 /* ---- text ---- */
@@ -52,14 +52,14 @@ static bool parse_tile(const char *at, const char *end, vkt_tile *out)
     char line[24], text[40];
     const size_t n = (size_t)(end - at);
     if (n >= sizeof line) return false;
-    memcpy(line, at, n); /* because sscanf would look for the end of the whole file */
+    memcpy(line, at, n); /* a copy, because sscanf would look for the end of the whole file */
     line[n] = 0;
     if (sscanf(line, "%3ux%3u,%2ux%2u", &v[0], &v[1], &v[2], &v[3]) != 4) return false;
     for (int i = 0; i < 4; i++)
         if (v[i] == 0 || v[i] > 128) return false;
     *out = (vkt_tile){ (uint16_t)v[0], (uint16_t)v[1], (uint16_t)v[2], (uint16_t)v[3] };
     snprintf(text, sizeof text, "%ux%u,%ux%u", v[0], v[1], v[2], v[3]);
-    return strcmp(line, text) == 0; /* no blanks, signs or zeros in front */
+    return strcmp(line, text) == 0; /* refuses blanks, signs and zeros in front of a number */
 }
 
 /* Reads variants such as "tile,packed_a", up to `end`. */
@@ -87,7 +87,7 @@ static bool check_is_right(const char *text, size_t n)
            want == vkt_hash(VKT_HASH_START, text, n - CHECK_LINE_BYTES);
 }
 
-/* Checks that the line is `name` followed by `want`; *at moves to the next line. */
+/* Returns whether the line is `name` followed by `want`. If it is, moves *at to the next line. */
 static bool line_is(const char **at, const char *name, const char *want)
 {
     const size_t a = strlen(name), b = strlen(want);
@@ -176,11 +176,11 @@ vkt_result vkt_tuning_path(vkt_ctx *ctx, char **path)
     return ctx->keeps_cache ? vkt_cache_path(ctx, VKT_TUNING_SUFFIX, path) : VKT_OK;
 }
 
-/* Reads the file's entries. Without a file there are none. If the file cannot be used, there are none either, and a
- * warning is logged. VKT_E_NOMEM. */
+/* Reads the file's entries. A missing file has no entries. A file that cannot be used has no entries either, and the
+ * function logs a warning. VKT_E_NOMEM. */
 static vkt_result read_file(vkt_ctx *ctx, const char *path, vkt_tuned **list, size_t *n)
 {
-    vkt_host quiet = ctx->host; /* logs nothing, because a missing file is not an error */
+    vkt_host quiet = ctx->host; /* a host that logs nothing, because a missing file is not an error */
     quiet.log_level = VKT_LOG_NONE;
     void *text = NULL;
     size_t n_bytes;

@@ -1,14 +1,14 @@
-/* kernel/tuning.h - the variants that were measured to be best on this device: a file in the cache directory. vkt-bench
- * --tune writes it; it is read when the first program of a context is made.
+/* kernel/tuning.h - the tuning file: the variants that were measured to be best on this device. It is in the cache
+ * directory. vkt-bench --tune writes it. A context reads it when its first program is made.
  *
  * The file belongs to one device, driver and subgroup size, and to the shaders that were measured. If one of these has
  * changed, the file is stale. A file that is stale, truncated or damaged is ignored with one warning. It is text:
  *
- *   vktrain tuning 2                        a file of version 1 has no tiles, and is read too
+ *   vktrain tuning 2                        a file of version 1 can be read; it has no tiles
  *   device 00010005-...
  *   shaders 0123456789abcdef
  *   89abcdef01234567 tile,packed_a          a node's key (vkt_picked.key) and the variants to use, keys rising
- *   89abcdef01234568 shared 64x64,8x4       the same, and the tile in shared memory (vkt_tile)
+ *   89abcdef01234568 shared 64x64,8x4       an entry with a tile in shared memory (vkt_tile)
  *   check fedcba9876543210                  hash of all bytes before this line */
 #ifndef VKT_TUNING_H
 #define VKT_TUNING_H
@@ -34,8 +34,8 @@ vkt_result vkt_tuning_path(vkt_ctx *ctx, char **path);
 
 /* ---- the text ---- */
 void vkt_tuning_encode(const vkt_tuning_id *id, const vkt_tuned *list, size_t n, vkt_text *out);
-/* Reads a text of n_bytes bytes and a NUL. *list is sorted by rising key; the caller owns the list (vkt_free). *fault
- * is NULL, or says in a few words what is wrong with the text: then *list is NULL. VKT_E_NOMEM. */
+/* Reads a text of n_bytes bytes and a NUL. *list is sorted by rising key; the caller owns the list (vkt_free). If the
+ * text is wrong, *list is NULL, and *fault says in a few words what is wrong; else *fault is NULL. VKT_E_NOMEM. */
 vkt_result vkt_tuning_decode(const vkt_host *h, const vkt_tuning_id *id, const char *text, size_t n_bytes,
                              vkt_tuned **list, size_t *n, const char **fault);
 

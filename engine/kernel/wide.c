@@ -1,8 +1,9 @@
 /* kernel/wide.c - see wide.h.
  *
- * llvmpipe runs a subgroup as one vector: of 256 bits, or as LP_NATIVE_VECTOR_WIDTH said when the driver was loaded.
- * The loader loads the driver for the first instance of a process that finds it, and unloads it with the last one.
- * Therefore the device must be identified with an instance that is destroyed before the variable is set. */
+ * llvmpipe runs a subgroup as one vector. The vector has 256 bits, or the width that LP_NATIVE_VECTOR_WIDTH had when
+ * the driver was loaded. The loader loads the driver when a process makes its first instance, and unloads it when the
+ * last instance is destroyed. Therefore this file identifies the device with one instance, destroys that instance, and
+ * then sets the variable. */
 #include "kernel/wide.h"
 
 #include <stdio.h>
@@ -15,14 +16,14 @@ enum { DEFAULT_LANES = 8, WIDE_LANES = 16 };
 
 /* The drivers that are faster with 512 bits, by their names in vkt_device_info. Mesa 22.3.6 was measured, and passed
  * the tests of ops and training with 512 bits. No other driver is tried: on Mesa 25.0.7 a product of 1024 x 1024 took
- * 150 ms instead of 12 ms, and Mesa 26 ended the process. Only this name has the version of Mesa: the driverVersion of
- * llvmpipe is always 1. */
+ * 150 ms instead of 12 ms, and Mesa 26 ended the process. The version of Mesa is only in this name, because the
+ * driverVersion of llvmpipe is always 1. */
 static const char *const gaining[] = { "llvmpipe Mesa 22.3." };
 
-/* Returns whether the CPU is one of AMD's with AVX-512. Intel's CPUs have AVX-512 too, but are slower with it. llvmpipe
- * stores a vector to its stack once for each word that it extracts. Intel's CPUs do not forward the upper half of a
- * 512-bit store to a load; the load waits 16 cycles for the cache instead. (Emerald Rapids: 5.6 ns per word, and 0.6 ns
- * with vectors of 256 bits; a step of the MNIST network took 64 ms instead of 55 ms.) */
+/* Returns whether the CPU is from AMD and has AVX-512. Some CPUs from Intel have AVX-512, but are slower with it.
+ * llvmpipe stores a vector to its stack once for each word that it extracts. Intel's CPUs do not forward the upper half
+ * of a 512-bit store to a load; the load waits 16 cycles for the cache instead. (Emerald Rapids: 5.6 ns per word, and
+ * 0.6 ns with vectors of 256 bits; a step of the MNIST network took 64 ms instead of 55 ms.) */
 static bool this_cpu_gains(void)
 {
     return vkt_cpu_avx512() == VKT_AVX512_AMD;
@@ -36,8 +37,8 @@ static bool gains(const vkt_device_info *info, VkDriverId driver)
     return false;
 }
 
-/* Opens a context like vkt_ctx_open_unless. If its vectors are wide, for any reason, runs the self-test. VKT_E_WRONG: a
- * number of the self-test is wrong. `why` gets a text about any failure. */
+/* Opens a context like vkt_ctx_open_unless. If the context's vectors are wide, for any reason, runs the self-test.
+ * VKT_E_WRONG: the self-test has found a wrong number. After a failure, `why` is a text with the reason. */
 static vkt_result open_tested(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader,
                               vkt_unless_fn unless, vkt_ctx **out, char why[80])
 {
@@ -56,7 +57,7 @@ static vkt_result open_tested(const vkt_ctx_params *params, const vkt_host *h, c
     return r;
 }
 
-/* Opens a context with the driver's default width again. VKT_E_WRONG: the driver does not go back to this width. */
+/* Opens a context with the driver's default width. VKT_E_WRONG: the driver does not go back to this width. */
 static vkt_result fall_back(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader, vkt_ctx **out,
                             const char *why)
 {

@@ -4,7 +4,7 @@
 
 #include "gpu/gpu.h"
 
-/* Runs shaders/kernel/self_test.comp, on any device. *wrong: the number of results that differ from the host's. */
+/* Runs shaders/kernel/self_test.comp, on any device. *wrong gets the number of results that differ from the host's. */
 vkt_result vkt_self_test(vkt_ctx *ctx, uint32_t *wrong);
 
 /* Does the work of vkt_ctx_create_wide, with a given Vulkan loader (NULL: the installed one). `cpu_gains`: wide vectors

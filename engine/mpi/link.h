@@ -1,11 +1,12 @@
 /* mpi/link.h - what mpi.c and liveness.c share: the state of one process as a rank, and control messages.
  *
- * A waiting rank polls. While it polls it also receives control messages: faults of other ranks, and questions for
- * which rank it waits. A rank that has waited for the timeout asks all other ranks for which rank they wait. A rank
- * that is in a call answers at once. The asker follows the chain of ranks that wait for each other. If a rank of the
- * chain has not answered, the chain ends there. If the rank before it has waited for the timeout too, the asker sends
- * the failure to all ranks; else that rank will ask. Of two ranks that ask at the same time, only the one with the
- * lower number goes on, so that all ranks get the same message. */
+ * A rank that waits for its peer polls. While it polls, it receives control messages: faults and inquiries of other
+ * ranks. A rank that has waited for the timeout sends an inquiry to all other ranks: for which rank does each of them
+ * wait? A rank that is in a call answers at once. Then the asker follows the chain: its peer, the rank for which its
+ * peer waits, and so on. The chain ends at a rank that has not answered, or goes round in a circle. If the last rank
+ * that has answered has itself waited for the timeout, the asker sends a failure to all ranks; else that rank will ask
+ * later. In a circle, no rank fails while data are being transferred. Of two ranks that ask at the same time, only the
+ * one with the lower number goes on, so that all ranks get the same message. */
 #ifndef VKT_MPI_LINK_H
 #define VKT_MPI_LINK_H
 
@@ -16,8 +17,8 @@
 
 enum { VKT_MPI_TAG_HEADER = 1, VKT_MPI_TAG_DATA, VKT_MPI_TAG_CONTROL };
 
-/* IDLE: the rank is in no call. MEET: it waits for its peer's header. TRANSFER: it waits for data of its peer, which is
- * in the same call. */
+/* IDLE: the rank is in no call. MEET: the rank waits for its peer's header. TRANSFER: the peer is in the same call, and
+ * the rank waits for its data. */
 typedef enum vkt_mpi_phase { VKT_MPI_IDLE = 0, VKT_MPI_MEET, VKT_MPI_TRANSFER } vkt_mpi_phase;
 
 typedef enum vkt_mpi_control_kind { VKT_MPI_FAULT = 1, VKT_MPI_ASK, VKT_MPI_ANSWER } vkt_mpi_control_kind;
@@ -28,11 +29,11 @@ typedef struct vkt_mpi_control {
     uint32_t inquiry;   /* ASK, ANSWER: number of the inquiry */
     uint32_t peer;      /* ANSWER: the rank for which the sender waits */
     uint32_t phase;     /* ANSWER: a vkt_mpi_phase */
-    uint64_t waited_ns; /* ANSWER: for how long */
+    uint64_t waited_ns; /* ANSWER: how long the sender has waited */
     char text[360];     /* FAULT: the message */
 } vkt_mpi_control;
 
-/* A control message on its way. */
+/* A control message that is being sent. */
 typedef struct vkt_mpi_slot {
     vkt_mpi_control control;
     MPI_Request request;
@@ -51,7 +52,7 @@ struct vkt_mpi {
     MPI_Comm comm;
     uint32_t rank, n;
     uint64_t timeout_ns;
-    uint64_t grace_ns; /* how long an asker waits for answers */
+    uint64_t grace_ns; /* how long this rank waits for the answers to an inquiry */
     bool owns_mpi;     /* vkt_mpi_open has called MPI_Init_thread */
     bool failed;
     bool stuck; /* MPI may still use memory of a failed exchange */
@@ -69,17 +70,17 @@ struct vkt_mpi {
     uint32_t n_slots, next_slot;
 
     bool asking;
-    uint32_t inquiry;         /* number of this rank's last inquiry */
+    uint32_t inquiry;         /* number of this rank's newest inquiry */
     uint64_t ask_ns;          /* time when this rank asks next */
-    uint64_t until_ns;        /* time after which answers are late */
+    uint64_t until_ns;        /* time at which this rank stops waiting for answers */
     vkt_mpi_control *answers; /* one per rank; kind 0: no answer yet */
     uint32_t n_answers;
 };
 
 /* Begins a wait for another rank. */
 void vkt_mpi_begin(vkt_mpi *m, vkt_mpi_phase phase, uint32_t peer);
-/* Receives control messages, answers them, asks after the timeout, and ends an inquiry. Returns VKT_E_PEER once any
- * rank has failed. Never waits. */
+/* Receives control messages and answers inquiries. Begins an inquiry after the timeout, and ends it when the answers
+ * are there or late. Returns VKT_E_PEER once any rank has failed. Never waits. */
 vkt_result vkt_mpi_poll(vkt_mpi *m);
 /* Logs the message, sends it to all other ranks and returns VKT_E_PEER. After an earlier failure it only returns
  * VKT_E_PEER. */

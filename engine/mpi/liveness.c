@@ -18,7 +18,7 @@ static vkt_mpi_slot *free_slot(vkt_mpi *m)
     return NULL;
 }
 
-/* Sends a control message. If no slot is free, the message is dropped: an asker asks again. */
+/* Sends a control message. If no slot is free, drops the message. A rank that gets no answer asks again. */
 static void send_control(vkt_mpi *m, uint32_t to, const vkt_mpi_control *c)
 {
     vkt_mpi_slot *s = free_slot(m);
@@ -26,7 +26,7 @@ static void send_control(vkt_mpi *m, uint32_t to, const vkt_mpi_control *c)
     s->control = *c;
     if (MPI_Isend(&s->control, sizeof s->control, MPI_BYTE, (int)to, VKT_MPI_TAG_CONTROL, m->comm, &s->request) !=
         MPI_SUCCESS)
-        s->request = MPI_REQUEST_NULL; /* that rank is not there any more */
+        s->request = MPI_REQUEST_NULL; /* rank `to` cannot be reached */
 }
 
 static void send_to_all(vkt_mpi *m, const vkt_mpi_control *c)
@@ -107,7 +107,7 @@ static void ask_all(vkt_mpi *m, uint64_t now_ns)
     send_to_all(m, &(vkt_mpi_control){ .kind = VKT_MPI_ASK, .inquiry = m->inquiry });
 }
 
-/* Ends an inquiry: fails, or sets the time of the next one. */
+/* Ends an inquiry. Either reports a failure, or sets the time of the next inquiry. */
 static void judge(vkt_mpi *m, uint64_t now_ns)
 {
     uint32_t before = m->rank, end = m->peer;
@@ -120,7 +120,7 @@ static void judge(vkt_mpi *m, uint64_t now_ns)
     }
     const uint64_t waited_ns = m->answers[before].waited_ns;
     const double seconds = (double)waited_ns * 1e-9;
-    if (waited_ns < m->timeout_ns) /* that rank will ask */
+    if (waited_ns < m->timeout_ns) /* rank `before` will ask */
         m->ask_ns = now_ns + (m->timeout_ns - waited_ns);
     else if (m->answers[end].kind == 0)
         vkt_mpi_fail(m, "rank %u does not answer: rank %u waits for it since %.3g s", end, before, seconds);
@@ -142,7 +142,7 @@ static void handle(vkt_mpi *m, uint32_t from, vkt_mpi_control *c)
         const vkt_mpi_control answer = own_answer(m, c->inquiry);
         send_control(m, from, &answer);
         if (m->asking && from > m->rank) return;
-        m->asking = false; /* the lower rank asks for both; if it finds nothing, this rank asks again */
+        m->asking = false; /* rank `from` asks for both; if its inquiry ends without a failure, this rank asks again */
         m->ask_ns = VKT_MAX(m->ask_ns, vkt_now_ns() + m->grace_ns + m->grace_ns / 2);
     } else if (c->kind == VKT_MPI_ANSWER && m->asking && c->inquiry == m->inquiry && c->peer < m->n) {
         m->n_answers += m->answers[from].kind == 0;
@@ -150,8 +150,8 @@ static void handle(vkt_mpi *m, uint32_t from, vkt_mpi_control *c)
     }
 }
 
-/* Receives the next control message. Returns false if there is none. An error counts as no message: the timeout
- * ends the wait. */
+/* Receives the next control message. Returns false if there is none, or after an error of MPI: then the timeout ends
+ * the wait. */
 static bool receive(vkt_mpi *m)
 {
     int there = 0;

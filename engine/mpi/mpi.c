@@ -1,14 +1,14 @@
 /* mpi/mpi.c - the transport between processes. An exchange sends a header, and the data behind it. A rank that waits
- * for the peer's header sleeps between polls, because the device may compute on the same core. Afterwards both ranks
- * are in the call, and the rank first polls without sleeping, since many implementations of MPI move data only while a
- * rank polls. */
+ * for the peer's header sleeps between polls, because the device may compute on the same core. When the header has
+ * arrived, both ranks are in the call. Then the rank first polls without sleeping, because many implementations of MPI
+ * move data only while a rank polls. */
 #include "mpi/link.h"
 
 #include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
-#ifndef VKT_MPI_MESSAGE_BYTES /* tests make it small */
+#ifndef VKT_MPI_MESSAGE_BYTES /* tests define a small number */
 #define VKT_MPI_MESSAGE_BYTES ((size_t)1 << 30)
 #endif
 
@@ -57,7 +57,8 @@ static vkt_result wait_requests(vkt_mpi *m, uint32_t mask, uint64_t spin_ns)
     }
 }
 
-/* Takes memory of the caller back from MPI after a failure. Sets m->stuck if MPI keeps some. */
+/* After a failure, ends the requests of an exchange, so that MPI no longer uses memory of the caller. Sets m->stuck if
+ * a request does not end. */
 static void drop_requests(vkt_mpi *m)
 {
     static const bool receives[VKT_MPI_REQUESTS] = { [VKT_MPI_HEADER_IN] = true, [VKT_MPI_DATA_IN] = true };
@@ -100,7 +101,7 @@ static int post_receive(vkt_mpi *m, void *receive, size_t bytes)
                      &m->request[VKT_MPI_DATA_IN]);
 }
 
-/* Checks that both headers are alike. If they differ, fails with the same message on both ranks. */
+/* Checks that both headers are equal. If they differ, fails with the same message on both ranks. */
 static vkt_result check_headers(vkt_mpi *m)
 {
     if (m->in.bytes == m->out.bytes && m->in.barrier == m->out.barrier) return VKT_OK;
@@ -112,8 +113,8 @@ static vkt_result check_headers(vkt_mpi *m)
                         b->barrier ? "a barrier" : "an exchange", (unsigned long long)b->bytes);
 }
 
-/* Meets the peer in the same call, and exchanges the first message of data. The data are received only when their size
- * is known to be right: MPICH would end the process if they were longer. */
+/* Meets the peer in the same call, and exchanges the first message of data. Receives the data only after the headers
+ * are equal, because MPICH would end the process if the data were longer than expected. */
 static vkt_result exchange_first(vkt_mpi *m, bool barrier, const void *send, void *receive, size_t bytes)
 {
     const size_t part = VKT_MIN(bytes, VKT_MPI_MESSAGE_BYTES);
@@ -183,7 +184,7 @@ static void mpi_fault(void *user, const char *reason)
 
 /* ---- opening ---- */
 
-/* Starts MPI if the program has not done so. Sets *owns if MPI was started here. */
+/* Starts MPI if the program has not done so. Sets *owns if this function has started MPI. */
 static vkt_result start_mpi(const vkt_host *h, bool *owns)
 {
     int initialized = 0, finalized = 0, provided = MPI_THREAD_SINGLE;
@@ -279,7 +280,7 @@ vkt_result vkt_mpi_open(const vkt_host *host, double timeout_seconds, vkt_mpi **
     MPI_Comm_size(MPI_COMM_WORLD, &n);
     const vkt_result r = check_ranks(&h, (uint32_t)n);
     if (r != VKT_OK) {
-        if (owns) MPI_Finalize(); /* all ranks fail here and call it */
+        if (owns) MPI_Finalize(); /* every rank fails here and calls MPI_Finalize */
         return r;
     }
     VKT_TRY(make(&h, timeout_seconds, (uint32_t)rank, (uint32_t)n, &m));
@@ -288,7 +289,7 @@ vkt_result vkt_mpi_open(const vkt_host *host, double timeout_seconds, vkt_mpi **
     MPI_Comm_get_errhandler(MPI_COMM_WORLD, &before);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     const vkt_result connected = connect(m, &pending);
-    if (!owns) MPI_Comm_set_errhandler(MPI_COMM_WORLD, before); /* the handler is the program's */
+    if (!owns) MPI_Comm_set_errhandler(MPI_COMM_WORLD, before); /* restores the program's handler */
     MPI_Errhandler_free(&before);
     if (connected == VKT_OK)
         *out = m;
@@ -304,13 +305,13 @@ void vkt_mpi_close(vkt_mpi **m_ptr)
     if (!m_ptr || !*m_ptr) return;
     vkt_mpi *m = *m_ptr;
     *m_ptr = NULL;
-    if (!m->failed) mpi_barrier(m); /* answers questions of other ranks until all are here */
+    if (!m->failed) mpi_barrier(m); /* answers inquiries of other ranks until all ranks close */
     const uint64_t end_ns = vkt_now_ns() + LINGER_NS;
     bool sent = false;
     while (!m->stuck && !(sent = vkt_mpi_has_sent(m)) && vkt_now_ns() < end_ns) sleep_ns(MIN_SLEEP_NS);
     const bool finalize = m->owns_mpi && !m->failed;
     if (!m->failed) MPI_Comm_free(&m->comm);
-    if (sent && m->arriving_request == MPI_REQUEST_NULL) destroy(m); /* else MPI may still use its memory */
+    if (sent && m->arriving_request == MPI_REQUEST_NULL) destroy(m); /* else MPI may still use memory of *m */
     if (finalize) MPI_Finalize();
 }
 

@@ -170,7 +170,7 @@ vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text)
     vkt_text t = { .h = &b->g->host };
     char shape[80], n[32], mem[24], line[2 * VKT_NAME_MAX + 80];
     uint64_t activations = 0;
-    int names = 32; /* columns for the longest name */
+    int names = 32; /* width of the column of names */
     for (size_t i = 0; i < b->n_layers; i++) names = VKT_MAX(names, (int)strlen(b->layers[i].name));
     memset(line, '-', sizeof line);
     snprintf(line + names + 44, 2, "\n");

@@ -1,4 +1,4 @@
-/* nn/builder.h - the inside of a builder: the data of layers for the summary and the initialisers. */
+/* nn/builder.h - the struct of a builder: layers for the summary, and initial distributions of the parameters. */
 #ifndef VKT_BUILDER_H
 #define VKT_BUILDER_H
 
@@ -15,7 +15,7 @@ typedef struct vkt_init_row {
     vkt_tensor param;
     vkt_init init;
     uint32_t fan_in, fan_out;
-    uint32_t zero_row; /* index in dimension 0 of a row that is generated like the others and then set to zero;
+    uint32_t zero_row; /* index (dimension 0) of a row that is set to zero after all rows have been generated;
                         * VKT_NO_PADDING: none */
 } vkt_init_row;
 
@@ -33,7 +33,7 @@ struct vkt_builder {
 
 /* Adds a row to the summary, with the number of parameters made since the last row. Returns `out`; {0} on an error. */
 vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, vkt_tensor out);
-/* Returns `keras` if `given` is VKT_INIT_DEFAULT and the preset is one of Keras; else returns `given`. */
+/* Returns `keras` if `given` is VKT_INIT_DEFAULT and the preset is one of the Keras presets; else returns `given`. */
 vkt_init vkt_builder_init(const vkt_builder *b, vkt_init given, vkt_init keras);
 /* Computes the initial values of the builder's parameter number i (b->inits), row-major. `out` has room for all
  * elements. */

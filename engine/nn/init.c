@@ -5,11 +5,11 @@
 
 /* The standard deviation of a standard normal variable that is truncated at +-2. It is
  * sqrt(1 - 4 * phi(2) / (2 * Phi(2) - 1)), where phi and Phi are the normal density and distribution function. Keras
- * divides by it too. */
+ * divides by the same number. */
 static const double truncated_std = 0.87962566103423978;
 
-/* The distribution of a kind: uniform in [a, b), or normal with mean a and deviation b. `truncated`: only numbers from
- * a - 2 * b to a + 2 * b. A deviation of 0 gives the constant a. */
+/* The distribution of an initializer: uniform in [a, b), or normal with mean a and deviation b. `truncated`: only
+ * numbers from a - 2 * b to a + 2 * b. A deviation of 0 gives the constant a. */
 typedef struct spread {
     bool normal, truncated;
     double a, b;

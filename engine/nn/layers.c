@@ -30,7 +30,7 @@ static vkt_tensor layer_bias(vkt_builder *b, const char *layer, bool none, uint3
                        vkt_builder_init(b, init, (vkt_init){ VKT_INIT_CONSTANT, 0, 0 }), fan_in, n);
 }
 
-/* Checks x's rank before parameters are made whose shapes depend on it. */
+/* Checks x's rank. Call it before making parameters, because their shapes depend on x. */
 static bool want_rank(vkt_builder *b, const char *layer, vkt_tensor x, uint32_t rank)
 {
     if (!vkt_builder_is_named(b, layer) || !vkt_is_usable(b->g, layer, x)) return false;
@@ -42,7 +42,8 @@ static bool want_rank(vkt_builder *b, const char *layer, vkt_tensor x, uint32_t 
     return s.rank == rank;
 }
 
-/* Checks channels, kernel and groups before parameters are made whose shapes depend on them. */
+/* Checks channels, kernel and groups. Call it before making parameters, because their shapes depend on these numbers.
+ */
 static bool want_conv(vkt_builder *b, const char *layer, uint32_t channels, uint32_t out, uint32_t kernel,
                       uint32_t groups)
 {
@@ -102,7 +103,8 @@ vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt_tensor 
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t r = p->kernel[0], s = or_else(p->kernel[1], r), o = p->out_channels;
     if (!want_conv(b, name, channels, o, r, groups)) return (vkt_tensor){ 0 };
-    /* torch computes fan-in from dimension 1 of a weight, also if the convolution is transposed. */
+    /* torch computes fan-in from dimension 1 of a weight. For a transposed convolution, this is the number of output
+     * channels of a group. */
     const uint32_t fan_in = o / groups * r * s, fan_out = channels * r * s;
     const vkt_tensor w = layer_weight(b, name, vkt_shape4(channels, o / groups, r, s), p->weight_init, fan_in, fan_out);
     const vkt_tensor bias = layer_bias(b, name, p->no_bias, o, p->bias_init, fan_in);

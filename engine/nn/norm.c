@@ -26,15 +26,15 @@ static uint32_t features_of(vkt_builder *b, const char *name, vkt_tensor x, bool
     return 0;
 }
 
-/* Returns `keras` if `given` is 0 and the preset is one of Keras; else returns `given`. A result of 0 means the op's
- * default, which is torch's. */
+/* Returns `keras` if `given` is 0 and the preset is one of the Keras presets; else returns `given`. A result of 0 means
+ * the op's default, which is torch's. */
 static float or_keras(const vkt_builder *b, float given, float keras)
 {
     return given == 0 && b->preset != VKT_PRESET_TORCH ? keras : given;
 }
 
-/* Returns whether the preset is one of Keras and tracks the biased variance. tf.keras normalises images (rank 4) with
- * tf.nn.fused_batch_norm, which returns the unbiased variance. */
+/* Returns whether the running variance is the biased one, as in the Keras presets. An exception is images (rank 4) in
+ * tf.keras: it normalises them with tf.nn.fused_batch_norm, which returns the unbiased variance. */
 static bool keras_biased(const vkt_builder *b, vkt_tensor x)
 {
     const bool fused = b->preset == VKT_PRESET_TF_KERAS && vkt_tensor_shape(b->g, x).rank == 4;

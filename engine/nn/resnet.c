@@ -6,8 +6,8 @@
 
 #include "nn/builder.h"
 
-/* The differences between the depths: number of blocks of each stage (0: there is no such stage), the kind of the
- * blocks, and channels of the first stage. */
+/* The numbers that the depth of a network decides: blocks of each stage (0: the network does not have this stage),
+ * channels of the first stage, and whether the blocks are bottlenecks. */
 typedef struct form {
     uint32_t blocks[4];
     bool bottleneck;
@@ -52,14 +52,14 @@ static vkt_tensor conv_norm(vkt_builder *b, const char *conv, const char *norm, 
     return vkt_nn_batch_norm(b, norm, x, &(vkt_nn_batch_norm_params){ .use_running = p->use_running });
 }
 
-/* Converts x to the shape of a block's output; returns x itself if it has that shape. */
+/* Converts x to the shape of a block's output. If x has this shape already, returns x. */
 static vkt_tensor shortcut(vkt_builder *b, vkt_tensor x, uint32_t out, uint32_t stride, const vkt_resnet_params *p)
 {
     const uint32_t channels = vkt_tensor_shape(b->g, x).dim[1];
     if (channels == out && stride == 1) return x;
     if (!p->cifar) return conv_norm(b, "downsample.0", "downsample.1", x, out, 1, stride, p);
     const uint32_t more = out - channels, before[] = { 0, more / 2, 0, 0 }, after[] = { 0, more - more / 2, 0, 0 };
-    /* A mean over one pixel copies it. So this pooling reads every `stride`-th row and column. */
+    /* A pooling of 1 x 1 pixels copies every `stride`-th row and column. */
     const vkt_pool2d_params every = { .kernel = { 1, 1 }, .stride = { stride, stride } };
     return vkt_builder_note(b, NULL, "Shortcut", vkt_pad(b->g, vkt_avg_pool2d(b->g, x, &every), before, after, 0));
 }

@@ -1,12 +1,15 @@
-/* passes/companion.c - finds companions: later nodes whose work the dispatches of a node can do too.
+/* passes/companion.c - finds companions. The companion of a node is a later node whose work the dispatches of the first
+ * node can do.
  *
- * The graph keeps both nodes. The lowering leaves out the companion if the emit of the node before asks for it. So a
- * device for which this does not pay has the same dispatches as without companions, in the same order. A companion
- * saves a dispatch, and a barrier if the two nodes would be neighbours on the longest path. */
+ * The graph keeps both nodes. The lowering leaves out the companion only if the emit of the first node calls
+ * vkt_fuse_companion. Emit does not call it where that would not save time. Then the dispatches and their order are
+ * those of a graph without companions. A companion saves a dispatch. It saves a barrier too if the two nodes are
+ * neighbours on the longest path of the graph. */
 #include "passes/passes.h"
 
-/* Returns whether the companion may read t when `head` runs: t exists before, or `head` makes it, and nothing changes
- * it in between. Parameters and states may change in place, so if t is one of them, n must be the node after `head`. */
+/* Returns whether n, as the companion of `head`, may read t when `head` runs. t must exist before `head`, or `head`
+ * must make t, and no node between `head` and n may change t. A parameter or a state may change in place, so in this
+ * case n must be the node right after `head`. */
 static bool is_ready(const vkt_graph *g, vkt_tensor t, const vkt_node *head, const vkt_node *n)
 {
     const vkt_value *v = &g->values[vkt_root(g, t)];
@@ -15,8 +18,8 @@ static bool is_ready(const vkt_graph *g, vkt_tensor t, const vkt_node *head, con
     return !v->producer || v->producer <= head->index + 1;
 }
 
-/* Returns whether n changes the memory of an input of `head` in place. The work groups of `head` read it at any time,
- * so no dispatch of `head` may change it. */
+/* Returns whether n changes the memory of an input of `head` in place. A work group of `head` may read its inputs at
+ * any time, so no dispatch of `head` may change them. */
 static bool changes_input(const vkt_graph *g, const vkt_node *head, const vkt_node *n)
 {
     for (uint32_t o = 0; o < n->n_out; o++)

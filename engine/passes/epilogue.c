@@ -24,8 +24,8 @@ static vkt_node *producer_of(const vkt_graph *g, vkt_tensor t)
     return producer ? g->nodes[producer - 1] : NULL;
 }
 
-/* Returns whether n may be fused as the next epilogue of the producer of its input i. No other node may read that
- * input. */
+/* Returns whether n may be fused as the next epilogue of the producer of its input i. One condition is that no other
+ * node reads this input. */
 static bool fits_behind(const vkt_graph *g, const vkt_node *n, uint32_t i, bool late)
 {
     const vkt_node *last = vkt_sole_producer_past_views(g, n->in[i]), *head = producer_of(g, n->in[i]);
@@ -36,8 +36,8 @@ static bool fits_behind(const vkt_graph *g, const vkt_node *n, uint32_t i, bool 
            (kinds >> n->op->fuse_kind & 1) && have_same_storage(vkt_node_in(n, i), vkt_node_out(n, 0));
 }
 
-/* Returns whether head may write its output into t's memory (plan/plan.c). Its first dispatch would then overwrite t
- * before its later dispatches read t. */
+/* Returns whether `head` may write its output into t's memory (plan/plan.c). If it did, its first dispatch would
+ * overwrite t, and a later dispatch with the epilogue would read wrong numbers. */
 static bool may_overwrite(const vkt_graph *g, const vkt_node *head, vkt_tensor t)
 {
     bool may = false;
@@ -63,7 +63,8 @@ static void put_behind(vkt_graph *g, vkt_node *n, uint32_t i)
     g->values[n->out[0].id].alias = n->in[i].id;
 }
 
-/* Fuses a relu's gradient with n, if only n reads it and n can compute it as it loads. */
+/* If input slope_in of n is a relu's gradient that only n reads, fuses the node of this gradient with n. n then
+ * computes the gradient as it loads the input. */
 static void fuse_slope(vkt_graph *g, vkt_node *n)
 {
     const vkt_node *slope = vkt_sole_producer(g, n->in[n->op->slope_in - 1]);
@@ -87,8 +88,8 @@ static void fuse(vkt_graph *g, vkt_node *n, bool late)
             put_behind(g, n, i);
 }
 
-/* Late epilogues come second: then it is known which nodes the other fusions take, and which have epilogues of their
- * own. */
+/* The second pass fuses late epilogues. By then all other fusions are made, so it is known which nodes are fused and
+ * which have epilogues. */
 void vkt_find_epilogues(vkt_graph *g, const bool *live)
 {
     if (g->no_fuse) return;

@@ -1,5 +1,5 @@
-/* passes/half.c - mixed precision: chooses the values that are stored in 16 bits. A value stays f32 if one of its ops
- * cannot handle it in 16 bits. So support of 16 bits can be added op by op. */
+/* passes/half.c - mixed precision: chooses the values that are stored in 16 bits. A value stays f32 if an op that reads
+ * or writes it does not support 16 bits. So support of 16 bits can be added op by op. */
 #include "passes/passes.h"
 
 /* Returns whether the value's memory, and so every range of it, consists of whole vec4s. */
@@ -13,7 +13,7 @@ static bool is_candidate(const vkt_value *v)
     return v->dtype == VKT_F32 && is_whole(v) && (v->role == VKT_ROLE_ACTIVATION || v->role == VKT_ROLE_INPUT);
 }
 
-/* Returns whether n's kernels can read or write t in 16 bits; `bit` is t's input or output bit. */
+/* Returns whether n's kernels can read or write t in 16 bits. `bit` is VKT_HALF_IN(i) or VKT_HALF_OUT(i) of t. */
 static bool takes(const vkt_node *n, vkt_tensor t, uint32_t bit)
 {
     const vkt_value *v = vkt_value_of(n->g, t);
@@ -26,7 +26,7 @@ void vkt_find_half(const vkt_graph *g, const bool *live, bool *half)
     for (size_t i = 0; i < g->n_values; i++) half[i] = !g->values[i].alias && is_candidate(&g->values[i]);
     for (size_t i = 0; i < g->n_nodes; i++) {
         const vkt_node *n = g->nodes[i];
-        if (!live[i] || !n->op->emit) continue; /* an alias does not touch the value */
+        if (!live[i] || !n->op->emit) continue; /* a node without emit, such as a reshape, does not access the memory */
         for (uint32_t k = 0; k < n->n_in; k++)
             if (!takes(n, n->in[k], VKT_HALF_IN(k))) half[vkt_root(g, n->in[k])] = false;
         for (uint32_t k = 0; k < n->n_out; k++)

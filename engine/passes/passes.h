@@ -7,18 +7,18 @@
  *   supports. Examples: relu, dropout, sums, gradients of activations.
  *
  * - Companion (passes/companion.c): all operands of the later node exist when the earlier node runs, or are its
- *   results. The dispatches of the earlier node can do the work of the later node, too (vkt_op.is_companion). Examples:
+ *   results. The dispatches of the earlier node can do the work of both nodes (vkt_op.is_companion). Examples:
  *   running statistics, the gradient of cross-entropy.
  *
  * - vkt_op.fuse, called by vkt_backward before the reverse traversal: the forward and backward nodes of a chain become
  *   one node of another op (vkt_node_become). No other node may read the values between them, so these are not stored.
  *   Examples: convolution, relu and max pooling (conv2d_max_pool); linear layers and mse (mlp_mse).
  *
- * - vkt_op.backward: a gradient is computed from other values than usual, and the forward nodes stay. Example: the
- *   gradient of a convolution's weights from a pooled gradient (conv2d_dw_unpool).
+ * - vkt_op.backward: a gradient is computed from other values than its formula names. The forward nodes stay. Example:
+ *   the gradient of a convolution's weights from a pooled gradient (conv2d_dw_unpool).
  *
- * A network node that the user builds (vkt_mlp) is no fusion: it is an op of its own. VKT_NO_FUSE=1 switches all four
- * off, and tests compare the bits. */
+ * A network that the user builds as one node (vkt_mlp) is an op, not a fusion. VKT_NO_FUSE=1 switches all four off.
+ * Tests compare the results with and without fusion. */
 #ifndef VKT_PASSES_H
 #define VKT_PASSES_H
 
@@ -31,15 +31,16 @@ void vkt_find_live(const vkt_graph *g, bool *live);
  * vec4s. Every live node that writes or reads it must support 16 bits (vkt_op.half, vkt_op.half_rows). */
 void vkt_find_half(const vkt_graph *g, const bool *live, bool *half);
 
-/* Fuses live nodes as epilogues to the producer of their operand, if its op descriptor supports this kind
- * (vkt_op.epilogues): relu, dropout, the sum with an existing tensor, and the gradient of an activation whose other
- * operand exists. Call it after the graph's gradients have been added. With `no_fuse` it does nothing. */
+/* Fuses live nodes as epilogues with the producer of their operand, if the producer's op supports this kind
+ * (vkt_op.epilogues). The nodes are relus, dropouts, sums with a tensor that exists already, and gradients of
+ * activations whose other operand exists already. Call this function after the graph's gradients have been added. If
+ * g->no_fuse is set, it does nothing. */
 void vkt_find_epilogues(vkt_graph *g, const bool *live);
 
-/* Finds the companions of live nodes. The companion of a node is a later node whose operands all exist already when the
- * first node runs. The dispatches of the first node do the companion's work, too, if emit asks for it
- * (vkt_fuse_companion). Examples: the running statistics of a norm, and the gradient of cross-entropy. With `no_fuse`
- * it does nothing. */
+/* Finds the companions of live nodes. The companion of a node is a later node whose operands exist when the first node
+ * runs, or are its results. If the emit of the first node calls vkt_fuse_companion, the dispatches of this node do the
+ * companion's work. Examples: the running statistics of a norm, and the gradient of cross-entropy. If g->no_fuse is
+ * set, the function does nothing. */
 void vkt_find_companions(vkt_graph *g, const bool *live);
 
 #endif

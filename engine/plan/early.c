@@ -5,7 +5,7 @@
  * layers only. The earlier a sum runs, the earlier another rank can get the sum. */
 #include "plan/plan.h"
 
-/* Returns the range of a binding as if no values shared memory: the plan is not made yet. */
+/* Returns the range of a binding. The plan is not made yet, so each root value counts as memory of its own. */
 static vkt_region region_of(const vkt_emit *e, const vkt_bind *b)
 {
     const uint32_t root = b->t.id < e->g->n_values ? vkt_root(e->g, b->t) : b->t.id;
@@ -39,7 +39,7 @@ void vkt_run_early(vkt_emit *e, vkt_access_fn masks)
         uint32_t to = d;
         while (to > 0 && !depends(e, masks, &x, &e->list[to - 1])) to--;
         while (to > 0 && to < d && e->list[to].node == e->list[to - 1].node)
-            to++; /* a node's dispatches stay together */
+            to++; /* not between the dispatches of another node */
         memmove(e->list + to + 1, e->list + to, (d - to) * sizeof x);
         e->list[to] = x;
     }

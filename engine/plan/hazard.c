@@ -1,8 +1,8 @@
 /* plan/hazard.c - finds the barriers, as data.
  *
- * Hazards are between memory ranges, not values: two values packed into the same bytes are ordered like one. A barrier
- * orders everything before it against everything after it, so accesses before the last barrier can be forgotten. A
- * dispatch gets a barrier only if it conflicts with an access after the last barrier. */
+ * A hazard is between two ranges of memory, not between values. So two values that are packed into the same bytes are
+ * ordered like one value. A barrier orders all accesses before it against all accesses after it, so accesses before the
+ * last barrier need no check. A dispatch gets a barrier only if it conflicts with an access after the last barrier. */
 #include "plan/plan.h"
 
 typedef struct access {

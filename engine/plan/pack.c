@@ -1,12 +1,12 @@
 /* plan/pack.c - finds offsets for values whose live ranges are known.
  *
- * The values of a list are placed one after the other, each at the lowest offset that is free among the placed values
- * with overlapping live ranges. There are two searches. The first one starts with the values in the order of size, the
+ * The values of a list are placed one after the other. Each value gets the lowest offset that no placed value with an
+ * overlapping live range uses. There are two searches. The first one starts with the values in the order of size, the
  * second one in the order of size times live range (Pisarchyk & Lee, "Efficient Memory Management for Deep Neural Net
  * Inference", 2020, section 5.1). Then each value that ends above the lower bound moves to a random earlier position in
  * the list, and the list is placed again: squeaky wheel optimization (Joslin & Clements, JAIR 10, 1999). If values
- * moved by a fixed distance, the search would cycle. The best of all rounds is used. The random numbers are Philox's,
- * so the plan is always the same.
+ * moved by a fixed distance, the search would cycle. The plan is the best of all rounds. The random numbers are from
+ * Philox with a fixed key, so the plan of a graph is always the same.
  *
  * Most live ranges are a few stages long. The stages are divided into buckets, and each bucket lists the values that
  * are live in it, so a value need not be compared with all others. Values that are live in many buckets are in one
@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-enum { BUCKET_STAGES = 16, MAX_BUCKETS = 4 }; /* stages of a bucket; values in more buckets use the common list */
+enum { BUCKET_STAGES = 16, MAX_BUCKETS = 4 }; /* stages of a bucket; most buckets of a value that is not long */
 
 /* One value in the list of one bucket. */
 typedef struct mark {
@@ -31,9 +31,9 @@ typedef struct packer {
     vkt_packed **order;  /* the order in which values are placed */
     vkt_packed **placed; /* the placed values, sorted by block and offset */
     size_t n_placed;
-    vkt_packed **longs; /* the placed values that are live in many buckets, sorted by block and offset */
+    vkt_packed **longs; /* the placed values that are long (is_long), sorted by block and offset */
     size_t n_longs;
-    mark *marks; /* entries of the other placed values in the lists of buckets */
+    mark *marks; /* entries of the lists of buckets, for the placed values that are not long */
     uint32_t n_marks;
     uint32_t *bucket; /* by bucket: the newest mark's number + 1; 0: none */
     size_t n_buckets;
@@ -52,7 +52,7 @@ static uint64_t area(const vkt_packed *v)
     return v->bytes / VKT_ALIGN_BYTES * (1 + (uint64_t)v->live_range.last - v->live_range.first);
 }
 
-/* Compares by id. No two ids are equal, so the result does not depend on qsort. */
+/* Compares by id. No two ids are equal, so the order does not depend on how qsort handles equal elements. */
 static int by_id(const vkt_packed *x, const vkt_packed *y)
 {
     return x->id < y->id ? -1 : x->id > y->id;
@@ -193,7 +193,7 @@ static void blame(packer *s, vkt_rng *r)
 static void search(packer *s)
 {
     /* 64 rounds per start are enough for a few hundred values. A round costs n^2 operations. If n is above 2048, a
-     * start has 2^28 operations, but at least one round. */
+     * start has as many rounds as fit into 2^28 operations, but at least one. */
     const uint64_t rounds = s->o->guard_bytes ? 1 : VKT_MAX(1, VKT_MIN(64, (1u << 28) / ((uint64_t)s->n * s->n)));
     vkt_rng r = vkt_rng_make(0, VKT_STREAM_PLAN, 0, 0);
     s->best_bytes = UINT64_MAX;
@@ -213,9 +213,8 @@ static vkt_result lower_bound(const vkt_packed *list, size_t n, vkt_plan *p)
 {
     uint32_t stages = 0; /* number of the last stage in which a live range starts, plus 1 */
     for (size_t i = 0; i < n; i++) stages = VKT_MAX(stages, list[i].live_range.first + 1);
-    uint64_t *starting =
-        vkt_alloc_array(&p->host, 2 * ((size_t)stages + 1), sizeof *starting); /* by stage: bytes that become live.
-                                                                                * Second half: bytes no longer live */
+    /* First half, by stage: bytes that become live. Second half: bytes that are no longer live. */
+    uint64_t *starting = vkt_alloc_array(&p->host, 2 * ((size_t)stages + 1), sizeof *starting);
     if (!starting) return vkt_fail_nomem(&p->host, "the memory plan", stages * sizeof *starting);
     uint64_t *ending = starting + stages + 1, live = 0;
     for (size_t i = 0; i < n; i++) {
@@ -243,7 +242,7 @@ static void set_blocks(const packer *s, vkt_plan *p)
 /* Allocates the lists of placed values. */
 static bool make_lists(packer *s, const vkt_host *h)
 {
-    uint32_t last = 0; /* the last bucket in which a value of few buckets is live */
+    uint32_t last = 0; /* the last bucket in which a value that is not long is live */
     for (size_t i = 0; i < s->n; i++)
         if (!is_long(s, &s->list[i])) last = VKT_MAX(last, bucket_of(s->list[i].live_range.last));
     s->n_buckets = (size_t)last + 1;

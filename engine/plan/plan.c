@@ -8,9 +8,9 @@ static const vkt_value *value_at(const vkt_emit *e, size_t id)
     return vkt_lowered_value(e, (vkt_tensor){ (uint32_t)id });
 }
 
-/* ---- owners: the value whose memory a value uses ---- */
+/* ---- owners: the owner of a value is the value whose memory it uses ---- */
 
-/* The executions of nodes that touch a root value. */
+/* The executions of nodes that touch a root value. A node that is recomputed is executed twice. */
 typedef struct touch {
     uint32_t nodes; /* number of these executions */
     uint32_t last;  /* index + 1 of the node of the last execution */
@@ -21,7 +21,7 @@ typedef struct touch {
 static void find_touches(const vkt_emit *e, const vkt_plan *p, touch *t)
 {
     for (size_t i = 1; i < e->g->n_values; i++) t[p->owner[i]].kept |= e->g->values[i].keep;
-    size_t run = 0; /* number of the current execution; a node that is recomputed is executed twice */
+    size_t run = 0; /* number of the current execution */
     for (size_t d = 0; d < e->n; d++) {
         if (d > 0 && e->list[d].node != e->list[d - 1].node) run++;
         for (uint32_t b = 0; b < e->list[d].n_bind; b++) {
@@ -34,9 +34,9 @@ static void find_touches(const vkt_emit *e, const vkt_plan *p, touch *t)
     }
 }
 
-/* Returns whether the node may compute its first output in the memory of input i. The conditions: that memory is packed
- * and not kept, and nothing but the input's producer and this node touches it. So no dispatch reads the input after it
- * is overwritten. t[root] has the touches of the root value as they were before overwrite_input moved any output. */
+/* Returns whether the node may compute its first output in the memory of input i. This memory must be packed and not
+ * kept, and only the input's producer and this node may touch it. So no dispatch reads the input after it is
+ * overwritten. t[root] has the touches of the root value as they were before overwrite_input moved any output. */
 static bool may_overwrite(const vkt_emit *e, const vkt_node *n, uint32_t i, const touch *t)
 {
     const uint32_t root = vkt_root(e->g, n->in[i]);
@@ -70,7 +70,7 @@ static vkt_result find_owners(const vkt_emit *e, bool in_place, vkt_plan *p)
     find_touches(e, p, t);
     for (size_t d = 0; d < e->n; d++)
         if (d == 0 || e->list[d].node != e->list[d - 1].node) overwrite_input(e, e->g->nodes[e->list[d].node], t, p);
-    for (uint32_t i = 1; i < e->g->n_values; i++) /* aliases follow their roots */
+    for (uint32_t i = 1; i < e->g->n_values; i++) /* an alias has the owner of its root */
         p->owner[i] = p->owner[vkt_root(e->g, (vkt_tensor){ i })];
     vkt_free(&p->host, t);
     return VKT_OK;
@@ -92,7 +92,7 @@ static void find_live_ranges(const vkt_emit *e, vkt_plan *p)
         if (e->g->values[i].keep) p->live_range[p->owner[i]] = (vkt_live_range){ 0, KEPT };
 }
 
-/* Returns whether packing has to place the value. */
+/* Returns whether the packing must find an offset for the value. */
 static bool is_owner(const vkt_emit *e, const vkt_plan *p, size_t i)
 {
     return p->owner[i] == i && vkt_is_packed(value_at(e, i)) && p->live_range[i].first <= p->live_range[i].last;
@@ -121,7 +121,7 @@ static vkt_result pack(const vkt_emit *e, const vkt_plan_options *o, vkt_plan *p
     return r;
 }
 
-/* Sets the memory of values that are not packed, then of values that use the memory of another value. */
+/* Sets the memory of values that are not packed, and then that of values whose owner is another value. */
 static void set_other_regions(const vkt_emit *e, vkt_plan *p)
 {
     for (size_t i = 1; i < p->n; i++) {
@@ -143,7 +143,7 @@ static void set_other_regions(const vkt_emit *e, vkt_plan *p)
 
 /* ---- the plan ---- */
 
-/* Plans e->list in its present order. stage NULL: one stage per dispatch. */
+/* Plans e->list in its present order. If `stage` is NULL, each dispatch is one stage. */
 static vkt_result plan_order(const vkt_emit *e, const uint32_t *stage, const vkt_plan_options *o, vkt_plan *p)
 {
     *p = (vkt_plan){ .host = e->host, .n = e->g->n_values + e->n_extra };
@@ -168,8 +168,9 @@ static vkt_result plan_order(const vkt_emit *e, const uint32_t *stage, const vkt
     return r;
 }
 
-/* Tries another order of the dispatches. With more_bytes 0, uses it if it needs no more barriers and no more memory
- * than *p. Otherwise uses it if it needs fewer barriers and at most more_bytes more. */
+/* Tries another order of the dispatches (schedule.c). If more_bytes is 0, the order replaces *p if it needs no more
+ * barriers and no more memory than *p. Else it replaces *p if it needs fewer barriers, and at most more_bytes more
+ * memory. */
 static vkt_result try_order(vkt_emit *e, const vkt_plan_options *o, uint64_t more_bytes, vkt_plan *p, bool *better)
 {
     vkt_dispatch *emitted = e->list, *list = vkt_alloc_array(&e->host, e->n + 1, sizeof *list);
@@ -204,7 +205,8 @@ static vkt_result try_order(vkt_emit *e, const vkt_plan_options *o, uint64_t mor
     return r;
 }
 
-/* Looks for a better order: first with more memory, if that fits, then without. */
+/* Looks for a better order. First tries one with more_bytes more memory, if o->most_bytes allows that. If this order is
+ * not better, tries one without more memory. */
 static vkt_result improve(vkt_emit *e, const vkt_plan_options *o, vkt_plan *p)
 {
     const uint64_t all_bytes = p->packed_bytes + p->const_bytes + p->input_bytes + o->more_bytes;

@@ -2,9 +2,10 @@
  * All of this is decided before anything is allocated.
  *
  * Dispatches run in stages. Dispatches of one stage need no barrier between them; between two stages there may be a
- * barrier. In the graph's order, each dispatch is a stage of its own. A live range is counted in stages, from the first
- * that touches the value to the last; kept values are live in the whole program. Values whose live ranges do not
- * overlap may share bytes, so sharing never needs a barrier within a stage. */
+ * barrier. If a plan keeps the graph's order, each of its stages has one dispatch. If it uses another order
+ * (schedule.c), a stage may have several. A live range is counted in stages. It is from the first stage that touches
+ * the value to the last one; a kept value is live in the whole program. Values whose live ranges do not overlap may
+ * share bytes, so sharing never needs a barrier within a stage. */
 #ifndef VKT_PLAN_H
 #define VKT_PLAN_H
 
@@ -43,12 +44,12 @@ typedef struct vkt_plan {
     vkt_region *region; /* by value id */
     uint32_t *owner;    /* by value id: the value whose memory is used (the root, or an input that is overwritten) */
     vkt_live_range *live_range; /* live ranges, by owner */
-    uint32_t *stage;            /* by dispatch: its stage, from 0 on; never falls */
+    uint32_t *stage;            /* by dispatch: its stage; starts at 0 and never falls */
     uint64_t *block_bytes;      /* sizes of the activation blocks */
     size_t n_blocks;
     uint64_t const_bytes;       /* size of the buffer of constants */
     uint64_t packed_bytes;      /* sum of the sizes of the activation blocks */
-    uint64_t lower_bound_bytes; /* most bytes live in one stage: no packing needs less */
+    uint64_t lower_bound_bytes; /* most bytes that are live in one stage; every packing needs at least this */
     uint64_t input_bytes;
     vkt_barrier *barriers;
     size_t n_barriers, cap_barriers;
@@ -58,35 +59,35 @@ typedef struct vkt_plan {
 
 typedef struct vkt_plan_options {
     uint64_t max_block_bytes; /* largest size of an activation block */
-    uint64_t guard_bytes;     /* bytes left free after every packed value; not 0: no values share memory (tests) */
-    uint64_t more_bytes;      /* packed memory that fewer barriers may cost; 0: none */
+    uint64_t guard_bytes;     /* unused bytes behind each packed value. If not 0 (tests), no two values share memory */
+    uint64_t more_bytes;      /* bytes of packed memory that an order with fewer barriers may need more; 0: none */
     uint64_t most_bytes;      /* more_bytes is used only if packed values, constants, inputs and more_bytes together
                                * have at most this size */
-    bool in_place;            /* outputs may overwrite inputs if the op descriptor allows this, also with guard_bytes */
+    bool in_place; /* outputs may overwrite inputs if the op descriptor allows this, even if guard_bytes is not 0 */
     vkt_access_fn access;
 } vkt_plan_options;
 
-/* Recomputes values to lower the peak of memory: dispatches of `cheap` ops are inserted into e->list again, so that
- * their outputs need not be kept. Call it before the plan is made. *again: number of inserted dispatches. After
- * VKT_E_NOMEM the list is still valid, and vkt_lower_free frees it. */
+/* Inserts dispatches of `cheap` ops into e->list a second time, so that their outputs need not be kept and the peak of
+ * memory is lower. Call it before the plan is made. *again: number of inserted dispatches. After VKT_E_NOMEM the list
+ * is still valid, and vkt_lower_free frees it. */
 vkt_result vkt_recompute(vkt_emit *e, vkt_access_fn access, uint32_t *again);
 
 /* Moves the dispatches of `early` ops towards the start of the list, each behind the last node on which it depends.
  * vkt_plan_make calls this function. */
 void vkt_run_early(vkt_emit *e, vkt_access_fn access);
 
-/* Makes the plan and puts e->list into the planned order. This is the graph's order, with `early` ops moved, or another
- * order that needs no more barriers and no more memory, or fewer barriers and at most `more_bytes` more memory. On
- * VKT_OK the caller frees with vkt_plan_free. VKT_E_DEVICE_MEMORY: a value is larger than a block may be. VKT_E_NOMEM.
- */
+/* Makes the plan and puts e->list into the planned order. The planned order is the graph's order with `early` ops
+ * moved, or a better one (schedule.c). A better order needs no more barriers and no more memory than the graph's, or it
+ * needs fewer barriers and at most `more_bytes` more memory. On VKT_OK the caller frees with vkt_plan_free.
+ * VKT_E_DEVICE_MEMORY: a value is larger than a block may be. VKT_E_NOMEM. */
 vkt_result vkt_plan_make(vkt_emit *e, const vkt_plan_options *o, vkt_plan *out);
 void vkt_plan_free(vkt_plan *p);
 /* Appends a readable table of the values and their memory. */
 void vkt_plan_text(const vkt_plan *p, const vkt_emit *lowered, vkt_text *t);
 
-/* Splits a list of n dispatches, of which dispatch i takes ns[i], into parts of at most limit_ns; only a part of one
- * dispatch may take longer. If a part contains ends of stages, it ends at the last of them. ends[k]: index of the last
- * dispatch of part k, + 1. Returns the number of parts. */
+/* Splits a list of n dispatches into parts of at most limit_ns. Dispatch i takes ns[i]. Only a part of one dispatch may
+ * take longer than limit_ns. If a part contains ends of stages, it ends at the last of them. ends[k] is the index of
+ * the last dispatch of part k, plus 1. Returns the number of parts. */
 uint32_t vkt_split_submissions(const uint64_t *ns, const uint32_t *stage, uint32_t n, uint64_t limit_ns,
                                uint32_t *ends);
 
@@ -105,7 +106,8 @@ bool vkt_regions_overlap(vkt_region a, vkt_region b);
 /* Returns the range of a binding. Its size is rounded up to a multiple of 16 bytes, as it is bound. */
 vkt_region vkt_region_of(const vkt_plan *p, const vkt_bind *b);
 
-/* pack.c: places `n` values. Fills block and offset, p->block_bytes, n_blocks, packed_bytes, lower_bound_bytes. */
+/* pack.c: places `n` values. Fills block and offset of each value, and block_bytes, n_blocks, packed_bytes and
+ * lower_bound_bytes of *p. */
 typedef struct vkt_packed {
     uint32_t id, block;
     uint64_t bytes, offset;
@@ -116,9 +118,9 @@ vkt_result vkt_pack(vkt_packed *list, size_t n, const vkt_plan_options *o, vkt_p
 /* hazard.c: fills p->barriers for the dispatches in list order. */
 vkt_result vkt_find_barriers(const vkt_emit *e, vkt_access_fn access, vkt_plan *p);
 
-/* schedule.c: finds an order with few stages in which at most `budget_bytes` of packed values are live, if possible. p:
- * the plan of the list as it is. order[i]: the dispatch at position i; stage[i]: its stage. The cost is added to *work.
- */
+/* schedule.c: finds an order with few stages in which, if possible, at most `budget_bytes` of packed values are live. p
+ * is the plan of the list in its present order. order[i] gets the index of the dispatch at position i, and stage[i] its
+ * stage. The cost is added to *work. */
 vkt_result vkt_plan_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn access, uint64_t budget_bytes,
                              uint32_t *order, uint32_t *stage, uint64_t *work);
 

@@ -1,12 +1,13 @@
-/* plan/recompute.c - less memory for more work: cheap values are computed again before their late readers instead of
- * being kept through the peak (rematerialization; Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016).
+/* plan/recompute.c - needs less memory and more work: computes cheap values a second time, before their late readers,
+ * instead of keeping them through the peak (rematerialization; Chen et al., "Training Deep Nets with Sublinear Memory
+ * Cost", 2016).
  *
- * At the dispatch with the most live bytes, the search looks for nodes whose outputs are only kept for a later reader.
- * The op of such a node must be `cheap`, and its inputs must still be live and unchanged at that reader. The search
- * chooses the node with the largest outputs of this kind. The node's dispatches are inserted again before the reader,
- * with outputs of their own. This repeats until nothing helps. Each time, the first run of a node loses a reader, so
- * the search ends. Kernels are deterministic and the step state does not change within a step, so the second run gives
- * the same bits as the first one. */
+ * The peak is the first dispatch at which the most bytes are live. The search looks for nodes before it whose outputs
+ * are kept only for a reader behind it. The op of such a node must be `cheap`, and its inputs must still be live and
+ * unchanged at that reader. The search chooses the node with the largest such outputs. The node's dispatches are
+ * inserted again before the reader, with outputs of their own. The search repeats this until no node helps. Each time,
+ * the first run of a node loses a reader, so the search ends. Kernels are deterministic and the step state does not
+ * change within a step, so the second run gives the same bits as the first one. */
 #include "plan/plan.h"
 
 #include <stdio.h>
@@ -18,7 +19,7 @@ typedef struct span {
 typedef struct recomputation {
     vkt_emit *e;
     vkt_access_fn access;
-    uint32_t first_new;   /* values from this id on belong to second runs, which are not repeated */
+    uint32_t first_new;   /* values from this id on are outputs of second runs; these are not computed again */
     span *live_ranges;    /* live ranges by root value, for the present list */
     size_t n_live_ranges; /* capacity of `live_ranges` */
     uint64_t *live;       /* live bytes, by dispatch */
@@ -28,12 +29,12 @@ typedef struct recomputation {
 
 enum { MAX_ROOTS = 24 }; /* enough, because a cheap node binds few values */
 
-/* The dispatches `first` .. end - 1, which are those of one node, and the effect of computing them again. */
+/* The dispatches of one node, `first` .. end - 1, and what a second run of them would do. */
 typedef struct candidate {
     uint32_t first, end;
     uint32_t roots[MAX_ROOTS]; /* the values that the dispatches bind */
     bool made[MAX_ROOTS];      /* written by the dispatches */
-    bool late[MAX_ROOTS];      /* written by the dispatches, not touched at the peak, and read behind the peak */
+    bool late[MAX_ROOTS];      /* made, not touched at the peak, and read behind the peak */
     uint32_t n_roots;
     uint32_t reader; /* the first dispatch behind the peak that reads a late value */
     uint64_t gain_bytes;
@@ -144,7 +145,8 @@ static bool find_roots(const vkt_emit *e, candidate *c)
     return true;
 }
 
-/* Returns the first reader of `root` after the peak. 0: there is none, or the dispatch at the peak touches it. */
+/* Returns the first dispatch behind the peak that touches `root`, which is a reader. Returns 0 if there is none, or if
+ * the dispatch at the peak touches `root`. */
 static uint32_t late_reader(const recomputation *m, uint32_t root)
 {
     if (touches(m->e, m->peak, root)) return 0;
@@ -153,7 +155,7 @@ static uint32_t late_reader(const recomputation *m, uint32_t root)
     return 0;
 }
 
-/* Returns whether computing the node again saves memory and is allowed. */
+/* Returns whether a second run of the node is allowed and saves memory. */
 static bool evaluate(const recomputation *m, candidate *c)
 {
     if (!find_roots(m->e, c)) return false;
@@ -196,7 +198,7 @@ static bool find_best(const recomputation *m, candidate *best)
 
 /* ---- computing again ---- */
 
-/* Adds a value like `root`; *id is its id. */
+/* Adds a copy of the value `root`. *id gets the id of the copy. */
 static vkt_result add_value(vkt_emit *e, uint32_t root, uint32_t *id)
 {
     VKT_TRY(vkt_grow(&e->host, &e->extra, e->n_extra, &e->cap_extra, sizeof *e->extra));
@@ -209,7 +211,7 @@ static vkt_result add_value(vkt_emit *e, uint32_t root, uint32_t *id)
     return VKT_OK;
 }
 
-/* Replaces c->roots[i] by ids[i] in the bindings of the dispatches `from` .. end - 1, if which[i]. */
+/* For each i with which[i], replaces c->roots[i] by ids[i] in the bindings of the dispatches `from` .. end - 1. */
 static void rebind(vkt_emit *e, uint32_t from, size_t end, const candidate *c, const bool *which, const uint32_t *ids)
 {
     for (size_t d = from; d < end; d++)

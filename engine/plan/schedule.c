@@ -2,9 +2,10 @@
  * Timing Anomalies", 1969; priorities by the longest path, Hu 1961), limited by a memory budget instead of processors.
  *
  * A stage gets dispatches that depend on earlier stages only. First it gets those with the longest path of followers,
- * as far as the budget allows; they determine the number of stages. Then it gets other dispatches that free at least as
- * much memory as they need. The results of the remaining ones would only occupy memory for several stages. If nothing
- * fits, the first ready dispatch in the graph's order runs alone, because that order keeps to the budget. */
+ * as far as the budget allows, because they determine the number of stages. Then it gets other dispatches that free at
+ * least as much memory as they need. All others wait, because their results would only occupy memory for several
+ * stages. If no dispatch fits, the first ready dispatch in the graph's order runs alone, because the graph's order
+ * keeps to the budget. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -18,7 +19,7 @@ typedef struct access {
 } access;
 
 typedef struct edge {
-    uint32_t to, next; /* the dispatch at its end; the next edge with the same start, 0: none */
+    uint32_t to, next; /* index of the dispatch at its end; index of the next edge with the same start, 0: none */
 } edge;
 
 typedef struct scheduler {
@@ -30,12 +31,12 @@ typedef struct scheduler {
     edge *edges;         /* [0] is unused */
     size_t n_edges, cap_edges;
     uint32_t *first_edge; /* by dispatch: the first edge in the list of those that start from it; 0: none */
-    uint32_t *waits;      /* by dispatch: edges to it from dispatches that have no stage yet */
-    uint32_t *height;     /* by dispatch: edges on the longest path from it */
-    uint32_t *uses;       /* by owner: dispatches without a stage that touch its memory, plus its kept values */
-    bool *live;           /* by owner: holds memory now */
-    bool *taken;          /* by dispatch: has a stage */
-    uint32_t *ready;      /* dispatches without a stage that wait for no dispatch, rising */
+    uint32_t *waits;      /* by dispatch: number of edges to it from dispatches that have no stage yet */
+    uint32_t *height;     /* by dispatch: number of edges on the longest path that starts from it */
+    uint32_t *uses;  /* by owner: number of dispatches without a stage that touch its memory, plus its kept values */
+    bool *live;      /* by owner: it is live now */
+    bool *taken;     /* by dispatch: it has a stage */
+    uint32_t *ready; /* dispatches without a stage that wait for no other dispatch; rising indices */
     uint32_t n_ready;
     uint64_t live_bytes, budget_bytes;
     uint64_t work; /* number of scanned accesses, edges and ready dispatches */
@@ -48,8 +49,9 @@ static bool is_arena(vkt_role role)
     return role >= VKT_ROLE_PARAM && role <= VKT_ROLE_PUBLISHED;
 }
 
-/* Returns the number of the list of an access. A packed value or an input has a list of its own, and so has a range of
- * an arena, such as a parameter. All other accesses, also those to whole arenas, are in the list of their role. */
+/* Returns the number of the list to which an access to t belongs. A packed value, an input, or a range of an arena
+ * (such as a parameter) has a list of its own. All other accesses, and those to whole arenas, are in the list of their
+ * role. */
 static uint32_t memory_of(const scheduler *s, vkt_tensor t)
 {
     const uint32_t owner = s->p->owner[t.id];
@@ -59,8 +61,8 @@ static uint32_t memory_of(const scheduler *s, vkt_tensor t)
     return own ? owner : (uint32_t)s->p->n + role;
 }
 
-/* Returns the range of a binding as if each owner had its own memory. In the plan, owners share memory, which would
- * give hazards that do not exist in another order. */
+/* Returns the range of a binding as if each owner had memory of its own. In the plan, owners share memory. The hazards
+ * of this sharing exist only in the order of the plan, not in another order. */
 static vkt_region region_of(const scheduler *s, const vkt_bind *b)
 {
     vkt_region at = vkt_region_of(s->p, b);
@@ -95,7 +97,7 @@ static vkt_result wait_for(scheduler *s, const access *x, bool writes, uint32_t 
             if (y->dispatch != x->dispatch && vkt_regions_overlap(x->region, y->region))
                 VKT_TRY(add_edge(s, y->dispatch, x->dispatch));
             if (writes && contains(x->region, y->region))
-                *i = y->next; /* later accesses that conflict with y also conflict with x, so y can be dropped */
+                *i = y->next; /* drops y, because each later access that conflicts with y also conflicts with x */
             else
                 i = &y->next;
         }
@@ -157,7 +159,8 @@ static uint64_t bytes_of(const scheduler *s, uint32_t owner)
     return vkt_round_up(vkt_lowered_value(s->e, (vkt_tensor){ owner })->bytes, VKT_ALIGN_BYTES);
 }
 
-/* Computes the bytes of the values that become live with d, and of the values that only d still has to touch. */
+/* Computes the bytes that become live with d (*starting), and those of values that no other dispatch still has to touch
+ * (*freed). */
 static void weigh(const scheduler *s, size_t d, uint64_t *starting, uint64_t *freed)
 {
     uint32_t owners[VKT_MAX_BINDINGS];
@@ -271,7 +274,7 @@ vkt_result vkt_plan_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn
         for (uint32_t at = 0, n; at < e->n; at += n, number++) {
             n = fill_stage(&s, order + at);
             end_stage(&s, order + at, n);
-            qsort(order + at, n, sizeof *order, rising); /* within a stage the order is the graph's */
+            qsort(order + at, n, sizeof *order, rising); /* within a stage, dispatches have the graph's order */
             for (uint32_t i = 0; i < n; i++) stage[at + i] = number;
         }
     }

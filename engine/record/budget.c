@@ -2,7 +2,7 @@
  * slices.c has the slices of the step and their expected times. */
 #include "record/record.h"
 
-/* The largest budget. No run takes so long, and a few such times can be added without overflow. */
+/* The largest budget. No run takes this long, and the sum of a few times of this size does not overflow. */
 #define MAX_BUDGET_NS (UINT64_MAX / 8)
 
 static bool idle(const vkt_program *p)
@@ -10,7 +10,7 @@ static bool idle(const vkt_program *p)
     return p->budget.now.ns == 0 && p->budget.before.ns == 0;
 }
 
-/* Forgets submitted work that is done by now. */
+/* Sets the pending times of work that is done to 0. */
 static void settle(vkt_program *p)
 {
     vkt_pending *const each[] = { &p->budget.before, &p->budget.now };
@@ -18,8 +18,8 @@ static void settle(vkt_program *p)
         if (each[i]->ns && vkt_reached(p->ctx, each[i]->value)) each[i]->ns = 0;
 }
 
-/* Finds out whether this frame may submit. A budget equal to left_ns means that the frame of the last call goes on. A
- * budget without limit begins no frame: it only ends a run. */
+/* Sets *room to whether this frame may submit. A budget equal to left_ns means that the frame of the last call goes on.
+ * A budget without limit begins no frame: it only ends a run. */
 static vkt_result has_room(vkt_program *p, uint64_t budget_ns, bool *room)
 {
     p->budget.goes_on = budget_ns == p->budget.left_ns;
@@ -38,8 +38,8 @@ static vkt_result has_room(vkt_program *p, uint64_t budget_ns, bool *room)
     return VKT_OK;
 }
 
-/* Prepares a run: its words, and the slices if there are none yet. *ready is false if this would have to wait; then
- * nothing is done. */
+/* Prepares a run: writes its words, and makes the slices if there are none yet. If this would have to wait, does
+ * nothing, and *ready is false. */
 static vkt_result begin(vkt_program *p, const vkt_run *run, uint64_t budget_ns, bool *ready)
 {
     const uint64_t r = p->runs, *values = p->values;
@@ -52,14 +52,14 @@ static vkt_result begin(vkt_program *p, const vkt_run *run, uint64_t budget_ns, 
 }
 
 /* Returns the end of the slices, from `next` on, that fit into the budget. *cost_ns gets their expected time. If
- * nothing is pending and the frame has submitted nothing yet, the next slice is always among them, because a slice that
- * is too long now is too long later too. */
+ * nothing is pending and the frame has submitted nothing yet, the next slice always counts as fitting. If it is longer
+ * than the budget now, it will be longer in each later frame. */
 static uint32_t fit(const vkt_program *p, const vkt_series *s, uint64_t budget_ns, uint64_t *cost_ns)
 {
     const uint64_t *ns = p->budget.slices.ns;
     uint32_t end = p->budget.next;
     *cost_ns = 0;
-    if (!p->parts[0].n) { /* the time of a piece is not known: the frame gets one piece and no more */
+    if (!p->parts[0].n) { /* the time of a piece is not known, so the frame gets one piece and no more */
         *cost_ns = budget_ns;
         return end + 1;
     }

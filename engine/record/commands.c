@@ -41,7 +41,7 @@ static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, ui
             return vkt_fail(h, VKT_E_STATE, "%s: binding %u of kernel %s is %s", p->g->nodes[d->node]->op->name, b,
                             vkt_dispatch_name(d), given ? "bound but not declared" : "declared but not bound");
         if (!given) continue;
-        const vkt_range r = vkt_range_of(p, &d->bind[b], 0); /* the same size on both sides */
+        const vkt_range r = vkt_range_of(p, &d->bind[b], 0); /* a binding has the same size on both sides */
         const uint64_t most =
             texels >> b & 1 ? 16 * p->ctx->limits.max_texel_elements : p->ctx->limits.max_storage_range_bytes;
         if (r.bytes > most || r.offset_bytes % VKT_ALIGN_BYTES) {
@@ -54,7 +54,7 @@ static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, ui
     return VKT_OK;
 }
 
-/* Lists the pipelines of the library's kernels. *n: their number. */
+/* Lists the pipelines of the library's kernels that the dispatches need. *n gets their number. */
 static vkt_result find_wants(const vkt_program *p, vkt_pipeline_want *wants, uint32_t *n)
 {
     for (size_t i = 0; i < p->lowered.n; i++) {
@@ -68,8 +68,8 @@ static vkt_result find_wants(const vkt_program *p, vkt_pipeline_want *wants, uin
     return VKT_OK;
 }
 
-/* Makes the pipelines of the application's shaders. The n pipelines of kernels, which are at the start of p->pipelines,
- * move to the numbers of their dispatches. */
+/* Makes the pipelines of the application's shaders. The first n entries of p->pipelines are the pipelines of kernels.
+ * They move to the indices of their dispatches. */
 static vkt_result make_shaders(vkt_program *p, size_t n)
 {
     const size_t shaders = p->lowered.n - n;
@@ -118,7 +118,7 @@ static vkt_result make_pool(vkt_program *p)
     return p->views ? VKT_OK : vkt_fail_nomem(&ctx->host, "buffer views", p->sides * texels * sizeof *p->views);
 }
 
-/* Creates a view with the format that lib/load.glsl declares. */
+/* Creates a buffer view with the format that shaders/lib/load.glsl declares. */
 static vkt_result make_view(vkt_program *p, vkt_range r, VkBufferView *out)
 {
     vkt_ctx *ctx = p->ctx;
@@ -225,7 +225,7 @@ vkt_result vkt_bind_all(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
     const size_t n = p->lowered.n;
-    if (n == 0 && keeps_any(p->g)) return VKT_OK; /* the kept value is, for instance, a reshape of an input */
+    if (n == 0 && keeps_any(p->g)) return VKT_OK; /* the kept value may be a reshape of an input */
     if (n == 0 || n > UINT32_MAX / 2) return vkt_fail(&ctx->host, VKT_E_ARG, "program: the graph computes nothing");
     p->pipelines = vkt_alloc_array(&ctx->host, n, sizeof *p->pipelines);
     if (!p->pipelines) return vkt_fail_nomem(&ctx->host, "a program", n * sizeof(void *));

@@ -1,5 +1,5 @@
-/* record/debug.c - what VKT_DEBUG does for a program (vktrain/core.h): logs the GPU time of each kernel, finds the
- * first NaN of a run. For tests: checks guards. */
+/* record/debug.c - what VKT_DEBUG does for a program (vktrain/core.h): it logs the GPU time of each kernel, and finds
+ * the first NaN of a run. Tests use this file to check guards. */
 #include "record/debug.h"
 
 #include <math.h>
@@ -65,7 +65,7 @@ void vkt_debug_end(vkt_program *p)
 
 /* ---- level 4: the first NaN ---- */
 
-/* Returns whether t is an f32 value that the program computes. Values of dead nodes are not in its plan. */
+/* Returns whether t is an f32 value that the program computes. A value of a dead node has no live range. */
 static bool is_computed(const vkt_program *p, vkt_tensor t)
 {
     if (!t.id || p->g->values[t.id].dtype != VKT_F32) return false;
@@ -125,8 +125,8 @@ static vkt_result check_value(vkt_program *p, const vkt_node *n, vkt_tensor t)
                     p->name, (unsigned long long)(p->runs - 1), n->index, n->op->name, v->name, element);
 }
 
-/* Checks the outputs of all nodes. Values share no memory at level 4, so each one still has the numbers that its node
- * wrote. */
+/* Looks for a NaN in the outputs of all nodes. Values share no memory at level 4, so each one still has the numbers
+ * that its node wrote. */
 static vkt_result check_values(vkt_program *p)
 {
     for (size_t i = 0; i < p->g->n_nodes; i++) {

@@ -1,4 +1,4 @@
-/* record/debug.h - for tests: finds writes of a shader outside its values. */
+/* record/debug.h - functions for tests: they find out whether a shader writes outside of its values. */
 #ifndef VKT_RECORD_DEBUG_H
 #define VKT_RECORD_DEBUG_H
 
@@ -7,7 +7,8 @@
 /* Creates a program whose values share no memory. Each value is followed by 256 unused bytes. */
 vkt_result vkt_program_create_guarded(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out);
-/* Creates a guarded program in which outputs may use the memory of inputs if the op descriptor allows this. */
+/* Creates a program like vkt_program_create_guarded, but an output may use the memory of an input if the op descriptor
+ * allows this. */
 vkt_result vkt_program_create_in_place(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                        vkt_program **out);
 /* Fills all memory of activations and scratch, guards included, with `word`. */

@@ -25,8 +25,8 @@ static void set_words(vkt_program *p, VkCommandBuffer cmd, const uint32_t words[
     p->ctx->vk.CmdUpdateBuffer(cmd, p->words->handle, RING_SLOTS * RING_WORDS * 4, RING_WORDS * 4, words);
 }
 
-/* Records a run. Its words are in slot RING_SLOTS, with RING_RECORDED set only while the run executes. The host may
- * read the metrics when the run is done. */
+/* Records a run. The words of the run are in slot RING_SLOTS, where RING_RECORDED is set only while the run executes.
+ * When the run is done, the host may read its metrics. */
 vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run *run)
 {
     VKT_WANT(NULL, p);
@@ -144,7 +144,7 @@ static vkt_result hand_over(vkt_array *a, bool acquire, uint32_t other, const vk
     vkt_handover *h = &a->handover[acquire];
     if (!h->commands.cmd || h->family != other) {
         VKT_TRY(vkt_check_other_family(a->ctx, other));
-        VKT_TRY(vkt_wait(a->ctx, h->value)); /* the commands must be done before they are recorded again */
+        VKT_TRY(vkt_wait(a->ctx, h->value)); /* the old commands must be done before this handover is recorded anew */
         const vkt_result r = record_handover(a, acquire, other, &h->commands);
         if (r != VKT_OK) {
             vkt_commands_destroy(a->ctx, &h->commands);

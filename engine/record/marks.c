@@ -53,7 +53,7 @@ static vkt_result submit_section(vkt_program *p, vkt_series *s, uint32_t i, cons
     const bool pieces = !p->parts[0].n;
     while (*next < s->n && (pieces ? *next + 1 : p->ends[*next]) <= end) ++*next;
     const vkt_sync sync = { .waits = wait, .n_waits = 1 };
-    uint64_t arrived; /* not *value: this submission has no dispatch, so it does not begin the run */
+    uint64_t arrived; /* differs from *value, because this submission has no dispatch and does not begin the run */
     if (wait) VKT_TRY(vkt_submit_synced(p->ctx, p->arrival.cmd, &sync, p->name, &arrived));
     return vkt_series_submit(p->ctx, s, first, *next, NULL, p->name, value);
 }
@@ -61,7 +61,7 @@ static vkt_result submit_section(vkt_program *p, vkt_series *s, uint32_t i, cons
 vkt_result vkt_program_run_sections(vkt_program *p, const vkt_run *run, const vkt_shard_run *words,
                                     const VkSemaphoreSubmitInfo *waits, uint64_t *values, uint64_t *run_index)
 {
-    const bool whole = p->debug.level >= 2; /* the run is measured as a whole, and has ended when the call returns */
+    const bool whole = p->debug.level >= 2; /* VKT_DEBUG measures whole runs, and waits for their end */
     p->shard = words;
     uint64_t value = 0;
     vkt_result r = vkt_check_idle(p);
@@ -81,6 +81,6 @@ vkt_result vkt_program_run_sections(vkt_program *p, const vkt_run *run, const vk
         r = submit_section(p, s, i, waits ? &waits[i] : NULL, &next, &value);
         if (values) values[i] = value;
     }
-    if (value) vkt_run_end(p, value, run_index); /* also if only some sections were submitted */
+    if (value) vkt_run_end(p, value, run_index); /* even if only some sections were submitted */
     return r;
 }

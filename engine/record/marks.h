@@ -1,5 +1,5 @@
-/* record/marks.h - a program whose step is submitted in sections, so that work can begin when a section ends, or a
- * section can wait for work of the host. For the exchange of gradients between ranks (dist/exchange.h). */
+/* record/marks.h - a program whose step is submitted in sections. Other work can begin when a section ends, and a
+ * section can wait for work of the host. The exchange of gradients between ranks (dist/exchange.h) uses this. */
 #ifndef VKT_MARKS_H
 #define VKT_MARKS_H
 
@@ -16,18 +16,20 @@ typedef struct vkt_shard_run {
  * the last dispatch that uses bucket i. VKT_E_STATE if there is a bucket that no dispatch uses. */
 vkt_result vkt_program_users(const vkt_program *p, vkt_tensor t, const uint64_t *ends, uint32_t n, uint32_t *first,
                              uint32_t *last);
-/* Ends a section before each of the n dispatches at[0] < at[1] < ..., all above 0. The last section ends with the step,
- * so there are n + 1 sections. VKT_E_STATE after the first run; VKT_E_ARG; VKT_E_NOMEM; or an error of the driver. */
+/* Divides the step into sections. A section ends before each of the n dispatches at[0] < at[1] < ..., all above 0. The
+ * last section ends with the step, so there are n + 1 sections. VKT_E_STATE after the first run; VKT_E_ARG;
+ * VKT_E_NOMEM; or an error of the driver. */
 vkt_result vkt_program_mark(vkt_program *p, const uint32_t *at, uint32_t n);
-/* Returns false while a later run still has to read timestamps. The result is true once the third run has begun. It
- * is true from the start for a program that is not split into submissions (vkt_parts_create). While it is false, a
- * run must not begin if work waits for a gate: Mesa 22.3 reads timestamps only when all submitted work is done. */
+/* Returns false while a later run still has to read timestamps. Returns true once the third run has begun. For a
+ * program that is not split into submissions (vkt_parts_create), always returns true. While the result is false, a run
+ * must not begin if some work waits for a gate, because Mesa 22.3 reads timestamps only when all submitted work is
+ * done. */
 bool vkt_program_is_measured(const vkt_program *p);
-/* Runs the program like vkt_program_run, section by section. `words` is NULL unless the graph is a graph of shards;
- * with words, run->rows = 0 means no rows. Section i waits for the semaphore waits[i] (waits may be NULL), and begins
- * with a barrier for what the host wrote before it signaled this semaphore. values[i] (values may be NULL) gets the
- * value of the context's timeline when section i is done. If VKT_DEBUG is 2 or more, the run is not divided into
- * sections: it waits for no semaphore of `waits`, and the call returns when the run is done. */
+/* Runs the program like vkt_program_run, section by section. `words` is NULL unless the graph is a graph of shards. If
+ * `words` is not NULL, run->rows = 0 means that the run has no rows. Section i waits for the semaphore waits[i] (waits
+ * may be NULL), and begins with a barrier for what the host wrote before it signaled this semaphore. values[i] (values
+ * may be NULL) gets the value of the context's timeline when section i is done. If VKT_DEBUG is 2 or more, the run is
+ * not divided into sections: it waits for no semaphore of `waits`, and the call returns when the run is done. */
 vkt_result vkt_program_run_sections(vkt_program *p, const vkt_run *run, const vkt_shard_run *words,
                                     const VkSemaphoreSubmitInfo *waits, uint64_t *values, uint64_t *run_index);
 

@@ -7,8 +7,8 @@
  */
 enum { BLOCK_BYTES = 1 << 20, TYPES = 3 };
 
-/* Adds a buffer to *sum and to the totals. Buffers larger than half a block have blocks of their own. Smaller ones
- * share blocks, of which at least half is used, except for the last one of each memory type. */
+/* Adds a buffer to *sum and to the totals. A buffer larger than half a block has a block of its own. Smaller buffers
+ * share blocks. At least half of such a block is used, except in the last block of each memory type. */
 static void add(vkt_memory_needs *n, uint64_t *sum, uint64_t bytes)
 {
     const uint64_t rounded = vkt_round_up(bytes, VKT_ALIGN_BYTES);

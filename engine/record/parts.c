@@ -1,8 +1,9 @@
-/* record/parts.c - the command buffers of a program: splits a step into submissions that end in time.
+/* record/parts.c - the command buffers of a program. A step is split into submissions that are short enough.
  *
- * A watchdog of the system ends a submission that takes too long. The time of a kernel is unknown before it has run. So
- * the first two runs submit each dispatch alone, with timestamps. The first run warms up, because drivers compile late.
- * The second one is measured. Then the step is recorded for all later runs, in as few parts as the limit allows. */
+ * The watchdog of an operating system ends a submission that takes too long. The time of a kernel is unknown before it
+ * has run. So the first two runs submit each dispatch alone, with timestamps. The first run warms up, because drivers
+ * compile late. The second one is measured. Then the step is recorded for all later runs, in as few parts as the limit
+ * allows. */
 #include "record/record.h"
 
 static vkt_result record_side(vkt_program *p, uint32_t side, const uint32_t *ends, uint32_t n, vkt_timer *timer,
@@ -51,7 +52,7 @@ static vkt_result record_parts(vkt_program *p, uint32_t n)
     return VKT_OK;
 }
 
-/* Makes one part for each section. Returns the number of parts. */
+/* Sets p->ends so that each section is one part. Returns the number of parts. */
 static uint32_t find_sections(vkt_program *p)
 {
     for (uint32_t i = 0; i < p->n_marks; i++) p->ends[i] = p->marks[i];

@@ -20,7 +20,7 @@ static vkt_result match_store(vkt_program *p)
         vkt_value *v = &g->values[g->params[i]];
         const vkt_store_entry *e = NULL;
         if (i < p->store->n && strcmp(p->store->entries[i].name, v->name) == 0)
-            e = &p->store->entries[i]; /* the usual case: the store has the same order */
+            e = &p->store->entries[i]; /* in most cases the store has the graph's order */
         for (uint32_t k = 0; k < p->store->n && !e; k++)
             if (strcmp(p->store->entries[k].name, v->name) == 0) e = &p->store->entries[k];
         char want[80], have[80];
@@ -48,7 +48,7 @@ static vkt_result finish_graph(vkt_program *p)
         vkt_step_advance(g, g->has_optimizer);
         const vkt_result r = g->status;
         g->has_advance = r == VKT_OK;
-        if (!g->has_advance) { /* the graph is unchanged: the caller may try again */
+        if (!g->has_advance) { /* removes what was added, so that the caller may try again */
             g->n_values = n_values;
             g->words = words;
             g->clock = clock;
@@ -69,7 +69,7 @@ static uint64_t bytes_left(const vkt_ctx *ctx, uint64_t max_bytes)
     return max_bytes ? VKT_MIN(left, max_bytes) : left;
 }
 
-/* Lowers the graph and plans its memory. more_bytes: memory that the plan may use beyond the least, for fewer
+/* Lowers the graph and plans its memory. more_bytes: additional memory that the plan may use if it then has fewer
  * barriers. */
 static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *params, uint64_t more_bytes)
 {
@@ -90,14 +90,14 @@ static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *param
     if (params->recompute)
         VKT_TRY(vkt_recompute(&p->lowered, vkt_access_of, &p->again));
     else
-        p->options.more_bytes = more_bytes; /* not with `recompute`: its caller wants to save memory */
-    /* Other programs and the store's arrays may follow, so half of what is left stays for them. */
+        p->options.more_bytes = more_bytes; /* a caller that sets `recompute` wants to save memory */
+    /* The caller may make other programs and arrays later, so half of the memory that is left stays for them. */
     p->options.most_bytes = bytes_left(p->ctx, params->max_bytes) / 2;
     p->options.max_block_bytes = p->ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
     return vkt_plan_make(&p->lowered, &p->options, &p->plan);
 }
 
-/* Logs, once in a context, if no product of a VKT_PRECISION_F32_SPLIT program is split, although it has products. */
+/* If a VKT_PRECISION_F32_SPLIT program has products but splits none of them, logs this once in a context. */
 static void log_if_no_split(vkt_program *p)
 {
     bool has_products = false, splits = false;
@@ -112,9 +112,9 @@ static void log_if_no_split(vkt_program *p)
                                        : "this device has no cooperative matrices");
 }
 
-/* Returns whether a node has another tile than its entry in the tuning file wants. An entry has one tile for all of its
- * variants. If several of these variants have tiles, it is not known for which of them the tile is meant, and the
- * function returns false. */
+/* Returns whether the tile of a node differs from the tile of its entry in the tuning file. An entry has one tile for
+ * all of its variants. If several of these variants have tiles, the function cannot know which variant the tile is for,
+ * and returns false. */
 static bool has_other_tile(vkt_tuned want, const vkt_picked *picked)
 {
     const uint64_t tiled = want.variants & (VKT_V(SHARED) | VKT_V(SPLIT_K) | VKT_V(COOP) | VKT_V(COOP2));
@@ -122,8 +122,9 @@ static bool has_other_tile(vkt_tuned want, const vkt_picked *picked)
            !vkt_tile_is(want.tile, picked->tile);
 }
 
-/* Logs, once in a context, if a node cannot use its entry of the tuning file. The file's hash covers the kernels, but
- * not the lists of variants and tiles, which another version of the library may have changed. */
+/* If a node cannot use its entry of the tuning file, logs this once in a context. This can happen,
+ * because the file's hash covers the kernels, but not the lists of variants and tiles. Another version of the library
+ * may have other lists. */
 static void log_if_tuning_is_ignored(vkt_program *p)
 {
     const vkt_choices *c = &p->ctx->limits.choices;
@@ -165,7 +166,8 @@ static uint64_t planned_bytes(const vkt_program *p)
     return p->plan.packed_bytes + p->plan.const_bytes + p->plan.input_bytes;
 }
 
-/* Fails before the first allocation if the plan does not fit. The message has the plan. */
+/* Checks before the first allocation that the plan fits into the memory that is left. If it does not, the message has
+ * the sizes of the plan. */
 static vkt_result check_cap(vkt_program *p, uint64_t max_bytes)
 {
     const uint64_t left = bytes_left(p->ctx, max_bytes);
@@ -294,9 +296,9 @@ static vkt_result make_memory(vkt_program *p)
     return make_step(p);
 }
 
-/* Returns the batch of the graph's gather. Without a gather, returns the largest batch of the nodes that count real
- * rows, and of the values with layout BATCH_LAST. Returns 0 if there is none of these: then no node reads the rows, and
- * the first dimension of an input with layout ROWS need not be a batch. */
+/* Returns the batch of the graph's gather. Without a gather, returns the largest batch of the nodes with vkt_op.batch
+ * and of the values with layout BATCH_LAST. Returns 0 if the graph has neither. Then no node reads the rows of a run,
+ * and the first dimension of an input with layout ROWS need not be a batch. */
 static uint32_t find_most_rows(const vkt_graph *g)
 {
     uint32_t most = 0;
@@ -361,7 +363,7 @@ static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt
                         .options = options,
                         .budget.left_ns = UINT64_MAX,
                         .debug.level = vkt_debug_level() };
-    if (p->debug.level >= 4) p->options = apart; /* values share no memory, so each value stays as it was written */
+    if (p->debug.level >= 4) p->options = apart; /* values share no memory, so none is overwritten */
     snprintf(p->name, sizeof p->name, "%s", params && params->name ? params->name : "program");
     const vkt_result r = build(p, params ? params : &none);
     if (r == VKT_OK)

@@ -13,7 +13,7 @@
 typedef struct vkt_handover {
     vkt_commands commands;
     uint32_t family; /* the other queue family, as recorded */
-    uint32_t layout; /* of an image: the application's layout, as recorded */
+    uint32_t layout; /* for an image: the application's layout, as recorded */
     uint64_t value;  /* timeline value of its last submission */
 } vkt_handover;
 
@@ -43,7 +43,7 @@ struct vkt_store {
     uint32_t n;
     uint64_t arena_bytes;
     bool updates;            /* the store's graph has an update */
-    vkt_optimizer_kind kind; /* of that update */
+    vkt_optimizer_kind kind; /* of the graph's update */
     vkt_clock_rates rates;
     vkt_buffer *part[VKT_ARENAS]; /* index: vkt_store_part; NULL: the store does not have this part */
     vkt_buffer *clock;
@@ -68,18 +68,17 @@ typedef struct vkt_pending {
 typedef struct vkt_slice_set {
     vkt_series series[2]; /* by side of the program */
     vkt_timer timer;
-    vkt_buffer *times; /* READBACK; words of 64 bits: start and end of slice 0, of slice 1, ... */
-    uint64_t *values;  /* by slice: timeline value of its last submission; 0: none since its times were read */
-    uint32_t *count;   /* by slice: its submissions in the set's frame, without those of calls without limit */
-    uint64_t value;    /* the largest of `values` */
-    uint64_t
-        frame_value;    /* value of the frame's last submission; calls without limit, which come later, do not count */
-    uint64_t budget_ns; /* of the set's frame */
-    uint32_t last;      /* slice that was submitted last */
+    vkt_buffer *times;    /* READBACK; words of 64 bits: start and end of slice 0, of slice 1, ... */
+    uint64_t *values;     /* by slice: timeline value of its last submission; 0: none since its times were read */
+    uint32_t *count;      /* by slice: number of its submissions in the set's frame; calls without limit do not count */
+    uint64_t value;       /* the largest of `values` */
+    uint64_t frame_value; /* value of the frame's last submission; calls without limit do not count */
+    uint64_t budget_ns;   /* budget of the set's frame */
+    uint32_t last;        /* slice that was submitted last */
 } vkt_slice_set;
 
-/* slices.c: the slices of a run by budget. Frames use two sets in turns. While the set of one frame is pending, the
- * times of the frame before have arrived in the other set. */
+/* slices.c: the slices of a run by budget. Frames use the two sets alternately. So the host can read the times of one
+ * frame while the set of the next frame is pending. */
 typedef struct vkt_slices {
     uint32_t n;          /* number of slices; 0: there are none yet */
     uint32_t *ends;      /* by slice: the number of its last dispatch + 1 */
@@ -90,14 +89,13 @@ typedef struct vkt_slices {
                           * may be longer */
     double load;         /* slices take this many times the time that they took when they were made, because of other
                           * work on the device */
-    double last_load;    /* `load` as the newest frame alone shows it */
+    double last_load;    /* the load that the newest frame alone has measured */
     vkt_slice_set set[2];
-    vkt_slice_set old[2];                     /* of slices that were replaced; they may be pending */
-    uint32_t turn;                            /* set of this frame */
-    uint32_t frames;                          /* number of frames since these slices were made */
-    uint32_t retry;                           /* after a failure to make other slices: the number of the frame from
-                                               * which on this is tried again */
-    uint64_t measured_frames;                 /* number of frames whose times have arrived */
+    vkt_slice_set old[2];     /* sets of replaced slices; they may be pending */
+    uint32_t turn;            /* set of this frame */
+    uint32_t frames;          /* number of frames since these slices were made */
+    uint32_t retry;           /* if other slices could not be made: number of the first frame that tries again */
+    uint64_t measured_frames; /* number of frames whose times the host has read */
     uint64_t measured_ns, measured_budget_ns; /* of the newest of them */
 } vkt_slices;
 
@@ -119,7 +117,7 @@ struct vkt_program {
     uint32_t side;         /* vkt_run.swap of the run that began last */
     vkt_array **arrays[2]; /* by side; index: value id; the caller owns the arrays */
     vkt_buffer *consts, *step, *words, *metrics;
-    vkt_buffer *own_clock; /* the clock of a graph without a store; NULL: there is none */
+    vkt_buffer *own_clock; /* the clock of a graph without a store; NULL: the program needs none */
 
     VkDescriptorPool pool;
     VkDescriptorSet *sets[2];       /* by side; index: dispatch */
@@ -129,9 +127,9 @@ struct vkt_program {
     VkBufferView *views;
     size_t n_views;
     /* parts.c: a run submits `parts`, or `pieces` as long as there are no parts. */
-    vkt_series pieces[2];   /* one for each dispatch, with timestamps, to measure; none once the parts exist. By side */
-    vkt_series parts[2];    /* submitted by all later runs */
-    vkt_series profiled[2]; /* the parts with timestamps, if asked for */
+    vkt_series pieces[2];   /* by side: one for each dispatch, with timestamps to measure it; none once parts exist */
+    vkt_series parts[2];    /* by side: what all later runs submit */
+    vkt_series profiled[2]; /* by side: the parts with timestamps; none: `profile` is not set */
     uint32_t *ends;         /* by part or piece: the number of its last dispatch + 1 */
     uint32_t *marks;        /* marks.c: a part ends before each of these dispatches */
     uint32_t n_marks;
@@ -141,7 +139,7 @@ struct vkt_program {
         const vkt_pipeline *pipeline;
         VkDescriptorPool pool;
         VkDescriptorSet set;
-        vkt_series series; /* one for each slot of the ring; none: the host gives the values */
+        vkt_series series; /* one for each slot of the ring; none: the host writes the values */
     } given;               /* given.c: copies the values of a run from vkt_program_params.run_values */
     uint64_t *ns;          /* index: dispatch; times of the second run; NULL: not measured */
     bool profile;
@@ -159,7 +157,7 @@ struct vkt_program {
         uint32_t next;           /* next slice of the current run; 0: no run is in progress */
         vkt_pending now, before; /* work of this frame, work of earlier frames */
         uint64_t left_ns;        /* rest of the frame's budget, if the last call ended a run; else UINT64_MAX */
-        bool goes_on;            /* the last call went on with the frame of the call before it */
+        bool goes_on;            /* the last call belonged to the frame of the call before it */
         bool unlimited;          /* the last frame, or call, had a budget without limit */
     } budget;
     bool recorded; /* at least one run was recorded into an application's command buffer */
@@ -179,25 +177,25 @@ const char *vkt_dispatch_name(const vkt_dispatch *d);
 /* Creates pipelines and descriptor sets. */
 vkt_result vkt_bind_all(vkt_program *p);
 void vkt_bind_free(vkt_program *p);
-/* Records the dispatches `first` .. end - 1 of one side, and the barriers between them. If there is a timer, also
- * records timestamp 2 * i before dispatch i, and timestamp 2 * i + 1 behind it. No barrier is necessary before the
- * first dispatch or behind the last one: see vkt_submit. */
+/* Records the dispatches `first` .. end - 1 of one side, and the barriers between them. If `timer` is not NULL, records
+ * timestamp 2 * i before dispatch i, and timestamp 2 * i + 1 behind it. No barrier is necessary before the first
+ * dispatch or behind the last one: see vkt_submit. */
 void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t side, uint32_t first, uint32_t end,
                       vkt_timer *timer);
 /* parts.c: creates the first command buffers of a program. Its descriptor sets must exist. */
 vkt_result vkt_parts_create(vkt_program *p);
 void vkt_parts_free(vkt_program *p);
-/* Makes the parts end at the marks too, after the marks have changed. */
+/* Makes the parts anew after the marks have changed, so that a part ends at each mark. */
 vkt_result vkt_parts_mark(vkt_program *p);
 /* Prepares the command buffers for a run. For the third run, waits for the second one, reads the time of each dispatch,
  * splits the step and records the parts. */
 vkt_result vkt_parts_prepare(vkt_program *p);
-/* Records dispatches as a series of n command buffers for each side. Command buffer i ends before dispatch ends[i].
- * timer NULL: there are no timestamps. */
+/* Records the dispatches as a series of n command buffers, one series for each side. Command buffer i ends before
+ * dispatch ends[i]. timer NULL: there are no timestamps. */
 vkt_result vkt_parts_record(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, vkt_series out[2]);
 /* Returns the commands that the run which began last submits: its pieces, or its parts. */
 vkt_series *vkt_parts_now(vkt_program *p);
-/* submit.c: every run calls these functions, whatever function submits it. vkt_run_words checks the run and writes its
+/* submit.c: all functions that submit a run call these three. vkt_run_words checks the run and writes its
  * words for the ring (RING_WORDS of them). vkt_run_begin prepares the submission, and may wait. vkt_run_end counts the
  * run as submitted. */
 vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *words);
@@ -223,31 +221,32 @@ vkt_result vkt_given_submit(vkt_program *p, const vkt_sync *sync, vkt_sync *rest
 /* slices.c: frees the slices of vkt_step_budget. */
 void vkt_slices_free(vkt_program *p);
 /* Makes slices for this budget. *next is the number of the old slice that comes next, and becomes the number of the new
- * slice that begins at the same dispatch. Old slices may be pending. They keep their place until vkt_slices_turn finds
+ * slice that begins at the same dispatch. Old slices may be pending. They stay in `old` until vkt_slices_turn finds
  * that they are done. */
 vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next);
-/* Begins a frame: learns from all times that have arrived, and takes the other set. Makes other slices if the budget or
- * the times have changed much; if there is no memory for them, the step keeps its slices. Never waits. *ready is false
- * if the device has not done the frame before the last one. */
+/* Begins a frame: updates the expected times from all times that have arrived, and changes to the other set. If the
+ * budget or the times have changed much, makes other slices. If there is no memory for these, the step keeps its
+ * slices. Never waits. *ready is false if the device has not done the frame before the last one. */
 vkt_result vkt_slices_turn(vkt_program *p, uint64_t budget_ns, uint32_t *next, bool *ready);
-/* Remembers that slices [first, end) of this frame's set were submitted, the last one with this timeline value.
- * `unlimited`: by a call without limit, which belongs to no frame. */
+/* Stores that slices [first, end) of this frame's set were submitted, and that the last one has this timeline value.
+ * `unlimited`: a call without limit has submitted them; such a call belongs to no frame. */
 void vkt_slices_submitted(vkt_slices *s, uint32_t first, uint32_t end, uint64_t value, bool unlimited);
-/* host.c: checks that the other owner in a transfer is a queue family of the device, another process or another driver.
- */
+/* host.c: checks `family`, the other owner in a transfer of ownership. It must be a queue family of the device, another
+ * process or another driver. */
 vkt_result vkt_check_other_family(vkt_ctx *ctx, uint32_t family);
 /* access.c: returns VKT_OK for a value of the graph that an application may read, else VKT_E_ARG. Such a value is kept,
  * or is not an activation (for instance an input or a parameter). */
 vkt_result vkt_check_readable(const vkt_program *p, vkt_tensor t);
 /* Reads any value of the graph that a dispatch uses, like vkt_program_read. Checks nothing. */
 vkt_result vkt_program_fetch(vkt_program *p, vkt_tensor t, void *data);
-/* debug.c: VKT_DEBUG from level 2 on. vkt_debug_start allocates the times. vkt_debug_run makes a run, waits for its
- * end, and from level 4 on looks for NaN (VKT_E_NAN). vkt_debug_end logs the times. */
+/* debug.c: these functions are for VKT_DEBUG from level 2 on. vkt_debug_start allocates the times. vkt_debug_run makes
+ * a run, waits for its end, and from level 4 on looks for NaN (VKT_E_NAN). vkt_debug_end logs the times. */
 vkt_result vkt_debug_start(vkt_program *p);
 vkt_result vkt_debug_run(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *run_index);
 void vkt_debug_end(vkt_program *p);
-/* program.c: makes a program that has only its plan, with the least memory, and nothing on the device. Of `params`,
- * only precision and recompute have an effect. The graph must not change afterwards. Owner: the caller. */
+/* program.c: makes a program that consists of a plan only: the plan with the least memory. It has nothing on the
+ * device. Of `params`, only precision and recompute have an effect. The graph must not change afterwards. Owner: the
+ * caller. */
 vkt_result vkt_program_plan_least(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params, vkt_program **out);
 /* Logs the text of vkt_program_print, line by line, at VKT_LOG_DEBUG. */
 void vkt_program_log(const vkt_program *p);

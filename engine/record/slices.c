@@ -16,9 +16,9 @@ enum { GRAINS = 4, MIN_GRAIN_NS = 100000 };
  * of the budget, and a loop that submits slices until the budget is used up ends. */
 enum { MIN_SLICE_NS = 1000 };
 
-/* The step is divided anew if a slice takes longer than TOO_LONG grains, or if there are more than TOO_MANY times as
- * many slices as grains, but not within MIN_FRAMES frames. If there is no memory for that, it is tried again
- * RETRY_FRAMES frames later. */
+/* The step is divided anew if a slice of several kernels takes longer than TOO_LONG grains, or if there are more than
+ * TOO_MANY times as many slices as grains. This does not happen in the first MIN_FRAMES frames after a division. If
+ * there is no memory for new slices, the next attempt is RETRY_FRAMES frames later. */
 enum { TOO_LONG = 2, TOO_MANY = 2, MIN_FRAMES = 8, RETRY_FRAMES = 256 };
 
 /* If two frames in a row take more than MUCH times the expected time, or less than the expected time / MUCH, then other
@@ -194,8 +194,9 @@ vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next)
 
 /* ---- times ---- */
 
-/* Returns the measured time of slice i. If the slice behind it followed in the same frame, the time until that one
- * began counts too: it is the cost of a submission. A call without limit may come any time later. */
+/* Returns the measured time of slice i. If the next slice followed in the same frame, the time until the next slice
+ * began counts as well, because it is the cost of a submission. If a call without limit submitted the next slice, this
+ * time does not count, because the call may come any time later. */
 static uint64_t measured(const vkt_program *p, const vkt_slice_set *s, uint32_t i)
 {
     const uint64_t *times = s->times->mapped;
@@ -218,9 +219,9 @@ static void follow_slowly(double *mean_ns, double now)
     *mean_ns += (near - *mean_ns) / 4;
 }
 
-/* Follows the load on the device, which slows the slices that a frame did not submit, too. `now`: the load by this
- * frame alone. Times vary, so only a load of two frames in a row counts, and only if it differs much. The expected
- * times of the other slices rise to their mean times under the load, and fall with it. */
+/* Follows the load on the device. A load slows all slices, and not only those that the frame has submitted. `now`: the
+ * load by this frame alone. Times vary, so only a load of two frames in a row counts, and only if it differs much. The
+ * expected times of the other slices rise to their mean times under the load, and fall with it. */
 static void follow_load(vkt_slices *all, const vkt_slice_set *s, double now)
 {
     const double least = VKT_MIN(now, all->last_load), most = VKT_MAX(now, all->last_load), before = all->load;

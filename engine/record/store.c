@@ -12,7 +12,7 @@ static vkt_result fill_entries(vkt_store *s, const vkt_graph *g)
     s->n = (uint32_t)g->n_params;
     s->entries = vkt_alloc_array(&s->ctx->host, s->n ? s->n : 1, sizeof *s->entries);
     if (!s->entries) return vkt_fail_nomem(&s->ctx->host, "a store", s->n * sizeof *s->entries);
-    uint64_t at = 0; /* computed as in vkt_param, because the graph's offsets may already be those of another store */
+    uint64_t at = 0; /* computed as vkt_param does; the offsets in the graph may be those of another store */
     for (uint32_t i = 0; i < s->n; i++) {
         const vkt_value *v = &g->values[g->params[i]];
         vkt_store_entry *e = &s->entries[i];
@@ -23,16 +23,16 @@ static vkt_result fill_entries(vkt_store *s, const vkt_graph *g)
     return VKT_OK;
 }
 
-/* Creates a buffer of zeros. Kernels over a whole arena do not skip the gaps between parameters: there, values and
- * gradients stay zero for ever. */
+/* Creates a buffer of zeros. Kernels over a whole arena do not skip the gaps between parameters. In the gaps, values
+ * and gradients are always zero. */
 static vkt_result make_buffer(vkt_store *s, vkt_mem_class cls, uint64_t bytes, const char *name, vkt_buffer **out)
 {
     VKT_TRY(vkt_buffer_create(s->ctx, VKT_MEMORY_DEVICE, cls, bytes, name, out));
     return vkt_fill(s->ctx, *out, 0, vkt_round_up(bytes, 4), 0);
 }
 
-/* For Adagrad, fills the sum of squares, which may start above zero. The gaps are filled too; their gradients are zero.
- */
+/* For Adagrad, fills the sums of squares, which may start above zero. The gaps between parameters get this number as
+ * well, which has no effect because their gradients are zero. */
 static vkt_result fill_accumulator(vkt_store *s, const vkt_optimizer *o)
 {
     uint32_t bits;
@@ -188,7 +188,7 @@ vkt_result vkt_store_get_clock(vkt_store *s, uint64_t *t, uint64_t *seed)
     return VKT_OK;
 }
 
-/* Returns the bits of the scale; 0 becomes that of a new store. */
+/* Returns the bits of l->scale as a float. If it is 0, returns the bits of a new store's scale. */
 static uint32_t scale_bits(const vkt_loss_scale *l)
 {
     const float scale = l->scale == 0 ? LOSS_SCALE_FIRST : l->scale;

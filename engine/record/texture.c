@@ -5,7 +5,7 @@ static const char *const names[] = { "reading a texture", "writing a texture" };
 
 #define LANES 64u
 
-/* Returns how many numbers a pixel has in the array; 0: type or shape of the array do not fit the image. */
+/* Returns how many numbers the array has for each pixel; 0: type or shape of the array do not fit the image. */
 static uint32_t channels_of(const vkt_texture_params *p)
 {
     const vkt_shape s = p->array->shape;
@@ -15,7 +15,8 @@ static uint32_t channels_of(const vkt_texture_params *p)
     return p->array->dtype == VKT_F32 && (flat || tall) && channels <= 4 ? channels : 0;
 }
 
-/* Returns whether the library can read an image in this layout. If not `sampled`, it reads a storage image. */
+/* Returns whether the library can read an image in this layout. If `sampled` is false, it reads the image as a storage
+ * image. */
 static bool is_readable(VkImageLayout layout, bool sampled, bool depth)
 {
     if (layout == VK_IMAGE_LAYOUT_GENERAL) return true;
@@ -245,7 +246,7 @@ static vkt_result record(vkt_texture *t, int which, VkCommandBuffer cmd)
     return VKT_OK;
 }
 
-/* Records the commands of a direction, which stay valid for all later uses. */
+/* Records the commands of one direction. They stay valid for all later uses. */
 static vkt_result prepare(vkt_texture *t, int which, vkt_commands *c)
 {
     VKT_TRY(vkt_commands_create(t->ctx, names[which], c));
@@ -296,7 +297,7 @@ vkt_result vkt_texture_record_write(vkt_texture *t, VkCommandBuffer cmd)
 /* ---- ownership ---- */
 
 /* Records one half of a transfer of ownership with a change of layout. The application records the other half, with the
- * same families and layouts. If `other` is the library's own family, there is only the change of layout. */
+ * same families and layouts. If `other` is the library's own family, the transfer is only a change of layout. */
 static vkt_result record_handover(vkt_texture *t, bool acquire, uint32_t other, VkImageLayout layout, vkt_commands *c)
 {
     vkt_ctx *ctx = t->ctx;
@@ -332,7 +333,7 @@ static vkt_result hand_over(vkt_texture *t, bool acquire, uint32_t other, VkImag
         return vkt_fail(&t->ctx->host, VKT_E_ARG, "hand-over: an image cannot get the layout %d", layout);
     if (!h->commands.cmd || h->family != other || h->layout != (uint32_t)layout) {
         VKT_TRY(vkt_check_other_family(t->ctx, other));
-        VKT_TRY(vkt_wait(t->ctx, h->value)); /* the commands must be done before they are recorded again */
+        VKT_TRY(vkt_wait(t->ctx, h->value)); /* the old commands must be done before this handover is recorded anew */
         const vkt_result r = record_handover(t, acquire, other, layout, &h->commands);
         if (r != VKT_OK) {
             vkt_commands_destroy(t->ctx, &h->commands);

@@ -18,21 +18,22 @@ typedef struct vkt_texture_format {
 const vkt_texture_format *vkt_texture_format_find(VkFormat f);
 /* Returns the names of all formats, for messages. */
 const char *vkt_texture_format_names(void);
-/* Returns the kernel that reads or writes storage images of the format on this device; VKT_K_NONE: it cannot. */
+/* Returns the kernel that reads or writes storage images of the format on this device; VKT_K_NONE: there is no such
+ * kernel, or the device cannot run it. */
 vkt_kernel_id vkt_texture_kernel(const vkt_ctx *ctx, const vkt_texture_format *f, bool write);
 
-/* texture_slices.c: a copy in slices of the rectangle. A slice has a number of whole work groups. */
+/* texture_slices.c: a copy that is divided into slices of the rectangle. */
 typedef struct vkt_texture_slices {
     vkt_series series; /* n is 0 before the first use */
     vkt_timer timer;   /* start and end of each slice */
     vkt_buffer *times; /* READBACK; words of 64 bits: start and end of slice 0, of slice 1, ... */
     uint64_t *values;  /* by slice: timeline value of its last submission; 0: none since its times were read */
     uint32_t next;     /* next slice of the copy in progress; 0: there is none */
-    uint64_t copies;   /* number of copies that are submitted as a whole */
+    uint64_t copies;   /* number of copies whose slices are all submitted */
     uint64_t ns;       /* expected time of a slice; 0: not known */
     vkt_pending pending;
     uint64_t measured_ns, measured_budget_ns; /* for vkt_step_progress */
-    uint64_t budget_ns;                       /* of the last call that submitted slices */
+    uint64_t budget_ns;                       /* budget of the last call that submitted slices */
 } vkt_texture_slices;
 void vkt_texture_slices_free(vkt_ctx *ctx, vkt_texture_slices *s); /* in texture.c */
 
@@ -51,7 +52,7 @@ struct vkt_texture {
     vkt_array *array;
     VkImageView view;
     VkImage image;
-    VkImageSubresourceRange range; /* the range of the transfers of ownership: all aspects of the level and layer */
+    VkImageSubresourceRange range; /* what the transfers of ownership cover: all aspects of the level and layer */
     VkImageLayout layout;
     vkt_handover handover[2]; /* [0] releases the image, [1] acquires it; made at the first use */
     VkDescriptorPool pool;
@@ -59,7 +60,7 @@ struct vkt_texture {
     vkt_texture_copies directions[2];
 };
 
-/* texture.c: VKT_E_STATE if the image does not allow this direction. */
+/* texture.c: returns VKT_OK, or VKT_E_STATE if the image does not allow this direction. */
 vkt_result vkt_texture_check(const vkt_texture *t, int which);
 /* Records the copy of the pixels first .. first + pixels - 1 of the rectangle. */
 void vkt_texture_dispatch(vkt_texture *t, int which, VkCommandBuffer cmd, uint32_t first, uint32_t pixels);

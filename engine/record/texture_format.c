@@ -3,18 +3,18 @@
 
 #include <stdio.h>
 
-/* Kernels for images of format `f` whose module has the format (kernels.def). Every device has storage images of these
- * formats. */
+/* Kernels for images of format `f` whose modules declare this format (kernels.def). Every device supports storage
+ * images of these formats. */
 #define NAMED(f)                                        \
     {                                                   \
         VKT_K_TEXTURE_READ_##f, VKT_K_TEXTURE_WRITE_##f \
     }
-/* Modules without a format. A device reports for each format whether it can use them. */
+/* Kernels whose modules declare no format. A device reports for each format whether it supports them. */
 #define ANY                                             \
     {                                                   \
         VKT_K_TEXTURE_READ_ANY, VKT_K_TEXTURE_WRITE_ANY \
     }
-/* Shaders can only sample the format. */
+/* No kernels: shaders can only sample images of this format. */
 #define SAMPLED                \
     {                          \
         VKT_K_NONE, VKT_K_NONE \

@@ -1,15 +1,16 @@
 /* record/texture_slices.c - copies between images and arrays that several frames share. The rectangle is divided once,
- * into slices of one size. So one expected time serves all of them: it rises to a longer measured time at once, and
- * falls to a shorter one by a quarter of the difference, as for the slices of a step (slices.c). */
+ * into slices of one size. So all slices have one expected time. As in slices.c, it rises to a longer measured time at
+ * once, and falls to a shorter one by a quarter of the difference. */
 #include "record/texture.h"
 
-/* The most slices of a copy, and the fewest pixels of a slice: fewer are not worth a submission. */
+/* A copy has at most MOST_SLICES slices, and at most pixels / LEAST_PIXELS, rounded up. More slices are not worth the
+ * cost of their submissions. */
 enum { MOST_SLICES = 64, LEAST_PIXELS = 4096 };
 
-/* The largest budget: a few such times can be added without overflow. */
+/* The largest budget. The sum of a few times of this size does not overflow. */
 #define MAX_BUDGET_NS (UINT64_MAX / 8)
 
-/* The expected time of a slice is at least this, so that a loop which uses up a budget ends. */
+/* The least expected time of a slice. So each slice uses some of the budget, and a caller's loop over a budget ends. */
 #define MIN_SLICE_NS 1000
 
 static vkt_result record_slices(vkt_texture *t, int which, uint32_t n, vkt_texture_slices *s)
@@ -68,8 +69,8 @@ static void learn(vkt_ctx *ctx, vkt_texture_slices *s)
 }
 
 /* Returns how many slices the budget has room for, and their expected time. Before a time is known, the results are one
- * slice and the whole budget. If nothing is pending, one slice always fits: what is too long now is too long later,
- * too. */
+ * slice and the whole budget. If nothing is pending, one slice always counts as fitting. If it is longer than the
+ * budget now, it will be longer in each later frame. */
 static uint32_t fit(const vkt_texture_slices *s, uint64_t budget_ns, uint64_t *cost_ns)
 {
     const uint32_t left = s->series.n - s->next;

@@ -1,5 +1,5 @@
-/* reference/attention.c - softmax(scale * q k^T) v for each head. Either the inputs are q (..,T,D), k and v (..,S,D).
- * Or there is one input (B,T,3 * D), which has q, k and v of H heads with D / H numbers each. */
+/* reference/attention.c - softmax(scale * q k^T) v for each head. The inputs are either q (..,T,D), k (..,S,D) and v
+ * (..,S,D), or one tensor (B,T,3 * D). This tensor has q, k and v of H heads, with D / H numbers for each head. */
 #include "reference/families.h"
 
 #include <math.h>
@@ -95,7 +95,7 @@ static void forward(const vkt_ref_call *c)
 }
 
 /* Adds the gradients that come from one query. <a,b> is the dot product. The gradient of a weight p is <dy,v>. The mean
- * of these gradients over the row, weighted with p, is <dy,y>. The gradient of a score is p * (<dy,v> - <dy,y>). */
+ * of these gradients over all keys, weighted with p, is <dy,y>. The gradient of a score is p * (<dy,v> - <dy,y>). */
 static void backward_of_query(const vkt_ref_call *c, const head *h, size_t t)
 {
     const double *dy = c->dout[0] + h->y + t * h->y_step, all = log_sum(c, h, t);

@@ -1,5 +1,5 @@
-/* reference/binary.c - functions of two numbers with NumPy's broadcasting, each with its value and two derivatives; and
- * the op `where`. */
+/* reference/binary.c - functions of two numbers with NumPy's broadcasting: the value and the two derivatives of each.
+ * The file also has the op `where`. */
 #include "reference/families.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ static void backward(const vkt_ref_call *c, map da, map db)
     }                                                  \
     const vkt_ref_op vkt_ref_##name = { #name, 1, name##_forward, name##_backward };
 
-/* Returns the part of dy that an operand gets: all if it was chosen, half at a tie, else none. */
+/* Returns the part of dy that an operand of a maximum or minimum gets: 1 if it is the result, 0.5 at a tie, else 0. */
 static double share(double won, double lost)
 {
     return won == lost ? 0.5 : won > lost;

@@ -5,7 +5,7 @@
  * outside of the image are 0. */
 #include "reference/families.h"
 
-/* Handles one product of the sum. Arguments: positions of the factors in x and w, and of the sum in y. */
+/* Handles one product of a sum. Arguments: the indices of the factors in x and w, and of the sum in y. */
 typedef void (*tap_fn)(const vkt_ref_call *c, size_t x, size_t w, size_t y);
 
 /* Computes the row or column of x that tap k reads for output position `out`. Returns false if it is padding. */
@@ -96,8 +96,8 @@ static double each_product(const vkt_ref_call *c, pixel at, const double *dz)
     return sum;
 }
 
-/* Returns the maximum in the pooling window of output element i. *where: the pixel that has the maximum, the first one
- * at a tie. */
+/* Returns the maximum in the pooling window of output element i. *where gets the pixel with the maximum; at a tie, the
+ * first such pixel. */
 static double cell_maximum(const vkt_ref_call *c, size_t i, pixel *where)
 {
     const vkt_conv2d_max_pool_attr *a = c->attr;

@@ -1,8 +1,8 @@
-/* reference/data.c - gathers a batch from a table: sample b is row order[first + b]. It is 0 for b >= rows, and after
- * the end of the order. */
+/* reference/data.c - gathers a batch from a table: sample b is row order[first + b]. If b >= rows, or if the order has
+ * no element first + b, the sample is 0. */
 #include "reference/families.h"
 
-/* Finds the table's row for sample b. Returns false for a sample after the real ones, or after the end of the order. */
+/* Finds the table's row for sample b. Returns false if row b is not real, or the order has no element first + b. */
 static bool row_of(const vkt_ref_call *c, uint32_t b, size_t *row)
 {
     if (b >= c->rows || (uint64_t)c->first + b >= vkt_ref_count(c->in[1].shape)) return false;

@@ -1,5 +1,5 @@
-/* reference/embedding.c - y[i] = table[ids[i]], a row of the table; zeros if there is no such row. If `channels` is
- * set, y is (B,D,..) for ids (B,..). */
+/* reference/embedding.c - y[i] = table[ids[i]], a row of the table. If the table has no row ids[i], y[i] is 0. If
+ * `channels` is set, y is (B,D,..) for ids (B,..). */
 #include "reference/families.h"
 
 /* Returns the index in y of element d of the table's row for the i-th id. */

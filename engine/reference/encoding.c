@@ -5,8 +5,8 @@
 
 /* ---- hash_grid ---- */
 
-/* The grid cell of a point in one grid, and the point's position in the cell. A point that is outside along an axis is
- * moved to the edge of the grid. */
+/* The grid cell of a point in one grid, and the point's position in the cell. If the point is outside of the grid along
+ * an axis, it is moved to the edge of the grid. */
 typedef struct cell {
     uint32_t corner[3], cells;
     double fraction[3];
@@ -20,8 +20,8 @@ static uint32_t dims_of(const vkt_ref_call *c)
     return c->in[0].shape.dim[1];
 }
 
-/* Finds the grid cell of point n in grid l. Loops over the grids before l, too, because their entries come first in the
- * table. */
+/* Finds the grid cell of point n in grid l. Adds up the entries of the grids before l, because these entries come first
+ * in the table. */
 static cell find(const vkt_ref_call *c, size_t n, uint32_t l)
 {
     const vkt_hash_grid_attr *a = c->attr;
@@ -44,7 +44,8 @@ static cell find(const vkt_ref_call *c, size_t n, uint32_t l)
     return at;
 }
 
-/* Returns the index of the table's entry for corner k. Bit d of k is 1 on the far side along axis d. */
+/* Returns the index of the table's entry for corner k of the cell. Bit d of k is 1 if the corner is on the far side of
+ * axis d. */
 static size_t entry(const cell *at, uint32_t dims, uint32_t k)
 {
     static const uint32_t prime[] = { 1, 2654435761u, 805459861u };
@@ -58,7 +59,7 @@ static size_t entry(const cell *at, uint32_t dims, uint32_t k)
     return at->first + (at->hashed ? hash % at->entries : index);
 }
 
-/* Returns the weight of corner k without the factor of axis `but`. If `but` is dims, all factors are in it. */
+/* Returns the weight of corner k without the factor of axis `but`. If `but` is dims, the weight has all factors. */
 static double weight(const cell *at, uint32_t dims, uint32_t k, uint32_t but)
 {
     double w = 1;

@@ -1,4 +1,5 @@
-/* reference/families.h - the entries of reference.c's table, by family, and functions that the families share. */
+/* reference/families.h - the references of all ops, for the table in reference.c, and functions that the files of
+ * families share. */
 #ifndef VKT_REFERENCE_FAMILIES_H
 #define VKT_REFERENCE_FAMILIES_H
 

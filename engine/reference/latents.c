@@ -24,7 +24,7 @@ static around find(uint32_t origin, size_t offset, uint32_t size, size_t cells, 
     return (around){ { inside(first, cells), inside(first + 1, cells) }, { 1 - (u - first), u - first } };
 }
 
-/* Calls fn for every element of y with each element of the grid that it depends on, and the weight. */
+/* For each element of y and each element of the grid on which it depends, calls fn with indices and weight. */
 static void each(const vkt_ref_call *c, void (*fn)(const vkt_ref_call *c, size_t y, size_t cell, double weight))
 {
     const vkt_latent_grid_attr *a = c->attr;
@@ -80,14 +80,16 @@ static double noise(const vkt_ref_call *c, size_t i)
     return (vkt_philox4x32(counter, c->seed).w[e % 4] >> 8) / 16777216.0;
 }
 
-/* Difference quotients see the error of quantization as constant: straight-through. */
+/* For difference quotients, the error of quantization is a constant (c->constant). So they agree with the
+ * straight-through gradient. */
 static void quantize_forward(const vkt_ref_call *c)
 {
     const vkt_quantize_attr *a = c->attr;
     const double steps = ldexp(1, (int)a->bits) - 1;
     for (size_t i = 0; i < vkt_ref_count(c->in[0].shape); i++) {
         const double x = c->in[0].f[i], at = c->constant ? c->constant[i] : x, t = at < 0 ? 0 : at > 1 ? 1 : at;
-        const float scaled = (float)steps * (float)t, up = scaled + 0.5f; /* in float32: the last bit decides */
+        /* As in the kernel, the sum is in float32, because the last bit may decide the level. */
+        const float scaled = (float)steps * (float)t, up = scaled + 0.5f;
         c->out[0].f[i] = (a->noise ? t + (noise(c, i) - 0.5) / steps : floor((double)up) / steps) + (x - at);
     }
 }

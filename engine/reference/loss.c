@@ -2,7 +2,7 @@
  *   softmax_xent: the mean over the real rows b of -log(softmax(z[b])[t[b]]), in nats
  *   cross_entropy, nll: see below
  *   argmax: the index of the first largest element of each row
- *   count_correct: number of real rows whose argmax is t[b] */
+ *   count_correct: the number of real rows b whose argmax is t[b] */
 #include "reference/families.h"
 
 #include <math.h>
@@ -80,8 +80,8 @@ static double share(const vkt_ref_call *c, size_t b, size_t k)
     return label == a->ignore ? 0 : weight(c, k) * (even + (k == label ? 1 - s : 0));
 }
 
-/* If `each` is set, writes the loss of each row, and 0 after the real rows. Else writes the sum of the losses, divided
- * by the divisor. */
+/* If `each` is set, writes the loss of each row; it is 0 for a row that is not real. Else writes the sum of the losses,
+ * divided by the divisor. */
 static void reduce(const vkt_ref_call *c, double (*loss)(const vkt_ref_call *c, size_t b))
 {
     const vkt_cross_entropy_attr *a = c->attr;
@@ -94,7 +94,8 @@ static void reduce(const vkt_ref_call *c, double (*loss)(const vkt_ref_call *c, 
     if (!a->each) c->out[0].f[0] = sum / divisor(c);
 }
 
-/* Returns the gradient with respect to row b's loss: dout[b] if each row has an output, else dout[0] / divisor. */
+/* Returns the gradient with respect to the loss of row b: dout[b] if the output has the loss of each row, else dout[0]
+ * / divisor. */
 static double dloss(const vkt_ref_call *c, size_t b)
 {
     const vkt_cross_entropy_attr *a = c->attr;

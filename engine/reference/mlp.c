@@ -1,8 +1,8 @@
 /* reference/mlp.c - a fully connected network, sample by sample:
- *   h[0] = x,  h[l] = max(w[l] h[l-1] + b[l], 0),  the last layer without max
+ *   h[0] = x,  h[l] = max(w[l] h[l-1] + b[l], 0);  the last layer has no max
  *   mlp: y = the last h
  *   mlp_mse: the mean of (y - target)^2 over the real rows and all outputs
- * With vkt_ref_call.f16, hidden layers and gradients with respect to layers are rounded to f16. */
+ * If vkt_ref_call.f16 is set, hidden layers and gradients with respect to layers are rounded to f16. */
 #include "reference/families.h"
 
 #include "base/half.h"
@@ -21,7 +21,7 @@ static network network_of(const vkt_ref_call *c)
     return n;
 }
 
-/* Return weight and bias of layer l; bias NULL: absent. */
+/* Return the weight and the bias of layer l. The bias is NULL if it is absent. */
 static double *weight(const network *n, uint32_t l)
 {
     return n->c->in[n->params + 2 * l].f;
@@ -50,8 +50,8 @@ static const double *run(network *n, size_t sample)
     return n->h[n->layers];
 }
 
-/* Adds to din the gradients that come from a sample. `run` must have computed this sample last. dy: the gradient of the
- * sample's y. */
+/* Adds to din the gradients that come from a sample. The last call of `run` must have been for this sample. dy is the
+ * gradient of the sample's y. */
 static void run_back(const network *n, size_t sample, const double *dy)
 {
     double d[2][VKT_MLP_MAX_WIDTH];

@@ -1,7 +1,7 @@
 /* reference/norm.c - normalisations.
  *   batch_norm: y = gamma * xhat + beta, xhat = (x - mean) / sqrt(var + eps), with mean and var of a channel over the
  *   real rows and all positions; y is 0 in the other rows (Ioffe & Szegedy 2015)
- *   batch_norm_given: the same for all rows, with mean and var as inputs
+ *   batch_norm_given: the formula of batch_norm, but for all rows, and with mean and var as inputs
  *   running_stats: an exponential average of mean and var
  *   row_norm: as batch_norm, for one group of channels of a sample (Ba et al. 2016; Wu & He 2018; RMS: Zhang & Sennrich
  *   2019) */
@@ -131,7 +131,7 @@ const vkt_ref_op vkt_ref_running_stats = { "running_stats", 2, running_forward, 
 /* A row of x and its statistics. */
 typedef struct row {
     const vkt_row_norm_attr *a;
-    size_t run, first, group; /* elements of the row; index of the first one; group of channels */
+    size_t run, first, group; /* number of elements; index of the first one; group of channels */
     double mean, scale;
 } row;
 

@@ -1,11 +1,11 @@
-/* reference/optim.c - one step of an optimizer, by its documentation in PyTorch and Keras. Clipping follows
+/* reference/optim.c - one step of each optimizer, after the documentation of PyTorch and Keras. Clipping follows
  * torch.nn.utils.clip_grad_norm_ and clip_grad_value_. Averages of parameters follow
  * torch.optim.swa_utils.AveragedModel. */
 #include "reference/families.h"
 
 #include <math.h>
 
-/* The numbers of a formula. Only lr depends on the element, by the element's group. */
+/* The numbers that a formula uses. Only lr depends on the element: each group of parameters has its own lr. */
 typedef struct rule {
     const vkt_optimizer *o;
     double lr, t;

@@ -7,7 +7,7 @@
 typedef struct pair {
     double y, t;
     double weight;   /* bce_logits: weight of t */
-    double constant; /* y in the parts of the formula that the gradient treats as constant */
+    double constant; /* value of y for those parts of the formula that the gradient treats as constant */
 } pair;
 
 /* One term and its derivative with respect to y. */
@@ -115,7 +115,7 @@ static void backward(const vkt_ref_call *c, term_fn fn)
     for (size_t i = 0; i < n; i++) {
         const double d = c->dout[0][is_each(c) ? i : 0] * term_at(c, fn, i).slope / divisor(c);
         if (c->din[0]) c->din[0][i] += d;
-        if (c->din[1]) c->din[1][i] -= d; /* only losses that are a function of y - t have this gradient */
+        if (c->din[1]) c->din[1][i] -= d; /* din[1] is NULL unless the loss is a function of y - t */
     }
 }
 

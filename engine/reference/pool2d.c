@@ -6,7 +6,7 @@
 #include <math.h>
 
 typedef struct span {
-    uint32_t begin, end; /* the window has rows (or columns) from begin to end - 1; begin >= end: it is empty */
+    uint32_t begin, end; /* the window has rows (or columns) from begin to end - 1; it is empty if begin >= end */
     uint32_t step;       /* distance between neighbouring rows of the window */
     uint32_t padded;     /* number of rows of the window in the padded image */
 } span;
@@ -26,8 +26,8 @@ static span window(const vkt_pool2d_attr *a, int axis, uint32_t i, uint32_t size
 }
 
 #define NO_WINNER SIZE_MAX
-/* Returns the first maximum of the window (torch: a NaN counts as larger than all before it); NO_WINNER for an empty
- * window. */
+/* Returns the index of the first maximum of the window; NO_WINNER if the window is empty. As in torch, a NaN is larger
+ * than all elements before it. */
 static size_t find_max(const double *plane, uint32_t W, span h, span w)
 {
     size_t best = (size_t)h.begin * W + w.begin;

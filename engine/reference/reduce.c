@@ -1,6 +1,6 @@
 /* reference/reduce.c - reductions, and broadcasting, which is the gradient of a sum.
  *   sum, mean: the sum and the mean of all elements, a scalar
- *   sum_to: sums over the dimensions along which broadcasting would repeat the result, to get x's shape
+ *   sum_to: sums over the dimensions along which broadcasting to x's shape would repeat the result
  *   expand: broadcasting itself
  *   max_to, min_to: the largest and the smallest element over the dimensions of sum_to; the gradient is divided equally
  *   among the elements that are equal to the result */

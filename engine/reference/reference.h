@@ -1,6 +1,6 @@
 /* reference/reference.h - a second implementation of the ops and their gradients: on the CPU, in double precision, as
- * plain loops over logical indices. Ops that only handle the step state, metrics or shards are not here. The folder
- * shares no code with ops/, only the structs of attributes (ir/attrs.h). It is for tests, audits and vkt-bench.
+ * plain loops over logical indices. Ops that only handle the step state, metrics or shards have no reference. The
+ * folder shares no code with ops/, only the structs of attributes (ir/attrs.h). It is for tests, audits and vkt-bench.
  *
  * The functions trust their caller: shapes are those that the op's infer accepts and describes. They allocate nothing
  * and cannot fail. Threads: any. */
@@ -23,14 +23,14 @@ typedef struct vkt_ref_call {
     const void *attr;
     uint32_t n_in, n_out;
     const vkt_ref_tensor *in; /* absent inputs have f == u == NULL */
-    const double *constant;   /* forward, for difference quotients: input 0 before one of its elements was changed. An
-                               * op whose gradient treats a part of its formula as constant computes that part from
-                               * this. NULL: use input 0 */
-    const double *stored;     /* backward: output 0 as it is stored in 16 bits. An op whose kernel computes the gradient
-                               * from the stored output uses these numbers, too. NULL: use the formula */
-    bool f16;            /* a network in one node rounds hidden layers, and gradients with respect to layers, to f16,
-                          * as its f16 kernel does. The caller rounds the inputs */
-    vkt_ref_tensor *out; /* forward: shapes are given, elements are to be filled in; backward: results of forward */
+    const double *constant; /* forward, for difference quotients: input 0 before one of its elements was changed. An op
+                             * whose gradient treats a part of its formula as constant computes this part from
+                             * `constant`. NULL: use input 0 */
+    const double *stored; /* backward: output 0 as it is stored in 16 bits. If an op's kernel computes the gradient from
+                           * the stored output, the reference must use `stored` as well. NULL: use the formula */
+    bool f16;             /* a network in one node rounds hidden layers, and gradients with respect to layers, to f16,
+                           * as its f16 kernel does. The caller rounds the inputs */
+    vkt_ref_tensor *out;  /* forward: shapes are given, elements are to be filled in; backward: results of forward */
     const double *const *dout; /* backward: gradient of each output; NULL: none */
     double *const *din;        /* backward: gradient of each input, zeroed by the caller; the op adds to it. NULL: not
                                 * wanted */
@@ -43,12 +43,11 @@ typedef struct vkt_ref_call {
 
 typedef struct vkt_ref_op {
     const char *name; /* as in ops.def */
-    uint32_t n_out;   /* number of outputs that are compared (fewer if some are absent). An op may keep other data in
-                       * further outputs */
+    uint32_t n_out;   /* number of outputs that are compared (fewer if some are absent); others have other data */
     void (*forward)(const vkt_ref_call *c);
     void (*backward)(const vkt_ref_call *c); /* NULL: no gradient */
-    /* Returns whether the gradient is by definition not the derivative of `forward`, as for an embedding with a row
-     * that is not trained. NULL: never. */
+    /* Returns whether the gradient differs from the derivative of `forward` by definition. An example is an embedding
+     * with a row that is not trained. NULL: it never differs. */
     bool (*is_stopped)(const void *attr);
 } vkt_ref_op;
 

@@ -1,5 +1,5 @@
-/* reference/softmax.c - softmax of scale * x over one axis, its logarithm, and the causal mask over (.., T, S): query t
- * uses classes 0 .. t. */
+/* reference/softmax.c - softmax of scale * x over one axis, and its logarithm. With a causal mask, x is (.., T, S), and
+ * query t uses classes 0 .. t only. */
 #include "reference/families.h"
 
 #include <math.h>

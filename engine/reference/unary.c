@@ -1,4 +1,4 @@
-/* reference/unary.c - functions of one number, each as value(x) and slope(x), the derivative. */
+/* reference/unary.c - functions of one number. Each has value(x) and its derivative slope(x). */
 #include "reference/families.h"
 
 #include <math.h>

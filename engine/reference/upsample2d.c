@@ -1,7 +1,7 @@
 /* reference/upsample2d.c - resizes images by torch's formulas (torch.nn.functional.interpolate).
  *   nearest: index min(floor(p * scale), H - 1), scale = H / P, in float32, as torch computes it for float32
  *   bilinear: y is interpolated between pixel floor(at) and the next one. With align_corners,
- *   at = p * (H - 1) / (P - 1), or 0 if P is 1. Without, at = max((p + 1/2) * H / P - 1/2, 0) */
+ *   at = p * (H - 1) / (P - 1), or 0 if P is 1. Without align_corners, at = max((p + 1/2) * H / P - 1/2, 0) */
 #include "reference/families.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ static taps taps_of(const vkt_upsample2d_attr *u, size_t p, size_t in, size_t ou
     return (taps){ { i, next }, { 1 - fraction, fraction } };
 }
 
-/* Calls fn for every element of y with every element of x that it depends on, and the weight. */
+/* For each element of y and each element of x on which it depends, calls fn with indices and weight. */
 static void each(const vkt_ref_call *c, void (*fn)(const vkt_ref_call *c, size_t y, size_t x, double weight))
 {
     const vkt_upsample2d_attr *u = c->attr;

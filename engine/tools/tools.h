@@ -1,5 +1,5 @@
-/* tools/tools.h - kernels that only tests and vkt-bench run. They are not in libvktrain. A program that needs them
- * links this library too, and calls vkt_tools_begin. */
+/* tools/tools.h - kernels that only tests and vkt-bench run. They are not in libvktrain. A program that needs these
+ * kernels links this library in addition to libvktrain, and calls vkt_tools_begin. */
 #ifndef VKT_TOOLS_H
 #define VKT_TOOLS_H
 
@@ -18,8 +18,8 @@ enum {
 #include "tools.def"
 #undef VKT_KERNEL
 
-/* Adds the kernels to those of vkt_kernel_get. Call it before other threads use engine/kernel. A second call changes
- * nothing. */
+/* Adds the kernels to those that vkt_kernel_get finds. Call it before other threads use engine/kernel. A second call
+ * changes nothing. */
 void vkt_tools_begin(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* train/attach.c - texts stored with the weights: metadata "vktrain.text.<name>" of checkpoints and weights files. */
+/* train/attach.c - texts that checkpoints and weights files have as metadata "vktrain.text.<name>". */
 #include "train/trainer.h"
 
 #define PREFIX "vktrain.text."
@@ -12,7 +12,7 @@ static char *key_of(const vkt_host *h, const char *name)
     return key;
 }
 
-/* Frees a text of a metadata item. The item's type has it as const, but the trainer owns it. */
+/* Frees the text of a metadata item. The trainer owns the text, although the pointer in the item is const. */
 static void free_text(const vkt_host *h, const char *text)
 {
     vkt_free(h, (void *)(uintptr_t)text);

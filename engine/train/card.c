@@ -25,7 +25,7 @@ static json_t *class_names(const vkt_dataset *d)
     if (n == 0 || !vkt_dataset_class_name(d, 0)) return json_null();
     json_t *list = json_array();
     for (uint32_t k = 0; k < n; k++) {
-        json_t *name = json_string(vkt_dataset_class_name(d, k)); /* NULL: the name is not UTF-8 */
+        json_t *name = json_string(vkt_dataset_class_name(d, k)); /* NULL if the name is not UTF-8 */
         json_array_append_new(list, name ? name : json_null());
     }
     return list;
@@ -44,7 +44,7 @@ static json_t *card_of(const vkt_dataset *d, const char *program, const uint32_t
                              (json_int_t)chw[1], (json_int_t)chw[2], "mean", numbers(vkt_dataset_mean(d), chw[0]),
                              "deviation", numbers(vkt_dataset_std(d), chw[0]), "classes",
                              (json_int_t)vkt_dataset_classes(d), "names", class_names(d));
-    if (vkt_dataset_sample_rank(d) == 1) json_object_set_new(card, "vector", json_true()); /* absent: (C,H,W) */
+    if (vkt_dataset_sample_rank(d) == 1) json_object_set_new(card, "vector", json_true()); /* else it is absent */
     return card;
 }
 
@@ -82,7 +82,7 @@ static bool read_numbers(const vkt_card *c, const char *key, double least, doubl
     return true;
 }
 
-/* Reads the members. Returns false if one is missing or beyond its limits. */
+/* Reads the members of the card. Returns false if a member is missing or beyond its limits. */
 static bool parse(owned *o)
 {
     vkt_card *c = &o->c;
@@ -124,7 +124,7 @@ vkt_result vkt_card_read(const vkt_host *host, const char *path, const char *pro
     VKT_WANT(host, path);
     VKT_WANT(host, program);
     const vkt_host h = vkt_host_resolve(host);
-    vkt_host silent = h; /* hides the message "has no text", which does not say what to do */
+    vkt_host silent = h; /* a host that does not log the message "has no text", which does not say what to do */
     silent.log_level = VKT_LOG_NONE;
     char *text;
     vkt_result r = vkt_read_attachment(&silent, path, ATTACHMENT, &text);

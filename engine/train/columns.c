@@ -97,7 +97,7 @@ bool vkt_field_missing(const char *field)
 bool vkt_field_number(const char *field, double *x)
 {
     const char *text = without_blanks(field);
-    const size_t n = strspn(text, "0123456789+-.eE"); /* excludes hexadecimal numbers, and names of infinity and NaN */
+    const size_t n = strspn(text, "0123456789+-.eE"); /* excludes hexadecimal numbers, "inf" and "nan" */
     char *end = NULL;
     const double value = n ? strtod(text, &end) : 0;
     if (n == 0 || end != text + n || *without_blanks(text + n) || !isfinite(value)) return false;

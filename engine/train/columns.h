@@ -7,7 +7,7 @@
 
 struct vkt_columns {
     vkt_host h;
-    vkt_column *columns; /* `n` of them; their names and values are owned too */
+    vkt_column *columns; /* `n` of them; the object owns them, their names and their values */
     uint32_t n, target;
 };
 
@@ -15,16 +15,16 @@ enum { VKT_COLUMN_NAME_ROOM = 80 };
 
 /* Creates an object with room for `room` columns; its n is 0. */
 vkt_result vkt_columns_create(const vkt_host *h, size_t room, vkt_columns **out);
-/* Sets the use of a column to VKT_COLUMN_VALUES, and its values to copies of n values. VKT_E_NOMEM. */
+/* Sets the use of a column to VKT_COLUMN_VALUES, and its values to copies of the n texts in `values`. VKT_E_NOMEM. */
 vkt_result vkt_column_set_values(const vkt_host *h, vkt_column *c, const char *const *values, size_t n);
 
-/* Return a text of a table without the blanks before it; "" if it does not exist. */
+/* Return a text of a table without the blanks before it. Return "" if the text does not exist. */
 const char *vkt_column_name(const vkt_records *r, uint32_t column);
 const char *vkt_column_field(const vkt_records *r, uint32_t row, uint32_t column);
-/* Returns whether a field is empty, or "?", "NA" or another mark of vktrain/columns.h. */
+/* Returns whether a field is missing: it is empty, or "?", or "NA", or another mark of vktrain/columns.h. */
 bool vkt_field_missing(const char *field);
-/* Reads a finite decimal number; blanks around it are skipped. If the field is anything else, returns false and does
- * not change *x. Call this function between vkt_numbers_begin and vkt_numbers_end. */
+/* Reads a finite decimal number, and skips blanks around it. If the field is anything else, returns false and does not
+ * change *x. Call this function between vkt_numbers_begin and vkt_numbers_end. */
 bool vkt_field_number(const char *field, double *x);
 
 #endif

@@ -13,7 +13,7 @@ enum { MOST_CLASSES = 20, LEAST_ROWS_PER_CLASS = 5, USUAL_VALUES = 32 };
 typedef struct look {
     const char **texts; /* the n texts that are not missing; sort_texts puts the `distinct` different ones first */
     uint32_t n, distinct, missing;
-    bool numbers, whole; /* all texts are numbers; no text is a number with a fraction */
+    bool numbers, whole; /* all texts are numbers; none of them has a fraction */
     bool counts;         /* n > 2, no field is missing, and each value is the number of its row plus a constant */
     double mean, std;
 } look;
@@ -174,7 +174,7 @@ static vkt_result guess(vkt_columns *all, const vkt_records *r, const vkt_column
         if (p->rows[i] >= vkt_records_rows(r))
             return vkt_fail(h, VKT_E_ARG, "columns: want rows below %u, got %u", vkt_records_rows(r), p->rows[i]);
     while (all->n < n) {
-        vkt_column *c = &all->columns[all->n++]; /* from now on vkt_columns_destroy frees it */
+        vkt_column *c = &all->columns[all->n++]; /* n counts this column now, so vkt_columns_destroy frees it */
         c->name = vkt_strdup(h, vkt_column_name(r, all->n - 1));
         if (!c->name) return vkt_fail_nomem(h, "the name of a column", 0);
         VKT_TRY(guess_column(all, r, p, c));

@@ -43,7 +43,7 @@ vkt_result vkt_columns_to_text(const vkt_columns *c, char **text)
                          JSON_COMPACT | JSON_REAL_PRECISION(17), text);
 }
 
-/* ---- reading: if the JSON has another form, the static functions return VKT_E_FORMAT without a message ---- */
+/* ---- reading: if the JSON is wrong, the static functions return VKT_E_FORMAT without a message ---- */
 
 static vkt_result read_values(const vkt_host *h, const json_t *list, vkt_column *c)
 {

@@ -23,7 +23,8 @@ void vkt_differences_add(vkt_differences *d, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(one, sizeof one, fmt, args);
     va_end(args);
-    for (char *c = one; *c; c++) /* no control characters: the text may be from a file, and a terminal may show it */
+    /* Replaces control characters, because the text may be from a file, and a terminal may show it. */
+    for (char *c = one; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     vkt_text_add(&d->text, "%s%s", d->n > 1 ? "; " : "", one);
 }
@@ -58,7 +59,7 @@ static part whole(const char *text)
     return (part){ text, (int)strlen(text) };
 }
 
-/* Returns the name in front of '='. *value is the rest. */
+/* Returns the name in front of '='. *value gets the rest of the line. */
 static part name_of(part line, part *value)
 {
     part name = { line.s, 0 };
@@ -67,7 +68,7 @@ static part name_of(part line, part *value)
     return name;
 }
 
-/* Finds `name` among the lines of a text or the words of a line. *value is its value. */
+/* Finds `name` among the parts "name=value" of a text, which are separated by `end`. *value gets the value. */
 static bool find(part text, char end, part name, part *value)
 {
     for (part one; next(&text, end, &one);)
@@ -115,8 +116,8 @@ static part as_fraction(const part *value, char room[32])
     return is_count ? whole(room) : *value;
 }
 
-/* Adds the difference of one attribute. If the op's field has a label, adds both values as fractions under this label;
- * if the label is empty, adds nothing. If the field has no label, adds the values unchanged under `name`. */
+/* Adds the difference of one attribute. If the op's field has no label, adds both values unchanged under `name`. If the
+ * label is empty, adds nothing. Any other label replaces the name, and both values are added as fractions. */
 static void report_attribute(vkt_differences *d, part op, part of, part name, const part *was, const part *is)
 {
     const vkt_field *f = op.n ? field_of(op, name) : NULL;
@@ -200,7 +201,7 @@ void vkt_compare_graphs(const char *was, const char *is, vkt_differences *d)
         if (both && same(x, y)) continue;
         if (!both || !next(&x, ' ', &op) || !next(&y, ' ', &other) || !same(op, other)) {
             d->n = before;
-            d->text.len = len; /* the node numbers differ from here on: drop these differences */
+            d->text.len = len; /* from here on the nodes do not correspond, so drops the differences of nodes */
             report_ops(whole(was), whole(is), node, op, other, d);
             return;
         }

@@ -13,13 +13,14 @@ typedef struct vkt_differences {
 } vkt_differences;
 
 void vkt_differences_add(vkt_differences *d, const char *fmt, ...) VKT_PRINTF(2, 3);
-/* Returns the list as text, with the number of differences that it does not contain. Valid until the next call on d; ""
- * if memory ran out. */
+/* Returns the list as text, with the number of differences that the list does not contain. The text is valid until the
+ * next call on d. Returns "" if memory ran out. */
 const char *vkt_differences_text(vkt_differences *d);
 
-/* Compares settings: lines "name=value". `was` is the text that d->was names, `is` the one that d->is names. */
+/* Compares settings, which are lines "name=value". d->was is the name of the text `was`, and d->is the name of the text
+ * `is`. */
 void vkt_compare_settings(const char *was, const char *is, vkt_differences *d);
-/* Compares graphs: lines "op label member=value ..". */
+/* Compares graphs, which are lines "op label member=value ..". */
 void vkt_compare_graphs(const char *was, const char *is, vkt_differences *d);
 
 #endif

@@ -1,4 +1,4 @@
-/* train/confusion.c - writes a confusion matrix (vktrain/metrics.h): as CSV here, as an image by confusion_figure.c. */
+/* train/confusion.c - writes a confusion matrix (vktrain/metrics.h) as CSV, or as an image (confusion_figure.c). */
 #include <stdio.h>
 #include <strings.h>
 
@@ -8,7 +8,7 @@
 
 enum { MAX_IMAGE_CLASSES = 2048 };
 
-/* Adds a field of a CSV line. It is quoted if RFC 4180 requires that. */
+/* Adds a field of a CSV line. Puts it into quotes if RFC 4180 requires that. */
 static void add_field(vkt_text *t, const char *s)
 {
     if (!strpbrk(s, ",\"\r\n")) {

@@ -8,7 +8,7 @@
 
 #define VKT_CONFUSION_NAME_ROOM 64
 
-/* Returns the name of class k: its number, written to `room`, if it has none. */
+/* Returns the name of class k. If the class has no name, writes its number to `room`, and returns `room`. */
 static inline const char *vkt_confusion_name(const char *const *names, uint32_t k, char room[VKT_CONFUSION_NAME_ROOM])
 {
     snprintf(room, VKT_CONFUSION_NAME_ROOM, "%u", k);

@@ -10,7 +10,7 @@ enum { MAX_NAMED = 128 };
 #define MARGIN 28.0
 #define TITLE_SIZE 20.0
 #define TEXT_SIZE 13.0
-#define HEADER 74.0    /* height of the title and the line below it */
+#define HEADER 74.0    /* height of the title and of the line below the title */
 #define MAX_NAME 190.0 /* largest width of the names */
 #define MIN_NAMED 9.0  /* smaller cells have no names */
 #define MIN_COUNTED 26.0
@@ -45,7 +45,7 @@ static void short_name(const matrix *m, cairo_t *cr, uint32_t k, char out[VKT_CO
 static vkt_rgb shade(double part)
 {
     const vkt_rgb full = vkt_series_color[0];
-    const double p = part > 0 ? 0.06 + 0.94 * sqrt(part) : 0; /* makes a few samples visible too */
+    const double p = part > 0 ? 0.06 + 0.94 * sqrt(part) : 0; /* even a small part is visible */
     return (vkt_rgb){ 1 - p * (1 - full.r), 1 - p * (1 - full.g), 1 - p * (1 - full.b) };
 }
 
@@ -93,7 +93,7 @@ static void draw_names(cairo_t *cr, const matrix *m)
         const double middle = (k + 0.5) * m->cell + size * 0.36;
         short_name(m, cr, k, name);
         vkt_figure_text(cr, m->left - 8, m->top + middle, 1, vkt_soft_ink, name);
-        cairo_save(cr); /* text from top to bottom, below the columns */
+        cairo_save(cr); /* the names below the columns run from top to bottom */
         cairo_translate(cr, m->left + middle - size * 0.72, m->top + side + 8);
         cairo_rotate(cr, acos(-1.0) / 2);
         vkt_figure_text(cr, 0, 0, 0, vkt_soft_ink, name);

@@ -1,4 +1,5 @@
-/* train/evaluate.c - the evaluation program: loss and accuracy over a data set, and outputs for single samples. */
+/* train/evaluate.c - the evaluation program. It computes loss and accuracy over a data set, and outputs for single
+ * samples. */
 #include "train/trainer.h"
 
 bool vkt_splits_validation(const vkt_trainer *t)
@@ -6,7 +7,8 @@ bool vkt_splits_validation(const vkt_trainer *t)
     return t->shards.ranks > 1 && !t->params.n_metrics;
 }
 
-/* Sets this rank's batches of a set of `rows` samples. Sets *room to the most samples of a rank. */
+/* Divides the batches of a set of `rows` samples among the ranks, and sets those of this rank. Sets *room to the most
+ * samples of one rank. */
 static vkt_result split(const vkt_trainer *t, uint32_t rows, uint32_t batch, vkt_evaluator *e, uint32_t *room)
 {
     const uint32_t ranks = t->shards.ranks, batches = vkt_div_up(rows, batch);
@@ -19,9 +21,9 @@ static vkt_result split(const vkt_trainer *t, uint32_t rows, uint32_t batch, vkt
                       : vkt_fail_nomem(&t->host, "results", (size_t)ranks * e->own_batches * sizeof *e->results);
 }
 
-/* Returns how many samples a batch of an evaluation has: as many as the trainer's, or all samples if there are fewer. A
- * batch of many shards is more than one device computes at once. So with shards, the batch is at most the larger of 128
- * and the samples of a run. */
+/* Returns how many samples a batch of an evaluation has: as many as a batch of the trainer, or all samples if there are
+ * fewer. With shards, a batch of the trainer may be more than one device can compute at once. Then the batch is at most
+ * the larger of 128 and the samples of one run. */
 static uint32_t batch_of(const vkt_trainer *t, uint32_t rows)
 {
     const uint32_t most = t->shards.count ? VKT_MAX(t->shards.rows, 128u) : UINT32_MAX;
@@ -98,7 +100,7 @@ static void add_result(vkt_sums *s, const vkt_batch_result *r)
     s->rows += r->rows;
 }
 
-/* Waits for the run of batch number `batch` of this rank, and adds its result to *s. */
+/* Waits for `run`, which is the run of this rank's batch number `batch`, and adds its result to *s. */
 static vkt_result collect(vkt_evaluator *e, uint64_t run, uint64_t batch, vkt_sums *s)
 {
     vkt_metrics m;
@@ -121,7 +123,7 @@ static void choose_samples(vkt_evaluator *e)
     memmove(f->host_order, f->host_order + first, f->length * sizeof *f->host_order);
 }
 
-/* Sets *s to the sums over the results of all ranks, which are added in the order of the batches. */
+/* Exchanges the results of all ranks, and sets *s to their sums. The results are added in the order of the batches. */
 static vkt_result join(vkt_evaluator *e, vkt_sums *s)
 {
     const uint32_t ranks = e->transport->ranks;
@@ -139,7 +141,8 @@ static vkt_result run_batches(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_
     choose_samples(e);
     VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));
     const uint64_t start = vkt_now_ns();
-    /* Results are read two batches late. With metrics, the outputs are read before the next batch is submitted. */
+    /* A result is read when the next two batches are submitted. With metrics, it is read at once, because the next
+     * batch would overwrite the outputs. */
     const uint64_t late = e->metrics ? 1 : 3;
     for (;;) {
         vkt_batch b;
@@ -201,7 +204,8 @@ static vkt_result predict(vkt_evaluator *e, uint32_t first, uint32_t count, uint
     const uint32_t B = e->feed.batch;
     float *y = room;
     uint32_t *k = (uint32_t *)(void *)(y + B * K);
-    /* The wanted samples come first in the order. Both kinds of feed, resident and streamed, begin with them. */
+    /* Puts the wanted samples first in the order, because both kinds of feed, resident and streamed, begin at the start
+     * of the order. */
     for (uint32_t i = 0; i < e->feed.n; i++) e->feed.host_order[i] = (first + i) % e->feed.n;
     e->feed.length = e->feed.n;
     VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));

@@ -20,10 +20,10 @@ struct vkt_events {
     vkt_host h;
     FILE *file;
     char *path;
-    bool broken; /* a write failed and may have left a part of a record: readers find no record behind that */
+    bool broken; /* a write failed and may have left a part of a record, behind which readers find no other record */
 };
 
-/* An array of bytes that grows. A failed allocation is remembered, and later appends do nothing. */
+/* An array of bytes that grows. If an allocation fails, `failed` is set, and later appends do nothing. */
 typedef struct bytes {
     const vkt_host *h;
     uint8_t *p;
@@ -114,8 +114,8 @@ uint32_t vkt_crc32c(const void *p, size_t n)
     return ~crc;
 }
 
-/* Returns the form in which a checksum is stored: rotated, plus a constant (record_writer.h). The reason: a checksum
- * over data that contain their own checksum detects fewer errors. */
+/* Returns the form in which a checksum is stored: rotated, plus a constant (TensorFlow's record_writer.h). Without
+ * this, a checksum over data that contain checksums would detect fewer errors. */
 static uint32_t masked(uint32_t crc)
 {
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
@@ -139,7 +139,7 @@ static vkt_result write_record(vkt_events *e, bytes *event)
     if (all.failed || event->failed)
         r = vkt_fail_nomem(&e->h, "an event", event->n);
     else if (e->broken)
-        r = VKT_E_IO; /* already logged */
+        r = VKT_E_IO; /* the failure is already logged */
     else if (fwrite(all.p, 1, all.n, e->file) != all.n)
         r = write_failed(e);
     vkt_free(&e->h, all.p);
@@ -167,10 +167,10 @@ static vkt_result write_value(vkt_events *e, uint64_t step, bytes *value)
 
 /* ---- the file ---- */
 
-/* Creates a new file. A number in its name makes the name unique. */
+/* Creates a new file. A number in the file name makes the name unique. */
 static vkt_result open_new(vkt_events *e, const char *folder)
 {
-    static atomic_uint files; /* file names that this process has tried */
+    static atomic_uint files; /* number of file names that this process has tried */
     char host[65], text[128];
     int error = EEXIST;
     vkt_host_name(host);
@@ -188,8 +188,9 @@ static vkt_result open_new(vkt_events *e, const char *folder)
     return vkt_fail(&e->h, VKT_E_IO, "%s: cannot be made: %s", e->path, vkt_error_text(error, text));
 }
 
-/* Writes an Event with field 3 file_version. If the run continues an earlier one, writes a second Event with field 7
- * session_log, whose field 1 status is START (1). Readers then drop the events of earlier files from first_step on. */
+/* Writes an Event with field 3 file_version. If the run continues an earlier one (first_step is not 0), writes a second
+ * Event with field 7 session_log, whose field 1 status is START (1). Because of this Event, readers drop the events of
+ * earlier files from first_step on. */
 static vkt_result write_head(vkt_events *e, uint64_t first_step)
 {
     static const char version[] = "brain.Event:2";
@@ -250,7 +251,8 @@ static vkt_result begin_value(vkt_events *e, const char *tag, bytes *value)
     return VKT_OK;
 }
 
-/* Appends field 9 metadata of Summary.Value. Its field 1 is plugin_data, and field 1 of that is plugin_name. */
+/* Appends field 9 metadata of Summary.Value. Field 1 of the metadata is plugin_data, and field 1 of plugin_data is
+ * plugin_name. */
 static void put_plugin(bytes *value, const char *name)
 {
     bytes plugin = { .h = value->h }, metadata = { .h = value->h };

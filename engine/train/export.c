@@ -14,9 +14,9 @@ typedef struct export
     vkt_export_params p;
     const char *prefix;
     uint32_t element_bytes;
-    uint64_t *first;           /* of each parameter, in elements */
-    uint64_t elements;         /* of the blob */
-    char(*macros)[MACRO_ROOM]; /* all macros, to find two that are the same */
+    uint64_t *first;           /* by parameter: index of its first element in the blob */
+    uint64_t elements;         /* number of elements of the blob */
+    char(*macros)[MACRO_ROOM]; /* all macros so far; a second macro of the same name is an error */
     size_t n_macros;
     vkt_text text; /* the header */
 }
@@ -26,10 +26,11 @@ static bool is_identifier(const char *s)
 {
     const char *at = s;
     while (*at == '_' || vkt_is_letter(*at) || (at > s && vkt_is_digit(*at))) at++;
-    return at > s && !*at && !strstr(s, "__"); /* GLSL reserves two underscores */
+    return at > s && !*at && !strstr(s, "__"); /* GLSL reserves names with two underscores in a row */
 }
 
-/* Writes PREFIX_NAME to `out`: in upper case, and with one underscore for characters that no macro may have. */
+/* Writes the macro PREFIX_NAME to `out`. Letters become upper case. One underscore replaces each group of characters
+ * that a macro must not have. */
 static void macro_of(const char *prefix, const char *name, char out[MACRO_ROOM])
 {
     size_t n = (size_t)snprintf(out, MACRO_ROOM, "%s", prefix);
@@ -44,7 +45,7 @@ static void macro_of(const char *prefix, const char *name, char out[MACRO_ROOM])
     out[n] = '\0';
 }
 
-/* Adds a line to the header. VKT_E_ARG if it has the macro already. */
+/* Adds the line of a macro to the header. VKT_E_ARG if the header has this macro already. */
 static vkt_result define(export *x, const char *name, uint64_t value)
 {
     char *macro = x->macros[x->n_macros];

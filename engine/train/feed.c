@@ -44,8 +44,8 @@ static vkt_result make_array(vkt_feed *f, const char *name, vkt_dtype dtype, vkt
     return vkt_array_create(f->ctx, &p, out);
 }
 
-/* Copies every batch of a loader's epoch to the device: n_samples samples in `order` (NULL: in the order of the data
- * set). */
+/* Runs one epoch of the loader, and copies its batches to the device. The epoch has n_samples samples in `order` (NULL:
+ * in the order of the data set). */
 static vkt_result upload_batches(vkt_feed *f, vkt_loader *l, const vkt_loader_slot *slots, const uint32_t *order,
                                  uint32_t n_samples)
 {
@@ -64,9 +64,9 @@ static vkt_result upload_batches(vkt_feed *f, vkt_loader *l, const vkt_loader_sl
     }
 }
 
-/* Uploads n samples in chunks, in `order` (NULL: in the order of the data set). This function is for samples whose size
- * in bytes is no multiple of 4, for samples that workers make, and for the samples of one epoch. If `all`, uploads
- * labels and targets too. */
+/* Uploads n samples in chunks, in `order` (NULL: in the order of the data set). The function is needed if the size of a
+ * sample in bytes is no multiple of 4, if workers make the samples, and for the samples of one epoch. If `all` is set,
+ * it uploads labels and targets as well. */
 static vkt_result upload_samples(vkt_feed *f, const uint32_t *order, uint32_t n, bool all)
 {
     const uint32_t pitch = pitch_of(f->data), width = vkt_dataset_target_width(f->data);
@@ -92,7 +92,7 @@ static vkt_result upload_samples(vkt_feed *f, const uint32_t *order, uint32_t n,
     return r;
 }
 
-/* Makes tables for the samples of one epoch. */
+/* Makes tables on the device that have room for the samples of one epoch. */
 static vkt_result make_room(vkt_feed *f)
 {
     VKT_TRY(make_array(f, "data.features", table_type(f), table_shape(f), NULL, &f->features));
@@ -150,8 +150,8 @@ static vkt_result make_ring(vkt_feed *f)
     return vkt_loader_create(f->h, &p, &f->loader);
 }
 
-/* Returns whether features and targets fit into one array each, and together into half of the memory left below the
- * cap. The other half is for the program. */
+/* Returns whether the features fit into one array and the targets into another, and both together into half of the
+ * memory that is left below the cap. The other half is for the program. */
 static bool fits(vkt_ctx *ctx, const vkt_dataset *d, uint32_t rows)
 {
     vkt_memory_stats m;

@@ -1,10 +1,11 @@
-/* train/feed.h - makes a data set readable by a program: whole on the device, or streamed through a ring of slots.
+/* train/feed.h - makes a data set readable by a program. The whole data set is on the device, or it is streamed through
+ * a ring of slots.
  *
  * Both kinds of feed look the same to the program: a table of samples, a table of labels and an order. A batch starts
- * at position `first` of the order. Resident: the table is the data set, and the order is that of the epoch. Streamed:
- * the table is a ring of VKT_FEED_SLOTS batches in memory that worker threads write; the order is 0, 1, 2, ...; `first`
- * selects the slot. Resident with `room`: the table has the samples of one epoch in their order, and the order is
- * 0, 1, 2, ... */
+ * at position `first` of the order. Resident feed: the table is the data set, and the order is that of the epoch.
+ * Streamed feed: the table is a ring of VKT_FEED_SLOTS batches in memory that worker threads write. The order is 0, 1,
+ * 2, ..., and `first` selects the slot. Resident feed with `room`: the table has the samples of one epoch in the
+ * epoch's order, and the order is 0, 1, 2, ... */
 #ifndef VKT_FEED_H
 #define VKT_FEED_H
 
@@ -26,10 +27,10 @@ typedef struct vkt_feed {
     uint32_t workers;  /* as vkt_loader_params.workers */
     bool streams;
     vkt_array *features, *labels, *order;
-    vkt_array *targets;           /* NULL: the data set has none */
-    uint32_t *host_order;         /* order of the current epoch, n numbers */
-    uint32_t at;                  /* number of samples of this epoch that were returned or skipped */
-    vkt_loader *loader;           /* streaming only, like all members below */
+    vkt_array *targets;   /* NULL: the data set has none */
+    uint32_t *host_order; /* order of the current epoch, n numbers */
+    uint32_t at; /* number of samples of this epoch that vkt_feed_next has returned or vkt_feed_start has skipped */
+    vkt_loader *loader;           /* this member and all below: streamed feeds only */
     bool busy[VKT_FEED_SLOTS];    /* vkt_feed_next has returned the slot, and it is not free yet */
     uint64_t run[VKT_FEED_SLOTS]; /* the run that uses the slot; UINT64_MAX: none yet */
     uint32_t slot;                /* slot of the newest batch */
@@ -53,8 +54,8 @@ void vkt_feed_destroy(vkt_feed *f);
 /* Returns the bytes of device memory of the feed's tables. Reads only data, batch, n, room and streams of the feed. */
 uint64_t vkt_feed_bytes(const vkt_feed *f);
 
-/* The external values of a graph, which vkt_feed_bind binds to the feed's arrays. To build a graph, the feed needs no
- * arrays: only data, batch, n, room and streams. */
+/* The external values of a graph, which vkt_feed_bind binds to the feed's arrays. A feed without arrays is enough to
+ * build a graph: only its members data, batch, n, room and streams are used. */
 typedef struct vkt_feed_values {
     vkt_tensor features, labels, order, targets; /* targets: null if the data set has none */
 } vkt_feed_values;
@@ -72,14 +73,14 @@ vkt_tensor vkt_feed_gather_targets(vkt_graph *g, const vkt_feed *f, vkt_feed_val
  * have changed f->length, which vkt_feed_create sets to the number of all samples. If an earlier epoch was not
  * finished, waits for its runs and frees its slots first. */
 vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass);
-/* Returns the next batch. Streaming: if all slots are in use, waits for the oldest run of `p` that uses one. */
+/* Returns the next batch. Streamed feed: if all slots are in use, waits for the oldest run of `p` that uses a slot. */
 vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out);
 /* Stores the number of the run that uses the newest batch of vkt_feed_next. */
 void vkt_feed_used(vkt_feed *f, uint64_t run_index);
-/* Ends the epoch: its workers stop. Then the feed of another data set with the same source may start (feeds of
- * several ranks may have the same data set, see vkt_dataset_take_worker). */
+/* Ends the epoch, and stops its workers. After that, the feed of another data set with the same source may start. Feeds
+ * of several ranks may have the same data set: see vkt_dataset_take_worker. */
 void vkt_feed_stop(vkt_feed *f);
-/* Returns how long vkt_feed_next has waited for samples, in ns; 0 if the data are on the device. */
+/* Returns how long all calls of vkt_feed_next have waited for samples, in ns; 0 if the data are on the device. */
 uint64_t vkt_feed_waited_ns(const vkt_feed *f);
 
 #endif

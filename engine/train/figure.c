@@ -11,7 +11,7 @@
 
 #define PNG_SCALE 2.0
 
-/* Blue, vermillion, green, purple, orange, sky blue, dark yellow. */
+/* The colors: blue, vermillion, green, purple, orange, sky blue, dark yellow. */
 const vkt_rgb vkt_series_color[VKT_SERIES_COLORS] = {
     { 0, 0x72 / 255.0, 0xb2 / 255.0 },
     { 0xd5 / 255.0, 0x5e / 255.0, 0 },
@@ -41,9 +41,10 @@ double vkt_figure_text_width(cairo_t *cr, const char *text)
     return e.x_advance;
 }
 
-/* ---- the text of an SVG stays text: cairo would draw the outlines of its letters ---- */
+/* ---- the texts of an SVG: <text> elements, because cairo would draw the outlines of letters ---- */
 
-/* The key under which the cairo_t of an SVG figure has a vkt_text: the <text> elements of the figure. */
+/* The key of cairo's user data. Under this key, the cairo_t of an SVG figure has a vkt_text with the <text> elements of
+ * the figure. */
 static const cairo_user_data_key_t labels_key;
 
 static void add_escaped(vkt_text *t, const char *text)
@@ -147,7 +148,7 @@ static cairo_status_t draw_on(cairo_surface_t *surface, const figure *p, vkt_tex
     cairo_set_line_cap(cr, CAIRO_LINE_CAP_ROUND);
     cairo_set_line_join(cr, CAIRO_LINE_JOIN_ROUND);
     p->draw(cr, p->user);
-    const cairo_status_t status = cairo_status(cr); /* sticky: the first error of all calls above */
+    const cairo_status_t status = cairo_status(cr); /* the first error of all calls above, because cairo keeps it */
     cairo_destroy(cr);
     return status;
 }
@@ -162,7 +163,7 @@ static cairo_status_t render_png(const figure *p, vkt_file_writer *w)
     return status;
 }
 
-/* Writes the file: cairo's drawing, with the labels as its last elements. */
+/* Writes the file: cairo's drawing, with `labels` as its last elements. */
 static cairo_status_t join_svg(const vkt_text *drawing, const vkt_text *labels, vkt_file_writer *w)
 {
     static const char end[] = "</svg>", group[] = "<g font-family=\"sans-serif\" xml:space=\"preserve\">\n",
@@ -211,7 +212,7 @@ vkt_result vkt_figure_write(const vkt_host *h, const char *path, double width, d
     const cairo_status_t status = p.png ? render_png(&p, &w) : render_svg(h, &p, &w);
     if (status == CAIRO_STATUS_SUCCESS) return vkt_file_writer_commit(&w);
     vkt_file_writer_abort(&w);
-    if (status == CAIRO_STATUS_WRITE_ERROR) return VKT_E_IO; /* already logged by the writer */
+    if (status == CAIRO_STATUS_WRITE_ERROR) return VKT_E_IO; /* the writer has logged the failure */
     const vkt_result r = status == CAIRO_STATUS_NO_MEMORY        ? VKT_E_NOMEM
                          : status == CAIRO_STATUS_INVALID_STRING ? VKT_E_ARG
                                                                  : VKT_E_IO;

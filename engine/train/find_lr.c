@@ -5,24 +5,24 @@
 #include "train/trainer.h"
 
 enum { STEPS = VKT_LR_TEST_STEPS, DECADES = 6, NEIGHBOURS = 5, LEAST = 4 };
-/* The test ends when the mean loss of the last NEIGHBOURS + 1 steps is above 0 and more than BLOWN_UP times the lowest
- * mean so far. After fewer steps, the mean is that of all steps so far. Such a mean may become the lowest one, but does
- * not end the test. */
+/* The test ends after STEPS steps, at a loss that is not finite, or if the mean loss of the last NEIGHBOURS + 1 steps
+ * is above 0 and more than BLOWN_UP times the lowest mean so far. After fewer steps, the mean is over all steps so far.
+ * Such a mean may become the lowest one, but does not end the test. */
 #define BLOWN_UP 4.0
 
-/* The measurements of a test. A result arrives up to two batches late, so its loss is added to the sum of the step that
- * it belongs to. */
+/* The measurements of a test. The result of a batch arrives up to two batches late, and its loss is added to the sum of
+ * the batch's step. */
 typedef struct test {
     const vkt_fit_callbacks *caller;
     uint32_t per_step; /* batches per step */
     uint64_t begun;    /* number of batches that were submitted */
     uint32_t rows, batch;
-    double before;      /* sum of the losses of this epoch's samples so far */
+    double before;      /* sum of the losses of this epoch's samples before the newest result */
     double sums[STEPS]; /* sum of the losses of a step's samples */
-    double seen[STEPS]; /* samples of a step whose losses are in the sum */
+    double seen[STEPS]; /* number of samples of a step whose losses are in the sum */
     bool ended, stopped;
     double lowest;
-    uint32_t n; /* whole steps with a finite loss */
+    uint32_t n; /* number of complete steps with a finite loss */
 } test;
 
 /* Returns the factor of the learning rate in a step. */
@@ -79,15 +79,16 @@ static bool is_over(void *user)
     return ++x->begun >= (uint64_t)STEPS * x->per_step || x->ended || x->stopped;
 }
 
-/* Returns, of the steps before the lowest smoothed loss, the one at which the smoothed loss falls fastest; n if there
- * is no such step. */
+/* Finds the step with the lowest smoothed loss. Returns the step before it at which the smoothed loss falls fastest; n
+ * if the smoothed loss falls at no step before it. */
 static uint32_t steepest(const double *smoothed, uint32_t n)
 {
     uint32_t lowest = 0, best = n;
     double slope = 0;
     for (uint32_t i = 1; i < n; i++)
         if (smoothed[i] < smoothed[lowest]) lowest = i;
-    for (uint32_t i = 1; i < lowest; i++) /* the rates' logarithms are evenly spaced, so differences are enough */
+    /* The logarithms of the rates are evenly spaced, so differences of losses are enough. */
+    for (uint32_t i = 1; i < lowest; i++)
         if (smoothed[i + 1] - smoothed[i - 1] < slope) {
             slope = smoothed[i + 1] - smoothed[i - 1];
             best = i;

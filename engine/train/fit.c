@@ -11,7 +11,7 @@ typedef struct fit {
     uint32_t epochs;
     uint64_t epoch_start_ns, last_ns;
     uint64_t last_cpu_ns; /* CPU time of this thread without its waits, when the last step's result was reported */
-    bool in_steps;        /* epochs are being trained, so other ranks may wait for a message of this rank */
+    bool in_steps;        /* this rank is training epochs, so other ranks may wait for a message of this rank */
     bool interrupted;     /* callbacks.stop returned true, on this rank or on another one */
     vkt_monitor monitor;  /* the monitor in use; never AUTO */
     bool nonfinite;       /* a loss or a weight of this epoch is not finite, and this was logged */
@@ -100,8 +100,8 @@ static double rate_of(const vkt_trainer *t, uint32_t epoch, uint64_t batch)
     return vkt_schedule_lr(s, (double)t->params.lr, at) * t->at.plateau.scale;
 }
 
-/* Logs that `what` is not finite, and returns VKT_E_DIVERGED, or VKT_OK if the caller allows it. Later calls in the
- * same epoch only return VKT_OK. */
+/* Logs that `what` is not finite. Returns VKT_E_DIVERGED, or VKT_OK if the caller allows it (allow_nonfinite). Later
+ * calls in the same epoch do nothing and return VKT_OK. */
 static vkt_result diverged(fit *f, const char *what)
 {
     const vkt_trainer *t = f->t;
@@ -122,7 +122,7 @@ static vkt_result diverged(fit *f, const char *what)
 }
 
 /* Waits for the result of the oldest open step, and adds it to the sums of the epoch. In VKT_PRECISION_F16, a step may
- * be skipped because its gradients overflow. The loss of such a step is finite all the same. */
+ * be skipped because its gradients overflow. The loss of a skipped step is finite. */
 static vkt_result await_step(fit *f)
 {
     vkt_trainer *t = f->t;
@@ -146,7 +146,7 @@ static vkt_result drain(fit *f)
 }
 
 /* Writes a checkpoint. If the file cannot be written, training goes on and the next checkpoint tries again. If the last
- * checkpoint of a fit cannot be written, the next fit begins by writing it. A state that is not finite never replaces a
+ * checkpoint of a fit cannot be written, the next fit first writes it. A state that is not finite never replaces a
  * finite one. */
 static vkt_result checkpoint(fit *f)
 {
@@ -162,7 +162,7 @@ static vkt_result checkpoint(fit *f)
 }
 
 /* Writes a checkpoint at a position that all ranks have reached. Before that, compares the weights of the ranks, and
- * fails if they differ: weights that a faulty device has changed must not replace those of a good checkpoint. */
+ * fails if they differ. Weights that a faulty device has changed must not replace those of a good checkpoint. */
 static vkt_result checkpoint_of_all(fit *f)
 {
     vkt_trainer *t = f->t;
@@ -180,7 +180,7 @@ static vkt_result maybe_checkpoint(fit *f)
     if (!f->p->checkpoint || !every || done % every) return VKT_OK;
     VKT_TRY(drain(f));
     VKT_TRY(checkpoint_of_all(f));
-    f->last_ns = vkt_now_ns(); /* the time to write the file does not count for the next step */
+    f->last_ns = vkt_now_ns(); /* the time of writing the file does not count as time of the next step */
     f->last_cpu_ns = busy_ns(t);
     return VKT_OK;
 }
@@ -198,9 +198,9 @@ static vkt_result run_steps(fit *f)
         VKT_TRY(vkt_steps_submit(t, lr, &submitted));
         if (!submitted) return drain(f);
         t->submitted++;
-        /* Results are read two steps late. The trainer's very first result is read at once, to measure the latency of
-         * the first step. With several ranks, the first result of each fit is read at once: all ranks must read a
-         * result at the same step, also if some of them have trained before. */
+        /* A result is read when the next two steps are submitted. The very first result of a trainer is read at once,
+         * to measure the latency of the first step. With several ranks, the first result of each fit is read at once.
+         * Otherwise a rank that has trained before would read its results at other steps than a rank that has not. */
         const bool first = t->shards.ranks > 1 ? t->steps.arrived == 0 : !t->first_step_ns;
         if (vkt_steps_open(t) > 2 || first) VKT_TRY(await_step(f));
         VKT_TRY(maybe_checkpoint(f));
@@ -210,13 +210,13 @@ static vkt_result run_steps(fit *f)
     }
 }
 
-/* Trains one epoch. Submitted steps change the weights even if something fails after them. So they count, and the next
- * fit continues after them. */
+/* Trains one epoch. After a failure, submitted steps still change the weights. So their results are read, and the next
+ * fit continues behind these steps. */
 static vkt_result train_epoch(fit *f)
 {
     const vkt_result r = run_steps(f);
-    const bool alone = f->t->shards.ranks == 1; /* if there are other ranks, drain would wait for steps that they do not
-                                                 * make any more, unless all ranks have diverged */
+    const bool alone = f->t->shards.ranks == 1; /* with other ranks, drain would wait for steps that they no longer
+                                                 * make. But if the run has diverged, all ranks drain */
     if (r != VKT_OK && r != VKT_E_DEVICE_LOST && (alone || r == VKT_E_DIVERGED)) (void)drain(f);
     vkt_feed_stop(&f->t->feed);
     return r;
@@ -247,7 +247,8 @@ static double monitored(vkt_monitor m, const vkt_epoch_record *r)
     }
 }
 
-/* Resolves AUTO. Refuses params that do not fit this trainer, for instance a monitor that it does not measure. */
+/* Sets *monitor; if it is AUTO, chooses one. Refuses params that do not fit the trainer, for instance a monitor that it
+ * does not measure. */
 static vkt_result check_params(const vkt_trainer *t, const vkt_fit_params *p, vkt_monitor *monitor)
 {
     vkt_monitor m = p->monitor;
@@ -271,7 +272,8 @@ static vkt_result check_params(const vkt_trainer *t, const vkt_fit_params *p, vk
     return VKT_OK;
 }
 
-/* Sets the fit's monitor. If the monitor has changed, sets at.best to the new monitor's value of the best epoch. */
+/* Sets the fit's monitor. If the monitor has changed, sets at.best to the value that the new monitor has for the best
+ * epoch. */
 static void use_monitor(fit *f, vkt_monitor m)
 {
     vkt_trainer *t = f->t;
@@ -301,8 +303,8 @@ static void follow(vkt_trainer *t, const vkt_epoch_record *r)
                      (double)t->params.lr * t->at.plateau.scale);
 }
 
-/* Validates, and fills in the epoch's record. Sets *best if the epoch is the best so far; then t->weights has the
- * weights of this epoch. */
+/* Validates, and fills in the epoch's record. If the epoch is the best so far, sets *best to true, and copies the
+ * weights to t->weights. */
 static vkt_result look_at_epoch(fit *f, vkt_epoch_record *r, bool *best)
 {
     vkt_trainer *t = f->t;
@@ -339,8 +341,8 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     vkt_position *at = &t->at;
     vkt_epoch_record r;
     bool best = false;
-    /* Everything that must succeed to finish the epoch comes first and changes nothing. So after a failure there, the
-     * next fit finishes this epoch, exactly once. */
+    /* The next two calls may fail, and then change nothing of the run. So after a failure the next fit finishes this
+     * epoch, exactly once. */
     const vkt_result finite = look_at_epoch(f, &r, &best);
     if (finite != VKT_OK && finite != VKT_E_DIVERGED) return finite;
     VKT_TRY(vkt_history_add(&t->history, &r));
@@ -408,7 +410,7 @@ static vkt_result go_on(fit *f)
     return VKT_OK;
 }
 
-/* Trains epochs until the last one, or until something ends the run. */
+/* Trains epochs up to the last one, or until the run stops, is interrupted or fails. */
 static vkt_result train(fit *f)
 {
     vkt_trainer *t = f->t;
@@ -438,14 +440,14 @@ static vkt_result fit_rank(fit *f)
     const vkt_result r = train(f);
     const bool ended = (r == VKT_OK && !f->interrupted) || r == VKT_E_DIVERGED;
     if (r == VKT_E_DIVERGED) {
-        t->owes_checkpoint = false; /* the finite state that this checkpoint would have is lost */
+        t->owes_checkpoint = false; /* the finite state, which the checkpoint should have had, is lost */
         t->diverged = true;
     }
     if (ended && t->at.best_epoch) VKT_TRY(vkt_trainer_put(t, VKT_PART_VALUE, t->best));
     return r != VKT_OK ? r : f->written;
 }
 
-/* Runs the fit of this rank. If there are other ranks, their threads or processes run theirs at the same time. */
+/* Runs the fit of this rank. The other ranks run theirs at the same time, in other threads or processes. */
 static vkt_result fit_alone(vkt_trainer *t, const vkt_fit_params *params)
 {
     fit f = { .t = t, .p = params };
@@ -453,9 +455,9 @@ static vkt_result fit_alone(vkt_trainer *t, const vkt_fit_params *params)
     t->steps = (vkt_steps){ 0 };
     t->shards.wants_stop = t->shards.all_stop = false;
     const vkt_result r = fit_rank(&f);
-    /* A failure is reported to the other ranks, with three exceptions. VKT_E_DIVERGED: all ranks find it themselves.
-     * VKT_E_STATE outside of the steps: all ranks find it, too (ranks that differ, a state that is not finite, or no
-     * best epoch). VKT_E_CHECKPOINT ends no fit. */
+    /* Reports a failure to the other ranks, with three exceptions. VKT_E_DIVERGED: each rank finds the divergence
+     * itself. VKT_E_STATE outside of the steps: each rank finds the reason itself (the ranks differ, a state is not
+     * finite, or no epoch is the best). VKT_E_CHECKPOINT: the fit has not ended early. */
     if (r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT && (f.in_steps || r != VKT_E_STATE)) vkt_steps_fail(t, r);
     return r;
 }
@@ -470,6 +472,7 @@ vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
         return vkt_fail(&t->host, VKT_E_STATE,
                         "fit: the last fit ended in the middle of a step: resume its checkpoint (vkt_trainer_resume)");
     if (!t->replicas) return fit_alone(t, p);
-    VKT_TRY(check_params(t, p, &monitor)); /* before any rank begins: a rank that fails alone ends the run of all */
+    /* Checks before any rank begins, because a rank that fails alone ends the run of all ranks. */
+    VKT_TRY(check_params(t, p, &monitor));
     return vkt_replicas_fit(t, p, fit_alone);
 }

@@ -1,9 +1,9 @@
-/* train/graphs.c - the graphs of a training step and of an evaluation, and the part of the store that an evaluation
- * reads. */
+/* train/graphs.c - builds the graphs of a training step and of an evaluation, and chooses the part of the store that an
+ * evaluation reads. */
 #include "train/identity.h"
 
-/* Builds data, forward, loss, backward, and the update or the sums of shards. The graph reports two numbers: loss and
- * correct predictions. */
+/* Builds the graph of a training step: data, forward, loss, backward, and the update or the sums of shards. The graph
+ * reports the loss and the number of correct predictions. */
 vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_step_graphs *out, vkt_feed_values *v,
                              vkt_head *head, vkt_text *lines)
 {

@@ -16,7 +16,8 @@ static bool has_targets(const vkt_dataset *d)
     return vkt_dataset_targets(d) != NULL;
 }
 
-/* Returns whether `d` has the labels and targets that the training set has. The loss may need them. */
+/* Returns whether `d` has labels if the training set has them, and targets if the training set has them. The loss may
+ * need both. */
 static bool is_measurable(const vkt_trainer *t, const vkt_dataset *d)
 {
     const vkt_dataset *train = t->params.train;
@@ -33,7 +34,8 @@ vkt_result vkt_head_check(const vkt_trainer *t, const vkt_dataset *d, const char
                     is_labelled(d) || !is_labelled(train) ? "targets" : "labels");
 }
 
-/* Returns whether the output has a number for each class. Then the largest one is the predicted class. */
+/* Returns whether the output has a number for each class. In this case, the predicted class is the one with the largest
+ * number. */
 static bool classifies(const vkt_graph *g, const vkt_trainer *t, vkt_tensor y)
 {
     const vkt_shape s = vkt_tensor_shape(g, y);
@@ -125,7 +127,7 @@ vkt_result vkt_class_weights_create(vkt_trainer *t, const float *weights)
     float *all = vkt_alloc_array(&t->host, shape.dim[0], sizeof *all);
     if (!all) return vkt_fail_nomem(&t->host, "class weights", shape.dim[0] * sizeof *all);
     for (uint32_t k = 0; k < shape.dim[0]; k++)
-        all[k] = k < classes ? weights[k] : 1; /* no label is `classes` or more */
+        all[k] = k < classes ? weights[k] : 1; /* a label is below `classes`, so this 1 has no effect */
     const vkt_array_params p = { .shape = shape, .data = all, .name = "class.weights" };
     t->weights_hash = vkt_hash(VKT_HASH_START, all, shape.dim[0] * sizeof *all);
     const vkt_result r = vkt_array_create(t->ctx, &p, &t->class_weights);

@@ -5,8 +5,8 @@
 #include "base/base.h"
 #include "vktrain/train.h"
 
-/* A list that grows. {.h = h} is empty. Callers may read records[0..n). Pointers into it are valid until the next add.
- * Threads: one at a time. */
+/* A list that grows. {.h = h} is an empty list. Callers may read records[0..n). Pointers into the list are valid until
+ * the next vkt_history_add. Threads: one at a time. */
 typedef struct vkt_history {
     const vkt_host *h; /* not owned */
     vkt_epoch_record *records;
@@ -17,12 +17,12 @@ vkt_result vkt_history_add(vkt_history *history, const vkt_epoch_record *record)
 /* Frees the records; the list is then empty. */
 void vkt_history_free(vkt_history *history);
 
-/* Returns whether every measured loss is finite. `validated`: the run has a validation set. An epoch for which the
- * function returns false is never the best, whatever its accuracy is. */
+/* Returns whether train_loss is finite and, if the run has a validation set (`validated`), val_loss is finite. An epoch
+ * for which the function returns false is never the best, whatever its accuracy is. */
 bool vkt_epoch_is_finite(const vkt_epoch_record *r, bool validated);
-/* Returns the index of the best finite epoch, the first of equals. The best epoch has the highest val_acc. If no epoch
- * has a val_acc, it has the lowest val_loss; without validation, it has the lowest train_loss. If any epoch has a
- * val_acc or a val_loss, one with the val_loss NaN is not finite. Returns n if no epoch is finite. */
+/* Returns the index of the best finite epoch; of equal ones, the first. The best epoch has the highest val_acc. If no
+ * epoch has a val_acc, it has the lowest val_loss; without validation, it has the lowest train_loss. If any epoch has a
+ * val_acc or a val_loss, an epoch whose val_loss is NaN does not count as finite. Returns n if no epoch is finite. */
 size_t vkt_history_best(const vkt_epoch_record *records, size_t n);
 
 /* Writes CSV: the line "epoch,train_loss,train_acc,val_loss,val_acc,lr,seconds" and the names of metrics, then one line

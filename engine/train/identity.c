@@ -67,7 +67,8 @@ static uint64_t hash_numbers(const vkt_dataset *d, uint32_t channels)
 }
 
 /* Computes the hash of a validation set: type, shape, labels, targets, features. Mean, deviation and class names are in
- * it only if they differ from those of the training set `train`: the training set has lines of its own for them. */
+ * the hash only if they differ from those of the training set `train`, because the text has lines for those of the
+ * training set. */
 static vkt_result hash_set(const vkt_host *h, const vkt_dataset *d, const vkt_dataset *train, uint64_t *hash)
 {
     uint32_t shape[5] = { 0, 0, 0, vkt_dataset_rows(d), (uint32_t)vkt_dataset_type(d) };
@@ -172,7 +173,7 @@ static void add_optimizer(const vkt_trainer *t, vkt_text *x)
     add_groups(t, x);
 }
 
-/* Adds a schedule, without the numbers that add_rate adds. A function is described only by its kind. */
+/* Adds a schedule, without the numbers that add_rate adds. For a schedule by a function, adds only its kind. */
 static void add_schedule(const vkt_schedule *s, vkt_text *x)
 {
     static const char *const kinds[VKT_SCHEDULE_KIND_COUNT] = { [VKT_SCHEDULE_CONSTANT] = "constant",
@@ -275,7 +276,7 @@ static void add_word(vkt_text *x, const char *name, size_t n)
 static void add_label(vkt_text *x, const vkt_node *n)
 {
     for (uint32_t i = 0; i < n->n_in; i++) {
-        const vkt_value *v = &n->g->values[vkt_root(n->g, n->in[i])]; /* the parameter, also behind a reshape */
+        const vkt_value *v = &n->g->values[vkt_root(n->g, n->in[i])]; /* of a reshape: the parameter itself */
         const char *dot = v->role == VKT_ROLE_PARAM ? strrchr(v->name, '.') : NULL;
         if (!dot || dot == v->name) continue;
         add_word(x, v->name, (size_t)(dot - v->name));
@@ -316,7 +317,7 @@ vkt_result vkt_identity_graph(const vkt_graph *g, vkt_text *out)
 
 /* ---- comparison with a checkpoint ---- */
 
-/* Skips lines about the graph's parameters. These usually differ if the graphs differ. */
+/* Skips lines about the graph's parameters, because these lines usually differ if the graphs differ. */
 static const char *skip_parameters(const char *at)
 {
     static const char groups[] = "parameter groups=", frozen[] = "frozen parameters=";
@@ -353,10 +354,11 @@ vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const c
     if (!same_but_parameters(run, t->run_lines)) vkt_compare_settings(run, t->run_lines, &other);
     vkt_attachments_compare(&t->attached, st, &other);
     const uint32_t settings = other.n;
-    /* Compares the nodes only if the settings are equal. Another batch, for instance, changes every node. */
+    /* Compares the nodes only if settings and attached texts are equal. Another batch size, for instance, changes every
+     * node. */
     if (!settings) vkt_compare_graphs(graph, t->graph_lines, &other);
     const char *network = other.n > settings ? "the network is another: " : "";
-    /* Now only groups and frozen parameters of the same graph can differ. */
+    /* If nothing differs so far, only the groups and the frozen parameters of the same graph can differ. */
     if (!other.n) vkt_compare_settings(run, t->run_lines, &other);
     vkt_compare_settings(rate, t->rate_lines, &changed);
     vkt_result r = VKT_OK;

@@ -2,14 +2,14 @@
  *
  * Metadata of a checkpoint, a line for each fact:
  *   vktrain.run    settings, as "batch=128"; '#' begins a hash. All lines must be equal, or the run cannot be resumed
- *   vktrain.rate   learning rate; total, warmup and min_lr of the schedule; whether products of f32 are split (in
- *                  vktrain.run, f32-split is f32): a different value is logged, and then used
+ *   vktrain.rate   learning rate; total, warmup and min_lr of the schedule; whether products of f32 are split
+ *                  (vktrain.run has f32 for f32-split). If a value differs, this is logged, and the new value is used
  *   vktrain.graph  a node of model and loss: "attention attention.7 shape=16x64x96 of=add.6 heads=4 causal=1 scale=0.2"
  *
  * Data sets are compared by hashes over type, shape, all labels and targets, and features. If the features are in
  * memory and have 64 MiB or less, the hash reads all of them. Otherwise it reads evenly spaced samples, the first and
  * the last one included: at most 64 MiB, but at least two. If a source makes the samples, the hash reads at most 256 of
- * them, as they are in epoch 0. So a change of single samples in a larger data set may not be found. */
+ * them, as they are in epoch 0. So the comparison may not find a change of single samples in a larger data set. */
 #ifndef VKT_IDENTITY_H
 #define VKT_IDENTITY_H
 

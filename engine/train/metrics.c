@@ -46,8 +46,8 @@ static double part(uint64_t of, uint64_t all, double zero_division)
     return all ? (double)of / (double)all : zero_division;
 }
 
-/* Returns the scores of a class. F1 is 2 * right / (predicted + support). So F1 is zero_division only if both precision
- * and recall have the divisor 0; if only one of them has it, F1 is 0. */
+/* Returns the scores of a class. F1 is 2 * right / (predicted + support). So F1 is zero_division only if the divisors
+ * of precision and recall are both 0. If only one divisor is 0, F1 is 0. */
 static vkt_class_score score_of(const tally *t, double zero_division)
 {
     return (vkt_class_score){ .precision = part(t->right, t->predicted, zero_division),
@@ -58,7 +58,7 @@ static vkt_class_score score_of(const tally *t, double zero_division)
 
 static void add(vkt_class_score *sum, const vkt_class_score *s, double weight)
 {
-    if (weight == 0) return; /* the product with NaN would be NaN */
+    if (weight == 0) return; /* the product of 0 and NaN would be NaN */
     sum->precision += weight * s->precision;
     sum->recall += weight * s->recall;
     sum->f1 += weight * s->f1;
@@ -94,8 +94,8 @@ vkt_result vkt_class_scores(const vkt_host *host, const uint64_t *counts, uint32
 
 enum { MAX_WIDE = 32, NAME_ROOM = 4 * MAX_WIDE + 1 };
 
-/* Writes the first MAX_WIDE characters of the name of class k. Control characters become '?'. *letters: the number of
- * characters written. */
+/* Writes the first MAX_WIDE characters of the name of class k. Control characters become '?'. *letters gets the number
+ * of characters written. */
 static void plain_name(const char *const *names, uint32_t k, char out[NAME_ROOM], uint32_t *letters)
 {
     char number[16];
@@ -163,7 +163,7 @@ vkt_result vkt_class_scores_text(const vkt_host *host, const uint64_t *counts, u
 
 /* ---- outputs ---- */
 
-/* Returns whether a comes before b. b has a lower index, so it wins if they are equal. */
+/* Returns whether a comes before b. The index of b is lower, so b comes first if they are equal. */
 static bool is_larger(float a, float b)
 {
     return isnan(a) ? !isnan(b) : a > b;
@@ -199,7 +199,7 @@ double vkt_top_k_accuracy(const float *outputs, const uint32_t *labels, uint64_t
     for (uint64_t i = 0; i < n; i++, outputs += classes) {
         const uint32_t label = labels[i];
         if (label >= classes) return NAN;
-        uint32_t before = 0; /* classes that vkt_top_k puts before the label */
+        uint32_t before = 0; /* number of classes that vkt_top_k puts before the label */
         for (uint32_t j = 0; j < classes; j++)
             before += j < label ? !is_larger(outputs[label], outputs[j]) : is_larger(outputs[j], outputs[label]);
         right += before < k;

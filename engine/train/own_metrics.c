@@ -13,7 +13,8 @@ static bool is_name(const char *s)
     return n >= 1 && n <= MAX_NAME && strspn(s, letters) == n;
 }
 
-/* Returns whether a column has this name: a column of every history, or one of the first n metrics. */
+/* Returns whether a column of the history has this name. It may be a column of every history, or one of the first n
+ * metrics. */
 static bool is_taken(const vkt_trainer *t, uint32_t n, const char *name)
 {
     static const char *const columns[] = { "epoch", "train_loss", "train_acc", "val_loss", "val_acc", "lr", "seconds" };
@@ -28,7 +29,7 @@ vkt_result vkt_own_metrics_create(vkt_trainer *t, const vkt_metric *metrics)
 {
     const vkt_host *h = &t->host;
     const uint32_t n = t->params.n_metrics;
-    t->params.n_metrics = 0; /* counts the metrics that are copied */
+    t->params.n_metrics = 0; /* from here on, the number of metrics that are copied */
     t->params.metrics = t->metrics;
     if (n == 0) return VKT_OK;
     if (!metrics || n > VKT_MAX_METRICS || !t->params.validation)

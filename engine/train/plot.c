@@ -1,4 +1,4 @@
-/* train/plot.c - see plot.h: two panels. */
+/* train/plot.c - see plot.h. The figure has two panels. */
 #include "train/plot.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@
 #define TITLE_SIZE 20.0
 #define HEADER_SIZE 15.0
 #define TEXT_SIZE 13.0
-#define MIN_MARKER_STEP 16.0 /* closer points get no markers */
+#define MIN_MARKER_STEP 16.0 /* points that are closer have no markers */
 #define MAX_VALUE 1e30       /* larger values are gaps, like NaN, so that axis arithmetic stays finite */
 
 #define TRAIN_COLOR vkt_series_color[0]
@@ -31,7 +31,7 @@ typedef struct axis {
 typedef struct panel {
     const char *header;
     size_t train, val; /* offsets of the two fields in a record */
-    double limit;      /* largest possible value: a widened range does not exceed it */
+    double limit;      /* largest possible value, which a widened range does not exceed */
     double left, right;
 } panel;
 
@@ -56,7 +56,7 @@ static double to_pixels(const axis *a, double value)
     return a->hi > a->lo ? a->from + (value - a->lo) / (a->hi - a->lo) * (a->to - a->from) : (a->from + a->to) / 2;
 }
 
-/* Computes the range of both series, widened to ticks. Returns false if there is no value. */
+/* Computes the range of the values of both series, and widens it to ticks. Returns false if there is no value. */
 static bool fit_values(const chart *c, const panel *p, axis *a)
 {
     double lo = INFINITY, hi = -INFINITY;
@@ -68,14 +68,14 @@ static bool fit_values(const chart *c, const panel *p, axis *a)
     if (!(lo <= hi)) return false;
     const double least = fmax(fabs(hi) * 1e-4, 1e-12); /* a smaller range would give equal tick labels */
     double span_lo = lo, span_hi = hi;
-    if (hi - lo < least) { /* (nearly) constant: use a band around the value */
+    if (hi - lo < least) { /* the values are (nearly) constant: uses a band around them */
         const double around = hi == 0 ? 0.5 : fmax(fabs(hi) * 0.05, least);
         span_lo = lo >= 0 ? fmax(lo - around, 0) : lo - around;
         span_hi = hi <= p->limit ? fmin(hi + around, p->limit) : hi + around;
     }
-    if (lo > 0 && lo < hi / 4) span_lo = 0; /* zero is near: begin there, so that heights are proportional */
+    if (lo > 0 && lo < hi / 4) span_lo = 0; /* zero is near: with zero in the range, heights are proportional */
     a->step = vkt_figure_step(span_hi - span_lo, 4.5);
-    const double slack = 1e-9; /* a part of a step, for errors of rounding: 0.3 / 0.1 is not exactly 3 */
+    const double slack = 1e-9; /* a part of a step. It covers errors of rounding: 0.3 / 0.1 is not exactly 3 */
     a->lo = floor(span_lo / a->step + slack) * a->step;
     a->hi = ceil(span_hi / a->step - slack) * a->step;
     return true;
@@ -94,7 +94,7 @@ static axis fit_epochs(const chart *c)
 
 /* ---- parts of a panel ---- */
 
-/* Draws a circle for training or a diamond for validation. They differ in black and white, too. */
+/* Draws a circle for training or a diamond for validation. The two differ even in black and white. */
 static void draw_marker(cairo_t *cr, double x, double y, bool val)
 {
     cairo_new_path(cr);
@@ -144,7 +144,7 @@ static void draw_series(const chart *c, const axis *x, const axis *y, size_t off
         if (!isnan(v)) {
             const double px = to_pixels(x, c->records[i].epoch), py = to_pixels(y, v);
             if (!inside) cairo_move_to(cr, px, py);
-            cairo_line_to(cr, px, py); /* a single point becomes a dot, because of the round caps */
+            cairo_line_to(cr, px, py); /* the line of a single point is a dot, because its caps are round */
         }
         inside = !isnan(v);
     }
@@ -188,8 +188,8 @@ static bool has_values(const chart *c, size_t offset)
     return false;
 }
 
-/* Draws the legend, right-aligned in the line of the header, so that it never hides a curve. It names only the series
- * that exist. */
+/* Draws the legend. It is right-aligned in the line of the header, so that it never hides a curve. It names only the
+ * series that exist. */
 static void draw_legend(const chart *c, const panel *p)
 {
     static const char *const names[] = { "train", "validation" };
@@ -237,8 +237,8 @@ static void draw_panel(const chart *c, const panel *p)
 
 /* ---- the figure ---- */
 
-/* Writes for instance "best epoch 7:  validation accuracy 0.9837,  validation loss 0.0512". If the validation lacks a
- * number, that of the training is written instead. Writes "" if no epoch is the best. */
+/* Writes, for instance, "best epoch 7:  validation accuracy 0.9837,  validation loss 0.0512". If there is no validation
+ * accuracy or loss, writes the one of the training. Writes "" if no epoch is the best. */
 static void best_text(const chart *c, char *out, size_t size)
 {
     const vkt_epoch_record *r = &c->records[c->best < c->n ? c->best : 0];

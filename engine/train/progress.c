@@ -1,8 +1,8 @@
-/* train/progress.c - a progress bar, if the stream is a terminal, and one line per epoch.
+/* train/progress.c - shows one line per epoch, and a progress bar if the stream is a terminal.
  *
  * The bar is one line, rewritten in place, and always shorter than the width of the terminal. If the bar wrapped, each
- * redraw would leave a line behind. Each redraw reads the width, so a resized window needs no signal handler. There are
- * no colours, so NO_COLOR has no effect. */
+ * redraw would leave a line behind. Each redraw reads the width of the terminal, so no signal handler is needed for a
+ * resized window. The output has no colours, so NO_COLOR has no effect. */
 #include <math.h>
 #include <stdarg.h>
 
@@ -13,10 +13,10 @@ struct vkt_progress {
     vkt_host host;
     FILE *out;
     bool rewrites, unicode;
-    bool open;    /* the bar is in an unfinished line */
+    bool open;    /* the last line is a bar, and has no newline yet */
     double drawn; /* time of the last drawing, in seconds of the epoch */
     uint32_t epochs;
-    double lr; /* rate of the last epoch; 0: there was none */
+    double lr; /* learning rate of the last epoch; 0: no epoch has ended yet */
 };
 
 enum { BAR = 24, SHORTEST_BAR = 8, PART_ROOM = 64 };
@@ -40,11 +40,11 @@ static const char *loss_text(double loss, char out[24])
 
 /* ---- the bar ---- */
 
-/* The parts of the line, in the order of writing. The bar follows the first one. */
+/* The parts of the line, in the order in which they are written. The bar is behind the first part. */
 enum { HEAD, BATCHES, TIMES, RATE, LOSS, ACCURACY, PARTS, THE_BAR };
 
-/* The parts that are left out on a narrow terminal, in this order. Before that, the bar shrinks to SHORTEST_BAR
- * columns. The head is never left out; if it is too long, it is truncated. */
+/* The parts that are left out on a narrow terminal, in the order in which they are left out. Before the first one is
+ * left out, the bar shrinks to SHORTEST_BAR columns. The head is never left out; if it is too long, it is truncated. */
 static const int given_up[] = { RATE, TIMES, THE_BAR, ACCURACY, LOSS, BATCHES };
 
 static void write_parts(const vkt_fit_progress *f, char parts[PARTS][PART_ROOM])
@@ -64,7 +64,7 @@ static void write_parts(const vkt_fit_progress *f, char parts[PARTS][PART_ROOM])
 /* Empties parts until the line fits into `room` columns. Returns the number of columns of the bar; 0: no bar. */
 static uint32_t fit_parts(char parts[PARTS][PART_ROOM], uint32_t room)
 {
-    uint32_t used = 0, bar = SHORTEST_BAR + 1; /* with the blank before it */
+    uint32_t used = 0, bar = SHORTEST_BAR + 1; /* the bar, and the blank before it */
     for (int i = 0; i < PARTS; i++) used += (uint32_t)strlen(parts[i]);
     for (size_t i = 0; i < VKT_COUNT(given_up) && used + bar > room; i++) {
         if (given_up[i] == THE_BAR) {
@@ -97,7 +97,7 @@ static void draw(vkt_progress *p, const vkt_fit_progress *f)
     fprintf(p->out, "\r%.*s", (int)room, parts[HEAD]);
     if (bar) put_bar(p, f, bar);
     for (int i = HEAD + 1; i < PARTS; i++) fputs(parts[i], p->out);
-    fputs("\x1b[K", p->out); /* erase the rest of a longer line */
+    fputs("\x1b[K", p->out); /* erases the rest of a longer old line */
     fflush(p->out);
     p->open = true;
 }
@@ -109,7 +109,7 @@ static void on_batch(void *user, const vkt_fit_progress *f)
     if (!p->rewrites) return;
     const bool last = f->batch == f->batches;
     if (!last && f->batch > 1 && f->seconds - p->drawn < 0.05 && f->seconds >= p->drawn)
-        return; /* at most 20 drawings a second */
+        return; /* draws at most 20 times a second */
     p->drawn = f->seconds;
     draw(p, f);
 }
@@ -131,8 +131,8 @@ static void add_field(record *l, const char *format, ...)
     va_end(args);
 }
 
-/* Writes the fields side by side. Continues on the next line if the terminal has no more columns. `columns` 0: `out` is
- * no terminal. */
+/* Writes the fields side by side. If the terminal has no more columns, continues on the next line. If `columns` is 0,
+ * `out` is no terminal, and all fields are on one line. */
 static void put_record(FILE *out, const record *l, uint32_t columns)
 {
     uint32_t column = 0;
@@ -161,7 +161,7 @@ static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
     for (uint32_t i = 0; i < r->n_metrics; i++)
         if (!isnan(r->metrics[i].value)) add_field(&l, "%s %.4f", r->metrics[i].name, r->metrics[i].value);
     if (p->lr != 0 && r->lr != p->lr) add_field(&l, "lr %.3g", r->lr);
-    char *last = l.fields[l.n - 1]; /* there are three fields or more */
+    char *last = l.fields[l.n - 1]; /* there are at least three fields */
     if (best) snprintf(last + strlen(last), PART_ROOM - strlen(last), "  *");
     if (p->open) fputs("\r\x1b[K", p->out);
     put_record(p->out, &l, vkt_terminal_columns(p->out));
@@ -189,7 +189,7 @@ void vkt_progress_destroy(vkt_progress **pp)
 {
     if (!pp || !*pp) return;
     const vkt_host h = (*pp)->host;
-    if ((*pp)->open) fputc('\n', (*pp)->out); /* after a fit that was interrupted */
+    if ((*pp)->open) fputc('\n', (*pp)->out); /* an interrupted fit leaves a bar without a newline */
     vkt_free(&h, *pp);
     *pp = NULL;
 }

@@ -1,5 +1,6 @@
-/* train/ranks.c - what the ranks of a run compare. At the start of a fit they compare everything that the bits of the
- * result depend on. Later they compare the weights from time to time. Two small exchanges are here too. */
+/* train/ranks.c - comparisons of the ranks of a run. At the start of a fit, they compare everything on which the bits
+ * of the result depend. Later they compare the weights from time to time. The file also has two small exchanges:
+ * vkt_ranks_share and vkt_ranks_any. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -27,7 +28,7 @@ static vkt_result hash_weights(vkt_trainer *t, uint64_t *hash)
     return VKT_OK;
 }
 
-/* Adds this rank's facts: lines "name=value" like those of identity.h. */
+/* Adds this rank's facts, as lines "name=value" (like the settings in identity.h). */
 static vkt_result add_facts(vkt_trainer *t, const vkt_fit_params *p, vkt_text *x)
 {
     const vkt_device_info *device = vkt_ctx_device(t->ctx);
@@ -49,13 +50,13 @@ static vkt_result add_facts(vkt_trainer *t, const vkt_fit_params *p, vkt_text *x
     return x->failed ? vkt_fail_nomem(&t->host, "what ranks compare", x->len) : VKT_OK;
 }
 
-/* Returns VKT_E_STATE on all ranks. Rank 0 logs the differences between rank 0 and the first rank with other facts.
- * `texts`: the facts of each rank, in `room` bytes each. Some rank must differ from rank 0. */
+/* Returns VKT_E_STATE on all ranks. Rank 0 logs the differences between its facts and those of the first rank that
+ * differs. `texts` has the facts of each rank, in `room` bytes each. Some rank must differ from rank 0. */
 static vkt_result report(const vkt_trainer *t, const char *texts, size_t room)
 {
     char name[24];
     uint32_t other = 1;
-    while (strcmp(texts, texts + other * room) == 0) other++; /* some rank differs */
+    while (strcmp(texts, texts + other * room) == 0) other++; /* the loop ends, because some rank differs */
     snprintf(name, sizeof name, "rank %u", other);
     vkt_differences d = { .text.h = &t->host, .was = "rank 0", .is = name };
     vkt_compare_settings(texts, texts + other * room, &d);
@@ -123,7 +124,7 @@ static uint64_t most_common(const uint64_t *values, uint32_t n)
     return values[best];
 }
 
-/* Returns VKT_E_PEER on all ranks if some hashes differ. Rank 0 logs which ranks differ from most ranks. */
+/* Returns VKT_E_PEER on all ranks if hashes differ. Rank 0 logs the ranks whose hash is not the most common one. */
 static vkt_result check_hashes(const vkt_trainer *t, uint64_t step, const uint64_t *all)
 {
     const uint32_t n = t->shards.ranks;

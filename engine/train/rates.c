@@ -1,4 +1,4 @@
-/* train/rates.c - vkt_rates_plot: losses over learning rates, on a logarithmic axis. */
+/* train/rates.c - vkt_rates_plot: draws losses over learning rates. The axis of the rates is logarithmic. */
 #include <math.h>
 #include <stdio.h>
 
@@ -68,7 +68,7 @@ static void draw_grid(cairo_t *cr, const chart *c)
 {
     char text[32];
     vkt_figure_font(cr, TEXT_SIZE, false);
-    const double decades = fmax(1, ceil((c->x_hi - c->x_lo) / 10)); /* between two labels */
+    const double decades = fmax(1, ceil((c->x_hi - c->x_lo) / 10)); /* from label to label */
     for (double k = ceil(c->x_lo - 1e-9); k <= c->x_hi + 1e-9; k += decades) {
         const double at = x_of(c, pow(10, k));
         vkt_figure_line(cr, at, TOP, at, BOTTOM, 1, vkt_grid_color);

@@ -9,12 +9,12 @@ uint32_t vkt_replicas_count(const vkt_trainer *t)
     return t->replicas ? t->params.n_more_devices : 0;
 }
 
-/* The longest time that a rank of this process may keep the others waiting. A rank that fails reports it at once, so
- * only a rank that hangs reaches this limit. A callback of the application, or the first run on a slow driver, takes
- * less. */
+/* The longest time that a rank of this process may keep the others waiting. A rank that fails reports its failure at
+ * once, so only a rank that hangs reaches this limit. Callbacks of the application and the first run on a slow driver
+ * take less time. */
 static const double patience_seconds = 3600;
 
-/* Makes the connections of all ranks. After a failure, the old ones stay. */
+/* Makes new connections of all ranks. After a failure, the old connections stay. */
 static vkt_result connect(vkt_trainer *t, uint32_t ranks)
 {
     vkt_thread_group *group;
@@ -88,7 +88,7 @@ static vkt_result prepare(vkt_trainer *t, uint32_t n)
     return t->store_given ? vkt_replicas_follow(t) : VKT_OK;
 }
 
-/* A fit in a thread of its own. */
+/* The fit of another rank, which runs in its own thread. */
 typedef struct job {
     vkt_trainer *t;
     vkt_fit_params params;

@@ -14,7 +14,7 @@
 /* Constants that say what this build can write (cmake/Libraries.cmake). */
 enum { HAS_JSON = VKT_HAS_JANSSON, HAS_PLOTS = VKT_HAS_CAIRO, HAS_IMAGES = VKT_HAS_CAIRO && VKT_HAS_PNG };
 
-enum { IMAGE = VKT_RUN_FILE_COUNT /* a temporary PNG file of the plot, for TensorBoard */, PATHS };
+enum { IMAGE = VKT_RUN_FILE_COUNT /* a temporary PNG file of the plot, for TensorBoard only */, PATHS };
 
 struct vkt_run_dir {
     vkt_host h;
@@ -26,7 +26,7 @@ struct vkt_run_dir {
     vkt_events *events;
     vkt_fit_callbacks caller;
     uint32_t epochs;
-    bool failed, stopped; /* a file could not be written; the caller stopped the fit */
+    bool failed, stopped; /* failed: a file could not be written. stopped: the caller stopped the fit */
 };
 
 /* ---- the folder ---- */
@@ -133,7 +133,7 @@ void vkt_run_dir_log(vkt_run_dir *d, const char *text)
 
 /* ---- TensorBoard ---- */
 
-/* Closes the event file if `r` is a failure. The training continues without the file. */
+/* If `r` is a failure, closes the event file. The training continues without this file. */
 static void keep_events(vkt_run_dir *d, vkt_result r)
 {
     if (r == VKT_OK) return;
@@ -142,7 +142,7 @@ static void keep_events(vkt_run_dir *d, vkt_result r)
     vkt_events_destroy(&d->events);
 }
 
-/* Adds a text in the fences of a Markdown code block, so that TensorBoard shows it unchanged. */
+/* Adds a text as a Markdown code block (between fences), so that TensorBoard shows it unchanged. */
 static vkt_result add_text(vkt_run_dir *d, const char *tag, const char *kind, const char *text)
 {
     vkt_text fenced = { .h = &d->h };
@@ -168,7 +168,7 @@ static vkt_result add_image(vkt_run_dir *d, const vkt_dataset *image, uint64_t s
     return r;
 }
 
-/* Adds the plot of the run. The plot goes through a file, because vkt_trainer_plot writes files. */
+/* Adds the plot of the run. vkt_trainer_plot can only write a file, so the plot goes through a temporary file. */
 static void add_plot(vkt_run_dir *d)
 {
     vkt_dataset *image = NULL;
@@ -188,7 +188,7 @@ static vkt_result begin_events(vkt_run_dir *d, const char *options)
     VKT_TRY(add_text(d, "summary", "", vkt_trainer_summary(d->t)));
     VKT_TRY(vkt_events_flush(d->events));
     /* Adds the last epoch again. If the run was killed after its checkpoint, the older event file may lack this epoch.
-     * If the older file has the epoch, TensorBoard shows only that of the new file. */
+     * If the older file has the epoch, TensorBoard shows only the copy in the new file. */
     if (done) keep_events(d, vkt_events_epoch(d->events, &d->t->history.records[done - 1]));
     return VKT_OK;
 }
@@ -204,7 +204,7 @@ static vkt_result begin(vkt_run_dir *d, const char *options)
 {
     char *settings = NULL;
     if (!options && HAS_JSON) VKT_TRY(vkt_trainer_settings(d->t, &settings));
-    const char *text = options ? options : settings; /* NULL: there are none, and no JSON can be made */
+    const char *text = options ? options : settings; /* NULL: none given, and this build writes no JSON */
     vkt_result r = VKT_OK;
     if (text && !d->omitted[VKT_RUN_OPTIONS]) r = vkt_file_write(&d->h, d->paths[VKT_RUN_OPTIONS], text, strlen(text));
     if (r == VKT_OK) r = begin_events(d, text ? text : "");
@@ -227,7 +227,7 @@ static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
     if (!isnan(r->val_loss)) fprintf(d->log, "  val_loss %.4g", r->val_loss);
     if (!isnan(r->val_acc)) fprintf(d->log, "  val_acc %.4f", r->val_acc);
     fprintf(d->log, "  lr %.3g%s\n", r->lr, best ? "  *" : "");
-    if (!d->omitted[VKT_RUN_HISTORY]) /* a failure is logged; the end of the fit tries again */
+    if (!d->omitted[VKT_RUN_HISTORY]) /* a failure is logged, and end() writes the file again */
         (void)vkt_trainer_write_history(d->t, d->paths[VKT_RUN_HISTORY]);
     if (best && !d->omitted[VKT_RUN_WEIGHTS]) keep(d, vkt_trainer_save(d->t, d->paths[VKT_RUN_WEIGHTS]));
     if (d->events) keep_events(d, vkt_events_epoch(d->events, r));
@@ -249,7 +249,7 @@ static void write_results(vkt_run_dir *d)
     keep(d, r);
 }
 
-/* Writes the files that belong to the end of a fit. `r` is the result of the fit. */
+/* Writes the files that a run folder gets at the end of a fit. `r` is the result of the fit. */
 static void end(vkt_run_dir *d, vkt_result r)
 {
     const bool error = r != VKT_OK && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT;

@@ -97,7 +97,7 @@ double vkt_schedule_lr(const vkt_schedule *s, double lr, uint64_t step)
 static bool is_better(const vkt_plateau *p, const vkt_plateau_state *s, double value)
 {
     const double threshold = vkt_or(p->threshold, 1e-4), sign = p->maximise ? 1 : -1;
-    if (isnan(value) || !s->seen) return isfinite(value); /* without a best value, any finite value is better */
+    if (isnan(value) || !s->seen) return isfinite(value); /* the first finite value is always better */
     const double by = p->form == VKT_PLATEAU_KERAS || p->absolute ? threshold : threshold * s->best;
     return p->maximise ? value > s->best + sign * by : value < s->best + sign * by;
 }
@@ -108,7 +108,7 @@ bool vkt_plateau_next(const vkt_plateau *p, double lr, vkt_plateau_state *s, dou
     const bool keras = p->form == VKT_PLATEAU_KERAS, cooling = s->cooling > 0;
     const double min_lr = vkt_or(p->min_lr, 0);
     const uint32_t patience = p->patience == VKT_PATIENCE_NONE ? 0 : p->patience ? p->patience : 10;
-    if (keras && cooling) { /* Keras: the epoch that ends the cooldown does not belong to it */
+    if (keras && cooling) { /* in Keras, the epoch that ends the cooldown is no longer a part of it */
         s->cooling--;
         s->bad = 0;
     }

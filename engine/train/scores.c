@@ -6,7 +6,8 @@
 
 enum { TOP = 5 };
 
-/* Scores with their private members. The public scores are the first member, so both have the same address. */
+/* Scores with their private members. The public scores are the first member, so a pointer to them is a pointer to this
+ * struct. */
 typedef struct owned {
     vkt_scores s;
     vkt_host h;

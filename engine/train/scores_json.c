@@ -16,7 +16,7 @@ static json_t *json_classes(const vkt_scores *s)
     json_t *list = json_array();
     for (uint32_t k = 0; k < s->classes; k++) {
         json_t *one = json_means(&s->each[k]), *name = s->names && s->names[k] ? json_string(s->names[k]) : NULL;
-        json_object_set_new(one, "name", name ? name : json_null()); /* null also for a name that is not UTF-8 */
+        json_object_set_new(one, "name", name ? name : json_null()); /* a name that is not UTF-8 is null as well */
         json_object_set_new(one, "rows", json_integer((json_int_t)s->each[k].support));
         json_array_append_new(list, one);
     }

@@ -1,4 +1,5 @@
-/* train/snapshot.c - copies of what a trainer has on the device: all parameters, or all that a step changes. */
+/* train/snapshot.c - copies data of a trainer from the device and back: all parameters, or everything that a step
+ * changes. */
 #include <math.h>
 
 #include "train/trainer.h"

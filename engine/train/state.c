@@ -6,7 +6,8 @@
  *   <name>                       parameters and states             F32
  *   vktrain.best.<name>          the weights of the best epoch     F32, once there is a best epoch
  *   vktrain.moment1.<name>       and moment2, moment3              F32, those that the optimizer has
- *   vktrain.gradient_sum.<name>  over the micro-batches so far     F32, if a step has several and no shards
+ *   vktrain.gradient_sum.<name>  over the micro-batches so far     F32, if a step has several micro-batches and no
+ *                                                                  shards
  *   vktrain.published.<name>     the averaged parameters           F32, if they exist
  *   vktrain.history              (epochs, 6 or more): epoch, train_loss, train_acc, val_loss, val_acc, lr, and the
  *                                caller's metrics                  F64
@@ -16,7 +17,8 @@
  *   vktrain.run, .rate, .graph   see identity.h
  *   vktrain.position             see position_text; hexadecimal floats of C99 are exact
  *   vktrain.loss_scale           scale, good steps, skipped steps; only with VKT_PRECISION_F16
- *   vktrain.accumulation         number of micro-batches in the sum, and their samples; only if a step has several
+ *   vktrain.accumulation         number of micro-batches in the sum, and their samples; only if a step has
+ *                                several micro-batches
  *   vktrain.text.<name>          attached texts (attach.c) */
 #include <inttypes.h>
 #include <math.h>
@@ -31,7 +33,7 @@
 
 enum { HISTORY_COLUMNS = 6, TEXT_ROOM = 1024 };
 
-/* The state between the file and the trainer: copies of its parts, and the list of tensors to write. */
+/* A training state in memory: copies of its parts, and the list of tensors to write. */
 typedef struct state {
     vkt_trainer *t;
     uint32_t n; /* parameters and states of the store */
@@ -115,7 +117,7 @@ static void position_text(const vkt_trainer *t, char out[TEXT_ROOM])
     snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d %a %a %d %u %u %d",
              t->params.seed, p->t, p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows,
              isnan(p->best) ? -HUGE_VAL : p->best, p->best_epoch, p->since_best, p->stopped, l->scale, l->best, l->seen,
-             l->bad, l->cooling, (int)p->monitor); /* a number of vkt_monitor: see ORDER in vktrain/train.h */
+             l->bad, l->cooling, (int)p->monitor); /* a number: see the note at vkt_monitor in vktrain/train.h */
     vkt_numbers_end(locale);
 }
 
@@ -129,8 +131,8 @@ static vkt_result loss_scale_text(const vkt_trainer *t, char out[TEXT_ROOM])
     return VKT_OK;
 }
 
-/* Parses the loss scale. Returns false if it is malformed, or none that a store can have. Without VKT_PRECISION_F16 the
- * text is ignored, and the scale is 0, as in a new run. */
+/* Parses the loss scale. Returns false if the text is malformed, or if a store cannot have this scale. Without
+ * VKT_PRECISION_F16, ignores the text, and the scale is 0, as in a new run. */
 static bool parse_loss_scale(const vkt_trainer *t, const char *text, vkt_loss_scale *l)
 {
     *l = (vkt_loss_scale){ .scale = 0 };
@@ -248,7 +250,7 @@ static vkt_result read_all(const vkt_trainer *t, const vkt_safetensors *st, cons
     return VKT_OK;
 }
 
-/* Reads the state to *s, best[], *at and *seed. The trainer does not change. */
+/* Reads the state of a file to *s, best[], *at and *seed. The trainer does not change. */
 static vkt_result read_state(vkt_trainer *t, const vkt_safetensors *st, const char *path, state *s, float *best,
                              vkt_position *at, uint64_t *seed)
 {
@@ -289,7 +291,7 @@ static vkt_result history_from_columns(const vkt_trainer *t, const state *s, vkt
     return r;
 }
 
-/* Sets the state, and attaches the file's texts. */
+/* Sets the trainer's state, and attaches the texts of the file to the trainer. */
 static vkt_result apply_state(vkt_trainer *t, const vkt_safetensors *st, const state *s, const float *best,
                               const vkt_position *at, uint64_t seed)
 {
@@ -308,7 +310,7 @@ static vkt_result apply_state(vkt_trainer *t, const vkt_safetensors *st, const s
     memcpy(t->best, best, vkt_store_elements(t->store) * sizeof *best);
     t->at = *at;
     t->shards.broken = false;
-    t->owes_checkpoint = t->diverged = false; /* both describe the fit before this resume */
+    t->owes_checkpoint = t->diverged = false; /* both were about the fit before this resume */
     t->params.seed = seed;
     VKT_TRY(vkt_store_set_clock(t->store, at->t, seed));
     return vkt_store_set_accumulation(t->store, &s->accumulation);
@@ -361,7 +363,7 @@ vkt_result vkt_trainer_save(vkt_trainer *t, const char *path)
     return r;
 }
 
-/* Reads the parameters whose names match `pattern`, to their positions in `weights`. */
+/* Reads the parameters whose names match `pattern`. `weights` has all parameters, in the order of the store. */
 static vkt_result read_matching(const vkt_trainer *t, const vkt_safetensors *st, const char *path, const char *pattern,
                                 float *weights)
 {
@@ -389,7 +391,7 @@ static vkt_result write_matching(const vkt_trainer *t, const char *pattern, cons
     return VKT_OK;
 }
 
-/* Resets the optimizer to its start, because a diverged run may leave numbers in it that are not finite. */
+/* Resets the optimizer to its initial state, because a diverged run may leave numbers in it that are not finite. */
 static vkt_result reset_optimizer(vkt_trainer *t)
 {
     static const vkt_store_part parts[] = { VKT_PART_MOMENT1, VKT_PART_MOMENT2, VKT_PART_MOMENT3,

@@ -5,7 +5,7 @@
 
 #include "train/trainer.h"
 
-/* The results of one step on one rank are a block: this header, then one vkt_shard_result for each run. */
+/* A block has the results of one step on one rank: this header, and then one vkt_shard_result for each run. */
 typedef struct header {
     uint32_t wants_stop, unused[3];
 } header;
@@ -16,7 +16,7 @@ static uint32_t runs_of(const vkt_shards *s)
     return s->own * s->parts;
 }
 
-/* Returns the block of rank `rank` for a pending step. */
+/* Returns the block of a pending step and of rank `rank`. */
 static vkt_shard_result *block_of(const vkt_shards *s, uint64_t step, uint32_t rank)
 {
     const size_t block = 1 + (size_t)runs_of(s);
@@ -38,7 +38,7 @@ uint32_t vkt_steps_most_rows(const vkt_trainer *t)
 {
     const vkt_shards *s = &t->shards;
     if (s->ranks <= 1) return 0;
-    const uint64_t part = (uint64_t)s->own * s->parts * s->rows; /* this rank's samples of a whole step */
+    const uint64_t part = (uint64_t)s->own * s->parts * s->rows; /* number of this rank's samples in a whole step */
     const uint64_t steps = vkt_div_up(vkt_dataset_rows(t->params.train), s->count * s->parts * s->rows);
     return (uint32_t)VKT_MIN(steps * part, vkt_dataset_rows(t->params.train));
 }
@@ -52,7 +52,8 @@ static uint32_t rows_of_step(const vkt_trainer *t, uint32_t batch)
     return first < t->feed.n ? (uint32_t)VKT_MIN(rows, t->feed.n - first) : 0;
 }
 
-/* Returns this rank's samples of a step of `rows` samples: *count of them, from *first on. */
+/* Computes this rank's samples of a step of `rows` samples. Of the step's samples, they are the *count ones from index
+ * *first on. */
 static void own_rows(const vkt_shards *s, uint32_t rows, uint32_t *first, uint32_t *count)
 {
     const uint64_t shard = (uint64_t)s->parts * s->rows;
@@ -60,7 +61,8 @@ static void own_rows(const vkt_shards *s, uint32_t rows, uint32_t *first, uint32
     *count = (uint32_t)VKT_MIN((s->first + s->own) * shard, (uint64_t)rows) - *first;
 }
 
-/* Moves this rank's samples to the front of the epoch's order. The feed then uses only these. */
+/* Moves this rank's samples to the front of the epoch's order, and sets the length of the feed, so that it uses only
+ * these samples. */
 static void keep_own_rows(vkt_trainer *t)
 {
     uint32_t *order = t->feed.host_order, n = 0;
@@ -123,7 +125,7 @@ static vkt_result exchange_all(vkt_shards *s)
     return VKT_OK;
 }
 
-/* Waits for the first run of a pending step whose result is not collected yet, and stores this result. */
+/* Waits for that run of a pending step whose result is to be collected next, and stores this result. */
 static vkt_result collect(vkt_trainer *t, uint64_t step)
 {
     vkt_pending_step *p = &t->shards.pending[step % VKT_STEPS_PENDING];
@@ -135,12 +137,13 @@ static vkt_result collect(vkt_trainer *t, uint64_t step)
     return VKT_OK;
 }
 
-/* Collects the oldest result if the caller's next submission would overwrite it: a program keeps the results of
- * VKT_RUN_RING runs. This submission is a run of step `step`, of which `submitted` runs are submitted already. */
+/* A program keeps the results of VKT_RUN_RING runs. If the caller's next submission would overwrite a result that is
+ * not collected yet, collects the oldest one. The next submission is a run of step `step`, and `submitted` runs of this
+ * step are submitted already. */
 static vkt_result make_room(vkt_trainer *t, uint64_t step, uint32_t submitted)
 {
     const uint32_t runs = runs_of(&t->shards);
-    uint64_t first = t->steps.arrived; /* oldest step with runs that are not collected */
+    uint64_t first = t->steps.arrived; /* oldest step with results that are not collected */
     while (first < step && t->shards.pending[first % VKT_STEPS_PENDING].collected == runs) first++;
     uint64_t open = submitted - (first == step ? t->shards.pending[step % VKT_STEPS_PENDING].collected : 0);
     for (uint64_t k = first; k < step; k++) open += runs - t->shards.pending[k % VKT_STEPS_PENDING].collected;
@@ -176,9 +179,9 @@ static vkt_result submit_shards(vkt_trainer *t, uint32_t rows, uint64_t *values)
     return VKT_OK;
 }
 
-/* Submits a step of shards. The device computes its shards while the host exchanges the gradients of the step before.
- * If a step has many runs, or a program that is not measured yet, the host waits for one of its runs. But that run
- * waits for the exchange. So such a step is submitted after the exchange. */
+/* Submits a step of shards. The device computes the shards while the host exchanges the gradients of the step before.
+ * But if a step has many runs, or if a program is not measured yet, submitting the step waits for one of its runs, and
+ * this run waits for the exchange. So in these cases the exchange comes first. */
 static vkt_result submit_sharded(vkt_trainer *t, double lr, bool *submitted)
 {
     vkt_shards *s = &t->shards;
@@ -203,7 +206,7 @@ static void add_results(const vkt_trainer *t, uint64_t step, vkt_step_result *ou
     for (uint32_t rank = 0; rank < s->ranks; rank++)
         for (uint32_t i = 0; i < runs_of(s); i++) {
             const vkt_shard_result *r = &block_of(s, step, rank)[1 + i];
-            if (r->rows == 0) continue; /* no samples, no loss */
+            if (r->rows == 0) continue; /* a run without samples has no loss */
             out->loss += (double)r->loss * r->rows;
             out->correct += (double)r->correct;
             out->rows += r->rows;
@@ -271,8 +274,8 @@ void vkt_steps_fail(vkt_trainer *t, vkt_result r)
     if (!s->count || r == VKT_OK) return;
     if (t->steps.submitted) s->broken = s->ranks > 1 || s->x.done < s->x.begun;
     vkt_exchange_abandon(&s->x);
-    /* A single rank that has submitted no part of an update still has the weights of the last step. The states of that
-     * step are restored, so the next fit continues after it. */
+    /* If there is only one rank, and it has submitted no part of an update, its weights are those of the last complete
+     * step. Restores the states of this step, so that the next fit continues behind it. */
     if (!s->broken && s->torn) s->broken = vkt_shards_restore_states(t) != VKT_OK;
     s->torn = false;
     if (r != VKT_E_PEER && s->ranks > 1)

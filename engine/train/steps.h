@@ -47,10 +47,9 @@ typedef struct vkt_shards {
     vkt_exchange x;
     vkt_pending_step pending[VKT_STEPS_PENDING]; /* a ring, by number of the step */
     vkt_shard_result *results; /* for each pending step, a block of each rank: see block_of in steps.c */
-    bool wants_stop, all_stop; /* this rank's caller wants to stop; some caller wants to stop, and all ranks know it */
-    bool torn;                 /* some shards of a step are submitted, but not its update. The states are those of a
-                                * shard */
-    bool broken;               /* a fit has failed in the middle of a step: the weights may be wrong */
+    bool wants_stop, all_stop; /* this rank's caller wants to stop; some caller does, and all ranks know it */
+    bool torn;   /* some shards of a step are submitted, but not its update. So the states are those of one shard */
+    bool broken; /* a fit has failed in the middle of a step: the weights may be wrong */
 } vkt_shards;
 
 typedef struct vkt_steps {
@@ -62,7 +61,7 @@ typedef struct vkt_steps {
 /* Return the number of samples of a whole step, and the number of steps of an epoch. */
 uint32_t vkt_steps_rows(const vkt_trainer *t);
 uint32_t vkt_steps_of_epoch(const vkt_trainer *t);
-/* Returns the most samples that this rank has in an epoch; 0: the rank has all samples. The feed need not exist yet. */
+/* Returns the most samples that this rank has in an epoch; 0: it has all samples. Does not use the feed. */
 uint32_t vkt_steps_most_rows(const vkt_trainer *t);
 /* Begins an epoch at batch `skip` of its order. */
 vkt_result vkt_steps_begin(vkt_trainer *t, uint32_t epoch, uint32_t skip);
@@ -71,8 +70,8 @@ vkt_result vkt_steps_submit(vkt_trainer *t, double lr, bool *submitted);
 /* Waits for the oldest submitted step whose result was not taken, and takes its result. After every check_every steps
  * (vkt_dist_params), also compares the weights of the ranks. */
 vkt_result vkt_steps_take(vkt_trainer *t, vkt_step_result *out);
-/* Exchanges the gradients of all submitted steps. Before this call, the host must not wait for the newest step: the
- * device waits for the host. */
+/* Exchanges the gradients of all submitted steps. Before this call, the host must not wait for the newest step, because
+ * in this step the device waits for the exchange. */
 vkt_result vkt_steps_exchange(vkt_trainer *t);
 /* Returns the number of steps that are submitted and not taken. */
 uint32_t vkt_steps_open(const vkt_trainer *t);
@@ -87,7 +86,7 @@ void vkt_steps_fail(vkt_trainer *t, vkt_result r);
 
 /* Checks a number of ranks: VKT_E_ARG. */
 vkt_result vkt_shards_check_ranks(const vkt_host *h, uint32_t ranks);
-/* Restores the states (running statistics) to those before the step whose shards were submitted last. */
+/* Sets the states (running statistics) back to those before the step whose shards were submitted last. */
 vkt_result vkt_shards_restore_states(vkt_trainer *t);
 /* Checks vkt_trainer_params.dist. Sets the numbers of t->shards, and rounds params.batch down to whole shards.
  * VKT_E_ARG. */
@@ -100,15 +99,15 @@ vkt_result vkt_shards_graph(const vkt_trainer *t, vkt_graph *g, vkt_shard_values
 vkt_result vkt_shards_arrays(vkt_trainer *t, const vkt_shard_values *v, vkt_binding *arrays, uint32_t *n);
 vkt_result vkt_shards_programs(vkt_trainer *t, const vkt_shard_values *v);
 void vkt_shards_destroy(vkt_trainer *t);
-/* Compares the runs of all ranks at the start of a fit. VKT_E_STATE on all ranks if they differ; rank 0 logs a rank
- * that differs, and the difference. */
+/* Compares the facts of all ranks (settings, device, position, ...) at the start of a fit. If they differ, returns
+ * VKT_E_STATE on all ranks, and rank 0 logs the first rank that differs, and the differences. */
 vkt_result vkt_ranks_compare(vkt_trainer *t, const vkt_fit_params *p);
-/* Compares a hash of all parameters after step `step`. VKT_E_PEER on all ranks if the hashes differ; rank 0 logs which
- * ranks differ from most ranks. */
+/* Compares a hash of all parameters after step `step`. If the hashes differ, returns VKT_E_PEER on all ranks, and rank
+ * 0 logs the ranks whose hash is not the most common one. */
 vkt_result vkt_ranks_compare_weights(vkt_trainer *t, uint64_t step);
-/* Replaces `data` by the `data` of rank 0. All ranks call it. */
+/* Replaces the bytes at `data` by those of rank 0. All ranks must call it. */
 vkt_result vkt_ranks_share(vkt_trainer *t, void *data, size_t bytes);
-/* Sets *any to whether `mine` is true on some rank. All ranks call it. */
+/* Sets *any to whether `mine` is true on some rank. All ranks must call it. */
 vkt_result vkt_ranks_any(vkt_trainer *t, bool mine, bool *any);
 
 #endif

@@ -1,7 +1,7 @@
 /* train/store_state.c - the whole training state of a store in a file, without a trainer.
  *
- * The file is a checkpoint (io/checkpoint.h). Its tensors have the names that state.c gives them, but there are no best
- * weights and no history. Its metadata:
+ * The file is a checkpoint (io/checkpoint.h). Its tensors have the names that state.c documents. It has no best weights
+ * and no history. Its metadata:
  *
  *   vktrain.store   optimizer ("none": the store has no update), t, seed, loss scale, good steps, skipped steps,
  *                   micro-batches in the sum, their rows; a hexadecimal float of C99 is exact */
@@ -25,7 +25,7 @@ typedef struct numbers {
     vkt_accumulation sum;
 } numbers;
 
-/* A copy of the parts of a store, one after the other, each in the order of the store. */
+/* A copy of the parts of a store. The parts are one after the other, and each has the order of the store. */
 typedef struct copy {
     const vkt_host *h;
     vkt_store *s;
@@ -50,7 +50,7 @@ static vkt_result copy_alloc(const vkt_host *h, vkt_store *s, copy *c)
     return c->values ? VKT_OK : vkt_fail_nomem(h, "the training state", c->n_parts * c->elements * sizeof *c->values);
 }
 
-/* Calls `visit` for each parameter of each part, until one fails. */
+/* Calls `visit` for each parameter of each part. Stops at the first call that fails. */
 static vkt_result copy_each(const copy *c, vkt_result (*visit)(const copy *, void *, uint32_t, vkt_store_part, float *),
                             void *user)
 {
@@ -110,7 +110,7 @@ static vkt_result write_file(const copy *c, tensors *to, const char *path)
     char text[TEXT_ROOM];
     VKT_TRY(copy_each(c, read_device, to));
     VKT_TRY(numbers_get(c->s, &n));
-    for (uint64_t i = 0; i < c->elements; i++) /* the values are the first part */
+    for (uint64_t i = 0; i < c->elements; i++) /* the first part has the values of the parameters */
         if (!isfinite(c->values[i]))
             return vkt_fail(c->h, VKT_E_DIVERGED, "%s is not written: not all parameters are finite", path);
     numbers_write(&n, text);

@@ -1,9 +1,9 @@
-/* train/suggest_batch.c - the advice after a trainer did not fit into memory: a smaller batch that fits, or a larger
+/* train/suggest_batch.c - gives advice after a trainer did not fit into memory: a smaller batch that fits, or a larger
  * cap.
  *
- * The sizes come from memory plans, as programs make them. Planning needs no work on the device. Each batch size needs
- * two plans: for training and for validation. Only the batch that did not fit and powers of two are planned, so there
- * are few plans. */
+ * The sizes are from memory plans, which are made as for programs. A plan needs no work on the device. Each batch size
+ * needs a plan for training, and one for validation if there is a validation set. The search plans only the batch that
+ * did not fit and some powers of two, so it makes few plans. */
 #include "record/record.h"
 #include "train/trainer.h"
 
@@ -12,7 +12,7 @@
 static const uint64_t SLACK_BYTES = 96ull << 20;
 
 typedef struct need {
-    uint64_t program, data, data_streamed; /* in bytes: all but the data; the data; the data if they are streamed */
+    uint64_t program, data, data_streamed; /* bytes without data; of the data; of the data if they are streamed */
 } need;
 
 static void add_data(const vkt_trainer *t, const vkt_dataset *d, uint32_t batch, need *n, vkt_feed *feed)
@@ -82,7 +82,8 @@ static bool plan(const vkt_trainer *t, uint32_t batch, need *n)
     return plan_training(t, batch, n) == VKT_OK && plan_validation(t, batch, n) == VKT_OK;
 }
 
-/* Returns whether the need is within the cap. Data larger than half of the cap are streamed, as by vkt_feed_create. */
+/* Returns whether the need is within the cap. Data larger than half of the cap count as streamed; vkt_feed_create
+ * decides in a similar way. */
 static bool fits(const need *n, uint64_t cap)
 {
     const uint64_t data = n->data <= cap / 2 ? n->data : n->data_streamed;
@@ -90,12 +91,12 @@ static bool fits(const need *n, uint64_t cap)
     return n->program + data + slack <= cap;
 }
 
-/* Returns the largest power of two below `batch` that fits. Returns 0 if none fits, or if it is below the number of
- * shards. */
+/* Returns the largest power of two below `batch` that fits. Returns 0 if none fits, or if the result would be below the
+ * number of shards. */
 static uint32_t batch_that_fits(const vkt_trainer *t, uint32_t batch, uint64_t cap)
 {
     need n;
-    uint32_t low = 0, high = 0; /* in the second loop, 2^low fits, and 2^high does not fit or is at least the batch */
+    uint32_t low = 0, high = 0; /* second loop: 2^low fits; 2^high does not fit, or is at least the batch */
     if (batch == 1 || !plan(t, 1, &n) || !fits(&n, cap)) return 0;
     while (high < 31 && 2u << high <= batch) high++;
     if (batch > 1u << high) high++; /* so that the loop also tries the power of two below the batch */
@@ -116,7 +117,7 @@ void vkt_trainer_suggest_batch(vkt_trainer *t)
     vkt_memory_stats m;
     vkt_ctx_memory(t->ctx, &m);
     need n;
-    t->host.log_level = VKT_LOG_NONE; /* the search expects batches that cannot be planned: these are no errors */
+    t->host.log_level = VKT_LOG_NONE; /* the search may try batches that cannot be planned, which is no error */
     const bool planned = plan(t, batch, &n);
     const uint32_t fit = batch_that_fits(t, batch, m.cap_bytes);
     t->host = h;

@@ -1,4 +1,4 @@
-/* train/trace.c - one training step as a Chrome/Perfetto trace.
+/* train/trace.c - writes one training step as a trace for Chrome and Perfetto.
  *
  * Format: "Trace Event Format" (Google, the JSON object form with complete events, ph "X", times in microseconds). */
 #include "train/trainer.h"
@@ -31,7 +31,7 @@ static void trace_text(const vkt_trainer *t, const vkt_kernel_time *k, uint32_t 
                      ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"%s\",\"cat\":\"kernel\",\"ts\":%llu.%03llu,"
                      "\"dur\":%llu.%03llu,\"args\":{\"node\":\"",
                      k[i].kernel, ts / 1000, ts % 1000, dur / 1000, dur % 1000);
-        add_escaped(out, k[i].node); /* the model may have chosen this name */
+        add_escaped(out, k[i].node); /* the name may be from the model */
         vkt_text_add(out, "\"}}");
     }
     vkt_text_add(out, "\n]");
@@ -42,8 +42,8 @@ static void trace_text(const vkt_trainer *t, const vkt_kernel_time *k, uint32_t 
     vkt_text_add(out, "}\n");
 }
 
-/* Runs the training program twice with timestamps; the times are those of the second run. Restores what the runs
- * changed, also after a failure. */
+/* Runs the training program twice with timestamps. The times are those of the second run. Restores what the runs have
+ * changed, even after a failure. */
 static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_t room, uint32_t *count)
 {
     vkt_snapshot kept;
@@ -53,7 +53,7 @@ static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_
     if (r == VKT_OK && !t->shards.count) r = vkt_feed_start(&t->feed, 0, (vkt_pass){ 0 });
     if (r == VKT_OK) r = vkt_feed_next(&t->feed, t->program, &b);
     if (r == VKT_OK) {
-        for (int warm = 0; warm < 2 && r == VKT_OK; warm++) /* the first run compiles shaders on some drivers */
+        for (int warm = 0; warm < 2 && r == VKT_OK; warm++) /* some drivers compile shaders in the first run */
             r = vkt_program_profile(t->program, &(vkt_run){ .lr = t->params.lr, .rows = b.rows, .first = b.first },
                                     times, room, count);
         vkt_feed_stop(&t->feed);

@@ -21,7 +21,7 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     if (!t->name) return vkt_fail_nomem(h, "a model's name", strlen(q->model.name ? q->model.name : "model") + 1);
     q->model.name = t->name;
     t->batch_wanted = q->batch ? q->batch : 128;
-    q->batch = VKT_MIN(t->batch_wanted, vkt_dataset_rows(q->train)); /* more samples would be padding */
+    q->batch = VKT_MIN(t->batch_wanted, vkt_dataset_rows(q->train)); /* a larger batch would contain padding */
     VKT_TRY(vkt_shards_resolve(t));
     const uint32_t rows = vkt_dataset_rows(q->train);
     if (q->batch < t->batch_wanted)
@@ -33,7 +33,7 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     return VKT_OK;
 }
 
-/* Makes the summary: the table of layers, and the numbers of the recorded step. */
+/* Makes the summary. It has the table of layers, and numbers of the recorded step. */
 static vkt_result make_summary(vkt_trainer *t)
 {
     char *layers, packed[24], bound[24];
@@ -65,7 +65,7 @@ static vkt_result make_graphs(vkt_trainer *t, vkt_feed_values *v, vkt_shard_valu
     t->shards.g = g.update;
     *shard = g.shard;
     VKT_TRY(r);
-    return vkt_store_create(t->ctx, g.update ? g.update : g.g, &t->store); /* the graph that has all arenas */
+    return vkt_store_create(t->ctx, g.update ? g.update : g.g, &t->store); /* this graph has all arenas */
 }
 
 static vkt_result make_programs(vkt_trainer *t, vkt_feed_values v, const vkt_shard_values *shard)
@@ -110,8 +110,8 @@ static vkt_result build(vkt_trainer *t)
         return vkt_fail_nomem(&t->host, "weights", n * sizeof(float));
     VKT_TRY(vkt_store_set_clock(t->store, 0, p->seed));
     VKT_TRY(vkt_nn_init(t->builder, t->store, p->seed));
-    /* This readback allocates the ring for reading back now, because a later fit may find no memory for it below the
-     * cap. */
+    /* This readback also allocates the ring of memory for readbacks. A later fit may find no memory for this ring below
+     * the cap. */
     return vkt_trainer_get(t, VKT_PART_VALUE, t->best);
 }
 

@@ -19,20 +19,21 @@ typedef struct vkt_head {
     vkt_tensor weights; /* weights of the classes (K), external; null: none */
 } vkt_head;
 
-/* The evaluation program of one data set, and its buffers. */
+/* The evaluation program of one data set, and the memory that it needs. */
 typedef struct vkt_evaluator {
     vkt_feed feed;
     vkt_graph *g;
     vkt_program *program;
     vkt_head head;
-    vkt_tensor classes; /* classes of the last batch, kept like head.y; null if the model does not classify */
-    /* The caller's own metrics, only during a validation in a fit: see own_metrics.c. */
-    const vkt_metric *metrics;    /* NULL: none at the moment */
+    vkt_tensor classes; /* predicted classes of the last batch; kept (vkt_keep), like head.y. Null if the model does not
+                         * classify */
+    /* The caller's own metrics. They are set only during a validation in a fit: see own_metrics.c. */
+    const vkt_metric *metrics;    /* NULL: not set */
     uint32_t n_metrics, measured; /* measured: samples that the metrics have got so far */
     float *outputs;               /* space for the outputs of a batch; NULL: not needed so far */
     /* If the ranks share the evaluation, each rank evaluates own_batches batches, from batch first_batch on; the last
      * ranks may have fewer. */
-    const vkt_transport *transport; /* NULL: this rank evaluates all */
+    const vkt_transport *transport; /* NULL: this rank evaluates all batches */
     uint32_t own_batches, first_batch;
     struct vkt_batch_result *results; /* one for each batch of all ranks */
 } vkt_evaluator;
@@ -73,10 +74,10 @@ void vkt_attachments_free(const vkt_host *h, vkt_attachments *a);
  * frees the list with vkt_free. The texts still belong to their owners. */
 vkt_result vkt_attachments_join(const vkt_host *h, const vkt_attachments *a, const vkt_meta *own, size_t n,
                                 vkt_meta **all);
-/* Attaches texts that a checkpoint has and the trainer does not have. Otherwise the next checkpoint would not have
- * them. */
+/* Attaches those texts of a checkpoint that the trainer does not have. Otherwise the trainer's next checkpoint would
+ * not have them. */
 vkt_result vkt_attachments_resume(vkt_trainer *t, const vkt_safetensors *st);
-/* Adds to *d the texts that trainer and checkpoint have under the same name, and that differ. */
+/* Adds to *d each name under which trainer and checkpoint have different texts. */
 void vkt_attachments_compare(const vkt_attachments *a, const vkt_safetensors *st, vkt_differences *d);
 
 struct vkt_trainer {
@@ -84,17 +85,18 @@ struct vkt_trainer {
     vkt_host host;
     vkt_trainer_params params; /* resolved; the data sets are borrowed */
     char *name;                /* a copy of params.model.name */
-    uint32_t batch_wanted;     /* the caller's batch; more than params.batch if the training set has fewer samples */
+    uint32_t batch_wanted;     /* the caller's batch. params.batch is smaller if the training set has fewer samples */
     vkt_feed feed;
     vkt_graph *g;
     vkt_head head;
     vkt_builder *builder;
     char *graph_lines, *run_lines, *rate_lines; /* see identity.h; the last two are NULL before vkt_identity_compute */
     vkt_store *store;
-    vkt_program *program; /* a step, or the shards of this rank */
-    vkt_shards shards;    /* the rest of a step that is split into shards */
+    vkt_program *program; /* computes a step, or the shards of this rank */
+    vkt_shards shards;    /* all other data of a step that is split into shards */
     vkt_steps steps;
-    /* The other ranks of this process, params.n_more_devices of them, and the connections of all ranks. NULL: none. */
+    /* The trainers of the other ranks of this process (params.n_more_devices of them), and the connections of all
+     * ranks. NULL: there are no other ranks. */
     vkt_trainer **replicas;
     vkt_thread_group *group;
     vkt_transport *transports;
@@ -121,8 +123,8 @@ struct vkt_trainer {
 
 enum { VKT_STEP_TIMES = 4096 };
 
-/* Checks that `d` has the labels and targets that the training set has (the loss may need them), and that these are
- * enough for a loss. VKT_E_ARG; `what` begins the message. */
+/* Checks that `d` has labels if the training set has them, and targets if the training set has them, because the loss
+ * may need them. Checks that they are enough for a loss. VKT_E_ARG: they are not; the message begins with `what`. */
 vkt_result vkt_head_check(const vkt_trainer *t, const vkt_dataset *d, const char *what);
 /* Builds batch, model and loss in the builder's graph. If `training`, the default loss uses class weights and label
  * smoothing. */
@@ -135,8 +137,8 @@ vkt_result vkt_class_weights_create(vkt_trainer *t, const float *weights);
 double vkt_sums_loss(const vkt_sums *s);
 double vkt_sums_accuracy(const vkt_sums *s, const vkt_head *head); /* NaN: there is no accuracy */
 
-/* Returns the part that is evaluated, kept as the best, and saved: the averaged parameters if they exist, else the
- * parameters. */
+/* Returns the part of the store that is evaluated, kept as the best, and saved. It is the averaged parameters if they
+ * exist, else the parameters. */
 vkt_store_part vkt_trainer_served(const vkt_trainer *t);
 /* Copy `part` of all parameters to or from `values`, in the order of the store. */
 vkt_result vkt_trainer_get(vkt_trainer *t, vkt_store_part part, float *values);
@@ -146,7 +148,8 @@ bool vkt_trainer_is_finite(const vkt_trainer *t, const float *values);
 
 /* The graphs of a training step. */
 typedef struct vkt_step_graphs {
-    vkt_graph *g; /* data, forward, loss, backward; then the update, or with shards the sums of the gradients */
+    vkt_graph *g; /* data, forward, loss and backward, and then the update. With shards it has the sums of the gradients
+                   * instead of the update */
     vkt_builder *b;
     vkt_graph *update; /* with shards: the graph of the update; else NULL */
     vkt_shard_values shard;
@@ -159,14 +162,14 @@ void vkt_step_graphs_free(vkt_step_graphs *g);
 /* Builds the graph of an evaluation. The caller destroys *g, also after a failure. */
 vkt_result vkt_evaluator_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_feed_values *v,
                                vkt_head *head, vkt_tensor *classes);
-/* Logs advice after a trainer did not fit into memory: a smaller batch that would fit, or a larger cap. */
+/* After a trainer did not fit into memory, logs advice: a smaller batch that would fit, or a larger cap. */
 void vkt_trainer_suggest_batch(vkt_trainer *t);
 
 /* Returns whether each rank validates only a part of the validation set. With metrics of the caller, each rank
  * validates the whole set. */
 bool vkt_splits_validation(const vkt_trainer *t);
-/* Creates an evaluator of `data` in *out. `split`: all ranks call vkt_evaluator_run, each for its part. VKT_E_SHAPE or
- * VKT_E_ARG if `data` does not fit the training set. */
+/* Creates an evaluator of `data` in *out. If `split` is true, all ranks call vkt_evaluator_run, and each evaluates its
+ * part. VKT_E_SHAPE or VKT_E_ARG if `data` does not fit the training set. */
 vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, bool split, vkt_evaluator **out);
 void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **e);
 /* Frees the contents of *e, not *e itself. */
@@ -184,16 +187,16 @@ vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_f
 vkt_result vkt_own_metrics_create(vkt_trainer *t, const vkt_metric *metrics);
 void vkt_own_metrics_free(vkt_trainer *t);
 /* Start and stop the caller's metrics. A validation calls the metrics only between these two calls. With several ranks,
- * only rank 0 calls them, and the other ranks get its results. `run` is the status of the validation. If it is VKT_OK,
- * vkt_own_metrics_end writes the results of the metrics to *r, and returns the status of their exchange; else it
- * returns `run`. */
+ * only rank 0 calls them, and the other ranks get its results. `run` is the status of the validation. If `run` is
+ * VKT_OK, vkt_own_metrics_end writes the results of the metrics to *r, and returns the status of the exchange of these
+ * results. Else it returns `run`. */
 void vkt_own_metrics_begin(vkt_trainer *t);
 vkt_result vkt_own_metrics_end(vkt_trainer *t, vkt_result run, vkt_epoch_record *r);
 /* Calls the metrics with one batch of `rows` samples. The run of this batch must be the newest run of the program. */
 vkt_result vkt_own_metrics_add(vkt_evaluator *e, uint32_t rows);
 
-/* Copies of all that a training step changes on the device, except the clock. vkt_trainer_restore writes them back, and
- * sets the clock to step t->at.t. Call vkt_snapshot_free also after a failure. */
+/* Copies of everything that a training step changes on the device, except the clock. vkt_trainer_restore writes them
+ * back, and sets the clock to step t->at.t. Call vkt_snapshot_free also after a failure. */
 typedef struct vkt_snapshot {
     float *arenas[VKT_ARENAS]; /* NULL: the store has no such arena */
     vkt_loss_scale scale;
@@ -208,23 +211,23 @@ void vkt_snapshot_free(const vkt_host *h, vkt_snapshot *kept);
 vkt_result vkt_replicas_connect(vkt_trainer *t, vkt_trainer_params *p);
 void vkt_replicas_disconnect(vkt_trainer *t);
 uint32_t vkt_replicas_count(const vkt_trainer *t); /* number of the other ranks of this process */
-/* Calls `fit` for this rank, and for each other rank of this process in a thread of its own. */
+/* vkt_replicas_fit calls `fit` for this rank in the calling thread, and for each other rank of this process in a new
+ * thread. */
 typedef vkt_result (*vkt_fit_function)(vkt_trainer *t, const vkt_fit_params *p);
 vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p, vkt_fit_function fit);
-/* Copies the state of this trainer to its replicas, after weights or a checkpoint were loaded. */
+/* Copies the state of this trainer to its replicas. It is called after weights or a checkpoint were loaded. */
 vkt_result vkt_replicas_follow(vkt_trainer *t);
 
-/* Writes a checkpoint, on rank 0 only. If the parameters are not finite, returns VKT_E_DIVERGED without a message on
- * every rank, and writes no file. */
+/* Writes a checkpoint. All ranks call it, and only rank 0 writes. If the parameters are not finite, writes no file, and
+ * returns VKT_E_DIVERGED without a message on every rank. */
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);
 
-/* Finds the entry of a file for parameter i: its name is `prefix` and the parameter's name. VKT_E_NOT_FOUND;
- * VKT_E_SHAPE if its shape differs. */
+/* Finds the entry of a file for parameter i: the entry's name is `prefix` followed by the parameter's name.
+ * VKT_E_NOT_FOUND: there is no such entry. VKT_E_SHAPE: its shape differs. */
 enum { VKT_WEIGHT_NAME_ROOM = 96 }; /* bytes of a name with its prefix and NUL */
 vkt_result vkt_weights_find(const vkt_host *h, const vkt_store *s, const vkt_safetensors *st, const char *path,
                             const char *prefix, uint32_t i, const vkt_st_entry **out);
-/* Returns what a checkpoint writes before the names of this part's tensors; NULL for the gradient, which is no state.
- */
+/* Returns the prefix of the names of this part's tensors in a checkpoint; NULL for the gradient, which is no state. */
 const char *vkt_part_prefix(vkt_store_part part);
 
 /* Returns the host of scores. It is valid as long as the scores. */

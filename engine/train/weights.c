@@ -5,7 +5,7 @@
 
 enum { SHAPE_ROOM = 24 * VKT_ST_MAX_RANK };
 
-/* Writes the shape of a tensor of a file to `buf`, for instance "(128,1,28,28)". Returns `buf`. */
+/* Writes the shape of a file's tensor to `buf`, for instance "(128,1,28,28)". Returns `buf`. */
 static const char *entry_shape_text(const vkt_st_entry *e, char buf[SHAPE_ROOM])
 {
     size_t at = (size_t)snprintf(buf, SHAPE_ROOM, "(");
@@ -32,7 +32,7 @@ vkt_result vkt_weights_find(const vkt_host *h, const vkt_store *s, const vkt_saf
                     vkt_shape_text(shape, want));
 }
 
-/* Copies all parameters to `values`, in the order of the store, and fills `blobs` to describe them. */
+/* Copies all parameters to `values`, in the order of the store. Fills `blobs` with a description of each parameter. */
 static vkt_result collect(vkt_store *s, vkt_store_part part, float *values, vkt_blob *blobs)
 {
     for (uint32_t i = 0; i < vkt_store_count(s); i++) {

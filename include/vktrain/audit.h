@@ -12,36 +12,38 @@ extern "C" {
 
 #define VKT_AUDIT_INPUTS 12 /* most inputs of an op */
 
-/* Ops of the application (vkt_custom) have no reference. The audit runs the node as it is, on numbers that the
- * declaration allows. It compares elements of each gradient with difference quotients of the device's own outputs: the
- * tolerance is 3e-3 of the largest element, plus what the rounding of f32 may cause. It also checks that the shaders
- * write all their elements, and nothing behind them. In an entry of such an op `op` is "custom", `text` has the op's
- * name and the shapes of its inputs, `forward` is 0, and `gradient` and `difference` are errors of the difference
- * quotients. */
+/* Ops of the application (vkt_custom) have no reference. The audit runs the node with its own shapes, on inputs in the
+ * ranges that vkt_custom_input gives (low, high, bound). It compares some elements of each gradient with difference
+ * quotients of the device's own outputs. The tolerance is 3e-3 of the gradient's largest element, plus the error that
+ * the rounding of f32 may cause. The audit also checks that the shaders write all elements of their outputs, and
+ * nothing behind the outputs. In the entry of such a node, `op` is "custom", `text` has the op's name and the shapes of
+ * its inputs, and `forward` is 0. `gradient` and `difference` are errors of the gradients, relative to this tolerance.
+ */
 
 /* The result of one op on one case. It is valid only during the call that passes it. */
 typedef struct vkt_audit_entry {
     const char *op;     /* name of the op, for instance "conv2d" */
-    const char *name;   /* name of the node's first output in the graph; "": the node has none. Of vkt_audit_op: the
-                         * seed, for instance "seed 3" */
+    const char *name;   /* name of the node's first output in the graph; "": it has no output. In entries of
+                         * vkt_audit_op: the seed, for instance "seed 3" */
     const char *text;   /* the audited shapes and attributes. The op and this text are a line for vkt-bench --shapes */
-    uint32_t node;      /* number of the first node with this work (op, attributes and shapes); of vkt_audit_op: 0 */
+    uint32_t node;      /* number of the first node with this work (op, attributes and shapes). In entries of
+                         * vkt_audit_op: 0 */
     uint32_t times;     /* number of nodes with this work. If several random cases replace a node, only the first of
-                         * these cases has the number, and the others have 0. Of vkt_audit_op: 1 */
+                         * these cases has the number, and the others have 0. In entries of vkt_audit_op: 1 */
     bool reduced;       /* a smaller case replaces the node, because the reference would take too long. The batch is
                          * halved first, then the largest dimensions */
-    bool sampled;       /* random cases of the op replace the node, because the node cannot be made smaller or because
-                         * it is not known which values its inputs may have. This is one of these cases. Of
-                         * vkt_audit_op: false, although each of its cases is random */
+    bool sampled;       /* random cases of the op replace the node, and this entry is one of them. Reason: the node
+                         * cannot be made smaller, or the values that its inputs may have are not known. In entries of
+                         * vkt_audit_op: false, although their cases are random, too */
     vkt_result status;  /* not VKT_OK: the case could not be run. Then only `right` and `fault` of the members below are
                          * valid */
     double forward;     /* error of the worst output element / the op's tolerance; wrong if above 1 or NaN */
     uint32_t gradients; /* bit i: the gradient of input i was compared */
-    double gradient[VKT_AUDIT_INPUTS]; /* as `forward`, for the gradient of input i */
+    double gradient[VKT_AUDIT_INPUTS]; /* like `forward`, but for the gradient of input i */
     uint32_t differences; /* number of elements of the reference's gradients that were compared with difference
                            * quotients. They are elements of this case, of a smaller case or of a random one */
-    uint32_t kinks;       /* number of elements that were left out: a kink is too near, or (custom ops) the step of the
-                           * quotient is lost in the rounding of a large element */
+    uint32_t kinks;       /* number of elements that were not compared. Either the input is too near to a kink of the
+                           * op, or (custom ops) rounding removes the small step of a large input */
     double difference;    /* error of the worst element that `differences` counts / the tolerance, which is 1e-6 of the
                            * largest element of the gradient; wrong if above 1 or NaN */
     bool right;           /* the case could be run, and no element of it is wrong */
@@ -58,13 +60,15 @@ typedef struct vkt_audit_params {
 
 /* The totals of one audit. */
 typedef struct vkt_audit_totals {
-    uint32_t nodes;   /* audited nodes, all nodes with the same work included; of vkt_audit_op: random cases */
-    uint32_t cases;   /* cases that were audited: one for nodes with the same work, or several random ones */
-    uint32_t parts;   /* nodes of ops without random cases: gradients (audited with their op), step_advance, report
-                       * and shard_* */
-    uint32_t reduced; /* cases with vkt_audit_entry.reduced */
-    uint32_t sampled; /* cases with vkt_audit_entry.sampled */
-    uint32_t failed;  /* cases that are wrong or could not be run */
+    uint32_t nodes;   /* number of audited nodes. Nodes with the same work all count. For vkt_audit_op: number of random
+                       * cases */
+    uint32_t cases;   /* number of audited cases. Nodes with the same work have one case together, or several random
+                       * ones */
+    uint32_t parts;   /* number of nodes that are not audited, because their op has no random cases: gradients (they are
+                       * audited with their op), step_advance, report and shard_* */
+    uint32_t reduced; /* number of cases with vkt_audit_entry.reduced */
+    uint32_t sampled; /* number of cases with vkt_audit_entry.sampled */
+    uint32_t failed;  /* number of cases that are wrong or could not be run */
 } vkt_audit_totals;
 
 /* Audits each node of the graph alone: with its shapes and attributes, and with the kernels that this device would run.

@@ -37,8 +37,8 @@ struct vkt_card {
 };
 
 /* Attaches the card of the trainer's training set (vkt_trainer_attach). `program` names the kind of network, so that
- * vkt_card_read refuses the weights for another program. `more`: a JSON object whose members are added; NULL: none.
- * VKT_E_SHAPE: more than VKT_CARD_CHANNELS channels. VKT_E_ARG: `more` is no JSON object. VKT_E_NOMEM. */
+ * vkt_card_read refuses the weights for another program. `more`: a JSON object, whose members are added to the card;
+ * NULL: none. VKT_E_SHAPE: more than VKT_CARD_CHANNELS channels. VKT_E_ARG: `more` is no JSON object. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_attach_card(vkt_trainer *t, const char *program, const char *more);
 
 /* Reads the card of a weights file or checkpoint. VKT_E_NOT_FOUND, which is not logged: there is no such file, or the
@@ -49,13 +49,13 @@ VKT_API vkt_result vkt_card_read(const vkt_host *host, const char *path, const c
  * the text `name`. VKT_E_FORMAT: the text is no card. VKT_E_NOMEM. After an error *out = NULL. Owner: the caller.
  * `host` may be NULL. */
 VKT_API vkt_result vkt_card_from_text(const vkt_host *host, const char *name, const char *text, vkt_card **out);
-VKT_API void vkt_card_destroy(vkt_card **c); /* data sets stay valid */
+VKT_API void vkt_card_destroy(vkt_card **c); /* data sets of vkt_card_dataset stay valid */
 
 /* Returns the name of class k, valid as long as the card. If the class has no name, writes the number k to `room` and
  * returns `room`. */
 VKT_API const char *vkt_card_class(const vkt_card *c, uint32_t k, char room[16]);
 /* Returns the text of a member of the JSON object, valid as long as the card; NULL: no member `key` is a text. The
- * program may have added the member (`more`). */
+ * member may be one of those that the program added (`more`). */
 VKT_API const char *vkt_card_text(const vkt_card *c, const char *key);
 /* Reads a member that is a number or a list of numbers. Writes the first `most` numbers to `out` (may be NULL), and
  * returns how many there are; UINT32_MAX: no member `key` is a number or a list of numbers. */

@@ -1,16 +1,18 @@
-/* vktrain/columns.h - turns the columns of a CSV file into numbers for a network. Numbers are standardised. A column of
- * texts becomes a number, 0 or 1, for each of the different texts. Fields may be missing.
+/* vktrain/columns.h - turns the columns of a CSV file into numbers for a network. A column of numbers is standardised.
+ * A column of texts becomes several numbers, one for each different text: 1 if the field has this text, else 0. Fields
+ * may be missing.
  *
  *   vkt_records_read(NULL, "houses.csv", ',', &records);
  *   vkt_columns_guess(NULL, records, &(vkt_columns_params){ .target = "price" }, &columns);
  *   vkt_dataset_from_columns(NULL, columns, records, NULL, 0, true, &data);
  *   vkt_columns_to_text(columns, &text);                    for vkt_trainer_attach
  *
- * A program that predicts reads the text back, and makes the same numbers of any other file with these columns:
+ * A program that predicts reads the text back. It then turns any other file with these columns into numbers by the same
+ * rules:
  *
  *   a number        (x - mean) / std; 0 if it is missing
  *   a text          1 for the same text of the column, 0 for each other text; all 0 if it is missing or unknown
- *   both kinds      one more number, which is 1 for a missing field, if the column had missing fields in the guess
+ *   both kinds      one more number, 1 for a missing field, else 0; only if vkt_columns_guess found missing fields
  *
  * A field is missing if it is empty, "?", "NA", "N/A", "NaN" or "null", in any case of letters. Numbers are finite and
  * decimal, with a point. Blanks before a field or a name are ignored, and so is the case of a name's letters.
@@ -31,7 +33,7 @@ extern "C" {
 typedef enum vkt_column_use {
     VKT_COLUMN_LEFT_OUT = 0, /* not used */
     VKT_COLUMN_NUMBER,       /* numbers */
-    VKT_COLUMN_VALUES        /* texts; of a target: classes */
+    VKT_COLUMN_VALUES        /* texts; for a target: classes */
 } vkt_column_use;
 
 /* One column. Pointers are valid as long as the vkt_columns. */
@@ -39,16 +41,18 @@ typedef struct vkt_column {
     const char *name;           /* without blanks before it */
     vkt_column_use use;         /* how the column is used */
     double mean, std;           /* of a column of numbers; std > 0 */
-    const char *const *values;  /* the n_values different texts of a column, sorted; of a target: names of classes */
-    uint32_t n_values, missing; /* missing: how many fields of an input were missing in the guess */
+    const char *const *values;  /* the n_values different texts of a column, sorted (by number if all are numbers). For
+                                 * a target with classes: their names */
+    uint32_t n_values, missing; /* missing: number of an input's fields that were missing in the rows of
+                                 * vkt_columns_guess */
     char why[48];               /* why the column is left out */
     uint32_t distinct;          /* not 0: the guess left the column out, because it has this many different texts */
 } vkt_column;
 
 /* The kind of a target. */
 typedef enum vkt_target_kind {
-    VKT_TARGET_GUESSED = 0, /* classes, if the column has texts. Also classes, if it has at most 20 different whole
-                             * numbers with at least 5 rows each on average. Otherwise a number */
+    VKT_TARGET_GUESSED = 0, /* a column with texts has classes. A column of at most 20 different whole numbers, with at
+                             * least 5 rows each on average, has classes, too. Any other column is a number */
     VKT_TARGET_CLASSES,     /* classes */
     VKT_TARGET_NUMBER       /* a number, predicted as (y - mean) / std */
 } vkt_target_kind;
@@ -75,7 +79,7 @@ typedef struct vkt_columns vkt_columns;
  * NULL. */
 VKT_API vkt_result vkt_columns_guess(const vkt_host *host, const vkt_records *r, const vkt_columns_params *params,
                                      vkt_columns **out);
-VKT_API void vkt_columns_destroy(vkt_columns **c);                           /* data sets stay valid */
+VKT_API void vkt_columns_destroy(vkt_columns **c);                           /* data sets made with it stay valid */
 VKT_API uint32_t vkt_columns_count(const vkt_columns *c);                    /* number of columns */
 VKT_API const vkt_column *vkt_columns_at(const vkt_columns *c, uint32_t at); /* NULL: there is no column `at` */
 VKT_API uint32_t vkt_columns_target(const vkt_columns *c);                   /* index of the target */
@@ -83,7 +87,7 @@ VKT_API uint32_t vkt_columns_inputs(const vkt_columns *c);                   /* 
 
 /* Write the columns as a JSON text, and read the text back. vkt_text_release frees *text. vkt_columns_to_text returns
  * VKT_E_FORMAT if a name or text of a column is not UTF-8. vkt_columns_from_text returns VKT_E_FORMAT if the text has
- * another form; the message calls the text `name`. For instance:
+ * another form; the message calls the text `name`. An example of a text:
  *   {"format": "vktrain-table", "version": 1, "target": "species", "columns": [
  *     {"name": "petal_width", "use": "number", "mean": 1.2, "deviation": 0.8, "missing": 0},
  *     {"name": "colour", "use": "values", "values": ["blue", "red"], "missing": 3},
@@ -93,9 +97,9 @@ VKT_API vkt_result vkt_columns_to_text(const vkt_columns *c, char **text);
 VKT_API vkt_result vkt_columns_from_text(const vkt_host *host, const char *name, const char *text, vkt_columns **out);
 
 /* Makes a data set (n,F) f32 from the rows of a table whose numbers are rows[0..n). rows NULL: all rows; then n is not
- * used. with_target: the target column becomes the labels of the data set if it has classes, else the targets (n,1).
- * VKT_E_FORMAT: there is no row, the table lacks a column, a column of numbers has a text, or a target is missing or an
- * unknown class. VKT_E_ARG: the table has no row with one of the numbers. */
+ * used. with_target: a target column with classes becomes the labels of the data set; any other one becomes its targets
+ * (n,1). VKT_E_FORMAT: there is no row, the table lacks a column, a column of numbers has a text, or a target is
+ * missing or an unknown class. VKT_E_ARG: the table has no row with one of the numbers. */
 VKT_API vkt_result vkt_dataset_from_columns(const vkt_host *host, const vkt_columns *c, const vkt_records *r,
                                             const uint32_t *rows, uint32_t n, bool with_target, vkt_dataset **out);
 

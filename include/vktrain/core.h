@@ -1,4 +1,4 @@
-/* vktrain/core.h - result codes, logger, allocator, devices and contexts. Includes no Vulkan header.
+/* vktrain/core.h - result codes, logger, allocator, devices and contexts. This header includes no Vulkan header.
  *
  * Conventions of every vktrain header:
  *   - A call that can fail returns a vkt_result. (An op returns a tensor; graph.h says where its errors are kept.)
@@ -27,7 +27,7 @@
 #else
 #define VKT_API
 #endif
-#if defined(__GNUC__) && defined(_WIN32) /* "printf" there means the formats of Microsoft's old C library */
+#if defined(__GNUC__) && defined(_WIN32) /* "printf" would mean the formats of Microsoft's old C library */
 #define VKT_PRINTF(fmt, args) __attribute__((format(gnu_printf, fmt, args)))
 #elif defined(__GNUC__)
 #define VKT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -105,17 +105,17 @@ typedef enum vkt_log_level {
     VKT_LOG_DEBUG        /* plans, allocations, pipelines */
 } vkt_log_level;
 
-/* VKT_DEBUG=N in the environment has these effects. Each object, for instance a context or a program, reads the
- * variable when it is made. Each level includes the lower ones. From level 1 on, lines of all levels are logged,
- * whatever log_level says.
+/* VKT_DEBUG=N in the environment has the effects of all numbers up to N in this list. Each object, for instance a
+ * context or a program, reads the variable when it is made. If N is 1 or more, log lines of every vkt_log_level are
+ * logged, whatever vkt_host.log_level says.
  *   1  logs the device, each buffer and the most memory in use; Vulkan objects get names
  *   2  logs the GPU time per kernel when a program is destroyed; vkt_program_run returns when the run is done
  *   3  logs graph, memory plan, dispatches and barriers of a program
  *   4  values share no memory. If a run makes a NaN, vkt_program_run returns VKT_E_NAN. The message names the first
  *      node, in the order of the graph, that wrote a NaN; the value that it wrote; and the NaN's index in this value */
 
-/* Gets one line without a newline. Threads of the library may call it too. Calls for one context do not overlap; calls
- * for different contexts may overlap. */
+/* Gets one line of the log, without a newline. The library's own threads may call this function, too. Calls for one
+ * context do not overlap; calls for different contexts may overlap. */
 typedef void (*vkt_log_fn)(void *user, vkt_log_level level, const char *line);
 
 /* The allocator of host memory. `resize` works as realloc: p NULL allocates; bytes 0 frees and returns NULL. Blocks are
@@ -125,9 +125,9 @@ typedef struct vkt_allocator {
     void *user;                                         /* passed to `resize` */
 } vkt_allocator;
 
-/* The services of the host application. All zero, or NULL instead of the struct: malloc and free; warnings and errors
- * go to stderr. A function copies the struct. What `user` and `log_user` point to must outlive all objects that are
- * made with it. */
+/* The services of the host application. If all members are zero, or NULL replaces the struct, the library uses malloc
+ * and free, and warnings and errors go to stderr. Every function copies the struct. What `user` and `log_user` point to
+ * must outlive all objects that are made with the struct. */
 typedef struct vkt_host {
     vkt_allocator alloc;     /* resize NULL: the C library's realloc and free */
     vkt_log_fn log;          /* NULL: stderr */
@@ -178,7 +178,8 @@ typedef struct vkt_device_info {
     uint64_t memory_bytes;  /* size of the largest device-local heap */
     uint32_t subgroup_size; /* lanes; 0: not known, because a device below Vulkan 1.3 is not asked */
     bool usable;            /* the device has everything that vkt_device_need lists */
-    char reason[160];       /* what it lacks; if it is usable: when it is chosen, e.g. "discrete GPU: chosen first" */
+    char reason[160];       /* what the device lacks. For a usable device: when it is chosen, e.g. "discrete GPU: chosen
+                             * first" */
 } vkt_device_info;
 
 /* Fills up to `capacity` entries of `infos` and stores the number of devices in *count (which may be larger than
@@ -206,9 +207,10 @@ typedef struct vkt_ctx_params {
      * submission that takes too long. 0: 100 ms. UINT64_MAX, or a device without timestamps: each run is one
      * submission. */
     uint64_t max_submission_ns;
-    /* Memory from the driver comes in blocks, which buffers share; a buffer larger than half a block has one of its
-     * own. A new block is as large as all blocks of its memory type together, at least 1 MiB and at most block_bytes. A
-     * block_bytes of 0 means 64 MiB, or 16 MiB for memory that is not the device's own. */
+    /* Memory from the driver comes in blocks, which buffers share. A buffer larger than half a new block gets a block
+     * of its own. A new block is as large as all existing blocks of its memory type together, but at least 1 MiB, and
+     * at most block_bytes or a sixteenth of the heap. A block_bytes of 0 means 64 MiB, or 16 MiB for memory that is not
+     * the device's own. */
     uint64_t block_bytes;
     /* The most bytes of the ring through which data reach the device. The ring for reading back has at most half as
      * many. 0: 8 MiB. Both rings begin with 64 KiB or less, and grow to four times the largest transfer, if there is
@@ -218,7 +220,7 @@ typedef struct vkt_ctx_params {
      * ~/.cache/vktrain if XDG_CACHE_HOME is no absolute path. */
     bool no_pipeline_cache;
     bool debug_names; /* name Vulkan objects and label dispatches, as VKT_DEBUG=1 does; needs VK_EXT_debug_utils */
-    bool validation;  /* enable VK_LAYER_KHRONOS_validation; VKT_E_FEATURE if it is not installed */
+    bool validation;  /* enable the layer VK_LAYER_KHRONOS_validation; VKT_E_FEATURE if the layer is not installed */
 } vkt_ctx_params;
 
 /* Opens a device. Returns VKT_OK and sets *out; else returns VKT_E_NO_LOADER, VKT_E_NO_DEVICE, VKT_E_FEATURE,
@@ -242,9 +244,9 @@ VKT_API vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *
  * environment is wrong, the call only removes LP_NATIVE_VECTOR_WIDTH, and returns the error that vkt_ctx_create returns
  * for wrong traits.
  *
- * If the user's own setting gives lavapipe subgroups of 16 lanes, these are checked too. VKT_E_WRONG: subgroups of 16
- * lanes compute wrong numbers, and this call cannot change the width. If another instance of the process has loaded the
- * driver already, the width stays as it is. No other thread may read or change the environment during the call. */
+ * If the user's own setting gives lavapipe subgroups of 16 lanes, the call checks them, too. VKT_E_WRONG: subgroups of
+ * 16 lanes compute wrong numbers, and this call cannot change the width. If another instance of the process has loaded
+ * the driver already, the width stays as it is. No other thread may read or change the environment during the call. */
 VKT_API vkt_result vkt_ctx_create_wide(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out);
 /* Waits for the context's own work, then frees the context. Destroy all objects that are made from it before. */
 VKT_API void vkt_ctx_destroy(vkt_ctx **ctx);
@@ -271,7 +273,7 @@ typedef struct vkt_device_limits {
                           * (VK_EXT_external_memory_host) */
     bool lacks_tuning;   /* a GPU whose kernels were not measured yet: vkt-bench --tune all measures them */
     uint32_t matrix[3];  /* M, N, K of the cooperative matrices in use, with f16 operands and f32 sums; 0: none */
-    uint32_t matrix_bf16[3]; /* the same with bf16 operands */
+    uint32_t matrix_bf16[3]; /* M, N, K of the cooperative matrices in use, with bf16 operands and f32 sums; 0: none */
 } vkt_device_limits;
 VKT_API void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out);
 /* Returns requirement number i of a usable device, from 0, for instance "Vulkan 1.3" or "feature timelineSemaphore".
@@ -289,7 +291,7 @@ VKT_API const char *vkt_device_need(uint32_t i);
     X(STAGING, "staging and step state") \
     X(OTHER, "other")
 
-/* The list above as numbers. */
+/* The classes of VKT_MEM_CLASSES as numbers. */
 typedef enum vkt_mem_class {
 #define VKT_MEM_CLASS_ENUM(name, text) VKT_MEM_##name,
     VKT_MEM_CLASSES(VKT_MEM_CLASS_ENUM)
@@ -327,7 +329,8 @@ typedef struct vkt_wait_stats {
     uint64_t cpu_ns;  /* CPU time of the waiting threads during these waits: work of the driver */
 } vkt_wait_stats;
 VKT_API void vkt_ctx_waits(const vkt_ctx *ctx, vkt_wait_stats *out);
-/* Blocks until all work submitted by this context is done. VKT_E_DEVICE_LOST: later calls return it too. */
+/* Blocks until all work submitted by this context is done. VKT_E_DEVICE_LOST: every later call returns this error, too.
+ */
 VKT_API vkt_result vkt_ctx_wait_idle(vkt_ctx *ctx);
 /* Switches off a fast path by name for this context, to bisect a fault. VKT_NO_<NAME>=1 in the environment, when the
  * context is created, has the same effect. Names: "texel" (texel-buffer loads), "transfer_queue", "host_import" (memory

@@ -30,18 +30,18 @@ extern "C" {
 #define VKT_CUSTOM_BINDINGS 12    /* most bindings of a shader: numbers 0 to 11, descriptor set 0 */
 #define VKT_CUSTOM_PUSH_BYTES 128 /* most bytes of push constants; the library needs none of them */
 
-/* The contents of a binding of a shader; 0: the shader has no such binding. X, DY and STEP are read, and their blocks
- * are `readonly`. DX is written. Y is written by the forward shader, which has a binding for every output. In the
- * gradient shader Y is `readonly`. */
+/* Values of vkt_custom_shader.bind, which name the contents of a binding. 0: the shader has no such binding. X, DY and
+ * STEP are read, and their blocks are `readonly`. DX is written. Y is written by the forward shader, which has a
+ * binding for every output. In the gradient shader Y is `readonly`. */
 #define VKT_CUSTOM_X(i) (0x100u + (i))  /* input i */
 #define VKT_CUSTOM_Y(k) (0x200u + (k))  /* output k */
 #define VKT_CUSTOM_DY(k) (0x300u + (k)) /* gradient shader: gradient of output k, f32 */
 #define VKT_CUSTOM_DX(i) (0x400u + (i)) /* gradient shader: gradient of input i, f32. It is overwritten */
 #define VKT_CUSTOM_STEP 0x500u          /* the step state: an array of VKT_STEP_WORDS uint */
 
-/* Indices of words of the step state. They hold values that change from run to run, because push constants are
- * recorded once. In a graph without a gather, the number of real rows may be larger than the batch: a shader takes the
- * minimum of both. */
+/* Indices of words of the step state. These words change from run to run. Push constants cannot change, because they
+ * are recorded once. In a graph without a gather, the number of real rows may be larger than the batch, so a shader
+ * must use the minimum of both. */
 #define VKT_STEP_ROWS 2  /* real rows of the batch; 0xFFFFFFFF: all rows are real */
 #define VKT_STEP_FIRST 3 /* vkt_run.first */
 #define VKT_STEP_KEY0 4  /* low word of the seed of random numbers: vkt_store_set_clock */
@@ -100,8 +100,8 @@ typedef struct vkt_custom_params {
  * gets DY(k) = dL/dY(k), zeros if L does not depend on output k, and writes DX(i) = dL/dX(i) with the shape and layout
  * of input i. It overwrites each element of DX(i) and never adds to it: if an input has several readers, the library
  * adds their gradients in a fixed order. A DX(i) that is not needed is written to scratch memory. An f32 input that has
- * no DX(i), or an op without a gradient shader, is VKT_E_ARG in vkt_backward if a gradient would pass there, unless
- * the input has `no_gradient`. u32 inputs never have gradients.
+ * no DX(i), or an op without a gradient shader, is VKT_E_ARG in vkt_backward if a gradient would pass through this
+ * input or op, unless the input has `no_gradient`. u32 inputs never have gradients.
  *
  * Checks. The module is read, and compared with the declaration. VKT_E_FORMAT: it is no SPIR-V module. VKT_E_NOT_FOUND:
  * it has no such entry point. VKT_E_UNSUPPORTED: it is newer than SPIR-V 1.6. VKT_E_ARG: the module and the declaration
@@ -112,8 +112,8 @@ typedef struct vkt_custom_params {
  * is undefined, as in every shader.
  *
  * A binding is rounded up to a multiple of 16 bytes, so pass numbers of elements by push constants: length() may be too
- * large. In programs of 16 bits, inputs and outputs of this op stay f32. An output never shares memory with an input of
- * its op. */
+ * large. In programs that store activations in 16 bits (vkt_precision), inputs and outputs of this op stay f32. An
+ * output never shares memory with an input of its op. */
 VKT_API vkt_tensor vkt_custom(vkt_graph *g, const vkt_custom_params *p, vkt_tensor *outs);
 
 #ifdef __cplusplus

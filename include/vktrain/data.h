@@ -1,5 +1,5 @@
-/* vktrain/data.h - data sets: tables of rows with class labels or targets. Functions that make them from memory, from
- * files or from a source, and that shuffle them.
+/* vktrain/data.h - data sets: tables of rows with class labels or targets. The functions make data sets from memory,
+ * from files or from a source, and shuffle their rows.
  *
  * A row is one sample: features of shape (C,H,W), channel by channel, row-major, as u8 or f32. A table of N rows
  * therefore has the shape (N,C,H,W). A row that has only a width is a vector: its table is (N,W), and a network gets
@@ -8,8 +8,7 @@
  *     (x / 255 - mean[c]) / std[c]  for u8          (x - mean[c]) / std[c]  for f32.
  * A row of u16 or u32 is a sequence of L = W whole numbers (C = H = 1). A network sees them as u32 (B,L), unchanged.
  *
- * Data sets do not depend on a device. A trainer copies a whole table to the device, or streams its rows, with the
- * functions below.
+ * Data sets do not depend on a device. A trainer copies a whole table to the device, or streams its rows.
  *
  * Input files must be regular files. A gzip file may unpack to 64 MiB plus 32 times its size; VKT_MAX_UNPACKED=BYTES in
  * the environment allows more.
@@ -61,7 +60,8 @@ typedef struct vkt_dataset_params {
 VKT_API vkt_result vkt_dataset_from_arrays(const vkt_host *host, const vkt_dataset_params *params, const void *features,
                                            vkt_dataset **out);
 
-/* One pass over the rows. A source may derive its random numbers from this. A trainer passes its own seed. */
+/* One pass over the rows. A source may derive its random numbers from both members. A trainer passes its own seed.
+ */
 typedef struct vkt_pass {
     uint64_t seed;  /* the trainer's seed; not used in epoch 0 */
     uint32_t epoch; /* from 1. 0: nothing is random; used to evaluate, measure and look at rows */
@@ -137,9 +137,9 @@ typedef struct vkt_image_params {
     uint32_t *left_out;   /* gets the number of broken and missing files; may be NULL */
     uint64_t max_pixels;  /* an image with more pixels is broken; 0: the limit is 2^24 pixels plus 64 for each byte of
                            * the file, but at most 2^27 pixels, and 65535 pixels along a side */
-    uint64_t cache_bytes; /* if all decoded and resized images fit, they are kept; else an image is decoded at each of
-                           * its fetches. 0: 1 GiB; 1: keep none */
-    uint32_t workers;     /* threads that check all files at first, at most 16; 0: one per core */
+    uint64_t cache_bytes; /* memory for decoded and resized images. If all of them fit, they are kept; else each fetch
+                           * decodes its image. 0: 1 GiB; 1: keep none */
+    uint32_t workers;     /* threads that check all files when the data set is made, at most 16; 0: one per core */
 } vkt_image_params;
 
 /* Reads images that a CSV file (RFC 4180) lists, one path and label per line. If a field of the first line is
@@ -152,7 +152,7 @@ typedef struct vkt_image_params {
  *
  * PNG files may have any colour type and depth (16 bits are rounded to 8, transparency is ignored). JPEG files may be
  * gray, YCbCr, RGB or CMYK, progressive or not. Images are rotated upright as EXIF says. The first 20 broken files are
- * logged, as warnings with skip_broken, else as errors. Without skip_broken, files whose images find no room in the
+ * logged, as warnings with skip_broken, else as errors. Without skip_broken, files whose images do not fit into the
  * cache are checked by their first bytes only. Other damage to these files is found at the fetch.
  *
  * Returns also VKT_E_NOT_FOUND and VKT_E_IO (for the CSV or the folder); VKT_E_FORMAT: the CSV is malformed (the
@@ -176,9 +176,9 @@ VKT_API vkt_result vkt_image_row(const vkt_host *host, const vkt_image_params *p
 VKT_API vkt_result vkt_image_read(const vkt_host *host, const char *path, uint32_t longest, uint64_t max_pixels,
                                   vkt_dataset **out);
 
-/* Generates `count` images of digits, 1x28x28 u8, ten classes, bright ink on dark: pen strokes with a random affine
- * warp, random width and brightness, and noise. Row i depends on (seed, i) alone. Rows 0 to 9 have every class once,
- * and so have rows 10 to 19, and all later tens. Use another seed for a test set. */
+/* Generates `count` images of digits, 1x28x28 u8, ten classes, bright on dark. A digit consists of pen strokes with a
+ * random affine warp, random width and brightness, and noise. Row i depends on (seed, i) alone. Rows 0 to 9 have every
+ * class once, and so has each later group of ten rows. Use another seed for a test set. */
 VKT_API vkt_result vkt_dataset_digits(const vkt_host *host, uint32_t count, uint64_t seed, vkt_dataset **out);
 
 /* Makes a view of rows [first, first + count). It shares memory, classes and normalisation with `ds`. */
@@ -212,13 +212,14 @@ VKT_API const double *vkt_dataset_mean(const vkt_dataset *ds);                  
 VKT_API const double *vkt_dataset_std(const vkt_dataset *ds);                       /* (C) */
 VKT_API bool vkt_dataset_varies(const vkt_dataset *ds);                             /* see vkt_data_source */
 
-/* Writes row `row` (row_bytes) to `out`, as a pass of epoch 0 has it. A source gets the worker number 0. Calls on other
- * threads, on this data set or a slice, wait for each other. VKT_E_ARG: the row is not below N. After a source's error,
- * `out` is undefined. */
+/* Writes row `row` (row_bytes) to `out`, without random changes, as in epoch 0 of vkt_pass. A source gets the worker
+ * number 0. Calls on other threads, on this data set or a slice, wait for each other. VKT_E_ARG: the row is not below
+ * N. After a source's error, `out` is undefined. */
 VKT_API vkt_result vkt_dataset_fetch(const vkt_dataset *ds, uint32_t row, void *out);
 
 /* Writes one weight for each class to weights[0..classes): N / (classes * rows of the class), as "balanced" in
- * scikit-learn, and 0 for a class without rows. For vkt_trainer_params.class_weights. VKT_E_ARG without labels. */
+ * scikit-learn, and 0 for a class without rows. The weights are meant for vkt_trainer_params.class_weights. VKT_E_ARG
+ * without labels. */
 VKT_API vkt_result vkt_dataset_balanced_weights(const vkt_dataset *ds, float *weights);
 
 /* Sets the normalisation of `ds` and of every data set that shares its memory (vkt_dataset_slice). mean and std: C

@@ -25,8 +25,8 @@ extern "C" {
 /* ---- transports -------------------------------------------------------------------------------------------------- */
 
 /* One rank's connection to all other ranks. If a rank fails, exchange and barrier return VKT_E_PEER, after a message
- * that names this rank. After VKT_E_PEER every later call returns it too. VKT_E_ARG: there is no other rank `peer`, or
- * `send` or `receive` is NULL although `bytes` is not 0. */
+ * that names this rank. After VKT_E_PEER, every later call returns VKT_E_PEER, too. VKT_E_ARG: there is no other rank
+ * `peer`, or `send` or `receive` is NULL although `bytes` is not 0. */
 typedef struct vkt_transport {
     void *user;     /* passed to all functions */
     uint32_t rank;  /* from 0 */
@@ -97,7 +97,8 @@ typedef struct vkt_dist_params {
                                      * transport or vkt_trainer_params.more_devices, the larger of 8 and the number of
                                      * ranks; else 1. With 1 shard, the step is not split. The result depends on V, and
                                      * a checkpoint states V */
-    uint64_t bucket_bytes;          /* gradients are exchanged in buckets of about this size; 0: 4 MiB */
+    uint64_t bucket_bytes;          /* least size of a bucket; only a step's last bucket may be smaller. 0: 4 MiB
+                                     */
     vkt_wire wire;                  /* the form of gradients in messages. The result depends on it */
     uint32_t check_every;           /* steps between two comparisons of a hash of the ranks' weights; 0: 100 */
 } vkt_dist_params;
@@ -114,8 +115,8 @@ typedef struct vkt_dist_stats {
     uint32_t ranks;     /* number of ranks */
     uint32_t buckets;   /* number of buckets of a step */
     uint64_t bucket_bytes[VKT_DIST_BUCKETS]; /* sizes of the buckets, in the order in which the buckets are complete */
-    double ready_ms[VKT_DIST_BUCKETS]; /* in the same order: time from the last exchange of the step before until the
-                                        * bucket is complete. Sums over the steps */
+    double ready_ms[VKT_DIST_BUCKETS]; /* in the same order: the time from the last exchange of the previous step until
+                                        * the bucket is complete, added up over all steps */
 } vkt_dist_stats;
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /* vktrain/graph.h - tensors, automatic differentiation, and programs that run on a device. The ops are in ops.h.
  *
  * A graph is built once, on the host, from ops; ops.h has the formula of each op. A program is a graph compiled for a
- * context: planned memory and recorded command buffers. A run of the program submits these. After the first three runs,
- * nothing is recorded or allocated again.
+ * context: planned memory and recorded command buffers. A run of the program submits these. From the fourth run on, a
+ * run records and allocates nothing.
  *
  * Errors while building are sticky. An op that does not fit logs what it wanted and what it got, and returns the null
  * tensor {0}. After that, every op of this graph returns the null tensor without a further message. vkt_graph_status()
@@ -189,7 +189,8 @@ typedef enum vkt_store_part {
                             * RMSprop's v, Adagrad's s */
     VKT_PART_MOMENT2,      /* v of Adam, AdamW and NAdam; RMSprop's buf */
     VKT_PART_MOMENT3,      /* amsgrad's w, RMSprop's a */
-    VKT_PART_GRADIENT_SUM, /* the sum over the micro-batches of a step so far, each times its number of rows */
+    VKT_PART_GRADIENT_SUM, /* the sum of the gradients of a step's micro-batches so far, each times the rows of its
+                            * micro-batch */
     VKT_PART_PUBLISHED     /* the values that vkt_publish wrote */
 } vkt_store_part;
 /* Returns whether the store has a part. */
@@ -247,26 +248,26 @@ typedef struct vkt_binding {
  * moments and losses are always stored as f32. So is every value that some op cannot read or write in 16 bits;
  * vkt_program_print shows which.
  *
- * There are three exceptions, on devices with cooperative matrices. They concern products: convolutions, linear layers,
- * matrix products, attentions, networks in one node (vkt_mlp), and the gradients of all these.
+ * There are three exceptions, on devices with cooperative matrices. The exceptions concern products: convolutions,
+ * linear layers, matrix products, attentions, networks in one node (vkt_mlp), and the gradients of all these.
  * vkt_program_print marks the nodes that are concerned "by coop" or "by coop2". VKT_NO_COOP=1 and VKT_NO_COOP2=1 in the
  * environment together switch all three exceptions off.
  *
- * In VKT_PRECISION_F16, both operands are rounded to f16 before they are multiplied, however they are stored (to
- * nearest; magnitudes from 65520 on become infinity, and magnitudes up to 2^-25 become zero). Only the sums are f32, as
- * under torch.autocast. So the weights of an attention's softmax and the hidden layers of a network in one node are
- * rounded to f16, too, although they are in no tensor.
+ * In VKT_PRECISION_F16, both operands are rounded to f16 before they are multiplied, even if they are stored as f32.
+ * They are rounded to nearest; magnitudes from 65520 on become infinity, and magnitudes up to 2^-25 become zero. Only
+ * the sums are f32, as under torch.autocast. So the weights of an attention's softmax and the hidden layers of a
+ * network in one node are rounded to f16, too, although they are in no tensor.
  *
  * In VKT_PRECISION_BF16, both operands are rounded to bf16 (to nearest), if the device also has VK_KHR_shader_bfloat16.
  * No device has run these kernels yet, so programs use them only if the user or the tuning file asks for them.
  *
  * In VKT_PRECISION_F32_SPLIT, a product a b of f32 is computed by three products of f16, with an error of at most
- * 2^-21 |a b| + 2^-38 (A |b| + |a| B). (A product of f32 has at most 2^-24 |a b|.) A and B are the largest finite
- * magnitudes of the two operands in the same part of the product. A part has 16 terms of each sum, for 32 to 128 rows
- * and columns of the result. So rows that are 2^38 times smaller than their neighbours may be lost. (On a device that
- * flushes subnormal f16 to zero, 2^-27 replaces 2^-38.) The sums are f32. An infinity in an operand makes the results
- * that it touches infinite or NaN. If no product of a program can be computed so, it computes as in VKT_PRECISION_F32,
- * and a warning says so once. */
+ * 2^-21 |a b| + 2^-38 (A |b| + |a| B). (The error of a product in f32 is at most 2^-24 |a b|.) A and B are the largest
+ * finite magnitudes of the two operands in the same part of the product. A part has 16 terms of each sum, for 32 to 128
+ * rows and columns of the result. So rows that are 2^38 times smaller than their neighbours may be lost. (On a device
+ * that flushes subnormal f16 to zero, 2^-27 replaces 2^-38.) The sums are f32. An infinity in an operand makes the
+ * results that it touches infinite or NaN. If the device can compute no product of a program in this way, the program
+ * computes as in VKT_PRECISION_F32, and a warning says so once. */
 typedef enum vkt_precision {
     VKT_PRECISION_F32 = 0,  /* 4 bytes an element */
     VKT_PRECISION_F16,      /* IEEE 754 binary16, with loss scaling if the graph has an update: see vkt_loss_scale */
@@ -274,14 +275,15 @@ typedef enum vkt_precision {
     VKT_PRECISION_F32_SPLIT /* 4 bytes an element; products by f16, almost as exact as by f32: see above */
 } vkt_precision;
 
-/* The values of a run that the device makes, for instance the number of samples that a shader found: 12 bytes in an
- * array of u32 (vkt_program_params.run_values). Each run of the program, in whatever way it is submitted or recorded,
- * reads them when it begins. The results have the same bits as with the same numbers in a vkt_run. With run_values, the
- * members lr, rows and first of vkt_run are not used.
+/* The values of a run, if the device computes them: for instance, a shader counts the samples. The struct is 12 bytes
+ * in an array of u32 (vkt_program_params.run_values). Each run of the program, in whatever way it is submitted or
+ * recorded, reads them when it begins. The results have the same bits as with the same numbers in a vkt_run. With
+ * run_values, the members lr, rows and first of vkt_run are not used.
  *
- * More rows than the batch count as the whole batch. 0 rows are no rows, unlike in a vkt_run: then gradients are 0, and
- * the learning rate counts as 0, so parameters stay as they are. The moments and t advance, as after a gradient of 0,
- * and a loss that is a mean is NaN. Keep `rows` at 1 or more, or do not step, if this matters. */
+ * More rows than the batch count as the whole batch. Here, unlike in a vkt_run, 0 rows mean that no row is real. Then
+ * gradients are 0, and the learning rate counts as 0, so parameters stay as they are. The moments and t advance, as
+ * after a gradient of 0, and a loss that is a mean is NaN. Keep `rows` at 1 or more, or do not step, if this matters.
+ */
 typedef struct vkt_run_values {
     float lr;       /* as in vkt_run */
     uint32_t rows;  /* real rows of the batch */
@@ -293,7 +295,7 @@ typedef struct vkt_program_params {
     const char *name;          /* for labels and prints; NULL: "program" */
     const vkt_binding *arrays; /* one for every vkt_external of the graph */
     uint32_t n_arrays;         /* number of arrays */
-    uint64_t max_bytes;        /* most bytes of the plan, which the context's cap limits too; 0: only the cap counts */
+    uint64_t max_bytes;        /* most bytes of the plan; 0: no limit. The cap of the context holds in any case */
     bool recompute; /* compute cheap activations again if this lowers the peak of memory: the same bits, more time */
     bool profile;   /* allow vkt_program_profile; VKT_E_UNSUPPORTED if the device has no timestamps */
     vkt_precision precision; /* storage of activations */
@@ -345,13 +347,13 @@ typedef struct vkt_run {
                      * 0 */
     bool swap;      /* use vkt_binding.other where a value has it */
 } vkt_run;
-/* Fewer rows than the batch. The first `rows` rows of a batch are real. Losses, their gradients, counts of correct rows
- * and the statistics of batch norm use only these: a mean is divided by `rows`. A gather fills the other rows with
- * zeros of class 0. All other ops compute all rows, so outputs past the real rows have no meaning, and
- * inputs there must be finite (0 times NaN is NaN in the gradient of a weight). The batch is that of
- * the graph's gather; without a gather, it is the largest batch of the ops named above and of the values with layout
- * BATCH_LAST. More rows than the batch are VKT_E_ARG, in every function with a vkt_run. If a graph has no such op or
- * value, `rows` is not used, and may be any number. */
+/* The first `rows` rows of a batch are real. Losses, their gradients, counts of correct rows and the statistics of
+ * batch norm use only these: a mean is divided by `rows`. A gather fills the other rows with zeros of class 0. All
+ * other ops compute all rows. Their outputs past the real rows have no meaning, but inputs past the real rows must be
+ * finite (0 times NaN is NaN in the gradient of a weight). The batch is that of the graph's gather; without a gather,
+ * it is the largest batch of the ops named above and of the values with layout BATCH_LAST. More rows than the batch are
+ * VKT_E_ARG, in every function with a vkt_run. If a graph has no such op or value, `rows` is not used, and may be any
+ * number. */
 
 /* Submits the recorded commands. *run_index (may be NULL) gets the number of this run among the program's runs, from 0.
  *
@@ -360,8 +362,8 @@ typedef struct vkt_run {
  * for all runs from the third on. They are split so that no submission takes longer than max_submission_ns, unless a
  * single kernel does. The bits do not depend on the split.
  *
- * Apart from that (and from VKT_DEBUG, see core.h) a call waits only if VKT_RUN_RING runs are pending already. Then it
- * waits for the oldest of them. */
+ * Apart from this wait (and from VKT_DEBUG, see core.h), a call waits only if VKT_RUN_RING runs are pending already.
+ * Then it waits for the oldest of these runs. */
 #define VKT_RUN_RING 8 /* most runs of a program that are pending, or whose metrics are kept */
 VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index);
 /* The numbers that vkt_report() copied in one run. */

@@ -51,9 +51,9 @@ VKT_API vkt_result vkt_class_scores_text(const vkt_host *host, const uint64_t *c
 
 /* Writes the matrix to a file; the ending decides the format. .csv: a line with the names of the predicted classes,
  * then for each true class a line with name and counts. .svg or .png: an image; the shade of a cell is its fraction of
- * the row, and the counts are printed if they fit. `names` as for vkt_class_scores_text. `title`: of the image; NULL:
- * "Confusion matrix". Replaces the file atomically. VKT_E_ARG: another ending, or an image of more than 2048 classes or
- * with a text that is not UTF-8. VKT_E_IO, VKT_E_NOMEM. */
+ * the row, and the counts are printed if they fit. `names` as for vkt_class_scores_text. `title`: the title of the
+ * image; NULL: "Confusion matrix". Replaces the file atomically. VKT_E_ARG: another ending, or an image of more than
+ * 2048 classes or with a text that is not UTF-8. VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_confusion_write(const vkt_host *host, const uint64_t *counts, uint32_t classes,
                                        const char *const *names, const char *title, const char *path);
 

@@ -22,9 +22,9 @@ typedef struct vkt_resnet_params {
  *
  * Layers and names are torchvision's: conv1 (7x7, stride 2), bn1, max pool 3x3, layer1.0 .. layer4.<n>, mean over the
  * pixels, fc. So torchvision's weights, saved as safetensors, can be loaded. For depths 18 and 34, a block is conv1,
- * bn1, conv2, bn2 (both convolutions 3x3). For larger depths, a block is conv1, bn1, conv2, bn2, conv3, bn3 (1x1; 3x3
- * with the stride; 1x1 with four times the channels). If the shape changes, the shortcut is downsample.0, a 1x1
- * convolution, and downsample.1, its norm.
+ * bn1, conv2, bn2 (both convolutions 3x3). For larger depths, a block is conv1, bn1, conv2, bn2, conv3, bn3 (conv1 is
+ * 1x1, conv2 is 3x3 with the stride, conv3 is 1x1 with four times the channels). If the shape changes, the shortcut is
+ * downsample.0, a 1x1 convolution, and downsample.1, its norm.
  *
  * The CIFAR form (section 4.2 of the paper): conv1 (3x3), bn1, layer1 to layer3 of n basic blocks with 16, 32 and 64
  * channels, mean over the pixels, linear. If the shape changes, the shortcut has no weights ("option A"): it reads

@@ -1,7 +1,8 @@
 /* vktrain/nn.h - layers made of ops, initialisers, and the summary table.
  *
  * A model is a function that builds its layers with a builder. A trainer calls this function once for the training
- * graph and once for each graph that evaluates. Layers that differ in training (dropout) ask the builder themselves.
+ * graph and once for each graph that evaluates. A layer that computes something else in training (dropout) asks the
+ * builder whether it builds a training graph.
  *
  *   static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
  *   {
@@ -60,8 +61,8 @@ VKT_API void vkt_builder_destroy(vkt_builder **b);       /* the graph stays */
 VKT_API vkt_graph *vkt_builder_graph(vkt_builder *b);    /* the graph that was passed to vkt_builder_create */
 VKT_API bool vkt_builder_training(const vkt_builder *b); /* as passed to vkt_builder_create */
 
-/* Sets the library whose defaults are used for the layers that are made from now on, if their params are zero. At first
- * this library is torch. Keras' defaults (keras.layers; the same for both presets, except as VKT_PRESET_TF_KERAS says):
+/* Sets the library whose defaults replace zero params in the layers that are made from now on. A new builder uses
+ * torch. Keras' defaults (keras.layers; the same for both presets, except as VKT_PRESET_TF_KERAS says):
  *   linear, convolutions   weight VKT_INIT_XAVIER_UNIFORM (glorot_uniform), bias 0
  *   embedding              uniform in [-0.05, 0.05)
  *   batch norm             eps 1e-3, momentum 0.01 (0.99 in Keras: weight of the old value), biased running variance

@@ -129,9 +129,10 @@ typedef struct vkt_pool2d_params {
  * convolution's output is not kept and has no other reader. The windows have at most 64 elements, no overlap, gap,
  * padding or dilation, and all of them end within the image. An element of the convolution's output is a sum of at most
  * 40 products. The channels of a group are no multiple of 4, or the kernel is 1 x 1. The convolution's input and the
- * maxima have at most 128 MiB each. Many first layers are like that. Fusion saves two or three dispatches. The bits are
- * the same, except in a program with 16 bits: a fused node does not round the values in between. If rounding would make
- * two elements equal, another one may win. VKT_NO_FUSE=1, when the graph is created, switches fusion off.
+ * maxima have at most 128 MiB each. The first layers of many networks meet these conditions. Fusion saves two or three
+ * dispatches. The bits are the same, except in a program with 16 bits: a fused node does not round the values in
+ * between. If rounding would make two elements of a window equal, another element may win. VKT_NO_FUSE=1, when the
+ * graph is created, switches fusion off.
  *
  * Limits: a binding (128 MiB on every device) must hold, for all samples, the rows of x that one window spans. If a
  * window has more than about 50,000 elements, several invocations share it, and a binding must hold only one row of x
@@ -156,7 +157,7 @@ typedef struct vkt_pool1d_params {
     bool ceil_mode;    /* as in vkt_pool2d_params */
     bool exclude_pad;  /* as in vkt_pool2d_params */
 } vkt_pool1d_params;
-/* Pool sequences in the same way: x (N,C,L) -> (N,C,Q). */
+/* Pool sequences, as the functions above pool images: x (N,C,L) -> (N,C,Q). */
 VKT_API vkt_tensor vkt_max_pool1d(vkt_graph *g, vkt_tensor x, const vkt_pool1d_params *p);
 VKT_API vkt_tensor vkt_avg_pool1d(vkt_graph *g, vkt_tensor x, const vkt_pool1d_params *p);
 VKT_API vkt_tensor vkt_adaptive_max_pool1d(vkt_graph *g, vkt_tensor x, uint32_t out);
@@ -180,9 +181,9 @@ typedef struct vkt_upsample2d_params {
 } vkt_upsample2d_params;
 /* Resizes images to a larger or smaller size, without a filter against aliasing (torch.nn.functional.interpolate).
  *   nearest: y[n,c,p,q] = x[n, c, floor(p * H/P), floor(q * W/Q)], where H/P and W/Q are rounded to f32, as torch does
- *   bilinear: the mean of the four pixels of x around the point ((p + 1/2) * H/P - 1/2, ..), weighted by distance. With
- *   align_corners the point is (p * (H-1)/(P-1), ..), and 0 along an axis where y has one pixel. A point outside x
- *   has the value of the edge
+ *   bilinear: a mean of the four pixels of x around the point ((p + 1/2) * H/P - 1/2, ..), in which nearer pixels weigh
+ *   more. With align_corners the point is (p * (H-1)/(P-1), ..), and 0 along an axis where y has one pixel. A point
+ *   outside x has the value of the edge
  * x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS input is converted first). dx is a sum in a fixed order, so its bits are
  * always the same. One invocation sums the gradient of a pixel of x. So on CPU devices at most about 50,000 pixels of y
  * may depend on one pixel of x, unless x is a single pixel and align_corners is false. */
@@ -232,10 +233,10 @@ VKT_API vkt_tensor vkt_clamp(vkt_graph *g, vkt_tensor x, float min, float max);
 VKT_API vkt_tensor vkt_scale(vkt_graph *g, vkt_tensor x, float scale, float shift);
 /* Rounds numbers in [0,1] to 2^bits levels. With t = min(max(x, 0), 1) and L = 2^bits - 1:
  *   noise = false: y = floor(L t + 1/2) / L
- *   noise = true:  y = t + (r - 1/2) / L, with a random number r in [0,1) for each element. It stands for the error of
- *                  rounding during training (Balle, Laparra & Simoncelli, End-to-end Optimized Image Compression,
- *                  2017). r comes from Philox with the seed, the step (or micro-batch), the node's number and the
- *                  element's index, as in vkt_dropout
+ *   noise = true:  y = t + (r - 1/2) / L, with a random number r in [0,1) for each element. The noise stands for the
+ *                  error of rounding during training (Balle, Laparra & Simoncelli, End-to-end Optimized Image
+ *                  Compression, 2017). r comes from Philox with the seed, the step (or micro-batch), the node's
+ *                  number and the element's index, as in vkt_dropout
  * The gradient is straight-through: dx = dy. But dx = 0 where x is outside [0,1] and a step against the gradient would
  * move it further outside (Bengio, Leonard & Courville, 2013, section 4). NaN stays NaN. VKT_E_ARG: bits is not 1 to
  * 16. */
@@ -296,8 +297,9 @@ VKT_API vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout);
 
 /* ---- moving elements ----
  *
- * For f32 or u32 of any rank. The results are copies in x's layout, or x itself if nothing changes. If dimension 0 of a
- * BATCH_LAST tensor is sliced, reversed, padded or joined, the tensor is converted to ROWS and back: two more copies.
+ * These ops accept f32 or u32 of any rank. The results are copies in x's layout, or x itself if nothing changes. If
+ * dimension 0 of a BATCH_LAST tensor is sliced, reversed, padded or joined, the tensor is converted to ROWS and back:
+ * two more copies.
  */
 
 /* Permutes dimensions. Dimension i of the result is dimension perm[i] of x: y[i_0, i_1, ..] is x at index i_k along
@@ -320,8 +322,8 @@ VKT_API vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, con
 VKT_API vkt_tensor vkt_flip(vkt_graph *g, vkt_tensor x, int32_t axis);
 /* Adds before[i] elements of `value` in front of dimension i and after[i] behind it. The arrays have an entry for each
  * dimension of x, in the order of the dimensions (torch.nn.functional.pad, mode "constant", starts with the last one).
- * The gradient is the part of dy where x is. For u32 `value` is a whole number. An infinite or NaN `value` also needs
- * the conversion to ROWS and back if x is BATCH_LAST and N is no multiple of 4. */
+ * The gradient is the part of dy that has the elements of x. For u32 `value` is a whole number. An infinite or NaN
+ * `value` also needs the conversion to ROWS and back if x is BATCH_LAST and N is no multiple of 4. */
 VKT_API vkt_tensor vkt_pad(vkt_graph *g, vkt_tensor x, const uint32_t *before, const uint32_t *after, float value);
 /* Repeats x (f32) to fill `shape`, in `layout`: shapes are aligned at the right, and dimensions that are 1 or missing
  * repeat (torch.Tensor.expand, but a copy). The gradient is summed over the dimensions that repeat. */
@@ -350,7 +352,8 @@ VKT_API vkt_tensor vkt_maximum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_pow(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 /* Selects condition ? a : b; all three broadcast. The condition is u32 and true where it is not 0. So token ids can be
  * the condition: it is then true for all tokens whose id is not 0, the usual id of padding. The condition has no
- * gradient. The layout is that of a or b, chosen as above, or that of the condition if its rank is larger than theirs.
+ * gradient. The layout is that of a or b, chosen as at the top of this section, or that of the condition if its rank is
+ * larger than theirs.
  */
 VKT_API vkt_tensor vkt_where(vkt_graph *g, vkt_tensor condition, vkt_tensor a, vkt_tensor b);
 /* Computes mask ? value : x, where mask (u32) broadcasts to x's shape. */
@@ -368,7 +371,7 @@ VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
  *                       (torch: amax, amin)
  *   var                 sum (x - mean)^2 / (n - correction), where n elements are reduced. A correction of 1 is torch's
  *                       default (unbiased), and 0 is biased. The rounding error of the mean is subtracted, so the
- *                       relative error is 1e-6 even if the mean is a million standard deviations
+ *                       relative error is 1e-6 even if the mean is a million times the standard deviation
  * VKT_E_SHAPE: the mask is 0 or has axes that x does not have; n <= correction. */
 VKT_API vkt_tensor vkt_sum_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
 VKT_API vkt_tensor vkt_mean_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
@@ -492,12 +495,14 @@ typedef struct vkt_latent_grid_params {
  *   floor(u) and floor(u) + 1; a cell outside the grid is the nearest one inside. A tile that would reach beyond the
  *   s H x s W texels is moved inside.
  *   mean: y[n,f] = sum of (1 - |v - c_v|) (1 - |u - c_u|) grid[f, c_v, c_u] over the four cells (c_v, c_u)
- *   corners: y[n, 4f + 2a + b] = grid[f, floor(v) + a, floor(u) + b] with a, b = 0 or 1, between which a network
- *   interpolates (Vaidyanathan et al., Random-Access Neural Compression of Material Textures, 2023, section 4)
- * With s = 1 the mean is the texel itself, so the op also reads a tile of an image (C,H,W). dgrid sums the texels of
- * the tile that read a cell in a fixed order, without atomics; cells that no texel reads get 0. `origin` has no
- * gradient. VKT_E_ARG: the tile is larger than the image, or s H or s W is above 2^24. Limits: a binding must hold one
- * feature of the grid, and one feature of all texels (with corners: four). */
+ *   corners: y[n, 4f + 2a + b] = grid[f, floor(v) + a, floor(u) + b] with a, b = 0 or 1. A network interpolates
+ *   between these four cells (Vaidyanathan et al., Random-Access Neural Compression of Material Textures, 2023,
+ *   section 4)
+ * With s = 1 the mean is the texel itself, so the op also reads a tile of an image (C,H,W). The gradient of a cell is a
+ * sum over the texels of the tile that read the cell, in a fixed order, without atomics. A cell that no texel reads
+ * gets 0. `origin` has no gradient. VKT_E_ARG: the tile is larger than the image or has more than 2^24 texels, or s H
+ * or s W is above 2^24. Limits: a binding must hold one feature of the grid, and one feature of all texels (with
+ * corners: four). */
 VKT_API vkt_tensor vkt_latent_grid(vkt_graph *g, vkt_tensor grid, vkt_tensor origin, const vkt_latent_grid_params *p);
 /* Encodes points with frequencies, as NeRF (Mildenhall et al. 2020, equation 4):
  *   y[n, 2 * (d * K + k)] = sin(2^k pi x[n,d]), y[n, 2 * (d * K + k) + 1] = cos(2^k pi x[n,d])    k = 0 .. K - 1
@@ -573,10 +578,10 @@ VKT_API vkt_tensor vkt_smooth_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor tar
 VKT_API vkt_tensor vkt_huber_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float delta,
                                   vkt_loss_reduction reduction);
 /* Computes vkt_mse_loss with the mean. vkt_backward fuses network, loss and gradients into one node under these
- * conditions. y comes from 1 to 4 vkt_linear of at most 128 features, with vkt_relu between them, or from vkt_mlp.
- * These values are BATCH_LAST, are not kept and have no other reader. The target depends on no parameter. The input
- * of the network and the target have at most 128 MiB each. VKT_NO_FUSE=1, when the graph is created, switches this
- * off. */
+ * conditions. y comes from 1 to 4 vkt_linear of at most 128 features, with vkt_relu between them, or from vkt_mlp. y
+ * and the values between these ops are not kept and have no other reader. All of them, and the network's input, are
+ * BATCH_LAST. The target depends on no parameter. The network's input and the target have at most 128 MiB each.
+ * VKT_NO_FUSE=1, when the graph is created, switches this off. */
 VKT_API vkt_tensor vkt_mse(vkt_graph *g, vkt_tensor y, vkt_tensor target);
 /* Computes -t log y - (1-t) log(1-y) for probabilities y and a target t. Logarithms below -100 become -100, as in
  * torch. dy = (y - t) / max(y (1-y), 1e-12). A y outside [0,1] gives NaN. */

@@ -21,14 +21,15 @@ typedef enum vkt_optimizer_kind {
     VKT_OPTIMIZER_KIND_COUNT /* number of kinds */
 } vkt_optimizer_kind;
 
-/* The settings of a parameter group that differ from the optimizer's. VKT_ZERO is 0. */
+/* The settings of a parameter group that differ from the optimizer's. VKT_ZERO stands for 0. */
 #define VKT_PARAM_GROUPS 8 /* most groups of an optimizer */
 typedef struct vkt_param_group {
     float lr_factor;    /* multiplies the run's lr; 0 counts as 1. With VKT_ZERO only the moments change */
     float weight_decay; /* replaces the optimizer's; 0: none */
 } vkt_param_group;
 
-/* An optimizer. Zero is torch's default, except for lr, which each run passes (vkt_run.lr). VKT_ZERO is 0. */
+/* An optimizer. Zero is torch's default, and VKT_ZERO stands for 0. The learning rate is no member: each run passes it
+ * (vkt_run.lr). */
 typedef struct vkt_optimizer {
     vkt_optimizer_kind kind;   /* the formula */
     float weight_decay;        /* 0: none, but for AdamW 0.01 (torch) or 0.004 (keras). VKT_ZERO: none */
@@ -76,12 +77,12 @@ typedef struct vkt_optimizer {
  * g += wd * p, or p -= lr * wd * p if it is decoupled.
  *
  * With micro_batches = k, a run adds its gradients, times its rows, to VKT_PART_GRADIENT_SUM. Every k-th run then
- * divides by the rows of all k, changes the parameters and advances t. If the loss is a mean over rows, such a step
- * equals that of one batch with all rows. Clipping comes after the division. In VKT_PRECISION_F16 the complete sum is
- * checked for overflow; a skipped step drops the gradients of all k runs.
+ * divides this sum by the number of rows of all k runs, changes the parameters and advances t. If the loss is a mean
+ * over rows, such a step equals the step of one batch with all these rows. Clipping comes after the division. In
+ * VKT_PRECISION_F16 the complete sum is checked for overflow; a skipped step drops the gradients of all k runs.
  *
- * (PyTorch documentation of SGD, Adam, AdamW, NAdam, RMSprop, Adagrad and clip_grad_norm_; Keras documentation of the
- * same; Kingma & Ba 2015; Loshchilov & Hutter 2019; Dozat 2016; Duchi et al. 2011; Reddi, Kale & Kumar, On the
+ * (PyTorch documentation of SGD, Adam, AdamW, NAdam, RMSprop, Adagrad and clip_grad_norm_; Keras documentation of these
+ * optimizers; Kingma & Ba 2015; Loshchilov & Hutter 2019; Dozat 2016; Duchi et al. 2011; Reddi, Kale & Kumar, On the
  * Convergence of Adam and Beyond, 2018, for amsgrad.) */
 VKT_API vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o);
 
@@ -105,9 +106,9 @@ VKT_API vkt_result vkt_publish(vkt_graph *g, double decay);
  * VKT_E_NOT_FOUND if no name matches. VKT_E_ARG if `group` is not below VKT_PARAM_GROUPS. */
 VKT_API vkt_result vkt_set_group(vkt_graph *g, const char *pattern, uint32_t group);
 /* Freezes all parameters whose names match. They have no gradient, and the update does not change them or their
- * moments. Nothing is computed that only their gradients would need. They need not influence the loss. Call it before
- * vkt_backward (else VKT_E_STATE). VKT_E_NOT_FOUND if no name matches. Another graph over the same store may train
- * parameters that this graph freezes. */
+ * moments. Nothing is computed that only their gradients would need. Frozen parameters need not influence the loss.
+ * Call it before vkt_backward (else VKT_E_STATE). VKT_E_NOT_FOUND if no name matches. Another graph over the same store
+ * may train parameters that this graph freezes. */
 VKT_API vkt_result vkt_freeze(vkt_graph *g, const char *pattern);
 
 /* ---- presets ----------------------------------------------------------------------------------------------------- */

@@ -7,11 +7,11 @@
  *   vkt_run_dir_destroy(&run);
  *
  *   checkpoint.ckpt       full state, after every epoch
- *   best.safetensors      weights of the best epoch so far; of the last step, if the run ended without a best epoch
+ *   best.safetensors      weights of the best epoch so far, or of the last step if the run ended without a best epoch
  *   results.json          vkt_trainer_results, at the end
  *   history.csv           rewritten after every epoch
  *   history.svg           loss and accuracy, at the end
- *   options.json          settings of the run, at its last start
+ *   options.json          settings of the run, written at each start
  *   log.txt               a line for each start and each epoch, and texts that the program adds
  *   events.out.tfevents.  scalars of each epoch, options, summary and the plot, for TensorBoard
  *
@@ -50,8 +50,8 @@ VKT_API void vkt_run_dir_destroy(vkt_run_dir **d);
 VKT_API const char *vkt_run_dir_path(const vkt_run_dir *d, vkt_run_file file);
 /* Returns whether the folder had a checkpoint when it was opened. If so, vkt_run_dir_fit continues that run. */
 VKT_API bool vkt_run_dir_resumes(const vkt_run_dir *d);
-/* Makes vkt_run_dir_fit leave `file` out, for a program that writes it itself. The log and the checkpoint are
- * always written. To write the checkpoint to another path, set vkt_fit_params.checkpoint. */
+/* Makes vkt_run_dir_fit leave `file` out. A program calls this function if it writes `file` itself. The log and the
+ * checkpoint are always written. To write the checkpoint to another path, set vkt_fit_params.checkpoint. */
 VKT_API void vkt_run_dir_omit(vkt_run_dir *d, vkt_run_file file);
 /* Appends a text to log.txt as it is. vkt_run_dir_fit reports a failed write at its end. */
 VKT_API void vkt_run_dir_log(vkt_run_dir *d, const char *text);

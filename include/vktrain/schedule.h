@@ -37,12 +37,12 @@ typedef enum vkt_plateau_form {
 } vkt_plateau_form;
 /* Lowers the rate when a value has stopped improving. An epoch whose value is not better than the best one is bad.
  *   torch  better: below best (1 - threshold), or with `absolute` below best - threshold
- *          lowers when bad epochs in a row EXCEED patience, if that changes lr by more than eps
+ *          lowers the rate after MORE THAN patience bad epochs in a row, if lr changes by more than eps
  *   keras  better: below best - threshold (its min_delta)
- *          lowers when bad epochs in a row REACH patience (at least 1), if lr is above min_lr
+ *          lowers the rate after patience bad epochs in a row (at least 1), if lr is above min_lr
  *
  * With `maximise`, larger values are better: read "above" for "below", and + for -. Zero is the default of each field;
- * VKT_ZERO is 0. */
+ * VKT_ZERO stands for 0. */
 typedef struct vkt_plateau {
     vkt_plateau_form form; /* selects the rules above */
     bool maximise;         /* larger values are better, as for an accuracy */
@@ -56,7 +56,7 @@ typedef struct vkt_plateau {
 } vkt_plateau;
 #define VKT_PATIENCE_NONE UINT32_MAX /* stands for a patience of 0 epochs */
 
-/* A schedule. Zero is a constant rate; VKT_ZERO is 0. Comments begin with the kinds that use the member. */
+/* A schedule. Zero is a constant rate; VKT_ZERO stands for 0. Comments begin with the kinds that use the member. */
 typedef struct vkt_schedule {
     vkt_schedule_kind kind; /* the formula */
     bool by_epoch;          /* t is the number of the epoch, from 0; else of the step, from 0 */
@@ -91,7 +91,7 @@ VKT_API double vkt_schedule_lr(const vkt_schedule *s, double lr, uint64_t t);
 typedef struct vkt_plateau_state {
     double scale;     /* factor of lr so far */
     double best;      /* the best value so far; valid if `seen` */
-    bool seen;        /* there was a finite value already */
+    bool seen;        /* an earlier epoch had a finite value */
     uint32_t bad;     /* bad epochs in a row */
     uint32_t cooling; /* epochs that are left of the cooldown */
 } vkt_plateau_state;

@@ -6,7 +6,7 @@
  *     vkt_dataset_split(all, 0.2, seed, &train, &test);
  *     vkt_scaler *scaler;                                     fitted to the training part alone
  *     vkt_scaler_fit(train, &scaler);
- *     vkt_scaler_transform(scaler, train, &train_scaled);     and test; later vkt_scaler_rows
+ *     vkt_scaler_transform(scaler, train, &train_scaled);     likewise for test
  *
  * For numbers in memory: vkt_dataset_from_arrays, { .rows = N, .width = F, .type = VKT_ROW_F32, .targets = .. }.
  *

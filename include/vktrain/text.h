@@ -31,7 +31,7 @@ typedef struct vkt_texts vkt_texts;
  * in which the table has them first. */
 typedef struct vkt_tsv_params {
     const char *classes_path;       /* a file with one class name a line, in the order of the class numbers */
-    const char *const *class_names; /* or the names themselves, in the same order */
+    const char *const *class_names; /* instead of a file: the class names, in the order of the class numbers */
     uint32_t classes;               /* number of class_names */
 } vkt_tsv_params;
 
@@ -40,7 +40,7 @@ typedef struct vkt_tsv_params {
  * name, or there is no line. */
 VKT_API vkt_result vkt_texts_from_tsv(const vkt_host *host, const char *path, const vkt_tsv_params *params,
                                       vkt_texts **out);
-/* Reads such lines from a text in memory, which messages call `name`. Errors as for vkt_texts_from_tsv. */
+/* Reads lines label<TAB>text from a text in memory, which messages call `name`. Errors as for vkt_texts_from_tsv. */
 VKT_API vkt_result vkt_texts_from_tsv_text(const vkt_host *host, const char *name, const char *text,
                                            const vkt_tsv_params *params, vkt_texts **out);
 VKT_API void vkt_texts_destroy(vkt_texts **t); /* data sets made from the table stay valid */
@@ -103,8 +103,8 @@ VKT_API vkt_result vkt_vocab_encode(const vkt_vocab *v, const char *text, uint32
  * line. */
 VKT_API vkt_result vkt_vocab_to_text(const vkt_vocab *v, char **text);
 VKT_API vkt_result vkt_vocab_from_text(const vkt_host *host, const char *name, const char *text, vkt_vocab **out);
-/* Save and load a vocabulary as this text in a file. Saving writes the whole file or nothing; VKT_E_IO, VKT_E_NOMEM.
- * Loading reads plain or gzip; VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT. */
+/* Save a vocabulary to a file, in the form of vkt_vocab_to_text, and load it. Saving writes the whole file or nothing;
+ * VKT_E_IO, VKT_E_NOMEM. Loading reads plain or gzip; VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT. */
 VKT_API vkt_result vkt_vocab_save(const vkt_vocab *v, const char *path);
 VKT_API vkt_result vkt_vocab_load(const vkt_host *host, const char *path, vkt_vocab **out);
 
@@ -140,8 +140,9 @@ typedef struct vkt_sequence_params {
 
 /* Cuts or fills n ids to p->maxlen (at least 1), as Keras' pad_sequences. */
 VKT_API void vkt_pad_sequence(const vkt_sequence_params *p, const uint32_t *ids, uint32_t n, uint32_t *out);
-/* Makes the row of one text, params->maxlen ids (at least 1), as vkt_dataset_from_texts does. *words: the number of its
- * words; *unknown: the number of its words that the vocabulary does not have. Both may be NULL. VKT_E_ARG, VKT_E_NOMEM.
+/* Makes the row of one text, params->maxlen ids (at least 1), as vkt_dataset_from_texts does. *words gets the number of
+ * words of the text, and *unknown the number of those that the vocabulary does not have. Both may be NULL. VKT_E_ARG,
+ * VKT_E_NOMEM.
  */
 VKT_API vkt_result vkt_vocab_row(const vkt_vocab *v, const vkt_sequence_params *params, const char *text, uint32_t *row,
                                  uint32_t *words, uint32_t *unknown);

@@ -32,7 +32,7 @@ typedef vkt_tensor (*vkt_loss_fn)(vkt_builder *b, vkt_tensor y, vkt_tensor x, vk
 /* A model. `forward` maps a batch, (B,C,H,W), (B,F) for vectors or (B,L) for whole numbers, to an output. Without
  * `loss` the training set decides: if it has labels, the output must be logits (B,K), where K is at least the number of
  * classes, and the loss is softmax cross-entropy. If it has targets alone, the loss is the mean squared error. With
- * labels and such an output, accuracy is measured too, whatever the loss is. */
+ * labels and an output of logits (B,K), accuracy is measured, too, whatever the loss is. */
 typedef struct vkt_model {
     const char *name;       /* title of the summary; NULL: "model" */
     vkt_forward_fn forward; /* called once for each graph */
@@ -117,7 +117,7 @@ typedef struct vkt_fit_callbacks {
     bool (*on_epoch)(void *user, const vkt_epoch_record *r, bool best);
     /* Called when a training batch was submitted. Returning true ends the fit after this batch. Several ranks
      * end it some batches later, all of them after the same batch. The checkpoint is written, if there is one. The
-     * weights stay those of the last step. Another vkt_trainer_fit continues from there. */
+     * weights stay those of the last step. Another vkt_trainer_fit continues after that step. */
     bool (*stop)(void *user);
 } vkt_fit_callbacks;
 
@@ -220,16 +220,16 @@ VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
  * format (vkt_trainer_load reads the weights); VKT_E_STATE for a checkpoint of another run. Then the message has the
  * differences, for instance "attention.7 heads: checkpoint 2, this run 4". None of these errors changes anything.
  *
- * These must be the same: every op of the model and of the loss, with its attributes; the parameters, their groups, and
- * which of them are frozen; batch, no_shuffle, optimizer, schedule, precision, ema_decay, label_smoothing,
- * class_weights, dist.shards, dist.wire, and the names of the metrics; the training set, with mean, std and class
- * names; the validation set, whose mean, std and class names may differ. Features are compared by a hash of evenly
- * spaced rows: at most 64 MiB of them, and at most 256 rows if a source makes them. If both trainer and checkpoint have
- * a text under the same name, the two texts must be the same (call vkt_trainer_attach before this function). These may
- * change, with a warning: learning rate, the schedule's total, warmup and min_lr, and precision between f32 and
- * f32-split. These may change freely: stream, workers, recompute, profile and all of vkt_fit_params. The seed is the
- * checkpoint's. A run that has stopped early stays stopped, whatever the patience: vkt_trainer_fit then trains nothing
- * and logs a warning. */
+ * These must be the same in the checkpoint and in this run: every op of the model and of the loss, with its attributes;
+ * the parameters, their groups, and which of them are frozen; batch, no_shuffle, optimizer, schedule, precision,
+ * ema_decay, label_smoothing, class_weights, dist.shards, dist.wire, and the names of the metrics; the training set,
+ * with mean, std and class names; the validation set, with mean, std and class names, too. Features are compared by a
+ * hash of evenly spaced rows: at most 64 MiB of them, and at most 256 rows if a source makes them. If both trainer and
+ * checkpoint have an attached text under the same name, the two texts must be equal (call vkt_trainer_attach before
+ * this function). These may change, with a warning: learning rate, the schedule's total, warmup and min_lr, and
+ * precision between f32 and f32-split. These may change freely: stream, workers, recompute, profile and all of
+ * vkt_fit_params. The seed is the checkpoint's. A run that has stopped early stays stopped, whatever the patience:
+ * vkt_trainer_fit then trains nothing and logs a warning. */
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
 /* Computes mean loss and accuracy (NaN: not measured) over a data set of the same sample shape (else VKT_E_SHAPE).
@@ -316,10 +316,10 @@ VKT_API vkt_result vkt_store_load_state(const vkt_host *host, vkt_store *s, cons
 typedef struct vkt_export_params {
     vkt_store_part part;     /* usually VKT_PART_VALUE or VKT_PART_PUBLISHED */
     vkt_precision precision; /* VKT_PRECISION_F32, _F16 or _BF16: how elements are stored, rounded to nearest even */
-    const char *prefix;      /* of the macros, for instance "SKY"; NULL: "VKT" */
+    const char *prefix;      /* prefix of the macros, for instance "SKY"; NULL: "VKT" */
 } vkt_export_params;
 /* Writes one part of all parameters and states for programs that run without this library: `blob` is a flat file of the
- * elements, row-major, little-endian, one parameter after the other. `header` is a text that C and GLSL can include.
+ * elements, row-major, little-endian, one parameter after the other. `header` is a file that C and GLSL can include.
  * For a parameter "fc1.weight" of shape (64,32) with the prefix SKY it has these macros:
  *
  *     #define SKY_ELEMENTS         8192   the number of all elements in the blob, with gaps
@@ -347,8 +347,7 @@ VKT_API vkt_result vkt_read_attachment(const vkt_host *host, const char *path, c
  * vkt_trainer_resume. Seconds of epochs before a resume are NaN. */
 VKT_API const vkt_epoch_record *vkt_trainer_history(const vkt_trainer *t, uint32_t *count);
 /* Writes the history as CSV: a line with the names of the columns, those of metrics last, then one line per epoch. If a
- * number was not measured, its field is empty. The file does not say which run it is of; the application must note
- * this. VKT_E_IO, VKT_E_NOMEM. */
+ * number was not measured, its field is empty. The file does not name its run. VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_write_history(const vkt_trainer *t, const char *csv_path);
 /* Returns the record of the best epoch by the fit's monitor, valid as long as the records of vkt_trainer_history. NULL:
  * there is none yet. */
@@ -382,8 +381,9 @@ typedef struct vkt_lr_test {
 /* Runs a learning rate range test (Smith, "Cyclical Learning Rates for Training Neural Networks", 2017). It trains up
  * to VKT_LR_TEST_STEPS steps. The rate rises by the same factor from step to step, from a thousandth of the trainer's
  * lr to a thousand times this lr. The test ends early if a loss is not finite. It also ends early if the mean loss of
- * the last six steps is more than four times the lowest such mean so far. `suggested` is the rate of the step at which
- * the smoothed loss falls fastest over the logarithm of the rate. Only steps before the lowest smoothed loss count.
+ * the last six steps is above 0 and more than four times the lowest mean so far. (Until the sixth step, a mean is that
+ * of all steps so far.) `suggested` is the rate of the step at which the smoothed loss falls fastest over the logarithm
+ * of the rate. Only steps before the lowest smoothed loss count.
  *
  * After the test, weights, moments, history and position are the same as before it. The test needs host memory for
  * copies of the weights and moments. `callbacks` may be NULL. The test does not call on_epoch. VKT_E_DIVERGED if fewer

@@ -4,9 +4,9 @@
 // GLSL 4.60 with GL_GOOGLE_include_directive, which is for #include. The file asks for GL_EXT_control_flow_attributes.
 // scripts/inline/generate.awk writes vktrain.glsl and vktrain.hlsl from one text, scripts/inline/vktrain.shader.
 //
-// The file declares only functions. Macros make the functions that depend on sizes. Sizes may be macros or constant
-// expressions. Inputs, activations and results are arrays of vec4: VKT_VEC4S(n) of them hold n numbers. Components that
-// are left over may have any value, and nothing reads them.
+// The file declares only functions. Macros define the functions that depend on sizes. A size may be a macro or a
+// constant expression. Inputs, activations and results are arrays of vec4: VKT_VEC4S(n) of them hold n numbers.
+// Components that are left over may have any value, and nothing reads them.
 //
 //   layout(std430, binding = 0) readonly buffer Store { float store[]; };   // vkt_store_buffer: all parameters
 //   layout(std430, binding = 1) readonly buffer Grid { uvec4 grid[]; };     // levels, from vkt_hash_grid_table
@@ -21,9 +21,9 @@
 //   color_of(uint[](w1_at, b1_at, w2_at, b2_at, w3_at, b3_at), e, y);
 //   color = y[0].xyz;
 //
-// The index of a parameter counts elements from the start of the binding:
+// The index of a parameter counts elements from the start of the binding. It is
 //   (vkt_store_buffer(..).offset_bytes - the binding's offset in bytes) / 4
-// or it is a macro of the header that vkt_store_export writes. Results equal those of the ops, except for the order of
+// or a macro of the header that vkt_store_export writes. Results equal those of the ops, except for the order of
 // additions, and for functions that use the device's exp and log.
 //
 //   VKT_FLOAT(i)   reads element i of the parameters, as a float; you may redefine it between two uses of the macros
@@ -36,13 +36,13 @@
 //                  store4[(i) >> 2] of a buffer of vec4 is then right. (Both vkt_store_buffer and vkt_store_export
 //                  align parameters so.)
 //   VKT_LEVEL(l)   reads level l of a hash grid: a uvec4 (resolution, mask, first, entries), from a buffer or a
-//                  constant array; you may redefine it in the same way
+//                  constant array; you may redefine it between two uses of the macros, too
 //   VKT_UNROLL     which loops of layers and encodings are unrolled. Define it before the #include.
 //                  0: none. The size of the code does not depend on the widths, and every driver compiles it quickly.
 //                     This is the default.
 //                  1: loops over inputs
-//                  2: loops over inputs and outputs. The code has one multiplication per weight. On GPUs this is the
-//                     fastest for networks of a few thousand weights. CPU drivers may compile it for minutes.
+//                  2: loops over inputs and outputs. The code has one multiplication per weight. On GPUs 2 is
+//                     the fastest value for networks of a few thousand weights. CPU drivers may compile it for minutes.
 #ifndef VKTRAIN_GLSL
 #define VKTRAIN_GLSL
 #ifndef VKT_KERNEL // kernels of the library use only the functions of the encodings
@@ -76,11 +76,11 @@
 
 // ---- how parameters are stored ----
 
-// For a file of vkt_store_export in float16 or bfloat16, define VKT_WORD(i), which reads word i (32 bits) of the file, and
+// For a file of vkt_store_export in float16 or bfloat16, define VKT_WORD(i), which reads word i (32 bits), and
 //   #define VKT_FLOAT(i) VKT_HALF(i)      or VKT_BFLOAT(i)
 //   #define VKT_FLOAT2(i) VKT_HALF2(i)    or VKT_BFLOAT2(i)
 //   #define VKT_FLOAT4(i) VKT_HALF4(i)    or VKT_BFLOAT4(i)
-// An element is a number of 16 bits then, and indices count these.
+// Then an element is a number of 16 bits, and an index counts such elements.
 #define VKT_HALF(i) vkt_two_halfs(VKT_WORD((i) >> 1u) >> 16u * ((i) & 1u)).x
 #define VKT_HALF2(i) vkt_two_halfs(VKT_WORD((i) >> 1u))
 #define VKT_HALF4(i) VKT_REAL4(vkt_two_halfs(VKT_WORD((i) >> 1u)), vkt_two_halfs(VKT_WORD(((i) >> 1u) + 1u)))
@@ -111,8 +111,8 @@ vec4 vkt_four_bfloats(uint a, uint b)
 vec4 vkt_choose(bvec4 c, vec4 yes, vec4 no) { return mix(no, yes, c); }
 #define VKT_LESS(a, b) lessThan(a, b)
 
-// FUNCTION in the macros below is any macro or function of a vec4, for instance one of these. Write a macro for those
-// that have parameters: #define LEAKY(v) VKT_LEAKY_RELU(v, 0.01)
+// FUNCTION in the macros below is any macro or function of a vec4, for instance one of the following. If it has more
+// parameters, write a macro of one parameter: #define LEAKY(v) VKT_LEAKY_RELU(v, 0.01)
 // The error of SIGMOID, TANH, ELU and SOFTPLUS is that of the device's exp and log, relative to the larger of the
 // result and 1.
 #define VKT_IDENTITY(v) (v)
@@ -160,8 +160,8 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
 // ---- layers ----
 
 // VKT_LAYER defines void name(uint weight, uint bias, vec4 x[VKT_VEC4S(I)], out vec4 y[VKT_VEC4S(O)]). It computes
-// y = FUNCTION(weight x + bias). The parameters start at elements `weight` and `bias`. The weight is (O,I), row-major, as in
-// vkt_mlp and vkt_linear. If `bias` is VKT_NO_BIAS, there is no bias.
+// y = FUNCTION(weight x + bias). The parameters start at elements `weight` and `bias`. The weight is (O,I), row-major,
+// as in vkt_mlp and vkt_linear. If `bias` is VKT_NO_BIAS, there is no bias.
 #define VKT_NO_BIAS 0xffffffffu
 #define VKT_LAYER(name, I, O, FUNCTION)                                                         \
     void name(uint weight, uint bias, VKT_REAL4 x[VKT_VEC4S(I)], out VKT_REAL4 y[VKT_VEC4S(O)]) \
@@ -171,7 +171,7 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
 
 // VKT_MLP2 to VKT_MLP5 define a network of 2 to 5 layers:
 //   void name(uint at[2 * LAYERS], vec4 x[VKT_VEC4S(I)], out vec4 y[VKT_VEC4S(O)])
-// `at` has the start of weight and bias of each layer in turn. The hidden layers have the widths H1, H2, .. and the
+// `at` has the starts of weight and bias, layer by layer. The hidden layers have the widths H1, H2, .. and the
 // activation FUNCTION. The last layer has the activation LAST. Calls of VKT_LAYER do the same, but each of them copies
 // its arrays.
 #define VKT_MLP2(name, FUNCTION, LAST, I, H1, O)                                    \
@@ -209,9 +209,9 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
         VKT_LAYER_BODY(at[8], at[9], h4, H4, y, O, LAST)                                      \
     }
 
-// The statements of a layer. Each iteration computes four outputs. vkt_sum[r] has four partial sums of output r. If O is
-// not a multiple of 4, the last iteration computes the last output several times. If I is not a multiple of 4, the last
-// 1 to 3 products come after the loop.
+// VKT_LAYER_BODY has the statements of a layer. Each iteration computes four outputs. vkt_sum[r] has four partial sums
+// of output r. If O is not a multiple of 4, the last iteration computes the last output several times. If I is not a
+// multiple of 4, the last 1 to 3 products come after the loop.
 #define VKT_LAYER_BODY(WEIGHT, BIAS, IN, I, OUT, O, FUNCTION)                                          \
     {                                                                                                  \
         VKT_OUTPUT_LOOP for (uint vkt_o = 0u; vkt_o < uint(VKT_VEC4S(O)); vkt_o++) {                   \
@@ -243,9 +243,9 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
         }                                                                                              \
     }
 #define VKT_TOTAL(v) ((float((v).x) + float((v).y)) + (float((v).z) + float((v).w)))
-// Four weights of a row of I.
+// Reads four weights from element i on. A row of the weight matrix has I weights.
 #define VKT_ROW4(i, I) ((I) % 4 == 0 ? VKT_REAL4(VKT_FLOAT4(i)) : VKT_REAL4(VKT_FOUR_FLOATS(i)))
-// The first n components of a vec4, or n weights from i on, followed by zeros. n is 1 to 3.
+// VKT_ONLY returns the first n components of v, VKT_REST4 n weights from element i on. n is 1 to 3, and zeros follow.
 #define VKT_ONLY(n, v) vec4((v).x, (n) > 1 ? (v).y : 0.0, (n) > 2 ? (v).z : 0.0, 0.0)
 #define VKT_REST4(i, n) \
     vec4(VKT_FLOAT(i), (n) > 1 ? float(VKT_FLOAT((i) + 1u)) : 0.0, (n) > 2 ? float(VKT_FLOAT((i) + 2u)) : 0.0, 0.0)
@@ -253,8 +253,8 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
 // VKT_COOPERATIVE_LAYER defines the function of VKT_LAYER with a cooperative vector, for devices that have
 // VK_NV_cooperative_vector. The shader needs GL_NV_cooperative_vector and
 // GL_EXT_shader_explicit_arithmetic_types_float16. BUFFER is the array of a storage buffer that has a file of
-// vkt_store_export in float16; `weight` and `bias` count its elements. I is a multiple of 8. No test has run it so far:
-// no driver without a GPU has the extension.
+// vkt_store_export in float16; `weight` and `bias` count its elements. I is a multiple of 8. No test has run this macro
+// so far, because no driver without a GPU has the extension.
 #define VKT_COOPERATIVE_LAYER(name, I, O, FUNCTION, BUFFER)                                                   \
     void name(uint weight, uint bias, VKT_REAL4 x[VKT_VEC4S(I)], out VKT_REAL4 y[VKT_VEC4S(O)])               \
     {                                                                                                         \
@@ -290,16 +290,16 @@ void vkt_hash_grid_cell(vec4 x, uint resolution, out uvec4 cell, out vec4 fracti
     fraction = mix(fraction, x, isnan(x));
 }
 
-// Returns the index of the entry for corner c, counted from the level's first entry. In two dimensions c.z = 0. (Mueller et
-// al. 2022, section 3 and equation 4.)
+// Returns the index of the entry for corner c, counted from the level's first entry. In two dimensions c.z = 0.
+// (Mueller et al. 2022, section 3 and equation 4.)
 uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
 {
     const uint row = level.x + 1u;
     return level.y == 0u ? c.x + row * (c.y + row * c.z) : (c.x ^ c.y * 2654435761u ^ c.z * 805459861u) & level.y;
 }
 
-// VKT_HASH_GRID defines void name(uint table, vecD x, out vec4 y[VKT_VEC4S(LEVELS * F)]). It computes the features y of
-// point x. D is 2 or 3. F is 1, 2, 4 or 8. The table of the hash grid starts at element `table`.
+// VKT_HASH_GRID defines void name(uint table, vecD x, out vec4 y[VKT_VEC4S(LEVELS * F)]). It computes the
+// features y of point x. D is 2 or 3. F is 1, 2, 4 or 8. The table of the hash grid starts at element `table`.
 #define VKT_HASH_GRID(name, D, LEVELS, F)                                                          \
     void name(uint table, VKT_PASTE(vec, D) x, out VKT_REAL4 y[VKT_VEC4S((LEVELS) * (F))])         \
     {                                                                                              \
@@ -323,7 +323,7 @@ uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
             y[q] = VKT_REAL4(sum);                                                                 \
         }                                                                                          \
     }
-// The first four features of an entry, or all of them, followed by zeros.
+// Reads four features from element i on. If F is 1 or 2, reads only F features, and zeros follow.
 #define VKT_FEATURES(i, F) \
     ((F) == 1 ? vec4(VKT_FLOAT(i), 0.0, 0.0, 0.0) : (F) == 2 ? vec4(VKT_FLOAT2(i), 0.0, 0.0) : vec4(VKT_FLOAT4(i)))
 #define VKT_SHARE(axis) (side.axis == 0u ? 1.0 - fraction.axis : fraction.axis)
@@ -332,9 +332,9 @@ uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
 
 // ---- frequencies: vkt_frequency ----
 
-// Computes sin(pi x) and cos(pi x). x is reduced to the distance from the nearest multiple of 1/2, which is at most 1/4, and
-// then the series is used. The error is one or two ulp. The result is exact if x is a multiple of 1/2. Whole periods are
-// subtracted without rounding.
+// Computes sin(pi x) and cos(pi x) by the series of r, the distance of x from the nearest multiple of 1/2. |r| is at
+// most 1/4. The error is one or two ulp. The result is exact if x is a multiple of 1/2. Whole periods are subtracted
+// without rounding.
 void vkt_sin_cos_pi(vec4 x, out vec4 sin_pi, out vec4 cos_pi)
 {
     const vec4 t = x - 2.0 * round(0.5 * x), quarter = round(2.0 * t), r = t - 0.5 * quarter, u = r * r;

@@ -2,25 +2,27 @@
 #ifndef VKTRAIN_VKTRAIN_H
 #define VKTRAIN_VKTRAIN_H
 
-#include "vktrain/audit.h"     /* checks of a device's results */
-#include "vktrain/card.h"      /* what a network was trained on */
-#include "vktrain/columns.h"   /* columns of a table as numbers */
-#include "vktrain/core.h"      /* results, logger, devices, memory */
-#include "vktrain/custom.h"    /* ops of the application */
-#include "vktrain/data.h"      /* data sets */
-#include "vktrain/dist.h"      /* data parallel training */
-#include "vktrain/events.h"    /* files for TensorBoard */
-#include "vktrain/graph.h"     /* tensors, programs */
-#include "vktrain/metrics.h"   /* confusion, precision, recall, top-k */
-#include "vktrain/models.h"    /* networks */
-#include "vktrain/nn.h"        /* layers */
-#include "vktrain/ops.h"       /* ops */
-#include "vktrain/optim.h"     /* optimizers */
-#include "vktrain/table.h"     /* tables of numbers */
-#include "vktrain/text.h"      /* texts, vocabularies */
-#include "vktrain/run_dir.h"   /* a folder for all files of a run */
-#include "vktrain/schedule.h"  /* learning rates */
-#include "vktrain/tokenizer.h" /* tokenizers of language models */
-#include "vktrain/train.h"     /* fit, evaluate, predict */
+#include "vktrain/audit.h"      /* checks of a device's results */
+#include "vktrain/card.h"       /* what a network was trained on */
+#include "vktrain/columns.h"    /* columns of a table as numbers */
+#include "vktrain/core.h"       /* results, logger, devices, memory */
+#include "vktrain/custom.h"     /* ops of the application */
+#include "vktrain/data.h"       /* data sets */
+#include "vktrain/dist.h"       /* data parallel training */
+#include "vktrain/events.h"     /* files for TensorBoard */
+#include "vktrain/gguf.h"       /* GGUF files */
+#include "vktrain/gguf_model.h" /* language models in GGUF files */
+#include "vktrain/graph.h"      /* tensors, programs */
+#include "vktrain/metrics.h"    /* confusion, precision, recall, top-k */
+#include "vktrain/models.h"     /* networks */
+#include "vktrain/nn.h"         /* layers */
+#include "vktrain/ops.h"        /* ops */
+#include "vktrain/optim.h"      /* optimizers */
+#include "vktrain/table.h"      /* tables of numbers */
+#include "vktrain/text.h"       /* texts, vocabularies */
+#include "vktrain/run_dir.h"    /* a folder for all files of a run */
+#include "vktrain/schedule.h"   /* learning rates */
+#include "vktrain/tokenizer.h"  /* tokenizers of language models */
+#include "vktrain/train.h"      /* fit, evaluate, predict */
 
 #endif

@@ -38,9 +38,9 @@ VKT_API const vkt_vk_needs *vkt_vk_get_needs(void);
  * features. If a required feature has no member in any struct of the chain, the result is VKT_E_ARG, and the message
  * names all such features. The other features are set nevertheless. `host` may be NULL. */
 VKT_API vkt_result vkt_vk_add_features(const vkt_host *host, void *chain);
-/* Describes a physical device in *out, for instance by out->usable, and by out->reason if it is not usable. If
- * `get_proc_addr` is NULL, the installed loader is used. `host` may be NULL. VKT_E_ARG for a missing handle, or a
- * device of another instance; VKT_E_NO_LOADER, VKT_E_DRIVER, VKT_E_NOMEM. */
+/* Describes a physical device in *out: out->usable says whether the library can use it. If not, out->reason says what
+ * it lacks. If `get_proc_addr` is NULL, the installed loader is used. `host` may be NULL. VKT_E_ARG for a missing
+ * handle, or a device of another instance; VKT_E_NO_LOADER, VKT_E_DRIVER, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_vk_examine(const vkt_host *host, PFN_vkGetInstanceProcAddr get_proc_addr, VkInstance instance,
                                   VkPhysicalDevice physical_device, vkt_device_info *out);
 
@@ -58,9 +58,9 @@ typedef struct vkt_adopt_params {
                                               * it */
     uint32_t queue_family;                   /* index of the queue's family */
     PFN_vkGetInstanceProcAddr get_proc_addr; /* NULL: that of the installed loader */
-    /* Called before each vkQueueSubmit2 of the library, on the thread that called the library. Needed if the
-     * application uses the queue from other threads. NULL: the application ensures in another way that calls do not
-     * overlap. */
+    /* Called before each vkQueueSubmit2 of the library, on the thread that called the library. The two functions are
+     * needed if the application uses the queue from other threads. NULL: the application ensures in another way that
+     * calls do not overlap. */
     void (*lock_queue)(void *user);
     void (*unlock_queue)(void *user);        /* called after vkQueueSubmit2; NULL if and only if lock_queue is NULL */
     void *lock_user;                         /* passed to both functions */
@@ -119,7 +119,7 @@ VKT_API void vkt_ctx_timeline(const vkt_ctx *ctx, VkSemaphore *semaphore, uint64
  * times, but not twice at the same time, and not at the same time as a run of the same program or store. The
  * application records barriers between executions (vkt_program_barriers). The call changes the compute pipeline,
  * descriptor set 0 and push constants of `cmd`. The application destroys the program after the command buffer's last
- * execution. Any thread may submit `cmd`; this is no call on the context. */
+ * execution. Any thread may submit `cmd`, because that is no call on the context. */
 VKT_API vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run *run);
 /* Returns two barriers, one before a recording and one after it. In *before, the dst members have the stages and
  * accesses of the recording's first commands. The application fills in the src members with those of its own commands,
@@ -233,19 +233,19 @@ typedef struct vkt_texture_params {
                     * caller makes sure that the rectangle is inside */
     vkt_array *array; /* f32, (height, width, C) or (height * width, C) with C from 1 to 4; outlives the vkt_texture */
 } vkt_texture_params;
-/* Ties an image of the application to an array. Pixel (i, j) of the rectangle, j downwards, is row
- * j * width + i of the array. Other pixels of the image do not change. Reading
- * copies the first C channels. Of channels that the format does not have, alpha is 1 and the others are 0. Writing sets
- * the channels that the array does not have: alpha to 1, the others to 0. The call makes a view of the image;
- * destroying the vkt_texture does not touch the image. Owner: the caller.
+/* Ties an image of the application to an array. Pixel (i, j) of the rectangle, j downwards, is row j * width + i of the
+ * array. Other pixels of the image do not change. Reading copies the first C channels. Of channels that the format does
+ * not have, alpha is 1 and the others are 0. Writing sets the channels that the array does not have: alpha to 1, the
+ * others to 0. The call makes a view of the image; destroying the vkt_texture does not touch the image. Owner: the
+ * caller.
  *
  * Formats that are read and written: R8G8B8A8_UNORM, R16G16B16A16_SFLOAT, R32_SFLOAT and R32G32B32A32_SFLOAT, as
  * SAMPLED or STORAGE. If the device's VkFormatProperties3 has STORAGE_READ_WITHOUT_FORMAT and
  * STORAGE_WRITE_WITHOUT_FORMAT, also as STORAGE: B8G8R8A8_UNORM, A2B10G10R10_UNORM_PACK32 (RGB10A2),
  * A2R10G10B10_UNORM_PACK32, B10G11R11_UFLOAT_PACK32 (R11G11B10F), R16_SFLOAT, R16G16_SFLOAT and R32G32_SFLOAT; reading
- * these as SAMPLED does not need the two features. Only read, as SAMPLED: R8G8B8A8_SRGB and B8G8R8A8_SRGB, whose
- * numbers become linear; depth (C = 1) of D16_UNORM, X8_D24_UNORM_PACK32, D32_SFLOAT, D24_UNORM_S8_UINT and
- * D32_SFLOAT_S8_UINT.
+ * these as SAMPLED does not need the two features. The following formats can only be read, as SAMPLED: R8G8B8A8_SRGB
+ * and B8G8R8A8_SRGB, whose numbers become linear; depth (C = 1) of D16_UNORM, X8_D24_UNORM_PACK32, D32_SFLOAT,
+ * D24_UNORM_S8_UINT and D32_SFLOAT_S8_UINT.
  *
  * Reading is exact, except for sRGB numbers, whose error the device decides, and subnormal numbers of f32, which a
  * device may read as zero. Writing rounds to one of the two neighbours in the format; the device decides which. In
@@ -276,8 +276,9 @@ VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
  *     if (!has_samples) r = vkt_texture_read_budget(t, NULL, &left_ns, &progress), has_samples = progress.completed;
  *     if (has_samples) r = vkt_step_budget(train, &run, NULL, &left_ns, &progress);
  *
- * In *out, run_index is the number of the copy. Until a copy is completed, image and array must not change in other
- * ways. The first call allocates. VKT_E_UNSUPPORTED without timestamps, and the errors of vkt_texture_read. */
+ * In *out, run_index is the number of the copy, and measured_frames stays 0. Until a copy is completed, image and array
+ * must not change in other ways. The first call allocates. VKT_E_UNSUPPORTED without timestamps, and the errors of
+ * vkt_texture_read. */
 VKT_API vkt_result vkt_texture_read_budget(vkt_texture *t, const vkt_sync *sync, uint64_t *budget_ns,
                                            vkt_step_progress *out);
 VKT_API vkt_result vkt_texture_write_budget(vkt_texture *t, const vkt_sync *sync, uint64_t *budget_ns,
@@ -285,12 +286,13 @@ VKT_API vkt_result vkt_texture_write_budget(vkt_texture *t, const vkt_sync *sync
 /* Submit the library's half of an ownership transfer between queue families, with the semaphores of `sync`, as
  * vkt_array_acquire and vkt_array_release do for buffers. The barrier covers all aspects of the texture's level and
  * layer. It also changes the layout: from `from_layout` to vkt_texture_params.layout, or from that to `to_layout`. The
- * barrier of the application's half has the same two layouts and the same two families. It is submitted before
- * vkt_texture_acquire, which waits for its semaphore, or after vkt_texture_release, whose semaphore it waits for. With
- * the adopted queue's own family there is no other half: then the call only changes the layout, after all earlier work
- * on the queue. If several objects of vkt_texture share a level and layer, transfer only one of them. An image with the
- * sharing mode VK_SHARING_MODE_CONCURRENT needs no transfer. VKT_E_ARG for another family than those of
- * vkt_array_acquire, or a `to_layout` that is UNDEFINED or PREINITIALIZED. */
+ * barrier of the application's half has the same two layouts and the same two families. The application submits its
+ * half before vkt_texture_acquire, which then waits for it through `sync`. Or it submits its half after
+ * vkt_texture_release, and lets it wait for a semaphore that `sync` signals. With the adopted queue's own family there
+ * is no other half: then the call only changes the layout, after all earlier work on the queue. If several objects of
+ * vkt_texture share a level and layer, transfer only one of them. An image with the sharing mode
+ * VK_SHARING_MODE_CONCURRENT needs no transfer. VKT_E_ARG for another family than those of vkt_array_acquire, or a
+ * `to_layout` that is UNDEFINED or PREINITIALIZED. */
 VKT_API vkt_result vkt_texture_acquire(vkt_texture *t, uint32_t from_family, VkImageLayout from_layout,
                                        const vkt_sync *sync);
 VKT_API vkt_result vkt_texture_release(vkt_texture *t, uint32_t to_family, VkImageLayout to_layout,

@@ -37,7 +37,7 @@ def call(*words):
 
 
 def score(original, decoded):
-    """Returns PSNR over all channels and mean FLIP."""
+    """Returns the PSNR over all channels, and the mean FLIP."""
     squares = count = flip = 0.0
     for a, b in zip(original, decoded):
         b = b[:, :, : a.shape[2]]

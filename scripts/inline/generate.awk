@@ -1,7 +1,8 @@
 # generate.awk - writes vktrain.glsl or vktrain.hlsl from vktrain.shader: awk -v to=glsl -f generate.awk vktrain.shader
 #
-# `cmake --build build --target inline_shaders` calls it. Lines between @glsl or @hlsl and the next line that begins with @ go
-# into that file alone. Words change as in the table `word`. A backslash at the end of a macro's line is moved to the macro's common column.
+# `cmake --build build --target inline_shaders` calls it. Lines between @glsl or @hlsl and the next line that begins
+# with @ go into that file alone. The table `word` replaces words. A backslash at the end of a macro's line is moved to
+# the macro's common column.
 BEGIN {
     if (to == "hlsl") {
         for (n = 2; n <= 4; n++) {
@@ -35,7 +36,7 @@ function translate(line,    out, name) {
     return out line
 }
 
-# Prints the lines of a macro that wait, and the line that ends it.
+# Prints the collected lines of a macro, and `last`, the line that ends it.
 function flush(last,    i, most) {
     most = 0
     for (i = 1; i <= waiting; i++) if (length(macro[i]) > most) most = length(macro[i])

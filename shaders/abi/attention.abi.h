@@ -27,12 +27,12 @@ VKT_PUSH(vkt_attention_push,
 #define ATTENTION_SPEC_ROWS   1 /* rows of a tile */
 #define ATTENTION_SPEC_PARTS  2 /* vec4s of a row per lane: more than one only if all lanes share a row */
 #define ATTENTION_SPECS       3
-#define ATTENTION_ROTATED   16u /* subgroups with this number of lanes rotate the weights: attention.glsl */
+#define ATTENTION_ROTATED   16u /* subgroups with this number of lanes rotate the weights: lib/attention.glsl */
 #define ATTENTION_MAX_ROWS 16u
-#define ATTENTION_MAX_SUMS 64u /* upper limit of ROWS * PARTS, the vec4s of sums of a lane */
+#define ATTENTION_MAX_SUMS 64u /* upper limit of ROWS * PARTS, the number of vec4s in which a lane has its sums */
 /* The kernels for GPUs (lib/attention_shared.glsl). A work group has rows / own * ATTENTION_SHARED_LANES_N(d4) lanes. */
 #define ATTENTION_SHARED_SPEC_ROWS   1 /* rows of a tile: 64, 32, 16 or 8 */
-#define ATTENTION_SHARED_SPEC_CHUNKS 2 /* vec4s of a row in shared memory at a time: 4, or 2 if a row has more than 16 */
+#define ATTENTION_SHARED_SPEC_CHUNKS 2 /* vec4s of a row in shared memory at a time: 4; 4 or 2 in rows of more than 16 */
 #define ATTENTION_SHARED_SPEC_D4     3 /* d4 */
 #define ATTENTION_SHARED_SPEC_OWN    4 /* rows of a lane: 4 or 2 */
 #define ATTENTION_SHARED_SPECS       5

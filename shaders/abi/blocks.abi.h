@@ -1,9 +1,9 @@
 /* blocks.abi.h - specialisation ids of all kernels that compute a tile of a matrix product in shared memory by
  * lib/blocks.glsl. */
 #define BLOCKS_K 16u /* k per tile; a slice of a sum over k starts at a multiple of this */
-#define BLOCKS_COOP_K 32u /* BLOCKS_K with COOP */
-#define BLOCKS_COOP2_K 16u /* COOP2: k of one cooperative matrix; a tile has BLOCKS_COOP_K */
-#define BLOCKS_SPLIT_K 16u /* BLOCKS_K with COOP and SPLIT, where each element has two parts */
+#define BLOCKS_COOP_K 32u /* k per tile with COOP */
+#define BLOCKS_COOP2_K 16u /* k of one cooperative matrix with COOP2; the k of a tile is BLOCKS_COOP_K */
+#define BLOCKS_SPLIT_K 16u /* k per tile with COOP and SPLIT, where each element has two parts */
 #define BLOCKS_SPEC_LANES 0 /* (BM / TM) * (BN / TN) */
 #define BLOCKS_SPEC_BM    1 /* rows and columns of a work group's tile: powers of two, 16 or more */
 #define BLOCKS_SPEC_BN    2

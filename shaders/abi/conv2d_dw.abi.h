@@ -28,7 +28,7 @@ VKT_PUSH(vkt_conv2d_dw_push,
 
 #define DW_SPEC_LANES 0
 #define DW_SPEC_COLS  1 /* weights (c,r,s) per tile */
-#define DW_SPEC_ROWS  2 /* output channels per tile / LANES */
+#define DW_SPEC_ROWS  2 /* output channels per lane */
 #define DW_SPEC_PAD   3 /* taps may be outside the image */
 #define DW_SPEC_BIAS  4
 #define DW_SPEC_QUADS 5 /* 1: dw is stored as vec4s. channels * R * S, pitch, part, w_base and COLS are then multiples of 4 */

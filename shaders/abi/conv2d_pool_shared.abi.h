@@ -11,7 +11,8 @@ VKT_PUSH(vkt_conv2d_pool_shared_push,
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */
          VKT_U32(next_h) VKT_U32(next_w)        /* rows and columns of x from pixel to pixel of z */
          VKT_U32(stride_h) VKT_U32(stride_w)    /* rows and columns of x from window to window */
-         VKT_I32(offset_h) VKT_I32(offset_w)    /* tap r of pixel 0 of window p: row p * stride + offset + r * reach */
+         VKT_I32(offset_h) VKT_I32(offset_w)    /* tap r of pixel 0 of window p reads row
+                                                 * p * stride + offset + r * reach */
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* floats of w from tap to tap */

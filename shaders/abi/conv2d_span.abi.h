@@ -12,8 +12,9 @@ VKT_PUSH(vkt_conv2d_span_push,
          VKT_U32(depth)                        /* source channels of a group */
          VKT_U32(dst_group)                    /* destination channels of a group */
          VKT_U32(kernel_h) VKT_U32(stride_h)
-         VKT_I32(offset_h) VKT_I32(reach_h)    /* row p reads source row p * stride_h + offset_h + r * reach_h */
-         VKT_I32(offset_w)                     /* pixel q reads source pixels q + offset_w + s */
+         VKT_I32(offset_h) VKT_I32(reach_h)    /* tap r of row p reads source row
+                                                * p * stride_h + offset_h + r * reach_h */
+         VKT_I32(offset_w)                     /* tap s of pixel q reads source pixel q + offset_w + s */
          VKT_U32(a_group) VKT_U32(a_tile)      /* vec4s of A from one group, or one tile of MB rows, to the next */
          VKT_U32(src_base) VKT_U32(dst_base)   /* start of the first group in its binding, in vec4s */
          VKT_U32(bias_base)                    /* start of the first group in its binding, in floats */

@@ -9,7 +9,7 @@
 #define UNARY_SCALE      4 /* p * x + q */
 #define UNARY_HARDSWISH  5
 #define UNARY_SQRT       6 /* y */
-#define UNARY_QUICK      7 /* loops over functions below this number are unrolled */
+#define UNARY_QUICK      7 /* functions below this number are short: kernels unroll the loops that compute them */
 #define UNARY_EXP        7 /* y */
 #define UNARY_LOG        8
 #define UNARY_SIGMOID    9 /* y */

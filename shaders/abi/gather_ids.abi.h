@@ -2,7 +2,7 @@
 VKT_PUSH(vkt_gather_ids_push, VKT_U32(batch) VKT_U32(numbers) /* numbers of a row */
          VKT_U32(parts)                                       /* parts of a row; a lane copies one part at a time */
          VKT_U32(n_order) VKT_U32(row_begin) VKT_U32(row_end) /* the rows that binding IDS_TABLE holds */)
-#define IDS_SPEC_KEEP 1 /* rows of OUT whose table row is not in the binding: 1: they do not change; 0: they become 0 */
+#define IDS_SPEC_KEEP 1 /* 1: rows of OUT whose table row is not in the binding do not change; 0: they become 0 */
 #define IDS_TABLE 0     /* u32 (rows, numbers), or (rows, ceil(numbers / 2)) with two numbers per word */
 #define IDS_ORDER 1     /* u32 (n_order) */
 #define IDS_STEP 2      /* u32 (STEP_WORDS) */

@@ -17,7 +17,7 @@ VKT_PUSH(vkt_mlp_push,
 #define MLP_PART     6 /* sums of gradients, read; MLP_PART_OUT is the same memory, written */
 #define MLP_PART_OUT 7
 #define MLP_OUT      8 /* y, or dx with DX; batch last */
-#define MLP_DLOSS    9 /* f32: only for MSE */
+#define MLP_DLOSS    9 /* f32 scalar, the gradient of the loss; only for MSE */
 
 #define MLP_SPEC_LANES  0
 #define MLP_SPEC_LAYERS 1

@@ -1,4 +1,5 @@
-/* mlp_pack.abi.h - see mlp_pack.comp. If a layer lacks an input, any buffer is bound and not read. */
+/* mlp_pack.abi.h - see mlp_pack.comp. If a layer or a bias does not exist, its binding has any buffer, which is
+ * not read. */
 VKT_PUSH(vkt_mlp_pack_push,
          VKT_U32(width0) VKT_U32(width1) VKT_U32(width2) VKT_U32(width3) VKT_U32(width4)
          VKT_U32(rows1) VKT_U32(rows2) VKT_U32(rows3) VKT_U32(rows4)

@@ -1,5 +1,5 @@
-/* mlp_sum.abi.h - see mlp_sum.comp and mlp_layout.abi.h. For an output that is not wanted, any buffer is bound and not
- * written. */
+/* mlp_sum.abi.h - see mlp_sum.comp and mlp_layout.abi.h. If an output is not wanted, its binding has any buffer, which
+ * is not written. */
 VKT_PUSH(vkt_mlp_sum_push,
          VKT_U32(width0) VKT_U32(width1) VKT_U32(width2) VKT_U32(width3) VKT_U32(width4)
          VKT_U32(part1) VKT_U32(part2) VKT_U32(part3) VKT_U32(part4)

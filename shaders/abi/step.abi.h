@@ -13,12 +13,12 @@
 #define STEP_LR    6   /* f32 */
 #define STEP_C1    7   /* f32: 1 - beta1^t, rounded only once; NAdam: 1 - the product of u_1 .. u_t instead. For u_t see
                         * step_advance.comp */
-#define STEP_C2    8   /* f32: 1 - beta2^t, in the same way */
+#define STEP_C2    8   /* f32: 1 - beta2^t, rounded only once */
 #define STEP_NEXT  9   /* number of the run after this one; zero in a new buffer */
 #define STEP_HOLD  10  /* not 0: no update in this run */
 #define HOLD_MICRO 1u  /* bit of STEP_HOLD: more micro-batches of this step follow */
 #define HOLD_FOUND 2u  /* bit of STEP_HOLD: some gradients are not finite */
-#define STEP_SKIPPED 11 /* number of steps skipped in the runs before because of HOLD_FOUND */
+#define STEP_SKIPPED 11 /* number of steps that earlier runs skipped because of HOLD_FOUND */
 #define STEP_Q1    12  /* CLOCK_Q1, CLOCK_Q2 and CLOCK_Q3 of step STEP_T. If the loss is scaled, the clock gets
                         * them only after finite gradients */
 #define STEP_Q_WORDS 6
@@ -41,8 +41,8 @@
 /* STEP_RUN is in a separate memory range, so that a kernel may read it while step_advance runs. */
 #define STEP_RUN 128       /* number of the next run, STEP_NEXT; report.comp writes it. Its offset is 512 bytes */
 #define STEP_ALL_WORDS 132 /* words of the buffer */
-/* A specialization constant of the kernels that gather a batch. 1: they run beside step_advance and read the host's words: see
- * lib/batch_place.glsl. */
+/* A specialization constant of the kernels that gather a batch. If it is 1, these kernels run beside step_advance, and
+ * read the host's words instead of the step state: see lib/batch_place.glsl. */
 #define BATCH_SPEC_EARLY 2
 
 /* One slot of the host's ring (VKT_ROLE_WORDS). Run r reads slot r % RING_SLOTS. Slot RING_SLOTS is for runs in an

@@ -9,8 +9,8 @@ VKT_PUSH(vkt_winograd_push,
          VKT_I32(origin_h) VKT_I32(origin_w) /* image row and column of the first element of the first tile */
          VKT_U32(height) VKT_U32(width)      /* image size */
          VKT_U32(point)                      /* vec4s from one of the 16 elements of a transform to the next */
-         VKT_U32(panel)                      /* the same, from one panel to the next */
-         VKT_U32(pitch))                     /* the same, from one channel to the next */
+         VKT_U32(panel)                      /* vec4s from one panel of a transform to the next */
+         VKT_U32(pitch))                     /* vec4s from one channel of a transform to the next */
 #define WINOGRAD_IN   0
 #define WINOGRAD_OUT  1
 #define WINOGRAD_BIAS 2 /* winograd_output: (channels); any buffer if WINOGRAD_SPEC_BIAS is 0 */

@@ -39,6 +39,7 @@ static vkt_columns *the_columns;
 static vkt_alphabet *the_alphabet;
 static vkt_tokenizer *the_tokenizer;
 static vkt_tokens the_tokens; /* what the last call appended */
+static vkt_gguf *the_gguf;
 static vkt_thread_group *the_group; /* of one rank */
 static vkt_emulation *the_emulation;
 static FILE *stream;
@@ -111,6 +112,11 @@ static bool counts_memory(int i)
         { "vkt_tokenizer_decode", 2 },
         { "vkt_tokenizer_decode", 5 },
         { "vkt_dataset_from_columns", 4 },
+        { "vkt_gguf_dequantize", 3 },
+        { "vkt_gguf_from_memory", 3 },
+        { "vkt_gguf_read_f32", 3 },
+        { "vkt_gguf_write", 3 },
+        { "vkt_gguf_write", 5 },
     };
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
         if (strcmp(counts[k].name, now.name) == 0 && counts[k].at == i) return true;
@@ -172,6 +178,7 @@ ENUM(vkt_run_file)
 ENUM(vkt_row_type)
 ENUM(vkt_wire)
 ENUM(vkt_chat_template)
+ENUM(vkt_gguf_type)
 PLAIN(vkt_init, (vkt_init){ 0 }, { .kind = (vkt_init_kind)99 }, { .kind = (vkt_init_kind)INT32_MAX })
 ENUM(VkImageLayout)
 PLAIN(VkCommandBuffer, NULL, NULL)
@@ -240,6 +247,7 @@ static void *pointer(int i, const char *type)
 #define the_vkt_columns the_columns
 #define the_vkt_alphabet the_alphabet
 #define the_vkt_tokenizer the_tokenizer
+#define the_vkt_gguf the_gguf
 #define the_vkt_thread_group the_group
 #define the_vkt_emulation the_emulation
 #define the_vkt_texture ((vkt_texture *)NULL) /* needs an application's image */
@@ -445,6 +453,7 @@ static int setup(void **state)
     static const float features[12];
     static const uint32_t labels[4] = { 0, 1, 1, 0 };
     static const char *const words[] = { "green tea", "pale ale" };
+    static const unsigned char empty_gguf[24] = { 'G', 'G', 'U', 'F', 3 }; /* no metadata, no tensors */
     static const char card[] = "{\"sample\": [1,1,3], \"mean\": [0], \"deviation\": [1], \"classes\": 2}";
     static const vkt_token_text tokens[] = { { "a", 1 }, { "<|im_start|>", 12 }, { "<|im_end|>", 10 } };
     static const int32_t kinds[] = { VKT_TOKEN_NORMAL, VKT_TOKEN_CONTROL, VKT_TOKEN_CONTROL };
@@ -463,6 +472,7 @@ static int setup(void **state)
         vkt_records_from_text(&host, "records", "name,price\ngreen,2\nred,3\n", ',', &the_records) == VKT_OK &&
         vkt_alphabet_create(&host, "green tea", 9, &the_alphabet) == VKT_OK &&
         vkt_tokenizer_create(&host, &vocabulary, &the_tokenizer) == VKT_OK &&
+        vkt_gguf_from_memory(&host, "empty", empty_gguf, sizeof empty_gguf, &the_gguf) == VKT_OK &&
         vkt_columns_guess(&host, the_records, NULL, &the_columns) == VKT_OK &&
         vkt_events_create(&host, ".", 0, &the_events) == VKT_OK &&
         vkt_run_dir_open(&host, "run", NULL, &the_run_dir) == VKT_OK &&
@@ -501,6 +511,7 @@ static int teardown(void **state)
     vkt_alphabet_destroy(&the_alphabet);
     vkt_tokens_release(&the_tokens);
     vkt_tokenizer_destroy(&the_tokenizer);
+    vkt_gguf_destroy(&the_gguf);
     vkt_emulation_destroy(&the_emulation);
     vkt_thread_group_destroy(&the_group);
     vkt_vocab_destroy(&the_vocab);

@@ -15,6 +15,7 @@
 #include "fuzz/fuzz.h"
 #include "io/checkpoint.h"
 #include "kernel/tuning.h"
+#include "vktrain/gguf.h"
 #include "vktrain/table.h"
 #include "vktrain/text.h"
 
@@ -181,6 +182,61 @@ static void tokenizer(void)
     }
 }
 
+/* Writes a GGUF file with metadata of each kind and tensors of four types. */
+static void gguf(void)
+{
+    enum { KINDS = 13, ARRAY = 9 };
+    static const uint64_t numbers[4] = { 0x0101010101010101u, 0x0100010001000100u, 0x3f800000bf800000u };
+    static const vkt_gguf_string texts[] = { { "t\xc3\xaate", 5 }, { "a\0b", 3 }, { "", 0 } };
+    static const char keys[KINDS][4] = {
+        "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8", "k9", "k10", "k11", "k12"
+    };
+    vkt_gguf_meta meta[KINDS];
+    for (uint32_t i = 0; i < KINDS; i++) {
+        const vkt_gguf_kind kind = (vkt_gguf_kind)(i == ARRAY ? VKT_GGUF_KIND_TEXT : i);
+        meta[i] = (vkt_gguf_meta){ keys[i], kind, i % 2, 1 + i % 3, numbers };
+        if (kind == VKT_GGUF_KIND_TEXT) meta[i].values = texts;
+    }
+    static const uint8_t blocks[512] = { 0, 60, 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+    const vkt_gguf_tensor tensors[] = {
+        { .name = "f32", .type = VKT_GGUF_F32, .rank = 2, .dims = { 3, 2 }, .data = blocks },
+        { .name = "q4_0", .type = VKT_GGUF_Q4_0, .rank = 1, .dims = { 64 }, .data = blocks },
+        { .name = "q6_k", .type = VKT_GGUF_Q6_K, .rank = 3, .dims = { 256, 1, 2 }, .data = blocks },
+        { .name = "i8", .type = (vkt_gguf_type)24, .rank = 4, .dims = { 2, 1, 1, 1 }, .data = blocks },
+    };
+    need(vkt_gguf_write(fuzz_host(), path_of("gguf", "all"), meta, KINDS, tensors, 4) == VKT_OK &&
+             vkt_gguf_write(fuzz_host(), path_of("gguf", "empty"), NULL, 0, NULL, 0) == VKT_OK,
+         "gguf");
+}
+
+/* Writes a language model of one block, in which all widths are 2. */
+static void gguf_model(void)
+{
+    static const vkt_gguf_string llama = { "llama", 5 };
+    static const uint32_t one = 1, two = 2;
+    static const struct {
+        const char *name;
+        uint32_t rank;
+    } list[] = { { "token_embd.weight", 2 },        { "output_norm.weight", 1 },    { "blk.0.attn_norm.weight", 1 },
+                 { "blk.0.attn_q.weight", 2 },      { "blk.0.attn_k.weight", 2 },   { "blk.0.attn_v.weight", 2 },
+                 { "blk.0.attn_output.weight", 2 }, { "blk.0.ffn_norm.weight", 1 }, { "blk.0.ffn_gate.weight", 2 },
+                 { "blk.0.ffn_up.weight", 2 },      { "blk.0.ffn_down.weight", 2 } };
+    const vkt_gguf_meta meta[] = { { "general.architecture", VKT_GGUF_KIND_TEXT, false, 1, &llama },
+                                   { "llama.block_count", VKT_GGUF_KIND_U32, false, 1, &one },
+                                   { "llama.context_length", VKT_GGUF_KIND_U32, false, 1, &two },
+                                   { "llama.embedding_length", VKT_GGUF_KIND_U32, false, 1, &two },
+                                   { "llama.feed_forward_length", VKT_GGUF_KIND_U32, false, 1, &two },
+                                   { "llama.attention.head_count", VKT_GGUF_KIND_U32, false, 1, &one },
+                                   { "llama.attention.layer_norm_rms_epsilon", VKT_GGUF_KIND_U32, false, 1, &one } };
+    static const float values[4] = { 1, 2, 3, 4 };
+    vkt_gguf_tensor tensors[VKT_COUNT(list)];
+    for (size_t i = 0; i < VKT_COUNT(list); i++)
+        tensors[i] = (vkt_gguf_tensor){ .name = list[i].name, .rank = list[i].rank, .dims = { 2, 2 }, .data = values };
+    need(vkt_gguf_write(fuzz_host(), path_of("gguf", "model"), meta, VKT_COUNT(meta), tensors, VKT_COUNT(list)) ==
+             VKT_OK,
+         "gguf");
+}
+
 static void tuning(void)
 {
     const vkt_tuning_id id = { .device = "1-2-3", .shaders = 0x0123456789abcdef }; /* as in fuzz_tuning.c */
@@ -231,6 +287,8 @@ int main(int argc, char **argv)
     scaler();
     tensors();
     tokenizer();
+    gguf();
+    gguf_model();
     tuning();
     cases();
     return 0;

@@ -231,7 +231,8 @@ static void an_overflow_drops_all_micro_batches_of_its_step(void **state)
     for (uint32_t i = 0; i < VKT_COUNT(x); i++) {
         run(&half, x[i], 4);
         assert_true(half.m.loss_scale == scales[i]);
-        if (i / 2 != 1 && i / 2 != 3) { /* not dropped. Scales are powers of two, so the bits are the same */
+        /* A step that is not dropped has the same bits in both runs, because the scales are powers of two. */
+        if (i / 2 != 1 && i / 2 != 3) {
             run(&plain, x[i], 4);
             assert_int_equal(half.m.t, plain.m.t);
             assert_true(half.m.grad_norm == plain.m.grad_norm);

@@ -52,6 +52,40 @@ static bool lists(const char *folder, const char *want)
     return found;
 }
 
+/* ---- maps ---- */
+
+static void a_file_is_mapped_until_it_is_unmapped(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    const char *path = vkt_temp_dir_file(&dir, "file"), *empty = vkt_temp_dir_file(&dir, "empty");
+    enum { BYTES = 100001 }; /* not a whole number of pages */
+    char *text = calloc(1, BYTES);
+    for (size_t i = 0; i < BYTES; i++) text[i] = (char)(i * 7 % 251);
+    assert_int_equal(vkt_file_write(&h, path, text, BYTES), VKT_OK);
+    assert_int_equal(vkt_file_write(&h, empty, text, 0), VKT_OK);
+    vkt_file f;
+    const void *map, *other;
+    assert_int_equal(vkt_file_open(&h, path, &f), VKT_OK);
+    assert_int_equal(vkt_file_map(&f, &map), VKT_OK);
+    assert_int_equal(vkt_file_map(&f, &other), VKT_OK);
+    const uint64_t size = f.size;
+    vkt_file_close(&f);
+    assert_memory_equal(map, text, BYTES);
+    vkt_file_unmap(map, size);
+    assert_memory_equal(other, text, BYTES);
+    vkt_file_unmap(other, size);
+    assert_int_equal(vkt_file_open(&h, empty, &f), VKT_OK);
+    map = text;
+    assert_int_equal(vkt_file_map(&f, &map), VKT_OK);
+    assert_null(map);
+    vkt_file_unmap(map, f.size);
+    vkt_file_close(&f);
+    free(text);
+    vkt_temp_dir_remove(&dir);
+}
+
 /* ---- paths and folders ---- */
 
 static void files_and_folders_are_distinguished(void **state)
@@ -77,6 +111,14 @@ static void files_and_folders_are_distinguished(void **state)
     assert_int_equal(vkt_path_remove(file), ENOENT);
     assert_string_equal(vkt_path_name(folder), "folder");
     assert_string_equal(vkt_path_name("name"), "name");
+    assert_true(vkt_path_is_absolute("/") && vkt_path_is_absolute("/a/b"));
+    assert_true(!vkt_path_is_absolute("") && !vkt_path_is_absolute("a/b") && !vkt_path_is_absolute("./a"));
+#ifdef _WIN32
+    assert_true(vkt_path_is_absolute("C:\\a") && vkt_path_is_absolute("\\a"));
+    assert_string_equal(vkt_path_name("C:\\a\\name"), "name");
+#else
+    assert_true(!vkt_path_is_absolute("C:\\a")); /* the name of a file in this folder */
+#endif
     vkt_temp_dir_remove(&dir);
 }
 
@@ -392,6 +434,7 @@ static void the_machine_is_described(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_file_is_mapped_until_it_is_unmapped),
         TEST(files_and_folders_are_distinguished),
         TEST(folders_above_a_path_are_made),
         TEST(a_new_file_replaces_nothing),

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,6 +60,23 @@ int vkt_file_duplicate(const vkt_file *f)
 void vkt_file_close_duplicate(int fd)
 {
     if (fd >= 0) close(fd);
+}
+
+vkt_result vkt_file_map(const vkt_file *f, const void **bytes)
+{
+    *bytes = NULL;
+    if (f->size == 0) return VKT_OK;
+    if (f->size > SIZE_MAX) return vkt_fail_nomem(f->h, f->path, SIZE_MAX);
+    void *map = mmap(NULL, (size_t)f->size, PROT_READ, MAP_SHARED, f->fd, 0);
+    if (map == MAP_FAILED && errno == ENOMEM) return vkt_fail_nomem(f->h, f->path, (size_t)f->size);
+    if (map == MAP_FAILED) return vkt_file_fail(f->h, "map", f->path, errno);
+    *bytes = map;
+    return VKT_OK;
+}
+
+void vkt_file_unmap(const void *bytes, uint64_t size)
+{
+    if (bytes) munmap((void *)(uintptr_t)bytes, (size_t)size);
 }
 
 void vkt_file_close(vkt_file *f)

@@ -15,6 +15,11 @@ const char *vkt_path_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+bool vkt_path_is_absolute(const char *path)
+{
+    return *path == '/';
+}
+
 char *vkt_path_next(char *path)
 {
     return *path ? strchr(path + 1, '/') : NULL;

@@ -84,6 +84,27 @@ void vkt_file_close_duplicate(int fd)
     if (fd >= 0) _close(fd);
 }
 
+vkt_result vkt_file_map(const vkt_file *f, const void **bytes)
+{
+    *bytes = NULL;
+    if (f->size == 0) return VKT_OK; /* CreateFileMappingW refuses an empty file */
+    if (f->size > SIZE_MAX) return vkt_fail_nomem(f->h, f->path, SIZE_MAX);
+    const HANDLE mapping =
+        CreateFileMappingW((HANDLE)_get_osfhandle(f->fd), NULL, PAGE_READONLY, 0, 0 /* the whole file */, NULL);
+    if (!mapping) return vkt_file_fail(f->h, "map", f->path, vkt_errno_of(GetLastError()));
+    *bytes = MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, (SIZE_T)f->size);
+    const DWORD error = *bytes ? 0 : GetLastError();
+    CloseHandle(mapping); /* the view keeps the mapping */
+    if (error == ERROR_NOT_ENOUGH_MEMORY) return vkt_fail_nomem(f->h, f->path, (size_t)f->size);
+    return *bytes ? VKT_OK : vkt_file_fail(f->h, "map", f->path, vkt_errno_of(error));
+}
+
+void vkt_file_unmap(const void *bytes, uint64_t size)
+{
+    (void)size;
+    if (bytes) UnmapViewOfFile(bytes);
+}
+
 void vkt_file_close(vkt_file *f)
 {
     if (!f->path) return;

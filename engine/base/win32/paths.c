@@ -23,6 +23,11 @@ const char *vkt_path_name(const char *path)
     return name;
 }
 
+bool vkt_path_is_absolute(const char *path)
+{
+    return is_separator(*path) || (*path && path[1] == ':');
+}
+
 char *vkt_path_next(char *path)
 {
     for (char *c = *path ? path + 1 : path; *c; c++)

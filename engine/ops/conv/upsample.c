@@ -111,7 +111,8 @@ static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_u
 static vkt_result upsample_infer(vkt_infer *f)
 {
     const vkt_upsample2d_attr *a = f->n->attr;
-    VKT_REQUIRE(f, a->bilinear || !a->align_corners, VKT_E_ARG, "upsample2d: want align_corners only with bilinear, got it with nearest");
+    VKT_REQUIRE(f, a->bilinear || !a->align_corners, VKT_E_ARG,
+                "upsample2d: want align_corners only with bilinear, got it with nearest");
     return infer_images(f, vkt_shape4(0, 0, a->out[0], a->out[1]));
 }
 

@@ -174,8 +174,9 @@ vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b)
     return apply(g, &vkt_op_add, a, b);
 }
 
-/* Emits a sum. If the operands are flat, the kernel can also compute a relu of the sum, or a relu's gradient whose dy
- * is the sum. This gradient is a function of three numbers: the two summands, and relu's output. */
+/* Emits a sum. If the operands are flat, the kernel can also compute the op behind the sum. This op is a relu of the
+ * sum, or the gradient of a relu whose output has the sum as its gradient. The second one is a function of three
+ * numbers: the two summands, and the output of that relu. */
 static void add_emit(const vkt_node *n, vkt_emit *e)
 {
     vkt_node sum = *n;

@@ -1,0 +1,57 @@
+/* io/gguf.h - what the files of io/ share about GGUF. The format and the public functions are in vktrain/gguf.h. */
+#ifndef VKT_IO_GGUF_H
+#define VKT_IO_GGUF_H
+
+#include "base/base.h"
+#include "vktrain/gguf.h"
+
+/* The kinds of metadata values: name, number in the file, type in memory. */
+#define VKT_GGUF_KINDS(X)       \
+    X(U8, 0, uint8_t)           \
+    X(I8, 1, int8_t)            \
+    X(U16, 2, uint16_t)         \
+    X(I16, 3, int16_t)          \
+    X(U32, 4, uint32_t)         \
+    X(I32, 5, int32_t)          \
+    X(F32, 6, float)            \
+    X(BOOL, 7, bool)            \
+    X(TEXT, 8, vkt_gguf_string) \
+    X(U64, 10, uint64_t)        \
+    X(I64, 11, int64_t)         \
+    X(F64, 12, double)
+
+/* The numbers of the format. */
+enum {
+    VKT_GGUF_MAGIC = 0x46554747, /* "GGUF" */
+    VKT_GGUF_VERSION = 3,
+    VKT_GGUF_ARRAY = 9, /* the kind of an array, before the kind of its elements */
+    VKT_GGUF_MAX_KEY = 65535,
+    VKT_GGUF_MAX_NAME = 63, /* bytes of a tensor's name that ggml reads */
+    VKT_GGUF_ALIGNMENT = 32 /* of a file that does not say it */
+};
+
+struct vkt_gguf {
+    vkt_host host;
+    char *path;
+    const uint8_t *bytes; /* the whole file */
+    uint64_t size;
+    const void *map; /* of vkt_file_map; NULL: the bytes are the caller's */
+    uint32_t version, alignment;
+    vkt_gguf_meta *meta; /* n_meta, in the order of the file; each owns `values`, whose block has the key too */
+    size_t n_meta;
+    vkt_gguf_tensor *tensors; /* n_tensors, in the order of the file; each owns its name */
+    size_t n_tensors;
+    const vkt_gguf_meta **meta_at; /* sorted by key */
+    const vkt_gguf_tensor **tensor_at;
+};
+
+/* Returns the name of a kind, for instance "U32"; "?" for a number that is no kind. */
+const char *vkt_gguf_kind_name(vkt_gguf_kind kind);
+/* Returns the bytes of a value in memory; 0 for a number that is no kind. In the file they are the same, except for
+ * texts. */
+size_t vkt_gguf_kind_bytes(vkt_gguf_kind kind);
+/* Computes t->elements and t->bytes from type, rank and dims, and sets the other dims to 1. Returns what is wrong with
+ * them, or NULL. */
+const char *vkt_gguf_measure(vkt_gguf_tensor *t);
+
+#endif

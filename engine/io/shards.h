@@ -1,0 +1,37 @@
+/* io/shards.h - the tensors of one or several safetensors files as one set.
+ *
+ * A large model is stored in several files ("shards") beside an index, "model.safetensors.index.json":
+ *
+ *   { "metadata": {"total_size": 988097824, ...},
+ *     "weight_map": { "name of a tensor": "model-00001-of-00002.safetensors", ... } }
+ *
+ * Source: https://huggingface.co/docs/transformers, "Big models", section "Sharded checkpoint". The values are names of
+ * files in the folder of the index. "metadata" is not used. */
+#ifndef VKT_SHARDS_H
+#define VKT_SHARDS_H
+
+#include "io/safetensors.h"
+
+typedef struct vkt_shards vkt_shards;
+
+/* A tensor, and the file that has it: arguments of vkt_safetensors_read_f32 and vkt_safetensors_read_raw. */
+typedef struct vkt_shard_entry {
+    const vkt_safetensors *file;
+    const vkt_st_entry *tensor;
+} vkt_shard_entry;
+
+/* Opens an index, if the path ends in ".json", else a single safetensors file. For an index, the set is what it lists;
+ * each tensor must be in the file that the index names for it. Returns VKT_OK and *out, else VKT_E_FORMAT (also for the
+ * name of a shard with a slash), VKT_E_NOT_FOUND (a shard is missing), VKT_E_UNSUPPORTED, VKT_E_IO, VKT_E_ARG (`path`
+ * is NULL) or VKT_E_NOMEM, and *out = NULL. `h` is copied. The caller owns *out. Any number of threads may read at
+ * once. */
+vkt_result vkt_shards_open(const vkt_host *h, const char *path, vkt_shards **out);
+void vkt_shards_close(vkt_shards **s);
+
+size_t vkt_shards_count(const vkt_shards *s);
+/* Returns entry i < count: in the order of their names. Valid until close. */
+vkt_shard_entry vkt_shards_entry(const vkt_shards *s, size_t i);
+/* Finds a tensor by name. `tensor` is NULL if there is none; nothing is logged. */
+vkt_shard_entry vkt_shards_find(const vkt_shards *s, const char *name);
+
+#endif

@@ -1,0 +1,65 @@
+/* vktrain/gguf_model.h - the description of a language model in a GGUF file: sizes, heads, rotary embedding, tensors.
+ *
+ * Architectures: llama (Llama, SmolLM2, TinyLlama), qwen2 and qwen3. The keys are those of ggml's docs/gguf.md; what
+ * follows if a key is absent, and the names of tensors, are those of https://github.com/ggml-org/llama.cpp. */
+#ifndef VKTRAIN_GGUF_MODEL_H
+#define VKTRAIN_GGUF_MODEL_H
+
+#include "vktrain/gguf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The architectures that are read. */
+typedef enum vkt_gguf_architecture {
+    VKT_GGUF_LLAMA = 1, /* no biases in attention */
+    VKT_GGUF_QWEN2,     /* biases of query, key and value */
+    VKT_GGUF_QWEN3      /* RMS norms of each head's query and key */
+} vkt_gguf_architecture;
+
+/* How a model's rotary embedding is stretched to a longer context. */
+typedef enum vkt_rope_scaling {
+    VKT_ROPE_PLAIN = 0, /* not at all */
+    VKT_ROPE_LINEAR,    /* positions are divided by rope_factor */
+    VKT_ROPE_YARN       /* YaRN (arXiv 2309.00071) with rope_factor and rope_context */
+} vkt_rope_scaling;
+
+/* The description of a model. Pointers are valid as long as the vkt_gguf. */
+typedef struct vkt_gguf_model {
+    vkt_gguf_architecture architecture; /* "general.architecture" */
+    const char *name;                   /* "general.name"; "" if it is absent */
+    uint32_t blocks;                    /* number of transformer blocks */
+    uint32_t context;                   /* the longest context of the training, in tokens */
+    uint32_t width;                     /* numbers of a token's embedding */
+    uint32_t feed_forward;              /* width of the hidden layer of a block's feed-forward network */
+    uint32_t heads;                     /* heads of queries */
+    uint32_t kv_heads;                  /* heads of keys and values; divides `heads` */
+    uint32_t head_width;                /* numbers of a head's query, key and value; without a key: width / heads */
+    uint32_t vocabulary;                /* number of tokens */
+    double rms_epsilon;                 /* of all RMS norms */
+    double rope_base;                   /* without a key: 10000 */
+    uint32_t rope_width; /* numbers of a head that are rotated, from the first on; even. Without a key: head_width */
+    bool rope_halves;    /* number i is rotated with number i + rope_width / 2 (qwen2, qwen3). false: 2 i with 2 i + 1
+                          * (llama: converters to GGUF permute the rows of query and key) */
+    vkt_rope_scaling scaling; /* "rope.scaling.type", or "rope.scale_linear" in older files */
+    double rope_factor;       /* 1 if there is no scaling */
+    uint32_t rope_context;    /* the context before the scaling; without a key: `context` */
+    /* "rope_freqs.weight": rope_width / 2 divisors of the frequencies (Llama 3.1); NULL: none */
+    const vkt_gguf_tensor *rope_divisors;
+    bool tied; /* the output layer has the weights of the embedding: there is no "output.weight" */
+} vkt_gguf_model;
+
+/* Reads the description of a model, and checks it: sizes fit together, every tensor of the architecture is there with
+ * its shape, its type is one that vkt_gguf_read_f32 reads, and there are no other tensors. VKT_E_UNSUPPORTED: another
+ * architecture, a mixture of experts, a number of heads that differs between blocks, another scaling of the rotary
+ * embedding, one of several files of a model, a tensor of a type that is not read, or a tensor that the architecture
+ * does not have here (a bias, for instance); the message names what it is. VKT_E_NOT_FOUND: a key or tensor is missing.
+ * VKT_E_FORMAT: a value of the wrong kind, or sizes that do not fit. VKT_E_SHAPE: a tensor of another shape. After an
+ * error *out is zeroed. */
+VKT_API vkt_result vkt_gguf_read_model(const vkt_gguf *g, vkt_gguf_model *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
