@@ -32,6 +32,25 @@ vkt_chat_template vkt_chat_template_of(const char *name)
     return (vkt_chat_template)0;
 }
 
+vkt_chat_template vkt_chat_template_guess(const char *jinja)
+{
+    /* The first word that the template has decides. */
+    static const struct {
+        const char *word;
+        vkt_chat_template form;
+    } words[] = {
+        { "named SmolLM", VKT_CHAT_SMOLLM2 },
+        { "<|start_header_id|>", VKT_CHAT_LLAMA3 },
+        { "enable_thinking", VKT_CHAT_QWEN3 },
+        { "You are Qwen", VKT_CHAT_QWEN2_5 },
+        { "You are a helpful assistant", VKT_CHAT_QWEN2 },
+        { "<|im_start|>", VKT_CHAT_CHATML },
+    };
+    for (size_t i = 0; jinja && i < VKT_COUNT(words); i++)
+        if (strstr(jinja, words[i].word)) return words[i].form;
+    return (vkt_chat_template)0;
+}
+
 /* ---- writing ---- */
 
 static vkt_result write_bytes(writer *w, const char *text, size_t bytes, uint8_t mark)

@@ -75,7 +75,7 @@ static vkt_result add_merges(vkt_tokenizer *t, const vkt_tokenizer_params *p, ch
 {
     VKT_TRY(vkt_merges_begin(&t->host, p->n_merges, &t->merges));
     for (uint32_t i = 0; i < p->n_merges; i++) {
-        const vkt_token_text m = p->merges[i];
+        const vkt_gguf_string m = p->merges[i];
         const char *blank = memchr(m.text, ' ', m.bytes);
         size_t n_left = 0, n_right = 0;
         vkt_merge merge = { .rank = i, .id = VKT_NO_TOKEN };

@@ -1,10 +1,8 @@
 /* vktrain/tokenizer.h - the tokenizer of a language model: byte-level BPE, special tokens, chats.
  *
- *     vkt_tokenizer_params p = { .tokens = tokens, .n_tokens = 49152, .kinds = kinds, .merges = merges,
- *                                .n_merges = 48900, .pre = "smollm", .eos = &eos };
  *     vkt_tokenizer *t;
  *     vkt_tokens ids = { 0 };
- *     vkt_tokenizer_create(NULL, &p, &t);
+ *     vkt_tokenizer_from_gguf(NULL, gguf, &t);
  *     vkt_tokenizer_encode(t, "Hello world", 11, VKT_TOKENS_SPECIAL, &ids);
  *     vkt_tokens_release(&ids);
  *     vkt_tokenizer_destroy(&t);
@@ -27,7 +25,7 @@
 #ifndef VKTRAIN_TOKENIZER_H
 #define VKTRAIN_TOKENIZER_H
 
-#include "vktrain/core.h"
+#include "vktrain/gguf.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,20 +43,15 @@ typedef enum vkt_token_kind {
     VKT_TOKEN_BYTE = 6          /* as normal */
 } vkt_token_kind;
 
-/* A text with a length. */
-typedef struct vkt_token_text {
-    const char *text;
-    size_t bytes;
-} vkt_token_text;
-
 /* What a tokenizer is made of. Everything is copied. */
 typedef struct vkt_tokenizer_params {
-    const vkt_token_text *tokens; /* (n_tokens): the token of each id. Each byte of a normal token is written as one
-                                   * character, as GPT-2 does it: "Ġthe" is " the". Control tokens and user-defined
-                                   * tokens, and texts with characters outside of this alphabet, stand for themselves */
+    const vkt_gguf_string
+        *tokens; /* (n_tokens): the token of each id. Each byte of a normal token is written as one
+                  * character, as GPT-2 does it: "Ġthe" is " the". Control tokens and user-defined
+                  * tokens, and texts with characters outside of this alphabet, stand for themselves */
     uint32_t n_tokens;
-    const int32_t *kinds;         /* (n_tokens): vkt_token_kind; NULL: all normal */
-    const vkt_token_text *merges; /* (n_merges): two tokens and a blank between them, by rising rank */
+    const int32_t *kinds;          /* (n_tokens): vkt_token_kind; NULL: all normal */
+    const vkt_gguf_string *merges; /* (n_merges): two tokens and a blank between them, by rising rank */
     uint32_t n_merges;
     const char *pre;                       /* which regular expression splits texts:
                                             *   "gpt-2"      GPT-2
@@ -77,6 +70,11 @@ typedef struct vkt_tokenizer vkt_tokenizer;
  * concatenation is no token. VKT_E_UNSUPPORTED: `pre` is none of the names above, or the library was built without
  * PCRE2. VKT_E_NOMEM. `host` may be NULL. */
 VKT_API vkt_result vkt_tokenizer_create(const vkt_host *host, const vkt_tokenizer_params *params, vkt_tokenizer **out);
+/* Makes the tokenizer of a GGUF file, which may be closed afterwards. Without a key tokenizer.ggml.add_bos_token, a
+ * model of Llama 3 (pre "llama-bpe") has add_bos, and others do not. VKT_E_NOT_FOUND: a key is missing. VKT_E_FORMAT: a
+ * key has a value of another kind, or lists have different lengths. VKT_E_UNSUPPORTED: tokenizer.ggml.model is not
+ * "gpt2". Other errors as above. */
+VKT_API vkt_result vkt_tokenizer_from_gguf(const vkt_host *host, const vkt_gguf *g, vkt_tokenizer **out);
 VKT_API void vkt_tokenizer_destroy(vkt_tokenizer **t);
 /* Return the number of ids, and the largest number of bytes that one token stands for. */
 VKT_API uint32_t vkt_tokenizer_size(const vkt_tokenizer *t);
@@ -166,6 +164,9 @@ typedef enum vkt_chat_template {
 
 /* Returns the template of a name: "chatml", "smollm2", "qwen2", "qwen2.5", "qwen3", "llama3"; 0 for another name. */
 VKT_API vkt_chat_template vkt_chat_template_of(const char *name);
+/* Guesses the template of a model by words in its Jinja template (tokenizer.chat_template of a GGUF file); 0: it is
+ * none of these. */
+VKT_API vkt_chat_template vkt_chat_template_guess(const char *jinja);
 
 /* How a chat is encoded. Combine them with |. */
 enum {

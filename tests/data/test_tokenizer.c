@@ -94,9 +94,9 @@ static void encodes_to(const vkt_tokenizer *t, const char *text, size_t n, uint3
 /* The merge of the lowest rank comes first, and of equal ones the leftmost; a merge can need a later one's result. */
 static void merges_apply_by_rank(void **state)
 {
-    static const vkt_token_text tokens[] = { { "a", 1 },  { "b", 1 },  { "c", 1 },    { "d", 1 }, { "bc", 2 },
-                                             { "ab", 2 }, { "cd", 2 }, { "abcd", 4 }, { "aa", 2 } };
-    static const vkt_token_text merges[] = { { "c d", 3 }, { "a b", 3 }, { "b c", 3 }, { "ab cd", 5 }, { "a a", 3 } };
+    static const vkt_gguf_string tokens[] = { { "a", 1 },  { "b", 1 },  { "c", 1 },    { "d", 1 }, { "bc", 2 },
+                                              { "ab", 2 }, { "cd", 2 }, { "abcd", 4 }, { "aa", 2 } };
+    static const vkt_gguf_string merges[] = { { "c d", 3 }, { "a b", 3 }, { "b c", 3 }, { "ab cd", 5 }, { "a a", 3 } };
     const vkt_tokenizer_params p = {
         .tokens = tokens, .n_tokens = VKT_COUNT(tokens), .merges = merges, .n_merges = VKT_COUNT(merges), .pre = "gpt-2"
     };
@@ -296,11 +296,10 @@ static void refuse(vkt_tokenizer_params p, vkt_result want, const char *message)
 
 static void wrong_vocabularies_are_refused(void **state)
 {
-    static const vkt_token_text tokens[] = { { "a", 1 }, { "b", 1 }, { "ab", 2 }, { NULL, 0 } };
-    static const vkt_token_text good = { "a b", 3 }, none = { NULL, 0 };
-    static const vkt_token_text bad[] = {
-        { "ab", 2 }, { "a c", 3 }, { "b a", 3 }, { " ab", 3 }, { "ab ", 3 }, { "", 0 }
-    };
+    static const vkt_gguf_string tokens[] = { { "a", 1 }, { "b", 1 }, { "ab", 2 }, { NULL, 0 } };
+    static const vkt_gguf_string good = { "a b", 3 }, none = { NULL, 0 };
+    static const vkt_gguf_string bad[] = { { "ab", 2 },  { "a c", 3 }, { "b a", 3 },
+                                           { " ab", 3 }, { "ab ", 3 }, { "", 0 } };
     const vkt_tokenizer_params p = { .tokens = tokens, .n_tokens = 3, .merges = &good, .n_merges = 1, .pre = "gpt-2" };
     vkt_tokenizer_params q = p;
     (void)state;

@@ -9,7 +9,7 @@ typedef struct test_vocabulary {
     char *text; /* the file; tokens and merges point into it */
     char *rest; /* the first byte behind the vocabulary */
     vkt_tokenizer_params params;
-    vkt_token_text *tokens, *merges;
+    vkt_gguf_string *tokens, *merges;
     int32_t *kinds;
     uint32_t ids[4];
 } test_vocabulary;

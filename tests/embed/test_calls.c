@@ -455,7 +455,7 @@ static int setup(void **state)
     static const char *const words[] = { "green tea", "pale ale" };
     static const unsigned char empty_gguf[24] = { 'G', 'G', 'U', 'F', 3 }; /* no metadata, no tensors */
     static const char card[] = "{\"sample\": [1,1,3], \"mean\": [0], \"deviation\": [1], \"classes\": 2}";
-    static const vkt_token_text tokens[] = { { "a", 1 }, { "<|im_start|>", 12 }, { "<|im_end|>", 10 } };
+    static const vkt_gguf_string tokens[] = { { "a", 1 }, { "<|im_start|>", 12 }, { "<|im_end|>", 10 } };
     static const int32_t kinds[] = { VKT_TOKEN_NORMAL, VKT_TOKEN_CONTROL, VKT_TOKEN_CONTROL };
     const vkt_tokenizer_params vocabulary = { .tokens = tokens, .n_tokens = 3, .kinds = kinds, .pre = "qwen2" };
     (void)state;

@@ -11,7 +11,7 @@ enum { BYTES = 256, SPECIAL = 2, MOST = BYTES + SPECIAL + 255, LONGEST = 32 };
 /* Tokens as they are written in a vocabulary: each byte is one or two bytes of UTF-8. */
 typedef struct vocabulary {
     char tokens[MOST][2 * LONGEST], merges[255][2 * LONGEST + 1];
-    vkt_token_text token_texts[MOST], merge_texts[255];
+    vkt_gguf_string token_texts[MOST], merge_texts[255];
     int32_t kinds[MOST];
     uint32_t n, n_merges;
 } vocabulary;
@@ -20,7 +20,7 @@ static void add(vocabulary *v, const char *token, int32_t kind)
 {
     const size_t bytes = strlen(token);
     memcpy(v->tokens[v->n], token, bytes);
-    v->token_texts[v->n] = (vkt_token_text){ v->tokens[v->n], bytes };
+    v->token_texts[v->n] = (vkt_gguf_string){ v->tokens[v->n], bytes };
     v->kinds[v->n++] = kind;
 }
 
@@ -41,13 +41,13 @@ static void add_bytes(vocabulary *v)
 
 static void add_merge(vocabulary *v, uint32_t a, uint32_t b)
 {
-    const vkt_token_text left = v->token_texts[a], right = v->token_texts[b];
+    const vkt_gguf_string left = v->token_texts[a], right = v->token_texts[b];
     if (left.bytes + right.bytes > 2 * LONGEST) return;
     char *merge = v->merges[v->n_merges], both[2 * LONGEST + 1] = "";
     memcpy(merge, left.text, left.bytes);
     merge[left.bytes] = ' ';
     memcpy(merge + left.bytes + 1, right.text, right.bytes);
-    v->merge_texts[v->n_merges++] = (vkt_token_text){ merge, left.bytes + 1 + right.bytes };
+    v->merge_texts[v->n_merges++] = (vkt_gguf_string){ merge, left.bytes + 1 + right.bytes };
     memcpy(both, left.text, left.bytes);
     memcpy(both + left.bytes, right.text, right.bytes);
     add(v, both, VKT_TOKEN_NORMAL);

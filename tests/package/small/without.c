@@ -51,7 +51,7 @@ static void refused(const char *folder)
     vkt_columns *columns = NULL;
     vkt_records *records = NULL;
     vkt_tokenizer *tokenizer = NULL;
-    const vkt_tokenizer_params vocabulary = { .tokens = &(vkt_token_text){ "a", 1 }, .n_tokens = 1, .pre = "gpt-2" };
+    const vkt_tokenizer_params vocabulary = { .tokens = &(vkt_gguf_string){ "a", 1 }, .n_tokens = 1, .pre = "gpt-2" };
     is_ok("write", vkt_write_file(&host, file(folder, "a"), png, sizeof png));
     needs("PNG", vkt_image_read(&host, file(folder, "a"), 0, 0, &d), "libpng", "PNG");
     is_ok("write", vkt_write_file(&host, file(folder, "a"), jpeg, sizeof jpeg));
