@@ -7,7 +7,7 @@
 typedef struct vkt_splitter vkt_splitter;   /* never changes: any number of threads may use it */
 typedef struct vkt_split_run vkt_split_run; /* belongs to one thread */
 
-/* What the names of pre-tokenizers also decide. */
+/* Rules that the name of a pre-tokenizer also decides. */
 typedef struct vkt_pre_rules {
     bool nfc;          /* texts are normalized before they are split */
     bool whole_pieces; /* a piece that is a token needs no merges */

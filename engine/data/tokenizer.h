@@ -26,7 +26,7 @@ struct vkt_tokenizer {
     bool add_bos;
 };
 
-/* What a byte of a text is. The marks of vkt_tokens are those with VKT_MARK_ANSWER. */
+/* The marks of a byte of a text. Combine them with |. A vkt_tokens has VKT_MARK_ANSWER alone. */
 enum {
     VKT_MARK_ANSWER = 1,  /* a byte of an assistant's answer */
     VKT_MARK_CONTENT = 2, /* a byte that control tokens may not contain */

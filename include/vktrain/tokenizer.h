@@ -43,7 +43,7 @@ typedef enum vkt_token_kind {
     VKT_TOKEN_BYTE = 6          /* as normal */
 } vkt_token_kind;
 
-/* What a tokenizer is made of. Everything is copied. */
+/* The parts of a tokenizer. Everything is copied. */
 typedef struct vkt_tokenizer_params {
     const vkt_gguf_string
         *tokens; /* (n_tokens): the token of each id. Each byte of a normal token is written as one
@@ -170,8 +170,8 @@ VKT_API vkt_chat_template vkt_chat_template_guess(const char *jinja);
 
 /* How a chat is encoded. Combine them with |. */
 enum {
-    VKT_CHAT_ASK = 4,      /* the ids end with the start of an answer, for a model that now writes it */
-    VKT_CHAT_NO_THINK = 8, /* with VKT_CHAT_ASK and VKT_CHAT_QWEN3: an empty block <think> follows */
+    VKT_CHAT_ASK = 4,     /* the ids end with the start of an answer, for a model that now writes it */
+    VKT_CHAT_NO_THINK = 8 /* with VKT_CHAT_ASK and VKT_CHAT_QWEN3: an empty block <think> follows */
 };
 /* Appends the ids of a chat of n messages. list->marks is 1 for ids that contain a byte of an answer: of the content of
  * an assistant's message, or of the token that ends it (<|im_end|>, <|eot_id|>). `flags`: VKT_CHAT_*, and

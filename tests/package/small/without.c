@@ -1,6 +1,6 @@
-/* without.c FOLDER - tests a build without libjpeg, libpng, cairo, zlib, jansson and PCRE2. Training works, and weights can be
- * read, written and exported. Each call that needs one of the libraries must return VKT_E_UNSUPPORTED, and its message
- * must name the library and the option. FOLDER is for files. */
+/* without.c FOLDER - tests a build without libjpeg, libpng, cairo, zlib, jansson and PCRE2. Training works, and weights
+ * can be read, written and exported. Each call that needs one of the libraries must return VKT_E_UNSUPPORTED, and its
+ * message must name the library and the option. FOLDER is for files. */
 #include <stdio.h>
 #include <string.h>
 
