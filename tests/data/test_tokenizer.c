@@ -115,7 +115,29 @@ static void merges_apply_by_rank(void **state)
     vkt_tokenizer_destroy(&t);
 }
 
-/* A byte that is not UTF-8 splits a text as U+FFFD does, and decoding gives it back. */
+/* A byte that is not UTF-8 splits a text as U+FFFD does: it is neither a letter, nor a number, nor space. */
+static void bytes_that_are_not_utf8_split_texts(void **state)
+{
+    static const vkt_gguf_string tokens[] = {
+        { "a", 1 }, { ".", 1 }, { "\xc3\xbf", 2 }, { "a\xc3\xbf", 3 }, { ".\xc3\xbf", 3 }
+    };
+    static const vkt_gguf_string merges[] = { { "a \xc3\xbf", 4 }, { ". \xc3\xbf", 4 } };
+    vkt_tokenizer_params p = {
+        .tokens = tokens, .n_tokens = VKT_COUNT(tokens), .merges = merges, .n_merges = VKT_COUNT(merges)
+    };
+    const vkt_host h = vkt_test_host();
+    (void)state;
+    for (size_t i = 0; i < VKT_COUNT(pres); i++) {
+        vkt_tokenizer *t;
+        p.pre = pres[i];
+        assert_int_equal(vkt_tokenizer_create(&h, &p, &t), VKT_OK);
+        encodes_to(t, "a\xff", 2, 0, "[a] [\xff]");
+        encodes_to(t, ".\xff", 2, 0, "[.\xff]");
+        vkt_tokenizer_destroy(&t);
+    }
+}
+
+/* Decoding gives bytes that are not UTF-8 back. */
 static void bytes_that_are_not_utf8_are_kept(void **state)
 {
     static const char *const texts[] = {
@@ -355,6 +377,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(ids_are_those_of_tokenizers),
         TEST(merges_apply_by_rank),
+        TEST(bytes_that_are_not_utf8_split_texts),
         TEST(bytes_that_are_not_utf8_are_kept),
         TEST(special_tokens_need_a_flag),
         TEST(long_runs_are_encoded),

@@ -34,9 +34,10 @@ def strings():
     out += ["1", "12", "123", "1234", "12345678", " 1", "  1", "a1b22c333", "1a", "3.14", "1,000,000", "\u0663\u0664\u0665\u0666", "\xbd inch", "x \xbd", "\u2167\u2168", "1\u00b22", "\u0967\u0968\u0969\u096a", "2024-01-02 03:04"]
     out += ["日本語の文章", "漢字 かな カナ", "中文,句子。", "한국어 문장", "हिन्दी", "العربية", "עִבְרִית", "ไทยภาษา", "Ελληνικά", "Русский"]
     out += ["😀", "😀😀", "👩\u200d💻", "👩🏽\u200d🚀 👨\u200d👩\u200d👧", "👍🏽", "🇩🇪🇫🇷", "a😀b", "❤\ufe0f"]
-    out += ["e\u0301", "\u00e9", "A\u030a\u00c5\u212b", "o\u0302\u0323", "o\u0323\u0302", "\u1112\u1161\u11ab", "\ud55c", "q\u0307\u0323", "a\u0301\u0301\u0301", "\u0344", "\u0958", "\u2126", "\uf900", "\u0301a", "\u1100\u1161", "\uac00\u11a8", "\u0915\u093c", "a\u0315\u0300\u05ae\u0062", "\ufb01", "\u1e69", "s\u0307\u0323", "\u0b47\u0b3e", "\U0001d15e"]
+    out += ["e\u0301", "\u00e9", "A\u030a\u00c5\u212b", "o\u0302\u0323", "o\u0323\u0302", "\u1112\u1161\u11ab", "\ud55c", "q\u0307\u0323", "a\u0301\u0301\u0301", "a\u0305\u0301", "a\u0323\u0305\u0302", "\u0344", "\u0958", "\u2126", "\uf900", "\u0301a", "\u1100\u1161", "\uac00\u11a8", "\u0915\u093c", "a\u0315\u0300\u05ae\u0062", "\ufb01", "\u1e69", "s\u0307\u0323", "\u0b47\u0b3e", "\U0001d15e"]
     out += ["\0", "a\0b", "\x01\x02\x7f", "\x1b[0m", "\x80\x9f", "\ufffd", "\ufffe\uffff", "\U0010ffff", "\ue000", "\xad"]
-    out += ["\U00010d4a\U00010d4b", "\U000105c0", " \U00010d40\U00010d41", "\U0001ccf0", "\U00011de0\U00011de1", "\U00016ff4", "\u1c89\u1c8a", "\U00010940"]
+    out += ["a\U00010d4a\U00010d4bb", "a\U000105c01", "1\U00010d40", "1\U00011de0.", " \u1c89", "\U00010940a",
+            "\U00010d4a\U00010d4b", "\U000105c0", " \U00010d40\U00010d41", "\U0001ccf0", "\U00011de0\U00011de1", "\U00016ff4", "\u1c89\u1c8a", "\U00010940"]
     out += ["a" * 200, "ab" * 120, " " * 150, " " * 70 + "x", "\n" * 100, "1" * 100, "." * 90, "é" * 60, "the" * 50, "ha" * 33 + " " * 33, " \n" * 40]
     out += ["<|endoftext|>", "a<|im_start|>b", " <|im_end|> ", "<|im_end|>>", "<|im_end|>>>", "<|im_end|><|im_end|>", "<|im_end", "<|im_end|", "<<|im_end|>", "a <think> b </think>", "<think>\n</think>", "1<|eot_id|>2", "<|eot_id|>>", "e<|im_end|>\u0301", "  <|im_end|>  \n"]
     out += ["Hello, World!", "HelloWorld", "don't", "foo_bar(baz)", "http://a.b/c?d=e&f", "(a) [b] {c}", "x=1;\n\ty=2;\n", "The tokenizer splits", " whole", "whole", "...\r\n...", "!?\n\n\n x", "-- \n--", "#include <x.h>\n"]
@@ -49,13 +50,15 @@ def strings():
 
 
 def train(pre):
-    """Tokens, kinds and merges. Smollm's vocabulary lacks the tokens of some bytes, as SmolLM2's does."""
+    """Tokens, kinds and merges. Smollm's vocabulary lacks the token of a byte; SmolLM2's lacks 21."""
     control = LLAMA if pre == "llama-bpe" else CHATML
     t = Tokenizer(models.BPE())
-    t.pre_tokenizer = PRE[pre]
+    # Texts are not split in this training, so merges cross the borders of pieces. A piece with a wrong border then has
+    # other ids.
+    t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    trainer = trainers.BpeTrainer(vocab_size=256 + 300, initial_alphabet=alphabet, show_progress=False)
-    t.train_from_iterator([TRAINING] * 3, trainer)
+    trainer = trainers.BpeTrainer(vocab_size=256 + 900, initial_alphabet=alphabet, show_progress=False)
+    t.train_from_iterator([TRAINING] * 3 + [s for s in strings() if "<|" not in s], trainer)
     import json
 
     model = json.loads(t.to_str())["model"]
