@@ -25,6 +25,9 @@ Größe, Äpfel und Öl: schön süß. Le garçon était déjà à l'école où 
 日本語の文章と漢字。中文的句子和字。한국어 문장과 글자. हिन्दी भाषा. العربية. עברית. 😀 👩‍💻 👍🏽 ½ ² Ⅷ ٣٤٥
 THE WORDS THE TOKENIZER SAW, THE THE the the ...... ------ !!!??? ((( ))) """
 
+# Strings whose borders only these repetitions put into the merges.
+BORDERS = ["'Sthe", "'sthe", "'LLama", "'\u017fthe", "\U00011de0.", ".\U00011de0", "'REx", "''t"]
+
 
 def strings():
     spaces = "\t\n\v\f\r \x1c\x1d\x1e\x1f\x85\xa0\u1680\u180e\u2000\u2003\u200a\u200b\u200c\u200d\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
@@ -41,6 +44,7 @@ def strings():
     out += ["a" * 200, "ab" * 120, " " * 150, " " * 70 + "x", "\n" * 100, "1" * 100, "." * 90, "é" * 60, "the" * 50, "ha" * 33 + " " * 33, " \n" * 40]
     out += ["<|endoftext|>", "a<|im_start|>b", " <|im_end|> ", "<|im_end|>>", "<|im_end|>>>", "<|im_end|><|im_end|>", "<|im_end", "<|im_end|", "<<|im_end|>", "a <think> b </think>", "<think>\n</think>", "1<|eot_id|>2", "<|eot_id|>>", "e<|im_end|>\u0301", "  <|im_end|>  \n"]
     out += ["Hello, World!", "HelloWorld", "don't", "foo_bar(baz)", "http://a.b/c?d=e&f", "(a) [b] {c}", "x=1;\n\ty=2;\n", "The tokenizer splits", " whole", "whole", "...\r\n...", "!?\n\n\n x", "-- \n--", "#include <x.h>\n"]
+    out += BORDERS
     r = random.Random(7)
     kinds = [lambda: chr(r.randrange(32, 127)), lambda: r.choice(spaces), lambda: chr(r.randrange(0x80, 0x800)), lambda: chr(r.choice([r.randrange(0x800, 0xD800), r.randrange(0x10000, 0x20000)])), lambda: r.choice(["'s", "12", "the", " a", "\r\n", "\u0301"])]
     for _ in range(60):
@@ -58,7 +62,7 @@ def train(pre):
     t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = trainers.BpeTrainer(vocab_size=256 + 900, initial_alphabet=alphabet, show_progress=False)
-    t.train_from_iterator([TRAINING] * 3 + [s for s in strings() if "<|" not in s], trainer)
+    t.train_from_iterator([TRAINING] * 3 + [s for s in strings() if "<|" not in s] + BORDERS * 20, trainer)
     import json
 
     model = json.loads(t.to_str())["model"]
