@@ -46,18 +46,18 @@ typedef enum vkt_token_kind {
 /* The parts of a tokenizer. Everything is copied. */
 typedef struct vkt_tokenizer_params {
     const vkt_gguf_string
-        *tokens; /* (n_tokens): the token of each id. Each byte of a normal token is written as one
-                  * character, as GPT-2 does it: "Ġthe" is " the". Control tokens and user-defined
-                  * tokens, and texts with characters outside of this alphabet, stand for themselves */
-    uint32_t n_tokens;
+        *tokens;                   /* (n_tokens): the token of each id. Each byte of a normal token is written as one
+                                    * character, as GPT-2 does it: "Ġthe" is " the". Control tokens and user-defined
+                                    * tokens, and texts with characters outside of this alphabet, stand for themselves */
+    uint32_t n_tokens;             /* number of ids */
     const int32_t *kinds;          /* (n_tokens): vkt_token_kind; NULL: all normal */
     const vkt_gguf_string *merges; /* (n_merges): two tokens and a blank between them, by rising rank */
-    uint32_t n_merges;
-    const char *pre;                       /* which regular expression splits texts:
-                                            *   "gpt-2"      GPT-2
-                                            *   "smollm"     SmolLM: digits one by one, then as GPT-2
-                                            *   "llama-bpe"  Llama 3: up to three digits together; a piece that is a token needs no merges
-                                            *   "qwen2"      Qwen 2 to 3: digits one by one; texts are normalized to NFC before */
+    uint32_t n_merges;             /* number of merges */
+    const char *pre;               /* which regular expression splits texts:
+                                    *   "gpt-2"      GPT-2
+                                    *   "smollm"     SmolLM: digits one by one, then as GPT-2
+                                    *   "llama-bpe"  Llama 3: up to three digits together; a piece that is a token needs no merges
+                                    *   "qwen2"      Qwen 2 to 3: digits one by one; texts are normalized to NFC before */
     const uint32_t *bos, *eos, *unk, *pad; /* ids of these tokens; NULL: the model has none */
     bool add_bos;                          /* texts begin with bos: see VKT_TOKENS_BOS */
 } vkt_tokenizer_params;
@@ -97,9 +97,10 @@ VKT_API uint32_t vkt_tokenizer_id(const vkt_tokenizer *t, const char *text, size
 
 /* A growing list of ids. A zeroed list is empty. Functions append to it. After an error the list is as before. */
 typedef struct vkt_tokens {
-    uint32_t *ids;  /* (n) */
-    uint8_t *marks; /* (n): 1: the id belongs to an assistant's answer in a chat; else 0 */
-    size_t n, room;
+    uint32_t *ids;       /* (n) */
+    uint8_t *marks;      /* (n): 1: the id belongs to an assistant's answer in a chat; else 0 */
+    size_t n;            /* number of ids */
+    size_t room;         /* ids for which there is memory */
     vkt_allocator alloc; /* of the tokenizer that appended first; it must outlive the list */
 } vkt_tokens;
 VKT_API void vkt_tokens_release(vkt_tokens *list); /* frees the memory, and empties the list */
@@ -129,8 +130,8 @@ VKT_API vkt_result vkt_tokenizer_decode(const vkt_tokenizer *t, const uint32_t *
 /* Decodes ids one by one, for printing while a model generates: a character whose bytes are spread over several tokens
  * is held back until it is complete. A zeroed stream is at its start. */
 typedef struct vkt_token_stream {
-    char held[4]; /* the bytes that are held back */
-    uint32_t n_held;
+    char held[4];      /* the bytes that are held back */
+    uint32_t n_held;   /* their number */
     bool skip_special; /* control tokens are left out. Set by the caller, as it likes */
 } vkt_token_stream;
 /* Writes the bytes that can be printed now, and a NUL. Bytes that can no longer become UTF-8 are written as they are.
@@ -174,10 +175,10 @@ enum {
     VKT_CHAT_NO_THINK = 8 /* with VKT_CHAT_ASK and VKT_CHAT_QWEN3: an empty block <think> follows */
 };
 /* Appends the ids of a chat of n messages. list->marks is 1 for ids that contain a byte of an answer: of the content of
- * an assistant's message, or of the token that ends it (<|im_end|>, <|eot_id|>). `flags`: VKT_CHAT_*, and
- * VKT_TOKENS_SPECIAL, which here means special tokens that are written in the contents. (transformers always behaves as
- * if it was set.) VKT_E_ARG: a NULL, another role, or no message. VKT_E_NOT_FOUND: the vocabulary lacks a special token
- * of the template. VKT_E_NOMEM. */
+ * an assistant's message, or of the token that ends it (<|im_end|>, <|eot_id|>). `flags`: VKT_CHAT_ASK,
+ * VKT_CHAT_NO_THINK, and VKT_TOKENS_SPECIAL, which here means special tokens that are written in the contents.
+ * (transformers always behaves as if it was set.) VKT_E_ARG: a NULL, another role, or no message. VKT_E_NOT_FOUND: the
+ * vocabulary lacks a special token of the template. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_tokenizer_chat(const vkt_tokenizer *t, vkt_chat_template form, const vkt_chat_message *messages,
                                       size_t n, uint32_t flags, vkt_tokens *list);
 /* The same chat as a text, for a log or a test. Free *text with vkt_text_release. Errors as above, except for

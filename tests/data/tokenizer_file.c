@@ -55,7 +55,7 @@ static uint32_t count_of(char **at, const char *word)
 {
     const char *line = test_next_line(at);
     char name[16];
-    unsigned n;
+    unsigned n = 0;
     need(line && sscanf(line, "%15s %u", name, &n) == 2 && strcmp(name, word) == 0, word);
     return n;
 }

@@ -81,7 +81,7 @@ static void check(const vkt_tokenizer *t, const char *text, size_t n, uint32_t f
     fuzz_require(vkt_tokenizer_encode(t, text, n, flags, &list) == VKT_OK, "a text that is not encoded");
     const size_t room = normalizes ? 12 * n + 1 : n; /* three times the bytes are enough for the normal form */
     char *out = malloc(room + 1);
-    size_t bytes;
+    size_t bytes = 0;
     fuzz_require(out && vkt_tokenizer_decode(t, list.ids, list.n, false, out, room, &bytes) == VKT_OK, "decoding");
     fuzz_require(bytes <= room, "a text that grows");
     if (!normalizes) fuzz_require(bytes == n && memcmp(out, text, n) == 0, "another text");
