@@ -1,4 +1,5 @@
-# Adds the programs vkt_embed and vkt_bfloat, which run while the library is built. VKT_COMPRESS_SPIRV: embed needs zlib.
+# Adds the programs vkt_embed and vkt_bfloat, which run while the library is built. With VKT_COMPRESS_SPIRV, vkt_embed
+# needs zlib.
 add_executable(vkt_bfloat ${CMAKE_CURRENT_LIST_DIR}/bfloat.c)
 add_executable(vkt_embed ${CMAKE_CURRENT_LIST_DIR}/embed.c)
 set_target_properties(vkt_bfloat PROPERTIES OUTPUT_NAME vkt-bfloat)

@@ -59,7 +59,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vktrainConfig.cmake ${CMAKE_CURRENT_BI
   DESTINATION ${package})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vktrain.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-if(TARGET vktrain_mpi) # for find_package(vktrain COMPONENTS mpi), and for pkg-config
+if(TARGET vktrain_mpi) # installs what find_package(vktrain COMPONENTS mpi) and pkg-config need
   configure_file(cmake/vktrain_mpi.pc.in vktrain_mpi.pc @ONLY)
   install(TARGETS vktrain_mpi EXPORT vktrain_mpiTargets)
   install(EXPORT vktrain_mpiTargets NAMESPACE vktrain:: DESTINATION ${package})

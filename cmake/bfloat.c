@@ -49,9 +49,11 @@ static void put_extension(module *m)
     put(m, words, sizeof words / sizeof words[0]);
 }
 
-/* Returns whether an instruction behind the declaration of type `id` uses it, except as the element of a cooperative
- * matrix. A value's type is the first operand. The operands of a type follow its own id; some of them are numbers,
- * which may be equal to `id`. (`n`: words of the instruction.) */
+/* Returns whether the instruction `w` of n words uses the type `id`. Its use as the element type of a cooperative
+ * matrix does not count. The instruction is behind the declaration of the type. The first operand of an instruction
+ * that makes a value is the type of the value. The first operand of a declaration is the new id, and the types that it
+ * contains come later. Its other operands are numbers, which may happen to be equal to `id`, so they are not compared.
+ */
 static int misuses(const uint32_t *w, uint32_t n, uint32_t id)
 {
     const uint32_t op = w[0] & 0xffff;

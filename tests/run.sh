@@ -142,7 +142,8 @@ if [ "$mode" = full ]; then
     phase "more drivers, and a shader compiler that knows cooperative matrices"
     sh tests/drivers.sh "$drivers"
     [ ! -f "$drivers/swiftshader.json" ] || export VKT_OTHER_DRIVER="$drivers/swiftshader.json"
-    coop_compiler=$(find "$drivers/glslang" -type f 2>/dev/null) # empty: modules of shaders/coop, unless the system's one will do
+    coop_compiler=$(find "$drivers/glslang" -type f 2>/dev/null) # if empty, the build uses shaders/coop or the system's
+    coop_compiler=$(find "$drivers/glslang" -type f 2>/dev/null) # compiler
 fi
 
 phase "build"
@@ -183,13 +184,13 @@ if [ "$mode" = full ]; then
 
     phase "more drivers, small shapes"
     export VKT_TEST_SMALL=1 VKT_TEST_SEEDS=1 VKT_TEST_FIRST=6
-    if [ -f "$drivers/swiftshader.json" ]; then # SwiftShader takes ten times as long
+    if [ -f "$drivers/swiftshader.json" ]; then # SwiftShader takes ten times as long as lavapipe
         on_driver "$drivers/swiftshader.json" build-tests -L 'ops|record' -LE 'one_width|slow_drivers_not|swiftshader_not'
     else
         skipped "ops on SwiftShader: it could not be had"
     fi
     compile_quickly
-    VKT_TEST_FIRST=7 # not case 5, a device without texel loads: Mesa 25 compiles its tiles for minutes
+    VKT_TEST_FIRST=7 # leaves out case 5, a device without texel loads, whose tiles Mesa 25 compiles for minutes
     if [ ! -f "$drivers/mesa25.json" ]; then
         skipped "ops on Mesa 25: it could not be had"
     elif [ -f "$drivers/layers/VkLayer_khronos_validation.json" ]; then
@@ -216,7 +217,7 @@ if [ "$mode" = full ]; then
     unset VKT_TEST_SMALL VKT_TEST_SEEDS VKT_TEST_FIRST
 
     phase "kernels as the compilers of GPUs see them, and the script of a first run on a GPU"
-    install_missing python3 # both scripts make their tables with it
+    install_missing python3 # both scripts make their tables with Python
     check_script tests/gpu/readiness.sh "$builds/build-tests" "$drivers"
     root=$PWD
     (cd "$out" && check_script "$root/tests/gpu/first_run.sh" --small "$builds/build-tests")
@@ -243,7 +244,7 @@ if [ "$mode" = full ]; then
 
     phase "a newcomer's first hour, and event files as TensorBoard reads them"
     check_script tests/first_hour.sh "$builds/build-tests"
-    install_missing python3-venv # without it the script skips its tests and prints that
+    install_missing python3-venv # without this package the script skips its tests and prints that
     check_script tests/tensorboard/run.sh "$builds/build-tests"
 
     phase "Windows and 64-bit ARM: packages, tests under wine and qemu, a training"

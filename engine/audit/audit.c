@@ -12,7 +12,7 @@
 _Static_assert(VKT_AUDIT_INPUTS == VKT_MAX_IN, "an entry has room for every input");
 
 enum { RANDOM_CASES = 3, ELEMENTS = 4 /* elements of each gradient that are checked */ };
-enum { ELEMENTS_ON_DEVICE = 16 /* as ELEMENTS, for ops of the application: their quotients are less exact */ };
+enum { ELEMENTS_ON_DEVICE = 16 /* as ELEMENTS, for custom ops: f32 makes their quotients less exact */ };
 #define MAX_COST 3e8           /* largest cost of a case (vkt_case_cost), by default */
 #define DIFFERENCES_COST 1.2e7 /* as MAX_COST, for difference quotients: 3 * ELEMENTS forward passes for each input */
 

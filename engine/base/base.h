@@ -86,8 +86,8 @@ size_t vkt_utf8_decode(const char *text, size_t n, uint32_t *character);
 bool vkt_name_matches(const char *pattern, const char *name);
 
 /* ---- characters ---- */
-/* ASCII only, in every locale. (The functions of ctype.h depend on the locale: in Turkish, 'i' has no ASCII capital.)
- */
+/* The functions of this part treat only ASCII, in every locale. (The functions of ctype.h depend on the locale: in
+ * Turkish, 'i' has no ASCII capital.) */
 static inline bool vkt_is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');

@@ -1,6 +1,6 @@
 /* base/file.h - whole-file and positioned reading, and writing that never leaves half a file behind.
  *
- * Writing is atomic. Bytes go to a temporary file in the same directory, with a new random name ("<name>.<16
+ * Writing is atomic. Bytes go to a temporary file in the directory of the file, with a new random name ("<name>.<16
  * hexadecimal digits>.vkttmp"). Commit flushes this file to the disk (fsync), renames it to `path`, and, on POSIX,
  * flushes the directory. A reader, also after a crash, a kill -9 or a full disk, finds either the whole old file or the
  * whole new one. A killed process may leave a temporary behind. Each writer holds a lock on its temporary. The next

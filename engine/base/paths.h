@@ -33,7 +33,7 @@ int vkt_path_remove(const char *path);
 /* Makes a folder. EEXIST: something exists at this path. `is_private`: only this user may read it (POSIX). */
 int vkt_folder_make(const char *path, bool is_private);
 /* Makes each folder above `path`, but not `path` itself. Errors are ignored: the next use of the path reports them.
- * `path` is the same after the call. */
+ * The call leaves `path` unchanged. */
 void vkt_folder_make_above(char *path, bool is_private);
 
 /* A reader of the names in a folder. */

@@ -71,7 +71,7 @@ typedef struct vkt_tuned {
 typedef struct vkt_choices {
     uint64_t off;           /* variants that are switched off */
     uint64_t force;         /* variants to use wherever they are usable */
-    vkt_tile tile;          /* to use wherever the device can */
+    vkt_tile tile;          /* the tile to use wherever the device can compute it; m 0: none */
     const vkt_tuned *tuned; /* sorted by rising key; not owned */
     size_t n_tuned;
 } vkt_choices;

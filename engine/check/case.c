@@ -128,11 +128,12 @@ static size_t likeness(const vkt_case *a, const vkt_case *b)
     return same;
 }
 
-/* The bound of one input of integers, as the random cases of an op show it. */
+/* The facts that the random cases of an op show about one input of integers. All integers of an input are below its
+ * bound. */
 typedef struct bound {
     bool same;                              /* all cases have the same bound: `least` */
-    bool follows[VKT_MAX_IN][VKT_MAX_RANK]; /* [k][d]: the bound is the size of dimension d of input k, or at most
-                                             * slack[k][d] above it */
+    bool follows[VKT_MAX_IN][VKT_MAX_RANK]; /* [k][d]: in all cases the bound is at least the size of dimension d of
+                                             * input k, and at most this size + slack[k][d] */
     uint32_t least, slack[VKT_MAX_IN][VKT_MAX_RANK];
 } bound;
 
@@ -172,8 +173,8 @@ static bool find_dimension(const bound *b, const vkt_case *c, uint32_t *in, uint
 }
 
 /* Returns the bound of the integers in input i. If all random cases of the op have the same bound, returns this bound.
- * If the bound follows a dimension in all random cases, returns the size of this dimension in the case. Otherwise
- * returns the smallest bound of the random cases. */
+ * If in all random cases the bound is the size of one dimension, or up to SLACK more, returns the size of this
+ * dimension in `c`. Otherwise returns the smallest bound of the random cases. */
 static uint32_t bound_of(const vkt_op *op, const vkt_case *c, uint32_t i)
 {
     const bound b = find_bound(op, c, i);

@@ -59,7 +59,8 @@ vkt_result vkt_jpeg_decode(const vkt_host *h, const char *name, const uint8_t *b
 vkt_result vkt_png_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,
                           vkt_image *out, uint32_t *orientation);
 /* Returns VKT_E_FORMAT for an image without pixels, or with more than max_pixels. If max_pixels is 0, an image of
- * n bytes may have 2^24 + 64 * n pixels, but at most 2^27. Its sides may then be at most 65535 (JPEG's own limit). */
+ * n bytes may have 2^24 + 64 * n pixels, but at most 2^27. In this case a side may have at most 65535 pixels, which is
+ * JPEG's own limit. */
 vkt_result vkt_image_check_size(const vkt_host *h, const char *name, uint64_t width, uint64_t height, size_t n,
                                 uint64_t max_pixels);
 

@@ -12,8 +12,8 @@
 #include "data/image.h"
 
 /* Limits for the scans of a progressive file. Real files have about ten scans. Each scan decodes the whole image, and
- * few bytes can request many scans. So a larger image may have fewer scans. Together, the scans decode at most 2^31
- * pixels, which takes some seconds; but MIN_SCANS are always allowed. */
+ * few bytes can request many scans. So the limit depends on the size of the image: together, the scans decode at most
+ * 2^31 pixels. This takes some seconds. But MIN_SCANS scans are always allowed. */
 #define MAX_SCANS 500
 #define MIN_SCANS 16
 #define MAX_SCANNED_PIXELS (UINT64_C(1) << 31)

@@ -12,7 +12,7 @@
  *
  * Pillow (libImaging/Resample.c, 8-bit images) computes the weights in double and rounds them to 22 bits behind the
  * point. It applies them as integers, to rows first and then to columns, and rounds to 8 bits both times. Networks were
- * trained on images that were resized in this way. So this file produces the same bits. */
+ * trained on images that were resized in this way. So this file produces the same bits as Pillow. */
 #include <math.h>
 
 #include "data/image.h"

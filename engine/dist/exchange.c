@@ -57,7 +57,8 @@ vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const uin
     x->stats.ranks = ranks;
     VKT_TRY(make_sum(x));
     if (!x->active) return VKT_OK;
-    x->scratch = vkt_alloc(h, most / 2); /* for half of the floats of a bucket, which has an even number of them */
+    x->scratch = vkt_alloc(h, most / 2); /* for half of the floats of a bucket; each bucket has an even number of
+                                          * floats */
     if (!x->scratch) return vkt_fail_nomem(h, "half a bucket", most / 2);
     return vkt_gate_create(ctx, "exchange", &x->gate);
 }

@@ -268,7 +268,8 @@ vkt_result vkt_upload(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void
  * as these submissions. */
 vkt_result vkt_upload_after(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes,
                             uint64_t after);
-/* First and smallest size of the ring for uploads; half as many bytes serve for reading back. */
+/* The smallest size of the ring for uploads, in bytes. Larger rings have this size, doubled as often as needed. The
+ * smallest ring for reading back has half this size. */
 #define VKT_RING_FIRST (64u << 10)
 /* Waits for all submitted work, then copies `bytes` bytes of `src`, from byte `offset` on, to `dst` on the host.
  * `bytes` and `offset` are multiples of 4. VKT_E_ARG: a wrong range. VKT_E_STATE: an adopted buffer without

@@ -21,7 +21,7 @@ typedef struct block {
     uint64_t bytes;
     void *mapped; /* NULL if the memory is not host-visible */
     range *holes; /* the free ranges. The array has space for two more ranges than the block has buffers, so that
-                   * block_release, which adds a range before it merges, never allocates */
+                   * block_release never allocates: it adds a range before it merges neighbours */
     size_t n_holes, cap_holes;
     uint32_t buffers;
 } block;

@@ -2,7 +2,7 @@
  *
  * Every submission ends with the same pre-recorded full barrier. So all earlier work is complete and visible to later
  * submissions on the same queue, and to the host after it has waited. No other barrier is needed between submissions.
- * Between two queues, a wait for the other queue's timeline has this effect. */
+ * Between two queues, a wait for the other queue's timeline makes that queue's earlier work complete and visible. */
 #include "gpu/internal.h"
 
 #include <stdio.h>

@@ -9,7 +9,8 @@
 #include "base/half.h"
 #include "io/members.h"
 
-/* Most bytes of a tensor's description. It usually has about 60; a much larger one would only cost memory. */
+/* Most bytes of a tensor's description. A description usually has about 60 bytes; a much larger one would only take
+ * memory. */
 #define MAX_DESCRIPTION 65536u
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,

@@ -182,10 +182,17 @@ typedef struct vkt_attention_attr {
 } vkt_attention_attr;
 
 typedef struct vkt_embedding_attr {
-    uint32_t padding;  /* the row of this id gets no gradient; VKT_NO_PADDING: none */
+    uint32_t padding;  /* the row of this id gets no gradient. VKT_NO_PADDING: there is no such row */
     uint32_t channels; /* 1: the result is (B,D,..) batch last instead of (..,D) by rows */
     vkt_shape table;   /* shape of embedding_dw's result; rank 0 in `embedding` */
 } vkt_embedding_attr;
+
+/* Quantised weights (rows,columns). */
+typedef struct vkt_quantized_attr {
+    uint32_t format; /* vkt_quant */
+    uint32_t rows, columns;
+    uint32_t transposed; /* linear_quantized: 1: y = x w; 0: y = x w^T */
+} vkt_quantized_attr;
 
 /* vkt_hash_grid_params with all defaults filled in. The struct has no padding bytes. */
 typedef struct vkt_hash_grid_attr {

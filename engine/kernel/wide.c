@@ -14,10 +14,10 @@
 #define WIDTH "LP_NATIVE_VECTOR_WIDTH"
 enum { DEFAULT_LANES = 8, WIDE_LANES = 16 };
 
-/* The drivers that are faster with 512 bits, by their names in vkt_device_info. Mesa 22.3.6 was measured, and passed
- * the tests of ops and training with 512 bits. No other driver is tried: on Mesa 25.0.7 a product of 1024 x 1024 took
- * 150 ms instead of 12 ms, and Mesa 26 ended the process. The version of Mesa is only in this name, because the
- * driverVersion of llvmpipe is always 1. */
+/* The drivers that are faster with vectors of 512 bits than of 256, by their names in vkt_device_info. Mesa 22.3.6 was
+ * measured, and passed the tests of ops and training with 512 bits. No other driver is tried: on Mesa 25.0.7 a product
+ * of 1024 x 1024 took 150 ms instead of 12 ms, and Mesa 26 ended the process. The version of Mesa is only in this name,
+ * because the driverVersion of llvmpipe is always 1. */
 static const char *const gaining[] = { "llvmpipe Mesa 22.3." };
 
 /* Returns whether the CPU is from AMD and has AVX-512. Some CPUs from Intel have AVX-512, but are slower with it.

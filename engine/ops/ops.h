@@ -35,8 +35,8 @@ vkt_clock_rates vkt_optimizer_rates(const vkt_optimizer *o);
 /* Returns a mask of the optimizer's moments. Bit i: the optimizer has moment i + 1. */
 uint32_t vkt_optimizer_moments(const vkt_optimizer *o);
 /* Appends the node that advances the step state. The node runs before all other nodes, even if it is added after them.
- * vkt_shard_sums adds it to a graph of shards; record/ adds it to any other graph that uses a step. `update`: the node
- * also advances the optimizer's clock. */
+ * Only gathers may run beside it (trait early_batch). vkt_shard_sums adds it to a graph of shards; record/ adds it to
+ * any other graph that uses a step. `update`: the node also advances the optimizer's clock. */
 void vkt_step_advance(vkt_graph *g, bool update);
 
 /* ---- a step that is split into shards (data parallel training: train/shards.h) ----

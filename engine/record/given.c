@@ -1,6 +1,6 @@
-/* record/given.c - runs whose learning rate, rows and first row are in an array that the device wrote (run_values). One
- * more dispatch copies them to the run's slot of the ring. For other programs, the host writes this slot. So all
- * kernels read the slot, and need not know who wrote it. */
+/* record/given.c - runs whose learning rate, rows and first row are in an array that the device wrote (run_values). An
+ * additional dispatch copies these values to the run's slot of the ring. For other programs, the host writes this slot.
+ * So all kernels read the slot, and need not know who wrote it. */
 #include "record/record.h"
 
 #include "abi/abi.h"

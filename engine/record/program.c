@@ -9,7 +9,7 @@
 #include "passes/passes.h"
 
 /* Finds the graph's parameters in the store, by name. If the graph uses an arena as a whole, the store's arena must
- * have the same offsets and size. */
+ * have the offsets and the size of the graph's arena. */
 static vkt_result match_store(vkt_program *p)
 {
     const vkt_host *h = &p->ctx->host;

@@ -194,9 +194,9 @@ vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next)
 
 /* ---- times ---- */
 
-/* Returns the measured time of slice i. If the next slice followed in the same frame, the time until the next slice
- * began counts as well, because it is the cost of a submission. If a call without limit submitted the next slice, this
- * time does not count, because the call may come any time later. */
+/* Returns the measured time of slice i. If the next slice was submitted in the same frame, the gap between the two
+ * slices is added, because it is the cost of a submission. If a call without limit submitted the next slice, the gap is
+ * not added, because such a call may come any time later. */
 static uint64_t measured(const vkt_program *p, const vkt_slice_set *s, uint32_t i)
 {
     const uint64_t *times = s->times->mapped;
@@ -211,8 +211,8 @@ static uint64_t follow(uint64_t expected, uint64_t now)
     return now > expected ? now : expected - (expected - now) / 4;
 }
 
-/* Moves a mean time by a quarter of the difference. A time that differs much counts less, because it may be an outlier.
- */
+/* Moves a mean time towards `now`, by a quarter of their difference. A time that differs much counts less, because it
+ * may be an outlier. */
 static void follow_slowly(double *mean_ns, double now)
 {
     const double near = VKT_MIN(VKT_MAX(now, *mean_ns / MUCH), *mean_ns * MUCH);
@@ -220,8 +220,9 @@ static void follow_slowly(double *mean_ns, double now)
 }
 
 /* Follows the load on the device. A load slows all slices, and not only those that the frame has submitted. `now`: the
- * load by this frame alone. Times vary, so only a load of two frames in a row counts, and only if it differs much. The
- * expected times of the other slices rise to their mean times under the load, and fall with it. */
+ * load by this frame alone. Times vary, so only a load of two frames in a row counts, and only if it differs much. When
+ * the load rises, the expected times of the other slices rise to their mean times under this load. When the load falls,
+ * they fall in proportion. */
 static void follow_load(vkt_slices *all, const vkt_slice_set *s, double now)
 {
     const double least = VKT_MIN(now, all->last_load), most = VKT_MAX(now, all->last_load), before = all->load;

@@ -32,7 +32,7 @@ static vkt_result make_buffer(vkt_store *s, vkt_mem_class cls, uint64_t bytes, c
 }
 
 /* For Adagrad, fills the sums of squares, which may start above zero. The gaps between parameters get this number as
- * well, which has no effect because their gradients are zero. */
+ * well. This has no effect, because the gradients of gaps are zero. */
 static vkt_result fill_accumulator(vkt_store *s, const vkt_optimizer *o)
 {
     uint32_t bits;

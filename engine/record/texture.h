@@ -22,7 +22,8 @@ const char *vkt_texture_format_names(void);
  * kernel, or the device cannot run it. */
 vkt_kernel_id vkt_texture_kernel(const vkt_ctx *ctx, const vkt_texture_format *f, bool write);
 
-/* texture_slices.c: a copy that is divided into slices of the rectangle. */
+/* For texture_slices.c: the copies in slices, in one direction. A slice is a range of neighbouring pixels of the
+ * rectangle that is copied (vkt_texture_params). */
 typedef struct vkt_texture_slices {
     vkt_series series; /* n is 0 before the first use */
     vkt_timer timer;   /* start and end of each slice */

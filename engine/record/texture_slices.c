@@ -69,8 +69,8 @@ static void learn(vkt_ctx *ctx, vkt_texture_slices *s)
 }
 
 /* Returns how many slices the budget has room for, and their expected time. Before a time is known, the results are one
- * slice and the whole budget. If nothing is pending, one slice always counts as fitting. If it is longer than the
- * budget now, it will be longer in each later frame. */
+ * slice and the whole budget. If nothing is pending, one slice always counts as fitting. A slice that is longer than
+ * the budget now will be longer than the budget in each later frame, too. */
 static uint32_t fit(const vkt_texture_slices *s, uint64_t budget_ns, uint64_t *cost_ns)
 {
     const uint32_t left = s->series.n - s->next;

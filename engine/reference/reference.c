@@ -67,6 +67,8 @@ static const vkt_ref_op *const table[] = {
     &vkt_ref_gather_labels,
     &vkt_ref_gather_ids,
     &vkt_ref_embedding,
+    &vkt_ref_embedding_quantized,
+    &vkt_ref_linear_quantized,
     &vkt_ref_hash_grid,
     &vkt_ref_latent_grid,
     &vkt_ref_quantize,

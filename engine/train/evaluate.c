@@ -22,8 +22,8 @@ static vkt_result split(const vkt_trainer *t, uint32_t rows, uint32_t batch, vkt
 }
 
 /* Returns how many samples a batch of an evaluation has: as many as a batch of the trainer, or all samples if there are
- * fewer. With shards, a batch of the trainer may be more than one device can compute at once. Then the batch is at most
- * the larger of 128 and the samples of one run. */
+ * fewer. With shards, a batch of the trainer may be more than one device can compute at once. So with shards the batch
+ * has at most as many samples as one run, or 128 if that is more. */
 static uint32_t batch_of(const vkt_trainer *t, uint32_t rows)
 {
     const uint32_t most = t->shards.count ? VKT_MAX(t->shards.rows, 128u) : UINT32_MAX;

@@ -317,7 +317,8 @@ vkt_result vkt_identity_graph(const vkt_graph *g, vkt_text *out)
 
 /* ---- comparison with a checkpoint ---- */
 
-/* Skips lines about the graph's parameters, because these lines usually differ if the graphs differ. */
+/* Skips the lines about the graph's parameters. They usually differ if the graphs differ. Then the message should name
+ * the different nodes instead, so vkt_identity_check compares the graphs itself. */
 static const char *skip_parameters(const char *at)
 {
     static const char groups[] = "parameter groups=", frozen[] = "frozen parameters=";

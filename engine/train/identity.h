@@ -2,8 +2,9 @@
  *
  * Metadata of a checkpoint, a line for each fact:
  *   vktrain.run    settings, as "batch=128"; '#' begins a hash. All lines must be equal, or the run cannot be resumed
- *   vktrain.rate   learning rate; total, warmup and min_lr of the schedule; whether products of f32 are split
- *                  (vktrain.run has f32 for f32-split). If a value differs, this is logged, and the new value is used
+ *   vktrain.rate   learning rate; total, warmup and min_lr of the schedule; whether products of f32 are split. If a
+ *                  value differs, the difference is logged, and the new value is used. (vktrain.run names the precision
+ *                  f32-split "f32", so that a run may go on with the other one of the two)
  *   vktrain.graph  a node of model and loss: "attention attention.7 shape=16x64x96 of=add.6 heads=4 causal=1 scale=0.2"
  *
  * Data sets are compared by hashes over type, shape, all labels and targets, and features. If the features are in

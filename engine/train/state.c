@@ -1,7 +1,7 @@
 /* train/state.c - weights and full training state in files.
  *
  * A checkpoint has everything that the rest of the run depends on. It has nothing that differs between equal runs: no
- * times, no names of devices. So two runs with the same seed end in the same bytes. Its tensors are:
+ * times, no names of devices. So two equal runs write the same bytes. Its tensors are:
  *
  *   <name>                       parameters and states             F32
  *   vktrain.best.<name>          the weights of the best epoch     F32, once there is a best epoch

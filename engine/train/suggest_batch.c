@@ -117,7 +117,7 @@ void vkt_trainer_suggest_batch(vkt_trainer *t)
     vkt_memory_stats m;
     vkt_ctx_memory(t->ctx, &m);
     need n;
-    t->host.log_level = VKT_LOG_NONE; /* the search may try batches that cannot be planned, which is no error */
+    t->host.log_level = VKT_LOG_NONE; /* the search may try batches that cannot be planned; this is no error */
     const bool planned = plan(t, batch, &n);
     const uint32_t fit = batch_that_fits(t, batch, m.cap_bytes);
     t->host = h;

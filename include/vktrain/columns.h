@@ -96,10 +96,10 @@ VKT_API uint32_t vkt_columns_inputs(const vkt_columns *c);                   /* 
 VKT_API vkt_result vkt_columns_to_text(const vkt_columns *c, char **text);
 VKT_API vkt_result vkt_columns_from_text(const vkt_host *host, const char *name, const char *text, vkt_columns **out);
 
-/* Makes a data set (n,F) f32 from the rows of a table whose numbers are rows[0..n). rows NULL: all rows; then n is not
- * used. with_target: a target column with classes becomes the labels of the data set; any other one becomes its targets
- * (n,1). VKT_E_FORMAT: there is no row, the table lacks a column, a column of numbers has a text, or a target is
- * missing or an unknown class. VKT_E_ARG: the table has no row with one of the numbers. */
+/* Makes a data set (n,F) f32 from those rows of a table that have the numbers rows[0..n). rows NULL: all rows; then n
+ * is not used. With `with_target`, a target column with classes becomes the labels of the data set, and a target column
+ * of numbers becomes its targets (n,1). VKT_E_FORMAT: there is no row, the table lacks a column, a column of numbers
+ * has a text, or a target is missing or an unknown class. VKT_E_ARG: the table has no row with one of the numbers. */
 VKT_API vkt_result vkt_dataset_from_columns(const vkt_host *host, const vkt_columns *c, const vkt_records *r,
                                             const uint32_t *rows, uint32_t n, bool with_target, vkt_dataset **out);
 

@@ -4,9 +4,9 @@
  *   - A call that can fail returns a vkt_result. (An op returns a tensor; graph.h says where its errors are kept.)
  *     If the result is not VKT_OK, the logger gets a message that says what was wanted and what was found. The outputs
  *     are then zeroed or untouched, unless the comment says otherwise.
- *   - A params struct may be zeroed: zero is always the default. The struct is read during the call only. NULL instead
- *     of the struct means all zeros. If a member has no default, zero is VKT_E_ARG. Where 0 stands for a default,
- *     VKT_ZERO stands for the number 0.
+ *   - A params struct may be zeroed: a zero member stands for its default. If a member has no default, zero is
+ *     VKT_E_ARG. The struct is read during the call only. NULL instead of the struct means all zeros. Where a
+ *     floating-point 0 stands for a default, VKT_ZERO stands for the number 0.
  *   - NULL instead of a wanted handle or address is VKT_E_ARG. A function without a status then does nothing and
  *     returns 0, NULL or the null tensor, unless its comment says otherwise.
  *   - A destroy function takes the address of a handle and sets the handle to NULL. The handle may be NULL already.
@@ -142,10 +142,10 @@ VKT_API void vkt_text_release(char **text);
 /* ---- writing a file as the library writes its own ---------------------------------------------------------------- */
 
 /* Writes a whole file. A reader finds the old file or the new one, never a part: the bytes go to a temporary file in
- * the same folder, which is flushed and then renamed. Permissions are kept. If `path` is a symbolic link, its target is
- * replaced, and the link stays. If `path` is a device, a FIFO or /dev/stdout, it is written to and never replaced.
- * VKT_E_IO (the message has the path and the reason), VKT_E_NOMEM; VKT_E_ARG: `path` is NULL, or `bytes` is NULL and
- * n_bytes is not 0. host may be NULL. Any thread. */
+ * the folder of this file. The temporary file is flushed and then renamed. Permissions are kept. If `path` is a
+ * symbolic link, its target is replaced, and the link stays. If `path` is a device, a FIFO or /dev/stdout, it is
+ * written to and never replaced. VKT_E_IO (the message has the path and the reason), VKT_E_NOMEM; VKT_E_ARG: `path` is
+ * NULL, or `bytes` is NULL and n_bytes is not 0. host may be NULL. Any thread. */
 VKT_API vkt_result vkt_write_file(const vkt_host *host, const char *path, const void *bytes, size_t n_bytes);
 /* Checks whether vkt_write_file could write to `path` now. Call it before a long computation. Returns VKT_OK or the
  * error that vkt_write_file would return. Changes nothing at `path`. */

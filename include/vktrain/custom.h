@@ -39,9 +39,9 @@ extern "C" {
 #define VKT_CUSTOM_DX(i) (0x400u + (i)) /* gradient shader: gradient of input i, f32. It is overwritten */
 #define VKT_CUSTOM_STEP 0x500u          /* the step state: an array of VKT_STEP_WORDS uint */
 
-/* Indices of words of the step state. These words change from run to run. Push constants cannot change, because they
- * are recorded once. In a graph without a gather, the number of real rows may be larger than the batch, so a shader
- * must use the minimum of both. */
+/* Indices of words of the step state. These words may change from run to run. Push constants cannot change, because
+ * they are recorded once. In a graph without a gather, the number of real rows may be larger than the batch, so a
+ * shader must use the minimum of both. */
 #define VKT_STEP_ROWS 2  /* real rows of the batch; 0xFFFFFFFF: all rows are real */
 #define VKT_STEP_FIRST 3 /* vkt_run.first */
 #define VKT_STEP_KEY0 4  /* low word of the seed of random numbers: vkt_store_set_clock */
@@ -99,9 +99,9 @@ typedef struct vkt_custom_params {
  * Gradients. vkt_backward and vkt_gradients run the gradient shader once for the node. Let L be the loss. The shader
  * gets DY(k) = dL/dY(k), zeros if L does not depend on output k, and writes DX(i) = dL/dX(i) with the shape and layout
  * of input i. It overwrites each element of DX(i) and never adds to it: if an input has several readers, the library
- * adds their gradients in a fixed order. A DX(i) that is not needed is written to scratch memory. An f32 input that has
- * no DX(i), or an op without a gradient shader, is VKT_E_ARG in vkt_backward if a gradient would pass through this
- * input or op, unless the input has `no_gradient`. u32 inputs never have gradients.
+ * adds their gradients in a fixed order. A DX(i) that is not needed is written to scratch memory. vkt_backward and
+ * vkt_gradients fail with VKT_E_ARG if an input needs a gradient and the op has no gradient shader, or this shader has
+ * no DX(i) for the input. An input with `no_gradient` needs none, and u32 inputs never have gradients.
  *
  * Checks. The module is read, and compared with the declaration. VKT_E_FORMAT: it is no SPIR-V module. VKT_E_NOT_FOUND:
  * it has no such entry point. VKT_E_UNSUPPORTED: it is newer than SPIR-V 1.6. VKT_E_ARG: the module and the declaration

@@ -115,7 +115,7 @@ VKT_API vkt_result vkt_dataset_open_mnist_like(const vkt_host *host, const char 
 
 /* ---- images: JPEG and PNG files as rows of u8, decoded by worker threads ---- */
 
-/* The decoding of images. Zero is the default, except for height and width. */
+/* The options of decoding images. Zero is the default. height and width have no default. */
 typedef struct vkt_image_params {
     uint32_t height, width; /* size of a row (3,H,W): red, green, blue; with `gray` (1,H,W) */
     bool gray;              /* one channel: 0.299 R + 0.587 G + 0.114 B */
@@ -185,9 +185,9 @@ VKT_API vkt_result vkt_dataset_digits(const vkt_host *host, uint32_t count, uint
 VKT_API vkt_result vkt_dataset_slice(const vkt_dataset *ds, uint32_t first, uint32_t count, vkt_dataset **out);
 VKT_API void vkt_dataset_destroy(vkt_dataset **ds); /* slices stay valid */
 /* Makes a data set of the rows rows[0] .. rows[n-1] of `ds`; rows may repeat. Labels and targets are copied, and so are
- * features in memory. A source of `ds` also makes the rows of this data set, and exists as long as it. The worker
- * numbers of `ds` and of this data set are independent: if the source keeps scratch memory per worker, do not fetch
- * rows of both data sets at the same time. */
+ * features in memory. If `ds` has a source, the new data set uses this source, too, and the source exists as long as
+ * the new data set. The worker numbers of `ds` and of the new data set are independent: if the source keeps scratch
+ * memory per worker, do not fetch rows of both data sets at the same time. */
 VKT_API vkt_result vkt_dataset_select(const vkt_dataset *ds, const uint32_t *rows, uint32_t n, vkt_dataset **out);
 /* Splits all rows at random into two data sets (vkt_dataset_select): ceil(test_share N) test rows, and the rest. Each
  * part must have a row (else VKT_E_ARG). Which rows a part has depends on (N, test_share, seed) alone. */
@@ -213,8 +213,8 @@ VKT_API const double *vkt_dataset_std(const vkt_dataset *ds);                   
 VKT_API bool vkt_dataset_varies(const vkt_dataset *ds);                             /* see vkt_data_source */
 
 /* Writes row `row` (row_bytes) to `out`, without random changes, as in epoch 0 of vkt_pass. A source gets the worker
- * number 0. Calls on other threads, on this data set or a slice, wait for each other. VKT_E_ARG: the row is not below
- * N. After a source's error, `out` is undefined. */
+ * number 0. If several threads call this function on the same data set or its slices, the calls wait for each other.
+ * VKT_E_ARG: the row is not below N. After a source's error, `out` is undefined. */
 VKT_API vkt_result vkt_dataset_fetch(const vkt_dataset *ds, uint32_t row, void *out);
 
 /* Writes one weight for each class to weights[0..classes): N / (classes * rows of the class), as "balanced" in

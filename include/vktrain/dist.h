@@ -44,8 +44,8 @@ typedef struct vkt_transport {
 /* The form of a number in a message. All sums are f32. */
 typedef enum vkt_wire {
     VKT_WIRE_F32 = 0, /* 4 bytes */
-    VKT_WIRE_BF16 /* 2 bytes: each summand at every node of the tree is rounded to bfloat16, and so is the result. The
-                   * rounding does not depend on the number of ranks */
+    VKT_WIRE_BF16 /* 2 bytes: each summand at every node of the tree is rounded to bfloat16, and so is the final sum.
+                   * The rounding does not depend on the number of ranks */
 } vkt_wire;
 
 /* Replaces data[0..n) of every rank by the sum over all ranks, which has the same bits on each rank. The method is
@@ -107,7 +107,7 @@ typedef struct vkt_dist_params {
 /* The exchange of gradients so far. bucket_bytes, and ready_ms divided by `steps`, are a profile for the model of
  * docs/scaling.md. */
 typedef struct vkt_dist_stats {
-    uint64_t steps;     /* number of steps that ready_ms contains: all but the first one, before which no step ended */
+    uint64_t steps;     /* number of steps that ready_ms contains: all but the first step, which has no previous step */
     uint64_t bytes;     /* sent by this rank */
     double exchange_ms; /* time of all exchanges, including waits for other ranks */
     double exposed_ms;  /* time of the exchanges that ended after the backward pass of their step; an upper bound of

@@ -133,7 +133,7 @@ VKT_API vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss);
 /* Appends the gradients of the sum over i of the inner products <outs[i], seeds[i]>. grads[j] becomes the gradient with
  * respect to the value wrt[j], or null if wrt[j] has no influence. A seed is f32 and has its output's shape and layout
  * (vkt_tensor_layout; vkt_to_layout). A gradient has the shape and layout of its value. vkt_backward fuses some chains
- * of ops into one node (vkt_mse, vkt_max_pool2d). A value within such a chain has no gradient afterwards: call
+ * of ops into one node: see vkt_mse and vkt_max_pool2d. A value within such a chain has no gradient afterwards: call
  * vkt_gradients before vkt_backward. */
 VKT_API vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
                                  const vkt_tensor *wrt, uint32_t n_wrt, vkt_tensor *grads);
@@ -232,10 +232,10 @@ VKT_API vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a)
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-/* The array of one external value in one program, or two arrays in turns. Two arrays are for data that one step reads
- * while the application writes the next ones (double buffering), and for steps that read what the step before them
- * wrote. In the second case the value that is read has `array` A and `other` B, and the value that is written has
- * `array` B and `other` A. */
+/* The array of one external value in one program, or two arrays that alternate (vkt_run.swap). Two arrays have two
+ * uses. Double buffering: one step reads data while the application writes the data of the next step. Feedback: a step
+ * reads what the step before it wrote. For feedback, the value that is read has `array` A and `other` B, and the value
+ * that is written has `array` B and `other` A. */
 typedef struct vkt_binding {
     vkt_tensor tensor; /* made by vkt_external */
     vkt_array *array;  /* an array of the program's context, of the tensor's type and not smaller than the tensor.
@@ -275,10 +275,10 @@ typedef enum vkt_precision {
     VKT_PRECISION_F32_SPLIT /* 4 bytes an element; products by f16, almost as exact as by f32: see above */
 } vkt_precision;
 
-/* The values of a run, if the device computes them: for instance, a shader counts the samples. The struct is 12 bytes
- * in an array of u32 (vkt_program_params.run_values). Each run of the program, in whatever way it is submitted or
- * recorded, reads them when it begins. The results have the same bits as with the same numbers in a vkt_run. With
- * run_values, the members lr, rows and first of vkt_run are not used.
+/* The values of a run that the device computes, instead of those of a vkt_run. For instance, a shader may count the
+ * samples. The struct is 12 bytes in an array of u32 (vkt_program_params.run_values). Each run of the program, in
+ * whatever way it is submitted or recorded, reads them when it begins. The results have the same bits as with the same
+ * numbers in a vkt_run. With run_values, the members lr, rows and first of vkt_run are not used.
  *
  * More rows than the batch count as the whole batch. Here, unlike in a vkt_run, 0 rows mean that no row is real. Then
  * gradients are 0, and the learning rate counts as 0, so parameters stay as they are. The moments and t advance, as
@@ -296,7 +296,8 @@ typedef struct vkt_program_params {
     const vkt_binding *arrays; /* one for every vkt_external of the graph */
     uint32_t n_arrays;         /* number of arrays */
     uint64_t max_bytes;        /* most bytes of the plan; 0: no limit. The cap of the context holds in any case */
-    bool recompute; /* compute cheap activations again if this lowers the peak of memory: the same bits, more time */
+    bool recompute; /* compute cheap activations again if this lowers the peak of memory. The results have the same
+                     * bits, but a run takes longer */
     bool profile;   /* allow vkt_program_profile; VKT_E_UNSUPPORTED if the device has no timestamps */
     vkt_precision precision; /* storage of activations */
     vkt_array *run_values; /* u32, 3 elements or more: a vkt_run_values that the device wrote; must outlive the program.
@@ -306,7 +307,7 @@ typedef struct vkt_program_params {
 } vkt_program_params;
 
 /* The least device memory that a graph needs, as vkt_program_needs computes it before anything is made. The sizes are
- * those of buffers, rounded up to multiples of 256 bytes. A driver may round up more. */
+ * those of buffers, rounded up to multiples of 256 bytes. A driver may round them up further. */
 typedef struct vkt_memory_needs {
     uint64_t program_bytes; /* activations, scratch, constants, inputs, step state, metrics. vkt_step_budget needs 32
                              * bytes more for each slice, in two buffers */
@@ -315,8 +316,8 @@ typedef struct vkt_memory_needs {
                              * 65536). The ring for reading back exists after the first read. If there is
                              * memory for one of the two only, they take turns */
     uint64_t total_bytes;   /* sum of the three members above, counted as vkt_memory_stats.used_total_bytes is.
-                             * vkt_ctx_params.max_device_bytes counts whole blocks, so it must be larger: see
-                             * cap_bytes */
+                             * vkt_ctx_params.max_device_bytes counts whole blocks, so it must be larger than
+                             * total_bytes: see cap_bytes */
     uint64_t cap_bytes;     /* a max_device_bytes that is enough in a new context with block_bytes = 1048576 */
 } vkt_memory_needs;
 /* Computes what a program of this graph and its store need, without the caller's arrays. It only plans, and makes
@@ -332,9 +333,9 @@ VKT_API vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_progr
  * VKT_E_MEMORY_CAP: the plan does not fit; the message has the plan. VKT_E_NOT_FOUND: the store lacks a parameter of
  * the graph, or has it with another shape. VKT_E_ARG, VKT_E_UNSUPPORTED, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM.
  *
- * The store may have been made for another graph. A graph without gradients may have any of its parameters, in any
- * order. A graph with gradients must declare the same parameters in the same order, and the store must have the moments
- * of its update; else VKT_E_STATE. */
+ * The store may have been made for another graph. A graph without gradients may declare any of the store's parameters,
+ * in any order. A graph with gradients must declare all parameters of the store, in the same order, and the store must
+ * have the moments of its update; else VKT_E_STATE. */
 VKT_API vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out);
 VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */
@@ -343,17 +344,19 @@ VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */
 typedef struct vkt_run {
     float lr;       /* learning rate of the update, if the graph has one */
     uint32_t rows;  /* real rows of this batch; 0: all. See below */
-    uint32_t first; /* index of the batch's first row in the row order; rows past the order's end are zeros of class
-                     * 0 */
+    uint32_t first; /* index of the batch's first row in the row order; rows past the order's end are zeros, with the
+                     * label 0 */
     bool swap;      /* use vkt_binding.other where a value has it */
 } vkt_run;
-/* The first `rows` rows of a batch are real. Losses, their gradients, counts of correct rows and the statistics of
- * batch norm use only these: a mean is divided by `rows`. A gather fills the other rows with zeros of class 0. All
- * other ops compute all rows. Their outputs past the real rows have no meaning, but inputs past the real rows must be
- * finite (0 times NaN is NaN in the gradient of a weight). The batch is that of the graph's gather; without a gather,
- * it is the largest batch of the ops named above and of the values with layout BATCH_LAST. More rows than the batch are
- * VKT_E_ARG, in every function with a vkt_run. If a graph has no such op or value, `rows` is not used, and may be any
- * number. */
+/* The first `rows` rows of a batch are real. Some ops use only these rows: losses, their gradients, counts of correct
+ * rows, and the statistics of batch norms. Their means are divided by `rows`. A gather fills all other rows with zeros:
+ * elements, labels and ids are 0. All other ops compute all rows. Their outputs past the real rows have no meaning, but
+ * inputs past the real rows must be finite (0 times NaN is NaN in the gradient of a weight).
+ *
+ * The size of the batch is that of the graph's gather. Without a gather, it is the largest batch of two groups: the ops
+ * that use only real rows, and the values with layout BATCH_LAST. A larger `rows` is VKT_E_ARG, in every function with
+ * a vkt_run. A graph without a gather, without such an op and without such a value does not use `rows`, which may then
+ * be any number. */
 
 /* Submits the recorded commands. *run_index (may be NULL) gets the number of this run among the program's runs, from 0.
  *

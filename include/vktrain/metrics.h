@@ -32,8 +32,8 @@ typedef struct vkt_class_score {
 /* The means over all classes. */
 typedef struct vkt_class_means {
     double accuracy;          /* right rows / rows; NaN if there is no row */
-    vkt_class_score macro;    /* each class counts the same */
-    vkt_class_score weighted; /* each class counts by its support */
+    vkt_class_score macro;    /* plain mean: all classes have the same weight */
+    vkt_class_score weighted; /* weighted mean: the weight of a class is its support */
 } vkt_class_means;
 
 /* Computes precision, recall and F1 of each class into each[0..classes), and their means. `each` and `means` may be

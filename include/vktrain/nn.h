@@ -28,8 +28,8 @@ typedef struct vkt_builder vkt_builder;
 
 /* Distributions of initial values. fan_in and fan_out are those of the layer, computed as in torch. */
 typedef enum vkt_init_kind {
-    VKT_INIT_DEFAULT = 0,      /* the default of the builder's preset; for torch that of Linear and Conv: uniform in
-                                * +-1/sqrt(fan_in) */
+    VKT_INIT_DEFAULT = 0,      /* the layer's default, by the builder's preset. For linear layers and convolutions of
+                                * torch it is uniform in +-1/sqrt(fan_in) */
     VKT_INIT_CONSTANT,         /* the constant a */
     VKT_INIT_UNIFORM,          /* in [a, b) */
     VKT_INIT_NORMAL,           /* mean a, standard deviation b */
@@ -85,9 +85,11 @@ VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shap
 VKT_API vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init);
 
 /* ---- layers ---- NULL instead of params stands for zeros, which are the defaults. These sizes have no default, and
- * zero is VKT_E_ARG: out_channels, kernel, out_features, num_embeddings, embedding_dim and heads. */
+ * zero is VKT_E_ARG: out_channels, kernel (of kernel[2]: entry 0), out_features, num_embeddings, embedding_dim,
+ * heads. */
 
-/* The options of a convolution. Zero is torch's default, except for out_channels and kernel. */
+/* The options of a convolution. Zero is the default of the builder's preset. out_channels and kernel[0] have no
+ * default. */
 typedef struct vkt_nn_conv2d_params {
     uint32_t out_channels;           /* O */
     uint32_t kernel[2];              /* R, S; S: 0 means R */
@@ -100,7 +102,8 @@ typedef struct vkt_nn_conv2d_params {
 /* Adds parameters <name>.weight (O, C/groups, R, S) and <name>.bias (O). x (N,C,H,W). */
 VKT_API vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv2d_params *p);
 
-/* The options of a 1d convolution. Zero is torch's default, except for out_channels and kernel. */
+/* The options of a 1d convolution. Zero is the default of the builder's preset. out_channels and kernel have no
+ * default. */
 typedef struct vkt_nn_conv1d_params {
     uint32_t out_channels, kernel;          /* O, K */
     uint32_t stride, pad, dilation, groups; /* stride, dilation and groups: 0 means 1 */
@@ -110,7 +113,8 @@ typedef struct vkt_nn_conv1d_params {
 /* Adds parameters <name>.weight (O, C/groups, K) and <name>.bias (O). x (N,C,L). */
 VKT_API vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv1d_params *p);
 
-/* The options of a transposed convolution. Zero is torch's default, except for out_channels and kernel. */
+/* The options of a transposed convolution. Zero is the default of the builder's preset. out_channels and kernel[0] have
+ * no default. */
 typedef struct vkt_nn_conv_transpose2d_params {
     uint32_t out_channels;                                      /* O */
     uint32_t kernel[2], stride[2], dilation[2], pad[2], groups; /* as in vkt_nn_conv2d_params */
@@ -118,7 +122,8 @@ typedef struct vkt_nn_conv_transpose2d_params {
     bool no_bias;                    /* torch: bias=False */
     vkt_init weight_init, bias_init; /* zero: the preset's */
 } vkt_nn_conv_transpose2d_params;
-/* The options of a 1d transposed convolution. Zero is torch's default, except for out_channels and kernel. */
+/* The options of a 1d transposed convolution. Zero is the default of the builder's preset. out_channels and kernel have
+ * no default. */
 typedef struct vkt_nn_conv_transpose1d_params {
     uint32_t out_channels, kernel;                      /* O, K */
     uint32_t stride, pad, dilation, groups, output_pad; /* stride, dilation and groups: 0 means 1 */
@@ -132,14 +137,14 @@ VKT_API vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt
 VKT_API vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor x,
                                            const vkt_nn_conv_transpose1d_params *p);
 
-/* The options of a linear layer. Zero is torch's default, except for out_features. */
+/* The options of a linear layer. Zero is the default of the builder's preset. out_features has no default. */
 typedef struct vkt_nn_linear_params {
     uint32_t out_features;           /* number of rows of the weight */
     bool no_bias;                    /* torch: bias=False */
     vkt_init weight_init, bias_init; /* zero: the preset's */
 } vkt_nn_linear_params;
-/* Adds parameters <name>.weight (out, in) and <name>.bias (out). x (B, in), or (.., in), which is ROWS: see vkt_linear.
- */
+/* Adds parameters <name>.weight (out, in) and <name>.bias (out). x (B, in), or (.., in) of more than two dimensions:
+ * see vkt_linear. */
 VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p);
 
 /* The options of a batch norm. Zero is the preset's default. */
@@ -158,7 +163,7 @@ VKT_API vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tenso
 
 /* The options of vkt_nn_layer_norm, vkt_nn_rms_norm and vkt_nn_group_norm. */
 typedef struct vkt_nn_norm_params {
-    float eps;      /* 0: the preset's, which for torch is the op's (ops.h); VKT_ZERO: 0 */
+    float eps;      /* 0: the preset's default (torch: that of the op in ops.h); VKT_ZERO: 0 */
     bool no_affine; /* no weight and no bias */
 } vkt_nn_norm_params;
 /* Normalise over the last dimension of x. They add parameters <name>.weight, 1 at first, and <name>.bias, 0 at first;
@@ -220,7 +225,8 @@ VKT_API vkt_tensor vkt_nn_upsample2d(vkt_builder *b, vkt_tensor x, const vkt_ups
 VKT_API vkt_tensor vkt_nn_constant_pad2d(vkt_builder *b, vkt_tensor x, uint32_t left, uint32_t right, uint32_t top,
                                          uint32_t bottom, float value);
 
-/* The options of an embedding. Zero is torch's default, except for the sizes. */
+/* The options of an embedding. Zero is the default of the builder's preset. num_embeddings and embedding_dim have no
+ * default. */
 typedef struct vkt_nn_embedding_params {
     uint32_t num_embeddings, embedding_dim; /* V, D */
     bool has_padding;                       /* row padding_id starts as zeros and gets no gradient */
@@ -241,7 +247,7 @@ typedef struct vkt_nn_hash_grid_params {
 VKT_API vkt_tensor vkt_nn_hash_grid(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_hash_grid_params *p);
 VKT_API vkt_tensor vkt_nn_frequency(vkt_builder *b, vkt_tensor x, uint32_t frequencies); /* see vkt_frequency */
 
-/* The options of self-attention. Zero is the default, except for heads. */
+/* The options of self-attention. Zero is the default. `heads` has no default. */
 typedef struct vkt_nn_multi_head_attention_params {
     uint32_t heads;                  /* divides D */
     bool causal;                     /* a token sees itself and earlier tokens only */

@@ -42,9 +42,34 @@ VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool tra
 
 /* Applies a linear layer: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
  *   x (B,I), w (O,I), bias (O) or null  ->  (B,O), in x's layout
- *   x (..,I) of more dimensions counts as a matrix with rows of I numbers  ->  (..,O), ROWS (a BATCH_LAST x is
+ *   x (..,I) of more than two dimensions counts as a matrix with rows of I numbers -> (..,O), ROWS (a BATCH_LAST x is
  *   converted first) */
 VKT_API vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias);
+
+/* Formats of quantised weights. A row is a list of blocks, each of which has its own scale. These are formats of GGUF
+ * files; each number is that of ggml_type. d, m: f16 numbers of a block; q: its integers.
+ * (The page "GGUF" of ggml's documentation, and ggml-quants.c of llama.cpp.) */
+typedef enum vkt_quant {
+    VKT_QUANT_F16 = 1,   /* no blocks: f16 */
+    VKT_QUANT_Q4_0 = 2,  /* 32 numbers in 18 bytes: d (q - 8), q has 4 bits */
+    VKT_QUANT_Q4_1 = 3,  /* 32 numbers in 20 bytes: d q + m, q has 4 bits */
+    VKT_QUANT_Q8_0 = 8,  /* 32 numbers in 34 bytes: d q, q has 8 bits with sign */
+    VKT_QUANT_Q4_K = 12, /* 256 numbers in 144 bytes: d s q - m t, q has 4 bits; s and t are for each 32 numbers */
+    VKT_QUANT_Q5_K = 13, /* 256 numbers in 176 bytes: the same with 5 bits */
+    VKT_QUANT_Q6_K = 14, /* 256 numbers in 210 bytes: d s (q - 32), q has 6 bits; s is for each 16 numbers */
+    VKT_QUANT_BF16 = 30  /* no blocks: bfloat16 */
+} vkt_quant;
+/* Returns the bytes of weights (rows,columns). 0: the format is unknown, or `columns` is not a number of whole blocks.
+ */
+VKT_API uint64_t vkt_quantized_bytes(vkt_quant format, uint32_t rows, uint32_t columns);
+/* Applies a linear layer whose weights w (O,I) are quantised: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
+ *   x (..,I), words u32 (N), bias (O) or null  ->  (..,O), ROWS (a BATCH_LAST x is converted first)
+ * `words` has the bytes of the weights, as in the file, row after row. N is vkt_quantized_bytes / 4, rounded up, or
+ * more. It is an external value or an input. `outputs` is O. I is a multiple of the numbers of a block, and of 4.
+ * dx = dy w. The weights have no gradient. They are unpacked to f32 in front of each product, in memory that all such
+ * layers of a program share: 4 * O * I bytes of the largest one. */
+VKT_API vkt_tensor vkt_linear_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_tensor bias, vkt_quant format,
+                                        uint32_t outputs);
 
 /* One layer of vkt_mlp. */
 typedef struct vkt_mlp_layer {
@@ -109,7 +134,7 @@ typedef struct vkt_conv_transpose1d_params {
 VKT_API vkt_tensor vkt_conv_transpose1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
                                         const vkt_conv_transpose1d_params *p);
 
-/* The options of pooling. Zero is torch's default, except for the kernel. */
+/* The options of pooling. Zero is torch's default. The kernel has no default. */
 typedef struct vkt_pool2d_params {
     uint32_t kernel[2];   /* R, S */
     uint32_t stride[2];   /* 0: the kernel */
@@ -130,9 +155,9 @@ typedef struct vkt_pool2d_params {
  * padding or dilation, and all of them end within the image. An element of the convolution's output is a sum of at most
  * 40 products. The channels of a group are no multiple of 4, or the kernel is 1 x 1. The convolution's input and the
  * maxima have at most 128 MiB each. The first layers of many networks meet these conditions. Fusion saves two or three
- * dispatches. The bits are the same, except in a program with 16 bits: a fused node does not round the values in
- * between. If rounding would make two elements of a window equal, another element may win. VKT_NO_FUSE=1, when the
- * graph is created, switches fusion off.
+ * dispatches. The bits are the same as without fusion, except in a program with 16 bits: a fused node does not round
+ * the values in between. If rounding would make two elements of a window equal, another element may win. VKT_NO_FUSE=1,
+ * when the graph is created, switches fusion off.
  *
  * Limits: a binding (128 MiB on every device) must hold, for all samples, the rows of x that one window spans. If a
  * window has more than about 50,000 elements, several invocations share it, and a binding must hold only one row of x
@@ -148,7 +173,7 @@ VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_p
 VKT_API vkt_tensor vkt_adaptive_max_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 
-/* The options of 1d pooling. Zero is torch's default, except for the kernel. */
+/* The options of 1d pooling. Zero is torch's default. The kernel has no default. */
 typedef struct vkt_pool1d_params {
     uint32_t kernel;   /* elements of a window */
     uint32_t stride;   /* 0: the kernel */
@@ -185,8 +210,8 @@ typedef struct vkt_upsample2d_params {
  *   more. With align_corners the point is (p * (H-1)/(P-1), ..), and 0 along an axis where y has one pixel. A point
  *   outside x has the value of the edge
  * x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS input is converted first). dx is a sum in a fixed order, so its bits are
- * always the same. One invocation sums the gradient of a pixel of x. So on CPU devices at most about 50,000 pixels of y
- * may depend on one pixel of x, unless x is a single pixel and align_corners is false. */
+ * the same in every run. One invocation sums the gradient of a pixel of x. So on CPU devices at most about 50,000
+ * pixels of y may depend on one pixel of x, unless x is a single pixel and align_corners is false. */
 VKT_API vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_params *p);
 
 /* ---- functions of one number: any shape and layout, f32. NaN propagates. ---- */
@@ -282,7 +307,7 @@ VKT_API vkt_tensor vkt_rms_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_t
 VKT_API vkt_tensor vkt_group_norm(vkt_graph *g, vkt_tensor x, uint32_t groups, vkt_tensor gamma, vkt_tensor beta,
                                   float eps);
 
-/* Returns the same elements, in logical order, with a new shape. Nothing is copied if x is ROWS, or if dimension 0
+/* Returns the elements of x, in logical order, with a new shape. Nothing is copied if x is ROWS, or if dimension 0
  * keeps its size. Otherwise x is copied to ROWS. */
 VKT_API vkt_tensor vkt_reshape(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* Reshapes (N, ...) -> (N, product of the rest). */
@@ -292,15 +317,14 @@ VKT_API vkt_tensor vkt_flatten(vkt_graph *g, vkt_tensor x);
  * one of the result. */
 VKT_API vkt_tensor vkt_squeeze(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_unsqueeze(vkt_graph *g, vkt_tensor x, int32_t axis);
-/* Returns the same values, f32 or u32, in another layout: a copy, or x itself if it has this layout already. */
+/* Returns x, f32 or u32, in the given layout: a copy, or x itself if it has this layout already. */
 VKT_API vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout);
 
 /* ---- moving elements ----
  *
- * These ops accept f32 or u32 of any rank. The results are copies in x's layout, or x itself if nothing changes. If
- * dimension 0 of a BATCH_LAST tensor is sliced, reversed, padded or joined, the tensor is converted to ROWS and back:
- * two more copies.
- */
+ * These ops accept f32 or u32 of any rank. The results are copies in x's layout, or x itself if nothing changes, unless
+ * the comment of an op says otherwise. If dimension 0 of a BATCH_LAST tensor is sliced, reversed, padded or joined, the
+ * tensor is converted to ROWS and back: two more copies. */
 
 /* Permutes dimensions. Dimension i of the result is dimension perm[i] of x: y[i_0, i_1, ..] is x at index i_k along
  * dimension perm[k]. perm has an entry for each dimension of x (torch.permute). The result is ROWS if a BATCH_LAST x
@@ -438,6 +462,11 @@ VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t h
  * writes this layout directly, because a conversion would cost more than the lookup. */
 VKT_API vkt_tensor vkt_embedding(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
 VKT_API vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
+/* Looks up rows of quantised weights (rows,columns), which have no gradient:
+ *   ids (..) u32 ROWS, words u32 (N) as for vkt_linear_quantized  ->  (..,columns), ROWS; zeros where the id is not
+ * below `rows` */
+VKT_API vkt_tensor vkt_embedding_quantized(vkt_graph *g, vkt_tensor ids, vkt_tensor words, vkt_quant format,
+                                           uint32_t rows, uint32_t columns);
 /* Selects slices of x (N, ..) by number: ids (M) u32 -> (M, ..), ROWS (torch.index_select along dimension 0). It is
  * vkt_embedding with the table x, without padding. */
 VKT_API vkt_tensor vkt_index_select(vkt_graph *g, vkt_tensor x, vkt_tensor ids);

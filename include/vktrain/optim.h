@@ -28,8 +28,8 @@ typedef struct vkt_param_group {
     float weight_decay; /* replaces the optimizer's; 0: none */
 } vkt_param_group;
 
-/* An optimizer. Zero is torch's default, and VKT_ZERO stands for 0. The learning rate is no member: each run passes it
- * (vkt_run.lr). */
+/* An optimizer. Zero is the default of torch, or with `keras` that of Keras 3. VKT_ZERO stands for 0. The learning rate
+ * is no member: each run passes it (vkt_run.lr). */
 typedef struct vkt_optimizer {
     vkt_optimizer_kind kind;   /* the formula */
     float weight_decay;        /* 0: none, but for AdamW 0.01 (torch) or 0.004 (keras). VKT_ZERO: none */
@@ -53,8 +53,9 @@ typedef struct vkt_optimizer {
     vkt_param_group groups[VKT_PARAM_GROUPS]; /* the groups that vkt_set_group refers to */
 } vkt_optimizer;
 
-/* Appends the update of all parameters. One dispatch changes all of them, or each part of them that fits into a
- * binding. Call it once in a graph, after vkt_backward (else VKT_E_STATE). VKT_E_ARG: settings that make no sense.
+/* Appends the update of all parameters. One dispatch changes all of them. If they do not fit into one binding, one
+ * dispatch changes each part that fits. Call it once in a graph, after vkt_backward (else VKT_E_STATE). VKT_E_ARG:
+ * settings that make no sense.
  *   SGD      torch  buf = t == 1 ? g : momentum buf + (1 - dampening) g;  p -= lr (nesterov ? g + momentum buf : buf);
  *                   if momentum is 0: p -= lr g
  *            keras  buf = momentum buf + lr g;  p -= nesterov ? lr g + momentum buf : buf
@@ -78,8 +79,9 @@ typedef struct vkt_optimizer {
  *
  * With micro_batches = k, a run adds its gradients, times its rows, to VKT_PART_GRADIENT_SUM. Every k-th run then
  * divides this sum by the number of rows of all k runs, changes the parameters and advances t. If the loss is a mean
- * over rows, such a step equals the step of one batch with all these rows. Clipping comes after the division. In
- * VKT_PRECISION_F16 the complete sum is checked for overflow; a skipped step drops the gradients of all k runs.
+ * over rows, and no op mixes rows (a batch norm does), such a step equals the step of one batch with all these rows,
+ * except for rounding. Clipping comes after the division. In VKT_PRECISION_F16 the complete sum is checked for
+ * overflow; a skipped step drops the gradients of all k runs.
  *
  * (PyTorch documentation of SGD, Adam, AdamW, NAdam, RMSprop, Adagrad and clip_grad_norm_; Keras documentation of these
  * optimizers; Kingma & Ba 2015; Loshchilov & Hutter 2019; Dozat 2016; Duchi et al. 2011; Reddi, Kale & Kumar, On the

@@ -72,7 +72,7 @@ VKT_API void vkt_scaler_destroy(vkt_scaler **s);            /* transformed data 
 VKT_API uint32_t vkt_scaler_columns(const vkt_scaler *s);   /* F */
 VKT_API const double *vkt_scaler_mean(const vkt_scaler *s); /* (F); valid as long as the scaler */
 VKT_API const double *vkt_scaler_std(const vkt_scaler *s);  /* (F), above 0 */
-/* Makes a data set of the same rows, standardised, with their labels and targets. VKT_E_SHAPE: a row does not have F
+/* Makes a data set of the rows of `ds`, standardised, with their labels and targets. VKT_E_SHAPE: a row does not have F
  * numbers. VKT_E_ARG: rows that are not f32. Returns also a source's error. */
 VKT_API vkt_result vkt_scaler_transform(const vkt_scaler *s, const vkt_dataset *ds, vkt_dataset **out);
 /* Standardises n rows of F numbers in place. */

@@ -62,7 +62,7 @@ enum {
     VKT_ID_UNKNOWN = 2 /* a word that the vocabulary does not have */
 };
 
-/* The options of a vocabulary. A zeroed struct has Keras' defaults, except for index_from. */
+/* The options of a vocabulary. Zero is Keras' default, except for index_from. */
 typedef struct vkt_vocab_params {
     uint32_t num_words;  /* every id is below this, so rarer words are unknown; 0: all words */
     uint32_t index_from; /* id of the most frequent word, at least 3; 0: 3. (In Keras' own data sets this id is 4,

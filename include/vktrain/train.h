@@ -115,13 +115,13 @@ typedef struct vkt_fit_callbacks {
     void (*on_batch)(void *user, const vkt_fit_progress *p);
     /* Called after each epoch. Returning true stops the fit. `best`: this epoch is the best so far. */
     bool (*on_epoch)(void *user, const vkt_epoch_record *r, bool best);
-    /* Called when a training batch was submitted. Returning true ends the fit after this batch. Several ranks
-     * end it some batches later, all of them after the same batch. The checkpoint is written, if there is one. The
+    /* Called when a training batch was submitted. Returning true ends the fit after this batch. With several ranks the
+     * fit ends some batches later, on all ranks after the same batch. The checkpoint is written, if there is one. The
      * weights stay those of the last step. Another vkt_trainer_fit continues after that step. */
     bool (*stop)(void *user);
 } vkt_fit_callbacks;
 
-/* The options of a trainer. Zero is the default, except for model and train. */
+/* The options of a trainer. Zero is the default. model.forward and train have no default. */
 typedef struct vkt_trainer_params {
     vkt_model model;               /* copied */
     const vkt_dataset *train;      /* must outlive the trainer */
@@ -145,7 +145,7 @@ typedef struct vkt_trainer_params {
     uint32_t workers;              /* threads that fill batches when streaming. 0: 2 if the features are in memory,
                                     * else one per core, at least 2 and at most 16. Results do not depend on this
                                     * number */
-    bool recompute;                /* less memory for more time: see vkt_program_params */
+    bool recompute;                /* use less memory and more time: see vkt_program_params */
     bool profile;                  /* allow vkt_trainer_profile */
     vkt_precision precision;       /* of activations and products, in training and evaluation: see graph.h */
     /* Options of the default loss of labels, in training only. The losses of validation and vkt_trainer_evaluate are
@@ -248,7 +248,7 @@ VKT_API vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, 
 /* A model with its weights, for the rows of one data set. */
 typedef struct vkt_predictor vkt_predictor;
 
-/* The options of a predictor. Zero is the default, except for model and data. */
+/* The options of a predictor. Zero is the default. model.forward and data have no default. */
 typedef struct vkt_predictor_params {
     vkt_model model;         /* `forward` is built for evaluation (without dropout); name and loss are not used */
     const vkt_dataset *data; /* the rows, for instance from vkt_dataset_from_arrays with .borrow. Labels and targets do
@@ -304,11 +304,11 @@ VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char
  * a crash `path` has the old file or the new one. Both functions wait for submitted work. No run of vkt_step_budget may
  * be in progress, because the gradients of half a step are not saved. `host` may be NULL. Saving is VKT_E_DIVERGED, and
  * the old file stays, if a value is not finite. Loading sets all of the state or nothing, unless the device fails. The
- * file must have the store's parameters with their shapes, and the parts that the store has; more parts and parameters
- * are ignored, so a store for predictions can load it. VKT_E_STATE: the moments are of another optimizer, or the state
- * was saved in the middle of a step of several micro-batches, and a step of the store has only one micro-batch.
- * VKT_E_FORMAT: the file is damaged, or no file of vkt_store_save_state. VKT_E_NOT_FOUND: there is no file, or it lacks
- * a parameter. VKT_E_SHAPE, VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
+ * file must have the store's parameters with their shapes, and the parts that the store has; other parts and parameters
+ * of the file are ignored, so a store for predictions can load it. VKT_E_STATE: the moments are of another optimizer,
+ * or the state was saved in the middle of a step of several micro-batches, and a step of the store has only one
+ * micro-batch. VKT_E_FORMAT: the file is damaged, or no file of vkt_store_save_state. VKT_E_NOT_FOUND: there is no
+ * file, or it lacks a parameter. VKT_E_SHAPE, VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_store_save_state(const vkt_host *host, vkt_store *s, const char *path);
 VKT_API vkt_result vkt_store_load_state(const vkt_host *host, vkt_store *s, const char *path);
 

@@ -6,10 +6,10 @@
  * VK_NO_PROTOTYPES before it if you load Vulkan's functions yourself. vktrain.h does not include this header.
  *
  * Order. Each submission of a context ends with a full memory barrier: later submissions of the application to the same
- * queue see what it wrote. A submission does not begin with a barrier. The library may have to wait for writes of the
- * application, or for the application's reads of memory that the library then writes. The application makes the library
- * wait: with a semaphore (vkt_sync), or with a barrier at the end of the application's own commands
- * (vkt_program_barriers returns its stages and accesses). */
+ * queue see what the context's submission wrote. A submission does not begin with a barrier. The library may have to
+ * wait for writes of the application, or for the application's reads of memory that the library then writes. The
+ * application makes the library wait: with a semaphore (vkt_sync), or with a barrier at the end of the application's
+ * own commands (vkt_program_barriers returns its stages and accesses). */
 #ifndef VKTRAIN_VULKAN_H
 #define VKTRAIN_VULKAN_H
 
@@ -82,8 +82,8 @@ typedef struct vkt_adopt_params {
  * its features shaderBFloat16Type and shaderBFloat16CooperativeMatrix. The variant coop2 also needs
  * VK_NV_cooperative_matrix2 and the features cooperativeMatrixFlexibleDimensions, cooperativeMatrixPerElementOperations
  * and storageBuffer16BitAccess. If a device was made with vulkanMemoryModel, programs in VKT_PRECISION_F16 also need
- * vulkanMemoryModelDeviceScope; this is not checked. On CPU devices, kernels use texel buffers, which makes them
- * faster, only if the device was made with shaderInt64 (VkPhysicalDeviceFeatures2 in the chain). */
+ * vulkanMemoryModelDeviceScope; this is not checked. On CPU devices, kernels are faster with texel buffers. They use
+ * these only if the device was made with shaderInt64 (VkPhysicalDeviceFeatures2 in the chain). */
 VKT_API vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_params *params, const vkt_host *host,
                                  vkt_ctx **out);
 
@@ -108,7 +108,7 @@ VKT_API vkt_result vkt_program_run_synced(vkt_program *p, const vkt_run *run, co
                                           uint64_t *run_index);
 /* Returns the context's own timeline semaphore, and the value that it reaches when all work submitted so far is done.
  * The application's submissions may wait for it, and so may vkWaitSemaphores, in any thread. The application never
- * signals it. The semaphore is the same as long as the context. Threads: a call on the context. */
+ * signals it. The semaphore does not change as long as the context exists. Threads: a call on the context. */
 VKT_API void vkt_ctx_timeline(const vkt_ctx *ctx, VkSemaphore *semaphore, uint64_t *value);
 
 /* ---- stepping, 2: recorded into the application's command buffer ------------------------------------------------- */
@@ -267,10 +267,10 @@ VKT_API vkt_result vkt_texture_read(vkt_texture *t, const vkt_sync *sync);
 VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
 /* Copy as vkt_texture_read and vkt_texture_write do, but in slices: each call submits as many slices as fit into
  * *budget_ns by their measured times, and subtracts their expected time. The next call continues with the next slice;
- * after `completed`, a call begins the next copy. A copy has up to 64 slices of 4096 pixels or more. The calls never
- * wait. If earlier slices of the copy still have more work than the budget, a call submits only the semaphores of
- * `sync`. Before the first time is known, a call submits one slice and uses up the budget. The rest of a budget is for
- * other calls of the same frame:
+ * after `completed`, a call begins the next copy. A copy has at most 64 slices, and at most one for each 4096 pixels,
+ * rounded up. The calls never wait. The first call submits one slice and uses up the budget. Until the time of this
+ * slice is known, later calls submit only the semaphores of `sync`. So does a call if earlier slices of the copy still
+ * have more work than the budget. The rest of a budget is for other calls of the same frame:
  *
  *     uint64_t left_ns = 4000000;
  *     if (!has_samples) r = vkt_texture_read_budget(t, NULL, &left_ns, &progress), has_samples = progress.completed;

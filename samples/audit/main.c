@@ -1,4 +1,5 @@
-/* audit/main.c - vkt-audit: checks on a device each op of some networks, or every op. */
+/* audit/main.c - vkt-audit. It runs each op of some networks, or every op of the library, on a device, and compares the
+ * results with double precision. */
 #include "audit/audit.h"
 
 #include "common/message.h"

@@ -17,7 +17,7 @@ typedef struct bench_net {
     vkt_optimizer optimizer;
     float lr;
     vkt_forward_fn forward;
-    bool large; /* the network is in --sizes large instead of net, and its check trains fewer steps */
+    bool large; /* the network is in --sizes large, not in net, and its check has fewer steps than those of net */
 } bench_net;
 
 /* The last entry has no name. */

@@ -11,9 +11,9 @@ const char *program_name(void);
 /* Prints an error. Writes the program's name and ": ", the text of printf's arguments (cut after about 2000 bytes) and
  * a newline to standard error. On a terminal, a long line is broken between words. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Prints a message that is not an error, in the same form. */
+/* Prints a message that is not an error, in the form of complain. */
 void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Prints an error in the command line, in the same form. A second line names --help. */
+/* Prints an error in the command line, in the form of complain. A second line names --help. */
 void complain_of_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Says that this process is a rank above 0. From then on remarks are dropped, and errors begin with "rank <rank>: ". A
  * message of the library about a rank other than 0 is dropped, because rank 0 prints it. */
@@ -25,7 +25,7 @@ void complain_of_result(vkt_result r);
 void message_log(void *user, vkt_log_level level, const char *line);
 /* Returns a host that prints errors as "--option: ..." and drops other lines. `option` must outlive the host. */
 vkt_host message_host(const char *option);
-/* Calls argp_parse and makes its messages begin with program_name(), too. A wrong option ends the program with
+/* Calls argp_parse and makes argp's messages begin with program_name(). A wrong option ends the program with
  * status 2. */
 void parse_arguments(const struct argp *parser, int argc, char **argv, void *input);
 

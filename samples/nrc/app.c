@@ -294,7 +294,7 @@ static vkt_result one_frame(app *a, const buffer *copy)
     return VKT_OK;
 }
 
-/* Writes the last frame to the screenshot. */
+/* Draws one more frame, and writes it to the screenshot. */
 static vkt_result last_frame(app *a)
 {
     const canvas shown = { .extent = a->w.extent, .format = a->w.format.format, .window = true };

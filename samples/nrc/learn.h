@@ -51,7 +51,7 @@ vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[NRC_LEVELS],
 /* Submits a whole round: copies the images, then trains LEARN_STEPS steps on them. */
 vkt_result learn_round(learner *l);
 /* Submits as many slices of rounds as fit into the budget, and at most the rest of one round. *measured_ns is the
- * measured time of the slices of an earlier frame; 0: no new one has arrived. */
+ * measured time of the slices of an earlier frame; 0: no new measured time has arrived. */
 vkt_result learn_slices(learner *l, uint64_t budget_ns, uint64_t *measured_ns);
 /* Computes the light of all pixels with the published parameters, and writes it to the image NRC_INFERRED. */
 vkt_result learn_infer(learner *l);

@@ -59,8 +59,8 @@ void learn_destroy(learner *l);
 /* Submits a whole step. Waits for the loss of an earlier step if too many losses are not known. */
 vkt_result learn_step(learner *l);
 /* Submits as many slices of steps as fit into the budget. *used_ns is the expected time of these slices, and
- * *measured_ns the measured time of the slices of an earlier frame; 0: no new one has arrived. `finish`: begins no new
- * step, and only continues a step that is partly done. */
+ * *measured_ns the measured time of the slices of an earlier frame; 0: no new measured time has arrived. `finish`:
+ * begins no new step, and only continues a step that is partly done. */
 vkt_result learn_slices(learner *l, uint64_t budget_ns, bool finish, uint64_t *used_ns, uint64_t *measured_ns);
 /* Records a step into a frame's command buffer. Frames of one slot must run one after the other. */
 vkt_result learn_record(learner *l, const frame *f);

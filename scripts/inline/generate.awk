@@ -1,8 +1,8 @@
 # generate.awk - writes vktrain.glsl or vktrain.hlsl from vktrain.shader: awk -v to=glsl -f generate.awk vktrain.shader
 #
 # `cmake --build build --target inline_shaders` calls it. Lines between @glsl or @hlsl and the next line that begins
-# with @ go into that file alone. The table `word` replaces words. A backslash at the end of a macro's line is moved to
-# the macro's common column.
+# with @ go into the file of that language alone. The table `word` replaces words. A backslash at the end of a macro's
+# line is moved to the macro's common column.
 BEGIN {
     if (to == "hlsl") {
         for (n = 2; n <= 4; n++) {

@@ -44,12 +44,12 @@
 //   VKT_FLOAT(i)   reads element i of the parameters, as a float; you may redefine it between two uses of the macros
 //                  below
 //   VKT_FLOAT2(i), VKT_FLOAT4(i)
-//                  read elements i to i + 1 or i + 3. By default these are two or four VKT_FLOAT. Define them if wider
-//                  loads are faster. They are used for the weights of a layer if its number of inputs is a multiple of
-//                  4, for its bias if its number of outputs is a multiple of 4, and for hash grids of more than one
-//                  feature. So if all parameters begin at multiples of 4, i is a multiple of 2 or 4. The element
-//                  store4[(i) >> 2] of a buffer of vec4 is then right. (Both vkt_store_buffer and vkt_store_export
-//                  align parameters so.)
+//                  read elements i to i + 1 or i + 3. By default these are two or four VKT_FLOAT. Define both macros if
+//                  one wide load is faster than several VKT_FLOAT. The macros are used for the weights of a layer if
+//                  its number of inputs is a multiple of 4, for its bias if its number of outputs is a multiple of 4,
+//                  and for hash grids of more than one feature. If all parameters begin at multiples of 4, i is a
+//                  multiple of 2 or 4. Then VKT_FLOAT4(i) may be store4[(i) >> 2], an element of a buffer of vec4.
+//                  (The parameters of vkt_store_buffer and of vkt_store_export begin at multiples of 4.)
 //   VKT_LEVEL(l)   reads level l of a hash grid: a uvec4 (resolution, mask, first, entries), from a buffer or a
 //                  constant array; you may redefine it between two uses of the macros, too
 //   VKT_UNROLL     which loops of layers and encodings are unrolled. Define it before the #include.
@@ -400,9 +400,9 @@ uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
 
 // ---- frequencies: vkt_frequency ----
 
-// Computes sin(pi x) and cos(pi x) by the series of r, the distance of x from the nearest multiple of 1/2. |r| is at
-// most 1/4. The error is one or two ulp. The result is exact if x is a multiple of 1/2. Whole periods are subtracted
-// without rounding.
+// Computes sin(pi x) and cos(pi x). Let r be x minus the nearest multiple of 1/2, so |r| is at most 1/4. Taylor series
+// give sin(pi r) and cos(pi r). The results are these two numbers, exchanged or negated as the multiple wants. The error
+// is one or two ulp. The result is exact if x is a multiple of 1/2. Whole periods are subtracted without rounding.
 void vkt_sin_cos_pi(vec4 x, out vec4 sin_pi, out vec4 cos_pi)
 {
     const vec4 t = x - 2.0 * round(0.5 * x), quarter = round(2.0 * t), r = t - 0.5 * quarter, u = r * r;

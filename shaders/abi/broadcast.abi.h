@@ -16,7 +16,7 @@ VKT_PUSH(vkt_broadcast_push,
 #define BROADCAST_SPEC_DIMS     1 /* dimensions of row numbers, 0 to 5 */
 /* Iterations per piece of a row, if a work group processes whole pieces. 0: it processes a share of all elements. */
 #define BROADCAST_SPEC_ITERATIONS 2
-#define BROADCAST_SPEC_A_STEP   3 /* A_STEP, B_STEP and C_STEP repeat a5, b5 and c5: 0 or 1. Only WIDTH 4 uses them */
+#define BROADCAST_SPEC_A_STEP   3 /* A_STEP, B_STEP, C_STEP are a5, b5 and c5: 0 or 1. Only WIDTH 4 uses them */
 #define BROADCAST_SPEC_B_STEP   4
 #define BROADCAST_SPEC_C_STEP   5
 #define BROADCAST_SPEC_FUNCTION 6

@@ -2,7 +2,8 @@
 VKT_PUSH(vkt_conv2d_shared_push,
          VKT_U32(rows)                          /* destination channels of a group: rows of A */
          VKT_U32(columns)                       /* elements of a destination plane: P * Q * N', a multiple of 4 */
-         VKT_U32(K)                             /* taps times source channels of a group, which are padded to a multiple of 4 */
+         VKT_U32(K)                             /* taps * source channels of a group; the number of channels is rounded
+                                                 * up to a multiple of 4 */
          VKT_U32(src_height) VKT_U32(src_width)
          VKT_U32(pad_h) VKT_U32(pad_w)
          VKT_U32(dilation_h) VKT_U32(dilation_w)

@@ -1,5 +1,5 @@
 /* fft_product.abi.h - see fft_product.comp. An operand's spectrum is [row][f][re, im][column]. A product is
- * [f][row][re, im][column]. Columns count vec4s. */
+ * [f][row][re, im][column]. A column is a vec4 here. */
 VKT_PUSH(vkt_fft_product_push,
          VKT_U32(rows) VKT_U32(columns)     /* rows of dst: m. Columns of dst: n / 4 */
          VKT_U32(row_tiles) VKT_U32(tiles)  /* row tiles per frequency; all tiles of all frequencies */

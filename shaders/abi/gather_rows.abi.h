@@ -3,7 +3,7 @@
  * those of the whole table. */
 VKT_PUSH(vkt_gather_rows_push, VKT_U32(batch4) /* pitch of the batch / 4 */
          VKT_U32(words)                        /* words of one row */
-         VKT_U32(plane)                        /* elements of a channel, which share scale and shift */
+         VKT_U32(plane)                        /* elements of a channel; all have one scale and one shift */
          VKT_U32(parts)                        /* lanes that share the words of one channel of four samples */
          VKT_U32(n_order) VKT_U32(row_begin) VKT_U32(row_end) /* the rows that binding GATHER_TABLE holds */)
 #define GATHER_SPEC_KEEP 1 /* 1: samples of OUT whose table row is not in the binding do not change; 0: they become 0 */

@@ -6,7 +6,7 @@ VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT
          VKT_U32(hw_base) VKT_U32(pq_base) VKT_U32(index_base) /* start of x, y, index in vec4s, modulo 2^32 */
          VKT_U32(part) VKT_U32(part_h) VKT_U32(part_w) VKT_U32(parts_across) /* PART: first part, size, parts per row */
          VKT_U32(parts) VKT_U32(part_pitch) /* JOIN: number of parts. PART, JOIN: vec4s from part to part */
-         VKT_U32(samples) /* with dilation: number of real samples, at most 4 N4 */
+         VKT_U32(samples) /* with dilation: the batch, without the padding up to 4 N4 */
          VKT_U32(threshold) VKT_F32(scale) VKT_U32(salt) /* DROPOUT: as in dropout.abi.h */
          VKT_U32(first_channel)) /* DROPOUT: index in the tensor of the first of the `channels` channels */
 #define POOL_SPEC_R      1 /* rows and columns of the kernel; both 0: adaptive windows */

@@ -14,5 +14,5 @@ VKT_PUSH(vkt_reduce_push,
 #define REDUCE_Y 1
 #define REDUCE_SPEC_FUNCTION 1
 #define REDUCE_SUM 0
-#define REDUCE_MAX 1 /* NaN if any element is NaN; the same for the minimum */
+#define REDUCE_MAX 1 /* maximum and minimum are NaN if any element is NaN */
 #define REDUCE_MIN 2

@@ -26,7 +26,7 @@
                         * without micro-batches. In a graph of shards: number of this run among those of all steps
                         * and ranks */
 #define STEP_MICRO 19  /* number of this micro-batch in its step, from 1 */
-#define STEP_WEIGHT 20 /* f32: weight of this micro-batch's gradients, which is its rows, or 1 with ROWS_ALL */
+#define STEP_WEIGHT 20 /* f32: weight of this micro-batch's gradients: its number of rows, or 1 with ROWS_ALL */
 #define STEP_FACTOR 21 /* f32: factor of the gradients, 1 / loss scale. For a sum of gradients, it is also divided by the
                         * sum of their weights. clip_norm.comp may lower it */
 #define STEP_NORM  22  /* f32: norm of the gradients before clipping; 0 if not computed */

@@ -46,8 +46,8 @@ void main()
             [[unroll]] for (uint i = 0; i < T; i++, to += plane) {
                 if (!is_real || i <= FFT_HALF) STORE4(dst, to, re[i]), STORE4(dst, to + columns, im[i]);
             }
-        // The same stores write a complex column and the pair of real columns, because a CPU driver would run both
-        // sides of a branch. The pair of real columns has two more rows.
+        // One loop stores either a complex column or the pair of real columns, because a CPU driver would run both
+        // sides of a branch. The pair of real columns has two rows more than a complex column.
         else [[unroll]] for (uint i = 0; i < T + 2; i++, to += plane) {
             const bool of_b = i > FFT_HALF;
             const uint v = of_b ? i - FFT_HALF - 1 : i, w = (T - v) % T;

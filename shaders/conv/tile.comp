@@ -16,8 +16,8 @@
 // Deterministic: one lane computes an element, in the order of (r,s,k).
 // `zero`: lane numbers of shuffles are written k + zero. With 8 lanes, lavapipe compiles a shuffle from a constant lane to two
 // permutes, and from an unknown lane to one permute. So zero is a push constant, whose value the compiler does not know. With
-// any other number of lanes, lavapipe compiles a shuffle from an unknown lane to a loop over lanes. So zero is a constant
-// there.
+// any other number of lanes, lavapipe compiles a shuffle from an unknown lane to a loop over lanes. So in this case
+// zero is a constant.
 // Loops are do .. while loops, because lavapipe executes the body of a for loop once more than needed, with all lanes
 // off.
 #version 460

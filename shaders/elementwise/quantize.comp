@@ -30,7 +30,7 @@ vec4 result(uint i)
 }
 #else
 layout(binding = QUANTIZE_STEP, std430) readonly buffer Step { uint step[]; };
-uvec2 key; // key to noise are read once, because they are the same for all elements
+uvec2 key; // the variables from key to noise are read once: each has one value for all elements
 uint draw, salt, begin4;
 float steps;
 bool noise;

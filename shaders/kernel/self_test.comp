@@ -1,4 +1,4 @@
-// self_test.comp - tests the features that fast kernels need, on small integers, so that no result is rounded
+// self_test.comp - tests the features that fast kernels need, on small integers, so that no result is rounded.
 // It tests loads whose addresses differ by lane, in a do .. while loop with vec4 sums. One load is texelFetch, which no
 // kernel of a network uses. With vectors of 512 bits, Mesa 25.0.7 computes only this load wrongly. The test has
 // shuffles by lane ^ m, from the next lane and from a constant lane. It has branches and trip counts that differ by

@@ -37,8 +37,9 @@ void put_weights(vec4 w[4])
     [[unroll]] for (uint m = 0; m < OWN; m++) tile[at + m * LANES_M * CHUNKS] = w[m];
 }
 
-// Returns the column of the tile whose row of b is row `at` of slice i of a sum. With this order, a lane's 4 weights of
-// a row are one vec4.
+// In a sum, each column of the tile belongs to one row of b. Slice i has the rows of b for some of the columns. Returns the
+// column that belongs to row `at` of slice i. Rows 4k to 4k + 3 of a slice belong to the four columns of one lane. So the lane
+// stores its 4 weights of a row of the tile as one vec4.
 uint column_of(uint at, uint i)
 {
     return at % 4 * LANES_N + i * CHUNKS + at / 4;

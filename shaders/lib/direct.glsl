@@ -1,5 +1,5 @@
 // direct.glsl - weights in registers, shared by conv/direct.comp and conv/fused_max_pool.comp
-// The subgroup's lanes hold the ROWS K weights of a tile; subgroupShuffle passes them between lanes.
+// The subgroup's lanes hold the ROWS * K weights of a tile; subgroupShuffle passes them between lanes.
 // product() computes one vec4 of the output: bias plus a sum of K products.
 // The including shader provides: strip.glsl; LANES, ROWS, BIAS; the bindings w_in and bias_in; a push block with the members
 // rows, dst_group, w_base, w_group, w_row, w_depth, w_tap_h, w_tap_w, bias_base and zero.

@@ -63,7 +63,7 @@ void weights(const uint l, bool first)
 }
 
 #ifdef MSE
-// Writes the sum of all lanes' losses, divided by n, behind the layers in PART.
+// Adds the losses of all lanes of the work group, and divides the sum by n. Writes the result to PART, behind the layers.
 void put_loss(float n)
 {
     const vec2 sum = loss.xy + loss.zw;

@@ -4,7 +4,7 @@
 //   once. NAdam: r^t in the same way, with r = 0.96^momentum_decay; u_t = beta1 * (1 - r^t / 2); the product of u_1 to
 //   u_t replaces beta1^t.
 //   If the loss is scaled, the gradients decide whether this step counts. So loss_scale.comp stores the new t and
-//   powers in the clock, not this kernel.
+//   powers in the clock. This kernel does not.
 // grid: one invocation.
 // Deterministic: one invocation.
 #version 460

@@ -265,8 +265,9 @@ def vkt_result(command, name, sizes, seconds):
 
 
 def vkt_ms(result):
-    """Returns the median wall time in ms. A product: from its submission to its end, as for PyTorch. A training step: the time of
-    a loop without waits, divided by its number of steps. (PyTorch is synchronized after each step.)"""
+    """Returns the median wall time in ms. The time of a product is from its submission to its end, as for PyTorch. The
+    time of a training step is that of a loop without waits, divided by its number of steps. (PyTorch is synchronized
+    after each step.)"""
     return result["wall_ns"]["median"] / 1e6
 
 

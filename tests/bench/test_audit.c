@@ -89,7 +89,8 @@ static vkt_result audit(const vkt_graph *g, double max_cost, seen *s, vkt_audit_
     return vkt_audit_graph(ctx, g, &(vkt_audit_params){ .max_cost = max_cost, .on_entry = see, .user = s }, t);
 }
 
-/* Emits abs instead of relu: a planted fault. The ops of this family look up their function by the node's op. */
+/* Emits abs instead of relu: a planted fault. Elementwise ops find their function by the node's op, so the node gets
+ * the op abs. */
 static void emit_abs(const vkt_node *n, vkt_emit *e)
 {
     vkt_node as = *n;

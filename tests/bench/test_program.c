@@ -178,7 +178,7 @@ static void tuning_is_used_by_programs_to_come(void **state)
     says("out", "entries written to");
     const vkt_host h = vkt_test_host();
     vkt_ctx *ctx;
-    assert_int_equal(vkt_ctx_create_wide(NULL, &h, &ctx), VKT_OK); /* vkt-bench opens it in the same way */
+    assert_int_equal(vkt_ctx_create_wide(NULL, &h, &ctx), VKT_OK); /* vkt-bench opens its context in the same way */
     assert_int_equal(vkt_tuning_use(ctx), VKT_OK);
     assert_true(ctx->limits.choices.n_tuned > 0);
     vkt_ctx_destroy(&ctx);

@@ -26,18 +26,18 @@ void stand_start(stand *b);
 void stand_run(stand *b, uint32_t rows, uint32_t times);
 void stand_end(stand *b);
 
-/* Makes an input of n random numbers from low to high. `numbers` has room for them. */
+/* Makes an input of n random numbers from low to high. Writes them to `numbers` too, which has room for them. */
 vkt_tensor stand_input(stand *b, vkt_shape shape, float low, float high, uint64_t seed, float *numbers);
 void stand_write(stand *b, vkt_tensor t, const float *numbers);
 /* Reads a value. Free it with test_free. */
 float *stand_read(stand *b, vkt_tensor t);
 
-/* Returns the op y = x sin(a x) of two tensors of n elements. `gradient`: name of the module; NULL: none. n must stay
- * valid during the call of vkt_custom. */
+/* Returns the op y = x sin(a x) of two tensors of the same shape. `gradient`: the name of the gradient shader's module;
+ * NULL: the op has no gradient. */
 vkt_tensor wave(vkt_graph *g, vkt_tensor x, vkt_tensor a, const char *gradient);
 /* Returns max(x, 0) of x in any layout, by shaders of the application. */
 vkt_tensor own_relu(vkt_graph *g, vkt_tensor x);
-/* The same, and an audit chooses the numbers of x from [low, high). */
+/* Works as own_relu. An audit chooses the numbers of x from [low, high). */
 vkt_tensor own_relu_in(vkt_graph *g, vkt_tensor x, float low, float high);
 
 /* Fails the test unless `got` is within `allowed` of `want`. */

@@ -8,7 +8,7 @@
 enum {
     ROWS = 37,
     COLUMNS = 27
-}; /* 999 elements, not a multiple of 4: drivers may drop writes behind the last 16 bytes of a binding */
+}; /* 999 elements. This is no multiple of 4, because drivers may drop writes behind the last 16 bytes of a binding */
 
 /* The entry of the custom op. In this test, each audit has one such entry. */
 static struct {
@@ -54,7 +54,7 @@ static void right_gradients_are_right(void **state)
     assert_int_equal(t.failed, 0);
     assert_int_equal(audit(r, NULL, true, &t), VKT_OK); /* some elements may be near the kink */
     assert_true(seen.e.right && seen.e.gradients == 1 && seen.e.differences + seen.e.kinks == 16);
-    assert_int_equal(audit(r, NULL, false, &t), VKT_OK); /* no gradient: the outputs are checked */
+    assert_int_equal(audit(r, NULL, false, &t), VKT_OK); /* without a gradient shader, only the outputs are checked */
     assert_true(seen.e.right && seen.e.gradients == 0 && seen.e.differences == 0);
 }
 

@@ -10,7 +10,8 @@
 /* Vulkan 1.3 allows this error of sin and cos for arguments in [-pi, pi]. Here |a x| is at most 3. */
 #define SINE 0x1p-11
 
-/* Computes y = x sin(a x) and its gradients for seeds `w`, and compares. a has `columns` numbers. */
+/* Computes y = x sin(a x) and the gradients of x and a in double precision, where `w` is the gradient of y. Compares
+ * the device's y, dx and da with them. `a` has `columns` numbers, which each row of x uses. */
 static void check_wave(size_t n, size_t columns, const float *x, const float *a, const float *w, const float *y,
                        const float *dx, const float *da)
 {

@@ -1,4 +1,4 @@
-/* vkt_alphabet: the characters of a text and their ids. */
+/* Tests vkt_alphabet: the characters of a text and their ids. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

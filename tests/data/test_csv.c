@@ -1,4 +1,4 @@
-/* The CSV reader: correct texts, and every way in which a text can be wrong. */
+/* Tests the CSV reader: correct texts, and every way in which a text can be wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,7 +101,8 @@ static void malformed_texts_are_reported_with_their_line(void **state)
     REFUSES("a\nc,d", NULL, "2: want 1 fields, as in the first record, got 2");
 }
 
-/* A simple writer is the reference. It writes random fields of special characters, quoted if necessary or at random. */
+/* Writes random fields of special characters, quoted if necessary or at random, by a simple writer in this test. Checks
+ * that the reader returns the same fields. */
 static void what_was_written_is_read(void **state)
 {
     (void)state;

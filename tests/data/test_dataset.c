@@ -1,4 +1,4 @@
-/* Tables from arrays and sources: ownership, slices, normalisation, refused arguments. */
+/* Tests tables from arrays and sources: ownership, slices, normalisation, refused arguments. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* The IDX reader: correct files, and every way in which a file can be wrong. */
+/* Tests the IDX reader: correct files, and every way in which a file can be wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

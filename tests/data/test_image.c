@@ -1,4 +1,5 @@
-/* Decoders and resizing: results compared with Pillow's bytes, every colour type, EXIF, and files that are damaged. */
+/* Tests decoders and resizing: results are compared with Pillow's bytes. Cases have every colour type, EXIF, and
+ * damaged files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

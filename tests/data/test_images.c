@@ -1,4 +1,4 @@
-/* Data sets of images: tables, folders, broken files, and real data sets compared with Pillow. */
+/* Tests data sets of images: tables, folders, broken files, and real data sets compared with Pillow. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +76,8 @@ static void tables_of_all_forms_are_read(void **state)
     assert_int_equal(vkt_dataset_labels(ds)[0], 5);
     expect_row(ds, 0, 3);
     vkt_dataset_destroy(&ds);
-    ds = gallery_open(gallery_text(t, "t.csv", "path\na.png\n"), &gallery_small); /* the table has paths only */
+    ds = gallery_open(gallery_text(t, "t.csv", "path\na.png\n"), &gallery_small); /* the table has no column of
+                                                                                   * labels */
     assert_null(vkt_dataset_labels(ds));
     expect_row(ds, 0, 1);
     vkt_dataset_destroy(&ds);
@@ -93,7 +94,7 @@ static void classes_of_another_set_are_kept(void **state)
     const vkt_host h = vkt_test_host();
     gallery_put(t, "a.png", 1);
     vkt_dataset *named = gallery_open(gallery_text(t, "t.csv", "a.png,x\na.png,7\na.png,y\n"),
-                                      &gallery_small); /* 7 is a name here, because other labels are no numbers */
+                                      &gallery_small); /* 7 is a name here, because another label is no number */
     vkt_dataset *numbered = gallery_open(gallery_text(t, "t.csv", "a.png,3\n"), &gallery_small);
     vkt_image_params p = gallery_small;
     p.classes_like = named;

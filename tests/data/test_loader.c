@@ -1,5 +1,6 @@
-/* The loader: the same bytes as direct fetches, for any number of workers and slots; errors; epochs that end early.
- * cmocka's assertions jump, so they may run on the test's own thread only. Workers write their results to atomics. */
+/* Tests the loader: it must give the same bytes as direct fetches, for any number of workers and slots. Also tests
+ * errors, and epochs that end early. cmocka's assertions jump, so they may run on the test's own thread only. Workers
+ * write their results to atomics. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -288,7 +289,8 @@ static void the_first_failing_row_in_order_is_reported(void **state)
             vkt_test_error_contains("(104 of the epoch) could not be fetched: the disk has a hole");
             assert_int_equal(vkt_loader_release(t->l, 0), VKT_OK);
             assert_int_equal(vkt_loader_release(t->l, 1), VKT_OK);
-            assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 0, t->pass), VKT_E_ARG); /* stops the workers */
+            assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 0, t->pass), VKT_E_ARG); /* this refused call stops the
+                                                                                          * workers */
             t->src.bad[0] = t->src.bad[1] = UINT32_MAX; /* the disk works again: the next epoch is complete */
             for (uint32_t i = 0; i < 4; i++) dirty(t, i);
             check_epoch(t, 50, 4, t->order, ROWS, 0);

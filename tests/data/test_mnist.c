@@ -1,4 +1,5 @@
-/* Data sets from IDX files: layouts, pairs of files that do not fit, folders, and the real MNIST if it is there. */
+/* Tests data sets from IDX files: layouts, pairs of files that do not fit, folders, and the real MNIST if it is
+ * there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

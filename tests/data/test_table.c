@@ -1,4 +1,4 @@
-/* Tables of numbers: CSV columns, selections and splits, standardisation. */
+/* Tests tables of numbers: CSV columns, selections and splits, standardisation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

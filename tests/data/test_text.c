@@ -1,4 +1,4 @@
-/* Texts, vocabularies and sequences: Keras' definitions, every refusal, and the Reuters corpus. */
+/* Tests texts, vocabularies and sequences: Keras' definitions, every refusal, and the Reuters corpus. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

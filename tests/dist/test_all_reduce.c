@@ -1,6 +1,6 @@
-/* vkt_all_reduce and vkt_all_gather on 1 to 16 threads. On every rank a sum must have the bits of an independent sum
- * over the binary tree, for messages of f32 and of bf16, with NaN, infinities and denormal numbers. Guard words must
- * stay, and each rank must send as many bytes as promised. */
+/* Tests vkt_all_reduce and vkt_all_gather on 1 to 16 threads. On every rank a sum must have the bits of an independent
+ * sum over the binary tree, for messages of f32 and of bf16, with NaN, infinities and denormal numbers. Guard words
+ * must stay, and each rank must send as many bytes as promised. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

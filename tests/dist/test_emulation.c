@@ -1,4 +1,4 @@
-/* The emulated cluster: the data received, the numbers of messages and bytes, and the least time of a message. */
+/* Tests the emulated cluster: the data received, the numbers of messages and bytes, and the least time of a message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

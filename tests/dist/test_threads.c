@@ -1,4 +1,4 @@
-/* The thread group: ordered exchanges of any size, barriers, a fault, ranks that do not answer, arguments. */
+/* Tests the thread group: ordered exchanges of any size, barriers, a fault, ranks that do not answer, arguments. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

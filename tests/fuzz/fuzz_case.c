@@ -7,7 +7,7 @@
 
 #define MAX_COST 3e5            /* largest number of operations of the reference */
 #define MAX_BYTES 1e9           /* largest size of all inputs and outputs together of a case that is lowered */
-#define SMALL_BINDING_BYTES 1e8 /* this limit for the second of `devices`, whose bindings are small */
+#define SMALL_BINDING_BYTES 1e8 /* as MAX_BYTES, for the second of `devices`: its bindings are small */
 
 static const vkt_limits devices[] = {
     { .subgroup_size = 8,

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Records linreg.safetensors: 20 steps of the linear regression of vkt-linreg, on fewer points, by PyTorch. The runs
-in float32 have the points in several orders, the run in float64 has one order. Format: README.md."""
+"""Records linreg.safetensors: 20 steps of the linear regression of vkt-linreg by PyTorch, on fewer points than
+vkt-linreg has. The runs in float32 have the points in several orders, the run in float64 has one order. Format:
+README.md."""
 import os
 
 import numpy as np

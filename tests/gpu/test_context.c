@@ -1,4 +1,4 @@
-/* Opening and closing devices: list, choice, missing features, failures during an opening. */
+/* Tests how devices are opened and closed: list, choice, missing features, failures during an opening. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -127,7 +127,7 @@ static void ranks_devices(void **state)
         assert_int_equal(vkt_candidate_choose(&ctx, list, n, cases[i].selector, &got), VKT_OK);
         assert_int_equal(got->info.index, cases[i].want);
     }
-    /* The order from best to worst: the better devices become unusable one after the other. */
+    /* The order is from best to worst. The test makes the better devices unusable one after the other. */
     const uint32_t order[] = { 4, 5, 2, 1, 0, 6 };
     for (size_t i = 0; i < VKT_COUNT(order); i++) {
         assert_int_equal(vkt_candidate_choose(&ctx, list, n, "", &got), VKT_OK);

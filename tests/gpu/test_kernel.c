@@ -1,4 +1,4 @@
-/* Pipelines of kernels.def and tools.def, and the proof that host and device generate the same random numbers. */
+/* Tests the pipelines of kernels.def and tools.def. Proves that host and device generate the same random numbers. */
 #include "fake.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Buffers in blocks: contents, the cap, trimming, statistics, and refusals of the driver. */
+/* Tests buffers in blocks: contents, the cap, trimming, statistics, and refusals of the driver. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -103,7 +103,7 @@ static void statistics_count_by_class(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* Blocks are as large as all blocks before them together, up to a limit. */
+/* Each block but the first is as large as all blocks before it together, up to a limit. */
 static void blocks_grow(void **state)
 {
     (void)state;
@@ -120,7 +120,8 @@ static void blocks_grow(void **state)
             if (i < 2) assert_int_equal(s.reserved_bytes, MiB);
             assert_true(s.reserved_bytes <= VKT_MAX(2 * s.used_total_bytes, MiB));
         }
-        /* 20 MiB: 1 + 1 + 2 + 4 + 8 + 16 MiB, or 1 + 1 + 2 + ... + 2 MiB */
+        /* The buffers have 20 MiB. The blocks have 1 + 1 + 2 + 4 + 8 + 16 MiB or, with the limit, 1 + 1 + 2 + ... + 2
+         * MiB. */
         assert_int_equal(ctx->counters.device_allocs - allocs, k ? 11 : 6);
         for (uint32_t i = 0; i < N; i++) vkt_buffer_destroy(ctx, &b[i]);
         vkt_ctx_destroy(&ctx);

@@ -1,4 +1,4 @@
-/* The file of the pipeline cache: written, used again, and always checked. */
+/* Tests that the file of the pipeline cache is written, used again, and always checked. */
 #include "fake.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* Proof that the validation settings of tests/run.sh have an effect. Programs with a planted fault must be reported.
+/* Proves that the validation settings of tests/run.sh have an effect. Programs with a planted fault must be reported.
  * The same programs without the fault must not be reported. With a renamed or misspelt setting, all other tests would
  * still pass.
  *

@@ -1,4 +1,4 @@
-/* Environment variables that hide all drivers, and a context in a forked process. */
+/* Tests environment variables that hide all drivers, and a context in a forked process. */
 #define _DEFAULT_SOURCE
 #include "fake.h"
 

@@ -1,4 +1,4 @@
-/* Submissions, waits, timestamps, and a lost device. */
+/* Tests submissions, waits, timestamps, and a lost device. */
 #include "fake.h"
 
 #include <stdio.h>

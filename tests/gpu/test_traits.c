@@ -1,4 +1,4 @@
-/* The class of a device, its traits, and single traits set by $VKT_TRAITS. */
+/* Tests the class of a device, its traits, and single traits set by $VKT_TRAITS. */
 #define _XOPEN_SOURCE 700 /* setenv */
 #include "fake.h"
 

@@ -1,5 +1,5 @@
-/* Uploads, fills and readbacks: sizes near the edges of the rings, and the order of transfers relative to each other
- * and to compute work. */
+/* Tests uploads, fills and readbacks: sizes near the edges of the rings, and the order of transfers relative to each
+ * other and to compute work. */
 #include "fake.h"
 
 #include <stdlib.h>

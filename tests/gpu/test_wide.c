@@ -1,5 +1,5 @@
-/* Wider vectors: the self-test on this device, faults that it must find, and which value LP_NATIVE_VECTOR_WIDTH gets.
- */
+/* Tests wider vectors: the self-test on this device, the faults that the self-test must find, and the value that
+ LP_NATIVE_VECTOR_WIDTH gets. */
 #include "fake.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* Checkpoints: a reader gets the bits that were written. A damaged file, a file of another kind and a file of another
- * version have different messages. No failure loses the last good checkpoint. test_checkpoint_kill.c tests this for a
- * full disk and for a kill. */
+/* Tests checkpoints: a reader gets the bits that were written. A damaged file, a file of another kind and a file of
+ * another version have different messages. No failure loses the last good checkpoint. test_checkpoint_kill.c tests this
+ * for a full disk and for a kill. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

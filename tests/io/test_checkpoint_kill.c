@@ -1,4 +1,5 @@
-/* No full disk and no kill loses the last good checkpoint. These tests need processes and limits of POSIX. */
+/* Tests that neither a full disk nor a kill loses the last good checkpoint. These tests need processes and limits of
+ * POSIX. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

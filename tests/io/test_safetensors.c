@@ -1,4 +1,5 @@
-/* safetensors: the library's files load again, files of other programs load, and every malformed file is refused. */
+/* Tests safetensors: the library's files load again, files of other programs load, and every malformed file is
+ * refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

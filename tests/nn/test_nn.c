@@ -1,4 +1,5 @@
-/* Layers of a builder: shapes, names, initial values, errors and the summary. Also the trace of a step. */
+/* Tests the layers of a builder: shapes, names, initial values, errors and the summary. Also tests the trace of a
+ * step. */
 #include "train/rig.h"
 
 #include <jansson.h>
@@ -166,7 +167,7 @@ static void a_hash_grid_starts_close_to_zero(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
-/* A store is refused if its parameter w is larger, or if it has no parameter w. */
+/* A store is refused if its parameter w has another shape, or if it has no parameter w. */
 static void initial_values_want_a_store_of_the_same_shapes(void **state)
 {
     rig *r = rig_of(state);

@@ -1,4 +1,4 @@
-/* The initial values of layers: distributions of the initialisers, and each default of each preset. */
+/* Tests the initial values of layers: distributions of the initialisers, and each default of each preset. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

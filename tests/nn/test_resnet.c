@@ -1,4 +1,5 @@
-/* Residual networks: layers and names as published, pretrained weights, and the effect of freezing on their norms. */
+/* Tests residual networks: layers and names as published, pretrained weights, and the effect of freezing on their
+ * norms. */
 #include "train/rig.h"
 
 #include <math.h>

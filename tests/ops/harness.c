@@ -363,7 +363,7 @@ static bool multiplies_matrices(const rig *r)
 
 /* Compares floats with the reference. A value stored in 16 bits may be off by one rounding. If the subject has such a
  * value, each gradient may be off by one more rounding, because it may depend on this value. Below 2^-14, f16 numbers
- * are 2^-24 apart. Attention and networks in f16 also round intermediate results: 2^-11 of the largest number. */
+ * are 2^-24 apart. Attention and networks in f16 also round intermediate results by 2^-11 of the largest number. */
 static void check_floats(rig *r, const side *v, const float *got, bool gradient)
 {
     static const double ulps[] = { [VKT_PRECISION_F16] = 0x1p-11, [VKT_PRECISION_BF16] = 0x1p-8 }; /* half an ulp */

@@ -1,5 +1,5 @@
-/* Attention beyond its random cases (test_ops.c): wide heads, long sequences, heads of a width that no kernel supports,
- * infinite numbers, masks, memory, and loops that would be too long. */
+/* Tests attention beyond its random cases (test_ops.c): wide heads, long sequences, heads of a width that no kernel
+ * supports, infinite numbers, masks, memory, and loops that would be too long. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

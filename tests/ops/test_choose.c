@@ -1,4 +1,4 @@
-/* The variant that each op chooses without switches, on invented devices. Every variant of convolutions
+/* Tests which variant each op chooses without switches, on invented devices. Every variant of convolutions
  * (ops/conv/choose.c), of matrix products (ops/product/gemm_choose.c), of attention (ops/product/attention_tiles.c), of
  * networks in one node (ops/product/mlp_emit.c) and of a hash grid's gradient (ops/encode/hash_grid.c) is the cheapest
  * in at least one case. Only the lowering runs, so no device is needed. */
@@ -24,7 +24,8 @@ typedef struct device {
 
 static const device cpu = { VKT_CLASS_CPU, "", false }, gpu = { VKT_CLASS_OTHER, "", false },
                     coop = { VKT_CLASS_OTHER, "", true };
-/* No class prefers matrices of bf16 by itself. On `fast_bf16` the user says that they are fast; `no_bf16` has none. */
+/* No class prefers matrices of bf16 by itself. On `fast_bf16` the user says that they are fast. `no_bf16` has no
+ * matrices of bf16. */
 static const device bf16 = { VKT_CLASS_AMD, "", true, .coop_bf16 = true },
                     fast_bf16 = { VKT_CLASS_AMD, "coop_bf16_pays=1", true, .coop_bf16 = true },
                     no_bf16 = { VKT_CLASS_AMD, "coop_bf16_pays=1", true };

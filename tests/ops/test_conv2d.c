@@ -1,4 +1,4 @@
-/* Convolutions that random shapes seldom reach:
+/* Tests convolutions that random shapes seldom reach:
  * - 3x3 kernels by Winograd's F(2x2,3x3) (ops/conv/winograd.c), and which of them use it;
  * - tiles whose pixels have an odd multiple of 8 vec4s (blocks of lanes in shaders/conv/tile.comp);
  * - kernels of one pixel;

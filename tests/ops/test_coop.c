@@ -1,5 +1,5 @@
-/* Programs of f16 and bf16 on a device with cooperative matrices: which products use the matrices, how operands are
- * rounded, what happens if a scaled gradient overflows as an operand, and that training works. (test_shared.c and
+/* Tests programs of f16 and bf16 on a device with cooperative matrices: which products use the matrices, how operands
+ * are rounded, what happens if a scaled gradient overflows as an operand, and that training works. (test_shared.c and
  * test_ops.c check that the products are right.) On a device without such matrices, only
  * gpus_prefer_matrices_in_programs_of_f16 checks something. */
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* The cost of a node, as each op descriptor computes it, and attributes as text. No test needs a device. */
+/* Tests the cost of a node, as each op descriptor computes it, and attributes as text. No test needs a device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

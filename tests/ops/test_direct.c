@@ -1,5 +1,5 @@
-/* Convolutions with weights in shared memory (shaders/conv/direct_shared.comp, pool_shared.comp,
- * dw_direct_shared.comp). Tests how work is divided into groups, and that results are right for each way. These kernels
+/* Tests convolutions with weights in shared memory (shaders/conv/direct_shared.comp, pool_shared.comp,
+ * dw_direct_shared.comp): how work is divided into groups, and that results are right for each division. These kernels
  * are for GPUs, but the tests run on any device. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Elementwise functions at inputs that random cases do not reach: zeros, ties, infinities, NaN, and tails in which fp32
- * can lose all digits. Values and gradients are those of PyTorch 1.13 unless a line says otherwise. */
+/* Tests elementwise functions at inputs that random cases do not reach: zeros, ties, infinities, NaN, and tails in
+ * which fp32 can lose all digits. Values and gradients are those of PyTorch 1.13 unless a line says otherwise. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Encodings of points that random cases do not reach: NaN, edges, points outside, and numbers of many periods. */
+/* Tests encodings of points that random cases do not reach: NaN, edges, points outside, and numbers of many periods. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

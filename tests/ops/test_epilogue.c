@@ -1,6 +1,7 @@
-/* Epilogues (passes/epilogue.c). Before a node stores its result, it applies the node behind it: a relu, a dropout, a
- * sum or the gradient of an activation. The bits must be those of a program with a dispatch for each node, and the
- * number of dispatches must be the expected one. Nodes stay apart if another node reads the value between them. */
+/* Tests epilogues (passes/epilogue.c). Before a node stores its result, it applies the node behind it: a relu, a
+ * dropout, a sum or the gradient of an activation. The bits must be those of a program with a dispatch for each node,
+ * and the number of dispatches must be the expected one. Nodes stay apart if another node reads the value between
+ * them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Wrong applications of ops: each sets the expected status and logs one message, the graph keeps the status, and
+/* Tests wrong applications of ops: each sets the expected status and logs one message, the graph keeps the status, and
  * nothing leaks. No device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -274,6 +274,15 @@ static void touch(vkt_graph *g, const char *order)
     X(latent_grid_scale, VKT_E_ARG, "scale 4194304", vkt_latent_grid(g, F(3, 2, 5, 4), U(2, 1, 2), &(vkt_latent_grid_params){ { 4, 4 }, 4194304 })) \
     X(quantize_none, VKT_E_ARG, "1 to 16 bits", vkt_quantize(g, F(1, 4), 0, false)) \
     X(quantize_bits, VKT_E_ARG, "got 17", vkt_quantize(g, F(1, 4), 17, true)) \
+    X(quant_none, VKT_E_ARG, "want a vkt_quant, got 5", vkt_linear_quantized(g, F(2, 3, 32), U(1, 8), NONE, (vkt_quant)5, 1)) \
+    X(quant_block, VKT_E_SHAPE, "want rows of a multiple of 256 numbers of Q4_K, got 7 rows of 32", \
+      vkt_linear_quantized(g, F(2, 3, 32), U(1, 999), NONE, VKT_QUANT_Q4_K, 7)) \
+    X(quant_words, VKT_E_SHAPE, "want at least 17 words for (2,32) of Q8_0, got 16", \
+      vkt_linear_quantized(g, F(2, 3, 32), U(1, 16), NONE, VKT_QUANT_Q8_0, 2)) \
+    X(quant_f32, VKT_E_DTYPE, "want the words of the weights", \
+      vkt_embedding_quantized(g, U(1, 3), F(1, 17), VKT_QUANT_Q8_0, 2, 32)) \
+    X(quant_ids, VKT_E_DTYPE, "want ids u32", vkt_embedding_quantized(g, F(1, 3), U(1, 17), VKT_QUANT_Q8_0, 2, 32)) \
+    X(quant_bias, VKT_E_SHAPE, "want bias (2)", vkt_linear_quantized(g, F(2, 3, 32), U(1, 17), F(1, 3), VKT_QUANT_Q8_0, 2)) \
     X(frequency_points, VKT_E_SHAPE, "(B,D)", vkt_frequency(g, F(3, 5, 2, 2), 1)) \
     X(frequency_count, VKT_E_ARG, "33", vkt_frequency(g, F(2, 5, 2), 33)) \
     X(index_select_rank, VKT_E_SHAPE, "index_select", vkt_index_select(g, F(2, 9, 2), U(2, 4, 3))) \

@@ -1,5 +1,5 @@
-/* Maxima and minima over any axes, and the index of a maximum along one axis, with ties, infinities and NaN, as torch's
- * amax, amin and argmax. */
+/* Tests maxima and minima over any axes, and the index of a maximum along one axis. With ties, infinities and NaN, they
+ * must be those of torch's amax, amin and argmax. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Proof that the harness of the op tests finds faults. Each faulty op here is wrong in one way, and the harness must
+/* Proves that the harness of the op tests finds faults. Each faulty op here is wrong in one way, and the harness must
  * report this fault. Without this test, no test would fail if a check of the harness were broken. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Ops that may compute in the memory of an input (`in_place` of the op descriptor). In every view of the device, an
- * output in the memory of an input has the same bits as an output in memory of its own. */
+/* Tests ops that may compute in the memory of an input (`in_place` of the op descriptor). In every view of the device,
+ * an output in the memory of an input has the same bits as an output in memory of its own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* Values larger than one binding, and sums of more iterations than Mesa 22.3 allows, at real size. A binding of 128 MiB
- * is what Vulkan guarantees, and lavapipe has no larger one. VKT_TEST_SMALL=1 skips the largest cases. They are also
- * skipped if the device lacks the memory. */
+/* Tests values larger than one binding, and sums of more iterations than Mesa 22.3 allows, at real size. A binding of
+ * 128 MiB is what Vulkan guarantees, and lavapipe has no larger one. VKT_TEST_SMALL=1 skips the largest cases. They are
+ * also skipped if the device lacks the memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -275,7 +275,7 @@ static void check_conv(uint32_t n, uint32_t c, uint32_t o, uint32_t size, uint32
     }
     for (int tensor = Y; tensor < CONV_TENSORS; tensor++) {
         const size_t elements = (size_t)vkt_shape_elements(vkt_tensor_shape(v.g, v.t[tensor]));
-        /* DW and DB are long sums, so fewer positions are checked. */
+        /* DW and DB are long sums, so fewer of their positions are checked than of Y and DX. */
         const size_t positions = size > 1 && (tensor == DW || tensor == DB) ? 20 : 1000;
         for (size_t i = 0; i < elements; i += 1 + elements / positions) {
             const sum s = conv_reference(&v, tensor, i);
@@ -312,7 +312,7 @@ static void a_convolution_longer_than_loops_may_be(void **state)
     check_conv(2, 3, 20011, 5, 3, true); /* dx is a sum over 20,011 channels */
     check_conv(5, 12345, 33, 3, 3, true);
     check_conv(3, 2, 100003, 2, 3, true);  /* the channels of the last part of dx are no multiple of 4 */
-    check_conv(2, 1100000, 3, 1, 1, true); /* also, dx has more than 16 rows for each of 65,535 work groups */
+    check_conv(2, 1100000, 3, 1, 1, true); /* dx has more than 16 rows for each of 65,535 work groups */
 }
 
 /* Each case runs with and without texel loads. Without texel loads, an operand that is only read is also split. */

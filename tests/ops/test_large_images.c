@@ -1,6 +1,6 @@
-/* Layouts, poolings and softmax of values larger than one binding (128 MiB), and an upsampling whose gradient is a sum
- * of more iterations than Mesa 22.3 allows. VKT_TEST_SMALL=1 skips the values larger than a binding. They are also
- * skipped if the device lacks the memory. */
+/* Tests layouts, poolings and softmax of values larger than one binding (128 MiB), and an upsampling whose gradient is
+ * a sum of more iterations than Mesa 22.3 allows. VKT_TEST_SMALL=1 skips the values larger than a binding. They are
+ * also skipped if the device lacks the memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* Epilogues that a node fuses only if no other fusion has fused them (late_epilogues): the gradient of a relu behind a
- * convolution with weights in shared memory, and a dropout behind a pooling or its gradient. The bits must be those of
- * a program with a dispatch for each node, whose ops have tests against their references. */
+/* Tests epilogues that a node fuses only if no other fusion has fused them (late_epilogues): the gradient of a relu
+ * behind a convolution with weights in shared memory, and a dropout behind a pooling or its gradient. The bits must be
+ * those of a program with a dispatch for each node, whose ops have tests against their references. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

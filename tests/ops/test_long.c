@@ -1,4 +1,4 @@
-/* Sums, norms, losses and softmax of long lines, at sizes that take every path of ops/elementwise/reduce.c and
+/* Tests sums, norms, losses and softmax of long lines, at sizes that take every path of ops/elementwise/reduce.c and
  * ops/loss/loss.c: several work groups, rows that are split, columns that are folded, and more elements and classes
  * than the 65,535 iterations that Mesa 22.3 allows. Results are compared with sums in double precision. */
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* Losses at inputs that random cases do not reach: special values, labels that do not count, options that change
+/* Tests losses at inputs that random cases do not reach: special values, labels that do not count, options that change
  * nothing, targets that depend on parameters. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Networks that vkt_backward fuses into one node. They are compared with PyTorch's runs of 20 steps
+/* Tests networks that vkt_backward fuses into one node. They are compared with PyTorch's runs of 20 steps
  * (tests/golden/mlp.safetensors), also by cooperative matrices, and with the same graph without fusion (`no_fuse`).
  * Some chains end early, fork, or are stored in 16 bits. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* Networks in one node whose activations and weights are in shared memory (shaders/product/mlp_shared.comp): SHARED,
- * with few and many slices of weights, and COOP. The kernels are for GPUs, but the tests run on any device. */
+/* Tests networks in one node whose activations and weights are in shared memory (shaders/product/mlp_shared.comp):
+ * SHARED, with few and many slices of weights, and COOP. The kernels are for GPUs, but the tests run on any device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

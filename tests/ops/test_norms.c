@@ -1,4 +1,4 @@
-/* Variances and norms in extreme cases: a mean far from zero, an eps of 0 and a momentum of 0. */
+/* Tests variances and norms in extreme cases: a mean far from zero, an eps of 0 and a momentum of 0. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Ops at awkward shapes, compared with PyTorch's float64 numbers (tests/golden/ops.safetensors). The references must
- * agree with them to the last digits, and the harness compares the device with the references. A function of several
+/* Tests ops at awkward shapes by PyTorch's float64 numbers (tests/golden/ops.safetensors). The references must agree
+ * with these numbers to the last digits, and the harness compares the device with the references. A function of several
  * nodes has no reference: the device is compared with PyTorch's numbers. */
 #include <setjmp.h>
 #include <stdarg.h>

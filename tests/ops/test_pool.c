@@ -1,4 +1,4 @@
-/* Rules of max pooling that random numbers do not reach: ties, NaN, infinities. Also output sizes, compared with a
+/* Tests rules of max pooling that random numbers do not reach: ties, NaN, infinities. Also tests output sizes, by a
  * table that was computed by hand from PyTorch's documentation, and windows so large that dispatches or loops are
  * split. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* 16-bit storage: conversions of every bit pattern, which values are stored in 16 bits, and the scaling of the loss.
- * (test_ops.c checks for every op how exact it is on such values.) */
+/* Tests 16-bit storage: conversions of every bit pattern, which values are stored in 16 bits, and the scaling of the
+ * loss. (test_ops.c checks for every op how exact it is on such values.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

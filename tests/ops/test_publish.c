@@ -1,5 +1,5 @@
-/* vkt_publish: what is published, when it is published, and which graphs read it. (test_ops.c checks the op itself;
- * train/test_trainer_ema.c checks files.) */
+/* Tests vkt_publish: what is published, when it is published, and which graphs read it. (test_ops.c checks the op
+ * itself; train/test_trainer_ema.c checks files.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

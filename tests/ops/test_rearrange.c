@@ -1,5 +1,5 @@
-/* permute, slice, concat, pad and similar ops: Python's rules for indices, layouts with the batch last, unchanged bits,
- * and the kernel that a shape should get. (test_ops.c checks them at random shapes.) */
+/* Tests permute, slice, concat, pad and similar ops: Python's rules for indices, layouts with the batch last, unchanged
+ * bits, and the kernel that a shape should get. (test_ops.c checks them at random shapes.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

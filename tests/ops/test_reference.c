@@ -1,6 +1,6 @@
-/* The references themselves: their gradients are compared with central differences, and their results with numbers that
- * were computed by hand. (test_training_goldens.c and test_op_goldens.c compare the references with PyTorch's numbers.)
- * No device is needed. */
+/* Tests the references themselves: their gradients are compared with central differences, and their results with
+ * numbers that were computed by hand. (test_training_goldens.c and test_op_goldens.c compare the references with
+ * PyTorch's numbers.) No device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

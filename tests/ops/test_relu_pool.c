@@ -225,8 +225,8 @@ static void a_convolution_joins_them(void **state)
 }
 
 /* In some cases the windows overlap, are dilated, include padding, or are clipped by the edge. In others the
- * convolution has more products an element, or transforms may compute it. In all, only relu is fused with the pooling.
- * Behind a reshape, nothing is fused. */
+ * convolution has more products an element than a fused convolution may have, or transforms may compute it. In all
+ * these cases, only relu is fused with the pooling. Behind a reshape, nothing is fused. */
 static void other_poolings_leave_it_alone(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Products by tiles in shared memory (shaders/lib/blocks.glsl). Tests which tile a product gets, and that each tile
+/* Tests products by tiles in shared memory (shaders/lib/blocks.glsl): which tile a product gets, and that each tile
  * gives right results in every kernel that has it. The kernels are for GPUs, but the tests run on any device. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* relu behind a convolution whose sums are computed in slices (ops/conv/shared.c): y and dx. */
+/* Tests y and dx of a convolution with a relu behind it, if the convolution's sums are computed in slices
+ * (ops/conv/shared.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Each way to traverse the lines of a softmax (ops/norm/softmax.c), compared with the double reference. */
+/* Compares each way to traverse the lines of a softmax (ops/norm/softmax.c) with the double-precision reference. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Products of VKT_PRECISION_F32_SPLIT: the error bound of shaders/lib/blocks_split.glsl, operands that are not finite,
- * and what happens without cooperative matrices. (test_shared.c and test_ops.c check every kernel.) */
+/* Tests products of VKT_PRECISION_F32_SPLIT: the error bound of shaders/lib/blocks_split.glsl, operands that are not
+ * finite, and what happens without cooperative matrices. (test_shared.c and test_ops.c check every kernel.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

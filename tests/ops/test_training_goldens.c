@@ -1,5 +1,5 @@
-/* Optimizers over many steps, through vkt_update, the store and its clock. They are compared with PyTorch's and Keras'
- * trajectories (tests/golden/optim.safetensors, float64), and with the double-precision reference at random
+/* Tests optimizers over many steps, through vkt_update, the store and its clock. They are compared with PyTorch's and
+ * Keras' trajectories (tests/golden/optim.safetensors, float64), and with the double-precision reference at random
  * hyperparameters, also with groups, frozen parameters, clipping and micro-batches.
  *
  * The arena holds several parameters of odd sizes. The loss is sum_k <p_k, c_k>, so that the gradients are the inputs

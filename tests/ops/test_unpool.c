@@ -1,7 +1,7 @@
-/* The gradient of the weights of a convolution before a max pooling over disjoint windows. It is computed from the
- * pooling's gradient (ops/conv/fused_unpool.c). It has the same bits as without fusion (`no_fuse`), where it is
- * computed from the gradient of the convolution's output. With fusion, the gradient of this output is computed only if
- * another node reads it, a variant needs it, or the windows are not disjoint. */
+/* Tests the gradient of the weights of a convolution before a max pooling over disjoint windows. With fusion, this
+ * gradient is computed from the pooling's gradient (ops/conv/fused_unpool.c). It must have the same bits as without
+ * fusion (`no_fuse`), where it is computed from the gradient of the convolution's output. With fusion, the gradient of
+ * this output is computed only if another node reads it, a variant needs it, or the windows are not disjoint. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

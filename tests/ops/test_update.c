@@ -1,6 +1,6 @@
-/* The effects of an update: frozen parameters; micro-batches, also after a resume and with loss scaling; norms at the
- * ends of the range of floats; and each number of the presets. (test_training_goldens.c checks the updates themselves.)
- */
+/* Tests the effects of an update: frozen parameters; micro-batches, also after a resume and with loss scaling; norms at
+ * the ends of the range of floats; and each number of the presets. (test_training_goldens.c checks the updates
+ * themselves.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* VKT_DEBUG: the messages and effects of each level (vktrain/core.h). */
+/* Tests VKT_DEBUG: the messages and effects of each level (vktrain/core.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Arrays of f16: conversion to f32, writes, and what is refused. test_ops.c checks to_f32 and gather_rows at random
- * shapes. */
+/* Tests arrays of f16: conversion to f32, writes, and what is refused. test_ops.c checks to_f32 and gather_rows at
+ * random shapes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -160,8 +160,8 @@ static bool takes_half(const vkt_op *op, uint32_t i)
     return i == (strcmp(op->name, "write") == 0) && (i || strcmp(op->name, "gather_rows") == 0);
 }
 
-/* Applies each op at random shapes, with f16 instead of f32 as one of its inputs. Ops that do not support f16 there
- * refuse it. */
+/* Applies each op at random shapes, with f16 instead of f32 as one of its inputs. Ops that do not support f16 for this
+ * input refuse it. */
 static void no_other_op_takes_half(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* The memory plans of three common networks, for a CPU and for a GPU. A plan needs at most 1.15 times the most bytes
- * that are live in one stage, and no more barriers than the order of the graph needs. The test needs no device. */
+/* Checks the memory plans of three common networks, for a CPU and for a GPU. A plan needs at most 1.15 times the most
+ * bytes that are live in one stage, and no more barriers than the order of the graph needs. The test needs no
+ * device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

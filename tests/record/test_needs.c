@@ -1,5 +1,5 @@
-/* vkt_program_needs: a program and its store use exactly the memory that was computed, and a context with the computed
- * cap has enough memory. */
+/* Tests vkt_program_needs: a program and its store use exactly the memory that was computed, and a context with the
+ * computed cap has enough memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

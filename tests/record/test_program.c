@@ -1,4 +1,4 @@
-/* Programs: the requirements that their graph, store, arrays and runs must meet. */
+/* Tests programs: the requirements that their graph, store, arrays and runs must meet. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Programs that recompute activations have the bits of programs that keep them. They need less memory, or the same
- * amount. */
+/* Programs that recompute activations have the bits of programs that keep them. They never need more memory than
+ * those. */
 #include "train/rig.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Arrays that the device and the host both read and write. Kernels read what the host writes after their submission. */
+/* Tests arrays that the device and the host both read and write. Kernels read what the host writes after their
+ * submission. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* vkt_write: what a program stores in arrays. test_ops.c checks the op itself, and test_errors.c checks wrong uses. */
+/* Tests vkt_write: what a program stores in arrays. test_ops.c checks the op itself, and test_errors.c checks wrong
+ * uses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

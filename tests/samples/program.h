@@ -1,4 +1,4 @@
-/* samples/program.h - the sample programs as their users run them: options in, exit code, output and files out. */
+/* samples/program.h - runs the sample programs as their users do, and reads their exit codes, output and files. */
 #ifndef VKT_TEST_PROGRAM_H
 #define VKT_TEST_PROGRAM_H
 

@@ -1,5 +1,5 @@
-/* samples/custom_loss.c: it is short, docs/custom.md has the program and its shader word for word, and its loss finds
- * the line. */
+/* Tests samples/custom_loss.c: the program is short, docs/custom.md has it and its shader word for word, and with its
+ * loss it finds the line. */
 #include "samples/program.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* --devices and --mpi of vkt-gpt on a small text, and samples/launch.sh: the number of ranks changes no byte of a file.
- */
+/* Tests --devices and --mpi of vkt-gpt on a small text, and samples/launch.sh: the number of ranks changes no byte of a
+ file. */
 #include "samples/program.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* samples/embed_minimal.c: it is short, docs/embedding.md has it word for word, and it learns. */
+/* Tests samples/embed_minimal.c: the program is short, docs/embedding.md has it word for word, and it learns. */
 #include "samples/program.h"
 
 #include <math.h>

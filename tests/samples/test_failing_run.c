@@ -1,4 +1,4 @@
-/* The data of a run cannot be read in epoch 2. The results so far are written, and the status is 1. */
+/* Tests a run whose data cannot be read in epoch 2: the results so far are written, and the status is 1. */
 #include "samples/program.h"
 
 #include "bench/schema.h"

@@ -1,4 +1,4 @@
-/* --find-lr of vkt-gpt on a small text, vkt_trainer_find_lr and vkt_rates_plot. */
+/* Tests --find-lr of vkt-gpt on a small text, vkt_trainer_find_lr and vkt_rates_plot. */
 #include "samples/program.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The program vkt-gpt as its users run it, on small texts. */
+/* Tests the program vkt-gpt as its users run it, on small texts. */
 #include "samples/program.h"
 
 #include <stdio.h>

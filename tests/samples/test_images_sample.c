@@ -1,4 +1,5 @@
-/* The program vkt-images as its users run it: tables and folders of images, options, schedule, files, messages. */
+/* Tests the program vkt-images as its users run it: tables and folders of images, options, schedule, files,
+ * messages. */
 #include "samples/program.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The program vkt-info as its users run it: its output is what programs on this device really use. */
+/* Tests the program vkt-info as its users run it: its output is what programs on this device really use. */
 #define _XOPEN_SOURCE 700 /* setenv */
 #include "samples/program.h"
 

@@ -1,4 +1,4 @@
-/* The program vkt-linreg as its users run it. */
+/* Tests the program vkt-linreg as its users run it. */
 #include "samples/program.h"
 
 #include <dirent.h>

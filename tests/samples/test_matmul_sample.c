@@ -1,4 +1,4 @@
-/* The program vkt-matmul as its users run it, on small matrices. */
+/* Tests the program vkt-matmul as its users run it, on small matrices. */
 #include "samples/program.h"
 
 #include <math.h>

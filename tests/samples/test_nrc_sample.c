@@ -1,4 +1,4 @@
-/* The program vkt-nrc as its users run it: without a window, and in a window of an X server without a screen. */
+/* Tests the program vkt-nrc as its users run it: without a window, and in a window of an X server without a screen. */
 #include "samples/program.h"
 
 #include <cairo.h>

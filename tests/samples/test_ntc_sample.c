@@ -1,4 +1,4 @@
-/* The program vkt-ntc as its users run it: it packs small textures, unpacks them and shows them. */
+/* Tests the program vkt-ntc as its users run it: it packs small textures, unpacks them and shows them. */
 #include "samples/program.h"
 
 #include <cairo.h>

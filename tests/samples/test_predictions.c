@@ -1,6 +1,6 @@
-/* --predict of the sample programs: it reads weights and files, and prints predictions. The accuracy over files must be
- * equal to that of the training run on the same rows. Also tests --report, --confusion, --class-weights and
- * --label-smoothing. */
+/* Tests --predict of the sample programs. A program reads weights and files, and prints predictions. The accuracy over
+ * files must be equal to that of the training run on the same rows. Also tests --report, --confusion, --class-weights
+ * and --label-smoothing. */
 #include "samples/program.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* The program vkt-resnet as its users run it: training from scratch and from weights, with frozen layers and without;
- * options; messages. */
+/* Tests the program vkt-resnet as its users run it: training from scratch and from weights, with frozen layers and
+ * without; options; messages. */
 #include "samples/program.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The program vkt-reuters as its users run it: options, exit codes, files, data lookup. */
+/* Tests the program vkt-reuters as its users run it: options, exit codes, files, data lookup. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "samples/program.h"
 

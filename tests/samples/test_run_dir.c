@@ -1,4 +1,4 @@
-/* --run DIR of vkt-gpt on a small text: the files in the folder, and how a run continues in it. */
+/* Tests --run DIR of vkt-gpt on a small text: the files in the folder, and how a run continues in it. */
 #include "samples/program.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* The parts that all samples share, tested by vkt-gpt on a small text: the files of a training, and its end by a
+/* Tests the parts that all samples share, by vkt-gpt on a small text: the files of a training, and its end by a
  * signal. */
 #include "samples/program.h"
 

@@ -1,4 +1,5 @@
-/* The model of vkt-scaling: cases with a result in closed form, monotonicity, and Horovod's published efficiencies. */
+/* Tests the model of vkt-scaling: cases with a result in closed form, monotonicity, and Horovod's published
+ * efficiencies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

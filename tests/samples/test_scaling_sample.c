@@ -1,4 +1,4 @@
-/* The program vkt-scaling as its users run it: docs/scaling.md has its output, and wrong arguments and files are
+/* Tests the program vkt-scaling as its users run it: docs/scaling.md has its output, and wrong arguments and files are
  * reported. */
 #include "samples/program.h"
 

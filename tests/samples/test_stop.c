@@ -1,4 +1,5 @@
-/* common/stop.c: which second signal ends a sample. The test has its own clock, so a slow machine does not matter. */
+/* Tests common/stop.c: which second signal ends a sample. The test has its own clock, so a slow machine does not
+ * matter. */
 #define _XOPEN_SOURCE 700 /* as stop.c */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* The program vkt-table as its users run it: on a real table, and on generated ones with the faults of real tables. */
+/* Tests the program vkt-table as its users run it: on a real table, and on generated ones with the faults of real
+ * tables. */
 #include "samples/program.h"
 
 #include <math.h>

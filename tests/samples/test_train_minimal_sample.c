@@ -1,4 +1,4 @@
-/* samples/train_minimal.c: it is short, README.md has it word for word, and it learns. */
+/* Tests samples/train_minimal.c: the program is short, README.md has it word for word, and it learns. */
 #include "samples/program.h"
 
 #include <stdio.h>

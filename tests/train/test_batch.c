@@ -1,4 +1,4 @@
-/* Batches larger than the data set and larger than the memory: their costs and messages. */
+/* Tests batches larger than the data set and larger than the memory: their costs and messages. */
 #include "train/rig.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Event files: records with checksums, messages as TensorBoard reads them (tests/tensorboard/check.py checks that),
- * failures. */
+/* Tests event files: records with checksums, messages as TensorBoard reads them (tests/tensorboard/check.py checks
+ * that), failures. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* How batches get into a program: resident and streamed, numbers and sequences, labels and targets. */
+/* Tests how batches get into a program: resident and streamed, numbers and sequences, labels and targets. */
 #include "train/rig.h"
 
 #include "gpu/gpu.h"

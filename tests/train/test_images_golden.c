@@ -1,6 +1,6 @@
 /* Compares the network of samples/images.c with runs that PyTorch recorded. The optimizer is SGD with dampening. The
- * last batch of an epoch is smaller. A validation follows each epoch, and a plateau of its loss lowers the rate.
- * golden/README.md describes the file. */
+ * last batch of an epoch is smaller than the others. A validation follows each epoch, and a plateau of its loss lowers
+ * the rate. golden/README.md describes the file. */
 #include "train/golden.h"
 
 #include <math.h>

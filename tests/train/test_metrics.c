@@ -1,4 +1,5 @@
-/* vktrain/metrics.h: scikit-learn's and PyTorch's numbers, special cases by hand, the files of a confusion matrix. */
+/* Tests vktrain/metrics.h: scikit-learn's and PyTorch's numbers, special cases by hand, the files of a confusion
+ * matrix. */
 #include "train/golden.h"
 
 #include <cairo.h>

@@ -10,10 +10,10 @@
 
 /* ---- a sweep: the n-th allocation of an attempt fails, for every n ---- */
 
-/* A context keeps some allocations of an attempt (pipelines, lists, rings), and the next attempt does not make them
- * again: then fewer allocations come before a given one. So if an attempt has changed the live bytes, n is lowered by
- * the number of allocations that the context has kept, plus SLACK for lists that grew or were freed. As a result, some
- * allocations fail in two attempts, but none is left out. */
+/* A context keeps some allocations of an attempt (pipelines, lists, rings). The next attempt does not make them again,
+ * so fewer allocations come before a given one. So if an attempt has changed the live bytes, n is lowered by the number
+ * of allocations that the context has kept, plus SLACK for lists that grew or were freed. As a result, some allocations
+ * fail in two attempts, but none is left out. */
 enum { SLACK = 4 };
 
 typedef struct sweep {

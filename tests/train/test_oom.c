@@ -1,4 +1,4 @@
-/* The behaviour of a trainer when device memory runs out or the device is lost. test_no_memory.c is about host
+/* Tests the behaviour of a trainer when device memory runs out or the device is lost. test_no_memory.c is about host
  * memory. */
 #include "train/rig.h"
 

@@ -1,4 +1,4 @@
-/* The code of docs/train-your-own.md, compiled and run. Each line of its C blocks is a line of this file, of
+/* Compiles and runs the code of docs/train-your-own.md. Each line of its C blocks is a line of this file, of
  * samples/train_minimal.c or of samples/linreg.c. */
 #include "train/rig.h"
 
@@ -68,11 +68,11 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 static vkt_tensor residual(vkt_builder *b, const char *name, vkt_tensor x, uint32_t channels)
 {
     const vkt_nn_conv2d_params conv = { .out_channels = channels, .kernel = { 3 }, .pad = { 1 }, .no_bias = true };
-    vkt_nn_push(b, name); /* the names of the layers begin with it: block1.conv1.weight */
+    vkt_nn_push(b, name); /* the names of the layers begin with `name`: block1.conv1.weight */
     vkt_tensor y = vkt_nn_relu(b, vkt_nn_batch_norm(b, "bn1", vkt_nn_conv2d(b, "conv1", x, &conv), NULL));
     y = vkt_nn_batch_norm(b, "bn2", vkt_nn_conv2d(b, "conv2", y, &conv), NULL);
     vkt_nn_pop(b);
-    return vkt_nn_relu(b, vkt_nn_add(b, x, y)); /* x must have as many channels */
+    return vkt_nn_relu(b, vkt_nn_add(b, x, y)); /* x must have as many channels as y */
 }
 
 /* Builds a network for images. Its first layer makes as many channels as residual() needs. */

@@ -1,4 +1,4 @@
-/* The history of a run: its best epoch, its CSV, its figure. */
+/* Tests the history of a run: its best epoch, its CSV, its figure. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Predictions without training: a predictor needs only the weights file, and its bits are those of the trainer. */
+/* Tests predictions without training: a predictor needs only the weights file, and its bits are those of the
+ * trainer. */
 #include "train/rig.h"
 
 #include <math.h>

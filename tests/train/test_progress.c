@@ -1,5 +1,5 @@
-/* The progress bar of the library, on terminals of every width and kind and in other outputs: the text that a reader
- * sees. */
+/* Tests the text of the library's progress bar that a reader sees, on terminals of every width and kind and in other
+ * outputs. */
 #define _XOPEN_SOURCE 700 /* setenv */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -243,7 +243,7 @@ static void columns_of_the_environment_are_the_second_choice(void **state)
     }
     screen_rig s;
     set_environment("xterm", "C.UTF-8", "200");
-    begin(&s, 40); /* the terminal's size comes first */
+    begin(&s, 40); /* the terminal's size counts, not COLUMNS */
     batch(&s, 1, 259, BATCHES);
     assert_string_equal(terminal_text(&s.seen, 0), "epoch 1/3 259/469  loss 0.1234");
     end(&s);

@@ -1,5 +1,5 @@
-/* Data parallel training by threads, on one device: the result does not depend on the number of ranks, whatever the
- * settings are. (test_ranks_fit.c has what a fit does; test_ranks_resume.c has checkpoints.) */
+/* Tests data parallel training by threads, on one device: the result does not depend on the number of ranks, whatever
+ * the settings are. (test_ranks_fit.c has what a fit does; test_ranks_resume.c has checkpoints.) */
 #include "train/group.h"
 
 #include <math.h>
@@ -67,8 +67,8 @@ static void every_optimizer_has_the_same_bits(void **state)
     }
 }
 
-/* The last step has fewer samples. A shard has up to 4 samples and a rank up to 8, so some shards, or ranks, have
- * none. */
+/* The last step has fewer samples than the others. A shard has up to 4 samples and a rank up to 8, so some shards, or
+ * ranks, have none. */
 static void a_last_step_of_any_length_has_the_same_bits(void **state)
 {
     rig *r = rig_of(state);

@@ -1,5 +1,5 @@
-/* A fit of several ranks does more than steps: own metrics, callbacks, early stopping, schedules. The tests also cover
- * the calls after a fit, a second fit, and fits that are refused or diverge. */
+/* Tests what a fit of several ranks does besides its steps: the caller's metrics, callbacks, early stopping, schedules.
+ * The tests also cover the calls after a fit, a second fit, and fits that are refused or diverge. */
 #include "train/group.h"
 
 #include <math.h>
@@ -36,7 +36,7 @@ static double result(void *user)
     return t->sum;
 }
 
-/* The metric is called as with one rank: by rank 0 only, on the caller's thread, with all samples in order. All ranks
+/* Only rank 0 calls the metric, on the caller's thread, with all samples in order, as in a fit of one rank. All ranks
  * have its value. */
 static void own_metrics_see_every_sample_once(void **state)
 {

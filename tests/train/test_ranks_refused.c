@@ -1,4 +1,4 @@
-/* Data parallel training that is refused: numbers that do not fit, and ranks that are not alike. A rank that is
+/* Tests data parallel training that is refused: numbers that do not fit, and ranks that are not alike. A rank that is
  * replaced is not refused. */
 #include "train/hands.h"
 

@@ -24,7 +24,7 @@ static void copy_file(const rig *r, const char *from, const char *to)
     vkt_free(&r->h, bytes);
 }
 
-/* Trains with one rank to the end of the run, with the checkpoint at `path`. */
+/* Trains with one rank from the start to the end of the run. Writes the checkpoint to `path`. */
 static group undisturbed(rig *r, const vkt_trainer_params *p, const char *path)
 {
     group g = group_make(r, *p, 1);

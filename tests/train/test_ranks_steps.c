@@ -1,5 +1,5 @@
-/* The steps of several ranks: they allocate and record nothing, and the exchange of a bucket begins as soon as its last
- * gradient is complete. */
+/* Tests the steps of several ranks: they allocate and record nothing, and the exchange of a bucket begins as soon as
+ * its last gradient is complete. */
 #include "train/hands.h"
 
 #include "kernel/ids.h"

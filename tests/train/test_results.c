@@ -1,4 +1,4 @@
-/* vkt_trainer_settings, vkt_trainer_results, vkt_trainer_best and vkt_events_epoch. */
+/* Tests vkt_trainer_settings, vkt_trainer_results, vkt_trainer_best and vkt_events_epoch. */
 #include "train/rig.h"
 
 #include <dirent.h>

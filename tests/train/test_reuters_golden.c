@@ -1,5 +1,5 @@
 /* Compares the network of samples/reuters.c with runs of PyTorch's layers under Keras 3's Nadam. golden/README.md
- * describes the file. Words repeat, sequences are filled up, and every fifth batch has fewer rows. */
+ * describes the file. Words repeat, sequences are filled up, and every fifth batch has fewer rows than the others. */
 #include "train/golden.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* vktrain/run_dir.h: the files of a folder, a run that continues in it, and files that cannot be written.
+/* Tests vktrain/run_dir.h: the files of a folder, a run that continues in it, and files that cannot be written.
  * tests/samples/test_run_dir.c has signals, locks and the event files. */
 #include "train/rig.h"
 

@@ -1,4 +1,4 @@
-/* vkt_trainer_scores, vkt_scores_json and vkt_likeliest. (test_metrics.c checks the formulas of the scores.) */
+/* Tests vkt_trainer_scores, vkt_scores_json and vkt_likeliest. (test_metrics.c checks the formulas of the scores.) */
 #include "train/rig.h"
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
-/* The state of a store in files, without a trainer: resumed runs end in the same bits, bad files change nothing, and
- * exported weights are where the header says. */
+/* Tests the state of a store in files, without a trainer: resumed runs end in the same bits, bad files change nothing,
+ * and exported weights are where the header says. */
 #include "train/rig.h"
 
 #include <locale.h>
@@ -169,10 +169,10 @@ static void a_file_that_does_not_fit_changes_nothing(void **state)
     net_free(&m);
     net_make(r, &adam, "fc", &m);
     CHECK(vkt_store_save_state(NULL, m.store, path));
-    refuses(r, &n, path, VKT_E_NOT_FOUND); /* another name */
+    refuses(r, &n, path, VKT_E_NOT_FOUND); /* the parameters in the file have another name */
     net_free(&m);
     CHECK(vkt_store_save(NULL, n.store, VKT_PART_VALUE, path));
-    refuses(r, &n, path, VKT_E_FORMAT); /* weights only */
+    refuses(r, &n, path, VKT_E_FORMAT); /* the file has weights only */
 
     CHECK(vkt_store_save_state(NULL, n.store, path));
     void *bytes;
@@ -182,7 +182,7 @@ static void a_file_that_does_not_fit_changes_nothing(void **state)
     refuses(r, &n, other, VKT_E_FORMAT); /* truncated */
     ((unsigned char *)bytes)[size / 2] ^= 1;
     CHECK(vkt_file_write(&r->h, other, bytes, size));
-    refuses(r, &n, other, VKT_E_FORMAT); /* one bit */
+    refuses(r, &n, other, VKT_E_FORMAT); /* one bit is changed */
     vkt_free(&r->h, bytes);
 
     const char *const texts[] = { "adam 3 77 0x1.8p+3 0 0 0 0", "adam 3 77 0x1p+3 2000 0 0 0",

@@ -1,5 +1,5 @@
-/* Losses and weights that are not finite: the run stops with its own status and keeps all good results. Also tests
- * that a fit refuses monitors which its trainer does not measure. */
+/* Tests losses and weights that are not finite: the run stops with its own status and keeps all good results. Also
+ * tests that a fit refuses monitors which its trainer does not measure. */
 #include "train/rig.h"
 
 #include <math.h>

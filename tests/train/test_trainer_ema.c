@@ -1,4 +1,4 @@
-/* A trainer with ema_decay: which parts use the averaged weights, and which weights its files have. */
+/* Tests a trainer with ema_decay: which parts use the averaged weights, and which weights its files have. */
 #include "train/rig.h"
 
 enum { EPOCHS = 3 };

@@ -1,5 +1,5 @@
-/* Training on vectors, with targets or the model's own loss. Also rates of a schedule, the monitor of early stopping,
- * and two parts of one source. */
+/* Tests training on vectors, with targets or the model's own loss. Also tests rates of a schedule, the monitor of early
+ * stopping, and two parts of one source. */
 #include "train/rig.h"
 
 #include <math.h>

@@ -119,8 +119,8 @@ static void partial_batches_follow_the_float64_run(void **state)
 }
 
 /* Split operands are as good as f32: the limits are those of f32. All products are forced to be by cooperative
- * matrices. A device without them has nothing to test here. (On a CPU these steps take seconds, so there are no fifty.)
- */
+ * matrices. A device without them has nothing to test here. (On a CPU these steps take seconds, so the test makes fewer
+ than fifty.) */
 static void steps_of_split_operands_follow_it_too(void **state)
 {
     rig *r = rig_of(state);

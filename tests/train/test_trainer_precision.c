@@ -1,4 +1,5 @@
-/* Training in 16 bits is exact enough, and has the same bits after a resume, also if steps overflowed before. */
+/* Tests that training in 16 bits is exact enough, and that a resumed run has the bits of one that nothing interrupted,
+ * also if steps overflowed before. */
 #include "io/checkpoint.h"
 #include "train/rig.h"
 

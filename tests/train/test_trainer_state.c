@@ -1,4 +1,4 @@
-/* Checkpoints and weight files: bit-identical runs, resumes after a kill, and bad files.
+/* Tests checkpoints and weight files: bit-identical runs, resumes after a kill, and bad files.
  *
  * A run that is killed needs its own process: `train_test_trainer_state worker CHECKPOINT [resume]`. */
 #include "train/rig.h"

@@ -1,5 +1,5 @@
-/* The parts of an update besides its formula, as the trainer uses them: micro-batches, groups, frozen layers, clipping.
- */
+/* Tests the parts of an update besides its formula, as the trainer uses them: micro-batches, groups, frozen layers,
+ clipping. */
 #include "train/rig.h"
 
 #include <math.h>
@@ -78,7 +78,7 @@ static void micro_batches_are_one_batch(void **state)
     /* A sum of 64 rows in another order differs by 1e-7 in each of 6 steps. The momentum of 0.9 makes this difference
      * ten times as large. */
     assert_true(apart(a, b) < 1e-5);
-    assert_true(apart(a, small) > 1e-2); /* shows that apart() finds a difference: `small` makes more steps */
+    assert_true(apart(a, small) > 1e-2); /* shows that apart() finds a difference: `small` makes more steps than `a` */
     uint32_t n;
     uint64_t steps, seed;
     const vkt_epoch_record *x = vkt_trainer_history(a, &n), *y = vkt_trainer_history(b, &n);

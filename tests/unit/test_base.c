@@ -1,4 +1,4 @@
-/* engine/base: results, text, and random numbers. */
+/* Tests engine/base: results, text, and random numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

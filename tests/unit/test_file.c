@@ -1,4 +1,4 @@
-/* Files: which of them are read and which are refused. A failed write must neither harm the old file nor leave a
+/* Tests files: which of them are read and which are refused. A failed write must neither harm the old file nor leave a
  * temporary file. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Files when the system gives rare answers: interrupted calls, no locks, errors of the disk, no random name left. The
- * functions below replace those of the C library for the whole program. */
+/* Tests files when the system gives rare answers: interrupted calls, no locks, errors of the disk, no random name left.
+ * The functions below replace those of the C library for the whole program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

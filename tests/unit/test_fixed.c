@@ -1,4 +1,4 @@
-/* base/fixed: beta^t in 64 binary places, and 1 - beta^t as a correctly rounded float. */
+/* Tests base/fixed: beta^t in 64 binary places, and 1 - beta^t as a correctly rounded float. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Half and bfloat16: every pattern in both directions, and every rounding boundary. */
+/* Tests half and bfloat16: every pattern in both directions, and every rounding boundary. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

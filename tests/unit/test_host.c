@@ -1,4 +1,5 @@
-/* The host of the tests: it counts blocks and messages, fails the allocation that a test selects, and finds leaks. */
+/* Tests the host of the tests: it counts blocks and messages, fails the allocation that a test selects, and finds
+ * leaks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* SPIR-V modules of the library are unpacked to their words, or the call fails with a status. */
+/* Tests that SPIR-V modules of the library are unpacked to their words, or that the call fails with a status. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Enums whose numbers are in files. Their declarations are marked ORDER. If a number changes, old files change their
- * meaning. */
+/* Tests the enums whose numbers are in files. Their declarations are marked ORDER. If a number changes, old files
+ * change their meaning. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Graphs, layouts, lowering and the memory plan, with ops that exist only in this test. The test needs no device. */
+/* Tests graphs, layouts, lowering and the memory plan, with ops that exist only in this test. The test needs no
+ * device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Names from foreign files: a terminal shows them and executes no control sequence in them. */
+/* Tests names from foreign files: a terminal shows them and executes no control sequence in them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* The traits of each class of devices (base/traits.def), and single traits set by name. No device is needed. */
+/* Tests the traits of each class of devices (base/traits.def), and single traits set by name. No device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

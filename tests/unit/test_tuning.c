@@ -1,5 +1,5 @@
-/* The text of a tuning file. What is written is read back, and only the complete text of the right file is accepted.
- * The test needs no device. */
+/* Tests the text of a tuning file. What is written is read back, and only the complete text of the right file is
+ * accepted. The test needs no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

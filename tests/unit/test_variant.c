@@ -1,5 +1,5 @@
-/* The choice among variants: the default of an op, and variants that are switched off, forced or tuned. The test needs
- * no device. */
+/* Tests the choice among variants: the default of an op, and variants that are switched off, forced or tuned. The test
+ * needs no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

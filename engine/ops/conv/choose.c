@@ -186,7 +186,7 @@ static vkt_variant pick(vkt_emit *e, const vkt_variant_cost *candidates, uint32_
     return v;
 }
 
-/* The variant with the least cost is used. If costs are equal, the entry that comes first is used. */
+/* By default, the variant with the least cost is used. If costs are equal, the entry that comes first is used. */
 static const struct {
     vkt_variant variant;
     bool (*can)(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v);
@@ -289,8 +289,9 @@ static bool dw_direct_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_varia
     return vkt_conv_dw_direct_can(j);
 }
 
-/* Returns the cost of DIRECT. In TILE, each lane computes other output channels. On a CPU driver, DIRECT costs as much
- * as TILE if at least half of these lanes would be idle. DIRECT is then used, because its entry comes first. */
+/* Returns the cost of DIRECT. In TILE, different lanes compute different output channels. On a CPU driver, DIRECT costs
+ * as much as TILE if at least half of the lanes of TILE would be idle. DIRECT is then used, because its entry comes
+ * first. */
 static double dw_direct_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
     const bool idle = 2 * j->rows <= vkt_subgroup(e->lim, VKT_K_CONV2D_DW);
@@ -345,7 +346,7 @@ static void dw_shared_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
     vkt_conv_dw_shared_emit(e, j, v == VKT_V_COOP ? &j->tilings.coop : &j->tilings.shared);
 }
 
-/* The variant with the least cost is used. If costs are equal, the entry that comes first is used. */
+/* By default, the variant with the least cost is used. If costs are equal, the entry that comes first is used. */
 static const struct {
     vkt_variant variant;
     bool reads_pooled; /* can read a pooled dy. For a variant that cannot, the complete dy is computed first */

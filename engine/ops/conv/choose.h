@@ -1,6 +1,6 @@
-/* ops/conv/choose.h - the dispatches of a convolution and of its gradients. Each call uses the cheapest variant that
- * the device and the sizes allow (vkt_pick). Users: conv2d.c, conv_transpose2d.c, fused_unpool.c and linear.c. A linear
- * layer over BATCH_LAST samples is a 1x1 convolution of 1x1 images. Errors go to e->status. */
+/* ops/conv/choose.h - the dispatches of a convolution and of its gradients. By default, each call uses the cheapest
+ * variant that the device and the sizes allow (vkt_pick). Users: conv2d.c, conv_transpose2d.c, fused_unpool.c and
+ * linear.c. A linear layer over BATCH_LAST samples is a 1x1 convolution of 1x1 images. Errors go to e->status. */
 #ifndef VKT_CONV_CHOOSE_H
 #define VKT_CONV_CHOOSE_H
 

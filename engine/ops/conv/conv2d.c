@@ -93,8 +93,8 @@ static void sample(vkt_rng *r, vkt_case *c)
         return;
     }
     const bool depthwise = vkt_rng_range(r, 0, 5) == 0;
-    /* Kind 1 has 1x1 kernels, whose weights conv/tile.comp need not pack. Kinds 0 and 1 have up to 70 output channels,
-     * the other kinds up to 11. Depthwise cases have up to 3 for each group, whatever their kind is. */
+    /* Kind 1 has 1x1 kernels, whose weights conv/tile.comp need not pack. In kinds 0 and 1 a group has up to 70 output
+     * channels, in the other kinds up to 11. In depthwise cases a group has up to 3, whatever their kind is. */
     const uint32_t kind = vkt_rng_range(r, 0, 4);
     const uint32_t some_groups = vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1;
     vkt_conv2d_attr a = { .groups = depthwise ? vkt_rng_range(r, 5, 19) : some_groups };

@@ -100,9 +100,9 @@ static uint32_t taps_unrolled(uint64_t K)
     return (uint32_t)VKT_MIN(best, VKT_MAX(K, 1));
 }
 
-/* A lane has as many channels as possible, because its channels share the loads of x. It has fewer if the dispatch
- * would otherwise have too few lanes for the device. It has enough if it has as many as vkt_tiles_wanted / 2 work
- * groups of most_lanes lanes. */
+/* A lane has as many channels as possible, because its channels share the loads of x. A lane has fewer channels if the
+ * dispatch would otherwise have too few lanes for the device. A dispatch has enough lanes if it has as many as
+ * vkt_tiles_wanted / 2 work groups of most_lanes lanes have. */
 vkt_direct_tiles vkt_direct_tiles_of(const vkt_limits *lim, const vkt_direct_job *j)
 {
     const uint32_t most_lanes = vkt_lanes(lim, lim->traits->lanes_direct);

@@ -23,8 +23,8 @@
 #define MAX_ELEMENTS 64u
 /* The most products of vec4s that an iteration may unroll. */
 #define MAX_PRODUCTS 512u
-/* The most channels of a lane of pool_shared.comp. Each has twelve registers: sums, maxima and winners of four
- * samples. */
+/* The most channels of a lane of pool_shared.comp. Each channel needs twelve registers: sums, maxima and winners of
+ * four samples. */
 #define SHARED_ROWS 4u
 
 static vkt_pool2d_attr pool_of(const vkt_conv2d_max_pool_attr *a, const uint32_t z[2])

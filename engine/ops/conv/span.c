@@ -33,8 +33,8 @@ bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j)
 }
 
 /* Returns true if spans are faster than tiles on this device. If rows (destination channels) are few, tiles have few
- * products per load and per shuffle. With more rows, tiles are as fast, and they skip the taps above and below the
- * image. */
+ * products per load and per shuffle. With more rows, tiles are as fast as spans, and they skip the taps above and below
+ * the image. */
 bool vkt_conv_span_pays(const vkt_limits *lim, const vkt_conv_job *j)
 {
     const vkt_traits *t = lim->traits;

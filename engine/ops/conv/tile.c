@@ -121,8 +121,8 @@ static uint64_t rounds_of(const vkt_emit *e, const vkt_conv_job *j, const vkt_co
     return vkt_groups(tiles, e->lim->max_groups, 1) * tile_rounds(taps[0] * taps[1], p->depth);
 }
 
-/* Returns true if the loops are short enough in part p and in the last part. The last part has fewer source channels,
- * but its loops may be longer, because step_depth may be smaller. */
+/* Returns true if the loops are short enough in part p and in the last part. The last part may have fewer source
+ * channels. Its loops may still be longer, because step_depth may be smaller. */
 static bool is_short(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p)
 {
     vkt_conv_part last = *p;

@@ -42,7 +42,8 @@ static void emit_features(const vkt_node *n, vkt_emit *e, const vkt_latent_grid_
     const uint32_t spec[] = { lanes, [LATENT_GRID_SPEC_SCALE] = a->scale, [LATENT_GRID_SPEC_CORNERS] = a->corners };
     const uint64_t fit = vkt_steps_in(e->lim->max_storage_range_bytes, 4 * VKT_MAX(plane, row), grid[0]);
     /* For each of its features, an invocation of the gradient visits at most 2 * scale rows of texels, and scale / 2 +
-     * 2 vec4s of each row. With corners it visits at most 1.5 * scale rows, four times, and fewer vec4s of each row. */
+     * 2 vec4s of each row. With corners it visits at most 1.5 * scale rows, four times, and fewer vec4s of each row
+     * than without corners. */
     const uint64_t rows = VKT_MIN(2ull * a->scale, a->tile[0]), quads = VKT_MIN(a->scale / 2 + 3, a->tile[1] / 4 + 2);
     const uint64_t visits = vkt_div_up(grid[0], MOST_FEATURE_GROUPS) * (is_gradient ? many * rows * quads : 1);
     if (fit == 0 || visits > vkt_rough_loop(e->lim)) {

@@ -97,7 +97,7 @@ static vkt_loss_push push_of(const vkt_value *y, const vkt_pair_loss_attr *a)
 }
 
 /* Initialises the bindings that the kernels of the loss and of its gradient share, for pc.n elements from element `at`
- * on. Each kernel has more bindings of its own. */
+ * on. Each kernel also has bindings that the other does not have. */
 #define WINDOW(n, e, pc, at, weight)                                                                     \
     [LOSS_Y] = vkt_part(e, (n)->in[0], at, (pc).n), [LOSS_TARGET] = vkt_part(e, (n)->in[1], at, (pc).n), \
     [LOSS_STEP] = VKT_WHOLE((n)->in[(n)->op->max_in]), [LOSS_WEIGHT] = VKT_WHOLE(weight)

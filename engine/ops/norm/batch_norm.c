@@ -9,9 +9,9 @@
  * Each pass has three parts. The first one computes statistics (backward: sums) of blocks of channels. The second one
  * combines the results of blocks to those of channels. The third one is elementwise. If a channel is one block, one
  * dispatch does all three. If it has few blocks, the work groups of the third part each do the second one (the trait
- * blocks_joined). In both cases the same dispatch also updates running statistics. If mean and variance are given
- * (evaluation, or frozen statistics), the forward pass has the third part only. Then all rows of the batch count as
- * real, and dx = gamma / sqrt(var + eps) dy. */
+ * blocks_joined). In both cases the same dispatch also updates running statistics, if there are any. If mean and
+ * variance are given (evaluation, or frozen statistics), the forward pass has the third part only. Then all rows of the
+ * batch count as real, and dx = gamma / sqrt(var + eps) dy. */
 #include "ops/norm/norm.h"
 
 #include <math.h>

@@ -136,8 +136,8 @@ static void emit(const vkt_node *n, vkt_emit *e)
 }
 
 /* Returns true if the lines along the axis are not contiguous, and are too long. Lines are too long if a line has more
- * classes than one lane can loop over, or if a slice of neighbouring lines has more than 2^27 bytes (every device can
- * bind 2^27 bytes at once). */
+ * than MANY_CLASSES classes, or if a slice of neighbouring lines has more than 2^27 bytes (every device can bind 2^27
+ * bytes at once). */
 static bool are_too_long(const vkt_value *x, uint32_t axis)
 {
     if (axis >= x->shape.rank) return false;

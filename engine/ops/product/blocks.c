@@ -122,16 +122,16 @@ static const shape *wanted(const vkt_limits *lim, const vkt_blocks_job *j, shape
 }
 
 /* Returns how many slices a sum may have, at most `most`. A larger tile reads each operand fewer times. Its slices are
- * longer, so that partial sums take the same part of the traffic. */
+ * longer, so that partial sums take the same part of the traffic as with a smaller tile. */
 static uint64_t slices_of(const vkt_limits *lim, const vkt_blocks_job *j, const shape *t, uint64_t most)
 {
     const uint64_t least = (uint64_t)lim->traits->slice_shared * VKT_MAX(VKT_MAX(t->bm, t->bn), 64u) / 64;
     return VKT_MAX(VKT_MIN(VKT_MIN(most, lim->max_groups), j->k / least), 1);
 }
 
-/* Chooses the largest tile that the device can compute, that keeps it busy (with at most `most` slices), and that
- * computes at most a quarter more elements than the smallest tile. If there is none, chooses the smallest tile that the
- * device can compute. */
+/* Chooses the tile that the job wants, if there is one that the device can compute. Otherwise chooses the largest tile
+ * that the device can compute, that keeps it busy (with at most `most` slices), and that computes at most a quarter
+ * more elements than the smallest tile. If there is none, chooses the smallest tile that the device can compute. */
 static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t most)
 {
     const shapes of = shapes_of(j);

@@ -55,8 +55,9 @@ bool vkt_blocks_plan_coop2(const vkt_emit *e, vkt_blocks_job job, uint64_t most_
 /* Returns the cost of a multiply-add by COOP, or VKT_COST_NEVER. */
 double vkt_blocks_coop_cost(const vkt_traits *t, const vkt_blocks *b);
 
-/* Returns how many products the tiles compute for each product of the job. Returns 1 if the job has 16 rows and 16
- * columns or more, because the choice of the tile limits the loss then. */
+/* Returns how many elements the tiles compute for each element of the job's result (m x n). The elements of a tile that
+ * are outside of the result are wasted work. Returns 1 if the result has 16 rows and 16 columns or more: then wasted
+ * work is not counted. */
 double vkt_blocks_waste(const vkt_blocks *b, const vkt_blocks_job *job);
 
 #endif

@@ -72,8 +72,9 @@ static double tiles_cost(const vkt_gemm *g, bool pays, double each)
     return pays ? each * g->m * g->n * g->k : VKT_COST_NEVER;
 }
 
-/* Chooses the variant with the least cost; if costs are equal, the one that comes first in the table. Only the first
- * block is checked for packing, because later blocks have its alignment, or vkt_gemm_operand packs them. */
+/* Chooses the variant. By default it is the one with the least cost; if costs are equal, the one that comes first in
+ * the table. Only the first block is checked for packing, because later blocks have its alignment, or vkt_gemm_operand
+ * packs them. */
 static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o, const shared_tilings *shared)
 {
     const bool a_unpacked = vkt_gemm_needs_no_packing(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k });

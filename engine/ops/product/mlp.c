@@ -216,7 +216,7 @@ static double forward_flops(const vkt_node *n)
 }
 
 /* Counts the forward pass, the gradients of the weights and those of the layers' inputs. Each of the three has the same
- * number of products. */
+ * number of products. The gradient of x counts even if it is not computed. */
 static double gradient_flops(const vkt_node *n)
 {
     return 3 * forward_flops(n);

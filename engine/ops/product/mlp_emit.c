@@ -236,7 +236,7 @@ static uint32_t stage_of(const job *j, uint32_t bytes)
 }
 
 /* Changes the job to one of mlp_shared.comp. Two work groups of 32 KiB fit into the shared memory of most cores, so a
- * network uses more only if it must. Returns false if the device cannot run it. */
+ * network uses more than 32 KiB only if it must. Returns false if the device cannot run it. */
 static bool share(job *j)
 {
     const vkt_limits *lim = j->e->lim;

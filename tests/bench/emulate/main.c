@@ -5,7 +5,8 @@
  *
  * NET: resnet20 or mnist. BATCH: samples of a rank, which has one shard. With RANKS 1, a step has no shards. With
  * BETA_GB_PER_S 0, messages need no time for their bytes. vkt_dist_stats counts the time of a bucket from the last
- * exchange of the step before. So this time includes the update of that step, which is subtracted here. */
+ * exchange of the step before. So this time includes the update of the step before. The program subtracts the time of
+ * this update. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,13 @@
 """estimate.py - estimates how long a step of each network takes on real GPUs, from what readiness.py counts.
 
-A node takes as long as its arithmetic or its memory traffic, whichever is longer, and both are longer if its largest dispatch
-has too few lanes to fill the device. Arithmetic counts only for products; the other kernels are bound by memory. A step is the
-sum of its nodes, and a time for each barrier. ASSUMPTIONS says the rest. No GPU has confirmed these numbers.
+The time of a node is that of its arithmetic or that of its memory traffic, whichever is longer. Both times grow if the
+node's largest dispatch has too few lanes to fill the device. Arithmetic counts only for products; the other kernels are
+bound by memory. A step is the sum of its nodes, and a time for each barrier. ASSUMPTIONS says the rest. No GPU has
+confirmed these numbers.
 """
 
-# From vendors' data sheets: tera-operations per second in f32 ("tera") and by matrices of f16 with f32 sums ("matrix", 0: not
-# used), GB/s and cores. The microseconds for a barrier are guesses.
+# These numbers are from vendors' data sheets: tera-operations per second in f32 ("tera") and by matrices of f16 with
+# f32 sums ("matrix", 0: not used), GB/s and cores. The microseconds for a barrier are guesses.
 DEVICES = {
     "RTX 4090": {"f32": "ada-f32", "f16": "ada-f16", "tera": 82.6, "matrix": 165, "gb": 1008, "cores": 128, "barrier": 3},
     "RX 7900 XTX": {"f32": "navi31-f32", "f16": "navi31-f16", "tera": 61.4, "matrix": 123, "gb": 960, "cores": 96, "barrier": 4},

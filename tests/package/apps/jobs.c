@@ -33,7 +33,7 @@ typedef struct job {
     job_kind kind;
     model *m;
     int steps;             /* TRAIN: number of steps that are left */
-    uint64_t budget_ns;    /* TRAIN: device time for each call of train(); more is a higher priority */
+    uint64_t budget_ns;    /* TRAIN: device time for each call of train(); more time is a higher priority */
     atomic_bool cancelled; /* TRAIN: stop after the step in progress */
     const char *path;      /* SAVE, LOAD */
     float *result;         /* INFER: POINTS numbers */
