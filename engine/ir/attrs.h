@@ -187,7 +187,7 @@ typedef struct vkt_embedding_attr {
     vkt_shape table;   /* shape of embedding_dw's result; rank 0 in `embedding` */
 } vkt_embedding_attr;
 
-/* Quantised weights (rows,columns). */
+/* Quantized weights (rows,columns). */
 typedef struct vkt_quantized_attr {
     uint32_t format; /* vkt_quant */
     uint32_t rows, columns;
@@ -203,6 +203,16 @@ typedef struct vkt_hash_grid_attr {
 typedef struct vkt_frequency_attr {
     uint32_t frequencies;
 } vkt_frequency_attr;
+
+/* A tensor of heads is (..,T,D); or if `heads` is not 0, (B,T,heads * D) or (B,heads,T,D). */
+typedef struct vkt_rope_attr {
+    uint32_t heads;
+    uint32_t x_split, y_split; /* with heads; 1: x (y) is (B,heads,T,D) */
+    uint32_t rotated;          /* with heads: this number of heads is rotated, and the others are copied */
+    uint32_t halves;           /* 1: element i is paired with i + pairs; 0: element 2i with 2i + 1 */
+    uint32_t position;         /* of token 0; input 2 is added */
+    uint32_t inverse;          /* 1: rotates back */
+} vkt_rope_attr;
 
 typedef struct vkt_latent_grid_attr {
     uint32_t tile[2]; /* rows and columns of the tile */

@@ -1,4 +1,4 @@
-/* nn/activations.c - activations under torch's names, and the sum of two layers. */
+/* nn/activations.c - activations under torch's names, and functions of two layers. */
 #include "nn/builder.h"
 
 #include <stdio.h>
@@ -80,4 +80,10 @@ vkt_tensor vkt_nn_add(vkt_builder *b, vkt_tensor x, vkt_tensor y)
 {
     if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "Add", vkt_add(b->g, x, y));
+}
+
+vkt_tensor vkt_nn_swiglu(vkt_builder *b, vkt_tensor gate, vkt_tensor up)
+{
+    if (!b) return (vkt_tensor){ 0 };
+    return vkt_builder_note(b, NULL, "SwiGLU", vkt_swiglu(b->g, gate, up));
 }

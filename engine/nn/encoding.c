@@ -1,4 +1,4 @@
-/* nn/encoding.c - encodings of points as layers. */
+/* nn/encoding.c - encodings of points and positions as layers. */
 #include "nn/builder.h"
 
 #include <stdio.h>
@@ -30,4 +30,10 @@ vkt_tensor vkt_nn_frequency(vkt_builder *b, vkt_tensor x, uint32_t frequencies)
 {
     if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "Frequency", vkt_frequency(b->g, x, frequencies));
+}
+
+vkt_tensor vkt_nn_rope(vkt_builder *b, vkt_tensor x, const vkt_rope_params *p)
+{
+    if (!b) return (vkt_tensor){ 0 };
+    return vkt_builder_note(b, NULL, "RoPE", vkt_rope(b->g, x, p));
 }

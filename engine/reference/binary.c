@@ -1,5 +1,5 @@
 /* reference/binary.c - functions of two numbers with NumPy's broadcasting: the value and the two derivatives of each.
- * The file also has the op `where`. */
+ * The file also has the ops `where` and swiglu. */
 #include "reference/families.h"
 
 #include <math.h>
@@ -89,4 +89,39 @@ static void where_backward(const vkt_ref_call *c)
     }
 }
 
+/* ---- swiglu: a and b are two tensors, or the halves of the rows of one ---- */
+
+/* Returns the index of element i of a (k = 0) or b (k = 1), in its tensor, and sets *input to the number of this
+ * tensor. */
+static size_t half_index(const vkt_ref_call *c, size_t i, uint32_t k, uint32_t *input)
+{
+    const bool two = c->n_in > 1 && c->in[1].f;
+    const vkt_shape s = c->out[0].shape;
+    const size_t run = s.rank ? s.dim[s.rank - 1] : 1;
+    *input = two ? k : 0;
+    return two ? i : (i / run * 2 + k) * run + i % run;
+}
+
+static void swiglu_forward(const vkt_ref_call *c)
+{
+    uint32_t of_a, of_b;
+    for (size_t i = 0; i < vkt_ref_count(c->out[0].shape); i++) {
+        const size_t at_a = half_index(c, i, 0, &of_a), at_b = half_index(c, i, 1, &of_b);
+        const double a = c->in[of_a].f[at_a];
+        c->out[0].f[i] = a / (1 + exp(-a)) * c->in[of_b].f[at_b];
+    }
+}
+
+static void swiglu_backward(const vkt_ref_call *c)
+{
+    uint32_t of_a, of_b;
+    for (size_t i = 0; i < vkt_ref_count(c->out[0].shape); i++) {
+        const size_t at_a = half_index(c, i, 0, &of_a), at_b = half_index(c, i, 1, &of_b);
+        const double a = c->in[of_a].f[at_a], b = c->in[of_b].f[at_b], s = 1 / (1 + exp(-a)), dy = c->dout[0][i];
+        if (c->din[of_a]) c->din[of_a][at_a] += dy * b * (s + a * s * (1 - s));
+        if (c->din[of_b]) c->din[of_b][at_b] += dy * a * s;
+    }
+}
+
+const vkt_ref_op vkt_ref_swiglu = { "swiglu", 1, swiglu_forward, swiglu_backward };
 const vkt_ref_op vkt_ref_where = { "where", 1, where_forward, where_backward };

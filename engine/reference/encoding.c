@@ -1,4 +1,4 @@
-/* reference/encoding.c - encodings of points: the hash grid and the frequencies of NeRF. */
+/* reference/encoding.c - encodings of points: the hash grid, the frequencies of NeRF, and rotary positions. */
 #include "reference/families.h"
 
 #include <math.h>
@@ -128,5 +128,80 @@ static void frequency_backward(const vkt_ref_call *c)
         }
 }
 
+/* ---- rope ---- */
+
+/* The sizes of x and y, and how often an element of a head is passed from one token or head to the next. */
+typedef struct rope_form {
+    size_t samples, heads, tokens, width;
+} rope_form;
+
+static rope_form rope_form_of(const vkt_ref_call *c)
+{
+    const vkt_rope_attr *a = c->attr;
+    const vkt_shape s = c->in[0].shape;
+    rope_form f = { s.rank > 2 ? s.dim[0] : 1, 1, s.dim[s.rank - 2], s.dim[s.rank - 1] };
+    for (uint32_t i = 1; i + 2 < s.rank; i++) f.heads *= s.dim[i];
+    if (a->heads && !a->x_split) f = (rope_form){ s.dim[0], a->heads, s.dim[1], s.dim[2] / a->heads };
+    return f;
+}
+
+/* Returns the index of element d of a head. `split`: the tensor is (B,H,T,D); else it is (B,T,H * D). */
+static size_t rope_index(const rope_form *f, bool split, const size_t at[3], size_t d)
+{
+    const size_t b = at[0], h = at[1], t = at[2];
+    const size_t row = split ? (b * f->heads + h) * f->tokens + t : (b * f->tokens + t) * f->heads + h;
+    return row * f->width + d;
+}
+
+/* Returns the angle of pair j at a position. The table has turns per position times 2^64, as two words. Turns of the
+ * high word are counted modulo 1 first, because only then the sum keeps its digits. */
+static double rope_angle(const vkt_ref_call *c, uint32_t position, size_t j, size_t pairs)
+{
+    const double p = position, high = fmod(p * c->in[1].u[j], 0x1p32) * 0x1p-32;
+    return 2 * acos(-1) * (high + p * c->in[1].u[pairs + j] * 0x1p-64);
+}
+
+/* Rotates each pair of `from`, in the form of x, and adds the result to `to`, in the form of y. back: rotates `from`,
+ * in the form of y, by the negative angle, and adds the result to `to`, in the form of x. */
+static void rope(const vkt_ref_call *c, const double *from, double *to, bool back)
+{
+    const vkt_rope_attr *a = c->attr;
+    const rope_form f = rope_form_of(c);
+    const bool apart[] = { a->heads ? a->x_split != 0 : true, a->heads ? a->y_split != 0 : true };
+    const size_t pairs = c->in[1].shape.dim[1], rotated = a->heads ? a->rotated : f.heads;
+    const double sign = (a->inverse != 0) == back ? 1 : -1;
+    size_t at[3];
+    for (at[0] = 0; at[0] < f.samples; at[0]++)
+        for (at[1] = 0; at[1] < f.heads; at[1]++)
+            for (at[2] = 0; at[2] < f.tokens; at[2]++) {
+                const bool each = c->n_in > 2 && c->in[2].u && c->in[2].shape.dim[0] > 1;
+                const uint32_t first = c->n_in > 2 && c->in[2].u ? c->in[2].u[each ? at[0] : 0] : 0;
+                const size_t turned = at[1] < rotated ? pairs : 0;
+                for (size_t j = 0; j < turned; j++) {
+                    const double angle = rope_angle(c, a->position + first + (uint32_t)at[2], j, pairs);
+                    const double cosine = cos(angle), sine = sign * sin(angle);
+                    const size_t d[] = { a->halves ? j : 2 * j, a->halves ? pairs + j : 2 * j + 1 };
+                    const double u = from[rope_index(&f, apart[back], at, d[0])];
+                    const double v = from[rope_index(&f, apart[back], at, d[1])];
+                    to[rope_index(&f, apart[!back], at, d[0])] += u * cosine - v * sine;
+                    to[rope_index(&f, apart[!back], at, d[1])] += v * cosine + u * sine;
+                }
+                for (size_t d = 2 * turned; d < f.width; d++)
+                    to[rope_index(&f, apart[!back], at, d)] += from[rope_index(&f, apart[back], at, d)];
+            }
+}
+
+static void rope_forward(const vkt_ref_call *c)
+{
+    memset(c->out[0].f, 0, vkt_ref_count(c->out[0].shape) * sizeof *c->out[0].f);
+    rope(c, c->in[0].f, c->out[0].f, false);
+}
+
+static void rope_backward(const vkt_ref_call *c)
+{
+    rope(c, c->dout[0], c->din[0], true);
+}
+
+const vkt_ref_op vkt_ref_rope = { "rope", 1, rope_forward, rope_backward, NULL };
 const vkt_ref_op vkt_ref_hash_grid = { "hash_grid", 1, hash_grid_forward, hash_grid_backward, NULL };
 const vkt_ref_op vkt_ref_frequency = { "frequency", 1, frequency_forward, frequency_backward, NULL };

@@ -23,7 +23,7 @@ extern const vkt_ref_op vkt_ref_mlp, vkt_ref_mlp_mse;
 extern const vkt_ref_op vkt_ref_gather_rows, vkt_ref_gather_labels, vkt_ref_gather_ids;
 extern const vkt_ref_op vkt_ref_embedding, vkt_ref_softmax, vkt_ref_attention, vkt_ref_hash_grid, vkt_ref_frequency;
 extern const vkt_ref_op vkt_ref_linear_quantized, vkt_ref_embedding_quantized;
-extern const vkt_ref_op vkt_ref_latent_grid, vkt_ref_quantize;
+extern const vkt_ref_op vkt_ref_latent_grid, vkt_ref_quantize, vkt_ref_rope, vkt_ref_swiglu;
 extern const vkt_ref_op vkt_ref_op_sgd, vkt_ref_op_adam, vkt_ref_op_rmsprop, vkt_ref_op_adagrad, vkt_ref_op_publish;
 
 /* Returns the number of elements, as size_t. */

@@ -206,6 +206,7 @@ VKT_API vkt_tensor vkt_nn_elu(vkt_builder *b, vkt_tensor x, float alpha);
 VKT_API vkt_tensor vkt_nn_gelu(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_gelu_tanh(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_silu(vkt_builder *b, vkt_tensor x);
+VKT_API vkt_tensor vkt_nn_swiglu(vkt_builder *b, vkt_tensor gate, vkt_tensor up); /* silu(gate) up: vkt_swiglu */
 VKT_API vkt_tensor vkt_nn_hardswish(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_sigmoid(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_tanh(vkt_builder *b, vkt_tensor x);
@@ -246,6 +247,7 @@ typedef struct vkt_nn_hash_grid_params {
 /* Adds parameter <name>.table (E, F). x (B,2) or (B,3) in [0,1] -> (B, L F); see vkt_hash_grid. */
 VKT_API vkt_tensor vkt_nn_hash_grid(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_hash_grid_params *p);
 VKT_API vkt_tensor vkt_nn_frequency(vkt_builder *b, vkt_tensor x, uint32_t frequencies); /* see vkt_frequency */
+VKT_API vkt_tensor vkt_nn_rope(vkt_builder *b, vkt_tensor x, const vkt_rope_params *p);  /* see vkt_rope */
 
 /* The options of self-attention. Zero is the default. `heads` has no default. */
 typedef struct vkt_nn_multi_head_attention_params {

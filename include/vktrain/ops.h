@@ -46,7 +46,7 @@ VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool tra
  *   converted first) */
 VKT_API vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias);
 
-/* Formats of quantised weights. A row is a list of blocks, each of which has its own scale. These are formats of GGUF
+/* Formats of quantized weights. A row is a list of blocks, each of which has its own scale. These are formats of GGUF
  * files; each number is that of ggml_type. d, m: f16 numbers of a block; q: its integers.
  * (The page "GGUF" of ggml's documentation, and ggml-quants.c of llama.cpp.) */
 typedef enum vkt_quant {
@@ -62,7 +62,7 @@ typedef enum vkt_quant {
 /* Returns the bytes of weights (rows,columns). 0: the format is unknown, or `columns` is not a number of whole blocks.
  */
 VKT_API uint64_t vkt_quantized_bytes(vkt_quant format, uint32_t rows, uint32_t columns);
-/* Applies a linear layer whose weights w (O,I) are quantised: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
+/* Applies a linear layer whose weights w (O,I) are quantized: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
  *   x (..,I), words u32 (N), bias (O) or null  ->  (..,O), ROWS (a BATCH_LAST x is converted first)
  * `words` has the bytes of the weights, as in the file, row after row. N is vkt_quantized_bytes / 4, rounded up, or
  * more. It is an external value or an input. `outputs` is O. I is a multiple of the numbers of a block, and of 4.
@@ -383,6 +383,13 @@ VKT_API vkt_tensor vkt_where(vkt_graph *g, vkt_tensor condition, vkt_tensor a, v
 /* Computes mask ? value : x, where mask (u32) broadcasts to x's shape. */
 VKT_API vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, float value);
 
+/* Compute silu(a) b, the gate of a feed-forward layer: y = a b / (1 + e^-a). vkt_swiglu: a and b have the same shape; y
+ * has a's layout. vkt_swiglu_packed: x (..,2 F) -> (..,F); a is the first half of a row and b the second. With s = 1 /
+ * (1 + e^-a): da = dy b s (1 + a (1 - s)), db = dy a s, in one dispatch. VKT_E_SHAPE: the shapes differ; the last
+ * dimension is odd. (Shazeer, GLU Variants Improve Transformer, 2020.) */
+VKT_API vkt_tensor vkt_swiglu(vkt_graph *g, vkt_tensor a, vkt_tensor b);
+VKT_API vkt_tensor vkt_swiglu_packed(vkt_graph *g, vkt_tensor x);
+
 /* Compute the sum or the mean of all elements -> scalar. */
 VKT_API vkt_tensor vkt_sum(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
@@ -452,6 +459,39 @@ typedef struct vkt_attention_params {
 VKT_API vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, const vkt_attention_params *p);
 VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t heads, const vkt_attention_params *p);
 
+/* How the numbers of a head are paired. */
+typedef enum vkt_rope_order {
+    VKT_ROPE_HALVES = 0, /* number i with i + dims / 2 (GPT-NeoX, Hugging Face's models, Qwen in GGUF files) */
+    VKT_ROPE_NEIGHBOURS  /* number 2i with 2i + 1 (the paper, GPT-J, Llama's own weights, Llama in GGUF files) */
+} vkt_rope_order;
+/* The options of rotary position embedding. Zero is the default. */
+typedef struct vkt_rope_params {
+    vkt_rope_order order;
+    uint32_t dims;        /* how many numbers of a head are rotated, the first ones: even, at most D; 0: D */
+    float base;           /* above 0; 0: 10000 */
+    float factor;         /* frequencies are divided by it (linear scaling); above 0; 0: 1 */
+    const float *factors; /* frequency j is divided by factors[j] too: dims / 2 numbers above 0, as Llama 3.1's (in GGUF
+                           * files rope_freqs.weight). NULL: none. Read during the call only */
+    uint32_t heads;       /* x is (B,T,heads D); 0: x is (..,T,D) */
+    bool split;           /* with heads: the result is (B,heads,T,D), as vkt_attention wants it */
+    uint32_t rotated;     /* with heads: so many heads are rotated, the first ones, and the others are copied, for
+                           * instance v in a row of q, k and v; 0: all */
+    uint32_t position;    /* of token 0 */
+    vkt_tensor first;     /* u32 (1), or (B) with one number for each sample; added to `position`. For instance, the
+                           * number of tokens that a cache of keys has already. Null: 0 */
+} vkt_rope_params;
+/* Rotates queries or keys by their positions (Su et al., RoFormer, 2021, section 3.2.2). Pair j of a head, (a,b), of
+ * token t becomes (a cos - b sin, b cos + a sin): angle = (position + first + t) f_j,  f_j = base^(-2 j / dims) /
+ * factor / factors[j] x (..,T,D), or (B,T,heads D) with heads  ->  the same shape, or (B,heads,T,D) with split; ROWS (a
+ * BATCH_LAST x is converted first). dx is dy, rotated by the negative angle With heads and without split, x may be
+ * vkt_attention_packed's qkv: heads = 3 H and rotated = 2 H. With split, x is what a linear layer makes of tokens, and
+ * no copy is needed to put heads before tokens. Precision: f_j is a f32, rounded after each step as transformers and
+ * PyTorch do it. The angle is the exact product, modulo one turn: up to position 2^20, sine and cosine have an error of
+ * one or two units in the last place of 1. A position is a u32 and wraps. A sample must fit a binding. p may be NULL.
+ * VKT_E_ARG: base or a factor is not above 0. VKT_E_SHAPE: shapes, heads or dims that do not fit. (YaRN also multiplies
+ * sine and cosine; use vkt_attention_params' scale for that, and its frequencies as factors.) */
+VKT_API vkt_tensor vkt_rope(vkt_graph *g, vkt_tensor x, const vkt_rope_params *p);
+
 #define VKT_NO_PADDING UINT32_MAX /* value of `padding`: no id is padding */
 /* Looks up rows of a table by number (torch.nn.functional.embedding):
  *   ids (..) u32 ROWS of any rank, table (V, ..) f32  ->  y (.., ..) = table[ids], ROWS; zeros where the id is not
@@ -462,7 +502,7 @@ VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t h
  * writes this layout directly, because a conversion would cost more than the lookup. */
 VKT_API vkt_tensor vkt_embedding(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
 VKT_API vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
-/* Looks up rows of quantised weights (rows,columns), which have no gradient:
+/* Looks up rows of quantized weights (rows,columns), which have no gradient:
  *   ids (..) u32 ROWS, words u32 (N) as for vkt_linear_quantized  ->  (..,columns), ROWS; zeros where the id is not
  * below `rows` */
 VKT_API vkt_tensor vkt_embedding_quantized(vkt_graph *g, vkt_tensor ids, vkt_tensor words, vkt_quant format,

@@ -1,4 +1,4 @@
-/* dequantize.abi.h - see dequantize.comp. The words of quantised weights are a list of rows, each of row_bytes bytes. The
+/* dequantize.abi.h - see dequantize.comp. The words of quantized weights are a list of rows, each of row_bytes bytes. The
  * binding has the rows row_begin .. row_end - 1, the first one from byte `base` on. */
 VKT_PUSH(vkt_dequantize_push,
          VKT_U32(rows)      /* number of rows of y */

@@ -1,4 +1,4 @@
-// quantized.glsl - four neighbouring numbers of a row of quantised weights. Include lib/load.glsl before, and declare
+// quantized.glsl - four neighbouring numbers of a row of quantized weights. Include lib/load.glsl before, and declare
 // VKT_WORDS(.., words). Byte numbers count from the start of the binding; those of blocks and rows are even.
 //   quantized4(format, row, i)   numbers i .. i+3 of the row that begins at byte `row`; i is a multiple of 4
 // source: the block formats of GGUF (ggml-quants.c of llama.cpp, and the page "GGUF" of ggml's documentation). d and m are the

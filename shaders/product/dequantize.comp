@@ -1,4 +1,4 @@
-// dequantize.comp - y[r][i] = number i of row r of quantised weights, as f32 (lib/quantized.glsl has the formats).
+// dequantize.comp - y[r][i] = number i of row r of quantized weights, as f32 (lib/quantized.glsl has the formats).
 // IDS: y[p] = row ids[p], or 0 if ids[p] is no row. Weights that are larger than a binding are split into ranges of rows, one
 // dispatch per range. KEEP: y does not change for ids of other rows.
 // grid: x over vec4s of y in contiguous shares; any group count is right.

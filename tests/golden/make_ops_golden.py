@@ -107,6 +107,33 @@ def frequency(x, frequencies):
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
 
 
+def rope(x, first, a):
+    """Rotates pairs of the numbers of each head (Su et al. 2021), as transformers does it: frequencies are float32 numbers, each
+    step rounded. Angles, sines and cosines are float64 numbers."""
+    heads = a.get("heads", 0)
+    y = x.unflatten(2, (heads, -1)).transpose(1, 2) if heads else x
+    dims = a.get("dims", y.shape[-1])
+    frequency = 1.0 / (a.get("base", 10000.0) ** (torch.arange(0, dims, 2).float() / dims)) / a.get("factor", 1.0)
+    if "factors" in a:
+        frequency = frequency / torch.tensor(a["factors"])
+    at = a.get("position", 0) + torch.arange(y.shape[-2], dtype=torch.float64)
+    if first is not None:
+        at = at + first.reshape([-1] + [1] * (y.dim() - 2))
+    angle = at.unsqueeze(-1) * frequency.double()
+    rotated = a.get("rotated", y.shape[1])  # without heads, the sizes of x are (B,H,T,D) or (B,T,D)
+    turned, copied = (y[:, :rotated], y[:, rotated:]) if heads else (y, None)
+    part, behind = turned[..., :dims], turned[..., dims:]
+    if a.get("neighbours"):
+        u, v = part[..., 0::2], part[..., 1::2]
+    else:
+        u, v = part[..., :dims // 2], part[..., dims // 2:]
+    pair = [u * angle.cos() - v * angle.sin(), v * angle.cos() + u * angle.sin()]
+    part = torch.stack(pair, -1).flatten(-2) if a.get("neighbours") else torch.cat(pair, -1)
+    y = torch.cat([part, behind], -1)
+    y = torch.cat([y, copied], 1) if heads else y
+    return y.transpose(1, 2).flatten(2) if heads and not a.get("split") else y
+
+
 def table():
     """Returns name -> (op, attributes, input shapes; None: the input is absent)."""
     t = {}
@@ -249,6 +276,21 @@ def table():
                           ("_ceil", dict(kernel=[2, 2], stride=[3, 2], dilation=[2, 3], ceil_mode=True), (2, 2, 10, 9))):
         t["max_pool2d_dilation" + name] = ("max_pool2d", attr, x)
     t["max_pool1d_dilation"] = ("max_pool1d", dict(kernel=[3], stride=[2], pad=[1], dilation=[3]), (2, 3, 13))
+    t["swiglu"] = ("swiglu", dict(scale=3), (3, 7, 5), (3, 7, 5))
+    t["swiglu_packed"] = ("swiglu_packed", {}, (2, 5, 24))
+    t["swiglu_packed_odd"] = ("swiglu_packed_odd", {}, (5, 3, 14))
+    t["rms_norm"] = ("rms_norm", dict(eps=float(np.float32(1e-5))), (2, 5, 24), (24,))
+    t["rms_norm_odd"] = ("rms_norm", dict(eps=0.25), (5, 7), (7,))
+    for name, a, x, *first in (("halves", {}, (2, 3, 5, 16)), ("neighbours", dict(neighbours=True), (2, 3, 5, 16)),
+                               ("far", dict(base=500000.0, position=131000), (1, 2, 7, 64)),
+                               ("far_neighbours", dict(base=100000.0, position=131000, neighbours=True), (1, 2, 7, 64)),
+                               ("part", dict(dims=6, base=1000.0), (3, 5, 10)),
+                               ("part_neighbours", dict(dims=8, neighbours=True, factor=4.0), (2, 5, 12)),
+                               ("factors", dict(factors=[1.0, 1.5, 3.0, 8.0], factor=2.0), (2, 3, 5, 8)),
+                               ("heads", dict(heads=3, position=77), (2, 5, 24)), ("split", dict(heads=3, split=True), (2, 5, 24)),
+                               ("packed", dict(heads=6, rotated=4, neighbours=True), (2, 5, 48)),
+                               ("first", {}, (2, 3, 5, 8), (1,)), ("firsts", dict(heads=2, split=True, position=9), (3, 5, 12), (3,))):
+        t["rope_" + name] = ("rope", a, x, first[0] if first else None)
     return t
 
 
@@ -328,6 +370,14 @@ def evaluate(op, a, x):
         return hash_grid(x[0], x[1], a)
     if op == "frequency":
         return frequency(x[0], a["frequencies"])
+    if op == "swiglu":
+        return F.silu(x[0]) * x[1]
+    if op.startswith("swiglu_packed"):
+        return F.silu(x[0].chunk(2, -1)[0]) * x[0].chunk(2, -1)[1]
+    if op == "rms_norm":  # as LlamaRMSNorm of transformers
+        return x[1] * (x[0] * torch.rsqrt(x[0].pow(2).mean(-1, keepdim=True) + a["eps"]))
+    if op == "rope":
+        return rope(x[0], x[1], a)
     if op == "index_select":
         return torch.index_select(x[1], 0, x[0].long())
     if op == "softmax_cross_entropy":
@@ -372,6 +422,10 @@ def is_mask(op, k):
     return (op, k) in (("where", 0), ("masked_fill", 1))
 
 
+def is_position(op, k):
+    return (op, k) == ("rope", 1)
+
+
 def draw(rng, op, attr, k, shape, first_shape):
     """Returns input k of an op, as float32: random numbers; or labels, weights, probabilities, ids or a mask, if the op needs
     such an input."""
@@ -382,6 +436,8 @@ def draw(rng, op, attr, k, shape, first_shape):
         return (np.log(x) if attr.get("log_target") else x).astype(np.float32)
     if "bound" in attr and k == 0:
         return rng.integers(0, attr["bound"], shape).astype(np.float32)
+    if is_position(op, k):
+        return rng.integers(0, 131072, shape).astype(np.float32)
     if op == "hash_grid" and k == 0:
         return rng.uniform(-0.1, 1.1, shape).astype(np.float32)
     x = np.asarray(rng.standard_normal(shape) * attr.get("scale", 1)).astype(np.float32)
@@ -402,7 +458,7 @@ def record(rng, name, case, tensors):
     for k, shape in enumerate(shapes):
         inputs.append(None if shape is None else torch.from_numpy(draw(rng, op, attr, k, shape, shapes[0])).double())
         has_gradient.append(shape is not None and (k == 0 or op not in LABELS + LOSSES or k == 1 and op in EVEN)
-                            and not (k == 0 and "bound" in attr) and not is_mask(op, k))
+                            and not (k == 0 and "bound" in attr) and not is_mask(op, k) and not is_position(op, k))
         if has_gradient[k]:
             inputs[k].requires_grad_()
     out = evaluate(op, attr, inputs)

@@ -1,4 +1,4 @@
-/* Quantised blocks as float: equal to the numbers of the Python package to the bit, and to a second implementation in
+/* Quantized blocks as float: equal to the numbers of the Python package to the bit, and to a second implementation in
  * double precision that works on random blocks. The tensors of a real model have the recorded checksums. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,8 @@
 #include "io/safetensors.h"
 #include "support/find_data.h"
 #include "support/host.h"
-#include "vktrain/gguf_model.h"
+#include "vktrain/gguf.h"
+#include "vktrain/ops.h"
 
 #define GOLDEN(name) VKT_TEST_DIR "/golden/gguf/" name
 
@@ -25,6 +26,12 @@ static const vkt_gguf_type readable[] = { VKT_GGUF_F32,  VKT_GGUF_F16,  VKT_GGUF
                                           VKT_GGUF_Q4_K, VKT_GGUF_Q5_K, VKT_GGUF_Q6_K, VKT_GGUF_BF16 };
 
 /* ---- types ---- */
+
+/* A type of a file is passed to the ops as it is. */
+#define IS_SAME(name) ((int)VKT_GGUF_##name == (int)VKT_QUANT_##name)
+_Static_assert(IS_SAME(F16) && IS_SAME(Q4_0) && IS_SAME(Q4_1) && IS_SAME(Q8_0) && IS_SAME(Q4_K) && IS_SAME(Q5_K) &&
+                   IS_SAME(Q6_K) && IS_SAME(BF16),
+               "the numbers of GGUF");
 
 static void types_have_the_sizes_of_the_package(void **state)
 {

@@ -450,6 +450,33 @@ static vkt_tensor frequency(vkt_graph *g, const vkt_tensor *in, const json_t *a)
     return vkt_frequency(g, in[0], (uint32_t)golden_number(a, "frequencies", 0));
 }
 
+BINARY(swiglu)
+UNARY(swiglu_packed)
+
+static vkt_tensor rms_norm(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_rms_norm(g, in[0], 1, in[1], NUMBER("eps"));
+}
+
+static vkt_tensor rope(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    float factors[64];
+    const json_t *list = json_object_get(a, "factors");
+    for (size_t i = 0; i < json_array_size(list) && i < VKT_COUNT(factors); i++)
+        factors[i] = (float)json_number_value(json_array_get(list, i));
+    const vkt_rope_params p = { .order = golden_flag(a, "neighbours") ? VKT_ROPE_NEIGHBOURS : VKT_ROPE_HALVES,
+                                .dims = (uint32_t)golden_number(a, "dims", 0),
+                                .base = NUMBER("base"),
+                                .factor = NUMBER("factor"),
+                                .factors = list ? factors : NULL,
+                                .heads = (uint32_t)golden_number(a, "heads", 0),
+                                .split = golden_flag(a, "split"),
+                                .rotated = (uint32_t)golden_number(a, "rotated", 0),
+                                .position = (uint32_t)golden_number(a, "position", 0),
+                                .first = in[1] };
+    return vkt_rope(g, in[0], &p);
+}
+
 static const golden_op ops[] = {
     { "conv2d", conv2d, 3, .images = true },
     { "max_pool2d", max_pool2d, 1, .images = true },
@@ -531,6 +558,11 @@ static const golden_op ops[] = {
     { "attention_packed_masked", attention_packed_masked, 2, .several = true },
     { "hash_grid", hash_grid, 2, .images = true },
     { "frequency", frequency, 1, .images = true },
+    { "swiglu", swiglu_, 2 },
+    { "swiglu_packed", swiglu_packed_, 1 },
+    { "swiglu_packed_odd", swiglu_packed_, 1, .several = true },
+    { "rms_norm", rms_norm, 2 },
+    { "rope", rope, 2, .integers = 2, .several = true },
 };
 
 const golden_op *golden_op_of(const json_t *attr)

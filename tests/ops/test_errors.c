@@ -285,6 +285,25 @@ static void touch(vkt_graph *g, const char *order)
     X(quant_bias, VKT_E_SHAPE, "want bias (2)", vkt_linear_quantized(g, F(2, 3, 32), U(1, 17), F(1, 3), VKT_QUANT_Q8_0, 2)) \
     X(frequency_points, VKT_E_SHAPE, "(B,D)", vkt_frequency(g, F(3, 5, 2, 2), 1)) \
     X(frequency_count, VKT_E_ARG, "33", vkt_frequency(g, F(2, 5, 2), 33)) \
+    X(rope_vector, VKT_E_SHAPE, "rope: want x", vkt_rope(g, F(1, 8), NULL)) \
+    X(rope_type, VKT_E_DTYPE, "rope: want f32", vkt_rope(g, U(2, 3, 8), NULL)) \
+    X(rope_heads, VKT_E_SHAPE, "(2,3,8), 3 heads", vkt_rope(g, F(3, 2, 3, 8), &(vkt_rope_params){ .heads = 3 })) \
+    X(rope_heads_rank, VKT_E_SHAPE, "got (2,2,3,8) and 4", vkt_rope(g, F(4, 2, 2, 3, 8), &(vkt_rope_params){ .heads = 4 })) \
+    X(rope_rotated, VKT_E_ARG, "at most 2 rotated heads", vkt_rope(g, F(3, 2, 3, 8), &(vkt_rope_params){ .heads = 2, .rotated = 3 })) \
+    X(rope_rotated_alone, VKT_E_ARG, "at most 0 rotated heads", vkt_rope(g, F(3, 2, 3, 8), &(vkt_rope_params){ .rotated = 1 })) \
+    X(rope_odd, VKT_E_SHAPE, "even number", vkt_rope(g, F(2, 3, 8), &(vkt_rope_params){ .dims = 5 })) \
+    X(rope_dims, VKT_E_SHAPE, "10 numbers", vkt_rope(g, F(2, 3, 8), &(vkt_rope_params){ .dims = 10 })) \
+    X(rope_base, VKT_E_ARG, "got -1 and 1", vkt_rope(g, F(2, 3, 8), &(vkt_rope_params){ .base = -1 })) \
+    X(rope_base_infinite, VKT_E_ARG, "got inf", vkt_rope(g, F(2, 3, 8), &(vkt_rope_params){ .base = INFINITY })) \
+    X(rope_factor, VKT_E_ARG, "and nan", vkt_rope(g, F(2, 3, 8), &(vkt_rope_params){ .factor = NAN })) \
+    X(rope_factors, VKT_E_ARG, "got 0 for pair 2", vkt_rope(g, F(2, 3, 8), &(vkt_rope_params){ .factors = (const float[]){ 1, 8, 0, 1 } })) \
+    X(rope_order, VKT_E_ARG, "7 is no vkt_rope_order", vkt_rope(g, F(2, 3, 8), &(vkt_rope_params){ .order = (vkt_rope_order)7 })) \
+    X(rope_first, VKT_E_SHAPE, "(1) or (2)", vkt_rope(g, F(3, 2, 3, 8), &(vkt_rope_params){ .first = U(1, 3) })) \
+    X(rope_first_type, VKT_E_DTYPE, "first positions u32", vkt_rope(g, F(3, 2, 3, 8), &(vkt_rope_params){ .first = F(1, 2) })) \
+    X(swiglu_shapes, VKT_E_SHAPE, "(2,3) and (3,2)", vkt_swiglu(g, F(2, 2, 3), F(2, 3, 2))) \
+    X(swiglu_type, VKT_E_DTYPE, "f32 and u32", vkt_swiglu(g, F(1, 3), U(1, 3))) \
+    X(swiglu_packed_odd, VKT_E_SHAPE, "(..,2 F), got (2,3)", vkt_swiglu_packed(g, F(2, 2, 3))) \
+    X(swiglu_packed_scalar, VKT_E_SHAPE, "got ()", vkt_swiglu_packed(g, F(0, 0))) \
     X(index_select_rank, VKT_E_SHAPE, "index_select", vkt_index_select(g, F(2, 9, 2), U(2, 4, 3))) \
     X(ids_table, VKT_E_SHAPE, "(rows,3)", vkt_gather_ids(g, U(2, 9, 5), U(1, 9), 2, 5, true)) \
     X(ids_length, VKT_E_SHAPE, "0 numbers", vkt_gather_ids(g, U(2, 9, 5), U(1, 9), 2, 0, false)) \

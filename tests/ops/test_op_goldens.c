@@ -177,7 +177,7 @@ static void a_case_is_as_in_pytorch(void **state)
 
 int main(void)
 {
-    static struct CMUnitTest tests[256];
+    static struct CMUnitTest tests[512];
     size_t n = 0;
     harness_open(&ctx);
     golden_open(&file, "ops.safetensors");

@@ -1,4 +1,4 @@
-/* ops/encode/embedding_quantized.c - rows of quantised weights, looked up by ids. There is no gradient: quantised
+/* ops/encode/embedding_quantized.c - rows of quantized weights, looked up by ids. There is no gradient: quantized
  * weights are not trained. */
 #include "ops/product/quantized.h"
 
@@ -69,7 +69,7 @@ const vkt_op vkt_op_embedding_quantized = {
     .flops = vkt_flops_none,
     .bytes = bytes,
     .fields = fields,
-    .formula = "y[.., d] = w[ids[..], d] of quantised w, 0 where the id is no row",
+    .formula = "y[.., d] = w[ids[..], d] of quantized w, 0 where the id is no row",
 };
 
 vkt_tensor vkt_embedding_quantized(vkt_graph *g, vkt_tensor ids, vkt_tensor words, vkt_quant format, uint32_t rows,

@@ -1,4 +1,4 @@
-/* ops/product/linear_quantized.c - linear layers with quantised weights, which are not trained. The weights are
+/* ops/product/linear_quantized.c - linear layers with quantized weights, which are not trained. The weights are
  * unpacked to scratch memory in front of each product. Then the product is that of `matmul`, with all of its variants.
  * Scratch memory is free again behind the product, so all layers of a network share it. For a batch of some hundred
  * rows the time of unpacking is a few percent of the time of the product. */
@@ -102,7 +102,7 @@ const vkt_op vkt_op_linear_quantized = {
                "like sqrt(512) 2^-24 of the largest partial sum",
     .flops = flops,
     .fields = fields,
-    .formula = "y[b,o] = sum_i x[b,i] w[o,i] + bias[o] of quantised w; transposed: y[b,i] = sum_o x[b,o] w[o,i]",
+    .formula = "y[b,o] = sum_i x[b,i] w[o,i] + bias[o] of quantized w; transposed: y[b,i] = sum_o x[b,o] w[o,i]",
 };
 
 vkt_tensor vkt_linear_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_tensor bias, vkt_quant format,
