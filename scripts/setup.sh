@@ -4,7 +4,7 @@
 # read-only.
 
 VKT_BUILD_PACKAGES="build-essential cmake ninja-build pkg-config libvulkan-dev libvulkan1 glslang-tools spirv-tools
-    mesa-vulkan-drivers zlib1g-dev libjpeg-dev libpng-dev libcairo2-dev libjansson-dev libglfw3-dev curl ca-certificates"
+    mesa-vulkan-drivers zlib1g-dev libjpeg-dev libpng-dev libcairo2-dev libjansson-dev libpcre2-dev libglfw3-dev curl ca-certificates"
 VKT_TEST_PACKAGES="libcmocka-dev vulkan-validationlayers clang clang-format doxygen xvfb"
 VKT_MPI_PACKAGES="libopenmpi-dev openmpi-bin libmpich-dev mpich" # both kinds of MPI, for the tests of libvktrain_mpi
 

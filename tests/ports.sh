@@ -91,7 +91,7 @@ provide_arm64() {
     [ ! -f "$dir/arm64-root/complete" ] || return 0
     rm -rf "$dir/arm64-root" "$dir/apt"
     own_apt arm64 update && own_apt arm64 install --download-only --no-install-recommends zlib1g-dev libjpeg62-turbo-dev \
-        libpng-dev libjansson-dev libcmocka-dev libvulkan1 mesa-vulkan-drivers || return 1
+        libpng-dev libjansson-dev libpcre2-dev libcmocka-dev libvulkan1 mesa-vulkan-drivers || return 1
     for file in "$dir"/apt/cache/archives/*.deb; do dpkg -x "$file" "$dir/arm64-root" || return 1; done
     : >"$dir/arm64-root/complete"
     rm -rf "$dir/apt"
@@ -188,11 +188,11 @@ run_windows() {
     fi
     install_missing wine64 wine || true
     wine=$(command -v /usr/lib/wine/wine64 || command -v wine64 || command -v wine)
-    # Debian has not built jpeg, png and cairo for Windows.
+    # Debian has not built jpeg, png, cairo and pcre2 for Windows.
     export PKG_CONFIG_LIBDIR="$dir/jansson/lib/pkgconfig"
     if ! build_port windows --toolchain "$PWD/cmake/toolchains/x86_64-w64-mingw32.cmake" -DVKT_WITH_JPEG=OFF -DVKT_WITH_PNG=OFF \
-        -DVKT_WITH_CAIRO=OFF -DVKT_WINDOWS_ROOT="$dir/jansson" -Dcmocka_DIR="$dir/cmocka/lib/cmake/cmocka" \
-        -DCMAKE_CROSSCOMPILING_EMULATOR="$wine"; then
+        -DVKT_WITH_CAIRO=OFF -DVKT_WITH_PCRE2=OFF -DVKT_WINDOWS_ROOT="$dir/jansson" \
+        -Dcmocka_DIR="$dir/cmocka/lib/cmake/cmocka" -DCMAKE_CROSSCOMPILING_EMULATOR="$wine"; then
         failed "windows: the build"
         return
     fi

@@ -45,7 +45,7 @@ extern "C" {
 #define VKT_VERSION_PATCH 0
 
 /* Returns what this build of the library has: the libraries it uses, and how many of the kernels. For instance "zlib,
- * jpeg, png, jansson, cairo, 263 of 263 kernels". The build options VKT_WITH_* and VKT_KERNELS change it
+ * jpeg, png, jansson, cairo, pcre2, 263 of 263 kernels". The build options VKT_WITH_* and VKT_KERNELS change it
  * (docs/size.md). A static string; any thread. */
 VKT_API const char *vkt_build_text(void);
 

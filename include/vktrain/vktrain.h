@@ -22,6 +22,7 @@
 #include "vktrain/text.h"       /* texts, vocabularies */
 #include "vktrain/run_dir.h"    /* a folder for all files of a run */
 #include "vktrain/schedule.h"   /* learning rates */
+#include "vktrain/tokenizer.h"  /* tokenizers of language models */
 #include "vktrain/train.h"      /* fit, evaluate, predict */
 
 #endif

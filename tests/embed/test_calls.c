@@ -37,6 +37,8 @@ static vkt_scores *the_scores;
 static vkt_card *the_card;
 static vkt_columns *the_columns;
 static vkt_alphabet *the_alphabet;
+static vkt_tokenizer *the_tokenizer;
+static vkt_tokens the_tokens; /* what the last call appended */
 static vkt_gguf *the_gguf;
 static vkt_thread_group *the_group; /* of one rank */
 static vkt_emulation *the_emulation;
@@ -106,6 +108,9 @@ static bool counts_memory(int i)
         { "vkt_alphabet_create", 2 },
         { "vkt_alphabet_encode", 2 },
         { "vkt_alphabet_encode", 4 },
+        { "vkt_tokenizer_id", 2 },
+        { "vkt_tokenizer_decode", 2 },
+        { "vkt_tokenizer_decode", 5 },
         { "vkt_dataset_from_columns", 4 },
         { "vkt_gguf_dequantize", 3 },
         { "vkt_gguf_from_memory", 3 },
@@ -172,6 +177,7 @@ ENUM(vkt_mem_class)
 ENUM(vkt_run_file)
 ENUM(vkt_row_type)
 ENUM(vkt_wire)
+ENUM(vkt_chat_template)
 ENUM(vkt_gguf_type)
 PLAIN(vkt_init, (vkt_init){ 0 }, { .kind = (vkt_init_kind)99 }, { .kind = (vkt_init_kind)INT32_MAX })
 ENUM(VkImageLayout)
@@ -201,6 +207,10 @@ static void *pointer(int i, const char *type)
     void *p = memset(scratch[i], 0, SCRATCH_BYTES);
     if (strcmp(type, "vkt_host") == 0) return &host;
     if (strcmp(type, "FILE") == 0) return stream;
+    if (strcmp(type, "vkt_tokens") == 0) {
+        vkt_tokens_release(&the_tokens);
+        return &the_tokens;
+    }
     if (strcmp(type, "vkt_tensor") == 0)
         for (int k = 0; k < 64; k++) ((vkt_tensor *)p)[k] = typical(i);
     if (strcmp(type, "vkt_dataset_params") == 0)
@@ -236,6 +246,7 @@ static void *pointer(int i, const char *type)
 #define the_vkt_card the_card
 #define the_vkt_columns the_columns
 #define the_vkt_alphabet the_alphabet
+#define the_vkt_tokenizer the_tokenizer
 #define the_vkt_gguf the_gguf
 #define the_vkt_thread_group the_group
 #define the_vkt_emulation the_emulation
@@ -444,6 +455,9 @@ static int setup(void **state)
     static const char *const words[] = { "green tea", "pale ale" };
     static const unsigned char empty_gguf[24] = { 'G', 'G', 'U', 'F', 3 }; /* no metadata, no tensors */
     static const char card[] = "{\"sample\": [1,1,3], \"mean\": [0], \"deviation\": [1], \"classes\": 2}";
+    static const vkt_gguf_string tokens[] = { { "a", 1 }, { "<|im_start|>", 12 }, { "<|im_end|>", 10 } };
+    static const int32_t kinds[] = { VKT_TOKEN_NORMAL, VKT_TOKEN_CONTROL, VKT_TOKEN_CONTROL };
+    const vkt_tokenizer_params vocabulary = { .tokens = tokens, .n_tokens = 3, .kinds = kinds, .pre = "qwen2" };
     (void)state;
     host = (vkt_host){ .alloc = { .resize = resize }, .log = log_faults };
     folder = vkt_temp_dir_make();
@@ -457,6 +471,7 @@ static int setup(void **state)
         vkt_texts_from_tsv_text(&host, "texts", "tea\tgreen tea\nale\tpale ale\n", NULL, &the_texts) == VKT_OK &&
         vkt_records_from_text(&host, "records", "name,price\ngreen,2\nred,3\n", ',', &the_records) == VKT_OK &&
         vkt_alphabet_create(&host, "green tea", 9, &the_alphabet) == VKT_OK &&
+        vkt_tokenizer_create(&host, &vocabulary, &the_tokenizer) == VKT_OK &&
         vkt_gguf_from_memory(&host, "empty", empty_gguf, sizeof empty_gguf, &the_gguf) == VKT_OK &&
         vkt_columns_guess(&host, the_records, NULL, &the_columns) == VKT_OK &&
         vkt_events_create(&host, ".", 0, &the_events) == VKT_OK &&
@@ -494,6 +509,8 @@ static int teardown(void **state)
     vkt_card_destroy(&the_card);
     vkt_columns_destroy(&the_columns);
     vkt_alphabet_destroy(&the_alphabet);
+    vkt_tokens_release(&the_tokens);
+    vkt_tokenizer_destroy(&the_tokenizer);
     vkt_gguf_destroy(&the_gguf);
     vkt_emulation_destroy(&the_emulation);
     vkt_thread_group_destroy(&the_group);

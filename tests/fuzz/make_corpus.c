@@ -165,6 +165,23 @@ static void tensors(void)
     need(vkt_checkpoint_write(fuzz_host(), path_of("checkpoint", "state"), blobs, 2, state, 2) == VKT_OK, "checkpoint");
 }
 
+/* Inputs of fuzz_tokenizer.c, for each pre-tokenizer with and without special tokens. */
+static void tokenizer(void)
+{
+    static const char merges[] = "\6th\300e in\300g  \302 ", /* th, the, in, ing, two and three blanks */
+        text[] = "It's the thing:  1234 <|x|> <u>\r\n\r\n   e\xcc\x81\xcc\xa3 \xe1\x84\x92\xe1\x85\xa1 "
+                 "\xf0\x9f\x98\x80 \xff\xe2\x82 x\t\t'LL \xc2\xbd";
+    char bytes[sizeof merges + sizeof text];
+    for (int i = 0; i < 8; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "mixed%d", i);
+        bytes[0] = (char)i;
+        memcpy(bytes + 1, merges, sizeof merges - 1);
+        memcpy(bytes + sizeof merges, text, sizeof text - 1);
+        put("tokenizer", name, bytes, sizeof merges + sizeof text - 1, false);
+    }
+}
+
 /* Writes a GGUF file with metadata of each kind and tensors of four types. */
 static void gguf(void)
 {
@@ -269,6 +286,7 @@ int main(int argc, char **argv)
     vocabulary();
     scaler();
     tensors();
+    tokenizer();
     gguf();
     gguf_model();
     tuning();

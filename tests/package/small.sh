@@ -56,12 +56,12 @@ done
 
 # The options CMAKE_DISABLE_FIND_PACKAGE_* make the configuration fail if it looks for one of the libraries.
 configure without 'linear;relu;mse;adam;write' -DCMAKE_BUILD_TYPE=Debug -DCMAKE_INSTALL_LIBDIR=lib -DVKT_BUILD_SAMPLES=ON -DVKT_WITH_JPEG=OFF -DVKT_WITH_PNG=OFF \
-    -DVKT_WITH_CAIRO=OFF -DVKT_WITH_ZLIB=OFF -DVKT_WITH_JANSSON=OFF -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON \
+    -DVKT_WITH_CAIRO=OFF -DVKT_WITH_ZLIB=OFF -DVKT_WITH_JANSSON=OFF -DVKT_WITH_PCRE2=OFF -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON \
     -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON -DCMAKE_DISABLE_FIND_PACKAGE_JPEG=ON -DCMAKE_DISABLE_FIND_PACKAGE_PNG=ON
 grep -q '^-- VKT_WITH_JANSSON=OFF: no samples except ' "$work/log" || fail "want a message that samples are left out"
 step "without: build" cmake --build "$work/without"
 step "without: install" cmake --install "$work/without" --prefix "$work/installed"
-for words in zlib png jpeg jansson cairo; do
+for words in zlib png jpeg jansson cairo pcre2; do
     ! grep -i "$words" "$work/installed/lib/pkgconfig/vktrain.pc" "$work/installed/lib/cmake/vktrain/"*.cmake >"$work/log" ||
         fail "want a package without $words"
 done

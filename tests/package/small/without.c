@@ -1,6 +1,6 @@
-/* without.c FOLDER - tests a build without libjpeg, libpng, cairo, zlib and jansson. Training works, and weights can be
- * read, written and exported. Each call that needs one of the libraries must return VKT_E_UNSUPPORTED, and its message
- * must name the library and the option. FOLDER is for files. */
+/* without.c FOLDER - tests a build without libjpeg, libpng, cairo, zlib, jansson and PCRE2. Training works, and weights
+ * can be read, written and exported. Each call that needs one of the libraries must return VKT_E_UNSUPPORTED, and its
+ * message must name the library and the option. FOLDER is for files. */
 #include <stdio.h>
 #include <string.h>
 
@@ -50,6 +50,8 @@ static void refused(const char *folder)
     vkt_card *card = NULL;
     vkt_columns *columns = NULL;
     vkt_records *records = NULL;
+    vkt_tokenizer *tokenizer = NULL;
+    const vkt_tokenizer_params vocabulary = { .tokens = &(vkt_gguf_string){ "a", 1 }, .n_tokens = 1, .pre = "gpt-2" };
     is_ok("write", vkt_write_file(&host, file(folder, "a"), png, sizeof png));
     needs("PNG", vkt_image_read(&host, file(folder, "a"), 0, 0, &d), "libpng", "PNG");
     is_ok("write", vkt_write_file(&host, file(folder, "a"), jpeg, sizeof jpeg));
@@ -64,7 +66,8 @@ static void refused(const char *folder)
     is_ok("matrix as CSV", vkt_confusion_write(&host, counts, 2, NULL, NULL, file(folder, "a.csv")));
     needs("card", vkt_card_from_text(&host, "a", "{}", &card), "jansson", "JANSSON");
     needs("columns", vkt_columns_from_text(&host, "a", "{}", &columns), "jansson", "JANSSON");
-    faults += d || card || columns;
+    needs("tokenizer", vkt_tokenizer_create(&host, &vocabulary, &tokenizer), "PCRE2", "PCRE2");
+    faults += d || card || columns || tokenizer;
 }
 
 /* Trains y = x w^T + b twice from the same parts of the store. Exports the weights. */

@@ -1,0 +1,286 @@
+/* data/chat.c - the templates of chats (vktrain/tokenizer.h). Each is written out from the Jinja template that the
+ * model's authors publish in its tokenizer_config.json: HuggingFaceTB/SmolLM2-135M-Instruct, Qwen/Qwen2-0.5B-Instruct,
+ * Qwen/Qwen2.5-0.5B-Instruct, Qwen/Qwen3-0.6B and meta-llama/Meta-Llama-3-8B-Instruct. */
+#include "data/tokenizer.h"
+
+/* A chat as a text, with the marks of its bytes. */
+typedef struct writer {
+    const vkt_host *h;
+    char *text;
+    uint8_t *marks;
+    size_t n, room;
+    uint8_t content; /* the mark for contents: VKT_MARK_CONTENT, or 0 where they may have control tokens */
+} writer;
+
+static const struct {
+    const char *name;
+    vkt_chat_template form;
+    const char *system; /* the system message of a chat that has none; NULL: none */
+} forms[] = {
+    { "chatml", VKT_CHAT_CHATML, NULL },
+    { "smollm2", VKT_CHAT_SMOLLM2, "You are a helpful AI assistant named SmolLM, trained by Hugging Face" },
+    { "qwen2", VKT_CHAT_QWEN2, "You are a helpful assistant." },
+    { "qwen2.5", VKT_CHAT_QWEN2_5, "You are Qwen, created by Alibaba Cloud. You are a helpful assistant." },
+    { "qwen3", VKT_CHAT_QWEN3, NULL },
+    { "llama3", VKT_CHAT_LLAMA3, NULL },
+};
+
+vkt_chat_template vkt_chat_template_of(const char *name)
+{
+    for (size_t i = 0; name && i < VKT_COUNT(forms); i++)
+        if (strcmp(forms[i].name, name) == 0) return forms[i].form;
+    return (vkt_chat_template)0;
+}
+
+vkt_chat_template vkt_chat_template_guess(const char *jinja)
+{
+    /* The first word that the template has decides. */
+    static const struct {
+        const char *word;
+        vkt_chat_template form;
+    } words[] = {
+        { "named SmolLM", VKT_CHAT_SMOLLM2 },
+        { "<|start_header_id|>", VKT_CHAT_LLAMA3 },
+        { "enable_thinking", VKT_CHAT_QWEN3 },
+        { "You are Qwen", VKT_CHAT_QWEN2_5 },
+        { "You are a helpful assistant", VKT_CHAT_QWEN2 },
+        { "<|im_start|>", VKT_CHAT_CHATML },
+    };
+    for (size_t i = 0; jinja && i < VKT_COUNT(words); i++)
+        if (strstr(jinja, words[i].word)) return words[i].form;
+    return (vkt_chat_template)0;
+}
+
+/* ---- writing ---- */
+
+static vkt_result write_bytes(writer *w, const char *text, size_t bytes, uint8_t mark)
+{
+    if (bytes > w->room - w->n) {
+        const size_t room = VKT_MAX(w->n + bytes, 2 * w->room);
+        char *grown = vkt_realloc(w->h, w->text, room);
+        if (grown) w->text = grown;
+        uint8_t *marks = grown ? vkt_realloc(w->h, w->marks, room) : NULL;
+        if (!marks) return vkt_fail_nomem(w->h, "a chat", room);
+        w->marks = marks;
+        w->room = room;
+    }
+    memcpy(w->text + w->n, text, bytes);
+    memset(w->marks + w->n, mark, bytes);
+    w->n += bytes;
+    return VKT_OK;
+}
+
+static vkt_result write_text(writer *w, const char *text, uint8_t mark)
+{
+    return write_bytes(w, text, strlen(text), mark);
+}
+
+/* A part of a text. */
+typedef struct part {
+    const char *text;
+    size_t n;
+} part;
+
+static part whole(const char *text)
+{
+    return (part){ .text = text, .n = strlen(text) };
+}
+
+/* Removes characters of `set` at the front, and at the end, of a part. */
+static part strip(part p, const char *set, bool front, bool end)
+{
+    for (; front && p.n && strchr(set, *p.text); p.n--) p.text++;
+    while (end && p.n && strchr(set, p.text[p.n - 1])) p.n--;
+    return p;
+}
+
+/* ---- Qwen3's thoughts ---- */
+
+/* Returns the first, or the last, occurrence of `word` in a part; NULL: there is none. */
+static const char *find(part p, const char *word, bool last)
+{
+    const size_t n = strlen(word);
+    const char *found = NULL;
+    for (size_t i = 0; i + n <= p.n && (last || !found); i++)
+        if (memcmp(p.text + i, word, n) == 0) found = p.text + i;
+    return found;
+}
+
+/* Divides an answer "<think> thoughts </think> content". Without </think> there are no thoughts. */
+static void divide(part answer, part *thoughts, part *content)
+{
+    static const char start[] = "<think>", stop[] = "</think>";
+    *thoughts = (part){ .text = answer.text };
+    *content = answer;
+    const char *first = find(answer, stop, false), *last = find(answer, stop, true);
+    if (!first) return;
+    *thoughts = strip((part){ answer.text, (size_t)(first - answer.text) }, "\n", false, true);
+    const char *begin = find(*thoughts, start, true);
+    if (begin) {
+        begin += strlen(start);
+        *thoughts = (part){ begin, (size_t)(thoughts->text + thoughts->n - begin) };
+    }
+    *thoughts = strip(*thoughts, "\n", true, false);
+    last += strlen(stop);
+    *content = strip((part){ last, (size_t)(answer.text + answer.n - last) }, "\n", true, false);
+}
+
+/* Writes an answer of Qwen3. Answers behind the last question keep their thoughts, and the last message has a block for
+ * them in any case. */
+static vkt_result write_qwen3_answer(writer *w, const char *text, bool behind_question, bool last)
+{
+    const uint8_t mark = VKT_MARK_ANSWER | w->content;
+    part thoughts, content;
+    divide(whole(text), &thoughts, &content);
+    if (behind_question && (last || thoughts.n)) {
+        thoughts = strip(thoughts, "\n", true, true);
+        content = strip(content, "\n", true, false);
+        VKT_TRY(write_text(w, "<think>\n", VKT_MARK_ANSWER));
+        VKT_TRY(write_bytes(w, thoughts.text, thoughts.n, mark));
+        VKT_TRY(write_text(w, "\n</think>\n\n", VKT_MARK_ANSWER));
+    }
+    return write_bytes(w, content.text, content.n, mark);
+}
+
+/* Returns the index of the last question. (What a tool said to the model, between <tool_response> and </tool_response>,
+ * is none.) If there is no question, returns the index of the last message. */
+static size_t last_question(const vkt_chat_message *messages, size_t n)
+{
+    static const char start[] = "<tool_response>", stop[] = "</tool_response>";
+    for (size_t i = n; i-- > 0;) {
+        const part p = whole(messages[i].content);
+        if (strcmp(messages[i].role, "user") != 0) continue;
+        if (p.n < strlen(stop) || strncmp(p.text, start, strlen(start)) != 0 ||
+            strcmp(p.text + p.n - strlen(stop), stop) != 0)
+            return i;
+    }
+    return n - 1;
+}
+
+/* ---- the templates ---- */
+
+static vkt_result write_chatml(writer *w, vkt_chat_template form, const vkt_chat_message *messages, size_t n,
+                               uint32_t flags)
+{
+    const char *system = forms[form - 1].system;
+    const size_t question = last_question(messages, n);
+    if (system && strcmp(messages[0].role, "system") != 0) {
+        VKT_TRY(write_text(w, "<|im_start|>system\n", 0));
+        VKT_TRY(write_text(w, system, 0));
+        VKT_TRY(write_text(w, "<|im_end|>\n", 0));
+    }
+    for (size_t i = 0; i < n; i++) {
+        const bool answer = strcmp(messages[i].role, "assistant") == 0;
+        const uint8_t mark = answer ? VKT_MARK_ANSWER : 0;
+        VKT_TRY(write_text(w, "<|im_start|>", 0));
+        VKT_TRY(write_text(w, messages[i].role, 0));
+        VKT_TRY(write_text(w, "\n", 0));
+        if (answer && form == VKT_CHAT_QWEN3)
+            VKT_TRY(write_qwen3_answer(w, messages[i].content, i > question, i == n - 1));
+        else
+            VKT_TRY(write_text(w, messages[i].content, mark | w->content));
+        VKT_TRY(write_text(w, "<|im_end|>", mark));
+        VKT_TRY(write_text(w, "\n", 0));
+    }
+    if (!(flags & VKT_CHAT_ASK)) return VKT_OK;
+    VKT_TRY(write_text(w, "<|im_start|>assistant\n", 0));
+    if (form == VKT_CHAT_QWEN3 && flags & VKT_CHAT_NO_THINK) return write_text(w, "<think>\n\n</think>\n\n", 0);
+    return VKT_OK;
+}
+
+static vkt_result write_llama3(writer *w, const vkt_chat_message *messages, size_t n, uint32_t flags)
+{
+    VKT_TRY(write_text(w, "<|begin_of_text|>", 0));
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t mark = strcmp(messages[i].role, "assistant") == 0 ? VKT_MARK_ANSWER : 0;
+        const part content = strip(whole(messages[i].content), " \t\n\v\f\r", true, true);
+        VKT_TRY(write_text(w, "<|start_header_id|>", 0));
+        VKT_TRY(write_text(w, messages[i].role, 0));
+        VKT_TRY(write_text(w, "<|end_header_id|>\n\n", 0));
+        VKT_TRY(write_bytes(w, content.text, content.n, mark | w->content));
+        VKT_TRY(write_text(w, "<|eot_id|>", mark));
+    }
+    if (flags & VKT_CHAT_ASK) return write_text(w, "<|start_header_id|>assistant<|end_header_id|>\n\n", 0);
+    return VKT_OK;
+}
+
+static vkt_result check(const vkt_host *h, vkt_chat_template form, const vkt_chat_message *messages, size_t n)
+{
+    static const char *const roles[] = { "system", "user", "assistant" };
+    if (!form || (size_t)form > VKT_COUNT(forms) || !n)
+        return vkt_fail(h, VKT_E_ARG,
+                        "chat: want a template and at least one message, got template %d and %zu messages", (int)form,
+                        n);
+    for (size_t i = 0; i < n; i++) {
+        bool known = false;
+        for (size_t k = 0; messages[i].role && k < VKT_COUNT(roles); k++)
+            known |= strcmp(messages[i].role, roles[k]) == 0;
+        if (!known || !messages[i].content)
+            return vkt_fail(h, VKT_E_ARG,
+                            "chat: message %zu (from 0): want a content, and the role system, user or assistant, got "
+                            "role \"%s\"%s",
+                            i, messages[i].role ? messages[i].role : "", messages[i].content ? "" : " and no content");
+    }
+    return VKT_OK;
+}
+
+static vkt_result write_chat(writer *w, vkt_chat_template form, const vkt_chat_message *messages, size_t n,
+                             uint32_t flags)
+{
+    VKT_TRY(check(w->h, form, messages, n));
+    w->content = flags & VKT_TOKENS_SPECIAL ? 0 : VKT_MARK_CONTENT;
+    return form == VKT_CHAT_LLAMA3 ? write_llama3(w, messages, n, flags) : write_chatml(w, form, messages, n, flags);
+}
+
+/* ---- public functions ---- */
+
+vkt_result vkt_chat_text(const vkt_host *host, vkt_chat_template form, const vkt_chat_message *messages, size_t n,
+                         uint32_t flags, char **text)
+{
+    VKT_WANT(host, text);
+    *text = NULL;
+    VKT_WANT(host, messages);
+    const vkt_host h = vkt_host_resolve(host);
+    writer w = { .h = &h };
+    vkt_text out = { .h = &h };
+    vkt_result r = write_chat(&w, form, messages, n, flags);
+    if (r == VKT_OK) {
+        vkt_text_add(&out, "%.*s", (int)VKT_MIN(w.n, INT32_MAX), w.text);
+        r = vkt_text_detach(&out, text);
+    }
+    vkt_text_free(&out);
+    vkt_free(&h, w.text);
+    vkt_free(&h, w.marks);
+    return r;
+}
+
+/* Checks that the vocabulary has the special tokens of a template. */
+static vkt_result check_tokens(const vkt_tokenizer *t, vkt_chat_template form)
+{
+    static const char *const chatml[] = { "<|im_start|>", "<|im_end|>", NULL };
+    static const char *const llama3[] = { "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>",
+                                          NULL };
+    for (const char *const *name = form == VKT_CHAT_LLAMA3 ? llama3 : chatml; *name; name++) {
+        const uint32_t id = vkt_tokenizer_id(t, *name, strlen(*name));
+        const vkt_token_kind kind = vkt_tokenizer_kind(t, id);
+        if (kind != VKT_TOKEN_CONTROL && kind != VKT_TOKEN_USER_DEFINED)
+            return vkt_fail(&t->host, VKT_E_NOT_FOUND, "chat: this vocabulary has no special token \"%s\"", *name);
+    }
+    return VKT_OK;
+}
+
+vkt_result vkt_tokenizer_chat(const vkt_tokenizer *t, vkt_chat_template form, const vkt_chat_message *messages,
+                              size_t n, uint32_t flags, vkt_tokens *list)
+{
+    VKT_WANT(NULL, t);
+    VKT_WANT(&t->host, messages);
+    VKT_WANT(&t->host, list);
+    writer w = { .h = &t->host };
+    vkt_result r = write_chat(&w, form, messages, n, flags);
+    if (r == VKT_OK) r = check_tokens(t, form);
+    /* The template has bos itself. Its own special tokens are always found. */
+    if (r == VKT_OK) r = vkt_tokenizer_encode_marked(t, w.text, w.marks, w.n, VKT_TOKENS_SPECIAL, list);
+    vkt_free(&t->host, w.text);
+    vkt_free(&t->host, w.marks);
+    return r;
+}

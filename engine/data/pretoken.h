@@ -1,0 +1,26 @@
+/* data/pretoken.h - splits a text into pieces, as the regular expression of a model's pre-tokenizer does. */
+#ifndef VKT_PRETOKEN_H
+#define VKT_PRETOKEN_H
+
+#include "base/base.h"
+
+typedef struct vkt_splitter vkt_splitter;   /* never changes: any number of threads may use it */
+typedef struct vkt_split_run vkt_split_run; /* belongs to one thread */
+
+/* Rules that the name of a pre-tokenizer also decides. */
+typedef struct vkt_pre_rules {
+    bool nfc;          /* texts are normalized before they are split */
+    bool whole_pieces; /* a piece that is a token needs no merges */
+} vkt_pre_rules;
+
+/* VKT_E_UNSUPPORTED: no pre-tokenizer has this name, or the library was built without PCRE2. VKT_E_NOMEM. */
+vkt_result vkt_splitter_create(const vkt_host *h, const char *name, vkt_splitter **out, vkt_pre_rules *rules);
+void vkt_splitter_destroy(vkt_splitter **s);
+
+/* Makes the memory that splitting needs. VKT_E_NOMEM. */
+vkt_result vkt_split_run_create(const vkt_splitter *s, vkt_split_run **out);
+void vkt_split_run_destroy(vkt_split_run **run);
+/* Returns in *end the end of the piece that begins at `at`, which is below n. `text` is UTF-8. VKT_E_NOMEM. */
+vkt_result vkt_split_next(vkt_split_run *run, const char *text, size_t n, size_t at, size_t *end);
+
+#endif

@@ -1,0 +1,39 @@
+/* data/tokenizer.h - the members of a tokenizer (vktrain/tokenizer.h). Files: tokenizer.c makes it, tokenizer_encode.c
+ * and tokenizer_decode.c use it, chat.c writes the templates of chats. */
+#ifndef VKT_TOKENIZER_MEMBERS_H
+#define VKT_TOKENIZER_MEMBERS_H
+
+#include "data/bpe.h"
+#include "data/pretoken.h"
+#include "data/words.h"
+#include "vktrain/tokenizer.h"
+
+struct vkt_tokenizer {
+    vkt_host host;
+    uint32_t n;                /* number of ids */
+    vkt_words words;           /* the different tokens as bytes */
+    uint32_t *word_of, *id_of; /* (n): the word of each id; (words.n): the largest id of each word */
+    uint8_t *kinds;            /* (n): vkt_token_kind */
+    size_t longest;            /* bytes of the longest token */
+    vkt_merges merges;
+    uint32_t byte_ids[256];
+    /* Ids of control tokens and user-defined tokens, by their first byte, and the longest ones first. Those with the
+     * first byte b are at special_from[b] .. special_from[b + 1] - 1. */
+    uint32_t *special, special_from[257];
+    vkt_splitter *splitter;
+    vkt_pre_rules rules;
+    uint32_t bos, eos, unk, pad;
+    bool add_bos;
+};
+
+/* The marks of a byte of a text. Combine them with |. A vkt_tokens has VKT_MARK_ANSWER alone. */
+enum {
+    VKT_MARK_ANSWER = 1,  /* a byte of an assistant's answer */
+    VKT_MARK_CONTENT = 2, /* a byte that control tokens may not contain */
+};
+
+/* As vkt_tokenizer_encode. `marks` has VKT_MARK_* for each byte; NULL: all 0. */
+vkt_result vkt_tokenizer_encode_marked(const vkt_tokenizer *t, const char *text, const uint8_t *marks, size_t bytes,
+                                       uint32_t flags, vkt_tokens *list);
+
+#endif

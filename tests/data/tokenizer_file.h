@@ -1,0 +1,27 @@
+/* tokenizer_file.h - reads the vocabularies that tests/golden/tokenizers_of.py writes. */
+#ifndef VKT_TEST_TOKENIZER_FILE_H
+#define VKT_TEST_TOKENIZER_FILE_H
+
+#include "vktrain/tokenizer.h"
+
+/* A vocabulary in memory. */
+typedef struct test_vocabulary {
+    char *text; /* the file; tokens and merges point into it */
+    char *rest; /* the first byte behind the vocabulary */
+    vkt_tokenizer_params params;
+    vkt_gguf_string *tokens, *merges;
+    int32_t *kinds;
+    uint32_t ids[4];
+} test_vocabulary;
+
+/* Reads a file. Ends the program if it has another form. The caller calls test_vocabulary_free. */
+test_vocabulary *test_vocabulary_read(const char *path);
+void test_vocabulary_free(test_vocabulary *v);
+/* Reads a file as a text with a NUL. Ends the program if that fails. The caller frees it. */
+char *test_read_file(const char *path);
+/* Takes the next line of a text, and moves *at behind it. The newline becomes a NUL. NULL: there is no line. */
+char *test_next_line(char **at);
+/* Replaces each %XX of a line by its byte, and adds a NUL. Returns the number of bytes. */
+size_t test_unescape(char *line);
+
+#endif
