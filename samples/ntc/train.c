@@ -151,7 +151,8 @@ static vkt_result make_graph(const ntc_trainer *t, uint32_t phase, ntc_graph *g)
     g->position =
         vkt_external(g->g, "position", VKT_F32, vkt_shape3(NTC_POSITION, ntc_blocks(s->height), ntc_blocks(s->width)));
     g->origin = vkt_external(g->g, "origin", VKT_U32, vkt_shape2(1, 2));
-    const vkt_tensor loss = vkt_mse(g->g, network(t, g, phase), read_tile(t, g, g->texels, 1, false));
+    const vkt_tensor texels = read_tile(t, g, g->texels, 1, false);
+    const vkt_tensor loss = vkt_mse(g->g, network(t, g, phase), texels);
     for (uint32_t i = 0; i < NTC_LAYERS; i++) {
         char pattern[16];
         snprintf(pattern, sizeof pattern, "%u.*", i);
