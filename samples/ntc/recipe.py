@@ -43,7 +43,7 @@ def main():
         torch.nn.Linear(inputs, HIDDEN), torch.nn.ReLU(), torch.nn.Linear(HIDDEN, HIDDEN), torch.nn.ReLU(),
         torch.nn.Linear(HIDDEN, OUTPUTS))
     adam = torch.optim.Adam([{"params": grids, "lr": 0.02}, {"params": net.parameters(), "lr": 0.006}],
-                            betas=(0.9, 0.99), eps=1e-12)
+                            betas=(0.9, 0.95), eps=1e-12)
     axis = torch.arange(SIDE)
     cell = torch.div(2 * axis + 3, 4, rounding_mode="floor")
     first, second = (cell - 1).clamp(min=0), cell.clamp(max=SIDE // 2 - 1)

@@ -142,7 +142,7 @@ static vkt_result make_graph(const ntc_trainer *t, uint32_t phase, ntc_graph *g)
     const vkt_host host = vkt_ctx_host(t->ctx);
     const ntc_set *s = t->set;
     const vkt_optimizer adam = {
-        .kind = VKT_ADAM, .beta2 = 0.99, .eps = 1e-12f, .groups = { { .lr_factor = network_factor } }
+        .kind = VKT_ADAM, .beta2 = 0.95, .eps = 1e-12f, .groups = { { .lr_factor = network_factor } }
     };
     TRY(vkt_graph_create(&host, &g->g));
     TRY(vkt_builder_create(g->g, true, &g->b));
