@@ -1,4 +1,4 @@
-/* ntc/decode.c - decodes a set on the CPU, without the library: see set.h. shaders/texel.glsl does the same. */
+/* ntc/decode.c - decodes a set on the CPU, without the library: see set.h. shaders/texture.frag does the same. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* ntc/main.c - vkt-ntc: a neural compressor of textures. The textures of a material are compressed together: grids of
- * trainable latents, a few bits each, and a small network that computes all channels of a texel from the latents around
- * it. (Vaidyanathan et al., "Random-Access Neural Compression of Material Textures", SIGGRAPH 2023.)
+ * trainable latents, a few bits each, and a small network that computes all channels of 2 x 2 texels from the latents
+ * around them. (Vaidyanathan et al., "Random-Access Neural Compression of Material Textures", SIGGRAPH 2023.)
  *
  *   set        the compressed set and its file
  *   bc4        BC4 blocks, encoded and decoded
@@ -45,12 +45,13 @@ static const struct argp_option options[] = {
     { "steps", OPT_STEPS, "N", 0, "steps of training, each on one tile (10000)", 1 },
     { "grids", OPT_GRIDS, "LIST", 0,
       "grids instead of those chosen for --bppc: SCALE:FEATURES:BITS or SCALE:FEATURES:BITS:corners, with commas "
-      "between",
+      "between; SCALE is even",
       1 },
     { "hidden", OPT_HIDDEN, "N", 0, "numbers of a hidden layer (32)", 1 },
-    { "tile", OPT_TILE, "N", 0, "texels of a tile along each side (128)", 1 },
+    { "tile", OPT_TILE, "N", 0, "texels of a tile along each side, rounded down to a multiple of 8 (128)", 1 },
     { "lr", OPT_LR, "X", 0, "learning rate of the latents at the first step (0.02)", 1 },
-    { "rounded", OPT_ROUNDED, "X", 0, "share of the steps with rounded latents, at the end (0.15)", 1 },
+    { "rounded", OPT_ROUNDED, "X", 0,
+      "share of the steps with rounded latents, at the end (0.15; the last 0.05 are frozen in any case)", 1 },
     { "bc4", OPT_BC4, NULL, 0,
       "pack: latents that BC4 blocks hold exactly; in the last steps only the network is trained, on these latents",
       1 },

@@ -17,8 +17,11 @@ typedef struct profile {
     } of[NTC_MAX_GRIDS];
 } profile;
 
+/* The first one that is for so many bits is used. If not even one unit of it fits, as with few channels, the one before
+ * it is used. The profile for 0 bits is only for this. */
 static const profile profiles[] = {
     { 0.3, 2, { { { .scale = 4, .bits = 4, .corners = true }, 1 }, { { .scale = 8, .bits = 4 }, 2 } } },
+    { 0, 2, { { { .scale = 2, .bits = 2 }, 1 }, { { .scale = 4, .bits = 4, .corners = true }, 1 } } },
     { 1e9,
       3,
       { { { .scale = 2, .bits = 4 }, 0.75 },
@@ -59,10 +62,11 @@ vkt_result plan_grids(ntc_set *s, double bppc, bool bc4)
     const profile *p = profiles;
     uint32_t units = 1;
     while (bppc > p->most) p++;
-    set_features(s, p, units, bc4);
+    for (set_features(s, p, units, bc4); !fits(s, bppc) && p > profiles;) set_features(s, --p, units, bc4);
     if (!fits(s, bppc)) {
-        complain("%g bits for each pixel and channel are too few for images of %u x %u: one feature needs %.3f", bppc,
-                 s->width, s->height, plan_bppc(s));
+        complain("%g bits for each pixel and channel are too few for images of %u x %u: one feature in each grid needs "
+                 "%.3f",
+                 bppc, s->width, s->height, plan_bppc(s));
         return VKT_E_ARG;
     }
     while (fits(s, bppc)) set_features(s, p, ++units, bc4);

@@ -309,6 +309,8 @@ static const char *parse_head(cursor *c, size_t n, ntc_set *s)
 static vkt_result parse(const char *path, uint8_t *bytes, size_t n, ntc_set *s)
 {
     cursor c = { bytes + 4 };
+    if (n >= FIXED && memcmp(bytes, "VTC1", 4) == 0)
+        return damaged(path, "want a file of version 2, got version 1: pack it again");
     if (n < FIXED || memcmp(bytes, "VTC2", 4) != 0) return damaged(path, "this is no compressed set of textures");
     const uint32_t size = get(&c, 4), crc = get(&c, 4);
     if (size != n) return damaged(path, "the file is shorter or longer than it says");

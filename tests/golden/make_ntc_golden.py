@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Records ntc.safetensors: 24 steps of a small network that decodes textures from latents, as vkt-ntc trains it, in PyTorch, in
-float64 and in float32. Format: README.md.
+"""Records ntc.safetensors: 24 steps of a small network that decodes textures from latents, with the ops and the
+optimizer of vkt-ntc, in PyTorch, in float64 and in float32. Format: README.md.
 
     python3 tests/golden/make_ntc_golden.py             (seconds)
     python3 tests/golden/make_ntc_golden.py seeds       (minutes: how far seeds 0 to 99 stay from ties and from zero)

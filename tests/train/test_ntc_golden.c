@@ -1,5 +1,5 @@
-/* A small network that decodes textures from latents, trained as samples/ntc/train.c does it, and compared with runs
- * that PyTorch recorded (golden/README.md): 14 steps with noise, then 10 with rounded latents. */
+/* A small network that decodes textures from latents, with the ops and the optimizer of samples/ntc/train.c, compared
+ * with runs that PyTorch recorded (golden/README.md): 14 steps with noise, then 10 with rounded latents. */
 #include "train/golden.h"
 
 #include <math.h>
