@@ -1,5 +1,5 @@
-/* base/gguf_blocks.h - the blocks of quantized tensors (vktrain/gguf.h) as float. This folder has them, and not io/,
- * because the references of ops use them too. */
+/* base/gguf_blocks.h - the blocks of quantized tensors (vktrain/gguf.h) as float. This folder has them, and not io/, so
+ * that tests of ops may use them. */
 #ifndef VKT_GGUF_BLOCKS_H
 #define VKT_GGUF_BLOCKS_H
 

@@ -254,16 +254,17 @@ vkt_result vkt_subject_set_output(vkt_subject *s, vkt_tensor out)
     return vkt_graph_status(s->g);
 }
 
-/* Builds the graph of the case s->c. `r` gives the random numbers of the step state. */
-/* Calls the op's amend (vkt_op) for the random words of an input. */
-static void amend(vkt_subject *s, const vkt_op *op, vkt_side *v)
+/* Calls the op's amend (vkt_op) for the random words of input i. */
+static void amend(vkt_subject *s, const vkt_op *op, uint32_t i)
 {
+    vkt_side *v = &s->in[i];
     const size_t n = v->data ? vkt_side_count(v) : 0;
-    if (!op->amend || !v->ref.u || v->ref.shape.rank != 1 || n == 0) return;
+    if (!op->amend || op->amended != i || n == 0) return;
     op->amend(s->c.attr, v->data, n);
     memcpy(v->ref.u, v->data, n * sizeof *v->ref.u);
 }
 
+/* Builds the graph of the case s->c. `r` gives the random numbers of the step state. */
 static vkt_result build(vkt_subject *s, const vkt_op *op, vkt_rng *r)
 {
     vkt_tensor in[VKT_MAX_IN] = { { 0 } };
@@ -275,7 +276,7 @@ static vkt_result build(vkt_subject *s, const vkt_op *op, vkt_rng *r)
     if (op->uses_step) draw_step(s, op, r);
     for (uint32_t i = 0; i < s->c.n_in; i++) {
         VKT_TRY(add_input(s, i));
-        amend(s, op, &s->in[i]);
+        amend(s, op, i);
         in[i] = s->in[i].t;
     }
     return vkt_subject_set_output(s, vkt_apply(s->g, op, in, s->c.n_in, s->c.attr, NULL));

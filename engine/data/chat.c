@@ -34,20 +34,24 @@ vkt_chat_template vkt_chat_template_of(const char *name)
 
 vkt_chat_template vkt_chat_template_guess(const char *jinja)
 {
-    /* The first word that the template has decides. */
+    /* The first row whose two texts the template has decides. */
     static const struct {
-        const char *word;
+        const char *text, *other;
         vkt_chat_template form;
-    } words[] = {
-        { "named SmolLM", VKT_CHAT_SMOLLM2 },
-        { "<|start_header_id|>", VKT_CHAT_LLAMA3 },
-        { "enable_thinking", VKT_CHAT_QWEN3 },
-        { "You are Qwen", VKT_CHAT_QWEN2_5 },
-        { "You are a helpful assistant", VKT_CHAT_QWEN2 },
-        { "<|im_start|>", VKT_CHAT_CHATML },
+    } rows[] = {
+        { "<|start_header_id|>", "<|eot_id|>", VKT_CHAT_LLAMA3 },
+        { "enable_thinking", "reasoning_content", VKT_CHAT_QWEN3 },
+        { "<think>", "", (vkt_chat_template)0 }, /* thoughts in a form that is not known */
+        { "named SmolLM, trained by Hugging Face<|im_end|>", "", VKT_CHAT_SMOLLM2 },
+        { "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.", "", VKT_CHAT_QWEN2_5 },
+        { "You are a helpful assistant.<|im_end|>", "", VKT_CHAT_QWEN2 },
+        { "<|im_start|>system", "", (vkt_chat_template)0 }, /* a system message of its own that is not known */
+        { "<|im_start|>", "<|im_end|>", VKT_CHAT_CHATML },
     };
-    for (size_t i = 0; jinja && i < VKT_COUNT(words); i++)
-        if (strstr(jinja, words[i].word)) return words[i].form;
+    const bool is_llama = jinja && strstr(jinja, "<|start_header_id|>"),
+               is_chatml = jinja && strstr(jinja, "<|im_start|>");
+    for (size_t i = 0; (is_llama || is_chatml) && i < VKT_COUNT(rows); i++)
+        if (strstr(jinja, rows[i].text) && strstr(jinja, rows[i].other)) return rows[i].form;
     return (vkt_chat_template)0;
 }
 
@@ -91,6 +95,31 @@ static part strip(part p, const char *set, bool front, bool end)
 {
     for (; front && p.n && strchr(set, *p.text); p.n--) p.text++;
     while (end && p.n && strchr(set, p.text[p.n - 1])) p.n--;
+    return p;
+}
+
+/* Returns whether Python's str.strip() removes a character: its whitespace, as Jinja's filter `trim` uses it. */
+static bool is_blank(uint32_t c)
+{
+    return (c >= 9 && c <= 13) || (c >= 0x1c && c <= 0x20) || c == 0x85 || c == 0xa0 || c == 0x1680 ||
+           (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
+}
+
+/* Removes whitespace at both ends. */
+static part trim(part p)
+{
+    for (uint32_t c; p.n;) {
+        const size_t bytes = vkt_utf8_decode(p.text, p.n, &c);
+        if (!bytes || !is_blank(c)) break;
+        p.text += bytes;
+        p.n -= bytes;
+    }
+    for (uint32_t c; p.n;) {
+        size_t bytes = 1; /* of the last character */
+        while (bytes < p.n && bytes < 4 && ((unsigned char)p.text[p.n - bytes] & 0xc0) == 0x80) bytes++;
+        if (vkt_utf8_decode(p.text + p.n - bytes, bytes, &c) != bytes || !is_blank(c)) break;
+        p.n -= bytes;
+    }
     return p;
 }
 
@@ -193,7 +222,7 @@ static vkt_result write_llama3(writer *w, const vkt_chat_message *messages, size
     VKT_TRY(write_text(w, "<|begin_of_text|>", 0));
     for (size_t i = 0; i < n; i++) {
         const uint8_t mark = strcmp(messages[i].role, "assistant") == 0 ? VKT_MARK_ANSWER : 0;
-        const part content = strip(whole(messages[i].content), " \t\n\v\f\r", true, true);
+        const part content = trim(whole(messages[i].content));
         VKT_TRY(write_text(w, "<|start_header_id|>", 0));
         VKT_TRY(write_text(w, messages[i].role, 0));
         VKT_TRY(write_text(w, "<|end_header_id|>\n\n", 0));

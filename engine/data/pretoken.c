@@ -70,8 +70,8 @@ static vkt_result compile(vkt_splitter *s)
     s->limits = s->general ? pcre2_match_context_create(s->general) : NULL;
     pcre2_compile_context *compiling = s->limits ? pcre2_compile_context_create(s->general) : NULL;
     if (compiling)
-        s->code = pcre2_compile((PCRE2_SPTR)s->pre->pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP, &error, &at,
-                                compiling);
+        s->code = pcre2_compile((PCRE2_SPTR)s->pre->pattern, PCRE2_ZERO_TERMINATED,
+                                PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED, &error, &at, compiling);
     pcre2_compile_context_free(compiling);
     if (!compiling || error == PCRE2_ERROR_HEAP_FAILED) return vkt_fail_nomem(&s->host, "a regular expression", 0);
     if (!s->code)
@@ -143,7 +143,7 @@ void vkt_split_run_destroy(vkt_split_run **prun)
 
 vkt_result vkt_split_next(vkt_split_run *run, const char *text, size_t n, size_t at, size_t *end)
 {
-    const uint32_t options = PCRE2_ANCHORED | PCRE2_NO_UTF_CHECK;
+    const uint32_t options = PCRE2_NO_UTF_CHECK; /* the expression is anchored; here the flag would switch off JIT */
     const int found = pcre2_match(run->s->code, (PCRE2_SPTR)text, n, at, options, run->match, run->s->limits);
     /* One of the alternatives matches any character. So a failure is an error of PCRE2, which for these expressions can
      * only be missing memory. */

@@ -53,22 +53,31 @@ static vkt_result add_tokens(vkt_tokenizer *t, const vkt_tokenizer_params *p, ch
         const size_t n = spell(p->tokens[i].text, p->tokens[i].bytes, !is_special(t, i), room);
         VKT_TRY(vkt_words_add(&t->words, room, n, 1, &t->word_of[i]));
         t->id_of[t->word_of[i]] = i;
+        if (t->kinds[i] != VKT_TOKEN_CONTROL) t->plain_of[t->word_of[i]] = i;
         t->longest = VKT_MAX(t->longest, n);
     }
     for (uint32_t byte = 0; byte < 256; byte++) {
         const char c = (char)(unsigned char)byte;
-        t->byte_ids[byte] = vkt_tokenizer_id(t, &c, 1);
+        t->byte_ids[byte] = vkt_tokenizer_plain_id(t, &c, 1);
     }
     return VKT_OK;
 }
 
 /* ---- merges ---- */
 
+/* Returns the id of a token of a merge, which is a control token only if no other token is written so. VKT_NO_TOKEN: no
+ * token is written so. */
+static uint32_t merged_id(const vkt_tokenizer *t, const char *text, size_t bytes)
+{
+    const uint32_t id = vkt_tokenizer_plain_id(t, text, bytes);
+    return id != VKT_NO_TOKEN ? id : vkt_tokenizer_id(t, text, bytes);
+}
+
 /* Returns the id of a part of a merge; VKT_NO_TOKEN: no token is written so. */
 static uint32_t part_id(const vkt_tokenizer *t, const char *text, size_t bytes, char *room, size_t *n)
 {
     *n = spell(text, bytes, true, room);
-    return vkt_tokenizer_id(t, room, *n);
+    return merged_id(t, room, *n);
 }
 
 static vkt_result add_merges(vkt_tokenizer *t, const vkt_tokenizer_params *p, char *room)
@@ -84,7 +93,7 @@ static vkt_result add_merges(vkt_tokenizer *t, const vkt_tokenizer_params *p, ch
             merge.left = part_id(t, m.text, before, room, &n_left);
             merge.right = part_id(t, blank + 1, m.bytes - before - 1, room + n_left, &n_right);
             if (n_left && n_right && merge.left != VKT_NO_TOKEN && merge.right != VKT_NO_TOKEN)
-                merge.id = vkt_tokenizer_id(t, room, n_left + n_right);
+                merge.id = merged_id(t, room, n_left + n_right);
         }
         if (merge.id == VKT_NO_TOKEN)
             return vkt_fail(&t->host, VKT_E_FORMAT,
@@ -179,11 +188,13 @@ static vkt_result fill(vkt_tokenizer *t, const vkt_tokenizer_params *p, size_t l
     VKT_TRY(vkt_splitter_create(&t->host, p->pre, &t->splitter, &t->rules));
     t->word_of = vkt_alloc_array(&t->host, t->n, sizeof *t->word_of);
     t->id_of = vkt_alloc_array(&t->host, t->n, sizeof *t->id_of);
+    t->plain_of = vkt_alloc_array(&t->host, t->n, sizeof *t->plain_of);
     t->kinds = vkt_alloc(&t->host, t->n);
+    for (uint32_t i = 0; t->plain_of && i < t->n; i++) t->plain_of[i] = VKT_NO_TOKEN;
     char *room = vkt_alloc(&t->host, longest + 1);
-    vkt_result r = t->word_of && t->id_of && t->kinds && room
+    vkt_result r = t->word_of && t->id_of && t->plain_of && t->kinds && room
                        ? VKT_OK
-                       : vkt_fail_nomem(&t->host, "a tokenizer", t->n * 2 * sizeof *t->id_of + longest);
+                       : vkt_fail_nomem(&t->host, "a tokenizer", t->n * 3 * sizeof *t->id_of + longest);
     if (r == VKT_OK) r = add_tokens(t, p, room);
     if (r == VKT_OK) r = add_merges(t, p, room);
     if (r == VKT_OK) r = list_special(t);
@@ -220,6 +231,7 @@ void vkt_tokenizer_destroy(vkt_tokenizer **pt)
     if (t->words.h) vkt_words_free(&t->words);
     vkt_free(&h, t->word_of);
     vkt_free(&h, t->id_of);
+    vkt_free(&h, t->plain_of);
     vkt_free(&h, t->kinds);
     vkt_free(&h, t->special);
     vkt_free(&h, t);
@@ -276,6 +288,12 @@ uint32_t vkt_tokenizer_id(const vkt_tokenizer *t, const char *text, size_t bytes
     if (!t || !text) return VKT_NO_TOKEN;
     const uint32_t word = vkt_words_find(&t->words, text, bytes);
     return word == VKT_NO_WORD ? VKT_NO_TOKEN : t->id_of[word];
+}
+
+uint32_t vkt_tokenizer_plain_id(const vkt_tokenizer *t, const char *text, size_t bytes)
+{
+    const uint32_t word = vkt_words_find(&t->words, text, bytes);
+    return word == VKT_NO_WORD ? VKT_NO_TOKEN : t->plain_of[word];
 }
 
 bool vkt_tokenizer_covers(const vkt_tokenizer *t)

@@ -13,6 +13,7 @@ struct vkt_tokenizer {
     uint32_t n;                /* number of ids */
     vkt_words words;           /* the different tokens as bytes */
     uint32_t *word_of, *id_of; /* (n): the word of each id; (words.n): the largest id of each word */
+    uint32_t *plain_of;        /* (words.n): the largest id of each word that is no control token; VKT_NO_TOKEN: none */
     uint8_t *kinds;            /* (n): vkt_token_kind */
     size_t longest;            /* bytes of the longest token */
     vkt_merges merges;
@@ -28,10 +29,13 @@ struct vkt_tokenizer {
 
 /* The marks of a byte of a text. Combine them with |. A vkt_tokens has VKT_MARK_ANSWER alone. */
 enum {
-    VKT_MARK_ANSWER = 1,  /* a byte of an assistant's answer */
-    VKT_MARK_CONTENT = 2, /* a byte that control tokens may not contain */
+    VKT_MARK_ANSWER = 1, /* a byte of an assistant's answer */
+    VKT_MARK_CONTENT =
+        2, /* a byte that control tokens, and user-defined tokens of the form <|name|>, may not contain */
 };
 
+/* Returns the id of a token that a text without special tokens may have: as vkt_tokenizer_id, but no control token. */
+uint32_t vkt_tokenizer_plain_id(const vkt_tokenizer *t, const char *text, size_t bytes);
 /* As vkt_tokenizer_encode. `marks` has VKT_MARK_* for each byte; NULL: all 0. */
 vkt_result vkt_tokenizer_encode_marked(const vkt_tokenizer *t, const char *text, const uint8_t *marks, size_t bytes,
                                        uint32_t flags, vkt_tokens *list);

@@ -53,7 +53,7 @@ static vkt_result encode_piece(encoding *e, const char *text, const uint8_t *mar
 {
     const vkt_tokenizer *t = e->t;
     if (t->rules.whole_pieces) {
-        const uint32_t id = vkt_tokenizer_id(t, text + begin, end - begin);
+        const uint32_t id = vkt_tokenizer_plain_id(t, text + begin, end - begin);
         if (id != VKT_NO_TOKEN) return append(e, id, is_answer(marks, begin, end));
     }
     VKT_TRY(vkt_bpe_set(&e->bpe, t->byte_ids, text + begin, (uint32_t)begin, (uint32_t)end));
@@ -104,7 +104,10 @@ static vkt_result encode_plain(encoding *e, const char *text, const uint8_t *mar
     if (!e->t->rules.nfc || vkt_is_nfc(text, n)) return encode_normalized(e, text, marks, n);
     vkt_marked normal;
     VKT_TRY(vkt_nfc(&e->t->host, text, marks, n, &normal));
-    const vkt_result r = encode_normalized(e, normal.text, normal.marks, normal.n);
+    const vkt_result r = normal.n <= INT32_MAX
+                             ? encode_normalized(e, normal.text, normal.marks, normal.n)
+                             : vkt_fail(&e->t->host, VKT_E_ARG,
+                                        "tokenizer: want a text of fewer than 2^31 bytes, got %zu after NFC", normal.n);
     vkt_free(&e->t->host, normal.text);
     vkt_free(&e->t->host, normal.marks);
     return r;
@@ -119,6 +122,12 @@ static bool has_content(const uint8_t *marks, size_t begin, size_t end)
     return false;
 }
 
+/* Returns whether a token is written as the templates of chats write the ends of messages: <|name|>. */
+static bool is_turn(const char *token, size_t bytes)
+{
+    return bytes > 4 && memcmp(token, "<|", 2) == 0 && memcmp(token + bytes - 2, "|>", 2) == 0;
+}
+
 /* Returns the longest special token that begins at `at`, and its length in *bytes; VKT_NO_TOKEN: none. */
 static uint32_t special_at(const vkt_tokenizer *t, const char *text, const uint8_t *marks, size_t at, size_t n,
                            bool control, size_t *bytes)
@@ -128,7 +137,8 @@ static uint32_t special_at(const vkt_tokenizer *t, const char *text, const uint8
         const uint32_t id = t->special[i];
         const char *token = vkt_tokenizer_token(t, id, bytes);
         if (*bytes > n - at || memcmp(token, text + at, *bytes) != 0) continue;
-        if (t->kinds[id] == VKT_TOKEN_USER_DEFINED || (control && !has_content(marks, at, at + *bytes))) return id;
+        const bool is_user = t->kinds[id] == VKT_TOKEN_USER_DEFINED, content = has_content(marks, at, at + *bytes);
+        if (is_user ? !content || !is_turn(token, *bytes) : control && !content) return id;
     }
     return VKT_NO_TOKEN;
 }

@@ -110,9 +110,12 @@ static vkt_result take_texts(cursor *c, span key, vkt_gguf_meta *m)
     VKT_TRY(make_meta(c->g, key, list + bytes, m));
     vkt_gguf_string *strings = values_of(m);
     char *copy = (char *)strings + list;
+    const char *end = copy + bytes;
     for (size_t i = 0; i < m->count; i++) {
         span s;
         VKT_TRY(take_text(c, &s));
+        /* The file is mapped, so a length may have changed since it was added up. */
+        if (s.bytes >= (uint64_t)(end - copy)) return malformed(c->g, "it changes while it is read");
         if (s.bytes > 0) memcpy(copy, s.text, (size_t)s.bytes);
         strings[i] = (vkt_gguf_string){ .text = copy, .bytes = (size_t)s.bytes };
         copy += s.bytes + 1; /* the block is zeroed */
@@ -124,13 +127,14 @@ static vkt_result take_numbers(cursor *c, span key, vkt_gguf_meta *m)
 {
     const size_t size = vkt_gguf_kind_bytes(m->kind);
     if (m->count > left(c) / size) return truncated(c);
-    const uint8_t *values = c->g->bytes + c->at;
+    VKT_TRY(make_meta(c->g, key, vkt_round_up(m->count * size, 8), m));
+    VKT_TRY(take(c, values_of(m), m->count * size));
+    const uint8_t *values = m->values;
     for (size_t i = 0; m->kind == VKT_GGUF_KIND_BOOL && i < m->count; i++)
         if (values[i] > 1)
             return malformed(c->g, "metadata \"%.*s\" has a bool of %u", (int)VKT_MIN(key.bytes, 80), key.text,
                              values[i]);
-    VKT_TRY(make_meta(c->g, key, vkt_round_up(m->count * size, 8), m));
-    return take(c, values_of(m), m->count * size);
+    return VKT_OK;
 }
 
 static vkt_result take_meta(cursor *c, vkt_gguf_meta *m)

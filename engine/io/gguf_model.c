@@ -86,6 +86,13 @@ static vkt_result refuse_others(const reader *r)
     if (n > 1)
         return vkt_fail(&r->g->host, VKT_E_UNSUPPORTED, "\"%s\" is one of %llu parts of a model: join them first",
                         r->g->path, (unsigned long long)n);
+    static const char *const yarn[] = { "rope.scaling.attn_factor",      "rope.scaling.yarn_ext_factor",
+                                        "rope.scaling.yarn_attn_factor", "rope.scaling.yarn_beta_fast",
+                                        "rope.scaling.yarn_beta_slow",   "rope.scaling.yarn_log_multiplier" };
+    for (size_t i = 0; i < VKT_COUNT(yarn); i++)
+        if (find(r, yarn[i], key))
+            return vkt_fail(&r->g->host, VKT_E_UNSUPPORTED, "\"%s\": %s is not read: want YaRN without it", r->g->path,
+                            key);
     return VKT_OK;
 }
 
@@ -234,6 +241,7 @@ static bool is_known(const reader *r, const char *name, const part *list, size_t
     if (strncmp(name, "blk.", 4) != 0 || !vkt_is_digit(name[4])) return false;
     char *end;
     const unsigned long block = strtoul(name + 4, &end, 10);
+    if (name[4] == '0' && name[5] != '.') return false; /* blk.00 */
     if (block >= r->m->blocks || *end != '.') return false;
     for (size_t i = 0; i < n; i++)
         if (strcmp(end + 1, list[i].name) == 0) return true;

@@ -37,6 +37,9 @@ static vkt_result malformed(const vkt_shards *s, const char *fmt, ...)
     return vkt_fail(&s->host, VKT_E_FORMAT, "\"%s\" is not a sound index of safetensors files: %s", s->path, why);
 }
 
+/* The most files of an index. No process can have so many files open. */
+enum { MOST_FILES = 10000 };
+
 /* ---- the index ---- */
 
 /* Logs the error that ended a loop over an object of the index. */
@@ -56,6 +59,7 @@ static vkt_result find_shard(vkt_shards *s, const char *name, size_t *shard)
         return VKT_OK;
     }
     if (!*name || strpbrk(name, "/\\:")) return malformed(s, "\"%.80s\" is no name of a file in its folder", name);
+    if (s->n_files == MOST_FILES) return malformed(s, "it names more than %d files", MOST_FILES);
     VKT_TRY(vkt_grow(&s->host, &s->names, s->n_files, &s->cap_files, sizeof *s->names));
     *shard = s->n_files;
     s->names[s->n_files++] = name;

@@ -176,7 +176,7 @@ typedef struct vkt_softmax_attr {
 } vkt_softmax_attr;
 
 typedef struct vkt_attention_attr {
-    uint32_t heads;  /* number of heads of q, if q, k and v are in one (B,T,3 * D); else 1 */
+    uint32_t heads;  /* number of heads of q, if q, k and v are in one (B,T,(H + 2 K) D); else 1 */
     uint32_t group;  /* heads of q that read the same head of k and v; at least 1 */
     uint32_t causal; /* 1: query t uses keys 0 .. t only */
     float scale;

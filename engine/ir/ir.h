@@ -211,8 +211,9 @@ struct vkt_op {
     /* Generates a legal random case. NULL: the op has no cases of its own (for instance a gradient). Then the tests of
      * the op `tested_by` test it. */
     void (*sample)(vkt_rng *r, vkt_case *c);
-    /* Changes the n random words of a u32 input to words that the op accepts as numbers. NULL: all below the bound of
-     * the input are. An op that has this function has one such input, the one of rank 1. */
+    /* Changes the n random words of the u32 input `amended` to words that the op accepts as numbers. NULL: all words
+     * below the bound of the input are such words. */
+    uint32_t amended;
     void (*amend)(const void *attr, uint32_t *words, size_t n);
     const char *tested_by;
     float rel_tol,

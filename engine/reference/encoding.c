@@ -157,8 +157,8 @@ static size_t rope_index(const rope_form *f, bool split, const size_t at[3], siz
  * high word are counted modulo 1 first, because only then the sum keeps its digits. */
 static double rope_angle(const vkt_ref_call *c, uint32_t position, size_t j, size_t pairs)
 {
-    const double p = position, high = fmod(p * c->in[1].u[j], 0x1p32) * 0x1p-32;
-    return 2 * acos(-1) * (high + p * c->in[1].u[pairs + j] * 0x1p-64);
+    const double high = (double)(uint32_t)(position * c->in[1].u[j]) * 0x1p-32; /* the product modulo 2^32 is exact */
+    return 2 * acos(-1) * (high + (double)position * c->in[1].u[pairs + j] * 0x1p-64);
 }
 
 /* Rotates each pair of `from`, in the form of x, and adds the result to `to`, in the form of y. back: rotates `from`,

@@ -1,6 +1,7 @@
 /* reference/quantized.c - quantized weights in double precision, as the comment of vkt_quant describes them.
- *   linear_quantized:    y[b,o] = bias[o] + sum over i of x[b,i] w[o,i]; transposed: y[b,i] = sum over o of x[b,o]
- * w[o,i] embedding_quantized: y[i] = w[ids[i]]; zeros if there is no such row */
+ *   linear_quantized      y[b,o] = bias[o] + sum over i of x[b,i] w[o,i]
+ *   transposed            y[b,i] = bias[i] + sum over o of x[b,o] w[o,i]
+ *   embedding_quantized   y[i] = w[ids[i]]; zeros if there is no such row */
 #include "reference/families.h"
 
 #include <math.h>

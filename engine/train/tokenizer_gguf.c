@@ -18,13 +18,20 @@ static vkt_result get_list(const vkt_host *h, const vkt_gguf *g, const char *key
     return VKT_OK;
 }
 
-/* Gets an id, and sets *member to its address. A key that is absent is no error. */
-static vkt_result get_id(const vkt_gguf *g, const char *key, uint32_t *id, const uint32_t **member)
+/* Gets an id, and sets *member to its address. A key that is absent is no error, nor is an id that is no token: some
+ * files have 4294967295 for "none". */
+static vkt_result get_id(const vkt_host *h, const vkt_gguf *g, const char *key, uint32_t n_tokens, uint32_t *id,
+                         const uint32_t **member)
 {
     uint64_t value;
     if (!vkt_gguf_find_meta(g, key)) return VKT_OK;
     VKT_TRY(vkt_gguf_get_u64(g, key, VKT_GGUF_ONE, &value));
-    *id = (uint32_t)VKT_MIN(value, UINT32_MAX);
+    if (value >= n_tokens) {
+        vkt_log_line(h, VKT_LOG_WARN, "%s: %s is ignored, because it is no id below %u", vkt_gguf_path(g), key,
+                     n_tokens);
+        return VKT_OK;
+    }
+    *id = (uint32_t)value;
     *member = id;
     return VKT_OK;
 }
@@ -49,10 +56,10 @@ static vkt_result read_params(const vkt_host *h, const vkt_gguf *g, vkt_tokenize
     p->kinds = kinds;
     p->merges = merges;
     p->pre = pre.text;
-    VKT_TRY(get_id(g, KEY("bos_token_id"), &ids[0], &p->bos));
-    VKT_TRY(get_id(g, KEY("eos_token_id"), &ids[1], &p->eos));
-    VKT_TRY(get_id(g, KEY("unknown_token_id"), &ids[2], &p->unk));
-    VKT_TRY(get_id(g, KEY("padding_token_id"), &ids[3], &p->pad));
+    VKT_TRY(get_id(h, g, KEY("bos_token_id"), p->n_tokens, &ids[0], &p->bos));
+    VKT_TRY(get_id(h, g, KEY("eos_token_id"), p->n_tokens, &ids[1], &p->eos));
+    VKT_TRY(get_id(h, g, KEY("unknown_token_id"), p->n_tokens, &ids[2], &p->unk));
+    VKT_TRY(get_id(h, g, KEY("padding_token_id"), p->n_tokens, &ids[3], &p->pad));
     p->add_bos = strcmp(p->pre, "llama-bpe") == 0;
     if (!vkt_gguf_find_meta(g, KEY("add_bos_token"))) return VKT_OK;
     return vkt_gguf_get_bool(g, KEY("add_bos_token"), VKT_GGUF_ONE, &p->add_bos);

@@ -113,15 +113,15 @@ typedef struct vkt_gguf_tensor {
 /* An open file. */
 typedef struct vkt_gguf vkt_gguf;
 
-/* vkt_gguf_open maps a file. As long as it is open, no program may shorten it: a system then ends a process that reads
- * the missing bytes. (Writers of this library replace files, which is harmless.) vkt_gguf_from_memory reads `n_bytes`
+/* vkt_gguf_open maps a file. As long as it is open, no program may shorten or change it: a system ends a process that
+ * reads missing bytes. (Writers of this library replace files, which is harmless.) vkt_gguf_from_memory reads `n_bytes`
  * bytes of the caller, which must stay until vkt_gguf_destroy; messages call them `name`. Both return VKT_OK and set
  * *out, which the caller owns, or return an error and set *out = NULL:
  *     VKT_E_NOT_FOUND, VKT_E_IO     the file cannot be read
  *     VKT_E_FORMAT                  truncated, damaged, or no GGUF file
  *     VKT_E_UNSUPPORTED             another version, big-endian, arrays of arrays, a type that ggml does not have
  *     VKT_E_NOMEM, VKT_E_ARG
- * Metadata are copied. They need up to three times their bytes in the file, in addition to the map. */
+ * Metadata are copied. They need up to four times their bytes in the file, in addition to the map. */
 VKT_API vkt_result vkt_gguf_open(const vkt_host *host, const char *path, vkt_gguf **out);
 VKT_API vkt_result vkt_gguf_from_memory(const vkt_host *host, const char *name, const void *bytes, size_t n_bytes,
                                         vkt_gguf **out);

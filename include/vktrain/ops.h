@@ -67,7 +67,7 @@ VKT_API uint64_t vkt_quantized_bytes(vkt_quant format, uint32_t rows, uint32_t c
  * `words` has the bytes of the weights, as in the file, row after row. N is vkt_quantized_bytes / 4, rounded up, or
  * more. It is an external value or an input. `outputs` is O. I is a multiple of the numbers of a block, and of 4.
  * dx = dy w. The weights have no gradient. They are unpacked to f32 in front of each product, in memory that all such
- * layers of a program share: 4 * O * I bytes of the largest one. */
+ * layers of a program share: about 4 * O * I bytes of the largest one. */
 VKT_API vkt_tensor vkt_linear_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_tensor bias, vkt_quant format,
                                         uint32_t outputs);
 
@@ -472,7 +472,7 @@ typedef enum vkt_rope_order {
 } vkt_rope_order;
 /* The options of rotary position embedding. Zero is the default. */
 typedef struct vkt_rope_params {
-    vkt_rope_order order;
+    vkt_rope_order order; /* which numbers of a head are a pair */
     uint32_t dims;        /* how many numbers of a head are rotated, the first ones: even, at most D; 0: D */
     float base;           /* above 0; 0: 10000 */
     float factor;         /* frequencies are divided by it (linear scaling); above 0; 0: 1 */
@@ -487,15 +487,22 @@ typedef struct vkt_rope_params {
                            * number of tokens that a cache of keys has already. Null: 0 */
 } vkt_rope_params;
 /* Rotates queries or keys by their positions (Su et al., RoFormer, 2021, section 3.2.2). Pair j of a head, (a,b), of
- * token t becomes (a cos - b sin, b cos + a sin): angle = (position + first + t) f_j,  f_j = base^(-2 j / dims) /
- * factor / factors[j] x (..,T,D), or (B,T,heads D) with heads  ->  the same shape, or (B,heads,T,D) with split; ROWS (a
- * BATCH_LAST x is converted first). dx is dy, rotated by the negative angle With heads and without split, x may be
- * vkt_attention_packed's qkv: heads = 3 H and rotated = 2 H. With split, x is what a linear layer makes of tokens, and
- * no copy is needed to put heads before tokens. Precision: f_j is a f32, rounded after each step as transformers and
- * PyTorch do it. The angle is the exact product, modulo one turn: up to position 2^20, sine and cosine have an error of
- * one or two units in the last place of 1. A position is a u32 and wraps. A sample must fit a binding. p may be NULL.
- * VKT_E_ARG: base or a factor is not above 0. VKT_E_SHAPE: shapes, heads or dims that do not fit. (YaRN also multiplies
- * sine and cosine; use vkt_attention_params' scale for that, and its frequencies as factors.) */
+ * token t becomes (a cos - b sin, b cos + a sin) of the angle
+ *   (position + first + t) f_j,  f_j = base^(-2 j / dims) / factor / factors[j]
+ *   x (..,T,D), or (B,T,heads D) with heads  ->  the same shape, or (B,heads,T,D) with split; ROWS (a BATCH_LAST x is
+ *   converted first)
+ * dx is dy, rotated by the negative angle.
+ *
+ * With heads and without split, x may be vkt_attention_packed's qkv: heads = 3 H and rotated = 2 H. With split, x is
+ * what a linear layer makes of tokens, and no copy is needed to put heads before tokens.
+ *
+ * Precision: f_j is a f32, rounded after each step as transformers and PyTorch do it. The angle is the exact product,
+ * modulo one turn: up to position 2^20, sine and cosine have an error of one or two units in the last place of 1. A
+ * position is a u32 and wraps. YaRN also multiplies sine and cosine: use vkt_attention_params' scale for that, and its
+ * frequencies as factors.
+ *
+ * p may be NULL. A sample must fit a binding. VKT_E_ARG: base or a factor is not above 0, f_j is infinite, the order is
+ * unknown, or more heads are rotated than there are. VKT_E_SHAPE: shapes, heads or dims that do not fit. */
 VKT_API vkt_tensor vkt_rope(vkt_graph *g, vkt_tensor x, const vkt_rope_params *p);
 
 #define VKT_NO_PADDING UINT32_MAX /* value of `padding`: no id is padding */

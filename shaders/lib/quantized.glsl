@@ -14,7 +14,17 @@
 
 uint byte_of(uint at) { return LOAD1(words, at >> 2) >> 8u * (at & 3u) & 0xffu; }
 
-float half_of(uint at) { return unpackHalf2x16(LOAD1(words, at >> 2) >> 8u * (at & 2u)).x; }
+// Returns an f16 number, exactly. unpackHalf2x16 may return 0 for numbers below 2^-14, and scales of blocks often are so small.
+float exact_half(uint bits)
+{
+    const uint m = bits & 0x7fffu;
+    const float large = uintBitsToFloat((m << 13) + ((m < 0x7c00u ? 112u : 224u) << 23)); // exponent bias 15 -> 127
+    return uintBitsToFloat(floatBitsToUint(m < 0x400u ? float(m) * 5.9604644775390625e-8 : large) | (bits & 0x8000u) << 16);
+}
+
+float half_of(uint at) { return exact_half(LOAD1(words, at >> 2) >> 8u * (at & 2u) & 0xffffu); }
+
+vec2 halves_of(uint two) { return vec2(exact_half(two & 0xffffu), exact_half(two >> 16)); }
 
 // Returns four bytes from an even byte on.
 uint bytes_of(uint at)
@@ -61,7 +71,7 @@ vec4 quantized4(uint format, uint row, uint i)
 {
     const uint j = i % 32, k = i % 256;
     switch (format) {
-    case QUANT_F16: return vec4(unpackHalf2x16(bytes_of(row + 2 * i)), unpackHalf2x16(bytes_of(row + 2 * i + 4)));
+    case QUANT_F16: return vec4(halves_of(bytes_of(row + 2 * i)), halves_of(bytes_of(row + 2 * i + 4)));
     case QUANT_BF16: return widen(uvec2(bytes_of(row + 2 * i), bytes_of(row + 2 * i + 4)), STORAGE_BF16);
     case QUANT_Q4_0: row += i / 32 * 18; return half_of(row) * (vec4(nibbles_of(row + 2 + j % 16, j / 16 * 4)) - 8.0);
     case QUANT_Q4_1:

@@ -116,6 +116,82 @@ static void contents_have_no_special_tokens(void **state)
     destroy_all(&f);
 }
 
+static vkt_tokenizer *make_small(const char *const *texts, const int32_t *kinds, uint32_t n)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_tokenizer *t = NULL;
+    vkt_gguf_string tokens[16];
+    for (uint32_t i = 0; i < n; i++) tokens[i] = (vkt_gguf_string){ texts[i], strlen(texts[i]) };
+    const vkt_tokenizer_params p = { .tokens = tokens, .kinds = kinds, .n_tokens = n, .pre = "llama-bpe" };
+    assert_int_equal(vkt_tokenizer_create(&h, &p, &t), VKT_OK);
+    return t;
+}
+
+/* Some files have the tokens of the template as user-defined tokens. They do not end a message either. Other
+ * user-defined tokens are found in contents, and control tokens are never found in a plain text. */
+static void contents_have_no_turns_of_any_kind(void **state)
+{
+    static const char *const texts[] = { "<|im_start|>", "<|im_end|>", "<think>", "###", "a", "<", "#" };
+    static const int32_t kinds[] = { VKT_TOKEN_USER_DEFINED, VKT_TOKEN_USER_DEFINED, VKT_TOKEN_USER_DEFINED,
+                                     VKT_TOKEN_CONTROL,      VKT_TOKEN_NORMAL,       VKT_TOKEN_NORMAL,
+                                     VKT_TOKEN_NORMAL };
+    static const vkt_chat_message message = { "user", "a<|im_end|><think>" };
+    (void)state;
+    vkt_tokenizer *t = make_small(texts, kinds, 7);
+    vkt_tokens list = { 0 };
+    assert_int_equal(vkt_tokenizer_chat(t, VKT_CHAT_CHATML, &message, 1, 0, &list), VKT_OK);
+    assert_int_equal(count(&list, 0), 1);
+    assert_int_equal(count(&list, 1), 1);
+    assert_int_equal(count(&list, 2), 1);
+    list.n = 0;
+    assert_int_equal(vkt_tokenizer_encode(t, "###", 3, 0, &list), VKT_OK);
+    assert_int_equal(list.n, 3);
+    assert_int_equal(count(&list, 6), 3);
+    list.n = 0;
+    assert_int_equal(vkt_tokenizer_encode(t, "###", 3, VKT_TOKENS_SPECIAL, &list), VKT_OK);
+    assert_true(list.n == 1 && list.ids[0] == 3);
+    vkt_tokens_release(&list);
+    vkt_tokenizer_destroy(&t);
+}
+
+/* Jinja's `trim` is Python's str.strip(), which knows the spaces of Unicode. */
+static void llama3_trims_as_python_does(void **state)
+{
+    static const vkt_chat_message message = { "user", "\xe3\x80\x80\x1c h\xe3\x80\x80i \xc2\xa0\n" };
+    const vkt_host h = vkt_test_host();
+    char *text;
+    (void)state;
+    assert_int_equal(vkt_chat_text(&h, VKT_CHAT_LLAMA3, &message, 1, 0, &text), VKT_OK);
+    assert_string_equal(text, "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nh\xe3\x80\x80i<|eot_id|>");
+    vkt_text_release(&text);
+}
+
+/* Parts of published templates, and of others that resemble them. */
+static void templates_are_guessed(void **state)
+{
+    static const struct {
+        const char *jinja;
+        vkt_chat_template form;
+    } cases[] = {
+        { "{{ '<|start_header_id|>' + role }} {{ '<|eot_id|>' }}", VKT_CHAT_LLAMA3 },
+        { "<|im_start|> reasoning_content <think> enable_thinking <|im_end|>", VKT_CHAT_QWEN3 },
+        { "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>",
+          VKT_CHAT_SMOLLM2 },
+        { "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>",
+          VKT_CHAT_QWEN2_5 },
+        { "<|im_start|>system\nYou are a helpful assistant.<|im_end|>", VKT_CHAT_QWEN2 },
+        { "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>'}}", VKT_CHAT_CHATML },
+        { "<|im_start|>system\nYou are a helpful assistant<|im_end|>", (vkt_chat_template)0 }, /* Qwen1.5 */
+        { "<|im_start|>assistant\n<think>\n reasoning_content <|im_end|>", (vkt_chat_template)0 },
+        { "[INST] You are a helpful assistant.<|im_end|> [/INST]", (vkt_chat_template)0 },
+        { "", (vkt_chat_template)0 },
+        { NULL, (vkt_chat_template)0 },
+    };
+    (void)state;
+    for (size_t i = 0; i < VKT_COUNT(cases); i++)
+        assert_int_equal(vkt_chat_template_guess(cases[i].jinja), cases[i].form);
+}
+
 static void wrong_chats_are_refused(void **state)
 {
     static const vkt_chat_message user = { "user", "a" }, tool = { "tool", "a" }, no_role = { NULL, "a" },
@@ -150,7 +226,11 @@ static void wrong_chats_are_refused(void **state)
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, vkt_test_setup, vkt_test_teardown)
-    const struct CMUnitTest tests[] = { TEST(chats_are_those_of_the_templates), TEST(contents_have_no_special_tokens),
+    const struct CMUnitTest tests[] = { TEST(chats_are_those_of_the_templates),
+                                        TEST(contents_have_no_special_tokens),
+                                        TEST(contents_have_no_turns_of_any_kind),
+                                        TEST(llama3_trims_as_python_does),
+                                        TEST(templates_are_guessed),
                                         TEST(wrong_chats_are_refused) };
     return cmocka_run_group_tests_name("chat", tests, NULL, NULL);
 }

@@ -209,6 +209,7 @@ static void wrong_metadata_are_refused(void **state)
         { u32("llama.rope.dimension_count", &ten), VKT_E_FORMAT, "up to the width of a head, got 10" },
         { u32("llama.rope.dimension_count", &two), VKT_E_SHAPE, "tensor \"rope_freqs.weight\": want 1 x 1, got 4 x 1" },
         { text("llama.rope.scaling.type", &ntk), VKT_E_UNSUPPORTED, "is \"longrope\": want none, linear or yarn" },
+        { u32("llama.rope.scaling.attn_factor", &ten), VKT_E_UNSUPPORTED, "want YaRN without it" },
         { u32("llama.vocab_size", &ten), VKT_E_SHAPE, "tensor \"token_embd.weight\": want 32 x 10, got 32 x 64" },
     };
     vkt_test_expect_errors(true);

@@ -363,7 +363,7 @@ static bool multiplies_matrices(const rig *r)
 
 /* Compares floats with the reference. A value stored in 16 bits may be off by one rounding. If the subject has such a
  * value, each gradient may be off by one more rounding, because it may depend on this value. Below 2^-14, f16 numbers
- * are 2^-24 apart. Attention and networks in f16 also round intermediate results by 2^-11 of the largest number. */
+ * are 2^-24 apart. Some kernels with matrices also round intermediate results, or weights, relative to the largest. */
 static void check_floats(rig *r, const side *v, const float *got, bool gradient)
 {
     static const double ulps[] = { [VKT_PRECISION_F16] = 0x1p-11, [VKT_PRECISION_BF16] = 0x1p-8 }; /* half an ulp */
@@ -371,9 +371,9 @@ static void check_floats(rig *r, const side *v, const float *got, bool gradient)
     const bool f16 = r->view->precision == VKT_PRECISION_F16;
     const int roundings = (value_of(r, v->t)->storage != VKT_PRECISION_F32) + (gradient && is_half(r));
     const double rel = (double)r->s->op->rel_tol + (roundings ? roundings * ulps[r->view->precision] : 0);
-    const double operands = f16 && multiplies_matrices(r) && !harness_may_split(r->s->op) ? ulps[VKT_PRECISION_F16] : 0;
-    const double abs =
-        (double)r->s->op->abs_tol + operands + f16 * roundings * 0x1p-25 / scale_of(v->ref.f, side_count(v));
+    const bool rounds = r->s->op == &vkt_op_linear_quantized ? is_half(r) : f16 && !harness_may_split(r->s->op);
+    double abs = (double)r->s->op->abs_tol + f16 * roundings * 0x1p-25 / scale_of(v->ref.f, side_count(v));
+    if (rounds && multiplies_matrices(r)) abs += ulps[r->view->precision];
     const vkt_worst w = vkt_worst_of(got, v->ref.f, side_count(v), rel, abs);
     if (!(w.excess <= 1))
         complain(r, "%s%s is %.9g, the reference %.9g; allowed: %.3g", value_of(r, v->t)->name,

@@ -74,7 +74,7 @@ static void light_is_learned_from_noise(void **state)
     print_message("one path a pixel %.2f dB, network %.2f dB\n", noisy, learned);
     assert_true(noisy > 10 && learned > noisy + 13);
     assert_true(number_in(r, "report", "difference") <= 1);
-    assert_true(number_in(r, "report", "steps") == 160);
+    assert_true(number_in(r, "report", "steps") == 320);
     cairo_surface_t *s = open_shot(r, "shot.png", VIEWS * WIDTH, HEIGHT);
     assert_true(roughness(s, 0) > 4 * roughness(s, 1)); /* view 0 is of one path, view 1 of the network */
     assert_true(roughness(s, 0) > 4 * roughness(s, 2)); /* view 2 is the reference */

@@ -61,6 +61,7 @@ const vkt_op vkt_op_embedding_quantized = {
     .emit = emit,
     .half_rows = VKT_HALF_OUT(0),
     .sample = sample,
+    .amended = WORDS,
     .amend = vkt_quantized_amend,
     .rel_tol = 2e-7f,
     .abs_tol = 2e-7f,

@@ -258,8 +258,8 @@ const vkt_op vkt_op_rope = {
 
 /* Sets `turns` to the frequencies of p. The frequency of pair j is base^(-2 j / dims), divided by the factors. As in
  * transformers and PyTorch, each step is rounded to f32. Such a frequency is then converted to turns per position
- * almost without error. */
-static void find_turns(const vkt_rope_params *p, uint32_t pairs, uint32_t *turns)
+ * almost without error. Returns false if a frequency is infinite. */
+static bool find_turns(const vkt_rope_params *p, uint32_t pairs, uint32_t *turns)
 {
     const float base = vkt_or_f32(p->base, 10000), factor = vkt_or_f32(p->factor, 1);
     for (uint32_t j = 0; j < pairs; j++) {
@@ -267,11 +267,13 @@ static void find_turns(const vkt_rope_params *p, uint32_t pairs, uint32_t *turns
         float frequency = 1.0f / (float)pow((double)base, (double)exponent);
         if (factor != 1) frequency /= factor;
         if (p->factors) frequency /= p->factors[j];
+        if (!isfinite(frequency)) return false;
         const double each = (double)frequency / (2 * acos(-1)), whole = floor(each);
         const uint64_t fraction = (uint64_t)((each - whole) * 0x1p64);
         turns[j] = (uint32_t)(fraction >> 32);
         turns[pairs + j] = (uint32_t)fraction;
     }
+    return true;
 }
 
 /* Returns the constant with these frequencies. All nodes of a graph share it. */
@@ -284,14 +286,15 @@ static vkt_tensor turns_of(vkt_graph *g, const vkt_rope_params *p, uint32_t pair
         vkt_graph_error(g, vkt_fail_nomem(&g->host, "rope", 8 * (size_t)pairs));
         return t;
     }
-    find_turns(p, pairs, turns);
-    for (uint32_t i = 1; i < g->n_values && !t.id; i++) {
+    const bool finite = find_turns(p, pairs, turns);
+    if (!finite) vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "rope: want factors that keep frequencies finite"));
+    for (uint32_t i = 1; finite && i < g->n_values && !t.id; i++) {
         const vkt_value *v = &g->values[i];
         if (v->role == VKT_ROLE_CONST && v->dtype == VKT_U32 && vkt_shape_equal(v->shape, shape) &&
             memcmp(v->data, turns, 8 * (size_t)pairs) == 0)
             t.id = i;
     }
-    if (!t.id) t = vkt_graph_const(g, "frequencies", VKT_U32, shape, turns);
+    if (finite && !t.id) t = vkt_graph_const(g, "frequencies", VKT_U32, shape, turns);
     vkt_free(&g->host, turns);
     return t;
 }

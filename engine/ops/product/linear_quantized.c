@@ -95,6 +95,7 @@ const vkt_op vkt_op_linear_quantized = {
     .half_rows = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .backward = backward,
     .sample = sample,
+    .amended = WORDS,
     .amend = vkt_quantized_amend,
     .rel_tol = 2e-5f,
     .abs_tol = 2e-5f,

@@ -147,10 +147,12 @@ uint32_t vkt_quantized_rows(const vkt_quantized_attr *a, uint32_t words)
     return bytes ? (uint32_t)(4ull * words / bytes) : 0;
 }
 
-/* Replaces the f16 number at a byte by one of the same last digits in [2^-6, 2^-4), of any sign. */
+/* Replaces the f16 number at a byte by one of the same last digits and sign: in [2^-6, 2^-4), or, for a quarter of the
+ * numbers, below 2^-14, where f16 has fewer digits. The scales of Q6_K often are that small. */
 static void amend_half(unsigned char *at)
 {
-    at[1] = (unsigned char)((at[1] & 0x83) | ((at[1] & 4) ? 0x28 : 0x24));
+    const int exponent = (at[0] & 3) == 0 ? 0 : (at[1] & 4) ? 0x28 : 0x24;
+    at[1] = (unsigned char)((at[1] & 0x83) | exponent);
 }
 
 void vkt_quantized_amend(const void *attr, uint32_t *words, size_t n)

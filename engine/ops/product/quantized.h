@@ -9,11 +9,12 @@ vkt_result vkt_quantized_check(vkt_infer *f, uint32_t i, const vkt_quantized_att
 /* Emits the dispatches that write rows of the weights to y, which has rows of a->columns numbers. Without ids, y gets
  * all rows. With ids (u32), row p of y is the row ids[p], or zeros if there is no such row. */
 void vkt_dequantize_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, vkt_tensor ids, vkt_tensor y);
-/* Generates the attributes of a random case, with up to 3 blocks in a row, and adds the words as the next input. */
+/* Generates the attributes of a random case, with up to 160 numbers in a row, or 512 for blocks of 256. Adds the words
+ * as the next input. */
 vkt_quantized_attr vkt_quantized_sample(vkt_rng *r, vkt_case *c, uint32_t rows);
 /* Returns the number of whole rows in so many words, for vkt_op.settle of the ops. */
 uint32_t vkt_quantized_rows(const vkt_quantized_attr *a, uint32_t words);
-/* vkt_op.amend of the ops: makes the scales in random words finite and about as large as those of real weights. */
+/* vkt_op.amend of the ops: makes the scales in random words finite and small. */
 void vkt_quantized_amend(const void *attr, uint32_t *words, size_t n);
 
 /* The fields of vkt_quantized_attr, as text. */

@@ -1,0 +1,118 @@
+/* Quantized weights in each format: the device's numbers, compared with those of vkt_gguf_dequantize, which PyPI's gguf
+ * package has checked (io/test_gguf_blocks.c). The scales are those of real weights, and also numbers below 2^-14. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/half.h"
+#include "base/philox.h"
+#include "ops/harness.h"
+#include "ops/ops.h"
+#include "support/host.h"
+#include "vktrain/gguf.h"
+
+#define OK(call) assert_int_equal((call), VKT_OK)
+enum { ROWS = 11, BATCH = 5, MOST_COLUMNS = 512 };
+
+static const struct format {
+    vkt_quant quant;
+    uint32_t columns, bytes, scales[2]; /* columns of the test; of a block: bytes, and the bytes of its f16 scales */
+} formats[] = {
+    { VKT_QUANT_F16, 36, 2, { 0 } },        { VKT_QUANT_BF16, 36, 2, { 0 } },
+    { VKT_QUANT_Q4_0, 96, 18, { 0 } },      { VKT_QUANT_Q4_1, 96, 20, { 0, 2 } },
+    { VKT_QUANT_Q8_0, 96, 34, { 0 } },      { VKT_QUANT_Q4_K, 512, 144, { 0, 2 } },
+    { VKT_QUANT_Q5_K, 512, 176, { 0, 2 } }, { VKT_QUANT_Q6_K, 512, 210, { 208, 208 } },
+};
+
+/* Writes a number of about `size`, as f16 or bf16. */
+static void put_scale(uint8_t *at, vkt_quant quant, float size)
+{
+    uint32_t bits;
+    memcpy(&bits, &size, sizeof bits);
+    const uint16_t h = quant == VKT_QUANT_BF16 ? (uint16_t)(bits >> 16) : vkt_half_from_f32(size);
+    at[0] = (uint8_t)h;
+    at[1] = (uint8_t)(h >> 8);
+}
+
+/* Fills the bytes of weights with random blocks. Every third scale is subnormal in f16. */
+static void fill(const struct format *f, uint8_t *bytes, size_t n, vkt_rng *r)
+{
+    for (size_t i = 0; i < n; i++) bytes[i] = (uint8_t)vkt_rng_range(r, 0, 255);
+    for (size_t b = 0; b * f->bytes < n; b++)
+        for (int i = 0; i < 2; i++) {
+            const float sign = vkt_rng_range(r, 0, 1) ? 1 : -1, size = b % 3 == 0 ? 0x1p-16f : 0x1p-7f;
+            put_scale(bytes + b * f->bytes + f->scales[i], f->quant, sign * size * (1 + vkt_rng_unit(r)));
+        }
+}
+
+static void read_rows(vkt_program *p, const vkt_graph *g, vkt_tensor y, float *out)
+{
+    OK(vkt_program_run(p, NULL, NULL));
+    harness_read_f32(p, g, y, out);
+}
+
+static void every_format_is_unpacked_as_by_the_host(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    static float want[ROWS * MOST_COLUMNS], got[(ROWS + 2) * MOST_COLUMNS], x[BATCH * MOST_COLUMNS], y[BATCH * ROWS];
+    static uint32_t words[ROWS * MOST_COLUMNS / 2];
+    for (size_t k = 0; k < VKT_COUNT(formats); k++) {
+        const struct format *f = &formats[k];
+        const uint32_t columns = f->columns, ids[] = { 3, 0, 10, 11, 7, UINT32_MAX, 3, 1, 2, 4, 5, 6, 8 };
+        const size_t bytes = (size_t)vkt_quantized_bytes(f->quant, ROWS, columns), n = ROWS * (size_t)columns;
+        vkt_rng r = vkt_rng_make(17 + k, 0, 0, 0);
+        memset(words, 0, sizeof words);
+        fill(f, (uint8_t *)words, bytes, &r);
+        OK(vkt_gguf_dequantize(NULL, (vkt_gguf_type)f->quant, words,
+                               n / vkt_gguf_block_elements((vkt_gguf_type)f->quant), want));
+        for (size_t i = 0; i < BATCH * (size_t)columns; i++) x[i] = vkt_rng_uniform(&r, -1, 1);
+        vkt_graph *g = harness_graph();
+        const vkt_shape shape = vkt_shape1((uint32_t)(bytes + 3) / 4);
+        const vkt_tensor w = vkt_input(g, "w", VKT_U32, VKT_ROWS, shape);
+        const vkt_tensor list = vkt_input(g, "ids", VKT_U32, VKT_ROWS, vkt_shape1(VKT_COUNT(ids)));
+        const vkt_tensor in = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(BATCH, columns));
+        const vkt_tensor rows = vkt_embedding_quantized(g, list, w, f->quant, ROWS, columns);
+        const vkt_tensor product = vkt_linear_quantized(g, in, w, (vkt_tensor){ 0 }, f->quant, ROWS);
+        vkt_program *p = NULL;
+        vkt_keep(g, rows);
+        vkt_keep(g, product);
+        OK(vkt_program_create_guarded(harness_ctx, g, NULL, NULL, &p));
+        OK(vkt_program_write(p, w, words, 4ull * shape.dim[0]));
+        OK(vkt_program_write(p, list, ids, sizeof ids));
+        OK(vkt_program_write(p, in, x, 4ull * BATCH * columns));
+        read_rows(p, g, rows, got);
+        for (size_t i = 0; i < VKT_COUNT(ids); i++)
+            for (uint32_t c = 0; c < columns; c++) {
+                const float value = got[i * columns + c], right = ids[i] < ROWS ? want[ids[i] * columns + c] : 0;
+                if (!(fabsf(value - right) <= 2.4e-7f * fabsf(right) + 1e-9f))
+                    fail_msg("format %d, row %u, number %u: %.9g, want %.9g", (int)f->quant, ids[i], c, (double)value,
+                             (double)right);
+            }
+        harness_read_f32(p, g, product, y);
+        for (uint32_t b = 0; b < BATCH; b++)
+            for (uint32_t o = 0; o < ROWS; o++) {
+                double sum = 0, size = 0;
+                for (uint32_t c = 0; c < columns; c++) {
+                    const double term = (double)x[b * columns + c] * (double)want[o * columns + c];
+                    sum += term;
+                    size += fabs(term);
+                }
+                if (!(fabs((double)y[b * ROWS + o] - sum) <= 1e-6 * size))
+                    fail_msg("format %d: y[%u][%u] is %.9g, want %.9g", (int)f->quant, b, o, (double)y[b * ROWS + o],
+                             sum);
+            }
+        vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_format_is_unpacked_as_by_the_host) };
+    return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
+}
