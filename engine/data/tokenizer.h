@@ -36,7 +36,8 @@ enum {
 
 /* Returns the id of a token that a text without special tokens may have: as vkt_tokenizer_id, but no control token. */
 uint32_t vkt_tokenizer_plain_id(const vkt_tokenizer *t, const char *text, size_t bytes);
-/* As vkt_tokenizer_encode. `marks` has VKT_MARK_* for each byte; NULL: all 0. */
+/* Does what vkt_tokenizer_encode does, for a text whose bytes have marks. `marks` has VKT_MARK_* for each byte. NULL:
+ * all marks are 0. Ids with a byte of an answer get the mark 1. */
 vkt_result vkt_tokenizer_encode_marked(const vkt_tokenizer *t, const char *text, const uint8_t *marks, size_t bytes,
                                        uint32_t flags, vkt_tokens *list);
 

@@ -88,7 +88,7 @@ static void quantize_forward(const vkt_ref_call *c)
     const double steps = ldexp(1, (int)a->bits) - 1;
     for (size_t i = 0; i < vkt_ref_count(c->in[0].shape); i++) {
         const double x = c->in[0].f[i], at = c->constant ? c->constant[i] : x, t = at < 0 ? 0 : at > 1 ? 1 : at;
-        /* As in the kernel, the sum is in float32, because the last bit may decide the level. */
+        /* The sum is in float32, as it is in the kernel, because its last bit may decide the level. */
         const float scaled = (float)steps * (float)t, up = scaled + 0.5f;
         c->out[0].f[i] = (a->noise ? t + (noise(c, i) - 0.5) / steps : floor((double)up) / steps) + (x - at);
     }
