@@ -13,6 +13,7 @@
 #include "vktrain/gguf.h"       /* GGUF files */
 #include "vktrain/gguf_model.h" /* language models in GGUF files */
 #include "vktrain/graph.h"      /* tensors, programs */
+#include "vktrain/lm.h"         /* language models on a device */
 #include "vktrain/metrics.h"    /* confusion, precision, recall, top-k */
 #include "vktrain/models.h"     /* networks */
 #include "vktrain/nn.h"         /* layers */
