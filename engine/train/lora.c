@@ -85,15 +85,15 @@ static vkt_result add_all(const vkt_host *h, vkt_store *s, const vkt_lora_params
 vkt_result vkt_lora_merge(vkt_store *s, const vkt_lora_params *p)
 {
     VKT_WANT(NULL, s);
-    VKT_WANT(NULL, p);
     const vkt_host h = vkt_ctx_host(s->ctx);
+    VKT_WANT(&h, p);
     return add_all(&h, s, p, 1);
 }
 
 vkt_result vkt_lora_unmerge(vkt_store *s, const vkt_lora_params *p)
 {
     VKT_WANT(NULL, s);
-    VKT_WANT(NULL, p);
     const vkt_host h = vkt_ctx_host(s->ctx);
+    VKT_WANT(&h, p);
     return add_all(&h, s, p, -1);
 }
