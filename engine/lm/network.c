@@ -35,17 +35,18 @@ static vkt_tensor norm(const net *n, const char *name, const vkt_lm_tensor *t, v
                             vkt_rms_norm(n->g, x, 1, gamma, (float)n->m->model.rms_epsilon));
 }
 
-static vkt_tensor linear(const net *n, const char *name, vkt_tensor x, const vkt_lm_tensor *t, const vkt_lm_tensor *bias)
+static vkt_tensor linear(const net *n, const char *name, vkt_tensor x, const vkt_lm_tensor *t,
+                         const vkt_lm_tensor *bias)
 {
-    return vkt_nn_linear_quantized(n->b, name, x,
-                                   &(vkt_nn_linear_quantized_params){ .weight = t->array,
-                                                                      .format = t->format,
-                                                                      .out_features = t->rows,
-                                                                      .bias = bias ? bias->array : NULL });
+    return vkt_nn_linear_quantized(
+        n->b, name, x,
+        &(vkt_nn_linear_quantized_params){
+            .weight = t->array, .format = t->format, .out_features = t->rows, .bias = bias ? bias->array : NULL });
 }
 
 /* Normalizes each head of x (B,T,heads D) (qwen3), and rotates it by its position. Returns (B,heads,T,D). */
-static vkt_tensor rotate(const net *n, vkt_tensor x, uint32_t heads, const char *norm_name, const vkt_lm_tensor *head_norm)
+static vkt_tensor rotate(const net *n, vkt_tensor x, uint32_t heads, const char *norm_name,
+                         const vkt_lm_tensor *head_norm)
 {
     const vkt_gguf_model *m = &n->m->model;
     const vkt_shape rows = vkt_tensor_shape(n->g, x);
@@ -75,9 +76,9 @@ static vkt_tensor attention(const net *n, const vkt_lm_block *w, vkt_tensor x)
     k = rotate(n, k, m->kv_heads, "k_norm", &w->k_norm);
     v = vkt_reshape(n->g, v, vkt_shape4(n->samples, n->tokens, m->kv_heads, m->head_width));
     v = vkt_permute(n->g, v, heads_first);
-    x = vkt_attention(n->g, q, k, v,
-                      &(vkt_attention_params){
-                          .scale = n->m->attention_scale, .causal = true, .kv_heads = m->kv_heads });
+    x = vkt_attention(
+        n->g, q, k, v,
+        &(vkt_attention_params){ .scale = n->m->attention_scale, .causal = true, .kv_heads = m->kv_heads });
     x = vkt_builder_note(n->b, NULL, "Attention", vkt_permute(n->g, x, heads_first));
     x = vkt_reshape(n->g, x, vkt_shape3(n->samples, n->tokens, m->heads * m->head_width));
     x = linear(n, "o_proj", x, &w->o, NULL);

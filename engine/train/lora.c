@@ -1,5 +1,5 @@
-/* train/lora.c - adds the adapters of a store to its weights, and subtracts them (vktrain/nn.h). The file is not in nn/,
- * because the store is on a higher layer. */
+/* train/lora.c - adds the adapters of a store to its weights, and subtracts them (vktrain/nn.h). The file is not in
+ * nn/, because the store is on a higher layer. */
 #include <stdio.h>
 
 #include "nn/builder.h"

@@ -35,7 +35,8 @@ typedef struct vkt_lm vkt_lm;
  * context. */
 VKT_API vkt_result vkt_lm_create(vkt_ctx *ctx, const vkt_gguf *g, vkt_lm **out);
 VKT_API void vkt_lm_destroy(vkt_lm **m); /* call it after the programs that use it are destroyed */
-/* Returns the description; NULL if m is NULL. It is valid as long as m. Its rope_divisors is NULL: m has the numbers. */
+/* Returns the description; NULL if m is NULL. It is valid as long as m. Its rope_divisors is NULL: m has the numbers.
+ */
 VKT_API const vkt_gguf_model *vkt_lm_model(const vkt_lm *m);
 VKT_API uint64_t vkt_lm_bytes(const vkt_lm *m); /* of all weights on the device */
 

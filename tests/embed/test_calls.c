@@ -485,8 +485,7 @@ static int setup(void **state)
         vkt_records_from_text(&host, "records", "name,price\ngreen,2\nred,3\n", ',', &the_records) == VKT_OK &&
         vkt_alphabet_create(&host, "green tea", 9, &the_alphabet) == VKT_OK &&
         vkt_tokenizer_create(&host, &vocabulary, &the_tokenizer) == VKT_OK &&
-        vkt_gguf_from_memory(&host, "empty", empty_gguf, sizeof empty_gguf, &the_gguf) == VKT_OK &&
-        open_lm() &&
+        vkt_gguf_from_memory(&host, "empty", empty_gguf, sizeof empty_gguf, &the_gguf) == VKT_OK && open_lm() &&
         vkt_columns_guess(&host, the_records, NULL, &the_columns) == VKT_OK &&
         vkt_events_create(&host, ".", 0, &the_events) == VKT_OK &&
         vkt_run_dir_open(&host, "run", NULL, &the_run_dir) == VKT_OK &&

@@ -38,7 +38,8 @@ static void the_same_bits_come_twice_and_after_a_resume(void **state)
         uint64_t n, m, k;
         float *once = train(r, architectures[i], a, false, 4, &n);
         test_free(train(r, architectures[i], b, false, 2, &m)); /* a model that is gone, as after a kill */
-        float *resumed = train(r, architectures[i], b, true, 4, &m), *again = train(r, architectures[i], a, false, 4, &k);
+        float *resumed = train(r, architectures[i], b, true, 4, &m),
+              *again = train(r, architectures[i], a, false, 4, &k);
         assert_true(n == m && n == k);
         assert_memory_equal(once, resumed, n * sizeof *once);
         assert_memory_equal(once, again, n * sizeof *once);
@@ -247,8 +248,8 @@ static void each_failing_allocation_is_an_error(void **state)
 
 /* ---- SmolLM2 ---- */
 
-/* The mean loss of the first tokens of wikitext-2's validation text. A model whose rotary embedding, heads or norms were
- * wrong would be far above: a uniform guess has 10.8. */
+/* The mean loss of the first tokens of wikitext-2's validation text. A model whose rotary embedding, heads or norms
+ * were wrong would be far above: a uniform guess has 10.8. */
 static void smollm2_knows_english(void **state)
 {
     enum { CONTEXT = 128 };

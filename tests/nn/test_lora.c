@@ -155,8 +155,7 @@ static vkt_tensor two_layers(net *n, vkt_tensor x, vkt_array *weight, vkt_array 
     vkt_builder_set_lora(n->b, lora);
     x = vkt_nn_linear(n->b, "one", x, &(vkt_nn_linear_params){ .out_features = MIDDLE });
     return vkt_nn_linear_quantized(
-        n->b, "two", x,
-        &(vkt_nn_linear_quantized_params){ .weight = weight, .out_features = OUT, .bias = bias });
+        n->b, "two", x, &(vkt_nn_linear_quantized_params){ .weight = weight, .out_features = OUT, .bias = bias });
 }
 
 /* The numbers of both layers. */
@@ -381,8 +380,7 @@ static void a_merged_layer_computes_the_same(void **state)
     for (int o = 0; o < MIDDLE; o++)
         for (int i = 0; i < IN; i++) {
             double want = (double)s->v.weight[0][o * IN + i];
-            for (int k = 0; k < RANK; k++)
-                want += 2 * (double)s->v.b[0][o * RANK + k] * (double)s->v.a[0][k * IN + i];
+            for (int k = 0; k < RANK; k++) want += 2 * (double)s->v.b[0][o * RANK + k] * (double)s->v.a[0][k * IN + i];
             assert_true(high[o * IN + i] == (float)want);
         }
     /* Layer two has its weight in an array, so its adapter stays. */
