@@ -248,7 +248,7 @@ static void greedy_takes_the_largest_logit(void **state)
     vkt_lm_destroy(&lm);
 }
 
-/* What is fed behind an answer follows the whole answer, with its last token. */
+/* Tokens that are fed behind an answer follow the whole answer, with its last token. */
 static void a_text_goes_on_behind_an_answer(void **state)
 {
     rig *r = rig_of(state);
