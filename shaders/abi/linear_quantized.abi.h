@@ -2,7 +2,7 @@
 VKT_PUSH(vkt_linear_quantized_push,
          VKT_U32(rows)      /* rows of the weights in this dispatch: y gets so many numbers for each row of x */
          VKT_U32(width4)    /* vec4s of a row of the weights and of x */
-         VKT_U32(chunks)    /* chunks of 8 vec4s in a row; the last one may be shorter */
+         VKT_U32(chunks)    /* chunks of QUANT_CHUNK vec4s in a row; the last one may be shorter */
          VKT_U32(row_bytes) /* even */
          VKT_U32(base)      /* byte of the first row in the binding; even */
          VKT_U32(last)      /* last word of the binding that has bytes of the weights */
@@ -17,4 +17,3 @@ VKT_PUSH(vkt_linear_quantized_push,
 #define LINEAR_QUANTIZED_SPEC_ACROSS 3 /* lanes that sum a row together: 1 or all */
 #define LINEAR_QUANTIZED_SPEC_BIAS   4 /* 1: there is a bias */
 #define LINEAR_QUANTIZED_BATCH 8u
-#define LINEAR_QUANTIZED_CHUNK 8u /* vec4s of a chunk */

@@ -1,10 +1,13 @@
 // dequantize.comp - y[r][i] = number i of row r of quantized weights, as f32 (lib/quantized.glsl has the formats).
 // IDS: y[p] = row ids[p], or 0 if ids[p] is no row. Weights that are larger than a binding are split into ranges of rows, one
 // dispatch per range. KEEP: y does not change for ids of other rows.
-// grid: x over vec4s of y in contiguous shares; any group count is right.
+// CHUNKS: a lane writes 32 numbers at a time, because it loads a whole block at once. On GPUs, lanes that write neighbouring
+// vec4s are better.
+// grid: x over vec4s or chunks of y in contiguous shares; any group count is right.
 // Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "abi/abi.h"
 #include "abi/dequantize.abi.h"
 #include "abi/quant.abi.h"
@@ -16,12 +19,38 @@ layout(constant_id = DEQUANTIZE_SPEC_KEEP) const uint KEEP = 0;
 VKT_WORDS(DEQUANTIZE_WORDS, words);
 VKT_OUT4(DEQUANTIZE_Y, y4)
 #include "lib/quantized.glsl"
+#ifndef IDS
+layout(constant_id = DEQUANTIZE_SPEC_CHUNKS) const uint CHUNKS = 0;
+#include "lib/quantized_chunk.glsl"
+#endif
 #ifdef IDS
 layout(binding = DEQUANTIZE_IDS, std430) readonly buffer Ids { uint ids[]; };
 #endif
 
+#ifndef IDS
+// Writes a chunk of 32 numbers, or what is left of a row.
+void write_chunks()
+{
+    const uint width4 = pc.width4, row_bytes = pc.row_bytes, base = pc.base, chunks = (width4 + CHUNK - 1) / CHUNK;
+    const uvec2 share = share_of(pc.rows * chunks);
+    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
+        const uint r = i / chunks, c = i - r * chunks;
+        vec4 q[CHUNK];
+        const vec2 d = numbers_of(base + r * row_bytes, c, width4, q);
+        [[unroll]] for (uint k = 0; k < CHUNK; k++)
+            if (CHUNK * c + k < width4) STORE4(y4, r * width4 + CHUNK * c + k, d.x * q[k] + d.y);
+    }
+}
+#endif
+
 void main()
 {
+#ifndef IDS
+    if (CHUNKS != 0) {
+        write_chunks();
+        return;
+    }
+#endif
     const uint width4 = pc.width4, row_bytes = pc.row_bytes, base = pc.base, begin = pc.row_begin, end = pc.row_end;
     const uvec2 share = share_of(pc.rows * width4);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {

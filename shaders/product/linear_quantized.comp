@@ -27,65 +27,12 @@ VKT_IN4(LINEAR_QUANTIZED_X, x4);
 layout(binding = LINEAR_QUANTIZED_BIAS, std430) readonly buffer Bias { float bias[]; };
 layout(binding = LINEAR_QUANTIZED_Y, std430) writeonly buffer Y { float y[]; };
 #include "lib/quantized.glsl"
-const uint CHUNK = LINEAR_QUANTIZED_CHUNK; // vec4s
+#include "lib/quantized_chunk.glsl"
 const uint MAX_BATCH = LINEAR_QUANTIZED_BATCH;
 const uint MAX_STEPS = 7; // enough for 128 lanes. With this constant bound, drivers unroll the loops
-const uint MOST_WORDS = 9; // of a block of 32 numbers
-const bool WITH_SUM = FORMAT == QUANT_Q4_0 || FORMAT == QUANT_Q4_1; // the numbers have an offset
+const bool WITH_SUM = FORMAT == QUANT_Q4_0 || FORMAT == QUANT_Q4_1; // m is not 0
 // Vec4s of x that a lane loads for a chunk, if all lanes need the same ones: with 4 lanes two, else one.
 const uint LOADS = SG < CHUNK ? CHUNK / SG : 1, MAX_LOADS = 2;
-
-// Sets s to n <= 9 words from an even byte on. After the last word that has bytes of the weights, s has any words.
-void stream_of(uint at, uint n, out uint s[MOST_WORDS])
-{
-#ifdef VKT_TEXEL
-    // The words begin anywhere in a texel: they are moved by two words, and by one.
-    const uint texel = at >> 4;
-    uint t[12];
-    [[unroll]] for (uint i = 0; i < 3; i++) {
-        uvec4 four = uvec4(0u);
-        if (4 * i < n + 3) four = imageLoad(words, int(min(texel + i, pc.last >> 2)));
-        [[unroll]] for (uint j = 0; j < 4; j++) t[4 * i + j] = four[j];
-    }
-    const bool two = (at & 8u) != 0u, one = (at & 4u) != 0u;
-    [[unroll]] for (uint i = 0; i < 10; i++) t[i] = two ? t[i + 2] : t[i];
-    [[unroll]] for (uint i = 0; i < 9; i++) s[i] = one ? t[i + 1] : t[i];
-#else
-    [[unroll]] for (uint i = 0; i < MOST_WORDS; i++) s[i] = i < n ? LOAD1(words, min((at >> 2) + i, pc.last)) : 0u;
-#endif
-    const bool half_word = (at & 2u) != 0u;
-    [[unroll]] for (uint i = 0; i < 8; i++) s[i] = half_word ? s[i] >> 16 | s[i + 1] << 16 : s[i];
-    s[8] = half_word ? s[8] >> 16 : s[8];
-}
-
-// Returns d and m of chunk c of the row that begins at byte `row`, and sets q: the 32 numbers of the chunk are d q + m. In
-// formats other than Q4_0, Q4_1 and Q8_0, d is 1 and m is 0. Numbers behind the row's end are 0.
-vec2 numbers_of(uint row, uint c, uint width4, out vec4 q[CHUNK])
-{
-    uint s[MOST_WORDS];
-    if (FORMAT == QUANT_Q8_0) {
-        stream_of(row + c * 34, 9, s);
-        [[unroll]] for (uint k = 0; k < 8; k++) q[k] = vec4(signed_of(s[k] >> 16 | s[k + 1] << 16));
-        return vec2(exact_half(s[0] & 0xffffu), 0.0);
-    }
-    if (FORMAT == QUANT_Q4_0 || FORMAT == QUANT_Q4_1) {
-        const bool offset = FORMAT == QUANT_Q4_1;
-        stream_of(row + c * (offset ? 20 : 18), 5, s);
-        [[unroll]] for (uint k = 0; k < 4; k++) {
-            const uint four = offset ? s[k + 1] : s[k] >> 16 | s[k + 1] << 16;
-            q[k] = vec4(split_of(four, 15u));
-            q[k + 4] = vec4(split_of(four >> 4, 15u));
-        }
-        const vec2 d = halves_of(s[0]);
-        return vec2(d.x, offset ? d.y : -8.0 * d.x);
-    }
-    [[unroll]] for (uint k = 0; k < CHUNK; k++) {
-        const uint i = CHUNK * c + k;
-        const vec4 v = quantized4(FORMAT, row, 4 * min(i, width4 - 1));
-        q[k] = i < width4 ? v : vec4(0.0);
-    }
-    return vec2(1.0, 0.0);
-}
 
 // Returns vec4 number i of row b of x, or 0 behind the row's end.
 vec4 x_of(uint b, uint i, uint width4)

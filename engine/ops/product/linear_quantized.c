@@ -13,6 +13,7 @@
 
 #include "abi/abi.h"
 #include "abi/linear_quantized.abi.h"
+#include "abi/quant.abi.h"
 
 #include <math.h>
 
@@ -73,7 +74,7 @@ static few few_of(const vkt_node *n, const vkt_emit *e, bool across)
     const vkt_quantized_attr *a = n->attr;
     const uint64_t bytes = vkt_quantized_row(a->format, a->columns), range = e->lim->max_storage_range_bytes;
     few f = { .lanes = vkt_subgroup(e->lim, VKT_K_LINEAR_QUANTIZED),
-              .chunks = vkt_div_up(a->columns, 4 * LINEAR_QUANTIZED_CHUNK) };
+              .chunks = vkt_div_up(a->columns, 4 * QUANT_CHUNK) };
     f.across = across ? f.lanes : 1;
     f.rows = (uint32_t)VKT_MIN(vkt_steps_in(VKT_MIN(range, UINT32_MAX), bytes, a->rows), a->rows);
     const uint32_t units = vkt_div_up(VKT_MAX(f.rows, 1u), f.lanes / f.across);

@@ -87,16 +87,20 @@ static void emit_part(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words
                               [DEQUANTIZE_Y] =
                                   vkt_part(e, y, (uint64_t)p.first * a->columns, (uint64_t)p.n * a->columns),
                               [DEQUANTIZE_IDS] = VKT_WHOLE(ids) };
+    const bool chunks = !ids.id && !e->lim->traits->shared_pays;
+    const uint64_t units = (uint64_t)p.n * (chunks ? vkt_div_up(pc.width4, QUANT_CHUNK) : pc.width4);
+    const uint32_t each = VKT_MAX(e->lim->traits->items_gather / (chunks ? QUANT_CHUNK : 1), 1u);
+    pc.last = pc.base + (uint32_t)(to - from) - 1;
     pc.base = 4 * pc.base + (uint32_t)(start % 4);
-    const uint32_t spec[] = { lanes, [DEQUANTIZE_SPEC_FORMAT] = a->format, [DEQUANTIZE_SPEC_KEEP] = p.keep };
-    vkt_dispatch_add(
-        e, &(vkt_launch){
-               .kernel = ids.id ? VKT_K_DEQUANTIZE_IDS : VKT_K_DEQUANTIZE,
-               .bind = bind,
-               .n_bind = ids.id ? 3 : 2,
-               VKT_LAUNCH_PUSH(pc),
-               VKT_LAUNCH_SPEC(spec),
-               .groups = { vkt_groups((uint64_t)p.n * pc.width4, lanes, e->lim->traits->items_gather), 1, 1 } });
+    const uint32_t spec[] = {
+        lanes, [DEQUANTIZE_SPEC_FORMAT] = a->format, [DEQUANTIZE_SPEC_KEEP] = p.keep, [DEQUANTIZE_SPEC_CHUNKS] = chunks
+    };
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = ids.id ? VKT_K_DEQUANTIZE_IDS : VKT_K_DEQUANTIZE,
+                                       .bind = bind,
+                                       .n_bind = ids.id ? 3 : 2,
+                                       VKT_LAUNCH_PUSH(pc),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { vkt_groups(units, lanes, each), 1, 1 } });
 }
 
 void vkt_dequantize_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, vkt_tensor ids, vkt_tensor y)
