@@ -129,6 +129,23 @@ VKT_API vkt_tensor vkt_state(vkt_graph *g, const char *name, vkt_shape shape);
 /* Keeps a value until the program is destroyed, so that vkt_program_read can read it. */
 VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
 
+/* The nodes that are made between these two calls are a block, for instance one layer of a transformer. vkt_backward and
+ * vkt_gradients compute the nodes of a block a second time, just before the gradients of the block. So between the
+ * forward and the backward pass only what other nodes read of a block is kept, for a chain of blocks its input. That
+ * costs about one more forward pass of the block. Losses, gradients and parameters have the same bits as without blocks.
+ * (Gradient checkpointing: Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016.)
+ *
+ * What no gradient needs is not computed again. Nodes with side effects are not repeated (running statistics, vkt_write,
+ * vkt_report). A shader of an application (custom.h) runs twice, and must write the same numbers both times. Where no
+ * gradient is asked for, a block has no effect. This is not vkt_program_params.recompute, which chooses single cheap
+ * nodes by itself; both may be used together.
+ *
+ * Blocks cannot be nested. Mark them before vkt_backward or vkt_gradients. VKT_E_STATE, as the status of the graph: a
+ * block is open already, no block is open, a block is open when gradients or a program are made, or a node of a block
+ * reads a vkt_state that a later node changes. */
+VKT_API void vkt_recompute_begin(vkt_graph *g);
+VKT_API void vkt_recompute_end(vkt_graph *g);
+
 /* ---- differentiation --------------------------------------------------------------------------------------------- */
 
 /* Appends the gradients of `loss` (a scalar, else VKT_E_SHAPE) with respect to every parameter that is not frozen
