@@ -66,7 +66,8 @@ static vkt_result compute_again(traversal *w, const vkt_block *block)
 {
     vkt_graph *g = w->g;
     bool any = false;
-    uint32_t after = 0; /* number + 1 of the last node that makes a gradient of the block's values */
+    uint32_t after = block->end; /* number + 1 of the last node that makes a gradient of the block's values. A constant
+                                  * gradient has no node: then the block's last node */
     for (uint32_t i = block->first; i < block->end; i++)
         for (uint32_t k = 0; k < g->nodes[i]->n_out; k++) {
             const vkt_tensor dy = w->grad[g->nodes[i]->out[k].id];
