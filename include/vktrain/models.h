@@ -43,6 +43,8 @@ typedef struct vkt_gpt_params {
     uint32_t heads;      /* attention heads; divides width */
     uint32_t width;      /* D */
     float dropout;       /* in training: of embeddings, attention weights and the branches that a block adds */
+    bool recompute_blocks; /* compute each block again for its gradients, and keep its input only: see
+                            * vkt_recompute_begin */
 } vkt_gpt_params;
 /* Builds the model: ids (B,T) u32, T at most `context` -> logits (B,T,V) of the next token at each position, ROWS.
  * VKT_E_ARG: a size is 0. VKT_E_SHAPE: ids are not (B,T) with T up to `context`, or heads does not divide width.
