@@ -108,21 +108,25 @@ static vkt_tensor fused(vkt_builder *b, const job *j)
 }
 
 /* Functions whose gradients read their results, before dropouts and sums: epilogues that fuse only where no gradient
- * reads what is between. Values that leave a block at its middle, and one that is kept. */
+ * reads what is between. Values that leave a block at its middle, and one that is kept. What gelu reads
+ * is also read outside, by a softmax, which wants it in 32 bits. */
 static vkt_tensor functions(vkt_builder *b, const job *j)
 {
     vkt_graph *g = vkt_builder_graph(b);
-    vkt_tensor x = input(b, VKT_BATCH_LAST, vkt_shape2(16, 20)), middle = x;
+    vkt_tensor x = input(b, VKT_BATCH_LAST, vkt_shape2(16, 20)), middle = x, v = x;
     for (uint32_t i = 0; i < j->n; i++) {
         begin(b, j, i);
+        v = linear(b, "c", x, 20);
         const vkt_tensor t = vkt_nn_tanh(b, linear(b, "a", x, 20));
         const vkt_tensor s = vkt_nn_dropout(b, vkt_nn_sigmoid(b, linear(b, "b", x, 20)), 0.25f);
         if (i == 1) vkt_keep(g, t);
         x = vkt_nn_add(b, vkt_nn_dropout(b, t, 0.25f), vkt_mul(g, s, middle));
+        x = vkt_nn_add(b, x, vkt_nn_gelu(b, v));
         middle = s;
         end(b, j);
     }
-    return target(b, x);
+    const vkt_tensor outside = vkt_softmax(g, v, 1);
+    return vkt_add(g, target(b, x), vkt_mean(g, vkt_mul(g, outside, outside)));
 }
 
 /* The loss itself is in the last block. */
