@@ -7,7 +7,8 @@
  * dead code (passes/live.c), so what only frozen layers need is not computed again.
  *
  * Some nodes are not repeated: those with side effects, which would then happen twice, and those that run before all
- * others. A value that is kept is in memory anyway, so readers share it. Other nodes read the first outputs of all these.
+ * others. A value that is kept is in memory anyway, so readers share it. Other nodes read the first outputs of all
+ * these.
  *
  * The inputs of a block exist long before its gradients, and a schedule that runs a second computation early would keep
  * its results. So each second node has an order (vkt_node.after): it runs behind the node that made the gradient which
@@ -57,8 +58,8 @@ static vkt_result check_states(const vkt_graph *g, const vkt_node *n)
             return vkt_fail(&g->host, VKT_E_STATE,
                             "recompute: '%s' cannot be computed again, because it reads the state '%s', which %s "
                             "changes; leave it out of the block",
-                            n->n_out ? g->values[n->out[0].id].name : n->op->name, g->values[vkt_root(g, n->in[k])].name,
-                            by->op->name);
+                            n->n_out ? g->values[n->out[0].id].name : n->op->name,
+                            g->values[vkt_root(g, n->in[k])].name, by->op->name);
     }
     return VKT_OK;
 }

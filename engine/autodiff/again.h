@@ -15,8 +15,8 @@ vkt_result vkt_again_begin(vkt_again *a, vkt_graph *g);
 void vkt_again_end(vkt_again *a, vkt_graph *g);
 
 /* Appends the nodes of a block to the graph again, with outputs of their own. Their dispatches will run behind those of
- * node after - 1 (0: in any order). Sets entries of a->value and a->node. VKT_E_STATE: a node of the block reads a state
- * that a later node of the graph has changed by then; the message names both. */
+ * node after - 1 (0: in any order). Sets entries of a->value and a->node. VKT_E_STATE: a node of the block reads a
+ * state that a later node of the graph has changed by then; the message names both. */
 vkt_result vkt_compute_again(vkt_again *a, vkt_graph *g, const vkt_block *block, uint32_t after);
 
 /* Returns the node whose inputs and outputs the gradients of n read: its second node, or n if it has none. */

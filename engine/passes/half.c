@@ -21,8 +21,8 @@ static bool takes(const vkt_node *n, vkt_tensor t, uint32_t bit)
     return (can & bit) && is_whole(v) && (!n->op->half_when || n->op->half_when(n));
 }
 
-/* A second computation (vkt_recompute_begin) must have the bits of the first one, so both of its values are stored in 16
- * bits, or neither. A second value has a larger id than the first one. */
+/* A second computation (vkt_recompute_begin) must have the bits of the first one, so both of its values are stored in
+ * 16 bits, or neither. A second value has a larger id than the first one. */
 static void share_with_second_values(const vkt_graph *g, bool *half)
 {
     for (size_t i = 0; i < g->n_values; i++)

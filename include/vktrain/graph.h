@@ -129,16 +129,16 @@ VKT_API vkt_tensor vkt_state(vkt_graph *g, const char *name, vkt_shape shape);
 /* Keeps a value until the program is destroyed, so that vkt_program_read can read it. */
 VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
 
-/* The nodes that are made between these two calls are a block, for instance one layer of a transformer. vkt_backward and
- * vkt_gradients compute the nodes of a block a second time, just before the gradients of the block. So between the
+/* The nodes that are made between these two calls are a block, for instance one layer of a transformer. vkt_backward
+ * and vkt_gradients compute the nodes of a block a second time, just before the gradients of the block. So between the
  * forward and the backward pass only what other nodes read of a block is kept, for a chain of blocks its input. That
- * costs about one more forward pass of the block. Losses, gradients and parameters have the same bits as without blocks.
- * (Gradient checkpointing: Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016.)
+ * costs about one more forward pass of the block. Losses, gradients and parameters have the same bits as without
+ * blocks. (Gradient checkpointing: Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016.)
  *
- * What no gradient needs is not computed again. Nodes with side effects are not repeated (running statistics, vkt_write,
- * vkt_report). A shader of an application (custom.h) runs twice, and must write the same numbers both times. Where no
- * gradient is asked for, a block has no effect. This is not vkt_program_params.recompute, which chooses single cheap
- * nodes by itself; both may be used together.
+ * What no gradient needs is not computed again. Nodes with side effects are not repeated (running statistics,
+ * vkt_write, vkt_report). A shader of an application (custom.h) runs twice, and must write the same numbers both times.
+ * Where no gradient is asked for, a block has no effect. This is not vkt_program_params.recompute, which chooses single
+ * cheap nodes by itself; both may be used together.
  *
  * Blocks cannot be nested. Mark them before vkt_backward or vkt_gradients. VKT_E_STATE, as the status of the graph: a
  * block is open already, no block is open, a block is open when gradients or a program are made, or a node of a block
@@ -342,11 +342,16 @@ typedef struct vkt_memory_needs {
                              * vkt_ctx_params.max_device_bytes counts whole blocks, so it must be larger than
                              * total_bytes: see cap_bytes */
     uint64_t cap_bytes;     /* a max_device_bytes that is enough in a new context with block_bytes = 1048576 */
+    uint64_t bytes[VKT_MEM_CLASS_COUNT]; /* total_bytes by class, counted as vkt_memory_stats.used_bytes is */
+    uint64_t
+        array_bytes; /* the caller's arrays, which are not in the members above. Each array counts once. An external
+                      * value without an array counts as an array of its size; memory of an application as 0 */
 } vkt_memory_needs;
-/* Computes what a program of this graph and its store need, without the caller's arrays. It only plans, and makes
- * nothing on the device. Of `params` (may be NULL), only precision and recompute have an effect. This call finishes the
- * graph, as vkt_program_create does. A program may use more memory than the least, for fewer barriers, if the cap
- * allows it. Errors as for vkt_program_create, but not those of store and arrays. */
+/* Computes what a program of this graph and its store need, and the size of the caller's arrays. It only plans, and
+ * makes nothing on the device. Of `params` (may be NULL), precision and recompute have an effect on the plan, and
+ * arrays on array_bytes. They may lack the array of an external value. This call finishes the graph, as
+ * vkt_program_create does. A program may use more memory than the least, for fewer barriers, if the cap allows it.
+ * Errors as for vkt_program_create, but not those of store and arrays. */
 VKT_API vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params,
                                      vkt_memory_needs *out);
 

@@ -159,12 +159,8 @@ static vkt_tensor gpt(vkt_builder *b, const job *j)
 static const struct {
     const char *name;
     build_fn build;
-} networks[] = { { "transformer", transformer },
-                 { "images", images },
-                 { "fused", fused },
-                 { "functions", functions },
-                 { "all in one", all_in_one },
-                 { "gpt", gpt } };
+} networks[] = { { "transformer", transformer }, { "images", images },         { "fused", fused },
+                 { "functions", functions },     { "all in one", all_in_one }, { "gpt", gpt } };
 
 /* A network with its update, store and program. */
 typedef struct net {
@@ -348,9 +344,9 @@ static void a_chain_of_blocks_needs_the_memory_of_one_block(void **state)
         for (int cheap = 0; cheap < 2; cheap++) {
             const uint64_t few = peak_of(4, false, cheap), many = peak_of(16, false, cheap);
             const uint64_t again_few = peak_of(4, true, cheap), again = peak_of(16, true, cheap);
-            printf("%s%s: 4 blocks %llu and %llu bytes, 16 blocks %llu and %llu bytes\n", gpu ? "fewer barriers" : "least",
-                   cheap ? ", cheap ops again" : "", (unsigned long long)few, (unsigned long long)again_few,
-                   (unsigned long long)many, (unsigned long long)again);
+            printf("%s%s: 4 blocks %llu and %llu bytes, 16 blocks %llu and %llu bytes\n",
+                   gpu ? "fewer barriers" : "least", cheap ? ", cheap ops again" : "", (unsigned long long)few,
+                   (unsigned long long)again_few, (unsigned long long)many, (unsigned long long)again);
             assert_true(cheap || many - few >= 12 * (kept + inner));
             assert_true(again - again_few <= 12 * kept + (gpu ? inner : 0));
             assert_true(again <= 16 * kept + 2 * inner);
@@ -418,8 +414,8 @@ static void what_no_gradient_needs_is_not_computed_again(void **state)
     for (uint32_t frozen = 0; frozen < 3; frozen++)
         for (int square = 0; square < 2; square++) {
             net keeps = layers(frozen, false, square), again = layers(frozen, true, square);
-            /* Gradients of x * x read x. The gradient of a scaling reads nothing. Blocks of frozen layers at the start of
-             * a network have no gradient. */
+            /* Gradients of x * x read x. The gradient of a scaling reads nothing. Blocks of frozen layers at the start
+             * of a network have no gradient. */
             assert_int_equal(again.p->lowered.n - keeps.p->lowered.n, square ? 3 - frozen : 0);
             free_net(&keeps);
             free_net(&again);
@@ -499,8 +495,9 @@ static void blocks_begin_and_end_in_turn(void **state)
     vkt_recompute_begin(NULL);
     vkt_recompute_end(NULL);
     for (int wrong = 0; wrong < 6; wrong++) {
-        static const char *const parts[] = { "cannot be nested",         "no block is open",      "backward: a block is open",
-                                             "gradients: a block is open", "program: a block is open", "a program was made" };
+        static const char *const parts[] = { "cannot be nested",          "no block is open",
+                                             "backward: a block is open", "gradients: a block is open",
+                                             "program: a block is open",  "a program was made" };
         vkt_graph *g = harness_graph();
         vkt_program *p = NULL;
         vkt_tensor dw;
