@@ -355,6 +355,44 @@ typedef struct vkt_memory_needs {
 VKT_API vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params,
                                      vkt_memory_needs *out);
 
+/* Builds the graph of one step with a batch of `batch` samples of `context` positions (tokens, for a language model):
+ * inputs, model, loss, vkt_backward and vkt_update. The graph is empty at first; the caller of this function destroys
+ * it. Messages about it are not logged. */
+typedef vkt_result (*vkt_size_fn)(void *user, uint32_t batch, uint32_t context, vkt_graph *g);
+
+/* The search of vkt_find_sizes. */
+typedef struct vkt_size_params {
+    vkt_size_fn build;
+    void *user;              /* passed to `build` */
+    uint32_t batch, context; /* the wanted sizes, 1 or more */
+    uint32_t most_batch;     /* largest batch of the search; 0: `batch` */
+    uint32_t most_context;   /* largest context of the search, for instance that of the model; 0: `context` */
+    uint32_t context_step;   /* the search tries multiples of this context, and most_context; 0: 1 */
+    uint64_t max_bytes;      /* limit, counted as vkt_ctx_params.max_device_bytes is; 0: the cap of the context */
+    uint64_t other_bytes;    /* memory for other things at the same time, for instance the data set */
+    const vkt_program_params *program; /* as for vkt_program_needs; may be NULL */
+} vkt_size_params;
+/* What vkt_find_sizes found. */
+typedef struct vkt_sizes {
+    bool planned;           /* the wanted sizes can be planned on this device. If not, `needs` is zero */
+    bool fits;              /* they fit under the limit */
+    vkt_memory_needs needs; /* of the wanted sizes */
+    uint64_t limit_bytes;   /* the limit */
+    uint64_t need_bytes;    /* what is compared with it: needs.cap_bytes, needs.array_bytes and other_bytes together */
+    uint32_t batch;         /* the largest batch that fits with the wanted context; 0: none */
+    uint32_t context;       /* the largest context that fits with the wanted batch; 0: none */
+    uint32_t plans;         /* number of plans that the search made */
+} vkt_sizes;
+/* Finds by bisection the largest batch and the largest context of a step that fit under a limit. It only plans, and
+ * makes nothing on the device: each probe is one vkt_program_needs of the graph that `build` makes. A size fits if the
+ * step, its store and the graph's arrays fit into a context with block_bytes = 1048576 and this limit. The results are
+ * sizes that were planned and fit, and the next larger size does not fit. (Plans grow with the sizes, apart from
+ * rounding. If a plan were smaller for a larger size, a still larger size might fit, too.) A size that the device
+ * cannot run (VKT_E_UNSUPPORTED, VKT_E_DEVICE_MEMORY, VKT_E_MEMORY_CAP) does not fit. Any other error of `build` or of
+ * the plan ends the search and is returned; if it came with the wanted sizes, its message is logged. VKT_E_ARG: `build`
+ * is NULL, or a size is 0 or above its largest. */
+VKT_API vkt_result vkt_find_sizes(vkt_ctx *ctx, const vkt_size_params *params, vkt_sizes *out);
+
 /* Plans memory and records command buffers. `store` may be NULL for a graph without parameters. This call finishes the
  * graph: a later op or vkt_keep is VKT_E_STATE. Graph, store and arrays must outlive the program. A graph can have
  * several programs. Owner: the caller. After an error *out = NULL. If the graph has an error, returns that error.
