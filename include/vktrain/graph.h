@@ -372,7 +372,7 @@ typedef struct vkt_size_params {
     uint64_t other_bytes;    /* memory for other things at the same time, for instance the data set */
     const vkt_program_params *program; /* as for vkt_program_needs; may be NULL */
 } vkt_size_params;
-/* What vkt_find_sizes found. */
+/* The results of vkt_find_sizes. */
 typedef struct vkt_sizes {
     bool planned;           /* the wanted sizes can be planned on this device. If not, `needs` is zero */
     bool fits;              /* they fit under the limit */
