@@ -392,6 +392,42 @@ static void a_state_that_changes_is_not_read_twice(void **state)
     }
 }
 
+static vkt_result build_blocks(const vkt_host *h)
+{
+    vkt_graph *g;
+    vkt_builder *b = NULL;
+    vkt_result r = vkt_graph_create(h, &g);
+    if (r != VKT_OK) return r;
+    r = vkt_builder_create(g, true, &b);
+    if (r == VKT_OK) {
+        const vkt_tensor loss = classifier(b, &(job){ .n = BLOCKS, .blocks = true });
+        r = vkt_backward(g, loss);
+    }
+    vkt_builder_destroy(&b);
+    vkt_graph_destroy(&g);
+    return r;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const size_t blocks = vkt_test_live_blocks();
+    unsigned n = 1;
+    for (;; n++) {
+        vkt_test_fail_allocation(n);
+        const vkt_result r = build_blocks(&h);
+        if (!vkt_test_allocation_failed()) {
+            assert_int_equal(r, VKT_OK);
+            break;
+        }
+        assert_int_equal(r, VKT_E_NOMEM);
+        assert_int_equal(vkt_test_live_blocks(), blocks);
+    }
+    vkt_test_fail_allocation(0);
+    assert_true(n > 50);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +443,7 @@ int main(void)
         cmocka_unit_test(gradients_may_be_asked_for_several_times),
         cmocka_unit_test(blocks_begin_and_end_in_turn),
         cmocka_unit_test(a_state_that_changes_is_not_read_twice),
+        cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests_name("blocks", tests, harness_setup, harness_teardown);
 }
