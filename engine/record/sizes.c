@@ -30,7 +30,7 @@ static vkt_result needs_of(const search *s, uint32_t batch, uint32_t context, vk
 
 static uint64_t need_bytes(const search *s, const vkt_memory_needs *n)
 {
-    return n->cap_bytes + n->array_bytes + s->params->other_bytes;
+    return n->cap_bytes + s->params->other_bytes;
 }
 
 static vkt_result probe(search *s, uint32_t batch, uint32_t context, bool *fits)

@@ -67,7 +67,7 @@ static uint64_t need(vkt_ctx *ctx, uint32_t batch, uint32_t context)
     OK(vkt_program_needs(ctx, g, NULL, &n));
     vkt_graph_destroy(&g);
     assert_int_equal(n.array_bytes, 4 * TABLE * WIDTH);
-    return n.cap_bytes + n.array_bytes;
+    return n.cap_bytes;
 }
 
 /* Returns the largest size of 1 .. most that fits, multiples of `step` and `most`; 0: none. */
