@@ -142,7 +142,11 @@ vkt_tensor vkt_lm_hidden(vkt_builder *b, const vkt_lm *m, vkt_tensor ids, const 
     vkt_nn_push(b, "model");
     vkt_tensor x = embed(&n, ids);
     vkt_nn_push(b, "layers");
-    for (uint32_t i = 0; i < m->model.blocks; i++) x = block(&n, i, x);
+    for (uint32_t i = 0; i < m->model.blocks; i++) {
+        if (p->recompute) vkt_recompute_begin(b->g);
+        x = block(&n, i, x);
+        if (p->recompute) vkt_recompute_end(b->g);
+    }
     vkt_nn_pop(b);
     x = norm(&n, "norm", &m->norm, x);
     vkt_nn_pop(b);
