@@ -19,6 +19,8 @@
 
 #include "kernel/ids.h"
 
+#include <math.h>
+
 #include "abi/abi.h"
 #include "abi/label_clear.abi.h"
 #include "abi/label_found.abi.h"
@@ -424,6 +426,12 @@ static bool stops(const vkt_node *n, uint32_t i)
     return i == W && ((const vkt_linear_xent_attr *)n->attr)->format != 0;
 }
 
+/* Returns whether output GRADS is dx, which may be stored in 16 bits, and not dw. */
+static bool has_dx(const vkt_node *n)
+{
+    return (((const vkt_linear_xent_attr *)n->attr)->grads & GRAD_X) != 0;
+}
+
 /* ---- random cases ---- */
 
 static void settle(void *attr, const vkt_case_input *in)
@@ -440,7 +448,20 @@ static void amend(const void *attr, uint32_t *words, size_t n)
     if (q.format) vkt_quantized_amend(&q, words, n);
 }
 
-/* Generates a case. In some cases, a label does not count: one of the classes, or the number after the last class. */
+/* Returns about the largest weight that random words of a format have (vkt_quantized_amend). */
+static float largest_weight(uint32_t format)
+{
+    switch (format) {
+    case VKT_QUANT_Q8_0: return 8;
+    case VKT_QUANT_Q4_K: return 60;
+    case VKT_QUANT_Q5_K: return 120;
+    case VKT_QUANT_Q6_K: return 256;
+    default: return 1;
+    }
+}
+
+/* Generates a case. Logits are of the order of 1, so that loss and gradients have digits to compare. In some cases, a
+ * label does not count: one of the classes, or the number after the last class. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     const uint32_t ignoring = vkt_rng_range(r, 0, 2), group = vkt_rng_range(r, 0, 1) ? 1 : vkt_rng_range(r, 2, 5);
@@ -458,6 +479,8 @@ static void sample(vkt_rng *r, vkt_case *c)
         vkt_case_f32(c, VKT_ROWS, vkt_shape2(V, a.columns), -0.5f, 0.5f);
     }
     x->shape.dim[1] = a.columns;
+    x->hi = VKT_MIN(1, 8 / (largest_weight(a.format) * sqrtf((float)a.columns)));
+    x->lo = -x->hi;
     vkt_case_u32(c, VKT_ROWS, vkt_shape1(samples * group), ignoring == 1 ? V + 1 : V);
     c->rows = vkt_rng_range(r, 0, 2) ? 0 : vkt_rng_range(r, 4, samples);
     vkt_case_attr(c, &a, sizeof a);
@@ -534,7 +557,8 @@ const vkt_op vkt_op_linear_cross_entropy_dx = {
     .infer = dx_infer,
     .settle = settle,
     .emit = emit,
-    .half_rows = VKT_HALF_IN(X),
+    .half_rows = VKT_HALF_IN(X) | VKT_HALF_OUT(GRADS),
+    .half_when = has_dx,
     .backward = backward,
     .sample = dx_sample,
     .amended = W,
