@@ -272,6 +272,14 @@ static vkt_tensor cross_entropy_images(vkt_graph *g, const vkt_tensor *in, const
     return vkt_cross_entropy(g, in[0], in[1], &p);
 }
 
+static vkt_tensor linear_cross_entropy(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_linear_cross_entropy_params p = { .has_ignore = json_object_get(a, "ignore_index") != NULL,
+                                                .ignore = (uint32_t)golden_number(a, "ignore_index", 0),
+                                                .sum = reduction(a) == VKT_LOSS_SUM };
+    return vkt_linear_cross_entropy(g, in[0], in[1], in[2], &p);
+}
+
 static vkt_tensor nll_loss(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
     const vkt_cross_entropy_params p = label_options(in, a);
@@ -528,6 +536,8 @@ static const golden_op ops[] = {
     { "cross_entropy", cross_entropy, 3, .integers = 2 },
     { "cross_entropy_tokens", cross_entropy, 3, .integers = 2, .several = true },
     { "cross_entropy_pictures", cross_entropy_images, 3, .images = true, .integers = 2, .several = true },
+    { "linear_cross_entropy", linear_cross_entropy, 3, .integers = 4 },
+    { "linear_cross_entropy_tokens", linear_cross_entropy, 3, .integers = 4, .several = true },
     { "nll_loss", nll_loss, 3, .integers = 2 },
     { "mse_loss", mse_loss, 2 },
     { "l1_loss", l1_loss, 2 },
