@@ -1,14 +1,14 @@
-/* ops/loss/linear_xent.c - the cross-entropy of labels whose logits are a linear layer of x. All logits are never
- * stored.
+/* ops/loss/linear_xent.c - the cross-entropy of labels whose logits are a linear layer of x:
  *
- *   x (R,D), w (V,D) or words of quantized weights, t (R) -> loss, count; linear_cross_entropy_dx also dx (R,D), dw
- * (V,D) loss = 1/norm sum over the rows that count of -log softmax(x[r] w^T)[t[r]],  norm = count, or 1 for a sum
+ *   x (R,D), w (V,D) or words of quantized weights, t (R)  ->  loss, count; linear_cross_entropy_dx also dx and dw
+ *   loss = 1/norm sum over the rows that count of -log softmax(x[r] w^T)[t[r]]
+ *   norm = count, or 1 for a sum
  *
  * label_rows lists the rows whose labels count. A slice of these rows at a time goes through all kernels: its rows of x
  * are gathered, a product writes its logits to scratch, and linear_xent computes the losses. For a gradient,
- * linear_xent also replaces the logits by their gradient dz, and further products give dx = dz w of the slice, and dw
- * += dz^T x. So logits are computed once, and nothing of the size R V is stored (Liger Kernel: Hsu et al. 2024,
- * section 3.2; the idea only). The number of rows that count is known on the device only. So there are slices for all R
+ * linear_xent also replaces the logits by their gradient dz. Further products give dx = dz w of the slice, and add
+ * dz^T x to dw. So logits are computed once, and nothing of the size R V is stored (the idea of Liger Kernel: Hsu et
+ * al. 2024, section 3.2). The number of rows that count is known on the device only. So there are slices for all R
  * rows, and the dispatches of a slice that has no row do not run (vkt_when_begin).
  *
  * Weights are used in ranges of the vocabulary. Quantized weights of a range are unpacked to scratch. Ranges are
@@ -122,8 +122,8 @@ typedef struct job {
     vkt_tensor slice_x, logits, slice_dx, range_w;
 } job;
 
-/* Computes the sizes of slices and ranges. A range has as many rows as the others, but for the last. Sets the
- * emission's error and returns false if this device cannot bind even a row. */
+/* Computes the sizes of slices and ranges. All slices have the same number of rows, but for the last. So have ranges.
+ * Sets the emission's error and returns false if this device cannot bind even a row. */
 static bool sizes_of(job *j)
 {
     const vkt_limits *lim = j->e->lim;
@@ -137,8 +137,10 @@ static bool sizes_of(job *j)
                                       j->V, j->D, (unsigned long long)bind));
         return false;
     }
-    if (slice >= 32) slice -= slice % 32; /* whole tiles of products */
-    j->slice = (uint32_t)VKT_MIN(slice, j->R);
+    const uint64_t tile = slice >= 32 ? 32 : 1; /* whole tiles of products */
+    slice -= slice % tile;
+    const uint64_t slices = (j->R + slice - 1) / slice;
+    j->slice = (uint32_t)VKT_MIN(vkt_round_up((j->R + slices - 1) / slices, tile), j->R);
     const uint64_t unit = range >= 64 ? 64 : range >= 4 ? 4 : 1;
     const uint64_t parts = (j->V + range / unit * unit - 1) / (range / unit * unit);
     j->range = (uint32_t)VKT_MIN(vkt_round_up((j->V + parts - 1) / parts, unit), j->V);
