@@ -352,6 +352,7 @@ static void dispatches_run_only_above_their_number(void **state)
     const vkt_tensor y = vkt_apply(g, &parts, &counter, 1, NULL, NULL);
     vkt_keep(g, y);
     OK(vkt_program_create_guarded(harness_ctx, g, NULL, &(vkt_program_params){ .profile = true }, &p));
+    OK(vkt_program_poison(p, 0x7fc12345u));
     for (size_t k = 0; k < VKT_COUNT(runs); k++) {
         vkt_kernel_time times[8];
         uint32_t n;

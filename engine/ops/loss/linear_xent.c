@@ -84,7 +84,9 @@ static vkt_result dx_infer(vkt_infer *f)
     const vkt_value *dloss = vkt_in(f, DLOSS);
     VKT_REQUIRE(f, a->grads >= GRAD_X && a->grads <= (a->format ? GRAD_X : GRAD_X | GRAD_W), VKT_E_ARG,
                 "linear_cross_entropy_dx: want grads 1 (dx), or 2 (dw) or 3 with weights f32, got %u", a->grads);
-    VKT_REQUIRE(f, dloss->dtype == VKT_F32 && dloss->shape.rank == 0, VKT_E_SHAPE,
+    VKT_REQUIRE(f, dloss->dtype == VKT_F32, VKT_E_DTYPE, "linear_cross_entropy_dx: want dloss f32, got %s",
+                vkt_dtype_name(dloss->dtype));
+    VKT_REQUIRE(f, dloss->shape.rank == 0, VKT_E_SHAPE,
                 "linear_cross_entropy_dx: want the gradient of the loss, a scalar");
     VKT_TRY(infer(f));
     if (a->grads & GRAD_X) vkt_out(f, VKT_F32, VKT_ROWS, vkt_in(f, X)->shape);
