@@ -191,8 +191,9 @@ struct vkt_op {
     /* Checks inputs and attributes, and describes the outputs. Everything that passes may be emitted and computed:
      * cases from text and calls of builders are not checked further. */
     vkt_result (*infer)(vkt_infer *f);
-    /* Recomputes the attributes that follow from the shapes of the inputs. NULL: there are none. */
-    void (*settle)(void *attr, const vkt_case_input *in);
+    /* Recomputes the attributes that follow from the shapes of the inputs, and lowers bounds of integers to what these
+     * attributes allow. NULL: there are none. */
+    void (*settle)(void *attr, vkt_case_input *in);
     /* Appends dispatches. It is a pure function of node and device limits: it uses no Vulkan, and allocates only
      * through `e`. NULL: nothing runs on the device (aliases). */
     void (*emit)(const vkt_node *n, vkt_emit *e);

@@ -1,7 +1,9 @@
-/* reference/linear_xent.c - the cross-entropy of labels whose logits are a linear layer of x.
- *   linear_cross_entropy      loss = 1/norm sum over r of log sum_k exp z[r,k] - z[r,t[r]],  z[r,k] = sum_i x[r,i]
- * w[k,i], over the rows r that are real and whose label is not `ignore`; norm and count: their number
- *   linear_cross_entropy_dx   the same, and outputs that are not compared: the gradients, which `backward` gives */
+/* reference/linear_xent.c - the cross-entropy of labels whose logits are a linear layer of x:
+ *   z[r,k] = sum_i x[r,i] w[k,i]
+ *   loss = 1/norm sum over r of log sum_k exp z[r,k] - z[r,t[r]]
+ * r runs over the real rows whose label is a class and not `ignore`; their number is norm (1 for a sum) and the second
+ * output. The loss is NaN if a real row has a label that is neither a class nor `ignore`.
+ * linear_cross_entropy_dx has two more outputs, which are not compared: the gradients, which `backward` gives. */
 #include "reference/families.h"
 
 #include <math.h>
@@ -24,7 +26,7 @@ static double logit(const vkt_ref_call *c, size_t r, size_t k)
 static bool counts(const vkt_ref_call *c, size_t r)
 {
     const vkt_linear_xent_attr *a = c->attr;
-    return r / a->group < c->rows && c->in[2].u[r] != a->ignore;
+    return r / a->group < c->rows && c->in[2].u[r] != a->ignore && c->in[2].u[r] < a->rows;
 }
 
 static double number_of(const vkt_ref_call *c)
@@ -48,8 +50,11 @@ static void forward(const vkt_ref_call *c)
 {
     const vkt_linear_xent_attr *a = c->attr;
     double sum = 0;
-    for (size_t r = 0; r < c->in[0].shape.dim[0]; r++)
-        if (counts(c, r)) sum += log_sum(c, r) - logit(c, r, c->in[2].u[r]);
+    for (size_t r = 0; r < c->in[0].shape.dim[0]; r++) {
+        const uint32_t label = c->in[2].u[r];
+        if (counts(c, r)) sum += log_sum(c, r) - logit(c, r, label);
+        if (r / a->group < c->rows && label != a->ignore && label >= a->rows) sum = (double)NAN;
+    }
     c->out[1].f[0] = number_of(c);
     c->out[0].f[0] = a->sum ? sum : sum / number_of(c);
 }

@@ -18,7 +18,7 @@ const uint SPAN = 64;
 
 void main()
 {
-    const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x, count = found[FOUND_COUNT], wrong = found[FOUND_WRONG];
+    const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x, count = found[FOUND_COUNT];
     float sum = 0.0;
     for (uint c = 0; c < count; c += SPAN * lanes) {
         const uint end = min(c + SPAN * lanes, count);
@@ -28,6 +28,6 @@ void main()
     }
     sum = sum_of_lanes(sum);
     if (lane != 0) return;
-    if (wrong != 0 || (pc.mean != 0 && count == 0)) loss[0] = NOT_A_NUMBER;
+    if (found[FOUND_WRONG] != 0 || (pc.mean != 0 && count == 0)) loss[0] = NOT_A_NUMBER;
     else loss[0] = pc.mean != 0 ? sum / float(count) : sum;
 }

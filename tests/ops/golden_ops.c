@@ -100,14 +100,12 @@ static vkt_pool1d_params pool1d(const json_t *a)
 
 static vkt_tensor max_pool1d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
-    const vkt_pool1d_params p = pool1d(a);
-    return vkt_max_pool1d(g, in[0], &p);
+    return vkt_max_pool1d(g, in[0], (vkt_pool1d_params[]){ pool1d(a) });
 }
 
 static vkt_tensor avg_pool1d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
-    const vkt_pool1d_params p = pool1d(a);
-    return vkt_avg_pool1d(g, in[0], &p);
+    return vkt_avg_pool1d(g, in[0], (vkt_pool1d_params[]){ pool1d(a) });
 }
 
 static vkt_tensor adaptive_max_pool1d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
@@ -274,9 +272,8 @@ static vkt_tensor cross_entropy_images(vkt_graph *g, const vkt_tensor *in, const
 
 static vkt_tensor linear_cross_entropy(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
-    const vkt_linear_cross_entropy_params p = { .has_ignore = json_object_get(a, "ignore_index") != NULL,
-                                                .ignore = (uint32_t)golden_number(a, "ignore_index", 0),
-                                                .sum = reduction(a) == VKT_LOSS_SUM };
+    const vkt_cross_entropy_params o = label_options(in, a);
+    vkt_linear_cross_entropy_params p = { o.has_ignore_index, (uint32_t)o.ignore_index, o.reduction != VKT_LOSS_MEAN };
     return vkt_linear_cross_entropy(g, in[0], in[1], in[2], &p);
 }
 
