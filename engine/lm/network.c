@@ -180,7 +180,12 @@ vkt_tensor vkt_lm_logits(vkt_builder *b, const vkt_lm *m, vkt_tensor hidden)
 
 vkt_tensor vkt_lm_loss(vkt_builder *b, const vkt_lm *m, vkt_tensor hidden, vkt_tensor labels)
 {
+    const vkt_linear_cross_entropy_params p = { .has_ignore = true, .ignore = UINT32_MAX };
     if (!is_ready(b, m, "vkt_lm_loss", hidden) || !vkt_is_usable(b->g, "vkt_lm_loss", labels)) return (vkt_tensor){ 0 };
-    return vkt_cross_entropy(b->g, vkt_lm_logits(b, m, hidden), labels,
-                             &(vkt_cross_entropy_params){ .has_ignore_index = true, .ignore_index = -1 });
+    vkt_tensor w;
+    const vkt_lm_tensor *t = output(b, m, &w);
+    return vkt_builder_note(b, "lm_head", "Linear and cross-entropy, frozen",
+                            t->format
+                                ? vkt_linear_cross_entropy_quantized(b->g, hidden, w, t->format, t->rows, labels, &p)
+                                : vkt_linear_cross_entropy(b->g, hidden, w, labels, &p));
 }
