@@ -258,7 +258,7 @@ vkt_result vkt_subject_set_output(vkt_subject *s, vkt_tensor out)
 static void amend(vkt_subject *s, const vkt_op *op, uint32_t i)
 {
     vkt_side *v = &s->in[i];
-    const size_t n = v->data ? vkt_side_count(v) : 0;
+    const size_t n = v->data && v->ref.u ? vkt_side_count(v) : 0;
     if (!op->amend || op->amended != i || n == 0) return;
     op->amend(s->c.attr, v->data, n);
     memcpy(v->ref.u, v->data, n * sizeof *v->ref.u);

@@ -104,10 +104,12 @@ vkt_result vkt_commands_create_for(vkt_ctx *ctx, uint32_t family, const char *na
 /* ---- memory.c ---- */
 vkt_result vkt_memory_create(vkt_ctx *ctx, uint64_t cap_bytes);
 void vkt_memory_destroy(vkt_ctx *ctx);
-/* The usage of every buffer of the engine. UNIFORM_TEXEL_BUFFER is for kernel/self_test.c. */
-#define VKT_BUFFER_USAGE                                                             \
-    (VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT | \
-     VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT)
+/* The usage of every buffer of the engine. UNIFORM_TEXEL_BUFFER is for kernel/self_test.c, INDIRECT_BUFFER for
+ * conditional dispatches. */
+#define VKT_BUFFER_USAGE                                                              \
+    (VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT |  \
+     VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | \
+     VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT)
 /* Creates a VkBuffer without memory; `next` is the pNext of its VkBufferCreateInfo. *out is VK_NULL_HANDLE after a
  * failure. */
 VkResult vkt_handle_create(vkt_ctx *ctx, uint64_t bytes, const void *next, VkBuffer *out);

@@ -97,6 +97,7 @@
     X(CmdBindDescriptorSets)       \
     X(CmdPushConstants)            \
     X(CmdDispatch)                 \
+    X(CmdDispatchIndirect)         \
     X(CmdPipelineBarrier2)         \
     X(CmdCopyBuffer)               \
     X(CmdFillBuffer)               \

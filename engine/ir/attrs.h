@@ -201,6 +201,16 @@ typedef struct vkt_quantized_attr {
     uint32_t transposed; /* linear_quantized: 1: y = x w; 0: y = x w^T */
 } vkt_quantized_attr;
 
+/* The weights are f32 or quantized, (rows,columns). The struct has no padding bytes. */
+typedef struct vkt_linear_xent_attr {
+    uint32_t format; /* vkt_quant; 0: f32 */
+    uint32_t rows, columns;
+    uint32_t ignore; /* labels of this value do not count */
+    uint32_t sum;    /* 1: the loss is not divided */
+    uint32_t group;  /* number of labels of each sample of the batch */
+    uint32_t grads;  /* linear_cross_entropy_dx: 1: dx, 2: dw, 3: both; linear_cross_entropy: 0 */
+} vkt_linear_xent_attr;
+
 /* vkt_hash_grid_params with all defaults filled in. The struct has no padding bytes. */
 typedef struct vkt_hash_grid_attr {
     uint32_t levels, features, log2_table_size, base_resolution;

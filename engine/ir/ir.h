@@ -204,8 +204,9 @@ struct vkt_op {
     /* Checks inputs and attributes, and describes the outputs. Everything that passes may be emitted and computed:
      * cases from text and calls of builders are not checked further. */
     vkt_result (*infer)(vkt_infer *f);
-    /* Recomputes the attributes that follow from the shapes of the inputs. NULL: there are none. */
-    void (*settle)(void *attr, const vkt_case_input *in);
+    /* Recomputes the attributes that follow from the shapes of the inputs, and lowers bounds of integers to what these
+     * attributes allow. NULL: there are none. */
+    void (*settle)(void *attr, vkt_case_input *in);
     /* Appends dispatches. It is a pure function of node and device limits: it uses no Vulkan, and allocates only
      * through `e`. NULL: nothing runs on the device (aliases). */
     void (*emit)(const vkt_node *n, vkt_emit *e);
@@ -391,8 +392,18 @@ typedef struct vkt_dispatch {
     uint32_t spec[VKT_MAX_SPECS];    /* entry i is constant_id i; entry 0 is the work-group size in x */
     uint32_t storage;                /* two bits per binding, its vkt_precision; other bits: see abi/storage.abi.h */
     uint32_t groups[3];
+    bool conditional; /* it runs only if a counter on the device is larger than `above`: see vkt_when_begin. The last
+                       * entry of `bind` is then no binding of the shader. It has the numbers of groups of such
+                       * dispatches, and those of this one begin at word `counts`: `groups`, or three zeros */
+    uint32_t above, counts;
     _Alignas(8) unsigned char push[VKT_EMIT_PUSH];
 } vkt_dispatch;
+
+/* Returns the number of entries of d->bind that are bindings of the shader. */
+static inline uint32_t vkt_shader_bindings(const vkt_dispatch *d)
+{
+    return d->n_bind - (d->conditional ? 1u : 0u);
+}
 
 /* One choice of a variant for a node. */
 typedef struct vkt_picked {
@@ -431,13 +442,16 @@ struct vkt_emit {
     const vkt_node *epilogue; /* the next epilogue to be applied to output 0 of `node`: see vkt_fuse_epilogue */
     bool *taken;      /* by node number: the node is a companion, and the dispatches of another node do its work */
     vkt_tensor relu;  /* dispatches that bind this value store max(., 0) in it; {0}: none */
+    bool conditional; /* dispatches are added for the case that a counter is larger than `above` */
+    uint32_t above;
     uint64_t unbuilt; /* variants of `node` that need a kernel that this build does not have */
     uint32_t absent;  /* id of a kernel that `node` needs and that this build does not have; 0: none */
 };
 
 /* Chooses among n >= 1 variants (vkt_variant_choose) for the node that is being lowered, and records the choice. Ops do
- * not look at the user's switches (vkt_choices) themselves. A node may choose several times, among sets that share no
- * variant. */
+ * not look at the user's switches (vkt_choices) themselves. A node may choose several times. Sets of different kinds of
+ * variants share none. If a node has several products, each one chooses among the same variants, and a forced or tuned
+ * variant is for all of them that can use it. */
 vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n);
 /* Returns the tile that the user or the tuning file wants for the node that is being lowered. */
 vkt_tile vkt_wanted_tile(const vkt_emit *e);

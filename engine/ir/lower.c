@@ -35,8 +35,8 @@ void vkt_dispatch_add(vkt_emit *e, const vkt_launch *l)
         vkt_kernel_absent(e, l->kernel);
         return;
     }
-    if (l->n_bind > VKT_MAX_BINDINGS || l->n_spec > VKT_MAX_SPECS || l->push_bytes > VKT_EMIT_PUSH || !groups[0] ||
-        !groups[1] || !groups[2]) {
+    if (l->n_bind + e->conditional > VKT_MAX_BINDINGS || l->n_spec > VKT_MAX_SPECS || l->push_bytes > VKT_EMIT_PUSH ||
+        !groups[0] || !groups[1] || !groups[2]) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_STATE,
                                    "%s: a dispatch of %u bindings, %zu push bytes, %u constants is out of bounds",
                                    e->node->op->name, l->n_bind, l->push_bytes, l->n_spec));
@@ -60,6 +60,8 @@ void vkt_dispatch_add(vkt_emit *e, const vkt_launch *l)
                          .n_bind = (uint8_t)l->n_bind,
                          .n_spec = (uint8_t)l->n_spec,
                          .push_bytes = (uint8_t)l->push_bytes,
+                         .conditional = e->conditional,
+                         .above = e->above,
                          .groups = { (uint32_t)VKT_MIN(groups[0], e->lim->max_groups), (uint32_t)groups[1],
                                      (uint32_t)groups[2] } };
     memcpy(d->bind, l->bind, l->n_bind * sizeof *l->bind);
@@ -333,6 +335,7 @@ static void lower_node(vkt_emit *e, const vkt_node *n)
     e->unbuilt = 0;
     for (;;) {
         e->absent = 0;
+        e->conditional = false;
         emit_node(e, n);
         const vkt_variant v = e->absent ? last_choice(e, picked) : VKT_V_COUNT;
         if (v == VKT_V_COUNT || e->unbuilt >> v & 1) break;

@@ -171,7 +171,11 @@ vkt_tensor vkt_lm_hidden(vkt_builder *b, const vkt_lm *m, vkt_tensor ids, const 
     vkt_nn_push(b, "model");
     vkt_tensor x = embed(&n, ids);
     vkt_nn_push(b, "layers");
-    for (uint32_t i = 0; i < m->model.blocks; i++) x = block(&n, i, x);
+    for (uint32_t i = 0; i < m->model.blocks; i++) {
+        if (p->recompute) vkt_recompute_begin(b->g);
+        x = block(&n, i, x);
+        if (p->recompute) vkt_recompute_end(b->g);
+    }
     vkt_nn_pop(b);
     x = norm(&n, "norm", &m->norm, x);
     vkt_nn_pop(b);
@@ -205,7 +209,12 @@ vkt_tensor vkt_lm_logits(vkt_builder *b, const vkt_lm *m, vkt_tensor hidden)
 
 vkt_tensor vkt_lm_loss(vkt_builder *b, const vkt_lm *m, vkt_tensor hidden, vkt_tensor labels)
 {
+    const vkt_linear_cross_entropy_params p = { .has_ignore = true, .ignore = UINT32_MAX };
     if (!is_ready(b, m, "vkt_lm_loss", hidden) || !vkt_is_usable(b->g, "vkt_lm_loss", labels)) return (vkt_tensor){ 0 };
-    return vkt_cross_entropy(b->g, vkt_lm_logits(b, m, hidden), labels,
-                             &(vkt_cross_entropy_params){ .has_ignore_index = true, .ignore_index = -1 });
+    vkt_tensor w;
+    const vkt_lm_tensor *t = output(b, m, &w);
+    return vkt_builder_note(b, "lm_head", "Linear and cross-entropy, frozen",
+                            t->format
+                                ? vkt_linear_cross_entropy_quantized(b->g, hidden, w, t->format, t->rows, labels, &p)
+                                : vkt_linear_cross_entropy(b->g, hidden, w, labels, &p));
 }

@@ -75,6 +75,19 @@ vkt_result vkt_update_from(vkt_graph *g, const vkt_optimizer *o, vkt_tensor grad
 vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimizer *o, const vkt_shard_params *p,
                              vkt_tensor *sum);
 
+/* Between vkt_when_begin and vkt_when_end, dispatches may be conditional: those added after vkt_when_above(e, n) run
+ * only if the u32 at the start of `counter` is larger than n. A dispatch of the same step, added before, writes the
+ * counter. The commands of a step are recorded once, before the counter is known. So a kernel writes the numbers of
+ * groups of all conditional dispatches, and the device reads them (vkCmdDispatchIndirect). What dispatches of one
+ * condition write in scratch may be read by those of the same or a larger n. */
+typedef struct vkt_when {
+    vkt_tensor counter;
+    size_t first; /* number of the first dispatch */
+} vkt_when;
+vkt_when vkt_when_begin(vkt_emit *e, vkt_tensor counter);
+void vkt_when_above(vkt_emit *e, uint32_t above);
+void vkt_when_end(vkt_emit *e, const vkt_when *w);
+
 /* Returns how many work groups n elements need, at least 1. A work group has `lanes` lanes, and a lane has `per_lane`
  * elements. */
 static inline uint64_t vkt_groups(uint64_t n, uint32_t lanes, uint32_t per_lane)

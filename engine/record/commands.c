@@ -6,7 +6,10 @@
 vkt_access vkt_access_of(const vkt_dispatch *d)
 {
     const vkt_kernel_entry *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
-    return d->shader ? (vkt_access){ d->shader->reads, d->shader->writes } : (vkt_access){ row->reads, row->writes };
+    vkt_access a =
+        d->shader ? (vkt_access){ d->shader->reads, d->shader->writes } : (vkt_access){ row->reads, row->writes };
+    if (d->conditional) a.reads |= 1u << (d->n_bind - 1); /* the device reads the numbers of groups */
+    return a;
 }
 
 const char *vkt_dispatch_name(const vkt_dispatch *d)
@@ -20,7 +23,7 @@ static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_ke
 {
     const uint64_t most = p->ctx->limits.max_texel_elements;
     if (!row->texels || most == 0) return false;
-    for (uint32_t b = 0; b < d->n_bind; b++)
+    for (uint32_t b = 0; b < vkt_shader_bindings(d); b++)
         for (uint32_t side = 0; side < p->sides; side++) {
             if (!(row->texels >> b & 1) || !d->bind[b].t.id) continue;
             const vkt_range r = vkt_range_of(p, &d->bind[b], side);
@@ -36,6 +39,7 @@ static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, ui
     const vkt_access access = vkt_access_of(d);
     const vkt_host *h = &p->ctx->host;
     for (uint32_t b = 0; b < VKT_MAX_BINDINGS; b++) {
+        if (d->conditional && b + 1 == d->n_bind) continue;
         const bool wanted = (access.reads | access.writes) >> b & 1, given = b < d->n_bind && d->bind[b].t.id;
         if (wanted != given)
             return vkt_fail(h, VKT_E_STATE, "%s: binding %u of kernel %s is %s", p->g->nodes[d->node]->op->name, b,
@@ -103,7 +107,7 @@ static vkt_result make_pool(vkt_program *p)
     vkt_ctx *ctx = p->ctx;
     uint32_t buffers = 0, texels = 0;
     for (size_t i = 0; i < p->lowered.n; i++)
-        for (uint32_t b = 0; b < p->lowered.list[i].n_bind; b++)
+        for (uint32_t b = 0; b < vkt_shader_bindings(&p->lowered.list[i]); b++)
             if (p->lowered.list[i].bind[b].t.id) (*(p->pipelines[i]->texels >> b & 1 ? &texels : &buffers))++;
     const VkDescriptorPoolSize sizes[2] = { { VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, p->sides * buffers + 1 },
                                             { VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, p->sides * texels + 1 } };
@@ -147,7 +151,7 @@ static vkt_result write_set(vkt_program *p, uint32_t side, size_t i)
     VkDescriptorBufferInfo infos[VKT_MAX_BINDINGS];
     VkBufferView views[VKT_MAX_BINDINGS];
     uint32_t n = 0;
-    for (uint32_t b = 0; b < d->n_bind; b++) {
+    for (uint32_t b = 0; b < vkt_shader_bindings(d); b++) {
         if (!d->bind[b].t.id) continue;
         const vkt_range r = vkt_range_of(p, &d->bind[b], side);
         const bool texel = p->pipelines[i]->texels >> b & 1;
@@ -167,14 +171,17 @@ static vkt_result write_set(vkt_program *p, uint32_t side, size_t i)
     return VKT_OK;
 }
 
-/* Records a barrier between dispatches: later dispatches wait for earlier ones and see their writes. */
-static void barrier(vkt_ctx *ctx, VkCommandBuffer cmd)
+/* Records a barrier between dispatches: later dispatches wait for earlier ones and see their writes. `conditional`:
+ * this is also true for the numbers of groups that conditional dispatches read. */
+static void barrier(vkt_ctx *ctx, VkCommandBuffer cmd, bool conditional)
 {
+    const VkPipelineStageFlags2 counts = conditional ? VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT : 0;
+    const VkAccessFlags2 reads = conditional ? VK_ACCESS_2_INDIRECT_COMMAND_READ_BIT : 0;
     const VkMemoryBarrier2 m = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
-                                 .srcStageMask = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT,
+                                 .srcStageMask = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | counts,
                                  .srcAccessMask = VK_ACCESS_2_SHADER_WRITE_BIT,
-                                 .dstStageMask = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT,
-                                 .dstAccessMask = VK_ACCESS_2_SHADER_READ_BIT | VK_ACCESS_2_SHADER_WRITE_BIT };
+                                 .dstStageMask = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | counts,
+                                 .dstAccessMask = VK_ACCESS_2_SHADER_READ_BIT | VK_ACCESS_2_SHADER_WRITE_BIT | reads };
     const VkDependencyInfo info = { .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
                                     .memoryBarrierCount = 1,
                                     .pMemoryBarriers = &m };
@@ -193,8 +200,24 @@ static void record_dispatch(vkt_program *p, VkCommandBuffer cmd, uint32_t side, 
     ctx->vk.CmdBindDescriptorSets(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->layout, 0, 1, &p->sets[side][i], 0, NULL);
     if (d->push_bytes)
         ctx->vk.CmdPushConstants(cmd, pipe->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, d->push_bytes, d->push);
-    ctx->vk.CmdDispatch(cmd, d->groups[0], d->groups[1], d->groups[2]);
+    if (d->conditional) {
+        const vkt_range r = vkt_range_of(p, &d->bind[d->n_bind - 1], side);
+        ctx->vk.CmdDispatchIndirect(cmd, r.buffer->handle, r.buffer->base_bytes + r.offset_bytes + 4ull * d->counts);
+    } else {
+        ctx->vk.CmdDispatch(cmd, d->groups[0], d->groups[1], d->groups[2]);
+    }
     vkt_label_end(ctx, cmd);
+}
+
+/* Returns whether a dispatch between barrier k - 1 and barrier k + 1 is conditional. */
+static bool has_conditional(const vkt_program *p, size_t k)
+{
+    const vkt_plan *plan = &p->plan;
+    const uint32_t first = k ? plan->barriers[k - 1].before : 0;
+    const uint32_t end = k + 1 < plan->n_barriers ? plan->barriers[k + 1].before : (uint32_t)p->lowered.n;
+    for (uint32_t i = first; i < end; i++)
+        if (p->lowered.list[i].conditional) return true;
+    return false;
 }
 
 void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t side, uint32_t first, uint32_t end,
@@ -205,7 +228,7 @@ void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t side, uint32
     while (next < plan->n_barriers && plan->barriers[next].before <= first) next++;
     for (uint32_t i = first; i < end; i++) {
         if (next < plan->n_barriers && plan->barriers[next].before == i) {
-            barrier(p->ctx, cmd);
+            barrier(p->ctx, cmd, has_conditional(p, next));
             next++;
         }
         if (timer) vkt_timer_mark(p->ctx, cmd, timer, 2 * i);

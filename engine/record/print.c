@@ -2,12 +2,22 @@
 #include "record/record.h"
 
 /* Appends the variants that were chosen for the node, with the tile if there is one: " by shared 64x64,8x4". */
+/* Returns whether an earlier choice of the same node is the same: a node may have several products. */
+static bool is_repeated(const vkt_program *p, size_t i)
+{
+    const vkt_picked *all = p->lowered.picked;
+    for (size_t k = i; k-- > 0 && all[k].node == all[i].node;)
+        if (all[k].variant == all[i].variant && memcmp(&all[k].tile, &all[i].tile, sizeof all[i].tile) == 0)
+            return true;
+    return false;
+}
+
 static void picked_text(const vkt_program *p, uint32_t node, vkt_text *t)
 {
     for (size_t i = 0; i < p->lowered.n_picked; i++) {
         const vkt_picked *picked = &p->lowered.picked[i];
         const vkt_tile tile = picked->tile;
-        if (picked->node != node) continue;
+        if (picked->node != node || is_repeated(p, i)) continue;
         vkt_text_add(t, " by %s", vkt_variant_name(picked->variant));
         if (tile.m) vkt_text_add(t, " %ux%u,%ux%u", tile.m, tile.n, tile.lane_m, tile.lane_n);
     }
@@ -66,6 +76,7 @@ static void dispatches_text(const vkt_program *p, vkt_text *t)
         const vkt_access access = vkt_access_of(d);
         vkt_text_add(t, "  %3zu %-18s %5u x %u x %u  ", i, vkt_dispatch_name(d), d->groups[0], d->groups[1],
                      d->groups[2]);
+        if (d->conditional) vkt_text_add(t, "if above %u ", d->above);
         for (uint32_t b = 0; b < d->n_bind; b++) {
             if (!d->bind[b].t.id) continue;
             const bool r = access.reads >> b & 1, w = access.writes >> b & 1;

@@ -123,6 +123,17 @@ static bool has_other_tile(vkt_tuned want, const vkt_picked *picked)
            !vkt_tile_is(want.tile, picked->tile);
 }
 
+/* Returns whether a choice with the key uses the entry of the tuning file. A node with several products has several
+ * choices with one key, and the entry may fit only some of them. */
+static bool is_used(const vkt_program *p, vkt_tuned want, uint64_t key)
+{
+    for (size_t i = 0; i < p->lowered.n_picked; i++) {
+        const vkt_picked *picked = &p->lowered.picked[i];
+        if (picked->key == key && want.variants & picked->usable && !has_other_tile(want, picked)) return true;
+    }
+    return false;
+}
+
 /* If a node cannot use its entry of the tuning file, logs this once in a context. This can happen,
  * because the file's hash covers the kernels, but not the lists of variants and tiles. Another version of the library
  * may have other lists. */
@@ -134,7 +145,7 @@ static void log_if_tuning_is_ignored(vkt_program *p)
         const vkt_picked *picked = &p->lowered.picked[i];
         const vkt_tuned want = vkt_tuned_for(c, picked->key);
         const bool other_tile = has_other_tile(want, picked);
-        if (!want.variants || (want.variants & picked->usable && !other_tile)) continue;
+        if (!want.variants || is_used(p, want, picked->key)) continue;
         p->ctx->logged_tuning = true;
         vkt_log_line(&p->ctx->host, VKT_LOG_WARN,
                      "tuning file: %s cannot use its %s, which is ignored (vkt-bench --tune makes a new entry)",

@@ -23,6 +23,7 @@ extern const vkt_ref_op vkt_ref_mlp, vkt_ref_mlp_mse;
 extern const vkt_ref_op vkt_ref_gather_rows, vkt_ref_gather_labels, vkt_ref_gather_ids;
 extern const vkt_ref_op vkt_ref_append, vkt_ref_attention_cached;
 extern const vkt_ref_op vkt_ref_embedding, vkt_ref_softmax, vkt_ref_attention, vkt_ref_hash_grid, vkt_ref_frequency;
+extern const vkt_ref_op vkt_ref_linear_cross_entropy, vkt_ref_linear_cross_entropy_dx;
 extern const vkt_ref_op vkt_ref_linear_quantized, vkt_ref_embedding_quantized;
 extern const vkt_ref_op vkt_ref_latent_grid, vkt_ref_quantize, vkt_ref_rope, vkt_ref_swiglu;
 extern const vkt_ref_op vkt_ref_op_sgd, vkt_ref_op_adam, vkt_ref_op_rmsprop, vkt_ref_op_adagrad, vkt_ref_op_publish;
@@ -41,6 +42,8 @@ static inline size_t vkt_ref_at4(vkt_shape s, size_t a, size_t b, size_t c, size
     return ((a * s.dim[1] + b) * s.dim[2] + c) * s.dim[3] + d;
 }
 
+/* Returns number `column` of row `row` of quantized weights. */
+double vkt_ref_quantized(const vkt_quantized_attr *a, const uint32_t *words, size_t row, size_t column);
 /* Returns the index of the element of a tensor of shape `small` that broadcasting repeats at element i of `large`.
  * Shapes are aligned at the right; along a dimension of 1 the index is 0. */
 size_t vkt_ref_broadcast(vkt_shape large, vkt_shape small, size_t i);

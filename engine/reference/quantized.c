@@ -54,8 +54,7 @@ static double q6_number(const unsigned char *p, uint32_t i)
     return half_at(p + 208) * as_signed(p[192 + i / 16]) * (low + 16 * high - 32);
 }
 
-/* Returns number `column` of row `row`. */
-static double weight(const vkt_quantized_attr *a, const uint32_t *words, size_t row, size_t column)
+double vkt_ref_quantized(const vkt_quantized_attr *a, const uint32_t *words, size_t row, size_t column)
 {
     const unsigned char *p = (const unsigned char *)words;
     const size_t at = row * a->columns + column;
@@ -81,7 +80,8 @@ static void linear_forward(const vkt_ref_call *c)
         for (size_t b = 0; b < batch; b++) c->out[0].f[b * out + o] = c->n_in > 2 && c->in[2].f ? c->in[2].f[o] : 0;
     for (size_t o = 0; o < out; o++)
         for (size_t i = 0; i < in; i++) {
-            const double w = a->transposed ? weight(a, c->in[1].u, i, o) : weight(a, c->in[1].u, o, i);
+            const double w =
+                a->transposed ? vkt_ref_quantized(a, c->in[1].u, i, o) : vkt_ref_quantized(a, c->in[1].u, o, i);
             for (size_t b = 0; b < batch; b++) c->out[0].f[b * out + o] += c->in[0].f[b * in + i] * w;
         }
 }
@@ -93,7 +93,8 @@ static void linear_backward(const vkt_ref_call *c)
     const double *dy = c->dout[0];
     for (size_t o = 0; c->din[0] && o < out; o++)
         for (size_t i = 0; i < in; i++) {
-            const double w = a->transposed ? weight(a, c->in[1].u, i, o) : weight(a, c->in[1].u, o, i);
+            const double w =
+                a->transposed ? vkt_ref_quantized(a, c->in[1].u, i, o) : vkt_ref_quantized(a, c->in[1].u, o, i);
             for (size_t b = 0; b < batch; b++) c->din[0][b * in + i] += dy[b * out + o] * w;
         }
     for (size_t o = 0; c->n_in > 2 && c->din[2] && o < out; o++)
@@ -107,7 +108,7 @@ static void embedding_forward(const vkt_ref_call *c)
     for (size_t i = 0; i < n; i++)
         for (size_t d = 0; d < a->columns; d++) {
             const uint32_t id = c->in[0].u[i];
-            c->out[0].f[i * a->columns + d] = id < a->rows ? weight(a, c->in[1].u, id, d) : 0;
+            c->out[0].f[i * a->columns + d] = id < a->rows ? vkt_ref_quantized(a, c->in[1].u, id, d) : 0;
         }
 }
 

@@ -53,6 +53,8 @@ static const vkt_ref_op *const table[] = {
     &vkt_ref_expand,
     &vkt_ref_softmax_xent,
     &vkt_ref_cross_entropy,
+    &vkt_ref_linear_cross_entropy,
+    &vkt_ref_linear_cross_entropy_dx,
     &vkt_ref_nll,
     &vkt_ref_mse,
     &vkt_ref_l1,

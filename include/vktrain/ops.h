@@ -655,6 +655,32 @@ typedef struct vkt_cross_entropy_params {
  * makes the loss NaN. With VKT_LOSS_NONE the result is the loss of each label, with norm 1, in t's shape, ROWS. It is 0
  * for labels that do not count, and after the real rows. `weight` has no gradient. */
 VKT_API vkt_tensor vkt_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t, const vkt_cross_entropy_params *p);
+typedef struct vkt_linear_cross_entropy_params {
+    bool has_ignore;   /* use `ignore` instead of VKT_IGNORE_INDEX */
+    uint32_t ignore;   /* with has_ignore: labels of this value do not count */
+    bool sum;          /* the sum over the labels that count, not their mean */
+    vkt_tensor *count; /* gets a scalar f32: the number of labels that count. NULL: not wanted */
+} vkt_linear_cross_entropy_params;
+/* Computes the cross-entropy, in nats, of labels whose logits are a linear layer of x, for instance the next tokens of
+ * a language model with a large vocabulary V: x (..,D) f32, w (V,D) f32, labels (..) u32  ->  scalar loss = 1/norm sum
+ * over the labels that count of -log softmax(x[r] w^T)[labels[r]] norm is the number of labels that count, or 1 with
+ * `sum`. D is a multiple of 4; p may be NULL. The result is that of vkt_cross_entropy of vkt_linear, with the same
+ * rules: rows after the real ones do not count, nor do ignored labels; a label that is neither a class nor ignored
+ * makes the loss NaN; if no label counts, the mean is NaN and its gradient 0.
+ *
+ * The logits of all rows are never stored. The rows whose labels count are computed in slices, whose logits share some
+ * 64 MiB, and slices without such rows are left out. After vkt_backward, dx and dw are computed with the loss, from the
+ * same logits. If the loss is only a part of the graph's loss, and with vkt_gradients, the logits are computed again.
+ * The loss of several batches is the sum of their `sum`s divided by the sum of their counts.
+ * VKT_E_UNSUPPORTED when the program is made: a binding does not hold the V logits of a row.
+ *
+ * vkt_linear_cross_entropy_quantized: `words` has the bytes of quantized weights (outputs,D), as for
+ * vkt_linear_quantized, and outputs = V. They have no gradient. At most 32 MiB of them are unpacked at once. */
+VKT_API vkt_tensor vkt_linear_cross_entropy(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor labels,
+                                            const vkt_linear_cross_entropy_params *p);
+VKT_API vkt_tensor vkt_linear_cross_entropy_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_quant format,
+                                                      uint32_t outputs, vkt_tensor labels,
+                                                      const vkt_linear_cross_entropy_params *p);
 /* Computes vkt_cross_entropy from log-probabilities y of any origin. p must not have label_smoothing:
  *   loss = -sum_b w[t] y[b,t] / norm,  dy[b,k] = -dloss w[k] (k == t[b]) / norm */
 VKT_API vkt_tensor vkt_nll_loss(vkt_graph *g, vkt_tensor y, vkt_tensor t, const vkt_cross_entropy_params *p);

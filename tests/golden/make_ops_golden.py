@@ -367,6 +367,10 @@ def table():
         t["quantize_" + name] = ("quantize", dict(bits=bits, inside=inside), shape)
     for name, bits, shape, inside in (("inside", 4, (3, 5, 7), True), ("outside", 2, (2, 9, 5), False)):
         t["quantize_noise_" + name] = ("quantize", dict(bits=bits, inside=inside, noise=True, seed=0x123456789abcde, draw=29), shape)
+    op = "linear_cross_entropy"
+    t[op] = (op, {}, (9, 8), (13, 8), (9,))
+    t[op + "_sum"] = (op, dict(reduction="sum", ignore_index=3), (7, 12), (5, 12), (7,))
+    t[op + "_tokens"] = (op + "_tokens", dict(ignore_index=1), (3, 5, 16), (6, 16), (3, 5))
     return t
 
 
@@ -464,6 +468,8 @@ def evaluate(op, a, x):
         return quantize(x[0], a)
     if op == "index_select":
         return torch.index_select(x[1], 0, x[0].long())
+    if op.startswith("linear_cross_entropy"):
+        return F.cross_entropy(F.linear(x[0], x[1]).flatten(0, -2), x[2].flatten().long(), **a)
     if op == "softmax_cross_entropy":
         return F.cross_entropy(x[0][:a["rows"]], x[1][:a["rows"]].long())
     if op == "permute":
@@ -508,7 +514,8 @@ def is_mask(op, k):
 
 def has_no_gradient(op, attr, k):
     """Says whether input k is a mask, an id or a place."""
-    return is_mask(op, k) or k == 0 and "bound" in attr or (op, k) in (("latent_grid", 1), ("rope", 1))
+    return (is_mask(op, k) or k == 0 and "bound" in attr or (op, k) in (("latent_grid", 1), ("rope", 1))
+            or op.startswith("linear_cross") and k == 2)
 
 
 def draw(rng, op, attr, k, shape, first_shape):
@@ -521,6 +528,8 @@ def draw(rng, op, attr, k, shape, first_shape):
         return (np.log(x) if attr.get("log_target") else x).astype(np.float32)
     if "bound" in attr and k == 0:
         return rng.integers(0, attr["bound"], shape).astype(np.float32)
+    if op.startswith("linear_cross") and k == 2:
+        return rng.integers(0, 5, shape).astype(np.float32)
     if (op, k) == ("rope", 1):
         return rng.integers(0, 131072, shape).astype(np.float32)
     if op == "hash_grid" and k == 0:

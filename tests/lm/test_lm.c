@@ -65,6 +65,36 @@ static void a_checkpoint_has_the_adapters_alone(void **state)
     vkt_safetensors_close(&st);
 }
 
+/* With vkt_lm_params.recompute a step needs less memory, and all bits are the same. */
+static void recomputed_blocks_give_the_same_bits(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_dataset *data = tiny_data(&r->h);
+    float *w[2];
+    uint64_t n[2], bytes[2];
+    for (int k = 0; k < 2; k++) {
+        tiny t = tiny_open(r, "qwen3");
+        t.params.recompute = k == 1;
+        t.lora.dropout = 0.25f;
+        const vkt_trainer_params p = tiny_trainer(&t, data);
+        vkt_trainer *trainer;
+        vkt_plan_info plan;
+        assert_int_equal(vkt_trainer_create(r->ctx, &p, &trainer), VKT_OK);
+        vkt_program_plan(vkt_trainer_program(trainer), &plan);
+        bytes[k] = plan.lower_bound_bytes;
+        rig_fit(trainer, &(vkt_fit_params){ .epochs = 3 });
+        w[k] = rig_weights(trainer, VKT_PART_VALUE, &n[k]);
+        vkt_trainer_destroy(&trainer);
+        vkt_lm_destroy(&t.lm);
+    }
+    assert_int_equal(n[0], n[1]);
+    assert_memory_equal(w[0], w[1], n[0] * sizeof *w[0]);
+    assert_true(bytes[1] < bytes[0]);
+    test_free(w[0]);
+    test_free(w[1]);
+    vkt_dataset_destroy(&data);
+}
+
 /* ---- what is on the device ---- */
 
 /* Reads all rows of a tensor on the device as floats. */
@@ -303,6 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(the_same_bits_come_twice_and_after_a_resume),
         rig_test(a_checkpoint_has_the_adapters_alone),
+        rig_test(recomputed_blocks_give_the_same_bits),
         rig_test(training_leaves_the_weights_of_the_file),
         rig_test(odd_bytes_are_copied_whole),
         rig_test(the_summary_counts_frozen_weights),

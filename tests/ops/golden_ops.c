@@ -100,14 +100,12 @@ static vkt_pool1d_params pool1d(const json_t *a)
 
 static vkt_tensor max_pool1d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
-    const vkt_pool1d_params p = pool1d(a);
-    return vkt_max_pool1d(g, in[0], &p);
+    return vkt_max_pool1d(g, in[0], (vkt_pool1d_params[]){ pool1d(a) });
 }
 
 static vkt_tensor avg_pool1d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
-    const vkt_pool1d_params p = pool1d(a);
-    return vkt_avg_pool1d(g, in[0], &p);
+    return vkt_avg_pool1d(g, in[0], (vkt_pool1d_params[]){ pool1d(a) });
 }
 
 static vkt_tensor adaptive_max_pool1d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
@@ -270,6 +268,13 @@ static vkt_tensor cross_entropy_images(vkt_graph *g, const vkt_tensor *in, const
     vkt_cross_entropy_params p = label_options(in, a);
     p.classes_second = true;
     return vkt_cross_entropy(g, in[0], in[1], &p);
+}
+
+static vkt_tensor linear_cross_entropy(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_cross_entropy_params o = label_options(in, a);
+    vkt_linear_cross_entropy_params p = { o.has_ignore_index, (uint32_t)o.ignore_index, o.reduction != VKT_LOSS_MEAN };
+    return vkt_linear_cross_entropy(g, in[0], in[1], in[2], &p);
 }
 
 static vkt_tensor nll_loss(vkt_graph *g, const vkt_tensor *in, const json_t *a)
@@ -528,6 +533,8 @@ static const golden_op ops[] = {
     { "cross_entropy", cross_entropy, 3, .integers = 2 },
     { "cross_entropy_tokens", cross_entropy, 3, .integers = 2, .several = true },
     { "cross_entropy_pictures", cross_entropy_images, 3, .images = true, .integers = 2, .several = true },
+    { "linear_cross_entropy", linear_cross_entropy, 3, .integers = 4 },
+    { "linear_cross_entropy_tokens", linear_cross_entropy, 3, .integers = 4, .several = true },
     { "nll_loss", nll_loss, 3, .integers = 2 },
     { "mse_loss", mse_loss, 2 },
     { "l1_loss", l1_loss, 2 },

@@ -293,6 +293,15 @@ static void touch(vkt_graph *g, const char *order)
     X(latent_grid_scale, VKT_E_ARG, "scale 4194304", vkt_latent_grid(g, F(3, 2, 5, 4), U(2, 1, 2), &(vkt_latent_grid_params){ { 4, 4 }, 4194304 })) \
     X(quantize_none, VKT_E_ARG, "1 to 16 bits", vkt_quantize(g, F(1, 4), 0, false)) \
     X(quantize_bits, VKT_E_ARG, "got 17", vkt_quantize(g, F(1, 4), 17, true)) \
+    X(linear_xent_labels, VKT_E_SHAPE, "a label for each row", vkt_linear_cross_entropy(g, F(3, 2, 3, 4), F(2, 5, 4), U(1, 3), NULL)) \
+    X(linear_xent_rank, VKT_E_SHAPE, "a label for each row", vkt_linear_cross_entropy(g, F(1, 4), F(2, 5, 4), U(1, 4), NULL)) \
+    X(linear_xent_width, VKT_E_SHAPE, "want w (classes,4)", vkt_linear_cross_entropy(g, F(2, 3, 4), F(2, 5, 8), U(1, 3), NULL)) \
+    X(linear_xent_odd, VKT_E_SHAPE, "a multiple of 4", vkt_linear_cross_entropy(g, F(2, 3, 5), F(2, 7, 5), U(1, 3), NULL)) \
+    X(linear_xent_float, VKT_E_DTYPE, "labels u32", vkt_linear_cross_entropy(g, F(2, 3, 4), F(2, 5, 4), F(1, 3), NULL)) \
+    X(linear_xent_words, VKT_E_SHAPE, "want at least 17 words", \
+      vkt_linear_cross_entropy_quantized(g, F(2, 3, 32), U(1, 16), VKT_QUANT_Q8_0, 2, U(1, 3), NULL)) \
+    X(linear_xent_format, VKT_E_ARG, "want a vkt_quant", \
+      vkt_linear_cross_entropy_quantized(g, F(2, 3, 32), U(1, 17), (vkt_quant)0, 2, U(1, 3), NULL)) \
     X(quant_none, VKT_E_ARG, "want a vkt_quant, got 5", vkt_linear_quantized(g, F(2, 3, 32), U(1, 8), NONE, (vkt_quant)5, 1)) \
     X(quant_block, VKT_E_SHAPE, "want rows of a multiple of 256 numbers of Q4_K, got 7 rows of 32", \
       vkt_linear_quantized(g, F(2, 3, 32), U(1, 999), NONE, VKT_QUANT_Q4_K, 7)) \

@@ -118,7 +118,7 @@ static void resolve_out(vkt_pool2d_attr *a, vkt_shape x)
     }
 }
 
-static void pool_settle(void *attr, const vkt_case_input *in)
+static void pool_settle(void *attr, vkt_case_input *in)
 {
     vkt_pool2d_attr *a = attr;
     if (!a->adaptive) resolve_out(a, in[0].shape);

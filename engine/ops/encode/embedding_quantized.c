@@ -22,7 +22,7 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
-static void settle(void *attr, const vkt_case_input *in)
+static void settle(void *attr, vkt_case_input *in)
 {
     vkt_quantized_attr *a = attr;
     a->rows = vkt_quantized_rows(a, in[WORDS].shape.dim[0]);

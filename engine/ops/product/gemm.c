@@ -191,7 +191,7 @@ void vkt_gemm_emit_tiles(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o
                                 .b_panel = b->panel,
                                 .b_batch = b->batch,
                                 .b_last = b->last };
-    const uint64_t first = rows->batch0 * g->c.batch + (uint64_t)rows->x0 * g->c.ld;
+    const uint64_t first = g->c.first + rows->batch0 * g->c.batch + (uint64_t)rows->x0 * g->c.ld;
     const vkt_bind c =
         vkt_bind_range(e, g->c.t, first, vkt_gemm_span(&g->c, rows->batches, rows->xn, g->n), &push.c_base);
     const bool bias = g->bias.id && rows->k0 == 0;
@@ -202,7 +202,7 @@ void vkt_gemm_emit_tiles(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o
     const uint32_t spec[] = { o->sg,
                               [GEMM_SPEC_R] = o->mb / 4,
                               [GEMM_SPEC_VECTORS] = vectors,
-                              [GEMM_SPEC_ACCUMULATE] = rows->k0 > 0,
+                              [GEMM_SPEC_ACCUMULATE] = g->accumulate || rows->k0 > 0,
                               [GEMM_SPEC_BIAS] = bias,
                               [GEMM_SPEC_A_ROWS] = a->rows,
                               [GEMM_SPEC_B_ROWS] = b->rows };

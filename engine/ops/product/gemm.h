@@ -20,6 +20,7 @@ typedef struct vkt_gemm_matrix {
     bool x_outer;
     uint32_t ld;
     uint64_t batch; /* elements from one batch to the next; 0: one matrix for all batches */
+    uint64_t first; /* index of its first element in the tensor */
 } vkt_gemm_matrix;
 
 /* C[b] (M,N) = A[b] (M,K) B[b] (K,N) + bias[n]. C's x_outer is not used: a row of C runs along n. */
@@ -27,6 +28,7 @@ typedef struct vkt_gemm {
     vkt_gemm_matrix a, b, c;
     vkt_tensor bias; /* f32 (N), or null */
     uint32_t m, n, k, batches;
+    bool accumulate; /* the product is added to C, which is stored as f32 */
 } vkt_gemm;
 
 /* Emits the product. Sets VKT_E_UNSUPPORTED in e if not even a few rows of each matrix fit into a binding, or if N

@@ -44,8 +44,9 @@ static const vkt_blocks *tiling_of(const shared_tilings *c, vkt_variant v)
 static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *tiling, const vkt_gemm_part *rows)
 {
     const vkt_gemm_part columns = { rows->batch0, rows->batches, 0, g->n, rows->k0, rows->kn };
-    const uint64_t first = rows->batch0 * g->c.batch + (uint64_t)rows->x0 * g->c.ld;
-    vkt_gemm_block b = { .g = g, .m = rows->xn, .k = rows->kn, .batches = rows->batches, .accumulate = rows->k0 > 0 };
+    const uint64_t first = g->c.first + rows->batch0 * g->c.batch + (uint64_t)rows->x0 * g->c.ld;
+    vkt_gemm_block b = { .g = g, .m = rows->xn, .k = rows->kn, .batches = rows->batches };
+    b.accumulate = g->accumulate || rows->k0 > 0;
     b.bias = rows->k0 + rows->kn == g->k ? g->bias : (vkt_tensor){ 0 };
     b.a = vkt_bind_range(e, g->a.t, vkt_gemm_start(&g->a, rows),
                          vkt_gemm_span(&g->a, rows->batches, g->a.x_outer ? b.m : b.k, g->a.x_outer ? b.k : b.m),
@@ -110,7 +111,7 @@ static void emit_narrow(vkt_emit *e, const vkt_gemm *g, vkt_tensor sums, uint32_
     for (uint64_t at = 0; at < n; at += most) {
         vkt_gemm_sum sum = { .n = (uint32_t)VKT_MIN(most, n - at), .slices = 1 };
         sum.part = vkt_part(e, sums, at, sum.n);
-        sum.c = vkt_bind_range(e, g->c.t, batch * g->c.batch + at, sum.n, &sum.c_base);
+        sum.c = vkt_bind_range(e, g->c.t, g->c.first + batch * g->c.batch + at, sum.n, &sum.c_base);
         vkt_gemm_sum_emit(e, &sum);
     }
 }

@@ -38,7 +38,8 @@ typedef struct vkt_gemm_part {
 /* Returns the index of the block's first element in the tensor. */
 static inline uint64_t vkt_gemm_start(const vkt_gemm_matrix *src, const vkt_gemm_part *b)
 {
-    return b->batch0 * src->batch + (uint64_t)(src->x_outer ? b->x0 : b->k0) * src->ld + (src->x_outer ? b->k0 : b->x0);
+    return src->first + b->batch0 * src->batch + (uint64_t)(src->x_outer ? b->x0 : b->k0) * src->ld +
+           (src->x_outer ? b->k0 : b->x0);
 }
 
 /* Computes the tile, and blocks that fit into bindings, loops and work groups. Returns false if no block fits. */

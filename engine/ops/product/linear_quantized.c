@@ -37,7 +37,7 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
-static void settle(void *attr, const vkt_case_input *in)
+static void settle(void *attr, vkt_case_input *in)
 {
     vkt_quantized_attr *a = attr;
     if (!a->transposed) a->columns = in[X].shape.dim[1];

@@ -103,32 +103,44 @@ static void emit_part(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words
                                        .groups = { vkt_groups(units, lanes, each), 1, 1 } });
 }
 
-void vkt_dequantize_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, vkt_tensor ids, vkt_tensor y)
+/* Emits the rows first .. first + n - 1 of the weights, or with ids the n rows of the ids. */
+static void emit_rows(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, vkt_tensor ids, vkt_tensor y,
+                      uint32_t first, uint64_t n)
 {
     const uint64_t bytes = vkt_quantized_row(a->format, a->columns), range = e->lim->max_storage_range_bytes;
     const uint64_t size = vkt_element_bytes(vkt_lowered_value(e, y));
-    const uint64_t wanted = ids.id ? vkt_shape_elements(vkt_lowered_value(e, ids)->shape) : a->rows;
     /* A range of y must begin at a multiple of VKT_ALIGN_BYTES. */
     const uint32_t step = vkt_bind_range_step(a->columns) * (uint32_t)(4 / size);
     uint64_t per_y = range / size / a->columns, per_w = range > VKT_ALIGN_BYTES ? (range - VKT_ALIGN_BYTES) / bytes : 0;
-    if (per_y < wanted) per_y -= per_y % step;
-    if (!ids.id) per_w = per_y = VKT_MIN(per_w, per_y) >= a->rows ? a->rows : VKT_MIN(per_w, per_y) / step * step;
+    if (per_y < n) per_y -= per_y % step;
+    if (!ids.id) per_w = per_y = VKT_MIN(per_w, per_y) >= n ? n : VKT_MIN(per_w, per_y) / step * step;
     if (per_y == 0 || per_w == 0) {
         vkt_emit_error(e,
                        vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: rows of %u numbers do not fit bindings of %llu bytes",
                                 e->node->op->name, a->columns, (unsigned long long)range));
         return;
     }
-    for (uint64_t at = 0; at < wanted; at += per_y)
-        for (uint64_t row = ids.id ? 0 : at; row < (ids.id ? a->rows : at + 1); row += per_w) {
-            const uint32_t n = (uint32_t)VKT_MIN(per_y, wanted - at);
+    for (uint64_t at = 0; at < n; at += per_y)
+        for (uint64_t row = ids.id ? 0 : first + at; row < (ids.id ? a->rows : first + at + 1); row += per_w) {
+            const uint32_t count = (uint32_t)VKT_MIN(per_y, n - at);
             emit_part(e, a, words, ids, y,
                       (part){ .row = (uint32_t)row,
-                              .rows = ids.id ? (uint32_t)VKT_MIN(per_w, a->rows - row) : n,
+                              .rows = ids.id ? (uint32_t)VKT_MIN(per_w, a->rows - row) : count,
                               .first = (uint32_t)at,
-                              .n = n,
+                              .n = count,
                               .keep = ids.id && row > 0 });
         }
+}
+
+void vkt_dequantize_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, vkt_tensor ids, vkt_tensor y)
+{
+    emit_rows(e, a, words, ids, y, 0, ids.id ? vkt_shape_elements(vkt_lowered_value(e, ids)->shape) : a->rows);
+}
+
+void vkt_dequantize_rows_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, uint32_t first, uint32_t n,
+                              vkt_tensor y)
+{
+    emit_rows(e, a, words, (vkt_tensor){ 0 }, y, first, n);
 }
 
 /* ---- random cases ---- */

@@ -11,6 +11,9 @@ vkt_result vkt_quantized_check(vkt_infer *f, uint32_t i, const vkt_quantized_att
 /* Emits the dispatches that write rows of the weights to y, which has rows of a->columns numbers. Without ids, y gets
  * all rows. With ids (u32), row p of y is the row ids[p], or zeros if there is no such row. */
 void vkt_dequantize_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, vkt_tensor ids, vkt_tensor y);
+/* Emits the dispatches that write the rows first .. first + n - 1 of the weights to y. */
+void vkt_dequantize_rows_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, uint32_t first, uint32_t n,
+                              vkt_tensor y);
 /* Generates the attributes of a random case, with up to 160 numbers in a row, or 512 for blocks of 256. Adds the words
  * as the next input. */
 vkt_quantized_attr vkt_quantized_sample(vkt_rng *r, vkt_case *c, uint32_t rows);
