@@ -208,7 +208,8 @@ if [ "$mode" = full ]; then
             ops_test_bfloat ops_test_split train_test_trainer_golden; do
             echo "add_test($test \"$drivers/newer/run\" \"$builds/build-tests/tests/$test\")"
         done >"$builds/build-coop/CTestTestfile.cmake"
-        export VKT_REQUIRE_COOP=1 VKT_TEST_OPS=attention,conv2d,conv_transpose2d,linear,linear_quantized,matmul,mlp,mlp_mse VKT_TEST_SEEDS=3 VKT_TEST_FIRST=9
+        export VKT_REQUIRE_COOP=1 VKT_TEST_OPS=attention,conv2d,conv_transpose2d,linear,linear_cross_entropy,linear_quantized,matmul,mlp,mlp_mse \
+            VKT_TEST_SEEDS=3 VKT_TEST_FIRST=9
         current_layer on_driver "$drivers/mesa26.json" build-coop
         unset VKT_REQUIRE_COOP VKT_TEST_OPS
     else

@@ -36,13 +36,20 @@ static double number_of(const vkt_ref_call *c)
     return n;
 }
 
-/* Returns log sum_k exp z[r,k]. The largest logit is subtracted first, so nothing overflows. */
+/* Returns log sum_k exp z[r,k]. The largest logit so far is subtracted first, so nothing overflows. */
 static double log_sum(const vkt_ref_call *c, size_t r)
 {
     const vkt_linear_xent_attr *a = c->attr;
-    double most = logit(c, r, 0), sum = 0;
-    for (size_t k = 1; k < a->rows; k++) most = fmax(most, logit(c, r, k));
-    for (size_t k = 0; k < a->rows; k++) sum += exp(logit(c, r, k) - most);
+    double most = logit(c, r, 0), sum = 1;
+    for (size_t k = 1; k < a->rows; k++) {
+        const double z = logit(c, r, k);
+        if (z > most) {
+            sum = sum * exp(most - z) + 1;
+            most = z;
+        } else {
+            sum += exp(z - most);
+        }
+    }
     return most + log(sum);
 }
 

@@ -361,14 +361,6 @@ static bool multiplies_matrices(const rig *r)
     return false;
 }
 
-/* Returns whether the op multiplies numbers that it has made itself, so that they are not rounded in the reference:
- * unpacked weights, or the gradients of logits. */
-static bool makes_operands(const vkt_op *op)
-{
-    return op == &vkt_op_linear_quantized || op == &vkt_op_linear_cross_entropy ||
-           op == &vkt_op_linear_cross_entropy_dx;
-}
-
 /* Compares floats with the reference. A value stored in 16 bits may be off by one rounding. If the subject has such a
  * value, each gradient may be off by one more rounding, because it may depend on this value. Below 2^-14, f16 numbers
  * are 2^-24 apart. Some kernels with matrices also round intermediate results, or weights, relative to the largest. */
@@ -379,7 +371,7 @@ static void check_floats(rig *r, const side *v, const float *got, bool gradient)
     const bool f16 = r->view->precision == VKT_PRECISION_F16;
     const int roundings = (value_of(r, v->t)->storage != VKT_PRECISION_F32) + (gradient && is_half(r));
     const double rel = (double)r->s->op->rel_tol + (roundings ? roundings * ulps[r->view->precision] : 0);
-    const bool rounds = makes_operands(r->s->op) ? is_half(r) : f16 && !harness_may_split(r->s->op);
+    const bool rounds = harness_makes_operands(r->s->op) ? is_half(r) : f16 && !harness_may_split(r->s->op);
     double abs = (double)r->s->op->abs_tol + f16 * roundings * 0x1p-25 / scale_of(v->ref.f, side_count(v));
     if (rounds && multiplies_matrices(r)) abs += ulps[r->view->precision];
     const vkt_worst w = vkt_worst_of(got, v->ref.f, side_count(v), rel, abs);

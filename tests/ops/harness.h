@@ -91,6 +91,14 @@ static inline bool harness_may_split(const vkt_op *op)
     return op != &vkt_op_attention && op != &vkt_op_mlp && op != &vkt_op_mlp_mse;
 }
 
+/* Returns whether the op multiplies numbers that it has made itself, so that the reference does not round them:
+ * unpacked weights, or the gradients of logits. */
+static inline bool harness_makes_operands(const vkt_op *op)
+{
+    return op == &vkt_op_linear_quantized || op == &vkt_op_linear_cross_entropy ||
+           op == &vkt_op_linear_cross_entropy_dx;
+}
+
 /* The findings of the harness. `text` has an entry for each fault, with a line that reproduces it. */
 typedef struct harness_report {
     char text[4000]; /* "" at first; truncated if it is too long */

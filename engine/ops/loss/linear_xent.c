@@ -152,7 +152,7 @@ static float largest_weight(uint32_t format)
 static void sample(vkt_rng *r, vkt_case *c)
 {
     const uint32_t ignoring = vkt_rng_range(r, 0, 2), group = vkt_rng_range(r, 0, 1) ? 1 : vkt_rng_range(r, 2, 5);
-    const uint32_t samples = vkt_rng_range(r, 20, 90) / group + 4, V = vkt_rng_range(r, 2, 150);
+    const uint32_t samples = vkt_rng_range(r, 20, 50) / group + 4, V = vkt_rng_range(r, 2, 90);
     vkt_linear_xent_attr a = { .rows = V, .ignore = (uint32_t)VKT_IGNORE_INDEX, .sum = vkt_rng_range(r, 0, 1) };
     a.group = group;
     if (ignoring) a.ignore = ignoring == 1 ? V : vkt_rng_range(r, 0, V - 1);

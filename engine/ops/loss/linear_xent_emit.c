@@ -28,13 +28,14 @@ typedef struct job {
     const vkt_node *n;
     vkt_linear_xent_attr a;
     uint32_t R, D, V;
-    uint32_t pitch;          /* numbers from one row of logits to the next: V, rounded up to whole vec4s */
-    uint32_t slice;          /* most rows of a slice */
-    uint32_t range, n_range; /* most rows of w in a range; number of ranges */
-    uint32_t at;             /* number of the range that was used last */
-    bool unpacked;           /* the weights of that range are in `range_w` */
-    vkt_tensor step, dx, dw, rows, found, part; /* {0}: no such gradient */
-    vkt_tensor slice_x, logits, slice_dx, range_w;
+    uint32_t pitch;               /* numbers from one row of logits to the next: V, rounded up to whole vec4s */
+    uint32_t slice;               /* most rows of a slice */
+    uint32_t range, n_range;      /* most rows of w in a range; number of ranges */
+    uint32_t at;                  /* number of the range that was used last */
+    bool unpacked;                /* the weights of that range are in `range_w` */
+    vkt_tensor step, dx, dw;      /* dx, dw: {0}: not computed */
+    vkt_tensor rows, found, part; /* scratch: rows that count, abi/label_found.abi.h, losses of the rows that count */
+    vkt_tensor slice_x, logits, slice_dx, range_w; /* scratch of a slice, and unpacked weights of a range */
 } job;
 
 /* Computes the sizes of slices and ranges. All slices have the same number of rows, but for the last. So have ranges.
