@@ -175,6 +175,23 @@ vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_sha
     return named_value(g, name, dtype, VKT_ROWS, shape, VKT_ROLE_EXTERNAL);
 }
 
+vkt_tensor vkt_external_array(vkt_graph *g, const char *name, vkt_array *array, vkt_dtype dtype, vkt_shape shape)
+{
+    if (!g) return (vkt_tensor){ 0 };
+    if (!array) {
+        vkt_graph_error(g,
+                        vkt_fail(&g->host, VKT_E_ARG, "%s: want an array, got NULL", name ? name : "external_array"));
+        return (vkt_tensor){ 0 };
+    }
+    for (uint32_t i = 1; i < g->n_values; i++) {
+        const vkt_value *v = &g->values[i];
+        if (v->array == array && v->dtype == dtype && vkt_shape_equal(v->shape, shape)) return (vkt_tensor){ i };
+    }
+    const vkt_tensor t = vkt_external(g, name, dtype, shape);
+    if (t.id) g->values[t.id].array = array;
+    return t;
+}
+
 /* Returns the entry of a parameter's name in the hash table, or the free entry for this name. */
 static uint32_t *slot_of_name(vkt_graph *g, const char *name)
 {

@@ -190,23 +190,22 @@ static bool share_memory(const vkt_array *a, const vkt_array *b)
            from_b < from_a + vkt_round_up(a->bytes, 16);
 }
 
-static const vkt_array *array_of(const vkt_binding *b, uint32_t side)
+/* Returns whether value i reads or writes an array of its own. */
+static bool is_external(const vkt_program *p, size_t i)
 {
-    return side && b->other ? b->other : b->array;
+    return p->g->values[i].role == VKT_ROLE_EXTERNAL && !p->g->values[i].alias;
 }
 
 /* Checks that no array which the program writes (vkt_write) shares memory with another array of the same run. */
-static vkt_result check_arrays_apart(const vkt_program *p, const vkt_program_params *params, uint32_t side)
+static vkt_result check_arrays_apart(const vkt_program *p, uint32_t side)
 {
-    for (uint32_t i = 0; i < params->n_arrays; i++)
-        for (uint32_t k = 0; k < params->n_arrays; k++) {
-            const vkt_binding *a = &params->arrays[i], *b = &params->arrays[k];
-            const vkt_value *v = &p->g->values[a->tensor.id], *other = &p->g->values[b->tensor.id];
-            if (v != other && v->written && share_memory(array_of(a, side), array_of(b, side)))
+    const vkt_value *v = p->g->values;
+    for (size_t i = 1; i < p->g->n_values; i++)
+        for (size_t k = 1; is_external(p, i) && v[i].written && k < p->g->n_values; k++)
+            if (k != i && is_external(p, k) && share_memory(p->arrays[side][i], p->arrays[side][k]))
                 return vkt_fail(&p->ctx->host, VKT_E_STATE,
                                 "program: one piece of memory is bound to '%s', which is written, and to '%s'%s",
-                                v->name, other->name, side ? ", with swap" : "");
-        }
+                                v[i].name, v[k].name, side ? ", with swap" : "");
     return VKT_OK;
 }
 
@@ -215,6 +214,24 @@ static bool array_fits(const vkt_program *p, vkt_tensor t, const vkt_array *a)
 {
     const vkt_value *v = &p->g->values[t.id];
     return a && a->ctx == p->ctx && a->bytes >= v->bytes && a->dtype == v->dtype;
+}
+
+/* Binds the arrays of vkt_external_array, where the params bind no other array. */
+static vkt_result bind_given_arrays(vkt_program *p)
+{
+    for (uint32_t i = 1; i < p->g->n_values; i++) {
+        if (!is_external(p, i) || p->arrays[0][i]) continue;
+        vkt_array *a = p->g->values[i].array;
+        if (!a)
+            return vkt_fail(&p->ctx->host, VKT_E_ARG, "program: the external value '%s' has no array",
+                            p->g->values[i].name);
+        if (!array_fits(p, (vkt_tensor){ i }, a))
+            return vkt_fail(&p->ctx->host, VKT_E_ARG,
+                            "program: '%s' wants an array of its type and size made by this context",
+                            p->g->values[i].name);
+        p->arrays[0][i] = p->arrays[1][i] = a;
+    }
+    return VKT_OK;
 }
 
 static vkt_result bind_arrays(vkt_program *p, const vkt_program_params *params)
@@ -233,10 +250,8 @@ static vkt_result bind_arrays(vkt_program *p, const vkt_program_params *params)
         p->arrays[1][b->tensor.id] = b->other ? b->other : b->array;
         if (b->other) p->sides = 2;
     }
-    for (size_t i = 1; i < p->g->n_values; i++)
-        if (p->g->values[i].role == VKT_ROLE_EXTERNAL && !p->g->values[i].alias && !p->arrays[0][i])
-            return vkt_fail(h, VKT_E_ARG, "program: the external value '%s' has no array", p->g->values[i].name);
-    for (uint32_t side = 0; side < p->sides; side++) VKT_TRY(check_arrays_apart(p, params, side));
+    VKT_TRY(bind_given_arrays(p));
+    for (uint32_t side = 0; side < p->sides; side++) VKT_TRY(check_arrays_apart(p, side));
     return VKT_OK;
 }
 

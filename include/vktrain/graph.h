@@ -113,6 +113,12 @@ VKT_API vkt_tensor vkt_input(vkt_graph *g, const char *name, vkt_dtype dtype, vk
 /* Makes a value that is stored in a vkt_array. The array is bound when the program is made (vkt_program_params.arrays).
  * Layout ROWS. Ops read it, or vkt_write writes it. */
 VKT_API vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape);
+/* Makes a vkt_external that is bound to `array` in all programs, unless vkt_program_params.arrays binds another one. So
+ * a model that a trainer builds several times can use arrays of its own, for instance weights that are never trained.
+ * The array must outlive the programs, and vkt_program_create checks it as it checks vkt_binding.array. A second call
+ * with the same array, type and shape returns the same value. VKT_E_ARG: a NULL. */
+VKT_API vkt_tensor vkt_external_array(vkt_graph *g, const char *name, vkt_array *array, vkt_dtype dtype,
+                                      vkt_shape shape);
 /* Makes a trainable f32 parameter. The store has it under its name ("conv1.weight", at most 47 bytes). Layout ROWS.
  * VKT_E_ARG: the name is used already or too long, or the graph has gradients (vkt_backward) already. */
 VKT_API vkt_tensor vkt_param(vkt_graph *g, const char *name, vkt_shape shape);
@@ -293,7 +299,7 @@ typedef struct vkt_run_values {
 /* The options of a program. Zero is the default. */
 typedef struct vkt_program_params {
     const char *name;          /* for labels and prints; NULL: "program" */
-    const vkt_binding *arrays; /* one for every vkt_external of the graph */
+    const vkt_binding *arrays; /* one for every vkt_external of the graph; vkt_external_array needs none */
     uint32_t n_arrays;         /* number of arrays */
     uint64_t max_bytes;        /* most bytes of the plan; 0: no limit. The cap of the context holds in any case */
     bool recompute; /* compute cheap activations again if this lowers the peak of memory. The results have the same

@@ -132,12 +132,69 @@ static void one_array_is_not_written_and_read(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* A graph names its arrays (vkt_external_array). Its programs need no bindings, and a binding replaces such an array.
+ * An array of another type is refused. So is an array that the program both writes and reads. */
+static void graphs_have_arrays_of_their_own(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const vkt_shape shape = vkt_shape1(COLUMNS);
+    const float one[COLUMNS] = { 1, 2, 3, 4, 5 }, two[COLUMNS] = { 10, 20, 30, 40, 50 };
+    vkt_array *a = array(VKT_F32, shape, one), *b = array(VKT_F32, shape, two);
+    vkt_graph *g = graph();
+    const vkt_tensor x = vkt_external_array(g, "x", a, VKT_F32, shape);
+    assert_int_equal(vkt_external_array(g, "again", a, VKT_F32, shape).id, x.id);
+    const vkt_tensor y = vkt_add(g, x, x);
+    vkt_keep(g, y);
+    const vkt_binding other = { x, b };
+    const vkt_program_params params[] = { { .name = "own" }, { .name = "bound", .arrays = &other, .n_arrays = 1 } };
+    for (int k = 0; k < 2; k++) {
+        vkt_program *p;
+        float got[COLUMNS];
+        OK(vkt_program_create(harness_ctx, g, NULL, &params[k], &p));
+        OK(vkt_program_run(p, NULL, NULL));
+        OK(vkt_program_read(p, y, got, sizeof got));
+        for (int i = 0; i < COLUMNS; i++) assert_true(got[i] == 2 * (k ? two : one)[i]);
+        vkt_program_destroy(&p);
+    }
+    vkt_graph_destroy(&g);
+
+    vkt_program *p = NULL;
+    vkt_test_expect_errors(true);
+    g = graph();
+    assert_int_equal(vkt_external_array(g, "none", NULL, VKT_F32, shape).id, 0);
+    assert_int_equal(vkt_graph_status(g), VKT_E_ARG);
+    vkt_graph_destroy(&g);
+
+    g = graph();
+    vkt_keep(g, vkt_embedding(g, vkt_external_array(g, "ids", a, VKT_U32, shape),
+                              vkt_external_array(g, "table", b, VKT_F32, shape), UINT32_MAX));
+    assert_int_equal(vkt_program_create(harness_ctx, g, NULL, NULL, &p), VKT_E_ARG);
+    vkt_test_error_contains("'ids' wants an array of its type");
+    vkt_graph_destroy(&g);
+
+    g = graph();
+    const vkt_tensor read = vkt_external_array(g, "read", a, VKT_F32, shape);
+    const vkt_tensor target = vkt_external(g, "target", VKT_F32, shape);
+    vkt_write(g, vkt_mul(g, read, read), target);
+    const vkt_binding same = { target, a };
+    assert_int_equal(
+        vkt_program_create(harness_ctx, g, NULL, &(vkt_program_params){ .arrays = &same, .n_arrays = 1 }, &p),
+        VKT_E_STATE);
+    vkt_test_error_contains("'target', which is written, and to 'read'");
+    vkt_test_expect_errors(false);
+    vkt_graph_destroy(&g);
+    vkt_array_destroy(&a);
+    vkt_array_destroy(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrays_go_from_program_to_program),
         cmocka_unit_test(barriers_stand_between_arrays_alone),
         cmocka_unit_test(one_array_is_not_written_and_read),
+        cmocka_unit_test(graphs_have_arrays_of_their_own),
     };
     return cmocka_run_group_tests_name("write", tests, harness_setup, harness_teardown);
 }
