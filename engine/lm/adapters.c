@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "ir/ir.h"
+
 static const char end_a[] = ".lora_A.weight", end_b[] = ".lora_B.weight";
 enum { END = sizeof end_a - 1, NAME_ROOM = 512 };
 
@@ -56,14 +58,18 @@ vkt_result vkt_adapters_of(const vkt_host *h, const vkt_store *s, vkt_adapter **
     return VKT_OK;
 }
 
-vkt_result vkt_adapters_check(const vkt_host *h, const vkt_adapter *list, uint32_t n, const vkt_lora_params *lora)
+vkt_result vkt_adapters_check(const vkt_host *h, const vkt_adapter *list, uint32_t n, const vkt_lora_params *lora,
+                              vkt_lora_params *out)
 {
-    if (!isfinite(lora->alpha) || lora->alpha == 0)
-        return vkt_fail(h, VKT_E_ARG, "lora: alpha: want a number other than 0, got %g", (double)lora->alpha);
+    *out = *lora;
+    if (!out->rank) out->rank = 8;
+    out->alpha = vkt_or_f32(out->alpha, (float)out->rank);
+    if (!isfinite(out->alpha) || out->alpha == 0)
+        return vkt_fail(h, VKT_E_ARG, "lora: alpha: want a number other than 0, got %g", (double)out->alpha);
     for (uint32_t i = 0; i < n; i++)
-        if (list[i].rank != lora->rank)
+        if (list[i].rank != out->rank)
             return vkt_fail(h, VKT_E_ARG, "lora: rank: want that of \"%s\", %u, got %u", list[i].name, list[i].rank,
-                            lora->rank);
+                            out->rank);
     return VKT_OK;
 }
 

@@ -62,6 +62,7 @@ typedef struct adapters {
     vkt_adapter *list;
     place *places;
     uint32_t n;
+    vkt_lora_params lora; /* with its defaults filled in */
 } adapters;
 
 static vkt_result adapters_open(const vkt_host *h, vkt_store *s, vkt_store_part part, const vkt_gguf_model *m,
@@ -69,7 +70,7 @@ static vkt_result adapters_open(const vkt_host *h, vkt_store *s, vkt_store_part 
 {
     *all = (adapters){ .h = h, .s = s, .part = part };
     VKT_TRY(vkt_adapters_of(h, s, &all->list, &all->n));
-    VKT_TRY(vkt_adapters_check(h, all->list, all->n, lora));
+    VKT_TRY(vkt_adapters_check(h, all->list, all->n, lora, &all->lora));
     all->places = vkt_alloc_array(h, all->n, sizeof *all->places);
     if (!all->places) return vkt_fail_nomem(h, "names of tensors", all->n * sizeof *all->places);
     for (uint32_t i = 0; i < all->n; i++) VKT_TRY(find_place(h, &all->list[i], m, &all->places[i]));
@@ -115,12 +116,11 @@ typedef struct tensors {
 
 static vkt_gguf_tensor matrix(const char *name, uint32_t rows, uint32_t columns, const float *values)
 {
-    return (vkt_gguf_tensor){
-        .name = name, .type = VKT_GGUF_F32, .rank = 2, .dims = { columns, rows }, .data = values
-    };
+    return (
+        vkt_gguf_tensor){ .name = name, .type = VKT_GGUF_F32, .rank = 2, .dims = { columns, rows }, .data = values };
 }
 
-static vkt_result write_adapters(const adapters *all, const vkt_gguf_model *m, float alpha, const char *path, tensors *to)
+static vkt_result write_adapters(const adapters *all, const vkt_gguf_model *m, const char *path, tensors *to)
 {
     static const char *const architectures[] = {
         [VKT_GGUF_LLAMA] = "llama", [VKT_GGUF_QWEN2] = "qwen2", [VKT_GGUF_QWEN3] = "qwen3"
@@ -131,8 +131,7 @@ static vkt_result write_adapters(const adapters *all, const vkt_gguf_model *m, f
         for (uint32_t half = 0; half < 2; half++)
             snprintf(to->names[to->n + half], sizeof *to->names, "%s.lora_%c", all->places[i].tensor, half ? 'b' : 'a');
         to->all[to->n] = matrix(to->names[to->n], a->rank, a->in, to->values[i]);
-        to->all[to->n + 1] =
-            matrix(to->names[to->n + 1], a->out, a->rank, to->values[i] + (uint64_t)a->rank * a->in);
+        to->all[to->n + 1] = matrix(to->names[to->n + 1], a->out, a->rank, to->values[i] + (uint64_t)a->rank * a->in);
         to->n += 2;
     }
     const char *architecture = architectures[m->architecture];
@@ -140,7 +139,7 @@ static vkt_result write_adapters(const adapters *all, const vkt_gguf_model *m, f
     const vkt_gguf_meta meta[] = { { "general.architecture", VKT_GGUF_KIND_TEXT, false, 1, &of },
                                    { "general.type", VKT_GGUF_KIND_TEXT, false, 1, &adapter },
                                    { "adapter.type", VKT_GGUF_KIND_TEXT, false, 1, &lora },
-                                   { "adapter.lora.alpha", VKT_GGUF_KIND_F32, false, 1, &alpha } };
+                                   { "adapter.lora.alpha", VKT_GGUF_KIND_F32, false, 1, &all->lora.alpha } };
     return vkt_gguf_write(all->h, path, meta, VKT_COUNT(meta), to->all, to->n);
 }
 
@@ -159,7 +158,7 @@ vkt_result vkt_lora_save_gguf(const vkt_host *host, vkt_store *s, vkt_store_part
                    .names = vkt_alloc_array(&h, 2 * n, sizeof *to.names),
                    .values = vkt_alloc_array(&h, n, sizeof *to.values) };
     if (r == VKT_OK && (!to.all || !to.names || !to.values)) r = vkt_fail_nomem(&h, "tensors", n * sizeof *to.all);
-    if (r == VKT_OK) r = write_adapters(&all, model, lora->alpha, path, &to);
+    if (r == VKT_OK) r = write_adapters(&all, model, path, &to);
     for (size_t i = 0; to.values && i < n; i++) vkt_free(&h, to.values[i]);
     vkt_free(&h, to.all);
     vkt_free(&h, to.names);
@@ -178,7 +177,7 @@ typedef struct merge {
     double scale;
     uint32_t *adapter;
     vkt_gguf_tensor *tensors;
-    float *row; /* numbers of the longest row */
+    float *row;  /* numbers of the longest row */
     void *bytes; /* of the tensor that was made last */
 } merge;
 
@@ -323,7 +322,7 @@ vkt_result vkt_lora_merge_gguf(const vkt_host *host, const vkt_gguf *g, vkt_stor
     m.tensors = vkt_alloc_array(&h, g->n_tensors, sizeof *m.tensors);
     if (r == VKT_OK && (!m.adapter || !m.tensors)) r = vkt_fail_nomem(&h, "tensors", g->n_tensors * sizeof *m.tensors);
     if (r == VKT_OK) {
-        m.scale = (double)lora->alpha / lora->rank;
+        m.scale = (double)all.lora.alpha / all.lora.rank;
         r = mark(&m);
     }
     if (r == VKT_OK) r = write_merged(&m, path);

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/paths.h"
 #include "io/safetensors.h"
+#include "ir/ir.h"
 #include "lm/peft.h"
 
 enum { NAME_ROOM = 600, SHAPE_ROOM = 24 * VKT_ST_MAX_RANK };
@@ -55,11 +56,9 @@ static void add_tensor(tensors *to, const vkt_store *s, uint32_t i, const float 
 {
     const vkt_shape shape = vkt_store_shape(s, i);
     snprintf(to->names[to->n], NAME_ROOM, "%s%s", VKT_PEFT_PREFIX, vkt_store_name(s, i));
-    to->blobs[to->n] = (vkt_blob){ .name = to->names[to->n],
-                                   .dtype = VKT_ST_F32,
-                                   .rank = 2,
-                                   .dims = { shape.dim[0], shape.dim[1] },
-                                   .data = values };
+    to->blobs[to->n] = (vkt_blob){
+        .name = to->names[to->n], .dtype = VKT_ST_F32, .rank = 2, .dims = { shape.dim[0], shape.dim[1] }, .data = values
+    };
     to->n++;
 }
 
@@ -73,7 +72,8 @@ static vkt_result write_folder(const adapters *all, vkt_store_part part, const v
                                tensors *to)
 {
     float *at = all->values;
-    VKT_TRY(vkt_adapters_check(all->h, all->list, all->n, &p->lora));
+    vkt_peft_params full = *p;
+    VKT_TRY(vkt_adapters_check(all->h, all->list, all->n, &p->lora, &full.lora));
     for (uint32_t i = 0; i < all->n; i++) {
         const vkt_adapter *a = &all->list[i];
         VKT_TRY(vkt_adapter_read(all->h, all->s, part, a, at));
@@ -81,10 +81,11 @@ static vkt_result write_folder(const adapters *all, vkt_store_part part, const v
         add_tensor(to, all->s, a->b, at + (uint64_t)a->rank * a->in);
         at += vkt_adapter_elements(a);
     }
-    char *data = vkt_peft_path(all->h, folder, VKT_PEFT_TENSORS), *config = vkt_peft_path(all->h, folder, VKT_PEFT_CONFIG);
+    char *data = vkt_peft_path(all->h, folder, VKT_PEFT_TENSORS),
+         *config = vkt_peft_path(all->h, folder, VKT_PEFT_CONFIG);
     vkt_result r = data && config ? make_folder(all->h, folder) : vkt_fail_nomem(all->h, "paths", strlen(folder));
     if (r == VKT_OK) r = vkt_safetensors_write(all->h, data, to->blobs, to->n, &(vkt_meta){ "format", "pt" }, 1);
-    if (r == VKT_OK) r = vkt_peft_config_write(all->h, config, p, all->list, all->n);
+    if (r == VKT_OK) r = vkt_peft_config_write(all->h, config, &full, all->list, all->n);
     vkt_free(all->h, data);
     vkt_free(all->h, config);
     return r;
@@ -120,8 +121,8 @@ static vkt_result check_config(const vkt_host *h, const vkt_lora_params *lora, c
     const vkt_lora_params got = *vkt_peft_config_lora(c);
     vkt_peft_config_destroy(&c);
     if (got.rank != lora->rank)
-        return vkt_fail(h, VKT_E_STATE, "%s: the network was built with rank %u, the adapter has %u", folder, lora->rank,
-                        got.rank);
+        return vkt_fail(h, VKT_E_STATE, "%s: the network was built with rank %u, the adapter has %u", folder,
+                        lora->rank, got.rank);
     if (fabsf(got.alpha - lora->alpha) > 1e-6f * fabsf(got.alpha))
         return vkt_fail(h, VKT_E_STATE, "%s: the network was built with alpha %g, the adapter has %g", folder,
                         (double)lora->alpha, (double)got.alpha);
@@ -190,11 +191,13 @@ vkt_result vkt_peft_load(const vkt_host *host, vkt_store *s, const vkt_lora_para
     VKT_WANT(host, lora);
     VKT_WANT(host, folder);
     const vkt_host h = vkt_host_resolve(host);
-    adapters all = { .h = &h };
+    adapters all;
+    vkt_lora_params full;
     char *path = vkt_peft_path(&h, folder, VKT_PEFT_TENSORS);
-    vkt_result r = path ? check_config(&h, lora, folder) : vkt_fail_nomem(&h, "a path", strlen(folder));
-    if (r == VKT_OK) r = adapters_open(&h, s, &all);
-    if (r == VKT_OK) r = vkt_adapters_check(&h, all.list, all.n, lora);
+    vkt_result r = adapters_open(&h, s, &all);
+    if (r == VKT_OK && !path) r = vkt_fail_nomem(&h, "a path", strlen(folder));
+    if (r == VKT_OK) r = vkt_adapters_check(&h, all.list, all.n, lora, &full);
+    if (r == VKT_OK) r = check_config(&h, &full, folder);
     if (r == VKT_OK) r = read_tensors(&all, path);
     if (r == VKT_OK) r = write_store(&all);
     adapters_close(&all);

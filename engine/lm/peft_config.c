@@ -16,12 +16,14 @@ struct vkt_peft_config {
 };
 
 /* Options that say how an adapter was made or is stored, and do not change what it computes. */
-static const char *const without_effect[] = { "auto_mapping",    "inference_mode",   "revision",     "peft_version",
-                                              "eva_config",      "corda_config",     "loftq_config", "runtime_config",
+static const char *const without_effect[] = { "auto_mapping",      "inference_mode", "revision",      "peft_version",
+                                              "eva_config",        "corda_config",   "loftq_config",  "runtime_config",
                                               "qalora_group_size", "megatron_core",  "layers_pattern" };
 /* Options that read_all reads. */
-static const char *const used[] = { "peft_type",      "task_type",  "r",    "lora_alpha",       "lora_dropout",
-                                    "target_modules", "use_rslora", "bias", "init_lora_weights", "base_model_name_or_path" };
+static const char *const used[] = {
+    "peft_type",      "task_type",  "r",    "lora_alpha",        "lora_dropout",
+    "target_modules", "use_rslora", "bias", "init_lora_weights", "base_model_name_or_path"
+};
 /* The layers of a transformer block, which "all-linear" means. */
 static const char *const all_linear[] = { "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj" };
 
@@ -48,8 +50,8 @@ static vkt_result malformed(const source *f, const char *key, const char *want)
 static vkt_result refuse(const source *f, const char *key, const json_t *value)
 {
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    const vkt_result r = vkt_fail(f->h, VKT_E_UNSUPPORTED, "%s: the option \"%s\": %.80s is not supported", f->path, key,
-                                  text ? text : "?");
+    const vkt_result r = vkt_fail(f->h, VKT_E_UNSUPPORTED, "%s: the option \"%s\": %.80s is not supported", f->path,
+                                  key, text ? text : "?");
     free(text);
     return r;
 }
@@ -74,7 +76,8 @@ static vkt_result check_options(const source *f)
 {
     const char *key;
     json_t *v;
-    json_object_foreach((json_t *)(size_t)f->all, key, v) {
+    json_object_foreach((json_t *)(size_t)f->all, key, v)
+    {
         if (!is_in(key, used, VKT_COUNT(used)) && !is_in(key, without_effect, VKT_COUNT(without_effect)) && !is_off(v))
             return refuse(f, key, v);
     }
@@ -100,7 +103,8 @@ static vkt_result read_numbers(const source *f)
     double a = json_number_value(alpha);
     if (!json_is_integer(r) || json_integer_value(r) < 1 || json_integer_value(r) > MOST_RANK)
         return malformed(f, "r", "an integer from 1 to 65536");
-    if (!json_is_number(alpha) || !(fabs(a) <= 1e6) || a == 0) return malformed(f, "lora_alpha", "a number other than 0");
+    if (!json_is_number(alpha) || !(fabs(a) <= 1e6) || a == 0)
+        return malformed(f, "lora_alpha", "a number other than 0");
     if ((dropout && !json_is_number(dropout)) || !(p >= 0 && p < 1))
         return malformed(f, "lora_dropout", "a number from 0 to below 1");
     if (rs && !json_is_boolean(rs) && !json_is_null(rs)) return malformed(f, "use_rslora", "true or false");
@@ -111,20 +115,15 @@ static vkt_result read_numbers(const source *f)
     return VKT_OK;
 }
 
-/* Adds a pattern for a name of target_modules. PEFT compares such a name with the whole name of a layer, and with the
- * end of it behind a dot. */
 static vkt_result add_target(const source *f, const char *name)
 {
     vkt_lora_params *lora = &f->c->lora;
-    if (!*name || strlen(name) > 400) return malformed(f, "target_modules", "names of 1 to 400 bytes");
+    if (!*name) return malformed(f, "target_modules", "names that are not empty");
     if (strchr(name, '*'))
         return vkt_fail(f->h, VKT_E_UNSUPPORTED, "%s: the target \"%.80s\": patterns are not supported", f->path, name);
-    const bool part = strchr(name, '.') && strncmp(name, "model.layers.", 13) != 0;
-    const size_t room = strlen(name) + 3;
-    char *pattern = vkt_alloc(f->h, room);
-    if (!pattern) return vkt_fail_nomem(f->h, "the name of a layer", room);
-    snprintf(pattern, room, "%s%s", part ? "*." : "", name);
-    f->c->targets[lora->n_targets++] = pattern;
+    char *copy = vkt_strdup(f->h, name);
+    if (!copy) return vkt_fail_nomem(f->h, "the name of a layer", strlen(name));
+    f->c->targets[lora->n_targets++] = copy;
     return VKT_OK;
 }
 

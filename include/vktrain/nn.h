@@ -147,6 +147,26 @@ typedef struct vkt_nn_linear_params {
  * see vkt_linear. */
 VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p);
 
+/* ---- low-rank adapters ---- Hu et al., LoRA, 2021; the names and initial values are those of PEFT 0.17. */
+
+/* The options of adapters. targets has no default. */
+typedef struct vkt_lora_params {
+    const char *const *targets; /* which layers have an adapter. A target with a '*' (any text) is compared with the whole
+                                 * name of a layer, with its scopes. Another one must be the name or its last parts: q_proj
+                                 * or self_attn.q_proj for model.layers.0.self_attn.q_proj (PEFT's target_modules) */
+    uint32_t n_targets;         /* number of targets */
+    uint32_t rank;              /* r; 0: 8 */
+    float alpha;                /* the adapter's factor is alpha / r; 0: r; VKT_ZERO: 0 */
+    float dropout;              /* of the adapter's input, in training; below 1; 0: none */
+} vkt_lora_params;
+/* Adds adapters to the linear layers (vkt_nn_linear, vkt_nn_linear_quantized) that are made from now on and whose names
+ * match a target:
+ *   y = layer(x) + alpha / r * B A dropout(x)
+ * An adapter has parameters <name>.lora_A.weight (r, in), uniform in +-1/sqrt(in) at first, and <name>.lora_B.weight
+ * (out, r), 0 at first. Weight and bias of a vkt_nn_linear with an adapter are frozen (vkt_freeze). NULL: layers from now
+ * on have none. p is copied. VKT_E_ARG: no target, or an alpha or dropout out of range. */
+VKT_API void vkt_builder_set_lora(vkt_builder *b, const vkt_lora_params *p);
+
 /* The options of a batch norm. Zero is the preset's default. */
 typedef struct vkt_nn_batch_norm_params {
     float eps, momentum; /* momentum: weight of the new statistics. 0: the preset's (torch: eps 1e-5, momentum 0.1);

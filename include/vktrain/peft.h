@@ -16,8 +16,8 @@
  * parameters with "base_model.model." in front. Source: https://github.com/huggingface/peft, src/peft/tuners/lora/
  * config.py and src/peft/utils/save_and_load.py.
  *
- * `host` may be NULL. Files are replaced as a whole. Threads: one at a time per store. Reading and writing folders needs
- * jansson: a library without it returns VKT_E_UNSUPPORTED. */
+ * `host` may be NULL. Files are replaced as a whole. Threads: one at a time per store. Reading and writing folders
+ * needs jansson: a library without it returns VKT_E_UNSUPPORTED. */
 #ifndef VKTRAIN_PEFT_H
 #define VKTRAIN_PEFT_H
 
@@ -35,8 +35,8 @@ typedef struct vkt_peft_config vkt_peft_config;
 
 /* Reads adapter_config.json of a folder. Used are r, lora_alpha, lora_dropout, target_modules,
  * base_model_name_or_path and use_rslora (then alpha is lora_alpha * sqrt(r), so that alpha / rank is PEFT's factor).
- * Names of target_modules become patterns of vkt_lora_params.targets; "all-linear" becomes q_proj, k_proj, v_proj,
- * o_proj, gate_proj, up_proj and down_proj. VKT_E_NOT_FOUND, VKT_E_IO. VKT_E_FORMAT: no JSON object, or a value of the
+ * Names of target_modules become vkt_lora_params.targets; "all-linear" becomes q_proj, k_proj, v_proj, o_proj,
+ * gate_proj, up_proj and down_proj. VKT_E_NOT_FOUND, VKT_E_IO. VKT_E_FORMAT: no JSON object, or a value of the
  * wrong kind or out of range. VKT_E_UNSUPPORTED: another peft_type than LORA; another task_type than CAUSAL_LM or null;
  * a regular expression as target_modules; an init_lora_weights that changes the base model (pissa, olora, corda,
  * loftq); any other option that is on, for instance use_dora, bias, modules_to_save, rank_pattern or an option that
@@ -51,8 +51,8 @@ VKT_API const char *vkt_peft_config_base(const vkt_peft_config *c);
 
 /* Loads the adapters of a folder into the values of a store. `lora` has the options with which the network was built.
  * Tensors may be F32, F16, BF16 or F64. VKT_E_STATE: the folder has another rank, or another alpha / rank. VKT_E_SHAPE:
- * a tensor has another shape. VKT_E_NOT_FOUND: a file is missing, the folder lacks an adapter of the store, or the store
- * has no adapters. VKT_E_UNSUPPORTED: the folder has a tensor that is no adapter of the store, or as for
+ * a tensor has another shape. VKT_E_NOT_FOUND: a file is missing, the folder lacks an adapter of the store, or the
+ * store has no adapters. VKT_E_UNSUPPORTED: the folder has a tensor that is no adapter of the store, or as for
  * vkt_peft_config_open. VKT_E_DTYPE, VKT_E_FORMAT, VKT_E_IO, VKT_E_NOMEM. After an error the store has its old values,
  * unless the device failed. */
 VKT_API vkt_result vkt_peft_load(const vkt_host *host, vkt_store *s, const vkt_lora_params *lora, const char *folder);
@@ -66,16 +66,16 @@ typedef struct vkt_peft_params {
 /* Saves the adapters of a store, for PEFT (PeftModel.from_pretrained) or vkt_peft_load. `part` is VKT_PART_VALUE or
  * VKT_PART_PUBLISHED. Makes the folder if it does not exist. The tensors are written first, as F32, then
  * adapter_config.json. VKT_E_NOT_FOUND: the store has no adapters. VKT_E_ARG: params->lora has another rank than the
- * adapters, or no alpha. VKT_E_DIVERGED: a number is not finite; nothing is written. VKT_E_STATE: the store does not have
- * the part. VKT_E_IO, VKT_E_NOMEM. */
+ * adapters, or alpha is 0. VKT_E_DIVERGED: a number is not finite; nothing is written. VKT_E_STATE: the store does not
+ * have the part. VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_peft_save(const vkt_host *host, vkt_store *s, vkt_store_part part, const vkt_peft_params *params,
                                  const char *folder);
 
 /* ---- GGUF files ---- */
 
 /* The functions below also return VKT_E_UNSUPPORTED for an adapter of a layer that has no tensor in a GGUF file.
- * "model.layers.3.self_attn.q_proj" is "blk.3.attn_q.weight"; o_proj is attn_output, gate_proj ffn_gate, up_proj ffn_up,
- * down_proj ffn_down. GGUF files of the architecture llama have the rows of query and key in another order than
+ * "model.layers.3.self_attn.q_proj" is "blk.3.attn_q.weight"; o_proj is attn_output, gate_proj ffn_gate, up_proj
+ * ffn_up, down_proj ffn_down. GGUF files of the architecture llama have the rows of query and key in another order than
  * Hugging Face's models; the functions permute the rows of B likewise. */
 
 /* Saves the adapters of a store as llama.cpp reads them (--lora FILE): the metadata general.architecture, general.type
@@ -91,9 +91,9 @@ VKT_API vkt_result vkt_lora_save_gguf(const vkt_host *host, vkt_store *s, vkt_st
  * is in double precision and is rounded to float once. VKT_GGUF_F32: this number. VKT_GGUF_F16: rounded to nearest,
  * ties to even. VKT_GGUF_Q8_0: for 32 numbers of a row with the largest magnitude m, d = m / 127 is stored as float16,
  * and each number as the integer nearest to x / d with that d before its rounding, ties away from 0 (as ggml does).
- * Memory on the host: one merged matrix. VKT_E_UNSUPPORTED: another type, or a matrix that is not read. VKT_E_NOT_FOUND:
- * g lacks a matrix. VKT_E_SHAPE: sizes of g and the adapters differ. VKT_E_DIVERGED: a result is not finite in `type`;
- * nothing is written. Other errors as for vkt_peft_save and vkt_gguf_read_model. */
+ * Memory on the host: one merged matrix. VKT_E_UNSUPPORTED: another type, or a matrix that is not read.
+ * VKT_E_NOT_FOUND: g lacks a matrix. VKT_E_SHAPE: sizes of g and the adapters differ. VKT_E_DIVERGED: a result is not
+ * finite in `type`; nothing is written. Other errors as for vkt_peft_save and vkt_gguf_read_model. */
 VKT_API vkt_result vkt_lora_merge_gguf(const vkt_host *host, const vkt_gguf *g, vkt_store *s, vkt_store_part part,
                                        const vkt_lora_params *lora, vkt_gguf_type type, const char *path);
 
