@@ -45,7 +45,7 @@ typedef struct vkt_lm_params {
 } vkt_lm_params;
 /* Computes the network up to and including its last norm: ids (B,T) u32 -> (B,T,D), ROWS. Token t of a sample sees the
  * tokens 0 .. t of the same sample, at the positions 0 .. T - 1. p may be NULL. The arrays of m become external values
- * of the builder's graph (vkt_nn_array). VKT_E_SHAPE: ids are not (B,T). VKT_E_ARG: T is larger than the model's
+ * of the builder's graph (vkt_nn_array). VKT_E_SHAPE: ids are not (B,T), or T is larger than the model's
  * context. */
 VKT_API vkt_tensor vkt_lm_hidden(vkt_builder *b, const vkt_lm *m, vkt_tensor ids, const vkt_lm_params *p);
 /* Computes the logits of the next token: hidden (..,D) -> (..,V), ROWS. */
