@@ -40,7 +40,8 @@ static bool wrong(const reader *r, const char *what)
 
 /* Appends a row for ids[0 .. n), n >= 1. Label t counts if token t + 1 exists and its mark is set (NULL: all are). Only
  * the first `T + 1` ids are used. Drops the row if no label counts, and sets *counts to false. */
-static bool add_row(rows *out, const rows_params *p, const uint32_t *ids, const uint8_t *marks, size_t n, uint32_t example, bool *counts)
+static bool add_row(rows *out, const rows_params *p, const uint32_t *ids, const uint8_t *marks, size_t n,
+                    uint32_t example, bool *counts)
 {
     const uint32_t pad = vkt_tokenizer_pad(p->tokenizer), eos = vkt_tokenizer_eos(p->tokenizer), T = p->context;
     const uint32_t fill = pad != VKT_NO_TOKEN ? pad : eos != VKT_NO_TOKEN ? eos : 0;

@@ -28,20 +28,20 @@ typedef struct rows_params {
 
 /* The rows of a file. */
 typedef struct rows {
-    uint32_t *ids;    /* (n, 2 T) */
-    uint32_t *examples; /* (n): the number of the row's example, from 1 */
-    uint32_t n, room;   /* rows, and for how many there is memory */
+    uint32_t *ids;       /* (n, 2 T) */
+    uint32_t *examples;  /* (n): the number of the row's example, from 1 */
+    uint32_t n, room;    /* rows, and for how many there is memory */
     uint32_t n_examples; /* lines of JSON; of a plain text: rows */
-    uint64_t tokens;  /* tokens of all rows, without padding */
-    uint64_t counted; /* labels that count */
-    uint32_t cut;     /* examples that were longer than the context, and lost their end */
-    uint32_t left_out; /* examples without a label that counts, for instance because the prompt fills the context */
-    bool chats;       /* JSON lines */
-    char *prompt;     /* the question of the last line that has one, or NULL; for a sample answer */
+    uint64_t tokens;     /* tokens of all rows, without padding */
+    uint64_t counted;    /* labels that count */
+    uint32_t cut;        /* examples that were longer than the context, and lost their end */
+    uint32_t left_out;   /* examples without a label that counts, for instance because the prompt fills the context */
+    bool chats;          /* JSON lines */
+    char *prompt;        /* the question of the last line that has one, or NULL; for a sample answer */
 } rows;
 
-/* Reads a file ("-": JSON lines from standard input) one line at a time. Returns false, with a message on stderr that has file and line,
- * if it cannot be read, if a line is wrong, or if there is no row. Call rows_free in any case. */
+/* Reads a file ("-": JSON lines from standard input) one line at a time. Returns false, with a message on stderr that
+ * has file and line, if it cannot be read, if a line is wrong, or if there is no row. Call rows_free in any case. */
 bool rows_read(const char *path, const rows_params *p, rows *out);
 void rows_free(rows *r);
 /* Makes a data set of the rows from `first` on, `n` of them. */
